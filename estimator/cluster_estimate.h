@@ -1,0 +1,200 @@
+// What Onerank says of a whole cluster, as JSON (`estimate.json`) and as text. Every number that is
+// not a plain sum carries its source.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "estimator/fields.h"
+#include "estimator/parallel_layout.h"
+#include "estimator/rank_profile.h"
+
+namespace estimator {
+
+inline constexpr int64_t kEstimateSchemaVersion = 1;
+
+enum class Source { kMeasured, kSimulated, kComputed, kPublished, kAssumed };
+constexpr std::array<EnumName<Source>, 5> enum_names(Source) {
+  return {{{Source::kMeasured, "measured"},
+           {Source::kSimulated, "simulated"},
+           {Source::kComputed, "computed"},
+           {Source::kPublished, "published"},
+           {Source::kAssumed, "assumed"}}};
+}
+
+/// One term of a total, tagged.
+struct MemoryTerm {
+  std::string name;
+  int64_t value_bytes = 0;
+  Source source = Source::kComputed;
+  std::string note;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, MemoryTerm& term) {
+  visit("name", term.name, "what it is");
+  visit("value_bytes", term.value_bytes, "how much");
+  visit("source", term.source, "where the number comes from");
+  visit("note", term.note, "how");
+}
+
+struct Verdict {
+  bool fits = false;
+  int64_t worst_rank = 0;
+  int64_t peak_bytes = 0;      ///< of the worst rank: reserved, context, communicators
+  int64_t capacity_bytes = 0;  ///< as CUDA reports it
+  int64_t headroom_bytes = 0;  ///< capacity - peak; negative when it does not fit
+  std::string reason;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, Verdict& verdict) {
+  visit("fits", verdict.fits, "every rank fits");
+  visit("worst_rank", verdict.worst_rank, "the rank that needs most");
+  visit("peak_bytes", verdict.peak_bytes, "what it needs");
+  visit("capacity_bytes", verdict.capacity_bytes, "what the GPU has");
+  visit("headroom_bytes", verdict.headroom_bytes, "what is left");
+  visit("reason", verdict.reason, "why");
+}
+
+struct RankClassEstimate {
+  int64_t representative_rank = 0;
+  int64_t count = 0;  ///< ranks of the cluster that are like it
+  RankCoordinate coordinate;
+  std::string stages;  ///< "0", "1-14"
+  int64_t parameters = 0;
+  int64_t allocated_peak_bytes = 0;
+  int64_t reserved_peak_bytes = 0;
+  int64_t context_bytes = 0;
+  int64_t communicator_bytes = 0;
+  int64_t total_bytes = 0;
+  bool limit_lifted = false;
+  std::string peak_phase;
+  std::vector<MemoryTerm> terms;
+  double forward_seconds = 0;   ///< compute of one micro-batch
+  double backward_seconds = 0;  ///< with recompute
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, RankClassEstimate& c) {
+  visit("representative_rank", c.representative_rank, "the rank that was run");
+  visit("count", c.count, "ranks like it");
+  visit("coordinate", c.coordinate, "its place");
+  visit("stages", c.stages, "pipeline stages of the class");
+  visit("parameters", c.parameters, "elements of its shard");
+  visit("allocated_peak_bytes", c.allocated_peak_bytes, "in tensors");
+  visit("reserved_peak_bytes", c.reserved_peak_bytes, "taken by the allocator");
+  visit("context_bytes", c.context_bytes, "CUDA context");
+  visit("communicator_bytes", c.communicator_bytes, "communicators");
+  visit("total_bytes", c.total_bytes, "all of it");
+  visit("limit_lifted", c.limit_lifted, "it ran without the limit");
+  visit("peak_phase", c.peak_phase, "where the peak was");
+  visit("terms", c.terms, "the terms of the total, tagged");
+  visit("forward_seconds", c.forward_seconds, "one micro-batch, compute and tensor communication");
+  visit("backward_seconds", c.backward_seconds, "one micro-batch, compute and tensor communication");
+}
+
+struct ExposedCommunication {
+  double tensor = 0, pipeline = 0, data = 0, context = 0, expert = 0;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, ExposedCommunication& exposed) {
+  visit("tensor", exposed.tensor, "seconds");
+  visit("pipeline", exposed.pipeline, "seconds");
+  visit("data", exposed.data, "seconds");
+  visit("context", exposed.context, "seconds");
+  visit("expert", exposed.expert, "seconds");
+}
+
+/// Seconds of the stage that ends last; they add up to iteration_seconds.
+struct StepTime {
+  double iteration_seconds = 0;
+  double compute_seconds = 0;
+  double bubble_seconds = 0;
+  ExposedCommunication exposed_communication_seconds;
+  double optimizer_seconds = 0;
+  Source source = Source::kComputed;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, StepTime& time) {
+  visit("iteration_seconds", time.iteration_seconds, "one optimizer step");
+  visit("compute_seconds", time.compute_seconds, "kernels of forward and backward");
+  visit("bubble_seconds", time.bubble_seconds, "waiting for other stages");
+  visit("exposed_communication_seconds", time.exposed_communication_seconds, "not hidden behind compute");
+  visit("optimizer_seconds", time.optimizer_seconds, "optimizer step");
+  visit("source", time.source, "where the numbers come from");
+}
+
+struct Throughput {
+  double tokens_per_second = 0;
+  double tokens_per_second_per_gpu = 0;
+  double model_flops_per_second_per_gpu = 0;
+  double mfu = 0;
+  double hfu = 0;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, Throughput& throughput) {
+  visit("tokens_per_second", throughput.tokens_per_second, "of the cluster");
+  visit("tokens_per_second_per_gpu", throughput.tokens_per_second_per_gpu, "of one GPU");
+  visit("model_flops_per_second_per_gpu", throughput.model_flops_per_second_per_gpu, "causal attention counted half");
+  visit("mfu", throughput.mfu, "model FLOPs over dense peak");
+  visit("hfu", throughput.hfu, "with recompute counted");
+}
+
+struct TrainingEstimate {
+  int64_t steps = 0;
+  double seconds = 0;
+  double gpu_hours = 0;
+  std::optional<double> cost_usd;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, TrainingEstimate& training) {
+  visit("steps", training.steps, "optimizer steps");
+  visit("seconds", training.seconds, "wall time without failures");
+  visit("gpu_hours", training.gpu_hours, "world size x hours");
+  visit("cost_usd", training.cost_usd, "where the plan has a price");
+}
+
+struct Advice {
+  std::string text;
+  std::optional<int64_t> gain_bytes;
+  std::optional<double> gain_seconds;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, Advice& advice) {
+  visit("text", advice.text, "what to change");
+  visit("gain_bytes", advice.gain_bytes, "memory of the worst rank, re-run");
+  visit("gain_seconds", advice.gain_seconds, "of one iteration, re-run");
+}
+
+struct ClusterEstimate {
+  int64_t schema_version = kEstimateSchemaVersion;
+  std::string kind = "cluster_estimate";
+  ToolVersion tool;
+  Json plan;
+  Verdict verdict;
+  std::vector<RankClassEstimate> rank_classes;
+  StepTime time;
+  Throughput throughput;
+  std::optional<TrainingEstimate> training;
+  std::vector<Advice> advice;
+  std::vector<std::string> assumptions;
+  std::vector<std::string> not_modelled;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, ClusterEstimate& estimate) {
+  visit("schema_version", estimate.schema_version, "of this document");
+  visit("kind", estimate.kind, "cluster_estimate");
+  visit("tool", estimate.tool, "who wrote it");
+  visit("plan", estimate.plan, "the resolved plan");
+  visit("verdict", estimate.verdict, "fits or not, and why");
+  visit("rank_classes", estimate.rank_classes, "one row for each class of equal ranks");
+  visit("time", estimate.time, "of one iteration");
+  visit("throughput", estimate.throughput, "of the cluster");
+  visit("training", estimate.training, "of the whole training, where the plan says how long");
+  visit("advice", estimate.advice, "what would help");
+  visit("assumptions", estimate.assumptions, "numbers that were assumed");
+  visit("not_modelled", estimate.not_modelled, "what the estimate leaves out");
+}
+
+}  // namespace estimator

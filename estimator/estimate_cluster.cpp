@@ -1,0 +1,78 @@
+#include "estimator/estimate_cluster.h"
+
+#include <stdexcept>
+
+#include "estimator/compute_time.h"
+#include "estimator/estimate_notes.h"
+#include "estimator/fabric.h"
+#include "estimator/memory_verdict.h"
+#include "estimator/model_flops.h"
+#include "estimator/profile_match.h"
+#include "estimator/rank_classes.h"
+#include "estimator/stage_time.h"
+#include "estimator/step_time.h"
+#include "estimator/units.h"
+
+namespace estimator {
+namespace {
+
+Throughput throughput_of(const Plan& plan, const Gpu& gpu, double iteration_seconds) {
+  const StepFlops flops = step_flops(plan);
+  const auto world = static_cast<double>(plan.world_size());
+  const double peak_of_all = world * gpu.peak_flops(plan.training.dtype);
+  Throughput throughput;
+  throughput.tokens_per_second = static_cast<double>(plan.tokens_per_step()) / iteration_seconds;
+  throughput.tokens_per_second_per_gpu = throughput.tokens_per_second / world;
+  throughput.model_flops_per_second_per_gpu = flops.model / iteration_seconds / world;
+  throughput.mfu = flops.model / iteration_seconds / peak_of_all;
+  throughput.hfu = flops.hardware / iteration_seconds / peak_of_all;
+  return throughput;
+}
+
+/// Empty when the plan says neither steps nor tokens; steps win over tokens.
+std::optional<TrainingEstimate> training_of(const Plan& plan, double iteration_seconds) {
+  const TrainingConfig& config = plan.training;
+  if (!config.steps && !config.tokens) return std::nullopt;
+  TrainingEstimate training;
+  training.steps = config.steps ? *config.steps : divide_up(*config.tokens, plan.tokens_per_step());
+  training.seconds = static_cast<double>(training.steps) * iteration_seconds;
+  training.gpu_hours = training.seconds / kHour * static_cast<double>(plan.world_size());
+  if (plan.cluster.usd_per_gpu_hour) {
+    training.cost_usd = training.gpu_hours * *plan.cluster.usd_per_gpu_hour;
+  }
+  return training;
+}
+
+}  // namespace
+
+ClusterEstimate estimate_cluster(const Plan& plan, const std::vector<RankProfile>& profiles) {
+  const std::vector<RankClass> classes = rank_classes(plan);
+  const std::vector<const RankProfile*> matched = match_profiles(plan, classes, profiles);
+  const ParallelLayout layout(plan);
+  const Gpu& gpu = gpu_of(plan);
+  const Fabric fabric = fabric_of(plan);
+  const ComputeTarget target{
+      .gpu = gpu, .dtype = plan.training.dtype, .dialect = plan.training.dialect};
+
+  ClusterEstimate estimate;
+  estimate.tool = matched.front()->tool;
+  estimate.plan = to_json(plan);
+  std::vector<StageTime> stages(static_cast<std::size_t>(plan.parallelism.pipeline));
+  for (std::size_t i = 0; i < classes.size(); ++i) {
+    const StageTime time = stage_time(*matched[i], target, layout, fabric);
+    for (const int64_t stage : classes[i].stages) stages[static_cast<std::size_t>(stage)] = time;
+    RankClassEstimate row = class_memory(classes[i], *matched[i], layout, gpu, fabric);
+    row.forward_seconds = time.forward.total_seconds();
+    row.backward_seconds = time.backward.total_seconds();
+    estimate.rank_classes.push_back(std::move(row));
+  }
+  estimate.verdict = memory_verdict(plan, gpu, estimate.rank_classes);
+  estimate.time = step_time(plan, layout, fabric, stages);
+  estimate.throughput = throughput_of(plan, gpu, estimate.time.iteration_seconds);
+  estimate.training = training_of(plan, estimate.time.iteration_seconds);
+  estimate.assumptions = assumptions_of(plan, gpu, fabric, matched);
+  estimate.not_modelled = gaps_of_the_model();
+  return estimate;
+}
+
+}  // namespace estimator

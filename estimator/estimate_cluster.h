@@ -1,0 +1,23 @@
+// From the profiles of a few ranks to what the whole cluster needs and does.
+#pragma once
+
+#include <vector>
+
+#include "estimator/cluster_estimate.h"
+#include "estimator/plan.h"
+#include "estimator/rank_profile.h"
+
+namespace estimator {
+
+/// Estimates the cluster of a resolved plan from one profile for each of rank_classes(plan). A
+/// profile stands for the class that its pipeline stage is in; of several for one class, the one
+/// that needs most memory counts.
+///
+/// `tool` of the estimate is that of the first profile. `advice` is left empty: it takes runs of
+/// other plans.
+///
+/// Throws UserError when a class has no profile (naming the ranks to run), when a profile was
+/// made from another plan (naming the first difference), and when the GPU lacks the plan's dtype.
+ClusterEstimate estimate_cluster(const Plan& plan, const std::vector<RankProfile>& profiles);
+
+}  // namespace estimator

@@ -1,0 +1,187 @@
+// A plan: the model, the cluster, how the one is laid over the other, and how it is trained.
+//
+// A plan is read from JSON (or the same tree from YAML and flags) and then resolved: presets are
+// filled in, "auto" becomes a number, and every rule is checked. A resolved plan reads back as itself.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "estimator/fields.h"
+#include "estimator/model_config.h"
+
+namespace estimator {
+
+enum class Dtype { kBf16, kFp16, kFp32 };
+constexpr std::array<EnumName<Dtype>, 3> enum_names(Dtype) {
+  return {{{Dtype::kBf16, "bf16"}, {Dtype::kFp16, "fp16"}, {Dtype::kFp32, "fp32"}}};
+}
+constexpr int64_t bytes_per_element(Dtype dtype) { return dtype == Dtype::kFp32 ? 4 : 2; }
+
+enum class Optimizer { kAdamw, kSgd };
+constexpr std::array<EnumName<Optimizer>, 2> enum_names(Optimizer) {
+  return {{{Optimizer::kAdamw, "adamw"}, {Optimizer::kSgd, "sgd"}}};
+}
+
+/// selective recomputes the core attention, full recomputes whole layers from their input.
+enum class Recompute { kNone, kSelective, kFull };
+constexpr std::array<EnumName<Recompute>, 3> enum_names(Recompute) {
+  return {{{Recompute::kNone, "none"},
+           {Recompute::kSelective, "selective"},
+           {Recompute::kFull, "full"}}};
+}
+
+enum class Attention { kFlash, kUnfused };
+constexpr std::array<EnumName<Attention>, 2> enum_names(Attention) {
+  return {{{Attention::kFlash, "flash"}, {Attention::kUnfused, "unfused"}}};
+}
+
+/// Whose kernels the shard is built from: what they keep for backward differs.
+enum class Dialect { kMegatronLm, kPlain };
+constexpr std::array<EnumName<Dialect>, 2> enum_names(Dialect) {
+  return {{{Dialect::kMegatronLm, "megatron-lm"}, {Dialect::kPlain, "plain"}}};
+}
+
+enum class ScheduleKind { kOneForwardOneBackward, kGpipe };
+constexpr std::array<EnumName<ScheduleKind>, 2> enum_names(ScheduleKind) {
+  return {{{ScheduleKind::kOneForwardOneBackward, "1f1b"}, {ScheduleKind::kGpipe, "gpipe"}}};
+}
+
+struct ClusterConfig {
+  std::string gpu;
+  std::optional<int64_t> nodes;
+  std::optional<int64_t> gpus_per_node;
+  std::optional<std::string> intra_link;
+  std::optional<std::string> inter_link;
+  std::optional<int64_t> nics_per_node;
+  std::optional<double> usd_per_gpu_hour;
+};
+
+template <class Visitor>
+void visit_fields(Visitor& visit, ClusterConfig& cluster) {
+  visit("gpu", cluster.gpu, "a GPU of `onerank list gpus`");
+  visit("nodes", cluster.nodes, "machines; auto: world size / gpus_per_node");
+  visit("gpus_per_node", cluster.gpus_per_node, "GPUs of one machine; auto: 8, or the world if smaller");
+  visit("intra_link", cluster.intra_link, "link inside a machine (`onerank list links`); auto: the GPU's");
+  visit("inter_link", cluster.inter_link, "NIC between machines; auto: the usual one for the GPU");
+  visit("nics_per_node", cluster.nics_per_node, "NICs of one machine; auto: one for each GPU");
+  visit("usd_per_gpu_hour", cluster.usd_per_gpu_hour, "price, for the cost of a training");
+}
+
+struct ParallelConfig {
+  int64_t tensor = 1;
+  int64_t pipeline = 1;
+  int64_t context = 1;
+  int64_t expert = 1;
+  std::optional<int64_t> data;
+  bool sequence_parallel = false;
+  ScheduleKind pipeline_schedule = ScheduleKind::kOneForwardOneBackward;
+  int64_t virtual_stages = 1;
+  std::vector<int64_t> layers_per_stage;
+  int64_t zero_stage = 0;
+  std::optional<int64_t> bucket_elements;
+  bool overlap_grad_reduce = false;
+  bool overlap_param_gather = false;
+};
+
+template <class Visitor>
+void visit_fields(Visitor& visit, ParallelConfig& parallelism) {
+  visit("tensor", parallelism.tensor, "tensor parallel size");
+  visit("pipeline", parallelism.pipeline, "pipeline parallel size (stages)");
+  visit("context", parallelism.context, "context parallel size");
+  visit("expert", parallelism.expert, "expert parallel size");
+  visit("data", parallelism.data, "data parallel size; auto: what is left of the world");
+  visit("sequence_parallel", parallelism.sequence_parallel, "shard norms and dropout over tensor ranks");
+  visit("pipeline_schedule", parallelism.pipeline_schedule, "1f1b or gpipe");
+  visit("virtual_stages", parallelism.virtual_stages, "model chunks on each stage (interleaving)");
+  visit("layers_per_stage", parallelism.layers_per_stage, "layers of each stage; empty: even");
+  visit("zero_stage", parallelism.zero_stage, "0, or 1: the distributed optimizer");
+  visit("bucket_elements", parallelism.bucket_elements, "elements of a gradient bucket; auto: Megatron's max(40e6, 1e6 x data)");
+  visit("overlap_grad_reduce", parallelism.overlap_grad_reduce, "reduce gradients during the last backward");
+  visit("overlap_param_gather", parallelism.overlap_param_gather, "gather parameters during the first forward");
+}
+
+struct TrainingConfig {
+  int64_t micro_batch_size = 1;
+  std::optional<int64_t> global_batch_size;
+  std::optional<int64_t> sequence_length;
+  Dtype dtype = Dtype::kBf16;
+  Optimizer optimizer = Optimizer::kAdamw;
+  Recompute recompute = Recompute::kNone;
+  Attention attention = Attention::kFlash;
+  Dialect dialect = Dialect::kMegatronLm;
+  std::optional<int64_t> make_vocab_size_divisible_by;
+  std::optional<int64_t> steps;
+  std::optional<int64_t> tokens;
+  int64_t seed = 1234;
+};
+
+template <class Visitor>
+void visit_fields(Visitor& visit, TrainingConfig& training) {
+  visit("micro_batch_size", training.micro_batch_size, "samples of one micro-batch on one data rank");
+  visit("global_batch_size", training.global_batch_size, "samples of one step; auto: one micro-batch for each data rank");
+  visit("sequence_length", training.sequence_length, "tokens of a sample; auto: the model's maximum, at most 8192");
+  visit("dtype", training.dtype, "bf16, fp16 or fp32");
+  visit("optimizer", training.optimizer, "adamw or sgd (with momentum)");
+  visit("recompute", training.recompute, "none, selective (core attention) or full");
+  visit("attention", training.attention, "flash or unfused");
+  visit("dialect", training.dialect, "whose kernels: megatron-lm or plain");
+  visit("make_vocab_size_divisible_by", training.make_vocab_size_divisible_by,
+        "pad the vocabulary to a multiple of this x tensor; 1: off; auto: 128 for megatron-lm, else 1");
+  visit("steps", training.steps, "steps of the whole training");
+  visit("tokens", training.tokens, "tokens of the whole training");
+  visit("seed", training.seed, "of weights, data and dropout");
+}
+
+struct MemoryConfig {
+  std::string allocator;
+  int64_t headroom_bytes = 0;
+};
+
+template <class Visitor>
+void visit_fields(Visitor& visit, MemoryConfig& memory) {
+  visit("allocator", memory.allocator, "PYTORCH_CUDA_ALLOC_CONF of the job");
+  visit("headroom_bytes", memory.headroom_bytes, "bytes that must stay free for the verdict to be yes");
+}
+
+/// A resolved plan: after resolve_plan() every optional below that the code needs is filled in.
+struct Plan {
+  std::string name;
+  std::string model_preset;  ///< "" when the plan spells its model out
+  ModelConfig model;
+  ClusterConfig cluster;
+  ParallelConfig parallelism;
+  TrainingConfig training;
+  MemoryConfig memory;
+
+  int64_t world_size() const { return *cluster.nodes * *cluster.gpus_per_node; }
+  int64_t data_parallel_size() const { return *parallelism.data; }
+  int64_t micro_batches() const;
+  int64_t sequence_length() const { return *training.sequence_length; }
+  int64_t global_batch_size() const { return *training.global_batch_size; }
+  int64_t tokens_per_step() const { return global_batch_size() * sequence_length(); }
+  /// Rows of the whole embedding, with padding.
+  int64_t padded_vocab_size() const;
+  /// Layers of each stage; its size is the pipeline size.
+  std::vector<int64_t> layers_of_stages() const;
+  /// Elements after which a gradient bucket is closed.
+  int64_t bucket_elements() const;
+};
+
+/// What the environment or flags say beside the plan.
+struct PlanContext {
+  std::string origin = "plan";              ///< names the document in messages
+  std::optional<int64_t> world_size;        ///< WORLD_SIZE or --world-size
+  std::string world_size_origin = "WORLD_SIZE";
+};
+
+/// Reads and resolves. Throws UserError with every problem found.
+Plan resolve_plan(const Json& tree, const PlanContext& context);
+
+/// The resolved plan as JSON, every field spelled out; resolve_plan() reads it back.
+Json to_json(const Plan& plan);
+
+}  // namespace estimator

@@ -1,0 +1,22 @@
+// Defaults and rules of a plan. Used by resolve_plan() alone.
+#pragma once
+
+#include <vector>
+
+#include "estimator/errors.h"
+#include "estimator/plan.h"
+
+namespace estimator {
+
+/// Numbers that no plan can hold: checked first, since defaults and rules multiply and divide by them.
+std::vector<Problem> numbers_out_of_range(const Plan& plan, const PlanContext& context);
+
+/// Replaces "auto": nodes, GPUs of a node, data parallel size, batch, sequence, bucket, vocabulary
+/// padding. Leaves what cannot be told from the plan for broken_rules() to name.
+void fill_in_defaults(Plan& plan, const PlanContext& context);
+
+/// Every rule that the plan breaks, in the order a reader would meet them. Empty: the plan is good.
+/// Needs numbers in range and defaults filled in.
+std::vector<Problem> broken_rules(const Plan& plan, const PlanContext& context);
+
+}  // namespace estimator

@@ -1,0 +1,31 @@
+// Units and the text they enter and leave by. Inside the program: int64_t bytes, double seconds,
+// bytes and FLOP per second. GiB = 2^30 for memory, GB/s = 10^9 for links.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace estimator {
+
+inline constexpr int64_t kKiB = int64_t{1} << 10;
+inline constexpr int64_t kMiB = int64_t{1} << 20;
+inline constexpr int64_t kGiB = int64_t{1} << 30;
+
+inline constexpr double kMicrosecond = 1e-6;
+inline constexpr double kHour = 3600.0;
+
+constexpr int64_t divide_up(int64_t value, int64_t by) { return (value + by - 1) / by; }
+constexpr int64_t round_up(int64_t value, int64_t multiple) {
+  return divide_up(value, multiple) * multiple;
+}
+
+/// "1,048,576"
+std::string with_commas(int64_t value);
+/// "79.19 GiB"
+std::string format_gib(int64_t bytes);
+/// "812.50": MiB without the unit, for table columns.
+std::string format_mib(int64_t bytes);
+/// "1.2 us", "3.45 ms", "6.78 s", "4.5 h", "54.2 days"
+std::string format_duration(double seconds);
+
+}  // namespace estimator
