@@ -1,0 +1,40 @@
+// Self-attention of one layer: heads are split over the tensor ranks (MHA, GQA and MQA).
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <memory>
+#include <string>
+
+#include "models/core_attention.h"
+#include "models/parallel_linear.h"
+#include "models/rotary.h"
+
+namespace models {
+
+class SelfAttention {
+ public:
+  SelfAttention(ShardContext& context,
+                ParameterStore& store,
+                const std::string& name,
+                std::shared_ptr<const CoreAttention> core,
+                std::shared_ptr<const RotaryEmbedding> rotary);
+
+  /// [s or s/t, b, h] -> the same shape, without the output bias.
+  at::Tensor forward(const at::Tensor& input) const;
+  at::Tensor bias() const { return projection_.bias(); }
+
+ private:
+  struct Heads {
+    at::Tensor query, key, value;  // [s, b, heads or groups, d]
+  };
+  Heads split_heads(const at::Tensor& packed) const;
+
+  ShardContext& context_;
+  std::shared_ptr<const CoreAttention> core_;
+  std::shared_ptr<const RotaryEmbedding> rotary_;  // null: positions are learned, or there are none
+  ColumnParallelLinear qkv_;
+  RowParallelLinear projection_;
+};
+
+}  // namespace models

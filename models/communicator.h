@@ -1,0 +1,73 @@
+// One group of ranks as the shard sees it. Wraps a c10d::Backend; only communicator.cpp knows its
+// header. The shard never learns whether the other ranks exist.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <c10/util/intrusive_ptr.h>
+
+#include <cstdint>
+#include <memory>
+
+namespace c10d {
+class Backend;
+class Work;
+}  // namespace c10d
+
+namespace models {
+
+/// A collective that was started; wait() once before its tensors are read or reused.
+class PendingCall {
+ public:
+  explicit PendingCall(c10::intrusive_ptr<c10d::Work> work);
+  ~PendingCall();
+  PendingCall(PendingCall&&) noexcept;
+  PendingCall& operator=(PendingCall&&) noexcept;
+  void wait();
+
+ private:
+  c10::intrusive_ptr<c10d::Work> work_;
+};
+
+/// Tensors are contiguous. Reductions are sums unless named otherwise. Methods without `start_` have
+/// finished when they return (on a GPU: in stream order).
+class Communicator {
+ public:
+  explicit Communicator(c10::intrusive_ptr<c10d::Backend> backend);
+  ~Communicator();
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
+
+  int64_t size() const;
+  /// This rank's place in the group.
+  int64_t index() const;
+
+  void all_reduce(at::Tensor tensor);
+  void all_reduce_max(at::Tensor tensor);
+  /// output is size() inputs, one after the other.
+  void all_gather(at::Tensor output, at::Tensor input);
+  /// output is this rank's part of the sum of all inputs.
+  void reduce_scatter(at::Tensor output, at::Tensor input);
+  void send(at::Tensor tensor, int64_t to_index);
+  void recv(at::Tensor tensor, int64_t from_index);
+
+  PendingCall start_all_reduce(at::Tensor tensor);
+  PendingCall start_all_gather(at::Tensor output, at::Tensor input);
+  PendingCall start_reduce_scatter(at::Tensor output, at::Tensor input);
+
+ private:
+  c10::intrusive_ptr<c10d::Backend> backend_;
+};
+
+/// The groups of one rank. Null: a group of one, which needs no communication.
+struct ProcessGroups {
+  std::shared_ptr<Communicator> tensor;
+  std::shared_ptr<Communicator> data;       ///< data x context: gradients and optimizer shards
+  std::shared_ptr<Communicator> pipeline;
+  std::shared_ptr<Communicator> embedding;  ///< first and last stage; null on the stages between
+};
+
+inline int64_t group_size(const std::shared_ptr<Communicator>& group) {
+  return group ? group->size() : 1;
+}
+
+}  // namespace models

@@ -1,0 +1,13 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include "estimator/model_config.h"
+
+namespace models {
+
+/// act(first half) * second half as one function that keeps only its input and recomputes the rest
+/// in backward, as Megatron-LM's fused SwiGLU and TransformerEngine's do. [..., 2 f] -> [..., f].
+at::Tensor fused_gated_activation(const at::Tensor& input, estimator::Activation activation);
+
+}  // namespace models

@@ -1,0 +1,165 @@
+#include "models/gradient_buffer.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
+#include <c10/core/GradMode.h>
+#include <torch/csrc/autograd/function_hook.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include <numeric>
+
+#include "estimator/units.h"
+
+namespace models {
+namespace {
+
+constexpr int64_t kParameterAlignment = 64;  // elements: 128 bytes of bf16
+constexpr int64_t kBucketAlignment = 128;    // elements: 256 bytes of bf16
+
+/// Moves what autograd accumulated into the main gradient and drops it.
+class AddToMainGradient : public torch::autograd::PostAccumulateGradHook {
+ public:
+  explicit AddToMainGradient(Parameter& parameter) : parameter_(parameter) {}
+  void operator()(const torch::autograd::Variable& value) override {
+    if (!value.grad().defined()) return;  // a fused product has added it already
+    const c10::NoGradGuard no_grad;
+    parameter_.main_gradient.add_(value.grad());
+    value.mutable_grad().reset();
+    parameter_.contribution_added();
+  }
+
+ private:
+  Parameter& parameter_;
+};
+
+/// A shared copy gets a bucket of its own in the distributed optimizer, as in Megatron-LM.
+bool closes_before(const Parameter& parameter, const Bucket& bucket, const BufferShape& shape) {
+  return shape.sharded && parameter.shared_copy && !bucket.slots.empty();
+}
+
+}  // namespace
+
+std::vector<Bucket> lay_out_buckets(std::deque<Parameter>& parameters, const BufferShape& shape) {
+  const int64_t bucket_multiple = shape.sharded ? std::lcm(shape.data_ranks, kBucketAlignment) : 1;
+  const int64_t parameter_multiple = shape.sharded ? kParameterAlignment : 1;
+  std::vector<Bucket> buckets(1);
+  int64_t end = 0;
+  const auto close = [&] {
+    end = estimator::round_up(end, bucket_multiple);
+    buckets.back().end = end;
+    buckets.push_back({.begin = end, .end = end, .slots = {}});
+  };
+  for (auto parameter = parameters.rbegin(); parameter != parameters.rend(); ++parameter) {
+    if (closes_before(*parameter, buckets.back(), shape)) close();
+    const int64_t begin = estimator::round_up(end, parameter_multiple);
+    end = begin + parameter->value.numel();
+    buckets.back().slots.push_back({.parameter = &*parameter, .begin = begin, .end = end});
+    const bool full = shape.bucket_elements > 0 && end - buckets.back().begin >= shape.bucket_elements;
+    if (full || (shape.sharded && parameter->shared_copy)) close();
+  }
+  if (buckets.back().slots.empty()) buckets.pop_back();
+  else buckets.back().end = estimator::round_up(end, bucket_multiple);
+  return buckets;
+}
+
+GradientBuffer::GradientBuffer(std::deque<Parameter>& parameters, GradientBufferOptions options)
+    : options_(std::move(options)), buckets_(lay_out_buckets(parameters, options_.shape)) {
+  const c10::NoGradGuard no_grad;
+  const int64_t elements = buckets_.empty() ? 0 : buckets_.back().end;
+  if (buckets_.empty()) return;
+  const at::TensorOptions parameter_options = parameters.front().value.options().requires_grad(false);
+  if (sharded()) parameters_ = at::zeros({elements}, parameter_options);
+  gradients_ = at::zeros({elements}, parameter_options.dtype(at::kFloat));
+  for (std::size_t index = 0; index < buckets_.size(); ++index) {
+    for (const ParameterSlot& slot : buckets_[index].slots) {
+      Parameter& parameter = *slot.parameter;
+      const auto shape = parameter.value.sizes().vec();
+      parameter.main_gradient = slice(gradients_, slot.begin, slot.end).view(shape);
+      if (sharded()) {
+        at::Tensor place = slice(parameters_, slot.begin, slot.end).view(shape);
+        place.copy_(parameter.value);
+        parameter.value.set_data(place);
+      }
+      parameter.contribution_added = [this, index] { contribution_added(index); };
+      torch::autograd::impl::set_post_acc_grad_hooks(
+          parameter.value, std::make_unique<AddToMainGradient>(parameter));
+    }
+  }
+}
+
+at::Tensor GradientBuffer::slice(const at::Tensor& flat, int64_t begin, int64_t end) const {
+  return flat.narrow(0, begin, end - begin);
+}
+
+void GradientBuffer::zero() {
+  if (gradients_.defined()) gradients_.zero_();
+  last_micro_batch_ = false;
+  started_.assign(buckets_.size(), false);
+}
+
+void GradientBuffer::start_last_micro_batch() {
+  last_micro_batch_ = true;
+  missing_contributions_.assign(buckets_.size(), 0);
+  for (std::size_t index = 0; index < buckets_.size(); ++index) {
+    for (const ParameterSlot& slot : buckets_[index].slots) {
+      missing_contributions_[index] += slot.parameter->contributions;
+    }
+  }
+}
+
+void GradientBuffer::contribution_added(std::size_t bucket) {
+  if (!last_micro_batch_ || !options_.overlap) return;
+  if (--missing_contributions_[bucket] == 0) reduce(bucket);
+}
+
+void GradientBuffer::reduce(std::size_t index) {
+  started_[index] = true;
+  if (!options_.data_group) return;
+  const Bucket& bucket = buckets_[index];
+  at::Tensor whole = slice(gradients_, bucket.begin, bucket.end);
+  whole.mul_(1.0 / static_cast<double>(options_.shape.data_ranks));
+  if (!sharded()) {
+    pending_.push_back(options_.data_group->start_all_reduce(whole));
+    return;
+  }
+  const auto [begin, end] = shard_range(bucket);
+  pending_.push_back(
+      options_.data_group->start_reduce_scatter(slice(gradients_, begin, end), whole));
+}
+
+void GradientBuffer::finish_reduction() {
+  for (std::size_t index = 0; index < buckets_.size(); ++index) {
+    if (!started_[index]) reduce(index);
+  }
+  for (PendingCall& call : pending_) call.wait();
+  pending_.clear();
+  last_micro_batch_ = false;
+}
+
+void GradientBuffer::gather_parameters() {
+  if (!sharded() || !options_.data_group) return;
+  for (const Bucket& bucket : buckets_) {
+    const auto [begin, end] = shard_range(bucket);
+    pending_.push_back(options_.data_group->start_all_gather(
+        slice(parameters_, bucket.begin, bucket.end), slice(parameters_, begin, end)));
+  }
+  for (PendingCall& call : pending_) call.wait();
+  pending_.clear();
+}
+
+std::pair<int64_t, int64_t> GradientBuffer::shard_range(const Bucket& bucket) const {
+  if (!sharded()) return {bucket.begin, bucket.end};
+  const int64_t part = (bucket.end - bucket.begin) / options_.shape.data_ranks;
+  const int64_t index = options_.data_group ? options_.data_group->index() : 0;
+  return {bucket.begin + index * part, bucket.begin + (index + 1) * part};
+}
+
+int64_t GradientBuffer::padding_elements() const {
+  int64_t elements = buckets_.empty() ? 0 : buckets_.back().end;
+  for (const Bucket& bucket : buckets_) {
+    for (const ParameterSlot& slot : bucket.slots) elements -= slot.end - slot.begin;
+  }
+  return elements;
+}
+
+}  // namespace models

@@ -1,0 +1,40 @@
+#include "models/mock_data.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/ops/empty.h>
+
+namespace models {
+namespace {
+
+/// [s + 1] tokens of one sample; a label is the token after.
+at::Tensor sample(const estimator::Plan& plan, int64_t iteration, int64_t number) {
+  const uint64_t seed = static_cast<uint64_t>(plan.training.seed) * 1'000'003 +
+                        static_cast<uint64_t>(iteration * plan.global_batch_size() + number);
+  const auto generator = at::make_generator<at::CPUGeneratorImpl>(seed);
+  return at::empty({plan.sequence_length() + 1}, at::kLong)
+      .random_(0, plan.model.vocab_size, generator);
+}
+
+}  // namespace
+
+MicroBatchData mock_micro_batch(const ShardContext& context,
+                                int64_t iteration,
+                                int64_t micro_batch) {
+  const estimator::Plan& plan = context.plan;
+  const int64_t sequence = plan.sequence_length(), batch = plan.training.micro_batch_size;
+  const int64_t first =
+      (micro_batch * plan.data_parallel_size() + context.coordinate.data) * batch;
+  at::Tensor samples = at::empty({sequence + 1, batch}, at::kLong);
+  for (int64_t i = 0; i < batch; ++i) {
+    samples.select(1, i).copy_(sample(plan, iteration, first + i));
+  }
+  const auto on_device = [&](int64_t from) {
+    return samples.narrow(0, from, sequence).to(context.device, at::kLong, false, /*copy=*/true);
+  };
+  MicroBatchData data;
+  if (context.is_first_stage()) data.tokens = on_device(0);
+  if (context.is_last_stage()) data.labels = on_device(1);
+  return data;
+}
+
+}  // namespace models

@@ -1,0 +1,19 @@
+// Mock tokens: the same for a given seed, iteration and sample, whatever the layout.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include "models/shard_context.h"
+
+namespace models {
+
+struct MicroBatchData {
+  at::Tensor tokens;  ///< [s, b] int64 on the device; undefined except on the first stage
+  at::Tensor labels;  ///< [s, b] int64 on the device; undefined except on the last stage
+};
+
+/// Samples are numbered over the whole step: data rank d's micro-batch m holds samples
+/// (m * data ranks + d) * micro_batch_size and on, as Megatron-LM deals them out.
+MicroBatchData mock_micro_batch(const ShardContext& context, int64_t iteration, int64_t micro_batch);
+
+}  // namespace models

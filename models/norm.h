@@ -1,0 +1,25 @@
+// LayerNorm and RMSNorm over the last dimension, as the fused kernels: they save the input and, in
+// fp32, mean and reciprocal deviation of each row.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <string>
+
+#include "models/shard_context.h"
+
+namespace models {
+
+class Norm {
+ public:
+  Norm(ShardContext& context, ParameterStore& store, const std::string& name);
+  at::Tensor forward(const at::Tensor& input) const;
+
+ private:
+  estimator::Normalization kind_;
+  double epsilon_;
+  Parameter* weight_;
+  Parameter* bias_ = nullptr;
+};
+
+}  // namespace models

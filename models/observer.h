@@ -1,0 +1,55 @@
+// What the shard tells whoever watches it: which module is running, and in which part of the
+// iteration. The shard itself never asks what became of it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "estimator/rank_profile.h"
+
+namespace models {
+
+/// Calls nest. They come from the forward thread and, under recompute, from the autograd thread.
+class Observer {
+ public:
+  virtual ~Observer() = default;
+
+  /// `name` is one path element ("layers.3", "self_attention", "qkv"); the path is all entered ones.
+  virtual void enter_module(const std::string& name) = 0;
+  virtual void leave_module() = 0;
+
+  virtual void enter_direction(estimator::Direction direction) = 0;
+  virtual void leave_direction() = 0;
+
+  /// A micro-batch's activations are held from the end of its forward to the end of its backward.
+  virtual void forward_finished(int64_t micro_batch) = 0;
+  virtual void backward_finished(int64_t micro_batch) = 0;
+};
+
+class ModuleScope {
+ public:
+  ModuleScope(Observer& observer, const std::string& name) : observer_(observer) {
+    observer_.enter_module(name);
+  }
+  ~ModuleScope() { observer_.leave_module(); }
+  ModuleScope(const ModuleScope&) = delete;
+  ModuleScope& operator=(const ModuleScope&) = delete;
+
+ private:
+  Observer& observer_;
+};
+
+class DirectionScope {
+ public:
+  DirectionScope(Observer& observer, estimator::Direction direction) : observer_(observer) {
+    observer_.enter_direction(direction);
+  }
+  ~DirectionScope() { observer_.leave_direction(); }
+  DirectionScope(const DirectionScope&) = delete;
+  DirectionScope& operator=(const DirectionScope&) = delete;
+
+ private:
+  Observer& observer_;
+};
+
+}  // namespace models

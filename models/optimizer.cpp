@@ -1,0 +1,114 @@
+#include "models/optimizer.h"
+
+#include <ATen/ops/_foreach_add.h>
+#include <ATen/ops/_fused_adamw.h>
+#include <ATen/ops/_fused_sgd.h>
+#include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
+#include <c10/core/GradMode.h>
+
+#include <algorithm>
+
+namespace models {
+namespace {
+
+int64_t bytes_of(const std::vector<at::Tensor>& tensors) {
+  int64_t bytes = 0;
+  for (const at::Tensor& tensor : tensors) bytes += tensor.numel() * tensor.element_size();
+  return bytes;
+}
+
+}  // namespace
+
+DistributedOptimizer::DistributedOptimizer(GradientBuffer& buffer,
+                                           const OptimizerSettings& settings)
+    : buffer_(buffer), settings_(settings) {
+  const c10::NoGradGuard no_grad;
+  for (const Bucket& bucket : buffer.buckets()) {
+    const auto [shard_begin, shard_end] = buffer.shard_range(bucket);
+    for (const ParameterSlot& slot : bucket.slots) {
+      const int64_t begin = std::max(slot.begin, shard_begin);
+      const int64_t end = std::min(slot.end, shard_end);
+      if (begin >= end) continue;
+      const at::Tensor weights = slot.parameter->value.detach().view(-1);
+      model_weights_.push_back(weights.narrow(0, begin - slot.begin, end - begin));
+      gradients_.push_back(buffer.gradients().narrow(0, begin, end - begin));
+    }
+  }
+  own_main_weights_ =
+      !model_weights_.empty() && model_weights_.front().scalar_type() != at::kFloat;
+  for (const at::Tensor& weights : model_weights_) {
+    main_weights_.push_back(own_main_weights_ ? weights.to(at::kFloat) : weights);
+  }
+}
+
+void DistributedOptimizer::make_state() {
+  for (const at::Tensor& weights : main_weights_) {
+    first_moments_.push_back(at::zeros_like(weights));
+    if (settings_.kind != estimator::Optimizer::kAdamw) continue;
+    second_moments_.push_back(at::zeros_like(weights));
+    const bool make_step = !settings_.shared_step || steps_.empty();
+    steps_.push_back(make_step ? at::zeros({}, weights.options()) : steps_.front());
+  }
+}
+
+void DistributedOptimizer::update() {
+  if (main_weights_.empty()) return;
+  if (settings_.kind == estimator::Optimizer::kSgd) {
+    at::_fused_sgd_(main_weights_,
+                    gradients_,
+                    first_moments_,
+                    settings_.weight_decay,
+                    settings_.momentum,
+                    settings_.learning_rate,
+                    /*dampening=*/0,
+                    /*nesterov=*/false,
+                    /*maximize=*/false,
+                    first_step_);
+    return;
+  }
+  if (settings_.shared_step) steps_.front().add_(1);
+  else at::_foreach_add_(steps_, 1);
+  at::_fused_adamw_(main_weights_,
+                    gradients_,
+                    first_moments_,
+                    second_moments_,
+                    /*max_exp_avg_sqs=*/{},
+                    steps_,
+                    settings_.learning_rate,
+                    settings_.beta1,
+                    settings_.beta2,
+                    settings_.weight_decay,
+                    settings_.epsilon,
+                    /*amsgrad=*/false,
+                    /*maximize=*/false);
+}
+
+void DistributedOptimizer::copy_to_model() {
+  if (!own_main_weights_) return;
+  for (std::size_t i = 0; i < main_weights_.size(); ++i) model_weights_[i].copy_(main_weights_[i]);
+}
+
+void DistributedOptimizer::step() {
+  const c10::NoGradGuard no_grad;
+  if (first_step_) make_state();
+  update();
+  first_step_ = false;
+  copy_to_model();
+  buffer_.gather_parameters();
+}
+
+int64_t DistributedOptimizer::main_weight_bytes() const {
+  return own_main_weights_ ? bytes_of(main_weights_) : 0;
+}
+
+int64_t DistributedOptimizer::state_bytes() const {
+  return bytes_of(first_moments_) + bytes_of(second_moments_);
+}
+
+int64_t DistributedOptimizer::step_scalar_bytes() const {
+  if (steps_.empty()) return 0;
+  return settings_.shared_step ? steps_.front().element_size() : bytes_of(steps_);
+}
+
+}  // namespace models

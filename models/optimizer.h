@@ -1,0 +1,52 @@
+// AdamW and SGD with momentum over fp32 main weights, with PyTorch's fused kernels.
+//
+// Without sharding each rank updates all its parameters. With the distributed optimizer (ZeRO-1) it
+// updates its part of each bucket: pieces of parameters cut where the part begins and ends. A model
+// in fp32 is its own main weight. State is made at the first step, as PyTorch and Megatron-LM do.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "estimator/plan.h"
+#include "models/gradient_buffer.h"
+
+namespace models {
+
+struct OptimizerSettings {
+  estimator::Optimizer kind = estimator::Optimizer::kAdamw;
+  double learning_rate = 1e-3;
+  double weight_decay = 0.01;
+  double beta1 = 0.9, beta2 = 0.95, epsilon = 1e-8;
+  double momentum = 0.9;
+  bool shared_step = false;  ///< one step counter for all pieces (TransformerEngine), else one each
+};
+
+class DistributedOptimizer {
+ public:
+  DistributedOptimizer(GradientBuffer& buffer, const OptimizerSettings& settings);
+
+  void step();
+
+  int64_t main_weight_bytes() const;
+  int64_t state_bytes() const;
+  int64_t step_scalar_bytes() const;
+
+ private:
+  void make_state();
+  void update();
+  void copy_to_model();
+
+  GradientBuffer& buffer_;
+  OptimizerSettings settings_;
+  std::vector<at::Tensor> model_weights_;  ///< views of the parameters, [elements]
+  std::vector<at::Tensor> main_weights_;   ///< fp32; the model weights themselves in fp32
+  std::vector<at::Tensor> gradients_;      ///< views of the gradient buffer
+  std::vector<at::Tensor> first_moments_, second_moments_, steps_;
+  bool own_main_weights_ = false;
+  bool first_step_ = true;
+};
+
+}  // namespace models

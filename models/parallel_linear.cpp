@@ -1,0 +1,153 @@
+#include "models/parallel_linear.h"
+
+#include <ATen/ops/linear.h>
+#include <ATen/ops/matmul.h>
+
+#include <optional>
+
+#include "models/kept_value.h"
+#include "models/sequence_mappings.h"
+#include "models/weight_gradient.h"
+
+namespace models {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+/// What the autograd functions need to know of a layer, kept by its graph nodes.
+struct LinearCall {
+  LinearCall(const ShardContext& context, Parameter& weight, bool has_bias)
+      : weight(&weight),
+        has_bias(has_bias),
+        tensor_group(context.groups.tensor),
+        sequence_parallel(context.sequence_parallel()),
+        fused_gradient(context.megatron()) {}
+
+  Parameter* weight;
+  bool has_bias;  ///< of a column parallel layer: added inside the function
+  std::shared_ptr<Communicator> tensor_group;
+  bool sequence_parallel;
+  bool fused_gradient;
+};
+
+namespace {
+
+using CallPointer = std::shared_ptr<const LinearCall>;
+
+/// The weight's gradient for autograd; undefined when it went straight into the main gradient.
+at::Tensor finish_weight(const CallPointer& call,
+                         const at::Tensor& output_gradient,
+                         const at::Tensor& input) {
+  if (!call->fused_gradient) return weight_gradient(output_gradient, input);
+  add_weight_gradient(*call->weight, output_gradient, input);
+  return {};
+}
+
+at::Tensor bias_gradient(const at::Tensor& output_gradient) {
+  return output_gradient.reshape({-1, output_gradient.size(-1)}).sum(0);
+}
+
+struct ColumnParallelFunction : torch::autograd::Function<ColumnParallelFunction> {
+  static at::Tensor forward(AutogradContext* context,
+                            const at::Tensor& input,
+                            const at::Tensor& weight,
+                            const std::optional<at::Tensor>& bias,
+                            const CallPointer& call) {
+    keep(context, call);
+    context->save_for_backward({input, weight});
+    const bool gather = call->sequence_parallel && call->tensor_group;
+    return at::linear(gather ? gather_sequence(input, *call->tensor_group) : input, weight, bias);
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
+    const CallPointer& call = kept<CallPointer>(context);
+    const variable_list saved = context->get_saved_variables();
+    const at::Tensor& weight = saved[1];
+    const at::Tensor& gradient = gradients[0];
+    Communicator* group = call->tensor_group.get();
+    const bool sequence_parallel = call->sequence_parallel && group != nullptr;
+
+    const at::Tensor input = sequence_parallel ? gather_sequence(saved[0], *group) : saved[0];
+    at::Tensor input_gradient = at::matmul(gradient, weight);
+    if (sequence_parallel) {
+      input_gradient = reduce_scatter_sequence(input_gradient, *group);
+    } else if (group != nullptr) {
+      group->all_reduce(input_gradient);
+    }
+    const at::Tensor bias = call->has_bias ? bias_gradient(gradient) : at::Tensor();
+    return {input_gradient, finish_weight(call, gradient, input), bias, at::Tensor()};
+  }
+};
+
+struct RowParallelFunction : torch::autograd::Function<RowParallelFunction> {
+  static at::Tensor forward(AutogradContext* context,
+                            const at::Tensor& input,
+                            const at::Tensor& weight,
+                            const CallPointer& call) {
+    keep(context, call);
+    context->save_for_backward({input, weight});
+    at::Tensor partial = at::matmul(input, weight.t());
+    if (!call->tensor_group) return partial;
+    if (call->sequence_parallel) return reduce_scatter_sequence(partial, *call->tensor_group);
+    call->tensor_group->all_reduce(partial);
+    return partial;
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
+    const CallPointer& call = kept<CallPointer>(context);
+    const variable_list saved = context->get_saved_variables();
+    const bool gather = call->sequence_parallel && call->tensor_group;
+    const at::Tensor gradient = gather ? gather_sequence(gradients[0], *call->tensor_group) : gradients[0];
+    at::Tensor input_gradient = at::matmul(gradient, saved[1]);
+    return {input_gradient, finish_weight(call, gradient, saved[0]), at::Tensor()};
+  }
+};
+
+Parameter& weight_of(ParameterStore& store, const LinearSpec& spec, int64_t sharded_dim) {
+  if (spec.shared_weight != nullptr) return *spec.shared_weight;
+  return store.add({.name = spec.name + ".weight",
+                    .full_shape = {spec.outputs, spec.inputs},
+                    .sharded_dim = sharded_dim,
+                    .blocks = spec.output_blocks,
+                    .shared_copy = spec.shared_copy});
+}
+
+}  // namespace
+
+ColumnParallelLinear::ColumnParallelLinear(ShardContext& context,
+                                           ParameterStore& store,
+                                           const LinearSpec& spec)
+    : call_(std::make_shared<const LinearCall>(context, weight_of(store, spec, 0), spec.bias)) {
+  if (spec.bias) {
+    bias_ = &store.add({.name = spec.name + ".bias",
+                        .full_shape = {spec.outputs},
+                        .sharded_dim = 0,
+                        .blocks = spec.output_blocks,
+                        .initial_value = InitialValue::kZeros});
+  }
+}
+
+at::Tensor ColumnParallelLinear::forward(const at::Tensor& input) const {
+  const auto bias = bias_ ? std::optional<at::Tensor>(bias_->value) : std::nullopt;
+  return ColumnParallelFunction::apply(input, call_->weight->value, bias, call_);
+}
+
+RowParallelLinear::RowParallelLinear(ShardContext& context,
+                                     ParameterStore& store,
+                                     const LinearSpec& spec)
+    : call_(std::make_shared<const LinearCall>(context, weight_of(store, spec, 1), spec.bias)) {
+  if (spec.bias) {
+    bias_ = &store.add({.name = spec.name + ".bias",
+                        .full_shape = {spec.outputs},
+                        .initial_value = InitialValue::kZeros,
+                        .sequence_partial = context.sequence_parallel()});
+  }
+}
+
+at::Tensor RowParallelLinear::forward(const at::Tensor& input) const {
+  return RowParallelFunction::apply(input, call_->weight->value, call_);
+}
+
+at::Tensor RowParallelLinear::bias() const { return bias_ ? bias_->value : at::Tensor(); }
+
+}  // namespace models

@@ -1,0 +1,60 @@
+// Linear layers split over the tensor ranks (Shoeybi et al. 2019; sequence parallelism: Korthikanti
+// et al. 2022). Inputs are [sequence, batch, width].
+//
+// Column parallel: output features are split. Under sequence parallelism the input holds a part of
+// the sequence; it is gathered for the product, only the part is saved, and backward gathers again.
+// Row parallel: input features are split; the partial products are summed over the ranks, under
+// sequence parallelism each rank keeps its part of the sequence. The bias is added after the sum.
+//
+// In the megatron dialect the weight gradient is added to the fp32 main gradient by the product
+// itself and autograd gets nothing; else autograd gets a gradient of the weight's type.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <memory>
+#include <string>
+
+#include "models/parameters.h"
+#include "models/shard_context.h"
+
+namespace models {
+
+/// Shape and options of one linear layer; `name` is its path, ".weight" and ".bias" are appended.
+struct LinearSpec {
+  std::string name;
+  int64_t inputs = 0;
+  int64_t outputs = 0;
+  bool bias = false;
+  int64_t output_blocks = 1;          ///< see ParameterSpec::blocks
+  Parameter* shared_weight = nullptr; ///< use this weight (tied output layer) and make none
+  bool shared_copy = false;
+};
+
+struct LinearCall;
+
+class ColumnParallelLinear {
+ public:
+  ColumnParallelLinear(ShardContext& context, ParameterStore& store, const LinearSpec& spec);
+  /// [s or s/t, b, inputs] -> [s, b, outputs / t], bias added.
+  at::Tensor forward(const at::Tensor& input) const;
+
+ private:
+  std::shared_ptr<const LinearCall> call_;
+  Parameter* bias_ = nullptr;
+};
+
+class RowParallelLinear {
+ public:
+  RowParallelLinear(ShardContext& context, ParameterStore& store, const LinearSpec& spec);
+  /// [s, b, inputs / t] -> [s or s/t, b, outputs], without the bias.
+  at::Tensor forward(const at::Tensor& input) const;
+  /// The bias that the caller adds, or an undefined tensor.
+  at::Tensor bias() const;
+
+ private:
+  std::shared_ptr<const LinearCall> call_;
+  Parameter* bias_ = nullptr;
+};
+
+}  // namespace models

@@ -1,0 +1,95 @@
+#include "models/parameters.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/zeros.h>
+#include <c10/core/ScalarType.h>
+
+#include <stdexcept>
+
+namespace models {
+namespace {
+
+constexpr double kInitialDeviation = 0.02;  // GPT-2, Megatron-LM --init-method-std
+
+/// FNV-1a: the same on every machine, unlike std::hash.
+uint64_t hash(const std::string& text, uint64_t seed) {
+  uint64_t value = 14695981039346656037ull ^ seed;
+  for (const unsigned char letter : text) value = (value ^ letter) * 1099511628211ull;
+  return value;
+}
+
+/// This rank's part: of each block, slice `index` of `size`.
+at::Tensor cut(const at::Tensor& full, const ParameterSpec& spec, int64_t size, int64_t index) {
+  if (spec.sharded_dim < 0) return full;
+  const int64_t dim = spec.sharded_dim;
+  const int64_t part = full.size(dim) / spec.blocks / size;
+  std::vector<int64_t> shape = full.sizes().vec();
+  shape[dim] = part;
+  shape.insert(shape.begin() + dim, spec.blocks);
+  std::vector<int64_t> blocked = full.sizes().vec();
+  blocked[dim] /= spec.blocks;
+  blocked.insert(blocked.begin() + dim, spec.blocks);
+  std::vector<int64_t> local = full.sizes().vec();
+  local[dim] /= size;
+  return full.view(blocked).narrow(dim + 1, index * part, part).reshape(local);
+}
+
+}  // namespace
+
+Parameter& ParameterStore::add(const ParameterSpec& spec) {
+  std::vector<int64_t> shape = spec.full_shape;
+  const bool sharded = spec.sharded_dim >= 0 && source_.tensor_size > 1;
+  if (sharded) {
+    if (shape[spec.sharded_dim] % (source_.tensor_size * spec.blocks) != 0) {
+      throw std::logic_error("parameter " + spec.name + " does not divide by the tensor ranks");
+    }
+    shape[spec.sharded_dim] /= source_.tensor_size;
+  }
+  at::Tensor value = initial_value(spec, shape);
+  value.requires_grad_(true);
+  Parameter& parameter = parameters_.emplace_back();
+  parameter.name = spec.name;
+  parameter.value = std::move(value);
+  parameter.tensor_sharded = sharded;
+  parameter.sequence_partial = spec.sequence_partial;
+  parameter.shared_copy = spec.shared_copy;
+  return parameter;
+}
+
+at::Tensor ParameterStore::initial_value(const ParameterSpec& spec,
+                                         const std::vector<int64_t>& shape) const {
+  switch (spec.initial_value) {
+    case InitialValue::kZeros: return at::zeros(shape, source_.options);
+    case InitialValue::kOnes: return at::ones(shape, source_.options);
+    case InitialValue::kNormal: break;
+  }
+  if (source_.options.device() != at::kCPU) {
+    return at::empty(shape, source_.options).normal_(0.0, kInitialDeviation);
+  }
+  const auto generator = at::make_generator<at::CPUGeneratorImpl>(hash(spec.name, source_.seed));
+  const at::Tensor full =
+      at::empty(spec.full_shape, at::kFloat).normal_(0.0, kInitialDeviation, generator);
+  const at::Tensor part = cut(full, spec, source_.tensor_size, source_.tensor_index);
+  return part.contiguous().to(source_.options.dtype().toScalarType(), false, /*copy=*/true);
+}
+
+estimator::ParametersRecord ParameterStore::record() const {
+  estimator::ParametersRecord record;
+  for (const Parameter& parameter : parameters_) {
+    const at::Tensor& value = parameter.value;
+    const int64_t bytes = value.numel() * value.element_size();
+    record.count += value.numel();
+    record.bytes += bytes;
+    record.tensors.push_back({.name = parameter.name,
+                              .shape = value.sizes().vec(),
+                              .dtype = c10::toString(value.scalar_type()),
+                              .bytes = bytes,
+                              .tensor_sharded = parameter.tensor_sharded,
+                              .shared_copy = parameter.shared_copy});
+  }
+  return record;
+}
+
+}  // namespace models

@@ -1,0 +1,75 @@
+// The parameters of one shard: made in order, named by their path in the whole model, with all that
+// communication, gradient buffers and the optimizer need to know of them.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "estimator/rank_profile.h"
+
+namespace models {
+
+enum class InitialValue { kNormal, kZeros, kOnes };
+
+/// How to make a parameter. `blocks` equal blocks stand one after the other along the sharded
+/// dimension (gate and up of a gated MLP): a rank holds its part of each.
+struct ParameterSpec {
+  std::string name;
+  std::vector<int64_t> full_shape;
+  int64_t sharded_dim = -1;  ///< -1: every tensor rank holds all of it
+  int64_t blocks = 1;
+  InitialValue initial_value = InitialValue::kNormal;
+  bool sequence_partial = false;
+  bool shared_copy = false;
+};
+
+struct Parameter {
+  std::string name;
+  at::Tensor value;          ///< leaf that requires gradients
+  at::Tensor main_gradient;  ///< view of the gradient buffer, same shape; set by GradientBuffer
+  bool tensor_sharded = false;
+  /// Under sequence parallelism each tensor rank sees a part of the tokens, so the gradient is a
+  /// partial sum and is all-reduced over the tensor group at the end of the iteration.
+  bool sequence_partial = false;
+  bool shared_copy = false;  ///< the last stage's copy of a tied embedding
+  /// Gradient contributions of one micro-batch: 2 when a fused product and autograd both add.
+  int contributions = 1;
+  /// Called after each contribution has been added to main_gradient.
+  std::function<void()> contribution_added;
+};
+
+/// Where weights come from. On the CPU they are cut from full tensors that depend on seed and name
+/// alone, so that every layout of a plan trains the same model; elsewhere each rank draws its own.
+struct ParameterSource {
+  at::TensorOptions options;  ///< device and type of the parameters
+  int64_t seed = 0;
+  int64_t tensor_size = 1;
+  int64_t tensor_index = 0;
+};
+
+class ParameterStore {
+ public:
+  explicit ParameterStore(ParameterSource source) : source_(std::move(source)) {}
+  ParameterStore(const ParameterStore&) = delete;
+  ParameterStore& operator=(const ParameterStore&) = delete;
+
+  /// The reference stays good for the life of the store.
+  Parameter& add(const ParameterSpec& spec);
+
+  std::deque<Parameter>& all() { return parameters_; }
+  const std::deque<Parameter>& all() const { return parameters_; }
+  estimator::ParametersRecord record() const;
+
+ private:
+  at::Tensor initial_value(const ParameterSpec& spec, const std::vector<int64_t>& shape) const;
+
+  ParameterSource source_;
+  std::deque<Parameter> parameters_;
+};
+
+}  // namespace models

@@ -1,0 +1,91 @@
+#include "models/recompute.h"
+
+#include <ATen/Context.h>
+#include <ATen/core/Generator.h>
+#include <c10/core/GradMode.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include <mutex>
+
+#include "models/kept_value.h"
+
+namespace models {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+/// The generator that dropout on `device` draws from; its state is a CPU tensor.
+at::Tensor generator_state(const at::Device& device) {
+  at::Generator generator = at::globalContext().defaultGenerator(device);
+  const std::lock_guard<std::mutex> lock(generator.mutex());
+  return generator.get_state();
+}
+
+void set_generator_state(const at::Device& device, const at::Tensor& state) {
+  at::Generator generator = at::globalContext().defaultGenerator(device);
+  const std::lock_guard<std::mutex> lock(generator.mutex());
+  generator.set_state(state);
+}
+
+/// Sets the generator back to `state` and, at the end of the scope, to where it was.
+class ReplayedRandomNumbers {
+ public:
+  ReplayedRandomNumbers(const at::Device& device, const at::Tensor& state)
+      : device_(device), now_(generator_state(device)) {
+    set_generator_state(device_, state);
+  }
+  ~ReplayedRandomNumbers() { set_generator_state(device_, now_); }
+  ReplayedRandomNumbers(const ReplayedRandomNumbers&) = delete;
+  ReplayedRandomNumbers& operator=(const ReplayedRandomNumbers&) = delete;
+
+ private:
+  at::Device device_;
+  at::Tensor now_;
+};
+
+struct KeptSegment {
+  Segment run;
+  Observer* observer;
+  at::Tensor random_state;
+};
+
+struct CheckpointFunction : torch::autograd::Function<CheckpointFunction> {
+  static at::Tensor forward(AutogradContext* context,
+                            const variable_list& inputs,
+                            const KeptSegment& segment) {
+    keep(context, segment);
+    context->save_for_backward(inputs);
+    return segment.run(inputs);  // grad mode is off inside a function's forward
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
+    const KeptSegment& segment = kept<KeptSegment>(context);
+    variable_list inputs;
+    for (const at::Tensor& saved : context->get_saved_variables()) {
+      inputs.push_back(saved.detach().requires_grad_(saved.requires_grad()));
+    }
+    const at::Tensor output = [&] {
+      const DirectionScope direction(*segment.observer, estimator::Direction::kRecompute);
+      const ReplayedRandomNumbers random(inputs[0].device(), segment.random_state);
+      const c10::AutoGradMode with_gradients(true);
+      return segment.run(inputs);
+    }();
+    torch::autograd::backward({output}, {gradients[0]});
+    variable_list input_gradients;
+    for (const at::Tensor& input : inputs) input_gradients.push_back(input.grad());
+    input_gradients.emplace_back();  // of the segment
+    return input_gradients;
+  }
+};
+
+}  // namespace
+
+at::Tensor checkpoint(Segment segment, const variable_list& inputs, Observer& observer) {
+  const at::Tensor state = generator_state(inputs[0].device());
+  return CheckpointFunction::apply(
+      inputs,
+      KeptSegment{.run = std::move(segment), .observer = &observer, .random_state = state});
+}
+
+}  // namespace models

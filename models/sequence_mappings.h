@@ -1,0 +1,30 @@
+// The small autograd functions between the tensor ranks (Korthikanti et al. 2022): what is a sum in
+// forward is a copy in backward, what is cut along the sequence is gathered again.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <memory>
+
+#include "models/communicator.h"
+
+namespace models {
+
+using Group = std::shared_ptr<Communicator>;
+
+/// Forward: sum over the ranks. Backward: the gradient as it is.
+at::Tensor reduce_from_ranks(const at::Tensor& input, const Group& group);
+
+/// Forward: sum over the ranks, each keeps its part of dim 0. Backward: gather.
+at::Tensor reduce_scatter_to_sequence(const at::Tensor& input, const Group& group);
+
+/// Forward: each rank keeps its part of dim 0 (all hold the same input). Backward: gather.
+at::Tensor scatter_to_sequence(const at::Tensor& input, const Group& group);
+
+/// dim 0 of all ranks one after the other, without autograd.
+at::Tensor gather_sequence(const at::Tensor& part, Communicator& group);
+
+/// This rank's part (dim 0) of the sum over the ranks, without autograd.
+at::Tensor reduce_scatter_sequence(const at::Tensor& whole, Communicator& group);
+
+}  // namespace models

@@ -1,0 +1,175 @@
+#include "models/trainer.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/full.h>
+#include <torch/csrc/autograd/edge.h>
+#include <torch/csrc/autograd/engine.h>
+
+#include "models/mock_data.h"
+
+namespace models {
+
+using estimator::Direction;
+
+struct Trainer::InFlight {
+  at::Tensor input;              ///< received hidden states, whose gradient is sent back
+  torch::autograd::Edge output;  ///< where backward starts; the output itself is not kept
+};
+
+namespace {
+
+/// Buckets let reductions overlap with backward. Megatron-LM cuts them only then and only on the
+/// first stage, whose reduction is on the critical path; the plain dialect cuts them always.
+int64_t bucket_limit(const ShardContext& context) {
+  const bool overlaps = context.plan.parallelism.overlap_grad_reduce && context.is_first_stage();
+  return overlaps || !context.megatron() ? context.plan.bucket_elements() : 0;
+}
+
+}  // namespace
+
+OptimizerSettings default_optimizer(const estimator::Plan& plan) {
+  OptimizerSettings settings;
+  settings.kind = plan.training.optimizer;
+  settings.shared_step = plan.training.dialect == estimator::Dialect::kMegatronLm;
+  return settings;
+}
+
+Trainer::Trainer(ShardContext context, int64_t micro_batches, OptimizerSettings settings)
+    : context_(std::move(context)), micro_batches_(micro_batches), settings_(settings) {}
+Trainer::~Trainer() = default;
+
+void Trainer::build_model() {
+  stage_ = std::make_unique<Stage>(context_);
+  gradients_ = std::make_unique<GradientBuffer>(
+      stage_->parameters().all(),
+      GradientBufferOptions{.shape = {.sharded = context_.plan.parallelism.zero_stage >= 1,
+                                      .data_ranks = group_size(context_.groups.data),
+                                      .bucket_elements = bucket_limit(context_)},
+                            .overlap = context_.plan.parallelism.overlap_grad_reduce,
+                            .data_group = context_.groups.data});
+}
+
+void Trainer::build_optimizer() {
+  optimizer_ = std::make_unique<DistributedOptimizer>(*gradients_, settings_);
+}
+
+void Trainer::forward_backward(int64_t iteration) {
+  gradients_->zero();
+  loss_sum_ = at::Tensor();
+  const estimator::ScheduleShape shape{.kind = context_.plan.parallelism.pipeline_schedule,
+                                       .stages = context_.stages(),
+                                       .micro_batches = micro_batches_};
+  for (const estimator::PipelineStep& step : stage_steps(shape, context_.coordinate.pipeline)) {
+    if (step.kind == estimator::StepKind::kForward) {
+      forward(iteration, step.micro_batch);
+    } else {
+      if (step.micro_batch == micro_batches_ - 1) gradients_->start_last_micro_batch();
+      backward(step.micro_batch);
+    }
+  }
+  reduce_gradients();
+}
+
+at::Tensor Trainer::receive_input() {
+  at::Tensor input = at::empty(stage_->hidden_shape(), context_.options());
+  context_.groups.pipeline->recv(input, context_.coordinate.pipeline - 1);
+  return input.requires_grad_(true);
+}
+
+void Trainer::forward(int64_t iteration, int64_t micro_batch) {
+  {
+    const DirectionScope direction(context_.observer, Direction::kForward);
+    const MicroBatchData data = mock_micro_batch(context_, iteration, micro_batch);
+    const at::Tensor input = context_.is_first_stage() ? data.tokens : receive_input();
+    at::Tensor output = stage_->forward(input, data.labels);
+    if (context_.is_last_stage()) {
+      output = output.mean() / static_cast<double>(context_.plan.micro_batches());
+      loss_sum_ = loss_sum_.defined() ? loss_sum_ + output.detach() : output.detach();
+    } else {
+      context_.groups.pipeline->send(output.detach(), context_.coordinate.pipeline + 1);
+    }
+    // Backward needs the graph, not the output: keeping the edge alone frees the output's memory,
+    // as Megatron-LM's deallocate_pipeline_outputs does.
+    in_flight_[micro_batch] = {.input = context_.is_first_stage() ? at::Tensor() : input,
+                               .output = torch::autograd::impl::gradient_edge(output)};
+  }
+  context_.observer.forward_finished(micro_batch);
+}
+
+void Trainer::backward(int64_t micro_batch) {
+  {
+    const DirectionScope direction(context_.observer, Direction::kBackward);
+    InFlight kept = std::move(in_flight_.extract(micro_batch).mapped());
+    at::Tensor gradient;
+    if (context_.is_last_stage()) {
+      gradient = at::full({}, 1.0, context_.options().dtype(at::kFloat));
+    } else {
+      gradient = at::empty(stage_->hidden_shape(), context_.options());
+      context_.groups.pipeline->recv(gradient, context_.coordinate.pipeline + 1);
+    }
+    torch::autograd::variable_list gradients;
+    gradients.push_back(std::move(gradient));
+    torch::autograd::Engine::get_default_engine().execute({std::move(kept.output)},
+                                                          std::move(gradients),
+                                                          /*keep_graph=*/false,
+                                                          /*create_graph=*/false,
+                                                          /*accumulate_grad=*/true);
+    if (!context_.is_first_stage()) {
+      context_.groups.pipeline->send(kept.input.grad(), context_.coordinate.pipeline - 1);
+    }
+  }
+  context_.observer.backward_finished(micro_batch);
+}
+
+void Trainer::reduce_gradients() {
+  const DirectionScope direction(context_.observer, Direction::kReduceGradients);
+  const ModuleScope module(context_.observer, "gradients");
+  gradients_->finish_reduction();
+  reduce_sequence_partial_gradients();
+  if (Parameter* tied = stage_->tied_weight(); tied != nullptr && context_.groups.embedding) {
+    context_.groups.embedding->all_reduce(tied->main_gradient);
+  }
+}
+
+/// Norm weights and row-parallel biases saw only a part of the sequence: one flat all-reduce.
+void Trainer::reduce_sequence_partial_gradients() {
+  if (!context_.groups.tensor) return;
+  std::vector<at::Tensor> partial;
+  for (Parameter& parameter : stage_->parameters().all()) {
+    if (parameter.sequence_partial) partial.push_back(parameter.main_gradient.view(-1));
+  }
+  if (partial.empty()) return;
+  const at::Tensor flat = at::cat(partial);
+  context_.groups.tensor->all_reduce(flat);
+  int64_t offset = 0;
+  for (at::Tensor& gradient : partial) {
+    gradient.copy_(flat.narrow(0, offset, gradient.numel()));
+    offset += gradient.numel();
+  }
+}
+
+void Trainer::optimizer_step() {
+  const DirectionScope direction(context_.observer, Direction::kOptimizerStep);
+  const ModuleScope module(context_.observer, "optimizer");
+  optimizer_->step();
+}
+
+double Trainer::loss() const { return loss_sum_.defined() ? loss_sum_.item().toDouble() : 0.0; }
+
+estimator::ModelStateRecord Trainer::model_state() const {
+  const estimator::ParametersRecord parameters = stage_->parameters().record();
+  constexpr int64_t kFp32Bytes = 4;
+  const int64_t padding = gradients_->padding_elements();
+  const int64_t element = bytes_per_element(context_.plan.training.dtype);
+  return {.parameter_bytes = parameters.bytes,
+          .gradient_bytes = parameters.count * kFp32Bytes,
+          .main_weight_bytes = optimizer_->main_weight_bytes(),
+          .optimizer_state_bytes = optimizer_->state_bytes(),
+          .parameter_padding_bytes = gradients_->sharded() ? padding * element : 0,
+          .gradient_padding_bytes = padding * kFp32Bytes,
+          .step_scalar_bytes = optimizer_->step_scalar_bytes()};
+}
+
+}  // namespace models

@@ -1,0 +1,59 @@
+// Trains one rank's shard: builds it, runs the steps of its stage's schedule, reduces gradients and
+// steps the optimizer. The phases of a profile are these methods.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+
+#include "estimator/pipeline_schedule.h"
+#include "models/gradient_buffer.h"
+#include "models/optimizer.h"
+#include "models/shard_context.h"
+#include "models/stage.h"
+
+namespace models {
+
+class Trainer {
+ public:
+  /// Runs `micro_batches` of the plan's micro-batches (all, or as many as the peak needs).
+  Trainer(ShardContext context, int64_t micro_batches, OptimizerSettings settings);
+  ~Trainer();
+  Trainer(const Trainer&) = delete;
+  Trainer& operator=(const Trainer&) = delete;
+
+  void build_model();
+  void build_optimizer();
+  /// All forwards and backwards of one iteration, and the reduction of the gradients.
+  void forward_backward(int64_t iteration);
+  void optimizer_step();
+
+  /// Mean loss of the last iteration over its micro-batches; 0 but on the last stage.
+  double loss() const;
+  const Stage& stage() const { return *stage_; }
+  estimator::ModelStateRecord model_state() const;
+
+ private:
+  /// What a micro-batch keeps between its forward and its backward.
+  struct InFlight;
+
+  void forward(int64_t iteration, int64_t micro_batch);
+  void backward(int64_t micro_batch);
+  at::Tensor receive_input();
+  void reduce_gradients();
+  void reduce_sequence_partial_gradients();
+
+  ShardContext context_;
+  int64_t micro_batches_;
+  OptimizerSettings settings_;
+  std::unique_ptr<Stage> stage_;
+  std::unique_ptr<GradientBuffer> gradients_;
+  std::unique_ptr<DistributedOptimizer> optimizer_;
+  std::map<int64_t, InFlight> in_flight_;
+  at::Tensor loss_sum_;
+};
+
+/// The settings that Onerank trains with; epsilon is Adam's usual 1e-8.
+OptimizerSettings default_optimizer(const estimator::Plan& plan);
+
+}  // namespace models

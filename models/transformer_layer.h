@@ -1,0 +1,38 @@
+// One pre-norm transformer layer: x + attention(norm(x)), then x + mlp(norm(x)).
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <memory>
+#include <string>
+
+#include "models/attention.h"
+#include "models/mlp.h"
+#include "models/norm.h"
+
+namespace models {
+
+class TransformerLayer {
+ public:
+  /// `number` counts layers of the whole model from 0.
+  TransformerLayer(ShardContext& context,
+                   ParameterStore& store,
+                   int64_t number,
+                   std::shared_ptr<const CoreAttention> core,
+                   std::shared_ptr<const RotaryEmbedding> rotary);
+
+  /// [s or s/t, b, h] -> the same. Under full recompute only the input is kept.
+  at::Tensor forward(const at::Tensor& input) const;
+
+ private:
+  at::Tensor compute(const at::Tensor& input) const;
+
+  ShardContext& context_;
+  std::string name_;
+  Norm attention_norm_;
+  SelfAttention attention_;
+  Norm mlp_norm_;
+  Mlp mlp_;
+};
+
+}  // namespace models
