@@ -1,0 +1,20 @@
+// The reductions of c10d, over members that all hold the same.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <torch/csrc/distributed/c10d/Types.hpp>
+
+#include <cstdint>
+
+#include "comm_stub/checks.h"
+
+namespace comm_stub {
+
+/// Refuses what ProcessGroupNCCL refuses: an operation that NCCL has not (bitwise ones pass on CPU
+/// tensors), or has not for this dtype (AVG of Bool, PREMUL_SUM of integers, anything of float8).
+void check_reduce_op(const Checks& checks, const c10d::ReduceOp& op, const at::Tensor& tensor);
+
+/// Replaces x by x op x op ... x, with `group_size` times x. As in NCCL, SUM of Bool is "or".
+void reduce_copies(const at::Tensor& tensor, const c10d::ReduceOp& op, int64_t group_size);
+
+}  // namespace comm_stub

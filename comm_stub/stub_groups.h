@@ -1,0 +1,22 @@
+// The process groups of one rank, all of them stubs.
+#pragma once
+
+#include <map>
+#include <vector>
+
+#include "comm_stub/stub_backend.h"
+
+namespace comm_stub {
+
+using StubGroups = std::map<estimator::GroupKind, c10::intrusive_ptr<c10d::Backend>>;
+
+/// A stub for each of `kinds` that `rank` shares with another rank. A kind is left out when its
+/// group has one member (it costs nothing) or when `rank` is not in it (kEmbedding of a middle
+/// stage).
+StubGroups make_stub_groups(const estimator::ParallelLayout& layout,
+                            int64_t rank,
+                            const std::vector<estimator::GroupKind>& kinds,
+                            const CallSink& sink,
+                            const StubOptions& options = {});
+
+}  // namespace comm_stub
