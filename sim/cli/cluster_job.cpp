@@ -1,0 +1,73 @@
+#include "sim/cli/cluster_job.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "estimator/estimate_cluster.h"
+#include "estimator/files.h"
+#include "estimator/rank_classes.h"
+
+namespace sim {
+namespace {
+
+namespace fs = std::filesystem;
+using estimator::RankProfile;
+using estimator::UserError;
+
+/// All rank-*.json of a folder, by name.
+std::vector<RankProfile> read_profiles(const std::string& folder) {
+  std::vector<std::string> paths;
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
+    const std::string name = entry.path().filename().string();
+    if (name.rfind("rank-", 0) == 0 && entry.path().extension() == ".json") {
+      paths.push_back(entry.path().string());
+    }
+  }
+  if (error || paths.empty()) {
+    throw UserError(
+        {.what = fmt::format("cannot read profiles from {}", folder),
+         .where = error ? error.message() : "no file there is named rank-*.json",
+         .help = "make them with `onerank run --output` or `onerank estimate --keep-profiles`"});
+  }
+  std::sort(paths.begin(), paths.end());
+  std::vector<RankProfile> profiles;
+  for (const std::string& path : paths) {
+    profiles.push_back(estimator::read_rank_profile(estimator::read_file(path), path));
+  }
+  return profiles;
+}
+
+}  // namespace
+
+void ClusterJob::add_to(CLI::App& app) {
+  plan_.add_to(app);
+  ranks_.add_to(app);
+  app.add_option(
+         "--profiles", profiles_folder_, "use the profiles rank-*.json there, and run nothing")
+      ->type_name("DIR")
+      ->group("Execution");
+}
+
+std::vector<RankProfile> ClusterJob::profiles(const estimator::Plan& plan,
+                                              const Environment& environment) const {
+  std::vector<int64_t> ranks;
+  for (const estimator::RankClass& rank_class : estimator::rank_classes(plan)) {
+    ranks.push_back(rank_class.representative_rank);
+  }
+  const RankJob job = ranks_.job(std::move(ranks));
+  if (!profiles_folder_.empty()) return read_profiles(profiles_folder_);
+  return run_ranks(plan, job, environment, standard_error_display());
+}
+
+ClusterResult ClusterJob::run(const Environment& environment) const {
+  ClusterResult result;
+  result.input = plan_.resolve(environment);
+  result.profiles = profiles(result.input.plan, environment);
+  result.estimate = estimator::estimate_cluster(result.input.plan, result.profiles);
+  return result;
+}
+
+}  // namespace sim

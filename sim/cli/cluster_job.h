@@ -1,0 +1,37 @@
+// From a command line to the estimate of a cluster: what `estimate` and `check` share.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+#include "estimator/cluster_estimate.h"
+#include "sim/cli/plan_options.h"
+#include "sim/cli/rank_options.h"
+
+namespace sim {
+
+struct ClusterResult {
+  PlanInput input;
+  std::vector<estimator::RankProfile> profiles;
+  estimator::ClusterEstimate estimate;
+};
+
+class ClusterJob {
+ public:
+  void add_to(CLI::App& app);
+
+  /// Resolves the plan, runs one rank of each class (or reads --profiles), and estimates.
+  /// Throws UserError as PlanOptions::resolve(), run_ranks() and estimate_cluster() do.
+  ClusterResult run(const Environment& environment) const;
+
+ private:
+  std::vector<estimator::RankProfile> profiles(const estimator::Plan& plan,
+                                               const Environment& environment) const;
+
+  PlanOptions plan_;
+  RankOptions ranks_;
+  std::string profiles_folder_;
+};
+
+}  // namespace sim

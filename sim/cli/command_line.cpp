@@ -1,0 +1,116 @@
+#include "sim/cli/command_line.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "sim/cli/commands.h"
+#include "sim/cli/output.h"
+
+namespace sim {
+namespace {
+
+using estimator::ExitCode;
+using estimator::UserError;
+
+constexpr const char* kDescription =
+    R"(Run one rank, know the cluster: memory, time and cost of a training job, from one executed rank.
+
+Examples:
+  onerank estimate scripts/plans/llama3-405b-16384xh100.json
+  onerank check --model llama3-8b --gpu h100-sxm --nodes 1 --tp 2 --zero-stage 1
+  WORLD_SIZE=1024 RANK=17 onerank run --model llama3-70b --tp 8 --pp 4 --gpu h100-sxm
+)";
+
+constexpr const char* kFooter =
+    R"(
+Exit codes: 0 fits or done, 1 does not fit, 2 bad input, 3 this machine lacks something,
+70 a bug in Onerank, 130 interrupted. Data goes to standard output, everything else to standard error.)";
+
+std::vector<std::string> subcommand_names(const CLI::App& root) {
+  std::vector<std::string> names;
+  for (const CLI::App* app : root.get_subcommands([](const CLI::App*) { return true; })) {
+    names.push_back(app->get_name());
+  }
+  return names;
+}
+
+std::vector<std::string> flag_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  return names;
+}
+
+std::string help_of(const CLI::App& app) {
+  return fmt::format("see {} --help", app.get_parent() ? "onerank " + app.get_name() : "onerank");
+}
+
+/// What CLI11 could not place; it would only say that it was not expected.
+void refuse_unknown(const CLI::App& app, const CLI::App& root) {
+  for (const std::string& argument : app.remaining()) {
+    if (argument.size() > 1 && argument[0] == '-') {
+      const std::string name = argument.substr(0, argument.find('='));
+      const std::string nearest = estimator::nearest_name(name, flag_names(app));
+      throw UserError(
+          {.what = "unknown flag",
+           .where = argument,
+           .help = nearest.empty() ? help_of(app) : fmt::format("did you mean {}?", nearest)});
+    }
+    if (&app == &root) {
+      throw UserError({.what = "unknown subcommand",
+                       .where = argument,
+                       .help = estimator::suggestion(argument, subcommand_names(root))});
+    }
+    throw UserError({.what = "an argument too many", .where = argument, .help = help_of(app)});
+  }
+}
+
+/// The subcommand that the arguments name. Throws CLI::Success for --help and --version.
+const Command& parse(CLI::App& root,
+                     const std::vector<Command>& commands,
+                     int argc,
+                     const char* const* argv) {
+  try {
+    root.parse(argc, argv);
+  } catch (const CLI::Success&) {
+    throw;
+  } catch (const CLI::ParseError& error) {
+    throw UserError({.what = error.what(), .where = "", .help = help_of(root)});
+  }
+  refuse_unknown(root, root);
+  for (const Command& command : commands) {
+    if (!command.app->parsed()) continue;
+    refuse_unknown(*command.app, root);
+    return command;
+  }
+  throw UserError({.what = "no subcommand is given",
+                   .where = fmt::format("known are {}", fmt::join(subcommand_names(root), ", ")),
+                   .help = help_of(root)});
+}
+
+}  // namespace
+
+ExitCode run_command_line(int argc, const char* const* argv, const Environment& environment) {
+  CLI::App root(kDescription, "onerank");
+  root.footer(kFooter);
+  root.set_version_flag("--version", std::string("onerank ") + ONERANK_VERSION);
+  root.require_subcommand(0, 1);
+  root.allow_extras();
+  const std::vector<Command> commands = {add_estimate_command(root),
+                                         add_check_command(root),
+                                         add_run_command(root),
+                                         add_list_command(root)};
+  for (const Command& command : commands) command.app->allow_extras();
+  try {
+    return parse(root, commands, argc, argv).run(environment);
+  } catch (const CLI::CallForVersion& version) {
+    write_to_standard_output(std::string(version.what()) + "\n");
+  } catch (const CLI::Success&) {
+    write_to_standard_output(root.help());
+  }
+  return ExitCode::kDone;
+}
+
+}  // namespace sim

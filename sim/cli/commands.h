@@ -1,0 +1,20 @@
+// The subcommands. Each function adds one to the command line.
+#pragma once
+
+#include "sim/cli/command_line.h"
+
+namespace sim {
+
+/// `run`: one proxy rank; a table of phases, or its profile as JSON.
+Command add_run_command(CLI::App& root);
+
+/// `estimate`: the whole cluster, verdict first. Exit code 1 when it does not fit.
+Command add_estimate_command(CLI::App& root);
+
+/// `check`: the verdict in one line, as a gate. Exit code 1 when it does not fit.
+Command add_check_command(CLI::App& root);
+
+/// `list gpus|models|links`: what plans can name.
+Command add_list_command(CLI::App& root);
+
+}  // namespace sim

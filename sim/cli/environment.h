@@ -1,0 +1,27 @@
+// The environment variables that Onerank reads. No other file of the project looks at them.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+
+namespace sim {
+
+inline constexpr const char* kRankVariable = "RANK";
+inline constexpr const char* kWorldSizeVariable = "WORLD_SIZE";
+/// PyTorch's two names for the allocator's settings; the newer one wins, as in PyTorch.
+inline constexpr const char* kAllocatorVariable = "PYTORCH_ALLOC_CONF";
+inline constexpr const char* kOldAllocatorVariable = "PYTORCH_CUDA_ALLOC_CONF";
+inline constexpr const char* kPreloadVariable = "LD_PRELOAD";
+/// For tests: the program to start in place of onerank-rank.
+inline constexpr const char* kRankProcessVariable = "ONERANK_RANK_PROCESS";
+
+/// A copy of the variables, by name. Programs that are started get such a copy too.
+using Environment = std::map<std::string, std::string>;
+
+Environment current_environment();
+
+/// The variable's value; a variable that is set to nothing counts as not set.
+std::optional<std::string> find_variable(const Environment& environment, const std::string& name);
+
+}  // namespace sim

@@ -1,0 +1,74 @@
+#include <filesystem>
+#include <iostream>
+#include <memory>
+
+#include "estimator/files.h"
+#include "sim/cli/cluster_job.h"
+#include "sim/cli/commands.h"
+#include "sim/cli/estimate_report.h"
+#include "sim/cli/output.h"
+#include "sim/cli/plan_report.h"
+
+namespace sim {
+namespace {
+
+namespace fs = std::filesystem;
+using estimator::ExitCode;
+
+struct EstimateOptions {
+  ClusterJob job;
+  std::string output;
+  std::string keep_profiles;
+  bool json = false;
+  bool exit_zero = false;
+};
+
+void write_profiles(const std::string& folder,
+                    const std::vector<estimator::RankProfile>& profiles) {
+  if (folder.empty()) return;
+  fs::create_directories(folder);
+  for (const estimator::RankProfile& profile : profiles) {
+    const fs::path path = fs::path(folder) / estimator::profile_file_name(profile.rank);
+    estimator::write_file_whole(path.string(), estimator::to_json(profile).dump(1) + "\n");
+  }
+}
+
+ExitCode run_estimate(const EstimateOptions& options, const Environment& environment) {
+  check_writable(options.output, "--output");
+  check_writable_folder(options.keep_profiles, "--keep-profiles");
+  const ClusterResult result = options.job.run(environment);
+  write_profiles(options.keep_profiles, result.profiles);
+  const std::string json = estimator::to_json(result.estimate).dump(1) + "\n";
+  if (!options.output.empty()) estimator::write_file_whole(options.output, json);
+  if (options.json) {
+    std::cerr << allocator_line(result.input);
+    write_to_standard_output(json);
+  } else {
+    write_to_standard_output(verdict_text(result.estimate.verdict) + "\n" +
+                             plan_text(result.input) + "\n" + estimate_text(result.estimate));
+  }
+  return result.estimate.verdict.fits || options.exit_zero ? ExitCode::kDone
+                                                           : ExitCode::kVerdictIsNo;
+}
+
+}  // namespace
+
+Command add_estimate_command(CLI::App& root) {
+  CLI::App* app = root.add_subcommand("estimate", "memory, time and cost of the whole cluster");
+  const auto options = std::make_shared<EstimateOptions>();
+  app->add_flag("--json", options->json, "print the estimate as JSON")->group("Output");
+  app->add_option("--output", options->output, "write the estimate as JSON")
+      ->type_name("FILE")
+      ->group("Output");
+  app->add_option("--keep-profiles", options->keep_profiles, "write the rank profiles there")
+      ->type_name("DIR")
+      ->group("Output");
+  app->add_flag("--exit-zero", options->exit_zero, "exit with 0 also when it does not fit")
+      ->group("Output");
+  options->job.add_to(*app);
+  return {app, [options](const Environment& environment) {
+            return run_estimate(*options, environment);
+          }};
+}
+
+}  // namespace sim

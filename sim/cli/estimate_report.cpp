@@ -1,0 +1,150 @@
+#include "sim/cli/estimate_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "estimator/units.h"
+#include "sim/cli/table.h"
+
+namespace sim {
+namespace {
+
+using estimator::ClusterEstimate;
+using estimator::format_duration;
+using estimator::format_gib;
+using estimator::RankClassEstimate;
+using estimator::with_commas;
+
+/// Gibibytes for a column whose title has the unit.
+std::string gib(int64_t bytes) {
+  return fmt::format("{:.2f}", static_cast<double>(bytes) / static_cast<double>(estimator::kGiB));
+}
+
+std::string rank_class_table(const ClusterEstimate& estimate) {
+  Table table({{"rank"},
+               {"ranks like it"},
+               {"stages"},
+               {"parameters"},
+               {"allocated"},
+               {"reserved"},
+               {"context"},
+               {"communicators"},
+               {"total"},
+               {"", Align::kLeft}});
+  bool any_lifted = false;
+  for (const RankClassEstimate& row : estimate.rank_classes) {
+    const bool worst = row.representative_rank == estimate.verdict.worst_rank;
+    any_lifted = any_lifted || row.limit_lifted;
+    table.add_row({std::to_string(row.representative_rank),
+                   with_commas(row.count),
+                   row.stages,
+                   with_commas(row.parameters),
+                   gib(row.allocated_peak_bytes),
+                   gib(row.reserved_peak_bytes),
+                   gib(row.context_bytes),
+                   gib(row.communicator_bytes),
+                   gib(row.total_bytes),
+                   fmt::format("{}{}", row.limit_lifted ? "*" : "", worst ? " worst" : "")});
+  }
+  return "Peak memory of each class of equal ranks, in GiB\n" + table.text(2) +
+         (any_lifted ? "  * did not fit, and ran again without the limit\n" : "");
+}
+
+std::string worst_rank_terms(const ClusterEstimate& estimate) {
+  const auto& classes = estimate.rank_classes;
+  const auto worst =
+      std::find_if(classes.begin(), classes.end(), [&](const RankClassEstimate& row) {
+        return row.representative_rank == estimate.verdict.worst_rank;
+      });
+  if (worst == classes.end()) return "";
+  Table table({{"term", Align::kLeft}, {"GiB"}, {"source", Align::kLeft}, {"", Align::kLeft}});
+  for (const estimator::MemoryTerm& term : worst->terms) {
+    table.add_row({term.name, gib(term.value_bytes), estimator::to_string(term.source), term.note});
+  }
+  return fmt::format("\nMemory of rank {}, the worst, at its peak in {}\n",
+                     worst->representative_rank,
+                     worst->peak_phase) +
+         table.text(2);
+}
+
+std::string time_table(const estimator::StepTime& time) {
+  const estimator::ExposedCommunication& exposed = time.exposed_communication_seconds;
+  Table table({{"part", Align::kLeft}, {"time"}, {"share"}});
+  const auto add = [&](const char* part, double seconds) {
+    if (seconds == 0) return;
+    const double share = time.iteration_seconds > 0 ? 100 * seconds / time.iteration_seconds : 0;
+    table.add_row({part, format_duration(seconds), fmt::format("{:.1f} %", share)});
+  };
+  add("compute", time.compute_seconds);
+  add("pipeline bubble", time.bubble_seconds);
+  add("tensor communication, exposed", exposed.tensor);
+  add("pipeline communication, exposed", exposed.pipeline);
+  add("data communication, exposed", exposed.data);
+  add("context communication, exposed", exposed.context);
+  add("expert communication, exposed", exposed.expert);
+  add("optimizer", time.optimizer_seconds);
+  return fmt::format("\nOne iteration: {} ({})\n",
+                     format_duration(time.iteration_seconds),
+                     estimator::to_string(time.source)) +
+         table.text(2);
+}
+
+std::string throughput_text(const estimator::Throughput& throughput) {
+  constexpr double kTera = 1e12;
+  return fmt::format(
+      "\nThroughput: {} tokens/s, {:.1f} for each GPU; {:.1f} model TFLOP/s for each GPU, MFU "
+      "{:.1f} %, "
+      "HFU {:.1f} %\n",
+      with_commas(static_cast<int64_t>(throughput.tokens_per_second)),
+      throughput.tokens_per_second_per_gpu,
+      throughput.model_flops_per_second_per_gpu / kTera,
+      100 * throughput.mfu,
+      100 * throughput.hfu);
+}
+
+std::string training_text(const std::optional<estimator::TrainingEstimate>& training) {
+  if (!training) return "";
+  std::string text = fmt::format("Training: {} steps, {} without failures, {} GPU hours",
+                                 with_commas(training->steps),
+                                 format_duration(training->seconds),
+                                 with_commas(static_cast<int64_t>(training->gpu_hours)));
+  if (training->cost_usd) {
+    text += fmt::format(", {} US dollars", with_commas(static_cast<int64_t>(*training->cost_usd)));
+  }
+  return text + "\n";
+}
+
+std::string advice_text(const std::vector<estimator::Advice>& advice) {
+  if (advice.empty()) return "";
+  std::string text = "\nWhat would help\n";
+  for (const estimator::Advice& item : advice) {
+    text += "  - " + item.text;
+    if (item.gain_bytes) text += ", gains " + format_gib(*item.gain_bytes);
+    if (item.gain_seconds) text += ", gains " + format_duration(*item.gain_seconds);
+    text += "\n";
+  }
+  return text;
+}
+
+std::string list_text(const char* title, const std::vector<std::string>& items) {
+  if (items.empty()) return "";
+  std::string text = fmt::format("\n{}\n", title);
+  for (const std::string& item : items) text += "  - " + item + "\n";
+  return text;
+}
+
+}  // namespace
+
+std::string verdict_text(const estimator::Verdict& verdict) {
+  return fmt::format("{}: {}\n", verdict.fits ? "fits" : "does not fit", verdict.reason);
+}
+
+std::string estimate_text(const ClusterEstimate& estimate) {
+  return rank_class_table(estimate) + worst_rank_terms(estimate) + time_table(estimate.time) +
+         throughput_text(estimate.throughput) + training_text(estimate.training) +
+         advice_text(estimate.advice) + list_text("Assumed", estimate.assumptions) +
+         list_text("Not modelled", estimate.not_modelled);
+}
+
+}  // namespace sim

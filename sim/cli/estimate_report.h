@@ -1,0 +1,17 @@
+// A cluster estimate as text.
+#pragma once
+
+#include <string>
+
+#include "estimator/cluster_estimate.h"
+
+namespace sim {
+
+/// "fits: REASON" or "does not fit: REASON".
+std::string verdict_text(const estimator::Verdict& verdict);
+
+/// What follows the verdict: rank classes, terms of the worst rank, time, throughput, training,
+/// assumptions and gaps. Memory is in GiB (2^30).
+std::string estimate_text(const estimator::ClusterEstimate& estimate);
+
+}  // namespace sim

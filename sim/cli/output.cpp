@@ -1,0 +1,73 @@
+#include "sim/cli/output.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+#include "estimator/errors.h"
+
+namespace sim {
+namespace {
+
+namespace fs = std::filesystem;
+using estimator::UserError;
+
+UserError cannot_write(const std::string& path, const std::string& flag, const std::string& why) {
+  return UserError({.what = fmt::format("cannot write {}", path),
+                    .where = fmt::format("{} {}: {}", flag, path, why),
+                    .help = "give a path in a folder that you may write to"});
+}
+
+/// Throws unless files can be made in `folder`, for the sake of `path`.
+void require_folder(const fs::path& folder, const std::string& path, const std::string& flag) {
+  std::error_code error;
+  const bool is_folder = fs::is_directory(folder, error);
+  if (error) throw cannot_write(path, flag, error.message());
+  if (!is_folder) throw cannot_write(path, flag, folder.string() + " is not a folder");
+  if (access(folder.c_str(), W_OK | X_OK) != 0) {
+    throw cannot_write(path, flag, std::strerror(errno));
+  }
+}
+
+}  // namespace
+
+void write_to_standard_output(std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = write(STDOUT_FILENO, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) {
+      throw UserError({.what = "cannot write to standard output",
+                       .where = std::strerror(errno),
+                       .help = "give it a reader, or a file on a disk with room"},
+                      estimator::ExitCode::kMachineLacks);
+    }
+    text.remove_prefix(static_cast<std::size_t>(written));
+  }
+}
+
+void check_writable(const std::string& path, const std::string& flag) {
+  if (path.empty()) return;
+  std::error_code ignored;
+  const fs::file_status status = fs::status(path, ignored);
+  if (fs::is_directory(status)) throw cannot_write(path, flag, "it is a folder");
+  if (fs::exists(status) && !fs::is_regular_file(status)) {
+    throw cannot_write(path, flag, "it is not a regular file");
+  }
+  const fs::path parent = fs::path(path).parent_path();
+  require_folder(parent.empty() ? "." : parent, path, flag);
+}
+
+void check_writable_folder(const std::string& path, const std::string& flag) {
+  if (path.empty()) return;
+  std::error_code ignored;
+  fs::path existing = fs::absolute(path, ignored);
+  while (existing.has_relative_path() && !fs::exists(existing, ignored)) {
+    existing = existing.parent_path();
+  }
+  require_folder(existing, path, flag);
+}
+
+}  // namespace sim

@@ -1,0 +1,40 @@
+// The table of flags that stand for keys of a plan: Megatron-LM's names, with the short ones that
+// people say.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace sim {
+
+enum class FlagKind {
+  kWhole,   ///< a whole number
+  kReal,    ///< a finite number
+  kText,    ///< a word
+  kLayers,  ///< whole numbers with commas
+  kSwitch,  ///< takes no value; writes `constant`
+};
+
+/// One flag, and the key of the plan that it writes.
+struct PlanFlag {
+  const char* names;  ///< "--tensor-model-parallel-size,--tp": Megatron's name first
+  const char* path;   ///< "parallelism.tensor"; "": taken, and says nothing new
+  FlagKind kind;
+  const char* help;
+  const char* constant = "";  ///< of a switch, as JSON
+  const char* synonyms = "";  ///< of a word: "adam=adamw": Megatron's word = the plan's
+
+  /// The last name: the one that people say.
+  std::string short_name() const;
+};
+
+/// Flags under one heading of the help.
+struct PlanFlagGroup {
+  const char* title;
+  std::vector<PlanFlag> flags;
+};
+
+/// All flags.
+const std::vector<PlanFlagGroup>& plan_flag_groups();
+
+}  // namespace sim

@@ -1,0 +1,16 @@
+// A rank profile as text.
+#pragma once
+
+#include <string>
+
+#include "estimator/rank_profile.h"
+
+namespace sim {
+
+/// Parameters, micro-batches, the table of phases (MiB) and the peak with its place.
+std::string profile_text(const estimator::RankProfile& profile);
+
+/// "17 (tensor 1, data 2, stage 0)"
+std::string rank_text(int64_t rank, const estimator::RankCoordinate& coordinate);
+
+}  // namespace sim

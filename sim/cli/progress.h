@@ -1,0 +1,44 @@
+// "running ranks: 7 of 16", for what takes longer than a second.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <string>
+#include <string_view>
+
+namespace sim {
+
+class Progress {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  struct Display {
+    bool in_place = false;  ///< a terminal: the line is written over
+    std::function<void(std::string_view)> write;
+  };
+
+  Progress(std::string what, int64_t total, Display display, Clock::time_point start);
+  /// Takes back the line of a terminal.
+  ~Progress();
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  void count_one() { ++done_; }
+
+  /// Shows the count when it is time: not in the first second, then at most once in a second, and
+  /// only if it has changed.
+  void update(Clock::time_point now);
+
+ private:
+  std::string what_;
+  int64_t total_;
+  Display display_;
+  Clock::time_point last_shown_;
+  int64_t done_ = 0;
+  int64_t shown_done_ = -1;
+};
+
+/// Standard error, in place when it is a terminal.
+Progress::Display standard_error_display();
+
+}  // namespace sim

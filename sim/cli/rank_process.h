@@ -1,0 +1,39 @@
+// The rank process (`onerank-rank`): started here, for some ranks of a plan.
+//
+// It is called as
+//     onerank-rank --plan FILE --output-dir DIR --ranks 0,1024,2048 --device virtual
+//                  [--all-micro-batches] [--jobs N]
+// and prints one line of JSON for each rank that it has finished, {"rank": 1024, "file": "..."};
+// the profiles are then in DIR. With exit codes 2 and 3 it has written a user's error to standard
+// error. A virtual GPU reaches it as preloaded libraries and the variable ONERANK_VIRTUAL_GPU.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "estimator/plan.h"
+#include "estimator/rank_profile.h"
+#include "sim/cli/environment.h"
+#include "sim/cli/progress.h"
+
+namespace sim {
+
+struct RankJob {
+  std::vector<int64_t> ranks;
+  estimator::DeviceKind device = estimator::DeviceKind::kVirtual;
+  bool all_micro_batches = false;
+  std::optional<int64_t> jobs;  ///< ranks that run at the same time; empty: the process decides
+};
+
+/// Runs the ranks and returns their profiles, in the order of `job.ranks`. Nothing is left behind:
+/// no process and no file, also after SIGINT.
+/// Throws UserError: bad input (2) or a lack of this machine (3) as the rank process found it;
+/// torch missing or foreign, the process killed, no virtual GPU (3); interrupted (130).
+/// Throws std::logic_error when the rank process broke its side of the bargain.
+std::vector<estimator::RankProfile> run_ranks(const estimator::Plan& plan,
+                                              const RankJob& job,
+                                              const Environment& environment,
+                                              const Progress::Display& display);
+
+}  // namespace sim

@@ -1,0 +1,106 @@
+#include <fmt/format.h>
+
+#include <iostream>
+#include <memory>
+
+#include "estimator/files.h"
+#include "sim/cli/commands.h"
+#include "sim/cli/output.h"
+#include "sim/cli/plan_report.h"
+#include "sim/cli/profile_report.h"
+#include "sim/cli/rank_options.h"
+#include "sim/cli/strict_number.h"
+
+namespace sim {
+namespace {
+
+using estimator::ExitCode;
+using estimator::RankProfile;
+
+struct RunOptions {
+  PlanOptions plan;
+  RankOptions ranks;
+  std::string rank;
+  std::string output;
+  bool json = false;
+};
+
+/// The rank to run, and who says so.
+struct ChosenRank {
+  int64_t rank = 0;
+  std::string origin = "the default";
+};
+
+ChosenRank choose_rank(const std::string& flag,
+                       const Environment& environment,
+                       const PlanInput& input) {
+  ChosenRank chosen;
+  if (!flag.empty()) {
+    chosen = {parse_whole_number(flag, "--rank"), "--rank"};
+  } else if (const auto variable = find_variable(environment, kRankVariable)) {
+    chosen = {parse_whole_number(*variable, kRankVariable), kRankVariable};
+  }
+  const int64_t world_size = input.plan.world_size();
+  if (chosen.rank < 0 || chosen.rank >= world_size) {
+    throw estimator::UserError({.what = "the rank is not in the world",
+                                .where = fmt::format("{} = {}, world size {} (from {})",
+                                                     chosen.origin,
+                                                     chosen.rank,
+                                                     world_size,
+                                                     input.world_size_origin),
+                                .help = fmt::format("use a rank from 0 to {}", world_size - 1)});
+  }
+  return chosen;
+}
+
+std::string setting_text(const PlanInput& input,
+                         const ChosenRank& chosen,
+                         const RankProfile& profile) {
+  return fmt::format("{}, rank {} (from {}); device {} {}\n",
+                     world_text(input),
+                     chosen.rank,
+                     chosen.origin,
+                     estimator::to_string(profile.device.kind),
+                     profile.device.name) +
+         allocator_line(input);
+}
+
+ExitCode run_rank(const RunOptions& options, const Environment& environment) {
+  check_writable(options.output, "--output");
+  const PlanInput input = options.plan.resolve(environment);
+  const ChosenRank chosen = choose_rank(options.rank, environment, input);
+  const RankJob job = options.ranks.job({chosen.rank});
+  const RankProfile profile =
+      run_ranks(input.plan, job, environment, standard_error_display()).front();
+
+  const std::string json = estimator::to_json(profile).dump(1) + "\n";
+  if (!options.output.empty()) estimator::write_file_whole(options.output, json);
+  const std::string setting = setting_text(input, chosen, profile);
+  if (options.json) {
+    std::cerr << setting;
+    write_to_standard_output(json);
+  } else {
+    write_to_standard_output(setting + profile_text(profile));
+  }
+  return ExitCode::kDone;
+}
+
+}  // namespace
+
+Command add_run_command(CLI::App& root) {
+  CLI::App* app = root.add_subcommand("run", "one proxy rank: its phases, peak and profile");
+  const auto options = std::make_shared<RunOptions>();
+  app->add_option("--rank", options->rank, "the rank to run (or RANK; default 0)")
+      ->type_name("N")
+      ->group("Execution");
+  app->add_flag("--json", options->json, "print the profile as JSON")->group("Output");
+  app->add_option("--output", options->output, "write the profile as JSON")
+      ->type_name("FILE")
+      ->group("Output");
+  options->plan.add_to(*app);
+  options->ranks.add_to(*app);
+  return {app,
+          [options](const Environment& environment) { return run_rank(*options, environment); }};
+}
+
+}  // namespace sim

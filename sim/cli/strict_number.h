@@ -1,0 +1,15 @@
+// Numbers as people type them, read strictly: "8x", "nan", "1e3.5", " 8" and "" are errors.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace sim {
+
+/// A whole number, also as 15e12. Throws UserError that names `source` (a flag or a variable).
+int64_t parse_whole_number(const std::string& text, const std::string& source);
+
+/// A finite number. Throws UserError that names `source`.
+double parse_real_number(const std::string& text, const std::string& source);
+
+}  // namespace sim

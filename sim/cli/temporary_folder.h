@@ -1,0 +1,23 @@
+// A folder that goes away with its owner.
+#pragma once
+
+#include <filesystem>
+
+namespace sim {
+
+class TemporaryFolder {
+ public:
+  /// Makes an empty folder under the system's folder for temporary files (TMPDIR).
+  /// Throws UserError (this machine lacks something) when it cannot.
+  TemporaryFolder();
+  ~TemporaryFolder();
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+}  // namespace sim

@@ -1,0 +1,15 @@
+// YAML as the tree that JSON gives.
+#pragma once
+
+#include <string>
+
+#include "estimator/fields.h"
+
+namespace sim {
+
+/// Reads one YAML document. Unquoted scalars are typed as in YAML 1.2's core schema: null, true,
+/// false, decimal numbers; the rest (also `yes`, `.nan`, 0x10) is text.
+/// Throws UserError with line and column; duplicate keys and several documents are errors.
+estimator::Json parse_yaml(const std::string& text, const std::string& origin);
+
+}  // namespace sim

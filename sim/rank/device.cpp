@@ -1,0 +1,106 @@
+#include "sim/rank/device.h"
+
+#include <ATen/Context.h>
+#include <c10/core/CachingDeviceAllocator.h>
+#include <c10/util/Exception.h>
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include <array>
+
+#include "estimator/errors.h"
+#include "sim/virtual_gpu/control.h"
+
+namespace sim {
+namespace {
+
+using estimator::DeviceKind;
+using estimator::ExitCode;
+using estimator::UserError;
+
+using SetMemoryBytes = decltype(&onerank_virtual_gpu_set_memory_bytes);
+
+/// A function that a loaded library exports, or null.
+template <class Function>
+Function find_function(const char* name) {
+  return reinterpret_cast<Function>(dlsym(RTLD_DEFAULT, name));
+}
+
+SetMemoryBytes virtual_gpu_control() {
+  return find_function<SetMemoryBytes>("onerank_virtual_gpu_set_memory_bytes");
+}
+
+UserError lacks(std::string what, std::string where, std::string help) {
+  return UserError({.what = std::move(what), .where = std::move(where), .help = std::move(help)},
+                   ExitCode::kMachineLacks);
+}
+
+void check_virtual_gpu(DeviceKind kind) {
+  const bool loaded = virtual_gpu_control() != nullptr;
+  if (kind == DeviceKind::kVirtual && !loaded) {
+    throw lacks("the virtual GPU's libraries are not loaded",
+                "--device virtual",
+                "start the rank through `onerank run`, which loads them");
+  }
+  if (kind == DeviceKind::kCuda && loaded) {
+    throw lacks("the virtual GPU's libraries are loaded in place of the real ones",
+                "--device cuda",
+                "take them out of LD_PRELOAD");
+  }
+}
+
+/// From the CUDA driver, whose stub the virtual GPU has too.
+std::string device_name() {
+  using GetName = int (*)(char*, int, int);
+  const auto get_name = find_function<GetName>("cuDeviceGetName");
+  std::array<char, 256> name{};
+  if (get_name == nullptr || get_name(name.data(), static_cast<int>(name.size()), 0) != 0) return "";
+  return name.data();
+}
+
+/// Flash attention alone: cuDNN's workspaces are not public and the others would keep other tensors.
+void pin_attention() {
+  at::globalContext().setSDPUseFlash(true);
+  at::globalContext().setSDPUseCuDNN(false);
+  at::globalContext().setSDPUseMemEfficient(false);
+  at::globalContext().setSDPUseMath(false);
+}
+
+}  // namespace
+
+void load_device_library(DeviceKind kind) {
+  if (kind == DeviceKind::kCpu) return;
+  check_virtual_gpu(kind);
+  if (dlopen("libtorch_cuda.so", RTLD_NOW | RTLD_GLOBAL) == nullptr) {
+    throw lacks("torch's CUDA library cannot be loaded",
+                dlerror(),
+                "install a torch with CUDA (scripts/quickstart does), or use --device cpu");
+  }
+}
+
+void start_device(DeviceKind kind, bool lift_limit) {
+  if (kind == DeviceKind::kCpu) return;
+  if (lift_limit) virtual_gpu_control()(static_cast<uint64_t>(kLiftedMemoryBytes));
+  try {
+    at::globalContext().lazyInitDevice(at::kCUDA);
+  } catch (const c10::Error& error) {
+    throw lacks("the GPU cannot be used",
+                error.what_without_backtrace(),
+                "check the driver with nvidia-smi, or use --device virtual");
+  }
+  pin_attention();
+}
+
+c10::Device torch_device(DeviceKind kind) {
+  return kind == DeviceKind::kCpu ? c10::Device(at::kCPU) : c10::Device(at::kCUDA, 0);
+}
+
+estimator::DeviceRecord device_record(DeviceKind kind) {
+  if (kind == DeviceKind::kCpu) return {.kind = kind, .name = "CPU"};
+  const auto [free_bytes, total_bytes] = c10::getDeviceAllocator(at::kCUDA)->getMemoryInfo(0);
+  return {.kind = kind,
+          .name = device_name(),
+          .total_bytes = static_cast<int64_t>(total_bytes)};
+}
+
+}  // namespace sim

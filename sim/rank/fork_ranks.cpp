@@ -1,0 +1,219 @@
+#include "sim/rank/fork_ranks.h"
+
+#include <fmt/format.h>
+#include <c10/util/Exception.h>
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <optional>
+
+#include "estimator/errors.h"
+#include "estimator/files.h"
+#include "sim/rank/device.h"
+
+namespace sim {
+namespace {
+
+using estimator::ExitCode;
+using estimator::OutOfMemoryRecord;
+using estimator::Plan;
+using estimator::RankProfile;
+using estimator::UserError;
+
+/// A child's exit code when the rank did not fit: the record follows as JSON on its pipe.
+constexpr int kOutOfMemoryExit = 64;
+
+/// One run of one rank; `out_of_memory` is set when it is run again without the limit.
+struct Attempt {
+  int64_t rank = 0;
+  std::optional<OutOfMemoryRecord> out_of_memory;
+};
+
+struct Child {
+  Attempt attempt;
+  int message_pipe = -1;
+};
+
+std::string profile_path(const std::string& folder, int64_t rank) {
+  return folder + "/" + estimator::profile_file_name(rank);
+}
+
+void write_all(int file, const std::string& text) {
+  for (std::size_t at = 0; at < text.size();) {
+    const ssize_t written = write(file, text.data() + at, text.size() - at);
+    if (written <= 0) return;  // the parent is gone, and with it the need to tell
+    at += static_cast<std::size_t>(written);
+  }
+}
+
+std::string read_all(int file) {
+  std::string text;
+  char buffer[4096];
+  for (ssize_t size; (size = read(file, buffer, sizeof buffer)) > 0;) {
+    text.append(buffer, static_cast<std::size_t>(size));
+  }
+  return text;
+}
+
+/// The life of a child; returns its exit code.
+int run_attempt(const Plan& plan, const RankJobs& jobs, const Attempt& attempt, int message_pipe) {
+  const bool lifted = attempt.out_of_memory.has_value();
+  start_device(jobs.run.device, lifted);
+  RankRunResult result = run_rank(plan, attempt.rank, jobs.run);
+  if (const auto* out_of_memory = std::get_if<OutOfMemoryRecord>(&result)) {
+    write_all(message_pipe, estimator::to_json(*out_of_memory).dump());
+    return kOutOfMemoryExit;
+  }
+  auto& profile = std::get<RankProfile>(result);
+  profile.limit_lifted = lifted;
+  profile.out_of_memory = attempt.out_of_memory;
+  estimator::write_file_whole(profile_path(jobs.output_folder, attempt.rank),
+                              estimator::to_json(profile).dump());
+  return 0;
+}
+
+/// Everything that can be thrown ends here: a child must not return into its parent's code.
+[[noreturn]] void be_child(const Plan& plan,
+                           const RankJobs& jobs,
+                           const Attempt& attempt,
+                           int message_pipe) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  int exit_code = static_cast<int>(ExitCode::kMachineLacks);
+  try {
+    exit_code = run_attempt(plan, jobs, attempt, message_pipe);
+  } catch (const UserError& error) {
+    std::fputs(error.what(), stderr);
+    exit_code = static_cast<int>(error.exit_code());
+  } catch (const c10::Error& error) {
+    std::fprintf(stderr,
+                 "rank %lld: %s\n",
+                 static_cast<long long>(attempt.rank),
+                 error.what_without_backtrace());
+    exit_code = EXIT_FAILURE;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "rank %lld: %s\n", static_cast<long long>(attempt.rank), error.what());
+    exit_code = EXIT_FAILURE;
+  }
+  std::fflush(stderr);
+  _exit(exit_code);  // without destructors: the device's memory goes with the process
+}
+
+class ForkedRanks {
+ public:
+  ForkedRanks(const Plan& plan, const RankJobs& jobs) : plan_(plan), jobs_(jobs) {
+    for (const int64_t rank : jobs.ranks) waiting_.push_back({.rank = rank});
+  }
+  ~ForkedRanks() {
+    for (const auto& [pid, child] : running_) kill(pid, SIGKILL);
+    for (const auto& [pid, child] : running_) waitpid(pid, nullptr, 0);
+  }
+  ForkedRanks(const ForkedRanks&) = delete;
+  ForkedRanks& operator=(const ForkedRanks&) = delete;
+
+  bool all_done() const { return waiting_.empty() && running_.empty(); }
+
+  void start_waiting() {
+    while (!waiting_.empty() && static_cast<int64_t>(running_.size()) < jobs_.at_once) {
+      start(std::move(waiting_.front()));
+      waiting_.pop_front();
+    }
+  }
+
+  /// Waits for one child; the rank whose profile it wrote, or nothing when it is to run again.
+  std::optional<int64_t> collect_one() {
+    int status = 0;
+    const pid_t pid = waitpid(-1, &status, 0);
+    const auto found = running_.find(pid);
+    if (found == running_.end()) throw std::logic_error("waitpid gave no child of this process");
+    const Child child = std::move(found->second);
+    running_.erase(found);
+    const std::string message = read_all(child.message_pipe);
+    close(child.message_pipe);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return child.attempt.rank;
+    if (WIFEXITED(status) && WEXITSTATUS(status) == kOutOfMemoryExit) {
+      run_again(child.attempt, message);
+      return std::nullopt;
+    }
+    throw_failure(child.attempt.rank, status);
+  }
+
+ private:
+  void start(Attempt attempt) {
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0) throw std::runtime_error(std::strerror(errno));
+    const pid_t pid = fork();
+    if (pid < 0) throw std::runtime_error(std::strerror(errno));
+    if (pid == 0) {
+      close(ends[0]);
+      be_child(plan_, jobs_, attempt, ends[1]);
+    }
+    close(ends[1]);
+    running_.emplace(pid, Child{.attempt = std::move(attempt), .message_pipe = ends[0]});
+  }
+
+  void run_again(const Attempt& attempt, const std::string& message) {
+    estimator::FieldReader reader("rank process");
+    OutOfMemoryRecord record;
+    reader.read(estimator::parse_json(message, "rank process"), record, "");
+    if (jobs_.run.device != estimator::DeviceKind::kVirtual) {
+      throw UserError({.what = fmt::format("rank {} does not fit on this GPU", attempt.rank),
+                       .where = fmt::format("{}: {}", record.phase, record.message),
+                       .help = "use --device virtual, which can lift the limit and tell the need"},
+                      ExitCode::kMachineLacks);
+    }
+    if (attempt.out_of_memory) {
+      throw UserError({.what = fmt::format("rank {} needs more than the virtual GPU can have", attempt.rank),
+                       .where = fmt::format("{}: {}", record.phase, record.message),
+                       .help = "split the model over more ranks"});
+    }
+    waiting_.push_front({.rank = attempt.rank, .out_of_memory = std::move(record)});
+  }
+
+  /// The child has told its error on stderr; this passes its exit code on.
+  [[noreturn]] static void throw_failure(int64_t rank, int status) {
+    if (WIFEXITED(status)) {
+      const int code = WEXITSTATUS(status);
+      const bool told = code == static_cast<int>(ExitCode::kBadInput) ||
+                        code == static_cast<int>(ExitCode::kMachineLacks);
+      if (told) throw UserError(std::vector<estimator::Problem>{}, static_cast<ExitCode>(code));
+      throw std::runtime_error(fmt::format("rank {} failed", rank));
+    }
+    throw UserError({.what = fmt::format("rank {} was killed by signal {} ({})",
+                                         rank,
+                                         WTERMSIG(status),
+                                         strsignal(WTERMSIG(status))),
+                     .where = "",
+                     .help = WTERMSIG(status) == SIGKILL
+                                 ? "probably this machine ran out of memory: try --jobs 1"
+                                 : "this is a bug in Onerank: please report it with the plan"},
+                    ExitCode::kMachineLacks);
+  }
+
+  const Plan& plan_;
+  const RankJobs& jobs_;
+  std::deque<Attempt> waiting_;
+  std::map<pid_t, Child> running_;
+};
+
+}  // namespace
+
+void fork_ranks(const Plan& plan,
+                const RankJobs& jobs,
+                const std::function<void(int64_t rank, const std::string& file)>& finished) {
+  ForkedRanks ranks(plan, jobs);
+  while (!ranks.all_done()) {
+    ranks.start_waiting();
+    if (const auto rank = ranks.collect_one()) {
+      finished(*rank, estimator::profile_file_name(*rank));
+    }
+  }
+}
+
+}  // namespace sim

@@ -1,0 +1,90 @@
+// onerank-rank: the rank process. `onerank` starts it; sim/cli/rank_process.h says how.
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <thread>
+
+#include "estimator/errors.h"
+#include "estimator/files.h"
+#include "sim/rank/device.h"
+#include "sim/rank/fork_ranks.h"
+#include "sim/rank/torch_version.h"
+
+namespace {
+
+using estimator::DeviceKind;
+using estimator::ExitCode;
+using estimator::Plan;
+using estimator::UserError;
+
+struct Arguments {
+  std::string plan_file;
+  std::string device = "virtual";
+  sim::RankJobs jobs;
+};
+
+Arguments parse(int argc, char** argv) {
+  Arguments arguments;
+  arguments.jobs.at_once = std::max(1u, std::thread::hardware_concurrency());
+  CLI::App app("Runs ranks of a resolved plan and writes their profiles. `onerank` starts it.");
+  app.add_option("--plan", arguments.plan_file, "resolved plan")->required();
+  app.add_option("--output-dir", arguments.jobs.output_folder, "for the profiles")->required();
+  app.add_option("--ranks", arguments.jobs.ranks, "0,8,16")->delimiter(',')->required();
+  app.add_option("--device", arguments.device, "virtual, cuda or cpu");
+  app.add_option("--jobs", arguments.jobs.at_once, "ranks at the same time")
+      ->check(CLI::PositiveNumber);
+  app.add_flag("--all-micro-batches", arguments.jobs.run.all_micro_batches, "run every one");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) std::exit(app.exit(error));
+    throw UserError({.what = error.what(), .where = "onerank-rank", .help = "see --help"});
+  }
+  estimator::FieldReader reader("onerank-rank");
+  reader.read(estimator::Json(arguments.device), arguments.jobs.run.device, "--device");
+  reader.throw_if_any();
+  // Ranks that share a GPU would spoil each other's peaks and times.
+  if (arguments.jobs.run.device == DeviceKind::kCuda) arguments.jobs.at_once = 1;
+  return arguments;
+}
+
+void check_ranks(const Plan& plan, const std::vector<int64_t>& ranks) {
+  for (const int64_t rank : ranks) {
+    if (rank >= 0 && rank < plan.world_size()) continue;
+    throw UserError({.what = "there is no such rank",
+                     .where = "rank " + std::to_string(rank) + ", world size " +
+                              std::to_string(plan.world_size()),
+                     .help = "use a rank from 0 to " + std::to_string(plan.world_size() - 1)});
+  }
+}
+
+void run(const Arguments& arguments) {
+  const std::string text = estimator::read_file(arguments.plan_file);
+  const Plan plan = estimator::resolve_plan(estimator::parse_json(text, arguments.plan_file),
+                                            {.origin = arguments.plan_file});
+  check_ranks(plan, arguments.jobs.ranks);
+  sim::check_torch_version();
+  sim::load_device_library(arguments.jobs.run.device);
+  sim::fork_ranks(plan, arguments.jobs, [](int64_t rank, const std::string& file) {
+    const estimator::Json line = {{"rank", rank}, {"file", file}};
+    std::printf("%s\n", line.dump().c_str());
+    std::fflush(stdout);
+  });
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    run(parse(argc, argv));
+    return static_cast<int>(ExitCode::kDone);
+  } catch (const UserError& error) {
+    std::fputs(error.what(), stderr);
+    return static_cast<int>(error.exit_code());
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "error: internal: %s\n", error.what());
+    return EXIT_FAILURE;
+  }
+}

@@ -1,0 +1,124 @@
+#include "sim/rank/rank_run.h"
+
+#include <c10/util/Exception.h>
+
+#include <torch/csrc/distributed/c10d/Backend.hpp>
+
+#include <string>
+
+#include "comm_stub/stub_groups.h"
+#include "estimator/parallel_layout.h"
+#include "estimator/pipeline_schedule.h"
+#include "models/trainer.h"
+#include "sim/rank/device.h"
+#include "sim/rank/torch_version.h"
+#include "sim/tracking/recorder.h"
+
+namespace sim {
+namespace {
+
+using estimator::CollectiveCall;
+using estimator::Direction;
+using estimator::GroupKind;
+using estimator::Plan;
+using estimator::RankProfile;
+
+constexpr int64_t kIterations = 2;  // the second one has optimizer state: it is the one that counts
+
+/// The plan lets the data ranks' reduction run beside backward, and the gathering of updated
+/// parameters beside the next forward.
+bool may_overlap(const Plan& plan, const CollectiveCall& call, Direction direction) {
+  if (call.group != GroupKind::kDataContext) return false;
+  return direction == Direction::kOptimizerStep ? plan.parallelism.overlap_param_gather
+                                                : plan.parallelism.overlap_grad_reduce;
+}
+
+estimator::MicroBatchRecord micro_batches(const Plan& plan, int64_t stage, bool all) {
+  const estimator::ScheduleShape shape{.kind = plan.parallelism.pipeline_schedule,
+                                       .stages = plan.parallelism.pipeline,
+                                       .micro_batches = plan.micro_batches()};
+  return {.total = shape.micro_batches,
+          .executed = all ? shape.micro_batches
+                          : estimator::micro_batches_to_execute(shape, stage)};
+}
+
+models::ProcessGroups process_groups(const estimator::ParallelLayout& layout,
+                                     int64_t rank,
+                                     estimator::DeviceKind device,
+                                     Recorder& recorder) {
+  const comm_stub::StubOptions options{.write_values = device != estimator::DeviceKind::kVirtual};
+  const comm_stub::StubGroups stubs = comm_stub::make_stub_groups(
+      layout,
+      rank,
+      {GroupKind::kTensor, GroupKind::kDataContext, GroupKind::kPipeline, GroupKind::kEmbedding},
+      [&recorder](const CollectiveCall& call) { recorder.on_collective(call); },
+      options);
+  const auto communicator = [&](GroupKind kind) -> std::shared_ptr<models::Communicator> {
+    const auto found = stubs.find(kind);
+    return found == stubs.end() ? nullptr : std::make_shared<models::Communicator>(found->second);
+  };
+  return {.tensor = communicator(GroupKind::kTensor),
+          .data = communicator(GroupKind::kDataContext),
+          .pipeline = communicator(GroupKind::kPipeline),
+          .embedding = communicator(GroupKind::kEmbedding)};
+}
+
+template <class Work>
+void in_phase(Recorder& recorder, const std::string& name, const Work& work) {
+  recorder.begin_phase(name);
+  work();
+  recorder.end_phase();
+}
+
+void run_phases(Recorder& recorder, models::Trainer& trainer) {
+  in_phase(recorder, "build_model", [&] { trainer.build_model(); });
+  in_phase(recorder, "build_optimizer", [&] { trainer.build_optimizer(); });
+  for (int64_t iteration = 0; iteration < kIterations; ++iteration) {
+    const std::string prefix = "iteration_" + std::to_string(iteration) + ".";
+    if (iteration == kIterations - 1) recorder.start_recording();
+    in_phase(recorder, prefix + "forward_backward", [&] { trainer.forward_backward(iteration); });
+    in_phase(recorder, prefix + "optimizer_step", [&] { trainer.optimizer_step(); });
+  }
+  recorder.stop_recording();
+}
+
+}  // namespace
+
+RankRunResult run_rank(const Plan& plan, int64_t rank, const RankRunOptions& options) {
+  const estimator::ParallelLayout layout(plan);
+  RankProfile profile;
+  profile.tool = {.version = ONERANK_VERSION, .torch = torch_version()};
+  profile.plan = estimator::to_json(plan);
+  profile.rank = rank;
+  profile.world_size = plan.world_size();
+  profile.coordinate = layout.coordinate(rank);
+  profile.device = device_record(options.device);
+  profile.device.allocator = plan.memory.allocator;
+  profile.micro_batches =
+      micro_batches(plan, profile.coordinate.pipeline, options.all_micro_batches);
+
+  const auto memory = make_memory_reader(options.device);
+  Recorder recorder(
+      {.memory = *memory, .overlappable = [&plan](const CollectiveCall& call, Direction direction) {
+         return may_overlap(plan, call, direction);
+       }});
+  models::Trainer trainer({.plan = plan,
+                           .coordinate = profile.coordinate,
+                           .groups = process_groups(layout, rank, options.device, recorder),
+                           .device = torch_device(options.device),
+                           .observer = recorder},
+                          profile.micro_batches.executed,
+                          models::default_optimizer(plan));
+  try {
+    run_phases(recorder, trainer);
+  } catch (const c10::OutOfMemoryError& error) {
+    return estimator::OutOfMemoryRecord{.phase = recorder.running_phase(),
+                                        .message = error.what_without_backtrace()};
+  }
+  profile.parameters = trainer.stage().parameters().record();
+  profile.model_state = trainer.model_state();
+  recorder.finish(profile);
+  return profile;
+}
+
+}  // namespace sim

@@ -1,0 +1,32 @@
+// The device's memory, read the same way on each of the three devices.
+#pragma once
+
+#include <c10/core/Device.h>
+
+#include <memory>
+
+#include "estimator/rank_profile.h"
+
+namespace sim {
+
+/// Reads the memory of one device as its allocator counts it.
+class MemoryReader {
+ public:
+  virtual ~MemoryReader() = default;
+
+  virtual c10::DeviceType device_type() const = 0;
+  virtual estimator::MemoryReading current() const = 0;
+  /// Largest allocated and largest reserved bytes since the last reset_peak(); the two need not
+  /// have been at the same moment.
+  virtual estimator::MemoryReading peak() const = 0;
+  virtual void reset_peak() = 0;
+  /// Waits until the device has done all that it was asked to do.
+  virtual void finish_work() const = 0;
+};
+
+/// For kCuda and kVirtual: PyTorch's caching allocator on the current CUDA device; CUDA must have
+/// been initialised (at::globalContext().lazyInitDevice). For kCpu: installs the counting CPU
+/// allocator, whose allocated and reserved bytes are equal.
+std::unique_ptr<MemoryReader> make_memory_reader(estimator::DeviceKind kind);
+
+}  // namespace sim

@@ -1,0 +1,196 @@
+#include "sim/tracking/operator_call.h"
+
+#include <ATen/core/Tensor.h>
+
+#include <algorithm>
+#include <functional>
+
+namespace sim {
+namespace {
+
+using c10::IValue;
+
+/// FlashAttention counts the backward as 2.5 forwards: five matrix products against two.
+constexpr double kAttentionBackwardFactor = 2.5;
+
+bool has_bit(uint64_t bits, size_t index) { return index < 64 && ((bits >> index) & 1) != 0; }
+
+/// Calls `visit(tensor)` for the tensor, or for each tensor of the list, that `value` holds.
+template <class Visit>
+void for_each_tensor(const IValue& value, const Visit& visit) {
+  if (value.isTensor()) {
+    if (value.toTensor().defined()) visit(value.toTensor());
+  } else if (value.isList()) {
+    for (const IValue& element : value.toListRef()) for_each_tensor(element, visit);
+  }
+}
+
+int64_t bytes_in_memory(const at::Tensor& tensor, c10::DeviceType device) {
+  if (tensor.device().type() != device) return 0;
+  int64_t elements = 1;
+  for (int64_t dim = 0; dim < tensor.dim(); ++dim) {
+    if (tensor.stride(dim) != 0 || tensor.size(dim) == 0) elements *= tensor.size(dim);
+  }
+  return elements * static_cast<int64_t>(tensor.itemsize());
+}
+
+int64_t bytes_of(const IValue& value, c10::DeviceType device) {
+  int64_t bytes = 0;
+  for_each_tensor(value,
+                  [&](const at::Tensor& tensor) { bytes += bytes_in_memory(tensor, device); });
+  return bytes;
+}
+
+int64_t elements_of(const IValue& value) {
+  int64_t elements = 0;
+  for_each_tensor(value, [&](const at::Tensor& tensor) { elements += tensor.numel(); });
+  return elements;
+}
+
+c10::ScalarType dtype_of(const IValue& value) {
+  c10::ScalarType dtype = c10::ScalarType::Undefined;
+  for_each_tensor(value, [&](const at::Tensor& tensor) {
+    if (dtype == c10::ScalarType::Undefined) dtype = tensor.scalar_type();
+  });
+  return dtype;
+}
+
+void append_shape(const IValue& value, std::vector<int64_t>& flat_shapes) {
+  if (value.isTensor()) {
+    const at::Tensor& tensor = value.toTensor();
+    if (!tensor.defined()) return;
+    flat_shapes.push_back(tensor.dim());
+    flat_shapes.insert(flat_shapes.end(), tensor.sizes().begin(), tensor.sizes().end());
+  } else if (const int64_t elements = value.isList() ? elements_of(value) : 0; elements > 0) {
+    flat_shapes.push_back(1);
+    flat_shapes.push_back(elements);
+  }
+}
+
+bool is_zero(const IValue& value) {
+  if (value.isBool()) return !value.toBool();
+  return value.isScalar() && value.toScalar().toDouble() == 0.0;
+}
+
+double matrix_product_flops(const at::Tensor& left, const at::Tensor& right) {
+  return 2.0 * static_cast<double>(left.numel()) * static_cast<double>(right.size(-1));
+}
+
+double attention_flops(const OperatorTraits& op, c10::ArrayRef<IValue> inputs) {
+  const at::Tensor& query = inputs[op.first_operand].toTensor();
+  const at::Tensor& key = inputs[op.first_operand + 1].toTensor();
+  const at::Tensor& value = inputs[op.first_operand + 2].toTensor();
+  const auto query_rows = static_cast<double>(query.numel()) / static_cast<double>(query.size(-1));
+  const auto key_rows = static_cast<double>(key.size(op.heads_before_sequence ? -2 : -3));
+  const auto widths = static_cast<double>(key.size(-1) + value.size(-1));
+  const bool causal = op.causal_argument >= 0 && !is_zero(inputs[op.causal_argument]);
+  return 2.0 * query_rows * key_rows * widths * (causal ? 0.5 : 1.0);
+}
+
+double product_flops(const OperatorTraits& op, c10::ArrayRef<IValue> inputs) {
+  switch (op.flops) {
+    case FlopRule::kOutputElements:
+      return 0;
+    case FlopRule::kMatrixProduct:
+      return matrix_product_flops(inputs[op.first_operand].toTensor(),
+                                  inputs[op.first_operand + 1].toTensor());
+    case FlopRule::kAttentionForward:
+      return attention_flops(op, inputs);
+    case FlopRule::kAttentionBackward:
+      return kAttentionBackwardFactor * attention_flops(op, inputs);
+  }
+  return 0;
+}
+
+bool is_same_tensor(const IValue& left, const IValue& right) {
+  return left.isTensor() && right.isTensor() &&
+         left.toTensor().unsafeGetTensorImpl() == right.toTensor().unsafeGetTensorImpl();
+}
+
+bool stands_before(c10::ArrayRef<IValue> inputs, size_t index) {
+  return std::any_of(inputs.begin(), inputs.begin() + index, [&](const IValue& earlier) {
+    return is_same_tensor(earlier, inputs[index]);
+  });
+}
+
+bool first_is_read_whole(const OperatorTraits& op, c10::ArrayRef<IValue> inputs) {
+  if (op.bytes != ByteRule::kReadWhole) return false;
+  return op.beta_argument < 0 || !is_zero(inputs[op.beta_argument]);
+}
+
+/// Of an update of rows: the rows hold as many elements as the largest of the other inputs.
+int64_t updated_rows_bytes(c10::ArrayRef<IValue> inputs) {
+  int64_t elements = 0;
+  for (const IValue& input : inputs.slice(1)) elements = std::max(elements, elements_of(input));
+  return elements * static_cast<int64_t>(inputs[0].toTensor().itemsize());
+}
+
+int64_t input_bytes(const OperatorTraits& op, c10::ArrayRef<IValue> inputs) {
+  int64_t bytes = op.bytes == ByteRule::kRowsUpdated ? 2 * updated_rows_bytes(inputs) : 0;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const bool is_read = !has_bit(op.out_arguments, i) && !stands_before(inputs, i) &&
+                         (i > 0 || first_is_read_whole(op, inputs));
+    const int times = (is_read ? 1 : 0) + (has_bit(op.unreturned_writes, i) ? 1 : 0);
+    if (times > 0) bytes += times * bytes_of(inputs[i], op.device);
+  }
+  return bytes;
+}
+
+}  // namespace
+
+size_t OperatorCallHash::operator()(const OperatorCall& call) const {
+  size_t hash = std::hash<const void*>()(call.op);
+  const auto mix = [&hash](int64_t value) {
+    hash = (hash ^ static_cast<size_t>(value)) * 0x9E3779B97F4A7C15u;
+    hash ^= hash >> 32;
+  };
+  mix(static_cast<int64_t>(call.dtype));
+  mix(call.bytes);
+  mix(call.phase);
+  mix(static_cast<int64_t>(call.direction));
+  mix(static_cast<int64_t>(call.module_kind));
+  for (const int64_t value : call.flat_shapes) mix(value);
+  return hash;
+}
+
+void measure_inputs(c10::ArrayRef<IValue> inputs, OperatorCall& call) {
+  const OperatorTraits& op = *call.op;
+  call.dtype = c10::ScalarType::Undefined;
+  call.flat_shapes.clear();
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (has_bit(op.out_arguments, i)) continue;
+    append_shape(inputs[i], call.flat_shapes);
+    if (call.dtype == c10::ScalarType::Undefined) call.dtype = dtype_of(inputs[i]);
+  }
+  call.flops = product_flops(op, inputs);
+  if (op.flops == FlopRule::kOutputElements && op.unreturned_writes != 0) {
+    call.flops = static_cast<double>(elements_of(inputs[0]));
+  }
+  call.bytes = input_bytes(op, inputs);
+}
+
+void measure_outputs(c10::ArrayRef<IValue> outputs, OperatorCall& call) {
+  const OperatorTraits& op = *call.op;
+  int64_t elements = 0;
+  int64_t bytes = 0;
+  for (const IValue& output : outputs) {
+    elements += elements_of(output);
+    bytes += bytes_of(output, op.device);
+    if (call.dtype == c10::ScalarType::Undefined) call.dtype = dtype_of(output);
+  }
+  if (op.flops == FlopRule::kOutputElements) call.flops += static_cast<double>(elements);
+  if (op.bytes == ByteRule::kRowsUpdated) return;
+  call.bytes += op.bytes == ByteRule::kRowsRead ? 2 * bytes : bytes;
+}
+
+std::vector<std::vector<int64_t>> shapes_of(const OperatorCall& call) {
+  std::vector<std::vector<int64_t>> shapes;
+  for (auto next = call.flat_shapes.begin(); next != call.flat_shapes.end();) {
+    const int64_t dims = *next++;
+    shapes.emplace_back(next, next + dims);
+    next += dims;
+  }
+  return shapes;
+}
+
+}  // namespace sim

@@ -1,0 +1,165 @@
+#include "sim/tracking/operator_traits.h"
+
+#include <ATen/core/dispatch/Dispatcher.h>
+
+#include <algorithm>
+#include <iterator>
+#include <stdexcept>
+#include <string_view>
+
+namespace sim {
+namespace {
+
+struct NamedProduct {
+  std::string_view name;
+  FlopRule flops;
+  int first_operand;
+  bool heads_before_sequence = true;
+};
+
+/// Operators whose FLOPs are those of products of matrices.
+constexpr NamedProduct kProducts[] = {
+    {"aten::mm", FlopRule::kMatrixProduct, 0},
+    {"aten::bmm", FlopRule::kMatrixProduct, 0},
+    {"aten::addmm", FlopRule::kMatrixProduct, 1},
+    {"aten::addmm_", FlopRule::kMatrixProduct, 1},
+    {"aten::_addmm_activation", FlopRule::kMatrixProduct, 1},
+    {"aten::baddbmm", FlopRule::kMatrixProduct, 1},
+    {"aten::baddbmm_", FlopRule::kMatrixProduct, 1},
+    {"aten::_scaled_dot_product_flash_attention", FlopRule::kAttentionForward, 0},
+    {"aten::_scaled_dot_product_flash_attention_for_cpu", FlopRule::kAttentionForward, 0},
+    {"aten::_scaled_dot_product_efficient_attention", FlopRule::kAttentionForward, 0},
+    {"aten::_scaled_dot_product_cudnn_attention", FlopRule::kAttentionForward, 0},
+    {"aten::_flash_attention_forward", FlopRule::kAttentionForward, 0, false},
+    {"aten::_efficient_attention_forward", FlopRule::kAttentionForward, 0, false},
+    {"aten::_scaled_dot_product_flash_attention_backward", FlopRule::kAttentionBackward, 1},
+    {"aten::_scaled_dot_product_flash_attention_for_cpu_backward", FlopRule::kAttentionBackward, 1},
+    {"aten::_scaled_dot_product_efficient_attention_backward", FlopRule::kAttentionBackward, 1},
+    {"aten::_scaled_dot_product_cudnn_attention_backward", FlopRule::kAttentionBackward, 1},
+    {"aten::_flash_attention_backward", FlopRule::kAttentionBackward, 1, false},
+    {"aten::_efficient_attention_backward", FlopRule::kAttentionBackward, 1, false},
+};
+
+/// Views that their schema does not call views, and allocations.
+constexpr std::string_view kMoveNoData[] = {
+    "aten::_unsafe_view",
+    "aten::unsafe_split",
+    "aten::unsafe_split_with_sizes",
+    "aten::unsafe_chunk",
+    "aten::empty",
+    "aten::empty_like",
+    "aten::empty_strided",
+    "aten::empty_permuted",
+    "aten::new_empty",
+    "aten::new_empty_strided",
+    "aten::resize_",
+    "aten::set_",
+    "aten::detach_",
+    "aten::requires_grad_",
+    "aten::lift_fresh",
+    "aten::result_type",
+    "aten::is_nonzero",
+};
+
+struct NamedByteRule {
+  std::string_view name;
+  ByteRule bytes;
+};
+
+constexpr NamedByteRule kByteRules[] = {
+    {"aten::copy_", ByteRule::kNotRead},
+    {"aten::fill_", ByteRule::kNotRead},
+    {"aten::zero_", ByteRule::kNotRead},
+    {"aten::normal_", ByteRule::kNotRead},
+    {"aten::uniform_", ByteRule::kNotRead},
+    {"aten::random_", ByteRule::kNotRead},
+    {"aten::bernoulli_", ByteRule::kNotRead},
+    {"aten::embedding", ByteRule::kRowsRead},
+    {"aten::index_select", ByteRule::kRowsRead},
+    {"aten::index", ByteRule::kRowsRead},
+    {"aten::gather", ByteRule::kRowsRead},
+    {"aten::nll_loss_forward", ByteRule::kRowsRead},
+    {"aten::index_add_", ByteRule::kRowsUpdated},
+    {"aten::index_copy_", ByteRule::kRowsUpdated},
+    {"aten::index_put_", ByteRule::kRowsUpdated},
+    {"aten::_index_put_impl_", ByteRule::kRowsUpdated},
+    {"aten::scatter_", ByteRule::kRowsUpdated},
+    {"aten::scatter_add_", ByteRule::kRowsUpdated},
+};
+
+template <class Table>
+auto find_row(const Table& table, std::string_view name) {
+  const auto row = std::find_if(
+      std::begin(table), std::end(table), [&](const auto& entry) { return entry.name == name; });
+  return row == std::end(table) ? nullptr : &*row;
+}
+
+template <size_t kSize>
+bool contains(const std::string_view (&names)[kSize], std::string_view name) {
+  return std::find(std::begin(names), std::end(names), name) != std::end(names);
+}
+
+/// A schema marks a view by an output that aliases an input without writing to it: "Tensor(a)".
+bool is_view(const c10::FunctionSchema& schema) {
+  return std::any_of(
+      schema.returns().begin(), schema.returns().end(), [](const c10::Argument& output) {
+        return output.alias_info() != nullptr && !output.alias_info()->isWrite();
+      });
+}
+
+int argument_index(const c10::FunctionSchema& schema, std::string_view name) {
+  const std::optional<int> index = schema.argumentIndexWithName(name);
+  return index.value_or(-1);
+}
+
+int causal_argument(const c10::FunctionSchema& schema) {
+  const int flag = argument_index(schema, "is_causal");
+  return flag >= 0 ? flag : argument_index(schema, "custom_mask_type");
+}
+
+/// The schema of the fused optimizers marks the gradients as written, since a kernel that is given
+/// a gradient scale stores them unscaled; without a scale it only reads them.
+bool is_written(const c10::Argument& argument) {
+  return argument.alias_info() != nullptr && argument.alias_info()->isWrite() &&
+         argument.name() != "grads";
+}
+
+/// Operators that are composed of others for every device are registered under other keys.
+bool has_kernel(const c10::OperatorHandle& op, c10::DeviceType device) {
+  return op.hasKernelForDispatchKey(device == c10::DeviceType::CUDA ? c10::DispatchKey::CUDA
+                                                                    : c10::DispatchKey::CPU);
+}
+
+void mark_written_arguments(const c10::FunctionSchema& schema, OperatorTraits& traits) {
+  const bool returns_nothing = schema.returns().empty();
+  const size_t count = std::min<size_t>(schema.arguments().size(), 64);
+  for (size_t i = 0; i < count; ++i) {
+    const c10::Argument& argument = schema.arguments()[i];
+    const uint64_t bit = uint64_t{1} << i;
+    if (argument.is_out()) traits.out_arguments |= bit;
+    if (returns_nothing && is_written(argument)) traits.unreturned_writes |= bit;
+  }
+}
+
+}  // namespace
+
+OperatorTraits traits_of(const c10::OperatorName& name, c10::DeviceType device) {
+  const auto op = c10::Dispatcher::singleton().findSchema(name);
+  if (!op) throw std::logic_error("libtorch does not know the operator " + c10::toString(name));
+  const c10::FunctionSchema& schema = op->schema();
+  OperatorTraits traits{.name = schema.name(), .device = device};
+  traits.moves_no_data = is_view(schema) || contains(kMoveNoData, traits.name);
+  traits.is_kernel = !traits.moves_no_data && has_kernel(*op, device);
+  if (const NamedProduct* product = find_row(kProducts, traits.name)) {
+    traits.flops = product->flops;
+    traits.first_operand = product->first_operand;
+    traits.heads_before_sequence = product->heads_before_sequence;
+    traits.causal_argument = causal_argument(schema);
+    traits.beta_argument = argument_index(schema, "beta");
+  }
+  if (const NamedByteRule* rule = find_row(kByteRules, traits.name)) traits.bytes = rule->bytes;
+  mark_written_arguments(schema, traits);
+  return traits;
+}
+
+}  // namespace sim

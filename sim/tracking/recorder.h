@@ -1,0 +1,102 @@
+// Watches one rank's run and writes the parts of its profile that come from running: phases,
+// operators, collectives, the place of the peak, and the micro-batches in flight.
+#pragma once
+
+#include <c10/util/ThreadLocalDebugInfo.h>
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "estimator/rank_profile.h"
+#include "models/observer.h"
+#include "sim/tracking/memory_reader.h"
+#include "sim/tracking/run_tracker.h"
+
+namespace sim {
+
+struct RecorderOptions {
+  MemoryReader& memory;
+  /// Whether the plan lets this call run beside compute; without it no call may.
+  std::function<bool(const estimator::CollectiveCall&, estimator::Direction)> overlappable = {};
+  bool locate_peak = true;  ///< follow every allocation, to say where the peak was
+};
+
+/// One recorder for one run. Make it, drive it and destroy it in the thread that runs the shard,
+/// with no other profiler on. In order:
+///
+///     begin_phase("build_model") ... end_phase(), and so on for each phase;
+///     start_recording() before iteration 1, stop_recording() after it;
+///     finish(profile).
+///
+/// Calls of the Observer are kept in all phases, but operators, collectives and the modules of
+/// backward only while recording.
+///
+/// Where no direction is announced, optimizer_step holds in phases of that name, and
+/// reduce_gradients in others: both are counted once for an iteration. An autograd node is backward
+/// by itself.
+class Recorder final : public models::Observer {
+ public:
+  explicit Recorder(RecorderOptions options);
+  ~Recorder() override;
+  Recorder(const Recorder&) = delete;
+  Recorder& operator=(const Recorder&) = delete;
+
+  /// Waits for the device, then reads the memory and starts the clock. Names are those of
+  /// PhaseRecord.
+  void begin_phase(const std::string& name);
+  /// Waits for the device, then stops the clock and reads the memory.
+  void end_phase();
+  /// The phase that is running, or "": after an out-of-memory error, where it was raised.
+  const std::string& running_phase() const { return running_.name; }
+
+  void start_recording();
+  void stop_recording();
+
+  /// The sink for the process groups of the shard; any thread of the run.
+  void on_collective(const estimator::CollectiveCall& call);
+
+  void enter_module(const std::string& name) override;
+  void leave_module() override;
+  void enter_direction(estimator::Direction direction) override;
+  void leave_direction() override;
+  void forward_finished(int64_t micro_batch) override;
+  void backward_finished(int64_t micro_batch) override;
+
+  /// Writes phases, peak, collectives, operators, micro_batches.most_in_flight and
+  /// micro_batches.activation_bytes. Reads micro_batches.total and .executed, which must be set:
+  /// what happens in each micro-batch is counted executed_count x total / executed times.
+  /// Throws std::logic_error when a phase or the recording is still on, or when executed is 0.
+  void finish(estimator::RankProfile& profile) const;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  estimator::PeakRecord peak_record() const;
+  estimator::CollectiveRecord record_of(const RunTracker::CollectiveTally::Entry& entry,
+                                        const estimator::MicroBatchRecord& micro_batches) const;
+  estimator::OperatorRecord record_of(const RunTracker::OperatorTally::Entry& entry,
+                                      const estimator::MicroBatchRecord& micro_batches) const;
+  std::string iteration_phase(int32_t phase) const;
+
+  const RecorderOptions options_;
+  const std::shared_ptr<RunTracker> tracker_;
+  const c10::DebugInfoGuard carried_by_threads_;
+  std::optional<OperatorCallbacks> callbacks_;
+
+  estimator::PhaseRecord running_;
+  Clock::time_point started_;
+  std::vector<estimator::PhaseRecord> phases_;
+  std::vector<PeakPlace> phase_peaks_;
+
+  std::set<int64_t> in_flight_;
+  int64_t most_in_flight_ = 0;
+  int64_t forward_start_bytes_ = 0;
+  int64_t activation_bytes_ = 0;
+};
+
+}  // namespace sim

@@ -1,0 +1,137 @@
+// Follows a run from inside libtorch: every operator, every autograd node, every block of memory.
+//
+// libtorch hands the tracker to each thread that works for the run, autograd's too, as the thread's
+// profiler state (c10::ThreadLocalDebugInfo, kind PROFILER_STATE). Callbacks find it there, so
+// there is no global, and threads outside the run are not seen.
+#pragma once
+
+#include <ATen/record_function.h>
+#include <c10/core/Allocator.h>
+
+#include <deque>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "estimator/rank_profile.h"
+#include "sim/tracking/module_tree.h"
+#include "sim/tracking/operator_call.h"
+#include "sim/tracking/tally.h"
+#include "sim/tracking/thread_places.h"
+
+namespace sim {
+
+/// Where the allocated bytes of a phase were largest. op is null outside operators, and while
+/// operators are not recorded.
+struct PeakPlace {
+  int64_t allocated_bytes = 0;
+  ModuleId module = kRootModule;
+  const OperatorTraits* op = nullptr;
+};
+
+/// A collective and the place that it was called from.
+struct PlacedCollective {
+  estimator::CollectiveCall call;
+  int32_t phase = 0;
+  estimator::Direction direction = estimator::Direction::kForward;
+  std::string module;  ///< Module::group
+  bool operator==(const PlacedCollective&) const = default;
+};
+
+struct PlacedCollectiveHash {
+  size_t operator()(const PlacedCollective& collective) const;
+};
+
+/// Thread-safe. Its lock is taken under the allocator's, so nothing here may ask the allocator.
+class RunTracker final : public c10::MemoryReportingInfoBase {
+ public:
+  using OperatorTally = Tally<OperatorCall, OperatorCallHash>;
+  using CollectiveTally = Tally<PlacedCollective, PlacedCollectiveHash>;
+
+  struct Options {
+    c10::DeviceType device = c10::DeviceType::CUDA;  ///< whose memory is followed
+    bool locate_peak = true;
+  };
+
+  /// The constructing thread is the main one: threads that have no place of their own (autograd's,
+  /// between two nodes) are where the main thread is.
+  explicit RunTracker(const Options& options);
+
+  /// What happens from now on belongs to phase number `phase` (the caller's count), which starts
+  /// with `allocated_bytes`. `direction` holds wherever no other is announced.
+  void begin_phase(int32_t phase, int64_t allocated_bytes, estimator::Direction direction);
+  PeakPlace phase_peak() const;
+
+  /// The tallies fill, and autograd nodes are followed, only while recording.
+  void set_recording(bool recording);
+
+  void enter_module(const std::string& name);
+  void enter_direction(estimator::Direction direction);
+  /// Leaves what this thread entered last. Throws std::logic_error when it entered nothing.
+  void leave();
+
+  void operator_started(const at::RecordFunction& function);
+  void operator_finished(const at::RecordFunction& function);
+  void node_started(const at::RecordFunction& node);
+  void node_finished();
+  void collective_called(const estimator::CollectiveCall& call);
+  /// Keeps the first exception of a callback, which must not throw into libtorch.
+  void keep_error(std::exception_ptr error);
+
+  void reportMemoryUsage(void* block,
+                         int64_t change_bytes,
+                         size_t allocated_bytes,
+                         size_t reserved_bytes,
+                         c10::Device device) override;
+  bool memoryProfilingEnabled() const override { return options_.locate_peak; }
+
+  /// For after the run, when no thread works for it any more. Throws what keep_error() kept.
+  void throw_if_failed() const;
+  const OperatorTally& operators() const { return operators_; }
+  const CollectiveTally& collectives() const { return collectives_; }
+  const ModuleTree& modules() const { return modules_; }
+
+ private:
+  ThreadPlaces& this_thread();
+  ThreadPlaces& thread(uint64_t id);
+  Place place_of(const ThreadPlaces& thread) const;
+  void enter(ThreadPlaces& thread, Place place);
+  void leave(ThreadPlaces& thread);
+  void note_module(ThreadPlaces& thread);
+  ModuleId module_of_node(const at::RecordFunction& node, const Place& around);
+  ModuleKind kind_of(const Place& place) const;
+  const OperatorTraits* traits(const at::RecordFunction& function);
+
+  const Options options_;
+  mutable std::mutex mutex_;
+  std::deque<ThreadPlaces> threads_;  // the first is the main thread
+  ModuleTree modules_;
+  std::unordered_map<const char*, OperatorTraits> traits_;  // by address of the overload's name
+  OperatorTally operators_;
+  CollectiveTally collectives_;
+  int32_t phase_ = 0;
+  estimator::Direction phase_direction_ = estimator::Direction::kForward;
+  bool recording_ = false;
+  PeakPlace phase_peak_;
+  std::exception_ptr error_;
+};
+
+/// While it lives, libtorch calls the tracker that a thread carries for each operator and each
+/// autograd node. Make and destroy it where no operator runs.
+class OperatorCallbacks {
+ public:
+  OperatorCallbacks();
+  ~OperatorCallbacks();
+  OperatorCallbacks(const OperatorCallbacks&) = delete;
+  OperatorCallbacks& operator=(const OperatorCallbacks&) = delete;
+
+ private:
+  at::CallbackHandle operators_;
+  at::CallbackHandle nodes_;
+};
+
+}  // namespace sim

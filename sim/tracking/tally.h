@@ -1,0 +1,33 @@
+// Counts equal things.
+#pragma once
+
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+namespace sim {
+
+/// Each distinct T with how often it was added, in the order of first appearance. Adding a T that
+/// is known copies nothing.
+template <class T, class Hash>
+class Tally {
+ public:
+  struct Entry {
+    const T* item;
+    int64_t count;
+  };
+
+  void add(const T& item) {
+    const auto [known, is_new] = index_.try_emplace(item, entries_.size());
+    if (is_new) entries_.push_back({&known->first, 0});
+    ++entries_[known->second].count;
+  }
+
+  const std::vector<Entry>& entries() const { return entries_; }
+
+ private:
+  std::unordered_map<T, size_t, Hash> index_;
+  std::vector<Entry> entries_;  // their items are keys of index_, which do not move
+};
+
+}  // namespace sim

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <stdint.h>
+
+/// How the program that hosts the virtual GPU steers and reads it. The functions are exported by
+/// the stub of the CUDA runtime; find them with dlsym(RTLD_DEFAULT, "<name>"): where that gives
+/// null, the process has no virtual GPU. All of them may be called from any thread.
+extern "C" {
+
+/// Gives every device this much memory instead of what ONERANK_VIRTUAL_GPU says, for example to
+/// lift the limit and learn how much a program would take. cudaMemGetInfo and
+/// cudaGetDeviceProperties report it. Call it before the first allocation; later it changes nothing
+/// and says so on stderr.
+void onerank_virtual_gpu_set_memory_bytes(uint64_t memory_bytes);
+
+/// Bytes taken from all devices now: cudaMalloc in whole pages of 2 MiB, and cuMemCreate.
+uint64_t onerank_virtual_gpu_used_bytes(void);
+
+/// Kernels launched since the start of the process, those of cuBLAS and NCCL not counted.
+uint64_t onerank_virtual_gpu_kernel_launches(void);
+
+/// Copies from a device to the host since the start of the process. Each gave zeros, so what the
+/// program decides by what it read (a loss, a count, a flag) is not to be relied on.
+uint64_t onerank_virtual_gpu_host_reads(void);
+
+/// Calls `visit` for every kernel that was launched, in no order. `name` is mangled.
+void onerank_virtual_gpu_visit_kernels(
+    void (*visit)(const char* name, uint64_t launches, void* context), void* context);
+
+/// Matrix products of one shape that cuBLAS and cuBLASLt were asked for: `count` calls, each of
+/// `batch` products of an m x k matrix with a k x n one. The convention is cuBLAS's (column-major),
+/// in which PyTorch asks for the transposed product: its m is your n.
+struct onerank_virtual_gpu_gemm {
+  int64_t m;
+  int64_t n;
+  int64_t k;
+  int64_t batch;
+  uint64_t count;
+};
+
+/// Calls `visit` for every shape, in increasing order of (m, n, k, batch).
+void onerank_virtual_gpu_visit_gemms(void (*visit)(const struct onerank_virtual_gpu_gemm* gemm,
+                                                   void* context),
+                                     void* context);
+}

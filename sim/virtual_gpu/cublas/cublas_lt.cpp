@@ -1,0 +1,164 @@
+#include <cuda.h>
+
+#include <cstring>
+
+#include "sim/virtual_gpu/cublas/cublas_types.h"
+#include "sim/virtual_gpu/cudart/device.h"
+
+/// cuBLASLt describes a product in pieces; the stub keeps those that make up its shape.
+namespace {
+
+enum cublasLtMatmulDescAttributes_t { CUBLASLT_MATMUL_DESC_TRANSA = 3 };
+enum cublasLtMatrixLayoutAttribute_t {
+  CUBLASLT_MATRIX_LAYOUT_ROWS = 2,
+  CUBLASLT_MATRIX_LAYOUT_COLS = 3,
+  CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT = 5,
+};
+
+struct MatmulDescription {
+  cublasOperation_t operation_a = CUBLAS_OP_N;
+};
+
+struct MatrixLayout {
+  uint64_t rows;
+  uint64_t columns;
+  int32_t batch = 1;
+};
+
+struct HeuristicResult {
+  uint64_t algorithm[8];
+  size_t workspace_bytes;
+  cublasStatus_t state;
+  float waves;
+  int reserved[4];
+};
+
+struct Preference {};
+
+/// What an attribute setter was given, if it has the size of the field.
+template <typename Field>
+cublasStatus_t assign(Field& field, const void* value, size_t bytes) {
+  if (bytes != sizeof field) return CUBLAS_STATUS_INVALID_VALUE;
+  std::memcpy(&field, value, bytes);
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+}  // namespace
+
+extern "C" {
+
+size_t cublasLtGetVersion() { return CUDA_VERSION / 1000 * 10000; }
+
+cublasStatus_t cublasLtCreate(cublasHandle_t* handle) {
+  *handle = new cublasContext;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtDestroy(cublasHandle_t handle) {
+  delete handle;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulDescCreate(MatmulDescription** description,
+                                        cublasComputeType_t,
+                                        cudaDataType) {
+  *description = new MatmulDescription;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulDescDestroy(MatmulDescription* description) {
+  delete description;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+// The other attributes (epilogue, scales, pointers) change no shape.
+cublasStatus_t cublasLtMatmulDescSetAttribute(MatmulDescription* description,
+                                              int attribute,
+                                              const void* value,
+                                              size_t bytes) {
+  if (attribute == CUBLASLT_MATMUL_DESC_TRANSA) {
+    return assign(description->operation_a, value, bytes);
+  }
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatrixLayoutCreate(
+    MatrixLayout** layout, cudaDataType, uint64_t rows, uint64_t columns, int64_t) {
+  *layout = new MatrixLayout{rows, columns};
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatrixLayoutDestroy(MatrixLayout* layout) {
+  delete layout;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatrixLayoutSetAttribute(MatrixLayout* layout,
+                                                int attribute,
+                                                const void* value,
+                                                size_t bytes) {
+  switch (attribute) {
+    case CUBLASLT_MATRIX_LAYOUT_ROWS:
+      return assign(layout->rows, value, bytes);
+    case CUBLASLT_MATRIX_LAYOUT_COLS:
+      return assign(layout->columns, value, bytes);
+    case CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT:
+      return assign(layout->batch, value, bytes);
+    default:
+      return CUBLAS_STATUS_SUCCESS;
+  }
+}
+
+cublasStatus_t cublasLtMatmulPreferenceCreate(Preference** preference) {
+  *preference = new Preference;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulPreferenceDestroy(Preference* preference) {
+  delete preference;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+// One algorithm, which needs no workspace: PyTorch allocates its own, of a fixed size, before it
+// asks.
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasHandle_t,
+                                              MatmulDescription*,
+                                              MatrixLayout*,
+                                              MatrixLayout*,
+                                              MatrixLayout*,
+                                              MatrixLayout*,
+                                              Preference*,
+                                              int requested,
+                                              HeuristicResult* results,
+                                              int* returned) {
+  if (requested < 1) return CUBLAS_STATUS_INVALID_VALUE;
+  std::memset(&results[0], 0, sizeof results[0]);
+  results[0].state = CUBLAS_STATUS_SUCCESS;
+  *returned = 1;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmul(cublasHandle_t,
+                              MatmulDescription* description,
+                              const void*,
+                              const void*,
+                              MatrixLayout* a,
+                              const void*,
+                              MatrixLayout*,
+                              const void*,
+                              const void*,
+                              MatrixLayout*,
+                              void*,
+                              MatrixLayout* d,
+                              const void*,
+                              void*,
+                              size_t,
+                              cudaStream_t) {
+  const uint64_t k = description->operation_a == CUBLAS_OP_N ? a->columns : a->rows;
+  virtual_gpu::work_log().count_gemm({static_cast<int64_t>(d->rows),
+                                      static_cast<int64_t>(d->columns),
+                                      static_cast<int64_t>(k),
+                                      d->batch});
+  return CUBLAS_STATUS_SUCCESS;
+}
+}

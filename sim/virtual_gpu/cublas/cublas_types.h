@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+/// The few types of cuBLAS and cuBLASLt that the stubs need. Their headers come with a package of
+/// hundreds of megabytes; names and numbers are those of the cuBLAS documentation.
+
+enum cublasStatus_t {
+  CUBLAS_STATUS_SUCCESS = 0,
+  CUBLAS_STATUS_NOT_INITIALIZED = 1,
+  CUBLAS_STATUS_INVALID_VALUE = 7,
+  CUBLAS_STATUS_NOT_SUPPORTED = 15,
+};
+
+enum cublasOperation_t { CUBLAS_OP_N = 0, CUBLAS_OP_T = 1, CUBLAS_OP_C = 2 };
+enum cublasPointerMode_t { CUBLAS_POINTER_MODE_HOST = 0, CUBLAS_POINTER_MODE_DEVICE = 1 };
+using cublasMath_t = int;
+using cudaDataType = int;
+using cublasComputeType_t = int;
+
+struct CUstream_st;
+using cudaStream_t = CUstream_st*;
+
+/// The handle holds what can be asked back.
+struct cublasContext {
+  cudaStream_t stream = nullptr;
+  cublasMath_t math_mode = 0;  // CUBLAS_DEFAULT_MATH
+  cublasPointerMode_t pointer_mode = CUBLAS_POINTER_MODE_HOST;
+};
+using cublasHandle_t = cublasContext*;

@@ -1,0 +1,68 @@
+#include <cuda.h>
+
+#include <vector>
+
+#include "sim/virtual_gpu/cudart/device.h"
+
+using virtual_gpu::device;
+
+/// A context: the primary one of its device, the only kind there is. It is always active, as it is
+/// in a process that has used the runtime.
+struct CUctx_st {
+  int device;
+};
+
+namespace {
+
+CUctx_st* primary_context(int ordinal) {
+  static std::vector<CUctx_st>* const contexts = [] {
+    auto* all = new std::vector<CUctx_st>;
+    for (int i = 0; i < device()->spec.device_count; ++i) all->push_back({i});
+    return all;
+  }();
+  return &contexts->at(ordinal);
+}
+
+bool exists(CUdevice ordinal) {
+  return device() != nullptr && ordinal >= 0 && ordinal < device()->spec.device_count;
+}
+
+}  // namespace
+
+CUresult cuDevicePrimaryCtxGetState(CUdevice ordinal, unsigned* flags, int* is_active) {
+  if (!exists(ordinal)) return CUDA_ERROR_INVALID_DEVICE;
+  *flags = CU_CTX_SCHED_AUTO;
+  *is_active = 1;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice ordinal) {
+  if (!exists(ordinal)) return CUDA_ERROR_INVALID_DEVICE;
+  *context = primary_context(ordinal);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuDevicePrimaryCtxRelease(CUdevice ordinal) {
+  return exists(ordinal) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+}
+
+CUresult cuCtxGetCurrent(CUcontext* context) {
+  if (device() == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
+  *context = primary_context(virtual_gpu::current_device());
+  return CUDA_SUCCESS;
+}
+
+// Without a context the runtime would take its device's one again at the next call: so it stays.
+CUresult cuCtxSetCurrent(CUcontext context) {
+  if (device() == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
+  if (context != nullptr) virtual_gpu::set_current_device(context->device);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuCtxGetDevice(CUdevice* ordinal) {
+  if (device() == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
+  *ordinal = virtual_gpu::current_device();
+  return CUDA_SUCCESS;
+}
+
+CUresult cuCtxSynchronize() { return CUDA_SUCCESS; }

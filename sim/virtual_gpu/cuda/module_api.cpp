@@ -1,0 +1,35 @@
+#include <cuda.h>
+
+#include "sim/virtual_gpu/cuda/module.h"
+#include "sim/virtual_gpu/cudart/device.h"
+
+using virtual_gpu::device;
+
+CUresult cuModuleLoadData(CUmodule* module, const void*) {
+  if (device() == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
+  *module = new CUmod_st;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned, CUjit_option*, void**) {
+  return cuModuleLoadData(module, image);
+}
+
+CUresult cuModuleLoad(CUmodule* module, const char*) { return cuModuleLoadData(module, nullptr); }
+
+// The kernel table may still name the module's kernels: it stays.
+CUresult cuModuleUnload(CUmodule) { return CUDA_SUCCESS; }
+
+CUresult cuModuleGetFunction(CUfunction* function, CUmodule module, const char* name) {
+  std::lock_guard lock(module->mutex);
+  for (CUfunc_st& known : module->functions) {
+    if (known.name == name) {
+      *function = &known;
+      return CUDA_SUCCESS;
+    }
+  }
+  CUfunc_st& added = module->functions.emplace_back(CUfunc_st{name});
+  virtual_gpu::kernels().add(&added, added.name.c_str(), nullptr);
+  *function = &added;
+  return CUDA_SUCCESS;
+}

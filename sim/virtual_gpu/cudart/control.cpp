@@ -1,0 +1,42 @@
+#include "sim/virtual_gpu/control.h"
+
+#include <cstdio>
+
+#include "sim/virtual_gpu/cudart/device.h"
+
+using virtual_gpu::device;
+using virtual_gpu::kernels;
+using virtual_gpu::work_log;
+
+void onerank_virtual_gpu_set_memory_bytes(uint64_t memory_bytes) {
+  if (device() != nullptr && !device()->memory.set_capacity_bytes(memory_bytes)) {
+    std::fprintf(stderr,
+                 "onerank: the virtual GPU's memory cannot change after the first allocation\n");
+  }
+}
+
+uint64_t onerank_virtual_gpu_used_bytes() {
+  if (device() == nullptr) return 0;
+  uint64_t bytes = 0;
+  for (int ordinal = 0; ordinal < device()->spec.device_count; ++ordinal) {
+    bytes += device()->memory.used_bytes(ordinal);
+  }
+  return bytes;
+}
+
+uint64_t onerank_virtual_gpu_kernel_launches() { return kernels().launches(); }
+
+uint64_t onerank_virtual_gpu_host_reads() { return work_log().host_reads(); }
+
+void onerank_virtual_gpu_visit_kernels(void (*visit)(const char*, uint64_t, void*), void* context) {
+  kernels().visit(
+      [=](const virtual_gpu::Kernel& kernel) { visit(kernel.name, kernel.launches, context); });
+}
+
+void onerank_virtual_gpu_visit_gemms(void (*visit)(const onerank_virtual_gpu_gemm*, void*),
+                                     void* context) {
+  work_log().visit_gemms([=](const virtual_gpu::GemmShape& shape, uint64_t count) {
+    const onerank_virtual_gpu_gemm gemm{shape.m, shape.n, shape.k, shape.batch, count};
+    visit(&gemm, context);
+  });
+}

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "sim/virtual_gpu/capability.h"
+
+namespace virtual_gpu {
+
+/// The architectures of a kernel's code, as cudaFuncGetAttributes tells them, e.g. 90 and 90.
+/// Libraries choose their launch parameters by them.
+struct CodeVersion {
+  int binary;
+  int ptx;
+};
+
+/// The code of kernels, as nvcc embeds it into a library: here only for which architectures there
+/// is some. Torch's wheels hold a few (7.5, 8.0, 8.6, 9.0, ...); a device runs the best that fits.
+class FatBinary {
+ public:
+  /// `wrapper` is what __cudaRegisterFatBinary is given; it is read when first asked about.
+  explicit FatBinary(const void* wrapper) : wrapper_(wrapper) {}
+
+  /// The code that a device of this capability would run; none if there is none for it.
+  std::optional<CodeVersion> version_for(const CapabilityFacts& facts) const;
+
+ private:
+  struct Image {
+    bool is_ptx;
+    int architecture;           // 90 for 9.0
+    bool is_for_that_one_only;  // the "a" of sm_90a
+  };
+
+  void read_images() const;
+
+  const void* wrapper_;
+  mutable std::once_flag once_;
+  mutable std::vector<Image> images_;
+};
+
+}  // namespace virtual_gpu

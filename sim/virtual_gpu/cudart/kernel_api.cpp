@@ -1,0 +1,100 @@
+#include <cuda_runtime_api.h>
+
+#include <cstring>
+#include <optional>
+
+#include "sim/virtual_gpu/cudart/device.h"
+#include "sim/virtual_gpu/cudart/kernel_facts.h"
+#include "sim/virtual_gpu/cudart/last_error.h"
+
+using virtual_gpu::CodeVersion;
+using virtual_gpu::device;
+using virtual_gpu::Kernel;
+using virtual_gpu::remember;
+
+namespace {
+
+/// Code found at run time was compiled for the device.
+std::optional<CodeVersion> code_version(const Kernel& kernel) {
+  const int own = virtual_gpu::architecture(device()->facts);
+  if (kernel.code == nullptr) return CodeVersion{.binary = own, .ptx = own};
+  return kernel.code->version_for(device()->facts);
+}
+
+cudaError_t launch(const void* function, dim3 grid, dim3 block, size_t dynamic_shared_bytes) {
+  if (device() == nullptr) return remember(cudaErrorInitializationError);
+  const virtual_gpu::LaunchShape shape{
+      {grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, dynamic_shared_bytes};
+  if (!virtual_gpu::can_launch(device()->facts, shape)) {
+    return remember(cudaErrorInvalidConfiguration);
+  }
+  Kernel& kernel = virtual_gpu::kernels().find(function);
+  if (!code_version(kernel)) return remember(cudaErrorNoKernelImageForDevice);
+  virtual_gpu::kernels().count_launch(kernel);
+  return cudaSuccess;
+}
+
+}  // namespace
+
+cudaError_t cudaLaunchKernel(const void* function,
+                             dim3 grid,
+                             dim3 block,
+                             void**,
+                             size_t dynamic_shared_bytes,
+                             cudaStream_t) {
+  return launch(function, grid, block, dynamic_shared_bytes);
+}
+
+cudaError_t cudaLaunchCooperativeKernel(const void* function,
+                                        dim3 grid,
+                                        dim3 block,
+                                        void**,
+                                        size_t dynamic_shared_bytes,
+                                        cudaStream_t) {
+  return launch(function, grid, block, dynamic_shared_bytes);
+}
+
+cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* function, void**) {
+  return launch(function, config->gridDim, config->blockDim, config->dynamicSmemBytes);
+}
+
+/// The launch that nvcc's generated code uses since CUDA 12.8: by handle, which here is the
+/// function.
+extern "C" cudaError_t __cudaLaunchKernel(
+    cudaKernel_t kernel, dim3 grid, dim3 block, void**, size_t dynamic_shared_bytes, cudaStream_t) {
+  return launch(kernel, grid, block, dynamic_shared_bytes);
+}
+
+extern "C" cudaError_t __cudaGetKernel(cudaKernel_t* kernel, const void* function) {
+  *kernel = static_cast<cudaKernel_t>(const_cast<void*>(function));
+  return cudaSuccess;
+}
+
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* function) {
+  if (device() == nullptr) return remember(cudaErrorInitializationError);
+  const auto version = code_version(virtual_gpu::kernels().find(function));
+  if (!version) return remember(cudaErrorNoKernelImageForDevice);
+  std::memset(attributes, 0, sizeof *attributes);
+  attributes->maxThreadsPerBlock = virtual_gpu::kThreadsPerBlock;
+  attributes->numRegs = virtual_gpu::kAssumedRegistersPerThread;
+  attributes->ptxVersion = version->ptx;
+  attributes->binaryVersion = version->binary;
+  attributes->maxDynamicSharedSizeBytes = device()->facts.shared_bytes_per_block_optin;
+  return cudaSuccess;
+}
+
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
+    int* blocks, const void*, int threads, size_t dynamic_shared_bytes, unsigned) {
+  if (device() == nullptr) return remember(cudaErrorInitializationError);
+  if (threads <= 0) return remember(cudaErrorInvalidValue);
+  *blocks = virtual_gpu::resident_blocks(device()->facts, threads, dynamic_shared_bytes);
+  return cudaSuccess;
+}
+
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks,
+                                                          const void* function,
+                                                          int threads,
+                                                          size_t dynamic_shared_bytes) {
+  return cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
+      blocks, function, threads, dynamic_shared_bytes, cudaOccupancyDefault);
+}

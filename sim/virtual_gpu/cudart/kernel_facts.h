@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "sim/virtual_gpu/capability.h"
+
+namespace virtual_gpu {
+
+/// Assumed of every kernel: its code is not read. Enough threads fit with it on every capability.
+inline constexpr int kAssumedRegistersPerThread = 32;
+
+struct LaunchShape {
+  uint64_t grid[3];
+  uint64_t block[3];
+  size_t dynamic_shared_bytes;
+};
+
+/// False if the device would refuse the launch: an empty or too large grid or block, or more shared
+/// memory than a block can have.
+bool can_launch(const CapabilityFacts& facts, const LaunchShape& shape);
+
+/// How many blocks of `threads` threads fit on a multiprocessor at once, with the assumed registers
+/// and no static shared memory.
+int resident_blocks(const CapabilityFacts& facts, int threads, size_t dynamic_shared_bytes);
+
+}  // namespace virtual_gpu

@@ -1,0 +1,18 @@
+#include "sim/virtual_gpu/generated_stub.h"
+
+#include <cstdint>
+#include <cstdio>
+
+namespace virtual_gpu {
+
+void report_refusal(const char* function, const char* returned) {
+  std::fprintf(
+      stderr, "onerank: the virtual GPU has no answer for %s: it returns %s\n", function, returned);
+}
+
+void* new_handle() {
+  static std::atomic<uintptr_t> next{0x1000};
+  return reinterpret_cast<void*>(next.fetch_add(16));
+}
+
+}  // namespace virtual_gpu

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+namespace virtual_gpu {
+
+/// The value of LD_PRELOAD that puts the virtual GPU's libraries in front of NVIDIA's.
+///
+/// LD_PRELOAD splits at spaces and colons. If the folder's path has one, the value goes through a
+/// symbolic link in a temporary folder, which the destructor removes: keep the object until the
+/// processes that were started with the value have ended.
+class Preload {
+ public:
+  /// `folder` holds lib/ and the list `preload`, as the build writes them (<build>/virtual_gpu).
+  /// Throws std::runtime_error if it does not, or if the link cannot be made.
+  explicit Preload(const std::filesystem::path& folder);
+  ~Preload();
+
+  Preload(const Preload&) = delete;
+  Preload& operator=(const Preload&) = delete;
+
+  const std::string& value() const { return value_; }
+
+ private:
+  std::string value_;
+  std::filesystem::path temporary_folder_;  // holds the link; empty if none was needed
+};
+
+}  // namespace virtual_gpu

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace virtual_gpu {
+
+/// The environment variable through which a process is told which GPU to play.
+inline constexpr const char* kEnvironmentVariable = "ONERANK_VIRTUAL_GPU";
+
+/// The GPU to play. Facts that follow from the compute capability are in capability.h.
+struct VirtualGpuSpec {
+  std::string name;          // as cudaGetDeviceProperties tells it, e.g. "NVIDIA H100 80GB HBM3"
+  int capability_major = 0;  // compute capability, e.g. 9 and 0
+  int capability_minor = 0;
+  int multiprocessors = 0;   // streaming multiprocessors
+  int64_t memory_bytes = 0;  // total memory of one device, as cudaMemGetInfo tells it
+  int device_count = 1;      // equal devices in this process
+
+  bool operator==(const VirtualGpuSpec&) const = default;
+};
+
+/// The value of ONERANK_VIRTUAL_GPU for `spec`, e.g.
+/// "name=NVIDIA H100 80GB
+/// HBM3;capability=9.0;multiprocessors=132;memory_bytes=85029158912;devices=1". Throws
+/// std::invalid_argument if parse() would not give `spec` back.
+std::string to_environment(const VirtualGpuSpec& spec);
+
+/// Reads what to_environment() writes: every key once, in any order, no other key.
+/// Throws std::invalid_argument, whose message names the key and the value.
+VirtualGpuSpec parse(std::string_view text);
+
+}  // namespace virtual_gpu
