@@ -1,0 +1,183 @@
+#include "estimator/communication_time.h"
+
+#include <gtest/gtest.h>
+
+#include "estimator/units.h"
+#include "test_plans.h"
+
+namespace estimator {
+namespace {
+
+constexpr double kUs = 1e-6;
+
+Fabric fabric_with(const char* gpu) { return fabric_of(small_plan({{"cluster", {{"gpu", gpu}}}})); }
+
+CollectiveCall call_of(CollectiveKind kind, int64_t bytes) {
+  CollectiveCall call;
+  call.kind = kind;
+  call.bytes = bytes;
+  return call;
+}
+
+/// Ranks 0 ... n-1, or every `stride`th rank.
+RankGroup ranks(int64_t count, int64_t stride = 1) { return {.spans = {{count, stride}}}; }
+
+double all_reduce_seconds(const Fabric& fabric, int64_t ranks, int64_t per_island, int64_t bytes) {
+  return nccl_model_seconds(
+      call_of(CollectiveKind::kAllReduce, bytes), {ranks, per_island}, fabric);
+}
+
+double bus_bandwidth(const Fabric& fabric, int64_t bytes) {
+  const double seconds =
+      collective_seconds(call_of(CollectiveKind::kAllReduce, bytes), ranks(8), fabric);
+  return static_cast<double>(bytes) * 2 * 7 / 8 / seconds / 1e9;
+}
+
+// What NCCL's tuner computes (src/graph/tuning.cc @5067397, with the graphs of nccl issue 1197).
+TEST(NcclModel, EightH100AreWithinTwoPercentOfNcclsTuner) {
+  const Fabric fabric = fabric_with("h100-sxm");
+  EXPECT_NEAR(all_reduce_seconds(fabric, 8, 8, 1 * kMiB) / (28.0 * kUs), 1, 0.02);  // ring, LL
+  EXPECT_NEAR(all_reduce_seconds(fabric, 8, 8, 2 * kMiB) / (32.7 * kUs), 1, 0.02);  // NVLS
+  EXPECT_NEAR(all_reduce_seconds(fabric, 8, 8, 8 * kGiB) / (31606 * kUs), 1, 0.02);
+}
+
+TEST(NcclModel, EightA100AreWithinTwoPercentOfNcclsTuner) {
+  EXPECT_NEAR(
+      all_reduce_seconds(fabric_with("a100-sxm-80"), 8, 8, 8 * kGiB) / (62691 * kUs), 1, 0.02);
+}
+
+TEST(NcclModel, AllGatherOnH100IsWithinFourPercentOfNcclsTuner) {
+  const double seconds = nccl_model_seconds(
+      call_of(CollectiveKind::kAllGather, kGiB), {8, 8}, fabric_with("h100-sxm"));
+  EXPECT_NEAR(seconds / (2642 * kUs), 1, 0.04);
+}
+
+TEST(NcclModel, EightMachinesOfH100TakeTheNvlsTree) {
+  EXPECT_NEAR(
+      all_reduce_seconds(fabric_with("h100-sxm"), 64, 8, 64 * kMiB) / (494.5 * kUs), 1, 0.02);
+}
+
+TEST(NcclModel, SmallAllReduceOverManyMachinesGrowsWithTheLogarithmOfRanks) {
+  const Fabric fabric = fabric_with("h100-sxm");
+  const double few = all_reduce_seconds(fabric, 64, 1, 4 * kKiB);
+  const double many = all_reduce_seconds(fabric, 4096, 1, 4 * kKiB);
+  EXPECT_LT(many, 2.5 * few);
+}
+
+struct MeasuredPoint {
+  int64_t bytes;
+  double gigabytes_per_second;
+};
+
+void expect_near_curve(const Fabric& fabric,
+                       const std::vector<MeasuredPoint>& curve,
+                       double tolerance) {
+  for (const MeasuredPoint& point : curve) {
+    EXPECT_NEAR(bus_bandwidth(fabric, point.bytes) / point.gigabytes_per_second, 1, tolerance)
+        << point.bytes << " bytes";
+  }
+}
+
+// Azure/AI-benchmarking-guide @8fd0c6e: nccl-tests all_reduce, bus bandwidth.
+TEST(CollectiveSeconds, EightH100AreWithin15PercentOfMeasuredFrom64MiB) {
+  expect_near_curve(fabric_with("h100-sxm"),
+                    {{64 * kMiB, 361.8}, {256 * kMiB, 423.4}, {1 * kGiB, 466.4}, {8 * kGiB, 478.9}},
+                    0.15);
+}
+TEST(CollectiveSeconds, EightH100AreWithin30PercentOfMeasuredFrom512KiB) {
+  expect_near_curve(fabric_with("h100-sxm"),
+                    {{512 * kKiB, 21.35}, {1 * kMiB, 43.7}, {4 * kMiB, 128.7}, {16 * kMiB, 234.5}},
+                    0.30);
+}
+TEST(CollectiveSeconds, EightA100AreWithin15PercentOfMeasuredFrom64MiB) {
+  expect_near_curve(
+      fabric_with("a100-sxm-80"), {{64 * kMiB, 167}, {256 * kMiB, 214}, {1 * kGiB, 228}}, 0.15);
+}
+TEST(CollectiveSeconds, EightA100AreWithin30PercentOfMeasuredFrom1MiB) {
+  expect_near_curve(fabric_with("a100-sxm-80"), {{1 * kMiB, 36.2}, {16 * kMiB, 109}}, 0.30);
+}
+
+TEST(CollectiveSeconds, OfAGroupOfOneAreZero) {
+  for (const auto& [kind, name] : enum_names(CollectiveKind{})) {
+    EXPECT_EQ(collective_seconds(call_of(kind, kGiB), ranks(1), fabric_with("h100-sxm")), 0)
+        << name;
+  }
+}
+
+TEST(CollectiveSeconds, NeverFallWithBytes) {
+  for (const char* gpu : {"h100-sxm", "a100-pcie-80", "b200-sxm"}) {
+    const Fabric fabric = fabric_with(gpu);
+    for (const auto& [kind, name] : enum_names(CollectiveKind{})) {
+      for (const RankGroup& group : {ranks(2), ranks(8), ranks(64), ranks(64, 8)}) {
+        double before = 0;
+        for (int64_t bytes = 0; bytes < 16 * kGiB; bytes = bytes * 5 / 4 + 64) {
+          const double seconds = collective_seconds(call_of(kind, bytes), group, fabric);
+          ASSERT_GE(seconds, before) << gpu << " " << name << " " << bytes;
+          before = seconds;
+        }
+      }
+    }
+  }
+}
+
+// Over one machine, NVLS makes an all-reduce of five ranks faster than one of four: measured on
+// H200.
+TEST(CollectiveSeconds, NeverFallWithRanksButWhereNvlsSetsIn) {
+  const Fabric fabric = fabric_with("h100-sxm");
+  for (const auto& [kind, name] : enum_names(CollectiveKind{})) {
+    for (const int64_t bytes : {int64_t{0}, 64 * kKiB, 16 * kMiB, kGiB}) {
+      double before = 0;
+      for (const int64_t count : {1, 2, 4, 8, 16, 32, 64, 128, 1024}) {
+        const double seconds = collective_seconds(call_of(kind, bytes), ranks(count, 8), fabric);
+        ASSERT_GE(seconds, before) << name << " " << bytes << " bytes, " << count << " machines";
+        before = seconds;
+      }
+    }
+  }
+}
+
+TEST(CollectiveSeconds, NvlsMakesFiveRanksFasterThanFour) {
+  const Fabric fabric = fabric_with("h200-sxm");
+  EXPECT_LT(all_reduce_seconds(fabric, 5, 5, kGiB), all_reduce_seconds(fabric, 4, 4, kGiB));
+}
+
+TEST(CollectiveSeconds, OverTheNetworkHalveWithTwiceTheNics) {
+  const auto seconds = [](int64_t nics) {
+    const Fabric fabric = fabric_of(small_plan({{"cluster", {{"nics_per_node", nics}}}}));
+    return nccl_model_seconds(call_of(CollectiveKind::kReduceScatter, 16 * kGiB), {64, 1}, fabric);
+  };
+  EXPECT_NEAR(seconds(4) / seconds(8), 2, 0.01);
+  EXPECT_NEAR(seconds(8) / seconds(16), 2, 0.01);
+}
+
+TEST(CollectiveSeconds, DataGroupsBesideTensorGroupsGetOneRailEach) {
+  // 63/64 of 16 GiB over one NIC of 48 GB/s; latency adds 64 hops of 14 us.
+  const double seconds = nccl_model_seconds(
+      call_of(CollectiveKind::kAllGather, 16 * kGiB), {64, 1}, fabric_with("h100-sxm"));
+  EXPECT_NEAR(seconds, 16.0 * kGiB * 63 / 64 / 48e9, 0.01);
+}
+
+TEST(CollectiveSeconds, AllToAllIsBoundByTheNetworkAcrossMachines) {
+  const Fabric fabric = fabric_with("h100-sxm");
+  const auto seconds = [&](const GroupPlacement& placement) {
+    return nccl_model_seconds(call_of(CollectiveKind::kAllToAll, kGiB), placement, fabric);
+  };
+  EXPECT_NEAR(seconds({8, 8}), kGiB * 7.0 / 8 / 370e9, 2e-5);
+  EXPECT_NEAR(seconds({16, 8}), kGiB * 8.0 / 16 / 48e9, 5e-5);
+}
+
+TEST(SendSeconds, AreNvlinkInsideAMachineAndOneNicBetweenTwo) {
+  const Fabric fabric = fabric_with("h100-sxm");
+  constexpr int64_t bytes = 4 * kGiB;
+  EXPECT_NEAR(send_seconds(bytes, 0, 7, fabric), bytes / 370e9, 0.03 * bytes / 370e9);
+  EXPECT_NEAR(send_seconds(bytes, 0, 8, fabric), bytes / 48e9, 0.03 * bytes / 48e9);
+}
+
+TEST(SendSeconds, OfLittleAreLatency) {
+  const double seconds = send_seconds(8, 0, 8, fabric_with("h100-sxm"));
+  EXPECT_GT(seconds, 10 * kUs);
+  EXPECT_LT(seconds, 60 * kUs);
+}
+
+}  // namespace
+}  // namespace estimator

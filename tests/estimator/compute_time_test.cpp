@@ -1,0 +1,121 @@
+#include "estimator/compute_time.h"
+
+#include <gtest/gtest.h>
+
+#include "estimator/efficiency.h"
+#include "test_plans.h"
+
+namespace estimator {
+namespace {
+
+OperatorRecord operation(const char* name,
+                         const char* dtype,
+                         std::vector<std::vector<int64_t>> shapes,
+                         double flops,
+                         double bytes = 0) {
+  OperatorRecord record;
+  record.name = name;
+  record.dtype = dtype;
+  record.shapes = std::move(shapes);
+  record.flops = flops;
+  record.bytes = bytes;
+  return record;
+}
+
+constexpr double k8192Cubed = 2.0 * 8192 * 8192 * 8192;
+
+OperatorRecord square_product(const char* name, const char* dtype) {
+  return operation(name, dtype, {{8192, 8192}, {8192, 8192}}, k8192Cubed);
+}
+
+double seconds(const OperatorRecord& record,
+               const char* gpu = "h100-sxm",
+               Dialect dialect = Dialect::kMegatronLm) {
+  return operator_seconds(record,
+                          {.gpu = *find_gpu(gpu), .dtype = Dtype::kBf16, .dialect = dialect});
+}
+
+TEST(OperatorSeconds, OfNoWorkAreTheLaunch) {
+  EXPECT_DOUBLE_EQ(seconds(operation("aten::add", "Float", {}, 0)), 4e-6);
+}
+
+// 1 TB over 3.352 TB/s x 0.886.
+TEST(OperatorSeconds, OfACopyAreItsBytesOverTheMeasuredBandwidth) {
+  EXPECT_NEAR(seconds(operation("aten::copy_", "BFloat16", {}, 5e11, 1e12)), 0.3367, 1e-4);
+}
+
+// 794.5 TFLOPS at most; 8192^3 fills its waves to 97 %.
+TEST(OperatorSeconds, OfALargeProductOnH100AreNearMeasuredRates) {
+  const double teraflops = k8192Cubed / seconds(square_product("aten::mm", "BFloat16")) / 1e12;
+  EXPECT_GT(teraflops, 700);
+  EXPECT_LT(teraflops, 794.5);
+}
+
+TEST(OperatorSeconds, OfAProductInFp32UseTheFp32Rate) {
+  const double ratio = seconds(square_product("aten::mm", "Float")) /
+                       seconds(square_product("aten::mm", "BFloat16"));
+  EXPECT_NEAR(ratio, 989.4 / 67, 0.1);
+}
+
+TEST(OperatorSeconds, OfAWeightGradientAddedToAnFp32SumUseThePlansRate) {
+  const OperatorRecord fused =
+      operation("aten::addmm_", "Float", {{8192, 8192}, {8192, 8192}, {8192, 8192}}, k8192Cubed);
+  EXPECT_NEAR(seconds(fused), seconds(square_product("aten::mm", "BFloat16")), 1e-9);
+}
+
+TEST(OperatorSeconds, OfAProductThatIsThinAreBoundByItsBytes) {
+  // One token: 2 FLOP for each weight of 2 bytes.
+  const OperatorRecord thin = operation("aten::mm",
+                                        "BFloat16",
+                                        {{1, 16384}, {16384, 53248}},
+                                        2.0 * 16384 * 53248,
+                                        2.0 * 16384 * 53248);
+  EXPECT_GT(seconds(thin), thin.bytes / 3.352e12);
+}
+
+TEST(OperatorSeconds, OfABatchedProductCountTheBatch) {
+  const OperatorRecord batched = operation(
+      "aten::bmm", "BFloat16", {{64, 2048, 128}, {64, 128, 2048}}, 2.0 * 64 * 2048 * 2048 * 128);
+  const OperatorRecord linear = operation("aten::linear",
+                                          "BFloat16",
+                                          {{64, 2048, 128}, {2048, 128}, {2048}},
+                                          2.0 * 64 * 2048 * 2048 * 128);
+  EXPECT_NEAR(seconds(batched) / seconds(linear), 1, 0.02);
+}
+
+TEST(OperatorSeconds, OfFlashAttentionReadTheSequenceFromEitherLayout) {
+  const double flops = 1e12;
+  const OperatorRecord inner =
+      operation("aten::_flash_attention_forward", "BFloat16", {{1, 8192, 16, 128}}, flops);
+  const OperatorRecord outer = operation(
+      "aten::_scaled_dot_product_flash_attention", "BFloat16", {{1, 16, 8192, 128}}, flops);
+  EXPECT_NEAR(flops / (seconds(inner) - kLaunchSeconds) / 1e12, 529, 0.1);
+  EXPECT_DOUBLE_EQ(seconds(inner), seconds(outer));
+  EXPECT_NEAR(
+      flops / (seconds(inner, "h100-sxm", Dialect::kPlain) - kLaunchSeconds) / 1e12, 308, 0.1);
+}
+
+TEST(OperatorSeconds, OfFlashAttentionBackwardUseTheBackwardsRate) {
+  const OperatorRecord backward =
+      operation("aten::_flash_attention_backward", "BFloat16", {{1, 8192, 16, 128}}, 1e12);
+  EXPECT_NEAR(1e12 / (seconds(backward) - kLaunchSeconds) / 1e12, 483, 0.1);
+}
+
+TEST(OperatorSeconds, RefuseATypeThatTheGpuLacks) {
+  EXPECT_THROW(seconds(square_product("aten::mm", "BFloat16"), "v100"), UserError);
+}
+
+TEST(OperatorSeconds, AreFiniteForOddShapes) {
+  EXPECT_GT(seconds(operation("aten::mm", "BFloat16", {}, 1e9)), 0);
+  EXPECT_GT(seconds(operation("aten::mm", "BFloat16", {{4}, {4}}, 1e9)), 0);
+  EXPECT_GT(seconds(operation("aten::_flash_attention_forward", "BFloat16", {}, 1e9)), 0);
+}
+
+TEST(AssumedEfficiencies, NameOnlyWhatWasNotMeasured) {
+  const auto notes = [](const char* gpu) { return assumed_efficiencies({.gpu = *find_gpu(gpu)}); };
+  EXPECT_EQ(notes("h100-sxm").size(), 1u);  // the launch
+  EXPECT_EQ(notes("l40s").size(), 4u);
+}
+
+}  // namespace
+}  // namespace estimator

@@ -1,0 +1,177 @@
+#include <gtest/gtest.h>
+
+#include "test_plans.h"
+
+namespace estimator {
+namespace {
+
+/// A plan with one mistake, and words of the message that it must get.
+struct BadPlan {
+  const char* name;
+  const char* changes;
+  std::vector<std::string> words;
+};
+
+void PrintTo(const BadPlan& plan, std::ostream* stream) { *stream << plan.changes; }
+
+class Rules : public testing::TestWithParam<BadPlan> {};
+
+TEST_P(Rules, SayWhatIsWrongAndTheWayOut) {
+  const std::string text = complaint_about(Json::parse(GetParam().changes));
+  ASSERT_NE(text, "") << "the plan was accepted";
+  for (const std::string& words : GetParam().words) {
+    EXPECT_NE(text.find(words), std::string::npos) << "\"" << words << "\" is not in\n" << text;
+  }
+  EXPECT_NE(text.find("help: "), std::string::npos) << text;
+}
+
+const std::vector<BadPlan> kBadPlans = {
+    {"UnknownGpu",
+     R"({"cluster": {"gpu": "h100-smx"}})",
+     {"unknown GPU", "did you mean h100-sxm?"}},
+    {"NoGpu", R"({"cluster": {"gpu": null}})", {"the plan names no GPU"}},
+    {"UnknownLink",
+     R"({"cluster": {"intra_link": "nvlnk4"}})",
+     {"unknown link", "cluster.intra_link", "did you mean nvlink4?"}},
+    {"UnknownNetwork",
+     R"({"cluster": {"inter_link": "carrier-pigeon"}})",
+     {"unknown link", "cluster.inter_link"}},
+    {"DtypeTheGpuLacks",
+     R"({"cluster": {"gpu": "v100"}, "training": {"dtype": "bf16"}})",
+     {"cannot compute in this type", "v100-sxm2-32", "fp16"}},
+    {"NoWorld",
+     R"({"cluster": {"nodes": null}})",
+     {"the size of the world is not known", "--world-size"}},
+    {"WorldTooLarge",
+     R"({"cluster": {"nodes": 1000000}, "parallelism": {"data": 8}})",
+     {"the world is too large", "1000000 ranks"}},
+    {"DegreesDoNotMultiply",
+     R"({"parallelism": {"tensor": 4, "data": 3}})",
+     {"do not multiply to the world", "= 12 ranks, world 8", "use data = 2"}},
+    {"DegreesDoNotDivide",
+     R"({"parallelism": {"tensor": 1, "pipeline": 4, "data": null}, "cluster": {"gpus_per_node": 6}})",
+     {"do not multiply to the world", "multiple of 4"}},
+    {"HeadsDoNotDivide",
+     R"({"model": {"num_attention_heads": 6, "hidden_size": 96, "num_query_groups": 6}, "parallelism": {"tensor": 4}})",
+     {"attention heads do not divide", "model.num_attention_heads = 6"}},
+    {"QueryGroupsDoNotDivide",
+     R"({"model": {"num_query_groups": 2}, "parallelism": {"tensor": 4}})",
+     {"key/value heads do not divide", "model.num_query_groups = 2"}},
+    {"QueryGroupsDoNotDivideHeads",
+     R"({"model": {"num_query_groups": 3}})",
+     {"query heads do not divide by the key/value heads"}},
+    {"MlpDoesNotDivide",
+     R"({"model": {"ffn_hidden_size": 100}, "parallelism": {"tensor": 8}})",
+     {"the MLP's columns do not divide", "model.ffn_hidden_size = 100"}},
+    {"OddHeadWidthWithRope",
+     R"({"model": {"kv_channels": 7, "position_embedding": "rope"}})",
+     {"even head width", "model.kv_channels = 7"}},
+    {"LayersDoNotSplit",
+     R"({"parallelism": {"pipeline": 8}, "model": {"num_layers": 12}})",
+     {"do not split the layers evenly",
+      "parallelism.pipeline = 8",
+      "num_layers = 12",
+      "layers_per_stage"}},
+    {"LayersPerStageTooFew",
+     R"({"parallelism": {"pipeline": 4, "layers_per_stage": [4, 4]}})",
+     {"does not describe the pipeline"}},
+    {"LayersPerStageWrongSum",
+     R"({"parallelism": {"pipeline": 2, "layers_per_stage": [4, 5]}})",
+     {"does not describe the pipeline", "9 layers"}},
+    {"LayersPerStageNegative",
+     R"({"parallelism": {"pipeline": 2, "layers_per_stage": [9, -1]}})",
+     {"out of range", "parallelism.layers_per_stage"}},
+    {"BatchDoesNotDivide",
+     R"({"training": {"global_batch_size": 12}})",
+     {"does not divide into micro-batches", "= 12", "8 or 16"}},
+    {"SequenceBeyondPositions",
+     R"({"training": {"sequence_length": 256}})",
+     {"longer than the learned positions", "256"}},
+    {"SequenceDoesNotDivide",
+     R"({"training": {"sequence_length": 127}, "parallelism": {"tensor": 2, "sequence_parallel": true}})",
+     {"the sequence does not divide", "127", "128"}},
+    {"ContextParallel",
+     R"({"parallelism": {"context": 2}})",
+     {"context parallelism is not built yet"}},
+    {"ExpertParallel",
+     R"({"parallelism": {"expert": 2}})",
+     {"expert parallelism is not built yet"}},
+    {"Interleaving",
+     R"({"parallelism": {"virtual_stages": 2}})",
+     {"interleaving", "not built yet"}},
+    {"ZeroStage3",
+     R"({"parallelism": {"zero_stage": 3}})",
+     {"ZeRO stages 2 and 3", "parallelism.zero_stage = 3"}},
+    {"NegativeDegree",
+     R"({"parallelism": {"tensor": -1}})",
+     {"out of range", "parallelism.tensor = -1"}},
+    {"ZeroPipeline",
+     R"({"parallelism": {"pipeline": 0}})",
+     {"out of range", "parallelism.pipeline = 0"}},
+    {"ZeroBatch",
+     R"({"training": {"global_batch_size": 0}})",
+     {"out of range", "training.global_batch_size = 0"}},
+    {"ZeroMicroBatch",
+     R"({"training": {"micro_batch_size": 0}})",
+     {"out of range", "training.micro_batch_size = 0"}},
+    {"HugeLayers",
+     R"({"model": {"num_layers": 9000000000000000}})",
+     {"out of range", "model.num_layers"}},
+    {"NoLayers", R"({"model": {"num_layers": 0}})", {"out of range", "model.num_layers = 0"}},
+    {"NoHeads",
+     R"({"model": {"num_attention_heads": 0}})",
+     {"out of range", "model.num_attention_heads = 0"}},
+    {"NoVocabulary", R"({"model": {"vocab_size": 0}})", {"out of range", "model.vocab_size = 0"}},
+    {"NegativeHeadroom",
+     R"({"memory": {"headroom_bytes": -1}})",
+     {"out of range", "memory.headroom_bytes = -1"}},
+    {"NegativeTokens", R"({"training": {"tokens": -5}})", {"out of range", "training.tokens = -5"}},
+    {"NegativePrice", R"({"cluster": {"usd_per_gpu_hour": -2}})", {"a price is negative"}},
+    {"NoEpsilon", R"({"model": {"norm_epsilon": 0}})", {"epsilon is not positive"}},
+    {"NoRotaryBase", R"({"model": {"rotary_base": 1}})", {"rotary base"}},
+    {"DropoutOfOne",
+     R"({"model": {"hidden_dropout": 1}})",
+     {"dropout probability", "model.hidden_dropout = 1"}},
+    {"HugeDegreesTogether",
+     R"({"cluster": {"nodes": null, "gpus_per_node": null}, "parallelism": {"tensor": 1000000, "pipeline": 1000000, "context": 1000000, "data": 1000000}})",
+     {"error:"}},
+    {"TextForANumber",
+     R"({"parallelism": {"tensor": "8"}})",
+     {"a whole number is needed", "parallelism.tensor = \"8\""}},
+    {"UnknownSchedule",
+     R"({"parallelism": {"pipeline_schedule": "gpip"}})",
+     {"unknown value", "did you mean gpipe?"}},
+};
+
+INSTANTIATE_TEST_SUITE_P(Plan, Rules, testing::ValuesIn(kBadPlans), [](const auto& info) {
+  return std::string(info.param.name);
+});
+
+TEST(PlanRules, VocabularyThatDoesNotDivideIsRefusedOnlyWithoutPadding) {
+  const Json changes = {{"model", {{"vocab_size", 1001}}},
+                        {"parallelism", {{"tensor", 2}}},
+                        {"training", {{"dialect", "plain"}, {"make_vocab_size_divisible_by", 1}}}};
+  EXPECT_EQ(complaint_about(changes), "");  // padded to a multiple of the tensor ranks
+  EXPECT_EQ(small_plan(changes).padded_vocab_size(), 1002);
+}
+
+TEST(PlanRules, NameBothWorldsWhenTheyDiffer) {
+  const std::string text = complaint_about(Json::object(), {.world_size = 1024});
+  EXPECT_NE(text.find("WORLD_SIZE is not the plan's world"), std::string::npos) << text;
+  EXPECT_NE(text.find("WORLD_SIZE = 1024, cluster.nodes 1 x cluster.gpus_per_node 8 = 8"),
+            std::string::npos)
+      << text;
+}
+
+TEST(PlanRules, ReportEveryBrokenRuleAtOnce) {
+  try {
+    small_plan({{"cluster", {{"gpu", "nothing"}}},
+                {"training", {{"global_batch_size", 12}, {"sequence_length", 256}}}});
+    FAIL();
+  } catch (const UserError& error) {
+    EXPECT_EQ(error.problems().size(), 3u) << error.what();
+  }
+}
+
+}  // namespace
+}  // namespace estimator

@@ -1,0 +1,74 @@
+#include "estimator/rank_classes.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "test_plans.h"
+
+namespace estimator {
+namespace {
+
+std::vector<std::vector<int64_t>> stages_of(const Plan& plan) {
+  std::vector<std::vector<int64_t>> stages;
+  for (const RankClass& rank_class : rank_classes(plan)) stages.push_back(rank_class.stages);
+  return stages;
+}
+
+using Stages = std::vector<std::vector<int64_t>>;
+
+TEST(RankClasses, AllRanksWithoutAPipelineAreAlike) {
+  const auto classes = rank_classes(small_plan({{"parallelism", {{"tensor", 2}}}}));
+  ASSERT_EQ(classes.size(), 1u);
+  EXPECT_EQ(classes[0].count, 8);
+  EXPECT_EQ(classes[0].representative_rank, 0);
+}
+
+TEST(RankClasses, GpipeMiddleStagesAreAlike) {
+  EXPECT_EQ(stages_of(pipeline_plan({{"parallelism", {{"pipeline_schedule", "gpipe"}}}})),
+            (Stages{{0}, {1, 2}, {3}}));
+}
+
+TEST(RankClasses, EachStageOfOneForwardOneBackwardHoldsItsOwnNumberOfMicroBatches) {
+  EXPECT_EQ(stages_of(pipeline_plan()), (Stages{{0}, {1}, {2}, {3}}));
+}
+
+TEST(RankClasses, MiddleStagesAreAlikeWhenMicroBatchesAreFewerThanStages) {
+  EXPECT_EQ(stages_of(pipeline_plan({{"training", {{"global_batch_size", 1}}}})),
+            (Stages{{0}, {1, 2}, {3}}));
+}
+
+TEST(RankClasses, StagesOfDifferentDepthDiffer) {
+  EXPECT_EQ(
+      stages_of(pipeline_plan(
+          {{"parallelism", {{"pipeline_schedule", "gpipe"}, {"layers_per_stage", {2, 1, 3, 2}}}}})),
+      (Stages{{0}, {1}, {2}, {3}}));
+}
+
+TEST(RankClasses, RepresentativesOfTheMetaLayoutAreFirstRanksOfTheirStages) {
+  const auto classes = rank_classes(meta_plan());
+  ASSERT_EQ(classes.size(), 16u);
+  for (std::size_t stage = 0; stage < classes.size(); ++stage) {
+    EXPECT_EQ(classes[stage].representative_rank, static_cast<int64_t>(stage) * 1024);
+    EXPECT_EQ(classes[stage].count, 1024);
+  }
+}
+
+TEST(RankClasses, EveryRankIsCountedOnceInAMillionRanks) {
+  const Plan plan = small_plan({{"model", {{"num_layers", 1000}}},
+                                {"cluster", {{"nodes", 125000}}},
+                                {"parallelism", {{"pipeline", 1000}, {"data", 1000}}},
+                                {"training", {{"global_batch_size", 2000000}}}});
+  int64_t ranks = 0;
+  for (const RankClass& rank_class : rank_classes(plan)) ranks += rank_class.count;
+  EXPECT_EQ(ranks, 1000000);
+}
+
+TEST(StagesToText, JoinsNeighboursOnly) {
+  EXPECT_EQ(stages_to_text({0}), "0");
+  EXPECT_EQ(stages_to_text({1, 2, 3}), "1-3");
+  EXPECT_EQ(stages_to_text({1, 2, 5, 7, 8}), "1-2, 5, 7-8");
+}
+
+}  // namespace
+}  // namespace estimator

@@ -1,0 +1,173 @@
+// What a user can get wrong: each time the designed error, exit code 2, and nothing written.
+
+#include <gmock/gmock.h>
+
+#include "tests/sim/cli/onerank_program.h"
+
+namespace sim {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::MatchesRegex;
+using testing::StartsWith;
+
+class BadInput : public OnerankProgram {
+ protected:
+  /// Expects that `onerank run` with the arguments is refused, and names what it should name.
+  void expect_refused(std::vector<std::string> arguments, const std::vector<std::string>& named) {
+    const std::string shown = testing::PrintToString(arguments);
+    arguments.insert(arguments.end(), {"--output", path("profile.json")});
+    const ProgramResult result = run(arguments);
+    EXPECT_EQ(result.exit_code, 2) << shown << result.error;
+    EXPECT_THAT(result.error, StartsWith("error: ")) << shown;
+    EXPECT_THAT(result.error, HasSubstr("\n  help: ")) << shown;
+    for (const std::string& text : named) EXPECT_THAT(result.error, HasSubstr(text)) << shown;
+    EXPECT_EQ(result.output, "") << shown;
+    EXPECT_FALSE(std::filesystem::exists(path("profile.json"))) << shown;
+    EXPECT_THAT(temporary_files(), IsEmpty()) << shown;
+  }
+
+  void expect_flags_refused(const std::vector<std::string>& flags,
+                            const std::vector<std::string>& named) {
+    expect_refused(small_plan({"run"}, flags), named);
+  }
+
+  void expect_plan_refused(const std::string& plan, const std::vector<std::string>& named) {
+    expect_refused({"run", write("plan.json", plan)}, named);
+  }
+};
+
+TEST_F(BadInput, UnknownNamesGetTheNearestKnownOne) {
+  expect_flags_refused({"--model", "lama3-8b"},
+                       {"unknown model", "--model = \"lama3-8b\"", "did you mean llama3-8b?"});
+  expect_flags_refused({"--gpu", "h100-smx"},
+                       {"unknown GPU", "--gpu = \"h100-smx\"", "did you mean h100-sxm?"});
+  expect_plan_refused(R"({"model": "gpt2", "paralelism": {}})",
+                      {"unknown key", "plan.json: paralelism", "did you mean parallelism?"});
+  expect_flags_refused({"--inter-link", "ib-ndr-401"},
+                       {"unknown link", "did you mean ib-ndr-400?"});
+  expect_flags_refused({"--dialect", "megatron"}, {"unknown value", "--dialect = \"megatron\""});
+  expect_flags_refused({"--tpp", "2"}, {"unknown flag", "--tpp", "did you mean --tp?"});
+  expect_flags_refused({"--device", "cudaa"}, {"unknown device", "did you mean cuda?"});
+}
+
+TEST_F(BadInput, SubcommandsThatAreNotThereAreUnknown) {
+  for (const std::string name : {"verify", "exec", "estimat"}) {
+    const ProgramResult result = run({name, "plan.json"});
+    EXPECT_EQ(result.exit_code, 2);
+    EXPECT_THAT(result.error, StartsWith("error: unknown subcommand\n  " + name + "\n  help: "));
+  }
+  EXPECT_THAT(run({"estimat"}).error, HasSubstr("did you mean estimate?"));
+  EXPECT_EQ(run({}).exit_code, 2);
+}
+
+TEST_F(BadInput, DegreesThatDoNotMultiplyToTheWorld) {
+  expect_flags_refused({"--tp", "3"}, {"do not multiply to the world", "tensor 3", "world 8"});
+  expect_flags_refused({"--tp", "2", "--dp", "2"}, {"do not multiply", "4 ranks, world 8"});
+}
+
+TEST_F(BadInput, WhatDoesNotDivide) {
+  expect_flags_refused({"--pp", "8", "--num-layers", "30"},
+                       {"--pp = 8", "num_layers = 30", "help: use"});
+  expect_flags_refused({"--tp", "8", "--num-attention-heads", "36", "--num-query-groups", "36"},
+                       {"attention heads", "--num-attention-heads = 36", "--tp = 8"});
+  expect_flags_refused({"--tp",
+                        "8",
+                        "--vocab-size",
+                        "1001",
+                        "--make-vocab-size-divisible-by",
+                        "1",
+                        "--dialect",
+                        "plain",
+                        "--set",
+                        "training.make_vocab_size_divisible_by=1",
+                        "--kv-channels",
+                        "127"},
+                       {"--kv-channels = 127"});
+  expect_flags_refused({"--gbs", "12"},
+                       {"global batch", "--gbs = 12", "use a global batch of 8 or 16"});
+}
+
+TEST_F(BadInput, NumbersThatAreNone) {
+  for (const std::string text : {"8x", "nan", "1e3.5", "", "inf", "1.5"}) {
+    expect_flags_refused({"--tp", text}, {"--tp = \"" + text + "\""});
+    expect_flags_refused({"--world-size", text.empty() ? "x" : text}, {"--world-size = "});
+  }
+  expect_plan_refused(R"({"model": "gpt2", "parallelism": {"tensor": "2"}})",
+                      {"plan.json: parallelism.tensor = \"2\""});
+  expect_plan_refused(R"({"model": "gpt2", "parallelism": {"tensor": NaN}})",
+                      {"not valid JSON", "line 1"});
+}
+
+TEST_F(BadInput, NumbersThatAreNegativeOrHuge) {
+  expect_flags_refused({"--tp", "-3"}, {"out of range", "--tp = -3"});
+  expect_flags_refused({"--gbs", "0"}, {"out of range", "--gbs = 0"});
+  expect_flags_refused({"--nodes", "9223372036854775807"}, {"--nodes = 9223372036854775807"});
+  expect_flags_refused({"--seq", "9000000000000000"}, {"out of range", "--seq = 9000000000000000"});
+  expect_flags_refused({"--hidden-size", "99999999999999999999"}, {"--hidden-size"});
+  expect_plan_refused(R"({"model": "gpt2", "cluster": {"nodes": 1e300}})",
+                      {"cluster.nodes = 1e+300"});
+}
+
+TEST_F(BadInput, RanksThatAreNotInTheWorldNameBothNumbers) {
+  environment_["WORLD_SIZE"] = "8";
+  environment_["RANK"] = "8";
+  expect_flags_refused({}, {"RANK = 8", "world size 8 (from WORLD_SIZE)", "from 0 to 7"});
+  expect_flags_refused({"--rank", "-1"}, {"--rank = -1", "world size 8"});
+  environment_["RANK"] = "first";
+  expect_flags_refused({}, {"RANK = \"first\""});
+}
+
+TEST_F(BadInput, AWorldSizeThatIsNotThePlans) {
+  environment_["WORLD_SIZE"] = "16";
+  expect_flags_refused({}, {"WORLD_SIZE is not the plan's world", "WORLD_SIZE = 16", "= 8"});
+  expect_flags_refused({"--world-size", "24"}, {"--world-size = 24", "= 8"});
+  environment_["WORLD_SIZE"] = "many";
+  expect_flags_refused({}, {"WORLD_SIZE = \"many\""});
+}
+
+TEST_F(BadInput, PlanFilesThatAreNone) {
+  expect_plan_refused("", {"plan.json is empty"});
+  expect_plan_refused(R"({"model": "gpt2")", {"plan.json is not valid JSON"});
+  expect_plan_refused(std::string("\x7f"
+                                  "ELF\0\1",
+                                  6),
+                      {"plan.json is not a text file"});
+  expect_plan_refused(R"({"model": "gpt2", "model": "gpt2"})", {"stands twice", "model"});
+  expect_plan_refused("[1, 2]", {"a plan is an object"});
+  expect_refused({"run", path("none.json")}, {"cannot read", "none.json", "No such file"});
+  expect_refused({"run", path("")}, {"cannot read", "it is a folder"});
+}
+
+TEST_F(BadInput, EveryProblemOfAPlanIsToldAtOnce) {
+  expect_plan_refused(
+      R"({"model": "gpt5", "cluster": {"gpus": "h100"}, "training": {"dtype": "int8"}})",
+      {"model = \"gpt5\"", "cluster.gpus", "training.dtype = \"int8\""});
+}
+
+TEST_F(BadInput, PlacesThatCannotBeWrittenAreFoundBeforeRanksAreRun) {
+  environment_["FAKE_MARKER"] = path("was_run");
+  for (const std::string& place :
+       {path("none/profile.json"), path("tmp"), std::string("/dev/full")}) {
+    const ProgramResult result = run(small_plan({"run"}, {"--output", place}));
+    EXPECT_EQ(result.exit_code, 2) << place;
+    EXPECT_THAT(result.error, StartsWith("error: cannot write " + place));
+    EXPECT_FALSE(std::filesystem::exists(path("was_run")));
+  }
+  const ProgramResult result =
+      run(small_plan({"estimate"}, {"--keep-profiles", write("file", "") + "/folder"}));
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.error, HasSubstr("--keep-profiles"));
+  EXPECT_FALSE(std::filesystem::exists(path("was_run")));
+}
+
+TEST_F(BadInput, AFlagGivenTwiceOrWithoutItsValue) {
+  expect_flags_refused({"--tp", "2", "--tp", "4"}, {"--tensor-model-parallel-size"});
+  const ProgramResult result = run({"run", "--tp"});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.error, StartsWith("error: --tensor-model-parallel-size"));
+}
+
+}  // namespace
+}  // namespace sim

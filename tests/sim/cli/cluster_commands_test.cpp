@@ -1,0 +1,110 @@
+// `estimate` and `check`, with profiles from the fake rank process.
+
+#include <gmock/gmock.h>
+
+#include "estimator/fields.h"
+#include "tests/sim/cli/onerank_program.h"
+
+namespace sim {
+namespace {
+
+using estimator::Json;
+using testing::AllOf;
+using testing::EndsWith;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::StartsWith;
+
+constexpr const char* kTooMuch = "90000000000";  // an H100 has 85,029,027,840
+
+class ClusterCommands : public OnerankProgram {};
+
+TEST_F(ClusterCommands, APlanThatFitsExitsWithZero) {
+  const ProgramResult estimate = run(small_plan({"estimate"}));
+  EXPECT_EQ(estimate.exit_code, 0) << estimate.error;
+  EXPECT_THAT(estimate.output, StartsWith("fits: "));
+  const ProgramResult check = run(small_plan({"check"}));
+  EXPECT_EQ(check.exit_code, 0) << check.error;
+  EXPECT_THAT(check.output, StartsWith("fits: "));
+  EXPECT_THAT(temporary_files(), IsEmpty());
+}
+
+TEST_F(ClusterCommands, APlanThatDoesNotFitExitsWithOneAndSaysByHowMuchAndWhere) {
+  environment_["FAKE_PEAK_BYTES"] = kTooMuch;
+  const ProgramResult check = run(small_plan({"check"}));
+  EXPECT_EQ(check.exit_code, 1) << check.error;
+  EXPECT_THAT(check.output,
+              AllOf(StartsWith("does not fit: rank 0"), HasSubstr("GiB"), EndsWith("\n")));
+  EXPECT_EQ(std::count(check.output.begin(), check.output.end(), '\n'), 1);
+  EXPECT_EQ(run(small_plan({"estimate"})).exit_code, 1);
+  EXPECT_EQ(run(small_plan({"estimate"}, {"--exit-zero"})).exit_code, 0);
+}
+
+TEST_F(ClusterCommands, TheReportHasTheVerdictFirstThenTheRankClasses) {
+  const ProgramResult result =
+      run(small_plan({"estimate"}, {"--pp", "2", "--tp", "2", "--gbs", "8"}));
+  EXPECT_EQ(result.exit_code, 0) << result.error;
+  std::size_t at = 0;
+  for (const char* part : {"fits: ",
+                           "simulated world 8 (from the plan)",
+                           "Peak memory of each class",
+                           "Memory of rank",
+                           "One iteration",
+                           "Throughput",
+                           "Not modelled"}) {
+    const std::size_t found = result.output.find(part, at);
+    ASSERT_NE(found, std::string::npos) << part << " in\n" << result.output;
+    at = found;
+  }
+}
+
+TEST_F(ClusterCommands, JsonIsTheOnlyThingOnStandardOutputAndInTheFile) {
+  const ProgramResult result =
+      run(small_plan({"estimate"}, {"--json", "--output", path("estimate.json")}));
+  EXPECT_EQ(result.exit_code, 0) << result.error;
+  const Json estimate = Json::parse(result.output);
+  EXPECT_EQ(estimate["kind"], "cluster_estimate");
+  EXPECT_EQ(estimate["verdict"]["fits"], true);
+  EXPECT_EQ(read("estimate.json"), result.output);
+  EXPECT_EQ(Json::parse(run(small_plan({"check"}, {"--json"})).output)["fits"], true);
+}
+
+TEST_F(ClusterCommands, KeptProfilesGiveTheSameEstimateAgainWithoutARank) {
+  const ProgramResult first = run(small_plan(
+      {"estimate"}, {"--pp", "2", "--gbs", "8", "--keep-profiles", path("kept"), "--json"}));
+  EXPECT_EQ(first.exit_code, 0) << first.error;
+  environment_["ONERANK_RANK_PROCESS"] = path("none");
+  const ProgramResult second = run(
+      small_plan({"estimate"}, {"--pp", "2", "--gbs", "8", "--profiles", path("kept"), "--json"}));
+  EXPECT_EQ(second.exit_code, 0) << second.error;
+  EXPECT_EQ(second.output, first.output);
+}
+
+TEST_F(ClusterCommands, ProfilesThatAreMissingForeignOrOfAnotherPlanAreRefused) {
+  const ProgramResult empty = run(small_plan({"estimate"}, {"--profiles", path("tmp")}));
+  EXPECT_EQ(empty.exit_code, 2);
+  EXPECT_THAT(empty.error, HasSubstr("no file there is named rank-*.json"));
+
+  write("tmp/rank-00000.json", "{}");
+  const ProgramResult foreign = run(small_plan({"estimate"}, {"--profiles", path("tmp")}));
+  EXPECT_EQ(foreign.exit_code, 2);
+  EXPECT_THAT(foreign.error, HasSubstr("is not a rank profile"));
+
+  ASSERT_EQ(run(small_plan({"estimate"}, {"--keep-profiles", path("tmp")})).exit_code, 0);
+  const ProgramResult other =
+      run(small_plan({"estimate"}, {"--profiles", path("tmp"), "--tp", "2"}));
+  EXPECT_EQ(other.exit_code, 2);
+  EXPECT_THAT(other.error, HasSubstr("parallelism.tensor"));
+}
+
+TEST_F(ClusterCommands, SayWhichAllocatorSettingsTheyTookFromAVariable) {
+  environment_["PYTORCH_CUDA_ALLOC_CONF"] = "expandable_segments:True";
+  const std::string line = "allocator expandable_segments:True (from PYTORCH_CUDA_ALLOC_CONF)\n";
+  EXPECT_THAT(run(small_plan({"estimate"})).output, HasSubstr(line));
+  EXPECT_THAT(run(small_plan({"estimate"}, {"--json"})).error, HasSubstr(line));
+  EXPECT_THAT(run(small_plan({"check"})).error, HasSubstr(line));
+  EXPECT_THAT(run(small_plan({"run"})).output, HasSubstr(line));
+}
+
+}  // namespace
+}  // namespace sim

@@ -1,0 +1,53 @@
+#include <gmock/gmock.h>
+
+#include "estimator/fields.h"
+#include "tests/sim/cli/onerank_program.h"
+
+namespace sim {
+namespace {
+
+using estimator::Json;
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+
+class ListCommand : public OnerankProgram {};
+
+TEST_F(ListCommand, GivesModelsAsJsonWithTheirParameters) {
+  const ProgramResult result = run({"list", "models", "--json"});
+  EXPECT_EQ(result.exit_code, 0);
+  bool found = false;
+  for (const Json& model : Json::parse(result.output)) {
+    if (model["name"] != "llama3-8b") continue;
+    EXPECT_EQ(model["parameters"], 8'030'261'248);
+    found = true;
+  }
+  EXPECT_TRUE(found);
+}
+
+TEST_F(ListCommand, GivesEachListAsATableAndAsJson) {
+  for (const std::string list : {"gpus", "models", "links"}) {
+    EXPECT_THAT(run({"list", list}).output, StartsWith("name "));
+    EXPECT_TRUE(Json::parse(run({"list", list, "--json"}).output).is_array());
+  }
+  EXPECT_THAT(run({"list", "gpus"}).output, HasSubstr("NVIDIA H100 80GB HBM3"));
+}
+
+TEST_F(ListCommand, RefusesAListThatIsNotThere) {
+  const ProgramResult result = run({"list", "modles"});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.error, HasSubstr("did you mean models?"));
+  EXPECT_EQ(run({"list"}).exit_code, 2);
+}
+
+TEST_F(ListCommand, HelpLeadsWithExamplesAndOffersOnlyWhatIsThere) {
+  const ProgramResult help = run({"--help"});
+  EXPECT_EQ(help.exit_code, 0);
+  EXPECT_LT(help.output.find("Examples:"), help.output.find("Usage:"));
+  EXPECT_THAT(help.output, Not(HasSubstr("verify")));
+  EXPECT_THAT(run({"estimate", "--help"}).output, HasSubstr("--tensor-model-parallel-size,--tp"));
+  EXPECT_THAT(run({"--version"}).output, StartsWith("onerank "));
+}
+
+}  // namespace
+}  // namespace sim

@@ -1,0 +1,109 @@
+#include "tests/sim/cli/onerank_program.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <sstream>
+#include <stdexcept>
+
+#include "sim/cli/environment.h"
+
+namespace sim {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string read_all(const fs::path& path) {
+  std::ostringstream content;
+  content << std::ifstream(path, std::ios::binary).rdbuf();
+  return content.str();
+}
+
+std::vector<char*> pointers(std::vector<std::string>& texts) {
+  std::vector<char*> result;
+  for (std::string& text : texts) result.push_back(text.data());
+  result.push_back(nullptr);
+  return result;
+}
+
+void redirect(int descriptor, const fs::path& path) {
+  dup2(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600), descriptor);
+}
+
+}  // namespace
+
+OnerankProgram::OnerankProgram() : environment_(current_environment()) {
+  std::string name = (fs::temp_directory_path() / "onerank-test-XXXXXX").string();
+  if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("cannot make a folder");
+  folder_ = name;
+  fs::create_directory(folder_ / "tmp");
+  for (const char* variable :
+       {kRankVariable, kWorldSizeVariable, kAllocatorVariable, kOldAllocatorVariable}) {
+    environment_.erase(variable);
+  }
+  environment_["TMPDIR"] = path("tmp");
+  environment_[kRankProcessVariable] = ONERANK_FAKE_RANK;
+}
+
+OnerankProgram::~OnerankProgram() { fs::remove_all(folder_); }
+
+pid_t OnerankProgram::start(const std::vector<std::string>& arguments) {
+  std::vector<std::string> texts = {ONERANK_PROGRAM};
+  texts.insert(texts.end(), arguments.begin(), arguments.end());
+  std::vector<std::string> variables;
+  for (const auto& [name, value] : environment_) variables.push_back(name + "=" + value);
+  const std::vector<char*> argv = pointers(texts);
+  const std::vector<char*> envp = pointers(variables);
+  const pid_t pid = fork();
+  if (pid != 0) return pid;
+  redirect(STDOUT_FILENO, folder_ / "stdout");
+  redirect(STDERR_FILENO, folder_ / "stderr");
+  execve(argv[0], argv.data(), envp.data());
+  _exit(126);
+}
+
+ProgramResult OnerankProgram::finish(pid_t pid) {
+  int status = 0;
+  waitpid(pid, &status, 0);
+  return {.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1,
+          .output = read("stdout"),
+          .error = read("stderr")};
+}
+
+ProgramResult OnerankProgram::run(const std::vector<std::string>& arguments) {
+  return finish(start(arguments));
+}
+
+std::string OnerankProgram::write(const std::string& name, const std::string& content) const {
+  std::ofstream(path(name), std::ios::binary) << content;
+  return path(name);
+}
+
+std::string OnerankProgram::read(const std::string& name) const { return read_all(path(name)); }
+
+std::vector<std::string> OnerankProgram::temporary_files() const {
+  std::vector<std::string> names;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder_ / "tmp")) {
+    names.push_back(entry.path().filename().string());
+  }
+  return names;
+}
+
+std::vector<std::string> small_plan(std::vector<std::string> first,
+                                    const std::vector<std::string>& more) {
+  const std::vector<std::pair<std::string, std::string>> usual = {
+      {"--model", "llama3-8b"}, {"--gpu", "h100-sxm"}, {"--nodes", "1"}, {"--device", "cuda"}};
+  for (const auto& [flag, value] : usual) {
+    if (std::find(more.begin(), more.end(), flag) == more.end()) {
+      first.insert(first.end(), {flag, value});
+    }
+  }
+  first.insert(first.end(), more.begin(), more.end());
+  return first;
+}
+
+}  // namespace sim

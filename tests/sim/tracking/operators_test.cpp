@@ -1,0 +1,197 @@
+// Which operators are counted, and with which FLOPs and bytes. Expected numbers are worked by hand.
+#include <ATen/ops/_fused_adamw.h>
+#include <ATen/ops/add.h>
+#include <ATen/ops/addmm.h>
+#include <ATen/ops/baddbmm.h>
+#include <ATen/ops/bmm.h>
+#include <ATen/ops/embedding.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/linear.h>
+#include <ATen/ops/mm.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/scaled_dot_product_attention.h>
+#include <ATen/ops/zeros.h>
+
+#include "recorded_run.h"
+
+namespace sim {
+namespace {
+
+using Shapes = std::vector<std::vector<int64_t>>;
+
+TEST(Operators, MatrixProductIsTwoFlopsForEachMultiplyAdd) {
+  const at::Tensor left = at::ones({2, 3}), right = at::ones({3, 5});
+  const auto profile = RecordedRun().of([&](Recorder&) { at::mm(left, right); });
+  const auto mm = only(profile, "aten::mm");
+  EXPECT_EQ(mm.flops, 2 * 2 * 3 * 5);
+  EXPECT_EQ(mm.bytes, 4 * (2 * 3 + 3 * 5 + 2 * 5));
+  EXPECT_EQ(mm.shapes, (Shapes{{2, 3}, {3, 5}}));
+  EXPECT_EQ(mm.dtype, "Float");
+}
+
+TEST(Operators, BatchedProductCountsEveryMatrix) {
+  const at::Tensor left = at::ones({7, 2, 3}), right = at::ones({7, 3, 5});
+  const auto profile = RecordedRun().of([&](Recorder&) { at::bmm(left, right); });
+  EXPECT_EQ(only(profile, "aten::bmm").flops, 7 * 2 * 2 * 3 * 5);
+}
+
+TEST(Operators, SummandThatBetaLeavesOutIsNotRead) {
+  const at::Tensor sum = at::ones({7, 2, 5});
+  const at::Tensor left = at::ones({7, 2, 3}), right = at::ones({7, 3, 5});
+  const double product_bytes = 4 * 7 * (2 * 3 + 3 * 5 + 2 * 5);
+  const auto added = RecordedRun().of([&](Recorder&) { at::baddbmm(sum, left, right); });
+  const auto left_out = RecordedRun().of([&](Recorder&) { at::baddbmm(sum, left, right, 0); });
+  EXPECT_EQ(only(added, "aten::baddbmm").bytes, product_bytes + 4 * 7 * 2 * 5);
+  EXPECT_EQ(only(left_out, "aten::baddbmm").bytes, product_bytes);
+}
+
+TEST(Operators, OnlyTheInnermostComputingOperatorIsCounted) {
+  const at::Tensor input = at::ones({4, 3}), weight = at::ones({5, 3}), bias = at::ones({5});
+  const auto profile = RecordedRun().of([&](Recorder&) { at::linear(input, weight, bias); });
+  EXPECT_EQ(names_of_operators(profile), std::vector<std::string>{"aten::addmm"});
+  EXPECT_EQ(only(profile, "aten::addmm").flops, 2 * 4 * 3 * 5);
+}
+
+TEST(Operators, ViewsAndAllocationsAreNotCounted) {
+  const at::Tensor tensor = at::ones({4, 6});
+  const auto profile = RecordedRun().of([&](Recorder&) {
+    tensor.view({24}).t();
+    tensor.permute({1, 0}).select(0, 1).unsqueeze(0).expand({3, 4}).detach();
+    tensor.split(2, 1);
+    tensor.chunk(2, 0);
+    tensor.reshape({2, 12}).as_strided({2}, {1});
+    at::empty({100});
+    at::empty_like(tensor);
+  });
+  EXPECT_EQ(names_of_operators(profile), std::vector<std::string>{});
+}
+
+TEST(Operators, ReshapeThatMustCopyCountsItsCopy) {
+  const at::Tensor tensor = at::ones({4, 6}).t();
+  const auto profile = RecordedRun().of([&](Recorder&) { tensor.reshape({24}); });
+  EXPECT_EQ(names_of_operators(profile), std::vector<std::string>{"aten::copy_"});
+  EXPECT_EQ(only(profile, "aten::copy_").bytes, 2 * 24 * 4);
+}
+
+TEST(Operators, EqualCallsAreOneRecord) {
+  const at::Tensor a = at::ones({8}), b = at::ones({8}), c = at::ones({9});
+  const auto profile = RecordedRun().of([&](Recorder&) {
+    for (int i = 0; i < 3; ++i) at::add(a, b);
+    at::add(c, c);
+  });
+  const auto adds = operators_named(profile, "aten::add");
+  ASSERT_EQ(adds.size(), 2u);
+  EXPECT_EQ(adds[0].executed_count, 3);
+  EXPECT_EQ(adds[1].executed_count, 1);
+}
+
+TEST(Operators, TensorUsedTwiceIsReadOnce) {
+  const at::Tensor tensor = at::ones({8});
+  const auto profile = RecordedRun().of([&](Recorder&) { at::add(tensor, tensor); });
+  EXPECT_EQ(only(profile, "aten::add").bytes, 8 * 4 + 8 * 4);
+}
+
+TEST(Operators, InPlaceIsReadAndWritten) {
+  at::Tensor tensor = at::ones({8});
+  const at::Tensor other = at::ones({8});
+  const auto profile = RecordedRun().of([&](Recorder&) { tensor.add_(other); });
+  const auto add = only(profile, "aten::add_");
+  EXPECT_EQ(add.bytes, 3 * 8 * 4);
+  EXPECT_EQ(add.flops, 8);
+}
+
+TEST(Operators, OutputArgumentIsOnlyWritten) {
+  const at::Tensor left = at::ones({2, 3}), right = at::ones({3, 5});
+  at::Tensor output = at::ones({2, 5});
+  const auto profile = RecordedRun().of([&](Recorder&) { at::mm_out(output, left, right); });
+  EXPECT_EQ(only(profile, "aten::mm").bytes, 4 * (2 * 3 + 3 * 5 + 2 * 5));
+  EXPECT_EQ(only(profile, "aten::mm").shapes.size(), 2u);
+}
+
+TEST(Operators, OverwrittenTensorIsOnlyWritten) {
+  const at::Tensor tensor = at::ones({8});
+  const auto profile = RecordedRun().of([&](Recorder&) { tensor.fill_(2); });
+  EXPECT_EQ(only(profile, "aten::fill_").bytes, 8 * 4);
+}
+
+TEST(Operators, ExpandedTensorIsReadOnce) {
+  const at::Tensor row = at::ones({1, 8}).expand({100, 8}), other = at::ones({100, 8});
+  const auto profile = RecordedRun().of([&](Recorder&) { at::add(row, other); });
+  EXPECT_EQ(only(profile, "aten::add").bytes, 4 * (8 + 100 * 8 + 100 * 8));
+}
+
+TEST(Operators, EmbeddingReadsOnlyTheRowsItLooksUp) {
+  const at::Tensor table = at::ones({1000, 8}), tokens = at::zeros({3}, at::kLong);
+  const auto profile = RecordedRun().of([&](Recorder&) { at::embedding(table, tokens); });
+  ASSERT_EQ(profile.operators.size(), 1u);
+  EXPECT_EQ(profile.operators[0].bytes, 3 * 8 + 2 * 3 * 8 * 4);  // indices, rows in, rows out
+}
+
+TEST(Operators, IndexedUpdateTouchesOnlyItsRows) {
+  at::Tensor table = at::zeros({1000, 8});
+  const at::Tensor rows = at::zeros({3}, at::kLong), added = at::ones({3, 8});
+  const auto profile = RecordedRun().of([&](Recorder&) { table.index_add_(0, rows, added); });
+  const double row_bytes = 3 * 8 * 4;
+  EXPECT_EQ(only(profile, "aten::index_add_").bytes, 3 * 8 + 3 * row_bytes);
+}
+
+TEST(Operators, AttentionIsFourFlopsForEachPairAndHalfWhenCausal) {
+  const int64_t b = 2, h = 3, sq = 16, sk = 32, d = 8;
+  const at::Tensor query = at::ones({b, h, sq, d}), key = at::ones({b, h, sk, d});
+  const auto flops = [&](bool causal) {
+    const auto profile = RecordedRun().of(
+        [&](Recorder&) { at::scaled_dot_product_attention(query, key, key, {}, 0.0, causal); });
+    return only(profile, "aten::_scaled_dot_product_flash_attention_for_cpu").flops;
+  };
+  EXPECT_EQ(flops(false), 4.0 * b * h * sq * sk * d);
+  EXPECT_EQ(flops(true), 2.0 * b * h * sq * sk * d);
+}
+
+TEST(Operators, AttentionBackwardIsTwoAndAHalfForwards) {
+  const at::Tensor query = at::ones({1, 2, 16, 8}).requires_grad_();
+  const auto profile = RecordedRun().of([&](Recorder&) {
+    at::scaled_dot_product_attention(query, query, query, {}, 0.0, true).sum().backward();
+  });
+  const std::string name = "aten::_scaled_dot_product_flash_attention_for_cpu";
+  EXPECT_EQ(only(profile, name + "_backward").flops, 2.5 * only(profile, name).flops);
+}
+
+TEST(Operators, ListsOfTensorsHaveTheirElementsAsShape) {
+  std::vector<at::Tensor> weights = {at::ones({4, 5}), at::ones({10})};
+  std::vector<at::Tensor> gradients = {at::ones({4, 5}), at::ones({10})};
+  std::vector<at::Tensor> means = {at::zeros({4, 5}), at::zeros({10})};
+  std::vector<at::Tensor> variances = {at::zeros({4, 5}), at::zeros({10})};
+  std::vector<at::Tensor> steps = {at::ones({}), at::ones({})};
+  const auto profile = RecordedRun{.phase = "iteration_1.optimizer_step"}.of([&](Recorder&) {
+    at::_fused_adamw_(
+        weights, gradients, means, variances, {}, steps, 1e-3, 0.9, 0.95, 0.1, 1e-8, false, false);
+  });
+  const auto adam = only(profile, "aten::_fused_adamw_");
+  EXPECT_EQ(adam.shapes, (Shapes{{30}, {30}, {30}, {30}, {2}}));
+  EXPECT_EQ(adam.bytes, 4 * (4 * 30 + 2) + 4 * 3 * 30);  // reads all, writes all but the gradients
+  EXPECT_EQ(adam.phase, "optimizer_step");
+  EXPECT_EQ(adam.direction, estimator::Direction::kOptimizerStep);
+  EXPECT_EQ(adam.module_kind, "optimizer");
+}
+
+TEST(Operators, NothingIsCountedOutsideTheRecording) {
+  const auto memory = make_memory_reader(estimator::DeviceKind::kCpu);
+  Recorder recorder({.memory = *memory});
+  const at::Tensor tensor = at::ones({8});
+  recorder.begin_phase(kForwardBackward);
+  at::add(tensor, tensor);
+  recorder.start_recording();
+  recorder.stop_recording();
+  at::add(tensor, tensor);
+  recorder.on_collective({});
+  recorder.end_phase();
+  estimator::RankProfile profile;
+  profile.micro_batches = {.total = 1, .executed = 1};
+  recorder.finish(profile);
+  EXPECT_TRUE(profile.operators.empty());
+  EXPECT_TRUE(profile.collectives.empty());
+}
+
+}  // namespace
+}  // namespace sim

@@ -1,0 +1,13 @@
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+/// The GPU that these tests see: two small devices of capability 9.0.
+int main(int argc, char** argv) {
+  setenv("ONERANK_VIRTUAL_GPU",
+         "name=Test GPU;capability=9.0;multiprocessors=132;memory_bytes=1073741824;devices=2",
+         1);
+  testing::InitGoogleTest(&argc, argv);
+  // Tests of a wrong variable need a process that has not yet asked for its device.
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  return RUN_ALL_TESTS();
+}

@@ -1,0 +1,81 @@
+#include "sim/virtual_gpu/spec.h"
+
+#include <gtest/gtest.h>
+
+#include <stdexcept>
+
+namespace virtual_gpu {
+namespace {
+
+const VirtualGpuSpec kH100{.name = "NVIDIA H100 80GB HBM3",
+                           .capability_major = 9,
+                           .capability_minor = 0,
+                           .multiprocessors = 132,
+                           .memory_bytes = 85029158912,
+                           .device_count = 1};
+constexpr const char* kH100Text =
+    "name=NVIDIA H100 80GB HBM3;capability=9.0;multiprocessors=132;memory_bytes=85029158912;"
+    "devices=1";
+
+std::string message_of(const std::string& text) {
+  try {
+    parse(text);
+  } catch (const std::invalid_argument& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(VirtualGpuSpec, WritesTheDocumentedText) { EXPECT_EQ(to_environment(kH100), kH100Text); }
+
+TEST(VirtualGpuSpec, ReadsTheDocumentedText) { EXPECT_EQ(parse(kH100Text), kH100); }
+
+TEST(VirtualGpuSpec, ReadsKeysInAnyOrder) {
+  EXPECT_EQ(parse("devices=1;memory_bytes=85029158912;multiprocessors=132;capability=9.0;"
+                  "name=NVIDIA H100 80GB HBM3"),
+            kH100);
+}
+
+TEST(VirtualGpuSpec, ReadsTwoDigitCapabilities) {
+  const auto spec = parse("name=B300;capability=10.3;multiprocessors=148;memory_bytes=1;devices=8");
+  EXPECT_EQ(spec.capability_major, 10);
+  EXPECT_EQ(spec.capability_minor, 3);
+  EXPECT_EQ(spec.device_count, 8);
+}
+
+TEST(VirtualGpuSpec, RejectsAMissingKeyByName) {
+  EXPECT_NE(message_of("name=x;capability=9.0;memory_bytes=1;devices=1").find("'multiprocessors'"),
+            std::string::npos);
+}
+
+TEST(VirtualGpuSpec, RejectsAnUnknownKeyByName) {
+  EXPECT_NE(message_of(std::string(kH100Text) + ";memory=80").find("'memory'"), std::string::npos);
+}
+
+TEST(VirtualGpuSpec, RejectsAKeyThatStandsTwice) {
+  EXPECT_NE(message_of(std::string(kH100Text) + ";devices=2").find("twice"), std::string::npos);
+}
+
+TEST(VirtualGpuSpec, RejectsNumbersThatAreNone) {
+  for (const char* memory : {"80GB", "-1", "0", "", "1e9", "99999999999999999999"}) {
+    const std::string text = std::string("name=x;capability=9.0;multiprocessors=1;devices=1;") +
+                             "memory_bytes=" + memory;
+    EXPECT_THROW(parse(text), std::invalid_argument) << memory;
+  }
+}
+
+TEST(VirtualGpuSpec, RejectsACapabilityWithoutADot) {
+  EXPECT_THROW(parse("name=x;capability=90;multiprocessors=1;memory_bytes=1;devices=1"),
+               std::invalid_argument);
+}
+
+TEST(VirtualGpuSpec, RejectsTheEmptyText) { EXPECT_THROW(parse(""), std::invalid_argument); }
+
+TEST(VirtualGpuSpec, DoesNotWriteANameThatItCouldNotRead) {
+  VirtualGpuSpec spec = kH100;
+  spec.name = "H100;devices=8";
+  EXPECT_THROW(to_environment(spec), std::invalid_argument);
+}
+
+}  // namespace
+}  // namespace virtual_gpu
