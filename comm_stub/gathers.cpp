@@ -19,14 +19,14 @@ WorkPtr StubBackend::allgather(std::vector<Tensors>& output_lists,
           .dtype = dtype_of(input),
           .bytes = bytes_of(outputs),
           .asynchronous = options.asyncOp});
-  Tensors held = flat_buffer(outputs);
-  held.push_back(input);
+  Tensors buffer = flat_buffer(outputs);
   write([&] {
     for (const at::Tensor& output : outputs) write_entry(output, input);
   });
   return complete({.op = OpType::ALLGATHER,
                    .outputs = outputs,
-                   .inputs = std::move(held),
+                   .inputs = inputs,
+                   .kept = std::move(buffer),
                    .asynchronous = options.asyncOp});
 }
 

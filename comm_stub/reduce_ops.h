@@ -11,7 +11,8 @@
 namespace comm_stub {
 
 /// Refuses what ProcessGroupNCCL refuses: an operation that NCCL has not (bitwise ones pass on CPU
-/// tensors), or has not for this dtype (AVG of Bool, PREMUL_SUM of integers, anything of float8).
+/// tensors), or has not for this dtype (AVG of Bool, PREMUL_SUM of integers). And
+/// anything of float8, which NCCL reduces from capability 9.0 on.
 void check_reduce_op(const Checks& checks, const c10d::ReduceOp& op, const at::Tensor& tensor);
 
 /// Replaces x by x op x op ... x, with `group_size` times x. As in NCCL, SUM of Bool is "or".

@@ -72,14 +72,15 @@ WorkPtr StubBackend::reduce_scatter(Tensors& outputs,
           .dtype = dtype_of(output),
           .bytes = bytes_of(inputs),
           .asynchronous = options.asyncOp});
-  Tensors flat = flat_buffer(inputs);
+  Tensors held = flat_buffer(inputs);
+  held.insert(held.end(), inputs.begin(), inputs.end());
   write([&] {
     write_entry(output, inputs[static_cast<size_t>(getRank())]);
     reduce_copies(output, options.reduceOp, getSize());
   });
   return complete({.op = OpType::REDUCE_SCATTER,
                    .outputs = outputs,
-                   .inputs = flat.empty() ? inputs : std::move(flat),
+                   .inputs = std::move(held),
                    .asynchronous = options.asyncOp});
 }
 

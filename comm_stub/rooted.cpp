@@ -90,7 +90,7 @@ WorkPtr StubBackend::scatter(Tensors& outputs,
   });
   return complete({.op = OpType::SCATTER,
                    .outputs = outputs,
-                   .inputs = std::move(inputs),
+                   .kept = std::move(inputs),
                    .asynchronous = options.asyncOp});
 }
 

@@ -83,18 +83,27 @@ Tensors StubBackend::flat_buffer(const Tensors& list) const {
   return {at::empty({getSize(), entry.numel()}, entry.options())};
 }
 
+void StubBackend::add_to_batch(const Finished& call) {
+  batch_->empty = false;
+  // ProcessGroupNCCL holds no message of a batch: it leaves that to the allocator (recordStream).
+  if (!call.asynchronous || c10d::isP2POp(call.op)) return;
+  for (const Tensors* tensors : {&call.outputs, &call.inputs, &call.kept}) {
+    batch_->held.insert(batch_->held.end(), tensors->begin(), tensors->end());
+  }
+}
+
 WorkPtr StubBackend::complete(Finished call) {
-  Tensors held;
-  if (call.asynchronous) {
-    held = std::move(call.inputs);
-    held.insert(held.end(), call.outputs.begin(), call.outputs.end());
+  if (!call.asynchronous) {
+    call.inputs.clear();
+    call.kept.clear();
   }
-  if (batch_) {
-    batch_->empty = false;
-    batch_->held.insert(batch_->held.end(), held.begin(), held.end());
-  }
-  return c10::make_intrusive<StubWork>(
-      getRank(), call.op, std::move(call.outputs), std::move(held), call.source);
+  if (batch_) add_to_batch(call);
+  return c10::make_intrusive<StubWork>(getRank(),
+                                       call.op,
+                                       std::move(call.outputs),
+                                       std::move(call.kept),
+                                       std::move(call.inputs),
+                                       call.source);
 }
 
 WorkPtr StubBackend::barrier(const c10d::BarrierOptions& options) {
@@ -103,7 +112,7 @@ WorkPtr StubBackend::barrier(const c10d::BarrierOptions& options) {
   Finished call{.op = c10d::OpType::BARRIER, .asynchronous = options.asyncOp};
   if (const auto device = barrier_device(options, getBoundDeviceId())) {
     const at::DisableRecordFunctionGuard unseen;
-    call.inputs = {at::empty({1}, at::TensorOptions(at::kFloat).device(device))};
+    call.kept = {at::empty({1}, at::TensorOptions(at::kFloat).device(device))};
   }
   return complete(std::move(call));
 }

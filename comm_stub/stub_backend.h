@@ -6,8 +6,9 @@
 // non-contiguous tensors, sizes that do not fit the group, ranks out of range. (CPU tensors count
 // as dense CUDA tensors here.) What NCCL has not at all - bitwise reductions, allgather_coalesced,
 // recvAnysource - is answered for CPU tensors, whose real backend would be Gloo, and refused
-// otherwise. Complex tensors are refused: give them as at::view_as_real(). Every refusal is a
-// c10::ValueError whose message opens with the call, the group and its size.
+// otherwise. Stricter than NCCL: complex tensors (give them as at::view_as_real()), reductions of
+// float8 and a message to oneself outside a batch are refused. Every refusal is a c10::ValueError
+// whose message opens with the call, the group and its size.
 //
 // Records. One estimator::CollectiveCall for each collective, sized as collective_call.h says;
 // bytes of an all-to-all are those that this rank sends. A coalesced call is one record for each of
@@ -30,10 +31,13 @@
 //
 // Zeros stand for what a root or a sender would have sent: nobody knows it here.
 //
-// Memory. As ProcessGroupNCCL: the list forms of all-gather and reduce-scatter allocate one buffer
-// of the gathered size if all entries have one size, barrier allocates one float, nothing else
-// allocates. An asynchronous call holds its tensors until wait() or until its Work is gone; a
-// synchronous one holds its outputs in the Work only.
+// Memory. As ProcessGroupNCCL of torch 2.11, watched while it allocated: the list forms of
+// all-gather and reduce-scatter allocate one buffer of the gathered size if all entries have one
+// shape, barrier allocates one float (on the device that the call or setBoundDeviceId() names; none
+// named: nothing), nothing else allocates. An asynchronous call holds its inputs until wait(); its
+// outputs, the buffer of an all-gather, the list of a scatter and the float of a barrier as long as
+// its Work lives. A synchronous one holds its outputs only. The collectives of a batch are held
+// until wait() of endCoalescing()'s Work, its messages are not held.
 //
 // The Work is complete when the call returns: wait() is true at once, getFuture() is complete and
 // holds the outputs. Like ProcessGroupNCCL, a backend takes one call at a time.

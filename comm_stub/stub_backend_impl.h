@@ -93,11 +93,13 @@ class StubBackend final : public c10d::Backend {
   WorkPtr endCoalescing() override;
 
  private:
-  /// A finished call. An asynchronous one keeps its `inputs` alive until wait(), its outputs too.
+  /// A finished call. If it is asynchronous, `inputs` stay alive until wait() and `kept` as long as
+  /// the Work.
   struct Finished {
     c10d::OpType op;
     Tensors outputs = {};
     Tensors inputs = {};
+    Tensors kept = {};
     bool asynchronous = true;
     int source = -1;
   };
@@ -127,6 +129,7 @@ class StubBackend final : public c10d::Backend {
   /// The buffer that ProcessGroupNCCL copies a list from or into; empty unless its entries have one
   /// shape.
   Tensors flat_buffer(const Tensors& list) const;
+  void add_to_batch(const Finished& call);
   WorkPtr complete(Finished call);
   bool is_me(int64_t member) const { return member == getRank(); }
 

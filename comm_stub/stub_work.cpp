@@ -17,10 +17,12 @@ c10::intrusive_ptr<c10::ivalue::Future> completed_future(c10::TypePtr type, c10:
 StubWork::StubWork(int rank,
                    c10d::OpType op,
                    std::vector<at::Tensor> outputs,
+                   std::vector<at::Tensor> kept,
                    std::vector<at::Tensor> held,
                    int source_rank)
     : Work(rank, op),
       outputs_(std::move(outputs)),
+      kept_(std::move(kept)),
       held_(std::move(held)),
       source_rank_(source_rank) {
   finish();

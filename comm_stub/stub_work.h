@@ -10,11 +10,11 @@ namespace comm_stub {
 
 class StubWork final : public c10d::Work {
  public:
-  /// `held` is kept alive until wait(), as ProcessGroupNCCL keeps the tensors of an asynchronous
-  /// call; `outputs` as long as this object.
+  /// Keeps `outputs` and `kept` alive as long as it lives itself, `held` until wait().
   StubWork(int rank,
            c10d::OpType op,
            std::vector<at::Tensor> outputs,
+           std::vector<at::Tensor> kept,
            std::vector<at::Tensor> held,
            int source_rank = -1);
 
@@ -28,6 +28,7 @@ class StubWork final : public c10d::Work {
 
  private:
   std::vector<at::Tensor> outputs_;
+  std::vector<at::Tensor> kept_;
   std::vector<at::Tensor> held_;
   int source_rank_;
 };

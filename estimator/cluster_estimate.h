@@ -91,7 +91,8 @@ void visit_fields(Visitor& visit, RankClassEstimate& c) {
   visit("peak_phase", c.peak_phase, "where the peak was");
   visit("terms", c.terms, "the terms of the total, tagged");
   visit("forward_seconds", c.forward_seconds, "one micro-batch, compute and tensor communication");
-  visit("backward_seconds", c.backward_seconds, "one micro-batch, compute and tensor communication");
+  visit(
+      "backward_seconds", c.backward_seconds, "one micro-batch, compute and tensor communication");
 }
 
 struct ExposedCommunication {
@@ -120,7 +121,9 @@ void visit_fields(Visitor& visit, StepTime& time) {
   visit("iteration_seconds", time.iteration_seconds, "one optimizer step");
   visit("compute_seconds", time.compute_seconds, "kernels of forward and backward");
   visit("bubble_seconds", time.bubble_seconds, "waiting for other stages");
-  visit("exposed_communication_seconds", time.exposed_communication_seconds, "not hidden behind compute");
+  visit("exposed_communication_seconds",
+        time.exposed_communication_seconds,
+        "not hidden behind compute");
   visit("optimizer_seconds", time.optimizer_seconds, "optimizer step");
   visit("source", time.source, "where the numbers come from");
 }
@@ -136,7 +139,9 @@ template <class Visitor>
 void visit_fields(Visitor& visit, Throughput& throughput) {
   visit("tokens_per_second", throughput.tokens_per_second, "of the cluster");
   visit("tokens_per_second_per_gpu", throughput.tokens_per_second_per_gpu, "of one GPU");
-  visit("model_flops_per_second_per_gpu", throughput.model_flops_per_second_per_gpu, "causal attention counted half");
+  visit("model_flops_per_second_per_gpu",
+        throughput.model_flops_per_second_per_gpu,
+        "causal attention counted half");
   visit("mfu", throughput.mfu, "model FLOPs over dense peak");
   visit("hfu", throughput.hfu, "with recompute counted");
 }

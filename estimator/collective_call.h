@@ -45,9 +45,9 @@ struct CollectiveCall {
   CollectiveKind kind = CollectiveKind::kBarrier;
   GroupKind group = GroupKind::kWorld;
   int64_t group_size = 1;
-  std::string dtype;       ///< c10's name: "BFloat16", "Float", "Long", ...
+  std::string dtype;  ///< c10's name: "BFloat16", "Float", "Long", ...
   int64_t bytes = 0;
-  int64_t peer = -1;       ///< member index for send, recv and rooted calls, else -1
+  int64_t peer = -1;  ///< member index for send, recv and rooted calls, else -1
   bool asynchronous = false;
   bool operator==(const CollectiveCall&) const = default;
 };

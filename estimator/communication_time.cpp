@@ -13,36 +13,55 @@
 namespace estimator {
 namespace {
 
-/// NCCL's wire formats. Hop latencies are relative to Simple's, which the link database holds.
-/// Shares of the bus are those of Hopper (8 GPUs: LL at most 141 of 360 GB/s; 16 GPUs: 20.4 of
-/// 384).
+/// NCCL's wire formats: LL and LL128 carry a flag with the data, Simple synchronises by chunk. Hops
+/// are relative to Simple's, which the link database holds. Shares of the bus are Hopper's: LL
+/// moves at most 141 of 360 GB/s on 8 GPUs and 20.4 of 384 GB/s on more machines; a tree reaches 92
+/// % of a ring.
 struct Protocol {
-  double ring_base_seconds, tree_base_seconds;
-  double nvlink_hop, pcie_hop, ring_network_hop, tree_network_hop;
-  double ring_share_in_island, ring_share_across, tree_share;
-  bool needs_nvlink;
+  double ring_base_seconds = 8.4e-6;
+  double tree_base_seconds = 8.4e-6;
+  double nvlink_hop = 1;
+  double pcie_hop = 1;
+  double ring_network_hop = 1;
+  double tree_network_hop = 1;
+  double ring_share_in_island = 1;
+  double ring_share_across = 1;
+  double tree_share = 0.92;
+  bool needs_nvlink = false;
 };
-constexpr std::array<Protocol, 3> kProtocols = {{
-    {6.6e-6, 6.8e-6, 0.6 / 3.4, 1.0 / 5.7, 2.7 / 14, 5.0 / 14, 0.39, 0.053, 0.053, false},  // LL
-    {14.0e-6,
-     14.0e-6,
-     1.9 / 3.4,
-     2.5 / 5.7,
-     4.0 / 14,
-     8.5 / 14,
-     0.92,
-     0.92,
-     0.8625,
-     true},                                                       // LL128
-    {8.4e-6, 8.4e-6, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.92, false},  // Simple
-}};
-constexpr const Protocol& kSimple = kProtocols[2];
+constexpr Protocol kSimple;
+constexpr Protocol kLl = {.ring_base_seconds = 6.6e-6,
+                          .tree_base_seconds = 6.8e-6,
+                          .nvlink_hop = 0.6 / 3.4,
+                          .pcie_hop = 1.0 / 5.7,
+                          .ring_network_hop = 2.7 / 14,
+                          .tree_network_hop = 5.0 / 14,
+                          .ring_share_in_island = 0.39,
+                          .ring_share_across = 0.053,
+                          .tree_share = 0.053};
+constexpr Protocol kLl128 = {.ring_base_seconds = 14.0e-6,
+                             .tree_base_seconds = 14.0e-6,
+                             .nvlink_hop = 1.9 / 3.4,
+                             .pcie_hop = 2.5 / 5.7,
+                             .ring_network_hop = 4.0 / 14,
+                             .tree_network_hop = 8.5 / 14,
+                             .ring_share_in_island = 0.92,
+                             .ring_share_across = 0.92,
+                             .tree_share = 0.92 * 120 / 128,
+                             .needs_nvlink = true};
+constexpr std::array<Protocol, 3> kProtocols = {kLl, kLl128, kSimple};
 
 constexpr double kNvlsSeconds = 25e-6;
 constexpr double kNvlsTreeHopSeconds = 20.9e-6;
 constexpr int64_t kFewestNvlsRanks = 5;  // below, NCCL prefers the ring (measured on H200)
-constexpr double kPatBaseSeconds = 8e-6, kPatRankSeconds = 2.8e-6, kPatHopDivisor = 3.5,
-                 kPatShare = 0.75;
+
+struct Pat {
+  double base_seconds = 8e-6;
+  double rank_seconds = 2.8e-6;
+  double hop_divisor = 3.5;
+  double share = 0.75;
+};
+constexpr Pat kPat;
 
 /// A group on a fabric, in the words of the header's formulas.
 struct Path {
@@ -134,37 +153,42 @@ double gather_seconds(const Path& path, double bytes) {
   const double traffic = (path.n - 1) / path.n * bytes;
   const double ring = best_ring_seconds(path, 1, traffic);
   if (path.per_island > 1) return ring;
-  const double pat = kPatBaseSeconds + path.network_hop(1) * std::log2(path.n) / kPatHopDivisor +
-                     kPatRankSeconds * path.n + traffic / (path.bus_bytes_per_second * kPatShare);
+  const double pat =
+      kPat.base_seconds + path.network_hop(1) * std::log2(path.n) / kPat.hop_divisor +
+      kPat.rank_seconds * path.n + traffic / (path.bus_bytes_per_second * kPat.share);
   return std::min(ring, pat);
 }
 
-double point_to_point_seconds(double island_bytes, double network_bytes, const Fabric& fabric) {
-  const double over_island = island_bytes / fabric.intra.achieved_bytes_per_second;
-  const double over_network = network_bytes / fabric.network_bytes_per_second();
-  const double hop =
-      network_bytes > 0 ? fabric.inter.latency_seconds : fabric.intra.latency_seconds;
-  return kSimple.ring_base_seconds + hop + std::max(over_island, over_network);
+double island_message_seconds(double bytes, const Fabric& fabric) {
+  return kSimple.ring_base_seconds + fabric.intra.latency_seconds +
+         bytes / fabric.intra.achieved_bytes_per_second;
+}
+
+double network_message_seconds(double bytes, const Fabric& fabric) {
+  return kSimple.ring_base_seconds + fabric.inter.latency_seconds +
+         bytes / fabric.network_bytes_per_second();
 }
 
 /// Every rank sends an equal part to every member; its own part stays. Also one root's gather and
 /// scatter.
 double all_to_all_seconds(const Path& path, double bytes) {
-  return point_to_point_seconds((path.per_island - 1) / path.n * bytes,
-                                (path.n - path.per_island) / path.n * bytes,
-                                path.fabric);
+  const double inside = island_message_seconds((path.per_island - 1) / path.n * bytes, path.fabric);
+  if (!path.crosses_network()) return inside;
+  const double outside =
+      network_message_seconds((path.n - path.per_island) / path.n * bytes, path.fabric);
+  return std::max(inside, outside);
 }
 
-/// Launch and rendezvous that the model lacks: 10, 15 and 30 us on 8 x H100, H200 and A100 at 1 KiB
-/// without CUDA graphs. Networks: assumed (Calculon's network latency); EFA: AWS's 69 us on two
-/// nodes.
+/// Launch and rendezvous, which the model lacks: 8 x H100, H200 and A100 take 10, 15 and 30 us more
+/// than it says at 1 KiB without CUDA graphs; two nodes over EFA, 69 us in all (AWS). Other
+/// networks: assumed (Calculon's network latency).
 double floor_seconds(const Link& link) {
   if (link.kind == "nvlink" || link.kind == "pcie") return 15e-6;
   return link.kind == "efa" ? 55e-6 : 20e-6;
 }
 
-/// Model over (measured - floor), by bytes: mean of the three curves, within 10 % of each from 1
-/// MiB on.
+/// Model over (measured - floor), by bytes: between the curves of 8 x H100, H200 and A100, so that
+/// predictions lie within 20 % of each from 1 MiB on.
 constexpr std::array<CurvePoint, 6> kDerate = {{
     {static_cast<double>(1 * kMiB), 1.00},
     {static_cast<double>(4 * kMiB), 0.90},
@@ -203,8 +227,8 @@ double nccl_model_seconds(const CollectiveCall& call,
       return all_to_all_seconds(path, bytes);
     case CollectiveKind::kSend:
     case CollectiveKind::kRecv:
-      return path.crosses_network() ? point_to_point_seconds(0, bytes, fabric)
-                                    : point_to_point_seconds(bytes, 0, fabric);
+      return path.crosses_network() ? network_message_seconds(bytes, fabric)
+                                    : island_message_seconds(bytes, fabric);
   }
   throw std::logic_error("unknown collective");
 }
@@ -222,7 +246,7 @@ double send_seconds(int64_t bytes, int64_t from_rank, int64_t to_rank, const Fab
   const bool near = fabric.same_island(from_rank, to_rank);
   const auto size = static_cast<double>(bytes);
   const double model =
-      near ? point_to_point_seconds(size, 0, fabric) : point_to_point_seconds(0, size, fabric);
+      near ? island_message_seconds(size, fabric) : network_message_seconds(size, fabric);
   return corrected(model, bytes, near ? fabric.intra : fabric.inter);
 }
 

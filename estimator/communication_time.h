@@ -1,27 +1,26 @@
 // Seconds of a collective, as NCCL would run it.
 //
-// The model is NCCL's own (src/graph/tuning.cc @5067397), reduced to what moves the result: for
-// each algorithm and protocol that can run, a latency L and a bandwidth; t = L + traffic /
-// bandwidth; the fastest is taken. With n ranks on N islands, g of each group on an island, hop
-// latencies a (in the island) and b (network):
+// The model is NCCL's own (src/graph/tuning.cc @5067397), reduced to what moves the result: each
+// algorithm and protocol that can run has a latency and a bandwidth, t = latency + traffic /
+// bandwidth, and the fastest is taken. For n ranks on N islands, g of them on each, with hop
+// latencies a (inside an island) and b (network), and the bus: what a ring moves over the intra
+// link, across islands at most g times a rank's share of the NICs:
 //
-//   bus          N = 1: what a ring moves over the intra link; else min(that, g x NIC share of a
-//   rank) ring         all-reduce       L = base + (2(n-1) - 2(N-1)) a + 2(N-1) b    traffic 2
-//   (n-1)/n bytes
-//                gather, scatter  L = base + ((n-1) - (N-1)) a + (N-1) b       traffic (n-1)/n
-//                bytes one root         L = base + (n-N) a + (N-1) b                 traffic bytes
-//   tree         all-reduce, N > 1  L = base + 2 ((g-1) a + floor(log2 N) b)   traffic 2 bytes
-//   NVLS         all-reduce, N = 1  L = 25 us                                  traffic 2 (n-1)/n
-//   bytes NVLS tree    all-reduce, N > 1  L = 25 us + 2 floor(log2 N) 20.9 us        traffic 2
-//   (n-1)/n bytes PAT          gather, scatter, g = 1   L = 8 us + log2(N) b / 3.5 + 2.8 us n,  bus
-//   x 0.75 all-to-all   L = base + hop; the slower of (g-1)/n bytes over the intra link and (n-g)/n
-//   over the NIC send, recv   L = base + hop; bytes over the link or the NIC share
+//   algorithm  for                     latency                               traffic
+//   ring       all-reduce              base + 2 ((n-N) a + (N-1) b)          2 (n-1)/n bytes
+//   ring       gather, reduce-scatter  base + (n-N) a + (N-1) b              (n-1)/n bytes
+//   ring       broadcast, reduce       base + (n-N) a + (N-1) b              bytes
+//   tree       all-reduce, N > 1       base + 2 ((g-1) a + floor(log2 N) b)  2 bytes
+//   NVLS       all-reduce, N = 1       25 us                                 2 (n-1)/n bytes
+//   NVLS tree  all-reduce, N > 1       25 us + 2 floor(log2 N) 20.9 us       2 (n-1)/n bytes
+//   PAT        gather, g = 1           8 us + log2(n) b / 3.5 + n 2.8 us     4/3 (n-1)/n bytes
+//   pairs      all-to-all, one root    base + a or b                         (n-g)/n bytes outside
+//   pair       send, recv              base + a or b                         bytes
 //
-// Protocols LL, LL128 and Simple have their own base, hops and share of the bus. Measured times lie
-// above the model, and nccl-tests' curves say by how much: see `collective_seconds`.
+// The protocols LL, LL128 and Simple each have a base, hops and a share of the bus of their own.
 //
 // Left out: SHARP in InfiniBand switches, the tree's dip at middle sizes, oversubscribed spines,
-// cross-rail hops.
+// hops from rail to rail.
 #pragma once
 
 #include "estimator/collective_call.h"

@@ -1,18 +1,18 @@
 // What a process holds on its GPU outside PyTorch's allocator: the CUDA context and NCCL's buffers.
 //
-// NCCL, for each connection of a channel (NVIDIA/nccl init.cc, computeBuffSizes): a receive buffer
-// of 512 KiB for LL, 4,800 KiB for LL128 and 4 MiB for Simple, which cuMem rounds to 10 MiB (issue
-// 1685 saw 10,485,760 B), and 2 MiB on the sender's side. Each communicator has one such connection
+// A connection of an NCCL channel (NVIDIA/nccl init.cc, computeBuffSizes) has a receive buffer of
+// 512 KiB for LL, 4,800 KiB for LL128 and 4 MiB for Simple, rounded to 10 MiB (issue 1685 saw
+// 10,485,760 bytes), and 2 MiB on the sender's side. A communicator has
 //
-//   ring   for each of its channels (all collectives)
-//   tree   twice for each channel, parent and child (all-reduce across islands)
-//   peer   for each channel of each peer that it sends to or receives from, and 2 MiB more (issue
-//   1685: 7 peers x
-//          32 channels x 14 MiB = 3.3 GB, as measured)
+//   ring  one connection for each channel (any collective)
+//   tree  two for each channel, parent and child (all-reduce across islands)
+//   peer  one and 2 MiB for each channel of each peer that it sends to or receives from (issue
+//   1685:
+//         7 peers x 32 channels x 14 MiB = 3.3 GB, as measured)
+//   NVLS  2 x 16 channels x local ranks x 1 MiB (nvls.cc: 8 steps of 128 KiB)
 //
-// and NVLS buffers: 2 x 16 channels x local ranks x 1 MiB (nvls.cc: 8 steps of 128 KiB). Buffers of
-// a kind exist only where the rank uses it: NCCL connects when first used (2.22 and later). A group
-// of one costs nothing.
+// of which only what the rank uses is counted: NCCL connects when first used (2.22 and later). A
+// group of one costs nothing.
 #pragma once
 
 #include <vector>

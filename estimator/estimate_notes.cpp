@@ -24,7 +24,7 @@ void note_links(std::vector<std::string>& notes,
       notes.push_back(fmt::format("NIC: {}, the usual one of {}", fabric.inter.id, gpu.id));
     }
     notes.push_back(
-        fmt::format("{:g} NICs for each GPU, shared fairly; a network without oversubscription",
+        fmt::format("NICs for each GPU: {:g}, shared fairly; a network without oversubscription",
                     fabric.nics_per_gpu));
   }
   notes.push_back(
@@ -58,7 +58,7 @@ void note_profiles(std::vector<std::string>& notes,
           fmt::format("rank {} ran on a CPU: its kernels and their memory are not those of {}",
                       profile->rank,
                       gpu.id));
-    } else if (profile->device.gpu != gpu.id) {
+    } else if (profile->device.name != gpu.cuda_name) {
       notes.push_back(fmt::format(
           "rank {} ran on {} and stands for {}", profile->rank, profile->device.name, gpu.id));
     }
@@ -89,7 +89,7 @@ std::vector<std::string> gaps_of_the_model() {
       "data loading, logging, evaluation and checkpoints",
       "compute slowed by communication that runs beside it (published: 2-40 %)",
       "overlap of tensor-parallel communication with matrix products",
-      "congestion and oversubscription of the network, and sharp reductions in its switches",
+      "congestion and oversubscription of the network, and reductions in its switches (SHARP)",
       "kernels fused beyond those of the shard, and tuned kernels for single shapes",
       "fragmentation that builds up after the second iteration",
       "memory of cuDNN plans, of other libraries, and of other processes on the GPU",

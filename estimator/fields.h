@@ -32,9 +32,7 @@ struct EnumName {
 };
 
 template <class E>
-std::string to_string(E value)
-  requires std::is_enum_v<E>
-{
+std::string to_string(E value) requires std::is_enum_v<E> {
   for (const auto& entry : enum_names(E{})) {
     if (entry.value == value) return entry.name;
   }
@@ -56,7 +54,9 @@ struct AnyVisitor {
 };
 
 template <class T>
-concept HasFields = requires(AnyVisitor& visitor, T& object) { visit_fields(visitor, object); };
+concept HasFields = requires(AnyVisitor& visitor, T& object) {
+  visit_fields(visitor, object);
+};
 
 template <class T>
 struct IsOptional : std::false_type {};

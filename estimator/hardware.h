@@ -41,19 +41,19 @@ void visit_fields(Visitor& visit, PeakFlops& peak) {
 }
 
 struct Gpu {
-  std::string id;                     ///< "h100-sxm"
+  std::string id;  ///< "h100-sxm"
   std::vector<std::string> aliases;
-  std::string cuda_name;              ///< as CUDA reports it: "NVIDIA H100 80GB HBM3"
-  std::string architecture;           ///< "Hopper"
-  std::string compute_capability;     ///< "9.0"
+  std::string cuda_name;           ///< as CUDA reports it: "NVIDIA H100 80GB HBM3"
+  std::string architecture;        ///< "Hopper"
+  std::string compute_capability;  ///< "9.0"
   int64_t multiprocessors = 0;
-  int64_t memory_bytes = 0;           ///< cudaDeviceProp::totalGlobalMem
+  int64_t memory_bytes = 0;  ///< cudaDeviceProp::totalGlobalMem
   double memory_bandwidth_bytes_per_second = 0;
   PeakFlops peak_flops_per_second;
   std::string default_intra_link;
   std::string default_inter_link;
-  int64_t nvlink_domain_gpus = 1;     ///< GPUs that reach each other over NVLink; 1: none
-  int64_t context_bytes = 0;          ///< CUDA context and modules, outside the allocator
+  int64_t nvlink_domain_gpus = 1;  ///< GPUs that reach each other over NVLink; 1: none
+  int64_t context_bytes = 0;       ///< CUDA context and modules, outside the allocator
   std::string context_source;
   std::vector<GpuPrice> prices;
   std::vector<std::string> sources;
@@ -73,10 +73,14 @@ void visit_fields(Visitor& visit, Gpu& gpu) {
   visit("compute_capability", gpu.compute_capability, "major.minor");
   visit("multiprocessors", gpu.multiprocessors, "SMs");
   visit("memory_bytes", gpu.memory_bytes, "memory as CUDA reports it");
-  visit("memory_bandwidth_bytes_per_second", gpu.memory_bandwidth_bytes_per_second, "HBM or GDDR, peak");
+  visit("memory_bandwidth_bytes_per_second",
+        gpu.memory_bandwidth_bytes_per_second,
+        "HBM or GDDR, peak");
   visit("peak_flops_per_second", gpu.peak_flops_per_second, "dense peak rates");
   visit("default_intra_link", gpu.default_intra_link, "link inside a machine");
-  visit("default_inter_link", gpu.default_inter_link, "NIC that usually stands beside this GPU (assumed)");
+  visit("default_inter_link",
+        gpu.default_inter_link,
+        "NIC that usually stands beside this GPU (assumed)");
   visit("nvlink_domain_gpus", gpu.nvlink_domain_gpus, "GPUs in one NVLink domain");
   visit("context_bytes", gpu.context_bytes, "CUDA context outside the allocator");
   visit("context_source", gpu.context_source, "where context_bytes comes from");
@@ -86,12 +90,13 @@ void visit_fields(Visitor& visit, Gpu& gpu) {
 }
 
 struct Link {
-  std::string id;                              ///< "nvlink4", "ib-ndr-400"
-  std::string kind;                            ///< "nvlink", "pcie", "ib", "roce", "efa", "sockets"
-  double nominal_bytes_per_second = 0;         ///< of one GPU's port or one NIC
-  double achieved_bytes_per_second = 0;        ///< what NCCL's ring moves through it
-  std::optional<double> nvls_bytes_per_second; ///< all-reduce bus bandwidth with in-switch reduction
-  double latency_seconds = 0;                  ///< of one hop, NCCL's Simple protocol
+  std::string id;                        ///< "nvlink4", "ib-ndr-400"
+  std::string kind;                      ///< "nvlink", "pcie", "ib", "roce", "efa", "sockets"
+  double nominal_bytes_per_second = 0;   ///< of one GPU's port or one NIC
+  double achieved_bytes_per_second = 0;  ///< what NCCL's ring moves through it
+  std::optional<double>
+      nvls_bytes_per_second;   ///< all-reduce bus bandwidth with in-switch reduction
+  double latency_seconds = 0;  ///< of one hop, NCCL's Simple protocol
   std::vector<std::string> sources;
   std::string note;
 };
@@ -100,7 +105,8 @@ void visit_fields(Visitor& visit, Link& link) {
   visit("id", link.id, "the name to type");
   visit("kind", link.kind, "nvlink, pcie, ib, roce, efa or sockets");
   visit("nominal_bytes_per_second", link.nominal_bytes_per_second, "of one port, one direction");
-  visit("achieved_bytes_per_second", link.achieved_bytes_per_second, "what a ring moves through it");
+  visit(
+      "achieved_bytes_per_second", link.achieved_bytes_per_second, "what a ring moves through it");
   visit("nvls_bytes_per_second", link.nvls_bytes_per_second, "all-reduce bus bandwidth with NVLS");
   visit("latency_seconds", link.latency_seconds, "one hop");
   visit("sources", link.sources, "where the numbers come from");

@@ -49,8 +49,8 @@ const ModelPreset* find_model_preset(const std::string& name) {
 
 ModelConfig with_derived_fields(ModelConfig model) {
   if (model.ffn_hidden_size == 0) {
-    model.ffn_hidden_size =
-        is_gated(model.activation) ? 4 * model.hidden_size * 2 / 3 / 64 * 64 : 4 * model.hidden_size;
+    model.ffn_hidden_size = is_gated(model.activation) ? 4 * model.hidden_size * 2 / 3 / 64 * 64
+                                                       : 4 * model.hidden_size;
   }
   if (model.num_query_groups == 0) model.num_query_groups = model.num_attention_heads;
   if (model.kv_channels == 0 && model.num_attention_heads > 0) {

@@ -35,24 +35,24 @@ constexpr std::array<EnumName<PositionEmbedding>, 3> enum_names(PositionEmbeddin
 }
 
 /// A dense decoder. Zero in a derived field (ffn_hidden_size, num_query_groups, kv_channels) means
-/// Megatron's default; `with_derived_fields` fills it in.
+/// Megatron's default, as all defaults here are Megatron-LM's; `with_derived_fields` fills it in.
 struct ModelConfig {
   int64_t num_layers = 0;
   int64_t hidden_size = 0;
-  int64_t ffn_hidden_size = 0;      ///< 4 h, or for a gated MLP 64 * floor(8 h / 3 / 64)
+  int64_t ffn_hidden_size = 0;  ///< 4 h, or for a gated MLP 64 * floor(8 h / 3 / 64)
   int64_t num_attention_heads = 0;
-  int64_t num_query_groups = 0;     ///< key/value heads: = heads MHA, 1 MQA, between GQA
-  int64_t kv_channels = 0;          ///< width of one head: hidden_size / num_attention_heads
+  int64_t num_query_groups = 0;  ///< key/value heads: = heads MHA, 1 MQA, between GQA
+  int64_t kv_channels = 0;       ///< width of one head: hidden_size / num_attention_heads
   int64_t vocab_size = 0;
   int64_t max_position_embeddings = 0;
-  bool tie_embeddings = false;
+  bool tie_embeddings = true;
   Normalization normalization = Normalization::kLayerNorm;
   double norm_epsilon = 1e-5;
   Activation activation = Activation::kGelu;
   PositionEmbedding position_embedding = PositionEmbedding::kLearnedAbsolute;
   double rotary_base = 10000.0;
   bool add_bias_linear = true;
-  bool add_qkv_bias = false;        ///< bias on query, key, value alone (Qwen2)
+  bool add_qkv_bias = false;  ///< bias on query, key, value alone (Qwen2)
   double hidden_dropout = 0.1;
   double attention_dropout = 0.1;
 };

@@ -22,7 +22,8 @@ int64_t RankGroup::member(int64_t index) const {
 }
 
 int64_t RankGroup::index_of(int64_t rank) const {
-  // Strides grow from span to span and each covers the spans before it, so the largest divides first.
+  // Strides grow from span to span and each covers the spans before it, so the largest divides
+  // first.
   int64_t left = rank - first;
   if (left < 0) return -1;
   int64_t index = 0;
@@ -70,17 +71,28 @@ RankGroup ParallelLayout::group(GroupKind kind, int64_t rank) const {
 
   const auto spans = [&]() -> std::vector<RankSpan> {
     switch (kind) {
-      case GroupKind::kWorld: return {{world_size(), 1}};
-      case GroupKind::kTensor: return {tensor};
-      case GroupKind::kContext: return {context};
-      case GroupKind::kData: return {data};
-      case GroupKind::kPipeline: return {pipeline};
-      case GroupKind::kDataContext: return {context, data};
-      case GroupKind::kTensorContext: return {tensor, context};
-      case GroupKind::kModel: return {tensor, pipeline};
-      case GroupKind::kEmbedding: return {ends};
-      case GroupKind::kExpert: return {expert};
-      case GroupKind::kExpertData: return {expert_data};
+      case GroupKind::kWorld:
+        return {{world_size(), 1}};
+      case GroupKind::kTensor:
+        return {tensor};
+      case GroupKind::kContext:
+        return {context};
+      case GroupKind::kData:
+        return {data};
+      case GroupKind::kPipeline:
+        return {pipeline};
+      case GroupKind::kDataContext:
+        return {context, data};
+      case GroupKind::kTensorContext:
+        return {tensor, context};
+      case GroupKind::kModel:
+        return {tensor, pipeline};
+      case GroupKind::kEmbedding:
+        return {ends};
+      case GroupKind::kExpert:
+        return {expert};
+      case GroupKind::kExpertData:
+        return {expert_data};
     }
     throw std::logic_error("ParallelLayout: unknown group");
   }();

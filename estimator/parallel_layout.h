@@ -40,10 +40,10 @@ enum class GroupKind {
   kContext,
   kData,
   kPipeline,
-  kDataContext,      ///< gradients and ZeRO shards of dense parameters
+  kDataContext,  ///< gradients and ZeRO shards of dense parameters
   kTensorContext,
-  kModel,            ///< tensor x pipeline: one replica of the model (context and data fixed)
-  kEmbedding,        ///< first and last stage, for tied embeddings
+  kModel,      ///< tensor x pipeline: one replica of the model (context and data fixed)
+  kEmbedding,  ///< first and last stage, for tied embeddings
   kExpert,
   kExpertData,
 };

@@ -8,7 +8,8 @@ namespace {
 
 int64_t warm_up_forwards(const ScheduleShape& shape, int64_t stage) {
   switch (shape.kind) {
-    case ScheduleKind::kGpipe: return shape.micro_batches;
+    case ScheduleKind::kGpipe:
+      return shape.micro_batches;
     case ScheduleKind::kOneForwardOneBackward:
       return std::min(shape.micro_batches, shape.stages - stage - 1);
   }

@@ -1,7 +1,8 @@
 // A plan: the model, the cluster, how the one is laid over the other, and how it is trained.
 //
 // A plan is read from JSON (or the same tree from YAML and flags) and then resolved: presets are
-// filled in, "auto" becomes a number, and every rule is checked. A resolved plan reads back as itself.
+// filled in, "auto" becomes a number, and every rule is checked. A resolved plan reads back as
+// itself.
 #pragma once
 
 #include <array>
@@ -64,8 +65,12 @@ template <class Visitor>
 void visit_fields(Visitor& visit, ClusterConfig& cluster) {
   visit("gpu", cluster.gpu, "a GPU of `onerank list gpus`");
   visit("nodes", cluster.nodes, "machines; auto: world size / gpus_per_node");
-  visit("gpus_per_node", cluster.gpus_per_node, "GPUs of one machine; auto: 8, or the world if smaller");
-  visit("intra_link", cluster.intra_link, "link inside a machine (`onerank list links`); auto: the GPU's");
+  visit("gpus_per_node",
+        cluster.gpus_per_node,
+        "GPUs of one machine; auto: 8, or the world if smaller");
+  visit("intra_link",
+        cluster.intra_link,
+        "link inside a machine (`onerank list links`); auto: the GPU's");
   visit("inter_link", cluster.inter_link, "NIC between machines; auto: the usual one for the GPU");
   visit("nics_per_node", cluster.nics_per_node, "NICs of one machine; auto: one for each GPU");
   visit("usd_per_gpu_hour", cluster.usd_per_gpu_hour, "price, for the cost of a training");
@@ -94,14 +99,22 @@ void visit_fields(Visitor& visit, ParallelConfig& parallelism) {
   visit("context", parallelism.context, "context parallel size");
   visit("expert", parallelism.expert, "expert parallel size");
   visit("data", parallelism.data, "data parallel size; auto: what is left of the world");
-  visit("sequence_parallel", parallelism.sequence_parallel, "shard norms and dropout over tensor ranks");
+  visit("sequence_parallel",
+        parallelism.sequence_parallel,
+        "shard norms and dropout over tensor ranks");
   visit("pipeline_schedule", parallelism.pipeline_schedule, "1f1b or gpipe");
   visit("virtual_stages", parallelism.virtual_stages, "model chunks on each stage (interleaving)");
   visit("layers_per_stage", parallelism.layers_per_stage, "layers of each stage; empty: even");
   visit("zero_stage", parallelism.zero_stage, "0, or 1: the distributed optimizer");
-  visit("bucket_elements", parallelism.bucket_elements, "elements of a gradient bucket; auto: Megatron's max(40e6, 1e6 x data)");
-  visit("overlap_grad_reduce", parallelism.overlap_grad_reduce, "reduce gradients during the last backward");
-  visit("overlap_param_gather", parallelism.overlap_param_gather, "gather parameters during the first forward");
+  visit("bucket_elements",
+        parallelism.bucket_elements,
+        "elements of a gradient bucket; auto: Megatron's max(40e6, 1e6 x data)");
+  visit("overlap_grad_reduce",
+        parallelism.overlap_grad_reduce,
+        "reduce gradients during the last backward");
+  visit("overlap_param_gather",
+        parallelism.overlap_param_gather,
+        "gather parameters during the first forward");
 }
 
 struct TrainingConfig {
@@ -121,16 +134,23 @@ struct TrainingConfig {
 
 template <class Visitor>
 void visit_fields(Visitor& visit, TrainingConfig& training) {
-  visit("micro_batch_size", training.micro_batch_size, "samples of one micro-batch on one data rank");
-  visit("global_batch_size", training.global_batch_size, "samples of one step; auto: one micro-batch for each data rank");
-  visit("sequence_length", training.sequence_length, "tokens of a sample; auto: the model's maximum, at most 8192");
+  visit(
+      "micro_batch_size", training.micro_batch_size, "samples of one micro-batch on one data rank");
+  visit("global_batch_size",
+        training.global_batch_size,
+        "samples of one step; auto: one micro-batch for each data rank");
+  visit("sequence_length",
+        training.sequence_length,
+        "tokens of a sample; auto: the model's maximum, at most 8192");
   visit("dtype", training.dtype, "bf16, fp16 or fp32");
   visit("optimizer", training.optimizer, "adamw or sgd (with momentum)");
   visit("recompute", training.recompute, "none, selective (core attention) or full");
   visit("attention", training.attention, "flash or unfused");
   visit("dialect", training.dialect, "whose kernels: megatron-lm or plain");
-  visit("make_vocab_size_divisible_by", training.make_vocab_size_divisible_by,
-        "pad the vocabulary to a multiple of this x tensor; 1: off; auto: 128 for megatron-lm, else 1");
+  visit("make_vocab_size_divisible_by",
+        training.make_vocab_size_divisible_by,
+        "pad the vocabulary to a multiple of this x tensor; 1: off; auto: 128 for megatron-lm, "
+        "else 1");
   visit("steps", training.steps, "steps of the whole training");
   visit("tokens", training.tokens, "tokens of the whole training");
   visit("seed", training.seed, "of weights, data and dropout");
@@ -144,7 +164,9 @@ struct MemoryConfig {
 template <class Visitor>
 void visit_fields(Visitor& visit, MemoryConfig& memory) {
   visit("allocator", memory.allocator, "PYTORCH_CUDA_ALLOC_CONF of the job");
-  visit("headroom_bytes", memory.headroom_bytes, "bytes that must stay free for the verdict to be yes");
+  visit("headroom_bytes",
+        memory.headroom_bytes,
+        "bytes that must stay free for the verdict to be yes");
 }
 
 /// A resolved plan: after resolve_plan() every optional below that the code needs is filled in.
@@ -173,8 +195,8 @@ struct Plan {
 
 /// What the environment or flags say beside the plan.
 struct PlanContext {
-  std::string origin = "plan";              ///< names the document in messages
-  std::optional<int64_t> world_size;        ///< WORLD_SIZE or --world-size
+  std::string origin = "plan";        ///< names the document in messages
+  std::optional<int64_t> world_size;  ///< WORLD_SIZE or --world-size
   std::string world_size_origin = "WORLD_SIZE";
 };
 

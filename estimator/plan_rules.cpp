@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <limits>
 #include <numeric>
 
 #include "estimator/hardware.h"
@@ -16,17 +15,6 @@ namespace {
 constexpr int64_t kLargestWorld = 1'000'000;
 constexpr int64_t kLargestSize = 1'000'000'000;               // of one model or batch dimension
 constexpr int64_t kLargestTotal = 1'000'000'000'000'000'000;  // of tokens, steps, bytes
-
-/// Ranks of one replica of the model. Up to 10^18: each degree is at most kLargestWorld.
-int64_t model_ranks(const ParallelConfig& p) { return p.tensor * p.pipeline * p.context; }
-
-/// All ranks that the degrees ask for, or the largest int64_t when that is more.
-int64_t ranks_needed(const ParallelConfig& p) {
-  int64_t needed = 0;
-  return __builtin_mul_overflow(model_ranks(p), p.data.value_or(1), &needed)
-             ? std::numeric_limits<int64_t>::max()
-             : needed;
-}
 
 /// Collects problems; each rule is one line: a condition that must hold, and what to say if not.
 class Rules {
@@ -135,12 +123,12 @@ void check_cluster(Rules& rules, const PlanContext& context) {
                 fmt::format("cluster.gpu = \"{}\"", c.gpu),
                 suggestion(c.gpu, gpu_names()));
   if (const Gpu* gpu = find_gpu(c.gpu)) {
-    rules.require(gpu->supports(plan.training.dtype),
-                  "the GPU cannot compute in this type",
-                  fmt::format("training.dtype = {}, cluster.gpu = {}",
-                              to_string(plan.training.dtype),
-                              gpu->id),
-                  "use fp16 or fp32, or a newer GPU");
+    rules.require(
+        gpu->supports(plan.training.dtype),
+        "the GPU cannot compute in this type",
+        fmt::format(
+            "training.dtype = {}, cluster.gpu = {}", to_string(plan.training.dtype), gpu->id),
+        "use fp16 or fp32, or a newer GPU");
   }
   for (const auto& [key, link] : {std::pair{"cluster.intra_link", c.intra_link},
                                   std::pair{"cluster.inter_link", c.inter_link}}) {
@@ -157,25 +145,37 @@ void check_cluster(Rules& rules, const PlanContext& context) {
     return;
   }
   const int64_t world = plan.world_size();
-  rules.require(world <= kLargestWorld,
-                "the world is too large",
-                fmt::format("cluster.nodes = {}, cluster.gpus_per_node = {}", *c.nodes, *c.gpus_per_node),
-                fmt::format("Onerank handles up to {} ranks", kLargestWorld));
+  rules.require(
+      world <= kLargestWorld,
+      "the world is too large",
+      fmt::format("cluster.nodes = {}, cluster.gpus_per_node = {}", *c.nodes, *c.gpus_per_node),
+      fmt::format("Onerank handles up to {} ranks", kLargestWorld));
   if (context.world_size) {
-    rules.require(world == *context.world_size,
-                  fmt::format("{} is not the plan's world", context.world_size_origin),
-                  fmt::format("{} = {}, cluster.nodes {} x cluster.gpus_per_node {} = {}",
-                              context.world_size_origin, *context.world_size, *c.nodes,
-                              *c.gpus_per_node, world),
-                  fmt::format("set {} to {}, or change the plan's cluster", context.world_size_origin, world));
+    rules.require(
+        world == *context.world_size,
+        fmt::format("{} is not the plan's world", context.world_size_origin),
+        fmt::format("{} = {}, cluster.nodes {} x cluster.gpus_per_node {} = {}",
+                    context.world_size_origin,
+                    *context.world_size,
+                    *c.nodes,
+                    *c.gpus_per_node,
+                    world),
+        fmt::format(
+            "set {} to {}, or change the plan's cluster", context.world_size_origin, world));
   }
   const int64_t needed = ranks_needed(p);
   rules.require(
       p.data.has_value() && needed == world,
       "the parallel degrees do not multiply to the world",
-      fmt::format("parallelism: tensor {} x pipeline {} x context {} x data {} {} {} ranks, world {}",
-                  p.tensor, p.pipeline, p.context, p.data ? std::to_string(*p.data) : "auto",
-                  p.data ? "=" : "is at least", needed, world),
+      fmt::format(
+          "parallelism: tensor {} x pipeline {} x context {} x data {} {} {} ranks, world {}",
+          p.tensor,
+          p.pipeline,
+          p.context,
+          p.data ? std::to_string(*p.data) : "auto",
+          p.data ? "=" : "is at least",
+          needed,
+          world),
       world % model_ranks(p) == 0
           ? fmt::format("use data = {}", world / model_ranks(p))
           : fmt::format("use a world that is a multiple of {}", model_ranks(p)));
@@ -193,44 +193,57 @@ void check_model_split(Rules& rules) {
   };
   splits(m.num_attention_heads, "model.num_attention_heads", "attention heads");
   splits(m.ffn_hidden_size, "model.ffn_hidden_size", "the MLP's columns");
-  rules.require(m.num_query_groups % p.tensor == 0,
-                "key/value heads do not divide by the tensor parallel size",
-                fmt::format("model.num_query_groups = {}, parallelism.tensor = {}", m.num_query_groups, p.tensor),
-                fmt::format("use a tensor parallel size of {} (replicated key/value heads are not built yet)",
-                            divisors_near(m.num_query_groups, p.tensor)));
-  rules.require(m.num_attention_heads % m.num_query_groups == 0,
-                "query heads do not divide by the key/value heads",
-                fmt::format("model.num_attention_heads = {}, model.num_query_groups = {}",
-                            m.num_attention_heads, m.num_query_groups),
-                fmt::format("use {} query groups", divisors_near(m.num_attention_heads, m.num_query_groups)));
-  rules.require(plan.padded_vocab_size() % p.tensor == 0,
-                "the vocabulary does not divide by the tensor parallel size",
-                fmt::format("model.vocab_size = {}, parallelism.tensor = {}", m.vocab_size, p.tensor),
-                "give --make-vocab-size-divisible-by 128 to pad it as Megatron does");
+  rules.require(
+      m.num_query_groups % p.tensor == 0,
+      "key/value heads do not divide by the tensor parallel size",
+      fmt::format(
+          "model.num_query_groups = {}, parallelism.tensor = {}", m.num_query_groups, p.tensor),
+      fmt::format("use a tensor parallel size of {} (replicated key/value heads are not built yet)",
+                  divisors_near(m.num_query_groups, p.tensor)));
+  rules.require(
+      m.num_attention_heads % m.num_query_groups == 0,
+      "query heads do not divide by the key/value heads",
+      fmt::format("model.num_attention_heads = {}, model.num_query_groups = {}",
+                  m.num_attention_heads,
+                  m.num_query_groups),
+      fmt::format("use {} query groups", divisors_near(m.num_attention_heads, m.num_query_groups)));
+  rules.require(
+      plan.padded_vocab_size() % p.tensor == 0,
+      "the vocabulary does not divide by the tensor parallel size",
+      fmt::format("model.vocab_size = {}, parallelism.tensor = {}", m.vocab_size, p.tensor),
+      "give --make-vocab-size-divisible-by 128 to pad it as Megatron does");
   rules.require(m.position_embedding != PositionEmbedding::kRope || m.kv_channels % 2 == 0,
                 "rotary positions need an even head width",
                 fmt::format("model.kv_channels = {}", m.kv_channels),
                 "use an even kv_channels");
   const bool explicit_layers = !p.layers_per_stage.empty();
   if (!explicit_layers) {
-    rules.require(m.num_layers % p.pipeline == 0,
-                  "pipeline stages do not split the layers evenly",
-                  fmt::format("parallelism.pipeline = {}, model num_layers = {}", p.pipeline, m.num_layers),
-                  fmt::format("use {}, or give parallelism.layers_per_stage",
-                              divisors_near(m.num_layers, p.pipeline)));
+    rules.require(
+        m.num_layers % p.pipeline == 0,
+        "pipeline stages do not split the layers evenly",
+        fmt::format("parallelism.pipeline = {}, model num_layers = {}", p.pipeline, m.num_layers),
+        fmt::format("use {}, or give parallelism.layers_per_stage",
+                    divisors_near(m.num_layers, p.pipeline)));
     return;
   }
-  const int64_t sum = std::accumulate(p.layers_per_stage.begin(), p.layers_per_stage.end(), int64_t{0});
-  const bool none_negative = std::all_of(p.layers_per_stage.begin(), p.layers_per_stage.end(),
+  const int64_t sum =
+      std::accumulate(p.layers_per_stage.begin(), p.layers_per_stage.end(), int64_t{0});
+  const bool none_negative = std::all_of(p.layers_per_stage.begin(),
+                                         p.layers_per_stage.end(),
                                          [](int64_t layers) { return layers >= 0; });
-  rules.require(static_cast<int64_t>(p.layers_per_stage.size()) == p.pipeline &&
-                    sum == m.num_layers && none_negative,
-                "layers_per_stage does not describe the pipeline",
-                fmt::format("parallelism.layers_per_stage = [{}]: {} stages, {} layers; parallelism.pipeline = {}, "
-                            "model num_layers = {}",
-                            fmt::join(p.layers_per_stage, ", "), p.layers_per_stage.size(), sum, p.pipeline,
-                            m.num_layers),
-                "give one number for each stage that add up to the layers");
+  rules.require(
+      static_cast<int64_t>(p.layers_per_stage.size()) == p.pipeline && sum == m.num_layers &&
+          none_negative,
+      "layers_per_stage does not describe the pipeline",
+      fmt::format(
+          "parallelism.layers_per_stage = [{}]: {} stages, {} layers; parallelism.pipeline = {}, "
+          "model num_layers = {}",
+          fmt::join(p.layers_per_stage, ", "),
+          p.layers_per_stage.size(),
+          sum,
+          p.pipeline,
+          m.num_layers),
+      "give one number for each stage that add up to the layers");
 }
 
 void check_batch_and_sequence(Rules& rules) {
@@ -241,22 +254,51 @@ void check_batch_and_sequence(Rules& rules) {
   const int64_t batch = t.global_batch_size.value_or(per_step);
   rules.require(batch % per_step == 0,
                 "the global batch does not divide into micro-batches",
-                fmt::format("training.global_batch_size = {}, micro_batch_size {} x data {} = {}", batch,
-                            t.micro_batch_size, p.data.value_or(1), per_step),
-                fmt::format("use a global batch of {} or {}", std::max(per_step, batch / per_step * per_step),
+                fmt::format("training.global_batch_size = {}, micro_batch_size {} x data {} = {}",
+                            batch,
+                            t.micro_batch_size,
+                            p.data.value_or(1),
+                            per_step),
+                fmt::format("use a global batch of {} or {}",
+                            std::max(per_step, batch / per_step * per_step),
                             (batch / per_step + 1) * per_step));
   const int64_t sequence = t.sequence_length.value_or(1);
   rules.require(plan.model.position_embedding != PositionEmbedding::kLearnedAbsolute ||
                     sequence <= plan.model.max_position_embeddings,
                 "the sequence is longer than the learned positions",
-                fmt::format("training.sequence_length = {}, model.max_position_embeddings = {}", sequence,
+                fmt::format("training.sequence_length = {}, model.max_position_embeddings = {}",
+                            sequence,
                             plan.model.max_position_embeddings),
                 "raise model.overrides.max_position_embeddings");
-  rules.require(!p.sequence_parallel || sequence % p.tensor == 0,
-                "the sequence does not divide by the tensor parallel size",
-                fmt::format("training.sequence_length = {}, parallelism.tensor = {} with sequence_parallel",
-                            sequence, p.tensor),
-                fmt::format("use a sequence of {}", round_up(sequence, p.tensor)));
+  rules.require(
+      !p.sequence_parallel || sequence % p.tensor == 0,
+      "the sequence does not divide by the tensor parallel size",
+      fmt::format("training.sequence_length = {}, parallelism.tensor = {} with sequence_parallel",
+                  sequence,
+                  p.tensor),
+      fmt::format("use a sequence of {}", round_up(sequence, p.tensor)));
+}
+
+/// What PyTorch's flash kernel can run (aten/src/ATen/native/transformers/cuda/sdp_utils.cpp).
+void check_flash_attention(Rules& rules) {
+  const Plan& plan = rules.plan_;
+  if (plan.training.attention != Attention::kFlash) return;
+  constexpr int64_t kWidestHead = 256;
+  const auto require = [&](bool holds, const std::string& what, const std::string& where) {
+    rules.require(holds, "flash attention " + what, where, "use training.attention = unfused");
+  };
+  require(plan.training.dtype != Dtype::kFp32,
+          "needs bf16 or fp16",
+          fmt::format("training.attention = flash, training.dtype = {}",
+                      to_string(plan.training.dtype)));
+  require(
+      plan.model.kv_channels <= kWidestHead,
+      fmt::format("needs heads of at most {}", kWidestHead),
+      fmt::format("training.attention = flash, model.kv_channels = {}", plan.model.kv_channels));
+  const Gpu* gpu = find_gpu(plan.cluster.gpu);
+  require(gpu == nullptr || gpu->compute_capability.size() > 3 || gpu->compute_capability >= "8.0",
+          "needs an Ampere GPU or newer",
+          fmt::format("training.attention = flash, cluster.gpu = {}", plan.cluster.gpu));
 }
 
 /// What a plan can ask for and Onerank cannot do yet says so here, once.
@@ -265,9 +307,11 @@ void check_built(Rules& rules) {
   const auto not_built = [&](bool used, const std::string& what, const std::string& where) {
     rules.require(!used, what + " is not built yet", where, "leave it at 1");
   };
-  not_built(p.context > 1, "context parallelism", fmt::format("parallelism.context = {}", p.context));
+  not_built(
+      p.context > 1, "context parallelism", fmt::format("parallelism.context = {}", p.context));
   not_built(p.expert > 1, "expert parallelism", fmt::format("parallelism.expert = {}", p.expert));
-  not_built(p.virtual_stages > 1, "interleaving (virtual stages)",
+  not_built(p.virtual_stages > 1,
+            "interleaving (virtual stages)",
             fmt::format("parallelism.virtual_stages = {}", p.virtual_stages));
   rules.require(p.zero_stage == 0 || p.zero_stage == 1,
                 "ZeRO stages 2 and 3 are not built yet",
@@ -276,49 +320,6 @@ void check_built(Rules& rules) {
 }
 
 }  // namespace
-
-void fill_in_defaults(Plan& plan, const PlanContext& context) {
-  ClusterConfig& c = plan.cluster;
-  ParallelConfig& p = plan.parallelism;
-  TrainingConfig& t = plan.training;
-
-  if (!c.gpus_per_node) {
-    constexpr int64_t kUsualGpusPerNode = 8;
-    const int64_t world = context.world_size.value_or(kUsualGpusPerNode);
-    c.gpus_per_node = c.nodes ? kUsualGpusPerNode : std::clamp<int64_t>(world, 1, kUsualGpusPerNode);
-  }
-  if (!c.nodes && *c.gpus_per_node > 0) {
-    if (context.world_size && *context.world_size % *c.gpus_per_node == 0) {
-      c.nodes = *context.world_size / *c.gpus_per_node;
-    } else if (!context.world_size && p.data && *p.data > 0) {
-      const int64_t world = ranks_needed(p);
-      c.gpus_per_node = std::min(*c.gpus_per_node, world);
-      if (world % *c.gpus_per_node == 0) c.nodes = world / *c.gpus_per_node;
-    }
-  }
-  if (!p.data && c.nodes && model_ranks(p) > 0 && plan.world_size() % model_ranks(p) == 0) {
-    p.data = plan.world_size() / model_ranks(p);
-  }
-  if (p.tensor == 1) p.sequence_parallel = false;  // as Megatron does
-
-  constexpr int64_t kLongestUsualSequence = 8192;
-  if (!t.sequence_length) {
-    t.sequence_length = std::min(plan.model.max_position_embeddings, kLongestUsualSequence);
-  }
-  if (!t.global_batch_size && p.data) t.global_batch_size = t.micro_batch_size * *p.data;
-  if (!t.make_vocab_size_divisible_by) {
-    t.make_vocab_size_divisible_by = t.dialect == Dialect::kMegatronLm ? 128 : 1;
-  }
-  if (!p.bucket_elements && p.data) {
-    p.bucket_elements = std::max<int64_t>(40'000'000, 1'000'000 * *p.data);  // Megatron-LM's DDP
-  }
-  if (const Gpu* gpu = find_gpu(c.gpu)) {
-    c.gpu = gpu->id;
-    if (!c.intra_link) c.intra_link = gpu->default_intra_link;
-    if (!c.inter_link) c.inter_link = gpu->default_inter_link;
-  }
-  if (!c.nics_per_node) c.nics_per_node = c.gpus_per_node;
-}
 
 std::vector<Problem> numbers_out_of_range(const Plan& plan, const PlanContext& context) {
   Rules rules(plan, context);
@@ -331,6 +332,7 @@ std::vector<Problem> broken_rules(const Plan& plan, const PlanContext& context) 
   check_cluster(rules, context);
   check_model_split(rules);
   check_batch_and_sequence(rules);
+  check_flash_attention(rules);
   check_built(rules);
   return rules.problems_;
 }

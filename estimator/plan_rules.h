@@ -8,7 +8,14 @@
 
 namespace estimator {
 
-/// Numbers that no plan can hold: checked first, since defaults and rules multiply and divide by them.
+/// Ranks of one replica of the model. Up to 10^18: each degree is at most a million.
+int64_t model_ranks(const ParallelConfig& parallelism);
+
+/// All ranks that the degrees ask for, or the largest int64_t when that is more.
+int64_t ranks_needed(const ParallelConfig& parallelism);
+
+/// Numbers that no plan can hold: checked first, since defaults and rules multiply and divide by
+/// them.
 std::vector<Problem> numbers_out_of_range(const Plan& plan, const PlanContext& context);
 
 /// Replaces "auto": nodes, GPUs of a node, data parallel size, batch, sequence, bucket, vocabulary

@@ -18,6 +18,9 @@ namespace estimator {
 std::vector<const RankProfile*> match_profiles(const Plan& plan,
                                                const std::vector<RankClass>& classes,
                                                const std::vector<RankProfile>& profiles);
+std::vector<const RankProfile*> match_profiles(const Plan&,
+                                               const std::vector<RankClass>&,
+                                               std::vector<RankProfile>&&) = delete;
 
 /// The first key in which two plans differ so that their ranks would run differently, as "key: this
 /// value in the one, that in the other"; "" when there is none. Names, prices, links and the length

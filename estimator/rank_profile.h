@@ -1,5 +1,6 @@
 // What one executed rank tells: the seam between the rank process and the estimator, as JSON
-// (`rank-00000.json`). A profile from a real GPU, from the virtual one, or from a file is this type.
+// (`rank-00000.json`). A profile from a real GPU, from the virtual one, or from a file is this
+// type.
 #pragma once
 
 #include <array>
@@ -18,11 +19,12 @@ inline constexpr int64_t kProfileSchemaVersion = 1;
 
 enum class DeviceKind { kCuda, kVirtual, kCpu };
 constexpr std::array<EnumName<DeviceKind>, 3> enum_names(DeviceKind) {
-  return {{{DeviceKind::kCuda, "cuda"}, {DeviceKind::kVirtual, "virtual"}, {DeviceKind::kCpu, "cpu"}}};
+  return {
+      {{DeviceKind::kCuda, "cuda"}, {DeviceKind::kVirtual, "virtual"}, {DeviceKind::kCpu, "cpu"}}};
 }
 
-/// Where in an iteration something happened. forward, recompute and backward are of one micro-batch;
-/// reduce_gradients and optimizer_step happen once for each iteration.
+/// Where in an iteration something happened. forward, recompute and backward are of one
+/// micro-batch; reduce_gradients and optimizer_step happen once for each iteration.
 enum class Direction { kForward, kRecompute, kBackward, kReduceGradients, kOptimizerStep };
 constexpr std::array<EnumName<Direction>, 5> enum_names(Direction) {
   return {{{Direction::kForward, "forward"},
@@ -90,7 +92,8 @@ void visit_fields(Visitor& visit, PhaseRecord& phase) {
 }
 
 /// One parameter of the shard. tensor_sharded: the tensor ranks hold different parts (else all hold
-/// the same values). shared_copy: a second copy of a parameter that another stage owns (tied output).
+/// the same values). shared_copy: a second copy of a parameter that another stage owns (tied
+/// output).
 struct ParameterRecord {
   std::string name;
   std::vector<int64_t> shape;
@@ -138,7 +141,8 @@ void visit_fields(Visitor& visit, ModelStateRecord& state) {
   visit("gradient_bytes", state.gradient_bytes, "gradient buffers");
   visit("main_weight_bytes", state.main_weight_bytes, "fp32 main weights");
   visit("optimizer_state_bytes", state.optimizer_state_bytes, "moments or momentum");
-  visit("parameter_padding_bytes", state.parameter_padding_bytes, "padding of the parameter buffer");
+  visit(
+      "parameter_padding_bytes", state.parameter_padding_bytes, "padding of the parameter buffer");
   visit("gradient_padding_bytes", state.gradient_padding_bytes, "padding of the gradient buffer");
   visit("step_scalar_bytes", state.step_scalar_bytes, "the optimizer's step counters");
 }
@@ -174,7 +178,8 @@ void visit_fields(Visitor& visit, PeakRecord& peak) {
   visit("operator", peak.operator_name, "the operator that allocated");
 }
 
-/// Equal calls of iteration 1, counted. count: for one iteration as planned; executed_count: as run.
+/// Equal calls of iteration 1, counted. count: for one iteration as planned; executed_count: as
+/// run.
 struct CollectiveRecord {
   CollectiveCall call;
   std::string phase;
@@ -203,14 +208,14 @@ void visit_fields(Visitor& visit, CollectiveRecord& record) {
 
 /// Equal leaf operators of iteration 1, counted.
 struct OperatorRecord {
-  std::string name;                             ///< "aten::mm"
-  std::vector<std::vector<int64_t>> shapes;     ///< of its tensor inputs
-  std::string dtype;                            ///< of its first tensor input
-  double flops = 0;                             ///< of one call; matrix products and attention: 2 per multiply-add
-  double bytes = 0;                             ///< of one call, inputs read and outputs written
+  std::string name;                          ///< "aten::mm"
+  std::vector<std::vector<int64_t>> shapes;  ///< of its tensor inputs
+  std::string dtype;                         ///< of its first tensor input
+  double flops = 0;  ///< of one call; matrix products and attention: 2 per multiply-add
+  double bytes = 0;  ///< of one call, inputs read and outputs written
   std::string phase;
   Direction direction = Direction::kForward;
-  std::string module_kind;                      ///< "attention", "mlp", "norm", "embedding", "head", "optimizer"
+  std::string module_kind;  ///< "attention", "mlp", "norm", "embedding", "head", "optimizer"
   int64_t count = 0;
   int64_t executed_count = 0;
 };

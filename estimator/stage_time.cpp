@@ -31,11 +31,19 @@ PartTime& part_of(StageTime& time, Direction direction) {
   throw std::logic_error("unknown direction");
 }
 
-/// The bucketed calls of the data ranks, or null for any other call.
+/// The bucketed calls of the data ranks, or null for any other call. Gradients are reduced once for
+/// each step, also where overlap launches them inside the last backward.
 BucketTime* buckets_of(StageTime& time, const CollectiveRecord& record) {
-  if (!is_data_group(record.call.group) || is_per_micro_batch(record.direction)) return nullptr;
-  if (record.call.kind == CollectiveKind::kAllGather) return &time.gather_parameters;
-  return record.direction == Direction::kReduceGradients ? &time.reduce_gradients : nullptr;
+  if (!is_data_group(record.call.group)) return nullptr;
+  switch (record.call.kind) {
+    case CollectiveKind::kAllReduce:
+    case CollectiveKind::kReduceScatter:
+      return record.direction == Direction::kOptimizerStep ? nullptr : &time.reduce_gradients;
+    case CollectiveKind::kAllGather:
+      return is_per_micro_batch(record.direction) ? nullptr : &time.gather_parameters;
+    default:
+      return nullptr;
+  }
 }
 
 /// Calls of a part: records are counted over the iteration, forward and backward are of one
@@ -61,13 +69,14 @@ void add_collective(const CollectiveRecord& record,
                     double seconds_of_call,
                     const RankProfile& profile,
                     StageTime& time) {
-  const double seconds = seconds_of_call * calls_per_part(record.count, record.direction, profile);
   if (BucketTime* buckets = buckets_of(time, record)) {
-    buckets->sum_seconds += seconds;
-    buckets->buckets += record.count;
+    buckets->sum_seconds += seconds_of_call * static_cast<double>(record.executed_count);
+    buckets->buckets +=
+        record.executed_count;  // once for each step, however many micro-batches ran
     buckets->overlappable |= record.overlappable;
     return;
   }
+  const double seconds = seconds_of_call * calls_per_part(record.count, record.direction, profile);
   seconds_of_axis(part_of(time, record.direction).communication_seconds, record.call.group) +=
       seconds;
 }

@@ -54,8 +54,7 @@ StageTime stage_time(const RankProfile& profile,
                      const ParallelLayout& layout,
                      const Fabric& fabric);
 
-/// The axis whose communication a group's calls are: kDataContext is data, kEmbedding is pipeline,
-/// ...
+/// The axis that a group's calls count for: kDataContext is data, kEmbedding is pipeline.
 double& seconds_of_axis(ExposedCommunication& communication, GroupKind group);
 
 double sum_of(const ExposedCommunication& communication);

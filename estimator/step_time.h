@@ -3,9 +3,9 @@
 // 1. The schedule is replayed over all stages with their own times and transfers.
 // 2. Each stage then reduces what of its gradients did not hide behind its last backward.
 // 3. When the slowest stage is ready (the gradient norm needs all of them), every stage ends its
-// step: norm,
-//    optimizer, parameter gather less what hides behind the next first forward. The slowest end
-//    counts.
+// step:
+//    norm, optimizer, and the parameter gather less what hides behind the next first forward. The
+//    slowest end counts.
 #pragma once
 
 #include <vector>

@@ -52,11 +52,11 @@ struct KeptSegment {
 
 struct CheckpointFunction : torch::autograd::Function<CheckpointFunction> {
   static at::Tensor forward(AutogradContext* context,
-                            const variable_list& inputs,
+                            at::TensorList inputs,  // a std::vector would not be seen as variables
                             const KeptSegment& segment) {
     keep(context, segment);
-    context->save_for_backward(inputs);
-    return segment.run(inputs);  // grad mode is off inside a function's forward
+    context->save_for_backward(inputs.vec());
+    return segment.run(inputs.vec());  // grad mode is off inside a function's forward
   }
 
   static variable_list backward(AutogradContext* context, variable_list gradients) {
@@ -84,7 +84,7 @@ struct CheckpointFunction : torch::autograd::Function<CheckpointFunction> {
 at::Tensor checkpoint(Segment segment, const variable_list& inputs, Observer& observer) {
   const at::Tensor state = generator_state(inputs[0].device());
   return CheckpointFunction::apply(
-      inputs,
+      at::TensorList(inputs),
       KeptSegment{.run = std::move(segment), .observer = &observer, .random_state = state});
 }
 

@@ -1,7 +1,7 @@
 #include "sim/tracking/module_tree.h"
 
 #include <array>
-#include <cctype>
+#include <utility>
 
 namespace sim {
 namespace {

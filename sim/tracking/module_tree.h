@@ -1,6 +1,7 @@
 // The modules that a run has entered, each with a small number and what a profile says of it.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <functional>

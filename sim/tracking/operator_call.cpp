@@ -15,11 +15,17 @@ constexpr double kAttentionBackwardFactor = 2.5;
 
 bool has_bit(uint64_t bits, size_t index) { return index < 64 && ((bits >> index) & 1) != 0; }
 
+/// A number of the program that libtorch wrapped as a tensor, such as the 2 of `tensor * 2`.
+bool is_number(const at::Tensor& tensor) {
+  return tensor.unsafeGetTensorImpl()->is_wrapped_number();
+}
+
 /// Calls `visit(tensor)` for the tensor, or for each tensor of the list, that `value` holds.
 template <class Visit>
 void for_each_tensor(const IValue& value, const Visit& visit) {
   if (value.isTensor()) {
-    if (value.toTensor().defined()) visit(value.toTensor());
+    const at::Tensor& tensor = value.toTensor();
+    if (tensor.defined() && !is_number(tensor)) visit(tensor);
   } else if (value.isList()) {
     for (const IValue& element : value.toListRef()) for_each_tensor(element, visit);
   }
@@ -57,11 +63,11 @@ c10::ScalarType dtype_of(const IValue& value) {
 
 void append_shape(const IValue& value, std::vector<int64_t>& flat_shapes) {
   if (value.isTensor()) {
-    const at::Tensor& tensor = value.toTensor();
-    if (!tensor.defined()) return;
-    flat_shapes.push_back(tensor.dim());
-    flat_shapes.insert(flat_shapes.end(), tensor.sizes().begin(), tensor.sizes().end());
-  } else if (const int64_t elements = value.isList() ? elements_of(value) : 0; elements > 0) {
+    for_each_tensor(value, [&](const at::Tensor& tensor) {
+      flat_shapes.push_back(tensor.dim());
+      flat_shapes.insert(flat_shapes.end(), tensor.sizes().begin(), tensor.sizes().end());
+    });
+  } else if (const int64_t elements = elements_of(value); elements > 0) {
     flat_shapes.push_back(1);
     flat_shapes.push_back(elements);
   }
@@ -119,10 +125,20 @@ bool first_is_read_whole(const OperatorTraits& op, c10::ArrayRef<IValue> inputs)
 }
 
 /// Of an update of rows: the rows hold as many elements as the largest of the other inputs.
-int64_t updated_rows_bytes(c10::ArrayRef<IValue> inputs) {
+int64_t updated_elements(c10::ArrayRef<IValue> inputs) {
   int64_t elements = 0;
   for (const IValue& input : inputs.slice(1)) elements = std::max(elements, elements_of(input));
-  return elements * static_cast<int64_t>(inputs[0].toTensor().itemsize());
+  return elements;
+}
+
+int64_t updated_rows_bytes(c10::ArrayRef<IValue> inputs) {
+  return updated_elements(inputs) * static_cast<int64_t>(inputs[0].toTensor().itemsize());
+}
+
+/// What the inputs tell of the FLOPs of an operator that has one for each element it writes.
+int64_t elements_written_in_place(const OperatorTraits& op, c10::ArrayRef<IValue> inputs) {
+  if (op.bytes == ByteRule::kRowsUpdated) return updated_elements(inputs);
+  return op.unreturned_writes != 0 ? elements_of(inputs[0]) : 0;
 }
 
 int64_t input_bytes(const OperatorTraits& op, c10::ArrayRef<IValue> inputs) {
@@ -162,10 +178,9 @@ void measure_inputs(c10::ArrayRef<IValue> inputs, OperatorCall& call) {
     append_shape(inputs[i], call.flat_shapes);
     if (call.dtype == c10::ScalarType::Undefined) call.dtype = dtype_of(inputs[i]);
   }
-  call.flops = product_flops(op, inputs);
-  if (op.flops == FlopRule::kOutputElements && op.unreturned_writes != 0) {
-    call.flops = static_cast<double>(elements_of(inputs[0]));
-  }
+  call.flops = op.flops == FlopRule::kOutputElements
+                   ? static_cast<double>(elements_written_in_place(op, inputs))
+                   : product_flops(op, inputs);
   call.bytes = input_bytes(op, inputs);
 }
 
@@ -178,8 +193,8 @@ void measure_outputs(c10::ArrayRef<IValue> outputs, OperatorCall& call) {
     bytes += bytes_of(output, op.device);
     if (call.dtype == c10::ScalarType::Undefined) call.dtype = dtype_of(output);
   }
+  if (op.bytes == ByteRule::kRowsUpdated) return;  // the inputs told all
   if (op.flops == FlopRule::kOutputElements) call.flops += static_cast<double>(elements);
-  if (op.bytes == ByteRule::kRowsUpdated) return;
   call.bytes += op.bytes == ByteRule::kRowsRead ? 2 * bytes : bytes;
 }
 

@@ -8,8 +8,8 @@
 // an operator in place counts what it updates twice. Exceptions, by ByteRule: what is only
 // overwritten is not read; a lookup reads as much of its table as comes out; an update of rows in
 // place reads and writes as much as goes in. A dimension of stride 0 (an expanded tensor) is in
-// memory once. Tensors of other devices than the rank's (numbers on the host, for one) have no
-// bytes.
+// memory once. Tensors of other devices than the rank's have no bytes, and a number of the program
+// is no tensor.
 #pragma once
 
 #include <ATen/core/ivalue.h>
@@ -25,8 +25,8 @@ namespace sim {
 
 struct OperatorCall {
   const OperatorTraits* op = nullptr;
-  c10::ScalarType dtype =
-      c10::ScalarType::Undefined;  ///< of the first tensor: inputs, then outputs
+  /// Of the first tensor: inputs, then outputs.
+  c10::ScalarType dtype = c10::ScalarType::Undefined;
   double flops = 0;
   int64_t bytes = 0;
   int32_t phase = 0;

@@ -1,5 +1,9 @@
+#include "sim/tracking/operator_callbacks.h"
+
 #include <c10/util/ThreadLocalDebugInfo.h>
 
+#include <exception>
+#include <memory>
 #include <typeinfo>
 
 #include "sim/tracking/run_tracker.h"

@@ -1,9 +1,9 @@
 #include "sim/tracking/recorder.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <stdexcept>
+#include <string_view>
+#include <utility>
 
 namespace sim {
 namespace {

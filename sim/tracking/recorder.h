@@ -15,6 +15,7 @@
 #include "estimator/rank_profile.h"
 #include "models/observer.h"
 #include "sim/tracking/memory_reader.h"
+#include "sim/tracking/operator_callbacks.h"
 #include "sim/tracking/run_tracker.h"
 
 namespace sim {

@@ -3,7 +3,10 @@
 #include <ATen/SequenceNumber.h>
 #include <ATen/core/operator_name.h>
 
+#include <functional>
+#include <optional>
 #include <stdexcept>
+#include <utility>
 
 namespace sim {
 namespace {
@@ -64,10 +67,11 @@ void RunTracker::operator_started(const at::RecordFunction& function) {
   if (!recording_) return;
   ThreadPlaces& thread = this_thread();
   const OperatorTraits* kernel = thread.operators.kernel();
+  const OperatorTraits* op = kernel != nullptr ? kernel : traits(function);
   OperatorFrame& frame = thread.operators.push();
   frame.is_part_of_kernel = kernel != nullptr;
-  frame.call.op = kernel != nullptr ? kernel : traits(function);
-  if (kernel != nullptr || frame.call.op->moves_no_data) return;
+  frame.call.op = op;
+  if (frame.is_part_of_kernel || op->moves_no_data) return;
   const Place place = place_of(thread);
   frame.call.phase = phase_;
   frame.call.direction = place.direction;

@@ -10,10 +10,8 @@
 
 #include <deque>
 #include <exception>
-#include <memory>
 #include <mutex>
 #include <string>
-#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -118,20 +116,6 @@ class RunTracker final : public c10::MemoryReportingInfoBase {
   bool recording_ = false;
   PeakPlace phase_peak_;
   std::exception_ptr error_;
-};
-
-/// While it lives, libtorch calls the tracker that a thread carries for each operator and each
-/// autograd node. Make and destroy it where no operator runs.
-class OperatorCallbacks {
- public:
-  OperatorCallbacks();
-  ~OperatorCallbacks();
-  OperatorCallbacks(const OperatorCallbacks&) = delete;
-  OperatorCallbacks& operator=(const OperatorCallbacks&) = delete;
-
- private:
-  at::CallbackHandle operators_;
-  at::CallbackHandle nodes_;
 };
 
 }  // namespace sim

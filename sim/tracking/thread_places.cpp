@@ -1,6 +1,7 @@
 #include "sim/tracking/thread_places.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace sim {
 

@@ -23,6 +23,9 @@ class AllocationCounter : public c10::MemoryReportingInfoBase {
   int64_t allocated_bytes = 0;
 };
 
+/// Handles of the tensor, the test's own included.
+size_t owners(const at::Tensor& tensor) { return tensor.use_count(); }
+
 class Memory : public StubTest {
  protected:
   std::shared_ptr<AllocationCounter> counter = std::make_shared<AllocationCounter>();
@@ -49,10 +52,24 @@ TEST_F(Memory, AnEvenListIsGatheredThroughOneBuffer) {
   std::vector<Tensors> outputs = {{at::zeros({64}), at::zeros({64})}};
   Tensors inputs = {at::zeros({64})};
   const c10::DebugInfoGuard guard(c10::DebugInfoKind::PROFILER_STATE, counter);
-  const auto work = stub(2, 1)->allgather(outputs, inputs, {.asyncOp = true});
+  auto work = stub(2, 1)->allgather(outputs, inputs, {.asyncOp = true});
+  work->wait();
+  EXPECT_EQ(counter->live_bytes, 2 * 64 * 4) << "the buffer belongs to the Work";
+  work.reset();
+  EXPECT_EQ(counter->live_bytes, 0);
+}
+
+TEST_F(Memory, AnEvenListIsScatteredThroughOneBufferUntilWait) {
+  std::vector<Tensors> inputs = {{at::zeros({64}), at::zeros({64})}};
+  Tensors outputs = {at::zeros({64})};
+  const auto backend = stub(2, 1, {.write_values = false});
+  const c10::DebugInfoGuard guard(c10::DebugInfoKind::PROFILER_STATE, counter);
+  const auto work = backend->reduce_scatter(outputs, inputs, {.asyncOp = true});
   EXPECT_EQ(counter->live_bytes, 2 * 64 * 4);
+  EXPECT_EQ(owners(inputs[0][0]), 2u) << "the list is held as well";
   work->wait();
   EXPECT_EQ(counter->live_bytes, 0);
+  EXPECT_EQ(owners(inputs[0][0]), 1u);
 }
 
 TEST_F(Memory, ASynchronousListKeepsNoBuffer) {
@@ -75,9 +92,10 @@ TEST_F(Memory, AnUnevenListNeedsNoBuffer) {
 
 TEST_F(Memory, ABarrierOnADeviceAllocatesOneFloat) {
   const c10::DebugInfoGuard guard(c10::DebugInfoKind::PROFILER_STATE, counter);
-  const auto work = stub(2, 0)->barrier({.device = at::Device(at::kCPU)});
-  EXPECT_EQ(counter->live_bytes, 4);
+  auto work = stub(2, 0)->barrier({.device = at::Device(at::kCPU)});
   work->wait();
+  EXPECT_EQ(counter->live_bytes, 4);
+  work.reset();
   EXPECT_EQ(counter->live_bytes, 0);
 }
 
@@ -89,9 +107,6 @@ TEST_F(Memory, BuffersAreTheSameWithoutValues) {
   backend->allgather(outputs, inputs, {});
   EXPECT_EQ(counter->allocated_bytes, 2 * 64 * 4);
 }
-
-/// How many own the tensor's memory's handle.
-size_t owners(const at::Tensor& tensor) { return tensor.use_count(); }
 
 TEST_F(Memory, AnAsynchronousCallKeepsItsInputUntilWait) {
   at::Tensor input = at::zeros({4}), output = at::zeros({8});
@@ -107,14 +122,35 @@ TEST_F(Memory, ASynchronousCallKeepsNoInput) {
   EXPECT_EQ(owners(input), 1u);
 }
 
-TEST_F(Memory, ABatchKeepsItsMessagesUntilItsOwnWait) {
+TEST_F(Memory, TheRootsListOfAScatterIsKeptWithTheWork) {
+  std::vector<Tensors> inputs = {{at::zeros({4}), at::zeros({4})}};
+  Tensors outputs = {at::zeros({4})};
+  auto work = stub(2, 0)->scatter(outputs, inputs, {.rootRank = 0, .asyncOp = true});
+  work->wait();
+  EXPECT_EQ(owners(inputs[0][1]), 2u);
+  work.reset();
+  EXPECT_EQ(owners(inputs[0][1]), 1u);
+}
+
+TEST_F(Memory, ABatchHoldsItsCollectivesUntilItsOwnWait) {
+  at::Tensor input = at::zeros({4}), output = at::zeros({8});
+  const auto backend = stub(2, 0);
+  backend->startCoalescing();
+  backend->_allgather_base(output, input, {.asyncOp = true});
+  const auto work = backend->endCoalescing();
+  EXPECT_EQ(owners(input), 2u);
+  EXPECT_EQ(owners(output), 2u);
+  work->wait();
+  EXPECT_EQ(owners(input), 1u);
+  EXPECT_EQ(owners(output), 1u);
+}
+
+TEST_F(Memory, ABatchHoldsNoMessages) {
   Tensors message = {at::zeros({4})};
   const auto backend = stub(2, 0);
   backend->startCoalescing();
   backend->send(message, 1, 0);
   const auto work = backend->endCoalescing();
-  EXPECT_EQ(owners(message[0]), 2u);
-  work->wait();
   EXPECT_EQ(owners(message[0]), 1u);
 }
 

@@ -1,5 +1,6 @@
 #include "estimator/estimate_cluster.h"
 
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
 #include "estimator/model_flops.h"
@@ -166,6 +167,17 @@ TEST(EstimateCluster, NamesWhatItAssumesAndLeavesOut) {
   const ClusterEstimate estimate = estimate_reserving(kGiB);
   EXPECT_TRUE(contains(estimate.assumptions.at(0), "CUDA context of h100-sxm: 0.55 GiB"));
   EXPECT_FALSE(estimate.not_modelled.empty());
+}
+
+TEST(EstimateCluster, SaysWhenAProfileIsOfAnotherGpu) {
+  const Plan plan = small_plan();
+  RankProfile profile = profile_of(plan, 0);
+  const auto notes = [&] {
+    return fmt::format("{}", fmt::join(estimate_cluster(plan, {profile}).assumptions, "\n"));
+  };
+  EXPECT_FALSE(contains(notes(), "stands for"));
+  profile.device.name = "NVIDIA A10G";
+  EXPECT_TRUE(contains(notes(), "rank 0 ran on NVIDIA A10G and stands for h100-sxm"));
 }
 
 TEST(EstimateCluster, RefusesToEstimateWithoutProfiles) {

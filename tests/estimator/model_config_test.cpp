@@ -51,6 +51,7 @@ TEST(ModelConfig, CountsALayerByHand) {
   model.num_query_groups = 1;
   model.ffn_hidden_size = 8;
   model.max_position_embeddings = 16;
+  model.tie_embeddings = false;
   model = with_derived_fields(model);
   EXPECT_EQ(layer_parameter_count(model), 16 + 40 + 20 + 40 + 36);
   // Final norm 8, positions 16 x 4, embedding and head 10 x 4 each.

@@ -27,17 +27,16 @@ TEST(MatchProfiles, FindsEachClassByItsStage) {
 
 TEST(MatchProfiles, TakesAnyRankOfAClass) {
   const Plan plan = small_plan();
-  EXPECT_EQ(match_profiles(plan, rank_classes(plan), {profile_of(plan, 5)})[0]->rank, 5);
+  const std::vector<RankProfile> profiles = {profile_of(plan, 5)};
+  EXPECT_EQ(match_profiles(plan, rank_classes(plan), profiles)[0]->rank, 5);
 }
 
 TEST(MatchProfiles, TakesTheHungriestOfSeveral) {
   const Plan plan = small_plan();
-  const auto matched = match_profiles(plan,
-                                      rank_classes(plan),
-                                      {profile_of(plan, 0, 1e-3, 1e-3, 10),
-                                       profile_of(plan, 1, 1e-3, 1e-3, 30),
-                                       profile_of(plan, 2, 1e-3, 1e-3, 20)});
-  EXPECT_EQ(matched[0]->rank, 1);
+  const std::vector<RankProfile> profiles = {profile_of(plan, 0, 1e-3, 1e-3, 10),
+                                             profile_of(plan, 1, 1e-3, 1e-3, 30),
+                                             profile_of(plan, 2, 1e-3, 1e-3, 20)};
+  EXPECT_EQ(match_profiles(plan, rank_classes(plan), profiles)[0]->rank, 1);
 }
 
 TEST(MatchProfiles, NamesTheRanksThatWereNotRun) {

@@ -29,6 +29,15 @@ TEST(RankClasses, GpipeMiddleStagesAreAlike) {
             (Stages{{0}, {1, 2}, {3}}));
 }
 
+TEST(RankClasses, CountTheRanksOfAllTheirStages) {
+  const auto classes = rank_classes(pipeline_plan(
+      {{"cluster", {{"nodes", 2}}}, {"parallelism", {{"pipeline_schedule", "gpipe"}}}}));
+  ASSERT_EQ(classes.size(), 3u);  // 4 stages of 2 data ranks
+  EXPECT_EQ(classes[0].count, 2);
+  EXPECT_EQ(classes[1].count, 4);
+  EXPECT_EQ(classes[1].representative_rank, 2);
+}
+
 TEST(RankClasses, EachStageOfOneForwardOneBackwardHoldsItsOwnNumberOfMicroBatches) {
   EXPECT_EQ(stages_of(pipeline_plan()), (Stages{{0}, {1}, {2}, {3}}));
 }

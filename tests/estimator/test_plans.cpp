@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "estimator/compute_time.h"
+#include "estimator/hardware.h"
 #include "estimator/parallel_layout.h"
 #include "estimator/rank_classes.h"
 
@@ -69,7 +70,7 @@ CollectiveRecord collectives(Direction direction, const CollectiveCall& call, in
   CollectiveRecord record;
   record.call = call;
   record.direction = direction;
-  record.count = count;
+  record.count = record.executed_count = count;
   return record;
 }
 
@@ -86,6 +87,7 @@ RankProfile profile_of(const Plan& plan,
   profile.world_size = plan.world_size();
   profile.coordinate = ParallelLayout(plan).coordinate(rank);
   profile.device.gpu = plan.cluster.gpu;
+  profile.device.name = find_gpu(plan.cluster.gpu)->cuda_name;
   profile.micro_batches = {plan.micro_batches(), plan.micro_batches(), 1, 0};
   profile.phases.push_back({"iteration_1.forward_backward", {}, {}, {}, 0});
   profile.peak = {reserved_bytes, reserved_bytes, "iteration_1.forward_backward", "", ""};

@@ -4,8 +4,8 @@
 #include <mutex>
 #include <string>
 
-/// A kernel found by name in a module. Its address stands for it in the kernel table, so functions and
-/// names live as long as the process.
+/// A kernel found by name in a module. Its address stands for it in the kernel table, so functions
+/// and names live as long as the process.
 struct CUfunc_st {
   std::string name;
 };

@@ -9,6 +9,7 @@
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/mm.h>
+#include <ATen/ops/mul.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/scaled_dot_product_attention.h>
 #include <ATen/ops/zeros.h>
@@ -92,6 +93,14 @@ TEST(Operators, TensorUsedTwiceIsReadOnce) {
   EXPECT_EQ(only(profile, "aten::add").bytes, 8 * 4 + 8 * 4);
 }
 
+TEST(Operators, NumbersOfTheProgramAreNotInputs) {
+  const at::Tensor tensor = at::ones({8});
+  const auto profile = RecordedRun().of([&](Recorder&) { at::mul(tensor, 2); });
+  const auto product = only(profile, "aten::mul");
+  EXPECT_EQ(product.shapes, (Shapes{{8}}));
+  EXPECT_EQ(product.bytes, 2 * 8 * 4);
+}
+
 TEST(Operators, InPlaceIsReadAndWritten) {
   at::Tensor tensor = at::ones({8});
   const at::Tensor other = at::ones({8});
@@ -134,6 +143,7 @@ TEST(Operators, IndexedUpdateTouchesOnlyItsRows) {
   const auto profile = RecordedRun().of([&](Recorder&) { table.index_add_(0, rows, added); });
   const double row_bytes = 3 * 8 * 4;
   EXPECT_EQ(only(profile, "aten::index_add_").bytes, 3 * 8 + 3 * row_bytes);
+  EXPECT_EQ(only(profile, "aten::index_add_").flops, 3 * 8);
 }
 
 TEST(Operators, AttentionIsFourFlopsForEachPairAndHalfWhenCausal) {

@@ -143,6 +143,16 @@ TEST(Places, RecomputeIsItsOwnDirectionAndItsNestedBackwardIsBackward) {
   EXPECT_EQ(only(profile, "aten::tanh_backward").module_kind, "mlp");
 }
 
+TEST(Places, NodesAreBackwardWithoutBeingAnnounced) {
+  const at::Tensor weight = at::ones({4}).requires_grad_();
+  const auto profile = RecordedRun().of([&](Recorder& recorder) {
+    const DirectionScope direction(recorder, Direction::kRecompute);
+    torch::autograd::backward({at::tanh(weight).sum()}, {});
+  });
+  EXPECT_EQ(only(profile, "aten::tanh").direction, Direction::kRecompute);
+  EXPECT_EQ(only(profile, "aten::tanh_backward").direction, Direction::kBackward);
+}
+
 TEST(Places, AccumulatedGradientsAreOfTheirOwnKind) {
   at::Tensor weight = at::ones({4}).requires_grad_();
   weight.mutable_grad() = at::ones({4});

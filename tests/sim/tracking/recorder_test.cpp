@@ -86,6 +86,15 @@ TEST_F(RecorderTest, PeakNamesTheModuleAndOperatorThatAllocated) {
   EXPECT_EQ(peak.operator_name, "aten::tanh");
 }
 
+TEST_F(RecorderTest, PeakIsOfTheOperatorRatherThanOfTheAllocationItCalls) {
+  recorder_.begin_phase(kForwardBackward);
+  recorder_.start_recording();
+  at::zeros({1 << 16});  // calls aten::empty, then aten::zero_
+  recorder_.stop_recording();
+  recorder_.end_phase();
+  EXPECT_EQ(finished().peak.operator_name, "aten::zeros");
+}
+
 TEST_F(RecorderTest, PeakInBackwardIsOfTheModuleWhoseNodeRan) {
   const at::Tensor weight = at::ones({1 << 16}).requires_grad_();
   recorder_.begin_phase(kForwardBackward);

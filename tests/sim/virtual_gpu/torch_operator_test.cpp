@@ -45,6 +45,15 @@ TEST(TorchOperator, ProductsAreRecordedWithTheirShape) {
   });
 }
 
+TEST(TorchOperator, ProductsWithABiasAreRecordedToo) {
+  in_torch_process(h100(), [] {  // these go to cuBLASLt
+    const at::Tensor input = at::empty({256, 512}, kBfloat16);
+    const at::Tensor weight = at::empty({1536, 512}, kBfloat16);
+    at::linear(input, weight, at::empty({1536}, kBfloat16));
+    EXPECT_EQ(gemms_by_shape(), (std::map<GemmKey, uint64_t>{{{1536, 256, 512, 1}, 1}}));
+  });
+}
+
 TEST(TorchOperator, LaunchesAreRecordedByKernel) {
   in_torch_process(h100(), [] {
     at::Tensor tensor = at::empty({1000}, kFloat);
@@ -117,6 +126,7 @@ TEST(TorchOperator, CompiledAtRunTimeIsLaunched) {
                      const uint64_t before = kernel_launches();
                      tensor.erfinv_();
                      EXPECT_EQ(kernel_launches() - before, 1u);
+                     EXPECT_EQ(launches_by_kernel().count("erfinv_kernel_vectorized4_kernel"), 1u);
                    },
                    // Without this a fake cubin would land in the user's cache of kernels.
                    {{"USE_PYTORCH_KERNEL_CACHE", "0"}});

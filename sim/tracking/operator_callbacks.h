@@ -1,0 +1,22 @@
+// Connects libtorch's operators and autograd nodes with the tracker of the thread that runs them.
+#pragma once
+
+#include <ATen/record_function.h>
+
+namespace sim {
+
+/// While it lives, libtorch calls the tracker that a thread carries for each operator and each
+/// autograd node. Make and destroy it where no operator runs.
+class OperatorCallbacks {
+ public:
+  OperatorCallbacks();
+  ~OperatorCallbacks();
+  OperatorCallbacks(const OperatorCallbacks&) = delete;
+  OperatorCallbacks& operator=(const OperatorCallbacks&) = delete;
+
+ private:
+  at::CallbackHandle operators_;
+  at::CallbackHandle nodes_;
+};
+
+}  // namespace sim

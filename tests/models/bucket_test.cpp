@@ -1,0 +1,74 @@
+// Layouts worked by hand after Megatron-LM's rules (see gradient_buffer.h).
+#include <gtest/gtest.h>
+
+#include <ATen/ops/empty.h>
+
+#include "models/gradient_buffer.h"
+
+namespace models {
+namespace {
+
+std::deque<Parameter> parameters_of(const std::vector<int64_t>& sizes) {
+  std::deque<Parameter> parameters;
+  for (const int64_t size : sizes) {
+    Parameter& parameter = parameters.emplace_back();
+    parameter.value = at::empty({size}).requires_grad_(true);
+  }
+  return parameters;
+}
+
+TEST(Buckets, HoldParametersInReverseOrderWithoutPadding) {
+  auto parameters = parameters_of({100, 30, 7});
+  const auto buckets = lay_out_buckets(parameters, {.data_ranks = 4});
+  ASSERT_EQ(buckets.size(), 1u);
+  ASSERT_EQ(buckets[0].slots.size(), 3u);
+  EXPECT_EQ(buckets[0].slots[0].parameter, &parameters[2]);
+  EXPECT_EQ(buckets[0].slots[1].begin, 7);
+  EXPECT_EQ(buckets[0].slots[2].end, 137);
+  EXPECT_EQ(buckets[0].end, 137);
+}
+
+TEST(Buckets, OfTheDistributedOptimizerAlignParametersAndEnds) {
+  auto parameters = parameters_of({100, 30, 7});
+  const auto buckets = lay_out_buckets(parameters, {.sharded = true, .data_ranks = 3});
+  // 7 -> [0, 7); 30 starts at 64 -> [64, 94); 100 starts at 128 -> [128, 228); lcm(3, 128) = 384.
+  ASSERT_EQ(buckets.size(), 1u);
+  EXPECT_EQ(buckets[0].slots[1].begin, 64);
+  EXPECT_EQ(buckets[0].slots[2].begin, 128);
+  EXPECT_EQ(buckets[0].end, 384);
+}
+
+TEST(Buckets, AreClosedOnceTheyReachTheLimit) {
+  auto parameters = parameters_of({10, 20, 30, 40});
+  const auto buckets = lay_out_buckets(parameters, {.bucket_elements = 60});
+  ASSERT_EQ(buckets.size(), 2u);
+  EXPECT_EQ(buckets[0].end, 70);   // 40 + 30
+  EXPECT_EQ(buckets[1].end, 100);  // 20 + 10
+}
+
+TEST(Buckets, GiveASharedEmbeddingOneOfItsOwn) {
+  auto parameters = parameters_of({128, 128, 128});
+  parameters[1].shared_copy = true;
+  const auto buckets = lay_out_buckets(parameters, {.sharded = true, .data_ranks = 2});
+  ASSERT_EQ(buckets.size(), 3u);
+  ASSERT_EQ(buckets[1].slots.size(), 1u);
+  EXPECT_EQ(buckets[1].slots[0].parameter, &parameters[1]);
+}
+
+TEST(GradientBuffer, PutsGradientsAndParametersIntoFlatBuffers) {
+  auto parameters = parameters_of({100, 30, 7});
+  const at::Tensor before = parameters[1].value.detach().clone();
+  GradientBuffer buffer(parameters, {.shape = {.sharded = true, .data_ranks = 1}});
+  EXPECT_EQ(buffer.gradients().numel(), 256);  // 228 rounded up to 128
+  EXPECT_EQ(buffer.padding_elements(), 256 - 137);
+  EXPECT_EQ(parameters[1].value.data_ptr<float>(), buffer.parameters().data_ptr<float>() + 64);
+  EXPECT_TRUE(parameters[1].value.detach().equal(before));
+
+  buffer.zero();
+  (parameters[1].value * 2).sum().backward();
+  EXPECT_FALSE(parameters[1].value.grad().defined());
+  EXPECT_EQ(buffer.gradients().narrow(0, 64, 30).sum().item().toDouble(), 60);
+}
+
+}  // namespace
+}  // namespace models

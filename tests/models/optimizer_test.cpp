@@ -1,0 +1,83 @@
+#include "models/optimizer.h"
+
+#include <gtest/gtest.h>
+
+#include <ATen/ops/full.h>
+
+#include <cmath>
+
+namespace models {
+namespace {
+
+using estimator::Optimizer;
+
+/// One parameter of `elements` ones with the gradient `gradient`.
+struct OneParameter {
+  OneParameter(int64_t elements, at::ScalarType dtype, bool sharded, double gradient)
+      : parameters(1) {
+    parameters[0].value = at::full({elements}, 1.0, dtype).requires_grad_(true);
+    buffer = std::make_unique<GradientBuffer>(
+        parameters, GradientBufferOptions{.shape = {.sharded = sharded, .data_ranks = 1}});
+    parameters[0].main_gradient.fill_(gradient);
+  }
+  double weight() const { return parameters[0].value.detach()[0].item().toDouble(); }
+
+  std::deque<Parameter> parameters;
+  std::unique_ptr<GradientBuffer> buffer;
+};
+
+TEST(Optimizer, AdamwTakesTheStepOfItsFormula) {
+  OneParameter one(4, at::kFloat, false, 0.5);
+  OptimizerSettings settings;
+  settings.learning_rate = 0.1;
+  settings.weight_decay = 0.01;
+  DistributedOptimizer optimizer(*one.buffer, settings);
+  optimizer.step();
+  // First step: bias-corrected moments are g and g^2, so the update is lr * g / (|g| + eps) = lr.
+  EXPECT_NEAR(one.weight(), 1.0 * (1 - 0.1 * 0.01) - 0.1, 1e-6);
+}
+
+TEST(Optimizer, SgdTakesTheStepOfItsFormula) {
+  OneParameter one(4, at::kFloat, false, 0.5);
+  OptimizerSettings settings{.kind = Optimizer::kSgd, .learning_rate = 0.1, .weight_decay = 0};
+  DistributedOptimizer optimizer(*one.buffer, settings);
+  optimizer.step();
+  EXPECT_NEAR(one.weight(), 1.0 - 0.1 * 0.5, 1e-6);
+  optimizer.step();  // momentum 0.9: velocity 0.95
+  EXPECT_NEAR(one.weight(), 0.95 - 0.1 * (0.9 * 0.5 + 0.5), 1e-6);
+}
+
+TEST(Optimizer, KeepsFp32WeightsBesideABf16Model) {
+  OneParameter one(1000, at::kBFloat16, false, 0.5);
+  DistributedOptimizer optimizer(*one.buffer, {.learning_rate = 0.1});
+  EXPECT_EQ(optimizer.main_weight_bytes(), 4000);
+  EXPECT_EQ(optimizer.state_bytes(), 0);  // made at the first step
+  optimizer.step();
+  EXPECT_EQ(optimizer.state_bytes(), 8000);
+  EXPECT_EQ(optimizer.step_scalar_bytes(), 4);
+  EXPECT_LT(one.weight(), 1.0);
+}
+
+TEST(Optimizer, AnFp32ModelIsItsOwnMainWeight) {
+  OneParameter one(1000, at::kFloat, true, 0.5);
+  DistributedOptimizer optimizer(*one.buffer, {.kind = Optimizer::kSgd});
+  optimizer.step();
+  EXPECT_EQ(optimizer.main_weight_bytes(), 0);
+  EXPECT_EQ(optimizer.state_bytes(), 4000);
+  EXPECT_LT(one.weight(), 1.0);
+}
+
+TEST(Optimizer, SmallStepsAreNotLostInBf16) {
+  // 1e-4 of 1.0 is far below half a bf16 step (2^-9): only the fp32 weights can add such steps up.
+  OneParameter one(8, at::kBFloat16, false, 1.0);
+  DistributedOptimizer optimizer(
+      *one.buffer, {.kind = Optimizer::kSgd, .learning_rate = 1e-4, .weight_decay = 0});
+  optimizer.step();
+  EXPECT_EQ(one.weight(), 1.0);
+  for (int i = 1; i < 100; ++i) optimizer.step();
+  // Velocity (1 - 0.9^t) / 0.1 summed over 100 steps is 10 * (100 - 9) = 910.
+  EXPECT_NEAR(one.weight(), 1.0 - 910e-4, 4e-3);
+}
+
+}  // namespace
+}  // namespace models

@@ -1,0 +1,132 @@
+// What the shard computes: loss and gradients must not depend on how memory is saved.
+#include <gtest/gtest.h>
+
+#include <ATen/ops/cross_entropy_loss.h>
+
+#include <cmath>
+
+#include "models/mock_data.h"
+#include "tests/models/small_shards.h"
+
+namespace models {
+namespace {
+
+using estimator::Json;
+
+constexpr double kFp32Tolerance = 2e-5;
+
+void expect_same(const Iteration& actual, const Iteration& expected) {
+  EXPECT_NEAR(actual.loss, expected.loss, 1e-5);
+  ASSERT_EQ(actual.gradients.size(), expected.gradients.size());
+  for (const auto& [name, gradient] : expected.gradients) {
+    // A key's bias has an analytically zero gradient inside qkv.bias; its norm is carried by the rest.
+    EXPECT_LT(relative_difference(actual.gradients.at(name), gradient), kFp32Tolerance) << name;
+    EXPECT_GT(gradient.norm().item().toDouble(), 0) << name;
+  }
+}
+
+Json merged(Json base, const Json& changes) {
+  base.merge_patch(changes);
+  return base;
+}
+
+Json training(const std::string& key, const Json& value) { return {{"training", {{key, value}}}}; }
+
+struct Family {
+  std::string name;
+  Json changes;
+};
+
+class Shard : public testing::TestWithParam<Family> {};
+
+TEST_P(Shard, StartsAtTheLossOfAUniformGuess) {
+  // Weights of deviation 0.02 give logits near 0: the loss is near ln(vocabulary).
+  EXPECT_NEAR(run_iteration(small_plan(GetParam().changes)).loss, std::log(64.0), 0.05);
+}
+
+TEST_P(Shard, FullRecomputeGivesTheSameGradients) {
+  const Json& family = GetParam().changes;
+  expect_same(run_iteration(small_plan(merged(family, training("recompute", "full")))),
+              run_iteration(small_plan(family)));
+}
+
+TEST_P(Shard, SelectiveRecomputeGivesTheSameGradients) {
+  const Json& family = GetParam().changes;
+  expect_same(run_iteration(small_plan(merged(family, training("recompute", "selective")))),
+              run_iteration(small_plan(family)));
+}
+
+TEST_P(Shard, RecomputeDrawsTheSameDropout) {
+  const Json dropout = merged(GetParam().changes,
+                              {{"model", {{"hidden_dropout", 0.2}, {"attention_dropout", 0.2}}},
+                               {"training", {{"global_batch_size", 2}}}});
+  const Iteration kept = run_iteration(small_plan(dropout));
+  expect_same(run_iteration(small_plan(merged(dropout, training("recompute", "full")))), kept);
+}
+
+TEST_P(Shard, DialectsDifferInMemoryOnly) {
+  const Json& family = GetParam().changes;
+  expect_same(run_iteration(small_plan(merged(family, training("dialect", "megatron-lm")))),
+              run_iteration(small_plan(merged(family, training("dialect", "plain")))));
+}
+
+TEST_P(Shard, FlashAndUnfusedAttentionAgree) {
+  estimator::Plan plan = small_plan(GetParam().changes);
+  const Iteration unfused = run_iteration(plan);
+  plan.training.attention = estimator::Attention::kFlash;  // a GPU would refuse it in fp32
+  expect_same(run_iteration(plan), unfused);
+}
+
+TEST_P(Shard, MicroBatchesAddUpToTheBatch) {
+  const Json& family = GetParam().changes;
+  expect_same(run_iteration(small_plan(merged(family, training("micro_batch_size", 1)))),
+              run_iteration(small_plan(merged(family, training("micro_batch_size", 4)))));
+}
+
+TEST_P(Shard, GradientIsTheSlopeOfTheLoss) {
+  // Central difference along one weight; the shard's weights are the same for the same seed, so a
+  // nudge is made through the parameter source: compare two trainers that differ in one element.
+  const estimator::Plan plan = small_plan(GetParam().changes);
+  SilentObserver observer;
+  const auto loss_with = [&](double nudge) {
+    Trainer trainer({.plan = plan,
+                     .coordinate = {},
+                     .groups = {},
+                     .device = at::Device(at::kCPU),
+                     .observer = observer},
+                    plan.micro_batches(),
+                    default_optimizer(plan));
+    trainer.build_model();
+    for (const Parameter& parameter : trainer.stage().parameters().all()) {
+      if (parameter.name != "layers.1.mlp.second.weight") continue;
+      parameter.value.detach()[3][5].add_(nudge);
+    }
+    trainer.forward_backward(0);
+    return trainer.loss();
+  };
+  const double step = 0.05;
+  const double slope = (loss_with(step) - loss_with(-step)) / (2 * step);
+  const double gradient =
+      run_iteration(plan).gradients.at("layers.1.mlp.second.weight")[3][5].item().toDouble();
+  EXPECT_NEAR(gradient, slope, 0.02 * std::abs(slope) + 2e-5);
+}
+
+INSTANTIATE_TEST_SUITE_P(Families,
+                         Shard,
+                         testing::Values(Family{"Gpt", Json::object()},
+                                         Family{"Llama", llama_changes()}),
+                         [](const auto& info) { return info.param.name; });
+
+TEST(Shard, SequencesOfADifferentIterationAreDifferent) {
+  const estimator::Plan plan = small_plan();
+  SilentObserver observer;
+  const ShardContext context = meta_context(plan, 0, observer);
+  ShardContext on_cpu = context;
+  on_cpu.device = at::Device(at::kCPU);
+  EXPECT_TRUE(mock_micro_batch(on_cpu, 0, 0).tokens.equal(mock_micro_batch(on_cpu, 0, 0).tokens));
+  EXPECT_FALSE(mock_micro_batch(on_cpu, 0, 0).tokens.equal(mock_micro_batch(on_cpu, 1, 0).tokens));
+  EXPECT_FALSE(mock_micro_batch(on_cpu, 0, 0).tokens.equal(mock_micro_batch(on_cpu, 0, 1).tokens));
+}
+
+}  // namespace
+}  // namespace models

@@ -1,0 +1,107 @@
+// The shard's own functions against PyTorch's operators.
+#include <gtest/gtest.h>
+
+#include <ATen/ops/cross_entropy_loss.h>
+#include <ATen/ops/gelu.h>
+#include <ATen/ops/randint.h>
+#include <ATen/ops/randn.h>
+#include <ATen/ops/silu.h>
+
+#include "models/cross_entropy.h"
+#include "models/gated_activation.h"
+#include "models/rotary.h"
+#include "tests/models/small_shards.h"
+
+namespace models {
+namespace {
+
+using estimator::Activation;
+
+struct Result {
+  at::Tensor output, gradient;
+};
+
+template <class Function>
+Result forward_backward(const at::Tensor& input, const Function& function) {
+  at::Tensor leaf = input.clone().requires_grad_(true);
+  const at::Tensor output = function(leaf);
+  (output * output).sum().backward();
+  return {output.detach(), leaf.grad()};
+}
+
+void expect_same(const Result& actual, const Result& expected) {
+  EXPECT_LT(relative_difference(actual.output, expected.output), 1e-6);
+  EXPECT_LT(relative_difference(actual.gradient, expected.gradient), 1e-6);
+}
+
+TEST(GatedActivation, FusedSwigluIsSiluTimesUp) {
+  const at::Tensor input = at::randn({5, 3, 16});
+  expect_same(forward_backward(input,
+                               [](const at::Tensor& x) {
+                                 return fused_gated_activation(x, Activation::kSwiglu);
+                               }),
+              forward_backward(input, [](const at::Tensor& x) {
+                return at::silu(x.chunk(2, -1)[0]) * x.chunk(2, -1)[1];
+              }));
+}
+
+TEST(GatedActivation, FusedGegluIsGeluTimesUp) {
+  const at::Tensor input = at::randn({5, 3, 16});
+  expect_same(forward_backward(input,
+                               [](const at::Tensor& x) {
+                                 return fused_gated_activation(x, Activation::kGeglu);
+                               }),
+              forward_backward(input, [](const at::Tensor& x) {
+                return at::gelu(x.chunk(2, -1)[0], "tanh") * x.chunk(2, -1)[1];
+              }));
+}
+
+TEST(CrossEntropy, OverOneRankIsPyTorchs) {
+  const at::Tensor logits = at::randn({7, 2, 50});
+  const at::Tensor labels = at::randint(0, 50, {7, 2});
+  expect_same(forward_backward(logits,
+                               [&](const at::Tensor& x) {
+                                 return vocabulary_parallel_cross_entropy(x, labels, nullptr);
+                               }),
+              forward_backward(logits, [&](const at::Tensor& x) {
+                return plain_cross_entropy(x, labels);
+              }));
+}
+
+TEST(CrossEntropy, LeavesTheLogitsAsTheyWere) {
+  const at::Tensor logits = at::randn({3, 1, 8});
+  const at::Tensor before = logits.clone();
+  vocabulary_parallel_cross_entropy(logits, at::randint(0, 8, {3, 1}), nullptr);
+  EXPECT_TRUE(logits.equal(before));
+}
+
+TEST(Rotary, FusedAndPlainAgree) {
+  SilentObserver observer;
+  const auto rotary = [&](const char* dialect) {
+    estimator::Json changes = llama_changes();
+    changes.merge_patch({{"training", {{"dialect", dialect}}}});
+    const estimator::Plan plan = small_plan(changes);
+    ShardContext context = meta_context(plan, 0, observer);
+    context.device = at::Device(at::kCPU);
+    return RotaryEmbedding(context);
+  };
+  const at::Tensor input = at::randn({16, 2, 4, 8});
+  const RotaryEmbedding fused = rotary("megatron-lm"), plain = rotary("plain");
+  expect_same(forward_backward(input, [&](const at::Tensor& x) { return fused.apply(x); }),
+              forward_backward(input, [&](const at::Tensor& x) { return plain.apply(x); }));
+}
+
+TEST(Rotary, KeepsTheFirstTokenAndTurnsTheSecondByOneRadian) {
+  SilentObserver observer;
+  const estimator::Plan plan = small_plan(llama_changes());
+  ShardContext context = meta_context(plan, 0, observer);
+  context.device = at::Device(at::kCPU);
+  const at::Tensor ones = at::randn({16, 1, 1, 8}).fill_(1);
+  const at::Tensor turned = RotaryEmbedding(context).apply(ones).view({16, 8});
+  EXPECT_FLOAT_EQ(turned[0][0].item().toFloat(), 1.0f);
+  EXPECT_NEAR(turned[1][0].item().toDouble(), std::cos(1.0) - std::sin(1.0), 1e-6);
+  EXPECT_NEAR(turned[1][4].item().toDouble(), std::cos(1.0) + std::sin(1.0), 1e-6);
+}
+
+}  // namespace
+}  // namespace models

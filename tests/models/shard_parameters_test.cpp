@@ -1,0 +1,135 @@
+// The shards of all ranks are the model: no parameter is missing, none is there twice.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+
+#include "estimator/model_config.h"
+#include "estimator/parallel_layout.h"
+#include "models/stage.h"
+#include "tests/models/small_shards.h"
+
+namespace models {
+namespace {
+
+using estimator::Json;
+
+struct Layout {
+  int64_t tensor = 1;
+  int64_t pipeline = 1;
+  std::vector<int64_t> layers_per_stage;
+};
+
+estimator::Plan preset_plan(const std::string& preset, const Layout& layout) {
+  Json tree = {{"model", preset},
+               {"cluster", {{"gpu", "h100"}, {"gpus_per_node", 8}}},
+               {"parallelism",
+                {{"tensor", layout.tensor},
+                 {"pipeline", layout.pipeline},
+                 {"data", 8},
+                 {"layers_per_stage", layout.layers_per_stage}}},
+               {"training", {{"make_vocab_size_divisible_by", 1}}}};
+  return estimator::resolve_plan(tree, {});
+}
+
+/// Elements over the ranks of one replica; replicated ones counted for tensor rank 0 alone, tied
+/// copies not at all.
+int64_t elements_of_all_shards(const estimator::Plan& plan) {
+  SilentObserver observer;
+  int64_t elements = 0;
+  for (int64_t stage = 0; stage < plan.parallelism.pipeline; ++stage) {
+    for (int64_t tensor = 0; tensor < plan.parallelism.tensor; ++tensor) {
+      const int64_t rank =
+          estimator::ParallelLayout(plan).rank({.tensor = tensor, .pipeline = stage});
+      ShardContext context = meta_context(plan, rank, observer);
+      const Stage shard(context);
+      for (const auto& parameter : shard.parameters().record().tensors) {
+        if (parameter.shared_copy || (tensor > 0 && !parameter.tensor_sharded)) continue;
+        int64_t count = 1;
+        for (const int64_t size : parameter.shape) count *= size;
+        elements += count;
+      }
+    }
+  }
+  return elements;
+}
+
+class PresetShards : public testing::TestWithParam<std::string> {};
+
+TEST_P(PresetShards, AddUpToThePublishedCountOnOneRank) {
+  EXPECT_EQ(elements_of_all_shards(preset_plan(GetParam(), {})),
+            estimator::find_model_preset(GetParam())->parameters);
+}
+
+INSTANTIATE_TEST_SUITE_P(AllPresets, PresetShards, testing::ValuesIn([] {
+                           std::vector<std::string> names;
+                           for (const auto& preset : estimator::model_presets()) {
+                             names.push_back(preset.name);
+                           }
+                           return names;
+                         }()));
+
+TEST(Shards, OfLlama405bInMetasLayoutAddUpToThePublishedCount) {
+  const std::vector<int64_t> layers = {7, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 7};
+  const auto plan =
+      preset_plan("llama3-405b", {.tensor = 8, .pipeline = 16, .layers_per_stage = layers});
+  EXPECT_EQ(elements_of_all_shards(plan), 405'853'388'800);
+}
+
+TEST(Shards, OfTiedGpt3OverStagesCountTheSharedEmbeddingOnce) {
+  // 50,257 rows do not divide by 8: pad them as Megatron does, 51,200 rows.
+  const Json tree = {{"model", "gpt3-175b"},
+                     {"cluster", {{"gpu", "a100"}, {"gpus_per_node", 8}}},
+                     {"parallelism", {{"tensor", 8}, {"pipeline", 8}, {"data", 1}}},
+                     {"training", {{"dialect", "megatron-lm"}, {"sequence_length", 2048}}}};
+  const auto plan = estimator::resolve_plan(tree, {});
+  EXPECT_EQ(plan.padded_vocab_size(), 51'200);
+  EXPECT_EQ(elements_of_all_shards(plan), 174'604'259'328 + (51'200 - 50'257) * 12'288);
+}
+
+TEST(Shards, NumberLayersOverTheWholeModel) {
+  SilentObserver observer;
+  const auto plan = preset_plan("llama3-8b", {.pipeline = 2});
+  ShardContext context = meta_context(plan, plan.world_size() / 2, observer);
+  std::set<std::string> names;
+  for (const auto& parameter : Stage(context).parameters().record().tensors) {
+    names.insert(parameter.name);
+  }
+  EXPECT_TRUE(names.contains("layers.16.self_attention.qkv.weight"));
+  EXPECT_TRUE(names.contains("layers.31.mlp.second.weight"));
+  EXPECT_TRUE(names.contains("output_layer.weight"));
+  EXPECT_FALSE(names.contains("layers.15.mlp.second.weight"));
+  EXPECT_FALSE(names.contains("embedding.word_embeddings.weight"));
+}
+
+TEST(Shards, OfTensorRanksAreCutFromTheSameFullTensor) {
+  const Json two_ranks = {{"cluster", {{"gpus_per_node", 2}}}, {"parallelism", {{"tensor", 2}}}};
+  Json changes = llama_changes();
+  const auto whole_plan = small_plan(changes);
+  changes.merge_patch(two_ranks);
+  const auto split_plan = small_plan(changes);
+
+  SilentObserver observer;
+  const auto weight = [&](const estimator::Plan& plan, int64_t rank, const std::string& name) {
+    ShardContext context = meta_context(plan, rank, observer);
+    context.device = at::Device(at::kCPU);
+    Stage stage(context);
+    for (const Parameter& parameter : stage.parameters().all()) {
+      if (parameter.name == name) return parameter.value.detach().clone();
+    }
+    throw std::logic_error("no parameter " + name);
+  };
+  // Gate and up stand one after the other: a rank holds half of each. ffn 48: rows 0-23 of the
+  // gate are rank 0's, rows 24-47 rank 1's.
+  const at::Tensor full = weight(whole_plan, 0, "layers.1.mlp.first.weight");
+  const at::Tensor second = weight(split_plan, 1, "layers.1.mlp.first.weight");
+  EXPECT_TRUE(second.narrow(0, 0, 24).equal(full.narrow(0, 24, 24)));
+  EXPECT_TRUE(second.narrow(0, 24, 24).equal(full.narrow(0, 72, 24)));
+  // Row parallel: columns are cut.
+  const at::Tensor projection = weight(whole_plan, 0, "layers.0.self_attention.projection.weight");
+  EXPECT_TRUE(weight(split_plan, 1, "layers.0.self_attention.projection.weight")
+                  .equal(projection.narrow(1, 16, 16)));
+}
+
+}  // namespace
+}  // namespace models

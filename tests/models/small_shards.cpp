@@ -1,0 +1,62 @@
+#include "tests/models/small_shards.h"
+
+#include <ATen/Context.h>
+
+#include "estimator/parallel_layout.h"
+
+namespace models {
+
+using estimator::Json;
+
+estimator::Plan small_plan(const Json& changes) {
+  Json tree = Json::parse(R"({
+    "model": {"num_layers": 2, "hidden_size": 32, "num_attention_heads": 4, "vocab_size": 64,
+              "max_position_embeddings": 16, "hidden_dropout": 0, "attention_dropout": 0,
+              "tie_embeddings": true},
+    "cluster": {"gpu": "a100", "nodes": 1, "gpus_per_node": 1},
+    "training": {"micro_batch_size": 2, "global_batch_size": 4, "sequence_length": 16,
+                 "dtype": "fp32", "attention": "unfused", "make_vocab_size_divisible_by": 1}})");
+  tree.merge_patch(changes);
+  return estimator::resolve_plan(tree, {});
+}
+
+Json llama_changes() {
+  return Json::parse(R"({"model": {"num_query_groups": 2, "ffn_hidden_size": 48,
+    "normalization": "RMSNorm", "activation": "swiglu", "position_embedding": "rope",
+    "add_bias_linear": false, "tie_embeddings": false}})");
+}
+
+Iteration run_iteration(const estimator::Plan& plan) {
+  SilentObserver observer;
+  at::Generator generator = at::globalContext().defaultGenerator(at::kCPU);
+  generator.set_current_seed(7);  // of dropout
+  Trainer trainer({.plan = plan,
+                   .coordinate = {},
+                   .groups = {},
+                   .device = at::Device(at::kCPU),
+                   .observer = observer},
+                  plan.micro_batches(),
+                  default_optimizer(plan));
+  trainer.build_model();
+  trainer.forward_backward(0);
+  Iteration iteration{.loss = trainer.loss()};
+  for (const Parameter& parameter : trainer.stage().parameters().all()) {
+    iteration.gradients[parameter.name] = parameter.main_gradient.clone();
+  }
+  return iteration;
+}
+
+double relative_difference(const at::Tensor& actual, const at::Tensor& expected) {
+  const double scale = expected.norm().item().toDouble();
+  return (actual - expected).norm().item().toDouble() / (scale > 0 ? scale : 1.0);
+}
+
+ShardContext meta_context(const estimator::Plan& plan, int64_t rank, Observer& observer) {
+  return {.plan = plan,
+          .coordinate = estimator::ParallelLayout(plan).coordinate(rank),
+          .groups = {},
+          .device = at::Device(at::kMeta),
+          .observer = observer};
+}
+
+}  // namespace models

@@ -1,0 +1,45 @@
+// Shards small enough to run on the CPU in milliseconds.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "estimator/plan.h"
+#include "models/trainer.h"
+
+namespace models {
+
+class SilentObserver final : public Observer {
+ public:
+  void enter_module(const std::string&) override {}
+  void leave_module() override {}
+  void enter_direction(estimator::Direction) override {}
+  void leave_direction() override {}
+  void forward_finished(int64_t) override {}
+  void backward_finished(int64_t) override {}
+};
+
+/// Two layers, hidden 32, 4 heads, vocabulary 64, sequence 16, fp32, one rank; `changes` is merged in.
+estimator::Plan small_plan(const estimator::Json& changes = estimator::Json::object());
+
+/// The same as a Llama: RMSNorm, SwiGLU, rotary, 2 key/value heads, no biases, untied.
+estimator::Json llama_changes();
+
+/// What a single rank computes in one iteration of `plan`.
+struct Iteration {
+  double loss = 0;
+  std::map<std::string, at::Tensor> gradients;  ///< by parameter name, fp32
+};
+Iteration run_iteration(const estimator::Plan& plan);
+
+/// Norm of the difference over the norm of `expected`.
+double relative_difference(const at::Tensor& actual, const at::Tensor& expected);
+
+/// For the shard of one rank on the meta device: shapes without memory, for models of any size.
+ShardContext meta_context(const estimator::Plan& plan, int64_t rank, Observer& observer);
+
+}  // namespace models

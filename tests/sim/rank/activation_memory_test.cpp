@@ -1,0 +1,109 @@
+// Activation bytes of a GPT layer against Korthikanti et al. 2022, "Reducing Activation
+// Recomputation in Large Transformer Models", equations 1, 2, 4 and section 5.
+//
+// The paper leaves out what each row of a LayerNorm keeps for backward: mean and reciprocal
+// deviation in fp32, two norms a layer. That is 16 s b bytes, 16 s b / t under sequence parallelism.
+// Nothing else differs.
+#include <gtest/gtest.h>
+
+#include "tests/sim/rank/executed_rank.h"
+
+namespace sim {
+namespace {
+
+using estimator::Json;
+
+constexpr double s = 512, b = 4, h = 1024, a = 16, t = 4;
+constexpr double kLayerNormRows = 16 * s * b;
+
+/// What one more layer adds to the activations of a micro-batch.
+double layer_bytes(Json changes) {
+  const auto with_layers = [&](int64_t layers) {
+    changes["model"]["num_layers"] = layers;
+    return execute(gpt_plan(changes)).micro_batches.activation_bytes;
+  };
+  return static_cast<double>(with_layers(3) - with_layers(2));
+}
+
+Json four_tensor_ranks(bool sequence_parallel) {
+  return {{"cluster", {{"gpus_per_node", 4}}},
+          {"parallelism", {{"tensor", 4}, {"sequence_parallel", sequence_parallel}}}};
+}
+
+Json with_recompute(Json changes, const char* recompute) {
+  changes["training"]["recompute"] = recompute;
+  return changes;
+}
+
+TEST(GptLayerActivations, AreThePapersOnOneRank) {
+  EXPECT_EQ(layer_bytes({}), s * b * h * (34 + 5 * a * s / h) + kLayerNormRows);
+}
+
+TEST(GptLayerActivations, AreTheSameInThePlainDialect) {
+  EXPECT_EQ(layer_bytes({{"training", {{"dialect", "plain"}}}}),
+            s * b * h * (34 + 5 * a * s / h) + kLayerNormRows);
+}
+
+TEST(GptLayerActivations, AreThePapersUnderTensorParallelism) {
+  EXPECT_EQ(layer_bytes(four_tensor_ranks(false)),
+            s * b * h * (10 + 24 / t + 5 * a * s / (h * t)) + kLayerNormRows);
+}
+
+TEST(GptLayerActivations, AreThePapersUnderSequenceParallelism) {
+  EXPECT_EQ(layer_bytes(four_tensor_ranks(true)),
+            s * b * h / t * (34 + 5 * a * s / h) + kLayerNormRows / t);
+}
+
+TEST(GptLayerActivations, LoseTheAttentionTermToSelectiveRecompute) {
+  EXPECT_EQ(layer_bytes(with_recompute(four_tensor_ranks(true), "selective")),
+            34 * s * b * h / t + kLayerNormRows / t);
+}
+
+TEST(GptLayerActivations, AreTheInputAloneUnderFullRecompute) {
+  EXPECT_EQ(layer_bytes(with_recompute({}, "full")), 2 * s * b * h);
+}
+
+TEST(PipelineActivations, OfTheFirstStageOf1f1bAreOfAsManyMicroBatchesAsStages) {
+  const Json pipeline = {{"model", {{"num_layers", 4}}},
+                         {"cluster", {{"gpus_per_node", 4}}},
+                         {"parallelism", {{"pipeline", 4}}},
+                         {"training", {{"global_batch_size", 32}}}};
+  const auto first = execute(gpt_plan(pipeline), 0);
+  EXPECT_EQ(first.micro_batches.total, 8);
+  EXPECT_EQ(first.micro_batches.executed, 6);  // in flight and two more
+  EXPECT_EQ(first.micro_batches.most_in_flight, 4);
+  EXPECT_EQ(execute(gpt_plan(pipeline), 2).micro_batches.most_in_flight, 2);
+  EXPECT_EQ(execute(gpt_plan(pipeline), 3).micro_batches.most_in_flight, 1);
+}
+
+TEST(PipelineActivations, OfTheFirstStageAreNeverOfMoreMicroBatchesThanThereAre) {
+  const Json pipeline = {{"model", {{"num_layers", 4}}},
+                         {"cluster", {{"gpus_per_node", 4}}},
+                         {"parallelism", {{"pipeline", 4}}},
+                         {"training", {{"global_batch_size", 8}}}};
+  EXPECT_EQ(execute(gpt_plan(pipeline), 0).micro_batches.most_in_flight, 2);
+}
+
+TEST(PipelineActivations, OfGpipeAreOfAllMicroBatches) {
+  const Json pipeline = {{"cluster", {{"gpus_per_node", 2}}},
+                         {"parallelism", {{"pipeline", 2}, {"pipeline_schedule", "gpipe"}}},
+                         {"training", {{"global_batch_size", 20}}}};
+  EXPECT_EQ(execute(gpt_plan(pipeline), 1).micro_batches.most_in_flight, 5);
+}
+
+TEST(PipelineActivations, InFlightAreWhatThePeakIsMadeOf) {
+  // One more micro-batch in flight costs its activations, to the byte.
+  const auto first_stage_peak = [](int64_t stages) {
+    const Json pipeline = {{"model", {{"num_layers", 2 * stages}}},
+                           {"cluster", {{"gpus_per_node", stages}}},
+                           {"parallelism", {{"pipeline", stages}}},
+                           {"training", {{"global_batch_size", 32}}}};
+    return execute(gpt_plan(pipeline), 0);
+  };
+  const auto two = first_stage_peak(2), three = first_stage_peak(3);
+  EXPECT_EQ(three.peak.allocated_bytes - two.peak.allocated_bytes,
+            two.micro_batches.activation_bytes);
+}
+
+}  // namespace
+}  // namespace sim

@@ -1,0 +1,77 @@
+// Parameter, gradient, main weight and optimizer bytes against closed formulas. n: parameters of the
+// shard; bf16 with AdamW: 2 n, 4 n, 4 n, 8 n, the last two divided over the data ranks by the
+// distributed optimizer (Rajbhandari et al. 2020, Megatron-LM's 18 and 6 + 12 / d bytes).
+#include <gtest/gtest.h>
+
+#include "estimator/model_config.h"
+#include "tests/sim/rank/executed_rank.h"
+
+namespace sim {
+namespace {
+
+using estimator::Json;
+
+// hidden 1024, 2 layers: each 12 h^2 + 13 h; embedding 1024 x h tied; positions 512 x h; norm 2 h.
+constexpr int64_t kGptParameters = 2 * (12 * 1024 * 1024 + 13 * 1024) + (1024 + 512 + 2) * 1024;
+
+TEST(ModelState, OfBf16AdamwIsEighteenBytesForEachParameter) {
+  const auto profile = execute(gpt_plan({{"training", {{"dtype", "bf16"}}}}));
+  EXPECT_EQ(profile.parameters.count, kGptParameters);
+  EXPECT_EQ(profile.model_state.parameter_bytes, 2 * kGptParameters);
+  EXPECT_EQ(profile.model_state.gradient_bytes, 4 * kGptParameters);
+  EXPECT_EQ(profile.model_state.main_weight_bytes, 4 * kGptParameters);
+  EXPECT_EQ(profile.model_state.optimizer_state_bytes, 8 * kGptParameters);
+  EXPECT_EQ(profile.model_state.gradient_padding_bytes, 0);
+}
+
+TEST(ModelState, OfFp32HasNoMainWeights) {
+  const auto profile = execute(gpt_plan({{"training", {{"dtype", "fp32"}}}}));
+  EXPECT_EQ(profile.model_state.parameter_bytes, 4 * kGptParameters);
+  EXPECT_EQ(profile.model_state.main_weight_bytes, 0);
+  EXPECT_EQ(profile.model_state.optimizer_state_bytes, 8 * kGptParameters);
+}
+
+TEST(ModelState, OfSgdIsOneMomentum) {
+  const auto profile = execute(gpt_plan({{"training", {{"optimizer", "sgd"}}}}));
+  EXPECT_EQ(profile.model_state.optimizer_state_bytes, 4 * kGptParameters);
+  EXPECT_EQ(profile.model_state.step_scalar_bytes, 0);
+}
+
+TEST(ModelState, OfTheDistributedOptimizerIsDividedOverTheDataRanks) {
+  // All parameters are multiples of 64 elements and their sum one of lcm(4, 128): no padding.
+  const auto profile = execute(
+      gpt_plan({{"cluster", {{"gpus_per_node", 4}}}, {"parallelism", {{"zero_stage", 1}}}}));
+  EXPECT_EQ(profile.model_state.parameter_bytes, 2 * kGptParameters);
+  EXPECT_EQ(profile.model_state.gradient_bytes, 4 * kGptParameters);
+  EXPECT_EQ(profile.model_state.main_weight_bytes, 4 * kGptParameters / 4);
+  EXPECT_EQ(profile.model_state.optimizer_state_bytes, 8 * kGptParameters / 4);
+  EXPECT_EQ(profile.model_state.parameter_padding_bytes, 0);
+}
+
+TEST(ModelState, PaddingIsATermOfItsOwn) {
+  // 3 data ranks: the buffer ends at a multiple of 384.
+  const auto profile = execute(gpt_plan({{"cluster", {{"gpus_per_node", 3}}},
+                                         {"training", {{"global_batch_size", 12}}},
+                                         {"parallelism", {{"zero_stage", 1}}}}));
+  const int64_t padding = (384 - kGptParameters % 384) % 384;
+  EXPECT_EQ(profile.model_state.gradient_bytes, 4 * kGptParameters);
+  EXPECT_EQ(profile.model_state.gradient_padding_bytes, 4 * padding);
+  EXPECT_EQ(profile.model_state.parameter_padding_bytes, 2 * padding);
+}
+
+TEST(ModelState, IsWhatTheAllocatorHoldsBetweenIterations) {
+  // After the first step, what is allocated is the state and, listed: two cuBLAS workspaces (one for
+  // each thread) of 8,519,680 bytes on capability 8.0, the causal mask s^2, and the step scalar.
+  const auto profile = execute(gpt_plan({{"training", {{"dtype", "fp16"}, {"dialect", "plain"}}}}));
+  const auto& state = profile.model_state;
+  const int64_t named = state.parameter_bytes + state.gradient_bytes + state.main_weight_bytes +
+                        state.optimizer_state_bytes + 2 * 8'519'680 + 512 * 512;
+  const int64_t parameters = static_cast<int64_t>(profile.parameters.tensors.size());
+  const int64_t step_scalars = 512 * parameters;
+  const int64_t held = profile.phases.back().after.allocated_bytes;
+  // The loss of the iteration, a scalar, is kept too; all tensors here are whole 512-byte blocks.
+  EXPECT_EQ(held, named + step_scalars + 512);
+}
+
+}  // namespace
+}  // namespace sim

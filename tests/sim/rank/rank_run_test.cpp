@@ -1,0 +1,164 @@
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <functional>
+
+#include "estimator/hardware.h"
+#include "tests/sim/rank/executed_rank.h"
+
+namespace sim {
+namespace {
+
+using estimator::CollectiveKind;
+using estimator::Direction;
+using estimator::GroupKind;
+using estimator::Json;
+using estimator::RankProfile;
+
+int64_t calls(const RankProfile& profile,
+              GroupKind group,
+              CollectiveKind kind,
+              Direction direction) {
+  int64_t count = 0;
+  for (const auto& record : profile.collectives) {
+    if (record.call.group == group && record.call.kind == kind && record.direction == direction) {
+      count += record.count;
+    }
+  }
+  return count;
+}
+
+/// Calls over the tensor group that one more layer adds to a micro-batch.
+int64_t calls_of_a_layer(Json changes, CollectiveKind kind, Direction direction) {
+  changes["cluster"]["gpus_per_node"] = 2;
+  changes["parallelism"]["tensor"] = 2;
+  const auto with_layers = [&](int64_t layers) {
+    changes["model"]["num_layers"] = layers;
+    const RankProfile profile = execute(gpt_plan(changes));
+    return calls(profile, GroupKind::kTensor, kind, direction) / profile.micro_batches.total;
+  };
+  return with_layers(3) - with_layers(2);
+}
+
+TEST(RankRun, HasThePhasesOfTwoIterations) {
+  const RankProfile profile = execute(gpt_plan());
+  std::vector<std::string> names;
+  for (const auto& phase : profile.phases) names.push_back(phase.name);
+  EXPECT_EQ(names,
+            (std::vector<std::string>{"build_model",
+                                      "build_optimizer",
+                                      "iteration_0.forward_backward",
+                                      "iteration_0.optimizer_step",
+                                      "iteration_1.forward_backward",
+                                      "iteration_1.optimizer_step"}));
+  for (std::size_t i = 1; i < profile.phases.size(); ++i) {
+    EXPECT_EQ(profile.phases[i].before.allocated_bytes, profile.phases[i - 1].after.allocated_bytes);
+    EXPECT_GE(profile.phases[i].peak.allocated_bytes, profile.phases[i].before.allocated_bytes);
+    EXPECT_GE(profile.phases[i].peak.reserved_bytes, profile.phases[i].peak.allocated_bytes);
+  }
+}
+
+TEST(RankRun, SaysWhichDeviceItPlayed) {
+  const RankProfile profile = execute(gpt_plan());
+  EXPECT_EQ(profile.device.name, "NVIDIA A100-SXM4-80GB");
+  EXPECT_EQ(profile.device.total_bytes, estimator::find_gpu("a100")->memory_bytes);
+  EXPECT_EQ(profile.device.allocator, "expandable_segments:True");
+  EXPECT_EQ(profile.tool.torch, "2.11.0");
+}
+
+TEST(RankRun, TwiceGivesTheSameProfile) {
+  const auto strip_times = [](RankProfile profile) {
+    for (auto& phase : profile.phases) phase.seconds = 0;
+    return estimator::to_json(profile).dump();
+  };
+  EXPECT_EQ(strip_times(execute(gpt_plan())), strip_times(execute(gpt_plan())));
+}
+
+TEST(RankRun, OfAnAttentionLayerReducesTwiceForwardAndTwiceBackward) {
+  EXPECT_EQ(calls_of_a_layer({}, CollectiveKind::kAllReduce, Direction::kForward), 2);
+  EXPECT_EQ(calls_of_a_layer({}, CollectiveKind::kAllReduce, Direction::kBackward), 2);
+}
+
+TEST(RankRun, UnderSequenceParallelismGathersAndScattersInstead) {
+  const Json sp = {{"parallelism", {{"sequence_parallel", true}}}};
+  EXPECT_EQ(calls_of_a_layer(sp, CollectiveKind::kAllReduce, Direction::kForward), 0);
+  EXPECT_EQ(calls_of_a_layer(sp, CollectiveKind::kAllGather, Direction::kForward), 2);
+  EXPECT_EQ(calls_of_a_layer(sp, CollectiveKind::kReduceScatter, Direction::kForward), 2);
+  // Backward: the two row-parallel layers gather the gradient, the two column-parallel ones gather
+  // their input again and scatter the input's gradient.
+  EXPECT_EQ(calls_of_a_layer(sp, CollectiveKind::kAllGather, Direction::kBackward), 4);
+  EXPECT_EQ(calls_of_a_layer(sp, CollectiveKind::kReduceScatter, Direction::kBackward), 2);
+}
+
+TEST(RankRun, OfAMiddleStageReceivesAndSendsOnceEachWay) {
+  const RankProfile profile = execute(gpt_plan({{"model", {{"num_layers", 4}}},
+                                                {"cluster", {{"gpus_per_node", 4}}},
+                                                {"parallelism", {{"pipeline", 4}}},
+                                                {"training", {{"global_batch_size", 32}}}}),
+                                      1);
+  for (const Direction direction : {Direction::kForward, Direction::kBackward}) {
+    EXPECT_EQ(calls(profile, GroupKind::kPipeline, CollectiveKind::kRecv, direction), 8);
+    EXPECT_EQ(calls(profile, GroupKind::kPipeline, CollectiveKind::kSend, direction), 8);
+  }
+}
+
+TEST(RankRun, ReducesEachGradientOnceOverTheDataRanks) {
+  const auto bytes_over_data = [](const Json& parallelism, CollectiveKind kind) {
+    const RankProfile profile =
+        execute(gpt_plan({{"cluster", {{"gpus_per_node", 4}}}, {"parallelism", parallelism}}));
+    int64_t bytes = 0;
+    for (const auto& record : profile.collectives) {
+      if (record.call.group == GroupKind::kDataContext && record.call.kind == kind) {
+        bytes += record.call.bytes * record.count;
+      }
+    }
+    return std::pair{bytes, profile.parameters.count};
+  };
+  const auto [reduced, parameters] = bytes_over_data({}, CollectiveKind::kAllReduce);
+  EXPECT_EQ(reduced, 4 * parameters);
+  EXPECT_EQ(bytes_over_data({{"zero_stage", 1}}, CollectiveKind::kReduceScatter).first,
+            4 * parameters);
+  EXPECT_EQ(bytes_over_data({{"zero_stage", 1}}, CollectiveKind::kAllGather).first, 2 * parameters);
+}
+
+TEST(RankRun, CountsTheMatrixProductsOfItsModel) {
+  // Forward: per layer 24 b s h^2 and the attention scores 4 b s^2 h; logits 2 b s h V. Backward twice.
+  const RankProfile profile = execute(gpt_plan());
+  constexpr double s = 512, b = 16, h = 1024, vocabulary = 1024, layers = 2;
+  double products = 0;
+  for (const auto& record : profile.operators) {
+    const std::string& name = record.name;
+    if (name.find("mm") != std::string::npos) {
+      products += record.flops * static_cast<double>(record.count);
+    }
+  }
+  const double forward = layers * (24 * b * s * h * h + 4 * b * s * s * h) + 2 * b * s * h * vocabulary;
+  EXPECT_NEAR(products, 3 * forward, 1e-9 * forward);
+}
+
+TEST(RankRun, ThatDoesNotFitRunsAgainWithoutTheLimit) {
+  const auto plan = gpt_plan({{"model", {{"num_layers", 24}, {"hidden_size", 8192}, {"num_attention_heads", 64}}},
+                              {"training", {{"attention", "flash"}}}});
+  const RankProfile profile = execute(plan);
+  EXPECT_TRUE(profile.limit_lifted);
+  ASSERT_TRUE(profile.out_of_memory.has_value());
+  EXPECT_NE(profile.out_of_memory->message.find("out of memory"), std::string::npos);
+  EXPECT_GT(profile.peak.allocated_bytes, estimator::find_gpu("a100")->memory_bytes);
+}
+
+TEST(RankRun, OfTheLlamaDialectKeepsLessThanThePlainOne) {
+  const auto activations = [](const char* dialect) {
+    return execute(gpt_plan({{"model",
+                              {{"activation", "swiglu"},
+                               {"normalization", "RMSNorm"},
+                               {"position_embedding", "rope"},
+                               {"add_bias_linear", false},
+                               {"hidden_dropout", 0}}},
+                             {"training", {{"dialect", dialect}, {"attention", "flash"}}}}))
+        .micro_batches.activation_bytes;
+  };
+  EXPECT_LT(activations("megatron-lm"), activations("plain"));
+}
+
+}  // namespace
+}  // namespace sim
