@@ -115,6 +115,9 @@ void GradientBuffer::contribution_added(std::size_t bucket) {
 void GradientBuffer::reduce(std::size_t index) {
   started_[index] = true;
   if (!options_.data_group) return;
+  // An overlapped reduction starts inside the last backward but happens once for an iteration.
+  const DirectionScope direction(options_.observer, estimator::Direction::kReduceGradients);
+  const ModuleScope module(options_.observer, "gradients");
   const Bucket& bucket = buckets_[index];
   at::Tensor whole = slice(gradients_, bucket.begin, bucket.end);
   whole.mul_(1.0 / static_cast<double>(options_.shape.data_ranks));

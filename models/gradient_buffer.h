@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "models/communicator.h"
+#include "models/observer.h"
 #include "models/parameters.h"
 
 namespace models {
@@ -40,6 +41,7 @@ struct GradientBufferOptions {
   BufferShape shape;
   bool overlap = false;  ///< start a bucket's reduction when its last gradient is there
   std::shared_ptr<Communicator> data_group;
+  Observer& observer;
 };
 
 class GradientBuffer {

@@ -48,7 +48,8 @@ void Trainer::build_model() {
                                       .data_ranks = group_size(context_.groups.data),
                                       .bucket_elements = bucket_limit(context_)},
                             .overlap = context_.plan.parallelism.overlap_grad_reduce,
-                            .data_group = context_.groups.data});
+                            .data_group = context_.groups.data,
+                            .observer = context_.observer});
 }
 
 void Trainer::build_optimizer() {
@@ -124,9 +125,9 @@ void Trainer::backward(int64_t micro_batch) {
 }
 
 void Trainer::reduce_gradients() {
+  gradients_->finish_reduction();
   const DirectionScope direction(context_.observer, Direction::kReduceGradients);
   const ModuleScope module(context_.observer, "gradients");
-  gradients_->finish_reduction();
   reduce_sequence_partial_gradients();
   if (Parameter* tied = stage_->tied_weight(); tied != nullptr && context_.groups.embedding) {
     context_.groups.embedding->all_reduce(tied->main_gradient);

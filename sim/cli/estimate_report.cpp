@@ -31,6 +31,7 @@ std::string rank_class_table(const ClusterEstimate& estimate) {
                {"context"},
                {"communicators"},
                {"total"},
+               {"free"},
                {"", Align::kLeft}});
   bool any_lifted = false;
   for (const RankClassEstimate& row : estimate.rank_classes) {
@@ -45,10 +46,12 @@ std::string rank_class_table(const ClusterEstimate& estimate) {
                    gib(row.context_bytes),
                    gib(row.communicator_bytes),
                    gib(row.total_bytes),
+                   gib(estimate.verdict.capacity_bytes - row.total_bytes),
                    fmt::format("{}{}", row.limit_lifted ? "*" : "", worst ? " worst" : "")});
   }
-  return "Peak memory of each class of equal ranks, in GiB\n" + table.text(2) +
-         (any_lifted ? "  * did not fit, and ran again without the limit\n" : "");
+  return fmt::format("Peak memory of each class of equal ranks, in GiB of {}\n",
+                     gib(estimate.verdict.capacity_bytes)) +
+         table.text(2) + (any_lifted ? "  * did not fit, and ran again without the limit\n" : "");
 }
 
 std::string worst_rank_terms(const ClusterEstimate& estimate) {

@@ -19,7 +19,7 @@ const std::vector<PlanFlagGroup>& plan_flag_groups() {
            {"--hidden-size", "model.hidden_size", kWhole, "width of the residual stream"},
            {"--ffn-hidden-size", "model.ffn_hidden_size", kWhole, "width of the MLP"},
            {"--num-attention-heads", "model.num_attention_heads", kWhole, "query heads"},
-           {"--group-query-attention", "", kSwitch, "taken; --num-query-groups says it"},
+           {"--group-query-attention", "", kSwitch, "accepted; --num-query-groups says how many"},
            {"--num-query-groups", "model.num_query_groups", kWhole, "key/value heads"},
            {"--kv-channels", "model.kv_channels", kWhole, "width of one head"},
            {"--vocab-size", "model.vocab_size", kWhole, "tokens in the vocabulary, unpadded"},

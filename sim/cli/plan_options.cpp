@@ -24,12 +24,14 @@ void PlanOptions::add_to(CLI::App& app) {
       ->type_name("N")
       ->group("Plan");
   flags_.add_to(app);
+  uneven_stages_.add_to(app);
 }
 
 PlanContext PlanOptions::context(const Environment& environment) const {
   PlanContext context;
   context.origin = path_.empty() ? "command line" : path_;
-  if (!path_.empty() && flags_.any_given()) context.origin += " and flags";
+  const bool has_flags = flags_.any_given() || uneven_stages_.any_given();
+  if (!path_.empty() && has_flags) context.origin += " and flags";
   if (!world_size_.empty()) {
     context.world_size_origin = "--world-size";
     context.world_size = parse_whole_number(world_size_, context.world_size_origin);
@@ -44,6 +46,7 @@ Json PlanOptions::read_tree(const Environment& environment, PlanInput& input) co
   Json tree = path_.empty() ? Json::object() : read_plan_file(path_);
   if (!tree.is_object()) return tree;  // resolve_plan() says what is wrong with it
   flags_.overlay(tree);
+  uneven_stages_.overlay(tree);
   const Json allocator = find_in_tree(tree, kAllocatorPath);
   if (!allocator.is_null() && allocator != "") {
     input.allocator_origin = "the plan";

@@ -8,6 +8,7 @@
 #include "estimator/plan.h"
 #include "sim/cli/environment.h"
 #include "sim/cli/plan_flags.h"
+#include "sim/cli/uneven_stages.h"
 
 namespace sim {
 
@@ -34,6 +35,7 @@ class PlanOptions {
   std::string path_;
   std::string world_size_;
   PlanFlags flags_;
+  UnevenStages uneven_stages_;
 };
 
 }  // namespace sim

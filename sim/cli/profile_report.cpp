@@ -14,15 +14,17 @@ using estimator::MemoryReading;
 using estimator::RankProfile;
 using estimator::with_commas;
 
-/// Allocated bytes before, after and at the peak; reserved bytes at the peak.
+/// Allocated bytes before, after and at the peak; reserved bytes at the peak. Only a real GPU's
+/// time says how long a phase takes; elsewhere it is what the host needed to run it.
 std::string phase_table(const RankProfile& profile) {
+  const bool is_measured = profile.device.kind == estimator::DeviceKind::kCuda;
   Table table({{"phase (MiB)", Align::kLeft},
                {"before"},
                {"after"},
                {"delta"},
                {"peak allocated"},
                {"peak reserved"},
-               {"time"}});
+               {is_measured ? "time" : "host time"}});
   for (const estimator::PhaseRecord& phase : profile.phases) {
     const int64_t delta = phase.after.allocated_bytes - phase.before.allocated_bytes;
     table.add_row({phase.name,

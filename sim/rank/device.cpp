@@ -9,6 +9,7 @@
 #include <array>
 
 #include "estimator/errors.h"
+#include "estimator/hardware.h"
 #include "sim/virtual_gpu/control.h"
 
 namespace sim {
@@ -58,6 +59,14 @@ std::string device_name() {
   return name.data();
 }
 
+/// The GPU that reports this name, or "" when the database has none.
+std::string database_id(const std::string& name) {
+  for (const estimator::Gpu& gpu : estimator::gpus()) {
+    if (gpu.cuda_name == name) return gpu.id;
+  }
+  return "";
+}
+
 /// Flash attention alone: cuDNN's workspaces are not public and the others would keep other tensors.
 void pin_attention() {
   at::globalContext().setSDPUseFlash(true);
@@ -98,8 +107,10 @@ c10::Device torch_device(DeviceKind kind) {
 estimator::DeviceRecord device_record(DeviceKind kind) {
   if (kind == DeviceKind::kCpu) return {.kind = kind, .name = "CPU"};
   const auto [free_bytes, total_bytes] = c10::getDeviceAllocator(at::kCUDA)->getMemoryInfo(0);
+  const std::string name = device_name();
   return {.kind = kind,
-          .name = device_name(),
+          .gpu = database_id(name),
+          .name = name,
           .total_bytes = static_cast<int64_t>(total_bytes)};
 }
 

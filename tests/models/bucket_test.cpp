@@ -4,6 +4,7 @@
 #include <ATen/ops/empty.h>
 
 #include "models/gradient_buffer.h"
+#include "tests/models/small_shards.h"
 
 namespace models {
 namespace {
@@ -58,7 +59,9 @@ TEST(Buckets, GiveASharedEmbeddingOneOfItsOwn) {
 TEST(GradientBuffer, PutsGradientsAndParametersIntoFlatBuffers) {
   auto parameters = parameters_of({100, 30, 7});
   const at::Tensor before = parameters[1].value.detach().clone();
-  GradientBuffer buffer(parameters, {.shape = {.sharded = true, .data_ranks = 1}});
+  SilentObserver observer;
+  GradientBuffer buffer(parameters,
+                        {.shape = {.sharded = true, .data_ranks = 1}, .observer = observer});
   EXPECT_EQ(buffer.gradients().numel(), 256);  // 228 rounded up to 128
   EXPECT_EQ(buffer.padding_elements(), 256 - 137);
   EXPECT_EQ(parameters[1].value.data_ptr<float>(), buffer.parameters().data_ptr<float>() + 64);

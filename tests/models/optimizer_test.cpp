@@ -6,6 +6,8 @@
 
 #include <cmath>
 
+#include "tests/models/small_shards.h"
+
 namespace models {
 namespace {
 
@@ -17,11 +19,13 @@ struct OneParameter {
       : parameters(1) {
     parameters[0].value = at::full({elements}, 1.0, dtype).requires_grad_(true);
     buffer = std::make_unique<GradientBuffer>(
-        parameters, GradientBufferOptions{.shape = {.sharded = sharded, .data_ranks = 1}});
+        parameters,
+        GradientBufferOptions{.shape = {.sharded = sharded, .data_ranks = 1}, .observer = observer});
     parameters[0].main_gradient.fill_(gradient);
   }
   double weight() const { return parameters[0].value.detach()[0].item().toDouble(); }
 
+  SilentObserver observer;
   std::deque<Parameter> parameters;
   std::unique_ptr<GradientBuffer> buffer;
 };

@@ -60,6 +60,7 @@ TEST(RankRun, HasThePhasesOfTwoIterations) {
 
 TEST(RankRun, SaysWhichDeviceItPlayed) {
   const RankProfile profile = execute(gpt_plan());
+  EXPECT_EQ(profile.device.gpu, "a100-sxm-80");
   EXPECT_EQ(profile.device.name, "NVIDIA A100-SXM4-80GB");
   EXPECT_EQ(profile.device.total_bytes, estimator::find_gpu("a100")->memory_bytes);
   EXPECT_EQ(profile.device.allocator, "expandable_segments:True");
@@ -119,6 +120,20 @@ TEST(RankRun, ReducesEachGradientOnceOverTheDataRanks) {
   EXPECT_EQ(bytes_over_data({{"zero_stage", 1}}, CollectiveKind::kReduceScatter).first,
             4 * parameters);
   EXPECT_EQ(bytes_over_data({{"zero_stage", 1}}, CollectiveKind::kAllGather).first, 2 * parameters);
+}
+
+TEST(RankRun, CountsAnOverlappedReductionOnceForTheIteration) {
+  const RankProfile profile = execute(gpt_plan({{"cluster", {{"gpus_per_node", 4}}},
+                                                {"parallelism", {{"overlap_grad_reduce", true}}},
+                                                {"training", {{"global_batch_size", 64}}}}));
+  EXPECT_EQ(profile.micro_batches.total, 4);
+  EXPECT_EQ(profile.micro_batches.executed, 3);
+  for (const auto& record : profile.collectives) {
+    EXPECT_EQ(record.direction, Direction::kReduceGradients);
+    EXPECT_TRUE(record.overlappable);
+    EXPECT_EQ(record.count, record.executed_count);
+  }
+  EXPECT_EQ(calls(profile, GroupKind::kDataContext, CollectiveKind::kAllReduce, Direction::kReduceGradients), 1);
 }
 
 TEST(RankRun, CountsTheMatrixProductsOfItsModel) {

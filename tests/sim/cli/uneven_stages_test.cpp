@@ -1,0 +1,69 @@
+#include "sim/cli/uneven_stages.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "estimator/errors.h"
+
+namespace sim {
+namespace {
+
+using estimator::Json;
+using testing::HasSubstr;
+
+constexpr const char* kFirst7 = "--decoder-first-pipeline-num-layers 7 ";
+constexpr const char* kLast7 = "--decoder-last-pipeline-num-layers 7";
+
+/// A plan of so many layers on so many stages, with the flags over it.
+Json overlaid(const std::string& command_line, int64_t layers, int64_t stages) {
+  Json tree = {{"model", {{"preset", "gpt2"}, {"num_layers", layers}}},
+               {"parallelism", {{"pipeline", stages}}}};
+  CLI::App app;
+  UnevenStages flags;
+  flags.add_to(app);
+  app.parse(command_line, false);
+  flags.overlay(tree);
+  return tree["parallelism"];
+}
+
+std::string error_of(const std::string& command_line, int64_t layers, int64_t stages) {
+  try {
+    overlaid(command_line, layers, stages);
+  } catch (const estimator::UserError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(UnevenStages, SpreadTheOtherLayersEvenlyOverTheOtherStages) {
+  EXPECT_EQ(overlaid(std::string(kFirst7) + kLast7, 30, 4)["layers_per_stage"], Json({7, 8, 8, 7}));
+  EXPECT_EQ(overlaid(kFirst7, 13, 3)["layers_per_stage"], Json({7, 3, 3}));
+  EXPECT_EQ(overlaid(kLast7, 13, 3)["layers_per_stage"], Json({3, 3, 7}));
+  EXPECT_EQ(overlaid(std::string(kFirst7) + kLast7, 14, 2)["layers_per_stage"], Json({7, 7}));
+}
+
+TEST(UnevenStages, TakeTheLayersOfAPresetThatIsNotOverridden) {
+  Json tree = {{"model", "gpt2"}, {"parallelism", {{"pipeline", 2}}}};  // 12 layers
+  CLI::App app;
+  UnevenStages flags;
+  flags.add_to(app);
+  app.parse(kFirst7, false);
+  flags.overlay(tree);
+  EXPECT_EQ(tree["parallelism"]["layers_per_stage"], Json({7, 5}));
+}
+
+TEST(UnevenStages, RefuseWhatDoesNotDivide) {
+  EXPECT_THAT(error_of(kFirst7, 30, 3), HasSubstr("30 layers, 3 stages; first stage 7"));
+  EXPECT_THAT(error_of(kFirst7, 6, 3), HasSubstr("do not split"));
+  EXPECT_THAT(error_of(std::string(kFirst7) + kLast7, 15, 2), HasSubstr("do not split"));
+  EXPECT_THAT(error_of(std::string(kFirst7) + kLast7, 14, 1), HasSubstr("do not split"));
+  EXPECT_THAT(error_of("--decoder-first-pipeline-num-layers x", 30, 4), HasSubstr("= \"x\""));
+}
+
+TEST(UnevenStages, LeaveAloneAPlanThatTellsNoStages) {
+  EXPECT_EQ(overlaid("", 30, 4), Json({{"pipeline", 4}}));
+  EXPECT_EQ(overlaid(kFirst7, 30, int64_t{1} << 60), Json({{"pipeline", int64_t{1} << 60}}));
+}
+
+}  // namespace
+}  // namespace sim
