@@ -70,9 +70,8 @@ void add_collective(const CollectiveRecord& record,
                     const RankProfile& profile,
                     StageTime& time) {
   if (BucketTime* buckets = buckets_of(time, record)) {
-    buckets->sum_seconds += seconds_of_call * static_cast<double>(record.executed_count);
-    buckets->buckets +=
-        record.executed_count;  // once for each step, however many micro-batches ran
+    buckets->sum_seconds += seconds_of_call * static_cast<double>(record.count);
+    buckets->buckets += record.count;
     buckets->overlappable |= record.overlappable;
     return;
   }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "estimator/units.h"
 #include "sim/cli/table.h"
@@ -95,6 +96,7 @@ std::string time_table(const estimator::StepTime& time) {
 
 std::string throughput_text(const estimator::Throughput& throughput) {
   constexpr double kTera = 1e12;
+  if (!std::isfinite(throughput.tokens_per_second)) return "";  // nothing was priced
   return fmt::format(
       "\nThroughput: {} tokens/s, {:.1f} for each GPU; {:.1f} model TFLOP/s for each GPU, MFU "
       "{:.1f} %, "

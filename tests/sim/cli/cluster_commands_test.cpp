@@ -50,7 +50,6 @@ TEST_F(ClusterCommands, TheReportHasTheVerdictFirstThenTheRankClasses) {
                            "Peak memory of each class",
                            "Memory of rank",
                            "One iteration",
-                           "Throughput",
                            "Not modelled"}) {
     const std::size_t found = result.output.find(part, at);
     ASSERT_NE(found, std::string::npos) << part << " in\n" << result.output;

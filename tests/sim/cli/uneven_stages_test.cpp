@@ -60,6 +60,15 @@ TEST(UnevenStages, RefuseWhatDoesNotDivide) {
   EXPECT_THAT(error_of("--decoder-first-pipeline-num-layers x", 30, 4), HasSubstr("= \"x\""));
 }
 
+TEST(UnevenStages, RefuseAPlanThatListsItsStagesAlready) {
+  Json tree = {{"model", "gpt2"}, {"parallelism", {{"pipeline", 2}, {"layers_per_stage", {6, 6}}}}};
+  CLI::App app;
+  UnevenStages flags;
+  flags.add_to(app);
+  app.parse(kFirst7, false);
+  EXPECT_THROW(flags.overlay(tree), estimator::UserError);
+}
+
 TEST(UnevenStages, LeaveAloneAPlanThatTellsNoStages) {
   EXPECT_EQ(overlaid("", 30, 4), Json({{"pipeline", 4}}));
   EXPECT_EQ(overlaid(kFirst7, 30, int64_t{1} << 60), Json({{"pipeline", int64_t{1} << 60}}));
