@@ -1,5 +1,7 @@
 #include "sim/cli/plan_file.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -75,10 +77,8 @@ TEST(YamlTree, RefusesDuplicateKeysAndASecondDocument) {
 TEST(YamlTree, RefusesAliasesThatStandForATreeWithoutEnd) {
   std::string text = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n";
   for (int i = 1; i < 9; ++i) {
-    const std::string last = "*a" + std::to_string(i - 1);
-    text += "a" + std::to_string(i) + ": &a" + std::to_string(i) + " [" + last;
-    for (int k = 1; k < 10; ++k) text += ", " + last;
-    text += "]\n";
+    const std::vector<std::string> ten_times_the_last(10, fmt::format("*a{}", i - 1));
+    text += fmt::format("a{0}: &a{0} [{1}]\n", i, fmt::join(ten_times_the_last, ", "));
   }
   EXPECT_THAT(yaml_error(text), HasSubstr("deep or large"));
 }
