@@ -28,8 +28,8 @@ class PendingCall {
   c10::intrusive_ptr<c10d::Work> work_;
 };
 
-/// Tensors are contiguous. Reductions are sums unless named otherwise. Methods without `start_` have
-/// finished when they return (on a GPU: in stream order).
+/// Tensors are contiguous. Reductions are sums unless named otherwise. Methods without `start_`
+/// have finished when they return (on a GPU: in stream order).
 class Communicator {
  public:
   explicit Communicator(c10::intrusive_ptr<c10d::Backend> backend);
@@ -61,7 +61,7 @@ class Communicator {
 /// The groups of one rank. Null: a group of one, which needs no communication.
 struct ProcessGroups {
   std::shared_ptr<Communicator> tensor;
-  std::shared_ptr<Communicator> data;       ///< data x context: gradients and optimizer shards
+  std::shared_ptr<Communicator> data;  ///< data x context: gradients and optimizer shards
   std::shared_ptr<Communicator> pipeline;
   std::shared_ptr<Communicator> embedding;  ///< first and last stage; null on the stages between
 };

@@ -40,8 +40,10 @@ at::Tensor Embedding::forward(const at::Tensor& tokens) const {
   const bool sequence_parallel = context_.sequence_parallel() && group != nullptr;
   at::Tensor hidden = look_up(tokens);
   if (positions_ == nullptr) {
-    if (sequence_parallel) hidden = reduce_scatter_to_sequence(hidden, group);
-    else if (group) hidden = reduce_from_ranks(hidden, group);
+    if (sequence_parallel)
+      hidden = reduce_scatter_to_sequence(hidden, group);
+    else if (group)
+      hidden = reduce_from_ranks(hidden, group);
   } else {
     if (group) hidden = reduce_from_ranks(hidden, group);
     hidden = hidden + positions_->value.narrow(0, 0, tokens.size(0)).unsqueeze(1);

@@ -54,11 +54,14 @@ std::vector<Bucket> lay_out_buckets(std::deque<Parameter>& parameters, const Buf
     const int64_t begin = estimator::round_up(end, parameter_multiple);
     end = begin + parameter->value.numel();
     buckets.back().slots.push_back({.parameter = &*parameter, .begin = begin, .end = end});
-    const bool full = shape.bucket_elements > 0 && end - buckets.back().begin >= shape.bucket_elements;
+    const bool full =
+        shape.bucket_elements > 0 && end - buckets.back().begin >= shape.bucket_elements;
     if (full || (shape.sharded && parameter->shared_copy)) close();
   }
-  if (buckets.back().slots.empty()) buckets.pop_back();
-  else buckets.back().end = estimator::round_up(end, bucket_multiple);
+  if (buckets.back().slots.empty())
+    buckets.pop_back();
+  else
+    buckets.back().end = estimator::round_up(end, bucket_multiple);
   return buckets;
 }
 
@@ -67,7 +70,8 @@ GradientBuffer::GradientBuffer(std::deque<Parameter>& parameters, GradientBuffer
   const c10::NoGradGuard no_grad;
   const int64_t elements = buckets_.empty() ? 0 : buckets_.back().end;
   if (buckets_.empty()) return;
-  const at::TensorOptions parameter_options = parameters.front().value.options().requires_grad(false);
+  const at::TensorOptions parameter_options =
+      parameters.front().value.options().requires_grad(false);
   if (sharded()) parameters_ = at::zeros({elements}, parameter_options);
   gradients_ = at::zeros({elements}, parameter_options.dtype(at::kFloat));
   for (std::size_t index = 0; index < buckets_.size(); ++index) {

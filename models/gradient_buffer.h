@@ -29,9 +29,9 @@ struct Bucket {
 };
 
 struct BufferShape {
-  bool sharded = false;           ///< the distributed optimizer
+  bool sharded = false;  ///< the distributed optimizer
   int64_t data_ranks = 1;
-  int64_t bucket_elements = 0;    ///< a bucket is closed at this size; 0: one bucket
+  int64_t bucket_elements = 0;  ///< a bucket is closed at this size; 0: one bucket
 };
 
 /// Where each parameter lies. Pure arithmetic.

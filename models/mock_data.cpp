@@ -22,8 +22,7 @@ MicroBatchData mock_micro_batch(const ShardContext& context,
                                 int64_t micro_batch) {
   const estimator::Plan& plan = context.plan;
   const int64_t sequence = plan.sequence_length(), batch = plan.training.micro_batch_size;
-  const int64_t first =
-      (micro_batch * plan.data_parallel_size() + context.coordinate.data) * batch;
+  const int64_t first = (micro_batch * plan.data_parallel_size() + context.coordinate.data) * batch;
   at::Tensor samples = at::empty({sequence + 1, batch}, at::kLong);
   for (int64_t i = 0; i < batch; ++i) {
     samples.select(1, i).copy_(sample(plan, iteration, first + i));

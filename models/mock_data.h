@@ -14,6 +14,8 @@ struct MicroBatchData {
 
 /// Samples are numbered over the whole step: data rank d's micro-batch m holds samples
 /// (m * data ranks + d) * micro_batch_size and on, as Megatron-LM deals them out.
-MicroBatchData mock_micro_batch(const ShardContext& context, int64_t iteration, int64_t micro_batch);
+MicroBatchData mock_micro_batch(const ShardContext& context,
+                                int64_t iteration,
+                                int64_t micro_batch);
 
 }  // namespace models

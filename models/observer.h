@@ -14,7 +14,8 @@ class Observer {
  public:
   virtual ~Observer() = default;
 
-  /// `name` is one path element ("layers.3", "self_attention", "qkv"); the path is all entered ones.
+  /// `name` is one path element ("layers.3", "self_attention", "qkv"); the path is all entered
+  /// ones.
   virtual void enter_module(const std::string& name) = 0;
   virtual void leave_module() = 0;
 

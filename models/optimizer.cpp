@@ -35,8 +35,7 @@ DistributedOptimizer::DistributedOptimizer(GradientBuffer& buffer,
       gradients_.push_back(buffer.gradients().narrow(0, begin, end - begin));
     }
   }
-  own_main_weights_ =
-      !model_weights_.empty() && model_weights_.front().scalar_type() != at::kFloat;
+  own_main_weights_ = !model_weights_.empty() && model_weights_.front().scalar_type() != at::kFloat;
   for (const at::Tensor& weights : model_weights_) {
     main_weights_.push_back(own_main_weights_ ? weights.to(at::kFloat) : weights);
   }
@@ -67,8 +66,10 @@ void DistributedOptimizer::update() {
                     first_step_);
     return;
   }
-  if (settings_.shared_step) steps_.front().add_(1);
-  else at::_foreach_add_(steps_, 1);
+  if (settings_.shared_step)
+    steps_.front().add_(1);
+  else
+    at::_foreach_add_(steps_, 1);
   at::_fused_adamw_(main_weights_,
                     gradients_,
                     first_moments_,

@@ -97,7 +97,8 @@ struct RowParallelFunction : torch::autograd::Function<RowParallelFunction> {
     const CallPointer& call = kept<CallPointer>(context);
     const variable_list saved = context->get_saved_variables();
     const bool gather = call->sequence_parallel && call->tensor_group;
-    const at::Tensor gradient = gather ? gather_sequence(gradients[0], *call->tensor_group) : gradients[0];
+    const at::Tensor gradient =
+        gather ? gather_sequence(gradients[0], *call->tensor_group) : gradients[0];
     at::Tensor input_gradient = at::matmul(gradient, saved[1]);
     return {input_gradient, finish_weight(call, gradient, saved[0]), at::Tensor()};
   }

@@ -26,8 +26,8 @@ struct LinearSpec {
   int64_t inputs = 0;
   int64_t outputs = 0;
   bool bias = false;
-  int64_t output_blocks = 1;          ///< see ParameterSpec::blocks
-  Parameter* shared_weight = nullptr; ///< use this weight (tied output layer) and make none
+  int64_t output_blocks = 1;           ///< see ParameterSpec::blocks
+  Parameter* shared_weight = nullptr;  ///< use this weight (tied output layer) and make none
   bool shared_copy = false;
 };
 

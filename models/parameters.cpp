@@ -61,9 +61,12 @@ Parameter& ParameterStore::add(const ParameterSpec& spec) {
 at::Tensor ParameterStore::initial_value(const ParameterSpec& spec,
                                          const std::vector<int64_t>& shape) const {
   switch (spec.initial_value) {
-    case InitialValue::kZeros: return at::zeros(shape, source_.options);
-    case InitialValue::kOnes: return at::ones(shape, source_.options);
-    case InitialValue::kNormal: break;
+    case InitialValue::kZeros:
+      return at::zeros(shape, source_.options);
+    case InitialValue::kOnes:
+      return at::ones(shape, source_.options);
+    case InitialValue::kNormal:
+      break;
   }
   if (source_.options.device() != at::kCPU) {
     return at::empty(shape, source_.options).normal_(0.0, kInitialDeviation);

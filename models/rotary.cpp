@@ -46,7 +46,8 @@ RotaryEmbedding::RotaryEmbedding(const ShardContext& context) : fused_(context.m
   const at::TensorOptions fp32 = context.options().dtype(at::kFloat);
   const at::Tensor exponents = at::arange(0, width, 2, fp32) / static_cast<double>(width);
   const at::Tensor frequencies = at::pow(context.plan.model.rotary_base, -exponents);
-  const at::Tensor angles = at::outer(at::arange(context.plan.sequence_length(), fp32), frequencies);
+  const at::Tensor angles =
+      at::outer(at::arange(context.plan.sequence_length(), fp32), frequencies);
   const at::Tensor both = at::cat({angles, angles}, -1).unsqueeze(1).unsqueeze(1);
   cos_ = both.cos().to(context.options().dtype());
   sin_ = both.sin().to(context.options().dtype());

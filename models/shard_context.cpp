@@ -6,9 +6,12 @@ namespace models {
 
 c10::ScalarType scalar_type(estimator::Dtype dtype) {
   switch (dtype) {
-    case estimator::Dtype::kBf16: return c10::ScalarType::BFloat16;
-    case estimator::Dtype::kFp16: return c10::ScalarType::Half;
-    case estimator::Dtype::kFp32: return c10::ScalarType::Float;
+    case estimator::Dtype::kBf16:
+      return c10::ScalarType::BFloat16;
+    case estimator::Dtype::kFp16:
+      return c10::ScalarType::Half;
+    case estimator::Dtype::kFp32:
+      return c10::ScalarType::Float;
   }
   throw std::logic_error("unknown dtype");
 }

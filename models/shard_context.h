@@ -31,7 +31,8 @@ struct ShardContext {
   at::TensorOptions options() const {
     return at::TensorOptions().device(device).dtype(scalar_type(plan.training.dtype));
   }
-  /// Rows of the residual stream on this rank: the sequence, or its part under sequence parallelism.
+  /// Rows of the residual stream on this rank: the sequence, or its part under sequence
+  /// parallelism.
   int64_t local_sequence() const {
     return plan.sequence_length() / (sequence_parallel() ? tensor_size() : 1);
   }

@@ -22,8 +22,7 @@ Stage::Stage(ShardContext& context) : context_(context), store_(parameter_source
   const int64_t first = std::accumulate(layers.begin(), layers.begin() + stage, int64_t{0});
   if (context.is_first_stage()) embedding_ = std::make_unique<Embedding>(context, store_);
 
-  const bool rope =
-      context.plan.model.position_embedding == estimator::PositionEmbedding::kRope;
+  const bool rope = context.plan.model.position_embedding == estimator::PositionEmbedding::kRope;
   const auto core = std::make_shared<const CoreAttention>(context);
   const auto rotary = rope ? std::make_shared<const RotaryEmbedding>(context) : nullptr;
   layers_.reserve(static_cast<std::size_t>(layers[stage]));

@@ -55,7 +55,8 @@ std::string device_name() {
   using GetName = int (*)(char*, int, int);
   const auto get_name = find_function<GetName>("cuDeviceGetName");
   std::array<char, 256> name{};
-  if (get_name == nullptr || get_name(name.data(), static_cast<int>(name.size()), 0) != 0) return "";
+  if (get_name == nullptr || get_name(name.data(), static_cast<int>(name.size()), 0) != 0)
+    return "";
   return name.data();
 }
 
@@ -67,7 +68,8 @@ std::string database_id(const std::string& name) {
   return "";
 }
 
-/// Flash attention alone: cuDNN's workspaces are not public and the others would keep other tensors.
+/// Flash attention alone: cuDNN's workspaces are not public and the others would keep other
+/// tensors.
 void pin_attention() {
   at::globalContext().setSDPUseFlash(true);
   at::globalContext().setSDPUseCuDNN(false);

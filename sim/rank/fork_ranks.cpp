@@ -1,8 +1,8 @@
 #include "sim/rank/fork_ranks.h"
 
-#include <fmt/format.h>
 #include <c10/util/Exception.h>
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -169,9 +169,10 @@ class ForkedRanks {
                       ExitCode::kMachineLacks);
     }
     if (attempt.out_of_memory) {
-      throw UserError({.what = fmt::format("rank {} needs more than the virtual GPU can have", attempt.rank),
-                       .where = fmt::format("{}: {}", record.phase, record.message),
-                       .help = "split the model over more ranks"});
+      throw UserError(
+          {.what = fmt::format("rank {} needs more than the virtual GPU can have", attempt.rank),
+           .where = fmt::format("{}: {}", record.phase, record.message),
+           .help = "split the model over more ranks"});
     }
     waiting_.push_front({.rank = attempt.rank, .out_of_memory = std::move(record)});
   }

@@ -37,9 +37,9 @@ estimator::MicroBatchRecord micro_batches(const Plan& plan, int64_t stage, bool 
   const estimator::ScheduleShape shape{.kind = plan.parallelism.pipeline_schedule,
                                        .stages = plan.parallelism.pipeline,
                                        .micro_batches = plan.micro_batches()};
-  return {.total = shape.micro_batches,
-          .executed = all ? shape.micro_batches
-                          : estimator::micro_batches_to_execute(shape, stage)};
+  return {
+      .total = shape.micro_batches,
+      .executed = all ? shape.micro_batches : estimator::micro_batches_to_execute(shape, stage)};
 }
 
 models::ProcessGroups process_groups(const estimator::ParallelLayout& layout,

@@ -11,10 +11,8 @@ namespace {
 
 /// TORCH_ABI_VERSION packs major, minor and patch into its three highest bytes.
 std::string version_text(uint64_t abi_version) {
-  return fmt::format("{}.{}.{}",
-                     abi_version >> 56 & 0xff,
-                     abi_version >> 48 & 0xff,
-                     abi_version >> 40 & 0xff);
+  return fmt::format(
+      "{}.{}.{}", abi_version >> 56 & 0xff, abi_version >> 48 & 0xff, abi_version >> 40 & 0xff);
 }
 
 }  // namespace

@@ -20,7 +20,8 @@ struct OneParameter {
     parameters[0].value = at::full({elements}, 1.0, dtype).requires_grad_(true);
     buffer = std::make_unique<GradientBuffer>(
         parameters,
-        GradientBufferOptions{.shape = {.sharded = sharded, .data_ranks = 1}, .observer = observer});
+        GradientBufferOptions{.shape = {.sharded = sharded, .data_ranks = 1},
+                              .observer = observer});
     parameters[0].main_gradient.fill_(gradient);
   }
   double weight() const { return parameters[0].value.detach()[0].item().toDouble(); }

@@ -47,13 +47,12 @@ TEST(GatedActivation, FusedSwigluIsSiluTimesUp) {
 
 TEST(GatedActivation, FusedGegluIsGeluTimesUp) {
   const at::Tensor input = at::randn({5, 3, 16});
-  expect_same(forward_backward(input,
-                               [](const at::Tensor& x) {
-                                 return fused_gated_activation(x, Activation::kGeglu);
-                               }),
-              forward_backward(input, [](const at::Tensor& x) {
-                return at::gelu(x.chunk(2, -1)[0], "tanh") * x.chunk(2, -1)[1];
-              }));
+  expect_same(
+      forward_backward(
+          input, [](const at::Tensor& x) { return fused_gated_activation(x, Activation::kGeglu); }),
+      forward_backward(input, [](const at::Tensor& x) {
+        return at::gelu(x.chunk(2, -1)[0], "tanh") * x.chunk(2, -1)[1];
+      }));
 }
 
 TEST(CrossEntropy, OverOneRankIsPyTorchs) {
@@ -63,9 +62,8 @@ TEST(CrossEntropy, OverOneRankIsPyTorchs) {
                                [&](const at::Tensor& x) {
                                  return vocabulary_parallel_cross_entropy(x, labels, nullptr);
                                }),
-              forward_backward(logits, [&](const at::Tensor& x) {
-                return plain_cross_entropy(x, labels);
-              }));
+              forward_backward(
+                  logits, [&](const at::Tensor& x) { return plain_cross_entropy(x, labels); }));
 }
 
 TEST(CrossEntropy, LeavesTheLogitsAsTheyWere) {

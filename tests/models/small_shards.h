@@ -23,7 +23,8 @@ class SilentObserver final : public Observer {
   void backward_finished(int64_t) override {}
 };
 
-/// Two layers, hidden 32, 4 heads, vocabulary 64, sequence 16, fp32, one rank; `changes` is merged in.
+/// Two layers, hidden 32, 4 heads, vocabulary 64, sequence 16, fp32, one rank; `changes` is merged
+/// in.
 estimator::Plan small_plan(const estimator::Json& changes = estimator::Json::object());
 
 /// The same as a Llama: RMSNorm, SwiGLU, rotary, 2 key/value heads, no biases, untied.

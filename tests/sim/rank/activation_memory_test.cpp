@@ -2,8 +2,8 @@
 // Recomputation in Large Transformer Models", equations 1, 2, 4 and section 5.
 //
 // The paper leaves out what each row of a LayerNorm keeps for backward: mean and reciprocal
-// deviation in fp32, two norms a layer. That is 16 s b bytes, 16 s b / t under sequence parallelism.
-// Nothing else differs.
+// deviation in fp32, two norms a layer. That is 16 s b bytes, 16 s b / t under sequence
+// parallelism. Nothing else differs.
 #include <gtest/gtest.h>
 
 #include "tests/sim/rank/executed_rank.h"

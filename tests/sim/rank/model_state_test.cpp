@@ -1,5 +1,5 @@
-// Parameter, gradient, main weight and optimizer bytes against closed formulas. n: parameters of the
-// shard; bf16 with AdamW: 2 n, 4 n, 4 n, 8 n, the last two divided over the data ranks by the
+// Parameter, gradient, main weight and optimizer bytes against closed formulas. n: parameters of
+// the shard; bf16 with AdamW: 2 n, 4 n, 4 n, 8 n, the last two divided over the data ranks by the
 // distributed optimizer (Rajbhandari et al. 2020, Megatron-LM's 18 and 6 + 12 / d bytes).
 #include <gtest/gtest.h>
 
@@ -60,9 +60,10 @@ TEST(ModelState, PaddingIsATermOfItsOwn) {
 }
 
 TEST(ModelState, IsWhatTheAllocatorHoldsBetweenIterations) {
-  // After the first step, what is allocated is the state and, listed: two cuBLAS workspaces (one for
-  // each thread) of 8,519,680 bytes on capability 8.0, cuBLASLt's of 1 MiB (it adds the biases), the
-  // causal mask s^2, a step scalar for each parameter, and the loss. All are whole 512-byte blocks.
+  // After the first step, what is allocated is the state and, listed: two cuBLAS workspaces (one
+  // for each thread) of 8,519,680 bytes on capability 8.0, cuBLASLt's of 1 MiB (it adds the
+  // biases), the causal mask s^2, a step scalar for each parameter, and the loss. All are whole
+  // 512-byte blocks.
   const auto profile = execute(gpt_plan({{"training", {{"dtype", "fp16"}, {"dialect", "plain"}}}}));
   const auto& state = profile.model_state;
   const int64_t named = state.parameter_bytes + state.gradient_bytes + state.main_weight_bytes +

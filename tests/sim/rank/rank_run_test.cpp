@@ -52,7 +52,8 @@ TEST(RankRun, HasThePhasesOfTwoIterations) {
                                       "iteration_1.forward_backward",
                                       "iteration_1.optimizer_step"}));
   for (std::size_t i = 1; i < profile.phases.size(); ++i) {
-    EXPECT_EQ(profile.phases[i].before.allocated_bytes, profile.phases[i - 1].after.allocated_bytes);
+    EXPECT_EQ(profile.phases[i].before.allocated_bytes,
+              profile.phases[i - 1].after.allocated_bytes);
     EXPECT_GE(profile.phases[i].peak.allocated_bytes, profile.phases[i].before.allocated_bytes);
     EXPECT_GE(profile.phases[i].peak.reserved_bytes, profile.phases[i].peak.allocated_bytes);
   }
@@ -133,11 +134,16 @@ TEST(RankRun, CountsAnOverlappedReductionOnceForTheIteration) {
     EXPECT_TRUE(record.overlappable);
     EXPECT_EQ(record.count, record.executed_count);
   }
-  EXPECT_EQ(calls(profile, GroupKind::kDataContext, CollectiveKind::kAllReduce, Direction::kReduceGradients), 1);
+  EXPECT_EQ(calls(profile,
+                  GroupKind::kDataContext,
+                  CollectiveKind::kAllReduce,
+                  Direction::kReduceGradients),
+            1);
 }
 
 TEST(RankRun, CountsTheMatrixProductsOfItsModel) {
-  // Forward: per layer 24 b s h^2 and the attention scores 4 b s^2 h; logits 2 b s h V. Backward twice.
+  // Forward: per layer 24 b s h^2 and the attention scores 4 b s^2 h; logits 2 b s h V. Backward
+  // twice.
   const RankProfile profile = execute(gpt_plan());
   constexpr double s = 512, b = 16, h = 1024, vocabulary = 1024, layers = 2;
   double products = 0;
@@ -147,13 +153,15 @@ TEST(RankRun, CountsTheMatrixProductsOfItsModel) {
       products += record.flops * static_cast<double>(record.count);
     }
   }
-  const double forward = layers * (24 * b * s * h * h + 4 * b * s * s * h) + 2 * b * s * h * vocabulary;
+  const double forward =
+      layers * (24 * b * s * h * h + 4 * b * s * s * h) + 2 * b * s * h * vocabulary;
   EXPECT_NEAR(products, 3 * forward, 1e-9 * forward);
 }
 
 TEST(RankRun, ThatDoesNotFitRunsAgainWithoutTheLimit) {
-  const auto plan = gpt_plan({{"model", {{"num_layers", 24}, {"hidden_size", 8192}, {"num_attention_heads", 64}}},
-                              {"training", {{"attention", "flash"}}}});
+  const auto plan =
+      gpt_plan({{"model", {{"num_layers", 24}, {"hidden_size", 8192}, {"num_attention_heads", 64}}},
+                {"training", {{"attention", "flash"}}}});
   const RankProfile profile = execute(plan);
   EXPECT_TRUE(profile.limit_lifted);
   ASSERT_TRUE(profile.out_of_memory.has_value());
