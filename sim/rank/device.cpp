@@ -1,6 +1,7 @@
 #include "sim/rank/device.h"
 
 #include <ATen/Context.h>
+#include <ATen/ops/empty.h>
 #include <c10/core/CachingDeviceAllocator.h>
 #include <c10/util/Exception.h>
 #include <dlfcn.h>
@@ -77,6 +78,12 @@ void pin_attention() {
   at::globalContext().setSDPUseMath(false);
 }
 
+/// Throws where torch has no kernels for the GPU's generation. Leaves no memory behind.
+void launch_one_kernel() {
+  at::empty({1}, at::TensorOptions(at::kCUDA)).fill_(1);
+  c10::getDeviceAllocator(at::kCUDA)->emptyCache();
+}
+
 }  // namespace
 
 void load_device_library(DeviceKind kind) {
@@ -94,10 +101,15 @@ void start_device(DeviceKind kind, bool lift_limit) {
   if (lift_limit) virtual_gpu_control()(static_cast<uint64_t>(kLiftedMemoryBytes));
   try {
     at::globalContext().lazyInitDevice(at::kCUDA);
+    launch_one_kernel();
   } catch (const c10::Error& error) {
-    throw lacks("the GPU cannot be used",
-                error.what_without_backtrace(),
-                "check the driver with nvidia-smi, or use --device virtual");
+    const std::string message = error.what_without_backtrace();
+    throw lacks("this torch cannot use the GPU",
+                message.substr(0, message.find('\n')),
+                kind == DeviceKind::kCuda
+                    ? "check the driver with nvidia-smi, or use --device virtual"
+                    : "it has no kernels for this generation: give scripts/quickstart --torch DIR "
+                      "one that has");
   }
   pin_attention();
 }

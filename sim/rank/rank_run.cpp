@@ -46,7 +46,11 @@ models::ProcessGroups process_groups(const estimator::ParallelLayout& layout,
                                      int64_t rank,
                                      estimator::DeviceKind device,
                                      Recorder& recorder) {
-  const comm_stub::StubOptions options{.write_values = device != estimator::DeviceKind::kVirtual};
+  const comm_stub::StubOptions options{.write_values = device != estimator::DeviceKind::kVirtual,
+                                       .on_writing = [&recorder](bool writing) {
+                                         writing ? recorder.stop_clock()
+                                                 : recorder.continue_clock();
+                                       }};
   const comm_stub::StubGroups stubs = comm_stub::make_stub_groups(
       layout,
       rank,

@@ -60,6 +60,16 @@ void Recorder::end_phase() {
   phase_peaks_.push_back(tracker_->phase_peak());
 }
 
+void Recorder::stop_clock() {
+  options_.memory.finish_work();
+  stopped_ = Clock::now();
+}
+
+void Recorder::continue_clock() {
+  options_.memory.finish_work();
+  started_ += Clock::now() - stopped_;
+}
+
 void Recorder::start_recording() {
   require(!callbacks_, "recording is on already");
   tracker_->set_recording(true);

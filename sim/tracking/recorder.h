@@ -58,6 +58,11 @@ class Recorder final : public models::Observer {
   void start_recording();
   void stop_recording();
 
+  /// Time between the two is not the shard's and is taken off the running phase: absent ranks are
+  /// answered in it. Waits for the device both times.
+  void stop_clock();
+  void continue_clock();
+
   /// The sink for the process groups of the shard; any thread of the run.
   void on_collective(const estimator::CollectiveCall& call);
 
@@ -91,6 +96,7 @@ class Recorder final : public models::Observer {
 
   estimator::PhaseRecord running_;
   Clock::time_point started_;
+  Clock::time_point stopped_;
   std::vector<estimator::PhaseRecord> phases_;
   std::vector<PeakPlace> phase_peaks_;
 

@@ -169,6 +169,17 @@ TEST(RankRun, ThatDoesNotFitRunsAgainWithoutTheLimit) {
   EXPECT_GT(profile.peak.allocated_bytes, estimator::find_gpu("a100")->memory_bytes);
 }
 
+TEST(RankRun, OnAGpuThatTorchHasNoKernelsForSaysSo) {
+  const auto plan = gpt_plan({{"cluster", {{"gpu", "v100"}}}});
+  try {
+    execute(plan);
+    FAIL() << "a V100 has no kernels in torch 2.11";
+  } catch (const estimator::UserError& error) {
+    EXPECT_EQ(error.exit_code(), estimator::ExitCode::kMachineLacks);
+    EXPECT_NE(std::string(error.what()).find("no kernel image"), std::string::npos);
+  }
+}
+
 TEST(RankRun, OfTheLlamaDialectKeepsLessThanThePlainOne) {
   const auto activations = [](const char* dialect) {
     return execute(gpt_plan({{"model",

@@ -6,7 +6,9 @@
 #include <ATen/ops/tanh.h>
 #include <ATen/ops/zeros.h>
 
+#include <chrono>
 #include <stdexcept>
+#include <thread>
 
 #include "recorded_run.h"
 
@@ -44,6 +46,16 @@ TEST_F(RecorderTest, PhaseTellsMemoryBeforeAfterAndAtItsPeak) {
   EXPECT_EQ(phase.peak.allocated_bytes, start + 512 + 2048);
   EXPECT_EQ(phase.peak.reserved_bytes, start + 512 + 2048);
   EXPECT_GT(phase.seconds, 0);
+}
+
+TEST_F(RecorderTest, TimeWhileTheClockIsStoppedIsNotOfThePhase) {
+  using namespace std::chrono_literals;
+  recorder_.begin_phase("build_model");
+  recorder_.stop_clock();
+  std::this_thread::sleep_for(200ms);
+  recorder_.continue_clock();
+  recorder_.end_phase();
+  EXPECT_LT(finished().phases.at(0).seconds, 0.1);
 }
 
 TEST_F(RecorderTest, PeakIsOfThePhaseThatReachesHighest) {
