@@ -133,6 +133,7 @@ struct ModelStateRecord {
   int64_t optimizer_state_bytes = 0;
   int64_t parameter_padding_bytes = 0;
   int64_t gradient_padding_bytes = 0;
+  int64_t gradient_stand_in_bytes = 0;  ///< megatron-lm: see models/parameters.h
   int64_t step_scalar_bytes = 0;
 };
 template <class Visitor>
@@ -144,6 +145,9 @@ void visit_fields(Visitor& visit, ModelStateRecord& state) {
   visit(
       "parameter_padding_bytes", state.parameter_padding_bytes, "padding of the parameter buffer");
   visit("gradient_padding_bytes", state.gradient_padding_bytes, "padding of the gradient buffer");
+  visit("gradient_stand_in_bytes",
+        state.gradient_stand_in_bytes,
+        "what TransformerEngine gives autograd in place of fused gradients");
   visit("step_scalar_bytes", state.step_scalar_bytes, "the optimizer's step counters");
 }
 

@@ -16,15 +16,22 @@ using torch::autograd::variable_list;
 
 /// What the autograd functions need to know of a layer, kept by its graph nodes.
 struct LinearCall {
-  LinearCall(const ShardContext& context, Parameter& weight, bool has_bias)
-      : weight(&weight),
-        has_bias(has_bias),
+  LinearCall(const ShardContext& context,
+             ParameterStore& store,
+             const LinearSpec& spec,
+             Parameter& weight)
+      : store(&store),
+        weight(&weight),
+        has_bias(spec.bias),
+        transformer_engine(spec.transformer_engine),
         tensor_group(context.groups.tensor),
         sequence_parallel(context.sequence_parallel()),
         fused_gradient(context.megatron()) {}
 
+  ParameterStore* store;
   Parameter* weight;
   bool has_bias;  ///< of a column parallel layer: added inside the function
+  bool transformer_engine;
   std::shared_ptr<Communicator> tensor_group;
   bool sequence_parallel;
   bool fused_gradient;
@@ -40,6 +47,7 @@ at::Tensor finish_weight(const CallPointer& call,
                          const at::Tensor& input) {
   if (!call->fused_gradient) return weight_gradient(output_gradient, input);
   add_weight_gradient(*call->weight, output_gradient, input);
+  if (call->transformer_engine) call->store->keep_gradient_stand_in(call->weight->value);
   return {};
 }
 
@@ -118,7 +126,7 @@ Parameter& weight_of(ParameterStore& store, const LinearSpec& spec, int64_t shar
 ColumnParallelLinear::ColumnParallelLinear(ShardContext& context,
                                            ParameterStore& store,
                                            const LinearSpec& spec)
-    : call_(std::make_shared<const LinearCall>(context, weight_of(store, spec, 0), spec.bias)) {
+    : call_(std::make_shared<const LinearCall>(context, store, spec, weight_of(store, spec, 0))) {
   if (spec.bias) {
     bias_ = &store.add({.name = spec.name + ".bias",
                         .full_shape = {spec.outputs},
@@ -136,7 +144,7 @@ at::Tensor ColumnParallelLinear::forward(const at::Tensor& input) const {
 RowParallelLinear::RowParallelLinear(ShardContext& context,
                                      ParameterStore& store,
                                      const LinearSpec& spec)
-    : call_(std::make_shared<const LinearCall>(context, weight_of(store, spec, 1), spec.bias)) {
+    : call_(std::make_shared<const LinearCall>(context, store, spec, weight_of(store, spec, 1))) {
   if (spec.bias) {
     bias_ = &store.add({.name = spec.name + ".bias",
                         .full_shape = {spec.outputs},

@@ -26,7 +26,9 @@ struct LinearSpec {
   int64_t inputs = 0;
   int64_t outputs = 0;
   bool bias = false;
-  int64_t output_blocks = 1;           ///< see ParameterSpec::blocks
+  int64_t output_blocks = 1;  ///< see ParameterSpec::blocks
+  /// Built by TransformerEngine in the megatron dialect, as all layers but the output layer are.
+  bool transformer_engine = true;
   Parameter* shared_weight = nullptr;  ///< use this weight (tied output layer) and make none
   bool shared_copy = false;
 };

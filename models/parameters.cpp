@@ -78,6 +78,19 @@ at::Tensor ParameterStore::initial_value(const ParameterSpec& spec,
   return part.contiguous().to(source_.options.dtype().toScalarType(), false, /*copy=*/true);
 }
 
+void ParameterStore::keep_gradient_stand_in(const at::Tensor& weight) {
+  at::Tensor& stand_in = gradient_stand_ins_[weight.sizes().vec()];
+  if (!stand_in.defined()) stand_in = at::empty(weight.sizes(), source_.options);
+}
+
+int64_t ParameterStore::gradient_stand_in_bytes() const {
+  int64_t bytes = 0;
+  for (const auto& [shape, tensor] : gradient_stand_ins_) {
+    bytes += tensor.numel() * tensor.element_size();
+  }
+  return bytes;
+}
+
 estimator::ParametersRecord ParameterStore::record() const {
   estimator::ParametersRecord record;
   for (const Parameter& parameter : parameters_) {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -65,11 +66,18 @@ class ParameterStore {
   const std::deque<Parameter>& all() const { return parameters_; }
   estimator::ParametersRecord record() const;
 
+  /// TransformerEngine gives autograd a tensor of the weight's shape and type where the product has
+  /// added the gradient already. It makes one for each shape, never writes it and never frees it
+  /// (get_dummy_wgrad in transformer_engine/pytorch/module/base.py): this makes and keeps the same.
+  void keep_gradient_stand_in(const at::Tensor& weight);
+  int64_t gradient_stand_in_bytes() const;
+
  private:
   at::Tensor initial_value(const ParameterSpec& spec, const std::vector<int64_t>& shape) const;
 
   ParameterSource source_;
   std::deque<Parameter> parameters_;
+  std::map<std::vector<int64_t>, at::Tensor> gradient_stand_ins_;  // by shape
 };
 
 }  // namespace models

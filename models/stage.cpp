@@ -39,7 +39,8 @@ void Stage::build_head() {
   final_norm_ = std::make_unique<Norm>(context_, store_, "final_norm");
   LinearSpec spec{.name = "output_layer",
                   .inputs = context_.plan.model.hidden_size,
-                  .outputs = context_.plan.padded_vocab_size()};
+                  .outputs = context_.plan.padded_vocab_size(),
+                  .transformer_engine = false};
   if (context_.plan.model.tie_embeddings) {
     if (embedding_) {
       spec.shared_weight = &embedding_->word_weight();

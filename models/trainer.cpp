@@ -170,6 +170,7 @@ estimator::ModelStateRecord Trainer::model_state() const {
           .optimizer_state_bytes = optimizer_->state_bytes(),
           .parameter_padding_bytes = gradients_->sharded() ? padding * element : 0,
           .gradient_padding_bytes = padding * kFp32Bytes,
+          .gradient_stand_in_bytes = stage_->parameters().gradient_stand_in_bytes(),
           .step_scalar_bytes = optimizer_->step_scalar_bytes()};
 }
 

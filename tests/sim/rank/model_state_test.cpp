@@ -59,6 +59,14 @@ TEST(ModelState, PaddingIsATermOfItsOwn) {
   EXPECT_EQ(profile.model_state.parameter_padding_bytes, 2 * padding);
 }
 
+TEST(ModelState, OfTheMegatronDialectHasAGradientStandInForEachShapeOfWeight) {
+  // qkv 3 h x h, projection h x h, MLP 4 h x h and h x 4 h, in fp16; the layers share them.
+  const auto megatron = execute(gpt_plan()).model_state;
+  EXPECT_EQ(megatron.gradient_stand_in_bytes, 2 * (3 + 1 + 4 + 4) * 1024 * 1024);
+  const auto plain = execute(gpt_plan({{"training", {{"dialect", "plain"}}}})).model_state;
+  EXPECT_EQ(plain.gradient_stand_in_bytes, 0);
+}
+
 TEST(ModelState, IsWhatTheAllocatorHoldsBetweenIterations) {
   // After the first step, what is allocated is the state and, listed: two cuBLAS workspaces (one
   // for each thread) of 8,519,680 bytes on capability 8.0, cuBLASLt's of 1 MiB (it adds the
