@@ -90,18 +90,6 @@ TEST(StageTime, CollectsGradientBucketsAndParameterGathers) {
   EXPECT_EQ(sum_of(time.step_end.communication_seconds), 0);
 }
 
-TEST(StageTime, CountsABucketReducedInsideTheLastBackwardOnce) {
-  const Plan plan = small_plan({{"training", {{"global_batch_size", 64}}}});  // 8 micro-batches
-  const auto reduce = call_of(CollectiveKind::kAllReduce, GroupKind::kDataContext, 8, 160 * kMiB);
-  RankProfile profile = profile_of(plan, 0);
-  profile.collectives = {collectives(Direction::kBackward, reduce, 3)};
-  profile.collectives[0].count = 8;  // as if it grew with the micro-batches that were not run
-  const StageTime time = time_of(plan, profile);
-  EXPECT_NEAR(time.reduce_gradients.sum_seconds, 3 * seconds_of(plan, reduce), 1e-12);
-  EXPECT_EQ(time.reduce_gradients.buckets, 3);
-  EXPECT_EQ(sum_of(time.backward.communication_seconds), 0);
-}
-
 TEST(StageTime, LeavesTheGradientNormToTheEndOfTheStep) {
   const Plan plan = pipeline_plan();
   const auto norm = call_of(CollectiveKind::kAllReduce, GroupKind::kModel, 4, 4);
