@@ -2,12 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cctype>
 #include <stdexcept>
 #include <string_view>
 
-#include "estimator/files.h"
+#include "estimator/database.h"
 
 namespace onerank_data {
 extern const std::string_view gpus_json;
@@ -16,21 +14,6 @@ extern const std::string_view links_json;
 
 namespace estimator {
 namespace {
-
-template <class T>
-std::vector<T> read_database(std::string_view text, const std::string& name) {
-  FieldReader reader(name);
-  std::vector<T> rows;
-  reader.read(parse_json(text, name), rows, "");
-  reader.throw_if_any();
-  return rows;
-}
-
-bool same_name(const std::string& a, const std::string& b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](unsigned char x, unsigned char y) {
-    return std::tolower(x) == std::tolower(y);
-  });
-}
 
 std::optional<double> rate(const PeakFlops& peak, Dtype dtype) {
   switch (dtype) {
@@ -71,10 +54,7 @@ const std::vector<Link>& links() {
 
 const Gpu* find_gpu(const std::string& name) {
   for (const Gpu& gpu : gpus()) {
-    if (same_name(gpu.id, name)) return &gpu;
-    for (const std::string& alias : gpu.aliases) {
-      if (same_name(alias, name)) return &gpu;
-    }
+    if (is_called(name, gpu.id, gpu.aliases)) return &gpu;
   }
   return nullptr;
 }

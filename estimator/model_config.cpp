@@ -1,10 +1,8 @@
 #include "estimator/model_config.h"
 
-#include <algorithm>
-#include <cctype>
 #include <string_view>
 
-#include "estimator/files.h"
+#include "estimator/database.h"
 
 namespace onerank_data {
 extern const std::string_view models_json;
@@ -14,19 +12,9 @@ namespace estimator {
 namespace {
 
 std::vector<ModelPreset> read_presets() {
-  FieldReader reader("models.json");
-  std::vector<ModelPreset> presets;
-  reader.read(parse_json(onerank_data::models_json, "models.json"), presets, "");
-  reader.throw_if_any();
+  auto presets = read_database<ModelPreset>(onerank_data::models_json, "models.json");
   for (ModelPreset& preset : presets) preset.config = with_derived_fields(preset.config);
   return presets;
-}
-
-std::string lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char letter) {
-    return static_cast<char>(std::tolower(letter));
-  });
-  return text;
 }
 
 }  // namespace
@@ -37,12 +25,8 @@ const std::vector<ModelPreset>& model_presets() {
 }
 
 const ModelPreset* find_model_preset(const std::string& name) {
-  const std::string wanted = lower(name);
   for (const ModelPreset& preset : model_presets()) {
-    if (lower(preset.name) == wanted) return &preset;
-    for (const std::string& alias : preset.aliases) {
-      if (lower(alias) == wanted) return &preset;
-    }
+    if (is_called(name, preset.name, preset.aliases)) return &preset;
   }
   return nullptr;
 }

@@ -67,9 +67,9 @@ std::vector<Bucket> lay_out_buckets(std::deque<Parameter>& parameters, const Buf
 
 GradientBuffer::GradientBuffer(std::deque<Parameter>& parameters, GradientBufferOptions options)
     : options_(std::move(options)), buckets_(lay_out_buckets(parameters, options_.shape)) {
-  const c10::NoGradGuard no_grad;
-  const int64_t elements = buckets_.empty() ? 0 : buckets_.back().end;
   if (buckets_.empty()) return;
+  const c10::NoGradGuard no_grad;
+  const int64_t elements = buckets_.back().end;
   const at::TensorOptions parameter_options =
       parameters.front().value.options().requires_grad(false);
   if (sharded()) parameters_ = at::zeros({elements}, parameter_options);

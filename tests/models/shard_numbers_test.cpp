@@ -1,8 +1,6 @@
 // What the shard computes: loss and gradients must not depend on how memory is saved.
 #include <gtest/gtest.h>
 
-#include <ATen/ops/cross_entropy_loss.h>
-
 #include <cmath>
 
 #include "models/mock_data.h"

@@ -1,8 +1,5 @@
 #include <gtest/gtest.h>
 
-#include <cstdio>
-#include <functional>
-
 #include "estimator/hardware.h"
 #include "tests/sim/rank/executed_rank.h"
 
