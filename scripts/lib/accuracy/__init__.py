@@ -1,0 +1,10 @@
+"""What scripts/accuracy is made of: rows of published runs, their plans, and how far the estimate is off.
+
+rows.py     reads rows (ground-truth.json says what a row is)
+plans.py    a row as a plan, or why it is not one
+onerank.py  runs `onerank estimate` over many plans
+errors.py   predicted against measured: errors by source, as JSON and as tables
+
+Beside these, one module for each subject: it has `NAME`, `HELP` and `compare(rows, onerank)`, which
+returns the readings and what was left out.
+"""

@@ -1,0 +1,58 @@
+"""Memory: peaks of PyTorch's allocator, and totals in nvidia-smi's terms."""
+from .errors import Reading
+from .plans import plan_of
+from .rows import LeftOut
+
+NAME = "memory"
+HELP = "peak memory of a rank"
+UNIT = ("GiB", 1 << 30)
+
+ALLOCATED, RESERVED, TOTAL = "allocated peak", "reserved peak", "nvidia-smi total"
+GIB, MIB, GB = 1 << 30, 1 << 20, 10 ** 9
+
+# key of `measured` -> (quantity, bytes of one, whose peak). Judged by the first.
+FIGURES = {
+    "peak_allocated_gib_max_rank": (ALLOCATED, GIB, "largest"),
+    "peak_allocated_mib": (ALLOCATED, MIB, "largest"),
+    "mem_max_allocated_bytes_last_step": (ALLOCATED, 1, "last rank"),
+    "peak_reserved_gib_max_rank": (RESERVED, GIB, "largest"),
+    "peak_reserved_mib": (RESERVED, MIB, "largest"),
+    "peak_memory_gb_nvidia_smi": (TOTAL, GIB, "largest"),
+}
+COLUMNS = {ALLOCATED: "allocated_peak_bytes", RESERVED: "reserved_peak_bytes", TOTAL: "total_bytes"}
+
+
+def _peak(estimate, quantity, whose):
+    classes = estimate["rank_classes"]
+    if whose == "last rank":
+        classes = classes[-1:]  # classes are in order of stages
+    return max(row[COLUMNS[quantity]] for row in classes)
+
+
+def _figures(row):
+    found = [(FIGURES[key], value) for key, value in row.measured.items()
+             if key in FIGURES and value is not None]
+    return sorted(found, key=lambda figure: list(COLUMNS).index(figure[0][0]))
+
+
+def compare(rows, onerank):
+    """(readings, left out as (id, reason)) of the rows that have a memory figure."""
+    plans, left_out = {}, []
+    rows = [row for row in rows if _figures(row)]
+    for row in rows:
+        try:
+            plans[row.id] = plan_of(row)
+        except LeftOut as reason:
+            left_out.append((row.id, str(reason)))
+    estimates = dict(zip(plans, onerank.estimates(list(plans.values()))))
+    readings = []
+    for row in rows:
+        estimate = estimates.get(row.id)
+        if isinstance(estimate, LeftOut):
+            left_out.append((row.id, str(estimate)))
+        elif estimate:
+            readings += [Reading(row.id, row.source, quantity,
+                                 _peak(estimate, quantity, whose), value * unit)
+                         for (quantity, unit, whose), value in _figures(row)]
+    readings.sort(key=lambda reading: list(COLUMNS).index(reading.quantity))
+    return readings, left_out

@@ -1,0 +1,49 @@
+"""Runs `onerank estimate` over plans."""
+import concurrent.futures
+import json
+import os
+import subprocess
+
+from .rows import LeftOut
+
+FITS, DOES_NOT_FIT, BAD_INPUT = 0, 1, 2
+
+
+class OnerankFailed(Exception):
+    """It ended with neither an answer nor a refusal."""
+
+    def __init__(self, exit_code, message):
+        super().__init__(message)
+        self.exit_code = exit_code
+
+
+class Onerank:
+    """The built program. Equal plans run once; different ones run beside each other."""
+
+    def __init__(self, build, jobs=None):
+        self.program = build / "onerank"
+        self.jobs = jobs or os.cpu_count() or 1
+
+    def exists(self):
+        return os.access(self.program, os.X_OK)
+
+    def _estimate(self, plan):
+        done = subprocess.run([self.program, "estimate", "--plan", "/dev/stdin", "--json"],
+                              input=plan, capture_output=True, text=True, check=False)
+        if done.returncode in (FITS, DOES_NOT_FIT):
+            return json.loads(done.stdout)
+        refusals = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
+        if done.returncode == BAD_INPUT and refusals:
+            return LeftOut(refusals[0].removeprefix("error: "))
+        raise OnerankFailed(done.returncode, f"{done.stderr}plan: {plan}")
+
+    def estimates(self, plans):
+        """For each plan its estimate as a dict, or the LeftOut that says what Onerank refuses."""
+        texts = [json.dumps(plan, sort_keys=True) for plan in plans]
+        with concurrent.futures.ThreadPoolExecutor(self.jobs) as pool:
+            futures = {text: pool.submit(self._estimate, text) for text in dict.fromkeys(texts)}
+            try:
+                return [futures[text].result() for text in texts]
+            except BaseException:
+                pool.shutdown(cancel_futures=True)
+                raise

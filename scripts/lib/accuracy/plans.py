@@ -1,0 +1,195 @@
+"""A row of measurements as a plan.
+
+Rows are written in the words of their source. Everything that a source says for all of its rows
+stands in SOURCES; two readers know the two ways in which a row spells its model: an `arch` of plain
+numbers, or the arguments of Megatron-LM. What a plan has a word for is put into it even where
+Onerank cannot do it yet: Onerank then says so itself, and the row comes in on the day it can.
+"""
+import math
+
+from .rows import LeftOut
+
+# The start of a row's GPU -> a name of `onerank list gpus`. The first match wins.
+GPUS = [
+    ("B200", "b200-sxm"), ("GB200", "gb200"), ("GB300", "gb300"), ("DGX-GB200", "gb200"),
+    ("DGX-GB300", "gb300"), ("H200", "h200-sxm"),
+    ("H100 PCIe", "h100-pcie"), ("H100 9", "h100-96"), ("H100", "h100-sxm"), ("DGX-H100", "h100-sxm"),
+    ("h100_80gb", "h100-sxm"), ("A100-SXM4-80GB", "a100-sxm-80"), ("A100 80GB", "a100-sxm-80"),
+    ("a100_80gb", "a100-sxm-80"), ("a100_40gb", "a100-sxm-40"), ("A800 80GB", "a100-sxm-80"),
+    ("A100 40GB", "a100-sxm-40"), ("V100 32GB", "v100-sxm2-32"), ("V100 16GB", "v100-sxm2-16"),
+    ("RTX 4090", "rtx4090"), ("A6000", "rtx-a6000"),
+]
+
+RECOMPUTE = [("none", "none"), ("full", "full"), ("selective (core attention)", "selective"),
+             ("selective attention", "selective")]
+
+NORMS = {"rmsnorm": "RMSNorm", "layernorm": "LayerNorm"}
+POSITIONS = {"rope": "rope", "learned": "learned_absolute", "none": "none", "alibi": "none"}
+
+# What a source does in all of its rows, as keys of a plan ("section.key").
+SOURCES = {
+    # Megatron-LM with TransformerEngine; its arguments are in docs/b200 of the repository.
+    "simumax": {"training.dialect": "megatron-lm", "model.add_bias_linear": False},
+    # Arguments that a row does not give have Megatron-LM's own defaults, as in a plan.
+    "mcore-golden": {"training.dialect": "megatron-lm"},
+}
+
+
+def _matching(table, word, what):
+    for start, value in table:
+        if str(word).startswith(start):
+            return value
+    raise LeftOut(f"{what} {word!r} has no word in a plan")
+
+
+def _dtype(text):
+    words = str(text).lower()
+    if "fp8" in words or "float8" in words:
+        raise LeftOut("fp8 has no word in a plan")
+    for name in ("bf16", "fp16", "fp32"):
+        if words.startswith(name):
+            return name
+    raise LeftOut(f"dtype {text!r} has no word in a plan")
+
+
+def _require(row, *keys):
+    for key in keys:
+        if row.config.get(key) is None:
+            raise LeftOut(f"the row does not say {key}")
+
+
+# --- Readers -------------------------------------------------------------------------------------
+
+def _set(plan, path, value):
+    section, key = path.split(".")
+    plan.setdefault(section, {})[key] = value
+
+
+def _model_of_arch(arch):
+    for key in ("layers", "hidden", "heads", "vocab"):
+        if not isinstance(arch.get(key), int):
+            raise LeftOut(f"the row does not say {key} of the model")
+    if "attn" in arch or "experts" in arch:
+        raise LeftOut("mixture of experts is not built yet")
+    model = {"num_layers": arch["layers"], "hidden_size": arch["hidden"],
+             "num_attention_heads": arch["heads"], "vocab_size": arch["vocab"],
+             "num_query_groups": arch.get("kv_heads") or arch["heads"],
+             "tie_embeddings": arch.get("tied", False),
+             "normalization": NORMS[arch.get("norm", "layernorm")],
+             "activation": "swiglu" if arch.get("glu") else "gelu",
+             "position_embedding": POSITIONS[arch.get("pos", "learned")]}
+    if arch.get("ffn"):
+        model["ffn_hidden_size"] = arch["ffn"]
+    if arch.get("head_dim"):
+        model["kv_channels"] = arch["head_dim"]
+    return {**model, "hidden_dropout": 0, "attention_dropout": 0}
+
+
+def _plan_of_arch(row):
+    config = row.config
+    _require(row, "arch", "gpu", "gpus", "seq", "micro_batch", "global_batch", "dtype")
+    zero = config.get("zero")
+    if zero is None:
+        zero = 1 if "ZeRO-1" in str(config.get("optimizer")) else 0
+    if config.get("fsdp"):
+        zero = 3
+    plan = {"model": {**_model_of_arch(config["arch"]), "max_position_embeddings": config["seq"]},
+            "parallelism": {"tensor": config.get("tp") or 1, "pipeline": config.get("pp") or 1,
+                            "context": config.get("cp") or 1, "expert": config.get("ep") or 1,
+                            "virtual_stages": config.get("vpp") or 1, "zero_stage": zero,
+                            "sequence_parallel": bool(config.get("sequence_parallel"))},
+            "training": {"micro_batch_size": config["micro_batch"],
+                         "global_batch_size": config["global_batch"],
+                         "sequence_length": config["seq"], "dtype": _dtype(config["dtype"]),
+                         "recompute": _matching(RECOMPUTE, config.get("recompute", "none"),
+                                                "recompute"),
+                         "attention": "flash" if config.get("flash_attention", True) else "unfused"}}
+    return plan
+
+
+# Megatron-LM's argument -> (key of a plan, type or the value that a switch stands for).
+MEGATRON_ARGUMENTS = {
+    "num-layers": ("model.num_layers", int),
+    "hidden-size": ("model.hidden_size", int),
+    "ffn-hidden-size": ("model.ffn_hidden_size", int),
+    "num-attention-heads": ("model.num_attention_heads", int),
+    "num-query-groups": ("model.num_query_groups", int),
+    "kv-channels": ("model.kv_channels", int),
+    "vocab-size": ("model.vocab_size", int),
+    "max-position-embeddings": ("model.max_position_embeddings", int),
+    "untie-embeddings-and-output-weights": ("model.tie_embeddings", False),
+    "position-embedding-type": ("model.position_embedding", str),
+    "normalization": ("model.normalization", str),
+    "disable-bias-linear": ("model.add_bias_linear", False),
+    "swiglu": ("model.activation", "swiglu"),
+    "hidden-dropout": ("model.hidden_dropout", float),
+    "attention-dropout": ("model.attention_dropout", float),
+    "tensor-model-parallel-size": ("parallelism.tensor", int),
+    "pipeline-model-parallel-size": ("parallelism.pipeline", int),
+    "context-parallel-size": ("parallelism.context", int),
+    "expert-model-parallel-size": ("parallelism.expert", int),
+    "sequence-parallel": ("parallelism.sequence_parallel", True),
+    "use-distributed-optimizer": ("parallelism.zero_stage", 1),
+    "overlap-grad-reduce": ("parallelism.overlap_grad_reduce", True),
+    "overlap-param-gather": ("parallelism.overlap_param_gather", True),
+    "micro-batch-size": ("training.micro_batch_size", int),
+    "global-batch-size": ("training.global_batch_size", int),
+    "seq-length": ("training.sequence_length", int),
+    "bf16": ("training.dtype", "bf16"),
+    "fp16": ("training.dtype", "fp16"),
+}
+# Arguments with no key in a plan because they change no tensor that a rank holds.
+NEUTRAL_ARGUMENTS = {"group-query-attention", "vocab-file", "tokenizer-type", "tokenizer-model"}
+# What a model with such an argument is, and Onerank's shard is not.
+FOREIGN_ARGUMENTS = {
+    "encoder-num-layers": "encoder-decoder models (T5) are not built",
+    "spec": "state-space layers (Mamba) are not built",
+    "multi-latent-attention": "multi-latent attention is not built",
+    "num-experts": "mixture of experts is not built",
+    "fp8-format": "fp8 has no word in a plan",
+    "squared-relu": "squared ReLU is not built",
+}
+GPT2_VOCABULARY = 50257  # of the BPE files that the functional tests use
+
+
+def _plan_of_megatron_arguments(row):
+    arguments = row.config["megatron_args"]
+    for argument, reason in FOREIGN_ARGUMENTS.items():
+        if argument in arguments:
+            raise LeftOut(reason)
+    plan = {"model": {}, "parallelism": {}, "training": {}}
+    for argument, text in arguments.items():
+        if argument in NEUTRAL_ARGUMENTS:
+            continue
+        if argument == "num-layers-per-virtual-pipeline-stage":
+            layers = int(arguments["num-layers"]) // int(arguments["pipeline-model-parallel-size"])
+            plan["parallelism"]["virtual_stages"] = layers // int(text)
+            continue
+        if argument not in MEGATRON_ARGUMENTS:
+            raise LeftOut(f"Megatron-LM's --{argument} has no word in a plan")
+        path, value = MEGATRON_ARGUMENTS[argument]
+        _set(plan, path, value(text) if isinstance(value, type) else value)
+    plan["model"].setdefault("vocab_size", GPT2_VOCABULARY)
+    return plan
+
+
+# --- Rows ----------------------------------------------------------------------------------------
+
+def _cluster(row):
+    gpus = row.config.get("gpus")
+    if not isinstance(gpus, int):
+        raise LeftOut("the row does not say the number of GPUs")
+    per_node = math.gcd(gpus, row.config.get("gpus_per_node") or 8)
+    return {"gpu": _matching(GPUS, row.config.get("gpu"), "GPU"),
+            "nodes": gpus // per_node, "gpus_per_node": per_node}
+
+
+def plan_of(row):
+    """The plan of a row, as JSON. Throws LeftOut with the reason where there is none."""
+    if not row.complete:
+        raise LeftOut("incomplete: " + (row.missing[0] if row.missing else "not said what"))
+    reader = _plan_of_megatron_arguments if "megatron_args" in row.config else _plan_of_arch
+    plan = reader(row)
+    for path, value in SOURCES.get(row.source, {}).items():
+        _set(plan, path, value)
+    return {"cluster": _cluster(row), **plan}

@@ -1,0 +1,171 @@
+#!/usr/bin/python3
+"""Tests of scripts/accuracy: what it reads, what it asks of onerank (a fake here), what it reports."""
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.dont_write_bytecode = True
+SCRIPTS = pathlib.Path(__file__).resolve().parents[2] / "scripts"
+sys.path.insert(0, str(SCRIPTS / "lib"))
+
+from accuracy import errors, memory, plans  # noqa: E402
+from accuracy.onerank import Onerank  # noqa: E402
+from accuracy.rows import LeftOut, Row, read_rows  # noqa: E402
+
+ARCH = {"layers": 2, "hidden": 256, "heads": 4, "kv_heads": 2, "ffn": 512, "vocab": 1000,
+        "glu": True, "norm": "rmsnorm", "pos": "rope"}
+CONFIG = {"arch": ARCH, "gpu": "H100 80GB", "gpus": 4, "seq": 128, "tp": 2, "dp": 2,
+          "micro_batch": 1, "global_batch": 8, "dtype": "bf16 params", "recompute": "none",
+          "optimizer": "Adam (ZeRO-1)", "sequence_parallel": True}
+ESTIMATE = {"rank_classes": [
+    {"allocated_peak_bytes": 3 << 30, "reserved_peak_bytes": 4 << 30, "total_bytes": 5 << 30},
+    {"allocated_peak_bytes": 2 << 30, "reserved_peak_bytes": 6 << 30, "total_bytes": 7 << 30}]}
+
+
+def row(config=None, measured=None, complete=True, **change):
+    return Row(id="r", source="s", category="dense", config={**CONFIG, **(config or {}), **change},
+               measured=measured or {}, complete=complete, missing=("vocab",), flags=())
+
+
+class FakeOnerank:
+    """A program that writes down its plan and answers with the files of a folder."""
+
+    def __init__(self, test, answer="", exit_code=0, complaint=""):
+        self.folder = pathlib.Path(tempfile.mkdtemp())
+        test.addCleanup(subprocess.run, ["rm", "-rf", self.folder], check=True)
+        (self.folder / "answer").write_text(answer)
+        (self.folder / "complaint").write_text(complaint)
+        program = self.folder / "onerank"
+        program.write_text(f"#!/bin/sh\ncat >> '{self.folder}/plans'; echo >> '{self.folder}/plans'\n"
+                           f"cat '{self.folder}/answer'; cat '{self.folder}/complaint' >&2\n"
+                           f"exit {exit_code}\n")
+        program.chmod(0o755)
+
+    def plans(self):
+        return [json.loads(line) for line in (self.folder / "plans").read_text().splitlines()]
+
+
+class Errors(unittest.TestCase):
+    def test_mean_worst_and_bias_are_of_the_measured_value(self):
+        readings = [errors.Reading("a", "s", "q", 110, 100), errors.Reading("b", "s", "q", 95, 100)]
+        result = errors.summary(readings)
+        self.assertEqual(result["rows"], 2)
+        self.assertAlmostEqual(result["mean_absolute_error"], 0.075)
+        self.assertAlmostEqual(result["worst_absolute_error"], 0.10)
+        self.assertAlmostEqual(result["bias"], 0.025)
+
+    def test_overall_is_of_the_first_quantity_alone(self):
+        readings = [errors.Reading("a", "s", "allocated", 101, 100),
+                    errors.Reading("a", "s", "reserved", 200, 100)]
+        document = errors.document(readings, [("b", "why")])
+        self.assertEqual(document["overall"]["quantity"], "allocated")
+        self.assertAlmostEqual(document["overall"]["worst_absolute_error"], 0.01)
+        self.assertEqual(document["left_out"], [{"id": "b", "reason": "why"}])
+
+    def test_without_readings_there_is_no_error_rather_than_none(self):
+        self.assertIsNone(errors.document([], [])["overall"]["mean_absolute_error"])
+
+
+class Plans(unittest.TestCase):
+    def test_an_arch_becomes_a_plan(self):
+        plan = plans.plan_of(row())
+        self.assertEqual(plan["cluster"], {"gpu": "h100-sxm", "nodes": 1, "gpus_per_node": 4})
+        self.assertEqual(plan["model"]["activation"], "swiglu")
+        self.assertEqual(plan["model"]["num_query_groups"], 2)
+        self.assertEqual(plan["parallelism"]["tensor"], 2)
+        self.assertEqual(plan["parallelism"]["zero_stage"], 1)
+        self.assertEqual(plan["training"]["dtype"], "bf16")
+
+    def test_arguments_of_megatron_become_a_plan(self):
+        arguments = {"num-layers": "8", "hidden-size": "512", "num-attention-heads": "8",
+                     "pipeline-model-parallel-size": "2", "micro-batch-size": "4",
+                     "num-layers-per-virtual-pipeline-stage": "2", "use-distributed-optimizer": "true",
+                     "untie-embeddings-and-output-weights": "true", "bf16": "true"}
+        plan = plans.plan_of(row(megatron_args=arguments))
+        self.assertEqual(plan["model"]["num_layers"], 8)
+        self.assertEqual(plan["model"]["tie_embeddings"], False)
+        self.assertEqual(plan["parallelism"], {"pipeline": 2, "virtual_stages": 2, "zero_stage": 1})
+
+    def assert_left_out(self, reason, one_row):
+        with self.assertRaisesRegex(LeftOut, reason):
+            plans.plan_of(one_row)
+
+    def test_a_row_that_is_no_plan_says_why(self):
+        self.assert_left_out("incomplete: vocab", row(complete=False))
+        self.assert_left_out("does not say gpus", row(gpus=None))
+        self.assert_left_out("does not say vocab", row(arch={**ARCH, "vocab": "~250k"}))
+        self.assert_left_out("recompute 'every other layer' has no word", row(recompute="every other layer"))
+        self.assert_left_out("--fancy has no word", row(megatron_args={"fancy": "true"}))
+        self.assert_left_out("mixture of experts", row(megatron_args={"num-experts": "8"}))
+
+    def test_fsdp_is_zero_stage_3(self):
+        self.assertEqual(plans.plan_of(row(fsdp=4))["parallelism"]["zero_stage"], 3)
+
+
+class Memory(unittest.TestCase):
+    def compare(self, fake, *rows):
+        return memory.compare(list(rows), Onerank(fake.folder, jobs=1))
+
+    def test_the_largest_rank_is_compared_and_allocated_comes_first(self):
+        fake = FakeOnerank(self, json.dumps(ESTIMATE))
+        readings, _ = self.compare(fake, row(measured={"peak_reserved_gib_max_rank": 6,
+                                                       "peak_allocated_gib_max_rank": 2}))
+        self.assertEqual([(r.quantity, r.error) for r in readings],
+                         [("allocated peak", 0.5), ("reserved peak", 0.0)])
+
+    def test_the_last_rank_is_compared_where_the_source_measured_it(self):
+        fake = FakeOnerank(self, json.dumps(ESTIMATE), exit_code=1)
+        readings, _ = self.compare(fake, row(measured={"mem_max_allocated_bytes_last_step": 1 << 30}))
+        self.assertEqual(readings[0].predicted, 2 << 30)
+
+    def test_what_onerank_refuses_is_left_out_with_its_words(self):
+        fake = FakeOnerank(self, exit_code=2, complaint="error: that is not built yet\n  help: wait\n")
+        _, left_out = self.compare(fake, row(measured={"peak_allocated_mib": 1}))
+        self.assertEqual(left_out, [("r", "that is not built yet")])
+
+    def test_equal_plans_run_once(self):
+        fake = FakeOnerank(self, json.dumps(ESTIMATE))
+        rows = [row(measured={"peak_allocated_mib": 1}), row(measured={"peak_allocated_mib": 2})]
+        self.compare(fake, *rows)
+        self.assertEqual(len(fake.plans()), 1)
+
+    def test_rows_without_a_memory_figure_are_no_concern_of_it(self):
+        self.assertEqual(self.compare(FakeOnerank(self), row(measured={"iteration_ms": 3})), ([], []))
+
+
+class Program(unittest.TestCase):
+    def run_program(self, *arguments):
+        return subprocess.run([SCRIPTS / "accuracy", *map(str, arguments)], capture_output=True,
+                              text=True, check=False)
+
+    def test_rows_of_the_repository_are_read(self):
+        self.assertEqual(len(read_rows(SCRIPTS / "data" / "ground-truth.json")), 591)
+
+    def test_a_damaged_file_exits_with_2_and_says_where(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+            file.write('{"rows": [{"id": "x", "config": {}, "measured": {}}, {"id": "y"}]}')
+            file.flush()
+            done = self.run_program("memory", "--rows", file.name)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn('rows[1]: a row needs "config"', done.stderr)
+
+    def test_an_unknown_subject_exits_with_2(self):
+        self.assertEqual(self.run_program("taste").returncode, 2)
+
+    def test_without_a_build_it_exits_with_3_and_says_what_to_do(self):
+        done = self.run_program("memory", "--build", "/nonexistent")
+        self.assertEqual(done.returncode, 3)
+        self.assertIn("scripts/quickstart", done.stderr)
+
+    def test_a_failure_of_onerank_is_not_a_reason_to_leave_a_row_out(self):
+        fake = FakeOnerank(self, exit_code=70, complaint="error: a bug\n")
+        done = self.run_program("memory", "--build", fake.folder)
+        self.assertEqual(done.returncode, 70)
+        self.assertIn("error: a bug", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
