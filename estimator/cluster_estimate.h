@@ -40,6 +40,23 @@ void visit_fields(Visitor& visit, MemoryTerm& term) {
   visit("note", term.note, "how");
 }
 
+/// One rate that operators were priced with.
+struct RateTerm {
+  std::string name;
+  double value = 0;
+  std::string unit;
+  Source source = Source::kAssumed;
+  std::string note;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, RateTerm& rate) {
+  visit("name", rate.name, "what it is");
+  visit("value", rate.value, "how much");
+  visit("unit", rate.unit, "flops_per_second, bytes_per_second or seconds");
+  visit("source", rate.source, "measured, published or assumed");
+  visit("note", rate.note, "where, on what, when");
+}
+
 struct Verdict {
   bool fits = false;
   int64_t worst_rank = 0;
@@ -183,6 +200,7 @@ struct ClusterEstimate {
   Throughput throughput;
   std::optional<TrainingEstimate> training;
   std::vector<Advice> advice;
+  std::vector<RateTerm> rates;
   std::vector<std::string> assumptions;
   std::vector<std::string> not_modelled;
 };
@@ -198,6 +216,7 @@ void visit_fields(Visitor& visit, ClusterEstimate& estimate) {
   visit("throughput", estimate.throughput, "of the cluster");
   visit("training", estimate.training, "of the whole training, where the plan says how long");
   visit("advice", estimate.advice, "what would help");
+  visit("rates", estimate.rates, "how fast the GPU was taken to be");
   visit("assumptions", estimate.assumptions, "numbers that were assumed");
   visit("not_modelled", estimate.not_modelled, "what the estimate leaves out");
 }

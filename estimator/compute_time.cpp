@@ -1,13 +1,8 @@
 #include "estimator/compute_time.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <array>
 #include <optional>
 #include <string_view>
-
-#include "estimator/efficiency.h"
 
 namespace estimator {
 namespace {
@@ -16,27 +11,18 @@ bool name_contains(const OperatorRecord& record, std::string_view part) {
   return record.name.find(part) != std::string::npos;
 }
 
-/// The type whose rate a matrix product runs at. Types other than 16-bit ones run on the fp32
-/// units.
-Dtype matrix_dtype(const OperatorRecord& record, const ComputeTarget& target) {
-  if (record.dtype == "BFloat16") return Dtype::kBf16;
-  if (record.dtype == "Half") return Dtype::kFp16;
-  // A fused weight gradient adds 16-bit products to an fp32 sum, which is its first input.
-  const bool adds_to_sum = name_contains(record, "addmm") || name_contains(record, "baddbmm");
-  return adds_to_sum ? target.dtype : Dtype::kFp32;
+/// A fused weight gradient adds 16-bit products to an fp32 sum, which is its first input.
+bool adds_to_fp32_sum(const OperatorRecord& record) {
+  return record.dtype == "Float" && record.shapes.size() == 3 && name_contains(record, "addmm") &&
+         record.shapes[0].size() == 2;
 }
 
-bool is_matmul(const OperatorRecord& record) {
-  constexpr std::array<std::string_view, 9> kProducts = {"aten::mm",
-                                                         "aten::addmm",
-                                                         "aten::addmm_",
-                                                         "aten::_addmm_activation",
-                                                         "aten::bmm",
-                                                         "aten::baddbmm",
-                                                         "aten::baddbmm_",
-                                                         "aten::linear",
-                                                         "aten::matmul"};
-  return std::find(kProducts.begin(), kProducts.end(), record.name) != kProducts.end();
+/// The type whose rate a matrix product runs at. Types other than 16-bit ones run on the fp32
+/// units.
+Dtype matrix_dtype(const OperatorRecord& record, Dtype plan_dtype) {
+  if (record.dtype == "BFloat16") return Dtype::kBf16;
+  if (record.dtype == "Half") return Dtype::kFp16;
+  return adds_to_fp32_sum(record) ? plan_dtype : Dtype::kFp32;
 }
 
 /// Empty when the shapes are not those of a product of two matrices.
@@ -53,66 +39,78 @@ std::optional<MatmulShape> matmul_shape(const OperatorRecord& record) {
   return shape;
 }
 
+/// The first input, the query or the gradient of the output, is [batch, heads, sequence, width] for
+/// `_scaled_dot_product_*`, else [batch, sequence, heads, width]. Other shapes: a usual call.
+AttentionShape attention_shape(const OperatorRecord& record) {
+  AttentionShape shape{.pass = name_contains(record, "backward") ? AttentionPass::kBackward
+                                                                 : AttentionPass::kForward,
+                       .batch = 1,
+                       .heads = 64,
+                       .sequence = 4096,
+                       .head_width = 128};
+  if (record.shapes.empty() || record.shapes[0].size() != 4) return shape;
+  const auto& query = record.shapes[0];
+  const bool heads_first = name_contains(record, "scaled_dot_product");
+  shape.batch = query[0];
+  shape.heads = query[heads_first ? 1 : 2];
+  shape.sequence = query[heads_first ? 2 : 1];
+  shape.head_width = query[3];
+  return shape;
+}
+
+double flops_per_second(const OperatorRecord& record, const GpuRates& rates, Dtype plan_dtype) {
+  if (is_attention(record)) return rates.attention_flops_per_second(attention_shape(record));
+  if (!is_matmul(record)) return rates.gpu().peak_flops(Dtype::kFp32);
+  constexpr MatmulShape kUsual{.m = 8192, .n = 8192, .k = 8192};
+  return rates.matmul_flops_per_second(matmul_shape(record).value_or(kUsual),
+                                       matrix_dtype(record, plan_dtype),
+                                       adds_to_fp32_sum(record));
+}
+
+}  // namespace
+
+bool is_matmul(const OperatorRecord& record) {
+  constexpr std::array<std::string_view, 9> kProducts = {"aten::mm",
+                                                         "aten::addmm",
+                                                         "aten::addmm_",
+                                                         "aten::_addmm_activation",
+                                                         "aten::bmm",
+                                                         "aten::baddbmm",
+                                                         "aten::baddbmm_",
+                                                         "aten::linear",
+                                                         "aten::matmul"};
+  return std::find(kProducts.begin(), kProducts.end(), record.name) != kProducts.end();
+}
+
 bool is_attention(const OperatorRecord& record) {
   return name_contains(record, "flash_attention") || name_contains(record, "efficient_attention") ||
          name_contains(record, "cudnn_attention");
 }
 
-/// FLOP per second of a fused attention. Its first input, the query or the gradient of the output,
-/// is [batch, heads, sequence, width] for `_scaled_dot_product_*`, else [batch, sequence, heads,
-/// width].
-double attention_rate(const OperatorRecord& record, const ComputeTarget& target) {
-  const double peak = target.gpu.peak_flops(matrix_dtype(record, target));
-  if (record.shapes.empty() || record.shapes[0].size() != 4) {
-    return peak * matmul_share(target.gpu).of_peak;
+OperatorPrice operator_price(const OperatorRecord& record,
+                             const GpuRates& rates,
+                             Dtype plan_dtype) {
+  OperatorPrice price;
+  if (record.flops > 0) {
+    price.seconds = record.flops / flops_per_second(record, rates, plan_dtype);
+    price.bound = Bound::kCompute;
   }
-  const auto& query = record.shapes[0];
-  const int64_t sequence = name_contains(record, "scaled_dot_product") ? query[2] : query[1];
-  const auto pass =
-      name_contains(record, "backward") ? AttentionPass::kBackward : AttentionPass::kForward;
-  return peak * attention_share(target.gpu, target.dialect, pass, query[3], sequence).of_peak;
+  if (record.bytes > 0) {
+    const bool optimizer = name_contains(record, "_fused_adam");
+    const double seconds = record.bytes / rates.memory_bytes_per_second(record.bytes, optimizer);
+    if (seconds > price.seconds) price.bound = Bound::kMemory;
+    price.seconds = std::max(price.seconds, seconds);
+  }
+  const LaunchCost& launch = rates.launch();
+  if (price.seconds < launch.kernel_seconds) price.bound = Bound::kLaunch;
+  price.seconds += launch.kernel_seconds;
+  price.host_seconds = record.direction == Direction::kBackward ? launch.host_backward_seconds
+                                                                : launch.host_forward_seconds;
+  return price;
 }
-
-double flops_per_second(const OperatorRecord& record, const ComputeTarget& target) {
-  if (is_attention(record)) return attention_rate(record, target);
-  if (!is_matmul(record)) return target.gpu.peak_flops(Dtype::kFp32);
-  const double peak = target.gpu.peak_flops(matrix_dtype(record, target));
-  const std::optional<MatmulShape> shape = matmul_shape(record);
-  const double shape_share = shape ? matmul_shape_share(*shape, target.gpu.multiprocessors) : 1.0;
-  return peak * matmul_share(target.gpu).of_peak * shape_share;
-}
-
-}  // namespace
 
 double operator_seconds(const OperatorRecord& record, const ComputeTarget& target) {
-  double seconds = 0;
-  if (record.flops > 0) seconds = record.flops / flops_per_second(record, target);
-  if (record.bytes > 0) {
-    const double bandwidth = target.gpu.memory_bandwidth_bytes_per_second *
-                             memory_share(target.gpu).of_peak * memory_size_share(record.bytes);
-    seconds = std::max(seconds, record.bytes / bandwidth);
-  }
-  return seconds + kLaunchSeconds;
-}
-
-std::vector<std::string> assumed_efficiencies(const ComputeTarget& target) {
-  std::vector<std::string> notes;
-  const auto note = [&](const Share& share, std::string_view what) {
-    if (!share.assumed) return;
-    notes.push_back(
-        fmt::format("{} reach {:.0f} % of peak on {}: assumed, not measured on this GPU",
-                    what,
-                    100 * share.of_peak,
-                    target.gpu.id));
-  };
-  note(matmul_share(target.gpu), "large matrix products");
-  note(memory_share(target.gpu), "large streams from memory");
-  constexpr int64_t kUsualWidth = 128, kUsualSequence = 8192;
-  note(attention_share(
-           target.gpu, target.dialect, AttentionPass::kForward, kUsualWidth, kUsualSequence),
-       "flash attention kernels");
-  notes.push_back(fmt::format("each kernel costs {:.0f} us of launch", kLaunchSeconds * 1e6));
-  return notes;
+  return operator_price(record, target.rates(), target.dtype).seconds;
 }
 
 }  // namespace estimator

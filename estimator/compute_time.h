@@ -1,14 +1,12 @@
-// Seconds of one operator on one GPU: the roofline (Williams et al. 2009) with efficiencies.
+// Seconds of one operator on one GPU: the roofline (Williams et al. 2009) with the rates that the
+// GPU really reaches.
 //
-//   t = max(FLOPs / (peak x share), bytes / (bandwidth x share)) + launch
+//   t = max(FLOPs / rate(shape), bytes / rate(size)) + launch
 //
-// Every constant has its source in efficiency.h and data/efficiency.json.
+// The rates and their sources are in gpu_rates.h.
 #pragma once
 
-#include <string>
-#include <vector>
-
-#include "estimator/hardware.h"
+#include "estimator/gpu_rates.h"
 #include "estimator/plan.h"
 #include "estimator/rank_profile.h"
 
@@ -19,18 +17,32 @@ struct ComputeTarget {
   const Gpu& gpu;
   Dtype dtype = Dtype::kBf16;  ///< of the plan
   Dialect dialect = Dialect::kMegatronLm;
+  const Calibration* calibration = nullptr;  ///< of this GPU, or null
+
+  GpuRates rates() const { return GpuRates(gpu, dialect, calibration); }
 };
 
-/// Between two kernels of an eager program: 3-5 us (assumed: the middle).
-inline constexpr double kLaunchSeconds = 4e-6;
+enum class Bound { kCompute, kMemory, kLaunch };
+constexpr std::array<EnumName<Bound>, 3> enum_names(Bound) {
+  return {{{Bound::kCompute, "compute"}, {Bound::kMemory, "memory"}, {Bound::kLaunch, "launch"}}};
+}
 
-/// Seconds of one call of `record`. Matrix products and attention run at the rate of their dtype;
+struct OperatorPrice {
+  double seconds = 0;       ///< on the GPU
+  double host_seconds = 0;  ///< on the host, which launches ahead of the GPU as long as it can
+  Bound bound = Bound::kLaunch;
+};
+
+/// Of one call of `record`. Matrix products and attention run at the rate of their dtype;
 /// everything else is bound by its bytes. An operator of neither FLOPs nor bytes costs its launch.
 /// Throws UserError when the GPU has no rate for the record's dtype.
+OperatorPrice operator_price(const OperatorRecord& record, const GpuRates& rates, Dtype plan_dtype);
+
+/// The GPU's seconds of that.
 double operator_seconds(const OperatorRecord& record, const ComputeTarget& target);
 
-/// Sentences on the efficiencies that are assumed for this target, for the estimate's
-/// `assumptions`.
-std::vector<std::string> assumed_efficiencies(const ComputeTarget& target);
+/// Whether FLOPs are those of matrix products, which are worth counting against the GPU's peak.
+bool is_matmul(const OperatorRecord& record);
+bool is_attention(const OperatorRecord& record);
 
 }  // namespace estimator

@@ -9,14 +9,20 @@
 
 namespace estimator {
 
-/// The rows of a table, strictly read; `name` is its file's. Throws UserError when it is damaged.
+/// A document, strictly read; `name` is its file's. Throws UserError when it is damaged.
+template <class Document>
+Document read_document(std::string_view text, const std::string& name) {
+  FieldReader reader(name);
+  Document document;
+  reader.read(parse_json(text, name), document, "");
+  reader.throw_if_any();
+  return document;
+}
+
+/// The rows of a table, read in the same way.
 template <class Row>
 std::vector<Row> read_database(std::string_view text, const std::string& name) {
-  FieldReader reader(name);
-  std::vector<Row> rows;
-  reader.read(parse_json(text, name), rows, "");
-  reader.throw_if_any();
-  return rows;
+  return read_document<std::vector<Row>>(text, name);
 }
 
 /// Whether two names that people type are the same: case does not count.

@@ -45,14 +45,18 @@ std::optional<TrainingEstimate> training_of(const Plan& plan, double iteration_s
 
 }  // namespace
 
-ClusterEstimate estimate_cluster(const Plan& plan, const std::vector<RankProfile>& profiles) {
+ClusterEstimate estimate_cluster(const Plan& plan,
+                                 const std::vector<RankProfile>& profiles,
+                                 const Calibration* calibration) {
   const std::vector<RankClass> classes = rank_classes(plan);
   const std::vector<const RankProfile*> matched = match_profiles(plan, classes, profiles);
   const ParallelLayout layout(plan);
   const Gpu& gpu = gpu_of(plan);
   const Fabric fabric = fabric_of(plan);
-  const ComputeTarget target{
-      .gpu = gpu, .dtype = plan.training.dtype, .dialect = plan.training.dialect};
+  const ComputeTarget target{.gpu = gpu,
+                             .dtype = plan.training.dtype,
+                             .dialect = plan.training.dialect,
+                             .calibration = calibration};
 
   ClusterEstimate estimate;
   estimate.tool = matched.front()->tool;
@@ -70,6 +74,7 @@ ClusterEstimate estimate_cluster(const Plan& plan, const std::vector<RankProfile
   estimate.time = step_time(plan, layout, fabric, stages);
   estimate.throughput = throughput_of(plan, gpu, estimate.time.iteration_seconds);
   estimate.training = training_of(plan, estimate.time.iteration_seconds);
+  estimate.rates = target.rates().terms();
   estimate.assumptions = assumptions_of(plan, gpu, fabric, matched);
   estimate.not_modelled = gaps_of_the_model();
   return estimate;

@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "estimator/calibration.h"
 #include "estimator/cluster_estimate.h"
 #include "estimator/plan.h"
 #include "estimator/rank_profile.h"
@@ -16,8 +17,12 @@ namespace estimator {
 /// `tool` of the estimate is that of the first profile. `advice` is left empty: it takes runs of
 /// other plans.
 ///
+/// `calibration` replaces the built-in rates of the plan's GPU; null: none.
+///
 /// Throws UserError when a class has no profile (naming the ranks to run), when a profile was
 /// made from another plan (naming the first difference), and when the GPU lacks the plan's dtype.
-ClusterEstimate estimate_cluster(const Plan& plan, const std::vector<RankProfile>& profiles);
+ClusterEstimate estimate_cluster(const Plan& plan,
+                                 const std::vector<RankProfile>& profiles,
+                                 const Calibration* calibration = nullptr);
 
 }  // namespace estimator

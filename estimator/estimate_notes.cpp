@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "estimator/compute_time.h"
 #include "estimator/units.h"
 
 namespace estimator {
@@ -75,10 +74,6 @@ std::vector<std::string> assumptions_of(const Plan& plan,
   notes.push_back(fmt::format(
       "CUDA context of {}: {} ({})", gpu.id, format_gib(gpu.context_bytes), gpu.context_source));
   note_links(notes, plan, gpu, fabric);
-  for (std::string& note : assumed_efficiencies(
-           {.gpu = gpu, .dtype = plan.training.dtype, .dialect = plan.training.dialect})) {
-    notes.push_back(std::move(note));
-  }
   note_profiles(notes, gpu, profiles);
   return notes;
 }

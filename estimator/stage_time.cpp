@@ -4,6 +4,7 @@
 #include <stdexcept>
 
 #include "estimator/communication_time.h"
+#include "estimator/executed_kernels.h"
 
 namespace estimator {
 namespace {
@@ -80,6 +81,24 @@ void add_collective(const CollectiveRecord& record,
       seconds;
 }
 
+/// The GPU's seconds of all kernels; or, in a part that the host launches more slowly than the GPU
+/// works, the host's.
+void add_kernels(const RankProfile& profile, const ComputeTarget& target, StageTime& time) {
+  const GpuRates rates = target.rates();
+  StageTime host;
+  for (const OperatorRecord& kernel : executed_kernels(profile.operators, target.dialect)) {
+    const OperatorPrice price = operator_price(kernel, rates, target.dtype);
+    const double calls = calls_per_part(kernel.count, kernel.direction, profile);
+    part_of(time, kernel.direction).compute_seconds += calls * price.seconds;
+    part_of(host, kernel.direction).compute_seconds += calls * price.host_seconds;
+  }
+  for (PartTime StageTime::*part :
+       {&StageTime::forward, &StageTime::backward, &StageTime::step_end}) {
+    (time.*part).compute_seconds =
+        std::max((time.*part).compute_seconds, (host.*part).compute_seconds);
+  }
+}
+
 }  // namespace
 
 double sum_of(const ExposedCommunication& c) {
@@ -121,10 +140,7 @@ StageTime stage_time(const RankProfile& profile,
                      const ParallelLayout& layout,
                      const Fabric& fabric) {
   StageTime time;
-  for (const OperatorRecord& record : profile.operators) {
-    part_of(time, record.direction).compute_seconds +=
-        operator_seconds(record, target) * calls_per_part(record.count, record.direction, profile);
-  }
+  add_kernels(profile, target, time);
   for (const CollectiveRecord& record : profile.collectives) {
     if (is_point_to_point(record.call)) {
       add_send(record, profile, time);

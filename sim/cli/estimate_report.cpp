@@ -120,6 +120,24 @@ std::string training_text(const std::optional<estimator::TrainingEstimate>& trai
   return text + "\n";
 }
 
+std::string rate_text(const estimator::RateTerm& rate) {
+  constexpr double kTera = 1e12;
+  if (rate.unit == "seconds") return format_duration(rate.value);
+  return fmt::format("{:.{}f} {}",
+                     rate.value / kTera,
+                     rate.unit == "bytes_per_second" ? 2 : 0,
+                     rate.unit == "bytes_per_second" ? "TB/s" : "TFLOP/s");
+}
+
+std::string rate_table(const std::vector<estimator::RateTerm>& rates) {
+  if (rates.empty()) return "";
+  Table table({{"rate", Align::kLeft}, {""}, {"source", Align::kLeft}, {"", Align::kLeft}});
+  for (const estimator::RateTerm& rate : rates) {
+    table.add_row({rate.name, rate_text(rate), estimator::to_string(rate.source), rate.note});
+  }
+  return "\nHow fast the GPU was taken to be\n" + table.text(2);
+}
+
 std::string advice_text(const std::vector<estimator::Advice>& advice) {
   if (advice.empty()) return "";
   std::string text = "\nWhat would help\n";
@@ -148,7 +166,8 @@ std::string verdict_text(const estimator::Verdict& verdict) {
 std::string estimate_text(const ClusterEstimate& estimate) {
   return rank_class_table(estimate) + worst_rank_terms(estimate) + time_table(estimate.time) +
          throughput_text(estimate.throughput) + training_text(estimate.training) +
-         advice_text(estimate.advice) + list_text("Assumed", estimate.assumptions) +
+         advice_text(estimate.advice) + rate_table(estimate.rates) +
+         list_text("Assumed", estimate.assumptions) +
          list_text("Not modelled", estimate.not_modelled);
 }
 

@@ -44,6 +44,25 @@ TEST(StageTime, CountsRecomputeAsBackwardAndTheOptimizerOnce) {
   EXPECT_NEAR(time.step_end.compute_seconds, 6e-3, 1e-12);
 }
 
+// 100 MB take longer than their launch, and than the host's 10 us; 1,000 empty kernels do not.
+TEST(StageTime, IsTheHostsWhereTheHostIsSlowerThanTheGpu) {
+  const Plan plan = small_plan();  // one micro-batch
+  RankProfile profile = profile_of(plan, 0, 0, 0);
+  OperatorRecord large = kernels(Direction::kForward, 0);
+  large.bytes = 1e8;
+  large.count = 100;
+  profile.operators = {large};
+  const double gpu_seconds = time_of(plan, profile).forward.compute_seconds;
+  EXPECT_GT(gpu_seconds, 100 * 10e-6);
+  OperatorRecord empty = kernels(Direction::kForward, 10e-3);
+  EXPECT_EQ(empty.count, 1000);
+  profile.operators = {empty};
+  EXPECT_NEAR(time_of(plan, profile).forward.compute_seconds, 10e-3, 1e-9);
+  profile.operators = {large, empty};  // 4 us each on the GPU, 10 us each on the host
+  EXPECT_NEAR(
+      time_of(plan, profile).forward.compute_seconds, std::max(gpu_seconds + 4e-3, 11e-3), 1e-9);
+}
+
 TEST(StageTime, PutsTensorCommunicationIntoItsDirection) {
   const Plan plan = small_plan({{"parallelism", {{"tensor", 8}}}});
   const CollectiveCall call = call_of(CollectiveKind::kAllReduce, GroupKind::kTensor, 8, 64 * kMiB);

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "estimator/compute_time.h"
+#include "estimator/gpu_rates.h"
 #include "estimator/hardware.h"
 #include "estimator/parallel_layout.h"
 #include "estimator/rank_classes.h"
@@ -62,7 +62,10 @@ OperatorRecord kernels(Direction direction, double seconds_per_iteration) {
   record.name = "aten::test";
   record.dtype = "BFloat16";
   record.direction = direction;
-  record.count = std::llround(seconds_per_iteration / kLaunchSeconds);
+  const LaunchCost& launch = assumed_launch_cost();
+  const double seconds = direction == Direction::kBackward ? launch.host_backward_seconds
+                                                           : launch.host_forward_seconds;
+  record.count = std::llround(seconds_per_iteration / seconds);
   return record;
 }
 

@@ -28,7 +28,7 @@ std::string complaint_of(const std::function<void()>& call);
 /// The complaint about small_tree() with changes.
 std::string complaint_about(const Json& changes, const PlanContext& context = {});
 
-/// Kernels of no work, which take nothing but their launch.
+/// Kernels of no work, which take nothing but the time to call them.
 OperatorRecord kernels(Direction direction, double seconds_per_iteration);
 
 CollectiveRecord collectives(Direction direction, const CollectiveCall& call, int64_t count);

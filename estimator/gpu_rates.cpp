@@ -1,0 +1,201 @@
+#include "estimator/gpu_rates.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <string_view>
+
+#include "estimator/database.h"
+#include "estimator/interpolate.h"
+
+namespace onerank_data {
+extern const std::string_view launch_json;
+}
+
+namespace estimator {
+namespace {
+
+struct LaunchTable {
+  LaunchCost cost;
+  std::string kernel_source, host_source;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, LaunchTable& table) {
+  visit("kernel_seconds", table.cost.kernel_seconds, "from kernel to kernel on the GPU");
+  visit("kernel_source", table.kernel_source, "where it comes from");
+  visit("host_forward_seconds", table.cost.host_forward_seconds, "of a call from Python");
+  visit("host_backward_seconds", table.cost.host_backward_seconds, "of a call in backward");
+  visit("host_source", table.host_source, "where they come from");
+}
+
+const LaunchTable& launch_table() {
+  static const auto table = read_document<LaunchTable>(onerank_data::launch_json, "launch.json");
+  return table;
+}
+
+double square_of_log(int64_t a, int64_t b) {
+  const double log = std::log(static_cast<double>(a) / static_cast<double>(b));
+  return log * log;
+}
+
+/// The row with the least distance; rows of infinite distance are none.
+template <class Row, class Distance>
+const Row* nearest_row(const std::vector<Row>& rows, const Distance& distance) {
+  const Row* nearest = nullptr;
+  double least = INFINITY;
+  for (const Row& row : rows) {
+    const double here = distance(row);
+    if (here < least) {
+      least = here;
+      nearest = &row;
+    }
+  }
+  return nearest;
+}
+
+double on_measured_curve(const std::vector<MeasuredStream>& rows, double bytes) {
+  std::vector<CurvePoint> points;
+  for (const MeasuredStream& row : rows) {
+    points.push_back(
+        {static_cast<double>(row.bytes), static_cast<double>(row.bytes) / row.seconds});
+  }
+  return interpolate_log(points, bytes);
+}
+
+/// 2 products of [s, s] x [s, width] over half of the mask; backward does 5 (FlashAttention-2).
+double causal_flops(const MeasuredAttention& row) {
+  const double forward = 2.0 * static_cast<double>(row.batch * row.heads * row.head_width) *
+                         static_cast<double>(row.sequence) * static_cast<double>(row.sequence);
+  return row.pass == AttentionPass::kForward ? forward : 2.5 * forward;
+}
+
+std::string measured_note(const Calibration& calibration) {
+  return fmt::format(
+      "{}, driver {}, {}", calibration.device.name, calibration.driver, calibration.date);
+}
+
+}  // namespace
+
+const LaunchCost& assumed_launch_cost() { return launch_table().cost; }
+
+GpuRates::GpuRates(const Gpu& gpu, Dialect dialect, const Calibration* calibration)
+    : gpu_(gpu),
+      dialect_(dialect),
+      calibration_(calibration),
+      matmul_(matmul_rate(gpu)),
+      memory_(memory_rate(gpu)),
+      launch_(assumed_launch_cost()) {
+  if (calibration == nullptr) return;
+  launch_ = {.kernel_seconds = calibration->launch.kernel_seconds,
+             .host_forward_seconds = calibration->launch.host_forward_seconds,
+             .host_backward_seconds = calibration->launch.host_backward_seconds};
+}
+
+double GpuRates::matmul_flops_per_second(const MatmulShape& shape,
+                                         Dtype dtype,
+                                         bool accumulates) const {
+  return gpu_.peak_flops(dtype) *
+         matmul_share(matmul_, gpu_, shape, bytes_per_element(dtype), accumulates) *
+         measured_over_modelled(shape, dtype, accumulates);
+}
+
+double GpuRates::attention_flops_per_second(const AttentionShape& shape) const {
+  return attention_rate(gpu_, dialect_, shape).flops_per_second * measured_over_modelled(shape);
+}
+
+double GpuRates::memory_bytes_per_second(double bytes, bool optimizer) const {
+  if (calibration_ != nullptr) {
+    const auto& rows = optimizer ? calibration_->optimizer : calibration_->streams;
+    if (!rows.empty()) return on_measured_curve(rows, bytes);
+  }
+  return gpu_.memory_bandwidth_bytes_per_second * memory_.share * memory_size_share(bytes);
+}
+
+double GpuRates::measured_over_modelled(const MatmulShape& shape,
+                                        Dtype dtype,
+                                        bool accumulates) const {
+  if (calibration_ == nullptr) return 1;
+  const MeasuredMatmul* row = nearest_row(calibration_->matmul, [&](const MeasuredMatmul& r) {
+    if (r.dtype != dtype || r.accumulates != accumulates) return static_cast<double>(INFINITY);
+    return square_of_log(r.m, shape.batch * shape.m) + square_of_log(r.n, shape.n) +
+           square_of_log(r.k, shape.k);
+  });
+  if (row == nullptr) return 1;
+  const MatmulShape measured{.m = row->m, .n = row->n, .k = row->k};
+  const double modelled =
+      gpu_.peak_flops(dtype) *
+      matmul_share(matmul_, gpu_, measured, bytes_per_element(dtype), accumulates);
+  return measured.flops() / row->seconds / modelled;
+}
+
+double GpuRates::measured_over_modelled(const AttentionShape& shape) const {
+  if (calibration_ == nullptr) return 1;
+  const MeasuredAttention* row =
+      nearest_row(calibration_->attention, [&](const MeasuredAttention& r) {
+        if (r.pass != shape.pass) return static_cast<double>(INFINITY);
+        return square_of_log(r.batch * r.heads, shape.batch * shape.heads) +
+               square_of_log(r.sequence, shape.sequence) +
+               square_of_log(r.head_width, shape.head_width);
+      });
+  if (row == nullptr) return 1;
+  const AttentionShape measured{.pass = row->pass,
+                                .batch = row->batch,
+                                .heads = row->heads,
+                                .sequence = row->sequence,
+                                .head_width = row->head_width};
+  return causal_flops(*row) / row->seconds /
+         attention_rate(gpu_, dialect_, measured).flops_per_second;
+}
+
+std::vector<RateTerm> GpuRates::terms() const {
+  std::vector<RateTerm> terms;
+  const auto add = [&](RateTerm term, bool measured) {
+    if (measured) {
+      term.source = Source::kMeasured;
+      term.note = measured_note(*calibration_);
+    }
+    terms.push_back(std::move(term));
+  };
+  const Calibration nothing;
+  const Calibration& measured = calibration_ != nullptr ? *calibration_ : nothing;
+  const Dtype dtype = gpu_.supports(Dtype::kBf16) ? Dtype::kBf16 : Dtype::kFp16;
+  const MatmulShape large{.m = 8192, .n = 8192, .k = 8192};
+  add({fmt::format("matrix products, {}, 8192 cubed", to_string(dtype)),
+       matmul_flops_per_second(large, dtype, false),
+       "flops_per_second",
+       matmul_.source,
+       matmul_.note},
+      !measured.matmul.empty());
+  for (const AttentionPass pass : {AttentionPass::kForward, AttentionPass::kBackward}) {
+    const AttentionShape usual{.pass = pass, .heads = 64, .sequence = 8192, .head_width = 128};
+    const AttentionRate rate = attention_rate(gpu_, dialect_, usual);
+    add({fmt::format("flash attention {}, 64 heads of 128, 8192 tokens", to_string(pass)),
+         attention_flops_per_second(usual),
+         "flops_per_second",
+         rate.source,
+         rate.note},
+        !measured.attention.empty());
+  }
+  add({"memory streams of 1 GB",
+       memory_bytes_per_second(1e9),
+       "bytes_per_second",
+       memory_.source,
+       memory_.note},
+      !measured.streams.empty());
+  const bool launch_measured = calibration_ != nullptr;
+  add({"launch of a kernel on the GPU",
+       launch_.kernel_seconds,
+       "seconds",
+       Source::kAssumed,
+       launch_table().kernel_source},
+      launch_measured);
+  add({"call of an operator on the host",
+       launch_.host_forward_seconds,
+       "seconds",
+       Source::kAssumed,
+       launch_table().host_source},
+      launch_measured);
+  return terms;
+}
+
+}  // namespace estimator
