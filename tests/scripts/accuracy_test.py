@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 """Tests of scripts/accuracy: what it reads, what it asks of onerank (a fake here), what it reports."""
+import dataclasses
 import json
 import pathlib
 import subprocess
@@ -11,7 +12,7 @@ sys.dont_write_bytecode = True
 SCRIPTS = pathlib.Path(__file__).resolve().parents[2] / "scripts"
 sys.path.insert(0, str(SCRIPTS / "lib"))
 
-from accuracy import errors, memory, plans  # noqa: E402
+from accuracy import errors, memory, plans, time  # noqa: E402
 from accuracy.onerank import Onerank  # noqa: E402
 from accuracy.rows import LeftOut, Row, read_rows  # noqa: E402
 
@@ -69,6 +70,34 @@ class Errors(unittest.TestCase):
         self.assertIsNone(errors.document([], [])["overall"]["mean_absolute_error"])
 
 
+class RankCorrelation(unittest.TestCase):
+    # Spearman's by hand: ranks 1 2 3 4 5 against 2 1 3 4 5: 1 - 6 x 2 / (5 x 24) = 0.9.
+    def test_is_spearmans_where_all_pairs_count(self):
+        value, pairs = errors.rank_correlation([20, 10, 30, 40, 50], [1, 2, 3, 4, 5])
+        self.assertAlmostEqual(value, 0.9)
+        self.assertEqual(pairs, 10)
+
+    # Ranks 2 1 3 against 1 2 3; pairs (1, 3) and (2, 3): (-1 x -2 + -2 x -1) / sqrt(5 x 5) = 0.8,
+    # where all three pairs give 0.5.
+    def test_leaves_out_pairs_measured_within_3_percent(self):
+        value, pairs = errors.rank_correlation([2, 1, 3], [100, 102, 200])
+        self.assertEqual(pairs, 2)
+        self.assertAlmostEqual(value, 0.8)
+        self.assertAlmostEqual(errors.rank_correlation([2, 1, 3], [100, 110, 200])[0], 0.5)
+        self.assertEqual(errors.rank_correlation([2, 1], [100, 102]), (None, 0))
+
+    def test_of_an_estimate_that_is_always_the_same_is_0(self):
+        self.assertEqual(errors.rank_correlation([7, 7, 7], [1, 2, 3])[0], 0)
+
+    def test_is_taken_within_sweeps_of_five_rows_and_more(self):
+        readings = [errors.Reading(str(i), "s", "q", i, i, sweep="five", work=1)
+                    for i in range(1, 6)]
+        readings += [errors.Reading("x", "s", "q", 1, 1, sweep="small", work=1)]
+        document = errors.document(readings, [])
+        self.assertEqual([s["sweep"] for s in document["sweeps"]], ["five"])
+        self.assertAlmostEqual(document["mean_spearman"], 1)
+
+
 class Plans(unittest.TestCase):
     def test_an_arch_becomes_a_plan(self):
         plan = plans.plan_of(row())
@@ -100,6 +129,31 @@ class Plans(unittest.TestCase):
         self.assert_left_out("recompute 'every other layer' has no word", row(recompute="every other layer"))
         self.assert_left_out("--fancy has no word", row(megatron_args={"fancy": "true"}))
         self.assert_left_out("mixture of experts", row(megatron_args={"num-experts": "8"}))
+
+    def test_numbers_in_words_are_read(self):
+        words = {**ARCH, "vocab": "~250k (250112/250880 padded)"}
+        self.assertEqual(plans.plan_of(row(arch=words))["model"]["vocab_size"], 250112)
+
+    def test_stages_that_count_embedding_and_head_as_layers_are_spelled_out(self):
+        plan = plans.plan_of(row(arch={**ARCH, "layers": 70}, pp=12))
+        self.assertEqual(plan["parallelism"]["layers_per_stage"], [5, *[6] * 10, 5])
+        self.assertNotIn("layers_per_stage", plans.plan_of(row(pp=2))["parallelism"])
+
+    def test_facts_of_a_source_stand_beside_those_of_the_row(self):
+        source = dataclasses.replace(row(), source="bloom")
+        self.assertEqual(plans.plan_of(source)["cluster"],
+                         {"gpu": "h100-sxm", "nodes": 1, "gpus_per_node": 4,
+                          "inter_link": "roce-100", "nics_per_node": 4})
+
+    def test_overlap_is_read_from_the_optimizers_words(self):
+        def overlap(words):
+            return plans.plan_of(row(optimizer=words))["parallelism"]["overlap_grad_reduce"]
+        self.assertTrue(overlap("distributed Adam (ZeRO-1), overlap grad/param sync"))
+        self.assertFalse(overlap("Adam (ZeRO-1), no overlap-grad-reduce/param-gather"))
+
+    def test_what_is_not_built_is_left_out_by_name(self):
+        self.assert_left_out("torch.compile is not built", row(compile=True))
+        self.assert_left_out("a part of the data ranks", row(zero1_group=1))
 
     def test_fsdp_is_zero_stage_3(self):
         self.assertEqual(plans.plan_of(row(fsdp=4))["parallelism"]["zero_stage"], 3)
@@ -134,6 +188,35 @@ class Memory(unittest.TestCase):
 
     def test_rows_without_a_memory_figure_are_no_concern_of_it(self):
         self.assertEqual(self.compare(FakeOnerank(self), row(measured={"iteration_ms": 3})), ([], []))
+
+
+class Time(unittest.TestCase):
+    def measured(self, source="s", **figures):
+        fake = FakeOnerank(self, json.dumps({"time": {"iteration_seconds": 2.0}}))
+        one = dataclasses.replace(row(measured=figures), source=source)
+        return time.compare([one], Onerank(fake.folder, jobs=1))
+
+    # 8 samples of 128 tokens on 4 GPUs.
+    def test_every_figure_becomes_seconds_of_an_iteration(self):
+        for figures in ({"iteration_ms": 500}, {"iteration_s": 0.5}, {"tokens_per_s": 2048},
+                        {"tokens_per_s_per_gpu": 512}):
+            readings, _ = self.measured(**figures)
+            self.assertAlmostEqual(readings[0].measured, 0.5, msg=str(figures))
+            self.assertAlmostEqual(readings[0].error, 3.0)
+
+    def test_a_measured_time_counts_before_what_is_derived_from_it(self):
+        readings, _ = self.measured(tokens_per_s=1, iteration_s=4)
+        self.assertAlmostEqual(readings[0].measured, 4)
+
+    # 96 x 1024 tokens x 2 x 256^2 x (1 + 128 / 1536 + 1000 / 8192) over 4 x 1 TFLOP/s.
+    def test_tflops_are_converted_by_the_formula_of_their_paper(self):
+        readings, _ = self.measured("sc21", tflops_per_gpu=1)
+        self.assertAlmostEqual(readings[0].measured, 1.28849e10 * 1.205404 / 4e12, places=6)
+        _, left_out = self.measured("other", tflops_per_gpu=1)
+        self.assertIn("formula", left_out[0][1])
+
+    def test_rows_of_other_models_and_figures_are_no_concern_of_it(self):
+        self.assertEqual(self.measured(peak_allocated_mib=1), ([], []))
 
 
 class Program(unittest.TestCase):

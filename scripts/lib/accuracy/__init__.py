@@ -5,6 +5,6 @@ plans.py    a row as a plan, or why it is not one
 onerank.py  runs `onerank estimate` over many plans
 errors.py   predicted against measured: errors by source, as JSON and as tables
 
-Beside these, one module for each subject: it has `NAME`, `HELP` and `compare(rows, onerank)`, which
-returns the readings and what was left out.
+Beside these, one module for each subject: it has `NAME`, `HELP`, `UNIT`, `NOTES` for the end of the
+report, and `compare(rows, onerank)`, which returns the readings and what was left out.
 """

@@ -6,6 +6,7 @@ from .rows import LeftOut
 NAME = "memory"
 HELP = "peak memory of a rank"
 UNIT = ("GiB", 1 << 30)
+NOTES = ()
 
 ALLOCATED, RESERVED, TOTAL = "allocated peak", "reserved peak", "nvidia-smi total"
 GIB, MIB, GB = 1 << 30, 1 << 20, 10 ** 9

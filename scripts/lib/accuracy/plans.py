@@ -6,6 +6,7 @@ numbers, or the arguments of Megatron-LM. What a plan has a word for is put into
 Onerank cannot do it yet: Onerank then says so itself, and the row comes in on the day it can.
 """
 import math
+import re
 
 from .rows import LeftOut
 
@@ -24,14 +25,32 @@ RECOMPUTE = [("none", "none"), ("full", "full"), ("selective (core attention)", 
              ("selective attention", "selective")]
 
 NORMS = {"rmsnorm": "RMSNorm", "layernorm": "LayerNorm"}
+# Squared ReLU has no word in a plan; it moves what ReLU moves.
+ACTIVATIONS = {"gelu": "gelu", "relu": "relu", "squared-relu": "relu"}
 POSITIONS = {"rope": "rope", "learned": "learned_absolute", "none": "none", "alibi": "none"}
 
 # What a source does in all of its rows, as keys of a plan ("section.key").
+MEGATRON_DROPOUT = {"model.hidden_dropout": 0.1, "model.attention_dropout": 0.1}  # its defaults
 SOURCES = {
     # Megatron-LM with TransformerEngine; its arguments are in docs/b200 of the repository.
     "simumax": {"training.dialect": "megatron-lm", "model.add_bias_linear": False},
     # Arguments that a row does not give have Megatron-LM's own defaults, as in a plan.
     "mcore-golden": {"training.dialect": "megatron-lm"},
+    # Selene (paper): eight HDR InfiniBand cards a node.
+    "sc21": {**MEGATRON_DROPOUT, "training.dialect": "megatron-lm",
+             "cluster.inter_link": "ib-hdr-200"},
+    "korthikanti": {**MEGATRON_DROPOUT, "training.dialect": "megatron-lm",
+                    "cluster.inter_link": "ib-hdr-200"},
+    # Jean Zay: four OmniPath-100 cards a node, of which the database has only the speed.
+    "bloom": {**MEGATRON_DROPOUT, "training.dialect": "megatron-lm",
+              "cluster.inter_link": "roce-100", "cluster.nics_per_node": 4},
+    "dgxc": {"training.dialect": "megatron-lm", "cluster.inter_link": "ib-ndr-400"},
+    # Its sample configurations have overlap_sync_grad = True, overlap_sync_param = False.
+    "internevo": {"training.dialect": "plain", "cluster.inter_link": "roce-100",
+                  "cluster.nics_per_node": 4, "parallelism.overlap_grad_reduce": True},
+    "nanotron": {"training.dialect": "plain", "cluster.inter_link": "efa-v2-p5",
+                 "cluster.nics_per_node": 32},
+    "torchtune": {"training.dialect": "plain"},
 }
 
 
@@ -65,7 +84,16 @@ def _set(plan, path, value):
     plan.setdefault(section, {})[key] = value
 
 
+def _whole_number(value):
+    """A number, or the first one of several digits in words: "~250k (250112/250880 padded)"."""
+    if isinstance(value, int):
+        return value
+    found = re.search(r"\d{4,}", str(value))
+    return int(found.group()) if found else None
+
+
 def _model_of_arch(arch):
+    arch = {**arch, "vocab": _whole_number(arch.get("vocab"))}
     for key in ("layers", "hidden", "heads", "vocab"):
         if not isinstance(arch.get(key), int):
             raise LeftOut(f"the row does not say {key} of the model")
@@ -75,9 +103,10 @@ def _model_of_arch(arch):
              "num_attention_heads": arch["heads"], "vocab_size": arch["vocab"],
              "num_query_groups": arch.get("kv_heads") or arch["heads"],
              "tie_embeddings": arch.get("tied", False),
-             "normalization": NORMS[arch.get("norm", "layernorm")],
-             "activation": "swiglu" if arch.get("glu") else "gelu",
-             "position_embedding": POSITIONS[arch.get("pos", "learned")]}
+             "normalization": _matching(NORMS.items(), arch.get("norm", "layernorm"), "norm"),
+             "activation": "swiglu" if arch.get("glu") else ACTIVATIONS[arch.get("act", "gelu")],
+             "position_embedding": _matching(POSITIONS.items(), arch.get("pos", "learned"),
+                                             "position embedding")}
     if arch.get("ffn"):
         model["ffn_hidden_size"] = arch["ffn"]
     if arch.get("head_dim"):
@@ -85,19 +114,43 @@ def _model_of_arch(arch):
     return {**model, "hidden_dropout": 0, "attention_dropout": 0}
 
 
+def _sequence_parallel(config):
+    return bool(config.get("sequence_parallel")) or (
+        str(config.get("tp_mode")).startswith("REDUCE_SCATTER") and config.get("tp", 1) > 1)
+
+
+def _stages(config):
+    """Where the embedding and the head each count as a layer, the outer stages have one less."""
+    layers, stages = config["arch"]["layers"], config.get("pp") or 1
+    if layers % stages == 0 or (layers + 2) % stages != 0:
+        return {}
+    inner = (layers + 2) // stages
+    return {"layers_per_stage": [inner - 1, *[inner] * (stages - 2), inner - 1]}
+
+
 def _plan_of_arch(row):
     config = row.config
     _require(row, "arch", "gpu", "gpus", "seq", "micro_batch", "global_batch", "dtype")
+    optimizer = str(config.get("optimizer"))
     zero = config.get("zero")
     if zero is None:
-        zero = 1 if "ZeRO-1" in str(config.get("optimizer")) else 0
+        zero = 1 if "ZeRO-1" in optimizer or "zero1_group" in config else 0
     if config.get("fsdp"):
         zero = 3
+    if config.get("zero1_group", config.get("dp")) != config.get("dp"):
+        raise LeftOut("an optimizer sharded over a part of the data ranks has no word in a plan")
+    for technique in ("compile", "technique"):
+        if config.get(technique) not in (None, False, "+packed"):
+            raise LeftOut(f"{config[technique] if technique == 'technique' else 'torch.compile'}"
+                          " is not built")
+    overlaps = "overlap grad" in optimizer and "no overlap" not in optimizer
     plan = {"model": {**_model_of_arch(config["arch"]), "max_position_embeddings": config["seq"]},
             "parallelism": {"tensor": config.get("tp") or 1, "pipeline": config.get("pp") or 1,
                             "context": config.get("cp") or 1, "expert": config.get("ep") or 1,
                             "virtual_stages": config.get("vpp") or 1, "zero_stage": zero,
-                            "sequence_parallel": bool(config.get("sequence_parallel"))},
+                            "sequence_parallel": _sequence_parallel(config),
+                            "overlap_grad_reduce": overlaps, "overlap_param_gather": overlaps,
+                            **_stages(config)},
             "training": {"micro_batch_size": config["micro_batch"],
                          "global_batch_size": config["global_batch"],
                          "sequence_length": config["seq"], "dtype": _dtype(config["dtype"]),
@@ -192,4 +245,4 @@ def plan_of(row):
     plan = reader(row)
     for path, value in SOURCES.get(row.source, {}).items():
         _set(plan, path, value)
-    return {"cluster": _cluster(row), **plan}
+    return {**plan, "cluster": {**_cluster(row), **plan.get("cluster", {})}}

@@ -22,6 +22,7 @@ class Row:
     complete: bool
     missing: tuple
     flags: tuple
+    group: str = None  # rows of one group differ in few things: a sweep
 
 
 def _row(entry, place):
@@ -33,7 +34,8 @@ def _row(entry, place):
     return Row(id=entry["id"], source=entry.get("source_key", "rows"),
                category=entry.get("category", "dense"), config=entry["config"],
                measured=entry["measured"], complete=entry.get("complete", True),
-               missing=tuple(entry.get("missing", ())), flags=tuple(entry.get("flags", ())))
+               missing=tuple(entry.get("missing", ())), flags=tuple(entry.get("flags", ())),
+               group=entry.get("group"))
 
 
 def read_rows(path):
