@@ -57,16 +57,12 @@ void visit_fields(Visitor& visit, MeasuredStream& row) {
 
 struct MeasuredLaunch {
   double kernel_seconds = 0;
-  double host_forward_seconds = 0;
-  double host_backward_seconds = 0;
+  double host_seconds = 0;
 };
 template <class Visitor>
 void visit_fields(Visitor& visit, MeasuredLaunch& launch) {
   visit("kernel_seconds", launch.kernel_seconds, "of a kernel with nothing to do, on the GPU");
-  visit("host_forward_seconds", launch.host_forward_seconds, "of an operator's call on the host");
-  visit("host_backward_seconds",
-        launch.host_backward_seconds,
-        "of a backward operator's call on the host");
+  visit("host_seconds", launch.host_seconds, "of an operator's call from C++, on the host");
 }
 
 struct Calibration {
@@ -98,6 +94,10 @@ void visit_fields(Visitor& visit, Calibration& calibration) {
   visit("launch", calibration.launch, "what a kernel costs besides its work");
   visit("note", calibration.note, "what a reader must know");
 }
+
+/// FLOPs of a call: 2 products of [sequence, sequence] x [sequence, width] for each head, of which
+/// a causal mask leaves half; backward has 5 (FlashAttention-2, section 4.1).
+double causal_flops(const MeasuredAttention& row);
 
 /// Reads a calibration. Throws UserError when the text is none, a foreign or a newer one, or holds
 /// times and sizes that no measurement gives.

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <string_view>
 
@@ -62,13 +63,6 @@ double on_measured_curve(const std::vector<MeasuredStream>& rows, double bytes) 
   return interpolate_log(points, bytes);
 }
 
-/// 2 products of [s, s] x [s, width] over half of the mask; backward does 5 (FlashAttention-2).
-double causal_flops(const MeasuredAttention& row) {
-  const double forward = 2.0 * static_cast<double>(row.batch * row.heads * row.head_width) *
-                         static_cast<double>(row.sequence) * static_cast<double>(row.sequence);
-  return row.pass == AttentionPass::kForward ? forward : 2.5 * forward;
-}
-
 std::string measured_note(const Calibration& calibration) {
   return fmt::format(
       "{}, driver {}, {}", calibration.device.name, calibration.driver, calibration.date);
@@ -86,9 +80,11 @@ GpuRates::GpuRates(const Gpu& gpu, Dialect dialect, const Calibration* calibrati
       memory_(memory_rate(gpu)),
       launch_(assumed_launch_cost()) {
   if (calibration == nullptr) return;
-  launch_ = {.kernel_seconds = calibration->launch.kernel_seconds,
-             .host_forward_seconds = calibration->launch.host_forward_seconds,
-             .host_backward_seconds = calibration->launch.host_backward_seconds};
+  launch_.kernel_seconds = calibration->launch.kernel_seconds;
+  launch_.host_backward_seconds = calibration->launch.host_seconds;
+  // Python's share is not measured, but a call from it takes no less than one from C++.
+  launch_.host_forward_seconds =
+      std::max(launch_.host_forward_seconds, calibration->launch.host_seconds);
 }
 
 double GpuRates::matmul_flops_per_second(const MatmulShape& shape,
@@ -189,12 +185,18 @@ std::vector<RateTerm> GpuRates::terms() const {
        Source::kAssumed,
        launch_table().kernel_source},
       launch_measured);
-  add({"call of an operator on the host",
-       launch_.host_forward_seconds,
+  add({"call of a backward operator on the host",
+       launch_.host_backward_seconds,
        "seconds",
        Source::kAssumed,
        launch_table().host_source},
       launch_measured);
+  add({"call of an operator from Python",
+       launch_.host_forward_seconds,
+       "seconds",
+       Source::kAssumed,
+       launch_table().host_source},
+      false);
   return terms;
 }
 

@@ -7,6 +7,7 @@
 
 #include "estimator/estimate_cluster.h"
 #include "estimator/files.h"
+#include "estimator/hardware.h"
 #include "estimator/rank_classes.h"
 
 namespace sim {
@@ -40,6 +41,16 @@ std::vector<RankProfile> read_profiles(const std::string& folder) {
   return profiles;
 }
 
+/// Empty when no file is given.
+std::optional<estimator::Calibration> read_calibration_of(const estimator::Gpu& gpu,
+                                                          const std::string& path) {
+  if (path.empty()) return std::nullopt;
+  estimator::Calibration calibration =
+      estimator::read_calibration(estimator::read_file(path), path);
+  check_calibration_is_of(calibration, gpu, path);
+  return calibration;
+}
+
 }  // namespace
 
 void ClusterJob::add_to(CLI::App& app) {
@@ -48,6 +59,11 @@ void ClusterJob::add_to(CLI::App& app) {
   app.add_option(
          "--profiles", profiles_folder_, "use the profiles rank-*.json there, and run nothing")
       ->type_name("DIR")
+      ->group("Execution");
+  app.add_option("--calibration",
+                 calibration_file_,
+                 "price with the rates that `onerank calibrate` measured on the plan's GPU")
+      ->type_name("FILE")
       ->group("Execution");
 }
 
@@ -65,8 +81,12 @@ std::vector<RankProfile> ClusterJob::profiles(const estimator::Plan& plan,
 ClusterResult ClusterJob::run(const Environment& environment) const {
   ClusterResult result;
   result.input = plan_.resolve(environment);
-  result.profiles = profiles(result.input.plan, environment);
-  result.estimate = estimator::estimate_cluster(result.input.plan, result.profiles);
+  const estimator::Plan& plan = result.input.plan;
+  const auto calibration =
+      read_calibration_of(*estimator::find_gpu(plan.cluster.gpu), calibration_file_);
+  result.profiles = profiles(plan, environment);
+  result.estimate =
+      estimator::estimate_cluster(plan, result.profiles, calibration ? &*calibration : nullptr);
   return result;
 }
 

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "estimator/calibration.h"
 #include "estimator/cluster_estimate.h"
 #include "sim/cli/plan_options.h"
 #include "sim/cli/rank_options.h"
@@ -14,6 +16,7 @@ namespace sim {
 struct ClusterResult {
   PlanInput input;
   std::vector<estimator::RankProfile> profiles;
+  std::optional<estimator::Calibration> calibration;
   estimator::ClusterEstimate estimate;
 };
 
@@ -21,8 +24,9 @@ class ClusterJob {
  public:
   void add_to(CLI::App& app);
 
-  /// Resolves the plan, runs one rank of each class (or reads --profiles), and estimates.
-  /// Throws UserError as PlanOptions::resolve(), run_ranks() and estimate_cluster() do.
+  /// Resolves the plan, runs one rank of each class (or reads --profiles), and estimates, with the
+  /// rates of --calibration. Throws UserError as read_calibration(), PlanOptions::resolve(),
+  /// run_ranks() and estimate_cluster() do.
   ClusterResult run(const Environment& environment) const;
 
  private:
@@ -32,6 +36,7 @@ class ClusterJob {
   PlanOptions plan_;
   RankOptions ranks_;
   std::string profiles_folder_;
+  std::string calibration_file_;
 };
 
 }  // namespace sim

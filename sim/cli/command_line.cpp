@@ -101,6 +101,8 @@ ExitCode run_command_line(int argc, const char* const* argv, const Environment& 
   const std::vector<Command> commands = {add_estimate_command(root),
                                          add_check_command(root),
                                          add_run_command(root),
+                                         add_roofline_command(root),
+                                         add_calibrate_command(root),
                                          add_list_command(root)};
   for (const Command& command : commands) command.app->allow_extras();
   try {

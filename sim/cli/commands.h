@@ -14,6 +14,12 @@ Command add_estimate_command(CLI::App& root);
 /// `check`: the verdict in one line, as a gate. Exit code 1 when it does not fit.
 Command add_check_command(CLI::App& root);
 
+/// `roofline`: what bounds the step, and kernels by operator, module and phase.
+Command add_roofline_command(CLI::App& root);
+
+/// `calibrate`: measures a real GPU's kernels into a file that `estimate --calibration` reads.
+Command add_calibrate_command(CLI::App& root);
+
 /// `list gpus|models|links`: what plans can name.
 Command add_list_command(CLI::App& root);
 

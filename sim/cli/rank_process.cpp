@@ -38,8 +38,8 @@ fs::path rank_program(const Environment& environment) {
   return program_folder() / "onerank-rank";
 }
 
-std::string virtual_gpu_setting(const Plan& plan) {
-  const estimator::Gpu* gpu = estimator::find_gpu(plan.cluster.gpu);
+std::string virtual_gpu_setting(const std::string& gpu_id) {
+  const estimator::Gpu* gpu = estimator::find_gpu(gpu_id);
   if (gpu == nullptr) throw std::logic_error("a resolved plan names an unknown GPU");
   virtual_gpu::VirtualGpuSpec spec;
   spec.name = gpu->cuda_name;
@@ -70,16 +70,18 @@ std::optional<virtual_gpu::Preload> preload_for(DeviceKind device) {
   }
 }
 
-Environment rank_environment(const Plan& plan,
+/// `gpu_id` is what a preloaded virtual GPU is.
+Environment rank_environment(const std::string& gpu_id,
+                             const std::string& allocator,
                              const std::optional<virtual_gpu::Preload>& preload,
                              Environment environment) {
   environment.erase(kAllocatorVariable);
   environment.erase(kOldAllocatorVariable);
-  if (!plan.memory.allocator.empty()) environment[kOldAllocatorVariable] = plan.memory.allocator;
+  if (!allocator.empty()) environment[kOldAllocatorVariable] = allocator;
   if (!preload) return environment;
   const auto others = find_variable(environment, kPreloadVariable);
   environment[kPreloadVariable] = preload->value() + (others ? ":" + *others : "");
-  environment[virtual_gpu::kEnvironmentVariable] = virtual_gpu_setting(plan);
+  environment[virtual_gpu::kEnvironmentVariable] = virtual_gpu_setting(gpu_id);
   return environment;
 }
 
@@ -181,9 +183,11 @@ std::vector<RankProfile> run_ranks(const Plan& plan,
   const auto preload = preload_for(job.device);
   const fs::path plan_file = folder.path() / "plan.json";
   estimator::write_file_whole(plan_file.string(), estimator::to_json(plan).dump());
-  const SubprocessCommand command = {.program = rank_program(environment),
-                                     .arguments = rank_arguments(job, plan_file, folder.path()),
-                                     .environment = rank_environment(plan, preload, environment)};
+  const SubprocessCommand command = {
+      .program = rank_program(environment),
+      .arguments = rank_arguments(job, plan_file, folder.path()),
+      .environment =
+          rank_environment(plan.cluster.gpu, plan.memory.allocator, preload, environment)};
 
   SubprocessEnd end;
   {
@@ -199,6 +203,24 @@ std::vector<RankProfile> run_ranks(const Plan& plan,
   std::vector<RankProfile> profiles;
   for (const int64_t rank : job.ranks) profiles.push_back(read_profile(folder.path(), rank));
   return profiles;
+}
+
+estimator::Calibration run_calibration(DeviceKind device, const Environment& environment) {
+  const Interrupts interrupts;  // first: see run_ranks()
+  const TemporaryFolder folder;
+  const auto preload = preload_for(device);
+  const std::string file = (folder.path() / "calibration.json").string();
+  const SubprocessCommand command = {
+      .program = rank_program(environment),
+      .arguments = {"--calibrate", file, "--device", estimator::to_string(device)},
+      .environment = rank_environment(estimator::gpus().front().id, "", preload, environment)};
+  const SubprocessHooks hooks = {.on_output_line = [](std::string_view) {}, .on_tick = [] {}};
+  throw_if_failed(run_subprocess(command, hooks, interrupts));
+  try {
+    return estimator::read_calibration(estimator::read_file(file), file);
+  } catch (const UserError& error) {
+    throw std::logic_error(fmt::format("the rank process left no calibration\n{}", error.what()));
+  }
 }
 
 }  // namespace sim

@@ -3,6 +3,8 @@
 // It is called as
 //     onerank-rank --plan FILE --output-dir DIR --ranks 0,1024,2048 --device virtual
 //                  [--all-micro-batches] [--jobs N]
+// or, to measure a device, as
+//     onerank-rank --calibrate FILE --device cuda
 // and prints one line of JSON for each rank that it has finished, {"rank": 1024, "file": "..."};
 // the profiles are then in DIR. With exit codes 2 and 3 it has written a user's error to standard
 // error. A virtual GPU reaches it as preloaded libraries and the variable ONERANK_VIRTUAL_GPU.
@@ -12,6 +14,7 @@
 #include <optional>
 #include <vector>
 
+#include "estimator/calibration.h"
 #include "estimator/plan.h"
 #include "estimator/rank_profile.h"
 #include "sim/cli/environment.h"
@@ -35,5 +38,9 @@ std::vector<estimator::RankProfile> run_ranks(const estimator::Plan& plan,
                                               const RankJob& job,
                                               const Environment& environment,
                                               const Progress::Display& display);
+
+/// Measures the device's kernels, in the rank process. Throws UserError as run_ranks() does.
+estimator::Calibration run_calibration(estimator::DeviceKind device,
+                                       const Environment& environment);
 
 }  // namespace sim

@@ -8,6 +8,7 @@
 
 #include "estimator/errors.h"
 #include "estimator/files.h"
+#include "sim/rank/calibrate.h"
 #include "sim/rank/device.h"
 #include "sim/rank/fork_ranks.h"
 #include "sim/rank/torch_version.h"
@@ -21,6 +22,7 @@ using estimator::UserError;
 
 struct Arguments {
   std::string plan_file;
+  std::string calibration_file;
   std::string device = "virtual";
   sim::RankJobs jobs;
 };
@@ -29,9 +31,12 @@ Arguments parse(int argc, char** argv) {
   Arguments arguments;
   arguments.jobs.at_once = std::max(1u, std::thread::hardware_concurrency());
   CLI::App app("Runs ranks of a resolved plan and writes their profiles. `onerank` starts it.");
-  app.add_option("--plan", arguments.plan_file, "resolved plan")->required();
-  app.add_option("--output-dir", arguments.jobs.output_folder, "for the profiles")->required();
-  app.add_option("--ranks", arguments.jobs.ranks, "0,8,16")->delimiter(',')->required();
+  CLI::Option* calibrate = app.add_option(
+      "--calibrate", arguments.calibration_file, "measure the device into this file, run no rank");
+  CLI::Option* plan = app.add_option("--plan", arguments.plan_file, "resolved plan");
+  app.add_option("--output-dir", arguments.jobs.output_folder, "for the profiles");
+  app.add_option("--ranks", arguments.jobs.ranks, "0,8,16")->delimiter(',');
+  calibrate->excludes(plan);
   app.add_option("--device", arguments.device, "virtual, cuda or cpu");
   app.add_option("--jobs", arguments.jobs.at_once, "ranks at the same time")
       ->check(CLI::PositiveNumber);
@@ -47,7 +52,23 @@ Arguments parse(int argc, char** argv) {
   reader.throw_if_any();
   // Ranks that share a GPU would spoil each other's peaks and times.
   if (arguments.jobs.run.device == DeviceKind::kCuda) arguments.jobs.at_once = 1;
+  if (arguments.calibration_file.empty() &&
+      (arguments.plan_file.empty() || arguments.jobs.output_folder.empty() ||
+       arguments.jobs.ranks.empty())) {
+    throw UserError({.what = "--plan, --output-dir and --ranks, or --calibrate, are needed",
+                     .where = "onerank-rank",
+                     .help = "see --help"});
+  }
   return arguments;
+}
+
+void run_calibration(const Arguments& arguments) {
+  const DeviceKind device = arguments.jobs.run.device;
+  sim::check_torch_version();
+  sim::load_device_library(device);
+  sim::start_device(device, /*lift_limit=*/false);
+  estimator::write_file_whole(arguments.calibration_file,
+                              estimator::to_json(sim::calibrate(device)).dump(1) + "\n");
 }
 
 void check_ranks(const Plan& plan, const std::vector<int64_t>& ranks) {
@@ -78,7 +99,8 @@ void run(const Arguments& arguments) {
 
 int main(int argc, char** argv) {
   try {
-    run(parse(argc, argv));
+    const Arguments arguments = parse(argc, argv);
+    arguments.calibration_file.empty() ? run(arguments) : run_calibration(arguments);
     return static_cast<int>(ExitCode::kDone);
   } catch (const UserError& error) {
     std::fputs(error.what(), stderr);

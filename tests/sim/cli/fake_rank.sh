@@ -22,6 +22,7 @@ esac
 
 while [ $# -gt 0 ]; do
   case $1 in
+    --calibrate) calibration=$2; shift ;;
     --plan) plan=$(cat "$2"); shift ;;
     --output-dir) folder=$2; shift ;;
     --ranks) ranks=$2; shift ;;
@@ -35,6 +36,16 @@ if [ -n "$FAKE_MARKER" ]; then
   printf 'ranks=%s device=%s all=%s jobs=%s allocator=%s newer=%s\ngpu=%s\npreload=%s\n' "$ranks" "$device" \
     "$all" "$jobs" "$PYTORCH_CUDA_ALLOC_CONF" "$PYTORCH_ALLOC_CONF" "$ONERANK_VIRTUAL_GPU" "$LD_PRELOAD" \
     >"$FAKE_MARKER"
+fi
+
+if [ -n "$calibration" ]; then
+  cat >"$calibration" <<CALIBRATION
+{"schema_version": 1, "kind": "calibration", "device": {"kind": "$device", "name": "Fake GPU"},
+ "driver": "580.1", "date": "2026-11-21",
+ "matmul": [{"dtype": "bf16", "m": 1000, "n": 1000, "k": 1000, "seconds": 1e-5}],
+ "launch": {"kernel_seconds": 2e-6, "host_seconds": 5e-6}}
+CALIBRATION
+  exit 0
 fi
 
 peak=${FAKE_PEAK_BYTES:-1073741824}

@@ -1,0 +1,80 @@
+#include <gmock/gmock.h>
+
+#include <filesystem>
+
+#include "estimator/calibration.h"
+#include "tests/sim/cli/onerank_program.h"
+
+namespace sim {
+namespace {
+
+using testing::HasSubstr;
+
+class CalibrateCommand : public OnerankProgram {};
+
+bool has_driver() {
+  return std::filesystem::exists("/dev/nvidiactl") ||
+         std::filesystem::exists("/proc/driver/nvidia");
+}
+
+TEST_F(CalibrateCommand, WritesWhatTheRankProcessMeasured) {
+  const ProgramResult result = run({"calibrate", "--device", "cpu", "--output", path("cpu.json")});
+  EXPECT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_THAT(result.output, HasSubstr("product bf16 1000 x 1000 x 1000"));
+  EXPECT_THAT(result.output, HasSubstr("200.0 TFLOP/s"));  // 2e9 FLOPs in 10 us
+  EXPECT_EQ(estimator::read_calibration(read("cpu.json"), "file").matmul.size(), 1u);
+}
+
+TEST_F(CalibrateCommand, RefusesAMachineWithoutAGpu) {
+  if (has_driver()) GTEST_SKIP() << "this machine has a driver of NVIDIA's";
+  const ProgramResult result = run({"calibrate", "--output", path("gpu.json")});
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_THAT(result.error, HasSubstr("there is no GPU to measure"));
+  EXPECT_FALSE(std::filesystem::exists(path("gpu.json")));
+}
+
+TEST_F(CalibrateCommand, RefusesAVirtualGpuWhichHasNoSpeed) {
+  const ProgramResult result = run({"calibrate", "--device", "virtual"});
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_THAT(result.error, HasSubstr("a virtual GPU has no speed"));
+}
+
+TEST_F(CalibrateCommand, TellsWhatTheRankProcessLacks) {
+  environment_["FAKE_MODE"] = "lacks-gpu";
+  const ProgramResult result = run({"calibrate", "--device", "cpu"});
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_THAT(result.error, HasSubstr("no GPU"));
+}
+
+class CalibrationFlag : public OnerankProgram {
+ protected:
+  ProgramResult estimate(const std::string& device, const std::string& name) {
+    const std::string file =
+        write("calibration.json",
+              R"({"schema_version": 1, "kind": "calibration", "device": {"kind": ")" + device +
+                  R"(", "name": ")" + name +
+                  R"("}, "driver": "580.1", "date": "2026-11-21",
+      "matmul": [{"dtype": "bf16", "m": 8192, "n": 8192, "k": 8192, "seconds": 2e-3}],
+      "launch": {"kernel_seconds": 2e-6, "host_seconds": 5e-6}})");
+    return run(small_plan({"estimate"}, {"--calibration", file}));
+  }
+};
+
+TEST_F(CalibrationFlag, MakesRatesMeasuredOnes) {
+  const ProgramResult result = estimate("cuda", "NVIDIA H100 80GB HBM3");
+  EXPECT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_THAT(result.output, HasSubstr("550 TFLOP/s  measured"));  // 2 x 8192^3 in 2 ms
+  EXPECT_THAT(result.output, HasSubstr("driver 580.1, 2026-11-21"));
+}
+
+TEST_F(CalibrationFlag, IsRefusedForAnotherGpuAndForNone) {
+  const ProgramResult other = estimate("cuda", "NVIDIA B200");
+  EXPECT_EQ(other.exit_code, 2);
+  EXPECT_THAT(other.error, HasSubstr("another GPU than the plan's"));
+  const ProgramResult none = estimate("cpu", "CPU");
+  EXPECT_EQ(none.exit_code, 2);
+  EXPECT_THAT(none.error, HasSubstr("a calibration of no real GPU prices nothing"));
+}
+
+}  // namespace
+}  // namespace sim
