@@ -96,4 +96,9 @@ PendingCall Communicator::start_reduce_scatter(at::Tensor output, at::Tensor inp
   return PendingCall(scatter_sum(*backend_, output, input, true));
 }
 
+PendingCall Communicator::start_send(at::Tensor tensor, int64_t to_index) {
+  std::vector<at::Tensor> tensors{std::move(tensor)};
+  return PendingCall(backend_->send(tensors, static_cast<int>(to_index), /*tag=*/0));
+}
+
 }  // namespace models

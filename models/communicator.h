@@ -53,6 +53,7 @@ class Communicator {
   PendingCall start_all_reduce(at::Tensor tensor);
   PendingCall start_all_gather(at::Tensor output, at::Tensor input);
   PendingCall start_reduce_scatter(at::Tensor output, at::Tensor input);
+  PendingCall start_send(at::Tensor tensor, int64_t to_index);
 
  private:
   c10::intrusive_ptr<c10d::Backend> backend_;

@@ -20,23 +20,19 @@ uint64_t hash(const std::string& text, uint64_t seed) {
   return value;
 }
 
-/// This rank's part: of each block, slice `index` of `size`.
-at::Tensor cut(const at::Tensor& full, const ParameterSpec& spec, int64_t size, int64_t index) {
-  if (spec.sharded_dim < 0) return full;
-  const int64_t dim = spec.sharded_dim;
-  const int64_t part = full.size(dim) / spec.blocks / size;
-  std::vector<int64_t> shape = full.sizes().vec();
-  shape[dim] = part;
-  shape.insert(shape.begin() + dim, spec.blocks);
+}  // namespace
+
+at::Tensor shard_of(const at::Tensor& full, const Sharding& sharding, int64_t size, int64_t index) {
+  if (sharding.dim < 0) return full;
+  const int64_t dim = sharding.dim;
+  const int64_t part = full.size(dim) / sharding.blocks / size;
   std::vector<int64_t> blocked = full.sizes().vec();
-  blocked[dim] /= spec.blocks;
-  blocked.insert(blocked.begin() + dim, spec.blocks);
+  blocked[dim] /= sharding.blocks;
+  blocked.insert(blocked.begin() + dim, sharding.blocks);
   std::vector<int64_t> local = full.sizes().vec();
   local[dim] /= size;
   return full.view(blocked).narrow(dim + 1, index * part, part).reshape(local);
 }
-
-}  // namespace
 
 Parameter& ParameterStore::add(const ParameterSpec& spec) {
   std::vector<int64_t> shape = spec.full_shape;
@@ -52,6 +48,7 @@ Parameter& ParameterStore::add(const ParameterSpec& spec) {
   Parameter& parameter = parameters_.emplace_back();
   parameter.name = spec.name;
   parameter.value = std::move(value);
+  parameter.sharding = {.dim = spec.sharded_dim, .blocks = spec.blocks};
   parameter.tensor_sharded = sharded;
   parameter.sequence_partial = spec.sequence_partial;
   parameter.shared_copy = spec.shared_copy;
@@ -74,7 +71,8 @@ at::Tensor ParameterStore::initial_value(const ParameterSpec& spec,
   const auto generator = at::make_generator<at::CPUGeneratorImpl>(hash(spec.name, source_.seed));
   const at::Tensor full =
       at::empty(spec.full_shape, at::kFloat).normal_(0.0, kInitialDeviation, generator);
-  const at::Tensor part = cut(full, spec, source_.tensor_size, source_.tensor_index);
+  const Sharding sharding{.dim = spec.sharded_dim, .blocks = spec.blocks};
+  const at::Tensor part = shard_of(full, sharding, source_.tensor_size, source_.tensor_index);
   return part.contiguous().to(source_.options.dtype().toScalarType(), false, /*copy=*/true);
 }
 

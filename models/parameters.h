@@ -17,8 +17,18 @@ namespace models {
 
 enum class InitialValue { kNormal, kZeros, kOnes };
 
-/// How to make a parameter. `blocks` equal blocks stand one after the other along the sharded
-/// dimension (gate and up of a gated MLP): a rank holds its part of each.
+/// How the tensor ranks share a parameter: cut along `dim` (-1: every rank holds all of it).
+/// `blocks` equal blocks stand one after the other along it (gate and up of a gated MLP): a rank
+/// holds its part of each.
+struct Sharding {
+  int64_t dim = -1;
+  int64_t blocks = 1;
+};
+
+/// The part of `full` that tensor rank `index` of `size` holds.
+at::Tensor shard_of(const at::Tensor& full, const Sharding& sharding, int64_t size, int64_t index);
+
+/// How to make a parameter; `sharded_dim` and `blocks` are its Sharding.
 struct ParameterSpec {
   std::string name;
   std::vector<int64_t> full_shape;
@@ -33,6 +43,7 @@ struct Parameter {
   std::string name;
   at::Tensor value;          ///< leaf that requires gradients
   at::Tensor main_gradient;  ///< view of the gradient buffer, same shape; set by GradientBuffer
+  Sharding sharding;
   bool tensor_sharded = false;
   /// Under sequence parallelism each tensor rank sees a part of the tokens, so the gradient is a
   /// partial sum and is all-reduced over the tensor group at the end of the iteration.

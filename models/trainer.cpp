@@ -70,20 +70,29 @@ void Trainer::forward_backward(int64_t iteration) {
       backward(step.micro_batch);
     }
   }
+  finish_sending();
   reduce_gradients();
 }
 
-at::Tensor Trainer::receive_input() {
-  at::Tensor input = at::empty(stage_->hidden_shape(), context_.options());
-  context_.groups.pipeline->recv(input, context_.coordinate.pipeline - 1);
-  return input.requires_grad_(true);
+at::Tensor Trainer::receive(int64_t from_stage) {
+  at::Tensor tensor = at::empty(stage_->hidden_shape(), context_.options());
+  context_.groups.pipeline->recv(tensor, from_stage);
+  finish_sending();
+  return tensor;
+}
+
+void Trainer::finish_sending() {
+  if (sending_) sending_->wait();
+  sending_.reset();
 }
 
 void Trainer::forward(int64_t iteration, int64_t micro_batch) {
   {
     const DirectionScope direction(context_.observer, Direction::kForward);
     const MicroBatchData data = mock_micro_batch(context_, iteration, micro_batch);
-    const at::Tensor input = context_.is_first_stage() ? data.tokens : receive_input();
+    const at::Tensor input = context_.is_first_stage()
+                                 ? data.tokens
+                                 : receive(context_.coordinate.pipeline - 1).requires_grad_(true);
     at::Tensor output = stage_->forward(input, data.labels);
     if (context_.is_last_stage()) {
       output = output.mean() / static_cast<double>(context_.plan.micro_batches());
@@ -107,8 +116,7 @@ void Trainer::backward(int64_t micro_batch) {
     if (context_.is_last_stage()) {
       gradient = at::full({}, 1.0, context_.options().dtype(at::kFloat));
     } else {
-      gradient = at::empty(stage_->hidden_shape(), context_.options());
-      context_.groups.pipeline->recv(gradient, context_.coordinate.pipeline + 1);
+      gradient = receive(context_.coordinate.pipeline + 1);
     }
     torch::autograd::variable_list gradients;
     gradients.push_back(std::move(gradient));
@@ -118,7 +126,12 @@ void Trainer::backward(int64_t micro_batch) {
                                                           /*create_graph=*/false,
                                                           /*accumulate_grad=*/true);
     if (!context_.is_first_stage()) {
-      context_.groups.pipeline->send(kept.input.grad(), context_.coordinate.pipeline - 1);
+      // In 1F1B the stage before sends its next output at the same time: were both to wait for
+      // their receiver, they would wait for ever. As in Megatron-LM's send_backward_recv_forward,
+      // the gradient is held until the next message has come.
+      finish_sending();
+      sending_ =
+          context_.groups.pipeline->start_send(kept.input.grad(), context_.coordinate.pipeline - 1);
     }
   }
   context_.observer.backward_finished(micro_batch);

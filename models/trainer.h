@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 
 #include "estimator/pipeline_schedule.h"
 #include "models/gradient_buffer.h"
@@ -31,6 +32,7 @@ class Trainer {
   /// Mean loss of the last iteration over its micro-batches; 0 but on the last stage.
   double loss() const;
   const Stage& stage() const { return *stage_; }
+  const GradientBuffer& gradients() const { return *gradients_; }
   estimator::ModelStateRecord model_state() const;
 
  private:
@@ -39,7 +41,8 @@ class Trainer {
 
   void forward(int64_t iteration, int64_t micro_batch);
   void backward(int64_t micro_batch);
-  at::Tensor receive_input();
+  at::Tensor receive(int64_t from_stage);
+  void finish_sending();
   void reduce_gradients();
   void reduce_sequence_partial_gradients();
 
@@ -50,6 +53,7 @@ class Trainer {
   std::unique_ptr<GradientBuffer> gradients_;
   std::unique_ptr<DistributedOptimizer> optimizer_;
   std::map<int64_t, InFlight> in_flight_;
+  std::optional<PendingCall> sending_;  ///< a gradient to the stage before
   at::Tensor loss_sum_;
 };
 
