@@ -18,10 +18,15 @@ const c10::Device kCpuDevice(c10::DeviceType::CPU);
 /// that libtorch's kernels count on.
 struct alignas(64) BlockHeader {
   CountingCpuAllocator* owner;
-  int64_t block_bytes;
+  int64_t block_bytes;  ///< as counted: 0 when it is not
 };
 
 BlockHeader* header_of(void* data) { return static_cast<BlockHeader*>(data) - 1; }
+
+/// libtorch has no kind for programs of its own; nothing in a release sets this one.
+constexpr auto kNotCounted = c10::DebugInfoKind::TEST_INFO;
+
+bool is_counted() { return c10::ThreadLocalDebugInfo::get(kNotCounted) == nullptr; }
 
 void report(void* data, int64_t change_bytes, int64_t current_bytes) {
   if (!c10::memoryProfilingEnabled()) return;
@@ -29,6 +34,9 @@ void report(void* data, int64_t change_bytes, int64_t current_bytes) {
 }
 
 }  // namespace
+
+NotCounted::NotCounted()
+    : carried_by_threads_(kNotCounted, std::make_shared<c10::DebugInfoBase>()) {}
 
 CountingCpuAllocator& CountingCpuAllocator::install() {
   // Never destroyed: tensors may be freed while the process ends.
@@ -57,11 +65,12 @@ void CountingCpuAllocator::reset_peak() {
 
 c10::DataPtr CountingCpuAllocator::allocate(size_t bytes) {
   if (bytes == 0) return {nullptr, nullptr, &CountingCpuAllocator::free, kCpuDevice};
-  const int64_t block_bytes = estimator::round_up(static_cast<int64_t>(bytes), kBlockBytes);
+  const int64_t block_bytes =
+      is_counted() ? estimator::round_up(static_cast<int64_t>(bytes), kBlockBytes) : 0;
   void* memory = c10::alloc_cpu(bytes + sizeof(BlockHeader));
   auto* header = new (memory) BlockHeader{this, block_bytes};
   void* data = header + 1;
-  report(data, block_bytes, count(block_bytes));
+  if (block_bytes > 0) report(data, block_bytes, count(block_bytes));
   return {data, data, &CountingCpuAllocator::free, kCpuDevice};
 }
 
@@ -74,7 +83,9 @@ void CountingCpuAllocator::copy_data(void* destination, const void* source, size
 void CountingCpuAllocator::free(void* data) {
   if (data == nullptr) return;
   BlockHeader* header = header_of(data);
-  report(data, -header->block_bytes, header->owner->count(-header->block_bytes));
+  if (header->block_bytes > 0) {
+    report(data, -header->block_bytes, header->owner->count(-header->block_bytes));
+  }
   c10::free_cpu(header);
 }
 

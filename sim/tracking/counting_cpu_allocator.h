@@ -3,6 +3,7 @@
 #pragma once
 
 #include <c10/core/Allocator.h>
+#include <c10/util/ThreadLocalDebugInfo.h>
 
 #include <cstdint>
 #include <mutex>
@@ -12,6 +13,17 @@ namespace sim {
 /// Bytes that PyTorch's allocators give blocks in: a tensor's bytes rounded up to a multiple of
 /// this (kMinBlockSize of c10/cuda/CUDACachingAllocator.cpp).
 inline constexpr int64_t kBlockBytes = 512;
+
+/// While it lives, what this thread allocates is not counted, and neither is what is allocated by
+/// work that libtorch hands on to other threads meanwhile (at::ThreadLocalState carries it there):
+/// a real network's buffers are not the shard's.
+class NotCounted {
+ public:
+  NotCounted();
+
+ private:
+  const c10::DebugInfoGuard carried_by_threads_;
+};
 
 /// Counts the blocks that are alive, each rounded up to kBlockBytes; a tensor without elements is
 /// no block. Reports every block to PyTorch's memory profiler, as its own allocators do.

@@ -1,10 +1,12 @@
 #include "sim/tracking/counting_cpu_allocator.h"
 
+#include <ATen/ThreadLocalState.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/ones.h>
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <thread>
 
 namespace sim {
 namespace {
@@ -53,6 +55,39 @@ TEST(CountingCpuAllocator, RawBlocksAreCountedToo) {
   EXPECT_EQ(allocator.current_bytes() - before, 512);
   allocator.raw_deallocate(block);
   EXPECT_EQ(allocator.current_bytes(), before);
+}
+
+TEST(CountingCpuAllocator, WhatIsNotCountedIsNotCountedWhenFreedEither) {
+  CountingCpuAllocator& allocator = CountingCpuAllocator::install();
+  const int64_t before = allocator.current_bytes();
+  at::Tensor outlives_the_scope;
+  {
+    const NotCounted scope;
+    outlives_the_scope = at::empty({128}, at::kFloat);
+  }
+  EXPECT_EQ(allocator.current_bytes(), before);
+  const at::Tensor counted = at::empty({128}, at::kFloat);
+  outlives_the_scope.reset();
+  EXPECT_EQ(allocator.current_bytes(), before + 512);
+}
+
+TEST(CountingCpuAllocator, WhatWorkOnOtherThreadsAllocatesForItIsNotCounted) {
+  CountingCpuAllocator& allocator = CountingCpuAllocator::install();
+  const int64_t before = allocator.current_bytes();
+  std::thread worker;
+  at::Tensor for_it, for_itself;
+  {
+    const NotCounted scope;
+    worker = std::thread([&, handed_on = at::ThreadLocalState()] {
+      {
+        const at::ThreadLocalStateGuard carried(handed_on);
+        for_it = at::empty({128}, at::kFloat);
+      }
+      for_itself = at::empty({128}, at::kFloat);
+    });
+  }
+  worker.join();
+  EXPECT_EQ(allocator.current_bytes(), before + 512);
 }
 
 }  // namespace
