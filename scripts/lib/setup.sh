@@ -11,6 +11,8 @@ readonly kPackages=(
   binutils ccache cmake g++ ninja-build python3 python3-venv
   libcli11-dev libfmt-dev libgloo-dev libgmock-dev libgtest-dev libyaml-cpp-dev nlohmann-json3-dev
 )
+# Slurm, for the tests that start ranks with it; they are skipped where it is missing.
+readonly kTestPackages=(munge slurm-client slurmctld slurmd)
 # CUDA headers of the version that the torch wheel is built with, and the formatter of the house style.
 readonly kTools=(nvidia-cuda-runtime==13.0.96 nvidia-cuda-crt==13.0.88 clang-format==14.0.6)
 # What the torch wheel asks for besides the NVIDIA packages and Triton: gigabytes that only a GPU needs.
@@ -111,10 +113,11 @@ step_failed() {
 
 # --- Steps ------------------------------------------------------------------------------------
 
+# missing_packages PACKAGE...: prints those that are not installed.
 missing_packages() {
   local installed package
-  installed=$(dpkg-query -W -f '${db:Status-Status} ${Package}\n' "${kPackages[@]}" 2>/dev/null) || true
-  for package in "${kPackages[@]}"; do
+  installed=$(dpkg-query -W -f '${db:Status-Status} ${Package}\n' "$@" 2>/dev/null) || true
+  for package; do
     grep -qxF "installed $package" <<<"$installed" || echo "$package"
   done
 }
@@ -138,7 +141,7 @@ install_packages() {
     die $kMachineLacks "this is not a Debian or Ubuntu system: no apt-get" \
       "help: install what these packages hold, then use --no-packages: ${kPackages[*]}"
   fi
-  mapfile -t missing < <(missing_packages)
+  mapfile -t missing < <(missing_packages "${kPackages[@]}")
   if ((${#missing[@]} == 0)); then step_done "already there"; return; fi
   if ((EUID != 0)) && ! { command -v sudo >/dev/null && sudo -v; }; then
     step_done FAILED
@@ -149,6 +152,23 @@ install_packages() {
   logged packages apt_install "${missing[@]}" ||
     step_failed $kMachineLacks "apt-get could not install ${missing[*]}"
   step_done "installed ${missing[*]}"
+}
+
+# install_test_packages: a step; what cannot be installed is left out.
+install_test_packages() {
+  local missing
+  step "system packages of some tests"
+  if [[ $skip_packages = yes ]]; then step_done "taken as they are"; return; fi
+  mapfile -t missing < <(missing_packages "${kTestPackages[@]}")
+  if ((${#missing[@]} == 0)); then
+    step_done "already there"
+  elif ((EUID != 0)) && ! { command -v sudo >/dev/null && sudo -nv; } 2>/dev/null; then
+    step_done "left out: ${missing[*]} (only root can install them)"
+  elif logged test-packages apt_install "${missing[@]}"; then
+    step_done "installed ${missing[*]}"
+  else
+    step_done "left out: ${missing[*]} (see $log)"
+  fi
 }
 
 has_nvidia_driver() { [[ -e /proc/driver/nvidia/version ]] || command -v nvidia-smi >/dev/null; }

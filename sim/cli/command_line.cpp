@@ -24,8 +24,8 @@ Examples:
 
 constexpr const char* kFooter =
     R"(
-Exit codes: 0 fits or done, 1 does not fit, 2 bad input, 3 this machine lacks something,
-70 a bug in Onerank, 130 interrupted. Data goes to standard output, everything else to standard error.)";
+Exit codes: 0 fits, equal or done, 1 does not fit, 2 bad input, 3 this machine lacks something,
+4 a verification found a difference, 70 a bug in Onerank, 130 interrupted. Data goes to standard output, everything else to standard error.)";
 
 std::vector<std::string> subcommand_names(const CLI::App& root) {
   std::vector<std::string> names;
@@ -103,6 +103,7 @@ ExitCode run_command_line(int argc, const char* const* argv, const Environment& 
                                          add_run_command(root),
                                          add_roofline_command(root),
                                          add_calibrate_command(root),
+                                         add_verify_command(root),
                                          add_list_command(root)};
   for (const Command& command : commands) command.app->allow_extras();
   try {

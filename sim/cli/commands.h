@@ -20,6 +20,10 @@ Command add_roofline_command(CLI::App& root);
 /// `calibrate`: measures a real GPU's kernels into a file that `estimate --calibration` reads.
 Command add_calibrate_command(CLI::App& root);
 
+/// `verify`: real ranks over Gloo beside the stub and the whole model. Exit code 4 when they
+/// differ.
+Command add_verify_command(CLI::App& root);
+
 /// `list gpus|models|links`: what plans can name.
 Command add_list_command(CLI::App& root);
 

@@ -9,6 +9,17 @@ namespace sim {
 
 inline constexpr const char* kRankVariable = "RANK";
 inline constexpr const char* kWorldSizeVariable = "WORLD_SIZE";
+/// Of PyTorch's launchers, with RANK and WORLD_SIZE: where the ranks of a world meet.
+inline constexpr const char* kMasterAddressVariable = "MASTER_ADDR";
+inline constexpr const char* kMasterPortVariable = "MASTER_PORT";
+/// torchrun: "True" when its agent keeps the store at that place; how often the world was started
+/// again.
+inline constexpr const char* kTorchrunStoreVariable = "TORCHELASTIC_USE_AGENT_STORE";
+inline constexpr const char* kTorchrunRestartsVariable = "TORCHELASTIC_RESTART_COUNT";
+/// Of Slurm's srun.
+inline constexpr const char* kSlurmNodesVariable = "SLURM_STEP_NODELIST";
+inline constexpr const char* kSlurmJobVariable = "SLURM_JOB_ID";
+inline constexpr const char* kSlurmStepVariable = "SLURM_STEP_ID";
 /// PyTorch's two names for the allocator's settings; the newer one wins, as in PyTorch.
 inline constexpr const char* kAllocatorVariable = "PYTORCH_ALLOC_CONF";
 inline constexpr const char* kOldAllocatorVariable = "PYTORCH_CUDA_ALLOC_CONF";

@@ -3,95 +3,26 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <csignal>
-#include <cstdio>
-#include <cstring>
-#include <sstream>
 #include <stdexcept>
 
 #include "estimator/errors.h"
 #include "estimator/files.h"
-#include "estimator/hardware.h"
-#include "sim/cli/interrupts.h"
-#include "sim/cli/subprocess.h"
-#include "sim/cli/temporary_folder.h"
-#include "sim/virtual_gpu/preload.h"
-#include "sim/virtual_gpu/spec.h"
+#include "sim/cli/rank_program.h"
 
 namespace sim {
 namespace {
 
 namespace fs = std::filesystem;
 using estimator::DeviceKind;
-using estimator::ExitCode;
 using estimator::Plan;
 using estimator::RankProfile;
 using estimator::UserError;
 
-constexpr const char* kQuickstart = "run scripts/quickstart, which installs and builds all of it";
-
-/// The folder that this program is in; the rank process and the virtual GPU lie beside it.
-fs::path program_folder() { return fs::read_symlink("/proc/self/exe").parent_path(); }
-
-fs::path rank_program(const Environment& environment) {
-  if (const auto given = find_variable(environment, kRankProcessVariable)) return *given;
-  return program_folder() / "onerank-rank";
-}
-
-std::string virtual_gpu_setting(const std::string& gpu_id) {
-  const estimator::Gpu* gpu = estimator::find_gpu(gpu_id);
-  if (gpu == nullptr) throw std::logic_error("a resolved plan names an unknown GPU");
-  virtual_gpu::VirtualGpuSpec spec;
-  spec.name = gpu->cuda_name;
-  spec.multiprocessors = static_cast<int>(gpu->multiprocessors);
-  spec.memory_bytes = gpu->memory_bytes;
-  if (std::sscanf(gpu->compute_capability.c_str(),
-                  "%d.%d",
-                  &spec.capability_major,
-                  &spec.capability_minor) != 2) {
-    throw std::logic_error("the GPU database has no compute capability for " + gpu->id);
-  }
-  return virtual_gpu::to_environment(spec);
-}
-
-/// The libraries to preload. Nothing for `cuda`; the CPU's torch may need them to be loaded, but a
-/// torch without CUDA does not, and has none built.
-std::optional<virtual_gpu::Preload> preload_for(DeviceKind device) {
-  const fs::path folder = program_folder() / "virtual_gpu";
-  if (device == DeviceKind::kCuda) return std::nullopt;
-  if (device == DeviceKind::kCpu && !fs::exists(folder / "preload")) return std::nullopt;
-  try {
-    return std::make_optional<virtual_gpu::Preload>(folder);
-  } catch (const std::runtime_error& error) {
-    throw UserError({.what = "the virtual GPU cannot be used",
-                     .where = error.what(),
-                     .help = fmt::format("{}, or give --device cpu", kQuickstart)},
-                    ExitCode::kMachineLacks);
-  }
-}
-
-/// `gpu_id` is what a preloaded virtual GPU is.
-Environment rank_environment(const std::string& gpu_id,
-                             const std::string& allocator,
-                             const std::optional<virtual_gpu::Preload>& preload,
-                             Environment environment) {
-  environment.erase(kAllocatorVariable);
-  environment.erase(kOldAllocatorVariable);
-  if (!allocator.empty()) environment[kOldAllocatorVariable] = allocator;
-  if (!preload) return environment;
-  const auto others = find_variable(environment, kPreloadVariable);
-  environment[kPreloadVariable] = preload->value() + (others ? ":" + *others : "");
-  environment[virtual_gpu::kEnvironmentVariable] = virtual_gpu_setting(gpu_id);
-  return environment;
-}
-
-std::vector<std::string> rank_arguments(const RankJob& job,
-                                        const fs::path& plan_file,
-                                        const fs::path& output_folder) {
+std::vector<std::string> rank_arguments(const RankJob& job, const RankProgram& program) {
   std::vector<std::string> arguments = {"--plan",
-                                        plan_file.string(),
+                                        program.plan_file().string(),
                                         "--output-dir",
-                                        output_folder.string(),
+                                        program.folder().string(),
                                         "--ranks",
                                         fmt::format("{}", fmt::join(job.ranks, ",")),
                                         "--device",
@@ -102,64 +33,6 @@ std::vector<std::string> rank_arguments(const RankJob& job,
     arguments.push_back(std::to_string(*job.jobs));
   }
   return arguments;
-}
-
-/// The problems in text of the form that estimator::to_text() writes; other lines are left out.
-std::vector<estimator::Problem> read_problems(const std::string& text) {
-  std::vector<estimator::Problem> problems;
-  std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);) {
-    if (line.rfind("error: ", 0) == 0) {
-      problems.push_back({line.substr(7), "", ""});
-    } else if (problems.empty()) {
-      continue;
-    } else if (line.rfind("  help: ", 0) == 0) {
-      problems.back().help = line.substr(8);
-    } else if (line.rfind("  ", 0) == 0) {
-      std::string& where = problems.back().where;
-      where += where.empty() ? line.substr(2) : "\n" + line;
-    }
-  }
-  return problems;
-}
-
-/// The line of an error output that says most: the loader's, or else the last one.
-std::string telling_line(const std::string& text) {
-  std::string telling;
-  std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);) {
-    if (line.find("error while loading shared libraries") != std::string::npos) return line;
-    if (!line.empty()) telling = line;
-  }
-  return telling;
-}
-
-void throw_if_failed(const SubprocessEnd& end) {
-  if (end.signal_number != 0) {
-    throw UserError({.what = fmt::format("the rank process was killed by signal {} ({})",
-                                         end.signal_number,
-                                         strsignal(end.signal_number)),
-                     .where = telling_line(end.error_output),
-                     .help = end.signal_number == SIGKILL
-                                 ? "probably the machine ran out of memory: try --jobs 1"
-                                 : "this is a bug in Onerank: please report it with the plan"},
-                    ExitCode::kMachineLacks);
-  }
-  if (end.exit_code == 0) return;
-  constexpr int kCannotLoad = 127;
-  if (end.exit_code == kCannotLoad) {
-    throw UserError({.what = "the rank process cannot start: torch is missing or a foreign one, or "
-                             "Onerank was built without it",
-                     .where = telling_line(end.error_output),
-                     .help = kQuickstart},
-                    ExitCode::kMachineLacks);
-  }
-  const auto exit_code = static_cast<ExitCode>(end.exit_code);
-  std::vector<estimator::Problem> problems = read_problems(end.error_output);
-  const bool is_designed = exit_code == ExitCode::kBadInput || exit_code == ExitCode::kMachineLacks;
-  if (is_designed && !problems.empty()) throw UserError(std::move(problems), exit_code);
-  throw std::logic_error(
-      fmt::format("the rank process ended with exit code {}\n{}", end.exit_code, end.error_output));
 }
 
 RankProfile read_profile(const fs::path& folder, int64_t rank) {
@@ -178,44 +51,25 @@ std::vector<RankProfile> run_ranks(const Plan& plan,
                                    const RankJob& job,
                                    const Environment& environment,
                                    const Progress::Display& display) {
-  const Interrupts interrupts;  // first: the folder and the process are gone before signals act
-  const TemporaryFolder folder;
-  const auto preload = preload_for(job.device);
-  const fs::path plan_file = folder.path() / "plan.json";
-  estimator::write_file_whole(plan_file.string(), estimator::to_json(plan).dump());
-  const SubprocessCommand command = {
-      .program = rank_program(environment),
-      .arguments = rank_arguments(job, plan_file, folder.path()),
-      .environment =
-          rank_environment(plan.cluster.gpu, plan.memory.allocator, preload, environment)};
-
-  SubprocessEnd end;
+  const RankProgram program(plan, job.device, environment);
   {
     Progress progress(
         "running ranks", static_cast<int64_t>(job.ranks.size()), display, Progress::Clock::now());
-    const SubprocessHooks hooks = {
-        .on_output_line = [&](std::string_view) { progress.count_one(); },
-        .on_tick = [&] { progress.update(Progress::Clock::now()); }};
-    end = run_subprocess(command, hooks, interrupts);
+    program.run(rank_arguments(job, program),
+                {.on_output_line = [&](std::string_view) { progress.count_one(); },
+                 .on_tick = [&] { progress.update(Progress::Clock::now()); }});
   }
-  throw_if_failed(end);
 
   std::vector<RankProfile> profiles;
-  for (const int64_t rank : job.ranks) profiles.push_back(read_profile(folder.path(), rank));
+  for (const int64_t rank : job.ranks) profiles.push_back(read_profile(program.folder(), rank));
   return profiles;
 }
 
 estimator::Calibration run_calibration(DeviceKind device, const Environment& environment) {
-  const Interrupts interrupts;  // first: see run_ranks()
-  const TemporaryFolder folder;
-  const auto preload = preload_for(device);
-  const std::string file = (folder.path() / "calibration.json").string();
-  const SubprocessCommand command = {
-      .program = rank_program(environment),
-      .arguments = {"--calibrate", file, "--device", estimator::to_string(device)},
-      .environment = rank_environment(estimator::gpus().front().id, "", preload, environment)};
-  const SubprocessHooks hooks = {.on_output_line = [](std::string_view) {}, .on_tick = [] {}};
-  throw_if_failed(run_subprocess(command, hooks, interrupts));
+  const RankProgram program(device, environment);
+  const std::string file = (program.folder() / "calibration.json").string();
+  program.run({"--calibrate", file, "--device", estimator::to_string(device)},
+              {.on_output_line = [](std::string_view) {}, .on_tick = [] {}});
   try {
     return estimator::read_calibration(estimator::read_file(file), file);
   } catch (const UserError& error) {

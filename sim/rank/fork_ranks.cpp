@@ -1,14 +1,11 @@
 #include "sim/rank/fork_ranks.h"
 
-#include <c10/util/Exception.h>
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <csignal>
-#include <cstdio>
+#include <cerrno>
 #include <cstring>
 #include <deque>
 #include <map>
@@ -16,6 +13,7 @@
 
 #include "estimator/errors.h"
 #include "estimator/files.h"
+#include "sim/rank/child_processes.h"
 #include "sim/rank/device.h"
 
 namespace sim {
@@ -79,48 +77,18 @@ int run_attempt(const Plan& plan, const RankJobs& jobs, const Attempt& attempt, 
   return 0;
 }
 
-/// Everything that can be thrown ends here: a child must not return into its parent's code.
-[[noreturn]] void be_child(const Plan& plan,
-                           const RankJobs& jobs,
-                           const Attempt& attempt,
-                           int message_pipe) {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  int exit_code = static_cast<int>(ExitCode::kMachineLacks);
-  try {
-    exit_code = run_attempt(plan, jobs, attempt, message_pipe);
-  } catch (const UserError& error) {
-    std::fputs(error.what(), stderr);
-    exit_code = static_cast<int>(error.exit_code());
-  } catch (const c10::Error& error) {
-    std::fprintf(stderr,
-                 "rank %lld: %s\n",
-                 static_cast<long long>(attempt.rank),
-                 error.what_without_backtrace());
-    exit_code = EXIT_FAILURE;
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "rank %lld: %s\n", static_cast<long long>(attempt.rank), error.what());
-    exit_code = EXIT_FAILURE;
-  }
-  std::fflush(stderr);
-  _exit(exit_code);  // without destructors: the device's memory goes with the process
-}
-
 class ForkedRanks {
  public:
   ForkedRanks(const Plan& plan, const RankJobs& jobs) : plan_(plan), jobs_(jobs) {
     for (const int64_t rank : jobs.ranks) waiting_.push_back({.rank = rank});
   }
-  ~ForkedRanks() {
-    for (const auto& [pid, child] : running_) kill(pid, SIGKILL);
-    for (const auto& [pid, child] : running_) waitpid(pid, nullptr, 0);
-  }
   ForkedRanks(const ForkedRanks&) = delete;
   ForkedRanks& operator=(const ForkedRanks&) = delete;
 
-  bool all_done() const { return waiting_.empty() && running_.empty(); }
+  bool all_done() const { return waiting_.empty() && processes_.running() == 0; }
 
   void start_waiting() {
-    while (!waiting_.empty() && static_cast<int64_t>(running_.size()) < jobs_.at_once) {
+    while (!waiting_.empty() && static_cast<int64_t>(processes_.running()) < jobs_.at_once) {
       start(std::move(waiting_.front()));
       waiting_.pop_front();
     }
@@ -128,32 +96,25 @@ class ForkedRanks {
 
   /// Waits for one child; the rank whose profile it wrote, or nothing when it is to run again.
   std::optional<int64_t> collect_one() {
-    int status = 0;
-    const pid_t pid = waitpid(-1, &status, 0);
-    const auto found = running_.find(pid);
-    if (found == running_.end()) throw std::logic_error("waitpid gave no child of this process");
-    const Child child = std::move(found->second);
-    running_.erase(found);
+    const ChildProcesses::Ended ended = processes_.wait_for_one();
+    const Child child = std::move(running_.extract(ended.pid).mapped());
     const std::string message = read_all(child.message_pipe);
     close(child.message_pipe);
-    if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return child.attempt.rank;
-    if (WIFEXITED(status) && WEXITSTATUS(status) == kOutOfMemoryExit) {
-      run_again(child.attempt, message);
-      return std::nullopt;
-    }
-    throw_failure(child.attempt.rank, status);
+    if (!WIFEXITED(ended.status)) throw_failure(ended);
+    if (WEXITSTATUS(ended.status) == 0) return child.attempt.rank;
+    if (WEXITSTATUS(ended.status) != kOutOfMemoryExit) throw_failure(ended);
+    run_again(child.attempt, message);
+    return std::nullopt;
   }
 
  private:
   void start(Attempt attempt) {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0) throw std::runtime_error(std::strerror(errno));
-    const pid_t pid = fork();
-    if (pid < 0) throw std::runtime_error(std::strerror(errno));
-    if (pid == 0) {
+    const pid_t pid = processes_.start(fmt::format("rank {}", attempt.rank), [&] {
       close(ends[0]);
-      be_child(plan_, jobs_, attempt, ends[1]);
-    }
+      return run_attempt(plan_, jobs_, attempt, ends[1]);
+    });
     close(ends[1]);
     running_.emplace(pid, Child{.attempt = std::move(attempt), .message_pipe = ends[0]});
   }
@@ -177,30 +138,11 @@ class ForkedRanks {
     waiting_.push_front({.rank = attempt.rank, .out_of_memory = std::move(record)});
   }
 
-  /// The child has told its error on stderr; this passes its exit code on.
-  [[noreturn]] static void throw_failure(int64_t rank, int status) {
-    if (WIFEXITED(status)) {
-      const int code = WEXITSTATUS(status);
-      const bool told = code == static_cast<int>(ExitCode::kBadInput) ||
-                        code == static_cast<int>(ExitCode::kMachineLacks);
-      if (told) throw UserError(std::vector<estimator::Problem>{}, static_cast<ExitCode>(code));
-      throw std::runtime_error(fmt::format("rank {} failed", rank));
-    }
-    throw UserError({.what = fmt::format("rank {} was killed by signal {} ({})",
-                                         rank,
-                                         WTERMSIG(status),
-                                         strsignal(WTERMSIG(status))),
-                     .where = "",
-                     .help = WTERMSIG(status) == SIGKILL
-                                 ? "probably this machine ran out of memory: try --jobs 1"
-                                 : "this is a bug in Onerank: please report it with the plan"},
-                    ExitCode::kMachineLacks);
-  }
-
   const Plan& plan_;
   const RankJobs& jobs_;
   std::deque<Attempt> waiting_;
   std::map<pid_t, Child> running_;
+  ChildProcesses processes_;
 };
 
 }  // namespace

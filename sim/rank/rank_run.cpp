@@ -42,24 +42,44 @@ estimator::MicroBatchRecord micro_batches(const Plan& plan, int64_t stage, bool 
       .executed = all ? shape.micro_batches : estimator::micro_batches_to_execute(shape, stage)};
 }
 
+std::vector<int64_t> members_of(const estimator::RankGroup& group) {
+  std::vector<int64_t> members;
+  for (int64_t index = 0; index < group.size(); ++index) members.push_back(group.member(index));
+  return members;
+}
+
+comm_stub::StubOptions stub_options(estimator::DeviceKind device, Recorder& recorder) {
+  return {.write_values = device != estimator::DeviceKind::kVirtual,
+          .on_writing = [&recorder](bool writing) {
+            writing ? recorder.stop_clock() : recorder.continue_clock();
+          }};
+}
+
 models::ProcessGroups process_groups(const estimator::ParallelLayout& layout,
                                      int64_t rank,
                                      estimator::DeviceKind device,
-                                     Recorder& recorder) {
-  const comm_stub::StubOptions options{.write_values = device != estimator::DeviceKind::kVirtual,
-                                       .on_writing = [&recorder](bool writing) {
-                                         writing ? recorder.stop_clock()
-                                                 : recorder.continue_clock();
-                                       }};
-  const comm_stub::StubGroups stubs = comm_stub::make_stub_groups(
-      layout,
-      rank,
-      {GroupKind::kTensor, GroupKind::kDataContext, GroupKind::kPipeline, GroupKind::kEmbedding},
-      [&recorder](const CollectiveCall& call) { recorder.on_collective(call); },
-      options);
+                                     Recorder& recorder,
+                                     const RankRunHooks& hooks) {
+  const std::vector<GroupKind> kinds = {
+      GroupKind::kTensor, GroupKind::kDataContext, GroupKind::kPipeline, GroupKind::kEmbedding};
+  const GroupCallSink sink = [&recorder, &hooks](const GroupCall& made) {
+    recorder.on_collective(made.call);
+    if (hooks.on_call) hooks.on_call({.phase = recorder.running_phase(), .made = made});
+  };
+  // Members are listed only for who asks: a group may be as large as the world.
+  const comm_stub::CallSink stub_sink = [=, listed = hooks.on_call != nullptr](
+                                            const CollectiveCall& call) {
+    sink({.call = call,
+          .members = listed ? members_of(layout.group(call.group, rank)) : std::vector<int64_t>{}});
+  };
+  const comm_stub::StubGroups backends =
+      hooks.make_groups ? hooks.make_groups(layout, kinds, sink)
+                        : comm_stub::make_stub_groups(
+                              layout, rank, kinds, stub_sink, stub_options(device, recorder));
   const auto communicator = [&](GroupKind kind) -> std::shared_ptr<models::Communicator> {
-    const auto found = stubs.find(kind);
-    return found == stubs.end() ? nullptr : std::make_shared<models::Communicator>(found->second);
+    const auto found = backends.find(kind);
+    return found == backends.end() ? nullptr
+                                   : std::make_shared<models::Communicator>(found->second);
   };
   return {.tensor = communicator(GroupKind::kTensor),
           .data = communicator(GroupKind::kDataContext),
@@ -74,7 +94,7 @@ void in_phase(Recorder& recorder, const std::string& name, const Work& work) {
   recorder.end_phase();
 }
 
-void run_phases(Recorder& recorder, models::Trainer& trainer) {
+void run_phases(Recorder& recorder, models::Trainer& trainer, const RankRunHooks& hooks) {
   in_phase(recorder, "build_model", [&] { trainer.build_model(); });
   in_phase(recorder, "build_optimizer", [&] { trainer.build_optimizer(); });
   for (int64_t iteration = 0; iteration < kIterations; ++iteration) {
@@ -82,13 +102,17 @@ void run_phases(Recorder& recorder, models::Trainer& trainer) {
     if (iteration == kIterations - 1) recorder.start_recording();
     in_phase(recorder, prefix + "forward_backward", [&] { trainer.forward_backward(iteration); });
     in_phase(recorder, prefix + "optimizer_step", [&] { trainer.optimizer_step(); });
+    if (hooks.after_iteration) hooks.after_iteration(iteration, trainer);
   }
   recorder.stop_recording();
 }
 
 }  // namespace
 
-RankRunResult run_rank(const Plan& plan, int64_t rank, const RankRunOptions& options) {
+RankRunResult run_rank(const Plan& plan,
+                       int64_t rank,
+                       const RankRunOptions& options,
+                       const RankRunHooks& hooks) {
   const estimator::ParallelLayout layout(plan);
   RankProfile profile;
   profile.tool = {.version = ONERANK_VERSION, .torch = torch_version()};
@@ -108,13 +132,13 @@ RankRunResult run_rank(const Plan& plan, int64_t rank, const RankRunOptions& opt
        }});
   models::Trainer trainer({.plan = plan,
                            .coordinate = profile.coordinate,
-                           .groups = process_groups(layout, rank, options.device, recorder),
+                           .groups = process_groups(layout, rank, options.device, recorder, hooks),
                            .device = torch_device(options.device),
                            .observer = recorder},
                           profile.micro_batches.executed,
-                          models::default_optimizer(plan));
+                          hooks.optimizer.value_or(models::default_optimizer(plan)));
   try {
-    run_phases(recorder, trainer);
+    run_phases(recorder, trainer, hooks);
   } catch (const c10::OutOfMemoryError& error) {
     return estimator::OutOfMemoryRecord{.phase = recorder.running_phase(),
                                         .message = error.what_without_backtrace()};

@@ -3,10 +3,20 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <variant>
+#include <vector>
 
+#include "comm_stub/stub_groups.h"
 #include "estimator/plan.h"
 #include "estimator/rank_profile.h"
+#include "models/optimizer.h"
+#include "sim/verify/run_record.h"
+
+namespace models {
+class Trainer;
+}
 
 namespace sim {
 
@@ -15,9 +25,27 @@ struct RankRunOptions {
   bool all_micro_batches = false;  ///< else as many as the peak needs
 };
 
+/// For who runs a rank in order to compare it.
+struct RankRunHooks {
+  /// The rank's groups of `kinds`, whose calls go to the sink. Without it: stubs, whose members are
+  /// the layout's.
+  std::function<comm_stub::StubGroups(const estimator::ParallelLayout& layout,
+                                      const std::vector<estimator::GroupKind>& kinds,
+                                      const GroupCallSink& sink)>
+      make_groups = {};
+  /// Every collective of every phase, in order.
+  std::function<void(const PhaseCall&)> on_call = {};
+  /// After the optimizer's step: gradients and parameters are those of the iteration.
+  std::function<void(int64_t iteration, const models::Trainer&)> after_iteration = {};
+  std::optional<models::OptimizerSettings> optimizer = {};
+};
+
 /// The profile, or where the device's memory ran out. The device must have been started.
 using RankRunResult = std::variant<estimator::RankProfile, estimator::OutOfMemoryRecord>;
 
-RankRunResult run_rank(const estimator::Plan& plan, int64_t rank, const RankRunOptions& options);
+RankRunResult run_rank(const estimator::Plan& plan,
+                       int64_t rank,
+                       const RankRunOptions& options,
+                       const RankRunHooks& hooks = {});
 
 }  // namespace sim

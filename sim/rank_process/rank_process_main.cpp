@@ -1,4 +1,6 @@
 // onerank-rank: the rank process. `onerank` starts it; sim/cli/rank_process.h says how.
+#include "sim/rank_process/rank_process_main.h"
+
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -12,7 +14,9 @@
 #include "sim/rank/device.h"
 #include "sim/rank/fork_ranks.h"
 #include "sim/rank/torch_version.h"
+#include "sim/rank_process/verify_arguments.h"
 
+namespace sim {
 namespace {
 
 using estimator::DeviceKind;
@@ -24,7 +28,7 @@ struct Arguments {
   std::string plan_file;
   std::string calibration_file;
   std::string device = "virtual";
-  sim::RankJobs jobs;
+  RankJobs jobs;
 };
 
 Arguments parse(int argc, char** argv) {
@@ -64,11 +68,11 @@ Arguments parse(int argc, char** argv) {
 
 void run_calibration(const Arguments& arguments) {
   const DeviceKind device = arguments.jobs.run.device;
-  sim::check_torch_version();
-  sim::load_device_library(device);
-  sim::start_device(device, /*lift_limit=*/false);
+  check_torch_version();
+  load_device_library(device);
+  start_device(device, /*lift_limit=*/false);
   estimator::write_file_whole(arguments.calibration_file,
-                              estimator::to_json(sim::calibrate(device)).dump(1) + "\n");
+                              estimator::to_json(calibrate(device)).dump(1) + "\n");
 }
 
 void check_ranks(const Plan& plan, const std::vector<int64_t>& ranks) {
@@ -81,27 +85,43 @@ void check_ranks(const Plan& plan, const std::vector<int64_t>& ranks) {
   }
 }
 
-void run(const Arguments& arguments) {
-  const std::string text = estimator::read_file(arguments.plan_file);
-  const Plan plan = estimator::resolve_plan(estimator::parse_json(text, arguments.plan_file),
-                                            {.origin = arguments.plan_file});
+Plan read_resolved_plan(const std::string& file) {
+  const std::string text = estimator::read_file(file);
+  return estimator::resolve_plan(estimator::parse_json(text, file), {.origin = file});
+}
+
+void run_plan(const Arguments& arguments) {
+  const Plan plan = read_resolved_plan(arguments.plan_file);
   check_ranks(plan, arguments.jobs.ranks);
-  sim::check_torch_version();
-  sim::load_device_library(arguments.jobs.run.device);
-  sim::fork_ranks(plan, arguments.jobs, [](int64_t rank, const std::string& file) {
+  check_torch_version();
+  load_device_library(arguments.jobs.run.device);
+  fork_ranks(plan, arguments.jobs, [](int64_t rank, const std::string& file) {
     const estimator::Json line = {{"rank", rank}, {"file", file}};
     std::printf("%s\n", line.dump().c_str());
     std::fflush(stdout);
   });
 }
 
+ExitCode run(const Arguments& arguments) {
+  arguments.calibration_file.empty() ? run_plan(arguments) : run_calibration(arguments);
+  return ExitCode::kDone;
+}
+
+ExitCode verify(VerifyArguments arguments, const WorldHooks& hooks) {
+  const Plan plan = read_resolved_plan(arguments.plan_file);
+  check_torch_version();
+  arguments.job.hooks = hooks;
+  return verify_ranks(plan, arguments.job);
+}
+
 }  // namespace
 
-int main(int argc, char** argv) {
+int rank_process_main(int argc, char** argv, const WorldHooks& hooks) {
   try {
-    const Arguments arguments = parse(argc, argv);
-    arguments.calibration_file.empty() ? run(arguments) : run_calibration(arguments);
-    return static_cast<int>(ExitCode::kDone);
+    const bool is_verify = argc > 1 && std::string(argv[1]) == "verify";
+    const ExitCode exit_code = is_verify ? verify(parse_verify_arguments(argc - 1, argv + 1), hooks)
+                                         : run(parse(argc, argv));
+    return static_cast<int>(exit_code);
   } catch (const UserError& error) {
     std::fputs(error.what(), stderr);
     return static_cast<int>(error.exit_code());
@@ -110,3 +130,5 @@ int main(int argc, char** argv) {
     return EXIT_FAILURE;
   }
 }
+
+}  // namespace sim

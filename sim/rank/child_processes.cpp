@@ -1,0 +1,87 @@
+#include "sim/rank/child_processes.h"
+
+#include <c10/util/Exception.h>
+#include <fmt/format.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <stdexcept>
+#include <vector>
+
+#include "estimator/errors.h"
+
+namespace sim {
+namespace {
+
+using estimator::ExitCode;
+using estimator::UserError;
+
+/// Everything that can be thrown ends here: a child must not return into its parent's code.
+[[noreturn]] void be_child(const std::string& name, const std::function<int()>& work) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  int exit_code = EXIT_FAILURE;
+  try {
+    exit_code = work();
+  } catch (const UserError& error) {
+    std::fputs(error.what(), stderr);
+    exit_code = static_cast<int>(error.exit_code());
+  } catch (const c10::Error& error) {
+    std::fprintf(stderr, "%s: %s\n", name.c_str(), error.what_without_backtrace());
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s: %s\n", name.c_str(), error.what());
+  }
+  std::fflush(stderr);
+  _exit(exit_code);  // without destructors: the device's memory goes with the process
+}
+
+}  // namespace
+
+ChildProcesses::~ChildProcesses() {
+  for (const auto& [pid, name] : running_) kill(pid, SIGKILL);
+  for (const auto& [pid, name] : running_) waitpid(pid, nullptr, 0);
+}
+
+pid_t ChildProcesses::start(const std::string& name, const std::function<int()>& work) {
+  const pid_t pid = fork();
+  if (pid < 0) throw std::runtime_error(std::strerror(errno));
+  if (pid == 0) be_child(name, work);
+  running_.emplace(pid, name);
+  return pid;
+}
+
+ChildProcesses::Ended ChildProcesses::wait_for_one() {
+  Ended ended;
+  ended.pid = waitpid(-1, &ended.status, 0);
+  const auto found = running_.find(ended.pid);
+  if (found == running_.end()) throw std::logic_error("waitpid gave no child of this process");
+  ended.name = std::move(found->second);
+  running_.erase(found);
+  return ended;
+}
+
+void throw_failure(const ChildProcesses::Ended& child) {
+  if (WIFEXITED(child.status)) {
+    const int code = WEXITSTATUS(child.status);
+    const bool told = code == static_cast<int>(ExitCode::kBadInput) ||
+                      code == static_cast<int>(ExitCode::kMachineLacks);
+    if (told) throw UserError(std::vector<estimator::Problem>{}, static_cast<ExitCode>(code));
+    throw std::runtime_error(child.name + " failed");
+  }
+  const int signal_number = WTERMSIG(child.status);
+  throw UserError(
+      {.what = fmt::format(
+           "{} was killed by signal {} ({})", child.name, signal_number, strsignal(signal_number)),
+       .where = "",
+       .help = signal_number == SIGKILL
+                   ? "probably this machine ran out of memory: try --jobs 1"
+                   : "this is a bug in Onerank: please report it with the plan"},
+      ExitCode::kMachineLacks);
+}
+
+}  // namespace sim

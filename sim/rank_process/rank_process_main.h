@@ -1,0 +1,11 @@
+// The program `onerank-rank`, but for its main(): tests have one of their own.
+#pragma once
+
+#include "sim/world/real_rank.h"
+
+namespace sim {
+
+/// Runs the program and returns its exit code.
+int rank_process_main(int argc, char** argv, const WorldHooks& hooks = {});
+
+}  // namespace sim

@@ -1,0 +1,12 @@
+// What the findings of all ranks come to.
+#pragma once
+
+#include "sim/verify/verification.h"
+
+namespace sim {
+
+/// Compares the losses: the mean over the data ranks of the last stage, for each tensor rank, with
+/// the whole model's. Then says whether nothing differs. Reads losses, tolerance and ranks.
+void judge(Verification& verification);
+
+}  // namespace sim

@@ -1,0 +1,37 @@
+// What one run of a rank leaves to compare: its collectives in order, and the memory of its phases.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "estimator/collective_call.h"
+#include "estimator/rank_profile.h"
+
+namespace sim {
+
+/// A collective and the global ranks of its group.
+struct GroupCall {
+  estimator::CollectiveCall call;
+  std::vector<int64_t> members;
+  bool operator==(const GroupCall&) const = default;
+};
+
+using GroupCallSink = std::function<void(const GroupCall&)>;
+
+/// "all_reduce of 1,024 bytes of Float over the tensor group (ranks 0, 1)"
+std::string to_text(const GroupCall& call);
+
+struct PhaseCall {
+  std::string phase;  ///< as in PhaseRecord
+  GroupCall made;
+  bool operator==(const PhaseCall&) const = default;
+};
+
+struct RunRecord {
+  std::vector<PhaseCall> calls;
+  std::vector<estimator::PhaseRecord> phases;
+};
+
+}  // namespace sim

@@ -1,0 +1,101 @@
+// What `onerank verify` found, as JSON: real ranks beside the stub and beside the whole model.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "estimator/rank_profile.h"
+
+namespace sim {
+
+enum class Claim { kCollectives, kMemory, kTensors };
+constexpr std::array<estimator::EnumName<Claim>, 3> enum_names(Claim) {
+  return {{{Claim::kCollectives, "collectives"},
+           {Claim::kMemory, "memory"},
+           {Claim::kTensors, "tensors"}}};
+}
+
+/// One thing that is not as it should be.
+struct Difference {
+  int64_t rank = 0;
+  Claim claim = Claim::kCollectives;
+  std::string where;     ///< the call, the phase or the tensor
+  std::string expected;  ///< what the stub, or the whole model, has
+  std::string found;     ///< what the real rank has
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, Difference& difference) {
+  visit("rank", difference.rank, "of the real rank");
+  visit("claim", difference.claim, "collectives, memory or tensors");
+  visit("where", difference.where, "the call, the phase or the tensor");
+  visit("expected", difference.expected, "what the stub or the whole model has");
+  visit("found", difference.found, "what the real rank has");
+}
+
+/// The differences of one rank: all are counted, the first ones are kept.
+struct DifferenceList {
+  static constexpr std::size_t kMostKept = 50;
+
+  int64_t count = 0;
+  std::vector<Difference> kept;
+
+  void add(Difference difference) {
+    ++count;
+    if (kept.size() < kMostKept) kept.push_back(std::move(difference));
+  }
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, DifferenceList& list) {
+  visit("count", list.count, "of all");
+  visit("kept", list.kept, "the first ones");
+}
+
+/// What was compared on one rank, and what differs.
+struct RankVerification {
+  int64_t rank = 0;
+  estimator::RankCoordinate coordinate;
+  int64_t collectives = 0;           ///< calls of both iterations
+  int64_t peak_allocated_bytes = 0;  ///< of the real rank
+  int64_t tensors = 0;               ///< gradients, parameters and losses of both iterations
+  double largest_error = 0;          ///< of the tensors, over what is allowed; 1 is the limit
+  std::vector<double> losses;        ///< of each iteration; none but on the last stage
+  DifferenceList differences;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, RankVerification& rank) {
+  visit("rank", rank.rank, "of the real world");
+  visit("coordinate", rank.coordinate, "its place along each axis");
+  visit("collectives", rank.collectives, "calls compared, of both iterations");
+  visit("peak_allocated_bytes", rank.peak_allocated_bytes, "largest of the real rank's phases");
+  visit("tensors", rank.tensors, "gradients and parameters compared, of both iterations");
+  visit("largest_error", rank.largest_error, "of the tensors, as a part of what is allowed");
+  visit("losses", rank.losses, "of each iteration, on the last stage");
+  visit("differences", rank.differences, "what differs");
+}
+
+inline constexpr int64_t kVerificationSchemaVersion = 1;
+
+struct Verification {
+  int64_t schema_version = kVerificationSchemaVersion;
+  std::string kind = "verification";
+  estimator::ToolVersion tool;
+  estimator::Json plan;  ///< as it was run: without dropout
+  bool equal = false;
+  double tolerance = 0;        ///< of the tensors, see tolerance.h
+  std::vector<double> losses;  ///< of the whole model, of each iteration
+  std::vector<RankVerification> ranks;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, Verification& verification) {
+  visit("schema_version", verification.schema_version, "of this document");
+  visit("kind", verification.kind, "verification");
+  visit("tool", verification.tool, "who wrote it");
+  visit("plan", verification.plan, "the resolved plan, as it was run");
+  visit("equal", verification.equal, "whether nothing differs");
+  visit("tolerance", verification.tolerance, "of a tensor's difference to its norm");
+  visit("losses", verification.losses, "of the whole model, of each iteration");
+  visit("ranks", verification.ranks, "what was compared on each");
+}
+
+}  // namespace sim

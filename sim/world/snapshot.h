@@ -1,0 +1,39 @@
+// Gradients and parameters of one rank after one iteration, copied out of the tensors that the
+// allocator counts.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "models/parameters.h"
+
+namespace models {
+class Trainer;
+}
+
+namespace sim {
+
+/// One parameter. With the distributed optimizer a rank has reduced only its part of a gradient:
+/// `gradient` holds the elements [begin, end) of the flattened parameter.
+struct TensorSnapshot {
+  std::string name;
+  std::vector<int64_t> shape;
+  models::Sharding sharding;
+  int64_t begin = 0;
+  int64_t end = 0;
+  std::vector<float> gradient;
+  std::vector<float> parameter;  ///< all of it
+};
+
+struct Snapshot {
+  double loss = 0;
+  std::vector<TensorSnapshot> tensors;
+};
+
+Snapshot take_snapshot(const models::Trainer& trainer);
+
+/// The vector's elements as a tensor [size] over its memory.
+at::Tensor tensor_over(std::vector<float>& values);
+
+}  // namespace sim

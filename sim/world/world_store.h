@@ -1,0 +1,44 @@
+// The key-value store that the ranks of a world meet in.
+#pragma once
+
+#include <c10/util/intrusive_ptr.h>
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "estimator/errors.h"
+
+namespace c10d {
+class Store;
+}
+
+namespace sim {
+
+/// Where a world meets, and who this process is in it.
+struct WorldSeat {
+  std::string host = "127.0.0.1";
+  int port = 0;
+  std::string store_prefix = "onerank";  ///< apart from other users of the store
+  bool keeps_store = false;              ///< this rank opens the store
+  std::optional<int> listening_socket;   ///< of the store, when it is open already
+  int64_t rank = 0;
+  int64_t size = 1;
+};
+
+/// A client of the store of its own, connected; the first one of the rank that keeps the store
+/// opens it. Throws UserError (this machine lacks something) when the port is in use, or nobody
+/// opens the store in time.
+c10::intrusive_ptr<c10d::Store> open_store(const WorldSeat& seat, std::chrono::seconds timeout);
+c10::intrusive_ptr<c10d::Store> connect_store(const WorldSeat& seat, std::chrono::seconds timeout);
+
+void set_text(c10d::Store& store, const std::string& key, const std::string& text);
+/// Throws c10::Error when the key does not come within the store's timeout.
+std::string get_text(c10d::Store& store, const std::string& key);
+
+/// The first failure of a world is the one that counts.
+void post_failure(c10d::Store& store, const estimator::Problem& problem);
+std::optional<estimator::Problem> posted_failure(c10d::Store& store);
+
+}  // namespace sim

@@ -1,0 +1,151 @@
+// Real ranks of every layout do what the stub says and compute what the whole model computes.
+#include <algorithm>
+
+#include "tests/sim/world/verify_program.h"
+
+namespace sim {
+namespace {
+
+using estimator::Json;
+
+struct Layout {
+  const char* name;
+  int64_t ranks;
+  const char* changes;  ///< to the GPT of write_plan(), as JSON
+  bool llama = false;
+};
+
+std::ostream& operator<<(std::ostream& out, const Layout& layout) { return out << layout.name; }
+
+class VerifiedLayout : public VerifyProgram, public testing::WithParamInterface<Layout> {};
+
+TEST_P(VerifiedLayout, IsWhatTheStubSaysAndWhatTheWholeModelComputes) {
+  const Layout& layout = GetParam();
+  Json changes = layout.llama ? llama_changes() : Json::object();
+  changes.merge_patch(Json::parse(layout.changes));
+  const Verification verification = verify(write_plan(layout.ranks, changes), 0);
+  EXPECT_TRUE(verification.equal);
+  ASSERT_EQ(verification.ranks.size(), static_cast<std::size_t>(layout.ranks));
+  // Against a comparison of nothing with nothing.
+  ASSERT_EQ(verification.losses.size(), 2u);
+  for (const double loss : verification.losses) EXPECT_GT(loss, 1.0);  // log(64) = 4.2
+  for (const RankVerification& rank : verification.ranks) {
+    EXPECT_GT(rank.collectives, 0);
+    EXPECT_GT(rank.peak_allocated_bytes, 0);
+    EXPECT_GT(rank.tensors, 0);
+    EXPECT_EQ(rank.differences.count, 0);
+  }
+  EXPECT_TRUE(std::any_of(verification.ranks.begin(), verification.ranks.end(), [](const auto& r) {
+    return r.largest_error > 0;  // sums in another order are not equal to the bit
+  }));
+}
+
+constexpr const char* kTensor2 = R"({"parallelism": {"tensor": 2}})";
+constexpr const char* kTensor2Sp = R"({"parallelism": {"tensor": 2, "sequence_parallel": true}})";
+constexpr const char* kTensor4 = R"({"parallelism": {"tensor": 4}})";
+constexpr const char* kTensor4Sp =
+    R"({"parallelism": {"tensor": 4, "sequence_parallel": true}, "training": {"optimizer": "sgd"}})";
+constexpr const char* kPipeline2 = R"({"parallelism": {"pipeline": 2}})";
+constexpr const char* kPipeline2Gpipe =
+    R"({"parallelism": {"pipeline": 2, "pipeline_schedule": "gpipe"}})";
+constexpr const char* kPipeline4 =
+    R"({"parallelism": {"pipeline": 4}, "training": {"optimizer": "sgd"}})";
+constexpr const char* kPipeline4Gpipe =
+    R"({"parallelism": {"pipeline": 4, "pipeline_schedule": "gpipe"}})";
+constexpr const char* kPipelineUneven =
+    R"({"parallelism": {"pipeline": 3, "layers_per_stage": [2, 1, 1]}})";
+constexpr const char* kData2 = R"({"parallelism": {"data": 2}})";
+constexpr const char* kData2Zero =
+    R"({"parallelism": {"data": 2, "zero_stage": 1}, "training": {"optimizer": "sgd"}})";
+constexpr const char* kData4Overlap =
+    R"({"parallelism": {"data": 4, "zero_stage": 1, "overlap_grad_reduce": true,
+                        "overlap_param_gather": true, "bucket_elements": 5000}})";
+constexpr const char* kT2P2 = R"({"parallelism": {"tensor": 2, "pipeline": 2}})";
+constexpr const char* kT2D2 =
+    R"({"parallelism": {"tensor": 2, "sequence_parallel": true, "data": 2}})";
+constexpr const char* kP2D2Zero = R"({"parallelism": {"pipeline": 2, "data": 2, "zero_stage": 1}})";
+constexpr const char* kT2P2D2 =
+    R"({"parallelism": {"tensor": 2, "pipeline": 2, "data": 2, "zero_stage": 1,
+                        "sequence_parallel": true}})";
+constexpr const char* kT2P2D2Gpipe =
+    R"({"parallelism": {"tensor": 2, "pipeline": 2, "data": 2, "pipeline_schedule": "gpipe"}})";
+constexpr const char* kT4D2 =
+    R"({"parallelism": {"tensor": 4, "data": 2, "zero_stage": 1, "sequence_parallel": true}})";
+constexpr const char* kT4P2 = R"({"parallelism": {"tensor": 4, "pipeline": 2}})";
+constexpr const char* kT2P4 =
+    R"({"parallelism": {"tensor": 2, "pipeline": 4, "sequence_parallel": true}})";
+constexpr const char* kT2D4 = R"({"parallelism": {"tensor": 2, "data": 4, "zero_stage": 1}})";
+constexpr const char* kP4D2 =
+    R"({"parallelism": {"pipeline": 4, "data": 2, "zero_stage": 1, "overlap_grad_reduce": true,
+                        "bucket_elements": 5000}})";
+constexpr const char* kP2D4 = R"({"parallelism": {"pipeline": 2, "data": 4}})";
+constexpr const char* kFullRecompute =
+    R"({"parallelism": {"tensor": 2, "pipeline": 2, "sequence_parallel": true},
+        "training": {"recompute": "full"}})";
+constexpr const char* kSelectiveRecompute =
+    R"({"parallelism": {"tensor": 2, "pipeline": 2, "sequence_parallel": true},
+        "training": {"recompute": "selective"}})";
+constexpr const char* kUntied =
+    R"({"model": {"tie_embeddings": false}, "parallelism": {"tensor": 2, "pipeline": 2}})";
+constexpr const char* kPlainDialect =
+    R"({"parallelism": {"tensor": 2, "pipeline": 2, "data": 2, "sequence_parallel": true},
+        "training": {"dialect": "plain", "make_vocab_size_divisible_by": 1}})";
+constexpr const char* kTiedPadded =
+    R"({"model": {"tie_embeddings": true, "vocab_size": 61},
+        "parallelism": {"tensor": 2, "pipeline": 2},
+        "training": {"make_vocab_size_divisible_by": 8}})";
+constexpr const char* kBf16 =
+    R"({"parallelism": {"tensor": 2, "pipeline": 2, "sequence_parallel": true, "data": 2,
+                        "zero_stage": 1},
+        "training": {"dtype": "bf16", "attention": "flash"}})";
+
+INSTANTIATE_TEST_SUITE_P(Gpt,
+                         VerifiedLayout,
+                         testing::Values(Layout{"Tensor2", 2, kTensor2},
+                                         Layout{"Tensor2Sequence", 2, kTensor2Sp},
+                                         Layout{"Tensor4", 4, kTensor4},
+                                         Layout{"Tensor4SequenceSgd", 4, kTensor4Sp},
+                                         Layout{"Pipeline2", 2, kPipeline2},
+                                         Layout{"Pipeline2Gpipe", 2, kPipeline2Gpipe},
+                                         Layout{"Pipeline4Sgd", 4, kPipeline4},
+                                         Layout{"Pipeline4Gpipe", 4, kPipeline4Gpipe},
+                                         Layout{"Pipeline3Uneven", 3, kPipelineUneven},
+                                         Layout{"Data2", 2, kData2},
+                                         Layout{"Data2ZeroSgd", 2, kData2Zero},
+                                         Layout{"Data4ZeroOverlap", 4, kData4Overlap},
+                                         Layout{"Tensor2Pipeline2", 4, kT2P2},
+                                         Layout{"Tensor2SequenceData2", 4, kT2D2},
+                                         Layout{"Pipeline2Data2Zero", 4, kP2D2Zero},
+                                         Layout{"Tensor2SequencePipeline2Data2Zero", 8, kT2P2D2},
+                                         Layout{"Tensor2Pipeline2Data2Gpipe", 8, kT2P2D2Gpipe},
+                                         Layout{"Tensor4SequenceData2Zero", 8, kT4D2},
+                                         Layout{"Tensor4Pipeline2", 8, kT4P2},
+                                         Layout{"Tensor2SequencePipeline4", 8, kT2P4},
+                                         Layout{"Tensor2Data4Zero", 8, kT2D4},
+                                         Layout{"Pipeline4Data2ZeroOverlap", 8, kP4D2},
+                                         Layout{"Pipeline2Data4", 8, kP2D4},
+                                         Layout{"FullRecompute", 4, kFullRecompute},
+                                         Layout{"SelectiveRecompute", 4, kSelectiveRecompute},
+                                         Layout{"Untied", 4, kUntied},
+                                         Layout{"PlainDialect", 8, kPlainDialect},
+                                         Layout{"Bf16Flash", 8, kBf16}),
+                         testing::PrintToStringParamName());
+
+INSTANTIATE_TEST_SUITE_P(
+    Llama,
+    VerifiedLayout,
+    testing::Values(Layout{"Tensor2", 2, kTensor2, true},
+                    Layout{"Tensor4SequenceSgd", 4, kTensor4Sp, true},
+                    Layout{"Pipeline4Sgd", 4, kPipeline4, true},
+                    Layout{"Data2ZeroSgd", 2, kData2Zero, true},
+                    Layout{"Tensor2SequencePipeline2Data2Zero", 8, kT2P2D2, true},
+                    Layout{"Tensor2Pipeline2Data2Gpipe", 8, kT2P2D2Gpipe, true},
+                    Layout{"FullRecompute", 4, kFullRecompute, true},
+                    Layout{"SelectiveRecompute", 4, kSelectiveRecompute, true},
+                    Layout{"PlainDialect", 8, kPlainDialect, true},
+                    Layout{"TiedAndPadded", 4, kTiedPadded, true},
+                    Layout{"Bf16Flash", 8, kBf16, true}),
+    testing::PrintToStringParamName());
+
+}  // namespace
+}  // namespace sim
