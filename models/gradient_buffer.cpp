@@ -32,9 +32,9 @@ class AddToMainGradient : public torch::autograd::PostAccumulateGradHook {
   Parameter& parameter_;
 };
 
-/// A shared copy gets a bucket of its own in the distributed optimizer, as in Megatron-LM.
-bool closes_before(const Parameter& parameter, const Bucket& bucket, const BufferShape& shape) {
-  return shape.sharded && parameter.shared_copy && !bucket.slots.empty();
+/// As Megatron-LM's `shared_embedding`.
+bool is_alone(const Parameter& parameter, const BufferShape& shape) {
+  return shape.sharded && &parameter == shape.tied;
 }
 
 }  // namespace
@@ -50,13 +50,13 @@ std::vector<Bucket> lay_out_buckets(std::deque<Parameter>& parameters, const Buf
     buckets.push_back({.begin = end, .end = end, .slots = {}});
   };
   for (auto parameter = parameters.rbegin(); parameter != parameters.rend(); ++parameter) {
-    if (closes_before(*parameter, buckets.back(), shape)) close();
+    if (is_alone(*parameter, shape) && !buckets.back().slots.empty()) close();
     const int64_t begin = estimator::round_up(end, parameter_multiple);
     end = begin + parameter->value.numel();
     buckets.back().slots.push_back({.parameter = &*parameter, .begin = begin, .end = end});
     const bool full =
         shape.bucket_elements > 0 && end - buckets.back().begin >= shape.bucket_elements;
-    if (full || (shape.sharded && parameter->shared_copy)) close();
+    if (full || is_alone(*parameter, shape)) close();
   }
   if (buckets.back().slots.empty())
     buckets.pop_back();

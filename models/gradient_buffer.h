@@ -32,6 +32,9 @@ struct BufferShape {
   bool sharded = false;  ///< the distributed optimizer
   int64_t data_ranks = 1;
   int64_t bucket_elements = 0;  ///< a bucket is closed at this size; 0: one bucket
+  /// The embedding weight that first and last stage share. When sharded it gets a bucket of its own
+  /// on both: each data rank must reduce the same part of both copies.
+  const Parameter* tied = nullptr;
 };
 
 /// Where each parameter lies. Pure arithmetic.

@@ -46,7 +46,8 @@ void Trainer::build_model() {
       stage_->parameters().all(),
       GradientBufferOptions{.shape = {.sharded = context_.plan.parallelism.zero_stage >= 1,
                                       .data_ranks = group_size(context_.groups.data),
-                                      .bucket_elements = bucket_limit(context_)},
+                                      .bucket_elements = bucket_limit(context_),
+                                      .tied = stage_->tied_weight()},
                             .overlap = context_.plan.parallelism.overlap_grad_reduce,
                             .data_group = context_.groups.data,
                             .observer = context_.observer});

@@ -49,8 +49,8 @@ TEST(Buckets, AreClosedOnceTheyReachTheLimit) {
 
 TEST(Buckets, GiveASharedEmbeddingOneOfItsOwn) {
   auto parameters = parameters_of({128, 128, 128});
-  parameters[1].shared_copy = true;
-  const auto buckets = lay_out_buckets(parameters, {.sharded = true, .data_ranks = 2});
+  const auto buckets =
+      lay_out_buckets(parameters, {.sharded = true, .data_ranks = 2, .tied = &parameters[1]});
   ASSERT_EQ(buckets.size(), 3u);
   ASSERT_EQ(buckets[1].slots.size(), 1u);
   EXPECT_EQ(buckets[1].slots[0].parameter, &parameters[1]);
