@@ -4,6 +4,7 @@
 
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 
+#include <memory>
 #include <string>
 
 #include "comm_stub/stub_groups.h"
@@ -12,6 +13,7 @@
 #include "models/trainer.h"
 #include "sim/rank/device.h"
 #include "sim/rank/torch_version.h"
+#include "sim/tracking/counting_cpu_allocator.h"
 #include "sim/tracking/recorder.h"
 
 namespace sim {
@@ -48,10 +50,19 @@ std::vector<int64_t> members_of(const estimator::RankGroup& group) {
   return members;
 }
 
+/// What the stub needs in order to write values is none of the shard's time, nor of its memory on
+/// the CPU.
 comm_stub::StubOptions stub_options(estimator::DeviceKind device, Recorder& recorder) {
+  const auto not_counted = std::make_shared<std::optional<NotCounted>>();
   return {.write_values = device != estimator::DeviceKind::kVirtual,
-          .on_writing = [&recorder](bool writing) {
-            writing ? recorder.stop_clock() : recorder.continue_clock();
+          .on_writing = [&recorder, not_counted](bool writing) {
+            if (writing) {
+              recorder.stop_clock();
+              not_counted->emplace();
+            } else {
+              not_counted->reset();
+              recorder.continue_clock();
+            }
           }};
 }
 

@@ -1,6 +1,4 @@
 // Real ranks of every layout do what the stub says and compute what the whole model computes.
-#include <algorithm>
-
 #include "tests/sim/world/verify_program.h"
 
 namespace sim {
@@ -29,15 +27,13 @@ TEST_P(VerifiedLayout, IsWhatTheStubSaysAndWhatTheWholeModelComputes) {
   // Against a comparison of nothing with nothing.
   ASSERT_EQ(verification.losses.size(), 2u);
   for (const double loss : verification.losses) EXPECT_GT(loss, 1.0);  // log(64) = 4.2
+  EXPECT_NE(verification.losses[0], verification.losses[1]);
   for (const RankVerification& rank : verification.ranks) {
     EXPECT_GT(rank.collectives, 0);
     EXPECT_GT(rank.peak_allocated_bytes, 0);
     EXPECT_GT(rank.tensors, 0);
     EXPECT_EQ(rank.differences.count, 0);
   }
-  EXPECT_TRUE(std::any_of(verification.ranks.begin(), verification.ranks.end(), [](const auto& r) {
-    return r.largest_error > 0;  // sums in another order are not equal to the bit
-  }));
 }
 
 constexpr const char* kTensor2 = R"({"parallelism": {"tensor": 2}})";
