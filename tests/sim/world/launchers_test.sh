@@ -48,7 +48,8 @@ Torchrun() {
   local preload=
   # Python's torch needs NVIDIA's libraries to be loaded, or the virtual GPU's in their place.
   if [[ -e ${onerank%/*}/virtual_gpu/preload ]]; then
-    preload=$(sed "s|^|${onerank%/*}/virtual_gpu/|" "${onerank%/*}/virtual_gpu/preload" | paste -sd:)
+    preload=$(sed "s|^|${onerank%/*}/virtual_gpu/lib/|" "${onerank%/*}/virtual_gpu/preload" |
+      paste -sd:)
   fi
   mkdir "$folder/tmp"
   local status=0
