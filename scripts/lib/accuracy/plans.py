@@ -45,9 +45,10 @@ SOURCES = {
     "bloom": {**MEGATRON_DROPOUT, "training.dialect": "megatron-lm",
               "cluster.inter_link": "roce-100", "cluster.nics_per_node": 4},
     "dgxc": {"training.dialect": "megatron-lm", "cluster.inter_link": "ib-ndr-400"},
-    # Its sample configurations have overlap_sync_grad = True, overlap_sync_param = False.
+    # Its sample configurations: overlap_sync_grad, no overlap_sync_param, reduce_bucket_size.
     "internevo": {"training.dialect": "plain", "cluster.inter_link": "roce-100",
-                  "cluster.nics_per_node": 4, "parallelism.overlap_grad_reduce": True},
+                  "cluster.nics_per_node": 4, "parallelism.overlap_grad_reduce": True,
+                  "parallelism.bucket_elements": 512 << 20},
     "nanotron": {"training.dialect": "plain", "cluster.inter_link": "efa-v2-p5",
                  "cluster.nics_per_node": 32},
     "torchtune": {"training.dialect": "plain"},
