@@ -13,7 +13,7 @@ SCRIPTS = pathlib.Path(__file__).resolve().parents[2] / "scripts"
 sys.path.insert(0, str(SCRIPTS / "lib"))
 
 from accuracy import errors, memory, plans, time  # noqa: E402
-from accuracy.onerank import Onerank  # noqa: E402
+from accuracy.onerank import Onerank, OnerankFailed  # noqa: E402
 from accuracy.rows import LeftOut, Row, read_rows  # noqa: E402
 
 ARCH = {"layers": 2, "hidden": 256, "heads": 4, "kv_heads": 2, "ffn": 512, "vocab": 1000,
@@ -176,9 +176,15 @@ class Memory(unittest.TestCase):
         self.assertEqual(readings[0].predicted, 2 << 30)
 
     def test_what_onerank_refuses_is_left_out_with_its_words(self):
-        fake = FakeOnerank(self, exit_code=2, complaint="error: that is not built yet\n  help: wait\n")
+        fake = FakeOnerank(self, exit_code=2, complaint="error: that is not built yet\n"
+                           "  /dev/stdin: parallelism.that = 2\n  help: wait\n")
         _, left_out = self.compare(fake, row(measured={"peak_allocated_mib": 1}))
         self.assertEqual(left_out, [("r", "that is not built yet")])
+
+    def test_a_mistake_of_the_script_is_not_a_reason(self):
+        fake = FakeOnerank(self, exit_code=2, complaint="error: unknown flag\n  --bogus\n")
+        with self.assertRaises(OnerankFailed):
+            self.compare(fake, row(measured={"peak_allocated_mib": 1}))
 
     def test_equal_plans_run_once(self):
         fake = FakeOnerank(self, json.dumps(ESTIMATE))

@@ -6,6 +6,7 @@ import subprocess
 
 from .rows import LeftOut
 
+PLAN = "/dev/stdin"
 FITS, DOES_NOT_FIT, BAD_INPUT = 0, 1, 2
 
 
@@ -28,13 +29,14 @@ class Onerank:
         return os.access(self.program, os.X_OK)
 
     def _estimate(self, plan):
-        done = subprocess.run([self.program, "estimate", "--plan", "/dev/stdin", "--json"],
+        done = subprocess.run([self.program, "estimate", "--plan", PLAN, "--json"],
                               input=plan, capture_output=True, text=True, check=False)
         if done.returncode in (FITS, DOES_NOT_FIT):
             return json.loads(done.stdout)
-        refusals = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
-        if done.returncode == BAD_INPUT and refusals:
-            return LeftOut(refusals[0].removeprefix("error: "))
+        lines = done.stderr.splitlines()
+        refused_plan = len(lines) > 1 and lines[1].startswith(f"  {PLAN}")
+        if done.returncode == BAD_INPUT and refused_plan:
+            return LeftOut(lines[0].removeprefix("error: "))
         raise OnerankFailed(done.returncode, f"{done.stderr}plan: {plan}")
 
     def estimates(self, plans):
