@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "estimator/allocator_settings.h"
 #include "estimator/hardware.h"
 #include "estimator/units.h"
 
@@ -301,6 +302,13 @@ void check_flash_attention(Rules& rules) {
           fmt::format("training.attention = flash, cluster.gpu = {}", plan.cluster.gpu));
 }
 
+void check_allocator(Rules& rules) {
+  const std::string& settings = rules.plan_.memory.allocator;
+  if (auto problem = find_allocator_problem(settings, rules.origin_ + ": memory.allocator")) {
+    rules.problems_.push_back(std::move(*problem));
+  }
+}
+
 /// What a plan can ask for and Onerank cannot do yet says so here, once.
 void check_built(Rules& rules) {
   const ParallelConfig& p = rules.plan_.parallelism;
@@ -333,6 +341,7 @@ std::vector<Problem> broken_rules(const Plan& plan, const PlanContext& context) 
   check_model_split(rules);
   check_batch_and_sequence(rules);
   check_flash_attention(rules);
+  check_allocator(rules);
   check_built(rules);
   return rules.problems_;
 }

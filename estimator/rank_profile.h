@@ -10,6 +10,7 @@
 
 #include "estimator/collective_call.h"
 #include "estimator/fields.h"
+#include "estimator/memory_category.h"
 #include "estimator/parallel_layout.h"
 #include "estimator/plan.h"
 
@@ -165,13 +166,17 @@ void visit_fields(Visitor& visit, MicroBatchRecord& record) {
   visit("activation_bytes", record.activation_bytes, "kept by one forward for its backward");
 }
 
-/// Where the largest allocated peak was.
+/// Where the largest allocated peak was, and what was in it. The place and the categories are known
+/// only if memory was attributed; categories then add up to allocated_bytes.
 struct PeakRecord {
   int64_t allocated_bytes = 0;
   int64_t reserved_bytes = 0;
   std::string phase;
   std::string module;
   std::string operator_name;
+  std::optional<Direction> direction;
+  std::optional<int64_t> micro_batch;  ///< empty outside micro-batches
+  std::optional<CategoryBytes> categories;
 };
 template <class Visitor>
 void visit_fields(Visitor& visit, PeakRecord& peak) {
@@ -180,6 +185,49 @@ void visit_fields(Visitor& visit, PeakRecord& peak) {
   visit("phase", peak.phase, "where the allocated peak was");
   visit("module", peak.module, "whose allocation made it");
   visit("operator", peak.operator_name, "the operator that allocated");
+  visit("direction", peak.direction, "forward, recompute, backward, ...");
+  visit("micro_batch", peak.micro_batch, "which one was running");
+  visit("categories", peak.categories, "what the peak is made of");
+}
+
+/// One module of the shard, with all that is inside it. forward_peak_bytes and backward_peak_bytes
+/// are the most that was allocated on the device while it ran; recompute is part of backward.
+struct ModuleRecord {
+  std::string path;  ///< "layers.3.mlp.first"
+  int64_t parameter_bytes = 0;
+  int64_t activation_bytes_at_peak = 0;
+  int64_t forward_peak_bytes = 0;
+  int64_t backward_peak_bytes = 0;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, ModuleRecord& module) {
+  visit("path", module.path, "place in the model");
+  visit("parameter_bytes", module.parameter_bytes, "of its parameters");
+  visit("activation_bytes_at_peak", module.activation_bytes_at_peak, "that the peak holds");
+  visit("forward_peak_bytes", module.forward_peak_bytes, "of the device, during its forward");
+  visit("backward_peak_bytes", module.backward_peak_bytes, "of the device, during its backward");
+}
+
+/// What PyTorch's caching allocator says of itself: peaks are the largest of all phases, counts are
+/// of the whole run. All zero on the device cpu.
+struct AllocatorRecord {
+  int64_t requested_peak_bytes = 0;
+  int64_t active_peak_bytes = 0;
+  int64_t inactive_split_peak_bytes = 0;
+  int64_t segments_peak = 0;
+  int64_t device_allocations = 0;
+  int64_t retries = 0;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, AllocatorRecord& allocator) {
+  visit("requested_peak_bytes", allocator.requested_peak_bytes, "asked for, before rounding");
+  visit("active_peak_bytes", allocator.active_peak_bytes, "allocated, or freed but still in use");
+  visit("inactive_split_peak_bytes",
+        allocator.inactive_split_peak_bytes,
+        "free, in segments that are partly in use");
+  visit("segments_peak", allocator.segments_peak, "segments held (expandable ones not counted)");
+  visit("device_allocations", allocator.device_allocations, "calls of cudaMalloc or cuMemMap");
+  visit("retries", allocator.retries, "times that the cache was given back to go on");
 }
 
 /// Equal calls of iteration 1, counted. count: for one iteration as planned; executed_count: as
@@ -264,6 +312,8 @@ struct RankProfile {
   std::optional<OutOfMemoryRecord> out_of_memory;
   std::vector<PhaseRecord> phases;
   PeakRecord peak;
+  AllocatorRecord allocator;
+  std::vector<ModuleRecord> modules;
   std::vector<CollectiveRecord> collectives;
   std::vector<OperatorRecord> operators;
 };
@@ -284,6 +334,8 @@ void visit_fields(Visitor& visit, RankProfile& profile) {
   visit("out_of_memory", profile.out_of_memory, "where it did not fit");
   visit("phases", profile.phases, "memory and time by phase");
   visit("peak", profile.peak, "the largest peak");
+  visit("allocator", profile.allocator, "what the allocator says of itself");
+  visit("modules", profile.modules, "memory by module");
   visit("collectives", profile.collectives, "communication of one iteration");
   visit("operators", profile.operators, "compute of one iteration");
 }
