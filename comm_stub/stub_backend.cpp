@@ -93,6 +93,11 @@ void StubBackend::add_to_batch(const Finished& call) {
 }
 
 WorkPtr StubBackend::complete(Finished call) {
+  if (options_.on_tensor) {
+    for (const Tensors* tensors : {&call.outputs, &call.inputs, &call.kept}) {
+      for (const at::Tensor& tensor : *tensors) options_.on_tensor(tensor);
+    }
+  }
   if (!call.asynchronous) {
     call.inputs.clear();
     call.kept.clear();

@@ -51,6 +51,9 @@
 #include "estimator/collective_call.h"
 #include "estimator/parallel_layout.h"
 
+namespace at {
+class Tensor;
+}
 namespace c10d {
 class Backend;  // its header takes 7 s to compile
 }
@@ -63,6 +66,9 @@ using CallSink = std::function<void(const estimator::CollectiveCall&)>;
 struct StubOptions {
   /// False for tensors without memory: outputs are left as they are.
   bool write_values = true;
+
+  /// Called with each tensor that a call read, wrote or allocated, before the call returns.
+  std::function<void(const at::Tensor&)> on_tensor = {};
 
   /// Called with true just before the stub writes values and with false just after, so that who
   /// measures time on a real device can mark its stream and take the stub's own kernels off.

@@ -32,6 +32,8 @@ CoreAttention::CoreAttention(const ShardContext& context)
   if (kind_ == estimator::Attention::kUnfused) {
     const int64_t sequence = context.plan.sequence_length();
     future_ = at::ones({1, sequence, sequence}, context.options().dtype(at::kBool)).triu_(1);
+    context.observer.memory_lasts(future_,
+                                  {estimator::MemoryCategory::kWorkspace, "attention_mask", ""});
   }
 }
 

@@ -11,6 +11,9 @@
 #include "estimator/units.h"
 
 namespace models {
+
+using estimator::MemoryCategory;
+
 namespace {
 
 constexpr int64_t kParameterAlignment = 64;  // elements: 128 bytes of bf16
@@ -72,8 +75,12 @@ GradientBuffer::GradientBuffer(std::deque<Parameter>& parameters, GradientBuffer
   const int64_t elements = buckets_.back().end;
   const at::TensorOptions parameter_options =
       parameters.front().value.options().requires_grad(false);
-  if (sharded()) parameters_ = at::zeros({elements}, parameter_options);
+  if (sharded()) {
+    parameters_ = at::zeros({elements}, parameter_options);
+    observer().memory_lasts(parameters_, {MemoryCategory::kParameter, "parameter_buffer", ""});
+  }
   gradients_ = at::zeros({elements}, parameter_options.dtype(at::kFloat));
+  observer().memory_lasts(gradients_, {MemoryCategory::kGradient, "gradient_buffer", ""});
   for (std::size_t index = 0; index < buckets_.size(); ++index) {
     for (const ParameterSlot& slot : buckets_[index].slots) {
       Parameter& parameter = *slot.parameter;

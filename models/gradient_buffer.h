@@ -64,6 +64,7 @@ class GradientBuffer {
   void gather_parameters();
 
   const std::vector<Bucket>& buckets() const { return buckets_; }
+  Observer& observer() const { return options_.observer; }
   bool sharded() const { return options_.shape.sharded; }
   /// This rank's part of a bucket: [begin, end) in the flat buffers.
   std::pair<int64_t, int64_t> shard_range(const Bucket& bucket) const;

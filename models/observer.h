@@ -1,5 +1,5 @@
-// What the shard tells whoever watches it: which module is running, and in which part of the
-// iteration. The shard itself never asks what became of it.
+// What the shard tells whoever watches it: which module is running, in which part of the iteration,
+// and what lasting memory is for. The shard itself never asks what became of it.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,20 @@
 
 #include "estimator/rank_profile.h"
 
+namespace at {
+class Tensor;
+}
+
 namespace models {
+
+inline constexpr int64_t kNoMicroBatch = -1;
+
+/// What a tensor that lasts is for: "optimizer" owns the moment of "layers.3.mlp.first.weight".
+struct LastingMemory {
+  estimator::MemoryCategory category = estimator::MemoryCategory::kWorkspace;
+  std::string owner;  ///< a module's path, or a flat buffer's name
+  std::string name;   ///< of the parameter that it belongs to, or ""
+};
 
 /// Calls nest. They come from the forward thread and, under recompute, from the autograd thread.
 class Observer {
@@ -19,12 +32,16 @@ class Observer {
   virtual void enter_module(const std::string& name) = 0;
   virtual void leave_module() = 0;
 
-  virtual void enter_direction(estimator::Direction direction) = 0;
+  /// `micro_batch`: the one that is worked for, or kNoMicroBatch.
+  virtual void enter_direction(estimator::Direction direction, int64_t micro_batch) = 0;
   virtual void leave_direction() = 0;
 
   /// A micro-batch's activations are held from the end of its forward to the end of its backward.
   virtual void forward_finished(int64_t micro_batch) = 0;
   virtual void backward_finished(int64_t micro_batch) = 0;
+
+  /// The memory under `tensor` was made to last; to be told while it lives.
+  virtual void memory_lasts(const at::Tensor& tensor, const LastingMemory& memory) = 0;
 };
 
 class ModuleScope {
@@ -42,8 +59,11 @@ class ModuleScope {
 
 class DirectionScope {
  public:
-  DirectionScope(Observer& observer, estimator::Direction direction) : observer_(observer) {
-    observer_.enter_direction(direction);
+  DirectionScope(Observer& observer,
+                 estimator::Direction direction,
+                 int64_t micro_batch = kNoMicroBatch)
+      : observer_(observer) {
+    observer_.enter_direction(direction, micro_batch);
   }
   ~DirectionScope() { observer_.leave_direction(); }
   DirectionScope(const DirectionScope&) = delete;

@@ -10,6 +10,9 @@
 #include <algorithm>
 
 namespace models {
+
+using estimator::MemoryCategory;
+
 namespace {
 
 int64_t bytes_of(const std::vector<at::Tensor>& tensors) {
@@ -31,23 +34,40 @@ DistributedOptimizer::DistributedOptimizer(GradientBuffer& buffer,
       const int64_t end = std::min(slot.end, shard_end);
       if (begin >= end) continue;
       const at::Tensor weights = slot.parameter->value.detach().view(-1);
+      owners_.push_back(slot.parameter);
       model_weights_.push_back(weights.narrow(0, begin - slot.begin, end - begin));
       gradients_.push_back(buffer.gradients().narrow(0, begin, end - begin));
     }
   }
   own_main_weights_ = !model_weights_.empty() && model_weights_.front().scalar_type() != at::kFloat;
-  for (const at::Tensor& weights : model_weights_) {
+  for (std::size_t piece = 0; piece < model_weights_.size(); ++piece) {
+    const at::Tensor& weights = model_weights_[piece];
     main_weights_.push_back(own_main_weights_ ? weights.to(at::kFloat) : weights);
+    if (own_main_weights_) lasts(main_weights_.back(), MemoryCategory::kMainWeight, piece);
   }
 }
 
+void DistributedOptimizer::lasts(const at::Tensor& tensor,
+                                 MemoryCategory category,
+                                 std::size_t piece) const {
+  buffer_.observer().memory_lasts(tensor, {category, "optimizer", owners_[piece]->name});
+}
+
 void DistributedOptimizer::make_state() {
-  for (const at::Tensor& weights : main_weights_) {
-    first_moments_.push_back(at::zeros_like(weights));
+  for (std::size_t piece = 0; piece < main_weights_.size(); ++piece) {
+    const at::Tensor& weights = main_weights_[piece];
+    const auto add = [&](std::vector<at::Tensor>& states, at::Tensor state) {
+      lasts(state, MemoryCategory::kOptimizerState, piece);
+      states.push_back(std::move(state));
+    };
+    add(first_moments_, at::zeros_like(weights));
     if (settings_.kind != estimator::Optimizer::kAdamw) continue;
-    second_moments_.push_back(at::zeros_like(weights));
-    const bool make_step = !settings_.shared_step || steps_.empty();
-    steps_.push_back(make_step ? at::zeros({}, weights.options()) : steps_.front());
+    add(second_moments_, at::zeros_like(weights));
+    if (settings_.shared_step && !steps_.empty()) {
+      steps_.push_back(steps_.front());
+    } else {
+      add(steps_, at::zeros({}, weights.options()));
+    }
   }
 }
 

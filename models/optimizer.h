@@ -36,11 +36,13 @@ class DistributedOptimizer {
 
  private:
   void make_state();
+  void lasts(const at::Tensor& tensor, estimator::MemoryCategory category, std::size_t piece) const;
   void update();
   void copy_to_model();
 
   GradientBuffer& buffer_;
   OptimizerSettings settings_;
+  std::vector<const Parameter*> owners_;   ///< of each piece
   std::vector<at::Tensor> model_weights_;  ///< views of the parameters, [elements]
   std::vector<at::Tensor> main_weights_;   ///< fp32; the model weights themselves in fp32
   std::vector<at::Tensor> gradients_;      ///< views of the gradient buffer

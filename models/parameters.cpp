@@ -20,6 +20,11 @@ uint64_t hash(const std::string& text, uint64_t seed) {
   return value;
 }
 
+/// "layers.3.mlp.first.weight" -> "layers.3.mlp.first"
+std::string module_of(const std::string& parameter) {
+  return parameter.substr(0, parameter.rfind('.'));
+}
+
 }  // namespace
 
 at::Tensor shard_of(const at::Tensor& full, const Sharding& sharding, int64_t size, int64_t index) {
@@ -45,6 +50,8 @@ Parameter& ParameterStore::add(const ParameterSpec& spec) {
   }
   at::Tensor value = initial_value(spec, shape);
   value.requires_grad_(true);
+  source_.observer.memory_lasts(
+      value, {estimator::MemoryCategory::kParameter, module_of(spec.name), spec.name});
   Parameter& parameter = parameters_.emplace_back();
   parameter.name = spec.name;
   parameter.value = std::move(value);
@@ -78,7 +85,10 @@ at::Tensor ParameterStore::initial_value(const ParameterSpec& spec,
 
 void ParameterStore::keep_gradient_stand_in(const at::Tensor& weight) {
   at::Tensor& stand_in = gradient_stand_ins_[weight.sizes().vec()];
-  if (!stand_in.defined()) stand_in = at::empty(weight.sizes(), source_.options);
+  if (stand_in.defined()) return;
+  stand_in = at::empty(weight.sizes(), source_.options);
+  source_.observer.memory_lasts(stand_in,
+                                {estimator::MemoryCategory::kGradient, "gradient_stand_in", ""});
 }
 
 int64_t ParameterStore::gradient_stand_in_bytes() const {

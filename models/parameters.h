@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "estimator/rank_profile.h"
+#include "models/observer.h"
 
 namespace models {
 
@@ -58,6 +59,7 @@ struct Parameter {
 /// Where weights come from. On the CPU they are cut from full tensors that depend on seed and name
 /// alone, so that every layout of a plan trains the same model; elsewhere each rank draws its own.
 struct ParameterSource {
+  Observer& observer;
   at::TensorOptions options;  ///< device and type of the parameters
   int64_t seed = 0;
   int64_t tensor_size = 1;

@@ -51,6 +51,10 @@ RotaryEmbedding::RotaryEmbedding(const ShardContext& context) : fused_(context.m
   const at::Tensor both = at::cat({angles, angles}, -1).unsqueeze(1).unsqueeze(1);
   cos_ = both.cos().to(context.options().dtype());
   sin_ = both.sin().to(context.options().dtype());
+  for (const at::Tensor& table : {cos_, sin_}) {
+    context.observer.memory_lasts(table,
+                                  {estimator::MemoryCategory::kWorkspace, "rotary_embedding", ""});
+  }
 }
 
 at::Tensor RotaryEmbedding::apply(const at::Tensor& input) const {

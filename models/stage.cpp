@@ -8,7 +8,8 @@ namespace models {
 namespace {
 
 ParameterSource parameter_source(const ShardContext& context) {
-  return {.options = context.options(),
+  return {.observer = context.observer,
+          .options = context.options(),
           .seed = context.plan.training.seed,
           .tensor_size = context.tensor_size(),
           .tensor_index = context.coordinate.tensor};
@@ -62,7 +63,6 @@ std::vector<int64_t> Stage::hidden_shape() const {
 }
 
 at::Tensor Stage::loss(const at::Tensor& hidden, const at::Tensor& labels) const {
-  ModuleScope head(context_.observer, "head");
   const at::Tensor logits = [&] {
     const at::Tensor normalized = [&] {
       ModuleScope norm(context_.observer, "final_norm");

@@ -76,6 +76,7 @@ void Trainer::forward_backward(int64_t iteration) {
 }
 
 at::Tensor Trainer::receive(int64_t from_stage) {
+  const ModuleScope module(context_.observer, "pipeline");
   at::Tensor tensor = at::empty(stage_->hidden_shape(), context_.options());
   context_.groups.pipeline->recv(tensor, from_stage);
   finish_sending();
@@ -89,7 +90,7 @@ void Trainer::finish_sending() {
 
 void Trainer::forward(int64_t iteration, int64_t micro_batch) {
   {
-    const DirectionScope direction(context_.observer, Direction::kForward);
+    const DirectionScope direction(context_.observer, Direction::kForward, micro_batch);
     const MicroBatchData data = mock_micro_batch(context_, iteration, micro_batch);
     const at::Tensor input = context_.is_first_stage()
                                  ? data.tokens
@@ -99,6 +100,7 @@ void Trainer::forward(int64_t iteration, int64_t micro_batch) {
       output = output.mean() / static_cast<double>(context_.plan.micro_batches());
       loss_sum_ = loss_sum_.defined() ? loss_sum_ + output.detach() : output.detach();
     } else {
+      const ModuleScope module(context_.observer, "pipeline");
       context_.groups.pipeline->send(output.detach(), context_.coordinate.pipeline + 1);
     }
     // Backward needs the graph, not the output: keeping the edge alone frees the output's memory,
@@ -111,7 +113,7 @@ void Trainer::forward(int64_t iteration, int64_t micro_batch) {
 
 void Trainer::backward(int64_t micro_batch) {
   {
-    const DirectionScope direction(context_.observer, Direction::kBackward);
+    const DirectionScope direction(context_.observer, Direction::kBackward, micro_batch);
     InFlight kept = std::move(in_flight_.extract(micro_batch).mapped());
     at::Tensor gradient;
     if (context_.is_last_stage()) {
@@ -130,6 +132,7 @@ void Trainer::backward(int64_t micro_batch) {
       // In 1F1B the stage before sends its next output at the same time: were both to wait for
       // their receiver, they would wait for ever. As in Megatron-LM's send_backward_recv_forward,
       // the gradient is held until the next message has come.
+      const ModuleScope module(context_.observer, "pipeline");
       finish_sending();
       sending_ =
           context_.groups.pipeline->start_send(kept.input.grad(), context_.coordinate.pipeline - 1);

@@ -69,7 +69,13 @@ int run_attempt(const Plan& plan, const RankJobs& jobs, const Attempt& attempt, 
     write_all(message_pipe, estimator::to_json(*out_of_memory).dump());
     return kOutOfMemoryExit;
   }
-  auto& profile = std::get<RankProfile>(result);
+  const FinishedRank& finished = std::get<FinishedRank>(result);
+  for (std::size_t file = 0; file < kMemoryFiles.size(); ++file) {
+    if (!jobs.run.memory_files[file]) continue;
+    estimator::write_file_whole(jobs.output_folder + "/" + memory_file_name(file, attempt.rank),
+                                finished.memory_files[file]);
+  }
+  RankProfile profile = finished.profile;
   profile.limit_lifted = lifted;
   profile.out_of_memory = attempt.out_of_memory;
   estimator::write_file_whole(profile_path(jobs.output_folder, attempt.rank),

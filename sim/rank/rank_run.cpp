@@ -1,6 +1,7 @@
 #include "sim/rank/rank_run.h"
 
 #include <c10/util/Exception.h>
+#include <fmt/format.h>
 
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 
@@ -55,15 +56,17 @@ std::vector<int64_t> members_of(const estimator::RankGroup& group) {
 comm_stub::StubOptions stub_options(estimator::DeviceKind device, Recorder& recorder) {
   const auto not_counted = std::make_shared<std::optional<NotCounted>>();
   return {.write_values = device != estimator::DeviceKind::kVirtual,
-          .on_writing = [&recorder, not_counted](bool writing) {
-            if (writing) {
-              recorder.stop_clock();
-              not_counted->emplace();
-            } else {
-              not_counted->reset();
-              recorder.continue_clock();
-            }
-          }};
+          .on_tensor = [&recorder](const at::Tensor& tensor) { recorder.on_communicated(tensor); },
+          .on_writing =
+              [&recorder, not_counted](bool writing) {
+                if (writing) {
+                  recorder.stop_clock();
+                  not_counted->emplace();
+                } else {
+                  not_counted->reset();
+                  recorder.continue_clock();
+                }
+              }};
 }
 
 models::ProcessGroups process_groups(const estimator::ParallelLayout& layout,
@@ -96,6 +99,43 @@ models::ProcessGroups process_groups(const estimator::ParallelLayout& layout,
           .data = communicator(GroupKind::kDataContext),
           .pipeline = communicator(GroupKind::kPipeline),
           .embedding = communicator(GroupKind::kEmbedding)};
+}
+
+/// Every byte of the peak has its allocation, or the tracker has missed one.
+void check_attribution(const estimator::PeakRecord& peak) {
+  if (!peak.categories || peak.categories->sum() == peak.allocated_bytes) return;
+  throw std::logic_error(fmt::format(
+      "the peak of {} bytes is attributed as {}", peak.allocated_bytes, peak.categories->sum()));
+}
+
+estimator::PeakSnapshotHeader snapshot_header(const RankProfile& profile, const Plan& plan) {
+  const estimator::ParallelConfig& parallelism = plan.parallelism;
+  return {.tool = profile.tool,
+          .plan = plan.name,
+          .rank = profile.rank,
+          .world_size = profile.world_size,
+          .layout = {.tensor = parallelism.tensor,
+                     .context = parallelism.context,
+                     .expert = parallelism.expert,
+                     .data = plan.data_parallel_size(),
+                     .pipeline = parallelism.pipeline},
+          .coordinate = profile.coordinate,
+          .device = profile.device,
+          .peak = profile.peak};
+}
+
+ForEachMemoryFile<std::string> memory_files(const Recorder& recorder,
+                                            const ForEachMemoryFile<bool>& wanted,
+                                            estimator::PeakSnapshotHeader header) {
+  ForEachMemoryFile<std::string> files;
+  if (wanted[kMemoryHistory]) files[kMemoryHistory] = recorder.memory_history(to_json(header));
+  if (wanted[kTimeline]) files[kTimeline] = recorder.timeline();
+  if (wanted[kPeakSnapshot]) {
+    auto allocations = recorder.peak_allocations();
+    header.allocations = static_cast<int64_t>(allocations.size());
+    files[kPeakSnapshot] = estimator::to_json_lines({header, std::move(allocations)});
+  }
+  return files;
 }
 
 template <class Work>
@@ -138,9 +178,12 @@ RankRunResult run_rank(const Plan& plan,
 
   const auto memory = make_memory_reader(options.device);
   Recorder recorder(
-      {.memory = *memory, .overlappable = [&plan](const CollectiveCall& call, Direction direction) {
-         return may_overlap(plan, call, direction);
-       }});
+      {.memory = *memory,
+       .overlappable = [&plan](const CollectiveCall& call,
+                               Direction direction) { return may_overlap(plan, call, direction); },
+       .attribute_memory = options.attribute_memory,
+       .keep_history = options.memory_files[kMemoryHistory] || options.memory_files[kTimeline],
+       .take_stacks = options.take_stacks});
   models::Trainer trainer({.plan = plan,
                            .coordinate = profile.coordinate,
                            .groups = process_groups(layout, rank, options.device, recorder, hooks),
@@ -157,7 +200,9 @@ RankRunResult run_rank(const Plan& plan,
   profile.parameters = trainer.stage().parameters().record();
   profile.model_state = trainer.model_state();
   recorder.finish(profile);
-  return profile;
+  check_attribution(profile.peak);
+  auto files = memory_files(recorder, options.memory_files, snapshot_header(profile, plan));
+  return FinishedRank{.profile = std::move(profile), .memory_files = std::move(files)};
 }
 
 }  // namespace sim

@@ -12,6 +12,7 @@
 #include "estimator/plan.h"
 #include "estimator/rank_profile.h"
 #include "models/optimizer.h"
+#include "sim/rank/memory_files.h"
 #include "sim/verify/run_record.h"
 
 namespace models {
@@ -22,7 +23,10 @@ namespace sim {
 
 struct RankRunOptions {
   estimator::DeviceKind device = estimator::DeviceKind::kVirtual;
-  bool all_micro_batches = false;  ///< else as many as the peak needs
+  bool all_micro_batches = false;          ///< else as many as the peak needs
+  bool attribute_memory = true;            ///< say what fills the peak
+  bool take_stacks = false;                ///< C++ functions of each allocation
+  ForEachMemoryFile<bool> memory_files{};  ///< those that are wanted; they need attribution
 };
 
 /// For who runs a rank in order to compare it.
@@ -40,8 +44,13 @@ struct RankRunHooks {
   std::optional<models::OptimizerSettings> optimizer = {};
 };
 
-/// The profile, or where the device's memory ran out. The device must have been started.
-using RankRunResult = std::variant<estimator::RankProfile, estimator::OutOfMemoryRecord>;
+struct FinishedRank {
+  estimator::RankProfile profile;
+  ForEachMemoryFile<std::string> memory_files;  ///< the contents of those that were wanted
+};
+
+/// What the rank did, or where the device's memory ran out. The device must have been started.
+using RankRunResult = std::variant<FinishedRank, estimator::OutOfMemoryRecord>;
 
 RankRunResult run_rank(const estimator::Plan& plan,
                        int64_t rank,

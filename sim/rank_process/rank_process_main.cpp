@@ -45,6 +45,13 @@ Arguments parse(int argc, char** argv) {
   app.add_option("--jobs", arguments.jobs.at_once, "ranks at the same time")
       ->check(CLI::PositiveNumber);
   app.add_flag("--all-micro-batches", arguments.jobs.run.all_micro_batches, "run every one");
+  app.add_flag("!--no-attribution", arguments.jobs.run.attribute_memory, "do not follow memory");
+  app.add_flag("--cpp-frames", arguments.jobs.run.take_stacks, "C++ functions of allocations");
+  for (std::size_t file = 0; file < sim::kMemoryFiles.size(); ++file) {
+    app.add_flag(sim::kMemoryFiles[file].flag,
+                 arguments.jobs.run.memory_files[file],
+                 sim::kMemoryFiles[file].help);
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

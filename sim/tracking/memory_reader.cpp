@@ -28,6 +28,16 @@ class CudaMemoryReader final : public MemoryReader {
 
   void reset_peak() override { allocator_->resetPeakStats(device_.index()); }
 
+  estimator::AllocatorRecord allocator() const override {
+    const auto stats = device_stats();
+    return {.requested_peak_bytes = stats.requested_bytes[kAllPools].peak,
+            .active_peak_bytes = stats.active_bytes[kAllPools].peak,
+            .inactive_split_peak_bytes = stats.inactive_split_bytes[kAllPools].peak,
+            .segments_peak = stats.segment[kAllPools].peak,
+            .device_allocations = stats.num_device_alloc,
+            .retries = stats.num_alloc_retries};
+  }
+
   void finish_work() const override { guard_.synchronizeDevice(device_.index()); }
 
  private:
@@ -49,6 +59,7 @@ class CpuMemoryReader final : public MemoryReader {
   MemoryReading current() const override { return reading(allocator_.current_bytes()); }
   MemoryReading peak() const override { return reading(allocator_.peak_bytes()); }
   void reset_peak() override { allocator_.reset_peak(); }
+  estimator::AllocatorRecord allocator() const override { return {}; }
   void finish_work() const override {}  // an operator on the CPU returns when it is done
 
  private:

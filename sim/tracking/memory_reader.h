@@ -20,6 +20,8 @@ class MemoryReader {
   /// have been at the same moment.
   virtual estimator::MemoryReading peak() const = 0;
   virtual void reset_peak() = 0;
+  /// Peaks since the last reset_peak(), counts since the start of the process.
+  virtual estimator::AllocatorRecord allocator() const = 0;
   /// Waits until the device has done all that it was asked to do.
   virtual void finish_work() const = 0;
 };

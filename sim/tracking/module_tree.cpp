@@ -36,17 +36,32 @@ std::string joined(const std::string& parent, std::string_view name) {
   return parent.empty() ? std::string(name) : parent + "." + std::string(name);
 }
 
+bool is_index(std::string_view text) {
+  return !text.empty() && text.find_first_not_of("0123456789") == text.npos;
+}
+
 /// "layers.3" -> "layers.*"; a name without a number stays as it is.
 std::string without_index(std::string_view name) {
   const size_t dot = name.rfind('.');
   const std::string_view tail = dot == std::string_view::npos ? "" : name.substr(dot + 1);
-  if (tail.empty() || tail.find_first_not_of("0123456789") != std::string_view::npos) {
-    return std::string(name);
-  }
+  if (!is_index(tail)) return std::string(name);
   return std::string(name.substr(0, dot + 1)) + "*";
 }
 
 }  // namespace
+
+ModuleId ModuleTree::at(std::string_view path) {
+  ModuleId module = kRootModule;
+  while (!path.empty()) {
+    size_t end = path.find('.');
+    if (end != path.npos && is_index(path.substr(end + 1, path.find('.', end + 1) - end - 1))) {
+      end = path.find('.', end + 1);
+    }
+    module = child(module, path.substr(0, end));
+    path = end == path.npos ? "" : path.substr(end + 1);
+  }
+  return module;
+}
 
 ModuleId ModuleTree::child(ModuleId parent, std::string_view name) {
   Node& parent_node = nodes_.at(parent);
@@ -61,6 +76,7 @@ ModuleId ModuleTree::child(ModuleId parent, std::string_view name) {
       .group = parent_node.group_is_open ? joined(above.group, general_name) : above.group,
       .kind = kind_of(above.kind, name),
   };
+  node.parent = parent;
   node.group_is_open = parent_node.group_is_open && general_name != name;
   const auto id = static_cast<ModuleId>(nodes_.size());
   parent_node.children.emplace(name, id);

@@ -49,13 +49,20 @@ class ModuleTree {
  public:
   ModuleTree() : nodes_(1) {}
 
+  /// The module at `path` from the root: "layers.3.mlp" is "mlp" in "layers.3".
+  ModuleId at(std::string_view path);
   /// The module `name`, one path element such as "layers.3" or "mlp", inside `parent`.
   ModuleId child(ModuleId parent, std::string_view name);
   const Module& module(ModuleId id) const { return nodes_.at(id).module; }
+  /// Of the root: the root.
+  ModuleId parent(ModuleId id) const { return nodes_.at(id).parent; }
+  /// Ids are 0 to size() - 1; a parent's is smaller than its children's.
+  ModuleId size() const { return static_cast<ModuleId>(nodes_.size()); }
 
  private:
   struct Node {
     Module module;
+    ModuleId parent = kRootModule;
     bool group_is_open = true;  ///< the group takes one more element
     std::map<std::string, ModuleId, std::less<>> children;
   };

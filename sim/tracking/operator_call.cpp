@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <functional>
 
+#include "sim/tracking/tensors_in.h"
+
 namespace sim {
 namespace {
 
@@ -14,22 +16,6 @@ using c10::IValue;
 constexpr double kAttentionBackwardFactor = 2.5;
 
 bool has_bit(uint64_t bits, size_t index) { return index < 64 && ((bits >> index) & 1) != 0; }
-
-/// A number of the program that libtorch wrapped as a tensor, such as the 2 of `tensor * 2`.
-bool is_number(const at::Tensor& tensor) {
-  return tensor.unsafeGetTensorImpl()->is_wrapped_number();
-}
-
-/// Calls `visit(tensor)` for the tensor, or for each tensor of the list, that `value` holds.
-template <class Visit>
-void for_each_tensor(const IValue& value, const Visit& visit) {
-  if (value.isTensor()) {
-    const at::Tensor& tensor = value.toTensor();
-    if (tensor.defined() && !is_number(tensor)) visit(tensor);
-  } else if (value.isList()) {
-    for (const IValue& element : value.toListRef()) for_each_tensor(element, visit);
-  }
-}
 
 int64_t bytes_in_memory(const at::Tensor& tensor, c10::DeviceType device) {
   if (tensor.device().type() != device) return 0;

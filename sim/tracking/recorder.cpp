@@ -5,6 +5,10 @@
 #include <string_view>
 #include <utility>
 
+#include "sim/tracking/allocator_trace.h"
+#include "sim/tracking/attribution.h"
+#include "sim/tracking/memory_files.h"
+
 namespace sim {
 namespace {
 
@@ -12,6 +16,17 @@ using estimator::Direction;
 using estimator::MicroBatchRecord;
 
 constexpr std::string_view kOptimizerStep = "optimizer_step";
+
+/// Peaks of a phase into those of the run; counts are of the run already.
+void keep_largest(const estimator::AllocatorRecord& phase, estimator::AllocatorRecord& run) {
+  const auto keep = [](int64_t value, int64_t& largest) { largest = std::max(value, largest); };
+  keep(phase.requested_peak_bytes, run.requested_peak_bytes);
+  keep(phase.active_peak_bytes, run.active_peak_bytes);
+  keep(phase.inactive_split_peak_bytes, run.inactive_split_peak_bytes);
+  keep(phase.segments_peak, run.segments_peak);
+  run.device_allocations = phase.device_allocations;
+  run.retries = phase.retries;
+}
 
 void require(bool holds, std::string_view broken_promise) {
   if (!holds) throw std::logic_error(std::string(broken_promise));
@@ -30,9 +45,21 @@ int64_t planned_count(int64_t executed_count,
 
 Recorder::Recorder(RecorderOptions options)
     : options_(std::move(options)),
-      tracker_(std::make_shared<RunTracker>(RunTracker::Options{
-          .device = options_.memory.device_type(), .locate_peak = options_.locate_peak})),
-      carried_by_threads_(c10::DebugInfoKind::PROFILER_STATE, tracker_) {}
+      tracker_(std::make_shared<RunTracker>(
+          RunTracker::Options{.device = options_.memory.device_type(),
+                              .attribute_memory = options_.attribute_memory,
+                              .keep_history = options_.keep_history,
+                              .take_stacks = options_.take_stacks})),
+      carried_by_threads_(c10::DebugInfoKind::PROFILER_STATE, tracker_) {
+  if (!options_.attribute_memory) return;
+  callbacks_.emplace();
+  if (options_.memory.device_type() == c10::DeviceType::CUDA) {
+    // The allocator keeps the sink for ever.
+    trace_allocator([tracker = std::weak_ptr(tracker_)](const AllocatorEvent& event) {
+      if (const auto alive = tracker.lock()) alive->allocator_event(event);
+    });
+  }
+}
 
 Recorder::~Recorder() = default;
 
@@ -45,7 +72,6 @@ void Recorder::begin_phase(const std::string& name) {
   const bool is_optimizer_step = name.ends_with(kOptimizerStep);
   tracker_->begin_phase(
       static_cast<int32_t>(phases_.size()),
-      running_.before.allocated_bytes,
       is_optimizer_step ? Direction::kOptimizerStep : Direction::kReduceGradients);
   started_ = Clock::now();
 }
@@ -57,7 +83,8 @@ void Recorder::end_phase() {
   running_.after = options_.memory.current();
   running_.peak = options_.memory.peak();
   phases_.push_back(std::exchange(running_, {}));
-  phase_peaks_.push_back(tracker_->phase_peak());
+  keep_largest(options_.memory.allocator(), allocator_);
+  tracker_->end_phase();
 }
 
 void Recorder::stop_clock() {
@@ -71,14 +98,16 @@ void Recorder::continue_clock() {
 }
 
 void Recorder::start_recording() {
-  require(!callbacks_, "recording is on already");
+  require(!recording_, "recording is on already");
+  recording_ = true;
   tracker_->set_recording(true);
-  callbacks_.emplace();
+  if (!callbacks_) callbacks_.emplace();
 }
 
 void Recorder::stop_recording() {
-  require(callbacks_.has_value(), "recording is not on");
-  callbacks_.reset();
+  require(recording_, "recording is not on");
+  recording_ = false;
+  if (!options_.attribute_memory) callbacks_.reset();
   tracker_->set_recording(false);
 }
 
@@ -86,15 +115,19 @@ void Recorder::on_collective(const estimator::CollectiveCall& call) {
   tracker_->collective_called(call);
 }
 
+void Recorder::on_communicated(const at::Tensor& tensor) {
+  if (options_.attribute_memory) tracker_->tensor_communicated(tensor);
+}
+
 void Recorder::enter_module(const std::string& name) { tracker_->enter_module(name); }
 
 void Recorder::leave_module() { tracker_->leave(); }
 
-void Recorder::enter_direction(Direction direction) {
+void Recorder::enter_direction(Direction direction, int64_t micro_batch) {
   if (direction == Direction::kForward) {
     forward_start_bytes_ = options_.memory.current().allocated_bytes;
   }
-  tracker_->enter_direction(direction);
+  tracker_->enter_direction(direction, micro_batch);
 }
 
 void Recorder::leave_direction() { tracker_->leave(); }
@@ -110,12 +143,18 @@ void Recorder::backward_finished(int64_t micro_batch) {
   require(in_flight_.erase(micro_batch) == 1, "a backward finished whose forward did not");
 }
 
+void Recorder::memory_lasts(const at::Tensor& tensor, const models::LastingMemory& memory) {
+  if (options_.attribute_memory) tracker_->memory_lasts(tensor, memory);
+}
+
 void Recorder::finish(estimator::RankProfile& profile) const {
-  require(running_.name.empty() && !callbacks_, "the run is not finished");
+  require(running_.name.empty() && !recording_, "the run is not finished");
   require(profile.micro_batches.executed > 0, "no micro-batches were executed");
   tracker_->throw_if_failed();
   profile.phases = phases_;
   profile.peak = peak_record();
+  profile.allocator = allocator_;
+  if (options_.attribute_memory) profile.modules = module_records(*tracker_, profile.parameters);
   profile.micro_batches.most_in_flight = most_in_flight_;
   profile.micro_batches.activation_bytes = activation_bytes_;
   profile.collectives.clear();
@@ -128,21 +167,42 @@ void Recorder::finish(estimator::RankProfile& profile) const {
   }
 }
 
-/// Of equal peaks the last: its operator is known if it is in the recorded iteration.
+/// Of equal peaks the last phase's.
 estimator::PeakRecord Recorder::peak_record() const {
   estimator::PeakRecord record;
-  for (size_t i = 0; i < phases_.size(); ++i) {
-    const estimator::MemoryReading& peak = phases_[i].peak;
-    record.reserved_bytes = std::max(record.reserved_bytes, peak.reserved_bytes);
-    if (peak.allocated_bytes < record.allocated_bytes) continue;
-    const PeakPlace& place = phase_peaks_[i];
-    record.allocated_bytes = peak.allocated_bytes;
-    record.phase = phases_[i].name;
-    record.module = tracker_->modules().module(place.module).path;
-    record.operator_name = place.op == nullptr ? "" : place.op->name;
+  for (const estimator::PhaseRecord& phase : phases_) {
+    record.reserved_bytes = std::max(record.reserved_bytes, phase.peak.reserved_bytes);
+    if (phase.peak.allocated_bytes < record.allocated_bytes) continue;
+    record.allocated_bytes = phase.peak.allocated_bytes;
+    record.phase = phase.name;
   }
+  const std::vector<estimator::PeakAllocation> allocations = peak_allocations();
+  if (allocations.empty()) return record;
+  const estimator::PeakAllocation& last = allocations.back();
+  record.phase = last.phase;
+  record.module = last.module;
+  record.operator_name = last.operator_name;
+  record.direction = last.direction;
+  record.micro_batch = last.micro_batch;
+  record.categories = bytes_by_category(allocations);
   return record;
 }
+
+std::vector<std::string> Recorder::phase_names() const {
+  std::vector<std::string> names;
+  for (const estimator::PhaseRecord& phase : phases_) names.push_back(phase.name);
+  return names;
+}
+
+std::vector<estimator::PeakAllocation> Recorder::peak_allocations() const {
+  return sim::peak_allocations(*tracker_, phase_names());
+}
+
+std::string Recorder::memory_history(const estimator::Json& about) const {
+  return memory_history_pickle(*tracker_, phase_names(), about);
+}
+
+std::string Recorder::timeline() const { return timeline_csv(*tracker_, phase_names()); }
 
 estimator::CollectiveRecord Recorder::record_of(const RunTracker::CollectiveTally::Entry& entry,
                                                 const MicroBatchRecord& micro_batches) const {

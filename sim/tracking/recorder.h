@@ -1,5 +1,5 @@
 // Watches one rank's run and writes the parts of its profile that come from running: phases,
-// operators, collectives, the place of the peak, and the micro-batches in flight.
+// operators, collectives, what fills the peak, and the micro-batches in flight.
 #pragma once
 
 #include <c10/util/ThreadLocalDebugInfo.h>
@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "estimator/peak_snapshot.h"
 #include "estimator/rank_profile.h"
 #include "models/observer.h"
 #include "sim/tracking/memory_reader.h"
@@ -24,7 +25,9 @@ struct RecorderOptions {
   MemoryReader& memory;
   /// Whether the plan lets this call run beside compute; without it no call may.
   std::function<bool(const estimator::CollectiveCall&, estimator::Direction)> overlappable = {};
-  bool locate_peak = true;  ///< follow every allocation, to say where the peak was
+  bool attribute_memory = true;  ///< follow every block of memory, to say what fills the peak
+  bool keep_history = false;     ///< for memory_history() and timeline(); needs attribution
+  bool take_stacks = false;      ///< of C++ functions, for each block
 };
 
 /// One recorder for one run. Make it, drive it and destroy it in the thread that runs the shard,
@@ -34,8 +37,8 @@ struct RecorderOptions {
 ///     start_recording() before iteration 1, stop_recording() after it;
 ///     finish(profile).
 ///
-/// Calls of the Observer are kept in all phases, but operators, collectives and the modules of
-/// backward only while recording.
+/// Calls of the Observer and memory are followed in all phases, operators and collectives only
+/// while recording.
 ///
 /// Where no direction is announced, optimizer_step holds in phases of that name, and
 /// reduce_gradients in others: both are counted once for an iteration. An autograd node is backward
@@ -65,23 +68,34 @@ class Recorder final : public models::Observer {
 
   /// The sink for the process groups of the shard; any thread of the run.
   void on_collective(const estimator::CollectiveCall& call);
+  /// A tensor that a collective read, wrote or allocated.
+  void on_communicated(const at::Tensor& tensor);
 
   void enter_module(const std::string& name) override;
   void leave_module() override;
-  void enter_direction(estimator::Direction direction) override;
+  void enter_direction(estimator::Direction direction, int64_t micro_batch) override;
   void leave_direction() override;
   void forward_finished(int64_t micro_batch) override;
   void backward_finished(int64_t micro_batch) override;
+  void memory_lasts(const at::Tensor& tensor, const models::LastingMemory& memory) override;
 
-  /// Writes phases, peak, collectives, operators, micro_batches.most_in_flight and
-  /// micro_batches.activation_bytes. Reads micro_batches.total and .executed, which must be set:
-  /// what happens in each micro-batch is counted executed_count x total / executed times.
+  /// Writes phases, peak, allocator, modules, collectives, operators, micro_batches.most_in_flight
+  /// and micro_batches.activation_bytes. Reads parameters, and micro_batches.total and .executed,
+  /// which must be set: what happens in each micro-batch is counted executed_count x total /
+  /// executed times.
   /// Throws std::logic_error when a phase or the recording is still on, or when executed is 0.
   void finish(estimator::RankProfile& profile) const;
+
+  /// For after the run: what fills the peak. Empty if memory was not attributed.
+  std::vector<estimator::PeakAllocation> peak_allocations() const;
+  /// See memory_files.h.
+  std::string memory_history(const estimator::Json& about) const;
+  std::string timeline() const;
 
  private:
   using Clock = std::chrono::steady_clock;
 
+  std::vector<std::string> phase_names() const;
   estimator::PeakRecord peak_record() const;
   estimator::CollectiveRecord record_of(const RunTracker::CollectiveTally::Entry& entry,
                                         const estimator::MicroBatchRecord& micro_batches) const;
@@ -93,12 +107,13 @@ class Recorder final : public models::Observer {
   const std::shared_ptr<RunTracker> tracker_;
   const c10::DebugInfoGuard carried_by_threads_;
   std::optional<OperatorCallbacks> callbacks_;
+  bool recording_ = false;
 
   estimator::PhaseRecord running_;
   Clock::time_point started_;
   Clock::time_point stopped_;
   std::vector<estimator::PhaseRecord> phases_;
-  std::vector<PeakPlace> phase_peaks_;
+  estimator::AllocatorRecord allocator_;
 
   std::set<int64_t> in_flight_;
   int64_t most_in_flight_ = 0;

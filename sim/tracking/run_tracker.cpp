@@ -8,6 +8,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "sim/tracking/tensors_in.h"
+
 namespace sim {
 namespace {
 
@@ -15,6 +17,11 @@ using estimator::Direction;
 
 /// Autograd gives this number to nodes that no forward operator made: accumulation of gradients.
 constexpr int64_t kNoSequenceNumber = -1;
+
+/// What these make and still hold at their end is for backward.
+bool keeps_for_backward(Direction direction) {
+  return direction == Direction::kForward || direction == Direction::kRecompute;
+}
 
 }  // namespace
 
@@ -24,37 +31,49 @@ size_t PlacedCollectiveHash::operator()(const PlacedCollective& collective) cons
                               static_cast<int64_t>(collective.call.kind));
 }
 
-RunTracker::RunTracker(const Options& options) : options_(options) { this_thread(); }
+RunTracker::RunTracker(const Options& options) : options_(options), memory_(options.keep_history) {
+  this_thread();
+}
 
-void RunTracker::begin_phase(int32_t phase, int64_t allocated_bytes, Direction direction) {
+void RunTracker::begin_phase(int32_t phase, Direction direction) {
   const std::lock_guard lock(mutex_);
   phase_ = phase;
   phase_direction_ = direction;
-  phase_peak_ = {.allocated_bytes = allocated_bytes};
+  for (ThreadPlaces& thread : threads_) thread.forward_nodes.clear();  // no graph outlives a phase
+  history_.phases.push_back({.begin_us = now_us(), .end_us = 0});
 }
 
-PeakPlace RunTracker::phase_peak() const {
+void RunTracker::end_phase() {
   const std::lock_guard lock(mutex_);
-  return phase_peak_;
+  memory_.phase_ended();
+  history_.phases.back().end_us = now_us();
 }
 
 void RunTracker::set_recording(bool recording) {
   const std::lock_guard lock(mutex_);
   recording_ = recording;
-  for (ThreadPlaces& thread : threads_) thread.forward_nodes.clear();
 }
 
 void RunTracker::enter_module(const std::string& name) {
   const std::lock_guard lock(mutex_);
   ThreadPlaces& thread = this_thread();
   const Place around = place_of(thread);
-  enter(thread, {modules_.child(around.module, name), around.direction});
+  enter(thread,
+        {.place = {modules_.child(around.module, name), around.direction, around.micro_batch}});
 }
 
-void RunTracker::enter_direction(Direction direction) {
+void RunTracker::enter_direction(Direction direction, int64_t micro_batch) {
   const std::lock_guard lock(mutex_);
   ThreadPlaces& thread = this_thread();
-  enter(thread, {place_of(thread).module, direction});
+  const Place around = place_of(thread);
+  if (!estimator::is_per_micro_batch(direction)) {
+    micro_batch = models::kNoMicroBatch;
+  } else if (micro_batch == models::kNoMicroBatch) {
+    micro_batch = around.micro_batch;
+  }
+  enter(thread,
+        {.place = {around.module, direction, micro_batch},
+         .forward_since = keeps_for_backward(direction) ? memory_.log().now() : -1});
 }
 
 void RunTracker::leave() {
@@ -64,14 +83,14 @@ void RunTracker::leave() {
 
 void RunTracker::operator_started(const at::RecordFunction& function) {
   const std::lock_guard lock(mutex_);
-  if (!recording_) return;
+  if (!follows_operators()) return;
   ThreadPlaces& thread = this_thread();
   const OperatorTraits* kernel = thread.operators.kernel();
   const OperatorTraits* op = kernel != nullptr ? kernel : traits(function);
   OperatorFrame& frame = thread.operators.push();
   frame.is_part_of_kernel = kernel != nullptr;
   frame.call.op = op;
-  if (frame.is_part_of_kernel || op->moves_no_data) return;
+  if (!recording_ || frame.is_part_of_kernel || op->moves_no_data) return;
   const Place place = place_of(thread);
   frame.call.phase = phase_;
   frame.call.direction = place.direction;
@@ -83,27 +102,51 @@ void RunTracker::operator_finished(const at::RecordFunction& function) {
   const std::lock_guard lock(mutex_);
   ThreadPlaces& thread = this_thread();
   if (thread.operators.empty()) return;
-  OperatorFrame& frame = thread.operators.top();
-  bool is_counted = frame.called_a_counted;
-  if (!frame.is_part_of_kernel && !frame.call.op->moves_no_data && !is_counted) {
-    measure_outputs(function.outputs(), frame.call);
-    is_counted = frame.call.bytes > 0;
-    if (is_counted) operators_.add(frame.call);
-  }
+  if (options_.attribute_memory) saw_results(function);
+  const bool is_counted = recording_ && count_if_work(thread.operators.top(), function);
   thread.operators.pop();
-  if (is_counted && !thread.operators.empty()) thread.operators.top().called_a_counted = true;
+  if (thread.operators.empty()) {
+    outermost_operator_ended(thread);
+  } else if (is_counted) {
+    thread.operators.top().called_a_counted = true;
+  }
+}
+
+/// Counts an operator that is work of its own; whether it, or what it called, is counted.
+bool RunTracker::count_if_work(OperatorFrame& frame, const at::RecordFunction& function) {
+  if (frame.called_a_counted) return true;
+  if (frame.is_part_of_kernel || frame.call.op->moves_no_data) return false;
+  measure_outputs(function.outputs(), frame.call);
+  if (frame.call.bytes == 0) return false;
+  operators_.add(frame.call);
+  return true;
+}
+
+void RunTracker::saw_results(const at::RecordFunction& function) {
+  for (const c10::IValue& output : function.outputs()) {
+    for_each_tensor(output, [&](const at::Tensor& tensor) { memory_.saw_tensor(tensor); });
+  }
+}
+
+void RunTracker::outermost_operator_ended(ThreadPlaces& thread) {
+  if (thread.made_in_operators.empty()) return;
+  const ModuleId cublas = modules_.child(kRootModule, "cublas");
+  for (const uint64_t address : thread.made_in_operators) memory_.operator_ended(address, cublas);
+  thread.made_in_operators.clear();
 }
 
 void RunTracker::node_started(const at::RecordFunction& node) {
   const std::lock_guard lock(mutex_);
-  if (!recording_) return;
+  if (!follows_operators()) return;
   ThreadPlaces& thread = this_thread();
-  enter(thread, {module_of_node(node, place_of(thread)), Direction::kBackward});
+  const Place around = place_of(thread);
+  enter(thread,
+        {.place = {module_of_node(node, around), Direction::kBackward, around.micro_batch}});
 }
 
 void RunTracker::node_finished() {
   const std::lock_guard lock(mutex_);
-  if (recording_) leave(this_thread());
+  if (follows_operators()) leave(this_thread());
 }
 
 void RunTracker::collective_called(const estimator::CollectiveCall& call) {
@@ -116,6 +159,16 @@ void RunTracker::collective_called(const estimator::CollectiveCall& call) {
                     .module = modules_.module(place.module).group});
 }
 
+void RunTracker::tensor_communicated(const at::Tensor& tensor) {
+  const std::lock_guard lock(mutex_);
+  memory_.saw_communication(tensor);
+}
+
+void RunTracker::memory_lasts(const at::Tensor& tensor, const models::LastingMemory& memory) {
+  const std::lock_guard lock(mutex_);
+  memory_.saw_lasting(tensor, memory, modules_.at(memory.owner));
+}
+
 void RunTracker::keep_error(std::exception_ptr error) {
   const std::lock_guard lock(mutex_);
   if (!error_) error_ = std::move(error);
@@ -125,19 +178,66 @@ void RunTracker::throw_if_failed() const {
   if (error_) std::rethrow_exception(error_);
 }
 
-void RunTracker::reportMemoryUsage(void* /*block*/,
+void RunTracker::allocator_event(const AllocatorEvent& event) {
+  const std::lock_guard lock(mutex_);
+  const bool is_alloc = event.action_ == AllocatorEvent::ALLOC;
+  const auto bytes = static_cast<int64_t>(event.size_);
+  const auto stream = reinterpret_cast<int64_t>(event.stream_);
+  if (is_alloc) memory_.block_requested(event.addr_, bytes, stream);
+  if (!options_.keep_history) return;
+  const MemoryLog& log = memory_.log();
+  history_.steps.push_back(
+      {.action = event.action_,
+       .address = event.addr_,
+       .bytes = bytes,
+       .stream = stream,
+       .time_us = now_us(),
+       .block = is_alloc ? static_cast<int64_t>(log.all().size()) : log.index_of(event.addr_)});
+}
+
+void RunTracker::keep_sample(int64_t block,
+                             bool made,
+                             int64_t allocated_bytes,
+                             int64_t reserved_bytes) {
+  if (!options_.keep_history) return;
+  history_.samples.push_back({.time_us = now_us(),
+                              .allocated_bytes = allocated_bytes,
+                              .reserved_bytes = reserved_bytes,
+                              .block = block,
+                              .made = made,
+                              .phase = phase_,
+                              .place = place_of(this_thread())});
+}
+
+std::vector<std::string> RunTracker::frames(int32_t stack) const {
+  return stack < 0 ? std::vector<std::string>() : frames_.names(stack);
+}
+
+void RunTracker::reportMemoryUsage(void* block,
                                    int64_t change_bytes,
                                    size_t allocated_bytes,
-                                   size_t /*reserved_bytes*/,
+                                   size_t reserved_bytes,
                                    c10::Device device) {
-  if (change_bytes <= 0 || device.type() != options_.device) return;
+  if (device.type() != options_.device) return;
+  const auto address = reinterpret_cast<uint64_t>(block);
   const auto allocated = static_cast<int64_t>(allocated_bytes);
   const std::lock_guard lock(mutex_);
-  if (allocated <= phase_peak_.allocated_bytes) return;
-  const ThreadPlaces& thread = this_thread();
-  phase_peak_ = {.allocated_bytes = allocated,
-                 .module = place_of(thread).module,
-                 .op = thread.operators.at_work()};
+  const auto reserved = static_cast<int64_t>(reserved_bytes);
+  if (change_bytes < 0) {
+    keep_sample(memory_.log().index_of(address), false, allocated, reserved);
+    memory_.block_freed(address, allocated);
+    return;
+  }
+  ThreadPlaces& thread = this_thread();
+  if (!thread.operators.empty()) thread.made_in_operators.push_back(address);
+  memory_.block_made(address,
+                     change_bytes,
+                     allocated,
+                     {.place = place_of(thread),
+                      .phase = phase_,
+                      .op = thread.operators.at_work(),
+                      .stack = options_.take_stacks ? frames_.capture() : -1});
+  keep_sample(memory_.log().index_of(address), true, allocated, reserved);
 }
 
 ThreadPlaces& RunTracker::this_thread() { return thread(at::RecordFunction::currentThreadId()); }
@@ -150,25 +250,28 @@ ThreadPlaces& RunTracker::thread(uint64_t id) {
 }
 
 Place RunTracker::place_of(const ThreadPlaces& thread) const {
-  if (!thread.scopes.empty()) return thread.scopes.back();
+  if (!thread.scopes.empty()) return thread.scopes.back().place;
   const ThreadPlaces& main = threads_.front();
-  if (!main.scopes.empty()) return main.scopes.back();
+  if (!main.scopes.empty()) return main.scopes.back().place;
   return {.module = kRootModule, .direction = phase_direction_};
 }
 
-void RunTracker::enter(ThreadPlaces& thread, Place place) {
-  thread.scopes.push_back(place);
+void RunTracker::enter(ThreadPlaces& thread, const Scope& scope) {
+  thread.scopes.push_back(scope);
+  memory_.place_entered(scope.place);
   note_module(thread);
 }
 
 void RunTracker::leave(ThreadPlaces& thread) {
   if (thread.scopes.empty()) throw std::logic_error("a scope was left that was not entered");
+  const Scope scope = thread.scopes.back();
   thread.scopes.pop_back();
+  if (scope.forward_since >= 0) memory_.forward_ended(scope.forward_since, scope.place.direction);
   note_module(thread);
 }
 
 void RunTracker::note_module(ThreadPlaces& thread) {
-  if (!recording_) return;
+  if (!follows_operators()) return;
   thread.forward_nodes.module_changed(at::sequence_number::peek(), place_of(thread).module);
 }
 

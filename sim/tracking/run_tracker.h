@@ -16,20 +16,16 @@
 #include <vector>
 
 #include "estimator/rank_profile.h"
+#include "sim/tracking/allocator_trace.h"
+#include "sim/tracking/frame_store.h"
+#include "sim/tracking/memory_history.h"
+#include "sim/tracking/memory_tracker.h"
 #include "sim/tracking/module_tree.h"
 #include "sim/tracking/operator_call.h"
 #include "sim/tracking/tally.h"
 #include "sim/tracking/thread_places.h"
 
 namespace sim {
-
-/// Where the allocated bytes of a phase were largest. op is null outside operators, and while
-/// operators are not recorded.
-struct PeakPlace {
-  int64_t allocated_bytes = 0;
-  ModuleId module = kRootModule;
-  const OperatorTraits* op = nullptr;
-};
 
 /// A collective and the place that it was called from.
 struct PlacedCollective {
@@ -52,23 +48,27 @@ class RunTracker final : public c10::MemoryReportingInfoBase {
 
   struct Options {
     c10::DeviceType device = c10::DeviceType::CUDA;  ///< whose memory is followed
-    bool locate_peak = true;
+    bool attribute_memory = true;                    ///< follow every block
+    bool keep_history = false;                       ///< for the files of memory_files.h
+    bool take_stacks = false;                        ///< of C++ functions, for each block
   };
 
   /// The constructing thread is the main one: threads that have no place of their own (autograd's,
   /// between two nodes) are where the main thread is.
   explicit RunTracker(const Options& options);
 
-  /// What happens from now on belongs to phase number `phase` (the caller's count), which starts
-  /// with `allocated_bytes`. `direction` holds wherever no other is announced.
-  void begin_phase(int32_t phase, int64_t allocated_bytes, estimator::Direction direction);
-  PeakPlace phase_peak() const;
+  /// What happens from now on belongs to phase number `phase` (the caller's count). `direction`
+  /// holds wherever no other is announced.
+  void begin_phase(int32_t phase, estimator::Direction direction);
+  void end_phase();
 
-  /// The tallies fill, and autograd nodes are followed, only while recording.
+  /// The tallies fill only while recording. Operators and autograd nodes are followed then, and
+  /// always if memory is attributed.
   void set_recording(bool recording);
 
   void enter_module(const std::string& name);
-  void enter_direction(estimator::Direction direction);
+  /// Without a micro-batch it is that of the place around, if the direction is of one.
+  void enter_direction(estimator::Direction direction, int64_t micro_batch);
   /// Leaves what this thread entered last. Throws std::logic_error when it entered nothing.
   void leave();
 
@@ -77,6 +77,8 @@ class RunTracker final : public c10::MemoryReportingInfoBase {
   void node_started(const at::RecordFunction& node);
   void node_finished();
   void collective_called(const estimator::CollectiveCall& call);
+  void tensor_communicated(const at::Tensor& tensor);
+  void memory_lasts(const at::Tensor& tensor, const models::LastingMemory& memory);
   /// Keeps the first exception of a callback, which must not throw into libtorch.
   void keep_error(std::exception_ptr error);
 
@@ -85,24 +87,35 @@ class RunTracker final : public c10::MemoryReportingInfoBase {
                          size_t allocated_bytes,
                          size_t reserved_bytes,
                          c10::Device device) override;
-  bool memoryProfilingEnabled() const override { return options_.locate_peak; }
+  bool memoryProfilingEnabled() const override { return options_.attribute_memory; }
+  /// For an allocator that tells more than reportMemoryUsage() does: comes before that.
+  void allocator_event(const AllocatorEvent& event);
 
   /// For after the run, when no thread works for it any more. Throws what keep_error() kept.
   void throw_if_failed() const;
   const OperatorTally& operators() const { return operators_; }
   const CollectiveTally& collectives() const { return collectives_; }
   const ModuleTree& modules() const { return modules_; }
+  const MemoryTracker& memory() const { return memory_; }
+  const MemoryHistory& history() const { return history_; }
+  /// Names of C++ functions; empty for -1.
+  std::vector<std::string> frames(int32_t stack) const;
 
  private:
   ThreadPlaces& this_thread();
   ThreadPlaces& thread(uint64_t id);
   Place place_of(const ThreadPlaces& thread) const;
-  void enter(ThreadPlaces& thread, Place place);
+  bool follows_operators() const { return recording_ || options_.attribute_memory; }
+  void enter(ThreadPlaces& thread, const Scope& scope);
   void leave(ThreadPlaces& thread);
   void note_module(ThreadPlaces& thread);
   ModuleId module_of_node(const at::RecordFunction& node, const Place& around);
   ModuleKind kind_of(const Place& place) const;
   const OperatorTraits* traits(const at::RecordFunction& function);
+  bool count_if_work(OperatorFrame& frame, const at::RecordFunction& function);
+  void saw_results(const at::RecordFunction& function);
+  void outermost_operator_ended(ThreadPlaces& thread);
+  void keep_sample(int64_t block, bool made, int64_t allocated_bytes, int64_t reserved_bytes);
 
   const Options options_;
   mutable std::mutex mutex_;
@@ -111,10 +124,12 @@ class RunTracker final : public c10::MemoryReportingInfoBase {
   std::unordered_map<const char*, OperatorTraits> traits_;  // by address of the overload's name
   OperatorTally operators_;
   CollectiveTally collectives_;
-  int32_t phase_ = 0;
+  MemoryTracker memory_;
+  MemoryHistory history_;
+  FrameStore frames_;
+  int32_t phase_ = kNoPhase;
   estimator::Direction phase_direction_ = estimator::Direction::kForward;
   bool recording_ = false;
-  PeakPlace phase_peak_;
   std::exception_ptr error_;
 };
 

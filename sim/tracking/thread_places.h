@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "estimator/rank_profile.h"
+#include "models/observer.h"
 #include "sim/tracking/module_tree.h"
 #include "sim/tracking/operator_call.h"
 
@@ -14,6 +15,13 @@ namespace sim {
 struct Place {
   ModuleId module = kRootModule;
   estimator::Direction direction = estimator::Direction::kForward;
+  int64_t micro_batch = models::kNoMicroBatch;
+};
+
+/// An entered module, direction or backward node.
+struct Scope {
+  Place place;
+  int64_t forward_since = -1;  ///< of a forward or recompute: the memory event that it began at
 };
 
 /// Which module made which autograd node, for the nodes of one forward thread.
@@ -66,10 +74,11 @@ class OperatorStack {
 struct ThreadPlaces {
   explicit ThreadPlaces(uint64_t id) : thread_id(id) {}
 
-  const uint64_t thread_id;   ///< at::RecordFunction::currentThreadId()
-  std::vector<Place> scopes;  ///< entered modules, directions and backward nodes
+  const uint64_t thread_id;  ///< at::RecordFunction::currentThreadId()
+  std::vector<Scope> scopes;
   ForwardNodes forward_nodes;
   OperatorStack operators;
+  std::vector<uint64_t> made_in_operators;  ///< blocks, since the outermost operator began
 };
 
 }  // namespace sim

@@ -23,7 +23,8 @@ using estimator::Json;
 using estimator::Plan;
 using estimator::RankProfile;
 
-const RankRunOptions kOptions{.device = estimator::DeviceKind::kCpu, .all_micro_batches = true};
+const RankRunOptions kOptions{
+    .device = estimator::DeviceKind::kCpu, .all_micro_batches = true, .attribute_memory = false};
 
 std::string result_key(int64_t rank) { return fmt::format("result of rank {}", rank); }
 
@@ -73,7 +74,7 @@ class RealRank {
     RunRecord record;
     hooks.on_call = [&](const PhaseCall& call) { record.calls.push_back(call); };
     hooks.optimizer = verification_optimizer(plan_);
-    record.phases = std::get<RankProfile>(run_rank(plan_, rank(), kOptions, hooks)).phases;
+    record.phases = std::get<FinishedRank>(run_rank(plan_, rank(), kOptions, hooks)).profile.phases;
     return record;
   }
 

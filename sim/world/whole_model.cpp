@@ -37,7 +37,8 @@ std::vector<Snapshot> run_whole_model(const Plan& plan) {
                                  snapshots.push_back(take_snapshot(trainer));
                                },
                            .optimizer = verification_optimizer(plan)};
-  const RankRunOptions options{.device = estimator::DeviceKind::kCpu, .all_micro_batches = true};
+  const RankRunOptions options{
+      .device = estimator::DeviceKind::kCpu, .all_micro_batches = true, .attribute_memory = false};
   run_rank(whole_plan(plan), 0, options, hooks);
   return snapshots;
 }

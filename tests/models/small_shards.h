@@ -17,10 +17,11 @@ class SilentObserver final : public Observer {
  public:
   void enter_module(const std::string&) override {}
   void leave_module() override {}
-  void enter_direction(estimator::Direction) override {}
+  void enter_direction(estimator::Direction, int64_t) override {}
   void leave_direction() override {}
   void forward_finished(int64_t) override {}
   void backward_finished(int64_t) override {}
+  void memory_lasts(const at::Tensor&, const LastingMemory&) override {}
 };
 
 /// Two layers, hidden 32, 4 heads, vocabulary 64, sequence 16, fp32, one rank; `changes` is merged

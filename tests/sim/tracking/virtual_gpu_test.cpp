@@ -152,9 +152,9 @@ TEST(VirtualGpuTracking, TheTrackersPeakIsTheAllocatorsToTheByte) {
     const c10::DebugInfoGuard carried(c10::DebugInfoKind::PROFILER_STATE, tracker);
     const at::Tensor weight = parameter({1024, 1024});
     memory->reset_peak();
-    tracker->begin_phase(0, memory->current().allocated_bytes, Direction::kForward);
+    tracker->begin_phase(0, Direction::kForward);
     torch::autograd::backward({at::silu(at::linear(weight, weight)).sum()}, {});
-    EXPECT_EQ(tracker->phase_peak().allocated_bytes, memory->peak().allocated_bytes);
+    EXPECT_EQ(tracker->memory().log().peak_bytes(), memory->peak().allocated_bytes);
     EXPECT_GT(memory->peak().allocated_bytes, 3 * 1024 * 1024 * 2);
   });
 }
@@ -165,6 +165,42 @@ TEST(VirtualGpuTracking, PeakInAutogradsThreadHasItsModule) {
     EXPECT_EQ(peak.phase, "iteration_1.forward_backward");
     EXPECT_EQ(peak.module.rfind("layers.0", 0), 0u) << peak.module;
     EXPECT_NE(peak.operator_name, "");
+  });
+}
+
+TEST(VirtualGpuTracking, WhatIsAskedForIsToldApartFromTheBlock) {
+  virtual_gpu::in_torch_process(virtual_gpu::h100(), [] {
+    const auto memory = make_memory_reader(estimator::DeviceKind::kVirtual);
+    Recorder recorder({.memory = *memory});
+    recorder.begin_phase("build_model");
+    const at::Tensor whole = at::empty({11 << 20}, at::TensorOptions(at::kCUDA).dtype(at::kByte));
+    recorder.end_phase();
+    // A segment of 12 MiB, of which 1 MiB is too little to split off.
+    const auto allocations = recorder.peak_allocations();
+    ASSERT_EQ(allocations.size(), 1u);
+    EXPECT_EQ(allocations[0].bytes, 12 << 20);
+    EXPECT_EQ(allocations[0].requested_bytes, 11 << 20);
+  });
+}
+
+TEST(VirtualGpuTracking, WorkspacesOfCublasAreOfCublas) {
+  virtual_gpu::in_torch_process(virtual_gpu::h100(), [] {
+    const auto memory = make_memory_reader(estimator::DeviceKind::kVirtual);
+    Recorder recorder({.memory = *memory});
+    recorder.begin_phase("iteration_0.forward_backward");
+    const at::Tensor weight = parameter({1024, 1024});
+    torch::autograd::backward({at::silu(at::linear(weight, weight)).sum()}, {});
+    recorder.end_phase();
+    int64_t workspaces = 0;
+    for (const auto& allocation : recorder.peak_allocations()) {
+      if (allocation.module != "cublas") continue;
+      ++workspaces;
+      EXPECT_EQ(allocation.category, estimator::MemoryCategory::kWorkspace);
+      EXPECT_EQ(allocation.bytes, 32 << 20);  // capability 9.0
+      EXPECT_EQ(allocation.operator_name, "aten::mm");
+      EXPECT_EQ(allocation.shape, std::nullopt);
+    }
+    EXPECT_EQ(workspaces, 2);  // one for each thread
   });
 }
 

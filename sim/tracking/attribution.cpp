@@ -1,0 +1,151 @@
+#include "sim/tracking/attribution.h"
+
+#include <algorithm>
+#include <map>
+#include <string_view>
+
+namespace sim {
+namespace {
+
+using estimator::MemoryCategory;
+using estimator::ModuleRecord;
+using estimator::PeakAllocation;
+
+ModuleId owner_of(const Allocation& block) {
+  return block.owner.value_or(block.origin.place.module);
+}
+
+PeakAllocation row_of(const Allocation& block,
+                      const RunTracker& tracker,
+                      const std::vector<std::string>& phases) {
+  const ModuleTree& modules = tracker.modules();
+  const MemoryOrigin& origin = block.origin;
+  PeakAllocation row{.category = category_of(block),
+                     .bytes = block.bytes,
+                     .requested_bytes = block.requested_bytes,
+                     .name = block.name,
+                     .module = modules.module(owner_of(block)).path,
+                     .operator_name = origin.op == nullptr ? "" : origin.op->name,
+                     .phase = phase_name(phases, origin.phase),
+                     .direction = direction_in(phase_name(phases, origin.phase), origin.place),
+                     .address = static_cast<int64_t>(block.address),
+                     .stream = block.stream};
+  if (block.is_tensor()) {
+    row.shape = block.shape;
+    row.dtype = c10::toString(block.dtype);
+  }
+  if (origin.place.micro_batch != models::kNoMicroBatch) {
+    row.micro_batch = origin.place.micro_batch;
+  }
+  if (origin.stack >= 0) row.frames = tracker.frames(origin.stack);
+  return row;
+}
+
+/// Adds `bytes` to a module and to all that it is in.
+void add_upwards(const ModuleTree& tree,
+                 std::vector<ModuleRecord>& records,
+                 ModuleId module,
+                 int64_t ModuleRecord::*field,
+                 int64_t bytes) {
+  for (; module != kRootModule; module = tree.parent(module)) records[module].*field += bytes;
+}
+
+void add_parameters(const ModuleTree& tree,
+                    const estimator::ParametersRecord& parameters,
+                    std::vector<ModuleRecord>& records) {
+  std::map<std::string_view, ModuleId> ids;
+  for (ModuleId id = 0; id < tree.size(); ++id) ids.emplace(tree.module(id).path, id);
+  for (const estimator::ParameterRecord& parameter : parameters.tensors) {
+    const std::string_view name = parameter.name;
+    const ModuleId module = ids.at(name.substr(0, name.rfind('.')));
+    add_upwards(tree, records, module, &ModuleRecord::parameter_bytes, parameter.bytes);
+  }
+}
+
+/// Children have larger ids than their parents, so one pass from the end takes peaks to the top.
+void add_peaks(const ModuleTree& tree,
+               const ModulePeaks& peaks,
+               std::vector<ModuleRecord>& records) {
+  for (ModuleId id = tree.size() - 1; id >= 0; --id) {
+    ModuleRecord& record = records[id];
+    const ModulePeaks::Bytes own = peaks.of(id);
+    record.forward_peak_bytes = std::max(record.forward_peak_bytes, own.forward);
+    record.backward_peak_bytes = std::max(record.backward_peak_bytes, own.backward);
+    ModuleRecord& parent = records[tree.parent(id)];
+    parent.forward_peak_bytes = std::max(parent.forward_peak_bytes, record.forward_peak_bytes);
+    parent.backward_peak_bytes = std::max(parent.backward_peak_bytes, record.backward_peak_bytes);
+  }
+}
+
+/// The modules below `parent`, each followed by its own.
+void append_below(const std::vector<std::vector<ModuleId>>& children,
+                  ModuleId parent,
+                  std::vector<ModuleId>& order) {
+  for (const ModuleId child : children[parent]) {
+    order.push_back(child);
+    append_below(children, child, order);
+  }
+}
+
+std::vector<ModuleId> in_model_order(const ModuleTree& tree) {
+  std::vector<std::vector<ModuleId>> children(tree.size());
+  for (ModuleId id = 1; id < tree.size(); ++id) children[tree.parent(id)].push_back(id);
+  std::vector<ModuleId> order;
+  append_below(children, kRootModule, order);
+  return order;
+}
+
+bool has_memory(const ModuleRecord& record) {
+  return record.parameter_bytes != 0 || record.activation_bytes_at_peak != 0 ||
+         record.forward_peak_bytes != 0 || record.backward_peak_bytes != 0;
+}
+
+}  // namespace
+
+std::string phase_name(const std::vector<std::string>& phases, int32_t phase) {
+  return phase == kNoPhase ? "" : phases.at(phase);
+}
+
+std::optional<estimator::Direction> direction_in(const std::string& phase, const Place& place) {
+  if (!phase.starts_with("iteration_")) return std::nullopt;
+  return place.direction;
+}
+
+std::vector<PeakAllocation> peak_allocations(const RunTracker& tracker,
+                                             const std::vector<std::string>& phases) {
+  std::vector<PeakAllocation> rows;
+  for (const Allocation* block : tracker.memory().log().at_peak()) {
+    rows.push_back(row_of(*block, tracker, phases));
+  }
+  if (!rows.empty()) rows.back().made_the_peak = true;
+  return rows;
+}
+
+estimator::CategoryBytes bytes_by_category(const std::vector<PeakAllocation>& allocations) {
+  estimator::CategoryBytes bytes;
+  for (const PeakAllocation& allocation : allocations) {
+    bytes[allocation.category] += allocation.bytes;
+  }
+  return bytes;
+}
+
+std::vector<ModuleRecord> module_records(const RunTracker& tracker,
+                                         const estimator::ParametersRecord& parameters) {
+  const ModuleTree& tree = tracker.modules();
+  std::vector<ModuleRecord> records(tree.size());
+  for (ModuleId id = 0; id < tree.size(); ++id) records[id].path = tree.module(id).path;
+  add_parameters(tree, parameters, records);
+  add_peaks(tree, tracker.memory().module_peaks(), records);
+  for (const Allocation* block : tracker.memory().log().at_peak()) {
+    if (category_of(*block) != MemoryCategory::kActivation) continue;
+    add_upwards(
+        tree, records, owner_of(*block), &ModuleRecord::activation_bytes_at_peak, block->bytes);
+  }
+  std::vector<ModuleRecord> with_memory;
+  for (const ModuleId id : in_model_order(tree)) {
+    if (has_memory(records[id])) with_memory.push_back(std::move(records[id]));
+  }
+  return with_memory;
+}
+
+}  // namespace sim

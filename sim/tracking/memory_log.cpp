@@ -1,0 +1,77 @@
+#include "sim/tracking/memory_log.h"
+
+#include <algorithm>
+
+namespace sim {
+
+using estimator::MemoryCategory;
+
+MemoryCategory category_of(const Allocation& allocation) {
+  if (allocation.state) return *allocation.state;
+  if (allocation.outlived_operator) return MemoryCategory::kWorkspace;
+  if (allocation.outlived_forward) return MemoryCategory::kActivation;
+  if (allocation.communicated) return MemoryCategory::kCommunication;
+  if (allocation.outlived_phase) return MemoryCategory::kWorkspace;
+  return MemoryCategory::kTemporary;
+}
+
+Allocation& MemoryLog::made(const Allocation& block, int64_t allocated_bytes) {
+  const size_t slot = new_slot();
+  Allocation& allocation = allocations_[slot];
+  allocation = block;
+  allocation.made_at = next_event_++;
+  allocation.freed_at = kNeverFreed;
+  alive_.insert_or_assign(block.address, slot);
+  const int32_t phase = block.origin.phase;
+  if (allocated_bytes > peak_bytes_ || (allocated_bytes == peak_bytes_ && phase != peak_phase_)) {
+    peak_bytes_ = allocated_bytes;
+    peak_event_ = allocation.made_at;
+    peak_phase_ = phase;
+  }
+  return allocation;
+}
+
+void MemoryLog::freed(uint64_t address) {
+  const auto found = alive_.find(address);
+  if (found == alive_.end()) return;  // made before the log was
+  const size_t slot = found->second;
+  alive_.erase(found);
+  allocations_[slot].freed_at = next_event_++;
+  const bool was_at_peak = allocations_[slot].made_at <= peak_event_;
+  if (!keep_all_ && !was_at_peak) free_slots_.push_back(slot);
+}
+
+Allocation* MemoryLog::find(uint64_t address) {
+  const auto found = alive_.find(address);
+  return found == alive_.end() ? nullptr : &allocations_[found->second];
+}
+
+int64_t MemoryLog::index_of(uint64_t address) const {
+  const auto found = alive_.find(address);
+  return found == alive_.end() ? -1 : static_cast<int64_t>(found->second);
+}
+
+std::vector<const Allocation*> MemoryLog::at_peak() const {
+  std::vector<const Allocation*> alive;
+  for (const Allocation& allocation : allocations_) {
+    if (allocation.made_at <= peak_event_ && allocation.freed_at > peak_event_) {
+      alive.push_back(&allocation);
+    }
+  }
+  std::sort(alive.begin(), alive.end(), [](const Allocation* left, const Allocation* right) {
+    return left->made_at < right->made_at;
+  });
+  return alive;
+}
+
+size_t MemoryLog::new_slot() {
+  if (free_slots_.empty()) {
+    allocations_.emplace_back();
+    return allocations_.size() - 1;
+  }
+  const size_t slot = free_slots_.back();
+  free_slots_.pop_back();
+  return slot;
+}
+
+}  // namespace sim

@@ -1,0 +1,106 @@
+// The blocks of the device's memory that a run made: where, by what, what for, and until when.
+#pragma once
+
+#include <c10/core/ScalarType.h>
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "estimator/memory_category.h"
+#include "sim/tracking/operator_traits.h"
+#include "sim/tracking/thread_places.h"
+
+namespace sim {
+
+inline constexpr int64_t kNeverFreed = std::numeric_limits<int64_t>::max();
+
+/// Before the first phase.
+inline constexpr int32_t kNoPhase = -1;
+
+/// Where a block was made. op is null outside operators.
+struct MemoryOrigin {
+  Place place;
+  int32_t phase = kNoPhase;
+  const OperatorTraits* op = nullptr;
+  int32_t stack = -1;  ///< of FrameStore, or -1
+};
+
+/// One block, from malloc to free. Times are event numbers of the log.
+struct Allocation {
+  uint64_t address = 0;
+  int64_t bytes = 0;            ///< the allocator's block
+  int64_t requested_bytes = 0;  ///< asked for
+  int64_t stream = 0;
+  MemoryOrigin origin;
+  int64_t made_at = 0;
+  int64_t freed_at = kNeverFreed;
+
+  // Learnt after it was made. The shape is empty for a number and where no tensor was seen.
+  c10::ScalarType dtype = c10::ScalarType::Undefined;
+  std::vector<int64_t> shape;
+  std::string name;                                ///< of the parameter that it belongs to
+  std::optional<ModuleId> owner;                   ///< told by the shard
+  std::optional<estimator::MemoryCategory> state;  ///< told by the shard
+  bool outlived_operator = false;                  ///< and was no operator's result
+  bool outlived_forward = false;
+  bool outlived_phase = false;
+  bool communicated = false;
+
+  bool is_tensor() const { return dtype != c10::ScalarType::Undefined; }
+};
+
+/// See estimator/memory_category.h.
+estimator::MemoryCategory category_of(const Allocation& allocation);
+
+/// Keeps every block that is alive or was alive at the peak; with keep_all every block. Not
+/// thread-safe.
+class MemoryLog {
+ public:
+  explicit MemoryLog(bool keep_all) : keep_all_(keep_all) {}
+
+  /// A block was made, after which `allocated_bytes` are allocated on the device. Of its fields
+  /// those above "learnt" are used, without the times.
+  Allocation& made(const Allocation& block, int64_t allocated_bytes);
+  void freed(uint64_t address);
+
+  /// The live block that starts at `address`, or null.
+  Allocation* find(uint64_t address);
+  /// Its place in all(), or -1.
+  int64_t index_of(uint64_t address) const;
+  /// Calls visit(Allocation&) for each live block made at event `since` or later.
+  template <class Visit>
+  void for_each_alive(int64_t since, const Visit& visit) {
+    for (const auto& [address, index] : alive_) {
+      if (allocations_[index].made_at >= since) visit(allocations_[index]);
+    }
+  }
+
+  /// The number of the next event.
+  int64_t now() const { return next_event_; }
+  /// Largest allocated bytes after an allocation; of equal ones the first in the last phase.
+  int64_t peak_bytes() const { return peak_bytes_; }
+  /// The event of the allocation that made the peak, -1 without any.
+  int64_t peak_event() const { return peak_event_; }
+  /// Alive just after the peak was made, in the order that they were made in.
+  std::vector<const Allocation*> at_peak() const;
+  /// With keep_all: every block, in the order that they were made in.
+  const std::vector<Allocation>& all() const { return allocations_; }
+
+ private:
+  size_t new_slot();
+
+  bool keep_all_;
+  int64_t next_event_ = 0;
+  std::vector<Allocation> allocations_;
+  std::vector<size_t> free_slots_;  // of blocks that nobody will ask for
+  std::unordered_map<uint64_t, size_t> alive_;
+  int64_t peak_bytes_ = 0;
+  int64_t peak_event_ = -1;
+  int32_t peak_phase_ = -1;
+};
+
+}  // namespace sim

@@ -1,0 +1,60 @@
+// Learns what each block of the device's memory is for.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+
+#include "models/observer.h"
+#include "sim/tracking/memory_log.h"
+#include "sim/tracking/module_peaks.h"
+
+namespace sim {
+
+/// Is told of blocks by the allocator and of their use by who sees it. Not thread-safe.
+class MemoryTracker {
+ public:
+  explicit MemoryTracker(bool keep_all) : log_(keep_all) {}
+
+  /// The allocator is about to make this block for a request of `bytes`. Not told on the CPU.
+  void block_requested(uint64_t address, int64_t bytes, int64_t stream);
+  void block_made(uint64_t address,
+                  int64_t bytes,
+                  int64_t allocated_bytes,
+                  const MemoryOrigin& origin);
+  void block_freed(uint64_t address, int64_t allocated_bytes);
+
+  /// A tensor that lies in a block: gives it shape and type.
+  void saw_tensor(const at::Tensor& tensor);
+  void saw_communication(const at::Tensor& tensor);
+  void saw_lasting(const at::Tensor& tensor, const models::LastingMemory& memory, ModuleId owner);
+
+  /// A forward or a recompute that began at event `since` has ended.
+  void forward_ended(int64_t since, estimator::Direction direction);
+  void phase_ended();
+  /// An operator has ended that made a block at `address`. If that is alive and no tensor, a
+  /// library keeps it: cuBLAS, if it was made for a product of matrices.
+  void operator_ended(uint64_t address, ModuleId cublas);
+
+  /// `place` is entered.
+  void place_entered(const Place& place) {
+    peaks_.note(place.module, place.direction, allocated_bytes_);
+  }
+
+  const MemoryLog& log() const { return log_; }
+  const ModulePeaks& module_peaks() const { return peaks_; }
+
+ private:
+  struct Request {
+    uint64_t address = 0;
+    int64_t bytes = 0;
+    int64_t stream = 0;
+  };
+
+  MemoryLog log_;
+  ModulePeaks peaks_;
+  Request request_;
+  int64_t allocated_bytes_ = 0;
+};
+
+}  // namespace sim
