@@ -56,6 +56,7 @@ std::optional<estimator::Calibration> read_calibration_of(const estimator::Gpu& 
 void ClusterJob::add_to(CLI::App& app) {
   plan_.add_to(app);
   ranks_.add_to(app);
+  ranks_.add_memory_flags_to(app);
   app.add_option(
          "--profiles", profiles_folder_, "use the profiles rank-*.json there, and run nothing")
       ->type_name("DIR")

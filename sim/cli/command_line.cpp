@@ -104,6 +104,8 @@ ExitCode run_command_line(int argc, const char* const* argv, const Environment& 
                                          add_roofline_command(root),
                                          add_calibrate_command(root),
                                          add_verify_command(root),
+                                         add_memory_command(root),
+                                         add_allocators_command(root),
                                          add_list_command(root)};
   for (const Command& command : commands) command.app->allow_extras();
   try {

@@ -24,6 +24,12 @@ Command add_calibrate_command(CLI::App& root);
 /// differ.
 Command add_verify_command(CLI::App& root);
 
+/// `allocators`: the plan under each setting of PyTorch's allocator.
+Command add_allocators_command(CLI::App& root);
+
+/// `memory FILE`: what fills a peak, from a peak snapshot.
+Command add_memory_command(CLI::App& root);
+
 /// `list gpus|models|links`: what plans can name.
 Command add_list_command(CLI::App& root);
 

@@ -20,7 +20,8 @@ inline constexpr const char* kTorchrunRestartsVariable = "TORCHELASTIC_RESTART_C
 inline constexpr const char* kSlurmNodesVariable = "SLURM_STEP_NODELIST";
 inline constexpr const char* kSlurmJobVariable = "SLURM_JOB_ID";
 inline constexpr const char* kSlurmStepVariable = "SLURM_STEP_ID";
-/// PyTorch's two names for the allocator's settings; the newer one wins, as in PyTorch.
+/// PyTorch's two names for the allocator's settings. The older one wins, as it does in torch 2.11
+/// (tests/sim/virtual_gpu/torch_allocator_settings_test.cpp), whose headers say otherwise.
 inline constexpr const char* kAllocatorVariable = "PYTORCH_ALLOC_CONF";
 inline constexpr const char* kOldAllocatorVariable = "PYTORCH_CUDA_ALLOC_CONF";
 inline constexpr const char* kPreloadVariable = "LD_PRELOAD";

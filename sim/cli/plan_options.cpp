@@ -52,7 +52,7 @@ Json PlanOptions::read_tree(const Environment& environment, PlanInput& input) co
     input.allocator_origin = "the plan";
     return tree;
   }
-  for (const char* name : {kAllocatorVariable, kOldAllocatorVariable}) {
+  for (const char* name : {kOldAllocatorVariable, kAllocatorVariable}) {
     if (const auto settings = find_variable(environment, name)) {
       set_in_tree(tree, kAllocatorPath, *settings, name);
       input.allocator_origin = name;

@@ -38,14 +38,34 @@ std::string phase_table(const RankProfile& profile) {
   return table.text();
 }
 
-std::string peak_text(const estimator::PeakRecord& peak) {
-  std::string text = fmt::format("peak: {} allocated, {} reserved, in {}",
-                                 format_gib(peak.allocated_bytes),
-                                 format_gib(peak.reserved_bytes),
-                                 peak.phase);
-  if (!peak.module.empty()) text += ", module " + peak.module;
-  if (!peak.operator_name.empty()) text += ", operator " + peak.operator_name;
-  return text + "\n";
+std::string category_table(const estimator::CategoryBytes& categories) {
+  Table table({{"what fills it", Align::kLeft}, {"GiB"}, {"share"}});
+  for (const auto& category : enum_names(estimator::MemoryCategory{})) {
+    const int64_t bytes = categories[category.value];
+    if (bytes == 0) continue;
+    const double share = static_cast<double>(bytes) / static_cast<double>(categories.sum());
+    table.add_row({category.name,
+                   fmt::format("{:.2f}", static_cast<double>(bytes) / estimator::kGiB),
+                   fmt::format("{:.1f} %", 100.0 * share)});
+  }
+  return table.text(2);
+}
+
+/// Nothing where no caching allocator was.
+std::string allocator_text(const RankProfile& profile) {
+  const estimator::AllocatorRecord& allocator = profile.allocator;
+  if (allocator.device_allocations == 0) return "";
+  const int64_t idle = profile.peak.reserved_bytes - profile.peak.allocated_bytes;
+  return fmt::format(
+      "allocator: {} reserved, {:.1f} % of it never allocated; at most {} inactive split; {} "
+      "segments; {}\n",
+      format_gib(profile.peak.reserved_bytes),
+      100.0 * static_cast<double>(idle) / static_cast<double>(profile.peak.reserved_bytes),
+      format_gib(allocator.inactive_split_peak_bytes),
+      allocator.segments_peak,
+      allocator.retries == 0
+          ? "never full"
+          : fmt::format("full, and its cache given back, {} times", allocator.retries));
 }
 
 std::string lifted_limit_text(const RankProfile& profile) {
@@ -60,6 +80,18 @@ std::string lifted_limit_text(const RankProfile& profile) {
 }
 
 }  // namespace
+
+std::string peak_text(const estimator::PeakRecord& peak) {
+  std::string text = fmt::format("peak: {} allocated, {} reserved, in {}",
+                                 format_gib(peak.allocated_bytes),
+                                 format_gib(peak.reserved_bytes),
+                                 peak.phase);
+  if (peak.direction) text += ", " + estimator::to_string(*peak.direction);
+  if (peak.micro_batch) text += fmt::format(" of micro-batch {}", *peak.micro_batch);
+  if (!peak.module.empty()) text += ", module " + peak.module;
+  if (!peak.operator_name.empty()) text += ", operator " + peak.operator_name;
+  return text + "\n" + (peak.categories ? category_table(*peak.categories) : "");
+}
 
 std::string rank_text(int64_t rank, const estimator::RankCoordinate& coordinate) {
   return fmt::format("{} (tensor {}, data {}, stage {})",
@@ -76,7 +108,8 @@ std::string profile_text(const RankProfile& profile) {
                                  format_gib(profile.parameters.bytes),
                                  profile.micro_batches.executed,
                                  profile.micro_batches.total);
-  return text + phase_table(profile) + "\n" + peak_text(profile.peak) + lifted_limit_text(profile);
+  return text + phase_table(profile) + "\n" + peak_text(profile.peak) + allocator_text(profile) +
+         lifted_limit_text(profile);
 }
 
 }  // namespace sim

@@ -7,8 +7,12 @@
 
 namespace sim {
 
-/// Parameters, micro-batches, the table of phases (MiB) and the peak with its place.
+/// Parameters, micro-batches, the table of phases (MiB), the peak with its place and what fills it,
+/// and how the allocator did.
 std::string profile_text(const estimator::RankProfile& profile);
+
+/// The peak with its place and, where memory was attributed, what fills it.
+std::string peak_text(const estimator::PeakRecord& peak);
 
 /// "17 (tensor 1, data 2, stage 0)"
 std::string rank_text(int64_t rank, const estimator::RankCoordinate& coordinate);

@@ -12,14 +12,20 @@ namespace sim {
 class RankOptions {
  public:
   void add_to(CLI::App& app);
+  /// The flags of memory files and of attribution, for commands whose runs are not repeated.
+  void add_memory_flags_to(CLI::App& app);
 
-  /// Throws UserError for an unknown device and a number of jobs that is none.
+  /// Throws UserError for an unknown device, a number of jobs that is none, and memory files that
+  /// cannot be.
   RankJob job(std::vector<int64_t> ranks) const;
 
  private:
   std::string device_ = "auto";
   std::string jobs_;
   bool all_micro_batches_ = false;
+  bool no_attribution_ = false;
+  bool cpp_frames_ = false;
+  ForEachMemoryFile<std::string> memory_files_;
 };
 
 }  // namespace sim

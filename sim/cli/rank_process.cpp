@@ -28,6 +28,11 @@ std::vector<std::string> rank_arguments(const RankJob& job, const RankProgram& p
                                         "--device",
                                         estimator::to_string(job.device)};
   if (job.all_micro_batches) arguments.emplace_back("--all-micro-batches");
+  if (!job.attribute_memory) arguments.emplace_back("--no-attribution");
+  if (job.cpp_frames) arguments.emplace_back("--cpp-frames");
+  for (std::size_t file = 0; file < kMemoryFiles.size(); ++file) {
+    if (!job.memory_files[file].empty()) arguments.emplace_back(kMemoryFiles[file].flag);
+  }
   if (job.jobs) {
     arguments.emplace_back("--jobs");
     arguments.push_back(std::to_string(*job.jobs));
@@ -45,7 +50,26 @@ RankProfile read_profile(const fs::path& folder, int64_t rank) {
   }
 }
 
+void write_memory_files(const RankJob& job, const fs::path& folder) {
+  for (std::size_t file = 0; file < kMemoryFiles.size(); ++file) {
+    if (job.memory_files[file].empty()) continue;
+    for (const int64_t rank : job.ranks) {
+      estimator::write_file_whole(
+          path_for_rank(job.memory_files[file], rank, job.ranks.size()),
+          estimator::read_file((folder / memory_file_name(file, rank)).string()));
+    }
+  }
+}
+
 }  // namespace
+
+std::string path_for_rank(const std::string& path, int64_t rank, std::size_t ranks) {
+  if (ranks == 1) return path;
+  const fs::path whole = path;
+  const std::string name =
+      fmt::format("{}-rank-{:05}{}", whole.stem().string(), rank, whole.extension().string());
+  return (whole.parent_path() / name).string();
+}
 
 std::vector<RankProfile> run_ranks(const Plan& plan,
                                    const RankJob& job,
@@ -62,6 +86,7 @@ std::vector<RankProfile> run_ranks(const Plan& plan,
 
   std::vector<RankProfile> profiles;
   for (const int64_t rank : job.ranks) profiles.push_back(read_profile(program.folder(), rank));
+  write_memory_files(job, program.folder());
   return profiles;
 }
 

@@ -5,6 +5,7 @@
 
 #include "estimator/files.h"
 #include "sim/cli/commands.h"
+#include "sim/cli/module_report.h"
 #include "sim/cli/output.h"
 #include "sim/cli/plan_report.h"
 #include "sim/cli/profile_report.h"
@@ -23,7 +24,22 @@ struct RunOptions {
   std::string rank;
   std::string output;
   bool json = false;
+  bool modules = false;
+  bool drill_down = false;
+  std::string depth;
 };
+
+ModuleTableOptions module_options(const RunOptions& options) {
+  ModuleTableOptions table{.each = options.drill_down, .depth = std::nullopt};
+  if (!options.depth.empty()) table.depth = parse_positive_number(options.depth, "--depth");
+  return table;
+}
+
+/// The table that was asked for, or "".
+std::string modules_text(const RunOptions& options, const RankProfile& profile) {
+  if (!options.modules && !options.drill_down && options.depth.empty()) return "";
+  return "\n" + module_table(profile.modules, module_options(options));
+}
 
 /// The rank to run, and who says so.
 struct ChosenRank {
@@ -67,6 +83,7 @@ std::string setting_text(const PlanInput& input,
 
 ExitCode run_rank(const RunOptions& options, const Environment& environment) {
   check_writable(options.output, "--output");
+  module_options(options);  // refuses before the run
   const PlanInput input = options.plan.resolve(environment);
   const ChosenRank chosen = choose_rank(options.rank, environment, input);
   const RankJob job = options.ranks.job({chosen.rank});
@@ -80,7 +97,7 @@ ExitCode run_rank(const RunOptions& options, const Environment& environment) {
     std::cerr << setting;
     write_to_standard_output(json);
   } else {
-    write_to_standard_output(setting + profile_text(profile));
+    write_to_standard_output(setting + profile_text(profile) + modules_text(options, profile));
   }
   return ExitCode::kDone;
 }
@@ -97,8 +114,16 @@ Command add_run_command(CLI::App& root) {
   app->add_option("--output", options->output, "write the profile as JSON")
       ->type_name("FILE")
       ->group("Output");
+  app->add_flag("--modules", options->modules, "print memory by module, layers as `layers.*`")
+      ->group("Output");
+  app->add_flag("--drill-down", options->drill_down, "the same with each layer by itself")
+      ->group("Output");
+  app->add_option("--depth", options->depth, "the same down to this level of modules")
+      ->type_name("N")
+      ->group("Output");
   options->plan.add_to(*app);
   options->ranks.add_to(*app);
+  options->ranks.add_memory_flags_to(*app);
   return {app,
           [options](const Environment& environment) { return run_rank(*options, environment); }};
 }

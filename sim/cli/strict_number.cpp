@@ -37,6 +37,14 @@ int64_t parse_whole_number(const std::string& text, const std::string& source) {
                    .help = "write a number such as 8"});
 }
 
+int64_t parse_positive_number(const std::string& text, const std::string& source) {
+  const int64_t number = parse_whole_number(text, source);
+  if (number >= 1) return number;
+  throw UserError({.what = "a number is out of range",
+                   .where = fmt::format("{} = {}", source, number),
+                   .help = "use 1 or more"});
+}
+
 double parse_real_number(const std::string& text, const std::string& source) {
   const auto real = read_number<double>(text);
   if (real && std::isfinite(*real)) return *real;

@@ -9,6 +9,9 @@ namespace sim {
 /// A whole number, also as 15e12. Throws UserError that names `source` (a flag or a variable).
 int64_t parse_whole_number(const std::string& text, const std::string& source);
 
+/// A whole number from 1 on.
+int64_t parse_positive_number(const std::string& text, const std::string& source);
+
 /// A finite number. Throws UserError that names `source`.
 double parse_real_number(const std::string& text, const std::string& source);
 

@@ -38,17 +38,18 @@ TEST(WorldSize, IsNeverTakenFromALauncherThatCountsRealProcesses) {
   EXPECT_EQ(resolve("--nodes 1", slurm).plan.world_size(), 8);
 }
 
-TEST(Allocator, ComesFromThePlanThenPyTorchsNewVariableThenTheOldOne) {
-  const Environment both = {{"PYTORCH_ALLOC_CONF", "new:1"}, {"PYTORCH_CUDA_ALLOC_CONF", "old:1"}};
-  const PlanInput plan = resolve("--nodes 1 --allocator plan:1", both);
-  EXPECT_EQ(plan.plan.memory.allocator, "plan:1");
+TEST(Allocator, ComesFromThePlanThenTheVariableThatWinsInPyTorchThenTheOther) {
+  const Environment both = {{"PYTORCH_ALLOC_CONF", "max_split_size_mb:22"},
+                            {"PYTORCH_CUDA_ALLOC_CONF", "max_split_size_mb:23"}};
+  const PlanInput plan = resolve("--nodes 1 --allocator max_split_size_mb:21", both);
+  EXPECT_EQ(plan.plan.memory.allocator, "max_split_size_mb:21");
   EXPECT_EQ(plan.allocator_origin, "the plan");
-  const PlanInput newer = resolve("--nodes 1", both);
-  EXPECT_EQ(newer.plan.memory.allocator, "new:1");
-  EXPECT_EQ(newer.allocator_origin, "PYTORCH_ALLOC_CONF");
-  const PlanInput older = resolve("--nodes 1", {{"PYTORCH_CUDA_ALLOC_CONF", "old:1"}});
-  EXPECT_EQ(older.plan.memory.allocator, "old:1");
+  const PlanInput older = resolve("--nodes 1", both);
+  EXPECT_EQ(older.plan.memory.allocator, "max_split_size_mb:23");
   EXPECT_EQ(older.allocator_origin, "PYTORCH_CUDA_ALLOC_CONF");
+  const PlanInput newer = resolve("--nodes 1", {{"PYTORCH_ALLOC_CONF", "max_split_size_mb:22"}});
+  EXPECT_EQ(newer.plan.memory.allocator, "max_split_size_mb:22");
+  EXPECT_EQ(newer.allocator_origin, "PYTORCH_ALLOC_CONF");
   EXPECT_EQ(resolve("--nodes 1", {}).allocator_origin, "");
 }
 

@@ -28,6 +28,9 @@ while [ $# -gt 0 ]; do
     --ranks) ranks=$2; shift ;;
     --device) device=$2; shift ;;
     --all-micro-batches) all=1 ;;
+    --peak-snapshot) peak_snapshot=1 ;;
+    --memory-history) memory_history=1 ;;
+    --timeline) timeline=1 ;;
     --jobs) jobs=$2; shift ;;
   esac
   shift
@@ -64,6 +67,10 @@ for rank in $(echo "$ranks" | tr , ' '); do
  "peak": {"allocated_bytes": $peak, "reserved_bytes": $peak, "phase": "iteration_1.forward_backward",
           "module": "layers.0.mlp", "operator": "aten::mm"}}
 PROFILE
+  stem=$folder/${file%.json}
+  [ -z "$peak_snapshot" ] || echo "--peak-snapshot of rank $rank" >"$stem.peak.jsonl"
+  [ -z "$memory_history" ] || echo "--memory-history of rank $rank" >"$stem.history.pickle"
+  [ -z "$timeline" ] || echo "--timeline of rank $rank" >"$stem.timeline.csv"
   echo "{\"rank\": $rank, \"file\": \"$file\"}"
   stage=$((stage + 1))
 done

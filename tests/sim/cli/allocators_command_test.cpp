@@ -1,0 +1,49 @@
+#include <gmock/gmock.h>
+
+#include "estimator/files.h"
+#include "tests/sim/cli/onerank_program.h"
+
+namespace sim {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+class AllocatorsCommand : public OnerankProgram {
+ protected:
+  std::vector<std::string> settings_of(const std::vector<std::string>& flags) {
+    const ProgramResult result = run(small_plan({"allocators", "--json"}, flags));
+    EXPECT_EQ(result.exit_code, 0) << result.error;
+    std::vector<std::string> settings;
+    for (const auto& row : estimator::parse_json(result.output, "stdout").at("settings")) {
+      settings.push_back(row.at("setting"));
+    }
+    return settings;
+  }
+};
+
+TEST_F(AllocatorsCommand, ComparesWithWhatThePlanSays) {
+  EXPECT_THAT(
+      settings_of({"--allocator", "max_split_size_mb:64", "--setting", "max_split_size_mb:128"}),
+      ElementsAre("max_split_size_mb:64", "max_split_size_mb:128"));
+}
+
+TEST_F(AllocatorsCommand, TriesEachKindOfSettingAndNoneTwice) {
+  EXPECT_THAT(settings_of({"--allocator", "expandable_segments:True"}),
+              ElementsAre("expandable_segments:True",
+                          "",
+                          "max_split_size_mb:128",
+                          "max_split_size_mb:512",
+                          "roundup_power2_divisions:8",
+                          HasSubstr("garbage_collection_threshold")));
+}
+
+TEST_F(AllocatorsCommand, MarksThePlansOwnSetting) {
+  const ProgramResult result =
+      run(small_plan({"allocators"}, {"--setting", "expandable_segments:True"}));
+  EXPECT_THAT(result.output, HasSubstr("(PyTorch's defaults) *"));
+  EXPECT_THAT(result.output, HasSubstr("\nexpandable_segments:True "));
+}
+
+}  // namespace
+}  // namespace sim
