@@ -4,34 +4,36 @@
 
 #include <algorithm>
 
+#include "estimator/collective_fit.h"
 #include "estimator/units.h"
 
 namespace estimator {
 namespace {
 
-void note_links(std::vector<std::string>& notes,
-                const Plan& plan,
-                const Gpu& gpu,
-                const Fabric& fabric) {
-  if (plan.world_size() == 1) return;
-  if (fabric.intra.id == gpu.default_intra_link) {
-    notes.push_back(
-        fmt::format("link inside a machine: {}, the usual one of {}", fabric.intra.id, gpu.id));
-  }
-  if (plan.world_size() > fabric.island_gpus) {
-    if (fabric.inter.id == gpu.default_inter_link) {
-      notes.push_back(fmt::format("NIC: {}, the usual one of {}", fabric.inter.id, gpu.id));
-    }
-    notes.push_back(
-        fmt::format("NICs for each GPU: {:g}, shared fairly; a network without oversubscription",
-                    fabric.nics_per_gpu));
-  }
+void note_launch(std::vector<std::string>& notes, const Link& link) {
+  const CollectiveFit& fit = collective_fit();
+  const LaunchFloor& floor = fit.floor(link);
+  const std::string source = fit.sources.value(floor.source, floor.source);
   notes.push_back(
-      "NCCL opens the channels and buffers of the published graphs (NVIDIA/nccl issues 1197, "
-      "1685)");
-  notes.push_back(
-      "collectives take 15 us (NVLink, PCIe), 20 us (InfiniBand, RoCE, sockets) or 55 us (EFA) "
-      "more than NCCL's own model says");
+      fmt::format("collectives over {} take {:g} us more than NCCL's own model says, {} {}",
+                  link.id,
+                  floor.microseconds,
+                  floor.assumed ? "as other links do in" : "fitted to",
+                  source));
+}
+
+void note_measured(std::vector<std::string>& notes, const Fabric& fabric) {
+  for (const MeasuredCollective& curve : fabric.measured) {
+    const bool fits = curve.device == fabric.gpu_cuda_name;
+    notes.push_back(fmt::format(
+        "{}: {} over {} ranks of {} machines with {}; {}",
+        curve.origin,
+        to_string(curve.kind),
+        curve.ranks,
+        curve.machines,
+        curve.device,
+        fits ? "used in place of the model for such groups" : "not used: the plan has other GPUs"));
+  }
 }
 
 void note_profiles(std::vector<std::string>& notes,
@@ -66,6 +68,27 @@ void note_profiles(std::vector<std::string>& notes,
 
 }  // namespace
 
+std::vector<std::string> communication_assumptions(const Plan& plan, const Fabric& fabric) {
+  std::vector<std::string> notes;
+  if (plan.world_size() == 1) return notes;
+  const Gpu& gpu = gpu_of(plan);
+  if (fabric.intra.id == gpu.default_intra_link) {
+    notes.push_back(
+        fmt::format("link inside a machine: {}, the usual one of {}", fabric.intra.id, gpu.id));
+  }
+  note_launch(notes, fabric.intra);
+  if (plan.world_size() > fabric.island_gpus) {
+    if (fabric.inter.id == gpu.default_inter_link) {
+      notes.push_back(fmt::format("NIC: {}, the usual one of {}", fabric.inter.id, gpu.id));
+    }
+    notes.push_back(fmt::format("NICs for each GPU: {:g}, shared fairly", fabric.nics_per_gpu));
+    if (fabric.pod_gpus == 0) notes.push_back("a network without oversubscription");
+    note_launch(notes, fabric.inter);
+  }
+  note_measured(notes, fabric);
+  return notes;
+}
+
 std::vector<std::string> assumptions_of(const Plan& plan,
                                         const Gpu& gpu,
                                         const Fabric& fabric,
@@ -73,18 +96,25 @@ std::vector<std::string> assumptions_of(const Plan& plan,
   std::vector<std::string> notes;
   notes.push_back(fmt::format(
       "CUDA context of {}: {} ({})", gpu.id, format_gib(gpu.context_bytes), gpu.context_source));
-  note_links(notes, plan, gpu, fabric);
+  for (std::string& note : communication_assumptions(plan, fabric)) {
+    notes.push_back(std::move(note));
+  }
+  if (plan.world_size() > 1) {
+    notes.push_back(
+        "NCCL opens the channels and buffers of the published graphs (NVIDIA/nccl issues 1197, "
+        "1685)");
+  }
   note_profiles(notes, gpu, profiles);
   return notes;
 }
 
 std::vector<std::string> gaps_of_the_model() {
   return {
-      "stragglers, clock throttling and failures",
-      "data loading, logging, evaluation and checkpoints",
+      "stragglers and clock throttling",
+      "data loading, logging and evaluation",
       "compute slowed by communication that runs beside it (published: 2-40 %)",
       "overlap of tensor-parallel communication with matrix products",
-      "congestion and oversubscription of the network, and reductions in its switches (SHARP)",
+      "congestion of the network beyond fair shares, and hops from rail to rail",
       "kernels fused beyond those of the shard, and tuned kernels for single shapes",
       "fragmentation that builds up after the second iteration",
       "memory of cuDNN plans, of other libraries, and of other processes on the GPU",

@@ -1,8 +1,12 @@
 #include "estimator/fabric.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <stdexcept>
+#include <string>
+
+#include "estimator/files.h"
 
 namespace estimator {
 namespace {
@@ -14,10 +18,20 @@ const Link& link_named(const std::string& name) {
 }
 
 /// Whole machines of one NVLink domain, or one machine.
-int64_t island_size(const Plan& plan, const Gpu& gpu, const Link& intra) {
-  const int64_t machine = *plan.cluster.gpus_per_node;
+int64_t island_size(const ClusterConfig& cluster, const Gpu& gpu, const Link& intra) {
+  const int64_t machine = *cluster.gpus_per_node;
   if (intra.kind != "nvlink") return machine;
   return machine * std::max<int64_t>(1, gpu.nvlink_domain_gpus / machine);
+}
+
+/// Ranks of the group that lie in one block of `block` ranks, in the worst case.
+int64_t ranks_together(const RankGroup& group, int64_t block) {
+  int64_t together = 1;
+  for (const RankSpan& span : group.spans) {
+    const int64_t reach = span.stride * span.count;  // groups of the kind start at multiples of it
+    together *= std::clamp<int64_t>(std::gcd(block, reach) / span.stride, 1, span.count);
+  }
+  return together;
 }
 
 }  // namespace
@@ -31,22 +45,32 @@ const Gpu& gpu_of(const Plan& plan) {
 }
 
 Fabric fabric_of(const Plan& plan) {
+  const ClusterConfig& cluster = plan.cluster;
+  const Gpu& gpu = gpu_of(plan);
   Fabric fabric;
-  fabric.intra = link_named(*plan.cluster.intra_link);
-  fabric.inter = link_named(*plan.cluster.inter_link);
-  fabric.island_gpus = island_size(plan, gpu_of(plan), fabric.intra);
-  fabric.nics_per_gpu = static_cast<double>(*plan.cluster.nics_per_node) /
-                        static_cast<double>(*plan.cluster.gpus_per_node);
+  fabric.intra = link_named(*cluster.intra_link);
+  fabric.inter = link_named(*cluster.inter_link);
+  fabric.gpu_cuda_name = gpu.cuda_name;
+  fabric.compute_capability = std::lround(10 * std::stod(gpu.compute_capability));
+  fabric.machine_gpus = *cluster.gpus_per_node;
+  fabric.island_gpus = island_size(cluster, gpu, fabric.intra);
+  fabric.nics_per_gpu =
+      static_cast<double>(*cluster.nics_per_node) / static_cast<double>(*cluster.gpus_per_node);
+  if (cluster.nodes_per_pod) fabric.pod_gpus = *cluster.nodes_per_pod * *cluster.gpus_per_node;
+  fabric.spine_oversubscription = cluster.spine_oversubscription;
+  fabric.sharp = cluster.sharp;
+  for (const std::string& path : cluster.nccl_tests) {
+    fabric.measured.push_back(read_nccl_tests(read_file(path), path));
+  }
   return fabric;
 }
 
 GroupPlacement place(const RankGroup& group, const Fabric& fabric) {
   GroupPlacement placement{.ranks = group.size()};
-  for (const RankSpan& span : group.spans) {
-    const int64_t reach = span.stride * span.count;  // groups of the kind start at multiples of it
-    const int64_t together = std::gcd(fabric.island_gpus, reach) / span.stride;
-    placement.ranks_per_island *= std::clamp<int64_t>(together, 1, span.count);
-  }
+  placement.ranks_per_island = ranks_together(group, fabric.island_gpus);
+  placement.ranks_per_machine = ranks_together(group, fabric.machine_gpus);
+  placement.ranks_per_pod =
+      fabric.pod_gpus == 0 ? placement.ranks : ranks_together(group, fabric.pod_gpus);
   return placement;
 }
 

@@ -94,9 +94,11 @@ struct Link {
   std::string kind;                      ///< "nvlink", "pcie", "ib", "roce", "efa", "sockets"
   double nominal_bytes_per_second = 0;   ///< of one GPU's port or one NIC
   double achieved_bytes_per_second = 0;  ///< what NCCL's ring moves through it
+  double nccl_bytes_per_second = 0;      ///< what NCCL's topology takes it for
   std::optional<double>
       nvls_bytes_per_second;   ///< all-reduce bus bandwidth with in-switch reduction
   double latency_seconds = 0;  ///< of one hop, NCCL's Simple protocol
+  double nics_per_gpu = 1;     ///< NICs of this kind that usually stand beside one GPU
   std::vector<std::string> sources;
   std::string note;
 };
@@ -107,8 +109,12 @@ void visit_fields(Visitor& visit, Link& link) {
   visit("nominal_bytes_per_second", link.nominal_bytes_per_second, "of one port, one direction");
   visit(
       "achieved_bytes_per_second", link.achieved_bytes_per_second, "what a ring moves through it");
+  visit("nccl_bytes_per_second",
+        link.nccl_bytes_per_second,
+        "what NCCL's topology takes it for (topo.h @5067397)");
   visit("nvls_bytes_per_second", link.nvls_bytes_per_second, "all-reduce bus bandwidth with NVLS");
   visit("latency_seconds", link.latency_seconds, "one hop");
+  visit("nics_per_gpu", link.nics_per_gpu, "NICs that usually stand beside one GPU");
   visit("sources", link.sources, "where the numbers come from");
   visit("note", link.note, "a trap to know");
 }

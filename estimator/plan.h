@@ -58,6 +58,10 @@ struct ClusterConfig {
   std::optional<std::string> intra_link;
   std::optional<std::string> inter_link;
   std::optional<int64_t> nics_per_node;
+  std::optional<int64_t> nodes_per_pod;
+  double spine_oversubscription = 1;
+  bool sharp = false;
+  std::vector<std::string> nccl_tests;
   std::optional<double> usd_per_gpu_hour;
 };
 
@@ -72,7 +76,19 @@ void visit_fields(Visitor& visit, ClusterConfig& cluster) {
         cluster.intra_link,
         "link inside a machine (`onerank list links`); auto: the GPU's");
   visit("inter_link", cluster.inter_link, "NIC between machines; auto: the usual one for the GPU");
-  visit("nics_per_node", cluster.nics_per_node, "NICs of one machine; auto: one for each GPU");
+  visit("nics_per_node",
+        cluster.nics_per_node,
+        "NICs of one machine; auto: as many as the link's machines have");
+  visit("nodes_per_pod",
+        cluster.nodes_per_pod,
+        "machines below one spine switch at full bandwidth; auto: all");
+  visit("spine_oversubscription",
+        cluster.spine_oversubscription,
+        "bandwidth inside a pod over bandwidth out of it: 7 for 7:1");
+  visit("sharp", cluster.sharp, "the network's switches reduce (InfiniBand SHARP, NCCL's CollNet)");
+  visit("nccl_tests",
+        cluster.nccl_tests,
+        "files that nccl-tests wrote on such machines: used in place of the model where they fit");
   visit("usd_per_gpu_hour", cluster.usd_per_gpu_hour, "price, for the cost of a training");
 }
 
@@ -156,6 +172,28 @@ void visit_fields(Visitor& visit, TrainingConfig& training) {
   visit("seed", training.seed, "of weights, data and dropout");
 }
 
+/// What stops a training, and what that costs. Empty: published or assumed, as the estimate says.
+struct ReliabilityConfig {
+  std::optional<double> gpu_hours_between_failures;
+  std::optional<double> restart_seconds;
+  std::optional<double> checkpoint_seconds;
+  std::optional<int64_t> save_interval;
+};
+
+template <class Visitor>
+void visit_fields(Visitor& visit, ReliabilityConfig& reliability) {
+  visit("gpu_hours_between_failures",
+        reliability.gpu_hours_between_failures,
+        "mean time between failures of the job x its GPUs; auto: Llama 3's");
+  visit("restart_seconds",
+        reliability.restart_seconds,
+        "from a failure to training again: detect, restart, load");
+  visit("checkpoint_seconds",
+        reliability.checkpoint_seconds,
+        "that training stands still for one checkpoint");
+  visit("save_interval", reliability.save_interval, "steps between checkpoints; auto: Daly's best");
+}
+
 struct MemoryConfig {
   std::string allocator;
   int64_t headroom_bytes = 0;
@@ -178,6 +216,7 @@ struct Plan {
   ParallelConfig parallelism;
   TrainingConfig training;
   MemoryConfig memory;
+  ReliabilityConfig reliability;
 
   int64_t world_size() const { return *cluster.nodes * *cluster.gpus_per_node; }
   int64_t data_parallel_size() const { return *parallelism.data; }

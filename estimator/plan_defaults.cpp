@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "estimator/hardware.h"
@@ -14,6 +15,27 @@ int64_t ranks_needed(const ParallelConfig& p) {
              ? std::numeric_limits<int64_t>::max()
              : needed;
 }
+
+namespace {
+
+/// One NIC for each GPU, or what the link says of its machines; at least one.
+int64_t usual_nics(const ClusterConfig& cluster) {
+  const Link* link = cluster.inter_link ? find_link(*cluster.inter_link) : nullptr;
+  const double of_each = link ? link->nics_per_gpu : 1;
+  const double nics = of_each * static_cast<double>(*cluster.gpus_per_node);
+  return std::max<int64_t>(1, std::llround(nics));
+}
+
+void fill_in_hardware(ClusterConfig& cluster) {
+  if (const Gpu* gpu = find_gpu(cluster.gpu)) {
+    cluster.gpu = gpu->id;
+    if (!cluster.intra_link) cluster.intra_link = gpu->default_intra_link;
+    if (!cluster.inter_link) cluster.inter_link = gpu->default_inter_link;
+  }
+  if (!cluster.nics_per_node) cluster.nics_per_node = usual_nics(cluster);
+}
+
+}  // namespace
 
 void fill_in_defaults(Plan& plan, const PlanContext& context) {
   ClusterConfig& c = plan.cluster;
@@ -51,12 +73,7 @@ void fill_in_defaults(Plan& plan, const PlanContext& context) {
   if (!p.bucket_elements && p.data) {
     p.bucket_elements = std::max<int64_t>(40'000'000, 1'000'000 * *p.data);  // Megatron-LM's DDP
   }
-  if (const Gpu* gpu = find_gpu(c.gpu)) {
-    c.gpu = gpu->id;
-    if (!c.intra_link) c.intra_link = gpu->default_intra_link;
-    if (!c.inter_link) c.inter_link = gpu->default_inter_link;
-  }
-  if (!c.nics_per_node) c.nics_per_node = c.gpus_per_node;
+  fill_in_hardware(c);
 }
 
 }  // namespace estimator

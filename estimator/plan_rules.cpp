@@ -51,6 +51,20 @@ std::string divisors_near(int64_t value, int64_t wanted) {
   return fmt::format("{}", fmt::join(divisors, ", "));
 }
 
+void check_reliability(Rules& rules) {
+  const ReliabilityConfig& r = rules.plan_.reliability;
+  rules.in_range(1, kLargestTotal, r.save_interval.value_or(1), "reliability.save_interval");
+  for (const auto& [key, value] :
+       {std::pair{"gpu_hours_between_failures", r.gpu_hours_between_failures.value_or(1)},
+        std::pair{"restart_seconds", r.restart_seconds.value_or(1)},
+        std::pair{"checkpoint_seconds", r.checkpoint_seconds.value_or(1)}}) {
+    rules.require(value > 0,
+                  "a time is not positive",
+                  fmt::format("reliability.{} = {}", key, value),
+                  "leave it out when it is not known");
+  }
+}
+
 void check_ranges(Rules& rules) {
   const Plan& plan = rules.plan_;
   const auto degree = [&](int64_t value, const std::string& key) {
@@ -93,6 +107,16 @@ void check_ranges(Rules& rules) {
   degree(c.nodes.value_or(1), "cluster.nodes");
   degree(c.gpus_per_node.value_or(1), "cluster.gpus_per_node");
   degree(c.nics_per_node.value_or(1), "cluster.nics_per_node");
+  degree(c.nodes_per_pod.value_or(1), "cluster.nodes_per_pod");
+  rules.require(c.spine_oversubscription >= 1,
+                "a network moves no more out of a pod than inside it",
+                fmt::format("cluster.spine_oversubscription = {}", c.spine_oversubscription),
+                "use 1 for a network without oversubscription, 7 for 7:1");
+  rules.require(c.spine_oversubscription <= 1 || c.nodes_per_pod.has_value(),
+                "the spine is oversubscribed, but where pods end is not known",
+                fmt::format("cluster.spine_oversubscription = {}", c.spine_oversubscription),
+                "give cluster.nodes_per_pod");
+  check_reliability(rules);
   total(plan.memory.headroom_bytes, "memory.headroom_bytes");
   rules.require(m.norm_epsilon > 0,
                 "the norm's epsilon is not positive",

@@ -12,15 +12,21 @@
 namespace estimator {
 namespace {
 
-constexpr std::array<std::string_view, 9> kKeysThatChangeNoRank = {"name",
-                                                                   "model.preset",
-                                                                   "cluster.intra_link",
-                                                                   "cluster.inter_link",
-                                                                   "cluster.nics_per_node",
-                                                                   "cluster.usd_per_gpu_hour",
-                                                                   "training.steps",
-                                                                   "training.tokens",
-                                                                   "memory.headroom_bytes"};
+constexpr std::array<std::string_view, 14> kKeysThatChangeNoRank = {
+    "name",
+    "model.preset",
+    "cluster.intra_link",
+    "cluster.inter_link",
+    "cluster.nics_per_node",
+    "cluster.nodes_per_pod",
+    "cluster.spine_oversubscription",
+    "cluster.sharp",
+    "cluster.nccl_tests",
+    "cluster.usd_per_gpu_hour",
+    "training.steps",
+    "training.tokens",
+    "memory.headroom_bytes",
+    "reliability"};
 
 bool changes_no_rank(const std::string& path) {
   return std::find(kKeysThatChangeNoRank.begin(), kKeysThatChangeNoRank.end(), path) !=

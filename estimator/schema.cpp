@@ -46,7 +46,8 @@ Json plan_schema() {
       {"cluster", part(ClusterConfig{}, "the machines")},
       {"parallelism", part(ParallelConfig{}, "how the model is laid over the cluster")},
       {"training", part(TrainingConfig{}, "how it is trained")},
-      {"memory", part(MemoryConfig{}, "the allocator, and what must stay free")}};
+      {"memory", part(MemoryConfig{}, "the allocator, and what must stay free")},
+      {"reliability", part(ReliabilityConfig{}, "failures and checkpoints")}};
   return document("Onerank plan",
                   {{"type", "object"},
                    {"additionalProperties", false},

@@ -75,6 +75,15 @@ TEST(FirstDifference, OfNameLinksAndPriceIsNone) {
   EXPECT_EQ(first_difference(plan, other), "");
 }
 
+TEST(FirstDifference, OfNetworkAndFailuresIsNone) {
+  Json other = to_json(small_plan(
+      {{"cluster", {{"nodes_per_pod", 4}, {"spine_oversubscription", 7}, {"sharp", true}}},
+       {"reliability", {{"restart_seconds", 60}}}}));
+  EXPECT_EQ(first_difference(to_json(small_plan()), other), "");
+  other.erase("reliability");  // a profile of before there were such keys
+  EXPECT_EQ(first_difference(to_json(small_plan()), other), "");
+}
+
 TEST(FirstDifference, SeesAKeyThatOneOfThemLacks) {
   Json other = to_json(small_plan());
   other["parallelism"]["future_axis"] = 2;
