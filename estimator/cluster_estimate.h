@@ -16,13 +16,14 @@ namespace estimator {
 
 inline constexpr int64_t kEstimateSchemaVersion = 1;
 
-enum class Source { kMeasured, kSimulated, kComputed, kPublished, kAssumed };
-constexpr std::array<EnumName<Source>, 5> enum_names(Source) {
+enum class Source { kMeasured, kSimulated, kComputed, kPublished, kAssumed, kGiven };
+constexpr std::array<EnumName<Source>, 6> enum_names(Source) {
   return {{{Source::kMeasured, "measured"},
            {Source::kSimulated, "simulated"},
            {Source::kComputed, "computed"},
            {Source::kPublished, "published"},
-           {Source::kAssumed, "assumed"}}};
+           {Source::kAssumed, "assumed"},
+           {Source::kGiven, "given"}}};
 }
 
 /// One term of a total, tagged.
@@ -151,6 +152,7 @@ struct Throughput {
   double model_flops_per_second_per_gpu = 0;
   double mfu = 0;
   double hfu = 0;
+  double mfu_full_attention = 0;
 };
 template <class Visitor>
 void visit_fields(Visitor& visit, Throughput& throughput) {
@@ -159,22 +161,92 @@ void visit_fields(Visitor& visit, Throughput& throughput) {
   visit("model_flops_per_second_per_gpu",
         throughput.model_flops_per_second_per_gpu,
         "causal attention counted half");
-  visit("mfu", throughput.mfu, "model FLOPs over dense peak");
-  visit("hfu", throughput.hfu, "with recompute counted");
+  visit(
+      "mfu",
+      throughput.mfu,
+      "model FLOPs over the dense peak of the plan's dtype; Megatron-LM's count: causal attention "
+      "half, padded vocabulary, no recompute");
+  visit("hfu", throughput.hfu, "the same with recomputed FLOPs");
+  visit("mfu_full_attention",
+        throughput.mfu_full_attention,
+        "PaLM's count: as mfu, with all of the attention matrix");
+}
+
+/// A number that was not computed here.
+struct TaggedNumber {
+  double value = 0;
+  Source source = Source::kAssumed;
+  std::string note;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, TaggedNumber& number) {
+  visit("value", number.value, "the number");
+  visit("source", number.source, "where it comes from");
+  visit("note", number.note, "how");
+}
+
+struct TrainingCost {
+  double cost_usd = 0;
+  double usd_per_gpu_hour = 0;
+  Source source = Source::kPublished;
+  std::string provider;
+  std::string date;
+  std::string origin;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, TrainingCost& cost) {
+  visit("cost_usd", cost.cost_usd, "of all GPU hours");
+  visit("usd_per_gpu_hour", cost.usd_per_gpu_hour, "at this price");
+  visit("source", cost.source, "given by the plan, or published");
+  visit("provider", cost.provider, "who asks it");
+  visit("date", cost.date, "when it was read");
+  visit("origin", cost.origin, "where it was read");
+}
+
+struct LostSeconds {
+  double checkpoints = 0, restarts = 0, repeated_work = 0;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, LostSeconds& lost) {
+  visit("checkpoints", lost.checkpoints, "standing still to save");
+  visit("restarts", lost.restarts, "from failures to training again");
+  visit("repeated_work", lost.repeated_work, "what failures undid");
 }
 
 struct TrainingEstimate {
   int64_t steps = 0;
   double seconds = 0;
+  double seconds_without_failures = 0;
+  double goodput = 1;
   double gpu_hours = 0;
   std::optional<double> cost_usd;
+  std::vector<TrainingCost> costs;
+  double failures = 0;
+  double seconds_between_failures = 0;
+  TaggedNumber gpu_hours_between_failures, restart_seconds, checkpoint_seconds;
+  int64_t save_interval = 1;
+  Source save_interval_source = Source::kComputed;
+  LostSeconds lost_seconds;
 };
 template <class Visitor>
 void visit_fields(Visitor& visit, TrainingEstimate& training) {
   visit("steps", training.steps, "optimizer steps");
-  visit("seconds", training.seconds, "wall time without failures");
-  visit("gpu_hours", training.gpu_hours, "world size x hours");
+  visit("seconds", training.seconds, "expected wall time, with failures and checkpoints");
+  visit("seconds_without_failures", training.seconds_without_failures, "steps x iteration");
+  visit("goodput", training.goodput, "share of the wall time that trains");
+  visit("gpu_hours", training.gpu_hours, "world size x expected hours");
   visit("cost_usd", training.cost_usd, "where the plan has a price");
+  visit("costs", training.costs, "at the plan's price, or at published ones, cheapest first");
+  visit("failures", training.failures, "expected number");
+  visit("seconds_between_failures", training.seconds_between_failures, "of the whole job, mean");
+  visit("gpu_hours_between_failures", training.gpu_hours_between_failures, "of the job x its GPUs");
+  visit("restart_seconds", training.restart_seconds, "from a failure to training again");
+  visit("checkpoint_seconds", training.checkpoint_seconds, "standing still for one");
+  visit("save_interval", training.save_interval, "steps between checkpoints");
+  visit("save_interval_source",
+        training.save_interval_source,
+        "given by the plan, or computed: Daly's best");
+  visit("lost_seconds", training.lost_seconds, "where the rest of the wall time goes");
 }
 
 struct Advice {

@@ -11,6 +11,7 @@
 #include "estimator/rank_classes.h"
 #include "estimator/stage_time.h"
 #include "estimator/step_time.h"
+#include "estimator/training_estimate.h"
 #include "estimator/units.h"
 
 namespace estimator {
@@ -26,21 +27,8 @@ Throughput throughput_of(const Plan& plan, const Gpu& gpu, double iteration_seco
   throughput.model_flops_per_second_per_gpu = flops.model / iteration_seconds / world;
   throughput.mfu = flops.model / iteration_seconds / peak_of_all;
   throughput.hfu = flops.hardware / iteration_seconds / peak_of_all;
+  throughput.mfu_full_attention = flops.model_full_attention / iteration_seconds / peak_of_all;
   return throughput;
-}
-
-/// Empty when the plan says neither steps nor tokens; steps win over tokens.
-std::optional<TrainingEstimate> training_of(const Plan& plan, double iteration_seconds) {
-  const TrainingConfig& config = plan.training;
-  if (!config.steps && !config.tokens) return std::nullopt;
-  TrainingEstimate training;
-  training.steps = config.steps ? *config.steps : divide_up(*config.tokens, plan.tokens_per_step());
-  training.seconds = static_cast<double>(training.steps) * iteration_seconds;
-  training.gpu_hours = training.seconds / kHour * static_cast<double>(plan.world_size());
-  if (plan.cluster.usd_per_gpu_hour) {
-    training.cost_usd = training.gpu_hours * *plan.cluster.usd_per_gpu_hour;
-  }
-  return training;
 }
 
 }  // namespace
@@ -73,7 +61,7 @@ ClusterEstimate estimate_cluster(const Plan& plan,
   estimate.verdict = memory_verdict(plan, gpu, estimate.rank_classes);
   estimate.time = step_time(plan, layout, fabric, stages);
   estimate.throughput = throughput_of(plan, gpu, estimate.time.iteration_seconds);
-  estimate.training = training_of(plan, estimate.time.iteration_seconds);
+  estimate.training = training_estimate(plan, gpu, estimate.time.iteration_seconds);
   estimate.rates = target.rates().terms();
   estimate.assumptions = assumptions_of(plan, gpu, fabric, matched);
   estimate.not_modelled = gaps_of_the_model();

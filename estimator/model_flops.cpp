@@ -23,13 +23,14 @@ StepFlops step_flops(const Plan& plan) {
   const double all_layers = layers * (attention_linear + core_attention + mlp);
 
   const double forward_and_backward = 3 * (all_layers + logits);
+  const double full_attention = forward_and_backward + 3 * layers * core_attention;
   switch (plan.training.recompute) {
     case Recompute::kNone:
-      return {forward_and_backward, forward_and_backward};
+      return {forward_and_backward, full_attention, forward_and_backward};
     case Recompute::kSelective:
-      return {forward_and_backward, forward_and_backward + layers * core_attention};
+      return {forward_and_backward, full_attention, forward_and_backward + layers * core_attention};
     case Recompute::kFull:
-      return {forward_and_backward, forward_and_backward + all_layers};
+      return {forward_and_backward, full_attention, forward_and_backward + all_layers};
   }
   throw std::logic_error("unknown recompute");
 }

@@ -11,8 +11,9 @@
 namespace estimator {
 
 struct StepFlops {
-  double model = 0;     ///< what the mathematics needs: for MFU
-  double hardware = 0;  ///< with what recompute does again: for HFU
+  double model = 0;                 ///< what the mathematics needs: for MFU
+  double model_full_attention = 0;  ///< the same with all of the score matrix, as PaLM counts
+  double hardware = 0;              ///< with what recompute does again: for HFU
 };
 
 /// FLOPs of one global batch of a resolved plan.

@@ -99,25 +99,64 @@ std::string throughput_text(const estimator::Throughput& throughput) {
   if (!std::isfinite(throughput.tokens_per_second)) return "";  // nothing was priced
   return fmt::format(
       "\nThroughput: {} tokens/s, {:.1f} for each GPU; {:.1f} model TFLOP/s for each GPU, MFU "
-      "{:.1f} %, "
-      "HFU {:.1f} %\n",
+      "{:.1f} %, HFU {:.1f} %\n  of the dense peak; Megatron-LM's count, causal attention half "
+      "(all of it, as PaLM: MFU {:.1f} %)\n",
       with_commas(static_cast<int64_t>(throughput.tokens_per_second)),
       throughput.tokens_per_second_per_gpu,
       throughput.model_flops_per_second_per_gpu / kTera,
       100 * throughput.mfu,
-      100 * throughput.hfu);
+      100 * throughput.hfu,
+      100 * throughput.mfu_full_attention);
+}
+
+std::string cost_text(const std::vector<estimator::TrainingCost>& costs) {
+  if (costs.empty()) return "  cost: no price is known; give cluster.usd_per_gpu_hour\n";
+  const auto one = [](const estimator::TrainingCost& cost) {
+    return fmt::format("{} US dollars at {:g} for a GPU hour ({}{}{}, {})",
+                       with_commas(static_cast<int64_t>(cost.cost_usd)),
+                       cost.usd_per_gpu_hour,
+                       cost.provider,
+                       cost.date.empty() ? "" : ", ",
+                       cost.date,
+                       estimator::to_string(cost.source));
+  };
+  if (costs.size() == 1) return "  cost: " + one(costs.front()) + "\n";
+  return "  cost: from " + one(costs.front()) + "\n        to   " + one(costs.back()) + "\n";
+}
+
+std::string failure_text(const estimator::TrainingEstimate& training) {
+  const auto tagged = [](const estimator::TaggedNumber& number) {
+    return fmt::format(
+        "{} ({})", format_duration(number.value), estimator::to_string(number.source));
+  };
+  return fmt::format(
+      "  a failure every {} ({}: {}), {} to restart;\n  a checkpoint of {} every {} steps ({})\n",
+      format_duration(training.seconds_between_failures),
+      estimator::to_string(training.gpu_hours_between_failures.source),
+      training.gpu_hours_between_failures.note,
+      tagged(training.restart_seconds),
+      tagged(training.checkpoint_seconds),
+      with_commas(training.save_interval),
+      estimator::to_string(training.save_interval_source));
 }
 
 std::string training_text(const std::optional<estimator::TrainingEstimate>& training) {
-  if (!training) return "";
-  std::string text = fmt::format("Training: {} steps, {} without failures, {} GPU hours",
-                                 with_commas(training->steps),
-                                 format_duration(training->seconds),
-                                 with_commas(static_cast<int64_t>(training->gpu_hours)));
-  if (training->cost_usd) {
-    text += fmt::format(", {} US dollars", with_commas(static_cast<int64_t>(*training->cost_usd)));
-  }
-  return text + "\n";
+  if (!training || !std::isfinite(training->seconds)) return "";
+  Table table({{"part", Align::kLeft}, {"time"}, {"share"}});
+  const auto add = [&](const char* part, double seconds) {
+    const double share = training->seconds > 0 ? 100 * seconds / training->seconds : 0;
+    table.add_row({part, format_duration(seconds), fmt::format("{:.1f} %", share)});
+  };
+  add("training", training->seconds_without_failures);
+  add("checkpoints", training->lost_seconds.checkpoints);
+  add("restarts", training->lost_seconds.restarts);
+  add("work done again", training->lost_seconds.repeated_work);
+  return fmt::format("\nTraining: {} steps, {} expected, goodput {:.1f} %; {} GPU hours\n",
+                     with_commas(training->steps),
+                     format_duration(training->seconds),
+                     100 * training->goodput,
+                     with_commas(static_cast<int64_t>(training->gpu_hours))) +
+         table.text(2) + failure_text(*training) + cost_text(training->costs);
 }
 
 std::string rate_text(const estimator::RateTerm& rate) {

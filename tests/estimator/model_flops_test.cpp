@@ -39,6 +39,11 @@ TEST(StepFlops, SelectiveRecomputeDoesTheCoreAttentionAgain) {
   EXPECT_DOUBLE_EQ(step_flops(tiny_gqa("selective")).hardware, 3 * 18944 + 3 * 1024);
 }
 
+// Forward and backward thrice of the other half of the core attention.
+TEST(StepFlops, CountsAllOfTheAttentionAsPalmDoes) {
+  EXPECT_DOUBLE_EQ(step_flops(tiny_gqa("none")).model_full_attention, 3 * 18944 + 3 * 3 * 1024);
+}
+
 TEST(StepFlops, FullRecomputeDoesTheLayersAgainButNotTheHead) {
   EXPECT_DOUBLE_EQ(step_flops(tiny_gqa("full")).hardware, 3 * 18944 + 3 * 5632);
 }
