@@ -20,6 +20,7 @@ Examples:
   onerank estimate scripts/plans/llama3-405b-16384xh100.json
   onerank check --model llama3-8b --gpu h100-sxm --nodes 1 --tp 2 --zero-stage 1
   WORLD_SIZE=1024 RANK=17 onerank run --model llama3-70b --tp 8 --pp 4 --gpu h100-sxm
+  onerank comm all_reduce --gpu h100-sxm --nodes 4 -b 1M -e 8G
 )";
 
 constexpr const char* kFooter =
@@ -106,6 +107,7 @@ ExitCode run_command_line(int argc, const char* const* argv, const Environment& 
                                          add_verify_command(root),
                                          add_memory_command(root),
                                          add_allocators_command(root),
+                                         add_comm_command(root),
                                          add_list_command(root)};
   for (const Command& command : commands) command.app->allow_extras();
   try {

@@ -30,6 +30,9 @@ Command add_allocators_command(CLI::App& root);
 /// `memory FILE`: what fills a peak, from a peak snapshot.
 Command add_memory_command(CLI::App& root);
 
+/// `comm`: what a collective takes over sizes, beside a measured file.
+Command add_comm_command(CLI::App& root);
+
 /// `list gpus|models|links`: what plans can name.
 Command add_list_command(CLI::App& root);
 

@@ -12,6 +12,7 @@ enum class FlagKind {
   kReal,    ///< a finite number
   kText,    ///< a word
   kLayers,  ///< whole numbers with commas
+  kPaths,   ///< files with commas
   kSwitch,  ///< takes no value; writes `constant`
 };
 
@@ -33,6 +34,9 @@ struct PlanFlagGroup {
   const char* title;
   std::vector<PlanFlag> flags;
 };
+
+/// The group of the machines and their network, which some subcommands take alone.
+inline constexpr const char* kClusterFlags = "Cluster";
 
 /// All flags.
 const std::vector<PlanFlagGroup>& plan_flag_groups();

@@ -62,6 +62,8 @@ Json flag_value(const PlanFlag& flag, const std::string& text) {
       }
       return layers;
     }
+    case kPaths:
+      return split_commas(text);
     case kSwitch:
       return switch_value(flag, text);
   }
@@ -98,10 +100,11 @@ void replace_key(std::string& text, const std::string& key, const std::string& n
 
 }  // namespace
 
-void PlanFlags::add_to(CLI::App& app) {
+void PlanFlags::add_to(CLI::App& app, std::string_view only_group) {
   const std::map<FlagKind, std::string> placeholders = {
-      {kWhole, "N"}, {kReal, "X"}, {kText, "NAME"}, {kLayers, "N,N,..."}};
+      {kWhole, "N"}, {kReal, "X"}, {kText, "NAME"}, {kLayers, "N,N,..."}, {kPaths, "FILE,..."}};
   for (const PlanFlagGroup& group : plan_flag_groups()) {
+    if (!only_group.empty() && only_group != group.title) continue;
     for (const PlanFlag& flag : group.flags) {
       CLI::Option* option =
           flag.kind == kSwitch ? app.add_flag(flag.names) : app.add_option(flag.names);
@@ -110,6 +113,7 @@ void PlanFlags::add_to(CLI::App& app) {
       registered_.push_back({&flag, option});
     }
   }
+  if (!only_group.empty()) return;
   app.add_option("--set", settings_, "any other key of the plan: --set training.seed=7")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false)

@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "estimator/fields.h"
@@ -12,7 +13,8 @@ namespace sim {
 
 class PlanFlags {
  public:
-  void add_to(CLI::App& app);
+  /// All flags and --set, or the flags of one group.
+  void add_to(CLI::App& app, std::string_view only_group = {});
 
   bool any_given() const;
 

@@ -46,8 +46,14 @@ TEST(PlanFlags, EachNameOfAFlagWritesItsKey) {
 TEST(PlanFlags, EveryFlagWritesAKeyThatPlansHave) {
   const std::string base = "--model llama3-8b --gpu h100-sxm --nodes 1 ";
   const Json resolved = estimator::to_json(estimator::resolve_plan(overlaid(base), {}));
-  const std::set<std::string> empty_until_asked_for = {
-      "training.steps", "training.tokens", "cluster.usd_per_gpu_hour"};
+  const std::set<std::string> empty_until_asked_for = {"training.steps",
+                                                       "training.tokens",
+                                                       "cluster.usd_per_gpu_hour",
+                                                       "cluster.nodes_per_pod",
+                                                       "reliability.gpu_hours_between_failures",
+                                                       "reliability.restart_seconds",
+                                                       "reliability.checkpoint_seconds",
+                                                       "reliability.save_interval"};
   for (const PlanFlagGroup& group : plan_flag_groups()) {
     for (const PlanFlag& flag : group.flags) {
       if (*flag.path == '\0' || empty_until_asked_for.count(flag.path) > 0) continue;
@@ -55,7 +61,11 @@ TEST(PlanFlags, EveryFlagWritesAKeyThatPlansHave) {
     }
   }
   EXPECT_NO_THROW(estimator::resolve_plan(
-      overlaid(base + "--train-iters 10 --train-tokens 1e9 --price 2.5"), {}));
+      overlaid(base +
+               "--train-iters 10 --train-tokens 1e9 --price 2.5 --nodes-per-pod 384 "
+               "--gpu-hours-between-failures 5e4 --restart-seconds 300 --checkpoint-seconds 5 "
+               "--save-interval 100"),
+      {}));
 }
 
 TEST(PlanFlags, SwitchesWriteTheirConstants) {
