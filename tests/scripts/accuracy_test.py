@@ -12,7 +12,7 @@ sys.dont_write_bytecode = True
 SCRIPTS = pathlib.Path(__file__).resolve().parents[2] / "scripts"
 sys.path.insert(0, str(SCRIPTS / "lib"))
 
-from accuracy import errors, memory, plans, time  # noqa: E402
+from accuracy import comm, errors, memory, plans, time  # noqa: E402
 from accuracy.onerank import Onerank, OnerankFailed  # noqa: E402
 from accuracy.rows import LeftOut, Row, read_rows  # noqa: E402
 
@@ -223,6 +223,49 @@ class Time(unittest.TestCase):
 
     def test_rows_of_other_models_and_figures_are_no_concern_of_it(self):
         self.assertEqual(self.measured(peak_allocated_mib=1), ([], []))
+
+
+def curve(interconnect="NVLink4/NVSwitch", name="r", **point):
+    return Row(id=name, source="comm", category="comm", complete=True, missing=(), flags=(),
+               config={"collective": "all_reduce", "gpu": "H100", "gpus": 16, "nodes": 2,
+                       "interconnect": interconnect},
+               measured={"series": [point]})
+
+
+class Communication(unittest.TestCase):
+    def compare(self, *rows, seconds=1e-3):
+        fake = FakeOnerank(self, json.dumps({"points": [{"seconds": seconds}]}))
+        return comm.compare(list(rows), Onerank(fake.folder, jobs=1))
+
+    def test_times_are_compared_by_band_and_role(self):
+        readings, left_out = self.compare(
+            curve(bytes=128 << 20, time_us=2000),
+            curve(bytes=1 << 20, time_us=500, name="comm-allreduce-p5x16-aws"))
+        self.assertEqual(left_out, [])
+        self.assertEqual([(r.quantity, round(r.error, 9)) for r in readings],
+                         [("held out, above 64 MiB", -0.5), ("fitted, 256 KiB to 64 MiB", 1.0)])
+
+    def test_a_bus_bandwidth_is_a_time(self):
+        # 16 ranks move 2 x 15/16 of 1 GB at 100 GB/s.
+        readings, _ = self.compare(curve(bytes=10 ** 9, busbw=100.0))
+        self.assertAlmostEqual(readings[0].measured, 0.01875)
+
+    def test_a_bus_bandwidth_of_few_digits_says_nothing(self):
+        self.assertEqual(self.compare(curve(bytes=1024, busbw=0.06)), ([], []))
+
+    def test_an_unknown_network_is_a_reason(self):
+        _, left_out = self.compare(curve("OmniPath", bytes=1, time_us=1))
+        self.assertIn("OmniPath", left_out[0][1])
+
+    def test_goals_name_the_curves_that_miss_them(self):
+        readings, _ = self.compare(curve(bytes=128 << 20, time_us=1100),
+                                   curve(bytes=128 << 20, time_us=2000, name="far"))
+        goal = comm.goals(readings)[0]
+        self.assertEqual((goal["share_of_points"], goal["curves_beyond"]), (0.5, ["far"]))
+
+    def test_all_rows_that_are_fitted_exist(self):
+        names = {row.id for name in comm.DATA for row in read_rows(SCRIPTS / "data" / name)}
+        self.assertLessEqual(comm.FITTED, names)
 
 
 class Program(unittest.TestCase):

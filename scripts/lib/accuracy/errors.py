@@ -165,6 +165,17 @@ def _sweep_table(readings):
     return [table(["sweep", "rows", f"pairs over {TIE:.0%} apart", "Spearman of speed"], lines)]
 
 
+def goals_text(goals):
+    """How many points keep each goal, and whose curves do not."""
+    lines = []
+    for goal in goals:
+        lines.append(f"{goal['quantity']}: {percent(goal['share_of_points'])} of points within "
+                     f"{goal['within']:.0%}, {len(goal['curves_beyond'])} of {goal['curves']} curves "
+                     "have points beyond it")
+        lines += [f"  {curve}" for curve in goal["curves_beyond"]]
+    return "\n".join(lines)
+
+
 def _cells(result):
     return [result["rows"], percent(result["mean_absolute_error"]),
             percent(result["worst_absolute_error"]), percent(result["bias"], signed=True)]

@@ -1,4 +1,4 @@
-"""Runs `onerank estimate` over plans."""
+"""Runs `onerank estimate` over plans, and `onerank comm` over sizes."""
 import concurrent.futures
 import json
 import os
@@ -38,6 +38,19 @@ class Onerank:
         if done.returncode == BAD_INPUT and refused_plan:
             return LeftOut(lines[0].removeprefix("error: "))
         raise OnerankFailed(done.returncode, f"{done.stderr}plan: {plan}")
+
+    def _comm(self, flags, size):
+        arguments = ["comm", *flags, "-b", str(size), "-e", str(size), "--json"]
+        done = subprocess.run([self.program, *arguments], capture_output=True, text=True,
+                              check=False)
+        if done.returncode != 0:
+            raise OnerankFailed(done.returncode, f"{done.stderr}onerank {' '.join(arguments)}")
+        return json.loads(done.stdout)["points"][0]["seconds"]
+
+    def collective_seconds(self, flags, sizes):
+        """What `onerank comm` says of each size."""
+        with concurrent.futures.ThreadPoolExecutor(self.jobs) as pool:
+            return list(pool.map(lambda size: self._comm(flags, size), sizes))
 
     def estimates(self, plans):
         """For each plan its estimate as a dict, or the LeftOut that says what Onerank refuses."""
