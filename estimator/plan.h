@@ -35,15 +35,40 @@ constexpr std::array<EnumName<Recompute>, 3> enum_names(Recompute) {
            {Recompute::kFull, "full"}}};
 }
 
-enum class Attention { kFlash, kUnfused };
-constexpr std::array<EnumName<Attention>, 2> enum_names(Attention) {
-  return {{{Attention::kFlash, "flash"}, {Attention::kUnfused, "unfused"}}};
+/// flash is the flash-attn kernel, fused is cuDNN's (it writes the output where the next product
+/// reads it), unfused materialises the weights.
+enum class Attention { kFlash, kFused, kUnfused };
+constexpr std::array<EnumName<Attention>, 3> enum_names(Attention) {
+  return {{{Attention::kFlash, "flash"},
+           {Attention::kFused, "fused"},
+           {Attention::kUnfused, "unfused"}}};
+}
+
+/// Megatron-LM's --transformer-impl.
+enum class TransformerImpl { kTransformerEngine, kLocal };
+constexpr std::array<EnumName<TransformerImpl>, 2> enum_names(TransformerImpl) {
+  return {{{TransformerImpl::kTransformerEngine, "transformer_engine"},
+           {TransformerImpl::kLocal, "local"}}};
+}
+
+/// Megatron-LM's cross-entropy: none is --cross-entropy-loss-fusion off, native and te are its
+/// --cross-entropy-fusion-impl.
+enum class CrossEntropyFusion { kNone, kNative, kTransformerEngine };
+constexpr std::array<EnumName<CrossEntropyFusion>, 3> enum_names(CrossEntropyFusion) {
+  return {{{CrossEntropyFusion::kNone, "none"},
+           {CrossEntropyFusion::kNative, "native"},
+           {CrossEntropyFusion::kTransformerEngine, "te"}}};
 }
 
 /// Whose kernels the shard is built from: what they keep for backward differs.
-enum class Dialect { kMegatronLm, kPlain };
-constexpr std::array<EnumName<Dialect>, 2> enum_names(Dialect) {
-  return {{{Dialect::kMegatronLm, "megatron-lm"}, {Dialect::kPlain, "plain"}}};
+/// See dialects.h for what each means.
+enum class Dialect { kMegatronLm, kMegatronDeepspeed, kNanotron, kTorchtitan, kPlain };
+constexpr std::array<EnumName<Dialect>, 5> enum_names(Dialect) {
+  return {{{Dialect::kMegatronLm, "megatron-lm"},
+           {Dialect::kMegatronDeepspeed, "megatron-deepspeed"},
+           {Dialect::kNanotron, "nanotron"},
+           {Dialect::kTorchtitan, "torchtitan"},
+           {Dialect::kPlain, "plain"}}};
 }
 
 enum class ScheduleKind { kOneForwardOneBackward, kGpipe };
@@ -142,6 +167,10 @@ struct TrainingConfig {
   Recompute recompute = Recompute::kNone;
   Attention attention = Attention::kFlash;
   Dialect dialect = Dialect::kMegatronLm;
+  TransformerImpl transformer_impl = TransformerImpl::kTransformerEngine;
+  CrossEntropyFusion cross_entropy_fusion = CrossEntropyFusion::kNone;
+  bool gradient_accumulation_fusion = true;
+  bool attention_mask_in_dataloader = false;
   std::optional<int64_t> make_vocab_size_divisible_by;
   std::optional<int64_t> steps;
   std::optional<int64_t> tokens;
@@ -161,8 +190,20 @@ void visit_fields(Visitor& visit, TrainingConfig& training) {
   visit("dtype", training.dtype, "bf16, fp16 or fp32");
   visit("optimizer", training.optimizer, "adamw or sgd (with momentum)");
   visit("recompute", training.recompute, "none, selective (core attention) or full");
-  visit("attention", training.attention, "flash or unfused");
-  visit("dialect", training.dialect, "whose kernels: megatron-lm or plain");
+  visit("attention", training.attention, "flash (flash-attn), fused (cuDNN) or unfused");
+  visit("dialect", training.dialect, "whose kernels: see `onerank list dialects`");
+  visit("transformer_impl",
+        training.transformer_impl,
+        "megatron-lm: transformer_engine, or local (Megatron-LM's own layers)");
+  visit("cross_entropy_fusion",
+        training.cross_entropy_fusion,
+        "megatron-lm: none, native or te (TransformerEngine)");
+  visit("gradient_accumulation_fusion",
+        training.gradient_accumulation_fusion,
+        "megatron-lm: products add weight gradients straight into the fp32 buffer");
+  visit("attention_mask_in_dataloader",
+        training.attention_mask_in_dataloader,
+        "megatron-lm: each micro-batch carries its [b, 1, s, s] mask");
   visit("make_vocab_size_divisible_by",
         training.make_vocab_size_divisible_by,
         "pad the vocabulary to a multiple of this x tensor; 1: off; auto: 128 for megatron-lm, "
@@ -194,14 +235,28 @@ void visit_fields(Visitor& visit, ReliabilityConfig& reliability) {
   visit("save_interval", reliability.save_interval, "steps between checkpoints; auto: Daly's best");
 }
 
+/// CUDA_MODULE_LOADING: kernels are loaded when first used (CUDA 11.7 and later), or all at start.
+enum class ModuleLoading { kLazy, kEager };
+constexpr std::array<EnumName<ModuleLoading>, 2> enum_names(ModuleLoading) {
+  return {{{ModuleLoading::kLazy, "lazy"}, {ModuleLoading::kEager, "eager"}}};
+}
+
 struct MemoryConfig {
   std::string allocator;
+  ModuleLoading cuda_module_loading = ModuleLoading::kLazy;
+  std::string cublas_workspace;
   int64_t headroom_bytes = 0;
 };
 
 template <class Visitor>
 void visit_fields(Visitor& visit, MemoryConfig& memory) {
   visit("allocator", memory.allocator, "PYTORCH_CUDA_ALLOC_CONF of the job");
+  visit("cuda_module_loading",
+        memory.cuda_module_loading,
+        "CUDA_MODULE_LOADING of the job: lazy, or eager as before CUDA 11.7");
+  visit("cublas_workspace",
+        memory.cublas_workspace,
+        "CUBLAS_WORKSPACE_CONFIG of the job: :4096:8 is 8 x 4,096 KiB");
   visit("headroom_bytes",
         memory.headroom_bytes,
         "bytes that must stay free for the verdict to be yes");

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 
+#include "estimator/dialects.h"
 #include "estimator/hardware.h"
 #include "estimator/plan_rules.h"
 
@@ -68,7 +69,7 @@ void fill_in_defaults(Plan& plan, const PlanContext& context) {
   }
   if (!t.global_batch_size && p.data) t.global_batch_size = t.micro_batch_size * *p.data;
   if (!t.make_vocab_size_divisible_by) {
-    t.make_vocab_size_divisible_by = t.dialect == Dialect::kMegatronLm ? 128 : 1;
+    t.make_vocab_size_divisible_by = traits_of(t.dialect).vocabulary_multiple;
   }
   if (!p.bucket_elements && p.data) {
     p.bucket_elements = std::max<int64_t>(40'000'000, 1'000'000 * *p.data);  // Megatron-LM's DDP

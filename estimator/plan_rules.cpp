@@ -307,23 +307,43 @@ void check_batch_and_sequence(Rules& rules) {
 /// What PyTorch's flash kernel can run (aten/src/ATen/native/transformers/cuda/sdp_utils.cpp).
 void check_flash_attention(Rules& rules) {
   const Plan& plan = rules.plan_;
-  if (plan.training.attention != Attention::kFlash) return;
+  if (plan.training.attention == Attention::kUnfused) return;
   constexpr int64_t kWidestHead = 256;
+  const std::string name = to_string(plan.training.attention);
   const auto require = [&](bool holds, const std::string& what, const std::string& where) {
-    rules.require(holds, "flash attention " + what, where, "use training.attention = unfused");
+    rules.require(holds, name + " attention " + what, where, "use training.attention = unfused");
   };
-  require(plan.training.dtype != Dtype::kFp32,
-          "needs bf16 or fp16",
-          fmt::format("training.attention = flash, training.dtype = {}",
-                      to_string(plan.training.dtype)));
+  require(
+      plan.training.dtype != Dtype::kFp32,
+      "needs bf16 or fp16",
+      fmt::format(
+          "training.attention = {}, training.dtype = {}", name, to_string(plan.training.dtype)));
   require(
       plan.model.kv_channels <= kWidestHead,
       fmt::format("needs heads of at most {}", kWidestHead),
-      fmt::format("training.attention = flash, model.kv_channels = {}", plan.model.kv_channels));
+      fmt::format("training.attention = {}, model.kv_channels = {}", name, plan.model.kv_channels));
   const Gpu* gpu = find_gpu(plan.cluster.gpu);
   require(gpu == nullptr || gpu->compute_capability.size() > 3 || gpu->compute_capability >= "8.0",
           "needs an Ampere GPU or newer",
-          fmt::format("training.attention = flash, cluster.gpu = {}", plan.cluster.gpu));
+          fmt::format("training.attention = {}, cluster.gpu = {}", name, plan.cluster.gpu));
+}
+
+/// Keys that are Megatron-LM's own arguments mean nothing elsewhere.
+void check_megatron_keys(Rules& rules) {
+  const TrainingConfig& t = rules.plan_.training;
+  const TrainingConfig defaults;
+  const auto only_megatron = [&](bool is_default, const std::string& key) {
+    rules.require(t.dialect == Dialect::kMegatronLm || is_default,
+                  "the key belongs to Megatron-LM",
+                  fmt::format("training.{}, training.dialect = {}", key, to_string(t.dialect)),
+                  "leave it out, or use training.dialect = megatron-lm");
+  };
+  only_megatron(t.transformer_impl == defaults.transformer_impl, "transformer_impl");
+  only_megatron(t.cross_entropy_fusion == defaults.cross_entropy_fusion, "cross_entropy_fusion");
+  only_megatron(t.gradient_accumulation_fusion == defaults.gradient_accumulation_fusion,
+                "gradient_accumulation_fusion");
+  only_megatron(t.attention_mask_in_dataloader == defaults.attention_mask_in_dataloader,
+                "attention_mask_in_dataloader");
 }
 
 void check_allocator(Rules& rules) {
@@ -366,6 +386,7 @@ std::vector<Problem> broken_rules(const Plan& plan, const PlanContext& context) 
   check_batch_and_sequence(rules);
   check_flash_attention(rules);
   check_allocator(rules);
+  check_megatron_keys(rules);
   check_built(rules);
   return rules.problems_;
 }

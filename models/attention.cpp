@@ -47,7 +47,11 @@ SelfAttention::Heads SelfAttention::split_heads(const at::Tensor& packed) const 
   if (rotary_) {
     heads.query = rotary_->apply(heads.query);
     heads.key = rotary_->apply(heads.key);
-    // Query and key are new tensors now; a view as value would keep the whole packed one alive.
+  }
+  if (rotary_ || queries > 1) {
+    // The query is a tensor of its own now; views as key and value would keep the whole packed one
+    // alive. (TransformerEngine's get_qkv_layout finds no packed layout and copies them too.)
+    heads.key = heads.key.contiguous();
     heads.value = heads.value.contiguous();
   }
   return heads;

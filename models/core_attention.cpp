@@ -1,5 +1,7 @@
 #include "models/core_attention.h"
 
+#include <ATen/ops/_scaled_dot_product_flash_attention.h>
+#include <ATen/ops/_scaled_dot_product_flash_attention_backward.h>
 #include <ATen/ops/_softmax.h>
 #include <ATen/ops/baddbmm.h>
 #include <ATen/ops/bmm.h>
@@ -7,6 +9,7 @@
 #include <ATen/ops/ones.h>
 #include <ATen/ops/scaled_dot_product_attention.h>
 #include <ATen/ops/triu.h>
+#include <torch/csrc/autograd/custom_function.h>
 
 #include <cmath>
 
@@ -14,6 +17,9 @@
 
 namespace models {
 namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
 
 /// [s, b, groups, d] -> [s, b, groups * repeats, d], a copy when repeats > 1.
 at::Tensor repeat_groups(const at::Tensor& tensor, int64_t repeats) {
@@ -25,10 +31,61 @@ at::Tensor batch_of_heads(const at::Tensor& tensor) {
   return tensor.reshape({tensor.size(0), -1, tensor.size(3)}).transpose(0, 1);
 }
 
+/// [s, b, heads, d] -> [b, heads, s, d], a view.
+at::Tensor heads_first(const at::Tensor& tensor) { return tensor.permute({1, 2, 0, 3}); }
+/// [b, heads, s, d] -> [s, b, heads, d], a view.
+at::Tensor sequence_first(const at::Tensor& tensor) { return tensor.permute({2, 0, 1, 3}); }
+
+/// cuDNN's attention in what it keeps: query, key, value, the output as the next product reads it
+/// and a log-sum for each row (transformer_engine/pytorch/cpp_extensions/fused_attn.py). PyTorch's
+/// flash kernel computes it; cuDNN's own workspaces are not public.
+struct FusedAttention : torch::autograd::Function<FusedAttention> {
+  static at::Tensor forward(AutogradContext* context,
+                            const at::Tensor& query,
+                            const at::Tensor& key,
+                            const at::Tensor& value,
+                            double dropout) {
+    const auto [output, log_sum, cum_q, cum_k, max_q, max_k, seed, offset, mask] =
+        at::_scaled_dot_product_flash_attention(
+            heads_first(query), heads_first(key), heads_first(value), dropout, /*is_causal=*/true);
+    const at::Tensor written = sequence_first(output).contiguous();
+    context->save_for_backward({query, key, value, written, log_sum, seed, offset});
+    context->saved_data["dropout"] = dropout;
+    context->saved_data["longest_query"] = max_q.expect_int();
+    context->saved_data["longest_key"] = max_k.expect_int();
+    return written.view({query.size(0), query.size(1), -1});
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
+    const variable_list saved = context->get_saved_variables();
+    const auto [query, key, value] = at::_scaled_dot_product_flash_attention_backward(
+        heads_first(gradients[0].view(saved[3].sizes())),
+        heads_first(saved[0]),
+        heads_first(saved[1]),
+        heads_first(saved[2]),
+        heads_first(saved[3]),
+        saved[4],
+        /*cum_seq_q=*/{},
+        /*cum_seq_k=*/{},
+        context->saved_data["longest_query"].toInt(),
+        context->saved_data["longest_key"].toInt(),
+        context->saved_data["dropout"].toDouble(),
+        /*is_causal=*/true,
+        saved[5],
+        saved[6]);
+    return {sequence_first(query), sequence_first(key), sequence_first(value), at::Tensor()};
+  }
+};
+
 }  // namespace
 
 CoreAttention::CoreAttention(const ShardContext& context)
-    : kind_(context.plan.training.attention), dropout_(context.plan.model.attention_dropout) {
+    : kind_(context.plan.training.attention),
+      batch_first_(context.dialect().batch_first_attention),
+      buffers_(context.dialect().fused_weight_gradient && !context.transformer_engine()
+                   ? context.buffers
+                   : nullptr),
+      dropout_(context.plan.model.attention_dropout) {
   if (kind_ == estimator::Attention::kUnfused) {
     const int64_t sequence = context.plan.sequence_length();
     future_ = at::ones({1, sequence, sequence}, context.options().dtype(at::kBool)).triu_(1);
@@ -40,23 +97,34 @@ CoreAttention::CoreAttention(const ShardContext& context)
 at::Tensor CoreAttention::forward(const at::Tensor& query,
                                   const at::Tensor& key,
                                   const at::Tensor& value) const {
-  return kind_ == estimator::Attention::kFlash ? flash(query, key, value)
-                                               : unfused(query, key, value);
+  switch (kind_) {
+    case estimator::Attention::kFlash:
+      return flash(query, key, value);
+    case estimator::Attention::kFused:
+      return FusedAttention::apply(query, key, value, dropout_);
+    case estimator::Attention::kUnfused:
+      break;
+  }
+  return unfused(query, key, value);
 }
 
 at::Tensor CoreAttention::flash(const at::Tensor& query,
                                 const at::Tensor& key,
                                 const at::Tensor& value) const {
-  const auto heads_first = [](const at::Tensor& tensor) { return tensor.permute({1, 2, 0, 3}); };
-  const at::Tensor output = at::scaled_dot_product_attention(heads_first(query),
-                                                             heads_first(key),
-                                                             heads_first(value),
+  const auto laid_out = [this](const at::Tensor& tensor) {
+    if (!batch_first_) return heads_first(tensor);
+    return tensor.transpose(0, 1).contiguous().transpose(1, 2);
+  };
+  const at::Tensor output = at::scaled_dot_product_attention(laid_out(query),
+                                                             laid_out(key),
+                                                             laid_out(value),
                                                              /*attn_mask=*/{},
                                                              dropout_,
                                                              /*is_causal=*/true,
                                                              /*scale=*/std::nullopt,
                                                              query.size(2) != key.size(2));
-  return output.permute({2, 0, 1, 3}).reshape({query.size(0), query.size(1), -1});
+  const at::Tensor written = sequence_first(output).reshape({query.size(0), query.size(1), -1});
+  return batch_first_ ? written.contiguous() : written;
 }
 
 at::Tensor CoreAttention::unfused(const at::Tensor& query,
@@ -68,7 +136,10 @@ at::Tensor CoreAttention::unfused(const at::Tensor& query,
   const at::Tensor v = batch_of_heads(repeat_groups(value, repeats));
   const int64_t sequence = q.size(1);
 
-  const at::Tensor nothing = at::empty({1, 1, 1}, q.options());  // beta = 0: never read
+  // beta = 0: never read
+  const at::Tensor nothing =
+      buffers_ ? buffers_->global_memory({q.size(0), sequence, sequence}, q.options())
+               : at::empty({1, 1, 1}, q.options());
   const double scale = 1.0 / std::sqrt(static_cast<double>(q.size(2)));
   at::Tensor scores = at::baddbmm(nothing, q, k.transpose(1, 2), /*beta=*/0, scale);
   scores.masked_fill_(future_.narrow(1, 0, sequence).narrow(2, 0, sequence), -10000.0);

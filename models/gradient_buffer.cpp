@@ -7,6 +7,7 @@
 #include <torch/csrc/autograd/variable.h>
 
 #include <numeric>
+#include <utility>
 
 #include "estimator/units.h"
 
@@ -26,9 +27,10 @@ class AddToMainGradient : public torch::autograd::PostAccumulateGradHook {
   void operator()(const torch::autograd::Variable& value) override {
     if (!value.grad().defined()) return;  // a fused product has added it already
     const c10::NoGradGuard no_grad;
-    parameter_.main_gradient.add_(value.grad());
+    const bool stand_in = std::exchange(parameter_.gradient_is_stand_in, false);
+    if (!stand_in) parameter_.main_gradient.add_(value.grad());
     value.mutable_grad().reset();
-    parameter_.contribution_added();
+    if (!stand_in) parameter_.contribution_added();
   }
 
  private:
@@ -79,8 +81,13 @@ GradientBuffer::GradientBuffer(std::deque<Parameter>& parameters, GradientBuffer
     parameters_ = at::zeros({elements}, parameter_options);
     observer().memory_lasts(parameters_, {MemoryCategory::kParameter, "parameter_buffer", ""});
   }
-  gradients_ = at::zeros({elements}, parameter_options.dtype(at::kFloat));
+  gradients_ = at::zeros({elements}, parameter_options.dtype(options_.type));
   observer().memory_lasts(gradients_, {MemoryCategory::kGradient, "gradient_buffer", ""});
+  if (options_.reducer_buckets && options_.data_group) {
+    reducer_buckets_ = at::empty({elements}, parameter_options);
+    observer().memory_lasts(reducer_buckets_,
+                            {MemoryCategory::kCommunication, "reducer_buckets", ""});
+  }
   for (std::size_t index = 0; index < buckets_.size(); ++index) {
     for (const ParameterSlot& slot : buckets_[index].slots) {
       Parameter& parameter = *slot.parameter;

@@ -42,6 +42,10 @@ std::vector<Bucket> lay_out_buckets(std::deque<Parameter>& parameters, const Buf
 
 struct GradientBufferOptions {
   BufferShape shape;
+  c10::ScalarType type = c10::ScalarType::Float;  ///< of the summed gradients
+  /// DistributedDataParallel's reducer copies gradients of the parameters' type into buckets of its
+  /// own (gradient_as_bucket_view off) where there is someone to reduce with.
+  bool reducer_buckets = false;
   bool overlap = false;  ///< start a bucket's reduction when its last gradient is there
   std::shared_ptr<Communicator> data_group;
   Observer& observer;
@@ -49,7 +53,7 @@ struct GradientBufferOptions {
 
 class GradientBuffer {
  public:
-  /// Makes the fp32 gradient buffer and sets each parameter's main_gradient. When sharded it also
+  /// Makes the gradient buffer and sets each parameter's main_gradient. When sharded it also
   /// moves the parameters into one flat buffer of their type.
   GradientBuffer(std::deque<Parameter>& parameters, GradientBufferOptions options);
   GradientBuffer(const GradientBuffer&) = delete;
@@ -81,6 +85,7 @@ class GradientBuffer {
   GradientBufferOptions options_;
   std::vector<Bucket> buckets_;
   at::Tensor gradients_;
+  at::Tensor reducer_buckets_;
   at::Tensor parameters_;
   bool last_micro_batch_ = false;
   std::vector<int> missing_contributions_;

@@ -32,7 +32,7 @@ at::Tensor Mlp::activate(const at::Tensor& input) const {
   const Activation activation = context_.plan.model.activation;
   if (activation == Activation::kRelu) return at::relu(input);
   if (activation == Activation::kGelu) return at::gelu(input, "tanh");
-  if (context_.megatron()) return fused_gated_activation(input, activation);
+  if (context_.dialect().fused_gated_activation) return fused_gated_activation(input, activation);
   const auto halves = input.chunk(2, -1);
   return (activation == Activation::kSwiglu ? at::silu(halves[0]) : at::gelu(halves[0], "tanh")) *
          halves[1];

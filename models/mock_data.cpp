@@ -2,6 +2,8 @@
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/triu.h>
 
 namespace models {
 namespace {
@@ -33,6 +35,11 @@ MicroBatchData mock_micro_batch(const ShardContext& context,
   MicroBatchData data;
   if (context.is_first_stage()) data.tokens = on_device(0);
   if (context.is_last_stage()) data.labels = on_device(1);
+  if (plan.training.attention_mask_in_dataloader) {
+    data.mask =
+        at::ones({batch, 1, sequence, sequence}, at::TensorOptions(context.device).dtype(at::kBool))
+            .triu_(1);
+  }
   return data;
 }
 

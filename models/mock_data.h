@@ -10,6 +10,7 @@ namespace models {
 struct MicroBatchData {
   at::Tensor tokens;  ///< [s, b] int64 on the device; undefined except on the first stage
   at::Tensor labels;  ///< [s, b] int64 on the device; undefined except on the last stage
+  at::Tensor mask;    ///< [b, 1, s, s] bool, true where a key lies in the future; where asked for
 };
 
 /// Samples are numbered over the whole step: data rank d's micro-batch m holds samples

@@ -21,6 +21,17 @@ int64_t bytes_of(const std::vector<at::Tensor>& tensors) {
   return bytes;
 }
 
+/// The gradients in the type of the weights that they update: DeepSpeed casts fp16 ones for its
+/// step.
+std::vector<at::Tensor> as_type_of(const std::vector<at::Tensor>& weights,
+                                   const std::vector<at::Tensor>& gradients) {
+  std::vector<at::Tensor> cast;
+  for (const at::Tensor& gradient : gradients) {
+    cast.push_back(gradient.to(weights.front().scalar_type()));
+  }
+  return cast;
+}
+
 }  // namespace
 
 DistributedOptimizer::DistributedOptimizer(GradientBuffer& buffer,
@@ -39,7 +50,8 @@ DistributedOptimizer::DistributedOptimizer(GradientBuffer& buffer,
       gradients_.push_back(buffer.gradients().narrow(0, begin, end - begin));
     }
   }
-  own_main_weights_ = !model_weights_.empty() && model_weights_.front().scalar_type() != at::kFloat;
+  own_main_weights_ = settings.main_weights && !model_weights_.empty() &&
+                      model_weights_.front().scalar_type() != at::kFloat;
   for (std::size_t piece = 0; piece < model_weights_.size(); ++piece) {
     const at::Tensor& weights = model_weights_[piece];
     main_weights_.push_back(own_main_weights_ ? weights.to(at::kFloat) : weights);
@@ -66,16 +78,17 @@ void DistributedOptimizer::make_state() {
     if (settings_.shared_step && !steps_.empty()) {
       steps_.push_back(steps_.front());
     } else {
-      add(steps_, at::zeros({}, weights.options()));
+      add(steps_, at::zeros({}, weights.options().dtype(at::kFloat)));
     }
   }
 }
 
 void DistributedOptimizer::update() {
   if (main_weights_.empty()) return;
+  const std::vector<at::Tensor> gradients = as_type_of(main_weights_, gradients_);
   if (settings_.kind == estimator::Optimizer::kSgd) {
     at::_fused_sgd_(main_weights_,
-                    gradients_,
+                    gradients,
                     first_moments_,
                     settings_.weight_decay,
                     settings_.momentum,
@@ -91,7 +104,7 @@ void DistributedOptimizer::update() {
   else
     at::_foreach_add_(steps_, 1);
   at::_fused_adamw_(main_weights_,
-                    gradients_,
+                    gradients,
                     first_moments_,
                     second_moments_,
                     /*max_exp_avg_sqs=*/{},

@@ -1,7 +1,10 @@
 #include "models/parallel_linear.h"
 
+#include <ATen/ops/empty_like.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/matmul.h>
+#include <ATen/ops/zeros_like.h>
+#include <c10/core/GradMode.h>
 
 #include <optional>
 
@@ -23,23 +26,42 @@ struct LinearCall {
       : store(&store),
         weight(&weight),
         has_bias(spec.bias),
-        transformer_engine(spec.transformer_engine),
+        transformer_engine(context.transformer_engine() && !spec.output_layer),
+        global_memory(context.dialect().fused_weight_gradient && !transformer_engine),
+        keeps_gathered(context.dialect().keeps_gathered_input),
+        fused_gradient(context.fused_weight_gradient()),
         tensor_group(context.groups.tensor),
         sequence_parallel(context.sequence_parallel()),
-        fused_gradient(context.megatron()) {}
+        buffers(context.buffers),
+        plan(&context.plan) {}
 
   ParameterStore* store;
   Parameter* weight;
-  bool has_bias;  ///< of a column parallel layer: added inside the function
-  bool transformer_engine;
+  bool has_bias;            ///< of a column parallel layer: added inside the function
+  bool transformer_engine;  ///< TransformerEngine's layer: its workspace, its gradient stand-ins
+  bool global_memory;       ///< gathers the sequence into Megatron-LM's global memory buffer
+  bool keeps_gathered;      ///< the gathered sequence is kept, not this rank's part of it
+  bool fused_gradient;
   std::shared_ptr<Communicator> tensor_group;
   bool sequence_parallel;
-  bool fused_gradient;
+  std::shared_ptr<FrameworkBuffers> buffers;
+  const estimator::Plan* plan;
 };
 
 namespace {
 
 using CallPointer = std::shared_ptr<const LinearCall>;
+
+/// What Megatron-LM's own linear layer gives autograd where the product has added the gradient: a
+/// tensor of the weight's shape and type that is dropped at once, zeros for a weight that has
+/// another gradient to be added (LinearWithGradAccumulationAndAsyncCommunication in
+/// megatron/core/tensor_parallel/layers.py).
+at::Tensor passing_stand_in(Parameter& weight) {
+  const c10::NoGradGuard no_grad;
+  if (weight.contributions > 1) return at::zeros_like(weight.value);
+  weight.gradient_is_stand_in = true;
+  return at::empty_like(weight.value);
+}
 
 /// The weight's gradient for autograd; undefined when it went straight into the main gradient.
 at::Tensor finish_weight(const CallPointer& call,
@@ -47,8 +69,25 @@ at::Tensor finish_weight(const CallPointer& call,
                          const at::Tensor& input) {
   if (!call->fused_gradient) return weight_gradient(output_gradient, input);
   add_weight_gradient(*call->weight, output_gradient, input);
-  if (call->transformer_engine) call->store->keep_gradient_stand_in(call->weight->value);
+  if (!call->transformer_engine) return passing_stand_in(*call->weight);
+  call->store->keep_gradient_stand_in(call->weight->value);
   return {};
+}
+
+/// The whole sequence, where Megatron-LM or TransformerEngine puts it.
+at::Tensor gather(const LinearCall& call, const at::Tensor& part) {
+  if (!call.global_memory) return gather_sequence(part, *call.tensor_group);
+  std::vector<int64_t> shape = part.sizes().vec();
+  shape[0] *= call.tensor_group->size();
+  at::Tensor whole = call.buffers->global_memory(shape, part.options());
+  call.tensor_group->all_gather(whole, part.contiguous());
+  return whole;
+}
+
+void start_product(const LinearCall& call, const at::Tensor& input) {
+  if (call.transformer_engine) {
+    call.buffers->use_transformer_engine_workspace(*call.plan, input.device());
+  }
 }
 
 at::Tensor bias_gradient(const at::Tensor& output_gradient) {
@@ -62,9 +101,11 @@ struct ColumnParallelFunction : torch::autograd::Function<ColumnParallelFunction
                             const std::optional<at::Tensor>& bias,
                             const CallPointer& call) {
     keep(context, call);
-    context->save_for_backward({input, weight});
-    const bool gather = call->sequence_parallel && call->tensor_group;
-    return at::linear(gather ? gather_sequence(input, *call->tensor_group) : input, weight, bias);
+    start_product(*call, input);
+    const bool sequence_parallel = call->sequence_parallel && call->tensor_group;
+    const at::Tensor whole = sequence_parallel ? gather(*call, input) : input;
+    context->save_for_backward({call->keeps_gathered ? whole : input, weight});
+    return at::linear(whole, weight, bias);
   }
 
   static variable_list backward(AutogradContext* context, variable_list gradients) {
@@ -75,8 +116,11 @@ struct ColumnParallelFunction : torch::autograd::Function<ColumnParallelFunction
     Communicator* group = call->tensor_group.get();
     const bool sequence_parallel = call->sequence_parallel && group != nullptr;
 
-    const at::Tensor input = sequence_parallel ? gather_sequence(saved[0], *group) : saved[0];
+    const bool gather_again = sequence_parallel && !call->keeps_gathered;
+    const at::Tensor input = gather_again ? gather(*call, saved[0]) : saved[0];
     at::Tensor input_gradient = at::matmul(gradient, weight);
+    // Megatron-LM's own layer holds it to its end, beside the part that it is reduced to.
+    const at::Tensor whole_gradient = call->global_memory ? input_gradient : at::Tensor();
     if (sequence_parallel) {
       input_gradient = reduce_scatter_sequence(input_gradient, *group);
     } else if (group != nullptr) {
@@ -94,6 +138,7 @@ struct RowParallelFunction : torch::autograd::Function<RowParallelFunction> {
                             const CallPointer& call) {
     keep(context, call);
     context->save_for_backward({input, weight});
+    start_product(*call, input);
     at::Tensor partial = at::matmul(input, weight.t());
     if (!call->tensor_group) return partial;
     if (call->sequence_parallel) return reduce_scatter_sequence(partial, *call->tensor_group);

@@ -6,8 +6,9 @@
 // Row parallel: input features are split; the partial products are summed over the ranks, under
 // sequence parallelism each rank keeps its part of the sequence. The bias is added after the sum.
 //
-// In the megatron dialect the weight gradient is added to the fp32 main gradient by the product
-// itself and autograd gets nothing; else autograd gets a gradient of the weight's type.
+// With gradient accumulation fusion (megatron-lm) the weight gradient is added to the fp32 main
+// gradient by the product itself and autograd gets nothing; else autograd gets a gradient of the
+// weight's type.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -27,8 +28,9 @@ struct LinearSpec {
   int64_t outputs = 0;
   bool bias = false;
   int64_t output_blocks = 1;  ///< see ParameterSpec::blocks
-  /// Built by TransformerEngine in the megatron dialect, as all layers but the output layer are.
-  bool transformer_engine = true;
+  /// The output layer is Megatron-LM's own in every dialect of it; the others may be
+  /// TransformerEngine's.
+  bool output_layer = false;
   Parameter* shared_weight = nullptr;  ///< use this weight (tied output layer) and make none
   bool shared_copy = false;
 };

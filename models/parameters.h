@@ -50,6 +50,8 @@ struct Parameter {
   /// partial sum and is all-reduced over the tensor group at the end of the iteration.
   bool sequence_partial = false;
   bool shared_copy = false;  ///< the last stage's copy of a tied embedding
+  /// What autograd accumulates next only stands in for a gradient that a product has added already.
+  bool gradient_is_stand_in = false;
   /// Gradient contributions of one micro-batch: 2 when a fused product and autograd both add.
   int contributions = 1;
   /// Called after each contribution has been added to main_gradient.

@@ -41,7 +41,8 @@ struct FusedRotary : torch::autograd::Function<FusedRotary> {
 
 }  // namespace
 
-RotaryEmbedding::RotaryEmbedding(const ShardContext& context) : fused_(context.megatron()) {
+RotaryEmbedding::RotaryEmbedding(const ShardContext& context)
+    : fused_(context.dialect().fused_rotary) {
   const int64_t width = context.plan.model.kv_channels;
   const at::TensorOptions fp32 = context.options().dtype(at::kFloat);
   const at::Tensor exponents = at::arange(0, width, 2, fp32) / static_cast<double>(width);

@@ -5,9 +5,11 @@
 
 #include <memory>
 
+#include "estimator/dialects.h"
 #include "estimator/parallel_layout.h"
 #include "estimator/plan.h"
 #include "models/communicator.h"
+#include "models/framework_buffers.h"
 #include "models/observer.h"
 #include "models/parameters.h"
 
@@ -21,10 +23,22 @@ struct ShardContext {
   ProcessGroups groups;
   at::Device device;
   Observer& observer;
+  std::shared_ptr<FrameworkBuffers> buffers = std::make_shared<FrameworkBuffers>();
 
   int64_t tensor_size() const { return plan.parallelism.tensor; }
   bool sequence_parallel() const { return plan.parallelism.sequence_parallel; }
-  bool megatron() const { return plan.training.dialect == estimator::Dialect::kMegatronLm; }
+  const estimator::DialectTraits& dialect() const {
+    return estimator::traits_of(plan.training.dialect);
+  }
+  /// Layers are TransformerEngine's, but for the output layer, which is Megatron-LM's own.
+  bool transformer_engine() const {
+    return dialect().transformer_engine &&
+           plan.training.transformer_impl == estimator::TransformerImpl::kTransformerEngine;
+  }
+  /// A product adds the weight's gradient straight into the fp32 main gradient.
+  bool fused_weight_gradient() const {
+    return dialect().fused_weight_gradient && plan.training.gradient_accumulation_fusion;
+  }
   int64_t stages() const { return plan.parallelism.pipeline; }
   bool is_first_stage() const { return coordinate.pipeline == 0; }
   bool is_last_stage() const { return coordinate.pipeline == stages() - 1; }

@@ -41,12 +41,12 @@ void Stage::build_head() {
   LinearSpec spec{.name = "output_layer",
                   .inputs = context_.plan.model.hidden_size,
                   .outputs = context_.plan.padded_vocab_size(),
-                  .transformer_engine = false};
+                  .output_layer = true};
   if (context_.plan.model.tie_embeddings) {
     if (embedding_) {
       spec.shared_weight = &embedding_->word_weight();
       // A fused product adds the output layer's part, autograd the embedding's.
-      if (context_.megatron()) spec.shared_weight->contributions = 2;
+      if (context_.fused_weight_gradient()) spec.shared_weight->contributions = 2;
     } else {
       ParameterSpec copy = word_embedding_spec(context_, "embedding.word_embeddings.weight");
       copy.shared_copy = true;
@@ -63,7 +63,7 @@ std::vector<int64_t> Stage::hidden_shape() const {
 }
 
 at::Tensor Stage::loss(const at::Tensor& hidden, const at::Tensor& labels) const {
-  const at::Tensor logits = [&] {
+  at::Tensor logits = [&] {
     const at::Tensor normalized = [&] {
       ModuleScope norm(context_.observer, "final_norm");
       return final_norm_->forward(hidden);
@@ -72,8 +72,14 @@ at::Tensor Stage::loss(const at::Tensor& hidden, const at::Tensor& labels) const
     return output_->forward(normalized);
   }();
   ModuleScope scope(context_.observer, "loss");
-  if (!context_.megatron() && !context_.groups.tensor) return plain_cross_entropy(logits, labels);
-  return vocabulary_parallel_cross_entropy(logits, labels, context_.groups.tensor);
+  const estimator::LossBuffers buffers = context_.dialect().loss_buffers;
+  if (buffers == estimator::LossBuffers::kTorch && !context_.groups.tensor) {
+    return plain_cross_entropy(logits, labels);
+  }
+  // nanotron casts the logits before its loss copies them; the cast ones live as long as the loss.
+  if (buffers == estimator::LossBuffers::kTwo) logits = logits.to(at::kFloat);
+  return vocabulary_parallel_cross_entropy(
+      logits, labels, context_.groups.tensor, context_.plan.training.cross_entropy_fusion);
 }
 
 at::Tensor Stage::forward(const at::Tensor& input, const at::Tensor& labels) const {

@@ -15,16 +15,30 @@ using estimator::Direction;
 
 struct Trainer::InFlight {
   at::Tensor input;              ///< received hidden states, whose gradient is sent back
-  torch::autograd::Edge output;  ///< where backward starts; the output itself is not kept
+  torch::autograd::Edge output;  ///< where backward starts
+  at::Tensor kept_output;        ///< undefined in dialects that free it
 };
 
 namespace {
 
 /// Buckets let reductions overlap with backward. Megatron-LM cuts them only then and only on the
-/// first stage, whose reduction is on the critical path; the plain dialect cuts them always.
+/// first stage, whose reduction is on the critical path; other dialects cut them always.
 int64_t bucket_limit(const ShardContext& context) {
   const bool overlaps = context.plan.parallelism.overlap_grad_reduce && context.is_first_stage();
-  return overlaps || !context.megatron() ? context.plan.bucket_elements() : 0;
+  return overlaps || context.dialect().always_buckets ? context.plan.bucket_elements() : 0;
+}
+
+c10::ScalarType gradient_type(const ShardContext& context) {
+  const estimator::Dtype dtype = context.plan.training.dtype;
+  switch (context.dialect().gradient_type) {
+    case estimator::GradientType::kFp32:
+      return at::kFloat;
+    case estimator::GradientType::kFp32UnlessFp16:
+      return dtype == estimator::Dtype::kFp16 ? at::kHalf : at::kFloat;
+    case estimator::GradientType::kParameter:
+      break;
+  }
+  return scalar_type(dtype);
 }
 
 }  // namespace
@@ -32,7 +46,9 @@ int64_t bucket_limit(const ShardContext& context) {
 OptimizerSettings default_optimizer(const estimator::Plan& plan) {
   OptimizerSettings settings;
   settings.kind = plan.training.optimizer;
-  settings.shared_step = plan.training.dialect == estimator::Dialect::kMegatronLm;
+  const estimator::DialectTraits& dialect = estimator::traits_of(plan.training.dialect);
+  settings.shared_step = dialect.shared_step_counter;
+  settings.main_weights = dialect.main_weights;
   return settings;
 }
 
@@ -48,6 +64,8 @@ void Trainer::build_model() {
                                       .data_ranks = group_size(context_.groups.data),
                                       .bucket_elements = bucket_limit(context_),
                                       .tied = stage_->tied_weight()},
+                            .type = gradient_type(context_),
+                            .reducer_buckets = context_.dialect().reducer_buckets,
                             .overlap = context_.plan.parallelism.overlap_grad_reduce,
                             .data_group = context_.groups.data,
                             .observer = context_.observer});
@@ -105,8 +123,10 @@ void Trainer::forward(int64_t iteration, int64_t micro_batch) {
     }
     // Backward needs the graph, not the output: keeping the edge alone frees the output's memory,
     // as Megatron-LM's deallocate_pipeline_outputs does.
-    in_flight_[micro_batch] = {.input = context_.is_first_stage() ? at::Tensor() : input,
-                               .output = torch::autograd::impl::gradient_edge(output)};
+    in_flight_[micro_batch] = {
+        .input = context_.is_first_stage() ? at::Tensor() : input,
+        .output = torch::autograd::impl::gradient_edge(output),
+        .kept_output = context_.dialect().keeps_stage_outputs ? output : at::Tensor()};
   }
   context_.observer.forward_finished(micro_batch);
 }
@@ -178,15 +198,15 @@ double Trainer::loss() const { return loss_sum_.defined() ? loss_sum_.item().toD
 
 estimator::ModelStateRecord Trainer::model_state() const {
   const estimator::ParametersRecord parameters = stage_->parameters().record();
-  constexpr int64_t kFp32Bytes = 4;
+  const auto gradient_bytes = static_cast<int64_t>(c10::elementSize(gradient_type(context_)));
   const int64_t padding = gradients_->padding_elements();
   const int64_t element = bytes_per_element(context_.plan.training.dtype);
   return {.parameter_bytes = parameters.bytes,
-          .gradient_bytes = parameters.count * kFp32Bytes,
+          .gradient_bytes = parameters.count * gradient_bytes,
           .main_weight_bytes = optimizer_->main_weight_bytes(),
           .optimizer_state_bytes = optimizer_->state_bytes(),
           .parameter_padding_bytes = gradients_->sharded() ? padding * element : 0,
-          .gradient_padding_bytes = padding * kFp32Bytes,
+          .gradient_padding_bytes = padding * gradient_bytes,
           .gradient_stand_in_bytes = stage_->parameters().gradient_stand_in_bytes(),
           .step_scalar_bytes = optimizer_->step_scalar_bytes()};
 }

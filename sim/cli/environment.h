@@ -24,6 +24,7 @@ inline constexpr const char* kSlurmStepVariable = "SLURM_STEP_ID";
 /// (tests/sim/virtual_gpu/torch_allocator_settings_test.cpp), whose headers say otherwise.
 inline constexpr const char* kAllocatorVariable = "PYTORCH_ALLOC_CONF";
 inline constexpr const char* kOldAllocatorVariable = "PYTORCH_CUDA_ALLOC_CONF";
+inline constexpr const char* kCublasWorkspaceVariable = "CUBLAS_WORKSPACE_CONFIG";
 inline constexpr const char* kPreloadVariable = "LD_PRELOAD";
 /// For tests: the program to start in place of onerank-rank.
 inline constexpr const char* kRankProcessVariable = "ONERANK_RANK_PROCESS";

@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "estimator/dialects.h"
 #include "estimator/hardware.h"
 #include "estimator/model_config.h"
 #include "estimator/units.h"
@@ -99,6 +100,15 @@ std::string link_table() {
   return table.text();
 }
 
+std::string dialect_list() {
+  std::string text;
+  for (const estimator::DialectTraits& dialect : estimator::dialects()) {
+    text += fmt::format("{}: {}\n", estimator::to_string(dialect.dialect), dialect.framework);
+    for (const std::string& note : dialect.notes) text += "  - " + note + "\n";
+  }
+  return text;
+}
+
 struct Listing {
   std::string name;
   std::string (*text)();
@@ -108,7 +118,8 @@ struct Listing {
 std::vector<Listing> listings() {
   return {{"gpus", gpu_table, [] { return to_json(estimator::gpus()); }},
           {"models", model_table, [] { return to_json(estimator::model_presets()); }},
-          {"links", link_table, [] { return to_json(estimator::links()); }}};
+          {"links", link_table, [] { return to_json(estimator::links()); }},
+          {"dialects", dialect_list, [] { return to_json(estimator::dialects()); }}};
 }
 
 ExitCode run_list(const ListOptions& options) {
@@ -127,9 +138,10 @@ ExitCode run_list(const ListOptions& options) {
 }  // namespace
 
 Command add_list_command(CLI::App& root) {
-  CLI::App* app = root.add_subcommand("list", "the GPUs, models and links that a plan can name");
+  CLI::App* app =
+      root.add_subcommand("list", "the GPUs, models, links and dialects that a plan can name");
   const auto options = std::make_shared<ListOptions>();
-  app->add_option("WHAT", options->what, "gpus, models or links")->type_name("");
+  app->add_option("WHAT", options->what, "gpus, models, links or dialects")->type_name("");
   app->add_flag("--json", options->json, "print them as JSON, with their sources");
   return {app, [options](const Environment&) { return run_list(*options); }};
 }

@@ -13,6 +13,9 @@ using estimator::Problem;
 using estimator::UserError;
 
 constexpr const char* kAllocatorPath = "memory.allocator";
+constexpr const char* kCublasWorkspacePath = "memory.cublas_workspace";
+
+bool is_given(const Json& value) { return !value.is_null() && value != ""; }
 
 }  // namespace
 
@@ -47,8 +50,11 @@ Json PlanOptions::read_tree(const Environment& environment, PlanInput& input) co
   if (!tree.is_object()) return tree;  // resolve_plan() says what is wrong with it
   flags_.overlay(tree);
   uneven_stages_.overlay(tree);
-  const Json allocator = find_in_tree(tree, kAllocatorPath);
-  if (!allocator.is_null() && allocator != "") {
+  const auto workspace = find_variable(environment, kCublasWorkspaceVariable);
+  if (workspace && !is_given(find_in_tree(tree, kCublasWorkspacePath))) {
+    set_in_tree(tree, kCublasWorkspacePath, *workspace, kCublasWorkspaceVariable);
+  }
+  if (is_given(find_in_tree(tree, kAllocatorPath))) {
     input.allocator_origin = "the plan";
     return tree;
   }

@@ -67,12 +67,16 @@ std::optional<virtual_gpu::Preload> preload_for(DeviceKind device) {
 
 /// `gpu_id` is what a preloaded virtual GPU is.
 Environment rank_environment(const std::string& gpu_id,
-                             const std::string& allocator,
+                             const estimator::MemoryConfig& memory,
                              const std::optional<virtual_gpu::Preload>& preload,
                              Environment environment) {
   environment.erase(kAllocatorVariable);
   environment.erase(kOldAllocatorVariable);
-  if (!allocator.empty()) environment[kOldAllocatorVariable] = allocator;
+  if (!memory.allocator.empty()) environment[kOldAllocatorVariable] = memory.allocator;
+  environment.erase(kCublasWorkspaceVariable);
+  if (!memory.cublas_workspace.empty()) {
+    environment[kCublasWorkspaceVariable] = memory.cublas_workspace;
+  }
   if (!preload) return environment;
   const auto others = find_variable(environment, kPreloadVariable);
   environment[kPreloadVariable] = preload->value() + (others ? ":" + *others : "");
@@ -144,15 +148,15 @@ void throw_if_failed(const SubprocessEnd& end) {
 }  // namespace
 
 RankProgram::RankProgram(const std::string& gpu_id,
-                         const std::string& allocator,
+                         const estimator::MemoryConfig& memory,
                          DeviceKind device,
                          const Environment& environment)
     : preload_(preload_for(device)),
       program_(rank_program(environment)),
-      environment_(rank_environment(gpu_id, allocator, preload_, environment)) {}
+      environment_(rank_environment(gpu_id, memory, preload_, environment)) {}
 
 RankProgram::RankProgram(const Plan& plan, DeviceKind device, const Environment& environment)
-    : RankProgram(plan.cluster.gpu, plan.memory.allocator, device, environment) {
+    : RankProgram(plan.cluster.gpu, plan.memory, device, environment) {
   estimator::write_file_whole(plan_file().string(), estimator::to_json(plan).dump());
 }
 

@@ -39,7 +39,7 @@ class RankProgram {
 
  private:
   RankProgram(const std::string& gpu_id,
-              const std::string& allocator,
+              const estimator::MemoryConfig& memory,
               estimator::DeviceKind device,
               const Environment& environment);
 

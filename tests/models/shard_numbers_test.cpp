@@ -65,8 +65,24 @@ TEST_P(Shard, RecomputeDrawsTheSameDropout) {
 
 TEST_P(Shard, DialectsDifferInMemoryOnly) {
   const Json& family = GetParam().changes;
-  expect_same(run_iteration(small_plan(merged(family, training("dialect", "megatron-lm")))),
-              run_iteration(small_plan(merged(family, training("dialect", "plain")))));
+  const Iteration plain = run_iteration(small_plan(merged(family, training("dialect", "plain"))));
+  for (const std::string& dialect : estimator::names_of<estimator::Dialect>()) {
+    SCOPED_TRACE(dialect);
+    expect_same(run_iteration(small_plan(merged(family, training("dialect", dialect)))), plain);
+  }
+}
+
+TEST_P(Shard, MegatronsOptionsDifferInMemoryOnly) {
+  const Json& family = GetParam().changes;
+  const Iteration usual = run_iteration(small_plan(family));
+  for (const Json& option : {training("transformer_impl", "local"),
+                             training("cross_entropy_fusion", "native"),
+                             training("cross_entropy_fusion", "te"),
+                             training("gradient_accumulation_fusion", false),
+                             training("attention_mask_in_dataloader", true)}) {
+    SCOPED_TRACE(option);
+    expect_same(run_iteration(small_plan(merged(family, option))), usual);
+  }
 }
 
 TEST_P(Shard, FlashAndUnfusedAttentionAgree) {

@@ -58,19 +58,27 @@ TEST(GatedActivation, FusedGegluIsGeluTimesUp) {
 TEST(CrossEntropy, OverOneRankIsPyTorchs) {
   const at::Tensor logits = at::randn({7, 2, 50});
   const at::Tensor labels = at::randint(0, 50, {7, 2});
-  expect_same(forward_backward(logits,
-                               [&](const at::Tensor& x) {
-                                 return vocabulary_parallel_cross_entropy(x, labels, nullptr);
-                               }),
-              forward_backward(
-                  logits, [&](const at::Tensor& x) { return plain_cross_entropy(x, labels); }));
+  for (const auto& [fusion, name] : enum_names(estimator::CrossEntropyFusion{})) {
+    SCOPED_TRACE(name);
+    const auto fused = [&, kind = fusion](const at::Tensor& x) {
+      return vocabulary_parallel_cross_entropy(x.clone(), labels, nullptr, kind);
+    };
+    expect_same(forward_backward(logits, fused), forward_backward(logits, [&](const at::Tensor& x) {
+                  return plain_cross_entropy(x, labels);
+                }));
+  }
 }
 
-TEST(CrossEntropy, LeavesTheLogitsAsTheyWere) {
+TEST(CrossEntropy, LeavesTheLogitsAsTheyWereButTransformerEngines) {
   const at::Tensor logits = at::randn({3, 1, 8});
-  const at::Tensor before = logits.clone();
-  vocabulary_parallel_cross_entropy(logits, at::randint(0, 8, {3, 1}), nullptr);
-  EXPECT_TRUE(logits.equal(before));
+  const at::Tensor before = logits.clone(), labels = at::randint(0, 8, {3, 1});
+  const auto run = [&](estimator::CrossEntropyFusion fusion) {
+    vocabulary_parallel_cross_entropy(logits, labels, nullptr, fusion);
+    return logits.equal(before);
+  };
+  EXPECT_TRUE(run(estimator::CrossEntropyFusion::kNone));
+  EXPECT_TRUE(run(estimator::CrossEntropyFusion::kNative));
+  EXPECT_FALSE(run(estimator::CrossEntropyFusion::kTransformerEngine));
 }
 
 TEST(Rotary, FusedAndPlainAgree) {

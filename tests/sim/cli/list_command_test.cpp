@@ -25,7 +25,7 @@ TEST_F(ListCommand, GivesModelsAsJsonWithTheirParameters) {
 }
 
 TEST_F(ListCommand, GivesEachListAsATableAndAsJson) {
-  for (const std::string list : {"gpus", "models", "links"}) {
+  for (const std::string list : {"gpus", "models", "links", "dialects"}) {
     EXPECT_THAT(run({"list", list}).output, StartsWith("name "));
     EXPECT_TRUE(Json::parse(run({"list", list, "--json"}).output).is_array());
   }

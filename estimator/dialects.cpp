@@ -1,0 +1,106 @@
+#include "estimator/dialects.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace estimator {
+namespace {
+
+DialectTraits megatron_lm() {
+  return {
+      .dialect = Dialect::kMegatronLm,
+      .framework = "Megatron-LM core with TransformerEngine 2.9 to 2.11",
+      .transformer_engine = true,
+      .fused_gated_activation = true,
+      .fused_rotary = true,
+      .batch_first_attention = true,
+      .fused_weight_gradient = true,
+      .loss_buffers = LossBuffers::kOne,
+      .always_buckets = false,
+      .shared_step_counter = true,
+      .vocabulary_multiple = 128,
+      .notes = {
+          "TransformerEngine's cuBLAS workspace, and a stand-in gradient for each weight shape "
+          "with gradient accumulation fusion",
+          "flash attention copies query, key, value and output between [s, b] and [b, s]; fused "
+          "(cuDNN) does not; cuDNN's own workspaces are not public and not counted",
+          "the output layer gathers the sequence into Megatron-LM's global memory buffer",
+          "fp32 gradient buffer, padded as the distributed optimizer pads it; pipeline outputs "
+          "are freed (deallocate_pipeline_outputs)",
+          "transformer_impl local: Megatron-LM's own layers, without TransformerEngine",
+          "cross_entropy_fusion none, native (compiled: a second fp32 buffer for a moment) or te "
+          "(the gradient takes the place of the logits)"}};
+}
+
+DialectTraits megatron_deepspeed() {
+  return {
+      .dialect = Dialect::kMegatronDeepspeed,
+      .framework = "Megatron-DeepSpeed (2022), DeepSpeed's pipeline and ZeRO stage 1",
+      .keeps_stage_outputs = true,
+      .loss_buffers = LossBuffers::kOne,
+      .gradient_type = GradientType::kFp32UnlessFp16,
+      .vocabulary_multiple = 128,
+      .notes = {"fp16: gradients are summed in fp16, ZeRO's fp32 state is each rank's part; bf16: "
+                "BF16Optimizer sums in fp32",
+                "DeepSpeed's pipeline keeps what a stage sent until its backward",
+                "not counted: DeepSpeed's reduce and gather buckets, and the bf16 gradients that "
+                "BF16Optimizer keeps beside the fp32 ones"}};
+}
+
+DialectTraits nanotron() {
+  return {
+      .dialect = Dialect::kNanotron,
+      .framework = "nanotron (2024), tensor parallel mode REDUCE_SCATTER; experimental",
+      .fused_rotary = true,
+      .batch_first_attention = true,
+      .keeps_gathered_input = true,
+      .keeps_stage_outputs = true,
+      .loss_buffers = LossBuffers::kTwo,
+      .reducer_buckets = true,
+      .notes = {"experimental: seven published runs come out 2 to 23 % off, so scripts/accuracy "
+                "leaves them out",
+                "SwiGLU from PyTorch's operators: input, silu(gate) and output are kept",
+                "column-parallel layers keep the gathered input (synchronous mode)",
+                "logits are cast to fp32 before the loss, which makes a second buffer",
+                "fp32 gradient accumulation beside DistributedDataParallel's buckets"}};
+}
+
+DialectTraits torchtitan() {
+  return {.dialect = Dialect::kTorchtitan,
+          .framework = "TorchTitan without FSDP (tensor, pipeline, replicated data parallel)",
+          .keeps_stage_outputs = true,
+          .loss_buffers = LossBuffers::kTorch,
+          .gradient_type = GradientType::kParameter,
+          .main_weights = false,
+          .reducer_buckets = true,
+          .notes = {
+              "without FSDP TorchTitan has no mixed precision: parameters, gradients and AdamW's "
+              "state are all of the plan's dtype (its --training.dtype)",
+              "SwiGLU, rotary positions and cross-entropy from PyTorch's operators, fused RMSNorm",
+              "gradients are counted as one buffer that stays; PyTorch frees them between steps"}};
+}
+
+DialectTraits plain() {
+  return {.dialect = Dialect::kPlain,
+          .framework = "PyTorch's operators under Megatron-LM's layout of gradients and optimizer",
+          .notes = {"SwiGLU, rotary positions and cross-entropy from PyTorch's operators",
+                    "fp32 gradient buffer and fp32 main weights"}};
+}
+
+}  // namespace
+
+const std::vector<DialectTraits>& dialects() {
+  static const std::vector<DialectTraits> all = {
+      megatron_lm(), megatron_deepspeed(), nanotron(), torchtitan(), plain()};
+  return all;
+}
+
+const DialectTraits& traits_of(Dialect dialect) {
+  const auto& all = dialects();
+  const auto found = std::find_if(
+      all.begin(), all.end(), [&](const DialectTraits& t) { return t.dialect == dialect; });
+  if (found == all.end()) throw std::logic_error("a dialect has no traits");
+  return *found;
+}
+
+}  // namespace estimator

@@ -1,0 +1,39 @@
+#include "models/framework_buffers.h"
+
+#include <ATen/ops/empty.h>
+#include <c10/util/accumulate.h>
+
+#include <string>
+
+#include "estimator/hardware.h"
+#include "estimator/units.h"
+
+namespace models {
+
+using estimator::kKiB;
+using estimator::kMiB;
+
+int64_t transformer_engine_workspace_bytes(const estimator::Plan& plan) {
+  const estimator::Gpu* gpu = estimator::find_gpu(plan.cluster.gpu);
+  constexpr int kHopper = 9;
+  const bool hopper_or_newer = gpu != nullptr && std::stoi(gpu->compute_capability) >= kHopper;
+  return hopper_or_newer ? 32 * kMiB + kKiB : 4 * kMiB;
+}
+
+at::Tensor FrameworkBuffers::global_memory(at::IntArrayRef shape,
+                                           const at::TensorOptions& options) {
+  const int64_t elements = c10::multiply_integers(shape);
+  if (!global_memory_.defined() || global_memory_.numel() < elements) {
+    global_memory_ = at::empty({elements}, options.requires_grad(false));
+  }
+  return global_memory_.narrow(0, 0, elements).view(shape);
+}
+
+void FrameworkBuffers::use_transformer_engine_workspace(const estimator::Plan& plan,
+                                                        const at::Device& device) {
+  if (transformer_engine_workspace_.defined() || !device.is_cuda()) return;
+  transformer_engine_workspace_ = at::empty({transformer_engine_workspace_bytes(plan)},
+                                            at::TensorOptions(device).dtype(at::kByte));
+}
+
+}  // namespace models

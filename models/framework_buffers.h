@@ -1,0 +1,28 @@
+// Tensors that a framework makes at first use, shares between layers and never frees.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include "estimator/plan.h"
+
+namespace models {
+
+class FrameworkBuffers {
+ public:
+  /// Megatron-LM's GlobalMemoryBuffer (megatron/core/utils.py, key "mpu"): one flat tensor, made
+  /// anew when more is asked of it. The result shares its memory: it is good until the next call.
+  at::Tensor global_memory(at::IntArrayRef shape, const at::TensorOptions& options);
+
+  /// TransformerEngine's own cuBLAS workspace, beside PyTorch's: made at its first product, one for
+  /// the process (get_cublas_workspace in transformer_engine/pytorch/cpp_extensions/gemm.py).
+  void use_transformer_engine_workspace(const estimator::Plan& plan, const at::Device& device);
+
+ private:
+  at::Tensor global_memory_;
+  at::Tensor transformer_engine_workspace_;
+};
+
+/// 32 MiB and 1 KiB from compute capability 9 on, else 4 MiB (get_cublas_workspace_size_bytes).
+int64_t transformer_engine_workspace_bytes(const estimator::Plan& plan);
+
+}  // namespace models
