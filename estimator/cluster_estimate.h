@@ -30,6 +30,8 @@ constexpr std::array<EnumName<Source>, 6> enum_names(Source) {
 struct MemoryTerm {
   std::string name;
   int64_t value_bytes = 0;
+  int64_t low_bytes = 0;   ///< where the value is not known exactly, the band it lies in
+  int64_t high_bytes = 0;  ///< equal to value_bytes where it is
   Source source = Source::kComputed;
   std::string note;
 };
@@ -37,6 +39,8 @@ template <class Visitor>
 void visit_fields(Visitor& visit, MemoryTerm& term) {
   visit("name", term.name, "what it is");
   visit("value_bytes", term.value_bytes, "how much");
+  visit("low_bytes", term.low_bytes, "at least");
+  visit("high_bytes", term.high_bytes, "at most");
   visit("source", term.source, "where the number comes from");
   visit("note", term.note, "how");
 }
@@ -87,8 +91,12 @@ struct RankClassEstimate {
   int64_t context_bytes = 0;
   int64_t communicator_bytes = 0;
   int64_t total_bytes = 0;
+  int64_t total_low_bytes = 0;   ///< the terms' lower ends
+  int64_t total_high_bytes = 0;  ///< the terms' upper ends
   bool limit_lifted = false;
   std::string peak_phase;
+  std::optional<OutOfMemoryRecord>
+      out_of_memory;  ///< where it ran out, before the limit was lifted
   std::vector<MemoryTerm> terms;
   double forward_seconds = 0;   ///< compute of one micro-batch
   double backward_seconds = 0;  ///< with recompute
@@ -105,8 +113,11 @@ void visit_fields(Visitor& visit, RankClassEstimate& c) {
   visit("context_bytes", c.context_bytes, "CUDA context");
   visit("communicator_bytes", c.communicator_bytes, "communicators");
   visit("total_bytes", c.total_bytes, "all of it");
+  visit("total_low_bytes", c.total_low_bytes, "all of it, at least");
+  visit("total_high_bytes", c.total_high_bytes, "all of it, at most");
   visit("limit_lifted", c.limit_lifted, "it ran without the limit");
   visit("peak_phase", c.peak_phase, "where the peak was");
+  visit("out_of_memory", c.out_of_memory, "where it ran out of memory, where it did");
   visit("terms", c.terms, "the terms of the total, tagged");
   visit("forward_seconds", c.forward_seconds, "one micro-batch, compute and tensor communication");
   visit(

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -12,21 +13,35 @@ namespace {
 
 constexpr int64_t kConnectionBytes = 12 * kMiB;  // 10 MiB to receive, 2 MiB to send
 constexpr int64_t kPeerChannelBytes = 14 * kMiB;
-constexpr int64_t kNvlsBytesPerRank = 2 * 16 * kMiB;  // 16 channels
 constexpr int64_t kFewestNvlsRanks = 3;  // NCCL_NVLS_ENABLE = 2: more than two local GPUs
+
+constexpr int64_t kFirstTensorBytes = 287'047'680;   // pytorch/pytorch pull request 86509, lazy
+constexpr int64_t kLateModuleBytes = 300 * kMiB;     // of cuBLASLt, cuDNN, attention kernels
+constexpr int64_t kEagerContextBytes = 1271 * kMiB;  // bigscience, A100
+constexpr int64_t kEagerLowBytes = 666'632'192;      // pytorch/pytorch pull request 86509, eager
+
+/// A value and what it may be at least and at most.
+struct Band {
+  int64_t low = 0, value = 0, high = 0;
+};
 
 /// Channels that NCCL opens. NVLink: 24 in graph dumps of 8 x A100 and 8 x H100 (issue 1197), 32 to
 /// a peer (issue 1685); 16 rings for 8 x 400 Gb (speed grid). The rest is assumed.
 struct Channels {
-  int64_t ring;
-  int64_t peer;
+  Band ring;
+  Band peer;
 };
 Channels channels_of(const GroupPlacement& placement, const Fabric& fabric) {
   if (placement.islands() == 1) {
-    return fabric.intra.kind == "nvlink" ? Channels{24, 32} : Channels{4, 2};
+    return fabric.intra.kind == "nvlink" ? Channels{{16, 24, 32}, {2, 32, 32}}
+                                         : Channels{{2, 4, 8}, {2, 2, 4}};
   }
-  return placement.ranks_per_island > 1 ? Channels{16, 2} : Channels{4, 2};
+  return placement.ranks_per_island > 1 ? Channels{{4, 16, 32}, {1, 2, 32}}
+                                        : Channels{{2, 4, 16}, {1, 2, 32}};
 }
+
+constexpr int64_t kNvlsChannelBytes = 2 * kMiB;  // 8 steps of 128 KiB, for each local rank, twice
+constexpr Band kNvlsChannels = {0, 16, 24};
 
 /// What a rank does in one communicator.
 struct Use {
@@ -62,34 +77,53 @@ MemoryTerm communicator_term(GroupKind kind,
   MemoryTerm term;
   term.name = fmt::format("NCCL {} group of {}", to_string(kind), use.group_size);
   term.source = Source::kAssumed;
-  const auto add = [&](int64_t bytes, const std::string& how) {
-    term.value_bytes += bytes;
+  const auto add = [&](const Band& count, int64_t bytes_of_one, const std::string& how) {
+    term.low_bytes += count.low * bytes_of_one;
+    term.value_bytes += count.value * bytes_of_one;
+    term.high_bytes += count.high * bytes_of_one;
     term.note += (term.note.empty() ? "" : "; ") + how;
   };
   if (use.collectives) {
-    add(channels.ring * kConnectionBytes, fmt::format("ring: {} channels x 12 MiB", channels.ring));
+    add(channels.ring,
+        kConnectionBytes,
+        fmt::format("ring: {} channels x 12 MiB", channels.ring.value));
     if (use.all_reduce && placement.islands() > 1) {
-      add(2 * channels.ring * kConnectionBytes,
-          fmt::format("tree: 2 x {} channels x 12 MiB", channels.ring));
+      add(channels.ring,
+          2 * kConnectionBytes,
+          fmt::format("tree: 2 x {} channels x 12 MiB", channels.ring.value));
     }
     if (fabric.intra.nvls_bytes_per_second && placement.ranks_per_island >= kFewestNvlsRanks) {
-      add(placement.ranks_per_island * kNvlsBytesPerRank,
+      add(kNvlsChannels,
+          placement.ranks_per_island * kNvlsChannelBytes,
           fmt::format("NVLS: {} local ranks x 32 MiB", placement.ranks_per_island));
     }
   }
   if (!use.peers.empty()) {
     const auto peers = static_cast<int64_t>(use.peers.size());
-    add(peers * channels.peer * kPeerChannelBytes,
-        fmt::format("send and receive: {} peers x {} channels x 14 MiB", peers, channels.peer));
+    add(channels.peer,
+        peers * kPeerChannelBytes,
+        fmt::format(
+            "send and receive: {} peers x {} channels x 14 MiB", peers, channels.peer.value));
   }
   return term;
 }
 
 }  // namespace
 
-MemoryTerm context_memory(const Gpu& gpu) {
+MemoryTerm context_memory(const Gpu& gpu, ModuleLoading loading) {
+  if (loading == ModuleLoading::kEager) {
+    return {
+        .name = "CUDA context, eager",
+        .value_bytes = kEagerContextBytes,
+        .low_bytes = kEagerLowBytes,
+        .high_bytes = kEagerContextBytes + kLateModuleBytes,
+        .source = Source::kPublished,
+        .note = "nvidia-smi for a first tensor on A100, CUDA 11, all modules loaded (bigscience)"};
+  }
   return {.name = "CUDA context",
           .value_bytes = gpu.context_bytes,
+          .low_bytes = std::min(kFirstTensorBytes, gpu.context_bytes),
+          .high_bytes = gpu.context_bytes + kLateModuleBytes,
           .source = Source::kAssumed,
           .note = gpu.context_source};
 }

@@ -11,6 +11,10 @@
 //         7 peers x 32 channels x 14 MiB = 3.3 GB, as measured)
 //   NVLS  2 x 16 channels x local ranks x 1 MiB (nvls.cc: 8 steps of 128 KiB)
 //
+// each with a band: 16 to 32 channels of a ring inside an island and 4 to 32 across (NCCL 2.19 to
+// 2.28), 2 to 32 channels to a peer, NVLS from off (as NVIDIA's own launchers set it) to 24
+// channels.
+//
 // of which only what the rank uses is counted: NCCL connects when first used (2.22 and later). A
 // group of one costs nothing.
 #pragma once
@@ -24,8 +28,11 @@
 
 namespace estimator {
 
-/// Bytes that the context takes once kernels have run (assumed; see the GPU database).
-MemoryTerm context_memory(const Gpu& gpu);
+/// Bytes that the context takes once kernels have run. Loaded lazily: the GPU database's, with the
+/// band of published figures around it (287 MB for a first tensor; up to 300 MiB more as cuBLASLt,
+/// cuDNN and attention load theirs). Loaded eagerly: 1,271 MiB, as nvidia-smi showed for a first
+/// tensor on A100 in 2022 (bigscience, tr11-176B-ml/chronicles-prequel.md).
+MemoryTerm context_memory(const Gpu& gpu, ModuleLoading loading = ModuleLoading::kLazy);
 
 /// A term for each group that the profile's collectives use, by kind of group.
 std::vector<MemoryTerm> communicator_memory(const RankProfile& profile,

@@ -53,7 +53,8 @@ ClusterEstimate estimate_cluster(const Plan& plan,
   for (std::size_t i = 0; i < classes.size(); ++i) {
     const StageTime time = stage_time(*matched[i], target, layout, fabric);
     for (const int64_t stage : classes[i].stages) stages[static_cast<std::size_t>(stage)] = time;
-    RankClassEstimate row = class_memory(classes[i], *matched[i], layout, gpu, fabric);
+    RankClassEstimate row =
+        class_memory(classes[i], *matched[i], layout, gpu, fabric, plan.memory.cuda_module_loading);
     row.forward_seconds = time.forward.total_seconds();
     row.backward_seconds = time.backward.total_seconds();
     estimate.rank_classes.push_back(std::move(row));

@@ -12,9 +12,10 @@ namespace estimator {
 namespace {
 
 MemoryTerm allocator_term(const RankProfile& profile) {
+  const int64_t bytes = profile.peak.reserved_bytes;
   MemoryTerm term;
   term.name = "allocator, reserved";
-  term.value_bytes = profile.peak.reserved_bytes;
+  term.value_bytes = term.low_bytes = term.high_bytes = bytes;
   switch (profile.device.kind) {
     case DeviceKind::kCuda:
       term.source = Source::kMeasured;
@@ -59,6 +60,16 @@ std::string reason(const RankClassEstimate& worst, int64_t capacity_bytes, int64
                        format_gib(left),
                        format_gib(headroom_bytes));
   }
+  const int64_t surely_left = left - (worst.total_high_bytes - worst.total_bytes);
+  if (surely_left < headroom_bytes) {
+    return fmt::format(
+        "{}, the most of all ranks, and leaves {}; it would not fit if what is assumed were as "
+        "large "
+        "as published at most, {}",
+        needs,
+        format_gib(left),
+        format_gib(worst.total_high_bytes));
+  }
   return fmt::format("{}, the most of all ranks, and leaves {}", needs, format_gib(left));
 }
 
@@ -68,7 +79,8 @@ RankClassEstimate class_memory(const RankClass& rank_class,
                                const RankProfile& profile,
                                const ParallelLayout& layout,
                                const Gpu& gpu,
-                               const Fabric& fabric) {
+                               const Fabric& fabric,
+                               ModuleLoading loading) {
   RankClassEstimate row;
   row.representative_rank = profile.rank;
   row.count = rank_class.count;
@@ -78,14 +90,19 @@ RankClassEstimate class_memory(const RankClass& rank_class,
   row.allocated_peak_bytes = profile.peak.allocated_bytes;
   row.reserved_peak_bytes = profile.peak.reserved_bytes;
   row.limit_lifted = profile.limit_lifted;
+  row.out_of_memory = profile.out_of_memory;
   row.peak_phase = profile.out_of_memory ? profile.out_of_memory->phase : profile.peak.phase;
-  row.terms = {allocator_term(profile), context_memory(gpu)};
+  row.terms = {allocator_term(profile), context_memory(gpu, loading)};
   row.context_bytes = row.terms.back().value_bytes;
   for (MemoryTerm& term : communicator_memory(profile, layout, fabric)) {
     row.communicator_bytes += term.value_bytes;
     row.terms.push_back(std::move(term));
   }
-  row.total_bytes = row.reserved_peak_bytes + row.context_bytes + row.communicator_bytes;
+  for (const MemoryTerm& term : row.terms) {
+    row.total_bytes += term.value_bytes;
+    row.total_low_bytes += term.low_bytes;
+    row.total_high_bytes += term.high_bytes;
+  }
   return row;
 }
 

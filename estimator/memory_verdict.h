@@ -15,7 +15,8 @@ RankClassEstimate class_memory(const RankClass& rank_class,
                                const RankProfile& profile,
                                const ParallelLayout& layout,
                                const Gpu& gpu,
-                               const Fabric& fabric);
+                               const Fabric& fabric,
+                               ModuleLoading loading = ModuleLoading::kLazy);
 
 /// Fits when every class has its total within the GPU's memory less the plan's headroom, and ran
 /// without lifting the limit. (A rank can run out though its total fits: its free blocks were too

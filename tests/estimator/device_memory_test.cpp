@@ -25,6 +25,8 @@ int64_t total(const Plan& plan, std::vector<CollectiveRecord> records) {
        communicator_memory(profile, ParallelLayout(plan), fabric_of(plan))) {
     EXPECT_EQ(term.source, Source::kAssumed);
     EXPECT_FALSE(term.note.empty());
+    EXPECT_LE(term.low_bytes, term.value_bytes);
+    EXPECT_GE(term.high_bytes, term.value_bytes);
     sum += term.value_bytes;
   }
   return sum;
@@ -84,6 +86,21 @@ TEST(ContextMemory, IsTheDatabasesAndSaysThatItIsAssumed) {
   EXPECT_EQ(term.value_bytes, find_gpu("h100-sxm")->context_bytes);
   EXPECT_EQ(term.source, Source::kAssumed);
   EXPECT_EQ(term.note, find_gpu("h100-sxm")->context_source);
+}
+
+TEST(ContextMemory, HasTheBandOfPublishedFigures) {
+  // At least what a first tensor took (pytorch pull request 86509), at most 300 MiB of late
+  // modules.
+  const Gpu& gpu = *find_gpu("h100-sxm");
+  const MemoryTerm term = context_memory(gpu);
+  EXPECT_EQ(term.low_bytes, 287'047'680);
+  EXPECT_EQ(term.high_bytes, gpu.context_bytes + 300 * kMiB);
+}
+
+TEST(ContextMemory, OfEagerLoadingIsAsBigscienceMeasured) {
+  const MemoryTerm term = context_memory(*find_gpu("a100"), ModuleLoading::kEager);
+  EXPECT_EQ(term.value_bytes, 1271 * kMiB);
+  EXPECT_EQ(term.source, Source::kPublished);
 }
 
 }  // namespace
