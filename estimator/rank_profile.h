@@ -288,11 +288,19 @@ void visit_fields(Visitor& visit, OperatorRecord& record) {
 /// What happened when the rank did not fit and was run again without the limit.
 struct OutOfMemoryRecord {
   std::string phase;
-  std::string message;  ///< the allocator's own words
+  std::string module;         ///< path of the module that was running
+  std::string operator_name;  ///< "" when memory ran out outside operators
+  int64_t requested_bytes = 0;
+  int64_t free_bytes = 0;  ///< what the limit left to the allocator
+  std::string message;     ///< the allocator's own words
 };
 template <class Visitor>
 void visit_fields(Visitor& visit, OutOfMemoryRecord& record) {
   visit("phase", record.phase, "where memory ran out");
+  visit("module", record.module, "in which module");
+  visit("operator", record.operator_name, "in which operator");
+  visit("requested_bytes", record.requested_bytes, "asked for");
+  visit("free_bytes", record.free_bytes, "not taken from the device yet");
   visit("message", record.message, "the allocator's words");
 }
 

@@ -55,6 +55,18 @@ std::string rank_class_table(const ClusterEstimate& estimate) {
          table.text(2) + (any_lifted ? "  * did not fit, and ran again without the limit\n" : "");
 }
 
+std::string out_of_memory_text(const RankClassEstimate& row) {
+  if (!row.out_of_memory) return "";
+  const estimator::OutOfMemoryRecord& record = *row.out_of_memory;
+  return fmt::format("\nRank {} ran out of memory in {}{}{}: asked for {}, {} were free\n",
+                     row.representative_rank,
+                     record.phase,
+                     record.module.empty() ? "" : ", " + record.module,
+                     record.operator_name.empty() ? "" : ", " + record.operator_name,
+                     format_gib(record.requested_bytes),
+                     format_gib(record.free_bytes));
+}
+
 std::string worst_rank_terms(const ClusterEstimate& estimate) {
   const auto& classes = estimate.rank_classes;
   const auto worst =
@@ -62,11 +74,29 @@ std::string worst_rank_terms(const ClusterEstimate& estimate) {
         return row.representative_rank == estimate.verdict.worst_rank;
       });
   if (worst == classes.end()) return "";
-  Table table({{"term", Align::kLeft}, {"GiB"}, {"source", Align::kLeft}, {"", Align::kLeft}});
+  Table table({{"term", Align::kLeft},
+               {"GiB"},
+               {"at least"},
+               {"at most"},
+               {"source", Align::kLeft},
+               {"", Align::kLeft}});
   for (const estimator::MemoryTerm& term : worst->terms) {
-    table.add_row({term.name, gib(term.value_bytes), estimator::to_string(term.source), term.note});
+    const bool exact = term.low_bytes == term.high_bytes;
+    table.add_row({term.name,
+                   gib(term.value_bytes),
+                   exact ? "" : gib(term.low_bytes),
+                   exact ? "" : gib(term.high_bytes),
+                   estimator::to_string(term.source),
+                   term.note});
   }
-  return fmt::format("\nMemory of rank {}, the worst, at its peak in {}\n",
+  table.add_row({"total",
+                 gib(worst->total_bytes),
+                 gib(worst->total_low_bytes),
+                 gib(worst->total_high_bytes),
+                 "",
+                 ""});
+  return out_of_memory_text(*worst) +
+         fmt::format("\nMemory of rank {}, the worst, at its peak in {}\n",
                      worst->representative_rank,
                      worst->peak_phase) +
          table.text(2);
@@ -179,11 +209,16 @@ std::string rate_table(const std::vector<estimator::RateTerm>& rates) {
 
 std::string advice_text(const std::vector<estimator::Advice>& advice) {
   if (advice.empty()) return "";
-  std::string text = "\nWhat would help\n";
+  std::string text = "\nWhat would help, each run\n";
   for (const estimator::Advice& item : advice) {
     text += "  - " + item.text;
-    if (item.gain_bytes) text += ", gains " + format_gib(*item.gain_bytes);
-    if (item.gain_seconds) text += ", gains " + format_duration(*item.gain_seconds);
+    if (item.gain_bytes) text += "; saves " + format_gib(*item.gain_bytes);
+    if (item.gain_seconds) {
+      const double seconds = *item.gain_seconds;
+      text += fmt::format("; the iteration is {} {}",
+                          format_duration(std::abs(seconds)),
+                          seconds < 0 ? "longer" : "shorter");
+    }
     text += "\n";
   }
   return text;

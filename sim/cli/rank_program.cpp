@@ -161,7 +161,7 @@ RankProgram::RankProgram(const Plan& plan, DeviceKind device, const Environment&
 }
 
 RankProgram::RankProgram(DeviceKind device, const Environment& environment)
-    : RankProgram(estimator::gpus().front().id, "", device, environment) {}
+    : RankProgram(estimator::gpus().front().id, estimator::MemoryConfig{}, device, environment) {}
 
 int RankProgram::run(std::vector<std::string> arguments, const SubprocessHooks& hooks) const {
   const SubprocessEnd end = run_subprocess(

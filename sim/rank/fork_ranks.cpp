@@ -28,9 +28,11 @@ using estimator::UserError;
 /// A child's exit code when the rank did not fit: the record follows as JSON on its pipe.
 constexpr int kOutOfMemoryExit = 64;
 
-/// One run of one rank; `out_of_memory` is set when it is run again without the limit.
+/// One run of one rank. One that runs out of memory runs again to see where, recorded throughout,
+/// and then, `out_of_memory` set, without the limit.
 struct Attempt {
   int64_t rank = 0;
+  bool recorded = false;
   std::optional<OutOfMemoryRecord> out_of_memory;
 };
 
@@ -64,7 +66,9 @@ std::string read_all(int file) {
 int run_attempt(const Plan& plan, const RankJobs& jobs, const Attempt& attempt, int message_pipe) {
   const bool lifted = attempt.out_of_memory.has_value();
   start_device(jobs.run.device, lifted);
-  RankRunResult result = run_rank(plan, attempt.rank, jobs.run);
+  RankRunOptions options = jobs.run;
+  options.record_throughout = attempt.recorded && !lifted;
+  RankRunResult result = run_rank(plan, attempt.rank, options);
   if (const auto* out_of_memory = std::get_if<OutOfMemoryRecord>(&result)) {
     write_all(message_pipe, estimator::to_json(*out_of_memory).dump());
     return kOutOfMemoryExit;
@@ -141,7 +145,11 @@ class ForkedRanks {
            .where = fmt::format("{}: {}", record.phase, record.message),
            .help = "split the model over more ranks"});
     }
-    waiting_.push_front({.rank = attempt.rank, .out_of_memory = std::move(record)});
+    if (attempt.recorded)
+      waiting_.push_front(
+          {.rank = attempt.rank, .recorded = true, .out_of_memory = std::move(record)});
+    else
+      waiting_.push_front({.rank = attempt.rank, .recorded = true});
   }
 
   const Plan& plan_;

@@ -145,12 +145,16 @@ void in_phase(Recorder& recorder, const std::string& name, const Work& work) {
   recorder.end_phase();
 }
 
-void run_phases(Recorder& recorder, models::Trainer& trainer, const RankRunHooks& hooks) {
+void run_phases(Recorder& recorder,
+                models::Trainer& trainer,
+                const RankRunHooks& hooks,
+                bool record_throughout) {
+  if (record_throughout) recorder.start_recording();
   in_phase(recorder, "build_model", [&] { trainer.build_model(); });
   in_phase(recorder, "build_optimizer", [&] { trainer.build_optimizer(); });
   for (int64_t iteration = 0; iteration < kIterations; ++iteration) {
     const std::string prefix = "iteration_" + std::to_string(iteration) + ".";
-    if (iteration == kIterations - 1) recorder.start_recording();
+    if (iteration == kIterations - 1 && !record_throughout) recorder.start_recording();
     in_phase(recorder, prefix + "forward_backward", [&] { trainer.forward_backward(iteration); });
     in_phase(recorder, prefix + "optimizer_step", [&] { trainer.optimizer_step(); });
     if (hooks.after_iteration) hooks.after_iteration(iteration, trainer);
@@ -192,10 +196,9 @@ RankRunResult run_rank(const Plan& plan,
                           profile.micro_batches.executed,
                           hooks.optimizer.value_or(models::default_optimizer(plan)));
   try {
-    run_phases(recorder, trainer, hooks);
+    run_phases(recorder, trainer, hooks, options.record_throughout);
   } catch (const c10::OutOfMemoryError& error) {
-    return estimator::OutOfMemoryRecord{.phase = recorder.running_phase(),
-                                        .message = error.what_without_backtrace()};
+    return recorder.out_of_memory(profile.device.total_bytes, error.what_without_backtrace());
   }
   profile.parameters = trainer.stage().parameters().record();
   profile.model_state = trainer.model_state();

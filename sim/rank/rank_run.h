@@ -23,7 +23,10 @@ namespace sim {
 
 struct RankRunOptions {
   estimator::DeviceKind device = estimator::DeviceKind::kVirtual;
-  bool all_micro_batches = false;          ///< else as many as the peak needs
+  bool all_micro_batches = false;  ///< else as many as the peak needs
+  /// Record every iteration, not the last alone: where memory runs out is then known in full. The
+  /// counts of a profile made so are of no use.
+  bool record_throughout = false;
   bool attribute_memory = true;            ///< say what fills the peak
   bool take_stacks = false;                ///< C++ functions of each allocation
   ForEachMemoryFile<bool> memory_files{};  ///< those that are wanted; they need attribution

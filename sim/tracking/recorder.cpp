@@ -97,6 +97,18 @@ void Recorder::continue_clock() {
   started_ += Clock::now() - stopped_;
 }
 
+estimator::OutOfMemoryRecord Recorder::out_of_memory(int64_t device_bytes,
+                                                     std::string message) const {
+  estimator::OutOfMemoryRecord record{.phase = running_.name, .message = std::move(message)};
+  if (const auto& place = tracker_->out_of_memory()) {
+    record.module = tracker_->modules().module(place->module).path;
+    record.operator_name = place->op == nullptr ? "" : place->op->name;
+    record.requested_bytes = place->requested_bytes;
+    record.free_bytes = std::max<int64_t>(device_bytes - place->reserved_bytes, 0);
+  }
+  return record;
+}
+
 void Recorder::start_recording() {
   require(!recording_, "recording is on already");
   recording_ = true;

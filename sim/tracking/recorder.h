@@ -58,6 +58,10 @@ class Recorder final : public models::Observer {
   /// The phase that is running, or "": after an out-of-memory error, where it was raised.
   const std::string& running_phase() const { return running_.name; }
 
+  /// After an out-of-memory error: where it was. `device_bytes` is what the device has. Module and
+  /// operator are known in full where recording was on.
+  estimator::OutOfMemoryRecord out_of_memory(int64_t device_bytes, std::string message) const;
+
   void start_recording();
   void stop_recording();
 

@@ -240,6 +240,19 @@ void RunTracker::reportMemoryUsage(void* block,
   keep_sample(memory_.log().index_of(address), true, allocated, reserved);
 }
 
+void RunTracker::reportOutOfMemory(int64_t requested_bytes,
+                                   size_t /*allocated_bytes*/,
+                                   size_t reserved_bytes,
+                                   c10::Device device) {
+  if (device.type() != options_.device) return;
+  const std::lock_guard lock(mutex_);
+  const ThreadPlaces& thread = this_thread();
+  out_of_memory_ = {.module = place_of(thread).module,
+                    .op = thread.operators.at_work(),
+                    .requested_bytes = requested_bytes,
+                    .reserved_bytes = static_cast<int64_t>(reserved_bytes)};
+}
+
 ThreadPlaces& RunTracker::this_thread() { return thread(at::RecordFunction::currentThreadId()); }
 
 ThreadPlaces& RunTracker::thread(uint64_t id) {

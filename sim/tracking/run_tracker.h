@@ -11,6 +11,7 @@
 #include <deque>
 #include <exception>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -26,6 +27,14 @@
 #include "sim/tracking/thread_places.h"
 
 namespace sim {
+
+/// Where the allocator gave up, what it was asked for and what it had taken from the device.
+struct OutOfMemoryPlace {
+  ModuleId module = kRootModule;
+  const OperatorTraits* op = nullptr;
+  int64_t requested_bytes = 0;
+  int64_t reserved_bytes = 0;
+};
 
 /// A collective and the place that it was called from.
 struct PlacedCollective {
@@ -87,6 +96,10 @@ class RunTracker final : public c10::MemoryReportingInfoBase {
                          size_t allocated_bytes,
                          size_t reserved_bytes,
                          c10::Device device) override;
+  void reportOutOfMemory(int64_t requested_bytes,
+                         size_t allocated_bytes,
+                         size_t reserved_bytes,
+                         c10::Device device) override;
   bool memoryProfilingEnabled() const override { return options_.attribute_memory; }
   /// For an allocator that tells more than reportMemoryUsage() does: comes before that.
   void allocator_event(const AllocatorEvent& event);
@@ -100,6 +113,8 @@ class RunTracker final : public c10::MemoryReportingInfoBase {
   const MemoryHistory& history() const { return history_; }
   /// Names of C++ functions; empty for -1.
   std::vector<std::string> frames(int32_t stack) const;
+  /// The last time that memory ran out, if it did.
+  const std::optional<OutOfMemoryPlace>& out_of_memory() const { return out_of_memory_; }
 
  private:
   ThreadPlaces& this_thread();
@@ -130,6 +145,7 @@ class RunTracker final : public c10::MemoryReportingInfoBase {
   int32_t phase_ = kNoPhase;
   estimator::Direction phase_direction_ = estimator::Direction::kForward;
   bool recording_ = false;
+  std::optional<OutOfMemoryPlace> out_of_memory_;
   std::exception_ptr error_;
 };
 

@@ -61,7 +61,8 @@ TEST(EstimateCluster, ARankThatRanOutDoesNotFitThoughItsTotalWould) {
   const Plan plan = small_plan();
   RankProfile profile = profile_of(plan, 0, 1e-3, 2e-3, 70 * kGiB);
   profile.limit_lifted = true;
-  profile.out_of_memory = OutOfMemoryRecord{"iteration_0.optimizer_step", "CUDA out of memory"};
+  profile.out_of_memory =
+      OutOfMemoryRecord{.phase = "iteration_0.optimizer_step", .message = "CUDA out of memory"};
   const Verdict verdict = estimate_cluster(plan, {profile}).verdict;
   EXPECT_FALSE(verdict.fits);
   EXPECT_TRUE(contains(verdict.reason, "ran out of memory in iteration_0.optimizer_step"))

@@ -19,7 +19,8 @@ TEST(RankProfile, ReadsBackAsItself) {
   call.group = GroupKind::kDataContext;
   call.group_size = 8;
   profile.collectives = {collectives(Direction::kReduceGradients, call, 4)};
-  profile.out_of_memory = OutOfMemoryRecord{"iteration_0.forward_backward", "CUDA out of memory"};
+  profile.out_of_memory =
+      OutOfMemoryRecord{.phase = "iteration_0.forward_backward", .message = "CUDA out of memory"};
   const std::string text = to_json(profile).dump();
   EXPECT_EQ(to_json(read_rank_profile(text, "x")).dump(), text);
 }

@@ -166,6 +166,20 @@ TEST(RankRun, ThatDoesNotFitRunsAgainWithoutTheLimit) {
   EXPECT_GT(profile.peak.allocated_bytes, estimator::find_gpu("a100")->memory_bytes);
 }
 
+TEST(RankRun, ThatRunsOutOfMemorySaysWhereAndWhatWasAsked) {
+  // 1,024 samples: the attention weights of one layer, 16 x 1,024 x 512 x 512 x 2 bytes, are 8 GiB
+  // and several of them live at once.
+  const auto plan =
+      gpt_plan({{"training", {{"micro_batch_size", 1024}, {"global_batch_size", 1024}}}});
+  const RankProfile profile = execute(plan);
+  ASSERT_TRUE(profile.out_of_memory.has_value());
+  const estimator::OutOfMemoryRecord& record = *profile.out_of_memory;
+  EXPECT_EQ(record.phase, "iteration_0.forward_backward");
+  EXPECT_NE(record.module.find("layers."), std::string::npos) << record.module;
+  EXPECT_EQ(record.operator_name.find("aten::"), 0u) << record.operator_name;
+  EXPECT_GT(record.requested_bytes, record.free_bytes);
+}
+
 TEST(RankRun, OnAGpuThatTorchHasNoKernelsForSaysSo) {
   const auto plan = gpt_plan({{"cluster", {{"gpu", "v100"}}}});
   try {
