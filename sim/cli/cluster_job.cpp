@@ -79,6 +79,24 @@ std::vector<RankProfile> ClusterJob::profiles(const estimator::Plan& plan,
   return run_ranks(plan, job, environment, standard_error_display());
 }
 
+PlanRunner ClusterJob::runner(const Environment& environment) const {
+  if (!runs_ranks()) {
+    throw UserError({.what = "profiles answer for their own plan alone",
+                     .where = "--profiles " + profiles_folder_,
+                     .help = "leave it out: other plans have to be run"});
+  }
+  const auto run = [this, &environment](const estimator::Plan& plan,
+                                        const std::vector<int64_t>& ranks) {
+    return run_ranks(plan, ranks_.job(ranks), environment, standard_error_display());
+  };
+  PlanRunner runner{.run = run};
+  if (!calibration_file_.empty()) {
+    runner.calibration =
+        estimator::read_calibration(estimator::read_file(calibration_file_), calibration_file_);
+  }
+  return runner;
+}
+
 ClusterResult ClusterJob::run(const Environment& environment) const {
   ClusterResult result;
   result.input = plan_.resolve(environment);

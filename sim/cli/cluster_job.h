@@ -8,6 +8,7 @@
 
 #include "estimator/calibration.h"
 #include "estimator/cluster_estimate.h"
+#include "sim/cli/fit_probe.h"
 #include "sim/cli/plan_options.h"
 #include "sim/cli/rank_options.h"
 
@@ -28,6 +29,13 @@ class ClusterJob {
   /// rates of --calibration. Throws UserError as read_calibration(), PlanOptions::resolve(),
   /// run_ranks() and estimate_cluster() do.
   ClusterResult run(const Environment& environment) const;
+
+  /// The plan alone, resolved.
+  PlanInput resolve(const Environment& environment) const { return plan_.resolve(environment); }
+  /// Runs ranks of other plans in the same way. Throws UserError with --profiles, which runs
+  /// nothing.
+  PlanRunner runner(const Environment& environment) const;
+  bool runs_ranks() const { return profiles_folder_.empty(); }
 
  private:
   std::vector<estimator::RankProfile> profiles(const estimator::Plan& plan,

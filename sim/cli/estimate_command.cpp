@@ -3,9 +3,11 @@
 #include <memory>
 
 #include "estimator/files.h"
+#include "sim/cli/advice.h"
 #include "sim/cli/cluster_job.h"
 #include "sim/cli/commands.h"
 #include "sim/cli/estimate_report.h"
+#include "sim/cli/max_micro_batch.h"
 #include "sim/cli/output.h"
 #include "sim/cli/plan_report.h"
 
@@ -21,6 +23,8 @@ struct EstimateOptions {
   std::string keep_profiles;
   bool json = false;
   bool exit_zero = false;
+  bool no_advice = false;
+  bool max_micro_batch = false;
 };
 
 void write_profiles(const std::string& folder,
@@ -33,11 +37,25 @@ void write_profiles(const std::string& folder,
   }
 }
 
+ExitCode answer_max_micro_batch(const EstimateOptions& options, const Environment& environment) {
+  const PlanInput input = options.job.resolve(environment);
+  const MaxMicroBatch answer = find_max_micro_batch(input.plan, options.job.runner(environment));
+  const std::string json = estimator::to_json(answer).dump(1) + "\n";
+  if (!options.output.empty()) estimator::write_file_whole(options.output, json);
+  write_to_standard_output(options.json ? json : max_micro_batch_text(answer));
+  return answer.micro_batch_size || options.exit_zero ? ExitCode::kDone : ExitCode::kVerdictIsNo;
+}
+
 ExitCode run_estimate(const EstimateOptions& options, const Environment& environment) {
   check_writable(options.output, "--output");
   check_writable_folder(options.keep_profiles, "--keep-profiles");
-  const ClusterResult result = options.job.run(environment);
+  if (options.max_micro_batch) return answer_max_micro_batch(options, environment);
+  ClusterResult result = options.job.run(environment);
   write_profiles(options.keep_profiles, result.profiles);
+  if (!options.no_advice && options.job.runs_ranks()) {
+    result.estimate.advice =
+        advise(result.input.plan, result.estimate, options.job.runner(environment));
+  }
   const std::string json = estimator::to_json(result.estimate).dump(1) + "\n";
   if (!options.output.empty()) estimator::write_file_whole(options.output, json);
   if (options.json) {
@@ -64,6 +82,12 @@ Command add_estimate_command(CLI::App& root) {
       ->type_name("DIR")
       ->group("Output");
   app->add_flag("--exit-zero", options->exit_zero, "exit with 0 also when it does not fit")
+      ->group("Output");
+  app->add_flag("--max-micro-batch",
+                options->max_micro_batch,
+                "find the largest micro-batch that fits, and print that alone")
+      ->group("Output");
+  app->add_flag("--no-advice", options->no_advice, "do not run the changes that would make it fit")
       ->group("Output");
   options->job.add_to(*app);
   return {app, [options](const Environment& environment) {

@@ -1,0 +1,37 @@
+// Does a plan fit? Runs its ranks, those first that are likely to need most.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "estimator/calibration.h"
+#include "estimator/cluster_estimate.h"
+#include "estimator/plan.h"
+#include "estimator/rank_profile.h"
+
+namespace sim {
+
+/// Runs some ranks of a plan (run_ranks() with a device and an environment), and what prices them.
+struct PlanRunner {
+  std::function<std::vector<estimator::RankProfile>(const estimator::Plan& plan,
+                                                    const std::vector<int64_t>& ranks)>
+      run;
+  std::optional<estimator::Calibration> calibration = std::nullopt;
+};
+
+struct FitAnswer {
+  bool fits = false;
+  int64_t peak_bytes = 0;  ///< of the worst rank that was run; when it fits, of all ranks
+  /// Where all classes were run, so also whenever the plan fits.
+  std::optional<estimator::ClusterEstimate> estimate;
+};
+
+/// Runs the class of stage `likely_stage` first, and the others only when that one fits.
+FitAnswer probe_fit(const estimator::Plan& plan, int64_t likely_stage, const PlanRunner& runner);
+
+/// The pipeline stage of the rank that needs most.
+int64_t worst_stage(const estimator::ClusterEstimate& estimate);
+
+}  // namespace sim
