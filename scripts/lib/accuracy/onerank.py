@@ -29,7 +29,8 @@ class Onerank:
         return os.access(self.program, os.X_OK)
 
     def _estimate(self, plan):
-        done = subprocess.run([self.program, "estimate", "--plan", PLAN, "--json"],
+        done = subprocess.run([self.program, "estimate", "--plan", PLAN, "--json",
+                               "--no-advice"],
                               input=plan, capture_output=True, text=True, check=False)
         if done.returncode in (FITS, DOES_NOT_FIT):
             return json.loads(done.stdout)

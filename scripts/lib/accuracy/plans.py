@@ -32,24 +32,30 @@ POSITIONS = {"rope": "rope", "learned": "learned_absolute", "none": "none", "ali
 # What a source does in all of its rows, as keys of a plan ("section.key").
 MEGATRON_DROPOUT = {"model.hidden_dropout": 0.1, "model.attention_dropout": 0.1}  # its defaults
 SOURCES = {
-    # Megatron-LM with TransformerEngine; its arguments are in docs/b200 of the repository.
-    "simumax": {"training.dialect": "megatron-lm", "model.add_bias_linear": False},
-    # Arguments that a row does not give have Megatron-LM's own defaults, as in a plan.
-    "mcore-golden": {"training.dialect": "megatron-lm"},
+    # Megatron-LM with TransformerEngine and its fused cross-entropy ("cef"; simu_tools sets Triton
+    # up for it). run_pretrain_llama3.sh has no biases and no mask; on B200 attention is cuDNN's.
+    "simumax": {"training.dialect": "megatron-lm", "model.add_bias_linear": False,
+                "training.attention": "fused", "training.cross_entropy_fusion": "te"},
+    # Arguments that a row does not give have Megatron-LM's own defaults.
+    "mcore-golden": {"training.dialect": "megatron-lm",
+                     "training.attention_mask_in_dataloader": True},
     # Selene (paper): eight HDR InfiniBand cards a node.
     "sc21": {**MEGATRON_DROPOUT, "training.dialect": "megatron-lm",
              "cluster.inter_link": "ib-hdr-200"},
     "korthikanti": {**MEGATRON_DROPOUT, "training.dialect": "megatron-lm",
                     "cluster.inter_link": "ib-hdr-200"},
     # Jean Zay: four OmniPath-100 cards a node, of which the database has only the speed.
-    "bloom": {**MEGATRON_DROPOUT, "training.dialect": "megatron-lm",
+    # Run by DeepSpeed's pipeline; torch 1.10 with CUDA 11 loads modules eagerly.
+    "bloom": {**MEGATRON_DROPOUT, "training.dialect": "megatron-deepspeed",
+              "training.attention": "unfused", "memory.cuda_module_loading": "eager",
               "cluster.inter_link": "roce-100", "cluster.nics_per_node": 4},
     "dgxc": {"training.dialect": "megatron-lm", "cluster.inter_link": "ib-ndr-400"},
     # Its sample configurations: overlap_sync_grad, no overlap_sync_param, reduce_bucket_size.
     "internevo": {"training.dialect": "plain", "cluster.inter_link": "roce-100",
                   "cluster.nics_per_node": 4, "parallelism.overlap_grad_reduce": True,
                   "parallelism.bucket_elements": 512 << 20},
-    "nanotron": {"training.dialect": "plain", "cluster.inter_link": "efa-v2-p5",
+    "nanotron": {"training.dialect": "plain", "model.add_bias_linear": False,
+                 "cluster.inter_link": "efa-v2-p5",
                  "cluster.nics_per_node": 32},
     "torchtune": {"training.dialect": "plain"},
 }
@@ -189,11 +195,20 @@ MEGATRON_ARGUMENTS = {
     "micro-batch-size": ("training.micro_batch_size", int),
     "global-batch-size": ("training.global_batch_size", int),
     "seq-length": ("training.sequence_length", int),
+    "transformer-impl": ("training.transformer_impl", str),
+    "cross-entropy-loss-fusion": ("training.cross_entropy_fusion", "native"),
+    "no-gradient-accumulation-fusion": ("training.gradient_accumulation_fusion", False),
+    # PyTorch's deterministic algorithms need CUBLAS_WORKSPACE_CONFIG; the tests set this one.
+    "deterministic-mode": ("memory.cublas_workspace", ":4096:8"),
     "bf16": ("training.dtype", "bf16"),
     "fp16": ("training.dtype", "fp16"),
 }
 # Arguments with no key in a plan because they change no tensor that a rank holds.
-NEUTRAL_ARGUMENTS = {"group-query-attention", "vocab-file", "tokenizer-type", "tokenizer-model"}
+NEUTRAL_ARGUMENTS = {
+    "group-query-attention", "vocab-file", "tokenizer-type", "tokenizer-model",
+    "attention-backend",  # see _attention_of
+    "attention-softmax-in-fp32",  # the fused softmax kernel computes in fp32 either way
+}
 # What a model with such an argument is, and Onerank's shard is not.
 FOREIGN_ARGUMENTS = {
     "encoder-num-layers": "encoder-decoder models (T5) are not built",
@@ -204,6 +219,21 @@ FOREIGN_ARGUMENTS = {
     "squared-relu": "squared ReLU is not built",
 }
 GPT2_VOCABULARY = 50257  # of the BPE files that the functional tests use
+
+
+def _attention_of(arguments, gpu):
+    """What TransformerEngine 2.9 takes for `auto` (get_attention_backend in attention/
+    dot_product_attention/utils.py): cuDNN's kernel from compute capability 9 on, but not where it
+    must be deterministic on 10; else flash-attn. Megatron-LM's own layers know only unfused."""
+    if arguments.get("transformer-impl") == "local":
+        return "unfused"
+    backend = arguments.get("attention-backend", "auto")
+    if backend != "auto":
+        return backend
+    if gpu.startswith(("a100", "v100")):
+        return "flash"
+    blackwell = gpu.startswith(("b200", "gb200"))
+    return "flash" if blackwell and "deterministic-mode" in arguments else "fused"
 
 
 def _plan_of_megatron_arguments(row):
@@ -224,6 +254,8 @@ def _plan_of_megatron_arguments(row):
         path, value = MEGATRON_ARGUMENTS[argument]
         _set(plan, path, value(text) if isinstance(value, type) else value)
     plan["model"].setdefault("vocab_size", GPT2_VOCABULARY)
+    gpu = _matching(GPUS, row.config.get("gpu"), "GPU")
+    plan["training"]["attention"] = _attention_of(arguments, gpu)
     return plan
 
 
