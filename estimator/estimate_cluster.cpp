@@ -31,32 +31,61 @@ Throughput throughput_of(const Plan& plan, const Gpu& gpu, double iteration_seco
   return throughput;
 }
 
+/// What the estimate and the timeline of a cluster are made from.
+struct PricedCluster {
+  PricedCluster(const Plan& plan,
+                const std::vector<RankProfile>& profiles,
+                const Calibration* calibration)
+      : classes(rank_classes(plan)),
+        matched(match_profiles(plan, classes, profiles)),
+        layout(plan),
+        gpu(gpu_of(plan)),
+        fabric(fabric_of(plan)),
+        target{.gpu = gpu,
+               .dtype = plan.training.dtype,
+               .dialect = plan.training.dialect,
+               .calibration = calibration},
+        stages(static_cast<std::size_t>(plan.parallelism.pipeline)) {
+    for (std::size_t i = 0; i < classes.size(); ++i) {
+      const StageTime time = stage_time(
+          *matched[i], {.plan = plan, .compute = target, .layout = layout, .fabric = fabric});
+      for (const int64_t stage : classes[i].stages) stages[static_cast<std::size_t>(stage)] = time;
+    }
+  }
+
+  std::vector<RankClass> classes;
+  std::vector<const RankProfile*> matched;  ///< of each class
+  ParallelLayout layout;
+  const Gpu& gpu;
+  Fabric fabric;
+  ComputeTarget target;
+  std::vector<StageTime> stages;
+};
+
 }  // namespace
+
+StepTimeline cluster_timeline(const Plan& plan,
+                              const std::vector<RankProfile>& profiles,
+                              const Calibration* calibration) {
+  const PricedCluster cluster(plan, profiles, calibration);
+  return step_timeline(plan, cluster.layout, cluster.fabric, cluster.stages);
+}
 
 ClusterEstimate estimate_cluster(const Plan& plan,
                                  const std::vector<RankProfile>& profiles,
                                  const Calibration* calibration) {
-  const std::vector<RankClass> classes = rank_classes(plan);
-  const std::vector<const RankProfile*> matched = match_profiles(plan, classes, profiles);
-  const ParallelLayout layout(plan);
-  const Gpu& gpu = gpu_of(plan);
-  const Fabric fabric = fabric_of(plan);
-  const ComputeTarget target{.gpu = gpu,
-                             .dtype = plan.training.dtype,
-                             .dialect = plan.training.dialect,
-                             .calibration = calibration};
+  const PricedCluster cluster(plan, profiles, calibration);
+  const auto& [classes, matched, layout, gpu, fabric, target, stages] = cluster;
 
   ClusterEstimate estimate;
   estimate.tool = matched.front()->tool;
   estimate.plan = to_json(plan);
-  std::vector<StageTime> stages(static_cast<std::size_t>(plan.parallelism.pipeline));
   for (std::size_t i = 0; i < classes.size(); ++i) {
-    const StageTime time = stage_time(*matched[i], target, layout, fabric);
-    for (const int64_t stage : classes[i].stages) stages[static_cast<std::size_t>(stage)] = time;
+    const StageTime& time = stages[static_cast<std::size_t>(classes[i].stages.front())];
     RankClassEstimate row =
         class_memory(classes[i], *matched[i], layout, gpu, fabric, plan.memory.cuda_module_loading);
-    row.forward_seconds = time.forward.total_seconds();
-    row.backward_seconds = time.backward.total_seconds();
+    row.forward_seconds = time.forward().total_seconds();
+    row.backward_seconds = time.backward().total_seconds();
     estimate.rank_classes.push_back(std::move(row));
   }
   estimate.verdict = memory_verdict(plan, gpu, estimate.rank_classes);

@@ -7,6 +7,7 @@
 #include "estimator/cluster_estimate.h"
 #include "estimator/plan.h"
 #include "estimator/rank_profile.h"
+#include "estimator/step_timeline.h"
 
 namespace estimator {
 
@@ -24,5 +25,10 @@ namespace estimator {
 ClusterEstimate estimate_cluster(const Plan& plan,
                                  const std::vector<RankProfile>& profiles,
                                  const Calibration* calibration = nullptr);
+
+/// The same cluster's step, as it runs. Throws as estimate_cluster() does.
+StepTimeline cluster_timeline(const Plan& plan,
+                              const std::vector<RankProfile>& profiles,
+                              const Calibration* calibration = nullptr);
 
 }  // namespace estimator

@@ -121,9 +121,26 @@ int64_t Plan::padded_vocab_size() const {
   return round_up(model.vocab_size, *training.make_vocab_size_divisible_by * parallelism.tensor);
 }
 
-std::vector<int64_t> Plan::layers_of_stages() const {
-  if (!parallelism.layers_per_stage.empty()) return parallelism.layers_per_stage;
-  return std::vector<int64_t>(parallelism.pipeline, model.num_layers / parallelism.pipeline);
+std::vector<int64_t> Plan::layers_of_virtual_stages() const {
+  const int64_t chunks = parallelism.virtual_stages;
+  const int64_t pieces = parallelism.pipeline * chunks;
+  const std::vector<int64_t>& given = parallelism.layers_per_stage;
+  if (given.empty()) return std::vector<int64_t>(pieces, model.num_layers / pieces);
+  if (static_cast<int64_t>(given.size()) == pieces) return given;
+  std::vector<int64_t> layers;  // given by stage: the chunks of a stage are equal
+  for (int64_t piece = 0; piece < pieces; ++piece) {
+    layers.push_back(given[piece % parallelism.pipeline] / chunks);
+  }
+  return layers;
+}
+
+std::vector<int64_t> Plan::layers_of_chunks(int64_t stage) const {
+  const std::vector<int64_t> all = layers_of_virtual_stages();
+  std::vector<int64_t> layers;
+  for (std::size_t piece = stage; piece < all.size(); piece += parallelism.pipeline) {
+    layers.push_back(all[piece]);
+  }
+  return layers;
 }
 
 int64_t Plan::bucket_elements() const { return *parallelism.bucket_elements; }

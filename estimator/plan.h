@@ -71,9 +71,20 @@ constexpr std::array<EnumName<Dialect>, 5> enum_names(Dialect) {
            {Dialect::kPlain, "plain"}}};
 }
 
-enum class ScheduleKind { kOneForwardOneBackward, kGpipe };
-constexpr std::array<EnumName<ScheduleKind>, 2> enum_names(ScheduleKind) {
-  return {{{ScheduleKind::kOneForwardOneBackward, "1f1b"}, {ScheduleKind::kGpipe, "gpipe"}}};
+/// 1f1b with virtual stages is interleaved. What each does: estimator/pipeline_schedule.h.
+enum class ScheduleKind {
+  kOneForwardOneBackward,
+  kGpipe,
+  kZeroBubbleH1,
+  kZeroBubbleV,
+  kDualPipeV,
+};
+constexpr std::array<EnumName<ScheduleKind>, 5> enum_names(ScheduleKind) {
+  return {{{ScheduleKind::kOneForwardOneBackward, "1f1b"},
+           {ScheduleKind::kGpipe, "gpipe"},
+           {ScheduleKind::kZeroBubbleH1, "zb-h1"},
+           {ScheduleKind::kZeroBubbleV, "zb-v"},
+           {ScheduleKind::kDualPipeV, "dualpipe-v"}}};
 }
 
 struct ClusterConfig {
@@ -126,11 +137,13 @@ struct ParallelConfig {
   bool sequence_parallel = false;
   ScheduleKind pipeline_schedule = ScheduleKind::kOneForwardOneBackward;
   int64_t virtual_stages = 1;
+  std::optional<int64_t> microbatch_group_size_per_virtual_stage;
   std::vector<int64_t> layers_per_stage;
   int64_t zero_stage = 0;
   std::optional<int64_t> bucket_elements;
   bool overlap_grad_reduce = false;
   bool overlap_param_gather = false;
+  bool overlap_p2p_communication = true;
 };
 
 template <class Visitor>
@@ -145,7 +158,12 @@ void visit_fields(Visitor& visit, ParallelConfig& parallelism) {
         "shard norms and dropout over tensor ranks");
   visit("pipeline_schedule", parallelism.pipeline_schedule, "1f1b or gpipe");
   visit("virtual_stages", parallelism.virtual_stages, "model chunks on each stage (interleaving)");
-  visit("layers_per_stage", parallelism.layers_per_stage, "layers of each stage; empty: even");
+  visit("microbatch_group_size_per_virtual_stage",
+        parallelism.microbatch_group_size_per_virtual_stage,
+        "micro-batches that go through one chunk before the next; auto: the pipeline size");
+  visit("layers_per_stage",
+        parallelism.layers_per_stage,
+        "layers of each stage, or of each virtual stage in model order; empty: even");
   visit("zero_stage", parallelism.zero_stage, "0, or 1: the distributed optimizer");
   visit("bucket_elements",
         parallelism.bucket_elements,
@@ -156,6 +174,9 @@ void visit_fields(Visitor& visit, ParallelConfig& parallelism) {
   visit("overlap_param_gather",
         parallelism.overlap_param_gather,
         "gather parameters during the first forward");
+  visit("overlap_p2p_communication",
+        parallelism.overlap_p2p_communication,
+        "with virtual stages: a stage goes on while it sends");
 }
 
 struct TrainingConfig {
@@ -281,8 +302,11 @@ struct Plan {
   int64_t tokens_per_step() const { return global_batch_size() * sequence_length(); }
   /// Rows of the whole embedding, with padding.
   int64_t padded_vocab_size() const;
-  /// Layers of each stage; its size is the pipeline size.
-  std::vector<int64_t> layers_of_stages() const;
+  /// Layers of each virtual stage in model order: pipeline x virtual_stages of them, piece
+  /// c x pipeline + s being chunk c of stage s.
+  std::vector<int64_t> layers_of_virtual_stages() const;
+  /// Layers of each chunk of `stage`.
+  std::vector<int64_t> layers_of_chunks(int64_t stage) const;
   /// Elements after which a gradient bucket is closed.
   int64_t bucket_elements() const;
 };

@@ -8,6 +8,8 @@
 
 #include "estimator/allocator_settings.h"
 #include "estimator/hardware.h"
+#include "estimator/pipeline_rules.h"
+#include "estimator/rule_list.h"
 #include "estimator/units.h"
 
 namespace estimator {
@@ -16,40 +18,6 @@ namespace {
 constexpr int64_t kLargestWorld = 1'000'000;
 constexpr int64_t kLargestSize = 1'000'000'000;               // of one model or batch dimension
 constexpr int64_t kLargestTotal = 1'000'000'000'000'000'000;  // of tokens, steps, bytes
-
-/// Collects problems; each rule is one line: a condition that must hold, and what to say if not.
-class Rules {
- public:
-  Rules(const Plan& plan, const PlanContext& context) : plan_(plan), origin_(context.origin) {}
-
-  void require(bool holds, std::string what, const std::string& where, std::string help) {
-    if (!holds) problems_.push_back({std::move(what), origin_ + ": " + where, std::move(help)});
-  }
-
-  void in_range(int64_t least, int64_t most, int64_t value, const std::string& key) {
-    require(value >= least && value <= most,
-            "a number is out of range",
-            fmt::format("{} = {}", key, value),
-            fmt::format("use a number from {} to {}", least, with_commas(most)));
-  }
-
-  const Plan& plan_;
-  std::string origin_;
-  std::vector<Problem> problems_;
-};
-
-std::string divisors_near(int64_t value, int64_t wanted) {
-  std::vector<int64_t> divisors;
-  for (int64_t d = 1; d <= value && d <= 100'000; ++d) {
-    if (value % d == 0) divisors.push_back(d);
-  }
-  std::stable_sort(divisors.begin(), divisors.end(), [&](int64_t a, int64_t b) {
-    return std::abs(a - wanted) < std::abs(b - wanted);
-  });
-  divisors.resize(std::min<std::size_t>(divisors.size(), 3));
-  std::sort(divisors.begin(), divisors.end());
-  return fmt::format("{}", fmt::join(divisors, ", "));
-}
 
 void check_reliability(Rules& rules) {
   const ReliabilityConfig& r = rules.plan_.reliability;
@@ -241,34 +209,6 @@ void check_model_split(Rules& rules) {
                 "rotary positions need an even head width",
                 fmt::format("model.kv_channels = {}", m.kv_channels),
                 "use an even kv_channels");
-  const bool explicit_layers = !p.layers_per_stage.empty();
-  if (!explicit_layers) {
-    rules.require(
-        m.num_layers % p.pipeline == 0,
-        "pipeline stages do not split the layers evenly",
-        fmt::format("parallelism.pipeline = {}, model num_layers = {}", p.pipeline, m.num_layers),
-        fmt::format("use {}, or give parallelism.layers_per_stage",
-                    divisors_near(m.num_layers, p.pipeline)));
-    return;
-  }
-  const int64_t sum =
-      std::accumulate(p.layers_per_stage.begin(), p.layers_per_stage.end(), int64_t{0});
-  const bool none_negative = std::all_of(p.layers_per_stage.begin(),
-                                         p.layers_per_stage.end(),
-                                         [](int64_t layers) { return layers >= 0; });
-  rules.require(
-      static_cast<int64_t>(p.layers_per_stage.size()) == p.pipeline && sum == m.num_layers &&
-          none_negative,
-      "layers_per_stage does not describe the pipeline",
-      fmt::format(
-          "parallelism.layers_per_stage = [{}]: {} stages, {} layers; parallelism.pipeline = {}, "
-          "model num_layers = {}",
-          fmt::join(p.layers_per_stage, ", "),
-          p.layers_per_stage.size(),
-          sum,
-          p.pipeline,
-          m.num_layers),
-      "give one number for each stage that add up to the layers");
 }
 
 void check_batch_and_sequence(Rules& rules) {
@@ -362,9 +302,11 @@ void check_built(Rules& rules) {
   not_built(
       p.context > 1, "context parallelism", fmt::format("parallelism.context = {}", p.context));
   not_built(p.expert > 1, "expert parallelism", fmt::format("parallelism.expert = {}", p.expert));
-  not_built(p.virtual_stages > 1,
-            "interleaving (virtual stages)",
-            fmt::format("parallelism.virtual_stages = {}", p.virtual_stages));
+  rules.require(p.pipeline_schedule == ScheduleKind::kOneForwardOneBackward ||
+                    p.pipeline_schedule == ScheduleKind::kGpipe,
+                "a rank cannot run backward in two parts yet",
+                fmt::format("parallelism.pipeline_schedule = {}", to_string(p.pipeline_schedule)),
+                "use 1f1b, with virtual_stages for less bubble");
   rules.require(p.zero_stage == 0 || p.zero_stage == 1,
                 "ZeRO stages 2 and 3 are not built yet",
                 fmt::format("parallelism.zero_stage = {}", p.zero_stage),
@@ -383,6 +325,7 @@ std::vector<Problem> broken_rules(const Plan& plan, const PlanContext& context) 
   Rules rules(plan, context);
   check_cluster(rules, context);
   check_model_split(rules);
+  check_pipeline(rules);
   check_batch_and_sequence(rules);
   check_flash_attention(rules);
   check_allocator(rules);

@@ -12,7 +12,7 @@
 namespace estimator {
 namespace {
 
-constexpr std::array<std::string_view, 14> kKeysThatChangeNoRank = {
+constexpr std::array<std::string_view, 15> kKeysThatChangeNoRank = {
     "name",
     "model.preset",
     "cluster.intra_link",
@@ -23,6 +23,7 @@ constexpr std::array<std::string_view, 14> kKeysThatChangeNoRank = {
     "cluster.sharp",
     "cluster.nccl_tests",
     "cluster.usd_per_gpu_hour",
+    "parallelism.overlap_p2p_communication",
     "training.steps",
     "training.tokens",
     "memory.headroom_bytes",

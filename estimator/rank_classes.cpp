@@ -15,7 +15,7 @@ namespace {
 /// gradients and receives nothing; the last one has the final norm, the head and, when tied, a copy
 /// of the embedding, and sends nothing.
 struct StageKey {
-  int64_t layers;
+  std::vector<int64_t> layers;  ///< of its chunks
   bool first;
   bool last;
   int64_t in_flight;
@@ -27,21 +27,18 @@ struct StageKey {
 }  // namespace
 
 std::vector<RankClass> rank_classes(const Plan& plan) {
-  const std::vector<int64_t> layers = plan.layers_of_stages();
-  const auto stages = static_cast<int64_t>(layers.size());
-  const ScheduleShape schedule{.kind = plan.parallelism.pipeline_schedule,
-                               .stages = stages,
-                               .micro_batches = plan.micro_batches()};
+  const ScheduleShape schedule = schedule_shape(plan);
+  const int64_t stages = schedule.stages;
   const ParallelLayout layout(plan);
   const int64_t ranks_per_stage = layout.world_size() / stages;
 
   std::vector<RankClass> classes;
   std::map<StageKey, std::size_t> class_of;
   for (int64_t stage = 0; stage < stages; ++stage) {
-    const StageKey key{.layers = layers[static_cast<std::size_t>(stage)],
+    const StageKey key{.layers = plan.layers_of_chunks(stage),
                        .first = stage == 0,
                        .last = stage == stages - 1,
-                       .in_flight = micro_batches_in_flight(schedule, stage),
+                       .in_flight = forwards_in_flight(schedule, stage),
                        .executed = micro_batches_to_execute(schedule, stage)};
     const auto [found, is_new] = class_of.try_emplace(key, classes.size());
     if (is_new) classes.push_back({layout.rank({.pipeline = stage}), 0, {}});

@@ -1,8 +1,10 @@
 #include "estimator/stage_time.h"
 
 #include <algorithm>
+#include <cmath>
 #include <stdexcept>
 
+#include "estimator/chunk_shares.h"
 #include "estimator/communication_time.h"
 #include "estimator/executed_kernels.h"
 
@@ -17,31 +19,35 @@ bool is_data_group(GroupKind group) {
   return group == GroupKind::kData || group == GroupKind::kDataContext;
 }
 
-/// Where a record's seconds go.
-PartTime& part_of(StageTime& time, Direction direction) {
+double compute_share(const RankGroup& group, const Fabric& fabric) {
+  return place(group, fabric).islands() > 1 ? kInterComputeShare : kIntraComputeShare;
+}
+
+/// Forward or backward of a chunk, or null for what happens once for each step.
+PartTime ChunkTime::*part_of_micro_batch(Direction direction) {
   switch (direction) {
     case Direction::kForward:
-      return time.forward;
+      return &ChunkTime::forward;
     case Direction::kRecompute:
     case Direction::kBackward:
-      return time.backward;
+      return &ChunkTime::backward;
     case Direction::kReduceGradients:
     case Direction::kOptimizerStep:
-      return time.step_end;
+      return nullptr;
   }
   throw std::logic_error("unknown direction");
 }
 
-/// The bucketed calls of the data ranks, or null for any other call. Gradients are reduced once for
-/// each step, also where overlap launches them inside the last backward.
-BucketTime* buckets_of(StageTime& time, const CollectiveRecord& record) {
+/// Which bucketed calls of the data ranks a record is of, or null for any other call. Gradients are
+/// reduced once for each step, also where overlap launches them inside the last backward.
+BucketTime ChunkTime::*buckets_of(const CollectiveRecord& record) {
   if (!is_data_group(record.call.group)) return nullptr;
   switch (record.call.kind) {
     case CollectiveKind::kAllReduce:
     case CollectiveKind::kReduceScatter:
-      return record.direction == Direction::kOptimizerStep ? nullptr : &time.reduce_gradients;
+      return record.direction == Direction::kOptimizerStep ? nullptr : &ChunkTime::reduce_gradients;
     case CollectiveKind::kAllGather:
-      return is_per_micro_batch(record.direction) ? nullptr : &time.gather_parameters;
+      return is_per_micro_batch(record.direction) ? nullptr : &ChunkTime::gather_parameters;
     default:
       return nullptr;
   }
@@ -55,51 +61,106 @@ double calls_per_part(int64_t count, Direction direction, const RankProfile& pro
   return static_cast<double>(count) / static_cast<double>(parts);
 }
 
-/// In the pipeline group, the member index is the stage. Whatever direction a send was recorded in,
-/// the plan has one in each way for each micro-batch.
-void add_send(const CollectiveRecord& record, const RankProfile& profile, StageTime& time) {
-  const CollectiveCall& call = record.call;
-  if (call.kind != CollectiveKind::kSend || call.group != GroupKind::kPipeline) return;
-  const double calls = calls_per_part(record.count, Direction::kForward, profile);
-  const auto bytes = static_cast<int64_t>(static_cast<double>(call.bytes) * calls);
-  (call.peer > profile.coordinate.pipeline ? time.send_forward_bytes : time.send_backward_bytes) +=
-      bytes;
-}
+class StageSum {
+ public:
+  StageSum(const RankProfile& profile, const StageTarget& target)
+      : profile_(profile),
+        target_(target),
+        shares_(target.plan, profile.coordinate.pipeline, profile.parameters) {
+    time.chunks.resize(shares_.of_layers().size());
+  }
 
-void add_collective(const CollectiveRecord& record,
-                    double seconds_of_call,
-                    const RankProfile& profile,
-                    StageTime& time) {
-  if (BucketTime* buckets = buckets_of(time, record)) {
-    buckets->sum_seconds += seconds_of_call * static_cast<double>(record.count);
-    buckets->buckets += record.count;
-    buckets->overlappable |= record.overlappable;
-    return;
+  /// The GPU's seconds of all kernels; or, in a part that the host launches more slowly than the
+  /// GPU works, the host's.
+  void add_kernels() {
+    const GpuRates rates = target_.compute.rates();
+    StageTime host;
+    host.chunks.resize(time.chunks.size());
+    for (const OperatorRecord& kernel :
+         executed_kernels(profile_.operators, target_.compute.dialect)) {
+      const OperatorPrice price = operator_price(kernel, rates, target_.compute.dtype);
+      const double calls = calls_per_part(kernel.count, kernel.direction, profile_);
+      add_part(time, {calls * price.seconds, {}}, kernel.direction, kernel.module_kind);
+      add_part(host, {calls * price.host_seconds, {}}, kernel.direction, kernel.module_kind);
+    }
+    const auto slower = [](PartTime& gpu, const PartTime& of_host) {
+      gpu.compute_seconds = std::max(gpu.compute_seconds, of_host.compute_seconds);
+    };
+    for (std::size_t c = 0; c < time.chunks.size(); ++c) {
+      slower(time.chunks[c].forward, host.chunks[c].forward);
+      slower(time.chunks[c].backward, host.chunks[c].backward);
+    }
+    slower(time.step_end, host.step_end);
   }
-  const double seconds = seconds_of_call * calls_per_part(record.count, record.direction, profile);
-  seconds_of_axis(part_of(time, record.direction).communication_seconds, record.call.group) +=
-      seconds;
-}
 
-/// The GPU's seconds of all kernels; or, in a part that the host launches more slowly than the GPU
-/// works, the host's.
-void add_kernels(const RankProfile& profile, const ComputeTarget& target, StageTime& time) {
-  const GpuRates rates = target.rates();
-  StageTime host;
-  for (const OperatorRecord& kernel : executed_kernels(profile.operators, target.dialect)) {
-    const OperatorPrice price = operator_price(kernel, rates, target.dtype);
-    const double calls = calls_per_part(kernel.count, kernel.direction, profile);
-    part_of(time, kernel.direction).compute_seconds += calls * price.seconds;
-    part_of(host, kernel.direction).compute_seconds += calls * price.host_seconds;
+  void add_collective(const CollectiveRecord& record) {
+    if (is_point_to_point(record.call)) return add_send(record);
+    const RankGroup group = target_.layout.group(record.call.group, profile_.rank);
+    const double seconds = collective_seconds(record.call, group, target_.fabric);
+    if (const auto buckets = buckets_of(record))
+      return add_buckets(record, buckets, seconds, group);
+    PartTime part;
+    seconds_of_axis(part.communication_seconds, record.call.group) =
+        seconds * calls_per_part(record.count, record.direction, profile_);
+    add_part(time, part, record.direction, record.module);
   }
-  for (PartTime StageTime::*part :
-       {&StageTime::forward, &StageTime::backward, &StageTime::step_end}) {
-    (time.*part).compute_seconds =
-        std::max((time.*part).compute_seconds, (host.*part).compute_seconds);
+
+  StageTime time;
+
+ private:
+  void add_part(StageTime& sum,
+                const PartTime& part,
+                Direction direction,
+                const std::string& module) const {
+    const auto of_chunk = part_of_micro_batch(direction);
+    if (of_chunk == nullptr) return add(sum.step_end, part);
+    const std::vector<double>& shares = shares_.of_module(module);
+    for (std::size_t c = 0; c < shares.size(); ++c) add(sum.chunks[c].*of_chunk, part, shares[c]);
   }
-}
+
+  void add_send(const CollectiveRecord& record) {
+    if (record.call.kind != CollectiveKind::kSend || record.call.group != GroupKind::kPipeline) {
+      return;
+    }
+    (record.direction == Direction::kForward ? time.send_forward_bytes : time.send_backward_bytes) =
+        record.call.bytes;
+  }
+
+  void add_buckets(const CollectiveRecord& record,
+                   BucketTime ChunkTime::*of_chunk,
+                   double seconds,
+                   const RankGroup& group) {
+    const auto count = static_cast<double>(record.count);
+    const std::vector<double>& shares = shares_.of_parameters();
+    for (std::size_t c = 0; c < shares.size(); ++c) {
+      if (shares[c] == 0) continue;
+      BucketTime& buckets = time.chunks[c].*of_chunk;
+      buckets.sum_seconds += shares[c] * count * seconds;
+      buckets.buckets += std::max<int64_t>(1, std::llround(shares[c] * count));
+      buckets.overlappable |= record.overlappable;
+      buckets.compute_share = compute_share(group, target_.fabric);
+    }
+  }
+
+  const RankProfile& profile_;
+  const StageTarget& target_;
+  const ChunkShares shares_;
+};
 
 }  // namespace
+
+void add(ExposedCommunication& sum, const ExposedCommunication& part, double times) {
+  sum.tensor += times * part.tensor;
+  sum.pipeline += times * part.pipeline;
+  sum.data += times * part.data;
+  sum.context += times * part.context;
+  sum.expert += times * part.expert;
+}
+
+void add(PartTime& sum, const PartTime& part, double times) {
+  sum.compute_seconds += times * part.compute_seconds;
+  add(sum.communication_seconds, part.communication_seconds, times);
+}
 
 double sum_of(const ExposedCommunication& c) {
   return c.tensor + c.pipeline + c.data + c.context + c.expert;
@@ -107,10 +168,32 @@ double sum_of(const ExposedCommunication& c) {
 
 double PartTime::total_seconds() const { return compute_seconds + sum_of(communication_seconds); }
 
-double BucketTime::exposed_seconds(double behind_seconds) const {
-  if (!overlappable || buckets == 0) return sum_seconds;
-  const double one_seconds = sum_seconds / static_cast<double>(buckets);
-  return one_seconds + std::max(0.0, sum_seconds - one_seconds - behind_seconds);
+double BucketTime::reduced_at(double end_seconds, double work_seconds, double free_seconds) const {
+  if (buckets == 0) return free_seconds;
+  const auto n = static_cast<double>(buckets);
+  const double first_full = end_seconds - work_seconds * (1 - 1 / n);
+  return std::max({free_seconds, first_full, end_seconds - sum_seconds * (1 - 1 / n)}) +
+         sum_seconds;
+}
+
+double BucketTime::ready_at(double free_seconds, double work_seconds) const {
+  if (buckets == 0) return 0;
+  const auto n = static_cast<double>(buckets);
+  const double done = free_seconds + sum_seconds;
+  const double ready = std::max(free_seconds + sum_seconds / n, done - work_seconds * (1 - 1 / n));
+  return ready + compute_share * std::min(work_seconds, done - ready);
+}
+
+PartTime StageTime::forward() const {
+  PartTime sum;
+  for (const ChunkTime& chunk : chunks) add(sum, chunk.forward);
+  return sum;
+}
+
+PartTime StageTime::backward() const {
+  PartTime sum;
+  for (const ChunkTime& chunk : chunks) add(sum, chunk.backward);
+  return sum;
 }
 
 double& seconds_of_axis(ExposedCommunication& communication, GroupKind group) {
@@ -135,21 +218,11 @@ double& seconds_of_axis(ExposedCommunication& communication, GroupKind group) {
   throw std::logic_error("unknown group");
 }
 
-StageTime stage_time(const RankProfile& profile,
-                     const ComputeTarget& target,
-                     const ParallelLayout& layout,
-                     const Fabric& fabric) {
-  StageTime time;
-  add_kernels(profile, target, time);
-  for (const CollectiveRecord& record : profile.collectives) {
-    if (is_point_to_point(record.call)) {
-      add_send(record, profile, time);
-      continue;
-    }
-    const RankGroup group = layout.group(record.call.group, profile.rank);
-    add_collective(record, collective_seconds(record.call, group, fabric), profile, time);
-  }
-  return time;
+StageTime stage_time(const RankProfile& profile, const StageTarget& target) {
+  StageSum sum(profile, target);
+  sum.add_kernels();
+  for (const CollectiveRecord& record : profile.collectives) sum.add_collective(record);
+  return std::move(sum.time);
 }
 
 }  // namespace estimator

@@ -1,117 +1,197 @@
 #include "estimator/step_time.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "estimator/communication_time.h"
-#include "estimator/schedule_replay.h"
 
 namespace estimator {
 namespace {
 
-/// Seconds from `stage` to its neighbour; 0 when there is nothing to send.
+using Durations = std::vector<ChunkDuration>;
+
+/// Seconds between the stages that hold two pieces; 0 when that is one stage, or nothing is sent.
 double transfer_seconds(int64_t bytes,
-                        int64_t stage,
-                        int64_t neighbour,
+                        int64_t from_stage,
+                        int64_t to_stage,
                         const ParallelLayout& layout,
                         const Fabric& fabric) {
-  if (bytes == 0) return 0;
+  if (bytes == 0 || from_stage == to_stage) return 0;
   return send_seconds(
-      bytes, layout.rank({.pipeline = stage}), layout.rank({.pipeline = neighbour}), fabric);
+      bytes, layout.rank({.pipeline = from_stage}), layout.rank({.pipeline = to_stage}), fabric);
 }
 
-std::vector<StageDuration> durations_of(const std::vector<StageTime>& stages,
-                                        const ParallelLayout& layout,
-                                        const Fabric& fabric) {
-  std::vector<StageDuration> durations;
-  const auto last = static_cast<int64_t>(stages.size()) - 1;
-  for (int64_t s = 0; s <= last; ++s) {
-    const StageTime& stage = stages[static_cast<std::size_t>(s)];
-    StageDuration duration{.forward_seconds = stage.forward.total_seconds(),
-                           .backward_seconds = stage.backward.total_seconds()};
-    if (s < last) {
-      duration.send_forward_seconds =
-          transfer_seconds(stage.send_forward_bytes, s, s + 1, layout, fabric);
-    }
-    if (s > 0) {
-      duration.send_backward_seconds =
-          transfer_seconds(stage.send_backward_bytes, s, s - 1, layout, fabric);
-    }
-    durations.push_back(duration);
+/// When each chunk of a stage can start forward, its gathers running one after the other.
+void add_parameter_waits(const StageTime& stage, ChunkDuration* durations) {
+  double free_seconds = 0;
+  for (std::size_t c = 0; c < stage.chunks.size(); ++c) {
+    const BucketTime& gather = stage.chunks[c].gather_parameters;
+    if (!gather.overlappable) continue;
+    durations[c].parameters_ready_seconds =
+        gather.ready_at(free_seconds, durations[c].forward_seconds);
+    free_seconds += gather.sum_seconds;
   }
-  return durations;
-}
-
-std::vector<StageDuration> without_transfers(std::vector<StageDuration> durations) {
-  for (StageDuration& duration : durations) {
-    duration.send_forward_seconds = duration.send_backward_seconds = 0;
-  }
-  return durations;
-}
-
-double exposed_reduce(const StageTime& stage) {
-  return stage.reduce_gradients.exposed_seconds(stage.backward.total_seconds());
-}
-
-double exposed_gather(const StageTime& stage) {
-  return stage.gather_parameters.exposed_seconds(stage.forward.total_seconds());
-}
-
-double end_of_step(const StageTime& stage) {
-  return stage.step_end.total_seconds() + exposed_gather(stage);
-}
-
-void add(ExposedCommunication& sum, const ExposedCommunication& part, double times) {
-  sum.tensor += times * part.tensor;
-  sum.pipeline += times * part.pipeline;
-  sum.data += times * part.data;
-  sum.context += times * part.context;
-  sum.expert += times * part.expert;
 }
 
 /// The parts of a stage's step but for its waiting.
 StepTime working_time(const StageTime& stage, double micro_batches) {
+  const PartTime forward = stage.forward(), backward = stage.backward();
   StepTime time;
-  time.compute_seconds =
-      micro_batches * (stage.forward.compute_seconds + stage.backward.compute_seconds);
+  time.compute_seconds = micro_batches * (forward.compute_seconds + backward.compute_seconds);
   time.optimizer_seconds = stage.step_end.compute_seconds;
   ExposedCommunication& exposed = time.exposed_communication_seconds;
-  add(exposed, stage.forward.communication_seconds, micro_batches);
-  add(exposed, stage.backward.communication_seconds, micro_batches);
-  add(exposed, stage.step_end.communication_seconds, 1);
-  exposed.data += exposed_reduce(stage) + exposed_gather(stage);
+  add(exposed, forward.communication_seconds, micro_batches);
+  add(exposed, backward.communication_seconds, micro_batches);
+  add(exposed, stage.step_end.communication_seconds);
+  exposed.data += gather_at_the_end(stage);
   return time;
 }
 
+/// Replays with less and less to wait for, to tell what each kind of waiting costs one stage.
+class Waits {
+ public:
+  Waits(const PipelineSchedule& schedule, Durations durations, const ReplayOptions& options)
+      : schedule_(schedule), durations_(std::move(durations)), options_(options) {
+    replay = replay_schedule(schedule_, durations_, options_);
+  }
+
+  /// What `stage` ends earlier once these waits are none. They stay so.
+  double without(std::size_t stage, std::initializer_list<double ChunkDuration::*> waits) {
+    bool any = false;
+    for (ChunkDuration& duration : durations_) {
+      for (const auto wait : waits) {
+        any = any || duration.*wait != 0;
+        duration.*wait = 0;
+      }
+    }
+    if (!any) return 0;
+    const double before = replay.stages[stage].end_seconds;
+    replay = replay_schedule(schedule_, durations_, options_);
+    return before - replay.stages[stage].end_seconds;
+  }
+
+  ScheduleReplay replay;  ///< with the waits that are left
+
+ private:
+  const PipelineSchedule& schedule_;
+  Durations durations_;
+  const ReplayOptions options_;
+};
+
 }  // namespace
+
+bool overlaps_sends(const Plan& plan) {
+  if (plan.parallelism.virtual_stages > 1) return plan.parallelism.overlap_p2p_communication;
+  return plan.training.dialect != Dialect::kMegatronLm;
+}
+
+std::vector<ChunkDuration> chunk_durations(const ScheduleShape& shape,
+                                           const std::vector<StageTime>& stages,
+                                           const ParallelLayout& layout,
+                                           const Fabric& fabric) {
+  Durations durations;
+  durations.reserve(static_cast<std::size_t>(shape.virtual_stages()));
+  const int64_t last_piece = shape.virtual_stages() - 1;
+  for (int64_t s = 0; s < shape.stages; ++s) {
+    const StageTime& stage = stages[static_cast<std::size_t>(s)];
+    for (int64_t c = 0; c < shape.chunks; ++c) {
+      const ChunkTime& chunk = stage.chunks[static_cast<std::size_t>(c)];
+      const int64_t piece = virtual_stage(shape, s, c);
+      ChunkDuration duration{.forward_seconds = chunk.forward.total_seconds(),
+                             .backward_seconds = chunk.backward.total_seconds()};
+      if (piece < last_piece) {
+        duration.send_forward_seconds = transfer_seconds(
+            stage.send_forward_bytes, s, stage_of(shape, piece + 1), layout, fabric);
+      }
+      if (piece > 0) {
+        duration.send_backward_seconds = transfer_seconds(
+            stage.send_backward_bytes, s, stage_of(shape, piece - 1), layout, fabric);
+      }
+      durations.push_back(duration);
+    }
+    add_parameter_waits(stage, &durations[static_cast<std::size_t>(s * shape.chunks)]);
+  }
+  return durations;
+}
+
+GradientReduction reduce_gradients(const StageTime& stage,
+                                   const double* gradients_ready,
+                                   double end_seconds) {
+  std::vector<std::size_t> order(stage.chunks.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return gradients_ready[a] < gradients_ready[b];
+  });
+  GradientReduction reduction;
+  double free_seconds = 0, slowed_seconds = 0;
+  const auto add_calls = [&](std::size_t c, double end) {
+    const double begin = end - stage.chunks[c].reduce_gradients.sum_seconds;
+    if (end > begin) reduction.calls.push_back({static_cast<int64_t>(c), begin, end});
+    free_seconds = end;
+    return begin;
+  };
+  for (const std::size_t c : order) {
+    const ChunkTime& chunk = stage.chunks[c];
+    const BucketTime& reduce = chunk.reduce_gradients;
+    if (!reduce.overlappable) continue;
+    const double begin = add_calls(
+        c, reduce.reduced_at(gradients_ready[c], chunk.backward.total_seconds(), free_seconds));
+    const double beside = std::min(reduce.sum_seconds, end_seconds - begin);
+    slowed_seconds += reduce.compute_share * std::max(0.0, beside);
+  }
+  free_seconds = std::max(end_seconds, free_seconds) + slowed_seconds;
+  for (const std::size_t c : order) {
+    const BucketTime& reduce = stage.chunks[c].reduce_gradients;
+    if (!reduce.overlappable) add_calls(c, free_seconds + reduce.sum_seconds);
+  }
+  reduction.ready_seconds = free_seconds;
+  return reduction;
+}
+
+double gather_at_the_end(const StageTime& stage) {
+  double seconds = 0;
+  for (const ChunkTime& chunk : stage.chunks) {
+    if (!chunk.gather_parameters.overlappable) seconds += chunk.gather_parameters.sum_seconds;
+  }
+  return seconds;
+}
+
+double end_of_step(const StageTime& stage) {
+  return stage.step_end.total_seconds() + gather_at_the_end(stage);
+}
 
 StepTime step_time(const Plan& plan,
                    const ParallelLayout& layout,
                    const Fabric& fabric,
                    const std::vector<StageTime>& stages) {
-  const ScheduleShape shape{.kind = plan.parallelism.pipeline_schedule,
-                            .stages = static_cast<int64_t>(stages.size()),
-                            .micro_batches = plan.micro_batches()};
-  const std::vector<StageDuration> durations = durations_of(stages, layout, fabric);
-  const ScheduleReplay replay = replay_schedule(shape, durations);
-  const ScheduleReplay free_transfers = replay_schedule(shape, without_transfers(durations));
+  const PipelineSchedule schedule = make_schedule(schedule_shape(plan));
+  Waits waits(schedule,
+              chunk_durations(schedule.shape, stages, layout, fabric),
+              {.overlap_sends = overlaps_sends(plan)});
 
   std::size_t slowest = 0;
-  double ready_seconds = 0, end_seconds = 0;
+  double ready_seconds = 0, exposed_reduce = 0, end_seconds = 0;
   for (std::size_t s = 0; s < stages.size(); ++s) {
-    const double ready = replay.stages[s].end_seconds + exposed_reduce(stages[s]);
+    const double end = waits.replay.stages[s].end_seconds;
+    const double* gradients_ready =
+        &waits.replay.gradients_ready_seconds[s * stages[s].chunks.size()];
+    const double ready = reduce_gradients(stages[s], gradients_ready, end).ready_seconds;
     if (ready > ready_seconds) {
       ready_seconds = ready;
+      exposed_reduce = ready - end;
       slowest = s;
     }
     end_seconds = std::max(end_seconds, end_of_step(stages[s]));
   }
 
-  StepTime time = working_time(stages[slowest], static_cast<double>(shape.micro_batches));
+  StepTime time = working_time(stages[slowest], static_cast<double>(plan.micro_batches()));
   time.iteration_seconds = ready_seconds + end_seconds;
-  time.exposed_communication_seconds.pipeline +=
-      replay.stages[slowest].end_seconds - free_transfers.stages[slowest].end_seconds;
+  time.exposed_communication_seconds.data +=
+      exposed_reduce + waits.without(slowest, {&ChunkDuration::parameters_ready_seconds});
+  time.exposed_communication_seconds.pipeline += waits.without(
+      slowest, {&ChunkDuration::send_forward_seconds, &ChunkDuration::send_backward_seconds});
   time.bubble_seconds =
-      free_transfers.stages[slowest].idle_seconds() + end_seconds - end_of_step(stages[slowest]);
+      waits.replay.stages[slowest].idle_seconds() + end_seconds - end_of_step(stages[slowest]);
   return time;
 }
 

@@ -48,6 +48,8 @@ void PendingCall::wait() {
   work_.reset();
 }
 
+bool PendingCall::done() const { return !work_ || work_->isCompleted(); }
+
 Communicator::Communicator(c10::intrusive_ptr<c10d::Backend> backend)
     : backend_(std::move(backend)) {}
 Communicator::~Communicator() = default;
@@ -73,14 +75,13 @@ void Communicator::reduce_scatter(at::Tensor output, at::Tensor input) {
   finish(scatter_sum(*backend_, output, input, false));
 }
 
-void Communicator::send(at::Tensor tensor, int64_t to_index) {
-  std::vector<at::Tensor> tensors{std::move(tensor)};
-  finish(backend_->send(tensors, static_cast<int>(to_index), /*tag=*/0));
+void Communicator::send(at::Tensor tensor, int64_t to_index, int tag) {
+  start_send(std::move(tensor), to_index, tag).wait();
 }
 
-void Communicator::recv(at::Tensor tensor, int64_t from_index) {
+void Communicator::recv(at::Tensor tensor, int64_t from_index, int tag) {
   std::vector<at::Tensor> tensors{std::move(tensor)};
-  finish(backend_->recv(tensors, static_cast<int>(from_index), /*tag=*/0));
+  finish(backend_->recv(tensors, static_cast<int>(from_index), tag));
 }
 
 PendingCall Communicator::start_all_reduce(at::Tensor tensor) {
@@ -92,13 +93,13 @@ PendingCall Communicator::start_all_gather(at::Tensor output, at::Tensor input) 
   return PendingCall(gather(*backend_, output, input, true));
 }
 
-PendingCall Communicator::start_reduce_scatter(at::Tensor output, at::Tensor input) {
-  return PendingCall(scatter_sum(*backend_, output, input, true));
+PendingCall Communicator::start_send(at::Tensor tensor, int64_t to_index, int tag) {
+  std::vector<at::Tensor> tensors{std::move(tensor)};
+  return PendingCall(backend_->send(tensors, static_cast<int>(to_index), tag));
 }
 
-PendingCall Communicator::start_send(at::Tensor tensor, int64_t to_index) {
-  std::vector<at::Tensor> tensors{std::move(tensor)};
-  return PendingCall(backend_->send(tensors, static_cast<int>(to_index), /*tag=*/0));
+PendingCall Communicator::start_reduce_scatter(at::Tensor output, at::Tensor input) {
+  return PendingCall(scatter_sum(*backend_, output, input, true));
 }
 
 }  // namespace models

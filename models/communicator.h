@@ -23,6 +23,8 @@ class PendingCall {
   PendingCall(PendingCall&&) noexcept;
   PendingCall& operator=(PendingCall&&) noexcept;
   void wait();
+  /// Whether wait() would return at once.
+  bool done() const;
 
  private:
   c10::intrusive_ptr<c10d::Work> work_;
@@ -47,13 +49,14 @@ class Communicator {
   void all_gather(at::Tensor output, at::Tensor input);
   /// output is this rank's part of the sum of all inputs.
   void reduce_scatter(at::Tensor output, at::Tensor input);
-  void send(at::Tensor tensor, int64_t to_index);
-  void recv(at::Tensor tensor, int64_t from_index);
+  /// Messages between two ranks arrive in the order in which they were sent, among those of a tag.
+  void send(at::Tensor tensor, int64_t to_index, int tag = 0);
+  void recv(at::Tensor tensor, int64_t from_index, int tag = 0);
 
   PendingCall start_all_reduce(at::Tensor tensor);
   PendingCall start_all_gather(at::Tensor output, at::Tensor input);
   PendingCall start_reduce_scatter(at::Tensor output, at::Tensor input);
-  PendingCall start_send(at::Tensor tensor, int64_t to_index);
+  PendingCall start_send(at::Tensor tensor, int64_t to_index, int tag = 0);
 
  private:
   c10::intrusive_ptr<c10d::Backend> backend_;

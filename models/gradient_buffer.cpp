@@ -42,6 +42,16 @@ bool is_alone(const Parameter& parameter, const BufferShape& shape) {
   return shape.sharded && &parameter == shape.tied;
 }
 
+bool closes_before(const Parameter& parameter, const Bucket& bucket, const BufferShape& shape) {
+  if (bucket.slots.empty()) return false;
+  return parameter.chunk != bucket.chunk || is_alone(parameter, shape);
+}
+
+bool is_full(const Bucket& bucket, int64_t end, const BufferShape& shape) {
+  const bool is_cut = shape.bucket_elements > 0 && (bucket.chunk == 0 || shape.cut_later_chunks);
+  return is_cut && end - bucket.begin >= shape.bucket_elements;
+}
+
 }  // namespace
 
 std::vector<Bucket> lay_out_buckets(std::deque<Parameter>& parameters, const BufferShape& shape) {
@@ -52,16 +62,15 @@ std::vector<Bucket> lay_out_buckets(std::deque<Parameter>& parameters, const Buf
   const auto close = [&] {
     end = estimator::round_up(end, bucket_multiple);
     buckets.back().end = end;
-    buckets.push_back({.begin = end, .end = end, .slots = {}});
+    buckets.push_back({.begin = end, .end = end, .chunk = 0, .slots = {}});
   };
   for (auto parameter = parameters.rbegin(); parameter != parameters.rend(); ++parameter) {
     if (is_alone(*parameter, shape) && !buckets.back().slots.empty()) close();
     const int64_t begin = estimator::round_up(end, parameter_multiple);
     end = begin + parameter->value.numel();
+    buckets.back().chunk = parameter->chunk;
     buckets.back().slots.push_back({.parameter = &*parameter, .begin = begin, .end = end});
-    const bool full =
-        shape.bucket_elements > 0 && end - buckets.back().begin >= shape.bucket_elements;
-    if (full || is_alone(*parameter, shape)) close();
+    if (is_full(buckets.back(), end, shape) || is_alone(*parameter, shape)) close();
   }
   if (buckets.back().slots.empty())
     buckets.pop_back();
@@ -72,6 +81,8 @@ std::vector<Bucket> lay_out_buckets(std::deque<Parameter>& parameters, const Buf
 
 GradientBuffer::GradientBuffer(std::deque<Parameter>& parameters, GradientBufferOptions options)
     : options_(std::move(options)), buckets_(lay_out_buckets(parameters, options_.shape)) {
+  missing_contributions_.assign(buckets_.size(), 0);
+  started_.assign(buckets_.size(), false);
   if (buckets_.empty()) return;
   const c10::NoGradGuard no_grad;
   const int64_t elements = buckets_.back().end;
@@ -111,14 +122,14 @@ at::Tensor GradientBuffer::slice(const at::Tensor& flat, int64_t begin, int64_t 
 
 void GradientBuffer::zero() {
   if (gradients_.defined()) gradients_.zero_();
-  last_micro_batch_ = false;
+  missing_contributions_.assign(buckets_.size(), 0);
   started_.assign(buckets_.size(), false);
 }
 
-void GradientBuffer::start_last_micro_batch() {
-  last_micro_batch_ = true;
-  missing_contributions_.assign(buckets_.size(), 0);
+void GradientBuffer::start_last_micro_batch(int64_t chunk) {
+  if (!options_.overlap) return;
   for (std::size_t index = 0; index < buckets_.size(); ++index) {
+    if (buckets_[index].chunk != chunk) continue;
     for (const ParameterSlot& slot : buckets_[index].slots) {
       missing_contributions_[index] += slot.parameter->contributions;
     }
@@ -126,7 +137,7 @@ void GradientBuffer::start_last_micro_batch() {
 }
 
 void GradientBuffer::contribution_added(std::size_t bucket) {
-  if (!last_micro_batch_ || !options_.overlap) return;
+  if (missing_contributions_[bucket] == 0) return;  // not in the last micro-batch
   if (--missing_contributions_[bucket] == 0) reduce(bucket);
 }
 
@@ -154,7 +165,6 @@ void GradientBuffer::finish_reduction() {
   }
   for (PendingCall& call : pending_) call.wait();
   pending_.clear();
-  last_micro_batch_ = false;
 }
 
 void GradientBuffer::gather_parameters() {

@@ -1,7 +1,7 @@
 // Flat buffers of gradients (and, with the distributed optimizer, of parameters), cut into buckets
 // that are reduced over the data ranks, as Megatron-LM's DistributedDataParallel lays them out:
 // parameters in reverse order; with the distributed optimizer each starts at a multiple of 64
-// elements and each bucket ends at a multiple of lcm(data ranks, 128).
+// elements and each bucket ends at a multiple of lcm(data ranks, 128). A bucket is of one chunk.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -25,13 +25,15 @@ struct ParameterSlot {
 struct Bucket {
   int64_t begin = 0;  ///< elements, in the flat buffer
   int64_t end = 0;    ///< with padding
+  int64_t chunk = 0;  ///< of the stage
   std::vector<ParameterSlot> slots;
 };
 
 struct BufferShape {
   bool sharded = false;  ///< the distributed optimizer
   int64_t data_ranks = 1;
-  int64_t bucket_elements = 0;  ///< a bucket is closed at this size; 0: one bucket
+  int64_t bucket_elements = 0;   ///< a bucket is closed at this size; 0: one for each chunk
+  bool cut_later_chunks = true;  ///< else that size holds in the first chunk alone
   /// The embedding weight that first and last stage share. When sharded it gets a bucket of its own
   /// on both: each data rank must reduce the same part of both copies.
   const Parameter* tied = nullptr;
@@ -60,8 +62,9 @@ class GradientBuffer {
   GradientBuffer& operator=(const GradientBuffer&) = delete;
 
   void zero();
-  /// From here on until finish_reduction() contributions count towards the overlapped reduction.
-  void start_last_micro_batch();
+  /// From here on until finish_reduction() contributions to the chunk count towards the overlapped
+  /// reduction.
+  void start_last_micro_batch(int64_t chunk = 0);
   /// Reduces what is not reduced yet and waits for what is.
   void finish_reduction();
   /// Sharded: gathers the parameters that the other ranks updated.
@@ -87,8 +90,7 @@ class GradientBuffer {
   at::Tensor gradients_;
   at::Tensor reducer_buckets_;
   at::Tensor parameters_;
-  bool last_micro_batch_ = false;
-  std::vector<int> missing_contributions_;
+  std::vector<int> missing_contributions_;  ///< of each bucket; 0: not in its last micro-batch
   std::vector<bool> started_;
   std::vector<PendingCall> pending_;
 };

@@ -59,6 +59,7 @@ Parameter& ParameterStore::add(const ParameterSpec& spec) {
   parameter.tensor_sharded = sharded;
   parameter.sequence_partial = spec.sequence_partial;
   parameter.shared_copy = spec.shared_copy;
+  parameter.chunk = chunk_;
   return parameter;
 }
 

@@ -52,6 +52,7 @@ struct Parameter {
   bool shared_copy = false;  ///< the last stage's copy of a tied embedding
   /// What autograd accumulates next only stands in for a gradient that a product has added already.
   bool gradient_is_stand_in = false;
+  int64_t chunk = 0;         ///< of the stage, which holds it
   /// Gradient contributions of one micro-batch: 2 when a fused product and autograd both add.
   int contributions = 1;
   /// Called after each contribution has been added to main_gradient.
@@ -74,6 +75,8 @@ class ParameterStore {
   ParameterStore(const ParameterStore&) = delete;
   ParameterStore& operator=(const ParameterStore&) = delete;
 
+  /// Parameters that are added from here on are of this chunk.
+  void begin_chunk(int64_t chunk) { chunk_ = chunk; }
   /// The reference stays good for the life of the store.
   Parameter& add(const ParameterSpec& spec);
 
@@ -92,6 +95,7 @@ class ParameterStore {
 
   ParameterSource source_;
   std::deque<Parameter> parameters_;
+  int64_t chunk_ = 0;
   std::map<std::vector<int64_t>, at::Tensor> gradient_stand_ins_;  // by shape
 };
 

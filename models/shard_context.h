@@ -42,6 +42,12 @@ struct ShardContext {
   int64_t stages() const { return plan.parallelism.pipeline; }
   bool is_first_stage() const { return coordinate.pipeline == 0; }
   bool is_last_stage() const { return coordinate.pipeline == stages() - 1; }
+  /// Pieces of the model on this rank's stage, its virtual stages.
+  int64_t chunks() const { return plan.parallelism.virtual_stages; }
+  /// Which piece of the whole model a chunk is: they lie over the stages in a loop.
+  int64_t piece(int64_t chunk) const { return chunk * stages() + coordinate.pipeline; }
+  bool is_first_piece(int64_t chunk) const { return piece(chunk) == 0; }
+  bool is_last_piece(int64_t chunk) const { return piece(chunk) == stages() * chunks() - 1; }
   at::TensorOptions options() const {
     return at::TensorOptions().device(device).dtype(scalar_type(plan.training.dtype));
   }

@@ -21,8 +21,9 @@ struct Trainer::InFlight {
 
 namespace {
 
-/// Buckets let reductions overlap with backward. Megatron-LM cuts them only then and only on the
-/// first stage, whose reduction is on the critical path; other dialects cut them always.
+/// Buckets let reductions overlap with backward. Megatron-LM cuts them only then, and only in the
+/// first chunk of the first stage, whose reduction is on the critical path; other dialects cut them
+/// always.
 int64_t bucket_limit(const ShardContext& context) {
   const bool overlaps = context.plan.parallelism.overlap_grad_reduce && context.is_first_stage();
   return overlaps || context.dialect().always_buckets ? context.plan.bucket_elements() : 0;
@@ -63,6 +64,7 @@ void Trainer::build_model() {
       GradientBufferOptions{.shape = {.sharded = context_.plan.parallelism.zero_stage >= 1,
                                       .data_ranks = group_size(context_.groups.data),
                                       .bucket_elements = bucket_limit(context_),
+                                      .cut_later_chunks = context_.dialect().always_buckets,
                                       .tied = stage_->tied_weight()},
                             .type = gradient_type(context_),
                             .reducer_buckets = context_.dialect().reducer_buckets,
@@ -78,87 +80,102 @@ void Trainer::build_optimizer() {
 void Trainer::forward_backward(int64_t iteration) {
   gradients_->zero();
   loss_sum_ = at::Tensor();
-  const estimator::ScheduleShape shape{.kind = context_.plan.parallelism.pipeline_schedule,
-                                       .stages = context_.stages(),
-                                       .micro_batches = micro_batches_};
+  estimator::ScheduleShape shape = schedule_shape(context_.plan);
+  shape.micro_batches = micro_batches_;
   for (const estimator::PipelineStep& step : stage_steps(shape, context_.coordinate.pipeline)) {
     if (step.kind == estimator::StepKind::kForward) {
-      forward(iteration, step.micro_batch);
+      forward(iteration, step);
     } else {
-      if (step.micro_batch == micro_batches_ - 1) gradients_->start_last_micro_batch();
-      backward(step.micro_batch);
+      if (step.micro_batch == micro_batches_ - 1) gradients_->start_last_micro_batch(step.chunk);
+      backward(step);
     }
   }
   finish_sending();
   reduce_gradients();
 }
 
-at::Tensor Trainer::receive(int64_t from_stage) {
+int64_t Trainer::forward_number(const estimator::PipelineStep& step) const {
+  return step.chunk * micro_batches_ + step.micro_batch;
+}
+
+/// Activations and gradients may travel between the same two stages; the direction tells them
+/// apart.
+at::Tensor Trainer::receive(int64_t from_piece, Direction direction) {
   const ModuleScope module(context_.observer, "pipeline");
   at::Tensor tensor = at::empty(stage_->hidden_shape(), context_.options());
-  context_.groups.pipeline->recv(tensor, from_stage);
-  finish_sending();
+  context_.groups.pipeline->recv(
+      tensor, from_piece % context_.stages(), static_cast<int>(direction));
+  if (context_.chunks() == 1) finish_sending();
   return tensor;
 }
 
-void Trainer::finish_sending() {
-  if (sending_) sending_->wait();
-  sending_.reset();
+/// In 1F1B the stage before sends its next output while this one sends a gradient: were both to wait
+/// for their receiver, they would wait for ever. As in Megatron-LM's send_backward_recv_forward, the
+/// gradient is held until the next message has come. Between chunks the receiver may ask for any
+/// message only after what this stage computes next: each is held until it is sent.
+void Trainer::send(const at::Tensor& tensor, int64_t to_piece, Direction direction) {
+  const ModuleScope module(context_.observer, "pipeline");
+  const bool interleaved = context_.chunks() > 1;
+  if (!interleaved) finish_sending();
+  sending_.push_back(context_.groups.pipeline->start_send(
+      tensor, to_piece % context_.stages(), static_cast<int>(direction)));
+  if (interleaved) {
+    std::erase_if(sending_, [](const PendingCall& call) { return call.done(); });
+  } else if (direction == Direction::kForward) {
+    finish_sending();
+  }
 }
 
-void Trainer::forward(int64_t iteration, int64_t micro_batch) {
+void Trainer::finish_sending() {
+  for (PendingCall& call : sending_) call.wait();
+  sending_.clear();
+}
+
+void Trainer::forward(int64_t iteration, const estimator::PipelineStep& step) {
+  const bool first = context_.is_first_piece(step.chunk), last = context_.is_last_piece(step.chunk);
+  const int64_t piece = context_.piece(step.chunk);
   {
-    const DirectionScope direction(context_.observer, Direction::kForward, micro_batch);
-    const MicroBatchData data = mock_micro_batch(context_, iteration, micro_batch);
-    const at::Tensor input = context_.is_first_stage()
-                                 ? data.tokens
-                                 : receive(context_.coordinate.pipeline - 1).requires_grad_(true);
-    at::Tensor output = stage_->forward(input, data.labels);
-    if (context_.is_last_stage()) {
+    const DirectionScope direction(context_.observer, Direction::kForward, step.micro_batch);
+    const MicroBatchData data =
+        first || last ? mock_micro_batch(context_, iteration, step.micro_batch) : MicroBatchData{};
+    const at::Tensor input =
+        first ? data.tokens : receive(piece - 1, Direction::kForward).requires_grad_(true);
+    at::Tensor output = stage_->forward(step.chunk, input, data.labels);
+    if (last) {
       output = output.mean() / static_cast<double>(context_.plan.micro_batches());
       loss_sum_ = loss_sum_.defined() ? loss_sum_ + output.detach() : output.detach();
     } else {
-      const ModuleScope module(context_.observer, "pipeline");
-      context_.groups.pipeline->send(output.detach(), context_.coordinate.pipeline + 1);
+      send(output.detach(), piece + 1, Direction::kForward);
     }
     // Backward needs the graph, not the output: keeping the edge alone frees the output's memory,
     // as Megatron-LM's deallocate_pipeline_outputs does.
-    in_flight_[micro_batch] = {
-        .input = context_.is_first_stage() ? at::Tensor() : input,
+    in_flight_[forward_number(step)] = {
+        .input = first ? at::Tensor() : input,
         .output = torch::autograd::impl::gradient_edge(output),
         .kept_output = context_.dialect().keeps_stage_outputs ? output : at::Tensor()};
   }
-  context_.observer.forward_finished(micro_batch);
+  context_.observer.forward_finished(forward_number(step));
 }
 
-void Trainer::backward(int64_t micro_batch) {
+void Trainer::backward(const estimator::PipelineStep& step) {
+  const int64_t piece = context_.piece(step.chunk);
   {
-    const DirectionScope direction(context_.observer, Direction::kBackward, micro_batch);
-    InFlight kept = std::move(in_flight_.extract(micro_batch).mapped());
-    at::Tensor gradient;
-    if (context_.is_last_stage()) {
-      gradient = at::full({}, 1.0, context_.options().dtype(at::kFloat));
-    } else {
-      gradient = receive(context_.coordinate.pipeline + 1);
-    }
+    const DirectionScope direction(context_.observer, Direction::kBackward, step.micro_batch);
+    InFlight kept = std::move(in_flight_.extract(forward_number(step)).mapped());
     torch::autograd::variable_list gradients;
-    gradients.push_back(std::move(gradient));
+    gradients.push_back(context_.is_last_piece(step.chunk)
+                            ? at::full({}, 1.0, context_.options().dtype(at::kFloat))
+                            : receive(piece + 1, Direction::kBackward));
     torch::autograd::Engine::get_default_engine().execute({std::move(kept.output)},
                                                           std::move(gradients),
                                                           /*keep_graph=*/false,
                                                           /*create_graph=*/false,
                                                           /*accumulate_grad=*/true);
-    if (!context_.is_first_stage()) {
-      // In 1F1B the stage before sends its next output at the same time: were both to wait for
-      // their receiver, they would wait for ever. As in Megatron-LM's send_backward_recv_forward,
-      // the gradient is held until the next message has come.
-      const ModuleScope module(context_.observer, "pipeline");
-      finish_sending();
-      sending_ =
-          context_.groups.pipeline->start_send(kept.input.grad(), context_.coordinate.pipeline - 1);
+    if (!context_.is_first_piece(step.chunk)) {
+      send(kept.input.grad(), piece - 1, Direction::kBackward);
     }
   }
-  context_.observer.backward_finished(micro_batch);
+  context_.observer.backward_finished(forward_number(step));
 }
 
 void Trainer::reduce_gradients() {

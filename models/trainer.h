@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <optional>
+#include <vector>
 
 #include "estimator/pipeline_schedule.h"
 #include "models/gradient_buffer.h"
@@ -36,13 +36,16 @@ class Trainer {
   estimator::ModelStateRecord model_state() const;
 
  private:
-  /// What a micro-batch keeps between its forward and its backward.
+  /// What a micro-batch keeps of a chunk between its forward and its backward.
   struct InFlight;
 
-  void forward(int64_t iteration, int64_t micro_batch);
-  void backward(int64_t micro_batch);
-  at::Tensor receive(int64_t from_stage);
+  void forward(int64_t iteration, const estimator::PipelineStep& step);
+  void backward(const estimator::PipelineStep& step);
+  at::Tensor receive(int64_t from_piece, estimator::Direction direction);
+  void send(const at::Tensor& tensor, int64_t to_piece, estimator::Direction direction);
   void finish_sending();
+  /// Names a forward among those of an iteration.
+  int64_t forward_number(const estimator::PipelineStep& step) const;
   void reduce_gradients();
   void reduce_sequence_partial_gradients();
 
@@ -52,8 +55,8 @@ class Trainer {
   std::unique_ptr<Stage> stage_;
   std::unique_ptr<GradientBuffer> gradients_;
   std::unique_ptr<DistributedOptimizer> optimizer_;
-  std::map<int64_t, InFlight> in_flight_;
-  std::optional<PendingCall> sending_;  ///< a gradient to the stage before
+  std::map<int64_t, InFlight> in_flight_;  ///< by forward_number()
+  std::vector<PendingCall> sending_;
   at::Tensor loss_sum_;
 };
 

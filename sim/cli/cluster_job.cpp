@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "estimator/estimate_cluster.h"
 #include "estimator/files.h"
 #include "estimator/hardware.h"
 #include "estimator/rank_classes.h"
@@ -101,11 +100,10 @@ ClusterResult ClusterJob::run(const Environment& environment) const {
   ClusterResult result;
   result.input = plan_.resolve(environment);
   const estimator::Plan& plan = result.input.plan;
-  const auto calibration =
+  result.calibration =
       read_calibration_of(*estimator::find_gpu(plan.cluster.gpu), calibration_file_);
   result.profiles = profiles(plan, environment);
-  result.estimate =
-      estimator::estimate_cluster(plan, result.profiles, calibration ? &*calibration : nullptr);
+  result.estimate = estimator::estimate_cluster(plan, result.profiles, result.rates());
   return result;
 }
 

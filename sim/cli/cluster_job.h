@@ -8,6 +8,7 @@
 
 #include "estimator/calibration.h"
 #include "estimator/cluster_estimate.h"
+#include "estimator/estimate_cluster.h"
 #include "sim/cli/fit_probe.h"
 #include "sim/cli/plan_options.h"
 #include "sim/cli/rank_options.h"
@@ -19,6 +20,12 @@ struct ClusterResult {
   std::vector<estimator::RankProfile> profiles;
   std::optional<estimator::Calibration> calibration;
   estimator::ClusterEstimate estimate;
+
+  /// Those of the calibration, or null.
+  const estimator::Calibration* rates() const { return calibration ? &*calibration : nullptr; }
+  estimator::StepTimeline timeline() const {
+    return estimator::cluster_timeline(input.plan, profiles, rates());
+  }
 };
 
 class ClusterJob {

@@ -2,6 +2,7 @@
 #include <iostream>
 #include <memory>
 
+#include "estimator/chrome_trace.h"
 #include "estimator/files.h"
 #include "sim/cli/advice.h"
 #include "sim/cli/cluster_job.h"
@@ -10,6 +11,7 @@
 #include "sim/cli/max_micro_batch.h"
 #include "sim/cli/output.h"
 #include "sim/cli/plan_report.h"
+#include "sim/cli/timeline_text.h"
 
 namespace sim {
 namespace {
@@ -21,6 +23,8 @@ struct EstimateOptions {
   ClusterJob job;
   std::string output;
   std::string keep_profiles;
+  std::string trace;
+  bool timeline = false;
   bool json = false;
   bool exit_zero = false;
   bool no_advice = false;
@@ -48,6 +52,7 @@ ExitCode answer_max_micro_batch(const EstimateOptions& options, const Environmen
 
 ExitCode run_estimate(const EstimateOptions& options, const Environment& environment) {
   check_writable(options.output, "--output");
+  check_writable(options.trace, "--trace");
   check_writable_folder(options.keep_profiles, "--keep-profiles");
   if (options.max_micro_batch) return answer_max_micro_batch(options, environment);
   ClusterResult result = options.job.run(environment);
@@ -58,12 +63,17 @@ ExitCode run_estimate(const EstimateOptions& options, const Environment& environ
   }
   const std::string json = estimator::to_json(result.estimate).dump(1) + "\n";
   if (!options.output.empty()) estimator::write_file_whole(options.output, json);
+  if (!options.trace.empty()) {
+    estimator::write_file_whole(options.trace, estimator::chrome_trace(result.timeline()));
+  }
   if (options.json) {
     std::cerr << allocator_line(result.input);
     write_to_standard_output(json);
   } else {
-    write_to_standard_output(verdict_text(result.estimate.verdict) + "\n" +
-                             plan_text(result.input) + "\n" + estimate_text(result.estimate));
+    write_to_standard_output(
+        verdict_text(result.estimate.verdict) + "\n" + plan_text(result.input) + "\n" +
+        estimate_text(result.estimate) +
+        (options.timeline ? timeline_text(result.timeline(), output_columns()) : ""));
   }
   return result.estimate.verdict.fits || options.exit_zero ? ExitCode::kDone
                                                            : ExitCode::kVerdictIsNo;
@@ -74,12 +84,19 @@ ExitCode run_estimate(const EstimateOptions& options, const Environment& environ
 Command add_estimate_command(CLI::App& root) {
   CLI::App* app = root.add_subcommand("estimate", "memory, time and cost of the whole cluster");
   const auto options = std::make_shared<EstimateOptions>();
-  app->add_flag("--json", options->json, "print the estimate as JSON")->group("Output");
+  CLI::Option* json = app->add_flag("--json", options->json, "print the estimate as JSON");
+  json->group("Output");
   app->add_option("--output", options->output, "write the estimate as JSON")
       ->type_name("FILE")
       ->group("Output");
   app->add_option("--keep-profiles", options->keep_profiles, "write the rank profiles there")
       ->type_name("DIR")
+      ->group("Output");
+  app->add_option("--trace", options->trace, "write the step as a Chrome trace, for Perfetto")
+      ->type_name("FILE")
+      ->group("Output");
+  app->add_flag("--timeline", options->timeline, "draw the step: a line for each pipeline stage")
+      ->excludes(json)
       ->group("Output");
   app->add_flag("--exit-zero", options->exit_zero, "exit with 0 also when it does not fit")
       ->group("Output");

@@ -27,13 +27,13 @@ void PlanOptions::add_to(CLI::App& app) {
       ->type_name("N")
       ->group("Plan");
   flags_.add_to(app);
-  uneven_stages_.add_to(app);
+  pipeline_layers_.add_to(app);
 }
 
 PlanContext PlanOptions::context(const Environment& environment) const {
   PlanContext context;
   context.origin = path_.empty() ? "command line" : path_;
-  const bool has_flags = flags_.any_given() || uneven_stages_.any_given();
+  const bool has_flags = flags_.any_given() || pipeline_layers_.any_given();
   if (!path_.empty() && has_flags) context.origin += " and flags";
   if (!world_size_.empty()) {
     context.world_size_origin = "--world-size";
@@ -49,7 +49,7 @@ Json PlanOptions::read_tree(const Environment& environment, PlanInput& input) co
   Json tree = path_.empty() ? Json::object() : read_plan_file(path_);
   if (!tree.is_object()) return tree;  // resolve_plan() says what is wrong with it
   flags_.overlay(tree);
-  uneven_stages_.overlay(tree);
+  pipeline_layers_.overlay(tree);
   const auto workspace = find_variable(environment, kCublasWorkspaceVariable);
   if (workspace && !is_given(find_in_tree(tree, kCublasWorkspacePath))) {
     set_in_tree(tree, kCublasWorkspacePath, *workspace, kCublasWorkspaceVariable);

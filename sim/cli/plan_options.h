@@ -7,8 +7,8 @@
 
 #include "estimator/plan.h"
 #include "sim/cli/environment.h"
+#include "sim/cli/pipeline_layers.h"
 #include "sim/cli/plan_flags.h"
-#include "sim/cli/uneven_stages.h"
 
 namespace sim {
 
@@ -35,7 +35,7 @@ class PlanOptions {
   std::string path_;
   std::string world_size_;
   PlanFlags flags_;
-  UnevenStages uneven_stages_;
+  PipelineLayers pipeline_layers_;
 };
 
 }  // namespace sim

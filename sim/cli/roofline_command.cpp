@@ -91,10 +91,7 @@ ExitCode run_roofline(const RooflineOptions& options, const Environment& environ
   check_writable(options.output, "--output");
   const ClusterResult result = options.job.run(environment);
   const Roofline roofline =
-      estimator::roofline_of(result.input.plan,
-                             result.profiles,
-                             result.estimate,
-                             result.calibration ? &*result.calibration : nullptr);
+      estimator::roofline_of(result.input.plan, result.profiles, result.estimate, result.rates());
   const std::string json = estimator::to_json(roofline).dump(1) + "\n";
   if (!options.output.empty()) estimator::write_file_whole(options.output, json);
   if (options.json) {

@@ -37,9 +37,7 @@ bool may_overlap(const Plan& plan, const CollectiveCall& call, Direction directi
 }
 
 estimator::MicroBatchRecord micro_batches(const Plan& plan, int64_t stage, bool all) {
-  const estimator::ScheduleShape shape{.kind = plan.parallelism.pipeline_schedule,
-                                       .stages = plan.parallelism.pipeline,
-                                       .micro_batches = plan.micro_batches()};
+  const estimator::ScheduleShape shape = estimator::schedule_shape(plan);
   return {
       .total = shape.micro_batches,
       .executed = all ? shape.micro_batches : estimator::micro_batches_to_execute(shape, stage)};

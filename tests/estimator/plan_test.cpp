@@ -116,7 +116,24 @@ TEST(Plan, OfTheMetaLayout) {
   EXPECT_EQ(plan.data_parallel_size(), 128);
   EXPECT_EQ(plan.micro_batches(), 16);
   EXPECT_EQ(plan.tokens_per_step(), 16'777'216);
-  EXPECT_EQ(plan.layers_of_stages().front(), 7);
+  EXPECT_EQ(plan.layers_of_chunks(0).front(), 7);
+}
+
+TEST(Plan, SpreadsLayersOverVirtualStagesInModelOrder) {
+  const auto pieces = [](const Json& parallelism) {
+    Json tree = {{"parallelism", {{"pipeline", 2}, {"virtual_stages", 2}}}};
+    tree["parallelism"].update(parallelism);
+    return small_plan(tree).layers_of_virtual_stages();
+  };
+  using Layers = std::vector<int64_t>;
+  EXPECT_EQ(pieces(Json::object()), (Layers{2, 2, 2, 2}));
+  EXPECT_EQ(pieces({{"layers_per_stage", {6, 2}}}), (Layers{3, 1, 3, 1}));
+  EXPECT_EQ(pieces({{"layers_per_stage", {1, 2, 3, 2}}}), (Layers{1, 2, 3, 2}));
+  const Plan plan =
+      small_plan({{"parallelism",
+                   {{"pipeline", 2}, {"virtual_stages", 2}, {"layers_per_stage", {1, 2, 3, 2}}}}});
+  EXPECT_EQ(plan.layers_of_chunks(0), (Layers{1, 3}));
+  EXPECT_EQ(plan.layers_of_chunks(1), (Layers{2, 2}));
 }
 
 TEST(Plan, NamesUnknownKeysWithTheNearest) {

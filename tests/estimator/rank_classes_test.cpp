@@ -47,6 +47,25 @@ TEST(RankClasses, MiddleStagesAreAlikeWhenMicroBatchesAreFewerThanStages) {
             (Stages{{0}, {1, 2}, {3}}));
 }
 
+/// 8 stages of 2 chunks, 8 micro-batches.
+Plan interleaved_plan(const Json& parallelism = Json::object()) {
+  Json tree = {{"model", {{"num_layers", 16}}},
+               {"parallelism", {{"pipeline", 8}, {"virtual_stages", 2}}}};
+  tree["parallelism"].update(parallelism);
+  return small_plan(tree);
+}
+
+// In flight min(16, 2 (7 - r) + 8 + 1): 16 up to stage 3.
+TEST(RankClasses, InterleavedStagesDifferByWhatTheyHold) {
+  EXPECT_EQ(stages_of(interleaved_plan()), (Stages{{0}, {1, 2, 3}, {4}, {5}, {6}, {7}}));
+}
+
+TEST(RankClasses, ChunksOfDifferentDepthDiffer) {
+  const std::vector<int> layers = {1, 1, 2, 1, 1, 1, 1, 1, 1, 1, 0, 1, 1, 1, 1, 1};
+  EXPECT_EQ(stages_of(interleaved_plan({{"layers_per_stage", layers}})),
+            (Stages{{0}, {1, 3}, {2}, {4}, {5}, {6}, {7}}));
+}
+
 TEST(RankClasses, StagesOfDifferentDepthDiffer) {
   EXPECT_EQ(
       stages_of(pipeline_plan(

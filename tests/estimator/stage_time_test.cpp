@@ -10,7 +10,11 @@ namespace estimator {
 namespace {
 
 StageTime time_of(const Plan& plan, const RankProfile& profile) {
-  return stage_time(profile, {.gpu = gpu_of(plan)}, ParallelLayout(plan), fabric_of(plan));
+  return stage_time(profile,
+                    {.plan = plan,
+                     .compute = {.gpu = gpu_of(plan)},
+                     .layout = ParallelLayout(plan),
+                     .fabric = fabric_of(plan)});
 }
 
 CollectiveCall call_of(CollectiveKind kind, GroupKind group, int64_t group_size, int64_t bytes) {
@@ -29,8 +33,8 @@ double seconds_of(const Plan& plan, const CollectiveCall& call) {
 TEST(StageTime, DividesRecordsByThePlansMicroBatches) {
   const Plan plan = pipeline_plan();  // 8 micro-batches
   const StageTime time = time_of(plan, profile_of(plan, 0, 1e-3, 2e-3));
-  EXPECT_NEAR(time.forward.compute_seconds, 1e-3, 1e-12);
-  EXPECT_NEAR(time.backward.compute_seconds, 2e-3, 1e-12);
+  EXPECT_NEAR(time.forward().compute_seconds, 1e-3, 1e-12);
+  EXPECT_NEAR(time.backward().compute_seconds, 2e-3, 1e-12);
 }
 
 TEST(StageTime, CountsRecomputeAsBackwardAndTheOptimizerOnce) {
@@ -40,7 +44,7 @@ TEST(StageTime, CountsRecomputeAsBackwardAndTheOptimizerOnce) {
   profile.operators.push_back(kernels(Direction::kOptimizerStep, 5e-3));
   profile.operators.push_back(kernels(Direction::kReduceGradients, 1e-3));
   const StageTime time = time_of(plan, profile);
-  EXPECT_NEAR(time.backward.compute_seconds, 3e-3, 1e-12);
+  EXPECT_NEAR(time.backward().compute_seconds, 3e-3, 1e-12);
   EXPECT_NEAR(time.step_end.compute_seconds, 6e-3, 1e-12);
 }
 
@@ -52,15 +56,15 @@ TEST(StageTime, IsTheHostsWhereTheHostIsSlowerThanTheGpu) {
   large.bytes = 1e8;
   large.count = 100;
   profile.operators = {large};
-  const double gpu_seconds = time_of(plan, profile).forward.compute_seconds;
+  const double gpu_seconds = time_of(plan, profile).forward().compute_seconds;
   EXPECT_GT(gpu_seconds, 100 * 10e-6);
   OperatorRecord empty = kernels(Direction::kForward, 10e-3);
   EXPECT_EQ(empty.count, 1000);
   profile.operators = {empty};
-  EXPECT_NEAR(time_of(plan, profile).forward.compute_seconds, 10e-3, 1e-9);
+  EXPECT_NEAR(time_of(plan, profile).forward().compute_seconds, 10e-3, 1e-9);
   profile.operators = {large, empty};  // 4 us each on the GPU, 10 us each on the host
   EXPECT_NEAR(
-      time_of(plan, profile).forward.compute_seconds, std::max(gpu_seconds + 4e-3, 11e-3), 1e-9);
+      time_of(plan, profile).forward().compute_seconds, std::max(gpu_seconds + 4e-3, 11e-3), 1e-9);
 }
 
 TEST(StageTime, PutsTensorCommunicationIntoItsDirection) {
@@ -69,11 +73,11 @@ TEST(StageTime, PutsTensorCommunicationIntoItsDirection) {
   RankProfile profile = profile_of(plan, 0);
   profile.collectives.push_back(collectives(Direction::kForward, call, 8 * 4));  // 8 micro-batches
   const StageTime time = time_of(plan, profile);
-  EXPECT_NEAR(time.forward.communication_seconds.tensor, 4 * seconds_of(plan, call), 1e-12);
-  EXPECT_EQ(time.backward.communication_seconds.tensor, 0);
+  EXPECT_NEAR(time.forward().communication_seconds.tensor, 4 * seconds_of(plan, call), 1e-12);
+  EXPECT_EQ(time.backward().communication_seconds.tensor, 0);
 }
 
-TEST(StageTime, TellsSendsApartByTheirPeerAndCountsNoTimeForThem) {
+TEST(StageTime, TellsSendsApartByTheirDirectionAndCountsNoTimeForThem) {
   const Plan plan = pipeline_plan();
   CollectiveCall to_next = call_of(CollectiveKind::kSend, GroupKind::kPipeline, 4, 1000);
   to_next.peer = 2;
@@ -88,7 +92,7 @@ TEST(StageTime, TellsSendsApartByTheirPeerAndCountsNoTimeForThem) {
   const StageTime time = time_of(plan, profile);
   EXPECT_EQ(time.send_forward_bytes, 1000);
   EXPECT_EQ(time.send_backward_bytes, 500);
-  EXPECT_EQ(sum_of(time.forward.communication_seconds), 0);
+  EXPECT_EQ(sum_of(time.forward().communication_seconds), 0);
 }
 
 TEST(StageTime, CollectsGradientBucketsAndParameterGathers) {
@@ -101,11 +105,11 @@ TEST(StageTime, CollectsGradientBucketsAndParameterGathers) {
                          collectives(Direction::kOptimizerStep, gather, 3)};
   profile.collectives[0].overlappable = true;
   const StageTime time = time_of(plan, profile);
-  EXPECT_NEAR(time.reduce_gradients.sum_seconds, 5 * seconds_of(plan, reduce), 1e-12);
-  EXPECT_EQ(time.reduce_gradients.buckets, 5);
-  EXPECT_TRUE(time.reduce_gradients.overlappable);
-  EXPECT_NEAR(time.gather_parameters.sum_seconds, 3 * seconds_of(plan, gather), 1e-12);
-  EXPECT_FALSE(time.gather_parameters.overlappable);
+  EXPECT_NEAR(time.chunks[0].reduce_gradients.sum_seconds, 5 * seconds_of(plan, reduce), 1e-12);
+  EXPECT_EQ(time.chunks[0].reduce_gradients.buckets, 5);
+  EXPECT_TRUE(time.chunks[0].reduce_gradients.overlappable);
+  EXPECT_NEAR(time.chunks[0].gather_parameters.sum_seconds, 3 * seconds_of(plan, gather), 1e-12);
+  EXPECT_FALSE(time.chunks[0].gather_parameters.overlappable);
   EXPECT_EQ(sum_of(time.step_end.communication_seconds), 0);
 }
 
@@ -117,27 +121,84 @@ TEST(StageTime, LeavesTheGradientNormToTheEndOfTheStep) {
   EXPECT_GT(sum_of(time_of(plan, profile).step_end.communication_seconds), 0);
 }
 
-TEST(BucketTime, WithoutOverlapIsAllExposed) {
-  const BucketTime buckets{.sum_seconds = 10, .buckets = 5, .overlappable = false};
-  EXPECT_DOUBLE_EQ(buckets.exposed_seconds(100), 10);
+// Of 4 layers in chunks of 1 and 3, 8 micro-batches, on the last stage of 2.
+TEST(StageTime, SharesChunksOutByLayersAndPutsTheHeadInTheLast) {
+  Plan plan = small_plan({{"parallelism", {{"pipeline", 2}}}});
+  plan.parallelism.virtual_stages = 2;
+  plan.parallelism.layers_per_stage = {2, 1, 2, 3};
+  const int64_t m = plan.micro_batches();
+  RankProfile profile = profile_of(plan, plan.world_size() - 1, 4e-3, 8e-3);
+  OperatorRecord head = kernels(Direction::kForward, static_cast<double>(m) * 5e-3);
+  head.module_kind = "head";
+  profile.operators.push_back(head);
+  const StageTime time = time_of(plan, profile);
+  ASSERT_EQ(time.chunks.size(), 2u);
+  EXPECT_NEAR(time.chunks[0].forward.compute_seconds, 1e-3, 1e-12);
+  EXPECT_NEAR(time.chunks[1].forward.compute_seconds, 3e-3 + 5e-3, 1e-12);
+  EXPECT_NEAR(time.chunks[0].backward.compute_seconds, 2e-3, 1e-12);
+  EXPECT_NEAR(time.chunks[1].backward.compute_seconds, 6e-3, 1e-12);
 }
 
-TEST(BucketTime, ThatHidesLeavesItsLastBucket) {
-  const BucketTime buckets{.sum_seconds = 10, .buckets = 5, .overlappable = true};
-  EXPECT_DOUBLE_EQ(buckets.exposed_seconds(100), 2);
+TEST(StageTime, SharesBucketsOutByParameters) {
+  Plan plan = small_plan({{"parallelism", {{"pipeline", 2}}}});
+  plan.parallelism.virtual_stages = 2;  // pieces of 2 layers: 0-1, 2-3, 4-5, 6-7
+  RankProfile profile = profile_of(plan, 0);
+  const auto parameter = [](const char* name, int64_t bytes) {
+    return ParameterRecord{.name = name, .shape = {}, .dtype = "BFloat16", .bytes = bytes};
+  };
+  profile.parameters.tensors = {parameter("embedding.word_embeddings.weight", 40),
+                                parameter("layers.1.mlp.first.weight", 20),
+                                parameter("layers.4.mlp.first.weight", 20)};
+  const auto reduce = call_of(CollectiveKind::kReduceScatter, GroupKind::kDataContext, 4, kMiB);
+  profile.collectives = {collectives(Direction::kReduceGradients, reduce, 4)};
+  const StageTime time = time_of(plan, profile);
+  EXPECT_EQ(time.chunks[0].reduce_gradients.buckets, 3);
+  EXPECT_EQ(time.chunks[1].reduce_gradients.buckets, 1);
+  EXPECT_NEAR(time.chunks[0].reduce_gradients.sum_seconds, 3 * seconds_of(plan, reduce), 1e-12);
 }
 
-TEST(BucketTime, ThatIsLongerThanTheBackwardSticksOut) {
-  const BucketTime buckets{.sum_seconds = 10, .buckets = 5, .overlappable = true};
-  EXPECT_DOUBLE_EQ(buckets.exposed_seconds(3), 2 + 5);
+// Ten seconds of work that end at 100 fill five buckets, at 92, 94, 96, 98 and 100.
+TEST(BucketTime, ThatKeepsUpWithTheWorkLeavesItsLastBucket) {
+  const BucketTime buckets{.sum_seconds = 5, .buckets = 5, .overlappable = true};
+  EXPECT_DOUBLE_EQ(buckets.reduced_at(100, 10, 0), 101);
+}
+
+TEST(BucketTime, ThatDoesNotKeepUpBeginsWithTheFirstFullBucket) {
+  const BucketTime buckets{.sum_seconds = 20, .buckets = 5, .overlappable = true};
+  EXPECT_DOUBLE_EQ(buckets.reduced_at(100, 10, 0), 92 + 20);
+}
+
+TEST(BucketTime, BeginsWhenTheNetworkIsFree) {
+  const BucketTime buckets{.sum_seconds = 5, .buckets = 5, .overlappable = true};
+  EXPECT_DOUBLE_EQ(buckets.reduced_at(100, 10, 99), 104);
 }
 
 TEST(BucketTime, OfOneBucketHidesNothing) {
   const BucketTime buckets{.sum_seconds = 10, .buckets = 1, .overlappable = true};
-  EXPECT_DOUBLE_EQ(buckets.exposed_seconds(100), 10);
+  EXPECT_DOUBLE_EQ(buckets.reduced_at(100, 50, 0), 110);
+  EXPECT_DOUBLE_EQ(buckets.ready_at(0, 50), 10);
 }
 
-TEST(BucketTime, OfNoBucketsIsNothing) { EXPECT_EQ(BucketTime{}.exposed_seconds(1), 0); }
+TEST(BucketTime, OfNoBucketsIsNothing) {
+  EXPECT_EQ(BucketTime{}.reduced_at(100, 10, 7), 7);
+  EXPECT_EQ(BucketTime{}.ready_at(7, 10), 0);
+}
+
+// Buckets come at 1, 2, 3, 4 and 5, work of 10 needs them after 0, 2, 4, 6 and 8 of it: it starts
+// with the first. Work of 2 needs them after 0, 0.4, ... 1.6: it ends 0.4 after the last.
+TEST(BucketTime, WorkStartsWhenNoBucketWillBeLate) {
+  const BucketTime buckets{.sum_seconds = 5, .buckets = 5, .overlappable = true};
+  EXPECT_DOUBLE_EQ(buckets.ready_at(0, 10), 1);
+  EXPECT_DOUBLE_EQ(buckets.ready_at(0, 2), 5 + 0.4 - 2);
+  EXPECT_DOUBLE_EQ(buckets.ready_at(3, 10), 4);
+}
+
+// The 4 seconds beside the work cost it a tenth of them.
+TEST(BucketTime, SlowsTheWorkBesideIt) {
+  const BucketTime buckets{
+      .sum_seconds = 5, .buckets = 5, .overlappable = true, .compute_share = 0.1};
+  EXPECT_DOUBLE_EQ(buckets.ready_at(0, 10), 1 + 0.4);
+}
 
 }  // namespace
 }  // namespace estimator

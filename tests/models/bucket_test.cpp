@@ -3,6 +3,8 @@
 
 #include <ATen/ops/empty.h>
 
+#include <torch/csrc/distributed/c10d/Backend.hpp>
+
 #include "models/gradient_buffer.h"
 #include "tests/models/small_shards.h"
 
@@ -54,6 +56,58 @@ TEST(Buckets, GiveASharedEmbeddingOneOfItsOwn) {
   ASSERT_EQ(buckets.size(), 3u);
   ASSERT_EQ(buckets[1].slots.size(), 1u);
   EXPECT_EQ(buckets[1].slots[0].parameter, &parameters[1]);
+}
+
+// As Megatron-LM's buffers of a chunk each; there only the first chunk is cut.
+TEST(Buckets, AreOfOneChunk) {
+  auto parameters = parameters_of({10, 20, 30, 40});
+  parameters[2].chunk = parameters[3].chunk = 1;
+  const auto buckets = lay_out_buckets(parameters, {.sharded = true, .data_ranks = 2});
+  ASSERT_EQ(buckets.size(), 2u);
+  EXPECT_EQ(buckets[0].chunk, 1);
+  EXPECT_EQ(buckets[0].end, 128);  // 40, 30 at 64, padded
+  EXPECT_EQ(buckets[1].slots[0].begin, 128);
+  EXPECT_EQ(buckets[1].chunk, 0);
+  const BufferShape cut{.bucket_elements = 20, .cut_later_chunks = false};
+  EXPECT_EQ(lay_out_buckets(parameters, cut).size(), 3u);  // 40 + 30, 20, 10
+}
+
+/// Counts the reductions that are started.
+class CountingBackend final : public c10d::Backend {
+ public:
+  CountingBackend() : c10d::Backend(0, 2) {}
+  c10::intrusive_ptr<c10d::Work> allreduce(std::vector<at::Tensor>& tensors,
+                                           const c10d::AllreduceOptions&) override {
+    elements.push_back(tensors[0].numel());
+    return {};
+  }
+  std::vector<int64_t> elements;
+};
+
+TEST(GradientBuffer, ReducesAChunkInItsOwnLastMicroBatch) {
+  auto parameters = parameters_of({10, 20});
+  parameters[1].chunk = 1;
+  SilentObserver observer;
+  const auto backend = c10::make_intrusive<CountingBackend>();
+  GradientBuffer buffer(parameters,
+                        {.shape = {.data_ranks = 2},
+                         .overlap = true,
+                         .data_group = std::make_shared<Communicator>(backend),
+                         .observer = observer});
+  const auto backward = [&](int chunk) { (parameters[chunk].value * 2).sum().backward(); };
+  buffer.zero();
+  backward(1);
+  backward(0);
+  EXPECT_TRUE(backend->elements.empty());
+  buffer.start_last_micro_batch(1);
+  backward(0);  // an earlier micro-batch of the other chunk
+  EXPECT_TRUE(backend->elements.empty());
+  backward(1);
+  EXPECT_EQ(backend->elements, (std::vector<int64_t>{20}));
+  buffer.start_last_micro_batch(0);
+  backward(0);
+  buffer.finish_reduction();
+  EXPECT_EQ(backend->elements, (std::vector<int64_t>{20, 10}));
 }
 
 TEST(GradientBuffer, PutsGradientsAndParametersIntoFlatBuffers) {

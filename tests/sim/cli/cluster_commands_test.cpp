@@ -68,6 +68,16 @@ TEST_F(ClusterCommands, JsonIsTheOnlyThingOnStandardOutputAndInTheFile) {
   EXPECT_EQ(Json::parse(run(small_plan({"check"}, {"--json"})).output)["fits"], true);
 }
 
+TEST_F(ClusterCommands, AnEstimateWritesAndDrawsTheStep) {
+  const ProgramResult result = run(small_plan(
+      {"estimate"}, {"--pp", "2", "--gbs", "8", "--trace", path("step.json"), "--timeline"}));
+  EXPECT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_THAT(result.output, HasSubstr("\nThe step"));
+  EXPECT_FALSE(Json::parse(read("step.json")).at("traceEvents").empty());
+  EXPECT_EQ(run(small_plan({"estimate"}, {"--trace", path("none/step.json")})).exit_code, 2);
+  EXPECT_EQ(run(small_plan({"estimate"}, {"--timeline", "--json"})).exit_code, 2);
+}
+
 TEST_F(ClusterCommands, KeptProfilesGiveTheSameEstimateAgainWithoutARank) {
   const ProgramResult first = run(small_plan(
       {"estimate"}, {"--pp", "2", "--gbs", "8", "--keep-profiles", path("kept"), "--json"}));

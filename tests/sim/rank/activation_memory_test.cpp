@@ -84,6 +84,33 @@ TEST(PipelineActivations, OfTheFirstStageAreNeverOfMoreMicroBatchesThanThereAre)
   EXPECT_EQ(execute(gpt_plan(pipeline), 0).micro_batches.most_in_flight, 2);
 }
 
+/// Four stages of two chunks of one layer, 8 micro-batches.
+Json interleaved() {
+  return {{"model", {{"num_layers", 8}}},
+          {"cluster", {{"gpus_per_node", 4}}},
+          {"parallelism", {{"pipeline", 4}, {"virtual_stages", 2}}},
+          {"training", {{"global_batch_size", 32}}}};
+}
+
+// Megatron-LM's warm-up of 2 (p - r - 1) + (v - 1) p forwards, and the one after it.
+TEST(PipelineActivations, OfAnInterleavedStageAreOfItsWarmUpAndOneMore) {
+  for (const int64_t stage : {0, 1, 3}) {
+    const auto profile = execute(gpt_plan(interleaved()), stage);
+    EXPECT_EQ(profile.micro_batches.most_in_flight, 2 * (3 - stage) + 4 + 1);
+    EXPECT_EQ(profile.micro_batches.executed, 8);
+  }
+}
+
+// A middle stage holds 2 more chunks than the one after it. Both hold equal layers alone, and their
+// peaks come at the same place of a micro-batch.
+TEST(PipelineActivations, OfChunksInFlightAreWhatThePeakIsMadeOf) {
+  const auto second = execute(gpt_plan(interleaved()), 1);
+  const auto third = execute(gpt_plan(interleaved()), 2);
+  EXPECT_EQ(second.parameters.count, third.parameters.count);
+  EXPECT_EQ(second.peak.allocated_bytes - third.peak.allocated_bytes,
+            2 * second.micro_batches.activation_bytes);
+}
+
 TEST(PipelineActivations, OfGpipeAreOfAllMicroBatches) {
   const Json pipeline = {{"cluster", {{"gpus_per_node", 2}}},
                          {"parallelism", {{"pipeline", 2}, {"pipeline_schedule", "gpipe"}}},

@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "estimator/hardware.h"
 #include "tests/sim/rank/executed_rank.h"
 
@@ -99,6 +101,58 @@ TEST(RankRun, OfAMiddleStageReceivesAndSendsOnceEachWay) {
     EXPECT_EQ(calls(profile, GroupKind::kPipeline, CollectiveKind::kRecv, direction), 8);
     EXPECT_EQ(calls(profile, GroupKind::kPipeline, CollectiveKind::kSend, direction), 8);
   }
+}
+
+// 8 micro-batches through 2 chunks of 4 stages: pieces 0 and 4 are on the first stage, 3 and 7 on
+// the last one.
+TEST(RankRun, OfInterleavedStagesTheLastSendsToTheFirst) {
+  const auto plan = gpt_plan({{"model", {{"num_layers", 8}}},
+                              {"cluster", {{"gpus_per_node", 4}}},
+                              {"parallelism", {{"pipeline", 4}, {"virtual_stages", 2}}},
+                              {"training", {{"global_batch_size", 32}}}});
+  const auto sends_to = [](const RankProfile& profile, int64_t stage, Direction direction) {
+    int64_t count = 0;
+    for (const auto& record : profile.collectives) {
+      const bool is_send = record.call.kind == CollectiveKind::kSend;
+      if (is_send && record.call.peer == stage && record.direction == direction) {
+        count += record.count;
+      }
+    }
+    return count;
+  };
+  const RankProfile first = execute(plan, 0), last = execute(plan, 3);
+  EXPECT_EQ(sends_to(first, 1, Direction::kForward), 16);
+  EXPECT_EQ(sends_to(first, 3, Direction::kBackward), 8);
+  EXPECT_EQ(sends_to(last, 0, Direction::kForward), 8);
+  EXPECT_EQ(sends_to(last, 2, Direction::kBackward), 16);
+}
+
+TEST(RankRun, AnInterleavedShardIsThatOfTheSameLayers) {
+  Json changes = {{"model", {{"num_layers", 8}}},
+                  {"cluster", {{"gpus_per_node", 4}}},
+                  {"parallelism", {{"pipeline", 4}}},
+                  {"training", {{"global_batch_size", 32}}}};
+  const RankProfile plain = execute(gpt_plan(changes), 1);
+  changes["parallelism"]["virtual_stages"] = 2;
+  const RankProfile interleaved = execute(gpt_plan(changes), 1);
+  EXPECT_EQ(interleaved.parameters.count, plain.parameters.count);
+  const auto names = [](const RankProfile& profile) {
+    std::set<std::string> layers;
+    for (const auto& parameter : profile.parameters.tensors) {
+      layers.insert(parameter.name.substr(0, sizeof("layers.0") - 1));
+    }
+    return layers;
+  };
+  EXPECT_EQ(names(plain), (std::set<std::string>{"layers.2", "layers.3"}));
+  EXPECT_EQ(names(interleaved), (std::set<std::string>{"layers.1", "layers.5"}));
+  const auto flops = [](const RankProfile& profile) {
+    double sum = 0;
+    for (const auto& record : profile.operators) {
+      sum += record.flops * static_cast<double>(record.count);
+    }
+    return sum;
+  };
+  EXPECT_EQ(flops(interleaved), flops(plain));
 }
 
 TEST(RankRun, ReducesEachGradientOnceOverTheDataRanks) {

@@ -1,4 +1,4 @@
-#include "sim/cli/uneven_stages.h"
+#include "sim/cli/pipeline_layers.h"
 
 #include <fmt/format.h>
 
@@ -18,7 +18,9 @@ using estimator::UserError;
 
 constexpr const char* kFirst = "--decoder-first-pipeline-num-layers";
 constexpr const char* kLast = "--decoder-last-pipeline-num-layers";
+constexpr const char* kPerVirtual = "--num-layers-per-virtual-pipeline-stage";
 constexpr const char* kLayersPath = "parallelism.layers_per_stage";
+constexpr const char* kVirtualPath = "parallelism.virtual_stages";
 
 std::optional<int64_t> whole_number(const Json& value) {
   if (!value.is_number_integer()) return std::nullopt;
@@ -63,42 +65,67 @@ std::optional<std::vector<int64_t>> spread(int64_t layers,
   return spread;
 }
 
+void refuse_twice(const Json& tree, const char* path, const char* flag) {
+  const Json said = find_in_tree(tree, path);
+  if (said.is_null() || (said.is_array() && said.empty())) return;
+  throw UserError({.what = "the layers of the stages are given twice",
+                   .where = fmt::format("{} and {}", flag, path),
+                   .help = "keep one of the two"});
+}
+
 }  // namespace
 
-void UnevenStages::add_to(CLI::App& app) {
+void PipelineLayers::add_to(CLI::App& app) {
   constexpr const char* kGroup = "Parallelism";
   app.add_option(kFirst, first_, "layers of the first stage")->type_name("N")->group(kGroup);
   app.add_option(kLast, last_, "layers of the last stage")->type_name("N")->group(kGroup);
+  app.add_option(kPerVirtual, per_virtual_, "layers of each virtual stage (interleaving)")
+      ->type_name("N")
+      ->group(kGroup);
 }
 
-void UnevenStages::overlay(Json& tree) const {
+void PipelineLayers::overlay(Json& tree) const {
   if (!any_given()) return;
-  if (const Json listed = find_in_tree(tree, kLayersPath); !listed.is_null() && !listed.empty()) {
-    throw UserError(
-        {.what = "the layers of the stages are given twice",
-         .where = fmt::format("{} and {}", first_.empty() ? kLast : kFirst, kLayersPath),
-         .help = "keep one of the two"});
-  }
   const auto layers = layers_of(tree);
   const auto stages = whole_number(find_in_tree(tree, "parallelism.pipeline"));
   constexpr int64_t kMostStages = 1'000'000;
+  if (!per_virtual_.empty()) refuse_twice(tree, kVirtualPath, kPerVirtual);
+  if (!first_.empty() || !last_.empty()) {
+    refuse_twice(tree, kLayersPath, first_.empty() ? kLast : kFirst);
+  }
   if (!layers || !stages || *stages < 1 || *stages > kMostStages) return;
+  if (!per_virtual_.empty()) overlay_virtual(tree, *layers, *stages);
+  if (!first_.empty() || !last_.empty()) overlay_uneven(tree, *layers, *stages);
+}
 
+void PipelineLayers::overlay_uneven(Json& tree, int64_t layers, int64_t stages) const {
   const auto layers_per_stage =
-      spread(*layers, *stages, parse_if_given(first_, kFirst), parse_if_given(last_, kLast));
+      spread(layers, stages, parse_if_given(first_, kFirst), parse_if_given(last_, kLast));
   if (!layers_per_stage) {
     const auto shown = [](const std::string& text) {
       return text.empty() ? "as the others" : text;
     };
     throw UserError({.what = "the other stages do not split the other layers evenly",
                      .where = fmt::format("{} layers, {} stages; first stage {}, last stage {}",
-                                          *layers,
-                                          *stages,
+                                          layers,
+                                          stages,
                                           shown(first_),
                                           shown(last_)),
                      .help = "give --num-layers-per-stage 7,8,8,7: one number for each stage"});
   }
   set_in_tree(tree, kLayersPath, *layers_per_stage, kFirst);
+}
+
+void PipelineLayers::overlay_virtual(Json& tree, int64_t layers, int64_t stages) const {
+  const int64_t size = parse_whole_number(per_virtual_, kPerVirtual);
+  if (size < 1 || layers % stages != 0 || layers / stages % size != 0) {
+    throw UserError(
+        {.what = "virtual stages of this size do not split the layers of a stage",
+         .where = fmt::format("{} = {}; {} layers, {} stages", kPerVirtual, size, layers, stages),
+         .help = "give --num-virtual-stages-per-pipeline-rank, and --num-layers-per-stage with one "
+                 "number for each stage or virtual stage"});
+  }
+  set_in_tree(tree, kVirtualPath, layers / stages / size, kPerVirtual);
 }
 
 }  // namespace sim

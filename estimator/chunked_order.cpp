@@ -1,0 +1,48 @@
+#include "estimator/chunked_order.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace estimator {
+
+int64_t warm_up_forwards(const ScheduleShape& shape, int64_t stage) {
+  const int64_t after = shape.stages - stage - 1;
+  const int64_t forwards = shape.micro_batches * shape.chunks;
+  const int64_t other_chunks = (shape.chunks - 1) * shape.group();
+  switch (shape.kind) {
+    case ScheduleKind::kGpipe:
+      return forwards;
+    case ScheduleKind::kOneForwardOneBackward:
+      return std::min(forwards, other_chunks + (shape.chunks > 1 ? 2 : 1) * after);
+    case ScheduleKind::kZeroBubbleH1:
+      return std::min(forwards, other_chunks + after);
+    case ScheduleKind::kZeroBubbleV:
+    case ScheduleKind::kDualPipeV:
+      break;
+  }
+  throw std::logic_error("a schedule that is not made of a warm-up and pairs");
+}
+
+ChunkedOrder::ChunkedOrder(const ScheduleShape& shape, Way way)
+    : micro_batches_(shape.micro_batches),
+      chunks_(shape.chunks),
+      // One chunk: the groups follow each other without a trace.
+      group_(shape.chunks == 1 ? shape.micro_batches : shape.group()),
+      way_(way) {}
+
+PipelineStep ChunkedOrder::next(StepKind kind) {
+  const int64_t chunk = way_ == Way::kForward ? chunk_ : chunks_ - 1 - chunk_;
+  const PipelineStep step{.kind = kind,
+                          .micro_batch = static_cast<int32_t>(group_begin_ + in_group_),
+                          .chunk = static_cast<int32_t>(chunk)};
+  if (++in_group_ == std::min(group_, micro_batches_ - group_begin_)) {
+    in_group_ = 0;
+    if (++chunk_ == chunks_) {
+      chunk_ = 0;
+      group_begin_ += group_;
+    }
+  }
+  return step;
+}
+
+}  // namespace estimator

@@ -1,0 +1,74 @@
+#include "models/model_chunk.h"
+
+#include <numeric>
+
+#include "models/cross_entropy.h"
+
+namespace models {
+
+ModelChunk::ModelChunk(ShardContext& context,
+                       ParameterStore& store,
+                       int64_t chunk,
+                       const SharedParts& shared)
+    : context_(context) {
+  const std::vector<int64_t> layers = context.plan.layers_of_virtual_stages();
+  const int64_t piece = context.piece(chunk);
+  const int64_t first = std::accumulate(layers.begin(), layers.begin() + piece, int64_t{0});
+  if (context.is_first_piece(chunk)) embedding_ = std::make_unique<Embedding>(context, store);
+  layers_.reserve(static_cast<std::size_t>(layers[piece]));
+  for (int64_t number = first; number < first + layers[piece]; ++number) {
+    layers_.emplace_back(context, store, number, shared.core, shared.rotary);
+  }
+  if (context.is_last_piece(chunk)) build_head(store);
+  if (context.plan.model.tie_embeddings && context.stages() > 1 && embedding_) {
+    tied_weight_ = &embedding_->word_weight();
+  }
+}
+
+void ModelChunk::build_head(ParameterStore& store) {
+  final_norm_ = std::make_unique<Norm>(context_, store, "final_norm");
+  LinearSpec spec{.name = "output_layer",
+                  .inputs = context_.plan.model.hidden_size,
+                  .outputs = context_.plan.padded_vocab_size(),
+                  .output_layer = true};
+  if (context_.plan.model.tie_embeddings) {
+    if (embedding_) {
+      spec.shared_weight = &embedding_->word_weight();
+      // A fused product adds the output layer's part, autograd the embedding's.
+      if (context_.fused_weight_gradient()) spec.shared_weight->contributions = 2;
+    } else {
+      ParameterSpec copy = word_embedding_spec(context_, "embedding.word_embeddings.weight");
+      copy.shared_copy = true;
+      spec.shared_weight = tied_weight_ = &store.add(copy);
+    }
+  }
+  output_ = std::make_unique<ColumnParallelLinear>(context_, store, spec);
+}
+
+at::Tensor ModelChunk::loss(const at::Tensor& hidden, const at::Tensor& labels) const {
+  at::Tensor logits = [&] {
+    const at::Tensor normalized = [&] {
+      ModuleScope norm(context_.observer, "final_norm");
+      return final_norm_->forward(hidden);
+    }();
+    ModuleScope output(context_.observer, "output_layer");
+    return output_->forward(normalized);
+  }();
+  ModuleScope scope(context_.observer, "loss");
+  const estimator::LossBuffers buffers = context_.dialect().loss_buffers;
+  if (buffers == estimator::LossBuffers::kTorch && !context_.groups.tensor) {
+    return plain_cross_entropy(logits, labels);
+  }
+  // nanotron casts the logits before its loss copies them; the cast ones live as long as the loss.
+  if (buffers == estimator::LossBuffers::kTwo) logits = logits.to(at::kFloat);
+  return vocabulary_parallel_cross_entropy(
+      logits, labels, context_.groups.tensor, context_.plan.training.cross_entropy_fusion);
+}
+
+at::Tensor ModelChunk::forward(const at::Tensor& input, const at::Tensor& labels) const {
+  at::Tensor hidden = embedding_ ? embedding_->forward(input) : input;
+  for (const TransformerLayer& layer : layers_) hidden = layer.forward(hidden);
+  return output_ ? loss(hidden, labels) : hidden;
+}
+
+}  // namespace models

@@ -1,0 +1,52 @@
+// A piece of the model: one chunk of a stage, or all of it where stages are not interleaved. The
+// first piece has the embedding, the last one the final norm, the head and the loss.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <memory>
+#include <vector>
+
+#include "models/embedding.h"
+#include "models/norm.h"
+#include "models/parallel_linear.h"
+#include "models/parameters.h"
+#include "models/shard_context.h"
+#include "models/transformer_layer.h"
+
+namespace models {
+
+/// What the layers of all chunks share.
+struct SharedParts {
+  std::shared_ptr<const CoreAttention> core;
+  std::shared_ptr<const RotaryEmbedding> rotary;  ///< null without rotary positions
+};
+
+class ModelChunk {
+ public:
+  /// `chunk` of this rank's stage. Adds its parameters to `store`, which must outlive it.
+  ModelChunk(ShardContext& context,
+             ParameterStore& store,
+             int64_t chunk,
+             const SharedParts& shared);
+
+  /// First piece: tokens [s, b]. Others: hidden states of the piece before, [s or s/t, b, h].
+  /// Last piece: the loss of each token for `labels` [s, b]. Others: hidden states.
+  at::Tensor forward(const at::Tensor& input, const at::Tensor& labels) const;
+
+  /// The embedding weight that first and last stage share, or null.
+  Parameter* tied_weight() const { return tied_weight_; }
+
+ private:
+  void build_head(ParameterStore& store);
+  at::Tensor loss(const at::Tensor& hidden, const at::Tensor& labels) const;
+
+  ShardContext& context_;
+  std::unique_ptr<Embedding> embedding_;
+  std::vector<TransformerLayer> layers_;
+  std::unique_ptr<Norm> final_norm_;
+  std::unique_ptr<ColumnParallelLinear> output_;
+  Parameter* tied_weight_ = nullptr;
+};
+
+}  // namespace models

@@ -1,0 +1,167 @@
+// A pipeline computes what one rank computes: its stages run here side by side, in threads, and
+// hand each other real tensors.
+#include <gtest/gtest.h>
+
+#include <torch/csrc/distributed/c10d/Backend.hpp>
+
+#include <condition_variable>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <thread>
+#include <tuple>
+
+#include "tests/models/small_shards.h"
+
+namespace models {
+namespace {
+
+using estimator::Json;
+
+class FinishedWork final : public c10d::Work {
+ public:
+  bool isCompleted() override { return true; }
+  bool wait(std::chrono::milliseconds) override { return true; }
+};
+
+/// Messages on their way, in order for each sender, receiver and tag.
+class Post {
+ public:
+  void send(int from, int to, int tag, const at::Tensor& tensor) {
+    const std::lock_guard lock(mutex_);
+    boxes_[{from, to, tag}].push_back(tensor.clone());
+    arrived_.notify_all();
+  }
+
+  at::Tensor receive(int from, int to, int tag) {
+    std::unique_lock lock(mutex_);
+    std::deque<at::Tensor>& box = boxes_[{from, to, tag}];
+    if (!arrived_.wait_for(lock, std::chrono::seconds(60), [&] { return !box.empty(); })) {
+      throw std::runtime_error("nothing was sent");
+    }
+    at::Tensor tensor = box.front();
+    box.pop_front();
+    return tensor;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable arrived_;
+  std::map<std::tuple<int, int, int>, std::deque<at::Tensor>> boxes_;
+};
+
+/// A group whose members share a Post.
+class PostBackend final : public c10d::Backend {
+ public:
+  PostBackend(Post& post, int rank, int size) : c10d::Backend(rank, size), post_(post) {}
+
+  c10::intrusive_ptr<c10d::Work> send(std::vector<at::Tensor>& tensors, int to, int tag) override {
+    post_.send(getRank(), to, tag, tensors[0]);
+    return c10::make_intrusive<FinishedWork>();
+  }
+  c10::intrusive_ptr<c10d::Work> recv(std::vector<at::Tensor>& tensors,
+                                      int from,
+                                      int tag) override {
+    tensors[0].copy_(post_.receive(from, getRank(), tag));
+    return c10::make_intrusive<FinishedWork>();
+  }
+  /// Of two members.
+  c10::intrusive_ptr<c10d::Work> allreduce(std::vector<at::Tensor>& tensors,
+                                           const c10d::AllreduceOptions&) override {
+    post_.send(getRank(), 1 - getRank(), 0, tensors[0]);
+    tensors[0].add_(post_.receive(1 - getRank(), getRank(), 0));
+    return c10::make_intrusive<FinishedWork>();
+  }
+
+ private:
+  Post& post_;
+};
+
+/// Every stage of `plan` in a thread; losses and gradients of all of them together.
+Iteration run_pipeline(const estimator::Plan& plan) {
+  const auto stages = static_cast<int>(plan.parallelism.pipeline);
+  Post post, embedding_post;
+  SilentObserver observer;
+  std::vector<std::unique_ptr<Trainer>> trainers;
+  for (int stage = 0; stage < stages; ++stage) {
+    ProcessGroups groups;
+    groups.pipeline =
+        std::make_shared<Communicator>(c10::make_intrusive<PostBackend>(post, stage, stages));
+    if (stage == 0 || stage == stages - 1) {
+      groups.embedding = std::make_shared<Communicator>(
+          c10::make_intrusive<PostBackend>(embedding_post, stage == 0 ? 0 : 1, 2));
+    }
+    trainers.push_back(std::make_unique<Trainer>(ShardContext{.plan = plan,
+                                                              .coordinate = {.pipeline = stage},
+                                                              .groups = groups,
+                                                              .device = at::Device(at::kCPU),
+                                                              .observer = observer},
+                                                 plan.micro_batches(),
+                                                 default_optimizer(plan)));
+    trainers.back()->build_model();
+  }
+  std::vector<std::thread> threads;
+  for (auto& trainer : trainers) threads.emplace_back([&] { trainer->forward_backward(0); });
+  for (std::thread& thread : threads) thread.join();
+
+  Iteration iteration;
+  for (auto& trainer : trainers) {
+    iteration.loss += trainer->loss();
+    for (const Parameter& parameter : trainer->stage().parameters().all()) {
+      iteration.gradients[parameter.name] = parameter.main_gradient.clone();
+    }
+  }
+  return iteration;
+}
+
+Json four_layers(Json changes, int64_t micro_batches) {
+  changes["model"]["num_layers"] = 4;
+  changes["training"]["micro_batch_size"] = 1;
+  changes["training"]["global_batch_size"] = micro_batches;
+  return changes;
+}
+
+struct Pipeline {
+  std::string name;
+  Json parallelism;
+  int64_t micro_batches;
+};
+
+class PipelineNumbers : public testing::TestWithParam<Pipeline> {};
+
+INSTANTIATE_TEST_SUITE_P(
+    Layouts,
+    PipelineNumbers,
+    testing::Values(
+        Pipeline{"OneForwardOneBackward", {{"pipeline", 2}}, 4},
+        Pipeline{"Gpipe", {{"pipeline", 2}, {"pipeline_schedule", "gpipe"}}, 4},
+        Pipeline{"Interleaved", {{"pipeline", 2}, {"virtual_stages", 2}}, 4},
+        Pipeline{"InterleavedInAllWarmUp", {{"pipeline", 2}, {"virtual_stages", 2}}, 2},
+        Pipeline{"InterleavedInUnequalGroups",
+                 {{"pipeline", 2},
+                  {"virtual_stages", 2},
+                  {"microbatch_group_size_per_virtual_stage", 3}},
+                 5},
+        // The first piece has the embedding alone, the last one the head, as in Llama 3 405B.
+        Pipeline{"InterleavedWithEmptyEnds",
+                 {{"pipeline", 3}, {"virtual_stages", 2}, {"layers_per_stage", {0, 1, 1, 1, 1, 0}}},
+                 3}),
+    [](const auto& info) { return info.param.name; });
+
+TEST_P(PipelineNumbers, AreThoseOfOneRank) {
+  for (const Json& family : {Json::object(), llama_changes()}) {
+    Json changes = four_layers(family, GetParam().micro_batches);
+    const Iteration expected = run_iteration(small_plan(changes));
+    changes["parallelism"] = GetParam().parallelism;
+    changes["cluster"]["gpus_per_node"] = GetParam().parallelism["pipeline"];
+    const Iteration actual = run_pipeline(small_plan(changes));
+    EXPECT_NEAR(actual.loss, expected.loss, 1e-5);
+    ASSERT_EQ(actual.gradients.size(), expected.gradients.size());
+    for (const auto& [name, gradient] : expected.gradients) {
+      EXPECT_LT(relative_difference(actual.gradients.at(name), gradient), 2e-5) << name;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace models
