@@ -19,9 +19,27 @@ uint64_t onerank_virtual_gpu_used_bytes(void);
 /// Kernels launched since the start of the process, those of cuBLAS and NCCL not counted.
 uint64_t onerank_virtual_gpu_kernel_launches(void);
 
-/// Copies from a device to the host since the start of the process. Each gave zeros, so what the
-/// program decides by what it read (a loss, a count, a flag) is not to be relied on.
+/// Copies from a device to the host since the start of the process. What is not remembered (see
+/// below) reads as zeros, so what the program decides by it (a loss, a count, a flag) is not to be
+/// relied on.
 uint64_t onerank_virtual_gpu_host_reads(void);
+
+/// Calls `sink` for each read that was answered, wholly or in part, with invented bytes, on the
+/// reading thread. One sink at a time; null: none.
+void onerank_virtual_gpu_set_invention_sink(void (*sink)(uint64_t bytes, void* context),
+                                            void* context);
+
+/// From now on remembers small values that the host writes (cudart/shadow.h). For who also calls
+/// forget(): else a value that a kernel has changed since would come back as it was written.
+void onerank_virtual_gpu_remember_values(void);
+
+/// What device memory is known to hold. peek() is 1, and `value` filled, if all of it is known;
+/// poke() makes it known. forget() says that a kernel may have written there since the moment that
+/// clock() gave: what was known before is not any more.
+int onerank_virtual_gpu_peek(const void* address, uint64_t bytes, void* value);
+void onerank_virtual_gpu_poke(void* address, uint64_t bytes, const void* value);
+uint64_t onerank_virtual_gpu_clock(void);
+void onerank_virtual_gpu_forget(const void* address, uint64_t bytes, uint64_t before);
 
 /// Calls `visit` for every kernel that was launched, in no order. `name` is mangled.
 void onerank_virtual_gpu_visit_kernels(

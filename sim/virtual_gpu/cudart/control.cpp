@@ -6,6 +6,7 @@
 
 using virtual_gpu::device;
 using virtual_gpu::kernels;
+using virtual_gpu::shadow;
 using virtual_gpu::work_log;
 
 void onerank_virtual_gpu_set_memory_bytes(uint64_t memory_bytes) {
@@ -27,6 +28,27 @@ uint64_t onerank_virtual_gpu_used_bytes() {
 uint64_t onerank_virtual_gpu_kernel_launches() { return kernels().launches(); }
 
 uint64_t onerank_virtual_gpu_host_reads() { return work_log().host_reads(); }
+
+void onerank_virtual_gpu_set_invention_sink(void (*sink)(uint64_t, void*), void* context) {
+  if (sink == nullptr) return work_log().set_invention_sink({});
+  work_log().set_invention_sink([=](size_t bytes) { sink(bytes, context); });
+}
+
+void onerank_virtual_gpu_remember_values() { shadow().enable(); }
+
+int onerank_virtual_gpu_peek(const void* address, uint64_t bytes, void* value) {
+  return shadow().read(reinterpret_cast<uint64_t>(address), value, bytes) ? 1 : 0;
+}
+
+void onerank_virtual_gpu_poke(void* address, uint64_t bytes, const void* value) {
+  shadow().write(reinterpret_cast<uint64_t>(address), value, bytes);
+}
+
+uint64_t onerank_virtual_gpu_clock() { return shadow().time(); }
+
+void onerank_virtual_gpu_forget(const void* address, uint64_t bytes, uint64_t before) {
+  shadow().forget(reinterpret_cast<uint64_t>(address), bytes, before);
+}
 
 void onerank_virtual_gpu_visit_kernels(void (*visit)(const char*, uint64_t, void*), void* context) {
   kernels().visit(

@@ -7,8 +7,10 @@
 namespace virtual_gpu {
 namespace {
 
+uint64_t address_of(const void* address) { return reinterpret_cast<uint64_t>(address); }
+
 bool is_device(const void* address) {
-  return device()->memory.device_at(reinterpret_cast<uint64_t>(address)).has_value();
+  return device()->memory.device_at(address_of(address)).has_value();
 }
 
 cudaMemcpyKind kind_of(const void* destination, const void* source) {
@@ -22,15 +24,29 @@ cudaMemcpyKind kind_of(const void* destination, const void* source) {
 
 void copy(void* destination, const void* source, size_t bytes, cudaMemcpyKind kind) {
   if (kind == cudaMemcpyDefault) kind = kind_of(destination, source);
-  if (kind == cudaMemcpyDeviceToHost) {
-    std::memset(destination, 0, bytes);
-    work_log().count_host_read();
+  switch (kind) {
+    case cudaMemcpyHostToDevice:
+      shadow().write(address_of(destination), source, bytes);
+      break;
+    case cudaMemcpyDeviceToDevice:
+      shadow().copy(address_of(destination), address_of(source), bytes);
+      break;
+    case cudaMemcpyDeviceToHost: {
+      const bool is_known = shadow().read(address_of(source), destination, bytes);
+      work_log().count_host_read(bytes, is_known);
+      break;
+    }
+    default:
+      std::memmove(destination, source, bytes);
   }
-  if (kind == cudaMemcpyHostToHost) std::memmove(destination, source, bytes);
 }
 
 void fill(void* destination, int value, size_t bytes) {
-  if (!is_device(destination)) std::memset(destination, value, bytes);
+  if (is_device(destination)) {
+    shadow().fill(address_of(destination), value, bytes);
+  } else {
+    std::memset(destination, value, bytes);
+  }
 }
 
 }  // namespace virtual_gpu

@@ -6,12 +6,12 @@
 
 namespace virtual_gpu {
 
-/// What a copy does where device memory holds nothing: the host reads zeros from the device, writes
-/// to the device vanish, and host to host is a true copy. All copies of the runtime come through
-/// here, so this is the place to remember small values that a program writes and reads back.
+/// What a copy does where device memory holds only what its shadow remembers: the host reads zeros
+/// where that knows nothing, and host to host is a true copy. All copies of the runtime and of the
+/// driver come through here.
 void copy(void* destination, const void* source, size_t bytes, cudaMemcpyKind kind);
 
-/// Fills host memory; what is written to a device vanishes.
+/// Fills host memory, or the shadow of a device's.
 void fill(void* destination, int value, size_t bytes);
 
 }  // namespace virtual_gpu

@@ -59,4 +59,9 @@ HostMemory& host_memory() {
   return *memory;
 }
 
+Shadow& shadow() {
+  static Shadow* const shadow = new Shadow;
+  return *shadow;
+}
+
 }  // namespace virtual_gpu

@@ -4,6 +4,7 @@
 #include "sim/virtual_gpu/cudart/device_memory.h"
 #include "sim/virtual_gpu/cudart/host_memory.h"
 #include "sim/virtual_gpu/cudart/kernel_table.h"
+#include "sim/virtual_gpu/cudart/shadow.h"
 #include "sim/virtual_gpu/cudart/work_log.h"
 #include "sim/virtual_gpu/spec.h"
 
@@ -32,5 +33,6 @@ bool set_current_device(int ordinal);
 KernelTable& kernels();
 WorkLog& work_log();
 HostMemory& host_memory();
+Shadow& shadow();
 
 }  // namespace virtual_gpu

@@ -1,5 +1,7 @@
 #include "sim/virtual_gpu/cudart/work_log.h"
 
+#include <utility>
+
 namespace virtual_gpu {
 
 void WorkLog::count_gemm(const GemmShape& shape) {
@@ -11,6 +13,22 @@ void WorkLog::visit_gemms(
     const std::function<void(const GemmShape&, uint64_t count)>& visit) const {
   std::lock_guard lock(mutex_);
   for (const auto& [shape, count] : gemms_) visit(shape, count);
+}
+
+void WorkLog::count_host_read(size_t bytes, bool is_known) {
+  ++host_reads_;
+  if (is_known) return;
+  std::function<void(size_t)> sink;
+  {
+    std::lock_guard lock(mutex_);
+    sink = invention_sink_;
+  }
+  if (sink) sink(bytes);
+}
+
+void WorkLog::set_invention_sink(std::function<void(size_t bytes)> sink) {
+  std::lock_guard lock(mutex_);
+  invention_sink_ = std::move(sink);
 }
 
 }  // namespace virtual_gpu

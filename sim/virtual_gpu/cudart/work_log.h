@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <compare>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -26,13 +27,16 @@ class WorkLog {
   /// In increasing order of the shape.
   void visit_gemms(const std::function<void(const GemmShape&, uint64_t count)>& visit) const;
 
-  /// A copy from a device to the host.
-  void count_host_read() { ++host_reads_; }
+  /// A copy from a device to the host; what was not known was invented.
+  void count_host_read(size_t bytes, bool is_known);
   uint64_t host_reads() const { return host_reads_; }
+  /// Called for each read that was not known, on the reading thread.
+  void set_invention_sink(std::function<void(size_t bytes)> sink);
 
  private:
   mutable std::mutex mutex_;
   std::map<GemmShape, uint64_t> gemms_;
+  std::function<void(size_t bytes)> invention_sink_;
   std::atomic<uint64_t> host_reads_ = 0;
 };
 

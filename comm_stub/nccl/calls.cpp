@@ -1,0 +1,53 @@
+#include "comm_stub/nccl/calls.h"
+
+#include <mutex>
+
+#include "comm_stub/nccl/nccl_control.h"
+
+namespace nccl {
+namespace {
+
+struct Host {
+  std::mutex mutex;
+  void (*sink)(const onerank_nccl_call*, void*) = nullptr;
+  int (*group_size)(void*) = nullptr;
+  void* context = nullptr;
+};
+
+/// Never destroyed: programs still call NCCL while they end.
+Host& host() {
+  static Host* const host = new Host;
+  return *host;
+}
+
+}  // namespace
+
+int ask_group_size() {
+  const std::lock_guard lock(host().mutex);
+  return host().group_size == nullptr ? 0 : host().group_size(host().context);
+}
+
+void record(const Call& call) {
+  const onerank_nccl_call told{.communicator = call.communicator.number,
+                               .communicator_name = call.communicator.name.c_str(),
+                               .size = call.communicator.size,
+                               .rank = call.communicator.rank,
+                               .kind = call.kind,
+                               .dtype = call.type.name,
+                               .bytes = call.bytes,
+                               .peer = call.peer};
+  const std::lock_guard lock(host().mutex);
+  if (host().sink != nullptr) host().sink(&told, host().context);
+}
+
+}  // namespace nccl
+
+extern "C" void onerank_nccl_set_host(void (*sink)(const onerank_nccl_call*, void*),
+                                      int (*group_size)(void*),
+                                      void* context) {
+  nccl::Host& host = nccl::host();
+  const std::lock_guard lock(host.mutex);
+  host.sink = sink;
+  host.group_size = group_size;
+  host.context = context;
+}

@@ -1,0 +1,100 @@
+#include <atomic>
+#include <string>
+
+#include "comm_stub/nccl/communicator.h"
+
+/// What is no communicator and no collective: versions, errors, groups of calls, operations, and
+/// memory that is known to the network.
+namespace {
+
+constexpr int kVersion = 22809;  // 2.28.9
+
+thread_local int open_groups = 0;
+
+/// Where a registration or a window is asked for: all memory is as good.
+void* new_handle() {
+  static std::atomic<uintptr_t> next{0x1000};
+  return reinterpret_cast<void*>(next.fetch_add(16));
+}
+
+ncclResult_t register_memory(ncclComm_t communicator, const void* buffer, void** handle) {
+  if (!nccl::is_valid(communicator)) return nccl::refuse(ncclInvalidArgument, "not a communicator");
+  if (buffer == nullptr || handle == nullptr) {
+    return nccl::refuse(ncclInvalidArgument, "a null buffer");
+  }
+  *handle = new_handle();
+  return ncclSuccess;
+}
+
+}  // namespace
+
+extern "C" {
+
+ncclResult_t ncclGetVersion(int* version) {
+  *version = kVersion;
+  return ncclSuccess;
+}
+
+const char* ncclGetErrorString(ncclResult_t result) {
+  switch (result) {
+    case ncclSuccess:
+      return "no error";
+    case ncclUnhandledCudaError:
+      return "unhandled cuda error";
+    case ncclInvalidArgument:
+      return "invalid argument";
+    case ncclInvalidUsage:
+      return "invalid usage";
+  }
+  return "unknown result code";
+}
+
+// Calls of a group are answered one by one: nobody can tell.
+ncclResult_t ncclGroupStart() {
+  ++open_groups;
+  return ncclSuccess;
+}
+
+ncclResult_t ncclGroupEnd() {
+  if (open_groups == 0) return nccl::refuse(ncclInvalidUsage, "ncclGroupEnd: no group is open");
+  --open_groups;
+  return ncclSuccess;
+}
+
+ncclResult_t ncclRedOpCreatePreMulSum(
+    ncclRedOp_t* operation, void*, ncclDataType_t, int, ncclComm_t communicator) {
+  static std::atomic<int> next{ncclNumOps};
+  if (!nccl::is_valid(communicator)) return nccl::refuse(ncclInvalidArgument, "not a communicator");
+  *operation = static_cast<ncclRedOp_t>(next++);
+  return ncclSuccess;
+}
+
+ncclResult_t ncclRedOpDestroy(ncclRedOp_t operation, ncclComm_t) {
+  if (operation >= ncclNumOps) return ncclSuccess;
+  return nccl::refuse(ncclInvalidArgument,
+                      "operation " + std::to_string(operation) + " is NCCL's own");
+}
+
+ncclResult_t ncclMemAlloc(void** address, size_t bytes) {
+  const cudaError_t error = cudaMalloc(address, bytes);
+  if (error == cudaSuccess) return ncclSuccess;
+  return nccl::refuse(ncclUnhandledCudaError, cudaGetErrorString(error));
+}
+
+ncclResult_t ncclMemFree(void* address) {
+  return cudaFree(address) == cudaSuccess ? ncclSuccess : ncclUnhandledCudaError;
+}
+
+ncclResult_t ncclCommRegister(ncclComm_t communicator, void* buffer, size_t, void** handle) {
+  return register_memory(communicator, buffer, handle);
+}
+
+ncclResult_t ncclCommDeregister(ncclComm_t, void*) { return ncclSuccess; }
+
+ncclResult_t ncclCommWindowRegister(
+    ncclComm_t communicator, void* buffer, size_t, void** window, int) {
+  return register_memory(communicator, buffer, window);
+}
+
+ncclResult_t ncclCommWindowDeregister(ncclComm_t, void*) { return ncclSuccess; }
+}

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <vector>
+
+namespace virtual_gpu {
+
+/// What is known of the contents of device memory: small values that came from the host. Programs
+/// send flags, sizes and seeds through the device and read them back; those survive. What a kernel
+/// computes is not known. Thread-safe.
+///
+/// Kernels do not tell what they write, so who knows (the recorder of `onerank exec`, from
+/// PyTorch's operators and allocator) says so with forget(). Until such a one calls enable(),
+/// nothing is ever known.
+class Shadow {
+ public:
+  /// Larger writes are data, not control values: they only make what was there unknown.
+  static constexpr size_t kLargestBytes = size_t{1} << 20;
+
+  void enable() { enabled_ = true; }
+
+  void write(uint64_t address, const void* value, size_t bytes);
+  void fill(uint64_t address, int value, size_t bytes);
+  void copy(uint64_t destination, uint64_t source, size_t bytes);
+  /// Fills `value`, with zeros where nothing is known; true if all of it was known.
+  bool read(uint64_t address, void* value, size_t bytes) const;
+
+  /// The number of the next write.
+  uint64_t time() const;
+  /// Forgets what was written there before the write number `before`.
+  void forget(uint64_t address, size_t bytes, uint64_t before = UINT64_MAX);
+
+ private:
+  struct Piece {
+    std::vector<char> bytes;
+    uint64_t time;
+  };
+  using Pieces = std::map<uint64_t, Piece>;  // by first address; they do not overlap
+
+  // All called with the mutex held.
+  void erase(uint64_t address, size_t bytes, uint64_t before);
+  void insert(uint64_t address, std::vector<char> bytes);
+  Pieces::const_iterator first_touching(uint64_t address) const;
+
+  std::atomic<bool> enabled_ = false;
+  mutable std::mutex mutex_;
+  Pieces pieces_;
+  uint64_t time_ = 0;
+};
+
+}  // namespace virtual_gpu

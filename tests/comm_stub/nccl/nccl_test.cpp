@@ -1,0 +1,224 @@
+// The stub of libnccl, called as ProcessGroupNCCL calls it, over the virtual GPU's memory.
+
+#include <cuda_runtime_api.h>
+#include <dlfcn.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "comm_stub/nccl/nccl_control.h"
+#include "comm_stub/nccl/nccl_types.h"
+#include "sim/virtual_gpu/control.h"
+
+extern "C" {
+ncclResult_t ncclGetVersion(int*);
+ncclResult_t ncclGetUniqueId(ncclUniqueId*);
+ncclResult_t ncclCommInitRank(ncclComm_t*, int, ncclUniqueId, int);
+ncclResult_t ncclCommInitRankConfig(ncclComm_t*, int, ncclUniqueId, int, ncclConfig_t*);
+ncclResult_t ncclCommSplit(ncclComm_t, int color, int key, ncclComm_t*, ncclConfig_t*);
+ncclResult_t ncclCommShrink(ncclComm_t, int*, int, ncclComm_t*, ncclConfig_t*, int);
+ncclResult_t ncclCommCount(ncclComm_t, int*);
+ncclResult_t ncclCommUserRank(ncclComm_t, int*);
+ncclResult_t ncclCommDestroy(ncclComm_t);
+ncclResult_t ncclGroupEnd();
+ncclResult_t ncclMemAlloc(void**, size_t);
+ncclResult_t ncclMemFree(void*);
+const char* ncclGetLastError(ncclComm_t);
+ncclResult_t ncclAllReduce(
+    const void*, void*, size_t, ncclDataType_t, ncclRedOp_t, ncclComm_t, cudaStream_t);
+ncclResult_t ncclReduceScatter(
+    const void*, void*, size_t, ncclDataType_t, ncclRedOp_t, ncclComm_t, cudaStream_t);
+ncclResult_t ncclAllGather(const void*, void*, size_t, ncclDataType_t, ncclComm_t, cudaStream_t);
+ncclResult_t ncclBroadcast(
+    const void*, void*, size_t, ncclDataType_t, int, ncclComm_t, cudaStream_t);
+ncclResult_t ncclSend(const void*, size_t, ncclDataType_t, int, ncclComm_t, cudaStream_t);
+}
+
+namespace {
+
+using testing::HasSubstr;
+
+class Nccl : public testing::Test {
+ protected:
+  static constexpr size_t kBytes = 4096;
+
+  void SetUp() override {
+    onerank_virtual_gpu_remember_values();
+    ASSERT_EQ(cudaMalloc(&device_, kBytes), cudaSuccess);
+    onerank_nccl_set_host(
+        [](const onerank_nccl_call* call, void* self) {
+          static_cast<Nccl*>(self)->calls_.push_back(std::string(call->kind) + " " + call->dtype +
+                                                     " " + std::to_string(call->bytes) + " of " +
+                                                     std::to_string(call->size));
+        },
+        [](void* self) { return static_cast<Nccl*>(self)->group_size_; },
+        this);
+  }
+  void TearDown() override {
+    onerank_nccl_set_host(nullptr, nullptr, nullptr);
+    cudaFree(device_);
+  }
+
+  ncclComm_t communicator(int size, int rank) {
+    ncclComm_t made = nullptr;
+    EXPECT_EQ(ncclCommInitRank(&made, size, {}, rank), ncclSuccess);
+    return made;
+  }
+
+  template <class Number>
+  void write(std::vector<Number> values) {
+    cudaMemcpy(device_, values.data(), values.size() * sizeof(Number), cudaMemcpyHostToDevice);
+  }
+  template <class Number>
+  std::vector<Number> read(size_t count, size_t offset_bytes = 0) {
+    std::vector<Number> values(count);
+    cudaMemcpy(values.data(),
+               static_cast<char*>(device_) + offset_bytes,
+               count * sizeof(Number),
+               cudaMemcpyDeviceToHost);
+    return values;
+  }
+
+  void* device_ = nullptr;
+  int group_size_ = 0;
+  std::vector<std::string> calls_;
+};
+
+TEST_F(Nccl, MakesACommunicatorOfAnySizeAlone) {
+  const ncclComm_t made = communicator(16384, 77);
+  int size = 0;
+  int rank = 0;
+  EXPECT_EQ(ncclCommCount(made, &size), ncclSuccess);
+  EXPECT_EQ(ncclCommUserRank(made, &rank), ncclSuccess);
+  EXPECT_EQ(size, 16384);
+  EXPECT_EQ(rank, 77);
+  EXPECT_EQ(ncclCommDestroy(made), ncclSuccess);
+}
+
+TEST_F(Nccl, HasTheVersionOfTheWheel) {
+  int version = 0;
+  EXPECT_EQ(ncclGetVersion(&version), ncclSuccess);
+  EXPECT_EQ(version, 22809);
+}
+
+TEST_F(Nccl, AsksItsHostHowManyRanksShareAColor) {
+  ncclComm_t part = nullptr;
+  ASSERT_EQ(ncclCommSplit(communicator(8, 5), 1, 2, &part, nullptr), ncclSuccess);
+  int size = 0;
+  EXPECT_EQ(ncclCommCount(part, &size), ncclInvalidUsage);
+  group_size_ = 4;
+  EXPECT_EQ(ncclCommCount(part, &size), ncclSuccess);
+  EXPECT_EQ(size, 4);
+  ncclComm_t none = part;
+  EXPECT_EQ(ncclCommSplit(communicator(8, 5), NCCL_SPLIT_NOCOLOR, 0, &none, nullptr), ncclSuccess);
+  EXPECT_EQ(none, nullptr);
+}
+
+TEST_F(Nccl, ShrinksPastTheExcludedRanks) {
+  int excluded[] = {1, 6};
+  ncclComm_t part = nullptr;
+  ASSERT_EQ(ncclCommShrink(communicator(8, 5), excluded, 2, &part, nullptr, 0), ncclSuccess);
+  int size = 0;
+  int rank = 0;
+  ncclCommCount(part, &size);
+  ncclCommUserRank(part, &rank);
+  EXPECT_EQ(size, 6);
+  EXPECT_EQ(rank, 4);
+}
+
+TEST_F(Nccl, SumsEqualRanks) {
+  write<float>({1, 2.5});
+  ASSERT_EQ(ncclAllReduce(device_, device_, 2, ncclFloat32, ncclSum, communicator(64, 3), nullptr),
+            ncclSuccess);
+  EXPECT_EQ(read<float>(2), (std::vector<float>{64, 160}));
+  EXPECT_EQ(calls_, std::vector<std::string>{"all_reduce Float 8 of 64"});
+}
+
+TEST_F(Nccl, SumsBFloat16) {
+  write<uint16_t>({0x3fc0});  // 1.5
+  ncclAllReduce(device_, device_, 1, ncclBfloat16, ncclSum, communicator(2, 0), nullptr);
+  EXPECT_EQ(read<uint16_t>(1), std::vector<uint16_t>{0x4040});  // 3
+}
+
+TEST_F(Nccl, LeavesTheMaximumOfEqualRanks) {
+  write<int64_t>({-7});
+  ncclAllReduce(device_, device_, 1, ncclInt64, ncclMax, communicator(8, 0), nullptr);
+  EXPECT_EQ(read<int64_t>(1), std::vector<int64_t>{-7});
+}
+
+TEST_F(Nccl, DoesNotKnowSumsOfWhatItDoesNotKnow) {
+  write<int32_t>({5});
+  onerank_virtual_gpu_forget(device_, 4, UINT64_MAX);
+  ncclAllReduce(device_, device_, 1, ncclInt32, ncclSum, communicator(8, 0), nullptr);
+  int32_t value = 1;
+  EXPECT_EQ(onerank_virtual_gpu_peek(device_, 4, &value), 0);
+}
+
+TEST_F(Nccl, GathersItsOwnShardIntoEverySlot) {
+  write<int32_t>({5, 6});
+  char* const gathered = static_cast<char*>(device_) + 1024;
+  ASSERT_EQ(ncclAllGather(device_, gathered, 2, ncclInt32, communicator(3, 1), nullptr),
+            ncclSuccess);
+  EXPECT_EQ(read<int32_t>(6, 1024), (std::vector<int32_t>{5, 6, 5, 6, 5, 6}));
+  EXPECT_EQ(calls_, std::vector<std::string>{"all_gather Int 24 of 3"});
+}
+
+TEST_F(Nccl, ReducesItsOwnChunk) {
+  write<int32_t>({1, 2, 3});
+  char* const reduced = static_cast<char*>(device_) + 1024;
+  ASSERT_EQ(ncclReduceScatter(device_, reduced, 1, ncclInt32, ncclSum, communicator(3, 1), nullptr),
+            ncclSuccess);
+  EXPECT_EQ(read<int32_t>(1, 1024), std::vector<int32_t>{6});
+}
+
+TEST_F(Nccl, TakesAnAbsentRootToHoldWhatThisRankHolds) {
+  write<int32_t>({5});
+  ASSERT_EQ(ncclBroadcast(nullptr, device_, 1, ncclInt32, 0, communicator(3, 1), nullptr),
+            ncclInvalidArgument);
+  ASSERT_EQ(ncclBroadcast(device_, device_, 1, ncclInt32, 0, communicator(3, 1), nullptr),
+            ncclSuccess);
+  EXPECT_EQ(read<int32_t>(1), std::vector<int32_t>{5});
+}
+
+TEST_F(Nccl, RefusesWithAReasonAndRecordsNothing) {
+  const ncclComm_t made = communicator(4, 0);
+  EXPECT_EQ(ncclSend(device_, 1, ncclInt8, 4, made, nullptr), ncclInvalidArgument);
+  EXPECT_THAT(ncclGetLastError(made), HasSubstr("ncclSend: no member 4 of 4"));
+  EXPECT_EQ(ncclSend(nullptr, 1, ncclInt8, 1, made, nullptr), ncclInvalidArgument);
+  EXPECT_THAT(ncclGetLastError(made), HasSubstr("a null buffer"));
+  EXPECT_EQ(ncclSend(device_, 1, static_cast<ncclDataType_t>(99), 1, made, nullptr),
+            ncclInvalidArgument);
+  EXPECT_THAT(ncclGetLastError(made), HasSubstr("no data type 99"));
+  EXPECT_EQ(ncclSend(device_, 1, ncclInt8, 1, nullptr, nullptr), ncclInvalidArgument);
+  ncclComm_t refused = nullptr;
+  EXPECT_EQ(ncclCommInitRank(&refused, 4, {}, 4), ncclInvalidArgument);
+  EXPECT_EQ(ncclGroupEnd(), ncclInvalidUsage);
+  EXPECT_TRUE(calls_.empty());
+}
+
+TEST_F(Nccl, TakesTheNameThatTheCallerGives) {
+  ncclConfig_t config{};
+  config.size = sizeof config;
+  config.comm_name = "data parallel";
+  ncclComm_t made = nullptr;
+  ASSERT_EQ(ncclCommInitRankConfig(&made, 2, {}, 0, &config), ncclSuccess);
+  static std::string name;
+  onerank_nccl_set_host(
+      [](const onerank_nccl_call* call, void*) { name = call->communicator_name; },
+      nullptr,
+      nullptr);
+  ncclSend(device_, 1, ncclInt8, 1, made, nullptr);
+  EXPECT_EQ(name, "data parallel");
+}
+
+TEST_F(Nccl, AllocatesFromTheDevice) {
+  const uint64_t before = onerank_virtual_gpu_used_bytes();
+  void* address = nullptr;
+  ASSERT_EQ(ncclMemAlloc(&address, 1), ncclSuccess);
+  EXPECT_EQ(onerank_virtual_gpu_used_bytes() - before, uint64_t{2} << 20);
+  EXPECT_EQ(ncclMemFree(address), ncclSuccess);
+}
+
+}  // namespace

@@ -1,0 +1,101 @@
+#include "sim/virtual_gpu/cudart/shadow.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <vector>
+
+namespace virtual_gpu {
+namespace {
+
+constexpr uint64_t kBase = uint64_t{1} << 48;
+
+class ShadowOfMemory : public testing::Test {
+ protected:
+  ShadowOfMemory() { shadow_.enable(); }
+
+  void write(uint64_t offset, std::vector<char> bytes) {
+    shadow_.write(kBase + offset, bytes.data(), bytes.size());
+  }
+  /// The bytes, or nothing if one of them is not known.
+  std::vector<char> known(uint64_t offset, size_t bytes) const {
+    std::vector<char> value(bytes, 'x');
+    return shadow_.read(kBase + offset, value.data(), bytes) ? value : std::vector<char>{};
+  }
+
+  Shadow shadow_;
+};
+
+using Bytes = std::vector<char>;
+
+TEST_F(ShadowOfMemory, GivesBackWhatTheHostWrote) {
+  write(0, {1, 2, 3, 4});
+  EXPECT_EQ(known(0, 4), (Bytes{1, 2, 3, 4}));
+  EXPECT_EQ(known(1, 2), (Bytes{2, 3}));
+  EXPECT_EQ(known(2, 3), Bytes{});
+}
+
+TEST_F(ShadowOfMemory, ReadsZerosWhereNothingIsKnown) {
+  write(1, {7});
+  std::array<char, 3> value = {9, 9, 9};
+  EXPECT_FALSE(shadow_.read(kBase, value.data(), value.size()));
+  EXPECT_EQ(value, (std::array<char, 3>{0, 7, 0}));
+}
+
+TEST_F(ShadowOfMemory, KeepsWhatALaterWriteLeaves) {
+  write(0, {1, 2, 3, 4, 5, 6});
+  write(2, {8, 9});
+  EXPECT_EQ(known(0, 6), (Bytes{1, 2, 8, 9, 5, 6}));
+  write(1, {7});
+  EXPECT_EQ(known(0, 6), (Bytes{1, 7, 8, 9, 5, 6}));
+}
+
+TEST_F(ShadowOfMemory, IsCarriedByCopiesWithItsGaps) {
+  write(0, {1, 2});
+  write(4, {5, 6});
+  write(100, {9, 9, 9, 9, 9, 9});
+  shadow_.copy(kBase + 100, kBase, 6);
+  EXPECT_EQ(known(100, 2), (Bytes{1, 2}));
+  EXPECT_EQ(known(104, 2), (Bytes{5, 6}));
+  EXPECT_EQ(known(102, 2), Bytes{});
+}
+
+TEST_F(ShadowOfMemory, IsCarriedByACopyOverItself) {
+  write(0, {1, 2, 3, 4});
+  shadow_.copy(kBase + 2, kBase, 4);
+  EXPECT_EQ(known(0, 6), (Bytes{1, 2, 1, 2, 3, 4}));
+}
+
+TEST_F(ShadowOfMemory, ForgetsOnlyWhatWasWrittenBefore) {
+  write(0, {1});
+  const uint64_t kernel_starts = shadow_.time();
+  write(1, {2});
+  shadow_.forget(kBase, 2, kernel_starts);
+  EXPECT_EQ(known(0, 1), Bytes{});
+  EXPECT_EQ(known(1, 1), Bytes{2});
+  shadow_.forget(kBase, 2);
+  EXPECT_EQ(known(1, 1), Bytes{});
+}
+
+TEST_F(ShadowOfMemory, DoesNotKeepDataButForgetsWhatItOverwrites) {
+  write(0, {1, 2});
+  write(0, Bytes(Shadow::kLargestBytes + 1));
+  EXPECT_EQ(known(0, 1), Bytes{});
+}
+
+TEST_F(ShadowOfMemory, KnowsAFill) {
+  shadow_.fill(kBase, 1, 3);
+  EXPECT_EQ(known(0, 3), (Bytes{1, 1, 1}));
+}
+
+TEST(Shadow, KnowsNothingUntilSomebodyCanTellWhatKernelsWrite) {
+  Shadow shadow;
+  const char value = 1;
+  char read = 2;
+  shadow.write(kBase, &value, 1);
+  EXPECT_FALSE(shadow.read(kBase, &read, 1));
+  EXPECT_EQ(read, 0);
+}
+
+}  // namespace
+}  // namespace virtual_gpu
