@@ -69,13 +69,27 @@ std::map<GroupKind, Use> uses_of(const RankProfile& profile) {
   return uses;
 }
 
-MemoryTerm communicator_term(GroupKind kind,
+Use use_of(const CommunicatorRecord& communicator) {
+  Use use{.group_size = communicator.size};
+  for (const ProgramCollective& call : communicator.calls) {
+    if (call.kind == to_string(CollectiveKind::kSend) ||
+        call.kind == to_string(CollectiveKind::kRecv)) {
+      use.peers.insert(call.peer);
+      continue;
+    }
+    use.collectives = true;
+    use.all_reduce |= call.kind == to_string(CollectiveKind::kAllReduce);
+  }
+  return use;
+}
+
+MemoryTerm communicator_term(const std::string& group,
                              const Use& use,
                              const GroupPlacement& placement,
                              const Fabric& fabric) {
   const Channels channels = channels_of(placement, fabric);
   MemoryTerm term;
-  term.name = fmt::format("NCCL {} group of {}", to_string(kind), use.group_size);
+  term.name = fmt::format("NCCL {} group of {}", group, use.group_size);
   term.source = Source::kAssumed;
   const auto add = [&](const Band& count, int64_t bytes_of_one, const std::string& how) {
     term.low_bytes += count.low * bytes_of_one;
@@ -134,7 +148,22 @@ std::vector<MemoryTerm> communicator_memory(const RankProfile& profile,
   std::vector<MemoryTerm> terms;
   for (const auto& [kind, use] : uses_of(profile)) {
     const GroupPlacement placement = place(layout.group(kind, profile.rank), fabric);
-    terms.push_back(communicator_term(kind, use, placement, fabric));
+    terms.push_back(communicator_term(to_string(kind), use, placement, fabric));
+  }
+  return terms;
+}
+
+std::vector<MemoryTerm> communicator_memory(const ProgramRecord& program, const Fabric& fabric) {
+  std::vector<MemoryTerm> terms;
+  for (const CommunicatorRecord& communicator : program.communicators) {
+    if (communicator.size <= 1) continue;
+    const bool is_placed = communicator.first_rank >= 0 && communicator.rank_stride > 0;
+    const RankGroup group{.first = std::max<int64_t>(0, communicator.first_rank),
+                          .spans = {{.count = communicator.size,
+                                     .stride = is_placed ? communicator.rank_stride : 1}}};
+    terms.push_back(
+        communicator_term(communicator.name, use_of(communicator), place(group, fabric), fabric));
+    if (!is_placed) terms.back().note += "; its ranks are taken to be neighbours";
   }
   return terms;
 }

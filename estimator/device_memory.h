@@ -39,4 +39,7 @@ std::vector<MemoryTerm> communicator_memory(const RankProfile& profile,
                                             const ParallelLayout& layout,
                                             const Fabric& fabric);
 
+/// A term for each communicator of a program.
+std::vector<MemoryTerm> communicator_memory(const ProgramRecord& program, const Fabric& fabric);
+
 }  // namespace estimator

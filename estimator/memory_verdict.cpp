@@ -38,6 +38,7 @@ bool fits(const RankClassEstimate& row, int64_t limit_bytes) {
 }
 
 std::string who(const RankClassEstimate& row) {
+  if (row.stages.empty()) return fmt::format("rank {}", row.representative_rank);
   return fmt::format("rank {} (stage {})", row.representative_rank, row.coordinate.pipeline);
 }
 
@@ -94,7 +95,8 @@ RankClassEstimate class_memory(const RankClass& rank_class,
   row.peak_phase = profile.out_of_memory ? profile.out_of_memory->phase : profile.peak.phase;
   row.terms = {allocator_term(profile), context_memory(gpu, loading)};
   row.context_bytes = row.terms.back().value_bytes;
-  for (MemoryTerm& term : communicator_memory(profile, layout, fabric)) {
+  for (MemoryTerm& term : profile.program ? communicator_memory(*profile.program, fabric)
+                                          : communicator_memory(profile, layout, fabric)) {
     row.communicator_bytes += term.value_bytes;
     row.terms.push_back(std::move(term));
   }

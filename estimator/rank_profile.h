@@ -13,6 +13,7 @@
 #include "estimator/memory_category.h"
 #include "estimator/parallel_layout.h"
 #include "estimator/plan.h"
+#include "estimator/program_record.h"
 
 namespace estimator {
 
@@ -324,6 +325,7 @@ struct RankProfile {
   std::vector<ModuleRecord> modules;
   std::vector<CollectiveRecord> collectives;
   std::vector<OperatorRecord> operators;
+  std::optional<ProgramRecord> program;  ///< set by `onerank exec`, which knows no plan
 };
 template <class Visitor>
 void visit_fields(Visitor& visit, RankProfile& profile) {
@@ -346,6 +348,7 @@ void visit_fields(Visitor& visit, RankProfile& profile) {
   visit("modules", profile.modules, "memory by module");
   visit("collectives", profile.collectives, "communication of one iteration");
   visit("operators", profile.operators, "compute of one iteration");
+  visit("program", profile.program, "of a program that was run in place of a plan's shard");
 }
 
 /// "rank-00017.json"
