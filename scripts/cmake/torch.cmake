@@ -25,3 +25,7 @@ target_link_options(onerank_torch INTERFACE
   -Wl,--allow-shlib-undefined -Wl,--unresolved-symbols=ignore-in-shared-libs)
 target_link_libraries(onerank_torch INTERFACE
   "${ONERANK_TORCH_DIR}/lib/libtorch_cpu.so" "${ONERANK_TORCH_DIR}/lib/libc10.so")
+
+# Its version, "2.11.0+cu130".
+file(STRINGS "${ONERANK_TORCH_DIR}/version.py" torch_version_line REGEX "^__version__")
+string(REGEX REPLACE "^__version__ = '(.*)'$" "\\1" ONERANK_TORCH_VERSION "${torch_version_line}")

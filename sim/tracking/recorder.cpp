@@ -8,6 +8,7 @@
 #include "sim/tracking/allocator_trace.h"
 #include "sim/tracking/attribution.h"
 #include "sim/tracking/memory_files.h"
+#include "sim/tracking/operator_record.h"
 
 namespace sim {
 namespace {
@@ -232,16 +233,10 @@ estimator::CollectiveRecord Recorder::record_of(const RunTracker::CollectiveTall
 estimator::OperatorRecord Recorder::record_of(const RunTracker::OperatorTally::Entry& entry,
                                               const MicroBatchRecord& micro_batches) const {
   const OperatorCall& call = *entry.item;
-  return {.name = call.op->name,
-          .shapes = shapes_of(call),
-          .dtype = c10::toString(call.dtype),
-          .flops = call.flops,
-          .bytes = static_cast<double>(call.bytes),
-          .phase = iteration_phase(call.phase),
-          .direction = call.direction,
-          .module_kind = estimator::to_string(call.module_kind),
-          .count = planned_count(entry.count, call.direction, micro_batches),
-          .executed_count = entry.count};
+  estimator::OperatorRecord record =
+      operator_record(call, iteration_phase(call.phase), entry.count);
+  record.count = planned_count(entry.count, call.direction, micro_batches);
+  return record;
 }
 
 /// "iteration_1.forward_backward" -> "forward_backward"

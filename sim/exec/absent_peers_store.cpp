@@ -1,0 +1,113 @@
+#include "sim/exec/absent_peers_store.h"
+
+#include <fmt/format.h>
+
+#include <torch/csrc/distributed/c10d/exception.h>
+#include <algorithm>
+#include <cctype>
+#include <map>
+#include <mutex>
+#include <new>
+#include <torch/csrc/distributed/c10d/FileStore.hpp>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
+#include <utility>
+
+namespace sim {
+namespace {
+
+constexpr size_t kUniqueIdBytes = 128;  // NCCL_UNIQUE_ID_BYTES
+constexpr const char* kLoopback = "127.0.0.1";
+
+using TcpStore = WithAbsentPeers<c10d::TCPStore>;
+using FileStore = WithAbsentPeers<c10d::FileStore>;
+
+// They take the place of objects of their base class.
+static_assert(sizeof(TcpStore) == sizeof(c10d::TCPStore));
+static_assert(sizeof(FileStore) == sizeof(c10d::FileStore));
+
+bool is_number(std::string_view text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), [](unsigned char c) {
+    return std::isdigit(c) != 0;
+  });
+}
+
+/// ProcessGroupNCCL's keys end in the number of its communicator, in "low:high" for a pair of
+/// ranks, or in the number of a root of ncclCommInitRankScalable.
+bool is_unique_id(std::string_view key) {
+  const std::string_view last = key.substr(key.find_last_of('/') + 1);
+  const size_t colon = last.find(':');
+  if (colon == std::string_view::npos) return is_number(last);
+  const std::string_view before = last.substr(0, colon);
+  return is_number(last.substr(colon + 1)) && (is_number(before) || before == "UniqueNCCLID");
+}
+
+/// The port that really serves the address that a program named: one of this process's own, so that
+/// ranks which run side by side do not meet.
+class ServedPorts {
+ public:
+  std::optional<uint16_t> find(const std::string& host, uint16_t port) {
+    const std::lock_guard lock(mutex_);
+    const auto found = ports_.find({host, port});
+    if (found == ports_.end()) return std::nullopt;
+    return found->second;
+  }
+  void add(const std::string& host, uint16_t port, uint16_t served) {
+    const std::lock_guard lock(mutex_);
+    ports_[{host, port}] = served;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<std::pair<std::string, uint16_t>, uint16_t> ports_;
+};
+
+ServedPorts& served_ports() {
+  static auto* const ports = new ServedPorts;
+  return *ports;
+}
+
+std::function<void(const std::string&)>& refusal_listener() {
+  static auto* const listener = new std::function<void(const std::string&)>;
+  return *listener;
+}
+
+}  // namespace
+
+std::optional<std::vector<uint8_t>> invented_value(const std::string& key) {
+  if (!is_unique_id(key)) return std::nullopt;
+  return std::vector<uint8_t>(kUniqueIdBytes, 7);
+}
+
+void set_refusal_listener(std::function<void(const std::string&)> listener) {
+  refusal_listener() = std::move(listener);
+}
+
+void refuse_to_invent(const std::string& key) {
+  if (refusal_listener()) refusal_listener()(fmt::format("store key \"{}\"", key));
+  C10_THROW_ERROR(
+      DistStoreError,
+      fmt::format(
+          "onerank exec: the program asks the store for the key \"{}\", which a rank that is "
+          "not there would have set; its value cannot be invented",
+          key));
+}
+
+void make_tcp_store(void* place, void* host, const void* options) {
+  const auto& name = *static_cast<std::string*>(host);
+  c10d::TCPStoreOptions own = *static_cast<const c10d::TCPStoreOptions*>(options);
+  const uint16_t named_port = own.port;
+  const auto served = served_ports().find(name, named_port);
+  own.isServer = !served;
+  own.port = served.value_or(0);
+  own.numWorkers = std::nullopt;
+  own.waitWorkers = false;
+  own.masterListenFd = std::nullopt;
+  const auto* store = new (place) TcpStore(kLoopback, own);
+  if (!served) served_ports().add(name, named_port, store->getPort());
+}
+
+void make_file_store(void* place, void* path, int workers) {
+  new (place) FileStore(std::move(*static_cast<std::string*>(path)), workers);
+}
+
+}  // namespace sim

@@ -1,0 +1,46 @@
+// Values that the host can follow: an operator whose device inputs are all small and known is done
+// again on the CPU, and what it writes is known too.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/ivalue.h>
+#include <ATen/record_function.h>
+
+#include <memory>
+#include <vector>
+
+#include "sim/exec/virtual_gpu_control.h"
+
+namespace sim {
+
+/// One call of an operator, with copies of its inputs on the CPU, from before it ran.
+class HostCall {
+ public:
+  /// Null when an input is large or not known, the operator has no kernels on both devices, or its
+  /// result is no matter of its inputs (random numbers, empty memory).
+  static std::unique_ptr<HostCall> prepare(const at::RecordFunction& function,
+                                           const VirtualGpu& gpu);
+
+  /// Runs it on the CPU and makes known what the device's written inputs and `outputs` hold. Does
+  /// nothing when the CPU refuses.
+  void finish(const std::vector<c10::IValue>& outputs, const VirtualGpu& gpu);
+
+ private:
+  explicit HostCall(c10::OperatorHandle op) : op_(std::move(op)) {}
+
+  bool add_input(const c10::IValue& input, bool is_written, bool is_read, const VirtualGpu& gpu);
+  bool add_tensor(const at::Tensor& tensor,
+                  bool is_written,
+                  bool is_read,
+                  const VirtualGpu& gpu,
+                  at::Tensor& host);
+
+  c10::OperatorHandle op_;
+  torch::jit::Stack host_inputs_;  // and, once it ran, its outputs
+  bool has_device_input_ = false;
+  std::vector<at::Tensor> written_;       // on the device
+  std::vector<at::Tensor> host_written_;  // the same inputs on the CPU
+};
+
+}  // namespace sim

@@ -1,0 +1,77 @@
+#include "sim/exec/phase_log.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace sim {
+namespace {
+
+using estimator::MemoryReading;
+using estimator::PhaseRecord;
+
+constexpr const char* kForwardBackward = "forward_backward";
+constexpr const char* kOptimizerStep = "optimizer_step";
+
+MemoryReading larger(const MemoryReading& a, const MemoryReading& b) {
+  return {.allocated_bytes = std::max(a.allocated_bytes, b.allocated_bytes),
+          .reserved_bytes = std::max(a.reserved_bytes, b.reserved_bytes)};
+}
+
+}  // namespace
+
+void PhaseLog::optimizer_made(const Boundary& boundary) {
+  if (running_.name == "build_model") change(iteration_phase(kForwardBackward), boundary);
+}
+
+void PhaseLog::step_started(const Boundary& boundary) {
+  if (iteration_ > 0 && !backward_since_step_) return reopen_last_step(boundary);
+  change(iteration_phase(kOptimizerStep), boundary);
+}
+
+void PhaseLog::step_finished(const Boundary& boundary) {
+  ++iteration_;
+  backward_since_step_ = false;
+  change(iteration_phase(kForwardBackward), boundary);
+}
+
+std::vector<PhaseRecord> PhaseLog::finished(const Boundary& boundary) const {
+  std::vector<PhaseRecord> phases = phases_;
+  phases.push_back(closed(boundary));
+  if (iteration_ > 0 && !backward_since_step_) phases.back().name = "end";
+  return phases;
+}
+
+void PhaseLog::open(std::string name,
+                    const MemoryReading& before,
+                    std::chrono::steady_clock::time_point time) {
+  running_ = {.name = std::move(name), .before = before};
+  started_ = time;
+}
+
+void PhaseLog::change(std::string name, const Boundary& boundary) {
+  phases_.push_back(closed(boundary));
+  open(std::move(name), boundary.now, boundary.time);
+}
+
+PhaseRecord PhaseLog::closed(const Boundary& boundary) const {
+  PhaseRecord phase = running_;
+  phase.after = boundary.now;
+  phase.peak = larger(phase.peak, boundary.peak);
+  phase.seconds += std::chrono::duration<double>(boundary.time - started_).count();
+  return phase;
+}
+
+/// What came between the two steps becomes part of the step.
+void PhaseLog::reopen_last_step(const Boundary& boundary) {
+  running_ = std::move(phases_.back());
+  phases_.pop_back();
+  running_.peak = larger(running_.peak, boundary.peak);
+  started_ = boundary.time;
+  --iteration_;
+}
+
+std::string PhaseLog::iteration_phase(const char* part) const {
+  return "iteration_" + std::to_string(iteration_) + "." + part;
+}
+
+}  // namespace sim

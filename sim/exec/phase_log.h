@@ -1,0 +1,63 @@
+// The phases of a program that nobody asked to announce any: told apart by its optimizer's steps.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "estimator/rank_profile.h"
+
+namespace sim {
+
+/// What the allocator tells at a boundary between phases: its state there, and the largest one
+/// since the boundary before.
+struct Boundary {
+  estimator::MemoryReading now;
+  estimator::MemoryReading peak;
+  std::chrono::steady_clock::time_point time;
+};
+
+/// An iteration is what happens between two optimizer steps, and the latter one. Steps without a
+/// backward between them (a program with several optimizers) belong to one iteration. The phases
+/// are
+///     build_model                    until the first optimizer is made
+///     iteration_N.forward_backward   until the step
+///     iteration_N.optimizer_step
+///     end                            after the last step
+class PhaseLog {
+ public:
+  explicit PhaseLog(std::chrono::steady_clock::time_point start) { open("build_model", {}, start); }
+
+  void optimizer_made(const Boundary& boundary);
+  void step_started(const Boundary& boundary);
+  void step_finished(const Boundary& boundary);
+  void backward_ran() { backward_since_step_ = true; }
+
+  /// The phases up to now, the running one included.
+  std::vector<estimator::PhaseRecord> finished(const Boundary& boundary) const;
+  /// Without the running one: what follows the last step does not count.
+  const std::vector<estimator::PhaseRecord>& completed() const { return phases_; }
+
+  bool has_backward_since_step() const { return backward_since_step_; }
+  /// The iteration that is running, from 0.
+  int64_t iteration() const { return iteration_; }
+  const std::string& running() const { return running_.name; }
+
+ private:
+  void open(std::string name,
+            const estimator::MemoryReading& before,
+            std::chrono::steady_clock::time_point time);
+  void change(std::string name, const Boundary& boundary);
+  estimator::PhaseRecord closed(const Boundary& boundary) const;
+  void reopen_last_step(const Boundary& boundary);
+  std::string iteration_phase(const char* part) const;
+
+  std::vector<estimator::PhaseRecord> phases_;
+  estimator::PhaseRecord running_;
+  std::chrono::steady_clock::time_point started_;
+  int64_t iteration_ = 0;
+  bool backward_since_step_ = false;
+};
+
+}  // namespace sim

@@ -1,0 +1,110 @@
+// Functions that stand in front of torch's and libc's in a program under `onerank exec`.
+//
+// This library is preloaded, so the dynamic linker binds torch's libraries to the definitions here
+// when one of them calls another (calls within a library are not seen). Each loads the recorder,
+// which can link torch because torch is loaded by then. Without ONERANK_EXEC_RECORDER in the
+// environment every call goes on to the real function.
+
+#include <dlfcn.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "sim/exec/recorder_interface.h"
+
+namespace {
+
+constexpr const char* kRecorderVariable = "ONERANK_EXEC_RECORDER";
+constexpr int kMachineLacks = 3;  // estimator::ExitCode
+
+const onerank_exec_recorder* load_recorder() {
+  const char* path = std::getenv(kRecorderVariable);
+  if (path == nullptr) return nullptr;
+  void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  auto* get = library == nullptr ? nullptr
+                                 : reinterpret_cast<decltype(&onerank_exec_get_recorder)>(
+                                       dlsym(library, "onerank_exec_get_recorder"));
+  if (get != nullptr) return get();
+  std::fprintf(stderr,
+               "error: this torch is not the one that Onerank was built for\n  %s\n"
+               "  help: build Onerank for it with scripts/quickstart --torch DIR\n",
+               dlerror());
+  std::exit(kMachineLacks);
+}
+
+const onerank_exec_recorder* recorder() {
+  static const onerank_exec_recorder* const recorder = load_recorder();
+  return recorder;
+}
+
+/// True once recorder() was asked for; then a child that was forked must not load it anew.
+bool recorder_is_loaded = false;
+
+const onerank_exec_recorder* use_recorder() {
+  const onerank_exec_recorder* used = recorder();
+  recorder_is_loaded = used != nullptr;
+  return used;
+}
+
+/// The definition in torch's own library, which is loaded.
+template <class Function>
+Function real(const char* library_name, const char* symbol) {
+  void* library = dlopen(library_name, RTLD_LAZY | RTLD_NOLOAD);
+  void* function = library == nullptr ? dlsym(RTLD_NEXT, symbol) : dlsym(library, symbol);
+  if (function != nullptr) return reinterpret_cast<Function>(function);
+  std::fprintf(stderr, "onerank: error: no %s in %s\n", symbol, library_name);
+  std::abort();
+}
+
+}  // namespace
+
+#define DEVICE_COUNT "_ZN3c104cuda28device_count_ensure_non_zeroEv"
+#define STRING_ARGUMENT "NSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE"
+#define TCP_STORE "_ZN4c10d8TCPStoreC1E" STRING_ARGUMENT "RKNS_15TCPStoreOptionsE"
+#define FILE_STORE "_ZN4c10d9FileStoreC1E" STRING_ARGUMENT "i"
+#define GLOO                                                                  \
+  "_ZN4c10d16ProcessGroupGlooC1ERKN3c1013intrusive_ptrINS_5StoreENS1_6detail" \
+  "34intrusive_target_default_null_typeIS3_EEEEiiNS2_INS0_7OptionsENS5_ISA_EEEE"
+
+#define EXPORTED extern "C" __attribute__((visibility("default")))
+
+/// c10::cuda::device_count_ensure_non_zero(): the first step of initialising CUDA.
+EXPORTED signed char count_devices() asm(DEVICE_COUNT);
+signed char count_devices() {
+  static auto* const count = real<decltype(&count_devices)>("libc10_cuda.so", DEVICE_COUNT);
+  if (const auto* used = use_recorder()) used->gpu_starts();
+  return count();
+}
+
+/// c10d::TCPStore::TCPStore(std::string host, const TCPStoreOptions&)
+EXPORTED void make_tcp_store(void* place, void* host, const void* options) asm(TCP_STORE);
+void make_tcp_store(void* place, void* host, const void* options) {
+  if (const auto* used = use_recorder()) return used->make_tcp_store(place, host, options);
+  real<decltype(&make_tcp_store)>("libtorch_cpu.so", TCP_STORE)(place, host, options);
+}
+
+/// c10d::FileStore::FileStore(std::string path, int workers)
+EXPORTED void make_file_store(void* place, void* path, int workers) asm(FILE_STORE);
+void make_file_store(void* place, void* path, int workers) {
+  if (const auto* used = use_recorder()) return used->make_file_store(place, path, workers);
+  real<decltype(&make_file_store)>("libtorch_cpu.so", FILE_STORE)(place, path, workers);
+}
+
+/// c10d::ProcessGroupGloo::ProcessGroupGloo(const intrusive_ptr<Store>&, int rank, int size,
+/// Options)
+EXPORTED void make_gloo(void* place, const void* store, int rank, int size, void* options) asm(
+    GLOO);
+void make_gloo(void* place, const void* store, int rank, int size, void* options) {
+  if (const auto* used = use_recorder()) return used->make_gloo(place, store, rank, size, options);
+  real<decltype(&make_gloo)>("libtorch_cpu.so", GLOO)(place, store, rank, size, options);
+}
+
+/// The end of a process that skips its exit handlers (os._exit in Python).
+EXPORTED void _exit(int exit_code) {
+  if (recorder_is_loaded) recorder()->process_ends();
+  static auto* const end = reinterpret_cast<void (*)(int)>(dlsym(RTLD_NEXT, "_exit"));
+  end(exit_code);
+  __builtin_unreachable();
+}

@@ -1,0 +1,94 @@
+#include "sim/exec/program_callbacks.h"
+
+#include <ATen/record_function.h>
+#include <c10/util/Logging.h>
+
+#include <memory>
+#include <string_view>
+
+#include "sim/exec/host_values.h"
+#include "sim/exec/written_memory.h"
+
+namespace sim {
+namespace {
+
+/// torch's callbacks are plain functions.
+ProgramRecorder* recorder = nullptr;
+
+/// The range that torch.optim.Optimizer opens around every step: "Optimizer.step#AdamW.step".
+constexpr std::string_view kOptimizerStep = "Optimizer.step#";
+/// Logged once, by the first optimizer that is made.
+constexpr std::string_view kOptimizerMade = "python.optimizer";
+
+using Context = std::unique_ptr<at::ObserverContext>;
+
+struct RunningOperator final : at::ObserverContext {
+  std::vector<MemoryRange> written;
+  uint64_t start_time = 0;
+  std::unique_ptr<HostCall> on_host;
+};
+struct RunningStep final : at::ObserverContext {};
+
+Context operator_started(const at::RecordFunction& function) {
+  recorder->operator_started(function);
+  const VirtualGpu& gpu = recorder->gpu();
+  if (!gpu) return nullptr;
+  std::unique_ptr<HostCall> on_host = HostCall::prepare(function, gpu);
+  std::vector<MemoryRange> written = memory_written_by(function);
+  if (written.empty() && on_host == nullptr) return nullptr;
+  auto running = std::make_unique<RunningOperator>();
+  running->written = std::move(written);
+  running->start_time = gpu.clock();
+  running->on_host = std::move(on_host);
+  return running;
+}
+
+/// A kernel may have written: what is known of it is what the host can follow.
+void operator_finished(const at::RecordFunction& function, at::ObserverContext* context) {
+  recorder->operator_finished(function);
+  if (context == nullptr) return;
+  const VirtualGpu& gpu = recorder->gpu();
+  const auto& running = static_cast<const RunningOperator&>(*context);
+  for (const MemoryRange& range : running.written) {
+    gpu.forget(range.address, range.bytes, running.start_time);
+  }
+  if (running.on_host != nullptr) running.on_host->finish(function.outputs(), gpu);
+}
+
+Context node_started(const at::RecordFunction& node) {
+  recorder->node_started(node);
+  return nullptr;
+}
+
+void node_finished(const at::RecordFunction&, at::ObserverContext*) { recorder->node_finished(); }
+
+Context range_started(const at::RecordFunction& range) {
+  if (!std::string_view(range.name()).starts_with(kOptimizerStep)) return nullptr;
+  recorder->step_started();
+  return std::make_unique<RunningStep>();
+}
+
+void range_finished(const at::RecordFunction&, at::ObserverContext* context) {
+  if (context != nullptr) recorder->step_finished();
+}
+
+}  // namespace
+
+void install_program_callbacks(ProgramRecorder& process_recorder) {
+  using at::RecordFunctionCallback;
+  using at::RecordScope;
+  recorder = &process_recorder;
+  at::addGlobalCallback(RecordFunctionCallback(operator_started, operator_finished)
+                            .needsInputs(true)
+                            .needsOutputs(true)
+                            .scopes({RecordScope::FUNCTION}));
+  at::addGlobalCallback(
+      RecordFunctionCallback(node_started, node_finished).scopes({RecordScope::BACKWARD_FUNCTION}));
+  at::addGlobalCallback(
+      RecordFunctionCallback(range_started, range_finished).scopes({RecordScope::USER_SCOPE}));
+  c10::SetAPIUsageLogger([](const std::string& event) {
+    if (event == kOptimizerMade) recorder->optimizer_made();
+  });
+}
+
+}  // namespace sim

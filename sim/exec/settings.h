@@ -1,0 +1,44 @@
+// What `onerank exec` tells the recorder inside the program, as JSON in one environment variable.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "estimator/rank_profile.h"
+
+namespace sim {
+
+/// Path of the recorder's library. Without it the preloaded hooks do nothing.
+inline constexpr const char* kExecRecorderVariable = "ONERANK_EXEC_RECORDER";
+inline constexpr const char* kExecSettingsVariable = "ONERANK_EXEC_SETTINGS";
+
+struct ExecSettings {
+  std::vector<std::string> command;
+  int64_t rank = 0;
+  int64_t world_size = 1;
+  int64_t local_rank = 0;
+  int64_t gpus_per_node = 8;
+  int64_t steps = 0;  ///< 0: until the program ends by itself
+  estimator::DeviceRecord device;
+  bool limit_lifted = false;            ///< more memory is played than the device has
+  bool accept_invented_counts = false;  ///< else the program's profile is refused
+  std::string output_folder;
+  std::string version;  ///< of Onerank
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, ExecSettings& settings) {
+  visit("command", settings.command, "the program and its arguments");
+  visit("rank", settings.rank, "the rank that it is");
+  visit("world_size", settings.world_size, "of the world that it sees");
+  visit("local_rank", settings.local_rank, "its device");
+  visit("gpus_per_node", settings.gpus_per_node, "devices of its machine");
+  visit("steps", settings.steps, "optimizer steps after which it is ended, 0: never");
+  visit("device", settings.device, "what it runs on");
+  visit("limit_lifted", settings.limit_lifted, "more memory is played than the device has");
+  visit("accept_invented_counts", settings.accept_invented_counts, "zeros pass for counts");
+  visit("output_folder", settings.output_folder, "for the profile");
+  visit("version", settings.version, "of Onerank");
+}
+
+}  // namespace sim

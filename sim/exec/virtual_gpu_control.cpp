@@ -1,0 +1,28 @@
+#include "sim/exec/virtual_gpu_control.h"
+
+#include <dlfcn.h>
+
+namespace sim {
+namespace {
+
+template <class Function>
+void find(Function& function, const char* name) {
+  function = reinterpret_cast<Function>(dlsym(RTLD_DEFAULT, name));
+}
+
+}  // namespace
+
+VirtualGpu find_virtual_gpu() {
+  VirtualGpu gpu;
+  find(gpu.remember_values, "onerank_virtual_gpu_remember_values");
+  find(gpu.set_invention_sink, "onerank_virtual_gpu_set_invention_sink");
+  find(gpu.peek, "onerank_virtual_gpu_peek");
+  find(gpu.poke, "onerank_virtual_gpu_poke");
+  find(gpu.clock, "onerank_virtual_gpu_clock");
+  find(gpu.forget, "onerank_virtual_gpu_forget");
+  find(gpu.visit_kernels, "onerank_virtual_gpu_visit_kernels");
+  find(gpu.visit_gemms, "onerank_virtual_gpu_visit_gemms");
+  return gpu;
+}
+
+}  // namespace sim

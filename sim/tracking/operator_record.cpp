@@ -1,0 +1,22 @@
+#include "sim/tracking/operator_record.h"
+
+#include <utility>
+
+namespace sim {
+
+estimator::OperatorRecord operator_record(const OperatorCall& call,
+                                          std::string phase,
+                                          int64_t count) {
+  return {.name = call.op->name,
+          .shapes = shapes_of(call),
+          .dtype = c10::toString(call.dtype),
+          .flops = call.flops,
+          .bytes = static_cast<double>(call.bytes),
+          .phase = std::move(phase),
+          .direction = call.direction,
+          .module_kind = estimator::to_string(call.module_kind),
+          .count = count,
+          .executed_count = count};
+}
+
+}  // namespace sim
