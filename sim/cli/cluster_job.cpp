@@ -67,6 +67,13 @@ void ClusterJob::add_to(CLI::App& app) {
       ->group("Execution");
 }
 
+std::vector<RankProfile> ClusterJob::program_profiles() const {
+  if (profiles_folder_.empty() || plan_.any_given()) return {};
+  std::vector<RankProfile> profiles = read_profiles(profiles_folder_);
+  if (!profiles.front().program) profiles.clear();
+  return profiles;
+}
+
 std::vector<RankProfile> ClusterJob::profiles(const estimator::Plan& plan,
                                               const Environment& environment) const {
   std::vector<int64_t> ranks;

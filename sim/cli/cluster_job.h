@@ -32,6 +32,10 @@ class ClusterJob {
  public:
   void add_to(CLI::App& app);
 
+  /// The profiles of --profiles, when they are of a program (`onerank exec`) and no plan is given;
+  /// else nothing.
+  std::vector<estimator::RankProfile> program_profiles() const;
+
   /// Resolves the plan, runs one rank of each class (or reads --profiles), and estimates, with the
   /// rates of --calibration. Throws UserError as read_calibration(), PlanOptions::resolve(),
   /// run_ranks() and estimate_cluster() do.

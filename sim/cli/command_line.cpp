@@ -21,6 +21,7 @@ Examples:
   onerank check --model llama3-8b --gpu h100-sxm --nodes 1 --tp 2 --zero-stage 1
   WORLD_SIZE=1024 RANK=17 onerank run --model llama3-70b --tp 8 --pp 4 --gpu h100-sxm
   onerank comm all_reduce --gpu h100-sxm --nodes 4 -b 1M -e 8G
+  onerank exec --gpu h100-sxm --world-size 64 --rank 17 --steps 2 -- python train.py
 )";
 
 constexpr const char* kFooter =
@@ -51,6 +52,7 @@ std::string help_of(const CLI::App& app) {
 /// What CLI11 could not place; it would only say that it was not expected.
 void refuse_unknown(const CLI::App& app, const CLI::App& root) {
   for (const std::string& argument : app.remaining()) {
+    if (argument == "--") continue;  // what follows it is no flag
     if (argument.size() > 1 && argument[0] == '-') {
       const std::string name = argument.substr(0, argument.find('='));
       const std::string nearest = estimator::nearest_name(name, flag_names(app));
@@ -108,6 +110,7 @@ ExitCode run_command_line(int argc, const char* const* argv, const Environment& 
                                          add_memory_command(root),
                                          add_allocators_command(root),
                                          add_comm_command(root),
+                                         add_exec_command(root),
                                          add_list_command(root)};
   for (const Command& command : commands) command.app->allow_extras();
   try {

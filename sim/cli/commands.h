@@ -33,6 +33,9 @@ Command add_memory_command(CLI::App& root);
 /// `comm`: what a collective takes over sizes, beside a measured file.
 Command add_comm_command(CLI::App& root);
 
+/// `exec -- PROGRAM`: a program of the user's as one rank, or several.
+Command add_exec_command(CLI::App& root);
+
 /// `list gpus|models|links`: what plans can name.
 Command add_list_command(CLI::App& root);
 

@@ -50,11 +50,23 @@ ExitCode answer_max_micro_batch(const EstimateOptions& options, const Environmen
   return answer.micro_batch_size || options.exit_zero ? ExitCode::kDone : ExitCode::kVerdictIsNo;
 }
 
+/// The memory of a program's ranks, from their profiles alone.
+ExitCode estimate_program(const EstimateOptions& options,
+                          const std::vector<estimator::RankProfile>& profiles) {
+  const estimator::ProgramEstimate estimate = estimator::estimate_program(profiles);
+  const std::string json = estimator::to_json(estimate).dump(1) + "\n";
+  if (!options.output.empty()) estimator::write_file_whole(options.output, json);
+  write_to_standard_output(options.json ? json : program_estimate_text(estimate));
+  return estimate.verdict.fits || options.exit_zero ? ExitCode::kDone : ExitCode::kVerdictIsNo;
+}
+
 ExitCode run_estimate(const EstimateOptions& options, const Environment& environment) {
   check_writable(options.output, "--output");
   check_writable(options.trace, "--trace");
   check_writable_folder(options.keep_profiles, "--keep-profiles");
   if (options.max_micro_batch) return answer_max_micro_batch(options, environment);
+  const auto of_a_program = options.job.program_profiles();
+  if (!of_a_program.empty()) return estimate_program(options, of_a_program);
   ClusterResult result = options.job.run(environment);
   write_profiles(options.keep_profiles, result.profiles);
   if (!options.no_advice && options.job.runs_ranks()) {

@@ -41,7 +41,7 @@ std::string rank_class_table(const ClusterEstimate& estimate) {
     table.add_row({std::to_string(row.representative_rank),
                    with_commas(row.count),
                    row.stages,
-                   with_commas(row.parameters),
+                   row.parameters > 0 ? with_commas(row.parameters) : "-",
                    gib(row.allocated_peak_bytes),
                    gib(row.reserved_peak_bytes),
                    gib(row.context_bytes),
@@ -242,6 +242,13 @@ std::string estimate_text(const ClusterEstimate& estimate) {
          throughput_text(estimate.throughput) + training_text(estimate.training) +
          advice_text(estimate.advice) + rate_table(estimate.rates) +
          list_text("Assumed", estimate.assumptions) +
+         list_text("Not modelled", estimate.not_modelled);
+}
+
+std::string program_estimate_text(const estimator::ProgramEstimate& estimate) {
+  const ClusterEstimate memory{.verdict = estimate.verdict, .rank_classes = estimate.ranks};
+  return verdict_text(estimate.verdict) + "\n" + rank_class_table(memory) +
+         worst_rank_terms(memory) + list_text("Assumed", estimate.assumptions) +
          list_text("Not modelled", estimate.not_modelled);
 }
 

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "estimator/cluster_estimate.h"
+#include "estimator/program_estimate.h"
 
 namespace sim {
 
@@ -13,5 +14,8 @@ std::string verdict_text(const estimator::Verdict& verdict);
 /// What follows the verdict: rank classes, terms of the worst rank, time, throughput, training,
 /// assumptions and gaps. Memory is in GiB (2^30).
 std::string estimate_text(const estimator::ClusterEstimate& estimate);
+
+/// The verdict and the memory of the ranks that were run.
+std::string program_estimate_text(const estimator::ProgramEstimate& estimate);
 
 }  // namespace sim

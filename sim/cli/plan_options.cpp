@@ -30,6 +30,10 @@ void PlanOptions::add_to(CLI::App& app) {
   pipeline_layers_.add_to(app);
 }
 
+bool PlanOptions::any_given() const {
+  return !path_.empty() || flags_.any_given() || uneven_stages_.any_given();
+}
+
 PlanContext PlanOptions::context(const Environment& environment) const {
   PlanContext context;
   context.origin = path_.empty() ? "command line" : path_;

@@ -23,6 +23,9 @@ class PlanOptions {
  public:
   void add_to(CLI::App& app);
 
+  /// Whether a file or a flag says anything of a plan.
+  bool any_given() const;
+
   /// Reads, overlays and resolves. The world size is taken from --world-size, then WORLD_SIZE, then
   /// the plan; the allocator's settings from the plan, then PyTorch's variables.
   /// Throws UserError with every problem found.

@@ -101,6 +101,10 @@ std::string rank_text(int64_t rank, const estimator::RankCoordinate& coordinate)
                      coordinate.pipeline);
 }
 
+std::string phases_text(const RankProfile& profile) {
+  return phase_table(profile) + "\n" + peak_text(profile.peak);
+}
+
 std::string profile_text(const RankProfile& profile) {
   std::string text = fmt::format("rank {}: {} parameters ({}), {} of {} micro-batches executed\n\n",
                                  rank_text(profile.rank, profile.coordinate),
@@ -108,8 +112,7 @@ std::string profile_text(const RankProfile& profile) {
                                  format_gib(profile.parameters.bytes),
                                  profile.micro_batches.executed,
                                  profile.micro_batches.total);
-  return text + phase_table(profile) + "\n" + peak_text(profile.peak) + allocator_text(profile) +
-         lifted_limit_text(profile);
+  return text + phases_text(profile) + allocator_text(profile) + lifted_limit_text(profile);
 }
 
 }  // namespace sim

@@ -14,6 +14,9 @@ std::string profile_text(const estimator::RankProfile& profile);
 /// The peak with its place and, where memory was attributed, what fills it.
 std::string peak_text(const estimator::PeakRecord& peak);
 
+/// The table of phases (MiB) and the peak with its place.
+std::string phases_text(const estimator::RankProfile& profile);
+
 /// "17 (tensor 1, data 2, stage 0)"
 std::string rank_text(int64_t rank, const estimator::RankCoordinate& coordinate);
 

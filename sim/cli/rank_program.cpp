@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <csignal>
-#include <cstdio>
 #include <cstring>
 #include <sstream>
 #include <stdexcept>
@@ -12,6 +11,7 @@
 #include "estimator/errors.h"
 #include "estimator/files.h"
 #include "estimator/hardware.h"
+#include "sim/cli/virtual_gpu_setup.h"
 #include "sim/virtual_gpu/spec.h"
 
 namespace sim {
@@ -25,50 +25,25 @@ using estimator::UserError;
 
 constexpr const char* kQuickstart = "run scripts/quickstart, which installs and builds all of it";
 
-/// The folder that this program is in; the rank process and the virtual GPU lie beside it.
-fs::path program_folder() { return fs::read_symlink("/proc/self/exe").parent_path(); }
-
 fs::path rank_program(const Environment& environment) {
   if (const auto given = find_variable(environment, kRankProcessVariable)) return *given;
   return program_folder() / "onerank-rank";
 }
 
-std::string virtual_gpu_setting(const std::string& gpu_id) {
-  const estimator::Gpu* gpu = estimator::find_gpu(gpu_id);
-  if (gpu == nullptr) throw std::logic_error("a resolved plan names an unknown GPU");
-  virtual_gpu::VirtualGpuSpec spec;
-  spec.name = gpu->cuda_name;
-  spec.multiprocessors = static_cast<int>(gpu->multiprocessors);
-  spec.memory_bytes = gpu->memory_bytes;
-  if (std::sscanf(gpu->compute_capability.c_str(),
-                  "%d.%d",
-                  &spec.capability_major,
-                  &spec.capability_minor) != 2) {
-    throw std::logic_error("the GPU database has no compute capability for " + gpu->id);
-  }
-  return virtual_gpu::to_environment(spec);
-}
-
 /// The libraries to preload. Nothing for `cuda`; the CPU's torch may need them to be loaded, but a
 /// torch without CUDA does not, and has none built.
-std::optional<virtual_gpu::Preload> preload_for(DeviceKind device) {
-  const fs::path folder = program_folder() / "virtual_gpu";
-  if (device == DeviceKind::kCuda) return std::nullopt;
-  if (device == DeviceKind::kCpu && !fs::exists(folder / "preload")) return std::nullopt;
-  try {
-    return std::make_optional<virtual_gpu::Preload>(folder);
-  } catch (const std::runtime_error& error) {
-    throw UserError({.what = "the virtual GPU cannot be used",
-                     .where = error.what(),
-                     .help = fmt::format("{}, or give --device cpu", kQuickstart)},
-                    ExitCode::kMachineLacks);
+std::unique_ptr<virtual_gpu::Preload> preload_for(DeviceKind device) {
+  if (device == DeviceKind::kCuda) return nullptr;
+  if (device == DeviceKind::kCpu && !fs::exists(program_folder() / "virtual_gpu/preload")) {
+    return nullptr;
   }
+  return virtual_gpu_preload(fmt::format("{}, or give --device cpu", kQuickstart));
 }
 
 /// `gpu_id` is what a preloaded virtual GPU is.
 Environment rank_environment(const std::string& gpu_id,
                              const estimator::MemoryConfig& memory,
-                             const std::optional<virtual_gpu::Preload>& preload,
+                             const virtual_gpu::Preload* preload,
                              Environment environment) {
   environment.erase(kAllocatorVariable);
   environment.erase(kOldAllocatorVariable);
@@ -77,10 +52,11 @@ Environment rank_environment(const std::string& gpu_id,
   if (!memory.cublas_workspace.empty()) {
     environment[kCublasWorkspaceVariable] = memory.cublas_workspace;
   }
-  if (!preload) return environment;
-  const auto others = find_variable(environment, kPreloadVariable);
-  environment[kPreloadVariable] = preload->value() + (others ? ":" + *others : "");
-  environment[virtual_gpu::kEnvironmentVariable] = virtual_gpu_setting(gpu_id);
+  if (preload == nullptr) return environment;
+  const estimator::Gpu* gpu = estimator::find_gpu(gpu_id);
+  if (gpu == nullptr) throw std::logic_error("a resolved plan names an unknown GPU");
+  preload_first(preload->value(), environment);
+  environment[virtual_gpu::kEnvironmentVariable] = virtual_gpu_setting(*gpu, 1, gpu->memory_bytes);
   return environment;
 }
 
@@ -153,7 +129,7 @@ RankProgram::RankProgram(const std::string& gpu_id,
                          const Environment& environment)
     : preload_(preload_for(device)),
       program_(rank_program(environment)),
-      environment_(rank_environment(gpu_id, memory, preload_, environment)) {}
+      environment_(rank_environment(gpu_id, memory, preload_.get(), environment)) {}
 
 RankProgram::RankProgram(const Plan& plan, DeviceKind device, const Environment& environment)
     : RankProgram(plan.cluster.gpu, plan.memory, device, environment) {

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <filesystem>
-#include <optional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -45,7 +45,7 @@ class RankProgram {
 
   const Interrupts interrupts_;  // first: the folder and the process are gone before signals act
   const TemporaryFolder folder_;
-  const std::optional<virtual_gpu::Preload> preload_;
+  const std::unique_ptr<virtual_gpu::Preload> preload_;
   const std::filesystem::path program_;
   const Environment environment_;
 };

@@ -69,7 +69,7 @@ class Child {
     const std::vector<char*> envp = pointers(variables);
     const pid_t parent = getpid();
     pid_ = fork();
-    if (pid_ == 0) become(argv, envp, parent, interrupts);
+    if (pid_ == 0) become(command, argv, envp, parent, interrupts);
     if (pid_ < 0) throw std::logic_error(fmt::format("cannot fork: {}", std::strerror(errno)));
     setpgid(pid_, pid_);  // here too: whoever comes first
     output_.close_write_end();
@@ -93,7 +93,8 @@ class Child {
   }
 
  private:
-  [[noreturn]] void become(const std::vector<char*>& argv,
+  [[noreturn]] void become(const SubprocessCommand& command,
+                           const std::vector<char*>& argv,
                            const std::vector<char*>& envp,
                            pid_t parent,
                            const Interrupts& interrupts) const {
@@ -103,9 +104,13 @@ class Child {
     signal(SIGPIPE, SIG_DFL);
     interrupts.restore_in_child();
     dup2(open("/dev/null", O_RDONLY), STDIN_FILENO);
-    dup2(output_.write_end, STDOUT_FILENO);
-    dup2(error_.write_end, STDERR_FILENO);
-    execve(argv[0], argv.data(), envp.data());
+    if (!command.shares_output) {
+      dup2(output_.write_end, STDOUT_FILENO);
+      dup2(error_.write_end, STDERR_FILENO);
+    } else if (command.output_to_error) {
+      dup2(STDERR_FILENO, STDOUT_FILENO);
+    }
+    execvpe(argv[0], argv.data(), envp.data());
     dprintf(STDERR_FILENO, "cannot start %s: %s\n", argv[0], std::strerror(errno));
     _exit(kCannotStart);
   }
@@ -166,6 +171,10 @@ SubprocessEnd run_subprocess(const SubprocessCommand& command,
     keep_tail(end.error_output);
     keep_tail(output);  // a line without end
     hooks.on_tick();
+    if (!ended && hooks.is_to_end && hooks.is_to_end()) {
+      end.was_ended = true;
+      return end;
+    }
   }
   if (WIFSIGNALED(child.status())) end.signal_number = WTERMSIG(child.status());
   if (WIFEXITED(child.status())) end.exit_code = WEXITSTATUS(child.status());

@@ -1,0 +1,196 @@
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <set>
+
+#include "estimator/hardware.h"
+#include "sim/cli/commands.h"
+#include "sim/cli/exec_process.h"
+#include "sim/cli/output.h"
+#include "sim/cli/program_report.h"
+#include "sim/cli/strict_number.h"
+#include "sim/cli/temporary_folder.h"
+
+namespace sim {
+namespace {
+
+namespace fs = std::filesystem;
+using estimator::ExitCode;
+using estimator::RankProfile;
+using estimator::UserError;
+
+constexpr int64_t kMostGpusPerNode = 64;  // of the virtual GPU
+constexpr int64_t kMostRanks = int64_t{1} << 24;
+constexpr int64_t kLongest = 1'000'000'000;
+
+struct ExecOptions {
+  std::string gpu = "h100-sxm";
+  std::string world_size;
+  std::string rank;
+  std::vector<std::string> ranks;
+  std::string gpus_per_node = "8";
+  std::string steps = "0";
+  std::string timeout = "600";
+  std::string events = "immediate";
+  std::string device = "virtual";
+  bool no_memory_limit = false;
+  std::string output;
+  bool accept_invented_counts = false;
+  bool json = false;
+  std::vector<std::string> program;
+};
+
+int64_t number_in(const std::string& text, const std::string& source, int64_t low, int64_t high) {
+  const int64_t value = parse_whole_number(text, source);
+  if (value >= low && value <= high) return value;
+  throw UserError({.what = "a number is out of range",
+                   .where = fmt::format("{} = {}", source, value),
+                   .help = fmt::format("use a number from {} to {}", low, high)});
+}
+
+/// A flag, or else a variable, or else `otherwise`.
+int64_t flag_or_variable(const std::string& flag,
+                         const char* flag_name,
+                         const char* variable,
+                         const Environment& environment,
+                         int64_t low,
+                         int64_t otherwise) {
+  if (!flag.empty()) return number_in(flag, flag_name, low, kMostRanks);
+  if (const auto value = find_variable(environment, variable)) {
+    return number_in(*value, variable, low, kMostRanks);
+  }
+  return otherwise;
+}
+
+std::vector<int64_t> ranks_of(const ExecOptions& options,
+                              int64_t world_size,
+                              const Environment& environment) {
+  std::set<int64_t> ranks;
+  for (const std::string& rank : options.ranks) {
+    ranks.insert(number_in(rank, "--ranks", 0, world_size - 1));
+  }
+  if (!ranks.empty() && !options.rank.empty()) {
+    throw UserError({.what = "--rank and --ranks say the same thing twice",
+                     .where = fmt::format("--rank {}", options.rank),
+                     .help = "give one of them"});
+  }
+  if (!ranks.empty()) return {ranks.begin(), ranks.end()};
+  const int64_t rank = flag_or_variable(options.rank, "--rank", kRankVariable, environment, 0, 0);
+  return {number_in(std::to_string(rank), "--rank", 0, world_size - 1)};
+}
+
+void refuse_unknown(const char* flag,
+                    const std::string& value,
+                    const std::string& known,
+                    const std::string& not_yet) {
+  if (value == known) return;
+  throw UserError(
+      {.what = fmt::format("{} {} is not there{}", flag, value, value == not_yet ? " yet" : ""),
+       .where = fmt::format("{} {}", flag, value),
+       .help = fmt::format("use {} {}", flag, known)});
+}
+
+ExecJob job_of(const ExecOptions& options, const Environment& environment) {
+  refuse_unknown("--events", options.events, "immediate", "ordered");
+  refuse_unknown("--device", options.device, "virtual", "cuda");
+  ExecJob job;
+  job.command = options.program;
+  job.gpu = estimator::find_gpu(options.gpu);
+  if (job.gpu == nullptr) {
+    throw UserError({.what = "unknown GPU",
+                     .where = fmt::format("--gpu {}", options.gpu),
+                     .help = estimator::suggestion(options.gpu, estimator::gpu_names())});
+  }
+  job.world_size =
+      flag_or_variable(options.world_size, "--world-size", kWorldSizeVariable, environment, 1, 1);
+  job.gpus_per_node = number_in(options.gpus_per_node, "--gpus-per-node", 1, kMostGpusPerNode);
+  job.steps = number_in(options.steps, "--steps", 0, kLongest);
+  job.timeout_seconds = number_in(options.timeout, "--timeout", 0, kLongest);
+  job.lift_memory_limit = options.no_memory_limit;
+  job.accept_invented_counts = options.accept_invented_counts;
+  job.output_to_error = options.json;
+  return job;
+}
+
+ExitCode run_exec(const ExecOptions& options, const Environment& environment) {
+  ExecJob job = job_of(options, environment);
+  const std::vector<int64_t> ranks = ranks_of(options, job.world_size, environment);
+  check_writable_folder(options.output, "--output");
+  const Interrupts interrupts;  // first: nothing is left behind when a signal acts
+  std::optional<TemporaryFolder> temporary;
+  if (options.output.empty()) {
+    job.output_folder = temporary.emplace().path();
+  } else {
+    job.output_folder = fs::absolute(options.output);
+    fs::create_directories(job.output_folder);
+  }
+  bool fits = true;
+  estimator::Json documents = estimator::Json::array();
+  for (const int64_t rank : ranks) {
+    const RankProfile profile = exec_rank(job, rank, environment, interrupts);
+    fits = fits && program_fits(profile);
+    if (options.json) {
+      documents.push_back(estimator::to_json(profile));
+    } else {
+      write_to_standard_output("\n" + program_text(profile));
+    }
+  }
+  if (options.json) {
+    write_to_standard_output((ranks.size() == 1 ? documents[0] : documents).dump(1) + "\n");
+  }
+  return fits ? ExitCode::kDone : ExitCode::kVerdictIsNo;
+}
+
+}  // namespace
+
+Command add_exec_command(CLI::App& root) {
+  CLI::App* app =
+      root.add_subcommand("exec", "a PyTorch program of yours as one rank of any world, no GPU");
+  const auto options = std::make_shared<ExecOptions>();
+  const auto add = [&](const char* name, std::string& value, const char* help, const char* type) {
+    return app->add_option(name, value, help)->type_name(type)->group("Execution");
+  };
+  add("--gpu", options->gpu, "the GPU to play (see `onerank list gpus`)", "NAME")
+      ->capture_default_str();
+  add("--world-size", options->world_size, "ranks of the world (or WORLD_SIZE; default 1)", "N");
+  add("--rank", options->rank, "the rank to be (or RANK; default 0)", "R");
+  app->add_option("--ranks", options->ranks, "several ranks, one after the other: 0,7,63")
+      ->delimiter(',')
+      ->type_name("R,R")
+      ->group("Execution");
+  add("--gpus-per-node", options->gpus_per_node, "LOCAL_RANK is the rank modulo this", "N")
+      ->capture_default_str();
+  add("--steps", options->steps, "end the program after K optimizer steps (0: let it end)", "K")
+      ->capture_default_str();
+  add("--timeout", options->timeout, "end it after so many seconds (0: never)", "SECONDS")
+      ->capture_default_str();
+  add("--events", options->events, "immediate: an event has happened once recorded", "NAME")
+      ->capture_default_str();
+  add("--device", options->device, "virtual", "NAME")->capture_default_str();
+  app->add_flag("--no-memory-limit",
+                options->no_memory_limit,
+                "play a GPU of 16 TiB, to learn what a program needs that does not fit")
+      ->group("Execution");
+  app->add_flag("--accept-invented-counts",
+                options->accept_invented_counts,
+                "let zeros pass where the program reads counts that kernels would have computed")
+      ->group("Execution");
+  app->add_option("--output", options->output, "write the rank profiles rank-*.json there")
+      ->type_name("DIR")
+      ->group("Output");
+  app->add_flag("--json",
+                options->json,
+                "print the profile as JSON; the program's output goes to "
+                "standard error")
+      ->group("Output");
+  app->add_option("program", options->program, "after `--`: the program and its arguments")
+      ->required()
+      ->expected(-1);
+  return {app,
+          [options](const Environment& environment) { return run_exec(*options, environment); }};
+}
+
+}  // namespace sim

@@ -1,0 +1,43 @@
+// A program of the user's, run as one rank: its environment, its end, its profile.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "estimator/hardware.h"
+#include "estimator/rank_profile.h"
+#include "sim/cli/environment.h"
+#include "sim/cli/interrupts.h"
+
+namespace sim {
+
+struct ExecJob {
+  std::vector<std::string> command;
+  const estimator::Gpu* gpu = nullptr;
+  int64_t world_size = 1;
+  int64_t gpus_per_node = 8;
+  int64_t steps = 0;            ///< 0: until the program ends
+  int64_t timeout_seconds = 0;  ///< 0: none
+  bool lift_memory_limit = false;
+  bool accept_invented_counts = false;
+  bool output_to_error = false;
+  std::filesystem::path output_folder;  ///< of the profile; exists
+};
+
+/// What a launcher such as torchrun sets for `rank`, on nodes of `job.gpus_per_node` processes,
+/// over `environment`.
+Environment launcher_environment(const ExecJob& job, int64_t rank, Environment environment);
+
+/// Runs the program as `rank` and returns its profile, which is also in the output folder. No
+/// process of the program is left. Throws UserError when it cannot be started or fails (2), is
+/// killed, takes too long, asks absent ranks for what cannot be invented, or does not use the GPU
+/// (3). A program that failed because it ran out of device memory has a profile with
+/// `out_of_memory`, which is returned.
+estimator::RankProfile exec_rank(const ExecJob& job,
+                                 int64_t rank,
+                                 const Environment& environment,
+                                 const Interrupts& interrupts);
+
+}  // namespace sim

@@ -1,0 +1,29 @@
+// Where the virtual GPU lies and how a process is told to play one.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "estimator/hardware.h"
+#include "sim/cli/environment.h"
+#include "sim/virtual_gpu/preload.h"
+
+namespace sim {
+
+/// The folder that this program is in; what it starts and preloads lies beside it.
+std::filesystem::path program_folder();
+
+/// The value of ONERANK_VIRTUAL_GPU for a process with `device_count` of that GPU, each with
+/// `memory_bytes`.
+std::string virtual_gpu_setting(const estimator::Gpu& gpu, int device_count, int64_t memory_bytes);
+
+/// Throws UserError (this machine lacks something) when the virtual GPU was not built; `way_out` is
+/// its help.
+std::unique_ptr<virtual_gpu::Preload> virtual_gpu_preload(const std::string& way_out);
+
+/// Puts libraries, separated by colons, in front of those that the environment preloads already.
+void preload_first(const std::string& libraries, Environment& environment);
+
+}  // namespace sim
