@@ -15,6 +15,12 @@ readonly kPackages=(
 readonly kTestPackages=(munge slurm-client slurmctld slurmd)
 # CUDA headers of the version that the torch wheel is built with, and the formatter of the house style.
 readonly kTools=(nvidia-cuda-runtime==13.0.96 nvidia-cuda-crt==13.0.88 clang-format==14.0.6)
+# Real programs for the tests of `onerank exec`, and what they need; torch itself is there (--no-deps: pip
+# would add the NVIDIA packages to it).
+readonly kPrograms=(
+  transformers==4.57.3 accelerate==1.12.0 huggingface-hub==0.36.0 tokenizers==0.22.1 safetensors==0.7.0
+  'numpy<3' regex packaging pyyaml psutil tqdm requests urllib3 idna certifi charset-normalizer
+)
 # What the torch wheel asks for besides the NVIDIA packages and Triton: gigabytes that only a GPU needs.
 readonly kTorchPurePython=(
   filelock 'fsspec>=0.8.5' jinja2 markupsafe 'mpmath<1.4' 'networkx>=2.5.1' 'setuptools<82'
@@ -244,6 +250,15 @@ install_torch() {
   if ! grep -qs "^cuda.* = '13\." "$torch/version.py"; then
     echo "note: this torch is not built for CUDA 13: the devices cuda and virtual may not work"
   fi
+}
+
+# install_programs: what the tests run with `onerank exec`. Without it they are skipped.
+install_programs() {
+  step "programs for tests"
+  if [[ $torch != "$site/torch" ]]; then step_done "left out: torch is not in .venv"; return; fi
+  venv_result="already there"
+  venv_need programs transformers/__init__.py --no-deps "${kPrograms[@]}"
+  step_done "$venv_result"
 }
 
 # configure NAME DIR OPTION...: the build folder DIR, by CMake.

@@ -1,0 +1,105 @@
+// How a program can end, and what is said of it: its own output, then one clear error.
+
+#include <signal.h>
+
+#include <chrono>
+#include <sstream>
+#include <thread>
+
+#include "tests/sim/exec/exec_program.h"
+
+namespace sim {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+class ExecFailures : public ExecProgram {};
+
+bool is_alive(pid_t pid) {
+  for (int i = 0; i < 100; ++i) {
+    if (kill(pid, 0) != 0) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  return true;
+}
+
+TEST_F(ExecFailures, ACrashIsToldAfterTheProgramsOwnOutput) {
+  const ProgramResult result = run_program("crashes.py", {});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.output, HasSubstr("before"));
+  EXPECT_THAT(result.error,
+              AllOf(HasSubstr("ValueError: broken on purpose"),
+                    HasSubstr("error: the program ended with exit code 1")));
+}
+
+TEST_F(ExecFailures, ASignalIsNamed) {
+  const ProgramResult result = run_program("killed.py", {});
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_THAT(result.error, HasSubstr("error: the program was killed by signal 11"));
+}
+
+TEST_F(ExecFailures, AHangEndsInTimeAndLeavesNoProcess) {
+  const ProgramResult result = run_program("hangs.py", {"--timeout", "5"});
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_THAT(result.error, HasSubstr("error: the program was ended after 5 s"));
+  pid_t child = 0;
+  std::istringstream(result.output) >> child;
+  ASSERT_GT(child, 0);
+  EXPECT_FALSE(is_alive(child));
+}
+
+TEST_F(ExecFailures, AnAnswerThatCannotBeInventedIsNamed) {
+  const ProgramResult result = run_program("asks_peers.py", {"--world-size", "2"});
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_THAT(result.error,
+              HasSubstr("error: the program asked for what cannot be invented: store "
+                        "key \"address of rank 1\""));
+}
+
+TEST_F(ExecFailures, CountsThatNobodyComputedAreNoResult) {
+  const ProgramResult result = run_program("counts.py", {});
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_THAT(result.error, HasSubstr("cannot be invented: counts that only kernels would know"));
+  EXPECT_FALSE(std::filesystem::exists(path("out/rank-00000.json")));
+  EXPECT_EQ(run_program("counts.py", {"--accept-invented-counts"}).exit_code, 0);
+  EXPECT_FALSE(profile(0).program->invented_reads.empty());
+}
+
+TEST_F(ExecFailures, ForkedWorkersDoNotDisturbTheProfile) {
+  const ProgramResult result = run_program("workers.py", {});
+  EXPECT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_THAT(result.output, HasSubstr("done"));
+  EXPECT_EQ(profile(0).program->optimizer_steps, 2);
+}
+
+TEST_F(ExecFailures, WhatDoesNotFitIsAVerdict) {
+  const ProgramResult result = run_program("too_large.py", {"--gpu", "h100-sxm"});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.error, HasSubstr("CUDA out of memory"));
+  EXPECT_THAT(result.output, HasSubstr("does not fit: rank 0 ran out of 79.19 GiB"));
+  const ProgramResult lifted = run_program("too_large.py", {"--no-memory-limit"});
+  EXPECT_EQ(lifted.exit_code, 1);
+  EXPECT_THAT(lifted.output, HasSubstr("reserved 100.00 GiB of 79.19 GiB"));
+}
+
+TEST_F(ExecFailures, AProgramWithoutAGpuIsTold) {
+  const ProgramResult result = run({"exec", "--", "true"});
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_THAT(result.error, HasSubstr("error: the program did not use the GPU"));
+}
+
+TEST_F(ExecFailures, BadFlagsAreTold) {
+  EXPECT_THAT(run({"exec", "--gpu", "h100-sxn", "--", "true"}).error,
+              AllOf(HasSubstr("error: unknown GPU"), HasSubstr("did you mean h100-sxm?")));
+  EXPECT_THAT(run({"exec", "--rank", "8", "--world-size", "8", "--", "true"}).error,
+              HasSubstr("use a number from 0 to 7"));
+  EXPECT_THAT(run({"exec", "--events", "ordered", "--", "true"}).error,
+              HasSubstr("--events ordered is not there yet"));
+  const ProgramResult missing = run({"exec", "--", "no-such-program"});
+  EXPECT_EQ(missing.exit_code, 2);
+  EXPECT_THAT(missing.error, HasSubstr("cannot start no-such-program"));
+}
+
+}  // namespace
+}  // namespace sim

@@ -1,0 +1,49 @@
+// `onerank exec` with one of the programs in programs/, in a folder of its own.
+#pragma once
+
+#include <gmock/gmock.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "estimator/files.h"
+#include "estimator/rank_profile.h"
+#include "tests/sim/cli/onerank_program.h"
+
+namespace sim {
+
+class ExecProgram : public OnerankProgram {
+ protected:
+  /// The command line; `flags` come before `--`, `arguments` after the program.
+  std::vector<std::string> command(const std::string& program,
+                                   const std::vector<std::string>& flags,
+                                   const std::vector<std::string>& arguments = {}) const {
+    std::vector<std::string> words = {"exec", "--output", path("out")};
+    words.insert(words.end(), flags.begin(), flags.end());
+    const std::string file = std::string(ONERANK_EXEC_PROGRAMS) + "/" + program;
+    words.insert(words.end(), {"--", ONERANK_PYTHON, file});
+    words.insert(words.end(), arguments.begin(), arguments.end());
+    return words;
+  }
+
+  /// Whether the programs can import a package; without some of them they are skipped.
+  static bool has_package(const std::string& name) {
+    return std::filesystem::exists(std::filesystem::path(ONERANK_SITE_PACKAGES) / name);
+  }
+
+  ProgramResult run_program(const std::string& program,
+                            const std::vector<std::string>& flags,
+                            const std::vector<std::string>& arguments = {}) {
+    ProgramResult result = run(command(program, flags, arguments));
+    EXPECT_THAT(temporary_files(), testing::IsEmpty());
+    return result;
+  }
+
+  estimator::RankProfile profile(int64_t rank) const {
+    const std::string file = path("out/" + estimator::profile_file_name(rank));
+    return estimator::read_rank_profile(estimator::read_file(file), file);
+  }
+};
+
+}  // namespace sim

@@ -1,0 +1,83 @@
+#include "sim/exec/phase_log.h"
+
+#include <gmock/gmock.h>
+
+namespace sim {
+namespace {
+
+using testing::ElementsAre;
+
+std::chrono::steady_clock::time_point second(int number) {
+  return std::chrono::steady_clock::time_point(std::chrono::seconds(number));
+}
+
+/// A boundary at which `now` bytes are allocated after a peak of `peak` bytes.
+Boundary at(int seconds, int64_t now, int64_t peak) {
+  return {.now = {now, 2 * now}, .peak = {peak, 2 * peak}, .time = second(seconds)};
+}
+
+std::vector<std::string> names(const std::vector<estimator::PhaseRecord>& phases) {
+  std::vector<std::string> names;
+  for (const auto& phase : phases) names.push_back(phase.name);
+  return names;
+}
+
+TEST(PhaseLog, TellsIterationsApartByOptimizerSteps) {
+  PhaseLog log(second(0));
+  log.optimizer_made(at(1, 10, 12));
+  log.backward_ran();
+  log.step_started(at(3, 20, 50));
+  log.step_finished(at(4, 30, 35));
+  log.backward_ran();
+  log.step_started(at(6, 20, 60));
+  log.step_finished(at(7, 30, 36));
+  const auto phases = log.finished(at(8, 5, 30));
+  EXPECT_THAT(names(phases),
+              ElementsAre("build_model",
+                          "iteration_0.forward_backward",
+                          "iteration_0.optimizer_step",
+                          "iteration_1.forward_backward",
+                          "iteration_1.optimizer_step",
+                          "end"));
+  EXPECT_EQ(log.iteration(), 2);
+  const auto& forward = phases[3];
+  EXPECT_EQ(forward.before.allocated_bytes, 30);
+  EXPECT_EQ(forward.after.allocated_bytes, 20);
+  EXPECT_EQ(forward.peak.allocated_bytes, 60);
+  EXPECT_EQ(forward.peak.reserved_bytes, 120);
+  EXPECT_EQ(forward.seconds, 2);
+}
+
+TEST(PhaseLog, TakesStepsOfSeveralOptimizersAsOne) {
+  PhaseLog log(second(0));
+  log.backward_ran();
+  log.step_started(at(1, 20, 50));
+  log.step_finished(at(2, 30, 35));
+  log.step_started(at(3, 30, 40));
+  log.step_finished(at(5, 32, 33));
+  EXPECT_EQ(log.iteration(), 1);
+  ASSERT_THAT(names(log.completed()), ElementsAre("build_model", "iteration_0.optimizer_step"));
+  const auto& step = log.completed()[1];
+  EXPECT_EQ(step.before.allocated_bytes, 20);
+  EXPECT_EQ(step.after.allocated_bytes, 32);
+  EXPECT_EQ(step.peak.allocated_bytes, 40);
+  EXPECT_EQ(step.seconds, 3);
+}
+
+TEST(PhaseLog, NamesWhatFollowsTheLastStepByWhetherItTrains) {
+  PhaseLog log(second(0));
+  log.backward_ran();
+  log.step_started(at(1, 0, 0));
+  log.step_finished(at(2, 0, 0));
+  EXPECT_EQ(log.finished(at(3, 0, 0)).back().name, "end");
+  log.backward_ran();
+  EXPECT_EQ(log.finished(at(3, 0, 0)).back().name, "iteration_1.forward_backward");
+}
+
+TEST(PhaseLog, OfAProgramWithoutAnOptimizerHasOnePhase) {
+  const PhaseLog log(second(0));
+  EXPECT_THAT(names(log.finished(at(1, 1, 1))), ElementsAre("build_model"));
+}
+
+}  // namespace
+}  // namespace sim
