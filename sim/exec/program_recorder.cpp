@@ -93,7 +93,7 @@ ProgramRecorder::ProgramRecorder(ExecSettings settings)
       gpu_(find_virtual_gpu()),
       memory_(static_cast<c10::DeviceIndex>(settings_.local_rank),
               [this](const AllocatorFollower::Entry& entry) { memory_changes(entry); }),
-      tracker_({.locate_peak = false}),
+      tracker_({.attribute_memory = false}),
       phases_(std::chrono::steady_clock::now()) {}
 
 void ProgramRecorder::start() {
@@ -188,8 +188,8 @@ void ProgramRecorder::phase_changed() {
   if (record != recording_) tracker_.set_recording(record);
   recording_ = record;
   const bool in_step = is_step(phases_.running());
-  tracker_.begin_phase(
-      in_step ? 1 : 0, 0, in_step ? Direction::kOptimizerStep : Direction::kForward);
+  tracker_.begin_phase(in_step ? 1 : 0,
+                       in_step ? Direction::kOptimizerStep : Direction::kForward);
 }
 
 Boundary ProgramRecorder::boundary() {
