@@ -52,7 +52,7 @@ struct Parameter {
   bool shared_copy = false;  ///< the last stage's copy of a tied embedding
   /// What autograd accumulates next only stands in for a gradient that a product has added already.
   bool gradient_is_stand_in = false;
-  int64_t chunk = 0;         ///< of the stage, which holds it
+  int64_t chunk = 0;  ///< of the stage, which holds it
   /// Gradient contributions of one micro-batch: 2 when a fused product and autograd both add.
   int contributions = 1;
   /// Called after each contribution has been added to main_gradient.

@@ -109,10 +109,11 @@ at::Tensor Trainer::receive(int64_t from_piece, Direction direction) {
   return tensor;
 }
 
-/// In 1F1B the stage before sends its next output while this one sends a gradient: were both to wait
-/// for their receiver, they would wait for ever. As in Megatron-LM's send_backward_recv_forward, the
-/// gradient is held until the next message has come. Between chunks the receiver may ask for any
-/// message only after what this stage computes next: each is held until it is sent.
+/// In 1F1B the stage before sends its next output while this one sends a gradient: were both to
+/// wait for their receiver, they would wait for ever. As in Megatron-LM's
+/// send_backward_recv_forward, the gradient is held until the next message has come. Between chunks
+/// the receiver may ask for any message only after what this stage computes next: each is held
+/// until it is sent.
 void Trainer::send(const at::Tensor& tensor, int64_t to_piece, Direction direction) {
   const ModuleScope module(context_.observer, "pipeline");
   const bool interleaved = context_.chunks() > 1;

@@ -31,7 +31,7 @@ void PlanOptions::add_to(CLI::App& app) {
 }
 
 bool PlanOptions::any_given() const {
-  return !path_.empty() || flags_.any_given() || uneven_stages_.any_given();
+  return !path_.empty() || flags_.any_given() || pipeline_layers_.any_given();
 }
 
 PlanContext PlanOptions::context(const Environment& environment) const {

@@ -188,8 +188,7 @@ void ProgramRecorder::phase_changed() {
   if (record != recording_) tracker_.set_recording(record);
   recording_ = record;
   const bool in_step = is_step(phases_.running());
-  tracker_.begin_phase(in_step ? 1 : 0,
-                       in_step ? Direction::kOptimizerStep : Direction::kForward);
+  tracker_.begin_phase(in_step ? 1 : 0, in_step ? Direction::kOptimizerStep : Direction::kForward);
 }
 
 Boundary ProgramRecorder::boundary() {

@@ -42,7 +42,7 @@ TEST(MegatronDialect, CarriesTheAttentionMaskWhereTheDataLoaderMakesIt) {
 
 TEST(MegatronDialect, CompiledCrossEntropyHasASecondFp32Buffer) {
   // A vocabulary so large that the peak is in the loss.
-  constexpr int64_t kVocabulary = 131'072;
+  static constexpr int64_t kVocabulary = 131'072;
   const auto peak_with = [](const char* fusion) {
     return peak({{"model", {{"vocab_size", kVocabulary}}},
                  {"training", {{"cross_entropy_fusion", fusion}}}});
@@ -55,7 +55,7 @@ TEST(MegatronDialect, CompiledCrossEntropyHasASecondFp32Buffer) {
 
 TEST(NanotronDialect, KeepsTheGatheredInputOfColumnParallelLayers) {
   // qkv and the MLP's first layer keep [s, b, h] where Megatron-LM keeps a part of it.
-  constexpr int64_t t = 4;
+  static constexpr int64_t t = 4;
   const auto layer_bytes = [](const char* dialect) {
     const auto with_layers = [&](int64_t layers) {
       return execute(gpt_plan({{"model", {{"num_layers", layers}}},
