@@ -26,7 +26,7 @@ void check_memory_files(const RankJob& job) {
     throw UserError(
         {.what = "the device cpu has no caching allocator whose history could be kept",
          .where = fmt::format("{} with --device cpu", kMemoryFiles[kMemoryHistory].flag),
-         .help = "use --device virtual, or --peak-snapshot and --timeline"});
+         .help = "use --device virtual, or --peak-snapshot and --memory-timeline"});
   }
 }
 

@@ -21,7 +21,9 @@ inline constexpr std::array<MemoryFileKind, 3> kMemoryFiles = {{
     {"--memory-history",
      "history.pickle",
      "write PyTorch's memory snapshot, for https://pytorch.org/memory_viz"},
-    {"--timeline", "timeline.csv", "write allocated, reserved and each category over time, as CSV"},
+    {"--memory-timeline",
+     "timeline.csv",
+     "write allocated, reserved and each category over time, as CSV"},
 }};
 enum MemoryFile : std::size_t { kPeakSnapshot, kMemoryHistory, kTimeline };
 

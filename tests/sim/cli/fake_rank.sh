@@ -30,7 +30,7 @@ while [ $# -gt 0 ]; do
     --all-micro-batches) all=1 ;;
     --peak-snapshot) peak_snapshot=1 ;;
     --memory-history) memory_history=1 ;;
-    --timeline) timeline=1 ;;
+    --memory-timeline) timeline=1 ;;
     --jobs) jobs=$2; shift ;;
   esac
   shift
@@ -70,7 +70,7 @@ PROFILE
   stem=$folder/${file%.json}
   [ -z "$peak_snapshot" ] || echo "--peak-snapshot of rank $rank" >"$stem.peak.jsonl"
   [ -z "$memory_history" ] || echo "--memory-history of rank $rank" >"$stem.history.pickle"
-  [ -z "$timeline" ] || echo "--timeline of rank $rank" >"$stem.timeline.csv"
+  [ -z "$timeline" ] || echo "--memory-timeline of rank $rank" >"$stem.timeline.csv"
   echo "{\"rank\": $rank, \"file\": \"$file\"}"
   stage=$((stage + 1))
 done

@@ -80,10 +80,10 @@ class MemoryFiles : public OnerankProgram {};
 
 TEST_F(MemoryFiles, OfASingleRankGoWhereTheUserSays) {
   const ProgramResult result =
-      run(small_plan({"run"}, {"--peak-snapshot", path("p"), "--timeline", path("t.csv")}));
+      run(small_plan({"run"}, {"--peak-snapshot", path("p"), "--memory-timeline", path("t.csv")}));
   EXPECT_EQ(result.exit_code, 0) << result.error;
   EXPECT_EQ(read("p"), "--peak-snapshot of rank 0\n");
-  EXPECT_EQ(read("t.csv"), "--timeline of rank 0\n");
+  EXPECT_EQ(read("t.csv"), "--memory-timeline of rank 0\n");
 }
 
 TEST_F(MemoryFiles, OfSeveralRanksHaveTheRankInTheirNames) {
@@ -103,9 +103,9 @@ TEST_F(MemoryFiles, AreRefusedBeforeTheRunWhereTheyCannotBeWritten) {
 
 TEST_F(MemoryFiles, NeedAttribution) {
   const ProgramResult result =
-      run(small_plan({"run"}, {"--timeline", path("t.csv"), "--no-attribution"}));
+      run(small_plan({"run"}, {"--memory-timeline", path("t.csv"), "--no-attribution"}));
   EXPECT_EQ(result.exit_code, 2);
-  EXPECT_THAT(result.error, HasSubstr("--timeline with --no-attribution"));
+  EXPECT_THAT(result.error, HasSubstr("--memory-timeline with --no-attribution"));
 }
 
 TEST_F(MemoryFiles, OfTheCpuHaveNoHistory) {

@@ -23,7 +23,7 @@ def run(folder, *flags):
     """Runs rank 1; the paths of its history, its timeline and its profile."""
     files = [folder / name for name in ("history.pickle", "timeline.csv", "profile.json")]
     command = [ONERANK, "run", "--rank", "1", "--device", "virtual", *FLAGS, "--memory-history", files[0],
-               "--timeline", files[1], "--output", files[2], *flags]
+               "--memory-timeline", files[1], "--output", files[2], *flags]
     subprocess.run(command, check=True, capture_output=True)
     return files
 
