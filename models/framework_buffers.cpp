@@ -12,6 +12,7 @@ namespace models {
 
 using estimator::kKiB;
 using estimator::kMiB;
+using estimator::MemoryCategory;
 
 int64_t transformer_engine_workspace_bytes(const estimator::Plan& plan) {
   const estimator::Gpu* gpu = estimator::find_gpu(plan.cluster.gpu);
@@ -25,6 +26,8 @@ at::Tensor FrameworkBuffers::global_memory(at::IntArrayRef shape,
   const int64_t elements = c10::multiply_integers(shape);
   if (!global_memory_.defined() || global_memory_.numel() < elements) {
     global_memory_ = at::empty({elements}, options.requires_grad(false));
+    observer_.memory_lasts(global_memory_,
+                           {MemoryCategory::kWorkspace, "global_memory_buffer", ""});
   }
   return global_memory_.narrow(0, 0, elements).view(shape);
 }
@@ -34,6 +37,8 @@ void FrameworkBuffers::use_transformer_engine_workspace(const estimator::Plan& p
   if (transformer_engine_workspace_.defined() || !device.is_cuda()) return;
   transformer_engine_workspace_ = at::empty({transformer_engine_workspace_bytes(plan)},
                                             at::TensorOptions(device).dtype(at::kByte));
+  observer_.memory_lasts(transformer_engine_workspace_,
+                         {MemoryCategory::kWorkspace, "transformer_engine", ""});
 }
 
 }  // namespace models

@@ -4,11 +4,14 @@
 #include <ATen/core/Tensor.h>
 
 #include "estimator/plan.h"
+#include "models/observer.h"
 
 namespace models {
 
 class FrameworkBuffers {
  public:
+  explicit FrameworkBuffers(Observer& observer) : observer_(observer) {}
+
   /// Megatron-LM's GlobalMemoryBuffer (megatron/core/utils.py, key "mpu"): one flat tensor, made
   /// anew when more is asked of it. The result shares its memory: it is good until the next call.
   at::Tensor global_memory(at::IntArrayRef shape, const at::TensorOptions& options);
@@ -18,6 +21,7 @@ class FrameworkBuffers {
   void use_transformer_engine_workspace(const estimator::Plan& plan, const at::Device& device);
 
  private:
+  Observer& observer_;
   at::Tensor global_memory_;
   at::Tensor transformer_engine_workspace_;
 };

@@ -65,7 +65,7 @@ std::vector<Bucket> lay_out_buckets(std::deque<Parameter>& parameters, const Buf
     buckets.push_back({.begin = end, .end = end, .chunk = 0, .slots = {}});
   };
   for (auto parameter = parameters.rbegin(); parameter != parameters.rend(); ++parameter) {
-    if (is_alone(*parameter, shape) && !buckets.back().slots.empty()) close();
+    if (closes_before(*parameter, buckets.back(), shape)) close();
     const int64_t begin = estimator::round_up(end, parameter_multiple);
     end = begin + parameter->value.numel();
     buckets.back().chunk = parameter->chunk;

@@ -23,7 +23,7 @@ struct ShardContext {
   ProcessGroups groups;
   at::Device device;
   Observer& observer;
-  std::shared_ptr<FrameworkBuffers> buffers = std::make_shared<FrameworkBuffers>();
+  std::shared_ptr<FrameworkBuffers> buffers = std::make_shared<FrameworkBuffers>(observer);
 
   int64_t tensor_size() const { return plan.parallelism.tensor; }
   bool sequence_parallel() const { return plan.parallelism.sequence_parallel; }

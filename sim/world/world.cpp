@@ -120,7 +120,7 @@ void report_failure(const WorldSeat& seat, const Problem& problem) {
   try {
     WorldSeat guest = seat;
     guest.keeps_store = false;
-    post_failure(*connect_store(guest, seconds(2)), problem);
+    post_failure(*connect_store(guest, seconds(2), problem), problem);
   } catch (const UserError&) {
     // The store is gone with its keeper, which the others notice by themselves.
   }

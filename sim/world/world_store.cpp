@@ -54,9 +54,15 @@ StorePtr make_store(const WorldSeat& seat, bool is_server, std::chrono::seconds 
 }  // namespace
 
 StorePtr connect_store(const WorldSeat& seat, std::chrono::seconds timeout) {
+  return connect_store(
+      seat, timeout, cannot_reach(seat, timeout, "what listens there does not answer"));
+}
+
+StorePtr connect_store(const WorldSeat& seat,
+                       std::chrono::seconds timeout,
+                       const Problem& when_silent) {
   // Something else may listen at the port and never answer: that has no timeout in TCPStore.
-  const Deadline deadline(timeout + std::chrono::seconds(1),
-                          cannot_reach(seat, timeout, "what listens there does not answer"));
+  const Deadline deadline(timeout + std::chrono::seconds(1), when_silent);
   try {
     return make_store(seat, /*is_server=*/false, timeout);
   } catch (const c10::Error& error) {

@@ -32,6 +32,10 @@ struct WorldSeat {
 /// opens the store in time.
 c10::intrusive_ptr<c10d::Store> open_store(const WorldSeat& seat, std::chrono::seconds timeout);
 c10::intrusive_ptr<c10d::Store> connect_store(const WorldSeat& seat, std::chrono::seconds timeout);
+/// Ends the process with `when_silent` when something listens at the port but never answers.
+c10::intrusive_ptr<c10d::Store> connect_store(const WorldSeat& seat,
+                                              std::chrono::seconds timeout,
+                                              const estimator::Problem& when_silent);
 
 void set_text(c10d::Store& store, const std::string& key, const std::string& text);
 /// Throws c10::Error when the key does not come within the store's timeout.

@@ -15,7 +15,8 @@ class AllocatorsCommand : public OnerankProgram {
     const ProgramResult result = run(small_plan({"allocators", "--json"}, flags));
     EXPECT_EQ(result.exit_code, 0) << result.error;
     std::vector<std::string> settings;
-    for (const auto& row : estimator::parse_json(result.output, "stdout").at("settings")) {
+    const estimator::Json document = estimator::parse_json(result.output, "stdout");
+    for (const auto& row : document.at("settings")) {
       settings.push_back(row.at("setting"));
     }
     return settings;

@@ -53,7 +53,7 @@ TEST_F(BadInput, UnknownNamesGetTheNearestKnownOne) {
 }
 
 TEST_F(BadInput, SubcommandsThatAreNotThereAreUnknown) {
-  for (const std::string name : {"exec", "estimat"}) {
+  for (const std::string name : {"tune", "estimat"}) {
     const ProgramResult result = run({name, "plan.json"});
     EXPECT_EQ(result.exit_code, 2);
     EXPECT_THAT(result.error, StartsWith("error: unknown subcommand\n  " + name + "\n  help: "));

@@ -46,14 +46,16 @@ TEST(PlanFlags, EachNameOfAFlagWritesItsKey) {
 TEST(PlanFlags, EveryFlagWritesAKeyThatPlansHave) {
   const std::string base = "--model llama3-8b --gpu h100-sxm --nodes 1 ";
   const Json resolved = estimator::to_json(estimator::resolve_plan(overlaid(base), {}));
-  const std::set<std::string> empty_until_asked_for = {"training.steps",
-                                                       "training.tokens",
-                                                       "cluster.usd_per_gpu_hour",
-                                                       "cluster.nodes_per_pod",
-                                                       "reliability.gpu_hours_between_failures",
-                                                       "reliability.restart_seconds",
-                                                       "reliability.checkpoint_seconds",
-                                                       "reliability.save_interval"};
+  const std::set<std::string> empty_until_asked_for = {
+      "training.steps",
+      "training.tokens",
+      "cluster.usd_per_gpu_hour",
+      "cluster.nodes_per_pod",
+      "parallelism.microbatch_group_size_per_virtual_stage",
+      "reliability.gpu_hours_between_failures",
+      "reliability.restart_seconds",
+      "reliability.checkpoint_seconds",
+      "reliability.save_interval"};
   for (const PlanFlagGroup& group : plan_flag_groups()) {
     for (const PlanFlag& flag : group.flags) {
       if (*flag.path == '\0' || empty_until_asked_for.count(flag.path) > 0) continue;
@@ -80,7 +82,7 @@ TEST(PlanFlags, SwitchesWriteTheirConstants) {
 TEST(PlanFlags, TakeMegatronsWords) {
   EXPECT_EQ(overlaid("--optimizer adam"), Json({{"training", {{"optimizer", "adamw"}}}}));
   EXPECT_EQ(overlaid("--attention-backend local"), overlaid("--attention-backend unfused"));
-  EXPECT_EQ(overlaid("--use-flash-attn"), overlaid("--attention-backend fused"));
+  EXPECT_EQ(overlaid("--use-flash-attn"), overlaid("--attention-backend flash"));
   EXPECT_EQ(overlaid("--recompute-activations"), overlaid("--recompute-granularity selective"));
   EXPECT_EQ(overlaid("--group-query-attention"), Json::object());
 }

@@ -26,7 +26,7 @@ TEST(MegatronDialect, OfTransformerEngineHasItsWorkspaceAndOfLocalLayersTheGloba
   const int64_t workspace = 4 * 1024 * 1024;
   const int64_t stand_ins = kFp16 * (3 + 1 + 4 + 4) * h * h;
   const int64_t scores = kFp16 * b * heads * s * s;
-  EXPECT_EQ(held_between_iterations({}) -
+  EXPECT_EQ(held_between_iterations(Json::object()) -
                 held_between_iterations(training({{"transformer_impl", "local"}})),
             workspace + stand_ins - scores);
 }
@@ -37,7 +37,8 @@ TEST(MegatronDialect, HasNoStandInsWithoutGradientAccumulationFusion) {
 }
 
 TEST(MegatronDialect, CarriesTheAttentionMaskWhereTheDataLoaderMakesIt) {
-  EXPECT_EQ(peak(training({{"attention_mask_in_dataloader", true}})) - peak({}), b * s * s);
+  EXPECT_EQ(peak(training({{"attention_mask_in_dataloader", true}})) - peak(Json::object()),
+            b * s * s);
 }
 
 TEST(MegatronDialect, CompiledCrossEntropyHasASecondFp32Buffer) {

@@ -221,10 +221,10 @@ TEST(RankRun, ThatDoesNotFitRunsAgainWithoutTheLimit) {
 }
 
 TEST(RankRun, ThatRunsOutOfMemorySaysWhereAndWhatWasAsked) {
-  // 1,024 samples: the attention weights of one layer, 16 x 1,024 x 512 x 512 x 2 bytes, are 8 GiB
+  // 2,048 samples: the attention weights of one layer, 16 x 2,048 x 512 x 512 x 2 bytes, are 16 GiB
   // and several of them live at once.
   const auto plan =
-      gpt_plan({{"training", {{"micro_batch_size", 1024}, {"global_batch_size", 1024}}}});
+      gpt_plan({{"training", {{"micro_batch_size", 2048}, {"global_batch_size", 2048}}}});
   const RankProfile profile = execute(plan);
   ASSERT_TRUE(profile.out_of_memory.has_value());
   const estimator::OutOfMemoryRecord& record = *profile.out_of_memory;
