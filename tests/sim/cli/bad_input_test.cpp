@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include "estimator/files.h"
 #include "tests/sim/cli/onerank_program.h"
 
 namespace sim {
@@ -60,6 +61,18 @@ TEST_F(BadInput, SubcommandsThatAreNotThereAreUnknown) {
   }
   EXPECT_THAT(run({"estimat"}).error, HasSubstr("did you mean estimate?"));
   EXPECT_EQ(run({}).exit_code, 2);
+}
+
+TEST_F(BadInput, VerifyOfInterleavedStagesIsRefused) {
+  const std::string plan = path("plan.json");
+  estimator::write_file_whole(plan, R"({"model": "gpt2",
+    "cluster": {"gpu": "a100", "nodes": 1, "gpus_per_node": 2},
+    "parallelism": {"pipeline": 2, "virtual_stages": 2},
+    "training": {"micro_batch_size": 1, "global_batch_size": 8}})");
+  const ProgramResult result = run({"verify", plan});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.error, HasSubstr("verify does not compare interleaved stages yet"));
+  EXPECT_THAT(result.error, HasSubstr("virtual_stages = 2"));
 }
 
 TEST_F(BadInput, DegreesThatDoNotMultiplyToTheWorld) {
