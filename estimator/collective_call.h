@@ -52,4 +52,13 @@ struct CollectiveCall {
   bool operator==(const CollectiveCall&) const = default;
 };
 
+constexpr bool is_message(CollectiveKind kind) {
+  return kind == CollectiveKind::kSend || kind == CollectiveKind::kRecv;
+}
+
+/// Context ranks send each other nothing but the keys and values (and gradients) of the ring.
+inline bool is_ring_message(const CollectiveCall& call) {
+  return call.group == GroupKind::kContext && is_message(call.kind);
+}
+
 }  // namespace estimator

@@ -87,6 +87,17 @@ constexpr std::array<EnumName<ScheduleKind>, 5> enum_names(ScheduleKind) {
            {ScheduleKind::kDualPipeV, "dualpipe-v"}}};
 }
 
+/// How context ranks exchange what attention needs, Megatron-LM's --cp-comm-type: p2p passes keys
+/// and values around a ring, a2a exchanges the sequence for heads (Ulysses), all_gather gathers
+/// keys and values, a2a+p2p is a ring of groups that do a2a.
+enum class ContextComm { kP2p, kAllToAll, kAllGather, kHierarchical };
+constexpr std::array<EnumName<ContextComm>, 4> enum_names(ContextComm) {
+  return {{{ContextComm::kP2p, "p2p"},
+           {ContextComm::kAllToAll, "a2a"},
+           {ContextComm::kAllGather, "all_gather"},
+           {ContextComm::kHierarchical, "a2a+p2p"}}};
+}
+
 struct ClusterConfig {
   std::string gpu;
   std::optional<int64_t> nodes;
@@ -132,6 +143,7 @@ struct ParallelConfig {
   int64_t tensor = 1;
   int64_t pipeline = 1;
   int64_t context = 1;
+  ContextComm context_comm = ContextComm::kP2p;
   int64_t expert = 1;
   std::optional<int64_t> data;
   bool sequence_parallel = false;
@@ -151,6 +163,9 @@ void visit_fields(Visitor& visit, ParallelConfig& parallelism) {
   visit("tensor", parallelism.tensor, "tensor parallel size");
   visit("pipeline", parallelism.pipeline, "pipeline parallel size (stages)");
   visit("context", parallelism.context, "context parallel size");
+  visit("context_comm",
+        parallelism.context_comm,
+        "how context ranks exchange keys and values: p2p (a ring) or a2a (Ulysses)");
   visit("expert", parallelism.expert, "expert parallel size");
   visit("data", parallelism.data, "data parallel size; auto: what is left of the world");
   visit("sequence_parallel",
@@ -167,7 +182,7 @@ void visit_fields(Visitor& visit, ParallelConfig& parallelism) {
   visit("zero_stage", parallelism.zero_stage, "0, or 1: the distributed optimizer");
   visit("bucket_elements",
         parallelism.bucket_elements,
-        "elements of a gradient bucket; auto: Megatron's max(40e6, 1e6 x data)");
+        "elements of a gradient bucket; auto: Megatron's max(40e6, 1e6 x data x context)");
   visit("overlap_grad_reduce",
         parallelism.overlap_grad_reduce,
         "reduce gradients during the last backward");
@@ -296,6 +311,8 @@ struct Plan {
 
   int64_t world_size() const { return *cluster.nodes * *cluster.gpus_per_node; }
   int64_t data_parallel_size() const { return *parallelism.data; }
+  /// Ranks that hold the same parameters, and sum their gradients: data x context.
+  int64_t replicas() const { return data_parallel_size() * parallelism.context; }
   int64_t micro_batches() const;
   int64_t sequence_length() const { return *training.sequence_length; }
   int64_t global_batch_size() const { return *training.global_batch_size; }

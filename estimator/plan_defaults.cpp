@@ -72,7 +72,8 @@ void fill_in_defaults(Plan& plan, const PlanContext& context) {
     t.make_vocab_size_divisible_by = traits_of(t.dialect).vocabulary_multiple;
   }
   if (!p.bucket_elements && p.data) {
-    p.bucket_elements = std::max<int64_t>(40'000'000, 1'000'000 * *p.data);  // Megatron-LM's DDP
+    // Megatron-LM's DDP (megatron/training/training.py).
+    p.bucket_elements = std::max<int64_t>(40'000'000, 1'000'000 * plan.replicas());
   }
   fill_in_hardware(c);
 }

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "estimator/allocator_settings.h"
+#include "estimator/context_rules.h"
 #include "estimator/hardware.h"
 #include "estimator/pipeline_rules.h"
 #include "estimator/rule_list.h"
@@ -236,7 +237,7 @@ void check_batch_and_sequence(Rules& rules) {
                             plan.model.max_position_embeddings),
                 "raise model.overrides.max_position_embeddings");
   rules.require(
-      !p.sequence_parallel || sequence % p.tensor == 0,
+      p.context > 1 || !p.sequence_parallel || sequence % p.tensor == 0,
       "the sequence does not divide by the tensor parallel size",
       fmt::format("training.sequence_length = {}, parallelism.tensor = {} with sequence_parallel",
                   sequence,
@@ -299,8 +300,6 @@ void check_built(Rules& rules) {
   const auto not_built = [&](bool used, const std::string& what, const std::string& where) {
     rules.require(!used, what + " is not built yet", where, "leave it at 1");
   };
-  not_built(
-      p.context > 1, "context parallelism", fmt::format("parallelism.context = {}", p.context));
   not_built(p.expert > 1, "expert parallelism", fmt::format("parallelism.expert = {}", p.expert));
   rules.require(p.pipeline_schedule == ScheduleKind::kOneForwardOneBackward ||
                     p.pipeline_schedule == ScheduleKind::kGpipe,
@@ -326,6 +325,7 @@ std::vector<Problem> broken_rules(const Plan& plan, const PlanContext& context) 
   check_cluster(rules, context);
   check_model_split(rules);
   check_pipeline(rules);
+  check_context(rules);
   check_batch_and_sequence(rules);
   check_flash_attention(rules);
   check_allocator(rules);

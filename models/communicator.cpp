@@ -80,8 +80,7 @@ void Communicator::send(at::Tensor tensor, int64_t to_index, int tag) {
 }
 
 void Communicator::recv(at::Tensor tensor, int64_t from_index, int tag) {
-  std::vector<at::Tensor> tensors{std::move(tensor)};
-  finish(backend_->recv(tensors, static_cast<int>(from_index), tag));
+  start_recv(std::move(tensor), from_index, tag).wait();
 }
 
 PendingCall Communicator::start_all_reduce(at::Tensor tensor) {
@@ -96,6 +95,18 @@ PendingCall Communicator::start_all_gather(at::Tensor output, at::Tensor input) 
 PendingCall Communicator::start_send(at::Tensor tensor, int64_t to_index, int tag) {
   std::vector<at::Tensor> tensors{std::move(tensor)};
   return PendingCall(backend_->send(tensors, static_cast<int>(to_index), tag));
+}
+
+PendingCall Communicator::start_recv(at::Tensor tensor, int64_t from_index, int tag) {
+  std::vector<at::Tensor> tensors{std::move(tensor)};
+  return PendingCall(backend_->recv(tensors, static_cast<int>(from_index), tag));
+}
+
+PendingCall Communicator::start_all_to_all(at::Tensor output, at::Tensor input) {
+  c10d::AllToAllOptions options;
+  options.asyncOp = true;
+  std::vector<int64_t> equal_parts;
+  return PendingCall(backend_->alltoall_base(output, input, equal_parts, equal_parts, options));
 }
 
 PendingCall Communicator::start_reduce_scatter(at::Tensor output, at::Tensor input) {

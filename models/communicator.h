@@ -56,7 +56,11 @@ class Communicator {
   PendingCall start_all_reduce(at::Tensor tensor);
   PendingCall start_all_gather(at::Tensor output, at::Tensor input);
   PendingCall start_reduce_scatter(at::Tensor output, at::Tensor input);
+  /// Member i gets the i-th of size() equal parts of this rank's input, and sends its part to the
+  /// i-th place of the output.
+  PendingCall start_all_to_all(at::Tensor output, at::Tensor input);
   PendingCall start_send(at::Tensor tensor, int64_t to_index, int tag = 0);
+  PendingCall start_recv(at::Tensor tensor, int64_t from_index, int tag = 0);
 
  private:
   c10::intrusive_ptr<c10d::Backend> backend_;
@@ -65,7 +69,8 @@ class Communicator {
 /// The groups of one rank. Null: a group of one, which needs no communication.
 struct ProcessGroups {
   std::shared_ptr<Communicator> tensor;
-  std::shared_ptr<Communicator> data;  ///< data x context: gradients and optimizer shards
+  std::shared_ptr<Communicator> context;  ///< the ranks that split a sequence
+  std::shared_ptr<Communicator> data;     ///< data x context: gradients and optimizer shards
   std::shared_ptr<Communicator> pipeline;
   std::shared_ptr<Communicator> embedding;  ///< first and last stage; null on the stages between
 };

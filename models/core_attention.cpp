@@ -1,7 +1,5 @@
 #include "models/core_attention.h"
 
-#include <ATen/ops/_scaled_dot_product_flash_attention.h>
-#include <ATen/ops/_scaled_dot_product_flash_attention_backward.h>
 #include <ATen/ops/_softmax.h>
 #include <ATen/ops/baddbmm.h>
 #include <ATen/ops/bmm.h>
@@ -12,8 +10,12 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <cmath>
+#include <stdexcept>
 
+#include "models/all_to_all_attention.h"
+#include "models/attention_kernel.h"
 #include "models/dropout.h"
+#include "models/ring_attention.h"
 
 namespace models {
 namespace {
@@ -37,45 +39,53 @@ at::Tensor heads_first(const at::Tensor& tensor) { return tensor.permute({1, 2, 
 at::Tensor sequence_first(const at::Tensor& tensor) { return tensor.permute({2, 0, 1, 3}); }
 
 /// cuDNN's attention in what it keeps: query, key, value, the output as the next product reads it
-/// and a log-sum for each row (transformer_engine/pytorch/cpp_extensions/fused_attn.py). PyTorch's
-/// flash kernel computes it; cuDNN's own workspaces are not public.
+/// and a log-sum for each row (transformer_engine/pytorch/cpp_extensions/fused_attn.py). cuDNN's
+/// own workspaces are not public.
 struct FusedAttention : torch::autograd::Function<FusedAttention> {
   static at::Tensor forward(AutogradContext* context,
                             const at::Tensor& query,
                             const at::Tensor& key,
                             const at::Tensor& value,
                             double dropout) {
-    const auto [output, log_sum, cum_q, cum_k, max_q, max_k, seed, offset, mask] =
-        at::_scaled_dot_product_flash_attention(
-            heads_first(query), heads_first(key), heads_first(value), dropout, /*is_causal=*/true);
-    const at::Tensor written = sequence_first(output).contiguous();
-    context->save_for_backward({query, key, value, written, log_sum, seed, offset});
+    const Attended attended = attend(query, key, value, {.dropout = dropout});
+    context->save_for_backward(
+        {query, key, value, attended.output, attended.log_sum, attended.seed, attended.offset});
     context->saved_data["dropout"] = dropout;
-    context->saved_data["longest_query"] = max_q.expect_int();
-    context->saved_data["longest_key"] = max_k.expect_int();
-    return written.view({query.size(0), query.size(1), -1});
+    return attended.output.flatten(2);
   }
 
   static variable_list backward(AutogradContext* context, variable_list gradients) {
     const variable_list saved = context->get_saved_variables();
-    const auto [query, key, value] = at::_scaled_dot_product_flash_attention_backward(
-        heads_first(gradients[0].view(saved[3].sizes())),
-        heads_first(saved[0]),
-        heads_first(saved[1]),
-        heads_first(saved[2]),
-        heads_first(saved[3]),
-        saved[4],
-        /*cum_seq_q=*/{},
-        /*cum_seq_k=*/{},
-        context->saved_data["longest_query"].toInt(),
-        context->saved_data["longest_key"].toInt(),
-        context->saved_data["dropout"].toDouble(),
-        /*is_causal=*/true,
-        saved[5],
-        saved[6]);
-    return {sequence_first(query), sequence_first(key), sequence_first(value), at::Tensor()};
+    const AttentionGradients found = attend_backward(
+        gradients[0].view(saved[3].sizes()),
+        saved[0],
+        saved[1],
+        saved[2],
+        {.output = saved[3], .log_sum = saved[4], .seed = saved[5], .offset = saved[6]},
+        {.dropout = context->saved_data["dropout"].toDouble()});
+    return {found.query, found.key, found.value, at::Tensor()};
   }
 };
+
+AttentionAcrossRanks make_across_context(const ShardContext& context, const AttentionCall& call) {
+  const std::shared_ptr<Communicator>& group = context.groups.context;
+  if (!group) return {};
+  const auto bound = [](auto attention) -> AttentionAcrossRanks {
+    return [attention](const at::Tensor& query, const at::Tensor& key, const at::Tensor& value) {
+      return attention.forward(query, key, value);
+    };
+  };
+  switch (context.plan.parallelism.context_comm) {
+    case estimator::ContextComm::kP2p:
+      return bound(RingAttention(group, call));
+    case estimator::ContextComm::kAllToAll:
+      return bound(AllToAllAttention(group, call, context.device));
+    case estimator::ContextComm::kAllGather:
+    case estimator::ContextComm::kHierarchical:
+      break;
+  }
+  throw std::logic_error("a plan with this context_comm is refused");
+}
 
 }  // namespace
 
@@ -85,7 +95,9 @@ CoreAttention::CoreAttention(const ShardContext& context)
       buffers_(context.dialect().fused_weight_gradient && !context.transformer_engine()
                    ? context.buffers
                    : nullptr),
-      dropout_(context.plan.model.attention_dropout) {
+      dropout_(context.plan.model.attention_dropout),
+      across_context_(make_across_context(
+          context, {.sequence_dim = reads_batch_first() ? 1 : 0, .dropout = dropout_})) {
   if (kind_ == estimator::Attention::kUnfused) {
     const int64_t sequence = context.plan.sequence_length();
     future_ = at::ones({1, sequence, sequence}, context.options().dtype(at::kBool)).triu_(1);
@@ -97,6 +109,7 @@ CoreAttention::CoreAttention(const ShardContext& context)
 at::Tensor CoreAttention::forward(const at::Tensor& query,
                                   const at::Tensor& key,
                                   const at::Tensor& value) const {
+  if (across_context_) return across_context(query, key, value);
   switch (kind_) {
     case estimator::Attention::kFlash:
       return flash(query, key, value);
@@ -106,6 +119,22 @@ at::Tensor CoreAttention::forward(const at::Tensor& query,
       break;
   }
   return unfused(query, key, value);
+}
+
+bool CoreAttention::reads_batch_first() const {
+  return kind_ == estimator::Attention::kFlash && batch_first_;
+}
+
+at::Tensor CoreAttention::across_context(const at::Tensor& query,
+                                         const at::Tensor& key,
+                                         const at::Tensor& value) const {
+  if (!reads_batch_first()) {
+    return across_context_(query.contiguous(), key.contiguous(), value.contiguous());
+  }
+  const auto batch_first = [](const at::Tensor& tensor) {
+    return tensor.transpose(0, 1).contiguous();
+  };
+  return batch_first(across_context_(batch_first(query), batch_first(key), batch_first(value)));
 }
 
 at::Tensor CoreAttention::flash(const at::Tensor& query,

@@ -1,13 +1,20 @@
 // softmax(Q K^T / sqrt(d)) V with a causal mask: flash (torch's flash kernel, saves q, k, v, the
 // output and a log-sum for each row), fused (the same, but the saved output is the one that the
-// projection reads) or unfused (saves the s x s weights).
+// projection reads) or unfused (saves the s x s weights). Where ranks split the sequence, flash and
+// fused attention go across them: ring_attention.h, all_to_all_attention.h.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
+#include <functional>
+
 #include "models/shard_context.h"
 
 namespace models {
+
+/// Attention of a rank's rows across all ranks that have rows of the same sequence.
+using AttentionAcrossRanks =
+    std::function<at::Tensor(const at::Tensor&, const at::Tensor&, const at::Tensor&)>;
 
 class CoreAttention {
  public:
@@ -17,6 +24,10 @@ class CoreAttention {
   at::Tensor forward(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value) const;
 
  private:
+  bool reads_batch_first() const;
+  at::Tensor across_context(const at::Tensor& query,
+                            const at::Tensor& key,
+                            const at::Tensor& value) const;
   at::Tensor flash(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value) const;
   at::Tensor unfused(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value) const;
 
@@ -29,6 +40,7 @@ class CoreAttention {
   /// (megatron/core/transformer/dot_product_attention.py); null elsewhere.
   std::shared_ptr<FrameworkBuffers> buffers_;
   double dropout_;
+  AttentionAcrossRanks across_context_;  ///< null where one rank has the whole sequence
   at::Tensor future_;  ///< [1, s, s] bool, true where a key lies in the future; unfused only
 };
 

@@ -46,7 +46,8 @@ at::Tensor Embedding::forward(const at::Tensor& tokens) const {
       hidden = reduce_from_ranks(hidden, group);
   } else {
     if (group) hidden = reduce_from_ranks(hidden, group);
-    hidden = hidden + positions_->value.narrow(0, 0, tokens.size(0)).unsqueeze(1);
+    const at::Tensor table = positions_->value.narrow(0, 0, context_.plan.sequence_length());
+    hidden = hidden + own_chunks(table, 0, context_.context_place()).unsqueeze(1);
     if (sequence_parallel) hidden = scatter_to_sequence(hidden, group);
   }
   return dropout(hidden, context_.plan.model.hidden_dropout);

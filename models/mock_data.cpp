@@ -29,16 +29,17 @@ MicroBatchData mock_micro_batch(const ShardContext& context,
   for (int64_t i = 0; i < batch; ++i) {
     samples.select(1, i).copy_(sample(plan, iteration, first + i));
   }
+  const ContextPlace place = context.context_place();
   const auto on_device = [&](int64_t from) {
-    return samples.narrow(0, from, sequence).to(context.device, at::kLong, false, /*copy=*/true);
+    return own_chunks(samples.narrow(0, from, sequence), 0, place)
+        .to(context.device, at::kLong, false, /*copy=*/true);
   };
   MicroBatchData data;
   if (context.is_first_stage()) data.tokens = on_device(0);
   if (context.is_last_stage()) data.labels = on_device(1);
   if (plan.training.attention_mask_in_dataloader) {
-    data.mask =
-        at::ones({batch, 1, sequence, sequence}, at::TensorOptions(context.device).dtype(at::kBool))
-            .triu_(1);
+    const at::TensorOptions options = at::TensorOptions(context.device).dtype(at::kBool);
+    data.mask = own_chunks(at::ones({batch, 1, sequence, sequence}, options).triu_(1), 2, place);
   }
   return data;
 }

@@ -49,7 +49,9 @@ RotaryEmbedding::RotaryEmbedding(const ShardContext& context)
   const at::Tensor frequencies = at::pow(context.plan.model.rotary_base, -exponents);
   const at::Tensor angles =
       at::outer(at::arange(context.plan.sequence_length(), fp32), frequencies);
-  const at::Tensor both = at::cat({angles, angles}, -1).unsqueeze(1).unsqueeze(1);
+  const at::Tensor both = own_chunks(at::cat({angles, angles}, -1), 0, context.context_place())
+                              .unsqueeze(1)
+                              .unsqueeze(1);
   cos_ = both.cos().to(context.options().dtype());
   sin_ = both.sin().to(context.options().dtype());
   for (const at::Tensor& table : {cos_, sin_}) {

@@ -8,7 +8,8 @@
 
 namespace models {
 
-/// Tables of one shard, [sequence, 1, 1, width], in the model's type; made once and shared.
+/// Tables of one shard's part of the sequence, [rows, 1, 1, width], in the model's type; made once
+/// and shared.
 class RotaryEmbedding {
  public:
   explicit RotaryEmbedding(const ShardContext& context);

@@ -9,6 +9,7 @@
 #include "estimator/parallel_layout.h"
 #include "estimator/plan.h"
 #include "models/communicator.h"
+#include "models/context_chunks.h"
 #include "models/framework_buffers.h"
 #include "models/observer.h"
 #include "models/parameters.h"
@@ -39,6 +40,10 @@ struct ShardContext {
   bool fused_weight_gradient() const {
     return dialect().fused_weight_gradient && plan.training.gradient_accumulation_fusion;
   }
+  /// This rank's part of each sequence.
+  ContextPlace context_place() const {
+    return {.ranks = plan.parallelism.context, .index = coordinate.context};
+  }
   int64_t stages() const { return plan.parallelism.pipeline; }
   bool is_first_stage() const { return coordinate.pipeline == 0; }
   bool is_last_stage() const { return coordinate.pipeline == stages() - 1; }
@@ -51,10 +56,11 @@ struct ShardContext {
   at::TensorOptions options() const {
     return at::TensorOptions().device(device).dtype(scalar_type(plan.training.dtype));
   }
-  /// Rows of the residual stream on this rank: the sequence, or its part under sequence
+  /// Rows of the residual stream on this rank: the sequence, or its part under context and sequence
   /// parallelism.
   int64_t local_sequence() const {
-    return plan.sequence_length() / (sequence_parallel() ? tensor_size() : 1);
+    const int64_t rows = plan.sequence_length() / plan.parallelism.context;
+    return rows / (sequence_parallel() ? tensor_size() : 1);
   }
 };
 

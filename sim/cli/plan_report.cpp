@@ -36,11 +36,13 @@ std::string plan_text(const PlanInput& input) {
                      gpu == nullptr ? plan.cluster.gpu : gpu->cuda_name,
                      *plan.cluster.gpus_per_node) +
          fmt::format(
-             "tensor {}{} x pipeline {} ({}{}) x data {}, ZeRO stage {}; micro-batch {}, global "
+             "tensor {}{}{} x pipeline {} ({}{}) x data {}, ZeRO stage {}; micro-batch {}, global "
              "batch {}, "
              "sequence {}\n",
              p.tensor,
              p.sequence_parallel ? " with sequence parallelism" : "",
+             p.context > 1 ? fmt::format(" x context {} ({})", p.context, to_string(p.context_comm))
+                           : "",
              p.pipeline,
              to_string(p.pipeline_schedule),
              p.virtual_stages > 1 ? fmt::format(", {} virtual stages each", p.virtual_stages) : "",

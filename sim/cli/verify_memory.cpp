@@ -37,7 +37,7 @@ std::string gib(double bytes) { return fmt::format("{:.1f} GiB", bytes / (int64_
 int64_t least_verification_bytes(const Plan& plan) {
   const double parameters =
       static_cast<double>(estimator::parameter_count(plan.model, plan.padded_vocab_size()));
-  const auto replicas = static_cast<double>(plan.data_parallel_size());
+  const auto replicas = static_cast<double>(plan.replicas());
   const double states = plan.parallelism.zero_stage >= 1 ? 1 : replicas;
   const auto replicated = static_cast<double>(replicated_bytes(plan));
   const auto optimizer = static_cast<double>(optimizer_bytes(plan));

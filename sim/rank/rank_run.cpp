@@ -29,8 +29,10 @@ using estimator::RankProfile;
 constexpr int64_t kIterations = 2;  // the second one has optimizer state: it is the one that counts
 
 /// The plan lets the data ranks' reduction run beside backward, and the gathering of updated
-/// parameters beside the next forward.
+/// parameters beside the next forward. Keys and values travel around the context ranks' ring while
+/// attention works on those that have come.
 bool may_overlap(const Plan& plan, const CollectiveCall& call, Direction direction) {
+  if (call.group == GroupKind::kContext) return estimator::is_ring_message(call);
   if (call.group != GroupKind::kDataContext) return false;
   return direction == Direction::kOptimizerStep ? plan.parallelism.overlap_param_gather
                                                 : plan.parallelism.overlap_grad_reduce;
@@ -72,8 +74,11 @@ models::ProcessGroups process_groups(const estimator::ParallelLayout& layout,
                                      estimator::DeviceKind device,
                                      Recorder& recorder,
                                      const RankRunHooks& hooks) {
-  const std::vector<GroupKind> kinds = {
-      GroupKind::kTensor, GroupKind::kDataContext, GroupKind::kPipeline, GroupKind::kEmbedding};
+  const std::vector<GroupKind> kinds = {GroupKind::kTensor,
+                                        GroupKind::kContext,
+                                        GroupKind::kDataContext,
+                                        GroupKind::kPipeline,
+                                        GroupKind::kEmbedding};
   const GroupCallSink sink = [&recorder, &hooks](const GroupCall& made) {
     recorder.on_collective(made.call);
     if (hooks.on_call) hooks.on_call({.phase = recorder.running_phase(), .made = made});
@@ -94,6 +99,7 @@ models::ProcessGroups process_groups(const estimator::ParallelLayout& layout,
                                    : std::make_shared<models::Communicator>(found->second);
   };
   return {.tensor = communicator(GroupKind::kTensor),
+          .context = communicator(GroupKind::kContext),
           .data = communicator(GroupKind::kDataContext),
           .pipeline = communicator(GroupKind::kPipeline),
           .embedding = communicator(GroupKind::kEmbedding)};

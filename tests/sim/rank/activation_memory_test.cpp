@@ -63,6 +63,43 @@ TEST(GptLayerActivations, AreTheInputAloneUnderFullRecompute) {
   EXPECT_EQ(layer_bytes(with_recompute({}, "full")), 2 * s * b * h);
 }
 
+Json two_context_ranks(const char* comm) {
+  return {{"cluster", {{"gpus_per_node", 2}}},
+          {"parallelism", {{"context", 2}, {"context_comm", comm}}},
+          {"model", {{"max_position_embeddings", 2 * s}}},
+          {"training", {{"attention", "fused"}, {"sequence_length", 2 * s}}}};
+}
+
+constexpr double kSeedAndOffset = 2 * 512;  // of one call's dropout: a block each
+
+// The query, the keys and values that came last, and one output: what attention of the rank's own
+// rows alone would keep. A seed and an offset for each of two steps.
+TEST(ContextActivations, OfARingAreThoseOfItsRowsAlone) {
+  EXPECT_EQ(layer_bytes(two_context_ranks("p2p")),
+            layer_bytes({{"training", {{"attention", "fused"}}}}) + kSeedAndOffset);
+}
+
+// The output by heads is kept for attention, the output by rows for the projection.
+TEST(ContextActivations, OfAnExchangeOfHeadsAreOneOutputMore) {
+  EXPECT_EQ(layer_bytes(two_context_ranks("a2a")),
+            layer_bytes({{"training", {{"attention", "fused"}}}}) + 2 * s * b * h);
+}
+
+// Attention alone: hardly an MLP, hardly a vocabulary.
+TEST(ContextActivations, OfARingPeakHigherFromRankToRank) {
+  const auto plan = gpt_plan({{"model",
+                               {{"ffn_hidden_size", 16},
+                                {"vocab_size", 128},
+                                {"hidden_dropout", 0},
+                                {"max_position_embeddings", 16 * s}}},
+                              {"cluster", {{"gpus_per_node", 8}}},
+                              {"parallelism", {{"context", 8}}},
+                              {"training", {{"attention", "fused"}, {"sequence_length", 16 * s}}}});
+  const auto peak = [&](int64_t rank) { return execute(plan, rank).peak.allocated_bytes; };
+  EXPECT_LT(peak(0), peak(3));
+  EXPECT_LT(peak(3), peak(7));
+}
+
 TEST(PipelineActivations, OfTheFirstStageOf1f1bAreOfAsManyMicroBatchesAsStages) {
   const Json pipeline = {{"model", {{"num_layers", 4}}},
                          {"cluster", {{"gpus_per_node", 4}}},

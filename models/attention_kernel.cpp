@@ -1,0 +1,124 @@
+#include "models/attention_kernel.h"
+
+#include <ATen/ops/_scaled_dot_product_flash_attention.h>
+#include <ATen/ops/_scaled_dot_product_flash_attention_backward.h>
+#include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu.h>
+#include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu_backward.h>
+
+namespace models {
+namespace {
+
+/// The kernels' [b, heads, s, d], a view; and back.
+at::Tensor heads_first(const at::Tensor& tensor, int64_t sequence_dim) {
+  return sequence_dim == 0 ? tensor.permute({1, 2, 0, 3}) : tensor.transpose(1, 2);
+}
+at::Tensor heads_third(const at::Tensor& tensor, int64_t sequence_dim) {
+  return sequence_dim == 0 ? tensor.permute({2, 0, 1, 3}) : tensor.transpose(1, 2);
+}
+
+/// The kernel for the CPU knows no key/value heads that several query heads share.
+at::Tensor for_each_query_head(const at::Tensor& tensor, int64_t heads) {
+  const int64_t groups = tensor.size(1);
+  return groups == heads ? tensor : tensor.repeat_interleave(heads / groups, 1);
+}
+at::Tensor sum_over_query_heads(const at::Tensor& gradient, int64_t groups) {
+  const int64_t heads = gradient.size(1);
+  return groups == heads ? gradient
+                         : gradient.unflatten(1, at::IntArrayRef{groups, heads / groups}).sum(2);
+}
+
+/// All in [b, heads, s, d].
+struct HeadsFirst {
+  at::Tensor query, key, value;
+};
+
+Attended attend_on_cpu(const HeadsFirst& in, const AttentionCall& call) {
+  const int64_t heads = in.query.size(1);
+  auto [output, log_sum] =
+      at::_scaled_dot_product_flash_attention_for_cpu(in.query,
+                                                      for_each_query_head(in.key, heads),
+                                                      for_each_query_head(in.value, heads),
+                                                      call.dropout,
+                                                      call.causal);
+  return {.output = output, .log_sum = log_sum};
+}
+
+AttentionGradients backward_on_cpu(const at::Tensor& gradient,
+                                   const HeadsFirst& in,
+                                   const at::Tensor& output,
+                                   const at::Tensor& log_sum,
+                                   const AttentionCall& call) {
+  const int64_t heads = in.query.size(1), groups = in.key.size(1);
+  const auto [query, key, value] =
+      at::_scaled_dot_product_flash_attention_for_cpu_backward(gradient,
+                                                               in.query,
+                                                               for_each_query_head(in.key, heads),
+                                                               for_each_query_head(in.value, heads),
+                                                               output,
+                                                               log_sum,
+                                                               call.dropout,
+                                                               call.causal);
+  return {query, sum_over_query_heads(key, groups), sum_over_query_heads(value, groups)};
+}
+
+Attended attend_on_gpu(const HeadsFirst& in, const AttentionCall& call) {
+  const auto [output, log_sum, cum_q, cum_k, max_q, max_k, seed, offset, mask] =
+      at::_scaled_dot_product_flash_attention(
+          in.query, in.key, in.value, call.dropout, call.causal);
+  return {.output = output, .log_sum = log_sum, .seed = seed, .offset = offset};
+}
+
+AttentionGradients backward_on_gpu(const at::Tensor& gradient,
+                                   const HeadsFirst& in,
+                                   const at::Tensor& output,
+                                   const Attended& attended,
+                                   const AttentionCall& call) {
+  const auto [query, key, value] =
+      at::_scaled_dot_product_flash_attention_backward(gradient,
+                                                       in.query,
+                                                       in.key,
+                                                       in.value,
+                                                       output,
+                                                       attended.log_sum,
+                                                       /*cum_seq_q=*/{},
+                                                       /*cum_seq_k=*/{},
+                                                       in.query.size(2),
+                                                       in.key.size(2),
+                                                       call.dropout,
+                                                       call.causal,
+                                                       attended.seed,
+                                                       attended.offset);
+  return {query, key, value};
+}
+
+}  // namespace
+
+Attended attend(const at::Tensor& query,
+                const at::Tensor& key,
+                const at::Tensor& value,
+                const AttentionCall& call) {
+  const HeadsFirst in{heads_first(query, call.sequence_dim),
+                      heads_first(key, call.sequence_dim),
+                      heads_first(value, call.sequence_dim)};
+  Attended attended = query.is_cpu() ? attend_on_cpu(in, call) : attend_on_gpu(in, call);
+  attended.output = heads_third(attended.output, call.sequence_dim).contiguous();
+  return attended;
+}
+
+AttentionGradients attend_backward(const at::Tensor& gradient,
+                                   const at::Tensor& query,
+                                   const at::Tensor& key,
+                                   const at::Tensor& value,
+                                   const Attended& attended,
+                                   const AttentionCall& call) {
+  const int64_t dim = call.sequence_dim;
+  const HeadsFirst in{heads_first(query, dim), heads_first(key, dim), heads_first(value, dim)};
+  const at::Tensor output = heads_first(attended.output, dim), given = heads_first(gradient, dim);
+  const AttentionGradients found = query.is_cpu()
+                                       ? backward_on_cpu(given, in, output, attended.log_sum, call)
+                                       : backward_on_gpu(given, in, output, attended, call);
+  return {
+      heads_third(found.query, dim), heads_third(found.key, dim), heads_third(found.value, dim)};
+}
+
+}  // namespace models

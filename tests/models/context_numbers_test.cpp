@@ -1,0 +1,122 @@
+// Ranks that split the sequence compute what one rank computes: they run here side by side, in
+// threads, and hand each other real tensors.
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "models/context_chunks.h"
+#include "tests/models/post_backend.h"
+#include "tests/models/small_shards.h"
+
+namespace models {
+namespace {
+
+using estimator::Json;
+
+/// In fp32, which a GPU's kernel would refuse, for the sake of exact numbers.
+estimator::Plan exact_plan(const Json& changes, const Json& parallelism, const char* attention) {
+  Json all = changes;
+  all["parallelism"] = parallelism;
+  all["cluster"]["gpus_per_node"] = parallelism.value("context", 1);
+  all["training"]["dtype"] = "bf16";
+  all["training"]["attention"] = attention;
+  estimator::Plan plan = small_plan(all);
+  plan.training.dtype = estimator::Dtype::kFp32;
+  return plan;
+}
+
+/// Every context rank of `plan` in a thread: the mean loss, and the gradients of each rank.
+std::vector<Iteration> run_ranks(const estimator::Plan& plan) {
+  const auto ranks = static_cast<int>(plan.parallelism.context);
+  Post context_post, data_post;
+  SilentObserver observer;
+  std::vector<std::unique_ptr<Trainer>> trainers;
+  for (int rank = 0; rank < ranks; ++rank) {
+    ProcessGroups groups;
+    groups.context =
+        std::make_shared<Communicator>(c10::make_intrusive<PostBackend>(context_post, rank, ranks));
+    groups.data =
+        std::make_shared<Communicator>(c10::make_intrusive<PostBackend>(data_post, rank, ranks));
+    trainers.push_back(std::make_unique<Trainer>(ShardContext{.plan = plan,
+                                                              .coordinate = {.context = rank},
+                                                              .groups = groups,
+                                                              .device = at::Device(at::kCPU),
+                                                              .observer = observer},
+                                                 plan.micro_batches(),
+                                                 default_optimizer(plan)));
+    trainers.back()->build_model();
+  }
+  std::vector<std::thread> threads;
+  for (auto& trainer : trainers) threads.emplace_back([&] { trainer->forward_backward(0); });
+  for (std::thread& thread : threads) thread.join();
+
+  std::vector<Iteration> iterations;
+  double loss = 0;
+  for (auto& trainer : trainers) {
+    loss += trainer->loss() / ranks;
+    Iteration& iteration = iterations.emplace_back();
+    for (const Parameter& parameter : trainer->stage().parameters().all()) {
+      iteration.gradients[parameter.name] = parameter.main_gradient.clone();
+    }
+  }
+  for (Iteration& iteration : iterations) iteration.loss = loss;
+  return iterations;
+}
+
+struct Context {
+  std::string name;
+  Json parallelism;
+  const char* attention;
+  bool only_gpt = false;  ///< the Llama has two key/value heads
+};
+
+class ContextNumbers : public testing::TestWithParam<Context> {};
+
+INSTANTIATE_TEST_SUITE_P(
+    Layouts,
+    ContextNumbers,
+    testing::Values(
+        Context{"RingOfTwo", {{"context", 2}}, "flash"},
+        Context{"RingOfTwoFused", {{"context", 2}}, "fused"},
+        Context{"RingOfFour", {{"context", 4}}, "flash"},
+        Context{"RingOfFourFused", {{"context", 4}}, "fused"},
+        Context{"AllToAllOfTwo", {{"context", 2}, {"context_comm", "a2a"}}, "flash"},
+        Context{"AllToAllOfTwoFused", {{"context", 2}, {"context_comm", "a2a"}}, "fused"},
+        Context{"AllToAllOfFour", {{"context", 4}, {"context_comm", "a2a"}}, "flash", true},
+        Context{"AllToAllOfFourFused", {{"context", 4}, {"context_comm", "a2a"}}, "fused", true}),
+    [](const auto& info) { return info.param.name; });
+
+TEST_P(ContextNumbers, AreThoseOfOneRank) {
+  const Context& context = GetParam();
+  for (const Json& family : {Json::object(), llama_changes()}) {
+    if (context.only_gpt && !family.empty()) continue;
+    const Iteration expected = run_iteration(small_plan(family));
+    for (const Iteration& actual :
+         run_ranks(exact_plan(family, context.parallelism, context.attention))) {
+      EXPECT_NEAR(actual.loss, expected.loss, 1e-5);
+      ASSERT_EQ(actual.gradients.size(), expected.gradients.size());
+      for (const auto& [name, gradient] : expected.gradients) {
+        EXPECT_LT(relative_difference(actual.gradients.at(name), gradient), 2e-5) << name;
+      }
+    }
+  }
+}
+
+TEST_P(ContextNumbers, AreTheSameWhenTheyAreComputedTwice) {
+  const Context& context = GetParam();
+  Json selective = {{"training", {{"recompute", "selective"}}}};
+  const auto recomputed = run_ranks(exact_plan(selective, context.parallelism, context.attention));
+  const auto kept = run_ranks(exact_plan({}, context.parallelism, context.attention));
+  for (std::size_t rank = 0; rank < kept.size(); ++rank) {
+    for (const auto& [name, gradient] : kept[rank].gradients) {
+      EXPECT_LT(relative_difference(recomputed[rank].gradients.at(name), gradient), 2e-5) << name;
+    }
+  }
+}
+
+TEST(ContextChunks, PairTheEarliestWithTheLatest) {
+  EXPECT_EQ(chunks_by_rank(3), (std::vector<int64_t>{0, 5, 1, 4, 2, 3}));
+}
+
+}  // namespace
+}  // namespace models
