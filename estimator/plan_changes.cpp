@@ -40,7 +40,7 @@ std::vector<Kind> kinds() {
        },
        [](const Plan&, Json& tree) { tree["parallelism"]["sequence_parallel"] = true; }},
       {[](const Plan& plan) -> std::string {
-         const bool can = plan.data_parallel_size() > 1 && plan.parallelism.zero_stage < 3;
+         const bool can = plan.replicas() > 1 && plan.parallelism.zero_stage < 3;
          return can ? fmt::format("ZeRO stage {}", plan.parallelism.zero_stage + 1) : "";
        },
        [](const Plan& plan, Json& tree) {

@@ -24,6 +24,10 @@ struct StageKey {
   auto operator<=>(const StageKey&) const = default;
 };
 
+int64_t context_rank_that_holds_most(const ParallelConfig& parallelism) {
+  return parallelism.context_comm == ContextComm::kP2p ? parallelism.context - 1 : 0;
+}
+
 }  // namespace
 
 std::vector<RankClass> rank_classes(const Plan& plan) {
@@ -31,6 +35,7 @@ std::vector<RankClass> rank_classes(const Plan& plan) {
   const int64_t stages = schedule.stages;
   const ParallelLayout layout(plan);
   const int64_t ranks_per_stage = layout.world_size() / stages;
+  const int64_t context = context_rank_that_holds_most(plan.parallelism);
 
   std::vector<RankClass> classes;
   std::map<StageKey, std::size_t> class_of;
@@ -41,7 +46,7 @@ std::vector<RankClass> rank_classes(const Plan& plan) {
                        .in_flight = forwards_in_flight(schedule, stage),
                        .executed = micro_batches_to_execute(schedule, stage)};
     const auto [found, is_new] = class_of.try_emplace(key, classes.size());
-    if (is_new) classes.push_back({layout.rank({.pipeline = stage}), 0, {}});
+    if (is_new) classes.push_back({layout.rank({.context = context, .pipeline = stage}), 0, {}});
     RankClass& rank_class = classes[found->second];
     rank_class.count += ranks_per_stage;
     rank_class.stages.push_back(stage);

@@ -12,9 +12,11 @@ namespace estimator {
 
 /// Tensor, context and data ranks of one stage are alike: their shards have equal shapes (the
 /// distributed optimizer pads its shards to equal length, and data rank 0 holds none of the
-/// padding). So a class is a set of pipeline stages.
+/// padding). So a class is a set of pipeline stages. But the further back a context rank is in a
+/// ring (context_comm p2p), the more outputs of steps in attention it holds for a moment: all
+/// compute the same, and the last one stands for the others.
 struct RankClass {
-  int64_t representative_rank = 0;  ///< the lowest rank of the class
+  int64_t representative_rank = 0;  ///< the lowest of those that hold most
   int64_t count = 0;                ///< ranks of the cluster in it
   std::vector<int64_t> stages;      ///< ascending
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <stdexcept>
 
 #include "estimator/chunk_shares.h"
@@ -10,10 +11,6 @@
 
 namespace estimator {
 namespace {
-
-bool is_point_to_point(const CollectiveCall& call) {
-  return call.kind == CollectiveKind::kSend || call.kind == CollectiveKind::kRecv;
-}
 
 bool is_data_group(GroupKind group) {
   return group == GroupKind::kData || group == GroupKind::kDataContext;
@@ -61,6 +58,16 @@ double calls_per_part(int64_t count, Direction direction, const RankProfile& pro
   return static_cast<double>(count) / static_cast<double>(parts);
 }
 
+struct CallSeconds {
+  double calls = 0, sum = 0;
+
+  void add(double more, double seconds_of_each) {
+    calls += more;
+    sum += more * seconds_of_each;
+  }
+  double mean() const { return calls > 0 ? sum / calls : 0; }
+};
+
 class StageSum {
  public:
   StageSum(const RankProfile& profile, const StageTarget& target)
@@ -80,6 +87,7 @@ class StageSum {
          executed_kernels(profile_.operators, target_.compute.dialect)) {
       const OperatorPrice price = operator_price(kernel, rates, target_.compute.dtype);
       const double calls = calls_per_part(kernel.count, kernel.direction, profile_);
+      if (is_attention(kernel)) attention_[kernel.direction].add(calls, price.seconds);
       add_part(time, {calls * price.seconds, {}}, kernel.direction, kernel.module_kind);
       add_part(host, {calls * price.host_seconds, {}}, kernel.direction, kernel.module_kind);
     }
@@ -94,9 +102,12 @@ class StageSum {
   }
 
   void add_collective(const CollectiveRecord& record) {
-    if (is_point_to_point(record.call)) return add_send(record);
+    const bool of_ring = is_ring_message(record.call);
+    if (is_message(record.call.kind) && !of_ring) return add_send(record);
+    if (of_ring && record.call.kind == CollectiveKind::kRecv) return;  // comes while it sends
     const RankGroup group = target_.layout.group(record.call.group, profile_.rank);
-    const double seconds = collective_seconds(record.call, group, target_.fabric);
+    double seconds = collective_seconds(record.call, group, target_.fabric);
+    if (of_ring) seconds = seconds_beside_attention(seconds, record.direction, group);
     if (const auto buckets = buckets_of(record))
       return add_buckets(record, buckets, seconds, group);
     PartTime part;
@@ -108,6 +119,17 @@ class StageSum {
   StageTime time;
 
  private:
+  /// What a message of the ring adds to the step of attention that it travels beside: what is
+  /// longer, and its share of the compute for as long as both run.
+  double seconds_beside_attention(double seconds,
+                                  Direction direction,
+                                  const RankGroup& group) const {
+    const auto found = attention_.find(direction);
+    const double step = found == attention_.end() ? 0 : found->second.mean();
+    return std::max(0.0, seconds - step) +
+           compute_share(group, target_.fabric) * std::min(seconds, step);
+  }
+
   void add_part(StageTime& sum,
                 const PartTime& part,
                 Direction direction,
@@ -145,6 +167,7 @@ class StageSum {
   const RankProfile& profile_;
   const StageTarget& target_;
   const ChunkShares shares_;
+  std::map<Direction, CallSeconds> attention_;  ///< of one micro-batch
 };
 
 }  // namespace

@@ -76,8 +76,9 @@ struct StageTarget {
 };
 
 /// Adds up a profile's records. Records count one iteration as planned; what belongs to a
-/// micro-batch is divided by the plan's micro-batches. Sends and receives count as bytes only. A
-/// call that may overlap but is none of the two bucket kinds counts in full.
+/// micro-batch is divided by the plan's micro-batches. Sends and receives between stages count as
+/// bytes only. Messages of the context ranks' ring travel beside a step of attention, as
+/// TransformerEngine sends them. A call that may overlap but is none of these counts in full.
 ///
 /// Records are of all chunks together. The embedding is in the first, the head in the last, and all
 /// else is shared out by layers, which are alike; buckets by parameters.

@@ -24,6 +24,19 @@ TEST(RankClasses, AllRanksWithoutAPipelineAreAlike) {
   EXPECT_EQ(classes[0].representative_rank, 0);
 }
 
+TEST(RankClasses, TheLastContextRankOfARingStandsForTheOthers) {
+  const Json ring = {{"parallelism", {{"tensor", 2}, {"context", 4}}}};
+  const auto classes = rank_classes(small_plan(ring));
+  ASSERT_EQ(classes.size(), 1u);
+  EXPECT_EQ(classes[0].count, 8);
+  EXPECT_EQ(classes[0].representative_rank, 6);
+}
+
+TEST(RankClasses, ContextRanksThatExchangeHeadsAreAlike) {
+  const Json exchange = {{"parallelism", {{"context", 4}, {"context_comm", "a2a"}}}};
+  EXPECT_EQ(rank_classes(small_plan(exchange))[0].representative_rank, 0);
+}
+
 TEST(RankClasses, GpipeMiddleStagesAreAlike) {
   EXPECT_EQ(stages_of(pipeline_plan({{"parallelism", {{"pipeline_schedule", "gpipe"}}}})),
             (Stages{{0}, {1, 2}, {3}}));

@@ -95,6 +95,51 @@ TEST(StageTime, TellsSendsApartByTheirDirectionAndCountsNoTimeForThem) {
   EXPECT_EQ(sum_of(time.forward().communication_seconds), 0);
 }
 
+OperatorRecord attention_of(Direction direction, double flops, int64_t count) {
+  OperatorRecord record = kernels(direction, 0);
+  record.name = "aten::_scaled_dot_product_flash_attention";
+  record.shapes = {{1, 8, 4096, 128}};
+  record.dtype = "BFloat16";
+  record.flops = flops;
+  record.module_kind = "attention";
+  record.count = count;
+  return record;
+}
+
+// 8 micro-batches of one layer: 8 steps of attention, 7 messages beside them.
+TEST(StageTime, CountsOfARingsMessagesWhatAttentionDoesNotHide) {
+  const Plan plan = small_plan({{"parallelism", {{"context", 8}}}});
+  ASSERT_EQ(plan.micro_batches(), 8);
+  const OperatorRecord attention = attention_of(Direction::kForward, 1e11, 8 * 8);
+  const double step = operator_seconds(attention, {.gpu = gpu_of(plan)});
+  for (const int64_t bytes : {1 * kMiB, 1024 * kMiB}) {
+    CollectiveCall send = call_of(CollectiveKind::kSend, GroupKind::kContext, 8, bytes);
+    send.peer = 1;
+    CollectiveCall receive = send;
+    receive.kind = CollectiveKind::kRecv;
+    const double message = seconds_of(plan, send);
+    ASSERT_EQ(message > step, bytes > kMiB);
+    RankProfile profile = profile_of(plan, 0);
+    profile.operators = {attention};
+    profile.collectives = {collectives(Direction::kForward, send, 8 * 7),
+                           collectives(Direction::kForward, receive, 8 * 7)};
+    const double exposed =
+        bytes > kMiB ? message - step + kIntraComputeShare * step : kIntraComputeShare * message;
+    EXPECT_NEAR(time_of(plan, profile).forward().communication_seconds.context, 7 * exposed, 1e-12);
+  }
+}
+
+TEST(StageTime, CountsAnExchangeOfHeadsInFull) {
+  const Plan plan = small_plan({{"parallelism", {{"context", 8}, {"context_comm", "a2a"}}}});
+  const auto call = call_of(CollectiveKind::kAllToAll, GroupKind::kContext, 8, 64 * kMiB);
+  RankProfile profile = profile_of(plan, 0);
+  profile.operators = {attention_of(Direction::kBackward, 1e11, 8)};
+  profile.collectives = {collectives(Direction::kBackward, call, 8 * 4)};
+  EXPECT_NEAR(time_of(plan, profile).backward().communication_seconds.context,
+              4 * seconds_of(plan, call),
+              1e-12);
+}
+
 TEST(StageTime, CollectsGradientBucketsAndParameterGathers) {
   const Plan plan = small_plan();
   const auto reduce =
