@@ -102,6 +102,20 @@ class RealBackend final : public c10d::Backend {
                 });
   }
 
+  WorkPtr alltoall_base(at::Tensor& output,
+                        at::Tensor& input,
+                        std::vector<int64_t>& output_sizes,
+                        std::vector<int64_t>& input_sizes,
+                        const c10d::AllToAllOptions& options) override {
+    return call(
+        {.kind = CollectiveKind::kAllToAll, .asynchronous = options.asyncOp},
+        {.op = OpType::ALLTOALL_BASE, .sized = input, .inputs = {input}, .outputs = {output}},
+        [&](Tensors& inputs, Tensors& outputs) {
+          return group_.backend->alltoall_base(
+              outputs[0], inputs[0], output_sizes, input_sizes, options);
+        });
+  }
+
   WorkPtr send(Tensors& tensors, int destination, int tag) override {
     return call(
         {.kind = CollectiveKind::kSend, .peer = destination, .asynchronous = true},

@@ -95,6 +95,25 @@ constexpr const char* kBf16 =
                         "zero_stage": 1},
         "training": {"dtype": "bf16", "attention": "flash"}})";
 
+// Context ranks need a kernel of 16-bit types. AdamW's first step is as large for a gradient that
+// is nearly zero as for any other: of rounded ones, the plain step can be compared.
+constexpr const char* kContext2 =
+    R"({"parallelism": {"context": 2}, "training": {"dtype": "bf16", "optimizer": "sgd", "attention": "flash"}})";
+constexpr const char* kContext4AllToAll =
+    R"({"parallelism": {"context": 4, "context_comm": "a2a"},
+        "training": {"dtype": "bf16", "optimizer": "sgd", "attention": "fused"}})";
+constexpr const char* kT2C2D2Zero =
+    R"({"parallelism": {"tensor": 2, "sequence_parallel": true, "context": 2, "data": 2,
+                        "zero_stage": 1},
+        "training": {"dtype": "bf16", "optimizer": "sgd", "attention": "fused"}})";
+constexpr const char* kP2C4Zero =
+    R"({"parallelism": {"pipeline": 2, "context": 4, "zero_stage": 1},
+        "training": {"dtype": "bf16", "optimizer": "sgd", "attention": "flash", "recompute": "selective"}})";
+constexpr const char* kT2C2AllToAllFullRecompute =
+    R"({"parallelism": {"tensor": 2, "sequence_parallel": true, "context": 2,
+                        "context_comm": "a2a"},
+        "training": {"dtype": "bf16", "optimizer": "sgd", "attention": "flash", "recompute": "full"}})";
+
 INSTANTIATE_TEST_SUITE_P(Gpt,
                          VerifiedLayout,
                          testing::Values(Layout{"Tensor2", 2, kTensor2},
@@ -123,6 +142,10 @@ INSTANTIATE_TEST_SUITE_P(Gpt,
                                          Layout{"FullRecompute", 4, kFullRecompute},
                                          Layout{"SelectiveRecompute", 4, kSelectiveRecompute},
                                          Layout{"Untied", 4, kUntied},
+                                         Layout{"Context2", 2, kContext2},
+                                         Layout{"Context4AllToAll", 4, kContext4AllToAll},
+                                         Layout{"Tensor2Context2Data2Zero", 8, kT2C2D2Zero},
+                                         Layout{"Pipeline2Context4Zero", 8, kP2C4Zero},
                                          Layout{"PlainDialect", 8, kPlainDialect},
                                          Layout{"Bf16Flash", 8, kBf16}),
                          testing::PrintToStringParamName());
@@ -138,6 +161,9 @@ INSTANTIATE_TEST_SUITE_P(
                     Layout{"Tensor2Pipeline2Data2Gpipe", 8, kT2P2D2Gpipe, true},
                     Layout{"FullRecompute", 4, kFullRecompute, true},
                     Layout{"SelectiveRecompute", 4, kSelectiveRecompute, true},
+                    Layout{"Context4AllToAll", 4, kContext4AllToAll, true},
+                    Layout{"Tensor2Context2Data2Zero", 8, kT2C2D2Zero, true},
+                    Layout{"Tensor2Context2AllToAll", 4, kT2C2AllToAllFullRecompute, true},
                     Layout{"PlainDialect", 8, kPlainDialect, true},
                     Layout{"TiedAndPadded", 4, kTiedPadded, true},
                     Layout{"Bf16Flash", 8, kBf16, true}),
