@@ -6,8 +6,8 @@
 // A rank works on its own keys under the causal mask; of those of an earlier rank all its queries
 // see the first half; those of a later rank are seen, whole, by the second half of its queries.
 //
-// TransformerEngine puts every other step on a second stream. Here all are on one: the bytes are the
-// same, what the allocator reserves for them may not be.
+// TransformerEngine puts every other step on a second stream. Here all are on one: the bytes are
+// the same, what the allocator reserves for them may not be.
 #pragma once
 
 #include <ATen/core/Tensor.h>
