@@ -67,6 +67,11 @@ TEST(Plan, PadsTheVocabularyAsMegatronDoes) {
 TEST(Plan, GrowsGradientBucketsWithTheDataRanks) {
   EXPECT_EQ(meta_plan().bucket_elements(), 128'000'000);
   EXPECT_EQ(small_plan().bucket_elements(), 40'000'000);
+  const Plan context = small_plan({{"cluster", {{"nodes", 64}}},
+                                   {"parallelism", {{"context", 8}}},
+                                   {"training", {{"global_batch_size", 64}}}});
+  EXPECT_EQ(context.data_parallel_size(), 64);
+  EXPECT_EQ(context.bucket_elements(), 512'000'000);
 }
 
 TEST(Plan, LeavesSequenceParallelOffWithoutTensorRanks) {

@@ -91,6 +91,56 @@ TEST(RankRun, UnderSequenceParallelismGathersAndScattersInstead) {
   EXPECT_EQ(calls_of_a_layer(sp, CollectiveKind::kReduceScatter, Direction::kBackward), 2);
 }
 
+/// Two layers, 4 micro-batches.
+RankProfile of_four_context_ranks(const char* comm) {
+  return execute(gpt_plan({{"cluster", {{"gpus_per_node", 4}}},
+                           {"parallelism", {{"context", 4}, {"context_comm", comm}}},
+                           {"training", {{"attention", "fused"}}}}));
+}
+
+// Forward: the keys and values of three others. Backward: the same, and the gradients of all four
+// on their way home; the first message has no gradient yet, the last one nothing else.
+TEST(RankRun, OfARingPassesOnKeysAndValuesAndTheirGradients) {
+  const RankProfile profile = of_four_context_ranks("p2p");
+  const GroupKind ring = GroupKind::kContext;
+  for (const CollectiveKind kind : {CollectiveKind::kSend, CollectiveKind::kRecv}) {
+    EXPECT_EQ(calls(profile, ring, kind, Direction::kForward), 2 * 4 * 3);
+    EXPECT_EQ(calls(profile, ring, kind, Direction::kBackward), 2 * 4 * 4);
+  }
+  const int64_t keys_and_values = 2 * (512 / 4) * 4 * 1024 * 2;
+  std::multiset<int64_t> bytes;
+  for (const auto& record : profile.collectives) {
+    if (record.call.group != ring) continue;
+    EXPECT_TRUE(record.overlappable);
+    const bool forward = record.direction == Direction::kForward;
+    const bool to_next = record.call.kind == CollectiveKind::kSend ? forward : !forward;
+    EXPECT_EQ(record.call.peer, to_next ? 1 : 3);
+    if (!forward) bytes.insert(record.call.bytes / keys_and_values);
+  }
+  EXPECT_EQ(bytes, (std::multiset<int64_t>{1, 1, 2, 2}));
+}
+
+// Forward: query, key and value to heads, the output back. Backward: the other way round.
+TEST(RankRun, ThatExchangesHeadsDoesSoFourTimesEachWay) {
+  const RankProfile profile = of_four_context_ranks("a2a");
+  for (const Direction direction : {Direction::kForward, Direction::kBackward}) {
+    EXPECT_EQ(calls(profile, GroupKind::kContext, CollectiveKind::kAllToAll, direction), 2 * 4 * 4);
+  }
+}
+
+TEST(RankRun, OfContextRanksSumsGradientsOverThem) {
+  const RankProfile profile = of_four_context_ranks("p2p");
+  EXPECT_EQ(calls(profile,
+                  GroupKind::kDataContext,
+                  CollectiveKind::kAllReduce,
+                  Direction::kReduceGradients),
+            1);
+  for (const auto& record : profile.collectives) {
+    if (record.call.group != GroupKind::kDataContext) continue;
+    EXPECT_EQ(record.call.group_size, 4);
+  }
+}
+
 TEST(RankRun, OfAMiddleStageReceivesAndSendsOnceEachWay) {
   const RankProfile profile = execute(gpt_plan({{"model", {{"num_layers", 4}}},
                                                 {"cluster", {{"gpus_per_node", 4}}},
