@@ -60,7 +60,7 @@ void check_exchange(Rules& rules) {
                 where(plan, "parallelism.context_comm", kind),
                 "use p2p or a2a");
   if (p.context_comm != ContextComm::kAllToAll) return;
-  const int64_t groups = plan.model.num_query_groups / p.tensor;
+  const int64_t groups = std::max<int64_t>(1, plan.model.num_query_groups / p.tensor);
   rules.require(groups % p.context == 0,
                 "a2a: the key/value heads of a tensor rank do not divide among the context ranks",
                 fmt::format("model.num_query_groups = {}, parallelism.tensor = {}, context = {}",
@@ -68,7 +68,7 @@ void check_exchange(Rules& rules) {
                             p.tensor,
                             p.context),
                 fmt::format("use a context size of {}, or context_comm = p2p",
-                            divisors_near(std::max<int64_t>(1, groups), p.context)));
+                            divisors_near(groups, p.context)));
 }
 
 }  // namespace

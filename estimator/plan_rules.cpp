@@ -175,6 +175,29 @@ void check_cluster(Rules& rules, const PlanContext& context) {
           : fmt::format("use a world that is a multiple of {}", model_ranks(p)));
 }
 
+/// Fewer key/value heads than tensor ranks: Megatron-LM cuts their columns, and lets equally many
+/// ranks use each head (megatron/core/transformer/attention.py).
+void check_key_value_split(Rules& rules) {
+  const ModelConfig& m = rules.plan_.model;
+  const int64_t tensor = rules.plan_.parallelism.tensor, groups = m.num_query_groups;
+  const std::string where =
+      fmt::format("model.num_query_groups = {}, parallelism.tensor = {}", groups, tensor);
+  const bool shared = tensor % groups == 0 && groups < tensor;
+  rules.require(groups % tensor == 0 || shared,
+                "key/value heads and the tensor parallel size do not divide each other",
+                where,
+                fmt::format("use a tensor parallel size of {}", divisors_near(groups, tensor)));
+  if (!shared) return;
+  rules.require(rules.plan_.training.dialect == Dialect::kMegatronLm,
+                "only Megatron-LM lets tensor ranks use the same key/value head",
+                where + ", training.dialect = " + to_string(rules.plan_.training.dialect),
+                fmt::format("use a tensor parallel size of {}", divisors_near(groups, tensor)));
+  rules.require(2 * groups * m.kv_channels % tensor == 0,
+                "the columns of keys and values do not divide by the tensor parallel size",
+                where + fmt::format(", model.kv_channels = {}", m.kv_channels),
+                fmt::format("use a tensor parallel size of {}", divisors_near(groups, tensor)));
+}
+
 void check_model_split(Rules& rules) {
   const Plan& plan = rules.plan_;
   const ModelConfig& m = plan.model;
@@ -187,13 +210,7 @@ void check_model_split(Rules& rules) {
   };
   splits(m.num_attention_heads, "model.num_attention_heads", "attention heads");
   splits(m.ffn_hidden_size, "model.ffn_hidden_size", "the MLP's columns");
-  rules.require(
-      m.num_query_groups % p.tensor == 0,
-      "key/value heads do not divide by the tensor parallel size",
-      fmt::format(
-          "model.num_query_groups = {}, parallelism.tensor = {}", m.num_query_groups, p.tensor),
-      fmt::format("use a tensor parallel size of {} (replicated key/value heads are not built yet)",
-                  divisors_near(m.num_query_groups, p.tensor)));
+  check_key_value_split(rules);
   rules.require(
       m.num_attention_heads % m.num_query_groups == 0,
       "query heads do not divide by the key/value heads",

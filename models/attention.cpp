@@ -1,6 +1,9 @@
 #include "models/attention.h"
 
+#include <algorithm>
+
 #include "models/recompute.h"
+#include "models/sequence_mappings.h"
 
 namespace models {
 namespace {
@@ -33,17 +36,42 @@ SelfAttention::SelfAttention(ShardContext& context,
       qkv_(context, store, qkv_spec(context.plan.model, name)),
       projection_(context, store, projection_spec(context.plan.model, name)) {}
 
+bool SelfAttention::shares_groups() const {
+  return context_.plan.model.num_query_groups < context_.tensor_size();
+}
+
+/// The product's columns are cut evenly, through a group's: all are gathered, one group is kept
+/// (get_query_key_value_tensors in megatron/core/transformer/attention.py).
+at::Tensor SelfAttention::own_groups(const at::Tensor& packed) const {
+  if (!shares_groups()) return packed;
+  const at::Tensor all = gather_last_dim(packed, context_.groups.tensor);
+  const int64_t groups = context_.plan.model.num_query_groups;
+  const int64_t width = all.size(-1) / groups;
+  const int64_t ranks_of_group = context_.tensor_size() / groups;
+  return all.narrow(-1, context_.coordinate.tensor / ranks_of_group * width, width);
+}
+
+at::Tensor SelfAttention::own_queries(const at::Tensor& of_group) const {
+  if (!shares_groups()) return of_group;
+  const int64_t ranks_of_group = context_.tensor_size() / context_.plan.model.num_query_groups;
+  const int64_t heads = of_group.size(2) / ranks_of_group;
+  return of_group.narrow(2, context_.coordinate.tensor % ranks_of_group * heads, heads);
+}
+
 /// Packed as Megatron packs it: for each key/value group its queries, its key, its value.
-SelfAttention::Heads SelfAttention::split_heads(const at::Tensor& packed) const {
+SelfAttention::Heads SelfAttention::split_heads(const at::Tensor& product) const {
   const estimator::ModelConfig& model = context_.plan.model;
-  const int64_t groups = model.num_query_groups / context_.tensor_size();
+  const at::Tensor packed = own_groups(product);
+  const int64_t groups = std::max<int64_t>(1, model.num_query_groups / context_.tensor_size());
   const int64_t queries = model.num_attention_heads / model.num_query_groups;
   const int64_t width = model.kv_channels;
   const int64_t sequence = packed.size(0), batch = packed.size(1);
 
   const at::Tensor by_group = packed.view({sequence, batch, groups, (queries + 2) * width});
   const auto parts = by_group.split_with_sizes({queries * width, width, width}, -1);
-  Heads heads{parts[0].reshape({sequence, batch, groups * queries, width}), parts[1], parts[2]};
+  Heads heads{own_queries(parts[0].reshape({sequence, batch, groups * queries, width})),
+              parts[1],
+              parts[2]};
   if (rotary_) {
     heads.query = rotary_->apply(heads.query);
     heads.key = rotary_->apply(heads.key);

@@ -1,4 +1,5 @@
-// Self-attention of one layer: heads are split over the tensor ranks (MHA, GQA and MQA).
+// Self-attention of one layer: heads are split over the tensor ranks (MHA, GQA and MQA). Of fewer
+// key/value heads than tensor ranks, several ranks use the same one.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -28,6 +29,9 @@ class SelfAttention {
   struct Heads {
     at::Tensor query, key, value;  // [s, b, heads or groups, d]
   };
+  bool shares_groups() const;
+  at::Tensor own_groups(const at::Tensor& packed) const;
+  at::Tensor own_queries(const at::Tensor& of_group) const;
   Heads split_heads(const at::Tensor& packed) const;
 
   ShardContext& context_;

@@ -1,5 +1,6 @@
 #include "models/sequence_mappings.h"
 
+#include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 
 #include "models/kept_value.h"
@@ -42,6 +43,20 @@ struct ScatterToSequence : torch::autograd::Function<ScatterToSequence> {
   }
 };
 
+/// With Megatron-LM's copies between dim 0, which collectives know, and the last one
+/// (_gather_along_last_dim, _reduce_scatter_along_last_dim in megatron/core/tensor_parallel).
+struct GatherLastDim : torch::autograd::Function<GatherLastDim> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& input, const Group& group) {
+    keep(context, group);
+    return at::cat(gather_sequence(input, *group).chunk(group->size(), 0), -1);
+  }
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
+    const Group& group = kept<Group>(context);
+    const at::Tensor by_rank = at::cat(gradients[0].chunk(group->size(), -1), 0);
+    return {reduce_scatter_sequence(by_rank, *group), at::Tensor()};
+  }
+};
+
 }  // namespace
 
 at::Tensor reduce_from_ranks(const at::Tensor& input, const Group& group) {
@@ -50,6 +65,10 @@ at::Tensor reduce_from_ranks(const at::Tensor& input, const Group& group) {
 
 at::Tensor reduce_scatter_to_sequence(const at::Tensor& input, const Group& group) {
   return ReduceScatterToSequence::apply(input, group);
+}
+
+at::Tensor gather_last_dim(const at::Tensor& input, const Group& group) {
+  return GatherLastDim::apply(input, group);
 }
 
 at::Tensor scatter_to_sequence(const at::Tensor& input, const Group& group) {

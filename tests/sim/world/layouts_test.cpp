@@ -39,6 +39,11 @@ TEST_P(VerifiedLayout, IsWhatTheStubSaysAndWhatTheWholeModelComputes) {
 constexpr const char* kTensor2 = R"({"parallelism": {"tensor": 2}})";
 constexpr const char* kTensor2Sp = R"({"parallelism": {"tensor": 2, "sequence_parallel": true}})";
 constexpr const char* kTensor4 = R"({"parallelism": {"tensor": 4}})";
+constexpr const char* kTensor4SharedHeads =
+    R"({"model": {"num_query_groups": 2},
+        "parallelism": {"tensor": 4, "sequence_parallel": true}})";
+constexpr const char* kTensor4OneHead =
+    R"({"model": {"num_query_groups": 1}, "parallelism": {"tensor": 4}})";
 constexpr const char* kTensor4Sp =
     R"({"parallelism": {"tensor": 4, "sequence_parallel": true}, "training": {"optimizer": "sgd"}})";
 constexpr const char* kPipeline2 = R"({"parallelism": {"pipeline": 2}})";
@@ -155,6 +160,8 @@ INSTANTIATE_TEST_SUITE_P(
     VerifiedLayout,
     testing::Values(Layout{"Tensor2", 2, kTensor2, true},
                     Layout{"Tensor4SequenceSgd", 4, kTensor4Sp, true},
+                    Layout{"Tensor4SharedHeads", 4, kTensor4SharedHeads, true},
+                    Layout{"Tensor4OneHead", 4, kTensor4OneHead, true},
                     Layout{"Pipeline4Sgd", 4, kPipeline4, true},
                     Layout{"Data2ZeroSgd", 2, kData2Zero, true},
                     Layout{"Tensor2SequencePipeline2Data2Zero", 8, kT2P2D2, true},
