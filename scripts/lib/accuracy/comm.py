@@ -5,7 +5,7 @@ every other row is held out. The goals: within 15 % above 64 MiB, within 30 % ab
 fabrics that are held out.
 """
 from .errors import Reading
-from .plans import GPUS
+from .plans import GPUS, matching
 from .rows import LeftOut
 
 NAME = "comm"
@@ -36,11 +36,8 @@ ROLES = ("held out", "fitted")
 QUANTITIES = [f"{role}, {band}" for role in ROLES for band, _, _ in BANDS]
 
 
-def _first(table, text, what):
-    for start, value in table:
-        if str(text).startswith(start):
-            return value
-    raise LeftOut(f"{what} {text!r} is not in the database")
+def _flag(table, text, what):
+    return matching(table, text, what, "is not in the database")
 
 
 def _flags(row):
@@ -49,10 +46,10 @@ def _flags(row):
         raise LeftOut("incomplete: the row has no curve, or does not say its machines")
     if config["collective"] not in ("all_reduce", "all_gather", "reduce_scatter", "all_to_all"):
         raise LeftOut(f"{config['collective']} is not a collective of NCCL")
-    return [config["collective"], "--gpu", _first(GPUS, config["gpu"], "GPU"),
+    return [config["collective"], "--gpu", _flag(GPUS, config["gpu"], "GPU"),
             "--nodes", str(config["nodes"]), "--gpus-per-node",
             str(config["gpus"] // config["nodes"]),
-            *_first(NETWORKS, config.get("interconnect", "an unnamed network"), "network")]
+            *_flag(NETWORKS, config.get("interconnect", "an unnamed network"), "network")]
 
 
 def _seconds(row, point):

@@ -1,5 +1,6 @@
 """Memory: peaks of PyTorch's allocator, and totals in nvidia-smi's terms."""
 from .errors import Reading
+from .estimated import compare_estimates
 from .plans import plan_of
 from .rows import LeftOut
 
@@ -42,26 +43,16 @@ def _figures(row):
     return sorted(found, key=lambda figure: list(COLUMNS).index(figure[0][0]))
 
 
+def _prepare(row):
+    if row.source in NO_DIALECT:
+        raise LeftOut(NO_DIALECT[row.source])
+    return plan_of(row), lambda estimate: [
+        Reading(row.id, row.source, quantity, _peak(estimate, quantity, whose), value * unit)
+        for (quantity, unit, whose), value in _figures(row)]
+
+
 def compare(rows, onerank):
     """(readings, left out as (id, reason)) of the rows that have a memory figure."""
-    plans, left_out = {}, []
-    rows = [row for row in rows if _figures(row)]
-    for row in rows:
-        try:
-            if row.source in NO_DIALECT:
-                raise LeftOut(NO_DIALECT[row.source])
-            plans[row.id] = plan_of(row)
-        except LeftOut as reason:
-            left_out.append((row.id, str(reason)))
-    estimates = dict(zip(plans, onerank.estimates(list(plans.values()))))
-    readings = []
-    for row in rows:
-        estimate = estimates.get(row.id)
-        if isinstance(estimate, LeftOut):
-            left_out.append((row.id, str(estimate)))
-        elif estimate:
-            readings += [Reading(row.id, row.source, quantity,
-                                 _peak(estimate, quantity, whose), value * unit)
-                         for (quantity, unit, whose), value in _figures(row)]
+    readings, left_out = compare_estimates([row for row in rows if _figures(row)], onerank, _prepare)
     readings.sort(key=lambda reading: list(COLUMNS).index(reading.quantity))
     return readings, left_out

@@ -61,11 +61,12 @@ SOURCES = {
 }
 
 
-def _matching(table, word, what):
+def matching(table, word, what, place="has no word in a plan"):
+    """The value of the first entry of `table` that `word` starts with; else throws LeftOut."""
     for start, value in table:
         if str(word).startswith(start):
             return value
-    raise LeftOut(f"{what} {word!r} has no word in a plan")
+    raise LeftOut(f"{what} {word!r} {place}")
 
 
 def _dtype(text):
@@ -110,9 +111,9 @@ def _model_of_arch(arch):
              "num_attention_heads": arch["heads"], "vocab_size": arch["vocab"],
              "num_query_groups": arch.get("kv_heads") or arch["heads"],
              "tie_embeddings": arch.get("tied", False),
-             "normalization": _matching(NORMS.items(), arch.get("norm", "layernorm"), "norm"),
+             "normalization": matching(NORMS.items(), arch.get("norm", "layernorm"), "norm"),
              "activation": "swiglu" if arch.get("glu") else ACTIVATIONS[arch.get("act", "gelu")],
-             "position_embedding": _matching(POSITIONS.items(), arch.get("pos", "learned"),
+             "position_embedding": matching(POSITIONS.items(), arch.get("pos", "learned"),
                                              "position embedding")}
     if arch.get("ffn"):
         model["ffn_hidden_size"] = arch["ffn"]
@@ -162,7 +163,7 @@ def _plan_of_arch(row):
             "training": {"micro_batch_size": config["micro_batch"],
                          "global_batch_size": config["global_batch"],
                          "sequence_length": config["seq"], "dtype": _dtype(config["dtype"]),
-                         "recompute": _matching(RECOMPUTE, config.get("recompute", "none"),
+                         "recompute": matching(RECOMPUTE, config.get("recompute", "none"),
                                                 "recompute"),
                          "attention": "flash" if config.get("flash_attention", True) else "unfused"}}
     return plan
@@ -256,7 +257,7 @@ def _plan_of_megatron_arguments(row):
         path, value = MEGATRON_ARGUMENTS[argument]
         _set(plan, path, value(text) if isinstance(value, type) else value)
     plan["model"].setdefault("vocab_size", GPT2_VOCABULARY)
-    gpu = _matching(GPUS, row.config.get("gpu"), "GPU")
+    gpu = matching(GPUS, row.config.get("gpu"), "GPU")
     plan["training"]["attention"] = _attention_of(arguments, gpu)
     return plan
 
@@ -268,7 +269,7 @@ def _cluster(row):
     if not isinstance(gpus, int):
         raise LeftOut("the row does not say the number of GPUs")
     per_node = math.gcd(gpus, row.config.get("gpus_per_node") or 8)
-    return {"gpu": _matching(GPUS, row.config.get("gpu"), "GPU"),
+    return {"gpu": matching(GPUS, row.config.get("gpu"), "GPU"),
             "nodes": gpus // per_node, "gpus_per_node": per_node}
 
 

@@ -4,6 +4,7 @@ A source that gives tokens per second or TFLOP/s is converted by its own convent
 rows are also ranked by speed, tokens per second and GPU.
 """
 from .errors import Reading
+from .estimated import compare_estimates
 from .plans import plan_of
 from .rows import LeftOut
 
@@ -58,27 +59,15 @@ def _figure(row):
     return next((key for key in FIGURES if row.measured.get(key) is not None), None)
 
 
+def _prepare(row):
+    plan, key = plan_of(row), _figure(row)
+    measured = FIGURES[key](row, plan, row.measured[key])
+    return plan, lambda estimate: [
+        Reading(row.id, row.source, QUANTITY, estimate["time"]["iteration_seconds"], measured,
+                sweep=row.group, work=_tokens(plan) / _gpus(plan))]
+
+
 def compare(rows, onerank):
     """(readings, left out as (id, reason)) of the dense rows that have a time."""
-    plans, measured, left_out = {}, {}, []
     rows = [row for row in rows if row.category == "dense" and _figure(row)]
-    for row in rows:
-        key = _figure(row)
-        try:
-            plan = plan_of(row)
-            measured[row.id] = FIGURES[key](row, plan, row.measured[key])
-            plans[row.id] = plan
-        except LeftOut as reason:
-            left_out.append((row.id, str(reason)))
-    estimates = dict(zip(plans, onerank.estimates(list(plans.values()))))
-    readings = []
-    for row in rows:
-        estimate = estimates.get(row.id)
-        if isinstance(estimate, LeftOut):
-            left_out.append((row.id, str(estimate)))
-        elif estimate:
-            plan = plans[row.id]
-            readings.append(Reading(row.id, row.source, QUANTITY,
-                                    estimate["time"]["iteration_seconds"], measured[row.id],
-                                    sweep=row.group, work=_tokens(plan) / _gpus(plan)))
-    return readings, left_out
+    return compare_estimates(rows, onerank, _prepare)
