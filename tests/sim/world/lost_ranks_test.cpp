@@ -82,6 +82,12 @@ class LostRanks : public VerifyProgram {
     started_[rank] = pid;
   }
 
+  /// The world of `tensor2`.
+  void start_both_ranks() {
+    const std::string plan = tensor2();
+    for (const int rank : {0, 1}) start_rank(rank, 2, plan);
+  }
+
   /// Its exit code and standard error.
   ProgramResult end_of(int rank) {
     int status = 0;
@@ -144,9 +150,7 @@ TEST_F(LostRanks, AKilledRankEndsAWorldOfOnesOwnAtOnce) {
 
 TEST_F(LostRanks, AKilledRankIsNamedToTheOthersOfALaunchedWorld) {
   use_fault("rank-1-dies");
-  const std::string plan = tensor2();
-  start_rank(0, 2, plan);
-  start_rank(1, 2, plan);
+  start_both_ranks();
   for (const int rank : {0, 1}) {
     const ProgramResult result = end_of(rank);
     EXPECT_EQ(result.exit_code, 3);
@@ -157,9 +161,7 @@ TEST_F(LostRanks, AKilledRankIsNamedToTheOthersOfALaunchedWorld) {
 
 TEST_F(LostRanks, ARankWhoseMachineIsGoneIsMissedAfterTenSeconds) {
   use_fault("hang");
-  const std::string plan = tensor2();
-  start_rank(0, 2, plan);
-  start_rank(1, 2, plan);
+  start_both_ranks();
   ASSERT_NO_FATAL_FAILURE(wait_until_both_hang());
   const auto start = Clock::now();
   kill_rank_process_tree(1);
@@ -171,9 +173,7 @@ TEST_F(LostRanks, ARankWhoseMachineIsGoneIsMissedAfterTenSeconds) {
 
 TEST_F(LostRanks, TheRankThatKeepsTheStoreIsMissedAtOnce) {
   use_fault("hang");
-  const std::string plan = tensor2();
-  start_rank(0, 2, plan);
-  start_rank(1, 2, plan);
+  start_both_ranks();
   ASSERT_NO_FATAL_FAILURE(wait_until_both_hang());
   const auto start = Clock::now();
   kill_rank_process_tree(0);
@@ -201,9 +201,7 @@ TEST_F(LostRanks, AWorldWithoutItsFirstRankIsNotFound) {
 TEST_F(LostRanks, APortInUseIsNamedByTheRankThatNeedsIt) {
   const Port port(true);
   environment_["MASTER_PORT"] = port.number();
-  const std::string plan = tensor2();
-  start_rank(0, 2, plan);
-  start_rank(1, 2, plan);  // what listens there never answers
+  start_both_ranks();  // what listens there never answers
   const ProgramResult first = end_of(0);
   EXPECT_EQ(first.exit_code, 3);
   EXPECT_THAT(first.error, HasSubstr("rank 0 cannot open the world's store"));
@@ -250,10 +248,8 @@ TEST_F(LostRanks, ARankOfAnotherVersionIsNamed) {
 
 TEST_F(LostRanks, ACollectiveThatOneRankDoesNotMakeEndsInTime) {
   use_fault("drop-on-rank-1");
-  const std::string plan = tensor2();
   const auto start = Clock::now();
-  start_rank(0, 2, plan);
-  start_rank(1, 2, plan);
+  start_both_ranks();
   for (const int rank : {0, 1}) {
     const ProgramResult result = end_of(rank);
     EXPECT_EQ(result.exit_code, 3);
