@@ -67,13 +67,16 @@ DialectTraits nanotron() {
 
 DialectTraits torchtitan() {
   return {.dialect = Dialect::kTorchtitan,
-          .framework = "TorchTitan without FSDP (tensor, pipeline, replicated data parallel)",
+          .framework = "TorchTitan (tensor, pipeline, replicated or fully sharded data parallel)",
           .keeps_stage_outputs = true,
           .loss_buffers = LossBuffers::kTorch,
           .gradient_type = GradientType::kParameter,
           .main_weights = false,
           .reducer_buckets = true,
+          .fully_sharded = true,
           .notes = {
+              "ZeRO stages 2 and 3 are FSDP2 with fp32 parameters, computation in the plan's dtype "
+              "and reduction in fp32; each layer is a unit, and so are embedding and head",
               "without FSDP TorchTitan has no mixed precision: parameters, gradients and AdamW's "
               "state are all of the plan's dtype (its --training.dtype)",
               "SwiGLU, rotary positions and cross-entropy from PyTorch's operators, fused RMSNorm",
@@ -83,8 +86,9 @@ DialectTraits torchtitan() {
 DialectTraits plain() {
   return {.dialect = Dialect::kPlain,
           .framework = "PyTorch's operators under Megatron-LM's layout of gradients and optimizer",
+          .fully_sharded = true,
           .notes = {"SwiGLU, rotary positions and cross-entropy from PyTorch's operators",
-                    "fp32 gradient buffer and fp32 main weights"}};
+                    "fp32 gradient buffer and fp32 main weights; ZeRO stages 2 and 3 are FSDP2"}};
 }
 
 }  // namespace

@@ -39,6 +39,7 @@ struct DialectTraits {
   GradientType gradient_type = GradientType::kFp32;
   bool main_weights = true;
   bool reducer_buckets = false;
+  bool fully_sharded = false;
   bool always_buckets = true;
   bool shared_step_counter = false;
   int64_t vocabulary_multiple = 1;
@@ -71,6 +72,9 @@ void visit_fields(Visitor& visit, DialectTraits& traits) {
   visit("reducer_buckets",
         traits.reducer_buckets,
         "DistributedDataParallel's buckets, as large as the parameters, beside the gradients");
+  visit("fully_sharded",
+        traits.fully_sharded,
+        "ZeRO stages 2 and 3 are FSDP2: fp32 parts, computation in the plan's dtype");
   visit("always_buckets", traits.always_buckets, "gradients are cut into buckets on every stage");
   visit("shared_step_counter", traits.shared_step_counter, "one for the optimizer, not one each");
   visit("vocabulary_multiple",

@@ -152,6 +152,8 @@ struct ParallelConfig {
   std::optional<int64_t> microbatch_group_size_per_virtual_stage;
   std::vector<int64_t> layers_per_stage;
   int64_t zero_stage = 0;
+  /// FSDP2: of every parameter a data rank keeps a part.
+  bool fully_sharded() const { return zero_stage >= 2; }
   std::optional<int64_t> bucket_elements;
   bool overlap_grad_reduce = false;
   bool overlap_param_gather = false;
@@ -179,7 +181,7 @@ void visit_fields(Visitor& visit, ParallelConfig& parallelism) {
   visit("layers_per_stage",
         parallelism.layers_per_stage,
         "layers of each stage, or of each virtual stage in model order; empty: even");
-  visit("zero_stage", parallelism.zero_stage, "0, or 1: the distributed optimizer");
+  visit("zero_stage", parallelism.zero_stage, "1: the distributed optimizer; 2 and 3: FSDP2, 3 frees parameters after forward");
   visit("bucket_elements",
         parallelism.bucket_elements,
         "elements of a gradient bucket; auto: Megatron's max(40e6, 1e6 x data x context)");

@@ -8,6 +8,7 @@
 
 #include "estimator/allocator_settings.h"
 #include "estimator/context_rules.h"
+#include "estimator/dialects.h"
 #include "estimator/hardware.h"
 #include "estimator/pipeline_rules.h"
 #include "estimator/rule_list.h"
@@ -323,10 +324,37 @@ void check_built(Rules& rules) {
                 "a rank cannot run backward in two parts yet",
                 fmt::format("parallelism.pipeline_schedule = {}", to_string(p.pipeline_schedule)),
                 "use 1f1b, with virtual_stages for less bubble");
-  rules.require(p.zero_stage == 0 || p.zero_stage == 1,
-                "ZeRO stages 2 and 3 are not built yet",
+}
+
+/// What FSDP2 is built for here: TorchTitan's use of it, without a pipeline.
+void check_fully_sharded(Rules& rules) {
+  const Plan& plan = rules.plan_;
+  const ParallelConfig& p = plan.parallelism;
+  rules.require(p.zero_stage >= 0 && p.zero_stage <= 3,
+                "there is no such ZeRO stage",
                 fmt::format("parallelism.zero_stage = {}", p.zero_stage),
-                "use 0, or 1 (the distributed optimizer)");
+                "use 0, 1 (the distributed optimizer), 2 or 3 (FSDP2)");
+  if (!p.fully_sharded()) return;
+  const auto require = [&](bool holds, const std::string& what, const std::string& where,
+                           const std::string& help) {
+    rules.require(holds,
+                  fmt::format("ZeRO stage {} is FSDP2 here, {}", p.zero_stage, what),
+                  where,
+                  help);
+  };
+  const Dialect dialect = plan.training.dialect;
+  require(traits_of(dialect).fully_sharded,
+          "which the dialect does not have",
+          fmt::format("training.dialect = {}", to_string(dialect)),
+          "use --dialect torchtitan, or ZeRO stage 1");
+  require(p.pipeline == 1,
+          "which is not built under a pipeline yet",
+          fmt::format("parallelism.pipeline = {}", p.pipeline),
+          "use one stage, or ZeRO stage 1");
+  require(plan.training.dtype != Dtype::kFp16,
+          "which has no loss scaling",
+          "training.dtype = fp16",
+          "use bf16");
 }
 
 }  // namespace
@@ -348,6 +376,7 @@ std::vector<Problem> broken_rules(const Plan& plan, const PlanContext& context) 
   check_allocator(rules);
   check_megatron_keys(rules);
   check_built(rules);
+  check_fully_sharded(rules);
   return rules.problems_;
 }
 

@@ -6,6 +6,7 @@
 #include <torch/csrc/autograd/function_hook.h>
 #include <torch/csrc/autograd/variable.h>
 
+#include <algorithm>
 #include <numeric>
 #include <utility>
 
@@ -120,7 +121,7 @@ at::Tensor GradientBuffer::slice(const at::Tensor& flat, int64_t begin, int64_t 
   return flat.narrow(0, begin, end - begin);
 }
 
-void GradientBuffer::zero() {
+void GradientBuffer::begin_iteration() {
   if (gradients_.defined()) gradients_.zero_();
   missing_contributions_.assign(buckets_.size(), 0);
   started_.assign(buckets_.size(), false);
@@ -185,7 +186,25 @@ std::pair<int64_t, int64_t> GradientBuffer::shard_range(const Bucket& bucket) co
   return {bucket.begin + index * part, bucket.begin + (index + 1) * part};
 }
 
-int64_t GradientBuffer::padding_elements() const {
+std::vector<OwnedPiece> GradientBuffer::owned_pieces() const {
+  std::vector<OwnedPiece> pieces;
+  for (const Bucket& bucket : buckets_) {
+    const auto [shard_begin, shard_end] = shard_range(bucket);
+    for (const ParameterSlot& slot : bucket.slots) {
+      const int64_t begin = std::clamp(shard_begin, slot.begin, slot.end);
+      const int64_t end = std::clamp(shard_end, begin, slot.end);
+      const at::Tensor weights = slot.parameter->value.detach().view(-1);
+      pieces.push_back({.parameter = slot.parameter,
+                        .begin = begin - slot.begin,
+                        .end = end - slot.begin,
+                        .weights = slice(weights, begin - slot.begin, end - slot.begin),
+                        .gradients = slice(gradients_, begin, end)});
+    }
+  }
+  return pieces;
+}
+
+int64_t GradientBuffer::gradient_padding() const {
   int64_t elements = buckets_.empty() ? 0 : buckets_.back().end;
   for (const Bucket& bucket : buckets_) {
     for (const ParameterSlot& slot : bucket.slots) elements -= slot.end - slot.begin;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "models/communicator.h"
+#include "models/data_parallel.h"
 #include "models/observer.h"
 #include "models/parameters.h"
 
@@ -53,7 +54,7 @@ struct GradientBufferOptions {
   Observer& observer;
 };
 
-class GradientBuffer {
+class GradientBuffer final : public DataParallel {
  public:
   /// Makes the gradient buffer and sets each parameter's main_gradient. When sharded it also
   /// moves the parameters into one flat buffer of their type.
@@ -61,24 +62,29 @@ class GradientBuffer {
   GradientBuffer(const GradientBuffer&) = delete;
   GradientBuffer& operator=(const GradientBuffer&) = delete;
 
-  void zero();
+  void begin_iteration() override;
   /// From here on until finish_reduction() contributions to the chunk count towards the overlapped
   /// reduction.
-  void start_last_micro_batch(int64_t chunk = 0);
+  void start_last_micro_batch(int64_t chunk = 0) override;
+  void finish_backward() override {}
   /// Reduces what is not reduced yet and waits for what is.
-  void finish_reduction();
+  void finish_reduction() override;
   /// Sharded: gathers the parameters that the other ranks updated.
-  void gather_parameters();
+  void gather_parameters() override;
+
+  std::vector<OwnedPiece> owned_pieces() const override;
+  c10::ScalarType gradient_type() const override { return options_.type; }
+  int64_t parameter_padding() const override { return sharded() ? gradient_padding() : 0; }
+  int64_t gradient_padding() const override;
+  Observer& observer() const override { return options_.observer; }
 
   const std::vector<Bucket>& buckets() const { return buckets_; }
-  Observer& observer() const { return options_.observer; }
   bool sharded() const { return options_.shape.sharded; }
   /// This rank's part of a bucket: [begin, end) in the flat buffers.
   std::pair<int64_t, int64_t> shard_range(const Bucket& bucket) const;
   const at::Tensor& gradients() const { return gradients_; }
   /// The flat parameters; undefined when not sharded.
   const at::Tensor& parameters() const { return parameters_; }
-  int64_t padding_elements() const;
 
  private:
   void contribution_added(std::size_t bucket);

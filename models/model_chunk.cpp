@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "models/cross_entropy.h"
+#include "models/fully_sharded.h"
 
 namespace models {
 
@@ -14,9 +15,14 @@ ModelChunk::ModelChunk(ShardContext& context,
   const std::vector<int64_t> layers = context.plan.layers_of_virtual_stages();
   const int64_t piece = context.piece(chunk);
   const int64_t first = std::accumulate(layers.begin(), layers.begin() + piece, int64_t{0});
-  if (context.is_first_piece(chunk)) embedding_ = std::make_unique<Embedding>(context, store);
+  if (context.is_first_piece(chunk)) {
+    embedding_unit_ = store.begin_unit();
+    embedding_ = std::make_unique<Embedding>(context, store);
+  }
   layers_.reserve(static_cast<std::size_t>(layers[piece]));
   for (int64_t number = first; number < first + layers[piece]; ++number) {
+    const int64_t unit = store.begin_unit();
+    if (number == first) first_layer_unit_ = unit;
     layers_.emplace_back(context, store, number, shared.core, shared.rotary);
   }
   if (context.is_last_piece(chunk)) build_head(store);
@@ -26,6 +32,9 @@ ModelChunk::ModelChunk(ShardContext& context,
 }
 
 void ModelChunk::build_head(ParameterStore& store) {
+  const bool tied_here = context_.plan.model.tie_embeddings && embedding_ != nullptr;
+  head_unit_ = tied_here ? embedding_unit_ : store.begin_unit();
+  store.go_on_with_unit(head_unit_);
   final_norm_ = std::make_unique<Norm>(context_, store, "final_norm");
   LinearSpec spec{.name = "output_layer",
                   .inputs = context_.plan.model.hidden_size,
@@ -45,15 +54,22 @@ void ModelChunk::build_head(ParameterStore& store) {
   output_ = std::make_unique<ColumnParallelLinear>(context_, store, spec);
 }
 
-at::Tensor ModelChunk::loss(const at::Tensor& hidden, const at::Tensor& labels) const {
-  at::Tensor logits = [&] {
-    const at::Tensor normalized = [&] {
-      ModuleScope norm(context_.observer, "final_norm");
-      return final_norm_->forward(hidden);
-    }();
-    ModuleScope output(context_.observer, "output_layer");
-    return output_->forward(normalized);
+at::Tensor ModelChunk::in_unit(int64_t unit,
+                               const at::Tensor& input,
+                               const std::function<at::Tensor(const at::Tensor&)>& body) const {
+  return context_.fully_sharded ? context_.fully_sharded->run(unit, input, body) : body(input);
+}
+
+at::Tensor ModelChunk::logits(const at::Tensor& hidden) const {
+  const at::Tensor normalized = [&] {
+    ModuleScope norm(context_.observer, "final_norm");
+    return final_norm_->forward(hidden);
   }();
+  ModuleScope output(context_.observer, "output_layer");
+  return output_->forward(normalized);
+}
+
+at::Tensor ModelChunk::loss(at::Tensor logits, const at::Tensor& labels) const {
   ModuleScope scope(context_.observer, "loss");
   const estimator::LossBuffers buffers = context_.dialect().loss_buffers;
   if (buffers == estimator::LossBuffers::kTorch && !context_.groups.tensor) {
@@ -66,9 +82,22 @@ at::Tensor ModelChunk::loss(const at::Tensor& hidden, const at::Tensor& labels) 
 }
 
 at::Tensor ModelChunk::forward(const at::Tensor& input, const at::Tensor& labels) const {
-  at::Tensor hidden = embedding_ ? embedding_->forward(input) : input;
-  for (const TransformerLayer& layer : layers_) hidden = layer.forward(hidden);
-  return output_ ? loss(hidden, labels) : hidden;
+  at::Tensor hidden = input;
+  if (embedding_) {
+    hidden = in_unit(
+        embedding_unit_, hidden, [&](const at::Tensor& tokens) { return embedding_->forward(tokens); });
+  }
+  for (std::size_t i = 0; i < layers_.size(); ++i) {
+    hidden = in_unit(first_layer_unit_ + static_cast<int64_t>(i),
+                     hidden,
+                     [&](const at::Tensor& layer_input) { return layers_[i].forward(layer_input); });
+  }
+  if (!output_) return hidden;
+  // The unit ends where the loss begins: nothing may hold on to the hidden states meanwhile.
+  at::Tensor scores =
+      in_unit(head_unit_, hidden, [&](const at::Tensor& last) { return logits(last); });
+  hidden = at::Tensor();
+  return loss(std::move(scores), labels);
 }
 
 }  // namespace models

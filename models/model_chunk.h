@@ -4,6 +4,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -36,10 +37,17 @@ class ModelChunk {
 
   /// The embedding weight that first and last stage share, or null.
   Parameter* tied_weight() const { return tied_weight_; }
+  /// The FSDP unit that the forward ends with.
+  int64_t head_unit() const { return head_unit_; }
 
  private:
   void build_head(ParameterStore& store);
-  at::Tensor loss(const at::Tensor& hidden, const at::Tensor& labels) const;
+  /// body(input), with the parameters of an FSDP unit gathered around it where there are such.
+  at::Tensor in_unit(int64_t unit,
+                     const at::Tensor& input,
+                     const std::function<at::Tensor(const at::Tensor&)>& body) const;
+  at::Tensor logits(const at::Tensor& hidden) const;
+  at::Tensor loss(at::Tensor logits, const at::Tensor& labels) const;
 
   ShardContext& context_;
   std::unique_ptr<Embedding> embedding_;
@@ -47,6 +55,7 @@ class ModelChunk {
   std::unique_ptr<Norm> final_norm_;
   std::unique_ptr<ColumnParallelLinear> output_;
   Parameter* tied_weight_ = nullptr;
+  int64_t embedding_unit_ = 0, first_layer_unit_ = 0, head_unit_ = 0;
 };
 
 }  // namespace models

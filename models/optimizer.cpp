@@ -7,8 +7,6 @@
 #include <ATen/ops/zeros_like.h>
 #include <c10/core/GradMode.h>
 
-#include <algorithm>
-
 namespace models {
 
 using estimator::MemoryCategory;
@@ -21,34 +19,16 @@ int64_t bytes_of(const std::vector<at::Tensor>& tensors) {
   return bytes;
 }
 
-/// The gradients in the type of the weights that they update: DeepSpeed casts fp16 ones for its
-/// step.
-std::vector<at::Tensor> as_type_of(const std::vector<at::Tensor>& weights,
-                                   const std::vector<at::Tensor>& gradients) {
-  std::vector<at::Tensor> cast;
-  for (const at::Tensor& gradient : gradients) {
-    cast.push_back(gradient.to(weights.front().scalar_type()));
-  }
-  return cast;
-}
-
 }  // namespace
 
-DistributedOptimizer::DistributedOptimizer(GradientBuffer& buffer,
+DistributedOptimizer::DistributedOptimizer(DataParallel& data_parallel,
                                            const OptimizerSettings& settings)
-    : buffer_(buffer), settings_(settings) {
+    : data_parallel_(data_parallel), settings_(settings) {
   const c10::NoGradGuard no_grad;
-  for (const Bucket& bucket : buffer.buckets()) {
-    const auto [shard_begin, shard_end] = buffer.shard_range(bucket);
-    for (const ParameterSlot& slot : bucket.slots) {
-      const int64_t begin = std::max(slot.begin, shard_begin);
-      const int64_t end = std::min(slot.end, shard_end);
-      if (begin >= end) continue;
-      const at::Tensor weights = slot.parameter->value.detach().view(-1);
-      owners_.push_back(slot.parameter);
-      model_weights_.push_back(weights.narrow(0, begin - slot.begin, end - begin));
-      gradients_.push_back(buffer.gradients().narrow(0, begin, end - begin));
-    }
+  for (const OwnedPiece& piece : data_parallel.owned_pieces()) {
+    if (piece.begin == piece.end) continue;
+    owners_.push_back(piece.parameter);
+    model_weights_.push_back(piece.weights);
   }
   own_main_weights_ = settings.main_weights && !model_weights_.empty() &&
                       model_weights_.front().scalar_type() != at::kFloat;
@@ -62,7 +42,7 @@ DistributedOptimizer::DistributedOptimizer(GradientBuffer& buffer,
 void DistributedOptimizer::lasts(const at::Tensor& tensor,
                                  MemoryCategory category,
                                  std::size_t piece) const {
-  buffer_.observer().memory_lasts(tensor, {category, "optimizer", owners_[piece]->name});
+  data_parallel_.observer().memory_lasts(tensor, {category, "optimizer", owners_[piece]->name});
 }
 
 void DistributedOptimizer::make_state() {
@@ -83,12 +63,22 @@ void DistributedOptimizer::make_state() {
   }
 }
 
+/// DeepSpeed casts fp16 ones for its step.
+std::vector<at::Tensor> DistributedOptimizer::gradients() const {
+  std::vector<at::Tensor> cast;
+  for (const OwnedPiece& piece : data_parallel_.owned_pieces()) {
+    if (piece.begin == piece.end) continue;
+    cast.push_back(piece.gradients.to(main_weights_.front().scalar_type()));
+  }
+  return cast;
+}
+
 void DistributedOptimizer::update() {
   if (main_weights_.empty()) return;
-  const std::vector<at::Tensor> gradients = as_type_of(main_weights_, gradients_);
+  const std::vector<at::Tensor> reduced = gradients();
   if (settings_.kind == estimator::Optimizer::kSgd) {
     at::_fused_sgd_(main_weights_,
-                    gradients,
+                    reduced,
                     first_moments_,
                     settings_.weight_decay,
                     settings_.momentum,
@@ -104,7 +94,7 @@ void DistributedOptimizer::update() {
   else
     at::_foreach_add_(steps_, 1);
   at::_fused_adamw_(main_weights_,
-                    gradients,
+                    reduced,
                     first_moments_,
                     second_moments_,
                     /*max_exp_avg_sqs=*/{},
@@ -129,7 +119,7 @@ void DistributedOptimizer::step() {
   update();
   first_step_ = false;
   copy_to_model();
-  buffer_.gather_parameters();
+  data_parallel_.gather_parameters();
 }
 
 int64_t DistributedOptimizer::main_weight_bytes() const {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "estimator/plan.h"
-#include "models/gradient_buffer.h"
+#include "models/data_parallel.h"
 
 namespace models {
 
@@ -27,7 +27,7 @@ struct OptimizerSettings {
 
 class DistributedOptimizer {
  public:
-  DistributedOptimizer(GradientBuffer& buffer, const OptimizerSettings& settings);
+  DistributedOptimizer(DataParallel& data_parallel, const OptimizerSettings& settings);
 
   void step();
 
@@ -38,15 +38,16 @@ class DistributedOptimizer {
  private:
   void make_state();
   void lasts(const at::Tensor& tensor, estimator::MemoryCategory category, std::size_t piece) const;
+  /// Of the pieces, in the type of the weights that they update.
+  std::vector<at::Tensor> gradients() const;
   void update();
   void copy_to_model();
 
-  GradientBuffer& buffer_;
+  DataParallel& data_parallel_;
   OptimizerSettings settings_;
   std::vector<const Parameter*> owners_;   ///< of each piece
   std::vector<at::Tensor> model_weights_;  ///< views of the parameters, [elements]
   std::vector<at::Tensor> main_weights_;   ///< fp32; the model weights themselves in fp32
-  std::vector<at::Tensor> gradients_;      ///< views of the gradient buffer
   std::vector<at::Tensor> first_moments_, second_moments_, steps_;
   bool own_main_weights_ = false;
   bool first_step_ = true;

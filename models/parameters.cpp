@@ -4,9 +4,13 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/zeros.h>
+#include <c10/core/GradMode.h>
 #include <c10/core/ScalarType.h>
 
+#include <algorithm>
 #include <stdexcept>
+
+#include "models/unbacked_tensor.h"
 
 namespace models {
 namespace {
@@ -19,6 +23,8 @@ uint64_t hash(const std::string& text, uint64_t seed) {
   for (const unsigned char letter : text) value = (value ^ letter) * 1099511628211ull;
   return value;
 }
+
+int64_t rows_of_part(int64_t rows, int64_t ranks) { return (rows + ranks - 1) / ranks; }
 
 /// "layers.3.mlp.first.weight" -> "layers.3.mlp.first"
 std::string module_of(const std::string& parameter) {
@@ -39,6 +45,21 @@ at::Tensor shard_of(const at::Tensor& full, const Sharding& sharding, int64_t si
   return full.view(blocked).narrow(dim + 1, index * part, part).reshape(local);
 }
 
+std::pair<int64_t, int64_t> Parameter::owned_range() const {
+  const int64_t rows = value.size(0), row = value.numel() / rows;
+  const int64_t of_part = rows_of_part(rows, data_part.ranks);
+  const int64_t begin = std::min(data_part.index * of_part, rows);
+  return {begin * row, std::min(begin + of_part, rows) * row};
+}
+
+at::Tensor Parameter::lasting() const {
+  if (!part.defined()) return value;
+  const auto [begin, end] = owned_range();
+  std::vector<int64_t> shape = value.sizes().vec();
+  shape[0] = (end - begin) / (value.numel() / shape[0]);
+  return part.narrow(0, 0, end - begin).view(shape);
+}
+
 Parameter& ParameterStore::add(const ParameterSpec& spec) {
   std::vector<int64_t> shape = spec.full_shape;
   const bool sharded = spec.sharded_dim >= 0 && source_.tensor_size > 1;
@@ -48,40 +69,69 @@ Parameter& ParameterStore::add(const ParameterSpec& spec) {
     }
     shape[spec.sharded_dim] /= source_.tensor_size;
   }
-  at::Tensor value = initial_value(spec, shape);
-  value.requires_grad_(true);
-  source_.observer.memory_lasts(
-      value, {estimator::MemoryCategory::kParameter, module_of(spec.name), spec.name});
   Parameter& parameter = parameters_.emplace_back();
   parameter.name = spec.name;
-  parameter.value = std::move(value);
+  if (source_.data_part)
+    make_part(parameter, spec, shape);
+  else
+    make_whole(parameter, spec, shape);
+  parameter.value.requires_grad_(true);
+  source_.observer.memory_lasts(
+      parameter.lasting(), {estimator::MemoryCategory::kParameter, module_of(spec.name), spec.name});
   parameter.sharding = {.dim = spec.sharded_dim, .blocks = spec.blocks};
   parameter.tensor_sharded = sharded;
   parameter.sequence_partial = spec.sequence_partial;
   parameter.shared_copy = spec.shared_copy;
   parameter.chunk = chunk_;
+  parameter.unit = unit_;
   return parameter;
 }
 
+void ParameterStore::make_whole(Parameter& parameter,
+                                const ParameterSpec& spec,
+                                const std::vector<int64_t>& shape) {
+  parameter.value = initial_value(spec, shape, source_.options);
+}
+
+void ParameterStore::make_part(Parameter& parameter,
+                               const ParameterSpec& spec,
+                               const std::vector<int64_t>& shape) {
+  const c10::NoGradGuard no_grad;
+  const at::TensorOptions options = source_.options.dtype(at::kFloat);
+  parameter.data_part = *source_.data_part;
+  parameter.value = unbacked_tensor(shape, source_.options);
+  std::vector<int64_t> part_shape = shape;
+  part_shape[0] = rows_of_part(shape[0], parameter.data_part.ranks);
+  if (options.device() != at::kCPU) {
+    parameter.part = initial_value(spec, part_shape, options).view(-1);
+    return;
+  }
+  parameter.part = at::zeros(part_shape, options).view(-1);
+  const auto [begin, end] = parameter.owned_range();
+  const at::Tensor whole = initial_value(spec, shape, options).view(-1);
+  parameter.part.narrow(0, 0, end - begin).copy_(whole.narrow(0, begin, end - begin));
+}
+
 at::Tensor ParameterStore::initial_value(const ParameterSpec& spec,
-                                         const std::vector<int64_t>& shape) const {
+                                         const std::vector<int64_t>& shape,
+                                         const at::TensorOptions& options) const {
   switch (spec.initial_value) {
     case InitialValue::kZeros:
-      return at::zeros(shape, source_.options);
+      return at::zeros(shape, options);
     case InitialValue::kOnes:
-      return at::ones(shape, source_.options);
+      return at::ones(shape, options);
     case InitialValue::kNormal:
       break;
   }
-  if (source_.options.device() != at::kCPU) {
-    return at::empty(shape, source_.options).normal_(0.0, kInitialDeviation);
+  if (options.device() != at::kCPU) {
+    return at::empty(shape, options).normal_(0.0, kInitialDeviation);
   }
   const auto generator = at::make_generator<at::CPUGeneratorImpl>(hash(spec.name, source_.seed));
   const at::Tensor full =
       at::empty(spec.full_shape, at::kFloat).normal_(0.0, kInitialDeviation, generator);
   const Sharding sharding{.dim = spec.sharded_dim, .blocks = spec.blocks};
   const at::Tensor part = shard_of(full, sharding, source_.tensor_size, source_.tensor_index);
-  return part.contiguous().to(source_.options.dtype().toScalarType(), false, /*copy=*/true);
+  return part.contiguous().to(options.dtype().toScalarType(), false, /*copy=*/true);
 }
 
 void ParameterStore::keep_gradient_stand_in(const at::Tensor& weight) {
@@ -103,13 +153,13 @@ int64_t ParameterStore::gradient_stand_in_bytes() const {
 estimator::ParametersRecord ParameterStore::record() const {
   estimator::ParametersRecord record;
   for (const Parameter& parameter : parameters_) {
-    const at::Tensor& value = parameter.value;
-    const int64_t bytes = value.numel() * value.element_size();
-    record.count += value.numel();
+    const at::Tensor lasting = parameter.lasting();
+    const int64_t bytes = lasting.numel() * lasting.element_size();
+    record.count += lasting.numel();
     record.bytes += bytes;
     record.tensors.push_back({.name = parameter.name,
-                              .shape = value.sizes().vec(),
-                              .dtype = c10::toString(value.scalar_type()),
+                              .shape = lasting.sizes().vec(),
+                              .dtype = c10::toString(lasting.scalar_type()),
                               .bytes = bytes,
                               .tensor_sharded = parameter.tensor_sharded,
                               .shared_copy = parameter.shared_copy});

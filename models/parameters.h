@@ -8,7 +8,9 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "estimator/rank_profile.h"
@@ -40,9 +42,19 @@ struct ParameterSpec {
   bool shared_copy = false;
 };
 
+/// Which part of every parameter a data rank keeps: `index` of `ranks` equal ones, cut along dim 0
+/// as torch.chunk cuts (the last ones may be smaller, or empty).
+struct DataPart {
+  int64_t ranks = 1;
+  int64_t index = 0;
+};
+
 struct Parameter {
   std::string name;
-  at::Tensor value;          ///< leaf that requires gradients
+  at::Tensor value;          ///< leaf that requires gradients; unbacked where only `part` lasts
+  /// FSDP: this data rank's part, fp32 [elements of a whole part], zeros where it is smaller.
+  at::Tensor part;
+  DataPart data_part;
   at::Tensor main_gradient;  ///< view of the gradient buffer, same shape; set by GradientBuffer
   Sharding sharding;
   bool tensor_sharded = false;
@@ -53,10 +65,16 @@ struct Parameter {
   /// What autograd accumulates next only stands in for a gradient that a product has added already.
   bool gradient_is_stand_in = false;
   int64_t chunk = 0;  ///< of the stage, which holds it
+  int64_t unit = 0;   ///< that FSDP gathers it with
   /// Gradient contributions of one micro-batch: 2 when a fused product and autograd both add.
   int contributions = 1;
   /// Called after each contribution has been added to main_gradient.
   std::function<void()> contribution_added;
+
+  /// Elements [begin, end) of the flattened value that `part` holds.
+  std::pair<int64_t, int64_t> owned_range() const;
+  /// What lasts of it on this rank: the value, or its own rows of it.
+  at::Tensor lasting() const;
 };
 
 /// Where weights come from. On the CPU they are cut from full tensors that depend on seed and name
@@ -67,6 +85,7 @@ struct ParameterSource {
   int64_t seed = 0;
   int64_t tensor_size = 1;
   int64_t tensor_index = 0;
+  std::optional<DataPart> data_part;  ///< FSDP: parameters are made in parts
 };
 
 class ParameterStore {
@@ -77,6 +96,10 @@ class ParameterStore {
 
   /// Parameters that are added from here on are of this chunk.
   void begin_chunk(int64_t chunk) { chunk_ = chunk; }
+  /// Parameters that are added from here on are of the next unit; its number.
+  int64_t begin_unit() { return unit_ = units_++; }
+  /// Or of this one again.
+  void go_on_with_unit(int64_t unit) { unit_ = unit; }
   /// The reference stays good for the life of the store.
   Parameter& add(const ParameterSpec& spec);
 
@@ -91,11 +114,17 @@ class ParameterStore {
   int64_t gradient_stand_in_bytes() const;
 
  private:
-  at::Tensor initial_value(const ParameterSpec& spec, const std::vector<int64_t>& shape) const;
+  at::Tensor initial_value(const ParameterSpec& spec,
+                           const std::vector<int64_t>& shape,
+                           const at::TensorOptions& options) const;
+  void make_whole(Parameter& parameter, const ParameterSpec& spec, const std::vector<int64_t>& shape);
+  void make_part(Parameter& parameter, const ParameterSpec& spec, const std::vector<int64_t>& shape);
 
   ParameterSource source_;
   std::deque<Parameter> parameters_;
   int64_t chunk_ = 0;
+  int64_t unit_ = 0;
+  int64_t units_ = 0;
   std::map<std::vector<int64_t>, at::Tensor> gradient_stand_ins_;  // by shape
 };
 

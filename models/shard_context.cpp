@@ -16,4 +16,9 @@ c10::ScalarType scalar_type(estimator::Dtype dtype) {
   throw std::logic_error("unknown dtype");
 }
 
+std::optional<DataPart> ShardContext::data_part() const {
+  if (!plan.parallelism.fully_sharded()) return std::nullopt;
+  return DataPart{.ranks = plan.replicas(), .index = groups.data ? groups.data->index() : 0};
+}
+
 }  // namespace models

@@ -4,6 +4,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <memory>
+#include <optional>
 
 #include "estimator/dialects.h"
 #include "estimator/parallel_layout.h"
@@ -18,12 +19,15 @@ namespace models {
 
 c10::ScalarType scalar_type(estimator::Dtype dtype);
 
+class FullySharded;
+
 struct ShardContext {
   const estimator::Plan& plan;
   estimator::RankCoordinate coordinate;
   ProcessGroups groups;
   at::Device device;
   Observer& observer;
+  std::shared_ptr<FullySharded> fully_sharded;  ///< null: parameters are whole
   std::shared_ptr<FrameworkBuffers> buffers = std::make_shared<FrameworkBuffers>(observer);
 
   int64_t tensor_size() const { return plan.parallelism.tensor; }
@@ -53,6 +57,8 @@ struct ShardContext {
   int64_t piece(int64_t chunk) const { return chunk * stages() + coordinate.pipeline; }
   bool is_first_piece(int64_t chunk) const { return piece(chunk) == 0; }
   bool is_last_piece(int64_t chunk) const { return piece(chunk) == stages() * chunks() - 1; }
+  /// What of each parameter this rank keeps; none where it keeps all.
+  std::optional<DataPart> data_part() const;
   at::TensorOptions options() const {
     return at::TensorOptions().device(device).dtype(scalar_type(plan.training.dtype));
   }

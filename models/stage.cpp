@@ -8,7 +8,8 @@ ParameterSource parameter_source(const ShardContext& context) {
           .options = context.options(),
           .seed = context.plan.training.seed,
           .tensor_size = context.tensor_size(),
-          .tensor_index = context.coordinate.tensor};
+          .tensor_index = context.coordinate.tensor,
+          .data_part = context.data_part()};
 }
 
 }  // namespace

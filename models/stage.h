@@ -24,6 +24,8 @@ class Stage {
   const ParameterStore& parameters() const { return store_; }
   /// The embedding weight that first and last stage share, or null.
   Parameter* tied_weight() const;
+  /// The FSDP unit that the forward ends with.
+  int64_t head_unit() const { return chunks_.back().head_unit(); }
   /// Shape of what travels between pieces.
   std::vector<int64_t> hidden_shape() const;
 

@@ -7,6 +7,8 @@
 #include <torch/csrc/autograd/edge.h>
 #include <torch/csrc/autograd/engine.h>
 
+#include "models/fully_sharded.h"
+#include "models/gradient_buffer.h"
 #include "models/mock_data.h"
 
 namespace models {
@@ -58,8 +60,12 @@ Trainer::Trainer(ShardContext context, int64_t micro_batches, OptimizerSettings 
 Trainer::~Trainer() = default;
 
 void Trainer::build_model() {
+  if (context_.plan.parallelism.fully_sharded()) {
+    build_fully_sharded();
+    return;
+  }
   stage_ = std::make_unique<Stage>(context_);
-  gradients_ = std::make_unique<GradientBuffer>(
+  data_parallel_ = std::make_shared<GradientBuffer>(
       stage_->parameters().all(),
       GradientBufferOptions{.shape = {.sharded = context_.plan.parallelism.zero_stage >= 1,
                                       .data_ranks = group_size(context_.groups.data),
@@ -73,12 +79,25 @@ void Trainer::build_model() {
                             .observer = context_.observer});
 }
 
+void Trainer::build_fully_sharded() {
+  const auto fully_sharded = std::make_shared<FullySharded>(
+      FullyShardedOptions{.device = context_.device,
+                          .data_group = context_.groups.data,
+                          .tensor_group = context_.groups.tensor,
+                          .reshard_after_forward = context_.plan.parallelism.zero_stage >= 3,
+                          .observer = context_.observer});
+  context_.fully_sharded = fully_sharded;
+  data_parallel_ = fully_sharded;
+  stage_ = std::make_unique<Stage>(context_);
+  fully_sharded->set_parameters(stage_->parameters().all(), stage_->head_unit());
+}
+
 void Trainer::build_optimizer() {
-  optimizer_ = std::make_unique<DistributedOptimizer>(*gradients_, settings_);
+  optimizer_ = std::make_unique<DistributedOptimizer>(*data_parallel_, settings_);
 }
 
 void Trainer::forward_backward(int64_t iteration) {
-  gradients_->zero();
+  data_parallel_->begin_iteration();
   loss_sum_ = at::Tensor();
   estimator::ScheduleShape shape = schedule_shape(context_.plan);
   shape.micro_batches = micro_batches_;
@@ -86,7 +105,7 @@ void Trainer::forward_backward(int64_t iteration) {
     if (step.kind == estimator::StepKind::kForward) {
       forward(iteration, step);
     } else {
-      if (step.micro_batch == micro_batches_ - 1) gradients_->start_last_micro_batch(step.chunk);
+      if (step.micro_batch == micro_batches_ - 1) data_parallel_->start_last_micro_batch(step.chunk);
       backward(step);
     }
   }
@@ -176,11 +195,12 @@ void Trainer::backward(const estimator::PipelineStep& step) {
       send(kept.input.grad(), piece - 1, Direction::kBackward);
     }
   }
+  data_parallel_->finish_backward();
   context_.observer.backward_finished(forward_number(step));
 }
 
 void Trainer::reduce_gradients() {
-  gradients_->finish_reduction();
+  data_parallel_->finish_reduction();
   const DirectionScope direction(context_.observer, Direction::kReduceGradients);
   const ModuleScope module(context_.observer, "gradients");
   reduce_sequence_partial_gradients();
@@ -194,7 +214,8 @@ void Trainer::reduce_sequence_partial_gradients() {
   if (!context_.groups.tensor) return;
   std::vector<at::Tensor> partial;
   for (Parameter& parameter : stage_->parameters().all()) {
-    if (parameter.sequence_partial) partial.push_back(parameter.main_gradient.view(-1));
+    const bool has_sum = parameter.main_gradient.defined();  // FSDP reduces as it goes
+    if (parameter.sequence_partial && has_sum) partial.push_back(parameter.main_gradient.view(-1));
   }
   if (partial.empty()) return;
   const at::Tensor flat = at::cat(partial);
@@ -216,15 +237,16 @@ double Trainer::loss() const { return loss_sum_.defined() ? loss_sum_.item().toD
 
 estimator::ModelStateRecord Trainer::model_state() const {
   const estimator::ParametersRecord parameters = stage_->parameters().record();
-  const auto gradient_bytes = static_cast<int64_t>(c10::elementSize(gradient_type(context_)));
-  const int64_t padding = gradients_->padding_elements();
-  const int64_t element = bytes_per_element(context_.plan.training.dtype);
+  const auto gradient_bytes =
+      static_cast<int64_t>(c10::elementSize(data_parallel_->gradient_type()));
+  const int64_t parameter_bytes =
+      parameters.count == 0 ? 0 : parameters.bytes / parameters.count;  // of one element
   return {.parameter_bytes = parameters.bytes,
           .gradient_bytes = parameters.count * gradient_bytes,
           .main_weight_bytes = optimizer_->main_weight_bytes(),
           .optimizer_state_bytes = optimizer_->state_bytes(),
-          .parameter_padding_bytes = gradients_->sharded() ? padding * element : 0,
-          .gradient_padding_bytes = padding * gradient_bytes,
+          .parameter_padding_bytes = data_parallel_->parameter_padding() * parameter_bytes,
+          .gradient_padding_bytes = data_parallel_->gradient_padding() * gradient_bytes,
           .gradient_stand_in_bytes = stage_->parameters().gradient_stand_in_bytes(),
           .step_scalar_bytes = optimizer_->step_scalar_bytes()};
 }

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "estimator/pipeline_schedule.h"
-#include "models/gradient_buffer.h"
+#include "models/data_parallel.h"
 #include "models/optimizer.h"
 #include "models/shard_context.h"
 #include "models/stage.h"
@@ -32,13 +32,14 @@ class Trainer {
   /// Mean loss of the last iteration over its micro-batches; 0 but on the last stage.
   double loss() const;
   const Stage& stage() const { return *stage_; }
-  const GradientBuffer& gradients() const { return *gradients_; }
+  const DataParallel& data_parallel() const { return *data_parallel_; }
   estimator::ModelStateRecord model_state() const;
 
  private:
   /// What a micro-batch keeps of a chunk between its forward and its backward.
   struct InFlight;
 
+  void build_fully_sharded();
   void forward(int64_t iteration, const estimator::PipelineStep& step);
   void backward(const estimator::PipelineStep& step);
   at::Tensor receive(int64_t from_piece, estimator::Direction direction);
@@ -53,7 +54,7 @@ class Trainer {
   int64_t micro_batches_;
   OptimizerSettings settings_;
   std::unique_ptr<Stage> stage_;
-  std::unique_ptr<GradientBuffer> gradients_;
+  std::shared_ptr<DataParallel> data_parallel_;
   std::unique_ptr<DistributedOptimizer> optimizer_;
   std::map<int64_t, InFlight> in_flight_;  ///< by forward_number()
   std::vector<PendingCall> sending_;

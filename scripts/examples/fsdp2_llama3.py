@@ -104,6 +104,9 @@ def main():
     policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
     for layer in model.layers:
         fully_shard(layer, mesh=mesh, mp_policy=policy)
+    # As TorchTitan wraps it; what comes last is needed first in backward.
+    fully_shard(model.embedding, mesh=mesh, mp_policy=policy)
+    fully_shard([model.norm, model.head], mesh=mesh, mp_policy=policy, reshard_after_forward=False)
     fully_shard(model, mesh=mesh, mp_policy=policy)
     model.to_empty(device="cuda")
     for parameter in model.parameters():

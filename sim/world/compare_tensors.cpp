@@ -80,7 +80,10 @@ class IterationComparison {
           .reshape(-1);
     };
     compare("gradient", *found, part(gradient).slice(0, found->begin, found->end), found->gradient);
-    compare("parameter", *found, part(parameter), found->parameter);
+    compare("parameter",
+            *found,
+            part(parameter).slice(0, found->held_begin, found->held_end),
+            found->parameter);
   }
 
  private:

@@ -3,8 +3,6 @@
 #include <ATen/ops/from_blob.h>
 #include <c10/core/GradMode.h>
 
-#include <algorithm>
-
 #include "models/trainer.h"
 
 namespace sim {
@@ -16,23 +14,21 @@ std::vector<float> copy_of(const at::Tensor& tensor) {
   return values;
 }
 
-TensorSnapshot snapshot_of(const models::ParameterSlot& slot,
-                           const std::pair<int64_t, int64_t>& shard) {
-  const models::Parameter& parameter = *slot.parameter;
-  TensorSnapshot snapshot{
+TensorSnapshot snapshot_of(const models::OwnedPiece& piece) {
+  const models::Parameter& parameter = *piece.parameter;
+  const bool held_whole = !parameter.part.defined();
+  const at::Tensor held = held_whole ? parameter.value.detach().view(-1) : piece.weights;
+  return {
       .name = parameter.name,
       .shape = parameter.value.sizes().vec(),
       .sharding = parameter.sharding,
-      .begin = std::max(slot.begin, shard.first) - slot.begin,
-      .end = std::min(slot.end, shard.second) - slot.begin,
-      .parameter = copy_of(parameter.value.detach()),
+      .begin = piece.begin,
+      .end = piece.end,
+      .gradient = copy_of(piece.gradients),
+      .held_begin = held_whole ? 0 : piece.begin,
+      .held_end = held_whole ? parameter.value.numel() : piece.end,
+      .parameter = copy_of(held),
   };
-  if (snapshot.begin >= snapshot.end) {
-    snapshot.begin = snapshot.end = 0;  // all of it is another data rank's
-  }
-  snapshot.gradient = copy_of(
-      parameter.main_gradient.view(-1).narrow(0, snapshot.begin, snapshot.end - snapshot.begin));
-  return snapshot;
 }
 
 }  // namespace
@@ -44,11 +40,8 @@ at::Tensor tensor_over(std::vector<float>& values) {
 Snapshot take_snapshot(const models::Trainer& trainer) {
   const c10::NoGradGuard no_grad;
   Snapshot snapshot{.loss = trainer.loss()};
-  const models::GradientBuffer& gradients = trainer.gradients();
-  for (const models::Bucket& bucket : gradients.buckets()) {
-    for (const models::ParameterSlot& slot : bucket.slots) {
-      snapshot.tensors.push_back(snapshot_of(slot, gradients.shard_range(bucket)));
-    }
+  for (const models::OwnedPiece& piece : trainer.data_parallel().owned_pieces()) {
+    snapshot.tensors.push_back(snapshot_of(piece));
   }
   return snapshot;
 }

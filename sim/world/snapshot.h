@@ -15,7 +15,8 @@ class Trainer;
 namespace sim {
 
 /// One parameter. With the distributed optimizer a rank has reduced only its part of a gradient:
-/// `gradient` holds the elements [begin, end) of the flattened parameter.
+/// `gradient` holds the elements [begin, end) of the flattened parameter; under FSDP it holds no
+/// more of the parameter, either.
 struct TensorSnapshot {
   std::string name;
   std::vector<int64_t> shape;
@@ -23,7 +24,9 @@ struct TensorSnapshot {
   int64_t begin = 0;
   int64_t end = 0;
   std::vector<float> gradient;
-  std::vector<float> parameter;  ///< all of it
+  int64_t held_begin = 0;
+  int64_t held_end = 0;
+  std::vector<float> parameter;  ///< the elements [held_begin, held_end)
 };
 
 struct Snapshot {

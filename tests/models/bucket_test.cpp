@@ -95,7 +95,7 @@ TEST(GradientBuffer, ReducesAChunkInItsOwnLastMicroBatch) {
                          .data_group = std::make_shared<Communicator>(backend),
                          .observer = observer});
   const auto backward = [&](int chunk) { (parameters[chunk].value * 2).sum().backward(); };
-  buffer.zero();
+  buffer.begin_iteration();
   backward(1);
   backward(0);
   EXPECT_TRUE(backend->elements.empty());
@@ -117,11 +117,11 @@ TEST(GradientBuffer, PutsGradientsAndParametersIntoFlatBuffers) {
   GradientBuffer buffer(parameters,
                         {.shape = {.sharded = true, .data_ranks = 1}, .observer = observer});
   EXPECT_EQ(buffer.gradients().numel(), 256);  // 228 rounded up to 128
-  EXPECT_EQ(buffer.padding_elements(), 256 - 137);
+  EXPECT_EQ(buffer.gradient_padding(), 256 - 137);
   EXPECT_EQ(parameters[1].value.data_ptr<float>(), buffer.parameters().data_ptr<float>() + 64);
   EXPECT_TRUE(parameters[1].value.detach().equal(before));
 
-  buffer.zero();
+  buffer.begin_iteration();
   (parameters[1].value * 2).sum().backward();
   EXPECT_FALSE(parameters[1].value.grad().defined());
   EXPECT_EQ(buffer.gradients().narrow(0, 64, 30).sum().item().toDouble(), 60);

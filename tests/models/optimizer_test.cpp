@@ -6,6 +6,7 @@
 
 #include <cmath>
 
+#include "models/gradient_buffer.h"
 #include "tests/models/small_shards.h"
 
 namespace models {

@@ -72,6 +72,19 @@ TEST_P(Shard, DialectsDifferInMemoryOnly) {
   }
 }
 
+TEST(FullyShardedShard, GathersAndFreesWithoutChangingGradients) {
+  const Json titan = training("dialect", "torchtitan");
+  const Json gpipe = {{"parallelism", {{"pipeline_schedule", "gpipe"}}}};  // all forwards first
+  for (const Json& family : {titan, merged(llama_changes(), titan), merged(titan, gpipe)}) {
+    const Iteration whole = run_iteration(small_plan(family));
+    for (const int zero_stage : {2, 3}) {
+      const Json sharded = merged(family, {{"parallelism", {{"zero_stage", zero_stage}}}});
+      expect_same(run_iteration(small_plan(sharded)), whole);
+      expect_same(run_iteration(small_plan(merged(sharded, training("recompute", "full")))), whole);
+    }
+  }
+}
+
 TEST_P(Shard, MegatronsOptionsDifferInMemoryOnly) {
   const Json& family = GetParam().changes;
   const Iteration usual = run_iteration(small_plan(family));

@@ -40,8 +40,9 @@ Iteration run_iteration(const estimator::Plan& plan) {
   trainer.build_model();
   trainer.forward_backward(0);
   Iteration iteration{.loss = trainer.loss()};
-  for (const Parameter& parameter : trainer.stage().parameters().all()) {
-    iteration.gradients[parameter.name] = parameter.main_gradient.clone();
+  for (const OwnedPiece& piece : trainer.data_parallel().owned_pieces()) {
+    iteration.gradients[piece.parameter->name] =
+        piece.gradients.view(piece.parameter->value.sizes()).clone();
   }
   return iteration;
 }

@@ -155,6 +155,35 @@ INSTANTIATE_TEST_SUITE_P(Gpt,
                                          Layout{"Bf16Flash", 8, kBf16}),
                          testing::PrintToStringParamName());
 
+constexpr const char* kFsdp2 =
+    R"({"parallelism": {"data": 2, "zero_stage": 3}, "training": {"dialect": "torchtitan"}})";
+constexpr const char* kFsdp4Kept =
+    R"({"parallelism": {"data": 4, "zero_stage": 2},
+        "training": {"dialect": "torchtitan", "optimizer": "sgd"}})";
+constexpr const char* kFsdp3Uneven =
+    R"({"parallelism": {"data": 3, "zero_stage": 3},
+        "training": {"dialect": "torchtitan", "global_batch_size": 12}})";
+constexpr const char* kT2Fsdp4 =
+    R"({"parallelism": {"tensor": 2, "sequence_parallel": true, "data": 4, "zero_stage": 3},
+        "training": {"dialect": "torchtitan"}})";
+constexpr const char* kFsdpRecompute =
+    R"({"parallelism": {"data": 2, "zero_stage": 3},
+        "training": {"dialect": "torchtitan", "recompute": "full"}})";
+constexpr const char* kFsdpBf16 =
+    R"({"parallelism": {"data": 4, "zero_stage": 3},
+        "training": {"dialect": "plain", "dtype": "bf16", "attention": "flash"}})";
+
+INSTANTIATE_TEST_SUITE_P(FullySharded,
+                         VerifiedLayout,
+                         testing::Values(Layout{"Data2", 2, kFsdp2, true},
+                                         Layout{"Data2Tied", 2, kFsdp2},
+                                         Layout{"Data4KeptAfterForwardSgd", 4, kFsdp4Kept, true},
+                                         Layout{"Data3Uneven", 3, kFsdp3Uneven, true},
+                                         Layout{"Tensor2SequenceData4", 8, kT2Fsdp4, true},
+                                         Layout{"FullRecompute", 2, kFsdpRecompute, true},
+                                         Layout{"Bf16Flash", 4, kFsdpBf16, true}),
+                         testing::PrintToStringParamName());
+
 INSTANTIATE_TEST_SUITE_P(
     Llama,
     VerifiedLayout,
