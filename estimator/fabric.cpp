@@ -17,10 +17,10 @@ const Link& link_named(const std::string& name) {
   return *link;
 }
 
-/// Whole machines of one NVLink domain, or one machine.
+/// Whole machines of one NVLink domain where switches join them, or one machine.
 int64_t island_size(const ClusterConfig& cluster, const Gpu& gpu, const Link& intra) {
   const int64_t machine = *cluster.gpus_per_node;
-  if (intra.kind != "nvlink") return machine;
+  if (!intra.spans_machines) return machine;
   return machine * std::max<int64_t>(1, gpu.nvlink_domain_gpus / machine);
 }
 

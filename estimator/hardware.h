@@ -96,9 +96,10 @@ struct Link {
   double achieved_bytes_per_second = 0;  ///< what NCCL's ring moves through it
   double nccl_bytes_per_second = 0;      ///< what NCCL's topology takes it for
   std::optional<double>
-      nvls_bytes_per_second;   ///< all-reduce bus bandwidth with in-switch reduction
-  double latency_seconds = 0;  ///< of one hop, NCCL's Simple protocol
-  double nics_per_gpu = 1;     ///< NICs of this kind that usually stand beside one GPU
+      nvls_bytes_per_second;    ///< all-reduce bus bandwidth with in-switch reduction
+  double latency_seconds = 0;   ///< of one hop, NCCL's Simple protocol
+  double nics_per_gpu = 1;      ///< NICs of this kind that usually stand beside one GPU
+  bool spans_machines = false;  ///< its switches join machines into one domain, as in a rack
   std::vector<std::string> sources;
   std::string note;
 };
@@ -115,6 +116,7 @@ void visit_fields(Visitor& visit, Link& link) {
   visit("nvls_bytes_per_second", link.nvls_bytes_per_second, "all-reduce bus bandwidth with NVLS");
   visit("latency_seconds", link.latency_seconds, "one hop");
   visit("nics_per_gpu", link.nics_per_gpu, "NICs that usually stand beside one GPU");
+  visit("spans_machines", link.spans_machines, "joins machines into one domain");
   visit("sources", link.sources, "where the numbers come from");
   visit("note", link.note, "a trap to know");
 }

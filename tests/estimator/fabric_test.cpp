@@ -29,6 +29,12 @@ TEST(Fabric, AnNvlinkDomainSpansMachines) {
   EXPECT_EQ(fabric_of(plan).island_gpus, 72);
 }
 
+// An HGX board's switches end at its machine, also where a machine has half a board.
+TEST(Fabric, AnNvlinkDomainOfABoardEndsAtItsMachine) {
+  const Plan plan = small_plan({{"cluster", {{"nodes", 2}, {"gpus_per_node", 4}}}});
+  EXPECT_EQ(fabric_of(plan).island_gpus, 4);
+}
+
 TEST(Fabric, AnNvlinkDomainDoesNotSpanMachinesThatAreWiredOtherwise) {
   const Plan plan = small_plan(
       {{"cluster",
