@@ -7,6 +7,7 @@
 // to end. Links carry one stage boundary each, so transfers do not queue.
 #pragma once
 
+#include <array>
 #include <vector>
 
 #include "estimator/pipeline_schedule.h"
@@ -52,6 +53,15 @@ struct ScheduleReplay {
 ScheduleReplay replay_schedule(const PipelineSchedule& schedule,
                                const std::vector<ChunkDuration>& durations,
                                const ReplayOptions& options = {});
+
+inline constexpr std::size_t kVariants = 3;
+using DurationVariants = std::array<std::vector<ChunkDuration>, kVariants>;
+
+/// Each variant replayed. Which step follows which is no matter of time, so one pass works all of
+/// them out, at little more than the cost of one.
+std::array<ScheduleReplay, kVariants> replay_variants(const PipelineSchedule& schedule,
+                                                      const DurationVariants& variants,
+                                                      bool overlap_sends);
 
 /// How long a step of `kind` takes.
 double step_seconds(const ChunkDuration& duration, StepKind kind);

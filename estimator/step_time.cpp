@@ -1,6 +1,7 @@
 #include "estimator/step_time.h"
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 
 #include "estimator/communication_time.h"
@@ -47,36 +48,22 @@ StepTime working_time(const StageTime& stage, double micro_batches) {
   return time;
 }
 
-/// Replays with less and less to wait for, to tell what each kind of waiting costs one stage.
-class Waits {
- public:
-  Waits(const PipelineSchedule& schedule, Durations durations, const ReplayOptions& options)
-      : schedule_(schedule), durations_(std::move(durations)), options_(options) {
-    replay = replay_schedule(schedule_, durations_, options_);
+/// What the stages wait for, taken away one after the other.
+enum Waits : std::size_t { kAllWaits, kParametersThere, kTransfersFree };
+
+std::array<ScheduleReplay, kVariants> replay_without_waits(const PipelineSchedule& schedule,
+                                                           Durations durations,
+                                                           bool overlap_sends) {
+  DurationVariants variants;
+  variants[kAllWaits] = durations;
+  for (ChunkDuration& duration : durations) duration.parameters_ready_seconds = 0;
+  variants[kParametersThere] = durations;
+  for (ChunkDuration& duration : durations) {
+    duration.send_forward_seconds = duration.send_backward_seconds = 0;
   }
-
-  /// What `stage` ends earlier once these waits are none. They stay so.
-  double without(std::size_t stage, std::initializer_list<double ChunkDuration::*> waits) {
-    bool any = false;
-    for (ChunkDuration& duration : durations_) {
-      for (const auto wait : waits) {
-        any = any || duration.*wait != 0;
-        duration.*wait = 0;
-      }
-    }
-    if (!any) return 0;
-    const double before = replay.stages[stage].end_seconds;
-    replay = replay_schedule(schedule_, durations_, options_);
-    return before - replay.stages[stage].end_seconds;
-  }
-
-  ScheduleReplay replay;  ///< with the waits that are left
-
- private:
-  const PipelineSchedule& schedule_;
-  Durations durations_;
-  const ReplayOptions options_;
-};
+  variants[kTransfersFree] = std::move(durations);
+  return replay_variants(schedule, variants, overlap_sends);
+}
 
 }  // namespace
 
@@ -165,16 +152,15 @@ StepTime step_time(const Plan& plan,
                    const Fabric& fabric,
                    const std::vector<StageTime>& stages) {
   const PipelineSchedule schedule = make_schedule(schedule_shape(plan));
-  Waits waits(schedule,
-              chunk_durations(schedule.shape, stages, layout, fabric),
-              {.overlap_sends = overlaps_sends(plan)});
+  const auto replays = replay_without_waits(
+      schedule, chunk_durations(schedule.shape, stages, layout, fabric), overlaps_sends(plan));
 
   std::size_t slowest = 0;
   double ready_seconds = 0, exposed_reduce = 0, end_seconds = 0;
+  const ScheduleReplay& replay = replays[kAllWaits];
   for (std::size_t s = 0; s < stages.size(); ++s) {
-    const double end = waits.replay.stages[s].end_seconds;
-    const double* gradients_ready =
-        &waits.replay.gradients_ready_seconds[s * stages[s].chunks.size()];
+    const double end = replay.stages[s].end_seconds;
+    const double* gradients_ready = &replay.gradients_ready_seconds[s * stages[s].chunks.size()];
     const double ready = reduce_gradients(stages[s], gradients_ready, end).ready_seconds;
     if (ready > ready_seconds) {
       ready_seconds = ready;
@@ -186,12 +172,13 @@ StepTime step_time(const Plan& plan,
 
   StepTime time = working_time(stages[slowest], static_cast<double>(plan.micro_batches()));
   time.iteration_seconds = ready_seconds + end_seconds;
-  time.exposed_communication_seconds.data +=
-      exposed_reduce + waits.without(slowest, {&ChunkDuration::parameters_ready_seconds});
-  time.exposed_communication_seconds.pipeline += waits.without(
-      slowest, {&ChunkDuration::send_forward_seconds, &ChunkDuration::send_backward_seconds});
-  time.bubble_seconds =
-      waits.replay.stages[slowest].idle_seconds() + end_seconds - end_of_step(stages[slowest]);
+  const auto saved = [&](Waits before, Waits after) {
+    return replays[before].stages[slowest].end_seconds - replays[after].stages[slowest].end_seconds;
+  };
+  time.exposed_communication_seconds.data += exposed_reduce + saved(kAllWaits, kParametersThere);
+  time.exposed_communication_seconds.pipeline += saved(kParametersThere, kTransfersFree);
+  time.bubble_seconds = replays[kTransfersFree].stages[slowest].idle_seconds() + end_seconds -
+                        end_of_step(stages[slowest]);
   return time;
 }
 

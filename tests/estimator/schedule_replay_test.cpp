@@ -210,6 +210,27 @@ TEST(ScheduleReplay, TheTurnOfAVIsOnOneStage) {
   EXPECT_DOUBLE_EQ(replay.end_seconds(), 6);
 }
 
+TEST(ScheduleReplay, OfVariantsIsThatOfEachAlone) {
+  for (const ScheduleShape& shape : {ScheduleShape{k1f1b, 2, 5}, ScheduleShape{k1f1b, 1, 4, 2}}) {
+    DurationVariants variants = {kUnequal, kUnequal, kUnequal};
+    variants[0][0].parameters_ready_seconds = 0.5;
+    variants[1][1].send_forward_seconds = 0.25;
+    variants[2][0].send_forward_seconds = 0;
+    for (const bool overlap_sends : {false, true}) {
+      const PipelineSchedule schedule = make_schedule(shape);
+      const auto replays = replay_variants(schedule, variants, overlap_sends);
+      for (std::size_t i = 0; i < kVariants; ++i) {
+        const ScheduleReplay alone = replay_schedule(schedule, variants[i], {overlap_sends});
+        EXPECT_EQ(replays[i].gradients_ready_seconds, alone.gradients_ready_seconds);
+        for (std::size_t s = 0; s < alone.stages.size(); ++s) {
+          EXPECT_EQ(replays[i].stages[s].end_seconds, alone.stages[s].end_seconds);
+          EXPECT_EQ(replays[i].stages[s].busy_seconds, alone.stages[s].busy_seconds);
+        }
+      }
+    }
+  }
+}
+
 TEST(ScheduleReplay, RefusesAsManyDurationsAsThereAreNotStages) {
   EXPECT_THROW(replay_of({k1f1b, 3, 2}, kUnequal), std::logic_error);
 }
