@@ -93,7 +93,7 @@ void check_calibration_is_of(const Calibration& calibration,
                                           device.name,
                                           gpu.id,
                                           gpu.cuda_name),
-                     .help = "leave --calibration out, or calibrate that GPU"});
+                     .help = "leave the calibration out, or calibrate that GPU"});
   }
 }
 

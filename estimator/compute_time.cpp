@@ -104,8 +104,6 @@ OperatorPrice operator_price(const OperatorRecord& record,
   const LaunchCost& launch = rates.launch();
   if (price.seconds < launch.kernel_seconds) price.bound = Bound::kLaunch;
   price.seconds += launch.kernel_seconds;
-  price.host_seconds = record.direction == Direction::kBackward ? launch.host_backward_seconds
-                                                                : launch.host_forward_seconds;
   return price;
 }
 

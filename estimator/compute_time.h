@@ -28,8 +28,7 @@ constexpr std::array<EnumName<Bound>, 3> enum_names(Bound) {
 }
 
 struct OperatorPrice {
-  double seconds = 0;       ///< on the GPU
-  double host_seconds = 0;  ///< on the host, which launches ahead of the GPU as long as it can
+  double seconds = 0;  ///< on the GPU
   Bound bound = Bound::kLaunch;
 };
 

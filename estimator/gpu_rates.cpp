@@ -16,17 +16,42 @@ extern const std::string_view launch_json;
 namespace estimator {
 namespace {
 
+/// A host that is slower than the one of the published times.
+struct SlowHost {
+  std::vector<std::string> gpus;
+  double slowdown = 1;
+  std::string source;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, SlowHost& row) {
+  visit("gpus", row.gpus, "ids of the GPU database that come with it");
+  visit("slowdown", row.slowdown, "times longer for the same call");
+  visit("source", row.source, "where it was read");
+}
+
 struct LaunchTable {
   LaunchCost cost;
-  std::string kernel_source, host_source;
+  std::string kernel_source, forward_source, backward_source, wait_source;
+  std::vector<SlowHost> hosts;
+
+  const SlowHost* host_of(const Gpu& gpu) const {
+    const auto row = std::find_if(hosts.begin(), hosts.end(), [&](const SlowHost& host) {
+      return std::find(host.gpus.begin(), host.gpus.end(), gpu.id) != host.gpus.end();
+    });
+    return row == hosts.end() ? nullptr : &*row;
+  }
 };
 template <class Visitor>
 void visit_fields(Visitor& visit, LaunchTable& table) {
   visit("kernel_seconds", table.cost.kernel_seconds, "from kernel to kernel on the GPU");
   visit("kernel_source", table.kernel_source, "where it comes from");
   visit("host_forward_seconds", table.cost.host_forward_seconds, "of a call from Python");
+  visit("host_forward_source", table.forward_source, "where it comes from");
   visit("host_backward_seconds", table.cost.host_backward_seconds, "of a call in backward");
-  visit("host_source", table.host_source, "where they come from");
+  visit("host_backward_source", table.backward_source, "where it comes from");
+  visit("wait_seconds", table.cost.wait_seconds, "of waiting for one kernel");
+  visit("wait_source", table.wait_source, "where it comes from");
+  visit("hosts", table.hosts, "slower hosts");
 }
 
 const LaunchTable& launch_table() {
@@ -70,7 +95,14 @@ std::string measured_note(const Calibration& calibration) {
 
 }  // namespace
 
-const LaunchCost& assumed_launch_cost() { return launch_table().cost; }
+LaunchCost assumed_launch_cost(const Gpu& gpu) {
+  LaunchCost cost = launch_table().cost;
+  if (const SlowHost* host = launch_table().host_of(gpu)) {
+    cost.host_forward_seconds *= host->slowdown;
+    cost.host_backward_seconds *= host->slowdown;
+  }
+  return cost;
+}
 
 GpuRates::GpuRates(const Gpu& gpu, Dialect dialect, const Calibration* calibration)
     : gpu_(gpu),
@@ -78,13 +110,13 @@ GpuRates::GpuRates(const Gpu& gpu, Dialect dialect, const Calibration* calibrati
       calibration_(calibration),
       matmul_(matmul_rate(gpu)),
       memory_(memory_rate(gpu)),
-      launch_(assumed_launch_cost()) {
+      launch_(assumed_launch_cost(gpu)) {
   if (calibration == nullptr) return;
   launch_.kernel_seconds = calibration->launch.kernel_seconds;
-  launch_.host_backward_seconds = calibration->launch.host_seconds;
-  // Python's share is not measured, but a call from it takes no less than one from C++.
-  launch_.host_forward_seconds =
-      std::max(launch_.host_forward_seconds, calibration->launch.host_seconds);
+  // The framework's share is not measured, but its calls take no less than one from C++.
+  for (double* seconds : {&launch_.host_forward_seconds, &launch_.host_backward_seconds}) {
+    *seconds = std::max(*seconds, calibration->launch.host_seconds);
+  }
 }
 
 double GpuRates::matmul_flops_per_second(const MatmulShape& shape,
@@ -185,17 +217,19 @@ std::vector<RateTerm> GpuRates::terms() const {
        Source::kAssumed,
        launch_table().kernel_source},
       launch_measured);
+  const SlowHost* host = launch_table().host_of(gpu_);
+  const std::string slower = host != nullptr ? "; slower here: " + host->source : "";
   add({"call of a backward operator on the host",
        launch_.host_backward_seconds,
        "seconds",
        Source::kAssumed,
-       launch_table().host_source},
-      launch_measured);
+       launch_table().backward_source + slower},
+      false);
   add({"call of an operator from Python",
        launch_.host_forward_seconds,
        "seconds",
        Source::kAssumed,
-       launch_table().host_source},
+       launch_table().forward_source + slower},
       false);
   return terms;
 }

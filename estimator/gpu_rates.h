@@ -16,10 +16,15 @@ struct LaunchCost {
   double kernel_seconds = 0;         ///< on the GPU, from kernel to kernel
   double host_forward_seconds = 0;   ///< on the host, of an operator called from Python
   double host_backward_seconds = 0;  ///< on the host, of one called by the autograd engine
+  double wait_seconds = 0;           ///< more where the host waits for every kernel
+
+  double host_seconds(Direction direction) const {
+    return direction == Direction::kBackward ? host_backward_seconds : host_forward_seconds;
+  }
 };
 
-/// Of the built-in table.
-const LaunchCost& assumed_launch_cost();
+/// Of the built-in table: a published host's times, slower where the GPU comes with a slower one.
+LaunchCost assumed_launch_cost(const Gpu& gpu);
 
 class GpuRates {
  public:

@@ -83,7 +83,7 @@ Plan read_plan(const Json& tree, FieldReader& reader) {
     return plan;
   }
   static const std::vector<std::string> kKeys = {
-      "name", "model", "cluster", "parallelism", "training", "memory", "reliability"};
+      "name", "model", "cluster", "parallelism", "training", "memory", "time", "reliability"};
   for (const auto& [key, value] : tree.items()) {
     if (key == "name")
       reader.read(value, plan.name, key);
@@ -97,6 +97,8 @@ Plan read_plan(const Json& tree, FieldReader& reader) {
       reader.read(value, plan.training, key);
     else if (key == "memory")
       reader.read(value, plan.memory, key);
+    else if (key == "time")
+      reader.read(value, plan.time, key);
     else if (key == "reliability")
       reader.read(value, plan.reliability, key);
     else
@@ -172,6 +174,7 @@ Json to_json(const Plan& plan) {
           {"parallelism", to_json(plan.parallelism)},
           {"training", to_json(plan.training)},
           {"memory", to_json(plan.memory)},
+          {"time", to_json(plan.time)},
           {"reliability", to_json(plan.reliability)}};
 }
 

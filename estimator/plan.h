@@ -300,6 +300,20 @@ void visit_fields(Visitor& visit, MemoryConfig& memory) {
         "bytes that must stay free for the verdict to be yes");
 }
 
+/// What decides how long things take and changes nothing that a rank holds.
+struct TimeConfig {
+  std::string calibration;
+  bool launch_blocking = false;
+};
+
+template <class Visitor>
+void visit_fields(Visitor& visit, TimeConfig& time) {
+  visit("calibration", time.calibration, "file of `onerank calibrate` to price kernels with");
+  visit("launch_blocking",
+        time.launch_blocking,
+        "CUDA_LAUNCH_BLOCKING=1 of the job: the host waits for every kernel");
+}
+
 /// A resolved plan: after resolve_plan() every optional below that the code needs is filled in.
 struct Plan {
   std::string name;
@@ -309,6 +323,7 @@ struct Plan {
   ParallelConfig parallelism;
   TrainingConfig training;
   MemoryConfig memory;
+  TimeConfig time;
   ReliabilityConfig reliability;
 
   int64_t world_size() const { return *cluster.nodes * *cluster.gpus_per_node; }

@@ -12,7 +12,7 @@
 namespace estimator {
 namespace {
 
-constexpr std::array<std::string_view, 15> kKeysThatChangeNoRank = {
+constexpr std::array<std::string_view, 16> kKeysThatChangeNoRank = {
     "name",
     "model.preset",
     "cluster.intra_link",
@@ -27,6 +27,7 @@ constexpr std::array<std::string_view, 15> kKeysThatChangeNoRank = {
     "training.steps",
     "training.tokens",
     "memory.headroom_bytes",
+    "time",
     "reliability"};
 
 bool changes_no_rank(const std::string& path) {

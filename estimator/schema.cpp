@@ -47,6 +47,7 @@ Json plan_schema() {
       {"parallelism", part(ParallelConfig{}, "how the model is laid over the cluster")},
       {"training", part(TrainingConfig{}, "how it is trained")},
       {"memory", part(MemoryConfig{}, "the allocator, and what must stay free")},
+      {"time", part(TimeConfig{}, "what decides how long things take")},
       {"reliability", part(ReliabilityConfig{}, "failures and checkpoints")}};
   return document("Onerank plan",
                   {{"type", "object"},

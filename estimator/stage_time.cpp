@@ -68,37 +68,38 @@ struct CallSeconds {
   double mean() const { return calls > 0 ? sum / calls : 0; }
 };
 
+/// What FSDP2 gathers and reduces in a part.
+struct UnitCalls {
+  CallSeconds seconds;
+  double compute_share = 0;
+};
+
+/// The data ranks' calls for each micro-batch are FSDP2's; all others' are once for each step.
+bool is_of_unit(const CollectiveRecord& record) {
+  return is_data_group(record.call.group) && record.overlappable &&
+         (record.direction == Direction::kForward || record.direction == Direction::kBackward);
+}
+
 class StageSum {
  public:
   StageSum(const RankProfile& profile, const StageTarget& target)
       : profile_(profile),
         target_(target),
+        rates_(target.compute.rates()),
         shares_(target.plan, profile.coordinate.pipeline, profile.parameters) {
-    time.chunks.resize(shares_.of_layers().size());
+    time_.chunks.resize(shares_.of_layers().size());
+    host_.chunks.resize(time_.chunks.size());
   }
 
-  /// The GPU's seconds of all kernels; or, in a part that the host launches more slowly than the
-  /// GPU works, the host's.
   void add_kernels() {
-    const GpuRates rates = target_.compute.rates();
-    StageTime host;
-    host.chunks.resize(time.chunks.size());
     for (const OperatorRecord& kernel :
          executed_kernels(profile_.operators, target_.compute.dialect)) {
-      const OperatorPrice price = operator_price(kernel, rates, target_.compute.dtype);
+      const OperatorPrice price = operator_price(kernel, rates_, target_.compute.dtype);
       const double calls = calls_per_part(kernel.count, kernel.direction, profile_);
       if (is_attention(kernel)) attention_[kernel.direction].add(calls, price.seconds);
-      add_part(time, {calls * price.seconds, {}}, kernel.direction, kernel.module_kind);
-      add_part(host, {calls * price.host_seconds, {}}, kernel.direction, kernel.module_kind);
+      add_part(time_, {calls * price.seconds, {}}, kernel.direction, kernel.module_kind);
+      add_issue(kernel.direction, kernel.module_kind, calls);
     }
-    const auto slower = [](PartTime& gpu, const PartTime& of_host) {
-      gpu.compute_seconds = std::max(gpu.compute_seconds, of_host.compute_seconds);
-    };
-    for (std::size_t c = 0; c < time.chunks.size(); ++c) {
-      slower(time.chunks[c].forward, host.chunks[c].forward);
-      slower(time.chunks[c].backward, host.chunks[c].backward);
-    }
-    slower(time.step_end, host.step_end);
   }
 
   void add_collective(const CollectiveRecord& record) {
@@ -108,15 +109,28 @@ class StageSum {
     const RankGroup group = target_.layout.group(record.call.group, profile_.rank);
     double seconds = collective_seconds(record.call, group, target_.fabric);
     if (of_ring) seconds = seconds_beside_attention(seconds, record.direction, group);
+    if (is_of_unit(record)) return add_beside_units(record, seconds, group);
     if (const auto buckets = buckets_of(record))
       return add_buckets(record, buckets, seconds, group);
     PartTime part;
-    seconds_of_axis(part.communication_seconds, record.call.group) =
-        seconds * calls_per_part(record.count, record.direction, profile_);
-    add_part(time, part, record.direction, record.module);
+    const double calls = calls_per_part(record.count, record.direction, profile_);
+    seconds_of_axis(part.communication_seconds, record.call.group) = seconds * calls;
+    add_part(time_, part, record.direction, record.module);
+    add_issue(record.direction, record.module, calls);
   }
 
-  StageTime time;
+  /// With what the GPU waits for the host in each part, as compute.
+  StageTime with_host() {
+    for (auto& [direction, calls] : beside_units_) {
+      expose(time_.chunks.front().*part_of_micro_batch(direction), calls);
+    }
+    for (std::size_t c = 0; c < time_.chunks.size(); ++c) {
+      wait_for_host(time_.chunks[c].forward, host_.chunks[c].forward);
+      wait_for_host(time_.chunks[c].backward, host_.chunks[c].backward);
+    }
+    wait_for_host(time_.step_end, host_.step_end);
+    return std::move(time_);
+  }
 
  private:
   /// What a message of the ring adds to the step of attention that it travels beside: what is
@@ -128,6 +142,37 @@ class StageSum {
     const double step = found == attention_.end() ? 0 : found->second.mean();
     return std::max(0.0, seconds - step) +
            compute_share(group, target_.fabric) * std::min(seconds, step);
+  }
+
+  void add_beside_units(const CollectiveRecord& record, double seconds, const RankGroup& group) {
+    const double calls = calls_per_part(record.count, record.direction, profile_);
+    UnitCalls& beside = beside_units_[record.direction];
+    beside.seconds.add(calls, seconds);
+    beside.compute_share = compute_share(group, target_.fabric);
+    add_issue(record.direction, record.module, calls);
+  }
+
+  /// FSDP2's calls run one after the other beside the work of other units, but for one: the first
+  /// unit waits for its parameters, and nothing is left to work while the last gradients are
+  /// reduced.
+  static void expose(PartTime& part, const UnitCalls& calls) {
+    const double all = calls.seconds.sum;
+    const double hidden = std::min(all - calls.seconds.mean(), part.compute_seconds);
+    part.communication_seconds.data += all - hidden;
+    part.compute_seconds += calls.compute_share * hidden;
+  }
+
+  /// The host issues `calls`, kernels or collectives, one after the other.
+  void add_issue(Direction direction, const std::string& module, double calls) {
+    const LaunchCost& launch = rates_.launch();
+    const double wait = target_.plan.time.launch_blocking ? launch.wait_seconds : 0;
+    add_part(host_, {calls * (launch.host_seconds(direction) + wait), {}}, direction, module);
+  }
+
+  /// The host works ahead of the GPU as long as it can; under launch blocking they take turns.
+  void wait_for_host(PartTime& gpu, const PartTime& host) const {
+    const double beside = target_.plan.time.launch_blocking ? 0 : gpu.total_seconds();
+    gpu.compute_seconds += std::max(0.0, host.compute_seconds - beside);
   }
 
   void add_part(StageTime& sum,
@@ -144,8 +189,8 @@ class StageSum {
     if (record.call.kind != CollectiveKind::kSend || record.call.group != GroupKind::kPipeline) {
       return;
     }
-    (record.direction == Direction::kForward ? time.send_forward_bytes : time.send_backward_bytes) =
-        record.call.bytes;
+    (record.direction == Direction::kForward ? time_.send_forward_bytes
+                                             : time_.send_backward_bytes) = record.call.bytes;
   }
 
   void add_buckets(const CollectiveRecord& record,
@@ -156,7 +201,7 @@ class StageSum {
     const std::vector<double>& shares = shares_.of_parameters();
     for (std::size_t c = 0; c < shares.size(); ++c) {
       if (shares[c] == 0) continue;
-      BucketTime& buckets = time.chunks[c].*of_chunk;
+      BucketTime& buckets = time_.chunks[c].*of_chunk;
       buckets.sum_seconds += shares[c] * count * seconds;
       buckets.buckets += std::max<int64_t>(1, std::llround(shares[c] * count));
       buckets.overlappable |= record.overlappable;
@@ -166,8 +211,12 @@ class StageSum {
 
   const RankProfile& profile_;
   const StageTarget& target_;
+  const GpuRates rates_;
   const ChunkShares shares_;
-  std::map<Direction, CallSeconds> attention_;  ///< of one micro-batch
+  std::map<Direction, CallSeconds> attention_;     ///< of one micro-batch
+  std::map<Direction, UnitCalls> beside_units_;  ///< of one micro-batch
+  StageTime time_;  ///< the GPU's
+  StageTime host_;  ///< the host's, as compute
 };
 
 }  // namespace
@@ -245,7 +294,7 @@ StageTime stage_time(const RankProfile& profile, const StageTarget& target) {
   StageSum sum(profile, target);
   sum.add_kernels();
   for (const CollectiveRecord& record : profile.collectives) sum.add_collective(record);
-  return std::move(sum.time);
+  return sum.with_host();
 }
 
 }  // namespace estimator

@@ -83,7 +83,9 @@ struct StageTarget {
 /// Records are of all chunks together. The embedding is in the first, the head in the last, and all
 /// else is shared out by layers, which are alike; buckets by parameters.
 ///
-/// Kernel times are the roofline's; this is the place where a measured time would replace them.
+/// Kernel times are the roofline's; this is the place where a measured time would replace them. In
+/// a part that the host issues more slowly than the GPU works, the host's time counts: as the order
+/// of the records is lost, the larger of the two sums stands for the queue between them.
 StageTime stage_time(const RankProfile& profile, const StageTarget& target);
 
 /// Adds `times` x `part` to `sum`.

@@ -40,17 +40,17 @@ std::vector<RankProfile> read_profiles(const std::string& folder) {
   return profiles;
 }
 
-/// Empty when no file is given.
-std::optional<estimator::Calibration> read_calibration_of(const estimator::Gpu& gpu,
-                                                          const std::string& path) {
+}  // namespace
+
+std::optional<estimator::Calibration> ClusterJob::calibration_of(
+    const estimator::Plan& plan) const {
+  const std::string& path = calibration_file_.empty() ? plan.time.calibration : calibration_file_;
   if (path.empty()) return std::nullopt;
   estimator::Calibration calibration =
       estimator::read_calibration(estimator::read_file(path), path);
-  check_calibration_is_of(calibration, gpu, path);
+  check_calibration_is_of(calibration, *estimator::find_gpu(plan.cluster.gpu), path);
   return calibration;
 }
-
-}  // namespace
 
 void ClusterJob::add_to(CLI::App& app) {
   plan_.add_to(app);
@@ -62,7 +62,8 @@ void ClusterJob::add_to(CLI::App& app) {
       ->group("Execution");
   app.add_option("--calibration",
                  calibration_file_,
-                 "price with the rates that `onerank calibrate` measured on the plan's GPU")
+                 "price with the rates that `onerank calibrate` measured on the plan's GPU; wins "
+                 "over time.calibration")
       ->type_name("FILE")
       ->group("Execution");
 }
@@ -85,30 +86,24 @@ std::vector<RankProfile> ClusterJob::profiles(const estimator::Plan& plan,
   return run_ranks(plan, job, environment, standard_error_display());
 }
 
-PlanRunner ClusterJob::runner(const Environment& environment) const {
+PlanRunner ClusterJob::runner(const estimator::Plan& plan, const Environment& environment) const {
   if (!runs_ranks()) {
     throw UserError({.what = "profiles answer for their own plan alone",
                      .where = "--profiles " + profiles_folder_,
                      .help = "leave it out: other plans have to be run"});
   }
-  const auto run = [this, &environment](const estimator::Plan& plan,
+  const auto run = [this, &environment](const estimator::Plan& other,
                                         const std::vector<int64_t>& ranks) {
-    return run_ranks(plan, ranks_.job(ranks), environment, standard_error_display());
+    return run_ranks(other, ranks_.job(ranks), environment, standard_error_display());
   };
-  PlanRunner runner{.run = run};
-  if (!calibration_file_.empty()) {
-    runner.calibration =
-        estimator::read_calibration(estimator::read_file(calibration_file_), calibration_file_);
-  }
-  return runner;
+  return {.run = run, .calibration = calibration_of(plan)};
 }
 
 ClusterResult ClusterJob::run(const Environment& environment) const {
   ClusterResult result;
   result.input = plan_.resolve(environment);
   const estimator::Plan& plan = result.input.plan;
-  result.calibration =
-      read_calibration_of(*estimator::find_gpu(plan.cluster.gpu), calibration_file_);
+  result.calibration = calibration_of(plan);
   result.profiles = profiles(plan, environment);
   result.estimate = estimator::estimate_cluster(plan, result.profiles, result.rates());
   return result;

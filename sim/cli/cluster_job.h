@@ -43,14 +43,17 @@ class ClusterJob {
 
   /// The plan alone, resolved.
   PlanInput resolve(const Environment& environment) const { return plan_.resolve(environment); }
-  /// Runs ranks of other plans in the same way. Throws UserError with --profiles, which runs
+  /// Runs ranks of plans like `plan` in the same way. Throws UserError with --profiles, which runs
   /// nothing.
-  PlanRunner runner(const Environment& environment) const;
+  PlanRunner runner(const estimator::Plan& plan, const Environment& environment) const;
   bool runs_ranks() const { return profiles_folder_.empty(); }
 
  private:
   std::vector<estimator::RankProfile> profiles(const estimator::Plan& plan,
                                                const Environment& environment) const;
+
+  /// Of --calibration, or else the plan's.
+  std::optional<estimator::Calibration> calibration_of(const estimator::Plan& plan) const;
 
   PlanOptions plan_;
   RankOptions ranks_;

@@ -43,7 +43,8 @@ void write_profiles(const std::string& folder,
 
 ExitCode answer_max_micro_batch(const EstimateOptions& options, const Environment& environment) {
   const PlanInput input = options.job.resolve(environment);
-  const MaxMicroBatch answer = find_max_micro_batch(input.plan, options.job.runner(environment));
+  const MaxMicroBatch answer =
+      find_max_micro_batch(input.plan, options.job.runner(input.plan, environment));
   const std::string json = estimator::to_json(answer).dump(1) + "\n";
   if (!options.output.empty()) estimator::write_file_whole(options.output, json);
   write_to_standard_output(options.json ? json : max_micro_batch_text(answer));
@@ -70,8 +71,8 @@ ExitCode run_estimate(const EstimateOptions& options, const Environment& environ
   ClusterResult result = options.job.run(environment);
   write_profiles(options.keep_profiles, result.profiles);
   if (!options.no_advice && options.job.runs_ranks()) {
-    result.estimate.advice =
-        advise(result.input.plan, result.estimate, options.job.runner(environment));
+    result.estimate.advice = advise(
+        result.input.plan, result.estimate, options.job.runner(result.input.plan, environment));
   }
   const std::string json = estimator::to_json(result.estimate).dump(1) + "\n";
   if (!options.output.empty()) estimator::write_file_whole(options.output, json);

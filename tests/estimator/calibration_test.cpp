@@ -87,8 +87,18 @@ TEST(GpuRates, AreTheMeasuredOnesAtMeasuredShapes) {
   EXPECT_NEAR(rates.memory_bytes_per_second(1e9), 2.5e12, 1);
   EXPECT_NEAR(rates.memory_bytes_per_second(1e9, true), 2e12, 1);
   EXPECT_DOUBLE_EQ(rates.launch().kernel_seconds, 2e-6);
-  EXPECT_DOUBLE_EQ(rates.launch().host_backward_seconds, 6e-6);
-  EXPECT_DOUBLE_EQ(rates.launch().host_forward_seconds, 10e-6);  // Python's, assumed
+}
+
+TEST(GpuRates, OfTheHostAreNoLessThanAMeasuredCallFromCpp) {
+  Calibration calibration = calibration_of_h100();
+  const Gpu& h100 = *find_gpu("h100-sxm");
+  const LaunchCost assumed = assumed_launch_cost(h100);  // 45 and 25 us
+  const auto launch = [&] { return GpuRates(h100, Dialect::kPlain, &calibration).launch(); };
+  EXPECT_DOUBLE_EQ(launch().host_forward_seconds, assumed.host_forward_seconds);
+  EXPECT_DOUBLE_EQ(launch().host_backward_seconds, assumed.host_backward_seconds);
+  calibration.launch.host_seconds = 30e-6;
+  EXPECT_DOUBLE_EQ(launch().host_forward_seconds, assumed.host_forward_seconds);
+  EXPECT_DOUBLE_EQ(launch().host_backward_seconds, 30e-6);
 }
 
 TEST(GpuRates, OfATypeThatWasNotMeasuredAreThePublishedOnes) {
@@ -117,8 +127,8 @@ TEST(GpuRates, SayWhereEachNumberComesFrom) {
             (std::vector{published, published, published, published, assumed, assumed, assumed}));
   EXPECT_EQ(sources("l40s", nullptr), std::vector(7, assumed));
   const Calibration calibration = calibration_of_h100();
-  std::vector<Source> expected(6, Source::kMeasured);
-  expected.push_back(assumed);  // calls from Python
+  std::vector<Source> expected(5, Source::kMeasured);
+  expected.insert(expected.end(), 2, assumed);  // what a framework takes of the host
   EXPECT_EQ(sources("h100-sxm", &calibration), expected);
 }
 

@@ -50,12 +50,21 @@ TEST(OperatorPrice, SaysWhatBoundsIt) {
   EXPECT_EQ(bound(operation("aten::add", "Float", {{1}}, 1, 12)), Bound::kLaunch);
 }
 
-TEST(OperatorPrice, CountsTheHostsTimeByDirection) {
-  const ComputeTarget target{.gpu = *find_gpu("h100-sxm")};
-  OperatorRecord record = operation("aten::add", "Float", {}, 0);
-  EXPECT_DOUBLE_EQ(operator_price(record, target.rates(), target.dtype).host_seconds, 10e-6);
-  record.direction = Direction::kBackward;
-  EXPECT_DOUBLE_EQ(operator_price(record, target.rates(), target.dtype).host_seconds, 5e-6);
+TEST(LaunchCost, OfTheHostIsByDirection) {
+  const LaunchCost launch = assumed_launch_cost(*find_gpu("h100-sxm"));
+  EXPECT_DOUBLE_EQ(launch.host_seconds(Direction::kForward), 45e-6);
+  EXPECT_DOUBLE_EQ(launch.host_seconds(Direction::kRecompute), 45e-6);
+  EXPECT_DOUBLE_EQ(launch.host_seconds(Direction::kBackward), 25e-6);
+}
+
+// TransformerEngine issue 2053: 37.08 us on a Grace, 13.48 on a Xeon 8480C.
+TEST(LaunchCost, OfASlowerHostIsLargerOnTheHostAlone) {
+  const LaunchCost usual = assumed_launch_cost(*find_gpu("h100-sxm"));
+  const LaunchCost grace = assumed_launch_cost(*find_gpu("gb200"));
+  EXPECT_NEAR(grace.host_forward_seconds / usual.host_forward_seconds, 37.08 / 13.48, 1e-2);
+  EXPECT_EQ(grace.host_backward_seconds / usual.host_backward_seconds,
+            grace.host_forward_seconds / usual.host_forward_seconds);
+  EXPECT_EQ(grace.kernel_seconds, usual.kernel_seconds);
 }
 
 // 1 TB over 3.352 TB/s x 0.886.

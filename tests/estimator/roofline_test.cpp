@@ -102,9 +102,8 @@ TEST(Roofline, SplitsTheStepIntoWhatItWaitsFor) {
 
 TEST(Roofline, HalvesTheBubbleToWhereWorkHalves) {
   const Plan plan = pipeline_plan();
-  std::vector<RankProfile> profiles = profiles_of(plan);  // launches alone
-  const Roofline result = roofline(plan, profiles);
-  ASSERT_EQ(result.bounds[0].name, "launches");
+  const Roofline result = roofline(plan, profiles_of(plan));
+  ASSERT_EQ(result.bounds[0].name, "compute");
   EXPECT_NEAR(result.bounds[0].step_seconds_if_twice_as_fast, result.iteration_seconds / 2, 1e-9);
 }
 

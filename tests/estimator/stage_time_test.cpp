@@ -48,23 +48,43 @@ TEST(StageTime, CountsRecomputeAsBackwardAndTheOptimizerOnce) {
   EXPECT_NEAR(time.step_end.compute_seconds, 6e-3, 1e-12);
 }
 
-// 100 MB take longer than their launch, and than the host's 10 us; 1,000 empty kernels do not.
+OperatorRecord empty_kernels(int64_t count) {
+  OperatorRecord record = kernels(Direction::kForward, 0);
+  record.count = count;  // 4 us each on the GPU, 45 us on the host
+  return record;
+}
+
 TEST(StageTime, IsTheHostsWhereTheHostIsSlowerThanTheGpu) {
   const Plan plan = small_plan();  // one micro-batch
   RankProfile profile = profile_of(plan, 0, 0, 0);
-  OperatorRecord large = kernels(Direction::kForward, 0);
-  large.bytes = 1e8;
-  large.count = 100;
-  profile.operators = {large};
-  const double gpu_seconds = time_of(plan, profile).forward().compute_seconds;
-  EXPECT_GT(gpu_seconds, 100 * 10e-6);
-  OperatorRecord empty = kernels(Direction::kForward, 10e-3);
-  EXPECT_EQ(empty.count, 1000);
-  profile.operators = {empty};
+  profile.operators = {kernels(Direction::kForward, 10e-3)};
   EXPECT_NEAR(time_of(plan, profile).forward().compute_seconds, 10e-3, 1e-9);
-  profile.operators = {large, empty};  // 4 us each on the GPU, 10 us each on the host
-  EXPECT_NEAR(
-      time_of(plan, profile).forward().compute_seconds, std::max(gpu_seconds + 4e-3, 11e-3), 1e-9);
+  profile.operators = {empty_kernels(1000)};
+  EXPECT_NEAR(time_of(plan, profile).forward().compute_seconds, 45e-3, 1e-9);
+  profile.operators = {kernels(Direction::kForward, 10e-3), empty_kernels(100)};
+  EXPECT_NEAR(time_of(plan, profile).forward().compute_seconds, 10.4e-3, 1e-9);
+}
+
+TEST(StageTime, LetsTheHostWorkOnWhileTheGpuCommunicates) {
+  const Plan plan =
+      small_plan({{"parallelism", {{"tensor", 8}}}, {"training", {{"global_batch_size", 1}}}});
+  const CollectiveCall call = call_of(CollectiveKind::kAllReduce, GroupKind::kTensor, 8, 64 * kMiB);
+  RankProfile profile = profile_of(plan, 0, 0, 0);
+  profile.operators = {empty_kernels(1000)};
+  profile.collectives = {collectives(Direction::kForward, call, 10)};
+  const PartTime forward = time_of(plan, profile).forward();
+  ASSERT_LT(10 * seconds_of(plan, call), 40e-3);
+  EXPECT_NEAR(forward.communication_seconds.tensor, 10 * seconds_of(plan, call), 1e-12);
+  EXPECT_NEAR(forward.total_seconds(), 1010 * 45e-6, 1e-9);  // a collective is issued as well
+}
+
+TEST(StageTime, AddsTheHostsTimeAndTheWaitsUnderLaunchBlocking) {
+  const Plan plan = small_plan({{"time", {{"launch_blocking", true}}}});
+  RankProfile profile = profile_of(plan, 0, 0, 0);
+  profile.operators = {kernels(Direction::kForward, 10e-3), empty_kernels(100)};
+  EXPECT_NEAR(time_of(plan, profile).forward().compute_seconds,
+              10e-3 + 100 * 4e-6 + 101 * (45e-6 + 10e-6),
+              1e-9);
 }
 
 TEST(StageTime, PutsTensorCommunicationIntoItsDirection) {

@@ -62,10 +62,11 @@ OperatorRecord kernels(Direction direction, double seconds_per_iteration) {
   record.name = "aten::test";
   record.dtype = "BFloat16";
   record.direction = direction;
-  const LaunchCost& launch = assumed_launch_cost();
-  const double seconds = direction == Direction::kBackward ? launch.host_backward_seconds
-                                                           : launch.host_forward_seconds;
-  record.count = std::llround(seconds_per_iteration / seconds);
+  if (seconds_per_iteration <= 0) return record;
+  record.count = 1;
+  const Gpu& gpu = *find_gpu(small_tree()["cluster"]["gpu"]);
+  const double seconds = seconds_per_iteration - assumed_launch_cost(gpu).kernel_seconds;
+  record.flops = seconds * gpu.peak_flops(Dtype::kFp32);  // no product: at the rate of fp32
   return record;
 }
 

@@ -48,15 +48,16 @@ TEST_F(CalibrateCommand, TellsWhatTheRankProcessLacks) {
 
 class CalibrationFlag : public OnerankProgram {
  protected:
-  ProgramResult estimate(const std::string& device, const std::string& name) {
-    const std::string file =
-        write("calibration.json",
-              R"({"schema_version": 1, "kind": "calibration", "device": {"kind": ")" + device +
-                  R"(", "name": ")" + name +
-                  R"("}, "driver": "580.1", "date": "2026-11-21",
+  std::string file_of(const std::string& device, const std::string& name) {
+    return write("calibration.json",
+                 R"({"schema_version": 1, "kind": "calibration", "device": {"kind": ")" + device +
+                     R"(", "name": ")" + name +
+                     R"("}, "driver": "580.1", "date": "2026-11-21",
       "matmul": [{"dtype": "bf16", "m": 8192, "n": 8192, "k": 8192, "seconds": 2e-3}],
       "launch": {"kernel_seconds": 2e-6, "host_seconds": 5e-6}})");
-    return run(small_plan({"estimate"}, {"--calibration", file}));
+  }
+  ProgramResult estimate(const std::string& device, const std::string& name) {
+    return run(small_plan({"estimate"}, {"--calibration", file_of(device, name)}));
   }
 };
 
@@ -65,6 +66,13 @@ TEST_F(CalibrationFlag, MakesRatesMeasuredOnes) {
   EXPECT_EQ(result.exit_code, 0) << result.error;
   EXPECT_THAT(result.output, HasSubstr("550 TFLOP/s  measured"));  // 2 x 8192^3 in 2 ms
   EXPECT_THAT(result.output, HasSubstr("driver 580.1, 2026-11-21"));
+}
+
+TEST_F(CalibrationFlag, HasAKeyOfThePlan) {
+  const std::string file = file_of("cuda", "NVIDIA H100 80GB HBM3");
+  const ProgramResult result = run(small_plan({"estimate"}, {"--set", "time.calibration=" + file}));
+  EXPECT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_THAT(result.output, HasSubstr("550 TFLOP/s  measured"));
 }
 
 TEST_F(CalibrationFlag, IsRefusedForAnotherGpuAndForNone) {
