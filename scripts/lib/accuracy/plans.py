@@ -45,9 +45,12 @@ SOURCES = {
     "korthikanti": {**MEGATRON_DROPOUT, "training.dialect": "megatron-lm",
                     "cluster.inter_link": "ib-hdr-200"},
     # Jean Zay: four OmniPath-100 cards a node, of which the database has only the speed.
-    # Run by DeepSpeed's pipeline; torch 1.10 with CUDA 11 loads modules eagerly.
+    # Run by DeepSpeed's pipeline; torch 1.10 with CUDA 11 loads modules eagerly. Without
+    # CUDA_LAUNCH_BLOCKING=1 runs of this size hung (its chronicles-prequel.md, "dealing with JZ
+    # hanging" and "Hanging Issue").
     "bloom": {**MEGATRON_DROPOUT, "training.dialect": "megatron-deepspeed",
               "training.attention": "unfused", "memory.cuda_module_loading": "eager",
+              "time.launch_blocking": True,
               "cluster.inter_link": "roce-100", "cluster.nics_per_node": 4},
     "dgxc": {"training.dialect": "megatron-lm", "cluster.inter_link": "ib-ndr-400"},
     # Its sample configurations: overlap_sync_grad, no overlap_sync_param, reduce_bucket_size.
