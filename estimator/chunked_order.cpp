@@ -30,19 +30,4 @@ ChunkedOrder::ChunkedOrder(const ScheduleShape& shape, Way way)
       group_(shape.chunks == 1 ? shape.micro_batches : shape.group()),
       way_(way) {}
 
-PipelineStep ChunkedOrder::next(StepKind kind) {
-  const int64_t chunk = way_ == Way::kForward ? chunk_ : chunks_ - 1 - chunk_;
-  const PipelineStep step{.kind = kind,
-                          .micro_batch = static_cast<int32_t>(group_begin_ + in_group_),
-                          .chunk = static_cast<int32_t>(chunk)};
-  if (++in_group_ == std::min(group_, micro_batches_ - group_begin_)) {
-    in_group_ = 0;
-    if (++chunk_ == chunks_) {
-      chunk_ = 0;
-      group_begin_ += group_;
-    }
-  }
-  return step;
-}
-
 }  // namespace estimator

@@ -101,7 +101,7 @@ std::span<const PipelineStep> PipelineSchedule::steps_of(int64_t stage) const {
 PipelineSchedule make_schedule(const ScheduleShape& shape) {
   PipelineSchedule schedule{.shape = shape, .steps = {}, .first_step = {0}};
   for (int64_t stage = 0; stage < shape.stages; ++stage) {
-    std::vector<PipelineStep> steps = stage_steps(shape, stage);
+    const std::vector<PipelineStep> steps = stage_steps(shape, stage);
     if (stage == 0) schedule.steps.reserve(steps.size() * static_cast<std::size_t>(shape.stages));
     schedule.steps.insert(schedule.steps.end(), steps.begin(), steps.end());
     schedule.first_step.push_back(schedule.steps.size());
