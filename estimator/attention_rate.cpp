@@ -31,11 +31,12 @@ bool contains(const std::vector<T>& values, const T& value) {
 /// The curve for `gpu_id` whose head width is nearest, or null.
 const AttentionCurve* find_curve(const std::string& gpu_id,
                                  Dialect dialect,
-                                 const AttentionShape& shape) {
+                                 const AttentionShape& shape,
+                                 Attention attention) {
   const AttentionCurve* nearest = nullptr;
   for (const AttentionCurve& row : curves()) {
     if (!contains(row.gpus, gpu_id) || !contains(row.dialects, dialect) ||
-        !contains(row.passes, shape.pass)) {
+        !contains(row.passes, shape.pass) || row.attention.value_or(attention) != attention) {
       continue;
     }
     const auto distance = [&](const AttentionCurve& c) {
@@ -71,11 +72,14 @@ double share_on_curve(const AttentionCurve& curve, const AttentionShape& shape) 
 
 }  // namespace
 
-AttentionRate attention_rate(const Gpu& gpu, Dialect dialect, const AttentionShape& shape) {
-  const AttentionCurve* curve = find_curve(gpu.id, dialect, shape);
+AttentionRate attention_rate(const Gpu& gpu,
+                             Dialect dialect,
+                             const AttentionShape& shape,
+                             Attention attention) {
+  const AttentionCurve* curve = find_curve(gpu.id, dialect, shape, attention);
   AttentionRate rate{.source = Source::kPublished};
   if (curve == nullptr) {
-    curve = find_curve("a100-sxm-80", dialect, shape);
+    curve = find_curve("a100-sxm-80", dialect, shape, attention);
     rate.source = Source::kAssumed;
     rate.note = "no rate is published for this GPU: A100's share of peak; ";
   } else if (curve->measured_on != gpu.id) {

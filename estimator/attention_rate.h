@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,7 @@ struct AttentionShape {
 /// FLOP per second by sequence, of one kernel, pass and head width.
 struct AttentionCurve {
   std::string kernel;
+  std::optional<Attention> attention;
   std::vector<std::string> gpus;
   std::string measured_on;
   std::vector<Dialect> dialects;
@@ -39,6 +41,7 @@ struct AttentionCurve {
 template <class Visitor>
 void visit_fields(Visitor& visit, AttentionCurve& row) {
   visit("kernel", row.kernel, "whose kernel");
+  visit("attention", row.attention, "the plan's word for it; empty: any");
   visit("gpus", row.gpus, "GPUs that it is used for");
   visit("measured_on", row.measured_on, "the GPU of the measurement");
   visit("dialects", row.dialects, "dialects that use it");
@@ -60,8 +63,12 @@ struct AttentionRate {
 
 /// The rate of the curve whose head width is nearest; between measured sequences, and constant
 /// beyond them. `dialect` picks the kernel: on Hopper, megatron-lm runs cuDNN or FlashAttention-3,
-/// plain runs torch's FlashAttention-2. A GPU with another peak than the measured one gets the same
-/// share of its own. Assumed where nothing is published: A100's share.
-AttentionRate attention_rate(const Gpu& gpu, Dialect dialect, const AttentionShape& shape);
+/// plain runs torch's FlashAttention-2. On Blackwell the plan's `attention` does. A GPU with
+/// another peak than the measured one gets the same share of its own. Assumed where nothing is
+/// published: A100's share.
+AttentionRate attention_rate(const Gpu& gpu,
+                             Dialect dialect,
+                             const AttentionShape& shape,
+                             Attention attention = Attention::kFlash);
 
 }  // namespace estimator

@@ -17,9 +17,10 @@ struct ComputeTarget {
   const Gpu& gpu;
   Dtype dtype = Dtype::kBf16;  ///< of the plan
   Dialect dialect = Dialect::kMegatronLm;
+  Attention attention = Attention::kFlash;
   const Calibration* calibration = nullptr;  ///< of this GPU, or null
 
-  GpuRates rates() const { return GpuRates(gpu, dialect, calibration); }
+  GpuRates rates() const { return GpuRates(gpu, dialect, calibration, attention); }
 };
 
 enum class Bound { kCompute, kMemory, kLaunch };

@@ -44,6 +44,7 @@ struct PricedCluster {
         target{.gpu = gpu,
                .dtype = plan.training.dtype,
                .dialect = plan.training.dialect,
+               .attention = plan.training.attention,
                .calibration = calibration},
         stages(static_cast<std::size_t>(plan.parallelism.pipeline)) {
     for (std::size_t i = 0; i < classes.size(); ++i) {

@@ -29,7 +29,10 @@ LaunchCost assumed_launch_cost(const Gpu& gpu);
 class GpuRates {
  public:
   /// `calibration` may be null; it must be of this GPU, and outlive this.
-  GpuRates(const Gpu& gpu, Dialect dialect, const Calibration* calibration);
+  GpuRates(const Gpu& gpu,
+           Dialect dialect,
+           const Calibration* calibration,
+           Attention attention = Attention::kFlash);
 
   const Gpu& gpu() const { return gpu_; }
 
@@ -54,6 +57,7 @@ class GpuRates {
 
   const Gpu& gpu_;
   Dialect dialect_;
+  Attention attention_;
   const Calibration* calibration_;
   MatmulRate matmul_;
   MemoryRate memory_;

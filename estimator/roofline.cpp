@@ -240,6 +240,7 @@ Roofline roofline_of(const Plan& plan,
   const ComputeTarget target{.gpu = gpu_of(plan),
                              .dtype = plan.training.dtype,
                              .dialect = plan.training.dialect,
+                             .attention = plan.training.attention,
                              .calibration = calibration};
   Roofline roofline;
   roofline.plan = estimate.plan;
