@@ -56,7 +56,7 @@ struct MatmulTables {
   std::string tile_source;
   std::vector<LoopRow> loops;
   double misaligned_share = 1;
-  std::string misaligned_source;
+  std::string misaligned_source, misaligned_batch_source;
 };
 template <class Visitor>
 void visit_fields(Visitor& visit, MatmulTables& tables) {
@@ -66,6 +66,9 @@ void visit_fields(Visitor& visit, MatmulTables& tables) {
   visit("loops", tables.loops, "start-up of a tile's k loop");
   visit("misaligned_share", tables.misaligned_share, "left when rows are not 16-byte multiples");
   visit("misaligned_source", tables.misaligned_source, "of that share");
+  visit("misaligned_batch_source",
+        tables.misaligned_batch_source,
+        "why a batch of such products does without tensor cores");
 }
 
 const MatmulTables& tables() {
@@ -134,6 +137,10 @@ double matmul_shape_share(const MatmulShape& shape,
   }
   const auto k = static_cast<double>(shape.k);
   return best * k / (k + start_up_steps);
+}
+
+bool is_off_tensor_cores(const MatmulShape& shape, int64_t element_bytes) {
+  return shape.batch > 1 && is_misaligned(shape, element_bytes);
 }
 
 double matmul_share(const MatmulRate& rate,

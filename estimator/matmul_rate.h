@@ -38,6 +38,10 @@ MatmulRate matmul_rate(const Gpu& gpu);
 /// tiles cut off at the edges, and the start-up of each tile's k loop. In (0, 1].
 double matmul_shape_share(const MatmulShape& shape, int64_t multiprocessors, double start_up_steps);
 
+/// Whether cuBLAS runs a batch of products on the units of fp32, because its rows are no multiple
+/// of 16 bytes (data/matmul.json).
+bool is_off_tensor_cores(const MatmulShape& shape, int64_t element_bytes);
+
 /// Share of the dense peak that a product of 16-bit or wider elements reaches: its shape's, at most
 /// the sustained one. Rows that are no multiple of 16 bytes leave a published share of it.
 double matmul_share(const MatmulRate& rate,

@@ -50,6 +50,19 @@ TEST(OperatorPrice, SaysWhatBoundsIt) {
   EXPECT_EQ(bound(operation("aten::add", "Float", {{1}}, 1, 12)), Bound::kLaunch);
 }
 
+// 2,048 tokens of 16 heads: 108 elements of 16 bits are no multiple of 16 bytes, 104 are.
+TEST(GpuRates, OfABatchOfUnalignedProductsAreThoseOfTheFp32Units) {
+  const Gpu& a100 = *find_gpu("a100-sxm-80");
+  const GpuRates rates(a100, Dialect::kPlain, nullptr);
+  const auto rate = [&](int64_t batch, int64_t width) {
+    const MatmulShape shape{.batch = batch, .m = 2048, .n = 2048, .k = width};
+    return rates.matmul_flops_per_second(shape, Dtype::kFp16, false);
+  };
+  EXPECT_LT(rate(16, 108), 19.5e12);
+  EXPECT_GT(rate(16, 104), 5 * 19.5e12);
+  EXPECT_GT(rate(1, 108), 19.5e12);
+}
+
 TEST(LaunchCost, OfTheHostIsByDirection) {
   const LaunchCost launch = assumed_launch_cost(*find_gpu("h100-sxm"));
   EXPECT_DOUBLE_EQ(launch.host_seconds(Direction::kForward), 45e-6);
