@@ -18,6 +18,7 @@ DialectTraits megatron_lm() {
       .loss_buffers = LossBuffers::kOne,
       .always_buckets = false,
       .shared_step_counter = true,
+      .overlapped_sends = false,
       .vocabulary_multiple = 128,
       .notes = {
           "TransformerEngine's cuBLAS workspace, and a stand-in gradient for each weight shape "
@@ -33,18 +34,21 @@ DialectTraits megatron_lm() {
 }
 
 DialectTraits megatron_deepspeed() {
-  return {
-      .dialect = Dialect::kMegatronDeepspeed,
-      .framework = "Megatron-DeepSpeed (2022), DeepSpeed's pipeline and ZeRO stage 1",
-      .keeps_stage_outputs = true,
-      .loss_buffers = LossBuffers::kOne,
-      .gradient_type = GradientType::kFp32UnlessFp16,
-      .vocabulary_multiple = 128,
-      .notes = {"fp16: gradients are summed in fp16, ZeRO's fp32 state is each rank's part; bf16: "
-                "BF16Optimizer sums in fp32",
-                "DeepSpeed's pipeline keeps what a stage sent until its backward",
-                "not counted: DeepSpeed's reduce and gather buckets, and the bf16 gradients that "
-                "BF16Optimizer keeps beside the fp32 ones"}};
+  return {.dialect = Dialect::kMegatronDeepspeed,
+          .framework = "Megatron-DeepSpeed (2022), DeepSpeed's pipeline and ZeRO stage 1",
+          .keeps_stage_outputs = true,
+          .loss_buffers = LossBuffers::kOne,
+          .gradient_type = GradientType::kFp32UnlessFp16,
+          .overlapped_sends = false,
+          .partitioned_sends = true,
+          .vocabulary_multiple = 128,
+          .notes = {
+              "fp16: gradients are summed in fp16, ZeRO's fp32 state is each rank's part; bf16: "
+              "BF16Optimizer sums in fp32",
+              "DeepSpeed's pipeline keeps what a stage sent until its backward; it sends in parts "
+              "that the tensor ranks gather (is_pipe_partitioned), which counts as time alone",
+              "not counted: DeepSpeed's reduce and gather buckets, and the bf16 gradients that "
+              "BF16Optimizer keeps beside the fp32 ones"}};
 }
 
 DialectTraits nanotron() {

@@ -42,6 +42,8 @@ struct DialectTraits {
   bool fully_sharded = false;
   bool always_buckets = true;
   bool shared_step_counter = false;
+  bool overlapped_sends = true;
+  bool partitioned_sends = false;
   int64_t vocabulary_multiple = 1;
   std::vector<std::string> notes;
 };
@@ -77,6 +79,12 @@ void visit_fields(Visitor& visit, DialectTraits& traits) {
         "ZeRO stages 2 and 3 are FSDP2: fp32 parts, computation in the plan's dtype");
   visit("always_buckets", traits.always_buckets, "gradients are cut into buckets on every stage");
   visit("shared_step_counter", traits.shared_step_counter, "one for the optimizer, not one each");
+  visit("overlapped_sends",
+        traits.overlapped_sends,
+        "without interleaving: a pipeline stage goes on while it sends");
+  visit("partitioned_sends",
+        traits.partitioned_sends,
+        "each tensor rank sends its part of what a stage hands on, and the receivers gather it");
   visit("vocabulary_multiple",
         traits.vocabulary_multiple,
         "the vocabulary is padded to a multiple of this x tensor");

@@ -7,6 +7,7 @@
 
 #include "estimator/chunk_shares.h"
 #include "estimator/communication_time.h"
+#include "estimator/dialects.h"
 #include "estimator/executed_kernels.h"
 
 namespace estimator {
@@ -80,6 +81,16 @@ bool is_of_unit(const CollectiveRecord& record) {
          (record.direction == Direction::kForward || record.direction == Direction::kBackward);
 }
 
+/// What the tensor ranks do with a message that came in parts.
+CollectiveRecord gather_of_parts(const CollectiveRecord& received, int64_t parts) {
+  CollectiveRecord gather = received;
+  gather.call.kind = CollectiveKind::kAllGather;
+  gather.call.group = GroupKind::kTensor;
+  gather.call.group_size = parts;
+  gather.call.peer = -1;
+  return gather;
+}
+
 class StageSum {
  public:
   StageSum(const RankProfile& profile, const StageTarget& target)
@@ -104,7 +115,7 @@ class StageSum {
 
   void add_collective(const CollectiveRecord& record) {
     const bool of_ring = is_ring_message(record.call);
-    if (is_message(record.call.kind) && !of_ring) return add_send(record);
+    if (is_message(record.call.kind) && !of_ring) return add_message(record);
     if (of_ring && record.call.kind == CollectiveKind::kRecv) return;  // comes while it sends
     const RankGroup group = target_.layout.group(record.call.group, profile_.rank);
     double seconds = collective_seconds(record.call, group, target_.fabric);
@@ -185,12 +196,19 @@ class StageSum {
     for (std::size_t c = 0; c < shares.size(); ++c) add(sum.chunks[c].*of_chunk, part, shares[c]);
   }
 
-  void add_send(const CollectiveRecord& record) {
-    if (record.call.kind != CollectiveKind::kSend || record.call.group != GroupKind::kPipeline) {
+  void add_message(const CollectiveRecord& record) {
+    if (record.call.group != GroupKind::kPipeline) return;
+    const ParallelConfig& parallelism = target_.plan.parallelism;
+    const bool in_parts = traits_of(target_.plan.training.dialect).partitioned_sends &&
+                          !parallelism.sequence_parallel;  // whose messages are parts already
+    const int64_t parts = in_parts ? parallelism.tensor : 1;
+    if (record.call.kind == CollectiveKind::kRecv) {
+      if (parts > 1) add_collective(gather_of_parts(record, parts));
       return;
     }
     (record.direction == Direction::kForward ? time_.send_forward_bytes
-                                             : time_.send_backward_bytes) = record.call.bytes;
+                                             : time_.send_backward_bytes) =
+        record.call.bytes / parts;
   }
 
   void add_buckets(const CollectiveRecord& record,

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "estimator/communication_time.h"
+#include "estimator/dialects.h"
 
 namespace estimator {
 namespace {
@@ -68,8 +69,9 @@ std::array<ScheduleReplay, kVariants> replay_without_waits(const PipelineSchedul
 }  // namespace
 
 bool overlaps_sends(const Plan& plan) {
+  if (plan.time.launch_blocking) return false;
   if (plan.parallelism.virtual_stages > 1) return plan.parallelism.overlap_p2p_communication;
-  return plan.training.dialect != Dialect::kMegatronLm;
+  return traits_of(plan.training.dialect).overlapped_sends;
 }
 
 std::vector<ChunkDuration> chunk_durations(const ScheduleShape& shape,

@@ -28,8 +28,8 @@ std::vector<ChunkDuration> chunk_durations(const ScheduleShape& shape,
                                            const ParallelLayout& layout,
                                            const Fabric& fabric);
 
-/// Megatron-LM waits for a transfer before it goes on, unless it interleaves and is told to
-/// overlap; PyTorch's pipelining goes on.
+/// Megatron-LM and DeepSpeed wait for a transfer before they go on, unless the former interleaves
+/// and is told to overlap; PyTorch's pipelining goes on. A host that waits for every kernel waits.
 bool overlaps_sends(const Plan& plan);
 
 /// The calls of one chunk over the data ranks, one after the other, as they run in a step.

@@ -160,6 +160,22 @@ TEST(StageTime, CountsAnExchangeOfHeadsInFull) {
               1e-12);
 }
 
+TEST(StageTime, OfDeepspeedSendsPartsThatTheTensorRanksGather) {
+  const Plan plan = small_plan({{"parallelism", {{"tensor", 4}, {"pipeline", 2}}},
+                                {"training", {{"dialect", "megatron-deepspeed"}}}});
+  CollectiveCall to_next = call_of(CollectiveKind::kSend, GroupKind::kPipeline, 2, 64 * kMiB);
+  CollectiveCall receive = call_of(CollectiveKind::kRecv, GroupKind::kPipeline, 2, 64 * kMiB);
+  to_next.peer = receive.peer = 1;
+  RankProfile profile = profile_of(plan, 0, 1, 1);  // the host is not in the way
+  profile.collectives = {collectives(Direction::kForward, to_next, plan.micro_batches()),
+                         collectives(Direction::kBackward, receive, plan.micro_batches())};
+  const StageTime time = time_of(plan, profile);
+  EXPECT_EQ(time.send_forward_bytes, 16 * kMiB);
+  const auto gather = call_of(CollectiveKind::kAllGather, GroupKind::kTensor, 4, 64 * kMiB);
+  EXPECT_NEAR(time.backward().communication_seconds.tensor, seconds_of(plan, gather), 1e-12);
+  EXPECT_EQ(time.forward().communication_seconds.tensor, 0);
+}
+
 TEST(StageTime, CollectsGradientBucketsAndParameterGathers) {
   const Plan plan = small_plan();
   const auto reduce =
