@@ -1,7 +1,10 @@
 #include "sim/tracking/attribution.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
+#include <stdexcept>
 #include <string_view>
 
 namespace sim {
@@ -119,6 +122,31 @@ std::vector<PeakAllocation> peak_allocations(const RunTracker& tracker,
   }
   if (!rows.empty()) rows.back().made_the_peak = true;
   return rows;
+}
+
+estimator::PeakRecord largest_peak(const std::vector<estimator::PhaseRecord>& phases) {
+  estimator::PeakRecord peak;
+  for (const estimator::PhaseRecord& phase : phases) {
+    peak.reserved_bytes = std::max(peak.reserved_bytes, phase.peak.reserved_bytes);
+    if (phase.peak.allocated_bytes < peak.allocated_bytes) continue;
+    peak.allocated_bytes = phase.peak.allocated_bytes;
+    peak.phase = phase.name;
+  }
+  return peak;
+}
+
+void describe_peak(const std::vector<PeakAllocation>& allocations, estimator::PeakRecord& peak) {
+  if (allocations.empty()) return;
+  const PeakAllocation& last = allocations.back();
+  peak.phase = last.phase;
+  peak.module = last.module;
+  peak.operator_name = last.operator_name;
+  peak.direction = last.direction;
+  peak.micro_batch = last.micro_batch;
+  peak.categories = bytes_by_category(allocations);
+  if (peak.categories->sum() == peak.allocated_bytes) return;
+  throw std::logic_error(fmt::format(
+      "the peak of {} bytes is attributed as {}", peak.allocated_bytes, peak.categories->sum()));
 }
 
 estimator::CategoryBytes bytes_by_category(const std::vector<PeakAllocation>& allocations) {

@@ -20,6 +20,13 @@ std::string phase_name(const std::vector<std::string>& phases, int32_t phase);
 /// Where in the iteration; empty where none runs, as while the model is built.
 std::optional<estimator::Direction> direction_in(const std::string& phase, const Place& place);
 
+/// The largest peaks of the phases; of equal allocated ones the last phase's.
+estimator::PeakRecord largest_peak(const std::vector<estimator::PhaseRecord>& phases);
+/// Adds to `peak` where it was made and what fills it; nothing when no allocations were followed.
+/// Throws std::logic_error when they do not add up to it: the tracker has missed some.
+void describe_peak(const std::vector<estimator::PeakAllocation>& allocations,
+                   estimator::PeakRecord& peak);
+
 estimator::CategoryBytes bytes_by_category(
     const std::vector<estimator::PeakAllocation>& allocations);
 

@@ -58,14 +58,22 @@ void MemoryTracker::saw_tensor(const at::Tensor& tensor) {
 
 void MemoryTracker::saw_communication(const at::Tensor& tensor) {
   saw_tensor(tensor);
-  if (Allocation* block = log_.find(address_of(tensor))) block->communicated = true;
+  communicated(address_of(tensor));
+}
+
+void MemoryTracker::communicated(uint64_t address) {
+  if (Allocation* block = log_.find(address)) block->communicated = true;
 }
 
 void MemoryTracker::saw_lasting(const at::Tensor& tensor,
                                 const models::LastingMemory& memory,
                                 ModuleId owner) {
   saw_tensor(tensor);
-  Allocation* block = log_.find(address_of(tensor));
+  lasts(address_of(tensor), memory, owner);
+}
+
+void MemoryTracker::lasts(uint64_t address, const models::LastingMemory& memory, ModuleId owner) {
+  Allocation* block = log_.find(address);
   if (block == nullptr) return;
   block->state = memory.category;
   block->owner = owner;

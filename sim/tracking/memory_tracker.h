@@ -27,7 +27,11 @@ class MemoryTracker {
   /// A tensor that lies in a block: gives it shape and type.
   void saw_tensor(const at::Tensor& tensor);
   void saw_communication(const at::Tensor& tensor);
+  /// The block that starts at `address`, if there is one, was communicated.
+  void communicated(uint64_t address);
   void saw_lasting(const at::Tensor& tensor, const models::LastingMemory& memory, ModuleId owner);
+  /// The block that starts at `address`, if there is one, was made to last.
+  void lasts(uint64_t address, const models::LastingMemory& memory, ModuleId owner);
 
   /// A forward or a recompute that began at event `since` has ended.
   void forward_ended(int64_t since, estimator::Direction direction);

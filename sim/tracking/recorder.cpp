@@ -180,24 +180,9 @@ void Recorder::finish(estimator::RankProfile& profile) const {
   }
 }
 
-/// Of equal peaks the last phase's.
 estimator::PeakRecord Recorder::peak_record() const {
-  estimator::PeakRecord record;
-  for (const estimator::PhaseRecord& phase : phases_) {
-    record.reserved_bytes = std::max(record.reserved_bytes, phase.peak.reserved_bytes);
-    if (phase.peak.allocated_bytes < record.allocated_bytes) continue;
-    record.allocated_bytes = phase.peak.allocated_bytes;
-    record.phase = phase.name;
-  }
-  const std::vector<estimator::PeakAllocation> allocations = peak_allocations();
-  if (allocations.empty()) return record;
-  const estimator::PeakAllocation& last = allocations.back();
-  record.phase = last.phase;
-  record.module = last.module;
-  record.operator_name = last.operator_name;
-  record.direction = last.direction;
-  record.micro_batch = last.micro_batch;
-  record.categories = bytes_by_category(allocations);
+  estimator::PeakRecord record = largest_peak(phases_);
+  describe_peak(peak_allocations(), record);
   return record;
 }
 

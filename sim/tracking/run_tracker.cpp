@@ -40,6 +40,7 @@ void RunTracker::begin_phase(int32_t phase, Direction direction) {
   phase_ = phase;
   phase_direction_ = direction;
   for (ThreadPlaces& thread : threads_) thread.forward_nodes.clear();  // no graph outlives a phase
+  if (static_cast<size_t>(phase) < history_.phases.size()) return;     // it goes on
   history_.phases.push_back({.begin_us = now_us(), .end_us = 0});
 }
 
@@ -60,6 +61,19 @@ void RunTracker::enter_module(const std::string& name) {
   const Place around = place_of(thread);
   enter(thread,
         {.place = {modules_.child(around.module, name), around.direction, around.micro_batch}});
+}
+
+void RunTracker::enter_path(std::string_view path) {
+  const std::lock_guard lock(mutex_);
+  ThreadPlaces& thread = this_thread();
+  const Place around = place_of(thread);
+  const bool computes_again =
+      !options_.directions_are_announced && around.direction == Direction::kBackward;
+  enter(thread,
+        {.place = {modules_.at(path),
+                   computes_again ? Direction::kRecompute : around.direction,
+                   around.micro_batch},
+         .forward_since = computes_again ? memory_.log().now() : -1});
 }
 
 void RunTracker::enter_direction(Direction direction, int64_t micro_batch) {
@@ -138,10 +152,19 @@ void RunTracker::outermost_operator_ended(ThreadPlaces& thread) {
 void RunTracker::node_started(const at::RecordFunction& node) {
   const std::lock_guard lock(mutex_);
   if (!follows_operators()) return;
+  if (!options_.directions_are_announced) end_forward();
   ThreadPlaces& thread = this_thread();
+  thread.ran_nodes = true;
   const Place around = place_of(thread);
   enter(thread,
         {.place = {module_of_node(node, around), Direction::kBackward, around.micro_batch}});
+}
+
+void RunTracker::end_forward() {
+  if (!forward_made_) return;
+  memory_.forward_ended(forward_since_, Direction::kForward);
+  forward_since_ = memory_.log().now();
+  forward_made_ = false;
 }
 
 void RunTracker::node_finished() {
@@ -167,6 +190,16 @@ void RunTracker::tensor_communicated(const at::Tensor& tensor) {
 void RunTracker::memory_lasts(const at::Tensor& tensor, const models::LastingMemory& memory) {
   const std::lock_guard lock(mutex_);
   memory_.saw_lasting(tensor, memory, modules_.at(memory.owner));
+}
+
+void RunTracker::memory_lasts(uint64_t address, const models::LastingMemory& memory) {
+  const std::lock_guard lock(mutex_);
+  memory_.lasts(address, memory, modules_.at(memory.owner));
+}
+
+void RunTracker::memory_communicated(uint64_t address) {
+  const std::lock_guard lock(mutex_);
+  memory_.communicated(address);
 }
 
 void RunTracker::keep_error(std::exception_ptr error) {
@@ -197,16 +230,16 @@ void RunTracker::allocator_event(const AllocatorEvent& event) {
 
 void RunTracker::keep_sample(int64_t block,
                              bool made,
-                             int64_t allocated_bytes,
-                             int64_t reserved_bytes) {
+                             const estimator::MemoryReading& after,
+                             const Place& place) {
   if (!options_.keep_history) return;
   history_.samples.push_back({.time_us = now_us(),
-                              .allocated_bytes = allocated_bytes,
-                              .reserved_bytes = reserved_bytes,
+                              .allocated_bytes = after.allocated_bytes,
+                              .reserved_bytes = after.reserved_bytes,
                               .block = block,
                               .made = made,
                               .phase = phase_,
-                              .place = place_of(this_thread())});
+                              .place = place});
 }
 
 std::vector<std::string> RunTracker::frames(int32_t stack) const {
@@ -220,24 +253,36 @@ void RunTracker::reportMemoryUsage(void* block,
                                    c10::Device device) {
   if (device.type() != options_.device) return;
   const auto address = reinterpret_cast<uint64_t>(block);
-  const auto allocated = static_cast<int64_t>(allocated_bytes);
+  const estimator::MemoryReading after = {.allocated_bytes = static_cast<int64_t>(allocated_bytes),
+                                          .reserved_bytes = static_cast<int64_t>(reserved_bytes)};
+  if (change_bytes < 0) return block_freed(address, after);
+  block_made(address, change_bytes, after, origin_of_block(address));
+}
+
+MemoryOrigin RunTracker::origin_of_block(uint64_t address) {
   const std::lock_guard lock(mutex_);
-  const auto reserved = static_cast<int64_t>(reserved_bytes);
-  if (change_bytes < 0) {
-    keep_sample(memory_.log().index_of(address), false, allocated, reserved);
-    memory_.block_freed(address, allocated);
-    return;
-  }
   ThreadPlaces& thread = this_thread();
   if (!thread.operators.empty()) thread.made_in_operators.push_back(address);
-  memory_.block_made(address,
-                     change_bytes,
-                     allocated,
-                     {.place = place_of(thread),
-                      .phase = phase_,
-                      .op = thread.operators.at_work(),
-                      .stack = options_.take_stacks ? frames_.capture() : -1});
-  keep_sample(memory_.log().index_of(address), true, allocated, reserved);
+  return {.place = place_of(thread),
+          .phase = phase_,
+          .op = thread.operators.at_work(),
+          .stack = options_.take_stacks ? frames_.capture() : -1};
+}
+
+void RunTracker::block_made(uint64_t address,
+                            int64_t bytes,
+                            const estimator::MemoryReading& after,
+                            const MemoryOrigin& origin) {
+  const std::lock_guard lock(mutex_);
+  memory_.block_made(address, bytes, after.allocated_bytes, origin);
+  keep_sample(memory_.log().index_of(address), true, after, origin.place);
+  if (origin.place.direction == Direction::kForward) forward_made_ = true;
+}
+
+void RunTracker::block_freed(uint64_t address, const estimator::MemoryReading& after) {
+  const std::lock_guard lock(mutex_);
+  keep_sample(memory_.log().index_of(address), false, after, place_of(this_thread()));
+  memory_.block_freed(address, after.allocated_bytes);
 }
 
 void RunTracker::reportOutOfMemory(int64_t requested_bytes,
@@ -265,8 +310,10 @@ ThreadPlaces& RunTracker::thread(uint64_t id) {
 Place RunTracker::place_of(const ThreadPlaces& thread) const {
   if (!thread.scopes.empty()) return thread.scopes.back().place;
   const ThreadPlaces& main = threads_.front();
-  if (!main.scopes.empty()) return main.scopes.back().place;
-  return {.module = kRootModule, .direction = phase_direction_};
+  Place place = {.module = kRootModule, .direction = phase_direction_};
+  if (!main.scopes.empty()) place = main.scopes.back().place;
+  if (thread.ran_nodes && &thread != &main) place.direction = Direction::kBackward;
+  return place;
 }
 
 void RunTracker::enter(ThreadPlaces& thread, const Scope& scope) {

@@ -13,6 +13,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -60,14 +61,17 @@ class RunTracker final : public c10::MemoryReportingInfoBase {
     bool attribute_memory = true;                    ///< follow every block
     bool keep_history = false;                       ///< for the files of memory_files.h
     bool take_stacks = false;                        ///< of C++ functions, for each block
+    /// enter_direction() tells where forward ends. Else it ends where a backward node starts, and a
+    /// module that is entered in backward computes a segment again.
+    bool directions_are_announced = true;
   };
 
   /// The constructing thread is the main one: threads that have no place of their own (autograd's,
   /// between two nodes) are where the main thread is.
   explicit RunTracker(const Options& options);
 
-  /// What happens from now on belongs to phase number `phase` (the caller's count). `direction`
-  /// holds wherever no other is announced.
+  /// What happens from now on belongs to phase number `phase`: the next one, or the last one again.
+  /// `direction` holds wherever no other is announced.
   void begin_phase(int32_t phase, estimator::Direction direction);
   void end_phase();
 
@@ -76,6 +80,8 @@ class RunTracker final : public c10::MemoryReportingInfoBase {
   void set_recording(bool recording);
 
   void enter_module(const std::string& name);
+  /// The same by the path from the root.
+  void enter_path(std::string_view path);
   /// Without a micro-batch it is that of the place around, if the direction is of one.
   void enter_direction(estimator::Direction direction, int64_t micro_batch);
   /// Leaves what this thread entered last. Throws std::logic_error when it entered nothing.
@@ -88,6 +94,9 @@ class RunTracker final : public c10::MemoryReportingInfoBase {
   void collective_called(const estimator::CollectiveCall& call);
   void tensor_communicated(const at::Tensor& tensor);
   void memory_lasts(const at::Tensor& tensor, const models::LastingMemory& memory);
+  /// The same by the address of a block.
+  void memory_lasts(uint64_t address, const models::LastingMemory& memory);
+  void memory_communicated(uint64_t address);
   /// Keeps the first exception of a callback, which must not throw into libtorch.
   void keep_error(std::exception_ptr error);
 
@@ -103,6 +112,15 @@ class RunTracker final : public c10::MemoryReportingInfoBase {
   bool memoryProfilingEnabled() const override { return options_.attribute_memory; }
   /// For an allocator that tells more than reportMemoryUsage() does: comes before that.
   void allocator_event(const AllocatorEvent& event);
+
+  /// For who learns of a block's size only after it was made: where the thread is that is making
+  /// it, then the block itself. `after` holds right after the change.
+  MemoryOrigin origin_of_block(uint64_t address);
+  void block_made(uint64_t address,
+                  int64_t bytes,
+                  const estimator::MemoryReading& after,
+                  const MemoryOrigin& origin);
+  void block_freed(uint64_t address, const estimator::MemoryReading& after);
 
   /// For after the run, when no thread works for it any more. Throws what keep_error() kept.
   void throw_if_failed() const;
@@ -130,7 +148,11 @@ class RunTracker final : public c10::MemoryReportingInfoBase {
   bool count_if_work(OperatorFrame& frame, const at::RecordFunction& function);
   void saw_results(const at::RecordFunction& function);
   void outermost_operator_ended(ThreadPlaces& thread);
-  void keep_sample(int64_t block, bool made, int64_t allocated_bytes, int64_t reserved_bytes);
+  void keep_sample(int64_t block,
+                   bool made,
+                   const estimator::MemoryReading& after,
+                   const Place& place);
+  void end_forward();
 
   const Options options_;
   mutable std::mutex mutex_;
@@ -145,6 +167,8 @@ class RunTracker final : public c10::MemoryReportingInfoBase {
   int32_t phase_ = kNoPhase;
   estimator::Direction phase_direction_ = estimator::Direction::kForward;
   bool recording_ = false;
+  int64_t forward_since_ = 0;  // the memory event of the end of the last forward
+  bool forward_made_ = false;  // a block, since then
   std::optional<OutOfMemoryPlace> out_of_memory_;
   std::exception_ptr error_;
 };

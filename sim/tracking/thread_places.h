@@ -77,6 +77,7 @@ struct ThreadPlaces {
   const uint64_t thread_id;  ///< at::RecordFunction::currentThreadId()
   std::vector<Scope> scopes;
   ForwardNodes forward_nodes;
+  bool ran_nodes = false;  ///< of autograd; outside them it still works for backward
   OperatorStack operators;
   std::vector<uint64_t> made_in_operators;  ///< blocks, since the outermost operator began
 };
