@@ -35,7 +35,9 @@ void record(const Call& call) {
                                .kind = call.kind,
                                .dtype = call.type.name,
                                .bytes = call.bytes,
-                               .peer = call.peer};
+                               .peer = call.peer,
+                               .buffers = call.buffers.data(),
+                               .buffer_count = static_cast<int>(call.buffers.size())};
   const std::lock_guard lock(host().mutex);
   if (host().sink != nullptr) host().sink(&told, host().context);
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "comm_stub/nccl/communicator.h"
 #include "comm_stub/nccl/data_types.h"
@@ -18,6 +19,7 @@ struct Call {
   const DataType& type;
   uint64_t bytes;
   int peer = -1;
+  const std::vector<const void*>& buffers;
 };
 void record(const Call& call);
 

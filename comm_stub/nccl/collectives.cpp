@@ -56,7 +56,8 @@ ncclResult_t serve(const Request& request, const Answer& answer) {
           .communicator = *request.communicator,
           .type = type,
           .bytes = request.size_is_of_all_ranks ? bytes * ranks : bytes,
-          .peer = request.member});
+          .peer = request.member,
+          .buffers = request.buffers});
   return answer(Buffer{request.buffers.front(), request.elements, type}, ranks);
 }
 

@@ -15,7 +15,9 @@ struct onerank_nccl_call {
   const char* kind;   ///< as in estimator::CollectiveKind: "all_reduce"
   const char* dtype;  ///< as c10 names it: "BFloat16"
   uint64_t bytes;
-  int peer;  ///< member for send, recv and rooted calls, else -1
+  int peer;                    ///< member for send, recv and rooted calls, else -1
+  const void* const* buffers;  ///< device memory that it reads or writes
+  int buffer_count;
 };
 
 /// From now on `sink` gets every call, on the calling thread and before its values are written, and
