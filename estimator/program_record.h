@@ -94,6 +94,21 @@ void visit_fields(Visitor& visit, InventedRead& read) {
   visit("count", read.count, "how often");
 }
 
+/// A value that the user gave for one that only a kernel would know.
+struct AssumedRecord {
+  std::string name;
+  std::string value;
+  std::string operator_name;  ///< whose result it took the place of
+  int64_t count = 0;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, AssumedRecord& assumed) {
+  visit("name", assumed.name, "loss, grad-norm, found-inf or expert-tokens");
+  visit("value", assumed.value, "as it was given");
+  visit("operator", assumed.operator_name, "whose result it took the place of");
+  visit("count", assumed.count, "how often");
+}
+
 struct ProgramRecord {
   std::vector<std::string> command;
   int64_t gpus_per_node = 8;
@@ -106,6 +121,7 @@ struct ProgramRecord {
   std::vector<KernelRecord> kernels;
   std::vector<GemmRecord> gemms;
   std::vector<InventedRead> invented_reads;
+  std::vector<AssumedRecord> assumed;
   std::vector<std::string> unanswered;
 };
 template <class Visitor>
@@ -121,6 +137,7 @@ void visit_fields(Visitor& visit, ProgramRecord& program) {
   visit("kernels", program.kernels, "launches by kernel");
   visit("gemms", program.gemms, "matrix products by shape");
   visit("invented_reads", program.invented_reads, "values that nobody had computed");
+  visit("assumed", program.assumed, "values that the user gave");
   visit("unanswered", program.unanswered, "what it asked absent ranks for and cannot be invented");
 }
 

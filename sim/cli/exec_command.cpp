@@ -1,7 +1,10 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <iostream>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <set>
@@ -11,6 +14,7 @@
 #include "sim/cli/exec_process.h"
 #include "sim/cli/output.h"
 #include "sim/cli/program_report.h"
+#include "sim/cli/rank_options.h"
 #include "sim/cli/strict_number.h"
 #include "sim/cli/temporary_folder.h"
 
@@ -39,6 +43,10 @@ struct ExecOptions {
   bool no_memory_limit = false;
   std::string output;
   bool accept_invented_counts = false;
+  std::vector<std::string> assumed;
+  std::string expert_balance;
+  bool no_recording = false;
+  ForEachMemoryFile<std::string> memory_files;
   bool json = false;
   std::vector<std::string> program;
 };
@@ -93,6 +101,42 @@ void refuse_unknown(const char* flag,
        .help = fmt::format("use {} {}", flag, known)});
 }
 
+/// "loss=2.5"
+AssumedNumber assumed_number(const std::string& text) {
+  const size_t equals = text.find('=');
+  const std::string name = text.substr(0, equals);
+  const std::vector<std::string> names(std::begin(kAssumedNames), std::end(kAssumedNames));
+  if (equals == text.npos || std::find(names.begin(), names.end(), name) == names.end()) {
+    throw UserError({.what = "there is nothing of this name to assume",
+                     .where = fmt::format("--assume {}", text),
+                     .help = fmt::format("use NAME=VALUE with one of {}", fmt::join(names, ", "))});
+  }
+  return {.name = name,
+          .value = parse_real_number(text.substr(equals + 1), fmt::format("--assume {}", name))};
+}
+
+/// "balanced" or "imbalance:1.5"; empty for "".
+std::optional<double> fullest_expert(const std::string& text) {
+  constexpr std::string_view kImbalance = "imbalance:";
+  if (text.empty()) return std::nullopt;
+  if (text == "balanced") return 1.0;
+  if (text.starts_with(kImbalance)) {
+    const double factor = parse_real_number(text.substr(kImbalance.size()), "--expert-balance");
+    if (factor >= 1) return factor;
+  }
+  throw UserError(
+      {.what = "no such balance of experts",
+       .where = fmt::format("--expert-balance {}", text),
+       .help =
+           "use balanced, or imbalance:F: the first expert gets F (at least 1) times the mean"});
+}
+
+AssumedValues assumed_values(const ExecOptions& options) {
+  AssumedValues values{.fullest_expert = fullest_expert(options.expert_balance)};
+  for (const std::string& text : options.assumed) values.numbers.push_back(assumed_number(text));
+  return values;
+}
+
 ExecJob job_of(const ExecOptions& options, const Environment& environment) {
   refuse_unknown("--events", options.events, "immediate", "ordered");
   refuse_unknown("--device", options.device, "virtual", "cuda");
@@ -111,6 +155,9 @@ ExecJob job_of(const ExecOptions& options, const Environment& environment) {
   job.timeout_seconds = number_in(options.timeout, "--timeout", 0, kLongest);
   job.lift_memory_limit = options.no_memory_limit;
   job.accept_invented_counts = options.accept_invented_counts;
+  job.assumed = assumed_values(options);
+  job.record = !options.no_recording;
+  job.memory_files = options.memory_files;
   job.output_to_error = options.json;
   return job;
 }
@@ -119,7 +166,13 @@ ExitCode run_exec(const ExecOptions& options, const Environment& environment) {
   ExecJob job = job_of(options, environment);
   const std::vector<int64_t> ranks = ranks_of(options, job.world_size, environment);
   check_writable_folder(options.output, "--output");
+  for (std::size_t file = 0; file < kMemoryFiles.size(); ++file) {
+    if (options.memory_files[file].empty()) continue;
+    check_writable(options.memory_files[file], kMemoryFiles[file].flag);
+  }
   const Interrupts interrupts;  // first: nothing is left behind when a signal acts
+  const TemporaryFolder memory_folder;
+  job.memory_folder = memory_folder.path();
   std::optional<TemporaryFolder> temporary;
   if (options.output.empty()) {
     job.output_folder = temporary.emplace().path();
@@ -138,6 +191,7 @@ ExitCode run_exec(const ExecOptions& options, const Environment& environment) {
       write_to_standard_output("\n" + program_text(profile));
     }
   }
+  write_memory_files(job.memory_files, ranks, job.memory_folder);
   if (options.json) {
     write_to_standard_output((ranks.size() == 1 ? documents[0] : documents).dump(1) + "\n");
   }
@@ -178,6 +232,22 @@ Command add_exec_command(CLI::App& root) {
                 options->accept_invented_counts,
                 "let zeros pass where the program reads counts that kernels would have computed")
       ->group("Execution");
+  app->add_option("--assume",
+                  options->assumed,
+                  "a value that only a kernel would compute: loss, grad-norm or found-inf")
+      ->type_name("NAME=VALUE")
+      ->expected(1)
+      ->take_all()
+      ->group("Execution");
+  add("--expert-balance",
+      options->expert_balance,
+      "tokens of each expert: balanced, or imbalance:F, the first expert's over the mean",
+      "POLICY");
+  add_memory_files_to(*app, options->memory_files);
+  app->add_flag("--no-recording",
+                options->no_recording,
+                "run the program on the stubs alone, to learn what recording costs")
+      ->group("");  // not in the help
   app->add_option("--output", options->output, "write the rank profiles rank-*.json there")
       ->type_name("DIR")
       ->group("Output");

@@ -36,6 +36,14 @@ std::string allocator_setting(const Environment& environment) {
   return setting ? *setting : find_variable(environment, kOldAllocatorVariable).value_or("");
 }
 
+ForEachMemoryFile<bool> wanted_files(const ExecJob& job) {
+  ForEachMemoryFile<bool> wanted{};
+  for (std::size_t file = 0; file < wanted.size(); ++file) {
+    wanted[file] = !job.memory_files[file].empty();
+  }
+  return wanted;
+}
+
 ExecSettings settings_for(const ExecJob& job, int64_t rank, const Environment& environment) {
   return {.command = job.command,
           .rank = rank,
@@ -50,6 +58,10 @@ ExecSettings settings_for(const ExecJob& job, int64_t rank, const Environment& e
                      .allocator = allocator_setting(environment)},
           .limit_lifted = job.lift_memory_limit,
           .accept_invented_counts = job.accept_invented_counts,
+          .assumed = job.assumed,
+          .memory_files = wanted_files(job),
+          .memory_folder = job.memory_folder.string(),
+          .record = job.record,
           .output_folder = job.output_folder.string(),
           .version = ONERANK_VERSION};
 }
@@ -76,6 +88,8 @@ SubprocessCommand command_for(const ExecJob& job,
                           job.lift_memory_limit ? kNoLimitBytes : job.gpu->memory_bytes);
   environment[kExecRecorderVariable] = (folder / "libonerank_exec_recorder.so").string();
   environment[kExecSettingsVariable] = estimator::to_json(settings_for(job, rank, outer)).dump();
+  // Triton looks for the driver on disk, to link its launchers with it.
+  environment["TRITON_LIBCUDA_PATH"] = (program_folder() / "virtual_gpu" / "lib").string();
   keep_kernel_caches_away(scratch, environment);
   return {.program = job.command.front(),
           .arguments = {job.command.begin() + 1, job.command.end()},
@@ -134,8 +148,8 @@ void throw_if_unanswered(const ExecJob& job, const RankProfile& profile, const f
   fail(
       job,
       fmt::format("the program asked for what cannot be invented: {}", fmt::join(unanswered, ", ")),
-      "take that out of the program; for counts that do not matter to memory, give "
-      "--accept-invented-counts",
+      "take that out of the program; for a router's counts, give --expert-balance; for counts "
+      "that do not matter to memory, --accept-invented-counts",
       ExitCode::kMachineLacks);
 }
 

@@ -10,6 +10,8 @@
 #include "estimator/rank_profile.h"
 #include "sim/cli/environment.h"
 #include "sim/cli/interrupts.h"
+#include "sim/exec/assumed_values.h"
+#include "sim/rank/memory_files.h"
 
 namespace sim {
 
@@ -22,8 +24,12 @@ struct ExecJob {
   int64_t timeout_seconds = 0;  ///< 0: none
   bool lift_memory_limit = false;
   bool accept_invented_counts = false;
+  AssumedValues assumed;
+  ForEachMemoryFile<std::string> memory_files;  ///< paths; empty: not wanted
+  bool record = true;                           ///< else the stubs alone are there
   bool output_to_error = false;
   std::filesystem::path output_folder;  ///< of the profile; exists
+  std::filesystem::path memory_folder;  ///< of the memory files; exists
 };
 
 /// What a launcher such as torchrun sets for `rank`, on nodes of `job.gpus_per_node` processes,

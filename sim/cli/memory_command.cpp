@@ -131,16 +131,26 @@ std::string group_table(const std::vector<Group>& groups,
   return text;
 }
 
-std::string snapshot_text(const PeakSnapshot& snapshot) {
-  const estimator::PeakSnapshotHeader& header = snapshot.header;
+/// A program's snapshot has no layout, since nobody knows it.
+std::string place_text(const estimator::PeakSnapshotHeader& header) {
   const estimator::LayoutRecord& layout = header.layout;
-  return fmt::format("{}: rank {} of {}, tensor {} x pipeline {} x data {}; device {} {}; {} {}\n",
-                     header.plan.empty() ? "peak snapshot" : header.plan,
+  const int64_t ranks = layout.tensor * layout.context * layout.pipeline * layout.data;
+  if (ranks != header.world_size) {
+    return fmt::format("rank {} of {}", header.rank, header.world_size);
+  }
+  return fmt::format("rank {} of {}, tensor {} x pipeline {} x data {}",
                      rank_text(header.rank, header.coordinate),
                      header.world_size,
                      layout.tensor,
                      layout.pipeline,
-                     layout.data,
+                     layout.data);
+}
+
+std::string snapshot_text(const PeakSnapshot& snapshot) {
+  const estimator::PeakSnapshotHeader& header = snapshot.header;
+  return fmt::format("{}: {}; device {} {}; {} {}\n",
+                     header.plan.empty() ? "peak snapshot" : header.plan,
+                     place_text(header),
                      estimator::to_string(header.device.kind),
                      header.device.name,
                      header.tool.name,

@@ -55,6 +55,18 @@ std::string invented_text(const ProgramRecord& program) {
          table.text(2);
 }
 
+std::string assumed_text(const ProgramRecord& program) {
+  if (program.assumed.empty()) return "";
+  Table table({{"assumed", Align::kLeft},
+               {"value", Align::kLeft},
+               {"in place of the result of", Align::kLeft},
+               {"times"}});
+  for (const auto& assumed : program.assumed) {
+    table.add_row({assumed.name, assumed.value, assumed.operator_name, with_commas(assumed.count)});
+  }
+  return "\nassumed, since no kernel computed it\n" + table.text(2);
+}
+
 }  // namespace
 
 bool program_fits(const RankProfile& profile) {
@@ -85,11 +97,15 @@ std::string program_text(const RankProfile& profile) {
                       profile.world_size,
                       program.optimizer_steps,
                       program.stopped_by_steps ? ", then ended (--steps)" : "");
+  if (program.optimizer_steps == 0) {
+    text.insert(text.size() - 1,
+                "note: no optimizer step was seen: this is no training iteration\n");
+  }
   text += phases_text(profile);
   if (!program.attention.empty()) {
     text += fmt::format("attention: {}\n", fmt::join(program.attention, ", "));
   }
-  return text + collectives_text(program) + invented_text(program);
+  return text + collectives_text(program) + assumed_text(program) + invented_text(program);
 }
 
 }  // namespace sim

@@ -30,7 +30,17 @@ void check_memory_files(const RankJob& job) {
   }
 }
 
+constexpr const char* kFiles = "Memory files (of several ranks: FILE-rank-00017.ext)";
+
 }  // namespace
+
+void add_memory_files_to(CLI::App& app, ForEachMemoryFile<std::string>& paths) {
+  for (std::size_t file = 0; file < kMemoryFiles.size(); ++file) {
+    app.add_option(kMemoryFiles[file].flag, paths[file], kMemoryFiles[file].help)
+        ->type_name("FILE")
+        ->group(kFiles);
+  }
+}
 
 void RankOptions::add_to(CLI::App& app) {
   constexpr const char* kGroup = "Execution";
@@ -50,12 +60,7 @@ void RankOptions::add_memory_flags_to(CLI::App& app) {
                no_attribution_,
                "do not follow allocations: no modules, no categories, a little faster")
       ->group("Execution");
-  constexpr const char* kFiles = "Memory files (of several ranks: FILE-rank-00017.ext)";
-  for (std::size_t file = 0; file < kMemoryFiles.size(); ++file) {
-    app.add_option(kMemoryFiles[file].flag, memory_files_[file], kMemoryFiles[file].help)
-        ->type_name("FILE")
-        ->group(kFiles);
-  }
+  add_memory_files_to(app, memory_files_);
   app.add_flag("--cpp-frames", cpp_frames_, "with the C++ functions of each allocation (slow)")
       ->group(kFiles);
 }

@@ -9,6 +9,9 @@
 
 namespace sim {
 
+/// The flags of memory files, whose paths go into `paths`.
+void add_memory_files_to(CLI::App& app, ForEachMemoryFile<std::string>& paths);
+
 class RankOptions {
  public:
   void add_to(CLI::App& app);

@@ -50,18 +50,20 @@ RankProfile read_profile(const fs::path& folder, int64_t rank) {
   }
 }
 
-void write_memory_files(const RankJob& job, const fs::path& folder) {
+}  // namespace
+
+void write_memory_files(const ForEachMemoryFile<std::string>& paths,
+                        const std::vector<int64_t>& ranks,
+                        const fs::path& folder) {
   for (std::size_t file = 0; file < kMemoryFiles.size(); ++file) {
-    if (job.memory_files[file].empty()) continue;
-    for (const int64_t rank : job.ranks) {
+    if (paths[file].empty()) continue;
+    for (const int64_t rank : ranks) {
       estimator::write_file_whole(
-          path_for_rank(job.memory_files[file], rank, job.ranks.size()),
+          path_for_rank(paths[file], rank, ranks.size()),
           estimator::read_file((folder / memory_file_name(file, rank)).string()));
     }
   }
 }
-
-}  // namespace
 
 std::string path_for_rank(const std::string& path, int64_t rank, std::size_t ranks) {
   if (ranks == 1) return path;
@@ -86,7 +88,7 @@ std::vector<RankProfile> run_ranks(const Plan& plan,
 
   std::vector<RankProfile> profiles;
   for (const int64_t rank : job.ranks) profiles.push_back(read_profile(program.folder(), rank));
-  write_memory_files(job, program.folder());
+  write_memory_files(job.memory_files, job.ranks, program.folder());
   return profiles;
 }
 

@@ -13,6 +13,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <vector>
 
@@ -38,6 +39,11 @@ struct RankJob {
 /// Where a rank's file goes: `path` itself for a single rank, else "peak-rank-00017.jsonl" for
 /// "peak.jsonl".
 std::string path_for_rank(const std::string& path, int64_t rank, std::size_t ranks);
+
+/// Copies the memory files of each rank from `folder` to where they are wanted.
+void write_memory_files(const ForEachMemoryFile<std::string>& paths,
+                        const std::vector<int64_t>& ranks,
+                        const std::filesystem::path& folder);
 
 /// Runs the ranks, writes the memory files and returns their profiles, in the order of `job.ranks`.
 /// Nothing is left behind: no process and no file, also after SIGINT. Throws UserError: bad input

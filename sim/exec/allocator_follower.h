@@ -4,12 +4,14 @@
 
 #include <c10/core/CachingDeviceAllocator.h>
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <mutex>
 #include <optional>
 
 #include "estimator/rank_profile.h"
+#include "sim/tracking/run_tracker.h"
 
 namespace sim {
 
@@ -20,33 +22,51 @@ struct FailedRequest {
 };
 
 /// Reads one device's allocator at each of its changes, so that no state between two changes is
-/// missed. Thread-safe; lives as long as the process, since the allocator keeps a reference to it.
+/// missed, and tells a tracker of every block. Thread-safe; lives as long as the process, since the
+/// allocator keeps a reference to it.
 class AllocatorFollower {
  public:
   using Entry = c10::CachingDeviceAllocator::TraceEntry;
 
   /// `on_change` sees each change of any device, under the allocator's lock: it must not call
   /// torch.
-  AllocatorFollower(c10::DeviceIndex device, std::function<void(const Entry&)> on_change);
+  AllocatorFollower(c10::DeviceIndex device,
+                    RunTracker& tracker,
+                    std::function<void(const Entry&)> on_change);
 
   /// Begins to follow as soon as the allocator is there; to be called until it returns true.
   bool attach();
 
+  /// The tracker knows of every block that was made until now.
+  void settle();
+
   estimator::MemoryReading current();
   /// Largest allocated and largest reserved bytes since the last call.
   estimator::MemoryReading take_peak();
+
   std::optional<FailedRequest> first_failure() const;
 
  private:
+  /// The allocator tells of a block before it is made, and not how large it will be: the sum of all
+  /// blocks ever made tells, when it is read next.
+  struct NewBlock {
+    uint64_t address = 0;
+    MemoryOrigin origin;
+  };
+
   void changes(const Entry& entry);
+  void failed(const Entry& entry, const estimator::MemoryReading& now);
 
   const c10::DeviceIndex device_;
+  RunTracker& tracker_;
   const std::function<void(const Entry&)> on_change_;
   bool attached_ = false;
-  mutable std::mutex mutex_;  // taken under the allocator's
+  std::atomic<bool> has_new_block_ = false;
+  mutable std::mutex mutex_;  // taken under the allocator's, and the tracker's under it
   estimator::MemoryReading peak_;
   int64_t last_bytes_ = 0;        // allocated at the last reading
   int64_t last_total_bytes_ = 0;  // ever allocated until then
+  std::optional<NewBlock> new_block_;
   std::optional<FailedRequest> first_failure_;
 };
 

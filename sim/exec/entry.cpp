@@ -1,5 +1,7 @@
 // The recorder's library as the preloaded hooks see it.
 
+#include <pthread.h>
+
 #include <cstdio>
 #include <cstdlib>
 #include <mutex>
@@ -13,7 +15,12 @@
 
 namespace {
 
+/// Null before the GPU is used, and in a process that was forked since.
 sim::ProgramRecorder* recorder = nullptr;
+
+void process_ends() {
+  if (recorder != nullptr) recorder->finish();
+}
 
 sim::ExecSettings read_settings() {
   const char* text = std::getenv(sim::kExecSettingsVariable);
@@ -28,9 +35,13 @@ sim::ExecSettings read_settings() {
 void start_recorder() try {
   sim::check_torch_version();
   recorder = new sim::ProgramRecorder(read_settings());
-  recorder->start();
-  sim::set_refusal_listener([](const std::string& what) { recorder->not_answered(what); });
-  std::atexit([] { recorder->finish(); });
+  const char* library = std::getenv(sim::kExecRecorderVariable);
+  recorder->start(library == nullptr ? "" : library);
+  sim::set_refusal_listener([](const std::string& what) {
+    if (recorder != nullptr) recorder->not_answered(what);
+  });
+  pthread_atfork(nullptr, nullptr, [] { recorder = nullptr; });
+  std::atexit(process_ends);
 } catch (const estimator::UserError& error) {
   std::fputs(error.what(), stderr);
   std::fflush(nullptr);
@@ -42,11 +53,23 @@ void gpu_starts() {
   std::call_once(once, start_recorder);
 }
 
-void process_ends() {
-  if (recorder != nullptr) recorder->finish();
+}  // namespace
+
+void onerank_exec_enter_module(const char* path) {
+  if (recorder != nullptr) recorder->module_entered(path);
 }
 
-}  // namespace
+void onerank_exec_leave_module() {
+  if (recorder != nullptr) recorder->module_left();
+}
+
+int onerank_exec_was_ended() {
+  return recorder != nullptr && recorder->has_ended_program() ? 1 : 0;
+}
+
+void onerank_exec_memory_lasts(uint64_t address, const char* category, const char* name) {
+  if (recorder != nullptr) recorder->memory_lasts(address, category, name);
+}
 
 const onerank_exec_recorder* onerank_exec_get_recorder() {
   static const onerank_exec_recorder interface = {.gpu_starts = gpu_starts,

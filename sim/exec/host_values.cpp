@@ -40,7 +40,8 @@ bool can_be_followed(const c10::OperatorHandle& op) {
   if (!name.starts_with("aten::") || name.find("empty") != std::string::npos) return false;
   if (op.hasTag(at::Tag::nondeterministic_seeded)) return false;
   if (traits_of(op.operator_name(), c10::DeviceType::CUDA).moves_no_data) return false;
-  return op.hasKernelForDispatchKey(c10::DispatchKey::CUDA) &&
+  // copy_ has one kernel for all devices. With a change of type it is work, else a copy of bytes.
+  return (op.hasKernelForDispatchKey(c10::DispatchKey::CUDA) || name == "aten::copy_") &&
          op.hasComputedKernelForDispatchKey(c10::DispatchKey::CPU);
 }
 
@@ -65,6 +66,15 @@ const Treatment& known_treatment(const at::RecordFunction& function) {
   const auto [found, is_new] = known.try_emplace(function.overload_name());
   if (is_new) found->second = treatment_of(function);
   return found->second;
+}
+
+/// What most operators of a program have: they are let go before anything is made for them.
+bool has_large_input(const at::RecordFunction& function) {
+  const auto inputs = function.inputs();
+  return std::any_of(inputs.begin(), inputs.end(), [](const c10::IValue& input) {
+    return input.isTensor() && input.toTensor().defined() &&
+           input.toTensor().nbytes() > kLargestBytes;
+  });
 }
 
 /// A tensor on the CPU with the sizes and strides of another.
@@ -110,10 +120,20 @@ class BesideTheProgram {
 
 }  // namespace
 
+void make_known(const at::Tensor& device,
+                const std::vector<double>& values,
+                const VirtualGpu& gpu) {
+  const BesideTheProgram beside;
+  const at::Tensor numbers =
+      at::empty_strided({static_cast<int64_t>(values.size())}, {1}, at::kDouble);
+  std::copy(values.begin(), values.end(), numbers.mutable_data_ptr<double>());
+  make_known(device, numbers.view(device.sizes()).to(device.scalar_type()), gpu);
+}
+
 std::unique_ptr<HostCall> HostCall::prepare(const at::RecordFunction& function,
                                             const VirtualGpu& gpu) try {
   const Treatment& treatment = known_treatment(function);
-  if (!treatment.op) return nullptr;
+  if (!treatment.op || has_large_input(function)) return nullptr;
   const BesideTheProgram beside;
   std::unique_ptr<HostCall> call(new HostCall(*treatment.op));
   const auto inputs = function.inputs();

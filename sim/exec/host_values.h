@@ -14,6 +14,9 @@
 
 namespace sim {
 
+/// `device` holds these numbers from now on, in its own type. As many as it has elements.
+void make_known(const at::Tensor& device, const std::vector<double>& values, const VirtualGpu& gpu);
+
 /// One call of an operator, with copies of its inputs on the CPU, from before it ran.
 class HostCall {
  public:

@@ -2,6 +2,7 @@
 
 #include <ATen/record_function.h>
 #include <c10/util/Logging.h>
+#include <pthread.h>
 
 #include <memory>
 #include <string_view>
@@ -12,7 +13,7 @@
 namespace sim {
 namespace {
 
-/// torch's callbacks are plain functions.
+/// torch's callbacks are plain functions. Null in a process that was forked.
 ProgramRecorder* recorder = nullptr;
 
 /// The range that torch.optim.Optimizer opens around every step: "Optimizer.step#AdamW.step".
@@ -26,50 +27,67 @@ struct RunningOperator final : at::ObserverContext {
   std::vector<MemoryRange> written;
   uint64_t start_time = 0;
   std::unique_ptr<HostCall> on_host;
+  std::unique_ptr<Assumptions::Call> assumed;
 };
 struct RunningStep final : at::ObserverContext {};
 
 Context operator_started(const at::RecordFunction& function) {
+  if (recorder == nullptr) return nullptr;
   recorder->operator_started(function);
   const VirtualGpu& gpu = recorder->gpu();
   if (!gpu) return nullptr;
   std::unique_ptr<HostCall> on_host = HostCall::prepare(function, gpu);
   std::vector<MemoryRange> written = memory_written_by(function);
-  if (written.empty() && on_host == nullptr) return nullptr;
+  std::unique_ptr<Assumptions::Call> assumed = recorder->assumptions().operator_started(function);
+  if (written.empty() && on_host == nullptr && assumed == nullptr) return nullptr;
   auto running = std::make_unique<RunningOperator>();
   running->written = std::move(written);
   running->start_time = gpu.clock();
   running->on_host = std::move(on_host);
+  running->assumed = std::move(assumed);
   return running;
 }
 
 /// A kernel may have written: what is known of it is what the host can follow.
-void operator_finished(const at::RecordFunction& function, at::ObserverContext* context) {
-  recorder->operator_finished(function);
-  if (context == nullptr) return;
-  const VirtualGpu& gpu = recorder->gpu();
-  const auto& running = static_cast<const RunningOperator&>(*context);
+void follow_values(const at::RecordFunction& function,
+                   const at::ObserverContext& context,
+                   const VirtualGpu& gpu) {
+  const auto& running = static_cast<const RunningOperator&>(context);
   for (const MemoryRange& range : running.written) {
     gpu.forget(range.address, range.bytes, running.start_time);
   }
   if (running.on_host != nullptr) running.on_host->finish(function.outputs(), gpu);
+  if (running.assumed != nullptr) {
+    recorder->assume(function, *running.assumed);
+  }
+}
+
+void operator_finished(const at::RecordFunction& function, at::ObserverContext* context) {
+  if (recorder == nullptr) return;
+  recorder->operator_finished(function);
+  const VirtualGpu& gpu = recorder->gpu();
+  if (context != nullptr) follow_values(function, *context, gpu);
 }
 
 Context node_started(const at::RecordFunction& node) {
-  recorder->node_started(node);
+  if (recorder != nullptr) recorder->node_started(node);
   return nullptr;
 }
 
-void node_finished(const at::RecordFunction&, at::ObserverContext*) { recorder->node_finished(); }
+void node_finished(const at::RecordFunction&, at::ObserverContext*) {
+  if (recorder != nullptr) recorder->node_finished();
+}
 
 Context range_started(const at::RecordFunction& range) {
-  if (!std::string_view(range.name()).starts_with(kOptimizerStep)) return nullptr;
+  if (recorder == nullptr || !std::string_view(range.name()).starts_with(kOptimizerStep)) {
+    return nullptr;
+  }
   recorder->step_started();
   return std::make_unique<RunningStep>();
 }
 
 void range_finished(const at::RecordFunction&, at::ObserverContext* context) {
-  if (context != nullptr) recorder->step_finished();
+  if (context != nullptr && recorder != nullptr) recorder->step_finished();
 }
 
 }  // namespace
@@ -77,6 +95,8 @@ void range_finished(const at::RecordFunction&, at::ObserverContext* context) {
 void install_program_callbacks(ProgramRecorder& process_recorder) {
   using at::RecordFunctionCallback;
   using at::RecordScope;
+  // What is locked in another thread while the program forks stays locked in the child.
+  pthread_atfork(nullptr, nullptr, [] { recorder = nullptr; });
   recorder = &process_recorder;
   at::addGlobalCallback(RecordFunctionCallback(operator_started, operator_finished)
                             .needsInputs(true)
@@ -87,7 +107,7 @@ void install_program_callbacks(ProgramRecorder& process_recorder) {
   at::addGlobalCallback(
       RecordFunctionCallback(range_started, range_finished).scopes({RecordScope::USER_SCOPE}));
   c10::SetAPIUsageLogger([](const std::string& event) {
-    if (event == kOptimizerMade) recorder->optimizer_made();
+    if (event == kOptimizerMade && recorder != nullptr) recorder->optimizer_made();
   });
 }
 

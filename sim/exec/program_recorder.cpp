@@ -1,24 +1,21 @@
 #include "sim/exec/program_recorder.h"
 
-#include <ATen/Context.h>
-#include <c10/util/ThreadLocalDebugInfo.h>
-#include <cxxabi.h>
 #include <dlfcn.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
-#include <memory>
-#include <torch/csrc/distributed/c10d/ParamCommsUtils.hpp>
 #include <utility>
 
 #include "estimator/files.h"
 #include "sim/exec/count_reads.h"
+#include "sim/exec/launched_kernels.h"
+#include "sim/exec/memory_report.h"
 #include "sim/exec/program_callbacks.h"
-#include "sim/exec/program_end.h"
+#include "sim/exec/python.h"
 #include "sim/rank/torch_version.h"
+#include "sim/tracking/attribution.h"
 #include "sim/tracking/operator_record.h"
 
 namespace sim {
@@ -34,55 +31,29 @@ thread_local std::vector<const char*> running_operators;
 /// The innermost of them reads counts.
 thread_local bool counts_are_read = false;
 
-std::string demangled(const char* name) {
-  int status = 0;
-  const std::unique_ptr<char, decltype(&std::free)> text(
-      abi::__cxa_demangle(name, nullptr, nullptr, &status), &std::free);
-  return status == 0 ? text.get() : name;
-}
-
-/// The process group whose collective this thread is in, or null.
-const torch::ParamCommsDebugInfo* calling_group() {
-  return static_cast<torch::ParamCommsDebugInfo*>(
-      c10::ThreadLocalDebugInfo::get(c10::DebugInfoKind::PARAM_COMMS_INFO));
-}
-
 bool is_step(const std::string& phase) { return phase.ends_with(".optimizer_step"); }
 
-/// Of equal peaks the last, as in the profile of a plan's rank.
-estimator::PeakRecord peak_of(const std::vector<PhaseRecord>& phases) {
-  estimator::PeakRecord record;
-  for (const PhaseRecord& phase : phases) {
-    record.reserved_bytes = std::max(record.reserved_bytes, phase.peak.reserved_bytes);
-    if (phase.peak.allocated_bytes < record.allocated_bytes) continue;
-    record.allocated_bytes = phase.peak.allocated_bytes;
-    record.phase = phase.name;
+bool is_of_iteration(const std::string& phase) { return phase.starts_with("iteration_"); }
+
+Direction direction_of(const std::string& phase) {
+  if (!is_of_iteration(phase)) return Direction::kReduceGradients;  // of no micro-batch
+  return is_step(phase) ? Direction::kOptimizerStep : Direction::kForward;
+}
+
+estimator::MemoryCategory category_named(std::string_view name) {
+  for (const auto& known : enum_names(estimator::MemoryCategory{})) {
+    if (name == known.name) return known.value;
   }
-  return record;
+  throw std::logic_error(fmt::format("the observer tells of memory for {}", name));
 }
 
-std::vector<estimator::KernelRecord> kernel_records(const VirtualGpu& gpu) {
-  std::map<std::string, int64_t> launches;
-  gpu.visit_kernels(
-      [](const char* name, uint64_t count, void* context) {
-        (*static_cast<std::map<std::string, int64_t>*>(context))[demangled(name)] +=
-            static_cast<int64_t>(count);
-      },
-      &launches);
-  std::vector<estimator::KernelRecord> records;
-  for (const auto& [name, count] : launches) records.push_back({name, count});
-  return records;
-}
-
-std::vector<estimator::GemmRecord> gemm_records(const VirtualGpu& gpu) {
-  std::vector<estimator::GemmRecord> records;
-  gpu.visit_gemms(
-      [](const onerank_virtual_gpu_gemm* gemm, void* context) {
-        static_cast<std::vector<estimator::GemmRecord>*>(context)->push_back(
-            {gemm->m, gemm->n, gemm->k, gemm->batch, static_cast<int64_t>(gemm->count)});
-      },
-      &records);
-  return records;
+models::LastingMemory lasting_memory(const char* category, const std::string& parameter) {
+  const auto kind = category_named(category);
+  const bool is_of_optimizer = kind == estimator::MemoryCategory::kOptimizerState ||
+                               kind == estimator::MemoryCategory::kMainWeight;
+  const size_t dot = parameter.rfind('.');
+  const std::string module = dot == std::string::npos ? "" : parameter.substr(0, dot);
+  return {.category = kind, .owner = is_of_optimizer ? "optimizer" : module, .name = parameter};
 }
 
 }  // namespace
@@ -91,27 +62,30 @@ ProgramRecorder::ProgramRecorder(ExecSettings settings)
     : settings_(std::move(settings)),
       process_(getpid()),
       gpu_(find_virtual_gpu()),
+      tracker_({.keep_history = wants_history(settings_), .directions_are_announced = false}),
       memory_(static_cast<c10::DeviceIndex>(settings_.local_rank),
+              tracker_,
               [this](const AllocatorFollower::Entry& entry) { memory_changes(entry); }),
-      tracker_({.attribute_memory = false}),
-      phases_(std::chrono::steady_clock::now()) {}
+      assumptions_(settings_.assumed),
+      phases_(std::chrono::steady_clock::now()) {
+  tracker_.begin_phase(0, direction_of(phases_.running()));
+}
 
-void ProgramRecorder::start() {
-  install_program_callbacks(*this);
+void ProgramRecorder::start(const std::filesystem::path& library) {
+  if (settings_.record) {
+    install_program_callbacks(*this);
+    start_observer((library.parent_path() / "observe.py").string(), library.string());
+  }
   using SetHost = decltype(&onerank_nccl_set_host);
   const auto set_host = reinterpret_cast<SetHost>(dlsym(RTLD_DEFAULT, "onerank_nccl_set_host"));
   if (set_host != nullptr) {
     set_host([](const onerank_nccl_call* call,
                 void* self) { static_cast<ProgramRecorder*>(self)->collective_called(*call); },
-             [](void*) {
-               const auto* group = calling_group();
-               return group == nullptr ? 0 : group->getWorldSize();
-             },
+             [](void*) { return calling_group_size(); },
              this);
   }
   if (!gpu_) return;
-  // torch would prefer it on capability 9.0 and 10.0, but its workspaces are not public.
-  at::globalContext().setSDPUseCuDNN(false);
+  if (!settings_.record) return;
   gpu_.remember_values();
   gpu_.set_invention_sink(
       [](uint64_t bytes, void* self) {
@@ -124,21 +98,14 @@ void ProgramRecorder::operator_started(const at::RecordFunction& function) {
   running_operators.push_back(function.name());
   counts_are_read = reads_counts(function);
   memory_.attach();
-  try {
-    tracker_.operator_started(function);
-  } catch (...) {
-    tracker_.keep_error(std::current_exception());
-  }
+  tell_tracker([&] { tracker_.operator_started(function); });
 }
 
 void ProgramRecorder::operator_finished(const at::RecordFunction& function) {
   if (!running_operators.empty()) running_operators.pop_back();
   counts_are_read = false;
-  try {
-    tracker_.operator_finished(function);
-  } catch (...) {
-    tracker_.keep_error(std::current_exception());
-  }
+  memory_.settle();
+  tell_tracker([&] { tracker_.operator_finished(function); });
 }
 
 void ProgramRecorder::node_started(const at::RecordFunction& node) {
@@ -179,16 +146,37 @@ void ProgramRecorder::step_finished() {
   if (--step_depth_ > 0) return;
   phases_.step_finished(here);
   phase_changed();
+  // What follows the last step is begun and not ended: it is no part of the peak.
+  const bool is_last = settings_.steps > 0 && phases_.iteration() >= settings_.steps;
+  if (is_last) peak_at_last_step_ = current_peak();
+}
+
+void ProgramRecorder::module_entered(const char* path) {
+  tell_tracker([&] { tracker_.enter_path(path); });
+}
+
+bool ProgramRecorder::has_ended_program() {
+  const std::lock_guard lock(mutex_);
+  return stopped_;
+}
+
+void ProgramRecorder::module_left() {
+  tell_tracker([&] { tracker_.leave(); });
+}
+
+void ProgramRecorder::memory_lasts(uint64_t address, const char* category, const char* name) {
+  tell_tracker([&] { tracker_.memory_lasts(address, lasting_memory(category, name)); });
 }
 
 /// Operators are recorded in one iteration, whose first-time costs are behind it.
 void ProgramRecorder::phase_changed() {
   const bool record =
-      phases_.iteration() == recorded_iteration() && phases_.running().starts_with("iteration_");
+      phases_.iteration() == recorded_iteration() && is_of_iteration(phases_.running());
   if (record != recording_) tracker_.set_recording(record);
   recording_ = record;
-  const bool in_step = is_step(phases_.running());
-  tracker_.begin_phase(in_step ? 1 : 0, in_step ? Direction::kOptimizerStep : Direction::kForward);
+  tracker_.end_phase();
+  tracker_.begin_phase(static_cast<int32_t>(phases_.completed().size()),
+                       direction_of(phases_.running()));
 }
 
 Boundary ProgramRecorder::boundary() {
@@ -204,20 +192,10 @@ void ProgramRecorder::memory_changes(const AllocatorFollower::Entry& entry) {
 }
 
 void ProgramRecorder::collective_called(const onerank_nccl_call& call) {
-  const std::lock_guard lock(mutex_);
-  auto& communicator = communicators_[call.communicator];
-  communicator.name = call.communicator_name;
-  communicator.size = call.size;
-  communicator.rank = call.rank;
-  if (const auto* group = calling_group()) {
-    communicator.name = group->getProcessGroupDesc();
-    communicator.first_rank = group->getGlobalRankStart();
-    communicator.rank_stride = group->getGlobalRankStride();
+  for (int i = 0; i < call.buffer_count; ++i) {
+    tracker_.memory_communicated(reinterpret_cast<uint64_t>(call.buffers[i]));
   }
-  CallCount& count = calls_[{
-      call.communicator, call.kind, call.dtype, static_cast<int64_t>(call.bytes), call.peer}];
-  ++count.total;
-  if (recording_) ++count.in_iteration;
+  collectives_.add(call, recording_);
 }
 
 void ProgramRecorder::value_invented(int64_t bytes) {
@@ -248,6 +226,8 @@ void ProgramRecorder::finish() {
   }
   try {
     const RankProfile result = profile();
+    write_memory_files(
+        settings_, result, tracker_, phase_names(phases_.finished({})), peak().allocations);
     const std::string path =
         settings_.output_folder + "/" + estimator::profile_file_name(settings_.rank);
     estimator::write_file_whole(path, estimator::to_json(result).dump(1) + "\n");
@@ -256,10 +236,36 @@ void ProgramRecorder::finish() {
   }
 }
 
+/// Of the phases that the profile has.
+ProgramRecorder::Peak ProgramRecorder::peak() const {
+  return stopped_ && peak_at_last_step_ ? *peak_at_last_step_ : current_peak();
+}
+
+ProgramRecorder::Peak ProgramRecorder::current_peak() const {
+  return {.allocations = peak_allocations(tracker_, phase_names(phases_.finished({}))),
+          .modules = module_records(tracker_, {})};
+}
+
+std::optional<estimator::OutOfMemoryRecord> ProgramRecorder::out_of_memory() const {
+  const auto failure = memory_.first_failure();
+  if (!failure) return std::nullopt;
+  const auto& place = tracker_.out_of_memory();
+  return estimator::OutOfMemoryRecord{
+      .phase = phases_.running(),
+      .module = tracker_.modules().module(place->module).path,
+      .operator_name = place->op == nullptr ? "" : place->op->name,
+      .requested_bytes = failure->requested_bytes,
+      .free_bytes = failure->free_bytes,
+      .message = fmt::format(
+          "{} bytes were asked for, {} were free", failure->requested_bytes, failure->free_bytes)};
+}
+
 RankProfile ProgramRecorder::profile() {
   const Boundary here = boundary();
   const std::lock_guard lock(mutex_);
   tracker_.set_recording(false);
+  tracker_.end_phase();
+  tracker_.throw_if_failed();
   RankProfile profile;
   profile.tool = {.version = settings_.version, .torch = torch_version()};
   profile.plan = estimator::Json::object();
@@ -269,16 +275,16 @@ RankProfile ProgramRecorder::profile() {
   profile.limit_lifted = settings_.limit_lifted;
   profile.micro_batches = {.total = 1, .executed = 1};
   profile.phases = stopped_ ? phases_.completed() : phases_.finished(here);
-  profile.peak = peak_of(profile.phases);
-  if (const auto failure = memory_.first_failure()) {
-    profile.out_of_memory = {.phase = phases_.running(),
-                             .message = fmt::format("{} bytes were asked for, {} were free",
-                                                    failure->requested_bytes,
-                                                    failure->free_bytes)};
-  }
+  profile.peak = largest_peak(profile.phases);
+  auto [allocations, modules] = peak();
+  describe_peak(allocations, profile.peak);
+  profile.modules = std::move(modules);
+  profile.out_of_memory = out_of_memory();
+  const std::vector<std::string> phases = phase_names(phases_.finished(here));
   for (const auto& entry : tracker_.operators().entries()) {
-    profile.operators.push_back(operator_record(
-        *entry.item, entry.item->phase == 1 ? "optimizer_step" : "forward_backward", entry.count));
+    const std::string& phase = phases.at(entry.item->phase);
+    profile.operators.push_back(
+        operator_record(*entry.item, phase.substr(phase.find('.') + 1), entry.count));
   }
   profile.program = program_record();
   for (const auto& op : profile.operators) {
@@ -296,29 +302,18 @@ ProgramRecord ProgramRecorder::program_record() const {
   record.optimizer_steps = phases_.iteration();
   record.recorded_iteration = recorded_iteration();
   record.stopped_by_steps = stopped_;
-  record.communicators = communicator_records();
+  record.communicators = collectives_.records();
   if (gpu_) {
     record.kernels = kernel_records(gpu_);
     record.gemms = gemm_records(gpu_);
   }
   record.unanswered = unanswered_;
+  record.assumed = assumptions_.records();
   for (const auto& [key, count] : invented_reads_) {
     const auto& [reader, phase, bytes] = key;
     record.invented_reads.push_back({reader, phase, bytes, count});
   }
   return record;
-}
-
-std::vector<estimator::CommunicatorRecord> ProgramRecorder::communicator_records() const {
-  auto communicators = communicators_;
-  for (const auto& [key, count] : calls_) {
-    communicators.at(key.communicator)
-        .calls.push_back(
-            {key.kind, key.dtype, key.bytes, key.peer, count.total, count.in_iteration});
-  }
-  std::vector<estimator::CommunicatorRecord> records;
-  for (auto& [number, communicator] : communicators) records.push_back(std::move(communicator));
-  return records;
 }
 
 }  // namespace sim

@@ -4,16 +4,22 @@
 #include <ATen/record_function.h>
 #include <sys/types.h>
 
+#include <exception>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <vector>
 
 #include "comm_stub/nccl/nccl_control.h"
+#include "estimator/peak_snapshot.h"
 #include "estimator/rank_profile.h"
 #include "sim/exec/allocator_follower.h"
+#include "sim/exec/assumptions.h"
+#include "sim/exec/collective_log.h"
 #include "sim/exec/phase_log.h"
 #include "sim/exec/settings.h"
 #include "sim/exec/virtual_gpu_control.h"
@@ -31,35 +37,51 @@ class ProgramRecorder {
   void operator_started(const at::RecordFunction& function);
   void operator_finished(const at::RecordFunction& function);
   const VirtualGpu& gpu() const { return gpu_; }
+  const Assumptions& assumptions() const { return assumptions_; }
+  /// When an operator that assumptions() knows has finished, and the host has followed it.
+  void assume(const at::RecordFunction& function, const Assumptions::Call& call) {
+    tell_tracker([&] { assumptions_.operator_finished(function, call, gpu_); });
+  }
   void node_started(const at::RecordFunction& node);
   void node_finished();
   void optimizer_made();
   void step_started();
   void step_finished();
 
+  // Called by the observer in Python (observe.py).
+  void module_entered(const char* path);
+  void module_left();
+  void memory_lasts(uint64_t address, const char* category, const char* name);
+
+  /// Whether it was told to end, after its last step.
+  bool has_ended_program();
+
   /// The program asked absent ranks for `what`, which cannot be invented.
   void not_answered(const std::string& what);
 
-  void start();
-  /// Writes the profile, once, and not in a forked child.
+  /// `library`: where this library is, with the observer beside it.
+  void start(const std::filesystem::path& library);
+  /// Writes the profile and the files of memory, once, and not in a forked child.
   void finish();
 
  private:
   /// An invented read by operator, phase and bytes.
   using ReadKey = std::tuple<std::string, std::string, int64_t>;
-  struct CallKey {
-    int communicator;
-    std::string kind;
-    std::string dtype;
-    int64_t bytes;
-    int peer;
-    auto operator<=>(const CallKey&) const = default;
-  };
-  struct CallCount {
-    int64_t total = 0;
-    int64_t in_iteration = 0;
+  /// What filled the memory at the largest peak.
+  struct Peak {
+    std::vector<estimator::PeakAllocation> allocations;
+    std::vector<estimator::ModuleRecord> modules;
   };
 
+  /// Torch's threads must not see an exception: the tracker keeps the first.
+  template <class Tell>
+  void tell_tracker(const Tell& tell) noexcept {
+    try {
+      tell();
+    } catch (...) {
+      tracker_.keep_error(std::current_exception());
+    }
+  }
   void memory_changes(const AllocatorFollower::Entry& entry);
   void collective_called(const onerank_nccl_call& call);
   void value_invented(int64_t bytes);
@@ -69,21 +91,24 @@ class ProgramRecorder {
 
   estimator::RankProfile profile();
   estimator::ProgramRecord program_record() const;
-  std::vector<estimator::CommunicatorRecord> communicator_records() const;
+  Peak peak() const;
+  Peak current_peak() const;
+  std::optional<estimator::OutOfMemoryRecord> out_of_memory() const;
 
   const ExecSettings settings_;
   const pid_t process_;
   const VirtualGpu gpu_;
-  AllocatorFollower memory_;
   RunTracker tracker_;
+  AllocatorFollower memory_;
+  CollectiveLog collectives_;
+  Assumptions assumptions_;
   PhaseLog phases_;
   std::mutex mutex_;  // of all below, and of phases_
   int step_depth_ = 0;
   bool recording_ = false;
   bool stopped_ = false;
   bool finished_ = false;
-  std::map<int, estimator::CommunicatorRecord> communicators_;
-  std::map<CallKey, CallCount> calls_;
+  std::optional<Peak> peak_at_last_step_;
   std::map<ReadKey, int64_t> invented_reads_;
   std::vector<std::string> unanswered_;
 };

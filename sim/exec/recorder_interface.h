@@ -2,6 +2,8 @@
 // and is loaded by the hooks once torch is there.
 #pragma once
 
+#include <stdint.h>
+
 extern "C" {
 
 struct onerank_exec_recorder {
@@ -17,6 +19,16 @@ struct onerank_exec_recorder {
   void (*make_gloo)(void* place, const void* store, int rank, int size, void* options);
 };
 
-/// The recorder's only symbol; never null.
+/// What the hooks ask the recorder's library for; never null.
 const onerank_exec_recorder* onerank_exec_get_recorder();
+
+// What the observer in Python (observe.py) calls, once the recorder is there. Texts are UTF-8.
+
+/// A module's forward begins, at `path` from the root: "layers.3.mlp"; and ends.
+void onerank_exec_enter_module(const char* path);
+void onerank_exec_leave_module();
+/// Whether the program has been told to end, after its last step.
+int onerank_exec_was_ended();
+/// The block at `address` is for `category` (estimator::MemoryCategory) of the parameter `name`.
+void onerank_exec_memory_lasts(uint64_t address, const char* category, const char* name);
 }

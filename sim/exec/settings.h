@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "estimator/rank_profile.h"
+#include "sim/exec/assumed_values.h"
+#include "sim/rank/memory_files.h"
 
 namespace sim {
 
@@ -23,6 +25,10 @@ struct ExecSettings {
   estimator::DeviceRecord device;
   bool limit_lifted = false;            ///< more memory is played than the device has
   bool accept_invented_counts = false;  ///< else the program's profile is refused
+  AssumedValues assumed;
+  ForEachMemoryFile<bool> memory_files{};  ///< that are wanted
+  std::string memory_folder;               ///< for them
+  bool record = true;                      ///< else the stubs alone are there
   std::string output_folder;
   std::string version;  ///< of Onerank
 };
@@ -37,6 +43,12 @@ void visit_fields(Visitor& visit, ExecSettings& settings) {
   visit("device", settings.device, "what it runs on");
   visit("limit_lifted", settings.limit_lifted, "more memory is played than the device has");
   visit("accept_invented_counts", settings.accept_invented_counts, "zeros pass for counts");
+  for (std::size_t file = 0; file < kMemoryFiles.size(); ++file) {
+    visit(kMemoryFiles[file].flag, settings.memory_files[file], kMemoryFiles[file].help);
+  }
+  visit("memory_folder", settings.memory_folder, "for the files of memory");
+  visit("assumed", settings.assumed, "given for values that no kernel computes");
+  visit("record", settings.record, "else the stubs alone are there");
   visit("output_folder", settings.output_folder, "for the profile");
   visit("version", settings.version, "of Onerank");
 }

@@ -17,6 +17,7 @@
 namespace {
 
 constexpr const char* kRecorderVariable = "ONERANK_EXEC_RECORDER";
+constexpr const char* kVirtualGpuVariable = "ONERANK_VIRTUAL_GPU";
 constexpr int kMachineLacks = 3;  // estimator::ExitCode
 
 const onerank_exec_recorder* load_recorder() {
@@ -68,6 +69,8 @@ Function real(const char* library_name, const char* symbol) {
   "_ZN4c10d16ProcessGroupGlooC1ERKN3c1013intrusive_ptrINS_5StoreENS1_6detail" \
   "34intrusive_target_default_null_typeIS3_EEEEiiNS2_INS0_7OptionsENS5_ISA_EEEE"
 
+#define CUDNN_ATTENTION "_ZNK2at7Context19userEnabledCuDNNSDPEv"
+
 #define EXPORTED extern "C" __attribute__((visibility("default")))
 
 /// c10::cuda::device_count_ensure_non_zero(): the first step of initialising CUDA.
@@ -99,6 +102,18 @@ EXPORTED void make_gloo(void* place, const void* store, int rank, int size, void
 void make_gloo(void* place, const void* store, int rank, int size, void* options) {
   if (const auto* used = use_recorder()) return used->make_gloo(place, store, rank, size, options);
   real<decltype(&make_gloo)>("libtorch_cpu.so", GLOO)(place, store, rank, size, options);
+}
+
+/// at::Context::userEnabledCuDNNSDP() const. Programs enable cuDNN's attention by themselves, but
+/// the virtual GPU cannot play it: its workspaces are not public. So it is never there, and torch
+/// takes the next kernel of the program's list.
+EXPORTED bool has_cudnn_attention(const void* context) asm(CUDNN_ATTENTION);
+bool has_cudnn_attention(const void* context) {
+  static const bool is_virtual = std::getenv(kVirtualGpuVariable) != nullptr;
+  if (is_virtual) return false;
+  static auto* const enabled =
+      real<decltype(&has_cudnn_attention)>("libtorch_cpu.so", CUDNN_ATTENTION);
+  return enabled(context);
 }
 
 /// The end of a process that skips its exit handlers (os._exit in Python).

@@ -1,7 +1,6 @@
 // What the profile of a program says, against what torch says of itself in the program.
 
 #include <algorithm>
-#include <sstream>
 
 #include "tests/sim/exec/exec_program.h"
 
@@ -12,18 +11,7 @@ using testing::Contains;
 using testing::Field;
 using testing::HasSubstr;
 
-class ExecProfile : public ExecProgram {
- protected:
-  /// The number that a program printed behind `word`.
-  static int64_t printed(const std::string& output, const std::string& word) {
-    std::istringstream words(output);
-    for (std::string next; words >> next;) {
-      int64_t value = 0;
-      if (next == word && words >> value) return value;
-    }
-    return -1;
-  }
-};
+class ExecProfile : public ExecProgram {};
 
 TEST_F(ExecProfile, HasThePeaksThatTorchItselfTells) {
   const ProgramResult result = run_program("plain.py", {});

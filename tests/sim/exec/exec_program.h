@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include <filesystem>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -38,6 +39,16 @@ class ExecProgram : public OnerankProgram {
     ProgramResult result = run(command(program, flags, arguments));
     EXPECT_THAT(temporary_files(), testing::IsEmpty());
     return result;
+  }
+
+  /// The number that a program printed behind `word`.
+  static int64_t printed(const std::string& output, const std::string& word) {
+    std::istringstream words(output);
+    for (std::string next; words >> next;) {
+      int64_t value = 0;
+      if (next == word && words >> value) return value;
+    }
+    return -1;
   }
 
   estimator::RankProfile profile(int64_t rank) const {

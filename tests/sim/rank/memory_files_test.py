@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The memory files of `onerank run`, read as their readers read them: the history with Python's pickle,
+"""The memory files of `onerank run` and `onerank exec`, read as their readers read them: the history with Python's pickle,
 torch's own _memory_viz.py and the rules of the viewer in the browser; the timeline as CSV.
 
     memory_files_test.py ONERANK TORCH_DIR TEST...
@@ -20,22 +20,38 @@ FLAGS = ["--model", "gpt2", "--num-layers", "2", "--gpu", "h100", "--nodes", "1"
 
 
 def run(folder, *flags):
-    """Runs rank 1; the paths of its history, its timeline and its profile."""
+    """Runs rank 1; the paths of its history, its timeline and its profile, and what torch says its peak was."""
     files = [folder / name for name in ("history.pickle", "timeline.csv", "profile.json")]
     command = [ONERANK, "run", "--rank", "1", "--device", "virtual", *FLAGS, "--memory-history", files[0],
                "--memory-timeline", files[1], "--output", files[2], *flags]
     subprocess.run(command, check=True, capture_output=True)
-    return files
+    return *files, json.loads(files[2].read_text())["allocator"]["requested_peak_bytes"]
+
+
+def run_program(folder, *flags):
+    """The same for a program in Python, as rank 1 of 2."""
+    files = [folder / name for name in ("history.pickle", "timeline.csv", "rank-00001.json")]
+    python = TORCH.parents[3] / "bin" / "python"
+    program = pathlib.Path(__file__).parents[1] / "exec" / "programs" / "plain.py"
+    command = [ONERANK, "exec", "--rank", "1", "--world-size", "2", "--memory-history", files[0],
+               "--memory-timeline", files[1], "--output", folder, *flags, "--", python, program]
+    result = subprocess.run(command, check=True, capture_output=True, text=True)
+    words = result.stdout.split()
+    return *files, int(words[words.index("requested") + 1])
 
 
 class OneRun:
     """Runs once for all tests of a class."""
     settings = []
+    run = staticmethod(run)
+    modules = ["layers.0.mlp.first", "optimizer"]
+    layout = (2, 1)  # tensor, data
 
     @classmethod
     def setUpClass(cls):
         cls.folder = tempfile.TemporaryDirectory()
-        cls.history_file, cls.timeline_file, profile = run(pathlib.Path(cls.folder.name), *cls.settings)
+        cls.history_file, cls.timeline_file, profile, cls.requested_peak_bytes = cls.run(
+            pathlib.Path(cls.folder.name), *cls.settings)
         cls.history = pickle.loads(cls.history_file.read_bytes())
         cls.profile = json.loads(profile.read_text())
 
@@ -98,7 +114,7 @@ class OneRun:
                 peak = max(peak, requested)
             elif event["action"] == "free_requested":
                 requested -= sizes.pop(event["addr"])
-        self.assertEqual(peak, self.profile["allocator"]["requested_peak_bytes"])
+        self.assertEqual(peak, self.requested_peak_bytes)
 
     def test_frames_have_what_the_viewers_ask_for(self):
         modules = set()
@@ -107,13 +123,13 @@ class OneRun:
                 self.assertEqual(set(frame), {"name", "filename", "line"})
                 if frame["filename"] == "module":
                     modules.add(frame["name"])
-        self.assertIn("layers.0.mlp.first", modules)
-        self.assertIn("optimizer", modules)
+        for module in self.modules:
+            self.assertIn(module, modules)
 
     def test_names_rank_world_layout_and_tool(self):
         about = self.history["onerank"]
         self.assertEqual((about["rank"], about["world_size"]), (1, 2))
-        self.assertEqual((about["layout"]["tensor"], about["layout"]["data"]), (2, 1))
+        self.assertEqual((about["layout"]["tensor"], about["layout"]["data"]), self.layout)
         self.assertEqual(about["tool"], self.profile["tool"])
 
     def test_annotations_are_the_phases(self):
@@ -166,6 +182,19 @@ class ExpandableSegments(OneRun, unittest.TestCase):
         self.assertTrue(settings["expandable_segments"])
         self.assertEqual(settings["PYTORCH_CUDA_ALLOC_CONF"], "expandable_segments:True")
         self.assertTrue(all(segment["is_expandable"] for segment in self.history["segments"]))
+
+
+class ExecProgram(OneRun, unittest.TestCase):
+    run = staticmethod(run_program)
+    modules = ["0", "2", "optimizer"]
+    layout = (1, 1)  # a program's layout is not known
+
+    def test_blocks_are_described(self):
+        described = {event["user_metadata"] for event in self.trace()}
+        self.assertIn("parameter of 0.weight Float [2048, 512]", described)
+        self.assertIn("gradient of 2.bias Float [512]", described)
+        self.assertIn("optimizer_state of 2.weight Float [512, 2048]", described)
+        self.assertIn("activation Float [32, 2048]", described)
 
 
 class CppFrames(unittest.TestCase):

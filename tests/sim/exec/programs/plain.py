@@ -12,4 +12,5 @@ for step in range(3):
     optimizer.zero_grad()
     print("step", step, flush=True)
 print("allocated", torch.cuda.max_memory_allocated())
+print("requested", torch.cuda.memory_stats()["requested_bytes.all.peak"])
 print("reserved", torch.cuda.max_memory_reserved())

@@ -1,0 +1,185 @@
+#include "sim/exec/assumptions.h"
+
+#include <ATen/core/Tensor.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <string_view>
+#include <unordered_map>
+
+#include "sim/exec/host_values.h"
+
+namespace sim {
+namespace {
+
+constexpr const char* kExpertTokens = "expert-tokens";
+
+/// The last choice of experts that this thread's router made: rows times choices.
+struct Routing {
+  int64_t tokens = 0;
+  int64_t choices = 0;
+};
+thread_local Routing last_routing;
+
+/// Which operator computes what. Of several results the first is it.
+struct Rule {
+  std::string_view op;
+  const char* name;
+};
+constexpr Rule kRules[] = {
+    {"aten::nll_loss_forward", kLoss},
+    {"aten::nll_loss2d_forward", kLoss},
+    {"aten::mse_loss", kLoss},
+    {"aten::smooth_l1_loss", kLoss},
+    {"aten::binary_cross_entropy", kLoss},
+    {"aten::linalg_vector_norm", kGradientNorm},
+    {"aten::_foreach_norm", kGradientNorm},
+    {"aten::_amp_foreach_non_finite_check_and_unscale_", kFoundInf},
+    {"aten::histc", kExpertTokens},
+    {"aten::bincount", kExpertTokens},
+    {"aten::scatter_add_", kExpertTokens},
+    {"aten::sum", kExpertTokens},
+    {"aten::topk", nullptr},  // tells how many experts a token has
+};
+
+const Rule* rule_of(const at::RecordFunction& function) {
+  thread_local std::unordered_map<const char*, const Rule*> known;
+  const auto [found, is_new] = known.try_emplace(function.overload_name());
+  if (is_new) {
+    const auto* rule = std::find_if(std::begin(kRules), std::end(kRules), [&](const Rule& r) {
+      return r.op == function.name();
+    });
+    found->second = rule == std::end(kRules) ? nullptr : rule;
+  }
+  return found->second;
+}
+
+std::vector<at::Tensor> results_of(const at::RecordFunction& function,
+                                   const Assumptions::Call& call) {
+  if (call.in_place.defined()) return {call.in_place};
+  const auto& outputs = function.outputs();
+  if (outputs.empty()) return {};
+  if (outputs[0].isTensorList()) return outputs[0].toTensorVector();
+  if (outputs[0].isTensor()) return {outputs[0].toTensor()};
+  return {};
+}
+
+void note_routing(const at::RecordFunction& function) {
+  const auto& outputs = function.outputs();
+  if (outputs.empty() || !outputs[0].isTensor()) return;
+  const at::Tensor chosen = outputs[0].toTensor();
+  if (!chosen.is_cuda() || chosen.dim() < 2) return;
+  last_routing = {.tokens = chosen.numel() / std::max<int64_t>(1, chosen.size(-1)),
+                  .choices = chosen.size(-1)};
+}
+
+/// How many tokens a counting operator counts; empty where it may count anything else.
+std::optional<int64_t> counted_tokens(const at::RecordFunction& function) {
+  const auto inputs = function.inputs();
+  if (inputs.empty() || !inputs[0].isTensor()) return std::nullopt;
+  const std::string_view op = function.name();
+  const at::Tensor& first = inputs[0].toTensor();
+  if (op == "aten::histc" || op == "aten::bincount") return first.numel();
+  if (op == "aten::scatter_add_") {
+    const bool counts = inputs.size() > 2 && inputs[2].isTensor() && first.dim() == 1 &&
+                        c10::isIntegralType(first.scalar_type(), /*includeBool=*/false);
+    return counts ? std::optional(inputs[2].toTensor().numel()) : std::nullopt;
+  }
+  // The sum of a mask of tokens by experts.
+  const bool is_mask =
+      first.scalar_type() == at::kBool && first.dim() == 2 && first.size(0) == last_routing.tokens;
+  return is_mask ? std::optional(last_routing.tokens * last_routing.choices) : std::nullopt;
+}
+
+}  // namespace
+
+std::vector<int64_t> tokens_of_experts(int64_t total, int64_t experts, double fullest) {
+  std::vector<int64_t> tokens(static_cast<size_t>(experts));
+  if (experts == 0) return tokens;
+  const double mean = static_cast<double>(total) / static_cast<double>(experts);
+  int64_t left = total;
+  size_t first_even = 0;
+  if (fullest > 1 || experts == 1) {
+    tokens[0] = experts == 1 ? total : std::min<int64_t>(total, std::llround(fullest * mean));
+    left -= tokens[0];
+    first_even = 1;
+  }
+  const auto others = static_cast<int64_t>(tokens.size() - first_even);
+  for (size_t i = first_even; i < tokens.size(); ++i) {
+    const auto place = static_cast<int64_t>(i - first_even);
+    tokens[i] = left / others + (place < left % others ? 1 : 0);
+  }
+  return tokens;
+}
+
+std::unique_ptr<Assumptions::Call> Assumptions::operator_started(
+    const at::RecordFunction& function) const {
+  const Rule* rule = rule_of(function);
+  if (rule == nullptr) return nullptr;
+  auto call = std::make_unique<Call>(Call{.name = rule->name});
+  if (rule->name == kExpertTokens) call->counted_tokens = counted_tokens(function);
+  const auto inputs = function.inputs();
+  if (rule->name == kFoundInf && inputs.size() > 1 && inputs[1].isTensor()) {
+    call->in_place = inputs[1].toTensor();
+  }
+  return call;
+}
+
+void Assumptions::operator_finished(const at::RecordFunction& function,
+                                    const Call& call,
+                                    const VirtualGpu& gpu) {
+  if (call.name == nullptr) {
+    note_routing(function);
+  } else if (call.name == kExpertTokens) {
+    assume_counts(function, call, gpu);
+  } else {
+    assume_number(function, call, gpu);
+  }
+}
+
+void Assumptions::assume_number(const at::RecordFunction& function,
+                                const Call& call,
+                                const VirtualGpu& gpu) {
+  const auto number = std::find_if(values_.numbers.begin(),
+                                   values_.numbers.end(),
+                                   [&](const AssumedNumber& n) { return n.name == call.name; });
+  if (number == values_.numbers.end()) return;
+  for (const at::Tensor& result : results_of(function, call)) {
+    if (!result.defined() || !result.is_cuda() || result.numel() != 1) continue;
+    make_known(result, {number->value}, gpu);
+    note(call.name, fmt::format("{}", number->value), function);
+  }
+}
+
+void Assumptions::assume_counts(const at::RecordFunction& function,
+                                const Call& call,
+                                const VirtualGpu& gpu) {
+  if (!values_.fullest_expert) return;
+  const auto total = call.counted_tokens;
+  const auto results = results_of(function, call);
+  if (!total || results.size() != 1 || !results[0].is_cuda() || results[0].dim() != 1) return;
+  const auto tokens = tokens_of_experts(*total, results[0].numel(), *values_.fullest_expert);
+  make_known(results[0], {tokens.begin(), tokens.end()}, gpu);
+  note(kExpertTokens, fmt::format("{} tokens on {} experts", *total, results[0].numel()), function);
+}
+
+void Assumptions::note(const char* name,
+                       const std::string& value,
+                       const at::RecordFunction& function) {
+  const std::lock_guard lock(mutex_);
+  ++noted_[{name, value, function.name()}];
+}
+
+std::vector<estimator::AssumedRecord> Assumptions::records() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<estimator::AssumedRecord> records;
+  for (const auto& [key, count] : noted_) {
+    const auto& [name, value, op] = key;
+    records.push_back({name, value, op, count});
+  }
+  return records;
+}
+
+}  // namespace sim

@@ -1,0 +1,46 @@
+#include "sim/exec/launched_kernels.h"
+
+#include <cxxabi.h>
+
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <string>
+
+namespace sim {
+namespace {
+
+std::string demangled(const char* name) {
+  int status = 0;
+  const std::unique_ptr<char, decltype(&std::free)> text(
+      abi::__cxa_demangle(name, nullptr, nullptr, &status), &std::free);
+  return status == 0 ? text.get() : name;
+}
+
+}  // namespace
+
+std::vector<estimator::KernelRecord> kernel_records(const VirtualGpu& gpu) {
+  std::map<std::string, int64_t> launches;
+  gpu.visit_kernels(
+      [](const char* name, uint64_t count, void* context) {
+        (*static_cast<std::map<std::string, int64_t>*>(context))[demangled(name)] +=
+            static_cast<int64_t>(count);
+      },
+      &launches);
+  std::vector<estimator::KernelRecord> records;
+  for (const auto& [name, count] : launches) records.push_back({name, count});
+  return records;
+}
+
+std::vector<estimator::GemmRecord> gemm_records(const VirtualGpu& gpu) {
+  std::vector<estimator::GemmRecord> records;
+  gpu.visit_gemms(
+      [](const onerank_virtual_gpu_gemm* gemm, void* context) {
+        static_cast<std::vector<estimator::GemmRecord>*>(context)->push_back(
+            {gemm->m, gemm->n, gemm->k, gemm->batch, static_cast<int64_t>(gemm->count)});
+      },
+      &records);
+  return records;
+}
+
+}  // namespace sim

@@ -1,0 +1,56 @@
+#include "sim/exec/memory_report.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "estimator/files.h"
+#include "sim/rank/memory_files.h"
+#include "sim/tracking/memory_files.h"
+
+namespace sim {
+namespace {
+
+/// A program's layout is its own affair: nothing is said of its axes.
+estimator::PeakSnapshotHeader snapshot_header(const estimator::RankProfile& profile,
+                                              size_t allocations) {
+  return {.tool = profile.tool,
+          .plan = fmt::format("{}", fmt::join(profile.program->command, " ")),
+          .rank = profile.rank,
+          .world_size = profile.world_size,
+          .device = profile.device,
+          .peak = profile.peak,
+          .allocations = static_cast<int64_t>(allocations)};
+}
+
+}  // namespace
+
+std::vector<std::string> phase_names(const std::vector<estimator::PhaseRecord>& phases) {
+  std::vector<std::string> names;
+  for (const estimator::PhaseRecord& phase : phases) names.push_back(phase.name);
+  return names;
+}
+
+bool wants_history(const ExecSettings& settings) {
+  return settings.memory_files[kMemoryHistory] || settings.memory_files[kTimeline];
+}
+
+void write_memory_files(const ExecSettings& settings,
+                        const estimator::RankProfile& profile,
+                        const RunTracker& tracker,
+                        const std::vector<std::string>& phases,
+                        const std::vector<estimator::PeakAllocation>& allocations) {
+  const auto write = [&](MemoryFile file, const std::string& text) {
+    estimator::write_file_whole(
+        settings.memory_folder + "/" + memory_file_name(file, settings.rank), text);
+  };
+  const auto header = snapshot_header(profile, allocations.size());
+  if (settings.memory_files[kPeakSnapshot]) {
+    write(kPeakSnapshot, estimator::to_json_lines({header, allocations}));
+  }
+  if (settings.memory_files[kMemoryHistory]) {
+    write(kMemoryHistory, memory_history_pickle(tracker, phases, estimator::to_json(header)));
+  }
+  if (settings.memory_files[kTimeline]) write(kTimeline, timeline_csv(tracker, phases));
+}
+
+}  // namespace sim

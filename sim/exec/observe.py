@@ -1,0 +1,100 @@
+"""What only Python knows of a program: which module runs, and what lasting memory is for.
+
+The recorder runs this inside the program, once, with `recorder_path` set. Modules are told by hooks
+of torch.nn around every forward, memory by hooks of torch.optim around every optimizer step.
+"""
+
+
+def observe(recorder_path):
+    import atexit
+    import ctypes
+    import os
+    import sys
+    import threading
+    import weakref
+
+    from torch.nn.modules import module as modules
+    from torch.optim import optimizer as optimizers
+
+    # PyDLL: calls are short and keep the interpreter's lock.
+    recorder = ctypes.PyDLL(recorder_path)
+    enter, leave = recorder.onerank_exec_enter_module, recorder.onerank_exec_leave_module
+    memory_lasts = recorder.onerank_exec_memory_lasts
+    memory_lasts.argtypes = [ctypes.c_uint64, ctypes.c_char_p, ctypes.c_char_p]
+
+    paths = weakref.WeakKeyDictionary()  # of modules, from the outermost one that was called
+    roots = weakref.WeakSet()
+    thread = threading.local()
+
+    def add_root(root):
+        roots.add(root)
+        for path, module in root.named_modules():
+            paths[module] = path.encode()
+
+    def before_forward(module, _):
+        depth = getattr(thread, "depth", 0)
+        thread.depth = depth + 1
+        if module not in paths:
+            if depth == 0:
+                add_root(module)
+            else:  # made while its parent ran
+                paths[module] = b""
+        enter(paths[module])
+
+    def after_forward(*_):
+        if getattr(thread, "depth", 0) > 0:  # else its forward began before these hooks were there
+            thread.depth -= 1
+            leave()
+
+    def tell(tensor, category, name):
+        tensor = getattr(tensor, "_local_tensor", tensor)  # of a DTensor
+        if not getattr(tensor, "is_cuda", False):
+            return
+        storage = tensor.untyped_storage()
+        if 2 * tensor.nbytes < storage.nbytes():
+            name = ""  # a flat buffer of several
+        memory_lasts(storage.data_ptr(), category, name.encode())
+
+    def before_step(optimizer, *_):
+        names = {}
+        for root in list(roots):
+            for name, parameter in root.named_parameters():
+                names[id(parameter)] = name
+                tell(parameter, b"parameter", name)
+                gradient = getattr(parameter, "main_grad", parameter.grad)
+                if gradient is not None:
+                    tell(gradient, b"gradient", name)
+        for group in optimizer.param_groups:
+            for parameter in group["params"]:
+                if id(parameter) in names:
+                    continue
+                # Optimizers with copies of the weights are given the copies.
+                tell(parameter, b"main_weight" if names else b"parameter", "")
+                if parameter.grad is not None:
+                    tell(parameter.grad, b"gradient", "")
+        thread.names = names
+
+    def after_step(optimizer, *_):
+        names = getattr(thread, "names", {})
+        for parameter, state in optimizer.state.items():
+            for value in state.values() if isinstance(state, dict) else ():
+                tell(value, b"optimizer_state", names.get(id(parameter), ""))
+
+    def end():
+        """After --steps the program stops where it was: there is nothing to tear down in order."""
+        if not recorder.onerank_exec_was_ended():
+            return
+        if "multiprocessing.util" in sys.modules:
+            sys.modules["multiprocessing.util"]._exit_function()  # ends data loaders' workers
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(0)
+
+    atexit.register(end)  # early, so that the program's own handlers run before it
+    modules.register_module_forward_pre_hook(before_forward)
+    modules.register_module_forward_hook(after_forward, always_call=True)
+    optimizers.register_optimizer_step_pre_hook(before_step)
+    optimizers.register_optimizer_step_post_hook(after_step)
+
+
+observe(recorder_path)

@@ -1,0 +1,69 @@
+#include "sim/exec/python.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+namespace sim {
+namespace {
+
+/// Of Python's stable C interface, declared here since Python is found at run time or not at all.
+using PyObject = void;
+using AddPendingCall = int (*)(int (*)(void*), void*);
+using SetNone = void (*)(PyObject*);
+using RunString = int (*)(const char*, void*);
+
+template <class Symbol>
+Symbol find(const char* name) {
+  return reinterpret_cast<Symbol>(dlsym(RTLD_DEFAULT, name));
+}
+
+/// Has Python's main thread, which then holds the interpreter, call `function`, which gives -1 when
+/// it has set an exception. False without Python.
+bool call_soon(int (*function)(void*), void* argument) {
+  const auto add_pending_call = find<AddPendingCall>("Py_AddPendingCall");
+  return add_pending_call != nullptr && add_pending_call(function, argument) == 0;
+}
+
+int raise_system_exit(void*) {
+  const auto set_none = find<SetNone>("PyErr_SetNone");
+  auto* const system_exit = find<PyObject**>("PyExc_SystemExit");
+  if (set_none == nullptr || system_exit == nullptr) return 0;
+  set_none(*system_exit);
+  return -1;
+}
+
+/// Prints an error of the observer's and goes on: the program does not depend on it.
+int run_observer(void* source) {
+  const auto run = find<RunString>("PyRun_SimpleStringFlags");
+  auto* const text = static_cast<std::string*>(source);
+  if (run != nullptr) run(text->c_str(), nullptr);
+  delete text;
+  return 0;
+}
+
+/// As a literal of Python.
+std::string quoted(const std::string& text) {
+  std::string literal = "'";
+  for (const char c : text) {
+    if (c == '\\' || c == '\'') literal += '\\';
+    literal += c;
+  }
+  return literal + "'";
+}
+
+}  // namespace
+
+void end_program() {
+  if (!call_soon(raise_system_exit, nullptr)) _exit(0);
+}
+
+void start_observer(const std::string& path, const std::string& recorder_path) {
+  auto* const source = new std::string(
+      fmt::format("exec(compile(open({0}).read(), {0}, 'exec'), {{'recorder_path': {1}}})\n",
+                  quoted(path),
+                  quoted(recorder_path)));
+  if (!call_soon(run_observer, source)) delete source;
+}
+
+}  // namespace sim

@@ -1,0 +1,79 @@
+// Values that no kernel computes and the user gives: they reach the program, and are listed.
+
+#include "tests/sim/exec/exec_program.h"
+
+namespace sim {
+namespace {
+
+using testing::Contains;
+using testing::Field;
+using testing::HasSubstr;
+
+class ExecAssumed : public ExecProgram {
+ protected:
+  void SetUp() override {
+    ExecProgram::SetUp();
+    if (!has_package("numpy")) GTEST_SKIP() << "no numpy: scripts/test installs it";
+  }
+  ProgramResult run_mixture(const std::string& rank, const std::vector<std::string>& policy) {
+    std::vector<std::string> flags = {"--world-size", "64", "--rank", rank};
+    flags.insert(flags.end(), policy.begin(), policy.end());
+    return run_program("mixture.py", flags);
+  }
+};
+
+TEST_F(ExecAssumed, ARouterWithoutAPolicyIsRefused) {
+  const ProgramResult result = run_mixture("0", {});
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_THAT(result.error, HasSubstr("counts that only kernels would know"));
+  EXPECT_THAT(result.error, HasSubstr("--expert-balance"));
+}
+
+TEST_F(ExecAssumed, ABalancedRouterGivesEachExpertTheMean) {
+  // 256 tokens with two experts each, on 64 experts: 8 from each of 64 ranks.
+  for (const char* rank : {"0", "27"}) {
+    const ProgramResult result = run_mixture(rank, {"--expert-balance", "balanced"});
+    ASSERT_EQ(result.exit_code, 0) << result.error;
+    EXPECT_THAT(result.output, HasSubstr("sent 512 received 512"));
+    EXPECT_THAT(result.output, HasSubstr("512 tokens on 64 experts"));
+  }
+}
+
+TEST_F(ExecAssumed, AnImbalancedRouterFillsTheFirstExpert) {
+  // The mean is 8: the first expert gets 32, from each rank.
+  const ProgramResult first = run_mixture("0", {"--expert-balance", "imbalance:4"});
+  ASSERT_EQ(first.exit_code, 0) << first.error;
+  EXPECT_THAT(first.output, HasSubstr("sent 512 received 2048"));
+  // 480 are left for 63 others: 7 each, and one more for the first 39 of them.
+  const ProgramResult last = run_mixture("63", {"--expert-balance", "imbalance:4"});
+  ASSERT_EQ(last.exit_code, 0) << last.error;
+  EXPECT_THAT(last.output, HasSubstr("sent 512 received 448"));
+}
+
+TEST_F(ExecAssumed, LossNormAndOverflowReachTheProgram) {
+  const ProgramResult zeros = run_program("assumed.py", {});
+  ASSERT_EQ(zeros.exit_code, 0) << zeros.error;
+  EXPECT_THAT(zeros.output, HasSubstr("loss 0.0 norm 0.0"));
+  const ProgramResult given =
+      run_program("assumed.py", {"--assume", "loss=5", "--assume", "grad-norm=1.5"});
+  ASSERT_EQ(given.exit_code, 0) << given.error;
+  EXPECT_THAT(given.output, HasSubstr("loss 2.5 norm 1.5"));
+  EXPECT_THAT(profile(0).program->assumed,
+              Contains(Field(&estimator::AssumedRecord::name, "grad-norm")));
+  const ProgramResult finite = run_program("assumed.py", {"--assume", "found-inf=0"});
+  EXPECT_THAT(finite.output, HasSubstr("scale 65536.0"));
+  // An overflow skips the step and halves the scale, each time.
+  const ProgramResult overflow = run_program("assumed.py", {"--assume", "found-inf=1"});
+  ASSERT_EQ(overflow.exit_code, 0) << overflow.error;
+  EXPECT_THAT(overflow.output, HasSubstr("scale 16384.0"));
+}
+
+TEST_F(ExecAssumed, WhatCannotBeAssumedIsTold) {
+  EXPECT_THAT(run({"exec", "--assume", "lost=1", "--", "true"}).error,
+              HasSubstr("with one of loss, grad-norm, found-inf"));
+  EXPECT_THAT(run({"exec", "--expert-balance", "imbalance:0.5", "--", "true"}).error,
+              HasSubstr("use balanced, or imbalance:F"));
+}
+
+}  // namespace
+}  // namespace sim

@@ -1,0 +1,87 @@
+// What is said of a program's memory: every byte of its peak, by category, module and operator.
+
+#include <algorithm>
+#include <numeric>
+
+#include "estimator/peak_snapshot.h"
+#include "tests/sim/exec/exec_program.h"
+
+namespace sim {
+namespace {
+
+using estimator::MemoryCategory;
+using estimator::PeakAllocation;
+using testing::AllOf;
+using testing::Contains;
+using testing::Field;
+using testing::HasSubstr;
+
+class ExecMemory : public ExecProgram {
+ protected:
+  estimator::PeakSnapshot snapshot(const std::string& file) const {
+    return estimator::read_peak_snapshot(estimator::read_file(path(file)), path(file));
+  }
+
+  static int64_t bytes_of(const estimator::PeakSnapshot& snapshot, MemoryCategory category) {
+    const auto& all = snapshot.allocations;
+    return std::accumulate(all.begin(), all.end(), int64_t{0}, [&](int64_t sum, const auto& one) {
+      return one.category == category ? sum + one.bytes : sum;
+    });
+  }
+};
+
+TEST_F(ExecMemory, EveryByteOfThePeakHasItsAllocation) {
+  const ProgramResult result = run_program("plain.py", {"--peak-snapshot", path("peak.jsonl")});
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  const auto peak = snapshot("peak.jsonl");  // refused when the lines do not add up
+  EXPECT_EQ(peak.header.peak.allocated_bytes, printed(result.output, "allocated"));
+  // Two fp32 layers of 512 x 2048 with their biases, all multiples of a block of 512 bytes:
+  // weights, gradients, two moments and a step counter each.
+  const int64_t parameters = 4 * (2 * 512 * 2048 + 2048 + 512);
+  EXPECT_EQ(bytes_of(peak, MemoryCategory::kParameter), parameters);
+  EXPECT_EQ(bytes_of(peak, MemoryCategory::kGradient), parameters);
+  EXPECT_EQ(bytes_of(peak, MemoryCategory::kOptimizerState), 2 * parameters);
+  EXPECT_EQ(peak.header.peak.phase, "iteration_2.optimizer_step");
+}
+
+TEST_F(ExecMemory, OfAShardedModelIsToldByModuleOperatorAndParameter) {
+  const ProgramResult result = run_program(
+      "fsdp2.py", {"--world-size", "64", "--rank", "9", "--peak-snapshot", path("peak.jsonl")});
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  const auto peak = snapshot("peak.jsonl").allocations;
+  EXPECT_THAT(peak,
+              Contains(AllOf(Field(&PeakAllocation::category, MemoryCategory::kParameter),
+                             Field(&PeakAllocation::name, "0.weight"),
+                             Field(&PeakAllocation::module, "0"))));
+  EXPECT_THAT(peak,
+              Contains(AllOf(Field(&PeakAllocation::category, MemoryCategory::kOptimizerState),
+                             Field(&PeakAllocation::name, "2.weight"))));
+  EXPECT_EQ(profile(9).peak.categories->sum(), profile(9).peak.allocated_bytes);
+}
+
+TEST_F(ExecMemory, OfAProgramThatIsEndedIsThatOfItsLastWholeIteration) {
+  ASSERT_EQ(
+      run_program("plain.py", {"--steps", "2", "--peak-snapshot", path("peak.jsonl")}).exit_code,
+      0);
+  EXPECT_EQ(snapshot("peak.jsonl").header.peak.phase, "iteration_1.optimizer_step");
+}
+
+TEST_F(ExecMemory, OfSeveralRanksHasAFileForEach) {
+  ASSERT_EQ(
+      run_program("pipeline.py",
+                  {"--world-size", "64", "--ranks", "0,16", "--peak-snapshot", path("p.jsonl")})
+          .exit_code,
+      0);
+  EXPECT_EQ(snapshot("p-rank-00000.jsonl").header.rank, 0);
+  EXPECT_EQ(snapshot("p-rank-00016.jsonl").header.rank, 16);
+}
+
+TEST_F(ExecMemory, OfARunThatDoesNotFitNamesTheOperator) {
+  ASSERT_EQ(run_program("too_large.py", {}).exit_code, 1);
+  const auto ran_out = *profile(0).out_of_memory;
+  EXPECT_EQ(ran_out.operator_name, "aten::empty");
+  EXPECT_EQ(ran_out.requested_bytes, int64_t{1} << 30);
+}
+
+}  // namespace
+}  // namespace sim
