@@ -55,6 +55,11 @@ std::optional<int> device_attribute(const Device& device, int ordinal, int attri
       {cudaDevAttrIsMultiGpuBoard, 0},
       {cudaDevAttrEccEnabled, 1},
 
+      // An H100's: Triton asks for them and divides by them. No time is made of them.
+      {cudaDevAttrClockRate, 1'980'000},
+      {cudaDevAttrMemoryClockRate, 2'619'000},
+      {cudaDevAttrGlobalMemoryBusWidth, 5120},
+
       // Streams and copies.
       {cudaDevAttrGpuOverlap, 1},
       {cudaDevAttrConcurrentKernels, 1},
