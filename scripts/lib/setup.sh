@@ -19,7 +19,7 @@ readonly kTools=(nvidia-cuda-runtime==13.0.96 nvidia-cuda-crt==13.0.88 clang-for
 # would add the NVIDIA packages to it).
 readonly kPrograms=(
   transformers==4.57.3 accelerate==1.12.0 huggingface-hub==0.36.0 tokenizers==0.22.1 safetensors==0.7.0
-  'numpy<3' regex packaging pyyaml psutil tqdm requests urllib3 idna certifi charset-normalizer
+  nvidia-ml-py==13.615.71 'numpy<3' regex packaging pyyaml psutil tqdm requests urllib3 idna certifi charset-normalizer
 )
 # What the torch wheel asks for besides the NVIDIA packages and Triton: gigabytes that only a GPU needs.
 readonly kTorchPurePython=(
