@@ -181,7 +181,9 @@ void visit_fields(Visitor& visit, ParallelConfig& parallelism) {
   visit("layers_per_stage",
         parallelism.layers_per_stage,
         "layers of each stage, or of each virtual stage in model order; empty: even");
-  visit("zero_stage", parallelism.zero_stage, "1: the distributed optimizer; 2 and 3: FSDP2, 3 frees parameters after forward");
+  visit("zero_stage",
+        parallelism.zero_stage,
+        "1: the distributed optimizer; 2 and 3: FSDP2, 3 frees parameters after forward");
   visit("bucket_elements",
         parallelism.bucket_elements,
         "elements of a gradient bucket; auto: Megatron's max(40e6, 1e6 x data x context)");

@@ -335,13 +335,11 @@ void check_fully_sharded(Rules& rules) {
                 fmt::format("parallelism.zero_stage = {}", p.zero_stage),
                 "use 0, 1 (the distributed optimizer), 2 or 3 (FSDP2)");
   if (!p.fully_sharded()) return;
-  const auto require = [&](bool holds, const std::string& what, const std::string& where,
-                           const std::string& help) {
-    rules.require(holds,
-                  fmt::format("ZeRO stage {} is FSDP2 here, {}", p.zero_stage, what),
-                  where,
-                  help);
-  };
+  const auto require =
+      [&](bool holds, const std::string& what, const std::string& where, const std::string& help) {
+        rules.require(
+            holds, fmt::format("ZeRO stage {} is FSDP2 here, {}", p.zero_stage, what), where, help);
+      };
   const Dialect dialect = plan.training.dialect;
   require(traits_of(dialect).fully_sharded,
           "which the dialect does not have",

@@ -231,10 +231,10 @@ class StageSum {
   const StageTarget& target_;
   const GpuRates rates_;
   const ChunkShares shares_;
-  std::map<Direction, CallSeconds> attention_;     ///< of one micro-batch
+  std::map<Direction, CallSeconds> attention_;   ///< of one micro-batch
   std::map<Direction, UnitCalls> beside_units_;  ///< of one micro-batch
-  StageTime time_;  ///< the GPU's
-  StageTime host_;  ///< the host's, as compute
+  StageTime time_;                               ///< the GPU's
+  StageTime host_;                               ///< the host's, as compute
 };
 
 }  // namespace

@@ -84,13 +84,15 @@ at::Tensor ModelChunk::loss(at::Tensor logits, const at::Tensor& labels) const {
 at::Tensor ModelChunk::forward(const at::Tensor& input, const at::Tensor& labels) const {
   at::Tensor hidden = input;
   if (embedding_) {
-    hidden = in_unit(
-        embedding_unit_, hidden, [&](const at::Tensor& tokens) { return embedding_->forward(tokens); });
+    hidden = in_unit(embedding_unit_, hidden, [&](const at::Tensor& tokens) {
+      return embedding_->forward(tokens);
+    });
   }
   for (std::size_t i = 0; i < layers_.size(); ++i) {
-    hidden = in_unit(first_layer_unit_ + static_cast<int64_t>(i),
-                     hidden,
-                     [&](const at::Tensor& layer_input) { return layers_[i].forward(layer_input); });
+    hidden = in_unit(
+        first_layer_unit_ + static_cast<int64_t>(i), hidden, [&](const at::Tensor& layer_input) {
+          return layers_[i].forward(layer_input);
+        });
   }
   if (!output_) return hidden;
   // The unit ends where the loss begins: nothing may hold on to the hidden states meanwhile.

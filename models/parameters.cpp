@@ -77,7 +77,8 @@ Parameter& ParameterStore::add(const ParameterSpec& spec) {
     make_whole(parameter, spec, shape);
   parameter.value.requires_grad_(true);
   source_.observer.memory_lasts(
-      parameter.lasting(), {estimator::MemoryCategory::kParameter, module_of(spec.name), spec.name});
+      parameter.lasting(),
+      {estimator::MemoryCategory::kParameter, module_of(spec.name), spec.name});
   parameter.sharding = {.dim = spec.sharded_dim, .blocks = spec.blocks};
   parameter.tensor_sharded = sharded;
   parameter.sequence_partial = spec.sequence_partial;

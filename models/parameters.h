@@ -51,7 +51,7 @@ struct DataPart {
 
 struct Parameter {
   std::string name;
-  at::Tensor value;          ///< leaf that requires gradients; unbacked where only `part` lasts
+  at::Tensor value;  ///< leaf that requires gradients; unbacked where only `part` lasts
   /// FSDP: this data rank's part, fp32 [elements of a whole part], zeros where it is smaller.
   at::Tensor part;
   DataPart data_part;
@@ -117,8 +117,12 @@ class ParameterStore {
   at::Tensor initial_value(const ParameterSpec& spec,
                            const std::vector<int64_t>& shape,
                            const at::TensorOptions& options) const;
-  void make_whole(Parameter& parameter, const ParameterSpec& spec, const std::vector<int64_t>& shape);
-  void make_part(Parameter& parameter, const ParameterSpec& spec, const std::vector<int64_t>& shape);
+  void make_whole(Parameter& parameter,
+                  const ParameterSpec& spec,
+                  const std::vector<int64_t>& shape);
+  void make_part(Parameter& parameter,
+                 const ParameterSpec& spec,
+                 const std::vector<int64_t>& shape);
 
   ParameterSource source_;
   std::deque<Parameter> parameters_;

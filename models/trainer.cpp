@@ -105,7 +105,8 @@ void Trainer::forward_backward(int64_t iteration) {
     if (step.kind == estimator::StepKind::kForward) {
       forward(iteration, step);
     } else {
-      if (step.micro_batch == micro_batches_ - 1) data_parallel_->start_last_micro_batch(step.chunk);
+      if (step.micro_batch == micro_batches_ - 1)
+        data_parallel_->start_last_micro_batch(step.chunk);
       backward(step);
     }
   }

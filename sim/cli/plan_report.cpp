@@ -36,7 +36,8 @@ std::string plan_text(const PlanInput& input) {
                      gpu == nullptr ? plan.cluster.gpu : gpu->cuda_name,
                      *plan.cluster.gpus_per_node) +
          fmt::format(
-             "tensor {}{}{} x pipeline {} ({}{}) x data {}, ZeRO stage {}; micro-batch {}, global "
+             "tensor {}{}{} x pipeline {} ({}{}) x data {}, ZeRO stage {}{}; micro-batch {}, "
+             "global "
              "batch {}, "
              "sequence {}\n",
              p.tensor,
@@ -48,6 +49,7 @@ std::string plan_text(const PlanInput& input) {
              p.virtual_stages > 1 ? fmt::format(", {} virtual stages each", p.virtual_stages) : "",
              plan.data_parallel_size(),
              p.zero_stage,
+             p.fully_sharded() ? " (FSDP2)" : "",
              t.micro_batch_size,
              with_commas(plan.global_batch_size()),
              with_commas(plan.sequence_length())) +

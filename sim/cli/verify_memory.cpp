@@ -39,9 +39,10 @@ int64_t least_verification_bytes(const Plan& plan) {
       static_cast<double>(estimator::parameter_count(plan.model, plan.padded_vocab_size()));
   const auto replicas = static_cast<double>(plan.replicas());
   const double states = plan.parallelism.zero_stage >= 1 ? 1 : replicas;
+  const double copies = plan.parallelism.fully_sharded() ? 1 : replicas;
   const auto replicated = static_cast<double>(replicated_bytes(plan));
   const auto optimizer = static_cast<double>(optimizer_bytes(plan));
-  const double ranks = parameters * (replicas * replicated + states * optimizer);
+  const double ranks = parameters * (copies * replicated + states * optimizer);
   const double whole = parameters * (replicated + optimizer);
   constexpr double kMost = 9e18;
   return static_cast<int64_t>(std::min(ranks + whole, kMost));

@@ -61,6 +61,9 @@ SOURCES = {
                  "cluster.inter_link": "efa-v2-p5",
                  "cluster.nics_per_node": 32},
     "torchtune": {"training.dialect": "plain"},
+    # llm-foundry: each block is a unit of FSDP; eight 200 Gb/s RoCE cards a node. no_bias.
+    "mpt": {"training.dialect": "plain", "model.add_bias_linear": False,
+            "cluster.inter_link": "roce-200", "cluster.nics_per_node": 8},
 }
 
 
@@ -73,7 +76,7 @@ def matching(table, word, what, place="has no word in a plan"):
 
 
 def _dtype(text):
-    words = str(text).lower()
+    words = str(text).lower().removeprefix("amp_")
     if "fp8" in words or "float8" in words:
         raise LeftOut("fp8 has no word in a plan")
     for name in ("bf16", "fp16", "fp32"):
