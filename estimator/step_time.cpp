@@ -6,6 +6,7 @@
 
 #include "estimator/communication_time.h"
 #include "estimator/dialects.h"
+#include "estimator/folded_replay.h"
 
 namespace estimator {
 namespace {
@@ -52,7 +53,7 @@ StepTime working_time(const StageTime& stage, double micro_batches) {
 /// What the stages wait for, taken away one after the other.
 enum Waits : std::size_t { kAllWaits, kParametersThere, kTransfersFree };
 
-std::array<ScheduleReplay, kVariants> replay_without_waits(const PipelineSchedule& schedule,
+std::array<ScheduleReplay, kVariants> replay_without_waits(const ScheduleShape& shape,
                                                            Durations durations,
                                                            bool overlap_sends) {
   DurationVariants variants;
@@ -63,7 +64,7 @@ std::array<ScheduleReplay, kVariants> replay_without_waits(const PipelineSchedul
     duration.send_forward_seconds = duration.send_backward_seconds = 0;
   }
   variants[kTransfersFree] = std::move(durations);
-  return replay_variants(schedule, variants, overlap_sends);
+  return replay_shape(shape, variants, overlap_sends);
 }
 
 }  // namespace
@@ -153,9 +154,9 @@ StepTime step_time(const Plan& plan,
                    const ParallelLayout& layout,
                    const Fabric& fabric,
                    const std::vector<StageTime>& stages) {
-  const PipelineSchedule schedule = make_schedule(schedule_shape(plan));
+  const ScheduleShape shape = schedule_shape(plan);
   const auto replays = replay_without_waits(
-      schedule, chunk_durations(schedule.shape, stages, layout, fabric), overlaps_sends(plan));
+      shape, chunk_durations(shape, stages, layout, fabric), overlaps_sends(plan));
 
   std::size_t slowest = 0;
   double ready_seconds = 0, exposed_reduce = 0, end_seconds = 0;
