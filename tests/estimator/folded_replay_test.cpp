@@ -10,7 +10,10 @@ namespace {
 constexpr auto k1f1b = ScheduleKind::kOneForwardOneBackward;
 
 /// A first stage with an embedding, a last one with a head, and equal ones between, as models have.
-DurationVariants model_like(const ScheduleShape& shape, double first, double last) {
+DurationVariants model_like(const ScheduleShape& shape,
+                            double first,
+                            double last,
+                            double send = 0.013) {
   std::vector<ChunkDuration> durations;
   for (int64_t s = 0; s < shape.stages; ++s) {
     for (int64_t c = 0; c < shape.chunks; ++c) {
@@ -18,8 +21,8 @@ DurationVariants model_like(const ScheduleShape& shape, double first, double las
       const double more = piece == 0 ? first : piece + 1 == shape.virtual_stages() ? last : 0;
       durations.push_back({.forward_seconds = 0.7 + more,
                            .backward_seconds = 1.9 + 2 * more,
-                           .send_forward_seconds = 0.013,
-                           .send_backward_seconds = 0.017,
+                           .send_forward_seconds = send,
+                           .send_backward_seconds = 1.3 * send,
                            .parameters_ready_seconds = 0.3 * static_cast<double>(piece)});
     }
   }
@@ -63,6 +66,18 @@ TEST(FoldedReplay, OfStagesAsModelsHaveThemIsTheWholeReplay) {
         ASSERT_TRUE(folded) << shape.stages << " stages, " << shape.chunks << " chunks, " << last;
         expect_same(*folded, replay_variants(make_schedule(shape), variants, overlap_sends));
       }
+    }
+  }
+}
+
+// Where transfers are on the way of everything, stages are in step only after several periods.
+TEST(FoldedReplay, OfSlowTransfersIsTheWholeReplay) {
+  for (const ScheduleShape& shape : {ScheduleShape{k1f1b, 4, 400}, ScheduleShape{k1f1b, 8, 256}}) {
+    for (const bool overlap_sends : {false, true}) {
+      const DurationVariants variants = model_like(shape, 0.1, 0.2, 0.9);
+      const auto folded = replay_folded(shape, variants, overlap_sends);
+      ASSERT_TRUE(folded);
+      expect_same(*folded, replay_variants(make_schedule(shape), variants, overlap_sends));
     }
   }
 }
