@@ -4,6 +4,9 @@ The recorder runs this inside the program, once, with `recorder_path` set. Modul
 of torch.nn around every forward, memory by hooks of torch.optim around every optimizer step.
 """
 
+# In these an optimizer makes what lasts. Gradients are made again for every step.
+FIRST_STEPS = 3
+
 
 def observe(recorder_path):
     import atexit
@@ -24,6 +27,7 @@ def observe(recorder_path):
 
     paths = weakref.WeakKeyDictionary()  # of modules, from the outermost one that was called
     roots = weakref.WeakSet()
+    steps = weakref.WeakKeyDictionary()  # of each optimizer
     thread = threading.local()
 
     def add_root(root):
@@ -34,12 +38,12 @@ def observe(recorder_path):
     def before_forward(module, _):
         depth = getattr(thread, "depth", 0)
         thread.depth = depth + 1
-        if module not in paths:
+        path = paths.get(module)
+        if path is None:
             if depth == 0:
                 add_root(module)
-            else:  # made while its parent ran
-                paths[module] = b""
-        enter(paths[module])
+            path = paths.setdefault(module, b"")  # else it was made while its parent ran
+        enter(path)
 
     def after_forward(*_):
         if getattr(thread, "depth", 0) > 0:  # else its forward began before these hooks were there
@@ -56,11 +60,14 @@ def observe(recorder_path):
         memory_lasts(storage.data_ptr(), category, name.encode())
 
     def before_step(optimizer, *_):
+        steps[optimizer] = step = steps.get(optimizer, 0) + 1
+        is_new = step <= FIRST_STEPS
         names = {}
         for root in list(roots):
             for name, parameter in root.named_parameters():
                 names[id(parameter)] = name
-                tell(parameter, b"parameter", name)
+                if is_new:
+                    tell(parameter, b"parameter", name)
                 gradient = getattr(parameter, "main_grad", parameter.grad)
                 if gradient is not None:
                     tell(gradient, b"gradient", name)
@@ -69,12 +76,15 @@ def observe(recorder_path):
                 if id(parameter) in names:
                     continue
                 # Optimizers with copies of the weights are given the copies.
-                tell(parameter, b"main_weight" if names else b"parameter", "")
+                if is_new:
+                    tell(parameter, b"main_weight" if names else b"parameter", "")
                 if parameter.grad is not None:
                     tell(parameter.grad, b"gradient", "")
         thread.names = names
 
     def after_step(optimizer, *_):
+        if steps.get(optimizer, 0) > FIRST_STEPS:
+            return
         names = getattr(thread, "names", {})
         for parameter, state in optimizer.state.items():
             for value in state.values() if isinstance(state, dict) else ():
