@@ -155,6 +155,11 @@ class Plans(unittest.TestCase):
         self.assert_left_out("torch.compile is not built", row(compile=True))
         self.assert_left_out("a part of the data ranks", row(zero1_group=1))
 
+    def test_context_ranks_exchange_as_the_row_says_or_in_a_ring(self):
+        said = plans.plan_of(row(cp=4, cp_comm="a2a"))["parallelism"]
+        self.assertEqual((said["context"], said["context_comm"]), (4, "a2a"))
+        self.assertEqual(plans.plan_of(row(cp=4))["parallelism"]["context_comm"], "p2p")
+
     def test_fsdp_is_zero_stage_3(self):
         self.assertEqual(plans.plan_of(row(fsdp=4))["parallelism"]["zero_stage"], 3)
 
