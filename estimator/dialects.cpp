@@ -34,45 +34,59 @@ DialectTraits megatron_lm() {
 }
 
 DialectTraits megatron_deepspeed() {
-  return {.dialect = Dialect::kMegatronDeepspeed,
-          .framework = "Megatron-DeepSpeed (2022), DeepSpeed's pipeline and ZeRO stage 1",
-          .keeps_stage_outputs = true,
-          .loss_buffers = LossBuffers::kOne,
-          .gradient_type = GradientType::kFp32UnlessFp16,
-          .overlapped_sends = false,
-          .partitioned_sends = true,
-          .vocabulary_multiple = 128,
-          .notes = {
-              "fp16: gradients are summed in fp16, ZeRO's fp32 state is each rank's part; bf16: "
-              "BF16Optimizer sums in fp32",
-              "DeepSpeed's pipeline keeps what a stage sent until its backward; it sends in parts "
-              "that the tensor ranks gather (is_pipe_partitioned), which counts as time alone",
-              "not counted: DeepSpeed's reduce and gather buckets, and the bf16 gradients that "
-              "BF16Optimizer keeps beside the fp32 ones"}};
+  return {
+      .dialect = Dialect::kMegatronDeepspeed,
+      .framework = "Megatron-DeepSpeed (2022), DeepSpeed's pipeline and ZeRO stage 1",
+      .stage_outputs = StageOutputs::kPartitioned,
+      .loss_buffers = LossBuffers::kTwo,
+      .gradient_type = GradientType::kParameter,
+      .gradient_keeping = GradientKeeping::kDeepspeed,
+      .shared_step_counter = true,
+      .overlapped_sends = false,
+      .partitioned_sends = true,
+      .vocabulary_multiple = 128,
+      .notes = {
+          "fp16: gradients stay the parameters' own and are summed in fp16; they are all-reduced "
+          "flattened, up to 500,000,000 elements at once, and each rank casts its part of them for "
+          "the step (DeepSpeed v0.5.10, stage_1_and_2.py)",
+          "bf16: after each backward the gradients are cast one by one and added to flat fp32 "
+          "ones; "
+          "both stay; the flat ones are all-reduced as one bf16 copy (DeepSpeed's branch "
+          "bf16-updates of 2022-02-28, bf16_optimizer.py and engine.py)",
+          "ZeRO's fp32 state is one flat tensor for each rank, made before the first step",
+          "between stages each tensor rank keeps its part of the activations and sends it, which "
+          "the receivers gather (pipe/engine.py, PartitionedTensor); the sending counts as time "
+          "alone",
+          "logits are cast to fp32 before the loss, which copies them (gpt_model.py)"}};
 }
 
 DialectTraits nanotron() {
-  return {
-      .dialect = Dialect::kNanotron,
-      .framework = "nanotron (2024), tensor parallel mode REDUCE_SCATTER; experimental",
-      .fused_rotary = true,
-      .batch_first_attention = true,
-      .keeps_gathered_input = true,
-      .keeps_stage_outputs = true,
-      .loss_buffers = LossBuffers::kTwo,
-      .reducer_buckets = true,
-      .notes = {"experimental: seven published runs come out 2 to 23 % off, so scripts/accuracy "
-                "leaves them out",
-                "SwiGLU from PyTorch's operators: input, silu(gate) and output are kept",
-                "column-parallel layers keep the gathered input (synchronous mode)",
-                "logits are cast to fp32 before the loss, which makes a second buffer",
-                "fp32 gradient accumulation beside DistributedDataParallel's buckets"}};
+  return {.dialect = Dialect::kNanotron,
+          .framework = "nanotron (July 2024), tensor parallel mode REDUCE_SCATTER",
+          .fused_rotary = true,
+          .batch_first_attention = true,
+          .query_keeps_packed = true,
+          .keeps_gathered_input = true,
+          .stage_outputs = StageOutputs::kKept,
+          .loss_buffers = LossBuffers::kTwo,
+          .gradient_keeping = GradientKeeping::kUntilSummed,
+          .reducer_buckets = true,
+          .notes = {
+              "as of commit f1adf520",
+              "attention copies query, key and value into one tensor, turns the query there and "
+              "copies key and value again (models/llama.py)",
+              "SwiGLU from PyTorch's operators: input, silu(gate) and output are kept",
+              "column-parallel layers keep the gathered input (synchronous mode)",
+              "logits are cast to fp32 before the loss, which makes a second buffer",
+              "bf16 gradients live until a micro-batch's backward is over, then they are added to "
+              "a flat fp32 buffer (optim/gradient_accumulator.py)",
+              "DistributedDataParallel only without ZeRO (make_ddp in trainer.py)"}};
 }
 
 DialectTraits torchtitan() {
   return {.dialect = Dialect::kTorchtitan,
           .framework = "TorchTitan (tensor, pipeline, replicated or fully sharded data parallel)",
-          .keeps_stage_outputs = true,
+          .stage_outputs = StageOutputs::kKept,
           .loss_buffers = LossBuffers::kTorch,
           .gradient_type = GradientType::kParameter,
           .main_weights = false,

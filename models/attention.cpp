@@ -68,6 +68,7 @@ SelfAttention::Heads SelfAttention::split_heads(const at::Tensor& product) const
   const int64_t sequence = packed.size(0), batch = packed.size(1);
 
   const at::Tensor by_group = packed.view({sequence, batch, groups, (queries + 2) * width});
+  if (rotary_ && queries == 1 && context_.dialect().query_keeps_packed) return unstack(packed);
   const auto parts = by_group.split_with_sizes({queries * width, width, width}, -1);
   Heads heads{own_queries(parts[0].reshape({sequence, batch, groups * queries, width})),
               parts[1],
@@ -83,6 +84,19 @@ SelfAttention::Heads SelfAttention::split_heads(const at::Tensor& product) const
     heads.value = heads.value.contiguous();
   }
   return heads;
+}
+
+/// As nanotron: query, key and value are copied into one [3, b, s, heads, width]; the query is
+/// turned where it lies there, so that saving it saves all three; key and value are copied once
+/// more.
+SelfAttention::Heads SelfAttention::unstack(const at::Tensor& packed) const {
+  const int64_t groups = context_.plan.model.num_query_groups / context_.tensor_size();
+  const at::Tensor stacked =
+      packed.view({packed.size(0), packed.size(1), groups, 3, context_.plan.model.kv_channels})
+          .permute({3, 1, 0, 2, 4})
+          .contiguous();
+  const auto part = [&](int64_t index) { return stacked.select(0, index).transpose(0, 1); };
+  return {rotary_->apply_in_place(part(0)), rotary_->apply(part(1)), part(2).clone()};
 }
 
 at::Tensor SelfAttention::forward(const at::Tensor& input) const {

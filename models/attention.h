@@ -33,6 +33,7 @@ class SelfAttention {
   at::Tensor own_groups(const at::Tensor& packed) const;
   at::Tensor own_queries(const at::Tensor& of_group) const;
   Heads split_heads(const at::Tensor& packed) const;
+  Heads unstack(const at::Tensor& packed) const;
 
   ShardContext& context_;
   std::shared_ptr<const CoreAttention> core_;

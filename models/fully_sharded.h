@@ -51,12 +51,14 @@ class FullySharded final : public DataParallel {
 
   void begin_iteration() override;
   void start_last_micro_batch(int64_t) override {}
+  void start_backward() override {}
   /// Units whose input needs no gradient end here, and what the last ones left is freed.
   void finish_backward() override;
   void finish_reduction() override {}
   void gather_parameters() override {}
 
   std::vector<OwnedPiece> owned_pieces() const override;
+  bool has_flat_gradients() const override { return false; }
   c10::ScalarType gradient_type() const override { return c10::ScalarType::Float; }
   int64_t parameter_padding() const override;
   int64_t gradient_padding() const override { return parameter_padding(); }

@@ -93,8 +93,10 @@ GradientBuffer::GradientBuffer(std::deque<Parameter>& parameters, GradientBuffer
     parameters_ = at::zeros({elements}, parameter_options);
     observer().memory_lasts(parameters_, {MemoryCategory::kParameter, "parameter_buffer", ""});
   }
-  gradients_ = at::zeros({elements}, parameter_options.dtype(options_.type));
-  observer().memory_lasts(gradients_, {MemoryCategory::kGradient, "gradient_buffer", ""});
+  if (has_flat_gradients()) {
+    gradients_ = at::zeros({elements}, parameter_options.dtype(options_.type));
+    observer().memory_lasts(gradients_, {MemoryCategory::kGradient, "gradient_buffer", ""});
+  }
   if (options_.reducer_buckets && options_.data_group) {
     reducer_buckets_ = at::empty({elements}, parameter_options);
     observer().memory_lasts(reducer_buckets_,
@@ -104,12 +106,15 @@ GradientBuffer::GradientBuffer(std::deque<Parameter>& parameters, GradientBuffer
     for (const ParameterSlot& slot : buckets_[index].slots) {
       Parameter& parameter = *slot.parameter;
       const auto shape = parameter.value.sizes().vec();
-      parameter.main_gradient = slice(gradients_, slot.begin, slot.end).view(shape);
+      if (has_flat_gradients()) {
+        parameter.main_gradient = slice(gradients_, slot.begin, slot.end).view(shape);
+      }
       if (sharded()) {
         at::Tensor place = slice(parameters_, slot.begin, slot.end).view(shape);
         place.copy_(parameter.value);
         parameter.value.set_data(place);
       }
+      if (options_.own_gradients != OwnGradients::kAdded) continue;
       parameter.contribution_added = [this, index] { contribution_added(index); };
       torch::autograd::impl::set_post_acc_grad_hooks(
           parameter.value, std::make_unique<AddToMainGradient>(parameter));
@@ -123,6 +128,7 @@ at::Tensor GradientBuffer::slice(const at::Tensor& flat, int64_t begin, int64_t 
 
 void GradientBuffer::begin_iteration() {
   if (gradients_.defined()) gradients_.zero_();
+  if (!has_flat_gradients()) drop_own_gradients();
   missing_contributions_.assign(buckets_.size(), 0);
   started_.assign(buckets_.size(), false);
 }
@@ -161,6 +167,8 @@ void GradientBuffer::reduce(std::size_t index) {
 }
 
 void GradientBuffer::finish_reduction() {
+  if (!has_flat_gradients()) return reduce_own_gradients();
+  if (options_.own_gradients == OwnGradients::kUntilNextBackward) return reduce_in_parameter_type();
   for (std::size_t index = 0; index < buckets_.size(); ++index) {
     if (!started_[index]) reduce(index);
   }
@@ -191,20 +199,48 @@ std::vector<OwnedPiece> GradientBuffer::owned_pieces() const {
   for (const Bucket& bucket : buckets_) {
     const auto [shard_begin, shard_end] = shard_range(bucket);
     for (const ParameterSlot& slot : bucket.slots) {
-      const int64_t begin = std::clamp(shard_begin, slot.begin, slot.end);
-      const int64_t end = std::clamp(shard_end, begin, slot.end);
-      const at::Tensor weights = slot.parameter->value.detach().view(-1);
-      pieces.push_back({.parameter = slot.parameter,
-                        .begin = begin - slot.begin,
-                        .end = end - slot.begin,
-                        .weights = slice(weights, begin - slot.begin, end - slot.begin),
-                        .gradients = slice(gradients_, begin, end)});
+      const int64_t begin = std::clamp(shard_begin, slot.begin, slot.end) - slot.begin;
+      const int64_t end = std::clamp(shard_end, slot.begin + begin, slot.end) - slot.begin;
+      const at::Tensor& gradient = slot.parameter->main_gradient;
+      pieces.push_back(
+          {.parameter = slot.parameter,
+           .begin = begin,
+           .end = end,
+           .weights = slice(slot.parameter->value.detach().view(-1), begin, end),
+           .gradients = gradient.defined() ? slice(gradient.view(-1), begin, end) : gradient});
     }
   }
   return pieces;
 }
 
-int64_t GradientBuffer::gradient_padding() const {
+std::vector<OptimizerPiece> GradientBuffer::optimizer_pieces() const {
+  if (!options_.flat_pieces || !sharded()) return DataParallel::optimizer_pieces();
+  std::vector<OptimizerPiece> pieces;
+  for (const Bucket& bucket : buckets_) {
+    const auto [begin, end] = shard_range(bucket);
+    pieces.push_back({bucket.slots.front().parameter, slice(parameters_, begin, end)});
+  }
+  return pieces;
+}
+
+std::vector<at::Tensor> GradientBuffer::step_gradients(c10::ScalarType type) {
+  if (!options_.flat_pieces || !sharded()) {
+    std::vector<at::Tensor> gradients = DataParallel::step_gradients(type);
+    if (!has_flat_gradients()) drop_own_gradients();
+    return gradients;
+  }
+  std::vector<at::Tensor> gradients;
+  for (const Bucket& bucket : buckets_) {
+    const auto [begin, end] = shard_range(bucket);
+    const at::Tensor part = has_flat_gradients() ? slice(gradients_, begin, end)
+                                                 : own_gradients(bucket, begin, end);
+    gradients.push_back(part.to(type));
+  }
+  if (!has_flat_gradients()) drop_own_gradients();
+  return gradients;
+}
+
+int64_t GradientBuffer::padding_elements() const {
   int64_t elements = buckets_.empty() ? 0 : buckets_.back().end;
   for (const Bucket& bucket : buckets_) {
     for (const ParameterSlot& slot : bucket.slots) elements -= slot.end - slot.begin;

@@ -17,6 +17,14 @@
 
 namespace models {
 
+/// How long the gradients that autograd makes live, each by itself beside the flat buffer.
+enum class OwnGradients {
+  kAdded,              ///< each is added to the flat buffer and dropped (Megatron-LM)
+  kUntilSummed,        ///< to the end of a micro-batch's backward (nanotron)
+  kUntilNextBackward,  ///< as DeepSpeed's BF16Optimizer leaves them
+  kUntilStep,          ///< they are the sum: there is no flat buffer (DeepSpeed's ZeRO stage 1)
+};
+
 struct ParameterSlot {
   Parameter* parameter = nullptr;
   int64_t begin = 0;  ///< elements, in the flat buffer
@@ -50,6 +58,10 @@ struct GradientBufferOptions {
   /// own (gradient_as_bucket_view off) where there is someone to reduce with.
   bool reducer_buckets = false;
   bool overlap = false;  ///< start a bucket's reduction when its last gradient is there
+  OwnGradients own_gradients = OwnGradients::kAdded;
+  /// Sharded: the optimizer's state is one flat tensor for this rank's part of each bucket, else one
+  /// for each parameter in it.
+  bool flat_pieces = false;
   std::shared_ptr<Communicator> data_group;
   Observer& observer;
 };
@@ -63,25 +75,32 @@ class GradientBuffer final : public DataParallel {
   GradientBuffer& operator=(const GradientBuffer&) = delete;
 
   void begin_iteration() override;
+  void start_backward() override;
+  void finish_backward() override;
   /// From here on until finish_reduction() contributions to the chunk count towards the overlapped
   /// reduction.
   void start_last_micro_batch(int64_t chunk = 0) override;
-  void finish_backward() override {}
   /// Reduces what is not reduced yet and waits for what is.
   void finish_reduction() override;
   /// Sharded: gathers the parameters that the other ranks updated.
   void gather_parameters() override;
 
   std::vector<OwnedPiece> owned_pieces() const override;
+  std::vector<OptimizerPiece> optimizer_pieces() const override;
+  std::vector<at::Tensor> step_gradients(c10::ScalarType type) override;
+  bool has_flat_gradients() const override {
+    return options_.own_gradients != OwnGradients::kUntilStep;
+  }
   c10::ScalarType gradient_type() const override { return options_.type; }
-  int64_t parameter_padding() const override { return sharded() ? gradient_padding() : 0; }
-  int64_t gradient_padding() const override;
+  int64_t parameter_padding() const override { return sharded() ? padding_elements() : 0; }
+  int64_t gradient_padding() const override { return has_flat_gradients() ? padding_elements() : 0; }
   Observer& observer() const override { return options_.observer; }
 
   const std::vector<Bucket>& buckets() const { return buckets_; }
   bool sharded() const { return options_.shape.sharded; }
   /// This rank's part of a bucket: [begin, end) in the flat buffers.
   std::pair<int64_t, int64_t> shard_range(const Bucket& bucket) const;
+  /// The flat gradients; undefined where they are autograd's own to the step.
   const at::Tensor& gradients() const { return gradients_; }
   /// The flat parameters; undefined when not sharded.
   const at::Tensor& parameters() const { return parameters_; }
@@ -89,6 +108,16 @@ class GradientBuffer final : public DataParallel {
  private:
   void contribution_added(std::size_t bucket);
   void reduce(std::size_t bucket);
+  /// [begin, end) of a bucket's gradients where they are autograd's own: a copy, or a view of one.
+  at::Tensor own_gradients(const Bucket& bucket, int64_t begin, int64_t end) const;
+  void drop_own_gradients();
+  void reduce_own_gradients();
+  void reduce_in_parameter_type();
+  void add_own_gradients();
+  void call_own_gradients_lasting();
+  template <class Visit>
+  void for_each_parameter(Visit&& visit) const;
+  int64_t padding_elements() const;
   at::Tensor slice(const at::Tensor& flat, int64_t begin, int64_t end) const;
 
   GradientBufferOptions options_;

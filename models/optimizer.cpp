@@ -25,10 +25,9 @@ DistributedOptimizer::DistributedOptimizer(DataParallel& data_parallel,
                                            const OptimizerSettings& settings)
     : data_parallel_(data_parallel), settings_(settings) {
   const c10::NoGradGuard no_grad;
-  for (const OwnedPiece& piece : data_parallel.owned_pieces()) {
-    if (piece.begin == piece.end) continue;
-    owners_.push_back(piece.parameter);
-    model_weights_.push_back(piece.weights);
+  for (OptimizerPiece& piece : data_parallel.optimizer_pieces()) {
+    owners_.push_back(piece.owner);
+    model_weights_.push_back(std::move(piece.weights));
   }
   own_main_weights_ = settings.main_weights && !model_weights_.empty() &&
                       model_weights_.front().scalar_type() != at::kFloat;
@@ -37,6 +36,17 @@ DistributedOptimizer::DistributedOptimizer(DataParallel& data_parallel,
     main_weights_.push_back(own_main_weights_ ? weights.to(at::kFloat) : weights);
     if (own_main_weights_) lasts(main_weights_.back(), MemoryCategory::kMainWeight, piece);
   }
+  if (settings.state_at_start) make_state_with_zero_gradients();
+}
+
+/// DeepSpeed takes a first step with zeros, so that the state lies before all activations
+/// (initialize_optimizer_states).
+void DistributedOptimizer::make_state_with_zero_gradients() {
+  std::vector<at::Tensor> zeros;
+  if (!data_parallel_.has_flat_gradients()) {
+    for (const at::Tensor& weights : main_weights_) zeros.push_back(at::zeros_like(weights));
+  }
+  make_state();
 }
 
 void DistributedOptimizer::lasts(const at::Tensor& tensor,
@@ -63,22 +73,13 @@ void DistributedOptimizer::make_state() {
   }
 }
 
-/// DeepSpeed casts fp16 ones for its step.
-std::vector<at::Tensor> DistributedOptimizer::gradients() const {
-  std::vector<at::Tensor> cast;
-  for (const OwnedPiece& piece : data_parallel_.owned_pieces()) {
-    if (piece.begin == piece.end) continue;
-    cast.push_back(piece.gradients.to(main_weights_.front().scalar_type()));
-  }
-  return cast;
-}
-
 void DistributedOptimizer::update() {
   if (main_weights_.empty()) return;
-  const std::vector<at::Tensor> reduced = gradients();
+  const std::vector<at::Tensor> gradients =
+      data_parallel_.step_gradients(main_weights_.front().scalar_type());
   if (settings_.kind == estimator::Optimizer::kSgd) {
     at::_fused_sgd_(main_weights_,
-                    reduced,
+                    gradients,
                     first_moments_,
                     settings_.weight_decay,
                     settings_.momentum,
@@ -94,7 +95,7 @@ void DistributedOptimizer::update() {
   else
     at::_foreach_add_(steps_, 1);
   at::_fused_adamw_(main_weights_,
-                    reduced,
+                    gradients,
                     first_moments_,
                     second_moments_,
                     /*max_exp_avg_sqs=*/{},
@@ -115,7 +116,7 @@ void DistributedOptimizer::copy_to_model() {
 
 void DistributedOptimizer::step() {
   const c10::NoGradGuard no_grad;
-  if (first_step_) make_state();
+  if (first_moments_.empty()) make_state();
   update();
   first_step_ = false;
   copy_to_model();

@@ -2,7 +2,8 @@
 //
 // Without sharding each rank updates all its parameters. With the distributed optimizer (ZeRO-1) it
 // updates its part of each bucket: pieces of parameters cut where the part begins and ends. A model
-// in fp32 is its own main weight. State is made at the first step, as PyTorch and Megatron-LM do.
+// in fp32 is its own main weight. State is made at the first step, as PyTorch and Megatron-LM do,
+// or at the start, as DeepSpeed does.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -22,6 +23,7 @@ struct OptimizerSettings {
   double beta1 = 0.9, beta2 = 0.95, epsilon = 1e-8;
   double momentum = 0.9;
   bool main_weights = true;  ///< fp32 copies of parameters that are not fp32
+  bool state_at_start = false;  ///< made before the first step (DeepSpeed)
   bool shared_step = false;  ///< one step counter for all pieces (TransformerEngine), else one each
 };
 
@@ -37,9 +39,8 @@ class DistributedOptimizer {
 
  private:
   void make_state();
+  void make_state_with_zero_gradients();
   void lasts(const at::Tensor& tensor, estimator::MemoryCategory category, std::size_t piece) const;
-  /// Of the pieces, in the type of the weights that they update.
-  std::vector<at::Tensor> gradients() const;
   void update();
   void copy_to_model();
 

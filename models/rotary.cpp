@@ -39,6 +39,23 @@ struct FusedRotary : torch::autograd::Function<FusedRotary> {
   }
 };
 
+/// The memory stays the input's. A fused kernel needs no temporary; here there is one of its size.
+struct InPlaceRotary : torch::autograd::Function<InPlaceRotary> {
+  static at::Tensor forward(AutogradContext* context,
+                            const at::Tensor& input,
+                            const at::Tensor& cos,
+                            const at::Tensor& sin) {
+    context->save_for_backward({cos, sin});
+    input.detach().copy_(rotate(input, cos, sin, +1));
+    return input;
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
+    const variable_list saved = context->get_saved_variables();
+    return {rotate(gradients[0], saved[0], saved[1], -1), at::Tensor(), at::Tensor()};
+  }
+};
+
 }  // namespace
 
 RotaryEmbedding::RotaryEmbedding(const ShardContext& context)
@@ -58,6 +75,10 @@ RotaryEmbedding::RotaryEmbedding(const ShardContext& context)
     context.observer.memory_lasts(table,
                                   {estimator::MemoryCategory::kWorkspace, "rotary_embedding", ""});
   }
+}
+
+at::Tensor RotaryEmbedding::apply_in_place(const at::Tensor& input) const {
+  return InPlaceRotary::apply(input, cos_, sin_);
 }
 
 at::Tensor RotaryEmbedding::apply(const at::Tensor& input) const {

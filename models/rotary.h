@@ -16,6 +16,8 @@ class RotaryEmbedding {
   /// [sequence, batch, heads, width] -> the same. In the megatron dialect one fused function that
   /// saves nothing but the tables; else plain operators.
   at::Tensor apply(const at::Tensor& input) const;
+  /// The same, written over the input.
+  at::Tensor apply_in_place(const at::Tensor& input) const;
 
  private:
   bool fused_;

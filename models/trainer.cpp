@@ -28,20 +28,45 @@ namespace {
 /// always.
 int64_t bucket_limit(const ShardContext& context) {
   const bool overlaps = context.plan.parallelism.overlap_grad_reduce && context.is_first_stage();
+  // ZeRO of DeepSpeed parts the whole, and cuts only what it sends.
+  const bool is_whole =
+      context.dialect().gradient_keeping == estimator::GradientKeeping::kDeepspeed;
+  if (is_whole) return 0;
   return overlaps || context.dialect().always_buckets ? context.plan.bucket_elements() : 0;
+}
+
+OwnGradients own_gradients(const ShardContext& context) {
+  switch (context.dialect().gradient_keeping) {
+    case estimator::GradientKeeping::kAdded:
+      return OwnGradients::kAdded;
+    case estimator::GradientKeeping::kUntilSummed:
+      return OwnGradients::kUntilSummed;
+    case estimator::GradientKeeping::kDeepspeed:
+      break;
+  }
+  return context.plan.training.dtype == estimator::Dtype::kBf16 ? OwnGradients::kUntilNextBackward
+                                                                : OwnGradients::kUntilStep;
 }
 
 c10::ScalarType gradient_type(const ShardContext& context) {
   const estimator::Dtype dtype = context.plan.training.dtype;
-  switch (context.dialect().gradient_type) {
-    case estimator::GradientType::kFp32:
-      return at::kFloat;
-    case estimator::GradientType::kFp32UnlessFp16:
-      return dtype == estimator::Dtype::kFp16 ? at::kHalf : at::kFloat;
-    case estimator::GradientType::kParameter:
+  const bool is_fp32 = context.dialect().gradient_type == estimator::GradientType::kFp32 ||
+                       own_gradients(context) == OwnGradients::kUntilNextBackward;
+  return is_fp32 ? at::kFloat : scalar_type(dtype);
+}
+
+/// What is kept of a stage's output until its backward.
+at::Tensor kept_part(const at::Tensor& output, const ShardContext& context) {
+  switch (context.dialect().stage_outputs) {
+    case estimator::StageOutputs::kFreed:
+      return {};
+    case estimator::StageOutputs::kKept:
+      return output;
+    case estimator::StageOutputs::kPartitioned:
       break;
   }
-  return scalar_type(dtype);
+  if (context.tensor_size() == 1) return output;
+  return output.detach().view(-1).chunk(context.tensor_size())[context.coordinate.tensor].clone();
 }
 
 }  // namespace
@@ -52,6 +77,7 @@ OptimizerSettings default_optimizer(const estimator::Plan& plan) {
   const estimator::DialectTraits& dialect = estimator::traits_of(plan.training.dialect);
   settings.shared_step = dialect.shared_step_counter;
   settings.main_weights = dialect.main_weights;
+  settings.state_at_start = dialect.gradient_keeping == estimator::GradientKeeping::kDeepspeed;
   return settings;
 }
 
@@ -73,8 +99,12 @@ void Trainer::build_model() {
                                       .cut_later_chunks = context_.dialect().always_buckets,
                                       .tied = stage_->tied_weight()},
                             .type = gradient_type(context_),
-                            .reducer_buckets = context_.dialect().reducer_buckets,
+                            .reducer_buckets = context_.dialect().reducer_buckets &&
+                                               context_.plan.parallelism.zero_stage == 0,
                             .overlap = context_.plan.parallelism.overlap_grad_reduce,
+                            .own_gradients = own_gradients(context_),
+                            .flat_pieces = context_.dialect().gradient_keeping ==
+                                           estimator::GradientKeeping::kDeepspeed,
                             .data_group = context_.groups.data,
                             .observer = context_.observer});
 }
@@ -170,10 +200,9 @@ void Trainer::forward(int64_t iteration, const estimator::PipelineStep& step) {
     }
     // Backward needs the graph, not the output: keeping the edge alone frees the output's memory,
     // as Megatron-LM's deallocate_pipeline_outputs does.
-    in_flight_[forward_number(step)] = {
-        .input = first ? at::Tensor() : input,
-        .output = torch::autograd::impl::gradient_edge(output),
-        .kept_output = context_.dialect().keeps_stage_outputs ? output : at::Tensor()};
+    in_flight_[forward_number(step)] = {.input = first ? at::Tensor() : input,
+                                        .output = torch::autograd::impl::gradient_edge(output),
+                                        .kept_output = last ? output : kept_part(output, context_)};
   }
   context_.observer.forward_finished(forward_number(step));
 }
@@ -187,16 +216,17 @@ void Trainer::backward(const estimator::PipelineStep& step) {
     gradients.push_back(context_.is_last_piece(step.chunk)
                             ? at::full({}, 1.0, context_.options().dtype(at::kFloat))
                             : receive(piece + 1, Direction::kBackward));
+    data_parallel_->start_backward();
     torch::autograd::Engine::get_default_engine().execute({std::move(kept.output)},
                                                           std::move(gradients),
                                                           /*keep_graph=*/false,
                                                           /*create_graph=*/false,
                                                           /*accumulate_grad=*/true);
+    data_parallel_->finish_backward();
     if (!context_.is_first_piece(step.chunk)) {
       send(kept.input.grad(), piece - 1, Direction::kBackward);
     }
   }
-  data_parallel_->finish_backward();
   context_.observer.backward_finished(forward_number(step));
 }
 
@@ -242,8 +272,10 @@ estimator::ModelStateRecord Trainer::model_state() const {
       static_cast<int64_t>(c10::elementSize(data_parallel_->gradient_type()));
   const int64_t parameter_bytes =
       parameters.count == 0 ? 0 : parameters.bytes / parameters.count;  // of one element
+  const bool keeps_both = own_gradients(context_) == OwnGradients::kUntilNextBackward;
+  const int64_t own_bytes = keeps_both ? parameters.bytes : 0;
   return {.parameter_bytes = parameters.bytes,
-          .gradient_bytes = parameters.count * gradient_bytes,
+          .gradient_bytes = parameters.count * gradient_bytes + own_bytes,
           .main_weight_bytes = optimizer_->main_weight_bytes(),
           .optimizer_state_bytes = optimizer_->state_bytes(),
           .parameter_padding_bytes = data_parallel_->parameter_padding() * parameter_bytes,

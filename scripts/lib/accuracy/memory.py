@@ -23,7 +23,6 @@ FIGURES = {
 }
 # Sources whose framework has buffers and kernels that no dialect has. Their times are compared.
 NO_DIALECT = {
-    "nanotron": "no dialect keeps what nanotron keeps",
     "torchtune": "no dialect keeps what torchtune keeps",
     "internevo": "no dialect keeps what InternEvo keeps",
 }

@@ -57,7 +57,7 @@ SOURCES = {
     "internevo": {"training.dialect": "plain", "cluster.inter_link": "roce-100",
                   "cluster.nics_per_node": 4, "parallelism.overlap_grad_reduce": True,
                   "parallelism.bucket_elements": 512 << 20},
-    "nanotron": {"training.dialect": "plain", "model.add_bias_linear": False,
+    "nanotron": {"training.dialect": "nanotron", "model.add_bias_linear": False,
                  "cluster.inter_link": "efa-v2-p5",
                  "cluster.nics_per_node": 32},
     "torchtune": {"training.dialect": "plain"},
@@ -142,6 +142,22 @@ def _stages(config):
     return {"layers_per_stage": [inner - 1, *[inner] * (stages - 2), inner - 1]}
 
 
+def _nanotron_stages(arch, stages):
+    """Layers of each stage as nanotron cuts them (build_model in models/base.py): a stage takes
+    blocks, in order, until their cost is beyond its share of the whole; a layer and the head have a
+    cost (get_block_compute_costs in models/llama.py)."""
+    layer = 4 * arch["hidden"] ** 2 + 3 * arch["ffn"] * arch["hidden"]
+    share = (arch["layers"] * layer + arch["vocab"] * arch["hidden"]) / stages
+    layers, spent = [0] * stages, 0
+    stage = 0
+    for _ in range(arch["layers"]):
+        layers[stage] += 1
+        spent += layer
+        if stage < stages - 1 and spent > share * (stage + 1):
+            stage += 1
+    return {"layers_per_stage": layers} if stages > 1 else {}
+
+
 def _plan_of_arch(row):
     config = row.config
     _require(row, "arch", "gpu", "gpus", "seq", "micro_batch", "global_batch", "dtype")
@@ -165,7 +181,8 @@ def _plan_of_arch(row):
                             "virtual_stages": config.get("vpp") or 1, "zero_stage": zero,
                             "sequence_parallel": _sequence_parallel(config),
                             "overlap_grad_reduce": overlaps, "overlap_param_gather": overlaps,
-                            **_stages(config)},
+                            **(_nanotron_stages(config["arch"], config.get("pp") or 1)
+                               if row.source == "nanotron" else _stages(config))},
             "training": {"micro_batch_size": config["micro_batch"],
                          "global_batch_size": config["global_batch"],
                          "sequence_length": config["seq"], "dtype": _dtype(config["dtype"]),

@@ -85,14 +85,46 @@ TEST(TorchtitanDialect, HasOneTypeForAllStateWithoutFsdp) {
   EXPECT_EQ(profile.model_state.optimizer_state_bytes, 4 * parameters);
 }
 
-TEST(MegatronDeepspeedDialect, SumsGradientsInFp16OrFp32) {
+// fp16: the parameters' own are the sum; bf16: flat fp32 ones, and the parameters' own beside them.
+TEST(MegatronDeepspeedDialect, SumsGradientsInFp16OrKeepsThemBesideFp32) {
   const auto gradient_bytes = [](const char* dtype) {
     const auto profile =
         execute(gpt_plan(training({{"dialect", "megatron-deepspeed"}, {"dtype", dtype}})));
     return profile.model_state.gradient_bytes / profile.parameters.count;
   };
   EXPECT_EQ(gradient_bytes("fp16"), 2);
-  EXPECT_EQ(gradient_bytes("bf16"), 4);
+  EXPECT_EQ(gradient_bytes("bf16"), 2 + 4);
+}
+
+// Weights, fp32 weights and two moments; and the fp32 gradients of BF16Optimizer, flat from the
+// start.
+TEST(MegatronDeepspeedDialect, HasItsStateBeforeTheFirstStep) {
+  const auto bytes_after_build = [](const char* dtype) {
+    const auto profile =
+        execute(gpt_plan({{"parallelism", {{"zero_stage", 1}}},
+                          {"training", {{"dialect", "megatron-deepspeed"}, {"dtype", dtype}}}}));
+    EXPECT_EQ(profile.phases[1].name, "build_optimizer");
+    return static_cast<double>(profile.phases[1].after.allocated_bytes) /
+           static_cast<double>(profile.parameters.count);
+  };
+  EXPECT_NEAR(bytes_after_build("fp16"), 2 + 12, 0.1);
+  EXPECT_NEAR(bytes_after_build("bf16"), 2 + 4 + 12, 0.1);
+}
+
+TEST(NanotronDialect, KeepsTheQueryInsideACopyOfQueryKeyAndValue) {
+  // The copy of all three (3 s b h), key and value again (2 s b h); Megatron-LM keeps one of each.
+  const auto layer_bytes = [](const char* dialect) {
+    const auto with_layers = [&](int64_t layers) {
+      return execute(gpt_plan({{"model",
+                                {{"num_layers", layers},
+                                 {"position_embedding", "rope"},
+                                 {"attention_dropout", 0}}},
+                               {"training", {{"dialect", dialect}, {"attention", "flash"}}}}))
+          .micro_batches.activation_bytes;
+    };
+    return with_layers(3) - with_layers(2);
+  };
+  EXPECT_EQ(layer_bytes("nanotron") - layer_bytes("megatron-lm"), 2 * kFp16 * s * b * h);
 }
 
 }  // namespace
