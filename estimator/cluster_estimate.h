@@ -95,6 +95,7 @@ struct RankClassEstimate {
   int64_t total_high_bytes = 0;  ///< the terms' upper ends
   bool limit_lifted = false;
   std::string peak_phase;
+  std::optional<CategoryBytes> peak_categories;  ///< what fills allocated_peak_bytes
   std::optional<OutOfMemoryRecord>
       out_of_memory;  ///< where it ran out, before the limit was lifted
   std::vector<MemoryTerm> terms;
@@ -110,13 +111,14 @@ void visit_fields(Visitor& visit, RankClassEstimate& c) {
   visit("parameters", c.parameters, "elements of its shard");
   visit("allocated_peak_bytes", c.allocated_peak_bytes, "in tensors");
   visit("reserved_peak_bytes", c.reserved_peak_bytes, "taken by the allocator");
-  visit("context_bytes", c.context_bytes, "CUDA context");
+  visit("context_bytes", c.context_bytes, "CUDA context and its libraries");
   visit("communicator_bytes", c.communicator_bytes, "communicators");
   visit("total_bytes", c.total_bytes, "all of it");
   visit("total_low_bytes", c.total_low_bytes, "all of it, at least");
   visit("total_high_bytes", c.total_high_bytes, "all of it, at most");
   visit("limit_lifted", c.limit_lifted, "it ran without the limit");
   visit("peak_phase", c.peak_phase, "where the peak was");
+  visit("peak_categories", c.peak_categories, "what fills it, where memory was attributed");
   visit("out_of_memory", c.out_of_memory, "where it ran out of memory, where it did");
   visit("terms", c.terms, "the terms of the total, tagged");
   visit("forward_seconds", c.forward_seconds, "one micro-batch, compute and tensor communication");

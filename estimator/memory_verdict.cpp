@@ -90,11 +90,12 @@ RankClassEstimate class_memory(const RankClass& rank_class,
   row.parameters = profile.parameters.count;
   row.allocated_peak_bytes = profile.peak.allocated_bytes;
   row.reserved_peak_bytes = profile.peak.reserved_bytes;
+  row.peak_categories = profile.peak.categories;
   row.limit_lifted = profile.limit_lifted;
   row.out_of_memory = profile.out_of_memory;
   row.peak_phase = profile.out_of_memory ? profile.out_of_memory->phase : profile.peak.phase;
-  row.terms = {allocator_term(profile), context_memory(gpu, loading)};
-  row.context_bytes = row.terms.back().value_bytes;
+  row.terms = {allocator_term(profile), context_memory(gpu, loading), library_memory(gpu)};
+  row.context_bytes = row.terms[1].value_bytes + row.terms[2].value_bytes;
   for (MemoryTerm& term : profile.program ? communicator_memory(*profile.program, fabric)
                                           : communicator_memory(profile, layout, fabric)) {
     row.communicator_bytes += term.value_bytes;
