@@ -36,6 +36,9 @@ Command add_comm_command(CLI::App& root);
 /// `exec -- PROGRAM`: a program of the user's as one rank, or several.
 Command add_exec_command(CLI::App& root);
 
+/// `schema plan|profile|estimate`: the JSON Schema of a document.
+Command add_schema_command(CLI::App& root);
+
 /// `list gpus|models|links`: what plans can name.
 Command add_list_command(CLI::App& root);
 

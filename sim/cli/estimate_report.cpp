@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "estimator/units.h"
+#include "sim/cli/profile_report.h"
 #include "sim/cli/table.h"
 
 namespace sim {
@@ -99,7 +100,11 @@ std::string worst_rank_terms(const ClusterEstimate& estimate) {
          fmt::format("\nMemory of rank {}, the worst, at its peak in {}\n",
                      worst->representative_rank,
                      worst->peak_phase) +
-         table.text(2);
+         table.text(2) +
+         (worst->peak_categories ? fmt::format("\nWhat fills the {} GiB that are allocated\n",
+                                               gib(worst->allocated_peak_bytes)) +
+                                       category_table(*worst->peak_categories)
+                                 : "");
 }
 
 std::string time_table(const estimator::StepTime& time) {

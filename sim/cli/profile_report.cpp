@@ -38,19 +38,6 @@ std::string phase_table(const RankProfile& profile) {
   return table.text();
 }
 
-std::string category_table(const estimator::CategoryBytes& categories) {
-  Table table({{"what fills it", Align::kLeft}, {"GiB"}, {"share"}});
-  for (const auto& category : enum_names(estimator::MemoryCategory{})) {
-    const int64_t bytes = categories[category.value];
-    if (bytes == 0) continue;
-    const double share = static_cast<double>(bytes) / static_cast<double>(categories.sum());
-    table.add_row({category.name,
-                   fmt::format("{:.2f}", static_cast<double>(bytes) / estimator::kGiB),
-                   fmt::format("{:.1f} %", 100.0 * share)});
-  }
-  return table.text(2);
-}
-
 /// Nothing where no caching allocator was.
 std::string allocator_text(const RankProfile& profile) {
   const estimator::AllocatorRecord& allocator = profile.allocator;
@@ -80,6 +67,19 @@ std::string lifted_limit_text(const RankProfile& profile) {
 }
 
 }  // namespace
+
+std::string category_table(const estimator::CategoryBytes& categories) {
+  Table table({{"what fills it", Align::kLeft}, {"GiB"}, {"share"}});
+  for (const auto& category : enum_names(estimator::MemoryCategory{})) {
+    const int64_t bytes = categories[category.value];
+    if (bytes == 0) continue;
+    const double share = static_cast<double>(bytes) / static_cast<double>(categories.sum());
+    table.add_row({category.name,
+                   fmt::format("{:.2f}", static_cast<double>(bytes) / estimator::kGiB),
+                   fmt::format("{:.1f} %", 100.0 * share)});
+  }
+  return table.text(2);
+}
 
 std::string peak_text(const estimator::PeakRecord& peak) {
   std::string text = fmt::format("peak: {} allocated, {} reserved, in {}",

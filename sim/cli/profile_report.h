@@ -11,6 +11,9 @@ namespace sim {
 /// and how the allocator did.
 std::string profile_text(const estimator::RankProfile& profile);
 
+/// Bytes of each category and their share.
+std::string category_table(const estimator::CategoryBytes& categories);
+
 /// The peak with its place and, where memory was attributed, what fills it.
 std::string peak_text(const estimator::PeakRecord& peak);
 

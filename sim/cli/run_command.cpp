@@ -5,6 +5,7 @@
 
 #include "estimator/files.h"
 #include "sim/cli/commands.h"
+#include "sim/cli/memory_picture.h"
 #include "sim/cli/module_report.h"
 #include "sim/cli/output.h"
 #include "sim/cli/plan_report.h"
@@ -81,6 +82,12 @@ std::string setting_text(const PlanInput& input,
          allocator_line(input);
 }
 
+/// Drawn where its file was asked for.
+std::string picture_text(const RankJob& job) {
+  const std::string& timeline = job.memory_files[kTimeline];
+  return timeline.empty() ? "" : "\n" + memory_picture(read_memory_timeline(timeline));
+}
+
 ExitCode run_rank(const RunOptions& options, const Environment& environment) {
   check_writable(options.output, "--output");
   module_options(options);  // refuses before the run
@@ -97,7 +104,8 @@ ExitCode run_rank(const RunOptions& options, const Environment& environment) {
     std::cerr << setting;
     write_to_standard_output(json);
   } else {
-    write_to_standard_output(setting + profile_text(profile) + modules_text(options, profile));
+    write_to_standard_output(setting + profile_text(profile) + modules_text(options, profile) +
+                             picture_text(job));
   }
   return ExitCode::kDone;
 }
