@@ -154,6 +154,7 @@ void run_phases(Recorder& recorder,
     const std::string prefix = "iteration_" + std::to_string(iteration) + ".";
     if (iteration == kIterations - 1 && !record_throughout) recorder.start_recording();
     in_phase(recorder, prefix + "forward_backward", [&] { trainer.forward_backward(iteration); });
+    if (hooks.before_step) hooks.before_step(iteration, trainer);
     in_phase(recorder, prefix + "optimizer_step", [&] { trainer.optimizer_step(); });
     if (hooks.after_iteration) hooks.after_iteration(iteration, trainer);
   }

@@ -87,9 +87,13 @@ class RealRank {
                    if (job_.hooks.change_groups) job_.hooks.change_groups(rank(), groups);
                    return groups;
                  },
+             .before_step =
+                 [this](int64_t, const models::Trainer& trainer) {
+                   snapshots_.push_back(take_gradients(trainer));
+                 },
              .after_iteration =
                  [this](int64_t, const models::Trainer& trainer) {
-                   snapshots_.push_back(take_snapshot(trainer));
+                   add_parameters(snapshots_.back(), trainer);
                  }});
     compare_calls(rank(), stub, real, verification_.differences);
     compare_phases(rank(), stub, real, verification_.differences);

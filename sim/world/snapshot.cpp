@@ -14,10 +14,15 @@ std::vector<float> copy_of(const at::Tensor& tensor) {
   return values;
 }
 
+/// What of a parameter a rank holds: all of it, or under FSDP its own piece.
+at::Tensor held(const models::OwnedPiece& piece) {
+  const models::Parameter& parameter = *piece.parameter;
+  return parameter.part.defined() ? piece.weights : parameter.value.detach().view(-1);
+}
+
 TensorSnapshot snapshot_of(const models::OwnedPiece& piece) {
   const models::Parameter& parameter = *piece.parameter;
-  const bool held_whole = !parameter.part.defined();
-  const at::Tensor held = held_whole ? parameter.value.detach().view(-1) : piece.weights;
+  const int64_t held_begin = parameter.part.defined() ? piece.begin : 0;
   return {
       .name = parameter.name,
       .shape = parameter.value.sizes().vec(),
@@ -25,9 +30,8 @@ TensorSnapshot snapshot_of(const models::OwnedPiece& piece) {
       .begin = piece.begin,
       .end = piece.end,
       .gradient = copy_of(piece.gradients),
-      .held_begin = held_whole ? 0 : piece.begin,
-      .held_end = held_whole ? parameter.value.numel() : piece.end,
-      .parameter = copy_of(held),
+      .held_begin = held_begin,
+      .held_end = held_begin + held(piece).numel(),
   };
 }
 
@@ -37,13 +41,21 @@ at::Tensor tensor_over(std::vector<float>& values) {
   return at::from_blob(values.data(), {static_cast<int64_t>(values.size())}, at::kFloat);
 }
 
-Snapshot take_snapshot(const models::Trainer& trainer) {
+Snapshot take_gradients(const models::Trainer& trainer) {
   const c10::NoGradGuard no_grad;
   Snapshot snapshot{.loss = trainer.loss()};
   for (const models::OwnedPiece& piece : trainer.data_parallel().owned_pieces()) {
     snapshot.tensors.push_back(snapshot_of(piece));
   }
   return snapshot;
+}
+
+void add_parameters(Snapshot& snapshot, const models::Trainer& trainer) {
+  const c10::NoGradGuard no_grad;
+  auto tensor = snapshot.tensors.begin();
+  for (const models::OwnedPiece& piece : trainer.data_parallel().owned_pieces()) {
+    (tensor++)->parameter = copy_of(held(piece));
+  }
 }
 
 }  // namespace sim

@@ -34,7 +34,10 @@ struct Snapshot {
   std::vector<TensorSnapshot> tensors;
 };
 
-Snapshot take_snapshot(const models::Trainer& trainer);
+/// Loss and gradients, once they are reduced and before the step.
+Snapshot take_gradients(const models::Trainer& trainer);
+/// The parameters after the step, into a snapshot of the same trainer's gradients.
+void add_parameters(Snapshot& snapshot, const models::Trainer& trainer);
 
 /// The vector's elements as a tensor [size] over its memory.
 at::Tensor tensor_over(std::vector<float>& values);

@@ -32,9 +32,13 @@ models::OptimizerSettings verification_optimizer(const Plan& plan) {
 
 std::vector<Snapshot> run_whole_model(const Plan& plan) {
   std::vector<Snapshot> snapshots;
-  const RankRunHooks hooks{.after_iteration =
+  const RankRunHooks hooks{.before_step =
                                [&](int64_t, const models::Trainer& trainer) {
-                                 snapshots.push_back(take_snapshot(trainer));
+                                 snapshots.push_back(take_gradients(trainer));
+                               },
+                           .after_iteration =
+                               [&](int64_t, const models::Trainer& trainer) {
+                                 add_parameters(snapshots.back(), trainer);
                                },
                            .optimizer = verification_optimizer(plan)};
   const RankRunOptions options{
