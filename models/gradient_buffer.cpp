@@ -232,8 +232,8 @@ std::vector<at::Tensor> GradientBuffer::step_gradients(c10::ScalarType type) {
   std::vector<at::Tensor> gradients;
   for (const Bucket& bucket : buckets_) {
     const auto [begin, end] = shard_range(bucket);
-    const at::Tensor part = has_flat_gradients() ? slice(gradients_, begin, end)
-                                                 : own_gradients(bucket, begin, end);
+    const at::Tensor part =
+        has_flat_gradients() ? slice(gradients_, begin, end) : own_gradients(bucket, begin, end);
     gradients.push_back(part.to(type));
   }
   if (!has_flat_gradients()) drop_own_gradients();

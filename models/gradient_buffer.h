@@ -59,8 +59,8 @@ struct GradientBufferOptions {
   bool reducer_buckets = false;
   bool overlap = false;  ///< start a bucket's reduction when its last gradient is there
   OwnGradients own_gradients = OwnGradients::kAdded;
-  /// Sharded: the optimizer's state is one flat tensor for this rank's part of each bucket, else one
-  /// for each parameter in it.
+  /// Sharded: the optimizer's state is one flat tensor for this rank's part of each bucket, else
+  /// one for each parameter in it.
   bool flat_pieces = false;
   std::shared_ptr<Communicator> data_group;
   Observer& observer;
@@ -93,7 +93,9 @@ class GradientBuffer final : public DataParallel {
   }
   c10::ScalarType gradient_type() const override { return options_.type; }
   int64_t parameter_padding() const override { return sharded() ? padding_elements() : 0; }
-  int64_t gradient_padding() const override { return has_flat_gradients() ? padding_elements() : 0; }
+  int64_t gradient_padding() const override {
+    return has_flat_gradients() ? padding_elements() : 0;
+  }
   Observer& observer() const override { return options_.observer; }
 
   const std::vector<Bucket>& buckets() const { return buckets_; }
