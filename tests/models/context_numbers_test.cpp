@@ -70,6 +70,8 @@ struct Context {
   bool only_gpt = false;  ///< the Llama has two key/value heads
 };
 
+std::ostream& operator<<(std::ostream& out, const Context& context) { return out << context.name; }
+
 class ContextNumbers : public testing::TestWithParam<Context> {};
 
 INSTANTIATE_TEST_SUITE_P(
