@@ -40,8 +40,7 @@ bool can_be_followed(const c10::OperatorHandle& op) {
   if (!name.starts_with("aten::") || name.find("empty") != std::string::npos) return false;
   if (op.hasTag(at::Tag::nondeterministic_seeded)) return false;
   if (traits_of(op.operator_name(), c10::DeviceType::CUDA).moves_no_data) return false;
-  // copy_ has one kernel for all devices. With a change of type it is work, else a copy of bytes.
-  return (op.hasKernelForDispatchKey(c10::DispatchKey::CUDA) || name == "aten::copy_") &&
+  return op.hasKernelForDispatchKey(c10::DispatchKey::CUDA) &&
          op.hasComputedKernelForDispatchKey(c10::DispatchKey::CPU);
 }
 

@@ -14,7 +14,8 @@ optimizer = torch.optim.AdamW([*router.parameters(), *expert.parameters()], lr=1
 for _ in range(2):
     x = torch.randn(tokens, width, device="cuda", requires_grad=True)
     chosen = router(x).topk(2, dim=-1).indices
-    counts = torch.histc(chosen.view(-1).float(), bins=experts, min=0, max=experts).long()
+    counts = torch.zeros(experts, dtype=torch.long, device="cuda")
+    counts.scatter_add_(0, chosen.view(-1), torch.ones_like(chosen.view(-1)))
     received = torch.empty_like(counts)
     dist.all_to_all_single(received, counts)
     sends, receives = counts.tolist(), received.tolist()
