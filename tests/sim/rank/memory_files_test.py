@@ -43,14 +43,14 @@ def run_program(folder, *flags):
 class OneRun:
     """Runs once for all tests of a class."""
     settings = []
-    run = staticmethod(run)
+    program = staticmethod(run)
     modules = ["layers.0.mlp.first", "optimizer"]
     layout = (2, 1)  # tensor, data
 
     @classmethod
     def setUpClass(cls):
         cls.folder = tempfile.TemporaryDirectory()
-        cls.history_file, cls.timeline_file, profile, cls.requested_peak_bytes = cls.run(
+        cls.history_file, cls.timeline_file, profile, cls.requested_peak_bytes = cls.program(
             pathlib.Path(cls.folder.name), *cls.settings)
         cls.history = pickle.loads(cls.history_file.read_bytes())
         cls.profile = json.loads(profile.read_text())
@@ -185,14 +185,14 @@ class ExpandableSegments(OneRun, unittest.TestCase):
 
 
 class ExecProgram(OneRun, unittest.TestCase):
-    run = staticmethod(run_program)
+    program = staticmethod(run_program)
     modules = ["0", "2", "optimizer"]
     layout = (1, 1)  # a program's layout is not known
 
     def test_blocks_are_described(self):
         described = {event["user_metadata"] for event in self.trace()}
         self.assertIn("parameter of 0.weight Float [2048, 512]", described)
-        self.assertIn("gradient of 2.bias Float [512]", described)
+        self.assertIn("gradient of 2.weight Float [512, 2048]", described)
         self.assertIn("optimizer_state of 2.weight Float [512, 2048]", described)
         self.assertIn("activation Float [32, 2048]", described)
 

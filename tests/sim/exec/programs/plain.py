@@ -1,7 +1,11 @@
 """No ranks: two layers and three steps. Prints what torch itself says of its memory."""
 
+import os
+
 import torch
 from torch import nn
+
+torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
 
 model = nn.Sequential(nn.Linear(512, 2048), nn.GELU(), nn.Linear(2048, 512)).cuda()
 optimizer = torch.optim.AdamW(model.parameters())
