@@ -80,7 +80,7 @@ ProgramEstimate estimate_program(const std::vector<RankProfile>& profiles) {
       fmt::format("{} and {} link the GPUs", *plan.cluster.intra_link, *plan.cluster.inter_link)};
   estimate.not_modelled = {"time: only a plan says what ranks wait for",
                            "memory that libraries take outside PyTorch's allocator, other than the "
-                           "context's and NCCL's"};
+                           "context's, cuBLAS's and NCCL's"};
   return estimate;
 }
 
