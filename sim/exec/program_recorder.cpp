@@ -278,6 +278,7 @@ RankProfile ProgramRecorder::profile() {
   profile.peak = largest_peak(profile.phases);
   auto [allocations, modules] = peak();
   describe_peak(allocations, profile.peak);
+  check_attribution(profile.peak);
   profile.modules = std::move(modules);
   profile.out_of_memory = out_of_memory();
   const std::vector<std::string> phases = phase_names(phases_.finished(here));

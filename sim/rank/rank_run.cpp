@@ -13,6 +13,7 @@
 #include "models/trainer.h"
 #include "sim/rank/device.h"
 #include "sim/rank/torch_version.h"
+#include "sim/tracking/attribution.h"
 #include "sim/tracking/counting_cpu_allocator.h"
 #include "sim/tracking/recorder.h"
 
@@ -202,6 +203,7 @@ RankRunResult run_rank(const Plan& plan,
   profile.parameters = trainer.stage().parameters().record();
   profile.model_state = trainer.model_state();
   recorder.finish(profile);
+  check_attribution(profile.peak);
   auto files = memory_files(recorder, options.memory_files, snapshot_header(profile, plan));
   return FinishedRank{.profile = std::move(profile), .memory_files = std::move(files)};
 }

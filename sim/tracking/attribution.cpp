@@ -144,7 +144,10 @@ void describe_peak(const std::vector<PeakAllocation>& allocations, estimator::Pe
   peak.direction = last.direction;
   peak.micro_batch = last.micro_batch;
   peak.categories = bytes_by_category(allocations);
-  if (peak.categories->sum() == peak.allocated_bytes) return;
+}
+
+void check_attribution(const estimator::PeakRecord& peak) {
+  if (!peak.categories || peak.categories->sum() == peak.allocated_bytes) return;
   throw std::logic_error(fmt::format(
       "the peak of {} bytes is attributed as {}", peak.allocated_bytes, peak.categories->sum()));
 }

@@ -23,9 +23,11 @@ std::optional<estimator::Direction> direction_in(const std::string& phase, const
 /// The largest peaks of the phases; of equal allocated ones the last phase's.
 estimator::PeakRecord largest_peak(const std::vector<estimator::PhaseRecord>& phases);
 /// Adds to `peak` where it was made and what fills it; nothing when no allocations were followed.
-/// Throws std::logic_error when they do not add up to it: the tracker has missed some.
 void describe_peak(const std::vector<estimator::PeakAllocation>& allocations,
                    estimator::PeakRecord& peak);
+/// Throws std::logic_error when what fills the peak does not add up to it: the tracker has missed
+/// some.
+void check_attribution(const estimator::PeakRecord& peak);
 
 estimator::CategoryBytes bytes_by_category(
     const std::vector<estimator::PeakAllocation>& allocations);
