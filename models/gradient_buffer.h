@@ -104,14 +104,14 @@ class GradientBuffer final : public DataParallel {
   std::pair<int64_t, int64_t> shard_range(const Bucket& bucket) const;
   /// The flat gradients; undefined where they are autograd's own to the step.
   const at::Tensor& gradients() const { return gradients_; }
+  /// [begin, end) of a bucket's gradients where they are autograd's own: a copy, or a view of one.
+  at::Tensor own_gradients(const Bucket& bucket, int64_t begin, int64_t end) const;
   /// The flat parameters; undefined when not sharded.
   const at::Tensor& parameters() const { return parameters_; }
 
  private:
   void contribution_added(std::size_t bucket);
   void reduce(std::size_t bucket);
-  /// [begin, end) of a bucket's gradients where they are autograd's own: a copy, or a view of one.
-  at::Tensor own_gradients(const Bucket& bucket, int64_t begin, int64_t end) const;
   void drop_own_gradients();
   void reduce_own_gradients();
   void reduce_in_parameter_type();

@@ -37,9 +37,10 @@ struct TwoParameters {
         GradientBufferOptions{
             .shape = {.sharded = sharded, .data_ranks = 1},
             .own_gradients = own,
+            .flat_pieces = true,
             .data_group = two_ranks ? std::make_shared<Communicator>(backend) : nullptr,
             .observer = observer});
-    buffer->zero();
+    buffer->begin_iteration();
   }
 
   void run_micro_batch() {
@@ -64,7 +65,7 @@ TEST(OwnGradients, UntilTheStepAreTheSumAndHaveNoBuffer) {
   EXPECT_EQ(two.sum_of(0), 20);
   EXPECT_EQ(two.sum_of(1), 40);
   EXPECT_TRUE(two.parameters[0].main_gradient.is_same(two.parameters[0].value.grad()));
-  two.buffer->zero();
+  two.buffer->begin_iteration();
   EXPECT_FALSE(two.has_own(0));
 }
 
@@ -124,7 +125,7 @@ TEST(FlatOptimizer, HasItsStateAtTheStartAndStepsAllParameters) {
   TwoParameters two(OwnGradients::kUntilStep, at::kHalf, /*sharded=*/true);
   DistributedOptimizer optimizer(
       *two.buffer,
-      {.learning_rate = 0.125, .weight_decay = 0, .flat_state = true, .shared_step = true});
+      {.learning_rate = 0.125, .weight_decay = 0, .state_at_start = true, .shared_step = true});
   const int64_t elements = two.buffer->buckets()[0].end;
   EXPECT_EQ(optimizer.main_weight_bytes(), 4 * elements);
   EXPECT_EQ(optimizer.state_bytes(), 8 * elements);
