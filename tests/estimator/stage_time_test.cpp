@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "estimator/communication_time.h"
 #include "estimator/units.h"
 #include "test_plans.h"
@@ -158,6 +160,24 @@ TEST(StageTime, CountsAnExchangeOfHeadsInFull) {
   EXPECT_NEAR(time_of(plan, profile).backward().communication_seconds.context,
               4 * seconds_of(plan, call),
               1e-12);
+}
+
+// All but one of FSDP2's calls run beside compute, as far as there is enough of it.
+TEST(StageTime, HidesTheCallsOfUnitsBesideOtherUnits) {
+  const Plan plan = small_plan({{"parallelism", {{"zero_stage", 3}}},
+                                {"training", {{"dialect", "plain"}, {"global_batch_size", 8}}}});
+  ASSERT_EQ(plan.data_parallel_size(), 8);
+  const auto gather = call_of(CollectiveKind::kAllGather, GroupKind::kDataContext, 8, 256 * kMiB);
+  const double seconds = seconds_of(plan, gather);
+  for (const double compute : {2 * seconds, 100 * seconds}) {
+    RankProfile profile = profile_of(plan, 0, compute, 0);
+    profile.collectives = {collectives(Direction::kForward, gather, 10)};
+    profile.collectives[0].overlappable = true;
+    const PartTime forward = time_of(plan, profile).forward();
+    const double hidden = std::min(9 * seconds, compute);
+    EXPECT_NEAR(forward.communication_seconds.data, 10 * seconds - hidden, 1e-12);
+    EXPECT_NEAR(forward.compute_seconds, compute + kIntraComputeShare * hidden, 1e-12);
+  }
 }
 
 TEST(StageTime, OfDeepspeedSendsPartsThatTheTensorRanksGather) {
