@@ -10,6 +10,7 @@
 
 #include <utility>
 
+#include "models/kept_value.h"
 #include "models/unbacked_tensor.h"
 
 namespace models {
@@ -51,22 +52,25 @@ std::vector<at::Tensor> cast(const std::vector<at::Tensor>& parts,
 
 }  // namespace
 
+struct UnitOf {
+  FullySharded* owner;
+  std::size_t unit;
+};
+
 /// Identity on a unit's input: its backward comes when the unit's is over.
 struct UnitBackwardFunction : torch::autograd::Function<UnitBackwardFunction> {
   static at::Tensor forward(torch::autograd::AutogradContext* context,
                             const at::Tensor& input,
-                            FullySharded* owner,
-                            int64_t unit) {
-    context->saved_data["owner"] = reinterpret_cast<int64_t>(owner);
-    context->saved_data["unit"] = unit;
+                            const UnitOf& unit) {
+    keep(context, unit);
     return input;
   }
 
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
                                                  torch::autograd::variable_list gradients) {
-    auto* owner = reinterpret_cast<FullySharded*>(context->saved_data["owner"].toInt());
-    owner->after_backward(static_cast<std::size_t>(context->saved_data["unit"].toInt()));
-    return {gradients[0], at::Tensor(), at::Tensor()};
+    const UnitOf& unit = kept<UnitOf>(context);
+    unit.owner->after_backward(unit.unit);
+    return {gradients[0], at::Tensor()};
   }
 };
 
@@ -167,7 +171,7 @@ at::Tensor FullySharded::run(int64_t number, const at::Tensor& input, const Body
   // Where the first unit is the last one, too, its backward is over at the end: finish_backward().
   const bool ends_here = input.requires_grad() && position != 0;
   const at::Tensor output =
-      body(ends_here ? UnitBackwardFunction::apply(input, this, number) : input);
+      body(ends_here ? UnitBackwardFunction::apply(input, UnitOf{this, position}) : input);
   if (!unit.stays_gathered) free_parameters(unit);
   unit.positions.push_back(forward_order_.size());
   forward_order_.push_back(position);
