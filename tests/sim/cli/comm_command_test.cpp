@@ -1,6 +1,5 @@
+#include <fmt/format.h>
 #include <gmock/gmock.h>
-
-#include <fstream>
 
 #include "estimator/fields.h"
 #include "tests/sim/cli/onerank_program.h"
@@ -15,15 +14,14 @@ class CommCommand : public OnerankProgram {
  protected:
   /// A file as nccl-tests writes it, of 8 GPUs: 1 MiB in 30 us, 2 MiB in 50 us.
   std::string measured_file(const std::string& last_row = kLastRow) {
-    const std::string path = testing::TempDir() + "/nccl_tests.txt";
-    std::ofstream file(path);
-    file << "# Collective test starting: all_reduce_perf\n";
+    std::string text = "# Collective test starting: all_reduce_perf\n";
     for (int rank = 0; rank < 8; ++rank) {
-      file << "#  Rank  " << rank << " Group  0 Pid 7 on node device " << rank
-           << " [0000:0f:00] NVIDIA H100 80GB HBM3\n";
+      text += fmt::format(
+          "#  Rank  {0} Group  0 Pid 7 on node device {0} [0000:0f:00] NVIDIA H100 80GB HBM3\n",
+          rank);
     }
-    file << "1048576 262144 float sum -1 30.0 34.95 61.2 0 30.0 34.95 61.2 0\n" << last_row;
-    return path;
+    text += "1048576 262144 float sum -1 30.0 34.95 61.2 0 30.0 34.95 61.2 0\n" + last_row;
+    return write("nccl_tests.txt", text);
   }
   static constexpr const char* kLastRow =
       "2097152 524288 float sum -1 50.0 41.9 73.4 0 50.0 41.9 73.4 0\n";
