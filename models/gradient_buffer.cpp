@@ -214,7 +214,7 @@ std::vector<OwnedPiece> GradientBuffer::owned_pieces() const {
 }
 
 std::vector<OptimizerPiece> GradientBuffer::optimizer_pieces() const {
-  if (!options_.flat_pieces || !sharded()) return DataParallel::optimizer_pieces();
+  if (!has_flat_pieces()) return DataParallel::optimizer_pieces();
   std::vector<OptimizerPiece> pieces;
   for (const Bucket& bucket : buckets_) {
     const auto [begin, end] = shard_range(bucket);
@@ -224,17 +224,16 @@ std::vector<OptimizerPiece> GradientBuffer::optimizer_pieces() const {
 }
 
 std::vector<at::Tensor> GradientBuffer::step_gradients(c10::ScalarType type) {
-  if (!options_.flat_pieces || !sharded()) {
-    std::vector<at::Tensor> gradients = DataParallel::step_gradients(type);
-    if (!has_flat_gradients()) drop_own_gradients();
-    return gradients;
-  }
   std::vector<at::Tensor> gradients;
-  for (const Bucket& bucket : buckets_) {
-    const auto [begin, end] = shard_range(bucket);
-    const at::Tensor part =
-        has_flat_gradients() ? slice(gradients_, begin, end) : own_gradients(bucket, begin, end);
-    gradients.push_back(part.to(type));
+  if (has_flat_pieces()) {
+    for (const Bucket& bucket : buckets_) {
+      const auto [begin, end] = shard_range(bucket);
+      const at::Tensor part =
+          has_flat_gradients() ? slice(gradients_, begin, end) : own_gradients(bucket, begin, end);
+      gradients.push_back(part.to(type));
+    }
+  } else {
+    gradients = DataParallel::step_gradients(type);
   }
   if (!has_flat_gradients()) drop_own_gradients();
   return gradients;

@@ -112,6 +112,7 @@ class GradientBuffer final : public DataParallel {
  private:
   void contribution_added(std::size_t bucket);
   void reduce(std::size_t bucket);
+  bool has_flat_pieces() const { return options_.flat_pieces && sharded(); }
   void drop_own_gradients();
   void reduce_own_gradients();
   void reduce_in_parameter_type();

@@ -23,15 +23,17 @@ struct Trainer::InFlight {
 
 namespace {
 
+bool keeps_as_deepspeed(const estimator::DialectTraits& dialect) {
+  return dialect.gradient_keeping == estimator::GradientKeeping::kDeepspeed;
+}
+
 /// Buckets let reductions overlap with backward. Megatron-LM cuts them only then, and only in the
 /// first chunk of the first stage, whose reduction is on the critical path; other dialects cut them
 /// always.
 int64_t bucket_limit(const ShardContext& context) {
   const bool overlaps = context.plan.parallelism.overlap_grad_reduce && context.is_first_stage();
   // ZeRO of DeepSpeed parts the whole, and cuts only what it sends.
-  const bool is_whole =
-      context.dialect().gradient_keeping == estimator::GradientKeeping::kDeepspeed;
-  if (is_whole) return 0;
+  if (keeps_as_deepspeed(context.dialect())) return 0;
   return overlaps || context.dialect().always_buckets ? context.plan.bucket_elements() : 0;
 }
 
@@ -77,7 +79,7 @@ OptimizerSettings default_optimizer(const estimator::Plan& plan) {
   const estimator::DialectTraits& dialect = estimator::traits_of(plan.training.dialect);
   settings.shared_step = dialect.shared_step_counter;
   settings.main_weights = dialect.main_weights;
-  settings.state_at_start = dialect.gradient_keeping == estimator::GradientKeeping::kDeepspeed;
+  settings.state_at_start = keeps_as_deepspeed(dialect);
   return settings;
 }
 
@@ -103,8 +105,7 @@ void Trainer::build_model() {
                                                context_.plan.parallelism.zero_stage == 0,
                             .overlap = context_.plan.parallelism.overlap_grad_reduce,
                             .own_gradients = own_gradients(context_),
-                            .flat_pieces = context_.dialect().gradient_keeping ==
-                                           estimator::GradientKeeping::kDeepspeed,
+                            .flat_pieces = keeps_as_deepspeed(context_.dialect()),
                             .data_group = context_.groups.data,
                             .observer = context_.observer});
 }
