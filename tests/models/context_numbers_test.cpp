@@ -2,8 +2,6 @@
 // threads, and hand each other real tensors.
 #include <gtest/gtest.h>
 
-#include <thread>
-
 #include "models/context_chunks.h"
 #include "tests/models/post_backend.h"
 #include "tests/models/small_shards.h"
@@ -37,27 +35,15 @@ std::vector<Iteration> run_ranks(const estimator::Plan& plan) {
         std::make_shared<Communicator>(c10::make_intrusive<PostBackend>(context_post, rank, ranks));
     groups.data =
         std::make_shared<Communicator>(c10::make_intrusive<PostBackend>(data_post, rank, ranks));
-    trainers.push_back(std::make_unique<Trainer>(ShardContext{.plan = plan,
-                                                              .coordinate = {.context = rank},
-                                                              .groups = groups,
-                                                              .device = at::Device(at::kCPU),
-                                                              .observer = observer},
-                                                 plan.micro_batches(),
-                                                 default_optimizer(plan)));
-    trainers.back()->build_model();
+    trainers.push_back(built_trainer(plan, {.context = rank}, groups, observer));
   }
-  std::vector<std::thread> threads;
-  for (auto& trainer : trainers) threads.emplace_back([&] { trainer->forward_backward(0); });
-  for (std::thread& thread : threads) thread.join();
+  run_side_by_side(trainers);
 
   std::vector<Iteration> iterations;
   double loss = 0;
   for (auto& trainer : trainers) {
     loss += trainer->loss() / ranks;
-    Iteration& iteration = iterations.emplace_back();
-    for (const Parameter& parameter : trainer->stage().parameters().all()) {
-      iteration.gradients[parameter.name] = parameter.main_gradient.clone();
-    }
+    iterations.push_back({.gradients = gradients_of(*trainer)});
   }
   for (Iteration& iteration : iterations) iteration.loss = loss;
   return iterations;

@@ -2,8 +2,6 @@
 // hand each other real tensors.
 #include <gtest/gtest.h>
 
-#include <thread>
-
 #include "tests/models/post_backend.h"
 #include "tests/models/small_shards.h"
 
@@ -26,25 +24,15 @@ Iteration run_pipeline(const estimator::Plan& plan) {
       groups.embedding = std::make_shared<Communicator>(
           c10::make_intrusive<PostBackend>(embedding_post, stage == 0 ? 0 : 1, 2));
     }
-    trainers.push_back(std::make_unique<Trainer>(ShardContext{.plan = plan,
-                                                              .coordinate = {.pipeline = stage},
-                                                              .groups = groups,
-                                                              .device = at::Device(at::kCPU),
-                                                              .observer = observer},
-                                                 plan.micro_batches(),
-                                                 default_optimizer(plan)));
-    trainers.back()->build_model();
+    trainers.push_back(built_trainer(plan, {.pipeline = stage}, groups, observer));
   }
-  std::vector<std::thread> threads;
-  for (auto& trainer : trainers) threads.emplace_back([&] { trainer->forward_backward(0); });
-  for (std::thread& thread : threads) thread.join();
+  run_side_by_side(trainers);
 
   Iteration iteration;
   for (auto& trainer : trainers) {
     iteration.loss += trainer->loss();
-    for (const Parameter& parameter : trainer->stage().parameters().all()) {
-      iteration.gradients[parameter.name] = parameter.main_gradient.clone();
-    }
+    for (const auto& [name, gradient] : gradients_of(*trainer))
+      iteration.gradients[name] = gradient;
   }
   return iteration;
 }

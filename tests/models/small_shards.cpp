@@ -2,6 +2,8 @@
 
 #include <ATen/Context.h>
 
+#include <thread>
+
 #include "estimator/parallel_layout.h"
 
 namespace models {
@@ -30,21 +32,38 @@ Iteration run_iteration(const estimator::Plan& plan) {
   SilentObserver observer;
   at::Generator generator = at::globalContext().defaultGenerator(at::kCPU);
   generator.set_current_seed(7);  // of dropout
-  Trainer trainer({.plan = plan,
-                   .coordinate = {},
-                   .groups = {},
-                   .device = at::Device(at::kCPU),
-                   .observer = observer},
-                  plan.micro_batches(),
-                  default_optimizer(plan));
-  trainer.build_model();
-  trainer.forward_backward(0);
-  Iteration iteration{.loss = trainer.loss()};
+  const auto trainer = built_trainer(plan, {}, {}, observer);
+  trainer->forward_backward(0);
+  return {.loss = trainer->loss(), .gradients = gradients_of(*trainer)};
+}
+
+std::unique_ptr<Trainer> built_trainer(const estimator::Plan& plan,
+                                       const estimator::RankCoordinate& coordinate,
+                                       ProcessGroups groups,
+                                       Observer& observer) {
+  auto trainer = std::make_unique<Trainer>(ShardContext{.plan = plan,
+                                                        .coordinate = coordinate,
+                                                        .groups = std::move(groups),
+                                                        .device = at::Device(at::kCPU),
+                                                        .observer = observer},
+                                           plan.micro_batches(),
+                                           default_optimizer(plan));
+  trainer->build_model();
+  return trainer;
+}
+
+void run_side_by_side(const std::vector<std::unique_ptr<Trainer>>& ranks) {
+  std::vector<std::thread> threads;
+  for (const auto& rank : ranks) threads.emplace_back([&rank] { rank->forward_backward(0); });
+  for (std::thread& thread : threads) thread.join();
+}
+
+std::map<std::string, at::Tensor> gradients_of(const Trainer& trainer) {
+  std::map<std::string, at::Tensor> gradients;
   for (const OwnedPiece& piece : trainer.data_parallel().owned_pieces()) {
-    iteration.gradients[piece.parameter->name] =
-        piece.gradients.view(piece.parameter->value.sizes()).clone();
+    gradients[piece.parameter->name] = piece.gradients.view(piece.parameter->value.sizes()).clone();
   }
-  return iteration;
+  return gradients;
 }
 
 double relative_difference(const at::Tensor& actual, const at::Tensor& expected) {

@@ -38,6 +38,18 @@ struct Iteration {
 };
 Iteration run_iteration(const estimator::Plan& plan);
 
+/// A rank on the CPU with its model built; `plan` and `observer` must outlive it.
+std::unique_ptr<Trainer> built_trainer(const estimator::Plan& plan,
+                                       const estimator::RankCoordinate& coordinate,
+                                       ProcessGroups groups,
+                                       Observer& observer);
+
+/// One iteration of all ranks at once, each in a thread.
+void run_side_by_side(const std::vector<std::unique_ptr<Trainer>>& ranks);
+
+/// By parameter name; of whole gradients.
+std::map<std::string, at::Tensor> gradients_of(const Trainer& trainer);
+
 /// Norm of the difference over the norm of `expected`.
 double relative_difference(const at::Tensor& actual, const at::Tensor& expected);
 
