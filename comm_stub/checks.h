@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "estimator/parallel_layout.h"
+#include "estimator/plan/parallel_layout.h"
 
 namespace comm_stub {
 

@@ -48,8 +48,8 @@
 #include <cstdint>
 #include <functional>
 
-#include "estimator/collective_call.h"
-#include "estimator/parallel_layout.h"
+#include "estimator/plan/parallel_layout.h"
+#include "estimator/profile/collective_call.h"
 
 namespace at {
 class Tensor;

@@ -3,7 +3,7 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "estimator/plan.h"
+#include "estimator/plan/plan.h"
 #include "models/sequence_mappings.h"
 
 namespace models {

@@ -5,8 +5,8 @@
 
 #include <string>
 
-#include "estimator/hardware.h"
-#include "estimator/units.h"
+#include "estimator/base/units.h"
+#include "estimator/hardware/hardware.h"
 
 namespace models {
 

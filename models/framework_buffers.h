@@ -3,7 +3,7 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "estimator/plan.h"
+#include "estimator/plan/plan.h"
 #include "models/observer.h"
 
 namespace models {

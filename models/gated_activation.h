@@ -2,7 +2,7 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "estimator/model_config.h"
+#include "estimator/plan/model_config.h"
 
 namespace models {
 

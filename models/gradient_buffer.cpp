@@ -10,7 +10,7 @@
 #include <numeric>
 #include <utility>
 
-#include "estimator/units.h"
+#include "estimator/base/units.h"
 
 namespace models {
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "estimator/rank_profile.h"
+#include "estimator/profile/rank_profile.h"
 
 namespace at {
 class Tensor;

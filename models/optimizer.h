@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "estimator/plan.h"
+#include "estimator/plan/plan.h"
 #include "models/data_parallel.h"
 
 namespace models {

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "estimator/rank_profile.h"
+#include "estimator/profile/rank_profile.h"
 #include "models/observer.h"
 
 namespace models {

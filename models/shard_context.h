@@ -6,9 +6,9 @@
 #include <memory>
 #include <optional>
 
-#include "estimator/dialects.h"
-#include "estimator/parallel_layout.h"
-#include "estimator/plan.h"
+#include "estimator/plan/dialects.h"
+#include "estimator/plan/parallel_layout.h"
+#include "estimator/plan/plan.h"
 #include "models/communicator.h"
 #include "models/context_chunks.h"
 #include "models/framework_buffers.h"

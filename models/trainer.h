@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "estimator/pipeline_schedule.h"
+#include "estimator/schedule/pipeline_schedule.h"
 #include "models/data_parallel.h"
 #include "models/optimizer.h"
 #include "models/shard_context.h"

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <limits>
 
-#include "estimator/plan_changes.h"
-#include "estimator/units.h"
+#include "estimator/base/units.h"
+#include "estimator/plan/plan_changes.h"
 
 namespace sim {
 namespace {

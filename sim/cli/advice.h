@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include "estimator/cluster_estimate.h"
-#include "estimator/plan.h"
+#include "estimator/cluster/cluster_estimate.h"
+#include "estimator/plan/plan.h"
 #include "sim/cli/fit_probe.h"
 
 namespace sim {

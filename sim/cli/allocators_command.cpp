@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <memory>
 
-#include "estimator/allocator_settings.h"
-#include "estimator/estimate_cluster.h"
-#include "estimator/rank_classes.h"
-#include "estimator/units.h"
+#include "estimator/base/units.h"
+#include "estimator/cluster/estimate_cluster.h"
+#include "estimator/cluster/rank_classes.h"
+#include "estimator/plan/allocator_settings.h"
 #include "sim/cli/commands.h"
 #include "sim/cli/output.h"
 #include "sim/cli/plan_report.h"

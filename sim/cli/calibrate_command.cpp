@@ -3,8 +3,8 @@
 #include <iostream>
 #include <memory>
 
-#include "estimator/files.h"
-#include "estimator/units.h"
+#include "estimator/base/files.h"
+#include "estimator/base/units.h"
 #include "sim/cli/commands.h"
 #include "sim/cli/device_choice.h"
 #include "sim/cli/output.h"

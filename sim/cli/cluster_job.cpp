@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "estimator/files.h"
-#include "estimator/hardware.h"
-#include "estimator/rank_classes.h"
+#include "estimator/base/files.h"
+#include "estimator/cluster/rank_classes.h"
+#include "estimator/hardware/hardware.h"
 
 namespace sim {
 namespace {

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "estimator/calibration.h"
-#include "estimator/cluster_estimate.h"
-#include "estimator/estimate_cluster.h"
+#include "estimator/cluster/cluster_estimate.h"
+#include "estimator/cluster/estimate_cluster.h"
+#include "estimator/compute/calibration.h"
 #include "sim/cli/fit_probe.h"
 #include "sim/cli/plan_options.h"
 #include "sim/cli/rank_options.h"

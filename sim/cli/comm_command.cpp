@@ -2,9 +2,9 @@
 
 #include <memory>
 
-#include "estimator/estimate_notes.h"
-#include "estimator/files.h"
-#include "estimator/units.h"
+#include "estimator/base/files.h"
+#include "estimator/base/units.h"
+#include "estimator/cluster/estimate_notes.h"
 #include "sim/cli/comm_report.h"
 #include "sim/cli/commands.h"
 #include "sim/cli/output.h"

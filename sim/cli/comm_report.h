@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "estimator/communication_time.h"
+#include "estimator/communication/communication_time.h"
 
 namespace sim {
 

@@ -5,7 +5,7 @@
 #include <functional>
 #include <vector>
 
-#include "estimator/errors.h"
+#include "estimator/base/errors.h"
 #include "sim/cli/environment.h"
 
 namespace sim {

@@ -2,8 +2,8 @@
 #include <iostream>
 #include <memory>
 
-#include "estimator/chrome_trace.h"
-#include "estimator/files.h"
+#include "estimator/base/files.h"
+#include "estimator/step/chrome_trace.h"
 #include "sim/cli/advice.h"
 #include "sim/cli/cluster_job.h"
 #include "sim/cli/commands.h"

@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "estimator/cluster_estimate.h"
-#include "estimator/program_estimate.h"
+#include "estimator/cluster/cluster_estimate.h"
+#include "estimator/cluster/program_estimate.h"
 
 namespace sim {
 

@@ -9,7 +9,7 @@
 #include <optional>
 #include <set>
 
-#include "estimator/hardware.h"
+#include "estimator/hardware/hardware.h"
 #include "sim/cli/commands.h"
 #include "sim/cli/exec_process.h"
 #include "sim/cli/output.h"

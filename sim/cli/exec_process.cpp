@@ -8,8 +8,8 @@
 #include <cstring>
 #include <optional>
 
-#include "estimator/errors.h"
-#include "estimator/files.h"
+#include "estimator/base/errors.h"
+#include "estimator/base/files.h"
 #include "sim/cli/descendants.h"
 #include "sim/cli/subprocess.h"
 #include "sim/cli/temporary_folder.h"

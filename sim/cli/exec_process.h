@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "estimator/hardware.h"
-#include "estimator/rank_profile.h"
+#include "estimator/hardware/hardware.h"
+#include "estimator/profile/rank_profile.h"
 #include "sim/cli/environment.h"
 #include "sim/cli/interrupts.h"
 #include "sim/exec/assumed_values.h"

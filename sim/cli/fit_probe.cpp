@@ -2,11 +2,11 @@
 
 #include <algorithm>
 
-#include "estimator/estimate_cluster.h"
-#include "estimator/fabric.h"
-#include "estimator/hardware.h"
-#include "estimator/memory_verdict.h"
-#include "estimator/rank_classes.h"
+#include "estimator/cluster/estimate_cluster.h"
+#include "estimator/cluster/memory_verdict.h"
+#include "estimator/cluster/rank_classes.h"
+#include "estimator/communication/fabric.h"
+#include "estimator/hardware/hardware.h"
 
 namespace sim {
 namespace {

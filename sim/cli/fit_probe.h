@@ -6,10 +6,10 @@
 #include <optional>
 #include <vector>
 
-#include "estimator/calibration.h"
-#include "estimator/cluster_estimate.h"
-#include "estimator/plan.h"
-#include "estimator/rank_profile.h"
+#include "estimator/cluster/cluster_estimate.h"
+#include "estimator/compute/calibration.h"
+#include "estimator/plan/plan.h"
+#include "estimator/profile/rank_profile.h"
 
 namespace sim {
 

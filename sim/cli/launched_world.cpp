@@ -4,7 +4,7 @@
 
 #include <array>
 
-#include "estimator/errors.h"
+#include "estimator/base/errors.h"
 #include "sim/cli/strict_number.h"
 
 namespace sim {

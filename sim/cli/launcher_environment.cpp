@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <string>
 
-#include "estimator/units.h"
+#include "estimator/base/units.h"
 #include "sim/cli/exec_process.h"
 
 namespace sim {

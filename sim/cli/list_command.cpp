@@ -3,10 +3,10 @@
 
 #include <memory>
 
-#include "estimator/dialects.h"
-#include "estimator/hardware.h"
-#include "estimator/model_config.h"
-#include "estimator/units.h"
+#include "estimator/base/units.h"
+#include "estimator/hardware/hardware.h"
+#include "estimator/plan/dialects.h"
+#include "estimator/plan/model_config.h"
 #include "sim/cli/commands.h"
 #include "sim/cli/output.h"
 #include "sim/cli/table.h"

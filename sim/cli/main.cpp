@@ -3,7 +3,7 @@
 #include <csignal>
 #include <iostream>
 
-#include "estimator/errors.h"
+#include "estimator/base/errors.h"
 #include "sim/cli/command_line.h"
 
 int main(int argc, char** argv) {

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "estimator/fabric.h"
-#include "estimator/units.h"
+#include "estimator/base/units.h"
+#include "estimator/communication/fabric.h"
 
 namespace sim {
 namespace {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "estimator/fields.h"
-#include "estimator/plan.h"
+#include "estimator/base/fields.h"
+#include "estimator/plan/plan.h"
 #include "sim/cli/fit_probe.h"
 
 namespace sim {

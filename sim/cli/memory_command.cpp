@@ -4,9 +4,9 @@
 #include <map>
 #include <memory>
 
-#include "estimator/files.h"
-#include "estimator/peak_snapshot.h"
-#include "estimator/units.h"
+#include "estimator/base/files.h"
+#include "estimator/base/units.h"
+#include "estimator/profile/peak_snapshot.h"
 #include "sim/cli/commands.h"
 #include "sim/cli/module_report.h"
 #include "sim/cli/output.h"

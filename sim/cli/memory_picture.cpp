@@ -6,8 +6,8 @@
 #include <array>
 #include <sstream>
 
-#include "estimator/files.h"
-#include "estimator/units.h"
+#include "estimator/base/files.h"
+#include "estimator/base/units.h"
 
 namespace sim {
 namespace {

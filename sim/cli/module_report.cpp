@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <map>
 
-#include "estimator/units.h"
+#include "estimator/base/units.h"
 #include "sim/cli/table.h"
 
 namespace sim {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "estimator/rank_profile.h"
+#include "estimator/profile/rank_profile.h"
 
 namespace sim {
 

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <filesystem>
 
-#include "estimator/errors.h"
+#include "estimator/base/errors.h"
 
 namespace sim {
 namespace {

@@ -5,8 +5,8 @@
 #include <optional>
 #include <vector>
 
-#include "estimator/errors.h"
-#include "estimator/model_config.h"
+#include "estimator/base/errors.h"
+#include "estimator/plan/model_config.h"
 #include "sim/cli/plan_tree.h"
 #include "sim/cli/strict_number.h"
 

@@ -5,7 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <string>
 
-#include "estimator/fields.h"
+#include "estimator/base/fields.h"
 
 namespace sim {
 

@@ -9,8 +9,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "estimator/files.h"
-#include "estimator/units.h"
+#include "estimator/base/files.h"
+#include "estimator/base/units.h"
 #include "sim/cli/yaml_tree.h"
 
 namespace sim {

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "estimator/fields.h"
+#include "estimator/base/fields.h"
 #include "sim/cli/plan_flag_table.h"
 
 namespace sim {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "estimator/plan.h"
+#include "estimator/plan/plan.h"
 #include "sim/cli/environment.h"
 #include "sim/cli/pipeline_layers.h"
 #include "sim/cli/plan_flags.h"

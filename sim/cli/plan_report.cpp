@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "estimator/hardware.h"
-#include "estimator/units.h"
+#include "estimator/base/units.h"
+#include "estimator/hardware/hardware.h"
 
 namespace sim {
 

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "estimator/units.h"
+#include "estimator/base/units.h"
 #include "sim/cli/table.h"
 
 namespace sim {

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "estimator/units.h"
+#include "estimator/base/units.h"
 #include "sim/cli/profile_report.h"
 #include "sim/cli/table.h"
 

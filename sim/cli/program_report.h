@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "estimator/rank_profile.h"
+#include "estimator/profile/rank_profile.h"
 
 namespace sim {
 

@@ -5,8 +5,8 @@
 
 #include <stdexcept>
 
-#include "estimator/errors.h"
-#include "estimator/files.h"
+#include "estimator/base/errors.h"
+#include "estimator/base/files.h"
 #include "sim/cli/rank_program.h"
 
 namespace sim {

@@ -17,9 +17,9 @@
 #include <optional>
 #include <vector>
 
-#include "estimator/calibration.h"
-#include "estimator/plan.h"
-#include "estimator/rank_profile.h"
+#include "estimator/compute/calibration.h"
+#include "estimator/plan/plan.h"
+#include "estimator/profile/rank_profile.h"
 #include "sim/cli/environment.h"
 #include "sim/cli/progress.h"
 #include "sim/rank/memory_files.h"

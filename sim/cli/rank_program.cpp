@@ -8,9 +8,9 @@
 #include <sstream>
 #include <stdexcept>
 
-#include "estimator/errors.h"
-#include "estimator/files.h"
-#include "estimator/hardware.h"
+#include "estimator/base/errors.h"
+#include "estimator/base/files.h"
+#include "estimator/hardware/hardware.h"
 #include "sim/cli/virtual_gpu_setup.h"
 #include "sim/virtual_gpu/spec.h"
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "estimator/plan.h"
-#include "estimator/rank_profile.h"
+#include "estimator/plan/plan.h"
+#include "estimator/profile/rank_profile.h"
 #include "sim/cli/environment.h"
 #include "sim/cli/interrupts.h"
 #include "sim/cli/subprocess.h"

@@ -3,9 +3,9 @@
 #include <iostream>
 #include <memory>
 
-#include "estimator/files.h"
-#include "estimator/roofline.h"
-#include "estimator/units.h"
+#include "estimator/base/files.h"
+#include "estimator/base/units.h"
+#include "estimator/cluster/roofline.h"
 #include "sim/cli/cluster_job.h"
 #include "sim/cli/commands.h"
 #include "sim/cli/output.h"

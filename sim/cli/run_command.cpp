@@ -3,7 +3,7 @@
 #include <iostream>
 #include <memory>
 
-#include "estimator/files.h"
+#include "estimator/base/files.h"
 #include "sim/cli/commands.h"
 #include "sim/cli/memory_picture.h"
 #include "sim/cli/module_report.h"

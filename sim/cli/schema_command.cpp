@@ -1,6 +1,6 @@
 #include <memory>
 
-#include "estimator/schema.h"
+#include "estimator/cluster/schema.h"
 #include "sim/cli/commands.h"
 #include "sim/cli/output.h"
 

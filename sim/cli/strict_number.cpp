@@ -6,7 +6,7 @@
 #include <cmath>
 #include <optional>
 
-#include "estimator/errors.h"
+#include "estimator/base/errors.h"
 
 namespace sim {
 namespace {

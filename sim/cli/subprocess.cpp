@@ -12,7 +12,7 @@
 #include <cstring>
 #include <stdexcept>
 
-#include "estimator/errors.h"
+#include "estimator/base/errors.h"
 
 namespace sim {
 namespace {

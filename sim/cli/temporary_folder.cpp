@@ -6,7 +6,7 @@
 #include <cstring>
 #include <string>
 
-#include "estimator/errors.h"
+#include "estimator/base/errors.h"
 
 namespace sim {
 

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <map>
 
-#include "estimator/units.h"
+#include "estimator/base/units.h"
 
 namespace sim {
 namespace {

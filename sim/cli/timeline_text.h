@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "estimator/step_timeline.h"
+#include "estimator/step/step_timeline.h"
 
 namespace sim {
 

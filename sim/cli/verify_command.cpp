@@ -3,8 +3,8 @@
 #include <iostream>
 #include <memory>
 
-#include "estimator/errors.h"
-#include "estimator/files.h"
+#include "estimator/base/errors.h"
+#include "estimator/base/files.h"
 #include "sim/cli/commands.h"
 #include "sim/cli/launched_world.h"
 #include "sim/cli/output.h"

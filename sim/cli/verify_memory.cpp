@@ -7,9 +7,9 @@
 #include <limits>
 #include <string>
 
-#include "estimator/errors.h"
-#include "estimator/model_config.h"
-#include "estimator/units.h"
+#include "estimator/base/errors.h"
+#include "estimator/base/units.h"
+#include "estimator/plan/model_config.h"
 
 namespace sim {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "estimator/plan.h"
+#include "estimator/plan/plan.h"
 
 namespace sim {
 

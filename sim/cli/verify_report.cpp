@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "estimator/units.h"
+#include "estimator/base/units.h"
 #include "sim/cli/table.h"
 
 namespace sim {

@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <stdexcept>
 
-#include "estimator/errors.h"
+#include "estimator/base/errors.h"
 #include "sim/virtual_gpu/spec.h"
 
 namespace sim {

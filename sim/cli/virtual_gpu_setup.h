@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "estimator/hardware.h"
+#include "estimator/hardware/hardware.h"
 #include "sim/cli/environment.h"
 #include "sim/virtual_gpu/preload.h"
 

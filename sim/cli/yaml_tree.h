@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "estimator/fields.h"
+#include "estimator/base/fields.h"
 
 namespace sim {
 

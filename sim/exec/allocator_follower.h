@@ -10,7 +10,7 @@
 #include <mutex>
 #include <optional>
 
-#include "estimator/rank_profile.h"
+#include "estimator/profile/rank_profile.h"
 #include "sim/tracking/run_tracker.h"
 
 namespace sim {

@@ -18,7 +18,7 @@
 #include <tuple>
 #include <vector>
 
-#include "estimator/program_record.h"
+#include "estimator/profile/program_record.h"
 #include "sim/exec/assumed_values.h"
 #include "sim/exec/virtual_gpu_control.h"
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "comm_stub/nccl/nccl_control.h"
-#include "estimator/program_record.h"
+#include "estimator/profile/program_record.h"
 
 namespace sim {
 

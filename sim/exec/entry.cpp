@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <mutex>
 
-#include "estimator/files.h"
+#include "estimator/base/files.h"
 #include "sim/exec/absent_peers_store.h"
 #include "sim/exec/program_recorder.h"
 #include "sim/exec/recorder_interface.h"

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "estimator/program_record.h"
+#include "estimator/profile/program_record.h"
 #include "sim/exec/virtual_gpu_control.h"
 
 namespace sim {

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "estimator/files.h"
+#include "estimator/base/files.h"
 #include "sim/rank/memory_files.h"
 #include "sim/tracking/memory_files.h"
 

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "estimator/peak_snapshot.h"
-#include "estimator/rank_profile.h"
+#include "estimator/profile/peak_snapshot.h"
+#include "estimator/profile/rank_profile.h"
 #include "sim/exec/settings.h"
 #include "sim/tracking/run_tracker.h"
 

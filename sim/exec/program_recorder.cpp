@@ -8,7 +8,7 @@
 #include <cstdio>
 #include <utility>
 
-#include "estimator/files.h"
+#include "estimator/base/files.h"
 #include "sim/exec/count_reads.h"
 #include "sim/exec/launched_kernels.h"
 #include "sim/exec/memory_report.h"

@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "comm_stub/nccl/nccl_control.h"
-#include "estimator/peak_snapshot.h"
-#include "estimator/rank_profile.h"
+#include "estimator/profile/peak_snapshot.h"
+#include "estimator/profile/rank_profile.h"
 #include "sim/exec/allocator_follower.h"
 #include "sim/exec/assumptions.h"
 #include "sim/exec/collective_log.h"

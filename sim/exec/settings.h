@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "estimator/rank_profile.h"
+#include "estimator/profile/rank_profile.h"
 #include "sim/exec/assumed_values.h"
 #include "sim/rank/memory_files.h"
 

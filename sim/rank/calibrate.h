@@ -1,7 +1,7 @@
 // Measures the kernels that estimates are priced with, on the device of this process.
 #pragma once
 
-#include "estimator/calibration.h"
+#include "estimator/compute/calibration.h"
 
 namespace sim {
 

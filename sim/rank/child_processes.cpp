@@ -14,7 +14,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "estimator/errors.h"
+#include "estimator/base/errors.h"
 
 namespace sim {
 namespace {

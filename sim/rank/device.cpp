@@ -9,8 +9,8 @@
 
 #include <array>
 
-#include "estimator/errors.h"
-#include "estimator/hardware.h"
+#include "estimator/base/errors.h"
+#include "estimator/hardware/hardware.h"
 #include "sim/virtual_gpu/control.h"
 
 namespace sim {

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string>
 
-#include "estimator/rank_profile.h"
+#include "estimator/profile/rank_profile.h"
 
 namespace sim {
 

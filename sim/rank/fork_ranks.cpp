@@ -11,8 +11,8 @@
 #include <map>
 #include <optional>
 
-#include "estimator/errors.h"
-#include "estimator/files.h"
+#include "estimator/base/errors.h"
+#include "estimator/base/files.h"
 #include "sim/rank/child_processes.h"
 #include "sim/rank/device.h"
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "estimator/plan.h"
+#include "estimator/plan/plan.h"
 #include "sim/rank/rank_run.h"
 
 namespace sim {

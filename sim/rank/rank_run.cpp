@@ -8,8 +8,8 @@
 #include <string>
 
 #include "comm_stub/stub_groups.h"
-#include "estimator/parallel_layout.h"
-#include "estimator/pipeline_schedule.h"
+#include "estimator/plan/parallel_layout.h"
+#include "estimator/schedule/pipeline_schedule.h"
 #include "models/trainer.h"
 #include "sim/rank/device.h"
 #include "sim/rank/torch_version.h"

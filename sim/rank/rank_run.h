@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "comm_stub/stub_groups.h"
-#include "estimator/plan.h"
-#include "estimator/rank_profile.h"
+#include "estimator/plan/plan.h"
+#include "estimator/profile/rank_profile.h"
 #include "models/optimizer.h"
 #include "sim/rank/memory_files.h"
 #include "sim/verify/run_record.h"

@@ -8,8 +8,8 @@
 #include <cstdio>
 #include <thread>
 
-#include "estimator/errors.h"
-#include "estimator/files.h"
+#include "estimator/base/errors.h"
+#include "estimator/base/files.h"
 #include "sim/rank/calibrate.h"
 #include "sim/rank/device.h"
 #include "sim/rank/fork_ranks.h"

@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "estimator/fields.h"
+#include "estimator/base/fields.h"
 
 namespace sim {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "estimator/peak_snapshot.h"
+#include "estimator/profile/peak_snapshot.h"
 #include "sim/tracking/run_tracker.h"
 
 namespace sim {

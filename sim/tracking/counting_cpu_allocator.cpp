@@ -7,7 +7,7 @@
 #include <limits>
 #include <new>
 
-#include "estimator/units.h"
+#include "estimator/base/units.h"
 
 namespace sim {
 namespace {

@@ -10,7 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "estimator/memory_category.h"
+#include "estimator/profile/memory_category.h"
 #include "sim/tracking/operator_traits.h"
 #include "sim/tracking/thread_places.h"
 
@@ -53,7 +53,7 @@ struct Allocation {
   bool is_tensor() const { return dtype != c10::ScalarType::Undefined; }
 };
 
-/// See estimator/memory_category.h.
+/// See estimator/profile/memory_category.h.
 estimator::MemoryCategory category_of(const Allocation& allocation);
 
 /// Keeps every block that is alive or was alive at the peak; with keep_all every block. Not

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "estimator/rank_profile.h"
+#include "estimator/profile/rank_profile.h"
 #include "sim/tracking/module_tree.h"
 
 namespace sim {

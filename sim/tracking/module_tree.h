@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "estimator/fields.h"
+#include "estimator/base/fields.h"
 
 namespace sim {
 

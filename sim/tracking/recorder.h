@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "estimator/peak_snapshot.h"
-#include "estimator/rank_profile.h"
+#include "estimator/profile/peak_snapshot.h"
+#include "estimator/profile/rank_profile.h"
 #include "models/observer.h"
 #include "sim/tracking/memory_reader.h"
 #include "sim/tracking/operator_callbacks.h"

@@ -17,7 +17,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "estimator/rank_profile.h"
+#include "estimator/profile/rank_profile.h"
 #include "sim/tracking/allocator_trace.h"
 #include "sim/tracking/frame_store.h"
 #include "sim/tracking/memory_history.h"

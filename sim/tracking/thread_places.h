@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "estimator/rank_profile.h"
+#include "estimator/profile/rank_profile.h"
 #include "models/observer.h"
 #include "sim/tracking/module_tree.h"
 #include "sim/tracking/operator_call.h"

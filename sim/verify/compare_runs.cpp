@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "estimator/units.h"
+#include "estimator/base/units.h"
 
 namespace sim {
 namespace {

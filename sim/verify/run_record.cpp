@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "estimator/units.h"
+#include "estimator/base/units.h"
 
 namespace sim {
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "estimator/collective_call.h"
-#include "estimator/rank_profile.h"
+#include "estimator/profile/collective_call.h"
+#include "estimator/profile/rank_profile.h"
 
 namespace sim {
 

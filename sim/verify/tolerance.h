@@ -13,7 +13,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "estimator/plan.h"
+#include "estimator/plan/plan.h"
 
 namespace sim {
 

@@ -9,7 +9,7 @@
 #include <numeric>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 
-#include "estimator/files.h"
+#include "estimator/base/files.h"
 
 namespace sim {
 namespace {

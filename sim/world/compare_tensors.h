@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "estimator/parallel_layout.h"
+#include "estimator/plan/parallel_layout.h"
 #include "sim/verify/tolerance.h"
 #include "sim/verify/verification.h"
 #include "sim/world/snapshot.h"

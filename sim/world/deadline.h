@@ -6,7 +6,7 @@
 #include <mutex>
 #include <thread>
 
-#include "estimator/errors.h"
+#include "estimator/base/errors.h"
 
 namespace sim {
 

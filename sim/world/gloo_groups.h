@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "estimator/parallel_layout.h"
+#include "estimator/plan/parallel_layout.h"
 #include "sim/world/real_backend.h"
 
 namespace c10d {

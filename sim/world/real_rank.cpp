@@ -6,7 +6,7 @@
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
-#include "estimator/files.h"
+#include "estimator/base/files.h"
 #include "models/trainer.h"
 #include "sim/rank/rank_run.h"
 #include "sim/rank/torch_version.h"

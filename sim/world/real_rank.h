@@ -4,7 +4,7 @@
 #include <functional>
 #include <string>
 
-#include "estimator/plan.h"
+#include "estimator/plan/plan.h"
 #include "sim/world/gloo_groups.h"
 #include "sim/world/world.h"
 

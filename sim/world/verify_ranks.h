@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "estimator/plan.h"
+#include "estimator/plan/plan.h"
 #include "sim/world/real_rank.h"
 
 namespace sim {

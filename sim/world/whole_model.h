@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "estimator/plan.h"
+#include "estimator/plan/plan.h"
 #include "models/optimizer.h"
 #include "sim/world/snapshot.h"
 

@@ -6,7 +6,7 @@
 #include <thread>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
-#include "estimator/files.h"
+#include "estimator/base/files.h"
 #include "sim/world/deadline.h"
 
 namespace sim {

@@ -12,7 +12,7 @@
 #include <optional>
 #include <string>
 
-#include "estimator/fields.h"
+#include "estimator/base/fields.h"
 #include "sim/world/world_store.h"
 #include "sim/world/world_watch.h"
 

@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "estimator/errors.h"
+#include "estimator/base/errors.h"
 
 namespace c10d {
 class Store;

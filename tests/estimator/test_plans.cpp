@@ -2,10 +2,10 @@
 
 #include <cmath>
 
-#include "estimator/gpu_rates.h"
-#include "estimator/hardware.h"
-#include "estimator/parallel_layout.h"
-#include "estimator/rank_classes.h"
+#include "estimator/cluster/rank_classes.h"
+#include "estimator/compute/gpu_rates.h"
+#include "estimator/hardware/hardware.h"
+#include "estimator/plan/parallel_layout.h"
 
 namespace estimator {
 

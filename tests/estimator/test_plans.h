@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "estimator/plan.h"
-#include "estimator/rank_profile.h"
+#include "estimator/plan/plan.h"
+#include "estimator/profile/rank_profile.h"
 
 namespace estimator {
 

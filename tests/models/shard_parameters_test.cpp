@@ -4,8 +4,8 @@
 #include <map>
 #include <set>
 
-#include "estimator/model_config.h"
-#include "estimator/parallel_layout.h"
+#include "estimator/plan/model_config.h"
+#include "estimator/plan/parallel_layout.h"
 #include "models/stage.h"
 #include "tests/models/small_shards.h"
 

@@ -4,7 +4,7 @@
 
 #include <thread>
 
-#include "estimator/parallel_layout.h"
+#include "estimator/plan/parallel_layout.h"
 
 namespace models {
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "estimator/plan.h"
+#include "estimator/plan/plan.h"
 #include "models/trainer.h"
 
 namespace models {

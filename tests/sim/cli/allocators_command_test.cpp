@@ -1,6 +1,6 @@
 #include <gmock/gmock.h>
 
-#include "estimator/files.h"
+#include "estimator/base/files.h"
 #include "tests/sim/cli/onerank_program.h"
 
 namespace sim {

@@ -2,7 +2,7 @@
 
 #include <filesystem>
 
-#include "estimator/calibration.h"
+#include "estimator/compute/calibration.h"
 #include "tests/sim/cli/onerank_program.h"
 
 namespace sim {

@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
-#include "estimator/fields.h"
+#include "estimator/base/fields.h"
 #include "tests/sim/cli/onerank_program.h"
 
 namespace sim {

@@ -3,11 +3,11 @@
 
 #include <functional>
 
-#include "estimator/estimate_cluster.h"
-#include "estimator/hardware.h"
-#include "estimator/parallel_layout.h"
-#include "estimator/rank_classes.h"
-#include "estimator/units.h"
+#include "estimator/base/units.h"
+#include "estimator/cluster/estimate_cluster.h"
+#include "estimator/cluster/rank_classes.h"
+#include "estimator/hardware/hardware.h"
+#include "estimator/plan/parallel_layout.h"
 #include "sim/cli/advice.h"
 #include "sim/cli/max_micro_batch.h"
 

@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "estimator/peak_snapshot.h"
+#include "estimator/profile/peak_snapshot.h"
 #include "tests/sim/cli/onerank_program.h"
 
 namespace sim {

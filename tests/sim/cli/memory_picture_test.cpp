@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-#include "estimator/units.h"
+#include "estimator/base/units.h"
 
 namespace sim {
 namespace {

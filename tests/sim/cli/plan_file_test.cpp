@@ -7,7 +7,7 @@
 
 #include <filesystem>
 
-#include "estimator/plan.h"
+#include "estimator/plan/plan.h"
 #include "sim/cli/yaml_tree.h"
 #include "tests/sim/cli/onerank_program.h"
 

@@ -5,7 +5,7 @@
 
 #include <set>
 
-#include "estimator/plan.h"
+#include "estimator/plan/plan.h"
 #include "sim/cli/plan_tree.h"
 
 namespace sim {

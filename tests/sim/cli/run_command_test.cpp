@@ -1,6 +1,6 @@
 #include <gmock/gmock.h>
 
-#include "estimator/rank_profile.h"
+#include "estimator/profile/rank_profile.h"
 #include "tests/sim/cli/onerank_program.h"
 
 namespace sim {

@@ -1,6 +1,6 @@
 #include <gmock/gmock.h>
 
-#include "estimator/fields.h"
+#include "estimator/base/fields.h"
 #include "tests/sim/cli/onerank_program.h"
 
 namespace sim {

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "estimator/errors.h"
+#include "estimator/base/errors.h"
 
 namespace sim {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "estimator/errors.h"
+#include "estimator/base/errors.h"
 
 namespace sim {
 namespace {

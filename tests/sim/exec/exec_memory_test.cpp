@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "estimator/peak_snapshot.h"
+#include "estimator/profile/peak_snapshot.h"
 #include "tests/sim/exec/exec_program.h"
 
 namespace sim {

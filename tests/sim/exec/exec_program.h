@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "estimator/files.h"
-#include "estimator/rank_profile.h"
+#include "estimator/base/files.h"
+#include "estimator/profile/rank_profile.h"
 #include "tests/sim/cli/onerank_program.h"
 
 namespace sim {

@@ -4,7 +4,7 @@
 
 #include <filesystem>
 
-#include "estimator/calibration.h"
+#include "estimator/compute/calibration.h"
 #include "sim/cli/rank_process.h"
 
 namespace sim {

@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-#include "estimator/plan.h"
-#include "estimator/rank_profile.h"
+#include "estimator/plan/plan.h"
+#include "estimator/profile/rank_profile.h"
 
 namespace sim {
 

@@ -3,7 +3,7 @@
 // distributed optimizer (Rajbhandari et al. 2020, Megatron-LM's 18 and 6 + 12 / d bytes).
 #include <gtest/gtest.h>
 
-#include "estimator/model_config.h"
+#include "estimator/plan/model_config.h"
 #include "tests/sim/rank/executed_rank.h"
 
 namespace sim {

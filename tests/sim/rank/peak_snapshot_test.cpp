@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "estimator/files.h"
-#include "estimator/peak_snapshot.h"
-#include "estimator/rank_classes.h"
+#include "estimator/base/files.h"
+#include "estimator/cluster/rank_classes.h"
+#include "estimator/profile/peak_snapshot.h"
 #include "sim/cli/rank_process.h"
 #include "sim/cli/temporary_folder.h"
 #include "tests/sim/rank/executed_rank.h"

@@ -2,7 +2,7 @@
 
 #include <set>
 
-#include "estimator/hardware.h"
+#include "estimator/hardware/hardware.h"
 #include "tests/sim/rank/executed_rank.h"
 
 namespace sim {

@@ -3,7 +3,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "estimator/files.h"
+#include "estimator/base/files.h"
 #include "sim/cli/environment.h"
 
 namespace sim {

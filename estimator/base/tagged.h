@@ -1,0 +1,71 @@
+// Where a number comes from, and numbers that say so.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+#include "estimator/base/fields.h"
+
+namespace estimator {
+
+enum class Source { kMeasured, kSimulated, kComputed, kPublished, kAssumed, kGiven };
+constexpr std::array<EnumName<Source>, 6> enum_names(Source) {
+  return {{{Source::kMeasured, "measured"},
+           {Source::kSimulated, "simulated"},
+           {Source::kComputed, "computed"},
+           {Source::kPublished, "published"},
+           {Source::kAssumed, "assumed"},
+           {Source::kGiven, "given"}}};
+}
+
+/// One term of a total, tagged.
+struct MemoryTerm {
+  std::string name;
+  int64_t value_bytes = 0;
+  int64_t low_bytes = 0;   ///< where the value is not known exactly, the band it lies in
+  int64_t high_bytes = 0;  ///< equal to value_bytes where it is
+  Source source = Source::kComputed;
+  std::string note;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, MemoryTerm& term) {
+  visit("name", term.name, "what it is");
+  visit("value_bytes", term.value_bytes, "how much");
+  visit("low_bytes", term.low_bytes, "at least");
+  visit("high_bytes", term.high_bytes, "at most");
+  visit("source", term.source, "where the number comes from");
+  visit("note", term.note, "how");
+}
+
+/// One rate that operators were priced with.
+struct RateTerm {
+  std::string name;
+  double value = 0;
+  std::string unit;
+  Source source = Source::kAssumed;
+  std::string note;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, RateTerm& rate) {
+  visit("name", rate.name, "what it is");
+  visit("value", rate.value, "how much");
+  visit("unit", rate.unit, "flops_per_second, bytes_per_second or seconds");
+  visit("source", rate.source, "measured, published or assumed");
+  visit("note", rate.note, "where, on what, when");
+}
+
+/// Any other number that was not computed here.
+struct TaggedNumber {
+  double value = 0;
+  Source source = Source::kAssumed;
+  std::string note;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, TaggedNumber& number) {
+  visit("value", number.value, "the number");
+  visit("source", number.source, "where it comes from");
+  visit("note", number.note, "how");
+}
+
+}  // namespace estimator

@@ -1,0 +1,219 @@
+// What Onerank says of a whole cluster, as JSON (`estimate.json`) and as text. Every number that is
+// not a plain sum carries its source.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "estimator/base/fields.h"
+#include "estimator/base/tagged.h"
+#include "estimator/plan/parallel_layout.h"
+#include "estimator/profile/rank_profile.h"
+#include "estimator/step/step_summary.h"
+
+namespace estimator {
+
+inline constexpr int64_t kEstimateSchemaVersion = 1;
+
+struct Verdict {
+  bool fits = false;
+  int64_t worst_rank = 0;
+  int64_t peak_bytes = 0;      ///< of the worst rank: reserved, context, communicators
+  int64_t capacity_bytes = 0;  ///< as CUDA reports it
+  int64_t headroom_bytes = 0;  ///< capacity - peak; negative when it does not fit
+  std::string reason;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, Verdict& verdict) {
+  visit("fits", verdict.fits, "every rank fits");
+  visit("worst_rank", verdict.worst_rank, "the rank that needs most");
+  visit("peak_bytes", verdict.peak_bytes, "what it needs");
+  visit("capacity_bytes", verdict.capacity_bytes, "what the GPU has");
+  visit("headroom_bytes", verdict.headroom_bytes, "what is left");
+  visit("reason", verdict.reason, "why");
+}
+
+struct RankClassEstimate {
+  int64_t representative_rank = 0;
+  int64_t count = 0;  ///< ranks of the cluster that are like it
+  RankCoordinate coordinate;
+  std::string stages;  ///< "0", "1-14"
+  int64_t parameters = 0;
+  int64_t allocated_peak_bytes = 0;
+  int64_t reserved_peak_bytes = 0;
+  int64_t context_bytes = 0;
+  int64_t communicator_bytes = 0;
+  int64_t total_bytes = 0;
+  int64_t total_low_bytes = 0;   ///< the terms' lower ends
+  int64_t total_high_bytes = 0;  ///< the terms' upper ends
+  bool limit_lifted = false;
+  std::string peak_phase;
+  std::optional<CategoryBytes> peak_categories;  ///< what fills allocated_peak_bytes
+  std::optional<OutOfMemoryRecord>
+      out_of_memory;  ///< where it ran out, before the limit was lifted
+  std::vector<MemoryTerm> terms;
+  double forward_seconds = 0;   ///< compute of one micro-batch
+  double backward_seconds = 0;  ///< with recompute
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, RankClassEstimate& c) {
+  visit("representative_rank", c.representative_rank, "the rank that was run");
+  visit("count", c.count, "ranks like it");
+  visit("coordinate", c.coordinate, "its place");
+  visit("stages", c.stages, "pipeline stages of the class");
+  visit("parameters", c.parameters, "elements of its shard");
+  visit("allocated_peak_bytes", c.allocated_peak_bytes, "in tensors");
+  visit("reserved_peak_bytes", c.reserved_peak_bytes, "taken by the allocator");
+  visit("context_bytes", c.context_bytes, "CUDA context and its libraries");
+  visit("communicator_bytes", c.communicator_bytes, "communicators");
+  visit("total_bytes", c.total_bytes, "all of it");
+  visit("total_low_bytes", c.total_low_bytes, "all of it, at least");
+  visit("total_high_bytes", c.total_high_bytes, "all of it, at most");
+  visit("limit_lifted", c.limit_lifted, "it ran without the limit");
+  visit("peak_phase", c.peak_phase, "where the peak was");
+  visit("peak_categories", c.peak_categories, "what fills it, where memory was attributed");
+  visit("out_of_memory", c.out_of_memory, "where it ran out of memory, where it did");
+  visit("terms", c.terms, "the terms of the total, tagged");
+  visit("forward_seconds", c.forward_seconds, "one micro-batch, compute and tensor communication");
+  visit(
+      "backward_seconds", c.backward_seconds, "one micro-batch, compute and tensor communication");
+}
+
+struct Throughput {
+  double tokens_per_second = 0;
+  double tokens_per_second_per_gpu = 0;
+  double model_flops_per_second_per_gpu = 0;
+  double mfu = 0;
+  double hfu = 0;
+  double mfu_full_attention = 0;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, Throughput& throughput) {
+  visit("tokens_per_second", throughput.tokens_per_second, "of the cluster");
+  visit("tokens_per_second_per_gpu", throughput.tokens_per_second_per_gpu, "of one GPU");
+  visit("model_flops_per_second_per_gpu",
+        throughput.model_flops_per_second_per_gpu,
+        "causal attention counted half");
+  visit(
+      "mfu",
+      throughput.mfu,
+      "model FLOPs over the dense peak of the plan's dtype; Megatron-LM's count: causal attention "
+      "half, padded vocabulary, no recompute");
+  visit("hfu", throughput.hfu, "the same with recomputed FLOPs");
+  visit("mfu_full_attention",
+        throughput.mfu_full_attention,
+        "PaLM's count: as mfu, with all of the attention matrix");
+}
+
+struct TrainingCost {
+  double cost_usd = 0;
+  double usd_per_gpu_hour = 0;
+  Source source = Source::kPublished;
+  std::string provider;
+  std::string date;
+  std::string origin;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, TrainingCost& cost) {
+  visit("cost_usd", cost.cost_usd, "of all GPU hours");
+  visit("usd_per_gpu_hour", cost.usd_per_gpu_hour, "at this price");
+  visit("source", cost.source, "given by the plan, or published");
+  visit("provider", cost.provider, "who asks it");
+  visit("date", cost.date, "when it was read");
+  visit("origin", cost.origin, "where it was read");
+}
+
+struct LostSeconds {
+  double checkpoints = 0, restarts = 0, repeated_work = 0;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, LostSeconds& lost) {
+  visit("checkpoints", lost.checkpoints, "standing still to save");
+  visit("restarts", lost.restarts, "from failures to training again");
+  visit("repeated_work", lost.repeated_work, "what failures undid");
+}
+
+struct TrainingEstimate {
+  int64_t steps = 0;
+  double seconds = 0;
+  double seconds_without_failures = 0;
+  double goodput = 1;
+  double gpu_hours = 0;
+  std::optional<double> cost_usd;
+  std::vector<TrainingCost> costs;
+  double failures = 0;
+  double seconds_between_failures = 0;
+  TaggedNumber gpu_hours_between_failures, restart_seconds, checkpoint_seconds;
+  int64_t save_interval = 1;
+  Source save_interval_source = Source::kComputed;
+  LostSeconds lost_seconds;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, TrainingEstimate& training) {
+  visit("steps", training.steps, "optimizer steps");
+  visit("seconds", training.seconds, "expected wall time, with failures and checkpoints");
+  visit("seconds_without_failures", training.seconds_without_failures, "steps x iteration");
+  visit("goodput", training.goodput, "share of the wall time that trains");
+  visit("gpu_hours", training.gpu_hours, "world size x expected hours");
+  visit("cost_usd", training.cost_usd, "where the plan has a price");
+  visit("costs", training.costs, "at the plan's price, or at published ones, cheapest first");
+  visit("failures", training.failures, "expected number");
+  visit("seconds_between_failures", training.seconds_between_failures, "of the whole job, mean");
+  visit("gpu_hours_between_failures", training.gpu_hours_between_failures, "of the job x its GPUs");
+  visit("restart_seconds", training.restart_seconds, "from a failure to training again");
+  visit("checkpoint_seconds", training.checkpoint_seconds, "standing still for one");
+  visit("save_interval", training.save_interval, "steps between checkpoints");
+  visit("save_interval_source",
+        training.save_interval_source,
+        "given by the plan, or computed: Daly's best");
+  visit("lost_seconds", training.lost_seconds, "where the rest of the wall time goes");
+}
+
+struct Advice {
+  std::string text;
+  std::optional<int64_t> gain_bytes;
+  std::optional<double> gain_seconds;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, Advice& advice) {
+  visit("text", advice.text, "what to change");
+  visit("gain_bytes", advice.gain_bytes, "memory of the worst rank, re-run");
+  visit("gain_seconds", advice.gain_seconds, "of one iteration, re-run");
+}
+
+struct ClusterEstimate {
+  int64_t schema_version = kEstimateSchemaVersion;
+  std::string kind = "cluster_estimate";
+  ToolVersion tool;
+  Json plan;
+  Verdict verdict;
+  std::vector<RankClassEstimate> rank_classes;
+  StepTime time;
+  Throughput throughput;
+  std::optional<TrainingEstimate> training;
+  std::vector<Advice> advice;
+  std::vector<RateTerm> rates;
+  std::vector<std::string> assumptions;
+  std::vector<std::string> not_modelled;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, ClusterEstimate& estimate) {
+  visit("schema_version", estimate.schema_version, "of this document");
+  visit("kind", estimate.kind, "cluster_estimate");
+  visit("tool", estimate.tool, "who wrote it");
+  visit("plan", estimate.plan, "the resolved plan");
+  visit("verdict", estimate.verdict, "fits or not, and why");
+  visit("rank_classes", estimate.rank_classes, "one row for each class of equal ranks");
+  visit("time", estimate.time, "of one iteration");
+  visit("throughput", estimate.throughput, "of the cluster");
+  visit("training", estimate.training, "of the whole training, where the plan says how long");
+  visit("advice", estimate.advice, "what would help");
+  visit("rates", estimate.rates, "how fast the GPU was taken to be");
+  visit("assumptions", estimate.assumptions, "numbers that were assumed");
+  visit("not_modelled", estimate.not_modelled, "what the estimate leaves out");
+}
+
+}  // namespace estimator

@@ -1,0 +1,102 @@
+#include "estimator/cluster/estimate_cluster.h"
+
+#include <stdexcept>
+
+#include "estimator/base/units.h"
+#include "estimator/cluster/estimate_notes.h"
+#include "estimator/cluster/memory_verdict.h"
+#include "estimator/cluster/profile_match.h"
+#include "estimator/cluster/rank_classes.h"
+#include "estimator/cluster/training_estimate.h"
+#include "estimator/communication/fabric.h"
+#include "estimator/compute/compute_time.h"
+#include "estimator/compute/model_flops.h"
+#include "estimator/step/stage_time.h"
+#include "estimator/step/step_time.h"
+
+namespace estimator {
+namespace {
+
+Throughput throughput_of(const Plan& plan, const Gpu& gpu, double iteration_seconds) {
+  const StepFlops flops = step_flops(plan);
+  const auto world = static_cast<double>(plan.world_size());
+  const double peak_of_all = world * gpu.peak_flops(plan.training.dtype);
+  Throughput throughput;
+  throughput.tokens_per_second = static_cast<double>(plan.tokens_per_step()) / iteration_seconds;
+  throughput.tokens_per_second_per_gpu = throughput.tokens_per_second / world;
+  throughput.model_flops_per_second_per_gpu = flops.model / iteration_seconds / world;
+  throughput.mfu = flops.model / iteration_seconds / peak_of_all;
+  throughput.hfu = flops.hardware / iteration_seconds / peak_of_all;
+  throughput.mfu_full_attention = flops.model_full_attention / iteration_seconds / peak_of_all;
+  return throughput;
+}
+
+/// What the estimate and the timeline of a cluster are made from.
+struct PricedCluster {
+  PricedCluster(const Plan& plan,
+                const std::vector<RankProfile>& profiles,
+                const Calibration* calibration)
+      : classes(rank_classes(plan)),
+        matched(match_profiles(plan, classes, profiles)),
+        layout(plan),
+        gpu(gpu_of(plan)),
+        fabric(fabric_of(plan)),
+        target{.gpu = gpu,
+               .dtype = plan.training.dtype,
+               .dialect = plan.training.dialect,
+               .attention = plan.training.attention,
+               .calibration = calibration},
+        stages(static_cast<std::size_t>(plan.parallelism.pipeline)) {
+    for (std::size_t i = 0; i < classes.size(); ++i) {
+      const StageTime time = stage_time(
+          *matched[i], {.plan = plan, .compute = target, .layout = layout, .fabric = fabric});
+      for (const int64_t stage : classes[i].stages) stages[static_cast<std::size_t>(stage)] = time;
+    }
+  }
+
+  std::vector<RankClass> classes;
+  std::vector<const RankProfile*> matched;  ///< of each class
+  ParallelLayout layout;
+  const Gpu& gpu;
+  Fabric fabric;
+  ComputeTarget target;
+  std::vector<StageTime> stages;
+};
+
+}  // namespace
+
+StepTimeline cluster_timeline(const Plan& plan,
+                              const std::vector<RankProfile>& profiles,
+                              const Calibration* calibration) {
+  const PricedCluster cluster(plan, profiles, calibration);
+  return step_timeline(plan, cluster.layout, cluster.fabric, cluster.stages);
+}
+
+ClusterEstimate estimate_cluster(const Plan& plan,
+                                 const std::vector<RankProfile>& profiles,
+                                 const Calibration* calibration) {
+  const PricedCluster cluster(plan, profiles, calibration);
+  const auto& [classes, matched, layout, gpu, fabric, target, stages] = cluster;
+
+  ClusterEstimate estimate;
+  estimate.tool = matched.front()->tool;
+  estimate.plan = to_json(plan);
+  for (std::size_t i = 0; i < classes.size(); ++i) {
+    const StageTime& time = stages[static_cast<std::size_t>(classes[i].stages.front())];
+    RankClassEstimate row =
+        class_memory(classes[i], *matched[i], layout, gpu, fabric, plan.memory.cuda_module_loading);
+    row.forward_seconds = time.forward().total_seconds();
+    row.backward_seconds = time.backward().total_seconds();
+    estimate.rank_classes.push_back(std::move(row));
+  }
+  estimate.verdict = memory_verdict(plan, gpu, estimate.rank_classes);
+  estimate.time = step_time(plan, layout, fabric, stages);
+  estimate.throughput = throughput_of(plan, gpu, estimate.time.iteration_seconds);
+  estimate.training = training_estimate(plan, gpu, estimate.time.iteration_seconds);
+  estimate.rates = target.rates().terms();
+  estimate.assumptions = assumptions_of(plan, gpu, fabric, matched);
+  estimate.not_modelled = gaps_of_the_model();
+  return estimate;
+}
+
+}  // namespace estimator

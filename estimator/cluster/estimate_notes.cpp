@@ -1,0 +1,149 @@
+#include "estimator/cluster/estimate_notes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "estimator/base/units.h"
+#include "estimator/communication/collective_fit.h"
+#include "estimator/step/stage_time.h"
+
+namespace estimator {
+namespace {
+
+void note_launch(std::vector<std::string>& notes, const Link& link) {
+  const CollectiveFit& fit = collective_fit();
+  const LaunchFloor& floor = fit.floor(link);
+  const std::string source = fit.sources.value(floor.source, floor.source);
+  notes.push_back(
+      fmt::format("collectives over {} take {:g} us more than NCCL's own model says, {} {}",
+                  link.id,
+                  floor.microseconds,
+                  floor.assumed ? "as other links do in" : "fitted to",
+                  source));
+}
+
+void note_measured(std::vector<std::string>& notes, const Fabric& fabric) {
+  for (const MeasuredCollective& curve : fabric.measured) {
+    const bool fits = curve.device == fabric.gpu_cuda_name;
+    notes.push_back(fmt::format(
+        "{}: {} over {} ranks of {} machines with {}; {}",
+        curve.origin,
+        to_string(curve.kind),
+        curve.ranks,
+        curve.machines,
+        curve.device,
+        fits ? "used in place of the model for such groups" : "not used: the plan has other GPUs"));
+  }
+}
+
+void note_overlap(std::vector<std::string>& notes, const Plan& plan) {
+  const ParallelConfig& p = plan.parallelism;
+  const bool ring = p.context > 1 && p.context_comm == ContextComm::kP2p;
+  const bool data_overlaps =
+      plan.replicas() > 1 && (p.overlap_grad_reduce || p.overlap_param_gather);
+  if (ring) {
+    notes.push_back(
+        "context ranks: each message of the ring travels beside one step of attention; the last "
+        "rank of the ring, which holds most, stands for the others");
+  }
+  if (ring || data_overlaps) {
+    notes.push_back(
+        fmt::format("a collective beside compute takes {:g} % of it over the intra link and {:g} % "
+                    "over NICs (Calculon); measured on four GPUs: 19 % in the mean (arXiv "
+                    "2507.03114)",
+                    100 * kIntraComputeShare,
+                    100 * kInterComputeShare));
+  }
+  if (p.virtual_stages > 1) {
+    notes.push_back("layers are alike: the chunks of a stage share its measured work by layers");
+  }
+}
+
+void note_profiles(std::vector<std::string>& notes,
+                   const Gpu& gpu,
+                   const std::vector<const RankProfile*>& profiles) {
+  const auto any = [&](auto predicate) {
+    return std::any_of(
+        profiles.begin(), profiles.end(), [&](const RankProfile* p) { return predicate(*p); });
+  };
+  if (any([](const RankProfile& p) { return p.micro_batches.executed < p.micro_batches.total; })) {
+    notes.push_back(
+        "memory repeats from micro-batch to micro-batch: ranks ran fewer of them than the plan "
+        "has");
+  }
+  if (any([](const RankProfile& p) { return p.limit_lifted; })) {
+    notes.push_back(
+        "ranks that ran out of memory ran again without the limit: their peaks are what they would "
+        "need");
+  }
+  for (const RankProfile* profile : profiles) {
+    if (profile->device.kind == DeviceKind::kCpu) {
+      notes.push_back(
+          fmt::format("rank {} ran on a CPU: its kernels and their memory are not those of {}",
+                      profile->rank,
+                      gpu.id));
+    } else if (profile->device.name != gpu.cuda_name) {
+      notes.push_back(fmt::format(
+          "rank {} ran on {} and stands for {}", profile->rank, profile->device.name, gpu.id));
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> communication_assumptions(const Plan& plan, const Fabric& fabric) {
+  std::vector<std::string> notes;
+  if (plan.world_size() == 1) return notes;
+  const Gpu& gpu = gpu_of(plan);
+  if (fabric.intra.id == gpu.default_intra_link) {
+    notes.push_back(
+        fmt::format("link inside a machine: {}, the usual one of {}", fabric.intra.id, gpu.id));
+  }
+  note_launch(notes, fabric.intra);
+  if (plan.world_size() > fabric.island_gpus) {
+    if (fabric.inter.id == gpu.default_inter_link) {
+      notes.push_back(fmt::format("NIC: {}, the usual one of {}", fabric.inter.id, gpu.id));
+    }
+    notes.push_back(fmt::format("NICs for each GPU: {:g}, shared fairly", fabric.nics_per_gpu));
+    if (fabric.pod_gpus == 0) notes.push_back("a network without oversubscription");
+    note_launch(notes, fabric.inter);
+  }
+  note_measured(notes, fabric);
+  return notes;
+}
+
+std::vector<std::string> assumptions_of(const Plan& plan,
+                                        const Gpu& gpu,
+                                        const Fabric& fabric,
+                                        const std::vector<const RankProfile*>& profiles) {
+  std::vector<std::string> notes;
+  notes.push_back(fmt::format(
+      "CUDA context of {}: {} ({})", gpu.id, format_gib(gpu.context_bytes), gpu.context_source));
+  for (std::string& note : communication_assumptions(plan, fabric)) {
+    notes.push_back(std::move(note));
+  }
+  if (plan.world_size() > 1) {
+    notes.push_back(
+        "NCCL opens the channels and buffers of the published graphs (NVIDIA/nccl issues 1197, "
+        "1685)");
+  }
+  note_overlap(notes, plan);
+  note_profiles(notes, gpu, profiles);
+  return notes;
+}
+
+std::vector<std::string> gaps_of_the_model() {
+  return {
+      "stragglers and clock throttling",
+      "data loading, logging and evaluation",
+      "compute slowed by sends between stages that run beside it, and the other way round",
+      "overlap of tensor-parallel communication with matrix products",
+      "congestion of the network beyond fair shares, and hops from rail to rail",
+      "kernels fused beyond those of the shard, and tuned kernels for single shapes",
+      "fragmentation that builds up after the second iteration",
+      "memory of cuDNN plans, of other libraries, and of other processes on the GPU",
+  };
+}
+
+}  // namespace estimator

@@ -1,0 +1,132 @@
+#include "estimator/cluster/memory_verdict.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <tuple>
+
+#include "estimator/base/units.h"
+#include "estimator/memory/device_memory.h"
+
+namespace estimator {
+namespace {
+
+MemoryTerm allocator_term(const RankProfile& profile) {
+  const int64_t bytes = profile.peak.reserved_bytes;
+  MemoryTerm term;
+  term.name = "allocator, reserved";
+  term.value_bytes = term.low_bytes = term.high_bytes = bytes;
+  switch (profile.device.kind) {
+    case DeviceKind::kCuda:
+      term.source = Source::kMeasured;
+      term.note = fmt::format("largest of all phases on {}", profile.device.name);
+      break;
+    case DeviceKind::kVirtual:
+      term.source = Source::kSimulated;
+      term.note = "largest of all phases of PyTorch's own CUDA allocator on the virtual GPU";
+      break;
+    case DeviceKind::kCpu:
+      term.source = Source::kSimulated;
+      term.note = "tensors counted on the CPU in blocks of 512 bytes; segments are not modelled";
+      break;
+  }
+  return term;
+}
+
+bool fits(const RankClassEstimate& row, int64_t limit_bytes) {
+  return row.total_bytes <= limit_bytes && !row.limit_lifted;
+}
+
+std::string who(const RankClassEstimate& row) {
+  if (row.stages.empty()) return fmt::format("rank {}", row.representative_rank);
+  return fmt::format("rank {} (stage {})", row.representative_rank, row.coordinate.pipeline);
+}
+
+std::string reason(const RankClassEstimate& worst, int64_t capacity_bytes, int64_t headroom_bytes) {
+  const int64_t left = capacity_bytes - worst.total_bytes;
+  const std::string needs = fmt::format(
+      "{} needs {} of {}", who(worst), format_gib(worst.total_bytes), format_gib(capacity_bytes));
+  if (left < 0) {
+    return fmt::format("{}: {} too much, in {}", needs, format_gib(-left), worst.peak_phase);
+  }
+  if (worst.limit_lifted) {
+    return fmt::format(
+        "{}, yet ran out of memory in {}: its free blocks are too small (fragmentation)",
+        needs,
+        worst.peak_phase);
+  }
+  if (left < headroom_bytes) {
+    return fmt::format("{} and leaves {}: less than the headroom of {} that the plan asks for",
+                       needs,
+                       format_gib(left),
+                       format_gib(headroom_bytes));
+  }
+  const int64_t surely_left = left - (worst.total_high_bytes - worst.total_bytes);
+  if (surely_left < headroom_bytes) {
+    return fmt::format(
+        "{}, the most of all ranks, and leaves {}; it would not fit if what is assumed were as "
+        "large "
+        "as published at most, {}",
+        needs,
+        format_gib(left),
+        format_gib(worst.total_high_bytes));
+  }
+  return fmt::format("{}, the most of all ranks, and leaves {}", needs, format_gib(left));
+}
+
+}  // namespace
+
+RankClassEstimate class_memory(const RankClass& rank_class,
+                               const RankProfile& profile,
+                               const ParallelLayout& layout,
+                               const Gpu& gpu,
+                               const Fabric& fabric,
+                               ModuleLoading loading) {
+  RankClassEstimate row;
+  row.representative_rank = profile.rank;
+  row.count = rank_class.count;
+  row.coordinate = profile.coordinate;
+  row.stages = stages_to_text(rank_class.stages);
+  row.parameters = profile.parameters.count;
+  row.allocated_peak_bytes = profile.peak.allocated_bytes;
+  row.reserved_peak_bytes = profile.peak.reserved_bytes;
+  row.peak_categories = profile.peak.categories;
+  row.limit_lifted = profile.limit_lifted;
+  row.out_of_memory = profile.out_of_memory;
+  row.peak_phase = profile.out_of_memory ? profile.out_of_memory->phase : profile.peak.phase;
+  row.terms = {allocator_term(profile), context_memory(gpu, loading), library_memory(gpu)};
+  row.context_bytes = row.terms[1].value_bytes + row.terms[2].value_bytes;
+  for (MemoryTerm& term : profile.program ? communicator_memory(*profile.program, fabric)
+                                          : communicator_memory(profile, layout, fabric)) {
+    row.communicator_bytes += term.value_bytes;
+    row.terms.push_back(std::move(term));
+  }
+  for (const MemoryTerm& term : row.terms) {
+    row.total_bytes += term.value_bytes;
+    row.total_low_bytes += term.low_bytes;
+    row.total_high_bytes += term.high_bytes;
+  }
+  return row;
+}
+
+Verdict memory_verdict(const Plan& plan,
+                       const Gpu& gpu,
+                       const std::vector<RankClassEstimate>& classes) {
+  const int64_t headroom = plan.memory.headroom_bytes;
+  const int64_t limit = gpu.memory_bytes - headroom;
+  const auto severity = [&](const RankClassEstimate& row) {
+    return std::tuple(!fits(row, limit), row.total_bytes);
+  };
+  const RankClassEstimate& worst =
+      *std::max_element(classes.begin(), classes.end(), [&](const auto& a, const auto& b) {
+        return severity(a) < severity(b);
+      });
+  return {.fits = fits(worst, limit),
+          .worst_rank = worst.representative_rank,
+          .peak_bytes = worst.total_bytes,
+          .capacity_bytes = gpu.memory_bytes,
+          .headroom_bytes = gpu.memory_bytes - worst.total_bytes,
+          .reason = reason(worst, gpu.memory_bytes, headroom)};
+}
+
+}  // namespace estimator

@@ -1,0 +1,29 @@
+// Does it fit: the memory of each class of ranks, and the verdict over all of them.
+#pragma once
+
+#include <vector>
+
+#include "estimator/cluster/cluster_estimate.h"
+#include "estimator/cluster/rank_classes.h"
+#include "estimator/communication/fabric.h"
+#include "estimator/plan/plan.h"
+
+namespace estimator {
+
+/// The row of a class: memory terms and their sum. Seconds are left at 0.
+RankClassEstimate class_memory(const RankClass& rank_class,
+                               const RankProfile& profile,
+                               const ParallelLayout& layout,
+                               const Gpu& gpu,
+                               const Fabric& fabric,
+                               ModuleLoading loading = ModuleLoading::kLazy);
+
+/// Fits when every class has its total within the GPU's memory less the plan's headroom, and ran
+/// without lifting the limit. (A rank can run out though its total fits: its free blocks were too
+/// small.) The worst rank is the one that needs most, among those that do not fit where there are
+/// any.
+Verdict memory_verdict(const Plan& plan,
+                       const Gpu& gpu,
+                       const std::vector<RankClassEstimate>& classes);
+
+}  // namespace estimator

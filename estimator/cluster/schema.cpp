@@ -1,0 +1,68 @@
+#include "estimator/cluster/schema.h"
+
+#include <string>
+
+#include "estimator/cluster/cluster_estimate.h"
+#include "estimator/plan/plan.h"
+#include "estimator/profile/rank_profile.h"
+
+namespace estimator {
+namespace {
+
+Json document(const std::string& title, const Json& schema) {
+  Json result = {{"$schema", "http://json-schema.org/draft-07/schema#"}, {"title", title}};
+  result.update(schema);
+  return result;
+}
+
+Json described(Json schema, const std::string& description) {
+  schema["description"] = description;
+  return schema;
+}
+
+Json text(const std::string& description) {
+  return described(schema_of<std::string>(RequiredKeys::kNone), description);
+}
+
+/// A preset's name, or an object of a preset, overrides, and ModelConfig's own keys.
+Json model_schema() {
+  const Json shape = schema_of<ModelConfig>(RequiredKeys::kNone);
+  Json object = shape;
+  object["properties"]["preset"] = text("a model of `onerank list models`");
+  object["properties"]["overrides"] = described(shape, "what differs from the preset");
+  return described({{"anyOf", Json::array({schema_of<std::string>(RequiredKeys::kNone), object})}},
+                   "a preset's name, or the model's shape");
+}
+
+}  // namespace
+
+Json plan_schema() {
+  const auto part = []<class T>(T, const char* description) {
+    return described(schema_of<T>(RequiredKeys::kNone), description);
+  };
+  const Json properties = {
+      {"name", text("of the plan")},
+      {"model", model_schema()},
+      {"cluster", part(ClusterConfig{}, "the machines")},
+      {"parallelism", part(ParallelConfig{}, "how the model is laid over the cluster")},
+      {"training", part(TrainingConfig{}, "how it is trained")},
+      {"memory", part(MemoryConfig{}, "the allocator, and what must stay free")},
+      {"time", part(TimeConfig{}, "what decides how long things take")},
+      {"reliability", part(ReliabilityConfig{}, "failures and checkpoints")}};
+  return document("Onerank plan",
+                  {{"type", "object"},
+                   {"additionalProperties", false},
+                   {"properties", properties},
+                   {"required", Json::array({"model"})}});
+}
+
+Json rank_profile_schema() {
+  return document("Onerank rank profile", schema_of<RankProfile>(RequiredKeys::kAllButOptional));
+}
+
+Json cluster_estimate_schema() {
+  return document("Onerank cluster estimate",
+                  schema_of<ClusterEstimate>(RequiredKeys::kAllButOptional));
+}
+
+}  // namespace estimator

@@ -1,0 +1,183 @@
+#include "estimator/communication/communication_time.h"
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+
+#include "estimator/base/units.h"
+#include "estimator/communication/collective_fit.h"
+#include "estimator/communication/message_time.h"
+#include "estimator/communication/nvls_pipeline.h"
+
+namespace estimator {
+namespace {
+
+using enum NcclAlgorithm;
+
+const MeasuredCollective* measured_for(const CollectiveCall& call,
+                                       const GroupPlacement& placement,
+                                       const Fabric& fabric) {
+  const int64_t machines = divide_up(placement.ranks, placement.ranks_per_machine);
+  for (const MeasuredCollective& curve : fabric.measured) {
+    if (curve.kind == call.kind && curve.ranks == placement.ranks && curve.machines == machines &&
+        curve.device == fabric.gpu_cuda_name) {
+      return &curve;
+    }
+  }
+  return nullptr;
+}
+
+/// The NICs of the whole node that a group can see: EFA's stand behind one device for each GPU.
+struct VisibleNics {
+  int64_t count = 1;
+  double bytes_per_second = 0;
+};
+VisibleNics visible_nics(const GroupPlacement& placement, const Fabric& fabric) {
+  const bool bundled = fabric.inter.kind == "efa" && fabric.nics_per_gpu > 1;
+  const double of_each_gpu = bundled ? 1 : fabric.nics_per_gpu;
+  const double nics = of_each_gpu * static_cast<double>(placement.ranks_per_island);
+  return {std::max<int64_t>(1, std::llround(std::floor(nics))),
+          fabric.inter.nccl_bytes_per_second * (bundled ? fabric.nics_per_gpu : 1)};
+}
+
+/// How much longer the network takes than NCCL believes: other groups on the same NICs, and the
+/// spine.
+double network_slowdown(const GroupPlacement& placement, const Fabric& fabric) {
+  if (placement.islands() == 1) return 1;
+  const VisibleNics nics = visible_nics(placement, fabric);
+  const double believed = static_cast<double>(nics.count) * nics.bytes_per_second;
+  const double own = static_cast<double>(placement.ranks_per_island) * fabric.nics_per_gpu *
+                     fabric.inter.nccl_bytes_per_second;
+  const bool leaves_pod = placement.ranks_per_pod < placement.ranks;
+  const double spine =
+      leaves_pod ? fabric.spine_oversubscription / static_cast<double>(placement.ranks_per_pod) : 1;
+  return std::max(1.0, believed / own) * std::max(1.0, spine);
+}
+
+/// Share of the modelled bandwidth that is reached.
+double reached_share(const NcclOption& option, int64_t bytes) {
+  const CollectiveFit& fit = collective_fit();
+  const bool ll = option.protocol == NcclProtocol::kLl;
+  if (option.algorithm == kRing) return ll ? fit.ll_share.share : fit.ring_share.at(bytes);
+  if (option.algorithm != kTree || ll) return 1;
+  return (option.protocol == NcclProtocol::kLl128 ? fit.tree_ll128_share : fit.tree_simple_share)
+      .at(bytes);
+}
+
+double chunk_share(int64_t chunk_bytes) {
+  return ShareCurve{.source = "", .points = collective_fit().nvls.chunk_share}.at(chunk_bytes);
+}
+
+/// Chunks cost bandwidth of the NVLink part only: a slower network hides it.
+double nvls_gbps(const NcclOption& option, const NcclTopology& topology, int64_t chunk_bytes) {
+  const double share = chunk_share(chunk_bytes);
+  if (option.algorithm == kNvls) return option.gbps * share;
+  const NcclGeneration& generation = nccl_tables().generation(topology.compute_capability);
+  const auto channels = static_cast<double>(option.channels.count);
+  const auto n = static_cast<double>(topology.ranks);
+  const double bus = 2 * (channels - 1) * option.channels.in_node_gbps * generation.nvls_efficiency;
+  return std::min(option.gbps, bus * share * n / (2 * (n - 1)));
+}
+
+double nvls_us(const NcclOption& option,
+               const NcclTopology& topology,
+               int64_t bytes,
+               double network_floor_us,
+               double slowdown) {
+  const NvlsFit& fit = collective_fit().nvls;
+  const NvlsPipeline pipeline = nvls_pipeline(option.algorithm, topology, bytes);
+  const double levels = option.algorithm == kNvlsTree
+                            ? std::floor(std::log2(static_cast<double>(topology.nodes)))
+                            : 0;
+  const double waves = fit.waves + fit.waves_per_level * levels;
+  const double us_of_byte = slowdown / (1000 * nvls_gbps(option, topology, pipeline.chunk_bytes));
+  const double fill =
+      waves * static_cast<double>(pipeline.wave_bytes) * slowdown / (1000 * option.gbps);
+  return (topology.nodes == 1 ? fit.floor_microseconds : network_floor_us) + option.latency_us +
+         fill + us_of_byte * static_cast<double>(bytes);
+}
+
+double option_seconds(const NcclOption& option,
+                      const CollectiveCall& call,
+                      const NcclTopology& topology,
+                      double floor_us,
+                      double slowdown) {
+  const int64_t bytes = std::max<int64_t>(1, call.bytes);
+  if (option.algorithm == kNvls || option.algorithm == kNvlsTree) {
+    return nvls_us(option, topology, bytes, floor_us, slowdown) * kMicrosecond;
+  }
+  const NcclBelief belief = nccl_belief(option, call.kind, topology, bytes);
+  return (floor_us + belief.latency_us +
+          belief.transfer_us * slowdown / reached_share(option, bytes)) *
+         kMicrosecond;
+}
+
+double messages_seconds(const CollectiveCall& call,
+                        const GroupPlacement& placement,
+                        const Fabric& fabric) {
+  const bool pair = call.kind == CollectiveKind::kSend || call.kind == CollectiveKind::kRecv;
+  if (pair) return message_seconds(call.bytes, placement.islands() == 1, fabric);
+  return all_to_all_seconds(call.bytes, placement, fabric);
+}
+
+double floor_us(const Link& slowest) { return collective_fit().floor(slowest).microseconds; }
+
+}  // namespace
+
+NcclTopology nccl_topology(const GroupPlacement& placement, const Fabric& fabric) {
+  const VisibleNics nics = visible_nics(placement, fabric);
+  const bool nvlink = fabric.intra.kind == "nvlink";
+  return {.compute_capability = fabric.compute_capability,
+          .ranks = placement.ranks,
+          .nodes = placement.islands(),
+          .nvlink = nvlink,
+          .nvls = nvlink && fabric.intra.nvls_bytes_per_second.has_value(),
+          .gpu_gbps = fabric.intra.nccl_bytes_per_second / 1e9,
+          .nics = nics.count,
+          .nic_gbps = nics.bytes_per_second / 1e9,
+          .collnet = fabric.sharp};
+}
+
+CollectiveTime collective_time(const CollectiveCall& call,
+                               const GroupPlacement& placement,
+                               const Fabric& fabric) {
+  if (placement.ranks <= 1) return {};
+  if (const MeasuredCollective* curve = measured_for(call, placement, fabric)) {
+    return {curve->seconds(call.bytes), Source::kMeasured, curve->origin, std::nullopt};
+  }
+  const double floor = floor_us(placement.islands() > 1 ? fabric.inter : fabric.intra);
+  if (!has_nccl_algorithms(call.kind)) {
+    return {.seconds = floor * kMicrosecond + messages_seconds(call, placement, fabric)};
+  }
+  const NcclTopology topology = nccl_topology(placement, fabric);
+  const NcclOption option = nccl_choice(call.kind, topology, call.bytes);
+  return {
+      .seconds = option_seconds(option, call, topology, floor, network_slowdown(placement, fabric)),
+      .option = option};
+}
+
+double collective_seconds(const CollectiveCall& call,
+                          const RankGroup& group,
+                          const Fabric& fabric) {
+  return collective_time(call, place(group, fabric), fabric).seconds;
+}
+
+double send_seconds(int64_t bytes, int64_t from_rank, int64_t to_rank, const Fabric& fabric) {
+  const bool near = fabric.same_island(from_rank, to_rank);
+  const double spine = fabric.same_pod(from_rank, to_rank) ? 1 : fabric.spine_oversubscription;
+  const auto felt_bytes = static_cast<int64_t>(static_cast<double>(bytes) * spine);
+  return floor_us(near ? fabric.intra : fabric.inter) * kMicrosecond +
+         message_seconds(felt_bytes, near, fabric);
+}
+
+double nccl_model_seconds(const CollectiveCall& call,
+                          const GroupPlacement& placement,
+                          const Fabric& fabric) {
+  if (placement.ranks <= 1) return 0;
+  if (!has_nccl_algorithms(call.kind)) return messages_seconds(call, placement, fabric);
+  const NcclTopology topology = nccl_topology(placement, fabric);
+  const NcclOption option = nccl_choice(call.kind, topology, call.bytes);
+  return nccl_belief(option, call.kind, topology, call.bytes).us() * kMicrosecond;
+}
+
+}  // namespace estimator

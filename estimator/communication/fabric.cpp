@@ -1,0 +1,77 @@
+#include "estimator/communication/fabric.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <stdexcept>
+#include <string>
+
+#include "estimator/base/files.h"
+
+namespace estimator {
+namespace {
+
+const Link& link_named(const std::string& name) {
+  const Link* link = find_link(name);
+  if (link == nullptr) throw std::logic_error("a resolved plan names an unknown link: " + name);
+  return *link;
+}
+
+/// Whole machines of one NVLink domain where switches join them, or one machine.
+int64_t island_size(const ClusterConfig& cluster, const Gpu& gpu, const Link& intra) {
+  const int64_t machine = *cluster.gpus_per_node;
+  if (!intra.spans_machines) return machine;
+  return machine * std::max<int64_t>(1, gpu.nvlink_domain_gpus / machine);
+}
+
+/// Ranks of the group that lie in one block of `block` ranks, in the worst case.
+int64_t ranks_together(const RankGroup& group, int64_t block) {
+  int64_t together = 1;
+  for (const RankSpan& span : group.spans) {
+    const int64_t reach = span.stride * span.count;  // groups of the kind start at multiples of it
+    together *= std::clamp<int64_t>(std::gcd(block, reach) / span.stride, 1, span.count);
+  }
+  return together;
+}
+
+}  // namespace
+
+const Gpu& gpu_of(const Plan& plan) {
+  const Gpu* gpu = find_gpu(plan.cluster.gpu);
+  if (gpu == nullptr) {
+    throw std::logic_error("a resolved plan names an unknown GPU: " + plan.cluster.gpu);
+  }
+  return *gpu;
+}
+
+Fabric fabric_of(const Plan& plan) {
+  const ClusterConfig& cluster = plan.cluster;
+  const Gpu& gpu = gpu_of(plan);
+  Fabric fabric;
+  fabric.intra = link_named(*cluster.intra_link);
+  fabric.inter = link_named(*cluster.inter_link);
+  fabric.gpu_cuda_name = gpu.cuda_name;
+  fabric.compute_capability = std::lround(10 * std::stod(gpu.compute_capability));
+  fabric.machine_gpus = *cluster.gpus_per_node;
+  fabric.island_gpus = island_size(cluster, gpu, fabric.intra);
+  fabric.nics_per_gpu =
+      static_cast<double>(*cluster.nics_per_node) / static_cast<double>(*cluster.gpus_per_node);
+  if (cluster.nodes_per_pod) fabric.pod_gpus = *cluster.nodes_per_pod * *cluster.gpus_per_node;
+  fabric.spine_oversubscription = cluster.spine_oversubscription;
+  fabric.sharp = cluster.sharp;
+  for (const std::string& path : cluster.nccl_tests) {
+    fabric.measured.push_back(read_nccl_tests(read_file(path), path));
+  }
+  return fabric;
+}
+
+GroupPlacement place(const RankGroup& group, const Fabric& fabric) {
+  GroupPlacement placement{.ranks = group.size()};
+  placement.ranks_per_island = ranks_together(group, fabric.island_gpus);
+  placement.ranks_per_machine = ranks_together(group, fabric.machine_gpus);
+  placement.ranks_per_pod =
+      fabric.pod_gpus == 0 ? placement.ranks : ranks_together(group, fabric.pod_gpus);
+  return placement;
+}
+
+}  // namespace estimator

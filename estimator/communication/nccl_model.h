@@ -1,0 +1,61 @@
+// NCCL's cost model: what its tuner believes of each algorithm and protocol, and which it takes.
+//
+// From src/graph/tuning.cc @5067397: a call of `bytes` takes latency + bytes / bandwidth, each of
+// them by a rule for the algorithm, with ceilings by GPU generation; the fastest is run
+// (src/enqueue.cc, topoGetAlgoInfo). For n ranks on N nodes, g on each, hops a (in a node) and b
+// (network) of the protocol:
+//
+//   algorithm       for                        latency after base
+//   ring            all-reduce                 (2(n-1) - 2(N-1)) a + 2(N-1) b
+//   ring            all-gather, reduce-scatter (n-1 - (N-1)) a + (N-1) b
+//   ring            broadcast, reduce          one hop
+//   tree            all-reduce                 2 ((g-1) a + floor(log2 N) b)
+//   NVLS            all-reduce, N = 1          a (25 us); over SHARP + b
+//   NVLS tree       all-reduce, N > 1          a + 2 floor(log2 N) b
+//   CollNet direct  all-reduce, SHARP          2 (min(1, g-1) a + 0.4 (g-1)) + b
+//   CollNet chain   all-reduce, SHARP          2 (g-1) a + b
+//   PAT             gather, scatter, g = 1     floor(log2 N) b / 3.5 + 2.8 n
+//
+// Point-to-point calls, and those made of them, have no model in NCCL: see message_time.h.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "estimator/communication/nccl_channels.h"
+#include "estimator/profile/collective_call.h"
+
+namespace estimator {
+
+/// One way to run a call. `gbps` is algorithm bandwidth: bytes of the call over its time.
+struct NcclOption {
+  NcclAlgorithm algorithm = NcclAlgorithm::kRing;
+  NcclProtocol protocol = NcclProtocol::kSimple;
+  NcclChannels channels;
+  double latency_us = 0;
+  double gbps = 0;
+};
+
+/// Whether NCCL has algorithms for `kind`: not for all-to-all, gather, scatter, send and recv.
+bool has_nccl_algorithms(CollectiveKind kind);
+
+/// Every option that is enabled for a call of this kind, in NCCL's order. A barrier counts as an
+/// all-reduce.
+std::vector<NcclOption> nccl_options(CollectiveKind kind, const NcclTopology& topology);
+
+/// What NCCL believes an option takes, with its corrections for size.
+struct NcclBelief {
+  double latency_us = 0;
+  double transfer_us = 0;
+
+  double us() const { return latency_us + transfer_us; }
+};
+NcclBelief nccl_belief(const NcclOption& option,
+                       CollectiveKind kind,
+                       const NcclTopology& topology,
+                       int64_t bytes);
+
+/// The option that NCCL runs. Throws std::logic_error for a kind without algorithms.
+NcclOption nccl_choice(CollectiveKind kind, const NcclTopology& topology, int64_t bytes);
+
+}  // namespace estimator

@@ -1,0 +1,74 @@
+// How fast a GPU runs a fused attention kernel: published rates (data/attention.json).
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "estimator/base/tagged.h"
+#include "estimator/hardware/hardware.h"
+#include "estimator/plan/plan.h"
+
+namespace estimator {
+
+enum class AttentionPass { kForward, kBackward };
+constexpr std::array<EnumName<AttentionPass>, 2> enum_names(AttentionPass) {
+  return {{{AttentionPass::kForward, "forward"}, {AttentionPass::kBackward, "backward"}}};
+}
+
+/// One causal call.
+struct AttentionShape {
+  AttentionPass pass = AttentionPass::kForward;
+  int64_t batch = 1, heads = 1, sequence = 1, head_width = 128;
+};
+
+/// FLOP per second by sequence, of one kernel, pass and head width.
+struct AttentionCurve {
+  std::string kernel;
+  std::optional<Attention> attention;
+  std::vector<std::string> gpus;
+  std::string measured_on;
+  std::vector<Dialect> dialects;
+  std::vector<AttentionPass> passes;
+  int64_t head_width = 0;
+  std::vector<int64_t> sequence;
+  std::vector<double> teraflops;
+  double half_occupied_at_waves = 0;
+  std::string source;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, AttentionCurve& row) {
+  visit("kernel", row.kernel, "whose kernel");
+  visit("attention", row.attention, "the plan's word for it; empty: any");
+  visit("gpus", row.gpus, "GPUs that it is used for");
+  visit("measured_on", row.measured_on, "the GPU of the measurement");
+  visit("dialects", row.dialects, "dialects that use it");
+  visit("passes", row.passes, "forward, backward; both: measured together");
+  visit("head_width", row.head_width, "kv_channels");
+  visit("sequence", row.sequence, "tokens");
+  visit("teraflops", row.teraflops, "rate at each sequence, causal FLOPs counted half");
+  visit("half_occupied_at_waves",
+        row.half_occupied_at_waves,
+        "waves of blocks at which half of the rate is reached; 0: measured with many");
+  visit("source", row.source, "where it was read");
+}
+
+struct AttentionRate {
+  double flops_per_second = 0;
+  Source source = Source::kAssumed;
+  std::string note;
+};
+
+/// The rate of the curve whose head width is nearest; between measured sequences, and constant
+/// beyond them. `dialect` picks the kernel: on Hopper, megatron-lm runs cuDNN or FlashAttention-3,
+/// plain runs torch's FlashAttention-2. On Blackwell the plan's `attention` does. A GPU with
+/// another peak than the measured one gets the same share of its own. Assumed where nothing is
+/// published: A100's share.
+AttentionRate attention_rate(const Gpu& gpu,
+                             Dialect dialect,
+                             const AttentionShape& shape,
+                             Attention attention = Attention::kFlash);
+
+}  // namespace estimator

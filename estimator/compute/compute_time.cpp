@@ -1,0 +1,114 @@
+#include "estimator/compute/compute_time.h"
+
+#include <algorithm>
+#include <optional>
+#include <string_view>
+
+namespace estimator {
+namespace {
+
+bool name_contains(const OperatorRecord& record, std::string_view part) {
+  return record.name.find(part) != std::string::npos;
+}
+
+/// A fused weight gradient adds 16-bit products to an fp32 sum, which is its first input.
+bool adds_to_fp32_sum(const OperatorRecord& record) {
+  return record.dtype == "Float" && record.shapes.size() == 3 && name_contains(record, "addmm") &&
+         record.shapes[0].size() == 2;
+}
+
+/// The type whose rate a matrix product runs at. Types other than 16-bit ones run on the fp32
+/// units.
+Dtype matrix_dtype(const OperatorRecord& record, Dtype plan_dtype) {
+  if (record.dtype == "BFloat16") return Dtype::kBf16;
+  if (record.dtype == "Half") return Dtype::kFp16;
+  return adds_to_fp32_sum(record) ? plan_dtype : Dtype::kFp32;
+}
+
+/// Empty when the shapes are not those of a product of two matrices.
+std::optional<MatmulShape> matmul_shape(const OperatorRecord& record) {
+  const auto& shapes = record.shapes;
+  if (shapes.size() < 2) return {};
+  const bool linear = record.name == "aten::linear";  // input [.., k], weight [n, k], bias
+  const auto& left = linear ? shapes[0] : shapes[shapes.size() - 2];
+  const auto& right = linear ? shapes[1] : shapes.back();
+  if (left.size() < 2 || right.size() < 2) return {};
+  MatmulShape shape{
+      .m = left[left.size() - 2], .n = linear ? right[0] : right.back(), .k = left.back()};
+  for (std::size_t i = 0; i + 2 < left.size(); ++i) (linear ? shape.m : shape.batch) *= left[i];
+  return shape;
+}
+
+/// The first input, the query or the gradient of the output, is [batch, heads, sequence, width] for
+/// `_scaled_dot_product_*`, else [batch, sequence, heads, width]. Other shapes: a usual call.
+AttentionShape attention_shape(const OperatorRecord& record) {
+  AttentionShape shape{.pass = name_contains(record, "backward") ? AttentionPass::kBackward
+                                                                 : AttentionPass::kForward,
+                       .batch = 1,
+                       .heads = 64,
+                       .sequence = 4096,
+                       .head_width = 128};
+  if (record.shapes.empty() || record.shapes[0].size() != 4) return shape;
+  const auto& query = record.shapes[0];
+  const bool heads_first = name_contains(record, "scaled_dot_product");
+  shape.batch = query[0];
+  shape.heads = query[heads_first ? 1 : 2];
+  shape.sequence = query[heads_first ? 2 : 1];
+  shape.head_width = query[3];
+  return shape;
+}
+
+double flops_per_second(const OperatorRecord& record, const GpuRates& rates, Dtype plan_dtype) {
+  if (is_attention(record)) return rates.attention_flops_per_second(attention_shape(record));
+  if (!is_matmul(record)) return rates.gpu().peak_flops(Dtype::kFp32);
+  constexpr MatmulShape kUsual{.m = 8192, .n = 8192, .k = 8192};
+  return rates.matmul_flops_per_second(matmul_shape(record).value_or(kUsual),
+                                       matrix_dtype(record, plan_dtype),
+                                       adds_to_fp32_sum(record));
+}
+
+}  // namespace
+
+bool is_matmul(const OperatorRecord& record) {
+  constexpr std::array<std::string_view, 9> kProducts = {"aten::mm",
+                                                         "aten::addmm",
+                                                         "aten::addmm_",
+                                                         "aten::_addmm_activation",
+                                                         "aten::bmm",
+                                                         "aten::baddbmm",
+                                                         "aten::baddbmm_",
+                                                         "aten::linear",
+                                                         "aten::matmul"};
+  return std::find(kProducts.begin(), kProducts.end(), record.name) != kProducts.end();
+}
+
+bool is_attention(const OperatorRecord& record) {
+  return name_contains(record, "flash_attention") || name_contains(record, "efficient_attention") ||
+         name_contains(record, "cudnn_attention");
+}
+
+OperatorPrice operator_price(const OperatorRecord& record,
+                             const GpuRates& rates,
+                             Dtype plan_dtype) {
+  OperatorPrice price;
+  if (record.flops > 0) {
+    price.seconds = record.flops / flops_per_second(record, rates, plan_dtype);
+    price.bound = Bound::kCompute;
+  }
+  if (record.bytes > 0) {
+    const bool optimizer = name_contains(record, "_fused_adam");
+    const double seconds = record.bytes / rates.memory_bytes_per_second(record.bytes, optimizer);
+    if (seconds > price.seconds) price.bound = Bound::kMemory;
+    price.seconds = std::max(price.seconds, seconds);
+  }
+  const LaunchCost& launch = rates.launch();
+  if (price.seconds < launch.kernel_seconds) price.bound = Bound::kLaunch;
+  price.seconds += launch.kernel_seconds;
+  return price;
+}
+
+double operator_seconds(const OperatorRecord& record, const ComputeTarget& target) {
+  return operator_price(record, target.rates(), target.dtype).seconds;
+}
+
+}  // namespace estimator

@@ -1,0 +1,48 @@
+// Seconds of one operator on one GPU: the roofline (Williams et al. 2009) with the rates that the
+// GPU really reaches.
+//
+//   t = max(FLOPs / rate(shape), bytes / rate(size)) + launch
+//
+// The rates and their sources are in gpu_rates.h.
+#pragma once
+
+#include "estimator/compute/gpu_rates.h"
+#include "estimator/plan/plan.h"
+#include "estimator/profile/rank_profile.h"
+
+namespace estimator {
+
+/// What operators are priced for.
+struct ComputeTarget {
+  const Gpu& gpu;
+  Dtype dtype = Dtype::kBf16;  ///< of the plan
+  Dialect dialect = Dialect::kMegatronLm;
+  Attention attention = Attention::kFlash;
+  const Calibration* calibration = nullptr;  ///< of this GPU, or null
+
+  GpuRates rates() const { return GpuRates(gpu, dialect, calibration, attention); }
+};
+
+enum class Bound { kCompute, kMemory, kLaunch };
+constexpr std::array<EnumName<Bound>, 3> enum_names(Bound) {
+  return {{{Bound::kCompute, "compute"}, {Bound::kMemory, "memory"}, {Bound::kLaunch, "launch"}}};
+}
+
+struct OperatorPrice {
+  double seconds = 0;  ///< on the GPU
+  Bound bound = Bound::kLaunch;
+};
+
+/// Of one call of `record`. Matrix products and attention run at the rate of their dtype;
+/// everything else is bound by its bytes. An operator of neither FLOPs nor bytes costs its launch.
+/// Throws UserError when the GPU has no rate for the record's dtype.
+OperatorPrice operator_price(const OperatorRecord& record, const GpuRates& rates, Dtype plan_dtype);
+
+/// The GPU's seconds of that.
+double operator_seconds(const OperatorRecord& record, const ComputeTarget& target);
+
+/// Whether FLOPs are those of matrix products, which are worth counting against the GPU's peak.
+bool is_matmul(const OperatorRecord& record);
+bool is_attention(const OperatorRecord& record);
+
+}  // namespace estimator

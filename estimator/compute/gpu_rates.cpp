@@ -1,0 +1,243 @@
+#include "estimator/compute/gpu_rates.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string_view>
+
+#include "estimator/base/interpolate.h"
+#include "estimator/hardware/database.h"
+
+namespace onerank_data {
+extern const std::string_view launch_json;
+}
+
+namespace estimator {
+namespace {
+
+/// A host that is slower than the one of the published times.
+struct SlowHost {
+  std::vector<std::string> gpus;
+  double slowdown = 1;
+  std::string source;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, SlowHost& row) {
+  visit("gpus", row.gpus, "ids of the GPU database that come with it");
+  visit("slowdown", row.slowdown, "times longer for the same call");
+  visit("source", row.source, "where it was read");
+}
+
+struct LaunchTable {
+  LaunchCost cost;
+  std::string kernel_source, forward_source, backward_source, wait_source;
+  std::vector<SlowHost> hosts;
+
+  const SlowHost* host_of(const Gpu& gpu) const {
+    const auto row = std::find_if(hosts.begin(), hosts.end(), [&](const SlowHost& host) {
+      return std::find(host.gpus.begin(), host.gpus.end(), gpu.id) != host.gpus.end();
+    });
+    return row == hosts.end() ? nullptr : &*row;
+  }
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, LaunchTable& table) {
+  visit("kernel_seconds", table.cost.kernel_seconds, "from kernel to kernel on the GPU");
+  visit("kernel_source", table.kernel_source, "where it comes from");
+  visit("host_forward_seconds", table.cost.host_forward_seconds, "of a call from Python");
+  visit("host_forward_source", table.forward_source, "where it comes from");
+  visit("host_backward_seconds", table.cost.host_backward_seconds, "of a call in backward");
+  visit("host_backward_source", table.backward_source, "where it comes from");
+  visit("wait_seconds", table.cost.wait_seconds, "of waiting for one kernel");
+  visit("wait_source", table.wait_source, "where it comes from");
+  visit("hosts", table.hosts, "slower hosts");
+}
+
+const LaunchTable& launch_table() {
+  static const auto table = read_document<LaunchTable>(onerank_data::launch_json, "launch.json");
+  return table;
+}
+
+double square_of_log(int64_t a, int64_t b) {
+  const double log = std::log(static_cast<double>(a) / static_cast<double>(b));
+  return log * log;
+}
+
+/// The row with the least distance; rows of infinite distance are none.
+template <class Row, class Distance>
+const Row* nearest_row(const std::vector<Row>& rows, const Distance& distance) {
+  const Row* nearest = nullptr;
+  double least = INFINITY;
+  for (const Row& row : rows) {
+    const double here = distance(row);
+    if (here < least) {
+      least = here;
+      nearest = &row;
+    }
+  }
+  return nearest;
+}
+
+double on_measured_curve(const std::vector<MeasuredStream>& rows, double bytes) {
+  std::vector<CurvePoint> points;
+  for (const MeasuredStream& row : rows) {
+    points.push_back(
+        {static_cast<double>(row.bytes), static_cast<double>(row.bytes) / row.seconds});
+  }
+  return interpolate_log(points, bytes);
+}
+
+std::string measured_note(const Calibration& calibration) {
+  return fmt::format(
+      "{}, driver {}, {}", calibration.device.name, calibration.driver, calibration.date);
+}
+
+}  // namespace
+
+LaunchCost assumed_launch_cost(const Gpu& gpu) {
+  LaunchCost cost = launch_table().cost;
+  if (const SlowHost* host = launch_table().host_of(gpu)) {
+    cost.host_forward_seconds *= host->slowdown;
+    cost.host_backward_seconds *= host->slowdown;
+  }
+  return cost;
+}
+
+GpuRates::GpuRates(const Gpu& gpu,
+                   Dialect dialect,
+                   const Calibration* calibration,
+                   Attention attention)
+    : gpu_(gpu),
+      dialect_(dialect),
+      attention_(attention),
+      calibration_(calibration),
+      matmul_(matmul_rate(gpu)),
+      memory_(memory_rate(gpu)),
+      launch_(assumed_launch_cost(gpu)) {
+  if (calibration == nullptr) return;
+  launch_.kernel_seconds = calibration->launch.kernel_seconds;
+  // The framework's share is not measured, but its calls take no less than one from C++.
+  for (double* seconds : {&launch_.host_forward_seconds, &launch_.host_backward_seconds}) {
+    *seconds = std::max(*seconds, calibration->launch.host_seconds);
+  }
+}
+
+double GpuRates::matmul_flops_per_second(const MatmulShape& shape,
+                                         Dtype dtype,
+                                         bool accumulates) const {
+  const bool off_tensor_cores = is_off_tensor_cores(shape, bytes_per_element(dtype));
+  return gpu_.peak_flops(off_tensor_cores ? Dtype::kFp32 : dtype) *
+         matmul_share(matmul_, gpu_, shape, bytes_per_element(dtype), accumulates) *
+         measured_over_modelled(shape, dtype, accumulates);
+}
+
+double GpuRates::attention_flops_per_second(const AttentionShape& shape) const {
+  return attention_rate(gpu_, dialect_, shape, attention_).flops_per_second *
+         measured_over_modelled(shape);
+}
+
+double GpuRates::memory_bytes_per_second(double bytes, bool optimizer) const {
+  if (calibration_ != nullptr) {
+    const auto& rows = optimizer ? calibration_->optimizer : calibration_->streams;
+    if (!rows.empty()) return on_measured_curve(rows, bytes);
+  }
+  return gpu_.memory_bandwidth_bytes_per_second * memory_.share * memory_size_share(bytes);
+}
+
+double GpuRates::measured_over_modelled(const MatmulShape& shape,
+                                        Dtype dtype,
+                                        bool accumulates) const {
+  if (calibration_ == nullptr) return 1;
+  const MeasuredMatmul* row = nearest_row(calibration_->matmul, [&](const MeasuredMatmul& r) {
+    if (r.dtype != dtype || r.accumulates != accumulates) return static_cast<double>(INFINITY);
+    return square_of_log(r.m, shape.batch * shape.m) + square_of_log(r.n, shape.n) +
+           square_of_log(r.k, shape.k);
+  });
+  if (row == nullptr) return 1;
+  const MatmulShape measured{.m = row->m, .n = row->n, .k = row->k};
+  const double modelled =
+      gpu_.peak_flops(dtype) *
+      matmul_share(matmul_, gpu_, measured, bytes_per_element(dtype), accumulates);
+  return measured.flops() / row->seconds / modelled;
+}
+
+double GpuRates::measured_over_modelled(const AttentionShape& shape) const {
+  if (calibration_ == nullptr) return 1;
+  const MeasuredAttention* row =
+      nearest_row(calibration_->attention, [&](const MeasuredAttention& r) {
+        if (r.pass != shape.pass) return static_cast<double>(INFINITY);
+        return square_of_log(r.batch * r.heads, shape.batch * shape.heads) +
+               square_of_log(r.sequence, shape.sequence) +
+               square_of_log(r.head_width, shape.head_width);
+      });
+  if (row == nullptr) return 1;
+  const AttentionShape measured{.pass = row->pass,
+                                .batch = row->batch,
+                                .heads = row->heads,
+                                .sequence = row->sequence,
+                                .head_width = row->head_width};
+  return causal_flops(*row) / row->seconds /
+         attention_rate(gpu_, dialect_, measured, attention_).flops_per_second;
+}
+
+std::vector<RateTerm> GpuRates::terms() const {
+  std::vector<RateTerm> terms;
+  const auto add = [&](RateTerm term, bool measured) {
+    if (measured) {
+      term.source = Source::kMeasured;
+      term.note = measured_note(*calibration_);
+    }
+    terms.push_back(std::move(term));
+  };
+  const Calibration nothing;
+  const Calibration& measured = calibration_ != nullptr ? *calibration_ : nothing;
+  const Dtype dtype = gpu_.supports(Dtype::kBf16) ? Dtype::kBf16 : Dtype::kFp16;
+  const MatmulShape large{.m = 8192, .n = 8192, .k = 8192};
+  add({fmt::format("matrix products, {}, 8192 cubed", to_string(dtype)),
+       matmul_flops_per_second(large, dtype, false),
+       "flops_per_second",
+       matmul_.source,
+       matmul_.note},
+      !measured.matmul.empty());
+  for (const AttentionPass pass : {AttentionPass::kForward, AttentionPass::kBackward}) {
+    const AttentionShape usual{.pass = pass, .heads = 64, .sequence = 8192, .head_width = 128};
+    const AttentionRate rate = attention_rate(gpu_, dialect_, usual, attention_);
+    add({fmt::format("flash attention {}, 64 heads of 128, 8192 tokens", to_string(pass)),
+         attention_flops_per_second(usual),
+         "flops_per_second",
+         rate.source,
+         rate.note},
+        !measured.attention.empty());
+  }
+  add({"memory streams of 1 GB",
+       memory_bytes_per_second(1e9),
+       "bytes_per_second",
+       memory_.source,
+       memory_.note},
+      !measured.streams.empty());
+  const bool launch_measured = calibration_ != nullptr;
+  add({"launch of a kernel on the GPU",
+       launch_.kernel_seconds,
+       "seconds",
+       Source::kAssumed,
+       launch_table().kernel_source},
+      launch_measured);
+  const SlowHost* host = launch_table().host_of(gpu_);
+  const std::string slower = host != nullptr ? "; slower here: " + host->source : "";
+  add({"call of a backward operator on the host",
+       launch_.host_backward_seconds,
+       "seconds",
+       Source::kAssumed,
+       launch_table().backward_source + slower},
+      false);
+  add({"call of an operator from Python",
+       launch_.host_forward_seconds,
+       "seconds",
+       Source::kAssumed,
+       launch_table().forward_source + slower},
+      false);
+  return terms;
+}
+
+}  // namespace estimator

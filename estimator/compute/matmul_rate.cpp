@@ -1,0 +1,159 @@
+#include "estimator/compute/matmul_rate.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string_view>
+
+#include "estimator/hardware/database.h"
+
+namespace onerank_data {
+extern const std::string_view matmul_json;
+}
+
+namespace estimator {
+namespace {
+
+struct GpuRow {
+  std::vector<std::string> gpus;
+  double best_share = 0, sustained_share = 0, accumulate_share = 0;
+  std::string source;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, GpuRow& row) {
+  visit("gpus", row.gpus, "ids of the GPU database");
+  visit("best_share", row.best_share, "of peak, of the best shape");
+  visit("sustained_share", row.sustained_share, "of peak, that the board's power allows");
+  visit("accumulate_share", row.accumulate_share, "left when the product is added to fp32");
+  visit("source", row.source, "where it was read");
+}
+
+struct Tile {
+  int64_t rows = 0, columns = 0;
+  double share = 0;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, Tile& tile) {
+  visit("rows", tile.rows, "of the output");
+  visit("columns", tile.columns, "of the output");
+  visit("share", tile.share, "of the largest tile's rate: small tiles load more for each product");
+}
+
+struct LoopRow {
+  std::vector<std::string> architectures;
+  double start_up_steps = 0;
+  std::string source;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, LoopRow& row) {
+  visit("architectures", row.architectures, "of the GPU database; empty: all others");
+  visit("start_up_steps", row.start_up_steps, "k steps");
+  visit("source", row.source, "where it comes from");
+}
+
+struct MatmulTables {
+  std::vector<GpuRow> gpus;
+  std::vector<Tile> tiles;
+  std::string tile_source;
+  std::vector<LoopRow> loops;
+  double misaligned_share = 1;
+  std::string misaligned_source, misaligned_batch_source;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, MatmulTables& tables) {
+  visit("gpus", tables.gpus, "published rates");
+  visit("tiles", tables.tiles, "output tiles that cuBLAS has");
+  visit("tile_source", tables.tile_source, "of the tiles");
+  visit("loops", tables.loops, "start-up of a tile's k loop");
+  visit("misaligned_share", tables.misaligned_share, "left when rows are not 16-byte multiples");
+  visit("misaligned_source", tables.misaligned_source, "of that share");
+  visit("misaligned_batch_source",
+        tables.misaligned_batch_source,
+        "why a batch of such products does without tensor cores");
+}
+
+const MatmulTables& tables() {
+  static const auto read = read_document<MatmulTables>(onerank_data::matmul_json, "matmul.json");
+  return read;
+}
+
+template <class T>
+bool contains(const std::vector<T>& values, const T& value) {
+  return std::find(values.begin(), values.end(), value) != values.end();
+}
+
+double start_up_steps(const Gpu& gpu) {
+  for (const LoopRow& row : tables().loops) {
+    if (row.architectures.empty() || contains(row.architectures, gpu.architecture)) {
+      return row.start_up_steps;
+    }
+  }
+  return 0;
+}
+
+/// Outputs over the outputs that whole waves of tiles would compute.
+double filled(const MatmulShape& shape, int64_t rows, int64_t columns, int64_t multiprocessors) {
+  const auto up = [](int64_t a, int64_t b) { return static_cast<double>((a + b - 1) / b); };
+  const double tiles = static_cast<double>(shape.batch) * up(shape.m, rows) * up(shape.n, columns);
+  const double waves = std::ceil(tiles / static_cast<double>(multiprocessors));
+  const double outputs = shape.flops() / 2 / static_cast<double>(shape.k);
+  return outputs / (waves * static_cast<double>(multiprocessors * rows * columns));
+}
+
+/// Rows of memory run along any of the three dims, as an operand is transposed or not; which is not
+/// recorded.
+bool is_misaligned(const MatmulShape& shape, int64_t element_bytes) {
+  constexpr int64_t kVectorBytes = 16;  // one load or store of a thread
+  return (shape.m | shape.n | shape.k) * element_bytes % kVectorBytes != 0;
+}
+
+}  // namespace
+
+MatmulRate matmul_rate(const Gpu& gpu) {
+  MatmulRate rate{.best_share = 0.8,
+                  .sustained_share = 0.8,
+                  .accumulate_share = 0.95,
+                  .start_up_steps = start_up_steps(gpu),
+                  .source = Source::kAssumed,
+                  .note = "no rate is published for this GPU: 80 % of peak"};
+  for (const GpuRow& row : tables().gpus) {
+    if (!contains(row.gpus, gpu.id)) continue;
+    rate.best_share = row.best_share;
+    rate.sustained_share = row.sustained_share;
+    rate.accumulate_share = row.accumulate_share;
+    rate.source = Source::kPublished;
+    rate.note = row.source;
+  }
+  return rate;
+}
+
+double matmul_shape_share(const MatmulShape& shape,
+                          int64_t multiprocessors,
+                          double start_up_steps) {
+  double best = 0;
+  for (const Tile& tile : tables().tiles) {
+    const double fullest = std::max(filled(shape, tile.rows, tile.columns, multiprocessors),
+                                    filled(shape, tile.columns, tile.rows, multiprocessors));
+    best = std::max(best, tile.share * fullest);
+  }
+  const auto k = static_cast<double>(shape.k);
+  return best * k / (k + start_up_steps);
+}
+
+bool is_off_tensor_cores(const MatmulShape& shape, int64_t element_bytes) {
+  return shape.batch > 1 && is_misaligned(shape, element_bytes);
+}
+
+double matmul_share(const MatmulRate& rate,
+                    const Gpu& gpu,
+                    const MatmulShape& shape,
+                    int64_t element_bytes,
+                    bool accumulates) {
+  const double of_shape =
+      rate.best_share * matmul_shape_share(shape, gpu.multiprocessors, rate.start_up_steps);
+  double share = std::min(of_shape, rate.sustained_share);
+  if (accumulates) share *= rate.accumulate_share;
+  if (is_misaligned(shape, element_bytes)) share *= tables().misaligned_share;
+  return share;
+}
+
+}  // namespace estimator

@@ -1,0 +1,23 @@
+#include "estimator/hardware/database.h"
+
+#include <algorithm>
+#include <cctype>
+
+namespace estimator {
+
+bool same_name(std::string_view a, std::string_view b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](unsigned char x, unsigned char y) {
+    return std::tolower(x) == std::tolower(y);
+  });
+}
+
+bool is_called(std::string_view wanted,
+               std::string_view name,
+               const std::vector<std::string>& aliases) {
+  return same_name(wanted, name) ||
+         std::any_of(aliases.begin(), aliases.end(), [&](const std::string& alias) {
+           return same_name(wanted, alias);
+         });
+}
+
+}  // namespace estimator

@@ -1,0 +1,36 @@
+// The tables that are compiled into the program (models, GPUs, links): read, and looked up by name.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "estimator/base/files.h"
+
+namespace estimator {
+
+/// A document, strictly read; `name` is its file's. Throws UserError when it is damaged.
+template <class Document>
+Document read_document(std::string_view text, const std::string& name) {
+  FieldReader reader(name);
+  Document document;
+  reader.read(parse_json(text, name), document, "");
+  reader.throw_if_any();
+  return document;
+}
+
+/// The rows of a table, read in the same way.
+template <class Row>
+std::vector<Row> read_database(std::string_view text, const std::string& name) {
+  return read_document<std::vector<Row>>(text, name);
+}
+
+/// Whether two names that people type are the same: case does not count.
+bool same_name(std::string_view a, std::string_view b);
+
+/// Whether `wanted` is `name` or one of its `aliases`.
+bool is_called(std::string_view wanted,
+               std::string_view name,
+               const std::vector<std::string>& aliases);
+
+}  // namespace estimator

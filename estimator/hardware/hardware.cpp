@@ -1,0 +1,84 @@
+#include "estimator/hardware/hardware.h"
+
+#include <fmt/format.h>
+
+#include <stdexcept>
+#include <string_view>
+
+#include "estimator/hardware/database.h"
+
+namespace onerank_data {
+extern const std::string_view gpus_json;
+extern const std::string_view links_json;
+}  // namespace onerank_data
+
+namespace estimator {
+namespace {
+
+std::optional<double> rate(const PeakFlops& peak, Dtype dtype) {
+  switch (dtype) {
+    case Dtype::kBf16:
+      return peak.bf16;
+    case Dtype::kFp16:
+      return peak.fp16;
+    case Dtype::kFp32:
+      return peak.fp32;
+  }
+  throw std::logic_error("unknown dtype");
+}
+
+}  // namespace
+
+bool Gpu::supports(Dtype dtype) const { return rate(peak_flops_per_second, dtype).has_value(); }
+
+double Gpu::peak_flops(Dtype dtype) const {
+  const std::optional<double> peak = rate(peak_flops_per_second, dtype);
+  if (!peak) {
+    throw UserError(
+        {.what = fmt::format("the GPU has no {} rate", to_string(dtype)),
+         .where = fmt::format("cluster.gpu = {}, training.dtype = {}", id, to_string(dtype)),
+         .help = "use fp16 or fp32"});
+  }
+  return *peak;
+}
+
+const std::vector<Gpu>& gpus() {
+  static const auto rows = read_database<Gpu>(onerank_data::gpus_json, "gpus.json");
+  return rows;
+}
+
+const std::vector<Link>& links() {
+  static const auto rows = read_database<Link>(onerank_data::links_json, "links.json");
+  return rows;
+}
+
+const Gpu* find_gpu(const std::string& name) {
+  for (const Gpu& gpu : gpus()) {
+    if (is_called(name, gpu.id, gpu.aliases)) return &gpu;
+  }
+  return nullptr;
+}
+
+const Link* find_link(const std::string& name) {
+  for (const Link& link : links()) {
+    if (same_name(link.id, name)) return &link;
+  }
+  return nullptr;
+}
+
+std::vector<std::string> gpu_names() {
+  std::vector<std::string> names;
+  for (const Gpu& gpu : gpus()) {
+    names.push_back(gpu.id);
+    names.insert(names.end(), gpu.aliases.begin(), gpu.aliases.end());
+  }
+  return names;
+}
+
+std::vector<std::string> link_names() {
+  std::vector<std::string> names;
+  for (const Link& link : links()) names.push_back(link.id);
+  return names;
+}
+
+}  // namespace estimator

@@ -1,0 +1,134 @@
+// GPUs and links: what the database says of them, with sources.
+//
+// Peak rates are dense, memory is what CUDA reports to a program, bandwidths are one direction.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "estimator/base/dtype.h"
+#include "estimator/base/fields.h"
+
+namespace estimator {
+
+struct GpuPrice {
+  std::string provider;
+  double usd_per_gpu_hour = 0;
+  std::string date;
+  std::string source;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, GpuPrice& price) {
+  visit("provider", price.provider, "who asks it");
+  visit("usd_per_gpu_hour", price.usd_per_gpu_hour, "price of one GPU for one hour");
+  visit("date", price.date, "when it was read");
+  visit("source", price.source, "where it was read");
+}
+
+/// Dense FLOP per second by type; absent: the GPU has no such unit.
+struct PeakFlops {
+  std::optional<double> fp32, tf32, bf16, fp16, fp8;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, PeakFlops& peak) {
+  visit("fp32", peak.fp32, "FP32 without tensor cores");
+  visit("tf32", peak.tf32, "TF32");
+  visit("bf16", peak.bf16, "BF16, FP32 accumulation");
+  visit("fp16", peak.fp16, "FP16, FP32 accumulation");
+  visit("fp8", peak.fp8, "FP8");
+}
+
+struct Gpu {
+  std::string id;  ///< "h100-sxm"
+  std::vector<std::string> aliases;
+  std::string cuda_name;           ///< as CUDA reports it: "NVIDIA H100 80GB HBM3"
+  std::string architecture;        ///< "Hopper"
+  std::string compute_capability;  ///< "9.0"
+  int64_t multiprocessors = 0;
+  int64_t memory_bytes = 0;  ///< cudaDeviceProp::totalGlobalMem
+  double memory_bandwidth_bytes_per_second = 0;
+  PeakFlops peak_flops_per_second;
+  std::string default_intra_link;
+  std::string default_inter_link;
+  int64_t nvlink_domain_gpus = 1;  ///< GPUs that reach each other over NVLink; 1: none
+  int64_t context_bytes = 0;       ///< CUDA context and modules, outside the allocator
+  std::string context_source;
+  std::vector<GpuPrice> prices;
+  std::vector<std::string> sources;
+  std::string note;
+
+  bool supports(Dtype dtype) const;
+  /// Dense peak for the plan's type (fp32: TF32 where the GPU has it is not assumed).
+  /// Throws UserError when the GPU has no rate for it.
+  double peak_flops(Dtype dtype) const;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, Gpu& gpu) {
+  visit("id", gpu.id, "the name to type");
+  visit("aliases", gpu.aliases, "other names");
+  visit("cuda_name", gpu.cuda_name, "the name that CUDA reports");
+  visit("architecture", gpu.architecture, "generation");
+  visit("compute_capability", gpu.compute_capability, "major.minor");
+  visit("multiprocessors", gpu.multiprocessors, "SMs");
+  visit("memory_bytes", gpu.memory_bytes, "memory as CUDA reports it");
+  visit("memory_bandwidth_bytes_per_second",
+        gpu.memory_bandwidth_bytes_per_second,
+        "HBM or GDDR, peak");
+  visit("peak_flops_per_second", gpu.peak_flops_per_second, "dense peak rates");
+  visit("default_intra_link", gpu.default_intra_link, "link inside a machine");
+  visit("default_inter_link",
+        gpu.default_inter_link,
+        "NIC that usually stands beside this GPU (assumed)");
+  visit("nvlink_domain_gpus", gpu.nvlink_domain_gpus, "GPUs in one NVLink domain");
+  visit("context_bytes", gpu.context_bytes, "CUDA context outside the allocator");
+  visit("context_source", gpu.context_source, "where context_bytes comes from");
+  visit("prices", gpu.prices, "dated prices");
+  visit("sources", gpu.sources, "where the numbers come from");
+  visit("note", gpu.note, "a trap to know");
+}
+
+struct Link {
+  std::string id;                        ///< "nvlink4", "ib-ndr-400"
+  std::string kind;                      ///< "nvlink", "pcie", "ib", "roce", "efa", "sockets"
+  double nominal_bytes_per_second = 0;   ///< of one GPU's port or one NIC
+  double achieved_bytes_per_second = 0;  ///< what NCCL's ring moves through it
+  double nccl_bytes_per_second = 0;      ///< what NCCL's topology takes it for
+  std::optional<double>
+      nvls_bytes_per_second;    ///< all-reduce bus bandwidth with in-switch reduction
+  double latency_seconds = 0;   ///< of one hop, NCCL's Simple protocol
+  double nics_per_gpu = 1;      ///< NICs of this kind that usually stand beside one GPU
+  bool spans_machines = false;  ///< its switches join machines into one domain, as in a rack
+  std::vector<std::string> sources;
+  std::string note;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, Link& link) {
+  visit("id", link.id, "the name to type");
+  visit("kind", link.kind, "nvlink, pcie, ib, roce, efa or sockets");
+  visit("nominal_bytes_per_second", link.nominal_bytes_per_second, "of one port, one direction");
+  visit(
+      "achieved_bytes_per_second", link.achieved_bytes_per_second, "what a ring moves through it");
+  visit("nccl_bytes_per_second",
+        link.nccl_bytes_per_second,
+        "what NCCL's topology takes it for (topo.h @5067397)");
+  visit("nvls_bytes_per_second", link.nvls_bytes_per_second, "all-reduce bus bandwidth with NVLS");
+  visit("latency_seconds", link.latency_seconds, "one hop");
+  visit("nics_per_gpu", link.nics_per_gpu, "NICs that usually stand beside one GPU");
+  visit("spans_machines", link.spans_machines, "joins machines into one domain");
+  visit("sources", link.sources, "where the numbers come from");
+  visit("note", link.note, "a trap to know");
+}
+
+const std::vector<Gpu>& gpus();
+const std::vector<Link>& links();
+
+/// By id or alias, any case; null when there is none.
+const Gpu* find_gpu(const std::string& name);
+const Link* find_link(const std::string& name);
+
+std::vector<std::string> gpu_names();
+std::vector<std::string> link_names();
+
+}  // namespace estimator

@@ -1,0 +1,28 @@
+// The NCCL communicators that a framework opens besides the groups that a plan's shard uses.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "estimator/plan/parallel_layout.h"
+#include "estimator/plan/plan.h"
+
+namespace estimator {
+
+struct FrameworkCommunicator {
+  GroupKind group = GroupKind::kWorld;
+  std::string what_for;
+};
+
+struct FrameworkCommunicators {
+  /// Before NCCL 2.22 a communicator connects its rings and trees when it is made, and not those
+  /// that it uses when it first uses them (NCCL_RUNTIME_CONNECT, NVIDIA/nccl release 2.22.3).
+  bool connect_when_made = false;
+  /// torch.distributed's send and recv open a communicator for each pair of ranks.
+  bool pair_for_each_peer = false;
+  std::vector<FrameworkCommunicator> others;
+};
+
+const FrameworkCommunicators& communicators_of(Dialect dialect);
+
+}  // namespace estimator

@@ -1,0 +1,128 @@
+#include "estimator/plan/dialects.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace estimator {
+namespace {
+
+DialectTraits megatron_lm() {
+  return {
+      .dialect = Dialect::kMegatronLm,
+      .framework = "Megatron-LM core with TransformerEngine 2.9 to 2.11",
+      .transformer_engine = true,
+      .fused_gated_activation = true,
+      .fused_rotary = true,
+      .batch_first_attention = true,
+      .fused_weight_gradient = true,
+      .loss_buffers = LossBuffers::kOne,
+      .always_buckets = false,
+      .shared_step_counter = true,
+      .overlapped_sends = false,
+      .vocabulary_multiple = 128,
+      .notes = {
+          "TransformerEngine's cuBLAS workspace, and a stand-in gradient for each weight shape "
+          "with gradient accumulation fusion",
+          "flash attention copies query, key, value and output between [s, b] and [b, s]; fused "
+          "(cuDNN) does not; cuDNN's own workspaces are not public and not counted",
+          "the output layer gathers the sequence into Megatron-LM's global memory buffer",
+          "fp32 gradient buffer, padded as the distributed optimizer pads it; pipeline outputs "
+          "are freed (deallocate_pipeline_outputs)",
+          "transformer_impl local: Megatron-LM's own layers, without TransformerEngine",
+          "cross_entropy_fusion none, native (compiled: a second fp32 buffer for a moment) or te "
+          "(the gradient takes the place of the logits)"}};
+}
+
+DialectTraits megatron_deepspeed() {
+  return {
+      .dialect = Dialect::kMegatronDeepspeed,
+      .framework = "Megatron-DeepSpeed (2022), DeepSpeed's pipeline and ZeRO stage 1",
+      .stage_outputs = StageOutputs::kPartitioned,
+      .loss_buffers = LossBuffers::kTwo,
+      .gradient_type = GradientType::kParameter,
+      .gradient_keeping = GradientKeeping::kDeepspeed,
+      .shared_step_counter = true,
+      .overlapped_sends = false,
+      .partitioned_sends = true,
+      .vocabulary_multiple = 128,
+      .notes = {
+          "fp16: gradients stay the parameters' own and are summed in fp16; they are all-reduced "
+          "flattened, up to 500,000,000 elements at once, and each rank casts its part of them for "
+          "the step (DeepSpeed v0.5.10, stage_1_and_2.py)",
+          "bf16: after each backward the gradients are cast one by one and added to flat fp32 "
+          "ones; "
+          "both stay; the flat ones are all-reduced as one bf16 copy (DeepSpeed's branch "
+          "bf16-updates of 2022-02-28, bf16_optimizer.py and engine.py)",
+          "ZeRO's fp32 state is one flat tensor for each rank, made before the first step",
+          "between stages each tensor rank keeps its part of the activations and sends it, which "
+          "the receivers gather (pipe/engine.py, PartitionedTensor); the sending counts as time "
+          "alone",
+          "logits are cast to fp32 before the loss, which copies them (gpt_model.py)"}};
+}
+
+DialectTraits nanotron() {
+  return {.dialect = Dialect::kNanotron,
+          .framework = "nanotron (July 2024), tensor parallel mode REDUCE_SCATTER",
+          .fused_rotary = true,
+          .batch_first_attention = true,
+          .query_keeps_packed = true,
+          .keeps_gathered_input = true,
+          .stage_outputs = StageOutputs::kKept,
+          .loss_buffers = LossBuffers::kTwo,
+          .gradient_keeping = GradientKeeping::kUntilSummed,
+          .reducer_buckets = true,
+          .notes = {
+              "as of commit f1adf520",
+              "attention copies query, key and value into one tensor, turns the query there and "
+              "copies key and value again (models/llama.py)",
+              "SwiGLU from PyTorch's operators: input, silu(gate) and output are kept",
+              "column-parallel layers keep the gathered input (synchronous mode)",
+              "logits are cast to fp32 before the loss, which makes a second buffer",
+              "bf16 gradients live until a micro-batch's backward is over, then they are added to "
+              "a flat fp32 buffer (optim/gradient_accumulator.py)",
+              "DistributedDataParallel only without ZeRO (make_ddp in trainer.py)"}};
+}
+
+DialectTraits torchtitan() {
+  return {.dialect = Dialect::kTorchtitan,
+          .framework = "TorchTitan (tensor, pipeline, replicated or fully sharded data parallel)",
+          .stage_outputs = StageOutputs::kKept,
+          .loss_buffers = LossBuffers::kTorch,
+          .gradient_type = GradientType::kParameter,
+          .main_weights = false,
+          .reducer_buckets = true,
+          .fully_sharded = true,
+          .notes = {
+              "ZeRO stages 2 and 3 are FSDP2 with fp32 parameters, computation in the plan's dtype "
+              "and reduction in fp32; each layer is a unit, and so are embedding and head",
+              "without FSDP TorchTitan has no mixed precision: parameters, gradients and AdamW's "
+              "state are all of the plan's dtype (its --training.dtype)",
+              "SwiGLU, rotary positions and cross-entropy from PyTorch's operators, fused RMSNorm",
+              "gradients are counted as one buffer that stays; PyTorch frees them between steps"}};
+}
+
+DialectTraits plain() {
+  return {.dialect = Dialect::kPlain,
+          .framework = "PyTorch's operators under Megatron-LM's layout of gradients and optimizer",
+          .fully_sharded = true,
+          .notes = {"SwiGLU, rotary positions and cross-entropy from PyTorch's operators",
+                    "fp32 gradient buffer and fp32 main weights; ZeRO stages 2 and 3 are FSDP2"}};
+}
+
+}  // namespace
+
+const std::vector<DialectTraits>& dialects() {
+  static const std::vector<DialectTraits> all = {
+      megatron_lm(), megatron_deepspeed(), nanotron(), torchtitan(), plain()};
+  return all;
+}
+
+const DialectTraits& traits_of(Dialect dialect) {
+  const auto& all = dialects();
+  const auto found = std::find_if(
+      all.begin(), all.end(), [&](const DialectTraits& t) { return t.dialect == dialect; });
+  if (found == all.end()) throw std::logic_error("a dialect has no traits");
+  return *found;
+}
+
+}  // namespace estimator

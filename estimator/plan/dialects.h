@@ -1,0 +1,120 @@
+// What the dialects of a plan mean: one row for each, read by the shard that is built from it and
+// by `onerank list dialects`.
+#pragma once
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "estimator/plan/plan.h"
+
+namespace estimator {
+
+/// What of the logits lives in the loss: one fp32 buffer in which softmax and gradient take turns,
+/// two of them (the input stays), or PyTorch's own operators (log-softmax, its gradient).
+enum class LossBuffers { kOne, kTwo, kTorch };
+constexpr std::array<EnumName<LossBuffers>, 3> enum_names(LossBuffers) {
+  return {{{LossBuffers::kOne, "one"}, {LossBuffers::kTwo, "two"}, {LossBuffers::kTorch, "torch"}}};
+}
+
+/// In which type gradients are summed over micro-batches.
+enum class GradientType { kFp32, kParameter };
+constexpr std::array<EnumName<GradientType>, 2> enum_names(GradientType) {
+  return {{{GradientType::kFp32, "fp32"}, {GradientType::kParameter, "parameter"}}};
+}
+
+/// What becomes of a gradient that autograd has made: it is added to the sum and dropped at once,
+/// or when the micro-batch's backward is over. DeepSpeed of 2022 has no sum beside it in fp16 and
+/// fp32 (ZeRO stage 1); in bf16 it adds it to an fp32 one after the backward and keeps it until the
+/// next (BF16Optimizer).
+enum class GradientKeeping { kAdded, kUntilSummed, kDeepspeed };
+constexpr std::array<EnumName<GradientKeeping>, 3> enum_names(GradientKeeping) {
+  return {{{GradientKeeping::kAdded, "added"},
+           {GradientKeeping::kUntilSummed, "until_summed"},
+           {GradientKeeping::kDeepspeed, "deepspeed"}}};
+}
+
+/// What stays of a tensor that a stage sent until its backward: nothing, all of it, or this tensor
+/// rank's part.
+enum class StageOutputs { kFreed, kKept, kPartitioned };
+constexpr std::array<EnumName<StageOutputs>, 3> enum_names(StageOutputs) {
+  return {{{StageOutputs::kFreed, "freed"},
+           {StageOutputs::kKept, "kept"},
+           {StageOutputs::kPartitioned, "partitioned"}}};
+}
+
+struct DialectTraits {
+  Dialect dialect = Dialect::kPlain;
+  std::string framework;
+  bool transformer_engine = false;
+  bool fused_gated_activation = false;
+  bool fused_rotary = false;
+  bool batch_first_attention = false;
+  bool query_keeps_packed = false;
+  bool fused_weight_gradient = false;
+  bool keeps_gathered_input = false;
+  StageOutputs stage_outputs = StageOutputs::kFreed;
+  LossBuffers loss_buffers = LossBuffers::kTorch;
+  GradientType gradient_type = GradientType::kFp32;
+  GradientKeeping gradient_keeping = GradientKeeping::kAdded;
+  bool main_weights = true;
+  bool reducer_buckets = false;
+  bool fully_sharded = false;
+  bool always_buckets = true;
+  bool shared_step_counter = false;
+  bool overlapped_sends = true;
+  bool partitioned_sends = false;
+  int64_t vocabulary_multiple = 1;
+  std::vector<std::string> notes;
+};
+
+template <class Visitor>
+void visit_fields(Visitor& visit, DialectTraits& traits) {
+  visit("name", traits.dialect, "as training.dialect");
+  visit("framework", traits.framework, "what it stands for");
+  visit("transformer_engine", traits.transformer_engine, "layers may be TransformerEngine's");
+  visit("fused_gated_activation",
+        traits.fused_gated_activation,
+        "SwiGLU and GEGLU keep their input alone");
+  visit("fused_rotary", traits.fused_rotary, "rotary positions have no temporaries");
+  visit("batch_first_attention",
+        traits.batch_first_attention,
+        "flash attention copies its inputs and its output between [s, b] and [b, s]");
+  visit("query_keeps_packed",
+        traits.query_keeps_packed,
+        "the query that attention keeps is a part of a copy of query, key and value");
+  visit("fused_weight_gradient",
+        traits.fused_weight_gradient,
+        "products add weight gradients into the fp32 buffer");
+  visit("keeps_gathered_input",
+        traits.keeps_gathered_input,
+        "under sequence parallelism the gathered input is kept for backward");
+  visit("stage_outputs", traits.stage_outputs, "what of a stage's output stays until backward");
+  visit("loss_buffers", traits.loss_buffers, "buffers of the logits' shape in the loss");
+  visit("gradient_type", traits.gradient_type, "in which gradients are summed");
+  visit("gradient_keeping", traits.gradient_keeping, "how long autograd's own gradients stay");
+  visit("main_weights", traits.main_weights, "the optimizer has fp32 copies of the parameters");
+  visit("reducer_buckets",
+        traits.reducer_buckets,
+        "without ZeRO: DistributedDataParallel's buckets, as large as the parameters");
+  visit("fully_sharded",
+        traits.fully_sharded,
+        "ZeRO stages 2 and 3 are FSDP2: fp32 parts, computation in the plan's dtype");
+  visit("always_buckets", traits.always_buckets, "gradients are cut into buckets on every stage");
+  visit("shared_step_counter", traits.shared_step_counter, "one for the optimizer, not one each");
+  visit("overlapped_sends",
+        traits.overlapped_sends,
+        "without interleaving: a pipeline stage goes on while it sends");
+  visit("partitioned_sends",
+        traits.partitioned_sends,
+        "each tensor rank sends its part of what a stage hands on, and the receivers gather it");
+  visit("vocabulary_multiple",
+        traits.vocabulary_multiple,
+        "the vocabulary is padded to a multiple of this x tensor");
+  visit("notes", traits.notes, "what else it means, and what is simplified");
+}
+
+const std::vector<DialectTraits>& dialects();
+const DialectTraits& traits_of(Dialect dialect);
+
+}  // namespace estimator

@@ -1,0 +1,112 @@
+// What a transformer is, in Megatron-LM's words, and the presets by name.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "estimator/base/fields.h"
+
+namespace estimator {
+
+enum class Normalization { kLayerNorm, kRmsNorm };
+constexpr std::array<EnumName<Normalization>, 2> enum_names(Normalization) {
+  return {{{Normalization::kLayerNorm, "LayerNorm"}, {Normalization::kRmsNorm, "RMSNorm"}}};
+}
+
+/// gelu and relu are plain MLPs of two matrices; swiglu and geglu are gated ones of three.
+enum class Activation { kGelu, kRelu, kSwiglu, kGeglu };
+constexpr std::array<EnumName<Activation>, 4> enum_names(Activation) {
+  return {{{Activation::kGelu, "gelu"},
+           {Activation::kRelu, "relu"},
+           {Activation::kSwiglu, "swiglu"},
+           {Activation::kGeglu, "geglu"}}};
+}
+constexpr bool is_gated(Activation activation) {
+  return activation == Activation::kSwiglu || activation == Activation::kGeglu;
+}
+
+enum class PositionEmbedding { kLearnedAbsolute, kRope, kNone };
+constexpr std::array<EnumName<PositionEmbedding>, 3> enum_names(PositionEmbedding) {
+  return {{{PositionEmbedding::kLearnedAbsolute, "learned_absolute"},
+           {PositionEmbedding::kRope, "rope"},
+           {PositionEmbedding::kNone, "none"}}};
+}
+
+/// A dense decoder. Zero in a derived field (ffn_hidden_size, num_query_groups, kv_channels) means
+/// Megatron's default, as all defaults here are Megatron-LM's; `with_derived_fields` fills it in.
+struct ModelConfig {
+  int64_t num_layers = 0;
+  int64_t hidden_size = 0;
+  int64_t ffn_hidden_size = 0;  ///< 4 h, or for a gated MLP 64 * floor(8 h / 3 / 64)
+  int64_t num_attention_heads = 0;
+  int64_t num_query_groups = 0;  ///< key/value heads: = heads MHA, 1 MQA, between GQA
+  int64_t kv_channels = 0;       ///< width of one head: hidden_size / num_attention_heads
+  int64_t vocab_size = 0;
+  int64_t max_position_embeddings = 0;
+  bool tie_embeddings = true;
+  Normalization normalization = Normalization::kLayerNorm;
+  double norm_epsilon = 1e-5;
+  Activation activation = Activation::kGelu;
+  PositionEmbedding position_embedding = PositionEmbedding::kLearnedAbsolute;
+  double rotary_base = 10000.0;
+  bool add_bias_linear = true;
+  bool add_qkv_bias = false;  ///< bias on query, key, value alone (Qwen2)
+  double hidden_dropout = 0.1;
+  double attention_dropout = 0.1;
+};
+
+template <class Visitor>
+void visit_fields(Visitor& visit, ModelConfig& model) {
+  visit("num_layers", model.num_layers, "transformer layers");
+  visit("hidden_size", model.hidden_size, "width of the residual stream");
+  visit("ffn_hidden_size", model.ffn_hidden_size, "width of the MLP");
+  visit("num_attention_heads", model.num_attention_heads, "query heads");
+  visit("num_query_groups", model.num_query_groups, "key/value heads (GQA, MQA)");
+  visit("kv_channels", model.kv_channels, "width of one head");
+  visit("vocab_size", model.vocab_size, "tokens in the vocabulary, unpadded");
+  visit("max_position_embeddings", model.max_position_embeddings, "longest sequence");
+  visit("tie_embeddings", model.tie_embeddings, "output layer shares the input embedding");
+  visit("normalization", model.normalization, "LayerNorm or RMSNorm");
+  visit("norm_epsilon", model.norm_epsilon, "added to the variance");
+  visit("activation", model.activation, "gelu, relu, swiglu or geglu");
+  visit("position_embedding", model.position_embedding, "learned_absolute, rope or none");
+  visit("rotary_base", model.rotary_base, "base of the rotary angles");
+  visit("add_bias_linear", model.add_bias_linear, "biases in all linear layers of the blocks");
+  visit("add_qkv_bias", model.add_qkv_bias, "bias on query, key and value alone");
+  visit("hidden_dropout", model.hidden_dropout, "after attention, MLP and embedding");
+  visit("attention_dropout", model.attention_dropout, "on the attention weights");
+}
+
+struct ModelPreset {
+  std::string name;
+  std::vector<std::string> aliases;
+  int64_t parameters = 0;  ///< published count; a test holds parameter_count() to it
+  std::string source;
+  ModelConfig config;
+};
+
+template <class Visitor>
+void visit_fields(Visitor& visit, ModelPreset& preset) {
+  visit("name", preset.name, "the name to type");
+  visit("aliases", preset.aliases, "other names");
+  visit("parameters", preset.parameters, "published parameter count");
+  visit("source", preset.source, "where the shape comes from");
+  visit("config", preset.config, "the shape");
+}
+
+const std::vector<ModelPreset>& model_presets();
+
+/// By name or alias, any case; null when there is none.
+const ModelPreset* find_model_preset(const std::string& name);
+
+ModelConfig with_derived_fields(ModelConfig model);
+
+/// Parameters of the whole model with `vocabulary` rows in its embedding (padded or not).
+int64_t parameter_count(const ModelConfig& model, int64_t vocabulary);
+
+/// Parameters of one transformer layer.
+int64_t layer_parameter_count(const ModelConfig& model);
+
+}  // namespace estimator

@@ -1,0 +1,111 @@
+#include "estimator/plan/parallel_layout.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace estimator {
+
+int64_t RankGroup::size() const {
+  int64_t size = 1;
+  for (const RankSpan& span : spans) size *= span.count;
+  return size;
+}
+
+int64_t RankGroup::member(int64_t index) const {
+  if (index < 0 || index >= size()) throw std::logic_error("RankGroup::member: index out of range");
+  int64_t rank = first;
+  for (const RankSpan& span : spans) {
+    rank += index % span.count * span.stride;
+    index /= span.count;
+  }
+  return rank;
+}
+
+int64_t RankGroup::index_of(int64_t rank) const {
+  // Strides grow from span to span and each covers the spans before it, so the largest divides
+  // first.
+  int64_t left = rank - first;
+  if (left < 0) return -1;
+  int64_t index = 0;
+  for (auto span = spans.rbegin(); span != spans.rend(); ++span) {
+    const int64_t step = left / span->stride;
+    if (step >= span->count) return -1;
+    left -= step * span->stride;
+    index = index * span->count + step;
+  }
+  return left == 0 ? index : -1;
+}
+
+ParallelLayout::ParallelLayout(const Plan& plan)
+    : tensor_(plan.parallelism.tensor),
+      context_(plan.parallelism.context),
+      data_(plan.data_parallel_size()),
+      pipeline_(plan.parallelism.pipeline),
+      expert_(plan.parallelism.expert) {}
+
+RankCoordinate ParallelLayout::coordinate(int64_t rank) const {
+  if (rank < 0 || rank >= world_size()) throw std::logic_error("ParallelLayout: no such rank");
+  RankCoordinate coordinate;
+  const int64_t within_stage = rank % (tensor_ * context_ * data_);
+  coordinate.tensor = rank % tensor_;
+  coordinate.context = rank / tensor_ % context_;
+  coordinate.data = rank / (tensor_ * context_) % data_;
+  coordinate.pipeline = rank / (tensor_ * context_ * data_);
+  coordinate.expert = within_stage / tensor_ % expert_;
+  coordinate.expert_data = within_stage / (tensor_ * expert_);
+  return coordinate;
+}
+
+int64_t ParallelLayout::rank(const RankCoordinate& at) const {
+  return at.tensor + tensor_ * (at.context + context_ * (at.data + data_ * at.pipeline));
+}
+
+RankGroup ParallelLayout::group(GroupKind kind, int64_t rank) const {
+  const RankSpan tensor{tensor_, 1};
+  const RankSpan context{context_, tensor_};
+  const RankSpan data{data_, tensor_ * context_};
+  const RankSpan pipeline{pipeline_, tensor_ * context_ * data_};
+  const RankSpan expert{expert_, tensor_};
+  const RankSpan expert_data{context_ * data_ / expert_, tensor_ * expert_};
+  const RankSpan ends{pipeline_ > 1 ? 2 : 1, pipeline.stride * std::max<int64_t>(pipeline_ - 1, 1)};
+
+  const auto spans = [&]() -> std::vector<RankSpan> {
+    switch (kind) {
+      case GroupKind::kWorld:
+        return {{world_size(), 1}};
+      case GroupKind::kTensor:
+        return {tensor};
+      case GroupKind::kContext:
+        return {context};
+      case GroupKind::kData:
+        return {data};
+      case GroupKind::kPipeline:
+        return {pipeline};
+      case GroupKind::kDataContext:
+        return {context, data};
+      case GroupKind::kTensorContext:
+        return {tensor, context};
+      case GroupKind::kModel:
+        return {tensor, pipeline};
+      case GroupKind::kEmbedding:
+        return {ends};
+      case GroupKind::kExpert:
+        return {expert};
+      case GroupKind::kExpertData:
+        return {expert_data};
+    }
+    throw std::logic_error("ParallelLayout: unknown group");
+  }();
+
+  RankGroup result{.kind = kind, .first = rank, .spans = spans};
+  if (kind == GroupKind::kEmbedding) {
+    result.first -= rank / pipeline.stride * pipeline.stride;
+    return result;
+  }
+  for (const RankSpan& span : spans) {
+    result.first -= rank / span.stride % span.count * span.stride;  // mixed radix
+  }
+  return result;
+}
+
+}  // namespace estimator

@@ -1,0 +1,101 @@
+// Which rank is where: Megatron-LM's default order, tensor ranks next to each other, then context,
+// data, and pipeline stages outermost. Expert ranks share the ranks of context and data: inside one
+// stage, ranks number expert-tensor, expert, expert-data.
+//
+// Groups are described by strides, never by lists as long as the world.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "estimator/plan/plan.h"
+
+namespace estimator {
+
+struct RankCoordinate {
+  int64_t tensor = 0;
+  int64_t context = 0;
+  int64_t data = 0;
+  int64_t pipeline = 0;
+  int64_t expert = 0;       ///< index in the expert group
+  int64_t expert_data = 0;  ///< index among the replicas of the same experts
+
+  bool operator==(const RankCoordinate&) const = default;
+};
+
+template <class Visitor>
+void visit_fields(Visitor& visit, RankCoordinate& coordinate) {
+  visit("tp", coordinate.tensor, "tensor");
+  visit("cp", coordinate.context, "context");
+  visit("ep", coordinate.expert, "expert");
+  visit("dp", coordinate.data, "data");
+  visit("pp", coordinate.pipeline, "pipeline stage");
+}
+
+/// A group of ranks that talk to each other.
+enum class GroupKind {
+  kWorld,
+  kTensor,
+  kContext,
+  kData,
+  kPipeline,
+  kDataContext,  ///< gradients and ZeRO shards of dense parameters
+  kTensorContext,
+  kModel,      ///< tensor x pipeline: one replica of the model (context and data fixed)
+  kEmbedding,  ///< first and last stage, for tied embeddings
+  kExpert,
+  kExpertData,
+};
+constexpr std::array<EnumName<GroupKind>, 11> enum_names(GroupKind) {
+  return {{{GroupKind::kWorld, "world"},
+           {GroupKind::kTensor, "tensor"},
+           {GroupKind::kContext, "context"},
+           {GroupKind::kData, "data"},
+           {GroupKind::kPipeline, "pipeline"},
+           {GroupKind::kDataContext, "data_context"},
+           {GroupKind::kTensorContext, "tensor_context"},
+           {GroupKind::kModel, "model"},
+           {GroupKind::kEmbedding, "embedding"},
+           {GroupKind::kExpert, "expert"},
+           {GroupKind::kExpertData, "expert_data"}}};
+}
+
+/// `count` ranks, each `stride` after the one before.
+struct RankSpan {
+  int64_t count = 1;
+  int64_t stride = 1;
+  bool operator==(const RankSpan&) const = default;
+};
+
+/// Members are first + sum(index_i * stride_i), the first span fastest; ascending in rank.
+struct RankGroup {
+  GroupKind kind = GroupKind::kWorld;
+  int64_t first = 0;
+  std::vector<RankSpan> spans;
+
+  int64_t size() const;
+  /// Global rank of member `index` (0 <= index < size()).
+  int64_t member(int64_t index) const;
+  /// The member index of a global rank, or -1 when it is not a member.
+  int64_t index_of(int64_t rank) const;
+  bool operator==(const RankGroup&) const = default;
+};
+
+class ParallelLayout {
+ public:
+  explicit ParallelLayout(const Plan& plan);
+
+  int64_t world_size() const { return tensor_ * context_ * data_ * pipeline_; }
+  RankCoordinate coordinate(int64_t rank) const;
+  /// Inverse of coordinate(); reads tensor, context, data and pipeline.
+  int64_t rank(const RankCoordinate& coordinate) const;
+  /// The group of `kind` that `rank` is a member of (kEmbedding: of its pipeline; a middle stage is
+  /// not a member).
+  RankGroup group(GroupKind kind, int64_t rank) const;
+
+ private:
+  int64_t tensor_, context_, data_, pipeline_, expert_;
+};
+
+}  // namespace estimator

@@ -1,0 +1,128 @@
+#include "estimator/plan/pipeline_rules.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <numeric>
+
+namespace estimator {
+namespace {
+
+void check_even_layers(Rules& rules) {
+  const int64_t layers = rules.plan_.model.num_layers;
+  const ParallelConfig& p = rules.plan_.parallelism;
+  if (p.virtual_stages == 1) {
+    rules.require(
+        layers % p.pipeline == 0,
+        "pipeline stages do not split the layers evenly",
+        fmt::format("parallelism.pipeline = {}, model num_layers = {}", p.pipeline, layers),
+        fmt::format("use {}, or give parallelism.layers_per_stage",
+                    divisors_near(layers, p.pipeline)));
+    return;
+  }
+  const int64_t pieces = p.pipeline * p.virtual_stages;
+  rules.require(
+      layers % pieces == 0,
+      "virtual stages do not split the layers evenly",
+      fmt::format(
+          "parallelism.pipeline = {}, parallelism.virtual_stages = {}, model num_layers = {}",
+          p.pipeline,
+          p.virtual_stages,
+          layers),
+      layers % p.pipeline == 0
+          ? fmt::format("use {} virtual stages, or give parallelism.layers_per_stage",
+                        divisors_near(layers / p.pipeline, p.virtual_stages))
+          : fmt::format("give parallelism.layers_per_stage: {} numbers", pieces));
+}
+
+void check_given_layers(Rules& rules) {
+  const int64_t layers = rules.plan_.model.num_layers;
+  const ParallelConfig& p = rules.plan_.parallelism;
+  const std::vector<int64_t>& given = p.layers_per_stage;
+  const auto count = static_cast<int64_t>(given.size());
+  const int64_t sum = std::accumulate(given.begin(), given.end(), int64_t{0});
+  const bool none_negative =
+      std::all_of(given.begin(), given.end(), [](int64_t each) { return each >= 0; });
+  const int64_t pieces = p.pipeline * p.virtual_stages;
+  const std::string shown =
+      fmt::format("parallelism.layers_per_stage = [{}]: {} stages, {} layers; ",
+                  fmt::join(given, ", "),
+                  count,
+                  sum);
+  rules.require(
+      (count == p.pipeline || count == pieces) && sum == layers && none_negative,
+      "layers_per_stage does not describe the pipeline",
+      shown + fmt::format("parallelism.pipeline = {}{}, model num_layers = {}",
+                          p.pipeline,
+                          p.virtual_stages == 1
+                              ? ""
+                              : fmt::format(", parallelism.virtual_stages = {}", p.virtual_stages),
+                          layers),
+      p.virtual_stages == 1
+          ? "give one number for each stage that add up to the layers"
+          : fmt::format("give {} numbers (a stage each) or {} (a virtual stage each, in model "
+                        "order) that add up to the layers",
+                        p.pipeline,
+                        pieces));
+  if (count != p.pipeline || count == pieces) return;
+  rules.require(
+      std::all_of(
+          given.begin(), given.end(), [&](int64_t each) { return each % p.virtual_stages == 0; }),
+      "the layers of a stage do not divide into its virtual stages",
+      shown + fmt::format("parallelism.virtual_stages = {}", p.virtual_stages),
+      fmt::format("give {} numbers: one for each virtual stage, in model order", pieces));
+}
+
+/// Megatron-LM's conditions (training/arguments.py; core/pipeline_parallel/schedules.py,
+/// forward_backward_pipelining_with_interleaving).
+void check_interleaving(Rules& rules) {
+  const Plan& plan = rules.plan_;
+  const ParallelConfig& p = plan.parallelism;
+  const std::string where = fmt::format("parallelism.virtual_stages = {}, ", p.virtual_stages);
+  rules.require(
+      p.pipeline_schedule == ScheduleKind::kOneForwardOneBackward,
+      "only 1f1b interleaves virtual stages",
+      where + fmt::format("parallelism.pipeline_schedule = {}", to_string(p.pipeline_schedule)),
+      "use pipeline_schedule 1f1b, or virtual_stages 1");
+  const int64_t least_stages = p.overlap_p2p_communication ? 2 : 3;
+  rules.require(p.pipeline >= least_stages,
+                fmt::format("virtual stages need at least {} pipeline stages", least_stages),
+                where + fmt::format("parallelism.pipeline = {}, overlap_p2p_communication = {}",
+                                    p.pipeline,
+                                    p.overlap_p2p_communication),
+                p.pipeline == 2 ? "leave overlap_p2p_communication on, or use virtual_stages 1"
+                                : "use virtual_stages 1");
+  const int64_t per_step = plan.training.micro_batch_size * p.data.value_or(1);
+  if (plan.global_batch_size() % per_step != 0) return;  // is a problem of its own
+  const int64_t micro_batches = plan.micro_batches();
+  const int64_t group = p.microbatch_group_size_per_virtual_stage.value_or(p.pipeline);
+  const int64_t last_group = micro_batches % std::max<int64_t>(1, group);
+  rules.require(
+      group >= p.pipeline && group <= micro_batches &&
+          (last_group == 0 || last_group >= p.pipeline),
+      "the micro-batches do not divide into groups for the virtual stages",
+      fmt::format("{} micro-batches (global batch {} / micro-batch {} / data {}) in groups of {}, "
+                  "parallelism.pipeline = {}",
+                  micro_batches,
+                  plan.global_batch_size(),
+                  plan.training.micro_batch_size,
+                  p.data.value_or(1),
+                  group,
+                  p.pipeline),
+      fmt::format("use a multiple of {} micro-batches, or a group size (parallelism."
+                  "microbatch_group_size_per_virtual_stage) from {} to the micro-batches that "
+                  "leaves no rest, or a rest of at least {}",
+                  group,
+                  p.pipeline,
+                  p.pipeline));
+}
+
+}  // namespace
+
+void check_pipeline(Rules& rules) {
+  const ParallelConfig& p = rules.plan_.parallelism;
+  p.layers_per_stage.empty() ? check_even_layers(rules) : check_given_layers(rules);
+  if (p.virtual_stages > 1) check_interleaving(rules);
+}
+
+}  // namespace estimator

@@ -1,0 +1,11 @@
+// The rules of a plan's pipeline: how stages and virtual stages split layers and micro-batches.
+#pragma once
+
+#include "estimator/plan/rule_list.h"
+
+namespace estimator {
+
+/// Ranges have been checked, defaults are filled in.
+void check_pipeline(Rules& rules);
+
+}  // namespace estimator

@@ -1,0 +1,181 @@
+#include "estimator/plan/plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <initializer_list>
+
+#include "estimator/base/units.h"
+#include "estimator/plan/plan_rules.h"
+
+namespace estimator {
+namespace {
+
+std::vector<std::string> preset_names() {
+  std::vector<std::string> names;
+  for (const ModelPreset& preset : model_presets()) {
+    names.push_back(preset.name);
+    names.insert(names.end(), preset.aliases.begin(), preset.aliases.end());
+  }
+  return names;
+}
+
+void read_preset(const Json& json, Plan& plan, const std::string& path, FieldReader& reader) {
+  std::string name;
+  reader.read(json, name, path);
+  if (!json.is_string()) return;
+  const ModelPreset* preset = find_model_preset(name);
+  if (preset == nullptr) {
+    reader.report(path, "unknown model", shown(json), suggestion(name, preset_names()));
+    return;
+  }
+  plan.model_preset = preset->name;
+  plan.model = preset->config;
+}
+
+/// Sets a derived field of the preset back to "derive it" when a field that it derives from
+/// changes, unless the preset has a value of its own there (GQA's groups, Llama's ffn_hidden_size).
+void follow_changes(const Json& changes, ModelConfig& model) {
+  const ModelConfig before = with_derived_fields(model);
+  ModelConfig underived = before;
+  underived.ffn_hidden_size = underived.num_query_groups = underived.kv_channels = 0;
+  const ModelConfig derived = with_derived_fields(underived);
+  const auto any_of = [&](std::initializer_list<const char*> keys) {
+    return std::any_of(
+        keys.begin(), keys.end(), [&](const char* k) { return changes.contains(k); });
+  };
+  if (any_of({"hidden_size", "activation"}) && before.ffn_hidden_size == derived.ffn_hidden_size) {
+    model.ffn_hidden_size = 0;
+  }
+  if (any_of({"num_attention_heads"}) && before.num_query_groups == derived.num_query_groups) {
+    model.num_query_groups = 0;
+  }
+  if (any_of({"num_attention_heads", "hidden_size"}) && before.kv_channels == derived.kv_channels) {
+    model.kv_channels = 0;
+  }
+}
+
+/// "model": a preset's name, or {"preset", "overrides", and any field of ModelConfig}.
+void read_model(const Json& json, Plan& plan, FieldReader& reader) {
+  if (json.is_string()) return read_preset(json, plan, "model", reader);
+  if (!json.is_object()) {
+    reader.report(
+        "model", "a model is needed here", shown(json), "write { \"preset\": \"llama3-8b\" }");
+    return;
+  }
+  if (json.contains("preset")) read_preset(json["preset"], plan, "model.preset", reader);
+  Json shape = json;
+  shape.erase("preset");
+  shape.erase("overrides");
+  const auto apply = [&](const Json& fields, const std::string& path) {
+    if (fields.is_object()) follow_changes(fields, plan.model);
+    reader.read(fields, plan.model, path);
+  };
+  if (json.contains("overrides")) apply(json["overrides"], "model.overrides");
+  if (!shape.empty()) apply(shape, "model");
+}
+
+Plan read_plan(const Json& tree, FieldReader& reader) {
+  Plan plan;
+  if (!tree.is_object()) {
+    reader.report(
+        "", "a plan is an object", shown(tree), "see scripts/plans/ for complete examples");
+    return plan;
+  }
+  static const std::vector<std::string> kKeys = {
+      "name", "model", "cluster", "parallelism", "training", "memory", "time", "reliability"};
+  for (const auto& [key, value] : tree.items()) {
+    if (key == "name")
+      reader.read(value, plan.name, key);
+    else if (key == "model")
+      read_model(value, plan, reader);
+    else if (key == "cluster")
+      reader.read(value, plan.cluster, key);
+    else if (key == "parallelism")
+      reader.read(value, plan.parallelism, key);
+    else if (key == "training")
+      reader.read(value, plan.training, key);
+    else if (key == "memory")
+      reader.read(value, plan.memory, key);
+    else if (key == "time")
+      reader.read(value, plan.time, key);
+    else if (key == "reliability")
+      reader.read(value, plan.reliability, key);
+    else
+      reader.report(key, "unknown key", "", suggestion(key, kKeys));
+  }
+  if (!tree.contains("model")) {
+    reader.report("model",
+                  "the plan names no model",
+                  "",
+                  "give --model llama3-8b, see `onerank list models`");
+  }
+  return plan;
+}
+
+}  // namespace
+
+int64_t Plan::micro_batches() const {
+  return global_batch_size() / (training.micro_batch_size * data_parallel_size());
+}
+
+int64_t Plan::padded_vocab_size() const {
+  return round_up(model.vocab_size, *training.make_vocab_size_divisible_by * parallelism.tensor);
+}
+
+std::vector<int64_t> Plan::layers_of_virtual_stages() const {
+  const int64_t chunks = parallelism.virtual_stages;
+  const int64_t pieces = parallelism.pipeline * chunks;
+  const std::vector<int64_t>& given = parallelism.layers_per_stage;
+  if (given.empty()) return std::vector<int64_t>(pieces, model.num_layers / pieces);
+  if (static_cast<int64_t>(given.size()) == pieces) return given;
+  std::vector<int64_t> layers;  // given by stage: the chunks of a stage are equal
+  for (int64_t piece = 0; piece < pieces; ++piece) {
+    layers.push_back(given[piece % parallelism.pipeline] / chunks);
+  }
+  return layers;
+}
+
+std::vector<int64_t> Plan::layers_of_chunks(int64_t stage) const {
+  const std::vector<int64_t> all = layers_of_virtual_stages();
+  std::vector<int64_t> layers;
+  for (std::size_t piece = stage; piece < all.size(); piece += parallelism.pipeline) {
+    layers.push_back(all[piece]);
+  }
+  return layers;
+}
+
+int64_t Plan::bucket_elements() const { return *parallelism.bucket_elements; }
+
+Plan resolve_plan(const Json& tree, const PlanContext& context) {
+  FieldReader reader(context.origin);
+  Plan plan = read_plan(tree, reader);
+  reader.throw_if_any();
+  plan.model = with_derived_fields(plan.model);
+  const auto throw_if_any = [](std::vector<Problem> problems) {
+    if (!problems.empty()) throw UserError(std::move(problems));
+  };
+  throw_if_any(numbers_out_of_range(plan, context));
+  fill_in_defaults(plan, context);
+  throw_if_any(broken_rules(plan, context));
+  return plan;
+}
+
+Json to_json(const Plan& plan) {
+  Json model = to_json(plan.model);
+  if (!plan.model_preset.empty()) {
+    Json with_preset = {{"preset", plan.model_preset}};
+    with_preset.update(model);
+    model = std::move(with_preset);
+  }
+  return {{"name", plan.name},
+          {"model", std::move(model)},
+          {"cluster", to_json(plan.cluster)},
+          {"parallelism", to_json(plan.parallelism)},
+          {"training", to_json(plan.training)},
+          {"memory", to_json(plan.memory)},
+          {"time", to_json(plan.time)},
+          {"reliability", to_json(plan.reliability)}};
+}
+
+}  // namespace estimator

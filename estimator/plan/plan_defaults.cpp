@@ -1,0 +1,81 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "estimator/hardware/hardware.h"
+#include "estimator/plan/dialects.h"
+#include "estimator/plan/plan_rules.h"
+
+namespace estimator {
+
+int64_t model_ranks(const ParallelConfig& p) { return p.tensor * p.pipeline * p.context; }
+
+int64_t ranks_needed(const ParallelConfig& p) {
+  int64_t needed = 0;
+  return __builtin_mul_overflow(model_ranks(p), p.data.value_or(1), &needed)
+             ? std::numeric_limits<int64_t>::max()
+             : needed;
+}
+
+namespace {
+
+/// One NIC for each GPU, or what the link says of its machines; at least one.
+int64_t usual_nics(const ClusterConfig& cluster) {
+  const Link* link = cluster.inter_link ? find_link(*cluster.inter_link) : nullptr;
+  const double of_each = link ? link->nics_per_gpu : 1;
+  const double nics = of_each * static_cast<double>(*cluster.gpus_per_node);
+  return std::max<int64_t>(1, std::llround(nics));
+}
+
+void fill_in_hardware(ClusterConfig& cluster) {
+  if (const Gpu* gpu = find_gpu(cluster.gpu)) {
+    cluster.gpu = gpu->id;
+    if (!cluster.intra_link) cluster.intra_link = gpu->default_intra_link;
+    if (!cluster.inter_link) cluster.inter_link = gpu->default_inter_link;
+  }
+  if (!cluster.nics_per_node) cluster.nics_per_node = usual_nics(cluster);
+}
+
+}  // namespace
+
+void fill_in_defaults(Plan& plan, const PlanContext& context) {
+  ClusterConfig& c = plan.cluster;
+  ParallelConfig& p = plan.parallelism;
+  TrainingConfig& t = plan.training;
+
+  if (!c.gpus_per_node) {
+    constexpr int64_t kUsualGpusPerNode = 8;
+    const int64_t world = context.world_size.value_or(kUsualGpusPerNode);
+    c.gpus_per_node =
+        c.nodes ? kUsualGpusPerNode : std::clamp<int64_t>(world, 1, kUsualGpusPerNode);
+  }
+  if (!c.nodes && *c.gpus_per_node > 0) {
+    if (context.world_size && *context.world_size % *c.gpus_per_node == 0) {
+      c.nodes = *context.world_size / *c.gpus_per_node;
+    } else if (!context.world_size && p.data && *p.data > 0) {
+      const int64_t world = ranks_needed(p);
+      c.gpus_per_node = std::min(*c.gpus_per_node, world);
+      if (world % *c.gpus_per_node == 0) c.nodes = world / *c.gpus_per_node;
+    }
+  }
+  if (!p.data && c.nodes && model_ranks(p) > 0 && plan.world_size() % model_ranks(p) == 0) {
+    p.data = plan.world_size() / model_ranks(p);
+  }
+  if (p.tensor == 1) p.sequence_parallel = false;  // as Megatron does
+
+  constexpr int64_t kLongestUsualSequence = 8192;
+  if (!t.sequence_length) {
+    t.sequence_length = std::min(plan.model.max_position_embeddings, kLongestUsualSequence);
+  }
+  if (!t.global_batch_size && p.data) t.global_batch_size = t.micro_batch_size * *p.data;
+  if (!t.make_vocab_size_divisible_by) {
+    t.make_vocab_size_divisible_by = traits_of(t.dialect).vocabulary_multiple;
+  }
+  if (!p.bucket_elements && p.data) {
+    // Megatron-LM's DDP (megatron/training/training.py).
+    p.bucket_elements = std::max<int64_t>(40'000'000, 1'000'000 * plan.replicas());
+  }
+  fill_in_hardware(c);
+}
+
+}  // namespace estimator

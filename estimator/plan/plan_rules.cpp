@@ -1,0 +1,381 @@
+#include "estimator/plan/plan_rules.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "estimator/base/units.h"
+#include "estimator/hardware/hardware.h"
+#include "estimator/plan/allocator_settings.h"
+#include "estimator/plan/context_rules.h"
+#include "estimator/plan/dialects.h"
+#include "estimator/plan/pipeline_rules.h"
+#include "estimator/plan/rule_list.h"
+
+namespace estimator {
+namespace {
+
+constexpr int64_t kLargestWorld = 1'000'000;
+constexpr int64_t kLargestSize = 1'000'000'000;               // of one model or batch dimension
+constexpr int64_t kLargestTotal = 1'000'000'000'000'000'000;  // of tokens, steps, bytes
+
+void check_reliability(Rules& rules) {
+  const ReliabilityConfig& r = rules.plan_.reliability;
+  rules.in_range(1, kLargestTotal, r.save_interval.value_or(1), "reliability.save_interval");
+  for (const auto& [key, value] :
+       {std::pair{"gpu_hours_between_failures", r.gpu_hours_between_failures.value_or(1)},
+        std::pair{"restart_seconds", r.restart_seconds.value_or(1)},
+        std::pair{"checkpoint_seconds", r.checkpoint_seconds.value_or(1)}}) {
+    rules.require(value > 0,
+                  "a time is not positive",
+                  fmt::format("reliability.{} = {}", key, value),
+                  "leave it out when it is not known");
+  }
+}
+
+void check_ranges(Rules& rules) {
+  const Plan& plan = rules.plan_;
+  const auto degree = [&](int64_t value, const std::string& key) {
+    rules.in_range(1, kLargestWorld, value, key);
+  };
+  const auto size = [&](int64_t value, const std::string& key) {
+    rules.in_range(1, kLargestSize, value, key);
+  };
+  const auto total = [&](int64_t value, const std::string& key) {
+    rules.in_range(0, kLargestTotal, value, key);
+  };
+  const ParallelConfig& p = plan.parallelism;
+  degree(p.tensor, "parallelism.tensor");
+  degree(p.pipeline, "parallelism.pipeline");
+  degree(p.context, "parallelism.context");
+  degree(p.expert, "parallelism.expert");
+  degree(p.virtual_stages, "parallelism.virtual_stages");
+  degree(p.data.value_or(1), "parallelism.data");
+  for (const int64_t layers : p.layers_per_stage) {
+    rules.in_range(0, kLargestWorld, layers, "parallelism.layers_per_stage");
+  }
+  rules.in_range(1, kLargestTotal, p.bucket_elements.value_or(1), "parallelism.bucket_elements");
+  const TrainingConfig& t = plan.training;
+  size(t.micro_batch_size, "training.micro_batch_size");
+  size(t.global_batch_size.value_or(1), "training.global_batch_size");
+  size(t.sequence_length.value_or(1), "training.sequence_length");
+  size(t.make_vocab_size_divisible_by.value_or(1), "training.make_vocab_size_divisible_by");
+  total(t.steps.value_or(0), "training.steps");
+  total(t.tokens.value_or(0), "training.tokens");
+  const ModelConfig& m = plan.model;
+  degree(m.num_layers, "model.num_layers");
+  degree(m.num_attention_heads, "model.num_attention_heads");
+  degree(m.num_query_groups, "model.num_query_groups");
+  degree(m.kv_channels, "model.kv_channels");
+  degree(m.hidden_size, "model.hidden_size");
+  size(m.ffn_hidden_size, "model.ffn_hidden_size");
+  size(m.vocab_size, "model.vocab_size");
+  size(m.max_position_embeddings, "model.max_position_embeddings");
+  const ClusterConfig& c = plan.cluster;
+  degree(c.nodes.value_or(1), "cluster.nodes");
+  degree(c.gpus_per_node.value_or(1), "cluster.gpus_per_node");
+  degree(c.nics_per_node.value_or(1), "cluster.nics_per_node");
+  degree(c.nodes_per_pod.value_or(1), "cluster.nodes_per_pod");
+  rules.require(c.spine_oversubscription >= 1,
+                "a network moves no more out of a pod than inside it",
+                fmt::format("cluster.spine_oversubscription = {}", c.spine_oversubscription),
+                "use 1 for a network without oversubscription, 7 for 7:1");
+  rules.require(c.spine_oversubscription <= 1 || c.nodes_per_pod.has_value(),
+                "the spine is oversubscribed, but where pods end is not known",
+                fmt::format("cluster.spine_oversubscription = {}", c.spine_oversubscription),
+                "give cluster.nodes_per_pod");
+  check_reliability(rules);
+  total(plan.memory.headroom_bytes, "memory.headroom_bytes");
+  rules.require(m.norm_epsilon > 0,
+                "the norm's epsilon is not positive",
+                fmt::format("model.norm_epsilon = {}", m.norm_epsilon),
+                "use 1e-5");
+  rules.require(m.rotary_base > 1,
+                "the rotary base is not above 1",
+                fmt::format("model.rotary_base = {}", m.rotary_base),
+                "use 10000");
+  for (const auto& [key, value] : {std::pair{"model.hidden_dropout", m.hidden_dropout},
+                                   std::pair{"model.attention_dropout", m.attention_dropout}}) {
+    rules.require(value >= 0 && value < 1,
+                  "a dropout probability is not in [0, 1)",
+                  fmt::format("{} = {}", key, value),
+                  "use 0 for no dropout");
+  }
+  rules.require(c.usd_per_gpu_hour.value_or(0) >= 0,
+                "a price is negative",
+                fmt::format("cluster.usd_per_gpu_hour = {}", c.usd_per_gpu_hour.value_or(0)),
+                "leave it out when it is not known");
+}
+
+void check_cluster(Rules& rules, const PlanContext& context) {
+  const Plan& plan = rules.plan_;
+  const ClusterConfig& c = plan.cluster;
+  const ParallelConfig& p = plan.parallelism;
+  rules.require(find_gpu(c.gpu) != nullptr,
+                c.gpu.empty() ? "the plan names no GPU" : "unknown GPU",
+                fmt::format("cluster.gpu = \"{}\"", c.gpu),
+                suggestion(c.gpu, gpu_names()));
+  if (const Gpu* gpu = find_gpu(c.gpu)) {
+    rules.require(
+        gpu->supports(plan.training.dtype),
+        "the GPU cannot compute in this type",
+        fmt::format(
+            "training.dtype = {}, cluster.gpu = {}", to_string(plan.training.dtype), gpu->id),
+        "use fp16 or fp32, or a newer GPU");
+  }
+  for (const auto& [key, link] : {std::pair{"cluster.intra_link", c.intra_link},
+                                  std::pair{"cluster.inter_link", c.inter_link}}) {
+    rules.require(!link || find_link(*link) != nullptr,
+                  "unknown link",
+                  fmt::format("{} = \"{}\"", key, link.value_or("")),
+                  suggestion(link.value_or(""), link_names()));
+  }
+  if (!c.nodes || !c.gpus_per_node || *c.nodes < 1 || *c.gpus_per_node < 1) {
+    rules.require(c.nodes.has_value(),
+                  "the size of the world is not known",
+                  "cluster.nodes is missing",
+                  "give cluster.nodes, or set WORLD_SIZE, or --world-size");
+    return;
+  }
+  const int64_t world = plan.world_size();
+  rules.require(
+      world <= kLargestWorld,
+      "the world is too large",
+      fmt::format("cluster.nodes = {}, cluster.gpus_per_node = {}", *c.nodes, *c.gpus_per_node),
+      fmt::format("Onerank handles up to {} ranks", kLargestWorld));
+  if (context.world_size) {
+    rules.require(
+        world == *context.world_size,
+        fmt::format("{} is not the plan's world", context.world_size_origin),
+        fmt::format("{} = {}, cluster.nodes {} x cluster.gpus_per_node {} = {}",
+                    context.world_size_origin,
+                    *context.world_size,
+                    *c.nodes,
+                    *c.gpus_per_node,
+                    world),
+        fmt::format(
+            "set {} to {}, or change the plan's cluster", context.world_size_origin, world));
+  }
+  const int64_t needed = ranks_needed(p);
+  rules.require(
+      p.data.has_value() && needed == world,
+      "the parallel degrees do not multiply to the world",
+      fmt::format(
+          "parallelism: tensor {} x pipeline {} x context {} x data {} {} {} ranks, world {}",
+          p.tensor,
+          p.pipeline,
+          p.context,
+          p.data ? std::to_string(*p.data) : "auto",
+          p.data ? "=" : "is at least",
+          needed,
+          world),
+      world % model_ranks(p) == 0
+          ? fmt::format("use data = {}", world / model_ranks(p))
+          : fmt::format("use a world that is a multiple of {}", model_ranks(p)));
+}
+
+/// Fewer key/value heads than tensor ranks: Megatron-LM cuts their columns, and lets equally many
+/// ranks use each head (megatron/core/transformer/attention.py).
+void check_key_value_split(Rules& rules) {
+  const ModelConfig& m = rules.plan_.model;
+  const int64_t tensor = rules.plan_.parallelism.tensor, groups = m.num_query_groups;
+  const std::string where =
+      fmt::format("model.num_query_groups = {}, parallelism.tensor = {}", groups, tensor);
+  const bool shared = tensor % groups == 0 && groups < tensor;
+  rules.require(groups % tensor == 0 || shared,
+                "key/value heads and the tensor parallel size do not divide each other",
+                where,
+                fmt::format("use a tensor parallel size of {}", divisors_near(groups, tensor)));
+  if (!shared) return;
+  rules.require(rules.plan_.training.dialect == Dialect::kMegatronLm,
+                "only Megatron-LM lets tensor ranks use the same key/value head",
+                where + ", training.dialect = " + to_string(rules.plan_.training.dialect),
+                fmt::format("use a tensor parallel size of {}", divisors_near(groups, tensor)));
+  rules.require(2 * groups * m.kv_channels % tensor == 0,
+                "the columns of keys and values do not divide by the tensor parallel size",
+                where + fmt::format(", model.kv_channels = {}", m.kv_channels),
+                fmt::format("use a tensor parallel size of {}", divisors_near(groups, tensor)));
+}
+
+void check_model_split(Rules& rules) {
+  const Plan& plan = rules.plan_;
+  const ModelConfig& m = plan.model;
+  const ParallelConfig& p = plan.parallelism;
+  const auto splits = [&](int64_t value, const std::string& key, const std::string& what) {
+    rules.require(value % p.tensor == 0,
+                  what + " do not divide by the tensor parallel size",
+                  fmt::format("{} = {}, parallelism.tensor = {}", key, value, p.tensor),
+                  fmt::format("use a tensor parallel size of {}", divisors_near(value, p.tensor)));
+  };
+  splits(m.num_attention_heads, "model.num_attention_heads", "attention heads");
+  splits(m.ffn_hidden_size, "model.ffn_hidden_size", "the MLP's columns");
+  check_key_value_split(rules);
+  rules.require(
+      m.num_attention_heads % m.num_query_groups == 0,
+      "query heads do not divide by the key/value heads",
+      fmt::format("model.num_attention_heads = {}, model.num_query_groups = {}",
+                  m.num_attention_heads,
+                  m.num_query_groups),
+      fmt::format("use {} query groups", divisors_near(m.num_attention_heads, m.num_query_groups)));
+  rules.require(
+      plan.padded_vocab_size() % p.tensor == 0,
+      "the vocabulary does not divide by the tensor parallel size",
+      fmt::format("model.vocab_size = {}, parallelism.tensor = {}", m.vocab_size, p.tensor),
+      "give --make-vocab-size-divisible-by 128 to pad it as Megatron does");
+  rules.require(m.position_embedding != PositionEmbedding::kRope || m.kv_channels % 2 == 0,
+                "rotary positions need an even head width",
+                fmt::format("model.kv_channels = {}", m.kv_channels),
+                "use an even kv_channels");
+}
+
+void check_batch_and_sequence(Rules& rules) {
+  const Plan& plan = rules.plan_;
+  const ParallelConfig& p = plan.parallelism;
+  const TrainingConfig& t = plan.training;
+  const int64_t per_step = t.micro_batch_size * p.data.value_or(1);
+  const int64_t batch = t.global_batch_size.value_or(per_step);
+  rules.require(batch % per_step == 0,
+                "the global batch does not divide into micro-batches",
+                fmt::format("training.global_batch_size = {}, micro_batch_size {} x data {} = {}",
+                            batch,
+                            t.micro_batch_size,
+                            p.data.value_or(1),
+                            per_step),
+                fmt::format("use a global batch of {} or {}",
+                            std::max(per_step, batch / per_step * per_step),
+                            (batch / per_step + 1) * per_step));
+  const int64_t sequence = t.sequence_length.value_or(1);
+  rules.require(plan.model.position_embedding != PositionEmbedding::kLearnedAbsolute ||
+                    sequence <= plan.model.max_position_embeddings,
+                "the sequence is longer than the learned positions",
+                fmt::format("training.sequence_length = {}, model.max_position_embeddings = {}",
+                            sequence,
+                            plan.model.max_position_embeddings),
+                "raise model.overrides.max_position_embeddings");
+  rules.require(
+      p.context > 1 || !p.sequence_parallel || sequence % p.tensor == 0,
+      "the sequence does not divide by the tensor parallel size",
+      fmt::format("training.sequence_length = {}, parallelism.tensor = {} with sequence_parallel",
+                  sequence,
+                  p.tensor),
+      fmt::format("use a sequence of {}", round_up(sequence, p.tensor)));
+}
+
+/// What PyTorch's flash kernel can run (aten/src/ATen/native/transformers/cuda/sdp_utils.cpp).
+void check_flash_attention(Rules& rules) {
+  const Plan& plan = rules.plan_;
+  if (plan.training.attention == Attention::kUnfused) return;
+  constexpr int64_t kWidestHead = 256;
+  const std::string name = to_string(plan.training.attention);
+  const auto require = [&](bool holds, const std::string& what, const std::string& where) {
+    rules.require(holds, name + " attention " + what, where, "use training.attention = unfused");
+  };
+  require(
+      plan.training.dtype != Dtype::kFp32,
+      "needs bf16 or fp16",
+      fmt::format(
+          "training.attention = {}, training.dtype = {}", name, to_string(plan.training.dtype)));
+  require(
+      plan.model.kv_channels <= kWidestHead,
+      fmt::format("needs heads of at most {}", kWidestHead),
+      fmt::format("training.attention = {}, model.kv_channels = {}", name, plan.model.kv_channels));
+  const Gpu* gpu = find_gpu(plan.cluster.gpu);
+  require(gpu == nullptr || gpu->compute_capability.size() > 3 || gpu->compute_capability >= "8.0",
+          "needs an Ampere GPU or newer",
+          fmt::format("training.attention = {}, cluster.gpu = {}", name, plan.cluster.gpu));
+}
+
+/// Keys that are Megatron-LM's own arguments mean nothing elsewhere.
+void check_megatron_keys(Rules& rules) {
+  const TrainingConfig& t = rules.plan_.training;
+  const TrainingConfig defaults;
+  const auto only_megatron = [&](bool is_default, const std::string& key) {
+    rules.require(t.dialect == Dialect::kMegatronLm || is_default,
+                  "the key belongs to Megatron-LM",
+                  fmt::format("training.{}, training.dialect = {}", key, to_string(t.dialect)),
+                  "leave it out, or use training.dialect = megatron-lm");
+  };
+  only_megatron(t.transformer_impl == defaults.transformer_impl, "transformer_impl");
+  only_megatron(t.cross_entropy_fusion == defaults.cross_entropy_fusion, "cross_entropy_fusion");
+  only_megatron(t.gradient_accumulation_fusion == defaults.gradient_accumulation_fusion,
+                "gradient_accumulation_fusion");
+  only_megatron(t.attention_mask_in_dataloader == defaults.attention_mask_in_dataloader,
+                "attention_mask_in_dataloader");
+}
+
+void check_allocator(Rules& rules) {
+  const std::string& settings = rules.plan_.memory.allocator;
+  if (auto problem = find_allocator_problem(settings, rules.origin_ + ": memory.allocator")) {
+    rules.problems_.push_back(std::move(*problem));
+  }
+}
+
+/// What a plan can ask for and Onerank cannot do yet says so here, once.
+void check_built(Rules& rules) {
+  const ParallelConfig& p = rules.plan_.parallelism;
+  const auto not_built = [&](bool used, const std::string& what, const std::string& where) {
+    rules.require(!used, what + " is not built yet", where, "leave it at 1");
+  };
+  not_built(p.expert > 1, "expert parallelism", fmt::format("parallelism.expert = {}", p.expert));
+  rules.require(p.pipeline_schedule == ScheduleKind::kOneForwardOneBackward ||
+                    p.pipeline_schedule == ScheduleKind::kGpipe,
+                "a rank cannot run backward in two parts yet",
+                fmt::format("parallelism.pipeline_schedule = {}", to_string(p.pipeline_schedule)),
+                "use 1f1b, with virtual_stages for less bubble");
+}
+
+/// What FSDP2 is built for here: TorchTitan's use of it, without a pipeline.
+void check_fully_sharded(Rules& rules) {
+  const Plan& plan = rules.plan_;
+  const ParallelConfig& p = plan.parallelism;
+  rules.require(p.zero_stage >= 0 && p.zero_stage <= 3,
+                "there is no such ZeRO stage",
+                fmt::format("parallelism.zero_stage = {}", p.zero_stage),
+                "use 0, 1 (the distributed optimizer), 2 or 3 (FSDP2)");
+  if (!p.fully_sharded()) return;
+  const auto require =
+      [&](bool holds, const std::string& what, const std::string& where, const std::string& help) {
+        rules.require(
+            holds, fmt::format("ZeRO stage {} is FSDP2 here, {}", p.zero_stage, what), where, help);
+      };
+  const Dialect dialect = plan.training.dialect;
+  require(traits_of(dialect).fully_sharded,
+          "which the dialect does not have",
+          fmt::format("training.dialect = {}", to_string(dialect)),
+          "use --dialect torchtitan, or ZeRO stage 1");
+  require(p.pipeline == 1,
+          "which is not built under a pipeline yet",
+          fmt::format("parallelism.pipeline = {}", p.pipeline),
+          "use one stage, or ZeRO stage 1");
+  require(plan.training.dtype != Dtype::kFp16,
+          "which has no loss scaling",
+          "training.dtype = fp16",
+          "use bf16");
+}
+
+}  // namespace
+
+std::vector<Problem> numbers_out_of_range(const Plan& plan, const PlanContext& context) {
+  Rules rules(plan, context);
+  check_ranges(rules);
+  return rules.problems_;
+}
+
+std::vector<Problem> broken_rules(const Plan& plan, const PlanContext& context) {
+  Rules rules(plan, context);
+  check_cluster(rules, context);
+  check_model_split(rules);
+  check_pipeline(rules);
+  check_context(rules);
+  check_batch_and_sequence(rules);
+  check_flash_attention(rules);
+  check_allocator(rules);
+  check_megatron_keys(rules);
+  check_built(rules);
+  check_fully_sharded(rules);
+  return rules.problems_;
+}
+
+}  // namespace estimator

@@ -1,0 +1,40 @@
+// Rules of a plan and the problems with it.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "estimator/base/errors.h"
+#include "estimator/base/units.h"
+#include "estimator/plan/plan.h"
+
+namespace estimator {
+
+/// Collects problems; each rule is one line: a condition that must hold, and what to say if not.
+class Rules {
+ public:
+  Rules(const Plan& plan, const PlanContext& context) : plan_(plan), origin_(context.origin) {}
+
+  void require(bool holds, std::string what, const std::string& where, std::string help) {
+    if (!holds) problems_.push_back({std::move(what), origin_ + ": " + where, std::move(help)});
+  }
+
+  void in_range(int64_t least, int64_t most, int64_t value, const std::string& key) {
+    require(value >= least && value <= most,
+            "a number is out of range",
+            fmt::format("{} = {}", key, value),
+            fmt::format("use a number from {} to {}", least, with_commas(most)));
+  }
+
+  const Plan& plan_;
+  std::string origin_;
+  std::vector<Problem> problems_;
+};
+
+/// "5, 8, 10": the divisors of `value` that are nearest to `wanted`.
+std::string divisors_near(int64_t value, int64_t wanted);
+
+}  // namespace estimator

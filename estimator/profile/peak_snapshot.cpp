@@ -1,0 +1,115 @@
+#include "estimator/profile/peak_snapshot.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "estimator/base/files.h"
+
+namespace estimator {
+namespace {
+
+/// What header and allocations disagree about, or "".
+std::string disagreement(const PeakSnapshot& snapshot) {
+  const PeakSnapshotHeader& header = snapshot.header;
+  const auto count = static_cast<int64_t>(snapshot.allocations.size());
+  CategoryBytes bytes;
+  int64_t makers = 0;
+  for (const PeakAllocation& allocation : snapshot.allocations) {
+    bytes[allocation.category] += allocation.bytes;
+    makers += allocation.made_the_peak ? 1 : 0;
+  }
+  if (count != header.allocations) {
+    return fmt::format("the header tells of {} allocations, {} follow", header.allocations, count);
+  }
+  if (bytes.sum() != header.peak.allocated_bytes) {
+    return fmt::format("the allocations add up to {} bytes, the header's peak is {}",
+                       bytes.sum(),
+                       header.peak.allocated_bytes);
+  }
+  if (header.peak.categories != bytes) return "the categories do not add up to the header's";
+  if (makers != 1) return fmt::format("{} allocations made the peak", makers);
+  return "";
+}
+
+[[noreturn]] void refuse(const std::string& what, std::string where) {
+  throw UserError({.what = what,
+                   .where = std::move(where),
+                   .help = "make it again with `onerank run PLAN --peak-snapshot FILE`"});
+}
+
+/// Takes the next line off `text`.
+std::string_view next_line(std::string_view& text) {
+  const std::size_t end = std::min(text.find('\n'), text.size());
+  const std::string_view line = text.substr(0, end);
+  text.remove_prefix(std::min(end + 1, text.size()));
+  return line;
+}
+
+Json parse_line(std::string_view line, const std::string& place) {
+  try {
+    return parse_json(line, place);
+  } catch (const UserError& error) {
+    refuse(fmt::format("{} is damaged", place), error.problems().front().where);
+  }
+}
+
+PeakSnapshotHeader read_header(std::string_view line, const std::string& origin) {
+  const std::string what = fmt::format("{} is not a peak snapshot of this version", origin);
+  Json json;
+  try {
+    json = parse_json(line, origin);
+  } catch (const UserError& error) {
+    refuse(what, "line 1 is not a header in JSON: " + error.problems().front().where);
+  }
+  if (!json.is_object() || json.value("kind", Json()) != "peak_snapshot") {
+    refuse(what, "line 1: kind is not \"peak_snapshot\"");
+  }
+  const Json version = json.value("schema_version", Json());
+  if (version != kPeakSnapshotSchemaVersion) {
+    refuse(
+        what,
+        fmt::format(
+            "schema_version = {}, this tool reads {}", shown(version), kPeakSnapshotSchemaVersion));
+  }
+  FieldReader reader(origin + ", line 1");
+  PeakSnapshotHeader header;
+  reader.read(json, header, "");
+  reader.throw_if_any();
+  return header;
+}
+
+}  // namespace
+
+std::string to_json_lines(const PeakSnapshot& snapshot) {
+  if (const std::string problem = disagreement(snapshot); !problem.empty()) {
+    throw std::logic_error("a peak snapshot: " + problem);
+  }
+  std::string text = to_json(snapshot.header).dump() + "\n";
+  for (const PeakAllocation& allocation : snapshot.allocations) {
+    text += to_json(allocation).dump() + "\n";
+  }
+  return text;
+}
+
+PeakSnapshot read_peak_snapshot(std::string_view text, const std::string& origin) {
+  PeakSnapshot snapshot;
+  const bool ends_with_newline = text.ends_with('\n');
+  snapshot.header = read_header(next_line(text), origin);
+  for (int64_t line = 2; !text.empty(); ++line) {
+    const std::string place = fmt::format("{}, line {}", origin, line);
+    FieldReader reader(place);
+    reader.read(parse_line(next_line(text), place), snapshot.allocations.emplace_back(), "");
+    reader.throw_if_any();
+  }
+  if (const std::string problem = disagreement(snapshot); !problem.empty()) {
+    refuse(fmt::format("{} is not all of a peak snapshot", origin), problem);
+  }
+  if (!ends_with_newline) {
+    refuse(fmt::format("{} is not all of a peak snapshot", origin), "its last line has no end");
+  }
+  return snapshot;
+}
+
+}  // namespace estimator

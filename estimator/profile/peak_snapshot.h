@@ -1,0 +1,111 @@
+// What fills a rank's peak, allocation by allocation, as JSON Lines: a header, then one line for
+// each allocation. The header counts them and adds them up, so that a part is not taken for the
+// whole.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "estimator/profile/memory_category.h"
+#include "estimator/profile/rank_profile.h"
+
+namespace estimator {
+
+inline constexpr int64_t kPeakSnapshotSchemaVersion = 1;
+
+/// One live allocation. A number's shape is empty; where PyTorch made no tensor (workspaces) there
+/// is none.
+struct PeakAllocation {
+  MemoryCategory category = MemoryCategory::kTemporary;
+  int64_t bytes = 0;
+  int64_t requested_bytes = 0;
+  std::optional<std::vector<int64_t>> shape;
+  std::optional<std::string> dtype;
+  std::string name;
+  std::string module;
+  std::string operator_name;
+  std::string phase;
+  std::optional<Direction> direction;  ///< empty where no iteration runs
+  std::optional<int64_t> micro_batch;
+  int64_t address = 0;
+  int64_t stream = 0;
+  bool made_the_peak = false;
+  std::optional<std::vector<std::string>> frames;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, PeakAllocation& allocation) {
+  visit("category", allocation.category, "what it is for");
+  visit("bytes", allocation.bytes, "the allocator's block");
+  visit("requested_bytes", allocation.requested_bytes, "asked for, before rounding");
+  visit("shape", allocation.shape, "of the tensor that fills it");
+  visit("dtype", allocation.dtype, "of the tensor that fills it");
+  visit("name", allocation.name, "of the parameter that it belongs to");
+  visit("module", allocation.module, "who made it; in backward: whose forward made the node");
+  visit("operator", allocation.operator_name, "in which operator it was made");
+  visit("phase", allocation.phase, "in which phase");
+  visit("direction", allocation.direction, "where in the iteration");
+  visit("micro_batch", allocation.micro_batch, "for which micro-batch");
+  visit("address", allocation.address, "on the device");
+  visit("stream", allocation.stream, "0 for the default stream");
+  visit("made_the_peak", allocation.made_the_peak, "it is the last one");
+  visit("frames", allocation.frames, "C++ functions that made it, innermost first");
+}
+
+/// The sizes of a layout's axes.
+struct LayoutRecord {
+  int64_t tensor = 1, context = 1, expert = 1, data = 1, pipeline = 1;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, LayoutRecord& layout) {
+  visit("tensor", layout.tensor, "tensor parallel ranks");
+  visit("context", layout.context, "context parallel ranks");
+  visit("expert", layout.expert, "expert parallel ranks");
+  visit("data", layout.data, "data parallel ranks");
+  visit("pipeline", layout.pipeline, "pipeline stages");
+}
+
+struct PeakSnapshotHeader {
+  int64_t schema_version = kPeakSnapshotSchemaVersion;
+  std::string kind = "peak_snapshot";
+  ToolVersion tool;
+  std::string plan;
+  int64_t rank = 0;
+  int64_t world_size = 1;
+  LayoutRecord layout;
+  RankCoordinate coordinate;
+  DeviceRecord device;
+  PeakRecord peak;
+  int64_t allocations = 0;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, PeakSnapshotHeader& header) {
+  visit("schema_version", header.schema_version, "of this document");
+  visit("kind", header.kind, "peak_snapshot");
+  visit("tool", header.tool, "who wrote it");
+  visit("plan", header.plan, "the plan's name");
+  visit("rank", header.rank, "the rank that was run");
+  visit("world_size", header.world_size, "of the simulated world");
+  visit("layout", header.layout, "ranks along each axis");
+  visit("coordinate", header.coordinate, "its place along each axis");
+  visit("device", header.device, "what it ran on");
+  visit("peak", header.peak, "the peak; its allocated_bytes are the sum of all lines");
+  visit("allocations", header.allocations, "lines that follow");
+}
+
+struct PeakSnapshot {
+  PeakSnapshotHeader header;
+  std::vector<PeakAllocation> allocations;
+};
+
+/// Throws std::logic_error when header and allocations do not agree: they are counted, their bytes
+/// are the allocated peak, in all and by category, and one of them made it.
+std::string to_json_lines(const PeakSnapshot& snapshot);
+
+/// Throws UserError when the text is no peak snapshot, a newer one, damaged (with the line), or not
+/// all of it.
+PeakSnapshot read_peak_snapshot(std::string_view text, const std::string& origin);
+
+}  // namespace estimator

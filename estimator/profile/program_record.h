@@ -1,0 +1,144 @@
+// What is known of a program that ran as one rank without Onerank's own shard (`onerank exec`): the
+// part of its profile that a resolved plan would tell otherwise.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "estimator/base/fields.h"
+
+namespace estimator {
+
+/// A kernel by its name, and how often the program launched it.
+struct KernelRecord {
+  std::string name;
+  int64_t launches = 0;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, KernelRecord& kernel) {
+  visit("name", kernel.name, "the kernel, demangled");
+  visit("launches", kernel.launches, "in the whole run");
+}
+
+/// Matrix products of one shape that cuBLAS was asked for, in its column-major sense: PyTorch asks
+/// for the transposed product, so that m is its n.
+struct GemmRecord {
+  int64_t m = 0;
+  int64_t n = 0;
+  int64_t k = 0;
+  int64_t batch = 1;
+  int64_t count = 0;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, GemmRecord& gemm) {
+  visit("m", gemm.m, "rows, column-major");
+  visit("n", gemm.n, "columns, column-major");
+  visit("k", gemm.k, "length of the sums");
+  visit("batch", gemm.batch, "products of one call");
+  visit("count", gemm.count, "calls in the whole run");
+}
+
+/// Equal calls of one communicator, counted. `bytes` as CollectiveCall has it.
+struct ProgramCollective {
+  std::string kind;  ///< "all_reduce", ... as in CollectiveKind
+  std::string dtype;
+  int64_t bytes = 0;
+  int64_t peer = -1;  ///< member for send, recv and rooted calls, else -1
+  int64_t count = 0;
+  int64_t iteration_count = 0;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, ProgramCollective& call) {
+  visit("kind", call.kind, "which collective");
+  visit("dtype", call.dtype, "element type");
+  visit("bytes", call.bytes, "size as nccl-tests counts it");
+  visit("peer", call.peer, "member index for send, recv and rooted calls, else -1");
+  visit("count", call.count, "in the whole run");
+  visit("iteration_count", call.iteration_count, "in the recorded iteration");
+}
+
+/// An NCCL communicator that the program made, with what it asked of it.
+struct CommunicatorRecord {
+  std::string name;  ///< as the program's framework names the group, "" when it does not
+  int64_t size = 1;
+  int64_t rank = 0;  ///< of this process in it
+  /// The global rank of its first member, and the distance to the next; -1 when not known.
+  int64_t first_rank = -1;
+  int64_t rank_stride = -1;
+  std::vector<ProgramCollective> calls;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, CommunicatorRecord& communicator) {
+  visit("name", communicator.name, "of the group");
+  visit("size", communicator.size, "ranks in it");
+  visit("rank", communicator.rank, "of this process in it");
+  visit("first_rank", communicator.first_rank, "global rank of its first member, or -1");
+  visit("rank_stride", communicator.rank_stride, "to the next member, or -1");
+  visit("calls", communicator.calls, "what was asked of it");
+}
+
+/// A value that the host read from the device and nobody had computed: it was answered with zeros
+/// (or with what the user said), and the program may have decided something by it.
+struct InventedRead {
+  std::string reader;  ///< the operator that read, "" outside operators
+  std::string phase;
+  int64_t bytes = 0;  ///< of one read
+  int64_t count = 0;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, InventedRead& read) {
+  visit("reader", read.reader, "the operator that read");
+  visit("phase", read.phase, "when");
+  visit("bytes", read.bytes, "of one read");
+  visit("count", read.count, "how often");
+}
+
+/// A value that the user gave for one that only a kernel would know.
+struct AssumedRecord {
+  std::string name;
+  std::string value;
+  std::string operator_name;  ///< whose result it took the place of
+  int64_t count = 0;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, AssumedRecord& assumed) {
+  visit("name", assumed.name, "loss, grad-norm, found-inf or expert-tokens");
+  visit("value", assumed.value, "as it was given");
+  visit("operator", assumed.operator_name, "whose result it took the place of");
+  visit("count", assumed.count, "how often");
+}
+
+struct ProgramRecord {
+  std::vector<std::string> command;
+  int64_t gpus_per_node = 8;
+  int64_t optimizer_steps = 0;
+  int64_t recorded_iteration = 0;
+  bool stopped_by_steps = false;
+  std::string events = "immediate";
+  std::vector<std::string> attention;
+  std::vector<CommunicatorRecord> communicators;
+  std::vector<KernelRecord> kernels;
+  std::vector<GemmRecord> gemms;
+  std::vector<InventedRead> invented_reads;
+  std::vector<AssumedRecord> assumed;
+  std::vector<std::string> unanswered;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, ProgramRecord& program) {
+  visit("command", program.command, "the program and its arguments");
+  visit("gpus_per_node", program.gpus_per_node, "devices of the virtual machine");
+  visit("optimizer_steps", program.optimizer_steps, "iterations that ended in a step");
+  visit("recorded_iteration", program.recorded_iteration, "whose operators the profile has");
+  visit("stopped_by_steps", program.stopped_by_steps, "it was ended after --steps");
+  visit("events", program.events, "immediate: an event has happened once it is recorded");
+  visit("attention", program.attention, "attention operators that were taken");
+  visit("communicators", program.communicators, "NCCL communicators");
+  visit("kernels", program.kernels, "launches by kernel");
+  visit("gemms", program.gemms, "matrix products by shape");
+  visit("invented_reads", program.invented_reads, "values that nobody had computed");
+  visit("assumed", program.assumed, "values that the user gave");
+  visit("unanswered", program.unanswered, "what it asked absent ranks for and cannot be invented");
+}
+
+}  // namespace estimator

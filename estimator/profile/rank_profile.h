@@ -1,0 +1,360 @@
+// What one executed rank tells: the seam between the rank process and the estimator, as JSON
+// (`rank-00000.json`). A profile from a real GPU, from the virtual one, or from a file is this
+// type.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "estimator/base/fields.h"
+#include "estimator/plan/parallel_layout.h"
+#include "estimator/plan/plan.h"
+#include "estimator/profile/collective_call.h"
+#include "estimator/profile/memory_category.h"
+#include "estimator/profile/program_record.h"
+
+namespace estimator {
+
+inline constexpr int64_t kProfileSchemaVersion = 1;
+
+enum class DeviceKind { kCuda, kVirtual, kCpu };
+constexpr std::array<EnumName<DeviceKind>, 3> enum_names(DeviceKind) {
+  return {
+      {{DeviceKind::kCuda, "cuda"}, {DeviceKind::kVirtual, "virtual"}, {DeviceKind::kCpu, "cpu"}}};
+}
+
+/// Where in an iteration something happened. forward, recompute and backward are of one
+/// micro-batch; reduce_gradients and optimizer_step happen once for each iteration.
+enum class Direction { kForward, kRecompute, kBackward, kReduceGradients, kOptimizerStep };
+constexpr std::array<EnumName<Direction>, 5> enum_names(Direction) {
+  return {{{Direction::kForward, "forward"},
+           {Direction::kRecompute, "recompute"},
+           {Direction::kBackward, "backward"},
+           {Direction::kReduceGradients, "reduce_gradients"},
+           {Direction::kOptimizerStep, "optimizer_step"}}};
+}
+constexpr bool is_per_micro_batch(Direction direction) {
+  return direction == Direction::kForward || direction == Direction::kRecompute ||
+         direction == Direction::kBackward;
+}
+
+struct ToolVersion {
+  std::string name = "onerank";
+  std::string version;
+  std::string torch;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, ToolVersion& tool) {
+  visit("name", tool.name, "the tool");
+  visit("version", tool.version, "its version");
+  visit("torch", tool.torch, "the version of torch that ran the shard");
+}
+
+struct DeviceRecord {
+  DeviceKind kind = DeviceKind::kVirtual;
+  std::string gpu;          ///< id in the GPU database, "" when it is not there
+  std::string name;         ///< as the device reports it
+  int64_t total_bytes = 0;  ///< as the device reports it, before a limit was lifted
+  std::string allocator;    ///< PYTORCH_CUDA_ALLOC_CONF in force
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, DeviceRecord& device) {
+  visit("kind", device.kind, "cuda, virtual or cpu");
+  visit("gpu", device.gpu, "id in the GPU database");
+  visit("name", device.name, "as the device reports it");
+  visit("total_bytes", device.total_bytes, "memory as the device reports it");
+  visit("allocator", device.allocator, "PYTORCH_CUDA_ALLOC_CONF in force");
+}
+
+struct MemoryReading {
+  int64_t allocated_bytes = 0;
+  int64_t reserved_bytes = 0;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, MemoryReading& reading) {
+  visit("allocated_bytes", reading.allocated_bytes, "in tensors, rounded as the allocator rounds");
+  visit("reserved_bytes", reading.reserved_bytes, "taken from the device");
+}
+
+/// name: build_model, build_optimizer, iteration_N.forward_backward, iteration_N.optimizer_step.
+struct PhaseRecord {
+  std::string name;
+  MemoryReading before, after, peak;
+  double seconds = 0;  ///< wall time of the host; a time of the GPU only for device kind cuda
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, PhaseRecord& phase) {
+  visit("name", phase.name, "the phase");
+  visit("before", phase.before, "at its start");
+  visit("after", phase.after, "at its end");
+  visit("peak", phase.peak, "largest during it");
+  visit("seconds", phase.seconds, "wall time");
+}
+
+/// One parameter of the shard. tensor_sharded: the tensor ranks hold different parts (else all hold
+/// the same values). shared_copy: a second copy of a parameter that another stage owns (tied
+/// output).
+struct ParameterRecord {
+  std::string name;
+  std::vector<int64_t> shape;
+  std::string dtype;
+  int64_t bytes = 0;
+  bool tensor_sharded = false;
+  bool shared_copy = false;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, ParameterRecord& parameter) {
+  visit("name", parameter.name, "path in the model");
+  visit("shape", parameter.shape, "local shape");
+  visit("dtype", parameter.dtype, "element type");
+  visit("bytes", parameter.bytes, "elements x element size");
+  visit("tensor_sharded", parameter.tensor_sharded, "tensor ranks hold different parts");
+  visit("shared_copy", parameter.shared_copy, "copy of a parameter that another stage owns");
+}
+
+struct ParametersRecord {
+  int64_t count = 0;
+  int64_t bytes = 0;
+  std::vector<ParameterRecord> tensors;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, ParametersRecord& parameters) {
+  visit("count", parameters.count, "elements in this rank's shard");
+  visit("bytes", parameters.bytes, "bytes of the shard");
+  visit("tensors", parameters.tensors, "each parameter");
+}
+
+/// Lasting state in tensor bytes (elements x element size). What closed formulas leave out, padding
+/// and step scalars, are terms of their own.
+struct ModelStateRecord {
+  int64_t parameter_bytes = 0;
+  int64_t gradient_bytes = 0;
+  int64_t main_weight_bytes = 0;
+  int64_t optimizer_state_bytes = 0;
+  int64_t parameter_padding_bytes = 0;
+  int64_t gradient_padding_bytes = 0;
+  int64_t gradient_stand_in_bytes = 0;  ///< megatron-lm: see models/parameters.h
+  int64_t step_scalar_bytes = 0;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, ModelStateRecord& state) {
+  visit("parameter_bytes", state.parameter_bytes, "parameters");
+  visit("gradient_bytes", state.gradient_bytes, "gradient buffers");
+  visit("main_weight_bytes", state.main_weight_bytes, "fp32 main weights");
+  visit("optimizer_state_bytes", state.optimizer_state_bytes, "moments or momentum");
+  visit(
+      "parameter_padding_bytes", state.parameter_padding_bytes, "padding of the parameter buffer");
+  visit("gradient_padding_bytes", state.gradient_padding_bytes, "padding of the gradient buffer");
+  visit("gradient_stand_in_bytes",
+        state.gradient_stand_in_bytes,
+        "what TransformerEngine gives autograd in place of fused gradients");
+  visit("step_scalar_bytes", state.step_scalar_bytes, "the optimizer's step counters");
+}
+
+struct MicroBatchRecord {
+  int64_t total = 0;
+  int64_t executed = 0;
+  int64_t most_in_flight = 0;    ///< counted while running
+  int64_t activation_bytes = 0;  ///< kept by one forward for its backward, in allocator blocks
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, MicroBatchRecord& record) {
+  visit("total", record.total, "in the plan");
+  visit("executed", record.executed, "that were run");
+  visit("most_in_flight", record.most_in_flight, "whose activations were held at once");
+  visit("activation_bytes", record.activation_bytes, "kept by one forward for its backward");
+}
+
+/// Where the largest allocated peak was, and what was in it. The place and the categories are known
+/// only if memory was attributed; categories then add up to allocated_bytes.
+struct PeakRecord {
+  int64_t allocated_bytes = 0;
+  int64_t reserved_bytes = 0;
+  std::string phase;
+  std::string module;
+  std::string operator_name;
+  std::optional<Direction> direction;
+  std::optional<int64_t> micro_batch;  ///< empty outside micro-batches
+  std::optional<CategoryBytes> categories;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, PeakRecord& peak) {
+  visit("allocated_bytes", peak.allocated_bytes, "largest of all phases");
+  visit("reserved_bytes", peak.reserved_bytes, "largest of all phases");
+  visit("phase", peak.phase, "where the allocated peak was");
+  visit("module", peak.module, "whose allocation made it");
+  visit("operator", peak.operator_name, "the operator that allocated");
+  visit("direction", peak.direction, "forward, recompute, backward, ...");
+  visit("micro_batch", peak.micro_batch, "which one was running");
+  visit("categories", peak.categories, "what the peak is made of");
+}
+
+/// One module of the shard, with all that is inside it. forward_peak_bytes and backward_peak_bytes
+/// are the most that was allocated on the device while it ran; recompute is part of backward.
+struct ModuleRecord {
+  std::string path;  ///< "layers.3.mlp.first"
+  int64_t parameter_bytes = 0;
+  int64_t activation_bytes_at_peak = 0;
+  int64_t forward_peak_bytes = 0;
+  int64_t backward_peak_bytes = 0;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, ModuleRecord& module) {
+  visit("path", module.path, "place in the model");
+  visit("parameter_bytes", module.parameter_bytes, "of its parameters");
+  visit("activation_bytes_at_peak", module.activation_bytes_at_peak, "that the peak holds");
+  visit("forward_peak_bytes", module.forward_peak_bytes, "of the device, during its forward");
+  visit("backward_peak_bytes", module.backward_peak_bytes, "of the device, during its backward");
+}
+
+/// What PyTorch's caching allocator says of itself: peaks are the largest of all phases, counts are
+/// of the whole run. All zero on the device cpu.
+struct AllocatorRecord {
+  int64_t requested_peak_bytes = 0;
+  int64_t active_peak_bytes = 0;
+  int64_t inactive_split_peak_bytes = 0;
+  int64_t segments_peak = 0;
+  int64_t device_allocations = 0;
+  int64_t retries = 0;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, AllocatorRecord& allocator) {
+  visit("requested_peak_bytes", allocator.requested_peak_bytes, "asked for, before rounding");
+  visit("active_peak_bytes", allocator.active_peak_bytes, "allocated, or freed but still in use");
+  visit("inactive_split_peak_bytes",
+        allocator.inactive_split_peak_bytes,
+        "free, in segments that are partly in use");
+  visit("segments_peak", allocator.segments_peak, "segments held (expandable ones not counted)");
+  visit("device_allocations", allocator.device_allocations, "calls of cudaMalloc or cuMemMap");
+  visit("retries", allocator.retries, "times that the cache was given back to go on");
+}
+
+/// Equal calls of iteration 1, counted. count: for one iteration as planned; executed_count: as
+/// run.
+struct CollectiveRecord {
+  CollectiveCall call;
+  std::string phase;
+  Direction direction = Direction::kForward;
+  std::string module;
+  bool overlappable = false;  ///< the plan lets it run beside compute
+  int64_t count = 0;
+  int64_t executed_count = 0;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, CollectiveRecord& record) {
+  visit("kind", record.call.kind, "which collective");
+  visit("group", record.call.group, "whose ranks");
+  visit("group_size", record.call.group_size, "how many");
+  visit("dtype", record.call.dtype, "element type");
+  visit("bytes", record.call.bytes, "size as nccl-tests counts it");
+  visit("peer", record.call.peer, "member index for send and recv, else -1");
+  visit("asynchronous", record.call.asynchronous, "called with asyncOp");
+  visit("phase", record.phase, "forward_backward or optimizer_step");
+  visit("direction", record.direction, "where in the iteration");
+  visit("module", record.module, "who called it");
+  visit("overlappable", record.overlappable, "may run beside compute");
+  visit("count", record.count, "in one iteration as planned");
+  visit("executed_count", record.executed_count, "in the iteration that was run");
+}
+
+/// Equal leaf operators of iteration 1, counted.
+struct OperatorRecord {
+  std::string name;                          ///< "aten::mm"
+  std::vector<std::vector<int64_t>> shapes;  ///< of its tensor inputs
+  std::string dtype;                         ///< of its first tensor input
+  double flops = 0;  ///< of one call; matrix products and attention: 2 per multiply-add
+  double bytes = 0;  ///< of one call, inputs read and outputs written
+  std::string phase;
+  Direction direction = Direction::kForward;
+  std::string module_kind;  ///< "attention", "mlp", "norm", "embedding", "head", "optimizer"
+  int64_t count = 0;
+  int64_t executed_count = 0;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, OperatorRecord& record) {
+  visit("name", record.name, "the operator");
+  visit("shapes", record.shapes, "of its tensor inputs");
+  visit("dtype", record.dtype, "of its first tensor input");
+  visit("flops", record.flops, "of one call");
+  visit("bytes", record.bytes, "of one call");
+  visit("phase", record.phase, "forward_backward or optimizer_step");
+  visit("direction", record.direction, "where in the iteration");
+  visit("module_kind", record.module_kind, "which part of the model");
+  visit("count", record.count, "in one iteration as planned");
+  visit("executed_count", record.executed_count, "in the iteration that was run");
+}
+
+/// What happened when the rank did not fit and was run again without the limit.
+struct OutOfMemoryRecord {
+  std::string phase;
+  std::string module;         ///< path of the module that was running
+  std::string operator_name;  ///< "" when memory ran out outside operators
+  int64_t requested_bytes = 0;
+  int64_t free_bytes = 0;  ///< what the limit left to the allocator
+  std::string message;     ///< the allocator's own words
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, OutOfMemoryRecord& record) {
+  visit("phase", record.phase, "where memory ran out");
+  visit("module", record.module, "in which module");
+  visit("operator", record.operator_name, "in which operator");
+  visit("requested_bytes", record.requested_bytes, "asked for");
+  visit("free_bytes", record.free_bytes, "not taken from the device yet");
+  visit("message", record.message, "the allocator's words");
+}
+
+struct RankProfile {
+  int64_t schema_version = kProfileSchemaVersion;
+  std::string kind = "rank_profile";
+  ToolVersion tool;
+  Json plan;  ///< the resolved plan
+  int64_t rank = 0;
+  int64_t world_size = 1;
+  RankCoordinate coordinate;
+  DeviceRecord device;
+  ParametersRecord parameters;
+  ModelStateRecord model_state;
+  MicroBatchRecord micro_batches;
+  bool limit_lifted = false;
+  std::optional<OutOfMemoryRecord> out_of_memory;
+  std::vector<PhaseRecord> phases;
+  PeakRecord peak;
+  AllocatorRecord allocator;
+  std::vector<ModuleRecord> modules;
+  std::vector<CollectiveRecord> collectives;
+  std::vector<OperatorRecord> operators;
+  std::optional<ProgramRecord> program;  ///< set by `onerank exec`, which knows no plan
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, RankProfile& profile) {
+  visit("schema_version", profile.schema_version, "of this document");
+  visit("kind", profile.kind, "rank_profile");
+  visit("tool", profile.tool, "who wrote it");
+  visit("plan", profile.plan, "the resolved plan");
+  visit("rank", profile.rank, "the rank that was run");
+  visit("world_size", profile.world_size, "of the simulated world");
+  visit("coordinate", profile.coordinate, "its place along each axis");
+  visit("device", profile.device, "what it ran on");
+  visit("parameters", profile.parameters, "of its shard");
+  visit("model_state", profile.model_state, "lasting state by kind");
+  visit("micro_batches", profile.micro_batches, "how many ran");
+  visit("limit_lifted", profile.limit_lifted, "it did not fit and ran again without the limit");
+  visit("out_of_memory", profile.out_of_memory, "where it did not fit");
+  visit("phases", profile.phases, "memory and time by phase");
+  visit("peak", profile.peak, "the largest peak");
+  visit("allocator", profile.allocator, "what the allocator says of itself");
+  visit("modules", profile.modules, "memory by module");
+  visit("collectives", profile.collectives, "communication of one iteration");
+  visit("operators", profile.operators, "compute of one iteration");
+  visit("program", profile.program, "of a program that was run in place of a plan's shard");
+}
+
+/// "rank-00017.json"
+std::string profile_file_name(int64_t rank);
+
+/// Reads a profile. Throws UserError when the text is no profile, a foreign or a newer one.
+RankProfile read_rank_profile(std::string_view text, const std::string& origin);
+
+}  // namespace estimator

@@ -1,0 +1,140 @@
+#include "estimator/schedule/folded_replay.h"
+
+#include <cmath>
+#include <numeric>
+
+#include "estimator/base/units.h"
+#include "estimator/schedule/chunked_order.h"
+#include "estimator/schedule/schedule_replayer.h"
+
+namespace estimator {
+namespace {
+
+using Clocks = std::vector<Times<kVariants>>;
+
+/// A schedule without some of its equal periods.
+struct Fold {
+  ScheduleShape shorter;
+  int64_t period_micro_batches = 1;  ///< that each chunk does in a period
+  int64_t periods = 0;               ///< of the shorter schedule, all stages in step
+  int64_t left_out = 0;              ///< periods
+};
+
+std::optional<Fold> fold_of(const ScheduleShape& shape) {
+  if (shape.kind != ScheduleKind::kOneForwardOneBackward) return {};
+  const bool interleaved = shape.chunks > 1;
+  Fold fold{.shorter = shape, .period_micro_batches = interleaved ? shape.group() : 1};
+  const int64_t period_forwards = fold.period_micro_batches * shape.chunks;
+  const int64_t warm_up = divide_up(warm_up_forwards(shape, 0), period_forwards);
+  const int64_t to_settle = interleaved ? 12 : 4 * shape.stages + 4;
+  const int64_t all = shape.micro_batches / fold.period_micro_batches;
+  // A multiple of the numbers of periods after which stages are in step again as a rule.
+  const int64_t unit = interleaved ? 12 : std::lcm<int64_t>(shape.stages, 12);
+  fold.left_out = (all - warm_up - to_settle) / unit * unit;
+  if (fold.left_out <= 0) return {};
+  fold.shorter.micro_batches -= fold.left_out * fold.period_micro_batches;
+  fold.periods = all - fold.left_out - warm_up;
+  return fold;
+}
+
+/// What all clocks moved by, or empty when they did not move alike.
+std::optional<Times<kVariants>> common_move(const Clocks& before, const Clocks& after) {
+  constexpr double kRounding = 1e-12;
+  Times<kVariants> move;
+  for (std::size_t i = 0; i < kVariants; ++i) {
+    move.of[i] = after[0].of[i] - before[0].of[i];
+    for (std::size_t s = 1; s < after.size(); ++s) {
+      const double other = after[s].of[i] - before[s].of[i];
+      if (std::abs(other - move.of[i]) > kRounding * after[s].of[i]) return {};
+    }
+  }
+  return move;
+}
+
+class FoldedReplay {
+ public:
+  FoldedReplay(const Fold& fold, const DurationVariants& variants, bool overlap_sends)
+      : fold_(fold),
+        schedule_(make_schedule(fold.shorter)),
+        replayer_(schedule_,
+                  {&variants[0], &variants[1], &variants[2]},
+                  {.overlap_sends = overlap_sends}) {}
+
+  std::optional<std::array<ScheduleReplay, kVariants>> run() {
+    for (int64_t period = 0; period < fold_.periods; ++period) {
+      if (!replayer_.run_until(ends_of(period))) return {};
+      history_.push_back(replayer_.clocks());
+      if (!leave_out_periods()) continue;
+      replayer_.run();
+      return {{replayer_.result(0), replayer_.result(1), replayer_.result(2)}};
+    }
+    return {};
+  }
+
+ private:
+  /// Where the stages are after that many periods.
+  std::vector<std::size_t> ends_of(int64_t periods) const {
+    const ScheduleShape& shape = fold_.shorter;
+    const int64_t steps = 2 * fold_.period_micro_batches * shape.chunks * periods;
+    std::vector<std::size_t> ends;
+    for (int64_t s = 0; s < shape.stages; ++s) {
+      ends.push_back(schedule_.first_step[static_cast<std::size_t>(s)] +
+                     static_cast<std::size_t>(warm_up_forwards(shape, s) + steps));
+    }
+    return ends;
+  }
+
+  /// Whether the stages were in step.
+  bool leave_out_periods() {
+    const auto now = static_cast<int64_t>(history_.size()) - 1;
+    for (int64_t lag = 1; lag <= now; ++lag) {
+      if (fold_.left_out % lag != 0) continue;
+      const auto move = common_move(history_[static_cast<std::size_t>(now - lag)], history_.back());
+      if (!move || !inputs_moved(*move, lag * fold_.period_micro_batches)) continue;
+      Times<kVariants> all = *move;
+      for (double& seconds : all.of) seconds *= static_cast<double>(fold_.left_out / lag);
+      replayer_.pass(all, static_cast<double>(fold_.left_out * fold_.period_micro_batches));
+      return true;
+    }
+    return false;
+  }
+
+  /// Whether every waiting input came `move` after that of as many micro-batches before.
+  bool inputs_moved(const Times<kVariants>& move, int64_t micro_batches) {
+    constexpr double kRounding = 1e-12;
+    const auto back = static_cast<std::size_t>(micro_batches);
+    const auto in_a_piece = static_cast<std::size_t>(fold_.shorter.micro_batches);
+    return replayer_.visit_waiting_inputs([&](const Clocks& inputs, std::size_t place) {
+      if (place % in_a_piece < back) return false;
+      for (std::size_t i = 0; i < kVariants; ++i) {
+        const double moved = inputs[place].of[i] - inputs[place - back].of[i];
+        if (std::abs(moved - move.of[i]) > kRounding * inputs[place].of[i]) return false;
+      }
+      return true;
+    });
+  }
+
+  const Fold& fold_;
+  const PipelineSchedule schedule_;
+  Replayer<kVariants> replayer_;
+  std::vector<Clocks> history_;
+};
+
+}  // namespace
+
+std::optional<std::array<ScheduleReplay, kVariants>> replay_folded(const ScheduleShape& shape,
+                                                                   const DurationVariants& variants,
+                                                                   bool overlap_sends) {
+  const std::optional<Fold> fold = fold_of(shape);
+  if (!fold) return {};
+  return FoldedReplay(*fold, variants, overlap_sends).run();
+}
+
+std::array<ScheduleReplay, kVariants> replay_shape(const ScheduleShape& shape,
+                                                   const DurationVariants& variants,
+                                                   bool overlap_sends) {
+  if (auto folded = replay_folded(shape, variants, overlap_sends)) return *std::move(folded);
+  return replay_variants(make_schedule(shape), variants, overlap_sends);
+}
+
+}  // namespace estimator

@@ -1,0 +1,318 @@
+#include "estimator/step/stage_time.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <stdexcept>
+
+#include "estimator/communication/communication_time.h"
+#include "estimator/compute/executed_kernels.h"
+#include "estimator/plan/dialects.h"
+#include "estimator/step/chunk_shares.h"
+
+namespace estimator {
+namespace {
+
+bool is_data_group(GroupKind group) {
+  return group == GroupKind::kData || group == GroupKind::kDataContext;
+}
+
+double compute_share(const RankGroup& group, const Fabric& fabric) {
+  return place(group, fabric).islands() > 1 ? kInterComputeShare : kIntraComputeShare;
+}
+
+/// Forward or backward of a chunk, or null for what happens once for each step.
+PartTime ChunkTime::*part_of_micro_batch(Direction direction) {
+  switch (direction) {
+    case Direction::kForward:
+      return &ChunkTime::forward;
+    case Direction::kRecompute:
+    case Direction::kBackward:
+      return &ChunkTime::backward;
+    case Direction::kReduceGradients:
+    case Direction::kOptimizerStep:
+      return nullptr;
+  }
+  throw std::logic_error("unknown direction");
+}
+
+/// Which bucketed calls of the data ranks a record is of, or null for any other call. Gradients are
+/// reduced once for each step, also where overlap launches them inside the last backward.
+BucketTime ChunkTime::*buckets_of(const CollectiveRecord& record) {
+  if (!is_data_group(record.call.group)) return nullptr;
+  switch (record.call.kind) {
+    case CollectiveKind::kAllReduce:
+    case CollectiveKind::kReduceScatter:
+      return record.direction == Direction::kOptimizerStep ? nullptr : &ChunkTime::reduce_gradients;
+    case CollectiveKind::kAllGather:
+      return is_per_micro_batch(record.direction) ? nullptr : &ChunkTime::gather_parameters;
+    default:
+      return nullptr;
+  }
+}
+
+/// Calls of a part: records are counted over the iteration, forward and backward are of one
+/// micro-batch.
+double calls_per_part(int64_t count, Direction direction, const RankProfile& profile) {
+  const int64_t parts =
+      is_per_micro_batch(direction) ? std::max<int64_t>(1, profile.micro_batches.total) : 1;
+  return static_cast<double>(count) / static_cast<double>(parts);
+}
+
+struct CallSeconds {
+  double calls = 0, sum = 0;
+
+  void add(double more, double seconds_of_each) {
+    calls += more;
+    sum += more * seconds_of_each;
+  }
+  double mean() const { return calls > 0 ? sum / calls : 0; }
+};
+
+/// What FSDP2 gathers and reduces in a part.
+struct UnitCalls {
+  CallSeconds seconds;
+  double compute_share = 0;
+};
+
+/// The data ranks' calls for each micro-batch are FSDP2's; all others' are once for each step.
+bool is_of_unit(const CollectiveRecord& record) {
+  return is_data_group(record.call.group) && record.overlappable &&
+         (record.direction == Direction::kForward || record.direction == Direction::kBackward);
+}
+
+/// What the tensor ranks do with a message that came in parts.
+CollectiveRecord gather_of_parts(const CollectiveRecord& received, int64_t parts) {
+  CollectiveRecord gather = received;
+  gather.call.kind = CollectiveKind::kAllGather;
+  gather.call.group = GroupKind::kTensor;
+  gather.call.group_size = parts;
+  gather.call.peer = -1;
+  return gather;
+}
+
+class StageSum {
+ public:
+  StageSum(const RankProfile& profile, const StageTarget& target)
+      : profile_(profile),
+        target_(target),
+        rates_(target.compute.rates()),
+        shares_(target.plan, profile.coordinate.pipeline, profile.parameters) {
+    time_.chunks.resize(shares_.of_layers().size());
+    host_.chunks.resize(time_.chunks.size());
+  }
+
+  void add_kernels() {
+    for (const OperatorRecord& kernel :
+         executed_kernels(profile_.operators, target_.compute.dialect)) {
+      const OperatorPrice price = operator_price(kernel, rates_, target_.compute.dtype);
+      const double calls = calls_per_part(kernel.count, kernel.direction, profile_);
+      if (is_attention(kernel)) attention_[kernel.direction].add(calls, price.seconds);
+      add_part(time_, {calls * price.seconds, {}}, kernel.direction, kernel.module_kind);
+      add_issue(kernel.direction, kernel.module_kind, calls);
+    }
+  }
+
+  void add_collective(const CollectiveRecord& record) {
+    const bool of_ring = is_ring_message(record.call);
+    if (is_message(record.call.kind) && !of_ring) return add_message(record);
+    if (of_ring && record.call.kind == CollectiveKind::kRecv) return;  // comes while it sends
+    const RankGroup group = target_.layout.group(record.call.group, profile_.rank);
+    double seconds = collective_seconds(record.call, group, target_.fabric);
+    if (of_ring) seconds = seconds_beside_attention(seconds, record.direction, group);
+    if (is_of_unit(record)) return add_beside_units(record, seconds, group);
+    if (const auto buckets = buckets_of(record))
+      return add_buckets(record, buckets, seconds, group);
+    PartTime part;
+    const double calls = calls_per_part(record.count, record.direction, profile_);
+    seconds_of_axis(part.communication_seconds, record.call.group) = seconds * calls;
+    add_part(time_, part, record.direction, record.module);
+    add_issue(record.direction, record.module, calls);
+  }
+
+  /// With what the GPU waits for the host in each part, as compute.
+  StageTime with_host() {
+    for (auto& [direction, calls] : beside_units_) {
+      expose(time_.chunks.front().*part_of_micro_batch(direction), calls);
+    }
+    for (std::size_t c = 0; c < time_.chunks.size(); ++c) {
+      wait_for_host(time_.chunks[c].forward, host_.chunks[c].forward);
+      wait_for_host(time_.chunks[c].backward, host_.chunks[c].backward);
+    }
+    wait_for_host(time_.step_end, host_.step_end);
+    return std::move(time_);
+  }
+
+ private:
+  /// What a message of the ring adds to the step of attention that it travels beside: what is
+  /// longer, and its share of the compute for as long as both run.
+  double seconds_beside_attention(double seconds,
+                                  Direction direction,
+                                  const RankGroup& group) const {
+    const auto found = attention_.find(direction);
+    const double step = found == attention_.end() ? 0 : found->second.mean();
+    return std::max(0.0, seconds - step) +
+           compute_share(group, target_.fabric) * std::min(seconds, step);
+  }
+
+  void add_beside_units(const CollectiveRecord& record, double seconds, const RankGroup& group) {
+    const double calls = calls_per_part(record.count, record.direction, profile_);
+    UnitCalls& beside = beside_units_[record.direction];
+    beside.seconds.add(calls, seconds);
+    beside.compute_share = compute_share(group, target_.fabric);
+    add_issue(record.direction, record.module, calls);
+  }
+
+  /// FSDP2's calls run one after the other beside the work of other units, but for one: the first
+  /// unit waits for its parameters, and nothing is left to work while the last gradients are
+  /// reduced.
+  static void expose(PartTime& part, const UnitCalls& calls) {
+    const double all = calls.seconds.sum;
+    const double hidden = std::min(all - calls.seconds.mean(), part.compute_seconds);
+    part.communication_seconds.data += all - hidden;
+    part.compute_seconds += calls.compute_share * hidden;
+  }
+
+  /// The host issues `calls`, kernels or collectives, one after the other.
+  void add_issue(Direction direction, const std::string& module, double calls) {
+    const LaunchCost& launch = rates_.launch();
+    const double wait = target_.plan.time.launch_blocking ? launch.wait_seconds : 0;
+    add_part(host_, {calls * (launch.host_seconds(direction) + wait), {}}, direction, module);
+  }
+
+  /// The host works ahead of the GPU as long as it can; under launch blocking they take turns.
+  void wait_for_host(PartTime& gpu, const PartTime& host) const {
+    const double beside = target_.plan.time.launch_blocking ? 0 : gpu.total_seconds();
+    gpu.compute_seconds += std::max(0.0, host.compute_seconds - beside);
+  }
+
+  void add_part(StageTime& sum,
+                const PartTime& part,
+                Direction direction,
+                const std::string& module) const {
+    const auto of_chunk = part_of_micro_batch(direction);
+    if (of_chunk == nullptr) return add(sum.step_end, part);
+    const std::vector<double>& shares = shares_.of_module(module);
+    for (std::size_t c = 0; c < shares.size(); ++c) add(sum.chunks[c].*of_chunk, part, shares[c]);
+  }
+
+  void add_message(const CollectiveRecord& record) {
+    if (record.call.group != GroupKind::kPipeline) return;
+    const ParallelConfig& parallelism = target_.plan.parallelism;
+    const bool in_parts = traits_of(target_.plan.training.dialect).partitioned_sends &&
+                          !parallelism.sequence_parallel;  // whose messages are parts already
+    const int64_t parts = in_parts ? parallelism.tensor : 1;
+    if (record.call.kind == CollectiveKind::kRecv) {
+      if (parts > 1) add_collective(gather_of_parts(record, parts));
+      return;
+    }
+    (record.direction == Direction::kForward ? time_.send_forward_bytes
+                                             : time_.send_backward_bytes) =
+        record.call.bytes / parts;
+  }
+
+  void add_buckets(const CollectiveRecord& record,
+                   BucketTime ChunkTime::*of_chunk,
+                   double seconds,
+                   const RankGroup& group) {
+    const auto count = static_cast<double>(record.count);
+    const std::vector<double>& shares = shares_.of_parameters();
+    for (std::size_t c = 0; c < shares.size(); ++c) {
+      if (shares[c] == 0) continue;
+      BucketTime& buckets = time_.chunks[c].*of_chunk;
+      buckets.sum_seconds += shares[c] * count * seconds;
+      buckets.buckets += std::max<int64_t>(1, std::llround(shares[c] * count));
+      buckets.overlappable |= record.overlappable;
+      buckets.compute_share = compute_share(group, target_.fabric);
+    }
+  }
+
+  const RankProfile& profile_;
+  const StageTarget& target_;
+  const GpuRates rates_;
+  const ChunkShares shares_;
+  std::map<Direction, CallSeconds> attention_;   ///< of one micro-batch
+  std::map<Direction, UnitCalls> beside_units_;  ///< of one micro-batch
+  StageTime time_;                               ///< the GPU's
+  StageTime host_;                               ///< the host's, as compute
+};
+
+}  // namespace
+
+void add(ExposedCommunication& sum, const ExposedCommunication& part, double times) {
+  sum.tensor += times * part.tensor;
+  sum.pipeline += times * part.pipeline;
+  sum.data += times * part.data;
+  sum.context += times * part.context;
+  sum.expert += times * part.expert;
+}
+
+void add(PartTime& sum, const PartTime& part, double times) {
+  sum.compute_seconds += times * part.compute_seconds;
+  add(sum.communication_seconds, part.communication_seconds, times);
+}
+
+double sum_of(const ExposedCommunication& c) {
+  return c.tensor + c.pipeline + c.data + c.context + c.expert;
+}
+
+double PartTime::total_seconds() const { return compute_seconds + sum_of(communication_seconds); }
+
+double BucketTime::reduced_at(double end_seconds, double work_seconds, double free_seconds) const {
+  if (buckets == 0) return free_seconds;
+  const auto n = static_cast<double>(buckets);
+  const double first_full = end_seconds - work_seconds * (1 - 1 / n);
+  return std::max({free_seconds, first_full, end_seconds - sum_seconds * (1 - 1 / n)}) +
+         sum_seconds;
+}
+
+double BucketTime::ready_at(double free_seconds, double work_seconds) const {
+  if (buckets == 0) return 0;
+  const auto n = static_cast<double>(buckets);
+  const double done = free_seconds + sum_seconds;
+  const double ready = std::max(free_seconds + sum_seconds / n, done - work_seconds * (1 - 1 / n));
+  return ready + compute_share * std::min(work_seconds, done - ready);
+}
+
+PartTime StageTime::forward() const {
+  PartTime sum;
+  for (const ChunkTime& chunk : chunks) add(sum, chunk.forward);
+  return sum;
+}
+
+PartTime StageTime::backward() const {
+  PartTime sum;
+  for (const ChunkTime& chunk : chunks) add(sum, chunk.backward);
+  return sum;
+}
+
+double& seconds_of_axis(ExposedCommunication& communication, GroupKind group) {
+  switch (group) {
+    case GroupKind::kTensor:
+    case GroupKind::kModel:
+    case GroupKind::kWorld:
+      return communication.tensor;
+    case GroupKind::kPipeline:
+    case GroupKind::kEmbedding:
+      return communication.pipeline;
+    case GroupKind::kData:
+    case GroupKind::kDataContext:
+      return communication.data;
+    case GroupKind::kContext:
+    case GroupKind::kTensorContext:
+      return communication.context;
+    case GroupKind::kExpert:
+    case GroupKind::kExpertData:
+      return communication.expert;
+  }
+  throw std::logic_error("unknown group");
+}
+
+StageTime stage_time(const RankProfile& profile, const StageTarget& target) {
+  StageSum sum(profile, target);
+  sum.add_kernels();
+  for (const CollectiveRecord& record : profile.collectives) sum.add_collective(record);
+  return sum.with_host();
+}
+
+}  // namespace estimator

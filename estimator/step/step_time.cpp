@@ -1,0 +1,188 @@
+#include "estimator/step/step_time.h"
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+
+#include "estimator/communication/communication_time.h"
+#include "estimator/plan/dialects.h"
+#include "estimator/schedule/folded_replay.h"
+
+namespace estimator {
+namespace {
+
+using Durations = std::vector<ChunkDuration>;
+
+/// Seconds between the stages that hold two pieces; 0 when that is one stage, or nothing is sent.
+double transfer_seconds(int64_t bytes,
+                        int64_t from_stage,
+                        int64_t to_stage,
+                        const ParallelLayout& layout,
+                        const Fabric& fabric) {
+  if (bytes == 0 || from_stage == to_stage) return 0;
+  return send_seconds(
+      bytes, layout.rank({.pipeline = from_stage}), layout.rank({.pipeline = to_stage}), fabric);
+}
+
+/// When each chunk of a stage can start forward, its gathers running one after the other.
+void add_parameter_waits(const StageTime& stage, ChunkDuration* durations) {
+  double free_seconds = 0;
+  for (std::size_t c = 0; c < stage.chunks.size(); ++c) {
+    const BucketTime& gather = stage.chunks[c].gather_parameters;
+    if (!gather.overlappable) continue;
+    durations[c].parameters_ready_seconds =
+        gather.ready_at(free_seconds, durations[c].forward_seconds);
+    free_seconds += gather.sum_seconds;
+  }
+}
+
+/// The parts of a stage's step but for its waiting.
+StepTime working_time(const StageTime& stage, double micro_batches) {
+  const PartTime forward = stage.forward(), backward = stage.backward();
+  StepTime time;
+  time.compute_seconds = micro_batches * (forward.compute_seconds + backward.compute_seconds);
+  time.optimizer_seconds = stage.step_end.compute_seconds;
+  ExposedCommunication& exposed = time.exposed_communication_seconds;
+  add(exposed, forward.communication_seconds, micro_batches);
+  add(exposed, backward.communication_seconds, micro_batches);
+  add(exposed, stage.step_end.communication_seconds);
+  exposed.data += gather_at_the_end(stage);
+  return time;
+}
+
+/// What the stages wait for, taken away one after the other.
+enum Waits : std::size_t { kAllWaits, kParametersThere, kTransfersFree };
+
+std::array<ScheduleReplay, kVariants> replay_without_waits(const ScheduleShape& shape,
+                                                           Durations durations,
+                                                           bool overlap_sends) {
+  DurationVariants variants;
+  variants[kAllWaits] = durations;
+  for (ChunkDuration& duration : durations) duration.parameters_ready_seconds = 0;
+  variants[kParametersThere] = durations;
+  for (ChunkDuration& duration : durations) {
+    duration.send_forward_seconds = duration.send_backward_seconds = 0;
+  }
+  variants[kTransfersFree] = std::move(durations);
+  return replay_shape(shape, variants, overlap_sends);
+}
+
+}  // namespace
+
+bool overlaps_sends(const Plan& plan) {
+  if (plan.time.launch_blocking) return false;
+  if (plan.parallelism.virtual_stages > 1) return plan.parallelism.overlap_p2p_communication;
+  return traits_of(plan.training.dialect).overlapped_sends;
+}
+
+std::vector<ChunkDuration> chunk_durations(const ScheduleShape& shape,
+                                           const std::vector<StageTime>& stages,
+                                           const ParallelLayout& layout,
+                                           const Fabric& fabric) {
+  Durations durations;
+  durations.reserve(static_cast<std::size_t>(shape.virtual_stages()));
+  const int64_t last_piece = shape.virtual_stages() - 1;
+  for (int64_t s = 0; s < shape.stages; ++s) {
+    const StageTime& stage = stages[static_cast<std::size_t>(s)];
+    for (int64_t c = 0; c < shape.chunks; ++c) {
+      const ChunkTime& chunk = stage.chunks[static_cast<std::size_t>(c)];
+      const int64_t piece = virtual_stage(shape, s, c);
+      ChunkDuration duration{.forward_seconds = chunk.forward.total_seconds(),
+                             .backward_seconds = chunk.backward.total_seconds()};
+      if (piece < last_piece) {
+        duration.send_forward_seconds = transfer_seconds(
+            stage.send_forward_bytes, s, stage_of(shape, piece + 1), layout, fabric);
+      }
+      if (piece > 0) {
+        duration.send_backward_seconds = transfer_seconds(
+            stage.send_backward_bytes, s, stage_of(shape, piece - 1), layout, fabric);
+      }
+      durations.push_back(duration);
+    }
+    add_parameter_waits(stage, &durations[static_cast<std::size_t>(s * shape.chunks)]);
+  }
+  return durations;
+}
+
+GradientReduction reduce_gradients(const StageTime& stage,
+                                   const double* gradients_ready,
+                                   double end_seconds) {
+  std::vector<std::size_t> order(stage.chunks.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return gradients_ready[a] < gradients_ready[b];
+  });
+  GradientReduction reduction;
+  double free_seconds = 0, slowed_seconds = 0;
+  const auto add_calls = [&](std::size_t c, double end) {
+    const double begin = end - stage.chunks[c].reduce_gradients.sum_seconds;
+    if (end > begin) reduction.calls.push_back({static_cast<int64_t>(c), begin, end});
+    free_seconds = end;
+    return begin;
+  };
+  for (const std::size_t c : order) {
+    const ChunkTime& chunk = stage.chunks[c];
+    const BucketTime& reduce = chunk.reduce_gradients;
+    if (!reduce.overlappable) continue;
+    const double begin = add_calls(
+        c, reduce.reduced_at(gradients_ready[c], chunk.backward.total_seconds(), free_seconds));
+    const double beside = std::min(reduce.sum_seconds, end_seconds - begin);
+    slowed_seconds += reduce.compute_share * std::max(0.0, beside);
+  }
+  free_seconds = std::max(end_seconds, free_seconds) + slowed_seconds;
+  for (const std::size_t c : order) {
+    const BucketTime& reduce = stage.chunks[c].reduce_gradients;
+    if (!reduce.overlappable) add_calls(c, free_seconds + reduce.sum_seconds);
+  }
+  reduction.ready_seconds = free_seconds;
+  return reduction;
+}
+
+double gather_at_the_end(const StageTime& stage) {
+  double seconds = 0;
+  for (const ChunkTime& chunk : stage.chunks) {
+    if (!chunk.gather_parameters.overlappable) seconds += chunk.gather_parameters.sum_seconds;
+  }
+  return seconds;
+}
+
+double end_of_step(const StageTime& stage) {
+  return stage.step_end.total_seconds() + gather_at_the_end(stage);
+}
+
+StepTime step_time(const Plan& plan,
+                   const ParallelLayout& layout,
+                   const Fabric& fabric,
+                   const std::vector<StageTime>& stages) {
+  const ScheduleShape shape = schedule_shape(plan);
+  const auto replays = replay_without_waits(
+      shape, chunk_durations(shape, stages, layout, fabric), overlaps_sends(plan));
+
+  std::size_t slowest = 0;
+  double ready_seconds = 0, exposed_reduce = 0, end_seconds = 0;
+  const ScheduleReplay& replay = replays[kAllWaits];
+  for (std::size_t s = 0; s < stages.size(); ++s) {
+    const double end = replay.stages[s].end_seconds;
+    const double* gradients_ready = &replay.gradients_ready_seconds[s * stages[s].chunks.size()];
+    const double ready = reduce_gradients(stages[s], gradients_ready, end).ready_seconds;
+    if (ready > ready_seconds) {
+      ready_seconds = ready;
+      exposed_reduce = ready - end;
+      slowest = s;
+    }
+    end_seconds = std::max(end_seconds, end_of_step(stages[s]));
+  }
+
+  StepTime time = working_time(stages[slowest], static_cast<double>(plan.micro_batches()));
+  time.iteration_seconds = ready_seconds + end_seconds;
+  const auto saved = [&](Waits before, Waits after) {
+    return replays[before].stages[slowest].end_seconds - replays[after].stages[slowest].end_seconds;
+  };
+  time.exposed_communication_seconds.data += exposed_reduce + saved(kAllWaits, kParametersThere);
+  time.exposed_communication_seconds.pipeline += saved(kParametersThere, kTransfersFree);
+  time.bubble_seconds = replays[kTransfersFree].stages[slowest].idle_seconds() + end_seconds -
+                        end_of_step(stages[slowest]);
+  return time;
+}
+
+}  // namespace estimator

@@ -1,0 +1,206 @@
+#include "estimator/step/step_timeline.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace estimator {
+namespace {
+
+Activity activity_of(StepKind kind) {
+  switch (kind) {
+    case StepKind::kForward:
+      return Activity::kForward;
+    case StepKind::kBackward:
+      return Activity::kBackward;
+    case StepKind::kBackwardInput:
+      return Activity::kBackwardInput;
+    case StepKind::kBackwardWeight:
+      return Activity::kBackwardWeight;
+  }
+  throw std::logic_error("unknown step");
+}
+
+struct ReplayedSchedule {
+  PipelineSchedule schedule;
+  std::vector<ChunkDuration> durations;
+  ScheduleReplay replay;
+};
+
+/// When each micro-batch begins forward and backward in each piece of the model.
+class StepStarts {
+ public:
+  explicit StepStarts(const ReplayedSchedule& replayed)
+      : micro_batches_(replayed.schedule.shape.micro_batches),
+        forward_(replayed.durations.size() * static_cast<std::size_t>(micro_batches_)),
+        backward_(forward_.size()) {
+    const PipelineSchedule& schedule = replayed.schedule;
+    for (int64_t stage = 0; stage < schedule.shape.stages; ++stage) {
+      const double* start =
+          &replayed.replay.start_seconds[schedule.first_step[static_cast<std::size_t>(stage)]];
+      for (const PipelineStep& step : schedule.steps_of(stage)) {
+        const int64_t piece = virtual_stage(schedule.shape, stage, step.chunk);
+        if (step.kind == StepKind::kForward) forward_[place(piece, step.micro_batch)] = *start;
+        if (step.kind == StepKind::kBackward || step.kind == StepKind::kBackwardInput) {
+          backward_[place(piece, step.micro_batch)] = *start;
+        }
+        ++start;
+      }
+    }
+  }
+
+  double of(bool forward, int64_t piece, int64_t micro_batch) const {
+    return (forward ? forward_ : backward_)[place(piece, micro_batch)];
+  }
+
+ private:
+  std::size_t place(int64_t piece, int64_t micro_batch) const {
+    return static_cast<std::size_t>(piece * micro_batches_ + micro_batch);
+  }
+
+  int64_t micro_batches_;
+  std::vector<double> forward_, backward_;
+};
+
+/// One replayed stage being written down.
+class StageWriter {
+ public:
+  StageWriter(const ReplayedSchedule& replayed,
+              const StepStarts& starts,
+              const StageTime& time,
+              StageTimeline& timeline)
+      : schedule_(replayed.schedule),
+        durations_(
+            &replayed.durations[static_cast<std::size_t>(timeline.stage) * time.chunks.size()]),
+        replay_(replayed.replay),
+        starts_(starts),
+        time_(time),
+        timeline_(timeline) {}
+
+  void write_steps() {
+    const auto first = schedule_.first_step[static_cast<std::size_t>(timeline_.stage)];
+    const auto steps = schedule_.steps_of(timeline_.stage);
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      write_step(steps[i], replay_.start_seconds[first + i]);
+    }
+  }
+
+  /// Returns when the stage is ready for the end of the step.
+  double write_data_calls() {
+    double free_seconds = 0;
+    for (std::size_t c = 0; c < time_.chunks.size(); ++c) {
+      const BucketTime& gather = time_.chunks[c].gather_parameters;
+      if (!gather.overlappable) continue;
+      add(Track::kData, Activity::kGatherParameters, free_seconds, gather.sum_seconds, c);
+      free_seconds += gather.sum_seconds;
+    }
+    const auto s = static_cast<std::size_t>(timeline_.stage);
+    const GradientReduction reduction =
+        reduce_gradients(time_,
+                         &replay_.gradients_ready_seconds[s * time_.chunks.size()],
+                         replay_.stages[s].end_seconds);
+    for (const ChunkCalls& calls : reduction.calls) {
+      add(Track::kData,
+          Activity::kReduceGradients,
+          calls.begin_seconds,
+          calls.end_seconds - calls.begin_seconds,
+          static_cast<std::size_t>(calls.chunk));
+    }
+    return reduction.ready_seconds;
+  }
+
+  void write_end(double begin_seconds) {
+    const double communication = sum_of(time_.step_end.communication_seconds);
+    add(Track::kData, Activity::kStepEnd, begin_seconds, communication);
+    begin_seconds += communication;
+    add(Track::kCompute, Activity::kOptimizer, begin_seconds, time_.step_end.compute_seconds);
+    begin_seconds += time_.step_end.compute_seconds;
+    add(Track::kData, Activity::kGatherParameters, begin_seconds, gather_at_the_end(time_));
+  }
+
+ private:
+  void write_step(const PipelineStep& step, double begin_seconds) {
+    const auto c = static_cast<std::size_t>(step.chunk);
+    const ChunkDuration& duration = durations_[c];
+    const ChunkTime& chunk = time_.chunks[c];
+    const bool forward = step.kind == StepKind::kForward;
+    const double seconds = step_seconds(duration, step.kind);
+    TimelineEvent event{.activity = activity_of(step.kind),
+                        .begin_seconds = begin_seconds,
+                        .end_seconds = begin_seconds + seconds,
+                        .micro_batch = step.micro_batch,
+                        .chunk = step.chunk,
+                        .communication_seconds = sum_of(
+                            (forward ? chunk.forward : chunk.backward).communication_seconds)};
+    timeline_.events.push_back(event);
+    if (step.kind == StepKind::kBackwardWeight) return;
+    const double send = forward ? duration.send_forward_seconds : duration.send_backward_seconds;
+    if (send == 0) return;
+    const int64_t to_piece =
+        virtual_stage(schedule_.shape, timeline_.stage, step.chunk) + (forward ? 1 : -1);
+    timeline_.events.push_back(
+        {.track = Track::kPipeline,
+         .activity = forward ? Activity::kSendForward : Activity::kSendBackward,
+         .begin_seconds = event.end_seconds,
+         .end_seconds = event.end_seconds + send,
+         .micro_batch = step.micro_batch,
+         .chunk = step.chunk,
+         .to_stage = stage_of(schedule_.shape, to_piece),
+         .used_seconds = starts_.of(forward, to_piece, step.micro_batch)});
+  }
+
+  void add(Track track,
+           Activity activity,
+           double begin_seconds,
+           double seconds,
+           std::size_t chunk = static_cast<std::size_t>(kNone)) {
+    if (seconds <= 0) return;
+    timeline_.events.push_back({.track = track,
+                                .activity = activity,
+                                .begin_seconds = begin_seconds,
+                                .end_seconds = begin_seconds + seconds,
+                                .chunk = static_cast<int64_t>(chunk)});
+  }
+
+  const PipelineSchedule& schedule_;
+  const ChunkDuration* durations_;  ///< of the stage's chunks
+  const ScheduleReplay& replay_;
+  const StepStarts& starts_;
+  const StageTime& time_;
+  StageTimeline& timeline_;
+};
+
+}  // namespace
+
+StepTimeline step_timeline(const Plan& plan,
+                           const ParallelLayout& layout,
+                           const Fabric& fabric,
+                           const std::vector<StageTime>& stages) {
+  ReplayedSchedule replayed;
+  replayed.schedule = make_schedule(schedule_shape(plan));
+  replayed.durations = chunk_durations(replayed.schedule.shape, stages, layout, fabric);
+  replayed.replay = replay_schedule(replayed.schedule,
+                                    replayed.durations,
+                                    {.overlap_sends = overlaps_sends(plan), .keep_starts = true});
+  const StepStarts starts(replayed);
+
+  StepTimeline timeline;
+  timeline.name = plan.name;
+  timeline.stages.resize(stages.size());
+  double ready_seconds = 0, end_seconds = 0;
+  for (std::size_t s = 0; s < stages.size(); ++s) {
+    StageTimeline& stage = timeline.stages[s];
+    stage.stage = static_cast<int64_t>(s);
+    stage.rank = layout.rank({.pipeline = stage.stage});
+    StageWriter writer(replayed, starts, stages[s], stage);
+    writer.write_steps();
+    ready_seconds = std::max(ready_seconds, writer.write_data_calls());
+    end_seconds = std::max(end_seconds, end_of_step(stages[s]));
+  }
+  for (std::size_t s = 0; s < stages.size(); ++s) {
+    StageWriter(replayed, starts, stages[s], timeline.stages[s]).write_end(ready_seconds);
+  }
+  timeline.iteration_seconds = ready_seconds + end_seconds;
+  return timeline;
+}
+
+}  // namespace estimator

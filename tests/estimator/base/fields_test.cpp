@@ -1,0 +1,123 @@
+#include "estimator/base/fields.h"
+
+#include <gtest/gtest.h>
+
+#include "test_plans.h"
+
+namespace estimator {
+namespace {
+
+enum class Color { kRed, kGreen };
+constexpr std::array<EnumName<Color>, 2> enum_names(Color) {
+  return {{{Color::kRed, "red"}, {Color::kGreen, "green"}}};
+}
+
+struct Inner {
+  double ratio = 0.5;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, Inner& inner) {
+  visit("ratio", inner.ratio, "a number");
+}
+
+struct Outer {
+  int64_t count = 3;
+  bool on = false;
+  Color color = Color::kRed;
+  std::optional<int64_t> maybe;
+  std::vector<Inner> inners;
+  std::string text;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, Outer& outer) {
+  visit("count", outer.count, "how many");
+  visit("on", outer.on, "yes or no");
+  visit("color", outer.color, "which");
+  visit("maybe", outer.maybe, "may be absent");
+  visit("inners", outer.inners, "a list");
+  visit("text", outer.text, "words");
+}
+
+Outer read(const char* text) {
+  FieldReader reader("doc");
+  Outer outer;
+  reader.read(Json::parse(text), outer, "");
+  reader.throw_if_any();
+  return outer;
+}
+
+std::string complaint(const char* text) {
+  return complaint_of([&] { read(text); });
+}
+
+TEST(Fields, ReadEveryKind) {
+  const Outer outer = read(R"({"count": 7, "on": true, "color": "green", "maybe": 2,
+                               "inners": [{"ratio": 1}, {}], "text": "hi"})");
+  EXPECT_EQ(outer.count, 7);
+  EXPECT_TRUE(outer.on);
+  EXPECT_EQ(outer.color, Color::kGreen);
+  EXPECT_EQ(outer.maybe, 2);
+  ASSERT_EQ(outer.inners.size(), 2u);
+  EXPECT_EQ(outer.inners[0].ratio, 1);
+  EXPECT_EQ(outer.inners[1].ratio, 0.5);
+  EXPECT_EQ(outer.text, "hi");
+}
+
+TEST(Fields, KeepDefaultsForAbsentKeys) { EXPECT_EQ(read("{}").count, 3); }
+
+TEST(Fields, ReadAutoAndNullAsEmpty) {
+  EXPECT_FALSE(read(R"({"maybe": "auto"})").maybe.has_value());
+  EXPECT_FALSE(read(R"({"maybe": null})").maybe.has_value());
+}
+
+TEST(Fields, ReadWholeNumbersAsPeopleWriteThem) {
+  EXPECT_EQ(read(R"({"count": 15e12})").count, 15000000000000);
+}
+
+TEST(Fields, WrittenReadBackEqual) {
+  const char* text =
+      R"({"count":7,"on":true,"color":"green","maybe":2,"inners":[{"ratio":0.1}],"text":"x"})";
+  EXPECT_EQ(to_json(read(text)).dump(), text);
+}
+
+TEST(Fields, LeaveOutEmptyOptionals) { EXPECT_FALSE(to_json(Outer{}).contains("maybe")); }
+
+TEST(Fields, ComplainOfUnknownKeysWithTheNearestOne) {
+  EXPECT_EQ(complaint(R"({"cuont": 1})"),
+            "error: unknown key\n  doc: cuont\n  help: did you mean count?\n");
+}
+
+TEST(Fields, ComplainWithThePlaceAndTheValue) {
+  EXPECT_EQ(complaint(R"({"inners": [{}, {"ratio": "much"}]})"),
+            "error: a finite number is needed here\n  doc: inners[1].ratio = \"much\"\n"
+            "  help: write a number such as 0.1\n");
+}
+
+TEST(Fields, ComplainOfEveryWrongType) {
+  for (const char* text : {R"({"count": 1.5})",
+                           R"({"count": "8"})",
+                           R"({"count": 1e300})",
+                           R"({"count": 99999999999999999999})",
+                           R"({"count": true})",
+                           R"({"on": 1})",
+                           R"({"color": "blue"})",
+                           R"({"color": 1})",
+                           R"({"inners": {}})",
+                           R"({"inners": [1]})",
+                           R"({"text": 5})",
+                           R"([])"}) {
+    EXPECT_NE(complaint(text), "") << text;
+  }
+}
+
+TEST(Fields, CollectEveryProblem) {
+  try {
+    read(R"({"count": "x", "on": "y", "nothing": 1})");
+    FAIL();
+  } catch (const UserError& error) {
+    EXPECT_EQ(error.problems().size(), 3u);
+  }
+}
+
+}  // namespace
+}  // namespace estimator

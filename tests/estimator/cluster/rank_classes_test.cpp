@@ -1,0 +1,115 @@
+#include "estimator/cluster/rank_classes.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "test_plans.h"
+
+namespace estimator {
+namespace {
+
+std::vector<std::vector<int64_t>> stages_of(const Plan& plan) {
+  std::vector<std::vector<int64_t>> stages;
+  for (const RankClass& rank_class : rank_classes(plan)) stages.push_back(rank_class.stages);
+  return stages;
+}
+
+using Stages = std::vector<std::vector<int64_t>>;
+
+TEST(RankClasses, AllRanksWithoutAPipelineAreAlike) {
+  const auto classes = rank_classes(small_plan({{"parallelism", {{"tensor", 2}}}}));
+  ASSERT_EQ(classes.size(), 1u);
+  EXPECT_EQ(classes[0].count, 8);
+  EXPECT_EQ(classes[0].representative_rank, 0);
+}
+
+TEST(RankClasses, TheLastContextRankOfARingStandsForTheOthers) {
+  const Json ring = {{"parallelism", {{"tensor", 2}, {"context", 4}}}};
+  const auto classes = rank_classes(small_plan(ring));
+  ASSERT_EQ(classes.size(), 1u);
+  EXPECT_EQ(classes[0].count, 8);
+  EXPECT_EQ(classes[0].representative_rank, 6);
+}
+
+TEST(RankClasses, ContextRanksThatExchangeHeadsAreAlike) {
+  const Json exchange = {{"parallelism", {{"context", 4}, {"context_comm", "a2a"}}}};
+  EXPECT_EQ(rank_classes(small_plan(exchange))[0].representative_rank, 0);
+}
+
+TEST(RankClasses, GpipeMiddleStagesAreAlike) {
+  EXPECT_EQ(stages_of(pipeline_plan({{"parallelism", {{"pipeline_schedule", "gpipe"}}}})),
+            (Stages{{0}, {1, 2}, {3}}));
+}
+
+TEST(RankClasses, CountTheRanksOfAllTheirStages) {
+  const auto classes = rank_classes(pipeline_plan(
+      {{"cluster", {{"nodes", 2}}}, {"parallelism", {{"pipeline_schedule", "gpipe"}}}}));
+  ASSERT_EQ(classes.size(), 3u);  // 4 stages of 2 data ranks
+  EXPECT_EQ(classes[0].count, 2);
+  EXPECT_EQ(classes[1].count, 4);
+  EXPECT_EQ(classes[1].representative_rank, 2);
+}
+
+TEST(RankClasses, EachStageOfOneForwardOneBackwardHoldsItsOwnNumberOfMicroBatches) {
+  EXPECT_EQ(stages_of(pipeline_plan()), (Stages{{0}, {1}, {2}, {3}}));
+}
+
+TEST(RankClasses, MiddleStagesAreAlikeWhenMicroBatchesAreFewerThanStages) {
+  EXPECT_EQ(stages_of(pipeline_plan({{"training", {{"global_batch_size", 1}}}})),
+            (Stages{{0}, {1, 2}, {3}}));
+}
+
+/// 8 stages of 2 chunks, 8 micro-batches.
+Plan interleaved_plan(const Json& parallelism = Json::object()) {
+  Json tree = {{"model", {{"num_layers", 16}}},
+               {"parallelism", {{"pipeline", 8}, {"virtual_stages", 2}}}};
+  tree["parallelism"].update(parallelism);
+  return small_plan(tree);
+}
+
+// In flight min(16, 2 (7 - r) + 8 + 1): 16 up to stage 3.
+TEST(RankClasses, InterleavedStagesDifferByWhatTheyHold) {
+  EXPECT_EQ(stages_of(interleaved_plan()), (Stages{{0}, {1, 2, 3}, {4}, {5}, {6}, {7}}));
+}
+
+TEST(RankClasses, ChunksOfDifferentDepthDiffer) {
+  const std::vector<int> layers = {1, 1, 2, 1, 1, 1, 1, 1, 1, 1, 0, 1, 1, 1, 1, 1};
+  EXPECT_EQ(stages_of(interleaved_plan({{"layers_per_stage", layers}})),
+            (Stages{{0}, {1, 3}, {2}, {4}, {5}, {6}, {7}}));
+}
+
+TEST(RankClasses, StagesOfDifferentDepthDiffer) {
+  EXPECT_EQ(
+      stages_of(pipeline_plan(
+          {{"parallelism", {{"pipeline_schedule", "gpipe"}, {"layers_per_stage", {2, 1, 3, 2}}}}})),
+      (Stages{{0}, {1}, {2}, {3}}));
+}
+
+TEST(RankClasses, RepresentativesOfTheMetaLayoutAreFirstRanksOfTheirStages) {
+  const auto classes = rank_classes(meta_plan());
+  ASSERT_EQ(classes.size(), 16u);
+  for (std::size_t stage = 0; stage < classes.size(); ++stage) {
+    EXPECT_EQ(classes[stage].representative_rank, static_cast<int64_t>(stage) * 1024);
+    EXPECT_EQ(classes[stage].count, 1024);
+  }
+}
+
+TEST(RankClasses, EveryRankIsCountedOnceInAMillionRanks) {
+  const Plan plan = small_plan({{"model", {{"num_layers", 1000}}},
+                                {"cluster", {{"nodes", 125000}}},
+                                {"parallelism", {{"pipeline", 1000}, {"data", 1000}}},
+                                {"training", {{"global_batch_size", 2000000}}}});
+  int64_t ranks = 0;
+  for (const RankClass& rank_class : rank_classes(plan)) ranks += rank_class.count;
+  EXPECT_EQ(ranks, 1000000);
+}
+
+TEST(StagesToText, JoinsNeighboursOnly) {
+  EXPECT_EQ(stages_to_text({0}), "0");
+  EXPECT_EQ(stages_to_text({1, 2, 3}), "1-3");
+  EXPECT_EQ(stages_to_text({1, 2, 5, 7, 8}), "1-2, 5, 7-8");
+}
+
+}  // namespace
+}  // namespace estimator

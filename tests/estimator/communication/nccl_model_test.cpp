@@ -1,0 +1,184 @@
+#include "estimator/communication/nccl_model.h"
+
+#include <gtest/gtest.h>
+
+#include "estimator/base/units.h"
+#include "estimator/communication/nccl_channels.h"
+
+namespace estimator {
+namespace {
+
+using enum NcclAlgorithm;
+using enum NcclProtocol;
+
+constexpr double kHopperGbps = 18 * 20.6, kAmpereGbps = 12 * 20, kBlackwellGbps = 18 * 40.1;
+
+NcclTopology h100(int64_t nodes, int64_t per_node = 8) {
+  return {.compute_capability = 90,
+          .ranks = nodes * per_node,
+          .nodes = nodes,
+          .nvls = true,
+          .gpu_gbps = kHopperGbps,
+          .nics = per_node,
+          .nic_gbps = 50};
+}
+
+NcclTopology a100(int64_t nodes, int64_t nics = 8, double nic_gbps = 25) {
+  return {.compute_capability = 80,
+          .ranks = nodes * 8,
+          .nodes = nodes,
+          .gpu_gbps = kAmpereGbps,
+          .nics = nics,
+          .nic_gbps = nic_gbps};
+}
+
+NcclTopology b200(int64_t nodes) {
+  return {.compute_capability = 100,
+          .ranks = nodes * 8,
+          .nodes = nodes,
+          .nvls = true,
+          .gpu_gbps = kBlackwellGbps,
+          .nics = 8,
+          .nic_gbps = 50};
+}
+
+void expect_channels(const NcclChannels& found, int64_t count, double in_node, double across) {
+  EXPECT_EQ(found.count, count);
+  EXPECT_DOUBLE_EQ(found.in_node_gbps, in_node);
+  EXPECT_DOUBLE_EQ(found.across_gbps, across);
+}
+
+// NVIDIA/nccl issue 1197 prints the graphs of 8 x H100: rings and trees of 12 channels at 30, NVLS
+// of 8 at 40. The search: six rings at 60 fill 360 of 370.8; being faster than 50, each is split.
+// NVLS: (8 + 1) x 40 = 360 fits a GPU's links, 9 x 50 does not.
+TEST(NcclChannels, OfEightH100AreThoseThatNcclPrints) {
+  expect_channels(nccl_channels(NcclPattern::kRing, h100(1)), 12, 30, 30);
+  expect_channels(nccl_channels(NcclPattern::kTree, h100(1)), 12, 30, 30);
+  expect_channels(nccl_channels(NcclPattern::kNvls, h100(1)), 8, 40, 40);
+}
+
+// Six rings at 40 fill 240; each is split.
+TEST(NcclChannels, OfEightA100AreTwelveAtTwentyAndNoNvls) {
+  expect_channels(nccl_channels(NcclPattern::kRing, a100(1)), 12, 20, 20);
+  EXPECT_EQ(nccl_channels(NcclPattern::kNvls, a100(1)).count, 0);
+}
+
+// Eight rings at 90 fill 720 of 721.8, split; NVLS (8 + 1) x 80 = 720.
+TEST(NcclChannels, OfEightB200) {
+  expect_channels(nccl_channels(NcclPattern::kRing, b200(1)), 16, 45, 45);
+  expect_channels(nccl_channels(NcclPattern::kNvls, b200(1)), 8, 80, 80);
+}
+
+// A ring of 48 for each 400 Gb/s NIC: 8 x 48 x 7/8 = 336 of the links. NVLS: 9 x 40 fits, 9 x 42
+// does not; then the network part is raised to 48.
+TEST(NcclChannels, AcrossH100MachinesAreOneForEachNic) {
+  expect_channels(nccl_channels(NcclPattern::kRing, h100(4)), 8, 48, 48);
+  expect_channels(nccl_channels(NcclPattern::kNvls, h100(4)), 8, 40, 48);
+}
+
+// Four 100 Gb/s NICs: four channels at 12, and trees may be twice as fast inside the machine.
+TEST(NcclChannels, AcrossA100MachinesWithFourNics) {
+  expect_channels(nccl_channels(NcclPattern::kRing, a100(2, 4, 12.5)), 4, 12, 12);
+  expect_channels(nccl_channels(NcclPattern::kTree, a100(2, 4, 12.5)), 4, 24, 12);
+}
+
+// One ring at 48 is split once, since one channel alone would not keep a NIC busy.
+TEST(NcclChannels, OfOneRankOnEachMachineAreTwo) {
+  expect_channels(nccl_channels(NcclPattern::kRing, h100(16, 1)), 2, 24, 24);
+}
+
+struct Expected {
+  NcclAlgorithm algorithm;
+  NcclProtocol protocol;
+  double us;
+};
+
+void expect_choice(CollectiveKind kind,
+                   const NcclTopology& topology,
+                   int64_t bytes,
+                   const Expected& expected) {
+  const NcclOption choice = nccl_choice(kind, topology, bytes);
+  EXPECT_EQ(to_string(choice.algorithm), to_string(expected.algorithm)) << bytes;
+  EXPECT_EQ(to_string(choice.protocol), to_string(expected.protocol)) << bytes;
+  EXPECT_NEAR(nccl_belief(choice, kind, topology, bytes).us() / expected.us, 1, 2e-3) << bytes;
+}
+
+// Ring, LL: 6.6 + 14 x 0.6 us, and 1 MiB at 141 GB/s x 8/14. From 2 MiB NVLS: 25 us, and 2 MiB at
+// 8 x 40 x 0.85 x 7/8 x 2 = 476 GB/s x 8/14.
+TEST(NcclChoice, OfEightH100GoesFromRingToNvlsAtTwoMebibytes) {
+  expect_choice(CollectiveKind::kAllReduce, h100(1), kMiB, {kRing, kLl, 28.01});
+  expect_choice(CollectiveKind::kAllReduce, h100(1), 2 * kMiB, {kNvls, kSimple, 32.71});
+  expect_choice(CollectiveKind::kAllReduce, h100(1), 8 * kGiB, {kNvls, kSimple, 31605.6});
+}
+
+// Ring, LL128: 14 + 14 x 1.9 us, 4 MiB at 0.92 x 240 x 8/14 = 126.2 GB/s. Simple: 8.4 + 14 x 3.4,
+// 8 GiB at 240 x 8/14.
+TEST(NcclChoice, OfEightA100GoesFromLl128ToSimple) {
+  expect_choice(CollectiveKind::kAllReduce, a100(1), 4 * kMiB, {kRing, kLl128, 73.84});
+  expect_choice(CollectiveKind::kAllReduce, a100(1), 8 * kGiB, {kRing, kSimple, 62690.9});
+}
+
+// 360 GB/s x 8/7 for what every rank gathers; 8.4 + 7 x 3.4 us.
+TEST(NcclChoice, GathersTakeTheRingEvenWithNvls) {
+  expect_choice(CollectiveKind::kAllGather, h100(1), kGiB, {kRing, kSimple, 2642.0});
+}
+
+// Four H100: NVLS reaches (5 x 60 fits) 4 x 60 x 0.85 x 3/4 x 2 = 306 GB/s, the ring 360. Five:
+// 408.
+TEST(NcclChoice, OfFourH100IsTheRingAndOfFiveNvls) {
+  EXPECT_EQ(nccl_choice(CollectiveKind::kAllReduce, h100(1, 4), kGiB).algorithm, kRing);
+  EXPECT_EQ(nccl_choice(CollectiveKind::kAllReduce, h100(1, 5), kGiB).algorithm, kNvls);
+}
+
+// Eight machines: 25 + 2 x 3 x 20.9 us, 64 MiB at 8 x 45.5 (the ceiling of a channel) x 64/126.
+TEST(NcclChoice, OfEightMachinesIsTheNvlsTree) {
+  expect_choice(CollectiveKind::kAllReduce, h100(8), 64 * kMiB, {kNvlsTree, kSimple, 513.4});
+}
+
+// Two machines: both directions of the NICs work for one tree, to the ceiling of 57.7 a channel.
+TEST(NcclChoice, OfTwoMachinesReachesTheNvlsTreesCeiling) {
+  const NcclOption choice = nccl_choice(CollectiveKind::kAllReduce, h100(2), 8 * kGiB);
+  EXPECT_EQ(choice.algorithm, kNvlsTree);
+  EXPECT_NEAR(choice.gbps * 2 * 15 / 16, 8 * 57.7, 0.1);
+}
+
+// Tree: 6.8 + 2 x (7 x 0.6 + 1 x 5) us for nothing.
+TEST(NcclChoice, OfLittleAcrossMachinesIsATreeWithLl) {
+  expect_choice(CollectiveKind::kAllReduce, h100(2), 8, {kTree, kLl, 25.2});
+}
+
+// SHARP: NVLS in the machine, the network's switches between: 25 + 18 us, 8 x 48 GB/s.
+TEST(NcclChoice, WithSharpIsNvlsAcrossMachines) {
+  NcclTopology topology = h100(8);
+  topology.collnet = true;
+  const NcclOption choice = nccl_choice(CollectiveKind::kAllReduce, topology, 8 * kGiB);
+  EXPECT_EQ(choice.algorithm, kNvls);
+  EXPECT_DOUBLE_EQ(choice.latency_us, 43);
+  EXPECT_NEAR(choice.gbps * 2 * 63 / 64, 384, 1e-6);
+}
+
+// PAT: 8 us + 7 x 14 / 3.5 + 128 x 2.8 us, and 16 MiB at 0.75 x 48 GB/s.
+TEST(NcclChoice, GathersOfOneRankOnEachOfManyMachinesTakePat) {
+  expect_choice(CollectiveKind::kAllGather, h100(128, 1), 16 * kMiB, {kPat, kSimple, 860.4});
+}
+
+TEST(NcclChoice, OverPcieHasNoLl128) {
+  NcclTopology topology = a100(1);
+  topology.nvlink = false;
+  topology.gpu_gbps = 24;
+  for (const NcclOption& option : nccl_options(CollectiveKind::kAllReduce, topology)) {
+    EXPECT_NE(to_string(option.protocol), "ll128");
+  }
+}
+
+// floor(log2(1 MiB / 64)) = 14.
+TEST(NcclTables, TreesAreCorrectedBySize) {
+  const NcclTreeCorrection& correction = nccl_tables().tree_correction;
+  EXPECT_DOUBLE_EQ(correction.at(kLl, kMiB), 0.5);
+  EXPECT_DOUBLE_EQ(correction.at(kLl128, kMiB), 0.6);
+  EXPECT_DOUBLE_EQ(correction.at(kSimple, 63), 1);
+  EXPECT_DOUBLE_EQ(correction.at(kSimple, kGiB), 1);
+}
+
+}  // namespace
+}  // namespace estimator

@@ -1,0 +1,91 @@
+#include "estimator/compute/attention_rate.h"
+
+#include <gtest/gtest.h>
+
+namespace estimator {
+namespace {
+
+/// As the published benches call it: 16,384 tokens, 2,048 wide.
+double teraflops(
+    const char* name, Dialect dialect, AttentionPass pass, int64_t width, int64_t sequence) {
+  const AttentionShape shape{.pass = pass,
+                             .batch = std::max<int64_t>(1, 16384 / sequence),
+                             .heads = 2048 / width,
+                             .sequence = sequence,
+                             .head_width = width};
+  return attention_rate(*find_gpu(name), dialect, shape).flops_per_second / 1e12;
+}
+
+constexpr auto kForward = AttentionPass::kForward;
+
+// Figures of Dao-AILab/flash-attention @0251105, causal, head width 128, 8,192 tokens.
+TEST(AttentionRate, IsThatOfTheDialectsKernel) {
+  EXPECT_NEAR(teraflops("h100-sxm", Dialect::kMegatronLm, kForward, 128, 8192), 529, 1e-6);
+  EXPECT_NEAR(teraflops("h100-sxm", Dialect::kPlain, kForward, 128, 8192), 308, 1e-6);
+  EXPECT_NEAR(teraflops("a100-sxm-80", Dialect::kMegatronLm, kForward, 64, 4096), 156, 1e-6);
+}
+
+TEST(AttentionRate, LiesBetweenMeasuredSequencesAndStaysBeyondThem) {
+  const auto at = [](int64_t sequence) {
+    return teraflops("a100-sxm-80", Dialect::kPlain, kForward, 128, sequence);
+  };
+  EXPECT_GT(at(6000), 173);
+  EXPECT_LT(at(6000), 182);
+  EXPECT_NEAR(at(131072), 189, 1e-6);
+  EXPECT_NEAR(at(1), 99, 1e-6);
+}
+
+// MooreThreads/SimuMax @4dcaae5: one sample of 4,096 tokens, head width 128; their FLOPs count the
+// whole square, half of 2250 x the share is causal.
+TEST(AttentionRate, FallsWithFewHeadsAsMeasuredOnB200) {
+  const auto share = [](AttentionPass pass, int64_t heads) {
+    const AttentionShape shape{.pass = pass, .batch = 1, .heads = heads, .sequence = 4096};
+    const Gpu& b200 = *find_gpu("b200-sxm");
+    return attention_rate(b200, Dialect::kMegatronLm, shape, Attention::kFused).flops_per_second /
+           (2250e12 / 2);
+  };
+  EXPECT_NEAR(share(kForward, 128) / 0.9967, 1, 0.02);
+  EXPECT_NEAR(share(kForward, 64) / 0.8715, 1, 0.05);
+  EXPECT_NEAR(share(kForward, 16) / 0.5783, 1, 0.15);
+  EXPECT_NEAR(share(kForward, 8) / 0.3102, 1, 0.05);
+  EXPECT_NEAR(share(AttentionPass::kBackward, 128) / 0.8316, 1, 0.02);
+  EXPECT_NEAR(share(AttentionPass::kBackward, 32) / 0.7963, 1, 0.10);
+}
+
+// meta-pytorch/tritonbench pull request 171; Dao-AILab/flash-attention issue 1589 (64 wide).
+TEST(AttentionRate, OfFlashAttentionOnBlackwellIsThatOfItsSecondVersion) {
+  const Gpu& b200 = *find_gpu("b200-sxm");
+  const auto teraflops = [&](AttentionPass pass, Attention attention) {
+    const AttentionShape shape{.pass = pass, .heads = 128, .sequence = 8192};
+    return attention_rate(b200, Dialect::kMegatronLm, shape, attention).flops_per_second / 1e12;
+  };
+  EXPECT_NEAR(teraflops(kForward, Attention::kFlash), 362, 1e-6);
+  EXPECT_NEAR(teraflops(AttentionPass::kBackward, Attention::kFlash), 329, 1e-6);
+  EXPECT_GT(teraflops(kForward, Attention::kFused), 1000);
+}
+
+TEST(AttentionRate, SaysWhenItIsAssumed) {
+  const auto rate = [](const char* name) {
+    return attention_rate(*find_gpu(name), Dialect::kPlain, {.sequence = 8192});
+  };
+  EXPECT_EQ(rate("h100-sxm").source, Source::kPublished);
+  EXPECT_EQ(rate("l40s").source, Source::kAssumed);
+  EXPECT_NEAR(rate("l40s").flops_per_second / 362e12, 182.0 / 312, 1e-9);  // A100's share
+}
+
+TEST(AttentionRate, IsBelowPeakForEveryGpu) {
+  for (const Gpu& each : gpus()) {
+    for (const Dialect dialect : {Dialect::kPlain, Dialect::kMegatronLm}) {
+      for (const AttentionPass pass : {kForward, AttentionPass::kBackward}) {
+        const AttentionShape shape{.pass = pass, .heads = 64, .sequence = 8192};
+        const double share =
+            attention_rate(each, dialect, shape).flops_per_second / each.peak_flops(Dtype::kFp16);
+        EXPECT_GT(share, 0.1) << each.id;
+        EXPECT_LT(share, 1) << each.id;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace estimator

@@ -1,0 +1,158 @@
+#include "estimator/compute/compute_time.h"
+
+#include <gtest/gtest.h>
+
+#include "test_plans.h"
+
+namespace estimator {
+namespace {
+
+OperatorRecord operation(const char* name,
+                         const char* dtype,
+                         std::vector<std::vector<int64_t>> shapes,
+                         double flops,
+                         double bytes = 0) {
+  OperatorRecord record;
+  record.name = name;
+  record.dtype = dtype;
+  record.shapes = std::move(shapes);
+  record.flops = flops;
+  record.bytes = bytes;
+  return record;
+}
+
+constexpr double kLaunchSeconds = 4e-6;  // launch.json
+constexpr double k8192Cubed = 2.0 * 8192 * 8192 * 8192;
+
+OperatorRecord square_product(const char* name, const char* dtype) {
+  return operation(name, dtype, {{8192, 8192}, {8192, 8192}}, k8192Cubed);
+}
+
+double seconds(const OperatorRecord& record,
+               const char* gpu = "h100-sxm",
+               Dialect dialect = Dialect::kMegatronLm) {
+  return operator_seconds(record,
+                          {.gpu = *find_gpu(gpu), .dtype = Dtype::kBf16, .dialect = dialect});
+}
+
+TEST(OperatorSeconds, OfNoWorkAreTheLaunch) {
+  EXPECT_DOUBLE_EQ(seconds(operation("aten::add", "Float", {}, 0)), kLaunchSeconds);
+}
+
+TEST(OperatorPrice, SaysWhatBoundsIt) {
+  const auto bound = [](const OperatorRecord& record) {
+    const ComputeTarget target{.gpu = *find_gpu("h100-sxm")};
+    return operator_price(record, target.rates(), target.dtype).bound;
+  };
+  EXPECT_EQ(bound(operation("aten::mm", "BFloat16", {{8192, 8192}, {8192, 8192}}, 1.1e12, 4e8)),
+            Bound::kCompute);
+  EXPECT_EQ(bound(operation("aten::add", "BFloat16", {{1 << 28}}, 2.7e8, 1.6e9)), Bound::kMemory);
+  EXPECT_EQ(bound(operation("aten::add", "Float", {{1}}, 1, 12)), Bound::kLaunch);
+}
+
+// 2,048 tokens of 16 heads: 108 elements of 16 bits are no multiple of 16 bytes, 104 are.
+TEST(GpuRates, OfABatchOfUnalignedProductsAreThoseOfTheFp32Units) {
+  const Gpu& a100 = *find_gpu("a100-sxm-80");
+  const GpuRates rates(a100, Dialect::kPlain, nullptr);
+  const auto rate = [&](int64_t batch, int64_t width) {
+    const MatmulShape shape{.batch = batch, .m = 2048, .n = 2048, .k = width};
+    return rates.matmul_flops_per_second(shape, Dtype::kFp16, false);
+  };
+  EXPECT_LT(rate(16, 108), 19.5e12);
+  EXPECT_GT(rate(16, 104), 5 * 19.5e12);
+  EXPECT_GT(rate(1, 108), 19.5e12);
+}
+
+TEST(LaunchCost, OfTheHostIsByDirection) {
+  const LaunchCost launch = assumed_launch_cost(*find_gpu("h100-sxm"));
+  EXPECT_DOUBLE_EQ(launch.host_seconds(Direction::kForward), 45e-6);
+  EXPECT_DOUBLE_EQ(launch.host_seconds(Direction::kRecompute), 45e-6);
+  EXPECT_DOUBLE_EQ(launch.host_seconds(Direction::kBackward), 25e-6);
+}
+
+// TransformerEngine issue 2053: 37.08 us on a Grace, 13.48 on a Xeon 8480C.
+TEST(LaunchCost, OfASlowerHostIsLargerOnTheHostAlone) {
+  const LaunchCost usual = assumed_launch_cost(*find_gpu("h100-sxm"));
+  const LaunchCost grace = assumed_launch_cost(*find_gpu("gb200"));
+  EXPECT_NEAR(grace.host_forward_seconds / usual.host_forward_seconds, 37.08 / 13.48, 1e-2);
+  EXPECT_EQ(grace.host_backward_seconds / usual.host_backward_seconds,
+            grace.host_forward_seconds / usual.host_forward_seconds);
+  EXPECT_EQ(grace.kernel_seconds, usual.kernel_seconds);
+}
+
+// 1 TB over 3.352 TB/s x 0.886.
+TEST(OperatorSeconds, OfACopyAreItsBytesOverTheMeasuredBandwidth) {
+  EXPECT_NEAR(seconds(operation("aten::copy_", "BFloat16", {}, 5e11, 1e12)), 0.3367, 1e-4);
+}
+
+// 794.5 TFLOPS at most; 8192^3 fills its waves to 97 %.
+TEST(OperatorSeconds, OfALargeProductOnH100AreNearMeasuredRates) {
+  const double teraflops = k8192Cubed / seconds(square_product("aten::mm", "BFloat16")) / 1e12;
+  EXPECT_GT(teraflops, 700);
+  EXPECT_LT(teraflops, 794.5);
+}
+
+TEST(OperatorSeconds, OfAProductInFp32UseTheFp32Rate) {
+  const double ratio = seconds(square_product("aten::mm", "Float")) /
+                       seconds(square_product("aten::mm", "BFloat16"));
+  EXPECT_NEAR(ratio, 989.4 / 67, 0.1);
+}
+
+// An H100's share of adding to fp32 is taken from A100's: 0.95.
+TEST(OperatorSeconds, OfAWeightGradientAddedToAnFp32SumUseThePlansRate) {
+  const OperatorRecord fused =
+      operation("aten::addmm_", "Float", {{8192, 8192}, {8192, 8192}, {8192, 8192}}, k8192Cubed);
+  const double kernel = seconds(square_product("aten::mm", "BFloat16")) - kLaunchSeconds;
+  EXPECT_NEAR(seconds(fused), kernel / 0.95 + kLaunchSeconds, 1e-9);
+}
+
+TEST(OperatorSeconds, OfAProductThatIsThinAreBoundByItsBytes) {
+  // One token: 2 FLOP for each weight of 2 bytes.
+  const OperatorRecord thin = operation("aten::mm",
+                                        "BFloat16",
+                                        {{1, 16384}, {16384, 53248}},
+                                        2.0 * 16384 * 53248,
+                                        2.0 * 16384 * 53248);
+  EXPECT_GT(seconds(thin), thin.bytes / 3.352e12);
+}
+
+TEST(OperatorSeconds, OfABatchedProductCountTheBatch) {
+  const OperatorRecord batched = operation(
+      "aten::bmm", "BFloat16", {{64, 2048, 128}, {64, 128, 2048}}, 2.0 * 64 * 2048 * 2048 * 128);
+  const OperatorRecord linear = operation("aten::linear",
+                                          "BFloat16",
+                                          {{64, 2048, 128}, {2048, 128}, {2048}},
+                                          2.0 * 64 * 2048 * 2048 * 128);
+  EXPECT_NEAR(seconds(batched) / seconds(linear), 1, 0.02);
+}
+
+TEST(OperatorSeconds, OfFlashAttentionReadTheSequenceFromEitherLayout) {
+  const double flops = 1e12;
+  const OperatorRecord inner =
+      operation("aten::_flash_attention_forward", "BFloat16", {{1, 8192, 16, 128}}, flops);
+  const OperatorRecord outer = operation(
+      "aten::_scaled_dot_product_flash_attention", "BFloat16", {{1, 16, 8192, 128}}, flops);
+  EXPECT_NEAR(flops / (seconds(inner) - kLaunchSeconds) / 1e12, 529, 0.1);
+  EXPECT_DOUBLE_EQ(seconds(inner), seconds(outer));
+  EXPECT_NEAR(
+      flops / (seconds(inner, "h100-sxm", Dialect::kPlain) - kLaunchSeconds) / 1e12, 308, 0.1);
+}
+
+TEST(OperatorSeconds, OfFlashAttentionBackwardUseTheBackwardsRate) {
+  const OperatorRecord backward =
+      operation("aten::_flash_attention_backward", "BFloat16", {{1, 8192, 16, 128}}, 1e12);
+  EXPECT_NEAR(1e12 / (seconds(backward) - kLaunchSeconds) / 1e12, 483, 0.1);
+}
+
+TEST(OperatorSeconds, RefuseATypeThatTheGpuLacks) {
+  EXPECT_THROW(seconds(square_product("aten::mm", "BFloat16"), "v100"), UserError);
+}
+
+TEST(OperatorSeconds, AreFiniteForOddShapes) {
+  EXPECT_GT(seconds(operation("aten::mm", "BFloat16", {}, 1e9)), 0);
+  EXPECT_GT(seconds(operation("aten::mm", "BFloat16", {{4}, {4}}, 1e9)), 0);
+  EXPECT_GT(seconds(operation("aten::_flash_attention_forward", "BFloat16", {}, 1e9)), 0);
+}
+
+}  // namespace
+}  // namespace estimator

@@ -1,0 +1,93 @@
+#include "estimator/compute/executed_kernels.h"
+
+#include <gtest/gtest.h>
+
+namespace estimator {
+namespace {
+
+using Shapes = std::vector<std::vector<int64_t>>;
+
+OperatorRecord operation(const char* module_kind, const char* name, Shapes shapes, double bytes) {
+  OperatorRecord record;
+  record.module_kind = module_kind;
+  record.name = name;
+  record.shapes = std::move(shapes);
+  record.bytes = bytes;
+  record.count = 1;
+  return record;
+}
+
+double bytes_of(const std::vector<OperatorRecord>& records, Dialect dialect) {
+  double bytes = 0;
+  for (const OperatorRecord& record : executed_kernels(records, dialect)) bytes += record.bytes;
+  return bytes;
+}
+
+constexpr int64_t kTokens = 4096, kWidth = 14336;
+constexpr double kTensor = 2.0 * kTokens * kWidth;
+
+// silu reads one and writes one, mul_ reads two and writes one; fused: two read, one written.
+TEST(ExecutedKernels, MoveSwigluOnceInTheMegatronDialect) {
+  const Shapes one = {{kTokens, 1, kWidth}}, two = {one[0], one[0]};
+  const std::vector<OperatorRecord> forward = {operation("mlp", "aten::silu", one, 2 * kTensor),
+                                               operation("mlp", "aten::mul_", two, 3 * kTensor)};
+  EXPECT_DOUBLE_EQ(bytes_of(forward, Dialect::kMegatronLm), 3 * kTensor);
+  EXPECT_DOUBLE_EQ(bytes_of(forward, Dialect::kPlain), 5 * kTensor);
+}
+
+// Fused: the gradient and both inputs read, two gradients written.
+TEST(ExecutedKernels, MoveTheBackwardOfSwigluOnce) {
+  const Shapes one = {{kTokens, 1, kWidth}}, two = {one[0], one[0]};
+  std::vector<OperatorRecord> backward = {
+      operation("mlp", "aten::silu", one, 2 * kTensor),
+      operation("mlp", "aten::mul_", two, 3 * kTensor),
+      operation("mlp", "aten::mul", two, 3 * kTensor),
+      operation("mlp", "aten::silu_backward", two, 3 * kTensor)};
+  for (OperatorRecord& record : backward) record.direction = Direction::kBackward;
+  EXPECT_NEAR(bytes_of(backward, Dialect::kMegatronLm) / kTensor, 5, 0.01);
+}
+
+// Bias, dropout and residual: two tensors read, one written, and a mask of one byte an element.
+TEST(ExecutedKernels, MoveBiasDropoutAndResidualOnce) {
+  const Shapes activation = {{2048, 4, kWidth}}, bias = {activation[0], {kWidth}},
+               residual = {activation[0], activation[0]};
+  const std::vector<OperatorRecord> chain = {
+      operation("other", "aten::add", bias, 2 * kTensor),
+      operation("other", "aten::native_dropout", activation, 2.5 * kTensor),
+      operation("other", "aten::add", residual, 3 * kTensor)};
+  EXPECT_NEAR(bytes_of(chain, Dialect::kMegatronLm) / kTensor, 3.5, 0.01);
+  EXPECT_DOUBLE_EQ(bytes_of(chain, Dialect::kPlain), 7.5 * kTensor);
+}
+
+TEST(ExecutedKernels, KeepTheResidualThatHasNoDropoutBesideIt) {
+  const Shapes residual = {{2048, 4, kWidth}, {2048, 4, kWidth}};
+  const std::vector<OperatorRecord> alone = {
+      operation("other", "aten::add", residual, 3 * kTensor)};
+  EXPECT_DOUBLE_EQ(bytes_of(alone, Dialect::kMegatronLm), 3 * kTensor);
+}
+
+TEST(ExecutedKernels, LeaveMaskingToTheFusedSoftmaxButNotToTheEmbedding) {
+  const OperatorRecord of_weights =
+      operation("attention", "aten::masked_fill_", {{32, 2048, 2048}, {1, 2048, 2048}}, 1e8);
+  const OperatorRecord of_tokens =
+      operation("embedding", "aten::masked_fill_", {{4096, 1, 8192}, {4096, 1, 1}}, 1e8);
+  EXPECT_TRUE(executed_kernels({of_weights}, Dialect::kMegatronLm).empty());
+  EXPECT_EQ(executed_kernels({of_tokens}, Dialect::kMegatronLm).size(), 1u);
+}
+
+TEST(ExecutedKernels, CopyHeadsButNotTheSquareOfWeights) {
+  const auto copy = [](int64_t rows, int64_t columns) {
+    const std::vector<int64_t> shape = {32, rows, columns};
+    return operation("attention", "aten::copy_", {shape, shape}, 1e8);
+  };
+  EXPECT_TRUE(executed_kernels({copy(2048, 2048)}, Dialect::kMegatronLm).empty());
+  EXPECT_EQ(executed_kernels({copy(2048, 224)}, Dialect::kMegatronLm).size(), 1u);
+}
+
+TEST(ExecutedKernels, OfAnOperatorWithoutInputsAreItself) {
+  EXPECT_EQ(executed_kernels({operation("other", "aten::add", {}, 8)}, Dialect::kMegatronLm).size(),
+            1u);
+}
+
+}  // namespace
+}  // namespace estimator

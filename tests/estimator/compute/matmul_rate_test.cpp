@@ -1,0 +1,103 @@
+#include "estimator/compute/matmul_rate.h"
+
+#include <gtest/gtest.h>
+
+namespace estimator {
+namespace {
+
+const Gpu& gpu(const char* name) { return *find_gpu(name); }
+
+double teraflops(const char* name, int64_t m, int64_t n, int64_t k, bool accumulates = false) {
+  const double share =
+      matmul_share(matmul_rate(gpu(name)), gpu(name), {.m = m, .n = n, .k = k}, 2, accumulates);
+  return gpu(name).peak_flops(Dtype::kFp16) * share / 1e12;
+}
+
+// Azure/AI-benchmarking-guide @8fd0c6e: cuBLASLt, fp16, random data, A100 80 GB.
+TEST(MatmulShare, OfSquaresOnA100IsNearMeasured) {
+  EXPECT_NEAR(teraflops("a100-sxm-80", 1024, 1024, 1024) / 119.4, 1, 0.20);
+  EXPECT_NEAR(teraflops("a100-sxm-80", 2048, 2048, 2048) / 221.8, 1, 0.15);
+  EXPECT_NEAR(teraflops("a100-sxm-80", 4096, 4096, 4096) / 228.0, 1, 0.15);
+  EXPECT_NEAR(teraflops("a100-sxm-80", 8192, 8192, 8192) / 253.7, 1, 0.02);
+  EXPECT_NEAR(teraflops("a100-sxm-80", 16384, 16384, 16384) / 256.5, 1, 0.02);
+  EXPECT_NEAR(teraflops("a100-sxm-80", 6144, 12288, 12288) / 250.8, 1, 0.03);
+}
+
+// MooreThreads/SimuMax @4dcaae5, configs/system: share of 312 and 2250 TFLOPS; products of a
+// Llama-3 70B and 405B layer, and of DeepSeek layers on the PCIe card, which set no constant but
+// the median.
+TEST(MatmulShare, OfLayersIsWithin10PercentOfMeasured) {
+  EXPECT_NEAR(teraflops("b200-sxm", 4096, 57344, 8192) / (2250 * 0.4867), 1, 0.10);
+  EXPECT_NEAR(teraflops("b200-sxm", 4096, 16384, 53248) / (2250 * 0.5109), 1, 0.10);
+  EXPECT_NEAR(teraflops("b200-sxm", 53248, 16384, 4096, true) / (2250 * 0.4546), 1, 0.10);
+  EXPECT_NEAR(teraflops("b200-sxm", 4096, 2048, 8192) / (2250 * 0.5530), 1, 0.12);
+  EXPECT_NEAR(teraflops("a100-pcie-80", 4096, 24576, 5120) / (312 * 0.7504), 1, 0.05);
+  EXPECT_NEAR(teraflops("a100-pcie-80", 4096, 5120, 1536) / (312 * 0.7375), 1, 0.10);
+  EXPECT_NEAR(teraflops("a100-pcie-80", 24576, 5120, 4096, true) / (312 * 0.7165), 1, 0.05);
+}
+
+TEST(MatmulShare, NeverExceedsWhatTheBoardsPowerSustains) {
+  const MatmulRate rate = matmul_rate(gpu("b200-sxm"));
+  EXPECT_GT(rate.best_share, rate.sustained_share);
+  const MatmulShape large{.m = 16384, .n = 16384, .k = 16384};
+  EXPECT_DOUBLE_EQ(matmul_share(rate, gpu("b200-sxm"), large, 2, false), rate.sustained_share);
+}
+
+TEST(MatmulShare, FallsWhereRowsAreNoMultipleOf16Bytes) {
+  const auto share = [](int64_t n, int64_t element_bytes) {
+    const Gpu& a100 = gpu("a100-sxm-80");
+    return matmul_share(
+        matmul_rate(a100), a100, {.m = 12288, .n = n, .k = 768}, element_bytes, false);
+  };
+  EXPECT_LT(share(50257, 2), 0.6 * share(50304, 2));
+  EXPECT_NEAR(share(50308, 4) / share(50304, 4), 1, 0.01);  // 4 elements of 4 bytes
+  EXPECT_LT(share(50308, 2), 0.6 * share(50304, 2));        // 4 elements of 2 bytes
+}
+
+TEST(MatmulShapeShare, LosesHalfWhenOneTileStartsASecondWave) {
+  // 132 tiles of 256 x 128 fill an H100 once; the 133rd needs another wave.
+  const MatmulShape full{.m = 256 * 132, .n = 128, .k = 1 << 20};
+  const MatmulShape one_more{.m = 256 * 133, .n = 128, .k = 1 << 20};
+  EXPECT_NEAR(matmul_shape_share(full, 132, 96), 1.0, 0.001);
+  EXPECT_LT(matmul_shape_share(one_more, 132, 96), 0.9);
+}
+
+TEST(MatmulShapeShare, HalvesWhenTheLoopIsAsLongAsItsStartUp) {
+  const MatmulShape shape{.m = 256 * 132, .n = 128, .k = 96};
+  EXPECT_DOUBLE_EQ(matmul_shape_share(shape, 132, 96), 0.5);
+}
+
+TEST(MatmulShapeShare, IsAShareForEveryShape) {
+  for (const int64_t m : {1, 7, 64, 1000, 8192}) {
+    for (const int64_t n : {1, 128, 53248}) {
+      for (const int64_t k : {1, 100, 16384}) {
+        const double share = matmul_shape_share({.m = m, .n = n, .k = k}, 132, 96);
+        EXPECT_GT(share, 0) << m << " " << n << " " << k;
+        EXPECT_LE(share, 1) << m << " " << n << " " << k;
+      }
+    }
+  }
+}
+
+TEST(MatmulShapeShare, OfABatchFillsTheGpuTogether) {
+  const MatmulShape one{.batch = 1, .m = 256, .n = 128, .k = 4096};
+  const MatmulShape many{.batch = 132, .m = 256, .n = 128, .k = 4096};
+  EXPECT_GT(matmul_shape_share(many, 132, 96), 20 * matmul_shape_share(one, 132, 96));
+}
+
+TEST(MatmulRate, SaysWhenItIsAssumed) {
+  EXPECT_EQ(matmul_rate(gpu("h100-sxm")).source, Source::kPublished);
+  EXPECT_EQ(matmul_rate(gpu("l40s")).source, Source::kAssumed);
+}
+
+TEST(MatmulRate, IsAShareForEveryGpu) {
+  for (const Gpu& each : gpus()) {
+    const MatmulRate rate = matmul_rate(each);
+    EXPECT_GT(rate.sustained_share, 0.4) << each.id;
+    EXPECT_LE(rate.sustained_share, rate.best_share) << each.id;
+    EXPECT_LT(rate.best_share, 1) << each.id;
+  }
+}
+
+}  // namespace
+}  // namespace estimator

@@ -1,0 +1,98 @@
+#include "estimator/hardware/hardware.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "estimator/base/units.h"
+
+namespace estimator {
+namespace {
+
+TEST(Gpus, HavePositiveNumbersAndSources) {
+  EXPECT_GE(gpus().size(), 20u);
+  for (const Gpu& gpu : gpus()) {
+    EXPECT_GT(gpu.multiprocessors, 0) << gpu.id;
+    EXPECT_GT(gpu.memory_bytes, 8 * kGiB) << gpu.id;
+    EXPECT_GT(gpu.memory_bandwidth_bytes_per_second, 1e11) << gpu.id;
+    EXPECT_GT(gpu.context_bytes, 100 * kMiB) << gpu.id;
+    EXPECT_LT(gpu.context_bytes, 2 * kGiB) << gpu.id;
+    EXPECT_GE(gpu.nvlink_domain_gpus, 1) << gpu.id;
+    EXPECT_TRUE(gpu.supports(Dtype::kFp32)) << gpu.id;
+    EXPECT_TRUE(gpu.supports(Dtype::kFp16)) << gpu.id;
+    EXPECT_GT(gpu.peak_flops(Dtype::kFp16), 1e13) << gpu.id;
+    EXPECT_FALSE(gpu.sources.empty()) << gpu.id;
+    EXPECT_FALSE(gpu.context_source.empty()) << gpu.id;
+    EXPECT_FALSE(gpu.cuda_name.empty()) << gpu.id;
+  }
+}
+
+TEST(Gpus, UseLinksThatExist) {
+  for (const Gpu& gpu : gpus()) {
+    EXPECT_NE(find_link(gpu.default_intra_link), nullptr)
+        << gpu.id << ": " << gpu.default_intra_link;
+    EXPECT_NE(find_link(gpu.default_inter_link), nullptr)
+        << gpu.id << ": " << gpu.default_inter_link;
+  }
+}
+
+TEST(Gpus, OfAnNvlinkDomainHaveNvlink) {
+  for (const Gpu& gpu : gpus()) {
+    if (gpu.nvlink_domain_gpus == 1) continue;
+    EXPECT_EQ(find_link(gpu.default_intra_link)->kind, "nvlink") << gpu.id;
+  }
+}
+
+TEST(Gpus, HaveNamesOfTheirOwn) {
+  std::set<std::string> names;
+  for (const std::string& name : gpu_names()) EXPECT_TRUE(names.insert(name).second) << name;
+}
+
+TEST(Gpus, PricesArePositiveAndSayWhereTheyAreFrom) {
+  for (const Gpu& gpu : gpus()) {
+    for (const GpuPrice& price : gpu.prices) {
+      EXPECT_GT(price.usd_per_gpu_hour, 0) << gpu.id;
+      EXPECT_FALSE(price.source.empty()) << gpu.id;
+    }
+  }
+}
+
+// NVIDIA H100 data sheet: 989 TFLOPS bf16 dense, 3.35 TB/s; 80 GB of which CUDA reports 79.19 GiB.
+TEST(Gpus, H100IsTheDataSheets) {
+  const Gpu* gpu = find_gpu("H100-SXM");
+  ASSERT_NE(gpu, nullptr);
+  EXPECT_NEAR(gpu->peak_flops(Dtype::kBf16), 989e12, 1e12);
+  EXPECT_NEAR(gpu->memory_bandwidth_bytes_per_second, 3.35e12, 0.01e12);
+  EXPECT_EQ(gpu->multiprocessors, 132);
+  EXPECT_EQ(format_gib(gpu->memory_bytes), "79.19 GiB");
+}
+
+TEST(Gpus, WithoutBf16SaySo) {
+  EXPECT_FALSE(find_gpu("v100")->supports(Dtype::kBf16));
+  EXPECT_THROW(find_gpu("v100")->peak_flops(Dtype::kBf16), UserError);
+}
+
+TEST(Links, AchieveNoMoreThanTheyPromise) {
+  EXPECT_GE(links().size(), 15u);
+  for (const Link& link : links()) {
+    EXPECT_GT(link.achieved_bytes_per_second, 1e9) << link.id;
+    EXPECT_LE(link.achieved_bytes_per_second, link.nominal_bytes_per_second) << link.id;
+    EXPECT_GT(link.latency_seconds, 1e-7) << link.id;
+    EXPECT_LT(link.latency_seconds, 1e-3) << link.id;
+    EXPECT_FALSE(link.sources.empty()) << link.id;
+  }
+}
+
+TEST(Links, AreOfAKnownKind) {
+  const std::set<std::string> kinds = {"nvlink", "pcie", "ib", "roce", "efa", "sockets"};
+  for (const Link& link : links())
+    EXPECT_TRUE(kinds.contains(link.kind)) << link.id << ": " << link.kind;
+}
+
+TEST(Links, AreFoundInAnyCase) {
+  EXPECT_NE(find_link("NVLink4"), nullptr);
+  EXPECT_EQ(find_link("nvlink9"), nullptr);
+}
+
+}  // namespace
+}  // namespace estimator

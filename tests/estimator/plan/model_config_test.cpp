@@ -1,0 +1,68 @@
+#include "estimator/plan/model_config.h"
+
+#include <gtest/gtest.h>
+
+namespace estimator {
+namespace {
+
+TEST(ModelPresets, HaveTheirPublishedParameterCounts) {
+  EXPECT_EQ(model_presets().size(), 10u);
+  for (const ModelPreset& preset : model_presets()) {
+    EXPECT_EQ(parameter_count(preset.config, preset.config.vocab_size), preset.parameters)
+        << preset.name;
+    EXPECT_FALSE(preset.source.empty()) << preset.name;
+  }
+}
+
+/// The counts that model cards and papers print, apart from the database.
+TEST(ModelPresets, CountWhatTheirAuthorsPublished) {
+  EXPECT_EQ(find_model_preset("gpt2")->parameters, 124439808);
+  EXPECT_EQ(find_model_preset("llama3-8b")->parameters, 8030261248);
+  EXPECT_EQ(find_model_preset("llama3-70b")->parameters, 70553706496);
+  EXPECT_EQ(find_model_preset("llama3-405b")->parameters, 405853388800);
+  EXPECT_EQ(find_model_preset("mistral-7b")->parameters, 7241732096);
+  EXPECT_EQ(find_model_preset("qwen2.5-7b")->parameters, 7615616512);
+}
+
+TEST(ModelPresets, AreFoundByAliasAndAnyCase) {
+  EXPECT_EQ(find_model_preset("GPT3")->name, "gpt3-175b");
+  EXPECT_EQ(find_model_preset("Llama-3.1-8B")->name, "llama3-8b");
+  EXPECT_EQ(find_model_preset("llama4"), nullptr);
+}
+
+TEST(ModelConfig, DerivesMegatronsDefaults) {
+  ModelConfig model;
+  model.hidden_size = 4096;
+  model.num_attention_heads = 32;
+  EXPECT_EQ(with_derived_fields(model).ffn_hidden_size, 4 * 4096);
+  EXPECT_EQ(with_derived_fields(model).num_query_groups, 32);
+  EXPECT_EQ(with_derived_fields(model).kv_channels, 128);
+  model.activation = Activation::kSwiglu;
+  EXPECT_EQ(with_derived_fields(model).ffn_hidden_size, 10880);  // 64 x floor(8 x 4096 / 3 / 64)
+}
+
+// h = 4, 2 heads of 2, 1 key/value head, ffn 8, LayerNorm. Norms 2 x 8; QKV 4 x (4 + 2 + 2) + 8;
+// projection 16 + 4; MLP 32 + 8 and 32 + 4.
+TEST(ModelConfig, CountsALayerByHand) {
+  ModelConfig model;
+  model.num_layers = 2;
+  model.hidden_size = 4;
+  model.num_attention_heads = 2;
+  model.num_query_groups = 1;
+  model.ffn_hidden_size = 8;
+  model.max_position_embeddings = 16;
+  model.tie_embeddings = false;
+  model = with_derived_fields(model);
+  EXPECT_EQ(layer_parameter_count(model), 16 + 40 + 20 + 40 + 36);
+  // Final norm 8, positions 16 x 4, embedding and head 10 x 4 each.
+  EXPECT_EQ(parameter_count(model, 10), 2 * 152 + 8 + 64 + 80);
+  model.tie_embeddings = true;
+  EXPECT_EQ(parameter_count(model, 10), 2 * 152 + 8 + 64 + 40);
+  model.add_bias_linear = false;
+  EXPECT_EQ(layer_parameter_count(model), 16 + 32 + 16 + 32 + 32);
+  model.add_qkv_bias = true;
+  EXPECT_EQ(layer_parameter_count(model), 16 + 40 + 16 + 32 + 32);
+}
+
+}  // namespace
+}  // namespace estimator

@@ -1,0 +1,140 @@
+// The trace is read back and its step is run through again.
+#include "estimator/step/chrome_trace.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "test_plans.h"
+
+namespace estimator {
+namespace {
+
+/// Two chunks on each of 4 stages, 8 micro-batches, sends, overlapped calls over the data ranks,
+/// and an optimizer.
+StepTimeline interleaved_timeline() {
+  Plan plan = pipeline_plan();
+  plan.parallelism.virtual_stages = 2;
+  ChunkTime chunk;
+  chunk.forward.compute_seconds = 0.4e-3;
+  chunk.forward.communication_seconds.tensor = 0.1e-3;
+  chunk.backward.compute_seconds = 1e-3;
+  chunk.reduce_gradients = {.sum_seconds = 1e-3, .buckets = 4, .overlappable = true};
+  chunk.gather_parameters = {.sum_seconds = 2e-3, .buckets = 4, .overlappable = true};
+  StageTime stage;
+  stage.chunks = {chunk, chunk};
+  stage.send_forward_bytes = stage.send_backward_bytes = 1 << 20;
+  stage.step_end.compute_seconds = 0.5e-3;
+  stage.step_end.communication_seconds.tensor = 0.1e-3;
+  const std::vector<StageTime> stages(4, stage);
+  const StepTimeline timeline = step_timeline(plan, ParallelLayout(plan), fabric_of(plan), stages);
+  EXPECT_DOUBLE_EQ(
+      timeline.iteration_seconds,
+      step_time(plan, ParallelLayout(plan), fabric_of(plan), stages).iteration_seconds);
+  return timeline;
+}
+
+struct Slice {
+  std::string name;
+  double begin, end;
+  Json args;
+};
+
+/// Complete events by process and thread, in the order of their begin.
+std::map<std::pair<int, int>, std::vector<Slice>> slices_of(const Json& trace) {
+  std::map<std::pair<int, int>, std::vector<Slice>> slices;
+  for (const Json& event : trace.at("traceEvents")) {
+    if (event.at("ph") != "X") continue;
+    const double begin = event.at("ts"), duration = event.at("dur");
+    slices[{event.at("pid"), event.at("tid")}].push_back(
+        {event.at("name"), begin, begin + duration, event.at("args")});
+  }
+  return slices;
+}
+
+class ChromeTrace : public testing::Test {
+ protected:
+  const StepTimeline timeline = interleaved_timeline();
+  const Json trace = Json::parse(chrome_trace(timeline));
+  static constexpr double kRounding = 2e-3;  // us
+};
+
+TEST_F(ChromeTrace, NamesAProcessForEachStageAndItsThreads) {
+  std::map<int, std::string> processes;
+  std::set<std::string> threads;
+  for (const Json& event : trace.at("traceEvents")) {
+    if (event.at("name") == "process_name") processes[event.at("pid")] = event["args"]["name"];
+    if (event.at("name") == "thread_name") threads.insert(event["args"]["name"]);
+  }
+  ASSERT_EQ(processes.size(), 4u);
+  EXPECT_EQ(processes[3], "stage 3 (rank 3)");
+  EXPECT_EQ(threads,
+            (std::set<std::string>{"compute", "pipeline communication", "data communication"}));
+}
+
+TEST_F(ChromeTrace, AGpuDoesOneThingAtATime) {
+  for (const auto& [thread, slices] : slices_of(trace)) {
+    if (thread.second == static_cast<int>(Track::kPipeline)) continue;
+    for (std::size_t i = 1; i < slices.size(); ++i) {
+      EXPECT_GE(slices[i].begin, slices[i - 1].end - kRounding)
+          << "stage " << thread.first << ", " << slices[i].name;
+    }
+  }
+}
+
+TEST_F(ChromeTrace, EachMicroBatchGoesThroughEachChunkOnceEachWay) {
+  auto slices = slices_of(trace);
+  for (int stage = 0; stage < 4; ++stage) {
+    std::set<std::tuple<std::string, int, int>> steps;
+    for (const Slice& slice : slices[{stage, static_cast<int>(Track::kCompute)}]) {
+      if (slice.name == "optimizer") continue;
+      EXPECT_TRUE(
+          steps.insert({slice.name, slice.args.at("micro_batch"), slice.args.at("chunk")}).second);
+      const bool forward = slice.name == "forward";
+      EXPECT_NEAR(slice.end - slice.begin, forward ? 500 : 1000, kRounding);
+      EXPECT_EQ(slice.args.value("communication_us", 0.0), forward ? 100 : 0);
+    }
+    EXPECT_EQ(steps.size(), 2u * 8 * 2);
+  }
+}
+
+// 3 boundaries between 4 stages and one from the last back to the first, 8 micro-batches each way.
+TEST_F(ChromeTrace, ArrowsLeadFromASendToTheStepThatItIsFor) {
+  std::map<int, Json> begins, ends;
+  for (const Json& event : trace.at("traceEvents")) {
+    if (event.at("ph") == "s") begins[event.at("id")] = event;
+    if (event.at("ph") == "f") ends[event.at("id")] = event;
+  }
+  EXPECT_EQ(begins.size(), 2u * 7 * 8);
+  ASSERT_EQ(ends.size(), begins.size());
+  auto slices = slices_of(trace);
+  for (const auto& [id, begin] : begins) {
+    const Json& end = ends.at(id);
+    const auto slice_at = [&](const Json& event) {
+      for (const Slice& slice : slices[{event.at("pid"), event.at("tid")}]) {
+        if (slice.begin == event.at("ts").get<double>()) return slice;
+      }
+      ADD_FAILURE() << "an arrow ends at no slice: " << event;
+      return Slice{};
+    };
+    const Slice send = slice_at(begin), step = slice_at(end);
+    EXPECT_EQ(step.args.at("micro_batch"), send.args.at("micro_batch"));
+    EXPECT_EQ(step.name, send.name == "send activations" ? "forward" : "backward");
+    EXPECT_GE(step.begin, send.end - kRounding);
+    EXPECT_EQ(send.args.at("to_stage"), end.at("pid"));
+  }
+}
+
+TEST_F(ChromeTrace, EndsWithTheIteration) {
+  double end = 0;
+  for (const auto& [thread, slices] : slices_of(trace)) {
+    for (const Slice& slice : slices) end = std::max(end, slice.end);
+  }
+  EXPECT_NEAR(end, timeline.iteration_seconds * 1e6, kRounding);
+  EXPECT_EQ(trace.at("otherData").at("iteration_seconds"), timeline.iteration_seconds);
+}
+
+}  // namespace
+}  // namespace estimator

@@ -1,0 +1,305 @@
+#include "estimator/step/stage_time.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "estimator/base/units.h"
+#include "estimator/communication/communication_time.h"
+#include "test_plans.h"
+
+namespace estimator {
+namespace {
+
+StageTime time_of(const Plan& plan, const RankProfile& profile) {
+  return stage_time(profile,
+                    {.plan = plan,
+                     .compute = {.gpu = gpu_of(plan)},
+                     .layout = ParallelLayout(plan),
+                     .fabric = fabric_of(plan)});
+}
+
+CollectiveCall call_of(CollectiveKind kind, GroupKind group, int64_t group_size, int64_t bytes) {
+  CollectiveCall call;
+  call.kind = kind;
+  call.group = group;
+  call.group_size = group_size;
+  call.bytes = bytes;
+  return call;
+}
+
+double seconds_of(const Plan& plan, const CollectiveCall& call) {
+  return collective_seconds(call, ParallelLayout(plan).group(call.group, 0), fabric_of(plan));
+}
+
+TEST(StageTime, DividesRecordsByThePlansMicroBatches) {
+  const Plan plan = pipeline_plan();  // 8 micro-batches
+  const StageTime time = time_of(plan, profile_of(plan, 0, 1e-3, 2e-3));
+  EXPECT_NEAR(time.forward().compute_seconds, 1e-3, 1e-12);
+  EXPECT_NEAR(time.backward().compute_seconds, 2e-3, 1e-12);
+}
+
+TEST(StageTime, CountsRecomputeAsBackwardAndTheOptimizerOnce) {
+  const Plan plan = pipeline_plan();
+  RankProfile profile = profile_of(plan, 0, 1e-3, 2e-3);
+  profile.operators.push_back(kernels(Direction::kRecompute, 8 * 1e-3));
+  profile.operators.push_back(kernels(Direction::kOptimizerStep, 5e-3));
+  profile.operators.push_back(kernels(Direction::kReduceGradients, 1e-3));
+  const StageTime time = time_of(plan, profile);
+  EXPECT_NEAR(time.backward().compute_seconds, 3e-3, 1e-12);
+  EXPECT_NEAR(time.step_end.compute_seconds, 6e-3, 1e-12);
+}
+
+OperatorRecord empty_kernels(int64_t count) {
+  OperatorRecord record = kernels(Direction::kForward, 0);
+  record.count = count;  // 4 us each on the GPU, 45 us on the host
+  return record;
+}
+
+TEST(StageTime, IsTheHostsWhereTheHostIsSlowerThanTheGpu) {
+  const Plan plan = small_plan();  // one micro-batch
+  RankProfile profile = profile_of(plan, 0, 0, 0);
+  profile.operators = {kernels(Direction::kForward, 10e-3)};
+  EXPECT_NEAR(time_of(plan, profile).forward().compute_seconds, 10e-3, 1e-9);
+  profile.operators = {empty_kernels(1000)};
+  EXPECT_NEAR(time_of(plan, profile).forward().compute_seconds, 45e-3, 1e-9);
+  profile.operators = {kernels(Direction::kForward, 10e-3), empty_kernels(100)};
+  EXPECT_NEAR(time_of(plan, profile).forward().compute_seconds, 10.4e-3, 1e-9);
+}
+
+TEST(StageTime, LetsTheHostWorkOnWhileTheGpuCommunicates) {
+  const Plan plan =
+      small_plan({{"parallelism", {{"tensor", 8}}}, {"training", {{"global_batch_size", 1}}}});
+  const CollectiveCall call = call_of(CollectiveKind::kAllReduce, GroupKind::kTensor, 8, 64 * kMiB);
+  RankProfile profile = profile_of(plan, 0, 0, 0);
+  profile.operators = {empty_kernels(1000)};
+  profile.collectives = {collectives(Direction::kForward, call, 10)};
+  const PartTime forward = time_of(plan, profile).forward();
+  ASSERT_LT(10 * seconds_of(plan, call), 40e-3);
+  EXPECT_NEAR(forward.communication_seconds.tensor, 10 * seconds_of(plan, call), 1e-12);
+  EXPECT_NEAR(forward.total_seconds(), 1010 * 45e-6, 1e-9);  // a collective is issued as well
+}
+
+TEST(StageTime, AddsTheHostsTimeAndTheWaitsUnderLaunchBlocking) {
+  const Plan plan = small_plan({{"time", {{"launch_blocking", true}}}});
+  RankProfile profile = profile_of(plan, 0, 0, 0);
+  profile.operators = {kernels(Direction::kForward, 10e-3), empty_kernels(100)};
+  EXPECT_NEAR(time_of(plan, profile).forward().compute_seconds,
+              10e-3 + 100 * 4e-6 + 101 * (45e-6 + 10e-6),
+              1e-9);
+}
+
+TEST(StageTime, PutsTensorCommunicationIntoItsDirection) {
+  const Plan plan = small_plan({{"parallelism", {{"tensor", 8}}}});
+  const CollectiveCall call = call_of(CollectiveKind::kAllReduce, GroupKind::kTensor, 8, 64 * kMiB);
+  RankProfile profile = profile_of(plan, 0);
+  profile.collectives.push_back(collectives(Direction::kForward, call, 8 * 4));  // 8 micro-batches
+  const StageTime time = time_of(plan, profile);
+  EXPECT_NEAR(time.forward().communication_seconds.tensor, 4 * seconds_of(plan, call), 1e-12);
+  EXPECT_EQ(time.backward().communication_seconds.tensor, 0);
+}
+
+TEST(StageTime, TellsSendsApartByTheirDirectionAndCountsNoTimeForThem) {
+  const Plan plan = pipeline_plan();
+  CollectiveCall to_next = call_of(CollectiveKind::kSend, GroupKind::kPipeline, 4, 1000);
+  to_next.peer = 2;
+  CollectiveCall to_previous = call_of(CollectiveKind::kSend, GroupKind::kPipeline, 4, 500);
+  to_previous.peer = 0;
+  CollectiveCall receive = call_of(CollectiveKind::kRecv, GroupKind::kPipeline, 4, 1000);
+  receive.peer = 0;
+  RankProfile profile = profile_of(plan, 1);
+  profile.collectives = {collectives(Direction::kForward, to_next, 8),
+                         collectives(Direction::kBackward, to_previous, 8),
+                         collectives(Direction::kForward, receive, 8)};
+  const StageTime time = time_of(plan, profile);
+  EXPECT_EQ(time.send_forward_bytes, 1000);
+  EXPECT_EQ(time.send_backward_bytes, 500);
+  EXPECT_EQ(sum_of(time.forward().communication_seconds), 0);
+}
+
+OperatorRecord attention_of(Direction direction, double flops, int64_t count) {
+  OperatorRecord record = kernels(direction, 0);
+  record.name = "aten::_scaled_dot_product_flash_attention";
+  record.shapes = {{1, 8, 4096, 128}};
+  record.dtype = "BFloat16";
+  record.flops = flops;
+  record.module_kind = "attention";
+  record.count = count;
+  return record;
+}
+
+// 8 micro-batches of one layer: 8 steps of attention, 7 messages beside them.
+TEST(StageTime, CountsOfARingsMessagesWhatAttentionDoesNotHide) {
+  const Plan plan = small_plan({{"parallelism", {{"context", 8}}}});
+  ASSERT_EQ(plan.micro_batches(), 8);
+  const OperatorRecord attention = attention_of(Direction::kForward, 1e11, 8 * 8);
+  const double step = operator_seconds(attention, {.gpu = gpu_of(plan)});
+  for (const int64_t bytes : {1 * kMiB, 1024 * kMiB}) {
+    CollectiveCall send = call_of(CollectiveKind::kSend, GroupKind::kContext, 8, bytes);
+    send.peer = 1;
+    CollectiveCall receive = send;
+    receive.kind = CollectiveKind::kRecv;
+    const double message = seconds_of(plan, send);
+    ASSERT_EQ(message > step, bytes > kMiB);
+    RankProfile profile = profile_of(plan, 0);
+    profile.operators = {attention};
+    profile.collectives = {collectives(Direction::kForward, send, 8 * 7),
+                           collectives(Direction::kForward, receive, 8 * 7)};
+    const double exposed =
+        bytes > kMiB ? message - step + kIntraComputeShare * step : kIntraComputeShare * message;
+    EXPECT_NEAR(time_of(plan, profile).forward().communication_seconds.context, 7 * exposed, 1e-12);
+  }
+}
+
+TEST(StageTime, CountsAnExchangeOfHeadsInFull) {
+  const Plan plan = small_plan({{"parallelism", {{"context", 8}, {"context_comm", "a2a"}}}});
+  const auto call = call_of(CollectiveKind::kAllToAll, GroupKind::kContext, 8, 64 * kMiB);
+  RankProfile profile = profile_of(plan, 0);
+  profile.operators = {attention_of(Direction::kBackward, 1e11, 8)};
+  profile.collectives = {collectives(Direction::kBackward, call, 8 * 4)};
+  EXPECT_NEAR(time_of(plan, profile).backward().communication_seconds.context,
+              4 * seconds_of(plan, call),
+              1e-12);
+}
+
+// All but one of FSDP2's calls run beside compute, as far as there is enough of it.
+TEST(StageTime, HidesTheCallsOfUnitsBesideOtherUnits) {
+  const Plan plan = small_plan({{"parallelism", {{"zero_stage", 3}}},
+                                {"training", {{"dialect", "plain"}, {"global_batch_size", 8}}}});
+  ASSERT_EQ(plan.data_parallel_size(), 8);
+  const auto gather = call_of(CollectiveKind::kAllGather, GroupKind::kDataContext, 8, 256 * kMiB);
+  const double seconds = seconds_of(plan, gather);
+  for (const double compute : {2 * seconds, 100 * seconds}) {
+    RankProfile profile = profile_of(plan, 0, compute, 0);
+    profile.collectives = {collectives(Direction::kForward, gather, 10)};
+    profile.collectives[0].overlappable = true;
+    const PartTime forward = time_of(plan, profile).forward();
+    const double hidden = std::min(9 * seconds, compute);
+    EXPECT_NEAR(forward.communication_seconds.data, 10 * seconds - hidden, 1e-12);
+    EXPECT_NEAR(forward.compute_seconds, compute + kIntraComputeShare * hidden, 1e-12);
+  }
+}
+
+TEST(StageTime, OfDeepspeedSendsPartsThatTheTensorRanksGather) {
+  const Plan plan = small_plan({{"parallelism", {{"tensor", 4}, {"pipeline", 2}}},
+                                {"training", {{"dialect", "megatron-deepspeed"}}}});
+  CollectiveCall to_next = call_of(CollectiveKind::kSend, GroupKind::kPipeline, 2, 64 * kMiB);
+  CollectiveCall receive = call_of(CollectiveKind::kRecv, GroupKind::kPipeline, 2, 64 * kMiB);
+  to_next.peer = receive.peer = 1;
+  RankProfile profile = profile_of(plan, 0, 1, 1);  // the host is not in the way
+  profile.collectives = {collectives(Direction::kForward, to_next, plan.micro_batches()),
+                         collectives(Direction::kBackward, receive, plan.micro_batches())};
+  const StageTime time = time_of(plan, profile);
+  EXPECT_EQ(time.send_forward_bytes, 16 * kMiB);
+  const auto gather = call_of(CollectiveKind::kAllGather, GroupKind::kTensor, 4, 64 * kMiB);
+  EXPECT_NEAR(time.backward().communication_seconds.tensor, seconds_of(plan, gather), 1e-12);
+  EXPECT_EQ(time.forward().communication_seconds.tensor, 0);
+}
+
+TEST(StageTime, CollectsGradientBucketsAndParameterGathers) {
+  const Plan plan = small_plan();
+  const auto reduce =
+      call_of(CollectiveKind::kReduceScatter, GroupKind::kDataContext, 8, 160 * kMiB);
+  const auto gather = call_of(CollectiveKind::kAllGather, GroupKind::kDataContext, 8, 80 * kMiB);
+  RankProfile profile = profile_of(plan, 0);
+  profile.collectives = {collectives(Direction::kReduceGradients, reduce, 5),
+                         collectives(Direction::kOptimizerStep, gather, 3)};
+  profile.collectives[0].overlappable = true;
+  const StageTime time = time_of(plan, profile);
+  EXPECT_NEAR(time.chunks[0].reduce_gradients.sum_seconds, 5 * seconds_of(plan, reduce), 1e-12);
+  EXPECT_EQ(time.chunks[0].reduce_gradients.buckets, 5);
+  EXPECT_TRUE(time.chunks[0].reduce_gradients.overlappable);
+  EXPECT_NEAR(time.chunks[0].gather_parameters.sum_seconds, 3 * seconds_of(plan, gather), 1e-12);
+  EXPECT_FALSE(time.chunks[0].gather_parameters.overlappable);
+  EXPECT_EQ(sum_of(time.step_end.communication_seconds), 0);
+}
+
+TEST(StageTime, LeavesTheGradientNormToTheEndOfTheStep) {
+  const Plan plan = pipeline_plan();
+  const auto norm = call_of(CollectiveKind::kAllReduce, GroupKind::kModel, 4, 4);
+  RankProfile profile = profile_of(plan, 0);
+  profile.collectives = {collectives(Direction::kOptimizerStep, norm, 1)};
+  EXPECT_GT(sum_of(time_of(plan, profile).step_end.communication_seconds), 0);
+}
+
+// Of 4 layers in chunks of 1 and 3, 8 micro-batches, on the last stage of 2.
+TEST(StageTime, SharesChunksOutByLayersAndPutsTheHeadInTheLast) {
+  Plan plan = small_plan({{"parallelism", {{"pipeline", 2}}}});
+  plan.parallelism.virtual_stages = 2;
+  plan.parallelism.layers_per_stage = {2, 1, 2, 3};
+  const int64_t m = plan.micro_batches();
+  RankProfile profile = profile_of(plan, plan.world_size() - 1, 4e-3, 8e-3);
+  OperatorRecord head = kernels(Direction::kForward, static_cast<double>(m) * 5e-3);
+  head.module_kind = "head";
+  profile.operators.push_back(head);
+  const StageTime time = time_of(plan, profile);
+  ASSERT_EQ(time.chunks.size(), 2u);
+  EXPECT_NEAR(time.chunks[0].forward.compute_seconds, 1e-3, 1e-12);
+  EXPECT_NEAR(time.chunks[1].forward.compute_seconds, 3e-3 + 5e-3, 1e-12);
+  EXPECT_NEAR(time.chunks[0].backward.compute_seconds, 2e-3, 1e-12);
+  EXPECT_NEAR(time.chunks[1].backward.compute_seconds, 6e-3, 1e-12);
+}
+
+TEST(StageTime, SharesBucketsOutByParameters) {
+  Plan plan = small_plan({{"parallelism", {{"pipeline", 2}}}});
+  plan.parallelism.virtual_stages = 2;  // pieces of 2 layers: 0-1, 2-3, 4-5, 6-7
+  RankProfile profile = profile_of(plan, 0);
+  const auto parameter = [](const char* name, int64_t bytes) {
+    return ParameterRecord{.name = name, .shape = {}, .dtype = "BFloat16", .bytes = bytes};
+  };
+  profile.parameters.tensors = {parameter("embedding.word_embeddings.weight", 40),
+                                parameter("layers.1.mlp.first.weight", 20),
+                                parameter("layers.4.mlp.first.weight", 20)};
+  const auto reduce = call_of(CollectiveKind::kReduceScatter, GroupKind::kDataContext, 4, kMiB);
+  profile.collectives = {collectives(Direction::kReduceGradients, reduce, 4)};
+  const StageTime time = time_of(plan, profile);
+  EXPECT_EQ(time.chunks[0].reduce_gradients.buckets, 3);
+  EXPECT_EQ(time.chunks[1].reduce_gradients.buckets, 1);
+  EXPECT_NEAR(time.chunks[0].reduce_gradients.sum_seconds, 3 * seconds_of(plan, reduce), 1e-12);
+}
+
+// Ten seconds of work that end at 100 fill five buckets, at 92, 94, 96, 98 and 100.
+TEST(BucketTime, ThatKeepsUpWithTheWorkLeavesItsLastBucket) {
+  const BucketTime buckets{.sum_seconds = 5, .buckets = 5, .overlappable = true};
+  EXPECT_DOUBLE_EQ(buckets.reduced_at(100, 10, 0), 101);
+}
+
+TEST(BucketTime, ThatDoesNotKeepUpBeginsWithTheFirstFullBucket) {
+  const BucketTime buckets{.sum_seconds = 20, .buckets = 5, .overlappable = true};
+  EXPECT_DOUBLE_EQ(buckets.reduced_at(100, 10, 0), 92 + 20);
+}
+
+TEST(BucketTime, BeginsWhenTheNetworkIsFree) {
+  const BucketTime buckets{.sum_seconds = 5, .buckets = 5, .overlappable = true};
+  EXPECT_DOUBLE_EQ(buckets.reduced_at(100, 10, 99), 104);
+}
+
+TEST(BucketTime, OfOneBucketHidesNothing) {
+  const BucketTime buckets{.sum_seconds = 10, .buckets = 1, .overlappable = true};
+  EXPECT_DOUBLE_EQ(buckets.reduced_at(100, 50, 0), 110);
+  EXPECT_DOUBLE_EQ(buckets.ready_at(0, 50), 10);
+}
+
+TEST(BucketTime, OfNoBucketsIsNothing) {
+  EXPECT_EQ(BucketTime{}.reduced_at(100, 10, 7), 7);
+  EXPECT_EQ(BucketTime{}.ready_at(7, 10), 0);
+}
+
+// Buckets come at 1, 2, 3, 4 and 5, work of 10 needs them after 0, 2, 4, 6 and 8 of it: it starts
+// with the first. Work of 2 needs them after 0, 0.4, ... 1.6: it ends 0.4 after the last.
+TEST(BucketTime, WorkStartsWhenNoBucketWillBeLate) {
+  const BucketTime buckets{.sum_seconds = 5, .buckets = 5, .overlappable = true};
+  EXPECT_DOUBLE_EQ(buckets.ready_at(0, 10), 1);
+  EXPECT_DOUBLE_EQ(buckets.ready_at(0, 2), 5 + 0.4 - 2);
+  EXPECT_DOUBLE_EQ(buckets.ready_at(3, 10), 4);
+}
+
+// The 4 seconds beside the work cost it a tenth of them.
+TEST(BucketTime, SlowsTheWorkBesideIt) {
+  const BucketTime buckets{
+      .sum_seconds = 5, .buckets = 5, .overlappable = true, .compute_share = 0.1};
+  EXPECT_DOUBLE_EQ(buckets.ready_at(0, 10), 1 + 0.4);
+}
+
+}  // namespace
+}  // namespace estimator
