@@ -1,4 +1,4 @@
-#include "test_plans.h"
+#include "tests/estimator/test_plans.h"
 
 #include <cmath>
 

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "test_plans.h"
+#include "tests/estimator/test_plans.h"
 
 namespace estimator {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "test_plans.h"
+#include "tests/estimator/test_plans.h"
 
 namespace estimator {
 namespace {

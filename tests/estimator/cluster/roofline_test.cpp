@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "estimator/cluster/estimate_cluster.h"
-#include "test_plans.h"
+#include "tests/estimator/test_plans.h"
 
 namespace estimator {
 namespace {

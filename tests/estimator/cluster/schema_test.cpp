@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "estimator/cluster/estimate_cluster.h"
-#include "test_plans.h"
+#include "tests/estimator/test_plans.h"
 
 namespace estimator {
 namespace {

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "estimator/communication/fabric.h"
-#include "test_plans.h"
+#include "tests/estimator/test_plans.h"
 
 namespace estimator {
 namespace {

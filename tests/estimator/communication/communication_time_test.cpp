@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "estimator/base/units.h"
-#include "test_plans.h"
+#include "tests/estimator/test_plans.h"
 
 namespace estimator {
 namespace {

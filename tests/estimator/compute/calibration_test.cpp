@@ -4,7 +4,7 @@
 
 #include "estimator/compute/compute_time.h"
 #include "estimator/compute/gpu_rates.h"
-#include "test_plans.h"
+#include "tests/estimator/test_plans.h"
 
 namespace estimator {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <set>
 
-#include "test_plans.h"
+#include "tests/estimator/test_plans.h"
 
 namespace estimator {
 namespace {

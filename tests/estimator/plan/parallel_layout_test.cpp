@@ -5,7 +5,7 @@
 #include <set>
 #include <stdexcept>
 
-#include "test_plans.h"
+#include "tests/estimator/test_plans.h"
 
 namespace estimator {
 namespace {

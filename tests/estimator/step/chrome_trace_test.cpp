@@ -7,7 +7,7 @@
 #include <set>
 #include <tuple>
 
-#include "test_plans.h"
+#include "tests/estimator/test_plans.h"
 
 namespace estimator {
 namespace {

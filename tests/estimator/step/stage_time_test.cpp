@@ -6,7 +6,7 @@
 
 #include "estimator/base/units.h"
 #include "estimator/communication/communication_time.h"
-#include "test_plans.h"
+#include "tests/estimator/test_plans.h"
 
 namespace estimator {
 namespace {

@@ -5,7 +5,7 @@
 #include <ctime>
 
 #include "estimator/step/step_time.h"
-#include "test_plans.h"
+#include "tests/estimator/test_plans.h"
 
 namespace {
 

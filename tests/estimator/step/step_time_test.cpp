@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "test_plans.h"
+#include "tests/estimator/test_plans.h"
 
 namespace estimator {
 namespace {
