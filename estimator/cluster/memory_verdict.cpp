@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "estimator/base/units.h"
+#include "estimator/memory/communicator_memory.h"
 #include "estimator/memory/device_memory.h"
 
 namespace estimator {

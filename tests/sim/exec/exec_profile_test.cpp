@@ -67,10 +67,11 @@ TEST_F(ExecProfile, OfSeveralRanksMakesTheClustersMemory) {
   ASSERT_EQ(result.exit_code, 0) << result.error;
   const ProgramResult estimate = run({"estimate", "--profiles", path("out")});
   EXPECT_EQ(estimate.exit_code, 0) << estimate.error;
-  // Reserved, the context of an H100, and NCCL's buffers to the two neighbours of a middle stage.
-  EXPECT_THAT(estimate.output, testing::StartsWith("fits: rank 16 needs "));
+  // Reserved, the context of an H100, and NCCL's buffers: a stage's neighbours are in other
+  // machines, and share two pools.
+  EXPECT_THAT(estimate.output, testing::StartsWith("fits: rank 0 needs "));
   EXPECT_THAT(estimate.output, HasSubstr("NCCL mesh_pp group of 4"));
-  EXPECT_THAT(estimate.output, HasSubstr("send and receive: 2 peers x 2 channels x 14 MiB"));
+  EXPECT_THAT(estimate.output, HasSubstr("over the network: 2 pools x 4 channels x 2 MiB"));
 }
 
 TEST_F(ExecProfile, ListsWhatWasReadAlthoughNobodyComputedIt) {

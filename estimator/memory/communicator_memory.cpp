@@ -1,0 +1,302 @@
+#include "estimator/memory/communicator_memory.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <map>
+#include <set>
+#include <string>
+
+#include "estimator/base/units.h"
+#include "estimator/memory/framework_communicators.h"
+
+namespace estimator {
+namespace {
+
+constexpr int64_t kReceiveBytes = 10 * kMiB;
+constexpr int64_t kSendBytes = 2 * kMiB;
+constexpr int64_t kNetworkSendBytes = 10 * kMiB;
+constexpr int64_t kPeerChannelBytes = kReceiveBytes + 2 * kSendBytes;
+constexpr int64_t kPoolChannelBytes = 2 * kMiB;  // 16 steps of 128 KiB
+constexpr int64_t kNvlsChannelBytes = 2 * kMiB;  // 8 steps of 128 KiB, for each local rank, twice
+constexpr int64_t kFewestNvlsRanks = 3;          // NCCL_NVLS_ENABLE = 2: more than two local GPUs
+
+constexpr double kNicChannelBytesPerSecond = 14e9;  // graph/paths.cc, NCCL_P2P_PER_CHANNEL_NET_BW
+constexpr int64_t kFewestNicChannels = 2;           // the same, ncclTopoGetNchannels
+constexpr int64_t kPeersOfABatch = 8;               // NCCL_MAX_DEV_WORK_P2P_PER_BATCH
+
+/// A value and what it may be at least and at most.
+struct Band {
+  int64_t low = 0, value = 0, high = 0;
+};
+
+constexpr Band kNvlsChannels = {0, 16, 24};
+
+/// NCCL makes the channels of point-to-point a power of two (ncclTopoComputeP2pChannels).
+Band powers_of_two(const Band& band) {
+  const auto up = [](int64_t n) { return static_cast<int64_t>(std::bit_ceil<uint64_t>(n)); };
+  return {up(band.low), up(band.value), up(band.high)};
+}
+
+/// Channels that NCCL opens. NVLink: 24 in graph dumps of 8 x A100 and 8 x H100 (issue 1197), 32 to
+/// a peer (issue 1685); 16 rings for 8 x 400 Gb (speed grid), two for each NIC. The rest is
+/// assumed.
+Band ring_channels(const GroupPlacement& placement, const Fabric& fabric) {
+  if (placement.islands() == 1) {
+    return fabric.intra.kind == "nvlink" ? Band{16, 24, 32} : Band{2, 4, 8};
+  }
+  if (placement.ranks_per_island == 1) return {2, 4, 16};
+  const double nics = fabric.nics_per_gpu * static_cast<double>(fabric.island_gpus);
+  return {4, std::clamp<int64_t>(std::llround(2 * nics), 4, 32), 32};
+}
+
+/// Channels to one peer: inside an island all; across islands as many as keep the NIC busy, fewer
+/// where all peers together would need more than there are (ncclTopoComputeP2pChannels).
+Band peer_channels(const GroupPlacement& placement, const Fabric& fabric) {
+  if (placement.islands() == 1) {
+    return fabric.intra.kind == "nvlink" ? Band{2, 32, 32} : Band{2, 2, 4};
+  }
+  const auto nic = static_cast<int64_t>(
+      std::ceil(fabric.inter.nominal_bytes_per_second / kNicChannelBytesPerSecond));
+  const Band all = powers_of_two(ring_channels(placement, fabric));
+  const int64_t batches = divide_up(placement.ranks, kPeersOfABatch);
+  int64_t count = powers_of_two({1, std::max(kFewestNicChannels, nic), 32}).value;
+  while (count > 1 && count * batches > all.value) count /= 2;
+  return {1, count, 32};
+}
+
+/// One communicator: who is in it, and what this rank does there.
+struct Communicator {
+  std::string name;
+  RankGroup group;
+  int64_t rank = 0;           ///< global
+  bool connects_all = false;  ///< ring and tree, used or not
+  bool collectives = false;
+  bool all_reduce = false;
+  std::set<int64_t> peers;  ///< member indices, of sends and receives
+
+  void add(CollectiveKind kind, int64_t peer) {
+    if (is_message(kind)) {
+      peers.insert(peer);
+    } else if (kind == CollectiveKind::kAllToAll) {
+      for (int64_t member = 0; member < group.size(); ++member) {
+        if (group.member(member) != rank) peers.insert(member);
+      }
+    } else {
+      collectives = true;
+      all_reduce |= kind == CollectiveKind::kAllReduce || kind == CollectiveKind::kBarrier;
+    }
+  }
+};
+
+/// Sums parts of one term, each a number of channels times bytes.
+class TermSum {
+ public:
+  explicit TermSum(const Communicator& communicator) {
+    term_.name = fmt::format("NCCL {} group of {}", communicator.name, communicator.group.size());
+    term_.source = Source::kAssumed;
+  }
+  void add(const Band& channels, int64_t bytes_of_one, const std::string& how) {
+    term_.low_bytes += channels.low * bytes_of_one;
+    term_.value_bytes += channels.value * bytes_of_one;
+    term_.high_bytes += channels.high * bytes_of_one;
+    term_.note += (term_.note.empty() ? "" : "; ") + how;
+  }
+  MemoryTerm term() && { return std::move(term_); }
+
+ private:
+  MemoryTerm term_;
+};
+
+void add_collectives(const Communicator& communicator,
+                     const GroupPlacement& placement,
+                     const Fabric& fabric,
+                     TermSum& sum) {
+  const Band channels = ring_channels(placement, fabric);
+  const int64_t ranks = placement.ranks;
+  const int64_t over_network =
+      placement.islands() > 1 ? (kNetworkSendBytes - kSendBytes) / placement.ranks_per_island : 0;
+  const int64_t connection = kReceiveBytes + kSendBytes + over_network;
+  const double mib = static_cast<double>(connection) / kMiB;
+  sum.add(channels, connection, fmt::format("ring: {} channels x {:.4g} MiB", channels.value, mib));
+  if (communicator.connects_all) {
+    sum.add(channels,
+            2 * connection * (ranks - 1) / ranks,
+            fmt::format("tree, connected when made: {} channels x {:.4g} MiB x 2 ({} - 1) / {}",
+                        channels.value,
+                        mib,
+                        ranks,
+                        ranks));
+  } else if (communicator.all_reduce && placement.islands() > 1) {
+    sum.add(channels,
+            2 * connection,
+            fmt::format("tree: 2 x {} channels x {:.4g} MiB", channels.value, mib));
+  }
+  if (fabric.intra.nvls_bytes_per_second && placement.ranks_per_island >= kFewestNvlsRanks) {
+    sum.add(kNvlsChannels,
+            placement.ranks_per_island * kNvlsChannelBytes,
+            fmt::format("NVLS: {} local ranks x 32 MiB", placement.ranks_per_island));
+  }
+}
+
+/// How many ranks' messages leave by this rank's NIC: NVLink carries a message for another rail to
+/// the neighbour that is on it (PXN), so with peers on every rail each neighbour's pool is here.
+int64_t sending_pools(const Communicator& communicator,
+                      const GroupPlacement& placement,
+                      const Fabric& fabric) {
+  const bool other_rails =
+      std::any_of(communicator.peers.begin(), communicator.peers.end(), [&](int64_t peer) {
+        const int64_t other = communicator.group.member(peer);
+        return !fabric.same_island(communicator.rank, other) &&
+               (other - communicator.rank) % fabric.machine_gpus != 0;
+      });
+  return other_rails && fabric.intra.kind == "nvlink" ? placement.ranks_per_island : 1;
+}
+
+void add_peers(const Communicator& communicator,
+               const GroupPlacement& placement,
+               const Fabric& fabric,
+               TermSum& sum) {
+  const auto near =
+      std::count_if(communicator.peers.begin(), communicator.peers.end(), [&](int64_t peer) {
+        return fabric.same_island(communicator.rank, communicator.group.member(peer));
+      });
+  if (near > 0) {
+    const Band channels = peer_channels(placement, fabric);
+    sum.add(channels,
+            near * kPeerChannelBytes,
+            fmt::format("send and receive: {} peers x {} channels x 14 MiB", near, channels.value));
+  }
+  if (near < static_cast<int64_t>(communicator.peers.size())) {
+    const Band channels = powers_of_two(ring_channels(placement, fabric));
+    const int64_t pools = sending_pools(communicator, placement, fabric) + 1;
+    sum.add(channels,
+            pools * kPoolChannelBytes,
+            fmt::format("over the network: {} pools x {} channels x 2 MiB", pools, channels.value));
+  }
+}
+
+MemoryTerm memory_of(const Communicator& communicator, const Fabric& fabric) {
+  const GroupPlacement placement = place(communicator.group, fabric);
+  TermSum sum(communicator);
+  if (communicator.collectives || communicator.connects_all) {
+    add_collectives(communicator, placement, fabric, sum);
+  }
+  add_peers(communicator, placement, fabric, sum);
+  return std::move(sum).term();
+}
+
+std::map<GroupKind, Communicator> communicators_of(const RankProfile& profile,
+                                                   const ParallelLayout& layout,
+                                                   bool connect_when_made) {
+  std::map<GroupKind, Communicator> communicators;
+  for (const CollectiveRecord& record : profile.collectives) {
+    const CollectiveCall& call = record.call;
+    if (call.group_size <= 1) continue;
+    const auto [place, is_new] = communicators.try_emplace(call.group);
+    Communicator& communicator = place->second;
+    if (is_new) {
+      communicator.name = to_string(call.group);
+      communicator.group = layout.group(call.group, profile.rank);
+      communicator.rank = profile.rank;
+    }
+    communicator.add(call.kind, call.peer);
+    communicator.connects_all = connect_when_made && communicator.collectives;
+  }
+  return communicators;
+}
+
+/// What the profile's framework opens; nothing where there is no plan.
+FrameworkCommunicators framework_of(const RankProfile& profile) {
+  const Json::json_pointer place("/training/dialect");
+  if (!profile.plan.contains(place)) return {};
+  const std::string name = profile.plan.at(place);
+  for (const auto& entry : enum_names(Dialect{})) {
+    if (entry.name == name) return communicators_of(entry.value);
+  }
+  return {};
+}
+
+/// A pair of ranks that send to each other.
+RankGroup pair_of(const RankGroup& group, int64_t rank, int64_t peer) {
+  const int64_t other = group.member(peer);
+  return {.first = std::min(rank, other),
+          .spans = {{.count = 2, .stride = std::abs(other - rank)}}};
+}
+
+/// What a framework opens besides the groups in use.
+std::vector<MemoryTerm> framework_terms(const std::map<GroupKind, Communicator>& used,
+                                        const FrameworkCommunicators& framework,
+                                        const RankProfile& profile,
+                                        const ParallelLayout& layout,
+                                        const Fabric& fabric) {
+  std::vector<MemoryTerm> terms;
+  const auto add = [&](const RankGroup& group, const std::string& name, const std::string& why) {
+    if (group.size() <= 1) return;
+    terms.push_back(memory_of({.name = name,
+                               .group = group,
+                               .rank = profile.rank,
+                               .connects_all = framework.connect_when_made},
+                              fabric));
+    terms.back().note += "; " + why;
+  };
+  for (const FrameworkCommunicator& other : framework.others) {
+    add(layout.group(other.group, profile.rank),
+        "second " + to_string(other.group),
+        other.what_for);
+  }
+  if (!framework.pair_for_each_peer) return terms;
+  for (const auto& [kind, communicator] : used) {
+    for (const int64_t peer : communicator.peers) {
+      add(pair_of(communicator.group, profile.rank, peer),
+          "pair",
+          "send and receive between two ranks");
+    }
+  }
+  return terms;
+}
+
+Communicator communicator_of(const CommunicatorRecord& record, bool is_placed) {
+  const int64_t stride = is_placed ? record.rank_stride : 1;
+  Communicator communicator{.name = record.name,
+                            .group = {.first = std::max<int64_t>(0, record.first_rank),
+                                      .spans = {{.count = record.size, .stride = stride}}}};
+  communicator.rank = communicator.group.member(record.rank);
+  for (const ProgramCollective& call : record.calls) {
+    for (const auto& entry : enum_names(CollectiveKind{})) {
+      if (entry.name == call.kind) communicator.add(entry.value, call.peer);
+    }
+  }
+  return communicator;
+}
+
+}  // namespace
+
+std::vector<MemoryTerm> communicator_memory(const RankProfile& profile,
+                                            const ParallelLayout& layout,
+                                            const Fabric& fabric) {
+  std::vector<MemoryTerm> terms;
+  const FrameworkCommunicators framework = framework_of(profile);
+  const std::map<GroupKind, Communicator> used =
+      communicators_of(profile, layout, framework.connect_when_made);
+  for (const auto& [kind, communicator] : used) terms.push_back(memory_of(communicator, fabric));
+  for (MemoryTerm& term : framework_terms(used, framework, profile, layout, fabric)) {
+    terms.push_back(std::move(term));
+  }
+  return terms;
+}
+
+std::vector<MemoryTerm> communicator_memory(const ProgramRecord& program, const Fabric& fabric) {
+  std::vector<MemoryTerm> terms;
+  for (const CommunicatorRecord& record : program.communicators) {
+    if (record.size <= 1) continue;
+    const bool is_placed = record.first_rank >= 0 && record.rank_stride > 0;
+    terms.push_back(memory_of(communicator_of(record, is_placed), fabric));
+    if (!is_placed) terms.back().note += "; its ranks are taken to be neighbours";
+  }
+  return terms;
+}
+
+}  // namespace estimator
