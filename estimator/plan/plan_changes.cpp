@@ -73,6 +73,16 @@ std::vector<Kind> kinds() {
          split_further(plan, tree, "tensor", plan.parallelism.tensor);
        }},
       {[](const Plan& plan) -> std::string {
+         const int64_t context = plan.parallelism.context;
+         return halves_data(plan)
+                    ? fmt::format(
+                          "context {} (data {})", 2 * context, plan.data_parallel_size() / 2)
+                    : "";
+       },
+       [](const Plan& plan, Json& tree) {
+         split_further(plan, tree, "context", plan.parallelism.context);
+       }},
+      {[](const Plan& plan) -> std::string {
          const int64_t pipeline = plan.parallelism.pipeline;
          return halves_data(plan)
                     ? fmt::format(

@@ -45,6 +45,7 @@ TEST(PlanChanges, AreWhatTheirTextSays) {
   EXPECT_EQ(plan_of(changes, "ZeRO stage 1").parallelism.zero_stage, 1);
   EXPECT_EQ(plan_of(changes, "tensor 2 (data 4)").parallelism.tensor, 2);
   EXPECT_EQ(plan_of(changes, "tensor 2 (data 4)").data_parallel_size(), 4);
+  EXPECT_EQ(plan_of(changes, "context 2 (data 4)").parallelism.context, 2);
   EXPECT_EQ(plan_of(changes, "pipeline 2 (data 4)").parallelism.pipeline, 2);
 }
 
@@ -69,6 +70,8 @@ TEST(PlanChanges, ThatTheRulesForbidAreLeftOut) {
   // 9 heads do not divide by 2; 8 layers do not divide by 16 stages.
   const Plan odd = small_plan({{"model", {{"num_attention_heads", 9}, {"hidden_size", 72}}}});
   EXPECT_FALSE(offers(odd, "tensor 2 (data 4)"));
+  const Plan local = small_plan({{"training", {{"transformer_impl", "local"}}}});
+  EXPECT_FALSE(offers(local, "context 2 (data 4)"));
   const Plan deep = small_plan({{"cluster", {{"nodes", 2}}},
                                 {"parallelism", {{"pipeline", 8}}},
                                 {"training", {{"global_batch_size", 16}}}});
