@@ -136,7 +136,7 @@ std::vector<std::string> assumptions_of(const Plan& plan,
 std::vector<std::string> gaps_of_the_model() {
   return {
       "stragglers and clock throttling",
-      "data loading, logging and evaluation",
+      "logging and evaluation",
       "compute slowed by sends between stages that run beside it, and the other way round",
       "overlap of tensor-parallel communication with matrix products",
       "congestion of the network beyond fair shares, and hops from rail to rail",

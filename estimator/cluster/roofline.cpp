@@ -102,7 +102,8 @@ std::vector<RooflineRow> rows_by(const std::vector<PricedKernel>& kernels,
 
 /// Seconds of the step by what they wait for.
 struct Waits {
-  double compute = 0, bandwidth = 0, launch = 0, nvlink = 0, network = 0, bubble = 0, optimizer = 0;
+  double compute = 0, bandwidth = 0, launch = 0, nvlink = 0, network = 0, bubble = 0, optimizer = 0,
+         data = 0;
 };
 
 bool is_forward_or_backward(const PricedKernel& kernel) {
@@ -184,6 +185,7 @@ std::vector<StepBound> bounds_of(const Waits& waits, double iteration_seconds) {
        &Waits::optimizer,
        false,
        "the distributed optimizer, more micro-batches a step"},
+      {"data loading", &Waits::data, false, "more loader workers, data prepared beforehand"},
   };
   const double busy = waits.compute + waits.bandwidth + waits.launch + waits.nvlink;
   const double bubble_of_busy = busy > 0 ? waits.bubble / busy : 0;
@@ -259,7 +261,9 @@ Roofline roofline_of(const Plan& plan,
   roofline.hotspots = rows_by(kernels, hotspot_name, target);
   if (roofline.hotspots.size() > kHotspots) roofline.hotspots.resize(kHotspots);
 
-  Waits waits{.bubble = estimate.time.bubble_seconds, .optimizer = estimate.time.optimizer_seconds};
+  Waits waits{.bubble = estimate.time.bubble_seconds,
+              .optimizer = estimate.time.optimizer_seconds,
+              .data = estimate.time.data_loading_seconds};
   split_compute(kernels, estimate.time, waits);
   split_communication(
       estimate.time.exposed_communication_seconds, layout, roofline.rank, fabric_of(plan), waits);

@@ -301,6 +301,7 @@ void visit_fields(Visitor& visit, MemoryConfig& memory) {
 struct TimeConfig {
   std::string calibration;
   bool launch_blocking = false;
+  double data_loading_seconds = 0;
 };
 
 template <class Visitor>
@@ -309,6 +310,10 @@ void visit_fields(Visitor& visit, TimeConfig& time) {
   visit("launch_blocking",
         time.launch_blocking,
         "CUDA_LAUNCH_BLOCKING=1 of the job: the host waits for every kernel");
+  visit("data_loading_seconds",
+        time.data_loading_seconds,
+        "that a rank's data loader takes for one micro-batch, its workers side by side; it works "
+        "ahead, and a step waits only where all its micro-batches take longer");
 }
 
 /// A resolved plan: after resolve_plan() every optional below that the code needs is filled in.

@@ -88,6 +88,10 @@ void check_ranges(Rules& rules) {
                 "give cluster.nodes_per_pod");
   check_reliability(rules);
   total(plan.memory.headroom_bytes, "memory.headroom_bytes");
+  rules.require(plan.time.data_loading_seconds >= 0,
+                "a time is negative",
+                fmt::format("time.data_loading_seconds = {}", plan.time.data_loading_seconds),
+                "leave it out when data is always there in time");
   rules.require(m.norm_epsilon > 0,
                 "the norm's epsilon is not positive",
                 fmt::format("model.norm_epsilon = {}", m.norm_epsilon),

@@ -25,6 +25,7 @@ struct StepTime {
   double bubble_seconds = 0;
   ExposedCommunication exposed_communication_seconds;
   double optimizer_seconds = 0;
+  double data_loading_seconds = 0;
   Source source = Source::kComputed;
 };
 template <class Visitor>
@@ -36,6 +37,7 @@ void visit_fields(Visitor& visit, StepTime& time) {
         time.exposed_communication_seconds,
         "not hidden behind compute");
   visit("optimizer_seconds", time.optimizer_seconds, "optimizer step");
+  visit("data_loading_seconds", time.data_loading_seconds, "waiting for the data loader");
   visit("source", time.source, "where the numbers come from");
 }
 

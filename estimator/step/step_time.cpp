@@ -150,6 +150,11 @@ double end_of_step(const StageTime& stage) {
   return stage.step_end.total_seconds() + gather_at_the_end(stage);
 }
 
+double data_loading_wait(const Plan& plan, double step_seconds) {
+  const double loading = plan.time.data_loading_seconds * static_cast<double>(plan.micro_batches());
+  return std::max(0.0, loading - step_seconds);
+}
+
 StepTime step_time(const Plan& plan,
                    const ParallelLayout& layout,
                    const Fabric& fabric,
@@ -174,7 +179,9 @@ StepTime step_time(const Plan& plan,
   }
 
   StepTime time = working_time(stages[slowest], static_cast<double>(plan.micro_batches()));
-  time.iteration_seconds = ready_seconds + end_seconds;
+  const double step_seconds = ready_seconds + end_seconds;
+  time.data_loading_seconds = data_loading_wait(plan, step_seconds);
+  time.iteration_seconds = step_seconds + time.data_loading_seconds;
   const auto saved = [&](Waits before, Waits after) {
     return replays[before].stages[slowest].end_seconds - replays[after].stages[slowest].end_seconds;
   };

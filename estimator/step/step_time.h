@@ -9,6 +9,8 @@
 //    the plan overlaps it, else all when its steps have ended.
 // 4. When the slowest stage is ready (the gradient norm needs all of them), every stage ends its
 //    step: norm, optimizer, and the gather of what is not overlapped. The slowest end counts.
+// 5. Data loaders work ahead: where they take longer for the micro-batches of a step than the step
+//    itself, it waits for them.
 #pragma once
 
 #include <vector>
@@ -54,6 +56,9 @@ GradientReduction reduce_gradients(const StageTime& stage,
 /// overlapped.
 double end_of_step(const StageTime& stage);
 double gather_at_the_end(const StageTime& stage);
+
+/// What a step of `step_seconds` waits for the data loader, step after step.
+double data_loading_wait(const Plan& plan, double step_seconds);
 
 /// The parts are those of the stage that is ready last; they add up to iteration_seconds. Exposed
 /// data communication is what that stage would be ready earlier without it, slowed compute

@@ -117,6 +117,10 @@ class StageWriter {
     add(Track::kData, Activity::kGatherParameters, begin_seconds, gather_at_the_end(time_));
   }
 
+  void write_data_loading(double begin_seconds, double seconds) {
+    add(Track::kCompute, Activity::kDataLoading, begin_seconds, seconds);
+  }
+
  private:
   void write_step(const PipelineStep& step, double begin_seconds) {
     const auto c = static_cast<std::size_t>(step.chunk);
@@ -196,10 +200,14 @@ StepTimeline step_timeline(const Plan& plan,
     ready_seconds = std::max(ready_seconds, writer.write_data_calls());
     end_seconds = std::max(end_seconds, end_of_step(stages[s]));
   }
+  const double step_seconds = ready_seconds + end_seconds;
+  const double loading_seconds = data_loading_wait(plan, step_seconds);
   for (std::size_t s = 0; s < stages.size(); ++s) {
-    StageWriter(replayed, starts, stages[s], timeline.stages[s]).write_end(ready_seconds);
+    StageWriter writer(replayed, starts, stages[s], timeline.stages[s]);
+    writer.write_end(ready_seconds);
+    writer.write_data_loading(step_seconds, loading_seconds);
   }
-  timeline.iteration_seconds = ready_seconds + end_seconds;
+  timeline.iteration_seconds = step_seconds + loading_seconds;
   return timeline;
 }
 

@@ -30,8 +30,9 @@ enum class Activity {
   kReduceGradients,
   kGatherParameters,
   kStepEnd,
+  kDataLoading,
 };
-constexpr std::array<EnumName<Activity>, 10> enum_names(Activity) {
+constexpr std::array<EnumName<Activity>, 11> enum_names(Activity) {
   return {{{Activity::kForward, "forward"},
            {Activity::kBackward, "backward"},
            {Activity::kBackwardInput, "backward input"},
@@ -41,7 +42,8 @@ constexpr std::array<EnumName<Activity>, 10> enum_names(Activity) {
            {Activity::kSendBackward, "send gradients"},
            {Activity::kReduceGradients, "reduce gradients"},
            {Activity::kGatherParameters, "gather parameters"},
-           {Activity::kStepEnd, "gradient norm and tied embeddings"}}};
+           {Activity::kStepEnd, "gradient norm and tied embeddings"},
+           {Activity::kDataLoading, "wait for data"}}};
 }
 
 inline constexpr int64_t kNone = -1;

@@ -123,6 +123,7 @@ std::string time_table(const estimator::StepTime& time) {
   add("context communication, exposed", exposed.context);
   add("expert communication, exposed", exposed.expert);
   add("optimizer", time.optimizer_seconds);
+  add("waiting for data", time.data_loading_seconds);
   return fmt::format("\nOne iteration: {} ({})\n",
                      format_duration(time.iteration_seconds),
                      estimator::to_string(time.source)) +

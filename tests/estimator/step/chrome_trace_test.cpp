@@ -127,6 +127,23 @@ TEST_F(ChromeTrace, ArrowsLeadFromASendToTheStepThatItIsFor) {
   }
 }
 
+// The same with loaders that take a second for each micro-batch: the rest of each second is waited.
+TEST(StepTimeline, ShowsTheWaitForDataAtItsEnd) {
+  const Plan plan = pipeline_plan({{"time", {{"data_loading_seconds", 1}}}});
+  ChunkTime chunk;
+  chunk.forward.compute_seconds = 0.01;
+  chunk.backward.compute_seconds = 0.02;
+  const std::vector<StageTime> stages(4, StageTime{.chunks = {chunk}});
+  const StepTimeline timeline = step_timeline(plan, ParallelLayout(plan), fabric_of(plan), stages);
+  EXPECT_DOUBLE_EQ(timeline.iteration_seconds, 8);
+  for (const StageTimeline& stage : timeline.stages) {
+    const TimelineEvent& last = stage.events.back();
+    EXPECT_EQ(last.activity, Activity::kDataLoading);
+    EXPECT_NEAR(last.begin_seconds, 0.33, 1e-9);
+    EXPECT_DOUBLE_EQ(last.end_seconds, 8);
+  }
+}
+
 TEST_F(ChromeTrace, EndsWithTheIteration) {
   double end = 0;
   for (const auto& [thread, slices] : slices_of(trace)) {

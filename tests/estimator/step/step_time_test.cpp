@@ -9,7 +9,7 @@ namespace {
 
 double sum_of_parts(const StepTime& time) {
   return time.compute_seconds + time.bubble_seconds + time.optimizer_seconds +
-         sum_of(time.exposed_communication_seconds);
+         time.data_loading_seconds + sum_of(time.exposed_communication_seconds);
 }
 
 StageTime stage(double forward_seconds, double backward_seconds) {
@@ -20,8 +20,8 @@ StageTime stage(double forward_seconds, double backward_seconds) {
 }
 
 /// Four stages, eight micro-batches, 1F1B.
-StepTime step_of(const std::vector<StageTime>& stages) {
-  const Plan plan = pipeline_plan();
+StepTime step_of(const std::vector<StageTime>& stages, const Json& changes = Json::object()) {
+  const Plan plan = pipeline_plan(changes);
   const StepTime time = step_time(plan, ParallelLayout(plan), fabric_of(plan), stages);
   EXPECT_NEAR(sum_of_parts(time), time.iteration_seconds, 1e-9);
   EXPECT_GE(time.bubble_seconds, -1e-12);
@@ -33,6 +33,18 @@ TEST(StepTime, OfEqualStagesIsTheScheduleAndItsBubble) {
   EXPECT_NEAR(time.iteration_seconds, 33, 1e-9);
   EXPECT_NEAR(time.compute_seconds, 24, 1e-9);
   EXPECT_NEAR(time.bubble_seconds, 9, 1e-9);
+}
+
+// The step takes 33 s: eight micro-batches of 4 s are loaded by then, of 5 s 7 s later.
+TEST(StepTime, WaitsForDataOnlyWhereLoadingTakesLonger) {
+  const std::vector<StageTime> stages(4, stage(1, 2));
+  const auto with = [](double seconds) {
+    return Json{{"time", {{"data_loading_seconds", seconds}}}};
+  };
+  EXPECT_EQ(step_of(stages, with(4)).data_loading_seconds, 0);
+  const StepTime waiting = step_of(stages, with(5));
+  EXPECT_NEAR(waiting.data_loading_seconds, 7, 1e-9);
+  EXPECT_NEAR(waiting.iteration_seconds, 40, 1e-9);
 }
 
 TEST(StepTime, CountsCommunicationInsideAMicroBatchEachTime) {
