@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <stdexcept>
@@ -12,7 +13,9 @@ namespace {
 constexpr size_t kLongestName = 255;  // cudaDeviceProp::name holds 256 characters
 constexpr const char* kExample =
     "name=NVIDIA H100 80GB HBM3;capability=9.0;multiprocessors=132;memory_bytes=85029158912;"
-    "devices=1";
+    "devices=1;events=immediate";
+
+constexpr const char* kEvents[] = {"immediate", "ordered"};  // by VirtualGpuSpec::ordered_events
 
 [[noreturn]] void fail(const std::string& reason) {
   throw std::invalid_argument(std::string(kEnvironmentVariable) + ": " + reason +
@@ -63,12 +66,12 @@ std::string_view take(std::map<std::string_view, std::string_view>& fields, std:
 }  // namespace
 
 std::string to_environment(const VirtualGpuSpec& spec) {
-  const std::string text = "name=" + spec.name +
-                           ";capability=" + std::to_string(spec.capability_major) + "." +
-                           std::to_string(spec.capability_minor) +
-                           ";multiprocessors=" + std::to_string(spec.multiprocessors) +
-                           ";memory_bytes=" + std::to_string(spec.memory_bytes) +
-                           ";devices=" + std::to_string(spec.device_count);
+  const std::string text =
+      "name=" + spec.name + ";capability=" + std::to_string(spec.capability_major) + "." +
+      std::to_string(spec.capability_minor) +
+      ";multiprocessors=" + std::to_string(spec.multiprocessors) +
+      ";memory_bytes=" + std::to_string(spec.memory_bytes) +
+      ";devices=" + std::to_string(spec.device_count) + ";events=" + kEvents[spec.ordered_events];
   if (parse(text) != spec) fail("the name " + quoted(spec.name) + " holds a ';'");
   return text;
 }
@@ -91,6 +94,11 @@ VirtualGpuSpec parse(std::string_view text) {
   spec.multiprocessors = parse_integer<int>("multiprocessors", take(fields, "multiprocessors"));
   spec.memory_bytes = parse_integer<int64_t>("memory_bytes", take(fields, "memory_bytes"));
   spec.device_count = parse_integer<int>("devices", take(fields, "devices"), 1, 64);
+
+  const std::string_view events = take(fields, "events");
+  const auto* const known = std::find(std::begin(kEvents), std::end(kEvents), events);
+  if (known == std::end(kEvents)) fail(quoted(events).append(" is no mode of events"));
+  spec.ordered_events = known != std::begin(kEvents);
 
   if (!fields.empty()) fail("the key " + quoted(fields.begin()->first) + " is not known");
   return spec;

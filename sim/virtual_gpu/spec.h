@@ -17,14 +17,17 @@ struct VirtualGpuSpec {
   int multiprocessors = 0;   // streaming multiprocessors
   int64_t memory_bytes = 0;  // total memory of one device, as cudaMemGetInfo tells it
   int device_count = 1;      // equal devices in this process
+  /// An event has happened when the host has waited for it (events=ordered); else it has happened
+  /// as soon as it is recorded (events=immediate).
+  bool ordered_events = false;
 
   bool operator==(const VirtualGpuSpec&) const = default;
 };
 
 /// The value of ONERANK_VIRTUAL_GPU for `spec`, e.g.
-/// "name=NVIDIA H100 80GB
-/// HBM3;capability=9.0;multiprocessors=132;memory_bytes=85029158912;devices=1". Throws
-/// std::invalid_argument if parse() would not give `spec` back.
+/// "name=NVIDIA H100 80GB HBM3;capability=9.0;multiprocessors=132;memory_bytes=85029158912;
+/// devices=1;events=immediate". Throws std::invalid_argument if parse() would not give `spec`
+/// back.
 std::string to_environment(const VirtualGpuSpec& spec);
 
 /// Reads what to_environment() writes: every key once, in any order, no other key.

@@ -4,6 +4,7 @@
 
 #include "sim/virtual_gpu/cublas/cublas_types.h"
 #include "sim/virtual_gpu/cudart/device.h"
+#include "sim/virtual_gpu/cudart/stream.h"
 
 /// cuBLASLt describes a product in pieces; the stub keeps those that make up its shape.
 namespace {
@@ -153,7 +154,8 @@ cublasStatus_t cublasLtMatmul(cublasHandle_t,
                               const void*,
                               void*,
                               size_t,
-                              cudaStream_t) {
+                              cudaStream_t stream) {
+  virtual_gpu::add_work(stream);
   const uint64_t k = description->operation_a == CUBLAS_OP_N ? a->columns : a->rows;
   virtual_gpu::work_log().count_gemm({static_cast<int64_t>(d->rows),
                                       static_cast<int64_t>(d->columns),

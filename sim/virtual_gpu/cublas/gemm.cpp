@@ -1,11 +1,13 @@
 #include "sim/virtual_gpu/cublas/cublas_types.h"
 #include "sim/virtual_gpu/cudart/device.h"
+#include "sim/virtual_gpu/cudart/stream.h"
 
 /// Every matrix product of cuBLAS: counted by its shape, nothing else. Parameters after the last
 /// one that is needed are left out, which the C calling convention allows.
 namespace {
 
-cublasStatus_t count(int64_t m, int64_t n, int64_t k, int64_t batch) {
+cublasStatus_t count(cublasHandle_t handle, int64_t m, int64_t n, int64_t k, int64_t batch) {
+  virtual_gpu::add_work(handle->stream);
   virtual_gpu::work_log().count_gemm({m, n, k, batch});
   return CUBLAS_STATUS_SUCCESS;
 }
@@ -19,9 +21,9 @@ using Stride = long long;
 }  // namespace
 
 // One product.
-#define VIRTUAL_GPU_GEMM(function)                                                        \
-  extern "C" cublasStatus_t function(Handle, Operation, Operation, int m, int n, int k) { \
-    return count(m, n, k, 1);                                                             \
+#define VIRTUAL_GPU_GEMM(function)                                                               \
+  extern "C" cublasStatus_t function(Handle handle, Operation, Operation, int m, int n, int k) { \
+    return count(handle, m, n, k, 1);                                                            \
   }
 
 VIRTUAL_GPU_GEMM(cublasSgemm_v2)
@@ -33,7 +35,7 @@ VIRTUAL_GPU_GEMM(cublasGemmEx)
 
 // Many, of matrices at the addresses in an array.
 #define VIRTUAL_GPU_GEMM_BATCHED(function)              \
-  extern "C" cublasStatus_t function(Handle,            \
+  extern "C" cublasStatus_t function(Handle handle,     \
                                      Operation,         \
                                      Operation,         \
                                      int m,             \
@@ -48,7 +50,7 @@ VIRTUAL_GPU_GEMM(cublasGemmEx)
                                      Pointer /*c*/,     \
                                      int,               \
                                      int batch) {       \
-    return count(m, n, k, batch);                       \
+    return count(handle, m, n, k, batch);               \
   }
 
 VIRTUAL_GPU_GEMM_BATCHED(cublasSgemmBatched)
@@ -58,7 +60,7 @@ VIRTUAL_GPU_GEMM_BATCHED(cublasZgemmBatched)
 
 // Many, of matrices at equal distances.
 #define VIRTUAL_GPU_GEMM_STRIDED(function)              \
-  extern "C" cublasStatus_t function(Handle,            \
+  extern "C" cublasStatus_t function(Handle handle,     \
                                      Operation,         \
                                      Operation,         \
                                      int m,             \
@@ -76,7 +78,7 @@ VIRTUAL_GPU_GEMM_BATCHED(cublasZgemmBatched)
                                      int,               \
                                      Stride,            \
                                      int batch) {       \
-    return count(m, n, k, batch);                       \
+    return count(handle, m, n, k, batch);               \
   }
 
 VIRTUAL_GPU_GEMM_STRIDED(cublasSgemmStridedBatched)
@@ -85,7 +87,7 @@ VIRTUAL_GPU_GEMM_STRIDED(cublasCgemmStridedBatched)
 VIRTUAL_GPU_GEMM_STRIDED(cublasZgemmStridedBatched)
 
 // The same two with the element types as parameters.
-extern "C" cublasStatus_t cublasGemmBatchedEx(Handle,
+extern "C" cublasStatus_t cublasGemmBatchedEx(Handle handle,
                                               Operation,
                                               Operation,
                                               int m,
@@ -103,10 +105,10 @@ extern "C" cublasStatus_t cublasGemmBatchedEx(Handle,
                                               Type,
                                               int,
                                               int batch) {
-  return count(m, n, k, batch);
+  return count(handle, m, n, k, batch);
 }
 
-extern "C" cublasStatus_t cublasGemmStridedBatchedEx(Handle,
+extern "C" cublasStatus_t cublasGemmStridedBatchedEx(Handle handle,
                                                      Operation,
                                                      Operation,
                                                      int m,
@@ -127,5 +129,5 @@ extern "C" cublasStatus_t cublasGemmStridedBatchedEx(Handle,
                                                      int,
                                                      Stride,
                                                      int batch) {
-  return count(m, n, k, batch);
+  return count(handle, m, n, k, batch);
 }

@@ -1,4 +1,5 @@
 #include <cuda.h>
+#include <cuda_runtime_api.h>
 
 #include <vector>
 
@@ -65,4 +66,4 @@ CUresult cuCtxGetDevice(CUdevice* ordinal) {
   return CUDA_SUCCESS;
 }
 
-CUresult cuCtxSynchronize() { return CUDA_SUCCESS; }
+CUresult cuCtxSynchronize() { return static_cast<CUresult>(cudaDeviceSynchronize()); }

@@ -13,18 +13,18 @@ bool is_device(const void* address) {
   return device()->memory.device_at(address_of(address)).has_value();
 }
 
-cudaMemcpyKind kind_of(const void* destination, const void* source) {
+}  // namespace
+
+cudaMemcpyKind kind_of(cudaMemcpyKind asked, const void* destination, const void* source) {
+  if (asked != cudaMemcpyDefault) return asked;
   if (is_device(destination)) {
     return is_device(source) ? cudaMemcpyDeviceToDevice : cudaMemcpyHostToDevice;
   }
   return is_device(source) ? cudaMemcpyDeviceToHost : cudaMemcpyHostToHost;
 }
 
-}  // namespace
-
 void copy(void* destination, const void* source, size_t bytes, cudaMemcpyKind kind) {
-  if (kind == cudaMemcpyDefault) kind = kind_of(destination, source);
-  switch (kind) {
+  switch (kind_of(kind, destination, source)) {
     case cudaMemcpyHostToDevice:
       shadow().write(address_of(destination), source, bytes);
       break;

@@ -6,6 +6,9 @@
 
 namespace virtual_gpu {
 
+/// The kind of a copy that was asked for as cudaMemcpyDefault; any other stays.
+cudaMemcpyKind kind_of(cudaMemcpyKind asked, const void* destination, const void* source);
+
 /// What a copy does where device memory holds only what its shadow remembers: the host reads zeros
 /// where that knows nothing, and host to host is a true copy. All copies of the runtime and of the
 /// driver come through here.

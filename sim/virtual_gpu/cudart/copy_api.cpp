@@ -3,19 +3,66 @@
 #include "sim/virtual_gpu/cudart/copy.h"
 #include "sim/virtual_gpu/cudart/device.h"
 #include "sim/virtual_gpu/cudart/last_error.h"
+#include "sim/virtual_gpu/cudart/stream.h"
 
 using virtual_gpu::device;
 using virtual_gpu::remember;
+using virtual_gpu::sequence_of;
 
-cudaError_t cudaMemcpy(void* destination, const void* source, size_t bytes, cudaMemcpyKind kind) {
+namespace {
+
+/// A copy of `rows` rows. "API synchronization behavior" of the CUDA runtime's manual says when the
+/// host waits: a call without a stream unless it stays on the device, and one with a stream if it
+/// writes host memory that is not page-locked.
+struct Copy {
+  void* destination;
+  size_t destination_pitch;
+  const void* source;
+  size_t source_pitch;
+  size_t width_bytes;
+  size_t rows;
+  cudaMemcpyKind kind;
+};
+
+void copy_rows(const Copy& copy) {
+  for (size_t row = 0; row < copy.rows; ++row) {
+    virtual_gpu::copy(static_cast<char*>(copy.destination) + row * copy.destination_pitch,
+                      static_cast<const char*>(copy.source) + row * copy.source_pitch,
+                      copy.width_bytes,
+                      copy.kind);
+  }
+}
+
+cudaError_t run(const Copy& copy, cudaStream_t stream, bool is_blocking) {
   if (device() == nullptr) return remember(cudaErrorInitializationError);
-  virtual_gpu::copy(destination, source, bytes, kind);
+  virtual_gpu::add_work(stream);
+  if (is_blocking) device()->timeline.host_waits_for(sequence_of(stream));
+  copy_rows(copy);
   return cudaSuccess;
 }
 
+cudaError_t run_blocking(Copy copy) {
+  if (device() == nullptr) return remember(cudaErrorInitializationError);
+  copy.kind = virtual_gpu::kind_of(copy.kind, copy.destination, copy.source);
+  return run(copy, nullptr, copy.kind != cudaMemcpyDeviceToDevice);
+}
+
+cudaError_t run_on(cudaStream_t stream, Copy copy) {
+  if (device() == nullptr) return remember(cudaErrorInitializationError);
+  copy.kind = virtual_gpu::kind_of(copy.kind, copy.destination, copy.source);
+  const bool is_read = copy.kind == cudaMemcpyDeviceToHost;
+  return run(copy, stream, is_read && !virtual_gpu::host_memory().contains(copy.destination));
+}
+
+}  // namespace
+
+cudaError_t cudaMemcpy(void* destination, const void* source, size_t bytes, cudaMemcpyKind kind) {
+  return run_blocking({destination, bytes, source, bytes, bytes, 1, kind});
+}
+
 cudaError_t cudaMemcpyAsync(
-    void* destination, const void* source, size_t bytes, cudaMemcpyKind kind, cudaStream_t) {
-  return cudaMemcpy(destination, source, bytes, kind);
+    void* destination, const void* source, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
+  return run_on(stream, {destination, bytes, source, bytes, bytes, 1, kind});
 }
 
 cudaError_t cudaMemcpy2D(void* destination,
@@ -25,14 +72,8 @@ cudaError_t cudaMemcpy2D(void* destination,
                          size_t width_bytes,
                          size_t rows,
                          cudaMemcpyKind kind) {
-  if (device() == nullptr) return remember(cudaErrorInitializationError);
-  for (size_t row = 0; row < rows; ++row) {
-    virtual_gpu::copy(static_cast<char*>(destination) + row * destination_pitch,
-                      static_cast<const char*>(source) + row * source_pitch,
-                      width_bytes,
-                      kind);
-  }
-  return cudaSuccess;
+  return run_blocking(
+      {destination, destination_pitch, source, source_pitch, width_bytes, rows, kind});
 }
 
 cudaError_t cudaMemcpy2DAsync(void* destination,
@@ -42,14 +83,14 @@ cudaError_t cudaMemcpy2DAsync(void* destination,
                               size_t width_bytes,
                               size_t rows,
                               cudaMemcpyKind kind,
-                              cudaStream_t) {
-  return cudaMemcpy2D(
-      destination, destination_pitch, source, source_pitch, width_bytes, rows, kind);
+                              cudaStream_t stream) {
+  return run_on(stream,
+                {destination, destination_pitch, source, source_pitch, width_bytes, rows, kind});
 }
 
 cudaError_t cudaMemcpyPeerAsync(
-    void* destination, int, const void* source, int, size_t bytes, cudaStream_t) {
-  return cudaMemcpy(destination, source, bytes, cudaMemcpyDeviceToDevice);
+    void* destination, int, const void* source, int, size_t bytes, cudaStream_t stream) {
+  return cudaMemcpyAsync(destination, source, bytes, cudaMemcpyDeviceToDevice, stream);
 }
 
 cudaError_t cudaMemcpyPeer(void* destination, int, const void* source, int, size_t bytes) {
@@ -62,11 +103,12 @@ cudaError_t cudaMemcpyToSymbol(const void*, const void*, size_t, size_t, cudaMem
 }
 
 cudaError_t cudaMemset(void* destination, int value, size_t bytes) {
-  if (device() == nullptr) return remember(cudaErrorInitializationError);
-  virtual_gpu::fill(destination, value, bytes);
-  return cudaSuccess;
+  return cudaMemsetAsync(destination, value, bytes, nullptr);
 }
 
-cudaError_t cudaMemsetAsync(void* destination, int value, size_t bytes, cudaStream_t) {
-  return cudaMemset(destination, value, bytes);
+cudaError_t cudaMemsetAsync(void* destination, int value, size_t bytes, cudaStream_t stream) {
+  if (device() == nullptr) return remember(cudaErrorInitializationError);
+  virtual_gpu::add_work(stream);
+  virtual_gpu::fill(destination, value, bytes);
+  return cudaSuccess;
 }

@@ -5,6 +5,7 @@
 #include "sim/virtual_gpu/cudart/host_memory.h"
 #include "sim/virtual_gpu/cudart/kernel_table.h"
 #include "sim/virtual_gpu/cudart/shadow.h"
+#include "sim/virtual_gpu/cudart/timeline.h"
 #include "sim/virtual_gpu/cudart/work_log.h"
 #include "sim/virtual_gpu/spec.h"
 
@@ -18,6 +19,7 @@ struct Device {
   VirtualGpuSpec spec;
   CapabilityFacts facts;
   DeviceMemory memory;
+  Timeline timeline;
 };
 
 /// Made from ONERANK_VIRTUAL_GPU at the first call. Null if the variable is missing or wrong; then

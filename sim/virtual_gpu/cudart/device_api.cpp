@@ -54,7 +54,9 @@ cudaError_t cudaInitDevice(int ordinal, unsigned, unsigned) {
 }
 
 cudaError_t cudaDeviceSynchronize() {
-  return remember(device() != nullptr ? cudaSuccess : cudaErrorInitializationError);
+  if (device() == nullptr) return remember(cudaErrorInitializationError);
+  device()->timeline.host_waits_for_device(virtual_gpu::current_device());
+  return cudaSuccess;
 }
 
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int ordinal) {

@@ -1,17 +1,13 @@
 #include <cuda_runtime_api.h>
 
-#include <atomic>
-
 #include "sim/virtual_gpu/cudart/device.h"
+#include "sim/virtual_gpu/cudart/event.h"
 #include "sim/virtual_gpu/cudart/last_error.h"
+#include "sim/virtual_gpu/cudart/stream.h"
 
+using virtual_gpu::device;
 using virtual_gpu::remember;
-
-/// An event: it has happened as soon as it is recorded.
-struct CUevent_st {
-  bool has_time;
-  std::atomic<bool> is_recorded = false;
-};
+using virtual_gpu::sequence_of;
 
 namespace {
 
@@ -36,8 +32,9 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
   return cudaSuccess;
 }
 
-cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t, unsigned) {
+cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned) {
   if (event == nullptr) return remember(cudaErrorInvalidResourceHandle);
+  device()->timeline.record(sequence_of(stream), event->before);
   event->is_recorded = true;
   return cudaSuccess;
 }
@@ -47,15 +44,23 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
 }
 
 cudaError_t cudaEventQuery(cudaEvent_t event) {
-  return remember(event != nullptr ? cudaSuccess : cudaErrorInvalidResourceHandle);
+  if (event == nullptr) return remember(cudaErrorInvalidResourceHandle);
+  return remember(device()->timeline.is_done(event->before) ? cudaSuccess : cudaErrorNotReady);
 }
 
-cudaError_t cudaEventSynchronize(cudaEvent_t event) { return cudaEventQuery(event); }
+cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  if (event == nullptr) return remember(cudaErrorInvalidResourceHandle);
+  device()->timeline.host_waits_for(event->before);
+  return cudaSuccess;
+}
 
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end) {
   for (const cudaEvent_t event : {start, end}) {
     const bool is_timed = event != nullptr && event->has_time && event->is_recorded;
     if (!is_timed) return remember(cudaErrorInvalidResourceHandle);
+  }
+  for (const cudaEvent_t event : {start, end}) {
+    if (!device()->timeline.is_done(event->before)) return remember(cudaErrorNotReady);
   }
   *milliseconds = kElapsedMilliseconds;
   return cudaSuccess;

@@ -6,6 +6,7 @@
 #include "sim/virtual_gpu/cudart/device.h"
 #include "sim/virtual_gpu/cudart/kernel_facts.h"
 #include "sim/virtual_gpu/cudart/last_error.h"
+#include "sim/virtual_gpu/cudart/stream.h"
 
 using virtual_gpu::CodeVersion;
 using virtual_gpu::device;
@@ -21,7 +22,8 @@ std::optional<CodeVersion> code_version(const Kernel& kernel) {
   return kernel.code->version_for(device()->facts);
 }
 
-cudaError_t launch(const void* function, dim3 grid, dim3 block, size_t dynamic_shared_bytes) {
+cudaError_t launch(
+    const void* function, dim3 grid, dim3 block, size_t dynamic_shared_bytes, cudaStream_t stream) {
   if (device() == nullptr) return remember(cudaErrorInitializationError);
   const virtual_gpu::LaunchShape shape{
       {grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, dynamic_shared_bytes};
@@ -31,6 +33,7 @@ cudaError_t launch(const void* function, dim3 grid, dim3 block, size_t dynamic_s
   Kernel& kernel = virtual_gpu::kernels().find(function);
   if (!code_version(kernel)) return remember(cudaErrorNoKernelImageForDevice);
   virtual_gpu::kernels().count_launch(kernel);
+  virtual_gpu::add_work(stream);
   return cudaSuccess;
 }
 
@@ -41,8 +44,8 @@ cudaError_t cudaLaunchKernel(const void* function,
                              dim3 block,
                              void**,
                              size_t dynamic_shared_bytes,
-                             cudaStream_t) {
-  return launch(function, grid, block, dynamic_shared_bytes);
+                             cudaStream_t stream) {
+  return launch(function, grid, block, dynamic_shared_bytes, stream);
 }
 
 cudaError_t cudaLaunchCooperativeKernel(const void* function,
@@ -50,19 +53,24 @@ cudaError_t cudaLaunchCooperativeKernel(const void* function,
                                         dim3 block,
                                         void**,
                                         size_t dynamic_shared_bytes,
-                                        cudaStream_t) {
-  return launch(function, grid, block, dynamic_shared_bytes);
+                                        cudaStream_t stream) {
+  return launch(function, grid, block, dynamic_shared_bytes, stream);
 }
 
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* function, void**) {
-  return launch(function, config->gridDim, config->blockDim, config->dynamicSmemBytes);
+  return launch(
+      function, config->gridDim, config->blockDim, config->dynamicSmemBytes, config->stream);
 }
 
 /// The launch that nvcc's generated code uses since CUDA 12.8: by handle, which here is the
 /// function.
-extern "C" cudaError_t __cudaLaunchKernel(
-    cudaKernel_t kernel, dim3 grid, dim3 block, void**, size_t dynamic_shared_bytes, cudaStream_t) {
-  return launch(kernel, grid, block, dynamic_shared_bytes);
+extern "C" cudaError_t __cudaLaunchKernel(cudaKernel_t kernel,
+                                          dim3 grid,
+                                          dim3 block,
+                                          void**,
+                                          size_t dynamic_shared_bytes,
+                                          cudaStream_t stream) {
+  return launch(kernel, grid, block, dynamic_shared_bytes, stream);
 }
 
 extern "C" cudaError_t __cudaGetKernel(cudaKernel_t* kernel, const void* function) {

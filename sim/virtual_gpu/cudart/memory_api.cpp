@@ -23,6 +23,7 @@ cudaError_t cudaMalloc(void** address, size_t bytes) {
 cudaError_t cudaFree(void* address) {
   if (device() == nullptr) return remember(cudaErrorInitializationError);
   if (address == nullptr) return cudaSuccess;
+  device()->timeline.host_waits_for_device(current_device());
   const bool freed = device()->memory.free(reinterpret_cast<uint64_t>(address));
   return remember(freed ? cudaSuccess : cudaErrorInvalidValue);
 }

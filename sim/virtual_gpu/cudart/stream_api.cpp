@@ -5,11 +5,14 @@
 #include <utility>
 
 #include "sim/virtual_gpu/cudart/device.h"
+#include "sim/virtual_gpu/cudart/event.h"
 #include "sim/virtual_gpu/cudart/last_error.h"
 #include "sim/virtual_gpu/cudart/stream.h"
 
 using virtual_gpu::device;
+using virtual_gpu::is_default;
 using virtual_gpu::remember;
+using virtual_gpu::sequence_of;
 
 namespace {
 
@@ -17,12 +20,23 @@ namespace {
 constexpr int kLeastPriority = 0;
 constexpr int kGreatestPriority = -5;
 
-/// Two small numbers stand for default streams (cudaStreamLegacy, cudaStreamPerThread).
+}  // namespace
+
+namespace virtual_gpu {
+
 bool is_default(cudaStream_t stream) {
   return stream == nullptr || stream == cudaStreamLegacy || stream == cudaStreamPerThread;
 }
 
-}  // namespace
+int sequence_of(cudaStream_t stream) {
+  return is_default(stream) ? current_device() : stream->sequence;
+}
+
+void add_work(cudaStream_t stream) {
+  if (device() != nullptr) device()->timeline.add_work(sequence_of(stream));
+}
+
+}  // namespace virtual_gpu
 
 cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
   *least = kLeastPriority;
@@ -33,9 +47,12 @@ cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int priority) {
   static std::atomic<unsigned long long> next_id{3};  // after the default streams
   if (device() == nullptr) return remember(cudaErrorInitializationError);
+  const int ordinal = virtual_gpu::current_device();
+  const bool waits_for_default_stream = (flags & cudaStreamNonBlocking) == 0;
   *stream = new CUstream_st{flags,
                             std::clamp(priority, kGreatestPriority, kLeastPriority),
-                            virtual_gpu::current_device(),
+                            ordinal,
+                            device()->timeline.open(ordinal, waits_for_default_stream),
                             next_id++};
   return cudaSuccess;
 }
@@ -50,6 +67,7 @@ cudaError_t cudaStreamCreate(cudaStream_t* stream) {
 
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   if (is_default(stream)) return remember(cudaErrorInvalidResourceHandle);
+  device()->timeline.close(stream->sequence);
   delete stream;
   return cudaSuccess;
 }
@@ -74,9 +92,23 @@ cudaError_t cudaStreamGetId(cudaStream_t stream, unsigned long long* id) {
   return cudaSuccess;
 }
 
-cudaError_t cudaStreamQuery(cudaStream_t) { return cudaSuccess; }
-cudaError_t cudaStreamSynchronize(cudaStream_t) { return cudaSuccess; }
-cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned) { return cudaSuccess; }
+cudaError_t cudaStreamQuery(cudaStream_t stream) {
+  if (device() == nullptr) return remember(cudaErrorInitializationError);
+  const bool is_done = device()->timeline.is_done(sequence_of(stream));
+  return remember(is_done ? cudaSuccess : cudaErrorNotReady);
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  if (device() == nullptr) return remember(cudaErrorInitializationError);
+  device()->timeline.host_waits_for(sequence_of(stream));
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
+  if (event == nullptr) return remember(cudaErrorInvalidResourceHandle);
+  device()->timeline.wait_for_event(sequence_of(stream), event->before);
+  return cudaSuccess;
+}
 
 // Whatever a host function waits for is done.
 cudaError_t cudaLaunchHostFunc(cudaStream_t, cudaHostFn_t function, void* argument) {

@@ -1,10 +1,16 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
+#ifndef VIRTUAL_GPU_EVENTS
+#define VIRTUAL_GPU_EVENTS "immediate"
+#endif
+
 /// The GPU that these tests see: two small devices of capability 9.0.
 int main(int argc, char** argv) {
   setenv("ONERANK_VIRTUAL_GPU",
-         "name=Test GPU;capability=9.0;multiprocessors=132;memory_bytes=1073741824;devices=2",
+         "name=Test "
+         "GPU;capability=9.0;multiprocessors=132;memory_bytes=1073741824;devices=2;"
+         "events=" VIRTUAL_GPU_EVENTS,
          1);
   testing::InitGoogleTest(&argc, argv);
   // Tests of a wrong variable need a process that has not yet asked for its device.

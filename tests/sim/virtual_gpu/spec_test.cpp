@@ -1,5 +1,6 @@
 #include "sim/virtual_gpu/spec.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <stdexcept>
@@ -15,7 +16,7 @@ const VirtualGpuSpec kH100{.name = "NVIDIA H100 80GB HBM3",
                            .device_count = 1};
 constexpr const char* kH100Text =
     "name=NVIDIA H100 80GB HBM3;capability=9.0;multiprocessors=132;memory_bytes=85029158912;"
-    "devices=1";
+    "devices=1;events=immediate";
 
 std::string message_of(const std::string& text) {
   try {
@@ -31,20 +32,40 @@ TEST(VirtualGpuSpec, WritesTheDocumentedText) { EXPECT_EQ(to_environment(kH100),
 TEST(VirtualGpuSpec, ReadsTheDocumentedText) { EXPECT_EQ(parse(kH100Text), kH100); }
 
 TEST(VirtualGpuSpec, ReadsKeysInAnyOrder) {
-  EXPECT_EQ(parse("devices=1;memory_bytes=85029158912;multiprocessors=132;capability=9.0;"
-                  "name=NVIDIA H100 80GB HBM3"),
-            kH100);
+  EXPECT_EQ(
+      parse(
+          "devices=1;events=immediate;memory_bytes=85029158912;multiprocessors=132;capability=9.0;"
+          "name=NVIDIA H100 80GB HBM3"),
+      kH100);
 }
 
 TEST(VirtualGpuSpec, ReadsTwoDigitCapabilities) {
-  const auto spec = parse("name=B300;capability=10.3;multiprocessors=148;memory_bytes=1;devices=8");
+  const auto spec = parse(
+      "name=B300;capability=10.3;multiprocessors=148;memory_bytes=1;devices=8;"
+      "events=immediate");
   EXPECT_EQ(spec.capability_major, 10);
   EXPECT_EQ(spec.capability_minor, 3);
   EXPECT_EQ(spec.device_count, 8);
 }
 
+TEST(VirtualGpuSpec, TellsWhenAnEventHasHappened) {
+  VirtualGpuSpec spec = kH100;
+  spec.ordered_events = true;
+  EXPECT_THAT(to_environment(spec), testing::EndsWith(";events=ordered"));
+  EXPECT_EQ(parse(to_environment(spec)), spec);
+  spec.ordered_events = false;
+  EXPECT_EQ(parse(to_environment(spec)), spec);
+}
+
+TEST(VirtualGpuSpec, RejectsAModeOfEventsThatIsNone) {
+  const std::string text =
+      "name=x;capability=9.0;multiprocessors=1;memory_bytes=1;devices=1;events=late";
+  EXPECT_NE(message_of(text).find("'late'"), std::string::npos);
+}
+
 TEST(VirtualGpuSpec, RejectsAMissingKeyByName) {
-  EXPECT_NE(message_of("name=x;capability=9.0;memory_bytes=1;devices=1").find("'multiprocessors'"),
+  EXPECT_NE(message_of("name=x;capability=9.0;memory_bytes=1;devices=1;events=immediate")
+                .find("'multiprocessors'"),
             std::string::npos);
 }
 
