@@ -68,17 +68,6 @@ Pointer slot(Pointer buffer, int index, size_t bytes) {
   return static_cast<Byte*>(buffer) + static_cast<size_t>(index) * bytes;
 }
 
-/// `own` in each of `slots` places. Of a large buffer nothing is known: one copy says so as well.
-ncclResult_t spread(void* destination, const Buffer& own, int slots, cudaStream_t stream) {
-  constexpr size_t kLargestBytes = size_t{1} << 20;
-  if (own.bytes() > kLargestBytes) slots = 1;
-  for (int i = 0; i < slots; ++i) {
-    const ncclResult_t result = copy(slot(destination, i, own.bytes()), own, stream);
-    if (result != ncclSuccess) return result;
-  }
-  return ncclSuccess;
-}
-
 ncclResult_t leave(const Buffer&, int) { return ncclSuccess; }
 
 }  // namespace
@@ -284,7 +273,7 @@ ncclResult_t ncclRecv(void* receive,
                       ncclDataType_t type,
                       int peer,
                       ncclComm_t communicator,
-                      cudaStream_t) {
+                      cudaStream_t stream) {
   return serve({.function = __func__,
                 .kind = "recv",
                 .communicator = communicator,
@@ -292,6 +281,6 @@ ncclResult_t ncclRecv(void* receive,
                 .elements = count,
                 .buffers = {receive},
                 .member = peer},
-               nccl::leave);
+               [&](const Buffer& buffer, int) { return nccl::receive(receive, buffer, stream); });
 }
 }

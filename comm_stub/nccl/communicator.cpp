@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "comm_stub/nccl/calls.h"
+#include "comm_stub/nccl/cuda_runtime.h"
 
 /// How communicators come and go: each process makes its own, without asking the others.
 namespace nccl {
@@ -155,7 +156,7 @@ ncclResult_t ncclCommUserRank(ncclComm_t communicator, int* rank) {
 
 ncclResult_t ncclCommCuDevice(ncclComm_t communicator, int* device) {
   if (check(communicator) != ncclSuccess) return ncclInvalidArgument;
-  return cudaGetDevice(device) == cudaSuccess ? ncclSuccess : ncclUnhandledCudaError;
+  return nccl::cuda().get_device(device) == cudaSuccess ? ncclSuccess : ncclUnhandledCudaError;
 }
 
 ncclResult_t ncclCommGetAsyncError(ncclComm_t communicator, ncclResult_t* error) {

@@ -2,6 +2,7 @@
 #include <string>
 
 #include "comm_stub/nccl/communicator.h"
+#include "comm_stub/nccl/cuda_runtime.h"
 
 /// What is no communicator and no collective: versions, errors, groups of calls, operations, and
 /// memory that is known to the network.
@@ -76,13 +77,13 @@ ncclResult_t ncclRedOpDestroy(ncclRedOp_t operation, ncclComm_t) {
 }
 
 ncclResult_t ncclMemAlloc(void** address, size_t bytes) {
-  const cudaError_t error = cudaMalloc(address, bytes);
+  const cudaError_t error = nccl::cuda().malloc(address, bytes);
   if (error == cudaSuccess) return ncclSuccess;
-  return nccl::refuse(ncclUnhandledCudaError, cudaGetErrorString(error));
+  return nccl::refuse(ncclUnhandledCudaError, nccl::cuda().error_string(error));
 }
 
 ncclResult_t ncclMemFree(void* address) {
-  return cudaFree(address) == cudaSuccess ? ncclSuccess : ncclUnhandledCudaError;
+  return nccl::cuda().free(address) == cudaSuccess ? ncclSuccess : ncclUnhandledCudaError;
 }
 
 ncclResult_t ncclCommRegister(ncclComm_t communicator, void* buffer, size_t, void** handle) {

@@ -27,4 +27,8 @@ struct onerank_nccl_call {
 void onerank_nccl_set_host(void (*sink)(const struct onerank_nccl_call* call, void* context),
                            int (*group_size)(void* context),
                            void* context);
+
+/// 1: from now on device memory is taken to hold what is written to it, also where the virtual GPU
+/// is there, which then plays a real one in a test. 0: only where it is not there.
+void onerank_nccl_set_memory_is_real(int is_real);
 }

@@ -2,13 +2,15 @@
 
 #include <dlfcn.h>
 
-#include <bit>
-#include <cmath>
-#include <cstring>
-#include <string_view>
+#include <algorithm>
+#include <atomic>
 #include <vector>
 
 #include "comm_stub/nccl/communicator.h"
+#include "comm_stub/nccl/cuda_runtime.h"
+#include "comm_stub/nccl/device_values.h"
+#include "comm_stub/nccl/nccl_control.h"
+#include "comm_stub/nccl/reductions.h"
 
 namespace nccl {
 namespace {
@@ -23,75 +25,62 @@ Function find(const char* name) {
   return reinterpret_cast<Function>(dlsym(RTLD_DEFAULT, name));
 }
 
-/// Longer buffers are gradients and activations, whose values nobody knows.
-constexpr size_t kLongestBytes = size_t{1} << 20;
+std::atomic<bool> memory_was_called_real = false;
 
-template <class Number>
-Number reduced(Number value, ncclRedOp_t operation, int ranks) {
-  if (operation == ncclSum) return static_cast<Number>(value * static_cast<Number>(ranks));
-  return static_cast<Number>(std::pow(static_cast<double>(value), ranks));
+bool memory_is_real() {
+  static const bool has_no_virtual_gpu = find<Peek>("onerank_virtual_gpu_peek") == nullptr;
+  return has_no_virtual_gpu || memory_was_called_real;
 }
 
-template <class Number>
-void reduce_all(std::vector<char>& bytes, ncclRedOp_t operation, int ranks) {
-  for (size_t at = 0; at + sizeof(Number) <= bytes.size(); at += sizeof(Number)) {
-    Number value;
-    std::memcpy(&value, &bytes[at], sizeof value);
-    value = reduced(value, operation, ranks);
-    std::memcpy(&bytes[at], &value, sizeof value);
+ncclResult_t result_of(cudaError_t error) {
+  if (error == cudaSuccess) return ncclSuccess;
+  return refuse(ncclUnhandledCudaError, cuda().error_string(error));
+}
+
+ncclResult_t copy_bytes(void* destination, const void* source, size_t bytes, cudaStream_t stream) {
+  if (destination == source || bytes == 0) return ncclSuccess;
+  return result_of(
+      cuda().memcpy_async(destination, source, bytes, cudaMemcpyDeviceToDevice, stream));
+}
+
+/// What the virtual GPU knows of `destination`, which holds one rank's values, is reduced.
+void reduce_known(void* destination, const Buffer& source, ncclRedOp_t operation, int ranks) {
+  static const auto peek = find<Peek>("onerank_virtual_gpu_peek");
+  static const auto poke = find<Poke>("onerank_virtual_gpu_poke");
+  static const auto forget = find<Forget>("onerank_virtual_gpu_forget");
+  if (source.bytes() <= kLongestReducedBytes && operation < ncclNumOps) {
+    std::vector<char> bytes(source.bytes());
+    if (peek(destination, bytes.size(), bytes.data()) != 0 &&
+        reduce_bytes(bytes.data(), bytes.size(), source.type.name, operation, ranks)) {
+      poke(destination, bytes.size(), bytes.data());
+      return;
+    }
   }
-}
-
-/// The upper half of a float; rounded to nearest, ties to even.
-void reduce_bfloat16(std::vector<char>& bytes, ncclRedOp_t operation, int ranks) {
-  for (size_t at = 0; at + 2 <= bytes.size(); at += 2) {
-    uint16_t half;
-    std::memcpy(&half, &bytes[at], sizeof half);
-    const float value = std::bit_cast<float>(static_cast<uint32_t>(half) << 16);
-    const auto bits = std::bit_cast<uint32_t>(reduced(value, operation, ranks));
-    half = static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
-    std::memcpy(&bytes[at], &half, sizeof half);
-  }
-}
-
-/// False for types that this does not compute with.
-bool reduce_bytes(std::vector<char>& bytes,
-                  std::string_view type,
-                  ncclRedOp_t operation,
-                  int ranks) {
-  using Function = void (*)(std::vector<char>&, ncclRedOp_t, int);
-  constexpr struct {
-    std::string_view type;
-    Function function;
-  } kFunctions[] = {{"Char", reduce_all<int8_t>},
-                    {"Byte", reduce_all<uint8_t>},
-                    {"Int", reduce_all<int32_t>},
-                    {"UInt32", reduce_all<uint32_t>},
-                    {"Long", reduce_all<int64_t>},
-                    {"UInt64", reduce_all<uint64_t>},
-                    {"Float", reduce_all<float>},
-                    {"Double", reduce_all<double>},
-                    {"BFloat16", reduce_bfloat16}};
-  for (const auto& [name, function] : kFunctions) {
-    if (name != type) continue;
-    function(bytes, operation, ranks);
-    return true;
-  }
-  return false;
-}
-
-bool changes_values(ncclRedOp_t operation, int ranks) {
-  return ranks > 1 && (operation == ncclSum || operation == ncclProd || operation >= ncclNumOps);
+  forget(destination, source.bytes(), UINT64_MAX);
 }
 
 }  // namespace
 
 ncclResult_t copy(void* destination, const Buffer& source, cudaStream_t stream) {
-  if (destination == source.address || source.elements == 0) return ncclSuccess;
-  const cudaError_t error = cudaMemcpyAsync(
-      destination, source.address, source.bytes(), cudaMemcpyDeviceToDevice, stream);
-  if (error == cudaSuccess) return ncclSuccess;
-  return refuse(ncclUnhandledCudaError, cudaGetErrorString(error));
+  return copy_bytes(destination, source.address, source.bytes(), stream);
+}
+
+ncclResult_t spread(void* destination, const Buffer& own, int slots, cudaStream_t stream) {
+  // Of a large buffer the virtual GPU knows nothing: one copy says so as well.
+  if (!memory_is_real() && own.bytes() > kLongestReducedBytes) slots = 1;
+  ncclResult_t result = copy(destination, own, stream);
+  // What is there, once more behind it: a thousand slots are ten copies.
+  for (int filled = 1; result == ncclSuccess && filled < slots; filled *= 2) {
+    const size_t more = std::min(filled, slots - filled) * own.bytes();
+    result = copy_bytes(
+        static_cast<char*>(destination) + filled * own.bytes(), destination, more, stream);
+  }
+  return result;
+}
+
+ncclResult_t receive(void* destination, const Buffer& buffer, cudaStream_t stream) {
+  if (!memory_is_real() || buffer.elements == 0) return ncclSuccess;
+  return result_of(cuda().memset_async(destination, 0, buffer.bytes(), stream));
 }
 
 ncclResult_t reduce(void* destination,
@@ -99,21 +88,21 @@ ncclResult_t reduce(void* destination,
                     ncclRedOp_t operation,
                     int ranks,
                     cudaStream_t stream) {
-  static const auto peek = find<Peek>("onerank_virtual_gpu_peek");
-  static const auto poke = find<Poke>("onerank_virtual_gpu_poke");
-  static const auto forget = find<Forget>("onerank_virtual_gpu_forget");
   const ncclResult_t copied = copy(destination, source, stream);
-  if (copied != ncclSuccess || peek == nullptr || !changes_values(operation, ranks)) return copied;
-  if (source.bytes() <= kLongestBytes && operation < ncclNumOps) {
-    std::vector<char> bytes(source.bytes());
-    if (peek(destination, bytes.size(), bytes.data()) != 0 &&
-        reduce_bytes(bytes, source.type.name, operation, ranks)) {
-      poke(destination, bytes.size(), bytes.data());
-      return ncclSuccess;
+  if (copied != ncclSuccess || source.elements == 0) return copied;
+  if (!memory_is_real()) {
+    const bool is_scaled = ranks > 1 && operation >= ncclNumOps;  // by a factor that is not known
+    if (is_scaled || changes_values(operation, ranks)) {
+      reduce_known(destination, source, operation, ranks);
     }
+    return ncclSuccess;
   }
-  forget(destination, source.bytes(), UINT64_MAX);
-  return ncclSuccess;
+  if (!changes_values(operation, ranks) || source.bytes() > kLongestReducedBytes) return copied;
+  return reduce_on_host(destination, source, operation, ranks, stream);
 }
 
 }  // namespace nccl
+
+extern "C" void onerank_nccl_set_memory_is_real(int is_real) {
+  nccl::memory_was_called_real = is_real != 0;
+}

@@ -18,8 +18,16 @@ struct Buffer {
 /// Copies on the stream; the same address: nothing to do.
 ncclResult_t copy(void* destination, const Buffer& source, cudaStream_t stream);
 
+/// `own` in each of `slots` places that lie one behind the other.
+ncclResult_t spread(void* destination, const Buffer& own, int slots, cudaStream_t stream);
+
+/// What an absent rank sends: zeros. The virtual GPU's memory is left as it is, of which nothing
+/// may be known: who waits for another's flags reads its own.
+ncclResult_t receive(void* destination, const Buffer& buffer, cudaStream_t stream);
+
 /// `ranks` equal buffers, reduced: SUM is ranks times the value, PROD its power, the others the
-/// value itself. Values that the virtual GPU does not know stay unknown.
+/// value itself. On the virtual GPU, values that it does not know stay unknown; on a real one,
+/// large buffers (reductions.h) keep the value.
 ncclResult_t reduce(
     void* destination, const Buffer& source, ncclRedOp_t operation, int ranks, cudaStream_t stream);
 

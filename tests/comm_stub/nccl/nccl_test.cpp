@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdio>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,7 @@ ncclResult_t ncclReduceScatter(
 ncclResult_t ncclAllGather(const void*, void*, size_t, ncclDataType_t, ncclComm_t, cudaStream_t);
 ncclResult_t ncclBroadcast(
     const void*, void*, size_t, ncclDataType_t, int, ncclComm_t, cudaStream_t);
+ncclResult_t ncclRecv(void*, size_t, ncclDataType_t, int, ncclComm_t, cudaStream_t);
 ncclResult_t ncclSend(const void*, size_t, ncclDataType_t, int, ncclComm_t, cudaStream_t);
 }
 
@@ -211,6 +213,70 @@ TEST_F(Nccl, TakesTheNameThatTheCallerGives) {
       nullptr);
   ncclSend(device_, 1, ncclInt8, 1, made, nullptr);
   EXPECT_EQ(name, "data parallel");
+}
+
+/// The virtual GPU remembers small values, so it can play a device that holds them.
+class NcclOnARealDevice : public Nccl {
+ protected:
+  void SetUp() override {
+    Nccl::SetUp();
+    onerank_nccl_set_memory_is_real(1);
+  }
+  void TearDown() override {
+    onerank_nccl_set_memory_is_real(0);
+    Nccl::TearDown();
+  }
+};
+
+TEST_F(NcclOnARealDevice, SumsSmallBuffersOnTheHostInTheOrderOfTheStream) {
+  cudaStream_t stream = nullptr;
+  ASSERT_EQ(cudaStreamCreate(&stream), cudaSuccess);
+  for (int i = 0; i < 3; ++i) {  // the staging memory is used again
+    write<float>({1, 2.5});
+    ASSERT_EQ(ncclAllReduce(device_, device_, 2, ncclFloat32, ncclSum, communicator(64, 3), stream),
+              ncclSuccess);
+    EXPECT_EQ(read<float>(2), (std::vector<float>{64, 160}));
+  }
+  EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
+}
+
+TEST_F(NcclOnARealDevice, LeavesAveragesAndWhatItCannotComputeWithAsTheyAre) {
+  write<uint16_t>({0x3e00});  // 1.5 in half precision
+  const ncclComm_t made = communicator(8, 0);
+  ASSERT_EQ(ncclAllReduce(device_, device_, 1, ncclFloat16, ncclSum, made, nullptr), ncclSuccess);
+  ASSERT_EQ(ncclAllReduce(device_, device_, 1, ncclFloat16, ncclAvg, made, nullptr), ncclSuccess);
+  EXPECT_EQ(read<uint16_t>(1), std::vector<uint16_t>{0x3e00});
+}
+
+TEST_F(NcclOnARealDevice, GathersInPlaceIntoEverySlot) {
+  write<int32_t>({1, 2, 3, 4, 5, 6, 7});
+  ASSERT_EQ(ncclAllGather(static_cast<char*>(device_) + 3 * sizeof(int32_t),
+                          device_,
+                          1,
+                          ncclInt32,
+                          communicator(7, 3),
+                          nullptr),
+            ncclSuccess);
+  EXPECT_EQ(read<int32_t>(7), std::vector<int32_t>(7, 4));
+}
+
+TEST_F(NcclOnARealDevice, ReceivesZeros) {
+  write<int32_t>({5, 6});
+  ASSERT_EQ(ncclRecv(device_, 1, ncclInt32, 1, communicator(4, 0), nullptr), ncclSuccess);
+  EXPECT_EQ(read<int32_t>(2), (std::vector<int32_t>{0, 6}));
+}
+
+TEST_F(Nccl, IsLinkedWithNoCudaRuntime) {
+  // Preloaded on a machine with a real GPU, it must not bring the virtual one's runtime.
+  Dl_info info{};
+  ASSERT_NE(dladdr(reinterpret_cast<void*>(&ncclGetVersion), &info), 0);
+  FILE* const pipe = popen(("readelf --dynamic " + std::string(info.dli_fname)).c_str(), "r");
+  ASSERT_NE(pipe, nullptr);
+  std::string text;
+  for (char line[512]; fgets(line, sizeof line, pipe) != nullptr;) text += line;
+  ASSERT_EQ(pclose(pipe), 0);
+  EXPECT_THAT(text, HasSubstr("libnccl.so.2"));
+  EXPECT_THAT(text, testing::Not(HasSubstr("libcu")));
 }
 
 TEST_F(Nccl, AllocatesFromTheDevice) {
