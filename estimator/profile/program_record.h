@@ -131,7 +131,10 @@ void visit_fields(Visitor& visit, ProgramRecord& program) {
   visit("optimizer_steps", program.optimizer_steps, "iterations that ended in a step");
   visit("recorded_iteration", program.recorded_iteration, "whose operators the profile has");
   visit("stopped_by_steps", program.stopped_by_steps, "it was ended after --steps");
-  visit("events", program.events, "immediate: an event has happened once it is recorded");
+  visit("events",
+        program.events,
+        "immediate: an event has happened once it is recorded; ordered: when the host has waited; "
+        "\"\": of a real GPU");
   visit("attention", program.attention, "attention operators that were taken");
   visit("communicators", program.communicators, "NCCL communicators");
   visit("kernels", program.kernels, "launches by kernel");

@@ -25,16 +25,16 @@ struct CalibrateOptions {
   bool json = false;
 };
 
-DeviceKind device_to_measure(const std::string& name) {
+DeviceKind device_to_measure(const std::string& name, const Environment& environment) {
+  constexpr const char* kWhat = "there is no GPU to measure";
+  constexpr const char* kHelp =
+      "run it on a machine with the GPU; --device cpu only shows the file";
   const DeviceKind device = choose_device(name);
-  if (device == DeviceKind::kVirtual || (name == "cuda" && choose_device("auto") != device)) {
-    throw UserError({.what = "there is no GPU to measure",
-                     .where = fmt::format("--device {}: {}",
-                                          name,
-                                          device == DeviceKind::kVirtual
-                                              ? "a virtual GPU has no speed"
-                                              : "no driver of NVIDIA's is loaded here"),
-                     .help = "run it on a machine with the GPU; --device cpu only shows the file"},
+  if (device == DeviceKind::kCuda) require_driver(kWhat, kHelp, environment);
+  if (device == DeviceKind::kVirtual) {
+    throw UserError({.what = kWhat,
+                     .where = fmt::format("--device {}: a virtual GPU has no speed", name),
+                     .help = kHelp},
                     ExitCode::kMachineLacks);
   }
   return device;
@@ -87,7 +87,7 @@ std::string summary(const Calibration& calibration) {
 
 ExitCode run_calibrate(const CalibrateOptions& options, const Environment& environment) {
   check_writable(options.output, "--output");
-  const DeviceKind device = device_to_measure(options.device);
+  const DeviceKind device = device_to_measure(options.device, environment);
   const Calibration calibration = run_calibration(device, environment);
   const std::string json = estimator::to_json(calibration).dump(1) + "\n";
   if (!options.output.empty()) estimator::write_file_whole(options.output, json);

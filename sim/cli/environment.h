@@ -26,6 +26,8 @@ inline constexpr const char* kAllocatorVariable = "PYTORCH_ALLOC_CONF";
 inline constexpr const char* kOldAllocatorVariable = "PYTORCH_CUDA_ALLOC_CONF";
 inline constexpr const char* kCublasWorkspaceVariable = "CUBLAS_WORKSPACE_CONFIG";
 inline constexpr const char* kPreloadVariable = "LD_PRELOAD";
+/// For tests: a file in place of those that tell of NVIDIA's driver.
+inline constexpr const char* kDriverFileVariable = "ONERANK_DRIVER_FILE";
 /// For tests: the program to start in place of onerank-rank.
 inline constexpr const char* kRankProcessVariable = "ONERANK_RANK_PROCESS";
 

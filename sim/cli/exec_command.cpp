@@ -11,6 +11,7 @@
 
 #include "estimator/hardware/hardware.h"
 #include "sim/cli/commands.h"
+#include "sim/cli/device_choice.h"
 #include "sim/cli/exec_process.h"
 #include "sim/cli/output.h"
 #include "sim/cli/program_report.h"
@@ -22,6 +23,7 @@ namespace sim {
 namespace {
 
 namespace fs = std::filesystem;
+using estimator::DeviceKind;
 using estimator::ExitCode;
 using estimator::RankProfile;
 using estimator::UserError;
@@ -90,15 +92,42 @@ std::vector<int64_t> ranks_of(const ExecOptions& options,
   return {number_in(std::to_string(rank), "--rank", 0, world_size - 1)};
 }
 
-void refuse_unknown(const char* flag,
-                    const std::string& value,
-                    const std::string& known,
-                    const std::string& not_yet) {
-  if (value == known) return;
-  throw UserError(
-      {.what = fmt::format("{} {} is not there{}", flag, value, value == not_yet ? " yet" : ""),
-       .where = fmt::format("{} {}", flag, value),
-       .help = fmt::format("use {} {}", flag, known)});
+/// They say what the virtual GPU plays or invents.
+constexpr const char* kVirtualFlags[] = {"--gpu",
+                                         "--events",
+                                         "--no-memory-limit",
+                                         "--accept-invented-counts",
+                                         "--assume",
+                                         "--expert-balance"};
+
+DeviceKind device_of(const ExecOptions& options,
+                     const CLI::App& app,
+                     const Environment& environment) {
+  const DeviceKind device = choose_device(options.device);
+  if (device == DeviceKind::kCpu) {
+    throw UserError({.what = "a program is run as one rank on a GPU, real or virtual",
+                     .where = "--device cpu",
+                     .help = "use --device virtual, or cuda"});
+  }
+  if (device == DeviceKind::kVirtual) return device;
+  for (const char* flag : kVirtualFlags) {
+    if (app.count(flag) == 0) continue;
+    throw UserError({.what = "a real GPU is what it is, and computes its values",
+                     .where = fmt::format("{} with --device cuda", flag),
+                     .help = fmt::format("leave out {}, or use --device virtual", flag)});
+  }
+  require_driver("there is no GPU to run the program on",
+                 "use --device virtual, or run it on a machine with a GPU",
+                 environment);
+  return device;
+}
+
+void check_events(const std::string& mode) {
+  const std::vector<std::string> modes(std::begin(kEventModes), std::end(kEventModes));
+  if (std::find(modes.begin(), modes.end(), mode) != modes.end()) return;
+  throw UserError({.what = "unknown mode of events",
+                   .where = fmt::format("--events {}", mode),
+                   .help = estimator::suggestion(mode, modes)});
 }
 
 /// "loss=2.5"
@@ -137,11 +166,12 @@ AssumedValues assumed_values(const ExecOptions& options) {
   return values;
 }
 
-ExecJob job_of(const ExecOptions& options, const Environment& environment) {
-  refuse_unknown("--events", options.events, "immediate", "ordered");
-  refuse_unknown("--device", options.device, "virtual", "cuda");
+ExecJob job_of(const ExecOptions& options, const CLI::App& app, const Environment& environment) {
+  check_events(options.events);
   ExecJob job;
+  job.device = device_of(options, app, environment);
   job.command = options.program;
+  if (job.device == DeviceKind::kVirtual) job.events = options.events;
   job.gpu = estimator::find_gpu(options.gpu);
   if (job.gpu == nullptr) {
     throw UserError({.what = "unknown GPU",
@@ -162,8 +192,8 @@ ExecJob job_of(const ExecOptions& options, const Environment& environment) {
   return job;
 }
 
-ExitCode run_exec(const ExecOptions& options, const Environment& environment) {
-  ExecJob job = job_of(options, environment);
+ExitCode run_exec(const ExecOptions& options, const CLI::App& app, const Environment& environment) {
+  ExecJob job = job_of(options, app, environment);
   const std::vector<int64_t> ranks = ranks_of(options, job.world_size, environment);
   check_writable_folder(options.output, "--output");
   for (std::size_t file = 0; file < kMemoryFiles.size(); ++file) {
@@ -221,9 +251,16 @@ Command add_exec_command(CLI::App& root) {
       ->capture_default_str();
   add("--timeout", options->timeout, "end it after so many seconds (0: never)", "SECONDS")
       ->capture_default_str();
-  add("--events", options->events, "immediate: an event has happened once recorded", "NAME")
+  add("--events",
+      options->events,
+      "an event has happened once recorded (immediate), or when the host has waited (ordered)",
+      "NAME")
       ->capture_default_str();
-  add("--device", options->device, "virtual", "NAME")->capture_default_str();
+  add("--device",
+      options->device,
+      "virtual, or cuda: this machine's GPU, where only NCCL is a stub",
+      "NAME")
+      ->capture_default_str();
   app->add_flag("--no-memory-limit",
                 options->no_memory_limit,
                 "play a GPU of 16 TiB, to learn what a program needs that does not fit")
@@ -259,8 +296,9 @@ Command add_exec_command(CLI::App& root) {
   app->add_option("program", options->program, "after `--`: the program and its arguments")
       ->required()
       ->expected(-1);
-  return {app,
-          [options](const Environment& environment) { return run_exec(*options, environment); }};
+  return {app, [options, app](const Environment& environment) {
+            return run_exec(*options, *app, environment);
+          }};
 }
 
 }  // namespace sim

@@ -21,6 +21,7 @@ namespace sim {
 namespace {
 
 namespace fs = std::filesystem;
+using estimator::DeviceKind;
 using estimator::ExitCode;
 using estimator::RankProfile;
 using estimator::UserError;
@@ -44,18 +45,25 @@ ForEachMemoryFile<bool> wanted_files(const ExecJob& job) {
   return wanted;
 }
 
+/// What a real GPU is, the program's process tells.
+estimator::DeviceRecord device_of(const ExecJob& job, const Environment& environment) {
+  estimator::DeviceRecord device{.kind = job.device, .allocator = allocator_setting(environment)};
+  if (job.device != DeviceKind::kVirtual) return device;
+  device.gpu = job.gpu->id;
+  device.name = job.gpu->cuda_name;
+  device.total_bytes = job.gpu->memory_bytes;
+  return device;
+}
+
 ExecSettings settings_for(const ExecJob& job, int64_t rank, const Environment& environment) {
   return {.command = job.command,
           .rank = rank,
           .world_size = job.world_size,
-          .local_rank = rank % job.gpus_per_node,
+          .local_rank = local_rank(job, rank),
           .gpus_per_node = job.gpus_per_node,
           .steps = job.steps,
-          .device = {.kind = estimator::DeviceKind::kVirtual,
-                     .gpu = job.gpu->id,
-                     .name = job.gpu->cuda_name,
-                     .total_bytes = job.gpu->memory_bytes,
-                     .allocator = allocator_setting(environment)},
+          .device = device_of(job, environment),
+          .events = job.events,
           .limit_lifted = job.lift_memory_limit,
           .accept_invented_counts = job.accept_invented_counts,
           .assumed = job.assumed,
@@ -64,6 +72,16 @@ ExecSettings settings_for(const ExecJob& job, int64_t rank, const Environment& e
           .record = job.record,
           .output_folder = job.output_folder.string(),
           .version = ONERANK_VERSION};
+}
+
+void play_virtual_gpu(const ExecJob& job, Environment& environment) {
+  environment[virtual_gpu::kEnvironmentVariable] =
+      virtual_gpu_setting(*job.gpu,
+                          static_cast<int>(job.gpus_per_node),
+                          job.lift_memory_limit ? kNoLimitBytes : job.gpu->memory_bytes,
+                          job.events == kOrderedEvents);
+  // Triton looks for the driver on disk, to link its launchers with it.
+  environment["TRITON_LIBCUDA_PATH"] = (program_folder() / "virtual_gpu" / "lib").string();
 }
 
 /// Kernels that are compiled at run time are nothing here: no cache may keep them.
@@ -82,15 +100,12 @@ SubprocessCommand command_for(const ExecJob& job,
   Environment environment = launcher_environment(job, rank, outer);
   preload_first((folder / "libonerank_exec_hooks.so").string() + ":" + preload.value(),
                 environment);
-  environment[virtual_gpu::kEnvironmentVariable] =
-      virtual_gpu_setting(*job.gpu,
-                          static_cast<int>(job.gpus_per_node),
-                          job.lift_memory_limit ? kNoLimitBytes : job.gpu->memory_bytes);
   environment[kExecRecorderVariable] = (folder / "libonerank_exec_recorder.so").string();
   environment[kExecSettingsVariable] = estimator::to_json(settings_for(job, rank, outer)).dump();
-  // Triton looks for the driver on disk, to link its launchers with it.
-  environment["TRITON_LIBCUDA_PATH"] = (program_folder() / "virtual_gpu" / "lib").string();
-  keep_kernel_caches_away(scratch, environment);
+  if (job.device == DeviceKind::kVirtual) {
+    play_virtual_gpu(job, environment);
+    keep_kernel_caches_away(scratch, environment);
+  }
   return {.program = job.command.front(),
           .arguments = {job.command.begin() + 1, job.command.end()},
           .environment = std::move(environment),
@@ -176,7 +191,9 @@ RankProfile exec_rank(const ExecJob& job,
                       int64_t rank,
                       const Environment& environment,
                       const Interrupts& interrupts) {
-  const auto preload = virtual_gpu_preload("run scripts/quickstart, which builds it");
+  const auto preload = virtual_gpu_preload("run scripts/quickstart, which builds it",
+                                           program_folder(),
+                                           job.device == DeviceKind::kVirtual ? "" : kStubOfNccl);
   const TemporaryFolder scratch;
   const Descendants descendants;
   const fs::path path = job.output_folder / estimator::profile_file_name(rank);

@@ -15,14 +15,21 @@
 
 namespace sim {
 
+/// When an event of the virtual GPU has happened: once it is recorded, or when the host has waited
+/// for it.
+inline constexpr const char* kOrderedEvents = "ordered";
+inline constexpr const char* kEventModes[] = {"immediate", kOrderedEvents};
+
 struct ExecJob {
   std::vector<std::string> command;
-  const estimator::Gpu* gpu = nullptr;
+  estimator::DeviceKind device = estimator::DeviceKind::kVirtual;  ///< or kCuda
+  const estimator::Gpu* gpu = nullptr;                             ///< that the virtual GPU plays
   int64_t world_size = 1;
   int64_t gpus_per_node = 8;
   int64_t steps = 0;            ///< 0: until the program ends
   int64_t timeout_seconds = 0;  ///< 0: none
   bool lift_memory_limit = false;
+  std::string events;  ///< one of kEventModes
   bool accept_invented_counts = false;
   AssumedValues assumed;
   ForEachMemoryFile<std::string> memory_files;  ///< paths; empty: not wanted
@@ -31,6 +38,9 @@ struct ExecJob {
   std::filesystem::path output_folder;  ///< of the profile; exists
   std::filesystem::path memory_folder;  ///< of the memory files; exists
 };
+
+/// The device of a rank: a real machine has one, device 0, whichever rank it is.
+int64_t local_rank(const ExecJob& job, int64_t rank);
 
 /// What a launcher such as torchrun sets for `rank`, on nodes of `job.gpus_per_node` processes,
 /// over `environment`.

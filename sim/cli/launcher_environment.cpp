@@ -16,13 +16,17 @@ void set_default(Environment& environment, const std::string& name, const std::s
 
 }  // namespace
 
+int64_t local_rank(const ExecJob& job, int64_t rank) {
+  return job.device == estimator::DeviceKind::kCuda ? 0 : rank % job.gpus_per_node;
+}
+
 Environment launcher_environment(const ExecJob& job, int64_t rank, Environment environment) {
   const int64_t per_node = std::min(job.gpus_per_node, job.world_size);
   const int64_t nodes = estimator::divide_up(job.world_size, per_node);
   const auto set = [&](const char* name, const std::string& value) { environment[name] = value; };
   set(kRankVariable, std::to_string(rank));
   set(kWorldSizeVariable, std::to_string(job.world_size));
-  set("LOCAL_RANK", std::to_string(rank % per_node));
+  set("LOCAL_RANK", std::to_string(local_rank(job, rank)));
   set("LOCAL_WORLD_SIZE", std::to_string(per_node));
   set("GROUP_RANK", std::to_string(rank / per_node));
   set("GROUP_WORLD_SIZE", std::to_string(nodes));

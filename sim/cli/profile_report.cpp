@@ -15,9 +15,10 @@ using estimator::RankProfile;
 using estimator::with_commas;
 
 /// Allocated bytes before, after and at the peak; reserved bytes at the peak. Only a real GPU's
-/// time says how long a phase takes; elsewhere it is what the host needed to run it.
+/// time says how long a phase takes; elsewhere, and where a program does not wait for its GPU
+/// between phases, it is what the host needed to run it.
 std::string phase_table(const RankProfile& profile) {
-  const bool is_measured = profile.device.kind == estimator::DeviceKind::kCuda;
+  const bool is_measured = profile.device.kind == estimator::DeviceKind::kCuda && !profile.program;
   Table table({{"phase (MiB)", Align::kLeft},
                {"before"},
                {"after"},

@@ -92,11 +92,12 @@ std::string program_verdict(const RankProfile& profile) {
 std::string program_text(const RankProfile& profile) {
   const ProgramRecord& program = *profile.program;
   std::string text = program_verdict(profile);
-  text += fmt::format("rank {} of {}, {} optimizer steps{}\n\n",
+  text += fmt::format("rank {} of {}, {} optimizer steps{}{}\n\n",
                       profile.rank,
                       profile.world_size,
                       program.optimizer_steps,
-                      program.stopped_by_steps ? ", then ended (--steps)" : "");
+                      program.stopped_by_steps ? ", then ended (--steps)" : "",
+                      program.events.empty() ? "" : ", events " + program.events);
   if (program.optimizer_steps == 0) {
     text.insert(text.size() - 1,
                 "note: no optimizer step was seen: this is no training iteration\n");

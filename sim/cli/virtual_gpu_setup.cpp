@@ -12,12 +12,16 @@ namespace fs = std::filesystem;
 
 fs::path program_folder() { return fs::read_symlink("/proc/self/exe").parent_path(); }
 
-std::string virtual_gpu_setting(const estimator::Gpu& gpu, int device_count, int64_t memory_bytes) {
+std::string virtual_gpu_setting(const estimator::Gpu& gpu,
+                                int device_count,
+                                int64_t memory_bytes,
+                                bool ordered_events) {
   virtual_gpu::VirtualGpuSpec spec;
   spec.name = gpu.cuda_name;
   spec.multiprocessors = static_cast<int>(gpu.multiprocessors);
   spec.memory_bytes = memory_bytes;
   spec.device_count = device_count;
+  spec.ordered_events = ordered_events;
   if (std::sscanf(gpu.compute_capability.c_str(),
                   "%d.%d",
                   &spec.capability_major,
@@ -27,9 +31,11 @@ std::string virtual_gpu_setting(const estimator::Gpu& gpu, int device_count, int
   return virtual_gpu::to_environment(spec);
 }
 
-std::unique_ptr<virtual_gpu::Preload> virtual_gpu_preload(const std::string& way_out) {
+std::unique_ptr<virtual_gpu::Preload> virtual_gpu_preload(const std::string& way_out,
+                                                          const fs::path& folder,
+                                                          const std::string& prefix) {
   try {
-    return std::make_unique<virtual_gpu::Preload>(program_folder() / "virtual_gpu");
+    return std::make_unique<virtual_gpu::Preload>(folder / "virtual_gpu", prefix);
   } catch (const std::runtime_error& error) {
     throw estimator::UserError(
         {.what = "the virtual GPU cannot be used", .where = error.what(), .help = way_out},

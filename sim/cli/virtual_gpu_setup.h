@@ -16,12 +16,21 @@ namespace sim {
 std::filesystem::path program_folder();
 
 /// The value of ONERANK_VIRTUAL_GPU for a process with `device_count` of that GPU, each with
-/// `memory_bytes`.
-std::string virtual_gpu_setting(const estimator::Gpu& gpu, int device_count, int64_t memory_bytes);
+/// `memory_bytes`. `ordered_events`: see virtual_gpu::VirtualGpuSpec.
+std::string virtual_gpu_setting(const estimator::Gpu& gpu,
+                                int device_count,
+                                int64_t memory_bytes,
+                                bool ordered_events = false);
 
-/// Throws UserError (this machine lacks something) when the virtual GPU was not built; `way_out` is
-/// its help.
-std::unique_ptr<virtual_gpu::Preload> virtual_gpu_preload(const std::string& way_out);
+/// The names of the stub of NCCL begin with this.
+inline constexpr const char* kStubOfNccl = "libnccl.so";
+
+/// The virtual GPU's libraries in `folder`, or those of them whose names begin with `prefix`.
+/// Throws UserError (this machine lacks something) when it was not built; `way_out` is its help.
+std::unique_ptr<virtual_gpu::Preload> virtual_gpu_preload(
+    const std::string& way_out,
+    const std::filesystem::path& folder = program_folder(),
+    const std::string& prefix = "");
 
 /// Puts libraries, separated by colons, in front of those that the environment preloads already.
 void preload_first(const std::string& libraries, Environment& environment);

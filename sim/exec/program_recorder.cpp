@@ -13,6 +13,7 @@
 #include "sim/exec/launched_kernels.h"
 #include "sim/exec/memory_report.h"
 #include "sim/exec/program_callbacks.h"
+#include "sim/exec/program_device.h"
 #include "sim/exec/python.h"
 #include "sim/rank/torch_version.h"
 #include "sim/tracking/attribution.h"
@@ -61,7 +62,8 @@ models::LastingMemory lasting_memory(const char* category, const std::string& pa
 ProgramRecorder::ProgramRecorder(ExecSettings settings)
     : settings_(std::move(settings)),
       process_(getpid()),
-      gpu_(find_virtual_gpu()),
+      gpu_(settings_.device.kind == estimator::DeviceKind::kVirtual ? find_virtual_gpu()
+                                                                    : VirtualGpu{}),
       tracker_({.keep_history = wants_history(settings_), .directions_are_announced = false}),
       memory_(static_cast<c10::DeviceIndex>(settings_.local_rank),
               tracker_,
@@ -84,7 +86,13 @@ void ProgramRecorder::start(const std::filesystem::path& library) {
              [](void*) { return calling_group_size(); },
              this);
   }
-  if (!gpu_) return;
+  if (!gpu_) {
+    using SetReal = decltype(&onerank_nccl_set_memory_is_real);
+    const auto set_real =
+        reinterpret_cast<SetReal>(dlsym(RTLD_DEFAULT, "onerank_nccl_set_memory_is_real"));
+    if (set_real != nullptr) set_real(1);
+    return;
+  }
   if (!settings_.record) return;
   gpu_.remember_values();
   gpu_.set_invention_sink(
@@ -271,7 +279,7 @@ RankProfile ProgramRecorder::profile() {
   profile.plan = estimator::Json::object();
   profile.rank = settings_.rank;
   profile.world_size = settings_.world_size;
-  profile.device = settings_.device;
+  profile.device = program_device(settings_.device);
   profile.limit_lifted = settings_.limit_lifted;
   profile.micro_batches = {.total = 1, .executed = 1};
   profile.phases = stopped_ ? phases_.completed() : phases_.finished(here);
@@ -303,6 +311,7 @@ ProgramRecord ProgramRecorder::program_record() const {
   record.optimizer_steps = phases_.iteration();
   record.recorded_iteration = recorded_iteration();
   record.stopped_by_steps = stopped_;
+  record.events = settings_.events;
   record.communicators = collectives_.records();
   if (gpu_) {
     record.kernels = kernel_records(gpu_);

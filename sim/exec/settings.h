@@ -23,6 +23,7 @@ struct ExecSettings {
   int64_t gpus_per_node = 8;
   int64_t steps = 0;  ///< 0: until the program ends by itself
   estimator::DeviceRecord device;
+  std::string events;                   ///< immediate or ordered
   bool limit_lifted = false;            ///< more memory is played than the device has
   bool accept_invented_counts = false;  ///< else the program's profile is refused
   AssumedValues assumed;
@@ -41,6 +42,7 @@ void visit_fields(Visitor& visit, ExecSettings& settings) {
   visit("gpus_per_node", settings.gpus_per_node, "devices of its machine");
   visit("steps", settings.steps, "optimizer steps after which it is ended, 0: never");
   visit("device", settings.device, "what it runs on");
+  visit("events", settings.events, "when an event of the virtual GPU has happened");
   visit("limit_lifted", settings.limit_lifted, "more memory is played than the device has");
   visit("accept_invented_counts", settings.accept_invented_counts, "zeros pass for counts");
   for (std::size_t file = 0; file < kMemoryFiles.size(); ++file) {

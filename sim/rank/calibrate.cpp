@@ -17,6 +17,7 @@
 #include <fstream>
 
 #include "sim/rank/device.h"
+#include "sim/rank/device_record.h"
 #include "sim/rank/kernel_clock.h"
 #include "sim/rank/torch_version.h"
 

@@ -7,10 +7,7 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
-#include <array>
-
 #include "estimator/base/errors.h"
-#include "estimator/hardware/hardware.h"
 #include "sim/virtual_gpu/control.h"
 
 namespace sim {
@@ -49,24 +46,6 @@ void check_virtual_gpu(DeviceKind kind) {
                 "--device cuda",
                 "take them out of LD_PRELOAD");
   }
-}
-
-/// From the CUDA driver, whose stub the virtual GPU has too.
-std::string device_name() {
-  using GetName = int (*)(char*, int, int);
-  const auto get_name = find_function<GetName>("cuDeviceGetName");
-  std::array<char, 256> name{};
-  if (get_name == nullptr || get_name(name.data(), static_cast<int>(name.size()), 0) != 0)
-    return "";
-  return name.data();
-}
-
-/// The GPU that reports this name, or "" when the database has none.
-std::string database_id(const std::string& name) {
-  for (const estimator::Gpu& gpu : estimator::gpus()) {
-    if (gpu.cuda_name == name) return gpu.id;
-  }
-  return "";
 }
 
 /// Flash attention alone: cuDNN's workspaces are not public and the others would keep other
@@ -116,16 +95,6 @@ void start_device(DeviceKind kind, bool lift_limit) {
 
 c10::Device torch_device(DeviceKind kind) {
   return kind == DeviceKind::kCpu ? c10::Device(at::kCPU) : c10::Device(at::kCUDA, 0);
-}
-
-estimator::DeviceRecord device_record(DeviceKind kind) {
-  if (kind == DeviceKind::kCpu) return {.kind = kind, .name = "CPU"};
-  const auto [free_bytes, total_bytes] = c10::getDeviceAllocator(at::kCUDA)->getMemoryInfo(0);
-  const std::string name = device_name();
-  return {.kind = kind,
-          .gpu = database_id(name),
-          .name = name,
-          .total_bytes = static_cast<int64_t>(total_bytes)};
 }
 
 }  // namespace sim

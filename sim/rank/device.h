@@ -25,7 +25,4 @@ void start_device(estimator::DeviceKind kind, bool lift_limit);
 
 c10::Device torch_device(estimator::DeviceKind kind);
 
-/// Kind, name and memory as the started device reports them.
-estimator::DeviceRecord device_record(estimator::DeviceKind kind);
-
 }  // namespace sim

@@ -12,6 +12,7 @@
 #include "estimator/schedule/pipeline_schedule.h"
 #include "models/trainer.h"
 #include "sim/rank/device.h"
+#include "sim/rank/device_record.h"
 #include "sim/rank/torch_version.h"
 #include "sim/tracking/attribution.h"
 #include "sim/tracking/counting_cpu_allocator.h"

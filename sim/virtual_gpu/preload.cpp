@@ -25,7 +25,7 @@ fs::path make_temporary_folder() {
 
 }  // namespace
 
-Preload::Preload(const fs::path& folder) {
+Preload::Preload(const fs::path& folder, const std::string& prefix) {
   std::ifstream list(folder / "preload");
   if (!list) {
     throw std::runtime_error("no virtual GPU at " + folder.string() +
@@ -38,6 +38,7 @@ Preload::Preload(const fs::path& folder) {
     libraries = temporary_folder_ / "lib";
   }
   for (std::string name; std::getline(list, name);) {
+    if (!name.starts_with(prefix)) continue;
     if (!value_.empty()) value_ += ':';
     value_ += (libraries / name).string();
   }

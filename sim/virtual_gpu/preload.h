@@ -13,8 +13,9 @@ namespace virtual_gpu {
 class Preload {
  public:
   /// `folder` holds lib/ and the list `preload`, as the build writes them (<build>/virtual_gpu).
-  /// Throws std::runtime_error if it does not, or if the link cannot be made.
-  explicit Preload(const std::filesystem::path& folder);
+  /// Of the list only the libraries whose names begin with `prefix`. Throws std::runtime_error if
+  /// the folder does not hold them, or if the link cannot be made.
+  explicit Preload(const std::filesystem::path& folder, const std::string& prefix = "");
   ~Preload();
 
   Preload(const Preload&) = delete;

@@ -94,8 +94,6 @@ TEST_F(ExecFailures, BadFlagsAreTold) {
               AllOf(HasSubstr("error: unknown GPU"), HasSubstr("did you mean h100-sxm?")));
   EXPECT_THAT(run({"exec", "--rank", "8", "--world-size", "8", "--", "true"}).error,
               HasSubstr("use a number from 0 to 7"));
-  EXPECT_THAT(run({"exec", "--events", "ordered", "--", "true"}).error,
-              HasSubstr("--events ordered is not there yet"));
   const ProgramResult missing = run({"exec", "--", "no-such-program"});
   EXPECT_EQ(missing.exit_code, 2);
   EXPECT_THAT(missing.error, HasSubstr("cannot start no-such-program"));

@@ -32,6 +32,12 @@ class BuildFolder {
   fs::path path_;
 };
 
+TEST(Preload, ListsOnlyWhatBeginsAsWasAsked) {
+  const BuildFolder folder("plain");
+  EXPECT_EQ(Preload(folder.path(), "libb.so").value(),
+            (folder.path() / "lib" / "libb.so.2").string());
+}
+
 TEST(Preload, ListsTheLibrariesInOrder) {
   const BuildFolder folder("plain");
   const std::string lib = (folder.path() / "lib").string();

@@ -1,0 +1,11 @@
+// What a device says of itself.
+#pragma once
+
+#include "estimator/profile/rank_profile.h"
+
+namespace sim {
+
+/// Kind, name and memory as the started device reports them.
+estimator::DeviceRecord device_record(estimator::DeviceKind kind);
+
+}  // namespace sim

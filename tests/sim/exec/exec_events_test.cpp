@@ -1,0 +1,53 @@
+// When an event has happened: once it is recorded, or when the host has waited for it. It decides
+// when the allocator has memory back that a second stream used.
+
+#include "tests/sim/exec/exec_program.h"
+
+namespace sim {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr int64_t kBlockBytes = int64_t{64} << 20;
+
+class ExecEvents : public ExecProgram {
+ protected:
+  /// Blocks reserved at the peak of record_stream.py, which never holds more than one.
+  int64_t reserved_blocks(const std::string& mode, const std::string& blocks_between_waits) {
+    const ProgramResult result =
+        run_program("record_stream.py", {"--events", mode}, {blocks_between_waits});
+    EXPECT_EQ(result.exit_code, 0) << result.error;
+    EXPECT_THAT(result.output, HasSubstr(", events " + mode + "\n"));
+    EXPECT_EQ(profile(0).program->events, mode);
+    EXPECT_EQ(printed(result.output, "allocated"), kBlockBytes);
+    EXPECT_EQ(printed(result.output, "reserved"), profile(0).peak.reserved_bytes);
+    return profile(0).peak.reserved_bytes / kBlockBytes;
+  }
+};
+
+TEST_F(ExecEvents, ThatHappenAtOnceGiveTheBlockBackForTheNextOne) {
+  EXPECT_EQ(reserved_blocks("immediate", "4"), 1);
+}
+
+TEST_F(ExecEvents, ThatTheHostWaitsForKeepEveryBlockUntilThen) {
+  EXPECT_EQ(reserved_blocks("ordered", "4"), 4);
+  EXPECT_EQ(reserved_blocks("ordered", "12"), 12);
+}
+
+/// The allocator's own questions do not end the waiting, and NCCL's watchdog does not hang.
+TEST_F(ExecEvents, ThatAreOrderedLetAShardedModelTrainAndEnd) {
+  const ProgramResult result = run_program(
+      "fsdp2.py", {"--events", "ordered", "--world-size", "64", "--rank", "9", "--timeout", "120"});
+  EXPECT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_EQ(profile(9).program->optimizer_steps, 2);
+}
+
+TEST_F(ExecEvents, OfAnUnknownModeAreRefused) {
+  const ProgramResult result = run({"exec", "--events", "orderd", "--", "true"});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.error, HasSubstr("error: unknown mode of events"));
+  EXPECT_THAT(result.error, HasSubstr("did you mean ordered?"));
+}
+
+}  // namespace
+}  // namespace sim
