@@ -75,6 +75,14 @@ void note_routing(const at::RecordFunction& function) {
                   .choices = chosen.size(-1)};
 }
 
+/// Whether it marks which experts were chosen: for each token, or for each choice (a one-hot).
+bool marks_routes(const at::Tensor& tensor) {
+  const bool is_mark = tensor.scalar_type() == at::kBool || tensor.scalar_type() == at::kLong;
+  if (!is_mark || tensor.dim() < 2 || tensor.size(-1) == 0) return false;
+  const int64_t rows = tensor.numel() / tensor.size(-1);
+  return rows == last_routing.tokens || rows == last_routing.tokens * last_routing.choices;
+}
+
 /// How many tokens a counting operator counts; empty where it may count anything else.
 std::optional<int64_t> counted_tokens(const at::RecordFunction& function) {
   const auto inputs = function.inputs();
@@ -87,10 +95,8 @@ std::optional<int64_t> counted_tokens(const at::RecordFunction& function) {
                         c10::isIntegralType(first.scalar_type(), /*includeBool=*/false);
     return counts ? std::optional(inputs[2].toTensor().numel()) : std::nullopt;
   }
-  // The sum of a mask of tokens by experts.
-  const bool is_mask =
-      first.scalar_type() == at::kBool && first.dim() == 2 && first.size(0) == last_routing.tokens;
-  return is_mask ? std::optional(last_routing.tokens * last_routing.choices) : std::nullopt;
+  const int64_t total = last_routing.tokens * last_routing.choices;
+  return marks_routes(first) ? std::optional(total) : std::nullopt;
 }
 
 }  // namespace

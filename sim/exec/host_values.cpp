@@ -5,9 +5,7 @@
 #include <ATen/ops/empty_strided.h>
 
 #include <algorithm>
-#include <iterator>
 #include <optional>
-#include <string_view>
 #include <unordered_map>
 #include <utility>
 
@@ -26,15 +24,6 @@ struct Treatment {
   bool written_is_read = true;
 };
 
-/// They overwrite their first argument without looking at it.
-constexpr std::string_view kOverwrite[] = {
-    "aten::fill_", "aten::zero_", "aten::copy_", "aten::_foreach_copy_", "aten::_foreach_zero_"};
-
-template <class Names>
-bool is_one_of(const Names& names, std::string_view name) {
-  return std::find(std::begin(names), std::end(names), name) != std::end(names);
-}
-
 bool can_be_followed(const c10::OperatorHandle& op) {
   const std::string& name = op.schema().name();
   if (!name.starts_with("aten::") || name.find("empty") != std::string::npos) return false;
@@ -51,7 +40,7 @@ Treatment treatment_of(const at::RecordFunction& function) {
   const auto op = c10::Dispatcher::singleton().findSchema(*name);
   if (!op || !can_be_followed(*op)) return treatment;
   treatment.op = *op;
-  treatment.written_is_read = !is_one_of(kOverwrite, op->schema().name());
+  treatment.written_is_read = !is_copy_or_fill(op->schema().name());
   for (const c10::Argument& argument : op->schema().arguments()) {
     const auto* alias = argument.alias_info();
     treatment.written.push_back(alias != nullptr && alias->isWrite());

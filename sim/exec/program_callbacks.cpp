@@ -48,14 +48,15 @@ Context operator_started(const at::RecordFunction& function) {
   return running;
 }
 
+constexpr uint64_t kEver = UINT64_MAX;
+
 /// A kernel may have written: what is known of it is what the host can follow.
 void follow_values(const at::RecordFunction& function,
                    const at::ObserverContext& context,
                    const VirtualGpu& gpu) {
   const auto& running = static_cast<const RunningOperator&>(context);
-  for (const MemoryRange& range : running.written) {
-    gpu.forget(range.address, range.bytes, running.start_time);
-  }
+  const uint64_t before = computes(function) ? kEver : running.start_time;
+  for (const MemoryRange& range : running.written) gpu.forget(range.address, range.bytes, before);
   if (running.on_host != nullptr) running.on_host->finish(function.outputs(), gpu);
   if (running.assumed != nullptr) {
     recorder->assume(function, *running.assumed);
@@ -66,6 +67,10 @@ void operator_finished(const at::RecordFunction& function, at::ObserverContext* 
   if (recorder == nullptr) return;
   recorder->operator_finished(function);
   const VirtualGpu& gpu = recorder->gpu();
+  if (!gpu) return;
+  for (const MemoryRange& range : memory_computed_by(function)) {
+    gpu.forget(range.address, range.bytes, kEver);
+  }
   if (context != nullptr) follow_values(function, *context, gpu);
 }
 

@@ -50,6 +50,63 @@ TEST_F(ExecAssumed, AnImbalancedRouterFillsTheFirstExpert) {
   EXPECT_THAT(last.output, HasSubstr("sent 512 received 448"));
 }
 
+/// Ways of programs/counted.py that let kernels count.
+class ExecCounted : public ExecProgram, public testing::WithParamInterface<const char*> {};
+
+TEST_P(ExecCounted, IsRefused) {
+  const ProgramResult result = run_program("counted.py", {}, {GetParam()});
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_THAT(result.error, HasSubstr("counts that only kernels would know"));
+}
+
+INSTANTIATE_TEST_SUITE_P(WithoutAPolicy,
+                         ExecCounted,
+                         testing::Values("histc",
+                                         "histc_out",
+                                         "bincount",
+                                         "scatter",
+                                         "index_add",
+                                         "index_put",
+                                         "one_hot",
+                                         "mask",
+                                         "unique"));
+
+TEST_F(ExecAssumed, CountsFollowThePolicyHoweverTheyAreCounted) {
+  // 64 tokens with two experts each, on 8 experts.
+  const ProgramResult result =
+      run_program("counted.py",
+                  {"--expert-balance", "balanced"},
+                  {"histc", "histc_out", "bincount", "scatter", "mask", "one_hot"});
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  for (const char* way : {"histc", "histc_out", "bincount", "scatter", "mask", "one_hot"}) {
+    EXPECT_THAT(result.output, HasSubstr(std::string(way) + " [16, 16, 16, 16, 16, 16, 16, 16]\n"));
+  }
+}
+
+TEST_F(ExecAssumed, WhatTheProgramWroteItselfIsNotRefused) {
+  const ProgramResult result = run_program("counted.py",
+                                           {},
+                                           {"zeros",
+                                            "full",
+                                            "zeros_like",
+                                            "new_zeros",
+                                            "zeroed",
+                                            "filled",
+                                            "clone",
+                                            "copied",
+                                            "joined"});
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  for (const char* way : {"zeros", "zeros_like", "new_zeros", "zeroed", "clone"}) {
+    EXPECT_THAT(result.output, HasSubstr(std::string(way) + " [0, 0, 0, 0, 0, 0, 0, 0]\n"));
+  }
+  for (const char* way : {"full", "filled"}) {
+    EXPECT_THAT(result.output, HasSubstr(std::string(way) + " [3, 3, 3, 3, 3, 3, 3, 3]\n"));
+  }
+  EXPECT_THAT(result.output, HasSubstr("copied [0, 1, 2, 3, 4, 5, 6, 7]\n"));
+  EXPECT_THAT(result.output, HasSubstr("joined [0, 1, 2, 3, 0, 1, 2, 3]\n"));
+  EXPECT_TRUE(profile(0).program->invented_reads.empty());
+}
+
 TEST_F(ExecAssumed, LossNormAndOverflowReachTheProgram) {
   const ProgramResult zeros = run_program("assumed.py", {});
   ASSERT_EQ(zeros.exit_code, 0) << zeros.error;
