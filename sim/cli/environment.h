@@ -25,6 +25,9 @@ inline constexpr const char* kSlurmStepVariable = "SLURM_STEP_ID";
 inline constexpr const char* kAllocatorVariable = "PYTORCH_ALLOC_CONF";
 inline constexpr const char* kOldAllocatorVariable = "PYTORCH_CUDA_ALLOC_CONF";
 inline constexpr const char* kCublasWorkspaceVariable = "CUBLAS_WORKSPACE_CONFIG";
+/// Where the user's programs keep what they can make again.
+inline constexpr const char* kCacheVariable = "XDG_CACHE_HOME";
+inline constexpr const char* kHomeVariable = "HOME";
 inline constexpr const char* kPreloadVariable = "LD_PRELOAD";
 /// For tests: a file in place of those that tell of NVIDIA's driver.
 inline constexpr const char* kDriverFileVariable = "ONERANK_DRIVER_FILE";

@@ -15,9 +15,12 @@
 #include "sim/cli/exec_process.h"
 #include "sim/cli/output.h"
 #include "sim/cli/program_report.h"
+#include "sim/cli/program_torch.h"
 #include "sim/cli/rank_options.h"
 #include "sim/cli/strict_number.h"
 #include "sim/cli/temporary_folder.h"
+#include "sim/cli/torch_stubs.h"
+#include "sim/cli/virtual_gpu_setup.h"
 
 namespace sim {
 namespace {
@@ -201,6 +204,8 @@ ExitCode run_exec(const ExecOptions& options, const CLI::App& app, const Environ
     check_writable(options.memory_files[file], kMemoryFiles[file].flag);
   }
   const Interrupts interrupts;  // first: nothing is left behind when a signal acts
+  const auto torch = find_program_torch(job.command, environment, interrupts);
+  job.stubs = torch ? stubs_for(*torch, environment, interrupts) : program_folder();
   const TemporaryFolder memory_folder;
   job.memory_folder = memory_folder.path();
   std::optional<TemporaryFolder> temporary;

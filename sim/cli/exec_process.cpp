@@ -11,6 +11,7 @@
 #include "estimator/base/errors.h"
 #include "estimator/base/files.h"
 #include "sim/cli/descendants.h"
+#include "sim/cli/program_torch.h"
 #include "sim/cli/subprocess.h"
 #include "sim/cli/temporary_folder.h"
 #include "sim/cli/virtual_gpu_setup.h"
@@ -81,7 +82,7 @@ void play_virtual_gpu(const ExecJob& job, Environment& environment) {
                           job.lift_memory_limit ? kNoLimitBytes : job.gpu->memory_bytes,
                           job.events == kOrderedEvents);
   // Triton looks for the driver on disk, to link its launchers with it.
-  environment["TRITON_LIBCUDA_PATH"] = (program_folder() / "virtual_gpu" / "lib").string();
+  environment["TRITON_LIBCUDA_PATH"] = (job.stubs / "virtual_gpu" / "lib").string();
 }
 
 /// Kernels that are compiled at run time are nothing here: no cache may keep them.
@@ -96,7 +97,7 @@ SubprocessCommand command_for(const ExecJob& job,
                               const virtual_gpu::Preload& preload,
                               const fs::path& scratch,
                               const Environment& outer) {
-  const fs::path folder = program_folder() / "exec";
+  const fs::path folder = job.stubs / "exec";
   Environment environment = launcher_environment(job, rank, outer);
   preload_first((folder / "libonerank_exec_hooks.so").string() + ":" + preload.value(),
                 environment);
@@ -181,7 +182,11 @@ void throw_if_failed(const ExecJob& job, const SubprocessEnd& end) {
   if (end.exit_code == 0) return;
   fail(job,
        fmt::format("the program ended with exit code {}", end.exit_code),
-       "see its output above",
+       is_python(job.command)
+           ? "see its output above"
+           : fmt::format("see its output above; a torch other than {} is only found where the "
+                         "program is given as its Python and a script",
+                         ONERANK_TORCH_VERSION),
        ExitCode::kBadInput);
 }
 
@@ -192,7 +197,7 @@ RankProfile exec_rank(const ExecJob& job,
                       const Environment& environment,
                       const Interrupts& interrupts) {
   const auto preload = virtual_gpu_preload("run scripts/quickstart, which builds it",
-                                           program_folder(),
+                                           job.stubs,
                                            job.device == DeviceKind::kVirtual ? "" : kStubOfNccl);
   const TemporaryFolder scratch;
   const Descendants descendants;
@@ -210,8 +215,7 @@ RankProfile exec_rank(const ExecJob& job,
     throw_if_failed(job, end);
     fail(job,
          "the program did not use the GPU",
-         fmt::format("it must run torch {} with CUDA (in this environment) on the device cuda",
-                     ONERANK_TORCH_VERSION),
+         "it must run a torch of `onerank list torch` on the device cuda",
          ExitCode::kMachineLacks);
   }
   RankProfile profile = estimator::read_rank_profile(estimator::read_file(path), path.string());

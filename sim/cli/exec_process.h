@@ -35,6 +35,7 @@ struct ExecJob {
   ForEachMemoryFile<std::string> memory_files;  ///< paths; empty: not wanted
   bool record = true;                           ///< else the stubs alone are there
   bool output_to_error = false;
+  std::filesystem::path stubs;          ///< holds virtual_gpu/ and exec/ for the program's torch
   std::filesystem::path output_folder;  ///< of the profile; exists
   std::filesystem::path memory_folder;  ///< of the memory files; exists
 };

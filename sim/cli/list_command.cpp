@@ -10,6 +10,7 @@
 #include "sim/cli/commands.h"
 #include "sim/cli/output.h"
 #include "sim/cli/table.h"
+#include "sim/cli/torch_stubs.h"
 
 namespace sim {
 namespace {
@@ -109,6 +110,22 @@ std::string dialect_list() {
   return text;
 }
 
+std::string torch_table() {
+  Table table({{"torch", Align::kLeft}, {"CUDA"}, {"tested", Align::kLeft}});
+  for (const SupportedTorch& torch : supported_torch()) {
+    table.add_row({torch.release, std::to_string(torch.cuda), torch.tested});
+  }
+  return table.text();
+}
+
+Json torch_json() {
+  Json all = Json::array();
+  for (const SupportedTorch& torch : supported_torch()) {
+    all.push_back({{"torch", torch.release}, {"cuda", torch.cuda}, {"tested", torch.tested}});
+  }
+  return all;
+}
+
 struct Listing {
   std::string name;
   std::string (*text)();
@@ -119,7 +136,8 @@ std::vector<Listing> listings() {
   return {{"gpus", gpu_table, [] { return to_json(estimator::gpus()); }},
           {"models", model_table, [] { return to_json(estimator::model_presets()); }},
           {"links", link_table, [] { return to_json(estimator::links()); }},
-          {"dialects", dialect_list, [] { return to_json(estimator::dialects()); }}};
+          {"dialects", dialect_list, [] { return to_json(estimator::dialects()); }},
+          {"torch", torch_table, torch_json}};
 }
 
 ExitCode run_list(const ListOptions& options) {
@@ -138,10 +156,10 @@ ExitCode run_list(const ListOptions& options) {
 }  // namespace
 
 Command add_list_command(CLI::App& root) {
-  CLI::App* app =
-      root.add_subcommand("list", "the GPUs, models, links and dialects that a plan can name");
+  CLI::App* app = root.add_subcommand(
+      "list", "the GPUs, models, links and dialects that a plan can name, and torch for `exec`");
   const auto options = std::make_shared<ListOptions>();
-  app->add_option("WHAT", options->what, "gpus, models, links or dialects")->type_name("");
+  app->add_option("WHAT", options->what, "gpus, models, links, dialects or torch")->type_name("");
   app->add_flag("--json", options->json, "print them as JSON, with their sources");
   return {app, [options](const Environment&) { return run_list(*options); }};
 }

@@ -28,10 +28,11 @@ const onerank_exec_recorder* load_recorder() {
                                  : reinterpret_cast<decltype(&onerank_exec_get_recorder)>(
                                        dlsym(library, "onerank_exec_get_recorder"));
   if (get != nullptr) return get();
-  std::fprintf(stderr,
-               "error: this torch is not the one that Onerank was built for\n  %s\n"
-               "  help: build Onerank for it with scripts/quickstart --torch DIR\n",
-               dlerror());
+  std::fprintf(
+      stderr,
+      "error: this torch is not the one that Onerank was built for\n  %s\n"
+      "  help: give the program's Python itself after `--`: stubs are made for its torch\n",
+      dlerror());
   std::exit(kMachineLacks);
 }
 
