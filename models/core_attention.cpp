@@ -112,6 +112,7 @@ at::Tensor CoreAttention::forward(const at::Tensor& query,
   if (across_context_) return across_context(query, key, value);
   switch (kind_) {
     case estimator::Attention::kFlash:
+    case estimator::Attention::kFlash1:
       return flash(query, key, value);
     case estimator::Attention::kFused:
       return FusedAttention::apply(query, key, value, dropout_);
@@ -122,7 +123,9 @@ at::Tensor CoreAttention::forward(const at::Tensor& query,
 }
 
 bool CoreAttention::reads_batch_first() const {
-  return kind_ == estimator::Attention::kFlash && batch_first_;
+  const bool flash =
+      kind_ == estimator::Attention::kFlash || kind_ == estimator::Attention::kFlash1;
+  return flash && batch_first_;
 }
 
 at::Tensor CoreAttention::across_context(const at::Tensor& query,

@@ -30,11 +30,13 @@ constexpr std::array<EnumName<Recompute>, 3> enum_names(Recompute) {
            {Recompute::kFull, "full"}}};
 }
 
-/// flash is the flash-attn kernel, fused is cuDNN's (it writes the output where the next product
-/// reads it), unfused materialises the weights.
-enum class Attention { kFlash, kFused, kUnfused };
-constexpr std::array<EnumName<Attention>, 3> enum_names(Attention) {
+/// flash is the flash-attn kernel, flash1 its first version, in CUDA or in Triton (it keeps the
+/// same), fused is cuDNN's (it writes the output where the next product reads it), unfused
+/// materialises the weights.
+enum class Attention { kFlash, kFlash1, kFused, kUnfused };
+constexpr std::array<EnumName<Attention>, 4> enum_names(Attention) {
   return {{{Attention::kFlash, "flash"},
+           {Attention::kFlash1, "flash1"},
            {Attention::kFused, "fused"},
            {Attention::kUnfused, "unfused"}}};
 }
@@ -225,7 +227,9 @@ void visit_fields(Visitor& visit, TrainingConfig& training) {
   visit("dtype", training.dtype, "bf16, fp16 or fp32");
   visit("optimizer", training.optimizer, "adamw or sgd (with momentum)");
   visit("recompute", training.recompute, "none, selective (core attention) or full");
-  visit("attention", training.attention, "flash (flash-attn), fused (cuDNN) or unfused");
+  visit("attention",
+        training.attention,
+        "flash (flash-attn), flash1 (version 1), fused (cuDNN) or unfused");
   visit("dialect", training.dialect, "whose kernels: see `onerank list dialects`");
   visit("transformer_impl",
         training.transformer_impl,

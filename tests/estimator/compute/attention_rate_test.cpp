@@ -35,6 +35,21 @@ TEST(AttentionRate, LiesBetweenMeasuredSequencesAndStaysBeyondThem) {
   EXPECT_NEAR(at(1), 99, 1e-6);
 }
 
+// Figures of Dao-AILab/flash-attention @0251105, causal, 2,048 tokens.
+TEST(AttentionRate, OfTheFirstFlashAttentionIsItsOwn) {
+  const auto first = [](const char* name, int64_t width) {
+    const AttentionShape shape{
+        .pass = kForward, .batch = 8, .heads = 2048 / width, .sequence = 2048, .head_width = width};
+    return attention_rate(*find_gpu(name), Dialect::kPlain, shape, Attention::kFlash1)
+               .flops_per_second /
+           1e12;
+  };
+  EXPECT_NEAR(first("a100-sxm-80", 64), 77, 1e-6);
+  EXPECT_NEAR(first("a100-sxm-40", 128), 69, 1e-6);
+  EXPECT_NEAR(first("h100-sxm", 64), 136, 1e-6);
+  EXPECT_NEAR(teraflops("a100-sxm-80", Dialect::kPlain, kForward, 64, 2048), 140, 1e-6);  // second
+}
+
 // MooreThreads/SimuMax @4dcaae5: one sample of 4,096 tokens, head width 128; their FLOPs count the
 // whole square, half of 2250 x the share is causal.
 TEST(AttentionRate, FallsWithFewHeadsAsMeasuredOnB200) {

@@ -63,6 +63,11 @@ TEST(GptLayerActivations, AreTheInputAloneUnderFullRecompute) {
   EXPECT_EQ(layer_bytes(with_recompute({}, "full")), 2 * s * b * h);
 }
 
+TEST(GptLayerActivations, OfTheFirstFlashAttentionAreThoseOfTheSecond) {
+  EXPECT_EQ(layer_bytes({{"training", {{"attention", "flash1"}}}}),
+            layer_bytes({{"training", {{"attention", "flash"}}}}));
+}
+
 Json two_context_ranks(const char* comm) {
   return {{"cluster", {{"gpus_per_node", 2}}},
           {"parallelism", {{"context", 2}, {"context_comm", comm}}},
