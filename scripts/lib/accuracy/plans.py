@@ -53,16 +53,21 @@ SOURCES = {
               "time.launch_blocking": True,
               "cluster.inter_link": "roce-100", "cluster.nics_per_node": 4},
     "dgxc": {"training.dialect": "megatron-lm", "cluster.inter_link": "ib-ndr-400"},
-    # Its sample configurations: overlap_sync_grad, no overlap_sync_param, reduce_bucket_size.
-    "internevo": {"training.dialect": "plain", "cluster.inter_link": "roce-100",
-                  "cluster.nics_per_node": 4, "parallelism.overlap_grad_reduce": True,
+    # Its sample configurations: overlap_sync_grad, no overlap_sync_param, reduce_bucket_size. The
+    # table is of its first commit (2023-07-06), whose image has flash-attn 1.0.5 (doc/install.md).
+    "internevo": {"training.dialect": "plain", "training.attention": "flash1",
+                  "cluster.inter_link": "roce-100", "cluster.nics_per_node": 4,
+                  "parallelism.overlap_grad_reduce": True,
                   "parallelism.bucket_elements": 512 << 20},
     "nanotron": {"training.dialect": "nanotron", "model.add_bias_linear": False,
                  "cluster.inter_link": "efa-v2-p5",
                  "cluster.nics_per_node": 32},
     "torchtune": {"training.dialect": "plain"},
-    # llm-foundry: each block is a unit of FSDP; eight 200 Gb/s RoCE cards a node. no_bias.
-    "mpt": {"training.dialect": "plain", "model.add_bias_linear": False,
+    # llm-foundry: each block is a unit of FSDP; eight 200 Gb/s RoCE cards a node. Its benchmarks
+    # run attn_impl triton, flash_attn_triton.py of flash-attn 1 (submit_benchmarks.py). Rows say
+    # "no bias", but their n_params are those of every bias and 50,368 words: 125m at 512 tokens has
+    # 124,131,840, of which 25 x 2 x 768 are norms and 12 x 9 x 768 biases of layers.
+    "mpt": {"training.dialect": "plain", "training.attention": "flash1",
             "cluster.inter_link": "roce-200", "cluster.nics_per_node": 8},
 }
 
