@@ -45,7 +45,13 @@ int64_t most_channels(NcclPattern pattern, const NcclTopology& topology, double 
   return most;
 }
 
-/// The first of the channel speeds that moves most in all.
+/// Whether the search keeps a graph (ncclTopoCompareGraphs): it moves more, or has more NVLS heads.
+bool is_better(NcclPattern pattern, int64_t count, double speed, const NcclChannels& best) {
+  if (pattern == NcclPattern::kNvls && count > best.count) return true;
+  return static_cast<double>(count) * speed > static_cast<double>(best.count) * best.across_gbps;
+}
+
+/// The last of the channel speeds that is better than those before it.
 NcclChannels fastest(NcclPattern pattern,
                      const NcclTopology& topology,
                      const std::vector<double>& speeds) {
@@ -53,11 +59,8 @@ NcclChannels fastest(NcclPattern pattern,
   for (const double speed : speeds) {
     if (best.count > 0 && speed / best.across_gbps <= 0.49) break;
     const int64_t count = most_channels(pattern, topology, speed);
-    const double moved = static_cast<double>(count) * speed;
-    if (count > 0 && moved > static_cast<double>(best.count) * best.across_gbps) {
-      best = {count, speed, speed};
-    }
-    if (best.count > 0 && moved >= topology.gpu_gbps) break;
+    if (count > 0 && is_better(pattern, count, speed, best)) best = {count, speed, speed};
+    if (best.count > 0 && static_cast<double>(count) * speed >= topology.gpu_gbps) break;
   }
   return best;
 }

@@ -162,6 +162,19 @@ TEST(NcclChoice, GathersOfOneRankOnEachOfManyMachinesTakePat) {
   expect_choice(CollectiveKind::kAllGather, h100(128, 1), 16 * kMiB, {kPat, kSimple, 860.4});
 }
 
+// (29 + 1) x 24 GB/s fit the links of a GPU and move most; but 32 heads, the most there can be, fit
+// at 20. The network takes twice as much, 40 of a NIC's 50.
+TEST(NcclChannels, OfNvlsBetweenRacksHaveTheMostHeads) {
+  const NcclTopology racks{.compute_capability = 100,
+                           .ranks = 144,
+                           .nodes = 2,
+                           .nvls = true,
+                           .gpu_gbps = kBlackwellGbps,
+                           .nics = 72,
+                           .nic_gbps = 50};
+  expect_channels(nccl_channels(NcclPattern::kNvls, racks), 32, 20, 40);
+}
+
 TEST(NcclChoice, OverPcieHasNoLl128) {
   NcclTopology topology = a100(1);
   topology.nvlink = false;
