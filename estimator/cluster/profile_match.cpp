@@ -12,7 +12,7 @@
 namespace estimator {
 namespace {
 
-constexpr std::array<std::string_view, 16> kKeysThatChangeNoRank = {
+constexpr std::array<std::string_view, 17> kKeysThatChangeNoRank = {
     "name",
     "model.preset",
     "cluster.intra_link",
@@ -21,6 +21,7 @@ constexpr std::array<std::string_view, 16> kKeysThatChangeNoRank = {
     "cluster.nodes_per_pod",
     "cluster.spine_oversubscription",
     "cluster.sharp",
+    "cluster.nvls",
     "cluster.nccl_tests",
     "cluster.usd_per_gpu_hour",
     "parallelism.overlap_p2p_communication",

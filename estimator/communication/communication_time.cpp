@@ -135,7 +135,10 @@ NcclTopology nccl_topology(const GroupPlacement& placement, const Fabric& fabric
           .gpu_gbps = fabric.intra.nccl_bytes_per_second / 1e9,
           .nics = nics.count,
           .nic_gbps = nics.bytes_per_second / 1e9,
-          .collnet = fabric.sharp};
+          .collnet = fabric.sharp,
+          .nics_behind_cpu = fabric.nics_behind_cpu,
+          .version = fabric.nccl_version,
+          .only = fabric.only_algorithm};
 }
 
 CollectiveTime collective_time(const CollectiveCall& call,

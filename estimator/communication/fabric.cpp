@@ -52,6 +52,7 @@ Fabric fabric_of(const Plan& plan) {
   fabric.inter = link_named(*cluster.inter_link);
   fabric.gpu_cuda_name = gpu.cuda_name;
   fabric.compute_capability = std::lround(10 * std::stod(gpu.compute_capability));
+  fabric.nics_behind_cpu = gpu.nics_behind_cpu;
   fabric.machine_gpus = *cluster.gpus_per_node;
   fabric.island_gpus = island_size(cluster, gpu, fabric.intra);
   fabric.nics_per_gpu =
@@ -59,6 +60,7 @@ Fabric fabric_of(const Plan& plan) {
   if (cluster.nodes_per_pod) fabric.pod_gpus = *cluster.nodes_per_pod * *cluster.gpus_per_node;
   fabric.spine_oversubscription = cluster.spine_oversubscription;
   fabric.sharp = cluster.sharp;
+  if (!cluster.nvls) fabric.intra.nvls_bytes_per_second.reset();
   for (const std::string& path : cluster.nccl_tests) {
     fabric.measured.push_back(read_nccl_tests(read_file(path), path));
   }

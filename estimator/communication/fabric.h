@@ -6,9 +6,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "estimator/communication/measured_collectives.h"
+#include "estimator/communication/nccl_channels.h"
 #include "estimator/hardware/hardware.h"
 #include "estimator/plan/parallel_layout.h"
 #include "estimator/plan/plan.h"
@@ -26,6 +28,9 @@ struct Fabric {
   int64_t pod_gpus = 0;  ///< 0: one pod holds everything
   double spine_oversubscription = 1;
   bool sharp = false;  ///< the network's switches reduce
+  bool nics_behind_cpu = false;
+  int64_t nccl_version = kModelledNccl;
+  std::optional<NcclAlgorithm> only_algorithm;  ///< NCCL_ALGO
   std::vector<MeasuredCollective> measured;
 
   /// What one rank moves out of its island when all ranks of the island do: its share of the NICs.

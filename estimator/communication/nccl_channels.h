@@ -7,10 +7,14 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "estimator/communication/nccl_tables.h"
 
 namespace estimator {
+
+/// What NCCL's own code calls a version: 2.26.2 is 22602.
+constexpr int64_t kModelledNccl = 23007;
 
 /// A group of ranks on equal machines, as NCCL sees it. An NVLink domain counts as one node.
 struct NcclTopology {
@@ -24,6 +28,9 @@ struct NcclTopology {
   double nic_gbps = 0;   ///< of one NIC
   bool collnet = false;  ///< SHARP in the network's switches
   bool amd_cpu = false;
+  bool nics_behind_cpu = false;
+  int64_t version = kModelledNccl;
+  std::optional<NcclAlgorithm> only;  ///< NCCL_ALGO
 
   double ranks_per_node() const { return static_cast<double>(ranks) / static_cast<double>(nodes); }
 };

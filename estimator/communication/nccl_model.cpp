@@ -54,11 +54,17 @@ struct Tuning {
   }
 };
 
+/// On NVLink, and over NICs behind a CPU since NCCL_LL128_C2C.
+bool ll128_is_safe(const Tuning& t) {
+  constexpr int64_t kFirstOverC2c = 22703;
+  if (!t.topology.nvlink || t.topology.compute_capability < 70) return false;
+  return t.one_node() || !t.topology.nics_behind_cpu || t.topology.version >= kFirstOverC2c;
+}
+
 bool can_run(const Tuning& t, NcclAlgorithm algorithm, NcclProtocol protocol) {
   constexpr int64_t kMostCollNetRanks = 8;  // NCCL_MAX_DIRECT_ARITY + 1
   constexpr int64_t kMostNvlsRanks = 32;    // NCCL_MAX_NVLS_ARITY; an all-reduce may have more
-  if (protocol == kLl128 && (!t.topology.nvlink || t.topology.compute_capability < 70))
-    return false;
+  if (protocol == kLl128 && !ll128_is_safe(t)) return false;
   switch (algorithm) {
     case kRing:
       return true;
@@ -200,6 +206,7 @@ std::vector<NcclOption> nccl_options(CollectiveKind kind, const NcclTopology& to
   const Tuning tuning(kind, topology);
   std::vector<NcclOption> options;
   for (const auto& [algorithm, algorithm_name] : enum_names(NcclAlgorithm{})) {
+    if (topology.only.value_or(algorithm) != algorithm) continue;
     if (!can_run(tuning, algorithm, kSimple)) continue;
     const NcclChannels channels = nccl_channels(pattern_of(algorithm), topology);
     const int64_t fewest = is_nvls(algorithm) ? 2 : 1;

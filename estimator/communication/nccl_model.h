@@ -39,8 +39,8 @@ struct NcclOption {
 /// Whether NCCL has algorithms for `kind`: not for all-to-all, gather, scatter, send and recv.
 bool has_nccl_algorithms(CollectiveKind kind);
 
-/// Every option that is enabled for a call of this kind, in NCCL's order. A barrier counts as an
-/// all-reduce.
+/// Every option that is enabled for a call of this kind, in NCCL's order; none where the topology's
+/// only algorithm cannot run it. A barrier counts as an all-reduce.
 std::vector<NcclOption> nccl_options(CollectiveKind kind, const NcclTopology& topology);
 
 /// What NCCL believes an option takes, with its corrections for size.
@@ -55,7 +55,7 @@ NcclBelief nccl_belief(const NcclOption& option,
                        const NcclTopology& topology,
                        int64_t bytes);
 
-/// The option that NCCL runs. Throws std::logic_error for a kind without algorithms.
+/// The option that NCCL runs. Throws std::logic_error for a kind without algorithms or options.
 NcclOption nccl_choice(CollectiveKind kind, const NcclTopology& topology, int64_t bytes);
 
 }  // namespace estimator

@@ -14,27 +14,39 @@ struct NvlsTuning {
   int64_t largest_tree_chunk = 128 * kKiB;
 };
 
-/// ncclNvlsTuning and ncclNvlsTreeSm100Tuning. NICs are taken to be behind a PCIe switch.
-NvlsTuning tuning_of(const NcclTopology& topology) {
-  constexpr int64_t kBlackwell = 100;
-  constexpr double kNdr = 48, kXdr = 96;  // GB/s of a NIC
+constexpr int64_t kBlackwell = 100;
+
+/// Before there was a tuning for Blackwell (2.30.3), and on Hopper.
+NvlsTuning plain_tuning(const NcclTopology& topology) {
+  constexpr int64_t kFewerInOneNode = 22703;
   NvlsTuning tuning;
-  if (topology.compute_capability < kBlackwell) {
-    if (topology.nodes >= 4) tuning.largest_tree_chunk = 64 * kKiB;
-    return tuning;
+  if (topology.compute_capability >= kBlackwell) {
+    tuning.channels = topology.nodes == 1 && topology.version >= kFewerInOneNode ? 24 : 32;
   }
-  if (topology.nodes == 1) return {.channels = 24};
+  if (topology.nodes >= 4) tuning.largest_tree_chunk = 64 * kKiB;
+  return tuning;
+}
+
+/// ncclNvlsTuning and ncclNvlsTreeSm100Tuning.
+NvlsTuning tuning_of(const NcclTopology& topology) {
+  constexpr int64_t kFirstTunedForBlackwell = 23003;
+  constexpr double kNdr = 48, kXdr = 96;  // GB/s of a NIC
+  if (topology.compute_capability < kBlackwell || topology.nodes == 1 ||
+      topology.version < kFirstTunedForBlackwell) {
+    return plain_tuning(topology);
+  }
+  const bool switched = !topology.nics_behind_cpu;  // PATH_PXB or closer
   const double gpus = topology.ranks_per_node();
   if (topology.nodes == 2 && topology.nic_gbps >= kNdr) {
     if (gpus <= 4) return {32, 256 * kKiB, 256 * kKiB};
-    const bool small = gpus >= 16 || (gpus <= 8 && topology.nic_gbps < kXdr);
+    const bool small = gpus >= 16 || (gpus <= 8 && switched && topology.nic_gbps < kXdr);
     return {32, 128 * kKiB, (small ? 64 : 128) * kKiB};
   }
   if (topology.nic_gbps >= kXdr) {
     if (gpus <= 8) return {24, 256 * kKiB, 256 * kKiB};
     return {32, 128 * kKiB, (gpus < 32 ? 128 : 64) * kKiB};
   }
-  if (topology.nic_gbps >= kNdr) return {24, 128 * kKiB, 64 * kKiB};
+  if (topology.nic_gbps >= kNdr) return {24, 128 * kKiB, (switched ? 64 : 128) * kKiB};
   return {32, 128 * kKiB, (topology.nodes >= 4 ? 64 : 128) * kKiB};
 }
 

@@ -105,6 +105,7 @@ struct ClusterConfig {
   std::optional<int64_t> nodes_per_pod;
   double spine_oversubscription = 1;
   bool sharp = false;
+  bool nvls = true;
   std::vector<std::string> nccl_tests;
   std::optional<double> usd_per_gpu_hour;
 };
@@ -130,6 +131,7 @@ void visit_fields(Visitor& visit, ClusterConfig& cluster) {
         cluster.spine_oversubscription,
         "bandwidth inside a pod over bandwidth out of it: 7 for 7:1");
   visit("sharp", cluster.sharp, "the network's switches reduce (InfiniBand SHARP, NCCL's CollNet)");
+  visit("nvls", cluster.nvls, "NVSwitches that can reduce do (NCCL_NVLS_ENABLE)");
   visit("nccl_tests",
         cluster.nccl_tests,
         "files that nccl-tests wrote on such machines: used in place of the model where they fit");

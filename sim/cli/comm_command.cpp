@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <cstdio>
 #include <memory>
 
 #include "estimator/base/files.h"
@@ -23,7 +24,7 @@ using estimator::Plan;
 using estimator::UserError;
 
 struct CommOptions {
-  std::string collective;
+  std::string collective, algorithm, nccl_version;
   PlanFlags flags;
   std::string ranks_per_node;
   std::string min_bytes, max_bytes, step_factor;
@@ -59,6 +60,42 @@ CollectiveKind parse_collective(const std::string& name) {
   throw UserError({.what = name.empty() ? "which collective?" : "unknown collective",
                    .where = fmt::format("comm \"{}\"", name),
                    .help = estimator::suggestion(name, estimator::names_of<CollectiveKind>())});
+}
+
+/// "2.26.2" as 22602; "2.26" is its first patch.
+int64_t parse_nccl_version(const std::string& text) {
+  int major = 0, minor = 0, patch = 0, end = 0;
+  const int read = std::sscanf(text.c_str(), "%d.%d%n.%d%n", &major, &minor, &end, &patch, &end);
+  const bool whole = read >= 2 && end == static_cast<int>(text.size());
+  if (!whole || major != 2 || minor < 9 || minor > 99 || patch < 0 || patch > 99) {
+    throw UserError({.what = "not a version of NCCL",
+                     .where = fmt::format("--nccl-version = \"{}\"", text),
+                     .help = "use one such as 2.27.7"});
+  }
+  return major * 10000 + minor * 100 + patch;
+}
+
+/// Throws UserError for a name that NCCL does not know, or that cannot run the collective there.
+void take_only(const std::string& name,
+               CollectiveKind kind,
+               const GroupPlacement& placement,
+               estimator::Fabric& fabric) {
+  if (name.empty()) return;
+  for (const auto& [algorithm, known] : estimator::enum_names(estimator::NcclAlgorithm{})) {
+    if (name == known) fabric.only_algorithm = algorithm;
+  }
+  const std::string where = fmt::format("--algorithm = {}", name);
+  if (!fabric.only_algorithm) {
+    throw UserError(
+        {.what = "unknown algorithm",
+         .where = where,
+         .help = estimator::suggestion(name, estimator::names_of<estimator::NcclAlgorithm>())});
+  }
+  if (!has_nccl_algorithms(kind) || nccl_options(kind, nccl_topology(placement, fabric)).empty()) {
+    throw UserError({.what = fmt::format("NCCL cannot run {} so", to_string(kind)),
+                     .where = fmt::format("{}, {} ranks", where, placement.ranks),
+                     .help = "leave it away, and NCCL's choice is shown"});
+  }
 }
 
 /// The plan whose cluster the flags name. Its model is never looked at, and one that every GPU can
@@ -180,9 +217,13 @@ CommPoint point_of(const CollectiveCall& call,
 ExitCode run_comm(const CommOptions& options) {
   const CollectiveKind kind = parse_collective(options.collective);
   const Plan plan = plan_of(options);
-  const estimator::Fabric fabric = fabric_of(plan);
+  estimator::Fabric fabric = fabric_of(plan);
   const int64_t ranks_per_node = ranks_per_node_of(options, plan);
   const GroupPlacement placement = placement_of(plan, fabric, ranks_per_node);
+  if (!options.nccl_version.empty()) {
+    fabric.nccl_version = parse_nccl_version(options.nccl_version);
+  }
+  take_only(options.algorithm, kind, placement, fabric);
   const auto measured = measured_of(options, kind, plan, placement);
   CommReport report{.collective = to_string(kind),
                     .gpu = fabric.gpu_cuda_name,
@@ -220,6 +261,16 @@ Command add_comm_command(CLI::App& root) {
                   options->ranks_per_node,
                   "ranks of the group on each machine; default: its GPUs")
       ->type_name("N")
+      ->group(kClusterFlags);
+  app->add_option("--nccl-version",
+                  options->nccl_version,
+                  "how its versions differ is known from 2.25 on, in part; default: 2.30.7")
+      ->type_name("VERSION")
+      ->group(kClusterFlags);
+  app->add_option("--algorithm",
+                  options->algorithm,
+                  "the only one that NCCL may take (NCCL_ALGO): ring, tree, nvls, nvls_tree, ...")
+      ->type_name("NAME")
       ->group(kClusterFlags);
   const auto size = [&](const char* names, std::string& value, const char* help) {
     app->add_option(names, value, help)->type_name("SIZE")->group("Sizes")->capture_default_str();

@@ -77,7 +77,8 @@ TEST(FirstDifference, OfNameLinksAndPriceIsNone) {
 
 TEST(FirstDifference, OfNetworkAndFailuresIsNone) {
   Json other = to_json(small_plan(
-      {{"cluster", {{"nodes_per_pod", 4}, {"spine_oversubscription", 7}, {"sharp", true}}},
+      {{"cluster",
+        {{"nodes_per_pod", 4}, {"spine_oversubscription", 7}, {"sharp", true}, {"nvls", false}}},
        {"reliability", {{"restart_seconds", 60}}}}));
   EXPECT_EQ(first_difference(to_json(small_plan()), other), "");
   other.erase("reliability");  // a profile of before there were such keys

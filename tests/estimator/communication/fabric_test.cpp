@@ -43,6 +43,11 @@ TEST(Fabric, AnNvlinkDomainDoesNotSpanMachinesThatAreWiredOtherwise) {
   EXPECT_EQ(fabric_of(plan).island_gpus, 4);
 }
 
+TEST(Fabric, WithoutNvlsHasSwitchesThatDoNotReduce) {
+  EXPECT_TRUE(fabric_of(small_plan()).intra.nvls_bytes_per_second);
+  EXPECT_FALSE(fabric_of(small_plan({{"cluster", {{"nvls", false}}}})).intra.nvls_bytes_per_second);
+}
+
 TEST(Placement, OfTheMetaLayout) {
   const Fabric fabric = fabric_of(meta_plan());
   const ParallelLayout layout(meta_plan());

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "estimator/base/units.h"
 #include "estimator/communication/nccl_channels.h"
 
@@ -173,6 +175,33 @@ TEST(NcclChannels, OfNvlsBetweenRacksHaveTheMostHeads) {
                            .nics = 72,
                            .nic_gbps = 50};
   expect_channels(nccl_channels(NcclPattern::kNvls, racks), 32, 20, 40);
+}
+
+bool has_ll128(const NcclTopology& topology) {
+  const auto options = nccl_options(CollectiveKind::kAllReduce, topology);
+  return std::any_of(options.begin(), options.end(), [](const NcclOption& option) {
+    return option.protocol == kLl128;
+  });
+}
+
+// NCCL_LL128_C2C came with 2.27.3.
+TEST(NcclOptions, HaveLl128OverTheNicsOfACpuSince2_27_3) {
+  NcclTopology racks = b200(2);
+  racks.nics_behind_cpu = true;
+  EXPECT_TRUE(has_ll128(racks));
+  racks.version = 22706;
+  EXPECT_TRUE(has_ll128(racks));
+  racks.version = 22602;
+  EXPECT_FALSE(has_ll128(racks));
+  racks.nics_behind_cpu = false;
+  EXPECT_TRUE(has_ll128(racks));
+}
+
+TEST(NcclOptions, AreThoseOfTheOnlyAlgorithm) {
+  NcclTopology topology = h100(1);
+  topology.only = kNvls;
+  EXPECT_EQ(nccl_choice(CollectiveKind::kAllReduce, topology, kKiB).algorithm, kNvls);
+  EXPECT_TRUE(nccl_options(CollectiveKind::kBroadcast, topology).empty());
 }
 
 TEST(NcclChoice, OverPcieHasNoLl128) {

@@ -39,5 +39,30 @@ TEST(NvlsPipeline, OfAnNvlinkDomainHasThirtyTwoHeads) {
   EXPECT_EQ(nvls_pipeline(NcclAlgorithm::kNvls, rack, 8 * kGiB).wave_bytes, 24 * 32 * 128 * kKiB);
 }
 
+NcclTopology racks(int64_t count, int64_t version = kModelledNccl) {
+  return {.compute_capability = 100,
+          .ranks = 72 * count,
+          .nodes = count,
+          .nics = 72,
+          .nic_gbps = 50,
+          .nics_behind_cpu = true,
+          .version = version};
+}
+
+// Waves of 32 heads: 32 channels until 2.27.3 counted 24 in one node; trees of fewer than four
+// nodes kept chunks of 128 KiB until 2.30.3.
+TEST(NvlsPipeline, OfBlackwellIsThatOfTheVersion) {
+  const auto wave_chunks = [](int64_t nodes, int64_t version, int64_t chunk) {
+    const NcclAlgorithm algorithm = nodes == 1 ? NcclAlgorithm::kNvls : NcclAlgorithm::kNvlsTree;
+    return nvls_pipeline(algorithm, racks(nodes, version), 16 * kGiB).wave_bytes / (32 * chunk);
+  };
+  EXPECT_EQ(wave_chunks(1, 22602, 128 * kKiB), 32);
+  EXPECT_EQ(wave_chunks(1, 22703, 128 * kKiB), 24);
+  EXPECT_EQ(wave_chunks(2, 22602, 128 * kKiB), 32);
+  EXPECT_EQ(wave_chunks(2, 23003, 64 * kKiB), 32);
+  EXPECT_EQ(wave_chunks(20, 22907, 64 * kKiB), 32);
+  EXPECT_EQ(wave_chunks(20, 23003, 128 * kKiB), 24);
+}
+
 }  // namespace
 }  // namespace estimator

@@ -43,6 +43,21 @@ TEST_F(CommCommand, SaysWhatNcclChoosesBySize) {
   EXPECT_THAT(report["assumptions"].dump(), HasSubstr("collectives over nvlink4 take"));
 }
 
+// As NCCL_NVLS_ENABLE=0 and NCCL_ALGO do.
+TEST_F(CommCommand, LeavesNcclNoChoiceWhereItIsTold) {
+  const auto algorithm_at_1g = [&](const std::vector<std::string>& more) -> std::string {
+    std::vector<std::string> arguments = {
+        "comm", "all_reduce", "--gpu", "h100", "-b", "1G", "-e", "1G", "--json"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const ProgramResult result = run(arguments);
+    EXPECT_EQ(result.exit_code, 0) << result.error;
+    return Json::parse(result.output)["points"][0]["algorithm"];
+  };
+  EXPECT_EQ(algorithm_at_1g({}), "nvls");
+  EXPECT_EQ(algorithm_at_1g({"--no-nvls"}), "ring");
+  EXPECT_EQ(algorithm_at_1g({"--algorithm", "tree"}), "tree");
+}
+
 TEST_F(CommCommand, ComparesWithAMeasuredFileAtItsSizes) {
   const ProgramResult result =
       run({"comm", "all_reduce", "--gpu", "h100", "--measured", measured_file(), "--json"});
@@ -86,6 +101,17 @@ TEST_F(CommCommand, RefusesWhatItCannotAnswer) {
               HasSubstr("no size"));
   EXPECT_THAT(complaint({"all_reduce", "--gpu", "h100", "--ranks-per-node", "9"}),
               HasSubstr("use a number from 1 to 8"));
+  EXPECT_THAT(complaint({"all_reduce", "--gpu", "h100", "--algorithm", "rings"}),
+              HasSubstr("did you mean ring?"));
+  EXPECT_THAT(complaint({"broadcast", "--gpu", "h100", "--algorithm", "nvls"}),
+              HasSubstr("NCCL cannot run broadcast so"));
+  EXPECT_THAT(complaint({"all_to_all", "--gpu", "h100", "--algorithm", "ring"}),
+              HasSubstr("NCCL cannot run all_to_all so"));
+  for (const char* version : {"2.26.2x", "2", "2.", "3.1.0", "new"}) {
+    EXPECT_THAT(complaint({"all_reduce", "--gpu", "h100", "--nccl-version", version}),
+                HasSubstr("not a version of NCCL"))
+        << version;
+  }
   EXPECT_THAT(
       complaint({"all_reduce", "--gpu", "h100", "--nodes", "2", "--measured", measured_file()}),
       HasSubstr("measured on something else"));
