@@ -8,6 +8,7 @@
 #include "estimator/communication/collective_fit.h"
 #include "estimator/communication/message_time.h"
 #include "estimator/communication/nvls_pipeline.h"
+#include "estimator/communication/tree_pipeline.h"
 
 namespace estimator {
 namespace {
@@ -107,7 +108,7 @@ double option_seconds(const NcclOption& option,
     return nvls_us(option, topology, bytes, floor_us, slowdown) * kMicrosecond;
   }
   const NcclBelief belief = nccl_belief(option, call.kind, topology, bytes);
-  return (floor_us + belief.latency_us +
+  return (floor_us + belief.latency_us + tree_fill_us(option, topology, bytes, slowdown) +
           belief.transfer_us * slowdown / reached_share(option, bytes)) *
          kMicrosecond;
 }
