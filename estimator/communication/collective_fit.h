@@ -51,28 +51,16 @@ void visit_fields(Visitor& visit, ShareCurve& curve) {
   visit("points", curve.points, "ascending");
 }
 
-struct LlShare {
-  double share = 1;
-  std::string source;
-};
-template <class Visitor>
-void visit_fields(Visitor& visit, LlShare& row) {
-  visit("share", row.share, "of the modelled bandwidth");
-  visit("source", row.source, "fitted on");
-}
-
 /// NVLS works through the buffer in waves: a chunk of every channel and head. The links idle while
 /// the first wave goes in and the last comes out, and small chunks cost more than large ones.
 struct NvlsFit {
-  double floor_microseconds = 0;  ///< one node; NCCL's 25 us have most of it
-  double waves = 0;               ///< that fill the pipeline of one node
-  double waves_per_level = 0;     ///< more for each level of the tree between nodes
+  double waves = 0;            ///< that fill the pipeline of one node
+  double waves_per_level = 0;  ///< more for each level of the tree between nodes
   std::string source;
   std::vector<SharePoint> chunk_share;  ///< by bytes of a chunk
 };
 template <class Visitor>
 void visit_fields(Visitor& visit, NvlsFit& fit) {
-  visit("floor_microseconds", fit.floor_microseconds, "beyond NCCL's model");
   visit("waves", fit.waves, "of fill, one node");
   visit("waves_per_level", fit.waves_per_level, "of fill, more for each tree level");
   visit("source", fit.source, "fitted on");
@@ -82,7 +70,6 @@ void visit_fields(Visitor& visit, NvlsFit& fit) {
 struct CollectiveFit {
   Json sources;
   std::vector<LaunchFloor> launch_floors;
-  LlShare ll_share;
   ShareCurve ring_share, tree_ll128_share, tree_simple_share, all_to_all_share;
   NvlsFit nvls;
 
@@ -93,7 +80,6 @@ template <class Visitor>
 void visit_fields(Visitor& visit, CollectiveFit& fit) {
   visit("sources", fit.sources, "what the names mean");
   visit("launch_floors", fit.launch_floors, "by link");
-  visit("ll_share", fit.ll_share, "ring with LL");
   visit("ring_share", fit.ring_share, "ring with LL128 or Simple, by size");
   visit("tree_ll128_share", fit.tree_ll128_share, "tree with LL128, by size");
   visit("tree_simple_share", fit.tree_simple_share, "tree with Simple, by size");

@@ -59,8 +59,9 @@ double network_slowdown(const GroupPlacement& placement, const Fabric& fabric) {
 double reached_share(const NcclOption& option, int64_t bytes) {
   const CollectiveFit& fit = collective_fit();
   const bool ll = option.protocol == NcclProtocol::kLl;
-  if (option.algorithm == kRing) return ll ? fit.ll_share.share : fit.ring_share.at(bytes);
-  if (option.algorithm != kTree || ll) return 1;
+  if (ll) return 1;
+  if (option.algorithm == kRing) return fit.ring_share.at(bytes);
+  if (option.algorithm != kTree) return 1;
   return (option.protocol == NcclProtocol::kLl128 ? fit.tree_ll128_share : fit.tree_simple_share)
       .at(bytes);
 }
@@ -83,7 +84,7 @@ double nvls_gbps(const NcclOption& option, const NcclTopology& topology, int64_t
 double nvls_us(const NcclOption& option,
                const NcclTopology& topology,
                int64_t bytes,
-               double network_floor_us,
+               double floor_us,
                double slowdown) {
   const NvlsFit& fit = collective_fit().nvls;
   const NvlsPipeline pipeline = nvls_pipeline(option.algorithm, topology, bytes);
@@ -94,8 +95,7 @@ double nvls_us(const NcclOption& option,
   const double us_of_byte = slowdown / (1000 * nvls_gbps(option, topology, pipeline.chunk_bytes));
   const double fill =
       waves * static_cast<double>(pipeline.wave_bytes) * slowdown / (1000 * option.gbps);
-  return (topology.nodes == 1 ? fit.floor_microseconds : network_floor_us) + option.latency_us +
-         fill + us_of_byte * static_cast<double>(bytes);
+  return floor_us + option.latency_us + fill + us_of_byte * static_cast<double>(bytes);
 }
 
 double option_seconds(const NcclOption& option,

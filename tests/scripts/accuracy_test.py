@@ -230,10 +230,10 @@ class Time(unittest.TestCase):
         self.assertEqual(self.measured(peak_allocated_mib=1), ([], []))
 
 
-def curve(interconnect="NVLink4/NVSwitch", name="r", **point):
+def curve(interconnect="NVLink4/NVSwitch", name="r", config=None, **point):
     return Row(id=name, source="comm", category="comm", complete=True, missing=(), flags=(),
                config={"collective": "all_reduce", "gpu": "H100", "gpus": 16, "nodes": 2,
-                       "interconnect": interconnect},
+                       "interconnect": interconnect, **(config or {})},
                measured={"series": [point]})
 
 
@@ -257,6 +257,20 @@ class Communication(unittest.TestCase):
 
     def test_a_bus_bandwidth_of_few_digits_says_nothing(self):
         self.assertEqual(self.compare(curve(bytes=1024, busbw=0.06)), ([], []))
+
+    def test_what_the_host_of_a_row_adds_is_added(self):
+        def predicted(seconds, **config):
+            readings, _ = self.compare(curve(config=config, bytes=1 << 20, time_us=1), seconds=seconds)
+            return readings[0].predicted
+        launches = 8 * comm.LAUNCH_SECONDS
+        self.assertAlmostEqual(predicted(1e-6), comm.LAUNCH_SECONDS)
+        self.assertAlmostEqual(predicted(1e-6, gpus_per_thread=8), launches)
+        self.assertAlmostEqual(predicted(1e-3, gpus_per_thread=8), 1e-3)
+        self.assertAlmostEqual(predicted(1e-3, waits_for_each_call=True), 1.025e-3)
+
+    def test_what_a_row_forced_is_asked_for(self):
+        row = curve(config={"nvls": False, "algorithm": "ring"}, bytes=1, time_us=1)
+        self.assertEqual(comm._flags(row)[-3:], ["--algorithm", "ring", "--no-nvls"])
 
     def test_an_unknown_network_is_a_reason(self):
         _, left_out = self.compare(curve("OmniPath", bytes=1, time_us=1))

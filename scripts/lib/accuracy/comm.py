@@ -4,6 +4,9 @@ Constants (estimator/data/collective_fit.json) are fitted on the rows in FITTED 
 every other row is held out. The goals: within 15 % above 64 MiB, within 30 % above 256 KiB, on
 fabrics that are held out.
 """
+import json
+import pathlib
+
 from .errors import Reading
 from .plans import GPUS, matching
 from .rows import LeftOut
@@ -11,7 +14,8 @@ from .rows import LeftOut
 NAME = "comm"
 HELP = "time of collectives"
 UNIT = ("us", 1e-6)
-NOTES = ["Constants are fitted on the rows called fitted (estimator/data/collective_fit.json) and on no other."]
+NOTES = ["Constants are fitted on the rows called fitted (estimator/data/collective_fit.json) and on no other.",
+         "A row's time has in it what its program's host adds: see _as_measured in scripts/lib/accuracy/comm.py."]
 DATA = ["ground-truth.json", "collectives.json"]
 
 # The rows that the constants are fitted on.
@@ -28,6 +32,12 @@ NETWORKS = [
     ("NVL72", []), ("NVLink2", []), ("NVLink3/NVSwitch", []), ("NVLink4/NVSwitch", []),
     ("NVLink5", []),
 ]
+
+# One launch by the host, and a call from PyTorch that finds the GPU idle ("some 20-30us": stas00/ml-engineering,
+# all_reduce_bench.py, which since 2026-08 queues its calls to hide it).
+LAUNCH_FILE = pathlib.Path(__file__).resolve().parents[3] / "estimator/data/launch.json"
+LAUNCH_SECONDS = json.loads(LAUNCH_FILE.read_text(encoding="utf-8"))["kernel_seconds"]
+TORCH_CALL_SECONDS = 25e-6
 
 KIB, MIB = 1 << 10, 1 << 20
 BANDS = [("above 64 MiB", 64 * MIB, 0.15), ("256 KiB to 64 MiB", 256 * KIB, 0.30),
@@ -49,7 +59,20 @@ def _flags(row):
     return [config["collective"], "--gpu", _flag(GPUS, config["gpu"], "GPU"),
             "--nodes", str(config["nodes"]), "--gpus-per-node",
             str(config["gpus"] // config["nodes"]),
-            *_flag(NETWORKS, config.get("interconnect", "an unnamed network"), "network")]
+            *_flag(NETWORKS, config.get("interconnect", "an unnamed network"), "network"),
+            *(["--algorithm", config["algorithm"]] if "algorithm" in config else []),
+            *(["--nccl-version", config["nccl"]] if "nccl" in config else []),
+            *([] if config.get("nvls", True) else ["--no-nvls"])]
+
+
+def _as_measured(row, seconds):
+    """What the row's program would have printed of a collective that takes so long on the GPUs.
+
+    A thread that launches for several GPUs in turn takes at least its launches; where each call is
+    waited for, the host's work is in it.
+    """
+    launches = row.config.get("gpus_per_thread", 1) * LAUNCH_SECONDS
+    return max(seconds, launches) + (TORCH_CALL_SECONDS if row.config.get("waits_for_each_call") else 0)
 
 
 def _seconds(row, point):
@@ -85,7 +108,8 @@ def compare(rows, onerank):
         except LeftOut as reason:
             left_out.append((row.id, str(reason)))
             continue
-        readings += [Reading(f"{row.id} at {size}", row.id, _quantity(row, size), guess, seconds)
+        readings += [Reading(f"{row.id} at {size}", row.id, _quantity(row, size),
+                             _as_measured(row, guess), seconds)
                      for (size, seconds), guess in zip(points, predicted)]
     readings.sort(key=lambda reading: QUANTITIES.index(reading.quantity))
     return readings, left_out
