@@ -1,4 +1,4 @@
-// What measurements say beyond NCCL's own model (data/collective_fit.json): a floor for launch and
+// What measurements say beyond NCCL's own model (data/collective_fit.json): a floor for
 // rendezvous, and the share of the modelled bandwidth that is reached at a size.
 //
 // The constants are fitted to the sources named in the file and to no other; `scripts/accuracy

@@ -4,8 +4,9 @@
 //    one, is the answer.
 // 2. Else NCCL's own model (nccl_model.h) chooses algorithm and protocol, and gives latency and
 //    bandwidth. Fits to measurements (collective_fit.h) add what the model leaves out: a floor for
-//    launch and rendezvous, the share of the bandwidth reached at a size, and for NVLS the waves
-//    that fill and drain the pipeline, which take the place of NCCL's own correction for it.
+//    rendezvous, the share of the bandwidth reached at a size, and for NVLS the waves that fill and
+//    drain the pipeline, which take the place of NCCL's own correction for it. Trees in Simple fill
+//    too (tree_pipeline.h). Launching is the host's, and not in it.
 // 3. Sharing: NCCL knows nothing of other groups. A group gets its ranks' share of the NICs, and
 //    across an oversubscribed spine what the uplinks leave: in a ring or tree one rank's flow of
 //    each group leaves a pod, so that r:1 is felt only by groups with fewer than r ranks in a pod.
