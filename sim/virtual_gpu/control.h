@@ -33,9 +33,9 @@ void onerank_virtual_gpu_set_invention_sink(void (*sink)(uint64_t bytes, void* c
 /// forget(): else a value that a kernel has changed since would come back as it was written.
 void onerank_virtual_gpu_remember_values(void);
 
-/// What device memory is known to hold. peek() is 1, and `value` filled, if all of it is known;
-/// poke() makes it known. forget() says that a kernel may have written there since the moment that
-/// clock() gave: what was known before is not any more.
+/// What device memory is known to hold. peek() is 1 if all of it is known, and then fills `value`,
+/// unless that is null; poke() makes it known. forget() says that a kernel may have written there
+/// since the moment that clock() gave: what was known before is not any more.
 int onerank_virtual_gpu_peek(const void* address, uint64_t bytes, void* value);
 void onerank_virtual_gpu_poke(void* address, uint64_t bytes, const void* value);
 uint64_t onerank_virtual_gpu_clock(void);

@@ -37,7 +37,10 @@ void onerank_virtual_gpu_set_invention_sink(void (*sink)(uint64_t, void*), void*
 void onerank_virtual_gpu_remember_values() { shadow().enable(); }
 
 int onerank_virtual_gpu_peek(const void* address, uint64_t bytes, void* value) {
-  return shadow().read(reinterpret_cast<uint64_t>(address), value, bytes) ? 1 : 0;
+  const auto first = reinterpret_cast<uint64_t>(address);
+  const bool is_known =
+      value == nullptr ? shadow().knows(first, bytes) : shadow().read(first, value, bytes);
+  return is_known ? 1 : 0;
 }
 
 void onerank_virtual_gpu_poke(void* address, uint64_t bytes, const void* value) {

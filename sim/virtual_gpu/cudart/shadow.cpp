@@ -21,34 +21,42 @@ void Shadow::fill(uint64_t address, int value, size_t bytes) {
   insert(address, std::vector<char>(bytes, static_cast<char>(value)));
 }
 
+template <class Visit>
+void Shadow::for_each_part(uint64_t address, size_t bytes, const Visit& visit) const {
+  const uint64_t end = address + bytes;
+  for (auto next = first_touching(address); next != pieces_.end() && next->first < end; ++next) {
+    const auto& [place, piece] = *next;
+    const uint64_t from = std::max(address, place);
+    visit(from, piece.part(from - place, std::min(end, place + piece.bytes) - from));
+  }
+}
+
 void Shadow::copy(uint64_t destination, uint64_t source, size_t bytes) {
   const std::lock_guard lock(mutex_);
-  std::vector<std::pair<uint64_t, std::vector<char>>> copies;
-  for (auto piece = first_touching(source); piece != pieces_.end() && piece->first < source + bytes;
-       ++piece) {
-    const uint64_t from = std::max(source, piece->first);
-    const uint64_t to = std::min(source + bytes, piece->first + piece->second.bytes.size());
-    const char* data = piece->second.bytes.data() + (from - piece->first);
-    copies.emplace_back(destination + (from - source), std::vector<char>(data, data + (to - from)));
-  }
+  std::vector<std::pair<uint64_t, Piece>> copies;
+  for_each_part(source, bytes, [&](uint64_t place, Piece part) {
+    part.time = time_++;
+    copies.emplace_back(destination + (place - source), std::move(part));
+  });
   erase(destination, bytes, UINT64_MAX);
-  for (auto& [address, content] : copies) insert(address, std::move(content));
+  for (auto& [place, part] : copies) pieces_.insert_or_assign(place, std::move(part));
 }
 
 bool Shadow::read(uint64_t address, void* value, size_t bytes) const {
   const std::lock_guard lock(mutex_);
   std::memset(value, 0, bytes);
   size_t known_bytes = 0;
-  for (auto piece = first_touching(address);
-       piece != pieces_.end() && piece->first < address + bytes;
-       ++piece) {
-    const uint64_t from = std::max(address, piece->first);
-    const uint64_t to = std::min(address + bytes, piece->first + piece->second.bytes.size());
-    std::memcpy(static_cast<char*>(value) + (from - address),
-                piece->second.bytes.data() + (from - piece->first),
-                to - from);
-    known_bytes += to - from;
-  }
+  for_each_part(address, bytes, [&](uint64_t place, const Piece& part) {
+    std::memcpy(static_cast<char*>(value) + (place - address), part.data(), part.bytes);
+    known_bytes += part.bytes;
+  });
+  return known_bytes == bytes;
+}
+
+bool Shadow::knows(uint64_t address, size_t bytes) const {
+  const std::lock_guard lock(mutex_);
+  size_t known_bytes = 0;
+  for_each_part(address, bytes, [&](uint64_t, const Piece& part) { known_bytes += part.bytes; });
   return known_bytes == bytes;
 }
 
@@ -73,29 +81,25 @@ void Shadow::erase(uint64_t address, size_t bytes, uint64_t before) {
       continue;
     }
     const uint64_t first = piece->first;
-    Piece whole = std::move(piece->second);
+    const Piece whole = std::move(piece->second);
     piece = pieces_.erase(piece);
-    const uint64_t last = first + whole.bytes.size();
-    if (last > end) {
-      const char* tail = whole.bytes.data() + (end - first);
-      pieces_.emplace(end, Piece{{tail, tail + (last - end)}, whole.time});
-    }
-    if (first < address) {
-      whole.bytes.resize(address - first);
-      pieces_.emplace(first, std::move(whole));
-    }
+    const uint64_t last = first + whole.bytes;
+    if (last > end) pieces_.emplace(end, whole.part(end - first, last - end));
+    if (first < address) pieces_.emplace(first, whole.part(0, address - first));
   }
 }
 
 void Shadow::insert(uint64_t address, std::vector<char> bytes) {
-  pieces_.insert_or_assign(address, Piece{std::move(bytes), time_++});
+  const size_t count = bytes.size();
+  auto written = std::make_shared<const std::vector<char>>(std::move(bytes));
+  pieces_.insert_or_assign(address, Piece{std::move(written), 0, count, time_++});
 }
 
 Shadow::Pieces::const_iterator Shadow::first_touching(uint64_t address) const {
   auto piece = pieces_.upper_bound(address);
   if (piece == pieces_.begin()) return piece;
   const auto before = std::prev(piece);
-  return before->first + before->second.bytes.size() > address ? before : piece;
+  return before->first + before->second.bytes > address ? before : piece;
 }
 
 }  // namespace virtual_gpu

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <vector>
 
@@ -29,21 +30,35 @@ class Shadow {
   /// Fills `value`, with zeros where nothing is known; true if all of it was known.
   bool read(uint64_t address, void* value, size_t bytes) const;
 
+  /// Whether all of it is known.
+  bool knows(uint64_t address, size_t bytes) const;
+
   /// The number of the next write.
   uint64_t time() const;
   /// Forgets what was written there before the write number `before`.
   void forget(uint64_t address, size_t bytes, uint64_t before = UINT64_MAX);
 
  private:
+  /// Known bytes that follow each other. Cutting or copying a piece copies none of them: they are
+  /// never changed, and a piece is a part of what was written at once.
   struct Piece {
-    std::vector<char> bytes;
-    uint64_t time;
+    std::shared_ptr<const std::vector<char>> written;
+    size_t first = 0;  ///< of `written`
+    size_t bytes = 0;
+    uint64_t time = 0;
+
+    const char* data() const { return written->data() + first; }
+    /// `bytes` from `offset` on, of the same time.
+    Piece part(size_t offset, size_t bytes) const { return {written, first + offset, bytes, time}; }
   };
   using Pieces = std::map<uint64_t, Piece>;  // by first address; they do not overlap
 
   // All called with the mutex held.
   void erase(uint64_t address, size_t bytes, uint64_t before);
   void insert(uint64_t address, std::vector<char> bytes);
+  /// Calls visit(address, part) for what is known of the range, in order.
+  template <class Visit>
+  void for_each_part(uint64_t address, size_t bytes, const Visit& visit) const;
   Pieces::const_iterator first_touching(uint64_t address) const;
 
   std::atomic<bool> enabled_ = false;

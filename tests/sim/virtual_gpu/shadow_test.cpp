@@ -66,6 +66,22 @@ TEST_F(ShadowOfMemory, IsCarriedByACopyOverItself) {
   EXPECT_EQ(known(0, 6), (Bytes{1, 2, 1, 2, 3, 4}));
 }
 
+TEST_F(ShadowOfMemory, KnowsOnlyWhatItCouldGiveBackWhole) {
+  write(0, {1, 2});
+  write(3, {4});
+  EXPECT_TRUE(shadow_.knows(kBase, 2));
+  EXPECT_TRUE(shadow_.knows(kBase + 1, 1));
+  EXPECT_FALSE(shadow_.knows(kBase, 4));
+}
+
+TEST_F(ShadowOfMemory, OfACopyStaysWhenItsSourceIsForgotten) {
+  write(0, {1, 2, 3, 4});
+  shadow_.copy(kBase + 100, kBase + 1, 2);
+  shadow_.forget(kBase, 4);
+  EXPECT_EQ(known(100, 2), (Bytes{2, 3}));
+  EXPECT_EQ(known(1, 2), Bytes{});
+}
+
 TEST_F(ShadowOfMemory, ForgetsOnlyWhatWasWrittenBefore) {
   write(0, {1});
   const uint64_t kernel_starts = shadow_.time();
