@@ -40,7 +40,7 @@ constexpr NamedProduct kProducts[] = {
     {"aten::_efficient_attention_backward", FlopRule::kAttentionBackward, 1, false},
 };
 
-/// Views that their schema does not call views, and allocations.
+/// Views that their schema does not call views, allocations, and what only tells the allocator.
 constexpr std::string_view kMoveNoData[] = {
     "aten::_unsafe_view",
     "aten::unsafe_split",
@@ -57,6 +57,7 @@ constexpr std::string_view kMoveNoData[] = {
     "aten::detach_",
     "aten::requires_grad_",
     "aten::lift_fresh",
+    "aten::record_stream",
     "aten::result_type",
     "aten::is_nonzero",
 };

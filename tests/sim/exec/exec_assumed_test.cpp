@@ -94,6 +94,7 @@ TEST_F(ExecAssumed, WhatTheProgramWroteItselfIsNotRefused) {
                                             "filled",
                                             "clone",
                                             "copied",
+                                            "streamed",
                                             "joined"});
   ASSERT_EQ(result.exit_code, 0) << result.error;
   for (const char* way : {"zeros", "zeros_like", "new_zeros", "zeroed", "clone"}) {
@@ -102,7 +103,9 @@ TEST_F(ExecAssumed, WhatTheProgramWroteItselfIsNotRefused) {
   for (const char* way : {"full", "filled"}) {
     EXPECT_THAT(result.output, HasSubstr(std::string(way) + " [3, 3, 3, 3, 3, 3, 3, 3]\n"));
   }
-  EXPECT_THAT(result.output, HasSubstr("copied [0, 1, 2, 3, 4, 5, 6, 7]\n"));
+  for (const char* way : {"copied", "streamed"}) {
+    EXPECT_THAT(result.output, HasSubstr(std::string(way) + " [0, 1, 2, 3, 4, 5, 6, 7]\n"));
+  }
   EXPECT_THAT(result.output, HasSubstr("joined [0, 1, 2, 3, 0, 1, 2, 3]\n"));
   EXPECT_TRUE(profile(0).program->invented_reads.empty());
 }

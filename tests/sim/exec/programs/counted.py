@@ -17,6 +17,11 @@ def into(count):
     return result
 
 
+def streamed(tensor):
+    tensor.record_stream(torch.cuda.Stream())
+    return tensor
+
+
 WAYS = {
     "histc": lambda: torch.histc(flat, bins=EXPERTS, min=0, max=EXPERTS - 1),
     "histc_out": lambda: into(lambda out: torch.histc(flat, bins=EXPERTS, min=0, max=EXPERTS - 1, out=out)),
@@ -35,6 +40,7 @@ WAYS = {
     "filled": lambda: torch.empty(EXPERTS, dtype=torch.long, device="cuda").fill_(3),
     "clone": lambda: torch.zeros(EXPERTS, dtype=torch.long, device="cuda").clone(),
     "copied": lambda: torch.arange(EXPERTS).cuda(),
+    "streamed": lambda: streamed(torch.arange(EXPERTS).cuda()),
     "joined": lambda: torch.cat([torch.arange(4).cuda(), torch.arange(4, device="cuda")]),
 }
 for way in sys.argv[1:]:
