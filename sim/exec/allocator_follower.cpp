@@ -76,6 +76,8 @@ std::optional<FailedRequest> AllocatorFollower::first_failure() const {
 void AllocatorFollower::changes(const Entry& entry) {
   on_change_(entry);
   if (entry.device_ != device_) return;
+  // Its request has told of it.
+  if (entry.action_ == Entry::FREE_COMPLETED) return tracker_.allocator_event(entry);
   const MemoryReading now = current();
   tracker_.allocator_event(entry);
   if (entry.action_ == Entry::ALLOC) {

@@ -7,11 +7,16 @@
 #include <cmath>
 #include <iterator>
 #include <string_view>
-#include <unordered_map>
 
 #include "sim/exec/host_values.h"
 
 namespace sim {
+
+struct AssumptionRule {
+  std::string_view op;
+  const char* name;  ///< what it computes
+};
+
 namespace {
 
 constexpr const char* kExpertTokens = "expert-tokens";
@@ -24,11 +29,7 @@ struct Routing {
 thread_local Routing last_routing;
 
 /// Which operator computes what. Of several results the first is it.
-struct Rule {
-  std::string_view op;
-  const char* name;
-};
-constexpr Rule kRules[] = {
+constexpr AssumptionRule kRules[] = {
     {"aten::nll_loss_forward", kLoss},
     {"aten::nll_loss2d_forward", kLoss},
     {"aten::mse_loss", kLoss},
@@ -43,18 +44,6 @@ constexpr Rule kRules[] = {
     {"aten::sum", kExpertTokens},
     {"aten::topk", nullptr},  // tells how many experts a token has
 };
-
-const Rule* rule_of(const at::RecordFunction& function) {
-  thread_local std::unordered_map<const char*, const Rule*> known;
-  const auto [found, is_new] = known.try_emplace(function.overload_name());
-  if (is_new) {
-    const auto* rule = std::find_if(std::begin(kRules), std::end(kRules), [&](const Rule& r) {
-      return r.op == function.name();
-    });
-    found->second = rule == std::end(kRules) ? nullptr : rule;
-  }
-  return found->second;
-}
 
 std::vector<at::Tensor> results_of(const at::RecordFunction& function,
                                    const Assumptions::Call& call) {
@@ -120,14 +109,20 @@ std::vector<int64_t> tokens_of_experts(int64_t total, int64_t experts, double fu
   return tokens;
 }
 
-std::unique_ptr<Assumptions::Call> Assumptions::operator_started(
-    const at::RecordFunction& function) const {
-  const Rule* rule = rule_of(function);
-  if (rule == nullptr) return nullptr;
-  auto call = std::make_unique<Call>(Call{.name = rule->name});
-  if (rule->name == kExpertTokens) call->counted_tokens = counted_tokens(function);
+const AssumptionRule* assumption_rule_of(const at::RecordFunction& function) {
+  const std::string_view name = function.name();
+  const auto* rule = std::find_if(std::begin(kRules),
+                                  std::end(kRules),
+                                  [&](const AssumptionRule& known) { return known.op == name; });
+  return rule == std::end(kRules) ? nullptr : rule;
+}
+
+std::unique_ptr<Assumptions::Call> Assumptions::operator_started(const at::RecordFunction& function,
+                                                                 const AssumptionRule& rule) const {
+  auto call = std::make_unique<Call>(Call{.name = rule.name});
+  if (rule.name == kExpertTokens) call->counted_tokens = counted_tokens(function);
   const auto inputs = function.inputs();
-  if (rule->name == kFoundInf && inputs.size() > 1 && inputs[1].isTensor()) {
+  if (rule.name == kFoundInf && inputs.size() > 1 && inputs[1].isTensor()) {
     call->in_place = inputs[1].toTensor();
   }
   return call;

@@ -28,6 +28,11 @@ namespace sim {
 /// others share the rest evenly. The sum is `total`.
 std::vector<int64_t> tokens_of_experts(int64_t total, int64_t experts, double fullest);
 
+/// Says that an operator computes what may be assumed.
+struct AssumptionRule;
+/// Null for most operators.
+const AssumptionRule* assumption_rule_of(const at::RecordFunction& function);
+
 /// Thread-safe.
 class Assumptions {
  public:
@@ -39,8 +44,9 @@ class Assumptions {
     std::optional<int64_t> counted_tokens;  ///< of a router
     at::Tensor in_place;                    ///< the result, where that is an input
   };
-  /// Null for most operators. To be called while the operator's inputs are there: when it starts.
-  std::unique_ptr<Call> operator_started(const at::RecordFunction& function) const;
+  /// To be called while the operator's inputs are there: when it starts.
+  std::unique_ptr<Call> operator_started(const at::RecordFunction& function,
+                                         const AssumptionRule& rule) const;
   /// Puts an assumed value into the operator's result. What is known of it already is overwritten.
   void operator_finished(const at::RecordFunction& function,
                          const Call& call,

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <string_view>
 
 namespace sim {
 namespace {
@@ -19,9 +18,11 @@ constexpr std::string_view kSizedByValues[] = {"aten::nonzero",
 
 }  // namespace
 
-bool reads_counts(const at::RecordFunction& function) {
-  const auto inputs = function.inputs();
-  if (kCopy != function.name() || inputs.size() < 2) return false;
+bool is_copy(std::string_view operator_name) { return operator_name == kCopy; }
+
+bool reads_counts(const at::RecordFunction& copy) {
+  const auto inputs = copy.inputs();
+  if (inputs.size() < 2) return false;
   if (!inputs[0].isTensor() || !inputs[1].isTensor()) return false;
   const at::Tensor& source = inputs[1].toTensor();
   return inputs[0].toTensor().is_cpu() && source.is_cuda() && source.numel() > 1 &&
@@ -29,11 +30,9 @@ bool reads_counts(const at::RecordFunction& function) {
          source.itemsize() >= 4;  // bytes are masks and pickles
 }
 
-bool is_sized_by_values(const std::vector<const char*>& running_operators) {
-  return std::any_of(running_operators.begin(), running_operators.end(), [](const char* name) {
-    return std::find(std::begin(kSizedByValues), std::end(kSizedByValues), name) !=
-           std::end(kSizedByValues);
-  });
+bool is_sized_by_values(std::string_view operator_name) {
+  return std::find(std::begin(kSizedByValues), std::end(kSizedByValues), operator_name) !=
+         std::end(kSizedByValues);
 }
 
 }  // namespace sim

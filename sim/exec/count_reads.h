@@ -4,16 +4,16 @@
 
 #include <ATen/record_function.h>
 
-#include <string>
-#include <vector>
+#include <string_view>
 
 namespace sim {
 
-/// Whether the operator brings several whole numbers from the device to the host.
-bool reads_counts(const at::RecordFunction& function);
+/// Whether the operator may bring numbers from the device to the host.
+bool is_copy(std::string_view operator_name);
+/// Whether a call of one that may brings several whole numbers.
+bool reads_counts(const at::RecordFunction& copy);
 
-/// Whether one of the running operators (innermost last) makes a tensor whose size is a matter of
-/// values on the device.
-bool is_sized_by_values(const std::vector<const char*>& running_operators);
+/// Whether the operator makes a tensor whose size is a matter of values on the device.
+bool is_sized_by_values(std::string_view operator_name);
 
 }  // namespace sim

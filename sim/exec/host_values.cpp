@@ -5,24 +5,16 @@
 #include <ATen/ops/empty_strided.h>
 
 #include <algorithm>
-#include <optional>
-#include <unordered_map>
 #include <utility>
 
 #include "sim/exec/written_memory.h"
 #include "sim/tracking/operator_traits.h"
+#include "sim/tracking/tensors_in.h"
 
 namespace sim {
 namespace {
 
 constexpr uint64_t kLargestBytes = 64 * 1024;
-
-/// What is done with an operator of one schema.
-struct Treatment {
-  std::optional<c10::OperatorHandle> op;  // none: its results stay unknown
-  std::vector<bool> written;              // by argument
-  bool written_is_read = true;
-};
 
 bool can_be_followed(const c10::OperatorHandle& op) {
   const std::string& name = op.schema().name();
@@ -33,36 +25,36 @@ bool can_be_followed(const c10::OperatorHandle& op) {
          op.hasComputedKernelForDispatchKey(c10::DispatchKey::CPU);
 }
 
-Treatment treatment_of(const at::RecordFunction& function) {
-  Treatment treatment;
-  const auto name = function.operator_name();
-  if (!name) return treatment;
-  const auto op = c10::Dispatcher::singleton().findSchema(*name);
-  if (!op || !can_be_followed(*op)) return treatment;
-  treatment.op = *op;
-  treatment.written_is_read = !is_copy_or_fill(op->schema().name());
-  for (const c10::Argument& argument : op->schema().arguments()) {
-    const auto* alias = argument.alias_info();
-    treatment.written.push_back(alias != nullptr && alias->isWrite());
-    if (treatment.written.back() && argument.is_out()) treatment.written_is_read = false;
+/// Whether the operator has anything on the device, and what it reads there is small and known.
+/// Few calls of a program pass this: nothing is made before it.
+bool has_known_inputs(c10::ArrayRef<c10::IValue> inputs,
+                      const HostTreatment& treatment,
+                      const VirtualGpu& gpu) {
+  bool is_on_device = false;
+  bool is_known = true;
+  for (size_t i = 0; i < inputs.size() && is_known; ++i) {
+    const bool is_read = !treatment.written[i] || treatment.written_is_read;
+    for_each_tensor(inputs[i], [&](const at::Tensor& tensor) {
+      if (!is_known || !tensor.is_cuda()) return;
+      is_on_device = true;
+      if (tensor.numel() == 0) return;  // also an output that the operator will size
+      const MemoryRange range = memory_of(tensor);
+      is_known = range.address != nullptr && range.bytes <= kLargestBytes &&
+                 (!is_read || gpu.peek(range.address, range.bytes, nullptr) != 0);
+    });
   }
-  return treatment;
+  return is_on_device && is_known;
 }
 
-const Treatment& known_treatment(const at::RecordFunction& function) {
-  thread_local std::unordered_map<const char*, Treatment> known;
-  const auto [found, is_new] = known.try_emplace(function.overload_name());
-  if (is_new) found->second = treatment_of(function);
-  return found->second;
-}
-
-/// What most operators of a program have: they are let go before anything is made for them.
-bool has_large_input(const at::RecordFunction& function) {
-  const auto inputs = function.inputs();
-  return std::any_of(inputs.begin(), inputs.end(), [](const c10::IValue& input) {
-    return input.isTensor() && input.toTensor().defined() &&
-           input.toTensor().nbytes() > kLargestBytes;
-  });
+/// Whether a result is small enough to be kept.
+bool has_small(const std::vector<c10::IValue>& outputs) {
+  bool found = false;
+  for (const c10::IValue& output : outputs) {
+    for_each_tensor(output, [&](const at::Tensor& tensor) {
+      found = found || (tensor.is_cuda() && tensor.nbytes() <= kLargestBytes);
+    });
+  }
+  return found;
 }
 
 /// A tensor on the CPU with the sizes and strides of another.
@@ -76,8 +68,11 @@ void make_known(const at::Tensor& device, const at::Tensor& host, const VirtualG
   const MemoryRange range = memory_of(device);
   const bool is_small = range.address != nullptr && range.bytes <= kLargestBytes;
   if (!is_small || !device.is_non_overlapping_and_dense()) return;
-  at::Tensor same_layout = like_on_host(device);
-  same_layout.copy_(host);
+  at::Tensor same_layout = host;
+  if (host.strides() != device.strides() || !host.is_cpu()) {
+    same_layout = like_on_host(device);
+    same_layout.copy_(host);
+  }
   gpu.poke(range.address, range.bytes, same_layout.const_data_ptr());
 }
 
@@ -108,6 +103,22 @@ class BesideTheProgram {
 
 }  // namespace
 
+HostTreatment host_treatment_of(const at::RecordFunction& function) {
+  HostTreatment treatment;
+  const auto name = function.operator_name();
+  if (!name) return treatment;
+  const auto op = c10::Dispatcher::singleton().findSchema(*name);
+  if (!op || !can_be_followed(*op)) return treatment;
+  treatment.op = *op;
+  treatment.written_is_read = !is_copy_or_fill(op->schema().name());
+  for (const c10::Argument& argument : op->schema().arguments()) {
+    const auto* alias = argument.alias_info();
+    treatment.written.push_back(alias != nullptr && alias->isWrite());
+    if (treatment.written.back() && argument.is_out()) treatment.written_is_read = false;
+  }
+  return treatment;
+}
+
 void make_known(const at::Tensor& device,
                 const std::vector<double>& values,
                 const VirtualGpu& gpu) {
@@ -119,25 +130,26 @@ void make_known(const at::Tensor& device,
 }
 
 std::unique_ptr<HostCall> HostCall::prepare(const at::RecordFunction& function,
+                                            const HostTreatment& treatment,
                                             const VirtualGpu& gpu) try {
-  const Treatment& treatment = known_treatment(function);
-  if (!treatment.op || has_large_input(function)) return nullptr;
+  const auto inputs = function.inputs();
+  if (!treatment.op || inputs.size() != treatment.written.size()) return nullptr;
+  if (!has_known_inputs(inputs, treatment, gpu)) return nullptr;
   const BesideTheProgram beside;
   std::unique_ptr<HostCall> call(new HostCall(*treatment.op));
-  const auto inputs = function.inputs();
-  if (inputs.size() != treatment.written.size()) return nullptr;
   for (size_t i = 0; i < inputs.size(); ++i) {
     const bool is_written = treatment.written[i];
     if (!call->add_input(inputs[i], is_written, !is_written || treatment.written_is_read, gpu)) {
       return nullptr;
     }
   }
-  return call->has_device_input_ ? std::move(call) : nullptr;
+  return call;
 } catch (const std::exception&) {
   return nullptr;  // what cannot be followed is not known
 }
 
 void HostCall::finish(const std::vector<c10::IValue>& outputs, const VirtualGpu& gpu) try {
+  if (written_.empty() && !has_small(outputs)) return;
   const BesideTheProgram beside;
   op_.callBoxed(host_inputs_);
   for (size_t i = 0; i < written_.size(); ++i) make_known(written_[i], host_written_[i], gpu);
@@ -158,13 +170,11 @@ bool HostCall::add_tensor(const at::Tensor& tensor,
   if (!tensor.is_cuda()) {
     return !is_written && tensor.is_cpu() && tensor.nbytes() <= kLargestBytes;
   }
-  has_device_input_ = true;
-  const MemoryRange range = memory_of(tensor);
-  const bool is_empty = tensor.numel() == 0;  // also an output that the operator will size
-  if ((range.address == nullptr && !is_empty) || range.bytes > kLargestBytes) return false;
   host = like_on_host(tensor);
-  if (is_read && !is_empty && gpu.peek(range.address, range.bytes, host.mutable_data_ptr()) == 0)
-    return false;
+  if (is_read && tensor.numel() > 0) {
+    const MemoryRange range = memory_of(tensor);
+    if (gpu.peek(range.address, range.bytes, host.mutable_data_ptr()) == 0) return false;
+  }
   if (is_written) {
     written_.push_back(tensor);
     host_written_.push_back(host);

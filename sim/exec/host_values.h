@@ -8,6 +8,7 @@
 #include <ATen/record_function.h>
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "sim/exec/virtual_gpu_control.h"
@@ -17,12 +18,22 @@ namespace sim {
 /// `device` holds these numbers from now on, in its own type. As many as it has elements.
 void make_known(const at::Tensor& device, const std::vector<double>& values, const VirtualGpu& gpu);
 
+/// What is done on the host with an operator of one schema.
+struct HostTreatment {
+  std::optional<c10::OperatorHandle> op;  ///< none: its results stay unknown
+  std::vector<bool> written;              ///< by argument
+  bool written_is_read = true;
+};
+/// None for an operator that has no kernels on both devices, or whose result is no matter of its
+/// inputs (random numbers, empty memory).
+HostTreatment host_treatment_of(const at::RecordFunction& function);
+
 /// One call of an operator, with copies of its inputs on the CPU, from before it ran.
 class HostCall {
  public:
-  /// Null when an input is large or not known, the operator has no kernels on both devices, or its
-  /// result is no matter of its inputs (random numbers, empty memory).
+  /// Null when an input is large or not known, or `treatment` is none.
   static std::unique_ptr<HostCall> prepare(const at::RecordFunction& function,
+                                           const HostTreatment& treatment,
                                            const VirtualGpu& gpu);
 
   /// Runs it on the CPU and makes known what the device's written inputs and `outputs` hold. Does
@@ -40,8 +51,7 @@ class HostCall {
                   at::Tensor& host);
 
   c10::OperatorHandle op_;
-  torch::jit::Stack host_inputs_;  // and, once it ran, its outputs
-  bool has_device_input_ = false;
+  torch::jit::Stack host_inputs_;         // and, once it ran, its outputs
   std::vector<at::Tensor> written_;       // on the device
   std::vector<at::Tensor> host_written_;  // the same inputs on the CPU
 };

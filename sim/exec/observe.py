@@ -56,39 +56,57 @@ def observe(recorder_path):
             return
         storage = tensor.untyped_storage()
         if 2 * tensor.nbytes < storage.nbytes():
-            name = ""  # a flat buffer of several
-        memory_lasts(storage.data_ptr(), category, name.encode())
+            name = b""  # a flat buffer of several
+        memory_lasts(storage.data_ptr(), category, name)
+
+    walked = weakref.WeakSet()  # roots
+    named = []  # (weak reference to a parameter, name) of these
+    names = {}  # of parameters, by id
+
+    def walk():
+        """Finds all parameters, which takes long: a program's parameters seldom change."""
+        named.clear()
+        names.clear()
+        walked.clear()
+        for root in list(roots):
+            walked.add(root)
+            for name, parameter in root.named_parameters():
+                names[id(parameter)] = name = name.encode()
+                named.append((weakref.ref(parameter), name))
+
+    def known_parameters(is_new):
+        found = [(reference(), name) for reference, name in named]
+        is_whole = len(walked) == len(roots) and all(p is not None for p, _ in found)
+        if is_whole and not is_new:
+            return found
+        walk()
+        return [(reference(), name) for reference, name in named]
 
     def before_step(optimizer, *_):
         steps[optimizer] = step = steps.get(optimizer, 0) + 1
         is_new = step <= FIRST_STEPS
-        names = {}
-        for root in list(roots):
-            for name, parameter in root.named_parameters():
-                names[id(parameter)] = name
-                if is_new:
-                    tell(parameter, b"parameter", name)
-                gradient = getattr(parameter, "main_grad", parameter.grad)
-                if gradient is not None:
-                    tell(gradient, b"gradient", name)
+        for parameter, name in known_parameters(is_new):
+            if is_new:
+                tell(parameter, b"parameter", name)
+            gradient = getattr(parameter, "main_grad", parameter.grad)
+            if gradient is not None:
+                tell(gradient, b"gradient", name)
         for group in optimizer.param_groups:
             for parameter in group["params"]:
                 if id(parameter) in names:
                     continue
                 # Optimizers with copies of the weights are given the copies.
                 if is_new:
-                    tell(parameter, b"main_weight" if names else b"parameter", "")
+                    tell(parameter, b"main_weight" if names else b"parameter", b"")
                 if parameter.grad is not None:
-                    tell(parameter.grad, b"gradient", "")
-        thread.names = names
+                    tell(parameter.grad, b"gradient", b"")
 
     def after_step(optimizer, *_):
         if steps.get(optimizer, 0) > FIRST_STEPS:
             return
-        names = getattr(thread, "names", {})
         for parameter, state in optimizer.state.items():
             for value in state.values() if isinstance(state, dict) else ():
-                tell(value, b"optimizer_state", names.get(id(parameter), ""))
+                tell(value, b"optimizer_state", names.get(id(parameter), b""))
 
     def end():
         """After --steps the program stops where it was: there is nothing to tear down in order."""

@@ -7,8 +7,7 @@
 #include <memory>
 #include <string_view>
 
-#include "sim/exec/host_values.h"
-#include "sim/exec/written_memory.h"
+#include "sim/exec/operator_facts.h"
 
 namespace sim {
 namespace {
@@ -33,12 +32,19 @@ struct RunningStep final : at::ObserverContext {};
 
 Context operator_started(const at::RecordFunction& function) {
   if (recorder == nullptr) return nullptr;
-  recorder->operator_started(function);
+  const OperatorFacts& facts = facts_of(function);
+  recorder->operator_started(function, facts);
   const VirtualGpu& gpu = recorder->gpu();
   if (!gpu) return nullptr;
-  std::unique_ptr<HostCall> on_host = HostCall::prepare(function, gpu);
-  std::vector<MemoryRange> written = memory_written_by(function);
-  std::unique_ptr<Assumptions::Call> assumed = recorder->assumptions().operator_started(function);
+  std::unique_ptr<HostCall> on_host = HostCall::prepare(function, facts.on_host, gpu);
+  std::vector<MemoryRange> written;
+  for_each_memory(function.inputs(), facts.writes.arguments, [&](const MemoryRange& range) {
+    written.push_back(range);
+  });
+  std::unique_ptr<Assumptions::Call> assumed;
+  if (facts.assumption != nullptr) {
+    assumed = recorder->assumptions().operator_started(function, *facts.assumption);
+  }
   if (written.empty() && on_host == nullptr && assumed == nullptr) return nullptr;
   auto running = std::make_unique<RunningOperator>();
   running->written = std::move(written);
@@ -53,9 +59,10 @@ constexpr uint64_t kEver = UINT64_MAX;
 /// A kernel may have written: what is known of it is what the host can follow.
 void follow_values(const at::RecordFunction& function,
                    const at::ObserverContext& context,
+                   bool computes,
                    const VirtualGpu& gpu) {
   const auto& running = static_cast<const RunningOperator&>(context);
-  const uint64_t before = computes(function) ? kEver : running.start_time;
+  const uint64_t before = computes ? kEver : running.start_time;
   for (const MemoryRange& range : running.written) gpu.forget(range.address, range.bytes, before);
   if (running.on_host != nullptr) running.on_host->finish(function.outputs(), gpu);
   if (running.assumed != nullptr) {
@@ -68,10 +75,13 @@ void operator_finished(const at::RecordFunction& function, at::ObserverContext* 
   recorder->operator_finished(function);
   const VirtualGpu& gpu = recorder->gpu();
   if (!gpu) return;
-  for (const MemoryRange& range : memory_computed_by(function)) {
-    gpu.forget(range.address, range.bytes, kEver);
+  const OperatorWrites& writes = facts_of(function).writes;
+  if (writes.computes) {
+    for_each_memory(function.outputs(), writes.results, [&](const MemoryRange& range) {
+      gpu.forget(range.address, range.bytes, kEver);
+    });
   }
-  if (context != nullptr) follow_values(function, *context, gpu);
+  if (context != nullptr) follow_values(function, *context, writes.computes, gpu);
 }
 
 Context node_started(const at::RecordFunction& node) {

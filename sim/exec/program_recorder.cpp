@@ -27,10 +27,21 @@ using estimator::PhaseRecord;
 using estimator::ProgramRecord;
 using estimator::RankProfile;
 
-/// Operators that run on this thread, outermost first.
-thread_local std::vector<const char*> running_operators;
+struct RunningOperator {
+  const char* name;
+  bool is_sized_by_values;
+};
+/// On this thread, outermost first.
+thread_local std::vector<RunningOperator> running_operators;
 /// The innermost of them reads counts.
 thread_local bool counts_are_read = false;
+
+/// Whether what runs makes a tensor whose size is a matter of values on the device.
+bool sizes_by_values() {
+  return std::any_of(running_operators.begin(),
+                     running_operators.end(),
+                     [](const RunningOperator& op) { return op.is_sized_by_values; });
+}
 
 bool is_step(const std::string& phase) { return phase.ends_with(".optimizer_step"); }
 
@@ -102,9 +113,10 @@ void ProgramRecorder::start(const std::filesystem::path& library) {
       this);
 }
 
-void ProgramRecorder::operator_started(const at::RecordFunction& function) {
-  running_operators.push_back(function.name());
-  counts_are_read = reads_counts(function);
+void ProgramRecorder::operator_started(const at::RecordFunction& function,
+                                       const OperatorFacts& facts) {
+  running_operators.push_back({function.name(), facts.is_sized_by_values});
+  counts_are_read = facts.is_copy && reads_counts(function);
   memory_.attach();
   tell_tracker([&] { tracker_.operator_started(function); });
 }
@@ -207,8 +219,8 @@ void ProgramRecorder::collective_called(const onerank_nccl_call& call) {
 }
 
 void ProgramRecorder::value_invented(int64_t bytes) {
-  const std::string reader = running_operators.empty() ? "" : running_operators.front();
-  const bool is_count = counts_are_read || is_sized_by_values(running_operators);
+  const std::string reader = running_operators.empty() ? "" : running_operators.front().name;
+  const bool is_count = counts_are_read || sizes_by_values();
   if (is_count && !settings_.accept_invented_counts) {
     not_answered(fmt::format(
         "counts that only kernels would know ({} in {}; such as the tokens of each expert)",

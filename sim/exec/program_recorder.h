@@ -20,6 +20,7 @@
 #include "sim/exec/allocator_follower.h"
 #include "sim/exec/assumptions.h"
 #include "sim/exec/collective_log.h"
+#include "sim/exec/operator_facts.h"
 #include "sim/exec/phase_log.h"
 #include "sim/exec/settings.h"
 #include "sim/exec/virtual_gpu_control.h"
@@ -34,7 +35,7 @@ class ProgramRecorder {
   explicit ProgramRecorder(ExecSettings settings);
 
   // Called by torch, through the callbacks that start() installs.
-  void operator_started(const at::RecordFunction& function);
+  void operator_started(const at::RecordFunction& function, const OperatorFacts& facts);
   void operator_finished(const at::RecordFunction& function);
   const VirtualGpu& gpu() const { return gpu_; }
   const Assumptions& assumptions() const { return assumptions_; }

@@ -5,10 +5,8 @@
 
 #include <algorithm>
 #include <iterator>
-#include <unordered_map>
 
 #include "sim/tracking/operator_traits.h"
-#include "sim/tracking/tensors_in.h"
 
 namespace sim {
 namespace {
@@ -17,57 +15,6 @@ constexpr std::string_view kCopyOrFill[] = {
     "aten::fill_", "aten::zero_", "aten::copy_", "aten::_foreach_copy_", "aten::_foreach_zero_"};
 /// The stub of NCCL knows what these leave; their schemas do not tell that they return arguments.
 constexpr std::string_view kCollectives = "c10d::";
-
-/// What an operator writes, by its schema.
-struct Writes {
-  std::vector<size_t> arguments;
-  std::vector<size_t> results;  // that are no arguments
-  bool computes = false;
-};
-
-Writes writes_of(const at::RecordFunction& function) {
-  Writes writes;
-  const auto schema = function.operator_schema();
-  const auto name = function.operator_name();
-  if (!schema || !name) return writes;
-  const OperatorTraits traits = traits_of(*name, c10::DeviceType::CUDA);
-  // resize_ and the like change what a tensor is, not what its memory holds.
-  if (traits.moves_no_data) return writes;
-  writes.computes =
-      traits.is_kernel && !is_copy_or_fill(traits.name) && !traits.name.starts_with(kCollectives);
-  for (size_t i = 0; i < schema->arguments().size(); ++i) {
-    const auto* alias = schema->arguments()[i].alias_info();
-    if (alias != nullptr && alias->isWrite()) writes.arguments.push_back(i);
-  }
-  for (size_t i = 0; i < schema->returns().size(); ++i) {
-    if (schema->returns()[i].alias_info() == nullptr) writes.results.push_back(i);
-  }
-  return writes;
-}
-
-const Writes& known_writes(const at::RecordFunction& function) {
-  // An operator's overload name lies in its schema, so its address tells operators apart.
-  thread_local std::unordered_map<const char*, Writes> known;
-  const auto [found, is_new] = known.try_emplace(function.overload_name());
-  if (is_new) found->second = writes_of(function);
-  return found->second;
-}
-
-void add(const at::Tensor& tensor, std::vector<MemoryRange>& ranges) {
-  if (!tensor.defined() || !tensor.is_cuda()) return;
-  const MemoryRange range = memory_of(tensor);
-  if (range.address != nullptr) ranges.push_back(range);
-}
-
-std::vector<MemoryRange> memory_in(c10::ArrayRef<c10::IValue> values,
-                                   const std::vector<size_t>& indices) {
-  std::vector<MemoryRange> ranges;
-  for (const size_t index : indices) {
-    if (index >= values.size()) continue;
-    for_each_tensor(values[index], [&](const at::Tensor& tensor) { add(tensor, ranges); });
-  }
-  return ranges;
-}
 
 }  // namespace
 
@@ -90,16 +37,24 @@ MemoryRange memory_of(const at::Tensor& tensor) {
           static_cast<uint64_t>((last + 1) * item_bytes)};
 }
 
-bool computes(const at::RecordFunction& function) { return known_writes(function).computes; }
-
-std::vector<MemoryRange> memory_written_by(const at::RecordFunction& function) {
-  return memory_in(function.inputs(), known_writes(function).arguments);
-}
-
-std::vector<MemoryRange> memory_computed_by(const at::RecordFunction& function) {
-  const Writes& writes = known_writes(function);
-  if (!writes.computes) return {};
-  return memory_in(function.outputs(), writes.results);
+OperatorWrites writes_of(const at::RecordFunction& function) {
+  OperatorWrites writes;
+  const auto schema = function.operator_schema();
+  const auto name = function.operator_name();
+  if (!schema || !name) return writes;
+  const OperatorTraits traits = traits_of(*name, c10::DeviceType::CUDA);
+  // resize_ and the like change what a tensor is, not what its memory holds.
+  if (traits.moves_no_data) return writes;
+  writes.computes =
+      traits.is_kernel && !is_copy_or_fill(traits.name) && !traits.name.starts_with(kCollectives);
+  for (size_t i = 0; i < schema->arguments().size(); ++i) {
+    const auto* alias = schema->arguments()[i].alias_info();
+    if (alias != nullptr && alias->isWrite()) writes.arguments.push_back(i);
+  }
+  for (size_t i = 0; i < schema->returns().size(); ++i) {
+    if (schema->returns()[i].alias_info() == nullptr) writes.results.push_back(i);
+  }
+  return writes;
 }
 
 }  // namespace sim

@@ -5,9 +5,12 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/record_function.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 #include <vector>
+
+#include "sim/tracking/tensors_in.h"
 
 namespace sim {
 
@@ -23,17 +26,30 @@ MemoryRange memory_of(const at::Tensor& tensor);
 /// Of these the first argument is left as the host told it, or as its source was; never read.
 bool is_copy_or_fill(std::string_view operator_name);
 
-/// Whether the operator's own kernels have the last word on what it writes: a histogram fills its
-/// result with zeros, then counts into it. Not so where it is made of other operators, nor where it
-/// copies or fills.
-bool computes(const at::RecordFunction& function);
+/// What an operator writes, by its schema.
+struct OperatorWrites {
+  std::vector<size_t> arguments;  ///< that it changes; of most operators none
+  std::vector<size_t> results;    ///< that are no arguments
+  /// Its own kernels have the last word on what it writes: a histogram fills its result with zeros,
+  /// then counts into it. Not so where it is made of other operators, nor where it copies or fills.
+  bool computes = false;
+};
+OperatorWrites writes_of(const at::RecordFunction& function);
 
-/// Arguments that are changed; of most operators none. To be called when the operator starts, while
-/// its inputs are there.
-std::vector<MemoryRange> memory_written_by(const at::RecordFunction& function);
-
-/// Results of an operator that computes, where they are not its arguments. To be called when it
-/// has finished.
-std::vector<MemoryRange> memory_computed_by(const at::RecordFunction& function);
+/// Calls visit(MemoryRange) for the tensors on the device that are at `indices` of what an operator
+/// takes or gives.
+template <class Visit>
+void for_each_memory(c10::ArrayRef<c10::IValue> values,
+                     const std::vector<size_t>& indices,
+                     const Visit& visit) {
+  for (const size_t index : indices) {
+    if (index >= values.size()) continue;
+    for_each_tensor(values[index], [&](const at::Tensor& tensor) {
+      if (!tensor.is_cuda()) return;
+      const MemoryRange range = memory_of(tensor);
+      if (range.address != nullptr) visit(range);
+    });
+  }
+}
 
 }  // namespace sim

@@ -228,7 +228,7 @@ void RunTracker::allocator_event(const AllocatorEvent& event) {
        .block = is_alloc ? static_cast<int64_t>(log.all().size()) : log.index_of(event.addr_)});
 }
 
-void RunTracker::keep_sample(int64_t block,
+void RunTracker::keep_sample(uint64_t address,
                              bool made,
                              const estimator::MemoryReading& after,
                              const Place& place) {
@@ -236,7 +236,7 @@ void RunTracker::keep_sample(int64_t block,
   history_.samples.push_back({.time_us = now_us(),
                               .allocated_bytes = after.allocated_bytes,
                               .reserved_bytes = after.reserved_bytes,
-                              .block = block,
+                              .block = memory_.log().index_of(address),
                               .made = made,
                               .phase = phase_,
                               .place = place});
@@ -275,13 +275,13 @@ void RunTracker::block_made(uint64_t address,
                             const MemoryOrigin& origin) {
   const std::lock_guard lock(mutex_);
   memory_.block_made(address, bytes, after.allocated_bytes, origin);
-  keep_sample(memory_.log().index_of(address), true, after, origin.place);
+  keep_sample(address, true, after, origin.place);
   if (origin.place.direction == Direction::kForward) forward_made_ = true;
 }
 
 void RunTracker::block_freed(uint64_t address, const estimator::MemoryReading& after) {
   const std::lock_guard lock(mutex_);
-  keep_sample(memory_.log().index_of(address), false, after, place_of(this_thread()));
+  if (options_.keep_history) keep_sample(address, false, after, place_of(this_thread()));
   memory_.block_freed(address, after.allocated_bytes);
 }
 

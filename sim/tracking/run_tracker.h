@@ -148,7 +148,7 @@ class RunTracker final : public c10::MemoryReportingInfoBase {
   bool count_if_work(OperatorFrame& frame, const at::RecordFunction& function);
   void saw_results(const at::RecordFunction& function);
   void outermost_operator_ended(ThreadPlaces& thread);
-  void keep_sample(int64_t block,
+  void keep_sample(uint64_t address,
                    bool made,
                    const estimator::MemoryReading& after,
                    const Place& place);

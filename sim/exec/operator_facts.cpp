@@ -1,0 +1,31 @@
+#include "sim/exec/operator_facts.h"
+
+#include <string_view>
+#include <unordered_map>
+
+#include "sim/exec/count_reads.h"
+
+namespace sim {
+namespace {
+
+OperatorFacts new_facts(const at::RecordFunction& function) {
+  const std::string_view name = function.name();
+  return {.writes = writes_of(function),
+          .on_host = host_treatment_of(function),
+          .assumption = assumption_rule_of(function),
+          .is_copy = is_copy(name),
+          .is_sized_by_values = is_sized_by_values(name)};
+}
+
+}  // namespace
+
+const OperatorFacts& facts_of(const at::RecordFunction& function) {
+  // An operator's overload name lies in its schema, so its address tells operators apart.
+  thread_local std::unordered_map<const char*, OperatorFacts> known;
+  const char* const key = function.overload_name();
+  const auto found = known.find(key);
+  return found != known.end() ? found->second
+                              : known.emplace(key, new_facts(function)).first->second;
+}
+
+}  // namespace sim

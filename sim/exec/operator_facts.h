@@ -1,0 +1,24 @@
+// What following a program takes to know of an operator, found out once for each: programs call the
+// same few hundred operators over and over.
+#pragma once
+
+#include <ATen/record_function.h>
+
+#include "sim/exec/assumptions.h"
+#include "sim/exec/host_values.h"
+#include "sim/exec/written_memory.h"
+
+namespace sim {
+
+struct OperatorFacts {
+  OperatorWrites writes;
+  HostTreatment on_host;
+  const AssumptionRule* assumption = nullptr;
+  bool is_copy = false;             ///< see count_reads.h
+  bool is_sized_by_values = false;  ///< the same
+};
+
+/// Valid until the thread ends.
+const OperatorFacts& facts_of(const at::RecordFunction& function);
+
+}  // namespace sim
