@@ -6,14 +6,18 @@ of torch.nn around every forward, memory by hooks of torch.optim around every op
 
 # In these an optimizer makes what lasts. Gradients are made again for every step.
 FIRST_STEPS = 3
+# Milliseconds.
+LONGEST_REST = 1000
 
 
 def observe(recorder_path):
     import atexit
     import ctypes
     import os
+    import pathlib
     import sys
     import threading
+    import time
     import weakref
 
     from torch.nn.modules import module as modules
@@ -108,10 +112,31 @@ def observe(recorder_path):
             for value in state.values() if isinstance(state, dict) else ():
                 tell(value, b"optimizer_state", names.get(id(parameter), b""))
 
+    def works(task):
+        """Whether it is a thread of autograd that has something to do."""
+        try:
+            name = (task / "comm").read_text()
+            state = (task / "stat").read_text().rpartition(")")[2].split()[0]
+        except OSError:
+            return False  # it has ended
+        return name.startswith("pt_autograd") and state != "S"
+
+    def let_autograd_rest():
+        """A thread that takes the interpreter once that is torn down aborts the process. Those of
+        autograd do, to drop functions that a backward called (fully_shard has some): here nothing
+        takes long on the device, so that a program can be that fast to end after a backward."""
+        rests = 0
+        for _ in range(LONGEST_REST):
+            time.sleep(1e-3)  # gives the interpreter away
+            tasks = pathlib.Path("/proc/self/task").iterdir()
+            rests = 0 if any(works(task) for task in tasks) else rests + 1
+            if rests == 2:
+                return
+
     def end():
         """After --steps the program stops where it was: there is nothing to tear down in order."""
         if not recorder.onerank_exec_was_ended():
-            return
+            return let_autograd_rest()
         if "multiprocessing.util" in sys.modules:
             sys.modules["multiprocessing.util"]._exit_function()  # ends data loaders' workers
         sys.stdout.flush()

@@ -73,6 +73,13 @@ TEST_F(ExecFailures, ForkedWorkersDoNotDisturbTheProfile) {
   EXPECT_EQ(profile(0).program->optimizer_steps, 2);
 }
 
+TEST_F(ExecFailures, AProgramMayEndRightAfterItsBackward) {
+  for (int run = 0; run < 2; ++run) {  // which thread is first is chance
+    const ProgramResult result = run_program("ends_at_once.py", {});
+    EXPECT_EQ(result.exit_code, 0) << result.error;
+  }
+}
+
 TEST_F(ExecFailures, WhatDoesNotFitIsAVerdict) {
   const ProgramResult result = run_program("too_large.py", {"--gpu", "h100-sxm"});
   EXPECT_EQ(result.exit_code, 1);
@@ -92,6 +99,8 @@ TEST_F(ExecFailures, AProgramWithoutAGpuIsTold) {
 TEST_F(ExecFailures, BadFlagsAreTold) {
   EXPECT_THAT(run({"exec", "--gpu", "h100-sxn", "--", "true"}).error,
               AllOf(HasSubstr("error: unknown GPU"), HasSubstr("did you mean h100-sxm?")));
+  EXPECT_THAT(run({"exec", "--expert-balanc", "balanced", "--", "python", "train.py"}).error,
+              AllOf(HasSubstr("error: unknown flag"), HasSubstr("did you mean --expert-balance?")));
   EXPECT_THAT(run({"exec", "--rank", "8", "--world-size", "8", "--", "true"}).error,
               HasSubstr("use a number from 0 to 7"));
   const ProgramResult missing = run({"exec", "--", "no-such-program"});
