@@ -82,12 +82,14 @@ const Command& parse(CLI::App& root,
   } catch (const CLI::ParseError& error) {
     throw UserError({.what = error.what(), .where = "", .help = help_of(root)});
   }
-  refuse_unknown(root, root);
   for (const Command& command : commands) {
     if (!command.app->parsed()) continue;
+    // First: what comes after an unknown flag of its own is left to the root.
     refuse_unknown(*command.app, root);
+    refuse_unknown(root, root);
     return command;
   }
+  refuse_unknown(root, root);
   throw UserError({.what = "no subcommand is given",
                    .where = fmt::format("known are {}", fmt::join(subcommand_names(root), ", ")),
                    .help = help_of(root)});
