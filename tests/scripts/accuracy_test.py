@@ -163,6 +163,19 @@ class Plans(unittest.TestCase):
     def test_fsdp_is_zero_stage_3(self):
         self.assertEqual(plans.plan_of(row(fsdp=4))["parallelism"]["zero_stage"], 3)
 
+    # Words (tied), positions, layers of four products, and a weight and a bias of each norm.
+    def test_plans_of_llm_foundry_have_the_published_parameters(self):
+        rows = [r for r in read_rows(SCRIPTS / "data" / "ground-truth.json")
+                if r.source == "mpt" and r.complete and not r.config["dtype"].startswith("amp_fp8")]
+        self.assertGreater(len(rows), 90)
+        for each in rows:
+            model = plans.plan_of(each)["model"]
+            h, layers = model["hidden_size"], model["num_layers"]
+            biases = 9 if model.get("add_bias_linear", True) else 0
+            count = (h * (model["vocab_size"] + model["max_position_embeddings"] + 2) +
+                     layers * (12 * h * h + (biases + 4) * h))
+            self.assertEqual(count, each.config["n_params"], each.id)
+
 
 class Memory(unittest.TestCase):
     def compare(self, fake, *rows):
