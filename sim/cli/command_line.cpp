@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "sim/cli/commands.h"
+#include "sim/cli/commands/commands.h"
 #include "sim/cli/output.h"
 
 namespace sim {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "estimator/base/errors.h"
-#include "sim/cli/environment.h"
+#include "sim/cli/process/environment.h"
 
 namespace sim {
 

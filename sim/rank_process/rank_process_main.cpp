@@ -1,4 +1,4 @@
-// onerank-rank: the rank process. `onerank` starts it; sim/cli/rank_process.h says how.
+// onerank-rank: the rank process. `onerank` starts it; sim/cli/process/rank_process.h says how.
 #include "sim/rank_process/rank_process_main.h"
 
 #include <unistd.h>

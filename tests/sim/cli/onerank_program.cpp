@@ -10,7 +10,7 @@
 #include <sstream>
 #include <stdexcept>
 
-#include "sim/cli/environment.h"
+#include "sim/cli/process/environment.h"
 
 namespace sim {
 namespace {

@@ -5,7 +5,7 @@
 #include <filesystem>
 
 #include "estimator/compute/calibration.h"
-#include "sim/cli/rank_process.h"
+#include "sim/cli/process/rank_process.h"
 
 namespace sim {
 namespace {

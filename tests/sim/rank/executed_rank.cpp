@@ -1,6 +1,6 @@
 #include "tests/sim/rank/executed_rank.h"
 
-#include "sim/cli/rank_process.h"
+#include "sim/cli/process/rank_process.h"
 
 namespace sim {
 

@@ -8,8 +8,8 @@
 #include "estimator/base/files.h"
 #include "estimator/cluster/rank_classes.h"
 #include "estimator/profile/peak_snapshot.h"
-#include "sim/cli/rank_process.h"
-#include "sim/cli/temporary_folder.h"
+#include "sim/cli/process/rank_process.h"
+#include "sim/cli/process/temporary_folder.h"
 #include "tests/sim/rank/executed_rank.h"
 
 namespace sim {

@@ -4,7 +4,7 @@
 #include <iterator>
 
 #include "estimator/base/files.h"
-#include "sim/cli/environment.h"
+#include "sim/cli/process/environment.h"
 
 namespace sim {
 

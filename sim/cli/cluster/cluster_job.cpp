@@ -1,0 +1,112 @@
+#include "sim/cli/cluster/cluster_job.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "estimator/base/files.h"
+#include "estimator/cluster/rank_classes.h"
+#include "estimator/hardware/hardware.h"
+
+namespace sim {
+namespace {
+
+namespace fs = std::filesystem;
+using estimator::RankProfile;
+using estimator::UserError;
+
+/// All rank-*.json of a folder, by name.
+std::vector<RankProfile> read_profiles(const std::string& folder) {
+  std::vector<std::string> paths;
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
+    const std::string name = entry.path().filename().string();
+    if (name.rfind("rank-", 0) == 0 && entry.path().extension() == ".json") {
+      paths.push_back(entry.path().string());
+    }
+  }
+  if (error || paths.empty()) {
+    throw UserError(
+        {.what = fmt::format("cannot read profiles from {}", folder),
+         .where = error ? error.message() : "no file there is named rank-*.json",
+         .help = "make them with `onerank run --output` or `onerank estimate --keep-profiles`"});
+  }
+  std::sort(paths.begin(), paths.end());
+  std::vector<RankProfile> profiles;
+  for (const std::string& path : paths) {
+    profiles.push_back(estimator::read_rank_profile(estimator::read_file(path), path));
+  }
+  return profiles;
+}
+
+}  // namespace
+
+std::optional<estimator::Calibration> ClusterJob::calibration_of(
+    const estimator::Plan& plan) const {
+  const std::string& path = calibration_file_.empty() ? plan.time.calibration : calibration_file_;
+  if (path.empty()) return std::nullopt;
+  estimator::Calibration calibration =
+      estimator::read_calibration(estimator::read_file(path), path);
+  check_calibration_is_of(calibration, *estimator::find_gpu(plan.cluster.gpu), path);
+  return calibration;
+}
+
+void ClusterJob::add_to(CLI::App& app) {
+  plan_.add_to(app);
+  ranks_.add_to(app);
+  ranks_.add_memory_flags_to(app);
+  app.add_option(
+         "--profiles", profiles_folder_, "use the profiles rank-*.json there, and run nothing")
+      ->type_name("DIR")
+      ->group("Execution");
+  app.add_option("--calibration",
+                 calibration_file_,
+                 "price with the rates that `onerank calibrate` measured on the plan's GPU; wins "
+                 "over time.calibration")
+      ->type_name("FILE")
+      ->group("Execution");
+}
+
+std::vector<RankProfile> ClusterJob::program_profiles() const {
+  if (profiles_folder_.empty() || plan_.any_given()) return {};
+  std::vector<RankProfile> profiles = read_profiles(profiles_folder_);
+  if (!profiles.front().program) profiles.clear();
+  return profiles;
+}
+
+std::vector<RankProfile> ClusterJob::profiles(const estimator::Plan& plan,
+                                              const Environment& environment) const {
+  std::vector<int64_t> ranks;
+  for (const estimator::RankClass& rank_class : estimator::rank_classes(plan)) {
+    ranks.push_back(rank_class.representative_rank);
+  }
+  const RankJob job = ranks_.job(std::move(ranks));
+  if (!profiles_folder_.empty()) return read_profiles(profiles_folder_);
+  return run_ranks(plan, job, environment, standard_error_display());
+}
+
+PlanRunner ClusterJob::runner(const estimator::Plan& plan, const Environment& environment) const {
+  if (!runs_ranks()) {
+    throw UserError({.what = "profiles answer for their own plan alone",
+                     .where = "--profiles " + profiles_folder_,
+                     .help = "leave it out: other plans have to be run"});
+  }
+  const auto run = [this, &environment](const estimator::Plan& other,
+                                        const std::vector<int64_t>& ranks) {
+    return run_ranks(other, ranks_.job(ranks), environment, standard_error_display());
+  };
+  return {.run = run, .calibration = calibration_of(plan)};
+}
+
+ClusterResult ClusterJob::run(const Environment& environment) const {
+  ClusterResult result;
+  result.input = plan_.resolve(environment);
+  const estimator::Plan& plan = result.input.plan;
+  result.calibration = calibration_of(plan);
+  result.profiles = profiles(plan, environment);
+  result.estimate = estimator::estimate_cluster(plan, result.profiles, result.rates());
+  return result;
+}
+
+}  // namespace sim

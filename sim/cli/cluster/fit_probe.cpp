@@ -1,0 +1,66 @@
+#include "sim/cli/cluster/fit_probe.h"
+
+#include <algorithm>
+
+#include "estimator/cluster/estimate_cluster.h"
+#include "estimator/cluster/memory_verdict.h"
+#include "estimator/cluster/rank_classes.h"
+#include "estimator/communication/fabric.h"
+#include "estimator/hardware/hardware.h"
+
+namespace sim {
+namespace {
+
+using estimator::ClusterEstimate;
+using estimator::Plan;
+using estimator::RankClass;
+using estimator::RankProfile;
+
+/// The class of a stage, or of the nearest stage there is.
+std::size_t class_of_stage(const std::vector<RankClass>& classes, int64_t stage) {
+  const auto found = std::find_if(classes.begin(), classes.end(), [&](const RankClass& c) {
+    return std::find(c.stages.begin(), c.stages.end(), stage) != c.stages.end();
+  });
+  return found == classes.end() ? classes.size() - 1
+                                : static_cast<std::size_t>(found - classes.begin());
+}
+
+}  // namespace
+
+FitAnswer probe_fit(const Plan& plan, int64_t likely_stage, const PlanRunner& runner) {
+  const std::vector<RankClass> classes = estimator::rank_classes(plan);
+  const std::size_t likely = class_of_stage(classes, likely_stage);
+  std::vector<RankProfile> profiles = runner.run(plan, {classes[likely].representative_rank});
+  const estimator::Gpu& gpu = estimator::gpu_of(plan);
+  const estimator::RankClassEstimate row = estimator::class_memory(classes[likely],
+                                                                   profiles.front(),
+                                                                   estimator::ParallelLayout(plan),
+                                                                   gpu,
+                                                                   estimator::fabric_of(plan),
+                                                                   plan.memory.cuda_module_loading);
+  const estimator::Verdict alone = estimator::memory_verdict(plan, gpu, {row});
+  if (!alone.fits && classes.size() > 1) return {.fits = false, .peak_bytes = alone.peak_bytes};
+
+  std::vector<int64_t> others;
+  for (std::size_t i = 0; i < classes.size(); ++i) {
+    if (i != likely) others.push_back(classes[i].representative_rank);
+  }
+  if (!others.empty()) {
+    for (RankProfile& profile : runner.run(plan, others)) profiles.push_back(std::move(profile));
+  }
+  FitAnswer answer;
+  answer.estimate = estimator::estimate_cluster(
+      plan, profiles, runner.calibration ? &*runner.calibration : nullptr);
+  answer.fits = answer.estimate->verdict.fits;
+  answer.peak_bytes = answer.estimate->verdict.peak_bytes;
+  return answer;
+}
+
+int64_t worst_stage(const ClusterEstimate& estimate) {
+  for (const estimator::RankClassEstimate& row : estimate.rank_classes) {
+    if (row.representative_rank == estimate.verdict.worst_rank) return row.coordinate.pipeline;
+  }
+  return 0;
+}
+
+}  // namespace sim

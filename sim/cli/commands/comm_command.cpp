@@ -1,0 +1,294 @@
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <memory>
+
+#include "estimator/base/files.h"
+#include "estimator/base/units.h"
+#include "estimator/cluster/estimate_notes.h"
+#include "sim/cli/commands/commands.h"
+#include "sim/cli/input/plan_flags.h"
+#include "sim/cli/input/strict_number.h"
+#include "sim/cli/output.h"
+#include "sim/cli/report/comm_report.h"
+
+namespace sim {
+namespace {
+
+using estimator::CollectiveCall;
+using estimator::CollectiveKind;
+using estimator::ExitCode;
+using estimator::GroupPlacement;
+using estimator::MeasuredCollective;
+using estimator::Plan;
+using estimator::UserError;
+
+struct CommOptions {
+  std::string collective, algorithm, nccl_version;
+  PlanFlags flags;
+  std::string ranks_per_node;
+  std::string min_bytes, max_bytes, step_factor;
+  std::string measured;
+  bool json = false;
+};
+
+/// "8", "64K", "1M", "8G", as nccl-tests takes them: powers of 1024.
+int64_t parse_size(const std::string& text, const std::string& flag) {
+  static constexpr std::string_view kUnits = "KMGT";
+  const std::size_t unit =
+      text.empty()
+          ? kUnits.npos
+          : kUnits.find(static_cast<char>(std::toupper(static_cast<unsigned char>(text.back()))));
+  const bool has_unit = unit != kUnits.npos;
+  const int64_t value = parse_whole_number(has_unit ? text.substr(0, text.size() - 1) : text, flag);
+  int64_t scale = 1;
+  for (std::size_t i = 0; has_unit && i <= unit; ++i) scale *= 1024;
+  int64_t bytes = 0;
+  constexpr int64_t kMost = int64_t{1} << 50;
+  if (value < 1 || __builtin_mul_overflow(value, scale, &bytes) || bytes > kMost) {
+    throw UserError({.what = "a size is out of range",
+                     .where = fmt::format("{} = \"{}\"", flag, text),
+                     .help = "use a size from 1 to 1024T"});
+  }
+  return bytes;
+}
+
+CollectiveKind parse_collective(const std::string& name) {
+  for (const auto& [kind, known] : estimator::enum_names(CollectiveKind{})) {
+    if (name == known) return kind;
+  }
+  throw UserError({.what = name.empty() ? "which collective?" : "unknown collective",
+                   .where = fmt::format("comm \"{}\"", name),
+                   .help = estimator::suggestion(name, estimator::names_of<CollectiveKind>())});
+}
+
+/// "2.26.2" as 22602; "2.26" is its first patch.
+int64_t parse_nccl_version(const std::string& text) {
+  int major = 0, minor = 0, patch = 0, end = 0;
+  const int read = std::sscanf(text.c_str(), "%d.%d%n.%d%n", &major, &minor, &end, &patch, &end);
+  const bool whole = read >= 2 && end == static_cast<int>(text.size());
+  if (!whole || major != 2 || minor < 9 || minor > 99 || patch < 0 || patch > 99) {
+    throw UserError({.what = "not a version of NCCL",
+                     .where = fmt::format("--nccl-version = \"{}\"", text),
+                     .help = "use one such as 2.27.7"});
+  }
+  return major * 10000 + minor * 100 + patch;
+}
+
+/// Throws UserError for a name that NCCL does not know, or that cannot run the collective there.
+void take_only(const std::string& name,
+               CollectiveKind kind,
+               const GroupPlacement& placement,
+               estimator::Fabric& fabric) {
+  if (name.empty()) return;
+  for (const auto& [algorithm, known] : estimator::enum_names(estimator::NcclAlgorithm{})) {
+    if (name == known) fabric.only_algorithm = algorithm;
+  }
+  const std::string where = fmt::format("--algorithm = {}", name);
+  if (!fabric.only_algorithm) {
+    throw UserError(
+        {.what = "unknown algorithm",
+         .where = where,
+         .help = estimator::suggestion(name, estimator::names_of<estimator::NcclAlgorithm>())});
+  }
+  if (!has_nccl_algorithms(kind) || nccl_options(kind, nccl_topology(placement, fabric)).empty()) {
+    throw UserError({.what = fmt::format("NCCL cannot run {} so", to_string(kind)),
+                     .where = fmt::format("{}, {} ranks", where, placement.ranks),
+                     .help = "leave it away, and NCCL's choice is shown"});
+  }
+}
+
+/// The plan whose cluster the flags name. Its model is never looked at, and one that every GPU can
+/// run.
+Plan plan_of(const CommOptions& options) {
+  estimator::Json tree = {{"model",
+                           {{"num_layers", 1},
+                            {"hidden_size", 64},
+                            {"num_attention_heads", 1},
+                            {"vocab_size", 128},
+                            {"max_position_embeddings", 128}}},
+                          {"training", {{"dtype", "fp16"}, {"attention", "unfused"}}},
+                          {"cluster", {{"nodes", 1}}}};
+  options.flags.overlay(tree);
+  try {
+    return estimator::resolve_plan(tree, {.origin = "comm"});
+  } catch (const UserError& error) {
+    std::vector<estimator::Problem> problems = error.problems();
+    for (estimator::Problem& problem : problems) {
+      problem.where = options.flags.with_flag_names(problem.where);
+    }
+    throw UserError(std::move(problems));
+  }
+}
+
+/// `ranks_per_node` ranks on every machine.
+GroupPlacement placement_of(const Plan& plan,
+                            const estimator::Fabric& fabric,
+                            int64_t ranks_per_node) {
+  const int64_t nodes = *plan.cluster.nodes;
+  const auto ranks_below = [&](int64_t gpus) {
+    return ranks_per_node * std::min(nodes, std::max<int64_t>(1, gpus / fabric.machine_gpus));
+  };
+  const int64_t ranks = nodes * ranks_per_node;
+  return {.ranks = ranks,
+          .ranks_per_island = ranks_below(fabric.island_gpus),
+          .ranks_per_machine = ranks_per_node,
+          .ranks_per_pod = fabric.pod_gpus == 0 ? ranks : ranks_below(fabric.pod_gpus)};
+}
+
+int64_t ranks_per_node_of(const CommOptions& options, const Plan& plan) {
+  const int64_t gpus = *plan.cluster.gpus_per_node;
+  if (options.ranks_per_node.empty()) return gpus;
+  const int64_t ranks = parse_whole_number(options.ranks_per_node, "--ranks-per-node");
+  if (ranks < 1 || ranks > gpus) {
+    throw UserError({.what = "a machine does not have as many GPUs",
+                     .where = fmt::format("--ranks-per-node = {}, GPUs {}", ranks, gpus),
+                     .help = fmt::format("use a number from 1 to {}", gpus)});
+  }
+  return ranks;
+}
+
+/// The file to compare with, if one is given. Throws UserError when it is of another group.
+std::optional<MeasuredCollective> measured_of(const CommOptions& options,
+                                              CollectiveKind kind,
+                                              const Plan& plan,
+                                              const GroupPlacement& placement) {
+  if (options.measured.empty()) return std::nullopt;
+  MeasuredCollective measured =
+      estimator::read_nccl_tests(estimator::read_file(options.measured), options.measured, kind);
+  if (measured.kind != kind || measured.ranks != placement.ranks ||
+      measured.machines != *plan.cluster.nodes) {
+    throw UserError(
+        {.what = "the file was measured on something else",
+         .where = fmt::format("{}: {} over {} ranks of {} machines; asked for {} over {} of {}",
+                              options.measured,
+                              to_string(measured.kind),
+                              measured.ranks,
+                              measured.machines,
+                              to_string(kind),
+                              placement.ranks,
+                              *plan.cluster.nodes),
+         .help = "give the collective, --nodes and --gpus-per-node that it was measured with"});
+  }
+  return measured;
+}
+
+/// The sizes to show: those of the measured file inside the bounds, or the bounds' own.
+std::vector<int64_t> sizes_of(const CommOptions& options,
+                              const std::optional<MeasuredCollective>& measured) {
+  const int64_t least = parse_size(options.min_bytes, "-b");
+  const int64_t most = parse_size(options.max_bytes, "-e");
+  const int64_t factor = parse_whole_number(options.step_factor, "-f");
+  if (least > most || factor < 2) {
+    throw UserError({.what = "there is no size to show",
+                     .where = fmt::format("-b {} -e {} -f {}", least, most, factor),
+                     .help = "use -b SMALLEST -e LARGEST -f 2"});
+  }
+  std::vector<int64_t> sizes;
+  if (measured) {
+    for (const estimator::MeasuredPoint& point : measured->points) {
+      if (point.bytes >= least && point.bytes <= most) sizes.push_back(point.bytes);
+    }
+  } else {
+    for (int64_t bytes = least; bytes <= most; bytes *= factor) sizes.push_back(bytes);
+  }
+  return sizes;
+}
+
+CommPoint point_of(const CollectiveCall& call,
+                   const GroupPlacement& placement,
+                   const estimator::Fabric& fabric) {
+  const estimator::CollectiveTime time = collective_time(call, placement, fabric);
+  CommPoint point;
+  point.bytes = call.bytes;
+  point.seconds = time.seconds;
+  point.source = time.source;
+  point.algorithm_bytes_per_second =
+      time.seconds > 0 ? static_cast<double>(call.bytes) / time.seconds : 0;
+  point.bus_bytes_per_second =
+      bus_bytes_per_second(call.kind, placement.ranks, call.bytes, time.seconds);
+  if (time.option) {
+    point.algorithm = to_string(time.option->algorithm);
+    point.protocol = to_string(time.option->protocol);
+  }
+  return point;
+}
+
+ExitCode run_comm(const CommOptions& options) {
+  const CollectiveKind kind = parse_collective(options.collective);
+  const Plan plan = plan_of(options);
+  estimator::Fabric fabric = fabric_of(plan);
+  const int64_t ranks_per_node = ranks_per_node_of(options, plan);
+  const GroupPlacement placement = placement_of(plan, fabric, ranks_per_node);
+  if (!options.nccl_version.empty()) {
+    fabric.nccl_version = parse_nccl_version(options.nccl_version);
+  }
+  take_only(options.algorithm, kind, placement, fabric);
+  const auto measured = measured_of(options, kind, plan, placement);
+  CommReport report{.collective = to_string(kind),
+                    .gpu = fabric.gpu_cuda_name,
+                    .intra_link = fabric.intra.id,
+                    .inter_link = fabric.inter.id,
+                    .ranks = placement.ranks,
+                    .ranks_per_node = ranks_per_node,
+                    .points = {},
+                    .assumptions = communication_assumptions(plan, fabric)};
+  for (const int64_t bytes : sizes_of(options, measured)) {
+    CommPoint point = point_of({.kind = kind, .dtype = "", .bytes = bytes}, placement, fabric);
+    if (measured) {
+      point.measured_seconds = measured->seconds(bytes);
+      point.measured_bus_bytes_per_second =
+          bus_bytes_per_second(kind, placement.ranks, bytes, *point.measured_seconds);
+      point.error = point.seconds / *point.measured_seconds - 1;
+    }
+    report.points.push_back(std::move(point));
+  }
+  write_to_standard_output(options.json ? estimator::to_json(report).dump(1) + "\n"
+                                        : comm_text(report));
+  return ExitCode::kDone;
+}
+
+}  // namespace
+
+Command add_comm_command(CLI::App& root) {
+  CLI::App* app =
+      root.add_subcommand("comm", "what a collective takes over sizes, as NCCL runs it");
+  const auto options = std::make_shared<CommOptions>();
+  app->add_option("COLLECTIVE", options->collective, "all_reduce, all_gather, all_to_all, ...")
+      ->type_name("");
+  options->flags.add_to(*app, kClusterFlags);
+  app->add_option("--ranks-per-node",
+                  options->ranks_per_node,
+                  "ranks of the group on each machine; default: its GPUs")
+      ->type_name("N")
+      ->group(kClusterFlags);
+  app->add_option("--nccl-version",
+                  options->nccl_version,
+                  "how its versions differ is known from 2.25 on, in part; default: 2.30.7")
+      ->type_name("VERSION")
+      ->group(kClusterFlags);
+  app->add_option("--algorithm",
+                  options->algorithm,
+                  "the only one that NCCL may take (NCCL_ALGO): ring, tree, nvls, nvls_tree, ...")
+      ->type_name("NAME")
+      ->group(kClusterFlags);
+  const auto size = [&](const char* names, std::string& value, const char* help) {
+    app->add_option(names, value, help)->type_name("SIZE")->group("Sizes")->capture_default_str();
+  };
+  options->min_bytes = "8";
+  options->max_bytes = "8G";
+  options->step_factor = "2";
+  size("-b,--minbytes", options->min_bytes, "smallest size: 8, 64K, 1M");
+  size("-e,--maxbytes", options->max_bytes, "largest size: 8G");
+  app->add_option("-f,--stepfactor", options->step_factor, "from one size to the next")
+      ->type_name("N")
+      ->group("Sizes")
+      ->capture_default_str();
+  app->add_option("--measured", options->measured, "compare with what nccl-tests wrote")
+      ->type_name("FILE")
+      ->group("Output");
+  app->add_flag("--json", options->json, "print it as JSON")->group("Output");
+  return {app, [options](const Environment&) { return run_comm(*options); }};
+}
+
+}  // namespace sim

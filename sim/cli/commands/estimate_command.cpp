@@ -1,0 +1,128 @@
+#include <filesystem>
+#include <iostream>
+#include <memory>
+
+#include "estimator/base/files.h"
+#include "estimator/step/chrome_trace.h"
+#include "sim/cli/cluster/advice.h"
+#include "sim/cli/cluster/cluster_job.h"
+#include "sim/cli/cluster/max_micro_batch.h"
+#include "sim/cli/commands/commands.h"
+#include "sim/cli/output.h"
+#include "sim/cli/report/estimate_report.h"
+#include "sim/cli/report/plan_report.h"
+#include "sim/cli/report/timeline_text.h"
+
+namespace sim {
+namespace {
+
+namespace fs = std::filesystem;
+using estimator::ExitCode;
+
+struct EstimateOptions {
+  ClusterJob job;
+  std::string output;
+  std::string keep_profiles;
+  std::string trace;
+  bool timeline = false;
+  bool json = false;
+  bool exit_zero = false;
+  bool no_advice = false;
+  bool max_micro_batch = false;
+};
+
+void write_profiles(const std::string& folder,
+                    const std::vector<estimator::RankProfile>& profiles) {
+  if (folder.empty()) return;
+  fs::create_directories(folder);
+  for (const estimator::RankProfile& profile : profiles) {
+    const fs::path path = fs::path(folder) / estimator::profile_file_name(profile.rank);
+    estimator::write_file_whole(path.string(), estimator::to_json(profile).dump(1) + "\n");
+  }
+}
+
+ExitCode answer_max_micro_batch(const EstimateOptions& options, const Environment& environment) {
+  const PlanInput input = options.job.resolve(environment);
+  const MaxMicroBatch answer =
+      find_max_micro_batch(input.plan, options.job.runner(input.plan, environment));
+  const std::string json = estimator::to_json(answer).dump(1) + "\n";
+  if (!options.output.empty()) estimator::write_file_whole(options.output, json);
+  write_to_standard_output(options.json ? json : max_micro_batch_text(answer));
+  return answer.micro_batch_size || options.exit_zero ? ExitCode::kDone : ExitCode::kVerdictIsNo;
+}
+
+/// The memory of a program's ranks, from their profiles alone.
+ExitCode estimate_program(const EstimateOptions& options,
+                          const std::vector<estimator::RankProfile>& profiles) {
+  const estimator::ProgramEstimate estimate = estimator::estimate_program(profiles);
+  const std::string json = estimator::to_json(estimate).dump(1) + "\n";
+  if (!options.output.empty()) estimator::write_file_whole(options.output, json);
+  write_to_standard_output(options.json ? json : program_estimate_text(estimate));
+  return estimate.verdict.fits || options.exit_zero ? ExitCode::kDone : ExitCode::kVerdictIsNo;
+}
+
+ExitCode run_estimate(const EstimateOptions& options, const Environment& environment) {
+  check_writable(options.output, "--output");
+  check_writable(options.trace, "--trace");
+  check_writable_folder(options.keep_profiles, "--keep-profiles");
+  if (options.max_micro_batch) return answer_max_micro_batch(options, environment);
+  const auto of_a_program = options.job.program_profiles();
+  if (!of_a_program.empty()) return estimate_program(options, of_a_program);
+  ClusterResult result = options.job.run(environment);
+  write_profiles(options.keep_profiles, result.profiles);
+  if (!options.no_advice && options.job.runs_ranks()) {
+    result.estimate.advice = advise(
+        result.input.plan, result.estimate, options.job.runner(result.input.plan, environment));
+  }
+  const std::string json = estimator::to_json(result.estimate).dump(1) + "\n";
+  if (!options.output.empty()) estimator::write_file_whole(options.output, json);
+  if (!options.trace.empty()) {
+    estimator::write_file_whole(options.trace, estimator::chrome_trace(result.timeline()));
+  }
+  if (options.json) {
+    std::cerr << allocator_line(result.input);
+    write_to_standard_output(json);
+  } else {
+    write_to_standard_output(
+        verdict_text(result.estimate.verdict) + "\n" + plan_text(result.input) + "\n" +
+        estimate_text(result.estimate) +
+        (options.timeline ? timeline_text(result.timeline(), output_columns()) : ""));
+  }
+  return result.estimate.verdict.fits || options.exit_zero ? ExitCode::kDone
+                                                           : ExitCode::kVerdictIsNo;
+}
+
+}  // namespace
+
+Command add_estimate_command(CLI::App& root) {
+  CLI::App* app = root.add_subcommand("estimate", "memory, time and cost of the whole cluster");
+  const auto options = std::make_shared<EstimateOptions>();
+  CLI::Option* json = app->add_flag("--json", options->json, "print the estimate as JSON");
+  json->group("Output");
+  app->add_option("--output", options->output, "write the estimate as JSON")
+      ->type_name("FILE")
+      ->group("Output");
+  app->add_option("--keep-profiles", options->keep_profiles, "write the rank profiles there")
+      ->type_name("DIR")
+      ->group("Output");
+  app->add_option("--trace", options->trace, "write the step as a Chrome trace, for Perfetto")
+      ->type_name("FILE")
+      ->group("Output");
+  app->add_flag("--timeline", options->timeline, "draw the step: a line for each pipeline stage")
+      ->excludes(json)
+      ->group("Output");
+  app->add_flag("--exit-zero", options->exit_zero, "exit with 0 also when it does not fit")
+      ->group("Output");
+  app->add_flag("--max-micro-batch",
+                options->max_micro_batch,
+                "find the largest micro-batch that fits, and print that alone")
+      ->group("Output");
+  app->add_flag("--no-advice", options->no_advice, "do not run the changes that would make it fit")
+      ->group("Output");
+  options->job.add_to(*app);
+  return {app, [options](const Environment& environment) {
+            return run_estimate(*options, environment);
+          }};
+}
+
+}  // namespace sim

@@ -1,0 +1,309 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <iostream>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <set>
+
+#include "estimator/hardware/hardware.h"
+#include "sim/cli/commands/commands.h"
+#include "sim/cli/input/device_choice.h"
+#include "sim/cli/input/rank_options.h"
+#include "sim/cli/input/strict_number.h"
+#include "sim/cli/output.h"
+#include "sim/cli/process/exec_process.h"
+#include "sim/cli/process/program_torch.h"
+#include "sim/cli/process/temporary_folder.h"
+#include "sim/cli/process/torch_stubs.h"
+#include "sim/cli/process/virtual_gpu_setup.h"
+#include "sim/cli/report/program_report.h"
+
+namespace sim {
+namespace {
+
+namespace fs = std::filesystem;
+using estimator::DeviceKind;
+using estimator::ExitCode;
+using estimator::RankProfile;
+using estimator::UserError;
+
+constexpr int64_t kMostGpusPerNode = 64;  // of the virtual GPU
+constexpr int64_t kMostRanks = int64_t{1} << 24;
+constexpr int64_t kLongest = 1'000'000'000;
+
+struct ExecOptions {
+  std::string gpu = "h100-sxm";
+  std::string world_size;
+  std::string rank;
+  std::vector<std::string> ranks;
+  std::string gpus_per_node = "8";
+  std::string steps = "0";
+  std::string timeout = "600";
+  std::string events = "immediate";
+  std::string device = "virtual";
+  bool no_memory_limit = false;
+  std::string output;
+  bool accept_invented_counts = false;
+  std::vector<std::string> assumed;
+  std::string expert_balance;
+  bool no_recording = false;
+  ForEachMemoryFile<std::string> memory_files;
+  bool json = false;
+  std::vector<std::string> program;
+};
+
+int64_t number_in(const std::string& text, const std::string& source, int64_t low, int64_t high) {
+  const int64_t value = parse_whole_number(text, source);
+  if (value >= low && value <= high) return value;
+  throw UserError({.what = "a number is out of range",
+                   .where = fmt::format("{} = {}", source, value),
+                   .help = fmt::format("use a number from {} to {}", low, high)});
+}
+
+/// A flag, or else a variable, or else `otherwise`.
+int64_t flag_or_variable(const std::string& flag,
+                         const char* flag_name,
+                         const char* variable,
+                         const Environment& environment,
+                         int64_t low,
+                         int64_t otherwise) {
+  if (!flag.empty()) return number_in(flag, flag_name, low, kMostRanks);
+  if (const auto value = find_variable(environment, variable)) {
+    return number_in(*value, variable, low, kMostRanks);
+  }
+  return otherwise;
+}
+
+std::vector<int64_t> ranks_of(const ExecOptions& options,
+                              int64_t world_size,
+                              const Environment& environment) {
+  std::set<int64_t> ranks;
+  for (const std::string& rank : options.ranks) {
+    ranks.insert(number_in(rank, "--ranks", 0, world_size - 1));
+  }
+  if (!ranks.empty() && !options.rank.empty()) {
+    throw UserError({.what = "--rank and --ranks say the same thing twice",
+                     .where = fmt::format("--rank {}", options.rank),
+                     .help = "give one of them"});
+  }
+  if (!ranks.empty()) return {ranks.begin(), ranks.end()};
+  const int64_t rank = flag_or_variable(options.rank, "--rank", kRankVariable, environment, 0, 0);
+  return {number_in(std::to_string(rank), "--rank", 0, world_size - 1)};
+}
+
+/// They say what the virtual GPU plays or invents.
+constexpr const char* kVirtualFlags[] = {"--gpu",
+                                         "--events",
+                                         "--no-memory-limit",
+                                         "--accept-invented-counts",
+                                         "--assume",
+                                         "--expert-balance"};
+
+DeviceKind device_of(const ExecOptions& options,
+                     const CLI::App& app,
+                     const Environment& environment) {
+  const DeviceKind device = choose_device(options.device);
+  if (device == DeviceKind::kCpu) {
+    throw UserError({.what = "a program is run as one rank on a GPU, real or virtual",
+                     .where = "--device cpu",
+                     .help = "use --device virtual, or cuda"});
+  }
+  if (device == DeviceKind::kVirtual) return device;
+  for (const char* flag : kVirtualFlags) {
+    if (app.count(flag) == 0) continue;
+    throw UserError({.what = "a real GPU is what it is, and computes its values",
+                     .where = fmt::format("{} with --device cuda", flag),
+                     .help = fmt::format("leave out {}, or use --device virtual", flag)});
+  }
+  require_driver("there is no GPU to run the program on",
+                 "use --device virtual, or run it on a machine with a GPU",
+                 environment);
+  return device;
+}
+
+void check_events(const std::string& mode) {
+  const std::vector<std::string> modes(std::begin(kEventModes), std::end(kEventModes));
+  if (std::find(modes.begin(), modes.end(), mode) != modes.end()) return;
+  throw UserError({.what = "unknown mode of events",
+                   .where = fmt::format("--events {}", mode),
+                   .help = estimator::suggestion(mode, modes)});
+}
+
+/// "loss=2.5"
+AssumedNumber assumed_number(const std::string& text) {
+  const size_t equals = text.find('=');
+  const std::string name = text.substr(0, equals);
+  const std::vector<std::string> names(std::begin(kAssumedNames), std::end(kAssumedNames));
+  if (equals == text.npos || std::find(names.begin(), names.end(), name) == names.end()) {
+    throw UserError({.what = "there is nothing of this name to assume",
+                     .where = fmt::format("--assume {}", text),
+                     .help = fmt::format("use NAME=VALUE with one of {}", fmt::join(names, ", "))});
+  }
+  return {.name = name,
+          .value = parse_real_number(text.substr(equals + 1), fmt::format("--assume {}", name))};
+}
+
+/// "balanced" or "imbalance:1.5"; empty for "".
+std::optional<double> fullest_expert(const std::string& text) {
+  constexpr std::string_view kImbalance = "imbalance:";
+  if (text.empty()) return std::nullopt;
+  if (text == "balanced") return 1.0;
+  if (text.starts_with(kImbalance)) {
+    const double factor = parse_real_number(text.substr(kImbalance.size()), "--expert-balance");
+    if (factor >= 1) return factor;
+  }
+  throw UserError(
+      {.what = "no such balance of experts",
+       .where = fmt::format("--expert-balance {}", text),
+       .help =
+           "use balanced, or imbalance:F: the first expert gets F (at least 1) times the mean"});
+}
+
+AssumedValues assumed_values(const ExecOptions& options) {
+  AssumedValues values{.fullest_expert = fullest_expert(options.expert_balance)};
+  for (const std::string& text : options.assumed) values.numbers.push_back(assumed_number(text));
+  return values;
+}
+
+ExecJob job_of(const ExecOptions& options, const CLI::App& app, const Environment& environment) {
+  check_events(options.events);
+  ExecJob job;
+  job.device = device_of(options, app, environment);
+  job.command = options.program;
+  if (job.device == DeviceKind::kVirtual) job.events = options.events;
+  job.gpu = estimator::find_gpu(options.gpu);
+  if (job.gpu == nullptr) {
+    throw UserError({.what = "unknown GPU",
+                     .where = fmt::format("--gpu {}", options.gpu),
+                     .help = estimator::suggestion(options.gpu, estimator::gpu_names())});
+  }
+  job.world_size =
+      flag_or_variable(options.world_size, "--world-size", kWorldSizeVariable, environment, 1, 1);
+  job.gpus_per_node = number_in(options.gpus_per_node, "--gpus-per-node", 1, kMostGpusPerNode);
+  job.steps = number_in(options.steps, "--steps", 0, kLongest);
+  job.timeout_seconds = number_in(options.timeout, "--timeout", 0, kLongest);
+  job.lift_memory_limit = options.no_memory_limit;
+  job.accept_invented_counts = options.accept_invented_counts;
+  job.assumed = assumed_values(options);
+  job.record = !options.no_recording;
+  job.memory_files = options.memory_files;
+  job.output_to_error = options.json;
+  return job;
+}
+
+ExitCode run_exec(const ExecOptions& options, const CLI::App& app, const Environment& environment) {
+  ExecJob job = job_of(options, app, environment);
+  const std::vector<int64_t> ranks = ranks_of(options, job.world_size, environment);
+  check_writable_folder(options.output, "--output");
+  for (std::size_t file = 0; file < kMemoryFiles.size(); ++file) {
+    if (options.memory_files[file].empty()) continue;
+    check_writable(options.memory_files[file], kMemoryFiles[file].flag);
+  }
+  const Interrupts interrupts;  // first: nothing is left behind when a signal acts
+  const auto torch = find_program_torch(job.command, environment, interrupts);
+  job.stubs = torch ? stubs_for(*torch, environment, interrupts) : program_folder();
+  const TemporaryFolder memory_folder;
+  job.memory_folder = memory_folder.path();
+  std::optional<TemporaryFolder> temporary;
+  if (options.output.empty()) {
+    job.output_folder = temporary.emplace().path();
+  } else {
+    job.output_folder = fs::absolute(options.output);
+    fs::create_directories(job.output_folder);
+  }
+  bool fits = true;
+  estimator::Json documents = estimator::Json::array();
+  for (const int64_t rank : ranks) {
+    const RankProfile profile = exec_rank(job, rank, environment, interrupts);
+    fits = fits && program_fits(profile);
+    if (options.json) {
+      documents.push_back(estimator::to_json(profile));
+    } else {
+      write_to_standard_output("\n" + program_text(profile));
+    }
+  }
+  write_memory_files(job.memory_files, ranks, job.memory_folder);
+  if (options.json) {
+    write_to_standard_output((ranks.size() == 1 ? documents[0] : documents).dump(1) + "\n");
+  }
+  return fits ? ExitCode::kDone : ExitCode::kVerdictIsNo;
+}
+
+}  // namespace
+
+Command add_exec_command(CLI::App& root) {
+  CLI::App* app =
+      root.add_subcommand("exec", "a PyTorch program of yours as one rank of any world, no GPU");
+  const auto options = std::make_shared<ExecOptions>();
+  const auto add = [&](const char* name, std::string& value, const char* help, const char* type) {
+    return app->add_option(name, value, help)->type_name(type)->group("Execution");
+  };
+  add("--gpu", options->gpu, "the GPU to play (see `onerank list gpus`)", "NAME")
+      ->capture_default_str();
+  add("--world-size", options->world_size, "ranks of the world (or WORLD_SIZE; default 1)", "N");
+  add("--rank", options->rank, "the rank to be (or RANK; default 0)", "R");
+  app->add_option("--ranks", options->ranks, "several ranks, one after the other: 0,7,63")
+      ->delimiter(',')
+      ->type_name("R,R")
+      ->group("Execution");
+  add("--gpus-per-node", options->gpus_per_node, "LOCAL_RANK is the rank modulo this", "N")
+      ->capture_default_str();
+  add("--steps", options->steps, "end the program after K optimizer steps (0: let it end)", "K")
+      ->capture_default_str();
+  add("--timeout", options->timeout, "end it after so many seconds (0: never)", "SECONDS")
+      ->capture_default_str();
+  add("--events",
+      options->events,
+      "an event has happened once recorded (immediate), or when the host has waited (ordered)",
+      "NAME")
+      ->capture_default_str();
+  add("--device",
+      options->device,
+      "virtual, or cuda: this machine's GPU, where only NCCL is a stub",
+      "NAME")
+      ->capture_default_str();
+  app->add_flag("--no-memory-limit",
+                options->no_memory_limit,
+                "play a GPU of 16 TiB, to learn what a program needs that does not fit")
+      ->group("Execution");
+  app->add_flag("--accept-invented-counts",
+                options->accept_invented_counts,
+                "let zeros pass where the program reads counts that kernels would have computed")
+      ->group("Execution");
+  app->add_option("--assume",
+                  options->assumed,
+                  "a value that only a kernel would compute: loss, grad-norm or found-inf")
+      ->type_name("NAME=VALUE")
+      ->expected(1)
+      ->take_all()
+      ->group("Execution");
+  add("--expert-balance",
+      options->expert_balance,
+      "tokens of each expert: balanced, or imbalance:F, the first expert's over the mean",
+      "POLICY");
+  add_memory_files_to(*app, options->memory_files);
+  app->add_flag("--no-recording",
+                options->no_recording,
+                "run the program on the stubs alone, to learn what recording costs")
+      ->group("");  // not in the help
+  app->add_option("--output", options->output, "write the rank profiles rank-*.json there")
+      ->type_name("DIR")
+      ->group("Output");
+  app->add_flag("--json",
+                options->json,
+                "print the profile as JSON; the program's output goes to "
+                "standard error")
+      ->group("Output");
+  app->add_option("program", options->program, "after `--`: the program and its arguments")
+      ->required()
+      ->expected(-1);
+  return {app, [options, app](const Environment& environment) {
+            return run_exec(*options, *app, environment);
+          }};
+}
+
+}  // namespace sim

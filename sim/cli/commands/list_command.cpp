@@ -1,0 +1,167 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <memory>
+
+#include "estimator/base/units.h"
+#include "estimator/hardware/hardware.h"
+#include "estimator/plan/dialects.h"
+#include "estimator/plan/model_config.h"
+#include "sim/cli/commands/commands.h"
+#include "sim/cli/output.h"
+#include "sim/cli/process/torch_stubs.h"
+#include "sim/cli/report/table.h"
+
+namespace sim {
+namespace {
+
+using estimator::ExitCode;
+using estimator::Json;
+using estimator::to_json;
+using estimator::with_commas;
+
+struct ListOptions {
+  std::string what;
+  bool json = false;
+};
+
+/// A rate in units of `unit` per second; "-" for none.
+std::string rate(std::optional<double> per_second, double unit) {
+  return per_second ? fmt::format("{:.4g}", *per_second / unit) : "-";
+}
+
+std::string gpu_table() {
+  constexpr double kTera = 1e12;
+  Table table({{"name", Align::kLeft},
+               {"CUDA's name", Align::kLeft},
+               {"capability"},
+               {"GiB"},
+               {"TB/s"},
+               {"bf16 TFLOP/s"},
+               {"intra link", Align::kLeft},
+               {"inter link", Align::kLeft},
+               {"also", Align::kLeft}});
+  for (const estimator::Gpu& gpu : estimator::gpus()) {
+    table.add_row({gpu.id,
+                   gpu.cuda_name,
+                   gpu.compute_capability,
+                   fmt::format("{:.2f}", static_cast<double>(gpu.memory_bytes) / estimator::kGiB),
+                   rate(gpu.memory_bandwidth_bytes_per_second, kTera),
+                   rate(gpu.peak_flops_per_second.bf16, kTera),
+                   gpu.default_intra_link,
+                   gpu.default_inter_link,
+                   fmt::format("{}", fmt::join(gpu.aliases, ", "))});
+  }
+  return table.text();
+}
+
+std::string model_table() {
+  Table table({{"name", Align::kLeft},
+               {"parameters"},
+               {"layers"},
+               {"hidden"},
+               {"heads"},
+               {"key/value heads"},
+               {"MLP"},
+               {"vocabulary"},
+               {"positions"},
+               {"also", Align::kLeft}});
+  for (const estimator::ModelPreset& preset : estimator::model_presets()) {
+    const estimator::ModelConfig& model = preset.config;
+    table.add_row({preset.name,
+                   with_commas(preset.parameters),
+                   std::to_string(model.num_layers),
+                   with_commas(model.hidden_size),
+                   std::to_string(model.num_attention_heads),
+                   std::to_string(model.num_query_groups),
+                   with_commas(model.ffn_hidden_size),
+                   with_commas(model.vocab_size),
+                   with_commas(model.max_position_embeddings),
+                   fmt::format("{}", fmt::join(preset.aliases, ", "))});
+  }
+  return table.text();
+}
+
+std::string link_table() {
+  constexpr double kGiga = 1e9;
+  Table table({{"name", Align::kLeft},
+               {"kind", Align::kLeft},
+               {"nominal GB/s"},
+               {"achieved GB/s"},
+               {"NVLS GB/s"},
+               {"latency"}});
+  for (const estimator::Link& link : estimator::links()) {
+    table.add_row({link.id,
+                   link.kind,
+                   rate(link.nominal_bytes_per_second, kGiga),
+                   rate(link.achieved_bytes_per_second, kGiga),
+                   rate(link.nvls_bytes_per_second, kGiga),
+                   estimator::format_duration(link.latency_seconds)});
+  }
+  return table.text();
+}
+
+std::string dialect_list() {
+  std::string text;
+  for (const estimator::DialectTraits& dialect : estimator::dialects()) {
+    text += fmt::format("{}: {}\n", estimator::to_string(dialect.dialect), dialect.framework);
+    for (const std::string& note : dialect.notes) text += "  - " + note + "\n";
+  }
+  return text;
+}
+
+std::string torch_table() {
+  Table table({{"torch", Align::kLeft}, {"CUDA"}, {"tested", Align::kLeft}});
+  for (const SupportedTorch& torch : supported_torch()) {
+    table.add_row({torch.release, std::to_string(torch.cuda), torch.tested});
+  }
+  return table.text();
+}
+
+Json torch_json() {
+  Json all = Json::array();
+  for (const SupportedTorch& torch : supported_torch()) {
+    all.push_back({{"torch", torch.release}, {"cuda", torch.cuda}, {"tested", torch.tested}});
+  }
+  return all;
+}
+
+struct Listing {
+  std::string name;
+  std::string (*text)();
+  Json (*json)();
+};
+
+std::vector<Listing> listings() {
+  return {{"gpus", gpu_table, [] { return to_json(estimator::gpus()); }},
+          {"models", model_table, [] { return to_json(estimator::model_presets()); }},
+          {"links", link_table, [] { return to_json(estimator::links()); }},
+          {"dialects", dialect_list, [] { return to_json(estimator::dialects()); }},
+          {"torch", torch_table, torch_json}};
+}
+
+ExitCode run_list(const ListOptions& options) {
+  std::vector<std::string> known;
+  for (const Listing& listing : listings()) {
+    known.push_back(listing.name);
+    if (listing.name != options.what) continue;
+    write_to_standard_output(options.json ? listing.json().dump(1) + "\n" : listing.text());
+    return ExitCode::kDone;
+  }
+  throw estimator::UserError({.what = options.what.empty() ? "what to list?" : "unknown list",
+                              .where = fmt::format("list \"{}\"", options.what),
+                              .help = estimator::suggestion(options.what, known)});
+}
+
+}  // namespace
+
+Command add_list_command(CLI::App& root) {
+  CLI::App* app = root.add_subcommand(
+      "list", "the GPUs, models, links and dialects that a plan can name, and torch for `exec`");
+  const auto options = std::make_shared<ListOptions>();
+  app->add_option("WHAT", options->what, "gpus, models, links, dialects or torch")->type_name("");
+  app->add_flag("--json", options->json, "print them as JSON, with their sources");
+  return {app, [options](const Environment&) { return run_list(*options); }};
+}
+
+}  // namespace sim

@@ -1,0 +1,209 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+
+#include "estimator/base/files.h"
+#include "estimator/base/units.h"
+#include "estimator/profile/peak_snapshot.h"
+#include "sim/cli/commands/commands.h"
+#include "sim/cli/input/strict_number.h"
+#include "sim/cli/output.h"
+#include "sim/cli/report/module_report.h"
+#include "sim/cli/report/profile_report.h"
+#include "sim/cli/report/table.h"
+
+namespace sim {
+namespace {
+
+using estimator::ExitCode;
+using estimator::PeakAllocation;
+using estimator::PeakSnapshot;
+
+struct MemoryOptions {
+  std::string path;
+  std::string by = "category";
+  std::string depth;
+  std::string top = "20";
+  bool drill_down = false;
+  bool json = false;
+};
+
+/// A way to sort allocations into groups.
+struct Grouping {
+  const char* name;
+  std::string (*key)(const PeakAllocation&, const ModuleTableOptions&);
+};
+
+std::string shape_text(const PeakAllocation& allocation) {
+  if (!allocation.shape) return "no tensor";
+  return fmt::format(
+      "{} {}", allocation.dtype.value_or(""), estimator::to_json(*allocation.shape).dump());
+}
+
+constexpr Grouping kGroupings[] = {
+    {"category",
+     [](const PeakAllocation& a, const ModuleTableOptions&) {
+       return estimator::to_string(a.category);
+     }},
+    {"module",
+     [](const PeakAllocation& a, const ModuleTableOptions& options) {
+       return path_pattern(a.module, options);
+     }},
+    {"operator",
+     [](const PeakAllocation& a, const ModuleTableOptions&) { return a.operator_name; }},
+    {"direction",
+     [](const PeakAllocation& a, const ModuleTableOptions&) {
+       return a.direction ? estimator::to_string(*a.direction) : "";
+     }},
+    {"phase", [](const PeakAllocation& a, const ModuleTableOptions&) { return a.phase; }},
+    {"micro-batch",
+     [](const PeakAllocation& a, const ModuleTableOptions&) {
+       return a.micro_batch ? std::to_string(*a.micro_batch) : "none";
+     }},
+    {"tensor",
+     [](const PeakAllocation& a, const ModuleTableOptions& options) {
+       return fmt::format("{}  {}", path_pattern(a.module, options), shape_text(a));
+     }},
+};
+
+const Grouping& grouping(const std::string& name) {
+  std::vector<std::string> names;
+  for (const Grouping& known : kGroupings) {
+    if (known.name == name) return known;
+    names.emplace_back(known.name);
+  }
+  throw estimator::UserError({.what = "allocations cannot be grouped so",
+                              .where = fmt::format("--by {}", name),
+                              .help = estimator::suggestion(name, names)});
+}
+
+struct Group {
+  std::string name;
+  int64_t bytes = 0;
+  int64_t requested_bytes = 0;
+  int64_t allocations = 0;
+};
+
+/// Largest first.
+std::vector<Group> groups_of(const std::vector<PeakAllocation>& allocations,
+                             const Grouping& by,
+                             const ModuleTableOptions& options) {
+  std::map<std::string, Group> by_name;
+  for (const PeakAllocation& allocation : allocations) {
+    Group& group = by_name[by.key(allocation, options)];
+    group.bytes += allocation.bytes;
+    group.requested_bytes += allocation.requested_bytes;
+    ++group.allocations;
+  }
+  std::vector<Group> groups;
+  for (auto& [name, group] : by_name) {
+    group.name = name.empty() ? "(none)" : name;
+    groups.push_back(std::move(group));
+  }
+  std::stable_sort(groups.begin(), groups.end(), [](const Group& left, const Group& right) {
+    return left.bytes > right.bytes;
+  });
+  return groups;
+}
+
+std::string group_table(const std::vector<Group>& groups,
+                        const std::string& title,
+                        int64_t total_bytes,
+                        int64_t top) {
+  Table table({{title, Align::kLeft}, {"MiB"}, {"share"}, {"asked for"}, {"allocations"}});
+  const auto shown = std::min<std::size_t>(groups.size(), static_cast<std::size_t>(top));
+  for (std::size_t i = 0; i < shown; ++i) {
+    const Group& group = groups[i];
+    table.add_row(
+        {group.name,
+         estimator::format_mib(group.bytes),
+         fmt::format("{:.1f} %",
+                     100.0 * static_cast<double>(group.bytes) / static_cast<double>(total_bytes)),
+         estimator::format_mib(group.requested_bytes),
+         estimator::with_commas(group.allocations)});
+  }
+  std::string text = table.text();
+  if (shown < groups.size()) {
+    text += fmt::format("and {} more (--top {})\n", groups.size() - shown, groups.size());
+  }
+  return text;
+}
+
+/// A program's snapshot has no layout, since nobody knows it.
+std::string place_text(const estimator::PeakSnapshotHeader& header) {
+  const estimator::LayoutRecord& layout = header.layout;
+  const int64_t ranks = layout.tensor * layout.context * layout.pipeline * layout.data;
+  if (ranks != header.world_size) {
+    return fmt::format("rank {} of {}", header.rank, header.world_size);
+  }
+  return fmt::format("rank {} of {}, tensor {} x pipeline {} x data {}",
+                     rank_text(header.rank, header.coordinate),
+                     header.world_size,
+                     layout.tensor,
+                     layout.pipeline,
+                     layout.data);
+}
+
+std::string snapshot_text(const PeakSnapshot& snapshot) {
+  const estimator::PeakSnapshotHeader& header = snapshot.header;
+  return fmt::format("{}: {}; device {} {}; {} {}\n",
+                     header.plan.empty() ? "peak snapshot" : header.plan,
+                     place_text(header),
+                     estimator::to_string(header.device.kind),
+                     header.device.name,
+                     header.tool.name,
+                     header.tool.version) +
+         peak_text(header.peak);
+}
+
+ModuleTableOptions module_options(const MemoryOptions& options) {
+  ModuleTableOptions table{.each = options.drill_down, .depth = std::nullopt};
+  if (!options.depth.empty()) table.depth = parse_positive_number(options.depth, "--depth");
+  return table;
+}
+
+ExitCode run_memory(const MemoryOptions& options) {
+  const Grouping& by = grouping(options.by);
+  const ModuleTableOptions modules = module_options(options);
+  const int64_t top = parse_positive_number(options.top, "--top");
+  const PeakSnapshot snapshot =
+      estimator::read_peak_snapshot(estimator::read_file(options.path), options.path);
+  const std::vector<Group> groups = groups_of(snapshot.allocations, by, modules);
+  if (options.json) {
+    estimator::Json rows = estimator::Json::array();
+    for (const Group& group : groups) {
+      rows.push_back({{options.by, group.name},
+                      {"bytes", group.bytes},
+                      {"requested_bytes", group.requested_bytes},
+                      {"allocations", group.allocations}});
+    }
+    const estimator::Json document = {{"header", estimator::to_json(snapshot.header)},
+                                      {"groups", rows}};
+    write_to_standard_output(document.dump(1) + "\n");
+  } else {
+    write_to_standard_output(
+        snapshot_text(snapshot) + "\n" +
+        group_table(groups, options.by, snapshot.header.peak.allocated_bytes, top));
+  }
+  return ExitCode::kDone;
+}
+
+}  // namespace
+
+Command add_memory_command(CLI::App& root) {
+  CLI::App* app = root.add_subcommand("memory", "what fills a peak, from a peak snapshot");
+  const auto options = std::make_shared<MemoryOptions>();
+  app->add_option("FILE", options->path, "what `run --peak-snapshot` wrote")->required();
+  app->add_option(
+         "--by", options->by, "category, module, operator, tensor, direction, phase or micro-batch")
+      ->type_name("WHAT");
+  app->add_option("--depth", options->depth, "levels of modules")->type_name("N");
+  app->add_flag("--drill-down", options->drill_down, "each layer by itself, not `layers.*`");
+  app->add_option("--top", options->top, "rows to print (default 20)")->type_name("N");
+  app->add_flag("--json", options->json, "print header and groups as JSON");
+  return {app, [options](const Environment&) { return run_memory(*options); }};
+}
+
+}  // namespace sim

@@ -1,0 +1,139 @@
+#include <fmt/format.h>
+
+#include <iostream>
+#include <memory>
+
+#include "estimator/base/files.h"
+#include "sim/cli/commands/commands.h"
+#include "sim/cli/input/rank_options.h"
+#include "sim/cli/input/strict_number.h"
+#include "sim/cli/output.h"
+#include "sim/cli/report/memory_picture.h"
+#include "sim/cli/report/module_report.h"
+#include "sim/cli/report/plan_report.h"
+#include "sim/cli/report/profile_report.h"
+
+namespace sim {
+namespace {
+
+using estimator::ExitCode;
+using estimator::RankProfile;
+
+struct RunOptions {
+  PlanOptions plan;
+  RankOptions ranks;
+  std::string rank;
+  std::string output;
+  bool json = false;
+  bool modules = false;
+  bool drill_down = false;
+  std::string depth;
+};
+
+ModuleTableOptions module_options(const RunOptions& options) {
+  ModuleTableOptions table{.each = options.drill_down, .depth = std::nullopt};
+  if (!options.depth.empty()) table.depth = parse_positive_number(options.depth, "--depth");
+  return table;
+}
+
+/// The table that was asked for, or "".
+std::string modules_text(const RunOptions& options, const RankProfile& profile) {
+  if (!options.modules && !options.drill_down && options.depth.empty()) return "";
+  return "\n" + module_table(profile.modules, module_options(options));
+}
+
+/// The rank to run, and who says so.
+struct ChosenRank {
+  int64_t rank = 0;
+  std::string origin = "the default";
+};
+
+ChosenRank choose_rank(const std::string& flag,
+                       const Environment& environment,
+                       const PlanInput& input) {
+  ChosenRank chosen;
+  if (!flag.empty()) {
+    chosen = {parse_whole_number(flag, "--rank"), "--rank"};
+  } else if (const auto variable = find_variable(environment, kRankVariable)) {
+    chosen = {parse_whole_number(*variable, kRankVariable), kRankVariable};
+  }
+  const int64_t world_size = input.plan.world_size();
+  if (chosen.rank < 0 || chosen.rank >= world_size) {
+    throw estimator::UserError({.what = "the rank is not in the world",
+                                .where = fmt::format("{} = {}, world size {} (from {})",
+                                                     chosen.origin,
+                                                     chosen.rank,
+                                                     world_size,
+                                                     input.world_size_origin),
+                                .help = fmt::format("use a rank from 0 to {}", world_size - 1)});
+  }
+  return chosen;
+}
+
+std::string setting_text(const PlanInput& input,
+                         const ChosenRank& chosen,
+                         const RankProfile& profile) {
+  return fmt::format("{}, rank {} (from {}); device {} {}\n",
+                     world_text(input),
+                     chosen.rank,
+                     chosen.origin,
+                     estimator::to_string(profile.device.kind),
+                     profile.device.name) +
+         allocator_line(input);
+}
+
+/// Drawn where its file was asked for.
+std::string picture_text(const RankJob& job) {
+  const std::string& timeline = job.memory_files[kTimeline];
+  return timeline.empty() ? "" : "\n" + memory_picture(read_memory_timeline(timeline));
+}
+
+ExitCode run_rank(const RunOptions& options, const Environment& environment) {
+  check_writable(options.output, "--output");
+  module_options(options);  // refuses before the run
+  const PlanInput input = options.plan.resolve(environment);
+  const ChosenRank chosen = choose_rank(options.rank, environment, input);
+  const RankJob job = options.ranks.job({chosen.rank});
+  const RankProfile profile =
+      run_ranks(input.plan, job, environment, standard_error_display()).front();
+
+  const std::string json = estimator::to_json(profile).dump(1) + "\n";
+  if (!options.output.empty()) estimator::write_file_whole(options.output, json);
+  const std::string setting = setting_text(input, chosen, profile);
+  if (options.json) {
+    std::cerr << setting;
+    write_to_standard_output(json);
+  } else {
+    write_to_standard_output(setting + profile_text(profile) + modules_text(options, profile) +
+                             picture_text(job));
+  }
+  return ExitCode::kDone;
+}
+
+}  // namespace
+
+Command add_run_command(CLI::App& root) {
+  CLI::App* app = root.add_subcommand("run", "one proxy rank: its phases, peak and profile");
+  const auto options = std::make_shared<RunOptions>();
+  app->add_option("--rank", options->rank, "the rank to run (or RANK; default 0)")
+      ->type_name("N")
+      ->group("Execution");
+  app->add_flag("--json", options->json, "print the profile as JSON")->group("Output");
+  app->add_option("--output", options->output, "write the profile as JSON")
+      ->type_name("FILE")
+      ->group("Output");
+  app->add_flag("--modules", options->modules, "print memory by module, layers as `layers.*`")
+      ->group("Output");
+  app->add_flag("--drill-down", options->drill_down, "the same with each layer by itself")
+      ->group("Output");
+  app->add_option("--depth", options->depth, "the same down to this level of modules")
+      ->type_name("N")
+      ->group("Output");
+  options->plan.add_to(*app);
+  options->ranks.add_to(*app);
+  options->ranks.add_memory_flags_to(*app);
+  return {app,
+          [options](const Environment& environment) { return run_rank(*options, environment); }};
+}
+
+}  // namespace sim

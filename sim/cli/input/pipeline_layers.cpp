@@ -1,0 +1,131 @@
+#include "sim/cli/input/pipeline_layers.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+#include <vector>
+
+#include "estimator/base/errors.h"
+#include "estimator/plan/model_config.h"
+#include "sim/cli/input/plan_tree.h"
+#include "sim/cli/input/strict_number.h"
+
+namespace sim {
+namespace {
+
+using estimator::Json;
+using estimator::UserError;
+
+constexpr const char* kFirst = "--decoder-first-pipeline-num-layers";
+constexpr const char* kLast = "--decoder-last-pipeline-num-layers";
+constexpr const char* kPerVirtual = "--num-layers-per-virtual-pipeline-stage";
+constexpr const char* kLayersPath = "parallelism.layers_per_stage";
+constexpr const char* kVirtualPath = "parallelism.virtual_stages";
+
+std::optional<int64_t> whole_number(const Json& value) {
+  if (!value.is_number_integer()) return std::nullopt;
+  return value.get<int64_t>();
+}
+
+/// The model's layers: its own number, or an override, or the preset's.
+std::optional<int64_t> layers_of(const Json& tree) {
+  for (const char* path : {"model.num_layers", "model.overrides.num_layers"}) {
+    if (const auto layers = whole_number(find_in_tree(tree, path))) return layers;
+  }
+  for (const char* path : {"model", "model.preset"}) {
+    const Json name = find_in_tree(tree, path);
+    if (!name.is_string()) continue;
+    const auto* preset = estimator::find_model_preset(name.get<std::string>());
+    if (preset != nullptr) return preset->config.num_layers;
+  }
+  return std::nullopt;
+}
+
+std::optional<int64_t> parse_if_given(const std::string& text, const char* flag) {
+  if (text.empty()) return std::nullopt;
+  return parse_whole_number(text, flag);
+}
+
+/// The layers of each stage, when what is left for the stages without a number divides by them.
+std::optional<std::vector<int64_t>> spread(int64_t layers,
+                                           int64_t stages,
+                                           std::optional<int64_t> first,
+                                           std::optional<int64_t> last) {
+  for (const int64_t given : {first.value_or(0), last.value_or(0)}) {
+    if (given < 0 || given > layers) return std::nullopt;
+  }
+  const int64_t left = layers - first.value_or(0) - last.value_or(0);
+  const int64_t others = stages - (first ? 1 : 0) - (last ? 1 : 0);
+  const bool divides = others > 0 ? left % others == 0 : others == 0 && left == 0;
+  if (left < 0 || !divides) return std::nullopt;
+  std::vector<int64_t> spread;
+  if (first) spread.push_back(*first);
+  for (int64_t i = 0; i < others; ++i) spread.push_back(left / others);
+  if (last) spread.push_back(*last);
+  return spread;
+}
+
+void refuse_twice(const Json& tree, const char* path, const char* flag) {
+  const Json said = find_in_tree(tree, path);
+  if (said.is_null() || (said.is_array() && said.empty())) return;
+  throw UserError({.what = "the layers of the stages are given twice",
+                   .where = fmt::format("{} and {}", flag, path),
+                   .help = "keep one of the two"});
+}
+
+}  // namespace
+
+void PipelineLayers::add_to(CLI::App& app) {
+  constexpr const char* kGroup = "Parallelism";
+  app.add_option(kFirst, first_, "layers of the first stage")->type_name("N")->group(kGroup);
+  app.add_option(kLast, last_, "layers of the last stage")->type_name("N")->group(kGroup);
+  app.add_option(kPerVirtual, per_virtual_, "layers of each virtual stage (interleaving)")
+      ->type_name("N")
+      ->group(kGroup);
+}
+
+void PipelineLayers::overlay(Json& tree) const {
+  if (!any_given()) return;
+  const auto layers = layers_of(tree);
+  const auto stages = whole_number(find_in_tree(tree, "parallelism.pipeline"));
+  constexpr int64_t kMostStages = 1'000'000;
+  if (!per_virtual_.empty()) refuse_twice(tree, kVirtualPath, kPerVirtual);
+  if (!first_.empty() || !last_.empty()) {
+    refuse_twice(tree, kLayersPath, first_.empty() ? kLast : kFirst);
+  }
+  if (!layers || !stages || *stages < 1 || *stages > kMostStages) return;
+  if (!per_virtual_.empty()) overlay_virtual(tree, *layers, *stages);
+  if (!first_.empty() || !last_.empty()) overlay_uneven(tree, *layers, *stages);
+}
+
+void PipelineLayers::overlay_uneven(Json& tree, int64_t layers, int64_t stages) const {
+  const auto layers_per_stage =
+      spread(layers, stages, parse_if_given(first_, kFirst), parse_if_given(last_, kLast));
+  if (!layers_per_stage) {
+    const auto shown = [](const std::string& text) {
+      return text.empty() ? "as the others" : text;
+    };
+    throw UserError({.what = "the other stages do not split the other layers evenly",
+                     .where = fmt::format("{} layers, {} stages; first stage {}, last stage {}",
+                                          layers,
+                                          stages,
+                                          shown(first_),
+                                          shown(last_)),
+                     .help = "give --num-layers-per-stage 7,8,8,7: one number for each stage"});
+  }
+  set_in_tree(tree, kLayersPath, *layers_per_stage, kFirst);
+}
+
+void PipelineLayers::overlay_virtual(Json& tree, int64_t layers, int64_t stages) const {
+  const int64_t size = parse_whole_number(per_virtual_, kPerVirtual);
+  if (size < 1 || layers % stages != 0 || layers / stages % size != 0) {
+    throw UserError(
+        {.what = "virtual stages of this size do not split the layers of a stage",
+         .where = fmt::format("{} = {}; {} layers, {} stages", kPerVirtual, size, layers, stages),
+         .help = "give --num-virtual-stages-per-pipeline-rank, and --num-layers-per-stage with one "
+                 "number for each stage or virtual stage"});
+  }
+  set_in_tree(tree, kVirtualPath, layers / stages / size, kPerVirtual);
+}
+
+}  // namespace sim

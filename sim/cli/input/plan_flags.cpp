@@ -1,0 +1,157 @@
+#include "sim/cli/input/plan_flags.h"
+
+#include <fmt/format.h>
+
+#include <cctype>
+#include <map>
+#include <string_view>
+
+#include "sim/cli/input/plan_tree.h"
+#include "sim/cli/input/strict_number.h"
+
+namespace sim {
+namespace {
+
+using estimator::Json;
+using estimator::UserError;
+using enum FlagKind;
+
+/// The fields of a comma list.
+std::vector<std::string> split_commas(std::string_view text) {
+  std::vector<std::string> fields;
+  for (std::size_t from = 0; from <= text.size();) {
+    const std::size_t comma = std::min(text.find(',', from), text.size());
+    fields.emplace_back(text.substr(from, comma - from));
+    from = comma + 1;
+  }
+  return fields;
+}
+
+std::string translate(const std::string& word, std::string_view synonyms) {
+  for (const std::string& pair : split_commas(synonyms)) {
+    const std::size_t equals = pair.find('=');
+    if (equals != std::string::npos && pair.substr(0, equals) == word)
+      return pair.substr(equals + 1);
+  }
+  return word;
+}
+
+/// A switch writes its constant; `--sequence-parallel=false` turns a true one off.
+Json switch_value(const PlanFlag& flag, const std::string& text) {
+  const Json constant = Json::parse(flag.constant);
+  if (text == "true") return constant;
+  if (text == "false" && constant.is_boolean()) return !constant.get<bool>();
+  throw UserError({.what = "a flag that takes no value has one",
+                   .where = fmt::format("{} = \"{}\"", flag.short_name(), text),
+                   .help = fmt::format("write {} alone", flag.short_name())});
+}
+
+Json flag_value(const PlanFlag& flag, const std::string& text) {
+  const std::string name = flag.short_name();
+  switch (flag.kind) {
+    case kWhole:
+      return text == "auto" ? Json(text) : Json(parse_whole_number(text, name));
+    case kReal:
+      return parse_real_number(text, name);
+    case kText:
+      return translate(text, flag.synonyms);
+    case kLayers: {
+      Json layers = Json::array();
+      for (const std::string& field : split_commas(text)) {
+        layers.push_back(parse_whole_number(field, name));
+      }
+      return layers;
+    }
+    case kPaths:
+      return split_commas(text);
+    case kSwitch:
+      return switch_value(flag, text);
+  }
+  throw std::logic_error("a flag of no kind");
+}
+
+/// "parallelism.tensor=8": the value is JSON, or else a word.
+void apply_setting(const std::string& setting, Json& tree) {
+  const std::size_t equals = setting.find('=');
+  if (equals == std::string::npos || equals == 0) {
+    throw UserError({.what = "--set needs a key and a value",
+                     .where = fmt::format("--set = \"{}\"", setting),
+                     .help = "write --set parallelism.tensor=8"});
+  }
+  const std::string text = setting.substr(equals + 1);
+  Json value = Json::parse(text, nullptr, false);
+  if (value.is_discarded()) value = text;
+  set_in_tree(tree, setting.substr(0, equals), std::move(value), "--set");
+}
+
+bool is_of_key(char letter) {
+  return std::isalnum(static_cast<unsigned char>(letter)) != 0 || letter == '_' || letter == '.';
+}
+
+void replace_key(std::string& text, const std::string& key, const std::string& name) {
+  for (std::size_t at = 0; (at = text.find(key, at)) != std::string::npos;) {
+    const std::size_t end = at + key.size();
+    const bool whole =
+        (at == 0 || !is_of_key(text[at - 1])) && (end == text.size() || !is_of_key(text[end]));
+    if (whole) text.replace(at, key.size(), name);
+    at += whole ? name.size() : key.size();
+  }
+}
+
+}  // namespace
+
+void PlanFlags::add_to(CLI::App& app, std::string_view only_group) {
+  const std::map<FlagKind, std::string> placeholders = {
+      {kWhole, "N"}, {kReal, "X"}, {kText, "NAME"}, {kLayers, "N,N,..."}, {kPaths, "FILE,..."}};
+  for (const PlanFlagGroup& group : plan_flag_groups()) {
+    if (!only_group.empty() && only_group != group.title) continue;
+    for (const PlanFlag& flag : group.flags) {
+      CLI::Option* option =
+          flag.kind == kSwitch ? app.add_flag(flag.names) : app.add_option(flag.names);
+      if (flag.kind != kSwitch) option->type_name(placeholders.at(flag.kind));
+      option->description(flag.help)->group(group.title);
+      registered_.push_back({&flag, option});
+    }
+  }
+  if (!only_group.empty()) return;
+  app.add_option("--set", settings_, "any other key of the plan: --set training.seed=7")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false)
+      ->group("Plan");
+}
+
+bool PlanFlags::any_given() const {
+  for (const Registered& given : registered_) {
+    if (given.option->count() > 0) return true;
+  }
+  return !settings_.empty();
+}
+
+void PlanFlags::overlay(Json& tree) const {
+  std::map<std::string, const PlanFlag*> writers;
+  for (const auto& [flag, option] : registered_) {
+    if (option->count() == 0 || *flag->path == '\0') continue;
+    const Json value = flag_value(*flag, option->results().back());
+    const auto [writer, is_first] = writers.emplace(flag->path, flag);
+    if (!is_first && find_in_tree(tree, flag->path) != value) {
+      throw UserError(
+          {.what = "two flags say different things",
+           .where = fmt::format("{} and {}", writer->second->short_name(), flag->short_name()),
+           .help = "keep one of the two"});
+    }
+    const bool names_the_model = std::string_view(flag->path) == "model.preset";
+    if (names_the_model) set_in_tree(tree, "model", nullptr, flag->short_name());
+    set_in_tree(tree, flag->path, value, flag->short_name());
+  }
+  for (const std::string& setting : settings_) apply_setting(setting, tree);
+}
+
+std::string PlanFlags::with_flag_names(std::string text) const {
+  for (const auto& [flag, option] : registered_) {
+    if (option->count() > 0 && *flag->path != '\0')
+      replace_key(text, flag->path, flag->short_name());
+  }
+  return text;
+}
+
+}  // namespace sim

@@ -1,0 +1,38 @@
+// The flags of one subcommand that stand for keys of a plan, and what the user gave.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "estimator/base/fields.h"
+#include "sim/cli/input/plan_flag_table.h"
+
+namespace sim {
+
+class PlanFlags {
+ public:
+  /// All flags and --set, or the flags of one group.
+  void add_to(CLI::App& app, std::string_view only_group = {});
+
+  bool any_given() const;
+
+  /// Writes the given flags over the plan's tree. `--model` replaces the whole model of a file.
+  /// Throws UserError for a value that is not of the flag's kind, and where two flags disagree.
+  void overlay(estimator::Json& tree) const;
+
+  /// Names the flag where a message names the key that the flag wrote:
+  /// "parallelism.pipeline = 7" becomes "--pp = 7".
+  std::string with_flag_names(std::string text) const;
+
+ private:
+  struct Registered {
+    const PlanFlag* flag;
+    const CLI::Option* option;
+  };
+  std::vector<Registered> registered_;
+  std::vector<std::string> settings_;  ///< of --set
+};
+
+}  // namespace sim

@@ -1,0 +1,90 @@
+#include "sim/cli/input/plan_options.h"
+
+#include "sim/cli/input/plan_file.h"
+#include "sim/cli/input/plan_tree.h"
+#include "sim/cli/input/strict_number.h"
+
+namespace sim {
+namespace {
+
+using estimator::Json;
+using estimator::PlanContext;
+using estimator::Problem;
+using estimator::UserError;
+
+constexpr const char* kAllocatorPath = "memory.allocator";
+constexpr const char* kCublasWorkspacePath = "memory.cublas_workspace";
+
+bool is_given(const Json& value) { return !value.is_null() && value != ""; }
+
+}  // namespace
+
+void PlanOptions::add_to(CLI::App& app) {
+  app.add_option("PLAN,-p,--plan", path_, "a plan, JSON or YAML; flags win over it")
+      ->type_name("FILE")
+      ->group("Plan");
+  app.add_option("--world-size", world_size_, "ranks of the simulated world (or WORLD_SIZE)")
+      ->type_name("N")
+      ->group("Plan");
+  flags_.add_to(app);
+  pipeline_layers_.add_to(app);
+}
+
+bool PlanOptions::any_given() const {
+  return !path_.empty() || flags_.any_given() || pipeline_layers_.any_given();
+}
+
+PlanContext PlanOptions::context(const Environment& environment) const {
+  PlanContext context;
+  context.origin = path_.empty() ? "command line" : path_;
+  const bool has_flags = flags_.any_given() || pipeline_layers_.any_given();
+  if (!path_.empty() && has_flags) context.origin += " and flags";
+  if (!world_size_.empty()) {
+    context.world_size_origin = "--world-size";
+    context.world_size = parse_whole_number(world_size_, context.world_size_origin);
+  } else if (const auto variable = find_variable(environment, kWorldSizeVariable)) {
+    context.world_size_origin = kWorldSizeVariable;
+    context.world_size = parse_whole_number(*variable, context.world_size_origin);
+  }
+  return context;
+}
+
+Json PlanOptions::read_tree(const Environment& environment, PlanInput& input) const {
+  Json tree = path_.empty() ? Json::object() : read_plan_file(path_);
+  if (!tree.is_object()) return tree;  // resolve_plan() says what is wrong with it
+  flags_.overlay(tree);
+  pipeline_layers_.overlay(tree);
+  const auto workspace = find_variable(environment, kCublasWorkspaceVariable);
+  if (workspace && !is_given(find_in_tree(tree, kCublasWorkspacePath))) {
+    set_in_tree(tree, kCublasWorkspacePath, *workspace, kCublasWorkspaceVariable);
+  }
+  if (is_given(find_in_tree(tree, kAllocatorPath))) {
+    input.allocator_origin = "the plan";
+    return tree;
+  }
+  for (const char* name : {kOldAllocatorVariable, kAllocatorVariable}) {
+    if (const auto settings = find_variable(environment, name)) {
+      set_in_tree(tree, kAllocatorPath, *settings, name);
+      input.allocator_origin = name;
+      break;
+    }
+  }
+  return tree;
+}
+
+PlanInput PlanOptions::resolve(const Environment& environment) const {
+  const PlanContext plan_context = context(environment);
+  PlanInput input;
+  input.world_size_origin = plan_context.world_size ? plan_context.world_size_origin : "the plan";
+  const Json tree = read_tree(environment, input);
+  try {
+    input.plan = estimator::resolve_plan(tree, plan_context);
+  } catch (const UserError& error) {
+    std::vector<Problem> problems = error.problems();
+    for (Problem& problem : problems) problem.where = flags_.with_flag_names(problem.where);
+    throw UserError(std::move(problems), error.exit_code());
+  }
+  return input;
+}
+
+}  // namespace sim

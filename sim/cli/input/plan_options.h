@@ -1,0 +1,44 @@
+// Where a plan comes from: a file, flags over it, and the variables of a rank's environment.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+#include "estimator/plan/plan.h"
+#include "sim/cli/input/pipeline_layers.h"
+#include "sim/cli/input/plan_flags.h"
+#include "sim/cli/process/environment.h"
+
+namespace sim {
+
+/// A resolved plan, and where its parts came from that are not in the plan.
+struct PlanInput {
+  estimator::Plan plan;
+  std::string world_size_origin;  ///< "WORLD_SIZE", "--world-size" or "the plan"
+  std::string allocator_origin;   ///< a variable's name, "the plan", or "" without settings
+};
+
+class PlanOptions {
+ public:
+  void add_to(CLI::App& app);
+
+  /// Whether a file or a flag says anything of a plan.
+  bool any_given() const;
+
+  /// Reads, overlays and resolves. The world size is taken from --world-size, then WORLD_SIZE, then
+  /// the plan; the allocator's settings from the plan, then PyTorch's variables.
+  /// Throws UserError with every problem found.
+  PlanInput resolve(const Environment& environment) const;
+
+ private:
+  estimator::Json read_tree(const Environment& environment, PlanInput& input) const;
+  estimator::PlanContext context(const Environment& environment) const;
+
+  std::string path_;
+  std::string world_size_;
+  PlanFlags flags_;
+  PipelineLayers pipeline_layers_;
+};
+
+}  // namespace sim

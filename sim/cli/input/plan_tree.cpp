@@ -1,0 +1,52 @@
+#include "sim/cli/input/plan_tree.h"
+
+#include <fmt/format.h>
+
+#include <vector>
+
+namespace sim {
+namespace {
+
+using estimator::Json;
+
+std::vector<std::string> split_path(std::string_view path) {
+  std::vector<std::string> keys;
+  for (std::size_t from = 0; from <= path.size();) {
+    const std::size_t dot = std::min(path.find('.', from), path.size());
+    keys.emplace_back(path.substr(from, dot - from));
+    from = dot + 1;
+  }
+  return keys;
+}
+
+}  // namespace
+
+void set_in_tree(Json& tree, std::string_view path, Json value, const std::string& source) {
+  const std::vector<std::string> keys = split_path(path);
+  Json* node = &tree;
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    const bool names_the_model = i == 1 && keys[0] == "model" && node->is_string();
+    if (names_the_model) *node = Json{{"preset", *node}};
+    if (node->is_null()) *node = Json::object();
+    if (!node->is_object()) {
+      throw estimator::UserError(
+          {.what = "a flag sets a key of what is not an object",
+           .where =
+               fmt::format("{} sets {}, above it stands {}", source, path, estimator::shown(*node)),
+           .help = "write { \"key\": value, ... } there in the plan"});
+    }
+    node = &(*node)[keys[i]];
+  }
+  *node = std::move(value);
+}
+
+Json find_in_tree(const Json& tree, std::string_view path) {
+  const Json* node = &tree;
+  for (const std::string& key : split_path(path)) {
+    if (!node->is_object() || !node->contains(key)) return nullptr;
+    node = &(*node)[key];
+  }
+  return *node;
+}
+
+}  // namespace sim

@@ -1,0 +1,102 @@
+#include "sim/cli/input/yaml_tree.h"
+
+#include <fmt/format.h>
+#include <yaml-cpp/yaml.h>
+
+#include <charconv>
+
+namespace sim {
+namespace {
+
+using estimator::Json;
+using estimator::UserError;
+
+class YamlReader {
+ public:
+  explicit YamlReader(const std::string& origin) : origin_(origin) {}
+
+  Json read(const YAML::Node& node, int depth = 0) {
+    // Aliases share nodes: a short text can stand for a tree without end.
+    constexpr int kDeepest = 64;
+    constexpr int kMostNodes = 100'000;
+    if (depth > kDeepest || ++nodes_ > kMostNodes) {
+      fail(node.Mark(), "a plan this deep or large", "write it without so many aliases");
+    }
+    switch (node.Type()) {
+      case YAML::NodeType::Map:
+        return read_map(node, depth);
+      case YAML::NodeType::Sequence:
+        return read_sequence(node, depth);
+      case YAML::NodeType::Scalar:
+        return read_scalar(node);
+      default:
+        return nullptr;
+    }
+  }
+
+  [[noreturn]] void fail(const YAML::Mark& mark, const std::string& what, std::string help) const {
+    throw UserError({.what = fmt::format("{} is not a valid YAML plan: {}", origin_, what),
+                     .where = fmt::format("line {}, column {}", mark.line + 1, mark.column + 1),
+                     .help = std::move(help)});
+  }
+
+ private:
+  Json read_map(const YAML::Node& map, int depth) {
+    Json object = Json::object();
+    for (const auto& entry : map) {
+      if (!entry.first.IsScalar())
+        fail(entry.first.Mark(), "a key is not text", "write key: value");
+      const std::string& key = entry.first.Scalar();
+      if (object.contains(key)) {
+        fail(
+            entry.first.Mark(), fmt::format("the key {} stands twice", key), "keep one of the two");
+      }
+      object[key] = read(entry.second, depth + 1);
+    }
+    return object;
+  }
+
+  Json read_sequence(const YAML::Node& sequence, int depth) {
+    Json array = Json::array();
+    for (const auto& item : sequence) array.push_back(read(item, depth + 1));
+    return array;
+  }
+
+  static Json read_scalar(const YAML::Node& node) {
+    const std::string& text = node.Scalar();
+    const bool quoted = node.Tag() == "!";
+    if (quoted) return text;
+    if (text == "null" || text == "~" || text.empty()) return nullptr;
+    if (text == "true" || text == "false") return text == "true";
+    if (text.find_first_not_of("0123456789+-.eE") != std::string::npos) return text;
+    const char* end = text.data() + text.size();
+    const auto is_all = [&](const std::from_chars_result& result) {
+      return result.ec == std::errc() && result.ptr == end;
+    };
+    int64_t whole = 0;
+    if (is_all(std::from_chars(text.data(), end, whole))) return whole;
+    double real = 0;
+    if (is_all(std::from_chars(text.data(), end, real))) return real;
+    return text;
+  }
+
+  const std::string& origin_;
+  int nodes_ = 0;
+};
+
+}  // namespace
+
+Json parse_yaml(const std::string& text, const std::string& origin) {
+  YamlReader reader(origin);
+  try {
+    const std::vector<YAML::Node> documents = YAML::LoadAll(text);
+    if (documents.size() > 1) {
+      reader.fail(documents[1].Mark(), "a second document begins", "give each plan its own file");
+    }
+    return documents.empty() ? Json(nullptr) : reader.read(documents.front());
+  } catch (const YAML::Exception& error) {
+    reader.fail(error.mark, error.msg, "see scripts/plans/ for complete examples");
+  }
+}
+
+}  // namespace sim

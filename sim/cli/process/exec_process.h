@@ -1,0 +1,60 @@
+// A program of the user's, run as one rank: its environment, its end, its profile.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "estimator/hardware/hardware.h"
+#include "estimator/profile/rank_profile.h"
+#include "sim/cli/process/environment.h"
+#include "sim/cli/process/interrupts.h"
+#include "sim/exec/assumed_values.h"
+#include "sim/rank/memory_files.h"
+
+namespace sim {
+
+/// When an event of the virtual GPU has happened: once it is recorded, or when the host has waited
+/// for it.
+inline constexpr const char* kOrderedEvents = "ordered";
+inline constexpr const char* kEventModes[] = {"immediate", kOrderedEvents};
+
+struct ExecJob {
+  std::vector<std::string> command;
+  estimator::DeviceKind device = estimator::DeviceKind::kVirtual;  ///< or kCuda
+  const estimator::Gpu* gpu = nullptr;                             ///< that the virtual GPU plays
+  int64_t world_size = 1;
+  int64_t gpus_per_node = 8;
+  int64_t steps = 0;            ///< 0: until the program ends
+  int64_t timeout_seconds = 0;  ///< 0: none
+  bool lift_memory_limit = false;
+  std::string events;  ///< one of kEventModes
+  bool accept_invented_counts = false;
+  AssumedValues assumed;
+  ForEachMemoryFile<std::string> memory_files;  ///< paths; empty: not wanted
+  bool record = true;                           ///< else the stubs alone are there
+  bool output_to_error = false;
+  std::filesystem::path stubs;          ///< holds virtual_gpu/ and exec/ for the program's torch
+  std::filesystem::path output_folder;  ///< of the profile; exists
+  std::filesystem::path memory_folder;  ///< of the memory files; exists
+};
+
+/// The device of a rank: a real machine has one, device 0, whichever rank it is.
+int64_t local_rank(const ExecJob& job, int64_t rank);
+
+/// What a launcher such as torchrun sets for `rank`, on nodes of `job.gpus_per_node` processes,
+/// over `environment`.
+Environment launcher_environment(const ExecJob& job, int64_t rank, Environment environment);
+
+/// Runs the program as `rank` and returns its profile, which is also in the output folder. No
+/// process of the program is left. Throws UserError when it cannot be started or fails (2), is
+/// killed, takes too long, asks absent ranks for what cannot be invented, or does not use the GPU
+/// (3). A program that failed because it ran out of device memory has a profile with
+/// `out_of_memory`, which is returned.
+estimator::RankProfile exec_rank(const ExecJob& job,
+                                 int64_t rank,
+                                 const Environment& environment,
+                                 const Interrupts& interrupts);
+
+}  // namespace sim

@@ -1,0 +1,107 @@
+#include "sim/cli/process/rank_process.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <stdexcept>
+
+#include "estimator/base/errors.h"
+#include "estimator/base/files.h"
+#include "sim/cli/process/rank_program.h"
+
+namespace sim {
+namespace {
+
+namespace fs = std::filesystem;
+using estimator::DeviceKind;
+using estimator::Plan;
+using estimator::RankProfile;
+using estimator::UserError;
+
+std::vector<std::string> rank_arguments(const RankJob& job, const RankProgram& program) {
+  std::vector<std::string> arguments = {"--plan",
+                                        program.plan_file().string(),
+                                        "--output-dir",
+                                        program.folder().string(),
+                                        "--ranks",
+                                        fmt::format("{}", fmt::join(job.ranks, ",")),
+                                        "--device",
+                                        estimator::to_string(job.device)};
+  if (job.all_micro_batches) arguments.emplace_back("--all-micro-batches");
+  if (!job.attribute_memory) arguments.emplace_back("--no-attribution");
+  if (job.cpp_frames) arguments.emplace_back("--cpp-frames");
+  for (std::size_t file = 0; file < kMemoryFiles.size(); ++file) {
+    if (!job.memory_files[file].empty()) arguments.emplace_back(kMemoryFiles[file].flag);
+  }
+  if (job.jobs) {
+    arguments.emplace_back("--jobs");
+    arguments.push_back(std::to_string(*job.jobs));
+  }
+  return arguments;
+}
+
+RankProfile read_profile(const fs::path& folder, int64_t rank) {
+  const std::string path = (folder / estimator::profile_file_name(rank)).string();
+  try {
+    return estimator::read_rank_profile(estimator::read_file(path), path);
+  } catch (const UserError& error) {
+    throw std::logic_error(
+        fmt::format("the rank process left no profile of rank {}\n{}", rank, error.what()));
+  }
+}
+
+}  // namespace
+
+void write_memory_files(const ForEachMemoryFile<std::string>& paths,
+                        const std::vector<int64_t>& ranks,
+                        const fs::path& folder) {
+  for (std::size_t file = 0; file < kMemoryFiles.size(); ++file) {
+    if (paths[file].empty()) continue;
+    for (const int64_t rank : ranks) {
+      estimator::write_file_whole(
+          path_for_rank(paths[file], rank, ranks.size()),
+          estimator::read_file((folder / memory_file_name(file, rank)).string()));
+    }
+  }
+}
+
+std::string path_for_rank(const std::string& path, int64_t rank, std::size_t ranks) {
+  if (ranks == 1) return path;
+  const fs::path whole = path;
+  const std::string name =
+      fmt::format("{}-rank-{:05}{}", whole.stem().string(), rank, whole.extension().string());
+  return (whole.parent_path() / name).string();
+}
+
+std::vector<RankProfile> run_ranks(const Plan& plan,
+                                   const RankJob& job,
+                                   const Environment& environment,
+                                   const Progress::Display& display) {
+  const RankProgram program(plan, job.device, environment);
+  {
+    Progress progress(
+        "running ranks", static_cast<int64_t>(job.ranks.size()), display, Progress::Clock::now());
+    program.run(rank_arguments(job, program),
+                {.on_output_line = [&](std::string_view) { progress.count_one(); },
+                 .on_tick = [&] { progress.update(Progress::Clock::now()); }});
+  }
+
+  std::vector<RankProfile> profiles;
+  for (const int64_t rank : job.ranks) profiles.push_back(read_profile(program.folder(), rank));
+  write_memory_files(job.memory_files, job.ranks, program.folder());
+  return profiles;
+}
+
+estimator::Calibration run_calibration(DeviceKind device, const Environment& environment) {
+  const RankProgram program(device, environment);
+  const std::string file = (program.folder() / "calibration.json").string();
+  program.run({"--calibrate", file, "--device", estimator::to_string(device)},
+              {.on_output_line = [](std::string_view) {}, .on_tick = [] {}});
+  try {
+    return estimator::read_calibration(estimator::read_file(file), file);
+  } catch (const UserError& error) {
+    throw std::logic_error(fmt::format("the rank process left no calibration\n{}", error.what()));
+  }
+}
+
+}  // namespace sim

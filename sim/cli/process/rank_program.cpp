@@ -1,0 +1,151 @@
+#include "sim/cli/process/rank_program.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstring>
+#include <sstream>
+#include <stdexcept>
+
+#include "estimator/base/errors.h"
+#include "estimator/base/files.h"
+#include "estimator/hardware/hardware.h"
+#include "sim/cli/process/virtual_gpu_setup.h"
+#include "sim/virtual_gpu/spec.h"
+
+namespace sim {
+namespace {
+
+namespace fs = std::filesystem;
+using estimator::DeviceKind;
+using estimator::ExitCode;
+using estimator::Plan;
+using estimator::UserError;
+
+constexpr const char* kQuickstart = "run scripts/quickstart, which installs and builds all of it";
+
+fs::path rank_program(const Environment& environment) {
+  if (const auto given = find_variable(environment, kRankProcessVariable)) return *given;
+  return program_folder() / "onerank-rank";
+}
+
+/// The libraries to preload. Nothing for `cuda`; the CPU's torch may need them to be loaded, but a
+/// torch without CUDA does not, and has none built.
+std::unique_ptr<virtual_gpu::Preload> preload_for(DeviceKind device) {
+  if (device == DeviceKind::kCuda) return nullptr;
+  if (device == DeviceKind::kCpu && !fs::exists(program_folder() / "virtual_gpu/preload")) {
+    return nullptr;
+  }
+  return virtual_gpu_preload(fmt::format("{}, or give --device cpu", kQuickstart));
+}
+
+/// `gpu_id` is what a preloaded virtual GPU is.
+Environment rank_environment(const std::string& gpu_id,
+                             const estimator::MemoryConfig& memory,
+                             const virtual_gpu::Preload* preload,
+                             Environment environment) {
+  environment.erase(kAllocatorVariable);
+  environment.erase(kOldAllocatorVariable);
+  if (!memory.allocator.empty()) environment[kOldAllocatorVariable] = memory.allocator;
+  environment.erase(kCublasWorkspaceVariable);
+  if (!memory.cublas_workspace.empty()) {
+    environment[kCublasWorkspaceVariable] = memory.cublas_workspace;
+  }
+  if (preload == nullptr) return environment;
+  const estimator::Gpu* gpu = estimator::find_gpu(gpu_id);
+  if (gpu == nullptr) throw std::logic_error("a resolved plan names an unknown GPU");
+  preload_first(preload->value(), environment);
+  environment[virtual_gpu::kEnvironmentVariable] = virtual_gpu_setting(*gpu, 1, gpu->memory_bytes);
+  return environment;
+}
+
+/// The problems in text of the form that estimator::to_text() writes; other lines are left out.
+std::vector<estimator::Problem> read_problems(const std::string& text) {
+  std::vector<estimator::Problem> problems;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.rfind("error: ", 0) == 0) {
+      problems.push_back({line.substr(7), "", ""});
+    } else if (problems.empty()) {
+      continue;
+    } else if (line.rfind("  help: ", 0) == 0) {
+      problems.back().help = line.substr(8);
+    } else if (line.rfind("  ", 0) == 0) {
+      std::string& where = problems.back().where;
+      where += where.empty() ? line.substr(2) : "\n" + line;
+    }
+  }
+  return problems;
+}
+
+/// The line of an error output that says most: the loader's, or else the last one.
+std::string telling_line(const std::string& text) {
+  std::string telling;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.find("error while loading shared libraries") != std::string::npos) return line;
+    if (!line.empty()) telling = line;
+  }
+  return telling;
+}
+
+void throw_if_failed(const SubprocessEnd& end) {
+  if (end.signal_number != 0) {
+    throw UserError({.what = fmt::format("the rank process was killed by signal {} ({})",
+                                         end.signal_number,
+                                         strsignal(end.signal_number)),
+                     .where = telling_line(end.error_output),
+                     .help = end.signal_number == SIGKILL
+                                 ? "probably the machine ran out of memory: try --jobs 1"
+                                 : "this is a bug in Onerank: please report it with the plan"},
+                    ExitCode::kMachineLacks);
+  }
+  if (end.exit_code == static_cast<int>(ExitCode::kDone) ||
+      end.exit_code == static_cast<int>(ExitCode::kDifference)) {
+    return;
+  }
+  constexpr int kCannotLoad = 127;
+  if (end.exit_code == kCannotLoad) {
+    throw UserError({.what = "the rank process cannot start: torch is missing or a foreign one, or "
+                             "Onerank was built without it",
+                     .where = telling_line(end.error_output),
+                     .help = kQuickstart},
+                    ExitCode::kMachineLacks);
+  }
+  const auto exit_code = static_cast<ExitCode>(end.exit_code);
+  std::vector<estimator::Problem> problems = read_problems(end.error_output);
+  const bool is_designed = exit_code == ExitCode::kBadInput || exit_code == ExitCode::kMachineLacks;
+  if (is_designed && !problems.empty()) throw UserError(std::move(problems), exit_code);
+  throw std::logic_error(
+      fmt::format("the rank process ended with exit code {}\n{}", end.exit_code, end.error_output));
+}
+
+}  // namespace
+
+RankProgram::RankProgram(const std::string& gpu_id,
+                         const estimator::MemoryConfig& memory,
+                         DeviceKind device,
+                         const Environment& environment)
+    : preload_(preload_for(device)),
+      program_(rank_program(environment)),
+      environment_(rank_environment(gpu_id, memory, preload_.get(), environment)) {}
+
+RankProgram::RankProgram(const Plan& plan, DeviceKind device, const Environment& environment)
+    : RankProgram(plan.cluster.gpu, plan.memory, device, environment) {
+  estimator::write_file_whole(plan_file().string(), estimator::to_json(plan).dump());
+}
+
+RankProgram::RankProgram(DeviceKind device, const Environment& environment)
+    : RankProgram(estimator::gpus().front().id, estimator::MemoryConfig{}, device, environment) {}
+
+int RankProgram::run(std::vector<std::string> arguments, const SubprocessHooks& hooks) const {
+  const SubprocessEnd end = run_subprocess(
+      {.program = program_, .arguments = std::move(arguments), .environment = environment_},
+      hooks,
+      interrupts_);
+  throw_if_failed(end);
+  return end.exit_code;
+}
+
+}  // namespace sim

@@ -1,0 +1,173 @@
+#include "sim/cli/process/torch_stubs.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <functional>
+#include <iostream>
+#include <regex>
+#include <thread>
+
+#include "estimator/base/errors.h"
+#include "sim/cli/process/subprocess.h"
+#include "sim/cli/process/virtual_gpu_setup.h"
+
+namespace sim {
+namespace {
+
+namespace fs = std::filesystem;
+using estimator::ExitCode;
+using estimator::UserError;
+
+/// "2.11.0+cu13" of "2.11.0+cu130": a wheel's release, and the CUDA whose libraries it names. Of
+/// another torch, the whole version.
+std::string kind_of(const std::string& version) {
+  static const std::regex kWheel(R"((\d+\.\d+\.\d+\+cu\d+)\d)");
+  std::smatch match;
+  return std::regex_match(version, match, kWheel) ? match[1].str() : version;
+}
+
+bool is_supported(const std::string& version) {
+  const auto& all = supported_torch();
+  return std::any_of(all.begin(), all.end(), [&](const SupportedTorch& torch) {
+    return kind_of(version) == fmt::format("{}+cu{}", torch.release, torch.cuda);
+  });
+}
+
+[[noreturn]] void refuse(const ProgramTorch& torch) {
+  std::string known;
+  for (const SupportedTorch& one : supported_torch()) {
+    known += fmt::format("{}{} (CUDA {})", known.empty() ? "" : ", ", one.release, one.cuda);
+  }
+  throw UserError(
+      {.what = "this torch is not one that `onerank exec` works with",
+       .where = fmt::format("{}: {}", torch.folder.string(), torch.version),
+       .help = fmt::format("run the program with torch {}; see `onerank list torch`", known)},
+      ExitCode::kMachineLacks);
+}
+
+fs::path cache_folder(const ProgramTorch& torch, const Environment& environment) {
+  const auto given = find_variable(environment, kCacheVariable);
+  const auto home = find_variable(environment, kHomeVariable);
+  const fs::path caches = given ? fs::path(*given) : fs::path(home.value_or("/tmp")) / ".cache";
+  // CMake's folder knows both by their paths.
+  const size_t paths = std::hash<std::string>{}(ONERANK_SOURCE_DIR "\n" + torch.folder.string());
+  return caches / "onerank" /
+         fmt::format("torch-{}-{}-{:x}", torch.version, torch.build.substr(0, 12), paths);
+}
+
+/// Held while the stubs are made; another process that needs them waits.
+class Lock {
+ public:
+  explicit Lock(const fs::path& file)
+      : file_(open(file.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0666)) {
+    if (file_ >= 0) flock(file_, LOCK_EX);
+  }
+  ~Lock() {
+    if (file_ >= 0) close(file_);
+  }
+  Lock(const Lock&) = delete;
+  Lock& operator=(const Lock&) = delete;
+
+ private:
+  int file_;
+};
+
+/// By processors and memory: a file with torch's headers takes 0.9 GiB to compile.
+std::string jobs() {
+  const int64_t bytes = int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE);
+  const int64_t by_memory = bytes / (int64_t{3} << 29);
+  const int64_t processors = std::thread::hardware_concurrency();
+  return std::to_string(std::max<int64_t>(1, std::min(processors, by_memory)));
+}
+
+class StubsBuild {
+ public:
+  StubsBuild(const ProgramTorch& torch,
+             fs::path folder,
+             const Environment& environment,
+             const Interrupts& interrupts)
+      : torch_(torch),
+        folder_(std::move(folder)),
+        environment_(environment),
+        interrupts_(interrupts) {}
+
+  void run() {
+    std::error_code error;
+    fs::create_directories(folder_, error);
+    if (error) fail("cannot write to " + folder_.string());
+    const Lock lock(folder_ / "lock");
+    if (!fs::exists(folder_ / "exec" / "libonerank_exec_recorder.so")) {
+      std::cerr << fmt::format("onerank: making the stubs for torch {}, once: some minutes ({})\n",
+                               torch_.version,
+                               log().string());
+    }
+    if (!fs::exists(folder_ / "build.ninja")) {
+      cmake({"-S",
+             ONERANK_SOURCE_DIR,
+             "-B",
+             folder_.string(),
+             "-G",
+             "Ninja",
+             "-DCMAKE_BUILD_TYPE=Release",
+             "-DONERANK_TORCH_DIR=" + torch_.folder.string(),
+             "-DONERANK_CUDA_INCLUDE_DIR=" ONERANK_CUDA_INCLUDE_DIR});
+    }
+    cmake({"--build", folder_.string(), "--target", "onerank_exec_recorder", "--parallel", jobs()});
+  }
+
+ private:
+  fs::path log() const { return folder_ / "log"; }
+
+  [[noreturn]] void fail(const std::string& why) const {
+    throw UserError(
+        {.what = fmt::format("the stubs for torch {} cannot be made", torch_.version),
+         .where = why,
+         .help = "scripts/quickstart installs what is needed: CMake, Ninja, a compiler"},
+        ExitCode::kMachineLacks);
+  }
+
+  void cmake(std::vector<std::string> arguments) const {
+    std::ofstream log_file(log());
+    const SubprocessHooks hooks = {
+        .on_output_line = [&](std::string_view line) { log_file << line << std::endl; },
+        .on_tick = [] {}};
+    const SubprocessEnd end = run_subprocess(
+        {.program = "cmake", .arguments = std::move(arguments), .environment = environment_},
+        hooks,
+        interrupts_);
+    log_file << end.error_output;
+    if (end.exit_code != 0 || end.signal_number != 0) fail("cmake failed, see " + log().string());
+  }
+
+  const ProgramTorch& torch_;
+  const fs::path folder_;
+  const Environment& environment_;
+  const Interrupts& interrupts_;
+};
+
+}  // namespace
+
+const std::vector<SupportedTorch>& supported_torch() {
+  static const std::vector<SupportedTorch> kAll = {
+      {"2.11.0", 13, "every test of `onerank exec`"},
+      {"2.12.1", 13, "those programs by hand; not pipelines, whose stages ask for shapes"},
+  };
+  return kAll;
+}
+
+fs::path stubs_for(const ProgramTorch& torch,
+                   const Environment& environment,
+                   const Interrupts& interrupts) {
+  if (kind_of(torch.version) == kind_of(ONERANK_TORCH_VERSION)) return program_folder();
+  if (!is_supported(torch.version)) refuse(torch);
+  const fs::path folder = cache_folder(torch, environment);
+  StubsBuild(torch, folder, environment, interrupts).run();
+  return folder;
+}
+
+}  // namespace sim

@@ -1,0 +1,51 @@
+#include "sim/cli/process/virtual_gpu_setup.h"
+
+#include <cstdio>
+#include <stdexcept>
+
+#include "estimator/base/errors.h"
+#include "sim/virtual_gpu/spec.h"
+
+namespace sim {
+
+namespace fs = std::filesystem;
+
+fs::path program_folder() { return fs::read_symlink("/proc/self/exe").parent_path(); }
+
+std::string virtual_gpu_setting(const estimator::Gpu& gpu,
+                                int device_count,
+                                int64_t memory_bytes,
+                                bool ordered_events) {
+  virtual_gpu::VirtualGpuSpec spec;
+  spec.name = gpu.cuda_name;
+  spec.multiprocessors = static_cast<int>(gpu.multiprocessors);
+  spec.memory_bytes = memory_bytes;
+  spec.device_count = device_count;
+  spec.ordered_events = ordered_events;
+  if (std::sscanf(gpu.compute_capability.c_str(),
+                  "%d.%d",
+                  &spec.capability_major,
+                  &spec.capability_minor) != 2) {
+    throw std::logic_error("the GPU database has no compute capability for " + gpu.id);
+  }
+  return virtual_gpu::to_environment(spec);
+}
+
+std::unique_ptr<virtual_gpu::Preload> virtual_gpu_preload(const std::string& way_out,
+                                                          const fs::path& folder,
+                                                          const std::string& prefix) {
+  try {
+    return std::make_unique<virtual_gpu::Preload>(folder / "virtual_gpu", prefix);
+  } catch (const std::runtime_error& error) {
+    throw estimator::UserError(
+        {.what = "the virtual GPU cannot be used", .where = error.what(), .help = way_out},
+        estimator::ExitCode::kMachineLacks);
+  }
+}
+
+void preload_first(const std::string& libraries, Environment& environment) {
+  const auto others = find_variable(environment, kPreloadVariable);
+  environment[kPreloadVariable] = libraries + (others ? ":" + *others : "");
+}
+
+}  // namespace sim

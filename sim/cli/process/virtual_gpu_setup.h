@@ -1,0 +1,38 @@
+// Where the virtual GPU lies and how a process is told to play one.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "estimator/hardware/hardware.h"
+#include "sim/cli/process/environment.h"
+#include "sim/virtual_gpu/preload.h"
+
+namespace sim {
+
+/// The folder that this program is in; what it starts and preloads lies beside it.
+std::filesystem::path program_folder();
+
+/// The value of ONERANK_VIRTUAL_GPU for a process with `device_count` of that GPU, each with
+/// `memory_bytes`. `ordered_events`: see virtual_gpu::VirtualGpuSpec.
+std::string virtual_gpu_setting(const estimator::Gpu& gpu,
+                                int device_count,
+                                int64_t memory_bytes,
+                                bool ordered_events = false);
+
+/// The names of the stub of NCCL begin with this.
+inline constexpr const char* kStubOfNccl = "libnccl.so";
+
+/// The virtual GPU's libraries in `folder`, or those of them whose names begin with `prefix`.
+/// Throws UserError (this machine lacks something) when it was not built; `way_out` is its help.
+std::unique_ptr<virtual_gpu::Preload> virtual_gpu_preload(
+    const std::string& way_out,
+    const std::filesystem::path& folder = program_folder(),
+    const std::string& prefix = "");
+
+/// Puts libraries, separated by colons, in front of those that the environment preloads already.
+void preload_first(const std::string& libraries, Environment& environment);
+
+}  // namespace sim

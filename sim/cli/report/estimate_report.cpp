@@ -1,0 +1,261 @@
+#include "sim/cli/report/estimate_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "estimator/base/units.h"
+#include "sim/cli/report/profile_report.h"
+#include "sim/cli/report/table.h"
+
+namespace sim {
+namespace {
+
+using estimator::ClusterEstimate;
+using estimator::format_duration;
+using estimator::format_gib;
+using estimator::RankClassEstimate;
+using estimator::with_commas;
+
+/// Gibibytes for a column whose title has the unit.
+std::string gib(int64_t bytes) {
+  return fmt::format("{:.2f}", static_cast<double>(bytes) / static_cast<double>(estimator::kGiB));
+}
+
+std::string rank_class_table(const ClusterEstimate& estimate) {
+  Table table({{"rank"},
+               {"ranks like it"},
+               {"stages"},
+               {"parameters"},
+               {"allocated"},
+               {"reserved"},
+               {"context"},
+               {"communicators"},
+               {"total"},
+               {"free"},
+               {"", Align::kLeft}});
+  bool any_lifted = false;
+  for (const RankClassEstimate& row : estimate.rank_classes) {
+    const bool worst = row.representative_rank == estimate.verdict.worst_rank;
+    any_lifted = any_lifted || row.limit_lifted;
+    table.add_row({std::to_string(row.representative_rank),
+                   with_commas(row.count),
+                   row.stages,
+                   row.parameters > 0 ? with_commas(row.parameters) : "-",
+                   gib(row.allocated_peak_bytes),
+                   gib(row.reserved_peak_bytes),
+                   gib(row.context_bytes),
+                   gib(row.communicator_bytes),
+                   gib(row.total_bytes),
+                   gib(estimate.verdict.capacity_bytes - row.total_bytes),
+                   fmt::format("{}{}", row.limit_lifted ? "*" : "", worst ? " worst" : "")});
+  }
+  return fmt::format("Peak memory of each class of equal ranks, in GiB of {}\n",
+                     gib(estimate.verdict.capacity_bytes)) +
+         table.text(2) + (any_lifted ? "  * did not fit, and ran again without the limit\n" : "");
+}
+
+std::string out_of_memory_text(const RankClassEstimate& row) {
+  if (!row.out_of_memory) return "";
+  const estimator::OutOfMemoryRecord& record = *row.out_of_memory;
+  return fmt::format("\nRank {} ran out of memory in {}{}{}: asked for {}, {} were free\n",
+                     row.representative_rank,
+                     record.phase,
+                     record.module.empty() ? "" : ", " + record.module,
+                     record.operator_name.empty() ? "" : ", " + record.operator_name,
+                     format_gib(record.requested_bytes),
+                     format_gib(record.free_bytes));
+}
+
+std::string worst_rank_terms(const ClusterEstimate& estimate) {
+  const auto& classes = estimate.rank_classes;
+  const auto worst =
+      std::find_if(classes.begin(), classes.end(), [&](const RankClassEstimate& row) {
+        return row.representative_rank == estimate.verdict.worst_rank;
+      });
+  if (worst == classes.end()) return "";
+  Table table({{"term", Align::kLeft},
+               {"GiB"},
+               {"at least"},
+               {"at most"},
+               {"source", Align::kLeft},
+               {"", Align::kLeft}});
+  for (const estimator::MemoryTerm& term : worst->terms) {
+    const bool exact = term.low_bytes == term.high_bytes;
+    table.add_row({term.name,
+                   gib(term.value_bytes),
+                   exact ? "" : gib(term.low_bytes),
+                   exact ? "" : gib(term.high_bytes),
+                   estimator::to_string(term.source),
+                   term.note});
+  }
+  table.add_row({"total",
+                 gib(worst->total_bytes),
+                 gib(worst->total_low_bytes),
+                 gib(worst->total_high_bytes),
+                 "",
+                 ""});
+  return out_of_memory_text(*worst) +
+         fmt::format("\nMemory of rank {}, the worst, at its peak in {}\n",
+                     worst->representative_rank,
+                     worst->peak_phase) +
+         table.text(2) +
+         (worst->peak_categories ? fmt::format("\nWhat fills the {} GiB that are allocated\n",
+                                               gib(worst->allocated_peak_bytes)) +
+                                       category_table(*worst->peak_categories)
+                                 : "");
+}
+
+std::string time_table(const estimator::StepTime& time) {
+  const estimator::ExposedCommunication& exposed = time.exposed_communication_seconds;
+  Table table({{"part", Align::kLeft}, {"time"}, {"share"}});
+  const auto add = [&](const char* part, double seconds) {
+    if (seconds == 0) return;
+    const double share = time.iteration_seconds > 0 ? 100 * seconds / time.iteration_seconds : 0;
+    table.add_row({part, format_duration(seconds), fmt::format("{:.1f} %", share)});
+  };
+  add("compute", time.compute_seconds);
+  add("pipeline bubble", time.bubble_seconds);
+  add("tensor communication, exposed", exposed.tensor);
+  add("pipeline communication, exposed", exposed.pipeline);
+  add("data communication, exposed", exposed.data);
+  add("context communication, exposed", exposed.context);
+  add("expert communication, exposed", exposed.expert);
+  add("optimizer", time.optimizer_seconds);
+  add("waiting for data", time.data_loading_seconds);
+  return fmt::format("\nOne iteration: {} ({})\n",
+                     format_duration(time.iteration_seconds),
+                     estimator::to_string(time.source)) +
+         table.text(2);
+}
+
+std::string throughput_text(const estimator::Throughput& throughput) {
+  constexpr double kTera = 1e12;
+  if (!std::isfinite(throughput.tokens_per_second)) return "";  // nothing was priced
+  return fmt::format(
+      "\nThroughput: {} tokens/s, {:.1f} for each GPU; {:.1f} model TFLOP/s for each GPU, MFU "
+      "{:.1f} %, HFU {:.1f} %\n  of the dense peak; Megatron-LM's count, causal attention half "
+      "(all of it, as PaLM: MFU {:.1f} %)\n",
+      with_commas(static_cast<int64_t>(throughput.tokens_per_second)),
+      throughput.tokens_per_second_per_gpu,
+      throughput.model_flops_per_second_per_gpu / kTera,
+      100 * throughput.mfu,
+      100 * throughput.hfu,
+      100 * throughput.mfu_full_attention);
+}
+
+std::string cost_text(const std::vector<estimator::TrainingCost>& costs) {
+  if (costs.empty()) return "  cost: no price is known; give cluster.usd_per_gpu_hour\n";
+  const auto one = [](const estimator::TrainingCost& cost) {
+    return fmt::format("{} US dollars at {:g} for a GPU hour ({}{}{}, {})",
+                       with_commas(static_cast<int64_t>(cost.cost_usd)),
+                       cost.usd_per_gpu_hour,
+                       cost.provider,
+                       cost.date.empty() ? "" : ", ",
+                       cost.date,
+                       estimator::to_string(cost.source));
+  };
+  if (costs.size() == 1) return "  cost: " + one(costs.front()) + "\n";
+  return "  cost: from " + one(costs.front()) + "\n        to   " + one(costs.back()) + "\n";
+}
+
+std::string failure_text(const estimator::TrainingEstimate& training) {
+  const auto tagged = [](const estimator::TaggedNumber& number) {
+    return fmt::format(
+        "{} ({})", format_duration(number.value), estimator::to_string(number.source));
+  };
+  return fmt::format(
+      "  a failure every {} ({}: {}), {} to restart;\n  a checkpoint of {} every {} steps ({})\n",
+      format_duration(training.seconds_between_failures),
+      estimator::to_string(training.gpu_hours_between_failures.source),
+      training.gpu_hours_between_failures.note,
+      tagged(training.restart_seconds),
+      tagged(training.checkpoint_seconds),
+      with_commas(training.save_interval),
+      estimator::to_string(training.save_interval_source));
+}
+
+std::string training_text(const std::optional<estimator::TrainingEstimate>& training) {
+  if (!training || !std::isfinite(training->seconds)) return "";
+  Table table({{"part", Align::kLeft}, {"time"}, {"share"}});
+  const auto add = [&](const char* part, double seconds) {
+    const double share = training->seconds > 0 ? 100 * seconds / training->seconds : 0;
+    table.add_row({part, format_duration(seconds), fmt::format("{:.1f} %", share)});
+  };
+  add("training", training->seconds_without_failures);
+  add("checkpoints", training->lost_seconds.checkpoints);
+  add("restarts", training->lost_seconds.restarts);
+  add("work done again", training->lost_seconds.repeated_work);
+  return fmt::format("\nTraining: {} steps, {} expected, goodput {:.1f} %; {} GPU hours\n",
+                     with_commas(training->steps),
+                     format_duration(training->seconds),
+                     100 * training->goodput,
+                     with_commas(static_cast<int64_t>(training->gpu_hours))) +
+         table.text(2) + failure_text(*training) + cost_text(training->costs);
+}
+
+std::string rate_text(const estimator::RateTerm& rate) {
+  constexpr double kTera = 1e12;
+  if (rate.unit == "seconds") return format_duration(rate.value);
+  return fmt::format("{:.{}f} {}",
+                     rate.value / kTera,
+                     rate.unit == "bytes_per_second" ? 2 : 0,
+                     rate.unit == "bytes_per_second" ? "TB/s" : "TFLOP/s");
+}
+
+std::string rate_table(const std::vector<estimator::RateTerm>& rates) {
+  if (rates.empty()) return "";
+  Table table({{"rate", Align::kLeft}, {""}, {"source", Align::kLeft}, {"", Align::kLeft}});
+  for (const estimator::RateTerm& rate : rates) {
+    table.add_row({rate.name, rate_text(rate), estimator::to_string(rate.source), rate.note});
+  }
+  return "\nHow fast the GPU was taken to be\n" + table.text(2);
+}
+
+std::string advice_text(const std::vector<estimator::Advice>& advice) {
+  if (advice.empty()) return "";
+  std::string text = "\nWhat would help, each run\n";
+  for (const estimator::Advice& item : advice) {
+    text += "  - " + item.text;
+    if (item.gain_bytes) text += "; saves " + format_gib(*item.gain_bytes);
+    if (item.gain_seconds) {
+      const double seconds = *item.gain_seconds;
+      text += fmt::format("; the iteration is {} {}",
+                          format_duration(std::abs(seconds)),
+                          seconds < 0 ? "longer" : "shorter");
+    }
+    text += "\n";
+  }
+  return text;
+}
+
+std::string list_text(const char* title, const std::vector<std::string>& items) {
+  if (items.empty()) return "";
+  std::string text = fmt::format("\n{}\n", title);
+  for (const std::string& item : items) text += "  - " + item + "\n";
+  return text;
+}
+
+}  // namespace
+
+std::string verdict_text(const estimator::Verdict& verdict) {
+  return fmt::format("{}: {}\n", verdict.fits ? "fits" : "does not fit", verdict.reason);
+}
+
+std::string estimate_text(const ClusterEstimate& estimate) {
+  return rank_class_table(estimate) + worst_rank_terms(estimate) + time_table(estimate.time) +
+         throughput_text(estimate.throughput) + training_text(estimate.training) +
+         advice_text(estimate.advice) + rate_table(estimate.rates) +
+         list_text("Assumed", estimate.assumptions) +
+         list_text("Not modelled", estimate.not_modelled);
+}
+
+std::string program_estimate_text(const estimator::ProgramEstimate& estimate) {
+  const ClusterEstimate memory{.verdict = estimate.verdict, .rank_classes = estimate.ranks};
+  return verdict_text(estimate.verdict) + "\n" + rank_class_table(memory) +
+         worst_rank_terms(memory) + list_text("Assumed", estimate.assumptions) +
+         list_text("Not modelled", estimate.not_modelled);
+}
+
+}  // namespace sim

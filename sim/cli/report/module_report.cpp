@@ -1,0 +1,95 @@
+#include "sim/cli/report/module_report.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+
+#include "estimator/base/units.h"
+#include "sim/cli/report/table.h"
+
+namespace sim {
+namespace {
+
+using estimator::format_mib;
+using estimator::ModuleRecord;
+
+bool is_index(const std::string& text) {
+  return !text.empty() && text.find_first_not_of("0123456789") == text.npos;
+}
+
+void add(const ModuleRecord& module, ModuleGroup& group) {
+  ++group.count;
+  ModuleRecord& sum = group.record;
+  sum.parameter_bytes += module.parameter_bytes;
+  sum.activation_bytes_at_peak += module.activation_bytes_at_peak;
+  sum.forward_peak_bytes = std::max(sum.forward_peak_bytes, module.forward_peak_bytes);
+  sum.backward_peak_bytes = std::max(sum.backward_peak_bytes, module.backward_peak_bytes);
+}
+
+}  // namespace
+
+std::vector<std::string> path_elements(const std::string& path) {
+  std::vector<std::string> elements;
+  for (std::size_t begin = 0; begin < path.size();) {
+    const std::size_t end = std::min(path.find('.', begin), path.size());
+    const std::string word = path.substr(begin, end - begin);
+    if (is_index(word) && !elements.empty()) {
+      elements.back() += "." + word;
+    } else {
+      elements.push_back(word);
+    }
+    begin = end + 1;
+  }
+  return elements;
+}
+
+std::string path_pattern(const std::string& path, const ModuleTableOptions& options) {
+  std::vector<std::string> elements = path_elements(path);
+  if (options.depth) elements.resize(std::min<std::size_t>(elements.size(), *options.depth));
+  for (std::string& element : elements) {
+    const std::size_t dot = element.rfind('.');
+    if (!options.each && dot != element.npos) element = element.substr(0, dot) + ".*";
+  }
+  return fmt::format("{}", fmt::join(elements, "."));
+}
+
+std::vector<ModuleGroup> group_modules(const std::vector<ModuleRecord>& modules,
+                                       const ModuleTableOptions& options) {
+  std::vector<ModuleGroup> groups;
+  std::map<std::string, std::size_t> index;
+  for (const ModuleRecord& module : modules) {
+    const auto levels = static_cast<int64_t>(path_elements(module.path).size());
+    if (options.depth && levels > *options.depth) continue;  // its parent holds it
+    const std::string pattern = path_pattern(module.path, options);
+    const auto [known, is_new] = index.try_emplace(pattern, groups.size());
+    if (is_new) groups.push_back({.record = {.path = pattern}});
+    add(module, groups[known->second]);
+  }
+  return groups;
+}
+
+std::string module_table(const std::vector<ModuleRecord>& modules,
+                         const ModuleTableOptions& options) {
+  Table table({{"module (MiB)", Align::kLeft},
+               {"modules"},
+               {"parameters"},
+               {"activations at the peak"},
+               {"peak in forward"},
+               {"peak in backward"}});
+  for (const ModuleGroup& group : group_modules(modules, options)) {
+    const ModuleRecord& record = group.record;
+    table.add_row({record.path,
+                   std::to_string(group.count),
+                   format_mib(record.parameter_bytes),
+                   format_mib(record.activation_bytes_at_peak),
+                   format_mib(record.forward_peak_bytes),
+                   format_mib(record.backward_peak_bytes)});
+  }
+  return table.text() +
+         "each with what is inside it; peaks are what the whole device had allocated while it "
+         "ran\n";
+}
+
+}  // namespace sim

@@ -1,0 +1,67 @@
+#include "sim/cli/report/plan_report.h"
+
+#include <fmt/format.h>
+
+#include "estimator/base/units.h"
+#include "estimator/hardware/hardware.h"
+
+namespace sim {
+
+using estimator::to_string;
+using estimator::with_commas;
+
+std::string world_text(const PlanInput& input) {
+  return fmt::format(
+      "simulated world {} (from {})", input.plan.world_size(), input.world_size_origin);
+}
+
+std::string allocator_line(const PlanInput& input) {
+  if (input.allocator_origin.empty()) return "";
+  return fmt::format(
+      "allocator {} (from {})\n", input.plan.memory.allocator, input.allocator_origin);
+}
+
+std::string plan_text(const PlanInput& input) {
+  const estimator::Plan& plan = input.plan;
+  const estimator::ParallelConfig& p = plan.parallelism;
+  const estimator::TrainingConfig& t = plan.training;
+  const estimator::Gpu* gpu = estimator::find_gpu(plan.cluster.gpu);
+  const std::string name = plan.name.empty() ? "plan" : plan.name;
+  const std::string model = plan.model_preset.empty() ? "a model of its own" : plan.model_preset;
+  return fmt::format("{}: {}, {}; {} x {} in nodes of {}\n",
+                     name,
+                     model,
+                     world_text(input),
+                     with_commas(plan.world_size()),
+                     gpu == nullptr ? plan.cluster.gpu : gpu->cuda_name,
+                     *plan.cluster.gpus_per_node) +
+         fmt::format(
+             "tensor {}{}{} x pipeline {} ({}{}) x data {}, ZeRO stage {}{}; micro-batch {}, "
+             "global "
+             "batch {}, "
+             "sequence {}\n",
+             p.tensor,
+             p.sequence_parallel ? " with sequence parallelism" : "",
+             p.context > 1 ? fmt::format(" x context {} ({})", p.context, to_string(p.context_comm))
+                           : "",
+             p.pipeline,
+             to_string(p.pipeline_schedule),
+             p.virtual_stages > 1 ? fmt::format(", {} virtual stages each", p.virtual_stages) : "",
+             plan.data_parallel_size(),
+             p.zero_stage,
+             p.fully_sharded() ? " (FSDP2)" : "",
+             t.micro_batch_size,
+             with_commas(plan.global_batch_size()),
+             with_commas(plan.sequence_length())) +
+         fmt::format("{}, {}, recompute {}, attention {}, dialect {}, vocabulary {} ({} padded)\n",
+                     to_string(t.dtype),
+                     to_string(t.optimizer),
+                     to_string(t.recompute),
+                     to_string(t.attention),
+                     to_string(t.dialect),
+                     with_commas(plan.model.vocab_size),
+                     with_commas(plan.padded_vocab_size())) +
+         allocator_line(input);
+}
+
+}  // namespace sim

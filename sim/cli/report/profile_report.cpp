@@ -1,0 +1,119 @@
+#include "sim/cli/report/profile_report.h"
+
+#include <fmt/format.h>
+
+#include "estimator/base/units.h"
+#include "sim/cli/report/table.h"
+
+namespace sim {
+namespace {
+
+using estimator::format_gib;
+using estimator::format_mib;
+using estimator::MemoryReading;
+using estimator::RankProfile;
+using estimator::with_commas;
+
+/// Allocated bytes before, after and at the peak; reserved bytes at the peak. Only a real GPU's
+/// time says how long a phase takes; elsewhere, and where a program does not wait for its GPU
+/// between phases, it is what the host needed to run it.
+std::string phase_table(const RankProfile& profile) {
+  const bool is_measured = profile.device.kind == estimator::DeviceKind::kCuda && !profile.program;
+  Table table({{"phase (MiB)", Align::kLeft},
+               {"before"},
+               {"after"},
+               {"delta"},
+               {"peak allocated"},
+               {"peak reserved"},
+               {is_measured ? "time" : "host time"}});
+  for (const estimator::PhaseRecord& phase : profile.phases) {
+    const int64_t delta = phase.after.allocated_bytes - phase.before.allocated_bytes;
+    table.add_row({phase.name,
+                   format_mib(phase.before.allocated_bytes),
+                   format_mib(phase.after.allocated_bytes),
+                   fmt::format("{}{}", delta > 0 ? "+" : "", format_mib(delta)),
+                   format_mib(phase.peak.allocated_bytes),
+                   format_mib(phase.peak.reserved_bytes),
+                   estimator::format_duration(phase.seconds)});
+  }
+  return table.text();
+}
+
+/// Nothing where no caching allocator was.
+std::string allocator_text(const RankProfile& profile) {
+  const estimator::AllocatorRecord& allocator = profile.allocator;
+  if (allocator.device_allocations == 0) return "";
+  const int64_t idle = profile.peak.reserved_bytes - profile.peak.allocated_bytes;
+  return fmt::format(
+      "allocator: {} reserved, {:.1f} % of it never allocated; at most {} inactive split; {} "
+      "segments; {}\n",
+      format_gib(profile.peak.reserved_bytes),
+      100.0 * static_cast<double>(idle) / static_cast<double>(profile.peak.reserved_bytes),
+      format_gib(allocator.inactive_split_peak_bytes),
+      allocator.segments_peak,
+      allocator.retries == 0
+          ? "never full"
+          : fmt::format("full, and its cache given back, {} times", allocator.retries));
+}
+
+std::string lifted_limit_text(const RankProfile& profile) {
+  if (!profile.limit_lifted) return "";
+  std::string text = fmt::format("does not fit in {}: it ran again without the limit",
+                                 format_gib(profile.device.total_bytes));
+  if (profile.out_of_memory) {
+    text +=
+        fmt::format("\n  in {}: {}", profile.out_of_memory->phase, profile.out_of_memory->message);
+  }
+  return text + "\n";
+}
+
+}  // namespace
+
+std::string category_table(const estimator::CategoryBytes& categories) {
+  Table table({{"what fills it", Align::kLeft}, {"GiB"}, {"share"}});
+  for (const auto& category : enum_names(estimator::MemoryCategory{})) {
+    const int64_t bytes = categories[category.value];
+    if (bytes == 0) continue;
+    const double share = static_cast<double>(bytes) / static_cast<double>(categories.sum());
+    table.add_row({category.name,
+                   fmt::format("{:.2f}", static_cast<double>(bytes) / estimator::kGiB),
+                   fmt::format("{:.1f} %", 100.0 * share)});
+  }
+  return table.text(2);
+}
+
+std::string peak_text(const estimator::PeakRecord& peak) {
+  std::string text = fmt::format("peak: {} allocated, {} reserved, in {}",
+                                 format_gib(peak.allocated_bytes),
+                                 format_gib(peak.reserved_bytes),
+                                 peak.phase);
+  if (peak.direction) text += ", " + estimator::to_string(*peak.direction);
+  if (peak.micro_batch) text += fmt::format(" of micro-batch {}", *peak.micro_batch);
+  if (!peak.module.empty()) text += ", module " + peak.module;
+  if (!peak.operator_name.empty()) text += ", operator " + peak.operator_name;
+  return text + "\n" + (peak.categories ? category_table(*peak.categories) : "");
+}
+
+std::string rank_text(int64_t rank, const estimator::RankCoordinate& coordinate) {
+  return fmt::format("{} (tensor {}, data {}, stage {})",
+                     rank,
+                     coordinate.tensor,
+                     coordinate.data,
+                     coordinate.pipeline);
+}
+
+std::string phases_text(const RankProfile& profile) {
+  return phase_table(profile) + "\n" + peak_text(profile.peak);
+}
+
+std::string profile_text(const RankProfile& profile) {
+  std::string text = fmt::format("rank {}: {} parameters ({}), {} of {} micro-batches executed\n\n",
+                                 rank_text(profile.rank, profile.coordinate),
+                                 with_commas(profile.parameters.count),
+                                 format_gib(profile.parameters.bytes),
+                                 profile.micro_batches.executed,
+                                 profile.micro_batches.total);
+  return text + phases_text(profile) + allocator_text(profile) + lifted_limit_text(profile);
+}
+
+}  // namespace sim

@@ -1,0 +1,40 @@
+#include "sim/cli/report/table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace sim {
+
+void Table::add_row(std::vector<std::string> cells) {
+  if (cells.size() != columns_.size()) {
+    throw std::logic_error("a table's row has not one cell for each column");
+  }
+  rows_.push_back(std::move(cells));
+}
+
+std::string Table::text(int indent) const {
+  std::vector<std::string> titles;
+  std::vector<std::size_t> widths;
+  for (std::size_t i = 0; i < columns_.size(); ++i) {
+    titles.push_back(columns_[i].title);
+    widths.push_back(titles.back().size());
+    for (const auto& row : rows_) widths.back() = std::max(widths.back(), row[i].size());
+  }
+  const auto line = [&](const std::vector<std::string>& cells) {
+    std::string text(static_cast<std::size_t>(indent), ' ');
+    for (std::size_t i = 0; i < cells.size(); ++i) {
+      if (i > 0) text += "  ";
+      text += columns_[i].align == Align::kLeft ? fmt::format("{:<{}}", cells[i], widths[i])
+                                                : fmt::format("{:>{}}", cells[i], widths[i]);
+    }
+    text.erase(text.find_last_not_of(' ') + 1);
+    return text + "\n";
+  };
+  std::string text = line(titles);
+  for (const auto& row : rows_) text += line(row);
+  return text;
+}
+
+}  // namespace sim

@@ -1,0 +1,75 @@
+#include "sim/cli/report/verify_memory.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+#include <limits>
+#include <string>
+
+#include "estimator/base/errors.h"
+#include "estimator/base/units.h"
+#include "estimator/plan/model_config.h"
+
+namespace sim {
+namespace {
+
+using estimator::Plan;
+
+constexpr int64_t kFp32Bytes = 4;
+
+/// Of each parameter on each rank that holds it.
+int64_t replicated_bytes(const Plan& plan) {
+  return estimator::bytes_per_element(plan.training.dtype) + kFp32Bytes;
+}
+
+/// What the distributed optimizer divides over the data ranks.
+int64_t optimizer_bytes(const Plan& plan) {
+  const bool has_main_weights = plan.training.dtype != estimator::Dtype::kFp32;
+  const int64_t moments = plan.training.optimizer == estimator::Optimizer::kAdamw ? 2 : 1;
+  return kFp32Bytes * (moments + (has_main_weights ? 1 : 0));
+}
+
+std::string gib(double bytes) { return fmt::format("{:.1f} GiB", bytes / (int64_t{1} << 30)); }
+
+}  // namespace
+
+int64_t least_verification_bytes(const Plan& plan) {
+  const double parameters =
+      static_cast<double>(estimator::parameter_count(plan.model, plan.padded_vocab_size()));
+  const auto replicas = static_cast<double>(plan.replicas());
+  const double states = plan.parallelism.zero_stage >= 1 ? 1 : replicas;
+  const double copies = plan.parallelism.fully_sharded() ? 1 : replicas;
+  const auto replicated = static_cast<double>(replicated_bytes(plan));
+  const auto optimizer = static_cast<double>(optimizer_bytes(plan));
+  const double ranks = parameters * (copies * replicated + states * optimizer);
+  const double whole = parameters * (replicated + optimizer);
+  constexpr double kMost = 9e18;
+  return static_cast<int64_t>(std::min(ranks + whole, kMost));
+}
+
+void require_memory_for_verification(const Plan& plan, int64_t available_bytes) {
+  const int64_t least = least_verification_bytes(plan);
+  if (least <= available_bytes) return;
+  throw estimator::UserError(
+      {.what = "this machine is too small to hold all ranks of the plan at once",
+       .where = fmt::format("{} ranks and the whole model need more than {}, {} are available",
+                            estimator::with_commas(plan.world_size()),
+                            gib(static_cast<double>(least)),
+                            gib(static_cast<double>(available_bytes))),
+       .help =
+           "verify a small model in the same layout, or start the ranks on several machines with "
+           "torchrun or srun"},
+      estimator::ExitCode::kMachineLacks);
+}
+
+int64_t available_memory_bytes() {
+  std::ifstream meminfo("/proc/meminfo");
+  std::string name, unit;
+  for (int64_t kib = 0; meminfo >> name >> kib; std::getline(meminfo, unit)) {
+    if (name == "MemAvailable:") return kib * 1024;
+  }
+  return std::numeric_limits<int64_t>::max();  // not known: nothing is refused
+}
+
+}  // namespace sim

@@ -1,0 +1,122 @@
+#include "sim/cli/input/plan_file.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "estimator/plan/plan.h"
+#include "sim/cli/input/yaml_tree.h"
+#include "tests/sim/cli/onerank_program.h"
+
+namespace sim {
+namespace {
+
+using estimator::Json;
+using testing::AllOf;
+using testing::HasSubstr;
+
+std::string yaml_error(const std::string& text) {
+  try {
+    parse_yaml(text, "plan.yaml");
+  } catch (const estimator::UserError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+class PlanFile : public OnerankProgram {
+ protected:
+  std::string error_of(const std::string& file) {
+    try {
+      read_plan_file(file);
+    } catch (const estimator::UserError& error) {
+      return error.what();
+    }
+    return "";
+  }
+};
+
+TEST_F(PlanFile, YamlGivesTheTreeThatJsonGives) {
+  const std::string json = R"({"name": "8", "model": {"preset": "gpt2", "hidden_dropout": 0.1},
+      "parallelism": {"tensor": 2, "data": null, "sequence_parallel": true, "layers_per_stage": [6, 6]},
+      "training": {"tokens": 3e11}})";
+  const std::string yaml = R"(
+name: "8"          # quoted: text
+model: {preset: gpt2, hidden_dropout: 0.1}
+parallelism:
+  tensor: 2
+  data: ~
+  sequence_parallel: true
+  layers_per_stage:
+    - 6
+    - 6
+training:
+  tokens: 3e11
+)";
+  EXPECT_EQ(read_plan_file(write("plan.json", json)), read_plan_file(write("plan.YML", yaml)));
+}
+
+TEST(YamlTree, TypesOnlyUnquotedScalarsOfTheCoreSchema) {
+  EXPECT_EQ(parse_yaml("[8, '8', true, yes, .nan, 0x10, 1e3, -2, null, ~, '']", "p"),
+            Json({8, "8", true, "yes", ".nan", "0x10", 1000.0, -2, nullptr, nullptr, ""}));
+}
+
+TEST(YamlTree, NamesTheLineAndColumnOfAnError) {
+  EXPECT_THAT(yaml_error("a: 1\nb: [1, 2\n"), AllOf(HasSubstr("plan.yaml"), HasSubstr("line 3")));
+}
+
+TEST(YamlTree, RefusesDuplicateKeysAndASecondDocument) {
+  EXPECT_THAT(yaml_error("a: 1\nb: 2\na: 3\n"),
+              AllOf(HasSubstr("a stands twice"), HasSubstr("line 3")));
+  EXPECT_THAT(yaml_error("a: 1\n---\nb: 2\n"), HasSubstr("second document"));
+}
+
+TEST(YamlTree, RefusesAliasesThatStandForATreeWithoutEnd) {
+  std::string text = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n";
+  for (int i = 1; i < 9; ++i) {
+    const std::vector<std::string> ten_times_the_last(10, fmt::format("*a{}", i - 1));
+    text += fmt::format("a{0}: &a{0} [{1}]\n", i, fmt::join(ten_times_the_last, ", "));
+  }
+  EXPECT_THAT(yaml_error(text), HasSubstr("deep or large"));
+}
+
+TEST_F(PlanFile, EmptyBinaryHugeOrDeepOnesAreRefusedWithTheReason) {
+  EXPECT_THAT(error_of(write("empty.json", " \n")), HasSubstr("is empty"));
+  EXPECT_THAT(error_of(write("binary.json", std::string("{\"a\":\0}", 7))),
+              HasSubstr("not a text file"));
+  EXPECT_THAT(error_of(write("huge.json", std::string(2 << 20, ' '))), HasSubstr("too large"));
+  EXPECT_THAT(error_of(write("deep.json", std::string(100'000, '['))), HasSubstr("too deeply"));
+  EXPECT_THAT(error_of(write("deep.yaml", std::string(100'000, '['))), HasSubstr("too deeply"));
+  EXPECT_THAT(error_of("/dev/zero"), HasSubstr("too large"));
+}
+
+TEST_F(PlanFile, ATruncatedOneIsRefusedWithItsLine) {
+  EXPECT_THAT(error_of(write("plan.json", "{\"model\": \"gpt2\",\n \"cluster\": {\"gpu\"")),
+              AllOf(HasSubstr("not valid JSON"), HasSubstr("line 2")));
+}
+
+TEST_F(PlanFile, ThatCannotBeReadIsNamed) {
+  EXPECT_THAT(error_of(path("none.json")),
+              AllOf(HasSubstr("none.json"), HasSubstr("No such file")));
+  EXPECT_THAT(error_of(path("")), HasSubstr("folder"));
+}
+
+TEST(PlansToTry, AreValidAndNameTheirDialectAndAttention) {
+  int count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(ONERANK_PLANS)) {
+    const std::string path = entry.path().string();
+    const Json tree = read_plan_file(path);
+    EXPECT_NO_THROW(estimator::resolve_plan(tree, {.origin = path})) << path;
+    EXPECT_EQ(tree["name"], entry.path().stem().string());
+    EXPECT_TRUE(tree["training"].contains("dialect")) << path;
+    EXPECT_TRUE(tree["training"].contains("attention")) << path;
+    ++count;
+  }
+  EXPECT_GE(count, 5);
+}
+
+}  // namespace
+}  // namespace sim
