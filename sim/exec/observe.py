@@ -78,18 +78,16 @@ def observe(recorder_path):
                 names[id(parameter)] = name = name.encode()
                 named.append((weakref.ref(parameter), name))
 
-    def known_parameters(is_new):
-        found = [(reference(), name) for reference, name in named]
-        is_whole = len(walked) == len(roots) and all(p is not None for p, _ in found)
-        if is_whole and not is_new:
-            return found
-        walk()
-        return [(reference(), name) for reference, name in named]
+    def are_known():
+        return len(walked) == len(roots) and all(reference() is not None for reference, _ in named)
 
     def before_step(optimizer, *_):
         steps[optimizer] = step = steps.get(optimizer, 0) + 1
         is_new = step <= FIRST_STEPS
-        for parameter, name in known_parameters(is_new):
+        if is_new or not are_known():
+            walk()
+        for reference, name in named:
+            parameter = reference()
             if is_new:
                 tell(parameter, b"parameter", name)
             gradient = getattr(parameter, "main_grad", parameter.grad)
