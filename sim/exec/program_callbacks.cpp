@@ -20,6 +20,9 @@ constexpr std::string_view kOptimizerStep = "Optimizer.step#";
 /// Logged once, by the first optimizer that is made.
 constexpr std::string_view kOptimizerMade = "python.optimizer";
 
+/// How many of the operators that run on this thread are closed.
+thread_local int closed_operators = 0;
+
 using Context = std::unique_ptr<at::ObserverContext>;
 
 struct RunningOperator final : at::ObserverContext {
@@ -36,11 +39,16 @@ Context operator_started(const at::RecordFunction& function) {
   recorder->operator_started(function, facts);
   const VirtualGpu& gpu = recorder->gpu();
   if (!gpu) return nullptr;
-  std::unique_ptr<HostCall> on_host = HostCall::prepare(function, facts.on_host, gpu);
+  const bool is_inside = closed_operators > 0;
+  if (facts.writes.is_closed && closed_operators++ == 0) gpu.remember_here(0);
+  std::unique_ptr<HostCall> on_host;
   std::vector<MemoryRange> written;
-  for_each_memory(function.inputs(), facts.writes.arguments, [&](const MemoryRange& range) {
-    written.push_back(range);
-  });
+  if (!is_inside) {  // else all of it is forgotten, or followed, with the closed operator
+    on_host = HostCall::prepare(function, facts.on_host, gpu);
+    for_each_memory(function.inputs(), facts.writes.arguments, [&](const MemoryRange& range) {
+      written.push_back(range);
+    });
+  }
   std::unique_ptr<Assumptions::Call> assumed;
   if (facts.assumption != nullptr) {
     assumed = recorder->assumptions().operator_started(function, *facts.assumption);
@@ -76,6 +84,7 @@ void operator_finished(const at::RecordFunction& function, at::ObserverContext* 
   const VirtualGpu& gpu = recorder->gpu();
   if (!gpu) return;
   const OperatorWrites& writes = facts_of(function).writes;
+  if (writes.is_closed && --closed_operators == 0) gpu.remember_here(1);
   if (writes.computes) {
     for_each_memory(function.outputs(), writes.results, [&](const MemoryRange& range) {
       gpu.forget(range.address, range.bytes, kEver);

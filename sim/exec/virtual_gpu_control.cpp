@@ -15,6 +15,7 @@ void find(Function& function, const char* name) {
 VirtualGpu find_virtual_gpu() {
   VirtualGpu gpu;
   find(gpu.remember_values, "onerank_virtual_gpu_remember_values");
+  find(gpu.remember_here, "onerank_virtual_gpu_remember_here");
   find(gpu.set_invention_sink, "onerank_virtual_gpu_set_invention_sink");
   find(gpu.peek, "onerank_virtual_gpu_peek");
   find(gpu.poke, "onerank_virtual_gpu_poke");

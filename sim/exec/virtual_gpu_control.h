@@ -8,6 +8,7 @@ namespace sim {
 /// Found at run time. On a real GPU there are none, and every pointer is null.
 struct VirtualGpu {
   decltype(&onerank_virtual_gpu_remember_values) remember_values = nullptr;
+  decltype(&onerank_virtual_gpu_remember_here) remember_here = nullptr;
   decltype(&onerank_virtual_gpu_set_invention_sink) set_invention_sink = nullptr;
   decltype(&onerank_virtual_gpu_peek) peek = nullptr;
   decltype(&onerank_virtual_gpu_poke) poke = nullptr;

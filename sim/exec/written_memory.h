@@ -33,6 +33,9 @@ struct OperatorWrites {
   /// Its own kernels have the last word on what it writes: a histogram fills its result with zeros,
   /// then counts into it. Not so where it is made of other operators, nor where it copies or fills.
   bool computes = false;
+  /// It computes, and is PyTorch's own: what it writes in passing, such as tables for its kernels,
+  /// is never read back.
+  bool is_closed = false;
 };
 OperatorWrites writes_of(const at::RecordFunction& function);
 

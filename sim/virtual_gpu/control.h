@@ -33,6 +33,10 @@ void onerank_virtual_gpu_set_invention_sink(void (*sink)(uint64_t bytes, void* c
 /// forget(): else a value that a kernel has changed since would come back as it was written.
 void onerank_virtual_gpu_remember_values(void);
 
+/// From now on this thread's copies and fills only make what was there unknown (`remember` 0), or
+/// are remembered again (1). For who knows that what they write is nothing to read back.
+void onerank_virtual_gpu_remember_here(int remember);
+
 /// What device memory is known to hold. peek() is 1 if all of it is known, and then fills `value`,
 /// unless that is null; poke() makes it known. forget() says that a kernel may have written there
 /// since the moment that clock() gave: what was known before is not any more.

@@ -36,6 +36,8 @@ void onerank_virtual_gpu_set_invention_sink(void (*sink)(uint64_t, void*), void*
 
 void onerank_virtual_gpu_remember_values() { shadow().enable(); }
 
+void onerank_virtual_gpu_remember_here(int remember) { shadow().remember_here(remember != 0); }
+
 int onerank_virtual_gpu_peek(const void* address, uint64_t bytes, void* value) {
   const auto first = reinterpret_cast<uint64_t>(address);
   const bool is_known =

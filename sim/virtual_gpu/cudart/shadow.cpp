@@ -5,11 +5,20 @@
 #include <utility>
 
 namespace virtual_gpu {
+namespace {
+
+thread_local bool remembers_here = true;
+
+}  // namespace
+
+void Shadow::remember_here(bool remember) { remembers_here = remember; }
+
+bool Shadow::remembers() const { return enabled_ && remembers_here; }
 
 void Shadow::write(uint64_t address, const void* value, size_t bytes) {
   const std::lock_guard lock(mutex_);
   erase(address, bytes, UINT64_MAX);
-  if (!enabled_ || bytes == 0 || bytes > kLargestBytes) return;
+  if (!remembers() || bytes == 0 || bytes > kLargestBytes) return;
   const char* first = static_cast<const char*>(value);
   insert(address, {first, first + bytes});
 }
@@ -17,7 +26,7 @@ void Shadow::write(uint64_t address, const void* value, size_t bytes) {
 void Shadow::fill(uint64_t address, int value, size_t bytes) {
   const std::lock_guard lock(mutex_);
   erase(address, bytes, UINT64_MAX);
-  if (!enabled_ || bytes == 0 || bytes > kLargestBytes) return;
+  if (!remembers() || bytes == 0 || bytes > kLargestBytes) return;
   insert(address, std::vector<char>(bytes, static_cast<char>(value)));
 }
 

@@ -23,6 +23,8 @@ class Shadow {
   static constexpr size_t kLargestBytes = size_t{1} << 20;
 
   void enable() { enabled_ = true; }
+  /// Whether this thread's writes and fills are remembered; at first they are.
+  void remember_here(bool remember);
 
   void write(uint64_t address, const void* value, size_t bytes);
   void fill(uint64_t address, int value, size_t bytes);
@@ -52,6 +54,8 @@ class Shadow {
     Piece part(size_t offset, size_t bytes) const { return {written, first + offset, bytes, time}; }
   };
   using Pieces = std::map<uint64_t, Piece>;  // by first address; they do not overlap
+
+  bool remembers() const;
 
   // All called with the mutex held.
   void erase(uint64_t address, size_t bytes, uint64_t before);
