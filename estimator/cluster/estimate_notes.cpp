@@ -49,11 +49,8 @@ void note_overlap(std::vector<std::string>& notes, const Plan& plan) {
   }
   if (ring || data_overlaps) {
     notes.push_back(
-        fmt::format("a collective beside compute takes {:g} % of it over the intra link and {:g} % "
-                    "over NICs (Calculon); measured on four GPUs: 19 % in the mean (arXiv "
-                    "2507.03114)",
-                    100 * kIntraComputeShare,
-                    100 * kInterComputeShare));
+        "a collective beside compute takes a multiprocessor of it for each of its channels "
+        "(measured on four GPUs: 19 % of the compute in the mean, arXiv 2507.03114)");
   }
   if (p.virtual_stages > 1) {
     notes.push_back("layers are alike: the chunks of a stage share its measured work by layers");

@@ -160,6 +160,21 @@ CollectiveTime collective_time(const CollectiveCall& call,
       .option = option};
 }
 
+int64_t busy_multiprocessors(const CollectiveCall& call,
+                             const GroupPlacement& placement,
+                             const Fabric& fabric) {
+  if (placement.ranks <= 1) return 0;
+  const NcclTopology topology = nccl_topology(placement, fabric);
+  if (!has_nccl_algorithms(call.kind)) {
+    return nccl_channels(NcclPattern::kRing, topology).running();
+  }
+  const NcclOption option = nccl_choice(call.kind, topology, call.bytes);
+  const bool nvls =
+      option.algorithm == NcclAlgorithm::kNvls || option.algorithm == NcclAlgorithm::kNvlsTree;
+  return nvls ? nvls_pipeline(option.algorithm, topology, call.bytes).channels
+              : option.channels.running();
+}
+
 double collective_seconds(const CollectiveCall& call,
                           const RankGroup& group,
                           const Fabric& fabric) {

@@ -37,6 +37,12 @@ CollectiveTime collective_time(const CollectiveCall& call,
                                const GroupPlacement& placement,
                                const Fabric& fabric);
 
+/// Multiprocessors of each GPU that `call` keeps busy: NCCL runs a block of 512 threads or more for
+/// each channel (enqueue.cc), and messages use no more channels than a ring. 0 for a group of one.
+int64_t busy_multiprocessors(const CollectiveCall& call,
+                             const GroupPlacement& placement,
+                             const Fabric& fabric);
+
 /// Seconds of `call` in `group`. send and recv: over the network unless the whole group lies on one
 /// island; see send_seconds.
 double collective_seconds(const CollectiveCall& call, const RankGroup& group, const Fabric& fabric);

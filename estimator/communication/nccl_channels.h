@@ -40,6 +40,9 @@ struct NcclChannels {
   int64_t count = 0;
   double in_node_gbps = 0;
   double across_gbps = 0;
+
+  /// Of a ring or a tree as many run as were found, twice (graph/connect.cc, ncclTopoPostset).
+  int64_t running() const { return 2 * count; }
 };
 
 enum class NcclPattern { kRing, kTree, kNvls };

@@ -233,7 +233,7 @@ NcclBelief nccl_belief(const NcclOption& option,
   if (is_all_reduce(kind) && (option.algorithm == kTree || blackwell_nvls_tree)) {
     gbps *= nccl_tables().tree_correction.at(option.protocol, bytes);
   }
-  const int64_t channels = 2 * option.channels.count;  // as many run as were found, twice
+  const int64_t channels = option.channels.running();
   if (option.algorithm == kRing && option.protocol == kSimple && topology.nodes > 1 &&
       is_all_reduce(kind) && bytes / (channels * topology.ranks) >= 64) {
     latency *= topology.compute_capability < 80 ? 1.9 : 1.4;

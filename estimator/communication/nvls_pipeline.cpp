@@ -73,7 +73,7 @@ NvlsPipeline nvls_pipeline(NcclAlgorithm algorithm, const NcclTopology& topology
   for (const ChunkRule& rule : rules) {
     if (bytes < rule.waves * at_once * chunk) chunk = std::min(chunk, rule.chunk_bytes);
   }
-  return {chunk, std::min(bytes, at_once * chunk)};
+  return {tuning.channels, chunk, std::min(bytes, at_once * chunk)};
 }
 
 }  // namespace estimator

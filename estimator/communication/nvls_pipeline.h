@@ -9,6 +9,7 @@
 namespace estimator {
 
 struct NvlsPipeline {
+  int64_t channels = 0;
   int64_t chunk_bytes = 0;
   int64_t wave_bytes = 0;  ///< of all channels and heads, at most the call's bytes
 };

@@ -14,9 +14,9 @@ double tree_fill_us(const NcclOption& option,
   if (option.algorithm != NcclAlgorithm::kTree || option.protocol != NcclProtocol::kSimple) {
     return 0;
   }
-  constexpr int64_t kChunkBytes = 512 * kKiB;         // NCCL_BUFFSIZE / NCCL_STEPS
-  const int64_t running = 2 * option.channels.count;  // as many run as were found, twice
-  const auto chunk = static_cast<double>(std::min(kChunkBytes, divide_up(bytes, running)));
+  constexpr int64_t kChunkBytes = 512 * kKiB;  // NCCL_BUFFSIZE / NCCL_STEPS
+  const int64_t part = divide_up(bytes, option.channels.running());
+  const auto chunk = static_cast<double>(std::min(kChunkBytes, part));
   const double in_node = 2 * (std::floor(topology.ranks_per_node()) - 1);
   const double across = 2 * std::floor(std::log2(static_cast<double>(topology.nodes)));
   return chunk / 1000 *

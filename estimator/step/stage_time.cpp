@@ -17,10 +17,6 @@ bool is_data_group(GroupKind group) {
   return group == GroupKind::kData || group == GroupKind::kDataContext;
 }
 
-double compute_share(const RankGroup& group, const Fabric& fabric) {
-  return place(group, fabric).islands() > 1 ? kInterComputeShare : kIntraComputeShare;
-}
-
 /// Forward or backward of a chunk, or null for what happens once for each step.
 PartTime ChunkTime::*part_of_micro_batch(Direction direction) {
   switch (direction) {
@@ -119,7 +115,7 @@ class StageSum {
     if (of_ring && record.call.kind == CollectiveKind::kRecv) return;  // comes while it sends
     const RankGroup group = target_.layout.group(record.call.group, profile_.rank);
     double seconds = collective_seconds(record.call, group, target_.fabric);
-    if (of_ring) seconds = seconds_beside_attention(seconds, record.direction, group);
+    if (of_ring) seconds = seconds_beside_attention(seconds, record, group);
     if (is_of_unit(record)) return add_beside_units(record, seconds, group);
     if (const auto buckets = buckets_of(record))
       return add_buckets(record, buckets, seconds, group);
@@ -147,19 +143,25 @@ class StageSum {
   /// What a message of the ring adds to the step of attention that it travels beside: what is
   /// longer, and its share of the compute for as long as both run.
   double seconds_beside_attention(double seconds,
-                                  Direction direction,
+                                  const CollectiveRecord& record,
                                   const RankGroup& group) const {
-    const auto found = attention_.find(direction);
+    const auto found = attention_.find(record.direction);
     const double step = found == attention_.end() ? 0 : found->second.mean();
     return std::max(0.0, seconds - step) +
-           compute_share(group, target_.fabric) * std::min(seconds, step);
+           share_of_compute(record.call, group) * std::min(seconds, step);
+  }
+
+  /// What a call takes of the GPU's compute while it runs beside it.
+  double share_of_compute(const CollectiveCall& call, const RankGroup& group) const {
+    const int64_t busy = busy_multiprocessors(call, place(group, target_.fabric), target_.fabric);
+    return static_cast<double>(busy) / static_cast<double>(target_.compute.gpu.multiprocessors);
   }
 
   void add_beside_units(const CollectiveRecord& record, double seconds, const RankGroup& group) {
     const double calls = calls_per_part(record.count, record.direction, profile_);
     UnitCalls& beside = beside_units_[record.direction];
     beside.seconds.add(calls, seconds);
-    beside.compute_share = compute_share(group, target_.fabric);
+    beside.compute_share = share_of_compute(record.call, group);
     add_issue(record.direction, record.module, calls);
   }
 
@@ -223,7 +225,7 @@ class StageSum {
       buckets.sum_seconds += shares[c] * count * seconds;
       buckets.buckets += std::max<int64_t>(1, std::llround(shares[c] * count));
       buckets.overlappable |= record.overlappable;
-      buckets.compute_share = compute_share(group, target_.fabric);
+      buckets.compute_share = share_of_compute(record.call, group);
     }
   }
 

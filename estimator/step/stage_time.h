@@ -20,11 +20,6 @@ struct PartTime {
   double total_seconds() const;
 };
 
-/// What a collective takes of a GPU's compute while it runs beside it, over NVLink and over NICs:
-/// Calculon's systems/h100_80g_nvl8.json (networks' processor_usage; calculon @caa4b11).
-inline constexpr double kIntraComputeShare = 0.15;
-inline constexpr double kInterComputeShare = 0.02;
-
 /// The calls of one chunk that run once for each step over the data ranks, one for each bucket. The
 /// buckets count as equal, and as filled (or needed) after equal parts of the work beside them.
 struct BucketTime {

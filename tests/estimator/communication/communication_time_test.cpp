@@ -77,6 +77,17 @@ void expect_near_curve(const Fabric& fabric, const std::vector<BusPoint>& curve,
   }
 }
 
+// 24 in the graphs of 8 x A100 and 8 x H100 (nccl issue 1197), 16 for NVLS (src/transport/nvls.cc).
+TEST(BusyMultiprocessors, AreOneForEachChannel) {
+  const auto busy = [](const char* gpu, CollectiveKind kind, const GroupPlacement& placement) {
+    return busy_multiprocessors(call_of(kind, kGiB), placement, fabric_with(gpu));
+  };
+  EXPECT_EQ(busy("a100-sxm-80", CollectiveKind::kAllGather, {8, 8}), 24);
+  EXPECT_EQ(busy("h100-sxm", CollectiveKind::kSend, {8, 8}), 24);
+  EXPECT_EQ(busy("h100-sxm", CollectiveKind::kAllReduce, {8, 8}), 16);
+  EXPECT_EQ(busy("a100-sxm-80", CollectiveKind::kAllReduce, {1, 1}), 0);
+}
+
 // Azure/AI-benchmarking-guide @8fd0c6e: nccl-tests all_reduce, bus bandwidth.
 TEST(CollectiveSeconds, OfEightH100AreWithin20PercentOfMeasuredFrom2MiB) {
   expect_near_curve(fabric_with("h100-sxm"),

@@ -28,6 +28,13 @@ CollectiveCall call_of(CollectiveKind kind, GroupKind group, int64_t group_size,
   return call;
 }
 
+double share_of(const Plan& plan, const CollectiveCall& call) {
+  const Fabric fabric = fabric_of(plan);
+  const RankGroup group = ParallelLayout(plan).group(call.group, 0);
+  const auto busy = static_cast<double>(busy_multiprocessors(call, place(group, fabric), fabric));
+  return busy / static_cast<double>(gpu_of(plan).multiprocessors);
+}
+
 double seconds_of(const Plan& plan, const CollectiveCall& call) {
   return collective_seconds(call, ParallelLayout(plan).group(call.group, 0), fabric_of(plan));
 }
@@ -140,13 +147,13 @@ TEST(StageTime, CountsOfARingsMessagesWhatAttentionDoesNotHide) {
     CollectiveCall receive = send;
     receive.kind = CollectiveKind::kRecv;
     const double message = seconds_of(plan, send);
+    const double share = share_of(plan, send);
     ASSERT_EQ(message > step, bytes > kMiB);
     RankProfile profile = profile_of(plan, 0);
     profile.operators = {attention};
     profile.collectives = {collectives(Direction::kForward, send, 8 * 7),
                            collectives(Direction::kForward, receive, 8 * 7)};
-    const double exposed =
-        bytes > kMiB ? message - step + kIntraComputeShare * step : kIntraComputeShare * message;
+    const double exposed = bytes > kMiB ? message - step + share * step : share * message;
     EXPECT_NEAR(time_of(plan, profile).forward().communication_seconds.context, 7 * exposed, 1e-12);
   }
 }
@@ -175,8 +182,9 @@ TEST(StageTime, HidesTheCallsOfUnitsBesideOtherUnits) {
     profile.collectives[0].overlappable = true;
     const PartTime forward = time_of(plan, profile).forward();
     const double hidden = std::min(9 * seconds, compute);
+    const double share = share_of(plan, gather);
     EXPECT_NEAR(forward.communication_seconds.data, 10 * seconds - hidden, 1e-12);
-    EXPECT_NEAR(forward.compute_seconds, compute + kIntraComputeShare * hidden, 1e-12);
+    EXPECT_NEAR(forward.compute_seconds, compute + share * hidden, 1e-12);
   }
 }
 
