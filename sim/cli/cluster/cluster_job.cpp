@@ -81,7 +81,7 @@ std::vector<RankProfile> ClusterJob::profiles(const estimator::Plan& plan,
   for (const estimator::RankClass& rank_class : estimator::rank_classes(plan)) {
     ranks.push_back(rank_class.representative_rank);
   }
-  const RankJob job = ranks_.job(std::move(ranks));
+  const RankJob job = ranks_.job(std::move(ranks), environment);
   if (!profiles_folder_.empty()) return read_profiles(profiles_folder_);
   return run_ranks(plan, job, environment, standard_error_display());
 }
@@ -94,7 +94,7 @@ PlanRunner ClusterJob::runner(const estimator::Plan& plan, const Environment& en
   }
   const auto run = [this, &environment](const estimator::Plan& other,
                                         const std::vector<int64_t>& ranks) {
-    return run_ranks(other, ranks_.job(ranks), environment, standard_error_display());
+    return run_ranks(other, ranks_.job(ranks, environment), environment, standard_error_display());
   };
   return {.run = run, .calibration = calibration_of(plan)};
 }

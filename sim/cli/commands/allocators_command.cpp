@@ -69,7 +69,7 @@ Outcome try_setting(Plan plan,
   for (const estimator::RankClass& rank_class : estimator::rank_classes(plan)) {
     representatives.push_back(rank_class.representative_rank);
   }
-  RankJob job = ranks.job(std::move(representatives));
+  RankJob job = ranks.job(std::move(representatives), environment);
   job.attribute_memory = false;
   plan.memory.allocator = setting;
   std::vector<RankProfile> profiles = run_ranks(plan, job, environment, standard_error_display());

@@ -93,7 +93,7 @@ ExitCode run_rank(const RunOptions& options, const Environment& environment) {
   module_options(options);  // refuses before the run
   const PlanInput input = options.plan.resolve(environment);
   const ChosenRank chosen = choose_rank(options.rank, environment, input);
-  const RankJob job = options.ranks.job({chosen.rank});
+  const RankJob job = options.ranks.job({chosen.rank}, environment);
   const RankProfile profile =
       run_ranks(input.plan, job, environment, standard_error_display()).front();
 

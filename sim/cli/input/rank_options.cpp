@@ -65,7 +65,7 @@ void RankOptions::add_memory_flags_to(CLI::App& app) {
       ->group(kFiles);
 }
 
-RankJob RankOptions::job(std::vector<int64_t> ranks) const {
+RankJob RankOptions::job(std::vector<int64_t> ranks, const Environment& environment) const {
   RankJob job{.ranks = std::move(ranks),
               .device = choose_device(device_),
               .all_micro_batches = all_micro_batches_,
@@ -73,6 +73,11 @@ RankJob RankOptions::job(std::vector<int64_t> ranks) const {
               .attribute_memory = !no_attribution_,
               .cpp_frames = cpp_frames_,
               .memory_files = memory_files_};
+  if (job.device == estimator::DeviceKind::kCuda) {
+    require_driver("there is no GPU to run a rank on",
+                   "use --device virtual, or run it on a machine with a GPU",
+                   environment);
+  }
   check_memory_files(job);
   if (!jobs_.empty()) {
     job.jobs = parse_whole_number(jobs_, "--jobs");

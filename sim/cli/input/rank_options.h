@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/cli/process/environment.h"
 #include "sim/cli/process/rank_process.h"
 
 namespace sim {
@@ -18,9 +19,9 @@ class RankOptions {
   /// The flags of memory files and of attribution, for commands whose runs are not repeated.
   void add_memory_flags_to(CLI::App& app);
 
-  /// Throws UserError for an unknown device, a number of jobs that is none, and memory files that
-  /// cannot be.
-  RankJob job(std::vector<int64_t> ranks) const;
+  /// Throws UserError for an unknown device, a GPU where there is none, a number of jobs that is
+  /// none, and memory files that cannot be.
+  RankJob job(std::vector<int64_t> ranks, const Environment& environment) const;
 
  private:
   std::string device_ = "auto";

@@ -47,6 +47,7 @@ OnerankProgram::OnerankProgram() : environment_(current_environment()) {
   }
   environment_["TMPDIR"] = path("tmp");
   environment_[kRankProcessVariable] = ONERANK_FAKE_RANK;
+  environment_[kDriverFileVariable] = ONERANK_FAKE_RANK;  // the fake rank's --device cuda has one
 }
 
 OnerankProgram::~OnerankProgram() { fs::remove_all(folder_); }

@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "estimator/compute/calibration.h"
+#include "sim/cli/process/environment.h"
 #include "tests/sim/cli/onerank_program.h"
 
 namespace sim {
@@ -26,6 +27,7 @@ TEST_F(CalibrateCommand, WritesWhatTheRankProcessMeasured) {
 }
 
 TEST_F(CalibrateCommand, RefusesAMachineWithoutAGpu) {
+  environment_[kDriverFileVariable] = path("none");
   if (has_driver()) GTEST_SKIP() << "this machine has a driver of NVIDIA's";
   const ProgramResult result = run({"calibrate", "--output", path("gpu.json")});
   EXPECT_EQ(result.exit_code, 3);

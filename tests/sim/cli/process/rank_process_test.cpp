@@ -8,6 +8,7 @@
 #include <sstream>
 #include <thread>
 
+#include "sim/cli/process/environment.h"
 #include "tests/sim/cli/onerank_program.h"
 
 namespace sim {
@@ -157,6 +158,14 @@ TEST_F(RankProcess, OnTheVirtualDeviceIsGivenAGpuToPlay) {
   EXPECT_THAT(seen,
               HasSubstr("gpu=name=NVIDIA H100 80GB HBM3;capability=9.0;multiprocessors=132;"));
   EXPECT_THAT(seen, HasSubstr("libcudart"));
+}
+
+TEST_F(RankProcess, OnAGpuNeedsADriver) {
+  environment_[kDriverFileVariable] = path("none");
+  const ProgramResult result = run(small_plan({"run"}, {"--device", "cuda"}));
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_THAT(result.error, HasSubstr("error: there is no GPU to run a rank on\n"));
+  EXPECT_THAT(result.error, HasSubstr("use --device virtual"));
 }
 
 TEST_F(RankProcess, ThatTakesLongerThanASecondShowsProgress) {
