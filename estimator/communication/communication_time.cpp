@@ -58,8 +58,7 @@ double network_slowdown(const GroupPlacement& placement, const Fabric& fabric) {
 /// Share of the modelled bandwidth that is reached.
 double reached_share(const NcclOption& option, int64_t bytes) {
   const CollectiveFit& fit = collective_fit();
-  const bool ll = option.protocol == NcclProtocol::kLl;
-  if (ll) return 1;
+  if (option.protocol == NcclProtocol::kLl) return 1;
   if (option.algorithm == kRing) return fit.ring_share.at(bytes);
   if (option.algorithm != kTree) return 1;
   return (option.protocol == NcclProtocol::kLl128 ? fit.tree_ll128_share : fit.tree_simple_share)
@@ -104,7 +103,7 @@ double option_seconds(const NcclOption& option,
                       double floor_us,
                       double slowdown) {
   const int64_t bytes = std::max<int64_t>(1, call.bytes);
-  if (option.algorithm == kNvls || option.algorithm == kNvlsTree) {
+  if (is_nvls(option.algorithm)) {
     return nvls_us(option, topology, bytes, floor_us, slowdown) * kMicrosecond;
   }
   const NcclBelief belief = nccl_belief(option, call.kind, topology, bytes);
@@ -116,8 +115,7 @@ double option_seconds(const NcclOption& option,
 double messages_seconds(const CollectiveCall& call,
                         const GroupPlacement& placement,
                         const Fabric& fabric) {
-  const bool pair = call.kind == CollectiveKind::kSend || call.kind == CollectiveKind::kRecv;
-  if (pair) return message_seconds(call.bytes, placement.islands() == 1, fabric);
+  if (is_message(call.kind)) return message_seconds(call.bytes, placement.islands() == 1, fabric);
   return all_to_all_seconds(call.bytes, placement, fabric);
 }
 
@@ -169,10 +167,8 @@ int64_t busy_multiprocessors(const CollectiveCall& call,
     return nccl_channels(NcclPattern::kRing, topology).running();
   }
   const NcclOption option = nccl_choice(call.kind, topology, call.bytes);
-  const bool nvls =
-      option.algorithm == NcclAlgorithm::kNvls || option.algorithm == NcclAlgorithm::kNvlsTree;
-  return nvls ? nvls_pipeline(option.algorithm, topology, call.bytes).channels
-              : option.channels.running();
+  return is_nvls(option.algorithm) ? nvls_pipeline(option.algorithm, topology, call.bytes).channels
+                                   : option.channels.running();
 }
 
 double collective_seconds(const CollectiveCall& call,

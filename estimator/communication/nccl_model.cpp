@@ -17,7 +17,6 @@ bool is_all_reduce(CollectiveKind kind) {
 bool is_gather_or_scatter(CollectiveKind kind) {
   return kind == CollectiveKind::kAllGather || kind == CollectiveKind::kReduceScatter;
 }
-bool is_nvls(NcclAlgorithm algorithm) { return algorithm == kNvls || algorithm == kNvlsTree; }
 bool is_collnet(NcclAlgorithm algorithm) {
   return algorithm == kCollNetDirect || algorithm == kCollNetChain;
 }
@@ -201,6 +200,8 @@ bool has_nccl_algorithms(CollectiveKind kind) {
   return is_all_reduce(kind) || is_gather_or_scatter(kind) || kind == CollectiveKind::kBroadcast ||
          kind == CollectiveKind::kReduce;
 }
+
+bool is_nvls(NcclAlgorithm algorithm) { return algorithm == kNvls || algorithm == kNvlsTree; }
 
 std::vector<NcclOption> nccl_options(CollectiveKind kind, const NcclTopology& topology) {
   const Tuning tuning(kind, topology);

@@ -36,6 +36,9 @@ struct NcclOption {
   double gbps = 0;
 };
 
+/// Of one node, or as a tree between nodes.
+bool is_nvls(NcclAlgorithm algorithm);
+
 /// Whether NCCL has algorithms for `kind`: not for all-to-all, gather, scatter, send and recv.
 bool has_nccl_algorithms(CollectiveKind kind);
 

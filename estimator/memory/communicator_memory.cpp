@@ -6,6 +6,7 @@
 #include <bit>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 
@@ -208,15 +209,21 @@ std::map<GroupKind, Communicator> communicators_of(const RankProfile& profile,
   return communicators;
 }
 
+/// The value of that name, if there is one.
+template <class E>
+std::optional<E> value_named(const std::string& name) {
+  for (const auto& entry : enum_names(E{})) {
+    if (entry.name == name) return entry.value;
+  }
+  return std::nullopt;
+}
+
 /// What the profile's framework opens; nothing where there is no plan.
 FrameworkCommunicators framework_of(const RankProfile& profile) {
   const Json::json_pointer place("/training/dialect");
   if (!profile.plan.contains(place)) return {};
-  const std::string name = profile.plan.at(place);
-  for (const auto& entry : enum_names(Dialect{})) {
-    if (entry.name == name) return communicators_of(entry.value);
-  }
-  return {};
+  const auto dialect = value_named<Dialect>(profile.plan.at(place));
+  return dialect ? communicators_of(*dialect) : FrameworkCommunicators{};
 }
 
 /// A pair of ranks that send to each other.
@@ -265,9 +272,8 @@ Communicator communicator_of(const CommunicatorRecord& record, bool is_placed) {
                                       .spans = {{.count = record.size, .stride = stride}}}};
   communicator.rank = communicator.group.member(record.rank);
   for (const ProgramCollective& call : record.calls) {
-    for (const auto& entry : enum_names(CollectiveKind{})) {
-      if (entry.name == call.kind) communicator.add(entry.value, call.peer);
-    }
+    if (const auto kind = value_named<CollectiveKind>(call.kind))
+      communicator.add(*kind, call.peer);
   }
   return communicator;
 }
