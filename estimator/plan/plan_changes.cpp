@@ -13,14 +13,18 @@ struct Kind {
   void (*change)(const Plan& plan, Json& tree);
 };
 
-bool halves_data(const Plan& plan) { return plan.data_parallel_size() % 2 == 0; }
-
 /// Doubles an axis at the cost of data parallelism.
 Json& split_further(const Plan& plan, Json& tree, const char* axis, int64_t size) {
   Json& parallelism = tree["parallelism"];
   parallelism[axis] = 2 * size;
   parallelism["data"] = plan.data_parallel_size() / 2;
   return parallelism;
+}
+
+/// How that is called; empty where there is no half of the data ranks.
+std::string split_text(const Plan& plan, const char* axis, int64_t size) {
+  const int64_t data = plan.data_parallel_size();
+  return data % 2 == 0 ? fmt::format("{} {} (data {})", axis, 2 * size, data / 2) : "";
 }
 
 std::vector<Kind> kinds() {
@@ -65,30 +69,16 @@ std::vector<Kind> kinds() {
        [](const Plan&, Json& tree) { tree["training"]["recompute"] = "full"; }},
       {[](const Plan& plan) -> std::string {
          const int64_t tensor = plan.parallelism.tensor;
-         const bool can = halves_data(plan) && 2 * tensor <= *plan.cluster.gpus_per_node;
-         return can ? fmt::format("tensor {} (data {})", 2 * tensor, plan.data_parallel_size() / 2)
-                    : "";
+         return 2 * tensor <= *plan.cluster.gpus_per_node ? split_text(plan, "tensor", tensor) : "";
        },
        [](const Plan& plan, Json& tree) {
          split_further(plan, tree, "tensor", plan.parallelism.tensor);
        }},
-      {[](const Plan& plan) -> std::string {
-         const int64_t context = plan.parallelism.context;
-         return halves_data(plan)
-                    ? fmt::format(
-                          "context {} (data {})", 2 * context, plan.data_parallel_size() / 2)
-                    : "";
-       },
+      {[](const Plan& plan) { return split_text(plan, "context", plan.parallelism.context); },
        [](const Plan& plan, Json& tree) {
          split_further(plan, tree, "context", plan.parallelism.context);
        }},
-      {[](const Plan& plan) -> std::string {
-         const int64_t pipeline = plan.parallelism.pipeline;
-         return halves_data(plan)
-                    ? fmt::format(
-                          "pipeline {} (data {})", 2 * pipeline, plan.data_parallel_size() / 2)
-                    : "";
-       },
+      {[](const Plan& plan) { return split_text(plan, "pipeline", plan.parallelism.pipeline); },
        [](const Plan& plan, Json& tree) {
          Json& parallelism = split_further(plan, tree, "pipeline", plan.parallelism.pipeline);
          parallelism["layers_per_stage"] = Json::array();
