@@ -41,11 +41,7 @@ struct PricedCluster {
         layout(plan),
         gpu(gpu_of(plan)),
         fabric(fabric_of(plan)),
-        target{.gpu = gpu,
-               .dtype = plan.training.dtype,
-               .dialect = plan.training.dialect,
-               .attention = plan.training.attention,
-               .calibration = calibration},
+        target(compute_target(plan, gpu, calibration)),
         stages(static_cast<std::size_t>(plan.parallelism.pipeline)) {
     for (std::size_t i = 0; i < classes.size(); ++i) {
       const StageTime time = stage_time(

@@ -239,11 +239,7 @@ Roofline roofline_of(const Plan& plan,
                      const ClusterEstimate& estimate,
                      const Calibration* calibration) {
   const ParallelLayout layout(plan);
-  const ComputeTarget target{.gpu = gpu_of(plan),
-                             .dtype = plan.training.dtype,
-                             .dialect = plan.training.dialect,
-                             .attention = plan.training.attention,
-                             .calibration = calibration};
+  const ComputeTarget target = compute_target(plan, gpu_of(plan), calibration);
   Roofline roofline;
   roofline.plan = estimate.plan;
   roofline.gpu = target.gpu.id;

@@ -4,6 +4,8 @@
 #include <optional>
 #include <string_view>
 
+#include "estimator/compute/gpu_variation.h"
+
 namespace estimator {
 namespace {
 
@@ -87,12 +89,21 @@ bool is_attention(const OperatorRecord& record) {
          name_contains(record, "cudnn_attention");
 }
 
+ComputeTarget compute_target(const Plan& plan, const Gpu& gpu, const Calibration* calibration) {
+  return {.gpu = gpu,
+          .dtype = plan.training.dtype,
+          .dialect = plan.training.dialect,
+          .attention = plan.training.attention,
+          .calibration = calibration,
+          .slowdown = slowest_gpu_slowdown(plan.world_size(), usual_gpu_deviation().value)};
+}
+
 OperatorPrice operator_price(const OperatorRecord& record,
                              const GpuRates& rates,
                              Dtype plan_dtype) {
   OperatorPrice price;
   if (record.flops > 0) {
-    price.seconds = record.flops / flops_per_second(record, rates, plan_dtype);
+    price.seconds = record.flops / flops_per_second(record, rates, plan_dtype) * rates.slowdown();
     price.bound = Bound::kCompute;
   }
   if (record.bytes > 0) {

@@ -19,9 +19,14 @@ struct ComputeTarget {
   Dialect dialect = Dialect::kMegatronLm;
   Attention attention = Attention::kFlash;
   const Calibration* calibration = nullptr;  ///< of this GPU, or null
+  double slowdown = 1;  ///< of what arithmetic bounds: the slowest GPU over a usual one
 
-  GpuRates rates() const { return GpuRates(gpu, dialect, calibration, attention); }
+  GpuRates rates() const { return GpuRates(gpu, dialect, calibration, attention, slowdown); }
 };
+
+/// A job of the plan's GPUs, which all wait for the slowest of them. `gpu` is the plan's;
+/// `calibration` may be null. Both must outlive the target.
+ComputeTarget compute_target(const Plan& plan, const Gpu& gpu, const Calibration* calibration);
 
 enum class Bound { kCompute, kMemory, kLaunch };
 constexpr std::array<EnumName<Bound>, 3> enum_names(Bound) {

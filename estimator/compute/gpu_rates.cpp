@@ -107,10 +107,12 @@ LaunchCost assumed_launch_cost(const Gpu& gpu) {
 GpuRates::GpuRates(const Gpu& gpu,
                    Dialect dialect,
                    const Calibration* calibration,
-                   Attention attention)
+                   Attention attention,
+                   double slowdown)
     : gpu_(gpu),
       dialect_(dialect),
       attention_(attention),
+      slowdown_(slowdown),
       calibration_(calibration),
       matmul_(matmul_rate(gpu)),
       memory_(memory_rate(gpu)),

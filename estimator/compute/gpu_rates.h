@@ -28,13 +28,17 @@ LaunchCost assumed_launch_cost(const Gpu& gpu);
 
 class GpuRates {
  public:
-  /// `calibration` may be null; it must be of this GPU, and outlive this.
+  /// `calibration` may be null; it must be of this GPU, and outlive this. `slowdown`: see below.
   GpuRates(const Gpu& gpu,
            Dialect dialect,
            const Calibration* calibration,
-           Attention attention = Attention::kFlash);
+           Attention attention = Attention::kFlash,
+           double slowdown = 1);
 
   const Gpu& gpu() const { return gpu_; }
+
+  /// Seconds of what arithmetic bounds, over those that the rates say, which are a usual GPU's.
+  double slowdown() const { return slowdown_; }
 
   /// Of a product of `dtype`. `accumulates`: it is added to an fp32 sum.
   /// Throws UserError when the GPU has no rate for the type.
@@ -58,6 +62,7 @@ class GpuRates {
   const Gpu& gpu_;
   Dialect dialect_;
   Attention attention_;
+  double slowdown_;
   const Calibration* calibration_;
   MatmulRate matmul_;
   MemoryRate memory_;

@@ -1,0 +1,49 @@
+#include "estimator/compute/gpu_variation.h"
+
+#include <cmath>
+#include <numbers>
+#include <string_view>
+
+#include "estimator/hardware/database.h"
+
+namespace onerank_data {
+extern const std::string_view gpu_variation_json;
+}
+
+namespace estimator {
+namespace {
+
+struct VariationTable {
+  TaggedNumber deviation;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, VariationTable& table) {
+  visit("deviation", table.deviation, "of the seconds of one work, of their mean");
+}
+
+double normal_below(double x) { return std::erfc(-x / std::numbers::sqrt2) / 2; }
+
+}  // namespace
+
+double expected_largest_normal(int64_t count) {
+  // E[max] = integral of (1 - F(x)^n - F(-x)^n) over x > 0, which is smooth: the midpoint rule.
+  constexpr double kStep = 0.02, kEnd = 12;
+  const auto n = static_cast<double>(count);
+  double sum = 0;
+  for (double x = kStep / 2; x < kEnd; x += kStep) {
+    sum += 1 - std::pow(normal_below(x), n) - std::pow(normal_below(-x), n);
+  }
+  return sum * kStep;
+}
+
+const TaggedNumber& usual_gpu_deviation() {
+  static const auto table =
+      read_document<VariationTable>(onerank_data::gpu_variation_json, "gpu_variation.json");
+  return table.deviation;
+}
+
+double slowest_gpu_slowdown(int64_t gpus, double deviation) {
+  return 1 + deviation * expected_largest_normal(gpus);
+}
+
+}  // namespace estimator
