@@ -79,8 +79,7 @@ ClusterEstimate estimate_cluster(const Plan& plan,
   estimate.plan = to_json(plan);
   for (std::size_t i = 0; i < classes.size(); ++i) {
     const StageTime& time = stages[static_cast<std::size_t>(classes[i].stages.front())];
-    RankClassEstimate row =
-        class_memory(classes[i], *matched[i], layout, gpu, fabric, plan.memory.cuda_module_loading);
+    RankClassEstimate row = class_memory(plan, classes[i], *matched[i], layout, fabric);
     row.forward_seconds = time.forward().total_seconds();
     row.backward_seconds = time.backward().total_seconds();
     estimate.rank_classes.push_back(std::move(row));

@@ -6,6 +6,7 @@
 
 #include "estimator/base/units.h"
 #include "estimator/communication/collective_fit.h"
+#include "estimator/compute/gpu_variation.h"
 #include "estimator/step/stage_time.h"
 
 namespace estimator {
@@ -47,6 +48,12 @@ void note_overlap(std::vector<std::string>& notes, const Plan& plan) {
         "context ranks: each message of the ring travels beside one step of attention; the last "
         "rank of the ring, which holds most, stands for the others");
   }
+  if (p.tp_comm_overlap && p.tensor > 1) {
+    notes.push_back(
+        "tensor ranks: all-gathers and reduce-scatters of attention and MLP run beside a matrix "
+        "product each, as TransformerEngine's user buffers do by default (initialize_ub); a chunk "
+        "of each, one for each rank, runs alone");
+  }
   if (ring || data_overlaps) {
     notes.push_back(
         "a collective beside compute takes a multiprocessor of it for each of its channels "
@@ -55,6 +62,20 @@ void note_overlap(std::vector<std::string>& notes, const Plan& plan) {
   if (p.virtual_stages > 1) {
     notes.push_back("layers are alike: the chunks of a stage share its measured work by layers");
   }
+}
+
+void note_slowest_gpu(std::vector<std::string>& notes, const Plan& plan) {
+  const TaggedNumber deviation = gpu_deviation(plan);
+  const double slowdown = slowest_gpu_slowdown(plan.world_size(), deviation.value);
+  if (slowdown == 1) return;
+  notes.push_back(
+      fmt::format("ranks wait for the slowest of {} GPUs, whose arithmetic takes {:.1f} % longer "
+                  "than a usual one's: GPUs deviate by {:g} % ({}: {})",
+                  plan.world_size(),
+                  100 * (slowdown - 1),
+                  100 * deviation.value,
+                  to_string(deviation.source),
+                  deviation.note));
 }
 
 void note_profiles(std::vector<std::string>& notes,
@@ -125,6 +146,7 @@ std::vector<std::string> assumptions_of(const Plan& plan,
         "NCCL opens the channels and buffers of the published graphs (NVIDIA/nccl issues 1197, "
         "1685)");
   }
+  note_slowest_gpu(notes, plan);
   note_overlap(notes, plan);
   note_profiles(notes, gpu, profiles);
   return notes;
@@ -132,10 +154,10 @@ std::vector<std::string> assumptions_of(const Plan& plan,
 
 std::vector<std::string> gaps_of_the_model() {
   return {
-      "stragglers and clock throttling",
+      "GPUs and machines that are slower than such a deviation says: faults, heat, stolen time",
       "logging and evaluation",
       "compute slowed by sends between stages that run beside it, and the other way round",
-      "overlap of tensor-parallel communication with matrix products",
+      "overlap of tensor-parallel communication with matrix products without --tp-comm-overlap",
       "congestion of the network beyond fair shares, and hops from rail to rail",
       "kernels fused beyond those of the shard, and tuned kernels for single shapes",
       "fragmentation that builds up after the second iteration",

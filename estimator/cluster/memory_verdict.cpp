@@ -8,6 +8,7 @@
 #include "estimator/base/units.h"
 #include "estimator/memory/communicator_memory.h"
 #include "estimator/memory/device_memory.h"
+#include "estimator/memory/user_buffer_memory.h"
 
 namespace estimator {
 namespace {
@@ -77,12 +78,12 @@ std::string reason(const RankClassEstimate& worst, int64_t capacity_bytes, int64
 
 }  // namespace
 
-RankClassEstimate class_memory(const RankClass& rank_class,
+RankClassEstimate class_memory(const Plan& plan,
+                               const RankClass& rank_class,
                                const RankProfile& profile,
                                const ParallelLayout& layout,
-                               const Gpu& gpu,
-                               const Fabric& fabric,
-                               ModuleLoading loading) {
+                               const Fabric& fabric) {
+  const Gpu& gpu = gpu_of(plan);
   RankClassEstimate row;
   row.representative_rank = profile.rank;
   row.count = rank_class.count;
@@ -95,12 +96,18 @@ RankClassEstimate class_memory(const RankClass& rank_class,
   row.limit_lifted = profile.limit_lifted;
   row.out_of_memory = profile.out_of_memory;
   row.peak_phase = profile.out_of_memory ? profile.out_of_memory->phase : profile.peak.phase;
-  row.terms = {allocator_term(profile), context_memory(gpu, loading), library_memory(gpu)};
+  row.terms = {allocator_term(profile),
+               context_memory(gpu, plan.memory.cuda_module_loading),
+               library_memory(gpu)};
   row.context_bytes = row.terms[1].value_bytes + row.terms[2].value_bytes;
   for (MemoryTerm& term : profile.program ? communicator_memory(*profile.program, fabric)
                                           : communicator_memory(profile, layout, fabric)) {
     row.communicator_bytes += term.value_bytes;
     row.terms.push_back(std::move(term));
+  }
+  if (auto buffers = user_buffer_memory(plan)) {
+    row.communicator_bytes += buffers->value_bytes;
+    row.terms.push_back(std::move(*buffers));
   }
   for (const MemoryTerm& term : row.terms) {
     row.total_bytes += term.value_bytes;

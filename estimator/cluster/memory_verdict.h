@@ -11,12 +11,11 @@
 namespace estimator {
 
 /// The row of a class: memory terms and their sum. Seconds are left at 0.
-RankClassEstimate class_memory(const RankClass& rank_class,
+RankClassEstimate class_memory(const Plan& plan,
+                               const RankClass& rank_class,
                                const RankProfile& profile,
                                const ParallelLayout& layout,
-                               const Gpu& gpu,
-                               const Fabric& fabric,
-                               ModuleLoading loading = ModuleLoading::kLazy);
+                               const Fabric& fabric);
 
 /// Fits when every class has its total within the GPU's memory less the plan's headroom, and ran
 /// without lifting the limit. (A rank can run out though its total fits: its free blocks were too

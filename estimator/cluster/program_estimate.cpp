@@ -69,8 +69,7 @@ ProgramEstimate estimate_program(const std::vector<RankProfile>& profiles) {
       .tool = first.tool, .command = first.program->command, .world_size = first.world_size};
   for (const RankProfile& profile : profiles) {
     const RankClass one{.representative_rank = profile.rank, .count = 1};
-    RankClassEstimate row = class_memory(
-        one, profile, ParallelLayout(plan), gpu, fabric, plan.memory.cuda_module_loading);
+    RankClassEstimate row = class_memory(plan, one, profile, ParallelLayout(plan), fabric);
     row.limit_lifted = ran_out(profile);
     estimate.ranks.push_back(std::move(row));
   }

@@ -36,10 +36,11 @@ double expected_largest_normal(int64_t count) {
   return sum * kStep;
 }
 
-const TaggedNumber& usual_gpu_deviation() {
+TaggedNumber gpu_deviation(const Plan& plan) {
   static const auto table =
       read_document<VariationTable>(onerank_data::gpu_variation_json, "gpu_variation.json");
-  return table.deviation;
+  const std::optional<double>& given = plan.cluster.gpu_deviation;
+  return given ? TaggedNumber{*given, Source::kGiven, "the plan"} : table.deviation;
 }
 
 double slowest_gpu_slowdown(int64_t gpus, double deviation) {

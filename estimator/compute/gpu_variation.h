@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "estimator/base/tagged.h"
+#include "estimator/plan/plan.h"
 
 namespace estimator {
 
@@ -13,8 +14,8 @@ namespace estimator {
 double expected_largest_normal(int64_t count);
 
 /// Standard deviation of the seconds that GPUs of one kind take for the same work, of their mean,
-/// where their units of arithmetic bound it (data/gpu_variation.json).
-const TaggedNumber& usual_gpu_deviation();
+/// where their units of arithmetic bound it: the plan's word, else data/gpu_variation.json.
+TaggedNumber gpu_deviation(const Plan& plan);
 
 /// Seconds of the slowest of `gpus` over those of a usual one, at least 1: as if drawn from a
 /// normal distribution of that `deviation`.

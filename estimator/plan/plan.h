@@ -107,6 +107,7 @@ struct ClusterConfig {
   bool sharp = false;
   bool nvls = true;
   std::vector<std::string> nccl_tests;
+  std::optional<double> gpu_deviation;
   std::optional<double> usd_per_gpu_hour;
 };
 
@@ -135,6 +136,10 @@ void visit_fields(Visitor& visit, ClusterConfig& cluster) {
   visit("nccl_tests",
         cluster.nccl_tests,
         "files that nccl-tests wrote on such machines: used in place of the model where they fit");
+  visit("gpu_deviation",
+        cluster.gpu_deviation,
+        "standard deviation of the GPUs' time for the same arithmetic, of its mean: ranks wait for "
+        "the slowest; 0: all alike; auto: what was published of other clusters");
   visit("usd_per_gpu_hour", cluster.usd_per_gpu_hour, "price, for the cost of a training");
 }
 
@@ -157,6 +162,7 @@ struct ParallelConfig {
   bool overlap_grad_reduce = false;
   bool overlap_param_gather = false;
   bool overlap_p2p_communication = true;
+  bool tp_comm_overlap = false;
 };
 
 template <class Visitor>
@@ -195,6 +201,10 @@ void visit_fields(Visitor& visit, ParallelConfig& parallelism) {
   visit("overlap_p2p_communication",
         parallelism.overlap_p2p_communication,
         "with virtual stages: a stage goes on while it sends");
+  visit(
+      "tp_comm_overlap",
+      parallelism.tp_comm_overlap,
+      "the tensor ranks' communication beside matrix products (TransformerEngine's user buffers)");
 }
 
 struct TrainingConfig {

@@ -61,7 +61,7 @@ void fill_in_defaults(Plan& plan, const PlanContext& context) {
   if (!p.data && c.nodes && model_ranks(p) > 0 && plan.world_size() % model_ranks(p) == 0) {
     p.data = plan.world_size() / model_ranks(p);
   }
-  if (p.tensor == 1) p.sequence_parallel = false;  // as Megatron does
+  if (p.tensor == 1) p.sequence_parallel = p.tp_comm_overlap = false;  // as Megatron does
 
   constexpr int64_t kLongestUsualSequence = 8192;
   if (!t.sequence_length) {

@@ -18,6 +18,7 @@ namespace estimator {
 namespace {
 
 constexpr int64_t kLargestWorld = 1'000'000;
+constexpr double kLargestDeviation = 0.2;
 constexpr int64_t kLargestSize = 1'000'000'000;               // of one model or batch dimension
 constexpr int64_t kLargestTotal = 1'000'000'000'000'000'000;  // of tokens, steps, bytes
 
@@ -107,6 +108,10 @@ void check_ranges(Rules& rules) {
                   fmt::format("{} = {}", key, value),
                   "use 0 for no dropout");
   }
+  rules.require(c.gpu_deviation.value_or(0) >= 0 && c.gpu_deviation.value_or(0) < kLargestDeviation,
+                "a deviation of the GPUs' time is not in [0, 0.2)",
+                fmt::format("cluster.gpu_deviation = {}", c.gpu_deviation.value_or(0)),
+                "use 0.015 for 1.5 %, 0 for GPUs that are all alike");
   rules.require(c.usd_per_gpu_hour.value_or(0) >= 0,
                 "a price is negative",
                 fmt::format("cluster.usd_per_gpu_hour = {}", c.usd_per_gpu_hour.value_or(0)),
@@ -309,6 +314,27 @@ void check_megatron_keys(Rules& rules) {
                 "attention_mask_in_dataloader");
 }
 
+/// As Megatron-LM's validate_args asks for (megatron/training/arguments.py): user buffers are
+/// TransformerEngine's, for activations that are split by sequence.
+void check_user_buffers(Rules& rules) {
+  const ParallelConfig& p = rules.plan_.parallelism;
+  const TrainingConfig& t = rules.plan_.training;
+  if (!p.tp_comm_overlap) return;
+  rules.require(
+      t.dialect == Dialect::kMegatronLm &&
+          t.transformer_impl == TransformerImpl::kTransformerEngine,
+      "only TransformerEngine hides the tensor ranks' communication beside matrix products",
+      fmt::format(
+          "parallelism.tp_comm_overlap, training.dialect = {}, training.transformer_impl = {}",
+          to_string(t.dialect),
+          to_string(t.transformer_impl)),
+      "leave it out, or use training.dialect = megatron-lm with transformer_engine");
+  rules.require(p.tensor == 1 || p.sequence_parallel,
+                "TransformerEngine's user buffers need sequence parallelism",
+                "parallelism.tp_comm_overlap without parallelism.sequence_parallel",
+                "add --sequence-parallel, or leave out --tp-comm-overlap");
+}
+
 void check_allocator(Rules& rules) {
   const std::string& settings = rules.plan_.memory.allocator;
   if (auto problem = find_allocator_problem(settings, rules.origin_ + ": memory.allocator")) {
@@ -377,6 +403,7 @@ std::vector<Problem> broken_rules(const Plan& plan, const PlanContext& context) 
   check_flash_attention(rules);
   check_allocator(rules);
   check_megatron_keys(rules);
+  check_user_buffers(rules);
   check_built(rules);
   check_fully_sharded(rules);
   return rules.problems_;

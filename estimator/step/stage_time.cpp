@@ -4,11 +4,14 @@
 #include <cmath>
 #include <map>
 #include <stdexcept>
+#include <string>
+#include <utility>
 
 #include "estimator/communication/communication_time.h"
 #include "estimator/compute/executed_kernels.h"
 #include "estimator/plan/dialects.h"
 #include "estimator/step/chunk_shares.h"
+#include "estimator/step/user_buffers.h"
 
 namespace estimator {
 namespace {
@@ -65,6 +68,19 @@ struct CallSeconds {
   double mean() const { return calls > 0 ? sum / calls : 0; }
 };
 
+/// 0 where there are no such calls.
+template <class Key>
+double mean_of(const std::map<Key, CallSeconds>& calls, const Key& key) {
+  const auto found = calls.find(key);
+  return found == calls.end() ? 0 : found->second.mean();
+}
+
+/// What a call of `seconds` adds to `work` beside it: what is longer, and its share of the compute
+/// for as long as both run.
+double added_beside(double work, double seconds, double compute_share) {
+  return std::max(0.0, seconds - work) + compute_share * std::min(seconds, work);
+}
+
 /// What FSDP2 gathers and reduces in a part.
 struct UnitCalls {
   CallSeconds seconds;
@@ -104,6 +120,8 @@ class StageSum {
       const OperatorPrice price = operator_price(kernel, rates_, target_.compute.dtype);
       const double calls = calls_per_part(kernel.count, kernel.direction, profile_);
       if (is_attention(kernel)) attention_[kernel.direction].add(calls, price.seconds);
+      if (is_matmul(kernel))
+        products_[{kernel.direction, kernel.module_kind}].add(calls, price.seconds);
       add_part(time_, {calls * price.seconds, {}}, kernel.direction, kernel.module_kind);
       add_issue(kernel.direction, kernel.module_kind, calls);
     }
@@ -116,6 +134,7 @@ class StageSum {
     const RankGroup group = target_.layout.group(record.call.group, profile_.rank);
     double seconds = collective_seconds(record.call, group, target_.fabric);
     if (of_ring) seconds = seconds_beside_attention(seconds, record, group);
+    if (target_.plan.parallelism.tp_comm_overlap) seconds = seconds_beside_product(seconds, record);
     if (is_of_unit(record)) return add_beside_units(record, seconds, group);
     if (const auto buckets = buckets_of(record))
       return add_buckets(record, buckets, seconds, group);
@@ -140,15 +159,20 @@ class StageSum {
   }
 
  private:
-  /// What a message of the ring adds to the step of attention that it travels beside: what is
-  /// longer, and its share of the compute for as long as both run.
+  /// What a message of the ring adds to the step of attention that it travels beside.
   double seconds_beside_attention(double seconds,
                                   const CollectiveRecord& record,
                                   const RankGroup& group) const {
-    const auto found = attention_.find(record.direction);
-    const double step = found == attention_.end() ? 0 : found->second.mean();
-    return std::max(0.0, seconds - step) +
-           share_of_compute(record.call, group) * std::min(seconds, step);
+    return added_beside(
+        mean_of(attention_, record.direction), seconds, share_of_compute(record.call, group));
+  }
+
+  /// What a call of the tensor ranks adds to the product that it runs beside, where it does.
+  double seconds_beside_product(double seconds, const CollectiveRecord& record) const {
+    const std::optional<UserBuffer> buffer = user_buffer_of(record);
+    if (!buffer) return seconds;
+    const double product = mean_of(products_, std::pair(record.direction, buffer->module_kind));
+    return seconds_added(*buffer, seconds, product, target_.compute.gpu.multiprocessors);
   }
 
   /// What a call takes of the GPU's compute while it runs beside it.
@@ -233,7 +257,9 @@ class StageSum {
   const StageTarget& target_;
   const GpuRates rates_;
   const ChunkShares shares_;
-  std::map<Direction, CallSeconds> attention_;   ///< of one micro-batch
+  std::map<Direction, CallSeconds> attention_;  ///< of one micro-batch
+  /// Matrix products of one micro-batch, by direction and kind of module.
+  std::map<std::pair<Direction, std::string>, CallSeconds> products_;
   std::map<Direction, UnitCalls> beside_units_;  ///< of one micro-batch
   StageTime time_;                               ///< the GPU's
   StageTime host_;                               ///< the host's, as compute

@@ -14,7 +14,7 @@ Json small_tree() {
     "name": "small",
     "model": {"num_layers": 8, "hidden_size": 64, "num_attention_heads": 8, "vocab_size": 1000,
               "max_position_embeddings": 128},
-    "cluster": {"gpu": "h100-sxm", "nodes": 1, "gpus_per_node": 8},
+    "cluster": {"gpu": "h100-sxm", "nodes": 1, "gpus_per_node": 8, "gpu_deviation": 0},
     "parallelism": {"tensor": 1, "pipeline": 1},
     "training": {"micro_batch_size": 1, "global_batch_size": 8, "sequence_length": 128}
   })");

@@ -10,7 +10,8 @@
 
 namespace estimator {
 
-/// A GPT of 8 layers, hidden size 64, 8 heads, on 8 H100 of one machine: data parallel, 8 samples.
+/// A GPT of 8 layers, hidden size 64, 8 heads, on 8 H100 of one machine, all alike: data parallel,
+/// 8 samples.
 Json small_tree();
 
 /// small_tree() with changes (RFC 7396: null removes a key), resolved.

@@ -52,7 +52,10 @@ SOURCES = {
               "training.attention": "unfused", "memory.cuda_module_loading": "eager",
               "time.launch_blocking": True,
               "cluster.inter_link": "roce-100", "cluster.nics_per_node": 4},
-    "dgxc": {"training.dialect": "megatron-lm", "cluster.inter_link": "ib-ndr-400"},
+    # Its recipes run with model.ub_tp_comm_overlap=True (NVIDIA/dgxc-benchmarking v25.02.02,
+    # llama3.1/llama3.1_70b.yaml and nemotron/configure.sh).
+    "dgxc": {"training.dialect": "megatron-lm", "cluster.inter_link": "ib-ndr-400",
+             "parallelism.tp_comm_overlap": True},
     # Its sample configurations: overlap_sync_grad, no overlap_sync_param, reduce_bucket_size. The
     # table is of its first commit (2023-07-06), whose image has flash-attn 1.0.5 (doc/install.md).
     "internevo": {"training.dialect": "plain", "training.attention": "flash1",

@@ -32,12 +32,11 @@ FitAnswer probe_fit(const Plan& plan, int64_t likely_stage, const PlanRunner& ru
   const std::size_t likely = class_of_stage(classes, likely_stage);
   std::vector<RankProfile> profiles = runner.run(plan, {classes[likely].representative_rank});
   const estimator::Gpu& gpu = estimator::gpu_of(plan);
-  const estimator::RankClassEstimate row = estimator::class_memory(classes[likely],
+  const estimator::RankClassEstimate row = estimator::class_memory(plan,
+                                                                   classes[likely],
                                                                    profiles.front(),
                                                                    estimator::ParallelLayout(plan),
-                                                                   gpu,
-                                                                   estimator::fabric_of(plan),
-                                                                   plan.memory.cuda_module_loading);
+                                                                   estimator::fabric_of(plan));
   const estimator::Verdict alone = estimator::memory_verdict(plan, gpu, {row});
   if (!alone.fits && classes.size() > 1) return {.fits = false, .peak_bytes = alone.peak_bytes};
 

@@ -112,6 +112,11 @@ const std::vector<PlanFlagGroup>& plan_flag_groups() {
             kSwitch,
             "gather parameters during the first forward",
             "true"},
+           {"--tp-comm-overlap",
+            "parallelism.tp_comm_overlap",
+            kSwitch,
+            "tensor ranks communicate beside matrix products (user buffers)",
+            "true"},
        }},
       {"Training",
        {
@@ -202,6 +207,10 @@ const std::vector<PlanFlagGroup>& plan_flag_groups() {
        }},
       {"Failures and cost",
        {
+           {"--gpu-deviation",
+            "cluster.gpu_deviation",
+            kReal,
+            "how much GPUs differ in speed: 0.015 (usual), 0 (all alike)"},
            {"--price", "cluster.usd_per_gpu_hour", kReal, "US dollars for one GPU and hour"},
            {"--gpu-hours-between-failures",
             "reliability.gpu_hours_between_failures",

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <string>
+#include <utility>
 
 #include "estimator/base/units.h"
 #include "estimator/communication/communication_time.h"
@@ -85,6 +87,84 @@ TEST(StageTime, LetsTheHostWorkOnWhileTheGpuCommunicates) {
   ASSERT_LT(10 * seconds_of(plan, call), 40e-3);
   EXPECT_NEAR(forward.communication_seconds.tensor, 10 * seconds_of(plan, call), 1e-12);
   EXPECT_NEAR(forward.total_seconds(), 1010 * 45e-6, 1e-9);  // a collective is issued as well
+}
+
+/// Of an MLP: `product_seconds` of one matrix product on a usual GPU, and one call of its tensor
+/// ranks.
+struct MlpCall {
+  Direction direction = Direction::kForward;
+  CollectiveKind kind = CollectiveKind::kAllGather;
+  std::string module = "layers.*.mlp";
+  bool overlap = true;
+  double product_flops = 2.0 * 8192 * 8192 * 8192;
+  int64_t bytes = 64 * kMiB;
+};
+
+/// Seconds that the call of `what` adds to its part of the step, and those that it takes alone.
+std::pair<double, double> added_and_alone(const MlpCall& what) {
+  const Plan plan =
+      small_plan({{"parallelism",
+                   {{"tensor", 8}, {"sequence_parallel", true}, {"tp_comm_overlap", what.overlap}}},
+                  {"training", {{"global_batch_size", 1}}}});
+  OperatorRecord product = kernels(what.direction, 0);
+  product.name = "aten::mm";
+  product.dtype = "BFloat16";
+  product.module_kind = "mlp";
+  product.shapes = {{8192, 8192}, {8192, 8192}};
+  product.flops = what.product_flops;
+  product.count = 1;
+  const CollectiveCall call = call_of(what.kind, GroupKind::kTensor, 8, what.bytes);
+  CollectiveRecord record = collectives(what.direction, call, 1);
+  record.module = what.module;
+  RankProfile profile = profile_of(plan, 0, 0, 0);
+  profile.operators = {product};
+  profile.collectives = {record};
+  const StageTime time = time_of(plan, profile);
+  const PartTime part = what.direction == Direction::kBackward ? time.backward() : time.forward();
+  return {part.communication_seconds.tensor, seconds_of(plan, call)};
+}
+
+double share_added(const MlpCall& what) {
+  const auto [added, alone] = added_and_alone(what);
+  return added / alone;
+}
+
+/// Seconds of that product on a usual GPU, with the slowdown of no others.
+double product_seconds(const MlpCall& what) {
+  OperatorRecord product;
+  product.name = "aten::mm";
+  product.dtype = "BFloat16";
+  product.shapes = {{8192, 8192}, {8192, 8192}};
+  product.flops = what.product_flops;
+  return operator_seconds(product, {.gpu = *find_gpu("h100-sxm")});
+}
+
+// TransformerEngine's defaults: copy engines do a forward all-gather; other calls take 16 of the
+// 132 multiprocessors, on which the product beside them does not run. One chunk of eight is alone.
+TEST(StageTime, HidesTheTensorRanksCallsBesideProductsInUserBuffers) {
+  constexpr auto kGather = CollectiveKind::kAllGather, kScatter = CollectiveKind::kReduceScatter;
+  const auto added_to_product = [](const MlpCall& what) {
+    const auto [added, alone] = added_and_alone(what);
+    return added - alone / 8;
+  };
+  const double product = product_seconds({});
+  const double half = product * (132.0 / 124 - 1), all = product * (132.0 / 116 - 1);
+  EXPECT_NEAR(added_to_product({.kind = kGather}), 0, 1e-12);
+  EXPECT_NEAR(added_to_product({.kind = kScatter}), all, 1e-12);
+  EXPECT_NEAR(added_to_product({.direction = Direction::kBackward, .kind = kGather}), half, 1e-12);
+  EXPECT_NEAR(added_to_product({.direction = Direction::kBackward, .kind = kScatter}), all, 1e-12);
+}
+
+TEST(StageTime, HidesNoCallWithoutUserBuffersOrOutsideOfLayers) {
+  EXPECT_DOUBLE_EQ(share_added({.overlap = false}), 1);
+  EXPECT_DOUBLE_EQ(share_added({.module = "output_layer"}), 1);
+  EXPECT_DOUBLE_EQ(share_added({.kind = CollectiveKind::kAllReduce}), 1);
+}
+
+TEST(StageTime, ExposesWhatIsLongerThanTheProductBesideIt) {
+  const MlpCall small_product{.product_flops = 1e9};
+  EXPECT_GT(share_added(small_product), 0.9);
+  EXPECT_LT(share_added(small_product), 1);
 }
 
 TEST(StageTime, AddsTheHostsTimeAndTheWaitsUnderLaunchBlocking) {
