@@ -42,6 +42,11 @@ struct Tuning {
         column(static_cast<std::size_t>(std::min<int64_t>(topology_in.nodes, 3) - 1)) {}
 
   bool one_node() const { return topology.nodes == 1; }
+  /// The search tries a ring again from the next NIC, as it is; only where that NIC is another
+  /// GPU's it looks for a different one (search.cc, sameChannels).
+  bool same_channels() const {
+    return one_node() || topology.nics == 1 || topology.ranks == topology.nodes;
+  }
   const NcclLatencies& in_node_latency() const {
     return topology.nvlink ? nccl_tables().nvlink_latency : nccl_tables().pci_latency;
   }
@@ -151,10 +156,16 @@ double algorithm_gbps(const Tuning& t, const NcclOption& option) {
   throw std::logic_error("unknown algorithm");
 }
 
+/// Where channels differ a chunk waits at every rank, for as long as on the network.
+double rooted_ring_latency_us(const Tuning& t, NcclProtocol protocol) {
+  const NcclLatencies& hop = t.one_node() ? t.in_node_latency() : nccl_tables().network_latency;
+  if (t.same_channels()) return hop.at(kRing, protocol);
+  return t.steps * hop.at(protocol == kSimple ? kTree : kRing, protocol);
+}
+
 double ring_latency_us(const Tuning& t, NcclProtocol protocol, double in_node, double across) {
   if (!is_all_reduce(t.kind) && !is_gather_or_scatter(t.kind)) {
-    const NcclLatencies& hop = t.one_node() ? t.in_node_latency() : nccl_tables().network_latency;
-    return hop.at(kRing, protocol);
+    return rooted_ring_latency_us(t, protocol);
   }
   double post = 0;  // of one network operation, which every step waits for
   if (!t.one_node()) post = (t.topology.amd_cpu ? 2.0 : 1.0) * (protocol == kSimple ? 3 : 1);

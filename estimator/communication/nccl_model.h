@@ -8,7 +8,8 @@
 //   algorithm       for                        latency after base
 //   ring            all-reduce                 (2(n-1) - 2(N-1)) a + 2(N-1) b
 //   ring            all-gather, reduce-scatter (n-1 - (N-1)) a + (N-1) b
-//   ring            broadcast, reduce          one hop
+//   ring            broadcast, reduce          one hop; n b where channels differ: N > 1, g > 1 and
+//                                              several NICs
 //   tree            all-reduce                 2 ((g-1) a + floor(log2 N) b)
 //   NVLS            all-reduce, N = 1          a (25 us); over SHARP + b
 //   NVLS tree       all-reduce, N > 1          a + 2 floor(log2 N) b

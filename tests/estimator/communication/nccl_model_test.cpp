@@ -125,6 +125,32 @@ TEST(NcclChoice, GathersTakeTheRingEvenWithNvls) {
   expect_choice(CollectiveKind::kAllGather, h100(1), kGiB, {kRing, kSimple, 2642.0});
 }
 
+// One node of NVSwitch has equal channels: one hop, 8.4 + 3.4 us, and 1 GiB at 12 x 20 GB/s.
+// NVIDIA/nccl issues 1197 (8 x H100) and 307 (PCIe) print sameChannels 1 for one node.
+TEST(NcclChoice, OfARootInOneNodeWaitsForOneHop) {
+  for (const CollectiveKind kind : {CollectiveKind::kBroadcast, CollectiveKind::kReduce}) {
+    expect_choice(kind, a100(1), kGiB, {kRing, kSimple, 11.8 + 4473.9});
+  }
+}
+
+// 16 machines, four 12.5 GB/s NICs: four channels at 12 that differ (sameChannels 0, as NVIDIA/nccl
+// issue 601 prints it for four NICs). 64 MiB, LL128: 14 + 128 x 4 us, 0.92 x 48 GB/s; Simple would
+// be 8.4 + 128 x 14 + 1398.1. 1 GiB takes Simple: 22369.6 beside 526 + 24314.8.
+TEST(NcclChoice, OfARootAcrossMachinesWaitsForEveryRank) {
+  for (const CollectiveKind kind : {CollectiveKind::kBroadcast, CollectiveKind::kReduce}) {
+    expect_choice(kind, a100(16, 4, 12.5), 64 * kMiB, {kRing, kLl128, 526 + 1519.7});
+    expect_choice(kind, a100(16, 4, 12.5), kGiB, {kRing, kSimple, 1800.4 + 22369.6});
+    expect_choice(kind, a100(16, 4, 12.5), 8, {kRing, kLl, 6.6 + 128 * 2.7});
+  }
+}
+
+// All go through the one NIC, or each machine has one rank: one hop of the network.
+TEST(NcclChoice, OfARootAcrossMachinesOfOneNicOrOneRankWaitsForOneHop) {
+  for (const NcclTopology& topology : {a100(16, 1, 12.5), h100(16, 1)}) {
+    expect_choice(CollectiveKind::kBroadcast, topology, 8, {kRing, kLl, 6.6 + 2.7});
+  }
+}
+
 // Four H100: NVLS reaches (5 x 60 fits) 4 x 60 x 0.85 x 3/4 x 2 = 306 GB/s, the ring 360. Five:
 // 408.
 TEST(NcclChoice, OfFourH100IsTheRingAndOfFiveNvls) {
