@@ -113,4 +113,12 @@ PendingCall Communicator::start_reduce_scatter(at::Tensor output, at::Tensor inp
   return PendingCall(scatter_sum(*backend_, output, input, true));
 }
 
+PendingCall Communicator::start_broadcast(at::Tensor tensor, int64_t from_index) {
+  c10d::BroadcastOptions options;
+  options.rootRank = from_index;
+  options.asyncOp = true;
+  std::vector<at::Tensor> tensors{std::move(tensor)};
+  return PendingCall(backend_->broadcast(tensors, options));
+}
+
 }  // namespace models

@@ -56,6 +56,7 @@ class Communicator {
   PendingCall start_all_reduce(at::Tensor tensor);
   PendingCall start_all_gather(at::Tensor output, at::Tensor input);
   PendingCall start_reduce_scatter(at::Tensor output, at::Tensor input);
+  PendingCall start_broadcast(at::Tensor tensor, int64_t from_index);
   /// Member i gets the i-th of size() equal parts of this rank's input, and sends its part to the
   /// i-th place of the output.
   PendingCall start_all_to_all(at::Tensor output, at::Tensor input);

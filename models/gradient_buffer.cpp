@@ -97,6 +97,9 @@ GradientBuffer::GradientBuffer(std::deque<Parameter>& parameters, GradientBuffer
     gradients_ = at::zeros({elements}, parameter_options.dtype(options_.type));
     observer().memory_lasts(gradients_, {MemoryCategory::kGradient, "gradient_buffer", ""});
   }
+  if (options_.whole_parameters) {
+    owned_parameters_.emplace(parameters, options_.data_group, observer());
+  }
   if (options_.reducer_buckets && options_.data_group) {
     reducer_buckets_ = at::empty({elements}, parameter_options);
     observer().memory_lasts(reducer_buckets_,
@@ -177,6 +180,7 @@ void GradientBuffer::finish_reduction() {
 }
 
 void GradientBuffer::gather_parameters() {
+  if (owned_parameters_) return owned_parameters_->broadcast();
   if (!sharded() || !options_.data_group) return;
   for (const Bucket& bucket : buckets_) {
     const auto [begin, end] = shard_range(bucket);
@@ -194,13 +198,22 @@ std::pair<int64_t, int64_t> GradientBuffer::shard_range(const Bucket& bucket) co
   return {bucket.begin + index * part, bucket.begin + (index + 1) * part};
 }
 
+std::pair<int64_t, int64_t> GradientBuffer::owned_range(const Bucket& bucket,
+                                                        const ParameterSlot& slot) const {
+  if (owned_parameters_ && !owned_parameters_->is_mine(*slot.parameter)) {
+    return {slot.begin, slot.begin};
+  }
+  const auto [shard_begin, shard_end] = shard_range(bucket);
+  const int64_t begin = std::clamp(shard_begin, slot.begin, slot.end);
+  return {begin, std::clamp(shard_end, begin, slot.end)};
+}
+
 std::vector<OwnedPiece> GradientBuffer::owned_pieces() const {
   std::vector<OwnedPiece> pieces;
   for (const Bucket& bucket : buckets_) {
-    const auto [shard_begin, shard_end] = shard_range(bucket);
     for (const ParameterSlot& slot : bucket.slots) {
-      const int64_t begin = std::clamp(shard_begin, slot.begin, slot.end) - slot.begin;
-      const int64_t end = std::clamp(shard_end, slot.begin + begin, slot.end) - slot.begin;
+      const auto [flat_begin, flat_end] = owned_range(bucket, slot);
+      const int64_t begin = flat_begin - slot.begin, end = flat_end - slot.begin;
       const at::Tensor& gradient = slot.parameter->main_gradient;
       pieces.push_back(
           {.parameter = slot.parameter,
@@ -214,6 +227,7 @@ std::vector<OwnedPiece> GradientBuffer::owned_pieces() const {
 }
 
 std::vector<OptimizerPiece> GradientBuffer::optimizer_pieces() const {
+  if (owned_parameters_) return owned_parameters_->optimizer_pieces();
   if (!has_flat_pieces()) return DataParallel::optimizer_pieces();
   std::vector<OptimizerPiece> pieces;
   for (const Bucket& bucket : buckets_) {
@@ -224,6 +238,7 @@ std::vector<OptimizerPiece> GradientBuffer::optimizer_pieces() const {
 }
 
 std::vector<at::Tensor> GradientBuffer::step_gradients(c10::ScalarType type) {
+  if (owned_parameters_) return owned_parameters_->step_gradients(type);
   std::vector<at::Tensor> gradients;
   if (has_flat_pieces()) {
     for (const Bucket& bucket : buckets_) {

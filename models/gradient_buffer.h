@@ -13,6 +13,7 @@
 #include "models/communicator.h"
 #include "models/data_parallel.h"
 #include "models/observer.h"
+#include "models/owned_parameters.h"
 #include "models/parameters.h"
 
 namespace models {
@@ -62,6 +63,8 @@ struct GradientBufferOptions {
   /// Sharded: the optimizer's state is one flat tensor for this rank's part of each bucket, else
   /// one for each parameter in it.
   bool flat_pieces = false;
+  /// Not sharded: each data rank updates whole parameters and broadcasts them.
+  bool whole_parameters = false;
   std::shared_ptr<Communicator> data_group;
   Observer& observer;
 };
@@ -82,7 +85,7 @@ class GradientBuffer final : public DataParallel {
   void start_last_micro_batch(int64_t chunk = 0) override;
   /// Reduces what is not reduced yet and waits for what is.
   void finish_reduction() override;
-  /// Sharded: gathers the parameters that the other ranks updated.
+  /// Gathers the parameters that the other ranks updated, or gets them from their owners.
   void gather_parameters() override;
 
   std::vector<OwnedPiece> owned_pieces() const override;
@@ -108,10 +111,13 @@ class GradientBuffer final : public DataParallel {
   at::Tensor own_gradients(const Bucket& bucket, int64_t begin, int64_t end) const;
   /// The flat parameters; undefined when not sharded.
   const at::Tensor& parameters() const { return parameters_; }
+  const std::optional<OwnedParameters>& owned_parameters() const { return owned_parameters_; }
 
  private:
   void contribution_added(std::size_t bucket);
   void reduce(std::size_t bucket);
+  /// What this rank updates of a parameter: [begin, end) in the flat buffers.
+  std::pair<int64_t, int64_t> owned_range(const Bucket& bucket, const ParameterSlot& slot) const;
   bool has_flat_pieces() const { return options_.flat_pieces && sharded(); }
   void drop_own_gradients();
   void reduce_own_gradients();
@@ -128,6 +134,7 @@ class GradientBuffer final : public DataParallel {
   at::Tensor gradients_;
   at::Tensor reducer_buckets_;
   at::Tensor parameters_;
+  std::optional<OwnedParameters> owned_parameters_;  ///< with whole_parameters
   std::vector<int> missing_contributions_;  ///< of each bucket; 0: not in its last micro-batch
   std::vector<bool> started_;
   std::vector<PendingCall> pending_;

@@ -93,19 +93,21 @@ void Trainer::build_model() {
     return;
   }
   stage_ = std::make_unique<Stage>(context_);
+  const bool is_parted = context_.plan.parallelism.zero_stage >= 1;
+  const bool whole_parameters = is_parted && context_.dialect().whole_parameters;
   data_parallel_ = std::make_shared<GradientBuffer>(
       stage_->parameters().all(),
-      GradientBufferOptions{.shape = {.sharded = context_.plan.parallelism.zero_stage >= 1,
+      GradientBufferOptions{.shape = {.sharded = is_parted && !whole_parameters,
                                       .data_ranks = group_size(context_.groups.data),
                                       .bucket_elements = bucket_limit(context_),
                                       .cut_later_chunks = context_.dialect().always_buckets,
                                       .tied = stage_->tied_weight()},
                             .type = gradient_type(context_),
-                            .reducer_buckets = context_.dialect().reducer_buckets &&
-                                               context_.plan.parallelism.zero_stage == 0,
+                            .reducer_buckets = context_.dialect().reducer_buckets && !is_parted,
                             .overlap = context_.plan.parallelism.overlap_grad_reduce,
                             .own_gradients = own_gradients(context_),
                             .flat_pieces = keeps_as_deepspeed(context_.dialect()),
+                            .whole_parameters = whole_parameters,
                             .data_group = context_.groups.data,
                             .observer = context_.observer});
 }

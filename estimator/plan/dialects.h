@@ -60,6 +60,7 @@ struct DialectTraits {
   bool main_weights = true;
   bool reducer_buckets = false;
   bool fully_sharded = false;
+  bool whole_parameters = false;
   bool always_buckets = true;
   bool shared_step_counter = false;
   bool overlapped_sends = true;
@@ -100,6 +101,9 @@ void visit_fields(Visitor& visit, DialectTraits& traits) {
   visit("fully_sharded",
         traits.fully_sharded,
         "ZeRO stages 2 and 3 are FSDP2: fp32 parts, computation in the plan's dtype");
+  visit("whole_parameters",
+        traits.whole_parameters,
+        "ZeRO stage 1: each data rank updates whole parameters and broadcasts them");
   visit("always_buckets", traits.always_buckets, "gradients are cut into buckets on every stage");
   visit("shared_step_counter", traits.shared_step_counter, "one for the optimizer, not one each");
   visit("overlapped_sends",

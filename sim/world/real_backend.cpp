@@ -116,6 +116,15 @@ class RealBackend final : public c10d::Backend {
         });
   }
 
+  WorkPtr broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) override {
+    return call(
+        {.kind = CollectiveKind::kBroadcast,
+         .peer = options.rootRank,
+         .asynchronous = options.asyncOp},
+        {.op = OpType::BROADCAST, .sized = tensors.at(0), .outputs = tensors},
+        [&](Tensors&, Tensors& outputs) { return group_.backend->broadcast(outputs, options); });
+  }
+
   WorkPtr send(Tensors& tensors, int destination, int tag) override {
     return call(
         {.kind = CollectiveKind::kSend, .peer = destination, .asynchronous = true},

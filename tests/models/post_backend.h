@@ -68,6 +68,16 @@ class PostBackend final : public c10d::Backend {
     for_each_other([&](int other) { tensors[0].add_(post_.receive(other, getRank(), 0)); });
     return c10::make_intrusive<FinishedWork>();
   }
+  c10::intrusive_ptr<c10d::Work> broadcast(std::vector<at::Tensor>& tensors,
+                                           const c10d::BroadcastOptions& options) override {
+    const auto root = static_cast<int>(options.rootRank);
+    if (getRank() == root) {
+      for_each_other([&](int other) { post_.send(root, other, 0, tensors[0]); });
+    } else {
+      tensors[0].copy_(post_.receive(root, getRank(), 0));
+    }
+    return c10::make_intrusive<FinishedWork>();
+  }
   /// In equal parts along dim 0.
   c10::intrusive_ptr<c10d::Work> alltoall_base(at::Tensor& output,
                                                at::Tensor& input,
