@@ -101,6 +101,24 @@ DialectTraits torchtitan() {
               "gradients are counted as one buffer that stays; PyTorch frees them between steps"}};
 }
 
+DialectTraits internevo() {
+  return {
+      .dialect = Dialect::kInternevo,
+      .framework = "InternEvo (July 2023), HybridZeroOptimizer over all data ranks",
+      .gradient_type = GradientType::kParameter,
+      .whole_parameters = true,
+      .notes = {"as of its first commit, fa7337b (internlm/solver/optimizer/hybrid_zero_optim.py)",
+                "ZeRO stage 1: whole parameters, by falling size, each to the data rank that has "
+                "fewest elements; an owner has one flat fp32 tensor of them and broadcasts them as "
+                "one after its step, beside nothing",
+                "data rank 0 stands for all: with more ranks than parameters it owns the largest, "
+                "with fewer all own nearly the same",
+                "gradients are summed in the plan's dtype and all-reduced in buckets; its copy of "
+                "each bucket is not counted, nor that it drops gradients of parameters that other "
+                "ranks own, nor its norm and overflow reductions",
+                "layers, loss and pipeline as in plain"}};
+}
+
 DialectTraits plain() {
   return {.dialect = Dialect::kPlain,
           .framework = "PyTorch's operators under Megatron-LM's layout of gradients and optimizer",
@@ -113,7 +131,7 @@ DialectTraits plain() {
 
 const std::vector<DialectTraits>& dialects() {
   static const std::vector<DialectTraits> all = {
-      megatron_lm(), megatron_deepspeed(), nanotron(), torchtitan(), plain()};
+      megatron_lm(), megatron_deepspeed(), nanotron(), torchtitan(), internevo(), plain()};
   return all;
 }
 

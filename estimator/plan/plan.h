@@ -59,12 +59,13 @@ constexpr std::array<EnumName<CrossEntropyFusion>, 3> enum_names(CrossEntropyFus
 
 /// Whose kernels the shard is built from: what they keep for backward differs.
 /// See dialects.h for what each means.
-enum class Dialect { kMegatronLm, kMegatronDeepspeed, kNanotron, kTorchtitan, kPlain };
-constexpr std::array<EnumName<Dialect>, 5> enum_names(Dialect) {
+enum class Dialect { kMegatronLm, kMegatronDeepspeed, kNanotron, kTorchtitan, kInternevo, kPlain };
+constexpr std::array<EnumName<Dialect>, 6> enum_names(Dialect) {
   return {{{Dialect::kMegatronLm, "megatron-lm"},
            {Dialect::kMegatronDeepspeed, "megatron-deepspeed"},
            {Dialect::kNanotron, "nanotron"},
            {Dialect::kTorchtitan, "torchtitan"},
+           {Dialect::kInternevo, "internevo"},
            {Dialect::kPlain, "plain"}}};
 }
 

@@ -26,7 +26,7 @@ FIGURES = {
 # Sources whose framework has buffers and kernels that no dialect has. Their times are compared.
 NO_DIALECT = {
     "torchtune": "no dialect keeps what torchtune keeps",
-    "internevo": "no dialect keeps what InternEvo keeps",
+    "internevo": "the internevo dialect has the layers of plain, not InternEvo's",
 }
 COLUMNS = {ALLOCATED: "allocated_peak_bytes", RESERVED: "reserved_peak_bytes", TOTAL: "total_bytes"}
 

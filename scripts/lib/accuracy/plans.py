@@ -58,7 +58,7 @@ SOURCES = {
              "parallelism.tp_comm_overlap": True},
     # Its sample configurations: overlap_sync_grad, no overlap_sync_param, reduce_bucket_size. The
     # table is of its first commit (2023-07-06), whose image has flash-attn 1.0.5 (doc/install.md).
-    "internevo": {"training.dialect": "plain", "training.attention": "flash1",
+    "internevo": {"training.dialect": "internevo", "training.attention": "flash1",
                   "cluster.inter_link": "roce-100", "cluster.nics_per_node": 4,
                   "parallelism.overlap_grad_reduce": True,
                   "parallelism.bucket_elements": 512 << 20},

@@ -29,7 +29,17 @@ TEST(Dialects, MegatronPadsTheVocabularyAndPlainDoesNot) {
   EXPECT_EQ(padded("megatron-lm"), 1024);
   EXPECT_EQ(padded("megatron-deepspeed"), 1024);
   EXPECT_EQ(padded("torchtitan"), 1000);
+  EXPECT_EQ(padded("internevo"), 1000);
   EXPECT_EQ(padded("plain"), 1000);
+}
+
+TEST(Dialects, InternevoHasNoFullyShardedParameters) {
+  const auto complaint = [](int zero_stage) {
+    return complaint_about(
+        {{"parallelism", {{"zero_stage", zero_stage}}}, {"training", {{"dialect", "internevo"}}}});
+  };
+  EXPECT_EQ(complaint(1), "");
+  EXPECT_NE(complaint(3).find("which the dialect does not have"), std::string::npos);
 }
 
 TEST(Dialects, MegatronsOwnKeysAreRefusedElsewhere) {

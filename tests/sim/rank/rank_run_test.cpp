@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <map>
 #include <set>
 
 #include "estimator/hardware/hardware.h"
@@ -222,6 +223,36 @@ TEST(RankRun, ReducesEachGradientOnceOverTheDataRanks) {
   EXPECT_EQ(bytes_over_data({{"zero_stage", 1}}, CollectiveKind::kReduceScatter).first,
             4 * parameters);
   EXPECT_EQ(bytes_over_data({{"zero_stage", 1}}, CollectiveKind::kAllGather).first, 2 * parameters);
+}
+
+// Over 4 ranks, by falling size: four MLP weights of 4 h^2 (one each), two of 3 h^2 (ranks 0 and
+// 1), three of h^2 (ranks 2, 3, 2), the positions of h^2 / 2 (rank 3), and 28 h of biases and
+// norms.
+TEST(RankRun, OfTheInternevoDialectBroadcastsTheParametersOfEachOwner) {
+  const RankProfile profile = execute(gpt_plan({{"cluster", {{"gpus_per_node", 4}}},
+                                                {"parallelism", {{"zero_stage", 1}}},
+                                                {"training", {{"dialect", "internevo"}}}}));
+  constexpr int64_t h = 1024;
+  std::map<int64_t, int64_t> elements;  // by owner
+  for (const auto& record : profile.collectives) {
+    const bool is_reduction = record.call.kind == CollectiveKind::kAllReduce;
+    EXPECT_TRUE(is_reduction || record.call.kind == CollectiveKind::kBroadcast);
+    EXPECT_EQ(record.direction,
+              is_reduction ? Direction::kReduceGradients : Direction::kOptimizerStep);
+    EXPECT_EQ(record.count, 1);
+    if (is_reduction) {
+      EXPECT_EQ(record.call.bytes, 2 * profile.parameters.count);
+    } else {
+      elements[record.call.peer] = record.call.bytes / 2;
+    }
+  }
+  EXPECT_EQ(
+      elements,
+      (std::map<int64_t, int64_t>{
+          {0, 7 * h * h}, {1, 7 * h * h}, {2, 6 * h * h}, {3, 5 * h * h + h * h / 2 + 28 * h}}));
+  EXPECT_EQ(profile.model_state.gradient_bytes, 2 * profile.parameters.count);
+  EXPECT_EQ(profile.model_state.main_weight_bytes, 4 * 7 * h * h);
+  EXPECT_EQ(profile.model_state.optimizer_state_bytes, 8 * 7 * h * h);
 }
 
 TEST(RankRun, CountsAnOverlappedReductionOnceForTheIteration) {

@@ -91,6 +91,13 @@ constexpr const char* kUntied =
 constexpr const char* kPlainDialect =
     R"({"parallelism": {"tensor": 2, "pipeline": 2, "data": 2, "sequence_parallel": true},
         "training": {"dialect": "plain", "make_vocab_size_divisible_by": 1}})";
+constexpr const char* kInternevo =
+    R"({"parallelism": {"tensor": 2, "data": 4, "zero_stage": 1, "overlap_grad_reduce": true,
+                        "bucket_elements": 5000},
+        "training": {"dialect": "internevo"}})";
+constexpr const char* kInternevoPipeline =
+    R"({"parallelism": {"pipeline": 2, "data": 2, "zero_stage": 1},
+        "training": {"dialect": "internevo"}})";
 constexpr const char* kTiedPadded =
     R"({"model": {"tie_embeddings": true, "vocab_size": 61},
         "parallelism": {"tensor": 2, "pipeline": 2},
@@ -152,6 +159,8 @@ INSTANTIATE_TEST_SUITE_P(Gpt,
                                          Layout{"Tensor2Context2Data2Zero", 8, kT2C2D2Zero},
                                          Layout{"Pipeline2Context4Zero", 8, kP2C4Zero},
                                          Layout{"PlainDialect", 8, kPlainDialect},
+                                         Layout{"Internevo", 8, kInternevo},
+                                         Layout{"InternevoPipeline", 4, kInternevoPipeline},
                                          Layout{"Bf16Flash", 8, kBf16}),
                          testing::PrintToStringParamName());
 
@@ -201,6 +210,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Layout{"Tensor2Context2Data2Zero", 8, kT2C2D2Zero, true},
                     Layout{"Tensor2Context2AllToAll", 4, kT2C2AllToAllFullRecompute, true},
                     Layout{"PlainDialect", 8, kPlainDialect, true},
+                    Layout{"Internevo", 8, kInternevo, true},
                     Layout{"TiedAndPadded", 4, kTiedPadded, true},
                     Layout{"Bf16Flash", 8, kBf16, true}),
     testing::PrintToStringParamName());
