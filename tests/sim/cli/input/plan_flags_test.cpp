@@ -51,6 +51,7 @@ TEST(PlanFlags, EveryFlagWritesAKeyThatPlansHave) {
       "training.tokens",
       "cluster.usd_per_gpu_hour",
       "cluster.nodes_per_pod",
+      "cluster.gpu_deviation",
       "parallelism.microbatch_group_size_per_virtual_stage",
       "reliability.gpu_hours_between_failures",
       "reliability.restart_seconds",
@@ -65,6 +66,7 @@ TEST(PlanFlags, EveryFlagWritesAKeyThatPlansHave) {
   EXPECT_NO_THROW(estimator::resolve_plan(
       overlaid(base +
                "--train-iters 10 --train-tokens 1e9 --price 2.5 --nodes-per-pod 384 "
+               "--gpu-deviation 0.02 "
                "--gpu-hours-between-failures 5e4 --restart-seconds 300 --checkpoint-seconds 5 "
                "--save-interval 100"),
       {}));
