@@ -62,7 +62,10 @@ at::Tensor like_on_host(const at::Tensor& tensor) {
   return at::empty_strided(tensor.sizes(), tensor.strides(), tensor.options().device(at::kCPU));
 }
 
-void make_known(const at::Tensor& device, const at::Tensor& host, const VirtualGpu& gpu) {
+/// `write` is the GPU's poke or send.
+void make_known(const at::Tensor& device,
+                const at::Tensor& host,
+                decltype(&onerank_virtual_gpu_poke) write) {
   if (!device.defined() || !host.defined() || !device.is_cuda() || device.numel() == 0) return;
   if (device.sizes() != host.sizes() || device.scalar_type() != host.scalar_type()) return;
   const MemoryRange range = memory_of(device);
@@ -73,17 +76,17 @@ void make_known(const at::Tensor& device, const at::Tensor& host, const VirtualG
     same_layout = like_on_host(device);
     same_layout.copy_(host);
   }
-  gpu.poke(range.address, range.bytes, same_layout.const_data_ptr());
+  write(range.address, range.bytes, same_layout.const_data_ptr());
 }
 
 void make_known(const c10::IValue& device, const c10::IValue& host, const VirtualGpu& gpu) {
   if (device.isTensor() && host.isTensor()) {
-    make_known(device.toTensor(), host.toTensor(), gpu);
+    make_known(device.toTensor(), host.toTensor(), gpu.poke);
   } else if (device.isTensorList() && host.isTensorList()) {
     const auto devices = device.toTensorVector();
     const auto hosts = host.toTensorVector();
     for (size_t i = 0; i < std::min(devices.size(), hosts.size()); ++i) {
-      make_known(devices[i], hosts[i], gpu);
+      make_known(devices[i], hosts[i], gpu.poke);
     }
   }
 }
@@ -126,7 +129,7 @@ void make_known(const at::Tensor& device,
   const at::Tensor numbers =
       at::empty_strided({static_cast<int64_t>(values.size())}, {1}, at::kDouble);
   std::copy(values.begin(), values.end(), numbers.mutable_data_ptr<double>());
-  make_known(device, numbers.view(device.sizes()).to(device.scalar_type()), gpu);
+  make_known(device, numbers.view(device.sizes()).to(device.scalar_type()), gpu.send);
 }
 
 std::unique_ptr<HostCall> HostCall::prepare(const at::RecordFunction& function,
@@ -152,7 +155,7 @@ void HostCall::finish(const std::vector<c10::IValue>& outputs, const VirtualGpu&
   if (written_.empty() && !has_small(outputs)) return;
   const BesideTheProgram beside;
   op_.callBoxed(host_inputs_);
-  for (size_t i = 0; i < written_.size(); ++i) make_known(written_[i], host_written_[i], gpu);
+  for (size_t i = 0; i < written_.size(); ++i) make_known(written_[i], host_written_[i], gpu.poke);
   for (size_t i = 0; i < std::min(outputs.size(), host_inputs_.size()); ++i) {
     make_known(outputs[i], host_inputs_[i], gpu);
   }

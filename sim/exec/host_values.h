@@ -15,7 +15,8 @@
 
 namespace sim {
 
-/// `device` holds these numbers from now on, in its own type. As many as it has elements.
+/// `device` holds these numbers of the user's from now on, in its own type. As many as it has
+/// elements.
 void make_known(const at::Tensor& device, const std::vector<double>& values, const VirtualGpu& gpu);
 
 /// What is done on the host with an operator of one schema.

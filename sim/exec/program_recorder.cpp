@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <string_view>
 #include <utility>
 
 #include "estimator/base/files.h"
@@ -41,6 +42,12 @@ bool sizes_by_values() {
   return std::any_of(running_operators.begin(),
                      running_operators.end(),
                      [](const RunningOperator& op) { return op.is_sized_by_values; });
+}
+
+/// Whether what runs are PyTorch's own kernels: what they write follows from their operator.
+bool runs_own_kernels() {
+  return !running_operators.empty() &&
+         std::string_view(running_operators.back().name).starts_with("aten::");
 }
 
 bool is_step(const std::string& phase) { return phase.ends_with(".optimizer_step"); }
@@ -109,6 +116,11 @@ void ProgramRecorder::start(const std::filesystem::path& library) {
   gpu_.set_invention_sink(
       [](uint64_t bytes, void* self) {
         static_cast<ProgramRecorder*>(self)->value_invented(static_cast<int64_t>(bytes));
+      },
+      this);
+  gpu_.set_launch_sink(
+      [](const uint64_t* addresses, int64_t count, void* self) {
+        static_cast<ProgramRecorder*>(self)->kernel_launched(addresses, count);
       },
       this);
 }
@@ -216,6 +228,22 @@ void ProgramRecorder::collective_called(const onerank_nccl_call& call) {
     tracker_.memory_communicated(reinterpret_cast<uint64_t>(call.buffers[i]));
   }
   collectives_.add(call, recording_);
+}
+
+/// A kernel that no operator of PyTorch's stands for (of Triton, of an extension) may have written
+/// anywhere into a block that it was given. Where nobody knows what it was given, or that is no
+/// block of PyTorch's, nothing that was computed is known any more.
+void ProgramRecorder::kernel_launched(const uint64_t* addresses, int64_t count) {
+  if (count < 0) {
+    if (!runs_own_kernels()) gpu_.forget_computed();
+    return;
+  }
+  memory_.settle();
+  for (int64_t i = 0; i < count; ++i) {
+    const auto block = tracker_.block_around(addresses[i]);
+    if (!block) return gpu_.forget_computed();
+    gpu_.forget(reinterpret_cast<const void*>(block->address), block->bytes, UINT64_MAX);
+  }
 }
 
 void ProgramRecorder::value_invented(int64_t bytes) {

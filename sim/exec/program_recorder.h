@@ -85,6 +85,7 @@ class ProgramRecorder {
   }
   void memory_changes(const AllocatorFollower::Entry& entry);
   void collective_called(const onerank_nccl_call& call);
+  void kernel_launched(const uint64_t* addresses, int64_t count);
   void value_invented(int64_t bytes);
   Boundary boundary();
   void phase_changed();

@@ -19,8 +19,11 @@ VirtualGpu find_virtual_gpu() {
   find(gpu.set_invention_sink, "onerank_virtual_gpu_set_invention_sink");
   find(gpu.peek, "onerank_virtual_gpu_peek");
   find(gpu.poke, "onerank_virtual_gpu_poke");
+  find(gpu.send, "onerank_virtual_gpu_send");
   find(gpu.clock, "onerank_virtual_gpu_clock");
   find(gpu.forget, "onerank_virtual_gpu_forget");
+  find(gpu.forget_computed, "onerank_virtual_gpu_forget_computed");
+  find(gpu.set_launch_sink, "onerank_virtual_gpu_set_launch_sink");
   find(gpu.visit_kernels, "onerank_virtual_gpu_visit_kernels");
   find(gpu.visit_gemms, "onerank_virtual_gpu_visit_gemms");
   return gpu;

@@ -12,8 +12,11 @@ struct VirtualGpu {
   decltype(&onerank_virtual_gpu_set_invention_sink) set_invention_sink = nullptr;
   decltype(&onerank_virtual_gpu_peek) peek = nullptr;
   decltype(&onerank_virtual_gpu_poke) poke = nullptr;
+  decltype(&onerank_virtual_gpu_send) send = nullptr;
   decltype(&onerank_virtual_gpu_clock) clock = nullptr;
   decltype(&onerank_virtual_gpu_forget) forget = nullptr;
+  decltype(&onerank_virtual_gpu_forget_computed) forget_computed = nullptr;
+  decltype(&onerank_virtual_gpu_set_launch_sink) set_launch_sink = nullptr;
   decltype(&onerank_virtual_gpu_visit_kernels) visit_kernels = nullptr;
   decltype(&onerank_virtual_gpu_visit_gemms) visit_gemms = nullptr;
 

@@ -46,6 +46,17 @@ Allocation* MemoryLog::find(uint64_t address) {
   return found == alive_.end() ? nullptr : &allocations_[found->second];
 }
 
+const Allocation* MemoryLog::find_around(uint64_t address) const {
+  auto nearest = alive_.end();
+  for (auto block = alive_.begin(); block != alive_.end(); ++block) {
+    const bool is_nearer = nearest == alive_.end() || block->first > nearest->first;
+    if (block->first <= address && is_nearer) nearest = block;
+  }
+  if (nearest == alive_.end()) return nullptr;
+  const Allocation& block = allocations_[nearest->second];
+  return address - block.address < static_cast<uint64_t>(block.bytes) ? &block : nullptr;
+}
+
 int64_t MemoryLog::index_of(uint64_t address) const {
   const auto found = alive_.find(address);
   return found == alive_.end() ? -1 : static_cast<int64_t>(found->second);

@@ -69,6 +69,8 @@ class MemoryLog {
 
   /// The live block that starts at `address`, or null.
   Allocation* find(uint64_t address);
+  /// The live block that `address` is in, or null. Looks at all of them.
+  const Allocation* find_around(uint64_t address) const;
   /// Its place in all(), or -1.
   int64_t index_of(uint64_t address) const;
   /// Calls visit(Allocation&) for each live block made at event `since` or later.

@@ -285,6 +285,13 @@ void RunTracker::block_freed(uint64_t address, const estimator::MemoryReading& a
   memory_.block_freed(address, after.allocated_bytes);
 }
 
+std::optional<MemoryBlock> RunTracker::block_around(uint64_t address) const {
+  const std::lock_guard lock(mutex_);
+  const Allocation* const block = memory_.log().find_around(address);
+  if (block == nullptr) return std::nullopt;
+  return MemoryBlock{.address = block->address, .bytes = static_cast<uint64_t>(block->bytes)};
+}
+
 void RunTracker::reportOutOfMemory(int64_t requested_bytes,
                                    size_t /*allocated_bytes*/,
                                    size_t reserved_bytes,

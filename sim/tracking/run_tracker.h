@@ -37,6 +37,11 @@ struct OutOfMemoryPlace {
   int64_t reserved_bytes = 0;
 };
 
+struct MemoryBlock {
+  uint64_t address;
+  uint64_t bytes;
+};
+
 /// A collective and the place that it was called from.
 struct PlacedCollective {
   estimator::CollectiveCall call;
@@ -121,6 +126,8 @@ class RunTracker final : public c10::MemoryReportingInfoBase {
                   const estimator::MemoryReading& after,
                   const MemoryOrigin& origin);
   void block_freed(uint64_t address, const estimator::MemoryReading& after);
+  /// The live block that `address` is in.
+  std::optional<MemoryBlock> block_around(uint64_t address) const;
 
   /// For after the run, when no thread works for it any more. Throws what keep_error() kept.
   void throw_if_failed() const;

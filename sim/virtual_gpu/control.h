@@ -38,12 +38,22 @@ void onerank_virtual_gpu_remember_values(void);
 void onerank_virtual_gpu_remember_here(int remember);
 
 /// What device memory is known to hold. peek() is 1 if all of it is known, and then fills `value`,
-/// unless that is null; poke() makes it known. forget() says that a kernel may have written there
-/// since the moment that clock() gave: what was known before is not any more.
+/// unless that is null; poke() makes known what the device computed, send() what is the host's.
+/// forget() says that a kernel may have written there since the moment that clock() gave: what was
+/// known before is not any more. forget_computed() says so of all that fills and poke() left
+/// anywhere.
 int onerank_virtual_gpu_peek(const void* address, uint64_t bytes, void* value);
 void onerank_virtual_gpu_poke(void* address, uint64_t bytes, const void* value);
+void onerank_virtual_gpu_send(void* address, uint64_t bytes, const void* value);
 uint64_t onerank_virtual_gpu_clock(void);
 void onerank_virtual_gpu_forget(const void* address, uint64_t bytes, uint64_t before);
+void onerank_virtual_gpu_forget_computed(void);
+
+/// From now on calls `sink` at each launch, on the launching thread, with the addresses of device
+/// memory that the kernel was given: itself, in a structure, or in a tensor map. `count` is -1
+/// where its code does not tell how long its parameters are; only cubins loaded by the driver do.
+void onerank_virtual_gpu_set_launch_sink(
+    void (*sink)(const uint64_t* addresses, int64_t count, void* context), void* context);
 
 /// Calls `visit` for every kernel that was launched, in no order. `name` is mangled.
 void onerank_virtual_gpu_visit_kernels(

@@ -18,12 +18,12 @@ CUresult cuLaunchKernel(CUfunction function,
                         unsigned block_z,
                         unsigned dynamic_shared_bytes,
                         CUstream stream,
-                        void**,
+                        void** arguments,
                         void**) {
   const dim3 grid{grid_x, grid_y, grid_z};
   const dim3 block{block_x, block_y, block_z};
   const cudaError_t error =
-      cudaLaunchKernel(function, grid, block, nullptr, dynamic_shared_bytes, stream);
+      cudaLaunchKernel(function, grid, block, arguments, dynamic_shared_bytes, stream);
   // The driver has no code for a bad configuration.
   return error == cudaErrorInvalidConfiguration ? CUDA_ERROR_INVALID_VALUE
                                                 : static_cast<CUresult>(error);
@@ -105,11 +105,11 @@ CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks,
       blocks, function, threads, dynamic_shared_bytes));
 }
 
-// A tensor map is read by kernels only.
+// A tensor map is read by kernels only: here it tells what memory it was made for.
 CUresult cuTensorMapEncodeTiled(CUtensorMap* map,
                                 CUtensorMapDataType,
                                 cuuint32_t,
-                                void*,
+                                void* address,
                                 const cuuint64_t*,
                                 const cuuint64_t*,
                                 const cuuint32_t*,
@@ -119,5 +119,6 @@ CUresult cuTensorMapEncodeTiled(CUtensorMap* map,
                                 CUtensorMapL2promotion,
                                 CUtensorMapFloatOOBfill) {
   std::memset(map, 0, sizeof *map);
+  std::memcpy(map, &address, sizeof address);
   return CUDA_SUCCESS;
 }

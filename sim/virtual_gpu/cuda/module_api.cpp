@@ -1,13 +1,17 @@
 #include <cuda.h>
 
+#include <fstream>
+#include <iterator>
+
+#include "sim/virtual_gpu/cuda/cubin.h"
 #include "sim/virtual_gpu/cuda/module.h"
 #include "sim/virtual_gpu/cudart/device.h"
 
 using virtual_gpu::device;
 
-CUresult cuModuleLoadData(CUmodule* module, const void*) {
+CUresult cuModuleLoadData(CUmodule* module, const void* image) {
   if (device() == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
-  *module = new CUmod_st;
+  *module = new CUmod_st{.parameters = virtual_gpu::parameters_in(image)};
   return CUDA_SUCCESS;
 }
 
@@ -15,7 +19,12 @@ CUresult cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned, CUjit
   return cuModuleLoadData(module, image);
 }
 
-CUresult cuModuleLoad(CUmodule* module, const char*) { return cuModuleLoadData(module, nullptr); }
+CUresult cuModuleLoad(CUmodule* module, const char* path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return CUDA_ERROR_FILE_NOT_FOUND;
+  const std::string image(std::istreambuf_iterator<char>(file), {});
+  return cuModuleLoadData(module, image.c_str());
+}
 
 // The kernel table may still name the module's kernels: it stays.
 CUresult cuModuleUnload(CUmodule) { return CUDA_SUCCESS; }
@@ -29,7 +38,12 @@ CUresult cuModuleGetFunction(CUfunction* function, CUmodule module, const char* 
     }
   }
   CUfunc_st& added = module->functions.emplace_back(CUfunc_st{name});
-  virtual_gpu::kernels().add(&added, added.name.c_str(), nullptr);
+  const auto parameters = module->parameters.find(added.name);
+  virtual_gpu::kernels().add(
+      &added,
+      added.name.c_str(),
+      nullptr,
+      parameters == module->parameters.end() ? std::nullopt : std::optional(parameters->second));
   *function = &added;
   return CUDA_SUCCESS;
 }

@@ -46,6 +46,11 @@ int onerank_virtual_gpu_peek(const void* address, uint64_t bytes, void* value) {
 }
 
 void onerank_virtual_gpu_poke(void* address, uint64_t bytes, const void* value) {
+  shadow().write(
+      reinterpret_cast<uint64_t>(address), value, bytes, virtual_gpu::Shadow::Origin::kDevice);
+}
+
+void onerank_virtual_gpu_send(void* address, uint64_t bytes, const void* value) {
   shadow().write(reinterpret_cast<uint64_t>(address), value, bytes);
 }
 
@@ -53,6 +58,14 @@ uint64_t onerank_virtual_gpu_clock() { return shadow().time(); }
 
 void onerank_virtual_gpu_forget(const void* address, uint64_t bytes, uint64_t before) {
   shadow().forget(reinterpret_cast<uint64_t>(address), bytes, before);
+}
+
+void onerank_virtual_gpu_forget_computed() { shadow().forget_computed(); }
+
+void onerank_virtual_gpu_set_launch_sink(void (*sink)(const uint64_t*, int64_t, void*),
+                                         void* context) {
+  kernels().set_launch_sink(
+      [=](const uint64_t* addresses, int64_t count) { sink(addresses, count, context); });
 }
 
 void onerank_virtual_gpu_visit_kernels(void (*visit)(const char*, uint64_t, void*), void* context) {

@@ -6,6 +6,7 @@
 #include "sim/virtual_gpu/cudart/device.h"
 #include "sim/virtual_gpu/cudart/kernel_facts.h"
 #include "sim/virtual_gpu/cudart/last_error.h"
+#include "sim/virtual_gpu/cudart/launch_arguments.h"
 #include "sim/virtual_gpu/cudart/stream.h"
 
 using virtual_gpu::CodeVersion;
@@ -22,8 +23,23 @@ std::optional<CodeVersion> code_version(const Kernel& kernel) {
   return kernel.code->version_for(device()->facts);
 }
 
-cudaError_t launch(
-    const void* function, dim3 grid, dim3 block, size_t dynamic_shared_bytes, cudaStream_t stream) {
+void tell_launch(const Kernel& kernel, void* const* arguments) {
+  const auto* const sink = virtual_gpu::kernels().launch_sink();
+  if (sink == nullptr) return;
+  const auto addresses = virtual_gpu::device_addresses(kernel, arguments, device()->memory);
+  if (addresses) {
+    (*sink)(addresses->data(), static_cast<int64_t>(addresses->size()));
+  } else {
+    (*sink)(nullptr, -1);
+  }
+}
+
+cudaError_t launch(const void* function,
+                   dim3 grid,
+                   dim3 block,
+                   void* const* arguments,
+                   size_t dynamic_shared_bytes,
+                   cudaStream_t stream) {
   if (device() == nullptr) return remember(cudaErrorInitializationError);
   const virtual_gpu::LaunchShape shape{
       {grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, dynamic_shared_bytes};
@@ -34,6 +50,7 @@ cudaError_t launch(
   if (!code_version(kernel)) return remember(cudaErrorNoKernelImageForDevice);
   virtual_gpu::kernels().count_launch(kernel);
   virtual_gpu::add_work(stream);
+  tell_launch(kernel, arguments);
   return cudaSuccess;
 }
 
@@ -42,24 +59,30 @@ cudaError_t launch(
 cudaError_t cudaLaunchKernel(const void* function,
                              dim3 grid,
                              dim3 block,
-                             void**,
+                             void** arguments,
                              size_t dynamic_shared_bytes,
                              cudaStream_t stream) {
-  return launch(function, grid, block, dynamic_shared_bytes, stream);
+  return launch(function, grid, block, arguments, dynamic_shared_bytes, stream);
 }
 
 cudaError_t cudaLaunchCooperativeKernel(const void* function,
                                         dim3 grid,
                                         dim3 block,
-                                        void**,
+                                        void** arguments,
                                         size_t dynamic_shared_bytes,
                                         cudaStream_t stream) {
-  return launch(function, grid, block, dynamic_shared_bytes, stream);
+  return launch(function, grid, block, arguments, dynamic_shared_bytes, stream);
 }
 
-cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* function, void**) {
-  return launch(
-      function, config->gridDim, config->blockDim, config->dynamicSmemBytes, config->stream);
+cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config,
+                                const void* function,
+                                void** arguments) {
+  return launch(function,
+                config->gridDim,
+                config->blockDim,
+                arguments,
+                config->dynamicSmemBytes,
+                config->stream);
 }
 
 /// The launch that nvcc's generated code uses since CUDA 12.8: by handle, which here is the
@@ -67,10 +90,10 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* fu
 extern "C" cudaError_t __cudaLaunchKernel(cudaKernel_t kernel,
                                           dim3 grid,
                                           dim3 block,
-                                          void**,
+                                          void** arguments,
                                           size_t dynamic_shared_bytes,
                                           cudaStream_t stream) {
-  return launch(kernel, grid, block, dynamic_shared_bytes, stream);
+  return launch(kernel, grid, block, arguments, dynamic_shared_bytes, stream);
 }
 
 extern "C" cudaError_t __cudaGetKernel(cudaKernel_t* kernel, const void* function) {

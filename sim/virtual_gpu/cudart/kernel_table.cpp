@@ -1,12 +1,18 @@
 #include "sim/virtual_gpu/cudart/kernel_table.h"
 
+#include <utility>
+
 namespace virtual_gpu {
 
-void KernelTable::add(const void* function, const char* name, const FatBinary* code) {
+void KernelTable::add(const void* function,
+                      const char* name,
+                      const FatBinary* code,
+                      std::optional<ParameterBytes> parameter_bytes) {
   std::lock_guard lock(mutex_);
   Kernel& kernel = kernels_[function];
   kernel.name = name;
   kernel.code = code;
+  kernel.parameter_bytes = std::move(parameter_bytes);
 }
 
 Kernel& KernelTable::find(const void* function) {
@@ -17,6 +23,10 @@ Kernel& KernelTable::find(const void* function) {
 void KernelTable::count_launch(Kernel& kernel) {
   ++kernel.launches;
   ++launches_;
+}
+
+void KernelTable::set_launch_sink(LaunchSink sink) {
+  launch_sink_ = new LaunchSink(std::move(sink));  // a launch may hold the one before
 }
 
 void KernelTable::visit(const std::function<void(const Kernel&)>& visit) const {

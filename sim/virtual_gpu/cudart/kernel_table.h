@@ -4,15 +4,21 @@
 #include <cstdint>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <unordered_map>
+#include <vector>
 
 #include "sim/virtual_gpu/cudart/fat_binary.h"
 
 namespace virtual_gpu {
 
+/// Of each parameter of a kernel, in order.
+using ParameterBytes = std::vector<uint32_t>;
+
 struct Kernel {
   const char* name = "?";           // mangled; belongs to the library that registered the kernel
   const FatBinary* code = nullptr;  // null if it is not known: found at run time in a module
+  std::optional<ParameterBytes> parameter_bytes;  // none if its code does not tell
   std::atomic<uint64_t> launches = 0;
 };
 
@@ -22,11 +28,20 @@ struct Kernel {
 class KernelTable {
  public:
   /// `function` is what launches pass. `name` and `code` must live as long as the table.
-  void add(const void* function, const char* name, const FatBinary* code);
+  void add(const void* function,
+           const char* name,
+           const FatBinary* code,
+           std::optional<ParameterBytes> parameter_bytes = std::nullopt);
 
   /// The kernel of a launch; one that was never added has no name.
   Kernel& find(const void* function);
   void count_launch(Kernel& kernel);
+
+  /// One at a time, for the rest of the process; see onerank_virtual_gpu_set_launch_sink().
+  using LaunchSink = std::function<void(const uint64_t* addresses, int64_t count)>;
+  void set_launch_sink(LaunchSink sink);
+  /// Null until there is one.
+  const LaunchSink* launch_sink() const { return launch_sink_; }
 
   uint64_t launches() const { return launches_; }
   /// Calls `visit` for every kernel that was launched.
@@ -36,6 +51,7 @@ class KernelTable {
   mutable std::mutex mutex_;
   std::unordered_map<const void*, Kernel> kernels_;  // its elements never move
   std::atomic<uint64_t> launches_ = 0;
+  std::atomic<const LaunchSink*> launch_sink_ = nullptr;
 };
 
 }  // namespace virtual_gpu

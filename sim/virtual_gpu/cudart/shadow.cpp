@@ -15,19 +15,19 @@ void Shadow::remember_here(bool remember) { remembers_here = remember; }
 
 bool Shadow::remembers() const { return enabled_ && remembers_here; }
 
-void Shadow::write(uint64_t address, const void* value, size_t bytes) {
+void Shadow::write(uint64_t address, const void* value, size_t bytes, Origin origin) {
   const std::lock_guard lock(mutex_);
   erase(address, bytes, UINT64_MAX);
   if (!remembers() || bytes == 0 || bytes > kLargestBytes) return;
   const char* first = static_cast<const char*>(value);
-  insert(address, {first, first + bytes});
+  insert(address, {first, first + bytes}, origin);
 }
 
 void Shadow::fill(uint64_t address, int value, size_t bytes) {
   const std::lock_guard lock(mutex_);
   erase(address, bytes, UINT64_MAX);
   if (!remembers() || bytes == 0 || bytes > kLargestBytes) return;
-  insert(address, std::vector<char>(bytes, static_cast<char>(value)));
+  insert(address, std::vector<char>(bytes, static_cast<char>(value)), Origin::kDevice);
 }
 
 template <class Visit>
@@ -35,6 +35,7 @@ void Shadow::for_each_part(uint64_t address, size_t bytes, const Visit& visit) c
   const uint64_t end = address + bytes;
   for (auto next = first_touching(address); next != pieces_.end() && next->first < end; ++next) {
     const auto& [place, piece] = *next;
+    if (is_forgotten(piece)) continue;
     const uint64_t from = std::max(address, place);
     visit(from, piece.part(from - place, std::min(end, place + piece.bytes) - from));
   }
@@ -79,6 +80,15 @@ void Shadow::forget(uint64_t address, size_t bytes, uint64_t before) {
   erase(address, bytes, before);
 }
 
+void Shadow::forget_computed() {
+  const std::lock_guard lock(mutex_);
+  computed_since_ = time_;
+}
+
+bool Shadow::is_forgotten(const Piece& piece) const {
+  return piece.origin == Origin::kDevice && piece.time < computed_since_;
+}
+
 /// A piece that is cut keeps what lies outside the range.
 void Shadow::erase(uint64_t address, size_t bytes, uint64_t before) {
   const uint64_t end = address + bytes;
@@ -98,10 +108,10 @@ void Shadow::erase(uint64_t address, size_t bytes, uint64_t before) {
   }
 }
 
-void Shadow::insert(uint64_t address, std::vector<char> bytes) {
+void Shadow::insert(uint64_t address, std::vector<char> bytes, Origin origin) {
   const size_t count = bytes.size();
   auto written = std::make_shared<const std::vector<char>>(std::move(bytes));
-  pieces_.insert_or_assign(address, Piece{std::move(written), 0, count, time_++});
+  pieces_.insert_or_assign(address, Piece{std::move(written), 0, count, time_++, origin});
 }
 
 Shadow::Pieces::const_iterator Shadow::first_touching(uint64_t address) const {

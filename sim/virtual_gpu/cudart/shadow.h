@@ -15,8 +15,8 @@ namespace virtual_gpu {
 /// computes is not known. Thread-safe.
 ///
 /// Kernels do not tell what they write, so who knows (the recorder of `onerank exec`, from
-/// PyTorch's operators and allocator) says so with forget(). Until such a one calls enable(),
-/// nothing is ever known.
+/// PyTorch's operators and allocator) says so with forget(), or with forget_computed() where it
+/// cannot tell the place. Until such a one calls enable(), nothing is ever known.
 class Shadow {
  public:
   /// Larger writes are data, not control values: they only make what was there unknown.
@@ -26,7 +26,10 @@ class Shadow {
   /// Whether this thread's writes and fills are remembered; at first they are.
   void remember_here(bool remember);
 
-  void write(uint64_t address, const void* value, size_t bytes);
+  /// Who made a value: a copy keeps it.
+  enum class Origin { kHost, kDevice };
+  void write(uint64_t address, const void* value, size_t bytes, Origin origin = Origin::kHost);
+  /// By the device.
   void fill(uint64_t address, int value, size_t bytes);
   void copy(uint64_t destination, uint64_t source, size_t bytes);
   /// Fills `value`, with zeros where nothing is known; true if all of it was known.
@@ -39,6 +42,8 @@ class Shadow {
   uint64_t time() const;
   /// Forgets what was written there before the write number `before`.
   void forget(uint64_t address, size_t bytes, uint64_t before = UINT64_MAX);
+  /// Forgets all that the device made until now, wherever it is. What the host sent stays.
+  void forget_computed();
 
  private:
   /// Known bytes that follow each other. Cutting or copying a piece copies none of them: they are
@@ -48,10 +53,13 @@ class Shadow {
     size_t first = 0;  ///< of `written`
     size_t bytes = 0;
     uint64_t time = 0;
+    Origin origin = Origin::kHost;
 
     const char* data() const { return written->data() + first; }
-    /// `bytes` from `offset` on, of the same time.
-    Piece part(size_t offset, size_t bytes) const { return {written, first + offset, bytes, time}; }
+    /// `bytes` from `offset` on, of the same time and origin.
+    Piece part(size_t offset, size_t bytes) const {
+      return {written, first + offset, bytes, time, origin};
+    }
   };
   using Pieces = std::map<uint64_t, Piece>;  // by first address; they do not overlap
 
@@ -59,7 +67,8 @@ class Shadow {
 
   // All called with the mutex held.
   void erase(uint64_t address, size_t bytes, uint64_t before);
-  void insert(uint64_t address, std::vector<char> bytes);
+  void insert(uint64_t address, std::vector<char> bytes, Origin origin);
+  bool is_forgotten(const Piece& piece) const;
   /// Calls visit(address, part) for what is known of the range, in order.
   template <class Visit>
   void for_each_part(uint64_t address, size_t bytes, const Visit& visit) const;
@@ -69,6 +78,7 @@ class Shadow {
   mutable std::mutex mutex_;
   Pieces pieces_;
   uint64_t time_ = 0;
+  uint64_t computed_since_ = 0;  // what the device made before is forgotten: not erased until met
 };
 
 }  // namespace virtual_gpu

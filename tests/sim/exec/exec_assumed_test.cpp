@@ -110,6 +110,47 @@ TEST_F(ExecAssumed, WhatTheProgramWroteItselfIsNotRefused) {
   EXPECT_TRUE(profile(0).program->invented_reads.empty());
 }
 
+/// A kernel that is no operator's and is given memory, and what is read then.
+struct OwnKernel {
+  const char* launch;
+  const char* memory;
+  const char* read;  ///< null: nobody knows it
+};
+
+class ExecOwnKernels : public ExecProgram, public testing::WithParamInterface<OwnKernel> {};
+
+TEST_P(ExecOwnKernels, MakeUnknownWhatTheyCanHaveWritten) {
+  const auto& [launch, memory, read] = GetParam();
+  if (!has_package("torch/bin/ptxas")) GTEST_SKIP() << "this torch brings no ptxas";
+  const ProgramResult result = run_program("own_kernels.py", {}, {launch, memory});
+  if (read == nullptr) {
+    EXPECT_EQ(result.exit_code, 3) << result.output;
+    EXPECT_THAT(result.error, HasSubstr("counts that only kernels would know"));
+    return;
+  }
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_THAT(result.output, HasSubstr(std::string(memory) + " " + read));
+  EXPECT_TRUE(profile(0).program->invented_reads.empty());
+}
+
+constexpr const char* kUnknown = nullptr;
+constexpr const char* kSent = "[0, 1, 2, 3, 4, 5, 6, 7]";
+
+INSTANTIATE_TEST_SUITE_P(
+    All,
+    ExecOwnKernels,
+    testing::Values(OwnKernel{"cubin", "counts", kUnknown},
+                    OwnKernel{"cubin", "beside", kUnknown},  // in the same block
+                    OwnKernel{"cubin", "another", "[0, 0, 0, 0, 0, 0, 0, 0]"},
+                    OwnKernel{"cubin", "computed", "[1, 2, 3, 4, 5, 6, 7, 8]"},
+                    OwnKernel{"cubin", "sent", kSent},
+                    OwnKernel{"unreadable", "counts", kUnknown},
+                    OwnKernel{"unreadable", "computed", kUnknown},
+                    OwnKernel{"unreadable", "sent", kSent},
+                    OwnKernel{"library", "counts", kUnknown},
+                    OwnKernel{"library", "sent", kSent}),
+    [](const auto& info) { return std::string(info.param.launch) + "_" + info.param.memory; });
+
 TEST_F(ExecAssumed, LossNormAndOverflowReachTheProgram) {
   const ProgramResult zeros = run_program("assumed.py", {});
   ASSERT_EQ(zeros.exit_code, 0) << zeros.error;

@@ -50,6 +50,24 @@ TEST_F(ShadowOfMemory, KeepsWhatALaterWriteLeaves) {
   EXPECT_EQ(known(0, 6), (Bytes{1, 7, 8, 9, 5, 6}));
 }
 
+TEST_F(ShadowOfMemory, ForgetsWhatTheDeviceMadeAndKeepsWhatTheHostSent) {
+  write(0, {1, 2});
+  shadow_.fill(kBase + 2, 0, 2);
+  const char computed[] = {9, 9};
+  shadow_.write(kBase + 4, computed, 2, Shadow::Origin::kDevice);
+  shadow_.copy(kBase + 100, kBase, 6);
+  shadow_.forget_computed();
+  for (const uint64_t place : {0, 100}) {
+    EXPECT_EQ(known(place, 2), (Bytes{1, 2}));
+    EXPECT_EQ(known(place + 2, 1), Bytes{});
+    EXPECT_EQ(known(place + 4, 1), Bytes{});
+  }
+  shadow_.copy(kBase + 200, kBase, 6);
+  EXPECT_EQ(known(202, 1), Bytes{}) << "a copy made it known again";
+  shadow_.fill(kBase + 2, 3, 2);
+  EXPECT_EQ(known(0, 4), (Bytes{1, 2, 3, 3})) << "what is made later is known";
+}
+
 TEST_F(ShadowOfMemory, IsCarriedByCopiesWithItsGaps) {
   write(0, {1, 2});
   write(4, {5, 6});

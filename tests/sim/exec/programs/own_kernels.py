@@ -1,0 +1,67 @@
+"""Has a kernel that is no operator's count into memory that was zeroed, then reads what its arguments
+name: whose kernel, and which memory."""
+
+import ctypes
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+import torch
+
+PTX = """
+.version 7.8
+.target sm_90
+.address_size 64
+.visible .entry count(.param .u64 counts) { ret; }
+"""
+
+
+class Dim3(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_uint) for name in "xyz"]
+
+
+def compiled():
+    ptxas = pathlib.Path(torch.__file__).parent / "bin" / "ptxas"
+    with tempfile.TemporaryDirectory() as folder:
+        source, code = pathlib.Path(folder, "count.ptx"), pathlib.Path(folder, "count.cubin")
+        source.write_text(PTX)
+        subprocess.run([ptxas, "-arch=sm_90", source, "-o", code], check=True)
+        return code.read_bytes()
+
+
+def with_driver(code, arguments):
+    """As Triton launches."""
+    cuda = ctypes.CDLL("libcuda.so.1")
+    module, function = ctypes.c_void_p(), ctypes.c_void_p()
+    assert cuda.cuModuleLoadData(ctypes.byref(module), code) == 0
+    assert cuda.cuModuleGetFunction(ctypes.byref(function), module, b"count") == 0
+    assert cuda.cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, None, arguments, None) == 0
+
+
+def with_runtime(arguments):
+    """As libraries launch that nvcc made."""
+    launch = ctypes.CDLL(f"libcudart.so.{torch.version.cuda.split('.')[0]}").cudaLaunchKernel
+    launch.argtypes = [ctypes.c_void_p, Dim3, Dim3, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p]
+    function = ctypes.c_char(0)
+    assert launch(ctypes.addressof(function), Dim3(1, 1, 1), Dim3(32, 1, 1), arguments, 0, None) == 0
+
+
+LAUNCHES = {
+    "cubin": lambda arguments: with_driver(compiled(), arguments),
+    "unreadable": lambda arguments: with_driver(b"what NVRTC's stub gives", arguments),
+    "library": with_runtime,
+}
+launch, memory = sys.argv[1:]
+block = torch.zeros(1024, dtype=torch.long, device="cuda")
+tensors = {
+    "counts": block[512:520],
+    "beside": block[:8],
+    "another": torch.zeros(8, dtype=torch.long, device="cuda"),
+    "computed": torch.arange(8, device="cuda") + 1,
+    "sent": torch.arange(8).cuda(),
+}
+address = ctypes.c_uint64(tensors["counts"].data_ptr())
+LAUNCHES[launch]((ctypes.c_void_p * 1)(ctypes.addressof(address)))
+torch.rand(8, device="cuda").sum()  # PyTorch's own kernels change nothing
+print(memory, tensors[memory].tolist(), flush=True)
