@@ -3,6 +3,7 @@
 #include <ATen/SequenceNumber.h>
 #include <ATen/core/operator_name.h>
 
+#include <algorithm>
 #include <functional>
 #include <optional>
 #include <stdexcept>
@@ -98,9 +99,12 @@ void RunTracker::leave() {
 void RunTracker::operator_started(const at::RecordFunction& function) {
   const std::lock_guard lock(mutex_);
   if (!follows_operators()) return;
+  const OperatorTraits* const own = traits(function);
+  if (own == nullptr) return;
+  if (options_.attribute_memory) saw_written(function.inputs(), *own);
   ThreadPlaces& thread = this_thread();
   const OperatorTraits* kernel = thread.operators.kernel();
-  const OperatorTraits* op = kernel != nullptr ? kernel : traits(function);
+  const OperatorTraits* op = kernel != nullptr ? kernel : own;
   OperatorFrame& frame = thread.operators.push();
   frame.is_part_of_kernel = kernel != nullptr;
   frame.call.op = op;
@@ -115,7 +119,7 @@ void RunTracker::operator_started(const at::RecordFunction& function) {
 void RunTracker::operator_finished(const at::RecordFunction& function) {
   const std::lock_guard lock(mutex_);
   ThreadPlaces& thread = this_thread();
-  if (thread.operators.empty()) return;
+  if (thread.operators.empty() || traits(function) == nullptr) return;
   if (options_.attribute_memory) saw_results(function);
   const bool is_counted = recording_ && count_if_work(thread.operators.top(), function);
   thread.operators.pop();
@@ -134,6 +138,16 @@ bool RunTracker::count_if_work(OperatorFrame& frame, const at::RecordFunction& f
   if (frame.call.bytes == 0) return false;
   operators_.add(frame.call);
   return true;
+}
+
+/// Of what an operator writes without returning it: views of memory that no operator made, where a
+/// storage was resized.
+void RunTracker::saw_written(c10::ArrayRef<c10::IValue> inputs, const OperatorTraits& op) {
+  if (op.unreturned_writes == 0) return;
+  for (size_t i = 0; i < std::min<size_t>(inputs.size(), 64); ++i) {
+    if ((op.unreturned_writes >> i & 1) == 0) continue;
+    for_each_tensor(inputs[i], [&](const at::Tensor& tensor) { memory_.saw_tensor(tensor); });
+  }
 }
 
 void RunTracker::saw_results(const at::RecordFunction& function) {
@@ -359,12 +373,11 @@ const OperatorTraits* RunTracker::traits(const at::RecordFunction& function) {
   // An operator's overload name lies in its schema, so the address tells operators apart.
   const char* key = function.overload_name();
   const auto known = traits_.find(key);
-  if (known != traits_.end()) return &known->second;
+  if (known != traits_.end()) return known->second ? &*known->second : nullptr;
   const std::optional<c10::OperatorName> name = function.operator_name();
-  // A range that a program named for profilers is no operator: what runs in it is.
-  OperatorTraits traits = name ? traits_of(*name, options_.device)
-                               : OperatorTraits{.name = function.name(), .moves_no_data = true};
-  return &traits_.emplace(key, std::move(traits)).first->second;
+  auto& added = traits_[key];
+  if (name) added = traits_of(*name, options_.device);
+  return added ? &*added : nullptr;
 }
 
 }  // namespace sim

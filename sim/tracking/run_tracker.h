@@ -151,8 +151,10 @@ class RunTracker final : public c10::MemoryReportingInfoBase {
   void note_module(ThreadPlaces& thread);
   ModuleId module_of_node(const at::RecordFunction& node, const Place& around);
   ModuleKind kind_of(const Place& place) const;
+  /// Null for a range that was named for profilers: what runs in it are operators.
   const OperatorTraits* traits(const at::RecordFunction& function);
   bool count_if_work(OperatorFrame& frame, const at::RecordFunction& function);
+  void saw_written(c10::ArrayRef<c10::IValue> inputs, const OperatorTraits& op);
   void saw_results(const at::RecordFunction& function);
   void outermost_operator_ended(ThreadPlaces& thread);
   void keep_sample(uint64_t address,
@@ -165,7 +167,8 @@ class RunTracker final : public c10::MemoryReportingInfoBase {
   mutable std::mutex mutex_;
   std::deque<ThreadPlaces> threads_;  // the first is the main thread
   ModuleTree modules_;
-  std::unordered_map<const char*, OperatorTraits> traits_;  // by address of the overload's name
+  // By address of the overload's name.
+  std::unordered_map<const char*, std::optional<OperatorTraits>> traits_;
   OperatorTally operators_;
   CollectiveTally collectives_;
   MemoryTracker memory_;
