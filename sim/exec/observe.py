@@ -29,24 +29,36 @@ def observe(recorder_path):
     memory_lasts = recorder.onerank_exec_memory_lasts
     memory_lasts.argtypes = [ctypes.c_uint64, ctypes.c_char_p, ctypes.c_char_p]
 
-    paths = weakref.WeakKeyDictionary()  # of modules, from the outermost one that was called
+    paths = {}  # by id of modules: from the outermost one that was called
+    alive = {}  # weak references to these
     roots = weakref.WeakSet()
     steps = weakref.WeakKeyDictionary()  # of each optimizer
     thread = threading.local()
 
+    def forget(key):
+        del paths[key], alive[key]
+
+    def add(module, path):
+        key = id(module)
+        alive[key] = weakref.ref(module, lambda _: forget(key))
+        paths[key] = path
+        return path
+
     def add_root(root):
         roots.add(root)
         for path, module in root.named_modules():
-            paths[module] = path.encode()
+            add(module, path.encode())
 
     def before_forward(module, _):
         depth = getattr(thread, "depth", 0)
         thread.depth = depth + 1
-        path = paths.get(module)
+        path = paths.get(id(module))
         if path is None:
             if depth == 0:
                 add_root(module)
-            path = paths.setdefault(module, b"")  # else it was made while its parent ran
+                path = paths[id(module)]
+            else:
+                path = add(module, b"")  # it was made while its parent ran
         enter(path)
 
     def after_forward(*_):
@@ -64,7 +76,7 @@ def observe(recorder_path):
         memory_lasts(storage.data_ptr(), category, name)
 
     walked = weakref.WeakSet()  # roots
-    named = []  # (weak reference to a parameter, name) of these
+    named = []  # (weak reference to a parameter, name, whether it has a main gradient) of these
     names = {}  # of parameters, by id
 
     def walk():
@@ -76,21 +88,21 @@ def observe(recorder_path):
             walked.add(root)
             for name, parameter in root.named_parameters():
                 names[id(parameter)] = name = name.encode()
-                named.append((weakref.ref(parameter), name))
+                named.append((weakref.ref(parameter), name, hasattr(parameter, "main_grad")))
 
     def are_known():
-        return len(walked) == len(roots) and all(reference() is not None for reference, _ in named)
+        return len(walked) == len(roots) and all(reference() is not None for reference, *_ in named)
 
     def before_step(optimizer, *_):
         steps[optimizer] = step = steps.get(optimizer, 0) + 1
         is_new = step <= FIRST_STEPS
         if is_new or not are_known():
             walk()
-        for reference, name in named:
+        for reference, name, has_main_gradient in named:
             parameter = reference()
             if is_new:
                 tell(parameter, b"parameter", name)
-            gradient = getattr(parameter, "main_grad", parameter.grad)
+            gradient = getattr(parameter, "main_grad", None) if has_main_gradient else parameter.grad
             if gradient is not None:
                 tell(gradient, b"gradient", name)
         for group in optimizer.param_groups:

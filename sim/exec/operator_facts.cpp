@@ -10,7 +10,8 @@ namespace {
 
 OperatorFacts new_facts(const at::RecordFunction& function) {
   const std::string_view name = function.name();
-  return {.writes = writes_of(function),
+  return {.is_operator = function.operator_name().has_value(),
+          .writes = writes_of(function),
           .on_host = host_treatment_of(function),
           .assumption = assumption_rule_of(function),
           .is_copy = is_copy(name),

@@ -11,6 +11,9 @@
 namespace sim {
 
 struct OperatorFacts {
+  /// Else it is a range that was named for profilers: of autograd's engine, of a function in
+  /// Python.
+  bool is_operator = false;
   OperatorWrites writes;
   HostTreatment on_host;
   const AssumptionRule* assumption = nullptr;

@@ -36,6 +36,7 @@ struct RunningStep final : at::ObserverContext {};
 Context operator_started(const at::RecordFunction& function) {
   if (recorder == nullptr) return nullptr;
   const OperatorFacts& facts = facts_of(function);
+  if (!facts.is_operator) return nullptr;
   recorder->operator_started(function, facts);
   const VirtualGpu& gpu = recorder->gpu();
   if (!gpu) return nullptr;
@@ -80,12 +81,16 @@ void follow_values(const at::RecordFunction& function,
 
 void operator_finished(const at::RecordFunction& function, at::ObserverContext* context) {
   if (recorder == nullptr) return;
+  const OperatorFacts& facts = facts_of(function);
+  if (!facts.is_operator) return;
   recorder->operator_finished(function);
   const VirtualGpu& gpu = recorder->gpu();
   if (!gpu) return;
-  const OperatorWrites& writes = facts_of(function).writes;
+  const OperatorWrites& writes = facts.writes;
   if (writes.is_closed && --closed_operators == 0) gpu.remember_here(1);
-  if (writes.computes) {
+  // What a closed one wrote was not remembered, and its results are in memory that was given out
+  // since, which is forgotten then.
+  if (writes.computes && !writes.is_closed) {
     for_each_memory(function.outputs(), writes.results, [&](const MemoryRange& range) {
       gpu.forget(range.address, range.bytes, kEver);
     });

@@ -130,6 +130,7 @@ void ProgramRecorder::operator_started(const at::RecordFunction& function,
   running_operators.push_back({function.name(), facts.is_sized_by_values});
   counts_are_read = facts.is_copy && reads_counts(function);
   memory_.attach();
+  memory_.settle();
   tell_tracker([&] { tracker_.operator_started(function); });
 }
 

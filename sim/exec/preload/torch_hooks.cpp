@@ -9,8 +9,12 @@
 #include <sys/types.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <iterator>
+#include <string>
+#include <string_view>
 
 #include "sim/exec/recorder_interface.h"
 
@@ -72,6 +76,8 @@ Function real(const char* library_name, const char* symbol) {
 
 #define CUDNN_ATTENTION "_ZNK2at7Context19userEnabledCuDNNSDPEv"
 
+#define IS_OBSERVED "_ZN3c1017ObservedOperators10isObservedERKNS_12OperatorNameE"
+
 #define EXPORTED extern "C" __attribute__((visibility("default")))
 
 /// c10::cuda::device_count_ensure_non_zero(): the first step of initialising CUDA.
@@ -115,6 +121,44 @@ bool has_cudnn_attention(const void* context) {
   static auto* const enabled =
       real<decltype(&has_cudnn_attention)>("libtorch_cpu.so", CUDNN_ATTENTION);
   return enabled(context);
+}
+
+/// The first member of c10::OperatorName.
+struct OperatorName {
+  std::string name;
+};
+
+/// Always views: they move no data, take no memory and call nothing but such.
+constexpr std::string_view kViews[] = {"aten::alias",
+                                       "aten::as_strided",
+                                       "aten::chunk",
+                                       "aten::detach",
+                                       "aten::expand",
+                                       "aten::narrow",
+                                       "aten::permute",
+                                       "aten::select",
+                                       "aten::slice",
+                                       "aten::split",
+                                       "aten::split_with_sizes",
+                                       "aten::squeeze",
+                                       "aten::t",
+                                       "aten::transpose",
+                                       "aten::unbind",
+                                       "aten::unflatten",
+                                       "aten::unsqueeze",
+                                       "aten::view",
+                                       "aten::view_as"};
+
+/// c10::ObservedOperators::isObserved(const OperatorName&), asked once for each operator when it is
+/// registered: whether profilers are told of its calls. Views are half of what a program calls, and
+/// to tell the recorder, which has no use for them, took longer than they do.
+EXPORTED bool is_observed(const OperatorName& op) asm(IS_OBSERVED);
+bool is_observed(const OperatorName& op) {
+  static const bool is_recorded = std::getenv(kRecorderVariable) != nullptr;
+  static auto* const observed = real<decltype(&is_observed)>("libtorch_cpu.so", IS_OBSERVED);
+  if (!is_recorded) return observed(op);
+  return std::find(std::begin(kViews), std::end(kViews), op.name) == std::end(kViews) &&
+         observed(op);
 }
 
 /// The end of a process that skips its exit handlers (os._exit in Python).
