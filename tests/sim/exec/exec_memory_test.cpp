@@ -12,6 +12,7 @@ namespace {
 using estimator::MemoryCategory;
 using estimator::PeakAllocation;
 using testing::AllOf;
+using testing::AnyOf;
 using testing::Contains;
 using testing::Field;
 using testing::HasSubstr;
@@ -57,6 +58,9 @@ TEST_F(ExecMemory, OfAShardedModelIsToldByModuleOperatorAndParameter) {
               Contains(AllOf(Field(&PeakAllocation::category, MemoryCategory::kOptimizerState),
                              Field(&PeakAllocation::name, "2.weight"))));
   EXPECT_EQ(profile(9).peak.categories->sum(), profile(9).peak.allocated_bytes);
+  for (const PeakAllocation& block : peak) {
+    EXPECT_THAT(block.operator_name, AnyOf("", HasSubstr("::"))) << "a profiler's range";
+  }
 }
 
 TEST_F(ExecMemory, OfAProgramThatIsEndedIsThatOfItsLastWholeIteration) {
