@@ -145,6 +145,12 @@ class Plans(unittest.TestCase):
                          {"gpu": "h100-sxm", "nodes": 1, "gpus_per_node": 4,
                           "inter_link": "roce-100", "nics_per_node": 4})
 
+    def test_what_a_row_did_otherwise_than_it_says_is_corrected(self):
+        said = row(cp=1)
+        other = dataclasses.replace(said, id="dgxc-v25.02.02-nemotron4-340b-bf16-128")
+        self.assertEqual(plans.plan_of(said)["parallelism"]["context"], 1)
+        self.assertEqual(plans.plan_of(other)["parallelism"]["context"], 2)
+
     def test_overlap_is_read_from_the_optimizers_words(self):
         def overlap(words):
             return plans.plan_of(row(optimizer=words))["parallelism"]["overlap_grad_reduce"]

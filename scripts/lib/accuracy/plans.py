@@ -1,9 +1,10 @@
 """A row of measurements as a plan.
 
 Rows are written in the words of their source. Everything that a source says for all of its rows
-stands in SOURCES; two readers know the two ways in which a row spells its model: an `arch` of plain
-numbers, or the arguments of Megatron-LM. What a plan has a word for is put into it even where
-Onerank cannot do it yet: Onerank then says so itself, and the row comes in on the day it can.
+stands in SOURCES, what single rows did otherwise in CORRECTIONS; two readers know the two ways in
+which a row spells its model: an `arch` of plain numbers, or the arguments of Megatron-LM. What a
+plan has a word for is put into it even where Onerank cannot do it yet: Onerank then says so itself,
+and the row comes in on the day it can.
 """
 import math
 import re
@@ -72,6 +73,14 @@ SOURCES = {
     # 124,131,840, of which 25 x 2 x 768 are norms and 12 x 9 x 768 biases of layers.
     "mpt": {"training.dialect": "plain", "training.attention": "flash1",
             "cluster.inter_link": "roce-200", "cluster.nics_per_node": 8},
+}
+
+
+# What the rows whose ids start so really did, where their source contradicts itself.
+CORRECTIONS = {
+    # nemotron/configure.sh sets CP=2 for bf16; the README's table does not say it. Without, a rank
+    # would need 89 GiB of 80.
+    "dgxc-v25.02.02-nemotron4-340b-bf16": {"parallelism.context": 2},
 }
 
 
@@ -310,6 +319,8 @@ def plan_of(row):
         raise LeftOut("incomplete: " + (row.missing[0] if row.missing else "not said what"))
     reader = _plan_of_megatron_arguments if "megatron_args" in row.config else _plan_of_arch
     plan = reader(row)
-    for path, value in SOURCES.get(row.source, {}).items():
-        _set(plan, path, value)
+    corrections = [told for start, told in CORRECTIONS.items() if row.id.startswith(start)]
+    for said in [SOURCES.get(row.source, {}), *corrections]:
+        for path, value in said.items():
+            _set(plan, path, value)
     return {**plan, "cluster": {**_cluster(row), **plan.get("cluster", {})}}
