@@ -5,13 +5,12 @@
 #include <map>
 #include <stdexcept>
 #include <string>
-#include <utility>
 
 #include "estimator/communication/communication_time.h"
 #include "estimator/compute/executed_kernels.h"
 #include "estimator/plan/dialects.h"
 #include "estimator/step/chunk_shares.h"
-#include "estimator/step/user_buffers.h"
+#include "estimator/step/overlap.h"
 
 namespace estimator {
 namespace {
@@ -58,35 +57,6 @@ double calls_per_part(int64_t count, Direction direction, const RankProfile& pro
   return static_cast<double>(count) / static_cast<double>(parts);
 }
 
-struct CallSeconds {
-  double calls = 0, sum = 0;
-
-  void add(double more, double seconds_of_each) {
-    calls += more;
-    sum += more * seconds_of_each;
-  }
-  double mean() const { return calls > 0 ? sum / calls : 0; }
-};
-
-/// 0 where there are no such calls.
-template <class Key>
-double mean_of(const std::map<Key, CallSeconds>& calls, const Key& key) {
-  const auto found = calls.find(key);
-  return found == calls.end() ? 0 : found->second.mean();
-}
-
-/// What a call of `seconds` adds to `work` beside it: what is longer, and its share of the compute
-/// for as long as both run.
-double added_beside(double work, double seconds, double compute_share) {
-  return std::max(0.0, seconds - work) + compute_share * std::min(seconds, work);
-}
-
-/// What FSDP2 gathers and reduces in a part.
-struct UnitCalls {
-  CallSeconds seconds;
-  double compute_share = 0;
-};
-
 /// The data ranks' calls for each micro-batch are FSDP2's; all others' are once for each step.
 bool is_of_unit(const CollectiveRecord& record) {
   return is_data_group(record.call.group) && record.overlappable &&
@@ -119,9 +89,7 @@ class StageSum {
          executed_kernels(profile_.operators, target_.compute.dialect)) {
       const OperatorPrice price = operator_price(kernel, rates_, target_.compute.dtype);
       const double calls = calls_per_part(kernel.count, kernel.direction, profile_);
-      if (is_attention(kernel)) attention_[kernel.direction].add(calls, price.seconds);
-      if (is_matmul(kernel))
-        products_[{kernel.direction, kernel.module_kind}].add(calls, price.seconds);
+      work_.add(kernel, calls, price.seconds);
       add_part(time_, {calls * price.seconds, {}}, kernel.direction, kernel.module_kind);
       add_issue(kernel.direction, kernel.module_kind, calls);
     }
@@ -132,9 +100,7 @@ class StageSum {
     if (is_message(record.call.kind) && !of_ring) return add_message(record);
     if (of_ring && record.call.kind == CollectiveKind::kRecv) return;  // comes while it sends
     const RankGroup group = target_.layout.group(record.call.group, profile_.rank);
-    double seconds = collective_seconds(record.call, group, target_.fabric);
-    if (of_ring) seconds = seconds_beside_attention(seconds, record, group);
-    if (target_.plan.parallelism.tp_comm_overlap) seconds = seconds_beside_product(seconds, record);
+    const double seconds = exposed_seconds(record, group);
     if (is_of_unit(record)) return add_beside_units(record, seconds, group);
     if (const auto buckets = buckets_of(record))
       return add_buckets(record, buckets, seconds, group);
@@ -147,8 +113,8 @@ class StageSum {
 
   /// With what the GPU waits for the host in each part, as compute.
   StageTime with_host() {
-    for (auto& [direction, calls] : beside_units_) {
-      expose(time_.chunks.front().*part_of_micro_batch(direction), calls);
+    for (const auto& [direction, calls] : beside_units_) {
+      calls.add_to(time_.chunks.front().*part_of_micro_batch(direction));
     }
     for (std::size_t c = 0; c < time_.chunks.size(); ++c) {
       wait_for_host(time_.chunks[c].forward, host_.chunks[c].forward);
@@ -159,20 +125,15 @@ class StageSum {
   }
 
  private:
-  /// What a message of the ring adds to the step of attention that it travels beside.
-  double seconds_beside_attention(double seconds,
-                                  const CollectiveRecord& record,
-                                  const RankGroup& group) const {
-    return added_beside(
-        mean_of(attention_, record.direction), seconds, share_of_compute(record.call, group));
-  }
-
-  /// What a call of the tensor ranks adds to the product that it runs beside, where it does.
-  double seconds_beside_product(double seconds, const CollectiveRecord& record) const {
-    const std::optional<UserBuffer> buffer = user_buffer_of(record);
-    if (!buffer) return seconds;
-    const double product = mean_of(products_, std::pair(record.direction, buffer->module_kind));
-    return seconds_added(*buffer, seconds, product, target_.compute.gpu.multiprocessors);
+  /// Of one call, without what it hides beside work.
+  double exposed_seconds(const CollectiveRecord& record, const RankGroup& group) const {
+    const double seconds = collective_seconds(record.call, group, target_.fabric);
+    if (is_ring_message(record.call)) {
+      return work_.added_by_ring_message(
+          record.direction, seconds, share_of_compute(record.call, group));
+    }
+    if (!target_.plan.parallelism.tp_comm_overlap) return seconds;
+    return work_.added_in_user_buffers(record, seconds, target_.compute.gpu.multiprocessors);
   }
 
   /// What a call takes of the GPU's compute while it runs beside it.
@@ -187,16 +148,6 @@ class StageSum {
     beside.seconds.add(calls, seconds);
     beside.compute_share = share_of_compute(record.call, group);
     add_issue(record.direction, record.module, calls);
-  }
-
-  /// FSDP2's calls run one after the other beside the work of other units, but for one: the first
-  /// unit waits for its parameters, and nothing is left to work while the last gradients are
-  /// reduced.
-  static void expose(PartTime& part, const UnitCalls& calls) {
-    const double all = calls.seconds.sum;
-    const double hidden = std::min(all - calls.seconds.mean(), part.compute_seconds);
-    part.communication_seconds.data += all - hidden;
-    part.compute_seconds += calls.compute_share * hidden;
   }
 
   /// The host issues `calls`, kernels or collectives, one after the other.
@@ -257,9 +208,7 @@ class StageSum {
   const StageTarget& target_;
   const GpuRates rates_;
   const ChunkShares shares_;
-  std::map<Direction, CallSeconds> attention_;  ///< of one micro-batch
-  /// Matrix products of one micro-batch, by direction and kind of module.
-  std::map<std::pair<Direction, std::string>, CallSeconds> products_;
+  WorkBeside work_;
   std::map<Direction, UnitCalls> beside_units_;  ///< of one micro-batch
   StageTime time_;                               ///< the GPU's
   StageTime host_;                               ///< the host's, as compute
