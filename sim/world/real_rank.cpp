@@ -3,6 +3,8 @@
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
 
+#include <csignal>
+
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
@@ -165,7 +167,8 @@ class RealRank {
 }  // namespace
 
 ExitCode be_real_rank(const Plan& plan, const RealRankJob& job) {
-  at::set_num_threads(1);  // ranks share the machine, and sums keep their order
+  std::signal(SIGPIPE, SIG_IGN);  // a rank that is gone is an error of write(), told as others are
+  at::set_num_threads(1);         // ranks share the machine, and sums keep their order
   return RealRank(plan, job).live();
 }
 
