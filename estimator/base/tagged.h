@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "estimator/base/fields.h"
@@ -66,6 +67,11 @@ void visit_fields(Visitor& visit, TaggedNumber& number) {
   visit("value", number.value, "the number");
   visit("source", number.source, "where it comes from");
   visit("note", number.note, "how");
+}
+
+/// What the plan says, else `otherwise`.
+inline TaggedNumber given_or(const std::optional<double>& given, const TaggedNumber& otherwise) {
+  return given ? TaggedNumber{*given, Source::kGiven, "the plan"} : otherwise;
 }
 
 }  // namespace estimator

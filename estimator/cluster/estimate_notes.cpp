@@ -48,7 +48,7 @@ void note_overlap(std::vector<std::string>& notes, const Plan& plan) {
         "context ranks: each message of the ring travels beside one step of attention; the last "
         "rank of the ring, which holds most, stands for the others");
   }
-  if (p.tp_comm_overlap && p.tensor > 1) {
+  if (p.tp_comm_overlap) {
     notes.push_back(
         "tensor ranks: all-gathers and reduce-scatters of attention and MLP run beside a matrix "
         "product each, as TransformerEngine's user buffers do by default (initialize_ub); a chunk "
@@ -65,9 +65,9 @@ void note_overlap(std::vector<std::string>& notes, const Plan& plan) {
 }
 
 void note_slowest_gpu(std::vector<std::string>& notes, const Plan& plan) {
-  const TaggedNumber deviation = gpu_deviation(plan);
-  const double slowdown = slowest_gpu_slowdown(plan.world_size(), deviation.value);
+  const double slowdown = slowest_gpu_slowdown(plan);
   if (slowdown == 1) return;
+  const TaggedNumber deviation = gpu_deviation(plan);
   notes.push_back(
       fmt::format("ranks wait for the slowest of {} GPUs, whose arithmetic takes {:.1f} % longer "
                   "than a usual one's: GPUs deviate by {:g} % ({}: {})",

@@ -34,10 +34,6 @@ const ReliabilityDefaults& defaults() {
   return document;
 }
 
-TaggedNumber given_or(const std::optional<double>& given, const TaggedNumber& otherwise) {
-  return given ? TaggedNumber{*given, Source::kGiven, "the plan"} : otherwise;
-}
-
 /// The plan's price alone, or every published one of the GPU, cheapest first.
 std::vector<TrainingCost> costs_of(const Plan& plan, const Gpu& gpu, double gpu_hours) {
   if (plan.cluster.usd_per_gpu_hour) {

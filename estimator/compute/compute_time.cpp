@@ -95,7 +95,7 @@ ComputeTarget compute_target(const Plan& plan, const Gpu& gpu, const Calibration
           .dialect = plan.training.dialect,
           .attention = plan.training.attention,
           .calibration = calibration,
-          .slowdown = slowest_gpu_slowdown(plan.world_size(), gpu_deviation(plan).value)};
+          .slowdown = slowest_gpu_slowdown(plan)};
 }
 
 OperatorPrice operator_price(const OperatorRecord& record,

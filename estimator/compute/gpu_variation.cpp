@@ -13,14 +13,6 @@ extern const std::string_view gpu_variation_json;
 namespace estimator {
 namespace {
 
-struct VariationTable {
-  TaggedNumber deviation;
-};
-template <class Visitor>
-void visit_fields(Visitor& visit, VariationTable& table) {
-  visit("deviation", table.deviation, "of the seconds of one work, of their mean");
-}
-
 double normal_below(double x) { return std::erfc(-x / std::numbers::sqrt2) / 2; }
 
 }  // namespace
@@ -38,14 +30,17 @@ double expected_largest_normal(int64_t count) {
 }
 
 TaggedNumber gpu_deviation(const Plan& plan) {
-  static const auto table =
-      read_document<VariationTable>(onerank_data::gpu_variation_json, "gpu_variation.json");
-  const std::optional<double>& given = plan.cluster.gpu_deviation;
-  return given ? TaggedNumber{*given, Source::kGiven, "the plan"} : table.deviation;
+  static const auto usual =
+      read_document<TaggedNumber>(onerank_data::gpu_variation_json, "gpu_variation.json");
+  return given_or(plan.cluster.gpu_deviation, usual);
 }
 
 double slowest_gpu_slowdown(int64_t gpus, double deviation) {
   return 1 + deviation * expected_largest_normal(gpus);
+}
+
+double slowest_gpu_slowdown(const Plan& plan) {
+  return slowest_gpu_slowdown(plan.world_size(), gpu_deviation(plan).value);
 }
 
 }  // namespace estimator

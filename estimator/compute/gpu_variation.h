@@ -21,4 +21,7 @@ TaggedNumber gpu_deviation(const Plan& plan);
 /// normal distribution of that `deviation`.
 double slowest_gpu_slowdown(int64_t gpus, double deviation);
 
+/// Of the plan's GPUs, which all wait for each other.
+double slowest_gpu_slowdown(const Plan& plan);
+
 }  // namespace estimator

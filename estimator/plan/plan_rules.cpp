@@ -329,7 +329,7 @@ void check_user_buffers(Rules& rules) {
           to_string(t.dialect),
           to_string(t.transformer_impl)),
       "leave it out, or use training.dialect = megatron-lm with transformer_engine");
-  rules.require(p.tensor == 1 || p.sequence_parallel,
+  rules.require(p.sequence_parallel,
                 "TransformerEngine's user buffers need sequence parallelism",
                 "parallelism.tp_comm_overlap without parallelism.sequence_parallel",
                 "add --sequence-parallel, or leave out --tp-comm-overlap");

@@ -89,8 +89,7 @@ TEST(StageTime, LetsTheHostWorkOnWhileTheGpuCommunicates) {
   EXPECT_NEAR(forward.total_seconds(), 1010 * 45e-6, 1e-9);  // a collective is issued as well
 }
 
-/// Of an MLP: `product_seconds` of one matrix product on a usual GPU, and one call of its tensor
-/// ranks.
+/// Of an MLP: one matrix product, and one call of its tensor ranks.
 struct MlpCall {
   Direction direction = Direction::kForward;
   CollectiveKind kind = CollectiveKind::kAllGather;
@@ -100,12 +99,7 @@ struct MlpCall {
   int64_t bytes = 64 * kMiB;
 };
 
-/// Seconds that the call of `what` adds to its part of the step, and those that it takes alone.
-std::pair<double, double> added_and_alone(const MlpCall& what) {
-  const Plan plan =
-      small_plan({{"parallelism",
-                   {{"tensor", 8}, {"sequence_parallel", true}, {"tp_comm_overlap", what.overlap}}},
-                  {"training", {{"global_batch_size", 1}}}});
+OperatorRecord product_of(const MlpCall& what) {
   OperatorRecord product = kernels(what.direction, 0);
   product.name = "aten::mm";
   product.dtype = "BFloat16";
@@ -113,11 +107,20 @@ std::pair<double, double> added_and_alone(const MlpCall& what) {
   product.shapes = {{8192, 8192}, {8192, 8192}};
   product.flops = what.product_flops;
   product.count = 1;
+  return product;
+}
+
+/// Seconds that the call of `what` adds to its part of the step, and those that it takes alone.
+std::pair<double, double> added_and_alone(const MlpCall& what) {
+  const Plan plan =
+      small_plan({{"parallelism",
+                   {{"tensor", 8}, {"sequence_parallel", true}, {"tp_comm_overlap", what.overlap}}},
+                  {"training", {{"global_batch_size", 1}}}});
   const CollectiveCall call = call_of(what.kind, GroupKind::kTensor, 8, what.bytes);
   CollectiveRecord record = collectives(what.direction, call, 1);
   record.module = what.module;
   RankProfile profile = profile_of(plan, 0, 0, 0);
-  profile.operators = {product};
+  profile.operators = {product_of(what)};
   profile.collectives = {record};
   const StageTime time = time_of(plan, profile);
   const PartTime part = what.direction == Direction::kBackward ? time.backward() : time.forward();
@@ -129,16 +132,6 @@ double share_added(const MlpCall& what) {
   return added / alone;
 }
 
-/// Seconds of that product on a usual GPU, with the slowdown of no others.
-double product_seconds(const MlpCall& what) {
-  OperatorRecord product;
-  product.name = "aten::mm";
-  product.dtype = "BFloat16";
-  product.shapes = {{8192, 8192}, {8192, 8192}};
-  product.flops = what.product_flops;
-  return operator_seconds(product, {.gpu = *find_gpu("h100-sxm")});
-}
-
 // TransformerEngine's defaults: copy engines do a forward all-gather; other calls take 16 of the
 // 132 multiprocessors, on which the product beside them does not run. One chunk of eight is alone.
 TEST(StageTime, HidesTheTensorRanksCallsBesideProductsInUserBuffers) {
@@ -147,7 +140,7 @@ TEST(StageTime, HidesTheTensorRanksCallsBesideProductsInUserBuffers) {
     const auto [added, alone] = added_and_alone(what);
     return added - alone / 8;
   };
-  const double product = product_seconds({});
+  const double product = operator_seconds(product_of({}), {.gpu = *find_gpu("h100-sxm")});
   const double half = product * (132.0 / 124 - 1), all = product * (132.0 / 116 - 1);
   EXPECT_NEAR(added_to_product({.kind = kGather}), 0, 1e-12);
   EXPECT_NEAR(added_to_product({.kind = kScatter}), all, 1e-12);
