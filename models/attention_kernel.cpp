@@ -1,9 +1,13 @@
 #include "models/attention_kernel.h"
 
+#include <ATen/Context.h>
 #include <ATen/ops/_scaled_dot_product_flash_attention.h>
 #include <ATen/ops/_scaled_dot_product_flash_attention_backward.h>
 #include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu.h>
 #include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu_backward.h>
+#include <ATen/ops/empty.h>
+
+#include "models/stand_in_output.h"
 
 namespace models {
 namespace {
@@ -91,6 +95,48 @@ AttentionGradients backward_on_gpu(const at::Tensor& gradient,
   return {query, key, value};
 }
 
+/// PyTorch's deterministic backward has an fp32 gradient of the queries for each of its parts, and
+/// adds them up. cuDNN's does not.
+class NotDeterministic {
+ public:
+  NotDeterministic() { at::globalContext().setDeterministicAlgorithms(false, false); }
+  ~NotDeterministic() { at::globalContext().setDeterministicAlgorithms(before_, false); }
+  NotDeterministic(const NotDeterministic&) = delete;
+  NotDeterministic& operator=(const NotDeterministic&) = delete;
+
+ private:
+  bool before_ = at::globalContext().deterministicAlgorithms();
+};
+
+/// cuDNN writes it, under a causal mask half of it, and a product of its own reads that: moved as
+/// often as this writes it.
+at::Tensor score_gradient(const HeadsFirst& in) {
+  return at::empty({in.query.size(0), in.query.size(1), in.query.size(2), in.key.size(2)},
+                   in.query.options())
+      .fill_(0);
+}
+
+AttentionGradients backward_of_cudnn(const at::Tensor& gradient,
+                                     const HeadsFirst& in,
+                                     const at::Tensor& output,
+                                     const Attended& attended,
+                                     const AttentionCall& call) {
+  fill_outputs({in.query.sizes(), in.key.sizes(), in.value.sizes()}, in.query.options());
+  const at::Tensor workspace = call.writes_score_gradient ? score_gradient(in) : at::Tensor();
+  const NotDeterministic as_cudnn;
+  return backward_on_gpu(gradient, in, output, attended, call);
+}
+
+AttentionGradients backward_of_kernel(const at::Tensor& gradient,
+                                      const HeadsFirst& in,
+                                      const at::Tensor& output,
+                                      const Attended& attended,
+                                      const AttentionCall& call) {
+  if (in.query.is_cpu()) return backward_on_cpu(gradient, in, output, attended.log_sum, call);
+  return call.cudnn ? backward_of_cudnn(gradient, in, output, attended, call)
+                    : backward_on_gpu(gradient, in, output, attended, call);
+}
+
 }  // namespace
 
 Attended attend(const at::Tensor& query,
@@ -114,9 +160,7 @@ AttentionGradients attend_backward(const at::Tensor& gradient,
   const int64_t dim = call.sequence_dim;
   const HeadsFirst in{heads_first(query, dim), heads_first(key, dim), heads_first(value, dim)};
   const at::Tensor output = heads_first(attended.output, dim), given = heads_first(gradient, dim);
-  const AttentionGradients found = query.is_cpu()
-                                       ? backward_on_cpu(given, in, output, attended.log_sum, call)
-                                       : backward_on_gpu(given, in, output, attended, call);
+  const AttentionGradients found = backward_of_kernel(given, in, output, attended, call);
   return {
       heads_third(found.query, dim), heads_third(found.key, dim), heads_third(found.value, dim)};
 }

@@ -13,7 +13,9 @@ namespace models {
 struct AttentionCall {
   int64_t sequence_dim = 0;
   double dropout = 0;
-  bool causal = true;  ///< only where queries and keys are of the same rows
+  bool causal = true;                  ///< only where queries and keys are of the same rows
+  bool cudnn = false;                  ///< it stands for cuDNN's kernel, else for flash-attn's
+  bool writes_score_gradient = false;  ///< cuDNN's backward: see estimator/plan/attention_choice.h
 };
 
 struct Attended {

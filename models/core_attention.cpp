@@ -12,9 +12,10 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "estimator/plan/attention_choice.h"
 #include "models/all_to_all_attention.h"
-#include "models/attention_kernel.h"
 #include "models/dropout.h"
+#include "models/kept_value.h"
 #include "models/ring_attention.h"
 
 namespace models {
@@ -46,11 +47,11 @@ struct FusedAttention : torch::autograd::Function<FusedAttention> {
                             const at::Tensor& query,
                             const at::Tensor& key,
                             const at::Tensor& value,
-                            double dropout) {
-    const Attended attended = attend(query, key, value, {.dropout = dropout});
+                            const AttentionCall& call) {
+    const Attended attended = attend(query, key, value, call);
     context->save_for_backward(
         {query, key, value, attended.output, attended.log_sum, attended.seed, attended.offset});
-    context->saved_data["dropout"] = dropout;
+    keep(context, call);
     return attended.output.flatten(2);
   }
 
@@ -62,7 +63,7 @@ struct FusedAttention : torch::autograd::Function<FusedAttention> {
         saved[1],
         saved[2],
         {.output = saved[3], .log_sum = saved[4], .seed = saved[5], .offset = saved[6]},
-        {.dropout = context->saved_data["dropout"].toDouble()});
+        kept<AttentionCall>(context));
     return {found.query, found.key, found.value, at::Tensor()};
   }
 };
@@ -90,14 +91,16 @@ AttentionAcrossRanks make_across_context(const ShardContext& context, const Atte
 }  // namespace
 
 CoreAttention::CoreAttention(const ShardContext& context)
-    : kind_(context.plan.training.attention),
+    : kind_(*context.plan.training.attention),
       batch_first_(context.dialect().batch_first_attention),
       buffers_(context.dialect().fused_weight_gradient && !context.transformer_engine()
                    ? context.buffers
                    : nullptr),
-      dropout_(context.plan.model.attention_dropout),
-      across_context_(make_across_context(
-          context, {.sequence_dim = reads_batch_first() ? 1 : 0, .dropout = dropout_})) {
+      call_({.sequence_dim = reads_batch_first() ? 1 : 0,
+             .dropout = context.plan.model.attention_dropout,
+             .cudnn = kind_ == estimator::Attention::kFused,
+             .writes_score_gradient = estimator::writes_score_gradient(context.plan)}),
+      across_context_(make_across_context(context, call_)) {
   if (kind_ == estimator::Attention::kUnfused) {
     const int64_t sequence = context.plan.sequence_length();
     future_ = at::ones({1, sequence, sequence}, context.options().dtype(at::kBool)).triu_(1);
@@ -115,7 +118,7 @@ at::Tensor CoreAttention::forward(const at::Tensor& query,
     case estimator::Attention::kFlash1:
       return flash(query, key, value);
     case estimator::Attention::kFused:
-      return FusedAttention::apply(query, key, value, dropout_);
+      return FusedAttention::apply(query, key, value, call_);
     case estimator::Attention::kUnfused:
       break;
   }
@@ -151,7 +154,7 @@ at::Tensor CoreAttention::flash(const at::Tensor& query,
                                                              laid_out(key),
                                                              laid_out(value),
                                                              /*attn_mask=*/{},
-                                                             dropout_,
+                                                             call_.dropout,
                                                              /*is_causal=*/true,
                                                              /*scale=*/std::nullopt,
                                                              query.size(2) != key.size(2));
@@ -175,7 +178,8 @@ at::Tensor CoreAttention::unfused(const at::Tensor& query,
   const double scale = 1.0 / std::sqrt(static_cast<double>(q.size(2)));
   at::Tensor scores = at::baddbmm(nothing, q, k.transpose(1, 2), /*beta=*/0, scale);
   scores.masked_fill_(future_.narrow(1, 0, sequence).narrow(2, 0, sequence), -10000.0);
-  const at::Tensor weights = dropout(at::_softmax(scores, -1, /*half_to_float=*/false), dropout_);
+  const at::Tensor weights =
+      dropout(at::_softmax(scores, -1, /*half_to_float=*/false), call_.dropout);
 
   const at::Tensor output = at::bmm(weights, v);  // [b * heads, s, d]
   return output.transpose(0, 1).reshape({sequence, query.size(1), -1});

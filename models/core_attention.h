@@ -8,6 +8,7 @@
 
 #include <functional>
 
+#include "models/attention_kernel.h"
 #include "models/shard_context.h"
 
 namespace models {
@@ -39,7 +40,7 @@ class CoreAttention {
   /// Megatron-LM's own attention takes the input of its first product from the global memory buffer
   /// (megatron/core/transformer/dot_product_attention.py); null elsewhere.
   std::shared_ptr<FrameworkBuffers> buffers_;
-  double dropout_;
+  AttentionCall call_;
   AttentionAcrossRanks across_context_;  ///< null where one rank has the whole sequence
   at::Tensor future_;  ///< [1, s, s] bool, true where a key lies in the future; unfused only
 };

@@ -10,6 +10,7 @@
 
 #include "models/kept_value.h"
 #include "models/sequence_mappings.h"
+#include "models/stand_in_output.h"
 #include "models/weight_gradient.h"
 
 namespace models {
@@ -63,11 +64,23 @@ at::Tensor passing_stand_in(Parameter& weight) {
   return at::empty_like(weight.value);
 }
 
+/// Before a product of `left` with `columns` columns: TransformerEngine makes its output by
+/// at::empty (NoneQuantizer in transformer_engine/pytorch/csrc/quantizer.cpp).
+void fill_product(const LinearCall& call, const at::Tensor& left, int64_t columns) {
+  if (!call.transformer_engine) return;
+  std::vector<int64_t> shape = left.sizes().vec();
+  shape.back() = columns;
+  fill_outputs({shape}, left.options());
+}
+
 /// The weight's gradient for autograd; undefined when it went straight into the main gradient.
 at::Tensor finish_weight(const CallPointer& call,
                          const at::Tensor& output_gradient,
                          const at::Tensor& input) {
-  if (!call->fused_gradient) return weight_gradient(output_gradient, input);
+  if (!call->fused_gradient) {
+    if (call->transformer_engine) fill_outputs({call->weight->value.sizes()}, input.options());
+    return weight_gradient(output_gradient, input);
+  }
   add_weight_gradient(*call->weight, output_gradient, input);
   if (!call->transformer_engine) return passing_stand_in(*call->weight);
   call->store->keep_gradient_stand_in(call->weight->value);
@@ -105,6 +118,7 @@ struct ColumnParallelFunction : torch::autograd::Function<ColumnParallelFunction
     const bool sequence_parallel = call->sequence_parallel && call->tensor_group;
     const at::Tensor whole = sequence_parallel ? gather(*call, input) : input;
     context->save_for_backward({call->keeps_gathered ? whole : input, weight});
+    fill_product(*call, whole, weight.size(0));
     return at::linear(whole, weight, bias);
   }
 
@@ -118,6 +132,7 @@ struct ColumnParallelFunction : torch::autograd::Function<ColumnParallelFunction
 
     const bool gather_again = sequence_parallel && !call->keeps_gathered;
     const at::Tensor input = gather_again ? gather(*call, saved[0]) : saved[0];
+    fill_product(*call, gradient, weight.size(1));
     at::Tensor input_gradient = at::matmul(gradient, weight);
     // Megatron-LM's own layer holds it to its end, beside the part that it is reduced to.
     const at::Tensor whole_gradient = call->global_memory ? input_gradient : at::Tensor();
@@ -139,6 +154,7 @@ struct RowParallelFunction : torch::autograd::Function<RowParallelFunction> {
     keep(context, call);
     context->save_for_backward({input, weight});
     start_product(*call, input);
+    fill_product(*call, input, weight.size(0));
     at::Tensor partial = at::matmul(input, weight.t());
     if (!call->tensor_group) return partial;
     if (call->sequence_parallel) return reduce_scatter_sequence(partial, *call->tensor_group);
@@ -152,6 +168,7 @@ struct RowParallelFunction : torch::autograd::Function<RowParallelFunction> {
     const bool gather = call->sequence_parallel && call->tensor_group;
     const at::Tensor gradient =
         gather ? gather_sequence(gradients[0], *call->tensor_group) : gradients[0];
+    fill_product(*call, gradient, saved[1].size(1));
     at::Tensor input_gradient = at::matmul(gradient, saved[1]);
     return {input_gradient, finish_weight(call, gradient, saved[0]), at::Tensor()};
   }

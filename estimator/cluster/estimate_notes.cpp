@@ -7,6 +7,7 @@
 #include "estimator/base/units.h"
 #include "estimator/communication/collective_fit.h"
 #include "estimator/compute/gpu_variation.h"
+#include "estimator/plan/attention_choice.h"
 #include "estimator/step/stage_time.h"
 
 namespace estimator {
@@ -62,6 +63,17 @@ void note_overlap(std::vector<std::string>& notes, const Plan& plan) {
   if (p.virtual_stages > 1) {
     notes.push_back("layers are alike: the chunks of a stage share its measured work by layers");
   }
+}
+
+void note_determinism(std::vector<std::string>& notes, const Plan& plan) {
+  if (!plan.training.deterministic_mode) return;
+  std::string note = "deterministic: attention's backward takes turns";
+  if (plan.training.dialect == Dialect::kMegatronLm) note += ", NCCL runs rings alone";
+  if (plan.training.fills_empty_tensors()) note += ", PyTorch fills new tensors";
+  if (writes_score_gradient(plan)) {
+    note += ", cuDNN (before 9.25) writes the gradient of all attention scores";
+  }
+  notes.push_back(note);
 }
 
 void note_slowest_gpu(std::vector<std::string>& notes, const Plan& plan) {
@@ -148,6 +160,7 @@ std::vector<std::string> assumptions_of(const Plan& plan,
   }
   note_slowest_gpu(notes, plan);
   note_overlap(notes, plan);
+  note_determinism(notes, plan);
   note_profiles(notes, gpu, profiles);
   return notes;
 }

@@ -61,6 +61,9 @@ Fabric fabric_of(const Plan& plan) {
   fabric.spine_oversubscription = cluster.spine_oversubscription;
   fabric.sharp = cluster.sharp;
   if (!cluster.nvls) fabric.intra.nvls_bytes_per_second.reset();
+  if (plan.training.deterministic_mode && plan.training.dialect == Dialect::kMegatronLm) {
+    fabric.only_algorithm = NcclAlgorithm::kRing;  // megatron/training/determinism.py
+  }
   for (const std::string& path : cluster.nccl_tests) {
     fabric.measured.push_back(read_nccl_tests(read_file(path), path));
   }

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "estimator/base/interpolate.h"
+#include "estimator/compute/deterministic_attention.h"
 #include "estimator/hardware/database.h"
 
 namespace onerank_data {
@@ -30,13 +31,12 @@ bool contains(const std::vector<T>& values, const T& value) {
 
 /// The curve for `gpu_id` whose head width is nearest, or null.
 const AttentionCurve* find_curve(const std::string& gpu_id,
-                                 Dialect dialect,
                                  const AttentionShape& shape,
                                  Attention attention) {
   const AttentionCurve* nearest = nullptr;
   for (const AttentionCurve& row : curves()) {
-    if (!contains(row.gpus, gpu_id) || !contains(row.dialects, dialect) ||
-        !contains(row.passes, shape.pass) || row.attention.value_or(attention) != attention) {
+    if (!contains(row.gpus, gpu_id) || !contains(row.passes, shape.pass) ||
+        row.attention.value_or(attention) != attention) {
       continue;
     }
     const auto distance = [&](const AttentionCurve& c) {
@@ -73,13 +73,12 @@ double share_on_curve(const AttentionCurve& curve, const AttentionShape& shape) 
 }  // namespace
 
 AttentionRate attention_rate(const Gpu& gpu,
-                             Dialect dialect,
                              const AttentionShape& shape,
-                             Attention attention) {
-  const AttentionCurve* curve = find_curve(gpu.id, dialect, shape, attention);
+                             const AttentionKernel& kernel) {
+  const AttentionCurve* curve = find_curve(gpu.id, shape, kernel.attention);
   AttentionRate rate{.source = Source::kPublished};
   if (curve == nullptr) {
-    curve = find_curve("a100-sxm-80", dialect, shape, attention);
+    curve = find_curve("a100-sxm-80", shape, kernel.attention);
     rate.source = Source::kAssumed;
     rate.note = "no rate is published for this GPU: A100's share of peak; ";
   } else if (curve->measured_on != gpu.id) {
@@ -88,6 +87,12 @@ AttentionRate attention_rate(const Gpu& gpu,
   rate.note += fmt::format("{}, {}", curve->kernel, curve->source);
   rate.flops_per_second = gpu.peak_flops(Dtype::kFp16) * share_on_curve(*curve, shape) *
                           occupancy(*curve, shape, gpu.multiprocessors);
+  if (kernel.deterministic && shape.pass == AttentionPass::kBackward) {
+    const TaggedNumber share = deterministic_share(gpu.id, kernel.attention, shape.sequence);
+    rate.flops_per_second *= share.value;
+    if (share.source == Source::kAssumed) rate.source = Source::kAssumed;
+    rate.note += fmt::format("; deterministic, {:.2f} of that: {}", share.value, share.note);
+  }
   return rate;
 }
 

@@ -18,6 +18,12 @@ constexpr std::array<EnumName<AttentionPass>, 2> enum_names(AttentionPass) {
   return {{{AttentionPass::kForward, "forward"}, {AttentionPass::kBackward, "backward"}}};
 }
 
+/// Whose kernel runs the calls.
+struct AttentionKernel {
+  Attention attention = Attention::kFlash;
+  bool deterministic = false;  ///< the backward adds in a fixed order
+};
+
 /// One causal call.
 struct AttentionShape {
   AttentionPass pass = AttentionPass::kForward;
@@ -30,7 +36,6 @@ struct AttentionCurve {
   std::optional<Attention> attention;
   std::vector<std::string> gpus;
   std::string measured_on;
-  std::vector<Dialect> dialects;
   std::vector<AttentionPass> passes;
   int64_t head_width = 0;
   std::vector<int64_t> sequence;
@@ -44,7 +49,6 @@ void visit_fields(Visitor& visit, AttentionCurve& row) {
   visit("attention", row.attention, "the plan's word for it; empty: any");
   visit("gpus", row.gpus, "GPUs that it is used for");
   visit("measured_on", row.measured_on, "the GPU of the measurement");
-  visit("dialects", row.dialects, "dialects that use it");
   visit("passes", row.passes, "forward, backward; both: measured together");
   visit("head_width", row.head_width, "kv_channels");
   visit("sequence", row.sequence, "tokens");
@@ -62,13 +66,11 @@ struct AttentionRate {
 };
 
 /// The rate of the curve whose head width is nearest; between measured sequences, and constant
-/// beyond them. `dialect` picks the kernel: on Hopper, megatron-lm runs cuDNN or FlashAttention-3,
-/// plain runs torch's FlashAttention-2. On Blackwell the plan's `attention` does. A GPU with
-/// another peak than the measured one gets the same share of its own. Assumed where nothing is
-/// published: A100's share.
+/// beyond them. A GPU with another peak than the measured one gets the same share of its own.
+/// Assumed where nothing is published: A100's share. A deterministic backward takes longer by what
+/// data/deterministic_attention.json says.
 AttentionRate attention_rate(const Gpu& gpu,
-                             Dialect dialect,
                              const AttentionShape& shape,
-                             Attention attention = Attention::kFlash);
+                             const AttentionKernel& kernel = {});
 
 }  // namespace estimator

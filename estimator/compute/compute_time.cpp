@@ -93,7 +93,8 @@ ComputeTarget compute_target(const Plan& plan, const Gpu& gpu, const Calibration
   return {.gpu = gpu,
           .dtype = plan.training.dtype,
           .dialect = plan.training.dialect,
-          .attention = plan.training.attention,
+          .attention = {.attention = *plan.training.attention,
+                        .deterministic = plan.training.deterministic_mode},
           .calibration = calibration,
           .slowdown = slowest_gpu_slowdown(plan)};
 }

@@ -15,13 +15,13 @@ namespace estimator {
 /// What operators are priced for.
 struct ComputeTarget {
   const Gpu& gpu;
-  Dtype dtype = Dtype::kBf16;  ///< of the plan
-  Dialect dialect = Dialect::kMegatronLm;
-  Attention attention = Attention::kFlash;
+  Dtype dtype = Dtype::kBf16;              ///< of the plan
+  Dialect dialect = Dialect::kMegatronLm;  ///< whose fused kernels: executed_kernels
+  AttentionKernel attention;
   const Calibration* calibration = nullptr;  ///< of this GPU, or null
   double slowdown = 1;  ///< of what arithmetic bounds: the slowest GPU over a usual one
 
-  GpuRates rates() const { return GpuRates(gpu, dialect, calibration, attention, slowdown); }
+  GpuRates rates() const { return GpuRates(gpu, calibration, attention, slowdown); }
 };
 
 /// A job of the plan's GPUs, which all wait for the slowest of them. `gpu` is the plan's;

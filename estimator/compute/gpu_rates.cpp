@@ -105,12 +105,10 @@ LaunchCost assumed_launch_cost(const Gpu& gpu) {
 }
 
 GpuRates::GpuRates(const Gpu& gpu,
-                   Dialect dialect,
                    const Calibration* calibration,
-                   Attention attention,
+                   const AttentionKernel& attention,
                    double slowdown)
     : gpu_(gpu),
-      dialect_(dialect),
       attention_(attention),
       slowdown_(slowdown),
       calibration_(calibration),
@@ -135,8 +133,7 @@ double GpuRates::matmul_flops_per_second(const MatmulShape& shape,
 }
 
 double GpuRates::attention_flops_per_second(const AttentionShape& shape) const {
-  return attention_rate(gpu_, dialect_, shape, attention_).flops_per_second *
-         measured_over_modelled(shape);
+  return attention_rate(gpu_, shape, attention_).flops_per_second * measured_over_modelled(shape);
 }
 
 double GpuRates::memory_bytes_per_second(double bytes, bool optimizer) const {
@@ -179,8 +176,7 @@ double GpuRates::measured_over_modelled(const AttentionShape& shape) const {
                                 .heads = row->heads,
                                 .sequence = row->sequence,
                                 .head_width = row->head_width};
-  return causal_flops(*row) / row->seconds /
-         attention_rate(gpu_, dialect_, measured, attention_).flops_per_second;
+  return causal_flops(*row) / row->seconds / attention_rate(gpu_, measured).flops_per_second;
 }
 
 std::vector<RateTerm> GpuRates::terms() const {
@@ -204,7 +200,7 @@ std::vector<RateTerm> GpuRates::terms() const {
       !measured.matmul.empty());
   for (const AttentionPass pass : {AttentionPass::kForward, AttentionPass::kBackward}) {
     const AttentionShape usual{.pass = pass, .heads = 64, .sequence = 8192, .head_width = 128};
-    const AttentionRate rate = attention_rate(gpu_, dialect_, usual, attention_);
+    const AttentionRate rate = attention_rate(gpu_, usual, attention_);
     add({fmt::format("flash attention {}, 64 heads of 128, 8192 tokens", to_string(pass)),
          attention_flops_per_second(usual),
          "flops_per_second",

@@ -30,9 +30,8 @@ class GpuRates {
  public:
   /// `calibration` may be null; it must be of this GPU, and outlive this. `slowdown`: see below.
   GpuRates(const Gpu& gpu,
-           Dialect dialect,
            const Calibration* calibration,
-           Attention attention = Attention::kFlash,
+           const AttentionKernel& attention = {},
            double slowdown = 1);
 
   const Gpu& gpu() const { return gpu_; }
@@ -60,8 +59,7 @@ class GpuRates {
   double measured_over_modelled(const AttentionShape& shape) const;
 
   const Gpu& gpu_;
-  Dialect dialect_;
-  Attention attention_;
+  AttentionKernel attention_;
   double slowdown_;
   const Calibration* calibration_;
   MatmulRate matmul_;

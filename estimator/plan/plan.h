@@ -215,16 +215,22 @@ struct TrainingConfig {
   Dtype dtype = Dtype::kBf16;
   Optimizer optimizer = Optimizer::kAdamw;
   Recompute recompute = Recompute::kNone;
-  Attention attention = Attention::kFlash;
+  std::optional<Attention> attention;
   Dialect dialect = Dialect::kMegatronLm;
   TransformerImpl transformer_impl = TransformerImpl::kTransformerEngine;
   CrossEntropyFusion cross_entropy_fusion = CrossEntropyFusion::kNone;
   bool gradient_accumulation_fusion = true;
   bool attention_mask_in_dataloader = false;
+  bool deterministic_mode = false;
+  std::optional<bool> fill_uninitialized_memory;
   std::optional<int64_t> make_vocab_size_divisible_by;
   std::optional<int64_t> steps;
   std::optional<int64_t> tokens;
   int64_t seed = 1234;
+
+  bool fills_empty_tensors() const {
+    return deterministic_mode && fill_uninitialized_memory.value_or(true);
+  }
 };
 
 template <class Visitor>
@@ -242,7 +248,8 @@ void visit_fields(Visitor& visit, TrainingConfig& training) {
   visit("recompute", training.recompute, "none, selective (core attention) or full");
   visit("attention",
         training.attention,
-        "flash (flash-attn), flash1 (version 1), fused (cuDNN) or unfused");
+        "flash (flash-attn), flash1 (version 1), fused (cuDNN) or unfused; auto: what the dialect "
+        "takes on this GPU");
   visit("dialect", training.dialect, "whose kernels: see `onerank list dialects`");
   visit("transformer_impl",
         training.transformer_impl,
@@ -256,6 +263,13 @@ void visit_fields(Visitor& visit, TrainingConfig& training) {
   visit("attention_mask_in_dataloader",
         training.attention_mask_in_dataloader,
         "megatron-lm: each micro-batch carries its [b, 1, s, s] mask");
+  visit("deterministic_mode",
+        training.deterministic_mode,
+        "PyTorch's deterministic algorithms, attention's deterministic backward; megatron-lm: also "
+        "NCCL's ring alone");
+  visit("fill_uninitialized_memory",
+        training.fill_uninitialized_memory,
+        "deterministic_mode: PyTorch fills what at::empty makes; auto: not in megatron-lm");
   visit("make_vocab_size_divisible_by",
         training.make_vocab_size_divisible_by,
         "pad the vocabulary to a multiple of this x tensor; 1: off; auto: 128 for megatron-lm, "

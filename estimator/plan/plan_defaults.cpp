@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "estimator/hardware/hardware.h"
+#include "estimator/plan/attention_choice.h"
 #include "estimator/plan/dialects.h"
 #include "estimator/plan/plan_rules.h"
 
@@ -34,6 +35,16 @@ void fill_in_hardware(ClusterConfig& cluster) {
     if (!cluster.inter_link) cluster.inter_link = gpu->default_inter_link;
   }
   if (!cluster.nics_per_node) cluster.nics_per_node = usual_nics(cluster);
+}
+
+void fill_in_determinism(TrainingConfig& training, MemoryConfig& memory) {
+  if (!training.fill_uninitialized_memory) {
+    // Megatron-LM pull request 7093 (September 2026) turned PyTorch's default off.
+    training.fill_uninitialized_memory = training.dialect != Dialect::kMegatronLm;
+  }
+  // What cuBLAS asks for (its manual, "Results reproducibility"), and Megatron-LM sets
+  // (megatron/training/determinism.py).
+  if (memory.cublas_workspace.empty()) memory.cublas_workspace = ":4096:8";
 }
 
 }  // namespace
@@ -76,6 +87,8 @@ void fill_in_defaults(Plan& plan, const PlanContext& context) {
     p.bucket_elements = std::max<int64_t>(40'000'000, 1'000'000 * plan.replicas());
   }
   fill_in_hardware(c);
+  if (!t.attention) t.attention = usual_attention(plan);
+  if (t.deterministic_mode) fill_in_determinism(t, plan.memory);
 }
 
 }  // namespace estimator

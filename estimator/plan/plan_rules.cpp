@@ -9,7 +9,9 @@
 #include "estimator/base/units.h"
 #include "estimator/hardware/hardware.h"
 #include "estimator/plan/allocator_settings.h"
+#include "estimator/plan/attention_choice.h"
 #include "estimator/plan/context_rules.h"
+#include "estimator/plan/determinism_rules.h"
 #include "estimator/plan/dialects.h"
 #include "estimator/plan/pipeline_rules.h"
 #include "estimator/plan/rule_list.h"
@@ -272,28 +274,16 @@ void check_batch_and_sequence(Rules& rules) {
       fmt::format("use a sequence of {}", round_up(sequence, p.tensor)));
 }
 
-/// What PyTorch's flash kernel can run (aten/src/ATen/native/transformers/cuda/sdp_utils.cpp).
 void check_flash_attention(Rules& rules) {
   const Plan& plan = rules.plan_;
   if (plan.training.attention == Attention::kUnfused) return;
-  constexpr int64_t kWidestHead = 256;
-  const std::string name = to_string(plan.training.attention);
-  const auto require = [&](bool holds, const std::string& what, const std::string& where) {
-    rules.require(holds, name + " attention " + what, where, "use training.attention = unfused");
-  };
-  require(
-      plan.training.dtype != Dtype::kFp32,
-      "needs bf16 or fp16",
-      fmt::format(
-          "training.attention = {}, training.dtype = {}", name, to_string(plan.training.dtype)));
-  require(
-      plan.model.kv_channels <= kWidestHead,
-      fmt::format("needs heads of at most {}", kWidestHead),
-      fmt::format("training.attention = {}, model.kv_channels = {}", name, plan.model.kv_channels));
-  const Gpu* gpu = find_gpu(plan.cluster.gpu);
-  require(gpu == nullptr || gpu->compute_capability.size() > 3 || gpu->compute_capability >= "8.0",
-          "needs an Ampere GPU or newer",
-          fmt::format("training.attention = {}, cluster.gpu = {}", name, plan.cluster.gpu));
+  const std::string name = to_string(*plan.training.attention);
+  if (const std::optional<FlashObstacle> obstacle = find_flash_obstacle(plan)) {
+    rules.require(false,
+                  name + " attention " + obstacle->what,
+                  fmt::format("training.attention = {}, {}", name, obstacle->where),
+                  "use training.attention = unfused");
+  }
 }
 
 /// Keys that are Megatron-LM's own arguments mean nothing elsewhere.
@@ -404,6 +394,7 @@ std::vector<Problem> broken_rules(const Plan& plan, const PlanContext& context) 
   check_allocator(rules);
   check_megatron_keys(rules);
   check_user_buffers(rules);
+  check_determinism(rules);
   check_built(rules);
   check_fully_sharded(rules);
   return rules.problems_;

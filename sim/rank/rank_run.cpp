@@ -11,6 +11,7 @@
 #include "estimator/plan/parallel_layout.h"
 #include "estimator/schedule/pipeline_schedule.h"
 #include "models/trainer.h"
+#include "sim/rank/determinism.h"
 #include "sim/rank/device.h"
 #include "sim/rank/device_record.h"
 #include "sim/rank/torch_version.h"
@@ -170,6 +171,7 @@ RankRunResult run_rank(const Plan& plan,
                        const RankRunOptions& options,
                        const RankRunHooks& hooks) {
   const estimator::ParallelLayout layout(plan);
+  const Determinism determinism(plan.training);
   RankProfile profile;
   profile.tool = {.version = ONERANK_VERSION, .torch = torch_version()};
   profile.plan = estimator::to_json(plan);

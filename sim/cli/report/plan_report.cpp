@@ -57,7 +57,7 @@ std::string plan_text(const PlanInput& input) {
                      to_string(t.dtype),
                      to_string(t.optimizer),
                      to_string(t.recompute),
-                     to_string(t.attention),
+                     to_string(*t.attention),
                      to_string(t.dialect),
                      with_commas(plan.model.vocab_size),
                      with_commas(plan.padded_vocab_size())) +

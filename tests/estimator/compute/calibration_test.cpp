@@ -77,7 +77,7 @@ TEST(Calibration, IsForTheGpuThatItMeasured) {
 
 TEST(GpuRates, AreTheMeasuredOnesAtMeasuredShapes) {
   const Calibration calibration = calibration_of_h100();
-  const GpuRates rates(*find_gpu("h100-sxm"), Dialect::kMegatronLm, &calibration);
+  const GpuRates rates(*find_gpu("h100-sxm"), &calibration);
   const MatmulShape large{.m = 8192, .n = 8192, .k = 8192}, small{.m = 512, .n = 512, .k = 512};
   EXPECT_NEAR(rates.matmul_flops_per_second(large, Dtype::kBf16, false), large.flops() / 2e-3, 1e6);
   EXPECT_NEAR(rates.matmul_flops_per_second(small, Dtype::kBf16, false), small.flops() / 1e-5, 1e6);
@@ -93,7 +93,7 @@ TEST(GpuRates, OfTheHostAreNoLessThanAMeasuredCallFromCpp) {
   Calibration calibration = calibration_of_h100();
   const Gpu& h100 = *find_gpu("h100-sxm");
   const LaunchCost assumed = assumed_launch_cost(h100);  // 45 and 25 us
-  const auto launch = [&] { return GpuRates(h100, Dialect::kPlain, &calibration).launch(); };
+  const auto launch = [&] { return GpuRates(h100, &calibration).launch(); };
   EXPECT_DOUBLE_EQ(launch().host_forward_seconds, assumed.host_forward_seconds);
   EXPECT_DOUBLE_EQ(launch().host_backward_seconds, assumed.host_backward_seconds);
   calibration.launch.host_seconds = 30e-6;
@@ -104,8 +104,7 @@ TEST(GpuRates, OfTheHostAreNoLessThanAMeasuredCallFromCpp) {
 TEST(GpuRates, OfATypeThatWasNotMeasuredAreThePublishedOnes) {
   const Calibration calibration = calibration_of_h100();
   const Gpu& h100 = *find_gpu("h100-sxm");
-  const GpuRates measured(h100, Dialect::kMegatronLm, &calibration),
-      published(h100, Dialect::kMegatronLm, nullptr);
+  const GpuRates measured(h100, &calibration), published(h100, nullptr);
   const MatmulShape shape{.m = 4096, .n = 4096, .k = 4096};
   EXPECT_EQ(measured.matmul_flops_per_second(shape, Dtype::kFp16, false),
             published.matmul_flops_per_second(shape, Dtype::kFp16, false));
@@ -115,7 +114,7 @@ TEST(GpuRates, OfATypeThatWasNotMeasuredAreThePublishedOnes) {
 
 std::vector<Source> sources(const char* gpu, const Calibration* calibration) {
   std::vector<Source> result;
-  for (const RateTerm& term : GpuRates(*find_gpu(gpu), Dialect::kPlain, calibration).terms()) {
+  for (const RateTerm& term : GpuRates(*find_gpu(gpu), calibration).terms()) {
     result.push_back(term.source);
   }
   return result;

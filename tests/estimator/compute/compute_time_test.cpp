@@ -30,9 +30,9 @@ OperatorRecord square_product(const char* name, const char* dtype) {
 
 double seconds(const OperatorRecord& record,
                const char* gpu = "h100-sxm",
-               Dialect dialect = Dialect::kMegatronLm) {
+               Attention attention = Attention::kFused) {
   return operator_seconds(record,
-                          {.gpu = *find_gpu(gpu), .dtype = Dtype::kBf16, .dialect = dialect});
+                          {.gpu = *find_gpu(gpu), .dtype = Dtype::kBf16, .attention = {attention}});
 }
 
 TEST(OperatorSeconds, OfNoWorkAreTheLaunch) {
@@ -53,7 +53,7 @@ TEST(OperatorPrice, SaysWhatBoundsIt) {
 // 2,048 tokens of 16 heads: 108 elements of 16 bits are no multiple of 16 bytes, 104 are.
 TEST(GpuRates, OfABatchOfUnalignedProductsAreThoseOfTheFp32Units) {
   const Gpu& a100 = *find_gpu("a100-sxm-80");
-  const GpuRates rates(a100, Dialect::kPlain, nullptr);
+  const GpuRates rates(a100, nullptr);
   const auto rate = [&](int64_t batch, int64_t width) {
     const MatmulShape shape{.batch = batch, .m = 2048, .n = 2048, .k = width};
     return rates.matmul_flops_per_second(shape, Dtype::kFp16, false);
@@ -135,7 +135,7 @@ TEST(OperatorSeconds, OfFlashAttentionReadTheSequenceFromEitherLayout) {
   EXPECT_NEAR(flops / (seconds(inner) - kLaunchSeconds) / 1e12, 529, 0.1);
   EXPECT_DOUBLE_EQ(seconds(inner), seconds(outer));
   EXPECT_NEAR(
-      flops / (seconds(inner, "h100-sxm", Dialect::kPlain) - kLaunchSeconds) / 1e12, 308, 0.1);
+      flops / (seconds(inner, "h100-sxm", Attention::kFlash) - kLaunchSeconds) / 1e12, 308, 0.1);
 }
 
 TEST(OperatorSeconds, OfFlashAttentionBackwardUseTheBackwardsRate) {

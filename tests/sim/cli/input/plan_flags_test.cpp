@@ -49,6 +49,7 @@ TEST(PlanFlags, EveryFlagWritesAKeyThatPlansHave) {
   const std::set<std::string> empty_until_asked_for = {
       "training.steps",
       "training.tokens",
+      "training.fill_uninitialized_memory",
       "cluster.usd_per_gpu_hour",
       "cluster.nodes_per_pod",
       "cluster.gpu_deviation",
@@ -68,7 +69,7 @@ TEST(PlanFlags, EveryFlagWritesAKeyThatPlansHave) {
                "--train-iters 10 --train-tokens 1e9 --price 2.5 --nodes-per-pod 384 "
                "--gpu-deviation 0.02 "
                "--gpu-hours-between-failures 5e4 --restart-seconds 300 --checkpoint-seconds 5 "
-               "--save-interval 100"),
+               "--save-interval 100 --deterministic-mode --fill-uninitialized-memory"),
       {}));
 }
 

@@ -1,0 +1,52 @@
+#include "estimator/plan/attention_choice.h"
+
+#include <fmt/format.h>
+
+#include "estimator/hardware/hardware.h"
+#include "estimator/plan/dialects.h"
+
+namespace estimator {
+namespace {
+
+constexpr double kAmpere = 8, kHopper = 9, kBlackwell = 10;
+
+/// Of a GPU that is not in the database, which another rule refuses: that of today's.
+double compute_capability(const Plan& plan) {
+  const Gpu* gpu = find_gpu(plan.cluster.gpu);
+  return gpu != nullptr ? std::stod(gpu->compute_capability) : kHopper;
+}
+
+}  // namespace
+
+std::optional<FlashObstacle> find_flash_obstacle(const Plan& plan) {
+  constexpr int64_t kWidestHead = 256;
+  if (plan.training.dtype == Dtype::kFp32) {
+    return FlashObstacle{"needs bf16 or fp16", "training.dtype = fp32"};
+  }
+  if (plan.model.kv_channels > kWidestHead) {
+    return FlashObstacle{fmt::format("needs heads of at most {}", kWidestHead),
+                         fmt::format("model.kv_channels = {}", plan.model.kv_channels)};
+  }
+  if (compute_capability(plan) < kAmpere) {
+    return FlashObstacle{"needs an Ampere GPU or newer", "cluster.gpu = " + plan.cluster.gpu};
+  }
+  return {};
+}
+
+Attention usual_attention(const Plan& plan) {
+  const TrainingConfig& t = plan.training;
+  const bool megatron = t.dialect == Dialect::kMegatronLm;
+  const bool own_layers = megatron && t.transformer_impl == TransformerImpl::kLocal;
+  if (own_layers || t.dialect == Dialect::kMegatronDeepspeed || find_flash_obstacle(plan)) {
+    return Attention::kUnfused;
+  }
+  return megatron && compute_capability(plan) >= kHopper ? Attention::kFused : Attention::kFlash;
+}
+
+bool writes_score_gradient(const Plan& plan) {
+  const double capability = compute_capability(plan);
+  return plan.training.deterministic_mode && plan.training.attention == Attention::kFused &&
+         capability >= kHopper && capability < kBlackwell;
+}
+
+}  // namespace estimator

@@ -1,0 +1,49 @@
+#include "estimator/plan/attention_choice.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/estimator/test_plans.h"
+
+namespace estimator {
+namespace {
+
+Attention chosen(const char* gpu, const Json& training) {
+  return *small_plan({{"cluster", {{"gpu", gpu}}}, {"training", training}}).training.attention;
+}
+
+// get_attention_backend in TransformerEngine's attention/dot_product_attention/utils.py.
+TEST(AttentionChoice, OfTransformerEngineIsCudnnsFromHopperOn) {
+  EXPECT_EQ(chosen("h100", Json::object()), Attention::kFused);
+  EXPECT_EQ(chosen("b200", Json::object()), Attention::kFused);
+  EXPECT_EQ(chosen("a100", Json::object()), Attention::kFlash);
+}
+
+TEST(AttentionChoice, OfOtherDialectsIsWhatTheyCall) {
+  EXPECT_EQ(chosen("h100", {{"dialect", "torchtitan"}}), Attention::kFlash);
+  EXPECT_EQ(chosen("h100", {{"dialect", "megatron-deepspeed"}}), Attention::kUnfused);
+  EXPECT_EQ(chosen("h100", {{"transformer_impl", "local"}}), Attention::kUnfused);
+}
+
+TEST(AttentionChoice, IsUnfusedWhereNoFlashKernelRuns) {
+  EXPECT_EQ(chosen("h100", {{"dtype", "fp32"}}), Attention::kUnfused);
+  EXPECT_EQ(chosen("v100", {{"dtype", "fp16"}}), Attention::kUnfused);
+  EXPECT_EQ(*small_plan({{"model", {{"kv_channels", 512}}}}).training.attention,
+            Attention::kUnfused);
+}
+
+TEST(AttentionChoice, LeavesAGivenOneAlone) {
+  EXPECT_EQ(chosen("h100", {{"attention", "flash"}}), Attention::kFlash);
+}
+
+TEST(AttentionChoice, WritesTheGradientOfTheScoresOnHopperAlone) {
+  const auto writes = [](const char* gpu, const Json& training) {
+    return writes_score_gradient(small_plan({{"cluster", {{"gpu", gpu}}}, {"training", training}}));
+  };
+  EXPECT_TRUE(writes("h100", {{"deterministic_mode", true}}));
+  EXPECT_FALSE(writes("h100", Json::object()));
+  EXPECT_FALSE(writes("h100", {{"deterministic_mode", true}, {"attention", "flash"}}));
+  EXPECT_FALSE(writes("gb200", {{"deterministic_mode", true}}));
+}
+
+}  // namespace
+}  // namespace estimator
