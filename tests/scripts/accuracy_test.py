@@ -234,6 +234,13 @@ class Time(unittest.TestCase):
             self.assertAlmostEqual(readings[0].measured, 0.5, msg=str(figures))
             self.assertAlmostEqual(readings[0].error, 3.0)
 
+    def test_a_row_that_was_measured_for_its_memory_is_left_out(self):
+        one = dataclasses.replace(row(measured={"iteration_s": 4}), kinds=("memory",),
+                                  flags=("too small to time",))
+        fake = FakeOnerank(self, json.dumps({"time": {"iteration_seconds": 2.0}}))
+        self.assertEqual(time.compare([one], Onerank(fake.folder, jobs=1)),
+                         ([], [("r", "too small to time")]))
+
     def test_a_measured_time_counts_before_what_is_derived_from_it(self):
         readings, _ = self.measured(tokens_per_s=1, iteration_s=4)
         self.assertAlmostEqual(readings[0].measured, 4)

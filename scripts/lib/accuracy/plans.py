@@ -54,9 +54,9 @@ SOURCES = {
               "time.launch_blocking": True,
               "cluster.inter_link": "roce-100", "cluster.nics_per_node": 4},
     # Its recipes run with model.ub_tp_comm_overlap=True (NVIDIA/dgxc-benchmarking v25.02.02,
-    # llama3.1/llama3.1_70b.yaml and nemotron/configure.sh).
+    # llama3.1/llama3.1_70b.yaml and nemotron/configure.sh) and NCCL_NVLS_ENABLE=0 (configure.sh).
     "dgxc": {"training.dialect": "megatron-lm", "cluster.inter_link": "ib-ndr-400",
-             "parallelism.tp_comm_overlap": True},
+             "parallelism.tp_comm_overlap": True, "cluster.nvls": False},
     # Its sample configurations: overlap_sync_grad, no overlap_sync_param, reduce_bucket_size. The
     # table is of its first commit (2023-07-06), whose image has flash-attn 1.0.5 (doc/install.md).
     "internevo": {"training.dialect": "internevo", "training.attention": "flash1",
@@ -78,6 +78,10 @@ SOURCES = {
 
 # What the rows whose ids start so really did, where their source contradicts itself.
 CORRECTIONS = {
+    # NVTE_FUSED_ATTN in llama3.1/configure.sh and nemotron/configure.sh.
+    "dgxc-v25.02.02-llama3.1-70b": {"training.attention": "fused"},
+    "dgxc-v25.02.02-nemotron4-15b": {"training.attention": "fused"},
+    "dgxc-v25.02.02-nemotron4-340b": {"training.attention": "flash"},
     # nemotron/configure.sh sets CP=2 for bf16; the README's table does not say it. Without, a rank
     # would need 89 GiB of 80.
     "dgxc-v25.02.02-nemotron4-340b-bf16": {"parallelism.context": 2},
@@ -241,8 +245,7 @@ MEGATRON_ARGUMENTS = {
     "transformer-impl": ("training.transformer_impl", str),
     "cross-entropy-loss-fusion": ("training.cross_entropy_fusion", "native"),
     "no-gradient-accumulation-fusion": ("training.gradient_accumulation_fusion", False),
-    # PyTorch's deterministic algorithms need CUBLAS_WORKSPACE_CONFIG; the tests set this one.
-    "deterministic-mode": ("memory.cublas_workspace", ":4096:8"),
+    "deterministic-mode": ("training.deterministic_mode", True),
     "bf16": ("training.dtype", "bf16"),
     "fp16": ("training.dtype", "fp16"),
 }
@@ -299,6 +302,9 @@ def _plan_of_megatron_arguments(row):
     plan["model"].setdefault("vocab_size", GPT2_VOCABULARY)
     gpu = matching(GPUS, row.config.get("gpu"), "GPU")
     plan["training"]["attention"] = _attention_of(arguments, gpu)
+    if "deterministic-mode" in arguments:
+        # Recorded before Megatron-LM turned it off (pull request 7093, September 2026).
+        plan["training"]["fill_uninitialized_memory"] = True
     return plan
 
 

@@ -22,6 +22,7 @@ class Row:
     complete: bool
     missing: tuple
     flags: tuple
+    kinds: tuple = ("memory", "time")  # of what was measured, what is worth comparing
     group: str = None  # rows of one group differ in few things: a sweep
 
 
@@ -35,6 +36,7 @@ def _row(entry, place):
                category=entry.get("category", "dense"), config=entry["config"],
                measured=entry["measured"], complete=entry.get("complete", True),
                missing=tuple(entry.get("missing", ())), flags=tuple(entry.get("flags", ())),
+               kinds=tuple(entry.get("kind", Row.kinds)),
                group=entry.get("group"))
 
 

@@ -63,6 +63,8 @@ def _figure(row):
 
 def _prepare(row):
     plan, key = plan_of(row), _figure(row)
+    if NAME not in row.kinds:
+        raise LeftOut("; ".join(row.flags) or "measured for its memory alone")
     measured = FIGURES[key](row, plan, row.measured[key])
     return plan, lambda estimate: [
         Reading(row.id, row.source, QUANTITY, estimate["time"]["iteration_seconds"], measured,
