@@ -50,13 +50,25 @@ void visit_fields(Visitor& visit, LoopRow& row) {
   visit("source", row.source, "where it comes from");
 }
 
+struct MisalignedRow {
+  std::vector<std::string> gpus;
+  double share = 1;
+  std::string source;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, MisalignedRow& row) {
+  visit("gpus", row.gpus, "ids of the GPU database; empty: all others");
+  visit("share", row.share, "left when rows are not 16-byte multiples");
+  visit("source", row.source, "where it was read");
+}
+
 struct MatmulTables {
   std::vector<GpuRow> gpus;
   std::vector<Tile> tiles;
   std::string tile_source;
   std::vector<LoopRow> loops;
-  double misaligned_share = 1;
-  std::string misaligned_source, misaligned_batch_source;
+  std::vector<MisalignedRow> misaligned;
+  std::string misaligned_batch_source;
 };
 template <class Visitor>
 void visit_fields(Visitor& visit, MatmulTables& tables) {
@@ -64,8 +76,7 @@ void visit_fields(Visitor& visit, MatmulTables& tables) {
   visit("tiles", tables.tiles, "output tiles that cuBLAS has");
   visit("tile_source", tables.tile_source, "of the tiles");
   visit("loops", tables.loops, "start-up of a tile's k loop");
-  visit("misaligned_share", tables.misaligned_share, "left when rows are not 16-byte multiples");
-  visit("misaligned_source", tables.misaligned_source, "of that share");
+  visit("misaligned", tables.misaligned, "products whose rows are not 16-byte multiples");
   visit("misaligned_batch_source",
         tables.misaligned_batch_source,
         "why a batch of such products does without tensor cores");
@@ -88,6 +99,13 @@ double start_up_steps(const Gpu& gpu) {
     }
   }
   return 0;
+}
+
+double misaligned_share(const Gpu& gpu) {
+  for (const MisalignedRow& row : tables().misaligned) {
+    if (row.gpus.empty() || contains(row.gpus, gpu.id)) return row.share;
+  }
+  return 1;
 }
 
 /// Outputs over the outputs that whole waves of tiles would compute.
@@ -152,7 +170,7 @@ double matmul_share(const MatmulRate& rate,
       rate.best_share * matmul_shape_share(shape, gpu.multiprocessors, rate.start_up_steps);
   double share = std::min(of_shape, rate.sustained_share);
   if (accumulates) share *= rate.accumulate_share;
-  if (is_misaligned(shape, element_bytes)) share *= tables().misaligned_share;
+  if (is_misaligned(shape, element_bytes)) share *= misaligned_share(gpu);
   return share;
 }
 

@@ -54,6 +54,14 @@ TEST(MatmulShare, FallsWhereRowsAreNoMultipleOf16Bytes) {
   EXPECT_LT(share(50308, 2), 0.6 * share(50304, 2));        // 4 elements of 2 bytes
 }
 
+// Frankaaay/FastWAM @58d4b2e, an H200 in bf16: 72,000 x 3,072 by 14,336 in 64.0 ms with an operand
+// off 16 bytes.
+TEST(MatmulShare, IsThatOfTuringsKernelsOnHopperWhereRowsAreNoMultipleOf16Bytes) {
+  EXPECT_NEAR(teraflops("h200-sxm", 72000, 14337, 3072) / 99.1, 1, 0.03);
+  EXPECT_NEAR(teraflops("h100-sxm", 16384, 50257, 2048) / 97.4, 1, 0.03);
+  EXPECT_GT(teraflops("h100-sxm", 16384, 50304, 2048), 700);
+}
+
 TEST(MatmulShapeShare, LosesHalfWhenOneTileStartsASecondWave) {
   // 132 tiles of 256 x 128 fill an H100 once; the 133rd needs another wave.
   const MatmulShape full{.m = 256 * 132, .n = 128, .k = 1 << 20};
