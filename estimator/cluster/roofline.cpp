@@ -27,8 +27,8 @@ struct PricedKernel {
 std::vector<PricedKernel> priced_kernels(const RankProfile& profile, const ComputeTarget& target) {
   const GpuRates rates = target.rates();
   std::vector<PricedKernel> kernels;
-  for (OperatorRecord& record : executed_kernels(profile.operators, target.dialect)) {
-    const OperatorPrice price = operator_price(record, rates, target.dtype);
+  for (auto& [record, memory_share] : executed_kernels(profile.operators, target.dialect)) {
+    const OperatorPrice price = operator_price(record, rates, target.dtype, memory_share);
     kernels.push_back({std::move(record), price});
   }
   return kernels;

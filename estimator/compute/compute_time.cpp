@@ -101,7 +101,8 @@ ComputeTarget compute_target(const Plan& plan, const Gpu& gpu, const Calibration
 
 OperatorPrice operator_price(const OperatorRecord& record,
                              const GpuRates& rates,
-                             Dtype plan_dtype) {
+                             Dtype plan_dtype,
+                             double memory_share) {
   OperatorPrice price;
   if (record.flops > 0) {
     price.seconds = record.flops / flops_per_second(record, rates, plan_dtype) * rates.slowdown();
@@ -109,7 +110,8 @@ OperatorPrice operator_price(const OperatorRecord& record,
   }
   if (record.bytes > 0) {
     const bool optimizer = name_contains(record, "_fused_adam");
-    const double seconds = record.bytes / rates.memory_bytes_per_second(record.bytes, optimizer);
+    const double seconds =
+        record.bytes / rates.memory_bytes_per_second(record.bytes, optimizer) / memory_share;
     if (seconds > price.seconds) price.bound = Bound::kMemory;
     price.seconds = std::max(price.seconds, seconds);
   }

@@ -39,9 +39,13 @@ struct OperatorPrice {
 };
 
 /// Of one call of `record`. Matrix products and attention run at the rate of their dtype;
-/// everything else is bound by its bytes. An operator of neither FLOPs nor bytes costs its launch.
-/// Throws UserError when the GPU has no rate for the record's dtype.
-OperatorPrice operator_price(const OperatorRecord& record, const GpuRates& rates, Dtype plan_dtype);
+/// everything else is bound by its bytes, which move at `memory_share` of the memory's rate. An
+/// operator of neither FLOPs nor bytes costs its launch. Throws UserError when the GPU has no rate
+/// for the record's dtype.
+OperatorPrice operator_price(const OperatorRecord& record,
+                             const GpuRates& rates,
+                             Dtype plan_dtype,
+                             double memory_share = 1);
 
 /// The GPU's seconds of that.
 double operator_seconds(const OperatorRecord& record, const ComputeTarget& target);

@@ -21,7 +21,7 @@ struct FusedOperator {
   std::vector<int64_t> dims;
   bool square = false;
   std::optional<std::string> beside;
-  double bytes_share = 0;
+  double bytes_share = 0, memory_share = 1;
   std::string kernel;
 };
 template <class Visitor>
@@ -33,8 +33,9 @@ void visit_fields(Visitor& visit, FusedOperator& rule) {
   visit("dims", rule.dims, "of its inputs");
   visit("square", rule.square, "the first input's last two dims are equal");
   visit("beside", rule.beside, "only where this operator runs too, on an equal first input");
-  visit("bytes_share", rule.bytes_share, "of its bytes that the fused kernel moves; 0: none");
-  visit("kernel", rule.kernel, "the fused kernel, and where it is");
+  visit("bytes_share", rule.bytes_share, "of its bytes that the kernel moves; 0: none");
+  visit("memory_share", rule.memory_share, "of the memory's rate that the kernel reaches");
+  visit("kernel", rule.kernel, "the kernel, and where it is");
 }
 
 const std::vector<FusedOperator>& rules() {
@@ -86,14 +87,17 @@ const FusedOperator* rule_of(const OperatorRecord& record,
 
 }  // namespace
 
-std::vector<OperatorRecord> executed_kernels(const std::vector<OperatorRecord>& operators,
+std::vector<ExecutedKernel> executed_kernels(const std::vector<OperatorRecord>& operators,
                                              Dialect dialect) {
-  std::vector<OperatorRecord> kernels;
+  std::vector<ExecutedKernel> kernels;
   for (const OperatorRecord& record : operators) {
     const FusedOperator* rule = rule_of(record, dialect, operators);
-    if (rule != nullptr && rule->bytes_share == 0) continue;
-    kernels.push_back(record);
-    if (rule != nullptr) kernels.back().bytes *= rule->bytes_share;
+    if (rule == nullptr) {
+      kernels.push_back({record});
+    } else if (rule->bytes_share > 0) {
+      kernels.push_back({record, rule->memory_share});
+      kernels.back().record.bytes *= rule->bytes_share;
+    }
   }
   return kernels;
 }

@@ -61,26 +61,32 @@ DialectTraits megatron_deepspeed() {
 }
 
 DialectTraits nanotron() {
-  return {.dialect = Dialect::kNanotron,
-          .framework = "nanotron (July 2024), tensor parallel mode REDUCE_SCATTER",
-          .fused_rotary = true,
-          .batch_first_attention = true,
-          .query_keeps_packed = true,
-          .keeps_gathered_input = true,
-          .stage_outputs = StageOutputs::kKept,
-          .loss_buffers = LossBuffers::kTwo,
-          .gradient_keeping = GradientKeeping::kUntilSummed,
-          .reducer_buckets = true,
-          .notes = {
-              "as of commit f1adf520",
-              "attention copies query, key and value into one tensor, turns the query there and "
-              "copies key and value again (models/llama.py)",
-              "SwiGLU from PyTorch's operators: input, silu(gate) and output are kept",
-              "column-parallel layers keep the gathered input (synchronous mode)",
-              "logits are cast to fp32 before the loss, which makes a second buffer",
-              "bf16 gradients live until a micro-batch's backward is over, then they are added to "
-              "a flat fp32 buffer (optim/gradient_accumulator.py)",
-              "DistributedDataParallel only without ZeRO (make_ddp in trainer.py)"}};
+  return {
+      .dialect = Dialect::kNanotron,
+      .framework = "nanotron (July 2024), tensor parallel mode REDUCE_SCATTER",
+      .fused_rotary = true,
+      .batch_first_attention = true,
+      .query_keeps_packed = true,
+      .keeps_gathered_input = true,
+      .stage_outputs = StageOutputs::kKept,
+      .loss_buffers = LossBuffers::kTwo,
+      .gradient_keeping = GradientKeeping::kUntilSummed,
+      .reducer_buckets = true,
+      .overlapped_sends = false,
+      .notes = {
+          "as of commit f1adf520",
+          "attention copies query, key and value into one tensor, turns the query there and "
+          "copies key and value again (models/llama.py)",
+          "SwiGLU from PyTorch's operators: input, silu(gate) and output are kept",
+          "column-parallel layers keep the gathered input (synchronous mode)",
+          "logits are cast to fp32 before the loss, which makes a second buffer",
+          "its kernels that read views, concatenate or normalise run far below the memory's rate "
+          "(data/fused_kernels.json); of its host only the calls count, not its loader, and not "
+          "the six small kernels that find each layer's sequence lengths",
+          "a stage waits for what it sends (send_tensors in p2p.py)",
+          "bf16 gradients live until a micro-batch's backward is over, then they are added to "
+          "a flat fp32 buffer (optim/gradient_accumulator.py)",
+          "DistributedDataParallel only without ZeRO (make_ddp in trainer.py)"}};
 }
 
 DialectTraits torchtitan() {

@@ -85,9 +85,10 @@ class StageSum {
   }
 
   void add_kernels() {
-    for (const OperatorRecord& kernel :
+    for (const auto& [kernel, memory_share] :
          executed_kernels(profile_.operators, target_.compute.dialect)) {
-      const OperatorPrice price = operator_price(kernel, rates_, target_.compute.dtype);
+      const OperatorPrice price =
+          operator_price(kernel, rates_, target_.compute.dtype, memory_share);
       const double calls = calls_per_part(kernel.count, kernel.direction, profile_);
       work_.add(kernel, calls, price.seconds);
       add_part(time_, {calls * price.seconds, {}}, kernel.direction, kernel.module_kind);

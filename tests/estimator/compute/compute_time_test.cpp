@@ -50,6 +50,14 @@ TEST(OperatorPrice, SaysWhatBoundsIt) {
   EXPECT_EQ(bound(operation("aten::add", "Float", {{1}}, 1, 12)), Bound::kLaunch);
 }
 
+TEST(OperatorPrice, GrowsAsTheKernelReachesLessOfTheMemorysRate) {
+  const GpuRates rates(*find_gpu("h100-sxm"), Dialect::kNanotron, nullptr);
+  const OperatorRecord copy = operation("aten::copy_", "BFloat16", {{1 << 28}}, 0, 1e9);
+  const double whole = operator_price(copy, rates, Dtype::kBf16).seconds - kLaunchSeconds;
+  const double third = operator_price(copy, rates, Dtype::kBf16, 1.0 / 3).seconds - kLaunchSeconds;
+  EXPECT_NEAR(third / whole, 3, 1e-9);
+}
+
 // 2,048 tokens of 16 heads: 108 elements of 16 bits are no multiple of 16 bytes, 104 are.
 TEST(GpuRates, OfABatchOfUnalignedProductsAreThoseOfTheFp32Units) {
   const Gpu& a100 = *find_gpu("a100-sxm-80");

@@ -19,7 +19,9 @@ OperatorRecord operation(const char* module_kind, const char* name, Shapes shape
 
 double bytes_of(const std::vector<OperatorRecord>& records, Dialect dialect) {
   double bytes = 0;
-  for (const OperatorRecord& record : executed_kernels(records, dialect)) bytes += record.bytes;
+  for (const ExecutedKernel& kernel : executed_kernels(records, dialect)) {
+    bytes += kernel.record.bytes;
+  }
   return bytes;
 }
 
@@ -87,6 +89,37 @@ TEST(ExecutedKernels, CopyHeadsButNotTheSquareOfWeights) {
 TEST(ExecutedKernels, OfAnOperatorWithoutInputsAreItself) {
   EXPECT_EQ(executed_kernels({operation("other", "aten::add", {}, 8)}, Dialect::kMegatronLm).size(),
             1u);
+}
+
+double memory_share(const OperatorRecord& record, Dialect dialect) {
+  return executed_kernels({record}, dialect).at(0).memory_share;
+}
+
+// pytorch pull requests 120678 and 150233: 0.99 and 1.03 TB/s of an H100's 2.97.
+TEST(ExecutedKernels, ReachAThirdOfTheMemorysRateWhereNanotronReadsViews) {
+  const Shapes one = {{kTokens, 1, kWidth}};
+  EXPECT_DOUBLE_EQ(memory_share(operation("mlp", "aten::silu", one, 8), Dialect::kNanotron), 0.35);
+  EXPECT_DOUBLE_EQ(memory_share(operation("mlp", "aten::silu", one, 8), Dialect::kPlain), 1);
+  OperatorRecord cat = operation("mlp", "aten::cat", {{kTokens * kWidth}}, 8);
+  cat.direction = Direction::kBackward;
+  EXPECT_DOUBLE_EQ(memory_share(cat, Dialect::kNanotron), 0.33);
+}
+
+// What models/llama.py moves for query, key and value, in tensors of one of them: packed into one
+// 6, key and value concatenated and copied 8, query and key turned 4.
+TEST(ExecutedKernels, MoveNanotronsHeadsAsItsSourceDoes) {
+  const Shapes packed = {{3, 4, 4096, 32, 64}, {3, 4, 4096, 32, 64}};
+  const Shapes heads = {{4096, 4, 32, 64}, {4096, 4, 32, 64}};
+  const Shapes rotated = {{4096, 4, 32, 64}, {4096, 1, 1, 64}};
+  const Shapes half = {{4096, 4, 32, 32}, {4096, 4, 32, 32}, {4096, 1, 1, 32}};
+  std::vector<OperatorRecord> shard = {operation("attention", "aten::copy_", packed, 6)};
+  for (int tensor = 0; tensor < 2; ++tensor) {  // of query and key; the second copy is the value's
+    shard.push_back(operation("attention", "aten::mul", rotated, 2));
+    shard.push_back(operation("attention", "aten::addcmul_", half, 1.5));
+    shard.push_back(operation("attention", "aten::addcmul_", half, 1.5));
+    shard.push_back(operation("attention", "aten::copy_", heads, 2));
+  }
+  EXPECT_DOUBLE_EQ(bytes_of(shard, Dialect::kNanotron), 6 + 8 + 4);
 }
 
 }  // namespace
