@@ -169,6 +169,8 @@ TEST(StepTime, SendsOverlapWhereTheFrameworkLetsThem) {
   EXPECT_FALSE(overlaps_sends(plan));
   plan.training.dialect = Dialect::kPlain;
   EXPECT_TRUE(overlaps_sends(plan));
+  plan.training.dialect = Dialect::kNanotron;
+  EXPECT_FALSE(overlaps_sends(plan));
   plan = pipeline_plan();
   plan.parallelism.virtual_stages = 2;
   EXPECT_TRUE(overlaps_sends(plan));
