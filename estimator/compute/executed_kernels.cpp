@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <stdexcept>
 #include <string_view>
 
 #include "estimator/hardware/database.h"
@@ -21,7 +22,8 @@ struct FusedOperator {
   std::vector<int64_t> dims;
   bool square = false;
   std::optional<std::string> beside;
-  double bytes_share = 0, memory_share = 1;
+  double bytes_share = 0;
+  std::optional<std::string> rate;
   std::string kernel;
 };
 template <class Visitor>
@@ -34,14 +36,46 @@ void visit_fields(Visitor& visit, FusedOperator& rule) {
   visit("square", rule.square, "the first input's last two dims are equal");
   visit("beside", rule.beside, "only where this operator runs too, on an equal first input");
   visit("bytes_share", rule.bytes_share, "of its bytes that the kernel moves; 0: none");
-  visit("memory_share", rule.memory_share, "of the memory's rate that the kernel reaches");
+  visit("rate", rule.rate, "one of `rates`; empty: the memory's");
   visit("kernel", rule.kernel, "the kernel, and where it is");
 }
 
-const std::vector<FusedOperator>& rules() {
-  static const auto rows =
-      read_database<FusedOperator>(onerank_data::fused_kernels_json, "fused_kernels.json");
-  return rows;
+/// Of kernels that come nowhere near the memory's rate.
+struct KernelRate {
+  std::string name;
+  double memory_share = 1;
+  std::string source;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, KernelRate& rate) {
+  visit("name", rate.name, "what such kernels do");
+  visit("memory_share", rate.memory_share, "of the memory's rate that they reach");
+  visit("source", rate.source, "where it was read");
+}
+
+struct FusedKernels {
+  std::vector<KernelRate> rates;
+  std::vector<FusedOperator> kernels;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, FusedKernels& tables) {
+  visit("rates", tables.rates, "of slow kernels");
+  visit("kernels", tables.kernels, "what frameworks run");
+}
+
+const FusedKernels& tables() {
+  static const auto document =
+      read_document<FusedKernels>(onerank_data::fused_kernels_json, "fused_kernels.json");
+  return document;
+}
+
+double memory_share(const FusedOperator& rule) {
+  if (!rule.rate) return 1;
+  const auto& rates = tables().rates;
+  const auto found = std::find_if(
+      rates.begin(), rates.end(), [&](const KernelRate& rate) { return rate.name == *rule.rate; });
+  if (found == rates.end()) throw std::logic_error("fused_kernels.json: no rate " + *rule.rate);
+  return found->memory_share;
 }
 
 bool has_dims(const OperatorRecord& record, const std::vector<int64_t>& dims) {
@@ -73,7 +107,7 @@ bool runs_beside(const OperatorRecord& record,
 const FusedOperator* rule_of(const OperatorRecord& record,
                              Dialect dialect,
                              const std::vector<OperatorRecord>& operators) {
-  for (const FusedOperator& rule : rules()) {
+  for (const FusedOperator& rule : tables().kernels) {
     if (rule.dialect == dialect && rule.operator_name == record.name &&
         rule.module_kind == record.module_kind &&
         (!rule.direction || *rule.direction == record.direction) && has_dims(record, rule.dims) &&
@@ -95,7 +129,7 @@ std::vector<ExecutedKernel> executed_kernels(const std::vector<OperatorRecord>& 
     if (rule == nullptr) {
       kernels.push_back({record});
     } else if (rule->bytes_share > 0) {
-      kernels.push_back({record, rule->memory_share});
+      kernels.push_back({record, memory_share(*rule)});
       kernels.back().record.bytes *= rule->bytes_share;
     }
   }

@@ -51,7 +51,7 @@ TEST(OperatorPrice, SaysWhatBoundsIt) {
 }
 
 TEST(OperatorPrice, GrowsAsTheKernelReachesLessOfTheMemorysRate) {
-  const GpuRates rates(*find_gpu("h100-sxm"), Dialect::kNanotron, nullptr);
+  const GpuRates rates(*find_gpu("h100-sxm"), nullptr);
   const OperatorRecord copy = operation("aten::copy_", "BFloat16", {{1 << 28}}, 0, 1e9);
   const double whole = operator_price(copy, rates, Dtype::kBf16).seconds - kLaunchSeconds;
   const double third = operator_price(copy, rates, Dtype::kBf16, 1.0 / 3).seconds - kLaunchSeconds;
