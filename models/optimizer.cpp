@@ -1,11 +1,12 @@
 #include "models/optimizer.h"
 
 #include <ATen/ops/_foreach_add.h>
-#include <ATen/ops/_fused_adamw.h>
 #include <ATen/ops/_fused_sgd.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 #include <c10/core/GradMode.h>
+
+#include <set>
 
 namespace models {
 
@@ -19,16 +20,22 @@ int64_t bytes_of(const std::vector<at::Tensor>& tensors) {
   return bytes;
 }
 
+template <class T>
+std::vector<T> select(const std::vector<T>& all, const std::vector<std::size_t>& which) {
+  std::vector<T> selected;
+  for (const std::size_t index : which) selected.push_back(all[index]);
+  return selected;
+}
+
 }  // namespace
 
 DistributedOptimizer::DistributedOptimizer(DataParallel& data_parallel,
                                            const OptimizerSettings& settings)
     : data_parallel_(data_parallel), settings_(settings) {
   const c10::NoGradGuard no_grad;
-  for (OptimizerPiece& piece : data_parallel.optimizer_pieces()) {
-    owners_.push_back(piece.owner);
-    model_weights_.push_back(std::move(piece.weights));
-  }
+  std::vector<at::Tensor> whole;
+  if (settings.offload) whole = copies_of_whole_parameters(data_parallel, *settings.offload);
+  add_pieces();
   own_main_weights_ = settings.main_weights && !model_weights_.empty() &&
                       model_weights_.front().scalar_type() != at::kFloat;
   for (std::size_t piece = 0; piece < model_weights_.size(); ++piece) {
@@ -37,6 +44,21 @@ DistributedOptimizer::DistributedOptimizer(DataParallel& data_parallel,
     if (own_main_weights_) lasts(main_weights_.back(), MemoryCategory::kMainWeight, piece);
   }
   if (settings.state_at_start) make_state_with_zero_gradients();
+}
+
+void DistributedOptimizer::add_pieces() {
+  const std::vector<OptimizerPiece> pieces = data_parallel_.optimizer_pieces();
+  if (settings_.offload) {
+    host_pieces_ = offloaded_pieces(pieces, settings_.offload->fraction);
+    host_.emplace(select(pieces, host_pieces_), settings_);
+  }
+  const std::set<std::size_t> of_host(host_pieces_.begin(), host_pieces_.end());
+  for (std::size_t piece = 0; piece < pieces.size(); ++piece) {
+    if (of_host.contains(piece)) continue;
+    device_pieces_.push_back(piece);
+    owners_.push_back(pieces[piece].owner);
+    model_weights_.push_back(pieces[piece].weights);
+  }
 }
 
 /// DeepSpeed takes a first step with zeros, so that the state lies before all activations
@@ -62,25 +84,31 @@ void DistributedOptimizer::make_state() {
       lasts(state, MemoryCategory::kOptimizerState, piece);
       states.push_back(std::move(state));
     };
-    add(first_moments_, at::zeros_like(weights));
+    add(state_.first_moments, at::zeros_like(weights));
     if (settings_.kind != estimator::Optimizer::kAdamw) continue;
-    add(second_moments_, at::zeros_like(weights));
-    if (settings_.shared_step && !steps_.empty()) {
-      steps_.push_back(steps_.front());
+    add(state_.second_moments, at::zeros_like(weights));
+    if (settings_.shared_step && !state_.steps.empty()) {
+      state_.steps.push_back(state_.steps.front());
     } else {
-      add(steps_, at::zeros({}, weights.options().dtype(at::kFloat)));
+      add(state_.steps, at::zeros({}, weights.options().dtype(at::kFloat)));
     }
   }
 }
 
 void DistributedOptimizer::update() {
-  if (main_weights_.empty()) return;
-  const std::vector<at::Tensor> gradients =
-      data_parallel_.step_gradients(main_weights_.front().scalar_type());
+  if (main_weights_.empty() && !host_) return;
+  const std::vector<at::Tensor> all =
+      data_parallel_.step_gradients(host_ ? at::kFloat : main_weights_.front().scalar_type());
+  if (host_) host_->take_gradients(select(all, host_pieces_));
+  if (!main_weights_.empty()) update_device(select(all, device_pieces_));
+  if (host_) host_->step();
+}
+
+void DistributedOptimizer::update_device(const std::vector<at::Tensor>& gradients) {
   if (settings_.kind == estimator::Optimizer::kSgd) {
     at::_fused_sgd_(main_weights_,
                     gradients,
-                    first_moments_,
+                    state_.first_moments,
                     settings_.weight_decay,
                     settings_.momentum,
                     settings_.learning_rate,
@@ -91,22 +119,10 @@ void DistributedOptimizer::update() {
     return;
   }
   if (settings_.shared_step)
-    steps_.front().add_(1);
+    state_.steps.front().add_(1);
   else
-    at::_foreach_add_(steps_, 1);
-  at::_fused_adamw_(main_weights_,
-                    gradients,
-                    first_moments_,
-                    second_moments_,
-                    /*max_exp_avg_sqs=*/{},
-                    steps_,
-                    settings_.learning_rate,
-                    settings_.beta1,
-                    settings_.beta2,
-                    settings_.weight_decay,
-                    settings_.epsilon,
-                    /*amsgrad=*/false,
-                    /*maximize=*/false);
+    at::_foreach_add_(state_.steps, 1);
+  step_adamw(main_weights_, gradients, state_, settings_);
 }
 
 void DistributedOptimizer::copy_to_model() {
@@ -116,7 +132,7 @@ void DistributedOptimizer::copy_to_model() {
 
 void DistributedOptimizer::step() {
   const c10::NoGradGuard no_grad;
-  if (first_moments_.empty()) make_state();
+  if (state_.first_moments.empty()) make_state();
   update();
   first_step_ = false;
   copy_to_model();
@@ -128,12 +144,16 @@ int64_t DistributedOptimizer::main_weight_bytes() const {
 }
 
 int64_t DistributedOptimizer::state_bytes() const {
-  return bytes_of(first_moments_) + bytes_of(second_moments_);
+  return bytes_of(state_.first_moments) + bytes_of(state_.second_moments);
 }
 
 int64_t DistributedOptimizer::step_scalar_bytes() const {
-  if (steps_.empty()) return 0;
-  return settings_.shared_step ? steps_.front().element_size() : bytes_of(steps_);
+  if (state_.steps.empty()) return 0;
+  return settings_.shared_step ? state_.steps.front().element_size() : bytes_of(state_.steps);
+}
+
+std::optional<estimator::HostMemoryRecord> DistributedOptimizer::host_memory() const {
+  return host_ ? std::optional(host_->memory()) : std::nullopt;
 }
 
 }  // namespace models

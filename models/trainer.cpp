@@ -80,6 +80,13 @@ OptimizerSettings default_optimizer(const estimator::Plan& plan) {
   settings.shared_step = dialect.shared_step_counter;
   settings.main_weights = dialect.main_weights;
   settings.state_at_start = keeps_as_deepspeed(dialect);
+  const estimator::TrainingConfig& training = plan.training;
+  if (training.optimizer_cpu_offload) {
+    settings.offload = {.fraction = training.optimizer_offload_fraction,
+                        .overlap = training.overlap_cpu_optimizer_d2h_h2d,
+                        .pin_gradients = training.pin_cpu_grads,
+                        .pin_parameters = training.pin_cpu_params};
+  }
   return settings;
 }
 
@@ -285,6 +292,10 @@ estimator::ModelStateRecord Trainer::model_state() const {
           .gradient_padding_bytes = data_parallel_->gradient_padding() * gradient_bytes,
           .gradient_stand_in_bytes = stage_->parameters().gradient_stand_in_bytes(),
           .step_scalar_bytes = optimizer_->step_scalar_bytes()};
+}
+
+std::optional<estimator::HostMemoryRecord> Trainer::host_memory() const {
+  return optimizer_->host_memory();
 }
 
 }  // namespace models

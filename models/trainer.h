@@ -34,6 +34,8 @@ class Trainer {
   const Stage& stage() const { return *stage_; }
   const DataParallel& data_parallel() const { return *data_parallel_; }
   estimator::ModelStateRecord model_state() const;
+  /// What the optimizer keeps on the host, where it does.
+  std::optional<estimator::HostMemoryRecord> host_memory() const;
 
  private:
   /// What a micro-batch keeps of a chunk between its forward and its backward.

@@ -51,7 +51,7 @@ template <class Visitor>
 void visit_fields(Visitor& visit, RateTerm& rate) {
   visit("name", rate.name, "what it is");
   visit("value", rate.value, "how much");
-  visit("unit", rate.unit, "flops_per_second, bytes_per_second or seconds");
+  visit("unit", rate.unit, "flops_per_second, bytes_per_second, parameters_per_second or seconds");
   visit("source", rate.source, "measured, published or assumed");
   visit("note", rate.note, "where, on what, when");
 }

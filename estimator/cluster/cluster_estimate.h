@@ -55,6 +55,7 @@ struct RankClassEstimate {
   std::optional<OutOfMemoryRecord>
       out_of_memory;  ///< where it ran out, before the limit was lifted
   std::vector<MemoryTerm> terms;
+  int64_t host_bytes = 0;
   double forward_seconds = 0;   ///< compute of one micro-batch
   double backward_seconds = 0;  ///< with recompute
 };
@@ -77,9 +78,26 @@ void visit_fields(Visitor& visit, RankClassEstimate& c) {
   visit("peak_categories", c.peak_categories, "what fills it, where memory was attributed");
   visit("out_of_memory", c.out_of_memory, "where it ran out of memory, where it did");
   visit("terms", c.terms, "the terms of the total, tagged");
+  visit("host_bytes", c.host_bytes, "of the host's memory, for the optimizer");
   visit("forward_seconds", c.forward_seconds, "one micro-batch, compute and tensor communication");
   visit(
       "backward_seconds", c.backward_seconds, "one micro-batch, compute and tensor communication");
+}
+
+/// What the optimizer needs of the machines' own memory. No verdict: how much they have is not
+/// known.
+struct HostMemoryEstimate {
+  int64_t rank_bytes = 0;
+  int64_t node_bytes = 0;
+  Source source = Source::kSimulated;
+  std::string note;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, HostMemoryEstimate& host) {
+  visit("rank_bytes", host.rank_bytes, "most of one rank");
+  visit("node_bytes", host.node_bytes, "most of one machine's ranks together");
+  visit("source", host.source, "where the numbers come from");
+  visit("note", host.note, "what they hold");
 }
 
 struct Throughput {
@@ -191,6 +209,7 @@ struct ClusterEstimate {
   Json plan;
   Verdict verdict;
   std::vector<RankClassEstimate> rank_classes;
+  std::optional<HostMemoryEstimate> host_memory;
   StepTime time;
   Throughput throughput;
   std::optional<TrainingEstimate> training;
@@ -207,6 +226,7 @@ void visit_fields(Visitor& visit, ClusterEstimate& estimate) {
   visit("plan", estimate.plan, "the resolved plan");
   visit("verdict", estimate.verdict, "fits or not, and why");
   visit("rank_classes", estimate.rank_classes, "one row for each class of equal ranks");
+  visit("host_memory", estimate.host_memory, "of the machines, where the optimizer is offloaded");
   visit("time", estimate.time, "of one iteration");
   visit("throughput", estimate.throughput, "of the cluster");
   visit("training", estimate.training, "of the whole training, where the plan says how long");

@@ -4,12 +4,14 @@
 
 #include "estimator/base/units.h"
 #include "estimator/cluster/estimate_notes.h"
+#include "estimator/cluster/host_memory.h"
 #include "estimator/cluster/memory_verdict.h"
 #include "estimator/cluster/profile_match.h"
 #include "estimator/cluster/rank_classes.h"
 #include "estimator/cluster/training_estimate.h"
 #include "estimator/communication/fabric.h"
 #include "estimator/compute/compute_time.h"
+#include "estimator/compute/host_rates.h"
 #include "estimator/compute/model_flops.h"
 #include "estimator/step/stage_time.h"
 #include "estimator/step/step_time.h"
@@ -84,11 +86,15 @@ ClusterEstimate estimate_cluster(const Plan& plan,
     row.backward_seconds = time.backward().total_seconds();
     estimate.rank_classes.push_back(std::move(row));
   }
+  estimate.host_memory = host_memory(plan, layout, classes, matched);
   estimate.verdict = memory_verdict(plan, gpu, estimate.rank_classes);
   estimate.time = step_time(plan, layout, fabric, stages);
   estimate.throughput = throughput_of(plan, gpu, estimate.time.iteration_seconds);
   estimate.training = training_estimate(plan, gpu, estimate.time.iteration_seconds);
   estimate.rates = target.rates().terms();
+  if (plan.training.optimizer_cpu_offload) {
+    for (RateTerm& rate : host_rate_terms(plan)) estimate.rates.push_back(std::move(rate));
+  }
   estimate.assumptions = assumptions_of(plan, gpu, fabric, matched);
   estimate.not_modelled = gaps_of_the_model();
   return estimate;

@@ -90,6 +90,22 @@ void note_slowest_gpu(std::vector<std::string>& notes, const Plan& plan) {
                   deviation.note));
 }
 
+void note_offload(std::vector<std::string>& notes, const Plan& plan) {
+  if (!plan.training.optimizer_cpu_offload) return;
+  notes.push_back(
+      "optimizer offload: each GPU has its own lanes to the host, both directions at once keep "
+      "their rates (on one machine with A100 copies to the GPU fell from 25 to 11 GB/s beside "
+      "those from it: forums.developer.nvidia.com/t/352186), and memory that is not page-locked "
+      "is no slower");
+  notes.push_back(fmt::format(
+      "optimizer offload: the {} ranks of a machine share its CPUs evenly, all of their cores "
+      "(OMP_NUM_THREADS; torchrun sets 1)",
+      *plan.cluster.gpus_per_node));
+  notes.push_back(
+      "optimizer offload: what Megatron-LM builds over whole parameters first is gone before the "
+      "first iteration (Python's collector frees it)");
+}
+
 void note_profiles(std::vector<std::string>& notes,
                    const Gpu& gpu,
                    const std::vector<const RankProfile*>& profiles) {
@@ -161,6 +177,7 @@ std::vector<std::string> assumptions_of(const Plan& plan,
   note_slowest_gpu(notes, plan);
   note_overlap(notes, plan);
   note_determinism(notes, plan);
+  note_offload(notes, plan);
   note_profiles(notes, gpu, profiles);
   return notes;
 }

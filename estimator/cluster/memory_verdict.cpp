@@ -94,6 +94,7 @@ RankClassEstimate class_memory(const Plan& plan,
   row.reserved_peak_bytes = profile.peak.reserved_bytes;
   row.peak_categories = profile.peak.categories;
   row.limit_lifted = profile.limit_lifted;
+  if (profile.host_memory) row.host_bytes = profile.host_memory->total_bytes;
   row.out_of_memory = profile.out_of_memory;
   row.peak_phase = profile.out_of_memory ? profile.out_of_memory->phase : profile.peak.phase;
   row.terms = {allocator_term(profile),

@@ -18,6 +18,7 @@ DialectTraits megatron_lm() {
       .loss_buffers = LossBuffers::kOne,
       .always_buckets = false,
       .shared_step_counter = true,
+      .optimizer_cpu_offload = true,
       .overlapped_sends = false,
       .vocabulary_multiple = 128,
       .notes = {
@@ -129,6 +130,7 @@ DialectTraits plain() {
   return {.dialect = Dialect::kPlain,
           .framework = "PyTorch's operators under Megatron-LM's layout of gradients and optimizer",
           .fully_sharded = true,
+          .optimizer_cpu_offload = true,
           .notes = {"SwiGLU, rotary positions and cross-entropy from PyTorch's operators",
                     "fp32 gradient buffer and fp32 main weights; ZeRO stages 2 and 3 are FSDP2"}};
 }

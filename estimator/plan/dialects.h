@@ -63,6 +63,7 @@ struct DialectTraits {
   bool whole_parameters = false;
   bool always_buckets = true;
   bool shared_step_counter = false;
+  bool optimizer_cpu_offload = false;
   bool overlapped_sends = true;
   bool partitioned_sends = false;
   int64_t vocabulary_multiple = 1;
@@ -106,6 +107,9 @@ void visit_fields(Visitor& visit, DialectTraits& traits) {
         "ZeRO stage 1: each data rank updates whole parameters and broadcasts them");
   visit("always_buckets", traits.always_buckets, "gradients are cut into buckets on every stage");
   visit("shared_step_counter", traits.shared_step_counter, "one for the optimizer, not one each");
+  visit("optimizer_cpu_offload",
+        traits.optimizer_cpu_offload,
+        "the distributed optimizer may leave its work to the host");
   visit("overlapped_sends",
         traits.overlapped_sends,
         "without interleaving: a pipeline stage goes on while it sends");

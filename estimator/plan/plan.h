@@ -214,6 +214,12 @@ struct TrainingConfig {
   std::optional<int64_t> sequence_length;
   Dtype dtype = Dtype::kBf16;
   Optimizer optimizer = Optimizer::kAdamw;
+  bool optimizer_cpu_offload = false;
+  double optimizer_offload_fraction = 1;
+  bool use_precision_aware_optimizer = false;
+  bool overlap_cpu_optimizer_d2h_h2d = false;
+  bool pin_cpu_grads = true;
+  bool pin_cpu_params = true;
   Recompute recompute = Recompute::kNone;
   std::optional<Attention> attention;
   Dialect dialect = Dialect::kMegatronLm;
@@ -245,6 +251,20 @@ void visit_fields(Visitor& visit, TrainingConfig& training) {
         "tokens of a sample; auto: the model's maximum, at most 8192");
   visit("dtype", training.dtype, "bf16, fp16 or fp32");
   visit("optimizer", training.optimizer, "adamw or sgd (with momentum)");
+  visit("optimizer_cpu_offload",
+        training.optimizer_cpu_offload,
+        "the host keeps main weights and moments, and updates them (Megatron-LM)");
+  visit("optimizer_offload_fraction",
+        training.optimizer_offload_fraction,
+        "of the parameters, for which it does");
+  visit("use_precision_aware_optimizer",
+        training.use_precision_aware_optimizer,
+        "implied by optimizer_cpu_offload; not built without");
+  visit("overlap_cpu_optimizer_d2h_h2d",
+        training.overlap_cpu_optimizer_d2h_h2d,
+        "gradients go to the host, and parameters come back, beside its updates");
+  visit("pin_cpu_grads", training.pin_cpu_grads, "gradients lie in page-locked host memory");
+  visit("pin_cpu_params", training.pin_cpu_params, "main weights lie in page-locked host memory");
   visit("recompute", training.recompute, "none, selective (core attention) or full");
   visit("attention",
         training.attention,
@@ -333,6 +353,7 @@ struct TimeConfig {
   std::string calibration;
   bool launch_blocking = false;
   double data_loading_seconds = 0;
+  std::optional<double> cpu_adam_parameters_per_second;
 };
 
 template <class Visitor>
@@ -345,6 +366,10 @@ void visit_fields(Visitor& visit, TimeConfig& time) {
         time.data_loading_seconds,
         "that a rank's data loader takes for one micro-batch, its workers side by side; it works "
         "ahead, and a step waits only where all its micro-batches take longer");
+  visit("cpu_adam_parameters_per_second",
+        time.cpu_adam_parameters_per_second,
+        "that the CPUs of one machine update together, with optimizer_cpu_offload; auto: "
+        "published");
 }
 
 /// A resolved plan: after resolve_plan() every optional below that the code needs is filled in.

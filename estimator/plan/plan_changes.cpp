@@ -52,6 +52,19 @@ std::vector<Kind> kinds() {
        }},
       {[](const Plan& plan) -> std::string {
          const TrainingConfig& t = plan.training;
+         const int64_t zero_stage = plan.parallelism.zero_stage;
+         if (t.optimizer_cpu_offload || zero_stage > 1) return "";
+         return fmt::format("optimizer offload ({}{})",
+                            zero_stage == 0 ? "--use-distributed-optimizer " : "",
+                            "--optimizer-cpu-offload --overlap-cpu-optimizer-d2h-h2d");
+       },
+       [](const Plan&, Json& tree) {
+         tree["parallelism"]["zero_stage"] = 1;
+         tree["training"]["optimizer_cpu_offload"] = true;
+         tree["training"]["overlap_cpu_optimizer_d2h_h2d"] = true;
+       }},
+      {[](const Plan& plan) -> std::string {
+         const TrainingConfig& t = plan.training;
          const bool helps = t.recompute == Recompute::kNone && t.attention == Attention::kUnfused;
          return helps ? "selective recompute" : "";
        },

@@ -74,6 +74,8 @@ void fill_in_defaults(Plan& plan, const PlanContext& context) {
   }
   if (p.tensor == 1) p.sequence_parallel = p.tp_comm_overlap = false;  // as Megatron does
 
+  if (t.optimizer_cpu_offload) t.use_precision_aware_optimizer = true;  // Megatron asks for both
+
   constexpr int64_t kLongestUsualSequence = 8192;
   if (!t.sequence_length) {
     t.sequence_length = std::min(plan.model.max_position_embeddings, kLongestUsualSequence);

@@ -13,6 +13,7 @@
 #include "estimator/plan/context_rules.h"
 #include "estimator/plan/determinism_rules.h"
 #include "estimator/plan/dialects.h"
+#include "estimator/plan/offload_rules.h"
 #include "estimator/plan/pipeline_rules.h"
 #include "estimator/plan/rule_list.h"
 
@@ -397,6 +398,7 @@ std::vector<Problem> broken_rules(const Plan& plan, const PlanContext& context) 
   check_determinism(rules);
   check_built(rules);
   check_fully_sharded(rules);
+  check_optimizer_offload(rules);
   return rules.problems_;
 }
 

@@ -153,6 +153,26 @@ void visit_fields(Visitor& visit, ModelStateRecord& state) {
   visit("step_scalar_bytes", state.step_scalar_bytes, "the optimizer's step counters");
 }
 
+/// What the optimizer keeps in the host's memory, in tensor bytes but for what page-locking adds:
+/// PyTorch's allocator rounds each piece up to a power of two and gives nothing back.
+struct HostMemoryRecord {
+  std::vector<int64_t> pieces;  ///< parameters of each, in the order of the updates
+  int64_t main_weight_bytes = 0;
+  int64_t optimizer_state_bytes = 0;
+  int64_t gradient_bytes = 0;
+  int64_t page_locked_bytes = 0;  ///< of the allocator
+  int64_t total_bytes = 0;        ///< that, and what is not page-locked
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, HostMemoryRecord& host) {
+  visit("pieces", host.pieces, "parameters of each piece, in the order of the updates");
+  visit("main_weight_bytes", host.main_weight_bytes, "fp32 main weights");
+  visit("optimizer_state_bytes", host.optimizer_state_bytes, "moments");
+  visit("gradient_bytes", host.gradient_bytes, "fp32 gradients, copied there");
+  visit("page_locked_bytes", host.page_locked_bytes, "taken by PyTorch's pinned allocator");
+  visit("total_bytes", host.total_bytes, "page-locked or not");
+}
+
 struct MicroBatchRecord {
   int64_t total = 0;
   int64_t executed = 0;
@@ -316,6 +336,7 @@ struct RankProfile {
   DeviceRecord device;
   ParametersRecord parameters;
   ModelStateRecord model_state;
+  std::optional<HostMemoryRecord> host_memory;
   MicroBatchRecord micro_batches;
   bool limit_lifted = false;
   std::optional<OutOfMemoryRecord> out_of_memory;
@@ -339,6 +360,7 @@ void visit_fields(Visitor& visit, RankProfile& profile) {
   visit("device", profile.device, "what it ran on");
   visit("parameters", profile.parameters, "of its shard");
   visit("model_state", profile.model_state, "lasting state by kind");
+  visit("host_memory", profile.host_memory, "what the optimizer keeps on the host, if it does");
   visit("micro_batches", profile.micro_batches, "how many ran");
   visit("limit_lifted", profile.limit_lifted, "it did not fit and ran again without the limit");
   visit("out_of_memory", profile.out_of_memory, "where it did not fit");

@@ -10,6 +10,7 @@
 #include "estimator/compute/executed_kernels.h"
 #include "estimator/plan/dialects.h"
 #include "estimator/step/chunk_shares.h"
+#include "estimator/step/offload_time.h"
 #include "estimator/step/overlap.h"
 
 namespace estimator {
@@ -93,6 +94,9 @@ class StageSum {
       work_.add(kernel, calls, price.seconds);
       add_part(time_, {calls * price.seconds, {}}, kernel.direction, kernel.module_kind);
       add_issue(kernel.direction, kernel.module_kind, calls);
+      if (kernel.name.find("_fused_adam") != std::string::npos) {
+        device_update_seconds_ += calls * price.seconds;
+      }
     }
   }
 
@@ -122,6 +126,7 @@ class StageSum {
       wait_for_host(time_.chunks[c].backward, host_.chunks[c].backward);
     }
     wait_for_host(time_.step_end, host_.step_end);
+    if (profile_.host_memory) add_offload(*profile_.host_memory);
     return std::move(time_);
   }
 
@@ -162,6 +167,15 @@ class StageSum {
   void wait_for_host(PartTime& gpu, const PartTime& host) const {
     const double beside = target_.plan.time.launch_blocking ? 0 : gpu.total_seconds();
     gpu.compute_seconds += std::max(0.0, host.compute_seconds - beside);
+  }
+
+  /// What stays on the GPU is updated there while the host works.
+  void add_offload(const HostMemoryRecord& host) {
+    const Plan& plan = target_.plan;
+    time_.offload =
+        offload_time(host.pieces, host_share(plan), plan.training.overlap_cpu_optimizer_d2h_h2d);
+    const double beside = std::min(device_update_seconds_, time_.offload->update_seconds);
+    time_.step_end.compute_seconds += time_.offload->total_seconds - beside;
   }
 
   void add_part(StageTime& sum,
@@ -210,6 +224,7 @@ class StageSum {
   const GpuRates rates_;
   const ChunkShares shares_;
   WorkBeside work_;
+  double device_update_seconds_ = 0;             ///< AdamW on the GPU
   std::map<Direction, UnitCalls> beside_units_;  ///< of one micro-batch
   StageTime time_;                               ///< the GPU's
   StageTime host_;                               ///< the host's, as compute

@@ -2,6 +2,7 @@
 // to the neighbours, and what happens once for each step.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "estimator/communication/fabric.h"
@@ -56,6 +57,7 @@ struct StageTime {
   /// The rest of the step's end: tied embeddings, the gradient norm (communication), and all
   /// kernels outside forward and backward.
   PartTime step_end;
+  std::optional<OffloadTime> offload;  ///< what of the step's end is the host's
 
   /// Of one micro-batch through all chunks.
   PartTime forward() const;

@@ -1,6 +1,8 @@
 // The time of one optimizer step, and what it is made of.
 #pragma once
 
+#include <optional>
+
 #include "estimator/base/fields.h"
 #include "estimator/base/tagged.h"
 
@@ -18,6 +20,21 @@ void visit_fields(Visitor& visit, ExposedCommunication& exposed) {
   visit("expert", exposed.expert, "seconds");
 }
 
+/// Parts of an optimizer's step on the host; beside each other or one after the other.
+struct OffloadTime {
+  double to_host_seconds = 0;
+  double update_seconds = 0;
+  double to_device_seconds = 0;
+  double total_seconds = 0;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, OffloadTime& offload) {
+  visit("to_host_seconds", offload.to_host_seconds, "gradients on their way to the host");
+  visit("update_seconds", offload.update_seconds, "the host's CPUs");
+  visit("to_device_seconds", offload.to_device_seconds, "parameters on their way back");
+  visit("total_seconds", offload.total_seconds, "from the first gradient to the last parameter");
+}
+
 /// Seconds of the stage that ends last; they add up to iteration_seconds.
 struct StepTime {
   double iteration_seconds = 0;
@@ -25,6 +42,7 @@ struct StepTime {
   double bubble_seconds = 0;
   ExposedCommunication exposed_communication_seconds;
   double optimizer_seconds = 0;
+  std::optional<OffloadTime> offload;
   double data_loading_seconds = 0;
   Source source = Source::kComputed;
 };
@@ -37,6 +55,7 @@ void visit_fields(Visitor& visit, StepTime& time) {
         time.exposed_communication_seconds,
         "not hidden behind compute");
   visit("optimizer_seconds", time.optimizer_seconds, "optimizer step");
+  visit("offload", time.offload, "what of it is the host's, where it has a part");
   visit("data_loading_seconds", time.data_loading_seconds, "waiting for the data loader");
   visit("source", time.source, "where the numbers come from");
 }

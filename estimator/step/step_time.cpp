@@ -42,6 +42,7 @@ StepTime working_time(const StageTime& stage, double micro_batches) {
   StepTime time;
   time.compute_seconds = micro_batches * (forward.compute_seconds + backward.compute_seconds);
   time.optimizer_seconds = stage.step_end.compute_seconds;
+  time.offload = stage.offload;
   ExposedCommunication& exposed = time.exposed_communication_seconds;
   add(exposed, forward.communication_seconds, micro_batches);
   add(exposed, backward.communication_seconds, micro_batches);

@@ -109,6 +109,15 @@ models::ProcessGroups process_groups(const estimator::ParallelLayout& layout,
           .embedding = communicator(GroupKind::kEmbedding)};
 }
 
+/// The virtual GPU's tensors have no values, so the host has nothing to compute with.
+models::OptimizerSettings optimizer_settings(const Plan& plan,
+                                             estimator::DeviceKind device,
+                                             const RankRunHooks& hooks) {
+  models::OptimizerSettings settings = hooks.optimizer.value_or(models::default_optimizer(plan));
+  if (settings.offload) settings.offload->values = device != estimator::DeviceKind::kVirtual;
+  return settings;
+}
+
 estimator::PeakSnapshotHeader snapshot_header(const RankProfile& profile, const Plan& plan) {
   const estimator::ParallelConfig& parallelism = plan.parallelism;
   return {.tool = profile.tool,
@@ -197,7 +206,7 @@ RankRunResult run_rank(const Plan& plan,
                            .device = torch_device(options.device),
                            .observer = recorder},
                           profile.micro_batches.executed,
-                          hooks.optimizer.value_or(models::default_optimizer(plan)));
+                          optimizer_settings(plan, options.device, hooks));
   try {
     run_phases(recorder, trainer, hooks, options.record_throughout);
   } catch (const c10::OutOfMemoryError& error) {
@@ -205,6 +214,7 @@ RankRunResult run_rank(const Plan& plan,
   }
   profile.parameters = trainer.stage().parameters().record();
   profile.model_state = trainer.model_state();
+  profile.host_memory = trainer.host_memory();
   recorder.finish(profile);
   check_attribution(profile.peak);
   auto files = memory_files(recorder, options.memory_files, snapshot_header(profile, plan));

@@ -107,6 +107,16 @@ std::string worst_rank_terms(const ClusterEstimate& estimate) {
                                  : "");
 }
 
+std::string offload_text(const std::optional<estimator::OffloadTime>& offload) {
+  if (!offload) return "";
+  return fmt::format(
+      "  of the optimizer {} are the host's: gradients there {}, AdamW {}, parameters back {}\n",
+      format_duration(offload->total_seconds),
+      format_duration(offload->to_host_seconds),
+      format_duration(offload->update_seconds),
+      format_duration(offload->to_device_seconds));
+}
+
 std::string time_table(const estimator::StepTime& time) {
   const estimator::ExposedCommunication& exposed = time.exposed_communication_seconds;
   Table table({{"part", Align::kLeft}, {"time"}, {"share"}});
@@ -127,7 +137,17 @@ std::string time_table(const estimator::StepTime& time) {
   return fmt::format("\nOne iteration: {} ({})\n",
                      format_duration(time.iteration_seconds),
                      estimator::to_string(time.source)) +
-         table.text(2);
+         table.text(2) + offload_text(time.offload);
+}
+
+std::string host_memory_text(const ClusterEstimate& estimate) {
+  if (!estimate.host_memory) return "";
+  const estimator::HostMemoryEstimate& host = *estimate.host_memory;
+  return fmt::format("\nHost memory for the optimizer: {} for a rank, {} for a machine ({}: {})\n",
+                     format_gib(host.rank_bytes),
+                     format_gib(host.node_bytes),
+                     estimator::to_string(host.source),
+                     host.note);
 }
 
 std::string throughput_text(const estimator::Throughput& throughput) {
@@ -197,7 +217,12 @@ std::string training_text(const std::optional<estimator::TrainingEstimate>& trai
 
 std::string rate_text(const estimator::RateTerm& rate) {
   constexpr double kTera = 1e12;
+  constexpr double kGiga = 1e9;
   if (rate.unit == "seconds") return format_duration(rate.value);
+  if (rate.unit == "parameters_per_second") return fmt::format("{:.1f} G/s", rate.value / kGiga);
+  if (rate.unit == "bytes_per_second" && rate.value < kTera / 10) {
+    return fmt::format("{:.1f} GB/s", rate.value / kGiga);
+  }
   return fmt::format("{:.{}f} {}",
                      rate.value / kTera,
                      rate.unit == "bytes_per_second" ? 2 : 0,
@@ -244,10 +269,10 @@ std::string verdict_text(const estimator::Verdict& verdict) {
 }
 
 std::string estimate_text(const ClusterEstimate& estimate) {
-  return rank_class_table(estimate) + worst_rank_terms(estimate) + time_table(estimate.time) +
-         throughput_text(estimate.throughput) + training_text(estimate.training) +
-         advice_text(estimate.advice) + rate_table(estimate.rates) +
-         list_text("Assumed", estimate.assumptions) +
+  return rank_class_table(estimate) + worst_rank_terms(estimate) + host_memory_text(estimate) +
+         time_table(estimate.time) + throughput_text(estimate.throughput) +
+         training_text(estimate.training) + advice_text(estimate.advice) +
+         rate_table(estimate.rates) + list_text("Assumed", estimate.assumptions) +
          list_text("Not modelled", estimate.not_modelled);
 }
 

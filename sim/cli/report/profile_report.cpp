@@ -56,6 +56,19 @@ std::string allocator_text(const RankProfile& profile) {
           : fmt::format("full, and its cache given back, {} times", allocator.retries));
 }
 
+std::string host_memory_text(const RankProfile& profile) {
+  if (!profile.host_memory) return "";
+  const estimator::HostMemoryRecord& host = *profile.host_memory;
+  return fmt::format(
+      "host memory for the optimizer: {} ({} main weights, {} moments, {} gradients; {} "
+      "page-locked)\n",
+      format_gib(host.total_bytes),
+      format_gib(host.main_weight_bytes),
+      format_gib(host.optimizer_state_bytes),
+      format_gib(host.gradient_bytes),
+      format_gib(host.page_locked_bytes));
+}
+
 std::string lifted_limit_text(const RankProfile& profile) {
   if (!profile.limit_lifted) return "";
   std::string text = fmt::format("does not fit in {}: it ran again without the limit",
@@ -113,7 +126,8 @@ std::string profile_text(const RankProfile& profile) {
                                  format_gib(profile.parameters.bytes),
                                  profile.micro_batches.executed,
                                  profile.micro_batches.total);
-  return text + phases_text(profile) + allocator_text(profile) + lifted_limit_text(profile);
+  return text + phases_text(profile) + allocator_text(profile) + host_memory_text(profile) +
+         lifted_limit_text(profile);
 }
 
 }  // namespace sim

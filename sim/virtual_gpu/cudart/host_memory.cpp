@@ -1,27 +1,21 @@
 #include "sim/virtual_gpu/cudart/host_memory.h"
 
-#include <cstdlib>
+#include <sys/mman.h>
 
 namespace virtual_gpu {
-namespace {
-
-constexpr size_t kPageBytes = 4096;
-
-}  // namespace
 
 void* HostMemory::allocate(size_t bytes) {
-  const size_t whole_bytes = (bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
-  void* address = std::aligned_alloc(kPageBytes, whole_bytes);
-  if (address == nullptr) return nullptr;
+  void* address = mmap(
+      nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (address == MAP_FAILED) return nullptr;
   std::lock_guard lock(mutex_);
   ranges_.emplace(static_cast<char*>(address), Range{bytes, true});
   return address;
 }
 
 bool HostMemory::free(void* address) {
-  if (!erase(address, true)) return false;
-  std::free(address);
-  return true;
+  const size_t bytes = erase(address, true);
+  return bytes > 0 && munmap(address, bytes) == 0;
 }
 
 bool HostMemory::register_range(void* address, size_t bytes) {
@@ -31,7 +25,7 @@ bool HostMemory::register_range(void* address, size_t bytes) {
   return true;
 }
 
-bool HostMemory::unregister_range(void* address) { return erase(address, false); }
+bool HostMemory::unregister_range(void* address) { return erase(address, false) > 0; }
 
 bool HostMemory::contains(const void* address) const {
   std::lock_guard lock(mutex_);
@@ -46,12 +40,13 @@ bool HostMemory::contains_locked(const void* address) const {
   return byte < first + range.bytes;
 }
 
-bool HostMemory::erase(void* address, bool is_ours) {
+size_t HostMemory::erase(void* address, bool is_ours) {
   std::lock_guard lock(mutex_);
   const auto found = ranges_.find(static_cast<char*>(address));
-  if (found == ranges_.end() || found->second.is_ours != is_ours) return false;
+  if (found == ranges_.end() || found->second.is_ours != is_ours) return 0;
+  const size_t bytes = found->second.bytes;
   ranges_.erase(found);
-  return true;
+  return bytes;
 }
 
 }  // namespace virtual_gpu

@@ -6,7 +6,8 @@
 
 namespace virtual_gpu {
 
-/// Page-locked host memory: real memory of the process, known to the device. Thread-safe.
+/// Page-locked host memory: real memory of the process, known to the device. It takes none of the
+/// machine's until it is written, however large it is. Thread-safe.
 class HostMemory {
  public:
   /// Null if the host has no more.
@@ -29,7 +30,8 @@ class HostMemory {
   };
 
   bool contains_locked(const void* address) const;
-  bool erase(void* address, bool is_ours);
+  /// How many bytes the range had; 0 where there is none.
+  size_t erase(void* address, bool is_ours);
 
   mutable std::mutex mutex_;
   std::map<const char*, Range> ranges_;

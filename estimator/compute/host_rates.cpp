@@ -1,0 +1,58 @@
+#include "estimator/compute/host_rates.h"
+
+#include <algorithm>
+#include <stdexcept>
+#include <string_view>
+
+#include "estimator/hardware/database.h"
+
+namespace onerank_data {
+extern const std::string_view host_json;
+}
+
+namespace estimator {
+namespace {
+
+struct HostTable {
+  std::vector<HostLink> links;
+  TaggedNumber cpu_adam;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, HostTable& table) {
+  visit("links", table.links, "between GPUs and their hosts");
+  visit("cpu_adam", table.cpu_adam, "parameters that a machine's CPUs update in a second");
+}
+
+const HostTable& host_table() {
+  static const auto table = read_document<HostTable>(onerank_data::host_json, "host.json");
+  return table;
+}
+
+}  // namespace
+
+const HostLink& host_link(const std::string& gpu) {
+  const std::vector<HostLink>& links = host_table().links;
+  const auto found = std::find_if(links.begin(), links.end(), [&](const HostLink& link) {
+    return std::find(link.gpus.begin(), link.gpus.end(), gpu) != link.gpus.end();
+  });
+  if (found == links.end()) throw std::logic_error("host.json names no link of " + gpu);
+  return *found;
+}
+
+TaggedNumber cpu_adam_rate(const Plan& plan) {
+  return given_or(plan.time.cpu_adam_parameters_per_second, host_table().cpu_adam);
+}
+
+std::vector<RateTerm> host_rate_terms(const Plan& plan) {
+  const HostLink& link = host_link(plan.cluster.gpu);
+  const TaggedNumber adam = cpu_adam_rate(plan);
+  const auto copies = [&](const char* name, double rate) {
+    return RateTerm{name, rate, "bytes_per_second", link.source, link.id + ": " + link.note};
+  };
+  return {
+      copies("copies to the host", link.to_host_bytes_per_second),
+      copies("copies from the host", link.to_device_bytes_per_second),
+      {"AdamW on a machine's CPUs", adam.value, "parameters_per_second", adam.source, adam.note}};
+}
+
+}  // namespace estimator

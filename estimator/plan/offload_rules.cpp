@@ -1,0 +1,79 @@
+#include "estimator/plan/offload_rules.h"
+
+#include "estimator/plan/dialects.h"
+
+namespace estimator {
+namespace {
+
+constexpr const char* kKey = "training.optimizer_cpu_offload";
+
+/// Keys that say how to offload mean nothing where nothing is offloaded.
+void check_unused_keys(Rules& rules) {
+  const TrainingConfig& t = rules.plan_.training;
+  const TrainingConfig defaults;
+  const auto unused = [&](bool is_default, const std::string& key) {
+    rules.require(is_default,
+                  "the key is of an offloaded optimizer",
+                  fmt::format("training.{} without {}", key, kKey),
+                  "add --optimizer-cpu-offload, or leave it out");
+  };
+  unused(t.optimizer_offload_fraction == defaults.optimizer_offload_fraction,
+         "optimizer_offload_fraction");
+  unused(!t.overlap_cpu_optimizer_d2h_h2d, "overlap_cpu_optimizer_d2h_h2d");
+  unused(t.pin_cpu_grads, "pin_cpu_grads");
+  unused(t.pin_cpu_params, "pin_cpu_params");
+  rules.require(!rules.plan_.time.cpu_adam_parameters_per_second,
+                "the key is of an offloaded optimizer",
+                fmt::format("time.cpu_adam_parameters_per_second without {}", kKey),
+                "add --optimizer-cpu-offload, or leave it out");
+  rules.require(!t.use_precision_aware_optimizer,
+                "the precision-aware optimizer is built for optimizer offload alone: on the GPU it "
+                "keeps 16 bits of each main weight (store_param_remainders)",
+                fmt::format("training.use_precision_aware_optimizer without {}", kKey),
+                "add --optimizer-cpu-offload, or leave it out");
+}
+
+}  // namespace
+
+void check_optimizer_offload(Rules& rules) {
+  const Plan& plan = rules.plan_;
+  const TrainingConfig& t = plan.training;
+  if (!t.optimizer_cpu_offload) return check_unused_keys(rules);
+  const auto require =
+      [&](bool holds, const char* what, const std::string& where, const char* help) {
+        rules.require(holds, what, fmt::format("{}, {}", kKey, where), help);
+      };
+  rules.require(
+      t.optimizer_offload_fraction >= 0 && t.optimizer_offload_fraction <= 1,
+      "a fraction is not in [0, 1]",
+      fmt::format("training.optimizer_offload_fraction = {}", t.optimizer_offload_fraction),
+      "use 1 for all parameters, 0.5 for half of them");
+  rules.require(plan.time.cpu_adam_parameters_per_second.value_or(1) > 0,
+                "a rate is not positive",
+                fmt::format("time.cpu_adam_parameters_per_second = {}",
+                            plan.time.cpu_adam_parameters_per_second.value_or(1)),
+                "leave it out when it is not known");
+  require(traits_of(t.dialect).optimizer_cpu_offload,
+          "optimizer offload is built as Megatron-LM's; FSDP2's CPUOffloadPolicy, DeepSpeed's "
+          "ZeRO-Offload and others' are not built",
+          fmt::format("training.dialect = {}", to_string(t.dialect)),
+          "use --dialect megatron-lm, or leave the optimizer on the GPU");
+  // megatron/training/arguments.py asks for --use-precision-aware-optimizer, and that one for the
+  // distributed optimizer (megatron/core/optimizer/__init__.py) and for Adam (optimizer_config.py).
+  require(plan.parallelism.zero_stage == 1,
+          "Megatron-LM offloads its distributed optimizer alone",
+          fmt::format("parallelism.zero_stage = {}", plan.parallelism.zero_stage),
+          "add --use-distributed-optimizer");
+  require(t.optimizer == Optimizer::kAdamw,
+          "Megatron-LM offloads AdamW alone",
+          fmt::format("training.optimizer = {}", to_string(t.optimizer)),
+          "use adamw");
+  // HybridDeviceOptimizer hands gradients to its fp32 copies of 16-bit parameters; an fp32
+  // parameter that stays on the GPU would get none.
+  require(t.dtype != Dtype::kFp32,
+          "Megatron-LM's hybrid optimizer updates fp32 copies of 16-bit parameters",
+          "training.dtype = fp32",
+          "use bf16 or fp16");
+}
+
+}  // namespace estimator
