@@ -78,6 +78,22 @@ TEST(PlanChanges, ThatTheRulesForbidAreLeftOut) {
   EXPECT_FALSE(offers(deep, "pipeline 16 (data 1)"));
 }
 
+TEST(PlanChanges, OffloadTheOptimizerWhereMegatronCan) {
+  const std::string flags = "--optimizer-cpu-offload --overlap-cpu-optimizer-d2h-h2d)";
+  const std::string offload = "optimizer offload (" + flags;
+  const std::string with_zero = "optimizer offload (--use-distributed-optimizer " + flags;
+  const auto changes = memory_saving_changes(small_plan());
+  ASSERT_TRUE(offers(small_plan(), with_zero));
+  EXPECT_TRUE(plan_of(changes, with_zero).training.optimizer_cpu_offload);
+  EXPECT_EQ(plan_of(changes, with_zero).parallelism.zero_stage, 1);
+  const Plan sharded = small_plan({{"parallelism", {{"zero_stage", 1}}}});
+  EXPECT_TRUE(offers(sharded, offload));
+  EXPECT_FALSE(offers(plan_of(changes, with_zero), offload));
+  const Plan nanotron =
+      small_plan({{"parallelism", {{"zero_stage", 1}}}, {"training", {{"dialect", "nanotron"}}}});
+  EXPECT_FALSE(offers(nanotron, offload));
+}
+
 TEST(PlanChanges, SequenceParallelismNeedsTensorParallelism) {
   EXPECT_FALSE(offers(small_plan(), "sequence parallelism"));
   EXPECT_TRUE(offers(small_plan({{"parallelism", {{"tensor", 2}}}}), "sequence parallelism"));

@@ -53,6 +53,18 @@ TEST_F(BadInput, UnknownNamesGetTheNearestKnownOne) {
   expect_flags_refused({"--device", "cudaa"}, {"unknown device", "did you mean cuda?"});
 }
 
+TEST_F(BadInput, AnOffloadedOptimizerThatMegatronDoesNotHave) {
+  expect_flags_refused({"--optimizer-cpu-offload"},
+                       {"distributed optimizer alone", "--use-distributed-optimizer"});
+  expect_flags_refused({"--optimizer-cpu-offload",
+                        "--use-distributed-optimizer",
+                        "--optimizer-offload-fraction",
+                        "-0.5"},
+                       {"not in [0, 1]", "--optimizer-offload-fraction = -0.5"});
+  expect_flags_refused({"--no-pin-cpu-grads"}, {"offloaded optimizer", "--optimizer-cpu-offload"});
+  expect_flags_refused({"--optimizer-cpu-ofload"}, {"did you mean --optimizer-cpu-offload?"});
+}
+
 TEST_F(BadInput, SubcommandsThatAreNotThereAreUnknown) {
   for (const std::string name : {"tune", "estimat"}) {
     const ProgramResult result = run({name, "plan.json"});

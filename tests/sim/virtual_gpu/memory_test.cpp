@@ -75,6 +75,13 @@ TEST(Memory, OfADeviceOfTheHostAndOfNeitherIsToldApart) {
   cudaGetLastError();
 }
 
+TEST(Memory, OfTheHostMayBeLargerThanTheMachineUntilItIsWritten) {
+  void* pinned = nullptr;
+  ASSERT_EQ(cudaHostAlloc(&pinned, size_t{1} << 42, cudaHostAllocDefault), cudaSuccess);
+  static_cast<char*>(pinned)[(size_t{1} << 42) - 1] = 1;
+  EXPECT_EQ(cudaFreeHost(pinned), cudaSuccess);
+}
+
 TEST(Memory, OfTheHostIsRegisteredOnceAndUnregisteredOnce) {
   std::vector<char> buffer(4096);
   EXPECT_EQ(attributes_of(buffer.data()).type, cudaMemoryTypeUnregistered);

@@ -33,6 +33,19 @@ std::string error_of(const std::string& command_line) {
   return "";
 }
 
+TEST(PlanFlags, OfMegatronsOptimizerOffloadAreItsOwn) {
+  EXPECT_EQ(overlaid("--optimizer-cpu-offload --optimizer-offload-fraction 0.5 "
+                     "--use-precision-aware-optimizer --use-torch-optimizer-for-cpu-offload "
+                     "--overlap-cpu-optimizer-d2h-h2d --no-pin-cpu-grads --no-pin-cpu-params"),
+            Json({{"training",
+                   {{"optimizer_cpu_offload", true},
+                    {"optimizer_offload_fraction", 0.5},
+                    {"use_precision_aware_optimizer", true},
+                    {"overlap_cpu_optimizer_d2h_h2d", true},
+                    {"pin_cpu_grads", false},
+                    {"pin_cpu_params", false}}}}));
+}
+
 TEST(PlanFlags, EachNameOfAFlagWritesItsKey) {
   EXPECT_EQ(overlaid("--tensor-model-parallel-size 8"), overlaid("--tp 8"));
   EXPECT_EQ(overlaid("--tp 8"), Json({{"parallelism", {{"tensor", 8}}}}));
