@@ -44,8 +44,7 @@ void copy_across(const at::Tensor& to, const at::Tensor& from) {
 
 }  // namespace
 
-std::vector<std::size_t> offloaded_pieces(const std::vector<OptimizerPiece>& pieces,
-                                          double fraction) {
+PieceDivision divide_pieces(const std::vector<OptimizerPiece>& pieces, double fraction) {
   std::vector<std::size_t> order(pieces.size());
   std::iota(order.begin(), order.end(), 0);
   std::stable_partition(order.begin(), order.end(), [&](std::size_t piece) {
@@ -54,14 +53,14 @@ std::vector<std::size_t> offloaded_pieces(const std::vector<OptimizerPiece>& pie
   int64_t all = 0;
   for (const OptimizerPiece& piece : pieces) all += piece.weights.numel();
   const double threshold = fraction * static_cast<double>(all);
-  std::vector<std::size_t> offloaded;
+  PieceDivision division;
   int64_t elements = 0;
   for (const std::size_t piece : order) {
-    if (static_cast<double>(elements) >= threshold) break;
+    const bool is_hosts = static_cast<double>(elements) < threshold;
+    (is_hosts ? division.host : division.device).push_back(piece);
     elements += pieces[piece].weights.numel();
-    offloaded.push_back(piece);
   }
-  return offloaded;
+  return division;
 }
 
 at::Tensor main_weights_on_host(const at::Tensor& weights, const OffloadSettings& settings) {
@@ -86,15 +85,13 @@ std::vector<at::Tensor> copies_of_whole_parameters(const DataParallel& data_para
     whole.push_back({owned.parameter, owned.parameter->value.detach().view(-1)});
   }
   std::reverse(whole.begin(), whole.end());  // as the model has them; buckets turn them around
-  std::vector<bool> is_offloaded(whole.size(), false);
-  for (const std::size_t piece : offloaded_pieces(whole, settings.fraction)) {
-    is_offloaded[piece] = true;
-  }
+  const PieceDivision division = divide_pieces(whole, settings.fraction);
   std::vector<at::Tensor> copies;
-  for (std::size_t piece = 0; piece < whole.size(); ++piece) {
-    const at::Tensor& weights = whole[piece].weights;
-    copies.push_back(is_offloaded[piece] ? main_weights_on_host(weights, settings)
-                                         : weights.clone().to(at::kFloat));
+  for (const std::size_t piece : division.host) {
+    copies.push_back(main_weights_on_host(whole[piece].weights, settings));
+  }
+  for (const std::size_t piece : division.device) {
+    copies.push_back(whole[piece].weights.clone().to(at::kFloat));
   }
   return copies;
 }

@@ -22,10 +22,15 @@
 
 namespace models {
 
-/// Which of the pieces the host updates, in the order in which it does: those with weight decay
-/// first, then vectors, until their elements are the fraction of all or more. Pure arithmetic.
-std::vector<std::size_t> offloaded_pieces(const std::vector<OptimizerPiece>& pieces,
-                                          double fraction);
+/// Who updates which pieces, by number, in the order of Megatron-LM's groups: those with weight
+/// decay first, then vectors.
+struct PieceDivision {
+  std::vector<std::size_t> host;    ///< until their elements are the fraction of all or more
+  std::vector<std::size_t> device;  ///< what is left
+};
+
+/// Pure arithmetic.
+PieceDivision divide_pieces(const std::vector<OptimizerPiece>& pieces, double fraction);
 
 /// An fp32 copy of `weights` in the host's memory, by way of a copy on the device and one in
 /// page-locked memory, which go again.

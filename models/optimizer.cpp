@@ -6,7 +6,8 @@
 #include <ATen/ops/zeros_like.h>
 #include <c10/core/GradMode.h>
 
-#include <set>
+#include <numeric>
+#include <utility>
 
 namespace models {
 
@@ -40,7 +41,9 @@ DistributedOptimizer::DistributedOptimizer(DataParallel& data_parallel,
                       model_weights_.front().scalar_type() != at::kFloat;
   for (std::size_t piece = 0; piece < model_weights_.size(); ++piece) {
     const at::Tensor& weights = model_weights_[piece];
-    main_weights_.push_back(own_main_weights_ ? weights.to(at::kFloat) : weights);
+    // The hybrid optimizer copies before it casts.
+    const at::Tensor cast = settings.offload ? weights.clone() : weights;
+    main_weights_.push_back(own_main_weights_ ? cast.to(at::kFloat) : weights);
     if (own_main_weights_) lasts(main_weights_.back(), MemoryCategory::kMainWeight, piece);
   }
   if (settings.state_at_start) make_state_with_zero_gradients();
@@ -49,15 +52,17 @@ DistributedOptimizer::DistributedOptimizer(DataParallel& data_parallel,
 void DistributedOptimizer::add_pieces() {
   const std::vector<OptimizerPiece> pieces = data_parallel_.optimizer_pieces();
   if (settings_.offload) {
-    host_pieces_ = offloaded_pieces(pieces, settings_.offload->fraction);
+    PieceDivision division = divide_pieces(pieces, settings_.offload->fraction);
+    host_pieces_ = std::move(division.host);
+    device_pieces_ = std::move(division.device);
     host_.emplace(select(pieces, host_pieces_), settings_);
+  } else {
+    device_pieces_.resize(pieces.size());
+    std::iota(device_pieces_.begin(), device_pieces_.end(), 0);
   }
-  const std::set<std::size_t> of_host(host_pieces_.begin(), host_pieces_.end());
-  for (std::size_t piece = 0; piece < pieces.size(); ++piece) {
-    if (of_host.contains(piece)) continue;
-    device_pieces_.push_back(piece);
-    owners_.push_back(pieces[piece].owner);
-    model_weights_.push_back(pieces[piece].weights);
+  for (const OptimizerPiece& piece : select(pieces, device_pieces_)) {
+    owners_.push_back(piece.owner);
+    model_weights_.push_back(piece.weights);
   }
 }
 

@@ -28,17 +28,24 @@ struct Pieces {
 
 using Numbers = std::vector<std::size_t>;
 
-TEST(OffloadedPieces, AreMatricesFirstUpToTheFractionOrMore) {
+TEST(DividePieces, GivesTheHostMatricesFirstUpToTheFractionOrMore) {
   const Pieces pieces({{10, 1}, {40, 2}, {20, 2}, {30, 2}});
-  EXPECT_EQ(offloaded_pieces(pieces.all, 0), Numbers{});
-  EXPECT_EQ(offloaded_pieces(pieces.all, 0.01), (Numbers{1}));
-  EXPECT_EQ(offloaded_pieces(pieces.all, 0.4), (Numbers{1}));
-  EXPECT_EQ(offloaded_pieces(pieces.all, 0.41), (Numbers{1, 2}));
-  EXPECT_EQ(offloaded_pieces(pieces.all, 0.9), (Numbers{1, 2, 3}));
-  EXPECT_EQ(offloaded_pieces(pieces.all, 1), (Numbers{1, 2, 3, 0}));
+  const auto of_host = [&](double fraction) { return divide_pieces(pieces.all, fraction).host; };
+  EXPECT_EQ(of_host(0), Numbers{});
+  EXPECT_EQ(of_host(0.01), (Numbers{1}));
+  EXPECT_EQ(of_host(0.4), (Numbers{1}));
+  EXPECT_EQ(of_host(0.41), (Numbers{1, 2}));
+  EXPECT_EQ(of_host(0.9), (Numbers{1, 2, 3}));
+  EXPECT_EQ(of_host(1), (Numbers{1, 2, 3, 0}));
 }
 
-TEST(OffloadedPieces, OfNoPiecesAreNone) { EXPECT_EQ(offloaded_pieces({}, 1), Numbers{}); }
+TEST(DividePieces, LeavesTheRestToTheDevice) {
+  const Pieces pieces({{10, 1}, {40, 2}, {20, 2}, {30, 2}});
+  EXPECT_EQ(divide_pieces(pieces.all, 0).device, (Numbers{1, 2, 3, 0}));
+  EXPECT_EQ(divide_pieces(pieces.all, 0.41).device, (Numbers{3, 0}));
+  EXPECT_EQ(divide_pieces(pieces.all, 1).device, Numbers{});
+  EXPECT_EQ(divide_pieces({}, 1).host, Numbers{});
+}
 
 /// All parameters after two iterations of a bf16 shard under the distributed optimizer.
 std::vector<at::Tensor> trained(const Json& training) {

@@ -72,6 +72,26 @@ TEST(OptimizerOffload, PageLocksPowersOfTwoAndKeepsThem) {
   EXPECT_EQ(host.total_bytes, host.page_locked_bytes + host.optimizer_state_bytes);
 }
 
+TEST(OptimizerOffload, TakesWhatMegatronsOwnClassTakes) {
+  // megatron/core/optimizer/cpu_offloading/hybrid_optimizer.py @d98e8a6, given parameters of these
+  // shapes in this order, first as they are and then flattened, under `onerank exec`: what it takes
+  // of the GPU while it is built, and of page-locked memory in all.
+  struct Row {
+    double fraction;
+    int64_t build_peak_bytes;
+    int64_t page_locked_bytes;
+  };
+  for (const auto& [fraction, build_peak, page_locked] : {Row{1, 8'388'608, 242'477'056},
+                                                          Row{0.5, 92'389'376, 160'432'128},
+                                                          Row{0, 216'121'344, 0}}) {
+    const auto profile = execute(gpt_plan(offloaded(fraction)));
+    const estimator::PhaseRecord& build = profile.phases[1];
+    EXPECT_EQ(build.name, "build_optimizer");
+    EXPECT_EQ(build.peak.allocated_bytes - build.before.allocated_bytes, build_peak) << fraction;
+    EXPECT_EQ(profile.host_memory->page_locked_bytes, page_locked) << fraction;
+  }
+}
+
 TEST(OptimizerOffload, WithoutPageLockingIsTheTensorsBytesAndTheCopies) {
   Json changes = offloaded(1);
   changes["training"]["pin_cpu_grads"] = changes["training"]["pin_cpu_params"] = false;
