@@ -1,6 +1,7 @@
 #include "models/gradient_buffer.h"
 
 #include <ATen/ops/empty.h>
+#include <ATen/ops/norm.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/GradMode.h>
 #include <torch/csrc/autograd/function_hook.h>
@@ -11,6 +12,7 @@
 #include <utility>
 
 #include "estimator/base/units.h"
+#include "models/finite_check.h"
 
 namespace models {
 
@@ -153,12 +155,14 @@ void GradientBuffer::contribution_added(std::size_t bucket) {
 
 void GradientBuffer::reduce(std::size_t index) {
   started_[index] = true;
-  if (!options_.data_group) return;
   // An overlapped reduction starts inside the last backward but happens once for an iteration.
   const DirectionScope direction(options_.observer, estimator::Direction::kReduceGradients);
   const ModuleScope module(options_.observer, "gradients");
   const Bucket& bucket = buckets_[index];
   at::Tensor whole = slice(gradients_, bucket.begin, bucket.end);
+  // check_grads in megatron/core/distributed/param_and_grad_buffer.py
+  if (options_.check_finite) check_finite(at::norm(whole), "gradients");
+  if (!options_.data_group) return;
   whole.mul_(1.0 / static_cast<double>(options_.shape.data_ranks));
   if (!sharded()) {
     pending_.push_back(options_.data_group->start_all_reduce(whole));

@@ -58,7 +58,8 @@ struct GradientBufferOptions {
   /// DistributedDataParallel's reducer copies gradients of the parameters' type into buckets of its
   /// own (gradient_as_bucket_view off) where there is someone to reduce with.
   bool reducer_buckets = false;
-  bool overlap = false;  ///< start a bucket's reduction when its last gradient is there
+  bool check_finite = false;  ///< each bucket's norm, before it is reduced
+  bool overlap = false;       ///< start a bucket's reduction when its last gradient is there
   OwnGradients own_gradients = OwnGradients::kAdded;
   /// Sharded: the optimizer's state is one flat tensor for this rank's part of each bucket, else
   /// one for each parameter in it.

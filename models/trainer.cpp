@@ -7,6 +7,7 @@
 #include <torch/csrc/autograd/edge.h>
 #include <torch/csrc/autograd/engine.h>
 
+#include "models/finite_check.h"
 #include "models/fully_sharded.h"
 #include "models/gradient_buffer.h"
 #include "models/mock_data.h"
@@ -111,6 +112,7 @@ void Trainer::build_model() {
                                       .tied = stage_->tied_weight()},
                             .type = gradient_type(context_),
                             .reducer_buckets = context_.dialect().reducer_buckets && !is_parted,
+                            .check_finite = *context_.plan.training.check_for_nan_in_loss_and_grad,
                             .overlap = context_.plan.parallelism.overlap_grad_reduce,
                             .own_gradients = own_gradients(context_),
                             .flat_pieces = keeps_as_deepspeed(context_.dialect()),
@@ -204,6 +206,9 @@ void Trainer::forward(int64_t iteration, const estimator::PipelineStep& step) {
     at::Tensor output = stage_->forward(step.chunk, input, data.labels);
     if (last) {
       output = output.mean() / static_cast<double>(context_.plan.micro_batches());
+      if (*context_.plan.training.check_for_nan_in_loss_and_grad) {
+        check_finite(output.detach(), "the loss");  // loss_func in pretrain_gpt.py
+      }
       loss_sum_ = loss_sum_.defined() ? loss_sum_ + output.detach() : output.detach();
     } else {
       send(output.detach(), piece + 1, Direction::kForward);

@@ -229,6 +229,7 @@ struct TrainingConfig {
   bool attention_mask_in_dataloader = false;
   bool deterministic_mode = false;
   std::optional<bool> fill_uninitialized_memory;
+  std::optional<bool> check_for_nan_in_loss_and_grad;
   std::optional<int64_t> make_vocab_size_divisible_by;
   std::optional<int64_t> steps;
   std::optional<int64_t> tokens;
@@ -290,6 +291,11 @@ void visit_fields(Visitor& visit, TrainingConfig& training) {
   visit("fill_uninitialized_memory",
         training.fill_uninitialized_memory,
         "deterministic_mode: PyTorch fills what at::empty makes; auto: not in megatron-lm");
+  visit(
+      "check_for_nan_in_loss_and_grad",
+      training.check_for_nan_in_loss_and_grad,
+      "megatron-lm: the host waits to see that each loss and each bucket's gradients are numbers; "
+      "auto: there, but not in fp16");
   visit("make_vocab_size_divisible_by",
         training.make_vocab_size_divisible_by,
         "pad the vocabulary to a multiple of this x tensor; 1: off; auto: 128 for megatron-lm, "

@@ -91,6 +91,9 @@ void fill_in_defaults(Plan& plan, const PlanContext& context) {
   fill_in_hardware(c);
   if (!t.attention) t.attention = usual_attention(plan);
   if (t.deterministic_mode) fill_in_determinism(t, plan.memory);
+  if (!t.check_for_nan_in_loss_and_grad) {
+    t.check_for_nan_in_loss_and_grad = t.dialect == Dialect::kMegatronLm && t.dtype != Dtype::kFp16;
+  }
 }
 
 }  // namespace estimator

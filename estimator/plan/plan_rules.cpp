@@ -303,6 +303,8 @@ void check_megatron_keys(Rules& rules) {
                 "gradient_accumulation_fusion");
   only_megatron(t.attention_mask_in_dataloader == defaults.attention_mask_in_dataloader,
                 "attention_mask_in_dataloader");
+  only_megatron(!t.check_for_nan_in_loss_and_grad.value_or(false),
+                "check_for_nan_in_loss_and_grad");
 }
 
 /// As Megatron-LM's validate_args asks for (megatron/training/arguments.py): user buffers are

@@ -94,6 +94,7 @@ class StageSum {
       work_.add(kernel, calls, price.seconds);
       add_part(time_, {calls * price.seconds, {}}, kernel.direction, kernel.module_kind);
       add_issue(kernel.direction, kernel.module_kind, calls);
+      if (kernel.name == "aten::_local_scalar_dense") add_wait_for_value(kernel, calls);
       if (kernel.name.find("_fused_adam") != std::string::npos) {
         device_update_seconds_ += calls * price.seconds;
       }
@@ -161,6 +162,15 @@ class StageSum {
     const LaunchCost& launch = rates_.launch();
     const double wait = target_.plan.time.launch_blocking ? launch.wait_seconds : 0;
     add_part(host_, {calls * (launch.host_seconds(direction) + wait), {}}, direction, module);
+  }
+
+  /// The host reads a number, for which it waits until the GPU is done; then the GPU is idle until
+  /// the next call has come. Under launch blocking it always is.
+  void add_wait_for_value(const OperatorRecord& kernel, double calls) {
+    if (target_.plan.time.launch_blocking) return;
+    const LaunchCost& launch = rates_.launch();
+    const double idle = launch.wait_seconds + launch.host_seconds(kernel.direction);
+    add_part(time_, {calls * idle, {}}, kernel.direction, kernel.module_kind);
   }
 
   /// The host works ahead of the GPU as long as it can; under launch blocking they take turns.

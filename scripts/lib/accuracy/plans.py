@@ -32,6 +32,9 @@ POSITIONS = {"rope": "rope", "learned": "learned_absolute", "none": "none", "ali
 
 # What a source does in all of its rows, as keys of a plan ("section.key").
 MEGATRON_DROPOUT = {"model.hidden_dropout": 0.1, "model.attention_dropout": 0.1}  # its defaults
+# It had no such check yet.
+MEGATRON_OF_2022 = {"training.dialect": "megatron-lm",
+                    "training.check_for_nan_in_loss_and_grad": False}
 SOURCES = {
     # Megatron-LM with TransformerEngine and its fused cross-entropy ("cef"; simu_tools sets Triton
     # up for it). run_pretrain_llama3.sh has no biases and no mask; on B200 attention is cuDNN's.
@@ -41,10 +44,8 @@ SOURCES = {
     "mcore-golden": {"training.dialect": "megatron-lm",
                      "training.attention_mask_in_dataloader": True},
     # Selene (paper): eight HDR InfiniBand cards a node.
-    "sc21": {**MEGATRON_DROPOUT, "training.dialect": "megatron-lm",
-             "cluster.inter_link": "ib-hdr-200"},
-    "korthikanti": {**MEGATRON_DROPOUT, "training.dialect": "megatron-lm",
-                    "cluster.inter_link": "ib-hdr-200"},
+    "sc21": {**MEGATRON_DROPOUT, **MEGATRON_OF_2022, "cluster.inter_link": "ib-hdr-200"},
+    "korthikanti": {**MEGATRON_DROPOUT, **MEGATRON_OF_2022, "cluster.inter_link": "ib-hdr-200"},
     # Jean Zay: four OmniPath-100 cards a node, of which the database has only the speed.
     # Run by DeepSpeed's pipeline; torch 1.10 with CUDA 11 loads modules eagerly. Without
     # CUDA_LAUNCH_BLOCKING=1 runs of this size hung (its chronicles-prequel.md, "dealing with JZ
@@ -56,7 +57,9 @@ SOURCES = {
     # Its recipes run with model.ub_tp_comm_overlap=True (NVIDIA/dgxc-benchmarking v25.02.02,
     # llama3.1/llama3.1_70b.yaml and nemotron/configure.sh) and NCCL_NVLS_ENABLE=0 (configure.sh).
     "dgxc": {"training.dialect": "megatron-lm", "cluster.inter_link": "ib-ndr-400",
-             "parallelism.tp_comm_overlap": True, "cluster.nvls": False},
+             "parallelism.tp_comm_overlap": True, "cluster.nvls": False,
+             # DistributedDataParallelConfig's default, which NeMo leaves.
+             "training.check_for_nan_in_loss_and_grad": False},
     # Its sample configurations: overlap_sync_grad, no overlap_sync_param, reduce_bucket_size. The
     # table is of its first commit (2023-07-06), whose image has flash-attn 1.0.5 (doc/install.md).
     "internevo": {"training.dialect": "internevo", "training.attention": "flash1",

@@ -76,6 +76,21 @@ TEST(StageTime, IsTheHostsWhereTheHostIsSlowerThanTheGpu) {
   EXPECT_NEAR(time_of(plan, profile).forward().compute_seconds, 10.4e-3, 1e-9);
 }
 
+// 10 us until the host knows, 45 until its next call has come (launch.json).
+TEST(StageTime, IsIdleUntilTheHostThatReadAValueCallsAgain) {
+  const auto forward = [](const Plan& plan, const char* name) {
+    RankProfile profile = profile_of(plan, 0, 0, 0);
+    profile.operators = {kernels(Direction::kForward, 10e-3), empty_kernels(2)};
+    profile.operators.back().name = name;
+    return time_of(plan, profile).forward().compute_seconds;
+  };
+  const auto added = [&](const Plan& plan) {
+    return forward(plan, "aten::_local_scalar_dense") - forward(plan, "aten::add");
+  };
+  EXPECT_NEAR(added(small_plan()), 2 * 55e-6, 1e-9);
+  EXPECT_EQ(added(small_plan({{"time", {{"launch_blocking", true}}}})), 0);
+}
+
 TEST(StageTime, LetsTheHostWorkOnWhileTheGpuCommunicates) {
   const Plan plan =
       small_plan({{"parallelism", {{"tensor", 8}}}, {"training", {{"global_batch_size", 1}}}});

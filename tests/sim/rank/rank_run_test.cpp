@@ -340,5 +340,21 @@ TEST(RankRun, OfTheLlamaDialectKeepsLessThanThePlainOne) {
   EXPECT_LT(activations("megatron-lm"), activations("plain"));
 }
 
+// Megatron-LM asks twice of each loss, and of the norm of each bucket of gradients: here one.
+TEST(RankRun, ReadsWhetherLossesAndGradientsAreNumbers) {
+  const auto values_read = [](const Json& training) {
+    int64_t count = 0;
+    for (const auto& record : execute(gpt_plan({{"training", training}})).operators) {
+      if (record.name == "aten::_local_scalar_dense") count += record.count;
+    }
+    return count;
+  };
+  constexpr int64_t kMicroBatches = 4, kBuckets = 1;
+  EXPECT_EQ(values_read({{"dtype", "bf16"}}), 2 * (kMicroBatches + kBuckets));
+  EXPECT_EQ(values_read({{"dtype", "fp16"}}), 0);
+  EXPECT_EQ(values_read({{"dtype", "bf16"}, {"check_for_nan_in_loss_and_grad", false}}), 0);
+  EXPECT_EQ(values_read({{"dtype", "bf16"}, {"dialect", "plain"}}), 0);
+}
+
 }  // namespace
 }  // namespace sim
