@@ -10,6 +10,7 @@
 // 3. Sharing: NCCL knows nothing of other groups. A group gets its ranks' share of the NICs, and
 //    across an oversubscribed spine what the uplinks leave: in a ring or tree one rank's flow of
 //    each group leaves a pod, so that r:1 is felt only by groups with fewer than r ranks in a pod.
+//    That is of groups of one kind; what groups of different kinds take of a port: port_use.h.
 //
 // Not in it: congestion beyond fair shares, hops from rail to rail, NUMA sockets, reductions in
 // integer or FP8 types.

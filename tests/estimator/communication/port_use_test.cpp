@@ -1,0 +1,125 @@
+#include "estimator/communication/port_use.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "estimator/base/units.h"
+#include "tests/estimator/test_plans.h"
+
+namespace estimator {
+namespace {
+
+/// H100: a ring moves 370 GB/s over NVLink and 48 over each GPU's NIC.
+Fabric h100(const Json& cluster = Json::object()) {
+  return fabric_of(small_plan({{"cluster", cluster}, {"training", {{"global_batch_size", 16}}}}));
+}
+
+CollectiveCall call_of(CollectiveKind kind, int64_t bytes) {
+  CollectiveCall call;
+  call.kind = kind;
+  call.bytes = bytes;
+  return call;
+}
+
+constexpr int64_t kMegabyte = 1'000'000;
+
+// 8 ranks: 7/8 of 320 MB are 280 MB, 0.757 ms at 370 GB/s; an all-reduce moves twice that, and by
+// NVLS 9/8 of 320 MB.
+TEST(PortUse, InsideAnIslandIsOfTheLinkAlone) {
+  const Fabric fabric = h100();
+  const auto use = [&](CollectiveKind kind, const CollectiveTime& time) {
+    return port_use(call_of(kind, 320 * kMegabyte), {8, 8}, time, fabric);
+  };
+  NcclOption nvls;
+  nvls.algorithm = NcclAlgorithm::kNvls;
+  EXPECT_NEAR(use(CollectiveKind::kAllGather, {.seconds = 2e-3}).link, 0.280 / 370 / 2e-3, 1e-12);
+  EXPECT_NEAR(use(CollectiveKind::kAllReduce, {.seconds = 2e-3}).link, 0.560 / 370 / 2e-3, 1e-12);
+  EXPECT_NEAR(use(CollectiveKind::kAllReduce, {.seconds = 2e-3, .option = nvls}).link,
+              0.360 / 370 / 2e-3,
+              1e-12);
+  EXPECT_EQ(use(CollectiveKind::kAllGather, {.seconds = 2e-3}).nic, 0);
+}
+
+// One rank on each machine: 3/4 of 64 MB are 48 MB, 1 ms of its NIC.
+TEST(PortUse, OfOneRankOnEachIslandIsOfTheNicAlone) {
+  const PortUse use = port_use(
+      call_of(CollectiveKind::kReduceScatter, 64 * kMegabyte), {4, 1}, {.seconds = 2e-3}, h100());
+  EXPECT_NEAR(use.nic, 0.5, 1e-12);
+  EXPECT_EQ(use.link, 0);
+}
+
+// 2 x 8 ranks: a rank sends 15/16 of 409.6 MB, 384 MB. An eighth of all leaves the island, 48 MB or
+// 1 ms of a NIC; the rest, 336 MB, is 0.908 ms of NVLink. In pairs a half leaves.
+TEST(PortUse, OfARingAcrossIslandsIsOfBothPorts) {
+  const CollectiveCall gather = call_of(CollectiveKind::kAllGather, 409'600'000);
+  const PortUse full = port_use(gather, {16, 8}, {.seconds = 1e-3}, h100());
+  EXPECT_NEAR(full.nic, 1, 1e-12);
+  EXPECT_NEAR(full.link, 336.0 / 370, 1e-12);
+  const PortUse pairs = port_use(gather, {16, 2}, {.seconds = 4e-3}, h100());
+  EXPECT_NEAR(pairs.nic, 1, 1e-12);
+  EXPECT_NEAR(pairs.link, 192.0 / 370 / 4, 1e-12);
+}
+
+// Of 160 MB among 2 x 8 ranks, 10 MB go to each: 70 MB inside, 80 MB outside.
+TEST(PortUse, OfAnExchangeIsByWhereItsPeersAre) {
+  const PortUse use = port_use(
+      call_of(CollectiveKind::kAllToAll, 160 * kMegabyte), {16, 8}, {.seconds = 2e-3}, h100());
+  EXPECT_NEAR(use.link, 0.070 / 370 / 2e-3, 1e-12);
+  EXPECT_NEAR(use.nic, 0.080 / 48 / 2e-3, 1e-12);
+}
+
+TEST(PortUse, WithoutNvlinkTheNicIsBehindTheSamePort) {
+  const Fabric fabric = h100({{"intra_link", "pcie5x16"}});
+  const PortUse use = port_use(
+      call_of(CollectiveKind::kReduceScatter, 64 * kMegabyte), {4, 1}, {.seconds = 2e-3}, fabric);
+  EXPECT_NEAR(use.link, 48e6 / fabric.intra.achieved_bytes_per_second / 2e-3, 1e-12);
+}
+
+TEST(PortUse, OfAMessageIsOfThePortBetweenItsRanks) {
+  const Fabric fabric = h100({{"nodes", 2}});
+  const PortUse near = send_port_use(37 * kMegabyte, 0, 7, 1e-3, fabric);
+  EXPECT_NEAR(near.link, 0.1, 1e-12);
+  EXPECT_EQ(near.nic, 0);
+  const PortUse far = send_port_use(24 * kMegabyte, 0, 8, 1e-3, fabric);
+  EXPECT_NEAR(far.nic, 0.5, 1e-12);
+  EXPECT_EQ(far.link, 0);
+}
+
+TEST(PortUse, LengthensCallsByWhatAPortLacksForBoth) {
+  EXPECT_EQ(lengthening({.link = 1}, {.nic = 1}), 0);
+  EXPECT_EQ(lengthening({.link = 0.3}, {.link = 0.6}), 0);
+  EXPECT_EQ(lengthening({.link = 1}, {.link = 1}), 1);
+  EXPECT_NEAR(lengthening({.link = 0.6, .nic = 1}, {.link = 0.7, .nic = 0.2}), 0.3, 1e-12);
+  EXPECT_NEAR(lengthening({.link = 0.6, .nic = 1}, {.link = 0.9}), 0.5, 1e-12);
+}
+
+// Whatever runs side by side, and however well it fills a port: no port carries more than it can.
+TEST(PortUse, OfCallsAtOnceFillsNoPortMoreThanWhole) {
+  const Fabric fabric = h100({{"nodes", 2}});
+  for (const CollectiveKind one : {CollectiveKind::kAllReduce, CollectiveKind::kReduceScatter}) {
+    for (const GroupPlacement& place : {GroupPlacement{8, 8}, GroupPlacement{16, 8}}) {
+      for (const int64_t bytes : {1 * kMiB, 64 * kMiB, 1 * kGiB}) {
+        const CollectiveCall call = call_of(one, bytes);
+        const CollectiveCall other = call_of(CollectiveKind::kAllGather, 256 * kMiB);
+        const PortUse use = port_use(call, place, collective_time(call, place, fabric), fabric);
+        const PortUse other_use =
+            port_use(other, {8, 8}, collective_time(other, {8, 8}, fabric), fabric);
+        const double both = 1 + lengthening(use, other_use);
+        EXPECT_LE(use.link + other_use.link, both + 1e-12);
+        EXPECT_LE(use.nic + other_use.nic, both + 1e-12);
+        EXPECT_GT(use.link, 0);
+      }
+    }
+  }
+}
+
+TEST(PortUse, OfManyCallsIsTheirMeanByTime) {
+  const PortUse mean = mean_use(3, {.link = 1}, 1, {.link = 0.2, .nic = 0.8});
+  EXPECT_NEAR(mean.link, 0.8, 1e-12);
+  EXPECT_NEAR(mean.nic, 0.2, 1e-12);
+  EXPECT_EQ(mean_use(0, {}, 0, {}).link, 0);
+}
+
+}  // namespace
+}  // namespace estimator
