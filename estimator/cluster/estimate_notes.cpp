@@ -60,6 +60,12 @@ void note_overlap(std::vector<std::string>& notes, const Plan& plan) {
         "a collective beside compute takes a multiprocessor of it for each of its channels "
         "(measured on four GPUs: 19 % of the compute in the mean, arXiv 2507.03114)");
   }
+  if (data_overlaps || (plan.replicas() > 1 && p.fully_sharded())) {
+    notes.push_back(
+        "groups share a port fairly (a GPU's NVLink, its share of the NICs): the data ranks' calls "
+        "and those of the work beside them, or the last gradients sent to another stage, take "
+        "longer by what the port lacks for both");
+  }
   if (p.virtual_stages > 1) {
     notes.push_back("layers are alike: the chunks of a stage share its measured work by layers");
   }
@@ -187,6 +193,8 @@ std::vector<std::string> gaps_of_the_model() {
       "GPUs and machines that are slower than such a deviation says: faults, heat, stolen time",
       "logging and evaluation",
       "compute slowed by sends between stages that run beside it, and the other way round",
+      "FSDP2's calls beside calls on another port that kernels wait for (they count as exposed)",
+      "sends between stages beside the data ranks' calls on the same port, but for a chunk's last",
       "overlap of tensor-parallel communication with matrix products without --tp-comm-overlap",
       "congestion of the network beyond fair shares, and hops from rail to rail",
       "kernels fused beyond those of the shard, and tuned kernels for single shapes",

@@ -23,6 +23,10 @@ struct ChunkDuration {
   double send_backward_seconds = 0;    ///< gradients to the piece before
   /// The chunk's first forward starts no earlier: its parameters are still on their way.
   double parameters_ready_seconds = 0;
+  /// What the chunk's last backward takes longer than the others, and the send after it: its
+  /// gradients are being reduced beside them.
+  double last_backward_added_seconds = 0;
+  double last_send_added_seconds = 0;
 };
 
 struct StageReplay {
@@ -62,6 +66,13 @@ using DurationVariants = std::array<std::vector<ChunkDuration>, kVariants>;
 std::array<ScheduleReplay, kVariants> replay_variants(const PipelineSchedule& schedule,
                                                       const DurationVariants& variants,
                                                       bool overlap_sends);
+
+/// Whether a step is the last before the reduction of all gradients of its chunk.
+constexpr bool completes_gradients(const PipelineStep& step, const ScheduleShape& shape) {
+  const bool makes_gradients =
+      step.kind == StepKind::kBackward || step.kind == StepKind::kBackwardWeight;
+  return makes_gradients && step.micro_batch + 1 == shape.micro_batches;
+}
 
 /// How long a step of `kind` takes.
 double step_seconds(const ChunkDuration& duration, StepKind kind);

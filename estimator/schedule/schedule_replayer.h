@@ -38,6 +38,7 @@ template <std::size_t kLanes>
 struct Chunk {
   std::array<Times<kLanes>, kStepKinds> seconds;
   Times<kLanes> send_forward, send_backward, parameters_ready;
+  Times<kLanes> last_backward_added, last_send_backward;
   std::size_t forwards_done = 0, backwards_done = 0;
   std::size_t own_inputs = 0;     ///< where its inputs begin
   std::size_t next_inputs = 0;    ///< those of the next piece; kNothing on the last
@@ -197,6 +198,9 @@ class Replayer {
       chunk.send_forward.of[lane] = duration.send_forward_seconds;
       chunk.send_backward.of[lane] = duration.send_backward_seconds;
       chunk.parameters_ready.of[lane] = duration.parameters_ready_seconds;
+      chunk.last_backward_added.of[lane] = duration.last_backward_added_seconds;
+      chunk.last_send_backward.of[lane] =
+          duration.send_backward_seconds + duration.last_send_added_seconds;
     }
     chunks_.push_back(chunk);
   }
@@ -243,9 +247,17 @@ class Replayer {
       }
       return;
     }
+    if (completes_gradients(step, schedule_.shape)) {
+      stage.clock += chunk.last_backward_added;
+      stage.busy += chunk.last_backward_added;
+    }
     if (step.kind != StepKind::kBackwardInput) gradients_ready_[c] = stage.clock;
     if (step.kind == StepKind::kBackwardWeight || chunk.before_inputs == kNothing) return;
-    send(stage, chunk.send_backward, backward_inputs_[chunk.before_inputs + i], chunk.stage_before);
+    const bool last = i + 1 == micro_batches_;
+    send(stage,
+         last ? chunk.last_send_backward : chunk.send_backward,
+         backward_inputs_[chunk.before_inputs + i],
+         chunk.stage_before);
   }
 
   void send(Stage<kLanes>& stage,

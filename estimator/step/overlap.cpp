@@ -40,11 +40,32 @@ double WorkBeside::added_in_user_buffers(const CollectiveRecord& call,
   return seconds_added(*buffer, seconds, product, gpu_multiprocessors);
 }
 
-void UnitCalls::add_to(PartTime& part) const {
+void PortTraffic::add(double seconds_alone, double hidden_seconds, const PortUse& use) {
+  calls_.push_back({seconds_alone, hidden_seconds, use});
+}
+
+double PortTraffic::shared_seconds(const PortUse& use) const {
+  double shared = 0;
+  for (const Calls& calls : calls_) shared += calls.seconds * lengthening(use, calls.use);
+  return shared;
+}
+
+double PortTraffic::shared_waits(const PortUse& use) const {
+  double shared = 0;
+  for (const Calls& calls : calls_) {
+    shared += (calls.seconds - calls.hidden_seconds) * lengthening(use, calls.use);
+  }
+  return shared;
+}
+
+void UnitCalls::add_to(PartTime& part, const PortTraffic& traffic) const {
   const double all = seconds.sum;
-  const double hidden = std::min(all - seconds.mean(), part.compute_seconds);
-  part.communication_seconds.data += all - hidden;
-  part.compute_seconds += compute_share * hidden;
+  const double work = part.compute_seconds + traffic.shared_waits(use);
+  const double beside = work > 0 ? std::min(all - seconds.mean(), work) : 0;
+  part.communication_seconds.data += all - beside;
+  if (beside <= 0) return;
+  part.communication_seconds.data += beside * (traffic.shared_seconds(use) / work);
+  part.compute_seconds += compute_share * beside * (part.compute_seconds / work);
 }
 
 }  // namespace estimator

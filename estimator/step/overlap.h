@@ -5,7 +5,9 @@
 #include <map>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "estimator/communication/port_use.h"
 #include "estimator/profile/rank_profile.h"
 #include "estimator/step/stage_time.h"
 
@@ -41,14 +43,39 @@ class WorkBeside {
   std::map<std::pair<Direction, std::string>, CallSeconds> products_;  ///< by kind of module
 };
 
+/// Calls of a part of the step on the GPU's ports, none beside another. Calls of other groups that
+/// run beside the part share the ports with them, fairly, and both take longer; they count as
+/// beside all of the part alike.
+class PortTraffic {
+ public:
+  /// `seconds_alone` of calls, of which `hidden_seconds` pass beside the part's kernels.
+  void add(double seconds_alone, double hidden_seconds, const PortUse& use);
+
+  /// What the part takes longer where calls of `use` run beside all of it; and of that, what they
+  /// do beside calls that its kernels wait for.
+  double shared_seconds(const PortUse& use) const;
+  double shared_waits(const PortUse& use) const;
+
+ private:
+  struct Calls {
+    double seconds = 0, hidden_seconds = 0;
+    PortUse use;
+  };
+
+  std::vector<Calls> calls_;
+};
+
 /// What FSDP2 gathers and reduces in a part: one call after the other beside the work of other
 /// units, but for one. The first unit waits for its parameters, and nothing is left to work while
 /// the last gradients are reduced.
 struct UnitCalls {
   CallSeconds seconds;
   double compute_share = 0;
+  PortUse use;
 
-  void add_to(PartTime& part) const;
+  /// They hide beside kernels. Beside calls that kernels wait for, which `traffic` has, they run as
+  /// well where both need a port, and hide nothing; on another port they count as waiting.
+  void add_to(PartTime& part, const PortTraffic& traffic) const;
 };
 
 }  // namespace estimator

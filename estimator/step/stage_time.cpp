@@ -83,6 +83,7 @@ class StageSum {
         shares_(target.plan, profile.coordinate.pipeline, profile.parameters) {
     time_.chunks.resize(shares_.of_layers().size());
     host_.chunks.resize(time_.chunks.size());
+    traffic_.resize(time_.chunks.size());
   }
 
   void add_kernels() {
@@ -105,22 +106,22 @@ class StageSum {
     const bool of_ring = is_ring_message(record.call);
     if (is_message(record.call.kind) && !of_ring) return add_message(record);
     if (of_ring && record.call.kind == CollectiveKind::kRecv) return;  // comes while it sends
-    const RankGroup group = target_.layout.group(record.call.group, profile_.rank);
-    const double seconds = exposed_seconds(record, group);
-    if (is_of_unit(record)) return add_beside_units(record, seconds, group);
-    if (const auto buckets = buckets_of(record))
-      return add_buckets(record, buckets, seconds, group);
+    const PricedCall call = priced(record);
+    if (is_of_unit(record)) return add_beside_units(call);
+    if (const auto buckets = buckets_of(record)) return add_buckets(call, buckets);
     PartTime part;
     const double calls = calls_per_part(record.count, record.direction, profile_);
-    seconds_of_axis(part.communication_seconds, record.call.group) = seconds * calls;
+    const double exposed = exposed_seconds(call);
+    seconds_of_axis(part.communication_seconds, record.call.group) = exposed * calls;
     add_part(time_, part, record.direction, record.module);
+    add_traffic(call, calls, std::max(0.0, call.seconds - exposed));
     add_issue(record.direction, record.module, calls);
   }
 
   /// With what the GPU waits for the host in each part, as compute.
   StageTime with_host() {
     for (const auto& [direction, calls] : beside_units_) {
-      calls.add_to(time_.chunks.front().*part_of_micro_batch(direction));
+      calls.add_to(time_.chunks.front().*part_of_micro_batch(direction), traffic_of(0, direction));
     }
     for (std::size_t c = 0; c < time_.chunks.size(); ++c) {
       wait_for_host(time_.chunks[c].forward, host_.chunks[c].forward);
@@ -128,33 +129,77 @@ class StageSum {
     }
     wait_for_host(time_.step_end, host_.step_end);
     if (profile_.host_memory) add_offload(*profile_.host_memory);
+    for (std::size_t c = 0; c < time_.chunks.size(); ++c) {
+      ChunkTime& chunk = time_.chunks[c];
+      share_ports(chunk.reduce_gradients, traffic_of(c, Direction::kBackward), chunk.backward);
+      share_ports(chunk.gather_parameters, traffic_of(c, Direction::kForward), chunk.forward);
+    }
     return std::move(time_);
   }
 
  private:
+  /// A record's call, and what each takes alone.
+  struct PricedCall {
+    const CollectiveRecord& record;
+    GroupPlacement placement;
+    double seconds = 0;
+    PortUse use;
+  };
+
+  PricedCall priced(const CollectiveRecord& record) const {
+    const CollectiveCall& call = record.call;
+    const Fabric& fabric = target_.fabric;
+    const GroupPlacement placement = place(target_.layout.group(call.group, profile_.rank), fabric);
+    const CollectiveTime time = collective_time(call, placement, fabric);
+    return {record, placement, time.seconds, port_use(call, placement, time, fabric)};
+  }
+
   /// Of one call, without what it hides beside work.
-  double exposed_seconds(const CollectiveRecord& record, const RankGroup& group) const {
-    const double seconds = collective_seconds(record.call, group, target_.fabric);
+  double exposed_seconds(const PricedCall& call) const {
+    const CollectiveRecord& record = call.record;
     if (is_ring_message(record.call)) {
-      return work_.added_by_ring_message(
-          record.direction, seconds, share_of_compute(record.call, group));
+      return work_.added_by_ring_message(record.direction, call.seconds, share_of_compute(call));
     }
-    if (!target_.plan.parallelism.tp_comm_overlap) return seconds;
-    return work_.added_in_user_buffers(record, seconds, target_.compute.gpu.multiprocessors);
+    if (!target_.plan.parallelism.tp_comm_overlap) return call.seconds;
+    return work_.added_in_user_buffers(record, call.seconds, target_.compute.gpu.multiprocessors);
   }
 
   /// What a call takes of the GPU's compute while it runs beside it.
-  double share_of_compute(const CollectiveCall& call, const RankGroup& group) const {
-    const int64_t busy = busy_multiprocessors(call, place(group, target_.fabric), target_.fabric);
+  double share_of_compute(const PricedCall& call) const {
+    const int64_t busy = busy_multiprocessors(call.record.call, call.placement, target_.fabric);
     return static_cast<double>(busy) / static_cast<double>(target_.compute.gpu.multiprocessors);
   }
 
-  void add_beside_units(const CollectiveRecord& record, double seconds, const RankGroup& group) {
+  void add_beside_units(const PricedCall& call) {
+    const CollectiveRecord& record = call.record;
     const double calls = calls_per_part(record.count, record.direction, profile_);
     UnitCalls& beside = beside_units_[record.direction];
-    beside.seconds.add(calls, seconds);
-    beside.compute_share = share_of_compute(record.call, group);
+    beside.use = mean_use(beside.seconds.sum, beside.use, calls * call.seconds, call.use);
+    beside.seconds.add(calls, call.seconds);
+    beside.compute_share = share_of_compute(call);
     add_issue(record.direction, record.module, calls);
+  }
+
+  /// Which calls are in a part, for those that run beside it.
+  void add_traffic(const PricedCall& call, double calls, double hidden_seconds) {
+    const CollectiveRecord& record = call.record;
+    if (part_of_micro_batch(record.direction) == nullptr) return;
+    const std::vector<double>& shares = shares_.of_module(record.module);
+    for (std::size_t c = 0; c < shares.size(); ++c) {
+      const double here = shares[c] * calls;
+      traffic_of(c, record.direction).add(here * call.seconds, here * hidden_seconds, call.use);
+    }
+  }
+
+  PortTraffic& traffic_of(std::size_t chunk, Direction direction) {
+    ChunkTraffic& traffic = traffic_[chunk];
+    return direction == Direction::kForward ? traffic.forward : traffic.backward;
+  }
+
+  static void share_ports(BucketTime& buckets, const PortTraffic& traffic, const PartTime& work) {
+    if (!buckets.overlappable) return;
+    const double shared = traffic.shared_seconds(buckets.use);
+    buckets.port_share = shared > 0 ? shared / work.total_seconds() : 0;
   }
 
   /// The host issues `calls`, kernels or collectives, one after the other.
@@ -213,21 +258,26 @@ class StageSum {
         record.call.bytes / parts;
   }
 
-  void add_buckets(const CollectiveRecord& record,
-                   BucketTime ChunkTime::*of_chunk,
-                   double seconds,
-                   const RankGroup& group) {
+  void add_buckets(const PricedCall& call, BucketTime ChunkTime::*of_chunk) {
+    const CollectiveRecord& record = call.record;
     const auto count = static_cast<double>(record.count);
     const std::vector<double>& shares = shares_.of_parameters();
     for (std::size_t c = 0; c < shares.size(); ++c) {
       if (shares[c] == 0) continue;
       BucketTime& buckets = time_.chunks[c].*of_chunk;
-      buckets.sum_seconds += shares[c] * count * seconds;
+      const double seconds = shares[c] * count * call.seconds;
+      buckets.use = mean_use(buckets.sum_seconds, buckets.use, seconds, call.use);
+      buckets.sum_seconds += seconds;
       buckets.buckets += std::max<int64_t>(1, std::llround(shares[c] * count));
       buckets.overlappable |= record.overlappable;
-      buckets.compute_share = share_of_compute(record.call, group);
+      buckets.compute_share = share_of_compute(call);
     }
   }
+
+  /// Of one chunk and one micro-batch.
+  struct ChunkTraffic {
+    PortTraffic forward, backward;
+  };
 
   const RankProfile& profile_;
   const StageTarget& target_;
@@ -236,8 +286,9 @@ class StageSum {
   WorkBeside work_;
   double device_update_seconds_ = 0;             ///< AdamW on the GPU
   std::map<Direction, UnitCalls> beside_units_;  ///< of one micro-batch
-  StageTime time_;                               ///< the GPU's
-  StageTime host_;                               ///< the host's, as compute
+  std::vector<ChunkTraffic> traffic_;
+  StageTime time_;  ///< the GPU's
+  StageTime host_;  ///< the host's, as compute
 };
 
 }  // namespace
@@ -261,6 +312,11 @@ double sum_of(const ExposedCommunication& c) {
 
 double PartTime::total_seconds() const { return compute_seconds + sum_of(communication_seconds); }
 
+double BucketTime::beside(double work_seconds) const {
+  if (buckets == 0) return 0;
+  return std::min(sum_seconds, work_seconds) * (1 - 1 / static_cast<double>(buckets));
+}
+
 double BucketTime::reduced_at(double end_seconds, double work_seconds, double free_seconds) const {
   if (buckets == 0) return free_seconds;
   const auto n = static_cast<double>(buckets);
@@ -274,7 +330,7 @@ double BucketTime::ready_at(double free_seconds, double work_seconds) const {
   const auto n = static_cast<double>(buckets);
   const double done = free_seconds + sum_seconds;
   const double ready = std::max(free_seconds + sum_seconds / n, done - work_seconds * (1 - 1 / n));
-  return ready + compute_share * std::min(work_seconds, done - ready);
+  return ready + (compute_share + port_share) * std::min(work_seconds, done - ready);
 }
 
 PartTime StageTime::forward() const {

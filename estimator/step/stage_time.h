@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "estimator/communication/fabric.h"
+#include "estimator/communication/port_use.h"
 #include "estimator/compute/compute_time.h"
 #include "estimator/plan/parallel_layout.h"
 #include "estimator/profile/rank_profile.h"
@@ -29,6 +30,14 @@ struct BucketTime {
   bool overlappable = false;  ///< they run beside compute, one after the other
   /// What a running call takes of the GPU's compute from the work beside it.
   double compute_share = 0;
+  /// Of the GPU's ports, and what the work takes longer for each second beside a running call,
+  /// which takes longer by as much, because calls of the work need the same ports.
+  PortUse use;
+  double port_share = 0;
+
+  /// Seconds of the calls that pass while the last `work_seconds` fill the buckets; the rest comes
+  /// after them.
+  double beside(double work_seconds) const;
 
   /// When the last bucket is reduced: the work that fills them ends at `end_seconds`, and what the
   /// network did before them at `free_seconds`. The last bucket is full when the work ends

@@ -13,16 +13,18 @@ namespace {
 
 using Durations = std::vector<ChunkDuration>;
 
-/// Seconds between the stages that hold two pieces; 0 when that is one stage, or nothing is sent.
-double transfer_seconds(int64_t bytes,
-                        int64_t from_stage,
-                        int64_t to_stage,
-                        const ParallelLayout& layout,
-                        const Fabric& fabric) {
-  if (bytes == 0 || from_stage == to_stage) return 0;
-  return send_seconds(
-      bytes, layout.rank({.pipeline = from_stage}), layout.rank({.pipeline = to_stage}), fabric);
-}
+/// What one stage sends to another, and where the two lie.
+struct Transfer {
+  int64_t bytes = 0;
+  int64_t from_rank = 0, to_rank = 0;
+
+  double seconds(const Fabric& fabric) const {
+    return bytes == 0 || from_rank == to_rank ? 0 : send_seconds(bytes, from_rank, to_rank, fabric);
+  }
+  PortUse use(double seconds, const Fabric& fabric) const {
+    return send_port_use(bytes, from_rank, to_rank, seconds, fabric);
+  }
+};
 
 /// When each chunk of a stage can start forward, its gathers running one after the other.
 void add_parameter_waits(const StageTime& stage, ChunkDuration* durations) {
@@ -34,6 +36,16 @@ void add_parameter_waits(const StageTime& stage, ChunkDuration* durations) {
         gather.ready_at(free_seconds, durations[c].forward_seconds);
     free_seconds += gather.sum_seconds;
   }
+}
+
+/// What a send of `seconds` after the last backward takes longer beside the buckets that are not
+/// reduced by then. Sends before it have ended.
+double added_to_send(const BucketTime& reduce,
+                     double backward_seconds,
+                     double seconds,
+                     const PortUse& use) {
+  const double left = reduce.sum_seconds - reduce.beside(backward_seconds);
+  return lengthening(reduce.use, use) * std::min(left, seconds);
 }
 
 /// The parts of a stage's step but for its waiting.
@@ -52,19 +64,22 @@ StepTime working_time(const StageTime& stage, double micro_batches) {
 }
 
 /// What the stages wait for, taken away one after the other.
-enum Waits : std::size_t { kAllWaits, kParametersThere, kTransfersFree };
+enum Waits : std::size_t { kAllWaits, kDataRanksReady, kTransfersFree };
 
 std::array<ScheduleReplay, kVariants> replay_without_waits(const ScheduleShape& shape,
-                                                           Durations durations,
+                                                           const Durations& durations,
                                                            bool overlap_sends) {
   DurationVariants variants;
   variants[kAllWaits] = durations;
-  for (ChunkDuration& duration : durations) duration.parameters_ready_seconds = 0;
-  variants[kParametersThere] = durations;
-  for (ChunkDuration& duration : durations) {
+  variants[kDataRanksReady] = durations;
+  for (ChunkDuration& duration : variants[kDataRanksReady]) {
+    duration.parameters_ready_seconds = 0;
+    duration.last_backward_added_seconds = duration.last_send_added_seconds = 0;
+  }
+  variants[kTransfersFree] = variants[kDataRanksReady];
+  for (ChunkDuration& duration : variants[kTransfersFree]) {
     duration.send_forward_seconds = duration.send_backward_seconds = 0;
   }
-  variants[kTransfersFree] = std::move(durations);
   return replay_shape(shape, variants, overlap_sends);
 }
 
@@ -85,18 +100,31 @@ std::vector<ChunkDuration> chunk_durations(const ScheduleShape& shape,
   const int64_t last_piece = shape.virtual_stages() - 1;
   for (int64_t s = 0; s < shape.stages; ++s) {
     const StageTime& stage = stages[static_cast<std::size_t>(s)];
+    const auto transfer = [&](int64_t bytes, int64_t to_piece) {
+      return Transfer{bytes,
+                      layout.rank({.pipeline = s}),
+                      layout.rank({.pipeline = stage_of(shape, to_piece)})};
+    };
     for (int64_t c = 0; c < shape.chunks; ++c) {
       const ChunkTime& chunk = stage.chunks[static_cast<std::size_t>(c)];
       const int64_t piece = virtual_stage(shape, s, c);
       ChunkDuration duration{.forward_seconds = chunk.forward.total_seconds(),
                              .backward_seconds = chunk.backward.total_seconds()};
       if (piece < last_piece) {
-        duration.send_forward_seconds = transfer_seconds(
-            stage.send_forward_bytes, s, stage_of(shape, piece + 1), layout, fabric);
+        duration.send_forward_seconds =
+            transfer(stage.send_forward_bytes, piece + 1).seconds(fabric);
       }
+      const BucketTime& reduce = chunk.reduce_gradients;
+      duration.last_backward_added_seconds =
+          reduce.port_share * reduce.beside(duration.backward_seconds);
       if (piece > 0) {
-        duration.send_backward_seconds = transfer_seconds(
-            stage.send_backward_bytes, s, stage_of(shape, piece - 1), layout, fabric);
+        const Transfer gradients = transfer(stage.send_backward_bytes, piece - 1);
+        const double seconds = gradients.seconds(fabric);
+        duration.send_backward_seconds = seconds;
+        if (reduce.overlappable && seconds > 0) {
+          duration.last_send_added_seconds = added_to_send(
+              reduce, duration.backward_seconds, seconds, gradients.use(seconds, fabric));
+        }
       }
       durations.push_back(duration);
     }
@@ -106,6 +134,7 @@ std::vector<ChunkDuration> chunk_durations(const ScheduleShape& shape,
 }
 
 GradientReduction reduce_gradients(const StageTime& stage,
+                                   const ChunkDuration* durations,
                                    const double* gradients_ready,
                                    double end_seconds) {
   std::vector<std::size_t> order(stage.chunks.size());
@@ -122,11 +151,15 @@ GradientReduction reduce_gradients(const StageTime& stage,
     return begin;
   };
   for (const std::size_t c : order) {
-    const ChunkTime& chunk = stage.chunks[c];
-    const BucketTime& reduce = chunk.reduce_gradients;
+    const BucketTime& reduce = stage.chunks[c].reduce_gradients;
+    const ChunkDuration& duration = durations[c];
     if (!reduce.overlappable) continue;
-    const double begin = add_calls(
-        c, reduce.reduced_at(gradients_ready[c], chunk.backward.total_seconds(), free_seconds));
+    const double begin =
+        add_calls(c,
+                  reduce.reduced_at(gradients_ready[c],
+                                    duration.backward_seconds,
+                                    free_seconds + duration.last_backward_added_seconds) +
+                      duration.last_send_added_seconds);
     const double beside = std::min(reduce.sum_seconds, end_seconds - begin);
     slowed_seconds += reduce.compute_share * std::max(0.0, beside);
   }
@@ -161,16 +194,18 @@ StepTime step_time(const Plan& plan,
                    const Fabric& fabric,
                    const std::vector<StageTime>& stages) {
   const ScheduleShape shape = schedule_shape(plan);
-  const auto replays = replay_without_waits(
-      shape, chunk_durations(shape, stages, layout, fabric), overlaps_sends(plan));
+  const Durations durations = chunk_durations(shape, stages, layout, fabric);
+  const auto replays = replay_without_waits(shape, durations, overlaps_sends(plan));
 
   std::size_t slowest = 0;
   double ready_seconds = 0, exposed_reduce = 0, end_seconds = 0;
   const ScheduleReplay& replay = replays[kAllWaits];
   for (std::size_t s = 0; s < stages.size(); ++s) {
     const double end = replay.stages[s].end_seconds;
-    const double* gradients_ready = &replay.gradients_ready_seconds[s * stages[s].chunks.size()];
-    const double ready = reduce_gradients(stages[s], gradients_ready, end).ready_seconds;
+    const std::size_t first = s * stages[s].chunks.size();
+    const double ready =
+        reduce_gradients(stages[s], &durations[first], &replay.gradients_ready_seconds[first], end)
+            .ready_seconds;
     if (ready > ready_seconds) {
       ready_seconds = ready;
       exposed_reduce = ready - end;
@@ -186,8 +221,8 @@ StepTime step_time(const Plan& plan,
   const auto saved = [&](Waits before, Waits after) {
     return replays[before].stages[slowest].end_seconds - replays[after].stages[slowest].end_seconds;
   };
-  time.exposed_communication_seconds.data += exposed_reduce + saved(kAllWaits, kParametersThere);
-  time.exposed_communication_seconds.pipeline += saved(kParametersThere, kTransfersFree);
+  time.exposed_communication_seconds.data += exposed_reduce + saved(kAllWaits, kDataRanksReady);
+  time.exposed_communication_seconds.pipeline += saved(kDataRanksReady, kTransfersFree);
   time.bubble_seconds = replays[kTransfersFree].stages[slowest].idle_seconds() + end_seconds -
                         end_of_step(stages[slowest]);
   return time;

@@ -6,7 +6,8 @@
 // 2. The schedule is replayed over all stages with their own times and transfers.
 // 3. Each stage reduces its gradients, bucket by bucket beside the last backward of each chunk
 // where
-//    the plan overlaps it, else all when its steps have ended.
+//    the plan overlaps it, else all when its steps have ended. Where the reduction needs a port
+//    that calls of that backward need, or the send of its gradients, all of them take longer.
 // 4. When the slowest stage is ready (the gradient norm needs all of them), every stage ends its
 //    step: norm, optimizer, and the gather of what is not overlapped. The slowest end counts.
 // 5. Data loaders work ahead: where they take longer for the micro-batches of a step than the step
@@ -46,9 +47,11 @@ struct GradientReduction {
   double ready_seconds = 0;       ///< when the stage is through, compute that was slowed included
 };
 
-/// Of a stage that ends its steps at `end_seconds`; `gradients_ready` is of its chunks. Where the
+/// Of a stage that ends its steps at `end_seconds`; `durations` and `gradients_ready` are of its
+/// chunks. Where the
 /// buckets of a chunk leave gaps, its calls are shown without them, up to their true end.
 GradientReduction reduce_gradients(const StageTime& stage,
+                                   const ChunkDuration* durations,
                                    const double* gradients_ready,
                                    double end_seconds);
 

@@ -96,6 +96,7 @@ class StageWriter {
     const auto s = static_cast<std::size_t>(timeline_.stage);
     const GradientReduction reduction =
         reduce_gradients(time_,
+                         durations_,
                          &replay_.gradients_ready_seconds[s * time_.chunks.size()],
                          replay_.stages[s].end_seconds);
     for (const ChunkCalls& calls : reduction.calls) {
@@ -127,7 +128,12 @@ class StageWriter {
     const ChunkDuration& duration = durations_[c];
     const ChunkTime& chunk = time_.chunks[c];
     const bool forward = step.kind == StepKind::kForward;
-    const double seconds = step_seconds(duration, step.kind);
+    double seconds = step_seconds(duration, step.kind);
+    double send = forward ? duration.send_forward_seconds : duration.send_backward_seconds;
+    if (completes_gradients(step, schedule_.shape)) {
+      seconds += duration.last_backward_added_seconds;
+      send += duration.last_send_added_seconds;
+    }
     TimelineEvent event{.activity = activity_of(step.kind),
                         .begin_seconds = begin_seconds,
                         .end_seconds = begin_seconds + seconds,
@@ -137,7 +143,6 @@ class StageWriter {
                             (forward ? chunk.forward : chunk.backward).communication_seconds)};
     timeline_.events.push_back(event);
     if (step.kind == StepKind::kBackwardWeight) return;
-    const double send = forward ? duration.send_forward_seconds : duration.send_backward_seconds;
     if (send == 0) return;
     const int64_t to_piece =
         virtual_stage(schedule_.shape, timeline_.stage, step.chunk) + (forward ? 1 : -1);

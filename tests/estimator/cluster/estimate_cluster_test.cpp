@@ -180,6 +180,18 @@ TEST(EstimateCluster, NamesWhatItAssumesAndLeavesOut) {
   EXPECT_FALSE(estimate.not_modelled.empty());
 }
 
+TEST(EstimateCluster, SaysThatGroupsSharePortsWhereCallsOfDataRanksAreHidden) {
+  const auto notes = [](bool overlap) {
+    return fmt::format(
+        "{}",
+        fmt::join(estimate_reserving(kGiB, {{"parallelism", {{"overlap_grad_reduce", overlap}}}})
+                      .assumptions,
+                  "\n"));
+  };
+  EXPECT_TRUE(contains(notes(true), "groups share a port fairly"));
+  EXPECT_FALSE(contains(notes(false), "groups share a port fairly"));
+}
+
 TEST(EstimateCluster, SaysWhenAProfileIsOfAnotherGpu) {
   const Plan plan = small_plan();
   RankProfile profile = profile_of(plan, 0);

@@ -23,7 +23,9 @@ DurationVariants model_like(const ScheduleShape& shape,
                            .backward_seconds = 1.9 + 2 * more,
                            .send_forward_seconds = send,
                            .send_backward_seconds = 1.3 * send,
-                           .parameters_ready_seconds = 0.3 * static_cast<double>(piece)});
+                           .parameters_ready_seconds = 0.3 * static_cast<double>(piece),
+                           .last_backward_added_seconds = 0.17,
+                           .last_send_added_seconds = 0.4 * send});
     }
   }
   DurationVariants variants;

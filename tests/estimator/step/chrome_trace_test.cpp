@@ -14,14 +14,15 @@ namespace {
 
 /// Two chunks on each of 4 stages, 8 micro-batches, sends, overlapped calls over the data ranks,
 /// and an optimizer.
-StepTimeline interleaved_timeline() {
+StepTimeline interleaved_timeline(double port_share = 0) {
   Plan plan = pipeline_plan();
   plan.parallelism.virtual_stages = 2;
   ChunkTime chunk;
   chunk.forward.compute_seconds = 0.4e-3;
   chunk.forward.communication_seconds.tensor = 0.1e-3;
   chunk.backward.compute_seconds = 1e-3;
-  chunk.reduce_gradients = {.sum_seconds = 1e-3, .buckets = 4, .overlappable = true};
+  chunk.reduce_gradients = {
+      .sum_seconds = 1e-3, .buckets = 4, .overlappable = true, .port_share = port_share};
   chunk.gather_parameters = {.sum_seconds = 2e-3, .buckets = 4, .overlappable = true};
   StageTime stage;
   stage.chunks = {chunk, chunk};
@@ -141,6 +142,17 @@ TEST(StepTimeline, ShowsTheWaitForDataAtItsEnd) {
     EXPECT_EQ(last.activity, Activity::kDataLoading);
     EXPECT_NEAR(last.begin_seconds, 0.33, 1e-9);
     EXPECT_DOUBLE_EQ(last.end_seconds, 8);
+  }
+}
+
+// Three of four buckets, 0.75 ms of the reduction, run beside the last backward of each chunk.
+TEST(StepTimeline, ShowsTheLastBackwardAsLongAsItIs) {
+  for (const StageTimeline& stage : interleaved_timeline(0.2).stages) {
+    for (const TimelineEvent& event : stage.events) {
+      if (event.activity != Activity::kBackward) continue;
+      const double added = event.micro_batch == 7 ? 0.2 * 0.75e-3 : 0;
+      EXPECT_NEAR(event.end_seconds - event.begin_seconds, 1e-3 + added, 1e-12);
+    }
   }
 }
 

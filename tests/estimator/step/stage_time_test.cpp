@@ -8,6 +8,7 @@
 
 #include "estimator/base/units.h"
 #include "estimator/communication/communication_time.h"
+#include "estimator/step/overlap.h"
 #include "tests/estimator/test_plans.h"
 
 namespace estimator {
@@ -354,6 +355,140 @@ TEST(StageTime, SharesBucketsOutByParameters) {
   EXPECT_NEAR(time.chunks[0].reduce_gradients.sum_seconds, 3 * seconds_of(plan, reduce), 1e-12);
 }
 
+/// What data ranks' calls and tensor ranks' calls have to share on `machines` of eight GPUs: two
+/// micro-batches, of which each backward has `tensor_calls` all-reduces of 256 MiB.
+BucketTime beside_tensor_calls(int64_t machines, int64_t tensor, double* expected) {
+  const Plan plan = small_plan({{"cluster", {{"nodes", machines}}},
+                                {"parallelism", {{"tensor", tensor}}},
+                                {"training", {{"global_batch_size", 16 * machines / tensor}}}});
+  EXPECT_EQ(plan.micro_batches(), 2);
+  const auto reduce = call_of(CollectiveKind::kReduceScatter,
+                              GroupKind::kDataContext,
+                              plan.data_parallel_size(),
+                              1024 * kMiB);
+  const auto call = call_of(CollectiveKind::kAllReduce, GroupKind::kTensor, tensor, 256 * kMiB);
+  RankProfile profile = profile_of(plan, 0, 0, 0.1);
+  profile.collectives = {collectives(Direction::kReduceGradients, reduce, 5),
+                         collectives(Direction::kBackward, call, 2 * 4),
+                         collectives(Direction::kForward, call, 2 * 4)};
+  profile.collectives[0].overlappable = true;
+  // Shares of NVLink, 370 GB/s: a ring's of pairs sends S; n ranks scatter (n-1)/n S.
+  const double n = static_cast<double>(plan.data_parallel_size());
+  const double seconds = seconds_of(plan, call);
+  const double of_call = 256.0 * kMiB / 370e9 / seconds;
+  const double of_reduce = (1 - 1 / n) * 1024.0 * kMiB / 370e9 / seconds_of(plan, reduce);
+  *expected = 4 * seconds / (0.1 + 4 * seconds) * (of_call + of_reduce - 1);
+  return time_of(plan, profile).chunks[0].reduce_gradients;
+}
+
+// Four all-reduces of pairs and the reduction among four pairs need the same NVLink ports.
+TEST(StageTime, GroupsOfTwoKindsOnOneMachineShareNvlink) {
+  double expected = 0;
+  const BucketTime reduce = beside_tensor_calls(1, 2, &expected);
+  EXPECT_GT(expected, 0.01);
+  EXPECT_NEAR(reduce.port_share, expected, 1e-9);
+  EXPECT_EQ(reduce.use.nic, 0);
+}
+
+// Eight tensor ranks fill a machine; each reduces with its like on another, over its own NIC.
+TEST(StageTime, GroupsOnDifferentPortsShareNothing) {
+  double unused = 0;
+  const BucketTime reduce = beside_tensor_calls(2, 8, &unused);
+  EXPECT_EQ(reduce.port_share, 0);
+  EXPECT_GT(reduce.use.nic, 0.5);
+  EXPECT_EQ(reduce.use.link, 0);
+}
+
+// A message hidden beside attention is on its way all the same: 64 MiB each, of which two in each
+// backward of 0.1 s.
+TEST(StageTime, HiddenMessagesOfARingShareNvlinkToo) {
+  const Plan plan = small_plan({{"parallelism", {{"context", 2}}}});
+  ASSERT_EQ(plan.micro_batches(), 2);
+  const auto reduce =
+      call_of(CollectiveKind::kReduceScatter, GroupKind::kDataContext, 8, 1024 * kMiB);
+  CollectiveCall send = call_of(CollectiveKind::kSend, GroupKind::kContext, 2, 64 * kMiB);
+  send.peer = 1;
+  RankProfile profile = profile_of(plan, 0, 0, 0.1);
+  profile.operators.push_back(attention_of(Direction::kBackward, 1e12, 2 * 2));
+  profile.collectives = {collectives(Direction::kReduceGradients, reduce, 5),
+                         collectives(Direction::kBackward, send, 2 * 2)};
+  profile.collectives[0].overlappable = true;
+  const StageTime time = time_of(plan, profile);
+  const double message = seconds_of(plan, send);
+  ASSERT_LT(sum_of(time.backward().communication_seconds), message);
+  const double of_message = 64.0 * kMiB / 370e9 / message;
+  const double of_reduce = 7.0 / 8 * 1024 * kMiB / 370e9 / seconds_of(plan, reduce);
+  const double expected =
+      2 * message * (of_message + of_reduce - 1) / time.backward().total_seconds();
+  EXPECT_GT(expected, 0);
+  EXPECT_NEAR(time.chunks[0].reduce_gradients.port_share, expected, 1e-9);
+}
+
+/// A forward of `compute` seconds, in which FSDP2 gathers ten times over four data ranks, and pairs
+/// of tensor ranks all-reduce `tensor_calls` times, all over the NVLink ports of one machine.
+struct UnitsBesideTensorCalls {
+  PartTime forward;
+  double gather = 0, call = 0;  ///< seconds of each, alone
+  double lengthening = 0;       ///< of each, beside the other
+  double compute_share = 0;
+
+  UnitsBesideTensorCalls(double compute, int64_t tensor_calls) {
+    const Plan plan = small_plan({{"parallelism", {{"zero_stage", 3}, {"tensor", 2}}},
+                                  {"training", {{"dialect", "plain"}, {"global_batch_size", 4}}}});
+    EXPECT_EQ(plan.micro_batches(), 1);
+    const auto reduce = call_of(CollectiveKind::kAllReduce, GroupKind::kTensor, 2, kGiB);
+    const auto units = call_of(CollectiveKind::kAllGather, GroupKind::kDataContext, 4, kGiB);
+    RankProfile profile = profile_of(plan, 0, compute, 0);
+    profile.collectives = {collectives(Direction::kForward, reduce, tensor_calls),
+                           collectives(Direction::kForward, units, 10)};
+    profile.collectives.back().overlappable = true;
+    forward = time_of(plan, profile).forward();
+    gather = seconds_of(plan, units);
+    call = seconds_of(plan, reduce);
+    // A rank of a pair sends 1 GiB, of four 3/4 GiB, at 370 GB/s.
+    lengthening = kGiB / 370e9 / call + 0.75 * kGiB / 370e9 / gather - 1;
+    compute_share = share_of(plan, units);
+  }
+};
+
+// Nine gathers beside kernels and calls, a part of them beside calls: both are longer there.
+TEST(StageTime, UnitsLengthenTheCallsThatNeedTheirPort) {
+  const UnitsBesideTensorCalls step(1.0, 50);
+  const double shared = 50 * step.call * step.lengthening;
+  ASSERT_GT(shared, 0.01);
+  ASSERT_LT(9 * step.gather, 1);
+  const double beside_calls = 9 * step.gather * shared / (1 + shared);
+  EXPECT_NEAR(step.forward.communication_seconds.tensor, 50 * step.call, 1e-9);
+  EXPECT_NEAR(step.forward.communication_seconds.data, step.gather + beside_calls, 1e-9);
+  EXPECT_NEAR(step.forward.compute_seconds,
+              1 + step.compute_share * (9 * step.gather - beside_calls),
+              1e-9);
+}
+
+// Ten calls of 1 s beside kernels of 20 s and calls of 4 s, 3 of them hidden: nine run beside 20 +
+// 1 seconds, and share the port in 4 of those.
+TEST(UnitCalls, ShareTheirPortWithCallsHiddenBesideTheSameKernels) {
+  PortTraffic traffic;
+  traffic.add(4, 3, {.link = 1});
+  UnitCalls units{.compute_share = 0.1, .use = {.link = 1}};
+  units.seconds.add(10, 1);
+  PartTime part{.compute_seconds = 20};
+  units.add_to(part, traffic);
+  EXPECT_NEAR(part.communication_seconds.data, 1 + 9 * 4.0 / 21, 1e-12);
+  EXPECT_NEAR(part.compute_seconds, 20 + 0.1 * 9 * 20 / 21, 1e-12);
+  part = {};
+  units.add_to(part, {});
+  EXPECT_EQ(part.communication_seconds.data, 10);
+  EXPECT_EQ(part.compute_seconds, 0);
+}
+
+// More gathers than work: what hides, hides beside kernels alone.
+TEST(StageTime, UnitsHideNothingBesideCallsThatNeedTheirPort) {
+  const UnitsBesideTensorCalls step(1e-3, 1);
+  ASSERT_GT(9 * step.gather, 1e-3 + step.call);
+  EXPECT_NEAR(step.forward.communication_seconds.data, 10 * step.gather - 1e-3, 1e-9);
+}
+
 // Ten seconds of work that end at 100 fill five buckets, at 92, 94, 96, 98 and 100.
 TEST(BucketTime, ThatKeepsUpWithTheWorkLeavesItsLastBucket) {
   const BucketTime buckets{.sum_seconds = 5, .buckets = 5, .overlappable = true};
@@ -395,6 +530,19 @@ TEST(BucketTime, SlowsTheWorkBesideIt) {
   const BucketTime buckets{
       .sum_seconds = 5, .buckets = 5, .overlappable = true, .compute_share = 0.1};
   EXPECT_DOUBLE_EQ(buckets.ready_at(0, 10), 1 + 0.4);
+}
+
+// Work that waits for a port half of the time takes half as long again beside the 4 seconds.
+TEST(BucketTime, SlowsTheWorkThatNeedsItsPort) {
+  const BucketTime buckets{.sum_seconds = 5, .buckets = 5, .overlappable = true, .port_share = 0.5};
+  EXPECT_DOUBLE_EQ(buckets.ready_at(0, 10), 1 + 0.5 * 4);
+}
+
+TEST(BucketTime, RunsBesideWorkButForTheLastBucket) {
+  const BucketTime buckets{.sum_seconds = 5, .buckets = 5, .overlappable = true};
+  EXPECT_DOUBLE_EQ(buckets.beside(10), 4);
+  EXPECT_DOUBLE_EQ(buckets.beside(2), 2 * 0.8);
+  EXPECT_EQ(BucketTime{}.beside(10), 0);
 }
 
 }  // namespace

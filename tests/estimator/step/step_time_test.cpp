@@ -131,6 +131,63 @@ TEST(StepTime, CommunicationBesideComputeSlowsIt) {
   EXPECT_NEAR(time.exposed_communication_seconds.data, 0.1 + 0.2 * 0.9, 1e-9);
 }
 
+// Nine tenths of a reduction of 1 run beside the last backward, and cost each of four stages, one
+// after the other, a quarter of that.
+TEST(StepTime, AReductionLengthensTheBackwardThatNeedsItsPort) {
+  std::vector<StageTime> stages(4, stage(1, 2));
+  for (StageTime& each : stages) {
+    each.chunks[0].reduce_gradients = {
+        .sum_seconds = 1, .buckets = 10, .overlappable = true, .port_share = 0.25};
+  }
+  const StepTime time = step_of(stages);
+  EXPECT_NEAR(time.iteration_seconds, 33 + 0.1 + 4 * 0.25 * 0.9, 1e-9);
+  EXPECT_NEAR(time.exposed_communication_seconds.data, 0.1 + 4 * 0.25 * 0.9, 1e-9);
+}
+
+// A port carries each byte in its time, hidden or not: where a backward does nothing but
+// communicate, on the port of the reduction, they take together what they take one after the other.
+TEST(StepTime, NothingHidesBesideCommunicationOnTheSamePort) {
+  const Plan plan = small_plan({{"training", {{"global_batch_size", 64}}}});
+  ASSERT_EQ(plan.micro_batches(), 8);
+  for (const double reduce_seconds : {0.5, 2.0, 10.0}) {
+    StageTime only = stage(1, 0);
+    only.chunks[0].backward.communication_seconds.tensor = 2;
+    only.chunks[0].reduce_gradients = {.sum_seconds = reduce_seconds,
+                                       .buckets = 1000,
+                                       .overlappable = true,
+                                       .use = {.link = 1},
+                                       .port_share = 1};
+    const StepTime time = step_time(plan, ParallelLayout(plan), fabric_of(plan), {only});
+    EXPECT_NEAR(time.iteration_seconds, 8 * 3 + reduce_seconds, 1e-9);
+  }
+}
+
+/// How much longer a step of four stages takes when reductions of one bucket need `use` of the
+/// ports, longer than the sends beside them.
+double longer_by(const PortUse& use, int64_t send_bytes, const Json& changes) {
+  std::vector<StageTime> stages(4, stage(1, 2));
+  for (StageTime& each : stages) {
+    each.send_forward_bytes = each.send_backward_bytes = send_bytes;
+    each.chunks[0].reduce_gradients = {.sum_seconds = 1, .buckets = 1, .overlappable = true};
+  }
+  const double alone = step_of(stages, changes).iteration_seconds;
+  for (StageTime& each : stages) each.chunks[0].reduce_gradients.use = use;
+  return step_of(stages, changes).iteration_seconds - alone;
+}
+
+// The send of the last gradients, from three stages one after the other, takes the time of its
+// bytes longer beside a reduction that fills the port: 37 MB are 0.1 ms of NVLink, 48 MB 1 ms of a
+// NIC, whose other half carries the reduction. Half a port leaves the send all but its latency.
+TEST(StepTime, TheLastSendSharesItsPortWithTheReduction) {
+  const Json one_machine = Json::object();
+  const Json machines = {{"cluster", {{"nodes", 4}, {"gpus_per_node", 1}}}};
+  EXPECT_NEAR(longer_by({.link = 1}, 37'000'000, one_machine), 3 * 0.1e-3, 1e-9);
+  EXPECT_NEAR(longer_by({.nic = 1}, 37'000'000, one_machine), 0, 1e-12);
+  EXPECT_NEAR(longer_by({.nic = 1}, 48'000'000, machines), 3 * 1e-3, 1e-9);
+  EXPECT_NEAR(longer_by({.link = 1}, 48'000'000, machines), 0, 1e-12);
+  EXPECT_LT(longer_by({.nic = 0.5}, 48'000'000, machines), 3 * 0.5e-3);
+}
+
 /// The same work in two chunks on each of four stages.
 StepTime interleaved_step(const std::vector<StageTime>& stages) {
   Plan plan = pipeline_plan();
