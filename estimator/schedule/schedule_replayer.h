@@ -38,12 +38,17 @@ template <std::size_t kLanes>
 struct Chunk {
   std::array<Times<kLanes>, kStepKinds> seconds;
   Times<kLanes> send_forward, send_backward, parameters_ready;
-  Times<kLanes> last_backward_added, last_send_backward;
   std::size_t forwards_done = 0, backwards_done = 0;
   std::size_t own_inputs = 0;     ///< where its inputs begin
   std::size_t next_inputs = 0;    ///< those of the next piece; kNothing on the last
   std::size_t before_inputs = 0;  ///< those of the piece before; kNothing on the first
   std::size_t next_stage = 0, stage_before = 0;
+};
+
+/// Apart from its chunk, to keep small what every step reads.
+template <std::size_t kLanes>
+struct LastBackward {
+  Times<kLanes> added, send;
 };
 
 /// One stage on its way through its list.
@@ -185,6 +190,7 @@ class Replayer {
       return static_cast<std::size_t>(
           stage_of(shape, std::clamp<int64_t>(of, 0, shape.virtual_stages() - 1)));
     };
+    LastBackward<kLanes> last;
     Chunk<kLanes> chunk{.own_inputs = inputs_of(piece),
                         .next_inputs = inputs_of(piece + 1),
                         .before_inputs = inputs_of(piece - 1),
@@ -198,11 +204,11 @@ class Replayer {
       chunk.send_forward.of[lane] = duration.send_forward_seconds;
       chunk.send_backward.of[lane] = duration.send_backward_seconds;
       chunk.parameters_ready.of[lane] = duration.parameters_ready_seconds;
-      chunk.last_backward_added.of[lane] = duration.last_backward_added_seconds;
-      chunk.last_send_backward.of[lane] =
-          duration.send_backward_seconds + duration.last_send_added_seconds;
+      last.added.of[lane] = duration.last_backward_added_seconds;
+      last.send.of[lane] = duration.send_backward_seconds + duration.last_send_added_seconds;
     }
     chunks_.push_back(chunk);
+    last_backwards_.push_back(last);
   }
 
   /// Until the stage is done or lacks an input.
@@ -248,14 +254,14 @@ class Replayer {
       return;
     }
     if (completes_gradients(step, schedule_.shape)) {
-      stage.clock += chunk.last_backward_added;
-      stage.busy += chunk.last_backward_added;
+      stage.clock += last_backwards_[c].added;
+      stage.busy += last_backwards_[c].added;
     }
     if (step.kind != StepKind::kBackwardInput) gradients_ready_[c] = stage.clock;
     if (step.kind == StepKind::kBackwardWeight || chunk.before_inputs == kNothing) return;
     const bool last = i + 1 == micro_batches_;
     send(stage,
-         last ? chunk.last_send_backward : chunk.send_backward,
+         last ? last_backwards_[c].send : chunk.send_backward,
          backward_inputs_[chunk.before_inputs + i],
          chunk.stage_before);
   }
@@ -277,6 +283,7 @@ class Replayer {
   std::vector<Times<kLanes>> forward_inputs_;   ///< when micro-batch i can go forward in each piece
   std::vector<Times<kLanes>> backward_inputs_;  ///< when it can go backward
   std::vector<Chunk<kLanes>> chunks_;
+  std::vector<LastBackward<kLanes>> last_backwards_;  ///< of each chunk
   std::vector<Stage<kLanes>> stages_;
   std::vector<std::size_t> runnable_;  ///< stages whose input has come
   std::vector<Times<kLanes>> gradients_ready_, starts_;
