@@ -19,6 +19,12 @@ StageTime stage(double forward_seconds, double backward_seconds) {
   return {.chunks = {chunk}};
 }
 
+StageTime two_chunks() {
+  StageTime time = stage(0.5, 1);
+  time.chunks.push_back(time.chunks[0]);
+  return time;
+}
+
 /// Four stages, eight micro-batches, 1F1B.
 StepTime step_of(const std::vector<StageTime>& stages, const Json& changes = Json::object()) {
   const Plan plan = pipeline_plan(changes);
@@ -162,6 +168,23 @@ TEST(StepTime, NothingHidesBesideCommunicationOnTheSamePort) {
   }
 }
 
+// Two chunks, whose last backwards are 2 s of calls each and end at 10 and 14, twice as long as
+// alone beside reductions of 10 s. From the first full bucket at 6 on, the port carries 2 x (10 +
+// 2) s.
+TEST(StepTime, ReductionsThatQueueShareThePortWithEveryBackward) {
+  StageTime time = two_chunks();
+  std::vector<ChunkDuration> durations;
+  for (ChunkTime& chunk : time.chunks) {
+    chunk.reduce_gradients = {
+        .sum_seconds = 10, .buckets = 1000, .overlappable = true, .use = {.link = 1}};
+    durations.push_back(
+        {.backward_seconds = 2, .last_backward_added_seconds = chunk.reduce_gradients.beside(2)});
+  }
+  const double gradients_ready[] = {14, 10};
+  const GradientReduction reduction = reduce_gradients(time, durations.data(), gradients_ready, 14);
+  EXPECT_NEAR(reduction.ready_seconds, 6 + 2 * (10 + 2), 1e-9);
+}
+
 /// How much longer a step of four stages takes when reductions of one bucket need `use` of the
 /// ports, longer than the sends beside them.
 double longer_by(const PortUse& use, int64_t send_bytes, const Json& changes) {
@@ -194,12 +217,6 @@ StepTime interleaved_step(const std::vector<StageTime>& stages) {
   plan.parallelism.virtual_stages = 2;
   const StepTime time = step_time(plan, ParallelLayout(plan), fabric_of(plan), stages);
   EXPECT_NEAR(sum_of_parts(time), time.iteration_seconds, 1e-9);
-  return time;
-}
-
-StageTime two_chunks() {
-  StageTime time = stage(0.5, 1);
-  time.chunks.push_back(time.chunks[0]);
   return time;
 }
 
