@@ -165,18 +165,25 @@ void ProgramRecorder::optimizer_made() {
   phase_changed();
 }
 
+/// An optimizer may step others: the outermost counts, and takes the peaks of those inside.
 void ProgramRecorder::step_started() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (step_depth_++ > 0) return;
+  }
   const Boundary here = boundary();
   const std::lock_guard lock(mutex_);
-  if (step_depth_++ > 0) return;
   phases_.step_started(here);
   phase_changed();
 }
 
 void ProgramRecorder::step_finished() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (--step_depth_ > 0) return;
+  }
   const Boundary here = boundary();
   const std::lock_guard lock(mutex_);
-  if (--step_depth_ > 0) return;
   phases_.step_finished(here);
   phase_changed();
   // What follows the last step is begun and not ended: it is no part of the peak.

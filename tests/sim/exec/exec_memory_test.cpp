@@ -63,6 +63,13 @@ TEST_F(ExecMemory, OfAShardedModelIsToldByModuleOperatorAndParameter) {
   }
 }
 
+TEST_F(ExecMemory, OfAnOptimizerInsideAnotherIsOfTheOutersStep) {
+  const ProgramResult result = run_program("nested_optimizers.py", {});
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_EQ(profile(0).peak.phase, "iteration_1.optimizer_step");
+  EXPECT_EQ(profile(0).peak.allocated_bytes, printed(result.output, "allocated"));
+}
+
 TEST_F(ExecMemory, OfAProgramThatIsEndedIsThatOfItsLastWholeIteration) {
   ASSERT_EQ(
       run_program("plain.py", {"--steps", "2", "--peak-snapshot", path("peak.jsonl")}).exit_code,
