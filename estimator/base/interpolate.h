@@ -3,7 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <span>
+#include <vector>
 
 namespace estimator {
 
@@ -24,6 +27,13 @@ inline double interpolate_log(std::span<const CurvePoint> points, double x) {
   const CurvePoint& low = *(above - 1);
   const double share = std::log(x / low.x) / std::log(high.x / low.x);
   return low.y + share * (high.y - low.y);
+}
+
+/// The same of a curve that is given as two lists of equal length.
+inline double interpolate_log(std::span<const int64_t> xs, std::span<const double> ys, double x) {
+  std::vector<CurvePoint> points;
+  for (std::size_t i = 0; i < xs.size(); ++i) points.push_back({static_cast<double>(xs[i]), ys[i]});
+  return interpolate_log(points, x);
 }
 
 }  // namespace estimator

@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
 #include <stdexcept>
 #include <string_view>
 
+#include "estimator/base/contains.h"
 #include "estimator/base/interpolate.h"
 #include "estimator/compute/deterministic_attention.h"
 #include "estimator/hardware/database.h"
@@ -22,11 +22,6 @@ const std::vector<AttentionCurve>& curves() {
   static const auto rows =
       read_database<AttentionCurve>(onerank_data::attention_json, "attention.json");
   return rows;
-}
-
-template <class T>
-bool contains(const std::vector<T>& values, const T& value) {
-  return std::find(values.begin(), values.end(), value) != values.end();
 }
 
 /// The curve for `gpu_id` whose head width is nearest, or null.
@@ -60,13 +55,10 @@ double occupancy(const AttentionCurve& curve,
 }
 
 double share_on_curve(const AttentionCurve& curve, const AttentionShape& shape) {
-  std::vector<CurvePoint> points;
-  for (std::size_t i = 0; i < curve.sequence.size(); ++i) {
-    points.push_back({static_cast<double>(curve.sequence[i]), curve.teraflops[i]});
-  }
   const Gpu* measured = find_gpu(curve.measured_on);
   if (measured == nullptr) throw std::logic_error("attention.json: unknown GPU");
-  return interpolate_log(points, static_cast<double>(shape.sequence)) * 1e12 /
+  const auto sequence = static_cast<double>(shape.sequence);
+  return interpolate_log(curve.sequence, curve.teraflops, sequence) * 1e12 /
          measured->peak_flops(Dtype::kFp16);
 }
 

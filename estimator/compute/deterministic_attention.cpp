@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "estimator/base/contains.h"
 #include "estimator/base/interpolate.h"
 #include "estimator/hardware/database.h"
 
@@ -37,11 +38,7 @@ const std::vector<DeterministicCurve>& curves() {
 }
 
 double share_at(const DeterministicCurve& curve, int64_t sequence) {
-  std::vector<CurvePoint> points;
-  for (std::size_t i = 0; i < curve.sequence.size(); ++i) {
-    points.push_back({static_cast<double>(curve.sequence[i]), curve.share[i]});
-  }
-  return interpolate_log(points, static_cast<double>(sequence));
+  return interpolate_log(curve.sequence, curve.share, static_cast<double>(sequence));
 }
 
 }  // namespace
@@ -51,7 +48,7 @@ TaggedNumber deterministic_share(const std::string& gpu_id, Attention attention,
   const Attention kernel = attention == Attention::kFlash1 ? Attention::kFlash : attention;
   const auto of_kernel = [&](const DeterministicCurve& row) { return row.attention == kernel; };
   const auto of_gpu = [&](const DeterministicCurve& row) {
-    return of_kernel(row) && std::find(row.gpus.begin(), row.gpus.end(), gpu_id) != row.gpus.end();
+    return of_kernel(row) && contains(row.gpus, gpu_id);
   };
   const auto found = std::find_if(curves().begin(), curves().end(), of_gpu);
   if (found != curves().end() && kernel == attention) {

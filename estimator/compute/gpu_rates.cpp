@@ -6,6 +6,7 @@
 #include <cmath>
 #include <string_view>
 
+#include "estimator/base/contains.h"
 #include "estimator/base/interpolate.h"
 #include "estimator/hardware/database.h"
 
@@ -36,7 +37,7 @@ struct LaunchTable {
 
   const SlowHost* host_of(const Gpu& gpu) const {
     const auto row = std::find_if(hosts.begin(), hosts.end(), [&](const SlowHost& host) {
-      return std::find(host.gpus.begin(), host.gpus.end(), gpu.id) != host.gpus.end();
+      return contains(host.gpus, gpu.id);
     });
     return row == hosts.end() ? nullptr : &*row;
   }

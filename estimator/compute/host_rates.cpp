@@ -4,6 +4,7 @@
 #include <stdexcept>
 #include <string_view>
 
+#include "estimator/base/contains.h"
 #include "estimator/hardware/database.h"
 
 namespace onerank_data {
@@ -32,9 +33,8 @@ const HostTable& host_table() {
 
 const HostLink& host_link(const std::string& gpu) {
   const std::vector<HostLink>& links = host_table().links;
-  const auto found = std::find_if(links.begin(), links.end(), [&](const HostLink& link) {
-    return std::find(link.gpus.begin(), link.gpus.end(), gpu) != link.gpus.end();
-  });
+  const auto found = std::find_if(
+      links.begin(), links.end(), [&](const HostLink& link) { return contains(link.gpus, gpu); });
   if (found == links.end()) throw std::logic_error("host.json names no link of " + gpu);
   return *found;
 }

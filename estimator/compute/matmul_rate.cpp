@@ -4,6 +4,7 @@
 #include <cmath>
 #include <string_view>
 
+#include "estimator/base/contains.h"
 #include "estimator/hardware/database.h"
 
 namespace onerank_data {
@@ -85,11 +86,6 @@ void visit_fields(Visitor& visit, MatmulTables& tables) {
 const MatmulTables& tables() {
   static const auto read = read_document<MatmulTables>(onerank_data::matmul_json, "matmul.json");
   return read;
-}
-
-template <class T>
-bool contains(const std::vector<T>& values, const T& value) {
-  return std::find(values.begin(), values.end(), value) != values.end();
 }
 
 double start_up_steps(const Gpu& gpu) {

@@ -1,8 +1,8 @@
 #include "estimator/compute/memory_rate.h"
 
-#include <algorithm>
 #include <string_view>
 
+#include "estimator/base/contains.h"
 #include "estimator/base/interpolate.h"
 #include "estimator/hardware/database.h"
 
@@ -56,7 +56,7 @@ const MemoryTables& tables() {
 
 MemoryRate memory_rate(const Gpu& gpu) {
   for (const StreamRow& row : tables().streams) {
-    if (std::find(row.gpus.begin(), row.gpus.end(), gpu.id) != row.gpus.end()) {
+    if (contains(row.gpus, gpu.id)) {
       return {row.share_of_peak, Source::kPublished, row.source};
     }
   }

@@ -1,0 +1,14 @@
+// Whether a list has a value.
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+namespace estimator {
+
+template <class T>
+bool contains(const std::vector<T>& values, const T& value) {
+  return std::find(values.begin(), values.end(), value) != values.end();
+}
+
+}  // namespace estimator
