@@ -89,6 +89,8 @@ bool is_attention(const OperatorRecord& record) {
          name_contains(record, "cudnn_attention");
 }
 
+bool is_fused_adam(const OperatorRecord& record) { return name_contains(record, "_fused_adam"); }
+
 ComputeTarget compute_target(const Plan& plan, const Gpu& gpu, const Calibration* calibration) {
   return {.gpu = gpu,
           .dtype = plan.training.dtype,
@@ -109,9 +111,9 @@ OperatorPrice operator_price(const OperatorRecord& record,
     price.bound = Bound::kCompute;
   }
   if (record.bytes > 0) {
-    const bool optimizer = name_contains(record, "_fused_adam");
-    const double seconds =
-        record.bytes / rates.memory_bytes_per_second(record.bytes, optimizer) / memory_share;
+    const double seconds = record.bytes /
+                           rates.memory_bytes_per_second(record.bytes, is_fused_adam(record)) /
+                           memory_share;
     if (seconds > price.seconds) price.bound = Bound::kMemory;
     price.seconds = std::max(price.seconds, seconds);
   }

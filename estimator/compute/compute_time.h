@@ -53,5 +53,7 @@ double operator_seconds(const OperatorRecord& record, const ComputeTarget& targe
 /// Whether FLOPs are those of matrix products, which are worth counting against the GPU's peak.
 bool is_matmul(const OperatorRecord& record);
 bool is_attention(const OperatorRecord& record);
+/// The optimizer's own kernel.
+bool is_fused_adam(const OperatorRecord& record);
 
 }  // namespace estimator

@@ -96,9 +96,7 @@ class StageSum {
       add_part(time_, {calls * price.seconds, {}}, kernel.direction, kernel.module_kind);
       add_issue(kernel.direction, kernel.module_kind, calls);
       if (kernel.name == "aten::_local_scalar_dense") add_wait_for_value(kernel, calls);
-      if (kernel.name.find("_fused_adam") != std::string::npos) {
-        device_update_seconds_ += calls * price.seconds;
-      }
+      if (is_fused_adam(kernel)) device_update_seconds_ += calls * price.seconds;
     }
   }
 
