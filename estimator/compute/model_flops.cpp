@@ -3,20 +3,44 @@
 #include <stdexcept>
 
 namespace estimator {
+namespace {
+
+/// Multiply-adds of one token in the attention's own products, forward.
+double attention_linear_products(const ModelConfig& model) {
+  const auto hidden = static_cast<double>(model.hidden_size);
+  const auto heads = static_cast<double>(model.num_attention_heads);
+  const auto key = static_cast<double>(model.key_width());
+  const auto value = static_cast<double>(model.value_width());
+  if (!model.multi_latent_attention) {
+    const auto groups = static_cast<double>(model.num_query_groups);
+    return hidden * (2 * heads * key + 2 * groups * key);
+  }
+  const auto latent = static_cast<double>(model.kv_lora_rank);
+  const auto query_latent = static_cast<double>(model.q_lora_rank);
+  const auto without_positions = static_cast<double>(model.qk_head_dim);
+  // The ones are the latents' norms.
+  const double query =
+      query_latent > 0 ? query_latent * (hidden + heads * key + 1) : hidden * heads * key;
+  const double key_value = latent * (hidden + heads * (without_positions + value) + 1) +
+                           hidden * static_cast<double>(model.qk_pos_emb_head_dim);
+  return query + key_value + heads * value * hidden;
+}
+
+}  // namespace
 
 StepFlops step_flops(const Plan& plan) {
   const ModelConfig& model = plan.model;
   const auto tokens = static_cast<double>(plan.tokens_per_step());
   const auto sequence = static_cast<double>(plan.sequence_length());
   const auto hidden = static_cast<double>(model.hidden_size);
-  const auto query = static_cast<double>(model.num_attention_heads * model.kv_channels);
-  const auto key_value = static_cast<double>(model.num_query_groups * model.kv_channels);
+  const auto widths =
+      static_cast<double>(model.num_attention_heads * (model.key_width() + model.value_width()));
   const auto ffn = static_cast<double>(model.ffn_hidden_size);
   const double mlp_matrices = is_gated(model.activation) ? 3 : 2;
 
   // Forward passes only; one token multiplies each weight once.
-  const double attention_linear = 2 * tokens * hidden * (2 * query + 2 * key_value);
-  const double core_attention = 2 * 2 * tokens * sequence * query / 2;  // QK^T and PV, causal
+  const double attention_linear = 2 * tokens * attention_linear_products(model);
+  const double core_attention = 2 * tokens * sequence * widths / 2;  // QK^T and PV, causal
   const double mlp = 2 * tokens * hidden * ffn * mlp_matrices;
   const double logits = 2 * tokens * hidden * static_cast<double>(plan.padded_vocab_size());
   const auto layers = static_cast<double>(model.num_layers);

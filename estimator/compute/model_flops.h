@@ -3,7 +3,7 @@
 //
 // Conventions: a multiply-add is 2; forward once, backward twice; causal core attention counts half
 // of the score matrix (PaLM's MFU counts all of it); logits with the padded vocabulary; the
-// embedding lookup, norms, activations and softmax count nothing.
+// embedding lookup, norms (but those of MLA's latents), activations and softmax count nothing.
 #pragma once
 
 #include "estimator/plan/plan.h"

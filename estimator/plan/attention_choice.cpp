@@ -23,9 +23,14 @@ std::optional<FlashObstacle> find_flash_obstacle(const Plan& plan) {
   if (plan.training.dtype == Dtype::kFp32) {
     return FlashObstacle{"needs bf16 or fp16", "training.dtype = fp32"};
   }
-  if (plan.model.kv_channels > kWidestHead) {
+  const ModelConfig& m = plan.model;
+  if (m.key_width() > kWidestHead) {
     return FlashObstacle{fmt::format("needs heads of at most {}", kWidestHead),
-                         fmt::format("model.kv_channels = {}", plan.model.kv_channels)};
+                         m.multi_latent_attention
+                             ? fmt::format("model.qk_head_dim = {}, model.qk_pos_emb_head_dim = {}",
+                                           m.qk_head_dim,
+                                           m.qk_pos_emb_head_dim)
+                             : fmt::format("model.kv_channels = {}", m.kv_channels)};
   }
   if (compute_capability(plan) < kAmpere) {
     return FlashObstacle{"needs an Ampere GPU or newer", "cluster.gpu = " + plan.cluster.gpu};
@@ -40,7 +45,10 @@ Attention usual_attention(const Plan& plan) {
   if (own_layers || t.dialect == Dialect::kMegatronDeepspeed || find_flash_obstacle(plan)) {
     return Attention::kUnfused;
   }
-  return megatron && compute_capability(plan) >= kHopper ? Attention::kFused : Attention::kFlash;
+  if (!megatron) return Attention::kFlash;
+  if (compute_capability(plan) >= kHopper) return Attention::kFused;
+  return plan.model.key_width() == plan.model.value_width() ? Attention::kFlash
+                                                            : Attention::kUnfused;
 }
 
 bool writes_score_gradient(const Plan& plan) {

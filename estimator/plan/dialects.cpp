@@ -26,6 +26,8 @@ DialectTraits megatron_lm() {
           "with gradient accumulation fusion",
           "flash attention copies query, key, value and output between [s, b] and [b, s]; fused "
           "(cuDNN) does not; cuDNN's own workspaces are not public and not counted",
+          "multi-latent attention: down projections that each tensor rank has whole, the norms of "
+          "the latents as part of the up projections, rotary positions by its two fused kernels",
           "the output layer gathers the sequence into Megatron-LM's global memory buffer",
           "fp32 gradient buffer, padded as the distributed optimizer pads it; pipeline outputs "
           "are freed (deallocate_pipeline_outputs)",

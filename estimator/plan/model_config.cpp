@@ -43,22 +43,51 @@ ModelConfig with_derived_fields(ModelConfig model) {
   return model;
 }
 
-int64_t layer_parameter_count(const ModelConfig& model) {
+namespace {
+
+int64_t norm_parameter_count(const ModelConfig& model, int64_t width) {
+  return width * (model.normalization == Normalization::kLayerNorm ? 2 : 1);
+}
+
+int64_t latent_attention_parameter_count(const ModelConfig& model) {
+  const int64_t h = model.hidden_size, heads = model.num_attention_heads;
+  const int64_t query_inputs = model.q_lora_rank > 0 ? model.q_lora_rank : h;
+  const int64_t key_value = heads * (model.qk_head_dim + model.v_head_dim);
+  int64_t count = h * model.q_lora_rank + query_inputs * heads * model.key_width();
+  count += h * (model.kv_lora_rank + model.qk_pos_emb_head_dim) + model.kv_lora_rank * key_value;
+  count += heads * model.v_head_dim * h;
+  if (model.add_bias_linear) count += h;  // the output's alone
+  if (!model.qk_layernorm) return count;
+  return count + norm_parameter_count(model, model.q_lora_rank) +
+         norm_parameter_count(model, model.kv_lora_rank);
+}
+
+}  // namespace
+
+int64_t attention_parameter_count(const ModelConfig& model) {
+  if (model.multi_latent_attention) return latent_attention_parameter_count(model);
   const int64_t h = model.hidden_size;
   const int64_t query = model.num_attention_heads * model.kv_channels;
   const int64_t qkv = query + 2 * model.num_query_groups * model.kv_channels;
+  int64_t count = h * qkv + query * h;
+  if (model.add_bias_linear || model.add_qkv_bias) count += qkv;
+  if (model.add_bias_linear) count += h;
+  return count;
+}
+
+int64_t layer_parameter_count(const ModelConfig& model) {
+  const int64_t h = model.hidden_size;
   const int64_t mlp_in = model.ffn_hidden_size * (is_gated(model.activation) ? 2 : 1);
-  const int64_t norm = h * (model.normalization == Normalization::kLayerNorm ? 2 : 1);
-  int64_t count = 2 * norm + h * qkv + query * h + h * mlp_in + model.ffn_hidden_size * h;
-  if (model.add_bias_linear) count += qkv + h + mlp_in + h;
-  if (!model.add_bias_linear && model.add_qkv_bias) count += qkv;
+  int64_t count = 2 * norm_parameter_count(model, h) + attention_parameter_count(model);
+  count += h * mlp_in + model.ffn_hidden_size * h;
+  if (model.add_bias_linear) count += mlp_in + h;
   return count;
 }
 
 int64_t parameter_count(const ModelConfig& model, int64_t vocabulary) {
   const int64_t h = model.hidden_size;
   int64_t count = model.num_layers * layer_parameter_count(model);
-  count += h * (model.normalization == Normalization::kLayerNorm ? 2 : 1);
+  count += norm_parameter_count(model, h);
   count += vocabulary * h * (model.tie_embeddings ? 1 : 2);
   if (model.position_embedding == PositionEmbedding::kLearnedAbsolute) {
     count += model.max_position_embeddings * h;

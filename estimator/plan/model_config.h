@@ -53,8 +53,24 @@ struct ModelConfig {
   double rotary_base = 10000.0;
   bool add_bias_linear = true;
   bool add_qkv_bias = false;  ///< bias on query, key, value alone (Qwen2)
+  /// MLA (DeepSeek-V2): queries, and keys and values together, are projected down to a latent and
+  /// up again; a part of each head has rotary positions, whatever position_embedding says, and all
+  /// heads share its key.
+  bool multi_latent_attention = false;
+  int64_t q_lora_rank = 0;  ///< width of the queries' latent; 0: they have none
+  int64_t kv_lora_rank = 512;
+  int64_t qk_head_dim = 128;         ///< of a head of query and key, without positions
+  int64_t qk_pos_emb_head_dim = 64;  ///< of the same, with positions
+  int64_t v_head_dim = 128;
+  bool qk_layernorm = false;  ///< norms of the latents
   double hidden_dropout = 0.1;
   double attention_dropout = 0.1;
+
+  /// Of one head of query and key, and of value.
+  int64_t key_width() const {
+    return multi_latent_attention ? qk_head_dim + qk_pos_emb_head_dim : kv_channels;
+  }
+  int64_t value_width() const { return multi_latent_attention ? v_head_dim : kv_channels; }
 };
 
 template <class Visitor>
@@ -75,6 +91,17 @@ void visit_fields(Visitor& visit, ModelConfig& model) {
   visit("rotary_base", model.rotary_base, "base of the rotary angles");
   visit("add_bias_linear", model.add_bias_linear, "biases in all linear layers of the blocks");
   visit("add_qkv_bias", model.add_qkv_bias, "bias on query, key and value alone");
+  visit("multi_latent_attention",
+        model.multi_latent_attention,
+        "MLA: keys and values, and queries, from latents (DeepSeek)");
+  visit("q_lora_rank", model.q_lora_rank, "MLA: width of the queries' latent; 0: none");
+  visit("kv_lora_rank", model.kv_lora_rank, "MLA: width of the latent of keys and values");
+  visit("qk_head_dim", model.qk_head_dim, "MLA: width of a query's and key's head, no positions");
+  visit("qk_pos_emb_head_dim",
+        model.qk_pos_emb_head_dim,
+        "MLA: width of its part with rotary positions, whose key all heads share");
+  visit("v_head_dim", model.v_head_dim, "MLA: width of a value's head");
+  visit("qk_layernorm", model.qk_layernorm, "MLA: norms of the latents");
   visit("hidden_dropout", model.hidden_dropout, "after attention, MLP and embedding");
   visit("attention_dropout", model.attention_dropout, "on the attention weights");
 }
@@ -105,6 +132,9 @@ ModelConfig with_derived_fields(ModelConfig model);
 
 /// Parameters of the whole model with `vocabulary` rows in its embedding (padded or not).
 int64_t parameter_count(const ModelConfig& model, int64_t vocabulary);
+
+/// Parameters of the attention of one layer, without the norm before it.
+int64_t attention_parameter_count(const ModelConfig& model);
 
 /// Parameters of one transformer layer.
 int64_t layer_parameter_count(const ModelConfig& model);

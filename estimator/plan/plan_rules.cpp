@@ -13,6 +13,7 @@
 #include "estimator/plan/context_rules.h"
 #include "estimator/plan/determinism_rules.h"
 #include "estimator/plan/dialects.h"
+#include "estimator/plan/latent_attention_rules.h"
 #include "estimator/plan/offload_rules.h"
 #include "estimator/plan/pipeline_rules.h"
 #include "estimator/plan/rule_list.h"
@@ -74,6 +75,11 @@ void check_ranges(Rules& rules) {
   degree(m.num_query_groups, "model.num_query_groups");
   degree(m.kv_channels, "model.kv_channels");
   degree(m.hidden_size, "model.hidden_size");
+  rules.in_range(0, kLargestWorld, m.q_lora_rank, "model.q_lora_rank");
+  degree(m.kv_lora_rank, "model.kv_lora_rank");
+  degree(m.qk_head_dim, "model.qk_head_dim");
+  degree(m.qk_pos_emb_head_dim, "model.qk_pos_emb_head_dim");
+  degree(m.v_head_dim, "model.v_head_dim");
   size(m.ffn_hidden_size, "model.ffn_hidden_size");
   size(m.vocab_size, "model.vocab_size");
   size(m.max_position_embeddings, "model.max_position_embeddings");
@@ -236,7 +242,8 @@ void check_model_split(Rules& rules) {
       "the vocabulary does not divide by the tensor parallel size",
       fmt::format("model.vocab_size = {}, parallelism.tensor = {}", m.vocab_size, p.tensor),
       "give --make-vocab-size-divisible-by 128 to pad it as Megatron does");
-  rules.require(m.position_embedding != PositionEmbedding::kRope || m.kv_channels % 2 == 0,
+  rules.require(m.position_embedding != PositionEmbedding::kRope || m.multi_latent_attention ||
+                    m.kv_channels % 2 == 0,
                 "rotary positions need an even head width",
                 fmt::format("model.kv_channels = {}", m.kv_channels),
                 "use an even kv_channels");
@@ -392,6 +399,7 @@ std::vector<Problem> broken_rules(const Plan& plan, const PlanContext& context) 
   check_model_split(rules);
   check_pipeline(rules);
   check_context(rules);
+  check_latent_attention(rules);
   check_batch_and_sequence(rules);
   check_flash_attention(rules);
   check_allocator(rules);

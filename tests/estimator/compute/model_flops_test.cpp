@@ -64,5 +64,39 @@ TEST(StepFlops, OfGpt3EqualsTheClosedForm) {
               1e-12);
 }
 
+// num_floating_point_operations in megatron/training/training.py, its branch for
+// multi_latent_attention with DeepSeek-V3's sizes, of one layer and one sequence of 4,096 tokens:
+// multiply-adds of a token, queries 1,536 (7,168 + 128 x 192 + 1), keys and values 512 (7,168 + 128
+// x 256 + 1) + 7,168 x 64, output 128 x 128 x 7,168; scores 128 (192 + 128) x 4,096 / 2.
+TEST(StepFlops, OfLatentAttentionAreMegatrons) {
+  const auto flops = [](bool latent) {
+    return step_flops(
+        resolve_plan({{"model",
+                       {{"num_layers", 1},
+                        {"hidden_size", 7168},
+                        {"num_attention_heads", 128},
+                        {"kv_channels", 128},
+                        {"ffn_hidden_size", 18432},
+                        {"activation", "swiglu"},
+                        {"vocab_size", 129280},
+                        {"max_position_embeddings", 4096},
+                        {"position_embedding", "rope"},
+                        {"multi_latent_attention", latent},
+                        {"q_lora_rank", latent ? 1536 : 0}}},
+                      {"cluster", {{"gpu", "h100-sxm"}, {"nodes", 1}, {"gpus_per_node", 1}}},
+                      {"training", {{"sequence_length", 4096}, {"recompute", "selective"}}}},
+                     {}));
+  };
+  const double tokens = 4096;
+  const double linear = 1536.0 * (7168 + 128 * 192 + 1) + 512.0 * (7168 + 128 * 256 + 1) +
+                        7168.0 * 64 + 128.0 * 128 * 7168;
+  const double scores = 128.0 * (192 + 128) * 4096 / 2;
+  const double usual_linear = 4.0 * 7168 * 128 * 128, usual_scores = 128.0 * 256 * 4096 / 2;
+  EXPECT_NEAR(flops(true).model - flops(false).model,
+              6 * tokens * (linear + scores - usual_linear - usual_scores),
+              1e6);
+  EXPECT_NEAR(flops(true).hardware - flops(true).model, 2 * tokens * scores, 1e6);
+}
+
 }  // namespace
 }  // namespace estimator

@@ -64,5 +64,40 @@ TEST(ModelConfig, CountsALayerByHand) {
   EXPECT_EQ(layer_parameter_count(model), 16 + 40 + 16 + 32 + 32);
 }
 
+/// DeepSeek's attention: heads of 128, 64 more with positions, values of 128, a latent of 512.
+ModelConfig deepseek(int64_t hidden, int64_t heads, int64_t query_latent) {
+  ModelConfig model;
+  model.hidden_size = hidden;
+  model.num_attention_heads = heads;
+  model.normalization = Normalization::kRmsNorm;
+  model.add_bias_linear = false;
+  model.multi_latent_attention = true;
+  model.q_lora_rank = query_latent;
+  model.qk_layernorm = true;
+  return with_derived_fields(model);
+}
+
+// The published totals less everything else: 15,706,484,224 parameters of DeepSeek-V2-Lite (27
+// layers, the first of 10,944, the others of 64 + 2 experts of 1,408 and a router) and
+// 671,026,419,200 of DeepSeek-V3 (61 layers, three of 18,432, the others of 256 + 1 experts of
+// 2,048 and a router with a bias for each expert), as their weights on Hugging Face add up (without
+// V3's layer for a second token).
+TEST(ModelConfig, CountsDeepSeeksLatentAttention) {
+  const int64_t lite = 2048, v3 = 7168;
+  const int64_t lite_rest = 2 * 102400 * lite + lite + 27 * 2 * lite + 3 * lite * 10944 +
+                            26 * (66 * 3 * lite * 1408 + 64 * lite);
+  EXPECT_EQ(27 * attention_parameter_count(deepseek(lite, 16, 0)), 15706484224 - lite_rest);
+  const int64_t v3_rest = 2 * 129280 * v3 + v3 + 61 * 2 * v3 + 3 * 3 * v3 * 18432 +
+                          58 * (257 * 3 * v3 * 2048 + 256 * v3 + 256);
+  EXPECT_EQ(61 * attention_parameter_count(deepseek(v3, 128, 1536)), 671026419200 - v3_rest);
+}
+
+TEST(ModelConfig, CountsNoNormsOfLatentsThatHaveNone) {
+  ModelConfig model = deepseek(7168, 128, 1536);
+  const int64_t with_norms = attention_parameter_count(model);
+  model.qk_layernorm = false;
+  EXPECT_EQ(with_norms - attention_parameter_count(model), 1536 + 512);
+}
+
 }  // namespace
 }  // namespace estimator
