@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "models/recompute.h"
 #include "models/sequence_mappings.h"
 
 namespace models {
@@ -107,15 +106,9 @@ at::Tensor SelfAttention::forward(const at::Tensor& input) const {
     return split_heads(qkv_.forward(input));
   }();
 
-  const auto attend = [core = core_, &observer](const torch::autograd::variable_list& inputs) {
-    ModuleScope core_scope(observer, "core_attention");
-    return core->forward(inputs[0], inputs[1], inputs[2]);
-  };
   torch::autograd::variable_list qkv = {heads.query, heads.key, heads.value};
   heads = {};
-  const bool recompute = context_.plan.training.recompute == estimator::Recompute::kSelective;
-  const at::Tensor attended = recompute ? checkpoint(attend, qkv, observer) : attend(qkv);
-  qkv.clear();
+  const at::Tensor attended = run_core_attention(context_, core_, std::move(qkv));
 
   ModuleScope projection(observer, "projection");
   return projection_.forward(attended);

@@ -13,7 +13,20 @@
 
 namespace models {
 
-class SelfAttention {
+/// Of one layer.
+class Attention {
+ public:
+  Attention() = default;
+  virtual ~Attention() = default;
+  Attention(const Attention&) = delete;
+  Attention& operator=(const Attention&) = delete;
+
+  /// [s or s/t, b, h] -> the same shape, without the output bias.
+  virtual at::Tensor forward(const at::Tensor& input) const = 0;
+  virtual at::Tensor bias() const = 0;
+};
+
+class SelfAttention final : public Attention {
  public:
   SelfAttention(ShardContext& context,
                 ParameterStore& store,
@@ -21,9 +34,8 @@ class SelfAttention {
                 std::shared_ptr<const CoreAttention> core,
                 std::shared_ptr<const RotaryEmbedding> rotary);
 
-  /// [s or s/t, b, h] -> the same shape, without the output bias.
-  at::Tensor forward(const at::Tensor& input) const;
-  at::Tensor bias() const { return projection_.bias(); }
+  at::Tensor forward(const at::Tensor& input) const override;
+  at::Tensor bias() const override { return projection_.bias(); }
 
  private:
   struct Heads {

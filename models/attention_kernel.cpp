@@ -1,10 +1,13 @@
 #include "models/attention_kernel.h"
 
 #include <ATen/Context.h>
+#include <ATen/ops/_efficient_attention_backward.h>
+#include <ATen/ops/_efficient_attention_forward.h>
 #include <ATen/ops/_scaled_dot_product_flash_attention.h>
 #include <ATen/ops/_scaled_dot_product_flash_attention_backward.h>
 #include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu.h>
 #include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu_backward.h>
+#include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/empty.h>
 
 #include "models/stand_in_output.h"
@@ -36,15 +39,23 @@ struct HeadsFirst {
   at::Tensor query, key, value;
 };
 
+bool widths_differ(const HeadsFirst& in) { return in.key.size(3) != in.value.size(3); }
+
+/// The kernel for the CPU knows one width alone.
+at::Tensor as_wide_as(const at::Tensor& tensor, const at::Tensor& other) {
+  const int64_t missing = other.size(3) - tensor.size(3);
+  return missing == 0 ? tensor : at::constant_pad_nd(tensor, {0, missing});
+}
+
 Attended attend_on_cpu(const HeadsFirst& in, const AttentionCall& call) {
   const int64_t heads = in.query.size(1);
-  auto [output, log_sum] =
-      at::_scaled_dot_product_flash_attention_for_cpu(in.query,
-                                                      for_each_query_head(in.key, heads),
-                                                      for_each_query_head(in.value, heads),
-                                                      call.dropout,
-                                                      call.causal);
-  return {.output = output, .log_sum = log_sum};
+  auto [output, log_sum] = at::_scaled_dot_product_flash_attention_for_cpu(
+      in.query,
+      for_each_query_head(in.key, heads),
+      for_each_query_head(as_wide_as(in.value, in.key), heads),
+      call.dropout,
+      call.causal);
+  return {.output = output.narrow(3, 0, in.value.size(3)), .log_sum = log_sum};
 }
 
 AttentionGradients backward_on_cpu(const at::Tensor& gradient,
@@ -53,19 +64,70 @@ AttentionGradients backward_on_cpu(const at::Tensor& gradient,
                                    const at::Tensor& log_sum,
                                    const AttentionCall& call) {
   const int64_t heads = in.query.size(1), groups = in.key.size(1);
-  const auto [query, key, value] =
-      at::_scaled_dot_product_flash_attention_for_cpu_backward(gradient,
-                                                               in.query,
-                                                               for_each_query_head(in.key, heads),
-                                                               for_each_query_head(in.value, heads),
-                                                               output,
-                                                               log_sum,
-                                                               call.dropout,
-                                                               call.causal);
-  return {query, sum_over_query_heads(key, groups), sum_over_query_heads(value, groups)};
+  const auto [query, key, value] = at::_scaled_dot_product_flash_attention_for_cpu_backward(
+      as_wide_as(gradient, in.key),
+      in.query,
+      for_each_query_head(in.key, heads),
+      for_each_query_head(as_wide_as(in.value, in.key), heads),
+      as_wide_as(output, in.key),
+      log_sum,
+      call.dropout,
+      call.causal);
+  return {query,
+          sum_over_query_heads(key, groups),
+          sum_over_query_heads(value, groups).narrow(3, 0, in.value.size(3))};
+}
+
+/// The memory-efficient kernel's [b, s, heads, d], a view; it is its own inverse.
+at::Tensor heads_swapped(const at::Tensor& tensor) { return tensor.transpose(1, 2); }
+
+constexpr int64_t kCausalFromTopLeft = 1;  // of the memory-efficient kernel's masks
+
+Attended attend_to_other_width(const HeadsFirst& in, const AttentionCall& call) {
+  const auto [output, log_sum, seed, offset, max_q, max_k] =
+      at::_efficient_attention_forward(heads_swapped(in.query),
+                                       heads_swapped(in.key),
+                                       heads_swapped(in.value),
+                                       /*bias=*/{},
+                                       /*cu_seqlens_q=*/{},
+                                       /*cu_seqlens_k=*/{},
+                                       /*max_seqlen_q=*/{},
+                                       /*max_seqlen_k=*/{},
+                                       call.dropout,
+                                       call.causal ? kCausalFromTopLeft : 0,
+                                       /*compute_log_sumexp=*/true);
+  return {.output = heads_swapped(output), .log_sum = log_sum, .seed = seed, .offset = offset};
+}
+
+AttentionGradients backward_of_other_width(const at::Tensor& gradient,
+                                           const HeadsFirst& in,
+                                           const at::Tensor& output,
+                                           const Attended& attended,
+                                           const AttentionCall& call) {
+  const auto [query, key, value, bias] =
+      at::_efficient_attention_backward(heads_swapped(gradient),
+                                        heads_swapped(in.query),
+                                        heads_swapped(in.key),
+                                        heads_swapped(in.value),
+                                        /*bias=*/{},
+                                        heads_swapped(output),
+                                        /*cu_seqlens_q=*/{},
+                                        /*cu_seqlens_k=*/{},
+                                        in.query.size(2),
+                                        in.key.size(2),
+                                        attended.log_sum,
+                                        call.dropout,
+                                        attended.seed,
+                                        attended.offset,
+                                        call.causal ? kCausalFromTopLeft : 0,
+                                        /*bias_requires_grad=*/false,
+                                        /*scale=*/{},
+                                        /*num_splits_key=*/1);
+  return {heads_swapped(query), heads_swapped(key), heads_swapped(value)};
 }
 
 Attended attend_on_gpu(const HeadsFirst& in, const AttentionCall& call) {
+  if (widths_differ(in)) return attend_to_other_width(in, call);
   const auto [output, log_sum, cum_q, cum_k, max_q, max_k, seed, offset, mask] =
       at::_scaled_dot_product_flash_attention(
           in.query, in.key, in.value, call.dropout, call.causal);
@@ -77,6 +139,7 @@ AttentionGradients backward_on_gpu(const at::Tensor& gradient,
                                    const at::Tensor& output,
                                    const Attended& attended,
                                    const AttentionCall& call) {
+  if (widths_differ(in)) return backward_of_other_width(gradient, in, output, attended, call);
   const auto [query, key, value] =
       at::_scaled_dot_product_flash_attention_backward(gradient,
                                                        in.query,

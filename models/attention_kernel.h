@@ -1,5 +1,7 @@
 // One call of a flash attention kernel, with what its backward needs: PyTorch's own, for the GPU or
-// for the CPU. It stands for flash-attn's kernel and for cuDNN's, which keep the same.
+// for the CPU. It stands for flash-attn's kernel and for cuDNN's, which keep the same. PyTorch's
+// flash kernel wants values as wide as keys; for others there is its memory-efficient kernel, which
+// keeps the same too, and on the CPU they are padded.
 #pragma once
 
 #include <ATen/core/Tensor.h>

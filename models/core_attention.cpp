@@ -3,6 +3,7 @@
 #include <ATen/ops/_softmax.h>
 #include <ATen/ops/baddbmm.h>
 #include <ATen/ops/bmm.h>
+#include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/scaled_dot_product_attention.h>
@@ -16,6 +17,7 @@
 #include "models/all_to_all_attention.h"
 #include "models/dropout.h"
 #include "models/kept_value.h"
+#include "models/recompute.h"
 #include "models/ring_attention.h"
 
 namespace models {
@@ -143,9 +145,18 @@ at::Tensor CoreAttention::across_context(const at::Tensor& query,
   return batch_first(across_context_(batch_first(query), batch_first(key), batch_first(value)));
 }
 
+/// A value that is narrower than the key is padded to its width, as Megatron-LM does for packed
+/// sequences (_prepare_mla_core_attention_value in multi_latent_attention.py).
 at::Tensor CoreAttention::flash(const at::Tensor& query,
                                 const at::Tensor& key,
                                 const at::Tensor& value) const {
+  const int64_t missing = key.size(3) - value.size(3);
+  if (missing != 0) {
+    const at::Tensor wide = flash(query, key, at::constant_pad_nd(value, {0, missing}));
+    return wide.unflatten(-1, at::IntArrayRef{query.size(2), key.size(3)})
+        .narrow(-1, 0, value.size(3))
+        .flatten(2);
+  }
   const auto laid_out = [this](const at::Tensor& tensor) {
     if (!batch_first_) return heads_first(tensor);
     return tensor.transpose(0, 1).contiguous().transpose(1, 2);
@@ -183,6 +194,18 @@ at::Tensor CoreAttention::unfused(const at::Tensor& query,
 
   const at::Tensor output = at::bmm(weights, v);  // [b * heads, s, d]
   return output.transpose(0, 1).reshape({sequence, query.size(1), -1});
+}
+
+at::Tensor run_core_attention(const ShardContext& context,
+                              const std::shared_ptr<const CoreAttention>& core,
+                              torch::autograd::variable_list query_key_value) {
+  Observer& observer = context.observer;
+  const auto attend = [core, &observer](const variable_list& inputs) {
+    ModuleScope scope(observer, "core_attention");
+    return core->forward(inputs[0], inputs[1], inputs[2]);
+  };
+  const bool recompute = context.plan.training.recompute == estimator::Recompute::kSelective;
+  return recompute ? checkpoint(attend, query_key_value, observer) : attend(query_key_value);
 }
 
 }  // namespace models

@@ -5,8 +5,10 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <torch/csrc/autograd/variable.h>
 
 #include <functional>
+#include <memory>
 
 #include "models/attention_kernel.h"
 #include "models/shard_context.h"
@@ -21,7 +23,7 @@ class CoreAttention {
  public:
   explicit CoreAttention(const ShardContext& context);
 
-  /// query [s, b, heads, d], key and value [s, b, groups, d] -> [s, b, heads * d].
+  /// query [s, b, heads, d], key [s, b, groups, d], value [s, b, groups, e] -> [s, b, heads * e].
   at::Tensor forward(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value) const;
 
  private:
@@ -44,5 +46,11 @@ class CoreAttention {
   AttentionAcrossRanks across_context_;  ///< null where one rank has the whole sequence
   at::Tensor future_;  ///< [1, s, s] bool, true where a key lies in the future; unfused only
 };
+
+/// core->forward({query, key, value}) in a module of its own; under selective recompute nothing but
+/// these is kept.
+at::Tensor run_core_attention(const ShardContext& context,
+                              const std::shared_ptr<const CoreAttention>& core,
+                              torch::autograd::variable_list query_key_value);
 
 }  // namespace models

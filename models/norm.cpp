@@ -6,8 +6,11 @@
 namespace models {
 
 Norm::Norm(ShardContext& context, ParameterStore& store, const std::string& name)
+    : Norm(context, store, name, context.plan.model.hidden_size) {}
+
+Norm::Norm(ShardContext& context, ParameterStore& store, const std::string& name, int64_t width)
     : kind_(context.plan.model.normalization), epsilon_(context.plan.model.norm_epsilon) {
-  const std::vector<int64_t> shape = {context.plan.model.hidden_size};
+  const std::vector<int64_t> shape = {width};
   const bool partial = context.sequence_parallel();
   weight_ = &store.add({.name = name + ".weight",
                         .full_shape = shape,

@@ -12,7 +12,9 @@ namespace models {
 
 class Norm {
  public:
+  /// Of the residual stream, or of rows of `width`.
   Norm(ShardContext& context, ParameterStore& store, const std::string& name);
+  Norm(ShardContext& context, ParameterStore& store, const std::string& name, int64_t width);
   at::Tensor forward(const at::Tensor& input) const;
 
  private:

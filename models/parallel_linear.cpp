@@ -31,7 +31,7 @@ struct LinearCall {
         global_memory(context.dialect().fused_weight_gradient && !transformer_engine),
         keeps_gathered(context.dialect().keeps_gathered_input),
         fused_gradient(context.fused_weight_gradient()),
-        tensor_group(context.groups.tensor),
+        tensor_group(spec.duplicated ? nullptr : context.groups.tensor),
         sequence_parallel(context.sequence_parallel()),
         buffers(context.buffers),
         plan(&context.plan) {}
@@ -174,12 +174,16 @@ struct RowParallelFunction : torch::autograd::Function<RowParallelFunction> {
   }
 };
 
-Parameter& weight_of(ParameterStore& store, const LinearSpec& spec, int64_t sharded_dim) {
+Parameter& weight_of(const ShardContext& context,
+                     ParameterStore& store,
+                     const LinearSpec& spec,
+                     int64_t sharded_dim) {
   if (spec.shared_weight != nullptr) return *spec.shared_weight;
   return store.add({.name = spec.name + ".weight",
                     .full_shape = {spec.outputs, spec.inputs},
-                    .sharded_dim = sharded_dim,
+                    .sharded_dim = spec.duplicated ? -1 : sharded_dim,
                     .blocks = spec.output_blocks,
+                    .sequence_partial = spec.duplicated && context.sequence_parallel(),
                     .shared_copy = spec.shared_copy});
 }
 
@@ -188,7 +192,8 @@ Parameter& weight_of(ParameterStore& store, const LinearSpec& spec, int64_t shar
 ColumnParallelLinear::ColumnParallelLinear(ShardContext& context,
                                            ParameterStore& store,
                                            const LinearSpec& spec)
-    : call_(std::make_shared<const LinearCall>(context, store, spec, weight_of(store, spec, 0))) {
+    : call_(std::make_shared<const LinearCall>(
+          context, store, spec, weight_of(context, store, spec, 0))) {
   if (spec.bias) {
     bias_ = &store.add({.name = spec.name + ".bias",
                         .full_shape = {spec.outputs},
@@ -206,7 +211,8 @@ at::Tensor ColumnParallelLinear::forward(const at::Tensor& input) const {
 RowParallelLinear::RowParallelLinear(ShardContext& context,
                                      ParameterStore& store,
                                      const LinearSpec& spec)
-    : call_(std::make_shared<const LinearCall>(context, store, spec, weight_of(store, spec, 1))) {
+    : call_(std::make_shared<const LinearCall>(
+          context, store, spec, weight_of(context, store, spec, 1))) {
   if (spec.bias) {
     bias_ = &store.add({.name = spec.name + ".bias",
                         .full_shape = {spec.outputs},

@@ -5,6 +5,8 @@
 // the sequence; it is gathered for the product, only the part is saved, and backward gathers again.
 // Row parallel: input features are split; the partial products are summed over the ranks, under
 // sequence parallelism each rank keeps its part of the sequence. The bias is added after the sum.
+// Duplicated (TransformerEngine's parallel_mode None): not split, nothing is gathered; under
+// sequence parallelism the weight's gradient is a partial sum.
 //
 // With gradient accumulation fusion (megatron-lm) the weight gradient is added to the fp32 main
 // gradient by the product itself and autograd gets nothing; else autograd gets a gradient of the
@@ -31,6 +33,9 @@ struct LinearSpec {
   /// The output layer is Megatron-LM's own in every dialect of it; the others may be
   /// TransformerEngine's.
   bool output_layer = false;
+  /// Of a column parallel layer that is not split: each tensor rank has all of it, for its own
+  /// rows.
+  bool duplicated = false;
   Parameter* shared_weight = nullptr;  ///< use this weight (tied output layer) and make none
   bool shared_copy = false;
 };

@@ -8,20 +8,34 @@
 
 namespace models {
 
+/// Cosine and sine of each angle, [rows, 1, 1, width].
+struct RotaryTables {
+  at::Tensor cos, sin;
+};
+
+/// `input` turned by the tables' angles, or by `sign` -1 turned back; without autograd.
+at::Tensor rotate(const at::Tensor& input, const RotaryTables& tables, int sign);
+/// The same, written over the input. (A temporary of half of it, where a fused kernel has none.)
+void rotate_in_place(const at::Tensor& input, const RotaryTables& tables, int sign);
+
 /// Tables of one shard's part of the sequence, [rows, 1, 1, width], in the model's type; made once
 /// and shared.
 class RotaryEmbedding {
  public:
+  /// Of whole heads, fused in the megatron dialect, or of `width` of each.
   explicit RotaryEmbedding(const ShardContext& context);
-  /// [sequence, batch, heads, width] -> the same. In the megatron dialect one fused function that
-  /// saves nothing but the tables; else plain operators.
+  RotaryEmbedding(const ShardContext& context, int64_t width, bool fused);
+  /// [sequence, batch, heads, width] -> the same: one fused function that saves nothing but the
+  /// tables, or plain operators.
   at::Tensor apply(const at::Tensor& input) const;
   /// The same, written over the input.
   at::Tensor apply_in_place(const at::Tensor& input) const;
 
+  const RotaryTables& tables() const { return tables_; }
+
  private:
   bool fused_;
-  at::Tensor cos_, sin_;
+  RotaryTables tables_;
 };
 
 }  // namespace models

@@ -43,6 +43,16 @@ struct ScatterToSequence : torch::autograd::Function<ScatterToSequence> {
   }
 };
 
+struct GatherFromSequence : torch::autograd::Function<GatherFromSequence> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& input, const Group& group) {
+    keep(context, group);
+    return gather_sequence(input, *group);
+  }
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
+    return {reduce_scatter_sequence(gradients[0], *kept<Group>(context)), at::Tensor()};
+  }
+};
+
 /// With Megatron-LM's copies between dim 0, which collectives know, and the last one
 /// (_gather_along_last_dim, _reduce_scatter_along_last_dim in megatron/core/tensor_parallel).
 struct GatherLastDim : torch::autograd::Function<GatherLastDim> {
@@ -65,6 +75,10 @@ at::Tensor reduce_from_ranks(const at::Tensor& input, const Group& group) {
 
 at::Tensor reduce_scatter_to_sequence(const at::Tensor& input, const Group& group) {
   return ReduceScatterToSequence::apply(input, group);
+}
+
+at::Tensor gather_from_sequence(const at::Tensor& input, const Group& group) {
+  return GatherFromSequence::apply(input, group);
 }
 
 at::Tensor gather_last_dim(const at::Tensor& input, const Group& group) {

@@ -15,7 +15,9 @@ ParameterSource parameter_source(const ShardContext& context) {
 }  // namespace
 
 Stage::Stage(ShardContext& context) : context_(context), store_(parameter_source(context)) {
-  const bool rope = context.plan.model.position_embedding == estimator::PositionEmbedding::kRope;
+  const estimator::ModelConfig& model = context.plan.model;
+  const bool rope = model.position_embedding == estimator::PositionEmbedding::kRope &&
+                    !model.multi_latent_attention;  // whose layers have tables of their own
   const SharedParts shared{
       .core = std::make_shared<const CoreAttention>(context),
       .rotary = rope ? std::make_shared<const RotaryEmbedding>(context) : nullptr};

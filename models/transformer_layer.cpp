@@ -1,12 +1,25 @@
 #include "models/transformer_layer.h"
 
 #include "models/dropout.h"
+#include "models/latent_attention.h"
 #include "models/recompute.h"
 
 namespace models {
 namespace {
 
 std::string layer_name(int64_t number) { return "layers." + std::to_string(number); }
+
+std::unique_ptr<const Attention> make_attention(ShardContext& context,
+                                                ParameterStore& store,
+                                                const std::string& name,
+                                                std::shared_ptr<const CoreAttention> core,
+                                                std::shared_ptr<const RotaryEmbedding> rotary) {
+  if (context.plan.model.multi_latent_attention) {
+    return std::make_unique<const LatentAttention>(context, store, name, std::move(core));
+  }
+  return std::make_unique<const SelfAttention>(
+      context, store, name, std::move(core), std::move(rotary));
+}
 
 }  // namespace
 
@@ -18,7 +31,8 @@ TransformerLayer::TransformerLayer(ShardContext& context,
     : context_(context),
       name_(layer_name(number)),
       attention_norm_(context, store, name_ + ".attention_norm"),
-      attention_(context, store, name_ + ".self_attention", std::move(core), std::move(rotary)),
+      attention_(make_attention(
+          context, store, name_ + ".self_attention", std::move(core), std::move(rotary))),
       mlp_norm_(context, store, name_ + ".mlp_norm"),
       mlp_(context, store, name_ + ".mlp") {}
 
@@ -40,8 +54,8 @@ at::Tensor TransformerLayer::compute(const at::Tensor& input) const {
     return norm.forward(tensor);
   };
   const at::Tensor attended =
-      bias_dropout_add(attention_.forward(normalized(attention_norm_, "attention_norm", input)),
-                       attention_.bias(),
+      bias_dropout_add(attention_->forward(normalized(attention_norm_, "attention_norm", input)),
+                       attention_->bias(),
                        input,
                        probability);
   return bias_dropout_add(mlp_.forward(normalized(mlp_norm_, "mlp_norm", attended)),

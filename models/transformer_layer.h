@@ -30,7 +30,7 @@ class TransformerLayer {
   ShardContext& context_;
   std::string name_;
   Norm attention_norm_;
-  SelfAttention attention_;
+  std::unique_ptr<const Attention> attention_;
   Norm mlp_norm_;
   Mlp mlp_;
 };

@@ -87,6 +87,14 @@ TEST(Shards, OfTiedGpt3OverStagesCountTheSharedEmbeddingOnce) {
   EXPECT_EQ(elements_of_all_shards(plan), 174'604'259'328 + (51'200 - 50'257) * 12'288);
 }
 
+TEST(Shards, OfLatentAttentionAddUpToItsCount) {
+  Json changes = latent_changes();
+  changes["cluster"]["gpus_per_node"] = 2;
+  changes["parallelism"] = {{"tensor", 2}, {"sequence_parallel", true}};
+  const auto plan = small_plan(changes);
+  EXPECT_EQ(elements_of_all_shards(plan), estimator::parameter_count(plan.model, 64));
+}
+
 TEST(Shards, NumberLayersOverTheWholeModel) {
   SilentObserver observer;
   const auto plan = preset_plan("llama3-8b", {.pipeline = 2});

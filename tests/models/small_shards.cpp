@@ -28,6 +28,14 @@ Json llama_changes() {
     "add_bias_linear": false, "tie_embeddings": false}})");
 }
 
+Json latent_changes() {
+  Json changes = llama_changes();
+  changes["model"].merge_patch(Json::parse(R"({"num_query_groups": 4,
+    "multi_latent_attention": true, "q_lora_rank": 12, "kv_lora_rank": 16, "qk_head_dim": 8,
+    "qk_pos_emb_head_dim": 4, "v_head_dim": 6, "qk_layernorm": true})"));
+  return changes;
+}
+
 Iteration run_iteration(const estimator::Plan& plan) {
   SilentObserver observer;
   at::Generator generator = at::globalContext().defaultGenerator(at::kCPU);

@@ -31,6 +31,10 @@ estimator::Plan small_plan(const estimator::Json& changes = estimator::Json::obj
 /// The same as a Llama: RMSNorm, SwiGLU, rotary, 2 key/value heads, no biases, untied.
 estimator::Json llama_changes();
 
+/// The same with multi-latent attention: heads of 8 and 4 more with positions, values of 6, norms
+/// of both latents.
+estimator::Json latent_changes();
+
 /// What a single rank computes in one iteration of `plan`.
 struct Iteration {
   double loss = 0;

@@ -68,6 +68,47 @@ TEST(GptLayerActivations, OfTheFirstFlashAttentionAreThoseOfTheSecond) {
             layer_bytes({{"training", {{"attention", "flash"}}}}));
 }
 
+/// Fused attention and rotary positions, in Megatron-LM's way.
+Json fused_rotary(const Json& changes = Json::object()) {
+  Json all = {{"model", {{"position_embedding", "rope"}}},
+              {"training", {{"attention", "fused"}}},
+              {"cluster", {{"gpu", "h100"}}}};
+  all.merge_patch(changes);
+  return all;
+}
+
+Json latent_attention(const Json& changes = Json::object()) {
+  Json all = fused_rotary(Json::parse(R"({"model": {"multi_latent_attention": true,
+    "q_lora_rank": 256, "kv_lora_rank": 128, "qk_head_dim": 128, "qk_pos_emb_head_dim": 64,
+    "v_head_dim": 128, "qk_layernorm": true}})"));
+  all.merge_patch(changes);
+  return all;
+}
+
+constexpr double kQueryLatent = 256, kKeyValueLatent = 128, kKey = 192, kValue = 128;
+
+// Instead of query, key, value and output, each s b h of two bytes: both latents and what their
+// norms make of them, mean and deviation of each of their rows, and wider heads.
+TEST(LatentAttentionActivations, AreTheLatentsTheirNormsAndTheHeads) {
+  EXPECT_EQ(layer_bytes(latent_attention()) - layer_bytes(fused_rotary()),
+            s * b * (4 * (kQueryLatent + kKeyValueLatent) + 16 + 4 * a * (kKey + kValue)) -
+                8 * s * b * h);
+}
+
+TEST(LatentAttentionActivations, AreSplitOverTheTensorRanks) {
+  EXPECT_EQ(layer_bytes(latent_attention(four_tensor_ranks(true))) -
+                layer_bytes(fused_rotary(four_tensor_ranks(true))),
+            (s * b * (4 * (kQueryLatent + kKeyValueLatent) + 16 + 4 * a * (kKey + kValue)) -
+             8 * s * b * h) /
+                t);
+}
+
+TEST(LatentAttentionActivations, OfQueriesWithoutALatentAreFewer) {
+  const Json direct = {{"model", {{"q_lora_rank", 0}}}};
+  EXPECT_EQ(layer_bytes(latent_attention()) - layer_bytes(latent_attention(direct)),
+            s * b * (4 * kQueryLatent + 8));
+}
+
 Json two_context_ranks(const char* comm) {
   return {{"cluster", {{"gpus_per_node", 2}}},
           {"parallelism", {{"context", 2}, {"context_comm", comm}}},

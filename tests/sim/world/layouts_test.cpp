@@ -11,6 +11,7 @@ struct Layout {
   int64_t ranks;
   const char* changes;  ///< to the GPT of write_plan(), as JSON
   bool llama = false;
+  const char* model = "{}";  ///< more of them
 };
 
 std::ostream& operator<<(std::ostream& out, const Layout& layout) { return out << layout.name; }
@@ -20,6 +21,7 @@ class VerifiedLayout : public VerifyProgram, public testing::WithParamInterface<
 TEST_P(VerifiedLayout, IsWhatTheStubSaysAndWhatTheWholeModelComputes) {
   const Layout& layout = GetParam();
   Json changes = layout.llama ? llama_changes() : Json::object();
+  changes.merge_patch(Json::parse(layout.model));
   changes.merge_patch(Json::parse(layout.changes));
   const Verification verification = verify(write_plan(layout.ranks, changes), 0);
   EXPECT_TRUE(verification.equal);
@@ -213,6 +215,34 @@ INSTANTIATE_TEST_SUITE_P(
                     Layout{"Internevo", 8, kInternevo, true},
                     Layout{"TiedAndPadded", 4, kTiedPadded, true},
                     Layout{"Bf16Flash", 8, kBf16, true}),
+    testing::PrintToStringParamName());
+
+// Multi-latent attention: heads of 8 and 4 more with positions, values of 6.
+constexpr const char* kLatent =
+    R"({"model": {"multi_latent_attention": true, "q_lora_rank": 12, "kv_lora_rank": 16,
+                  "qk_head_dim": 8, "qk_pos_emb_head_dim": 4, "v_head_dim": 6,
+                  "qk_layernorm": true}})";
+constexpr const char* kDirectQueries =
+    R"({"model": {"multi_latent_attention": true, "kv_lora_rank": 16, "qk_head_dim": 8,
+                  "qk_pos_emb_head_dim": 4, "v_head_dim": 6}})";
+constexpr const char* kBf16Fused =
+    R"({"parallelism": {"tensor": 2, "pipeline": 2, "sequence_parallel": true},
+        "training": {"dtype": "bf16", "attention": "fused"}})";
+constexpr const char* kFsdp2Plain =
+    R"({"parallelism": {"data": 2, "zero_stage": 3}, "training": {"dialect": "plain"}})";
+
+INSTANTIATE_TEST_SUITE_P(
+    Latent,
+    VerifiedLayout,
+    testing::Values(Layout{"Tensor2Sequence", 2, kTensor2Sp, true, kLatent},
+                    Layout{"Tensor4SequenceSgd", 4, kTensor4Sp, true, kDirectQueries},
+                    Layout{"Pipeline2", 2, kPipeline2, true, kLatent},
+                    Layout{"Tensor2SequencePipeline2Data2Zero", 8, kT2P2D2, true, kLatent},
+                    Layout{"FullRecompute", 4, kFullRecompute, true, kLatent},
+                    Layout{"SelectiveRecompute", 4, kSelectiveRecompute, true, kLatent},
+                    Layout{"PlainDialect", 8, kPlainDialect, true, kLatent},
+                    Layout{"FullySharded", 2, kFsdp2Plain, true, kLatent},
+                    Layout{"Bf16Fused", 4, kBf16Fused, true, kLatent}),
     testing::PrintToStringParamName());
 
 }  // namespace
