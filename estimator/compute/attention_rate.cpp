@@ -24,20 +24,39 @@ const std::vector<AttentionCurve>& curves() {
   return rows;
 }
 
-/// The curve for `gpu_id` whose head width is nearest, or null.
+struct Widths {
+  int64_t key = 0, value = 0;
+};
+Widths widths_of(const AttentionShape& shape) {
+  return {shape.head_width, shape.value_width > 0 ? shape.value_width : shape.head_width};
+}
+Widths widths_of(const AttentionCurve& curve) {
+  return {curve.head_width, curve.value_width.value_or(curve.head_width)};
+}
+int64_t distance(const Widths& left, const Widths& right) {
+  return std::abs(left.key - right.key) + std::abs(left.value - right.value);
+}
+
+/// Heads of one width are never priced by a curve of two.
+bool is_for(const AttentionCurve& curve, const Widths& own) {
+  const Widths measured = widths_of(curve);
+  return own.key != own.value || measured.key == measured.value;
+}
+
+/// The curve for `gpu_id` whose head widths are nearest, or null.
 const AttentionCurve* find_curve(const std::string& gpu_id,
                                  const AttentionShape& shape,
                                  Attention attention) {
   const AttentionCurve* nearest = nullptr;
   for (const AttentionCurve& row : curves()) {
     if (!contains(row.gpus, gpu_id) || !contains(row.passes, shape.pass) ||
-        row.attention.value_or(attention) != attention) {
+        row.attention.value_or(attention) != attention || !is_for(row, widths_of(shape))) {
       continue;
     }
-    const auto distance = [&](const AttentionCurve& c) {
-      return std::abs(c.head_width - shape.head_width);
+    const auto off = [&](const AttentionCurve& c) {
+      return distance(widths_of(c), widths_of(shape));
     };
-    if (nearest == nullptr || distance(row) < distance(*nearest)) nearest = &row;
+    if (nearest == nullptr || off(row) < off(*nearest)) nearest = &row;
   }
   return nearest;
 }
@@ -75,6 +94,11 @@ AttentionRate attention_rate(const Gpu& gpu,
     rate.note = "no rate is published for this GPU: A100's share of peak; ";
   } else if (curve->measured_on != gpu.id) {
     rate.note = fmt::format("measured on {}; ", curve->measured_on);
+  }
+  const Widths own = widths_of(shape), measured = widths_of(*curve);
+  if (own.key != own.value && distance(own, measured) > 0) {
+    rate.note += fmt::format("measured with heads of {} and {}; ", measured.key, measured.value);
+    rate.source = Source::kAssumed;
   }
   rate.note += fmt::format("{}, {}", curve->kernel, curve->source);
   rate.flops_per_second = gpu.peak_flops(Dtype::kFp16) * share_on_curve(*curve, shape) *

@@ -28,9 +28,10 @@ struct AttentionKernel {
 struct AttentionShape {
   AttentionPass pass = AttentionPass::kForward;
   int64_t batch = 1, heads = 1, sequence = 1, head_width = 128;
+  int64_t value_width = 0;  ///< of a value's head; 0: as wide as the key's
 };
 
-/// FLOP per second by sequence, of one kernel, pass and head width.
+/// FLOP per second by sequence, of one kernel, pass and head width (of keys, and of values).
 struct AttentionCurve {
   std::string kernel;
   std::optional<Attention> attention;
@@ -38,6 +39,7 @@ struct AttentionCurve {
   std::string measured_on;
   std::vector<AttentionPass> passes;
   int64_t head_width = 0;
+  std::optional<int64_t> value_width;
   std::vector<int64_t> sequence;
   std::vector<double> teraflops;
   double half_occupied_at_waves = 0;
@@ -50,7 +52,8 @@ void visit_fields(Visitor& visit, AttentionCurve& row) {
   visit("gpus", row.gpus, "GPUs that it is used for");
   visit("measured_on", row.measured_on, "the GPU of the measurement");
   visit("passes", row.passes, "forward, backward; both: measured together");
-  visit("head_width", row.head_width, "kv_channels");
+  visit("head_width", row.head_width, "of queries and keys: kv_channels");
+  visit("value_width", row.value_width, "of values; empty: the same");
   visit("sequence", row.sequence, "tokens");
   visit("teraflops", row.teraflops, "rate at each sequence, causal FLOPs counted half");
   visit("half_occupied_at_waves",
@@ -65,10 +68,10 @@ struct AttentionRate {
   std::string note;
 };
 
-/// The rate of the curve whose head width is nearest; between measured sequences, and constant
-/// beyond them. A GPU with another peak than the measured one gets the same share of its own.
-/// Assumed where nothing is published: A100's share. A deterministic backward takes longer by what
-/// data/deterministic_attention.json says.
+/// The rate of the curve whose head widths are nearest (the note says which, where they are
+/// others); between measured sequences, and constant beyond them. A GPU with another peak than the
+/// measured one gets the same share of its own. Assumed where nothing is published: A100's share. A
+/// deterministic backward takes longer by what data/deterministic_attention.json says.
 AttentionRate attention_rate(const Gpu& gpu,
                              const AttentionShape& shape,
                              const AttentionKernel& kernel = {});

@@ -42,7 +42,8 @@ std::optional<MatmulShape> matmul_shape(const OperatorRecord& record) {
 }
 
 /// The first input, the query or the gradient of the output, is [batch, heads, sequence, width] for
-/// `_scaled_dot_product_*`, else [batch, sequence, heads, width]. Other shapes: a usual call.
+/// `_scaled_dot_product_*`, else [batch, sequence, heads, width]. Other shapes: a usual call. After
+/// the gradient come query, key and value.
 AttentionShape attention_shape(const OperatorRecord& record) {
   AttentionShape shape{.pass = name_contains(record, "backward") ? AttentionPass::kBackward
                                                                  : AttentionPass::kForward,
@@ -57,6 +58,10 @@ AttentionShape attention_shape(const OperatorRecord& record) {
   shape.heads = query[heads_first ? 1 : 2];
   shape.sequence = query[heads_first ? 2 : 1];
   shape.head_width = query[3];
+  const std::size_t first = shape.pass == AttentionPass::kBackward ? 1 : 0;
+  if (record.shapes.size() < first + 3 || record.shapes[first + 2].size() != 4) return shape;
+  shape.head_width = record.shapes[first][3];
+  shape.value_width = record.shapes[first + 2][3];
   return shape;
 }
 

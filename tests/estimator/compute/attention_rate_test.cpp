@@ -87,6 +87,47 @@ TEST(AttentionRate, OfFlashAttentionOnBlackwellIsThatOfItsSecondVersion) {
   EXPECT_GT(teraflops(kForward, Attention::kFused), 1000);
 }
 
+/// DeepSeek's heads: keys of 192, values of 128.
+AttentionShape latent_shape(AttentionPass pass, int64_t heads) {
+  return {.pass = pass, .heads = heads, .sequence = 4096, .head_width = 192, .value_width = 128};
+}
+
+// NVIDIA/cudnn-frontend @3929da2, dsv3 on H200: 1.148 ms for 128 heads of 4,096 tokens.
+TEST(AttentionRate, OfLatentAttentionIsThatOfItsOwnWidths) {
+  const Gpu& h200 = *find_gpu("h200-sxm");
+  const AttentionRate rate = attention_rate(h200, latent_shape(kForward, 128), {Attention::kFused});
+  const double flops = 2.0 * 128 * 4096 * 4096 * (192 + 128) / 2;
+  EXPECT_NEAR(flops / rate.flops_per_second / 1.148e-3, 1, 0.005);
+  EXPECT_EQ(rate.source, Source::kPublished);
+}
+
+// MooreThreads/SimuMax @4dcaae5, half of 2250 x the share, as above.
+TEST(AttentionRate, OfLatentAttentionOnB200IsAsMeasured) {
+  const auto share = [](AttentionPass pass, int64_t heads) {
+    return attention_rate(*find_gpu("b200-sxm"), latent_shape(pass, heads), {Attention::kFused})
+               .flops_per_second /
+           (2250e12 / 2);
+  };
+  EXPECT_NEAR(share(kForward, 128) / 0.8306, 1, 0.07);
+  EXPECT_NEAR(share(kForward, 64) / 0.8853, 1, 0.07);
+  EXPECT_NEAR(share(kForward, 16) / 0.6368, 1, 0.07);
+  EXPECT_NEAR(share(AttentionPass::kBackward, 128) / 0.6426, 1, 0.03);
+  EXPECT_NEAR(share(AttentionPass::kBackward, 16) / 0.5929, 1, 0.03);
+}
+
+TEST(AttentionRate, OfOtherWidthsSaysOfWhichItIs) {
+  const Gpu& a100 = *find_gpu("a100-sxm-80");
+  const AttentionRate rate = attention_rate(a100, latent_shape(kForward, 128), {Attention::kFused});
+  EXPECT_EQ(rate.source, Source::kAssumed);
+  EXPECT_NE(rate.note.find("measured with heads of 128 and 128"), std::string::npos) << rate.note;
+}
+
+TEST(AttentionRate, OfOneWidthIsNeverThatOfTwo) {
+  const AttentionShape wide{.heads = 128, .sequence = 4096, .head_width = 256};
+  const AttentionRate rate = attention_rate(*find_gpu("h100-sxm"), wide, {Attention::kFused});
+  EXPECT_NEAR(rate.flops_per_second / 1e12, 518, 1e-6);
+}
+
 TEST(AttentionRate, SaysWhenItIsAssumed) {
   const auto rate = [](const char* name) {
     return attention_rate(*find_gpu(name), {.sequence = 8192});

@@ -152,6 +152,23 @@ TEST(OperatorSeconds, OfFlashAttentionBackwardUseTheBackwardsRate) {
   EXPECT_NEAR(1e12 / (seconds(backward) - kLaunchSeconds) / 1e12, 483, 0.1);
 }
 
+// data/attention.json: 540 TFLOP/s backward of heads of 192 and 128 at 8,192 tokens, 643 forward.
+TEST(OperatorSeconds, OfAttentionReadTheWidthsOfKeysAndValues) {
+  const std::vector<int64_t> narrow = {1, 8192, 128, 128}, wide = {1, 8192, 128, 192};
+  const auto rate = [](const OperatorRecord& record) {
+    return 1e12 / (seconds(record, "h200-sxm") - kLaunchSeconds) / 1e12;
+  };
+  EXPECT_NEAR(
+      rate(operation("aten::_efficient_attention_forward", "BFloat16", {wide, wide, narrow}, 1e12)),
+      643,
+      0.1);
+  EXPECT_NEAR(
+      rate(operation(
+          "aten::_efficient_attention_backward", "BFloat16", {narrow, wide, wide, narrow}, 1e12)),
+      540,
+      0.1);
+}
+
 TEST(OperatorSeconds, RefuseATypeThatTheGpuLacks) {
   EXPECT_THROW(seconds(square_product("aten::mm", "BFloat16"), "v100"), UserError);
 }
