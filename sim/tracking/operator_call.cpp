@@ -12,9 +12,6 @@ namespace {
 
 using c10::IValue;
 
-/// FlashAttention counts the backward as 2.5 forwards: five matrix products against two.
-constexpr double kAttentionBackwardFactor = 2.5;
-
 bool has_bit(uint64_t bits, size_t index) { return index < 64 && ((bits >> index) & 1) != 0; }
 
 int64_t bytes_in_memory(const at::Tensor& tensor, c10::DeviceType device) {
@@ -68,13 +65,18 @@ double matrix_product_flops(const at::Tensor& left, const at::Tensor& right) {
   return 2.0 * static_cast<double>(left.numel()) * static_cast<double>(right.size(-1));
 }
 
-double attention_flops(const OperatorTraits& op, c10::ArrayRef<IValue> inputs) {
+/// Of every query with every key: `products_of_keys` products as wide as keys, others as values.
+double attention_flops(const OperatorTraits& op,
+                       c10::ArrayRef<IValue> inputs,
+                       int products_of_keys,
+                       int products_of_values) {
   const at::Tensor& query = inputs[op.first_operand].toTensor();
   const at::Tensor& key = inputs[op.first_operand + 1].toTensor();
   const at::Tensor& value = inputs[op.first_operand + 2].toTensor();
   const auto query_rows = static_cast<double>(query.numel()) / static_cast<double>(query.size(-1));
   const auto key_rows = static_cast<double>(key.size(op.heads_before_sequence ? -2 : -3));
-  const auto widths = static_cast<double>(key.size(-1) + value.size(-1));
+  const auto widths =
+      static_cast<double>(products_of_keys * key.size(-1) + products_of_values * value.size(-1));
   const bool causal = op.causal_argument >= 0 && !is_zero(inputs[op.causal_argument]);
   return 2.0 * query_rows * key_rows * widths * (causal ? 0.5 : 1.0);
 }
@@ -87,9 +89,9 @@ double product_flops(const OperatorTraits& op, c10::ArrayRef<IValue> inputs) {
       return matrix_product_flops(inputs[op.first_operand].toTensor(),
                                   inputs[op.first_operand + 1].toTensor());
     case FlopRule::kAttentionForward:
-      return attention_flops(op, inputs);
+      return attention_flops(op, inputs, 1, 1);
     case FlopRule::kAttentionBackward:
-      return kAttentionBackwardFactor * attention_flops(op, inputs);
+      return attention_flops(op, inputs, 3, 2);
   }
   return 0;
 }

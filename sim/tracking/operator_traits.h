@@ -24,7 +24,8 @@ enum class FlopRule {
   kOutputElements,     ///< one for each element that is written
   kMatrixProduct,      ///< operands [.., m, k] and [.., k, n]: 2 m n k for each matrix
   kAttentionForward,   ///< two products of every query with every key
-  kAttentionBackward,  ///< 2.5 times that: five products, one of them made again
+  kAttentionBackward,  ///< five: scores (made again) and the gradients of queries, keys, as wide as
+                       ///< keys, of weights and values, as wide as values
 };
 
 /// What is read and written of the first tensor argument. All other inputs are read, all outputs

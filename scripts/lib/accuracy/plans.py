@@ -130,12 +130,27 @@ def _whole_number(value):
     return int(found.group()) if found else None
 
 
+def _latent_attention(words):
+    """DeepSeek's attention: "MLA q_lora1536 kv_lora512 qk128 rope64 v128". Its norms of the latents,
+    RMSNorm and rotary positions go without saying."""
+    if words is None:
+        return {}
+    names = {"q_lora": "q_lora_rank", "kv_lora": "kv_lora_rank", "qk": "qk_head_dim",
+             "rope": "qk_pos_emb_head_dim", "v": "v_head_dim"}
+    kind, *sizes = str(words).split()
+    found = [re.fullmatch(r"([a-z_]+)(\d+)", size) for size in sizes]
+    if kind != "MLA" or not all(match and match[1] in names for match in found):
+        raise LeftOut(f"attention {words!r} has no word in a plan")
+    return {"multi_latent_attention": True, "qk_layernorm": True, "normalization": "RMSNorm",
+            "position_embedding": "rope", **{names[match[1]]: int(match[2]) for match in found}}
+
+
 def _model_of_arch(arch):
     arch = {**arch, "vocab": _whole_number(arch.get("vocab"))}
     for key in ("layers", "hidden", "heads", "vocab"):
         if not isinstance(arch.get(key), int):
             raise LeftOut(f"the row does not say {key} of the model")
-    if "attn" in arch or "experts" in arch:
+    if "experts" in arch:
         raise LeftOut("mixture of experts is not built yet")
     model = {"num_layers": arch["layers"], "hidden_size": arch["hidden"],
              "num_attention_heads": arch["heads"], "vocab_size": arch["vocab"],
@@ -149,7 +164,8 @@ def _model_of_arch(arch):
         model["ffn_hidden_size"] = arch["ffn"]
     if arch.get("head_dim"):
         model["kv_channels"] = arch["head_dim"]
-    return {**model, "hidden_dropout": 0, "attention_dropout": 0}
+    return {**model, **_latent_attention(arch.get("attn")),
+            "hidden_dropout": 0, "attention_dropout": 0}
 
 
 def _sequence_parallel(config):
@@ -231,6 +247,13 @@ MEGATRON_ARGUMENTS = {
     "normalization": ("model.normalization", str),
     "disable-bias-linear": ("model.add_bias_linear", False),
     "swiglu": ("model.activation", "swiglu"),
+    "multi-latent-attention": ("model.multi_latent_attention", True),
+    "q-lora-rank": ("model.q_lora_rank", int),
+    "kv-lora-rank": ("model.kv_lora_rank", int),
+    "qk-head-dim": ("model.qk_head_dim", int),
+    "qk-pos-emb-head-dim": ("model.qk_pos_emb_head_dim", int),
+    "v-head-dim": ("model.v_head_dim", int),
+    "qk-layernorm": ("model.qk_layernorm", True),
     "hidden-dropout": ("model.hidden_dropout", float),
     "attention-dropout": ("model.attention_dropout", float),
     "tensor-model-parallel-size": ("parallelism.tensor", int),
@@ -262,7 +285,6 @@ NEUTRAL_ARGUMENTS = {
 FOREIGN_ARGUMENTS = {
     "encoder-num-layers": "encoder-decoder models (T5) are not built",
     "spec": "state-space layers (Mamba) are not built",
-    "multi-latent-attention": "multi-latent attention is not built",
     "num-experts": "mixture of experts is not built",
     "fp8-format": "fp8 has no word in a plan",
     "squared-relu": "squared ReLU is not built",

@@ -101,7 +101,8 @@ TEST(AttentionRate, OfLatentAttentionIsThatOfItsOwnWidths) {
   EXPECT_EQ(rate.source, Source::kPublished);
 }
 
-// MooreThreads/SimuMax @4dcaae5, half of 2250 x the share, as above.
+// MooreThreads/SimuMax @4dcaae5, half of 2250 x the share, as above; their backward counts 2.5
+// forwards, five products of which three are as wide as keys are 2.6.
 TEST(AttentionRate, OfLatentAttentionOnB200IsAsMeasured) {
   const auto share = [](AttentionPass pass, int64_t heads) {
     return attention_rate(*find_gpu("b200-sxm"), latent_shape(pass, heads), {Attention::kFused})
@@ -111,8 +112,8 @@ TEST(AttentionRate, OfLatentAttentionOnB200IsAsMeasured) {
   EXPECT_NEAR(share(kForward, 128) / 0.8306, 1, 0.07);
   EXPECT_NEAR(share(kForward, 64) / 0.8853, 1, 0.07);
   EXPECT_NEAR(share(kForward, 16) / 0.6368, 1, 0.07);
-  EXPECT_NEAR(share(AttentionPass::kBackward, 128) / 0.6426, 1, 0.03);
-  EXPECT_NEAR(share(AttentionPass::kBackward, 16) / 0.5929, 1, 0.03);
+  EXPECT_NEAR(share(AttentionPass::kBackward, 128) / (0.6426 * 2.6 / 2.5), 1, 0.03);
+  EXPECT_NEAR(share(AttentionPass::kBackward, 16) / (0.5929 * 2.6 / 2.5), 1, 0.03);
 }
 
 TEST(AttentionRate, OfOtherWidthsSaysOfWhichItIs) {
