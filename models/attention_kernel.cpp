@@ -78,16 +78,22 @@ AttentionGradients backward_on_cpu(const at::Tensor& gradient,
           sum_over_query_heads(value, groups).narrow(3, 0, in.value.size(3))};
 }
 
-/// The memory-efficient kernel's [b, s, heads, d], a view; it is its own inverse.
-at::Tensor heads_swapped(const at::Tensor& tensor) { return tensor.transpose(1, 2); }
+/// The memory-efficient kernel's [b, s, heads, d], a view of what lies as [s, b, heads, d]: one
+/// sequence with the heads of all, so that its outputs lie in the same way; and back.
+at::Tensor as_one_sequence(const at::Tensor& tensor) {
+  return tensor.permute({2, 0, 1, 3}).flatten(1, 2).unsqueeze(0);
+}
+at::Tensor as_sequences(const at::Tensor& tensor, int64_t count) {
+  return tensor.squeeze(0).unflatten(1, at::IntArrayRef{count, -1}).permute({1, 2, 0, 3});
+}
 
 constexpr int64_t kCausalFromTopLeft = 1;  // of the memory-efficient kernel's masks
 
 Attended attend_to_other_width(const HeadsFirst& in, const AttentionCall& call) {
   const auto [output, log_sum, seed, offset, max_q, max_k] =
-      at::_efficient_attention_forward(heads_swapped(in.query),
-                                       heads_swapped(in.key),
-                                       heads_swapped(in.value),
+      at::_efficient_attention_forward(as_one_sequence(in.query),
+                                       as_one_sequence(in.key),
+                                       as_one_sequence(in.value),
                                        /*bias=*/{},
                                        /*cu_seqlens_q=*/{},
                                        /*cu_seqlens_k=*/{},
@@ -96,7 +102,10 @@ Attended attend_to_other_width(const HeadsFirst& in, const AttentionCall& call) 
                                        call.dropout,
                                        call.causal ? kCausalFromTopLeft : 0,
                                        /*compute_log_sumexp=*/true);
-  return {.output = heads_swapped(output), .log_sum = log_sum, .seed = seed, .offset = offset};
+  return {.output = as_sequences(output, in.query.size(0)),
+          .log_sum = log_sum,
+          .seed = seed,
+          .offset = offset};
 }
 
 AttentionGradients backward_of_other_width(const at::Tensor& gradient,
@@ -105,12 +114,12 @@ AttentionGradients backward_of_other_width(const at::Tensor& gradient,
                                            const Attended& attended,
                                            const AttentionCall& call) {
   const auto [query, key, value, bias] =
-      at::_efficient_attention_backward(heads_swapped(gradient),
-                                        heads_swapped(in.query),
-                                        heads_swapped(in.key),
-                                        heads_swapped(in.value),
+      at::_efficient_attention_backward(as_one_sequence(gradient),
+                                        as_one_sequence(in.query),
+                                        as_one_sequence(in.key),
+                                        as_one_sequence(in.value),
                                         /*bias=*/{},
-                                        heads_swapped(output),
+                                        as_one_sequence(output),
                                         /*cu_seqlens_q=*/{},
                                         /*cu_seqlens_k=*/{},
                                         in.query.size(2),
@@ -123,7 +132,8 @@ AttentionGradients backward_of_other_width(const at::Tensor& gradient,
                                         /*bias_requires_grad=*/false,
                                         /*scale=*/{},
                                         /*num_splits_key=*/1);
-  return {heads_swapped(query), heads_swapped(key), heads_swapped(value)};
+  const int64_t count = in.query.size(0);
+  return {as_sequences(query, count), as_sequences(key, count), as_sequences(value, count)};
 }
 
 Attended attend_on_gpu(const HeadsFirst& in, const AttentionCall& call) {

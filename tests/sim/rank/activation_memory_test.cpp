@@ -85,14 +85,17 @@ Json latent_attention(const Json& changes = Json::object()) {
   return all;
 }
 
+constexpr double kSeedAndOffset = 2 * 512;  // of one call's dropout: a block each
+
 constexpr double kQueryLatent = 256, kKeyValueLatent = 128, kKey = 192, kValue = 128;
 
 // Instead of query, key, value and output, each s b h of two bytes: both latents and what their
-// norms make of them, mean and deviation of each of their rows, and wider heads.
+// norms make of them, mean and deviation of each of their rows, and wider heads. The
+// memory-efficient kernel, which stands for cuDNN's here, keeps seed and offset on the host.
 TEST(LatentAttentionActivations, AreTheLatentsTheirNormsAndTheHeads) {
   EXPECT_EQ(layer_bytes(latent_attention()) - layer_bytes(fused_rotary()),
             s * b * (4 * (kQueryLatent + kKeyValueLatent) + 16 + 4 * a * (kKey + kValue)) -
-                8 * s * b * h);
+                8 * s * b * h - kSeedAndOffset);
 }
 
 TEST(LatentAttentionActivations, AreSplitOverTheTensorRanks) {
@@ -100,7 +103,8 @@ TEST(LatentAttentionActivations, AreSplitOverTheTensorRanks) {
                 layer_bytes(fused_rotary(four_tensor_ranks(true))),
             (s * b * (4 * (kQueryLatent + kKeyValueLatent) + 16 + 4 * a * (kKey + kValue)) -
              8 * s * b * h) /
-                t);
+                    t -
+                kSeedAndOffset);
 }
 
 TEST(LatentAttentionActivations, OfQueriesWithoutALatentAreFewer) {
@@ -115,8 +119,6 @@ Json two_context_ranks(const char* comm) {
           {"model", {{"max_position_embeddings", 2 * s}}},
           {"training", {{"attention", "fused"}, {"sequence_length", 2 * s}}}};
 }
-
-constexpr double kSeedAndOffset = 2 * 512;  // of one call's dropout: a block each
 
 // The query, the keys and values that came last, and one output: what attention of the rank's own
 // rows alone would keep. A seed and an offset for each of two steps.
