@@ -122,6 +122,18 @@ class Plans(unittest.TestCase):
         with self.assertRaisesRegex(LeftOut, reason):
             plans.plan_of(one_row)
 
+    def test_latent_attention_is_read_from_its_words(self):
+        words = "MLA q_lora1536 kv_lora512 qk128 rope64 v128"
+        model = plans.plan_of(row(arch={**ARCH, "kv_heads": None, "attn": words}))["model"]
+        self.assertEqual({key: model[key] for key in (
+            "multi_latent_attention", "q_lora_rank", "kv_lora_rank", "qk_head_dim",
+            "qk_pos_emb_head_dim", "v_head_dim", "qk_layernorm", "num_query_groups")},
+            {"multi_latent_attention": True, "q_lora_rank": 1536, "kv_lora_rank": 512,
+             "qk_head_dim": 128, "qk_pos_emb_head_dim": 64, "v_head_dim": 128,
+             "qk_layernorm": True, "num_query_groups": 4})
+        with self.assertRaisesRegex(LeftOut, "sliding-window"):
+            plans.plan_of(row(arch={**ARCH, "attn": "alternating sliding-window 128/full"}))
+
     def test_a_row_that_is_no_plan_says_why(self):
         self.assert_left_out("incomplete: vocab", row(complete=False))
         self.assert_left_out("does not say gpus", row(gpus=None))
