@@ -21,7 +21,8 @@ constexpr std::array<EnumName<AttentionPass>, 2> enum_names(AttentionPass) {
 /// Whose kernel runs the calls.
 struct AttentionKernel {
   Attention attention = Attention::kFlash;
-  bool deterministic = false;  ///< the backward adds in a fixed order
+  bool deterministic = false;                  ///< the backward adds in a fixed order
+  int64_t key_width = 128, value_width = 128;  ///< of the model's heads, for a report
 };
 
 /// One causal call.

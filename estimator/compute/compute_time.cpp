@@ -101,7 +101,9 @@ ComputeTarget compute_target(const Plan& plan, const Gpu& gpu, const Calibration
           .dtype = plan.training.dtype,
           .dialect = plan.training.dialect,
           .attention = {.attention = *plan.training.attention,
-                        .deterministic = plan.training.deterministic_mode},
+                        .deterministic = plan.training.deterministic_mode,
+                        .key_width = plan.model.key_width(),
+                        .value_width = plan.model.value_width()},
           .calibration = calibration,
           .slowdown = slowest_gpu_slowdown(plan)};
 }

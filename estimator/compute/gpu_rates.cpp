@@ -199,10 +199,17 @@ std::vector<RateTerm> GpuRates::terms() const {
        matmul_.source,
        matmul_.note},
       !measured.matmul.empty());
+  const auto [key, value] = std::pair{attention_.key_width, attention_.value_width};
+  const std::string widths =
+      key == value ? std::to_string(key) : fmt::format("{} and {}", key, value);
   for (const AttentionPass pass : {AttentionPass::kForward, AttentionPass::kBackward}) {
-    const AttentionShape usual{.pass = pass, .heads = 64, .sequence = 8192, .head_width = 128};
+    const AttentionShape usual{.pass = pass,
+                               .heads = 64,
+                               .sequence = 8192,
+                               .head_width = attention_.key_width,
+                               .value_width = attention_.value_width};
     const AttentionRate rate = attention_rate(gpu_, usual, attention_);
-    add({fmt::format("flash attention {}, 64 heads of 128, 8192 tokens", to_string(pass)),
+    add({fmt::format("flash attention {}, 64 heads of {}, 8192 tokens", to_string(pass), widths),
          attention_flops_per_second(usual),
          "flops_per_second",
          rate.source,

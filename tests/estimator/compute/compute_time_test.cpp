@@ -169,6 +169,17 @@ TEST(OperatorSeconds, OfAttentionReadTheWidthsOfKeysAndValues) {
       0.1);
 }
 
+TEST(GpuRates, AreShownForTheModelsOwnHeads) {
+  const Plan plan =
+      small_plan({{"model", {{"multi_latent_attention", true}, {"position_embedding", "rope"}}}});
+  const auto terms = compute_target(plan, *find_gpu("h200-sxm"), nullptr).rates().terms();
+  const auto found = std::find_if(terms.begin(), terms.end(), [](const RateTerm& term) {
+    return term.name == "flash attention forward, 64 heads of 192 and 128, 8192 tokens";
+  });
+  ASSERT_NE(found, terms.end());
+  EXPECT_NEAR(found->value / 1e12, 643, 1e-6);
+}
+
 TEST(OperatorSeconds, RefuseATypeThatTheGpuLacks) {
   EXPECT_THROW(seconds(square_product("aten::mm", "BFloat16"), "v100"), UserError);
 }
