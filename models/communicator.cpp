@@ -103,10 +103,16 @@ PendingCall Communicator::start_recv(at::Tensor tensor, int64_t from_index, int 
 }
 
 PendingCall Communicator::start_all_to_all(at::Tensor output, at::Tensor input) {
+  return start_all_to_all(std::move(output), std::move(input), {}, {});  // equal parts
+}
+
+PendingCall Communicator::start_all_to_all(at::Tensor output,
+                                           at::Tensor input,
+                                           std::vector<int64_t> received,
+                                           std::vector<int64_t> sent) {
   c10d::AllToAllOptions options;
   options.asyncOp = true;
-  std::vector<int64_t> equal_parts;
-  return PendingCall(backend_->alltoall_base(output, input, equal_parts, equal_parts, options));
+  return PendingCall(backend_->alltoall_base(output, input, received, sent, options));
 }
 
 PendingCall Communicator::start_reduce_scatter(at::Tensor output, at::Tensor input) {

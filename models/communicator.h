@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 namespace c10d {
 class Backend;
@@ -60,6 +61,11 @@ class Communicator {
   /// Member i gets the i-th of size() equal parts of this rank's input, and sends its part to the
   /// i-th place of the output.
   PendingCall start_all_to_all(at::Tensor output, at::Tensor input);
+  /// The same with as many rows (dim 0) from and to each member as are given.
+  PendingCall start_all_to_all(at::Tensor output,
+                               at::Tensor input,
+                               std::vector<int64_t> received,
+                               std::vector<int64_t> sent);
   PendingCall start_send(at::Tensor tensor, int64_t to_index, int tag = 0);
   PendingCall start_recv(at::Tensor tensor, int64_t from_index, int tag = 0);
 
@@ -74,6 +80,10 @@ struct ProcessGroups {
   std::shared_ptr<Communicator> data;     ///< data x context: gradients and optimizer shards
   std::shared_ptr<Communicator> pipeline;
   std::shared_ptr<Communicator> embedding;  ///< first and last stage; null on the stages between
+  std::shared_ptr<Communicator> expert;     ///< the ranks among which experts are divided
+  std::shared_ptr<Communicator> expert_tensor;  ///< those that cut the same experts
+  std::shared_ptr<Communicator> expert_model;   ///< both: one set of all experts
+  std::shared_ptr<Communicator> expert_data;    ///< gradients and optimizer shards of experts
 };
 
 inline int64_t group_size(const std::shared_ptr<Communicator>& group) {

@@ -35,10 +35,23 @@ at::Tensor FrameworkBuffers::global_memory(at::IntArrayRef shape,
 void FrameworkBuffers::use_transformer_engine_workspace(const estimator::Plan& plan,
                                                         const at::Device& device) {
   if (transformer_engine_workspace_.defined() || !device.is_cuda()) return;
-  transformer_engine_workspace_ = at::empty({transformer_engine_workspace_bytes(plan)},
-                                            at::TensorOptions(device).dtype(at::kByte));
-  observer_.memory_lasts(transformer_engine_workspace_,
-                         {MemoryCategory::kWorkspace, "transformer_engine", ""});
+  transformer_engine_workspace_ = make_workspace(plan, device);
+}
+
+void FrameworkBuffers::use_grouped_product_workspaces(const estimator::Plan& plan,
+                                                      const at::Device& device) {
+  if (!grouped_product_workspaces_.empty() || !device.is_cuda()) return;
+  constexpr int kStreams = 4;
+  for (int stream = 0; stream < kStreams; ++stream) {
+    grouped_product_workspaces_.push_back(make_workspace(plan, device));
+  }
+}
+
+at::Tensor FrameworkBuffers::make_workspace(const estimator::Plan& plan, const at::Device& device) {
+  at::Tensor workspace = at::empty({transformer_engine_workspace_bytes(plan)},
+                                   at::TensorOptions(device).dtype(at::kByte));
+  observer_.memory_lasts(workspace, {MemoryCategory::kWorkspace, "transformer_engine", ""});
+  return workspace;
 }
 
 }  // namespace models

@@ -3,6 +3,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <vector>
+
 #include "estimator/plan/plan.h"
 #include "models/observer.h"
 
@@ -19,11 +21,17 @@ class FrameworkBuffers {
   /// TransformerEngine's own cuBLAS workspace, beside PyTorch's: made at its first product, one for
   /// the process (get_cublas_workspace in transformer_engine/pytorch/cpp_extensions/gemm.py).
   void use_transformer_engine_workspace(const estimator::Plan& plan, const at::Device& device);
+  /// And those of its grouped products: one for each of the four streams that they run on
+  /// (nvte_get_num_compute_streams in transformer_engine/common/util/multi_stream.cpp).
+  void use_grouped_product_workspaces(const estimator::Plan& plan, const at::Device& device);
 
  private:
+  at::Tensor make_workspace(const estimator::Plan& plan, const at::Device& device);
+
   Observer& observer_;
   at::Tensor global_memory_;
   at::Tensor transformer_engine_workspace_;
+  std::vector<at::Tensor> grouped_product_workspaces_;
 };
 
 /// 32 MiB and 1 KiB from compute capability 9 on, else 4 MiB (get_cublas_workspace_size_bytes).

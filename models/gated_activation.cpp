@@ -62,7 +62,37 @@ struct FusedGeglu : torch::autograd::Function<FusedGeglu> {
   }
 };
 
+struct FusedWeightedSwiglu : torch::autograd::Function<FusedWeightedSwiglu> {
+  static at::Tensor forward(AutogradContext* context,
+                            const at::Tensor& input,
+                            const at::Tensor& weights) {
+    context->save_for_backward({input, weights});
+    const Halves in(input);
+    return at::silu(in.gate).mul_(in.up).mul_(weights);
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
+    const auto saved = context->get_saved_variables();
+    const at::Tensor &input = saved[0], &weights = saved[1];
+    const Halves in(input);
+    at::Tensor input_gradient = at::empty_like(input);
+    Halves out(input_gradient);
+    at::silu_out(out.up, in.gate);
+    at::mul_out(out.gate, out.up, in.up);
+    const at::Tensor weight_gradient = out.gate.mul_(gradients[0]).sum(-1, /*keepdim=*/true);
+    out.up.mul_(gradients[0]).mul_(weights);
+    at::mul_out(out.gate, gradients[0], in.up);
+    out.gate.mul_(weights);
+    at::silu_backward_out(out.gate, out.gate, in.gate);
+    return {input_gradient, weight_gradient.to(weights.scalar_type())};
+  }
+};
+
 }  // namespace
+
+at::Tensor fused_weighted_swiglu(const at::Tensor& input, const at::Tensor& weights) {
+  return FusedWeightedSwiglu::apply(input, weights);
+}
 
 at::Tensor fused_gated_activation(const at::Tensor& input, estimator::Activation activation) {
   return activation == estimator::Activation::kSwiglu ? FusedSwiglu::apply(input)

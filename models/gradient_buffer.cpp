@@ -57,7 +57,7 @@ bool is_full(const Bucket& bucket, int64_t end, const BufferShape& shape) {
 
 }  // namespace
 
-std::vector<Bucket> lay_out_buckets(std::deque<Parameter>& parameters, const BufferShape& shape) {
+std::vector<Bucket> lay_out_buckets(const ParameterList& parameters, const BufferShape& shape) {
   const int64_t bucket_multiple = shape.sharded ? std::lcm(shape.data_ranks, kBucketAlignment) : 1;
   const int64_t parameter_multiple = shape.sharded ? kParameterAlignment : 1;
   std::vector<Bucket> buckets(1);
@@ -67,13 +67,14 @@ std::vector<Bucket> lay_out_buckets(std::deque<Parameter>& parameters, const Buf
     buckets.back().end = end;
     buckets.push_back({.begin = end, .end = end, .chunk = 0, .slots = {}});
   };
-  for (auto parameter = parameters.rbegin(); parameter != parameters.rend(); ++parameter) {
-    if (closes_before(*parameter, buckets.back(), shape)) close();
+  for (auto place = parameters.rbegin(); place != parameters.rend(); ++place) {
+    Parameter& parameter = **place;
+    if (closes_before(parameter, buckets.back(), shape)) close();
     const int64_t begin = estimator::round_up(end, parameter_multiple);
-    end = begin + parameter->value.numel();
-    buckets.back().chunk = parameter->chunk;
-    buckets.back().slots.push_back({.parameter = &*parameter, .begin = begin, .end = end});
-    if (is_full(buckets.back(), end, shape) || is_alone(*parameter, shape)) close();
+    end = begin + parameter.value.numel();
+    buckets.back().chunk = parameter.chunk;
+    buckets.back().slots.push_back({.parameter = &parameter, .begin = begin, .end = end});
+    if (is_full(buckets.back(), end, shape) || is_alone(parameter, shape)) close();
   }
   if (buckets.back().slots.empty())
     buckets.pop_back();
@@ -82,7 +83,7 @@ std::vector<Bucket> lay_out_buckets(std::deque<Parameter>& parameters, const Buf
   return buckets;
 }
 
-GradientBuffer::GradientBuffer(std::deque<Parameter>& parameters, GradientBufferOptions options)
+GradientBuffer::GradientBuffer(const ParameterList& parameters, GradientBufferOptions options)
     : options_(std::move(options)), buckets_(lay_out_buckets(parameters, options_.shape)) {
   missing_contributions_.assign(buckets_.size(), 0);
   started_.assign(buckets_.size(), false);
@@ -90,7 +91,7 @@ GradientBuffer::GradientBuffer(std::deque<Parameter>& parameters, GradientBuffer
   const c10::NoGradGuard no_grad;
   const int64_t elements = buckets_.back().end;
   const at::TensorOptions parameter_options =
-      parameters.front().value.options().requires_grad(false);
+      parameters.front()->value.options().requires_grad(false);
   if (sharded()) {
     parameters_ = at::zeros({elements}, parameter_options);
     observer().memory_lasts(parameters_, {MemoryCategory::kParameter, "parameter_buffer", ""});
@@ -162,8 +163,9 @@ void GradientBuffer::reduce(std::size_t index) {
   at::Tensor whole = slice(gradients_, bucket.begin, bucket.end);
   // check_grads in megatron/core/distributed/param_and_grad_buffer.py
   if (options_.check_finite) check_finite(at::norm(whole), "gradients");
+  const int64_t replicas = options_.replicas > 0 ? options_.replicas : options_.shape.data_ranks;
+  if (replicas > 1) whole.mul_(1.0 / static_cast<double>(replicas));
   if (!options_.data_group) return;
-  whole.mul_(1.0 / static_cast<double>(options_.shape.data_ranks));
   if (!sharded()) {
     pending_.push_back(options_.data_group->start_all_reduce(whole));
     return;

@@ -50,7 +50,7 @@ struct BufferShape {
 };
 
 /// Where each parameter lies. Pure arithmetic.
-std::vector<Bucket> lay_out_buckets(std::deque<Parameter>& parameters, const BufferShape& shape);
+std::vector<Bucket> lay_out_buckets(const ParameterList& parameters, const BufferShape& shape);
 
 struct GradientBufferOptions {
   BufferShape shape;
@@ -66,6 +66,9 @@ struct GradientBufferOptions {
   bool flat_pieces = false;
   /// Not sharded: each data rank updates whole parameters and broadcasts them.
   bool whole_parameters = false;
+  /// Ranks over whose tokens gradients are the mean, where they are not those of `data_group`: of
+  /// an expert, which has seen the tokens of others, too.
+  int64_t replicas = 0;
   std::shared_ptr<Communicator> data_group;
   Observer& observer;
 };
@@ -74,7 +77,7 @@ class GradientBuffer final : public DataParallel {
  public:
   /// Makes the gradient buffer and sets each parameter's main_gradient. When sharded it also
   /// moves the parameters into one flat buffer of their type.
-  GradientBuffer(std::deque<Parameter>& parameters, GradientBufferOptions options);
+  GradientBuffer(const ParameterList& parameters, GradientBufferOptions options);
   GradientBuffer(const GradientBuffer&) = delete;
   GradientBuffer& operator=(const GradientBuffer&) = delete;
 

@@ -5,20 +5,18 @@
 
 #include <string>
 
+#include "models/feed_forward.h"
 #include "models/parallel_linear.h"
 
 namespace models {
 
-class Mlp {
+class Mlp final : public FeedForward {
  public:
-  Mlp(ShardContext& context, ParameterStore& store, const std::string& name);
-  /// [s or s/t, b, h] -> the same shape, without the output bias.
-  at::Tensor forward(const at::Tensor& input) const;
-  at::Tensor bias() const { return second_.bias(); }
+  Mlp(ShardContext& context, ParameterStore& store, const std::string& name, int64_t width);
+  at::Tensor forward(const at::Tensor& input) const override;
+  at::Tensor bias() const override { return second_.bias(); }
 
  private:
-  at::Tensor activate(const at::Tensor& input) const;
-
   ShardContext& context_;
   ColumnParallelLinear first_;
   RowParallelLinear second_;

@@ -23,7 +23,7 @@ ModelChunk::ModelChunk(ShardContext& context,
   for (int64_t number = first; number < first + layers[piece]; ++number) {
     const int64_t unit = store.begin_unit();
     if (number == first) first_layer_unit_ = unit;
-    layers_.emplace_back(context, store, number, shared.core, shared.rotary);
+    layers_.emplace_back(context, store, number, shared);
   }
   if (context.is_last_piece(chunk)) build_head(store);
   if (context.plan.model.tie_embeddings && context.stages() > 1 && embedding_) {

@@ -17,12 +17,6 @@
 
 namespace models {
 
-/// What the layers of all chunks share.
-struct SharedParts {
-  std::shared_ptr<const CoreAttention> core;
-  std::shared_ptr<const RotaryEmbedding> rotary;  ///< null without rotary positions
-};
-
 class ModelChunk {
  public:
   /// `chunk` of this rank's stage. Adds its parameters to `store`, which must outlive it.

@@ -32,10 +32,8 @@ void move_to(at::Tensor flat, const std::vector<Parameter*>& parameters) {
 
 }  // namespace
 
-std::vector<std::vector<Parameter*>> part_by_size(std::deque<Parameter>& parameters,
-                                                  int64_t ranks) {
-  std::vector<Parameter*> falling;
-  for (Parameter& parameter : parameters) falling.push_back(&parameter);
+std::vector<std::vector<Parameter*>> part_by_size(const ParameterList& parameters, int64_t ranks) {
+  ParameterList falling = parameters;
   std::stable_sort(falling.begin(), falling.end(), [](const Parameter* a, const Parameter* b) {
     return a->value.numel() > b->value.numel();
   });
@@ -49,14 +47,14 @@ std::vector<std::vector<Parameter*>> part_by_size(std::deque<Parameter>& paramet
   return owned;
 }
 
-OwnedParameters::OwnedParameters(std::deque<Parameter>& parameters,
+OwnedParameters::OwnedParameters(const ParameterList& parameters,
                                  std::shared_ptr<Communicator> data_group,
                                  Observer& observer)
     : data_group_(std::move(data_group)) {
   const c10::NoGradGuard no_grad;
   int64_t elements = 0;
-  for (const Parameter& parameter : parameters) elements += parameter.value.numel();
-  flat_ = at::empty({elements}, parameters.front().value.options().requires_grad(false));
+  for (const Parameter* parameter : parameters) elements += parameter->value.numel();
+  flat_ = at::empty({elements}, parameters.front()->value.options().requires_grad(false));
   observer.memory_lasts(flat_, {MemoryCategory::kParameter, "parameter_buffer", ""});
   int64_t begin = 0;
   for (std::vector<Parameter*>& owned : part_by_size(parameters, group_size(data_group_))) {

@@ -22,13 +22,13 @@ namespace models {
 
 /// What each of `ranks` owns: by falling size, each parameter goes to the first of the ranks that
 /// have fewest elements (_partition_param_list). Pure arithmetic.
-std::vector<std::vector<Parameter*>> part_by_size(std::deque<Parameter>& parameters, int64_t ranks);
+std::vector<std::vector<Parameter*>> part_by_size(const ParameterList& parameters, int64_t ranks);
 
 class OwnedParameters {
  public:
   /// Moves the parameters into one flat buffer of their type, owner by owner. Null group: all are
   /// this rank's.
-  OwnedParameters(std::deque<Parameter>& parameters,
+  OwnedParameters(const ParameterList& parameters,
                   std::shared_ptr<Communicator> data_group,
                   Observer& observer);
 

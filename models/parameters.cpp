@@ -33,16 +33,16 @@ std::string module_of(const std::string& parameter) {
 
 }  // namespace
 
-at::Tensor shard_of(const at::Tensor& full, const Sharding& sharding, int64_t size, int64_t index) {
+at::Tensor shard_of(const at::Tensor& full, const Sharding& sharding, const TensorPlace& place) {
   if (sharding.dim < 0) return full;
   const int64_t dim = sharding.dim;
-  const int64_t part = full.size(dim) / sharding.blocks / size;
+  const int64_t part = full.size(dim) / sharding.blocks / place.size;
   std::vector<int64_t> blocked = full.sizes().vec();
   blocked[dim] /= sharding.blocks;
   blocked.insert(blocked.begin() + dim, sharding.blocks);
   std::vector<int64_t> local = full.sizes().vec();
-  local[dim] /= size;
-  return full.view(blocked).narrow(dim + 1, index * part, part).reshape(local);
+  local[dim] /= place.size;
+  return full.view(blocked).narrow(dim + 1, place.index * part, part).reshape(local);
 }
 
 std::pair<int64_t, int64_t> Parameter::owned_range() const {
@@ -60,14 +60,31 @@ at::Tensor Parameter::lasting() const {
   return part.narrow(0, 0, end - begin).view(shape);
 }
 
+ParameterList list_of(std::deque<Parameter>& parameters) {
+  ParameterList list;
+  for (Parameter& parameter : parameters) list.push_back(&parameter);
+  return list;
+}
+
+ParameterList ParameterStore::of_experts(bool experts) {
+  ParameterList list = list_of(parameters_);
+  std::erase_if(list, [&](const Parameter* parameter) { return parameter->expert != experts; });
+  return list;
+}
+
+const TensorPlace& ParameterStore::place_of(const ParameterSpec& spec) const {
+  return spec.expert ? source_.expert_tensor : source_.tensor;
+}
+
 Parameter& ParameterStore::add(const ParameterSpec& spec) {
   std::vector<int64_t> shape = spec.full_shape;
-  const bool sharded = spec.sharded_dim >= 0 && source_.tensor_size > 1;
+  const TensorPlace& place = place_of(spec);
+  const bool sharded = spec.sharded_dim >= 0 && place.size > 1;
   if (sharded) {
-    if (shape[spec.sharded_dim] % (source_.tensor_size * spec.blocks) != 0) {
+    if (shape[spec.sharded_dim] % (place.size * spec.blocks) != 0) {
       throw std::logic_error("parameter " + spec.name + " does not divide by the tensor ranks");
     }
-    shape[spec.sharded_dim] /= source_.tensor_size;
+    shape[spec.sharded_dim] /= place.size;
   }
   Parameter& parameter = parameters_.emplace_back();
   parameter.name = spec.name;
@@ -80,9 +97,11 @@ Parameter& ParameterStore::add(const ParameterSpec& spec) {
       parameter.lasting(),
       {estimator::MemoryCategory::kParameter, module_of(spec.name), spec.name});
   parameter.sharding = {.dim = spec.sharded_dim, .blocks = spec.blocks};
+  parameter.tensor_place = place;
   parameter.tensor_sharded = sharded;
   parameter.sequence_partial = spec.sequence_partial;
   parameter.shared_copy = spec.shared_copy;
+  parameter.expert = spec.expert;
   parameter.chunk = chunk_;
   parameter.unit = unit_;
   return parameter;
@@ -131,7 +150,7 @@ at::Tensor ParameterStore::initial_value(const ParameterSpec& spec,
   const at::Tensor full =
       at::empty(spec.full_shape, at::kFloat).normal_(0.0, kInitialDeviation, generator);
   const Sharding sharding{.dim = spec.sharded_dim, .blocks = spec.blocks};
-  const at::Tensor part = shard_of(full, sharding, source_.tensor_size, source_.tensor_index);
+  const at::Tensor part = shard_of(full, sharding, place_of(spec));
   return part.contiguous().to(options.dtype().toScalarType(), false, /*copy=*/true);
 }
 

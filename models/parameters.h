@@ -28,8 +28,14 @@ struct Sharding {
   int64_t blocks = 1;
 };
 
-/// The part of `full` that tensor rank `index` of `size` holds.
-at::Tensor shard_of(const at::Tensor& full, const Sharding& sharding, int64_t size, int64_t index);
+/// `index` of the `size` ranks that cut the same tensors.
+struct TensorPlace {
+  int64_t size = 1;
+  int64_t index = 0;
+};
+
+/// The part of `full` that the rank at `place` holds.
+at::Tensor shard_of(const at::Tensor& full, const Sharding& sharding, const TensorPlace& place);
 
 /// How to make a parameter; `sharded_dim` and `blocks` are its Sharding.
 struct ParameterSpec {
@@ -40,6 +46,7 @@ struct ParameterSpec {
   InitialValue initial_value = InitialValue::kNormal;
   bool sequence_partial = false;
   bool shared_copy = false;
+  bool expert = false;  ///< see Parameter
 };
 
 /// Which part of every parameter a data rank keeps: `index` of `ranks` equal ones, cut along dim 0
@@ -57,11 +64,15 @@ struct Parameter {
   DataPart data_part;
   at::Tensor main_gradient;  ///< view of the gradient buffer, same shape; set by GradientBuffer
   Sharding sharding;
+  TensorPlace tensor_place;  ///< among those that share it
   bool tensor_sharded = false;
   /// Under sequence parallelism each tensor rank sees a part of the tokens, so the gradient is a
   /// partial sum and is all-reduced over the tensor group at the end of the iteration.
   bool sequence_partial = false;
   bool shared_copy = false;  ///< the last stage's copy of a tied embedding
+  /// Of an expert: cut by the ranks of expert-tensor, and its gradient is summed over those of
+  /// expert-data.
+  bool expert = false;
   /// What autograd accumulates next only stands in for a gradient that a product has added already.
   bool gradient_is_stand_in = false;
   int64_t chunk = 0;  ///< of the stage, which holds it
@@ -83,10 +94,15 @@ struct ParameterSource {
   Observer& observer;
   at::TensorOptions options;  ///< device and type of the parameters
   int64_t seed = 0;
-  int64_t tensor_size = 1;
-  int64_t tensor_index = 0;
+  TensorPlace tensor;
+  TensorPlace expert_tensor;
   std::optional<DataPart> data_part;  ///< FSDP: parameters are made in parts
 };
+
+using ParameterList = std::vector<Parameter*>;
+
+/// All of them, in order.
+ParameterList list_of(std::deque<Parameter>& parameters);
 
 class ParameterStore {
  public:
@@ -105,6 +121,8 @@ class ParameterStore {
 
   std::deque<Parameter>& all() { return parameters_; }
   const std::deque<Parameter>& all() const { return parameters_; }
+  /// Those of experts, or all others.
+  ParameterList of_experts(bool experts);
   estimator::ParametersRecord record() const;
 
   /// TransformerEngine gives autograd a tensor of the weight's shape and type where the product has
@@ -114,6 +132,7 @@ class ParameterStore {
   int64_t gradient_stand_in_bytes() const;
 
  private:
+  const TensorPlace& place_of(const ParameterSpec& spec) const;
   at::Tensor initial_value(const ParameterSpec& spec,
                            const std::vector<int64_t>& shape,
                            const at::TensorOptions& options) const;

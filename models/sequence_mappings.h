@@ -18,6 +18,10 @@ at::Tensor reduce_from_ranks(const at::Tensor& input, const Group& group);
 /// Forward: sum over the ranks, each keeps its part of dim 0. Backward: gather.
 at::Tensor reduce_scatter_to_sequence(const at::Tensor& input, const Group& group);
 
+/// Forward: dim 0 of all ranks one after the other. Backward: this rank's part of the sum of their
+/// gradients.
+at::Tensor gather_from_sequence(const at::Tensor& input, const Group& group);
+
 /// Forward: each rank keeps its part of dim 0 (all hold the same input). Backward: gather.
 at::Tensor scatter_to_sequence(const at::Tensor& input, const Group& group);
 

@@ -64,10 +64,7 @@ struct ShardContext {
   }
   /// Rows of the residual stream on this rank: the sequence, or its part under context and sequence
   /// parallelism.
-  int64_t local_sequence() const {
-    const int64_t rows = plan.sequence_length() / plan.parallelism.context;
-    return rows / (sequence_parallel() ? tensor_size() : 1);
-  }
+  int64_t local_sequence() const { return plan.local_sequence(); }
 };
 
 }  // namespace models

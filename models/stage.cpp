@@ -7,8 +7,9 @@ ParameterSource parameter_source(const ShardContext& context) {
   return {.observer = context.observer,
           .options = context.options(),
           .seed = context.plan.training.seed,
-          .tensor_size = context.tensor_size(),
-          .tensor_index = context.coordinate.tensor,
+          .tensor = {.size = context.tensor_size(), .index = context.coordinate.tensor},
+          .expert_tensor = {.size = context.plan.expert_tensor_size(),
+                            .index = context.coordinate.expert_tensor},
           .data_part = context.data_part()};
 }
 
@@ -20,7 +21,10 @@ Stage::Stage(ShardContext& context) : context_(context), store_(parameter_source
                     !model.multi_latent_attention;  // whose layers have tables of their own
   const SharedParts shared{
       .core = std::make_shared<const CoreAttention>(context),
-      .rotary = rope ? std::make_shared<const RotaryEmbedding>(context) : nullptr};
+      .rotary = rope ? std::make_shared<const RotaryEmbedding>(context) : nullptr,
+      .dispatcher = context.plan.model.has_experts()
+                        ? std::make_shared<const TokenDispatcher>(context)
+                        : nullptr};
   for (int64_t chunk = 0; chunk < context.chunks(); ++chunk) {
     store_.begin_chunk(chunk);
     chunks_.emplace_back(context, store_, chunk, shared);

@@ -10,6 +10,7 @@
 #include "models/finite_check.h"
 #include "models/fully_sharded.h"
 #include "models/gradient_buffer.h"
+#include "models/joined_data_parallel.h"
 #include "models/mock_data.h"
 
 namespace models {
@@ -101,15 +102,27 @@ void Trainer::build_model() {
     return;
   }
   stage_ = std::make_unique<Stage>(context_);
+  if (stage_->parameters().of_experts(true).empty()) {
+    data_parallel_ = gradient_buffer(/*experts=*/false);
+    return;
+  }
+  std::vector<std::unique_ptr<DataParallel>> parts;
+  parts.push_back(gradient_buffer(/*experts=*/false));
+  parts.push_back(gradient_buffer(/*experts=*/true));
+  data_parallel_ = std::make_unique<JoinedDataParallel>(std::move(parts));
+}
+
+std::unique_ptr<DataParallel> Trainer::gradient_buffer(bool experts) {
   const bool is_parted = context_.plan.parallelism.zero_stage >= 1;
   const bool whole_parameters = is_parted && context_.dialect().whole_parameters;
-  data_parallel_ = std::make_shared<GradientBuffer>(
-      stage_->parameters().all(),
+  const auto& data_group = experts ? context_.groups.expert_data : context_.groups.data;
+  return std::make_unique<GradientBuffer>(
+      stage_->parameters().of_experts(experts),
       GradientBufferOptions{.shape = {.sharded = is_parted && !whole_parameters,
-                                      .data_ranks = group_size(context_.groups.data),
+                                      .data_ranks = group_size(data_group),
                                       .bucket_elements = bucket_limit(context_),
                                       .cut_later_chunks = context_.dialect().always_buckets,
-                                      .tied = stage_->tied_weight()},
+                                      .tied = experts ? nullptr : stage_->tied_weight()},
                             .type = gradient_type(context_),
                             .reducer_buckets = context_.dialect().reducer_buckets && !is_parted,
                             .check_finite = *context_.plan.training.check_for_nan_in_loss_and_grad,
@@ -117,7 +130,8 @@ void Trainer::build_model() {
                             .own_gradients = own_gradients(context_),
                             .flat_pieces = keeps_as_deepspeed(context_.dialect()),
                             .whole_parameters = whole_parameters,
-                            .data_group = context_.groups.data,
+                            .replicas = context_.plan.replicas(),
+                            .data_group = data_group,
                             .observer = context_.observer});
 }
 

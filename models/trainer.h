@@ -42,6 +42,7 @@ class Trainer {
   struct InFlight;
 
   void build_fully_sharded();
+  std::unique_ptr<DataParallel> gradient_buffer(bool experts);
   void forward(int64_t iteration, const estimator::PipelineStep& step);
   void backward(const estimator::PipelineStep& step);
   at::Tensor receive(int64_t from_piece, estimator::Direction direction);

@@ -1,7 +1,9 @@
 #include "models/transformer_layer.h"
 
 #include "models/dropout.h"
+#include "models/expert_mlp.h"
 #include "models/latent_attention.h"
+#include "models/mlp.h"
 #include "models/recompute.h"
 
 namespace models {
@@ -9,16 +11,26 @@ namespace {
 
 std::string layer_name(int64_t number) { return "layers." + std::to_string(number); }
 
+std::unique_ptr<const FeedForward> make_feed_forward(ShardContext& context,
+                                                     ParameterStore& store,
+                                                     int64_t number,
+                                                     const SharedParts& shared) {
+  const std::string name = layer_name(number) + ".mlp";
+  const estimator::ModelConfig& model = context.plan.model;
+  if (!model.has_experts_in(number)) {
+    return std::make_unique<Mlp>(context, store, name, model.ffn_hidden_size);
+  }
+  return std::make_unique<ExpertMlp>(context, store, name, shared.dispatcher);
+}
+
 std::unique_ptr<const Attention> make_attention(ShardContext& context,
                                                 ParameterStore& store,
                                                 const std::string& name,
-                                                std::shared_ptr<const CoreAttention> core,
-                                                std::shared_ptr<const RotaryEmbedding> rotary) {
+                                                const SharedParts& shared) {
   if (context.plan.model.multi_latent_attention) {
-    return std::make_unique<const LatentAttention>(context, store, name, std::move(core));
+    return std::make_unique<const LatentAttention>(context, store, name, shared.core);
   }
-  return std::make_unique<const SelfAttention>(
-      context, store, name, std::move(core), std::move(rotary));
+  return std::make_unique<const SelfAttention>(context, store, name, shared.core, shared.rotary);
 }
 
 }  // namespace
@@ -26,15 +38,13 @@ std::unique_ptr<const Attention> make_attention(ShardContext& context,
 TransformerLayer::TransformerLayer(ShardContext& context,
                                    ParameterStore& store,
                                    int64_t number,
-                                   std::shared_ptr<const CoreAttention> core,
-                                   std::shared_ptr<const RotaryEmbedding> rotary)
+                                   const SharedParts& shared)
     : context_(context),
       name_(layer_name(number)),
       attention_norm_(context, store, name_ + ".attention_norm"),
-      attention_(make_attention(
-          context, store, name_ + ".self_attention", std::move(core), std::move(rotary))),
+      attention_(make_attention(context, store, name_ + ".self_attention", shared)),
       mlp_norm_(context, store, name_ + ".mlp_norm"),
-      mlp_(context, store, name_ + ".mlp") {}
+      mlp_(make_feed_forward(context, store, number, shared)) {}
 
 at::Tensor TransformerLayer::forward(const at::Tensor& input) const {
   if (context_.plan.training.recompute != estimator::Recompute::kFull) return compute(input);
@@ -58,8 +68,8 @@ at::Tensor TransformerLayer::compute(const at::Tensor& input) const {
                        attention_->bias(),
                        input,
                        probability);
-  return bias_dropout_add(mlp_.forward(normalized(mlp_norm_, "mlp_norm", attended)),
-                          mlp_.bias(),
+  return bias_dropout_add(mlp_->forward(normalized(mlp_norm_, "mlp_norm", attended)),
+                          mlp_->bias(),
                           attended,
                           probability);
 }

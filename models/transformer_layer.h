@@ -1,4 +1,5 @@
-// One pre-norm transformer layer: x + attention(norm(x)), then x + mlp(norm(x)).
+// One pre-norm transformer layer: x + attention(norm(x)), then x + mlp(norm(x)), where the mlp may
+// be a mixture of experts.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -7,10 +8,18 @@
 #include <string>
 
 #include "models/attention.h"
-#include "models/mlp.h"
+#include "models/feed_forward.h"
 #include "models/norm.h"
+#include "models/token_dispatcher.h"
 
 namespace models {
+
+/// What the layers of all chunks share.
+struct SharedParts {
+  std::shared_ptr<const CoreAttention> core;
+  std::shared_ptr<const RotaryEmbedding> rotary;      ///< null without rotary positions
+  std::shared_ptr<const TokenDispatcher> dispatcher;  ///< null without experts
+};
 
 class TransformerLayer {
  public:
@@ -18,8 +27,7 @@ class TransformerLayer {
   TransformerLayer(ShardContext& context,
                    ParameterStore& store,
                    int64_t number,
-                   std::shared_ptr<const CoreAttention> core,
-                   std::shared_ptr<const RotaryEmbedding> rotary);
+                   const SharedParts& shared);
 
   /// [s or s/t, b, h] -> the same. Under full recompute only the input is kept.
   at::Tensor forward(const at::Tensor& input) const;
@@ -32,7 +40,7 @@ class TransformerLayer {
   Norm attention_norm_;
   std::unique_ptr<const Attention> attention_;
   Norm mlp_norm_;
-  Mlp mlp_;
+  std::unique_ptr<const FeedForward> mlp_;
 };
 
 }  // namespace models

@@ -16,6 +16,7 @@ namespace {
 /// of the embedding, and sends nothing.
 struct StageKey {
   std::vector<int64_t> layers;  ///< of its chunks
+  std::vector<bool> experts;    ///< which of its layers have them
   bool first;
   bool last;
   int64_t in_flight;
@@ -41,6 +42,7 @@ std::vector<RankClass> rank_classes(const Plan& plan) {
   std::map<StageKey, std::size_t> class_of;
   for (int64_t stage = 0; stage < stages; ++stage) {
     const StageKey key{.layers = plan.layers_of_chunks(stage),
+                       .experts = plan.expert_layers_of_stage(stage),
                        .first = stage == 0,
                        .last = stage == stages - 1,
                        .in_flight = forwards_in_flight(schedule, stage),

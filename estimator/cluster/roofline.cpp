@@ -27,9 +27,10 @@ struct PricedKernel {
 std::vector<PricedKernel> priced_kernels(const RankProfile& profile, const ComputeTarget& target) {
   const GpuRates rates = target.rates();
   std::vector<PricedKernel> kernels;
-  for (auto& [record, memory_share] : executed_kernels(profile.operators, target.dialect)) {
-    const OperatorPrice price = operator_price(record, rates, target.dtype, memory_share);
-    kernels.push_back({std::move(record), price});
+  for (ExecutedKernel& kernel :
+       executed_kernels(profile.operators, target.dialect, target.experts)) {
+    const OperatorPrice price = kernel_price(kernel, rates, target.dtype);
+    kernels.push_back({std::move(kernel.record), price});
   }
   return kernels;
 }

@@ -104,6 +104,7 @@ ComputeTarget compute_target(const Plan& plan, const Gpu& gpu, const Calibration
                         .deterministic = plan.training.deterministic_mode,
                         .key_width = plan.model.key_width(),
                         .value_width = plan.model.value_width()},
+          .experts = plan.model.has_experts() ? plan.experts_of_rank() : 1,
           .calibration = calibration,
           .slowdown = slowest_gpu_slowdown(plan)};
 }

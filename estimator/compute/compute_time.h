@@ -18,6 +18,7 @@ struct ComputeTarget {
   Dtype dtype = Dtype::kBf16;              ///< of the plan
   Dialect dialect = Dialect::kMegatronLm;  ///< whose fused kernels: executed_kernels
   AttentionKernel attention;
+  int64_t experts = 1;                       ///< of one rank in a layer
   const Calibration* calibration = nullptr;  ///< of this GPU, or null
   double slowdown = 1;  ///< of what arithmetic bounds: the slowest GPU over a usual one
 

@@ -24,6 +24,7 @@ struct FusedOperator {
   std::optional<std::string> beside;
   double bytes_share = 0;
   std::optional<std::string> rate;
+  bool grouped = false;
   std::string kernel;
 };
 template <class Visitor>
@@ -37,6 +38,7 @@ void visit_fields(Visitor& visit, FusedOperator& rule) {
   visit("beside", rule.beside, "only where this operator runs too, on an equal first input");
   visit("bytes_share", rule.bytes_share, "of its bytes that the kernel moves; 0: none");
   visit("rate", rule.rate, "one of `rates`; empty: the memory's");
+  visit("grouped", rule.grouped, "those of a rank's experts are issued by one call");
   visit("kernel", rule.kernel, "the kernel, and where it is");
 }
 
@@ -122,18 +124,43 @@ const FusedOperator* rule_of(const OperatorRecord& record,
 }  // namespace
 
 std::vector<ExecutedKernel> executed_kernels(const std::vector<OperatorRecord>& operators,
-                                             Dialect dialect) {
+                                             Dialect dialect,
+                                             int64_t experts) {
   std::vector<ExecutedKernel> kernels;
   for (const OperatorRecord& record : operators) {
     const FusedOperator* rule = rule_of(record, dialect, operators);
     if (rule == nullptr) {
       kernels.push_back({record});
     } else if (rule->bytes_share > 0) {
-      kernels.push_back({record, memory_share(*rule)});
+      kernels.push_back({record, memory_share(*rule), rule->grouped ? experts : 1});
       kernels.back().record.bytes *= rule->bytes_share;
     }
   }
   return kernels;
+}
+
+OperatorPrice kernel_price(const ExecutedKernel& kernel, const GpuRates& rates, Dtype plan_dtype) {
+  if (kernel.group == 1) {
+    return operator_price(kernel.record, rates, plan_dtype, kernel.memory_share);
+  }
+  const auto group = static_cast<double>(kernel.group);
+  OperatorRecord all = kernel.record;  // as a batch of them: the two operands come last
+  for (auto shape = all.shapes.end() - std::min<std::ptrdiff_t>(2, std::ssize(all.shapes));
+       shape != all.shapes.end();
+       ++shape) {
+    shape->insert(shape->begin(), kernel.group);
+  }
+  all.flops *= group;
+  all.bytes *= group;
+  OperatorPrice price = operator_price(all, rates, plan_dtype, kernel.memory_share);
+  price.seconds /= group;
+  return price;
+}
+
+double issue_seconds(const ExecutedKernel& kernel, const LaunchCost& launch) {
+  const double call = launch.host_seconds(kernel.record.direction);
+  if (kernel.group == 1) return call;
+  return call / static_cast<double>(kernel.group) + launch.kernel_seconds;
 }
 
 }  // namespace estimator

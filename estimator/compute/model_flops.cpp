@@ -26,6 +26,18 @@ double attention_linear_products(const ModelConfig& model) {
   return query + key_value + heads * value * hidden;
 }
 
+/// Columns by which all layers' MLPs multiply a token: of a mixture of experts those of the token's
+/// own and of the shared ones. Routers are left out, as Megatron-LM does
+/// (num_floating_point_operations in megatron/training/training.py).
+double mlp_columns(const ModelConfig& model) {
+  const int64_t matrices = is_gated(model.activation) ? 3 : 2;
+  const int64_t experts = model.expert_layers();
+  const int64_t of_experts =
+      model.moe_router_topk * model.moe_ffn_hidden_size + model.moe_shared_expert_intermediate_size;
+  return static_cast<double>(
+      matrices * ((model.num_layers - experts) * model.ffn_hidden_size + experts * of_experts));
+}
+
 }  // namespace
 
 StepFlops step_flops(const Plan& plan) {
@@ -35,16 +47,14 @@ StepFlops step_flops(const Plan& plan) {
   const auto hidden = static_cast<double>(model.hidden_size);
   const auto widths =
       static_cast<double>(model.num_attention_heads * (model.key_width() + model.value_width()));
-  const auto ffn = static_cast<double>(model.ffn_hidden_size);
-  const double mlp_matrices = is_gated(model.activation) ? 3 : 2;
 
   // Forward passes only; one token multiplies each weight once.
   const double attention_linear = 2 * tokens * attention_linear_products(model);
   const double core_attention = 2 * tokens * sequence * widths / 2;  // QK^T and PV, causal
-  const double mlp = 2 * tokens * hidden * ffn * mlp_matrices;
   const double logits = 2 * tokens * hidden * static_cast<double>(plan.padded_vocab_size());
   const auto layers = static_cast<double>(model.num_layers);
-  const double all_layers = layers * (attention_linear + core_attention + mlp);
+  const double all_layers =
+      layers * (attention_linear + core_attention) + 2 * tokens * hidden * mlp_columns(model);
 
   const double forward_and_backward = 3 * (all_layers + logits);
   const double full_attention = forward_and_backward + 3 * layers * core_attention;

@@ -19,6 +19,7 @@ DialectTraits megatron_lm() {
       .always_buckets = false,
       .shared_step_counter = true,
       .optimizer_cpu_offload = true,
+      .experts = true,
       .overlapped_sends = false,
       .vocabulary_multiple = 128,
       .notes = {
@@ -133,6 +134,7 @@ DialectTraits plain() {
           .framework = "PyTorch's operators under Megatron-LM's layout of gradients and optimizer",
           .fully_sharded = true,
           .optimizer_cpu_offload = true,
+          .experts = true,
           .notes = {"SwiGLU, rotary positions and cross-entropy from PyTorch's operators",
                     "fp32 gradient buffer and fp32 main weights; ZeRO stages 2 and 3 are FSDP2"}};
 }

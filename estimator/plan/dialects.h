@@ -64,6 +64,7 @@ struct DialectTraits {
   bool always_buckets = true;
   bool shared_step_counter = false;
   bool optimizer_cpu_offload = false;
+  bool experts = false;
   bool overlapped_sends = true;
   bool partitioned_sends = false;
   int64_t vocabulary_multiple = 1;
@@ -110,6 +111,7 @@ void visit_fields(Visitor& visit, DialectTraits& traits) {
   visit("optimizer_cpu_offload",
         traits.optimizer_cpu_offload,
         "the distributed optimizer may leave its work to the host");
+  visit("experts", traits.experts, "layers may be mixtures of experts");
   visit("overlapped_sends",
         traits.overlapped_sends,
         "without interleaving: a pipeline stage goes on while it sends");

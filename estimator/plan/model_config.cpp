@@ -40,10 +40,31 @@ ModelConfig with_derived_fields(ModelConfig model) {
   if (model.kv_channels == 0 && model.num_attention_heads > 0) {
     model.kv_channels = model.hidden_size / model.num_attention_heads;
   }
+  if (model.has_experts() && model.moe_ffn_hidden_size == 0) {
+    model.moe_ffn_hidden_size = model.ffn_hidden_size;
+  }
   return model;
 }
 
+bool ModelConfig::has_experts_in(int64_t layer) const {
+  if (!has_experts()) return false;
+  if (moe_layer_freq.size() == 1) return layer % moe_layer_freq.front() == 0;
+  return moe_layer_freq.at(static_cast<std::size_t>(layer)) != 0;
+}
+
+int64_t ModelConfig::expert_layers() const {
+  int64_t count = 0;
+  for (int64_t layer = 0; layer < num_layers; ++layer) count += has_experts_in(layer) ? 1 : 0;
+  return count;
+}
+
 namespace {
+
+int64_t mlp_parameter_count(const ModelConfig& model, int64_t width) {
+  const int64_t in = width * (is_gated(model.activation) ? 2 : 1);
+  const int64_t biases = model.add_bias_linear ? in + model.hidden_size : 0;
+  return model.hidden_size * (in + width) + biases;
+}
 
 int64_t norm_parameter_count(const ModelConfig& model, int64_t width) {
   return width * (model.normalization == Normalization::kLayerNorm ? 2 : 1);
@@ -75,18 +96,24 @@ int64_t attention_parameter_count(const ModelConfig& model) {
   return count;
 }
 
-int64_t layer_parameter_count(const ModelConfig& model) {
+int64_t layer_parameter_count(const ModelConfig& model, int64_t layer) {
   const int64_t h = model.hidden_size;
-  const int64_t mlp_in = model.ffn_hidden_size * (is_gated(model.activation) ? 2 : 1);
   int64_t count = 2 * norm_parameter_count(model, h) + attention_parameter_count(model);
-  count += h * mlp_in + model.ffn_hidden_size * h;
-  if (model.add_bias_linear) count += mlp_in + h;
+  if (!model.has_experts_in(layer))
+    return count + mlp_parameter_count(model, model.ffn_hidden_size);
+  count += model.num_experts * (h + mlp_parameter_count(model, model.moe_ffn_hidden_size));
+  if (model.moe_shared_expert_intermediate_size > 0) {
+    count += mlp_parameter_count(model, model.moe_shared_expert_intermediate_size);
+  }
   return count;
 }
 
 int64_t parameter_count(const ModelConfig& model, int64_t vocabulary) {
   const int64_t h = model.hidden_size;
-  int64_t count = model.num_layers * layer_parameter_count(model);
+  int64_t count = 0;
+  for (int64_t layer = 0; layer < model.num_layers; ++layer) {
+    count += layer_parameter_count(model, layer);
+  }
   count += norm_parameter_count(model, h);
   count += vocabulary * h * (model.tie_embeddings ? 1 : 2);
   if (model.position_embedding == PositionEmbedding::kLearnedAbsolute) {

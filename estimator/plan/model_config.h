@@ -34,8 +34,16 @@ constexpr std::array<EnumName<PositionEmbedding>, 3> enum_names(PositionEmbeddin
            {PositionEmbedding::kNone, "none"}}};
 }
 
-/// A dense decoder. Zero in a derived field (ffn_hidden_size, num_query_groups, kv_channels) means
-/// Megatron's default, as all defaults here are Megatron-LM's; `with_derived_fields` fills it in.
+/// How a router turns its logits into weights of the experts: Megatron-LM's
+/// --moe-router-score-function.
+enum class RouterScore { kSoftmax, kSigmoid };
+constexpr std::array<EnumName<RouterScore>, 2> enum_names(RouterScore) {
+  return {{{RouterScore::kSoftmax, "softmax"}, {RouterScore::kSigmoid, "sigmoid"}}};
+}
+
+/// A decoder, dense or with experts. Zero in a derived field (ffn_hidden_size, num_query_groups,
+/// kv_channels, moe_ffn_hidden_size) means Megatron's default, as all defaults here are
+/// Megatron-LM's; `with_derived_fields` fills it in.
 struct ModelConfig {
   int64_t num_layers = 0;
   int64_t hidden_size = 0;
@@ -65,6 +73,19 @@ struct ModelConfig {
   bool qk_layernorm = false;  ///< norms of the latents
   double hidden_dropout = 0.1;
   double attention_dropout = 0.1;
+  int64_t num_experts = 0;  ///< of one layer; 0: dense
+  int64_t moe_router_topk = 2;
+  int64_t moe_ffn_hidden_size = 0;  ///< of one expert: ffn_hidden_size
+  int64_t moe_shared_expert_intermediate_size = 0;
+  /// [n]: each n-th layer has experts, from the first on; else a 0 or a 1 for each layer.
+  std::vector<int64_t> moe_layer_freq = {1};
+  RouterScore moe_router_score_function = RouterScore::kSoftmax;
+  bool moe_router_pre_softmax = false;
+
+  bool has_experts() const { return num_experts > 0; }
+  /// Whether a layer, counted from 0, has experts.
+  bool has_experts_in(int64_t layer) const;
+  int64_t expert_layers() const;
 
   /// Of one head of query and key, and of value.
   int64_t key_width() const {
@@ -104,6 +125,21 @@ void visit_fields(Visitor& visit, ModelConfig& model) {
   visit("qk_layernorm", model.qk_layernorm, "MLA: norms of the latents");
   visit("hidden_dropout", model.hidden_dropout, "after attention, MLP and embedding");
   visit("attention_dropout", model.attention_dropout, "on the attention weights");
+  visit("num_experts", model.num_experts, "experts of a layer; 0: a dense model");
+  visit("moe_router_topk", model.moe_router_topk, "experts of a token");
+  visit("moe_ffn_hidden_size", model.moe_ffn_hidden_size, "width of one expert");
+  visit("moe_shared_expert_intermediate_size",
+        model.moe_shared_expert_intermediate_size,
+        "width of the shared experts together, which all tokens use; 0: none");
+  visit("moe_layer_freq",
+        model.moe_layer_freq,
+        "[n]: each n-th layer has experts; or a 0 (dense) or 1 for each layer");
+  visit("moe_router_score_function",
+        model.moe_router_score_function,
+        "softmax or sigmoid of the router's logits");
+  visit("moe_router_pre_softmax",
+        model.moe_router_pre_softmax,
+        "softmax over all experts, not over the chosen ones");
 }
 
 struct ModelPreset {
@@ -136,7 +172,7 @@ int64_t parameter_count(const ModelConfig& model, int64_t vocabulary);
 /// Parameters of the attention of one layer, without the norm before it.
 int64_t attention_parameter_count(const ModelConfig& model);
 
-/// Parameters of one transformer layer.
-int64_t layer_parameter_count(const ModelConfig& model);
+/// Parameters of one transformer layer, counted from 0.
+int64_t layer_parameter_count(const ModelConfig& model, int64_t layer);
 
 }  // namespace estimator

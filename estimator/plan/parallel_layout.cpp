@@ -41,7 +41,8 @@ ParallelLayout::ParallelLayout(const Plan& plan)
       context_(plan.parallelism.context),
       data_(plan.data_parallel_size()),
       pipeline_(plan.parallelism.pipeline),
-      expert_(plan.parallelism.expert) {}
+      expert_(plan.parallelism.expert),
+      expert_tensor_(plan.expert_tensor_size()) {}
 
 RankCoordinate ParallelLayout::coordinate(int64_t rank) const {
   if (rank < 0 || rank >= world_size()) throw std::logic_error("ParallelLayout: no such rank");
@@ -51,8 +52,9 @@ RankCoordinate ParallelLayout::coordinate(int64_t rank) const {
   coordinate.context = rank / tensor_ % context_;
   coordinate.data = rank / (tensor_ * context_) % data_;
   coordinate.pipeline = rank / (tensor_ * context_ * data_);
-  coordinate.expert = within_stage / tensor_ % expert_;
-  coordinate.expert_data = within_stage / (tensor_ * expert_);
+  coordinate.expert_tensor = rank % expert_tensor_;
+  coordinate.expert = within_stage / expert_tensor_ % expert_;
+  coordinate.expert_data = within_stage / (expert_tensor_ * expert_);
   return coordinate;
 }
 
@@ -65,8 +67,10 @@ RankGroup ParallelLayout::group(GroupKind kind, int64_t rank) const {
   const RankSpan context{context_, tensor_};
   const RankSpan data{data_, tensor_ * context_};
   const RankSpan pipeline{pipeline_, tensor_ * context_ * data_};
-  const RankSpan expert{expert_, tensor_};
-  const RankSpan expert_data{context_ * data_ / expert_, tensor_ * expert_};
+  const RankSpan expert_tensor{expert_tensor_, 1};
+  const RankSpan expert{expert_, expert_tensor_};
+  const int64_t expert_model = expert_tensor_ * expert_;
+  const RankSpan expert_data{tensor_ * context_ * data_ / expert_model, expert_model};
   const RankSpan ends{pipeline_ > 1 ? 2 : 1, pipeline.stride * std::max<int64_t>(pipeline_ - 1, 1)};
 
   const auto spans = [&]() -> std::vector<RankSpan> {
@@ -93,6 +97,10 @@ RankGroup ParallelLayout::group(GroupKind kind, int64_t rank) const {
         return {expert};
       case GroupKind::kExpertData:
         return {expert_data};
+      case GroupKind::kExpertTensor:
+        return {expert_tensor};
+      case GroupKind::kExpertModel:
+        return {expert_tensor, expert};
     }
     throw std::logic_error("ParallelLayout: unknown group");
   }();

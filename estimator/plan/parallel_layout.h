@@ -1,5 +1,5 @@
 // Which rank is where: Megatron-LM's default order, tensor ranks next to each other, then context,
-// data, and pipeline stages outermost. Expert ranks share the ranks of context and data: inside one
+// data, and pipeline stages outermost. Experts lie over the same ranks in another way: inside one
 // stage, ranks number expert-tensor, expert, expert-data.
 //
 // Groups are described by strides, never by lists as long as the world.
@@ -20,6 +20,7 @@ struct RankCoordinate {
   int64_t pipeline = 0;
   int64_t expert = 0;       ///< index in the expert group
   int64_t expert_data = 0;  ///< index among the replicas of the same experts
+  int64_t expert_tensor = 0;
 
   bool operator==(const RankCoordinate&) const = default;
 };
@@ -46,8 +47,10 @@ enum class GroupKind {
   kEmbedding,  ///< first and last stage, for tied embeddings
   kExpert,
   kExpertData,
+  kExpertTensor,  ///< the ranks that cut the same experts
+  kExpertModel,   ///< expert-tensor x expert: all experts of a layer
 };
-constexpr std::array<EnumName<GroupKind>, 11> enum_names(GroupKind) {
+constexpr std::array<EnumName<GroupKind>, 13> enum_names(GroupKind) {
   return {{{GroupKind::kWorld, "world"},
            {GroupKind::kTensor, "tensor"},
            {GroupKind::kContext, "context"},
@@ -58,7 +61,9 @@ constexpr std::array<EnumName<GroupKind>, 11> enum_names(GroupKind) {
            {GroupKind::kModel, "model"},
            {GroupKind::kEmbedding, "embedding"},
            {GroupKind::kExpert, "expert"},
-           {GroupKind::kExpertData, "expert_data"}}};
+           {GroupKind::kExpertData, "expert_data"},
+           {GroupKind::kExpertTensor, "expert_tensor"},
+           {GroupKind::kExpertModel, "expert_model"}}};
 }
 
 /// `count` ranks, each `stride` after the one before.
@@ -95,7 +100,7 @@ class ParallelLayout {
   RankGroup group(GroupKind kind, int64_t rank) const;
 
  private:
-  int64_t tensor_, context_, data_, pipeline_, expert_;
+  int64_t tensor_, context_, data_, pipeline_, expert_, expert_tensor_;
 };
 
 }  // namespace estimator

@@ -47,6 +47,10 @@ void follow_changes(const Json& changes, ModelConfig& model) {
   if (any_of({"hidden_size", "activation"}) && before.ffn_hidden_size == derived.ffn_hidden_size) {
     model.ffn_hidden_size = 0;
   }
+  if (any_of({"ffn_hidden_size", "hidden_size", "activation"}) &&
+      before.moe_ffn_hidden_size == before.ffn_hidden_size) {
+    model.moe_ffn_hidden_size = 0;
+  }
   if (any_of({"num_attention_heads"}) && before.num_query_groups == derived.num_query_groups) {
     model.num_query_groups = 0;
   }
@@ -143,6 +147,17 @@ std::vector<int64_t> Plan::layers_of_chunks(int64_t stage) const {
     layers.push_back(all[piece]);
   }
   return layers;
+}
+
+std::vector<bool> Plan::expert_layers_of_stage(int64_t stage) const {
+  const std::vector<int64_t> all = layers_of_virtual_stages();
+  std::vector<bool> experts;
+  int64_t first = 0;
+  for (std::size_t piece = 0; piece < all.size(); first += all[piece++]) {
+    if (static_cast<int64_t>(piece) % parallelism.pipeline != stage) continue;
+    for (int64_t i = 0; i < all[piece]; ++i) experts.push_back(model.has_experts_in(first + i));
+  }
+  return experts;
 }
 
 int64_t Plan::bucket_elements() const { return *parallelism.bucket_elements; }

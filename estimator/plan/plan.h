@@ -96,6 +96,16 @@ constexpr std::array<EnumName<ContextComm>, 4> enum_names(ContextComm) {
            {ContextComm::kHierarchical, "a2a+p2p"}}};
 }
 
+/// How tokens come to their experts, Megatron-LM's --moe-token-dispatcher-type: alltoall sends each
+/// to the ranks of its experts, allgather gives all tokens to all ranks, flex is DeepEP's or
+/// HybridEP's.
+enum class TokenDispatcher { kAllToAll, kAllGather, kFlex };
+constexpr std::array<EnumName<TokenDispatcher>, 3> enum_names(TokenDispatcher) {
+  return {{{TokenDispatcher::kAllToAll, "alltoall"},
+           {TokenDispatcher::kAllGather, "allgather"},
+           {TokenDispatcher::kFlex, "flex"}}};
+}
+
 struct ClusterConfig {
   std::string gpu;
   std::optional<int64_t> nodes;
@@ -150,6 +160,7 @@ struct ParallelConfig {
   int64_t context = 1;
   ContextComm context_comm = ContextComm::kP2p;
   int64_t expert = 1;
+  std::optional<int64_t> expert_tensor;
   std::optional<int64_t> data;
   bool sequence_parallel = false;
   ScheduleKind pipeline_schedule = ScheduleKind::kOneForwardOneBackward;
@@ -175,6 +186,9 @@ void visit_fields(Visitor& visit, ParallelConfig& parallelism) {
         parallelism.context_comm,
         "how context ranks exchange keys and values: p2p (a ring) or a2a (Ulysses)");
   visit("expert", parallelism.expert, "expert parallel size");
+  visit("expert_tensor",
+        parallelism.expert_tensor,
+        "tensor parallel size of the experts; auto: the tensor parallel size");
   visit("data", parallelism.data, "data parallel size; auto: what is left of the world");
   visit("sequence_parallel",
         parallelism.sequence_parallel,
@@ -230,6 +244,9 @@ struct TrainingConfig {
   bool deterministic_mode = false;
   std::optional<bool> fill_uninitialized_memory;
   std::optional<bool> check_for_nan_in_loss_and_grad;
+  TokenDispatcher moe_token_dispatcher_type = TokenDispatcher::kAllToAll;
+  std::optional<double> moe_expert_capacity_factor;
+  bool moe_pad_expert_input_to_capacity = false;
   std::optional<int64_t> make_vocab_size_divisible_by;
   std::optional<int64_t> steps;
   std::optional<int64_t> tokens;
@@ -296,6 +313,15 @@ void visit_fields(Visitor& visit, TrainingConfig& training) {
       training.check_for_nan_in_loss_and_grad,
       "megatron-lm: the host waits to see that each loss and each bucket's gradients are numbers; "
       "auto: there, but not in fp16");
+  visit("moe_token_dispatcher_type",
+        training.moe_token_dispatcher_type,
+        "how tokens come to their experts: alltoall");
+  visit("moe_expert_capacity_factor",
+        training.moe_expert_capacity_factor,
+        "tokens that an expert takes of a rank, of the mean; more are dropped; auto: none are");
+  visit("moe_pad_expert_input_to_capacity",
+        training.moe_pad_expert_input_to_capacity,
+        "each expert gets as many tokens as it takes");
   visit("make_vocab_size_divisible_by",
         training.make_vocab_size_divisible_by,
         "pad the vocabulary to a multiple of this x tensor; 1: off; auto: 128 for megatron-lm, "
@@ -394,6 +420,18 @@ struct Plan {
   int64_t data_parallel_size() const { return *parallelism.data; }
   /// Ranks that hold the same parameters, and sum their gradients: data x context.
   int64_t replicas() const { return data_parallel_size() * parallelism.context; }
+  int64_t expert_tensor_size() const { return parallelism.expert_tensor.value_or(1); }
+  /// Ranks that hold the same experts of a stage.
+  int64_t expert_replicas() const {
+    return parallelism.tensor * replicas() / (expert_tensor_size() * parallelism.expert);
+  }
+  int64_t experts_of_rank() const { return model.num_experts / parallelism.expert; }
+  /// Rows of the residual stream on one rank: a sequence, or its part under context and sequence
+  /// parallelism.
+  int64_t local_sequence() const {
+    const int64_t rows = sequence_length() / parallelism.context;
+    return rows / (parallelism.sequence_parallel ? parallelism.tensor : 1);
+  }
   int64_t micro_batches() const;
   int64_t sequence_length() const { return *training.sequence_length; }
   int64_t global_batch_size() const { return *training.global_batch_size; }
@@ -405,6 +443,8 @@ struct Plan {
   std::vector<int64_t> layers_of_virtual_stages() const;
   /// Layers of each chunk of `stage`.
   std::vector<int64_t> layers_of_chunks(int64_t stage) const;
+  /// Of each layer of `stage`, whether it has experts.
+  std::vector<bool> expert_layers_of_stage(int64_t stage) const;
   /// Elements after which a gradient bucket is closed.
   int64_t bucket_elements() const;
 };

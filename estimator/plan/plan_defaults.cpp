@@ -72,6 +72,7 @@ void fill_in_defaults(Plan& plan, const PlanContext& context) {
   if (!p.data && c.nodes && model_ranks(p) > 0 && plan.world_size() % model_ranks(p) == 0) {
     p.data = plan.world_size() / model_ranks(p);
   }
+  if (!p.expert_tensor) p.expert_tensor = plan.model.has_experts() ? p.tensor : 1;
   if (p.tensor == 1) p.sequence_parallel = p.tp_comm_overlap = false;  // as Megatron does
 
   if (t.optimizer_cpu_offload) t.use_precision_aware_optimizer = true;  // Megatron asks for both

@@ -13,6 +13,7 @@
 #include "estimator/plan/context_rules.h"
 #include "estimator/plan/determinism_rules.h"
 #include "estimator/plan/dialects.h"
+#include "estimator/plan/expert_rules.h"
 #include "estimator/plan/latent_attention_rules.h"
 #include "estimator/plan/offload_rules.h"
 #include "estimator/plan/pipeline_rules.h"
@@ -56,6 +57,7 @@ void check_ranges(Rules& rules) {
   degree(p.pipeline, "parallelism.pipeline");
   degree(p.context, "parallelism.context");
   degree(p.expert, "parallelism.expert");
+  degree(p.expert_tensor.value_or(1), "parallelism.expert_tensor");
   degree(p.virtual_stages, "parallelism.virtual_stages");
   degree(p.data.value_or(1), "parallelism.data");
   for (const int64_t layers : p.layers_per_stage) {
@@ -83,6 +85,13 @@ void check_ranges(Rules& rules) {
   size(m.ffn_hidden_size, "model.ffn_hidden_size");
   size(m.vocab_size, "model.vocab_size");
   size(m.max_position_embeddings, "model.max_position_embeddings");
+  rules.in_range(0, kLargestWorld, m.num_experts, "model.num_experts");
+  degree(m.moe_router_topk, "model.moe_router_topk");
+  rules.in_range(0, kLargestSize, m.moe_ffn_hidden_size, "model.moe_ffn_hidden_size");
+  rules.in_range(0,
+                 kLargestSize,
+                 m.moe_shared_expert_intermediate_size,
+                 "model.moe_shared_expert_intermediate_size");
   const ClusterConfig& c = plan.cluster;
   degree(c.nodes.value_or(1), "cluster.nodes");
   degree(c.gpus_per_node.value_or(1), "cluster.gpus_per_node");
@@ -345,10 +354,6 @@ void check_allocator(Rules& rules) {
 /// What a plan can ask for and Onerank cannot do yet says so here, once.
 void check_built(Rules& rules) {
   const ParallelConfig& p = rules.plan_.parallelism;
-  const auto not_built = [&](bool used, const std::string& what, const std::string& where) {
-    rules.require(!used, what + " is not built yet", where, "leave it at 1");
-  };
-  not_built(p.expert > 1, "expert parallelism", fmt::format("parallelism.expert = {}", p.expert));
   rules.require(p.pipeline_schedule == ScheduleKind::kOneForwardOneBackward ||
                     p.pipeline_schedule == ScheduleKind::kGpipe,
                 "a rank cannot run backward in two parts yet",
@@ -399,6 +404,7 @@ std::vector<Problem> broken_rules(const Plan& plan, const PlanContext& context) 
   check_model_split(rules);
   check_pipeline(rules);
   check_context(rules);
+  check_experts(rules);
   check_latent_attention(rules);
   check_batch_and_sequence(rules);
   check_flash_attention(rules);

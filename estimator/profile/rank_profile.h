@@ -288,7 +288,7 @@ struct OperatorRecord {
   double bytes = 0;  ///< of one call, inputs read and outputs written
   std::string phase;
   Direction direction = Direction::kForward;
-  std::string module_kind;  ///< "attention", "mlp", "norm", "embedding", "head", "optimizer"
+  std::string module_kind;  ///< "attention", "mlp", "experts", "norm", "embedding", ...
   int64_t count = 0;
   int64_t executed_count = 0;
 };

@@ -17,7 +17,8 @@ namespace estimator {
 namespace {
 
 bool is_data_group(GroupKind group) {
-  return group == GroupKind::kData || group == GroupKind::kDataContext;
+  return group == GroupKind::kData || group == GroupKind::kDataContext ||
+         group == GroupKind::kExpertData;
 }
 
 /// Forward or backward of a chunk, or null for what happens once for each step.
@@ -87,14 +88,16 @@ class StageSum {
   }
 
   void add_kernels() {
-    for (const auto& [kernel, memory_share] :
-         executed_kernels(profile_.operators, target_.compute.dialect)) {
-      const OperatorPrice price =
-          operator_price(kernel, rates_, target_.compute.dtype, memory_share);
+    const ComputeTarget& compute = target_.compute;
+    for (const ExecutedKernel& executed :
+         executed_kernels(profile_.operators, compute.dialect, compute.experts)) {
+      const OperatorRecord& kernel = executed.record;
+      const OperatorPrice price = kernel_price(executed, rates_, compute.dtype);
       const double calls = calls_per_part(kernel.count, kernel.direction, profile_);
       work_.add(kernel, calls, price.seconds);
       add_part(time_, {calls * price.seconds, {}}, kernel.direction, kernel.module_kind);
-      add_issue(kernel.direction, kernel.module_kind, calls);
+      add_issue(
+          kernel.direction, kernel.module_kind, calls, issue_seconds(executed, rates_.launch()));
       if (kernel.name == "aten::_local_scalar_dense") add_wait_for_value(kernel, calls);
       if (is_fused_adam(kernel)) device_update_seconds_ += calls * price.seconds;
     }
@@ -113,7 +116,7 @@ class StageSum {
     seconds_of_axis(part.communication_seconds, record.call.group) = exposed * calls;
     add_part(time_, part, record.direction, record.module);
     add_traffic(call, calls, std::max(0.0, call.seconds - exposed));
-    add_issue(record.direction, record.module, calls);
+    add_issue(record, calls);
   }
 
   /// With what the GPU waits for the host in each part, as compute.
@@ -175,7 +178,7 @@ class StageSum {
     beside.use = mean_use(beside.seconds.sum, beside.use, calls * call.seconds, call.use);
     beside.seconds.add(calls, call.seconds);
     beside.compute_share = share_of_compute(call);
-    add_issue(record.direction, record.module, calls);
+    add_issue(record, calls);
   }
 
   /// Which calls are in a part, for those that run beside it.
@@ -201,10 +204,17 @@ class StageSum {
   }
 
   /// The host issues `calls`, kernels or collectives, one after the other.
-  void add_issue(Direction direction, const std::string& module, double calls) {
-    const LaunchCost& launch = rates_.launch();
-    const double wait = target_.plan.time.launch_blocking ? launch.wait_seconds : 0;
-    add_part(host_, {calls * (launch.host_seconds(direction) + wait), {}}, direction, module);
+  void add_issue(Direction direction,
+                 const std::string& module,
+                 double calls,
+                 double seconds_of_each) {
+    const double wait = target_.plan.time.launch_blocking ? rates_.launch().wait_seconds : 0;
+    add_part(host_, {calls * (seconds_of_each + wait), {}}, direction, module);
+  }
+
+  void add_issue(const CollectiveRecord& record, double calls) {
+    add_issue(
+        record.direction, record.module, calls, rates_.launch().host_seconds(record.direction));
   }
 
   /// The host reads a number, for which it waits until the GPU is done; then the GPU is idle until
@@ -354,12 +364,14 @@ double& seconds_of_axis(ExposedCommunication& communication, GroupKind group) {
       return communication.pipeline;
     case GroupKind::kData:
     case GroupKind::kDataContext:
+    case GroupKind::kExpertData:
       return communication.data;
     case GroupKind::kContext:
     case GroupKind::kTensorContext:
       return communication.context;
     case GroupKind::kExpert:
-    case GroupKind::kExpertData:
+    case GroupKind::kExpertTensor:
+    case GroupKind::kExpertModel:
       return communication.expert;
   }
   throw std::logic_error("unknown group");

@@ -30,13 +30,17 @@ using estimator::RankProfile;
 
 constexpr int64_t kIterations = 2;  // the second one has optimizer state: it is the one that counts
 
+bool is_of_replicas(GroupKind group) {
+  return group == GroupKind::kDataContext || group == GroupKind::kExpertData;
+}
+
 /// The plan lets the data ranks' reduction run beside backward, and the gathering of updated
 /// parameters beside the next forward; FSDP2 gathers and reduces a unit beside the work of another.
 /// Keys and values travel around the context ranks' ring while attention works on those that have
 /// come.
 bool may_overlap(const Plan& plan, const CollectiveCall& call, Direction direction) {
   if (call.group == GroupKind::kContext) return estimator::is_ring_message(call);
-  if (call.group != GroupKind::kDataContext) return false;
+  if (!is_of_replicas(call.group)) return false;
   if (is_per_micro_batch(direction)) return plan.parallelism.fully_sharded();
   return direction == Direction::kOptimizerStep ? plan.parallelism.overlap_param_gather
                                                 : plan.parallelism.overlap_grad_reduce;
@@ -82,7 +86,11 @@ models::ProcessGroups process_groups(const estimator::ParallelLayout& layout,
                                         GroupKind::kContext,
                                         GroupKind::kDataContext,
                                         GroupKind::kPipeline,
-                                        GroupKind::kEmbedding};
+                                        GroupKind::kEmbedding,
+                                        GroupKind::kExpert,
+                                        GroupKind::kExpertTensor,
+                                        GroupKind::kExpertModel,
+                                        GroupKind::kExpertData};
   const GroupCallSink sink = [&recorder, &hooks](const GroupCall& made) {
     recorder.on_collective(made.call);
     if (hooks.on_call) hooks.on_call({.phase = recorder.running_phase(), .made = made});
@@ -106,7 +114,11 @@ models::ProcessGroups process_groups(const estimator::ParallelLayout& layout,
           .context = communicator(GroupKind::kContext),
           .data = communicator(GroupKind::kDataContext),
           .pipeline = communicator(GroupKind::kPipeline),
-          .embedding = communicator(GroupKind::kEmbedding)};
+          .embedding = communicator(GroupKind::kEmbedding),
+          .expert = communicator(GroupKind::kExpert),
+          .expert_tensor = communicator(GroupKind::kExpertTensor),
+          .expert_model = communicator(GroupKind::kExpertModel),
+          .expert_data = communicator(GroupKind::kExpertData)};
 }
 
 /// The virtual GPU's tensors have no values, so the host has nothing to compute with.

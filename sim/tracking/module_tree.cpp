@@ -23,8 +23,19 @@ constexpr std::array<NamedKind, 9> kKindsByName = {{{"norm", ModuleKind::kNorm},
                                                     {"optimizer", ModuleKind::kOptimizer},
                                                     {"gradient", ModuleKind::kGradients}}};
 
+/// The parts of an MLP that is a mixture of experts.
+constexpr std::array<NamedKind, 4> kPartsOfMlp = {{{"experts", ModuleKind::kExperts},
+                                                   {"router", ModuleKind::kRouting},
+                                                   {"dispatch", ModuleKind::kRouting},
+                                                   {"combine", ModuleKind::kRouting}}};
+
 /// Outer elements decide before inner ones: the output projection of an attention is attention.
 ModuleKind kind_of(ModuleKind parent, std::string_view name) {
+  if (parent == ModuleKind::kMlp) {
+    for (const NamedKind& row : kPartsOfMlp) {
+      if (name == row.part_of_name) return row.kind;
+    }
+  }
   if (parent != ModuleKind::kOther) return parent;
   for (const NamedKind& row : kKindsByName) {
     if (name.find(row.part_of_name) != std::string_view::npos) return row.kind;

@@ -23,8 +23,10 @@ enum class ModuleKind {
   kHead,
   kOptimizer,
   kGradients,
+  kExperts,
+  kRouting,
 };
-constexpr std::array<estimator::EnumName<ModuleKind>, 8> enum_names(ModuleKind) {
+constexpr std::array<estimator::EnumName<ModuleKind>, 10> enum_names(ModuleKind) {
   return {{{ModuleKind::kOther, "other"},
            {ModuleKind::kAttention, "attention"},
            {ModuleKind::kMlp, "mlp"},
@@ -32,7 +34,9 @@ constexpr std::array<estimator::EnumName<ModuleKind>, 8> enum_names(ModuleKind) 
            {ModuleKind::kEmbedding, "embedding"},
            {ModuleKind::kHead, "head"},
            {ModuleKind::kOptimizer, "optimizer"},
-           {ModuleKind::kGradients, "gradients"}}};
+           {ModuleKind::kGradients, "gradients"},
+           {ModuleKind::kExperts, "experts"},
+           {ModuleKind::kRouting, "routing"}}};
 }
 
 using ModuleId = int32_t;

@@ -75,8 +75,7 @@ class IterationComparison {
         });
     if (found == real_.tensors.end()) return;  // another stage's
     const auto part = [&](const at::Tensor& full) {
-      return models::shard_of(
-                 full.view(whole.shape), found->sharding, rank_.tensor_size, rank_.tensor_index)
+      return models::shard_of(full.view(whole.shape), found->sharding, found->tensor_place)
           .reshape(-1);
     };
     compare("gradient", *found, part(gradient).slice(0, found->begin, found->end), found->gradient);

@@ -21,8 +21,6 @@ using WholeModel = std::vector<Snapshot>;
 /// The real rank whose tensors are compared.
 struct ComparedRank {
   int64_t rank = 0;
-  int64_t tensor_size = 1;
-  int64_t tensor_index = 0;
   Tolerance tolerance;
 };
 

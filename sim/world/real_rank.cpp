@@ -117,10 +117,7 @@ class RealRank {
                     *world.backend,
                     whole_,
                     std::move(snapshots_),
-                    {.rank = rank(),
-                     .tensor_size = plan_.parallelism.tensor,
-                     .tensor_index = verification_.coordinate.tensor,
-                     .tolerance = tolerance_of(plan_.training.dtype)},
+                    {.rank = rank(), .tolerance = tolerance_of(plan_.training.dtype)},
                     verification_);
   }
 

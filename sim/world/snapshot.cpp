@@ -27,6 +27,7 @@ TensorSnapshot snapshot_of(const models::OwnedPiece& piece) {
       .name = parameter.name,
       .shape = parameter.value.sizes().vec(),
       .sharding = parameter.sharding,
+      .tensor_place = parameter.tensor_place,
       .begin = piece.begin,
       .end = piece.end,
       .gradient = copy_of(piece.gradients),

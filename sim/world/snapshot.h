@@ -21,6 +21,7 @@ struct TensorSnapshot {
   std::string name;
   std::vector<int64_t> shape;
   models::Sharding sharding;
+  models::TensorPlace tensor_place;
   int64_t begin = 0;
   int64_t end = 0;
   std::vector<float> gradient;

@@ -22,7 +22,7 @@ std::deque<Parameter> parameters_of(const std::vector<int64_t>& sizes) {
 
 TEST(Buckets, HoldParametersInReverseOrderWithoutPadding) {
   auto parameters = parameters_of({100, 30, 7});
-  const auto buckets = lay_out_buckets(parameters, {.data_ranks = 4});
+  const auto buckets = lay_out_buckets(list_of(parameters), {.data_ranks = 4});
   ASSERT_EQ(buckets.size(), 1u);
   ASSERT_EQ(buckets[0].slots.size(), 3u);
   EXPECT_EQ(buckets[0].slots[0].parameter, &parameters[2]);
@@ -33,7 +33,7 @@ TEST(Buckets, HoldParametersInReverseOrderWithoutPadding) {
 
 TEST(Buckets, OfTheDistributedOptimizerAlignParametersAndEnds) {
   auto parameters = parameters_of({100, 30, 7});
-  const auto buckets = lay_out_buckets(parameters, {.sharded = true, .data_ranks = 3});
+  const auto buckets = lay_out_buckets(list_of(parameters), {.sharded = true, .data_ranks = 3});
   // 7 -> [0, 7); 30 starts at 64 -> [64, 94); 100 starts at 128 -> [128, 228); lcm(3, 128) = 384.
   ASSERT_EQ(buckets.size(), 1u);
   EXPECT_EQ(buckets[0].slots[1].begin, 64);
@@ -43,7 +43,7 @@ TEST(Buckets, OfTheDistributedOptimizerAlignParametersAndEnds) {
 
 TEST(Buckets, AreClosedOnceTheyReachTheLimit) {
   auto parameters = parameters_of({10, 20, 30, 40});
-  const auto buckets = lay_out_buckets(parameters, {.bucket_elements = 60});
+  const auto buckets = lay_out_buckets(list_of(parameters), {.bucket_elements = 60});
   ASSERT_EQ(buckets.size(), 2u);
   EXPECT_EQ(buckets[0].end, 70);   // 40 + 30
   EXPECT_EQ(buckets[1].end, 100);  // 20 + 10
@@ -51,8 +51,8 @@ TEST(Buckets, AreClosedOnceTheyReachTheLimit) {
 
 TEST(Buckets, GiveASharedEmbeddingOneOfItsOwn) {
   auto parameters = parameters_of({128, 128, 128});
-  const auto buckets =
-      lay_out_buckets(parameters, {.sharded = true, .data_ranks = 2, .tied = &parameters[1]});
+  const auto buckets = lay_out_buckets(list_of(parameters),
+                                       {.sharded = true, .data_ranks = 2, .tied = &parameters[1]});
   ASSERT_EQ(buckets.size(), 3u);
   ASSERT_EQ(buckets[1].slots.size(), 1u);
   EXPECT_EQ(buckets[1].slots[0].parameter, &parameters[1]);
@@ -62,14 +62,14 @@ TEST(Buckets, GiveASharedEmbeddingOneOfItsOwn) {
 TEST(Buckets, AreOfOneChunk) {
   auto parameters = parameters_of({10, 20, 30, 40});
   parameters[2].chunk = parameters[3].chunk = 1;
-  const auto buckets = lay_out_buckets(parameters, {.sharded = true, .data_ranks = 2});
+  const auto buckets = lay_out_buckets(list_of(parameters), {.sharded = true, .data_ranks = 2});
   ASSERT_EQ(buckets.size(), 2u);
   EXPECT_EQ(buckets[0].chunk, 1);
   EXPECT_EQ(buckets[0].end, 128);  // 40, 30 at 64, padded
   EXPECT_EQ(buckets[1].slots[0].begin, 128);
   EXPECT_EQ(buckets[1].chunk, 0);
   const BufferShape cut{.bucket_elements = 20, .cut_later_chunks = false};
-  EXPECT_EQ(lay_out_buckets(parameters, cut).size(), 3u);  // 40 + 30, 20, 10
+  EXPECT_EQ(lay_out_buckets(list_of(parameters), cut).size(), 3u);  // 40 + 30, 20, 10
 }
 
 /// Counts the reductions that are started.
@@ -89,7 +89,7 @@ TEST(GradientBuffer, ReducesAChunkInItsOwnLastMicroBatch) {
   parameters[1].chunk = 1;
   SilentObserver observer;
   const auto backend = c10::make_intrusive<CountingBackend>();
-  GradientBuffer buffer(parameters,
+  GradientBuffer buffer(list_of(parameters),
                         {.shape = {.data_ranks = 2},
                          .overlap = true,
                          .data_group = std::make_shared<Communicator>(backend),
@@ -114,7 +114,7 @@ TEST(GradientBuffer, PutsGradientsAndParametersIntoFlatBuffers) {
   auto parameters = parameters_of({100, 30, 7});
   const at::Tensor before = parameters[1].value.detach().clone();
   SilentObserver observer;
-  GradientBuffer buffer(parameters,
+  GradientBuffer buffer(list_of(parameters),
                         {.shape = {.sharded = true, .data_ranks = 1}, .observer = observer});
   EXPECT_EQ(buffer.gradients().numel(), 256);  // 228 rounded up to 128
   EXPECT_EQ(buffer.gradient_padding(), 256 - 137);

@@ -20,7 +20,7 @@ struct OneParameter {
       : parameters(1) {
     parameters[0].value = at::full({elements}, 1.0, dtype).requires_grad_(true);
     buffer = std::make_unique<GradientBuffer>(
-        parameters,
+        list_of(parameters),
         GradientBufferOptions{.shape = {.sharded = sharded, .data_ranks = 1},
                               .observer = observer});
     parameters[0].main_gradient.fill_(gradient);

@@ -33,7 +33,7 @@ struct TwoParameters {
     parameters[1].value = at::full({2}, 1.0, dtype).requires_grad_(true);
     if (two_ranks) backend = c10::make_intrusive<RecordingBackend>();
     buffer = std::make_unique<GradientBuffer>(
-        parameters,
+        list_of(parameters),
         GradientBufferOptions{
             .shape = {.sharded = sharded, .data_ranks = 1},
             .own_gradients = own,

@@ -34,7 +34,7 @@ const Sizes kSizes = {7, 30, 100, 20, 30};
 std::vector<Sizes> parted(int64_t ranks) {
   auto parameters = parameters_of(kSizes);
   std::vector<Sizes> places;
-  for (const auto& owned : part_by_size(parameters, ranks)) {
+  for (const auto& owned : part_by_size(list_of(parameters), ranks)) {
     Sizes& of_rank = places.emplace_back();
     for (const Parameter* parameter : owned) of_rank.push_back(parameter->value[0].item().toLong());
   }
@@ -68,7 +68,7 @@ struct OneOfRanks {
   OneOfRanks(int rank, int ranks, at::ScalarType dtype)
       : parameters(parameters_of(kSizes, dtype)),
         backend(c10::make_intrusive<BroadcastLog>(rank, ranks)),
-        buffer(parameters,
+        buffer(list_of(parameters),
                {.shape = {.data_ranks = ranks},
                 .type = dtype,
                 .whole_parameters = true,
@@ -142,7 +142,7 @@ void train(GradientBuffer& buffer, std::deque<Parameter>& parameters, double gra
 TEST(OwnedParameters, AreTheSameOnEveryRankAsOnOne) {
   SilentObserver observer;
   auto expected = parameters_of(kSizes);
-  GradientBuffer alone(expected, {.observer = observer});
+  GradientBuffer alone(list_of(expected), {.observer = observer});
   train(alone, expected, 2);
 
   constexpr int kRanks = 3;
@@ -153,7 +153,7 @@ TEST(OwnedParameters, AreTheSameOnEveryRankAsOnOne) {
     threads.emplace_back([&, rank] {
       ranks[rank] = parameters_of(kSizes);
       const auto backend = c10::make_intrusive<PostBackend>(post, rank, kRanks);
-      GradientBuffer buffer(ranks[rank],
+      GradientBuffer buffer(list_of(ranks[rank]),
                             {.shape = {.data_ranks = kRanks},
                              .whole_parameters = true,
                              .data_group = std::make_shared<Communicator>(backend),

@@ -8,12 +8,13 @@
 namespace sim {
 
 enum class FlagKind {
-  kWhole,   ///< a whole number
-  kReal,    ///< a finite number
-  kText,    ///< a word
-  kLayers,  ///< whole numbers with commas
-  kPaths,   ///< files with commas
-  kSwitch,  ///< takes no value; writes `constant`
+  kWhole,    ///< a whole number
+  kReal,     ///< a finite number
+  kText,     ///< a word
+  kLayers,   ///< whole numbers with commas
+  kPattern,  ///< the same, or Megatron-LM's "([0]*3+[1]*58)"
+  kPaths,    ///< files with commas
+  kSwitch,   ///< takes no value; writes `constant`
 };
 
 /// One flag, and the key of the plan that it writes.

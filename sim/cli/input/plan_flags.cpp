@@ -6,6 +6,7 @@
 #include <map>
 #include <string_view>
 
+#include "sim/cli/input/layer_pattern.h"
 #include "sim/cli/input/plan_tree.h"
 #include "sim/cli/input/strict_number.h"
 
@@ -62,6 +63,8 @@ Json flag_value(const PlanFlag& flag, const std::string& text) {
       }
       return layers;
     }
+    case kPattern:
+      return parse_layer_pattern(text, name);
     case kPaths:
       return split_commas(text);
     case kSwitch:
@@ -101,8 +104,12 @@ void replace_key(std::string& text, const std::string& key, const std::string& n
 }  // namespace
 
 void PlanFlags::add_to(CLI::App& app, std::string_view only_group) {
-  const std::map<FlagKind, std::string> placeholders = {
-      {kWhole, "N"}, {kReal, "X"}, {kText, "NAME"}, {kLayers, "N,N,..."}, {kPaths, "FILE,..."}};
+  const std::map<FlagKind, std::string> placeholders = {{kWhole, "N"},
+                                                        {kReal, "X"},
+                                                        {kText, "NAME"},
+                                                        {kLayers, "N,N,..."},
+                                                        {kPattern, "PATTERN"},
+                                                        {kPaths, "FILE,..."}};
   for (const PlanFlagGroup& group : plan_flag_groups()) {
     if (!only_group.empty() && only_group != group.title) continue;
     for (const PlanFlag& flag : group.flags) {

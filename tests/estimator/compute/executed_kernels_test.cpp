@@ -37,6 +37,35 @@ TEST(ExecutedKernels, MoveSwigluOnceInTheMegatronDialect) {
   EXPECT_DOUBLE_EQ(bytes_of(forward, Dialect::kPlain), 5 * kTensor);
 }
 
+// silu 2, by the other half 3, by the weights 2; fused: two read, one written.
+TEST(ExecutedKernels, MoveAnExpertsWeightedSwigluOnce) {
+  const std::vector<int64_t> rows = {kTokens, kWidth};
+  const std::vector<OperatorRecord> forward = {
+      operation("experts", "aten::silu", {rows}, 2 * kTensor),
+      operation("experts", "aten::mul_", {rows, rows}, 3 * kTensor),
+      operation("experts", "aten::mul_", {rows, {kTokens, 1}}, 2 * kTensor)};
+  EXPECT_DOUBLE_EQ(bytes_of(forward, Dialect::kMegatronLm), 3 * kTensor);
+}
+
+// Eight products of 512 rows fill what one leaves idle of 132 multiprocessors, and one call issues
+// them.
+TEST(ExecutedKernels, RunTheProductsOfARanksExpertsSideBySide) {
+  OperatorRecord product =
+      operation("experts", "aten::mm", {{512, 2048}, {2048, 1024}}, 2.0 * 512 * 3072);
+  product.dtype = "BFloat16";
+  product.flops = 2.0 * 512 * 2048 * 1024;
+  const GpuRates rates(*find_gpu("h100-sxm"), nullptr);
+  const auto kernel = [&](Dialect dialect) {
+    return executed_kernels({product}, dialect, 8).at(0);
+  };
+  const ExecutedKernel together = kernel(Dialect::kMegatronLm), alone = kernel(Dialect::kPlain);
+  EXPECT_EQ(together.group, 8);
+  EXPECT_EQ(alone.group, 1);
+  EXPECT_LT(kernel_price(together, rates, Dtype::kBf16).seconds,
+            0.7 * kernel_price(alone, rates, Dtype::kBf16).seconds);
+  EXPECT_LT(issue_seconds(together, rates.launch()), 0.3 * issue_seconds(alone, rates.launch()));
+}
+
 // Fused: the gradient and both inputs read, two gradients written.
 TEST(ExecutedKernels, MoveTheBackwardOfSwigluOnce) {
   const Shapes one = {{kTokens, 1, kWidth}}, two = {one[0], one[0]};

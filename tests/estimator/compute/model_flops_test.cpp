@@ -48,6 +48,18 @@ TEST(StepFlops, FullRecomputeDoesTheLayersAgainButNotTheHead) {
   EXPECT_DOUBLE_EQ(step_flops(tiny_gqa("full")).hardware, 3 * 18944 + 3 * 5632);
 }
 
+// The MLP of 16 tokens, 2 x 16 x 4 x 8 x 3 = 3,072 in each of three layers; experts in two of them:
+// two of width 4 and shared ones of width 2 multiply each token, 2 x 16 x 4 x (2 x 4 + 2) x 3 =
+// 3,840.
+TEST(StepFlops, CountsTheExpertsThatATokenUses) {
+  Plan plan = tiny_gqa("none");
+  plan.model.num_experts = 8;
+  plan.model.moe_ffn_hidden_size = 4;
+  plan.model.moe_shared_expert_intermediate_size = 2;
+  plan.model.moe_layer_freq = {0, 1, 1};
+  EXPECT_DOUBLE_EQ(step_flops(plan).model, 3 * (18944 + 2 * (3840 - 3072)));
+}
+
 // Narayanan et al. 2021, appendix: 72 B s l h^2 (1 + s / 6h + V / 12 l h) without recompute; causal
 // attention counts half of their s / 6h.
 TEST(StepFlops, OfGpt3EqualsTheClosedForm) {

@@ -6,7 +6,7 @@ namespace estimator {
 namespace {
 
 TEST(ModelPresets, HaveTheirPublishedParameterCounts) {
-  EXPECT_EQ(model_presets().size(), 10u);
+  EXPECT_EQ(model_presets().size(), 12u);
   for (const ModelPreset& preset : model_presets()) {
     EXPECT_EQ(parameter_count(preset.config, preset.config.vocab_size), preset.parameters)
         << preset.name;
@@ -53,15 +53,15 @@ TEST(ModelConfig, CountsALayerByHand) {
   model.max_position_embeddings = 16;
   model.tie_embeddings = false;
   model = with_derived_fields(model);
-  EXPECT_EQ(layer_parameter_count(model), 16 + 40 + 20 + 40 + 36);
+  EXPECT_EQ(layer_parameter_count(model, 0), 16 + 40 + 20 + 40 + 36);
   // Final norm 8, positions 16 x 4, embedding and head 10 x 4 each.
   EXPECT_EQ(parameter_count(model, 10), 2 * 152 + 8 + 64 + 80);
   model.tie_embeddings = true;
   EXPECT_EQ(parameter_count(model, 10), 2 * 152 + 8 + 64 + 40);
   model.add_bias_linear = false;
-  EXPECT_EQ(layer_parameter_count(model), 16 + 32 + 16 + 32 + 32);
+  EXPECT_EQ(layer_parameter_count(model, 0), 16 + 32 + 16 + 32 + 32);
   model.add_qkv_bias = true;
-  EXPECT_EQ(layer_parameter_count(model), 16 + 40 + 16 + 32 + 32);
+  EXPECT_EQ(layer_parameter_count(model, 0), 16 + 40 + 16 + 32 + 32);
 }
 
 /// DeepSeek's attention: heads of 128, 64 more with positions, values of 128, a latent of 512.

@@ -11,20 +11,28 @@ namespace estimator {
 namespace {
 
 /// A layout of any degrees, whether the shard can be built or not.
-Plan plan_of(int64_t tensor, int64_t context, int64_t data, int64_t pipeline, int64_t expert = 1) {
+Plan plan_of(int64_t tensor,
+             int64_t context,
+             int64_t data,
+             int64_t pipeline,
+             int64_t expert = 1,
+             int64_t expert_tensor = 1) {
   Plan plan;
   plan.parallelism.tensor = tensor;
   plan.parallelism.context = context;
   plan.parallelism.data = data;
   plan.parallelism.pipeline = pipeline;
   plan.parallelism.expert = expert;
+  plan.parallelism.expert_tensor = expert_tensor;
   return plan;
 }
 
 const std::vector<Plan> kPlans = {plan_of(1, 1, 1, 1),
                                   plan_of(2, 1, 3, 4),
-                                  plan_of(2, 3, 4, 2, 6),
-                                  plan_of(4, 2, 2, 1, 2),
+                                  plan_of(2, 3, 4, 2, 6, 2),
+                                  plan_of(2, 3, 4, 2, 8),
+                                  plan_of(4, 2, 2, 1, 2, 4),
+                                  plan_of(4, 1, 2, 2, 2, 2),
                                   plan_of(1, 1, 7, 3)};
 
 TEST(ParallelLayout, RankAndCoordinateAreInverse) {
@@ -57,6 +65,8 @@ bool belong_together(GroupKind kind,
                      int64_t last_stage) {
   const bool tensor = a.tensor == b.tensor, context = a.context == b.context,
              data = a.data == b.data, pipeline = a.pipeline == b.pipeline;
+  const bool expert_tensor = a.expert_tensor == b.expert_tensor;
+  const bool expert_data = a.expert_data == b.expert_data;
   const auto at_an_end = [&](const RankCoordinate& c) {
     return c.pipeline == 0 || c.pipeline == last_stage;
   };
@@ -80,9 +90,13 @@ bool belong_together(GroupKind kind,
     case GroupKind::kEmbedding:
       return tensor && context && data && at_an_end(a) && at_an_end(b);
     case GroupKind::kExpert:
-      return tensor && pipeline && a.expert_data == b.expert_data;
+      return expert_tensor && pipeline && expert_data;
     case GroupKind::kExpertData:
-      return tensor && pipeline && a.expert == b.expert;
+      return expert_tensor && pipeline && a.expert == b.expert;
+    case GroupKind::kExpertTensor:
+      return a.expert == b.expert && pipeline && expert_data;
+    case GroupKind::kExpertModel:
+      return pipeline && expert_data;
   }
   return false;
 }

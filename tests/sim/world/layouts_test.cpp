@@ -128,6 +128,45 @@ constexpr const char* kT2C2AllToAllFullRecompute =
                         "context_comm": "a2a"},
         "training": {"dtype": "bf16", "optimizer": "sgd", "attention": "flash", "recompute": "full"}})";
 
+constexpr const char* kExpert2 =
+    R"({"model": {"num_experts": 8, "moe_ffn_hidden_size": 16,
+                  "moe_shared_expert_intermediate_size": 24},
+        "parallelism": {"data": 2, "expert": 2}})";
+constexpr const char* kExpert2Cut =
+    R"({"model": {"num_experts": 4}, "parallelism": {"tensor": 2, "sequence_parallel": true,
+        "data": 2, "expert": 2, "zero_stage": 1, "overlap_grad_reduce": true}})";
+constexpr const char* kExpert4OverTensorRanks =
+    R"({"model": {"num_experts": 12, "moe_router_topk": 3, "moe_ffn_hidden_size": 16,
+                  "moe_router_score_function": "sigmoid"},
+        "parallelism": {"tensor": 2, "sequence_parallel": true, "data": 2, "expert": 4,
+                        "expert_tensor": 1, "zero_stage": 1}})";
+constexpr const char* kExpert2Pipeline =
+    R"({"model": {"num_experts": 4, "moe_layer_freq": [0, 1, 1, 0]},
+        "parallelism": {"pipeline": 2, "data": 4, "expert": 2, "zero_stage": 1}})";
+constexpr const char* kExpertCapacity =
+    R"({"model": {"num_experts": 4, "moe_router_pre_softmax": true},
+        "parallelism": {"data": 2, "expert": 2},
+        "training": {"moe_expert_capacity_factor": 1.5, "recompute": "full",
+                     "moe_pad_expert_input_to_capacity": true}})";
+constexpr const char* kExpertsPlain =
+    R"({"model": {"num_experts": 6}, "parallelism": {"data": 2, "expert": 2},
+        "training": {"dialect": "plain"}})";
+constexpr const char* kExpert2Context2 =
+    R"({"model": {"num_experts": 4},
+        "parallelism": {"context": 2, "expert": 2},
+        "training": {"dtype": "bf16", "optimizer": "sgd", "attention": "flash"}})";
+
+INSTANTIATE_TEST_SUITE_P(Experts,
+                         VerifiedLayout,
+                         testing::Values(Layout{"Expert2", 2, kExpert2, true},
+                                         Layout{"Expert2Cut", 4, kExpert2Cut, true},
+                                         Layout{"Expert4", 4, kExpert4OverTensorRanks, true},
+                                         Layout{"Pipeline2", 8, kExpert2Pipeline, true},
+                                         Layout{"Capacity", 2, kExpertCapacity, true},
+                                         Layout{"Plain", 2, kExpertsPlain, true},
+                                         Layout{"Context2", 2, kExpert2Context2, true}),
+                         testing::PrintToStringParamName());
+
 INSTANTIATE_TEST_SUITE_P(Gpt,
                          VerifiedLayout,
                          testing::Values(Layout{"Tensor2", 2, kTensor2},

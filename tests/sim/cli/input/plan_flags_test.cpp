@@ -63,6 +63,7 @@ TEST(PlanFlags, EveryFlagWritesAKeyThatPlansHave) {
       "training.steps",
       "training.tokens",
       "training.fill_uninitialized_memory",
+      "training.moe_expert_capacity_factor",
       "cluster.usd_per_gpu_hour",
       "cluster.nodes_per_pod",
       "cluster.gpu_deviation",

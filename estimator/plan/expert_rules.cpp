@@ -1,0 +1,170 @@
+#include "estimator/plan/expert_rules.h"
+
+#include <algorithm>
+
+#include "estimator/plan/dialects.h"
+
+namespace estimator {
+namespace {
+
+/// Keys of experts mean nothing without them.
+void check_dense(Rules& rules) {
+  const Plan& plan = rules.plan_;
+  const auto unused = [&](bool is_default, const std::string& where) {
+    rules.require(is_default,
+                  "the key is of a mixture of experts",
+                  where + " without model.num_experts",
+                  "give --num-experts, or leave it out");
+  };
+  const ModelConfig& m = plan.model;
+  unused(plan.parallelism.expert == 1,
+         fmt::format("parallelism.expert = {}", plan.parallelism.expert));
+  unused(plan.expert_tensor_size() == 1,
+         fmt::format("parallelism.expert_tensor = {}", plan.expert_tensor_size()));
+  unused(m.moe_ffn_hidden_size == 0,
+         fmt::format("model.moe_ffn_hidden_size = {}", m.moe_ffn_hidden_size));
+  unused(m.moe_shared_expert_intermediate_size == 0, "model.moe_shared_expert_intermediate_size");
+  unused(!plan.training.moe_expert_capacity_factor, "training.moe_expert_capacity_factor");
+  unused(!plan.training.moe_pad_expert_input_to_capacity,
+         "training.moe_pad_expert_input_to_capacity");
+}
+
+void check_model(Rules& rules) {
+  const ModelConfig& m = rules.plan_.model;
+  rules.require(
+      m.moe_router_topk <= m.num_experts,
+      "a token goes to more experts than there are",
+      fmt::format("model.moe_router_topk = {}, num_experts = {}", m.moe_router_topk, m.num_experts),
+      fmt::format("use at most {}", m.num_experts));
+  rules.require(!m.add_bias_linear,
+                "experts with biases are not built yet",
+                "model.add_bias_linear with model.num_experts",
+                "add --disable-bias-linear");
+  const auto& freq = m.moe_layer_freq;
+  const bool is_every = freq.size() == 1 && freq.front() >= 1;
+  const bool is_pattern =
+      static_cast<int64_t>(freq.size()) == m.num_layers &&
+      std::all_of(freq.begin(), freq.end(), [](int64_t layer) { return layer == 0 || layer == 1; });
+  rules.require(
+      is_every || is_pattern,
+      "which layers have experts is not clear",
+      fmt::format(
+          "model.moe_layer_freq has {} numbers, num_layers = {}", freq.size(), m.num_layers),
+      "give one number n for each n-th layer, or a 0 or a 1 for each layer");
+}
+
+void check_split(Rules& rules) {
+  const Plan& plan = rules.plan_;
+  const ModelConfig& m = plan.model;
+  const ParallelConfig& p = plan.parallelism;
+  const int64_t expert_tensor = plan.expert_tensor_size();
+  rules.require(
+      m.num_experts % p.expert == 0,
+      "the experts do not divide among the expert ranks",
+      fmt::format("model.num_experts = {}, parallelism.expert = {}", m.num_experts, p.expert),
+      fmt::format("use an expert parallel size of {}", divisors_near(m.num_experts, p.expert)));
+  rules.require(m.moe_ffn_hidden_size % expert_tensor == 0,
+                "an expert's columns do not divide by the experts' tensor parallel size",
+                fmt::format("model.moe_ffn_hidden_size = {}, parallelism.expert_tensor = {}",
+                            m.moe_ffn_hidden_size,
+                            expert_tensor),
+                fmt::format("use {}", divisors_near(m.moe_ffn_hidden_size, expert_tensor)));
+  rules.require(
+      m.moe_shared_expert_intermediate_size % p.tensor == 0,
+      "the shared experts' columns do not divide by the tensor parallel size",
+      fmt::format("model.moe_shared_expert_intermediate_size = {}, "
+                  "parallelism.tensor = {}",
+                  m.moe_shared_expert_intermediate_size,
+                  p.tensor),
+      fmt::format("use {}", divisors_near(m.moe_shared_expert_intermediate_size, p.tensor)));
+  if (!p.data) return;
+  const int64_t ranks = p.tensor * plan.replicas();
+  rules.require(ranks % (expert_tensor * p.expert) == 0,
+                "the experts do not divide among the ranks of a stage",
+                fmt::format("parallelism: expert {} x expert_tensor {}, of tensor {} x context {} "
+                            "x data {} = {} ranks",
+                            p.expert,
+                            expert_tensor,
+                            p.tensor,
+                            p.context,
+                            *p.data,
+                            ranks),
+                fmt::format("use an expert parallel size of {}",
+                            divisors_near(std::max<int64_t>(1, ranks / expert_tensor), p.expert)));
+  // megatron/training/arguments.py: "When using MoE and tensor parallelism, sequence parallelism
+  // must be used".
+  rules.require(p.tensor == 1 || p.sequence_parallel,
+                "experts with tensor parallelism need sequence parallelism",
+                fmt::format("parallelism.tensor = {} without sequence_parallel", p.tensor),
+                "add --sequence-parallel");
+}
+
+/// Ranks that cut the same experts gather their tokens, of which each must have as many.
+void check_gathered_tokens(Rules& rules) {
+  const Plan& plan = rules.plan_;
+  if (plan.expert_tensor_size() == 1 || plan.training.moe_pad_expert_input_to_capacity) return;
+  if (!plan.training.sequence_length) return;
+  const int64_t rows = plan.local_sequence() * plan.model.moe_router_topk;
+  rules.require(rows % plan.model.num_experts == 0,
+                "a rank's tokens do not divide evenly among the experts, which the ranks that cut "
+                "the same experts need here",
+                fmt::format("{} rows of a sequence on a rank x model.moe_router_topk {} = {}, "
+                            "model.num_experts = {}",
+                            plan.local_sequence(),
+                            plan.model.moe_router_topk,
+                            rows,
+                            plan.model.num_experts),
+                "use --expert-tensor-parallel-size 1, or a longer sequence");
+}
+
+void check_training(Rules& rules) {
+  const Plan& plan = rules.plan_;
+  const TrainingConfig& t = plan.training;
+  rules.require(
+      traits_of(t.dialect).experts && t.transformer_impl == TransformerImpl::kTransformerEngine,
+      "mixtures of experts are built as Megatron-LM's grouped experts alone",
+      fmt::format("model.num_experts = {}, training.dialect = {}, transformer_impl = {}",
+                  plan.model.num_experts,
+                  to_string(t.dialect),
+                  to_string(t.transformer_impl)),
+      "use --dialect megatron-lm with transformer_engine, or plain");
+  rules.require(!plan.parallelism.fully_sharded(),
+                "mixtures of experts under FSDP2 are not built yet",
+                fmt::format("parallelism.zero_stage = {}", plan.parallelism.zero_stage),
+                "use ZeRO stage 1");
+  rules.require(!t.optimizer_cpu_offload,
+                "an offloaded optimizer of experts is not built yet",
+                "training.optimizer_cpu_offload with model.num_experts",
+                "leave the optimizer on the GPU");
+  rules.require(t.moe_token_dispatcher_type == TokenDispatcher::kAllToAll,
+                fmt::format("the token dispatcher {} is not built yet",
+                            to_string(t.moe_token_dispatcher_type)),
+                "training.moe_token_dispatcher_type",
+                "use --moe-token-dispatcher-type alltoall");
+  const double capacity = t.moe_expert_capacity_factor.value_or(1);
+  rules.require(capacity > 0,
+                "a capacity factor is not positive",
+                fmt::format("training.moe_expert_capacity_factor = {}", capacity),
+                "use 1 for as many tokens as there are in the mean");
+  rules.require(t.moe_expert_capacity_factor.has_value() || !t.moe_pad_expert_input_to_capacity,
+                "to which capacity experts are filled up is not known",
+                "training.moe_pad_expert_input_to_capacity without moe_expert_capacity_factor",
+                "add --moe-expert-capacity-factor 1");
+  rules.require(!t.moe_expert_capacity_factor || t.moe_pad_expert_input_to_capacity,
+                "experts that drop tokens and are not filled up to their capacity are not built "
+                "yet: how many they drop depends on the data",
+                fmt::format("training.moe_expert_capacity_factor = {}", capacity),
+                "add --moe-pad-expert-input-to-capacity, or leave the factor out");
+}
+
+}  // namespace
+
+void check_experts(Rules& rules) {
+  if (!rules.plan_.model.has_experts()) return check_dense(rules);
+  check_model(rules);
+  check_split(rules);
+  check_gathered_tokens(rules);
+  check_training(rules);
+}
+
+}  // namespace estimator
