@@ -32,16 +32,6 @@ struct ReduceScatterToSequence : torch::autograd::Function<ReduceScatterToSequen
   }
 };
 
-struct GatherFromSequence : torch::autograd::Function<GatherFromSequence> {
-  static at::Tensor forward(AutogradContext* context, const at::Tensor& input, const Group& group) {
-    keep(context, group);
-    return gather_sequence(input, *group);
-  }
-  static variable_list backward(AutogradContext* context, variable_list gradients) {
-    return {reduce_scatter_sequence(gradients[0], *kept<Group>(context)), at::Tensor()};
-  }
-};
-
 struct ScatterToSequence : torch::autograd::Function<ScatterToSequence> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& input, const Group& group) {
     keep(context, group);
@@ -93,10 +83,6 @@ at::Tensor gather_from_sequence(const at::Tensor& input, const Group& group) {
 
 at::Tensor gather_last_dim(const at::Tensor& input, const Group& group) {
   return GatherLastDim::apply(input, group);
-}
-
-at::Tensor gather_from_sequence(const at::Tensor& input, const Group& group) {
-  return GatherFromSequence::apply(input, group);
 }
 
 at::Tensor scatter_to_sequence(const at::Tensor& input, const Group& group) {

@@ -25,10 +25,6 @@ at::Tensor gather_from_sequence(const at::Tensor& input, const Group& group);
 /// Forward: each rank keeps its part of dim 0 (all hold the same input). Backward: gather.
 at::Tensor scatter_to_sequence(const at::Tensor& input, const Group& group);
 
-/// Forward: dim 0 of all ranks one after the other. Backward: this rank's part of the sum of their
-/// gradients.
-at::Tensor gather_from_sequence(const at::Tensor& input, const Group& group);
-
 /// Forward: the last dim of all ranks one after the other. Backward: this rank's part of the sum of
 /// their gradients.
 at::Tensor gather_last_dim(const at::Tensor& input, const Group& group);

@@ -1,6 +1,7 @@
 #include "estimator/compute/executed_kernels.h"
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <stdexcept>
 #include <string_view>
@@ -55,13 +56,30 @@ void visit_fields(Visitor& visit, KernelRate& rate) {
   visit("source", rate.source, "where it was read");
 }
 
+/// Products of a rank's experts that one call issues.
+struct GroupedProducts {
+  double overlap_exponent = 1;
+  double host_seconds = 0;
+  std::string source;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, GroupedProducts& grouped) {
+  visit("overlap_exponent",
+        grouped.overlap_exponent,
+        "p of (compute^p + memory^p)^(1/p): 1: one after the other, large: side by side");
+  visit("host_seconds", grouped.host_seconds, "that the host takes to issue one of them");
+  visit("source", grouped.source, "where it was read");
+}
+
 struct FusedKernels {
   std::vector<KernelRate> rates;
+  GroupedProducts grouped;
   std::vector<FusedOperator> kernels;
 };
 template <class Visitor>
 void visit_fields(Visitor& visit, FusedKernels& tables) {
   visit("rates", tables.rates, "of slow kernels");
+  visit("grouped_products", tables.grouped, "of experts");
   visit("kernels", tables.kernels, "what frameworks run");
 }
 
@@ -151,16 +169,20 @@ OperatorPrice kernel_price(const ExecutedKernel& kernel, const GpuRates& rates, 
     shape->insert(shape->begin(), kernel.group);
   }
   all.flops *= group;
-  all.bytes *= group;
+  all.bytes = 0;
   OperatorPrice price = operator_price(all, rates, plan_dtype, kernel.memory_share);
-  price.seconds /= group;
+  const double compute = price.seconds / group;
+  const double memory = kernel.record.bytes / rates.memory_bytes_per_second(kernel.record.bytes);
+  const double exponent = tables().grouped.overlap_exponent;
+  price.seconds = std::pow(std::pow(compute, exponent) + std::pow(memory, exponent), 1 / exponent);
+  if (memory > compute) price.bound = Bound::kMemory;
   return price;
 }
 
 double issue_seconds(const ExecutedKernel& kernel, const LaunchCost& launch) {
   const double call = launch.host_seconds(kernel.record.direction);
   if (kernel.group == 1) return call;
-  return call / static_cast<double>(kernel.group) + launch.kernel_seconds;
+  return call / static_cast<double>(kernel.group) + tables().grouped.host_seconds;
 }
 
 }  // namespace estimator

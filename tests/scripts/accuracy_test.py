@@ -127,10 +127,10 @@ class Plans(unittest.TestCase):
         model = plans.plan_of(row(arch={**ARCH, "kv_heads": None, "attn": words}))["model"]
         self.assertEqual({key: model[key] for key in (
             "multi_latent_attention", "q_lora_rank", "kv_lora_rank", "qk_head_dim",
-            "qk_pos_emb_head_dim", "v_head_dim", "qk_layernorm", "num_query_groups")},
+            "qk_pos_emb_head_dim", "v_head_dim", "num_query_groups")},
             {"multi_latent_attention": True, "q_lora_rank": 1536, "kv_lora_rank": 512,
              "qk_head_dim": 128, "qk_pos_emb_head_dim": 64, "v_head_dim": 128,
-             "qk_layernorm": True, "num_query_groups": 4})
+             "num_query_groups": 4})
         with self.assertRaisesRegex(LeftOut, "sliding-window"):
             plans.plan_of(row(arch={**ARCH, "attn": "alternating sliding-window 128/full"}))
 
@@ -140,7 +140,7 @@ class Plans(unittest.TestCase):
         self.assert_left_out("does not say vocab", row(arch={**ARCH, "vocab": "~250k"}))
         self.assert_left_out("recompute 'every other layer' has no word", row(recompute="every other layer"))
         self.assert_left_out("--fancy has no word", row(megatron_args={"fancy": "true"}))
-        self.assert_left_out("mixture of experts", row(megatron_args={"num-experts": "8"}))
+        self.assert_left_out("SequentialMLP", row(megatron_args={"num-experts": "8"}))
 
     def test_numbers_in_words_are_read(self):
         words = {**ARCH, "vocab": "~250k (250112/250880 padded)"}

@@ -39,6 +39,7 @@ SOURCES = {
     # Megatron-LM with TransformerEngine and its fused cross-entropy ("cef"; simu_tools sets Triton
     # up for it). run_pretrain_llama3.sh has no biases and no mask; on B200 attention is cuDNN's.
     "simumax": {"training.dialect": "megatron-lm", "model.add_bias_linear": False,
+                "model.normalization": "RMSNorm", "model.position_embedding": "rope",
                 "training.attention": "fused", "training.cross_entropy_fusion": "te"},
     # Arguments that a row does not give have Megatron-LM's own defaults.
     "mcore-golden": {"training.dialect": "megatron-lm",
@@ -79,8 +80,14 @@ SOURCES = {
 }
 
 
+# run_pretrain_deepseekv2.sh
+SIMUMAX_DEEPSEEK = {"model.qk_layernorm": True, "model.moe_router_pre_softmax": True,
+                    "training.moe_expert_capacity_factor": 1,
+                    "training.moe_pad_expert_input_to_capacity": True}
+
 # What the rows whose ids start so really did, where their source contradicts itself.
 CORRECTIONS = {
+    "simumax-b200-deepseek": SIMUMAX_DEEPSEEK,
     # NVTE_FUSED_ATTN in llama3.1/configure.sh and nemotron/configure.sh.
     "dgxc-v25.02.02-llama3.1-70b": {"training.attention": "fused"},
     "dgxc-v25.02.02-nemotron4-15b": {"training.attention": "fused"},
@@ -130,28 +137,11 @@ def _whole_number(value):
     return int(found.group()) if found else None
 
 
-def _latent_attention(words):
-    """DeepSeek's attention: "MLA q_lora1536 kv_lora512 qk128 rope64 v128". Its norms of the latents,
-    RMSNorm and rotary positions go without saying."""
-    if words is None:
-        return {}
-    names = {"q_lora": "q_lora_rank", "kv_lora": "kv_lora_rank", "qk": "qk_head_dim",
-             "rope": "qk_pos_emb_head_dim", "v": "v_head_dim"}
-    kind, *sizes = str(words).split()
-    found = [re.fullmatch(r"([a-z_]+)(\d+)", size) for size in sizes]
-    if kind != "MLA" or not all(match and match[1] in names for match in found):
-        raise LeftOut(f"attention {words!r} has no word in a plan")
-    return {"multi_latent_attention": True, "qk_layernorm": True, "normalization": "RMSNorm",
-            "position_embedding": "rope", **{names[match[1]]: int(match[2]) for match in found}}
-
-
 def _model_of_arch(arch):
     arch = {**arch, "vocab": _whole_number(arch.get("vocab"))}
     for key in ("layers", "hidden", "heads", "vocab"):
         if not isinstance(arch.get(key), int):
             raise LeftOut(f"the row does not say {key} of the model")
-    if "experts" in arch:
-        raise LeftOut("mixture of experts is not built yet")
     model = {"num_layers": arch["layers"], "hidden_size": arch["hidden"],
              "num_attention_heads": arch["heads"], "vocab_size": arch["vocab"],
              "num_query_groups": arch.get("kv_heads") or arch["heads"],
@@ -160,12 +150,44 @@ def _model_of_arch(arch):
              "activation": "swiglu" if arch.get("glu") else ACTIVATIONS[arch.get("act", "gelu")],
              "position_embedding": matching(POSITIONS.items(), arch.get("pos", "learned"),
                                              "position embedding")}
-    if arch.get("ffn"):
-        model["ffn_hidden_size"] = arch["ffn"]
+    if arch.get("ffn") or arch.get("ffn_dense"):
+        model["ffn_hidden_size"] = arch.get("ffn") or arch["ffn_dense"]
     if arch.get("head_dim"):
         model["kv_channels"] = arch["head_dim"]
-    return {**model, **_latent_attention(arch.get("attn")),
+    return {**model, **_experts(arch), **_latent_attention(arch),
             "hidden_dropout": 0, "attention_dropout": 0}
+
+
+def _experts(arch):
+    if not arch.get("experts"):
+        return {}
+    dense = arch.get("dense_layers", 0)
+    return {"num_experts": arch["experts"], "moe_router_topk": arch["topk"],
+            "moe_ffn_hidden_size": arch.get("moe_ffn") or arch["ffn"],
+            "moe_shared_expert_intermediate_size": arch.get("shared_expert_ffn", 0),
+            "moe_layer_freq": [0] * dense + [1] * (arch["layers"] - dense)}
+
+
+def _latent_attention(arch):
+    """Of "MLA q_lora1536 kv_lora512 qk128 rope64 v128"."""
+    if "attn" not in arch:
+        return {}
+    widths = dict(re.findall(r"([a-z_]+?)_?(\d+)", arch["attn"]))
+    if not arch["attn"].startswith("MLA") or not {"kv_lora", "qk", "rope", "v"} <= widths.keys():
+        raise LeftOut(f"attention {arch['attn']!r} has no word in a plan")
+    return {"multi_latent_attention": True, "q_lora_rank": int(widths.get("q_lora", 0)),
+            "kv_lora_rank": int(widths["kv_lora"]), "qk_head_dim": int(widths["qk"]),
+            "qk_pos_emb_head_dim": int(widths["rope"]), "v_head_dim": int(widths["v"])}
+
+
+def _pattern(text):
+    """Megatron-LM's --moe-layer-freq: "2", or a sum of lists, "([0]*1+[1]*15)"."""
+    if text.isdigit():
+        return [int(text)]
+    layers = []
+    for numbers, times in re.findall(r"\[([\d,\s]+)\]\s*\*?\s*(\d*)", text):
+        layers += [int(number) for number in numbers.split(",")] * int(times or 1)
+    return layers
 
 
 def _sequence_parallel(config):
@@ -247,13 +269,6 @@ MEGATRON_ARGUMENTS = {
     "normalization": ("model.normalization", str),
     "disable-bias-linear": ("model.add_bias_linear", False),
     "swiglu": ("model.activation", "swiglu"),
-    "multi-latent-attention": ("model.multi_latent_attention", True),
-    "q-lora-rank": ("model.q_lora_rank", int),
-    "kv-lora-rank": ("model.kv_lora_rank", int),
-    "qk-head-dim": ("model.qk_head_dim", int),
-    "qk-pos-emb-head-dim": ("model.qk_pos_emb_head_dim", int),
-    "v-head-dim": ("model.v_head_dim", int),
-    "qk-layernorm": ("model.qk_layernorm", True),
     "hidden-dropout": ("model.hidden_dropout", float),
     "attention-dropout": ("model.attention_dropout", float),
     "tensor-model-parallel-size": ("parallelism.tensor", int),
@@ -272,6 +287,20 @@ MEGATRON_ARGUMENTS = {
     "cross-entropy-loss-fusion": ("training.cross_entropy_fusion", "native"),
     "no-gradient-accumulation-fusion": ("training.gradient_accumulation_fusion", False),
     "deterministic-mode": ("training.deterministic_mode", True),
+    "num-experts": ("model.num_experts", int),
+    "moe-router-topk": ("model.moe_router_topk", int),
+    "moe-ffn-hidden-size": ("model.moe_ffn_hidden_size", int),
+    "moe-shared-expert-intermediate-size": ("model.moe_shared_expert_intermediate_size", int),
+    "moe-layer-freq": ("model.moe_layer_freq", _pattern),
+    "moe-token-dispatcher-type": ("training.moe_token_dispatcher_type", str),
+    "expert-tensor-parallel-size": ("parallelism.expert_tensor", int),
+    "multi-latent-attention": ("model.multi_latent_attention", True),
+    "q-lora-rank": ("model.q_lora_rank", int),
+    "kv-lora-rank": ("model.kv_lora_rank", int),
+    "qk-head-dim": ("model.qk_head_dim", int),
+    "qk-pos-emb-head-dim": ("model.qk_pos_emb_head_dim", int),
+    "v-head-dim": ("model.v_head_dim", int),
+    "qk-layernorm": ("model.qk_layernorm", True),
     "bf16": ("training.dtype", "bf16"),
     "fp16": ("training.dtype", "fp16"),
 }
@@ -280,12 +309,14 @@ NEUTRAL_ARGUMENTS = {
     "group-query-attention", "vocab-file", "tokenizer-type", "tokenizer-model",
     "attention-backend",  # see _attention_of
     "attention-softmax-in-fp32",  # the fused softmax kernel computes in fp32 either way
+    "moe-permute-fusion", "moe-grouped-gemm",
+    "moe-router-load-balancing-type",  # mock routers are balanced
 }
 # What a model with such an argument is, and Onerank's shard is not.
 FOREIGN_ARGUMENTS = {
     "encoder-num-layers": "encoder-decoder models (T5) are not built",
     "spec": "state-space layers (Mamba) are not built",
-    "num-experts": "mixture of experts is not built",
+    "mtp-num-layers": "multi-token prediction is not built",
     "fp8-format": "fp8 has no word in a plan",
     "squared-relu": "squared ReLU is not built",
 }
@@ -312,6 +343,8 @@ def _plan_of_megatron_arguments(row):
     for argument, reason in FOREIGN_ARGUMENTS.items():
         if argument in arguments:
             raise LeftOut(reason)
+    if "num-experts" in arguments and "moe-grouped-gemm" not in arguments:
+        raise LeftOut("experts that run one by one (SequentialMLP) are not built")
     plan = {"model": {}, "parallelism": {}, "training": {}}
     for argument, text in arguments.items():
         if argument in NEUTRAL_ARGUMENTS:
@@ -323,7 +356,7 @@ def _plan_of_megatron_arguments(row):
         if argument not in MEGATRON_ARGUMENTS:
             raise LeftOut(f"Megatron-LM's --{argument} has no word in a plan")
         path, value = MEGATRON_ARGUMENTS[argument]
-        _set(plan, path, value(text) if isinstance(value, type) else value)
+        _set(plan, path, value(text) if callable(value) else value)
     plan["model"].setdefault("vocab_size", GPT2_VOCABULARY)
     gpu = matching(GPUS, row.config.get("gpu"), "GPU")
     plan["training"]["attention"] = _attention_of(arguments, gpu)

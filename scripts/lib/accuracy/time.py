@@ -72,6 +72,6 @@ def _prepare(row):
 
 
 def compare(rows, onerank):
-    """(readings, left out as (id, reason)) of the dense rows that have a time."""
-    rows = [row for row in rows if row.category == "dense" and _figure(row)]
+    """(readings, left out as (id, reason)) of the rows of trainings that have a time."""
+    rows = [row for row in rows if row.category in ("dense", "moe") and _figure(row)]
     return compare_estimates(rows, onerank, _prepare)
