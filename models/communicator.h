@@ -79,6 +79,7 @@ struct ProcessGroups {
   std::shared_ptr<Communicator> context;  ///< the ranks that split a sequence
   std::shared_ptr<Communicator> data;     ///< data x context: gradients and optimizer shards
   std::shared_ptr<Communicator> pipeline;
+  std::shared_ptr<Communicator> tensor_context;  ///< both: the ranks that share their sequences
   std::shared_ptr<Communicator> embedding;  ///< first and last stage; null on the stages between
   std::shared_ptr<Communicator> expert;     ///< the ranks among which experts are divided
   std::shared_ptr<Communicator> expert_tensor;  ///< those that cut the same experts

@@ -3,17 +3,49 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/gather.h>
 #include <ATen/ops/linear.h>
+#include <ATen/ops/ones_like.h>
 #include <ATen/ops/scatter.h>
 #include <ATen/ops/sigmoid.h>
 #include <ATen/ops/softmax.h>
 #include <ATen/ops/topk.h>
 #include <ATen/ops/zeros_like.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include <limits>
 
 #include "models/expert_routing.h"
 
 namespace models {
 
 using estimator::RouterScore;
+
+namespace {
+
+at::Tensor map_of(const at::Tensor& logits, const at::Tensor& chosen) {
+  return at::zeros_like(logits.detach()).to(at::kInt).scatter(1, chosen, 1).to(at::kBool);
+}
+
+/// The weights as they are; in backward the loss gets its gradient, as part of the whole loss
+/// (MoEAuxLossAutoScaler).
+struct AttachLoss : torch::autograd::Function<AttachLoss> {
+  static at::Tensor forward(torch::autograd::AutogradContext* context,
+                            const at::Tensor& weights,
+                            const at::Tensor& loss,
+                            double share) {
+    context->save_for_backward({loss});
+    context->saved_data["share"] = share;
+    return weights.view(weights.sizes());
+  }
+
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
+                                                 torch::autograd::variable_list gradients) {
+    const double share = context->saved_data["share"].toDouble();
+    const at::Tensor loss = context->get_saved_variables()[0];
+    return {gradients[0], at::ones_like(loss) * share, at::Tensor()};
+  }
+};
+
+}  // namespace
 
 Router::Router(ShardContext& context, ParameterStore& store, const std::string& name)
     : context_(context),
@@ -22,22 +54,79 @@ Router::Router(ShardContext& context, ParameterStore& store, const std::string& 
                      .full_shape = {context.plan.model.num_experts, context.plan.model.hidden_size},
                      .sequence_partial = context.sequence_parallel()})) {}
 
-/// topk_routing_with_score_function in megatron/core/transformer/moe/moe_utils.py; what topk finds
-/// is not used.
+at::Tensor Router::scores_of_all(const at::Tensor& logits) const {
+  return context_.plan.model.moe_router_score_function == RouterScore::kSigmoid
+             ? at::sigmoid(logits.to(at::kFloat))
+             : at::softmax(logits, -1, at::kFloat);
+}
+
+/// group_limited_topk in megatron/core/transformer/moe/moe_utils.py: the groups of highest scores.
+at::Tensor Router::within_groups(const at::Tensor& scores) const {
+  const estimator::ModelConfig& model = context_.plan.model;
+  const int64_t groups = model.moe_router_num_groups, of_token = model.moe_router_group_topk;
+  if (groups == 0) return scores;
+  const int64_t tokens = scores.size(0);
+  const at::Tensor by_group = scores.view({tokens, groups, -1});
+  const at::Tensor of_group =
+      std::get<0>(at::topk(by_group, model.moe_router_topk / of_token, -1)).sum(-1);
+  const at::Tensor best =
+      std::get<1>(at::topk(of_group, of_token, -1, /*largest=*/true, /*sorted=*/false));
+  const at::Tensor mask = at::zeros_like(of_group)
+                              .scatter_(1, best, 1)
+                              .unsqueeze(-1)
+                              .expand(by_group.sizes())
+                              .reshape({tokens, -1});
+  return scores.masked_fill(mask.to(at::kBool).logical_not(),
+                            -std::numeric_limits<double>::infinity());
+}
+
+void Router::choose(const at::Tensor& scores) const {
+  at::topk(within_groups(scores.detach()), context_.plan.model.moe_router_topk, 1);
+}
+
+/// topk_routing_with_score_function in megatron/core/transformer/moe/moe_utils.py.
 at::Tensor Router::score(const at::Tensor& logits, const at::Tensor& chosen) const {
   const estimator::ModelConfig& model = context_.plan.model;
   constexpr double kSmall = 1e-20;
-  const auto choose = [&](const at::Tensor& scores) {
-    at::topk(scores.detach(), model.moe_router_topk, 1);
-    return at::gather(scores, 1, chosen);
-  };
-  if (model.moe_router_score_function == RouterScore::kSigmoid) {
-    const at::Tensor scores = choose(at::sigmoid(logits.to(at::kFloat)));
-    if (model.moe_router_topk == 1) return scores;
-    return scores / (scores.sum(-1, /*keepdim=*/true) + kSmall);
+  const bool is_sigmoid = model.moe_router_score_function == RouterScore::kSigmoid;
+  const bool scores_first = is_sigmoid || model.moe_router_pre_softmax;
+  const at::Tensor scores = scores_first ? scores_of_all(logits) : logits;
+  choose(scores);
+  at::Tensor weights = at::gather(scores, 1, chosen);
+  if (!scores_first) weights = at::softmax(weights, -1, at::kFloat);
+  if (is_sigmoid && model.moe_router_topk > 1) {
+    weights = weights / (weights.sum(-1, /*keepdim=*/true) + kSmall);
   }
-  if (model.moe_router_pre_softmax) return choose(at::softmax(logits, -1, at::kFloat));
-  return at::softmax(choose(logits), -1, at::kFloat);
+  return model.moe_router_topk_scaling_factor > 0 ? weights * model.moe_router_topk_scaling_factor
+                                                  : weights;
+}
+
+/// switch_load_balancing_loss_func: experts x coefficient / (topk x tokens^2) x the sum over
+/// experts of their tokens x the sum of their scores; tokens are those of the micro-batch, or of
+/// each sequence, on all ranks that share them.
+at::Tensor Router::aux_loss(const at::Tensor& logits, const at::Tensor& chosen) const {
+  const estimator::ModelConfig& model = context_.plan.model;
+  constexpr double kSmall = 1e-20;
+  at::Tensor scores = scores_of_all(logits);
+  if (model.moe_router_score_function == RouterScore::kSigmoid) {
+    scores = scores / (scores.sum(-1, /*keepdim=*/true) + kSmall);
+  }
+  choose(scores);
+  at::Tensor map = map_of(logits, chosen);
+  double sequences = 1;
+  if (model.moe_router_load_balancing_type == estimator::LoadBalancing::kSequenceAuxLoss) {
+    sequences = static_cast<double>(context_.plan.training.micro_batch_size);
+    scores = scores.reshape({context_.local_sequence(), -1});
+    map = map.reshape({context_.local_sequence(), -1});
+  }
+  at::Tensor counts = map.sum(0);
+  if (context_.groups.tensor_context) context_.groups.tensor_context->all_reduce(counts);
+  const double tokens = static_cast<double>(logits.size(0)) / sequences *
+                        static_cast<double>(group_size(context_.groups.tensor_context));
+  const auto experts = static_cast<double>(model.num_experts);
+  const auto topk = static_cast<double>(model.moe_router_topk);
+  return (scores.sum(0) * counts).sum() *
+         (experts * model.moe_aux_loss_coeff / (topk * tokens * tokens) / sequences);
 }
 
 /// apply_router_token_dropping: experts that are filled up get tokens of no weight.
@@ -56,9 +145,16 @@ RouterOutput Router::forward(const at::Tensor& tokens, const at::Tensor& chosen)
   const ModuleScope scope(context_.observer, "router");
   const at::Tensor logits = at::linear(tokens, weight_.value);
   const at::Tensor weights = score(logits, chosen).to(logits.scalar_type());
-  const at::Tensor none = at::zeros_like(logits.detach());
-  return fill_to_capacity({.weights = at::scatter(none, 1, chosen, weights),
-                           .map = none.to(at::kInt).scatter(1, chosen, 1).to(at::kBool)});
+  RouterOutput output =
+      fill_to_capacity({.weights = at::scatter(at::zeros_like(logits.detach()), 1, chosen, weights),
+                        .map = map_of(logits, chosen)});
+  if (!context_.plan.model.has_aux_loss()) return output;
+  // Gradients are means over micro-batches and over replicas, of which the context ranks each have
+  // their part of the sum alone.
+  const double share = static_cast<double>(context_.plan.parallelism.context) /
+                       static_cast<double>(context_.plan.micro_batches());
+  output.weights = AttachLoss::apply(output.weights, aux_loss(logits, chosen), share);
+  return output;
 }
 
 }  // namespace models

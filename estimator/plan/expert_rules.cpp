@@ -40,6 +40,27 @@ void check_model(Rules& rules) {
                 "experts with biases are not built yet",
                 "model.add_bias_linear with model.num_experts",
                 "add --disable-bias-linear");
+  const int64_t groups = m.moe_router_num_groups;
+  const bool has_groups = groups > 0 || m.moe_router_group_topk > 0;
+  rules.require(
+      !has_groups ||
+          (groups > 0 && m.num_experts % groups == 0 && m.moe_router_group_topk >= 1 &&
+           m.moe_router_group_topk <= groups && m.moe_router_topk >= m.moe_router_group_topk &&
+           m.moe_router_topk / m.moe_router_group_topk <= m.num_experts / groups),
+      "the router's groups do not fit the experts",
+      fmt::format("model.moe_router_num_groups = {}, moe_router_group_topk = {}, "
+                  "moe_router_topk = {}, num_experts = {}",
+                  groups,
+                  m.moe_router_group_topk,
+                  m.moe_router_topk,
+                  m.num_experts),
+      "give both: groups that divide the experts, and how many of them a token uses");
+  rules.require(m.moe_aux_loss_coeff >= 0 && m.moe_router_topk_scaling_factor >= 0,
+                "a factor of the router is negative",
+                fmt::format("model.moe_aux_loss_coeff = {}, moe_router_topk_scaling_factor = {}",
+                            m.moe_aux_loss_coeff,
+                            m.moe_router_topk_scaling_factor),
+                "use 0 for none");
   const auto& freq = m.moe_layer_freq;
   const bool is_every = freq.size() == 1 && freq.front() >= 1;
   const bool is_pattern =

@@ -41,6 +41,15 @@ constexpr std::array<EnumName<RouterScore>, 2> enum_names(RouterScore) {
   return {{{RouterScore::kSoftmax, "softmax"}, {RouterScore::kSigmoid, "sigmoid"}}};
 }
 
+/// What keeps experts equally busy: a loss over a micro-batch, or over each of its sequences
+/// (Megatron-LM's --moe-router-load-balancing-type).
+enum class LoadBalancing { kAuxLoss, kSequenceAuxLoss, kNone };
+constexpr std::array<EnumName<LoadBalancing>, 3> enum_names(LoadBalancing) {
+  return {{{LoadBalancing::kAuxLoss, "aux_loss"},
+           {LoadBalancing::kSequenceAuxLoss, "seq_aux_loss"},
+           {LoadBalancing::kNone, "none"}}};
+}
+
 /// A decoder, dense or with experts. Zero in a derived field (ffn_hidden_size, num_query_groups,
 /// kv_channels, moe_ffn_hidden_size) means Megatron's default, as all defaults here are
 /// Megatron-LM's; `with_derived_fields` fills it in.
@@ -81,8 +90,16 @@ struct ModelConfig {
   std::vector<int64_t> moe_layer_freq = {1};
   RouterScore moe_router_score_function = RouterScore::kSoftmax;
   bool moe_router_pre_softmax = false;
+  int64_t moe_router_num_groups = 0;  ///< of experts, of which a token uses some; 0: no groups
+  int64_t moe_router_group_topk = 0;  ///< so many
+  double moe_router_topk_scaling_factor = 0;  ///< of the weights; 0: none
+  LoadBalancing moe_router_load_balancing_type = LoadBalancing::kAuxLoss;
+  double moe_aux_loss_coeff = 0;
 
   bool has_experts() const { return num_experts > 0; }
+  bool has_aux_loss() const {
+    return moe_aux_loss_coeff > 0 && moe_router_load_balancing_type != LoadBalancing::kNone;
+  }
   /// Whether a layer, counted from 0, has experts.
   bool has_experts_in(int64_t layer) const;
   int64_t expert_layers() const;
@@ -140,6 +157,17 @@ void visit_fields(Visitor& visit, ModelConfig& model) {
   visit("moe_router_pre_softmax",
         model.moe_router_pre_softmax,
         "softmax over all experts, not over the chosen ones");
+  visit("moe_router_num_groups",
+        model.moe_router_num_groups,
+        "groups of experts, to some of which a token's are limited; 0: none");
+  visit("moe_router_group_topk", model.moe_router_group_topk, "groups of a token");
+  visit("moe_router_topk_scaling_factor",
+        model.moe_router_topk_scaling_factor,
+        "of the experts' weights; 0: none");
+  visit("moe_router_load_balancing_type",
+        model.moe_router_load_balancing_type,
+        "aux_loss, seq_aux_loss or none");
+  visit("moe_aux_loss_coeff", model.moe_aux_loss_coeff, "weight of that loss; 0: there is none");
 }
 
 struct ModelPreset {

@@ -80,14 +80,20 @@ SOURCES = {
 }
 
 
-# run_pretrain_deepseekv2.sh
+# run_pretrain_deepseekv2.sh, whose routers have as many groups as there are expert ranks.
 SIMUMAX_DEEPSEEK = {"model.qk_layernorm": True, "model.moe_router_pre_softmax": True,
+                    "model.moe_router_topk_scaling_factor": 16, "model.moe_router_group_topk": 3,
+                    "model.moe_router_load_balancing_type": "seq_aux_loss",
+                    "model.moe_aux_loss_coeff": 3e-3,
                     "training.moe_expert_capacity_factor": 1,
                     "training.moe_pad_expert_input_to_capacity": True}
 
 # What the rows whose ids start so really did, where their source contradicts itself.
 CORRECTIONS = {
     "simumax-b200-deepseek": SIMUMAX_DEEPSEEK,
+    "simumax-b200-deepseekv2_tp1_ep4": {"model.moe_router_num_groups": 4},
+    "simumax-b200-deepseekv2_tp1_ep8": {"model.moe_router_num_groups": 8},
+    "simumax-b200-deepseekv3_l4_tp1_ep4": {"model.moe_router_num_groups": 4},
     # NVTE_FUSED_ATTN in llama3.1/configure.sh and nemotron/configure.sh.
     "dgxc-v25.02.02-llama3.1-70b": {"training.attention": "fused"},
     "dgxc-v25.02.02-nemotron4-15b": {"training.attention": "fused"},

@@ -137,14 +137,17 @@ constexpr const char* kExpert2Cut =
         "data": 2, "expert": 2, "zero_stage": 1, "overlap_grad_reduce": true}})";
 constexpr const char* kExpert4OverTensorRanks =
     R"({"model": {"num_experts": 12, "moe_router_topk": 3, "moe_ffn_hidden_size": 16,
-                  "moe_router_score_function": "sigmoid"},
+                  "moe_router_score_function": "sigmoid", "moe_router_num_groups": 4,
+                  "moe_router_group_topk": 3, "moe_router_topk_scaling_factor": 2.5,
+                  "moe_aux_loss_coeff": 0.1},
         "parallelism": {"tensor": 2, "sequence_parallel": true, "data": 2, "expert": 4,
                         "expert_tensor": 1, "zero_stage": 1}})";
 constexpr const char* kExpert2Pipeline =
     R"({"model": {"num_experts": 4, "moe_layer_freq": [0, 1, 1, 0]},
         "parallelism": {"pipeline": 2, "data": 4, "expert": 2, "zero_stage": 1}})";
 constexpr const char* kExpertCapacity =
-    R"({"model": {"num_experts": 4, "moe_router_pre_softmax": true},
+    R"({"model": {"num_experts": 4, "moe_router_pre_softmax": true, "moe_aux_loss_coeff": 0.1,
+                  "moe_router_load_balancing_type": "seq_aux_loss"},
         "parallelism": {"data": 2, "expert": 2},
         "training": {"moe_expert_capacity_factor": 1.5, "recompute": "full",
                      "moe_pad_expert_input_to_capacity": true}})";
@@ -152,7 +155,7 @@ constexpr const char* kExpertsPlain =
     R"({"model": {"num_experts": 6}, "parallelism": {"data": 2, "expert": 2},
         "training": {"dialect": "plain"}})";
 constexpr const char* kExpert2Context2 =
-    R"({"model": {"num_experts": 4},
+    R"({"model": {"num_experts": 4, "moe_aux_loss_coeff": 0.1},
         "parallelism": {"context": 2, "expert": 2},
         "training": {"dtype": "bf16", "optimizer": "sgd", "attention": "flash"}})";
 
