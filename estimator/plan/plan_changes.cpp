@@ -27,6 +27,12 @@ std::string split_text(const Plan& plan, const char* axis, int64_t size) {
   return data % 2 == 0 ? fmt::format("{} {} (data {})", axis, 2 * size, data / 2) : "";
 }
 
+/// Of models that tensor ranks share under sequence parallelism alone.
+bool lacks_sequence_parallelism(const Plan& plan) {
+  const bool needed = plan.model.multi_latent_attention || plan.model.has_experts();
+  return needed && !plan.parallelism.sequence_parallel;
+}
+
 std::vector<Kind> kinds() {
   return {
       {[](const Plan& plan) -> std::string {
@@ -82,10 +88,14 @@ std::vector<Kind> kinds() {
        [](const Plan&, Json& tree) { tree["training"]["recompute"] = "full"; }},
       {[](const Plan& plan) -> std::string {
          const int64_t tensor = plan.parallelism.tensor;
-         return 2 * tensor <= *plan.cluster.gpus_per_node ? split_text(plan, "tensor", tensor) : "";
+         if (2 * tensor > *plan.cluster.gpus_per_node) return "";
+         const std::string text = split_text(plan, "tensor", tensor);
+         const bool more = !text.empty() && lacks_sequence_parallelism(plan);
+         return more ? text + " and sequence parallelism" : text;
        },
        [](const Plan& plan, Json& tree) {
-         split_further(plan, tree, "tensor", plan.parallelism.tensor);
+         Json& parallelism = split_further(plan, tree, "tensor", plan.parallelism.tensor);
+         if (lacks_sequence_parallelism(plan)) parallelism["sequence_parallel"] = true;
        }},
       {[](const Plan& plan) { return split_text(plan, "context", plan.parallelism.context); },
        [](const Plan& plan, Json& tree) {

@@ -49,6 +49,14 @@ TEST(PlanChanges, AreWhatTheirTextSays) {
   EXPECT_EQ(plan_of(changes, "pipeline 2 (data 4)").parallelism.pipeline, 2);
 }
 
+TEST(PlanChanges, ToTensorRanksOfLatentAttentionSplitTheSequenceToo) {
+  const Plan plan =
+      small_plan({{"model", {{"multi_latent_attention", true}, {"position_embedding", "rope"}}}});
+  const std::string text = "tensor 2 (data 4) and sequence parallelism";
+  ASSERT_TRUE(offers(plan, text));
+  EXPECT_TRUE(plan_of(memory_saving_changes(plan), text).parallelism.sequence_parallel);
+}
+
 TEST(PlanChanges, AreNotOfferedWhereThePlanHasThemAlready) {
   const Plan plan = small_plan({{"parallelism", {{"zero_stage", 1}}},
                                 {"training", {{"recompute", "full"}}},

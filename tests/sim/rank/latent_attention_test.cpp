@@ -50,8 +50,9 @@ TEST(LatentAttention, MovesWhatMegatronsFusedRotaryKernelsMove) {
   const double expected = rows * (2 * kPositions) + rows * (kKey + kValue) * 2 + rows * kPositions;
   for (const auto direction : {estimator::Direction::kForward, estimator::Direction::kBackward}) {
     double moved = 0, calls = 0;
-    for (const auto& [record, share] :
+    for (const auto& kernel :
          estimator::executed_kernels(operators, estimator::Dialect::kMegatronLm)) {
+      const estimator::OperatorRecord& record = kernel.record;
       if (record.direction != direction || record.module_kind != "attention") continue;
       const auto count = static_cast<double>(record.count);
       if (record.name.starts_with("aten::_efficient_attention")) {
