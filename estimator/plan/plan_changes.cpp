@@ -97,6 +97,13 @@ std::vector<Kind> kinds() {
          Json& parallelism = split_further(plan, tree, "tensor", plan.parallelism.tensor);
          if (lacks_sequence_parallelism(plan)) parallelism["sequence_parallel"] = true;
        }},
+      {[](const Plan& plan) -> std::string {
+         return plan.model.has_experts() ? fmt::format("expert {}", 2 * plan.parallelism.expert)
+                                         : "";
+       },
+       [](const Plan& plan, Json& tree) {
+         tree["parallelism"]["expert"] = 2 * plan.parallelism.expert;
+       }},
       {[](const Plan& plan) { return split_text(plan, "context", plan.parallelism.context); },
        [](const Plan& plan, Json& tree) {
          split_further(plan, tree, "context", plan.parallelism.context);

@@ -142,6 +142,23 @@ class Plans(unittest.TestCase):
         self.assert_left_out("--fancy has no word", row(megatron_args={"fancy": "true"}))
         self.assert_left_out("SequentialMLP", row(megatron_args={"num-experts": "8"}))
 
+    def test_experts_become_keys(self):
+        experts = {**ARCH, "layers": 3, "experts": 8, "topk": 2, "moe_ffn": 64, "dense_layers": 1,
+                   "shared_expert_ffn": 32}
+        model = plans.plan_of(row(arch=experts))["model"]
+        self.assertEqual((model["num_experts"], model["moe_layer_freq"]), (8, [0, 1, 1]))
+        self.assertEqual((model["moe_ffn_hidden_size"],
+                          model["moe_shared_expert_intermediate_size"]), (64, 32))
+        arguments = {"num-layers": "4", "num-experts": "8", "moe-grouped-gemm": "true",
+                     "moe-layer-freq": "([0]*1+[1]*3)", "expert-tensor-parallel-size": "1"}
+        plan = plans.plan_of(row(megatron_args=arguments))
+        self.assertEqual(plan["model"]["moe_layer_freq"], [0, 1, 1, 1])
+        self.assertEqual(plan["parallelism"]["expert_tensor"], 1)
+
+    def test_mixtures_of_experts_are_counted_apart(self):
+        self.assertEqual(row().label, "s")
+        self.assertEqual(dataclasses.replace(row(), category="moe").label, "s-experts")
+
     def test_numbers_in_words_are_read(self):
         words = {**ARCH, "vocab": "~250k (250112/250880 padded)"}
         self.assertEqual(plans.plan_of(row(arch=words))["model"]["vocab_size"], 250112)

@@ -48,7 +48,7 @@ def _prepare(row):
     if row.source in NO_DIALECT:
         raise LeftOut(NO_DIALECT[row.source])
     return plan_of(row), lambda estimate: [
-        Reading(row.id, row.source, quantity, _peak(estimate, quantity, whose), value * unit)
+        Reading(row.id, row.label, quantity, _peak(estimate, quantity, whose), value * unit)
         for (quantity, unit, whose), value in _figures(row)]
 
 

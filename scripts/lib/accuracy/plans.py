@@ -293,6 +293,7 @@ MEGATRON_ARGUMENTS = {
     "cross-entropy-loss-fusion": ("training.cross_entropy_fusion", "native"),
     "no-gradient-accumulation-fusion": ("training.gradient_accumulation_fusion", False),
     "deterministic-mode": ("training.deterministic_mode", True),
+    "make-vocab-size-divisible-by": ("training.make_vocab_size_divisible_by", int),
     "num-experts": ("model.num_experts", int),
     "moe-router-topk": ("model.moe_router_topk", int),
     "moe-ffn-hidden-size": ("model.moe_ffn_hidden_size", int),

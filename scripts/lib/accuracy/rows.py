@@ -25,6 +25,11 @@ class Row:
     kinds: tuple = ("memory", "time")  # of what was measured, what is worth comparing
     group: str = None  # rows of one group differ in few things: a sweep
 
+    @property
+    def label(self):
+        """What it is counted under: a source's mixtures of experts are apart from its dense models."""
+        return f"{self.source}-experts" if self.category == "moe" else self.source
+
 
 def _row(entry, place):
     if not isinstance(entry, dict):

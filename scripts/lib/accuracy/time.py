@@ -67,7 +67,7 @@ def _prepare(row):
         raise LeftOut("; ".join(row.flags) or "measured for its memory alone")
     measured = FIGURES[key](row, plan, row.measured[key])
     return plan, lambda estimate: [
-        Reading(row.id, row.source, QUANTITY, estimate["time"]["iteration_seconds"], measured,
+        Reading(row.id, row.label, QUANTITY, estimate["time"]["iteration_seconds"], measured,
                 sweep=row.group, work=_tokens(plan) / _gpus(plan))]
 
 

@@ -68,6 +68,17 @@ TEST(PlanChanges, AreNotOfferedWhereThePlanHasThemAlready) {
   }
 }
 
+TEST(PlanChanges, DivideExpertsFurtherWhereThereAreRanksForIt) {
+  const Json experts = {{"model", {{"num_experts", 8}, {"add_bias_linear", false}}}};
+  const Plan plan = small_plan(experts);
+  const auto changes = memory_saving_changes(plan);
+  ASSERT_TRUE(offers(plan, "expert 2"));
+  EXPECT_EQ(plan_of(changes, "expert 2").parallelism.expert, 2);
+  EXPECT_FALSE(offers(small_plan({{"model", experts["model"]}, {"parallelism", {{"expert", 8}}}}),
+                      "expert 16"));
+  EXPECT_FALSE(offers(small_plan(), "expert 2"));
+}
+
 TEST(PlanChanges, KeepTheOtherAllocatorSettings) {
   const Plan plan = small_plan({{"memory", {{"allocator", "max_split_size_mb:512"}}}});
   EXPECT_EQ(memory_saving_changes(plan).front().plan.memory.allocator,
