@@ -1,5 +1,6 @@
 #include "models/expert_routing.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace models {
@@ -44,6 +45,23 @@ int64_t expert_capacity(const estimator::Plan& plan, int64_t tokens) {
   const auto assigned = static_cast<double>(tokens * plan.model.moe_router_topk);
   return static_cast<int64_t>(std::ceil(assigned / static_cast<double>(plan.model.num_experts) *
                                         *plan.training.moe_expert_capacity_factor));
+}
+
+std::vector<int64_t> tokens_of_experts(const estimator::Plan& plan,
+                                       const estimator::RankCoordinate& coordinate) {
+  const int64_t experts = plan.model.num_experts, topk = plan.model.moe_router_topk;
+  const int64_t batch = plan.training.micro_batch_size;
+  if (plan.training.moe_pad_expert_input_to_capacity) {
+    const int64_t tokens = plan.local_sequence() * batch;
+    return std::vector<int64_t>(experts, std::min(expert_capacity(plan, tokens), tokens));
+  }
+  std::vector<int64_t> counts(experts, 0);
+  for (const int64_t place : sequence_places(plan, coordinate)) {
+    for (int64_t choice = 0; choice < topk; ++choice) {
+      counts[(place * topk + choice) % experts] += batch;
+    }
+  }
+  return counts;
 }
 
 ExpertRouting route_in_turn(const estimator::Plan& plan,

@@ -26,6 +26,10 @@ struct ExpertRouting {
 ExpertRouting route_in_turn(const estimator::Plan& plan,
                             const estimator::RankCoordinate& coordinate);
 
+/// ExpertRouting::of_expert alone, of any rank.
+std::vector<int64_t> tokens_of_experts(const estimator::Plan& plan,
+                                       const estimator::RankCoordinate& coordinate);
+
 /// get_capacity in megatron/core/transformer/moe/moe_utils.py.
 int64_t expert_capacity(const estimator::Plan& plan, int64_t tokens);
 

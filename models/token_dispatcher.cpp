@@ -186,8 +186,8 @@ TokenDispatcher::TokenDispatcher(ShardContext& context)
   for (int64_t cut = 0; cut < plan.expert_tensor_size(); ++cut) {
     for (int64_t peer = 0; peer < plan.parallelism.expert; ++peer) {
       const auto at = layout.coordinate(group.member(peer * plan.expert_tensor_size() + cut));
-      const ExpertRouting routing = route_in_turn(plan, at);
-      const auto begin = routing.of_expert.begin() + first_own;
+      const std::vector<int64_t> sent = tokens_of_experts(plan, at);
+      const auto begin = sent.begin() + first_own;
       arriving_.insert(arriving_.end(), begin, begin + own);
       for (int64_t i = 0; i < own; ++i) rows_of_own_experts_[i] += begin[i];
       if (cut == context.coordinate.expert_tensor) {

@@ -112,6 +112,13 @@ void note_offload(std::vector<std::string>& notes, const Plan& plan) {
       "first iteration (Python's collector frees it)");
 }
 
+void note_experts(std::vector<std::string>& notes, const Plan& plan) {
+  if (!plan.model.has_experts()) return;
+  notes.push_back(
+      "routers load experts evenly; real ones do not, and ranks of popular experts then need more "
+      "memory, and others wait for them");
+}
+
 void note_profiles(std::vector<std::string>& notes,
                    const Gpu& gpu,
                    const std::vector<const RankProfile*>& profiles) {
@@ -184,6 +191,7 @@ std::vector<std::string> assumptions_of(const Plan& plan,
   note_overlap(notes, plan);
   note_determinism(notes, plan);
   note_offload(notes, plan);
+  note_experts(notes, plan);
   note_profiles(notes, gpu, profiles);
   return notes;
 }

@@ -56,6 +56,17 @@ TEST(ExpertRouting, DropsNothingWhereExpertsDoNotDivide) {
   EXPECT_EQ(routing.of_expert, (std::vector<int64_t>{2, 1, 1, 1, 1, 1, 1, 1}));
 }
 
+TEST(ExpertRouting, OfOthersIsKnownByTheirPlaceAlone) {
+  const Json capacity = {
+      {"training",
+       {{"moe_expert_capacity_factor", 1.2}, {"moe_pad_expert_input_to_capacity", true}}}};
+  const Json uneven = {{"training", {{"sequence_length", 3}, {"micro_batch_size", 2}}}};
+  for (const Json& changes : {Json(Json::object()), capacity, uneven}) {
+    const Plan plan = plan_of(changes);
+    EXPECT_EQ(tokens_of_experts(plan, {}), route_in_turn(plan, {}).of_expert) << changes;
+  }
+}
+
 // Of 16 rows two tensor ranks have 8 each: what they send together is what one rank would.
 TEST(ExpertRouting, OfTensorRanksIsThatOfTheWholeSequence) {
   const Plan cut = plan_of({{"cluster", {{"gpus_per_node", 2}}},

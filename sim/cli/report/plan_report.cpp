@@ -21,6 +21,23 @@ std::string allocator_line(const PlanInput& input) {
       "allocator {} (from {})\n", input.plan.memory.allocator, input.allocator_origin);
 }
 
+namespace {
+
+std::string experts_line(const estimator::Plan& plan) {
+  const estimator::ModelConfig& model = plan.model;
+  if (!model.has_experts()) return "";
+  return fmt::format(
+      "{} experts in {} of {} layers, {} for a token; expert {} x expert tensor {}\n",
+      model.num_experts,
+      model.expert_layers(),
+      model.num_layers,
+      model.moe_router_topk,
+      plan.parallelism.expert,
+      plan.expert_tensor_size());
+}
+
+}  // namespace
+
 std::string plan_text(const PlanInput& input) {
   const estimator::Plan& plan = input.plan;
   const estimator::ParallelConfig& p = plan.parallelism;
@@ -53,6 +70,7 @@ std::string plan_text(const PlanInput& input) {
              t.micro_batch_size,
              with_commas(plan.global_batch_size()),
              with_commas(plan.sequence_length())) +
+         experts_line(plan) +
          fmt::format("{}, {}, recompute {}, attention {}, dialect {}, vocabulary {} ({} padded)\n",
                      to_string(t.dtype),
                      to_string(t.optimizer),

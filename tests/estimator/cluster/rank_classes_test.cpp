@@ -79,6 +79,18 @@ TEST(RankClasses, ChunksOfDifferentDepthDiffer) {
             (Stages{{0}, {1, 3}, {2}, {4}, {5}, {6}, {7}}));
 }
 
+TEST(RankClasses, StagesWhoseLayersHaveExpertsDiffer) {
+  const Json experts = {{"num_experts", 4}, {"add_bias_linear", false}};
+  const Json gpipe = {{"pipeline_schedule", "gpipe"}};
+  Json plan = {{"model", experts}, {"parallelism", gpipe}};
+  EXPECT_EQ(stages_of(pipeline_plan(plan)), (Stages{{0}, {1, 2}, {3}}));
+  const int64_t layers = pipeline_plan(plan).model.num_layers;
+  std::vector<int64_t> pattern(layers, 1);
+  std::fill_n(pattern.begin(), layers / 2, 0);  // the first two of four stages are dense
+  plan["model"]["moe_layer_freq"] = pattern;
+  EXPECT_EQ(stages_of(pipeline_plan(plan)), (Stages{{0}, {1}, {2}, {3}}));
+}
+
 TEST(RankClasses, StagesOfDifferentDepthDiffer) {
   EXPECT_EQ(
       stages_of(pipeline_plan(

@@ -1,0 +1,29 @@
+#include "estimator/cluster/estimate_notes.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "estimator/hardware/hardware.h"
+#include "tests/estimator/test_plans.h"
+
+namespace estimator {
+namespace {
+
+bool assumes(const Json& changes, const std::string& words) {
+  const Plan plan = small_plan(changes);
+  const std::vector<std::string> notes =
+      assumptions_of(plan, *find_gpu(plan.cluster.gpu), fabric_of(plan), {});
+  return std::any_of(notes.begin(), notes.end(), [&](const std::string& note) {
+    return note.find(words) != std::string::npos;
+  });
+}
+
+TEST(Assumptions, SayThatRoutersAreTakenToBeEven) {
+  EXPECT_TRUE(assumes({{"model", {{"num_experts", 4}, {"add_bias_linear", false}}}},
+                      "routers load experts evenly"));
+  EXPECT_FALSE(assumes(Json::object(), "experts"));
+}
+
+}  // namespace
+}  // namespace estimator
