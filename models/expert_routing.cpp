@@ -1,7 +1,11 @@
 #include "models/expert_routing.h"
 
+#include <ATen/ops/arange.h>
+
 #include <algorithm>
 #include <cmath>
+
+#include "models/context_chunks.h"
 
 namespace models {
 namespace {
@@ -9,19 +13,19 @@ namespace {
 /// Places in the sequence of a rank's rows: of its context chunks, its tensor rank's part.
 std::vector<int64_t> sequence_places(const estimator::Plan& plan,
                                      const estimator::RankCoordinate& coordinate) {
-  const int64_t ranks = plan.parallelism.context;
-  const int64_t chunk = plan.sequence_length() / (2 * ranks);
-  std::vector<int64_t> of_context;
-  for (const int64_t number : {coordinate.context, 2 * ranks - 1 - coordinate.context}) {
-    for (int64_t row = 0; row < chunk; ++row) of_context.push_back(number * chunk + row);
-  }
-  if (ranks == 1) {
-    of_context.clear();
-    for (int64_t row = 0; row < plan.sequence_length(); ++row) of_context.push_back(row);
-  }
   const int64_t rows = plan.local_sequence();
   const int64_t first = plan.parallelism.sequence_parallel ? coordinate.tensor * rows : 0;
-  return {of_context.begin() + first, of_context.begin() + first + rows};
+  const at::Tensor of_context =
+      own_chunks(at::arange(plan.sequence_length()),
+                 0,
+                 {.ranks = plan.parallelism.context, .index = coordinate.context});
+  const int64_t* places = of_context.const_data_ptr<int64_t>() + first;
+  return {places, places + rows};
+}
+
+/// Which expert the token at a place in the sequence goes to by one of its choices.
+int64_t expert_in_turn(const estimator::ModelConfig& model, int64_t place, int64_t choice) {
+  return (place * model.moe_router_topk + choice) % model.num_experts;
 }
 
 /// The first `capacity` tokens of an expert, filled up with those that are not its own.
@@ -58,7 +62,7 @@ std::vector<int64_t> tokens_of_experts(const estimator::Plan& plan,
   std::vector<int64_t> counts(experts, 0);
   for (const int64_t place : sequence_places(plan, coordinate)) {
     for (int64_t choice = 0; choice < topk; ++choice) {
-      counts[(place * topk + choice) % experts] += batch;
+      counts[expert_in_turn(plan.model, place, choice)] += batch;
     }
   }
   return counts;
@@ -73,7 +77,7 @@ ExpertRouting route_in_turn(const estimator::Plan& plan,
   for (const int64_t place : sequence_places(plan, coordinate)) {
     for (int64_t sample = 0; sample < batch; ++sample, ++routing.tokens) {
       for (int64_t choice = 0; choice < topk; ++choice) {
-        const int64_t expert = (place * topk + choice) % experts;
+        const int64_t expert = expert_in_turn(plan.model, place, choice);
         routing.chosen.push_back(expert);
         by_expert[expert].push_back(routing.tokens);
       }

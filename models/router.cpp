@@ -25,6 +25,12 @@ at::Tensor map_of(const at::Tensor& logits, const at::Tensor& chosen) {
   return at::zeros_like(logits.detach()).to(at::kInt).scatter(1, chosen, 1).to(at::kBool);
 }
 
+/// Scores of a sigmoid, so that those of a token add up to one.
+at::Tensor normalized(const at::Tensor& scores) {
+  constexpr double kSmall = 1e-20;
+  return scores / (scores.sum(-1, /*keepdim=*/true) + kSmall);
+}
+
 /// The weights as they are; in backward the loss gets its gradient, as part of the whole loss
 /// (MoEAuxLossAutoScaler).
 struct AttachLoss : torch::autograd::Function<AttachLoss> {
@@ -87,16 +93,13 @@ void Router::choose(const at::Tensor& scores) const {
 /// topk_routing_with_score_function in megatron/core/transformer/moe/moe_utils.py.
 at::Tensor Router::score(const at::Tensor& logits, const at::Tensor& chosen) const {
   const estimator::ModelConfig& model = context_.plan.model;
-  constexpr double kSmall = 1e-20;
   const bool is_sigmoid = model.moe_router_score_function == RouterScore::kSigmoid;
   const bool scores_first = is_sigmoid || model.moe_router_pre_softmax;
   const at::Tensor scores = scores_first ? scores_of_all(logits) : logits;
   choose(scores);
   at::Tensor weights = at::gather(scores, 1, chosen);
   if (!scores_first) weights = at::softmax(weights, -1, at::kFloat);
-  if (is_sigmoid && model.moe_router_topk > 1) {
-    weights = weights / (weights.sum(-1, /*keepdim=*/true) + kSmall);
-  }
+  if (is_sigmoid && model.moe_router_topk > 1) weights = normalized(weights);
   return model.moe_router_topk_scaling_factor > 0 ? weights * model.moe_router_topk_scaling_factor
                                                   : weights;
 }
@@ -106,11 +109,8 @@ at::Tensor Router::score(const at::Tensor& logits, const at::Tensor& chosen) con
 /// each sequence, on all ranks that share them.
 at::Tensor Router::aux_loss(const at::Tensor& logits, const at::Tensor& chosen) const {
   const estimator::ModelConfig& model = context_.plan.model;
-  constexpr double kSmall = 1e-20;
   at::Tensor scores = scores_of_all(logits);
-  if (model.moe_router_score_function == RouterScore::kSigmoid) {
-    scores = scores / (scores.sum(-1, /*keepdim=*/true) + kSmall);
-  }
+  if (model.moe_router_score_function == RouterScore::kSigmoid) scores = normalized(scores);
   choose(scores);
   at::Tensor map = map_of(logits, chosen);
   double sequences = 1;

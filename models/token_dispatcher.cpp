@@ -8,10 +8,10 @@
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/GradMode.h>
+#include <c10/util/accumulate.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <algorithm>
-#include <numeric>
 
 #include "models/kept_value.h"
 #include "models/sequence_mappings.h"
@@ -21,10 +21,6 @@ namespace {
 
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
-
-int64_t sum(const std::vector<int64_t>& numbers) {
-  return std::accumulate(numbers.begin(), numbers.end(), int64_t{0});
-}
 
 std::vector<int64_t> with_rows(const at::Tensor& tensor, int64_t rows) {
   std::vector<int64_t> shape = tensor.sizes().vec();
@@ -81,7 +77,7 @@ at::Tensor exchange(const at::Tensor& rows,
                     Communicator& group,
                     const std::vector<int64_t>& sent,
                     const std::vector<int64_t>& received) {
-  at::Tensor output = at::empty(with_rows(rows, sum(received)), rows.options());
+  at::Tensor output = at::empty(with_rows(rows, c10::sum_integers(received)), rows.options());
   group.start_all_to_all(output, rows.contiguous(), received, sent).wait();
   return output;
 }
@@ -164,7 +160,7 @@ std::vector<int64_t> sums_of(const std::vector<int64_t>& numbers, int64_t parts)
   std::vector<int64_t> sums;
   for (int64_t part = 0; part < parts; ++part) {
     const auto begin = numbers.begin() + part * length;
-    sums.push_back(std::accumulate(begin, begin + length, int64_t{0}));
+    sums.push_back(c10::sum_integers(begin, begin + length));
   }
   return sums;
 }
@@ -191,7 +187,7 @@ TokenDispatcher::TokenDispatcher(ShardContext& context)
       arriving_.insert(arriving_.end(), begin, begin + own);
       for (int64_t i = 0; i < own; ++i) rows_of_own_experts_[i] += begin[i];
       if (cut == context.coordinate.expert_tensor) {
-        received_.push_back(std::accumulate(begin, begin + own, int64_t{0}));
+        received_.push_back(c10::sum_integers(begin, begin + own));
       }
     }
   }

@@ -163,14 +163,12 @@ OperatorPrice kernel_price(const ExecutedKernel& kernel, const GpuRates& rates, 
   }
   const auto group = static_cast<double>(kernel.group);
   OperatorRecord all = kernel.record;  // as a batch of them: the two operands come last
-  for (auto shape = all.shapes.end() - std::min<std::ptrdiff_t>(2, std::ssize(all.shapes));
-       shape != all.shapes.end();
-       ++shape) {
-    shape->insert(shape->begin(), kernel.group);
+  for (std::size_t i = all.shapes.size() - 2; i < all.shapes.size(); ++i) {
+    all.shapes[i].insert(all.shapes[i].begin(), kernel.group);
   }
   all.flops *= group;
   all.bytes = 0;
-  OperatorPrice price = operator_price(all, rates, plan_dtype, kernel.memory_share);
+  OperatorPrice price = operator_price(all, rates, plan_dtype);
   const double compute = price.seconds / group;
   const double memory = kernel.record.bytes / rates.memory_bytes_per_second(kernel.record.bytes);
   const double exponent = tables().grouped.overlap_exponent;

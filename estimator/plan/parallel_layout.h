@@ -66,6 +66,13 @@ constexpr std::array<EnumName<GroupKind>, 13> enum_names(GroupKind) {
            {GroupKind::kExpertModel, "expert_model"}}};
 }
 
+/// Ranks that hold the same parameters, of experts or of the rest: they reduce gradients and gather
+/// what each updated.
+constexpr bool is_of_replicas(GroupKind kind) {
+  return kind == GroupKind::kData || kind == GroupKind::kDataContext ||
+         kind == GroupKind::kExpertData;
+}
+
 /// `count` ranks, each `stride` after the one before.
 struct RankSpan {
   int64_t count = 1;

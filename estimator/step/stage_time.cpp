@@ -16,11 +16,6 @@
 namespace estimator {
 namespace {
 
-bool is_data_group(GroupKind group) {
-  return group == GroupKind::kData || group == GroupKind::kDataContext ||
-         group == GroupKind::kExpertData;
-}
-
 /// Forward or backward of a chunk, or null for what happens once for each step.
 PartTime ChunkTime::*part_of_micro_batch(Direction direction) {
   switch (direction) {
@@ -39,7 +34,7 @@ PartTime ChunkTime::*part_of_micro_batch(Direction direction) {
 /// Which bucketed calls of the data ranks a record is of, or null for any other call. Gradients are
 /// reduced once for each step, also where overlap launches them inside the last backward.
 BucketTime ChunkTime::*buckets_of(const CollectiveRecord& record) {
-  if (!is_data_group(record.call.group)) return nullptr;
+  if (!is_of_replicas(record.call.group)) return nullptr;
   switch (record.call.kind) {
     case CollectiveKind::kAllReduce:
     case CollectiveKind::kReduceScatter:
@@ -61,7 +56,7 @@ double calls_per_part(int64_t count, Direction direction, const RankProfile& pro
 
 /// The data ranks' calls for each micro-batch are FSDP2's; all others' are once for each step.
 bool is_of_unit(const CollectiveRecord& record) {
-  return is_data_group(record.call.group) && record.overlappable &&
+  return is_of_replicas(record.call.group) && record.overlappable &&
          (record.direction == Direction::kForward || record.direction == Direction::kBackward);
 }
 

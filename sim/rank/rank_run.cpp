@@ -30,17 +30,13 @@ using estimator::RankProfile;
 
 constexpr int64_t kIterations = 2;  // the second one has optimizer state: it is the one that counts
 
-bool is_of_replicas(GroupKind group) {
-  return group == GroupKind::kDataContext || group == GroupKind::kExpertData;
-}
-
 /// The plan lets the data ranks' reduction run beside backward, and the gathering of updated
 /// parameters beside the next forward; FSDP2 gathers and reduces a unit beside the work of another.
 /// Keys and values travel around the context ranks' ring while attention works on those that have
 /// come.
 bool may_overlap(const Plan& plan, const CollectiveCall& call, Direction direction) {
   if (call.group == GroupKind::kContext) return estimator::is_ring_message(call);
-  if (!is_of_replicas(call.group)) return false;
+  if (!estimator::is_of_replicas(call.group)) return false;
   if (is_per_micro_batch(direction)) return plan.parallelism.fully_sharded();
   return direction == Direction::kOptimizerStep ? plan.parallelism.overlap_param_gather
                                                 : plan.parallelism.overlap_grad_reduce;
