@@ -12,6 +12,25 @@ namespace {
 
 using Clocks = std::vector<Times<kVariants>>;
 
+// How many periods a fold leaves out: two numbers, each a trade between how often a fold is found
+// and how much it saves. Neither can make it wrong: leave_out_periods() compares all clocks and
+// inputs before it leaves anything out.
+//
+// Stages are in step again after as many periods as the slowest loop of the schedule has. A loop
+// down d stages and back has d + 1: from 1 (the slowest stage alone) to `stages` (transfers that
+// everything waits for). What is left out has to be a multiple of the loop, which is not known
+// beforehand: a multiple of 12 admits loops of 1, 2, 3, 4, 6 and 12. Of 400 schedules with up to 16
+// stages, all of different times, and 600 micro-batches 95 % are folded so; with a multiple of 1
+// 92 %, of 60 85 %, as that leaves too little to leave out.
+constexpr int64_t kUsualLoops = 12;
+
+// Until stages are in step, what the first one did has to come to the last one and back some times.
+// Four times are enough for 95 % of those schedules, once for 88 %, eight times for 96 %.
+// Interleaved, a period is a whole group of micro-batches through all chunks, and stages settle in
+// fewer of them, however many stages there are: 12 are enough for 98 %, 6 for 94 %, 24 for 99 %.
+constexpr int64_t kRoundTripsToSettle = 4;
+constexpr int64_t kInterleavedPeriodsToSettle = 12;
+
 /// A schedule without some of its equal periods.
 struct Fold {
   ScheduleShape shorter;
@@ -26,10 +45,10 @@ std::optional<Fold> fold_of(const ScheduleShape& shape) {
   Fold fold{.shorter = shape, .period_micro_batches = interleaved ? shape.group() : 1};
   const int64_t period_forwards = fold.period_micro_batches * shape.chunks;
   const int64_t warm_up = divide_up(warm_up_forwards(shape, 0), period_forwards);
-  const int64_t to_settle = interleaved ? 12 : 4 * shape.stages + 4;
+  const int64_t to_settle =
+      interleaved ? kInterleavedPeriodsToSettle : kRoundTripsToSettle * (shape.stages + 1);
   const int64_t all = shape.micro_batches / fold.period_micro_batches;
-  // A multiple of the numbers of periods after which stages are in step again as a rule.
-  const int64_t unit = interleaved ? 12 : std::lcm<int64_t>(shape.stages, 12);
+  const int64_t unit = interleaved ? kUsualLoops : std::lcm(shape.stages, kUsualLoops);
   fold.left_out = (all - warm_up - to_settle) / unit * unit;
   if (fold.left_out <= 0) return {};
   fold.shorter.micro_batches -= fold.left_out * fold.period_micro_batches;
@@ -61,7 +80,8 @@ class FoldedReplay {
                   {.overlap_sends = overlap_sends}) {}
 
   std::optional<std::array<ScheduleReplay, kVariants>> run() {
-    for (int64_t period = 0; period < fold_.periods; ++period) {
+    // The first period is unlike the others: in it chunks wait for their parameters.
+    for (int64_t period = 1; period < fold_.periods; ++period) {
       if (!replayer_.run_until(ends_of(period))) return {};
       history_.push_back(replayer_.clocks());
       if (!leave_out_periods()) continue;
@@ -84,7 +104,8 @@ class FoldedReplay {
     return ends;
   }
 
-  /// Whether the stages were in step.
+  /// Whether the stages were in step: since some earlier period of the history, all clocks and all
+  /// waiting inputs have moved alike.
   bool leave_out_periods() {
     const auto now = static_cast<int64_t>(history_.size()) - 1;
     for (int64_t lag = 1; lag <= now; ++lag) {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <random>
 
 namespace estimator {
@@ -106,6 +107,85 @@ TEST(FoldedReplay, OfStagesOfAnyTimeIsTheWholeReplayOrNone) {
     }
   }
   EXPECT_GT(found, 40);
+}
+
+// Before its first forward a stage waits for its parameters, once: 40 micro-batches of 2.6 s come
+// after a wait of 5 s. One stage waits for nothing else.
+TEST(FoldedReplay, WaitsForTheParametersOnce) {
+  const std::vector<ChunkDuration> duration = {
+      {.forward_seconds = 0.7, .backward_seconds = 1.9, .parameters_ready_seconds = 5}};
+  for (const auto& replay : replay_shape({k1f1b, 1, 40}, {duration, duration, duration}, true)) {
+    EXPECT_NEAR(replay.end_seconds(), 5 + 40 * 2.6, 1e-9);
+  }
+}
+
+ScheduleShape any_shape(std::mt19937& random) {
+  const auto between = [&](int64_t least, int64_t most) {
+    return std::uniform_int_distribution<int64_t>(least, most)(random);
+  };
+  constexpr std::array kKinds = {k1f1b,
+                                 k1f1b,  // the one that folds: more often
+                                 ScheduleKind::kGpipe,
+                                 ScheduleKind::kZeroBubbleH1,
+                                 ScheduleKind::kZeroBubbleV,
+                                 ScheduleKind::kDualPipeV};
+  ScheduleShape shape{.kind = kKinds[static_cast<std::size_t>(between(0, kKinds.size() - 1))],
+                      .stages = between(1, 6)};
+  const bool v_shaped =
+      shape.kind == ScheduleKind::kZeroBubbleV || shape.kind == ScheduleKind::kDualPipeV;
+  if (v_shaped) shape.chunks = 2;
+  if (shape.kind == k1f1b && shape.stages > 1) shape.chunks = between(1, 3);
+  const int64_t group = shape.chunks > 1 ? shape.stages : 1;
+  shape.micro_batches = group * between(2, 300 / group);
+  return shape;
+}
+
+/// Times in whole steps as often as not, so that stages tie; every chunk has a time of its own, or
+/// all of them the same.
+DurationVariants any_durations(const ScheduleShape& shape, std::mt19937& random) {
+  const bool ties = random() % 2 == 0, alike = random() % 2 == 0;
+  const auto seconds = [&](double most) {
+    if (ties) return std::round(std::uniform_real_distribution<>(0, 4)(random)) / 4 * most;
+    return std::uniform_real_distribution<>(0, most)(random);
+  };
+  const auto drawn = [&] {
+    return ChunkDuration{.forward_seconds = 0.5 + seconds(1),
+                         .backward_seconds = 1 + seconds(2),
+                         .backward_weight_seconds = seconds(1),
+                         .send_forward_seconds = seconds(0.5),
+                         .send_backward_seconds = seconds(0.5)};
+  };
+  const ChunkDuration one = drawn();
+  DurationVariants variants;
+  for (int64_t i = 0; i < shape.virtual_stages(); ++i) {
+    ChunkDuration duration = alike ? one : drawn();
+    duration.parameters_ready_seconds = seconds(20);
+    duration.last_backward_added_seconds = seconds(1);
+    duration.last_send_added_seconds = seconds(1);
+    variants[0].push_back(duration);
+    duration.parameters_ready_seconds = 0;
+    variants[1].push_back(duration);
+    duration.send_forward_seconds = duration.send_backward_seconds = 0;
+    variants[2].push_back(duration);
+  }
+  return variants;
+}
+
+TEST(FoldedReplay, OfAnyScheduleAndAnyTimesIsTheWholeReplay) {
+  std::mt19937 random(16);
+  int folded = 0;
+  for (int round = 0; round < 2000; ++round) {
+    const ScheduleShape shape = any_shape(random);
+    const DurationVariants variants = any_durations(shape, random);
+    const bool overlap_sends = random() % 2 == 0;
+    folded += replay_folded(shape, variants, overlap_sends).has_value();
+    expect_same(replay_shape(shape, variants, overlap_sends),
+                replay_variants(make_schedule(shape), variants, overlap_sends));
+    ASSERT_FALSE(HasFailure()) << to_string(shape.kind) << ", " << shape.stages << " stages, "
+                               << shape.chunks << " chunks, " << shape.micro_batches
+                               << " micro-batches, round " << round;
+  }
+  EXPECT_GT(folded, 200);
 }
 
 TEST(FoldedReplay, LeavesNothingOutOfShortStepsAndOtherSchedules) {
