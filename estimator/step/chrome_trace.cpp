@@ -2,12 +2,65 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
+#include <cmath>
 #include <iterator>
+#include <vector>
 
 namespace estimator {
 namespace {
 
-constexpr double kMicrosecond = 1e-6;
+/// Begin and end of a slice are rounded, not begin and length: then what begins when another ends
+/// does so in the file.
+int64_t nanoseconds(double seconds) { return std::llround(seconds * 1e9); }
+
+/// The format's unit, to the nanosecond. Perfetto multiplies by 1,000 and cuts off the rest
+/// (src/trace_processor/importers/json/json_utils.cc, CoerceToTs): where the product falls short of
+/// the whole number, a further digit keeps it.
+std::string microseconds(int64_t nanoseconds) {
+  constexpr int64_t kThousand = 1000;
+  const double as_read = static_cast<double>(nanoseconds) / kThousand;
+  const bool falls_short = static_cast<int64_t>(as_read * kThousand) < nanoseconds;
+  return fmt::format(
+      "{}.{:03}{}", nanoseconds / kThousand, nanoseconds % kThousand, falls_short ? "1" : "");
+}
+
+/// Where an event is drawn, in nanoseconds.
+struct Slice {
+  int thread = 0;
+  int64_t begin = 0, end = 0;
+};
+
+/// The threads of one stage. Viewers drop slices of a thread that overlap, so a track has as many
+/// threads as it does things at a time: activations and gradients may be on their way together.
+class Threads {
+ public:
+  Slice place(const TimelineEvent& event) {
+    constexpr int64_t kRounding = 1;  // sums of the same times in another order
+    std::vector<int64_t>& ends = ends_[static_cast<std::size_t>(event.track)];
+    int64_t begin = nanoseconds(event.begin_seconds);
+    std::size_t free = 0;
+    while (free < ends.size() && ends[free] > begin + kRounding) ++free;
+    if (free == ends.size()) ends.push_back(begin);
+    begin = std::max(begin, ends[free]);
+    ends[free] = std::max(begin, nanoseconds(event.end_seconds));
+    return {id(event.track, free), begin, ends[free]};
+  }
+
+  static int id(Track track, std::size_t number) {
+    return static_cast<int>(number * kTracks) + static_cast<int>(track);
+  }
+
+  /// At least one, so that the tracks of all stages look alike.
+  std::size_t count(Track track) const {
+    return std::max<std::size_t>(1, ends_[static_cast<std::size_t>(track)].size());
+  }
+
+ private:
+  static constexpr std::size_t kTracks = enum_names(Track{}).size();
+  std::array<std::vector<int64_t>, kTracks> ends_;  ///< of the last slice of each thread
+};
 
 /// Writes events, each on a line. Text is our own and has nothing to escape, but for names.
 class TraceWriter {
@@ -21,38 +74,43 @@ class TraceWriter {
                    stage);
   }
 
-  void name_thread(int64_t stage, Track track) {
-    metadata("thread_name", stage, static_cast<int>(track), to_string(track));
+  void name_threads(int64_t stage, Track track, const Threads& threads) {
+    for (std::size_t i = 0; i < threads.count(track); ++i) {
+      const std::string number = i == 0 ? "" : fmt::format(" {}", i + 1);
+      metadata("thread_name", stage, Threads::id(track, i), to_string(track) + number);
+    }
   }
 
-  void write(int64_t stage, const TimelineEvent& event) {
-    fmt::format_to(
-        next(),
-        R"({{"ph":"X","name":"{}","cat":"{}","pid":{},"tid":{},"ts":{:.3f},"dur":{:.3f},)"
-        R"("args":{{{}}}}})",
-        to_string(event.activity),
-        to_string(event.track),
-        stage,
-        static_cast<int>(event.track),
-        event.begin_seconds / kMicrosecond,
-        (event.end_seconds - event.begin_seconds) / kMicrosecond,
-        arguments(event));
+  void write(int64_t stage, const Slice& slice, const TimelineEvent& event) {
+    fmt::format_to(next(),
+                   R"({{"ph":"X","name":"{}","cat":"{}","pid":{},"tid":{},"ts":{},"dur":{},)"
+                   R"("args":{{{}}}}})",
+                   to_string(event.activity),
+                   to_string(event.track),
+                   stage,
+                   slice.thread,
+                   microseconds(slice.begin),
+                   microseconds(slice.end - slice.begin),
+                   arguments(event));
   }
 
   /// An arrow from a send to the step that it is for.
-  void write_arrow(int64_t stage, const TimelineEvent& send, int64_t number) {
-    const auto end = [&](const char* phase, int64_t pid, Track track, double seconds) {
+  void write_arrow(int64_t stage, const Slice& slice, const TimelineEvent& send, int64_t number) {
+    const auto end = [&](const char* phase, int64_t pid, int tid, int64_t when) {
       fmt::format_to(next(),
-                     R"({{{},"name":"send","cat":"send","id":{},"pid":{},"tid":{},"ts":{:.3f}}})",
+                     R"({{{},"name":"send","cat":"send","id":{},"pid":{},"tid":{},"ts":{}}})",
                      phase,
                      number,
                      pid,
-                     static_cast<int>(track),
-                     seconds / kMicrosecond);
+                     tid,
+                     microseconds(when));
     };
-    end(R"("ph":"s")", stage, send.track, send.begin_seconds);
+    end(R"("ph":"s")", stage, slice.thread, slice.begin);
     // "e": the slice that is open at that time, not the next one to begin.
-    end(R"("ph":"f","bp":"e")", send.to_stage, Track::kCompute, send.used_seconds);
+    end(R"("ph":"f","bp":"e")",
+        send.to_stage,
+        Threads::id(Track::kCompute, 0),
+        nanoseconds(send.used_seconds));
   }
 
   std::string finish(const StepTimeline& timeline) && {
@@ -89,7 +147,7 @@ class TraceWriter {
     if (event.chunk != kNone) add("chunk", event.chunk);
     if (event.to_stage != kNone) add("to_stage", event.to_stage);
     if (event.communication_seconds > 0) {
-      add("communication_us", fmt::format("{:.3f}", event.communication_seconds / kMicrosecond));
+      add("communication_us", microseconds(nanoseconds(event.communication_seconds)));
     }
     return text;
   }
@@ -102,17 +160,17 @@ class TraceWriter {
 
 std::string chrome_trace(const StepTimeline& timeline) {
   TraceWriter writer;
-  for (const StageTimeline& stage : timeline.stages) {
-    writer.name_process(stage.stage, fmt::format("stage {} (rank {})", stage.stage, stage.rank));
-    for (const Track track : {Track::kCompute, Track::kPipeline, Track::kData}) {
-      writer.name_thread(stage.stage, track);
-    }
-  }
   int64_t sends = 0;
   for (const StageTimeline& stage : timeline.stages) {
+    writer.name_process(stage.stage, fmt::format("stage {} (rank {})", stage.stage, stage.rank));
+    Threads threads;
     for (const TimelineEvent& event : stage.events) {
-      writer.write(stage.stage, event);
-      if (event.to_stage != kNone) writer.write_arrow(stage.stage, event, sends++);
+      const Slice slice = threads.place(event);
+      writer.write(stage.stage, slice, event);
+      if (event.to_stage != kNone) writer.write_arrow(stage.stage, slice, event, sends++);
+    }
+    for (const auto& [track, name] : enum_names(Track{})) {
+      writer.name_threads(stage.stage, track, threads);
     }
   }
   return std::move(writer).finish(timeline);

@@ -1,6 +1,6 @@
 // A step as a Chrome trace: JSON that Perfetto (https://ui.perfetto.dev) and chrome://tracing open.
 // One process for each stage, one thread for each of its tracks; sends point at the step that they
-// are for.
+// are for. A track whose events overlap has as many threads as it needs.
 //
 // The format: "Trace Event Format", Google,
 // docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU.

@@ -128,15 +128,15 @@ class StageWriter {
     const ChunkDuration& duration = durations_[c];
     const ChunkTime& chunk = time_.chunks[c];
     const bool forward = step.kind == StepKind::kForward;
-    double seconds = step_seconds(duration, step.kind);
     double send = forward ? duration.send_forward_seconds : duration.send_backward_seconds;
+    double end_seconds = begin_seconds + step_seconds(duration, step.kind);
     if (completes_gradients(step, schedule_.shape)) {
-      seconds += duration.last_backward_added_seconds;
+      end_seconds += duration.last_backward_added_seconds;
       send += duration.last_send_added_seconds;
     }
     TimelineEvent event{.activity = activity_of(step.kind),
                         .begin_seconds = begin_seconds,
-                        .end_seconds = begin_seconds + seconds,
+                        .end_seconds = end_seconds,
                         .micro_batch = step.micro_batch,
                         .chunk = step.chunk,
                         .communication_seconds = sum_of(

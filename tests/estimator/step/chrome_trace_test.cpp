@@ -3,7 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
 #include <map>
+#include <random>
 #include <set>
 #include <tuple>
 
@@ -83,6 +87,69 @@ TEST_F(ChromeTrace, AGpuDoesOneThingAtATime) {
           << "stage " << thread.first << ", " << slices[i].name;
     }
   }
+}
+
+/// Where Perfetto draws it: json_utils.cc, CoerceToTs, cuts off what is below a nanosecond.
+int64_t as_read(const Json& microseconds) {
+  return static_cast<int64_t>(microseconds.get<double>() * 1000);
+}
+
+/// How many slices Perfetto drops, as they overlap the one before on their thread without lying in
+/// it (slice_drop_overlapping_complete_event).
+int dropped_slices(const Json& trace) {
+  std::map<std::pair<int, int>, std::vector<std::pair<int64_t, int64_t>>> slices;
+  for (const Json& event : trace.at("traceEvents")) {
+    if (event.at("ph") != "X") continue;
+    const int64_t begin = as_read(event.at("ts"));
+    slices[{event.at("pid"), event.at("tid")}].push_back({begin, begin + as_read(event.at("dur"))});
+  }
+  int dropped = 0;
+  for (auto& [thread, of_thread] : slices) {
+    std::sort(of_thread.begin(), of_thread.end());
+    int64_t end = 0;
+    for (const auto& slice : of_thread) {
+      dropped += slice.first < end;
+      end = std::max(end, slice.second);
+    }
+  }
+  return dropped;
+}
+
+TEST_F(ChromeTrace, NoSliceOverlapsAnotherOfItsThread) {
+  EXPECT_EQ(dropped_slices(trace), 0);
+  EXPECT_EQ(dropped_slices(Json::parse(chrome_trace(interleaved_timeline(0.2)))), 0);
+}
+
+// Times that are no whole nanoseconds, in all the plans' schedules; messages that take as long as
+// steps overlap each other in both directions.
+TEST(ChromeTraceOfPlans, NoSliceOverlapsAnotherOfItsThread) {
+  std::mt19937 random(4);
+  const auto seconds = [&](double most) {
+    return std::uniform_real_distribution<>(most / 10, most)(random);
+  };
+  int plans = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(ONERANK_PLANS)) {
+    const Plan plan = resolve_plan(Json::parse(std::ifstream(entry.path())), {});
+    std::vector<StageTime> stages(static_cast<std::size_t>(plan.parallelism.pipeline));
+    for (StageTime& stage : stages) {
+      for (int64_t c = 0; c < plan.parallelism.virtual_stages; ++c) {
+        ChunkTime chunk;
+        chunk.forward.compute_seconds = seconds(1e-2);
+        chunk.backward.compute_seconds = seconds(2e-2);
+        chunk.reduce_gradients = {.sum_seconds = seconds(0.1), .buckets = 5, .overlappable = true};
+        chunk.gather_parameters = {.sum_seconds = seconds(0.1), .buckets = 5, .overlappable = true};
+        stage.chunks.push_back(chunk);
+      }
+      stage.send_forward_bytes = stage.send_backward_bytes = int64_t{1} << 28;
+      stage.step_end.compute_seconds = seconds(1e-2);
+      stage.step_end.communication_seconds.tensor = seconds(1e-3);
+    }
+    const StepTimeline timeline =
+        step_timeline(plan, ParallelLayout(plan), fabric_of(plan), stages);
+    EXPECT_EQ(dropped_slices(Json::parse(chrome_trace(timeline))), 0) << entry.path();
+    ++plans;
+  }
+  EXPECT_GE(plans, 9);
 }
 
 TEST_F(ChromeTrace, EachMicroBatchGoesThroughEachChunkOnceEachWay) {
