@@ -19,19 +19,38 @@ namespace estimator {
 inline constexpr int64_t kEstimateSchemaVersion = 1;
 
 struct Verdict {
-  bool fits = false;
+/// What a rank needs lies in a band, since some terms are not known exactly. It fits when all of
+/// the band is within the limit, and does not when none of it is; between the two nobody can say.
+/// Ascending: the worst of several is the largest.
+enum class Fit { kFits, kTooClose, kDoesNotFit };
+constexpr std::array<EnumName<Fit>, 3> enum_names(Fit) {
+  return {{{Fit::kFits, "fits"},
+           {Fit::kTooClose, "too_close_to_call"},
+           {Fit::kDoesNotFit, "does_not_fit"}}};
+}
+
+  Fit outcome = Fit::kDoesNotFit;
   int64_t worst_rank = 0;
-  int64_t peak_bytes = 0;      ///< of the worst rank: reserved, context, communicators
-  int64_t capacity_bytes = 0;  ///< as CUDA reports it
-  int64_t headroom_bytes = 0;  ///< capacity - peak; negative when it does not fit
+  int64_t peak_bytes = 0;       ///< of the worst rank: reserved, context, communicators
+  int64_t peak_low_bytes = 0;   ///< the lower end of the band that it lies in
+  int64_t peak_high_bytes = 0;  ///< the upper end
+  int64_t capacity_bytes = 0;   ///< as CUDA reports it
+  int64_t headroom_bytes = 0;   ///< capacity - peak; negative when it does not fit
   std::string reason;
 };
+
+  /// Surely: also with everything that is not known exactly at its upper end.
+  bool fits() const { return outcome == Fit::kFits; }
 template <class Visitor>
 void visit_fields(Visitor& visit, Verdict& verdict) {
-  visit("fits", verdict.fits, "every rank fits");
+  bool fits = verdict.fits();
+  visit("fits", fits, "every rank fits, also with the upper end of what it may need");
+  visit("outcome", verdict.outcome, "the verdict; too_close_to_call: the band holds the limit");
   visit("worst_rank", verdict.worst_rank, "the rank that needs most");
   visit("peak_bytes", verdict.peak_bytes, "what it needs");
   visit("capacity_bytes", verdict.capacity_bytes, "what the GPU has");
+  visit("peak_low_bytes", verdict.peak_low_bytes, "what it needs at least");
+  visit("peak_high_bytes", verdict.peak_high_bytes, "what it needs at most");
   visit("headroom_bytes", verdict.headroom_bytes, "what is left");
   visit("reason", verdict.reason, "why");
 }

@@ -35,8 +35,9 @@ MemoryTerm allocator_term(const RankProfile& profile) {
   return term;
 }
 
-bool fits(const RankClassEstimate& row, int64_t limit_bytes) {
-  return row.total_bytes <= limit_bytes && !row.limit_lifted;
+Fit fit_of(const RankClassEstimate& row, int64_t limit_bytes) {
+  if (row.limit_lifted || row.total_low_bytes > limit_bytes) return Fit::kDoesNotFit;
+  return row.total_high_bytes > limit_bytes ? Fit::kTooClose : Fit::kFits;
 }
 
 std::string who(const RankClassEstimate& row) {
@@ -46,8 +47,21 @@ std::string who(const RankClassEstimate& row) {
 
 std::string reason(const RankClassEstimate& worst, int64_t capacity_bytes, int64_t headroom_bytes) {
   const int64_t left = capacity_bytes - worst.total_bytes;
+  const Fit fit = fit_of(worst, capacity_bytes - headroom_bytes);
   const std::string needs = fmt::format(
       "{} needs {} of {}", who(worst), format_gib(worst.total_bytes), format_gib(capacity_bytes));
+  if (fit == Fit::kTooClose) {
+    return fmt::format("{}{}; what is not known exactly makes it {} at least and {} at most",
+                       needs,
+                       headroom_bytes > 0
+                           ? fmt::format(" less the headroom of {}", format_gib(headroom_bytes))
+                           : "",
+                       format_gib(worst.total_low_bytes),
+                       format_gib(worst.total_high_bytes));
+  }
+  if (fit == Fit::kFits) {
+    return fmt::format("{}, the most of all ranks, and leaves {}", needs, format_gib(left));
+  }
   if (left < 0) {
     return fmt::format("{}: {} too much, in {}", needs, format_gib(-left), worst.peak_phase);
   }
@@ -57,26 +71,19 @@ std::string reason(const RankClassEstimate& worst, int64_t capacity_bytes, int64
         needs,
         worst.peak_phase);
   }
-  if (left < headroom_bytes) {
-    return fmt::format("{} and leaves {}: less than the headroom of {} that the plan asks for",
-                       needs,
-                       format_gib(left),
-                       format_gib(headroom_bytes));
-  }
-  const int64_t surely_left = left - (worst.total_high_bytes - worst.total_bytes);
-  if (surely_left < headroom_bytes) {
-    return fmt::format(
-        "{}, the most of all ranks, and leaves {}; it would not fit if what is assumed were as "
-        "large "
-        "as published at most, {}",
-        needs,
-        format_gib(left),
-        format_gib(worst.total_high_bytes));
-  }
-  return fmt::format("{}, the most of all ranks, and leaves {}", needs, format_gib(left));
+  return fmt::format("{} and leaves {}: less than the headroom of {} that the plan asks for",
+                     needs,
+                     format_gib(left),
+                     format_gib(headroom_bytes));
 }
 
 }  // namespace
+
+std::string fit_words(Fit fit) {
+  std::string words = to_string(fit);
+  std::replace(words.begin(), words.end(), '_', ' ');
+  return words;
+}
 
 RankClassEstimate class_memory(const Plan& plan,
                                const RankClass& rank_class,
@@ -124,15 +131,17 @@ Verdict memory_verdict(const Plan& plan,
   const int64_t headroom = plan.memory.headroom_bytes;
   const int64_t limit = gpu.memory_bytes - headroom;
   const auto severity = [&](const RankClassEstimate& row) {
-    return std::tuple(!fits(row, limit), row.total_bytes);
+    return std::tuple(fit_of(row, limit), row.total_bytes);
   };
   const RankClassEstimate& worst =
       *std::max_element(classes.begin(), classes.end(), [&](const auto& a, const auto& b) {
         return severity(a) < severity(b);
       });
-  return {.fits = fits(worst, limit),
+  return {.outcome = fit_of(worst, limit),
           .worst_rank = worst.representative_rank,
           .peak_bytes = worst.total_bytes,
+          .peak_low_bytes = worst.total_low_bytes,
+          .peak_high_bytes = worst.total_high_bytes,
           .capacity_bytes = gpu.memory_bytes,
           .headroom_bytes = gpu.memory_bytes - worst.total_bytes,
           .reason = reason(worst, gpu.memory_bytes, headroom)};

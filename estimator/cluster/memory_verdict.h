@@ -17,10 +17,14 @@ RankClassEstimate class_memory(const Plan& plan,
                                const ParallelLayout& layout,
                                const Fabric& fabric);
 
-/// Fits when every class has its total within the GPU's memory less the plan's headroom, and ran
-/// without lifting the limit. (A rank can run out though its total fits: its free blocks were too
-/// small.) The worst rank is the one that needs most, among those that do not fit where there are
-/// any.
+/// "fits", "too close to call", "does not fit"
+std::string fit_words(Fit fit);
+
+/// The verdict over all classes is that of the worst. A class fits when the upper end of its total
+/// is within the GPU's memory less the plan's headroom, and does not fit when the lower end is not,
+/// or when it ran only without the limit. (A rank can run out though its total fits: its free
+/// blocks were too small.) The worst rank is the one that needs most, among those of the worst
+/// verdict.
 Verdict memory_verdict(const Plan& plan,
                        const Gpu& gpu,
                        const std::vector<RankClassEstimate>& classes);

@@ -39,10 +39,18 @@ Advice advice_of(const TriedChange& tried, const std::string& made, const Cluste
   Advice advice;
   const FitAnswer& answer = tried.answer;
   const int64_t free = before.verdict.capacity_bytes - answer.peak_bytes;
-  advice.text =
-      made + tried.change.text +
-      (answer.fits ? fmt::format(": fits, and leaves {}", format_gib(free))
-                   : fmt::format(": still {} too much", format_gib(std::max<int64_t>(-free, 0))));
+  advice.text = made + tried.change.text;
+  switch (answer.fit) {
+    case estimator::Fit::kFits:
+      advice.text += fmt::format(": fits, and leaves {}", format_gib(free));
+      break;
+    case estimator::Fit::kTooClose:
+      advice.text += ": too close to call";
+      break;
+    case estimator::Fit::kDoesNotFit:
+      advice.text += fmt::format(": still {} too much", format_gib(std::max<int64_t>(-free, 0)));
+      break;
+  }
   advice.gain_bytes = before.verdict.peak_bytes - answer.peak_bytes;
   if (answer.estimate) {
     advice.gain_seconds = before.time.iteration_seconds - answer.estimate->time.iteration_seconds;
@@ -54,7 +62,7 @@ std::vector<Advice> list(std::vector<TriedChange> tried,
                          bool fitting,
                          const std::string& made,
                          const ClusterEstimate& before) {
-  std::erase_if(tried, [&](const TriedChange& t) { return t.answer.fits != fitting; });
+  std::erase_if(tried, [&](const TriedChange& t) { return t.answer.fits() != fitting; });
   const auto order = [&](const TriedChange& t) {
     return fitting ? t.answer.estimate->time.iteration_seconds
                    : static_cast<double>(t.answer.peak_bytes);
@@ -72,7 +80,7 @@ std::vector<Advice> list(std::vector<TriedChange> tried,
 std::vector<Advice> advise(const Plan& plan,
                            const ClusterEstimate& estimate,
                            const PlanRunner& runner) {
-  if (estimate.verdict.fits) return {};
+  if (estimate.verdict.fits()) return {};
   const int64_t likely_stage = worst_stage(estimate);
   Plan base = plan;
   std::string made;

@@ -1,4 +1,4 @@
-// What would make a plan fit that does not: each change is run, never guessed.
+// What would make a plan surely fit that may not: each change is run, never guessed.
 #pragma once
 
 #include <vector>
@@ -11,7 +11,8 @@ namespace sim {
 
 /// The changes of memory_saving_changes() that make `plan` fit, fastest iteration first. Where no
 /// single one does, the most saving one is made and the others are tried on top of it, up to three
-/// at once. Where nothing fits, the single changes and what they gain. Empty when the plan fits.
+/// at once. Where nothing fits, the single changes and what they gain. Empty when the plan surely
+/// fits.
 std::vector<estimator::Advice> advise(const estimator::Plan& plan,
                                       const estimator::ClusterEstimate& estimate,
                                       const PlanRunner& runner);

@@ -38,7 +38,9 @@ FitAnswer probe_fit(const Plan& plan, int64_t likely_stage, const PlanRunner& ru
                                                                    estimator::ParallelLayout(plan),
                                                                    estimator::fabric_of(plan));
   const estimator::Verdict alone = estimator::memory_verdict(plan, gpu, {row});
-  if (!alone.fits && classes.size() > 1) return {.fits = false, .peak_bytes = alone.peak_bytes};
+  if (alone.outcome == estimator::Fit::kDoesNotFit && classes.size() > 1) {
+    return {.fit = alone.outcome, .peak_bytes = alone.peak_bytes, .estimate = std::nullopt};
+  }
 
   std::vector<int64_t> others;
   for (std::size_t i = 0; i < classes.size(); ++i) {
@@ -50,7 +52,7 @@ FitAnswer probe_fit(const Plan& plan, int64_t likely_stage, const PlanRunner& ru
   FitAnswer answer;
   answer.estimate = estimator::estimate_cluster(
       plan, profiles, runner.calibration ? &*runner.calibration : nullptr);
-  answer.fits = answer.estimate->verdict.fits;
+  answer.fit = answer.estimate->verdict.outcome;
   answer.peak_bytes = answer.estimate->verdict.peak_bytes;
   return answer;
 }

@@ -22,13 +22,15 @@ struct PlanRunner {
 };
 
 struct FitAnswer {
-  bool fits = false;
-  int64_t peak_bytes = 0;  ///< of the worst rank that was run; when it fits, of all ranks
-  /// Where all classes were run, so also whenever the plan fits.
+  estimator::Fit fit = estimator::Fit::kDoesNotFit;
+  int64_t peak_bytes = 0;  ///< of the worst rank that was run; where all were, of all ranks
+  /// Where all classes were run, so whenever the plan may fit.
   std::optional<estimator::ClusterEstimate> estimate;
+
+  bool fits() const { return fit == estimator::Fit::kFits; }
 };
 
-/// Runs the class of stage `likely_stage` first, and the others only when that one fits.
+/// Runs the class of stage `likely_stage` first, and the others only when that one may fit.
 FitAnswer probe_fit(const estimator::Plan& plan, int64_t likely_stage, const PlanRunner& runner);
 
 /// The pipeline stage of the rank that needs most.

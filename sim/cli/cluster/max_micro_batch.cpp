@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "estimator/base/units.h"
+#include "estimator/cluster/memory_verdict.h"
 #include "estimator/communication/fabric.h"
 
 namespace sim {
@@ -34,8 +35,8 @@ MaxMicroBatch find_max_micro_batch(const Plan& plan, const PlanRunner& runner) {
     const FitAnswer probed = probe_fit(with_micro_batch(plan, size), likely_stage, runner);
     if (probed.estimate) likely_stage = worst_stage(*probed.estimate);
     answer.trials.push_back(
-        {.micro_batch_size = size, .fits = probed.fits, .peak_bytes = probed.peak_bytes});
-    return probed.fits;
+        {.micro_batch_size = size, .outcome = probed.fit, .peak_bytes = probed.peak_bytes});
+    return probed.fits();
   };
   int64_t largest = 0, too_large = 1;
   while (too_large <= kLargestTried && fits(too_large)) {
@@ -69,7 +70,7 @@ std::string max_micro_batch_text(const MaxMicroBatch& answer) {
                         trial.micro_batch_size,
                         format_gib(trial.peak_bytes),
                         format_gib(answer.capacity_bytes),
-                        trial.fits ? "fits" : "does not fit");
+                        estimator::fit_words(trial.outcome));
   }
   return text;
 }

@@ -1,4 +1,4 @@
-// The largest micro-batch that fits: bisection over runs, each executed.
+// The largest micro-batch that surely fits: bisection over runs, each executed.
 #pragma once
 
 #include <cstdint>
@@ -14,13 +14,15 @@ namespace sim {
 
 struct MicroBatchTrial {
   int64_t micro_batch_size = 0;
-  bool fits = false;
+  estimator::Fit outcome = estimator::Fit::kDoesNotFit;
   int64_t peak_bytes = 0;
 };
 template <class Visitor>
 void visit_fields(Visitor& visit, MicroBatchTrial& trial) {
   visit("micro_batch_size", trial.micro_batch_size, "samples");
-  visit("fits", trial.fits, "every rank fits");
+  bool fits = trial.outcome == estimator::Fit::kFits;
+  visit("fits", fits, "every rank fits, also with the upper end of what it may need");
+  visit("outcome", trial.outcome, "the verdict");
   visit("peak_bytes", trial.peak_bytes, "of the worst rank that was run");
 }
 
@@ -40,8 +42,9 @@ void visit_fields(Visitor& visit, MaxMicroBatch& answer) {
   visit("trials", answer.trials, "every size that was run");
 }
 
-/// Doubles the micro-batch from 1 until it does not fit, then bisects. The number of micro-batches
-/// stays, so the global batch grows with their size. Memory must grow with the micro-batch.
+/// Doubles the micro-batch from 1 until it does not surely fit, then bisects. The number of
+/// micro-batches stays, so the global batch grows with their size. Memory must grow with the
+/// micro-batch.
 MaxMicroBatch find_max_micro_batch(const estimator::Plan& plan, const PlanRunner& runner);
 
 std::string max_micro_batch_text(const MaxMicroBatch& answer);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <stdexcept>
 
 #include "estimator/base/units.h"
 #include "estimator/cluster/estimate_cluster.h"
@@ -89,6 +90,18 @@ std::string gib(int64_t bytes) {
   return fmt::format("{:.2f}", static_cast<double>(bytes) / static_cast<double>(estimator::kGiB));
 }
 
+const char* verdict_word(estimator::Fit outcome) {
+  switch (outcome) {
+    case estimator::Fit::kFits:
+      return "yes";
+    case estimator::Fit::kTooClose:
+      return "too close";
+    case estimator::Fit::kDoesNotFit:
+      return "no";
+  }
+  throw std::logic_error("a verdict has no word");
+}
+
 std::string outcome_table(const std::vector<Outcome>& outcomes) {
   Table table({{"setting (GiB, worst rank)", Align::kLeft},
                {"rank"},
@@ -109,7 +122,7 @@ std::string outcome_table(const std::vector<Outcome>& outcomes) {
                    gib(outcome.verdict.peak_bytes),
                    gib(saved_bytes(outcome, outcomes.front())),
                    std::to_string(outcome.worst.allocator.retries),
-                   outcome.verdict.fits ? "yes" : "no"});
+                   verdict_word(outcome.verdict.outcome)});
   }
   return table.text() + "* as it is now; each row was run\n";
 }
@@ -125,7 +138,8 @@ Json outcome_json(const std::vector<Outcome>& outcomes) {
                     {"total_bytes", outcome.verdict.peak_bytes},
                     {"saved_bytes", saved_bytes(outcome, outcomes.front())},
                     {"allocator", estimator::to_json(outcome.worst.allocator)},
-                    {"fits", outcome.verdict.fits}});
+                    {"fits", outcome.verdict.fits()},
+                    {"outcome", estimator::to_string(outcome.verdict.outcome)}});
   }
   return {{"kind", "allocator_comparison"}, {"settings", rows}};
 }

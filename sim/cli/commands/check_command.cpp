@@ -3,6 +3,7 @@
 
 #include "sim/cli/cluster/cluster_job.h"
 #include "sim/cli/commands/commands.h"
+#include "sim/cli/cluster/verdict_gate.h"
 #include "sim/cli/output.h"
 #include "sim/cli/report/estimate_report.h"
 #include "sim/cli/report/plan_report.h"
@@ -16,14 +17,16 @@ struct CheckOptions {
   ClusterJob job;
   bool json = false;
 };
+  VerdictGate gate;
 
 ExitCode run_check(const CheckOptions& options, const Environment& environment) {
+  options.gate.check();
   const ClusterResult result = options.job.run(environment);
   const estimator::Verdict& verdict = result.estimate.verdict;
   std::cerr << allocator_line(result.input);
   write_to_standard_output(options.json ? estimator::to_json(verdict).dump(1) + "\n"
                                         : verdict_text(verdict));
-  return verdict.fits ? ExitCode::kDone : ExitCode::kVerdictIsNo;
+  return options.gate.exit_code(verdict.outcome);
 }
 
 }  // namespace
@@ -38,3 +41,4 @@ Command add_check_command(CLI::App& root) {
 }
 
 }  // namespace sim
+  options->gate.add_to(*app);

@@ -7,6 +7,7 @@
 #include "sim/cli/cluster/advice.h"
 #include "sim/cli/cluster/cluster_job.h"
 #include "sim/cli/cluster/max_micro_batch.h"
+#include "sim/cli/cluster/verdict_gate.h"
 #include "sim/cli/commands/commands.h"
 #include "sim/cli/output.h"
 #include "sim/cli/report/estimate_report.h"
@@ -21,6 +22,7 @@ using estimator::ExitCode;
 
 struct EstimateOptions {
   ClusterJob job;
+  VerdictGate gate;
   std::string output;
   std::string keep_profiles;
   std::string trace;
@@ -30,6 +32,10 @@ struct EstimateOptions {
   bool no_advice = false;
   bool max_micro_batch = false;
 };
+
+ExitCode exit_code_of(const estimator::Verdict& verdict, const EstimateOptions& options) {
+  return options.exit_zero ? ExitCode::kDone : options.gate.exit_code(verdict.outcome);
+}
 
 void write_profiles(const std::string& folder,
                     const std::vector<estimator::RankProfile>& profiles) {
@@ -58,10 +64,11 @@ ExitCode estimate_program(const EstimateOptions& options,
   const std::string json = estimator::to_json(estimate).dump(1) + "\n";
   if (!options.output.empty()) estimator::write_file_whole(options.output, json);
   write_to_standard_output(options.json ? json : program_estimate_text(estimate));
-  return estimate.verdict.fits || options.exit_zero ? ExitCode::kDone : ExitCode::kVerdictIsNo;
+  return exit_code_of(estimate.verdict, options);
 }
 
 ExitCode run_estimate(const EstimateOptions& options, const Environment& environment) {
+  options.gate.check();
   check_writable(options.output, "--output");
   check_writable(options.trace, "--trace");
   check_writable_folder(options.keep_profiles, "--keep-profiles");
@@ -88,8 +95,7 @@ ExitCode run_estimate(const EstimateOptions& options, const Environment& environ
         estimate_text(result.estimate) +
         (options.timeline ? timeline_text(result.timeline(), output_columns()) : ""));
   }
-  return result.estimate.verdict.fits || options.exit_zero ? ExitCode::kDone
-                                                           : ExitCode::kVerdictIsNo;
+  return exit_code_of(result.estimate.verdict, options);
 }
 
 }  // namespace
@@ -115,11 +121,12 @@ Command add_estimate_command(CLI::App& root) {
       ->group("Output");
   app->add_flag("--max-micro-batch",
                 options->max_micro_batch,
-                "find the largest micro-batch that fits, and print that alone")
+                "find the largest micro-batch that surely fits, and print that alone")
       ->group("Output");
   app->add_flag("--no-advice", options->no_advice, "do not run the changes that would make it fit")
       ->group("Output");
   options->job.add_to(*app);
+  options->gate.add_to(*app);
   return {app, [options](const Environment& environment) {
             return run_estimate(*options, environment);
           }};

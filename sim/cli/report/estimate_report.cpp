@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "estimator/base/units.h"
+#include "estimator/cluster/memory_verdict.h"
 #include "sim/cli/report/profile_report.h"
 #include "sim/cli/report/table.h"
 
@@ -265,7 +266,7 @@ std::string list_text(const char* title, const std::vector<std::string>& items) 
 }  // namespace
 
 std::string verdict_text(const estimator::Verdict& verdict) {
-  return fmt::format("{}: {}\n", verdict.fits ? "fits" : "does not fit", verdict.reason);
+  return fmt::format("{}: {}\n", estimator::fit_words(verdict.outcome), verdict.reason);
 }
 
 std::string estimate_text(const ClusterEstimate& estimate) {

@@ -8,7 +8,7 @@
 
 namespace sim {
 
-/// "fits: REASON" or "does not fit: REASON".
+/// "fits: REASON", "too close to call: REASON" or "does not fit: REASON".
 std::string verdict_text(const estimator::Verdict& verdict);
 
 /// What follows the verdict: rank classes, terms of the worst rank, time, throughput, training,

@@ -13,6 +13,10 @@ namespace {
 
 constexpr int64_t kH100Bytes = 85029027840;               // 79.19 GiB
 constexpr int64_t kContextBytes = 590348288 + 64 * kMiB;  // 0.55 GiB, and 2 cuBLAS handles
+// At least what a first tensor takes; at most 300 MiB of late modules, and for each of the 132
+// multiprocessors 2048 threads' KiB of local memory, a heap of 8 MiB and a FIFO of 1 MiB.
+constexpr int64_t kLeastContextBytes = 287047680;
+constexpr int64_t kMostContextBytes = kContextBytes + (300 + 264 + 8 + 1) * kMiB;
 
 bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
@@ -24,17 +28,53 @@ ClusterEstimate estimate_reserving(int64_t bytes, const Json& changes = Json::ob
   return estimate_cluster(plan, {profile_of(plan, 0, 1e-3, 2e-3, bytes)});
 }
 
-TEST(EstimateCluster, FitsWhenReservedAndContextAreWithinTheGpu) {
-  const ClusterEstimate estimate = estimate_reserving(kH100Bytes - kContextBytes);
-  EXPECT_TRUE(estimate.verdict.fits);
-  EXPECT_EQ(estimate.verdict.headroom_bytes, 0);
-  EXPECT_EQ(estimate.verdict.capacity_bytes, kH100Bytes);
+TEST(EstimateCluster, FitsWhenReservedAndTheMostOfTheContextAreWithinTheGpu) {
+  const Verdict verdict = estimate_reserving(kH100Bytes - kMostContextBytes).verdict;
+  EXPECT_EQ(verdict.outcome, Fit::kFits);
+  EXPECT_TRUE(verdict.fits());
+  EXPECT_EQ(verdict.peak_high_bytes, kH100Bytes);
+  EXPECT_EQ(verdict.headroom_bytes, kMostContextBytes - kContextBytes);
+  EXPECT_EQ(verdict.capacity_bytes, kH100Bytes);
 }
 
-TEST(EstimateCluster, DoesNotFitWithOneByteMore) {
-  const ClusterEstimate estimate = estimate_reserving(kH100Bytes - kContextBytes + 1);
-  EXPECT_FALSE(estimate.verdict.fits);
-  EXPECT_EQ(estimate.verdict.headroom_bytes, -1);
+TEST(EstimateCluster, IsTooCloseToCallWhileTheBandHoldsTheLimit) {
+  for (const int64_t reserved : {kH100Bytes - kMostContextBytes + 1,
+                                 kH100Bytes - kContextBytes,
+                                 kH100Bytes - kContextBytes + 1,
+                                 kH100Bytes - kLeastContextBytes}) {
+    const Verdict verdict = estimate_reserving(reserved).verdict;
+    EXPECT_EQ(verdict.outcome, Fit::kTooClose) << reserved;
+    EXPECT_FALSE(verdict.fits());
+  }
+  EXPECT_EQ(estimate_reserving(79 * kGiB - 512 * kMiB).verdict.reason,
+            "rank 0 (stage 0) needs 79.11 GiB of 79.19 GiB; what is not known exactly makes it "
+            "78.77 GiB at least and 79.67 GiB at most");
+}
+
+TEST(EstimateCluster, DoesNotFitWhenTheLeastIsOneByteTooMuch) {
+  const Verdict verdict = estimate_reserving(kH100Bytes - kLeastContextBytes + 1).verdict;
+  EXPECT_EQ(verdict.outcome, Fit::kDoesNotFit);
+  EXPECT_EQ(verdict.peak_low_bytes, kH100Bytes + 1);
+  EXPECT_EQ(to_json(verdict)["outcome"], "does_not_fit");
+  EXPECT_EQ(to_json(verdict)["fits"], false);
+}
+
+TEST(EstimateCluster, IsTooCloseToCallWhenTheBandHoldsTheHeadroom) {
+  const Verdict verdict =
+      estimate_reserving(78 * kGiB, {{"memory", {{"headroom_bytes", kGiB / 2}}}}).verdict;
+  EXPECT_EQ(verdict.outcome, Fit::kTooClose);
+  EXPECT_TRUE(contains(verdict.reason, "of 79.19 GiB less the headroom of 0.50 GiB"))
+      << verdict.reason;
+}
+
+TEST(EstimateCluster, AnUncertainRankIsWorseThanOneThatSurelyFits) {
+  const Plan plan = pipeline_plan();
+  std::vector<RankProfile> profiles = profiles_of(plan);
+  profiles[0].peak.reserved_bytes = kH100Bytes - kMostContextBytes - kGiB;
+  profiles[2].peak.reserved_bytes = kH100Bytes - kContextBytes;
+  const Verdict verdict = estimate_cluster(plan, profiles).verdict;
+  EXPECT_EQ(verdict.worst_rank, 2);
+  EXPECT_EQ(verdict.outcome, Fit::kTooClose);
 }
 
 TEST(EstimateCluster, SaysHowMuchIsLeft) {
@@ -61,7 +101,7 @@ TEST(EstimateCluster, SaysWhatFillsThePeakOfEachClass) {
 TEST(EstimateCluster, KeepsTheHeadroomThatThePlanAsksFor) {
   const ClusterEstimate estimate =
       estimate_reserving(75 * kGiB, {{"memory", {{"headroom_bytes", 4 * kGiB}}}});
-  EXPECT_FALSE(estimate.verdict.fits);
+  EXPECT_EQ(estimate.verdict.outcome, Fit::kDoesNotFit);
   EXPECT_TRUE(contains(estimate.verdict.reason, "less than the headroom of 4.00 GiB"))
       << estimate.verdict.reason;
 }
@@ -73,7 +113,7 @@ TEST(EstimateCluster, ARankThatRanOutDoesNotFitThoughItsTotalWould) {
   profile.out_of_memory =
       OutOfMemoryRecord{.phase = "iteration_0.optimizer_step", .message = "CUDA out of memory"};
   const Verdict verdict = estimate_cluster(plan, {profile}).verdict;
-  EXPECT_FALSE(verdict.fits);
+  EXPECT_EQ(verdict.outcome, Fit::kDoesNotFit);
   EXPECT_TRUE(contains(verdict.reason, "ran out of memory in iteration_0.optimizer_step"))
       << verdict.reason;
   EXPECT_TRUE(contains(verdict.reason, "fragmentation")) << verdict.reason;

@@ -74,6 +74,18 @@ TEST(MaxMicroBatch, IsTheLargestThatFits) {
   EXPECT_LE(answer.trials.size(), 6u);  // 1, 2, 4, 8, then 6 and 7
 }
 
+// 3 x 26.2 GiB and a context of 0.61 need 79.21 GiB, at least 78.87: an H100 of 79.19 may hold it.
+TEST(MaxMicroBatch, TakesTheOneThatSurelyFits) {
+  FakeRanks ranks([](const Plan& plan, int64_t) {
+    return plan.training.micro_batch_size * (26 * kGiB + kGiB / 5);
+  });
+  const MaxMicroBatch answer = find_max_micro_batch(plan_with(), ranks.runner());
+  EXPECT_EQ(answer.micro_batch_size, 2);
+  EXPECT_EQ(answer.trials.back().micro_batch_size, 3);
+  EXPECT_EQ(answer.trials.back().outcome, estimator::Fit::kTooClose);
+  EXPECT_NE(max_micro_batch_text(answer).find("too close to call"), std::string::npos);
+}
+
 TEST(MaxMicroBatch, KeepsTheNumberOfMicroBatches) {
   FakeRanks ranks([](const Plan& plan, int64_t) {
     EXPECT_EQ(plan.micro_batches(), 3);
@@ -93,11 +105,11 @@ TEST(MaxMicroBatch, SaysWhenNotEvenOneFits) {
 TEST(FitProbe, RunsTheOtherStagesOnlyWhenTheLikelyWorstOneFits) {
   const Plan plan = plan_with({{"parallelism", {{"pipeline", 8}}}});
   FakeRanks too_much([](const Plan&, int64_t stage) { return (stage == 5 ? 90 : 1) * kGiB; });
-  EXPECT_FALSE(probe_fit(plan, 5, too_much.runner()).fits);
+  EXPECT_EQ(probe_fit(plan, 5, too_much.runner()).fit, estimator::Fit::kDoesNotFit);
   EXPECT_EQ(too_much.ranks_run(), 1);
 
   FakeRanks elsewhere([](const Plan&, int64_t stage) { return (stage == 2 ? 90 : 1) * kGiB; });
-  EXPECT_FALSE(probe_fit(plan, 5, elsewhere.runner()).fits);
+  EXPECT_EQ(probe_fit(plan, 5, elsewhere.runner()).fit, estimator::Fit::kDoesNotFit);
   EXPECT_GT(elsewhere.ranks_run(), 1);
 }
 
@@ -113,6 +125,16 @@ std::vector<estimator::Advice> advice_for(const Plan& plan, FakeRanks& ranks) {
 TEST(Advice, IsNotGivenToAPlanThatFits) {
   FakeRanks ranks([](const Plan&, int64_t) { return 10 * kGiB; });
   EXPECT_TRUE(advice_for(plan_with(), ranks).empty());
+}
+
+TEST(Advice, IsGivenToAPlanThatIsTooCloseToCall) {
+  FakeRanks ranks([](const Plan& plan, int64_t) {
+    const bool full = plan.training.recompute == estimator::Recompute::kFull;
+    return full ? 50 * kGiB : 78 * kGiB + kGiB / 2;
+  });
+  const auto advice = advice_for(plan_with(), ranks);
+  ASSERT_EQ(advice.size(), 1u);
+  EXPECT_EQ(advice[0].text.find("full recompute: fits"), 0u) << advice[0].text;
 }
 
 TEST(Advice, NamesTheChangesThatWereSeenToFitAndWhatTheySave) {

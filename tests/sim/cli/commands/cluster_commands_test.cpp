@@ -40,6 +40,24 @@ TEST_F(ClusterCommands, APlanThatDoesNotFitExitsWithOneAndSaysByHowMuchAndWhere)
   EXPECT_EQ(run(small_plan({"estimate"}, {"--exit-zero"})).exit_code, 0);
 }
 
+// With a context of 0.61 GiB it needs 79.11 of 79.19 GiB, and at most 79.67.
+TEST_F(ClusterCommands, APlanThatIsTooCloseToCallDoesNotPassUnlessAskedTo) {
+  environment_["FAKE_PEAK_BYTES"] = "84288733184";
+  const ProgramResult check = run(small_plan({"check"}));
+  EXPECT_EQ(check.exit_code, 1) << check.error;
+  EXPECT_THAT(check.output, StartsWith("too close to call: rank 0"));
+  EXPECT_EQ(run(small_plan({"check"}, {"--too-close", "fail"})).exit_code, 1);
+  EXPECT_EQ(run(small_plan({"check"}, {"--too-close", "pass"})).exit_code, 0);
+  EXPECT_EQ(run(small_plan({"estimate"}, {"--no-advice"})).exit_code, 1);
+  EXPECT_EQ(run(small_plan({"estimate"}, {"--no-advice", "--too-close", "pass"})).exit_code, 0);
+  const Json verdict = Json::parse(run(small_plan({"check"}, {"--json"})).output);
+  EXPECT_EQ(verdict["fits"], false);
+  EXPECT_EQ(verdict["outcome"], "too_close_to_call");
+  const ProgramResult wrong = run(small_plan({"check"}, {"--too-close", "perhaps"}));
+  EXPECT_EQ(wrong.exit_code, 2);
+  EXPECT_THAT(wrong.error, HasSubstr("use pass or fail"));
+}
+
 TEST_F(ClusterCommands, TheReportHasTheVerdictFirstThenTheRankClasses) {
   const ProgramResult result =
       run(small_plan({"estimate"}, {"--pp", "2", "--tp", "2", "--gbs", "8"}));

@@ -1,0 +1,31 @@
+#include "sim/cli/cluster/verdict_gate.h"
+
+#include <fmt/format.h>
+
+namespace sim {
+
+using estimator::ExitCode;
+using estimator::Fit;
+
+void VerdictGate::add_to(CLI::App& app) {
+  app.add_option("--too-close",
+                 too_close_,
+                 "the exit code where what is not known exactly decides: pass (0) or fail (1)")
+      ->type_name("NAME")
+      ->capture_default_str()
+      ->group("Output");
+}
+
+void VerdictGate::check() const {
+  if (too_close_ == "pass" || too_close_ == "fail") return;
+  throw estimator::UserError({.what = "unknown answer to a verdict that is too close to call",
+                              .where = fmt::format("--too-close = \"{}\"", too_close_),
+                              .help = "use pass or fail"});
+}
+
+ExitCode VerdictGate::exit_code(Fit outcome) const {
+  const bool passes = outcome == Fit::kFits || (outcome == Fit::kTooClose && too_close_ == "pass");
+  return passes ? ExitCode::kDone : ExitCode::kVerdictIsNo;
+}
+
+}  // namespace sim
