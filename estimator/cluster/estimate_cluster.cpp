@@ -91,7 +91,8 @@ ClusterEstimate estimate_cluster(const Plan& plan,
   estimate.time = step_time(plan, layout, fabric, stages);
   estimate.throughput = throughput_of(plan, gpu, estimate.time.iteration_seconds);
   estimate.training = training_estimate(plan, gpu, estimate.time.iteration_seconds);
-  estimate.rates = target.rates().terms();
+  estimate.rates =
+      target.rates().terms(plan.training.dtype, *plan.training.attention != Attention::kUnfused);
   if (plan.training.optimizer_cpu_offload) {
     for (RateTerm& rate : host_rate_terms(plan)) estimate.rates.push_back(std::move(rate));
   }

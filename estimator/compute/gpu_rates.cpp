@@ -180,7 +180,7 @@ double GpuRates::measured_over_modelled(const AttentionShape& shape) const {
   return causal_flops(*row) / row->seconds / attention_rate(gpu_, measured).flops_per_second;
 }
 
-std::vector<RateTerm> GpuRates::terms() const {
+std::vector<RateTerm> GpuRates::terms(Dtype dtype, bool flash) const {
   std::vector<RateTerm> terms;
   const auto add = [&](RateTerm term, bool measured) {
     if (measured) {
@@ -191,18 +191,20 @@ std::vector<RateTerm> GpuRates::terms() const {
   };
   const Calibration nothing;
   const Calibration& measured = calibration_ != nullptr ? *calibration_ : nothing;
-  const Dtype dtype = gpu_.supports(Dtype::kBf16) ? Dtype::kBf16 : Dtype::kFp16;
   const MatmulShape large{.m = 8192, .n = 8192, .k = 8192};
   add({fmt::format("matrix products, {}, 8192 cubed", to_string(dtype)),
        matmul_flops_per_second(large, dtype, false),
        "flops_per_second",
        matmul_.source,
        matmul_.note},
-      !measured.matmul.empty());
+      std::any_of(measured.matmul.begin(), measured.matmul.end(), [&](const MeasuredMatmul& row) {
+        return row.dtype == dtype;
+      }));
   const auto [key, value] = std::pair{attention_.key_width, attention_.value_width};
   const std::string widths =
       key == value ? std::to_string(key) : fmt::format("{} and {}", key, value);
   for (const AttentionPass pass : {AttentionPass::kForward, AttentionPass::kBackward}) {
+    if (!flash) break;
     const AttentionShape usual{.pass = pass,
                                .heads = 64,
                                .sequence = 8192,

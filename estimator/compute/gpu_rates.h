@@ -51,8 +51,9 @@ class GpuRates {
 
   const LaunchCost& launch() const { return launch_; }
 
-  /// Each rate with its source, for large shapes.
-  std::vector<RateTerm> terms() const;
+  /// Each rate that a plan runs at, with its source, for large shapes: products of `dtype`, and
+  /// attention's kernel where there is one (`flash`).
+  std::vector<RateTerm> terms(Dtype dtype, bool flash) const;
 
  private:
   double measured_over_modelled(const MatmulShape& shape, Dtype dtype, bool accumulates) const;

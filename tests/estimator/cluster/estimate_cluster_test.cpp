@@ -243,6 +243,23 @@ TEST(EstimateCluster, SaysWhenAProfileIsOfAnotherGpu) {
   EXPECT_TRUE(contains(notes(), "rank 0 ran on NVIDIA A10G and stands for h100-sxm"));
 }
 
+TEST(EstimateCluster, ShowsTheRatesThatThePlanRunsAt) {
+  const auto names = [](const char* dtype, const char* attention) {
+    std::string text;
+    for (const RateTerm& rate :
+         estimate_reserving(kGiB, {{"training", {{"dtype", dtype}, {"attention", attention}}}})
+             .rates) {
+      text += rate.name + "\n";
+    }
+    return text;
+  };
+  EXPECT_TRUE(contains(names("bf16", "flash"), "matrix products, bf16"));
+  EXPECT_TRUE(contains(names("bf16", "flash"), "flash attention backward"));
+  EXPECT_TRUE(contains(names("fp32", "unfused"), "matrix products, fp32"));
+  EXPECT_FALSE(contains(names("fp32", "unfused"), "bf16"));
+  EXPECT_FALSE(contains(names("fp32", "unfused"), "flash"));
+}
+
 TEST(EstimateCluster, RefusesToEstimateWithoutProfiles) {
   EXPECT_THROW(estimate_cluster(small_plan(), {}), UserError);
 }

@@ -114,7 +114,7 @@ TEST(GpuRates, OfATypeThatWasNotMeasuredAreThePublishedOnes) {
 
 std::vector<Source> sources(const char* gpu, const Calibration* calibration) {
   std::vector<Source> result;
-  for (const RateTerm& term : GpuRates(*find_gpu(gpu), calibration).terms()) {
+  for (const RateTerm& term : GpuRates(*find_gpu(gpu), calibration).terms(Dtype::kBf16, true)) {
     result.push_back(term.source);
   }
   return result;

@@ -172,7 +172,9 @@ TEST(OperatorSeconds, OfAttentionReadTheWidthsOfKeysAndValues) {
 TEST(GpuRates, AreShownForTheModelsOwnHeads) {
   const Plan plan =
       small_plan({{"model", {{"multi_latent_attention", true}, {"position_embedding", "rope"}}}});
-  const auto terms = compute_target(plan, *find_gpu("h200-sxm"), nullptr).rates().terms();
+  const auto terms = compute_target(plan, *find_gpu("h200-sxm"), nullptr)
+                         .rates()
+                         .terms(Dtype::kBf16, /*flash=*/true);
   const auto found = std::find_if(terms.begin(), terms.end(), [](const RateTerm& term) {
     return term.name == "flash attention forward, 64 heads of 192 and 128, 8192 tokens";
   });
