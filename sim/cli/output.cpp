@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -58,6 +59,18 @@ void check_writable(const std::string& path, const std::string& flag) {
   }
   const fs::path parent = fs::path(path).parent_path();
   require_folder(parent.empty() ? "." : parent, path, flag);
+}
+
+void check_writable_document(const std::string& path, const std::string& flag) {
+  static constexpr std::string_view kOthers[] = {
+      ".csv", ".tsv", ".xlsx", ".md", ".txt", ".html", ".yaml", ".yml", ".toml", ".pickle"};
+  const std::string extension = fs::path(path).extension().string();
+  if (std::find(std::begin(kOthers), std::end(kOthers), extension) != std::end(kOthers)) {
+    throw UserError({.what = "the file is JSON, whatever its name says",
+                     .where = fmt::format("{} {}", flag, path),
+                     .help = "give it a name that ends in .json"});
+  }
+  check_writable(path, flag);
 }
 
 void check_writable_folder(const std::string& path, const std::string& flag) {

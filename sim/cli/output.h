@@ -14,6 +14,9 @@ void write_to_standard_output(std::string_view text);
 /// that its result has a place. An empty path asks for nothing and is good.
 void check_writable(const std::string& path, const std::string& flag);
 
+/// The same for a document: its name must not promise another format than JSON.
+void check_writable_document(const std::string& path, const std::string& flag);
+
 /// The same for a folder that files are to be written to, which may not be there yet.
 void check_writable_folder(const std::string& path, const std::string& flag);
 
