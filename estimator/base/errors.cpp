@@ -24,22 +24,44 @@ int edit_distance(std::string_view a, std::string_view b) {
   return row.back();
 }
 
+/// What is longer than kLongestShown loses its middle.
+std::string shortened(const std::string& text) {
+  if (text.size() <= kLongestShown) return text;
+  return fmt::format("{} ... ({} bytes) ... {}",
+                     text.substr(0, kLongestShown / 2),
+                     text.size(),
+                     text.substr(text.size() - kLongestShown / 4));
+}
+
 }  // namespace
 
 UserError::UserError(Problem problem, ExitCode exit_code)
     : UserError(std::vector<Problem>{std::move(problem)}, exit_code) {}
 
 UserError::UserError(std::vector<Problem> problems, ExitCode exit_code)
-    : std::runtime_error(to_text(problems)),
-      problems_(std::move(problems)),
+    : std::runtime_error(to_text(and_more(problems))),
+      problems_(and_more(std::move(problems))),
       exit_code_(exit_code) {}
+
+std::vector<Problem> and_more(std::vector<Problem> problems, int64_t left_out) {
+  if (problems.size() > kMostProblemsShown + 1) {  // one more costs no more than telling of it
+    left_out += static_cast<int64_t>(problems.size() - kMostProblemsShown);
+    problems.resize(kMostProblemsShown);
+  }
+  if (left_out > 0) {
+    problems.push_back({.what = fmt::format("and {} problems more", left_out),
+                        .where = "",
+                        .help = "mend these first"});
+  }
+  return problems;
+}
 
 std::string to_text(const std::vector<Problem>& problems) {
   std::string text;
   for (const Problem& problem : problems) {
-    text += "error: " + problem.what + "\n";
-    if (!problem.where.empty()) text += "  " + problem.where + "\n";
-    if (!problem.help.empty()) text += "  help: " + problem.help + "\n";
+    text += "error: " + shortened(problem.what) + "\n";
+    if (!problem.where.empty()) text += "  " + shortened(problem.where) + "\n";
+    if (!problem.help.empty()) text += "  help: " + shortened(problem.help) + "\n";
   }
   return text;
 }

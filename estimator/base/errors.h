@@ -1,6 +1,8 @@
 // The one error type for what a user can cause, and the exit codes of both executables.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -25,7 +27,16 @@ struct Problem {
   std::string help;
 };
 
-/// Thrown for what a user can put right. Carries every problem that was found, not only the first.
+/// How many problems a message shows, and how many bytes of each of their lines.
+inline constexpr std::size_t kMostProblemsShown = 20;
+inline constexpr std::size_t kLongestShown = 2000;
+
+/// The first problems, and where there are more, one that tells how many. `left_out`: problems
+/// beyond those in the list.
+std::vector<Problem> and_more(std::vector<Problem> problems, int64_t left_out = 0);
+
+/// Thrown for what a user can put right. Carries every problem that was found (of many the first,
+/// see and_more()), not only one.
 class UserError : public std::runtime_error {
  public:
   explicit UserError(Problem problem, ExitCode exit_code = ExitCode::kBadInput);
@@ -39,7 +50,7 @@ class UserError : public std::runtime_error {
   ExitCode exit_code_;
 };
 
-/// The text a user sees, for each problem:
+/// The text a user sees, for each problem, long lines cut:
 ///     error: WHAT
 ///       WHERE
 ///       help: HELP

@@ -1,8 +1,9 @@
-// A struct's fields, listed once. From the list come reading (strict: unknown keys, wrong types and
-// numbers out of range are problems with a place), writing, and the JSON Schema.
+// A struct's fields, listed once. From the list come reading (strict: unknown and missing keys,
+// wrong types and numbers out of range are problems with a place), writing, and the JSON Schema.
 //
 //     template <class Visitor> void visit_fields(Visitor& visit, ClusterConfig& cluster) {
 //       visit("gpu", cluster.gpu, "name of a GPU, see `onerank list gpus`");
+//       visit("nodes", cluster.nodes, "machines", Range{1, 1e6});
 //     }
 //
 // An enumeration is listed by `constexpr auto enum_names(EnumType)`, an array of {value, name}.
@@ -12,14 +13,18 @@
 #include <cmath>
 #include <concepts>
 #include <cstdint>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <stdexcept>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "estimator/base/errors.h"
+#include "estimator/base/range.h"
 
 namespace estimator {
 
@@ -50,7 +55,7 @@ namespace fields_detail {
 
 struct AnyVisitor {
   template <class T>
-  void operator()(const char*, T&, const char*) {}
+  void operator()(const char*, T&, const char*, Range = {}) {}
 };
 
 template <class T>
@@ -70,39 +75,44 @@ struct IsVector<std::vector<T>> : std::true_type {};
 
 }  // namespace fields_detail
 
-/// Reads JSON into structs and collects every problem on the way.
+/// Which keys a document must have. People leave keys out of plans; what Onerank writes is complete
+/// but for empty optionals.
+enum class RequiredKeys { kNone, kAllButOptional };
+
+/// Reads JSON into structs and collects the problems on the way: the first ones, and how many more
+/// there are, so that a damaged document of any size has a message of some lines.
 class FieldReader {
  public:
   /// `origin` names the document in messages: a file name, or "command line".
-  explicit FieldReader(std::string origin) : origin_(std::move(origin)) {}
+  explicit FieldReader(std::string origin, RequiredKeys required = RequiredKeys::kNone)
+      : origin_(std::move(origin)), required_(required) {}
 
   template <class T>
-  void read(const Json& json, T& value, const std::string& path);
+  void read(const Json& json, T& value, const std::string& path, Range range = {});
 
-  void report(const std::string& path, std::string what, std::string found, std::string help) {
-    std::string where = origin_ + (path.empty() ? "" : ": " + path);
-    if (!found.empty()) where += " = " + found;
-    problems_.push_back({std::move(what), std::move(where), std::move(help)});
-  }
-
-  const std::vector<Problem>& problems() const { return problems_; }
-  void throw_if_any() const {
-    if (!problems_.empty()) throw UserError(problems_);
-  }
+  void report(const std::string& path,
+              std::string what,
+              const std::string& found,
+              std::string help);
+  void throw_if_any() const;
 
  private:
   template <class T>
   void read_object(const Json& json, T& object, const std::string& path);
 
+  void check_range(const Json& json, const std::string& path, Range range);
+
   std::string origin_;
+  RequiredKeys required_;
   std::vector<Problem> problems_;
+  int64_t left_out_ = 0;  ///< problems beyond those
 };
 
 /// The keys of T, in order.
 template <class T>
 std::vector<std::string> keys_of() {
   std::vector<std::string> keys;
-  auto visitor = [&](const char* key, auto&, const char*) { keys.emplace_back(key); };
+  auto visitor = [&](const char* key, auto&, const char*, Range = {}) { keys.emplace_back(key); };
   T object{};
   visit_fields(visitor, object);
   return keys;
@@ -117,23 +127,29 @@ void FieldReader::read_object(const Json& json, T& object, const std::string& pa
     report(path, "an object is needed here", shown(json), "write { \"key\": value, ... }");
     return;
   }
+  std::map<std::string_view, const Json*> items;  // finding a key in an ordered_json is a search
+  for (const auto& item : json.items()) items.emplace(item.key(), &item.value());
   const std::string prefix = path.empty() ? "" : path + ".";
-  for (const auto& item : json.items()) {
-    bool known = false;
-    auto visitor = [&](const char* key, auto& field, const char*) {
-      if (item.key() != key) return;
-      known = true;
-      read(item.value(), field, prefix + key);
-    };
-    visit_fields(visitor, object);
-    if (!known) {
-      report(prefix + item.key(), "unknown key", "", suggestion(item.key(), keys_of<T>()));
+  auto visitor = [&](const char* key, auto& field, const char* description, Range range = {}) {
+    using Field = std::remove_reference_t<decltype(field)>;
+    if (const auto found = items.find(key); found != items.end()) {
+      read(*found->second, field, prefix + key, range);
+      items.erase(found);
+    } else if (required_ == RequiredKeys::kAllButOptional &&
+               !fields_detail::IsOptional<Field>::value) {
+      report(prefix + key, "a key is missing", "", std::string("it is needed: ") + description);
     }
+  };
+  visit_fields(visitor, object);
+  if (items.empty()) return;
+  const std::vector<std::string> known = keys_of<T>();
+  for (const auto& [key, value] : items) {
+    report(prefix + std::string(key), "unknown key", "", suggestion(key, known));
   }
 }
 
 template <class T>
-void FieldReader::read(const Json& json, T& value, const std::string& path) {
+void FieldReader::read(const Json& json, T& value, const std::string& path, Range range) {
   using fields_detail::IsOptional;
   using fields_detail::IsVector;
   if constexpr (std::same_as<T, Json>) {
@@ -143,7 +159,7 @@ void FieldReader::read(const Json& json, T& value, const std::string& path) {
       value.reset();
     } else {
       typename T::value_type inner{};
-      read(json, inner, path);
+      read(json, inner, path, range);
       value = std::move(inner);
     }
   } else if constexpr (IsVector<T>::value) {
@@ -154,7 +170,7 @@ void FieldReader::read(const Json& json, T& value, const std::string& path) {
     value.clear();
     for (std::size_t i = 0; i < json.size(); ++i) {
       typename T::value_type inner{};
-      read(json[i], inner, path + "[" + std::to_string(i) + "]");
+      read(json[i], inner, path + "[" + std::to_string(i) + "]", range);
       value.push_back(std::move(inner));
     }
   } else if constexpr (std::is_enum_v<T>) {
@@ -173,21 +189,21 @@ void FieldReader::read(const Json& json, T& value, const std::string& path) {
       report(path, "true or false is needed here", shown(json), "write true or false");
     }
   } else if constexpr (std::same_as<T, int64_t>) {
-    constexpr double kLargest = 9.0e15;
-    if (json.is_number_integer() && std::abs(json.template get<double>()) <= kLargest) {
-      value = json.template get<int64_t>();
-    } else if (json.is_number_float() && std::abs(json.template get<double>()) <= kLargest &&
-               std::floor(json.template get<double>()) == json.template get<double>()) {
+    if (json.is_number() && is_whole(json.template get<double>())) {
       value = static_cast<int64_t>(json.template get<double>());  // 15e12 tokens, as people write
     } else {
       report(path, "a whole number is needed here", shown(json), "write a number such as 8");
+      return;
     }
+    check_range(json, path, range);
   } else if constexpr (std::same_as<T, double>) {
     if (json.is_number() && std::isfinite(json.template get<double>())) {
       value = json.template get<double>();
     } else {
       report(path, "a finite number is needed here", shown(json), "write a number such as 0.1");
+      return;
     }
+    check_range(json, path, range);
   } else if constexpr (std::same_as<T, std::string>) {
     if (json.is_string()) {
       value = json.template get<std::string>();
@@ -200,27 +216,33 @@ void FieldReader::read(const Json& json, T& value, const std::string& path) {
   }
 }
 
-/// Writes a struct as JSON; empty optionals are left out.
+/// Writes a struct as JSON; empty optionals are left out. Throws std::logic_error for a number that
+/// is not finite, which JSON cannot hold; `key` names it.
 template <class T>
-Json to_json(const T& value) {
+Json to_json(const T& value, const char* key = "") {
   using fields_detail::IsOptional;
   using fields_detail::IsVector;
   if constexpr (IsOptional<T>::value) {
-    return value ? to_json(*value) : Json(nullptr);
+    return value ? to_json(*value, key) : Json(nullptr);
   } else if constexpr (IsVector<T>::value) {
     Json array = Json::array();
-    for (const auto& item : value) array.push_back(to_json(item));
+    for (const auto& item : value) array.push_back(to_json(item, key));
     return array;
   } else if constexpr (std::is_enum_v<T>) {
     return to_string(value);
   } else if constexpr (fields_detail::HasFields<T>) {
     Json object = Json::object();
-    auto visitor = [&](const char* key, auto& field, const char*) {
-      Json json = to_json(field);
-      if (!json.is_null()) object[key] = std::move(json);
+    auto visitor = [&](const char* name, auto& field, const char*, Range = {}) {
+      Json json = to_json(field, name);
+      if (!json.is_null()) object[name] = std::move(json);
     };
     visit_fields(visitor, const_cast<T&>(value));  // the visitor above only reads
     return object;
+  } else if constexpr (std::same_as<T, double>) {
+    if (!std::isfinite(value)) {
+      throw std::logic_error(std::string("a document's number is not finite: ") + key);
+    }
+    return value;
   } else {
     return value;
   }

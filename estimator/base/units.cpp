@@ -11,6 +11,12 @@ std::string with_commas(int64_t value) {
   return fmt::format("{}{}", value < 0 ? "-" : "", fmt::group_digits(magnitude));
 }
 
+std::string whole_with_commas(double value) {
+  constexpr double kMostDigits = 1e15;
+  if (std::abs(value) < kMostDigits) return with_commas(static_cast<int64_t>(value));
+  return fmt::format("{:.3g}", value);
+}
+
 std::string format_gib(int64_t bytes) {
   return fmt::format("{:.2f} GiB", static_cast<double>(bytes) / static_cast<double>(kGiB));
 }

@@ -21,6 +21,8 @@ constexpr int64_t round_up(int64_t value, int64_t multiple) {
 
 /// "1,048,576"
 std::string with_commas(int64_t value);
+/// The whole part: "1,048,576", or "1.23e+18" where there are more digits than a double has.
+std::string whole_with_commas(double value);
 /// "79.19 GiB"
 std::string format_gib(int64_t bytes);
 /// "812.50": MiB without the unit, for table columns.

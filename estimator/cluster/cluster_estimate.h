@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "estimator/base/document.h"
 #include "estimator/base/fields.h"
 #include "estimator/base/tagged.h"
 #include "estimator/plan/parallel_layout.h"
@@ -18,7 +19,6 @@ namespace estimator {
 
 inline constexpr int64_t kEstimateSchemaVersion = 1;
 
-struct Verdict {
 /// What a rank needs lies in a band, since some terms are not known exactly. It fits when all of
 /// the band is within the limit, and does not when none of it is; between the two nobody can say.
 /// Ascending: the worst of several is the largest.
@@ -29,6 +29,7 @@ constexpr std::array<EnumName<Fit>, 3> enum_names(Fit) {
            {Fit::kDoesNotFit, "does_not_fit"}}};
 }
 
+struct Verdict {
   Fit outcome = Fit::kDoesNotFit;
   int64_t worst_rank = 0;
   int64_t peak_bytes = 0;       ///< of the worst rank: reserved, context, communicators
@@ -37,10 +38,10 @@ constexpr std::array<EnumName<Fit>, 3> enum_names(Fit) {
   int64_t capacity_bytes = 0;   ///< as CUDA reports it
   int64_t headroom_bytes = 0;   ///< capacity - peak; negative when it does not fit
   std::string reason;
-};
 
   /// Surely: also with everything that is not known exactly at its upper end.
   bool fits() const { return outcome == Fit::kFits; }
+};
 template <class Visitor>
 void visit_fields(Visitor& visit, Verdict& verdict) {
   bool fits = verdict.fits();
@@ -48,9 +49,9 @@ void visit_fields(Visitor& visit, Verdict& verdict) {
   visit("outcome", verdict.outcome, "the verdict; too_close_to_call: the band holds the limit");
   visit("worst_rank", verdict.worst_rank, "the rank that needs most");
   visit("peak_bytes", verdict.peak_bytes, "what it needs");
-  visit("capacity_bytes", verdict.capacity_bytes, "what the GPU has");
   visit("peak_low_bytes", verdict.peak_low_bytes, "what it needs at least");
   visit("peak_high_bytes", verdict.peak_high_bytes, "what it needs at most");
+  visit("capacity_bytes", verdict.capacity_bytes, "what the GPU has");
   visit("headroom_bytes", verdict.headroom_bytes, "what is left");
   visit("reason", verdict.reason, "why");
 }
@@ -222,8 +223,7 @@ void visit_fields(Visitor& visit, Advice& advice) {
 }
 
 struct ClusterEstimate {
-  int64_t schema_version = kEstimateSchemaVersion;
-  std::string kind = "cluster_estimate";
+  DocumentHead head{kEstimateSchemaVersion, "cluster_estimate"};
   ToolVersion tool;
   Json plan;
   Verdict verdict;
@@ -239,8 +239,7 @@ struct ClusterEstimate {
 };
 template <class Visitor>
 void visit_fields(Visitor& visit, ClusterEstimate& estimate) {
-  visit("schema_version", estimate.schema_version, "of this document");
-  visit("kind", estimate.kind, "cluster_estimate");
+  visit_head(visit, estimate.head);
   visit("tool", estimate.tool, "who wrote it");
   visit("plan", estimate.plan, "the resolved plan");
   visit("verdict", estimate.verdict, "fits or not, and why");

@@ -75,6 +75,16 @@ void check_belongs(const RankProfile& profile,
   };
   const std::string difference = first_difference(plan_json, profile.plan);
   if (!difference.empty()) refuse(difference);
+  if (profile.world_size != layout.world_size()) {
+    refuse(fmt::format(
+        "world_size = {}, that of the plan {}", profile.world_size, layout.world_size()));
+  }
+  const DeviceRecord& device = profile.device;
+  if (device.kind == DeviceKind::kVirtual && device.gpu != plan_json["cluster"]["gpu"]) {
+    refuse(fmt::format("device.gpu = {}, cluster.gpu of the plan {}",
+                       device.gpu,
+                       shown(plan_json["cluster"]["gpu"])));
+  }
   const bool in_world = profile.rank >= 0 && profile.rank < layout.world_size();
   if (!in_world || layout.coordinate(profile.rank).pipeline != profile.coordinate.pipeline) {
     refuse(fmt::format("rank = {}, coordinate.pp = {}, world size {}",

@@ -5,14 +5,14 @@
 #include <string>
 #include <vector>
 
+#include "estimator/base/document.h"
 #include "estimator/cluster/cluster_estimate.h"
 #include "estimator/profile/rank_profile.h"
 
 namespace estimator {
 
 struct ProgramEstimate {
-  int64_t schema_version = kEstimateSchemaVersion;
-  std::string kind = "program_estimate";
+  DocumentHead head{kEstimateSchemaVersion, "program_estimate"};
   ToolVersion tool;
   std::vector<std::string> command;
   int64_t world_size = 1;
@@ -23,8 +23,7 @@ struct ProgramEstimate {
 };
 template <class Visitor>
 void visit_fields(Visitor& visit, ProgramEstimate& estimate) {
-  visit("schema_version", estimate.schema_version, "of this document");
-  visit("kind", estimate.kind, "program_estimate");
+  visit_head(visit, estimate.head);
   visit("tool", estimate.tool, "who made the profiles");
   visit("command", estimate.command, "the program and its arguments");
   visit("world_size", estimate.world_size, "of the simulated world");

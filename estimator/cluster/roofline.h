@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "estimator/base/document.h"
 #include "estimator/cluster/cluster_estimate.h"
 #include "estimator/compute/calibration.h"
 #include "estimator/compute/compute_time.h"
@@ -72,8 +73,7 @@ void visit_fields(Visitor& visit, StepBound& bound) {
 }
 
 struct Roofline {
-  int64_t schema_version = 1;
-  std::string kind = "roofline";
+  DocumentHead head{1, "roofline"};
   Json plan;
   std::string gpu;
   int64_t rank = 0;  ///< a rank of the stage that is busy longest
@@ -85,8 +85,7 @@ struct Roofline {
 };
 template <class Visitor>
 void visit_fields(Visitor& visit, Roofline& roofline) {
-  visit("schema_version", roofline.schema_version, "of this document");
-  visit("kind", roofline.kind, "roofline");
+  visit_head(visit, roofline.head);
   visit("plan", roofline.plan, "the resolved plan");
   visit("gpu", roofline.gpu, "whose roofline");
   visit("rank", roofline.rank, "a rank of the stage that is busy longest");

@@ -2,18 +2,11 @@
 
 #include <string>
 
-#include "estimator/cluster/cluster_estimate.h"
 #include "estimator/plan/plan.h"
-#include "estimator/profile/rank_profile.h"
+#include "estimator/profile/peak_snapshot.h"
 
 namespace estimator {
 namespace {
-
-Json document(const std::string& title, const Json& schema) {
-  Json result = {{"$schema", "http://json-schema.org/draft-07/schema#"}, {"title", title}};
-  result.update(schema);
-  return result;
-}
 
 Json described(Json schema, const std::string& description) {
   schema["description"] = description;
@@ -36,6 +29,22 @@ Json model_schema() {
 
 }  // namespace
 
+Json schema_detail::with_range(Json schema, Range range) {
+  const auto end = [&](const char* key, double value) {
+    if (!std::isfinite(value)) return;
+    schema[key] = is_whole(value) ? Json(static_cast<int64_t>(value)) : Json(value);
+  };
+  end("minimum", range.least);
+  end("maximum", range.most);
+  return schema;
+}
+
+Json titled_schema(const std::string& title, const Json& schema) {
+  Json result = {{"$schema", "http://json-schema.org/draft-07/schema#"}, {"title", title}};
+  result.update(schema);
+  return result;
+}
+
 Json plan_schema() {
   const auto part = []<class T>(T, const char* description) {
     return described(schema_of<T>(RequiredKeys::kNone), description);
@@ -49,20 +58,19 @@ Json plan_schema() {
       {"memory", part(MemoryConfig{}, "the allocator, and what must stay free")},
       {"time", part(TimeConfig{}, "what decides how long things take")},
       {"reliability", part(ReliabilityConfig{}, "failures and checkpoints")}};
-  return document("Onerank plan",
-                  {{"type", "object"},
-                   {"additionalProperties", false},
-                   {"properties", properties},
-                   {"required", Json::array({"model"})}});
+  return titled_schema("Onerank plan",
+                       {{"type", "object"},
+                        {"additionalProperties", false},
+                        {"properties", properties},
+                        {"required", Json::array({"model"})}});
 }
 
-Json rank_profile_schema() {
-  return document("Onerank rank profile", schema_of<RankProfile>(RequiredKeys::kAllButOptional));
-}
-
-Json cluster_estimate_schema() {
-  return document("Onerank cluster estimate",
-                  schema_of<ClusterEstimate>(RequiredKeys::kAllButOptional));
+Json peak_snapshot_schema() {
+  Json header = document_schema<PeakSnapshotHeader>("the first line");
+  header.erase("$schema");
+  return titled_schema(
+      "Onerank peak snapshot, each line",
+      {{"anyOf", Json::array({header, schema_of<PeakAllocation>(RequiredKeys::kAllButOptional)})}});
 }
 
 }  // namespace estimator

@@ -15,6 +15,9 @@ namespace {
 
 constexpr double kMicrosecond = 1e-6;
 
+/// No collective ends within a nanosecond, and nobody waits three hours for one.
+constexpr Range kMeasuredMicroseconds = {1e-3, 1e10};
+
 /// The programs of nccl-tests, which may carry a suffix: all_reduce_perf_mpi.
 struct Program {
   const char* name;
@@ -69,8 +72,10 @@ class Collector {
       refuse(where, "the test found wrong results", "measure again: such a time means nothing");
     }
     if (bytes == 0) return;
-    if (!(microseconds > 0) || !std::isfinite(microseconds) || bytes < 0) {
-      refuse(where, fmt::format("{} bytes in {} us", bytes, microseconds), "give a whole file");
+    if (!kMeasuredMicroseconds.holds(microseconds) || !kBytes.holds(static_cast<double>(bytes))) {
+      refuse(where,
+             fmt::format("no measurement gives {} bytes in {} us", bytes, microseconds),
+             "give a whole file");
     }
     result_.points.push_back({bytes, microseconds * kMicrosecond});
   }

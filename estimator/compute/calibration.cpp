@@ -2,43 +2,70 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
-
-#include "estimator/base/files.h"
+#include <algorithm>
 
 namespace estimator {
 namespace {
 
 constexpr const char* kHelp = "make it again with `onerank calibrate --output FILE` on that GPU";
 
-/// Reports times and sizes that no measurement gives.
-class MeasurementCheck {
+/// Refuses what is faster than any GPU of the kind: rates of work beside the peak.
+class SpeedCheck {
  public:
-  explicit MeasurementCheck(FieldReader& reader) : reader_(reader) {}
+  SpeedCheck(const Gpu& gpu, const std::string& origin) : gpu_(gpu), origin_(origin) {}
 
-  template <class Row>
-  void rows(const std::vector<Row>& rows, const std::string& path) {
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-      const std::string place = fmt::format("{}[{}]", path, i);
-      for (const int64_t size : sizes_of(rows[i])) positive(static_cast<double>(size), place);
-      positive(rows[i].seconds, place + ".seconds");
+  /// Of any type: a product of fp32 may run as one of fewer bits.
+  void flops(double work, double seconds, const std::string& row) const {
+    constexpr double kAboveBoost = 1.5;  // clocks go above those of the data sheet, a little
+    double peak = 0;
+    for (const auto& [dtype, name] : enum_names(Dtype{})) {
+      if (gpu_.supports(dtype)) peak = std::max(peak, gpu_.peak_flops(dtype));
     }
+    check(work / seconds, kAboveBoost * peak, row);
   }
-
-  void positive(double value, const std::string& path) {
-    if (value > 0) return;
-    reader_.report(path, "a measurement is above 0", fmt::format("{:g}", value), kHelp);
+  void bytes(int64_t moved, double seconds, const std::string& row) const {
+    constexpr double kInCache = 10;  // small copies never leave the L2 cache
+    check(static_cast<double>(moved) / seconds,
+          kInCache * gpu_.memory_bandwidth_bytes_per_second,
+          row);
   }
 
  private:
-  static std::vector<int64_t> sizes_of(const MeasuredMatmul& row) { return {row.m, row.n, row.k}; }
-  static std::vector<int64_t> sizes_of(const MeasuredAttention& row) {
-    return {row.batch, row.heads, row.sequence, row.head_width};
+  void check(double rate, double most, const std::string& row) const {
+    if (rate <= most) return;
+    throw UserError({.what = "the calibration is faster than the GPU can be",
+                     .where = fmt::format("{}: {} says {:.4g} a second, {} has {:.4g} at most",
+                                          origin_,
+                                          row,
+                                          rate,
+                                          gpu_.id,
+                                          most),
+                     .help = kHelp});
   }
-  static std::vector<int64_t> sizes_of(const MeasuredStream& row) { return {row.bytes}; }
 
-  FieldReader& reader_;
+  const Gpu& gpu_;
+  const std::string& origin_;
 };
+
+void check_speed(const Calibration& calibration, const Gpu& gpu, const std::string& origin) {
+  const SpeedCheck speed(gpu, origin);
+  for (std::size_t i = 0; i < calibration.matmul.size(); ++i) {
+    const MeasuredMatmul& row = calibration.matmul[i];
+    const MatmulShape shape{.m = row.m, .n = row.n, .k = row.k};
+    speed.flops(shape.flops(), row.seconds, fmt::format("matmul[{}]", i));
+  }
+  for (std::size_t i = 0; i < calibration.attention.size(); ++i) {
+    const MeasuredAttention& row = calibration.attention[i];
+    speed.flops(causal_flops(row), row.seconds, fmt::format("attention[{}]", i));
+  }
+  const auto check_streams = [&](const std::vector<MeasuredStream>& rows, const char* path) {
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      speed.bytes(rows[i].bytes, rows[i].seconds, fmt::format("{}[{}]", path, i));
+    }
+  };
+  check_streams(calibration.streams, "streams");
+  check_streams(calibration.optimizer, "optimizer");
+}
 
 }  // namespace
 
@@ -49,31 +76,10 @@ double causal_flops(const MeasuredAttention& row) {
 }
 
 Calibration read_calibration(std::string_view text, const std::string& origin) {
-  const Json json = parse_json(text, origin);
-  const auto refuse = [&](std::string where) {
-    throw UserError({.what = fmt::format("{} is not a calibration of this version", origin),
-                     .where = std::move(where),
-                     .help = kHelp});
-  };
-  if (!json.is_object() || json.value("kind", Json()) != "calibration") {
-    refuse("kind is not \"calibration\"");
-  }
-  if (json.value("schema_version", Json()) != kCalibrationSchemaVersion) {
-    refuse(fmt::format("schema_version = {}, this tool reads {}",
-                       shown(json.value("schema_version", Json())),
-                       kCalibrationSchemaVersion));
-  }
-  FieldReader reader(origin);
-  Calibration calibration;
-  reader.read(json, calibration, "");
-  MeasurementCheck check(reader);
-  check.rows(calibration.matmul, "matmul");
-  check.rows(calibration.attention, "attention");
-  check.rows(calibration.streams, "streams");
-  check.rows(calibration.optimizer, "optimizer");
-  check.positive(calibration.launch.kernel_seconds, "launch.kernel_seconds");
-  check.positive(calibration.launch.host_seconds, "launch.host_seconds");
-  reader.throw_if_any();
+  auto calibration = read_written<Calibration>(text, origin, kHelp);
+  const auto by_size = [](const auto& a, const auto& b) { return a.bytes < b.bytes; };
+  std::stable_sort(calibration.streams.begin(), calibration.streams.end(), by_size);
+  std::stable_sort(calibration.optimizer.begin(), calibration.optimizer.end(), by_size);
   return calibration;
 }
 
@@ -95,6 +101,7 @@ void check_calibration_is_of(const Calibration& calibration,
                                           gpu.cuda_name),
                      .help = "leave the calibration out, or calibrate that GPU"});
   }
+  check_speed(calibration, gpu, origin);
 }
 
 }  // namespace estimator

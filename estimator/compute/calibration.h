@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "estimator/base/document.h"
 #include "estimator/compute/attention_rate.h"
 #include "estimator/compute/matmul_rate.h"
 #include "estimator/profile/rank_profile.h"
@@ -13,6 +14,11 @@
 namespace estimator {
 
 inline constexpr int64_t kCalibrationSchemaVersion = 1;
+
+/// A side of a product, tokens, heads: what a GPU's memory has room for.
+inline constexpr Range kMeasuredSize = {1, 1e7};
+/// No kernel ends within a nanosecond, and nobody measures one that takes a quarter of an hour.
+inline constexpr Range kMeasuredSeconds = {1e-9, 1e3};
 
 struct MeasuredMatmul {
   Dtype dtype = Dtype::kBf16;
@@ -23,11 +29,11 @@ struct MeasuredMatmul {
 template <class Visitor>
 void visit_fields(Visitor& visit, MeasuredMatmul& row) {
   visit("dtype", row.dtype, "of the operands");
-  visit("m", row.m, "rows of the output");
-  visit("n", row.n, "columns of the output");
-  visit("k", row.k, "what is summed over");
+  visit("m", row.m, "rows of the output", kMeasuredSize);
+  visit("n", row.n, "columns of the output", kMeasuredSize);
+  visit("k", row.k, "what is summed over", kMeasuredSize);
   visit("accumulates", row.accumulates, "added to an fp32 sum");
-  visit("seconds", row.seconds, "of one product, in a row of many");
+  visit("seconds", row.seconds, "of one product, in a row of many", kMeasuredSeconds);
 }
 
 struct MeasuredAttention {
@@ -38,11 +44,11 @@ struct MeasuredAttention {
 template <class Visitor>
 void visit_fields(Visitor& visit, MeasuredAttention& row) {
   visit("pass", row.pass, "forward or backward");
-  visit("batch", row.batch, "samples");
-  visit("heads", row.heads, "query heads, as many as key/value heads");
-  visit("sequence", row.sequence, "tokens");
-  visit("head_width", row.head_width, "kv_channels");
-  visit("seconds", row.seconds, "of one causal call");
+  visit("batch", row.batch, "samples", kMeasuredSize);
+  visit("heads", row.heads, "query heads, as many as key/value heads", kMeasuredSize);
+  visit("sequence", row.sequence, "tokens", kMeasuredSize);
+  visit("head_width", row.head_width, "kv_channels", kMeasuredSize);
+  visit("seconds", row.seconds, "of one causal call", kMeasuredSeconds);
 }
 
 struct MeasuredStream {
@@ -51,8 +57,8 @@ struct MeasuredStream {
 };
 template <class Visitor>
 void visit_fields(Visitor& visit, MeasuredStream& row) {
-  visit("bytes", row.bytes, "read and written by one kernel");
-  visit("seconds", row.seconds, "that it took");
+  visit("bytes", row.bytes, "read and written by one kernel", Range{1, kBytes.most});
+  visit("seconds", row.seconds, "that it took", kMeasuredSeconds);
 }
 
 struct MeasuredLaunch {
@@ -61,13 +67,18 @@ struct MeasuredLaunch {
 };
 template <class Visitor>
 void visit_fields(Visitor& visit, MeasuredLaunch& launch) {
-  visit("kernel_seconds", launch.kernel_seconds, "of a kernel with nothing to do, on the GPU");
-  visit("host_seconds", launch.host_seconds, "of an operator's call from C++, on the host");
+  visit("kernel_seconds",
+        launch.kernel_seconds,
+        "of a kernel with nothing to do, on the GPU",
+        kMeasuredSeconds);
+  visit("host_seconds",
+        launch.host_seconds,
+        "of an operator's call from C++, on the host",
+        kMeasuredSeconds);
 }
 
 struct Calibration {
-  int64_t schema_version = kCalibrationSchemaVersion;
-  std::string kind = "calibration";
+  DocumentHead head{kCalibrationSchemaVersion, "calibration"};
   ToolVersion tool;
   DeviceRecord device;
   std::string driver;
@@ -81,8 +92,7 @@ struct Calibration {
 };
 template <class Visitor>
 void visit_fields(Visitor& visit, Calibration& calibration) {
-  visit("schema_version", calibration.schema_version, "of this document");
-  visit("kind", calibration.kind, "calibration");
+  visit_head(visit, calibration.head);
   visit("tool", calibration.tool, "who wrote it");
   visit("device", calibration.device, "what was measured");
   visit("driver", calibration.driver, "version of the GPU's driver");
@@ -99,11 +109,13 @@ void visit_fields(Visitor& visit, Calibration& calibration) {
 /// a causal mask leaves half; backward has 5 (FlashAttention-2, section 4.1).
 double causal_flops(const MeasuredAttention& row);
 
-/// Reads a calibration. Throws UserError when the text is none, a foreign or a newer one, or holds
-/// times and sizes that no measurement gives.
+/// Reads a calibration, copies and optimizer steps in the order of their sizes. Throws UserError
+/// when the text is none, a foreign or a newer one, or holds times and sizes that no measurement
+/// gives.
 Calibration read_calibration(std::string_view text, const std::string& origin);
 
-/// Throws UserError unless it was measured on a real GPU of the kind that `gpu` is.
+/// Throws UserError unless it was measured on a real GPU of the kind that `gpu` is, and holds no
+/// rates that such a GPU cannot reach.
 void check_calibration_is_of(const Calibration& calibration,
                              const Gpu& gpu,
                              const std::string& origin);

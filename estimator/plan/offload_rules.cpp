@@ -48,11 +48,6 @@ void check_optimizer_offload(Rules& rules) {
       "a fraction is not in [0, 1]",
       fmt::format("training.optimizer_offload_fraction = {}", t.optimizer_offload_fraction),
       "use 1 for all parameters, 0.5 for half of them");
-  rules.require(plan.time.cpu_adam_parameters_per_second.value_or(1) > 0,
-                "a rate is not positive",
-                fmt::format("time.cpu_adam_parameters_per_second = {}",
-                            plan.time.cpu_adam_parameters_per_second.value_or(1)),
-                "leave it out when it is not known");
   require(traits_of(t.dialect).optimizer_cpu_offload,
           "optimizer offload is built as Megatron-LM's; FSDP2's CPUOffloadPolicy, DeepSpeed's "
           "ZeRO-Offload and others' are not built",

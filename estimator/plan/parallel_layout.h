@@ -27,11 +27,11 @@ struct RankCoordinate {
 
 template <class Visitor>
 void visit_fields(Visitor& visit, RankCoordinate& coordinate) {
-  visit("tp", coordinate.tensor, "tensor");
-  visit("cp", coordinate.context, "context");
-  visit("ep", coordinate.expert, "expert");
-  visit("dp", coordinate.data, "data");
-  visit("pp", coordinate.pipeline, "pipeline stage");
+  visit("tp", coordinate.tensor, "tensor", kCount);
+  visit("cp", coordinate.context, "context", kCount);
+  visit("ep", coordinate.expert, "expert", kCount);
+  visit("dp", coordinate.data, "data", kCount);
+  visit("pp", coordinate.pipeline, "pipeline stage", kCount);
 }
 
 /// A group of ranks that talk to each other.

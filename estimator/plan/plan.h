@@ -17,6 +17,11 @@
 
 namespace estimator {
 
+/// Ranks along an axis, machines, layers.
+inline constexpr Range kDegree = {1, 1e6};
+/// One dimension of a batch or of the model.
+inline constexpr Range kSize = {1, 1e9};
+
 enum class Optimizer { kAdamw, kSgd };
 constexpr std::array<EnumName<Optimizer>, 2> enum_names(Optimizer) {
   return {{{Optimizer::kAdamw, "adamw"}, {Optimizer::kSgd, "sgd"}}};
@@ -125,23 +130,27 @@ struct ClusterConfig {
 template <class Visitor>
 void visit_fields(Visitor& visit, ClusterConfig& cluster) {
   visit("gpu", cluster.gpu, "a GPU of `onerank list gpus`");
-  visit("nodes", cluster.nodes, "machines; auto: world size / gpus_per_node");
+  visit("nodes", cluster.nodes, "machines; auto: world size / gpus_per_node", kDegree);
   visit("gpus_per_node",
         cluster.gpus_per_node,
-        "GPUs of one machine; auto: 8, or the world if smaller");
+        "GPUs of one machine; auto: 8, or the world if smaller",
+        kDegree);
   visit("intra_link",
         cluster.intra_link,
         "link inside a machine (`onerank list links`); auto: the GPU's");
   visit("inter_link", cluster.inter_link, "NIC between machines; auto: the usual one for the GPU");
   visit("nics_per_node",
         cluster.nics_per_node,
-        "NICs of one machine; auto: as many as the link's machines have");
+        "NICs of one machine; auto: as many as the link's machines have",
+        kDegree);
   visit("nodes_per_pod",
         cluster.nodes_per_pod,
-        "machines below one spine switch at full bandwidth; auto: all");
+        "machines below one spine switch at full bandwidth; auto: all",
+        kDegree);
   visit("spine_oversubscription",
         cluster.spine_oversubscription,
-        "bandwidth inside a pod over bandwidth out of it: 7 for 7:1");
+        "bandwidth inside a pod over bandwidth out of it: 7 for 7:1",
+        Range{1, 1000, "1 for a network without oversubscription, 7 for 7:1"});
   visit("sharp", cluster.sharp, "the network's switches reduce (InfiniBand SHARP, NCCL's CollNet)");
   visit("nvls", cluster.nvls, "NVSwitches that can reduce do (NCCL_NVLS_ENABLE)");
   visit("nccl_tests",
@@ -150,8 +159,12 @@ void visit_fields(Visitor& visit, ClusterConfig& cluster) {
   visit("gpu_deviation",
         cluster.gpu_deviation,
         "standard deviation of the GPUs' time for the same arithmetic, of its mean: ranks wait for "
-        "the slowest; 0: all alike; auto: what was published of other clusters");
-  visit("usd_per_gpu_hour", cluster.usd_per_gpu_hour, "price, for the cost of a training");
+        "the slowest; 0: all alike; auto: what was published of other clusters",
+        Range{0, 0.2, "0.015 for 1.5 %, 0 for GPUs that are all alike"});
+  visit("usd_per_gpu_hour",
+        cluster.usd_per_gpu_hour,
+        "price, for the cost of a training",
+        Range{0, 1e6});
 }
 
 struct ParallelConfig {
@@ -179,34 +192,40 @@ struct ParallelConfig {
 
 template <class Visitor>
 void visit_fields(Visitor& visit, ParallelConfig& parallelism) {
-  visit("tensor", parallelism.tensor, "tensor parallel size");
-  visit("pipeline", parallelism.pipeline, "pipeline parallel size (stages)");
-  visit("context", parallelism.context, "context parallel size");
+  visit("tensor", parallelism.tensor, "tensor parallel size", kDegree);
+  visit("pipeline", parallelism.pipeline, "pipeline parallel size (stages)", kDegree);
+  visit("context", parallelism.context, "context parallel size", kDegree);
   visit("context_comm",
         parallelism.context_comm,
         "how context ranks exchange keys and values: p2p (a ring) or a2a (Ulysses)");
-  visit("expert", parallelism.expert, "expert parallel size");
+  visit("expert", parallelism.expert, "expert parallel size", kDegree);
   visit("expert_tensor",
         parallelism.expert_tensor,
-        "tensor parallel size of the experts; auto: the tensor parallel size");
-  visit("data", parallelism.data, "data parallel size; auto: what is left of the world");
+        "tensor parallel size of the experts; auto: the tensor parallel size",
+        kDegree);
+  visit("data", parallelism.data, "data parallel size; auto: what is left of the world", kDegree);
   visit("sequence_parallel",
         parallelism.sequence_parallel,
         "shard norms and dropout over tensor ranks");
   visit("pipeline_schedule", parallelism.pipeline_schedule, "1f1b or gpipe");
-  visit("virtual_stages", parallelism.virtual_stages, "model chunks on each stage (interleaving)");
+  visit("virtual_stages",
+        parallelism.virtual_stages,
+        "model chunks on each stage (interleaving)",
+        kDegree);
   visit("microbatch_group_size_per_virtual_stage",
         parallelism.microbatch_group_size_per_virtual_stage,
         "micro-batches that go through one chunk before the next; auto: the pipeline size");
   visit("layers_per_stage",
         parallelism.layers_per_stage,
-        "layers of each stage, or of each virtual stage in model order; empty: even");
+        "layers of each stage, or of each virtual stage in model order; empty: even",
+        Range{0, kDegree.most});
   visit("zero_stage",
         parallelism.zero_stage,
         "1: the distributed optimizer; 2 and 3: FSDP2, 3 frees parameters after forward");
   visit("bucket_elements",
         parallelism.bucket_elements,
-        "elements of a gradient bucket; auto: Megatron's max(40e6, 1e6 x data x context)");
+        "elements of a gradient bucket; auto: Megatron's max(40e6, 1e6 x data x context)",
+        Range{1, kLargestWhole});
   visit("overlap_grad_reduce",
         parallelism.overlap_grad_reduce,
         "reduce gradients during the last backward");
@@ -259,14 +278,18 @@ struct TrainingConfig {
 
 template <class Visitor>
 void visit_fields(Visitor& visit, TrainingConfig& training) {
-  visit(
-      "micro_batch_size", training.micro_batch_size, "samples of one micro-batch on one data rank");
+  visit("micro_batch_size",
+        training.micro_batch_size,
+        "samples of one micro-batch on one data rank",
+        kSize);
   visit("global_batch_size",
         training.global_batch_size,
-        "samples of one step; auto: one micro-batch for each data rank");
+        "samples of one step; auto: one micro-batch for each data rank",
+        kSize);
   visit("sequence_length",
         training.sequence_length,
-        "tokens of a sample; auto: the model's maximum, at most 8192");
+        "tokens of a sample; auto: the model's maximum, at most 8192",
+        kSize);
   visit("dtype", training.dtype, "bf16, fp16 or fp32");
   visit("optimizer", training.optimizer, "adamw or sgd (with momentum)");
   visit("optimizer_cpu_offload",
@@ -325,9 +348,10 @@ void visit_fields(Visitor& visit, TrainingConfig& training) {
   visit("make_vocab_size_divisible_by",
         training.make_vocab_size_divisible_by,
         "pad the vocabulary to a multiple of this x tensor; 1: off; auto: 128 for megatron-lm, "
-        "else 1");
-  visit("steps", training.steps, "steps of the whole training");
-  visit("tokens", training.tokens, "tokens of the whole training");
+        "else 1",
+        kSize);
+  visit("steps", training.steps, "steps of the whole training", kCount);
+  visit("tokens", training.tokens, "tokens of the whole training", kCount);
   visit("seed", training.seed, "of weights, data and dropout");
 }
 
@@ -343,14 +367,20 @@ template <class Visitor>
 void visit_fields(Visitor& visit, ReliabilityConfig& reliability) {
   visit("gpu_hours_between_failures",
         reliability.gpu_hours_between_failures,
-        "mean time between failures of the job x its GPUs; auto: Llama 3's");
+        "mean time between failures of the job x its GPUs; auto: Llama 3's",
+        Range{1e-3, 1e12});
   visit("restart_seconds",
         reliability.restart_seconds,
-        "from a failure to training again: detect, restart, load");
+        "from a failure to training again: detect, restart, load",
+        Range{1e-3, kSeconds.most});
   visit("checkpoint_seconds",
         reliability.checkpoint_seconds,
-        "that training stands still for one checkpoint");
-  visit("save_interval", reliability.save_interval, "steps between checkpoints; auto: Daly's best");
+        "that training stands still for one checkpoint",
+        Range{1e-3, kSeconds.most});
+  visit("save_interval",
+        reliability.save_interval,
+        "steps between checkpoints; auto: Daly's best",
+        Range{1, kLargestWhole});
 }
 
 /// CUDA_MODULE_LOADING: kernels are loaded when first used (CUDA 11.7 and later), or all at start.
@@ -377,7 +407,8 @@ void visit_fields(Visitor& visit, MemoryConfig& memory) {
         "CUBLAS_WORKSPACE_CONFIG of the job: :4096:8 is 8 x 4,096 KiB");
   visit("headroom_bytes",
         memory.headroom_bytes,
-        "bytes that must stay free for the verdict to be yes");
+        "bytes that must stay free for the verdict to be yes",
+        kBytes);
 }
 
 /// What decides how long things take and changes nothing that a rank holds.
@@ -397,11 +428,13 @@ void visit_fields(Visitor& visit, TimeConfig& time) {
   visit("data_loading_seconds",
         time.data_loading_seconds,
         "that a rank's data loader takes for one micro-batch, its workers side by side; it works "
-        "ahead, and a step waits only where all its micro-batches take longer");
+        "ahead, and a step waits only where all its micro-batches take longer",
+        Range{0, 1e6});
   visit("cpu_adam_parameters_per_second",
         time.cpu_adam_parameters_per_second,
         "that the CPUs of one machine update together, with optimizer_cpu_offload; auto: "
-        "published");
+        "published",
+        Range{1, 1e15});
 }
 
 /// A resolved plan: after resolve_plan() every optional below that the code needs is filled in.

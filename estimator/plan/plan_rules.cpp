@@ -23,55 +23,17 @@ namespace estimator {
 namespace {
 
 constexpr int64_t kLargestWorld = 1'000'000;
-constexpr double kLargestDeviation = 0.2;
-constexpr int64_t kLargestSize = 1'000'000'000;               // of one model or batch dimension
-constexpr int64_t kLargestTotal = 1'000'000'000'000'000'000;  // of tokens, steps, bytes
+constexpr int64_t kLargestSize = 1'000'000'000;  // of one dimension of the model
 
-void check_reliability(Rules& rules) {
-  const ReliabilityConfig& r = rules.plan_.reliability;
-  rules.in_range(1, kLargestTotal, r.save_interval.value_or(1), "reliability.save_interval");
-  for (const auto& [key, value] :
-       {std::pair{"gpu_hours_between_failures", r.gpu_hours_between_failures.value_or(1)},
-        std::pair{"restart_seconds", r.restart_seconds.value_or(1)},
-        std::pair{"checkpoint_seconds", r.checkpoint_seconds.value_or(1)}}) {
-    rules.require(value > 0,
-                  "a time is not positive",
-                  fmt::format("reliability.{} = {}", key, value),
-                  "leave it out when it is not known");
-  }
-}
-
-void check_ranges(Rules& rules) {
-  const Plan& plan = rules.plan_;
+/// Of numbers that a model derives from others where the plan does not give them.
+void check_model_ranges(Rules& rules) {
+  const ModelConfig& m = rules.plan_.model;
   const auto degree = [&](int64_t value, const std::string& key) {
     rules.in_range(1, kLargestWorld, value, key);
   };
   const auto size = [&](int64_t value, const std::string& key) {
     rules.in_range(1, kLargestSize, value, key);
   };
-  const auto total = [&](int64_t value, const std::string& key) {
-    rules.in_range(0, kLargestTotal, value, key);
-  };
-  const ParallelConfig& p = plan.parallelism;
-  degree(p.tensor, "parallelism.tensor");
-  degree(p.pipeline, "parallelism.pipeline");
-  degree(p.context, "parallelism.context");
-  degree(p.expert, "parallelism.expert");
-  degree(p.expert_tensor.value_or(1), "parallelism.expert_tensor");
-  degree(p.virtual_stages, "parallelism.virtual_stages");
-  degree(p.data.value_or(1), "parallelism.data");
-  for (const int64_t layers : p.layers_per_stage) {
-    rules.in_range(0, kLargestWorld, layers, "parallelism.layers_per_stage");
-  }
-  rules.in_range(1, kLargestTotal, p.bucket_elements.value_or(1), "parallelism.bucket_elements");
-  const TrainingConfig& t = plan.training;
-  size(t.micro_batch_size, "training.micro_batch_size");
-  size(t.global_batch_size.value_or(1), "training.global_batch_size");
-  size(t.sequence_length.value_or(1), "training.sequence_length");
-  size(t.make_vocab_size_divisible_by.value_or(1), "training.make_vocab_size_divisible_by");
-  total(t.steps.value_or(0), "training.steps");
-  total(t.tokens.value_or(0), "training.tokens");
-  const ModelConfig& m = plan.model;
   degree(m.num_layers, "model.num_layers");
   degree(m.num_attention_heads, "model.num_attention_heads");
   degree(m.num_query_groups, "model.num_query_groups");
@@ -92,25 +54,6 @@ void check_ranges(Rules& rules) {
                  kLargestSize,
                  m.moe_shared_expert_intermediate_size,
                  "model.moe_shared_expert_intermediate_size");
-  const ClusterConfig& c = plan.cluster;
-  degree(c.nodes.value_or(1), "cluster.nodes");
-  degree(c.gpus_per_node.value_or(1), "cluster.gpus_per_node");
-  degree(c.nics_per_node.value_or(1), "cluster.nics_per_node");
-  degree(c.nodes_per_pod.value_or(1), "cluster.nodes_per_pod");
-  rules.require(c.spine_oversubscription >= 1,
-                "a network moves no more out of a pod than inside it",
-                fmt::format("cluster.spine_oversubscription = {}", c.spine_oversubscription),
-                "use 1 for a network without oversubscription, 7 for 7:1");
-  rules.require(c.spine_oversubscription <= 1 || c.nodes_per_pod.has_value(),
-                "the spine is oversubscribed, but where pods end is not known",
-                fmt::format("cluster.spine_oversubscription = {}", c.spine_oversubscription),
-                "give cluster.nodes_per_pod");
-  check_reliability(rules);
-  total(plan.memory.headroom_bytes, "memory.headroom_bytes");
-  rules.require(plan.time.data_loading_seconds >= 0,
-                "a time is negative",
-                fmt::format("time.data_loading_seconds = {}", plan.time.data_loading_seconds),
-                "leave it out when data is always there in time");
   rules.require(m.norm_epsilon > 0,
                 "the norm's epsilon is not positive",
                 fmt::format("model.norm_epsilon = {}", m.norm_epsilon),
@@ -126,14 +69,6 @@ void check_ranges(Rules& rules) {
                   fmt::format("{} = {}", key, value),
                   "use 0 for no dropout");
   }
-  rules.require(c.gpu_deviation.value_or(0) >= 0 && c.gpu_deviation.value_or(0) < kLargestDeviation,
-                "a deviation of the GPUs' time is not in [0, 0.2)",
-                fmt::format("cluster.gpu_deviation = {}", c.gpu_deviation.value_or(0)),
-                "use 0.015 for 1.5 %, 0 for GPUs that are all alike");
-  rules.require(c.usd_per_gpu_hour.value_or(0) >= 0,
-                "a price is negative",
-                fmt::format("cluster.usd_per_gpu_hour = {}", c.usd_per_gpu_hour.value_or(0)),
-                "leave it out when it is not known");
 }
 
 void check_cluster(Rules& rules, const PlanContext& context) {
@@ -166,6 +101,10 @@ void check_cluster(Rules& rules, const PlanContext& context) {
                   "give cluster.nodes, or set WORLD_SIZE, or --world-size");
     return;
   }
+  rules.require(c.spine_oversubscription <= 1 || c.nodes_per_pod.has_value(),
+                "the spine is oversubscribed, but where pods end is not known",
+                fmt::format("cluster.spine_oversubscription = {}", c.spine_oversubscription),
+                "give cluster.nodes_per_pod");
   const int64_t world = plan.world_size();
   rules.require(
       world <= kLargestWorld,
@@ -394,7 +333,7 @@ void check_fully_sharded(Rules& rules) {
 
 std::vector<Problem> numbers_out_of_range(const Plan& plan, const PlanContext& context) {
   Rules rules(plan, context);
-  check_ranges(rules);
+  check_model_ranges(rules);
   return rules.problems_;
 }
 

@@ -58,7 +58,7 @@ struct CategoryBytes {
 template <class Visitor>
 void visit_fields(Visitor& visit, CategoryBytes& categories) {
   for (const auto& entry : enum_names(MemoryCategory{})) {
-    visit(entry.name, categories[entry.value], "bytes of allocator blocks");
+    visit(entry.name, categories[entry.value], "bytes of allocator blocks", kBytes);
   }
 }
 

@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "estimator/base/files.h"
+#include "estimator/profile/profile_claims.h"
 
 namespace estimator {
 namespace {
@@ -14,14 +15,15 @@ namespace {
 std::string disagreement(const PeakSnapshot& snapshot) {
   const PeakSnapshotHeader& header = snapshot.header;
   const auto count = static_cast<int64_t>(snapshot.allocations.size());
+  if (count != header.allocations) {
+    return fmt::format("the header tells of {} allocations, {} follow", header.allocations, count);
+  }
   CategoryBytes bytes;
   int64_t makers = 0;
   for (const PeakAllocation& allocation : snapshot.allocations) {
+    if (bytes.sum() > static_cast<int64_t>(kBytes.most)) break;  // no sum of lines overflows
     bytes[allocation.category] += allocation.bytes;
     makers += allocation.made_the_peak ? 1 : 0;
-  }
-  if (count != header.allocations) {
-    return fmt::format("the header tells of {} allocations, {} follow", header.allocations, count);
   }
   if (bytes.sum() != header.peak.allocated_bytes) {
     return fmt::format("the allocations add up to {} bytes, the header's peak is {}",
@@ -33,10 +35,10 @@ std::string disagreement(const PeakSnapshot& snapshot) {
   return "";
 }
 
+constexpr const char* kHelp = "make it again with `onerank run PLAN --peak-snapshot FILE`";
+
 [[noreturn]] void refuse(const std::string& what, std::string where) {
-  throw UserError({.what = what,
-                   .where = std::move(where),
-                   .help = "make it again with `onerank run PLAN --peak-snapshot FILE`"});
+  throw UserError({.what = what, .where = std::move(where), .help = kHelp});
 }
 
 /// Takes the next line off `text`.
@@ -63,19 +65,17 @@ PeakSnapshotHeader read_header(std::string_view line, const std::string& origin)
   } catch (const UserError& error) {
     refuse(what, "line 1 is not a header in JSON: " + error.problems().front().where);
   }
-  if (!json.is_object() || json.value("kind", Json()) != "peak_snapshot") {
-    refuse(what, "line 1: kind is not \"peak_snapshot\"");
-  }
-  const Json version = json.value("schema_version", Json());
-  if (version != kPeakSnapshotSchemaVersion) {
-    refuse(
-        what,
-        fmt::format(
-            "schema_version = {}, this tool reads {}", shown(version), kPeakSnapshotSchemaVersion));
-  }
-  FieldReader reader(origin + ", line 1");
   PeakSnapshotHeader header;
+  check_head(json, header.head, origin, kHelp);
+  FieldReader reader(origin + ", line 1", RequiredKeys::kAllButOptional);
   reader.read(json, header, "");
+  report_contradictions(header.peak, "peak", reader);
+  if (header.rank >= header.world_size) {
+    reader.report("rank",
+                  "the rank is not in its world",
+                  fmt::format("{}, world size {}", header.rank, header.world_size),
+                  kHelp);
+  }
   reader.throw_if_any();
   return header;
 }
@@ -99,7 +99,7 @@ PeakSnapshot read_peak_snapshot(std::string_view text, const std::string& origin
   snapshot.header = read_header(next_line(text), origin);
   for (int64_t line = 2; !text.empty(); ++line) {
     const std::string place = fmt::format("{}, line {}", origin, line);
-    FieldReader reader(place);
+    FieldReader reader(place, RequiredKeys::kAllButOptional);
     reader.read(parse_line(next_line(text), place), snapshot.allocations.emplace_back(), "");
     reader.throw_if_any();
   }

@@ -18,7 +18,7 @@ struct KernelRecord {
 template <class Visitor>
 void visit_fields(Visitor& visit, KernelRecord& kernel) {
   visit("name", kernel.name, "the kernel, demangled");
-  visit("launches", kernel.launches, "in the whole run");
+  visit("launches", kernel.launches, "in the whole run", kCount);
 }
 
 /// Matrix products of one shape that cuBLAS was asked for, in its column-major sense: PyTorch asks
@@ -32,11 +32,11 @@ struct GemmRecord {
 };
 template <class Visitor>
 void visit_fields(Visitor& visit, GemmRecord& gemm) {
-  visit("m", gemm.m, "rows, column-major");
-  visit("n", gemm.n, "columns, column-major");
-  visit("k", gemm.k, "length of the sums");
-  visit("batch", gemm.batch, "products of one call");
-  visit("count", gemm.count, "calls in the whole run");
+  visit("m", gemm.m, "rows, column-major", kCount);
+  visit("n", gemm.n, "columns, column-major", kCount);
+  visit("k", gemm.k, "length of the sums", kCount);
+  visit("batch", gemm.batch, "products of one call", kCount);
+  visit("count", gemm.count, "calls in the whole run", kCount);
 }
 
 /// Equal calls of one communicator, counted. `bytes` as CollectiveCall has it.
@@ -52,10 +52,10 @@ template <class Visitor>
 void visit_fields(Visitor& visit, ProgramCollective& call) {
   visit("kind", call.kind, "which collective");
   visit("dtype", call.dtype, "element type");
-  visit("bytes", call.bytes, "size as nccl-tests counts it");
-  visit("peer", call.peer, "member index for send, recv and rooted calls, else -1");
-  visit("count", call.count, "in the whole run");
-  visit("iteration_count", call.iteration_count, "in the recorded iteration");
+  visit("bytes", call.bytes, "size as nccl-tests counts it", kBytes);
+  visit("peer", call.peer, "member index for send, recv and rooted calls, else -1", kMemberOrNone);
+  visit("count", call.count, "in the whole run", kCount);
+  visit("iteration_count", call.iteration_count, "in the recorded iteration", kCount);
 }
 
 /// An NCCL communicator that the program made, with what it asked of it.
@@ -71,10 +71,13 @@ struct CommunicatorRecord {
 template <class Visitor>
 void visit_fields(Visitor& visit, CommunicatorRecord& communicator) {
   visit("name", communicator.name, "of the group");
-  visit("size", communicator.size, "ranks in it");
-  visit("rank", communicator.rank, "of this process in it");
-  visit("first_rank", communicator.first_rank, "global rank of its first member, or -1");
-  visit("rank_stride", communicator.rank_stride, "to the next member, or -1");
+  visit("size", communicator.size, "ranks in it", kGroupSize);
+  visit("rank", communicator.rank, "of this process in it", kCount);
+  visit("first_rank",
+        communicator.first_rank,
+        "global rank of its first member, or -1",
+        kMemberOrNone);
+  visit("rank_stride", communicator.rank_stride, "to the next member, or -1", kMemberOrNone);
   visit("calls", communicator.calls, "what was asked of it");
 }
 
@@ -90,8 +93,8 @@ template <class Visitor>
 void visit_fields(Visitor& visit, InventedRead& read) {
   visit("reader", read.reader, "the operator that read");
   visit("phase", read.phase, "when");
-  visit("bytes", read.bytes, "of one read");
-  visit("count", read.count, "how often");
+  visit("bytes", read.bytes, "of one read", kBytes);
+  visit("count", read.count, "how often", kCount);
 }
 
 /// A value that the user gave for one that only a kernel would know.
@@ -106,7 +109,7 @@ void visit_fields(Visitor& visit, AssumedRecord& assumed) {
   visit("name", assumed.name, "loss, grad-norm, found-inf or expert-tokens");
   visit("value", assumed.value, "as it was given");
   visit("operator", assumed.operator_name, "whose result it took the place of");
-  visit("count", assumed.count, "how often");
+  visit("count", assumed.count, "how often", kCount);
 }
 
 struct ProgramRecord {
@@ -127,9 +130,10 @@ struct ProgramRecord {
 template <class Visitor>
 void visit_fields(Visitor& visit, ProgramRecord& program) {
   visit("command", program.command, "the program and its arguments");
-  visit("gpus_per_node", program.gpus_per_node, "devices of the virtual machine");
-  visit("optimizer_steps", program.optimizer_steps, "iterations that ended in a step");
-  visit("recorded_iteration", program.recorded_iteration, "whose operators the profile has");
+  visit("gpus_per_node", program.gpus_per_node, "devices of the virtual machine", kGpusOfNode);
+  visit("optimizer_steps", program.optimizer_steps, "iterations that ended in a step", kCount);
+  visit(
+      "recorded_iteration", program.recorded_iteration, "whose operators the profile has", kCount);
   visit("stopped_by_steps", program.stopped_by_steps, "it was ended after --steps");
   visit("events",
         program.events,

@@ -286,7 +286,7 @@ void ProgramRecorder::finish() {
         settings_, result, tracker_, phase_names(phases_.finished({})), peak().allocations);
     const std::string path =
         settings_.output_folder + "/" + estimator::profile_file_name(settings_.rank);
-    estimator::write_file_whole(path, estimator::to_json(result).dump(1) + "\n");
+    estimator::write_file_whole(path, estimator::document_text(result));
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s\n", error.what());
   }

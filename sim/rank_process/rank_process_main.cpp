@@ -79,7 +79,7 @@ void run_calibration(const Arguments& arguments) {
   load_device_library(device);
   start_device(device, /*lift_limit=*/false);
   estimator::write_file_whole(arguments.calibration_file,
-                              estimator::to_json(calibrate(device)).dump(1) + "\n");
+                              estimator::document_text(calibrate(device)));
 }
 
 void check_ranks(const Plan& plan, const std::vector<int64_t>& ranks) {

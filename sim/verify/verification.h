@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "estimator/base/document.h"
 #include "estimator/profile/rank_profile.h"
 
 namespace sim {
@@ -77,8 +78,7 @@ void visit_fields(Visitor& visit, RankVerification& rank) {
 inline constexpr int64_t kVerificationSchemaVersion = 1;
 
 struct Verification {
-  int64_t schema_version = kVerificationSchemaVersion;
-  std::string kind = "verification";
+  estimator::DocumentHead head{kVerificationSchemaVersion, "verification"};
   estimator::ToolVersion tool;
   estimator::Json plan;  ///< as it was run: without dropout
   bool equal = false;
@@ -88,8 +88,7 @@ struct Verification {
 };
 template <class Visitor>
 void visit_fields(Visitor& visit, Verification& verification) {
-  visit("schema_version", verification.schema_version, "of this document");
-  visit("kind", verification.kind, "verification");
+  visit_head(visit, verification.head);
   visit("tool", verification.tool, "who wrote it");
   visit("plan", verification.plan, "the resolved plan, as it was run");
   visit("equal", verification.equal, "whether nothing differs");

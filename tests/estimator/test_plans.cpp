@@ -93,7 +93,10 @@ RankProfile profile_of(const Plan& plan,
   profile.device.gpu = plan.cluster.gpu;
   profile.device.name = find_gpu(plan.cluster.gpu)->cuda_name;
   profile.micro_batches = {plan.micro_batches(), plan.micro_batches(), 1, 0};
-  profile.phases.push_back({"iteration_1.forward_backward", {}, {}, {}, 0});
+  profile.device.total_bytes = find_gpu(plan.cluster.gpu)->memory_bytes;
+  profile.limit_lifted = reserved_bytes > profile.device.total_bytes;
+  profile.phases.push_back(
+      {"iteration_1.forward_backward", {}, {}, {reserved_bytes, reserved_bytes}, 0});
   profile.peak = {reserved_bytes, reserved_bytes, "iteration_1.forward_backward", "", ""};
   profile.operators = {kernels(Direction::kForward, micro_batches * forward_seconds),
                        kernels(Direction::kBackward, micro_batches * backward_seconds)};

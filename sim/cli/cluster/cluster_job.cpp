@@ -13,6 +13,7 @@ namespace sim {
 namespace {
 
 namespace fs = std::filesystem;
+using estimator::DeviceKind;
 using estimator::RankProfile;
 using estimator::UserError;
 
@@ -38,6 +39,29 @@ std::vector<RankProfile> read_profiles(const std::string& folder) {
     profiles.push_back(estimator::read_rank_profile(estimator::read_file(path), path));
   }
   return profiles;
+}
+
+/// A profile of another device than the plan's GPU, real or virtual, stands for it only where the
+/// user says so.
+void check_device(const RankProfile& profile,
+                  const estimator::Plan& plan,
+                  std::optional<DeviceKind> named) {
+  const estimator::DeviceRecord& device = profile.device;
+  const bool is_plans_gpu =
+      device.kind != DeviceKind::kCpu && estimator::find_gpu(device.gpu) != nullptr &&
+      estimator::find_gpu(device.gpu) == estimator::find_gpu(plan.cluster.gpu);
+  if (is_plans_gpu || named == device.kind) return;
+  const std::string kind = estimator::to_string(device.kind);
+  throw UserError(
+      {.what = fmt::format("the profile of rank {} is of another device than the plan's GPU",
+                           profile.rank),
+       .where = fmt::format("device.kind = {}, device.name = {}, cluster.gpu = {}",
+                            kind,
+                            device.name,
+                            plan.cluster.gpu),
+       .help = fmt::format("run the rank on --device virtual, or let this one stand for it with "
+                           "--device {}",
+                           kind)});
 }
 
 }  // namespace
@@ -77,12 +101,18 @@ std::vector<RankProfile> ClusterJob::program_profiles() const {
 
 std::vector<RankProfile> ClusterJob::profiles(const estimator::Plan& plan,
                                               const Environment& environment) const {
+  if (!profiles_folder_.empty()) {
+    std::vector<RankProfile> profiles = read_profiles(profiles_folder_);
+    for (const RankProfile& profile : profiles) {
+      check_device(profile, plan, ranks_.named_device());
+    }
+    return profiles;
+  }
   std::vector<int64_t> ranks;
   for (const estimator::RankClass& rank_class : estimator::rank_classes(plan)) {
     ranks.push_back(rank_class.representative_rank);
   }
   const RankJob job = ranks_.job(std::move(ranks), environment);
-  if (!profiles_folder_.empty()) return read_profiles(profiles_folder_);
   return run_ranks(plan, job, environment, standard_error_display());
 }
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "estimator/base/fields.h"
+#include "estimator/base/document.h"
 #include "estimator/plan/plan.h"
 #include "sim/cli/cluster/fit_probe.h"
 
@@ -27,7 +27,7 @@ void visit_fields(Visitor& visit, MicroBatchTrial& trial) {
 }
 
 struct MaxMicroBatch {
-  std::string kind = "max_micro_batch";
+  estimator::DocumentHead head{1, "max_micro_batch"};
   std::optional<int64_t> micro_batch_size;  ///< empty: not even 1 fits
   int64_t micro_batches = 0;
   int64_t capacity_bytes = 0;
@@ -35,7 +35,7 @@ struct MaxMicroBatch {
 };
 template <class Visitor>
 void visit_fields(Visitor& visit, MaxMicroBatch& answer) {
-  visit("kind", answer.kind, "max_micro_batch");
+  visit_head(visit, answer.head);
   visit("micro_batch_size", answer.micro_batch_size, "the largest that fits; null: not even 1");
   visit("micro_batches", answer.micro_batches, "of one step on one data rank, as in the plan");
   visit("capacity_bytes", answer.capacity_bytes, "what the GPU has");

@@ -11,6 +11,7 @@
 #include "sim/cli/commands/commands.h"
 #include "sim/cli/input/rank_options.h"
 #include "sim/cli/output.h"
+#include "sim/cli/report/documents.h"
 #include "sim/cli/report/plan_report.h"
 #include "sim/cli/report/table.h"
 
@@ -19,7 +20,6 @@ namespace {
 
 using estimator::AllocatorRecord;
 using estimator::ExitCode;
-using estimator::Json;
 using estimator::Plan;
 using estimator::RankProfile;
 
@@ -127,21 +127,20 @@ std::string outcome_table(const std::vector<Outcome>& outcomes) {
   return table.text() + "* as it is now; each row was run\n";
 }
 
-Json outcome_json(const std::vector<Outcome>& outcomes) {
-  Json rows = Json::array();
+AllocatorComparison comparison_of(const std::vector<Outcome>& outcomes) {
+  AllocatorComparison comparison;
   for (const Outcome& outcome : outcomes) {
-    rows.push_back({{"setting", outcome.setting},
-                    {"is_plans", outcome.is_plans},
-                    {"worst_rank", outcome.verdict.worst_rank},
-                    {"allocated_peak_bytes", outcome.worst.peak.allocated_bytes},
-                    {"reserved_peak_bytes", outcome.worst.peak.reserved_bytes},
-                    {"total_bytes", outcome.verdict.peak_bytes},
-                    {"saved_bytes", saved_bytes(outcome, outcomes.front())},
-                    {"allocator", estimator::to_json(outcome.worst.allocator)},
-                    {"fits", outcome.verdict.fits()},
-                    {"outcome", estimator::to_string(outcome.verdict.outcome)}});
+    comparison.settings.push_back({.setting = outcome.setting,
+                                   .is_plans = outcome.is_plans,
+                                   .worst_rank = outcome.verdict.worst_rank,
+                                   .allocated_peak_bytes = outcome.worst.peak.allocated_bytes,
+                                   .reserved_peak_bytes = outcome.worst.peak.reserved_bytes,
+                                   .total_bytes = outcome.verdict.peak_bytes,
+                                   .saved_bytes = saved_bytes(outcome, outcomes.front()),
+                                   .allocator = outcome.worst.allocator,
+                                   .outcome = outcome.verdict.outcome});
   }
-  return {{"kind", "allocator_comparison"}, {"settings", rows}};
+  return comparison;
 }
 
 ExitCode run_allocators(const AllocatorsOptions& options, const Environment& environment) {
@@ -156,7 +155,7 @@ ExitCode run_allocators(const AllocatorsOptions& options, const Environment& env
     outcomes.push_back(try_setting(input.plan, setting, options.ranks, environment));
   }
   outcomes.front().is_plans = true;
-  write_to_standard_output(options.json ? outcome_json(outcomes).dump(1) + "\n"
+  write_to_standard_output(options.json ? estimator::document_text(comparison_of(outcomes))
                                         : plan_text(input) + "\n" + outcome_table(outcomes));
   return ExitCode::kDone;
 }

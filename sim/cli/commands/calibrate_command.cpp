@@ -86,10 +86,10 @@ std::string summary(const Calibration& calibration) {
 }
 
 ExitCode run_calibrate(const CalibrateOptions& options, const Environment& environment) {
-  check_writable(options.output, "--output");
+  check_writable_document(options.output, "--output");
   const DeviceKind device = device_to_measure(options.device, environment);
   const Calibration calibration = run_calibration(device, environment);
-  const std::string json = estimator::to_json(calibration).dump(1) + "\n";
+  const std::string json = estimator::document_text(calibration);
   if (!options.output.empty()) estimator::write_file_whole(options.output, json);
   write_to_standard_output(options.json ? json : summary(calibration));
   return ExitCode::kDone;

@@ -1,10 +1,12 @@
 #include <iostream>
 #include <memory>
 
+#include "estimator/cluster/program_estimate.h"
 #include "sim/cli/cluster/cluster_job.h"
-#include "sim/cli/commands/commands.h"
 #include "sim/cli/cluster/verdict_gate.h"
+#include "sim/cli/commands/commands.h"
 #include "sim/cli/output.h"
+#include "sim/cli/report/documents.h"
 #include "sim/cli/report/estimate_report.h"
 #include "sim/cli/report/plan_report.h"
 
@@ -15,17 +17,25 @@ using estimator::ExitCode;
 
 struct CheckOptions {
   ClusterJob job;
+  VerdictGate gate;
   bool json = false;
 };
-  VerdictGate gate;
+
+/// Of a program from its profiles alone, or of a plan.
+estimator::Verdict verdict_of(const ClusterJob& job, const Environment& environment) {
+  const auto of_a_program = job.program_profiles();
+  if (!of_a_program.empty()) return estimator::estimate_program(of_a_program).verdict;
+  const ClusterResult result = job.run(environment);
+  std::cerr << allocator_line(result.input);
+  return result.estimate.verdict;
+}
 
 ExitCode run_check(const CheckOptions& options, const Environment& environment) {
   options.gate.check();
-  const ClusterResult result = options.job.run(environment);
-  const estimator::Verdict& verdict = result.estimate.verdict;
-  std::cerr << allocator_line(result.input);
-  write_to_standard_output(options.json ? estimator::to_json(verdict).dump(1) + "\n"
-                                        : verdict_text(verdict));
+  const estimator::Verdict verdict = verdict_of(options.job, environment);
+  write_to_standard_output(options.json
+                               ? estimator::document_text(VerdictDocument{.verdict = verdict})
+                               : verdict_text(verdict));
   return options.gate.exit_code(verdict.outcome);
 }
 
@@ -35,10 +45,10 @@ Command add_check_command(CLI::App& root) {
   CLI::App* app = root.add_subcommand("check", "the verdict alone, as a gate: exit code 1 is no");
   const auto options = std::make_shared<CheckOptions>();
   app->add_flag("--json", options->json, "print the verdict as JSON")->group("Output");
+  options->gate.add_to(*app);
   options->job.add_to(*app);
   return {app,
           [options](const Environment& environment) { return run_check(*options, environment); }};
 }
 
 }  // namespace sim
-  options->gate.add_to(*app);

@@ -243,8 +243,7 @@ ExitCode run_comm(const CommOptions& options) {
     }
     report.points.push_back(std::move(point));
   }
-  write_to_standard_output(options.json ? estimator::to_json(report).dump(1) + "\n"
-                                        : comm_text(report));
+  write_to_standard_output(options.json ? estimator::document_text(report) : comm_text(report));
   return ExitCode::kDone;
 }
 

@@ -43,7 +43,7 @@ void write_profiles(const std::string& folder,
   fs::create_directories(folder);
   for (const estimator::RankProfile& profile : profiles) {
     const fs::path path = fs::path(folder) / estimator::profile_file_name(profile.rank);
-    estimator::write_file_whole(path.string(), estimator::to_json(profile).dump(1) + "\n");
+    estimator::write_file_whole(path.string(), estimator::document_text(profile));
   }
 }
 
@@ -51,7 +51,7 @@ ExitCode answer_max_micro_batch(const EstimateOptions& options, const Environmen
   const PlanInput input = options.job.resolve(environment);
   const MaxMicroBatch answer =
       find_max_micro_batch(input.plan, options.job.runner(input.plan, environment));
-  const std::string json = estimator::to_json(answer).dump(1) + "\n";
+  const std::string json = estimator::document_text(answer);
   if (!options.output.empty()) estimator::write_file_whole(options.output, json);
   write_to_standard_output(options.json ? json : max_micro_batch_text(answer));
   return answer.micro_batch_size || options.exit_zero ? ExitCode::kDone : ExitCode::kVerdictIsNo;
@@ -61,7 +61,7 @@ ExitCode answer_max_micro_batch(const EstimateOptions& options, const Environmen
 ExitCode estimate_program(const EstimateOptions& options,
                           const std::vector<estimator::RankProfile>& profiles) {
   const estimator::ProgramEstimate estimate = estimator::estimate_program(profiles);
-  const std::string json = estimator::to_json(estimate).dump(1) + "\n";
+  const std::string json = estimator::document_text(estimate);
   if (!options.output.empty()) estimator::write_file_whole(options.output, json);
   write_to_standard_output(options.json ? json : program_estimate_text(estimate));
   return exit_code_of(estimate.verdict, options);
@@ -69,7 +69,7 @@ ExitCode estimate_program(const EstimateOptions& options,
 
 ExitCode run_estimate(const EstimateOptions& options, const Environment& environment) {
   options.gate.check();
-  check_writable(options.output, "--output");
+  check_writable_document(options.output, "--output");
   check_writable(options.trace, "--trace");
   check_writable_folder(options.keep_profiles, "--keep-profiles");
   if (options.max_micro_batch) return answer_max_micro_batch(options, environment);
@@ -81,7 +81,7 @@ ExitCode run_estimate(const EstimateOptions& options, const Environment& environ
     result.estimate.advice = advise(
         result.input.plan, result.estimate, options.job.runner(result.input.plan, environment));
   }
-  const std::string json = estimator::to_json(result.estimate).dump(1) + "\n";
+  const std::string json = estimator::document_text(result.estimate);
   if (!options.output.empty()) estimator::write_file_whole(options.output, json);
   if (!options.trace.empty()) {
     estimator::write_file_whole(options.trace, estimator::chrome_trace(result.timeline()));
@@ -125,8 +125,8 @@ Command add_estimate_command(CLI::App& root) {
       ->group("Output");
   app->add_flag("--no-advice", options->no_advice, "do not run the changes that would make it fit")
       ->group("Output");
-  options->job.add_to(*app);
   options->gate.add_to(*app);
+  options->job.add_to(*app);
   return {app, [options](const Environment& environment) {
             return run_estimate(*options, environment);
           }};

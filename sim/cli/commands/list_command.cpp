@@ -9,15 +9,13 @@
 #include "estimator/plan/model_config.h"
 #include "sim/cli/commands/commands.h"
 #include "sim/cli/output.h"
-#include "sim/cli/process/torch_stubs.h"
+#include "sim/cli/report/documents.h"
 #include "sim/cli/report/table.h"
 
 namespace sim {
 namespace {
 
 using estimator::ExitCode;
-using estimator::Json;
-using estimator::to_json;
 using estimator::with_commas;
 
 struct ListOptions {
@@ -101,7 +99,7 @@ std::string link_table() {
   return table.text();
 }
 
-std::string dialect_list() {
+std::string dialect_text() {
   std::string text;
   for (const estimator::DialectTraits& dialect : estimator::dialects()) {
     text += fmt::format("{}: {}\n", estimator::to_string(dialect.dialect), dialect.framework);
@@ -118,26 +116,20 @@ std::string torch_table() {
   return table.text();
 }
 
-Json torch_json() {
-  Json all = Json::array();
-  for (const SupportedTorch& torch : supported_torch()) {
-    all.push_back({{"torch", torch.release}, {"cuda", torch.cuda}, {"tested", torch.tested}});
-  }
-  return all;
-}
-
+/// The table, and the document that has its rows.
 struct Listing {
   std::string name;
   std::string (*text)();
-  Json (*json)();
+  std::string (*json)();
 };
 
 std::vector<Listing> listings() {
-  return {{"gpus", gpu_table, [] { return to_json(estimator::gpus()); }},
-          {"models", model_table, [] { return to_json(estimator::model_presets()); }},
-          {"links", link_table, [] { return to_json(estimator::links()); }},
-          {"dialects", dialect_list, [] { return to_json(estimator::dialects()); }},
-          {"torch", torch_table, torch_json}};
+  using estimator::document_text;
+  return {{"gpus", gpu_table, [] { return document_text(gpu_list()); }},
+          {"models", model_table, [] { return document_text(model_list()); }},
+          {"links", link_table, [] { return document_text(link_list()); }},
+          {"dialects", dialect_text, [] { return document_text(dialect_list()); }},
+          {"torch", torch_table, [] { return document_text(torch_list()); }}};
 }
 
 ExitCode run_list(const ListOptions& options) {
@@ -145,7 +137,7 @@ ExitCode run_list(const ListOptions& options) {
   for (const Listing& listing : listings()) {
     known.push_back(listing.name);
     if (listing.name != options.what) continue;
-    write_to_standard_output(options.json ? listing.json().dump(1) + "\n" : listing.text());
+    write_to_standard_output(options.json ? listing.json() : listing.text());
     return ExitCode::kDone;
   }
   throw estimator::UserError({.what = options.what.empty() ? "what to list?" : "unknown list",

@@ -10,6 +10,7 @@
 #include "sim/cli/commands/commands.h"
 #include "sim/cli/input/strict_number.h"
 #include "sim/cli/output.h"
+#include "sim/cli/report/documents.h"
 #include "sim/cli/report/module_report.h"
 #include "sim/cli/report/profile_report.h"
 #include "sim/cli/report/table.h"
@@ -79,43 +80,37 @@ const Grouping& grouping(const std::string& name) {
                               .help = estimator::suggestion(name, names)});
 }
 
-struct Group {
-  std::string name;
-  int64_t bytes = 0;
-  int64_t requested_bytes = 0;
-  int64_t allocations = 0;
-};
-
 /// Largest first.
-std::vector<Group> groups_of(const std::vector<PeakAllocation>& allocations,
-                             const Grouping& by,
-                             const ModuleTableOptions& options) {
-  std::map<std::string, Group> by_name;
+std::vector<MemoryGroup> groups_of(const std::vector<PeakAllocation>& allocations,
+                                   const Grouping& by,
+                                   const ModuleTableOptions& options) {
+  std::map<std::string, MemoryGroup> by_name;
   for (const PeakAllocation& allocation : allocations) {
-    Group& group = by_name[by.key(allocation, options)];
+    MemoryGroup& group = by_name[by.key(allocation, options)];
     group.bytes += allocation.bytes;
     group.requested_bytes += allocation.requested_bytes;
     ++group.allocations;
   }
-  std::vector<Group> groups;
+  std::vector<MemoryGroup> groups;
   for (auto& [name, group] : by_name) {
     group.name = name.empty() ? "(none)" : name;
     groups.push_back(std::move(group));
   }
-  std::stable_sort(groups.begin(), groups.end(), [](const Group& left, const Group& right) {
-    return left.bytes > right.bytes;
-  });
+  std::stable_sort(
+      groups.begin(), groups.end(), [](const MemoryGroup& left, const MemoryGroup& right) {
+        return left.bytes > right.bytes;
+      });
   return groups;
 }
 
-std::string group_table(const std::vector<Group>& groups,
+std::string group_table(const std::vector<MemoryGroup>& groups,
                         const std::string& title,
                         int64_t total_bytes,
                         int64_t top) {
   Table table({{title, Align::kLeft}, {"MiB"}, {"share"}, {"asked for"}, {"allocations"}});
   const auto shown = std::min<std::size_t>(groups.size(), static_cast<std::size_t>(top));
   for (std::size_t i = 0; i < shown; ++i) {
-    const Group& group = groups[i];
+    const MemoryGroup& group = groups[i];
     table.add_row(
         {group.name,
          estimator::format_mib(group.bytes),
@@ -134,8 +129,8 @@ std::string group_table(const std::vector<Group>& groups,
 /// A program's snapshot has no layout, since nobody knows it.
 std::string place_text(const estimator::PeakSnapshotHeader& header) {
   const estimator::LayoutRecord& layout = header.layout;
-  const int64_t ranks = layout.tensor * layout.context * layout.pipeline * layout.data;
-  if (ranks != header.world_size) {
+  const double ranks = 1.0 * layout.tensor * layout.context * layout.pipeline * layout.data;
+  if (ranks != static_cast<double>(header.world_size)) {
     return fmt::format("rank {} of {}", header.rank, header.world_size);
   }
   return fmt::format("rank {} of {}, tensor {} x pipeline {} x data {}",
@@ -170,18 +165,10 @@ ExitCode run_memory(const MemoryOptions& options) {
   const int64_t top = parse_positive_number(options.top, "--top");
   const PeakSnapshot snapshot =
       estimator::read_peak_snapshot(estimator::read_file(options.path), options.path);
-  const std::vector<Group> groups = groups_of(snapshot.allocations, by, modules);
+  const std::vector<MemoryGroup> groups = groups_of(snapshot.allocations, by, modules);
   if (options.json) {
-    estimator::Json rows = estimator::Json::array();
-    for (const Group& group : groups) {
-      rows.push_back({{options.by, group.name},
-                      {"bytes", group.bytes},
-                      {"requested_bytes", group.requested_bytes},
-                      {"allocations", group.allocations}});
-    }
-    const estimator::Json document = {{"header", estimator::to_json(snapshot.header)},
-                                      {"groups", rows}};
-    write_to_standard_output(document.dump(1) + "\n");
+    write_to_standard_output(estimator::document_text(
+        MemoryGroups{.by = options.by, .header = snapshot.header, .groups = groups}));
   } else {
     write_to_standard_output(
         snapshot_text(snapshot) + "\n" +

@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <iostream>
 #include <memory>
@@ -87,12 +88,25 @@ std::string roofline_text(const Roofline& roofline) {
          row_table("hotspot", roofline.hotspots);
 }
 
+/// Time is told of plans alone.
+void refuse_program(const std::vector<estimator::RankProfile>& profiles) {
+  if (profiles.empty()) return;
+  throw estimator::UserError(
+      {.what = "a program's time is not known, so neither is its roofline",
+       .where = fmt::format("rank {} ran {} under `onerank exec`",
+                            profiles.front().rank,
+                            fmt::join(profiles.front().program->command, " ")),
+       .help = "`onerank estimate --profiles DIR` tells its memory; give a plan and profiles of "
+               "`onerank run` for a roofline"});
+}
+
 ExitCode run_roofline(const RooflineOptions& options, const Environment& environment) {
-  check_writable(options.output, "--output");
+  check_writable_document(options.output, "--output");
+  refuse_program(options.job.program_profiles());
   const ClusterResult result = options.job.run(environment);
   const Roofline roofline =
       estimator::roofline_of(result.input.plan, result.profiles, result.estimate, result.rates());
-  const std::string json = estimator::to_json(roofline).dump(1) + "\n";
+  const std::string json = estimator::document_text(roofline);
   if (!options.output.empty()) estimator::write_file_whole(options.output, json);
   if (options.json) {
     std::cerr << allocator_line(result.input);

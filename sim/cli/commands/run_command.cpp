@@ -89,7 +89,7 @@ std::string picture_text(const RankJob& job) {
 }
 
 ExitCode run_rank(const RunOptions& options, const Environment& environment) {
-  check_writable(options.output, "--output");
+  check_writable_document(options.output, "--output");
   module_options(options);  // refuses before the run
   const PlanInput input = options.plan.resolve(environment);
   const ChosenRank chosen = choose_rank(options.rank, environment, input);
@@ -97,7 +97,7 @@ ExitCode run_rank(const RunOptions& options, const Environment& environment) {
   const RankProfile profile =
       run_ranks(input.plan, job, environment, standard_error_display()).front();
 
-  const std::string json = estimator::to_json(profile).dump(1) + "\n";
+  const std::string json = estimator::document_text(profile);
   if (!options.output.empty()) estimator::write_file_whole(options.output, json);
   const std::string setting = setting_text(input, chosen, profile);
   if (options.json) {

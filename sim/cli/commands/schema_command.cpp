@@ -1,8 +1,14 @@
 #include <memory>
 
+#include "estimator/cluster/program_estimate.h"
+#include "estimator/cluster/roofline.h"
 #include "estimator/cluster/schema.h"
+#include "sim/cli/cluster/max_micro_batch.h"
 #include "sim/cli/commands/commands.h"
 #include "sim/cli/output.h"
+#include "sim/cli/report/comm_report.h"
+#include "sim/cli/report/documents.h"
+#include "sim/verify/verification.h"
 
 namespace sim {
 namespace {
@@ -14,10 +20,37 @@ struct Document {
   estimator::Json (*schema)();
 };
 
+template <class T>
+estimator::Json schema_of_document() {
+  return estimator::document_schema<T>("Onerank " + T{}.head.kind);
+}
+
+template <auto list>
+estimator::Json schema_of_list() {
+  return estimator::document_schema("Onerank " + list().head.kind, list());
+}
+
+/// Every document that Onerank reads or writes.
 const std::vector<Document>& documents() {
-  static const std::vector<Document> all = {{"plan", estimator::plan_schema},
-                                            {"profile", estimator::rank_profile_schema},
-                                            {"estimate", estimator::cluster_estimate_schema}};
+  static const std::vector<Document> all = {
+      {"plan", estimator::plan_schema},
+      {"profile", schema_of_document<estimator::RankProfile>},
+      {"estimate", schema_of_document<estimator::ClusterEstimate>},
+      {"program-estimate", schema_of_document<estimator::ProgramEstimate>},
+      {"verdict", schema_of_document<VerdictDocument>},
+      {"max-micro-batch", schema_of_document<MaxMicroBatch>},
+      {"roofline", schema_of_document<estimator::Roofline>},
+      {"calibration", schema_of_document<estimator::Calibration>},
+      {"verification", schema_of_document<Verification>},
+      {"peak-snapshot", estimator::peak_snapshot_schema},
+      {"memory", schema_of_document<MemoryGroups>},
+      {"allocators", schema_of_document<AllocatorComparison>},
+      {"comm", schema_of_document<CommReport>},
+      {"gpus", schema_of_list<gpu_list>},
+      {"models", schema_of_list<model_list>},
+      {"links", schema_of_list<link_list>},
+      {"dialects", schema_of_list<dialect_list>},
+      {"torch", schema_of_list<torch_list>}};
   return all;
 }
 
@@ -39,7 +72,8 @@ ExitCode print_schema(const std::string& name) {
 Command add_schema_command(CLI::App& root) {
   CLI::App* app = root.add_subcommand("schema", "the JSON Schema of a document");
   const auto name = std::make_shared<std::string>();
-  app->add_option("DOCUMENT", *name, "plan, profile or estimate")->type_name("");
+  app->add_option("DOCUMENT", *name, "plan, profile, estimate, verdict, roofline, ...")
+      ->type_name("");
   return {app, [name](const Environment&) { return print_schema(*name); }};
 }
 

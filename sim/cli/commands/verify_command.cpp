@@ -95,11 +95,8 @@ std::vector<std::string> rank_arguments(const VerifyOptions& options,
 /// What rank 0 wrote.
 Verification read_verification(const RankProgram& program) {
   const std::string path = (program.folder() / "verification.json").string();
-  Verification verification;
-  estimator::FieldReader reader(path);
-  reader.read(estimator::parse_json(estimator::read_file(path), path), verification, "");
-  reader.throw_if_any();
-  return verification;
+  return estimator::read_written<Verification>(
+      estimator::read_file(path), path, "run `onerank verify` again");
 }
 
 /// Between chunks a message is held until its receiver asks for it, which the stub does at once:
@@ -114,7 +111,7 @@ void refuse_virtual_stages(const estimator::Plan& plan) {
 
 void print(const Verification& verification, const PlanInput& input, bool json) {
   if (json) {
-    write_to_standard_output(estimator::to_json(verification).dump(1) + "\n");
+    write_to_standard_output(estimator::document_text(verification));
   } else {
     write_to_standard_output(plan_text(input) + "\n" + verification_text(verification));
   }

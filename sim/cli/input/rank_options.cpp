@@ -65,6 +65,11 @@ void RankOptions::add_memory_flags_to(CLI::App& app) {
       ->group(kFiles);
 }
 
+std::optional<estimator::DeviceKind> RankOptions::named_device() const {
+  if (device_ == "auto") return std::nullopt;
+  return choose_device(device_);
+}
+
 RankJob RankOptions::job(std::vector<int64_t> ranks, const Environment& environment) const {
   RankJob job{.ranks = std::move(ranks),
               .device = choose_device(device_),

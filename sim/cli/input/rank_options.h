@@ -2,6 +2,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,9 @@ class RankOptions {
   void add_to(CLI::App& app);
   /// The flags of memory files and of attribution, for commands whose runs are not repeated.
   void add_memory_flags_to(CLI::App& app);
+
+  /// The device that --device names; empty for auto. Throws UserError for an unknown one.
+  std::optional<estimator::DeviceKind> named_device() const;
 
   /// Throws UserError for an unknown device, a GPU where there is none, a number of jobs that is
   /// none, and memory files that cannot be.

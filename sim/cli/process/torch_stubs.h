@@ -15,9 +15,15 @@ namespace sim {
 /// A torch that programs have been run with.
 struct SupportedTorch {
   std::string release;  ///< "2.11.0"
-  int cuda = 0;         ///< major version, 13
+  int64_t cuda = 0;     ///< major version, 13
   std::string tested;   ///< what was run with it
 };
+template <class Visitor>
+void visit_fields(Visitor& visit, SupportedTorch& torch) {
+  visit("torch", torch.release, "its release");
+  visit("cuda", torch.cuda, "major version of CUDA that it is built for");
+  visit("tested", torch.tested, "what was run with it");
+}
 const std::vector<SupportedTorch>& supported_torch();
 
 /// The folder that holds virtual_gpu/ and exec/ for this torch: the program's own for the torch

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "estimator/base/document.h"
 #include "estimator/communication/communication_time.h"
 
 namespace sim {
@@ -36,6 +37,7 @@ void visit_fields(Visitor& visit, CommPoint& point) {
 }
 
 struct CommReport {
+  estimator::DocumentHead head{1, "collective_times"};
   std::string collective;
   std::string gpu;
   std::string intra_link;
@@ -47,6 +49,7 @@ struct CommReport {
 };
 template <class Visitor>
 void visit_fields(Visitor& visit, CommReport& report) {
+  visit_head(visit, report.head);
   visit("collective", report.collective, "which");
   visit("gpu", report.gpu, "of the machines");
   visit("intra_link", report.intra_link, "inside a machine");

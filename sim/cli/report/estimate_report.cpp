@@ -17,6 +17,7 @@ using estimator::ClusterEstimate;
 using estimator::format_duration;
 using estimator::format_gib;
 using estimator::RankClassEstimate;
+using estimator::whole_with_commas;
 using estimator::with_commas;
 
 /// Gibibytes for a column whose title has the unit.
@@ -158,7 +159,7 @@ std::string throughput_text(const estimator::Throughput& throughput) {
       "\nThroughput: {} tokens/s, {:.1f} for each GPU; {:.1f} model TFLOP/s for each GPU, MFU "
       "{:.1f} %, HFU {:.1f} %\n  of the dense peak; Megatron-LM's count, causal attention half "
       "(all of it, as PaLM: MFU {:.1f} %)\n",
-      with_commas(static_cast<int64_t>(throughput.tokens_per_second)),
+      whole_with_commas(throughput.tokens_per_second),
       throughput.tokens_per_second_per_gpu,
       throughput.model_flops_per_second_per_gpu / kTera,
       100 * throughput.mfu,
@@ -170,7 +171,7 @@ std::string cost_text(const std::vector<estimator::TrainingCost>& costs) {
   if (costs.empty()) return "  cost: no price is known; give cluster.usd_per_gpu_hour\n";
   const auto one = [](const estimator::TrainingCost& cost) {
     return fmt::format("{} US dollars at {:g} for a GPU hour ({}{}{}, {})",
-                       with_commas(static_cast<int64_t>(cost.cost_usd)),
+                       whole_with_commas(cost.cost_usd),
                        cost.usd_per_gpu_hour,
                        cost.provider,
                        cost.date.empty() ? "" : ", ",
@@ -212,7 +213,7 @@ std::string training_text(const std::optional<estimator::TrainingEstimate>& trai
                      with_commas(training->steps),
                      format_duration(training->seconds),
                      100 * training->goodput,
-                     with_commas(static_cast<int64_t>(training->gpu_hours))) +
+                     whole_with_commas(training->gpu_hours)) +
          table.text(2) + failure_text(*training) + cost_text(training->costs);
 }
 

@@ -42,7 +42,7 @@ std::string phase_table(const RankProfile& profile) {
 /// Nothing where no caching allocator was.
 std::string allocator_text(const RankProfile& profile) {
   const estimator::AllocatorRecord& allocator = profile.allocator;
-  if (allocator.device_allocations == 0) return "";
+  if (allocator.device_allocations == 0 || profile.peak.reserved_bytes == 0) return "";
   const int64_t idle = profile.peak.reserved_bytes - profile.peak.allocated_bytes;
   return fmt::format(
       "allocator: {} reserved, {:.1f} % of it never allocated; at most {} inactive split; {} "

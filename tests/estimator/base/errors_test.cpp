@@ -21,6 +21,21 @@ TEST(UserError, ShowsEveryProblemAndLeavesOutEmptyLines) {
   EXPECT_EQ(static_cast<int>(error.exit_code()), 3);
 }
 
+TEST(UserError, ShowsTheFirstOfManyProblemsAndHowManyMoreThereAre) {
+  const UserError error(std::vector<Problem>(1000, {"again", "", ""}));
+  EXPECT_EQ(error.problems().size(), kMostProblemsShown + 1);
+  EXPECT_EQ(error.problems().back().what, "and 980 problems more");
+  const UserError retold(error.problems());
+  EXPECT_STREQ(retold.what(), error.what());
+  EXPECT_EQ(UserError(std::vector<Problem>(21, {"again", "", ""})).problems().back().what, "again");
+}
+
+TEST(UserError, CutsLongLines) {
+  const std::string text = UserError({"what", std::string(1'000'000, '7'), "help"}).what();
+  EXPECT_LT(text.size(), 2000u);
+  EXPECT_NE(text.find("(1000000 bytes)"), std::string::npos);
+}
+
 TEST(NearestName, IsWithinThreeEdits) {
   const std::vector<std::string> known = {"h100-sxm", "a100-sxm-80", "llama3-8b"};
   EXPECT_EQ(nearest_name("h100-smx", known), "h100-sxm");

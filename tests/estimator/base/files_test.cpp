@@ -1,5 +1,6 @@
 #include "estimator/base/files.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
@@ -81,6 +82,22 @@ TEST(ParseJson, NamesTheLineAndColumn) {
   const std::string text = complaint_of([] { parse_json("{\n  \"a\": ,\n}", "plan.json"); });
   EXPECT_NE(text.find("plan.json is not valid JSON"), std::string::npos) << text;
   EXPECT_NE(text.find("line 2, column 8"), std::string::npos) << text;
+}
+
+TEST(ParseJson, NamesTheLineOfANumberThatNoDoubleHolds) {
+  const std::string text =
+      complaint_of([] { parse_json("{\n  \"a\": 1,\n  \"b\": 1e999}", "plan.json"); });
+  EXPECT_EQ(text.find("json.exception"), std::string::npos) << text;
+  EXPECT_NE(text.find("line 3, column "), std::string::npos) << text;
+  EXPECT_NE(text.find("1e999"), std::string::npos) << text;
+}
+
+TEST(ParseJson, RefusesObjectsOfTooManyKeys) {
+  std::string text = "{";
+  for (std::size_t i = 0; i <= kMostKeys; ++i) text += fmt::format("{}\"k{}\": 1", i ? "," : "", i);
+  EXPECT_NE(complaint_of([&] { parse_json(text + "}", "plan.json"); }).find("has too many keys"),
+            std::string::npos);
+  EXPECT_NO_THROW(parse_json(text.substr(0, text.rfind(',')) + "}", "plan.json"));
 }
 
 TEST(ParseJson, RefusesWhatIsNoJson) {

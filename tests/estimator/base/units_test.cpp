@@ -9,6 +9,8 @@ TEST(Units, GroupDigits) {
   EXPECT_EQ(with_commas(0), "0");
   EXPECT_EQ(with_commas(1048576), "1,048,576");
   EXPECT_EQ(with_commas(-1234), "-1,234");
+  EXPECT_EQ(whole_with_commas(1234567.8), "1,234,567");
+  EXPECT_EQ(whole_with_commas(2.5e29), "2.5e+29");
 }
 
 TEST(Units, BytesAreBinary) {

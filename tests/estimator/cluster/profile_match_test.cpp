@@ -66,6 +66,16 @@ TEST(MatchProfiles, RefusesARankThatThePlanHasNot) {
   EXPECT_TRUE(contains(complaint(plan, {misplaced}), "coordinate.pp = 1"));
 }
 
+TEST(MatchProfiles, RefusesAProfileOfAnotherWorldOrVirtualGpu) {
+  const Plan plan = small_plan();
+  RankProfile larger = profile_of(plan, 0);
+  larger.world_size = 999;
+  EXPECT_TRUE(contains(complaint(plan, {larger}), "world_size = 999, that of the plan 8"));
+  RankProfile other = profile_of(plan, 0);
+  other.device.gpu = "b200-sxm";
+  EXPECT_TRUE(contains(complaint(plan, {other}), "device.gpu = b200-sxm"));
+}
+
 TEST(FirstDifference, OfNameLinksAndPriceIsNone) {
   const Json plan = to_json(small_plan());
   const Json other =

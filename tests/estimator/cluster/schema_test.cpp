@@ -3,51 +3,12 @@
 #include <gtest/gtest.h>
 
 #include "estimator/cluster/estimate_cluster.h"
+#include "estimator/cluster/program_estimate.h"
+#include "tests/estimator/schema_violation.h"
 #include "tests/estimator/test_plans.h"
 
 namespace estimator {
 namespace {
-
-bool has_type(const Json& json, const std::string& type) {
-  if (type == "object") return json.is_object();
-  if (type == "array") return json.is_array();
-  if (type == "string") return json.is_string();
-  if (type == "boolean") return json.is_boolean();
-  if (type == "integer") return json.is_number_integer();
-  return type == "number" && json.is_number();
-}
-
-/// The part of draft-07 that the schemas use. Returns the path of the first violation, or "".
-std::string violation(const Json& schema, const Json& json, const std::string& path = "$") {
-  if (schema.contains("anyOf")) {
-    for (const Json& each : schema["anyOf"]) {
-      if (violation(each, json, path).empty()) return "";
-    }
-    return path;
-  }
-  if (schema.contains("type") && !has_type(json, schema["type"])) return path;
-  if (schema.contains("enum")) {
-    const Json& values = schema["enum"];
-    if (std::find(values.begin(), values.end(), json) == values.end()) return path;
-  }
-  for (const Json& key : schema.value("required", Json::array())) {
-    if (!json.contains(key)) return path + "." + key.get<std::string>();
-  }
-  if (json.is_object() && schema.contains("properties")) {
-    for (const auto& [key, value] : json.items()) {
-      if (!schema["properties"].contains(key)) return path + "." + key;
-      std::string inner = violation(schema["properties"][key], value, path + "." + key);
-      if (!inner.empty()) return inner;
-    }
-  }
-  if (json.is_array() && schema.contains("items")) {
-    for (const Json& item : json) {
-      std::string inner = violation(schema["items"], item, path + "[]");
-      if (!inner.empty()) return inner;
-    }
-  }
-  return "";
-}
 
 TEST(PlanSchema, TakesPlansAsWrittenAndAsResolved) {
   EXPECT_EQ(violation(plan_schema(), small_tree()), "");
@@ -69,24 +30,45 @@ TEST(PlanSchema, RefusesWhatReadingRefuses) {
 }
 
 TEST(RankProfileSchema, TakesWhatIsWritten) {
-  EXPECT_EQ(violation(rank_profile_schema(), to_json(profile_of(small_plan(), 0))), "");
+  EXPECT_EQ(violation(document_schema<RankProfile>("x"), to_json(profile_of(small_plan(), 0))), "");
 }
 
 TEST(RankProfileSchema, RequiresEveryKeyButOptionals) {
   Json json = to_json(profile_of(small_plan(), 0));
   EXPECT_FALSE(json.contains("out_of_memory"));
   json.erase("peak");
-  EXPECT_EQ(violation(rank_profile_schema(), json), "$.peak");
+  EXPECT_EQ(violation(document_schema<RankProfile>("x"), json), "$.peak");
 }
 
 TEST(ClusterEstimateSchema, TakesWhatIsWritten) {
   const Plan plan = pipeline_plan({{"training", {{"steps", 10}}}});
-  EXPECT_EQ(
-      violation(cluster_estimate_schema(), to_json(estimate_cluster(plan, profiles_of(plan)))), "");
+  EXPECT_EQ(violation(document_schema<ClusterEstimate>("x"),
+                      to_json(estimate_cluster(plan, profiles_of(plan)))),
+            "");
+}
+
+TEST(RankProfileSchema, HasTheRangesOfItsNumbers) {
+  Json json = to_json(profile_of(small_plan(), 0));
+  json["peak"]["reserved_bytes"] = -1;
+  EXPECT_EQ(violation(document_schema<RankProfile>("x"), json), "$.peak.reserved_bytes");
+  const Json schema = document_schema<RankProfile>("x");
+  EXPECT_EQ(schema["properties"]["world_size"]["minimum"].dump(), "1");
+  EXPECT_EQ(plan_schema()["properties"]["cluster"]["properties"]["nodes"]["anyOf"][0]["maximum"],
+            1'000'000);
+}
+
+TEST(DocumentSchema, TellsOneDocumentFromAnother) {
+  EXPECT_EQ(violation(document_schema<ProgramEstimate>("x"), to_json(ClusterEstimate{})),
+            "$.command");
+  Json json = to_json(ProgramEstimate{});
+  EXPECT_EQ(violation(document_schema<ProgramEstimate>("x"), json), "");
+  json["kind"] = "cluster_estimate";
+  EXPECT_EQ(violation(document_schema<ProgramEstimate>("x"), json), "$.kind");
 }
 
 TEST(Schemas, DescribeEveryKey) {
-  for (const Json& schema : {plan_schema(), rank_profile_schema(), cluster_estimate_schema()}) {
+  for (const Json& schema :
+       {plan_schema(), document_schema<RankProfile>("x"), document_schema<ClusterEstimate>("x")}) {
     EXPECT_EQ(schema["$schema"], "http://json-schema.org/draft-07/schema#");
     EXPECT_EQ(schema["additionalProperties"], false);
     for (const auto& [key, property] : schema["properties"].items()) {

@@ -77,6 +77,11 @@ TEST(NcclTestsText, ThatIsDamagedIsRefusedWithItsLine) {
   EXPECT_NE(complaint(text_of("1048576 262144 float sum -1 20.00 52 52 7\n")).find("wrong results"),
             std::string::npos);
   EXPECT_NE(complaint(text_of(std::string(kRows) + kRows)).find("stand twice"), std::string::npos);
+  for (const char* row : {"1048576 262144 float sum -1 1e308 52 52 0\n",
+                          "1048576 262144 float sum -1 1e-320 52 52 0\n",
+                          "9000000000000000 262144 float sum -1 20 52 52 0\n"}) {
+    EXPECT_NE(complaint(text_of(row)).find("no measurement gives"), std::string::npos) << row;
+  }
   EXPECT_NE(complaint(text_of("")).find("no line has a result"), std::string::npos);
   EXPECT_NE(complaint("").find("no line says which collective"), std::string::npos);
   EXPECT_NE(complaint(text_of(kRows, "NVIDIA A100-SXM4-80GB")).find("two kinds of GPUs"),

@@ -57,8 +57,43 @@ TEST(Calibration, RefusesWhatNoMeasurementGives) {
             std::string::npos);
   EXPECT_NE(complaint([](Json& j) { j["streams"][0]["bytes"] = -1; }).find("streams[0]"),
             std::string::npos);
-  EXPECT_NE(complaint([](Json& j) { j.erase("launch"); }).find("launch.kernel_seconds"),
+  EXPECT_NE(
+      complaint([](Json& j) { j.erase("launch"); }).find("a key is missing\n  h100.json: launch"),
+      std::string::npos);
+  for (const double seconds : {5e-324, 1e308}) {
+    EXPECT_NE(complaint([&](Json& j) {
+                j["launch"]["host_seconds"] = seconds;
+              }).find("launch.host_seconds"),
+              std::string::npos);
+  }
+}
+
+TEST(Calibration, IsNoFasterThanItsGpu) {
+  const auto complaint_about_row = [](const std::function<void(Calibration&)>& change) {
+    Calibration calibration = calibration_of_h100();
+    change(calibration);
+    return complaint_of(
+        [&] { check_calibration_is_of(calibration, *find_gpu("h100-sxm"), "h100.json"); });
+  };
+  EXPECT_EQ(complaint_about_row([](Calibration&) {}), "");
+  EXPECT_NE(complaint_about_row([](Calibration& c) {
+              c.matmul[1].seconds = 1e-9;
+            }).find("h100.json: matmul[1] says 2.684e+17 a second"),
             std::string::npos);
+  EXPECT_NE(complaint_about_row([](Calibration& c) {
+              c.attention[0].seconds = 1e-6;
+            }).find("attention[0]"),
+            std::string::npos);
+  EXPECT_NE(complaint_about_row([](Calibration& c) {
+              c.optimizer[0].seconds = 1e-6;
+            }).find("optimizer[0]"),
+            std::string::npos);
+}
+
+TEST(Calibration, HasItsCopiesInTheOrderOfTheirSizes) {
+  Calibration calibration = calibration_of_h100();
+  std::swap(calibration.streams[0], calibration.streams[1]);
+  EXPECT_EQ(read(to_json(calibration)).streams[0].bytes, 1'000'000);
 }
 
 TEST(Calibration, IsForTheGpuThatItMeasured) {

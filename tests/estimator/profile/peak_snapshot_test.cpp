@@ -12,7 +12,9 @@ namespace {
 /// A weight of 1,000 floats and a workspace of 2 MiB: 4,096 + 2,097,152 bytes.
 PeakSnapshot small_snapshot() {
   PeakSnapshot snapshot;
-  snapshot.header.peak = {.allocated_bytes = 2'101'248, .phase = "iteration_1.forward_backward"};
+  snapshot.header.peak = {.allocated_bytes = 2'101'248,
+                          .reserved_bytes = 4'194'304,
+                          .phase = "iteration_1.forward_backward"};
   snapshot.header.peak.categories.emplace();
   (*snapshot.header.peak.categories)[MemoryCategory::kParameter] = 4096;
   (*snapshot.header.peak.categories)[MemoryCategory::kWorkspace] = 2'097'152;
@@ -95,6 +97,38 @@ TEST(PeakSnapshot, WithAnUnknownKeyIsRefusedWithTheLineAndTheNearestKey) {
   const std::string complaint = complaint_about_text(text);
   EXPECT_NE(complaint.find("peak.jsonl, line 2: requested_byte"), std::string::npos);
   EXPECT_NE(complaint.find("did you mean requested_bytes?"), std::string::npos);
+}
+
+TEST(PeakSnapshot, ThatHoldsWhatNoRunLeavesIsRefused) {
+  const std::string good = to_json_lines(small_snapshot());
+  struct Damage {
+    const char *what, *with, *complaint;
+  };
+  for (const Damage& damage :
+       {Damage{"\"bytes\":4096", "\"bytes\":0", "line 2: bytes = 0"},
+        Damage{"\"bytes\":4096", "\"bytes\":-4096", "line 2: bytes = -4096"},
+        Damage{"\"requested_bytes\":4000,", "", "a key is missing"},
+        Damage{"[10,100]", "[10,-100]", "line 2: shape[1] = -100"},
+        Damage{"\"rank\":0", "\"rank\":1", "the rank is not in its world"},
+        Damage{"\"world_size\":1", "\"world_size\":0", "line 1: world_size = 0"},
+        Damage{"\"data\":1", "\"data\":9000000000000000", "line 1: layout.data"},
+        Damage{"\"reserved_bytes\":4194304", "\"reserved_bytes\":0", "more is allocated"},
+        Damage{"\"parameter\":4096", "\"parameter\":4097", "do not add up"}}) {
+    const std::string complaint = complaint_about_text(replaced(good, damage.what, damage.with));
+    EXPECT_NE(complaint.find(damage.complaint), std::string::npos) << damage.with << ":\n"
+                                                                   << complaint;
+  }
+}
+
+TEST(PeakSnapshot, OfLinesThatWouldOverflowTheirSumIsRefused) {
+  const std::string text = to_json_lines(small_snapshot());
+  std::string line = text.substr(text.find('\n') + 1);
+  line.erase(line.find('\n') + 1);
+  line = replaced(line, "\"bytes\":4096", "\"bytes\":1125899906842624");
+  std::string all =
+      replaced(text.substr(0, text.find('\n') + 1), "\"allocations\":2", "\"allocations\":9000");
+  for (int i = 0; i < 9000; ++i) all += line;
+  EXPECT_NE(complaint_about_text(all).find("add up to"), std::string::npos);
 }
 
 TEST(PeakSnapshot, ForeignFilesAreRefused) {

@@ -41,31 +41,48 @@ if [ -n "$FAKE_MARKER" ]; then
     >"$FAKE_MARKER"
 fi
 
+tool='{"name": "onerank", "version": "fake", "torch": "none"}'
 if [ -n "$calibration" ]; then
   cat >"$calibration" <<CALIBRATION
-{"schema_version": 1, "kind": "calibration", "device": {"kind": "$device", "name": "Fake GPU"},
+{"schema_version": 1, "kind": "calibration", "tool": $tool,
+ "device": {"kind": "$device", "gpu": "", "name": "Fake GPU", "total_bytes": 85029027840, "allocator": ""},
  "driver": "580.1", "date": "2026-11-21",
- "matmul": [{"dtype": "bf16", "m": 1000, "n": 1000, "k": 1000, "seconds": 1e-5}],
- "launch": {"kernel_seconds": 2e-6, "host_seconds": 5e-6}}
+ "matmul": [{"dtype": "bf16", "m": 1000, "n": 1000, "k": 1000, "accumulates": false, "seconds": 1e-5}],
+ "attention": [], "streams": [], "optimizer": [],
+ "launch": {"kernel_seconds": 2e-6, "host_seconds": 5e-6}, "note": ""}
 CALIBRATION
   exit 0
 fi
 
 peak=${FAKE_PEAK_BYTES:-1073741824}
 reading="{\"allocated_bytes\": $peak, \"reserved_bytes\": $peak}"
+total=85029027840
+lifted=false
+[ "$peak" -le $total ] || lifted=true
 stage=0
 for rank in $(echo "$ranks" | tr , ' '); do
   file=$(printf 'rank-%05d.json' "$rank")
   cat >"$folder/$file" <<PROFILE
-{"schema_version": 1, "kind": "rank_profile", "plan": $plan, "rank": $rank, "world_size": 8,
+{"schema_version": 1, "kind": "rank_profile", "tool": $tool, "plan": $plan, "rank": $rank, "world_size": 8,
  "coordinate": {"tp": 0, "cp": 0, "ep": 0, "dp": 0, "pp": $stage},
- "device": {"kind": "$device", "name": "Fake GPU", "total_bytes": 85029027840},
- "parameters": {"count": 1000, "bytes": 2000},
- "micro_batches": {"total": 4, "executed": 3},
- "phases": [{"name": "iteration_1.forward_backward", "before": {"allocated_bytes": 1048576},
-             "after": {"allocated_bytes": 3145728}, "peak": $reading, "seconds": 0.5}],
+ "device": {"kind": "$device", "gpu": "", "name": "Fake GPU", "total_bytes": $total, "allocator": ""},
+ "parameters": {"count": 1000, "bytes": 2000, "tensors": []},
+ "model_state": {"parameter_bytes": 2000, "gradient_bytes": 4000, "main_weight_bytes": 4000,
+                 "optimizer_state_bytes": 8000, "parameter_padding_bytes": 0, "gradient_padding_bytes": 0,
+                 "gradient_stand_in_bytes": 0, "step_scalar_bytes": 0},
+ "micro_batches": {"total": 4, "executed": 3, "most_in_flight": 1, "activation_bytes": 1000},
+ "limit_lifted": $lifted,
+ "phases": [{"name": "iteration_1.forward_backward",
+             "before": {"allocated_bytes": 1048576, "reserved_bytes": 2097152},
+             "after": {"allocated_bytes": 3145728, "reserved_bytes": 4194304}, "peak": $reading, "seconds": 0.5}],
  "peak": {"allocated_bytes": $peak, "reserved_bytes": $peak, "phase": "iteration_1.forward_backward",
-          "module": "layers.0.mlp", "operator": "aten::mm"}}
+          "module": "layers.0.mlp", "operator": "aten::mm"},
+ "allocator": {"requested_peak_bytes": 0, "active_peak_bytes": 0, "inactive_split_peak_bytes": 0,
+               "segments_peak": 0, "device_allocations": 0, "retries": 0},
+ "modules": [], "collectives": [],
+ "operators": [{"name": "aten::mm", "shapes": [[1000, 1000], [1000, 1000]], "dtype": "BFloat16", "flops": 2e9,
+                "bytes": 6e6, "phase": "forward_backward", "direction": "forward", "module_kind": "mlp",
+                "count": 4, "executed_count": 3}]}
 PROFILE
   stem=$folder/${file%.json}
   [ -z "$peak_snapshot" ] || echo "--peak-snapshot of rank $rank" >"$stem.peak.jsonl"

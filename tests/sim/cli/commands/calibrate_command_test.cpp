@@ -50,38 +50,39 @@ TEST_F(CalibrateCommand, TellsWhatTheRankProcessLacks) {
 
 class CalibrationFlag : public OnerankProgram {
  protected:
-  std::string file_of(const std::string& device, const std::string& name) {
+  std::string file_of(estimator::DeviceKind device, const std::string& name) {
     return write("calibration.json",
-                 R"({"schema_version": 1, "kind": "calibration", "device": {"kind": ")" + device +
-                     R"(", "name": ")" + name +
-                     R"("}, "driver": "580.1", "date": "2026-11-21",
-      "matmul": [{"dtype": "bf16", "m": 8192, "n": 8192, "k": 8192, "seconds": 2e-3}],
-      "launch": {"kernel_seconds": 2e-6, "host_seconds": 5e-6}})");
+                 estimator::document_text(estimator::Calibration{
+                     .device = {.kind = device, .name = name},
+                     .driver = "580.1",
+                     .date = "2026-11-21",
+                     .matmul = {{.m = 8192, .n = 8192, .k = 8192, .seconds = 2e-3}},
+                     .launch = {.kernel_seconds = 2e-6, .host_seconds = 5e-6}}));
   }
-  ProgramResult estimate(const std::string& device, const std::string& name) {
+  ProgramResult estimate(estimator::DeviceKind device, const std::string& name) {
     return run(small_plan({"estimate"}, {"--calibration", file_of(device, name)}));
   }
 };
 
 TEST_F(CalibrationFlag, MakesRatesMeasuredOnes) {
-  const ProgramResult result = estimate("cuda", "NVIDIA H100 80GB HBM3");
+  const ProgramResult result = estimate(estimator::DeviceKind::kCuda, "NVIDIA H100 80GB HBM3");
   EXPECT_EQ(result.exit_code, 0) << result.error;
   EXPECT_THAT(result.output, HasSubstr("550 TFLOP/s  measured"));  // 2 x 8192^3 in 2 ms
   EXPECT_THAT(result.output, HasSubstr("driver 580.1, 2026-11-21"));
 }
 
 TEST_F(CalibrationFlag, HasAKeyOfThePlan) {
-  const std::string file = file_of("cuda", "NVIDIA H100 80GB HBM3");
+  const std::string file = file_of(estimator::DeviceKind::kCuda, "NVIDIA H100 80GB HBM3");
   const ProgramResult result = run(small_plan({"estimate"}, {"--set", "time.calibration=" + file}));
   EXPECT_EQ(result.exit_code, 0) << result.error;
   EXPECT_THAT(result.output, HasSubstr("550 TFLOP/s  measured"));
 }
 
 TEST_F(CalibrationFlag, IsRefusedForAnotherGpuAndForNone) {
-  const ProgramResult other = estimate("cuda", "NVIDIA B200");
+  const ProgramResult other = estimate(estimator::DeviceKind::kCuda, "NVIDIA B200");
   EXPECT_EQ(other.exit_code, 2);
   EXPECT_THAT(other.error, HasSubstr("another GPU than the plan's"));
-  const ProgramResult none = estimate("cpu", "CPU");
+  const ProgramResult none = estimate(estimator::DeviceKind::kCpu, "CPU");
   EXPECT_EQ(none.exit_code, 2);
   EXPECT_THAT(none.error, HasSubstr("a calibration of no real GPU prices nothing"));
 }

@@ -124,6 +124,38 @@ TEST_F(ClusterCommands, ProfilesThatAreMissingForeignOrOfAnotherPlanAreRefused) 
   EXPECT_THAT(other.error, HasSubstr("parallelism.tensor"));
 }
 
+TEST_F(ClusterCommands, ProfilesOfAnotherDeviceStandForThePlansGpuOnlyWhereTheUserSaysSo) {
+  ASSERT_EQ(run(small_plan({"estimate"}, {"--keep-profiles", path("tmp")})).exit_code, 0);
+  const std::vector<std::string> kept = {"--profiles", path("tmp")};
+  EXPECT_EQ(run(small_plan({"estimate"}, kept)).exit_code, 0);  // says --device cuda
+  for (const char* device : {"auto", "virtual", "cpu"}) {
+    const ProgramResult result =
+        run(small_plan({"check"}, {"--profiles", path("tmp"), "--device", device}));
+    EXPECT_EQ(result.exit_code, 2) << device;
+    EXPECT_THAT(result.error, HasSubstr("rank 0 is of another device than the plan's GPU"));
+    EXPECT_THAT(result.error, HasSubstr("device.name = Fake GPU"));
+    EXPECT_THAT(result.error, HasSubstr("--device cuda"));
+  }
+}
+
+TEST_F(ClusterCommands, ADocumentsNameDoesNotPromiseAnotherFormat) {
+  for (const char* command : {"estimate", "roofline", "run"}) {
+    const ProgramResult result = run(small_plan({command}, {"--output", path("r.csv")}));
+    EXPECT_EQ(result.exit_code, 2) << command;
+    EXPECT_THAT(result.error, HasSubstr("the file is JSON"));
+    EXPECT_EQ(read("r.csv"), "");
+  }
+  EXPECT_EQ(run(small_plan({"run"}, {"--output", path("profile")})).exit_code, 0);
+}
+
+TEST_F(ClusterCommands, ALongTrainingHasACostInWords) {
+  const ProgramResult result = run(small_plan(
+      {"estimate"}, {"--no-advice", "--price", "1e6", "--train-iters", "1000000000000"}));
+  EXPECT_THAT(result.output, HasSubstr("US dollars at 1e+06"));
+  EXPECT_THAT(result.output, testing::Not(HasSubstr("-9,223")));
+  EXPECT_EQ(run(small_plan({"estimate"}, {"--price", "1e308"})).exit_code, 2);
+}
+
 TEST_F(ClusterCommands, SayWhichAllocatorSettingsTheyTookFromAVariable) {
   environment_["PYTORCH_CUDA_ALLOC_CONF"] = "expandable_segments:True";
   const std::string line = "allocator expandable_segments:True (from PYTORCH_CUDA_ALLOC_CONF)\n";

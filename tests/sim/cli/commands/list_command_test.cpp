@@ -16,7 +16,8 @@ TEST_F(ListCommand, GivesModelsAsJsonWithTheirParameters) {
   const ProgramResult result = run({"list", "models", "--json"});
   EXPECT_EQ(result.exit_code, 0);
   bool found = false;
-  for (const Json& model : Json::parse(result.output)) {
+  const Json list = Json::parse(result.output);
+  for (const Json& model : list["entries"]) {
     if (model["name"] != "llama3-8b") continue;
     EXPECT_EQ(model["parameters"], 8'030'261'248);
     found = true;
@@ -27,10 +28,10 @@ TEST_F(ListCommand, GivesModelsAsJsonWithTheirParameters) {
 TEST_F(ListCommand, GivesEachListAsATableAndAsJson) {
   for (const std::string list : {"gpus", "models", "links"}) {
     EXPECT_THAT(run({"list", list}).output, StartsWith("name "));
-    EXPECT_TRUE(Json::parse(run({"list", list, "--json"}).output).is_array());
+    EXPECT_TRUE(Json::parse(run({"list", list, "--json"}).output)["entries"].is_array());
   }
   EXPECT_THAT(run({"list", "dialects"}).output, StartsWith("megatron-lm: "));
-  EXPECT_TRUE(Json::parse(run({"list", "dialects", "--json"}).output).is_array());
+  EXPECT_TRUE(Json::parse(run({"list", "dialects", "--json"}).output)["entries"].is_array());
   EXPECT_THAT(run({"list", "gpus"}).output, HasSubstr("NVIDIA H100 80GB HBM3"));
 }
 

@@ -31,7 +31,9 @@ class MemoryCommand : public OnerankProgram {
          .module = "layers.1.mlp.first",
          .made_the_peak = true}};
     snapshot.header.allocations = 3;
-    snapshot.header.peak = {.allocated_bytes = 8 << 20, .phase = "iteration_1.forward_backward"};
+    snapshot.header.peak = {.allocated_bytes = 8 << 20,
+                            .reserved_bytes = 10 << 20,
+                            .phase = "iteration_1.forward_backward"};
     snapshot.header.peak.categories.emplace();
     (*snapshot.header.peak.categories)[kParameter] = 1 << 20;
     (*snapshot.header.peak.categories)[kActivation] = 7 << 20;
@@ -52,6 +54,17 @@ TEST_F(MemoryCommand, GroupsTheAllocationsOfAPeakLargestFirst) {
 TEST_F(MemoryCommand, ShowsAsManyRowsAsAskedForAndSaysHowManyAreLeft) {
   const ProgramResult result = run({"memory", write_snapshot(), "--by", "module", "--top", "1"});
   EXPECT_THAT(result.output, HasSubstr("and 1 more (--top 2)\n"));
+}
+
+TEST_F(MemoryCommand, PrintsGroupsAsADocument) {
+  const ProgramResult result = run({"memory", write_snapshot(), "--by", "module", "--json"});
+  const auto memory = estimator::Json::parse(result.output);
+  EXPECT_EQ(memory["kind"], "memory_groups");
+  EXPECT_EQ(memory["schema_version"], 1);
+  EXPECT_EQ(memory["by"], "module");
+  EXPECT_EQ(memory["groups"][0]["name"], "layers.*.mlp.first");
+  EXPECT_EQ(memory["groups"][0]["bytes"], 7 << 20);
+  EXPECT_EQ(memory["header"]["kind"], "peak_snapshot");
 }
 
 TEST_F(MemoryCommand, SuggestsTheNearestGrouping) {

@@ -1,0 +1,124 @@
+#include "estimator/profile/profile_claims.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace estimator {
+namespace {
+
+constexpr const char* kHelp = "the document was changed or damaged: make it again";
+
+/// Reports what does not hold.
+class Claims {
+ public:
+  explicit Claims(FieldReader& reader) : reader_(reader) {}
+
+  void require(bool holds, const std::string& path, const char* what, const std::string& found) {
+    if (!holds) reader_.report(path, what, found, kHelp);
+  }
+  void at_most(int64_t value, int64_t most, const std::string& path, const char* what) {
+    require(value <= most, path, what, fmt::format("{}, against {}", value, most));
+  }
+  void equal(int64_t value, int64_t other, const std::string& path, const char* what) {
+    require(value == other, path, what, fmt::format("{}, against {}", value, other));
+  }
+  void within_reserved(const MemoryReading& reading, const std::string& path) {
+    at_most(reading.allocated_bytes,
+            reading.reserved_bytes,
+            path + ".allocated_bytes",
+            "more is allocated than reserved");
+  }
+
+ private:
+  FieldReader& reader_;
+};
+
+constexpr int64_t MemoryReading::*kReadings[] = {&MemoryReading::allocated_bytes,
+                                                 &MemoryReading::reserved_bytes};
+
+void check_phase(const PhaseRecord& phase, const std::string& path, Claims& claims) {
+  claims.within_reserved(phase.before, path + ".before");
+  claims.within_reserved(phase.after, path + ".after");
+  claims.within_reserved(phase.peak, path + ".peak");
+  for (const auto reading : kReadings) {
+    claims.at_most(std::max(phase.before.*reading, phase.after.*reading),
+                   phase.peak.*reading,
+                   path + ".peak",
+                   "a phase has more at its start or end than at its peak");
+  }
+}
+
+void check_phases(const RankProfile& profile, Claims& claims) {
+  claims.require(!profile.phases.empty(), "phases", "no phase was run", "[]");
+  MemoryReading largest;
+  for (std::size_t i = 0; i < profile.phases.size(); ++i) {
+    const PhaseRecord& phase = profile.phases[i];
+    check_phase(phase, fmt::format("phases[{}]", i), claims);
+    for (const auto reading : kReadings) {
+      largest.*reading = std::max(largest.*reading, phase.peak.*reading);
+    }
+  }
+  constexpr const char* kOther = "the peak is not the largest of the phases'";
+  claims.equal(
+      profile.peak.allocated_bytes, largest.allocated_bytes, "peak.allocated_bytes", kOther);
+  claims.equal(profile.peak.reserved_bytes, largest.reserved_bytes, "peak.reserved_bytes", kOther);
+}
+
+void check_device(const RankProfile& profile, Claims& claims) {
+  if (profile.device.kind == DeviceKind::kCpu) return;  // its memory is nobody's question
+  claims.require(
+      profile.device.total_bytes > 0, "device.total_bytes", "the GPU has no memory", "0");
+  if (profile.limit_lifted) return;
+  claims.at_most(profile.peak.reserved_bytes,
+                 profile.device.total_bytes,
+                 "peak.reserved_bytes",
+                 "more is reserved than the device has");
+}
+
+void check_shard(const RankProfile& profile, Claims& claims) {
+  claims.require(profile.plan.is_object() && !profile.plan.empty(), "plan", "no plan is there", "");
+  claims.require(!profile.operators.empty(), "operators", "the shard computed nothing", "[]");
+  claims.at_most(profile.micro_batches.executed,
+                 profile.micro_batches.total,
+                 "micro_batches.executed",
+                 "more micro-batches were run than the plan has");
+}
+
+void check_program(const RankProfile& profile, Claims& claims) {
+  const std::vector<CommunicatorRecord>& all = profile.program->communicators;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const std::string path = fmt::format("program.communicators[{}]", i);
+    claims.at_most(
+        all[i].size, profile.world_size, path + ".size", "a communicator is larger than the world");
+    claims.at_most(
+        all[i].rank, all[i].size - 1, path + ".rank", "the process is no member of its own group");
+  }
+}
+
+}  // namespace
+
+void report_contradictions(const PeakRecord& peak, const std::string& path, FieldReader& reader) {
+  Claims claims(reader);
+  claims.within_reserved({peak.allocated_bytes, peak.reserved_bytes}, path);
+  if (!peak.categories) return;
+  claims.equal(peak.categories->sum(),
+               peak.allocated_bytes,
+               path + ".categories",
+               "the categories do not add up to the allocated peak");
+}
+
+void report_contradictions(const RankProfile& profile, FieldReader& reader) {
+  Claims claims(reader);
+  claims.at_most(profile.rank, profile.world_size - 1, "rank", "the rank is not in its world");
+  report_contradictions(profile.peak, "peak", reader);
+  check_phases(profile, claims);
+  check_device(profile, claims);
+  if (profile.program) {
+    check_program(profile, claims);
+  } else {
+    check_shard(profile, claims);
+  }
+}
+
+}  // namespace estimator

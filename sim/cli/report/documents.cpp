@@ -1,0 +1,25 @@
+#include "sim/cli/report/documents.h"
+
+namespace sim {
+
+ListDocument<estimator::Gpu> gpu_list() {
+  return {.head = {1, "gpu_list"}, .entries = estimator::gpus()};
+}
+
+ListDocument<estimator::ModelPreset> model_list() {
+  return {.head = {1, "model_list"}, .entries = estimator::model_presets()};
+}
+
+ListDocument<estimator::Link> link_list() {
+  return {.head = {1, "link_list"}, .entries = estimator::links()};
+}
+
+ListDocument<estimator::DialectTraits> dialect_list() {
+  return {.head = {1, "dialect_list"}, .entries = estimator::dialects()};
+}
+
+ListDocument<SupportedTorch> torch_list() {
+  return {.head = {1, "torch_list"}, .entries = supported_torch()};
+}
+
+}  // namespace sim

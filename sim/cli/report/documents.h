@@ -1,0 +1,112 @@
+// The documents that --json gives and no other header has.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "estimator/base/document.h"
+#include "estimator/cluster/cluster_estimate.h"
+#include "estimator/hardware/hardware.h"
+#include "estimator/plan/dialects.h"
+#include "estimator/plan/model_config.h"
+#include "estimator/profile/peak_snapshot.h"
+#include "sim/cli/process/torch_stubs.h"
+
+namespace sim {
+
+/// `check`: the verdict's own keys after the head.
+struct VerdictDocument {
+  estimator::DocumentHead head{1, "verdict"};
+  estimator::Verdict verdict;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, VerdictDocument& document) {
+  visit_head(visit, document.head);
+  visit_fields(visit, document.verdict);
+}
+
+/// What the worst rank needs under one setting of PyTorch's allocator.
+struct AllocatorTrial {
+  std::string setting;
+  bool is_plans = false;
+  int64_t worst_rank = 0;
+  int64_t allocated_peak_bytes = 0;
+  int64_t reserved_peak_bytes = 0;
+  int64_t total_bytes = 0;
+  int64_t saved_bytes = 0;
+  estimator::AllocatorRecord allocator;
+  estimator::Fit outcome = estimator::Fit::kDoesNotFit;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, AllocatorTrial& trial) {
+  bool fits = trial.outcome == estimator::Fit::kFits;
+  visit("setting", trial.setting, "PYTORCH_CUDA_ALLOC_CONF");
+  visit("is_plans", trial.is_plans, "the plan has it");
+  visit("worst_rank", trial.worst_rank, "the rank that needs most");
+  visit("allocated_peak_bytes", trial.allocated_peak_bytes, "in tensors");
+  visit("reserved_peak_bytes", trial.reserved_peak_bytes, "taken by the allocator");
+  visit("total_bytes", trial.total_bytes, "with context and communicators");
+  visit("saved_bytes", trial.saved_bytes, "against the plan's setting; negative: it needs more");
+  visit("allocator", trial.allocator, "what the allocator says of itself");
+  visit("fits", fits, "every rank fits, also with the upper end of what it may need");
+  visit("outcome", trial.outcome, "the verdict");
+}
+
+struct AllocatorComparison {
+  estimator::DocumentHead head{1, "allocator_comparison"};
+  std::vector<AllocatorTrial> settings;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, AllocatorComparison& comparison) {
+  visit_head(visit, comparison.head);
+  visit("settings", comparison.settings, "each was run; the plan's first");
+}
+
+/// Allocations of a peak that are alike.
+struct MemoryGroup {
+  std::string name;
+  int64_t bytes = 0;
+  int64_t requested_bytes = 0;
+  int64_t allocations = 0;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, MemoryGroup& group) {
+  visit("name", group.name, "what they have in common");
+  visit("bytes", group.bytes, "the allocator's blocks");
+  visit("requested_bytes", group.requested_bytes, "asked for, before rounding");
+  visit("allocations", group.allocations, "how many");
+}
+
+struct MemoryGroups {
+  estimator::DocumentHead head{1, "memory_groups"};
+  std::string by;
+  estimator::PeakSnapshotHeader header;
+  std::vector<MemoryGroup> groups;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, MemoryGroups& memory) {
+  visit_head(visit, memory.head);
+  visit("by", memory.by, "by what they are grouped");
+  visit("header", memory.header, "of the snapshot");
+  visit("groups", memory.groups, "largest first");
+}
+
+/// What plans can name: GPUs, models, ...
+template <class Entry>
+struct ListDocument {
+  estimator::DocumentHead head;
+  std::vector<Entry> entries;
+};
+template <class Visitor, class Entry>
+void visit_fields(Visitor& visit, ListDocument<Entry>& list) {
+  visit_head(visit, list.head);
+  visit("entries", list.entries, "each that is known");
+}
+
+ListDocument<estimator::Gpu> gpu_list();
+ListDocument<estimator::ModelPreset> model_list();
+ListDocument<estimator::Link> link_list();
+ListDocument<estimator::DialectTraits> dialect_list();
+ListDocument<SupportedTorch> torch_list();
+
+}  // namespace sim
