@@ -4,7 +4,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cctype>
 #include <numeric>
+
+#include "estimator/base/field_words.h"
+#include "estimator/base/text.h"
 
 namespace estimator {
 namespace {
@@ -31,6 +35,28 @@ std::string shortened(const std::string& text) {
                      text.substr(0, kLongestShown / 2),
                      text.size(),
                      text.substr(text.size() - kLongestShown / 4));
+}
+
+/// Without capitals and leading dashes.
+std::string letters_of(std::string_view name) {
+  name.remove_prefix(std::min(name.find_first_not_of('-'), name.size()));
+  std::string letters(name);
+  std::transform(letters.begin(), letters.end(), letters.begin(), [](unsigned char letter) {
+    return static_cast<char>(std::tolower(letter));
+  });
+  return letters;
+}
+
+/// More edits than these make another word of it.
+int most_edits(std::size_t letters) { return letters <= 4 ? 1 : letters <= 8 ? 2 : 3; }
+
+/// Whether `word` stands in `text` with no letter or digit beside it.
+bool contains_word(const std::string& text, const std::string& word) {
+  const auto is_inside = [&](std::size_t at) {
+    return at < text.size() && std::isalnum(static_cast<unsigned char>(text[at])) != 0;
+  };
+  const std::size_t at = text.find(word);
+  return at != std::string::npos && (at == 0 || !is_inside(at - 1)) && !is_inside(at + word.size());
 }
 
 }  // namespace
@@ -63,31 +89,44 @@ std::string to_text(const std::vector<Problem>& problems) {
     if (!problem.where.empty()) text += "  " + shortened(problem.where) + "\n";
     if (!problem.help.empty()) text += "  help: " + shortened(problem.help) + "\n";
   }
-  return text;
+  return printable(text);
 }
 
 std::string nearest_name(std::string_view name, const std::vector<std::string>& known) {
-  constexpr int kFarthest = 3;
-  std::string nearest;
-  int nearest_distance = kFarthest + 1;
+  constexpr std::size_t kFewestLetters = 3;  // of a part that tells anything
+  const std::string wanted = letters_of(name);
+  if (wanted.empty()) return "";
+  std::string nearest, containing, contained;
+  int nearest_distance = most_edits(wanted.size()) + 1;
   for (const std::string& candidate : known) {
-    const int distance = edit_distance(name, candidate);
+    const std::string letters = letters_of(candidate);
+    const int distance = edit_distance(wanted, letters);
     if (distance < nearest_distance) {
       nearest_distance = distance;
       nearest = candidate;
     }
+    if (containing.empty() && wanted.size() >= kFewestLetters &&
+        letters.find(wanted) != std::string::npos) {
+      containing = candidate;
+    }
+    if (letters.size() >= std::max(kFewestLetters, letters_of(contained).size() + 1) &&
+        contains_word(wanted, letters)) {
+      contained = candidate;
+    }
   }
   if (!nearest.empty()) return nearest;
-  // "70b" or "h100" name a family: offer the first member that contains the word.
-  const auto containing = std::find_if(known.begin(), known.end(), [&](const std::string& other) {
-    return name.size() >= 3 && other.find(name) != std::string::npos;
-  });
-  return containing == known.end() ? std::string() : *containing;
+  return containing.empty() ? contained : containing;
 }
 
-std::string suggestion(std::string_view name, const std::vector<std::string>& known) {
+std::string suggestion(std::string_view name,
+                       const std::vector<std::string>& known,
+                       std::string_view otherwise) {
+  if (const FieldWord* word = find_field_word(name)) {
+    return fmt::format("{}: {}", word->what, word->instead);
+  }
   const std::string nearest = nearest_name(name, known);
   if (!nearest.empty()) return fmt::format("did you mean {}?", nearest);
+  if (!otherwise.empty()) return std::string(otherwise);
   return fmt::format("known are {}", fmt::join(known, ", "));
 }
 

@@ -50,16 +50,22 @@ class UserError : public std::runtime_error {
   ExitCode exit_code_;
 };
 
-/// The text a user sees, for each problem, long lines cut:
+/// The text a user sees, fit for a terminal (printable()), for each problem, long lines cut:
 ///     error: WHAT
 ///       WHERE
 ///       help: HELP
 std::string to_text(const std::vector<Problem>& problems);
 
-/// The known name nearest to `name`, or "" when none is near (ninja's rule: edit distance up to 3).
+/// The known name that `name` is a slip of, or "" when there is none: one edit away for names of up
+/// to 4 letters, 2 for up to 8, 3 for longer ones (capitals and leading dashes count as none); or
+/// else the first known name that contains it ("70b"), or the longest that it contains as a word.
 std::string nearest_name(std::string_view name, const std::vector<std::string>& known);
 
-/// "did you mean X?", or the list of what is known when nothing is near.
-std::string suggestion(std::string_view name, const std::vector<std::string>& known);
+/// The help for an unknown name: what there is instead of a word that the field knows
+/// (find_field_word()), or "did you mean X?", or else `otherwise`, which by default lists what is
+/// known. An empty name is near to nothing.
+std::string suggestion(std::string_view name,
+                       const std::vector<std::string>& known,
+                       std::string_view otherwise = {});
 
 }  // namespace estimator

@@ -1,6 +1,6 @@
 #include "estimator/base/errors.h"
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 namespace estimator {
 namespace {
@@ -36,15 +36,56 @@ TEST(UserError, CutsLongLines) {
   EXPECT_NE(text.find("(1000000 bytes)"), std::string::npos);
 }
 
-TEST(NearestName, IsWithinThreeEdits) {
-  const std::vector<std::string> known = {"h100-sxm", "a100-sxm-80", "llama3-8b"};
+TEST(UserError, ShowsWhatATerminalWouldObey) {
+  const UserError error({"unknown key", "e.yaml: \x1b]0;pwn\a", "did you mean\xff name?"});
+  EXPECT_STREQ(error.what(),
+               "error: unknown key\n"
+               "  e.yaml: \\u001b]0;pwn\\u0007\n"
+               "  help: did you mean\\xff name?\n");
+}
+
+TEST(NearestName, IsWithinAsManyEditsAsItsLengthAllows) {
+  const std::vector<std::string> known = {"h100-sxm", "a100-sxm-80", "llama3-8b", "t4", "b300"};
   EXPECT_EQ(nearest_name("h100-smx", known), "h100-sxm");
   EXPECT_EQ(nearest_name("lama3-8b", known), "llama3-8b");
+  EXPECT_EQ(nearest_name("a100-smx-8", known), "a100-sxm-80");  // three edits of ten letters
   EXPECT_EQ(nearest_name("completely-else", known), "");
+  EXPECT_EQ(nearest_name("mi300x", known), "");  // three edits of six letters
+  EXPECT_EQ(nearest_name("b3000", known), "b300");
+}
+
+TEST(NearestName, OfAFlagCountsNoDashes) {
+  const std::vector<std::string> known = {"--tp", "--pp", "--gbs"};
+  EXPECT_EQ(nearest_name("--tpp", known), "--tp");
+  EXPECT_EQ(nearest_name("--fp", known), "--tp");
+  EXPECT_EQ(nearest_name("--lr", known), "");
+  EXPECT_EQ(nearest_name("--GBS", known), "--gbs");
+}
+
+TEST(NearestName, OfNothingIsNothing) {
+  EXPECT_EQ(nearest_name("", {"t4", "h100-sxm"}), "");
+  EXPECT_EQ(suggestion("", {"t4", "h100-sxm"}), "known are t4, h100-sxm");
 }
 
 TEST(NearestName, OfAFamilyIsItsFirstMember) {
   EXPECT_EQ(nearest_name("a100", {"h100-sxm", "a100-sxm-80", "a100-pcie-40"}), "a100-sxm-80");
+}
+
+TEST(NearestName, IsAWordOfALongerName) {
+  const std::vector<std::string> known = {"llama-3.1-70b", "llama3-70b", "gpt-3"};
+  EXPECT_EQ(nearest_name("meta-llama/Llama-3.1-70B-Instruct", known), "llama-3.1-70b");
+  EXPECT_EQ(nearest_name("gpt-35-turbo-16k", known), "");
+}
+
+TEST(Suggestion, SaysByNameWhatIsNotModelled) {
+  EXPECT_EQ(suggestion("--fp8-format", {"--tp"}),
+            "training in 8 bits or fewer is not modelled: use --bf16, --fp16 or --fp32");
+  EXPECT_THAT(suggestion("mi300x", {"b300"}), testing::StartsWith("AMD's GPUs are not played"));
+  EXPECT_THAT(suggestion("lora_rank", {"q_lora_rank"}), testing::HasSubstr("adapters"));
+}
+
+TEST(Suggestion, EndsWithWhatTheCallerSaysWhereAListWouldBeLong) {
+  EXPECT_EQ(suggestion("xyzzy", {"a", "b"}, "see `onerank list gpus`"), "see `onerank list gpus`");
 }
 
 TEST(Suggestion, ListsWhatIsKnownWhenNothingIsNear) {

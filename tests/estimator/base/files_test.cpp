@@ -1,11 +1,19 @@
 #include "estimator/base/files.h"
 
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
+#include <thread>
+
+#include "estimator/base/machine.h"
 
 #include "tests/estimator/test_plans.h"
 
@@ -13,6 +21,9 @@ namespace estimator {
 namespace {
 
 namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+constexpr ReadLimits kShort{.bytes = 1 << 20, .silence = std::chrono::milliseconds(50)};
 
 class Files : public testing::Test {
  protected:
@@ -54,8 +65,8 @@ TEST_F(Files, ThatCannotBeWrittenAreNamedAndNothingIsLeft) {
   const std::string text =
       complaint_of([&] { write_file_whole(path("no/such/folder/x.json"), "{}"); });
   EXPECT_NE(text.find("cannot write " + path("no/such/folder/x.json")), std::string::npos) << text;
-  EXPECT_NE(complaint_of([&] { write_file_whole(folder_.string(), "{}"); }).find("it is a folder"),
-            std::string::npos);
+  EXPECT_THAT(complaint_of([&] { write_file_whole(folder_.string(), "{}"); }),
+              HasSubstr("Is a directory"));
   EXPECT_EQ(entries(), 0u);
 }
 
@@ -65,6 +76,143 @@ TEST_F(Files, FollowSymbolicLinksAndKeepThem) {
   write_file_whole(path("link"), "new");
   EXPECT_TRUE(fs::is_symlink(path("link")));
   EXPECT_EQ(read_file(path("target")), "new");
+}
+
+TEST_F(Files, KeepTheirModeWhenTheyAreReplaced) {
+  for (const mode_t mode : {0600, 0666, 0640}) {
+    write_file_whole(path("file"), "old");
+    ASSERT_EQ(chmod(path("file").c_str(), mode), 0);
+    write_file_whole(path("file"), "new");
+    struct stat status {};
+    ASSERT_EQ(stat(path("file").c_str(), &status), 0);
+    EXPECT_EQ(status.st_mode & 07777, mode);
+  }
+}
+
+TEST_F(Files, AreMadeWithTheModeThatTheUmaskLeaves) {
+  const mode_t before = umask(027);
+  write_file_whole(path("file"), "new");
+  umask(before);
+  struct stat status {};
+  ASSERT_EQ(stat(path("file").c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 07777, 0640u);
+}
+
+TEST_F(Files, MayHaveTheLongestNameThatAFolderTakes) {
+  const std::string longest(255, 'x');
+  write_file_whole(path(longest), "content");
+  EXPECT_EQ(read_file(path(longest)), "content");
+  EXPECT_THAT(complaint_of([&] { write_file_whole(path(longest + "x"), ""); }),
+              HasSubstr("too long"));
+  EXPECT_EQ(entries(), 1u);
+}
+
+// Whoever could guess the name of the file beside could lay a link there that is written through.
+TEST_F(Files, AreWrittenUnderAnotherNameEachTime) {
+  std::set<std::string> seen;
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_EQ(mkfifo(path("source").c_str(), 0600), 0);
+    std::thread copier([&] { copy_file_whole(path("source"), path("copy")); });
+    std::ofstream source(path("source"));
+    source << "begun" << std::flush;
+    while (entries() < 2 + (i > 0 ? 1 : 0)) std::this_thread::yield();
+    for (const auto& entry : fs::directory_iterator(folder_)) {
+      const std::string name = entry.path().filename().string();
+      if (name.starts_with(".onerank-")) seen.insert(name);
+    }
+    source.close();
+    copier.join();
+    fs::remove(path("source"));
+  }
+  EXPECT_EQ(seen.size(), 3u);
+  EXPECT_EQ(read_file(path("copy")), "begun");
+}
+
+TEST_F(Files, AreWholeBeforeASignalEndsTheProcess) {
+  EXPECT_EXIT(
+      {
+        ASSERT_EQ(mkfifo(path("source").c_str(), 0600), 0);
+        std::thread writer([&] {
+          sigset_t all;
+          sigfillset(&all);
+          pthread_sigmask(SIG_BLOCK, &all, nullptr);  // the main thread is to take it
+          std::ofstream source(path("source"));
+          while (entries() < 2) std::this_thread::yield();
+          kill(getpid(), SIGTERM);
+          source << "whole";
+        });
+        copy_file_whole(path("source"), path("copy"));
+      },
+      testing::KilledBySignal(SIGTERM),
+      "");
+  EXPECT_EQ(read_file(path("copy")), "whole");
+  EXPECT_EQ(entries(), 2u);
+}
+
+TEST_F(Files, LargerThanTheLimitAreRefused) {
+  write_file_whole(path("large"), std::string((1 << 20) + 1, 'x'));
+  EXPECT_THAT(complaint_of([&] { read_file(path("large"), kShort); }),
+              HasSubstr("it is too large, more than 1 MiB"));
+  write_file_whole(path("large"), std::string(1 << 20, 'x'));
+  EXPECT_EQ(read_file(path("large"), kShort).size(), 1u << 20);
+}
+
+TEST_F(Files, OfMoreThanTheLimitAreCopied) {
+  const std::string content(ReadLimits{}.bytes / 64 + 7, 'x');
+  write_file_whole(path("large"), content);
+  copy_file_whole(path("large"), path("copy"));
+  EXPECT_EQ(fs::file_size(path("copy")), content.size());
+}
+
+TEST_F(Files, ThatArePipesAreReadToTheirEndAndNotWaitedForWithoutOne) {
+  ASSERT_EQ(mkfifo(path("pipe").c_str(), 0600), 0);
+  EXPECT_THAT(complaint_of([&] { read_file(path("pipe"), kShort); }),
+              HasSubstr("nothing has come through it for 0.05 s"));
+  std::thread writer([&] { std::ofstream(path("pipe")) << "content"; });
+  EXPECT_EQ(read_file(path("pipe")), "content");
+  writer.join();
+}
+
+TEST(SpecialFiles, ThatAreDevicesAreNotRead) {
+  for (const char* device : {"/dev/zero", "/dev/null"}) {
+    EXPECT_THAT(complaint_of([&] { read_file(device); }), HasSubstr("it is a device")) << device;
+  }
+}
+
+TEST(SpecialFiles, WhoseReadingFailsAreNotTakenForShortOnes) {
+  if (!fs::exists("/proc/self/mem")) GTEST_SKIP() << "this machine has no /proc";
+  EXPECT_THAT(complaint_of([] { read_file("/proc/self/mem"); }),
+              HasSubstr("cannot read /proc/self/mem"));
+}
+
+/// Ends this process as Onerank would.
+[[noreturn]] void write_beyond_limit(const std::string& path) {
+  ignore_signals_of_writing();
+  const rlimit limit{4096, 4096};
+  setrlimit(RLIMIT_FSIZE, &limit);
+  try {
+    write_file_whole(path, std::string(8192, 'x'));
+  } catch (...) {
+    _exit(static_cast<int>(tell_failure(std::current_exception())));
+  }
+  _exit(0);
+}
+
+TEST_F(Files, BeyondALimitOnTheirSizeAreAnErrorOfTheMachine) {
+  EXPECT_EXIT(write_beyond_limit(path("file")),
+              testing::ExitedWithCode(3),
+              "File too large\n  help: raise the limit on the size of files");
+  EXPECT_EQ(entries(), 0u);
+}
+
+TEST_F(Files, FoldersThatCannotBeMadeAreNamed) {
+  make_folder(path("a/b"));
+  EXPECT_TRUE(fs::is_directory(path("a/b")));
+  make_folder(path("a/b"));
+  write_file_whole(path("file"), "");
+  for (const std::string& name : {path("file"), path("file/below"), path(std::string(300, 'x'))}) {
+    EXPECT_THAT(complaint_of([&] { make_folder(name); }), HasSubstr("cannot write " + name));
+  }
 }
 
 TEST(SpecialFiles, AreWrittenToAndNotReplaced) {

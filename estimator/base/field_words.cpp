@@ -1,0 +1,48 @@
+#include "estimator/base/field_words.h"
+
+#include <algorithm>
+#include <cctype>
+
+#include "estimator/hardware/database.h"
+
+namespace onerank_data {
+extern const std::string_view field_words_json;
+}
+
+namespace estimator {
+namespace {
+
+std::string as_word(std::string_view typed) {
+  typed.remove_prefix(std::min(typed.find_first_not_of('-'), typed.size()));
+  std::string word(typed);
+  std::transform(word.begin(), word.end(), word.begin(), [](unsigned char letter) {
+    return letter == '_' || letter == ' ' ? '-' : static_cast<char>(std::tolower(letter));
+  });
+  return word;
+}
+
+bool matches(std::string_view word, std::string_view pattern) {
+  if (!pattern.ends_with('*')) return word == pattern;
+  pattern.remove_suffix(1);
+  return word.starts_with(pattern);
+}
+
+}  // namespace
+
+const std::vector<FieldWord>& field_words() {
+  static const auto rows =
+      read_database<FieldWord>(onerank_data::field_words_json, "field_words.json");
+  return rows;
+}
+
+const FieldWord* find_field_word(std::string_view typed) {
+  const std::string word = as_word(typed);
+  for (const FieldWord& row : field_words()) {
+    for (const std::string& pattern : row.words) {
+      if (matches(word, pattern)) return &row;
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace estimator

@@ -1,0 +1,19 @@
+// Text that came from outside: whether it is UTF-8, and how it is shown to a terminal.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace estimator {
+
+/// The first byte that is not part of well-formed UTF-8 (RFC 3629: neither overlong, nor a
+/// surrogate, nor above U+10FFFF), or npos.
+std::size_t find_non_utf8(std::string_view text);
+
+/// `text` with everything escaped that a terminal would obey instead of showing: control characters
+/// other than the newline (U+0000 to U+001F and U+007F to U+009F) as \u001b, which in JSON means
+/// the same character, and bytes that are not UTF-8 as \xff.
+std::string printable(std::string_view text);
+
+}  // namespace estimator
