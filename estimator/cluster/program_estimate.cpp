@@ -36,7 +36,7 @@ void check_profiles(const std::vector<RankProfile>& profiles) {
   if (find_gpu(profiles.front().device.gpu) == nullptr) {
     throw UserError({.what = "unknown GPU",
                      .where = described(profiles.front()),
-                     .help = suggestion(profiles.front().device.gpu, gpu_names())});
+                     .help = gpu_help(profiles.front().device.gpu)});
   }
 }
 

@@ -50,6 +50,7 @@ Json plan_schema() {
     return described(schema_of<T>(RequiredKeys::kNone), description);
   };
   const Json properties = {
+      {"$schema", text("for editors; Onerank does not look at it")},
       {"name", text("of the plan")},
       {"model", model_schema()},
       {"cluster", part(ClusterConfig{}, "the machines")},

@@ -6,8 +6,11 @@
 namespace estimator {
 
 bool same_name(std::string_view a, std::string_view b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](unsigned char x, unsigned char y) {
-    return std::tolower(x) == std::tolower(y);
+  const auto plain = [](unsigned char letter) {
+    return letter == ' ' || letter == '_' ? '-' : static_cast<char>(std::tolower(letter));
+  };
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [&](unsigned char x, unsigned char y) {
+    return plain(x) == plain(y);
   });
 }
 

@@ -25,7 +25,8 @@ std::vector<Row> read_database(std::string_view text, const std::string& name) {
   return read_document<std::vector<Row>>(text, name);
 }
 
-/// Whether two names that people type are the same: case does not count.
+/// Whether two names that people type are the same: case does not count, and a blank, an underscore
+/// and a dash are one.
 bool same_name(std::string_view a, std::string_view b);
 
 /// Whether `wanted` is `name` or one of its `aliases`.

@@ -15,6 +15,16 @@ extern const std::string_view links_json;
 namespace estimator {
 namespace {
 
+/// "H100 80GB HBM3" of "NVIDIA H100 80GB HBM3".
+std::string_view without_vendor(std::string_view name) {
+  for (const std::string_view vendor : {"NVIDIA ", "Tesla "}) {
+    if (name.size() > vendor.size() && same_name(name.substr(0, vendor.size()), vendor)) {
+      name.remove_prefix(vendor.size());
+    }
+  }
+  return name;
+}
+
 std::optional<double> rate(const PeakFlops& peak, Dtype dtype) {
   switch (dtype) {
     case Dtype::kBf16:
@@ -53,8 +63,10 @@ const std::vector<Link>& links() {
 }
 
 const Gpu* find_gpu(const std::string& name) {
+  const std::string_view model = without_vendor(name);
   for (const Gpu& gpu : gpus()) {
-    if (is_called(name, gpu.id, gpu.aliases)) return &gpu;
+    if (is_called(model, gpu.id, gpu.aliases)) return &gpu;
+    if (same_name(model, without_vendor(gpu.cuda_name))) return &gpu;
   }
   return nullptr;
 }
@@ -75,10 +87,15 @@ std::vector<std::string> gpu_names() {
   return names;
 }
 
-std::vector<std::string> link_names() {
+std::string gpu_help(const std::string& name) {
+  if (name.empty()) return "give --gpu h100, see `onerank list gpus`";
+  return suggestion(without_vendor(name), gpu_names(), "see `onerank list gpus`");
+}
+
+std::string link_help(const std::string& name) {
   std::vector<std::string> names;
   for (const Link& link : links()) names.push_back(link.id);
-  return names;
+  return suggestion(name, names, "see `onerank list links`");
 }
 
 }  // namespace estimator

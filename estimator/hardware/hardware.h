@@ -126,11 +126,18 @@ void visit_fields(Visitor& visit, Link& link) {
 const std::vector<Gpu>& gpus();
 const std::vector<Link>& links();
 
-/// By id or alias, any case; null when there is none.
+/// By id, alias or CUDA's name ("NVIDIA H100 80GB HBM3"), also with or without "NVIDIA" before it;
+/// null when there is none.
 const Gpu* find_gpu(const std::string& name);
+/// By id, null when there is none.
 const Link* find_link(const std::string& name);
 
+/// Every id and alias.
 std::vector<std::string> gpu_names();
-std::vector<std::string> link_names();
+
+/// The help for the name of a GPU or a link that find_gpu() or find_link() does not find; "" is one
+/// that is missing.
+std::string gpu_help(const std::string& name);
+std::string link_help(const std::string& name);
 
 }  // namespace estimator

@@ -141,14 +141,18 @@ void check_gathered_tokens(Rules& rules) {
 void check_training(Rules& rules) {
   const Plan& plan = rules.plan_;
   const TrainingConfig& t = plan.training;
-  rules.require(
-      traits_of(t.dialect).experts && t.transformer_impl == TransformerImpl::kTransformerEngine,
-      "mixtures of experts are built as Megatron-LM's grouped experts alone",
-      fmt::format("model.num_experts = {}, training.dialect = {}, transformer_impl = {}",
-                  plan.model.num_experts,
-                  to_string(t.dialect),
-                  to_string(t.transformer_impl)),
-      "use --dialect megatron-lm with transformer_engine, or plain");
+  rules.require(traits_of(t.dialect).experts,
+                "mixtures of experts are not built in this dialect",
+                fmt::format("model.num_experts = {}, training.dialect = {}",
+                            plan.model.num_experts,
+                            to_string(t.dialect)),
+                "use training.dialect = megatron-lm or plain");
+  rules.require(t.transformer_impl == TransformerImpl::kTransformerEngine,
+                "mixtures of experts are built of TransformerEngine's grouped products",
+                fmt::format("model.num_experts = {}, training.transformer_impl = {}",
+                            plan.model.num_experts,
+                            to_string(t.transformer_impl)),
+                "use training.transformer_impl = transformer_engine");
   rules.require(!plan.parallelism.fully_sharded(),
                 "mixtures of experts under FSDP2 are not built yet",
                 fmt::format("parallelism.zero_stage = {}", plan.parallelism.zero_stage),

@@ -76,9 +76,9 @@ void check_kernel(Rules& rules) {
   const ModelConfig& m = plan.model;
   const bool flash =
       plan.training.attention == Attention::kFlash || plan.training.attention == Attention::kFlash1;
-  const bool padded = plan.training.dialect == Dialect::kPlain;
+  const bool is_megatron = plan.training.dialect == Dialect::kMegatronLm;
   rules.require(
-      !flash || padded || m.key_width() == m.value_width(),
+      !flash || !is_megatron || m.key_width() == m.value_width(),
       "TransformerEngine runs no flash-attn for keys and values of different widths",
       fmt::format("training.attention = {}, {} and {} wide (qk_head_dim + qk_pos_emb_head_dim, "
                   "v_head_dim)",

@@ -26,7 +26,10 @@ void read_preset(const Json& json, Plan& plan, const std::string& path, FieldRea
   if (!json.is_string()) return;
   const ModelPreset* preset = find_model_preset(name);
   if (preset == nullptr) {
-    reader.report(path, "unknown model", shown(json), suggestion(name, preset_names()));
+    reader.report(path,
+                  "unknown model",
+                  shown(json),
+                  suggestion(name, preset_names(), "see `onerank list models`"));
     return;
   }
   plan.model_preset = preset->name;
@@ -89,6 +92,7 @@ Plan read_plan(const Json& tree, FieldReader& reader) {
   static const std::vector<std::string> kKeys = {
       "name", "model", "cluster", "parallelism", "training", "memory", "time", "reliability"};
   for (const auto& [key, value] : tree.items()) {
+    if (key == "$schema") continue;  // of the editor
     if (key == "name")
       reader.read(value, plan.name, key);
     else if (key == "model")

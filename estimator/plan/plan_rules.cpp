@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <regex>
 
 #include "estimator/base/units.h"
 #include "estimator/hardware/hardware.h"
@@ -25,6 +26,23 @@ namespace {
 constexpr int64_t kLargestWorld = 1'000'000;
 constexpr int64_t kLargestSize = 1'000'000'000;  // of one dimension of the model
 
+/// What a model without a preset has from the user alone; 0 stands where nobody gave it.
+void check_shape(Rules& rules) {
+  const ModelConfig& m = rules.plan_.model;
+  const auto given = [&](int64_t most, int64_t value, const std::string& key) {
+    if (value != 0) return rules.in_range(1, most, value, "model." + key);
+    rules.require(false,
+                  "the model has no " + key,
+                  fmt::format("model.{} = 0", key),
+                  fmt::format("give model.{}, or name a model of `onerank list models`", key));
+  };
+  given(kLargestWorld, m.num_layers, "num_layers");
+  given(kLargestWorld, m.hidden_size, "hidden_size");
+  given(kLargestWorld, m.num_attention_heads, "num_attention_heads");
+  given(kLargestSize, m.vocab_size, "vocab_size");
+  given(kLargestSize, m.max_position_embeddings, "max_position_embeddings");
+}
+
 /// Of numbers that a model derives from others where the plan does not give them.
 void check_model_ranges(Rules& rules) {
   const ModelConfig& m = rules.plan_.model;
@@ -34,19 +52,15 @@ void check_model_ranges(Rules& rules) {
   const auto size = [&](int64_t value, const std::string& key) {
     rules.in_range(1, kLargestSize, value, key);
   };
-  degree(m.num_layers, "model.num_layers");
-  degree(m.num_attention_heads, "model.num_attention_heads");
+  check_shape(rules);
   degree(m.num_query_groups, "model.num_query_groups");
   degree(m.kv_channels, "model.kv_channels");
-  degree(m.hidden_size, "model.hidden_size");
   rules.in_range(0, kLargestWorld, m.q_lora_rank, "model.q_lora_rank");
   degree(m.kv_lora_rank, "model.kv_lora_rank");
   degree(m.qk_head_dim, "model.qk_head_dim");
   degree(m.qk_pos_emb_head_dim, "model.qk_pos_emb_head_dim");
   degree(m.v_head_dim, "model.v_head_dim");
   size(m.ffn_hidden_size, "model.ffn_hidden_size");
-  size(m.vocab_size, "model.vocab_size");
-  size(m.max_position_embeddings, "model.max_position_embeddings");
   rules.in_range(0, kLargestWorld, m.num_experts, "model.num_experts");
   degree(m.moe_router_topk, "model.moe_router_topk");
   rules.in_range(0, kLargestSize, m.moe_ffn_hidden_size, "model.moe_ffn_hidden_size");
@@ -78,7 +92,7 @@ void check_cluster(Rules& rules, const PlanContext& context) {
   rules.require(find_gpu(c.gpu) != nullptr,
                 c.gpu.empty() ? "the plan names no GPU" : "unknown GPU",
                 fmt::format("cluster.gpu = \"{}\"", c.gpu),
-                suggestion(c.gpu, gpu_names()));
+                gpu_help(c.gpu));
   if (const Gpu* gpu = find_gpu(c.gpu)) {
     rules.require(
         gpu->supports(plan.training.dtype),
@@ -92,7 +106,7 @@ void check_cluster(Rules& rules, const PlanContext& context) {
     rules.require(!link || find_link(*link) != nullptr,
                   "unknown link",
                   fmt::format("{} = \"{}\"", key, link.value_or("")),
-                  suggestion(link.value_or(""), link_names()));
+                  link_help(link.value_or("")));
   }
   if (!c.nodes || !c.gpus_per_node || *c.nodes < 1 || *c.gpus_per_node < 1) {
     rules.require(c.nodes.has_value(),
@@ -230,6 +244,34 @@ void check_batch_and_sequence(Rules& rules) {
       fmt::format("use a sequence of {}", round_up(sequence, p.tensor)));
 }
 
+/// Both may be given where they say the same.
+void check_length_of_training(Rules& rules) {
+  const Plan& plan = rules.plan_;
+  const TrainingConfig& t = plan.training;
+  if (!t.steps || !t.tokens || !plan.parallelism.data) return;
+  const int64_t steps = divide_up(*t.tokens, plan.tokens_per_step());
+  rules.require(*t.steps == steps,
+                "the steps and the tokens of the training contradict each other",
+                fmt::format("training.steps = {}, training.tokens = {} in steps of {} are {}",
+                            *t.steps,
+                            *t.tokens,
+                            with_commas(plan.tokens_per_step()),
+                            with_commas(steps)),
+                "give one of the two");
+}
+
+/// parseChosenWorkspaceSize() in aten/src/ATen/cuda/CublasHandlePool.cpp takes pairs of a size in
+/// KiB and a count, and falls back to its default for anything else.
+void check_cublas_workspace(Rules& rules) {
+  static const std::regex kPairs("(:[0-9]{1,9}:[0-9]{1,9})*");
+  const std::string& workspace = rules.plan_.memory.cublas_workspace;
+  constexpr std::size_t kLongest = 200;  // std::regex goes down its stack with each letter
+  rules.require(workspace.size() <= kLongest && std::regex_match(workspace, kPairs),
+                "cuBLAS does not take this as its workspace",
+                "memory.cublas_workspace = " + shown(workspace),
+                "write :SIZE_IN_KIB:COUNT, such as :4096:8");
+}
+
 void check_flash_attention(Rules& rules) {
   const Plan& plan = rules.plan_;
   if (plan.training.attention == Attention::kUnfused) return;
@@ -346,8 +388,10 @@ std::vector<Problem> broken_rules(const Plan& plan, const PlanContext& context) 
   check_experts(rules);
   check_latent_attention(rules);
   check_batch_and_sequence(rules);
+  check_length_of_training(rules);
   check_flash_attention(rules);
   check_allocator(rules);
+  check_cublas_workspace(rules);
   check_megatron_keys(rules);
   check_user_buffers(rules);
   check_determinism(rules);

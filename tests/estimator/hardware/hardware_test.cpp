@@ -59,6 +59,10 @@ TEST(Gpus, PricesArePositiveAndSayWhereTheyAreFrom) {
 
 // NVIDIA H100 data sheet: 989 TFLOPS bf16 dense, 3.35 TB/s; 80 GB of which CUDA reports 79.19 GiB.
 TEST(Gpus, H100IsTheDataSheets) {
+  for (const char* name : {"NVIDIA H100 80GB HBM3", "H100 80GB HBM3", "H100 SXM", "nvidia h100"}) {
+    ASSERT_NE(find_gpu(name), nullptr) << name;
+    EXPECT_EQ(find_gpu(name)->id, "h100-sxm") << name;
+  }
   const Gpu* gpu = find_gpu("H100-SXM");
   ASSERT_NE(gpu, nullptr);
   EXPECT_NEAR(gpu->peak_flops(Dtype::kBf16), 989e12, 1e12);
@@ -92,6 +96,21 @@ TEST(Links, AreOfAKnownKind) {
 TEST(Links, AreFoundInAnyCase) {
   EXPECT_NE(find_link("NVLink4"), nullptr);
   EXPECT_EQ(find_link("nvlink9"), nullptr);
+}
+
+TEST(Gpus, AreFoundByTheNameThatCudaReports) {
+  for (const Gpu& gpu : gpus()) {
+    const Gpu* found = find_gpu(gpu.cuda_name);
+    ASSERT_NE(found, nullptr) << gpu.cuda_name;
+    EXPECT_EQ(found->cuda_name, gpu.cuda_name);
+  }
+}
+
+TEST(GpuHelp, AsksForOneThatIsMissingAndNamesWhatIsNotPlayed) {
+  EXPECT_EQ(gpu_help(""), "give --gpu h100, see `onerank list gpus`");
+  EXPECT_EQ(gpu_help("h101"), "did you mean h100?");
+  EXPECT_EQ(gpu_help("xyzzy"), "see `onerank list gpus`");
+  EXPECT_NE(gpu_help("MI300X").find("AMD's GPUs are not played"), std::string::npos);
 }
 
 }  // namespace
