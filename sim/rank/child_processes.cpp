@@ -11,10 +11,12 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <new>
 #include <stdexcept>
+#include <string_view>
 #include <vector>
 
-#include "estimator/base/errors.h"
+#include "estimator/base/machine.h"
 
 namespace sim {
 namespace {
@@ -22,19 +24,31 @@ namespace {
 using estimator::ExitCode;
 using estimator::UserError;
 
+/// torch tells a lack of the host's memory as an error of its own (c10/core/impl/alloc_cpu.cpp).
+bool is_lack_of_memory(const c10::Error& error) {
+  return std::string_view(error.what_without_backtrace()).find("DefaultCPUAllocator") !=
+         std::string_view::npos;
+}
+
+int tell_failure_of_torch(const std::string& name, const c10::Error& error) {
+  if (is_lack_of_memory(error)) {
+    return static_cast<int>(
+        estimator::tell_failure(std::make_exception_ptr(std::bad_alloc())));
+  }
+  std::fprintf(stderr, "%s: %s\n", name.c_str(), error.what_without_backtrace());
+  return EXIT_FAILURE;
+}
+
 /// Everything that can be thrown ends here: a child must not return into its parent's code.
 [[noreturn]] void be_child(const std::string& name, const std::function<int()>& work) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   int exit_code = EXIT_FAILURE;
   try {
     exit_code = work();
-  } catch (const UserError& error) {
-    std::fputs(error.what(), stderr);
-    exit_code = static_cast<int>(error.exit_code());
   } catch (const c10::Error& error) {
-    std::fprintf(stderr, "%s: %s\n", name.c_str(), error.what_without_backtrace());
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "%s: %s\n", name.c_str(), error.what());
+    exit_code = tell_failure_of_torch(name, error);
+  } catch (...) {
+    exit_code = static_cast<int>(estimator::tell_failure(std::current_exception()));
   }
   std::fflush(stderr);
   _exit(exit_code);  // without destructors: the device's memory goes with the process
@@ -49,7 +63,7 @@ ChildProcesses::~ChildProcesses() {
 
 pid_t ChildProcesses::start(const std::string& name, const std::function<int()>& work) {
   const pid_t pid = fork();
-  if (pid < 0) throw std::runtime_error(std::strerror(errno));
+  if (pid < 0) throw estimator::machine_error("cannot start a process for " + name, errno);
   if (pid == 0) be_child(name, work);
   running_.emplace(pid, name);
   return pid;

@@ -24,7 +24,8 @@ class ChildProcesses {
   ChildProcesses& operator=(const ChildProcesses&) = delete;
 
   /// Forks a child that ends with the exit code of `work`. What `work` throws it tells on standard
-  /// error, behind `name` ("rank 3") unless it is a UserError. It dies with this process.
+  /// error (tell_failure(); an error of torch behind `name`, "rank 3"). It dies with this process.
+  /// Throws UserError (this machine lacks something) when no process can be started.
   pid_t start(const std::string& name, const std::function<int()>& work);
 
   /// Waits until one ends.

@@ -11,8 +11,8 @@
 #include <map>
 #include <optional>
 
-#include "estimator/base/errors.h"
 #include "estimator/base/files.h"
+#include "estimator/base/machine.h"
 #include "sim/rank/child_processes.h"
 #include "sim/rank/device.h"
 
@@ -120,7 +120,9 @@ class ForkedRanks {
  private:
   void start(Attempt attempt) {
     int ends[2];
-    if (pipe2(ends, O_CLOEXEC) != 0) throw std::runtime_error(std::strerror(errno));
+    if (pipe2(ends, O_CLOEXEC) != 0) {
+      throw estimator::machine_error("cannot start a process for a rank", errno);
+    }
     const pid_t pid = processes_.start(fmt::format("rank {}", attempt.rank), [&] {
       close(ends[0]);
       return run_attempt(plan_, jobs_, attempt, ends[1]);

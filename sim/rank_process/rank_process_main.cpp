@@ -10,6 +10,7 @@
 
 #include "estimator/base/errors.h"
 #include "estimator/base/files.h"
+#include "estimator/base/machine.h"
 #include "sim/rank/calibrate.h"
 #include "sim/rank/device.h"
 #include "sim/rank/fork_ranks.h"
@@ -124,17 +125,15 @@ ExitCode verify(VerifyArguments arguments, const WorldHooks& hooks) {
 }  // namespace
 
 int rank_process_main(int argc, char** argv, const WorldHooks& hooks) {
+  estimator::ignore_signals_of_writing();
+  estimator::tell_uncaught_failures();
   try {
     const bool is_verify = argc > 1 && std::string(argv[1]) == "verify";
     const ExitCode exit_code = is_verify ? verify(parse_verify_arguments(argc - 1, argv + 1), hooks)
                                          : run(parse(argc, argv));
     return static_cast<int>(exit_code);
-  } catch (const UserError& error) {
-    std::fputs(error.what(), stderr);
-    return static_cast<int>(error.exit_code());
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "error: internal: %s\n", error.what());
-    return EXIT_FAILURE;
+  } catch (...) {
+    return static_cast<int>(estimator::tell_failure(std::current_exception()));
   }
 }
 

@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+#include <cerrno>
+#include <cstring>
 #include <fstream>
 #include <stdexcept>
 
@@ -27,6 +29,10 @@ fs::path make_temporary_folder() {
 
 Preload::Preload(const fs::path& folder, const std::string& prefix) {
   std::ifstream list(folder / "preload");
+  if (!list && errno != ENOENT) {
+    throw std::runtime_error("cannot read " + (folder / "preload").string() + ": " +
+                             std::strerror(errno));
+  }
   if (!list) {
     throw std::runtime_error("no virtual GPU at " + folder.string() +
                              ": it is built only for a torch with CUDA (libtorch_cuda.so)");

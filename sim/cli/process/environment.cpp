@@ -4,6 +4,9 @@
 
 #include <string_view>
 
+#include "estimator/base/errors.h"
+#include "estimator/base/text.h"
+
 namespace sim {
 
 Environment current_environment() {
@@ -17,9 +20,18 @@ Environment current_environment() {
   return environment;
 }
 
+void require_utf8(std::string_view text, const std::string& source) {
+  const std::size_t at = estimator::find_non_utf8(text);
+  if (at == std::string_view::npos) return;
+  throw estimator::UserError({.what = source + " is not UTF-8 text",
+                              .where = std::string(text),
+                              .help = "write it in UTF-8, or rename the file that it names"});
+}
+
 std::optional<std::string> find_variable(const Environment& environment, const std::string& name) {
   const auto found = environment.find(name);
   if (found == environment.end() || found->second.empty()) return std::nullopt;
+  require_utf8(found->second, "the variable " + name);
   return found->second;
 }
 

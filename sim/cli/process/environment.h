@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace sim {
 
@@ -39,7 +40,12 @@ using Environment = std::map<std::string, std::string>;
 
 Environment current_environment();
 
-/// The variable's value; a variable that is set to nothing counts as not set.
+/// Throws UserError that names `source` unless `text` is UTF-8: arguments and variables enter
+/// documents, which cannot hold anything else.
+void require_utf8(std::string_view text, const std::string& source);
+
+/// The variable's value; a variable that is set to nothing counts as not set. Throws UserError when
+/// it is not UTF-8.
 std::optional<std::string> find_variable(const Environment& environment, const std::string& name);
 
 }  // namespace sim

@@ -3,7 +3,9 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include <stdexcept>
+#include <cerrno>
+
+#include "estimator/base/machine.h"
 
 namespace sim {
 namespace {
@@ -23,7 +25,7 @@ Interrupts::Interrupts() {
     if (!is_ignored(signal_number)) sigaddset(&watched, signal_number);
   }
   descriptor_ = signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK);
-  if (descriptor_ < 0) throw std::logic_error("cannot wait for signals");
+  if (descriptor_ < 0) throw estimator::machine_error("cannot wait for signals", errno);
   pthread_sigmask(SIG_BLOCK, &watched, &before_);
 }
 

@@ -11,7 +11,7 @@ namespace sim {
 /// that came meanwhile. One at a time, on the main thread.
 class Interrupts {
  public:
-  /// Throws std::logic_error when the system refuses.
+  /// Throws UserError (this machine lacks something) when the system refuses.
   Interrupts();
   ~Interrupts();
   Interrupts(const Interrupts&) = delete;

@@ -58,9 +58,8 @@ void write_memory_files(const ForEachMemoryFile<std::string>& paths,
   for (std::size_t file = 0; file < kMemoryFiles.size(); ++file) {
     if (paths[file].empty()) continue;
     for (const int64_t rank : ranks) {
-      estimator::write_file_whole(
-          path_for_rank(paths[file], rank, ranks.size()),
-          estimator::read_file((folder / memory_file_name(file, rank)).string()));
+      estimator::copy_file_whole((folder / memory_file_name(file, rank)).string(),
+                                 path_for_rank(paths[file], rank, ranks.size()));
     }
   }
 }

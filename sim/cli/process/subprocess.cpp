@@ -9,25 +9,27 @@
 
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
-#include <stdexcept>
+#include <optional>
 
-#include "estimator/base/errors.h"
+#include "estimator/base/machine.h"
 
 namespace sim {
 namespace {
 
 constexpr int kCannotStart = 127;  // the shell's and the dynamic loader's code for it
 
+estimator::UserError cannot_start() {
+  return estimator::machine_error("cannot start a program", errno);
+}
+
 /// Both ends of a pipe, closed with it.
 struct Pipe {
   Pipe() {
     std::array<int, 2> ends{};
     if (pipe2(ends.data(), O_CLOEXEC) != 0) {
-      throw estimator::UserError({.what = "cannot start a program",
-                                  .where = std::strerror(errno),
-                                  .help = "end other programs, or raise their limits"},
-                                 estimator::ExitCode::kMachineLacks);
+      throw cannot_start();
     }
     read_end = ends[0];
     write_end = ends[1];
@@ -70,7 +72,7 @@ class Child {
     const pid_t parent = getpid();
     pid_ = fork();
     if (pid_ == 0) become(command, argv, envp, parent, interrupts);
-    if (pid_ < 0) throw std::logic_error(fmt::format("cannot fork: {}", std::strerror(errno)));
+    if (pid_ < 0) throw cannot_start();
     setpgid(pid_, pid_);  // here too: whoever comes first
     output_.close_write_end();
     error_.close_write_end();
@@ -87,6 +89,15 @@ class Child {
   int error() const { return error_.read_end; }
   int status() const { return status_; }
 
+  pid_t pid() const { return pid_; }
+
+  /// By a signal, and not continued since.
+  bool is_stopped() const {
+    siginfo_t info{};  // si_pid stays 0 when there is nothing to tell
+    return waitid(P_PID, static_cast<id_t>(pid_), &info, WSTOPPED | WNOHANG | WNOWAIT) == 0 &&
+           info.si_pid == pid_;
+  }
+
   bool has_ended() {
     if (!ended_) ended_ = waitpid(pid_, &status_, WNOHANG) == pid_;
     return ended_;
@@ -101,7 +112,7 @@ class Child {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) _exit(kCannotStart);  // it ended before prctl()
     setpgid(0, 0);
-    signal(SIGPIPE, SIG_DFL);
+    estimator::restore_signals_of_writing();
     interrupts.restore_in_child();
     dup2(open("/dev/null", O_RDONLY), STDIN_FILENO);
     if (!command.shares_output) {
@@ -142,6 +153,31 @@ void take_lines(std::string& text, const std::function<void(std::string_view)>& 
   text.erase(0, from);
 }
 
+/// Notices a child that was stopped, since nobody may ever continue it.
+class StopWatch {
+ public:
+  /// Throws UserError (this machine lacks something) when it has been stopped for too long.
+  void look_at(const Child& child, const SubprocessCommand& command) {
+    constexpr std::chrono::seconds kLongest{10};
+    const auto now = std::chrono::steady_clock::now();
+    if (!child.is_stopped()) {
+      since_.reset();
+    } else if (!since_) {
+      since_ = now;
+    } else if (now - *since_ > kLongest) {
+      throw estimator::UserError(
+          {.what =
+               fmt::format("{} was stopped and not continued", command.program.filename().string()),
+           .where = fmt::format("process {} stood still for {} s", child.pid(), kLongest.count()),
+           .help = "start it again, and let its processes run"},
+          estimator::ExitCode::kMachineLacks);
+    }
+  }
+
+ private:
+  std::optional<std::chrono::steady_clock::time_point> since_;
+};
+
 void keep_tail(std::string& text) {
   constexpr std::size_t kLongest = 64 * 1024;
   if (text.size() > kLongest) text.erase(0, text.size() - kLongest);
@@ -155,6 +191,7 @@ SubprocessEnd run_subprocess(const SubprocessCommand& command,
   constexpr int kTickMilliseconds = 200;
   Child child(command, interrupts);
   SubprocessEnd end;
+  StopWatch stop_watch;
   std::string output;
   std::array<pollfd, 3> watched = {pollfd{child.output(), POLLIN, 0},
                                    pollfd{child.error(), POLLIN, 0},
@@ -165,6 +202,7 @@ SubprocessEnd run_subprocess(const SubprocessCommand& command,
       throw estimator::UserError({"interrupted", "", ""}, estimator::ExitCode::kInterrupted);
     }
     ended = child.has_ended();  // before reading: what it wrote last is there then
+    if (!ended) stop_watch.look_at(child, command);
     if (!read_available(child.output(), output)) watched[0].fd = -1;
     if (!read_available(child.error(), end.error_output)) watched[1].fd = -1;
     take_lines(output, hooks.on_output_line);

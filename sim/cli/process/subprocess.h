@@ -39,7 +39,9 @@ struct SubprocessEnd {
 
 /// Runs the program in a process group of its own, with nothing on its standard input. The group
 /// ends with it; it ends with this process. Throws UserError (interrupted) after a request to end,
-/// when the group has been killed.
+/// when the group has been killed; (this machine lacks something) when it cannot be started for
+/// want of processes or open files, or was stopped by a signal and nobody continued it for 10
+/// seconds.
 SubprocessEnd run_subprocess(const SubprocessCommand& command,
                              const SubprocessHooks& hooks,
                              const Interrupts& interrupts);

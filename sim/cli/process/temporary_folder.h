@@ -7,8 +7,9 @@ namespace sim {
 
 class TemporaryFolder {
  public:
-  /// Makes an empty folder under the system's folder for temporary files (TMPDIR).
-  /// Throws UserError (this machine lacks something) when it cannot.
+  /// Makes an empty folder under the system's folder for temporary files (TMPDIR), and removes
+  /// those there that a process of this user's left when it was killed. Throws UserError (this
+  /// machine lacks something) when it cannot.
   TemporaryFolder();
   ~TemporaryFolder();
   TemporaryFolder(const TemporaryFolder&) = delete;
@@ -18,6 +19,7 @@ class TemporaryFolder {
 
  private:
   std::filesystem::path path_;
+  int lock_;  ///< says that its owner lives
 };
 
 }  // namespace sim

@@ -8,11 +8,12 @@
 #include <algorithm>
 #include <fstream>
 #include <functional>
-#include <iostream>
 #include <regex>
 #include <thread>
 
 #include "estimator/base/errors.h"
+#include "sim/cli/output.h"
+#include "sim/cli/process/private_folder.h"
 #include "sim/cli/process/subprocess.h"
 #include "sim/cli/process/virtual_gpu_setup.h"
 
@@ -50,14 +51,11 @@ bool is_supported(const std::string& version) {
       ExitCode::kMachineLacks);
 }
 
-fs::path cache_folder(const ProgramTorch& torch, const Environment& environment) {
-  const auto given = find_variable(environment, kCacheVariable);
-  const auto home = find_variable(environment, kHomeVariable);
-  const fs::path caches = given ? fs::path(*given) : fs::path(home.value_or("/tmp")) / ".cache";
+/// `caches` is Onerank's.
+fs::path stubs_folder(const fs::path& caches, const ProgramTorch& torch) {
   // CMake's folder knows both by their paths.
   const size_t paths = std::hash<std::string>{}(ONERANK_SOURCE_DIR "\n" + torch.folder.string());
-  return caches / "onerank" /
-         fmt::format("torch-{}-{}-{:x}", torch.version, torch.build.substr(0, 12), paths);
+  return caches / fmt::format("torch-{}-{}-{:x}", torch.version, torch.build.substr(0, 12), paths);
 }
 
 /// Held while the stubs are made; another process that needs them waits.
@@ -97,14 +95,12 @@ class StubsBuild {
         interrupts_(interrupts) {}
 
   void run() {
-    std::error_code error;
-    fs::create_directories(folder_, error);
-    if (error) fail("cannot write to " + folder_.string());
     const Lock lock(folder_ / "lock");
     if (!fs::exists(folder_ / "exec" / "libonerank_exec_recorder.so")) {
-      std::cerr << fmt::format("onerank: making the stubs for torch {}, once: some minutes ({})\n",
-                               torch_.version,
-                               log().string());
+      write_to_standard_error(
+          fmt::format("onerank: making the stubs for torch {}, once: some minutes ({})\n",
+                      torch_.version,
+                      log().string()));
     }
     if (!fs::exists(folder_ / "build.ninja")) {
       cmake({"-S",
@@ -165,7 +161,9 @@ fs::path stubs_for(const ProgramTorch& torch,
                    const Interrupts& interrupts) {
   if (kind_of(torch.version) == kind_of(ONERANK_TORCH_VERSION)) return program_folder();
   if (!is_supported(torch.version)) refuse(torch);
-  const fs::path folder = cache_folder(torch, environment);
+  const fs::path caches = user_cache_folder(environment) / "onerank";
+  const fs::path folder = stubs_folder(caches, torch);
+  make_private_folder(folder, caches);
   StubsBuild(torch, folder, environment, interrupts).run();
   return folder;
 }

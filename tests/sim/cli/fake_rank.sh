@@ -18,6 +18,10 @@ case $FAKE_MODE in
     echo "$$ $!" >"$FAKE_MARKER.part" && mv "$FAKE_MARKER.part" "$FAKE_MARKER"
     wait ;;
   slow) sleep 1.3 ;;
+  stops) kill -STOP $$ ;;
+  stops-for-a-while)
+    (sleep 1; kill -CONT $$) &
+    kill -STOP $$ ;;
 esac
 
 while [ $# -gt 0 ]; do

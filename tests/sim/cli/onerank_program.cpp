@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <fstream>
 #include <sstream>
 #include <stdexcept>
@@ -41,8 +42,11 @@ OnerankProgram::OnerankProgram() : environment_(current_environment()) {
   if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("cannot make a folder");
   folder_ = name;
   fs::create_directory(folder_ / "tmp");
-  for (const char* variable :
-       {kRankVariable, kWorldSizeVariable, kAllocatorVariable, kOldAllocatorVariable}) {
+  for (const char* variable : {kRankVariable,
+                               kWorldSizeVariable,
+                               kAllocatorVariable,
+                               kOldAllocatorVariable,
+                               kCublasWorkspaceVariable}) {
     environment_.erase(variable);
   }
   environment_["TMPDIR"] = path("tmp");
@@ -63,6 +67,10 @@ pid_t OnerankProgram::start(const std::vector<std::string>& arguments) {
   if (pid != 0) return pid;
   redirect(STDOUT_FILENO, folder_ / "stdout");
   redirect(STDERR_FILENO, folder_ / "stderr");
+  for (const auto& [resource, most] : limits_) {
+    const rlimit limit{most, most};
+    setrlimit(static_cast<__rlimit_resource_t>(resource), &limit);
+  }
   execve(argv[0], argv.data(), envp.data());
   _exit(126);
 }
@@ -92,6 +100,12 @@ std::vector<std::string> OnerankProgram::temporary_files() const {
     names.push_back(entry.path().filename().string());
   }
   return names;
+}
+
+void OnerankProgram::age_temporary_files() const {
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder_ / "tmp")) {
+    fs::last_write_time(entry.path(), fs::file_time_type::clock::now() - std::chrono::hours(1));
+  }
 }
 
 std::vector<std::string> small_plan(std::vector<std::string> first,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/types.h>
 
 #include <filesystem>
@@ -39,8 +40,11 @@ class OnerankProgram : public testing::Test {
 
   /// Names of what is in the folder for temporary files.
   std::vector<std::string> temporary_files() const;
+  /// Makes them look an hour old.
+  void age_temporary_files() const;
 
   std::map<std::string, std::string> environment_;
+  std::map<int, rlim_t> limits_;  ///< of the program: RLIMIT_NOFILE and others
 
  private:
   std::filesystem::path folder_;

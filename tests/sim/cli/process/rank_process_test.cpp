@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 #include <signal.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <fstream>
@@ -133,6 +135,70 @@ TEST_F(RankProcess, DiesWithOnerank) {
   std::istringstream(read("marker")) >> fake >> its_child;
   EXPECT_TRUE(ends_soon(fake));
   kill(its_child, SIGKILL);
+}
+
+TEST_F(RankProcess, ThatIsStoppedIsNotWaitedForWithoutEnd) {
+  const ProgramResult result = run_fake("stops");
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_THAT(result.error,
+              AllOf(HasSubstr("fake_rank.sh was stopped and not continued"),
+                    HasSubstr("stood still for 10 s")));
+}
+
+TEST_F(RankProcess, ThatIsContinuedGoesOn) {
+  const ProgramResult result = run_fake("stops-for-a-while");
+  EXPECT_EQ(result.exit_code, 0) << result.error;
+}
+
+TEST_F(RankProcess, ThatCannotBeStartedIsALackOfTheMachine) {
+  if (geteuid() == 0) GTEST_SKIP() << "root may start as many processes as it likes";
+  environment_["FAKE_MODE"] = "";
+  limits_ = {{RLIMIT_NPROC, 1}};
+  const ProgramResult result = run(small_plan({"run"}));
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_THAT(result.error, AllOf(HasSubstr("cannot start a program"), HasSubstr("ulimit -u")));
+}
+
+TEST_F(RankProcess, WithoutOpenFilesOrRoomIsALackOfTheMachine) {
+  limits_ = {{RLIMIT_NOFILE, 4}};
+  const ProgramResult files = run(small_plan({"run"}));
+  EXPECT_EQ(files.exit_code, 3);
+  EXPECT_THAT(files.error, HasSubstr("ulimit -n"));
+  limits_ = {{RLIMIT_FSIZE, 100}};
+  const ProgramResult room = run(small_plan({"run"}));
+  EXPECT_EQ(room.exit_code, 3);
+  EXPECT_THAT(room.error, HasSubstr("ulimit -f"));
+  EXPECT_THAT(temporary_files(), IsEmpty());
+}
+
+TEST_F(RankProcess, FindsAndRemovesWhatAKilledOneLeft) {
+  environment_["FAKE_MODE"] = "hangs";
+  environment_["FAKE_MARKER"] = path("marker");
+  const pid_t killed = start(small_plan({"run"}));
+  ASSERT_NO_FATAL_FAILURE(wait_for("marker"));
+  kill(killed, SIGKILL);
+  finish(killed);
+  ASSERT_EQ(temporary_files().size(), 1u);
+  environment_["FAKE_MODE"] = "";
+  EXPECT_EQ(run(small_plan({"run"})).exit_code, 0);
+  EXPECT_EQ(temporary_files().size(), 1u) << "a young one may be about to be locked";
+  age_temporary_files();
+  EXPECT_EQ(run(small_plan({"run"})).exit_code, 0);
+  EXPECT_THAT(temporary_files(), IsEmpty());
+}
+
+TEST_F(RankProcess, LeavesTheFolderOfOneThatLives) {
+  environment_["FAKE_MODE"] = "hangs";
+  environment_["FAKE_MARKER"] = path("marker");
+  const pid_t alive = start(small_plan({"run"}));
+  ASSERT_NO_FATAL_FAILURE(wait_for("marker"));
+  age_temporary_files();
+  environment_["FAKE_MODE"] = "";
+  EXPECT_EQ(run(small_plan({"run"})).exit_code, 0);
+  EXPECT_EQ(temporary_files().size(), 1u);
+  kill(alive, SIGTERM);
+  finish(alive);
+  EXPECT_THAT(temporary_files(), IsEmpty());
 }
 
 TEST_F(RankProcess, GetsItsWorkAsArguments) {
