@@ -4,7 +4,9 @@
 
 #include <algorithm>
 
+#include "estimator/base/field_words.h"
 #include "sim/cli/commands/commands.h"
+#include "sim/cli/input/flag_names.h"
 #include "sim/cli/output.h"
 
 namespace sim {
@@ -49,25 +51,51 @@ std::string help_of(const CLI::App& app) {
   return fmt::format("see {} --help", app.get_parent() ? "onerank " + app.get_name() : "onerank");
 }
 
+[[noreturn]] void refuse_flag(const std::string& argument, const CLI::App& app) {
+  const std::string name = argument.substr(0, argument.find('='));
+  if (const estimator::FieldWord* word = estimator::find_field_word(name)) {
+    throw UserError({.what = word->what, .where = argument, .help = word->instead});
+  }
+  const std::string nearest = estimator::nearest_name(name, flag_names(app));
+  throw UserError(
+      {.what = "unknown flag",
+       .where = argument,
+       .help = nearest.empty() ? help_of(app) : fmt::format("did you mean {}?", nearest)});
+}
+
 /// What CLI11 could not place; it would only say that it was not expected.
 void refuse_unknown(const CLI::App& app, const CLI::App& root) {
   for (const std::string& argument : app.remaining()) {
     if (argument == "--") continue;  // what follows it is no flag
-    if (argument.size() > 1 && argument[0] == '-') {
-      const std::string name = argument.substr(0, argument.find('='));
-      const std::string nearest = estimator::nearest_name(name, flag_names(app));
-      throw UserError(
-          {.what = "unknown flag",
-           .where = argument,
-           .help = nearest.empty() ? help_of(app) : fmt::format("did you mean {}?", nearest)});
-    }
+    if (argument.size() > 1 && argument[0] == '-') refuse_flag(argument, app);
     if (&app == &root) {
       throw UserError({.what = "unknown subcommand",
-                       .where = argument,
+                       .where = argument.empty() ? "it is an empty argument" : argument,
                        .help = estimator::suggestion(argument, subcommand_names(root))});
     }
     throw UserError({.what = "an argument too many", .where = argument, .help = help_of(app)});
   }
+}
+
+/// What CLI11's errors mean here, where options are texts and only switches are converted.
+struct ParseFailure {
+  const char* cli11_name;
+  const char* what;
+};
+constexpr ParseFailure kParseFailures[] = {
+    {"ArgumentMismatch", "a flag is given too often, or without its value"},
+    {"ConversionError", "a flag that takes no value has one"},
+    {"ExcludesError", "two flags exclude each other"},
+    {"RequiredError", "an argument is missing"},
+};
+
+/// `app` is the one whose part of the command line it was.
+UserError parse_error(const CLI::ParseError& error, const CLI::App& app) {
+  const char* what = "the command line cannot be understood";
+  for (const ParseFailure& failure : kParseFailures) {
+    if (error.get_name() == failure.cli11_name) what = failure.what;
+  }
+  return UserError({.what = what, .where = error.what(), .help = help_of(app)});
 }
 
 /// The subcommand that the arguments name. Throws CLI::Success for --help and --version.
@@ -80,7 +108,8 @@ const Command& parse(CLI::App& root,
   } catch (const CLI::Success&) {
     throw;
   } catch (const CLI::ParseError& error) {
-    throw UserError({.what = error.what(), .where = "", .help = help_of(root)});
+    const std::vector<CLI::App*> begun = root.get_subcommands();
+    throw parse_error(error, begun.empty() ? root : *begun.front());
   }
   for (const Command& command : commands) {
     if (!command.app->parsed()) continue;
@@ -95,9 +124,21 @@ const Command& parse(CLI::App& root,
                    .help = help_of(root)});
 }
 
+/// The arguments up to `--`, behind which stands a program of the user's, with arguments of its
+/// own.
+std::vector<std::string> own_arguments(int argc, const char* const* argv) {
+  std::vector<std::string> arguments;
+  for (int i = 1; i < argc && argv[i] != std::string_view("--"); ++i) {
+    require_utf8(argv[i], "an argument");
+    arguments.emplace_back(argv[i]);
+  }
+  return arguments;
+}
+
 }  // namespace
 
 ExitCode run_command_line(int argc, const char* const* argv, const Environment& environment) {
+  const std::vector<std::string> arguments = own_arguments(argc, argv);
   CLI::App root(kDescription, "onerank");
   root.footer(kFooter);
   root.set_version_flag("--version", std::string("onerank ") + ONERANK_VERSION);
@@ -118,6 +159,8 @@ ExitCode run_command_line(int argc, const char* const* argv, const Environment& 
   for (const Command& command : commands) command.app->allow_extras();
   try {
     return parse(root, commands, argc, argv).run(environment);
+  } catch (const UserError& error) {
+    throw UserError(as_typed(error.problems(), arguments), error.exit_code());
   } catch (const CLI::CallForVersion& version) {
     write_to_standard_output(std::string(version.what()) + "\n");
   } catch (const CLI::Success&) {

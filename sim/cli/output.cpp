@@ -9,6 +9,8 @@
 #include <filesystem>
 
 #include "estimator/base/errors.h"
+#include "estimator/base/files.h"
+#include "estimator/base/text.h"
 
 namespace sim {
 namespace {
@@ -33,26 +35,42 @@ void require_folder(const fs::path& folder, const std::string& path, const std::
   }
 }
 
+/// Throws when a name on the way to `status` can never be one.
+void require_possible(const std::error_code& error,
+                      const std::string& path,
+                      const std::string& flag) {
+  if (estimator::is_impossible_path(error)) throw cannot_write(path, flag, error.message());
+}
+
+/// False, with errno, when it could not be written to its end.
+bool write_printable(int descriptor, std::string_view text) {
+  const std::string shown = estimator::printable(text);
+  for (std::string_view rest = shown; !rest.empty();) {
+    const ssize_t written = write(descriptor, rest.data(), rest.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return false;
+    rest.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return true;
+}
+
 }  // namespace
 
 void write_to_standard_output(std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t written = write(STDOUT_FILENO, text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) {
-      throw UserError({.what = "cannot write to standard output",
-                       .where = std::strerror(errno),
-                       .help = "give it a reader, or a file on a disk with room"},
-                      estimator::ExitCode::kMachineLacks);
-    }
-    text.remove_prefix(static_cast<std::size_t>(written));
-  }
+  if (write_printable(STDOUT_FILENO, text)) return;
+  throw UserError({.what = "cannot write to standard output",
+                   .where = std::strerror(errno),
+                   .help = "give it a reader, or a file on a disk with room"},
+                  estimator::ExitCode::kMachineLacks);
 }
+
+void write_to_standard_error(std::string_view text) { write_printable(STDERR_FILENO, text); }
 
 void check_writable(const std::string& path, const std::string& flag) {
   if (path.empty()) return;
-  std::error_code ignored;
-  const fs::file_status status = fs::status(path, ignored);
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  require_possible(error, path, flag);
   if (fs::is_directory(status)) throw cannot_write(path, flag, "it is a folder");
   if (fs::exists(status) && !fs::is_regular_file(status)) {
     throw cannot_write(path, flag, "it is not a regular file");
@@ -75,9 +93,10 @@ void check_writable_document(const std::string& path, const std::string& flag) {
 
 void check_writable_folder(const std::string& path, const std::string& flag) {
   if (path.empty()) return;
-  std::error_code ignored;
-  fs::path existing = fs::absolute(path, ignored);
-  while (existing.has_relative_path() && !fs::exists(existing, ignored)) {
+  std::error_code error;
+  fs::path existing = fs::absolute(path, error);
+  while (existing.has_relative_path() && !fs::exists(existing, error)) {
+    require_possible(error, path, flag);
     existing = existing.parent_path();
   }
   require_folder(existing, path, flag);

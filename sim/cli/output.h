@@ -6,11 +6,15 @@
 
 namespace sim {
 
-/// Writes all of it to standard output. Throws UserError (this machine lacks something) when the
-/// reader has gone or the disk is full; SIGPIPE must be ignored for that.
+/// Writes all of it to standard output, fit for a terminal (printable()). Throws UserError (this
+/// machine lacks something) when the reader has gone or the disk is full; SIGPIPE must be ignored
+/// for that.
 void write_to_standard_output(std::string_view text);
 
-/// Throws UserError when `path` cannot become a file: to be called before a long computation, so
+/// The same to standard error, where a reader that has gone is no error.
+void write_to_standard_error(std::string_view text);
+
+/// Throws UserError when `path` cannot become a file, by its place or by its name: to be called before a long computation, so
 /// that its result has a place. An empty path asks for nothing and is good.
 void check_writable(const std::string& path, const std::string& flag);
 

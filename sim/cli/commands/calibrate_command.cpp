@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <iostream>
 #include <memory>
 
 #include "estimator/base/files.h"

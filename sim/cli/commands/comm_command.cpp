@@ -190,7 +190,10 @@ std::vector<int64_t> sizes_of(const CommOptions& options,
       if (point.bytes >= least && point.bytes <= most) sizes.push_back(point.bytes);
     }
   } else {
-    for (int64_t bytes = least; bytes <= most; bytes *= factor) sizes.push_back(bytes);
+    for (int64_t bytes = least;; bytes *= factor) {
+      sizes.push_back(bytes);
+      if (bytes > most / factor) break;  // the next one is larger than `most`, and may not exist
+    }
   }
   return sizes;
 }

@@ -1,5 +1,4 @@
 #include <filesystem>
-#include <iostream>
 #include <memory>
 
 #include "estimator/base/files.h"
@@ -40,7 +39,7 @@ ExitCode exit_code_of(const estimator::Verdict& verdict, const EstimateOptions& 
 void write_profiles(const std::string& folder,
                     const std::vector<estimator::RankProfile>& profiles) {
   if (folder.empty()) return;
-  fs::create_directories(folder);
+  estimator::make_folder(folder);
   for (const estimator::RankProfile& profile : profiles) {
     const fs::path path = fs::path(folder) / estimator::profile_file_name(profile.rank);
     estimator::write_file_whole(path.string(), estimator::document_text(profile));
@@ -87,7 +86,7 @@ ExitCode run_estimate(const EstimateOptions& options, const Environment& environ
     estimator::write_file_whole(options.trace, estimator::chrome_trace(result.timeline()));
   }
   if (options.json) {
-    std::cerr << allocator_line(result.input);
+    write_to_standard_error(allocator_line(result.input));
     write_to_standard_output(json);
   } else {
     write_to_standard_output(

@@ -179,7 +179,7 @@ ExecJob job_of(const ExecOptions& options, const CLI::App& app, const Environmen
   if (job.gpu == nullptr) {
     throw UserError({.what = "unknown GPU",
                      .where = fmt::format("--gpu {}", options.gpu),
-                     .help = estimator::suggestion(options.gpu, estimator::gpu_names())});
+                     .help = estimator::gpu_help(options.gpu)});
   }
   job.world_size =
       flag_or_variable(options.world_size, "--world-size", kWorldSizeVariable, environment, 1, 1);

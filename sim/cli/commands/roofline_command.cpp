@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <iostream>
 #include <memory>
 
 #include "estimator/base/files.h"
@@ -109,7 +108,7 @@ ExitCode run_roofline(const RooflineOptions& options, const Environment& environ
   const std::string json = estimator::document_text(roofline);
   if (!options.output.empty()) estimator::write_file_whole(options.output, json);
   if (options.json) {
-    std::cerr << allocator_line(result.input);
+    write_to_standard_error(allocator_line(result.input));
     write_to_standard_output(json);
   } else {
     write_to_standard_output(plan_text(result.input) + "\n" + roofline_text(roofline));

@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <iostream>
 #include <memory>
 
 #include "estimator/base/files.h"
@@ -12,6 +11,7 @@
 #include "sim/cli/report/module_report.h"
 #include "sim/cli/report/plan_report.h"
 #include "sim/cli/report/profile_report.h"
+#include "sim/cli/report/timeline_text.h"
 
 namespace sim {
 namespace {
@@ -85,7 +85,8 @@ std::string setting_text(const PlanInput& input,
 /// Drawn where its file was asked for.
 std::string picture_text(const RankJob& job) {
   const std::string& timeline = job.memory_files[kTimeline];
-  return timeline.empty() ? "" : "\n" + memory_picture(read_memory_timeline(timeline));
+  return timeline.empty() ? ""
+                          : "\n" + memory_picture(read_memory_timeline(timeline), output_columns());
 }
 
 ExitCode run_rank(const RunOptions& options, const Environment& environment) {
@@ -101,7 +102,7 @@ ExitCode run_rank(const RunOptions& options, const Environment& environment) {
   if (!options.output.empty()) estimator::write_file_whole(options.output, json);
   const std::string setting = setting_text(input, chosen, profile);
   if (options.json) {
-    std::cerr << setting;
+    write_to_standard_error(setting);
     write_to_standard_output(json);
   } else {
     write_to_standard_output(setting + profile_text(profile) + modules_text(options, profile) +

@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <iostream>
 #include <memory>
 
 #include "estimator/base/errors.h"
@@ -119,14 +118,14 @@ void print(const Verification& verification, const PlanInput& input, bool json) 
 
 ExitCode run_verify(const VerifyOptions& options, const Environment& environment) {
   const auto world = find_launched_world(environment);
-  if (world) std::cerr << to_text(*world) + "\n";
+  if (world) write_to_standard_error(to_text(*world) + "\n");
   const PlanInput input = resolve_for(world, options.plan, environment);
   refuse_virtual_stages(input.plan);
   if (!world) require_memory_for_verification(input.plan, available_memory_bytes());
   const estimator::ModelConfig& model = input.plan.model;
   const bool is_first = !world || world->rank == 0;
   if (is_first && model.hidden_dropout + model.attention_dropout > 0) {
-    std::cerr << "note: dropout is off here: its masks depend on the layout\n";
+    write_to_standard_error("note: dropout is off here: its masks depend on the layout\n");
   }
   const RankProgram program(input.plan, estimator::DeviceKind::kCpu, environment);
   const int exit_code = program.run(rank_arguments(options, world, program),

@@ -4,12 +4,14 @@
 
 #include <cctype>
 
-#include "estimator/base/errors.h"
+#include "estimator/base/fields.h"
 
 namespace sim {
 namespace {
 
-constexpr std::size_t kLongest = 100'000;
+constexpr std::size_t kLongest = 100'000;         // layers of a pattern, and of each part of it
+constexpr std::size_t kMostWork = 10 * kLongest;  // layers that products and sums write on the way
+constexpr int kDeepest = 64;
 
 /// sum = product {"+" product};  product = list {"*" number};  list = "(" sum ")" | "[" numbers "]"
 class PatternParser {
@@ -59,8 +61,10 @@ class PatternParser {
 
   std::vector<int64_t> list() {
     if (take('(')) {
+      if (++depth_ > kDeepest) fail();
       std::vector<int64_t> inner = sum();
       expect(')');
+      --depth_;
       return inner;
     }
     expect('[');
@@ -74,7 +78,7 @@ class PatternParser {
     while (take('*')) {
       const std::vector<int64_t> once = result;
       const auto times = static_cast<std::size_t>(number());
-      if (once.size() * times > kLongest) fail();
+      count(once.size() * times, once.size() * times);
       result.clear();
       for (std::size_t i = 0; i < times; ++i) result.insert(result.end(), once.begin(), once.end());
     }
@@ -85,14 +89,21 @@ class PatternParser {
     std::vector<int64_t> result = product();
     while (take('+')) {
       const std::vector<int64_t> more = product();
+      count(more.size(), result.size() + more.size());
       result.insert(result.end(), more.begin(), more.end());
     }
     return result;
   }
 
+  /// Bounds the memory and the time: a short text can stand for a pattern without end.
+  void count(std::size_t written, std::size_t length) {
+    work_ += written;
+    if (length > kLongest || work_ > kMostWork) fail();
+  }
+
   [[noreturn]] void fail() const {
     throw estimator::UserError({.what = "a pattern of layers is not understood",
-                                .where = fmt::format("{} = \"{}\"", flag_, text_),
+                                .where = fmt::format("{} = {}", flag_, estimator::shown(text_)),
                                 .help = "write 2 for each second layer, a 0 or a 1 for each layer "
                                         "with commas, or \"([0]*3+[1]*58)\""});
   }
@@ -100,6 +111,8 @@ class PatternParser {
   const std::string& text_;
   const std::string& flag_;
   std::size_t at_ = 0;
+  std::size_t work_ = 0;
+  int depth_ = 0;
 };
 
 }  // namespace

@@ -7,10 +7,10 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 
 #include "estimator/base/files.h"
-#include "estimator/base/units.h"
+#include "estimator/base/text.h"
+#include "estimator/plan/model_config.h"
 #include "sim/cli/input/yaml_tree.h"
 
 namespace sim {
@@ -22,24 +22,6 @@ using estimator::UserError;
 constexpr std::size_t kLargestPlanBytes = std::size_t{1} << 20;
 constexpr int kDeepestNesting = 64;
 constexpr const char* kExamples = "see scripts/plans/ for complete examples";
-
-/// Reads no more than a plan can hold: the path may be a device or a pipe that never ends.
-std::string read_bounded(const std::string& path) {
-  const auto unreadable = [&](std::string why) {
-    return UserError({.what = fmt::format("cannot read {}", path),
-                      .where = std::move(why),
-                      .help = "check the path and its permissions"});
-  };
-  std::error_code ignored;
-  if (std::filesystem::is_directory(path, ignored)) throw unreadable("it is a folder");
-  std::ifstream stream(path, std::ios::binary);
-  if (!stream) throw unreadable(std::strerror(errno));
-  std::string text(kLargestPlanBytes + 1, '\0');
-  stream.read(text.data(), static_cast<std::streamsize>(text.size()));
-  if (stream.bad()) throw unreadable(std::strerror(errno));
-  text.resize(static_cast<std::size_t>(stream.gcount()));
-  return text;
-}
 
 /// Brackets, not looking at strings: enough to keep a parser's stack safe.
 int deepest_nesting(const std::string& text) {
@@ -56,11 +38,11 @@ void check_is_text(const std::string& text, const std::string& path) {
   const auto refuse = [&](std::string what, std::string where, std::string help) {
     throw UserError({fmt::format("{} {}", path, what), std::move(where), std::move(help)});
   };
-  if (text.size() > kLargestPlanBytes) {
-    refuse("is too large for a plan", "it has more than 1 MiB", kExamples);
-  }
   if (const std::size_t zero = text.find('\0'); zero != std::string::npos) {
     refuse("is not a text file", fmt::format("byte {} is zero", zero), "give a JSON or YAML file");
+  }
+  if (const std::size_t at = estimator::find_non_utf8(text); at != std::string::npos) {
+    refuse("is not UTF-8 text", fmt::format("byte {} is none of it", at), "write it in UTF-8");
   }
   if (text.find_first_not_of(" \t\r\n") == std::string::npos) {
     refuse("is empty", fmt::format("{} bytes", text.size()), kExamples);
@@ -68,6 +50,24 @@ void check_is_text(const std::string& text, const std::string& path) {
   if (deepest_nesting(text) > kDeepestNesting) {
     refuse("is nested too deeply", fmt::format("more than {} levels", kDeepestNesting), kExamples);
   }
+}
+
+/// What somebody most likely meant who gave the path of a plan that is not there.
+std::string help_for_missing(const std::string& path) {
+  if (path == "-") return "to read a plan from standard input, name /dev/stdin";
+  if (path == "true" || path == "false") {
+    return fmt::format("a switch has no value behind a blank: write it alone, or --switch={}",
+                       path);
+  }
+  if (const estimator::ModelPreset* model = estimator::find_model_preset(path)) {
+    return fmt::format("to name a model, write --model {}", model->name);
+  }
+  for (const char* extension : {".json", ".yaml", ".yml"}) {
+    if (std::error_code ignored; std::filesystem::exists(path + extension, ignored)) {
+      return fmt::format("did you mean {}{}?", path, extension);
+    }
+  }
+  return "check the path; plans to start from are in scripts/plans/";
 }
 
 bool is_yaml(const std::string& path) {
@@ -81,7 +81,12 @@ bool is_yaml(const std::string& path) {
 }  // namespace
 
 Json read_plan_file(const std::string& path) {
-  const std::string text = read_bounded(path);
+  if (std::error_code error; !std::filesystem::exists(path, error)) {
+    throw UserError({.what = "cannot read " + path,
+                     .where = error ? error.message() : std::strerror(ENOENT),
+                     .help = help_for_missing(path)});
+  }
+  const std::string text = estimator::read_file(path, {.bytes = kLargestPlanBytes});
   check_is_text(text, path);
   return is_yaml(path) ? parse_yaml(text, path) : estimator::parse_json(text, path);
 }

@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <cctype>
 #include <map>
 #include <string_view>
 
+#include "sim/cli/input/flag_names.h"
 #include "sim/cli/input/layer_pattern.h"
 #include "sim/cli/input/plan_tree.h"
 #include "sim/cli/input/strict_number.h"
@@ -87,18 +87,11 @@ void apply_setting(const std::string& setting, Json& tree) {
   set_in_tree(tree, setting.substr(0, equals), std::move(value), "--set");
 }
 
-bool is_of_key(char letter) {
-  return std::isalnum(static_cast<unsigned char>(letter)) != 0 || letter == '_' || letter == '.';
-}
-
-void replace_key(std::string& text, const std::string& key, const std::string& name) {
-  for (std::size_t at = 0; (at = text.find(key, at)) != std::string::npos;) {
-    const std::size_t end = at + key.size();
-    const bool whole =
-        (at == 0 || !is_of_key(text[at - 1])) && (end == text.size() || !is_of_key(text[end]));
-    if (whole) text.replace(at, key.size(), name);
-    at += whole ? name.size() : key.size();
-  }
+/// "parallelism.zero_stage = 3", which --fsdp says without a value.
+std::string switch_text(const PlanFlag& flag) {
+  const Json constant = Json::parse(flag.constant);
+  return fmt::format(
+      "{} = {}", flag.path, constant.is_string() ? constant.get<std::string>() : constant.dump());
 }
 
 }  // namespace
@@ -155,8 +148,9 @@ void PlanFlags::overlay(Json& tree) const {
 
 std::string PlanFlags::with_flag_names(std::string text) const {
   for (const auto& [flag, option] : registered_) {
-    if (option->count() > 0 && *flag->path != '\0')
-      replace_key(text, flag->path, flag->short_name());
+    if (option->count() == 0 || *flag->path == '\0') continue;
+    if (flag->kind == kSwitch) replace_name(text, switch_text(*flag), flag->short_name());
+    replace_name(text, flag->path, flag->short_name());
   }
   return text;
 }

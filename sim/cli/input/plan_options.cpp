@@ -1,5 +1,6 @@
 #include "sim/cli/input/plan_options.h"
 
+#include "sim/cli/input/flag_names.h"
 #include "sim/cli/input/plan_file.h"
 #include "sim/cli/input/plan_tree.h"
 #include "sim/cli/input/strict_number.h"
@@ -13,7 +14,12 @@ using estimator::Problem;
 using estimator::UserError;
 
 constexpr const char* kAllocatorPath = "memory.allocator";
-constexpr const char* kCublasWorkspacePath = "memory.cublas_workspace";
+
+/// Keys that PyTorch takes from variables, where the plan has them not; the first variable wins.
+const std::vector<std::pair<std::string, std::vector<const char*>>> kVariables = {
+    {"memory.cublas_workspace", {kCublasWorkspaceVariable}},
+    {kAllocatorPath, {kOldAllocatorVariable, kAllocatorVariable}},
+};
 
 bool is_given(const Json& value) { return !value.is_null() && value != ""; }
 
@@ -49,40 +55,50 @@ PlanContext PlanOptions::context(const Environment& environment) const {
   return context;
 }
 
-Json PlanOptions::read_tree(const Environment& environment, PlanInput& input) const {
+Json PlanOptions::read_tree(const Environment& environment, Writers& writers) const {
   Json tree = path_.empty() ? Json::object() : read_plan_file(path_);
   if (!tree.is_object()) return tree;  // resolve_plan() says what is wrong with it
   flags_.overlay(tree);
   pipeline_layers_.overlay(tree);
-  const auto workspace = find_variable(environment, kCublasWorkspaceVariable);
-  if (workspace && !is_given(find_in_tree(tree, kCublasWorkspacePath))) {
-    set_in_tree(tree, kCublasWorkspacePath, *workspace, kCublasWorkspaceVariable);
-  }
-  if (is_given(find_in_tree(tree, kAllocatorPath))) {
-    input.allocator_origin = "the plan";
-    return tree;
-  }
-  for (const char* name : {kOldAllocatorVariable, kAllocatorVariable}) {
-    if (const auto settings = find_variable(environment, name)) {
-      set_in_tree(tree, kAllocatorPath, *settings, name);
-      input.allocator_origin = name;
-      break;
+  for (const auto& [path, variables] : kVariables) {
+    for (const char* name : variables) {
+      const auto value = find_variable(environment, name);
+      if (!value || is_given(find_in_tree(tree, path))) continue;
+      set_in_tree(tree, path, *value, name);
+      writers.emplace(path, name);
     }
   }
   return tree;
+}
+
+/// "command line: memory.allocator = x" is the variable that wrote the key, or the flag.
+std::vector<Problem> PlanOptions::with_origins(std::vector<Problem> problems,
+                                               const std::string& origin,
+                                               const Writers& writers) const {
+  for (Problem& problem : problems) {
+    for (const auto& [path, variable] : writers) {
+      replace_name(problem.where, origin + ": " + path, variable);
+    }
+    problem.where = flags_.with_flag_names(problem.where);
+  }
+  return problems;
 }
 
 PlanInput PlanOptions::resolve(const Environment& environment) const {
   const PlanContext plan_context = context(environment);
   PlanInput input;
   input.world_size_origin = plan_context.world_size ? plan_context.world_size_origin : "the plan";
-  const Json tree = read_tree(environment, input);
+  Writers writers;
+  const Json tree = read_tree(environment, writers);
   try {
     input.plan = estimator::resolve_plan(tree, plan_context);
   } catch (const UserError& error) {
-    std::vector<Problem> problems = error.problems();
-    for (Problem& problem : problems) problem.where = flags_.with_flag_names(problem.where);
-    throw UserError(std::move(problems), error.exit_code());
+    throw UserError(with_origins(error.problems(), plan_context.origin, writers),
+                    error.exit_code());
+  }
+  if (is_given(find_in_tree(tree, kAllocatorPath))) {
+    const auto writer = writers.find(kAllocatorPath);
+    input.allocator_origin = writer == writers.end() ? "the plan" : writer->second;
   }
   return input;
 }

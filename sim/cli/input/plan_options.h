@@ -2,6 +2,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -32,7 +33,13 @@ class PlanOptions {
   PlanInput resolve(const Environment& environment) const;
 
  private:
-  estimator::Json read_tree(const Environment& environment, PlanInput& input) const;
+  /// Which variable wrote a key of the plan, by the key's path.
+  using Writers = std::map<std::string, std::string>;
+
+  estimator::Json read_tree(const Environment& environment, Writers& writers) const;
+  std::vector<estimator::Problem> with_origins(std::vector<estimator::Problem> problems,
+                                               const std::string& origin,
+                                               const Writers& writers) const;
   estimator::PlanContext context(const Environment& environment) const;
 
   std::string path_;

@@ -11,11 +11,14 @@ namespace {
 
 using estimator::UserError;
 
+constexpr int64_t kLargestRank = 999'999;  // of any world: its file has the longest name
+
 void check_memory_files(const RankJob& job) {
   for (std::size_t file = 0; file < kMemoryFiles.size(); ++file) {
     const char* flag = kMemoryFiles[file].flag;
     if (job.memory_files[file].empty()) continue;
     check_writable(job.memory_files[file], flag);
+    check_writable(path_for_rank(job.memory_files[file], kLargestRank, job.ranks.size()), flag);
     if (job.attribute_memory) continue;
     throw UserError({.what = "memory files are made from the allocations that were followed",
                      .where = fmt::format("{} with --no-attribution", flag),

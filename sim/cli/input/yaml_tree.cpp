@@ -1,9 +1,11 @@
 #include "sim/cli/input/yaml_tree.h"
 
 #include <fmt/format.h>
+#include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
 #include <charconv>
+#include <sstream>
 
 namespace sim {
 namespace {
@@ -11,16 +13,18 @@ namespace {
 using estimator::Json;
 using estimator::UserError;
 
+constexpr int kDeepest = 64;
+constexpr const char* kTooLarge = "a plan this deep or large";
+
 class YamlReader {
  public:
   explicit YamlReader(const std::string& origin) : origin_(origin) {}
 
   Json read(const YAML::Node& node, int depth = 0) {
     // Aliases share nodes: a short text can stand for a tree without end.
-    constexpr int kDeepest = 64;
     constexpr int kMostNodes = 100'000;
     if (depth > kDeepest || ++nodes_ > kMostNodes) {
-      fail(node.Mark(), "a plan this deep or large", "write it without so many aliases");
+      fail(node.Mark(), kTooLarge, "write it without so many aliases");
     }
     switch (node.Type()) {
       case YAML::NodeType::Map:
@@ -84,16 +88,63 @@ class YamlReader {
   int nodes_ = 0;
 };
 
+/// Looks at the structure alone, before any tree is built: yaml-cpp gives some malformed texts
+/// documents without end, and follows nesting down to the end of its stack.
+class StructureCheck : public YAML::EventHandler {
+ public:
+  explicit StructureCheck(const YamlReader& reader) : reader_(reader) {}
+
+  void OnDocumentStart(const YAML::Mark& mark) override {
+    if (++documents_ > 1) {
+      reader_.fail(mark, "a second document begins", "give each plan its own file");
+    }
+  }
+  void OnSequenceStart(const YAML::Mark& mark,
+                       const std::string&,
+                       YAML::anchor_t,
+                       YAML::EmitterStyle::value) override {
+    enter(mark);
+  }
+  void OnMapStart(const YAML::Mark& mark,
+                  const std::string&,
+                  YAML::anchor_t,
+                  YAML::EmitterStyle::value) override {
+    enter(mark);
+  }
+  void OnSequenceEnd() override { --depth_; }
+  void OnMapEnd() override { --depth_; }
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnAlias(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnScalar(const YAML::Mark&,
+                const std::string&,
+                YAML::anchor_t,
+                const std::string&) override {}
+
+ private:
+  void enter(const YAML::Mark& mark) {
+    if (++depth_ > kDeepest) reader_.fail(mark, kTooLarge, "see scripts/plans/");
+  }
+
+  const YamlReader& reader_;
+  int documents_ = 0;
+  int depth_ = 0;
+};
+
+void check_structure(const std::string& text, const YamlReader& reader) {
+  std::istringstream stream(text);
+  YAML::Parser parser(stream);
+  StructureCheck check(reader);
+  for (int document = 0; document < 2 && parser.HandleNextDocument(check);) ++document;
+}
+
 }  // namespace
 
 Json parse_yaml(const std::string& text, const std::string& origin) {
   YamlReader reader(origin);
   try {
-    const std::vector<YAML::Node> documents = YAML::LoadAll(text);
-    if (documents.size() > 1) {
-      reader.fail(documents[1].Mark(), "a second document begins", "give each plan its own file");
-    }
-    return documents.empty() ? Json(nullptr) : reader.read(documents.front());
+    check_structure(text, reader);
+    return reader.read(YAML::Load(text));
   } catch (const YAML::Exception& error) {
     reader.fail(error.mark, error.msg, "see scripts/plans/ for complete examples");
   }

@@ -38,6 +38,13 @@ void require_private(const fs::path& folder) {
   if (fault != nullptr) refuse("libraries are not taken from " + folder.string(), fault);
 }
 
+void make_and_require_private(const fs::path& folder) {
+  if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
+    refuse("cannot make " + folder.string(), std::strerror(errno));
+  }
+  require_private(folder);
+}
+
 }  // namespace
 
 fs::path user_cache_folder(const Environment& environment) {
@@ -56,12 +63,9 @@ void make_private_folder(const fs::path& folder, const fs::path& outermost) {
   std::error_code error;
   fs::create_directories(outermost.parent_path(), error);
   fs::path next = outermost;
+  make_and_require_private(next);
   for (const fs::path& name : folder.lexically_relative(outermost)) {
-    if (name != ".") next /= name;
-    if (mkdir(next.c_str(), 0700) != 0 && errno != EEXIST) {
-      refuse("cannot make " + next.string(), std::strerror(errno));
-    }
-    require_private(next);
+    make_and_require_private(next /= name);
   }
 }
 

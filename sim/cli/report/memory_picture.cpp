@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <sstream>
+#include <string_view>
+#include <utility>
 
 #include "estimator/base/files.h"
 #include "estimator/base/units.h"
@@ -27,6 +29,25 @@ const char* bar(int64_t bytes, int64_t largest) {
   return kEighths[static_cast<std::size_t>(std::clamp<int64_t>(eighths, 0, 8))];
 }
 
+/// a to z, then A to Z, then the same again.
+std::string letter_of(std::size_t phase) {
+  static constexpr std::string_view kLetters =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+  return std::string(1, kLetters[phase % kLetters.size()]);
+}
+
+/// Lines of at most `columns`, with two blanks before each entry.
+std::string wrapped(const std::vector<std::string>& entries, int columns) {
+  std::string text, line;
+  for (const std::string& entry : entries) {
+    if (!line.empty() && line.size() + 2 + entry.size() > static_cast<std::size_t>(columns)) {
+      text += std::exchange(line, "") + "\n";
+    }
+    line += "  " + entry;
+  }
+  return text + line + "\n";
+}
+
 }  // namespace
 
 std::vector<MemoryPoint> read_memory_timeline(const std::string& path) {
@@ -41,35 +62,37 @@ std::vector<MemoryPoint> read_memory_timeline(const std::string& path) {
   return points;
 }
 
-std::string memory_picture(const std::vector<MemoryPoint>& points, std::size_t columns) {
+std::string memory_picture(const std::vector<MemoryPoint>& points, int columns) {
+  constexpr int kIndent = 2, kLeastColumns = 20;
   if (points.empty()) return "";
   const auto less = [](const MemoryPoint& a, const MemoryPoint& b) {
     return a.allocated_bytes < b.allocated_bytes;
   };
   const int64_t largest = std::max_element(points.begin(), points.end(), less)->allocated_bytes;
-  std::string bars, marks, legend, phase;
-  char letter = 'a';
-  columns = std::min(columns, points.size());
-  for (std::size_t column = 0; column < columns; ++column) {
-    const auto begin =
-        points.begin() + static_cast<std::ptrdiff_t>(column * points.size() / columns);
+  const auto width = std::min<std::size_t>(
+      static_cast<std::size_t>(std::max(columns - kIndent, kLeastColumns)), points.size());
+  std::string bars, marks, phase;
+  std::vector<std::string> legend;
+  for (std::size_t column = 0; column < width; ++column) {
+    const auto begin = points.begin() + static_cast<std::ptrdiff_t>(column * points.size() / width);
     const auto end =
-        points.begin() + static_cast<std::ptrdiff_t>((column + 1) * points.size() / columns);
+        points.begin() + static_cast<std::ptrdiff_t>((column + 1) * points.size() / width);
     bars += bar(std::max_element(begin, end, less)->allocated_bytes, largest);
     marks += ' ';
     for (auto point = begin; point != end; ++point) {
       if (point->phase == phase) continue;
       phase = point->phase;
-      legend += fmt::format("  {} {}", letter, phase);
-      marks.back() = letter++;
+      const std::string letter = letter_of(legend.size());
+      legend.push_back(letter + " " + phase);
+      marks.back() = marks.back() == ' ' ? letter.front() : '*';
     }
   }
   return fmt::format(
-      "allocated memory from allocation to allocation, {} at the top\n  {}\n  {}\n{}\n",
+      "allocated memory from allocation to allocation, {} at the top\n  {}\n  {}\n{}",
       estimator::format_gib(largest),
       bars,
       marks,
-      legend);
+      wrapped(legend, columns));
 }
 
 }  // namespace sim

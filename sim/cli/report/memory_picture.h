@@ -16,7 +16,7 @@ struct MemoryPoint {
 std::vector<MemoryPoint> read_memory_timeline(const std::string& path);
 
 /// `columns` wide: in each column the most that its share of the points had; below it a letter
-/// where a phase begins, and what the letters mean. "" for no points.
-std::string memory_picture(const std::vector<MemoryPoint>& points, std::size_t columns = 96);
+/// where a phase begins (a star where several do), and what the letters mean. "" for no points.
+std::string memory_picture(const std::vector<MemoryPoint>& points, int columns);
 
 }  // namespace sim

@@ -15,6 +15,7 @@ TEST(PlanSchema, TakesPlansAsWrittenAndAsResolved) {
   EXPECT_EQ(violation(plan_schema(), to_json(small_plan())), "");
   EXPECT_EQ(violation(plan_schema(), to_json(meta_plan())), "");
   EXPECT_EQ(violation(plan_schema(), {{"model", "gpt2"}, {"parallelism", {{"data", "auto"}}}}), "");
+  EXPECT_EQ(violation(plan_schema(), {{"model", "gpt2"}, {"$schema", "plan.json"}}), "");
 }
 
 TEST(PlanSchema, RefusesWhatReadingRefuses) {

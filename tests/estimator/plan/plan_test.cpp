@@ -149,6 +149,10 @@ TEST(Plan, NamesUnknownKeysWithTheNearest) {
   EXPECT_NE(text.find("did you mean tensor?"), std::string::npos) << text;
 }
 
+TEST(Plan, MayNameItsSchemaForEditors) {
+  EXPECT_EQ(complaint_about({{"$schema", "plan.schema.json"}}), "");
+}
+
 TEST(Plan, NamesTheNearestModel) {
   const std::string text = complaint_about({{"model", "llama3-8bb"}});
   EXPECT_NE(text.find("unknown model"), std::string::npos) << text;

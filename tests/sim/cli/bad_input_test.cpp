@@ -188,10 +188,90 @@ TEST_F(BadInput, PlacesThatCannotBeWrittenAreFoundBeforeRanksAreRun) {
 }
 
 TEST_F(BadInput, AFlagGivenTwiceOrWithoutItsValue) {
-  expect_flags_refused({"--tp", "2", "--tp", "4"}, {"--tensor-model-parallel-size"});
-  const ProgramResult result = run({"run", "--tp"});
+  expect_flags_refused({"--tp", "2", "--tp", "4"},
+                       {"a flag is given too often, or without its value",
+                        "--tensor-model-parallel-size: At Most 1 required but received 2",
+                        "help: see onerank run --help"});
+  const ProgramResult result = run({"check", "--tp"});
   EXPECT_EQ(result.exit_code, 2);
-  EXPECT_THAT(result.error, StartsWith("error: --tensor-model-parallel-size"));
+  EXPECT_THAT(result.error, HasSubstr("\n  --tensor-model-parallel-size"));
+  EXPECT_THAT(result.error, HasSubstr("see onerank check --help"));
+}
+
+TEST_F(BadInput, ASwitchWithAValue) {
+  const ProgramResult json = run({"check", "--json=x"});
+  EXPECT_THAT(json.error, StartsWith("error: a flag that takes no value has one\n  "));
+  const ProgramResult blank = run(small_plan({"check"}, {"--sequence-parallel", "true"}));
+  EXPECT_THAT(blank.error, HasSubstr("--switch=true"));
+}
+
+TEST_F(BadInput, AnEmptyArgumentIsNamed) {
+  EXPECT_THAT(run({""}).error,
+              StartsWith("error: unknown subcommand\n  it is an empty argument\n"));
+}
+
+TEST_F(BadInput, WordsOfTheFieldThatAreNotModelledAreRefusedByName) {
+  expect_flags_refused({"--fp8-format", "hybrid"}, {"8 bits", "--fp8-format", "--bf16"});
+  expect_flags_refused({"--lora-rank", "16"}, {"adapters", "onerank exec"});
+  expect_flags_refused({"--lr", "1e-4"}, {"neither the memory nor the time", "leave it out"});
+  expect_flags_refused({"--gpus", "64"}, {"give --nodes N and --gpus-per-node N"});
+  expect_flags_refused({"--dtype", "bf16"}, {"give --bf16"});
+  expect_flags_refused({"--vpp", "2"}, {"give --vp N"});
+  expect_flags_refused({"--gpu", "mi300x"}, {"unknown GPU", "AMD's GPUs are not played"});
+  expect_flags_refused({"--optimizer", "muon"}, {"no such optimizer", "onerank exec"});
+  expect_flags_refused({"--model", "llama3.3-70b"}, {"use llama3.1-70b"});
+}
+
+TEST_F(BadInput, WhatIsMissingIsAskedFor) {
+  const ProgramResult no_gpu = run({"run", "--model", "gpt2", "--nodes", "1"});
+  EXPECT_THAT(no_gpu.error, HasSubstr("give --gpu h100, see `onerank list gpus`"));
+  expect_plan_refused(R"({"model": {"num_layers": 2, "hidden_size": 64, "num_attention_heads": 4,
+      "max_position_embeddings": 128}, "cluster": {"gpu": "h100", "nodes": 1}})",
+                      {"the model has no vocab_size", "give model.vocab_size"});
+}
+
+TEST_F(BadInput, FlagsAreNamedAsTheyWereTyped) {
+  expect_flags_refused({"--tensor-model-parallel-size", "3"}, {"--tensor-model-parallel-size = 3"});
+  expect_flags_refused({"--seq-length=8k"}, {"--seq-length = \"8k\""});
+  expect_flags_refused({"--model", "mixtral-8x7b", "--fsdp", "--dialect", "torchtitan"},
+                       {": --fsdp\n"});
+}
+
+TEST_F(BadInput, TextThatIsNotUtf8) {
+  expect_flags_refused({"--set", "name=\xff"}, {"an argument is not UTF-8", "name=\\xff"});
+  environment_["CUBLAS_WORKSPACE_CONFIG"] = "\xff";
+  expect_flags_refused({}, {"the variable CUBLAS_WORKSPACE_CONFIG is not UTF-8"});
+}
+
+TEST_F(BadInput, OfAVariableIsToldWithItsName) {
+  environment_["CUBLAS_WORKSPACE_CONFIG"] = "x";
+  environment_["PYTORCH_CUDA_ALLOC_CONF"] = "y";
+  expect_flags_refused(
+      {}, {"\n  CUBLAS_WORKSPACE_CONFIG = \"x\"\n", "\n  PYTORCH_CUDA_ALLOC_CONF = y\n"});
+}
+
+TEST_F(BadInput, NothingThatATerminalObeysIsPrinted) {
+  const ProgramResult key = run({"run", write("plan.yaml", "\"\\e]0;pwn\\a\": 1\nmodel: gpt2\n")});
+  EXPECT_THAT(key.error, HasSubstr("\\u001b]0;pwn\\u0007"));
+  const ProgramResult name =
+      run(small_plan({"estimate", "--no-advice"}, {"--set", "name=\x1b]0;pwn\x07\xc2\x9b"}));
+  EXPECT_EQ(name.exit_code, 0) << name.error;
+  EXPECT_THAT(name.output, HasSubstr("\\u001b]0;pwn\\u0007\\u009b: "));
+  EXPECT_EQ((name.output + name.error).find('\x1b'), std::string::npos);
+}
+
+TEST_F(BadInput, NamesThatAreTooLongAreFoundBeforeRanksAreRun) {
+  environment_["FAKE_MARKER"] = path("was_run");
+  const std::string name(300, 'x');
+  for (const char* flag : {"--output", "--keep-profiles", "--trace", "--peak-snapshot"}) {
+    const ProgramResult result = run(small_plan({"estimate"}, {flag, path(name)}));
+    EXPECT_EQ(result.exit_code, 2) << flag;
+    EXPECT_THAT(result.error, HasSubstr("File name too long")) << flag;
+  }
+  EXPECT_FALSE(std::filesystem::exists(path("was_run")));
+  const std::string longest(255, 'y');
+  EXPECT_EQ(run(small_plan({"run"}, {"--output", path(longest)})).exit_code, 0);
+  EXPECT_TRUE(std::filesystem::exists(path(longest)));
 }
 
 }  // namespace

@@ -43,6 +43,17 @@ TEST_F(CommCommand, SaysWhatNcclChoosesBySize) {
   EXPECT_THAT(report["assumptions"].dump(), HasSubstr("collectives over nvlink4 take"));
 }
 
+// 2^30 x 2^34 is 2^64, which is 0 in 64 bits.
+TEST_F(CommCommand, EndsAtTheLargestSizeWhateverTheStep) {
+  for (const char* factor : {"17179869184", "9000000000000000", "8"}) {
+    const ProgramResult result = run(
+        {"comm", "all_reduce", "--gpu", "h100", "-b", "1G", "-e", "8G", "-f", factor, "--json"});
+    ASSERT_EQ(result.exit_code, 0) << result.error;
+    const std::size_t points = Json::parse(result.output)["points"].size();
+    EXPECT_EQ(points, factor == std::string("8") ? 2u : 1u) << factor;
+  }
+}
+
 // As NCCL_NVLS_ENABLE=0 and NCCL_ALGO do.
 TEST_F(CommCommand, LeavesNcclNoChoiceWhereItIsTold) {
   const auto algorithm_at_1g = [&](const std::vector<std::string>& more) -> std::string {

@@ -29,5 +29,28 @@ TEST(LayerPattern, RefusesWhatItDoesNotUnderstand) {
   }
 }
 
+TEST(LayerPattern, RefusesDepthLengthAndWorkWithoutBound) {
+  std::string ones = "([1]", doublings = "([0]*99999)";
+  for (int i = 0; i < 9'000; ++i) ones += "+[0]*99999";
+  for (int i = 0; i < 10'000; ++i) doublings += "*1";
+  for (const std::string& text :
+       {std::string(100'000, '(') + "[1]", ones + ")", doublings, std::string("[0]*99999+[1]*2")}) {
+    EXPECT_THROW(parsed(text), estimator::UserError) << text.substr(0, 20);
+  }
+  EXPECT_EQ(parsed(std::string(60, '(') + "[1]" + std::string(60, ')')), Pattern{1});
+  std::string sum = "[1]";
+  for (int i = 1; i < 10'000; ++i) sum += "+[1]";
+  EXPECT_EQ(parsed(sum).size(), 10'000u);
+}
+
+TEST(LayerPattern, IsShownShortInItsMessage) {
+  try {
+    parsed(std::string(100'000, '('));
+    FAIL();
+  } catch (const estimator::UserError& error) {
+    EXPECT_LT(std::string(error.what()).size(), 300u);
+  }
+}
+
 }  // namespace
 }  // namespace sim

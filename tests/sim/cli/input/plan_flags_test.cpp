@@ -80,7 +80,7 @@ TEST(PlanFlags, EveryFlagWritesAKeyThatPlansHave) {
   }
   EXPECT_NO_THROW(estimator::resolve_plan(
       overlaid(base +
-               "--train-iters 10 --train-tokens 1e9 --price 2.5 --nodes-per-pod 384 "
+               "--train-iters 15259 --train-tokens 1e9 --price 2.5 --nodes-per-pod 384 "
                "--gpu-deviation 0.02 "
                "--gpu-hours-between-failures 5e4 --restart-seconds 300 --checkpoint-seconds 5 "
                "--save-interval 100 --deterministic-mode --fill-uninitialized-memory"),

@@ -160,11 +160,11 @@ TEST_F(RankProcess, ThatCannotBeStartedIsALackOfTheMachine) {
 }
 
 TEST_F(RankProcess, WithoutOpenFilesOrRoomIsALackOfTheMachine) {
-  limits_ = {{RLIMIT_NOFILE, 4}};
+  limits_ = {{RLIMIT_NOFILE, 8}};  // enough for the loader, not for pipes
   const ProgramResult files = run(small_plan({"run"}));
   EXPECT_EQ(files.exit_code, 3);
   EXPECT_THAT(files.error, HasSubstr("ulimit -n"));
-  limits_ = {{RLIMIT_FSIZE, 100}};
+  limits_ = {{RLIMIT_FSIZE, 1000}};  // the plan has more, the message less
   const ProgramResult room = run(small_plan({"run"}));
   EXPECT_EQ(room.exit_code, 3);
   EXPECT_THAT(room.error, HasSubstr("ulimit -f"));
