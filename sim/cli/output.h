@@ -14,8 +14,9 @@ void write_to_standard_output(std::string_view text);
 /// The same to standard error, where a reader that has gone is no error.
 void write_to_standard_error(std::string_view text);
 
-/// Throws UserError when `path` cannot become a file, by its place or by its name: to be called before a long computation, so
-/// that its result has a place. An empty path asks for nothing and is good.
+/// Throws UserError when `path` cannot become a file, by its place or by its name: to be called
+/// before a long computation, so that its result has a place. An empty path asks for nothing and is
+/// good.
 void check_writable(const std::string& path, const std::string& flag);
 
 /// The same for a document: its name must not promise another format than JSON.

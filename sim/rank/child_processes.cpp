@@ -32,8 +32,7 @@ bool is_lack_of_memory(const c10::Error& error) {
 
 int tell_failure_of_torch(const std::string& name, const c10::Error& error) {
   if (is_lack_of_memory(error)) {
-    return static_cast<int>(
-        estimator::tell_failure(std::make_exception_ptr(std::bad_alloc())));
+    return static_cast<int>(estimator::tell_failure(std::make_exception_ptr(std::bad_alloc())));
   }
   std::fprintf(stderr, "%s: %s\n", name.c_str(), error.what_without_backtrace());
   return EXIT_FAILURE;
