@@ -7,6 +7,8 @@
 #include <charconv>
 #include <sstream>
 
+#include "estimator/base/files.h"
+
 namespace sim {
 namespace {
 
@@ -50,6 +52,11 @@ class YamlReader {
     for (const auto& entry : map) {
       if (!entry.first.IsScalar())
         fail(entry.first.Mark(), "a key is not text", "write key: value");
+      if (object.size() >= estimator::kMostKeys) {
+        fail(entry.first.Mark(),
+             fmt::format("more than {} keys in one place", estimator::kMostKeys),
+             "see `onerank schema plan` for those that there are");
+      }
       const std::string& key = entry.first.Scalar();
       if (object.contains(key)) {
         fail(

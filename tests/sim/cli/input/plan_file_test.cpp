@@ -115,6 +115,12 @@ TEST_F(PlanFile, ThatIsNotUtf8IsRefused) {
   EXPECT_THAT(error_of(write("plan.json", "{\"name\": \"\xe9\"}")), HasSubstr("is not UTF-8"));
 }
 
+TEST(YamlTree, RefusesMoreKeysThanAnObjectMayHave) {
+  std::string text;
+  for (int i = 0; i <= 1000; ++i) text += fmt::format("k{}: 1\n", i);
+  EXPECT_THAT(yaml_error(text), AllOf(HasSubstr("more than 1000 keys"), HasSubstr("line 1001")));
+}
+
 TEST_F(PlanFile, EmptyBinaryHugeOrDeepOnesAreRefusedWithTheReason) {
   EXPECT_THAT(error_of(write("empty.json", " \n")), HasSubstr("is empty"));
   EXPECT_THAT(error_of(write("binary.json", std::string("{\"a\":\0}", 7))),
