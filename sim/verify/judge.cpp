@@ -23,12 +23,11 @@ LossGroups ranks_with_losses(Verification& verification) {
 
 void compare_loss(std::size_t iteration,
                   double expected,
-                  double tolerance,
+                  double allowed,
                   const std::vector<RankVerification*>& ranks) {
   double sum = 0;
   for (const RankVerification* rank : ranks) sum += rank->losses.at(iteration);
   const double found = sum / static_cast<double>(ranks.size());
-  const double allowed = tolerance * std::abs(expected);
   RankVerification& first = *ranks.front();
   ++first.tensors;
   first.largest_error = std::max(first.largest_error, std::abs(found - expected) / allowed);
@@ -46,7 +45,7 @@ void compare_loss(std::size_t iteration,
 void judge(Verification& verification) {
   for (const auto& [tensor, ranks] : ranks_with_losses(verification)) {
     for (std::size_t i = 0; i < verification.losses.size(); ++i) {
-      compare_loss(i, verification.losses[i], verification.tolerance, ranks);
+      compare_loss(i, verification.losses[i], verification.allowed_loss_differences.at(i), ranks);
     }
   }
   verification.equal = std::all_of(verification.ranks.begin(),

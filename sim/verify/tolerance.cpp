@@ -1,23 +1,46 @@
 #include "sim/verify/tolerance.h"
 
 #include <algorithm>
+#include <cmath>
 #include <stdexcept>
 
 namespace sim {
+namespace {
 
-Tolerance tolerance_of(estimator::Dtype dtype) {
+constexpr double kFp32Relative = 1e-5;
+constexpr double kFloor = 1e-3;
+constexpr double kRoundings = 4;  // see the header
+
+/// The most that one rounding to the type changes a number by, as a part of it.
+double unit_roundoff(estimator::Dtype dtype) {
   switch (dtype) {
     case estimator::Dtype::kFp32:
-      return {.relative = 1e-5, .floor = 1e-3};
+      return std::ldexp(1, -24);
     case estimator::Dtype::kBf16:
+      return std::ldexp(1, -8);
     case estimator::Dtype::kFp16:
-      return {.relative = 0.05, .floor = 0.1};
+      return std::ldexp(1, -11);
   }
   throw std::logic_error("unknown dtype");
 }
 
-double allowed_difference(const Tolerance& tolerance, double norm, double median_gradient_norm) {
-  return tolerance.relative * std::max(norm, tolerance.floor * median_gradient_norm);
+}  // namespace
+
+Tolerance tolerance_of(estimator::Dtype dtype, double median_rounding) {
+  if (dtype == estimator::Dtype::kFp32) return {.relative = kFp32Relative, .floor = kFloor};
+  return {.relative = kRoundings * median_rounding, .floor = kFloor, .roundings = kRoundings};
+}
+
+double allowed_difference(const Tolerance& tolerance, const TensorNorms& norms) {
+  return std::max(
+      tolerance.relative * std::max(norms.norm, tolerance.floor * norms.median_gradient),
+      tolerance.roundings * norms.rounding);
+}
+
+double allowed_loss_difference(estimator::Dtype dtype, double loss, double wide_loss) {
+  const double rounding = std::abs(loss - wide_loss);
+  return allowed_difference(tolerance_of(dtype, unit_roundoff(dtype)),
+                            {.norm = std::abs(loss), .rounding = rounding});
 }
 
 double median(std::vector<double> values) {

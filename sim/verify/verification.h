@@ -84,6 +84,7 @@ struct Verification {
   bool equal = false;
   double tolerance = 0;        ///< of the tensors, see tolerance.h
   std::vector<double> losses;  ///< of the whole model, of each iteration
+  std::vector<double> allowed_loss_differences;
   std::vector<RankVerification> ranks;
 };
 template <class Visitor>
@@ -92,8 +93,13 @@ void visit_fields(Visitor& visit, Verification& verification) {
   visit("tool", verification.tool, "who wrote it");
   visit("plan", verification.plan, "the resolved plan, as it was run");
   visit("equal", verification.equal, "whether nothing differs");
-  visit("tolerance", verification.tolerance, "of a tensor's difference to its norm");
+  visit("tolerance",
+        verification.tolerance,
+        "of a gradient's difference to its norm; in a 16-bit type as the whole model's rounding");
   visit("losses", verification.losses, "of the whole model, of each iteration");
+  visit("allowed_loss_differences",
+        verification.allowed_loss_differences,
+        "what a sharded loss may differ by in each iteration");
   visit("ranks", verification.ranks, "what was compared on each");
 }
 

@@ -2,7 +2,6 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/Tensor.h>
-#include <ATen/ops/norm.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,115 +16,154 @@ namespace {
 using estimator::Json;
 
 /// The whole model's tensors in the order that they are broadcast in.
-struct WholeTensor {
+struct TensorHeader {
   std::string name;
   std::vector<int64_t> shape;
 };
 template <class Visitor>
-void visit_fields(Visitor& visit, WholeTensor& tensor) {
+void visit_fields(Visitor& visit, TensorHeader& tensor) {
   visit("name", tensor.name, "path in the model");
   visit("shape", tensor.shape, "whole");
 }
 
-struct WholeIteration {
+struct IterationHeader {
   double median_gradient_norm = 0;
-  std::vector<WholeTensor> tensors;
+  Tolerance gradients;
+  Tolerance parameters;
+  bool has_wide = false;
+  std::vector<TensorHeader> tensors;
 };
 template <class Visitor>
-void visit_fields(Visitor& visit, WholeIteration& iteration) {
+void visit_fields(Visitor& visit, IterationHeader& iteration) {
   visit("median_gradient_norm", iteration.median_gradient_norm, "over the tensors");
+  visit("gradients", iteration.gradients, "what they may differ by");
+  visit("parameters", iteration.parameters, "what they may differ by");
+  visit("has_wide", iteration.has_wide, "each tensor is followed by the same in fp32");
   visit("tensors", iteration.tensors, "in order");
 }
 
-double norm_of(const at::Tensor& tensor) { return tensor.norm().item().toDouble(); }
-
 Json describe(const WholeModel& whole) {
-  std::vector<WholeIteration> iterations;
-  for (const Snapshot& snapshot : whole) {
-    WholeIteration& iteration = iterations.emplace_back();
-    std::vector<double> norms;
-    for (const TensorSnapshot& tensor : snapshot.tensors) {
-      iteration.tensors.push_back({.name = tensor.name, .shape = tensor.shape});
-      auto gradient = tensor.gradient;
-      norms.push_back(norm_of(tensor_over(gradient)));
+  std::vector<IterationHeader> iterations;
+  for (const WholeIteration& iteration : whole) {
+    IterationHeader& header = iterations.emplace_back(
+        IterationHeader{.median_gradient_norm = iteration.median_gradient_norm,
+                        .gradients = iteration.gradients,
+                        .parameters = iteration.parameters,
+                        .has_wide = !iteration.wide.tensors.empty()});
+    for (const TensorSnapshot& tensor : iteration.snapshot.tensors) {
+      header.tensors.push_back({.name = tensor.name, .shape = tensor.shape});
     }
-    iteration.median_gradient_norm = median(norms);
   }
   return estimator::to_json(iterations);
 }
+
+/// The whole of a tensor, flat, and the same in fp32 where that is another one.
+struct WholeTensor {
+  at::Tensor values;
+  at::Tensor wide;
+};
 
 /// Compares the tensors of one iteration as they come.
 class IterationComparison {
  public:
   IterationComparison(int64_t iteration,
-                      double median_gradient_norm,
+                      const IterationHeader& header,
                       Snapshot& real,
-                      const ComparedRank& rank,
                       RankVerification& verification)
-      : iteration_(iteration),
-        median_gradient_norm_(median_gradient_norm),
-        real_(real),
-        rank_(rank),
-        verification_(verification) {}
+      : iteration_(iteration), header_(header), real_(real), verification_(verification) {}
 
-  void compare(const WholeTensor& whole, const at::Tensor& gradient, const at::Tensor& parameter) {
+  void compare(const TensorHeader& header,
+               const WholeTensor& gradient,
+               const WholeTensor& parameter) {
     const auto found =
         std::find_if(real_.tensors.begin(), real_.tensors.end(), [&](const TensorSnapshot& tensor) {
-          return tensor.name == whole.name;
+          return tensor.name == header.name;
         });
     if (found == real_.tensors.end()) return;  // another stage's
-    const auto part = [&](const at::Tensor& full) {
-      return models::shard_of(full.view(whole.shape), found->sharding, found->tensor_place)
-          .reshape(-1);
+    const auto part = [&](const WholeTensor& whole, int64_t begin, int64_t end) {
+      const auto part_of = [&](const at::Tensor& full) {
+        return models::shard_of(full.view(header.shape), found->sharding, found->tensor_place)
+            .reshape(-1)
+            .slice(0, begin, end);
+      };
+      return WholeTensor{part_of(whole.values),
+                         whole.wide.defined() ? part_of(whole.wide) : at::Tensor()};
     };
-    compare("gradient", *found, part(gradient).slice(0, found->begin, found->end), found->gradient);
-    compare("parameter",
-            *found,
-            part(parameter).slice(0, found->held_begin, found->held_end),
+    compare("gradient of " + header.name,
+            header_.gradients,
+            part(gradient, found->begin, found->end),
+            found->gradient);
+    compare("parameter of " + header.name,
+            header_.parameters,
+            part(parameter, found->held_begin, found->held_end),
             found->parameter);
   }
 
  private:
-  void compare(const char* kind,
-               const TensorSnapshot& tensor,
-               const at::Tensor& expected,
+  void compare(const std::string& what,
+               const Tolerance& tolerance,
+               const WholeTensor& expected,
                std::vector<float>& found) {
     if (found.empty()) return;
-    const double norm = norm_of(expected);
-    const double difference = norm_of(tensor_over(found) - expected);
-    const double allowed = allowed_difference(rank_.tolerance, norm, median_gradient_norm_);
+    const TensorNorms norms{
+        .norm = norm_of(expected.values),
+        .rounding = expected.wide.defined() ? norm_of(expected.values - expected.wide) : 0,
+        .median_gradient = header_.median_gradient_norm};
+    const double difference = norm_of(tensor_over(found) - expected.values);
+    const double allowed = allowed_difference(tolerance, norms);
     ++verification_.tensors;
     verification_.largest_error = std::max(verification_.largest_error, difference / allowed);
     if (difference <= allowed) return;  // false for a difference that is no number, too
     verification_.differences.add(
-        {.rank = rank_.rank,
+        {.rank = verification_.rank,
          .claim = Claim::kTensors,
-         .where = fmt::format("{} of {} in iteration_{}", kind, tensor.name, iteration_),
-         .expected = fmt::format("norm {:.6g}", norm),
+         .where = fmt::format("{} in iteration_{}", what, iteration_),
+         .expected = fmt::format("norm {:.6g}", norms.norm),
          .found =
              fmt::format("norm of the difference {:.3g}, allowed {:.3g}", difference, allowed)});
   }
 
   const int64_t iteration_;
-  const double median_gradient_norm_;
+  const IterationHeader& header_;
   Snapshot& real_;
-  const ComparedRank& rank_;
   RankVerification& verification_;
 };
 
-int64_t elements_of(const WholeTensor& tensor) {
+int64_t elements_of(const TensorHeader& tensor) {
   return std::accumulate(tensor.shape.begin(), tensor.shape.end(), int64_t{1}, std::multiplies<>());
 }
 
-/// On rank 0 `values` are sent; elsewhere they are received, `elements` of them.
-at::Tensor broadcast(c10d::Backend& world, std::vector<float>& values, int64_t elements) {
-  values.resize(static_cast<std::size_t>(elements));
-  at::Tensor tensor = tensor_over(values);
-  if (world.getSize() == 1) return tensor;
-  std::vector<at::Tensor> tensors{tensor};
-  world.broadcast(tensors)->wait();
-  return tensor;
-}
+/// What rank 0 has of one iteration, sent to all.
+class IterationBroadcast {
+ public:
+  /// `whole` is null but on rank 0.
+  IterationBroadcast(c10d::Backend& world,
+                     const WholeIteration* whole,
+                     const IterationHeader& header)
+      : world_(world), whole_(whole), header_(header) {}
+
+  WholeTensor tensor(std::size_t index, std::vector<float> TensorSnapshot::*values) const {
+    const auto sent = [&](const Snapshot WholeIteration::*run) {
+      std::vector<float> own;
+      if (whole_ != nullptr) own = (whole_->*run).tensors.at(index).*values;
+      return broadcast(own, elements_of(header_.tensors[index]));
+    };
+    return {sent(&WholeIteration::snapshot),
+            header_.has_wide ? sent(&WholeIteration::wide) : at::Tensor()};
+  }
+
+ private:
+  at::Tensor broadcast(std::vector<float>& values, int64_t elements) const {
+    values.resize(static_cast<std::size_t>(elements));
+    std::vector<at::Tensor> tensors{tensor_over(values).clone()};
+    if (world_.getSize() > 1) world_.broadcast(tensors)->wait();
+    return tensors[0];
+  }
+
+  c10d::Backend& world_;
+  const WholeIteration* whole_;
+  const IterationHeader& header_;
+};
 
 }  // namespace
 
@@ -133,30 +171,22 @@ void compare_tensors(World& world,
                      c10d::Backend& world_group,
                      const WholeModel& whole,
                      std::vector<Snapshot> real,
-                     const ComparedRank& rank,
                      RankVerification& verification) {
   constexpr const char* kKey = "whole model";
-  if (rank.rank == 0) world.set(kKey, describe(whole).dump());
-  std::vector<WholeIteration> iterations;
+  const bool has_whole = verification.rank == 0;
+  if (has_whole) world.set(kKey, describe(whole).dump());
+  std::vector<IterationHeader> iterations;
   estimator::FieldReader reader(kKey);
   reader.read(estimator::parse_json(world.get(kKey, 0), kKey), iterations, "");
   reader.throw_if_any();
   for (std::size_t i = 0; i < iterations.size(); ++i) {
-    IterationComparison comparison(static_cast<int64_t>(i),
-                                   iterations[i].median_gradient_norm,
-                                   real.at(i),
-                                   rank,
-                                   verification);
-    for (std::size_t t = 0; t < iterations[i].tensors.size(); ++t) {
-      const WholeTensor& tensor = iterations[i].tensors[t];
-      std::vector<float> gradient, parameter;
-      if (rank.rank == 0) {
-        gradient = whole.at(i).tensors.at(t).gradient;
-        parameter = whole.at(i).tensors.at(t).parameter;
-      }
-      const at::Tensor full_gradient = broadcast(world_group, gradient, elements_of(tensor));
-      const at::Tensor full_parameter = broadcast(world_group, parameter, elements_of(tensor));
-      comparison.compare(tensor, full_gradient, full_parameter);
+    const IterationHeader& header = iterations[i];
+    IterationComparison comparison(static_cast<int64_t>(i), header, real.at(i), verification);
+    const IterationBroadcast all(world_group, has_whole ? &whole.at(i) : nullptr, header);
+    for (std::size_t t = 0; t < header.tensors.size(); ++t) {
+      const WholeTensor gradient = all.tensor(t, &TensorSnapshot::gradient);
+      const WholeTensor parameter = all.tensor(t, &TensorSnapshot::parameter);
+      comparison.compare(header.tensors[t], gradient, parameter);
     }
   }
 }

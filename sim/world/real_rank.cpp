@@ -113,12 +113,7 @@ class RealRank {
     if (rank() == 0) whole_ = run_whole_model(plan_);
     const RealGroup world =
         make_gloo_group(network(), layout_.group(estimator::GroupKind::kWorld, rank()), rank());
-    compare_tensors(world_,
-                    *world.backend,
-                    whole_,
-                    std::move(snapshots_),
-                    {.rank = rank(), .tolerance = tolerance_of(plan_.training.dtype)},
-                    verification_);
+    compare_tensors(world_, *world.backend, whole_, std::move(snapshots_), verification_);
   }
 
   /// Rank 0 gathers what all found and says what it comes to.
@@ -139,8 +134,13 @@ class RealRank {
     Verification verification;
     verification.tool = {.version = ONERANK_VERSION, .torch = torch_version()};
     verification.plan = estimator::to_json(plan_);
-    verification.tolerance = tolerance_of(plan_.training.dtype).relative;
-    for (const Snapshot& snapshot : whole_) verification.losses.push_back(snapshot.loss);
+    for (const WholeIteration& whole : whole_) {
+      const double loss = whole.snapshot.loss;
+      verification.losses.push_back(loss);
+      verification.allowed_loss_differences.push_back(
+          allowed_loss_difference(plan_.training.dtype, loss, whole.wide.loss));
+      verification.tolerance = std::max(verification.tolerance, whole.gradients.relative);
+    }
     for (int64_t from = 0; from < job_.seat.size; ++from) {
       const std::string key = result_key(from);
       estimator::FieldReader reader(key);

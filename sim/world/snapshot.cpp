@@ -1,6 +1,7 @@
 #include "sim/world/snapshot.h"
 
 #include <ATen/ops/from_blob.h>
+#include <ATen/ops/norm.h>
 #include <c10/core/GradMode.h>
 
 #include "models/trainer.h"
@@ -41,6 +42,8 @@ TensorSnapshot snapshot_of(const models::OwnedPiece& piece) {
 at::Tensor tensor_over(std::vector<float>& values) {
   return at::from_blob(values.data(), {static_cast<int64_t>(values.size())}, at::kFloat);
 }
+
+double norm_of(const at::Tensor& tensor) { return tensor.norm().item().toDouble(); }
 
 Snapshot take_gradients(const models::Trainer& trainer) {
   const c10::NoGradGuard no_grad;

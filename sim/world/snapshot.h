@@ -43,4 +43,7 @@ void add_parameters(Snapshot& snapshot, const models::Trainer& trainer);
 /// The vector's elements as a tensor [size] over its memory.
 at::Tensor tensor_over(std::vector<float>& values);
 
+/// The Euclidean norm.
+double norm_of(const at::Tensor& tensor);
+
 }  // namespace sim

@@ -6,6 +6,7 @@
 
 #include "estimator/plan/plan.h"
 #include "models/optimizer.h"
+#include "sim/verify/tolerance.h"
 #include "sim/world/snapshot.h"
 
 namespace sim {
@@ -21,7 +22,17 @@ estimator::Plan whole_plan(const estimator::Plan& plan);
 /// Adam divides it by its own size: with 1e-8 rounding would be compared with rounding.
 models::OptimizerSettings verification_optimizer(const estimator::Plan& plan);
 
-/// The whole model after each iteration.
-std::vector<Snapshot> run_whole_model(const estimator::Plan& plan);
+/// One iteration of the whole model, and what sharded tensors may differ by from it.
+struct WholeIteration {
+  Snapshot snapshot;
+  Snapshot wide;  ///< the same in fp32; empty for a plan in fp32
+  double median_gradient_norm = 0;
+  Tolerance gradients;
+  Tolerance parameters;
+};
+using WholeModel = std::vector<WholeIteration>;
+
+/// Runs the whole model, and where the plan's type has 16 bits a second time in fp32.
+WholeModel run_whole_model(const estimator::Plan& plan);
 
 }  // namespace sim

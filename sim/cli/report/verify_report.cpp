@@ -79,8 +79,9 @@ std::string differences_text(const RankVerification& rank) {
 std::string verification_text(const Verification& verification) {
   std::string text = verdict_line(verification) + "\n" + rank_table(verification);
   text += fmt::format(
-      "\nCollectives and bytes are compared exactly, tensors by norm to {:g} (Adam with epsilon "
-      "1e-3); both over two iterations.\n",
+      "\nCollectives and bytes are compared exactly, tensors by norm to {:.2g} (Adam with epsilon "
+      "1e-3; in a 16-bit type to four times what the whole model's tensors are from fp32); both "
+      "over two iterations.\n",
       verification.tolerance);
   if (verification.equal) return text;
   text += "\n";

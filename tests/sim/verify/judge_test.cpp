@@ -9,6 +9,8 @@
 namespace sim {
 namespace {
 
+using estimator::Dtype;
+
 RankVerification rank_with_loss(int64_t rank, int64_t tensor, double loss) {
   RankVerification verification{.rank = rank, .losses = {loss}};
   verification.coordinate.tensor = tensor;
@@ -16,7 +18,8 @@ RankVerification rank_with_loss(int64_t rank, int64_t tensor, double loss) {
 }
 
 Verification judged(std::vector<RankVerification> ranks) {
-  Verification verification{.tolerance = 1e-5, .losses = {4.0}, .ranks = std::move(ranks)};
+  Verification verification{
+      .losses = {4.0}, .allowed_loss_differences = {4e-5}, .ranks = std::move(ranks)};
   judge(verification);
   return verification;
 }
@@ -46,10 +49,27 @@ TEST(Judge, EqualMeansThatNoRankHasADifference) {
 }
 
 TEST(Tolerance, IsRelativeToTheTensorsNormAndNeverBelowTheFloor) {
-  const Tolerance fp32 = tolerance_of(estimator::Dtype::kFp32);
-  EXPECT_DOUBLE_EQ(allowed_difference(fp32, 2.0, 1.0), 2e-5);
+  const Tolerance fp32 = tolerance_of(Dtype::kFp32, 0);
+  EXPECT_DOUBLE_EQ(allowed_difference(fp32, {.norm = 2.0, .median_gradient = 1.0}), 2e-5);
   // A key's bias: nothing but rounding. 1e-5 x 1e-3 x the median.
-  EXPECT_DOUBLE_EQ(allowed_difference(fp32, 1e-9, 5.0), 5e-8);
+  EXPECT_DOUBLE_EQ(allowed_difference(fp32, {.norm = 1e-9, .median_gradient = 5.0}), 5e-8);
+}
+
+TEST(Tolerance, Of16BitsIsFourTimesWhatTheTensorsRoundedInTheWholeModel) {
+  // Half of the tensors are further than 1 % from the same in fp32, half of them nearer.
+  const Tolerance bf16 = tolerance_of(Dtype::kBf16, 0.01);
+  EXPECT_DOUBLE_EQ(allowed_difference(bf16, {.norm = 2.0, .rounding = 0.005}), 0.08);
+  EXPECT_DOUBLE_EQ(allowed_difference(bf16, {.norm = 2.0, .rounding = 0.05}), 0.2);
+  // Zero in exact arithmetic: the rounding is all that there is.
+  EXPECT_DOUBLE_EQ(allowed_difference(bf16, {.norm = 1e-3, .rounding = 1e-3}), 4e-3);
+}
+
+TEST(Tolerance, OfALossIsNoLessThanItsOwnRounding) {
+  EXPECT_DOUBLE_EQ(allowed_loss_difference(Dtype::kFp32, 4.0, 0), 4e-5);
+  // 4 x half the distance of bf16's neighbours, 2^-7 of a number in [1, 2).
+  EXPECT_DOUBLE_EQ(allowed_loss_difference(Dtype::kBf16, 4.0, 4.0), 4.0 * 4.0 / 256);
+  EXPECT_DOUBLE_EQ(allowed_loss_difference(Dtype::kFp16, 4.0, 4.0), 4.0 * 4.0 / 2048);
+  EXPECT_DOUBLE_EQ(allowed_loss_difference(Dtype::kBf16, 4.0, 4.1), 4 * (4.1 - 4.0));
 }
 
 TEST(Tolerance, TheMedianIsTheLowerOfTwoMiddleValues) {

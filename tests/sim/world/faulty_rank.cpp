@@ -1,6 +1,7 @@
 // onerank-rank with a fault, named by the variable TEST_FAULT: what `verify` must find.
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/neg.h>
+#include <ATen/ops/roll.h>
 
 #include <unistd.h>
 #include <csignal>
@@ -48,6 +49,20 @@ WorkPtr flip_sign(c10d::Backend& right, Tensors& tensors, const c10d::AllreduceO
   return c10::make_intrusive<DoneWork>();
 }
 
+WorkPtr halve(c10d::Backend& right, Tensors& tensors, const c10d::AllreduceOptions& options) {
+  right.allreduce(tensors, options)->wait();
+  tensors[0].mul_(0.5);
+  return c10::make_intrusive<DoneWork>();
+}
+
+WorkPtr take_the_wrong_slice(c10d::Backend& right,
+                             Tensors& tensors,
+                             const c10d::AllreduceOptions& options) {
+  right.allreduce(tensors, options)->wait();
+  tensors[0].copy_(tensors[0].roll(1, 0));
+  return c10::make_intrusive<DoneWork>();
+}
+
 WorkPtr drop(c10d::Backend&, Tensors&, const c10d::AllreduceOptions&) {
   return c10::make_intrusive<DoneWork>();
 }
@@ -72,6 +87,8 @@ sim::WorldHooks hooks_of(const std::string& fault) {
   if (fault == "other-version") hooks.version = "0.0.1";
   hooks.change_groups = [fault](int64_t rank, sim::BackendMap& groups) {
     if (fault == "flip-sign") break_tensor_group(groups, flip_sign);
+    if (fault == "halve") break_tensor_group(groups, halve);
+    if (fault == "wrong-slice") break_tensor_group(groups, take_the_wrong_slice);
     if (fault == "drop-collective") break_tensor_group(groups, drop);
     if (fault == "drop-on-rank-1" && rank == 1) break_tensor_group(groups, drop);
     if (fault == "rank-1-dies" && rank == 1) break_tensor_group(groups, die);

@@ -14,10 +14,13 @@ using testing::Not;
 
 class WrongRanks : public VerifyProgram {
  protected:
-  Verification verify_with_fault(const std::string& fault, int exit_code = 4) {
+  Verification verify_with_fault(const std::string& fault,
+                                 int exit_code = 4,
+                                 const Json& training = Json::object()) {
     environment_["ONERANK_RANK_PROCESS"] = ONERANK_FAULTY_RANK;
     environment_["TEST_FAULT"] = fault;
-    return verify(write_plan(4, {{"parallelism", {{"tensor", 2}, {"data", 2}}}}), exit_code);
+    const Json changes = {{"parallelism", {{"tensor", 2}, {"data", 2}}}, {"training", training}};
+    return verify(write_plan(4, changes), exit_code);
   }
 
   static bool has(const RankVerification& rank, Claim claim) {
@@ -38,6 +41,30 @@ TEST_F(WrongRanks, AFlippedSignIsFoundInTheTensors) {
     EXPECT_FALSE(has(rank, Claim::kMemory));
   }
 }
+
+/// One wrong sum of an iteration, in a type whose rounding alone is percents.
+class WrongSums : public WrongRanks, public testing::WithParamInterface<const char*> {};
+
+TEST_P(WrongSums, AreFoundInSpiteOfRounding) {
+  for (const char* dtype : {"bf16", "fp16"}) {
+    SCOPED_TRACE(dtype);
+    const Verification verification =
+        verify_with_fault(GetParam(), 4, {{"dtype", dtype}, {"attention", "flash"}});
+    for (const RankVerification& rank : verification.ranks) {
+      EXPECT_TRUE(has(rank, Claim::kTensors));
+      EXPECT_GT(rank.largest_error, 3);  // far from what is allowed
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Faults,
+                         WrongSums,
+                         testing::Values("flip-sign", "halve", "wrong-slice", "drop-collective"),
+                         [](const auto& info) {
+                           std::string name = info.param;
+                           std::erase(name, '-');
+                           return name;
+                         });
 
 TEST_F(WrongRanks, ADroppedCollectiveIsNamedOnEachRank) {
   const Verification verification = verify_with_fault("drop-collective");
