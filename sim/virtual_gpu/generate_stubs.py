@@ -107,6 +107,16 @@ class Answers:
         self.refusal_of = dict(zip(words[0::2], words[1::2]))
         self.handles = (section or {}).get("handles", "").split()
         self.harmless = (section or {}).get("harmless", "").split()
+        lines = (section or {}).get("help", "").strip().splitlines()
+        self.help = [(patterns.split(), way_out.strip())
+                     for patterns, _, way_out in (line.partition(":") for line in lines)]
+
+    def help_of(self, function):
+        return next((way_out for patterns, way_out in self.help if matches_any(function, patterns)), "")
+
+    def refused(self, function, code, name):
+        way_out = self.help_of(function).replace('"', '\\"')
+        return f'VIRTUAL_GPU_REFUSED({function}, {code}, "{name}", "{way_out}")'
 
     def stub(self, function):
         if matches_any(function, self.handles):
@@ -115,8 +125,8 @@ class Answers:
             return f"VIRTUAL_GPU_HARMLESS({function})"
         if function in self.refusal_of:
             code = self.refusal_of[function]
-            return f'VIRTUAL_GPU_REFUSED({function}, {code}, "{code}")'
-        return f'VIRTUAL_GPU_REFUSED({function}, {self.code}, "{self.code_name} ({self.code})")'
+            return self.refused(function, code, code)
+        return self.refused(function, self.code, f"{self.code_name} ({self.code})")
 
 
 def source_text(library, answers):

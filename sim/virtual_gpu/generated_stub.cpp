@@ -5,9 +5,15 @@
 
 namespace virtual_gpu {
 
-void report_refusal(const char* function, const char* returned) {
-  std::fprintf(
-      stderr, "onerank: the virtual GPU has no answer for %s: it returns %s\n", function, returned);
+void report_refusal(const char* function, const char* returned, const char* help) {
+  const bool has_help = *help != '\0';
+  std::fprintf(stderr,
+               "onerank: the virtual GPU has no answer for %s: it returns %s\n%s%s%s",
+               function,
+               returned,
+               has_help ? "  help: " : "",
+               help,
+               has_help ? "\n" : "");
 }
 
 void* new_handle() {

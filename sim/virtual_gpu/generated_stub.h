@@ -6,8 +6,9 @@
 /// name takes their place. Arguments are ignored, which the C calling convention allows.
 namespace virtual_gpu {
 
-/// Says on stderr that `function` was refused and what it returns instead.
-void report_refusal(const char* function, const char* returned);
+/// Says on stderr that `function` was refused, what it returns instead, and the way out, if there
+/// is one.
+void report_refusal(const char* function, const char* returned, const char* help = "");
 
 /// A handle that no other call returned. It points at nothing.
 void* new_handle();
@@ -17,13 +18,13 @@ void* new_handle();
 #define VIRTUAL_GPU_STUB extern "C" __attribute__((weak)) long
 
 /// Says once that there is no answer, and returns the library's own code for it.
-#define VIRTUAL_GPU_REFUSED(function, code, code_name)        \
-  VIRTUAL_GPU_STUB function() {                               \
-    static std::atomic_flag told;                             \
-    if (!told.test_and_set()) {                               \
-      virtual_gpu::report_refusal(#function "()", code_name); \
-    }                                                         \
-    return code;                                              \
+#define VIRTUAL_GPU_REFUSED(function, code, code_name, help)        \
+  VIRTUAL_GPU_STUB function() {                                     \
+    static std::atomic_flag told;                                   \
+    if (!told.test_and_set()) {                                     \
+      virtual_gpu::report_refusal(#function "()", code_name, help); \
+    }                                                               \
+    return code;                                                    \
   }
 
 /// Returns success.
