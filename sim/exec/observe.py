@@ -1,13 +1,38 @@
 """What only Python knows of a program: which module runs, and what lasting memory is for.
 
-The recorder runs this inside the program, once, with `recorder_path` set. Modules are told by hooks
-of torch.nn around every forward, memory by hooks of torch.optim around every optimizer step.
+The recorder runs this inside the program, once, with `recorder_path` set. Modules are told around
+every call of one, memory by hooks of torch.optim around every optimizer step.
 """
 
 # In these an optimizer makes what lasts. Gradients are made again for every step.
 FIRST_STEPS = 3
 # Milliseconds.
 LONGEST_REST = 1000
+
+# What torch.nn.Module.__call__ does instead, in the names of its own file. Hooks of torch.nn would be
+# part of what torch.compile compiles: every module would break its graph. While it traces a call, this
+# is the call itself; what runs compiled is told as the module that was compiled.
+TOLD_CALL = """
+def _wrapped_call_impl(self, *args, **kwargs):
+    if torch.compiler.is_compiling():
+        return _onerank_call(self, *args, **kwargs)
+    compiler = _onerank_set_compiler(None)  # else it would compile what follows
+    _onerank_before(self)
+    _onerank_set_compiler(compiler)
+    try:
+        return _onerank_call(self, *args, **kwargs)
+    finally:
+        compiler = _onerank_set_compiler(None)
+        _onerank_after()
+        _onerank_set_compiler(compiler)
+"""
+# By this name torch.compile keeps the module that it was given.
+COMPILED = "_orig_mod"
+
+
+def path_of(name):
+    """As it is without torch.compile."""
+    return ".".join(part for part in name.split(".") if part != COMPILED).encode()
 
 
 def observe(recorder_path):
@@ -18,8 +43,10 @@ def observe(recorder_path):
     import sys
     import threading
     import time
+    import types
     import weakref
 
+    import torch
     from torch.nn.modules import module as modules
     from torch.optim import optimizer as optimizers
 
@@ -47,24 +74,35 @@ def observe(recorder_path):
     def add_root(root):
         roots.add(root)
         for path, module in root.named_modules():
-            add(module, path.encode())
+            add(module, path_of(path))
 
-    def before_forward(module, _):
-        depth = getattr(thread, "depth", 0)
-        thread.depth = depth + 1
+    def before_call(module):
+        around = thread.paths = getattr(thread, "paths", [])
         path = paths.get(id(module))
+        if path is None and not around:
+            add_root(module)
+            path = paths[id(module)]
         if path is None:
-            if depth == 0:
-                add_root(module)
-                path = paths[id(module)]
-            else:
-                path = add(module, b"")  # it was made while its parent ran
+            path = add(module, around[-1])  # it was made while its parent ran
+        around.append(path)
         enter(path)
 
-    def after_forward(*_):
-        if getattr(thread, "depth", 0) > 0:  # else its forward began before these hooks were there
-            thread.depth -= 1
-            leave()
+    def after_call():
+        thread.paths.pop()
+        leave()
+
+    def tell_calls():
+        call = modules.Module._wrapped_call_impl
+        vars(modules).update(
+            _onerank_call=types.FunctionType(call.__code__, vars(modules)),
+            _onerank_before=before_call,
+            _onerank_after=after_call,
+            _onerank_set_compiler=torch._C._dynamo.eval_frame.set_eval_frame,
+        )
+        # A function is known by identity, and its code by the file that it is of.
+        told = {}
+        exec(compile(TOLD_CALL, call.__code__.co_filename, "exec"), told)
+        call.__code__ = told[call.__name__].__code__
 
     def tell(tensor, category, name):
         tensor = getattr(tensor, "_local_tensor", tensor)  # of a DTensor
@@ -87,13 +125,15 @@ def observe(recorder_path):
         for root in list(roots):
             walked.add(root)
             for name, parameter in root.named_parameters():
-                names[id(parameter)] = name = name.encode()
+                names[id(parameter)] = name = path_of(name)
                 named.append((weakref.ref(parameter), name, hasattr(parameter, "main_grad")))
 
     def are_known():
         return len(walked) == len(roots) and all(reference() is not None for reference, *_ in named)
 
     def before_step(optimizer, *_):
+        if torch.compiler.is_compiling():
+            return  # a compiled step is not seen
         steps[optimizer] = step = steps.get(optimizer, 0) + 1
         is_new = step <= FIRST_STEPS
         if is_new or not are_known():
@@ -116,7 +156,7 @@ def observe(recorder_path):
                     tell(parameter.grad, b"gradient", b"")
 
     def after_step(optimizer, *_):
-        if steps.get(optimizer, 0) > FIRST_STEPS:
+        if torch.compiler.is_compiling() or steps.get(optimizer, 0) > FIRST_STEPS:
             return
         for parameter, state in optimizer.state.items():
             for value in state.values() if isinstance(state, dict) else ():
@@ -154,8 +194,7 @@ def observe(recorder_path):
         os._exit(0)
 
     atexit.register(end)  # early, so that the program's own handlers run before it
-    modules.register_module_forward_pre_hook(before_forward)
-    modules.register_module_forward_hook(after_forward, always_call=True)
+    tell_calls()
     optimizers.register_optimizer_step_pre_hook(before_step)
     optimizers.register_optimizer_step_post_hook(after_step)
 
