@@ -20,6 +20,8 @@ struct AssumptionRule {
 namespace {
 
 constexpr const char* kExpertTokens = "expert-tokens";
+/// Which experts each token takes; told as the counts that follow from it.
+constexpr const char* kChoices = "expert-choices";
 
 /// The last choice of experts that this thread's router made: rows times choices.
 struct Routing {
@@ -42,7 +44,7 @@ constexpr AssumptionRule kRules[] = {
     {"aten::bincount", kExpertTokens},
     {"aten::scatter_add_", kExpertTokens},
     {"aten::sum", kExpertTokens},
-    {"aten::topk", nullptr},  // tells how many experts a token has
+    {"aten::topk", kChoices},
 };
 
 std::vector<at::Tensor> results_of(const at::RecordFunction& function,
@@ -55,13 +57,21 @@ std::vector<at::Tensor> results_of(const at::RecordFunction& function,
   return {};
 }
 
-void note_routing(const at::RecordFunction& function) {
+/// How many things topk chose from.
+int64_t chosen_from(const at::RecordFunction& function) {
+  const auto inputs = function.inputs();
+  if (inputs.empty() || !inputs[0].isTensor() || inputs[0].toTensor().dim() < 2) return 0;
+  return inputs[0].toTensor().size(-1);
+}
+
+/// The places that topk found, if it chose in each of several rows from `experts`: a router's
+/// choices. Else an undefined tensor.
+at::Tensor router_choices(const at::RecordFunction& function, int64_t experts) {
   const auto& outputs = function.outputs();
-  if (outputs.empty() || !outputs[0].isTensor()) return;
-  const at::Tensor chosen = outputs[0].toTensor();
-  if (!chosen.is_cuda() || chosen.dim() < 2) return;
-  last_routing = {.tokens = chosen.numel() / std::max<int64_t>(1, chosen.size(-1)),
-                  .choices = chosen.size(-1)};
+  if (outputs.size() < 2 || !outputs[1].isTensor()) return {};
+  const at::Tensor places = outputs[1].toTensor();
+  const bool are_choices = places.is_cuda() && places.dim() >= 2 && places.numel() > 0;
+  return are_choices && places.size(-1) <= experts ? places : at::Tensor();
 }
 
 /// Whether it marks which experts were chosen: for each token, or for each choice (a one-hot).
@@ -86,6 +96,21 @@ std::optional<int64_t> counted_tokens(const at::RecordFunction& function) {
   }
   const int64_t total = last_routing.tokens * last_routing.choices;
   return marks_routes(first) ? std::optional(total) : std::nullopt;
+}
+
+/// By row and choice, experts in order. Each goes to rows that follow each other: as none has more
+/// tokens than there are rows, no row takes one twice.
+std::vector<double> choices_of_rows(int64_t rows,
+                                    int64_t of_each,
+                                    const std::vector<int64_t>& tokens) {
+  std::vector<double> choices(static_cast<size_t>(rows * of_each));
+  int64_t place = 0;
+  for (size_t expert = 0; expert < tokens.size(); ++expert) {
+    for (int64_t token = 0; token < tokens[expert]; ++token, ++place) {
+      choices[place % rows * of_each + place / rows] = static_cast<double>(expert);
+    }
+  }
+  return choices;
 }
 
 }  // namespace
@@ -122,6 +147,7 @@ std::unique_ptr<Assumptions::Call> Assumptions::operator_started(const at::Recor
   auto call = std::make_unique<Call>(Call{.name = rule.name});
   if (rule.name == kExpertTokens) call->counted_tokens = counted_tokens(function);
   const auto inputs = function.inputs();
+  if (rule.name == kChoices) call->experts = chosen_from(function);
   if (rule.name == kFoundInf && inputs.size() > 1 && inputs[1].isTensor()) {
     call->in_place = inputs[1].toTensor();
   }
@@ -131,8 +157,8 @@ std::unique_ptr<Assumptions::Call> Assumptions::operator_started(const at::Recor
 void Assumptions::operator_finished(const at::RecordFunction& function,
                                     const Call& call,
                                     const VirtualGpu& gpu) {
-  if (call.name == nullptr) {
-    note_routing(function);
+  if (call.name == kChoices) {
+    assume_choices(function, call, gpu);
   } else if (call.name == kExpertTokens) {
     assume_counts(function, call, gpu);
   } else {
@@ -154,6 +180,24 @@ void Assumptions::assume_number(const at::RecordFunction& function,
   }
 }
 
+void Assumptions::assume_choices(const at::RecordFunction& function,
+                                 const Call& call,
+                                 const VirtualGpu& gpu) {
+  const at::Tensor places = router_choices(function, call.experts);
+  if (!places.defined()) return;
+  const int64_t total = places.numel();
+  const int64_t of_each = places.size(-1);
+  const int64_t rows = total / of_each;
+  last_routing = {.tokens = rows, .choices = of_each};
+  if (!values_.fullest_expert || is_known(places, gpu)) return;
+  // Not more than one of each row.
+  const double most = static_cast<double>(call.experts) / static_cast<double>(of_each);
+  const auto tokens =
+      tokens_of_experts(total, call.experts, std::min(*values_.fullest_expert, most));
+  make_known(places, choices_of_rows(rows, of_each, tokens), gpu);
+  note(kExpertTokens, fmt::format("{} tokens on {} experts", total, call.experts), function);
+}
+
 void Assumptions::assume_counts(const at::RecordFunction& function,
                                 const Call& call,
                                 const VirtualGpu& gpu) {
@@ -161,6 +205,7 @@ void Assumptions::assume_counts(const at::RecordFunction& function,
   const auto total = call.counted_tokens;
   const auto results = results_of(function, call);
   if (!total || results.size() != 1 || !results[0].is_cuda() || results[0].dim() != 1) return;
+  if (is_known(results[0], gpu)) return;  // the host has counted
   const auto tokens = tokens_of_experts(*total, results[0].numel(), *values_.fullest_expert);
   make_known(results[0], {tokens.begin(), tokens.end()}, gpu);
   note(kExpertTokens, fmt::format("{} tokens on {} experts", *total, results[0].numel()), function);

@@ -1,9 +1,11 @@
 // What the user says of values that only kernels would know: the loss, the gradients' norm, whether
 // there was an overflow, how many tokens each expert of a mixture gets.
 //
-// An assumed value is put where the operator that would have computed it leaves its result. From
-// there it goes the way of every known value: through copies, collectives and operators, to the
-// host.
+// An assumed value is put where the operator that would have computed it leaves its result: for a
+// router, the experts that each token takes. From there it goes the way of every known value:
+// through copies, collectives and operators, to the host. Where that way is too long (the choices
+// are larger than what is followed), the operators that count the choices get what they would have
+// counted.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -41,6 +43,7 @@ class Assumptions {
   /// A call of an operator that computes what may be assumed, as its inputs told it.
   struct Call {
     const char* name = nullptr;             ///< what it computes
+    int64_t experts = 0;                    ///< that a router chooses from
     std::optional<int64_t> counted_tokens;  ///< of a router
     at::Tensor in_place;                    ///< the result, where that is an input
   };
@@ -57,6 +60,7 @@ class Assumptions {
 
  private:
   void assume_number(const at::RecordFunction& function, const Call& call, const VirtualGpu& gpu);
+  void assume_choices(const at::RecordFunction& function, const Call& call, const VirtualGpu& gpu);
   void assume_counts(const at::RecordFunction& function, const Call& call, const VirtualGpu& gpu);
   void note(const char* name, const std::string& value, const at::RecordFunction& function);
 

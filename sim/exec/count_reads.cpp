@@ -1,6 +1,9 @@
 #include "sim/exec/count_reads.h"
 
 #include <ATen/core/Tensor.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <iterator>
@@ -30,9 +33,26 @@ bool reads_counts(const at::RecordFunction& copy) {
          source.itemsize() >= 4;  // bytes are masks and pickles
 }
 
+bool reads_back(const c10::OperatorName& name) {
+  const auto op = c10::Dispatcher::singleton().findSchema(name);
+  return op &&
+         (op->hasTag(at::Tag::dynamic_output_shape) || op->hasTag(at::Tag::data_dependent_output));
+}
+
 bool is_sized_by_values(std::string_view operator_name) {
   return std::find(std::begin(kSizedByValues), std::end(kSizedByValues), operator_name) !=
          std::end(kSizedByValues);
+}
+
+std::string counted_tensor_text(const at::RecordFunction& function) {
+  std::string text;
+  for (const c10::IValue& input : function.inputs()) {
+    if (!input.isTensor() || !input.toTensor().defined()) continue;
+    const at::Tensor& tensor = input.toTensor();  // the last: a copy's source, a selection's mask
+    text = fmt::format(
+        "a {} tensor [{}]", c10::toString(tensor.scalar_type()), fmt::join(tensor.sizes(), ", "));
+  }
+  return text;
 }
 
 }  // namespace sim

@@ -14,14 +14,15 @@
 namespace sim {
 namespace {
 
-constexpr uint64_t kLargestBytes = 64 * 1024;
-
+/// Operators without kernels of their own are made of others, and so are their results; but some
+/// (copy_) have their kernels past the dispatcher.
 bool can_be_followed(const c10::OperatorHandle& op) {
   const std::string& name = op.schema().name();
   if (!name.starts_with("aten::") || name.find("empty") != std::string::npos) return false;
   if (op.hasTag(at::Tag::nondeterministic_seeded)) return false;
   if (traits_of(op.operator_name(), c10::DeviceType::CUDA).moves_no_data) return false;
-  return op.hasKernelForDispatchKey(c10::DispatchKey::CUDA) &&
+  return (op.hasKernelForDispatchKey(c10::DispatchKey::CUDA) ||
+          op.hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutograd)) &&
          op.hasComputedKernelForDispatchKey(c10::DispatchKey::CPU);
 }
 
@@ -32,63 +33,37 @@ bool has_known_inputs(c10::ArrayRef<c10::IValue> inputs,
                       const VirtualGpu& gpu) {
   bool is_on_device = false;
   bool is_known = true;
+  uint64_t bytes = 0;
   for (size_t i = 0; i < inputs.size() && is_known; ++i) {
     const bool is_read = !treatment.written[i] || treatment.written_is_read;
     for_each_tensor(inputs[i], [&](const at::Tensor& tensor) {
       if (!is_known || !tensor.is_cuda()) return;
       is_on_device = true;
       if (tensor.numel() == 0) return;  // also an output that the operator will size
-      const MemoryRange range = memory_of(tensor);
-      is_known = range.address != nullptr && range.bytes <= kLargestBytes &&
-                 (!is_read || gpu.peek(range.address, range.bytes, nullptr) != 0);
+      bytes += memory_of(tensor).bytes;
+      is_known = memory_of(tensor).address != nullptr && bytes <= gpu.largest_bytes &&
+                 (!is_read || sim::is_known(tensor, gpu));
     });
   }
   return is_on_device && is_known;
 }
 
-/// Whether a result is small enough to be kept.
-bool has_small(const std::vector<c10::IValue>& outputs) {
-  bool found = false;
-  for (const c10::IValue& output : outputs) {
-    for_each_tensor(output, [&](const at::Tensor& tensor) {
-      found = found || (tensor.is_cuda() && tensor.nbytes() <= kLargestBytes);
+template <class Visit>
+void for_each_device_tensor(const std::vector<c10::IValue>& values, const Visit& visit) {
+  for (const c10::IValue& value : values) {
+    for_each_tensor(value, [&](const at::Tensor& tensor) {
+      if (tensor.is_cuda()) visit(tensor);
     });
   }
+}
+
+/// Whether a result is small enough to be kept.
+bool has_small(const std::vector<c10::IValue>& outputs, const VirtualGpu& gpu) {
+  bool found = false;
+  for_each_device_tensor(outputs, [&](const at::Tensor& tensor) {
+    found = found || tensor.nbytes() <= gpu.largest_bytes;
+  });
   return found;
-}
-
-/// A tensor on the CPU with the sizes and strides of another.
-at::Tensor like_on_host(const at::Tensor& tensor) {
-  return at::empty_strided(tensor.sizes(), tensor.strides(), tensor.options().device(at::kCPU));
-}
-
-/// `write` is the GPU's poke or send.
-void make_known(const at::Tensor& device,
-                const at::Tensor& host,
-                decltype(&onerank_virtual_gpu_poke) write) {
-  if (!device.defined() || !host.defined() || !device.is_cuda() || device.numel() == 0) return;
-  if (device.sizes() != host.sizes() || device.scalar_type() != host.scalar_type()) return;
-  const MemoryRange range = memory_of(device);
-  const bool is_small = range.address != nullptr && range.bytes <= kLargestBytes;
-  if (!is_small || !device.is_non_overlapping_and_dense()) return;
-  at::Tensor same_layout = host;
-  if (host.strides() != device.strides() || !host.is_cpu()) {
-    same_layout = like_on_host(device);
-    same_layout.copy_(host);
-  }
-  write(range.address, range.bytes, same_layout.const_data_ptr());
-}
-
-void make_known(const c10::IValue& device, const c10::IValue& host, const VirtualGpu& gpu) {
-  if (device.isTensor() && host.isTensor()) {
-    make_known(device.toTensor(), host.toTensor(), gpu.poke);
-  } else if (device.isTensorList() && host.isTensorList()) {
-    const auto devices = device.toTensorVector();
-    const auto hosts = host.toTensorVector();
-    for (size_t i = 0; i < std::min(devices.size(), hosts.size()); ++i) {
-      make_known(devices[i], hosts[i], gpu.poke);
-    }
-  }
 }
 
 /// While the CPU works: nothing of it is the program's.
@@ -104,6 +79,14 @@ class BesideTheProgram {
       c10::autocast_dispatch_keyset};
 };
 
+/// As the host code of an operator reads it: the rows of a result whose size is read, or the
+/// result.
+std::optional<int64_t> number_read(const c10::IValue& output) {
+  if (output.isBool()) return output.toBool() ? 1 : 0;
+  if (output.isTensor() && output.toTensor().dim() > 0) return output.toTensor().size(0);
+  return std::nullopt;
+}
+
 }  // namespace
 
 HostTreatment host_treatment_of(const at::RecordFunction& function) {
@@ -113,6 +96,7 @@ HostTreatment host_treatment_of(const at::RecordFunction& function) {
   const auto op = c10::Dispatcher::singleton().findSchema(*name);
   if (!op || !can_be_followed(*op)) return treatment;
   treatment.op = *op;
+  treatment.is_composed = !op->hasKernelForDispatchKey(c10::DispatchKey::CUDA);
   treatment.written_is_read = !is_copy_or_fill(op->schema().name());
   for (const c10::Argument& argument : op->schema().arguments()) {
     const auto* alias = argument.alias_info();
@@ -129,7 +113,10 @@ void make_known(const at::Tensor& device,
   const at::Tensor numbers =
       at::empty_strided({static_cast<int64_t>(values.size())}, {1}, at::kDouble);
   std::copy(values.begin(), values.end(), numbers.mutable_data_ptr<double>());
-  make_known(device, numbers.view(device.sizes()).to(device.scalar_type()), gpu.send);
+  make_known(
+      device,
+      {.tensor = numbers.view(device.sizes()).to(device.scalar_type()), .is_of_the_host = true},
+      gpu);
 }
 
 std::unique_ptr<HostCall> HostCall::prepare(const at::RecordFunction& function,
@@ -139,7 +126,7 @@ std::unique_ptr<HostCall> HostCall::prepare(const at::RecordFunction& function,
   if (!treatment.op || inputs.size() != treatment.written.size()) return nullptr;
   if (!has_known_inputs(inputs, treatment, gpu)) return nullptr;
   const BesideTheProgram beside;
-  std::unique_ptr<HostCall> call(new HostCall(*treatment.op));
+  std::unique_ptr<HostCall> call(new HostCall(treatment));
   for (size_t i = 0; i < inputs.size(); ++i) {
     const bool is_written = treatment.written[i];
     if (!call->add_input(inputs[i], is_written, !is_written || treatment.written_is_read, gpu)) {
@@ -151,13 +138,52 @@ std::unique_ptr<HostCall> HostCall::prepare(const at::RecordFunction& function,
   return nullptr;  // what cannot be followed is not known
 }
 
-void HostCall::finish(const std::vector<c10::IValue>& outputs, const VirtualGpu& gpu) try {
-  if (written_.empty() && !has_small(outputs)) return;
+void HostCall::run() {
+  if (std::exchange(has_run_, true)) return;
   const BesideTheProgram beside;
-  op_.callBoxed(host_inputs_);
-  for (size_t i = 0; i < written_.size(); ++i) make_known(written_[i], host_written_[i], gpu.poke);
-  for (size_t i = 0; i < std::min(outputs.size(), host_inputs_.size()); ++i) {
-    make_known(outputs[i], host_inputs_[i], gpu);
+  op_.callBoxed(stack_);
+}
+
+const int64_t* HostCall::answer() try {
+  run();
+  if (!stack_.empty()) answer_ = number_read(stack_.front());
+  return answer_ ? &*answer_ : nullptr;
+} catch (const std::exception&) {
+  return nullptr;
+}
+
+bool HostCall::is_known_already(const std::vector<c10::IValue>& outputs,
+                                const VirtualGpu& gpu) const {
+  bool is_known = true;
+  const auto look = [&](const at::Tensor& tensor) {
+    is_known = is_known && (tensor.numel() == 0 || sim::is_known(tensor, gpu));
+  };
+  for (const at::Tensor& tensor : written_) look(tensor);
+  for_each_device_tensor(outputs, look);
+  return is_known;
+}
+
+void HostCall::finish(const std::vector<c10::IValue>& outputs, const VirtualGpu& gpu) try {
+  if (written_.empty() && !has_small(outputs, gpu)) return;
+  if (is_composed_ && is_known_already(outputs, gpu)) return;
+  run();
+  const BesideTheProgram beside;
+  for (size_t i = 0; i < written_.size(); ++i) {
+    host_written_[i].is_of_the_host = is_of_the_host_;
+    make_known(written_[i], host_written_[i], gpu);
+  }
+  const auto keep = [&](const at::Tensor& device, const at::Tensor& host) {
+    make_known(device, {.tensor = host, .is_of_the_host = is_of_the_host_}, gpu);
+  };
+  for (size_t i = 0; i < std::min(outputs.size(), stack_.size()); ++i) {
+    if (outputs[i].isTensor() && stack_[i].isTensor()) {
+      keep(outputs[i].toTensor(), stack_[i].toTensor());
+    } else if (outputs[i].isTensorList() && stack_[i].isTensorList()) {
+      const auto devices = outputs[i].toTensorVector();
+      const auto hosts = stack_[i].toTensorVector();
+      for (size_t k = 0; k < std::min(devices.size(), hosts.size()); ++k)
+        keep(devices[k], hosts[k]);
+    }
   }
 } catch (const std::exception&) {
   // the CPU has no such case: the result is not known, as without it
@@ -171,16 +197,19 @@ bool HostCall::add_tensor(const at::Tensor& tensor,
   host = tensor;
   if (!tensor.defined()) return true;
   if (!tensor.is_cuda()) {
-    return !is_written && tensor.is_cpu() && tensor.nbytes() <= kLargestBytes;
+    is_of_the_host_ = is_of_the_host_ || tensor.dim() > 0;
+    return !is_written && tensor.is_cpu() && tensor.nbytes() <= gpu.largest_bytes;
   }
-  host = like_on_host(tensor);
-  if (is_read && tensor.numel() > 0) {
-    const MemoryRange range = memory_of(tensor);
-    if (gpu.peek(range.address, range.bytes, host.mutable_data_ptr()) == 0) return false;
-  }
+  // What lies between the elements that are written stays: it has to be read with them.
+  const bool has_gaps = is_written && !tensor.is_non_overlapping_and_dense();
+  auto copy = is_read || has_gaps ? read_known(tensor, gpu) : std::nullopt;
+  if (!copy && is_read) return false;
+  if (!copy) copy = like_on_host(tensor);
+  host = copy->tensor;
+  is_of_the_host_ = is_of_the_host_ || (is_read && copy->is_of_the_host);
   if (is_written) {
     written_.push_back(tensor);
-    host_written_.push_back(host);
+    host_written_.push_back(*std::move(copy));
   }
   return true;
 }
@@ -192,7 +221,7 @@ bool HostCall::add_input(const c10::IValue& input,
   if (input.isTensor()) {
     at::Tensor host;
     if (!add_tensor(input.toTensor(), is_written, is_read, gpu, host)) return false;
-    host_inputs_.emplace_back(std::move(host));
+    stack_.emplace_back(std::move(host));
   } else if (input.isTensorList()) {
     c10::List<at::Tensor> hosts;
     for (const at::Tensor& tensor : input.toTensorVector()) {
@@ -200,17 +229,19 @@ bool HostCall::add_input(const c10::IValue& input,
       if (!add_tensor(tensor, is_written, is_read, gpu, host)) return false;
       hosts.push_back(std::move(host));
     }
-    host_inputs_.emplace_back(std::move(hosts));
-  } else if (input.isDevice()) {
-    host_inputs_.emplace_back(c10::Device(at::kCPU));
-  } else if (input.isList()) {
-    const auto elements = input.toListRef();  // of optional tensors: indices
-    for (const c10::IValue& element : elements) {
-      if (element.isTensor()) return false;
+    stack_.emplace_back(std::move(hosts));
+  } else if (input.isOptionalTensorList()) {  // indices
+    c10::List<std::optional<at::Tensor>> hosts;
+    for (const std::optional<at::Tensor>& tensor : input.toOptionalTensorVector()) {
+      at::Tensor host;
+      if (tensor && !add_tensor(*tensor, is_written, is_read, gpu, host)) return false;
+      hosts.push_back(tensor ? std::optional(std::move(host)) : std::nullopt);
     }
-    host_inputs_.push_back(input);
+    stack_.emplace_back(std::move(hosts));
+  } else if (input.isDevice()) {
+    stack_.emplace_back(c10::Device(at::kCPU));
   } else {
-    host_inputs_.push_back(input);
+    stack_.push_back(input);
   }
   return true;
 }

@@ -4,18 +4,22 @@
 #include <unordered_map>
 
 #include "sim/exec/count_reads.h"
+#include "sim/exec/without_cudnn.h"
 
 namespace sim {
 namespace {
 
 OperatorFacts new_facts(const at::RecordFunction& function) {
   const std::string_view name = function.name();
-  return {.is_operator = function.operator_name().has_value(),
+  const auto op = function.operator_name();
+  return {.is_operator = op.has_value(),
           .writes = writes_of(function),
           .on_host = host_treatment_of(function),
           .assumption = assumption_rule_of(function),
+          .reads_back = op && reads_back(*op),
           .is_copy = is_copy(name),
-          .is_sized_by_values = is_sized_by_values(name)};
+          .is_sized_by_values = is_sized_by_values(name),
+          .has_cudnn = has_cudnn_kernels(name)};
 }
 
 }  // namespace

@@ -17,8 +17,10 @@ struct OperatorFacts {
   OperatorWrites writes;
   HostTreatment on_host;
   const AssumptionRule* assumption = nullptr;
-  bool is_copy = false;             ///< see count_reads.h
+  bool reads_back = false;          ///< see count_reads.h
+  bool is_copy = false;             ///< the same
   bool is_sized_by_values = false;  ///< the same
+  bool has_cudnn = false;           ///< see without_cudnn.h
 };
 
 /// Valid until the thread ends.

@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <string_view>
+#include <utility>
 
 #include "sim/exec/operator_facts.h"
 
@@ -30,8 +31,25 @@ struct RunningOperator final : at::ObserverContext {
   uint64_t start_time = 0;
   std::unique_ptr<HostCall> on_host;
   std::unique_ptr<Assumptions::Call> assumed;
+  int closed_around = 0;                   // of an operator that reads back
+  const int64_t* answer_around = nullptr;  // the same
 };
 struct RunningStep final : at::ObserverContext {};
+
+/// What an operator reads back is followed, also in a closed one.
+void start_reading_back(RunningOperator& running, const VirtualGpu& gpu) {
+  running.closed_around = std::exchange(closed_operators, 0);
+  if (running.closed_around > 0) gpu.remember_here(1);
+  const int64_t* const own = running.on_host == nullptr ? nullptr : running.on_host->answer();
+  running.answer_around = gpu.answer_here(own);
+  if (own == nullptr) gpu.answer_here(running.answer_around);  // item() of what a kernel counted
+}
+
+void end_reading_back(const RunningOperator& running, const VirtualGpu& gpu) {
+  gpu.answer_here(running.answer_around);
+  closed_operators = running.closed_around;
+  if (closed_operators > 0) gpu.remember_here(0);
+}
 
 Context operator_started(const at::RecordFunction& function) {
   if (recorder == nullptr) return nullptr;
@@ -40,27 +58,24 @@ Context operator_started(const at::RecordFunction& function) {
   recorder->operator_started(function, facts);
   const VirtualGpu& gpu = recorder->gpu();
   if (!gpu) return nullptr;
-  const bool is_inside = closed_operators > 0;
+  const bool is_followed = closed_operators == 0 || facts.reads_back;
   if (facts.writes.is_closed && closed_operators++ == 0) gpu.remember_here(0);
-  std::unique_ptr<HostCall> on_host;
-  std::vector<MemoryRange> written;
-  if (!is_inside) {  // else all of it is forgotten, or followed, with the closed operator
-    on_host = HostCall::prepare(function, facts.on_host, gpu);
+  RunningOperator running;
+  if (is_followed) {  // else all of it is forgotten, or followed, with the closed operator
+    running.on_host = HostCall::prepare(function, facts.on_host, gpu);
     for_each_memory(function.inputs(), facts.writes.arguments, [&](const MemoryRange& range) {
-      written.push_back(range);
+      running.written.push_back(range);
     });
   }
-  std::unique_ptr<Assumptions::Call> assumed;
   if (facts.assumption != nullptr) {
-    assumed = recorder->assumptions().operator_started(function, *facts.assumption);
+    running.assumed = recorder->assumptions().operator_started(function, *facts.assumption);
   }
-  if (written.empty() && on_host == nullptr && assumed == nullptr) return nullptr;
-  auto running = std::make_unique<RunningOperator>();
-  running->written = std::move(written);
-  running->start_time = gpu.clock();
-  running->on_host = std::move(on_host);
-  running->assumed = std::move(assumed);
-  return running;
+  if (facts.reads_back) start_reading_back(running, gpu);
+  const bool is_of_interest = facts.reads_back || running.on_host != nullptr ||
+                              running.assumed != nullptr || !running.written.empty();
+  if (!is_of_interest) return nullptr;
+  running.start_time = gpu.clock();
+  return std::make_unique<RunningOperator>(std::move(running));
 }
 
 constexpr uint64_t kEver = UINT64_MAX;
@@ -86,6 +101,9 @@ void operator_finished(const at::RecordFunction& function, at::ObserverContext* 
   recorder->operator_finished(function);
   const VirtualGpu& gpu = recorder->gpu();
   if (!gpu) return;
+  if (facts.reads_back && context != nullptr) {
+    end_reading_back(static_cast<const RunningOperator&>(*context), gpu);
+  }
   const OperatorWrites& writes = facts.writes;
   if (writes.is_closed && --closed_operators == 0) gpu.remember_here(1);
   // What a closed one wrote was not remembered, and its results are in memory that was given out

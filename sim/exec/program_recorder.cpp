@@ -16,6 +16,8 @@
 #include "sim/exec/program_callbacks.h"
 #include "sim/exec/program_device.h"
 #include "sim/exec/python.h"
+#include "sim/exec/python_line.h"
+#include "sim/exec/without_cudnn.h"
 #include "sim/rank/torch_version.h"
 #include "sim/tracking/attribution.h"
 #include "sim/tracking/operator_record.h"
@@ -36,6 +38,8 @@ struct RunningOperator {
 thread_local std::vector<RunningOperator> running_operators;
 /// The innermost of them reads counts.
 thread_local bool counts_are_read = false;
+/// What the last operator that may read counts reads them from.
+thread_local std::string counted_tensor;
 
 /// Whether what runs makes a tensor whose size is a matter of values on the device.
 bool sizes_by_values() {
@@ -80,8 +84,10 @@ models::LastingMemory lasting_memory(const char* category, const std::string& pa
 ProgramRecorder::ProgramRecorder(ExecSettings settings)
     : settings_(std::move(settings)),
       process_(getpid()),
-      gpu_(settings_.device.kind == estimator::DeviceKind::kVirtual ? find_virtual_gpu()
-                                                                    : VirtualGpu{}),
+      gpu_(settings_.device.kind == estimator::DeviceKind::kVirtual
+               ? find_virtual_gpu(settings_.assumed.fullest_expert ? kLargestRoutingBytes
+                                                                   : kLargestTokenBytes)
+               : VirtualGpu{}),
       tracker_({.keep_history = wants_history(settings_), .directions_are_announced = false}),
       memory_(static_cast<c10::DeviceIndex>(settings_.local_rank),
               tracker_,
@@ -111,8 +117,9 @@ void ProgramRecorder::start(const std::filesystem::path& library) {
     if (set_real != nullptr) set_real(1);
     return;
   }
+  switch_cudnn_off();
   if (!settings_.record) return;
-  gpu_.remember_values();
+  gpu_.remember_values(std::max(kLargestControlBytes, gpu_.largest_bytes));
   gpu_.set_invention_sink(
       [](uint64_t bytes, void* self) {
         static_cast<ProgramRecorder*>(self)->value_invented(static_cast<int64_t>(bytes));
@@ -129,6 +136,8 @@ void ProgramRecorder::operator_started(const at::RecordFunction& function,
                                        const OperatorFacts& facts) {
   running_operators.push_back({function.name(), facts.is_sized_by_values});
   counts_are_read = facts.is_copy && reads_counts(function);
+  if (counts_are_read || facts.is_sized_by_values) counted_tensor = counted_tensor_text(function);
+  if (facts.has_cudnn && gpu_) note_missing_cudnn(function);
   memory_.attach();
   memory_.settle();
   tell_tracker([&] { tracker_.operator_started(function); });
@@ -257,14 +266,31 @@ void ProgramRecorder::kernel_launched(const uint64_t* addresses, int64_t count) 
 void ProgramRecorder::value_invented(int64_t bytes) {
   const std::string reader = running_operators.empty() ? "" : running_operators.front().name;
   const bool is_count = counts_are_read || sizes_by_values();
-  if (is_count && !settings_.accept_invented_counts) {
-    not_answered(fmt::format(
-        "counts that only kernels would know ({} in {}; such as the tokens of each expert)",
-        reader,
-        phases_.running()));
-  }
+  if (is_count && !settings_.accept_invented_counts) refuse_count(reader);
   const std::lock_guard lock(mutex_);
   ++invented_reads_[{reader, phases_.running(), bytes}];
+}
+
+/// What follows would not be what the program does: it ends here.
+void ProgramRecorder::refuse_count(const std::string& reader) {
+  const PythonLine line = python_line();
+  if (line.is_printing) return;  // sizes nothing that lasts
+  std::string what;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!unanswered_.empty()) return;
+    what = fmt::format(
+        "counts that only kernels would know ({} of {}{}{}, {}; such as the tokens of "
+        "each expert)",
+        reader,
+        counted_tensor,
+        line.text.empty() ? "" : ", ",
+        line.text,
+        phases_.running());
+  }
+  not_answered(what);
+  finish();
+  end_program();
 }
 
 void ProgramRecorder::not_answered(const std::string& what) {

@@ -87,6 +87,7 @@ class ProgramRecorder {
   void collective_called(const onerank_nccl_call& call);
   void kernel_launched(const uint64_t* addresses, int64_t count);
   void value_invented(int64_t bytes);
+  void refuse_count(const std::string& reader);
   Boundary boundary();
   void phase_changed();
   int64_t recorded_iteration() const { return settings_.steps == 1 ? 0 : 1; }

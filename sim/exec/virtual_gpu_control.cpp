@@ -12,11 +12,13 @@ void find(Function& function, const char* name) {
 
 }  // namespace
 
-VirtualGpu find_virtual_gpu() {
+VirtualGpu find_virtual_gpu(uint64_t largest_bytes) {
   VirtualGpu gpu;
+  gpu.largest_bytes = largest_bytes;
   find(gpu.remember_values, "onerank_virtual_gpu_remember_values");
   find(gpu.remember_here, "onerank_virtual_gpu_remember_here");
   find(gpu.set_invention_sink, "onerank_virtual_gpu_set_invention_sink");
+  find(gpu.answer_here, "onerank_virtual_gpu_answer_here");
   find(gpu.peek, "onerank_virtual_gpu_peek");
   find(gpu.poke, "onerank_virtual_gpu_poke");
   find(gpu.send, "onerank_virtual_gpu_send");

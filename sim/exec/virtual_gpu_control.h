@@ -5,11 +5,17 @@
 
 namespace sim {
 
+/// What peek() says of known bytes.
+inline constexpr int kOfTheHost = 2;
+
 /// Found at run time. On a real GPU there are none, and every pointer is null.
 struct VirtualGpu {
+  /// What is larger is not followed.
+  uint64_t largest_bytes = 0;
   decltype(&onerank_virtual_gpu_remember_values) remember_values = nullptr;
   decltype(&onerank_virtual_gpu_remember_here) remember_here = nullptr;
   decltype(&onerank_virtual_gpu_set_invention_sink) set_invention_sink = nullptr;
+  decltype(&onerank_virtual_gpu_answer_here) answer_here = nullptr;
   decltype(&onerank_virtual_gpu_peek) peek = nullptr;
   decltype(&onerank_virtual_gpu_poke) poke = nullptr;
   decltype(&onerank_virtual_gpu_send) send = nullptr;
@@ -23,6 +29,13 @@ struct VirtualGpu {
   explicit operator bool() const { return forget != nullptr; }
 };
 
-VirtualGpu find_virtual_gpu();
+/// Flags, sizes and pickles that programs send through the device are not larger.
+inline constexpr uint64_t kLargestControlBytes = uint64_t{1} << 20;
+/// Tensors of one value for each token of a micro-batch (labels, positions, masks) are not larger.
+inline constexpr uint64_t kLargestTokenBytes = uint64_t{256} << 10;
+/// Nor those of one for each token and expert, which are followed where a router is assumed.
+inline constexpr uint64_t kLargestRoutingBytes = uint64_t{16} << 20;
+
+VirtualGpu find_virtual_gpu(uint64_t largest_bytes);
 
 }  // namespace sim

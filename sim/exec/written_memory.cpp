@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "sim/exec/count_reads.h"
 #include "sim/tracking/operator_traits.h"
 
 namespace sim {
@@ -47,7 +48,7 @@ OperatorWrites writes_of(const at::RecordFunction& function) {
   if (traits.moves_no_data) return writes;
   writes.computes =
       traits.is_kernel && !is_copy_or_fill(traits.name) && !traits.name.starts_with(kCollectives);
-  writes.is_closed = writes.computes && traits.name.starts_with("aten::");
+  writes.is_closed = writes.computes && traits.name.starts_with("aten::") && !reads_back(*name);
   for (size_t i = 0; i < schema->arguments().size(); ++i) {
     const auto* alias = schema->arguments()[i].alias_info();
     if (alias != nullptr && alias->isWrite()) writes.arguments.push_back(i);

@@ -29,19 +29,25 @@ uint64_t onerank_virtual_gpu_host_reads(void);
 void onerank_virtual_gpu_set_invention_sink(void (*sink)(uint64_t bytes, void* context),
                                             void* context);
 
-/// From now on remembers small values that the host writes (cudart/shadow.h). For who also calls
-/// forget(): else a value that a kernel has changed since would come back as it was written.
-void onerank_virtual_gpu_remember_values(void);
+/// From now on remembers values of at most `largest_bytes` that the host writes (cudart/shadow.h).
+/// For who also calls forget(): else a value that a kernel has changed since would come back as it
+/// was written.
+void onerank_virtual_gpu_remember_values(uint64_t largest_bytes);
 
 /// From now on this thread's copies and fills only make what was there unknown (`remember` 0), or
 /// are remembered again (1). For who knows that what they write is nothing to read back.
 void onerank_virtual_gpu_remember_here(int remember);
 
-/// What device memory is known to hold. peek() is 1 if all of it is known, and then fills `value`,
-/// unless that is null; poke() makes known what the device computed, send() what is the host's.
-/// forget() says that a kernel may have written there since the moment that clock() gave: what was
-/// known before is not any more. forget_computed() says so of all that fills and poke() left
-/// anywhere.
+/// Until the next call, this thread's reads of at most eight bytes that are not known are answered
+/// with `*number`, in as many bytes (null: with zeros). For who knows what the kernels of the
+/// operator that runs now compute for their own host code. Returns what was there before.
+const int64_t* onerank_virtual_gpu_answer_here(const int64_t* number);
+
+/// What device memory is known to hold. peek() is not 0 if all of it is known, and then fills
+/// `value`, unless that is null: 1 if the device made all of it, 2 if some of it is the host's.
+/// poke() makes known what the device computed, send() what is the host's. forget() says that a
+/// kernel may have written there since the moment that clock() gave: what was known before is not
+/// any more. forget_computed() says so of all that fills and poke() left anywhere.
 int onerank_virtual_gpu_peek(const void* address, uint64_t bytes, void* value);
 void onerank_virtual_gpu_poke(void* address, uint64_t bytes, const void* value);
 void onerank_virtual_gpu_send(void* address, uint64_t bytes, const void* value);

@@ -164,8 +164,10 @@ void throw_if_unanswered(const ExecJob& job, const RankProfile& profile, const f
   fail(
       job,
       fmt::format("the program asked for what cannot be invented: {}", fmt::join(unanswered, ", ")),
-      "take that out of the program; for a router's counts, give --expert-balance; for counts "
-      "that do not matter to memory, --accept-invented-counts",
+      fmt::format(
+          "take that out of the program{}; for counts that do not matter to memory, give "
+          "--accept-invented-counts",
+          job.assumed.fullest_expert ? "" : "; for a router's counts, give --expert-balance"),
       ExitCode::kMachineLacks);
 }
 

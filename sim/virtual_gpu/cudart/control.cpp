@@ -2,6 +2,7 @@
 
 #include <cstdio>
 
+#include "sim/virtual_gpu/cudart/copy.h"
 #include "sim/virtual_gpu/cudart/device.h"
 
 using virtual_gpu::device;
@@ -34,15 +35,20 @@ void onerank_virtual_gpu_set_invention_sink(void (*sink)(uint64_t, void*), void*
   work_log().set_invention_sink([=](size_t bytes) { sink(bytes, context); });
 }
 
-void onerank_virtual_gpu_remember_values() { shadow().enable(); }
+void onerank_virtual_gpu_remember_values(uint64_t largest_bytes) { shadow().enable(largest_bytes); }
+
+const int64_t* onerank_virtual_gpu_answer_here(const int64_t* number) {
+  return virtual_gpu::answer_unknown_reads_here(number);
+}
 
 void onerank_virtual_gpu_remember_here(int remember) { shadow().remember_here(remember != 0); }
 
 int onerank_virtual_gpu_peek(const void* address, uint64_t bytes, void* value) {
   const auto first = reinterpret_cast<uint64_t>(address);
-  const bool is_known =
+  const auto origin =
       value == nullptr ? shadow().knows(first, bytes) : shadow().read(first, value, bytes);
-  return is_known ? 1 : 0;
+  if (!origin) return 0;
+  return *origin == virtual_gpu::Shadow::Origin::kDevice ? 1 : 2;
 }
 
 void onerank_virtual_gpu_poke(void* address, uint64_t bytes, const void* value) {

@@ -13,21 +13,31 @@ thread_local bool remembers_here = true;
 
 void Shadow::remember_here(bool remember) { remembers_here = remember; }
 
-bool Shadow::remembers() const { return enabled_ && remembers_here; }
+void Shadow::Piece::read(char* value) const {
+  if (is_uniform()) {
+    std::memset(value, written->front(), bytes);
+  } else {
+    std::memcpy(value, written->data() + first, bytes);
+  }
+}
+
+bool Shadow::remembers(size_t bytes) const {
+  return remembers_here && bytes > 0 && bytes <= largest_bytes_;
+}
 
 void Shadow::write(uint64_t address, const void* value, size_t bytes, Origin origin) {
   const std::lock_guard lock(mutex_);
   erase(address, bytes, UINT64_MAX);
-  if (!remembers() || bytes == 0 || bytes > kLargestBytes) return;
+  if (!remembers(bytes)) return;
   const char* first = static_cast<const char*>(value);
-  insert(address, {first, first + bytes}, origin);
+  const bool is_uniform = std::memcmp(first, first + 1, bytes - 1) == 0;
+  insert(address, {first, first + (is_uniform ? 1 : bytes)}, bytes, origin);
 }
 
 void Shadow::fill(uint64_t address, int value, size_t bytes) {
   const std::lock_guard lock(mutex_);
   erase(address, bytes, UINT64_MAX);
-  if (!remembers() || bytes == 0 || bytes > kLargestBytes) return;
-  insert(address, std::vector<char>(bytes, static_cast<char>(value)), Origin::kDevice);
+  if (remembers(bytes)) insert(address, {static_cast<char>(value)}, bytes, Origin::kDevice);
 }
 
 template <class Visit>
@@ -41,6 +51,20 @@ void Shadow::for_each_part(uint64_t address, size_t bytes, const Visit& visit) c
   }
 }
 
+template <class Visit>
+std::optional<Shadow::Origin> Shadow::visit_known(uint64_t address,
+                                                  size_t bytes,
+                                                  const Visit& visit) const {
+  size_t known_bytes = 0;
+  Origin origin = Origin::kDevice;
+  for_each_part(address, bytes, [&](uint64_t place, const Piece& part) {
+    visit(place, part);
+    known_bytes += part.bytes;
+    if (part.origin == Origin::kHost) origin = Origin::kHost;
+  });
+  return known_bytes == bytes ? std::optional(origin) : std::nullopt;
+}
+
 void Shadow::copy(uint64_t destination, uint64_t source, size_t bytes) {
   const std::lock_guard lock(mutex_);
   std::vector<std::pair<uint64_t, Piece>> copies;
@@ -52,22 +76,17 @@ void Shadow::copy(uint64_t destination, uint64_t source, size_t bytes) {
   for (auto& [place, part] : copies) pieces_.insert_or_assign(place, std::move(part));
 }
 
-bool Shadow::read(uint64_t address, void* value, size_t bytes) const {
+std::optional<Shadow::Origin> Shadow::read(uint64_t address, void* value, size_t bytes) const {
   const std::lock_guard lock(mutex_);
   std::memset(value, 0, bytes);
-  size_t known_bytes = 0;
-  for_each_part(address, bytes, [&](uint64_t place, const Piece& part) {
-    std::memcpy(static_cast<char*>(value) + (place - address), part.data(), part.bytes);
-    known_bytes += part.bytes;
+  return visit_known(address, bytes, [&](uint64_t place, const Piece& part) {
+    part.read(static_cast<char*>(value) + (place - address));
   });
-  return known_bytes == bytes;
 }
 
-bool Shadow::knows(uint64_t address, size_t bytes) const {
+std::optional<Shadow::Origin> Shadow::knows(uint64_t address, size_t bytes) const {
   const std::lock_guard lock(mutex_);
-  size_t known_bytes = 0;
-  for_each_part(address, bytes, [&](uint64_t, const Piece& part) { known_bytes += part.bytes; });
-  return known_bytes == bytes;
+  return visit_known(address, bytes, [](uint64_t, const Piece&) {});
 }
 
 uint64_t Shadow::time() const {
@@ -108,10 +127,9 @@ void Shadow::erase(uint64_t address, size_t bytes, uint64_t before) {
   }
 }
 
-void Shadow::insert(uint64_t address, std::vector<char> bytes, Origin origin) {
-  const size_t count = bytes.size();
-  auto written = std::make_shared<const std::vector<char>>(std::move(bytes));
-  pieces_.insert_or_assign(address, Piece{std::move(written), 0, count, time_++, origin});
+void Shadow::insert(uint64_t address, std::vector<char> written, size_t bytes, Origin origin) {
+  auto shared = std::make_shared<const std::vector<char>>(std::move(written));
+  pieces_.insert_or_assign(address, Piece{std::move(shared), 0, bytes, time_++, origin});
 }
 
 Shadow::Pieces::const_iterator Shadow::first_touching(uint64_t address) const {

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 namespace virtual_gpu {
@@ -20,9 +21,7 @@ namespace virtual_gpu {
 class Shadow {
  public:
   /// Larger writes are data, not control values: they only make what was there unknown.
-  static constexpr size_t kLargestBytes = size_t{1} << 20;
-
-  void enable() { enabled_ = true; }
+  void enable(size_t largest_bytes) { largest_bytes_ = largest_bytes; }
   /// Whether this thread's writes and fills are remembered; at first they are.
   void remember_here(bool remember);
 
@@ -32,11 +31,10 @@ class Shadow {
   /// By the device.
   void fill(uint64_t address, int value, size_t bytes);
   void copy(uint64_t destination, uint64_t source, size_t bytes);
-  /// Fills `value`, with zeros where nothing is known; true if all of it was known.
-  bool read(uint64_t address, void* value, size_t bytes) const;
-
-  /// Whether all of it is known.
-  bool knows(uint64_t address, size_t bytes) const;
+  /// Fills `value`, with zeros where nothing is known. Empty unless all of it is known; else who
+  /// made it: the host, if any of it.
+  std::optional<Origin> read(uint64_t address, void* value, size_t bytes) const;
+  std::optional<Origin> knows(uint64_t address, size_t bytes) const;
 
   /// The number of the next write.
   uint64_t time() const;
@@ -47,7 +45,8 @@ class Shadow {
 
  private:
   /// Known bytes that follow each other. Cutting or copying a piece copies none of them: they are
-  /// never changed, and a piece is a part of what was written at once.
+  /// never changed, and a piece is a part of what was written at once. Bytes that are all equal are
+  /// kept as one: programs fill much with zeros.
   struct Piece {
     std::shared_ptr<const std::vector<char>> written;
     size_t first = 0;  ///< of `written`
@@ -55,26 +54,31 @@ class Shadow {
     uint64_t time = 0;
     Origin origin = Origin::kHost;
 
-    const char* data() const { return written->data() + first; }
+    bool is_uniform() const { return written->size() == 1; }
     /// `bytes` from `offset` on, of the same time and origin.
     Piece part(size_t offset, size_t bytes) const {
-      return {written, first + offset, bytes, time, origin};
+      return {written, is_uniform() ? 0 : first + offset, bytes, time, origin};
     }
+    void read(char* value) const;
   };
   using Pieces = std::map<uint64_t, Piece>;  // by first address; they do not overlap
 
-  bool remembers() const;
+  bool remembers(size_t bytes) const;
 
   // All called with the mutex held.
   void erase(uint64_t address, size_t bytes, uint64_t before);
-  void insert(uint64_t address, std::vector<char> bytes, Origin origin);
+  /// `written` as in Piece.
+  void insert(uint64_t address, std::vector<char> written, size_t bytes, Origin origin);
   bool is_forgotten(const Piece& piece) const;
   /// Calls visit(address, part) for what is known of the range, in order.
   template <class Visit>
   void for_each_part(uint64_t address, size_t bytes, const Visit& visit) const;
+  /// The same, and what read() returns.
+  template <class Visit>
+  std::optional<Origin> visit_known(uint64_t address, size_t bytes, const Visit& visit) const;
   Pieces::const_iterator first_touching(uint64_t address) const;
 
-  std::atomic<bool> enabled_ = false;
+  std::atomic<size_t> largest_bytes_ = 0;
   mutable std::mutex mutex_;
   Pieces pieces_;
   uint64_t time_ = 0;

@@ -57,6 +57,7 @@ TEST_P(ExecCounted, IsRefused) {
   const ProgramResult result = run_program("counted.py", {}, {GetParam()});
   EXPECT_EQ(result.exit_code, 3);
   EXPECT_THAT(result.error, HasSubstr("counts that only kernels would know"));
+  EXPECT_THAT(result.error, HasSubstr("--expert-balance"));
 }
 
 INSTANTIATE_TEST_SUITE_P(WithoutAPolicy,
@@ -69,16 +70,54 @@ INSTANTIATE_TEST_SUITE_P(WithoutAPolicy,
                                          "index_put",
                                          "one_hot",
                                          "mask",
-                                         "unique"));
+                                         "unique",
+                                         "nonzero"));
+
+TEST_F(ExecAssumed, ARefusalNamesOperatorTensorAndLine) {
+  const ProgramResult result = run_program("counted.py", {}, {"nonzero", "zeros"});
+  EXPECT_THAT(result.error,
+              testing::ContainsRegex("\\(aten::nonzero of a Bool tensor \\[64, 8\\], "
+                                     "counted.py:[0-9]+ in <lambda>, build_model; "));
+  EXPECT_THAT(result.output, testing::Not(HasSubstr("zeros"))) << "it ends there";
+}
+
+TEST_F(ExecAssumed, ARefusalDoesNotAskForThePolicyThatWasGiven) {
+  const ProgramResult result =
+      run_program("counted.py", {"--expert-balance", "balanced"}, {"nonzero"});
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_THAT(result.error, HasSubstr("--accept-invented-counts"));
+  EXPECT_THAT(result.error, testing::Not(HasSubstr("--expert-balance")));
+}
+
+TEST_F(ExecAssumed, PrintingWhatNobodyKnowsIsNotRefused) {
+  const ProgramResult result = run_program("counted.py", {}, {"printed"});
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_THAT(result.output, HasSubstr("printed tensor([0., 0., 0.], device='cuda:0')"));
+}
 
 TEST_F(ExecAssumed, CountsFollowThePolicyHoweverTheyAreCounted) {
   // 64 tokens with two experts each, on 8 experts.
-  const ProgramResult result =
-      run_program("counted.py",
-                  {"--expert-balance", "balanced"},
-                  {"histc", "histc_out", "bincount", "scatter", "mask", "one_hot"});
+  const ProgramResult result = run_program("counted.py",
+                                           {"--expert-balance", "balanced"},
+                                           {"histc",
+                                            "histc_out",
+                                            "bincount",
+                                            "scatter",
+                                            "index_add",
+                                            "index_put",
+                                            "mask",
+                                            "one_hot",
+                                            "unique"});
   ASSERT_EQ(result.exit_code, 0) << result.error;
-  for (const char* way : {"histc", "histc_out", "bincount", "scatter", "mask", "one_hot"}) {
+  for (const char* way : {"histc",
+                          "histc_out",
+                          "bincount",
+                          "scatter",
+                          "index_add",
+                          "index_put",
+                          "mask",
+                          "one_hot",
+                          "unique"}) {
     EXPECT_THAT(result.output, HasSubstr(std::string(way) + " [16, 16, 16, 16, 16, 16, 16, 16]\n"));
   }
 }
@@ -107,6 +146,19 @@ TEST_F(ExecAssumed, WhatTheProgramWroteItselfIsNotRefused) {
     EXPECT_THAT(result.output, HasSubstr(std::string(way) + " [0, 1, 2, 3, 4, 5, 6, 7]\n"));
   }
   EXPECT_THAT(result.output, HasSubstr("joined [0, 1, 2, 3, 0, 1, 2, 3]\n"));
+  EXPECT_TRUE(profile(0).program->invented_reads.empty());
+}
+
+TEST_F(ExecAssumed, WhatTheHostSentIsFollowedThroughOperators) {
+  const ProgramResult result = run_program("followed.py", {});
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  std::istringstream lines(result.output);
+  int64_t ways = 0;
+  for (std::string line; std::getline(lines, line) && !line.starts_with("taken"); ++ways) {
+    EXPECT_THAT(line, testing::EndsWith(" is right"));
+  }
+  EXPECT_EQ(ways, 39);
+  EXPECT_THAT(result.output, HasSubstr("taken [5, 3] [2, 4, 3]"));
   EXPECT_TRUE(profile(0).program->invented_reads.empty());
 }
 

@@ -40,6 +40,17 @@ TEST_F(ExecMachine, NeverTakesCudnnsAttention) {
                           "aten::_scaled_dot_product_flash_attention_backward"));
 }
 
+TEST_F(ExecMachine, RunsPyTorchsOwnKernelsWhereCudnnsWouldRunAndSaysSoOnce) {
+  const ProgramResult result = run_program("convolutions.py", {});
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_THAT(result.output, HasSubstr("enabled False sequence [4, 225, 16]"));
+  const std::string note = "onerank: note: cuDNN is not there";
+  const size_t first = result.error.find(note);
+  ASSERT_NE(first, std::string::npos) << result.error;
+  EXPECT_EQ(result.error.find(note, first + 1), std::string::npos);
+  EXPECT_EQ(profile(0).program->optimizer_steps, 2);
+}
+
 TEST_F(ExecMachine, CountsTheLaunchesOfTritonKernels) {
   if (!has_package("triton")) GTEST_SKIP() << "no triton: scripts/test does not install it";
   const ProgramResult result = run_program("triton_kernel.py", {});
@@ -50,6 +61,11 @@ TEST_F(ExecMachine, CountsTheLaunchesOfTritonKernels) {
                                       Field(&estimator::KernelRecord::launches, 3))));
   EXPECT_THAT(kernels,
               Contains(Field(&estimator::KernelRecord::name, HasSubstr("triton_poi_fused"))));
+  // Some hundreds of launches for each of two configurations.
+  EXPECT_THAT(
+      kernels,
+      Contains(testing::AllOf(Field(&estimator::KernelRecord::name, "tuned"),
+                              Field(&estimator::KernelRecord::launches, testing::Lt(2000)))));
 }
 
 }  // namespace

@@ -29,6 +29,19 @@ TEST_F(Copy, FromTheDeviceReadsZerosAndIsCounted) {
   EXPECT_EQ(onerank_virtual_gpu_host_reads() - before, 1u);
 }
 
+TEST_F(Copy, OfUnknownBytesGivesTheAnswerThatWasPutThere) {
+  const int64_t number = -3;
+  EXPECT_EQ(onerank_virtual_gpu_answer_here(&number), nullptr);
+  int16_t narrow = 0;
+  EXPECT_EQ(cudaMemcpy(&narrow, device_, sizeof narrow, cudaMemcpyDeviceToHost), cudaSuccess);
+  EXPECT_EQ(narrow, -3);
+  EXPECT_EQ(cudaMemcpy(host_.data(), device_, 64, cudaMemcpyDeviceToHost), cudaSuccess);
+  EXPECT_EQ(host_, kZeros) << "is no single number";
+  EXPECT_EQ(onerank_virtual_gpu_answer_here(nullptr), &number);
+  EXPECT_EQ(cudaMemcpy(&narrow, device_, sizeof narrow, cudaMemcpyDeviceToHost), cudaSuccess);
+  EXPECT_EQ(narrow, 0);
+}
+
 TEST_F(Copy, OfDefaultKindKnowsWhereThePointersPoint) {
   const std::vector<int> original = host_;
   EXPECT_EQ(cudaMemcpy(device_, host_.data(), 64, cudaMemcpyDefault), cudaSuccess);

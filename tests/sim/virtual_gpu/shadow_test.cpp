@@ -12,7 +12,9 @@ constexpr uint64_t kBase = uint64_t{1} << 48;
 
 class ShadowOfMemory : public testing::Test {
  protected:
-  ShadowOfMemory() { shadow_.enable(); }
+  static constexpr size_t kLargestBytes = 1024;
+
+  ShadowOfMemory() { shadow_.enable(kLargestBytes); }
 
   void write(uint64_t offset, std::vector<char> bytes) {
     shadow_.write(kBase + offset, bytes.data(), bytes.size());
@@ -113,13 +115,29 @@ TEST_F(ShadowOfMemory, ForgetsOnlyWhatWasWrittenBefore) {
 
 TEST_F(ShadowOfMemory, DoesNotKeepDataButForgetsWhatItOverwrites) {
   write(0, {1, 2});
-  write(0, Bytes(Shadow::kLargestBytes + 1));
+  write(0, Bytes(kLargestBytes + 1));
   EXPECT_EQ(known(0, 1), Bytes{});
 }
 
 TEST_F(ShadowOfMemory, KnowsAFill) {
   shadow_.fill(kBase, 1, 3);
   EXPECT_EQ(known(0, 3), (Bytes{1, 1, 1}));
+}
+
+TEST_F(ShadowOfMemory, KeepsBytesThatAreAllEqualThroughCutsAndCopies) {
+  write(0, Bytes(8, 5));
+  write(3, {1, 2});
+  shadow_.copy(kBase + 100, kBase + 2, 5);
+  EXPECT_EQ(known(0, 8), (Bytes{5, 5, 5, 1, 2, 5, 5, 5}));
+  EXPECT_EQ(known(100, 5), (Bytes{5, 1, 2, 5, 5}));
+}
+
+TEST_F(ShadowOfMemory, TellsWhetherAnyOfItIsTheHosts) {
+  write(0, {1});
+  shadow_.fill(kBase + 1, 0, 2);
+  EXPECT_EQ(shadow_.knows(kBase, 3), Shadow::Origin::kHost);
+  EXPECT_EQ(shadow_.knows(kBase + 1, 2), Shadow::Origin::kDevice);
+  EXPECT_EQ(shadow_.knows(kBase, 4), std::nullopt);
 }
 
 TEST(Shadow, KnowsNothingUntilSomebodyCanTellWhatKernelsWrite) {

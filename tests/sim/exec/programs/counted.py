@@ -32,6 +32,7 @@ WAYS = {
     "one_hot": lambda: F.one_hot(flat, EXPERTS).sum(dim=0),
     "mask": lambda: torch.zeros(64, EXPERTS, device="cuda").scatter_(1, expert, 1).bool().sum(dim=0),
     "unique": lambda: torch.unique(flat, return_counts=True)[1],
+    "nonzero": lambda: (scores > 0.5).nonzero(),
     "zeros": lambda: torch.zeros(EXPERTS, dtype=torch.long, device="cuda"),
     "full": lambda: torch.full((EXPERTS,), 3, device="cuda"),
     "zeros_like": lambda: torch.zeros_like(torch.empty(EXPERTS, dtype=torch.long, device="cuda")),
@@ -44,4 +45,4 @@ WAYS = {
     "joined": lambda: torch.cat([torch.arange(4).cuda(), torch.arange(4, device="cuda")]),
 }
 for way in sys.argv[1:]:
-    print(way, WAYS[way]().tolist(), flush=True)
+    print(way, scores[0, :3] if way == "printed" else WAYS[way]().tolist(), flush=True)
