@@ -54,6 +54,11 @@ const onerank_exec_recorder* use_recorder() {
   return used;
 }
 
+bool plays_virtual_gpu() {
+  static const bool plays = std::getenv(kVirtualGpuVariable) != nullptr;
+  return plays;
+}
+
 /// The definition in torch's own library, which is loaded.
 template <class Function>
 Function real(const char* library_name, const char* symbol) {
@@ -75,6 +80,7 @@ Function real(const char* library_name, const char* symbol) {
   "34intrusive_target_default_null_typeIS3_EEEEiiNS2_INS0_7OptionsENS5_ISA_EEEE"
 
 #define CUDNN_ATTENTION "_ZNK2at7Context19userEnabledCuDNNSDPEv"
+#define ENABLE_CUDNN "_ZN2at7Context19setUserEnabledCuDNNEb"
 
 #define IS_OBSERVED "_ZN3c1017ObservedOperators10isObservedERKNS_12OperatorNameE"
 
@@ -116,11 +122,18 @@ void make_gloo(void* place, const void* store, int rank, int size, void* options
 /// takes the next kernel of the program's list.
 EXPORTED bool has_cudnn_attention(const void* context) asm(CUDNN_ATTENTION);
 bool has_cudnn_attention(const void* context) {
-  static const bool is_virtual = std::getenv(kVirtualGpuVariable) != nullptr;
-  if (is_virtual) return false;
+  if (plays_virtual_gpu()) return false;
   static auto* const enabled =
       real<decltype(&has_cudnn_attention)>("libtorch_cpu.so", CUDNN_ATTENTION);
   return enabled(context);
+}
+
+/// at::Context::setUserEnabledCuDNN(bool): torch.backends.cudnn.enabled = True. The recorder has
+/// switched cuDNN off on the virtual GPU, for the same reason, and it stays off.
+EXPORTED void enable_cudnn(void* context, bool is_enabled) asm(ENABLE_CUDNN);
+void enable_cudnn(void* context, bool is_enabled) {
+  static auto* const enable = real<decltype(&enable_cudnn)>("libtorch_cpu.so", ENABLE_CUDNN);
+  enable(context, is_enabled && !plays_virtual_gpu());
 }
 
 /// The first member of c10::OperatorName.
