@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "comm_stub/nccl/calls.h"
+#include "comm_stub/nccl/own_operations.h"
 #include "comm_stub/nccl/values.h"
 
 /// The collectives and messages. Every absent member is taken to hold what this rank holds, so each
@@ -31,7 +32,10 @@ std::string objection(const Request& request) {
   if (!is_valid(request.communicator)) return "not a communicator, or one that was destroyed";
   if (request.communicator->is_finalized) return "the communicator is finalized";
   if (find_type(request.type) == nullptr) return "no data type " + std::to_string(request.type);
-  if (request.operation < 0) return "no operation " + std::to_string(request.operation);
+  const bool has_operation = request.operation >= ncclNumOps
+                                 ? find_operation(request.operation).has_value()
+                                 : request.operation >= 0;
+  if (!has_operation) return "no operation " + std::to_string(request.operation);
   const int ranks = size_of(*request.communicator);
   if (ranks == 0) return "the size of this split communicator is not known";
   if (request.member < kNobody || request.member >= ranks) {

@@ -11,53 +11,52 @@ namespace nccl {
 namespace {
 
 /// A reduction that is under way, and its page-locked memory.
-struct Reduction {
+struct Job {
   char* memory = nullptr;  // kLongestReducedBytes
   size_t bytes = 0;
   const DataType* type = nullptr;
-  ncclRedOp_t operation = ncclSum;
-  int ranks = 1;
+  Reduction reduction;
 };
 
 /// Those that are not under way. They are used again and never given back.
-class IdleReductions {
+class IdleJobs {
  public:
   /// Null if the host has no more memory.
-  Reduction* take() {
+  Job* take() {
     {
       const std::lock_guard lock(mutex_);
       if (!idle_.empty()) {
-        Reduction* const reduction = idle_.back();
+        Job* const reduction = idle_.back();
         idle_.pop_back();
         return reduction;
       }
     }
     void* memory = nullptr;
     if (cuda().malloc_host(&memory, kLongestReducedBytes) != cudaSuccess) return nullptr;
-    return new Reduction{.memory = static_cast<char*>(memory)};
+    return new Job{.memory = static_cast<char*>(memory)};
   }
-  void give_back(Reduction* reduction) {
+  void give_back(Job* reduction) {
     const std::lock_guard lock(mutex_);
     idle_.push_back(reduction);
   }
 
  private:
   std::mutex mutex_;
-  std::vector<Reduction*> idle_;
+  std::vector<Job*> idle_;
 };
 
 /// Never destroyed: streams still work while a program ends.
-IdleReductions& idle() {
-  static auto* const idle = new IdleReductions;
+IdleJobs& idle() {
+  static auto* const idle = new IdleJobs;
   return *idle;
 }
 
 // These two are called by the stream.
 void reduce(void* argument) {
-  auto* const job = static_cast<Reduction*>(argument);
-  reduce_bytes(job->memory, job->bytes, job->type->name, job->operation, job->ranks);
+  auto* const job = static_cast<Job*>(argument);
+  reduce_bytes(job->memory, job->bytes, *job->type, job->reduction);
 }
-void give_back(void* argument) { idle().give_back(static_cast<Reduction*>(argument)); }
+void give_back(void* argument) { idle().give_back(static_cast<Job*>(argument)); }
 
 bool is_captured(cudaStream_t stream) {
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
@@ -67,15 +66,16 @@ bool is_captured(cudaStream_t stream) {
 
 }  // namespace
 
-ncclResult_t reduce_on_host(
-    void* address, const Buffer& buffer, ncclRedOp_t operation, int ranks, cudaStream_t stream) {
+ncclResult_t reduce_on_host(void* address,
+                            const Buffer& buffer,
+                            const Reduction& reduction,
+                            cudaStream_t stream) {
   if (is_captured(stream)) return ncclSuccess;
-  Reduction* const job = idle().take();
+  Job* const job = idle().take();
   if (job == nullptr) return refuse(ncclUnhandledCudaError, "no page-locked memory");
   job->bytes = buffer.bytes();
   job->type = &buffer.type;
-  job->operation = operation;
-  job->ranks = ranks;
+  job->reduction = reduction;
   for (const cudaError_t error :
        {cuda().memcpy_async(job->memory, address, job->bytes, cudaMemcpyDeviceToHost, stream),
         cuda().launch_host_function(stream, reduce, job),

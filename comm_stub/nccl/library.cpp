@@ -3,6 +3,8 @@
 
 #include "comm_stub/nccl/communicator.h"
 #include "comm_stub/nccl/cuda_runtime.h"
+#include "comm_stub/nccl/own_operations.h"
+#include "comm_stub/nccl/reductions.h"
 
 /// What is no communicator and no collective: versions, errors, groups of calls, operations, and
 /// memory that is known to the network.
@@ -62,18 +64,27 @@ ncclResult_t ncclGroupEnd() {
   return ncclSuccess;
 }
 
-ncclResult_t ncclRedOpCreatePreMulSum(
-    ncclRedOp_t* operation, void*, ncclDataType_t, int, ncclComm_t communicator) {
-  static std::atomic<int> next{ncclNumOps};
+ncclResult_t ncclRedOpCreatePreMulSum(ncclRedOp_t* operation,
+                                      void* scalar,
+                                      ncclDataType_t type,
+                                      ncclScalarResidence_t residence,
+                                      ncclComm_t communicator) {
   if (!nccl::is_valid(communicator)) return nccl::refuse(ncclInvalidArgument, "not a communicator");
-  *operation = static_cast<ncclRedOp_t>(next++);
+  const nccl::DataType* const known = nccl::find_type(type);
+  if (operation == nullptr || scalar == nullptr || known == nullptr) {
+    return nccl::refuse(ncclInvalidArgument, "ncclRedOpCreatePreMulSum: no factor of a known type");
+  }
+  *operation = nccl::add_operation(
+      residence == ncclScalarDevice
+          ? nccl::ScaledSum{.on_device = scalar, .type = known}
+          : nccl::ScaledSum{.factor = nccl::number_at(static_cast<const char*>(scalar), *known)});
   return ncclSuccess;
 }
 
 ncclResult_t ncclRedOpDestroy(ncclRedOp_t operation, ncclComm_t) {
-  if (operation >= ncclNumOps) return ncclSuccess;
+  if (nccl::remove_operation(operation)) return ncclSuccess;
   return nccl::refuse(ncclInvalidArgument,
-                      "operation " + std::to_string(operation) + " is NCCL's own");
+                      "operation " + std::to_string(operation) + " is none that was made");
 }
 
 ncclResult_t ncclMemAlloc(void** address, size_t bytes) {

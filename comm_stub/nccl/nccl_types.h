@@ -40,6 +40,12 @@ enum ncclRedOp_t : int {
   ncclNumOps = 5,
 };
 
+/// Where the factor of an operation is that the caller made.
+enum ncclScalarResidence_t : int {
+  ncclScalarDevice = 0,
+  ncclScalarHostImmediate = 1,
+};
+
 struct ncclUniqueId {
   char internal[128];
 };

@@ -1,68 +1,123 @@
 #include "comm_stub/nccl/reductions.h"
 
-#include <bit>
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
+#include <iterator>
+#include <string_view>
+
+#include "comm_stub/nccl/small_floats.h"
 
 namespace nccl {
 namespace {
 
-template <class Number>
-Number reduced(Number value, ncclRedOp_t operation, int ranks) {
-  if (operation == ncclSum) return static_cast<Number>(value * static_cast<Number>(ranks));
-  return static_cast<Number>(std::pow(static_cast<double>(value), ranks));
+double reduced(double value, const Reduction& reduction) {
+  return reduction.operation == ncclProd ? std::pow(value, reduction.ranks)
+                                         : value * reduction.ranks;
+}
+
+/// Wraps around, as the device does.
+uint64_t reduced(uint64_t value, const Reduction& reduction) {
+  const auto ranks = static_cast<uint64_t>(reduction.ranks);
+  if (reduction.operation != ncclProd) return value * ranks;
+  uint64_t product = 1;
+  for (uint64_t left = ranks; left > 0; left /= 2, value *= value) {
+    if (left % 2 == 1) product *= value;
+  }
+  return product;
 }
 
 template <class Number>
-void reduce_all(char* bytes, size_t count, ncclRedOp_t operation, int ranks) {
+Number reduce_whole(Number value, const Reduction& reduction) {
+  const auto factor = static_cast<uint64_t>(static_cast<int64_t>(reduction.factor));
+  return static_cast<Number>(reduced(static_cast<uint64_t>(value) * factor, reduction));
+}
+
+template <class Number>
+Number reduce_float(Number value, const Reduction& reduction) {
+  const auto scaled = static_cast<Number>(value * reduction.factor);
+  return static_cast<Number>(reduced(static_cast<double>(scaled), reduction));
+}
+
+template <class Code, const SmallFloat& kFormat>
+Code reduce_small(Code code, const Reduction& reduction) {
+  const uint16_t scaled = encode(kFormat, decode(kFormat, code) * reduction.factor);
+  return static_cast<Code>(encode(kFormat, reduced(decode(kFormat, scaled), reduction)));
+}
+
+template <class Number>
+Number load(const char* bytes) {
+  Number value;
+  std::memcpy(&value, bytes, sizeof value);
+  return value;
+}
+
+template <class Number, Number (*kReduce)(Number, const Reduction&)>
+void reduce_all(char* bytes, size_t count, const Reduction& reduction) {
   for (size_t at = 0; at + sizeof(Number) <= count; at += sizeof(Number)) {
-    Number value;
-    std::memcpy(&value, bytes + at, sizeof value);
-    value = reduced(value, operation, ranks);
+    const Number value = kReduce(load<Number>(bytes + at), reduction);
     std::memcpy(bytes + at, &value, sizeof value);
   }
 }
 
-/// The upper half of a float; rounded to nearest, ties to even.
-void reduce_bfloat16(char* bytes, size_t count, ncclRedOp_t operation, int ranks) {
-  for (size_t at = 0; at + 2 <= count; at += 2) {
-    uint16_t half;
-    std::memcpy(&half, bytes + at, sizeof half);
-    const float value = std::bit_cast<float>(static_cast<uint32_t>(half) << 16);
-    const auto bits = std::bit_cast<uint32_t>(reduced(value, operation, ranks));
-    half = static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
-    std::memcpy(bytes + at, &half, sizeof half);
-  }
+/// What is done with the numbers of one type.
+struct Arithmetic {
+  std::string_view type;  // c10's name
+  void (*reduce)(char*, size_t, const Reduction&);
+  double (*read)(const char*);
+};
+
+template <class Number, Number (*kReduce)(Number, const Reduction&)>
+constexpr Arithmetic of_numbers(std::string_view type) {
+  return {type, reduce_all<Number, kReduce>, [](const char* bytes) {
+            return static_cast<double>(load<Number>(bytes));
+          }};
+}
+
+template <class Code, const SmallFloat& kFormat>
+constexpr Arithmetic of_codes(std::string_view type) {
+  return {type, reduce_all<Code, reduce_small<Code, kFormat>>, [](const char* bytes) {
+            return decode(kFormat, load<Code>(bytes));
+          }};
+}
+
+constexpr Arithmetic kArithmetics[] = {of_numbers<int8_t, reduce_whole<int8_t>>("Char"),
+                                       of_numbers<uint8_t, reduce_whole<uint8_t>>("Byte"),
+                                       of_numbers<int32_t, reduce_whole<int32_t>>("Int"),
+                                       of_numbers<uint32_t, reduce_whole<uint32_t>>("UInt32"),
+                                       of_numbers<int64_t, reduce_whole<int64_t>>("Long"),
+                                       of_numbers<uint64_t, reduce_whole<uint64_t>>("UInt64"),
+                                       of_codes<uint16_t, kHalf>("Half"),
+                                       of_numbers<float, reduce_float<float>>("Float"),
+                                       of_numbers<double, reduce_float<double>>("Double"),
+                                       of_codes<uint16_t, kBFloat16>("BFloat16"),
+                                       of_codes<uint8_t, kFloat8E4m3>("Float8_e4m3fn"),
+                                       of_codes<uint8_t, kFloat8E5m2>("Float8_e5m2")};
+
+const Arithmetic& arithmetic_of(const DataType& type) {
+  const auto* found =
+      std::find_if(std::begin(kArithmetics), std::end(kArithmetics), [&](const Arithmetic& known) {
+        return known.type == type.name;
+      });
+  if (found == std::end(kArithmetics)) std::abort();  // a row is missing above
+  return *found;
 }
 
 }  // namespace
 
-bool changes_values(ncclRedOp_t operation, int ranks) {
-  return ranks > 1 && (operation == ncclSum || operation == ncclProd);
+bool changes_values(const Reduction& reduction) {
+  const bool adds = reduction.operation == ncclSum || reduction.operation == ncclProd;
+  return (adds && reduction.ranks > 1) || reduction.factor != 1;
 }
 
-bool reduce_bytes(
-    char* bytes, size_t count, std::string_view type, ncclRedOp_t operation, int ranks) {
-  using Function = void (*)(char*, size_t, ncclRedOp_t, int);
-  constexpr struct {
-    std::string_view type;
-    Function function;
-  } kFunctions[] = {{"Char", reduce_all<int8_t>},
-                    {"Byte", reduce_all<uint8_t>},
-                    {"Int", reduce_all<int32_t>},
-                    {"UInt32", reduce_all<uint32_t>},
-                    {"Long", reduce_all<int64_t>},
-                    {"UInt64", reduce_all<uint64_t>},
-                    {"Float", reduce_all<float>},
-                    {"Double", reduce_all<double>},
-                    {"BFloat16", reduce_bfloat16}};
-  for (const auto& [name, function] : kFunctions) {
-    if (name != type) continue;
-    function(bytes, count, operation, ranks);
-    return true;
-  }
-  return false;
+void reduce_bytes(char* bytes, size_t count, const DataType& type, const Reduction& reduction) {
+  arithmetic_of(type).reduce(bytes, count, reduction);
+}
+
+double number_at(const char* bytes, const DataType& type) {
+  return arithmetic_of(type).read(bytes);
 }
 
 }  // namespace nccl

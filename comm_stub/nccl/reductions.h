@@ -1,23 +1,30 @@
 #pragma once
 
 #include <cstddef>
-#include <string_view>
-#include <vector>
 
-#include "comm_stub/nccl/nccl_types.h"
+#include "comm_stub/nccl/data_types.h"
 
 namespace nccl {
 
 /// Longer buffers are gradients and activations: their values are not computed.
 inline constexpr size_t kLongestReducedBytes = size_t{1} << 20;
 
-/// Whether `ranks` equal values, reduced, are another value: SUM and PROD. The average and the
-/// extremes of equal values are the value; a sum that is scaled first stands for an average.
-bool changes_values(ncclRedOp_t operation, int ranks);
+/// What `ranks` equal buffers become.
+struct Reduction {
+  ncclRedOp_t operation = ncclSum;  ///< NCCL's own
+  int ranks = 1;
+  double factor = 1;  ///< that each rank's value is multiplied with first
+};
 
-/// Puts into `bytes`, elements of `type` (c10's name), what `ranks` equal buffers give. False for
-/// types that this does not compute with.
-bool reduce_bytes(
-    char* bytes, size_t count, std::string_view type, ncclRedOp_t operation, int ranks);
+/// Whether it makes another value of equal ones: SUM, PROD, and what has a factor. The average and
+/// the extremes of equal values are the value.
+bool changes_values(const Reduction& reduction);
+
+/// Puts into `bytes`, elements of `type`, what the reduction gives, rounded to the type. Whole
+/// numbers wrap around.
+void reduce_bytes(char* bytes, size_t count, const DataType& type, const Reduction& reduction);
+
+/// The number of `type` at `bytes`.
+double number_at(const char* bytes, const DataType& type);
 
 }  // namespace nccl

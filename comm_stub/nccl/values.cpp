@@ -3,13 +3,16 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
+#include <optional>
 #include <vector>
 
 #include "comm_stub/nccl/communicator.h"
 #include "comm_stub/nccl/cuda_runtime.h"
 #include "comm_stub/nccl/device_values.h"
 #include "comm_stub/nccl/nccl_control.h"
+#include "comm_stub/nccl/own_operations.h"
 #include "comm_stub/nccl/reductions.h"
 
 namespace nccl {
@@ -17,6 +20,7 @@ namespace {
 
 /// Of the virtual GPU (sim/virtual_gpu/control.h); null on a real one.
 using Peek = int (*)(const void* address, uint64_t bytes, void* value);
+constexpr int kOfTheHost = 2;  // what peek gives where some of the bytes are
 using Poke = void (*)(void* address, uint64_t bytes, const void* value);
 using Forget = void (*)(const void* address, uint64_t bytes, uint64_t before);
 
@@ -43,20 +47,32 @@ ncclResult_t copy_bytes(void* destination, const void* source, size_t bytes, cud
       cuda().memcpy_async(destination, source, bytes, cudaMemcpyDeviceToDevice, stream));
 }
 
+/// Empty where the factor is not known.
+std::optional<Reduction> reduction_of(ncclRedOp_t operation, int ranks) {
+  if (operation < ncclNumOps) return Reduction{operation, ranks};
+  static const auto peek = find<Peek>("onerank_virtual_gpu_peek");
+  const ScaledSum sum = find_operation(operation).value();
+  if (sum.on_device == nullptr) return Reduction{ncclSum, ranks, sum.factor};
+  std::array<char, sizeof(double)> number{};
+  const bool is_known =
+      !memory_is_real() && peek(sum.on_device, sum.type->bytes, number.data()) != 0;
+  if (!is_known) return std::nullopt;
+  return Reduction{ncclSum, ranks, number_at(number.data(), *sum.type)};
+}
+
 /// What the virtual GPU knows of `destination`, which holds one rank's values, is reduced.
-void reduce_known(void* destination, const Buffer& source, ncclRedOp_t operation, int ranks) {
+void reduce_known(void* destination,
+                  const Buffer& source,
+                  const std::optional<Reduction>& reduction) {
   static const auto peek = find<Peek>("onerank_virtual_gpu_peek");
   static const auto poke = find<Poke>("onerank_virtual_gpu_poke");
+  static const auto send = find<Poke>("onerank_virtual_gpu_send");
   static const auto forget = find<Forget>("onerank_virtual_gpu_forget");
-  if (source.bytes() <= kLongestReducedBytes && operation < ncclNumOps) {
-    std::vector<char> bytes(source.bytes());
-    if (peek(destination, bytes.size(), bytes.data()) != 0 &&
-        reduce_bytes(bytes.data(), bytes.size(), source.type.name, operation, ranks)) {
-      poke(destination, bytes.size(), bytes.data());
-      return;
-    }
-  }
-  forget(destination, source.bytes(), UINT64_MAX);
+  std::vector<char> bytes(source.bytes() <= kLongestReducedBytes ? source.bytes() : 0);
+  const int known = bytes.empty() ? 0 : peek(destination, bytes.size(), bytes.data());
+  if (!reduction || known == 0) return forget(destination, source.bytes(), UINT64_MAX);
+  reduce_bytes(bytes.data(), bytes.size(), source.type, *reduction);
+  (known == kOfTheHost ? send : poke)(destination, bytes.size(), bytes.data());
 }
 
 }  // namespace
@@ -90,15 +106,14 @@ ncclResult_t reduce(void* destination,
                     cudaStream_t stream) {
   const ncclResult_t copied = copy(destination, source, stream);
   if (copied != ncclSuccess || source.elements == 0) return copied;
+  const auto reduction = reduction_of(operation, ranks);
+  if (reduction && !changes_values(*reduction)) return ncclSuccess;
   if (!memory_is_real()) {
-    const bool is_scaled = ranks > 1 && operation >= ncclNumOps;  // by a factor that is not known
-    if (is_scaled || changes_values(operation, ranks)) {
-      reduce_known(destination, source, operation, ranks);
-    }
+    reduce_known(destination, source, reduction);
     return ncclSuccess;
   }
-  if (!changes_values(operation, ranks) || source.bytes() > kLongestReducedBytes) return copied;
-  return reduce_on_host(destination, source, operation, ranks, stream);
+  if (!reduction || source.bytes() > kLongestReducedBytes) return ncclSuccess;
+  return reduce_on_host(destination, source, *reduction, stream);
 }
 
 }  // namespace nccl

@@ -25,9 +25,9 @@ ncclResult_t spread(void* destination, const Buffer& own, int slots, cudaStream_
 /// may be known: who waits for another's flags reads its own.
 ncclResult_t receive(void* destination, const Buffer& buffer, cudaStream_t stream);
 
-/// `ranks` equal buffers, reduced: SUM is ranks times the value, PROD its power, the others the
-/// value itself. On the virtual GPU, values that it does not know stay unknown; on a real one,
-/// large buffers (reductions.h) keep the value.
+/// `ranks` equal buffers, reduced (reductions.h). On the virtual GPU, values that it does not know
+/// stay unknown; on a real one, large buffers keep the value, and so do all where the factor of an
+/// operation is on the device.
 ncclResult_t reduce(
     void* destination, const Buffer& source, ncclRedOp_t operation, int ranks, cudaStream_t stream);
 

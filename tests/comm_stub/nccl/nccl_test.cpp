@@ -24,6 +24,9 @@ ncclResult_t ncclCommCount(ncclComm_t, int*);
 ncclResult_t ncclCommUserRank(ncclComm_t, int*);
 ncclResult_t ncclCommDestroy(ncclComm_t);
 ncclResult_t ncclGroupEnd();
+ncclResult_t ncclRedOpCreatePreMulSum(
+    ncclRedOp_t*, void*, ncclDataType_t, ncclScalarResidence_t, ncclComm_t);
+ncclResult_t ncclRedOpDestroy(ncclRedOp_t, ncclComm_t);
 ncclResult_t ncclMemAlloc(void**, size_t);
 ncclResult_t ncclMemFree(void*);
 const char* ncclGetLastError(ncclComm_t);
@@ -47,7 +50,7 @@ class Nccl : public testing::Test {
   static constexpr size_t kBytes = 4096;
 
   void SetUp() override {
-    onerank_virtual_gpu_remember_values();
+    onerank_virtual_gpu_remember_values(kBytes);
     ASSERT_EQ(cudaMalloc(&device_, kBytes), cudaSuccess);
     onerank_nccl_set_host(
         [](const onerank_nccl_call* call, void* self) {
@@ -138,10 +141,89 @@ TEST_F(Nccl, SumsEqualRanks) {
   EXPECT_EQ(calls_, std::vector<std::string>{"all_reduce Float 8 of 64"});
 }
 
-TEST_F(Nccl, SumsBFloat16) {
-  write<uint16_t>({0x3fc0});  // 1.5
-  ncclAllReduce(device_, device_, 1, ncclBfloat16, ncclSum, communicator(2, 0), nullptr);
-  EXPECT_EQ(read<uint16_t>(1), std::vector<uint16_t>{0x4040});  // 3
+/// A number in a type of NCCL's, and what several equal ones become: the bits.
+struct Reduced {
+  const char* name;
+  ncclDataType_t type;
+  uint64_t value;
+  int ranks;
+  uint64_t sum;
+  uint64_t product;
+};
+
+class NcclTypes : public Nccl, public testing::WithParamInterface<Reduced> {
+ protected:
+  uint64_t reduce(ncclRedOp_t operation, ncclComm_t ranks) {
+    write<uint64_t>({GetParam().value});
+    EXPECT_EQ(ncclAllReduce(device_, device_, 1, GetParam().type, operation, ranks, nullptr),
+              ncclSuccess);
+    return read<uint64_t>(1)[0];
+  }
+};
+
+TEST_P(NcclTypes, AreReduced) {
+  const ncclComm_t ranks = communicator(GetParam().ranks, 0);
+  EXPECT_EQ(reduce(ncclSum, ranks), GetParam().sum);
+  EXPECT_EQ(reduce(ncclProd, ranks), GetParam().product);
+  for (const ncclRedOp_t operation : {ncclAvg, ncclMax, ncclMin}) {
+    EXPECT_EQ(reduce(operation, ranks), GetParam().value);
+  }
+  // A factor of the value itself makes the square of one rank's value.
+  uint64_t factor = GetParam().value;
+  ncclRedOp_t scaled = ncclSum;
+  const ncclComm_t alone = communicator(1, 0);
+  ASSERT_EQ(
+      ncclRedOpCreatePreMulSum(&scaled, &factor, GetParam().type, ncclScalarHostImmediate, alone),
+      ncclSuccess);
+  const uint64_t square = reduce(scaled, alone);
+  EXPECT_EQ(ncclRedOpDestroy(scaled, alone), ncclSuccess);
+  EXPECT_EQ(square, reduce(ncclProd, communicator(2, 0)));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All,
+    NcclTypes,
+    // Of 3 ranks of 1.5 the sum is 4.5 and the product 3.375. Bits are IEEE 754's, and those of
+    // "FP8 Formats for Deep Learning" (Micikevicius and others, 2022).
+    testing::Values(
+        Reduced{"int8", ncclInt8, 0xfe, 3, 0xfa, 0xf8},
+        Reduced{"uint8", ncclUint8, 200, 2, 144, 64},  // 400 and 40000 less k times 256
+        Reduced{"int32", ncclInt32, 0xfffffffe, 3, 0xfffffffa, 0xfffffff8},
+        Reduced{"uint32", ncclUint32, 7, 3, 21, 343},
+        Reduced{"int64", ncclInt64, ~uint64_t{1}, 3, ~uint64_t{5}, ~uint64_t{7}},
+        Reduced{"uint64", ncclUint64, 7, 3, 21, 343},
+        Reduced{"half", ncclFloat16, 0x3e00, 3, 0x4480, 0x42c0},
+        Reduced{"half_too_large", ncclFloat16, 0x7bff, 2, 0x7c00, 0x7c00},
+        // 2^-24, the smallest: three of them; their product is rounded to zero.
+        Reduced{"half_subnormal", ncclFloat16, 0x0001, 3, 0x0003, 0x0000},
+        Reduced{"bfloat16", ncclBfloat16, 0x3fc0, 3, 0x4090, 0x4058},
+        Reduced{"float", ncclFloat32, 0x3fc00000, 3, 0x40900000, 0x40580000},
+        Reduced{
+            "double", ncclFloat64, 0x3ff8000000000000, 3, 0x4012000000000000, 0x400b000000000000},
+        // 4.5 is there; 3.375 is a tie of 3.25 and 3.5, whose fraction is even.
+        Reduced{"float8_e4m3", ncclFloat8e4m3, 0x3c, 3, 0x49, 0x46},
+        // 448 is the largest, and stays.
+        Reduced{"float8_e4m3_too_large", ncclFloat8e4m3, 0x7e, 2, 0x7e, 0x7e},
+        // 4.5 is a tie of 4 and 5, 3.375 is nearest to 3.5.
+        Reduced{"float8_e5m2", ncclFloat8e5m2, 0x3e, 3, 0x44, 0x43}),
+    [](const auto& info) { return std::string(info.param.name); });
+
+TEST_F(Nccl, ScalesByAFactorThatIsOnTheDevice) {
+  const ncclComm_t ranks = communicator(4, 0);
+  write<float>({3, 0.5});
+  ncclRedOp_t scaled = ncclSum;
+  void* const factor = static_cast<char*>(device_) + sizeof(float);
+  ASSERT_EQ(ncclRedOpCreatePreMulSum(&scaled, factor, ncclFloat32, ncclScalarDevice, ranks),
+            ncclSuccess);
+  ncclAllReduce(device_, device_, 1, ncclFloat32, scaled, ranks, nullptr);
+  EXPECT_EQ(read<float>(2), (std::vector<float>{6, 0.5}));
+  onerank_virtual_gpu_forget(factor, sizeof(float), UINT64_MAX);
+  ncclAllReduce(device_, device_, 1, ncclFloat32, scaled, ranks, nullptr);
+  EXPECT_EQ(onerank_virtual_gpu_peek(device_, sizeof(float), nullptr), 0);
+  EXPECT_EQ(ncclRedOpDestroy(scaled, ranks), ncclSuccess);
+  EXPECT_EQ(ncclAllReduce(device_, device_, 1, ncclFloat32, scaled, ranks, nullptr),
+            ncclInvalidArgument);
+  EXPECT_THAT(ncclGetLastError(ranks), HasSubstr("no operation "));
 }
 
 TEST_F(Nccl, LeavesTheMaximumOfEqualRanks) {
@@ -240,12 +322,16 @@ TEST_F(NcclOnARealDevice, SumsSmallBuffersOnTheHostInTheOrderOfTheStream) {
   EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
 }
 
-TEST_F(NcclOnARealDevice, LeavesAveragesAndWhatItCannotComputeWithAsTheyAre) {
-  write<uint16_t>({0x3e00});  // 1.5 in half precision
+TEST_F(NcclOnARealDevice, LeavesAveragesAndWhatAFactorOnTheDeviceScalesAsTheyAre) {
+  write<float>({1.5, 0.5});
   const ncclComm_t made = communicator(8, 0);
-  ASSERT_EQ(ncclAllReduce(device_, device_, 1, ncclFloat16, ncclSum, made, nullptr), ncclSuccess);
-  ASSERT_EQ(ncclAllReduce(device_, device_, 1, ncclFloat16, ncclAvg, made, nullptr), ncclSuccess);
-  EXPECT_EQ(read<uint16_t>(1), std::vector<uint16_t>{0x3e00});
+  ncclRedOp_t scaled = ncclSum;
+  ASSERT_EQ(ncclRedOpCreatePreMulSum(
+                &scaled, static_cast<float*>(device_) + 1, ncclFloat32, ncclScalarDevice, made),
+            ncclSuccess);
+  ASSERT_EQ(ncclAllReduce(device_, device_, 1, ncclFloat32, scaled, made, nullptr), ncclSuccess);
+  ASSERT_EQ(ncclAllReduce(device_, device_, 1, ncclFloat32, ncclAvg, made, nullptr), ncclSuccess);
+  EXPECT_EQ(read<float>(1), std::vector<float>{1.5});
 }
 
 TEST_F(NcclOnARealDevice, GathersInPlaceIntoEverySlot) {
