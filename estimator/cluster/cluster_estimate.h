@@ -212,12 +212,14 @@ void visit_fields(Visitor& visit, TrainingEstimate& training) {
 
 struct Advice {
   std::string text;
+  std::string flags;
   std::optional<int64_t> gain_bytes;
   std::optional<double> gain_seconds;
 };
 template <class Visitor>
 void visit_fields(Visitor& visit, Advice& advice) {
   visit("text", advice.text, "what to change");
+  visit("flags", advice.flags, "what to type for it, over what was given");
   visit("gain_bytes", advice.gain_bytes, "memory of the worst rank, re-run");
   visit("gain_seconds", advice.gain_seconds, "of one iteration, re-run");
 }

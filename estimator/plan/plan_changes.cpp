@@ -2,29 +2,139 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <optional>
+#include <span>
+
+#include "estimator/plan/attention_choice.h"
+
 namespace estimator {
 namespace {
 
 constexpr const char* kExpandable = "expandable_segments";
+constexpr const char* kAllocator = "memory.allocator";
+constexpr const char* kData = "parallelism.data";
+constexpr const char* kLayersPerStage = "parallelism.layers_per_stage";
+constexpr const char* kSequenceParallel = "parallelism.sequence_parallel";
+constexpr const char* kExpertTensor = "parallelism.expert_tensor";
+constexpr const char* kZeroStage = "parallelism.zero_stage";
+constexpr const char* kMicroBatch = "training.micro_batch_size";
+constexpr const char* kGlobalBatch = "training.global_batch_size";
+constexpr const char* kAttention = "training.attention";
+constexpr const char* kDtype = "training.dtype";
+constexpr const char* kRecompute = "training.recompute";
 
-/// One kind of change: what it is called, and how it is made; empty where the plan has it already.
-struct Kind {
-  std::string (*text)(const Plan& plan);
-  void (*change)(const Plan& plan, Json& tree);
+/// What a change starts from.
+struct Start {
+  const PlanSpec& spec;
+  const Plan& plan;
 };
 
-/// Doubles an axis at the cost of data parallelism.
-Json& split_further(const Plan& plan, Json& tree, const char* axis, int64_t size) {
-  Json& parallelism = tree["parallelism"];
-  parallelism[axis] = 2 * size;
-  parallelism["data"] = plan.data_parallel_size() / 2;
-  return parallelism;
+/// A way to make a change, which the rules may refuse.
+struct Proposal {
+  std::string text;
+  PlanEdits edits;
+};
+
+/// The ways to make one step: the first that the rules allow counts.
+using Step = std::vector<Proposal>;
+using Steps = std::vector<Step>;
+
+/// A kind of change: its steps, none where the plan has it already.
+using Kind = Steps (*)(const Start&);
+
+Steps expandable_segments(const Start& from) {
+  const std::string& before = from.plan.memory.allocator;
+  if (before.find(kExpandable) != std::string::npos) return {};
+  const std::string settings = before + (before.empty() ? "" : ",") + kExpandable + ":True";
+  return {{{"expandable segments", {{kAllocator, settings}}}}};
 }
 
-/// How that is called; empty where there is no half of the data ranks.
-std::string split_text(const Plan& plan, const char* axis, int64_t size) {
-  const int64_t data = plan.data_parallel_size();
-  return data % 2 == 0 ? fmt::format("{} {} (data {})", axis, 2 * size, data / 2) : "";
+Steps flash_attention(const Start& from) {
+  const bool can =
+      from.plan.training.attention == Attention::kUnfused && !find_flash_obstacle(from.plan);
+  if (!can) return {};
+  return {{{"flash attention", {{kAttention, to_string(Attention::kFlash)}}}}};
+}
+
+Steps sixteen_bits(const Start& from) {
+  if (from.plan.training.dtype != Dtype::kFp32) return {};
+  return {{{"bf16", {{kDtype, to_string(Dtype::kBf16)}}},
+           {"fp16", {{kDtype, to_string(Dtype::kFp16)}}}}};
+}
+
+Steps sequence_parallelism(const Start& from) {
+  const ParallelConfig& p = from.plan.parallelism;
+  if (p.tensor == 1 || p.sequence_parallel) return {};
+  return {{{"sequence parallelism", {{kSequenceParallel, true}}}}};
+}
+
+Steps sharded_optimizer(const Start& from) {
+  if (from.plan.replicas() == 1) return {};
+  Steps steps;
+  for (int64_t stage = from.plan.parallelism.zero_stage + 1; stage <= 3; ++stage) {
+    steps.push_back({{fmt::format("ZeRO stage {}", stage), {{kZeroStage, stage}}}});
+  }
+  return steps;
+}
+
+Steps offloaded_optimizer(const Start& from) {
+  const int64_t zero_stage = from.plan.parallelism.zero_stage;
+  if (from.plan.training.optimizer_cpu_offload || zero_stage > 1) return {};
+  Proposal offload{
+      "optimizer offload",
+      {{"training.optimizer_cpu_offload", true}, {"training.overlap_cpu_optimizer_d2h_h2d", true}}};
+  if (zero_stage == 0) offload.edits.insert(offload.edits.begin(), {kZeroStage, 1});
+  return {{offload}};
+}
+
+Steps selective_recompute(const Start& from) {
+  const TrainingConfig& t = from.plan.training;
+  if (t.recompute != Recompute::kNone || t.attention != Attention::kUnfused) return {};
+  return {{{"selective recompute", {{kRecompute, to_string(Recompute::kSelective)}}}}};
+}
+
+Steps full_recompute(const Start& from) {
+  if (from.plan.training.recompute == Recompute::kFull) return {};
+  return {{{"full recompute", {{kRecompute, to_string(Recompute::kFull)}}}}};
+}
+
+/// Other sizes, the largest first.
+Steps micro_batches_where(const Start& from, bool (*wanted)(int64_t size, int64_t now)) {
+  Steps steps;
+  for (const int64_t size : micro_batch_sizes(from.plan)) {
+    if (!wanted(size, from.plan.training.micro_batch_size)) continue;
+    steps.push_back({{fmt::format("micro-batch {}", size), {{kMicroBatch, size}}}});
+  }
+  std::reverse(steps.begin(), steps.end());
+  return steps;
+}
+
+Steps smaller_micro_batch(const Start& from) {
+  return micro_batches_where(from, [](int64_t size, int64_t now) { return size < now; });
+}
+
+/// Doubles an axis at the cost of data parallelism. A number that was given for the data ranks
+/// gives way to what is left of the world, or to its half where the world follows from it.
+std::optional<Proposal> split_further(const Start& from, const char* axis, int64_t size) {
+  const int64_t data = from.plan.data_parallel_size();
+  if (data % 2 != 0) return {};
+  Proposal proposal{fmt::format("{} {} (data {})", axis, 2 * size, data / 2),
+                    {{fmt::format("parallelism.{}", axis), 2 * size}}};
+  if (from.spec.says(kData)) {
+    proposal.edits.push_back({kData, from.spec.says_world() ? Json("auto") : Json(data / 2)});
+  }
+  return proposal;
+}
+
+/// Experts that follow the tensor ranks may not divide among the ranks that are left: whole ones
+/// do.
+Step with_whole_experts_at_last(const Start& from, const Proposal& proposal) {
+  if (!from.plan.model.has_experts() || from.plan.expert_tensor_size() == 1) return {proposal};
+  Proposal whole = proposal;
+  whole.text += " and expert tensor 1";
+  whole.edits.push_back({kExpertTensor, 1});
+  return {proposal, whole};
 }
 
 /// Of models that tensor ranks share under sequence parallelism alone.
@@ -33,105 +143,164 @@ bool lacks_sequence_parallelism(const Plan& plan) {
   return needed && !plan.parallelism.sequence_parallel;
 }
 
-std::vector<Kind> kinds() {
+Steps more_tensor_ranks(const Start& from) {
+  const int64_t tensor = from.plan.parallelism.tensor;
+  if (2 * tensor > *from.plan.cluster.gpus_per_node) return {};
+  std::optional<Proposal> proposal = split_further(from, "tensor", tensor);
+  if (!proposal) return {};
+  if (lacks_sequence_parallelism(from.plan)) {
+    proposal->text += " and sequence parallelism";
+    proposal->edits.push_back({kSequenceParallel, true});
+  }
+  return {with_whole_experts_at_last(from, *proposal)};
+}
+
+Steps more_expert_ranks(const Start& from) {
+  if (!from.plan.model.has_experts()) return {};
+  const int64_t expert = 2 * from.plan.parallelism.expert;
+  return {with_whole_experts_at_last(
+      from, {fmt::format("expert {}", expert), {{"parallelism.expert", expert}}})};
+}
+
+Steps more_context_ranks(const Start& from) {
+  const auto proposal = split_further(from, "context", from.plan.parallelism.context);
+  return proposal ? Steps{{*proposal}} : Steps{};
+}
+
+Steps more_stages(const Start& from) {
+  auto proposal = split_further(from, "pipeline", from.plan.parallelism.pipeline);
+  if (!proposal) return {};
+  if (from.spec.says(kLayersPerStage)) proposal->edits.push_back({kLayersPerStage, Json::array()});
+  return {{*proposal}};
+}
+
+Steps larger_micro_batch(const Start& from) {
+  return micro_batches_where(from, [](int64_t size, int64_t now) { return size > now; });
+}
+
+Steps less_recompute(const Start& from) {
+  if (from.plan.training.recompute == Recompute::kNone) return {};
+  return {{{"no recompute", {{kRecompute, to_string(Recompute::kNone)}}}}};
+}
+
+/// Of what the data ranks exchange once a step, beside the work.
+Steps overlapped_data_ranks(const Start& from) {
+  const ParallelConfig& p = from.plan.parallelism;
+  if (from.plan.replicas() == 1 || p.fully_sharded()) return {};
+  Proposal proposal{"overlap with the data ranks' communication", {}};
+  if (!p.overlap_grad_reduce) {
+    proposal.edits.push_back({"parallelism.overlap_grad_reduce", true});
+  }
+  if (!p.overlap_param_gather && p.zero_stage == 1) {
+    proposal.edits.push_back({"parallelism.overlap_param_gather", true});
+  }
+  return proposal.edits.empty() ? Steps{} : Steps{{proposal}};
+}
+
+Steps overlapped_tensor_ranks(const Start& from) {
+  const ParallelConfig& p = from.plan.parallelism;
+  if (p.tensor == 1 || !p.sequence_parallel || p.tp_comm_overlap) return {};
   return {
-      {[](const Plan& plan) -> std::string {
-         const bool has = plan.memory.allocator.find(kExpandable) != std::string::npos;
-         return has ? "" : "expandable segments (PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True)";
-       },
-       [](const Plan& plan, Json& tree) {
-         const std::string before =
-             plan.memory.allocator.empty() ? "" : plan.memory.allocator + ",";
-         tree["memory"]["allocator"] = before + kExpandable + ":True";
-       }},
-      {[](const Plan& plan) -> std::string {
-         const ParallelConfig& p = plan.parallelism;
-         return p.tensor > 1 && !p.sequence_parallel ? "sequence parallelism" : "";
-       },
-       [](const Plan&, Json& tree) { tree["parallelism"]["sequence_parallel"] = true; }},
-      {[](const Plan& plan) -> std::string {
-         const bool can = plan.replicas() > 1 && plan.parallelism.zero_stage < 3;
-         return can ? fmt::format("ZeRO stage {}", plan.parallelism.zero_stage + 1) : "";
-       },
-       [](const Plan& plan, Json& tree) {
-         tree["parallelism"]["zero_stage"] = plan.parallelism.zero_stage + 1;
-       }},
-      {[](const Plan& plan) -> std::string {
-         const TrainingConfig& t = plan.training;
-         const int64_t zero_stage = plan.parallelism.zero_stage;
-         if (t.optimizer_cpu_offload || zero_stage > 1) return "";
-         return fmt::format("optimizer offload ({}{})",
-                            zero_stage == 0 ? "--use-distributed-optimizer " : "",
-                            "--optimizer-cpu-offload --overlap-cpu-optimizer-d2h-h2d");
-       },
-       [](const Plan&, Json& tree) {
-         tree["parallelism"]["zero_stage"] = 1;
-         tree["training"]["optimizer_cpu_offload"] = true;
-         tree["training"]["overlap_cpu_optimizer_d2h_h2d"] = true;
-       }},
-      {[](const Plan& plan) -> std::string {
-         const TrainingConfig& t = plan.training;
-         const bool helps = t.recompute == Recompute::kNone && t.attention == Attention::kUnfused;
-         return helps ? "selective recompute" : "";
-       },
-       [](const Plan&, Json& tree) { tree["training"]["recompute"] = "selective"; }},
-      {[](const Plan& plan) -> std::string {
-         const int64_t size = plan.training.micro_batch_size;
-         return size % 2 == 0 ? fmt::format("micro-batch {}", size / 2) : "";
-       },
-       [](const Plan& plan, Json& tree) {
-         tree["training"]["micro_batch_size"] = plan.training.micro_batch_size / 2;
-       }},
-      {[](const Plan& plan) -> std::string {
-         return plan.training.recompute != Recompute::kFull ? "full recompute" : "";
-       },
-       [](const Plan&, Json& tree) { tree["training"]["recompute"] = "full"; }},
-      {[](const Plan& plan) -> std::string {
-         const int64_t tensor = plan.parallelism.tensor;
-         if (2 * tensor > *plan.cluster.gpus_per_node) return "";
-         const std::string text = split_text(plan, "tensor", tensor);
-         const bool more = !text.empty() && lacks_sequence_parallelism(plan);
-         return more ? text + " and sequence parallelism" : text;
-       },
-       [](const Plan& plan, Json& tree) {
-         Json& parallelism = split_further(plan, tree, "tensor", plan.parallelism.tensor);
-         if (lacks_sequence_parallelism(plan)) parallelism["sequence_parallel"] = true;
-       }},
-      {[](const Plan& plan) -> std::string {
-         return plan.model.has_experts() ? fmt::format("expert {}", 2 * plan.parallelism.expert)
-                                         : "";
-       },
-       [](const Plan& plan, Json& tree) {
-         tree["parallelism"]["expert"] = 2 * plan.parallelism.expert;
-       }},
-      {[](const Plan& plan) { return split_text(plan, "context", plan.parallelism.context); },
-       [](const Plan& plan, Json& tree) {
-         split_further(plan, tree, "context", plan.parallelism.context);
-       }},
-      {[](const Plan& plan) { return split_text(plan, "pipeline", plan.parallelism.pipeline); },
-       [](const Plan& plan, Json& tree) {
-         Json& parallelism = split_further(plan, tree, "pipeline", plan.parallelism.pipeline);
-         parallelism["layers_per_stage"] = Json::array();
-       }},
-  };
+      {{"overlap with the tensor ranks' communication", {{"parallelism.tp_comm_overlap", true}}}}};
+}
+
+/// They cost no time, and change nothing of what is trained.
+constexpr Kind kFree[] = {sequence_parallelism, flash_attention};
+
+/// Those that cost least first.
+constexpr Kind kMemorySaving[] = {expandable_segments,
+                                  sequence_parallelism,
+                                  flash_attention,
+                                  sixteen_bits,
+                                  sharded_optimizer,
+                                  offloaded_optimizer,
+                                  selective_recompute,
+                                  smaller_micro_batch,
+                                  full_recompute,
+                                  more_tensor_ranks,
+                                  more_expert_ranks,
+                                  more_context_ranks,
+                                  more_stages};
+
+constexpr Kind kTimeSaving[] = {
+    overlapped_data_ranks, overlapped_tensor_ranks, less_recompute, larger_micro_batch};
+
+/// The change, if the rules allow it. Where the global batch followed from what is changed it is
+/// given as it was: a step of less work is not a faster one.
+std::optional<PlanChange> change_of(const Start& from, const Proposal& proposal) {
+  PlanChange change{proposal.text, proposal.edits, {}};
+  try {
+    change.plan = resolve_plan(from.spec.with(change.edits));
+    if (change.plan.global_batch_size() != from.plan.global_batch_size()) {
+      change.edits.push_back({kGlobalBatch, from.plan.global_batch_size()});
+      change.plan = resolve_plan(from.spec.with(change.edits));
+    }
+  } catch (const UserError&) {
+    return {};
+  }
+  if (change.plan.world_size() != from.plan.world_size()) return {};
+  return change;
+}
+
+ChangeLadder ladder_of(const Start& from, Kind kind) {
+  ChangeLadder ladder;
+  for (const Step& step : kind(from)) {
+    for (const Proposal& proposal : step) {
+      std::optional<PlanChange> change = change_of(from, proposal);
+      if (!change) continue;
+      ladder.push_back(std::move(*change));
+      break;
+    }
+  }
+  return ladder;
+}
+
+void add_ladders(const Start& from, std::span<const Kind> kinds, std::vector<ChangeLadder>& all) {
+  for (const Kind kind : kinds) {
+    ChangeLadder ladder = ladder_of(from, kind);
+    if (!ladder.empty()) all.push_back(std::move(ladder));
+  }
 }
 
 }  // namespace
 
-std::vector<PlanChange> memory_saving_changes(const Plan& plan) {
-  std::vector<PlanChange> changes;
-  for (const Kind& kind : kinds()) {
-    const std::string text = kind.text(plan);
-    if (text.empty()) continue;
-    Json tree = to_json(plan);
-    kind.change(plan, tree);
-    try {
-      changes.push_back({text, resolve_plan(tree, {.origin = "advice"})});
-    } catch (const UserError&) {
-      continue;  // the rules do not allow it here
-    }
+std::vector<int64_t> micro_batch_sizes(const Plan& plan) {
+  const int64_t samples = plan.global_batch_size() / plan.data_parallel_size();
+  std::vector<int64_t> small, large;
+  for (int64_t size = 1; size <= samples / size; ++size) {
+    if (samples % size != 0) continue;
+    small.push_back(size);
+    if (samples / size != size) large.push_back(samples / size);
   }
-  return changes;
+  small.insert(small.end(), large.rbegin(), large.rend());
+  return small;
+}
+
+std::vector<ChangeLadder> memory_saving_changes(const PlanSpec& spec) {
+  const Plan plan = resolve_plan(spec);
+  std::vector<ChangeLadder> all;
+  add_ladders({spec, plan}, kMemorySaving, all);
+  return all;
+}
+
+std::vector<PlanChange> free_changes(const PlanSpec& spec) {
+  const Plan plan = resolve_plan(spec);
+  std::vector<ChangeLadder> all;
+  add_ladders({spec, plan}, kFree, all);
+  std::vector<PlanChange> first;
+  for (ChangeLadder& ladder : all) first.push_back(std::move(ladder.front()));
+  return first;
+}
+
+ChangeLadder smaller_micro_batches(const PlanSpec& spec) {
+  return ladder_of({spec, resolve_plan(spec)}, smaller_micro_batch);
+}
+
+std::vector<ChangeLadder> time_saving_changes(const PlanSpec& spec) {
+  const Plan plan = resolve_plan(spec);
+  std::vector<ChangeLadder> all;
+  add_ladders({spec, plan}, kTimeSaving, all);
+  return all;
 }
 
 }  // namespace estimator

@@ -3,102 +3,176 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
+#include <stdexcept>
 
 #include "estimator/base/units.h"
 #include "estimator/plan/plan_changes.h"
+#include "sim/cli/cluster/first_that_fits.h"
+#include "sim/cli/input/typed_flags.h"
 
 namespace sim {
 namespace {
 
 using estimator::Advice;
+using estimator::ChangeLadder;
 using estimator::ClusterEstimate;
 using estimator::format_gib;
-using estimator::Plan;
 using estimator::PlanChange;
+using estimator::PlanEdits;
+using estimator::PlanSpec;
 
 constexpr int kMostChangesAtOnce = 3;
 
-struct TriedChange {
-  PlanChange change;
-  FitAnswer answer;
+/// What was said, and the changes that are made to it already.
+struct Base {
+  const PlanSpec* said;
+  std::string made;  ///< "full recompute"; "" without changes
+  PlanEdits edits;
+
+  PlanSpec spec() const { return said->with(edits); }
+  Base with(const PlanChange& change) const {
+    return {said,
+            made.empty() ? change.text : made + " and " + change.text,
+            estimator::merged(edits, change.edits)};
+  }
 };
 
-std::vector<TriedChange> try_changes(const Plan& plan,
-                                     int64_t likely_stage,
-                                     const PlanRunner& runner) {
-  std::vector<TriedChange> tried;
-  for (PlanChange& change : estimator::memory_saving_changes(plan)) {
-    FitAnswer answer = probe_fit(change.plan, likely_stage, runner);
-    tried.push_back({std::move(change), std::move(answer)});
-  }
+struct TriedChange {
+  Base base;  ///< with the change
+  FitAnswer answer;
+
+  double iteration_seconds() const { return answer.estimate->time.iteration_seconds; }
+};
+
+bool is_faster(const TriedChange& a, const TriedChange& b) {
+  return a.iteration_seconds() < b.iteration_seconds();
+}
+
+bool needs_less(const TriedChange& a, const TriedChange& b) {
+  return a.answer.peak_bytes < b.answer.peak_bytes;
+}
+
+std::vector<TriedChange> fitting_of(std::vector<TriedChange> tried) {
+  std::erase_if(tried, [](const TriedChange& t) { return !t.answer.fits(); });
   return tried;
 }
 
-Advice advice_of(const TriedChange& tried, const std::string& made, const ClusterEstimate& before) {
-  Advice advice;
-  const FitAnswer& answer = tried.answer;
-  const int64_t free = before.verdict.capacity_bytes - answer.peak_bytes;
-  advice.text = made + tried.change.text;
+std::string outcome_text(const FitAnswer& answer, int64_t capacity_bytes) {
+  const int64_t free = capacity_bytes - answer.peak_bytes;
   switch (answer.fit) {
     case estimator::Fit::kFits:
-      advice.text += fmt::format(": fits, and leaves {}", format_gib(free));
-      break;
+      return fmt::format("fits, and leaves {}", format_gib(free));
     case estimator::Fit::kTooClose:
-      advice.text += ": too close to call";
-      break;
+      return "too close to call";
     case estimator::Fit::kDoesNotFit:
-      advice.text += fmt::format(": still {} too much", format_gib(std::max<int64_t>(-free, 0)));
-      break;
+      return fmt::format("still {} too much", format_gib(std::max<int64_t>(-free, 0)));
   }
-  advice.gain_bytes = before.verdict.peak_bytes - answer.peak_bytes;
-  if (answer.estimate) {
-    advice.gain_seconds = before.time.iteration_seconds - answer.estimate->time.iteration_seconds;
-  }
-  return advice;
+  throw std::logic_error("unknown verdict");
 }
 
-std::vector<Advice> list(std::vector<TriedChange> tried,
-                         bool fitting,
-                         const std::string& made,
-                         const ClusterEstimate& before) {
-  std::erase_if(tried, [&](const TriedChange& t) { return t.answer.fits() != fitting; });
-  const auto order = [&](const TriedChange& t) {
-    return fitting ? t.answer.estimate->time.iteration_seconds
-                   : static_cast<double>(t.answer.peak_bytes);
-  };
-  std::stable_sort(tried.begin(), tried.end(), [&](const TriedChange& a, const TriedChange& b) {
-    return order(a) < order(b);
-  });
-  std::vector<Advice> advice;
-  for (const TriedChange& t : tried) advice.push_back(advice_of(t, made, before));
-  return advice;
-}
+class Adviser {
+ public:
+  Adviser(const ClusterEstimate& before, const PlanRunner& runner)
+      : before_(before), runner_(runner), likely_stage_(worst_stage(before)) {}
+
+  std::vector<Advice> make_it_fit(const PlanSpec& spec) const {
+    const Base as_said{&spec, "", {}};
+    const std::vector<TriedChange> single = try_all(as_said, memory_saving_changes(spec));
+    std::vector<TriedChange> fitting = fitting_of(single);
+    std::vector<TriedChange> tried = single;
+    for (int made = 1; made < kMostChangesAtOnce && fitting.empty() && !tried.empty(); ++made) {
+      const Base base = std::min_element(tried.begin(), tried.end(), needs_less)->base;
+      tried = try_all(base, memory_saving_changes(base.spec()));
+      fitting = fitting_of(tried);
+    }
+    add_cheaper(as_said, fitting);
+    if (!fitting.empty()) return listed(std::move(fitting), is_faster);
+    std::vector<TriedChange> saving = single;
+    std::erase_if(saving, [&](const TriedChange& t) { return saved_bytes(t) <= 0; });
+    return listed(std::move(saving), needs_less);
+  }
+
+  /// Of a plan that fits.
+  std::vector<Advice> make_it_better(const PlanSpec& spec) const {
+    std::vector<ChangeLadder> ladders = estimator::time_saving_changes(spec);
+    for (ChangeLadder& ladder : memory_saving_changes(spec)) ladders.push_back(std::move(ladder));
+    std::vector<TriedChange> fitting = fitting_of(try_all({&spec, "", {}}, ladders));
+    std::erase_if(fitting, [&](const TriedChange& t) {
+      return saved_bytes(t) <= 0 && t.iteration_seconds() >= before_.time.iteration_seconds;
+    });
+    return listed(std::move(fitting), is_faster);
+  }
+
+ private:
+  int64_t saved_bytes(const TriedChange& tried) const {
+    return before_.verdict.peak_bytes - tried.answer.peak_bytes;
+  }
+
+  FitAnswer probe(const estimator::Plan& plan) const {
+    return probe_fit(plan, likely_stage_, runner_);
+  }
+
+  TriedChange try_ladder(const Base& base, const ChangeLadder& ladder) const {
+    FirstThatFits found =
+        first_that_fits(ladder.size(), [&](std::size_t step) { return probe(ladder[step].plan); });
+    return {base.with(ladder[found.step]), std::move(found.answer)};
+  }
+
+  std::vector<TriedChange> try_all(const Base& base,
+                                   const std::vector<ChangeLadder>& ladders) const {
+    std::vector<TriedChange> tried;
+    for (const ChangeLadder& ladder : ladders) tried.push_back(try_ladder(base, ladder));
+    return tried;
+  }
+
+  /// All at once that costs no time, with as large a micro-batch as fits then: this may be faster
+  /// than any single change.
+  void add_cheaper(const Base& as_said, std::vector<TriedChange>& fitting) const {
+    Base base = as_said;
+    for (auto free = free_changes(base.spec()); !free.empty(); free = free_changes(base.spec())) {
+      base = base.with(free.front());
+    }
+    if (base.edits.empty()) return;
+    TriedChange tried{base, probe(estimator::resolve_plan(base.spec()))};
+    const ChangeLadder smaller = smaller_micro_batches(base.spec());
+    if (!tried.answer.fits() && !smaller.empty()) tried = try_ladder(base, smaller);
+    if (!tried.answer.fits()) return;
+    const bool is_fastest = std::all_of(
+        fitting.begin(), fitting.end(), [&](const auto& other) { return is_faster(tried, other); });
+    if (is_fastest) fitting.push_back(std::move(tried));
+  }
+
+  std::vector<Advice> listed(std::vector<TriedChange> tried,
+                             bool (*comes_first)(const TriedChange&, const TriedChange&)) const {
+    std::stable_sort(tried.begin(), tried.end(), comes_first);
+    std::vector<Advice> advice;
+    for (const TriedChange& t : tried) advice.push_back(advice_of(t));
+    return advice;
+  }
+
+  Advice advice_of(const TriedChange& tried) const {
+    const FitAnswer& answer = tried.answer;
+    Advice advice;
+    advice.text = tried.base.made + ": " + outcome_text(answer, before_.verdict.capacity_bytes);
+    advice.flags = flags_to_type(tried.base.edits);
+    advice.gain_bytes = saved_bytes(tried);
+    if (answer.estimate)
+      advice.gain_seconds = before_.time.iteration_seconds - tried.iteration_seconds();
+    return advice;
+  }
+
+  const ClusterEstimate& before_;
+  const PlanRunner& runner_;
+  const int64_t likely_stage_;
+};
 
 }  // namespace
 
-std::vector<Advice> advise(const Plan& plan,
+std::vector<Advice> advise(const PlanSpec& spec,
                            const ClusterEstimate& estimate,
                            const PlanRunner& runner) {
-  if (estimate.verdict.fits()) return {};
-  const int64_t likely_stage = worst_stage(estimate);
-  Plan base = plan;
-  std::string made;
-  std::vector<Advice> single;
-  for (int changes = 1; changes <= kMostChangesAtOnce; ++changes) {
-    const std::vector<TriedChange> tried = try_changes(base, likely_stage, runner);
-    if (tried.empty()) break;
-    std::vector<Advice> fitting = list(tried, /*fitting=*/true, made, estimate);
-    if (!fitting.empty()) return fitting;
-    if (changes == 1) single = list(tried, /*fitting=*/false, made, estimate);
-    const auto most_saving = std::min_element(
-        tried.begin(), tried.end(), [](const TriedChange& a, const TriedChange& b) {
-          return a.answer.peak_bytes < b.answer.peak_bytes;
-        });
-    base = most_saving->change.plan;
-    made += most_saving->change.text + " and ";
-  }
-  return single;
+  const Adviser adviser(estimate, runner);
+  return estimate.verdict.fits() ? adviser.make_it_better(spec) : adviser.make_it_fit(spec);
 }
 
 }  // namespace sim

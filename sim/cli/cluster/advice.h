@@ -1,19 +1,26 @@
-// What would make a plan surely fit that may not: each change is run, never guessed.
+// What would make a plan surely fit that may not, or faster where it fits: each change is run,
+// never guessed.
 #pragma once
 
 #include <vector>
 
 #include "estimator/cluster/cluster_estimate.h"
-#include "estimator/plan/plan.h"
+#include "estimator/plan/plan_spec.h"
 #include "sim/cli/cluster/fit_probe.h"
 
 namespace sim {
 
-/// The changes of memory_saving_changes() that make `plan` fit, fastest iteration first. Where no
-/// single one does, the most saving one is made and the others are tried on top of it, up to three
-/// at once. Where nothing fits, the single changes and what they gain. Empty when the plan surely
-/// fits.
-std::vector<estimator::Advice> advise(const estimator::Plan& plan,
+/// For a plan that does not surely fit: the changes of memory_saving_changes() that make it surely
+/// fit, fastest iteration first. Where no single one does, the most saving one is made and the
+/// others are tried on top of it, up to three at once. Where nothing fits, the single changes and
+/// what they gain.
+///
+/// For a plan that surely fits: the changes that save memory or time and still fit, fastest
+/// iteration first.
+///
+/// Each names the flags to type. What they stand for was said over `spec` and resolved as they are,
+/// so that the same is estimated for them. `estimate` is of `spec` itself.
+std::vector<estimator::Advice> advise(const estimator::PlanSpec& spec,
                                       const estimator::ClusterEstimate& estimate,
                                       const PlanRunner& runner);
 

@@ -3,63 +3,103 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "estimator/base/units.h"
 #include "estimator/cluster/memory_verdict.h"
 #include "estimator/communication/fabric.h"
+#include "estimator/plan/plan_changes.h"
+#include "sim/cli/input/typed_flags.h"
 
 namespace sim {
 namespace {
 
 using estimator::format_gib;
-using estimator::Json;
 using estimator::Plan;
+using estimator::PlanEdits;
+using estimator::PlanSpec;
 
 constexpr int64_t kLargestTried = 1 << 16;
 
-Plan with_micro_batch(const Plan& plan, int64_t size) {
-  Json tree = estimator::to_json(plan);
-  tree["training"]["micro_batch_size"] = size;
-  tree["training"]["global_batch_size"] = size * plan.data_parallel_size() * plan.micro_batches();
-  return estimator::resolve_plan(tree, {.origin = "--max-micro-batch"});
+PlanEdits edits_for(int64_t size) { return {{"training.micro_batch_size", size}}; }
+
+bool is_allowed(const PlanSpec& spec, int64_t size) {
+  try {
+    resolve_plan(spec.with(edits_for(size)));
+    return true;
+  } catch (const estimator::UserError&) {
+    return false;
+  }
+}
+
+/// Ascending.
+std::vector<int64_t> sizes_to_try(const PlanSpec& spec, const Plan& plan, HeldFixed held) {
+  if (held == HeldFixed::kMicroBatches) {
+    std::vector<int64_t> sizes(kLargestTried);
+    std::iota(sizes.begin(), sizes.end(), 1);
+    return sizes;
+  }
+  std::vector<int64_t> sizes = estimator::micro_batch_sizes(plan);
+  std::erase_if(sizes, [&](int64_t size) { return !is_allowed(spec, size); });
+  return sizes;
+}
+
+/// How many of the first sizes fit: 1, 2, 4, ... of them are tried, then it is bisected.
+template <class Fits>
+std::size_t count_that_fit(const std::vector<int64_t>& sizes, const Fits& fits) {
+  std::size_t fit = 0, too_many = 1;
+  while (too_many <= sizes.size() && fits(sizes[too_many - 1])) {
+    fit = too_many;
+    too_many *= 2;
+  }
+  too_many = std::min(too_many, sizes.size() + 1);
+  while (too_many - fit > 1) {
+    const std::size_t middle = (fit + too_many) / 2;
+    (fits(sizes[middle - 1]) ? fit : too_many) = middle;
+  }
+  return fit;
 }
 
 }  // namespace
 
-MaxMicroBatch find_max_micro_batch(const Plan& plan, const PlanRunner& runner) {
+MaxMicroBatch find_max_micro_batch(const PlanSpec& spec, const PlanRunner& runner) {
+  Plan plan = resolve_plan(spec);
   MaxMicroBatch answer;
-  answer.micro_batches = plan.micro_batches();
+  answer.held_fixed =
+      spec.says("training.global_batch_size") ? HeldFixed::kGlobalBatch : HeldFixed::kMicroBatches;
   answer.capacity_bytes = estimator::gpu_of(plan).memory_bytes;
+  const std::vector<int64_t> sizes = sizes_to_try(spec, plan, answer.held_fixed);
   int64_t likely_stage = 0;
-  const auto fits = [&](int64_t size) {
-    const FitAnswer probed = probe_fit(with_micro_batch(plan, size), likely_stage, runner);
+  const std::size_t count = count_that_fit(sizes, [&](int64_t size) {
+    const FitAnswer probed =
+        probe_fit(resolve_plan(spec.with(edits_for(size))), likely_stage, runner);
     if (probed.estimate) likely_stage = worst_stage(*probed.estimate);
     answer.trials.push_back(
         {.micro_batch_size = size, .outcome = probed.fit, .peak_bytes = probed.peak_bytes});
     return probed.fits();
-  };
-  int64_t largest = 0, too_large = 1;
-  while (too_large <= kLargestTried && fits(too_large)) {
-    largest = too_large;
-    too_large *= 2;
+  });
+  if (count > 0) {
+    answer.micro_batch_size = sizes[count - 1];
+    plan = resolve_plan(spec.with(edits_for(*answer.micro_batch_size)));
   }
-  while (too_large - largest > 1) {
-    const int64_t middle = (largest + too_large) / 2;
-    (fits(middle) ? largest : too_large) = middle;
-  }
-  if (largest > 0) answer.micro_batch_size = largest;
+  answer.micro_batches = plan.micro_batches();
+  answer.global_batch_size = plan.global_batch_size();
   return answer;
 }
 
 std::string max_micro_batch_text(const MaxMicroBatch& answer) {
-  std::string text;
+  const bool global_held = answer.held_fixed == HeldFixed::kGlobalBatch;
+  std::string text = "not even the smallest micro-batch fits\n";
   if (answer.micro_batch_size) {
-    text = fmt::format(
-        "largest micro-batch that fits: {} ({} micro-batches a step on each data rank)\n",
-        *answer.micro_batch_size,
-        answer.micro_batches);
-  } else {
-    text = "not even a micro-batch of 1 fits\n";
+    text = fmt::format("largest micro-batch that fits: {} ({})\n  {}: {}\n",
+                       *answer.micro_batch_size,
+                       flags_to_type(edits_for(*answer.micro_batch_size)),
+                       global_held ? "of those that divide the given global batch"
+                                   : "the global batch grows with it, as none is given",
+                       fmt::format("{} samples a step, {} micro-batch{} on each data rank",
+                                   estimator::with_commas(answer.global_batch_size),
+                                   answer.micro_batches,
+                                   answer.micro_batches == 1 ? "" : "es"));
   }
   std::vector<MicroBatchTrial> trials = answer.trials;
   std::sort(trials.begin(), trials.end(), [](const auto& a, const auto& b) {

@@ -1,4 +1,4 @@
-// The largest micro-batch that surely fits: bisection over runs, each executed.
+// The largest micro-batch that surely fits: a search over runs, each executed.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "estimator/base/document.h"
-#include "estimator/plan/plan.h"
+#include "estimator/plan/plan_spec.h"
 #include "sim/cli/cluster/fit_probe.h"
 
 namespace sim {
@@ -26,10 +26,19 @@ void visit_fields(Visitor& visit, MicroBatchTrial& trial) {
   visit("peak_bytes", trial.peak_bytes, "of the worst rank that was run");
 }
 
+/// What stays as it is while the micro-batch changes.
+enum class HeldFixed { kGlobalBatch, kMicroBatches };
+constexpr std::array<estimator::EnumName<HeldFixed>, 2> enum_names(HeldFixed) {
+  return {{{HeldFixed::kGlobalBatch, "global_batch_size"},
+           {HeldFixed::kMicroBatches, "micro_batches"}}};
+}
+
 struct MaxMicroBatch {
   estimator::DocumentHead head{1, "max_micro_batch"};
   std::optional<int64_t> micro_batch_size;  ///< empty: not even 1 fits
-  int64_t micro_batches = 0;
+  HeldFixed held_fixed = HeldFixed::kGlobalBatch;
+  int64_t micro_batches = 0;      ///< with the answer; without one, as in the plan
+  int64_t global_batch_size = 0;  ///< likewise
   int64_t capacity_bytes = 0;
   std::vector<MicroBatchTrial> trials;  ///< in the order in which they were run
 };
@@ -37,15 +46,20 @@ template <class Visitor>
 void visit_fields(Visitor& visit, MaxMicroBatch& answer) {
   visit_head(visit, answer.head);
   visit("micro_batch_size", answer.micro_batch_size, "the largest that fits; null: not even 1");
-  visit("micro_batches", answer.micro_batches, "of one step on one data rank, as in the plan");
+  visit("held_fixed",
+        answer.held_fixed,
+        "global_batch_size where the plan gives one: sizes divide it; else micro_batches");
+  visit("micro_batches", answer.micro_batches, "of one step on one data rank, with that size");
+  visit("global_batch_size", answer.global_batch_size, "samples of one step, with that size");
   visit("capacity_bytes", answer.capacity_bytes, "what the GPU has");
   visit("trials", answer.trials, "every size that was run");
 }
 
-/// Doubles the micro-batch from 1 until it does not surely fit, then bisects. The number of
-/// micro-batches stays, so the global batch grows with their size. Memory must grow with the
+/// The plan of `spec` takes the answer: where it gives a global batch, only sizes are tried that
+/// divide it and that the rules allow; else the global batch grows with the size. Sizes are doubled
+/// until one does not surely fit, and bisected from there on. Memory must grow with the
 /// micro-batch.
-MaxMicroBatch find_max_micro_batch(const estimator::Plan& plan, const PlanRunner& runner);
+MaxMicroBatch find_max_micro_batch(const estimator::PlanSpec& spec, const PlanRunner& runner);
 
 std::string max_micro_batch_text(const MaxMicroBatch& answer);
 

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <filesystem>
 #include <memory>
 
@@ -28,6 +30,7 @@ struct EstimateOptions {
   bool timeline = false;
   bool json = false;
   bool exit_zero = false;
+  std::string advice = "auto";
   bool no_advice = false;
   bool max_micro_batch = false;
 };
@@ -46,10 +49,27 @@ void write_profiles(const std::string& folder,
   }
 }
 
+/// Whether to run what --advice asks for.
+bool wants_advice(const EstimateOptions& options, const estimator::Verdict& verdict) {
+  if (options.no_advice || options.advice == "never" || !options.job.runs_ranks()) return false;
+  return options.advice == "always" || !verdict.fits();
+}
+
+void check_advice(const EstimateOptions& options) {
+  const bool known =
+      options.advice == "auto" || options.advice == "always" || options.advice == "never";
+  if (known && (!options.no_advice || options.advice != "always")) return;
+  throw estimator::UserError(
+      {.what = known ? "two flags say different things" : "unknown time for advice",
+       .where = fmt::format(
+           "--advice = \"{}\"{}", options.advice, options.no_advice ? " and --no-advice" : ""),
+       .help = "use auto, always or never"});
+}
+
 ExitCode answer_max_micro_batch(const EstimateOptions& options, const Environment& environment) {
   const PlanInput input = options.job.resolve(environment);
   const MaxMicroBatch answer =
-      find_max_micro_batch(input.plan, options.job.runner(input.plan, environment));
+      find_max_micro_batch(input.spec, options.job.runner(input.plan, environment));
   const std::string json = estimator::document_text(answer);
   if (!options.output.empty()) estimator::write_file_whole(options.output, json);
   write_to_standard_output(options.json ? json : max_micro_batch_text(answer));
@@ -67,6 +87,7 @@ ExitCode estimate_program(const EstimateOptions& options,
 }
 
 ExitCode run_estimate(const EstimateOptions& options, const Environment& environment) {
+  check_advice(options);
   options.gate.check();
   check_writable_document(options.output, "--output");
   check_writable(options.trace, "--trace");
@@ -76,9 +97,9 @@ ExitCode run_estimate(const EstimateOptions& options, const Environment& environ
   if (!of_a_program.empty()) return estimate_program(options, of_a_program);
   ClusterResult result = options.job.run(environment);
   write_profiles(options.keep_profiles, result.profiles);
-  if (!options.no_advice && options.job.runs_ranks()) {
+  if (wants_advice(options, result.estimate.verdict)) {
     result.estimate.advice = advise(
-        result.input.plan, result.estimate, options.job.runner(result.input.plan, environment));
+        result.input.spec, result.estimate, options.job.runner(result.input.plan, environment));
   }
   const std::string json = estimator::document_text(result.estimate);
   if (!options.output.empty()) estimator::write_file_whole(options.output, json);
@@ -118,12 +139,20 @@ Command add_estimate_command(CLI::App& root) {
       ->group("Output");
   app->add_flag("--exit-zero", options->exit_zero, "exit with 0 also when it does not fit")
       ->group("Output");
-  app->add_flag("--max-micro-batch",
-                options->max_micro_batch,
-                "find the largest micro-batch that surely fits, and print that alone")
+  app->add_flag(
+         "--max-micro-batch",
+         options->max_micro_batch,
+         "find the largest micro-batch that surely fits, and print that alone: of those that "
+         "divide the global batch, where one is given")
       ->group("Output");
-  app->add_flag("--no-advice", options->no_advice, "do not run the changes that would make it fit")
+  app->add_option(
+         "--advice",
+         options->advice,
+         "run changes of the plan: auto (where it does not surely fit), always (also where it "
+         "fits: what would save memory or time) or never")
+      ->type_name("WHEN")
       ->group("Output");
+  app->add_flag("--no-advice", options->no_advice, "the same as --advice never")->group("Output");
   options->gate.add_to(*app);
   options->job.add_to(*app);
   return {app, [options](const Environment& environment) {

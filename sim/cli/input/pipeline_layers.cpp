@@ -7,13 +7,15 @@
 
 #include "estimator/base/errors.h"
 #include "estimator/plan/model_config.h"
-#include "sim/cli/input/plan_tree.h"
+#include "estimator/plan/plan_tree.h"
 #include "sim/cli/input/strict_number.h"
 
 namespace sim {
 namespace {
 
+using estimator::find_in_tree;
 using estimator::Json;
+using estimator::set_in_tree;
 using estimator::UserError;
 
 constexpr const char* kFirst = "--decoder-first-pipeline-num-layers";

@@ -164,7 +164,7 @@ const std::vector<PlanFlagGroup>& plan_flag_groups() {
            {"--num-layers-per-stage",
             "parallelism.layers_per_stage",
             kLayers,
-            "layers of each stage, or of each virtual stage in model order: 7,8,8,7"},
+            "layers of each stage, or of each virtual stage in model order: 7,8,8,7; or even"},
            {"--use-distributed-optimizer", "parallelism.zero_stage", kSwitch, "ZeRO stage 1", "1"},
            {"--zero-stage", "parallelism.zero_stage", kWhole, "0, 1, or (FSDP2) 2 and 3"},
            {"--fsdp", "parallelism.zero_stage", kSwitch, "FSDP2: ZeRO stage 3", "3"},

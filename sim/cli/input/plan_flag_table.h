@@ -11,11 +11,14 @@ enum class FlagKind {
   kWhole,    ///< a whole number
   kReal,     ///< a finite number
   kText,     ///< a word
-  kLayers,   ///< whole numbers with commas
+  kLayers,   ///< whole numbers with commas, or kEvenLayers
   kPattern,  ///< the same, or Megatron-LM's "([0]*3+[1]*58)"
   kPaths,    ///< files with commas
   kSwitch,   ///< takes no value; writes `constant`
 };
+
+/// The same number of layers on every stage.
+inline constexpr const char* kEvenLayers = "even";
 
 /// One flag, and the key of the plan that it writes.
 struct PlanFlag {

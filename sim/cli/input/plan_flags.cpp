@@ -5,15 +5,17 @@
 #include <map>
 #include <string_view>
 
+#include "estimator/plan/plan_tree.h"
 #include "sim/cli/input/flag_names.h"
 #include "sim/cli/input/layer_pattern.h"
-#include "sim/cli/input/plan_tree.h"
 #include "sim/cli/input/strict_number.h"
 
 namespace sim {
 namespace {
 
+using estimator::find_in_tree;
 using estimator::Json;
+using estimator::set_in_tree;
 using estimator::UserError;
 using enum FlagKind;
 
@@ -58,6 +60,7 @@ Json flag_value(const PlanFlag& flag, const std::string& text) {
       return translate(text, flag.synonyms);
     case kLayers: {
       Json layers = Json::array();
+      if (text == kEvenLayers) return layers;
       for (const std::string& field : split_commas(text)) {
         layers.push_back(parse_whole_number(field, name));
       }

@@ -1,16 +1,18 @@
 #include "sim/cli/input/plan_options.h"
 
+#include "estimator/plan/plan_tree.h"
 #include "sim/cli/input/flag_names.h"
 #include "sim/cli/input/plan_file.h"
-#include "sim/cli/input/plan_tree.h"
 #include "sim/cli/input/strict_number.h"
 
 namespace sim {
 namespace {
 
+using estimator::find_in_tree;
 using estimator::Json;
 using estimator::PlanContext;
 using estimator::Problem;
+using estimator::set_in_tree;
 using estimator::UserError;
 
 constexpr const char* kAllocatorPath = "memory.allocator";
@@ -59,7 +61,6 @@ Json PlanOptions::read_tree(const Environment& environment, Writers& writers) co
   Json tree = path_.empty() ? Json::object() : read_plan_file(path_);
   if (!tree.is_object()) return tree;  // resolve_plan() says what is wrong with it
   flags_.overlay(tree);
-  pipeline_layers_.overlay(tree);
   for (const auto& [path, variables] : kVariables) {
     for (const char* name : variables) {
       const auto value = find_variable(environment, name);
@@ -85,18 +86,22 @@ std::vector<Problem> PlanOptions::with_origins(std::vector<Problem> problems,
 }
 
 PlanInput PlanOptions::resolve(const Environment& environment) const {
-  const PlanContext plan_context = context(environment);
   PlanInput input;
-  input.world_size_origin = plan_context.world_size ? plan_context.world_size_origin : "the plan";
+  input.spec.context = context(environment);
+  input.world_size_origin =
+      input.spec.context.world_size ? input.spec.context.world_size_origin : "the plan";
   Writers writers;
-  const Json tree = read_tree(environment, writers);
+  input.spec.tree = read_tree(environment, writers);
+  if (pipeline_layers_.any_given()) {
+    input.spec.derive_keys = [layers = pipeline_layers_](Json& tree) { layers.overlay(tree); };
+  }
   try {
-    input.plan = estimator::resolve_plan(tree, plan_context);
+    input.plan = estimator::resolve_plan(input.spec);
   } catch (const UserError& error) {
-    throw UserError(with_origins(error.problems(), plan_context.origin, writers),
+    throw UserError(with_origins(error.problems(), input.spec.context.origin, writers),
                     error.exit_code());
   }
-  if (is_given(find_in_tree(tree, kAllocatorPath))) {
+  if (is_given(find_in_tree(input.spec.tree, kAllocatorPath))) {
     const auto writer = writers.find(kAllocatorPath);
     input.allocator_origin = writer == writers.end() ? "the plan" : writer->second;
   }

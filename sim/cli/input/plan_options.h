@@ -6,15 +6,16 @@
 #include <string>
 #include <vector>
 
-#include "estimator/plan/plan.h"
+#include "estimator/plan/plan_spec.h"
 #include "sim/cli/input/pipeline_layers.h"
 #include "sim/cli/input/plan_flags.h"
 #include "sim/cli/process/environment.h"
 
 namespace sim {
 
-/// A resolved plan, and where its parts came from that are not in the plan.
+/// What was said of a plan, what it means, and where its parts came from that are not in the plan.
 struct PlanInput {
+  estimator::PlanSpec spec;
   estimator::Plan plan;
   std::string world_size_origin;  ///< "WORLD_SIZE", "--world-size" or "the plan"
   std::string allocator_origin;   ///< a variable's name, "the plan", or "" without settings

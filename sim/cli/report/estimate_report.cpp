@@ -240,19 +240,30 @@ std::string rate_table(const std::vector<estimator::RateTerm>& rates) {
   return "\nHow fast the GPU was taken to be\n" + table.text(2);
 }
 
-std::string advice_text(const std::vector<estimator::Advice>& advice) {
-  if (advice.empty()) return "";
-  std::string text = "\nWhat would help, each run\n";
-  for (const estimator::Advice& item : advice) {
+std::string saved_memory_text(int64_t bytes) {
+  const std::string amount = format_gib(std::abs(bytes));
+  if (amount == format_gib(0)) return "saves no memory";
+  return bytes > 0 ? "saves " + amount : fmt::format("needs {} more", amount);
+}
+
+std::string saved_time_text(double seconds, double iteration_seconds) {
+  constexpr double kSmallestShare = 5e-4;  // of the iteration: nobody would tell the two apart
+  if (std::abs(seconds) < kSmallestShare * iteration_seconds) return "the iteration takes as long";
+  return fmt::format("the iteration is {} {}",
+                     format_duration(std::abs(seconds)),
+                     seconds < 0 ? "longer" : "shorter");
+}
+
+std::string advice_text(const ClusterEstimate& estimate) {
+  if (estimate.advice.empty()) return "";
+  std::string text = "\nWhat would help, each run; and what to type for it\n";
+  for (const estimator::Advice& item : estimate.advice) {
     text += "  - " + item.text;
-    if (item.gain_bytes) text += "; saves " + format_gib(*item.gain_bytes);
+    if (item.gain_bytes) text += "; " + saved_memory_text(*item.gain_bytes);
     if (item.gain_seconds) {
-      const double seconds = *item.gain_seconds;
-      text += fmt::format("; the iteration is {} {}",
-                          format_duration(std::abs(seconds)),
-                          seconds < 0 ? "longer" : "shorter");
+      text += "; " + saved_time_text(*item.gain_seconds, estimate.time.iteration_seconds);
     }
-    text += "\n";
+    text += "\n    " + item.flags + "\n";
   }
   return text;
 }
@@ -273,8 +284,8 @@ std::string verdict_text(const estimator::Verdict& verdict) {
 std::string estimate_text(const ClusterEstimate& estimate) {
   return rank_class_table(estimate) + worst_rank_terms(estimate) + host_memory_text(estimate) +
          time_table(estimate.time) + throughput_text(estimate.throughput) +
-         training_text(estimate.training) + advice_text(estimate.advice) +
-         rate_table(estimate.rates) + list_text("Assumed", estimate.assumptions) +
+         training_text(estimate.training) + advice_text(estimate) + rate_table(estimate.rates) +
+         list_text("Assumed", estimate.assumptions) +
          list_text("Not modelled", estimate.not_modelled);
 }
 

@@ -9,113 +9,194 @@
 namespace estimator {
 namespace {
 
-std::vector<std::string> texts(const Plan& plan) {
-  std::vector<std::string> all;
-  for (const PlanChange& change : memory_saving_changes(plan)) all.push_back(change.text);
+PlanSpec spec_with(const Json& changes = Json::object()) {
+  Json tree = small_tree();
+  tree.merge_patch(changes);
+  return {.tree = tree, .context = {}};
+}
+
+/// All steps of all kinds that save memory.
+std::vector<PlanChange> changes_of(const PlanSpec& spec) {
+  std::vector<PlanChange> all;
+  for (ChangeLadder& ladder : memory_saving_changes(spec)) {
+    for (PlanChange& change : ladder) all.push_back(std::move(change));
+  }
   return all;
 }
 
-bool offers(const Plan& plan, const std::string& text) {
-  const auto all = texts(plan);
-  return std::find(all.begin(), all.end(), text) != all.end();
+std::optional<PlanChange> find_change(const PlanSpec& spec, const std::string& text) {
+  for (PlanChange& change : changes_of(spec)) {
+    if (change.text == text) return std::move(change);
+  }
+  return std::nullopt;
 }
 
-const Plan& plan_of(const std::vector<PlanChange>& changes, const std::string& text) {
-  return std::find_if(changes.begin(),
-                      changes.end(),
-                      [&](const PlanChange& change) { return change.text == text; })
-      ->plan;
+bool offers(const PlanSpec& spec, const std::string& text) {
+  return find_change(spec, text).has_value();
 }
+
+Plan plan_of(const PlanSpec& spec, const std::string& text) {
+  const auto change = find_change(spec, text);
+  return change ? change->plan : Plan{};
+}
+
+const Json kTwoSamples = {{"training", {{"micro_batch_size", 2}, {"global_batch_size", 16}}}};
 
 TEST(PlanChanges, KeepTheWorldAndTheGlobalBatch) {
-  const Plan plan =
-      small_plan({{"training", {{"micro_batch_size", 2}, {"global_batch_size", 16}}}});
-  for (const PlanChange& change : memory_saving_changes(plan)) {
-    EXPECT_EQ(change.plan.world_size(), plan.world_size()) << change.text;
-    EXPECT_EQ(change.plan.global_batch_size(), plan.global_batch_size()) << change.text;
+  for (const Json& given : {kTwoSamples, Json{{"training", {{"global_batch_size", nullptr}}}}}) {
+    const PlanSpec spec = spec_with(given);
+    const Plan plan = resolve_plan(spec);
+    for (const PlanChange& change : changes_of(spec)) {
+      EXPECT_EQ(change.plan.world_size(), plan.world_size()) << change.text;
+      EXPECT_EQ(change.plan.global_batch_size(), plan.global_batch_size()) << change.text;
+    }
   }
 }
 
 TEST(PlanChanges, AreWhatTheirTextSays) {
-  const Plan plan =
-      small_plan({{"training", {{"micro_batch_size", 2}, {"global_batch_size", 16}}}});
-  const auto changes = memory_saving_changes(plan);
-  EXPECT_EQ(plan_of(changes, "full recompute").training.recompute, Recompute::kFull);
-  EXPECT_EQ(plan_of(changes, "micro-batch 1").training.micro_batch_size, 1);
-  EXPECT_EQ(plan_of(changes, "ZeRO stage 1").parallelism.zero_stage, 1);
-  EXPECT_EQ(plan_of(changes, "tensor 2 (data 4)").parallelism.tensor, 2);
-  EXPECT_EQ(plan_of(changes, "tensor 2 (data 4)").data_parallel_size(), 4);
-  EXPECT_EQ(plan_of(changes, "context 2 (data 4)").parallelism.context, 2);
-  EXPECT_EQ(plan_of(changes, "pipeline 2 (data 4)").parallelism.pipeline, 2);
+  const PlanSpec spec = spec_with(kTwoSamples);
+  EXPECT_EQ(plan_of(spec, "full recompute").training.recompute, Recompute::kFull);
+  EXPECT_EQ(plan_of(spec, "micro-batch 1").training.micro_batch_size, 1);
+  EXPECT_EQ(plan_of(spec, "ZeRO stage 1").parallelism.zero_stage, 1);
+  EXPECT_EQ(plan_of(spec, "tensor 2 (data 4)").parallelism.tensor, 2);
+  EXPECT_EQ(plan_of(spec, "tensor 2 (data 4)").data_parallel_size(), 4);
+  EXPECT_EQ(plan_of(spec, "context 2 (data 4)").parallelism.context, 2);
+  EXPECT_EQ(plan_of(spec, "pipeline 2 (data 4)").parallelism.pipeline, 2);
 }
 
-TEST(PlanChanges, ToTensorRanksOfLatentAttentionSplitTheSequenceToo) {
-  const Plan plan =
-      small_plan({{"model", {{"multi_latent_attention", true}, {"position_embedding", "rope"}}}});
-  const std::string text = "tensor 2 (data 4) and sequence parallelism";
-  ASSERT_TRUE(offers(plan, text));
-  EXPECT_TRUE(plan_of(memory_saving_changes(plan), text).parallelism.sequence_parallel);
-}
-
-TEST(PlanChanges, AreNotOfferedWhereThePlanHasThemAlready) {
-  const Plan plan = small_plan({{"parallelism", {{"zero_stage", 1}}},
-                                {"training", {{"recompute", "full"}}},
-                                {"memory", {{"allocator", "expandable_segments:True"}}}});
-  EXPECT_FALSE(offers(plan, "full recompute"));
-  EXPECT_FALSE(offers(plan, "ZeRO stage 1"));
-  for (const std::string& text : texts(plan)) {
-    EXPECT_EQ(text.find("expandable"), std::string::npos);
+TEST(PlanChanges, AreWhatTheirEditsMean) {
+  const PlanSpec spec = spec_with(kTwoSamples);
+  for (const PlanChange& change : changes_of(spec)) {
+    EXPECT_EQ(to_json(resolve_plan(spec.with(change.edits))), to_json(change.plan)) << change.text;
   }
 }
 
+// What is "auto" follows the change; of what was given only that is said anew which stands in the
+// way.
+TEST(PlanChanges, SayNoMoreThanTheyHaveTo) {
+  const auto edits = [](const PlanSpec& spec, const std::string& text) {
+    return find_change(spec, text).value().edits;
+  };
+  const PlanEdits tensor = {{"parallelism.tensor", 2}};
+  EXPECT_EQ(edits(spec_with(), "tensor 2 (data 4)"), tensor);
+
+  const Json no_batch = {{"training", {{"global_batch_size", nullptr}}}};
+  EXPECT_EQ(edits(spec_with(no_batch), "tensor 2 (data 4)"),
+            merged(tensor, {{"training.global_batch_size", 8}}));
+
+  const PlanSpec data = spec_with({{"parallelism", {{"data", 8}}}});
+  EXPECT_EQ(edits(data, "tensor 2 (data 4)"), merged(tensor, {{"parallelism.data", "auto"}}));
+
+  const PlanSpec world_from_data =
+      spec_with({{"parallelism", {{"data", 8}}}, {"cluster", {{"nodes", nullptr}}}});
+  EXPECT_EQ(edits(world_from_data, "tensor 2 (data 4)"), merged(tensor, {{"parallelism.data", 4}}));
+
+  const PlanSpec layers =
+      spec_with({{"parallelism", {{"pipeline", 2}, {"layers_per_stage", {3, 5}}}}});
+  const PlanEdits even = {{"parallelism.pipeline", 4},
+                          {"parallelism.layers_per_stage", Json::array()}};
+  EXPECT_EQ(edits(layers, "pipeline 4 (data 2)"), even);
+}
+
+TEST(PlanChanges, ToTensorRanksOfLatentAttentionSplitTheSequenceToo) {
+  const PlanSpec spec =
+      spec_with({{"model", {{"multi_latent_attention", true}, {"position_embedding", "rope"}}}});
+  const std::string text = "tensor 2 (data 4) and sequence parallelism";
+  ASSERT_TRUE(offers(spec, text));
+  EXPECT_TRUE(plan_of(spec, text).parallelism.sequence_parallel);
+}
+
+TEST(PlanChanges, AreNotOfferedWhereThePlanHasThemAlready) {
+  const PlanSpec spec = spec_with({{"parallelism", {{"zero_stage", 1}}},
+                                   {"training", {{"recompute", "full"}}},
+                                   {"memory", {{"allocator", "expandable_segments:True"}}}});
+  EXPECT_FALSE(offers(spec, "full recompute"));
+  EXPECT_FALSE(offers(spec, "ZeRO stage 1"));
+  EXPECT_FALSE(offers(spec, "expandable segments"));
+  EXPECT_FALSE(offers(spec, "flash attention"));
+  EXPECT_FALSE(offers(spec, "bf16"));
+}
+
+TEST(PlanChanges, TryFlashAttentionAnd16BitsWhereTheGpuHasThem) {
+  EXPECT_EQ(plan_of(spec_with({{"training", {{"attention", "unfused"}}}}), "flash attention")
+                .training.attention,
+            Attention::kFlash);
+  const Json fp32 = {{"training", {{"dtype", "fp32"}}}};
+  const Plan bf16 = plan_of(spec_with(fp32), "bf16");
+  EXPECT_EQ(bf16.training.dtype, Dtype::kBf16);
+  EXPECT_EQ(bf16.training.attention, Attention::kFused);  // as it was left to the framework
+  EXPECT_FALSE(offers(spec_with(fp32), "flash attention"));
+  Json old = fp32;
+  old["cluster"]["gpu"] = "v100";
+  EXPECT_EQ(plan_of(spec_with(old), "fp16").training.dtype, Dtype::kFp16);
+  EXPECT_FALSE(offers(spec_with({{"training", {{"attention", "unfused"}, {"dtype", "fp16"}}},
+                                 {"cluster", {{"gpu", "v100"}}}}),
+                      "flash attention"));
+}
+
+// 96 samples on 8 data ranks: 12 for each.
+TEST(PlanChanges, TryEveryMicroBatchThatDividesTheGlobalBatch) {
+  const PlanSpec spec =
+      spec_with({{"training", {{"micro_batch_size", 6}, {"global_batch_size", 96}}}});
+  std::vector<std::string> smaller, larger;
+  for (const PlanChange& change : smaller_micro_batches(spec)) smaller.push_back(change.text);
+  EXPECT_EQ(smaller,
+            (std::vector<std::string>{
+                "micro-batch 4", "micro-batch 3", "micro-batch 2", "micro-batch 1"}));
+  for (const ChangeLadder& ladder : time_saving_changes(spec)) larger.push_back(ladder[0].text);
+  EXPECT_NE(std::find(larger.begin(), larger.end(), "micro-batch 12"), larger.end());
+}
+
 TEST(PlanChanges, DivideExpertsFurtherWhereThereAreRanksForIt) {
-  const Json experts = {{"model", {{"num_experts", 8}, {"add_bias_linear", false}}}};
-  const Plan plan = small_plan(experts);
-  const auto changes = memory_saving_changes(plan);
-  ASSERT_TRUE(offers(plan, "expert 2"));
-  EXPECT_EQ(plan_of(changes, "expert 2").parallelism.expert, 2);
-  EXPECT_FALSE(offers(small_plan({{"model", experts["model"]}, {"parallelism", {{"expert", 8}}}}),
-                      "expert 16"));
-  EXPECT_FALSE(offers(small_plan(), "expert 2"));
+  const Json experts = {{"num_experts", 8}, {"add_bias_linear", false}};
+  const PlanSpec spec = spec_with({{"model", experts}});
+  EXPECT_EQ(plan_of(spec, "expert 2").parallelism.expert, 2);
+  EXPECT_FALSE(
+      offers(spec_with({{"model", experts}, {"parallelism", {{"expert", 8}}}}), "expert 16"));
+  EXPECT_FALSE(offers(spec_with(), "expert 2"));
+}
+
+// 4 expert ranks of 2 tensor ranks are all 8; of 4 they would be 16.
+TEST(PlanChanges, LeaveExpertsWholeWhereTheirTensorRanksAreTooMany) {
+  const PlanSpec spec =
+      spec_with({{"model", {{"num_experts", 8}, {"add_bias_linear", false}}},
+                 {"parallelism", {{"tensor", 2}, {"expert", 4}, {"sequence_parallel", true}}}});
+  EXPECT_FALSE(offers(spec, "tensor 4 (data 2)"));
+  EXPECT_EQ(plan_of(spec, "tensor 4 (data 2) and expert tensor 1").expert_tensor_size(), 1);
 }
 
 TEST(PlanChanges, KeepTheOtherAllocatorSettings) {
-  const Plan plan = small_plan({{"memory", {{"allocator", "max_split_size_mb:512"}}}});
-  EXPECT_EQ(memory_saving_changes(plan).front().plan.memory.allocator,
+  const PlanSpec spec = spec_with({{"memory", {{"allocator", "max_split_size_mb:512"}}}});
+  EXPECT_EQ(plan_of(spec, "expandable segments").memory.allocator,
             "max_split_size_mb:512,expandable_segments:True");
 }
 
 TEST(PlanChanges, ThatTheRulesForbidAreLeftOut) {
   // 9 heads do not divide by 2; 8 layers do not divide by 16 stages.
-  const Plan odd = small_plan({{"model", {{"num_attention_heads", 9}, {"hidden_size", 72}}}});
+  const PlanSpec odd = spec_with({{"model", {{"num_attention_heads", 9}, {"hidden_size", 72}}}});
   EXPECT_FALSE(offers(odd, "tensor 2 (data 4)"));
-  const Plan local = small_plan({{"training", {{"transformer_impl", "local"}}}});
+  const PlanSpec local = spec_with({{"training", {{"transformer_impl", "local"}}}});
   EXPECT_FALSE(offers(local, "context 2 (data 4)"));
-  const Plan deep = small_plan({{"cluster", {{"nodes", 2}}},
-                                {"parallelism", {{"pipeline", 8}}},
-                                {"training", {{"global_batch_size", 16}}}});
+  const PlanSpec deep = spec_with({{"cluster", {{"nodes", 2}}},
+                                   {"parallelism", {{"pipeline", 8}}},
+                                   {"training", {{"global_batch_size", 16}}}});
   EXPECT_FALSE(offers(deep, "pipeline 16 (data 1)"));
 }
 
 TEST(PlanChanges, OffloadTheOptimizerWhereMegatronCan) {
-  const std::string flags = "--optimizer-cpu-offload --overlap-cpu-optimizer-d2h-h2d)";
-  const std::string offload = "optimizer offload (" + flags;
-  const std::string with_zero = "optimizer offload (--use-distributed-optimizer " + flags;
-  const auto changes = memory_saving_changes(small_plan());
-  ASSERT_TRUE(offers(small_plan(), with_zero));
-  EXPECT_TRUE(plan_of(changes, with_zero).training.optimizer_cpu_offload);
-  EXPECT_EQ(plan_of(changes, with_zero).parallelism.zero_stage, 1);
-  const Plan sharded = small_plan({{"parallelism", {{"zero_stage", 1}}}});
-  EXPECT_TRUE(offers(sharded, offload));
-  EXPECT_FALSE(offers(plan_of(changes, with_zero), offload));
-  const Plan nanotron =
-      small_plan({{"parallelism", {{"zero_stage", 1}}}, {"training", {{"dialect", "nanotron"}}}});
-  EXPECT_FALSE(offers(nanotron, offload));
+  const std::string offload = "optimizer offload";
+  const Plan offloaded = plan_of(spec_with(), offload);
+  EXPECT_TRUE(offloaded.training.optimizer_cpu_offload);
+  EXPECT_EQ(offloaded.parallelism.zero_stage, 1);
+  const PlanSpec sharded = spec_with({{"parallelism", {{"zero_stage", 1}}}});
+  ASSERT_TRUE(offers(sharded, offload));
+  EXPECT_FALSE(offers(sharded.with(find_change(sharded, offload)->edits), offload));
+  EXPECT_FALSE(offers(sharded.with({{"training.dialect", "nanotron"}}), offload));
 }
 
 TEST(PlanChanges, SequenceParallelismNeedsTensorParallelism) {
-  EXPECT_FALSE(offers(small_plan(), "sequence parallelism"));
-  EXPECT_TRUE(offers(small_plan({{"parallelism", {{"tensor", 2}}}}), "sequence parallelism"));
+  EXPECT_FALSE(offers(spec_with(), "sequence parallelism"));
+  EXPECT_TRUE(offers(spec_with({{"parallelism", {{"tensor", 2}}}}), "sequence parallelism"));
 }
 
 }  // namespace

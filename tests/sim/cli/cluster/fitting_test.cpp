@@ -1,15 +1,11 @@
 // The largest micro-batch and the advice, over ranks whose memory is a formula.
 #include <gtest/gtest.h>
 
-#include <functional>
-
 #include "estimator/base/units.h"
-#include "estimator/cluster/estimate_cluster.h"
-#include "estimator/cluster/rank_classes.h"
-#include "estimator/hardware/hardware.h"
-#include "estimator/plan/parallel_layout.h"
 #include "sim/cli/cluster/advice.h"
+#include "sim/cli/cluster/first_that_fits.h"
 #include "sim/cli/cluster/max_micro_batch.h"
+#include "tests/sim/cli/cluster/fake_ranks.h"
 
 namespace sim {
 namespace {
@@ -17,59 +13,24 @@ namespace {
 using estimator::Json;
 using estimator::kGiB;
 using estimator::Plan;
-using estimator::RankProfile;
+using estimator::PlanSpec;
 
-Plan plan_with(const Json& changes = Json::object()) {
+PlanSpec spec_with(const Json& changes = Json::object()) {
   Json tree = Json::parse(R"({
     "model": {"num_layers": 8, "hidden_size": 64, "num_attention_heads": 8, "vocab_size": 1000,
               "max_position_embeddings": 128},
     "cluster": {"gpu": "h100-sxm", "nodes": 1, "gpus_per_node": 8},
     "training": {"micro_batch_size": 1, "global_batch_size": 8, "sequence_length": 128}})");
   tree.merge_patch(changes);
-  return estimator::resolve_plan(tree, {});
+  return {.tree = tree, .context = {}};
 }
-
-/// Answers with `peak_bytes(plan, stage)` and counts what was run.
-class FakeRanks {
- public:
-  using Peak = std::function<int64_t(const Plan&, int64_t stage)>;
-  explicit FakeRanks(Peak peak) : peak_(std::move(peak)) {}
-
-  PlanRunner runner() {
-    return {.run = [this](const Plan& plan, const std::vector<int64_t>& ranks) {
-      std::vector<RankProfile> profiles;
-      for (const int64_t rank : ranks) profiles.push_back(profile(plan, rank));
-      return profiles;
-    }};
-  }
-  int ranks_run() const { return ranks_run_; }
-
- private:
-  RankProfile profile(const Plan& plan, int64_t rank) {
-    ++ranks_run_;
-    RankProfile profile;
-    profile.plan = estimator::to_json(plan);
-    profile.rank = rank;
-    profile.world_size = plan.world_size();
-    profile.coordinate = estimator::ParallelLayout(plan).coordinate(rank);
-    profile.device.gpu = plan.cluster.gpu;
-    profile.device.name = estimator::find_gpu(plan.cluster.gpu)->cuda_name;
-    profile.micro_batches = {plan.micro_batches(), plan.micro_batches(), 1, 0};
-    profile.phases.push_back({"iteration_1.forward_backward", {}, {}, {}, 0});
-    const int64_t bytes = peak_(plan, profile.coordinate.pipeline);
-    profile.peak = {bytes, bytes, "iteration_1.forward_backward", "", ""};
-    return profile;
-  }
-
-  Peak peak_;
-  int ranks_run_ = 0;
-};
 
 TEST(MaxMicroBatch, IsTheLargestThatFits) {
   // An H100 has 79.19 GiB; with 0.55 GiB of context, 7 x 11 GiB fit and 8 x 11 GiB do not.
   FakeRanks ranks(
       [](const Plan& plan, int64_t) { return plan.training.micro_batch_size * 11 * kGiB; });
-  const MaxMicroBatch answer = find_max_micro_batch(plan_with(), ranks.runner());
+  const MaxMicroBatch answer = find_max_micro_batch(
+      spec_with({{"training", {{"global_batch_size", nullptr}}}}), ranks.runner());
   EXPECT_EQ(answer.micro_batch_size, 7);
   EXPECT_LE(answer.trials.size(), 6u);  // 1, 2, 4, 8, then 6 and 7
 }
@@ -79,31 +40,53 @@ TEST(MaxMicroBatch, TakesTheOneThatSurelyFits) {
   FakeRanks ranks([](const Plan& plan, int64_t) {
     return plan.training.micro_batch_size * (26 * kGiB + kGiB / 5);
   });
-  const MaxMicroBatch answer = find_max_micro_batch(plan_with(), ranks.runner());
+  const Json free = {{"training", {{"global_batch_size", nullptr}}}};
+  const MaxMicroBatch answer = find_max_micro_batch(spec_with(free), ranks.runner());
   EXPECT_EQ(answer.micro_batch_size, 2);
   EXPECT_EQ(answer.trials.back().micro_batch_size, 3);
   EXPECT_EQ(answer.trials.back().outcome, estimator::Fit::kTooClose);
   EXPECT_NE(max_micro_batch_text(answer).find("too close to call"), std::string::npos);
 }
 
-TEST(MaxMicroBatch, KeepsTheNumberOfMicroBatches) {
+// 10 samples would fit, but 64 samples on 4 data ranks are 16 for each: 8 divides them, 10 does
+// not.
+TEST(MaxMicroBatch, DividesTheGlobalBatchThatIsGiven) {
   FakeRanks ranks([](const Plan& plan, int64_t) {
-    EXPECT_EQ(plan.micro_batches(), 3);
-    return plan.training.micro_batch_size * 30 * kGiB;
+    EXPECT_EQ(plan.global_batch_size(), 64);
+    return plan.training.micro_batch_size * 7 * kGiB;
   });
-  const Plan plan = plan_with({{"training", {{"global_batch_size", 24}}}});
-  EXPECT_EQ(find_max_micro_batch(plan, ranks.runner()).micro_batch_size, 2);
+  const Json changes = {{"training", {{"global_batch_size", 64}}},
+                        {"parallelism", {{"tensor", 2}}}};
+  const MaxMicroBatch answer = find_max_micro_batch(spec_with(changes), ranks.runner());
+  EXPECT_EQ(answer.micro_batch_size, 8);
+  EXPECT_EQ(answer.held_fixed, HeldFixed::kGlobalBatch);
+  EXPECT_EQ(answer.micro_batches, 2);
+  EXPECT_EQ(answer.global_batch_size, 64);
+  EXPECT_NE(max_micro_batch_text(answer).find("divide the given global batch"), std::string::npos);
+}
+
+TEST(MaxMicroBatch, LetsAGlobalBatchGrowThatIsNotGiven) {
+  FakeRanks ranks([](const Plan& plan, int64_t) {
+    EXPECT_EQ(plan.micro_batches(), 1);
+    return plan.training.micro_batch_size * 11 * kGiB;
+  });
+  const Json free = {{"training", {{"global_batch_size", nullptr}}}};
+  const MaxMicroBatch answer = find_max_micro_batch(spec_with(free), ranks.runner());
+  EXPECT_EQ(answer.micro_batch_size, 7);
+  EXPECT_EQ(answer.held_fixed, HeldFixed::kMicroBatches);
+  EXPECT_EQ(answer.global_batch_size, 56);
+  EXPECT_NE(max_micro_batch_text(answer).find("--mbs 7"), std::string::npos);
 }
 
 TEST(MaxMicroBatch, SaysWhenNotEvenOneFits) {
   FakeRanks ranks([](const Plan&, int64_t) { return 90 * kGiB; });
-  const MaxMicroBatch answer = find_max_micro_batch(plan_with(), ranks.runner());
+  const MaxMicroBatch answer = find_max_micro_batch(spec_with(), ranks.runner());
   EXPECT_FALSE(answer.micro_batch_size.has_value());
   EXPECT_NE(max_micro_batch_text(answer).find("not even"), std::string::npos);
 }
 
 TEST(FitProbe, RunsTheOtherStagesOnlyWhenTheLikelyWorstOneFits) {
-  const Plan plan = plan_with({{"parallelism", {{"pipeline", 8}}}});
+  const Plan plan = resolve_plan(spec_with({{"parallelism", {{"pipeline", 8}}}}));
   FakeRanks too_much([](const Plan&, int64_t stage) { return (stage == 5 ? 90 : 1) * kGiB; });
   EXPECT_EQ(probe_fit(plan, 5, too_much.runner()).fit, estimator::Fit::kDoesNotFit);
   EXPECT_EQ(too_much.ranks_run(), 1);
@@ -113,18 +96,75 @@ TEST(FitProbe, RunsTheOtherStagesOnlyWhenTheLikelyWorstOneFits) {
   EXPECT_GT(elsewhere.ranks_run(), 1);
 }
 
-std::vector<estimator::Advice> advice_for(const Plan& plan, FakeRanks& ranks) {
-  std::vector<int64_t> representatives;
-  for (const auto& c : estimator::rank_classes(plan))
-    representatives.push_back(c.representative_rank);
-  return advise(plan,
-                estimator::estimate_cluster(plan, ranks.runner().run(plan, representatives)),
-                ranks.runner());
+std::vector<estimator::Advice> advice_for(const PlanSpec& spec, FakeRanks& ranks) {
+  return advise(spec, ranks.estimate(resolve_plan(spec)), ranks.runner());
 }
 
-TEST(Advice, IsNotGivenToAPlanThatFits) {
-  FakeRanks ranks([](const Plan&, int64_t) { return 10 * kGiB; });
-  EXPECT_TRUE(advice_for(plan_with(), ranks).empty());
+TEST(Advice, ToAPlanThatFitsIsWhatSavesMemoryOrTimeFastestFirst) {
+  FakeRanks ranks(
+      [](const Plan& plan, int64_t) {
+        return plan.training.micro_batch_size * 10 * kGiB - plan.parallelism.zero_stage * kGiB;
+      },
+      [](const Plan& plan) { return 0.1 / static_cast<double>(plan.training.micro_batch_size); });
+  const Json changes = {{"training", {{"global_batch_size", 128}}}};
+  const auto advice = advice_for(spec_with(changes), ranks);
+  ASSERT_EQ(advice.size(), 3u);
+  EXPECT_EQ(advice[0].flags, "--mbs 4");  // 40 GiB of 79.19; 8 of the 16 samples need 80
+  EXPECT_LT(advice[0].gain_bytes, 0);
+  EXPECT_GT(advice[0].gain_seconds, 0);
+  const std::string zero = "--use-distributed-optimizer";
+  EXPECT_EQ(advice[1].flags, zero);
+  EXPECT_EQ(advice[1].gain_bytes, kGiB);
+  EXPECT_EQ(advice[2].flags, zero + " --optimizer-cpu-offload --overlap-cpu-optimizer-d2h-h2d");
+}
+
+TEST(Advice, TakesTheLargestMicroBatchThatFits) {
+  FakeRanks ranks(
+      [](const Plan& plan, int64_t) { return plan.training.micro_batch_size * 15 * kGiB; });
+  const Json changes = {{"training", {{"micro_batch_size", 32}, {"global_batch_size", 256}}}};
+  const auto advice = advice_for(spec_with(changes), ranks);
+  ASSERT_EQ(advice.size(), 1u);
+  EXPECT_EQ(advice[0].text.find("micro-batch 4: fits"), 0u) << advice[0].text;
+  EXPECT_EQ(advice[0].flags, "--mbs 4");
+}
+
+// Full recompute fits, but makes each micro-batch slower; half the micro-batch with flash attention
+// costs nothing here, and flash attention alone is not enough.
+TEST(Advice, AddsWhatCostsNothingToASmallerMicroBatch) {
+  FakeRanks ranks(
+      [](const Plan& plan, int64_t) {
+        const bool full = plan.training.recompute == estimator::Recompute::kFull;
+        const bool flash = plan.training.attention == estimator::Attention::kFlash;
+        return (full ? 1 : plan.training.micro_batch_size) * (flash ? 30 : 50) * kGiB;
+      },
+      [](const Plan& plan) {
+        const bool full = plan.training.recompute == estimator::Recompute::kFull;
+        return 0.05 + (full ? 0.14 : 0.1) * static_cast<double>(plan.training.micro_batch_size);
+      });
+  const Json changes = {
+      {"training", {{"micro_batch_size", 4}, {"global_batch_size", 32}, {"attention", "unfused"}}}};
+  const auto advice = advice_for(spec_with(changes), ranks);
+  ASSERT_GE(advice.size(), 2u);
+  EXPECT_EQ(advice[0].flags, "--attention-backend flash --mbs 2") << advice[0].text;
+}
+
+TEST(FirstThatFits, IsFoundByBisection) {
+  for (std::size_t steps = 1; steps < 20; ++steps) {
+    for (std::size_t first = 0; first <= steps; ++first) {
+      int probes = 0;
+      const FirstThatFits found = first_that_fits(steps, [&](std::size_t step) {
+        ++probes;
+        FitAnswer answer;
+        if (step >= first) answer.fit = estimator::Fit::kFits;
+        answer.peak_bytes = static_cast<int64_t>(step);
+        return answer;
+      });
+      EXPECT_EQ(found.step, std::min(first, steps - 1));
+      EXPECT_EQ(found.answer.fits(), first < steps);
+      EXPECT_EQ(found.answer.peak_bytes, static_cast<int64_t>(found.step));
+      EXPECT_LE(probes, 7);
+    }
+  }
 }
 
 TEST(Advice, IsGivenToAPlanThatIsTooCloseToCall) {
@@ -132,7 +172,7 @@ TEST(Advice, IsGivenToAPlanThatIsTooCloseToCall) {
     const bool full = plan.training.recompute == estimator::Recompute::kFull;
     return full ? 50 * kGiB : 78 * kGiB + kGiB / 2;
   });
-  const auto advice = advice_for(plan_with(), ranks);
+  const auto advice = advice_for(spec_with(), ranks);
   ASSERT_EQ(advice.size(), 1u);
   EXPECT_EQ(advice[0].text.find("full recompute: fits"), 0u) << advice[0].text;
 }
@@ -141,7 +181,7 @@ TEST(Advice, NamesTheChangesThatWereSeenToFitAndWhatTheySave) {
   FakeRanks ranks([](const Plan& plan, int64_t) {
     return (plan.training.recompute == estimator::Recompute::kFull ? 50 : 90) * kGiB;
   });
-  const auto advice = advice_for(plan_with(), ranks);
+  const auto advice = advice_for(spec_with(), ranks);
   ASSERT_EQ(advice.size(), 1u);
   EXPECT_EQ(advice[0].text.find("full recompute: fits"), 0u) << advice[0].text;
   EXPECT_EQ(advice[0].gain_bytes, 40 * kGiB);
@@ -155,7 +195,7 @@ TEST(Advice, CombinesChangesWhereNoSingleOneIsEnough) {
     if (plan.parallelism.zero_stage == 1) need -= 20;
     return need * kGiB;
   });
-  const auto advice = advice_for(plan_with(), ranks);
+  const auto advice = advice_for(spec_with(), ranks);
   ASSERT_FALSE(advice.empty());
   EXPECT_EQ(advice[0].text.find("full recompute and ZeRO stage 1: fits"), 0u) << advice[0].text;
 }
@@ -164,7 +204,7 @@ TEST(Advice, SaysHowMuchIsMissingWhereNothingFits) {
   FakeRanks ranks([](const Plan& plan, int64_t) {
     return (plan.training.recompute == estimator::Recompute::kFull ? 900 : 1000) * kGiB;
   });
-  const auto advice = advice_for(plan_with(), ranks);
+  const auto advice = advice_for(spec_with(), ranks);
   ASSERT_FALSE(advice.empty());
   EXPECT_EQ(advice[0].text.find("full recompute: still "), 0u) << advice[0].text;
   EXPECT_EQ(advice[0].gain_bytes, 100 * kGiB);

@@ -6,12 +6,14 @@
 #include <set>
 
 #include "estimator/plan/plan.h"
-#include "sim/cli/input/plan_tree.h"
+#include "estimator/plan/plan_tree.h"
 
 namespace sim {
 namespace {
 
+using estimator::find_in_tree;
 using estimator::Json;
+using estimator::set_in_tree;
 using testing::HasSubstr;
 
 /// The tree after the flags were written over it.

@@ -6,17 +6,14 @@
 
 #include "estimator/base/fields.h"
 
-namespace sim {
+namespace estimator {
 
 /// Sets the value at a path such as "parallelism.tensor", and makes the objects on the way.
 /// A model that is given by its name becomes {"preset": name} first, so that fields can be added.
 /// Throws UserError, naming `source`, where something other than an object is in the way.
-void set_in_tree(estimator::Json& tree,
-                 std::string_view path,
-                 estimator::Json value,
-                 const std::string& source);
+void set_in_tree(Json& tree, std::string_view path, Json value, const std::string& source);
 
 /// The value at a path, or null when there is none.
-estimator::Json find_in_tree(const estimator::Json& tree, std::string_view path);
+Json find_in_tree(const Json& tree, std::string_view path);
 
-}  // namespace sim
+}  // namespace estimator

@@ -1,13 +1,11 @@
-#include "sim/cli/input/plan_tree.h"
+#include "estimator/plan/plan_tree.h"
 
 #include <fmt/format.h>
 
 #include <vector>
 
-namespace sim {
+namespace estimator {
 namespace {
-
-using estimator::Json;
 
 std::vector<std::string> split_path(std::string_view path) {
   std::vector<std::string> keys;
@@ -29,10 +27,9 @@ void set_in_tree(Json& tree, std::string_view path, Json value, const std::strin
     if (names_the_model) *node = Json{{"preset", *node}};
     if (node->is_null()) *node = Json::object();
     if (!node->is_object()) {
-      throw estimator::UserError(
+      throw UserError(
           {.what = "a flag sets a key of what is not an object",
-           .where =
-               fmt::format("{} sets {}, above it stands {}", source, path, estimator::shown(*node)),
+           .where = fmt::format("{} sets {}, above it stands {}", source, path, shown(*node)),
            .help = "write { \"key\": value, ... } there in the plan"});
     }
     node = &(*node)[keys[i]];
@@ -49,4 +46,4 @@ Json find_in_tree(const Json& tree, std::string_view path) {
   return *node;
 }
 
-}  // namespace sim
+}  // namespace estimator
