@@ -67,8 +67,10 @@ void check_exchange(Rules& rules) {
                             plan.model.num_query_groups,
                             p.tensor,
                             p.context),
-                fmt::format("use a context size of {}, or context_comm = p2p",
-                            divisors_near(groups, p.context)));
+                "use context_comm = p2p",
+                {{"a context size of {} (or context_comm = p2p)",
+                  "parallelism.context",
+                  divisors_near(groups, p.context)}});
 }
 
 }  // namespace

@@ -74,6 +74,11 @@ void check_model(Rules& rules) {
       "give one number n for each n-th layer, or a 0 or a 1 for each layer");
 }
 
+constexpr const char* kExpert = "parallelism.expert";
+constexpr const char* kExpertSizes = "an expert parallel size of {}";
+constexpr const char* kExpertTensor = "parallelism.expert_tensor";
+constexpr const char* kExpertTensorSizes = "--expert-tensor-parallel-size {}";
+
 void check_split(Rules& rules) {
   const Plan& plan = rules.plan_;
   const ModelConfig& m = plan.model;
@@ -83,21 +88,26 @@ void check_split(Rules& rules) {
       m.num_experts % p.expert == 0,
       "the experts do not divide among the expert ranks",
       fmt::format("model.num_experts = {}, parallelism.expert = {}", m.num_experts, p.expert),
-      fmt::format("use an expert parallel size of {}", divisors_near(m.num_experts, p.expert)));
-  rules.require(m.moe_ffn_hidden_size % expert_tensor == 0,
-                "an expert's columns do not divide by the experts' tensor parallel size",
-                fmt::format("model.moe_ffn_hidden_size = {}, parallelism.expert_tensor = {}",
-                            m.moe_ffn_hidden_size,
-                            expert_tensor),
-                fmt::format("use {}", divisors_near(m.moe_ffn_hidden_size, expert_tensor)));
+      "use an expert parallel size that divides the experts",
+      {{kExpertSizes, kExpert, divisors_near(m.num_experts, p.expert)}});
   rules.require(
-      m.moe_shared_expert_intermediate_size % p.tensor == 0,
-      "the shared experts' columns do not divide by the tensor parallel size",
-      fmt::format("model.moe_shared_expert_intermediate_size = {}, "
-                  "parallelism.tensor = {}",
-                  m.moe_shared_expert_intermediate_size,
-                  p.tensor),
-      fmt::format("use {}", divisors_near(m.moe_shared_expert_intermediate_size, p.tensor)));
+      m.moe_ffn_hidden_size % expert_tensor == 0,
+      "an expert's columns do not divide by the experts' tensor parallel size",
+      fmt::format("model.moe_ffn_hidden_size = {}, parallelism.expert_tensor = {}",
+                  m.moe_ffn_hidden_size,
+                  expert_tensor),
+      "use --expert-tensor-parallel-size 1",
+      {{kExpertTensorSizes, kExpertTensor, divisors_near(m.moe_ffn_hidden_size, expert_tensor)}});
+  rules.require(m.moe_shared_expert_intermediate_size % p.tensor == 0,
+                "the shared experts' columns do not divide by the tensor parallel size",
+                fmt::format("model.moe_shared_expert_intermediate_size = {}, "
+                            "parallelism.tensor = {}",
+                            m.moe_shared_expert_intermediate_size,
+                            p.tensor),
+                "use another tensor parallel size",
+                {{"a tensor parallel size of {}",
+                  "parallelism.tensor",
+                  divisors_near(m.moe_shared_expert_intermediate_size, p.tensor)}});
   if (!p.data) return;
   const int64_t ranks = p.tensor * plan.replicas();
   rules.require(ranks % (expert_tensor * p.expert) == 0,
@@ -110,8 +120,11 @@ void check_split(Rules& rules) {
                             p.context,
                             *p.data,
                             ranks),
-                fmt::format("use an expert parallel size of {}",
-                            divisors_near(std::max<int64_t>(1, ranks / expert_tensor), p.expert)));
+                "use an expert parallel size that divides these ranks",
+                {{kExpertTensorSizes, kExpertTensor, {1}},
+                 {kExpertSizes,
+                  kExpert,
+                  divisors_near(std::max<int64_t>(1, ranks / expert_tensor), p.expert)}});
   // megatron/training/arguments.py: "When using MoE and tensor parallelism, sequence parallelism
   // must be used".
   rules.require(p.tensor == 1 || p.sequence_parallel,

@@ -16,8 +16,10 @@ void check_even_layers(Rules& rules) {
         layers % p.pipeline == 0,
         "pipeline stages do not split the layers evenly",
         fmt::format("parallelism.pipeline = {}, model num_layers = {}", p.pipeline, layers),
-        fmt::format("use {}, or give parallelism.layers_per_stage",
-                    divisors_near(layers, p.pipeline)));
+        "give parallelism.layers_per_stage",
+        {{"a pipeline size of {} (or give parallelism.layers_per_stage)",
+          "parallelism.pipeline",
+          divisors_near(layers, p.pipeline)}});
     return;
   }
   const int64_t pieces = p.pipeline * p.virtual_stages;
@@ -29,10 +31,10 @@ void check_even_layers(Rules& rules) {
           p.pipeline,
           p.virtual_stages,
           layers),
-      layers % p.pipeline == 0
-          ? fmt::format("use {} virtual stages, or give parallelism.layers_per_stage",
-                        divisors_near(layers / p.pipeline, p.virtual_stages))
-          : fmt::format("give parallelism.layers_per_stage: {} numbers", pieces));
+      fmt::format("give parallelism.layers_per_stage: {} numbers", pieces),
+      {{"{} virtual stages (or give parallelism.layers_per_stage)",
+        "parallelism.virtual_stages",
+        divisors_near(layers % p.pipeline == 0 ? layers / p.pipeline : 1, p.virtual_stages)}});
 }
 
 void check_given_layers(Rules& rules) {

@@ -121,6 +121,22 @@ Plan read_plan(const Json& tree, FieldReader& reader) {
   return plan;
 }
 
+/// Read, with defaults; it may still break rules. Throws UserError for what cannot be read, and for
+/// numbers out of range.
+Plan filled_in(const Json& tree, const PlanContext& context) {
+  FieldReader reader(context.origin);
+  Plan plan = read_plan(tree, reader);
+  reader.throw_if_any();
+  plan.model = with_derived_fields(plan.model);
+  std::vector<Problem> problems;
+  for (BrokenRule& rule : numbers_out_of_range(plan, context)) {
+    problems.push_back(std::move(rule.problem));
+  }
+  if (!problems.empty()) throw UserError(std::move(problems));
+  fill_in_defaults(plan, context);
+  return plan;
+}
+
 }  // namespace
 
 int64_t Plan::micro_batches() const {
@@ -167,17 +183,12 @@ std::vector<bool> Plan::expert_layers_of_stage(int64_t stage) const {
 int64_t Plan::bucket_elements() const { return *parallelism.bucket_elements; }
 
 Plan resolve_plan(const Json& tree, const PlanContext& context) {
-  FieldReader reader(context.origin);
-  Plan plan = read_plan(tree, reader);
-  reader.throw_if_any();
-  plan.model = with_derived_fields(plan.model);
-  const auto throw_if_any = [](std::vector<Problem> problems) {
-    if (!problems.empty()) throw UserError(std::move(problems));
-  };
-  throw_if_any(numbers_out_of_range(plan, context));
-  fill_in_defaults(plan, context);
-  throw_if_any(broken_rules(plan, context));
-  return plan;
+  Plan plan = filled_in(tree, context);
+  const std::vector<BrokenRule> broken = broken_rules(plan, context);
+  if (broken.empty()) return plan;
+  throw UserError(offer_remedies(broken, tree, [&](const Json& changed) {
+    return broken_rules(filled_in(changed, context), context);
+  }));
 }
 
 Json to_json(const Plan& plan) {

@@ -156,6 +156,10 @@ void check_cluster(Rules& rules, const PlanContext& context) {
           : fmt::format("use a world that is a multiple of {}", model_ranks(p)));
 }
 
+std::vector<Remedy> tensor_sizes(int64_t value, int64_t wanted) {
+  return {{"a tensor parallel size of {}", "parallelism.tensor", divisors_near(value, wanted)}};
+}
+
 /// Fewer key/value heads than tensor ranks: Megatron-LM cuts their columns, and lets equally many
 /// ranks use each head (megatron/core/transformer/attention.py).
 void check_key_value_split(Rules& rules) {
@@ -167,16 +171,19 @@ void check_key_value_split(Rules& rules) {
   rules.require(groups % tensor == 0 || shared,
                 "key/value heads and the tensor parallel size do not divide each other",
                 where,
-                fmt::format("use a tensor parallel size of {}", divisors_near(groups, tensor)));
+                "use another tensor parallel size",
+                tensor_sizes(groups, tensor));
   if (!shared) return;
   rules.require(rules.plan_.training.dialect == Dialect::kMegatronLm,
                 "only Megatron-LM lets tensor ranks use the same key/value head",
                 where + ", training.dialect = " + to_string(rules.plan_.training.dialect),
-                fmt::format("use a tensor parallel size of {}", divisors_near(groups, tensor)));
+                "use --dialect megatron-lm",
+                tensor_sizes(groups, tensor));
   rules.require(2 * groups * m.kv_channels % tensor == 0,
                 "the columns of keys and values do not divide by the tensor parallel size",
                 where + fmt::format(", model.kv_channels = {}", m.kv_channels),
-                fmt::format("use a tensor parallel size of {}", divisors_near(groups, tensor)));
+                "use another tensor parallel size",
+                tensor_sizes(groups, tensor));
 }
 
 void check_model_split(Rules& rules) {
@@ -187,18 +194,21 @@ void check_model_split(Rules& rules) {
     rules.require(value % p.tensor == 0,
                   what + " do not divide by the tensor parallel size",
                   fmt::format("{} = {}, parallelism.tensor = {}", key, value, p.tensor),
-                  fmt::format("use a tensor parallel size of {}", divisors_near(value, p.tensor)));
+                  "use another tensor parallel size",
+                  tensor_sizes(value, p.tensor));
   };
   splits(m.num_attention_heads, "model.num_attention_heads", "attention heads");
   splits(m.ffn_hidden_size, "model.ffn_hidden_size", "the MLP's columns");
   check_key_value_split(rules);
-  rules.require(
-      m.num_attention_heads % m.num_query_groups == 0,
-      "query heads do not divide by the key/value heads",
-      fmt::format("model.num_attention_heads = {}, model.num_query_groups = {}",
-                  m.num_attention_heads,
-                  m.num_query_groups),
-      fmt::format("use {} query groups", divisors_near(m.num_attention_heads, m.num_query_groups)));
+  rules.require(m.num_attention_heads % m.num_query_groups == 0,
+                "query heads do not divide by the key/value heads",
+                fmt::format("model.num_attention_heads = {}, model.num_query_groups = {}",
+                            m.num_attention_heads,
+                            m.num_query_groups),
+                "use a number of query groups that divides the attention heads",
+                {{"{} query groups",
+                  "model.num_query_groups",
+                  divisors_near(m.num_attention_heads, m.num_query_groups)}});
   rules.require(
       plan.padded_vocab_size() % p.tensor == 0,
       "the vocabulary does not divide by the tensor parallel size",
@@ -328,7 +338,7 @@ void check_user_buffers(Rules& rules) {
 void check_allocator(Rules& rules) {
   const std::string& settings = rules.plan_.memory.allocator;
   if (auto problem = find_allocator_problem(settings, rules.origin_ + ": memory.allocator")) {
-    rules.problems_.push_back(std::move(*problem));
+    rules.broken_.push_back({std::move(*problem), {}});
   }
 }
 
@@ -373,13 +383,13 @@ void check_fully_sharded(Rules& rules) {
 
 }  // namespace
 
-std::vector<Problem> numbers_out_of_range(const Plan& plan, const PlanContext& context) {
+std::vector<BrokenRule> numbers_out_of_range(const Plan& plan, const PlanContext& context) {
   Rules rules(plan, context);
   check_model_ranges(rules);
-  return rules.problems_;
+  return rules.broken_;
 }
 
-std::vector<Problem> broken_rules(const Plan& plan, const PlanContext& context) {
+std::vector<BrokenRule> broken_rules(const Plan& plan, const PlanContext& context) {
   Rules rules(plan, context);
   check_cluster(rules, context);
   check_model_split(rules);
@@ -398,7 +408,7 @@ std::vector<Problem> broken_rules(const Plan& plan, const PlanContext& context) 
   check_built(rules);
   check_fully_sharded(rules);
   check_optimizer_offload(rules);
-  return rules.problems_;
+  return rules.broken_;
 }
 
 }  // namespace estimator

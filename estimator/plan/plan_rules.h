@@ -5,6 +5,7 @@
 
 #include "estimator/base/errors.h"
 #include "estimator/plan/plan.h"
+#include "estimator/plan/remedies.h"
 
 namespace estimator {
 
@@ -16,7 +17,7 @@ int64_t ranks_needed(const ParallelConfig& parallelism);
 
 /// Numbers that no plan can hold: checked first, since defaults and rules multiply and divide by
 /// them.
-std::vector<Problem> numbers_out_of_range(const Plan& plan, const PlanContext& context);
+std::vector<BrokenRule> numbers_out_of_range(const Plan& plan, const PlanContext& context);
 
 /// Replaces "auto": nodes, GPUs of a node, data parallel size, batch, sequence, bucket, vocabulary
 /// padding. Leaves what cannot be told from the plan for broken_rules() to name.
@@ -24,6 +25,6 @@ void fill_in_defaults(Plan& plan, const PlanContext& context);
 
 /// Every rule that the plan breaks, in the order a reader would meet them. Empty: the plan is good.
 /// Needs numbers in range and defaults filled in.
-std::vector<Problem> broken_rules(const Plan& plan, const PlanContext& context);
+std::vector<BrokenRule> broken_rules(const Plan& plan, const PlanContext& context);
 
 }  // namespace estimator

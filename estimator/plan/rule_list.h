@@ -10,6 +10,7 @@
 #include "estimator/base/errors.h"
 #include "estimator/base/units.h"
 #include "estimator/plan/plan.h"
+#include "estimator/plan/remedies.h"
 
 namespace estimator {
 
@@ -18,8 +19,14 @@ class Rules {
  public:
   Rules(const Plan& plan, const PlanContext& context) : plan_(plan), origin_(context.origin) {}
 
-  void require(bool holds, std::string what, const std::string& where, std::string help) {
-    if (!holds) problems_.push_back({std::move(what), origin_ + ": " + where, std::move(help)});
+  void require(bool holds,
+               std::string what,
+               const std::string& where,
+               std::string help,
+               std::vector<Remedy> remedies = {}) {
+    if (holds) return;
+    broken_.push_back(
+        {{std::move(what), origin_ + ": " + where, std::move(help)}, std::move(remedies)});
   }
 
   void in_range(int64_t least, int64_t most, int64_t value, const std::string& key) {
@@ -31,10 +38,7 @@ class Rules {
 
   const Plan& plan_;
   std::string origin_;
-  std::vector<Problem> problems_;
+  std::vector<BrokenRule> broken_;
 };
-
-/// "5, 8, 10": the divisors of `value` that are nearest to `wanted`.
-std::string divisors_near(int64_t value, int64_t wanted);
 
 }  // namespace estimator
