@@ -3,8 +3,9 @@
 #include <elf.h>
 
 #include <cstdint>
-#include <cstring>
-#include <string_view>
+#include <utility>
+
+#include "sim/virtual_gpu/bytes.h"
 
 namespace virtual_gpu {
 namespace {
@@ -30,48 +31,69 @@ struct ParameterInfo {
   uint32_t facts;  // the size is in the upper 14 bits, of a large one in the lower 16
 };
 
-template <typename Struct>
-Struct read(const char* bytes) {
-  Struct value;
-  std::memcpy(&value, bytes, sizeof value);
-  return value;
+/// Up to the zero that ends it; "" behind the end.
+std::string_view c_string_at(std::string_view bytes, uint64_t offset) {
+  if (offset > bytes.size()) return {};
+  const std::string_view text = bytes.substr(offset);
+  return text.substr(0, text.find('\0'));
 }
 
-ParameterBytes parameters_of(const char* info, size_t info_bytes) {
+/// None of a damaged list: one that is known in part would hide where a kernel writes.
+std::optional<ParameterBytes> parameters_of(std::string_view info) {
   ParameterBytes parameters;
-  const char* const end = info + info_bytes;
-  while (end - info >= static_cast<ptrdiff_t>(sizeof(Attribute))) {
-    const auto attribute = read<Attribute>(info);
-    info += sizeof attribute;
-    if (attribute.format != kSizedFormat) continue;
-    const bool is_large = attribute.kind == kLargeParameterInfo;
-    if (is_large || attribute.kind == kParameterInfo) {
-      const auto parameter = read<ParameterInfo>(info);
-      if (parameter.ordinal >= parameters.size()) parameters.resize(parameter.ordinal + 1);
-      parameters[parameter.ordinal] = is_large ? parameter.facts & 0xffff : parameter.facts >> 18;
+  uint64_t position = 0;
+  while (const auto attribute = read_at<Attribute>(info, position)) {
+    position += sizeof *attribute;
+    if (attribute->format != kSizedFormat) continue;
+    const bool is_large = attribute->kind == kLargeParameterInfo;
+    if (is_large || attribute->kind == kParameterInfo) {
+      const auto parameter = read_at<ParameterInfo>(info, position);
+      if (!parameter) return std::nullopt;
+      if (parameter->ordinal >= parameters.size()) parameters.resize(parameter->ordinal + 1);
+      parameters[parameter->ordinal] =
+          is_large ? parameter->facts & 0xffff : parameter->facts >> 18;
     }
-    info += attribute.size;
+    position += attribute->size;
   }
   return parameters;
 }
 
+/// The sections of an ELF file.
+class Sections {
+ public:
+  Sections(std::string_view file, const Elf64_Ehdr& header) : file_(file), header_(header) {}
+
+  std::optional<Elf64_Shdr> at(uint64_t index) const {
+    return read_at<Elf64_Shdr>(file_, header_.e_shoff + index * header_.e_shentsize);
+  }
+  std::optional<std::string_view> content(const std::optional<Elf64_Shdr>& section) const {
+    return section ? part_of(file_, section->sh_offset, section->sh_size) : std::nullopt;
+  }
+
+ private:
+  std::string_view file_;
+  Elf64_Ehdr header_;
+};
+
 }  // namespace
 
-std::map<std::string, ParameterBytes> parameters_in(const void* image) {
+std::map<std::string, ParameterBytes> parameters_in(std::string_view image) {
   std::map<std::string, ParameterBytes> found;
-  if (image == nullptr || std::memcmp(image, ELFMAG, SELFMAG) != 0) return found;
-  const char* const file = static_cast<const char*>(image);
-  const auto header = read<Elf64_Ehdr>(file);
-  const auto section = [&](size_t index) {
-    return read<Elf64_Shdr>(file + header.e_shoff + index * header.e_shentsize);
-  };
-  const char* const names = file + section(header.e_shstrndx).sh_offset;
-  for (size_t i = 0; i < header.e_shnum; ++i) {
-    const Elf64_Shdr info = section(i);
-    const std::string_view name = names + info.sh_name;
-    if (!name.starts_with(kInfoPrefix)) continue;
-    found.emplace(name.substr(kInfoPrefix.size()),
-                  parameters_of(file + info.sh_offset, info.sh_size));
+  if (!image.starts_with(ELFMAG)) return found;
+  const auto header = read_at<Elf64_Ehdr>(image, 0);
+  if (!header) return found;
+  const Sections sections(image, *header);
+  const auto names = sections.content(sections.at(header->e_shstrndx));
+  if (!names) return found;
+  for (uint64_t i = 0; i < header->e_shnum; ++i) {
+    const auto section = sections.at(i);
+    if (!section) break;
+    const std::string_view name = c_string_at(*names, section->sh_name);
+    const auto info = sections.content(section);
+    if (!name.starts_with(kInfoPrefix) || !info) continue;
+    if (auto parameters = parameters_of(*info)) {
+      found.emplace(name.substr(kInfoPrefix.size()), std::move(*parameters));
+    }
   }
   return found;
 }

@@ -1,7 +1,9 @@
 #include <cuda.h>
 
+#include <cstdint>
 #include <fstream>
 #include <iterator>
+#include <string_view>
 
 #include "sim/virtual_gpu/cuda/cubin.h"
 #include "sim/virtual_gpu/cuda/module.h"
@@ -9,10 +11,20 @@
 
 using virtual_gpu::device;
 
-CUresult cuModuleLoadData(CUmodule* module, const void* image) {
+namespace {
+
+CUresult load(CUmodule* module, std::string_view image) {
   if (device() == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
   *module = new CUmod_st{.parameters = virtual_gpu::parameters_in(image)};
   return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+CUresult cuModuleLoadData(CUmodule* module, const void* image) {
+  // CUDA is not told where an image ends: what its headers say is believed.
+  constexpr size_t kUnknown = PTRDIFF_MAX;
+  return load(module, {static_cast<const char*>(image), image == nullptr ? 0 : kUnknown});
 }
 
 CUresult cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned, CUjit_option*, void**) {
@@ -23,7 +35,7 @@ CUresult cuModuleLoad(CUmodule* module, const char* path) {
   std::ifstream file(path, std::ios::binary);
   if (!file) return CUDA_ERROR_FILE_NOT_FOUND;
   const std::string image(std::istreambuf_iterator<char>(file), {});
-  return cuModuleLoadData(module, image.c_str());
+  return load(module, image);
 }
 
 // The kernel table may still name the module's kernels: it stays.

@@ -1,7 +1,8 @@
 #include "sim/virtual_gpu/cudart/fat_binary.h"
 
 #include <cstdint>
-#include <cstring>
+
+#include "sim/virtual_gpu/bytes.h"
 
 namespace virtual_gpu {
 namespace {
@@ -38,31 +39,32 @@ constexpr uint16_t kPtx = 1;
 constexpr uint16_t kCubin = 2;
 constexpr uint64_t kArchitectureSpecific = 0x100000;
 
-template <typename Header>
-Header read(const char* bytes) {
-  Header header;
-  std::memcpy(&header, bytes, sizeof header);
-  return header;
-}
-
 }  // namespace
 
-void FatBinary::read_images() const {
-  const auto wrapper = read<Wrapper>(static_cast<const char*>(wrapper_));
-  if (wrapper.magic != kWrapperMagic) return;
-  const auto container = read<ContainerHeader>(wrapper.container);
-  if (container.magic != kContainerMagic) return;
-  const char* position = wrapper.container + container.header_bytes;
-  const char* const end = position + container.images_bytes;
-  while (position < end) {
-    const auto image = read<ImageHeader>(position);
-    if (image.kind == kPtx || image.kind == kCubin) {
-      images_.push_back({.is_ptx = image.kind == kPtx,
-                         .architecture = static_cast<int>(image.architecture),
-                         .is_for_that_one_only = (image.flags & kArchitectureSpecific) != 0});
+std::vector<CodeImage> images_in(std::string_view container) {
+  std::vector<CodeImage> images;
+  const auto header = read_at<ContainerHeader>(container, 0);
+  if (!header || header->magic != kContainerMagic) return images;
+  uint64_t position = header->header_bytes;
+  while (const auto image = read_at<ImageHeader>(container, position)) {
+    // Damaged: where the next one begins is not known.
+    if (image->header_bytes < sizeof *image || image->image_bytes > container.size()) break;
+    if (image->kind == kPtx || image->kind == kCubin) {
+      images.push_back({.is_ptx = image->kind == kPtx,
+                        .architecture = static_cast<int>(image->architecture),
+                        .is_for_that_one_only = (image->flags & kArchitectureSpecific) != 0});
     }
-    position += image.header_bytes + image.image_bytes;
+    position += image->header_bytes + image->image_bytes;
   }
+  return images;
+}
+
+void FatBinary::read_images() const {
+  constexpr size_t kUnknown = PTRDIFF_MAX;  // only the headers tell where it ends
+  const auto wrapper = read_at<Wrapper>({static_cast<const char*>(wrapper_), kUnknown}, 0);
+  if (wrapper->magic != kWrapperMagic) return;
+  const auto header = read_at<ContainerHeader>({wrapper->container, kUnknown}, 0);
+  images_ = images_in({wrapper->container, header->header_bytes + header->images_bytes});
 }
 
 std::optional<CodeVersion> FatBinary::version_for(const CapabilityFacts& facts) const {
@@ -70,7 +72,7 @@ std::optional<CodeVersion> FatBinary::version_for(const CapabilityFacts& facts) 
   const int device = architecture(facts);
   std::optional<CodeVersion> best_cubin;
   std::optional<CodeVersion> best_ptx;
-  for (const Image& image : images_) {
+  for (const CodeImage& image : images_) {
     if (image.architecture > device) continue;
     if (image.is_for_that_one_only && image.architecture != device) continue;
     if (image.is_ptx) {  // compiled for the device when it is loaded

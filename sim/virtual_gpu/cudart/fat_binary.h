@@ -2,6 +2,7 @@
 
 #include <mutex>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "sim/virtual_gpu/capability.h"
@@ -15,6 +16,16 @@ struct CodeVersion {
   int ptx;
 };
 
+/// Code for one architecture.
+struct CodeImage {
+  bool is_ptx;
+  int architecture;           // 90 for 9.0
+  bool is_for_that_one_only;  // the "a" of sm_90a
+};
+
+/// The images of a container of nvcc's; of a damaged one those that can be read.
+std::vector<CodeImage> images_in(std::string_view container);
+
 /// The code of kernels, as nvcc embeds it into a library: here only for which architectures there
 /// is some. Torch's wheels hold a few (7.5, 8.0, 8.6, 9.0, ...); a device runs the best that fits.
 class FatBinary {
@@ -26,17 +37,11 @@ class FatBinary {
   std::optional<CodeVersion> version_for(const CapabilityFacts& facts) const;
 
  private:
-  struct Image {
-    bool is_ptx;
-    int architecture;           // 90 for 9.0
-    bool is_for_that_one_only;  // the "a" of sm_90a
-  };
-
   void read_images() const;
 
   const void* wrapper_;
   mutable std::once_flag once_;
-  mutable std::vector<Image> images_;
+  mutable std::vector<CodeImage> images_;
 };
 
 }  // namespace virtual_gpu

@@ -39,6 +39,7 @@ class Embedded {
   }
 
   const void* wrapper() const { return &wrapper_; }
+  const std::string& bytes() const { return bytes_; }
 
  private:
   template <typename Number>
@@ -85,6 +86,19 @@ TEST(FatBinary, CompilesPtxWhereNoCubinFits) {
 TEST(FatBinary, KeepsArchitectureSpecificCodeToItsArchitecture) {
   EXPECT_EQ(version_on(10, 0, {{2, 100, 0x100000}}), "100/100");
   EXPECT_EQ(version_on(10, 3, {{2, 100, 0x100000}}), "none");
+}
+
+TEST(FatBinary, EndsAtAnImageThatSaysItHasNoLength) {
+  std::string bytes = Embedded({{2, 80}, {2, 90}}).bytes();
+  std::memset(bytes.data() + 16 + 72 + 4, 0, 12);  // the second one's header_bytes and image_bytes
+  EXPECT_EQ(images_in(bytes).size(), 1u);
+}
+
+TEST(FatBinary, ThatIsCutOffHasWhatIsWhole) {
+  const std::string bytes = Embedded({{2, 80}, {2, 90}}).bytes();
+  EXPECT_EQ(images_in(bytes).size(), 2u);
+  EXPECT_EQ(images_in({bytes.data(), bytes.size() - 72}).size(), 1u);
+  EXPECT_EQ(images_in({bytes.data(), 15}).size(), 0u);
 }
 
 TEST(FatBinary, OfAnotherFormatHasNothing) {

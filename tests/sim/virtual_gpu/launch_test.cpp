@@ -127,6 +127,18 @@ TEST_F(Launch, OfACubinInAFileTellsTheSame) {
   EXPECT_EQ(cuModuleLoad(&module, "/no/such/file"), CUDA_ERROR_FILE_NOT_FOUND);
 }
 
+TEST_F(Launch, OfACubinThatIsCutOffTellsThatItIsNotKnown) {
+  const std::string path = testing::TempDir() + "launch_test_cut.cubin";
+  for (const size_t bytes : {size_t{5}, sizeof(Elf64_Ehdr) + 8, cubin().size() - 60}) {
+    std::ofstream(path, std::ios::binary) << cubin().substr(0, bytes);
+    CUmodule module = nullptr;
+    ASSERT_EQ(cuModuleLoad(&module, path.c_str()), CUDA_SUCCESS);
+    told_.emplace();
+    launch(function_of(module, "count"), {first_, 0, {}});
+    EXPECT_EQ(told_, std::nullopt) << bytes << " bytes";
+  }
+}
+
 TEST_F(Launch, OfAKernelWithoutParametersTellsThatThereIsNone) {
   const CUfunction nothing = function(cubin(), "nothing");
   EXPECT_EQ(cuLaunchKernel(nothing, 1, 1, 1, 32, 1, 1, 0, nullptr, nullptr, nullptr), CUDA_SUCCESS);
