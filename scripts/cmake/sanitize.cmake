@@ -1,11 +1,19 @@
-# ONERANK_SANITIZE: the whole tree with the address and undefined-behaviour sanitizers. Only without
-# torch, whose wheel is not built with them.
-option(ONERANK_SANITIZE "Build with ASan and UBSan (needs ONERANK_TORCH=OFF)" OFF)
+# ONERANK_SANITIZE: ON builds the tree with the address and undefined-behaviour sanitizers; thread
+# builds with the thread sanitizer what several threads enter. Only without torch, whose wheel is not
+# built with them: where ONERANK_TORCH_DIR is one, the virtual GPU is built too, since it takes no more
+# from the wheel than the names of functions.
+set(ONERANK_SANITIZE OFF CACHE STRING "ON: ASan and UBSan; thread: TSan (both need ONERANK_TORCH=OFF)")
+set_property(CACHE ONERANK_SANITIZE PROPERTY STRINGS OFF ON thread)
 
 if(ONERANK_SANITIZE)
   if(ONERANK_TORCH)
     message(FATAL_ERROR "ONERANK_SANITIZE needs a tree without torch\n  help: add -DONERANK_TORCH=OFF")
   endif()
-  add_compile_options(-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
-  add_link_options(-fsanitize=address,undefined)
+  if(ONERANK_SANITIZE STREQUAL "thread")
+    set(sanitizers -fsanitize=thread)
+  else()
+    set(sanitizers -fsanitize=address,undefined -fno-sanitize-recover=all)
+  endif()
+  add_compile_options(${sanitizers} -fno-omit-frame-pointer)
+  add_link_options(${sanitizers})
 endif()

@@ -286,7 +286,8 @@ build_tree() {
   if grep -q '^ninja: no work to do' "$log"; then step_done "up to date"; else step_done "done"; fi
 }
 
-# setup [TARGET...]: the four steps that make the build folder, with TARGETs built (default: all).
+# setup [TARGET...]: the four steps that make the build folder, with TARGETs built (default: all). Sets
+# `torch_options`, which every build folder is configured with.
 setup() {
   find_torch
   if ! { mkdir -p -- "$build/logs" && [[ -w $build/logs ]]; } 2>/dev/null; then
@@ -294,7 +295,7 @@ setup() {
   fi
   install_packages
   install_torch
-  configure configure "$build" -DCMAKE_BUILD_TYPE=Release -DONERANK_TORCH_DIR="$torch" \
-    -DONERANK_CUDA_INCLUDE_DIR="$site/nvidia/cu13/include"
+  torch_options=(-DONERANK_TORCH_DIR="$torch" -DONERANK_CUDA_INCLUDE_DIR="$site/nvidia/cu13/include")
+  configure configure "$build" -DCMAKE_BUILD_TYPE=Release "${torch_options[@]}"
   build_tree build "$build" "$@"
 }
