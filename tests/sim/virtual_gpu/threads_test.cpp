@@ -24,7 +24,7 @@ constexpr uint64_t kDeviceBytes = uint64_t{1} << 34;
 
 TEST(Threads, ReadFromTheShadowWhatTheyWroteBesideOthers) {
   Shadow shadow;
-  shadow.enable();
+  shadow.enable(4096);
   at_once([&](int thread) {
     const uint64_t own = kBase + 4096 * static_cast<uint64_t>(thread);
     for (int round = 0; round < kRounds; ++round) {
@@ -33,10 +33,10 @@ TEST(Threads, ReadFromTheShadowWhatTheyWroteBesideOthers) {
       shadow.copy(own + 64, own, sizeof written);
       shadow.fill(kBase, round, 16);  // a place of all
       std::array<int, 2> read = {-1, -1};
-      EXPECT_TRUE(shadow.read(own + 64, read.data(), sizeof read));
+      EXPECT_TRUE(shadow.read(own + 64, read.data(), sizeof read).has_value());
       EXPECT_EQ(read, written);
       shadow.forget(own + 64, sizeof written, shadow.time());
-      EXPECT_FALSE(shadow.knows(own + 64, sizeof written));
+      EXPECT_FALSE(shadow.knows(own + 64, sizeof written).has_value());
       if (round % 16 == 0) shadow.forget_computed();
     }
   });
@@ -44,13 +44,13 @@ TEST(Threads, ReadFromTheShadowWhatTheyWroteBesideOthers) {
 
 TEST(Threads, RememberInTheShadowEachForItself) {
   Shadow shadow;
-  shadow.enable();
+  shadow.enable(4096);
   at_once([&](int thread) {
     const bool remembers = thread % 2 == 0;
     shadow.remember_here(remembers);
     const uint64_t own = kBase + 64 * static_cast<uint64_t>(thread);
     shadow.write(own, &thread, sizeof thread);
-    EXPECT_EQ(shadow.knows(own, sizeof thread), remembers);
+    EXPECT_EQ(shadow.knows(own, sizeof thread).has_value(), remembers);
   });
 }
 
