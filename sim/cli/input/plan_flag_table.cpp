@@ -233,7 +233,11 @@ const std::vector<PlanFlagGroup>& plan_flag_groups() {
             kSwitch,
             "main weights on the host are not page-locked",
             "false"},
-           {"--recompute-granularity", "training.recompute", kText, "none, selective or full"},
+           {"--recompute-granularity",
+            "training.recompute",
+            kText,
+            "none, selective (core attention; not built in torchtitan, where it is by operator) or "
+            "full"},
            {"--recompute-activations",
             "training.recompute",
             kSwitch,
