@@ -12,7 +12,9 @@ extern const std::string_view field_words_json;
 namespace estimator {
 namespace {
 
+/// "--FP8_format" is "fp8-format", "Qwen/Qwen3-8B" is "qwen3-8b".
 std::string as_word(std::string_view typed) {
+  typed.remove_prefix(typed.rfind('/') + 1);  // 0 without one
   typed.remove_prefix(std::min(typed.find_first_not_of('-'), typed.size()));
   std::string word(typed);
   std::transform(word.begin(), word.end(), word.begin(), [](unsigned char letter) {

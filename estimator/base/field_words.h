@@ -24,7 +24,8 @@ void visit_fields(Visitor& visit, FieldWord& word) {
 
 const std::vector<FieldWord>& field_words();
 
-/// The row of a flag, a key, a value or a name as people type it: "--FP8_format" is "fp8-format".
+/// The row of a flag, a key, a value or a name as people type it: "--FP8_format" is "fp8-format",
+/// "Qwen/Qwen3-8B" is "qwen3-8b".
 /// Null when there is none.
 const FieldWord* find_field_word(std::string_view typed);
 

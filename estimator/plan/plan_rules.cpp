@@ -375,10 +375,12 @@ void check_fully_sharded(Rules& rules) {
             holds, fmt::format("ZeRO stage {} is FSDP2 here, {}", p.zero_stage, what), where, help);
       };
   const Dialect dialect = plan.training.dialect;
-  require(traits_of(dialect).fully_sharded,
-          "which the dialect does not have",
-          fmt::format("training.dialect = {}", to_string(dialect)),
-          "use --dialect torchtitan, or ZeRO stage 1");
+  require(
+      traits_of(dialect).fully_sharded,
+      "which the dialect does not have",
+      fmt::format(
+          "parallelism.zero_stage = {}, training.dialect = {}", p.zero_stage, to_string(dialect)),
+      "use --dialect torchtitan, or ZeRO stage 1");
   require(p.pipeline == 1,
           "which is not built under a pipeline yet",
           fmt::format("parallelism.pipeline = {}", p.pipeline),

@@ -62,9 +62,10 @@ std::string help_for_missing(const std::string& path) {
   if (const estimator::ModelPreset* model = estimator::find_model_preset(path)) {
     return fmt::format("to name a model, write --model {}", model->name);
   }
-  for (const char* extension : {".json", ".yaml", ".yml"}) {
-    if (std::error_code ignored; std::filesystem::exists(path + extension, ignored)) {
-      return fmt::format("did you mean {}{}?", path, extension);
+  for (const std::string& near :
+       {path + ".json", path + ".yaml", "scripts/plans/" + path + ".json"}) {
+    if (std::error_code ignored; std::filesystem::exists(near, ignored)) {
+      return fmt::format("did you mean {}?", near);
     }
   }
   return "check the path; plans to start from are in scripts/plans/";
