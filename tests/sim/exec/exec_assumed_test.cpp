@@ -50,6 +50,26 @@ TEST_F(ExecAssumed, AnImbalancedRouterFillsTheFirstExpert) {
   EXPECT_THAT(last.output, HasSubstr("sent 512 received 448"));
 }
 
+TEST_F(ExecAssumed, WhatDispatchersMakeOfTheChoicesIsFollowed) {
+  // 256 tokens with two experts each, on 16 experts: 32 from each of 8 ranks. In the other case the
+  // first expert gets 4 times that, and 384 are left for 15 others: 25 each, one more for the
+  // first 9.
+  const struct {
+    const char* rank;
+    const char* policy;
+    const char* received;
+  } kCases[] = {{"3", "balanced", "tokens 512 of my experts [256, 256]"},
+                {"0", "imbalance:4", "tokens 1232 of my experts [1024, 208]"},
+                {"7", "imbalance:4", "tokens 400 of my experts [200, 200]"}};
+  for (const auto& [rank, policy, received] : kCases) {
+    const ProgramResult result = run_program(
+        "dispatchers.py", {"--world-size", "8", "--rank", rank, "--expert-balance", policy});
+    ASSERT_EQ(result.exit_code, 0) << result.error;
+    EXPECT_THAT(result.output, HasSubstr(std::string("all_to_all ") + received));
+    EXPECT_THAT(result.output, HasSubstr(std::string("gathered ") + received));
+  }
+}
+
 /// Ways of programs/counted.py that let kernels count.
 class ExecCounted : public ExecProgram, public testing::WithParamInterface<const char*> {};
 
