@@ -69,9 +69,11 @@ TemporaryFolder::TemporaryFolder() {
 }
 
 TemporaryFolder::~TemporaryFolder() {
+  // Before the removal, which needs descriptors of its own: there may be none but this one. Who
+  // takes the lock meanwhile removes the same folder.
+  if (lock_ >= 0) close(lock_);
   std::error_code ignored;  // nothing can be done about it here
   fs::remove_all(path_, ignored);
-  if (lock_ >= 0) close(lock_);
 }
 
 }  // namespace sim

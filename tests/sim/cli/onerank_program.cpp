@@ -67,6 +67,7 @@ pid_t OnerankProgram::start(const std::vector<std::string>& arguments) {
   if (pid != 0) return pid;
   redirect(STDOUT_FILENO, folder_ / "stdout");
   redirect(STDERR_FILENO, folder_ / "stderr");
+  close_range(STDERR_FILENO + 1, ~0U, 0);  // limits count what whoever runs the tests left open
   for (const auto& [resource, most] : limits_) {
     const rlimit limit{most, most};
     setrlimit(static_cast<__rlimit_resource_t>(resource), &limit);
