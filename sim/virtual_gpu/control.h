@@ -13,8 +13,12 @@ extern "C" {
 /// and says so on stderr.
 void onerank_virtual_gpu_set_memory_bytes(uint64_t memory_bytes);
 
-/// Bytes taken from all devices now: cudaMalloc in whole pages of 2 MiB, and cuMemCreate.
+/// Bytes taken from all devices now: cudaMalloc in whole pages of 2 MiB, cuMemCreate, and what is
+/// outside of them.
 uint64_t onerank_virtual_gpu_used_bytes(void);
+
+/// Bytes that every device lacks from the start, for what no allocator makes (ONERANK_VIRTUAL_GPU).
+uint64_t onerank_virtual_gpu_outside_bytes(void);
 
 /// Kernels launched since the start of the process, those of cuBLAS and NCCL not counted.
 uint64_t onerank_virtual_gpu_kernel_launches(void);

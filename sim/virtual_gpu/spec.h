@@ -14,9 +14,11 @@ struct VirtualGpuSpec {
   std::string name;          // as cudaGetDeviceProperties tells it, e.g. "NVIDIA H100 80GB HBM3"
   int capability_major = 0;  // compute capability, e.g. 9 and 0
   int capability_minor = 0;
-  int multiprocessors = 0;   // streaming multiprocessors
-  int64_t memory_bytes = 0;  // total memory of one device, as cudaMemGetInfo tells it
-  int device_count = 1;      // equal devices in this process
+  int multiprocessors = 0;    // streaming multiprocessors
+  int64_t memory_bytes = 0;   // total memory of one device, as cudaMemGetInfo tells it
+  int64_t outside_bytes = 0;  // of these, what a process holds outside any allocator from its
+                              // start: CUDA's context and libraries
+  int device_count = 1;       // equal devices in this process
   /// An event has happened when the host has waited for it (events=ordered); else it has happened
   /// as soon as it is recorded (events=immediate).
   bool ordered_events = false;
@@ -26,8 +28,8 @@ struct VirtualGpuSpec {
 
 /// The value of ONERANK_VIRTUAL_GPU for `spec`, e.g.
 /// "name=NVIDIA H100 80GB HBM3;capability=9.0;multiprocessors=132;memory_bytes=85029158912;
-/// devices=1;events=immediate". Throws std::invalid_argument if parse() would not give `spec`
-/// back.
+/// outside_bytes=0;devices=1;events=immediate". Throws std::invalid_argument if parse() would not
+/// give `spec` back.
 std::string to_environment(const VirtualGpuSpec& spec);
 
 /// Reads what to_environment() writes: every key once, in any order, no other key.

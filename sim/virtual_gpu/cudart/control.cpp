@@ -26,6 +26,10 @@ uint64_t onerank_virtual_gpu_used_bytes() {
   return bytes;
 }
 
+uint64_t onerank_virtual_gpu_outside_bytes() {
+  return device() == nullptr ? 0 : static_cast<uint64_t>(device()->spec.outside_bytes);
+}
+
 uint64_t onerank_virtual_gpu_kernel_launches() { return kernels().launches(); }
 
 uint64_t onerank_virtual_gpu_host_reads() { return work_log().host_reads(); }

@@ -23,9 +23,10 @@ Device* make_device() try {
                                 "." + std::to_string(spec.capability_minor));
   }
   const auto capacity_bytes = static_cast<uint64_t>(spec.memory_bytes);
+  const auto outside_bytes = static_cast<uint64_t>(spec.outside_bytes);
   return new Device{spec,
                     *facts,
-                    DeviceMemory(spec.device_count, capacity_bytes),
+                    DeviceMemory(spec.device_count, capacity_bytes, outside_bytes),
                     Timeline(spec.device_count, spec.ordered_events)};
 } catch (const std::invalid_argument& error) {
   std::fprintf(stderr, "onerank: error: %s\n", error.what());

@@ -13,8 +13,10 @@ uint64_t round_up(uint64_t bytes, uint64_t multiple) {
 
 }  // namespace
 
-DeviceMemory::DeviceMemory(int device_count, uint64_t capacity_bytes)
-    : capacity_bytes_(capacity_bytes), used_bytes_(device_count), next_address_(kFirstAddress) {}
+DeviceMemory::DeviceMemory(int device_count, uint64_t capacity_bytes, uint64_t outside_bytes)
+    : capacity_bytes_(capacity_bytes),
+      used_bytes_(device_count, outside_bytes),
+      next_address_(kFirstAddress) {}
 
 bool DeviceMemory::set_capacity_bytes(uint64_t capacity_bytes) {
   std::lock_guard lock(mutex_);

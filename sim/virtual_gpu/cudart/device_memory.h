@@ -19,11 +19,13 @@ class DeviceMemory {
   /// Memory is taken in whole pages of this size, as the driver does.
   static constexpr uint64_t kPageBytes = uint64_t{2} << 20;
 
-  DeviceMemory(int device_count, uint64_t capacity_bytes);
+  /// Of each device `outside_bytes` are used from the start, by what no allocator makes.
+  DeviceMemory(int device_count, uint64_t capacity_bytes, uint64_t outside_bytes = 0);
 
   /// False, and no change, once anything was allocated.
   bool set_capacity_bytes(uint64_t capacity_bytes);
   uint64_t capacity_bytes() const;
+  /// With what is outside.
   uint64_t used_bytes(int device) const;
 
   /// The address of new memory (a multiple of kPageBytes); none if it does not fit.

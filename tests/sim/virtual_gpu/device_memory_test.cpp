@@ -19,6 +19,14 @@ TEST(DeviceMemory, GivesIncreasingAddressesInWholePages) {
   EXPECT_EQ(memory.used_bytes(0), 3 * kPage);
 }
 
+TEST(DeviceMemory, KeepsWhatIsOutsideOfItOnEveryDevice) {
+  DeviceMemory memory(2, 4 * kPage, kPage);
+  EXPECT_EQ(memory.used_bytes(1), kPage);
+  EXPECT_FALSE(memory.allocate(1, 3 * kPage + 1));
+  EXPECT_TRUE(memory.allocate(1, 3 * kPage));
+  EXPECT_EQ(memory.used_bytes(0), kPage);
+}
+
 TEST(DeviceMemory, GivesAllOfTheCapacityAndNotOneByteMore) {
   DeviceMemory memory(1, 4 * kPage);
   const uint64_t address = memory.allocate(0, 3 * kPage).value();

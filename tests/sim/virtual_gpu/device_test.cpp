@@ -106,7 +106,8 @@ TEST(DeviceDeathTest, OfAWrongVariableThereIsNoneAndTheReasonIsTold) {
 TEST(DeviceDeathTest, OfAnUnknownCapabilityThereIsNoneAndTheReasonIsTold) {
   EXPECT_EXIT(
       count_devices_of(
-          "name=x;capability=6.1;multiprocessors=1;memory_bytes=1;devices=1;events=immediate"),
+          "name=x;capability=6.1;multiprocessors=1;memory_bytes=1;outside_bytes=0;devices=1;"
+          "events=immediate"),
       testing::ExitedWithCode(cudaErrorInitializationError),
       "nothing is known of compute capability 6.1");
 }

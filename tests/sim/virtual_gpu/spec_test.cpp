@@ -16,7 +16,7 @@ const VirtualGpuSpec kH100{.name = "NVIDIA H100 80GB HBM3",
                            .device_count = 1};
 constexpr const char* kH100Text =
     "name=NVIDIA H100 80GB HBM3;capability=9.0;multiprocessors=132;memory_bytes=85029158912;"
-    "devices=1;events=immediate";
+    "outside_bytes=0;devices=1;events=immediate";
 
 std::string message_of(const std::string& text) {
   try {
@@ -35,13 +35,13 @@ TEST(VirtualGpuSpec, ReadsKeysInAnyOrder) {
   EXPECT_EQ(
       parse(
           "devices=1;events=immediate;memory_bytes=85029158912;multiprocessors=132;capability=9.0;"
-          "name=NVIDIA H100 80GB HBM3"),
+          "outside_bytes=0;name=NVIDIA H100 80GB HBM3"),
       kH100);
 }
 
 TEST(VirtualGpuSpec, ReadsTwoDigitCapabilities) {
   const auto spec = parse(
-      "name=B300;capability=10.3;multiprocessors=148;memory_bytes=1;devices=8;"
+      "name=B300;capability=10.3;multiprocessors=148;memory_bytes=1;outside_bytes=0;devices=8;"
       "events=immediate");
   EXPECT_EQ(spec.capability_major, 10);
   EXPECT_EQ(spec.capability_minor, 3);
@@ -59,7 +59,8 @@ TEST(VirtualGpuSpec, TellsWhenAnEventHasHappened) {
 
 TEST(VirtualGpuSpec, RejectsAModeOfEventsThatIsNone) {
   const std::string text =
-      "name=x;capability=9.0;multiprocessors=1;memory_bytes=1;devices=1;events=late";
+      "name=x;capability=9.0;multiprocessors=1;memory_bytes=1;outside_bytes=0;devices=1;"
+      "events=late";
   EXPECT_NE(message_of(text).find("'late'"), std::string::npos);
 }
 
@@ -83,6 +84,16 @@ TEST(VirtualGpuSpec, RejectsNumbersThatAreNone) {
                              "memory_bytes=" + memory;
     EXPECT_THROW(parse(text), std::invalid_argument) << memory;
   }
+}
+
+TEST(VirtualGpuSpec, RejectsMoreOutsideAllocatorsThanThereIs) {
+  const auto with = [](int64_t bytes) {
+    return "name=x;capability=9.0;multiprocessors=1;memory_bytes=80;devices=1;events=immediate;"
+           "outside_bytes=" +
+           std::to_string(bytes);
+  };
+  EXPECT_EQ(parse(with(80)).outside_bytes, 80);
+  EXPECT_NE(message_of(with(81)).find("outside_bytes=81"), std::string::npos);
 }
 
 TEST(VirtualGpuSpec, RejectsACapabilityWithoutADot) {
