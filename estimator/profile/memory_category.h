@@ -19,7 +19,8 @@ namespace estimator {
 ///   optimizer_state  moments, momentum and step counters
 ///   activation       made in the forward of a micro-batch, or in the recompute of a segment, and
 ///                    held at its end: backward needs it
-///   communication    what a collective read, wrote or allocated, and is none of the above
+///   communication    what a collective read, wrote or allocated, and is none of the above; in a
+///                    program also flat parameters that were gathered, and a reducer's buckets
 ///   workspace        outlives the operator that made it and is no operator's result (cuBLAS), or
 ///                    outlives its phase and is none of the above (tables, masks)
 ///   temporary        all else: made and freed within an operator, a module or a phase

@@ -53,14 +53,22 @@ void add_upwards(const ModuleTree& tree,
   for (; module != kRootModule; module = tree.parent(module)) records[module].*field += bytes;
 }
 
+/// The innermost module around `name` that a run has entered.
+ModuleId module_around(const std::map<std::string_view, ModuleId>& ids, std::string_view name) {
+  for (size_t dot = name.rfind('.'); dot != name.npos; dot = name.rfind('.')) {
+    name = name.substr(0, dot);
+    if (const auto known = ids.find(name); known != ids.end()) return known->second;
+  }
+  return kRootModule;
+}
+
 void add_parameters(const ModuleTree& tree,
                     const estimator::ParametersRecord& parameters,
                     std::vector<ModuleRecord>& records) {
   std::map<std::string_view, ModuleId> ids;
   for (ModuleId id = 0; id < tree.size(); ++id) ids.emplace(tree.module(id).path, id);
   for (const estimator::ParameterRecord& parameter : parameters.tensors) {
-    const std::string_view name = parameter.name;
-    const ModuleId module = ids.at(name.substr(0, name.rfind('.')));
+    const ModuleId module = module_around(ids, parameter.name);
     add_upwards(tree, records, module, &ModuleRecord::parameter_bytes, parameter.bytes);
   }
 }

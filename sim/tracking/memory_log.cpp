@@ -6,8 +6,21 @@ namespace sim {
 
 using estimator::MemoryCategory;
 
+namespace {
+
+/// Parameters or gradients on their way, though a forward made the block and kept it: flat ones
+/// that were gathered (FSDP1, DeepSpeed), and what sums gradients and is never given back (the
+/// buckets of DistributedDataParallel).
+bool carries_state(const Allocation& allocation) {
+  if (allocation.gathered && allocation.shape.size() == 1) return true;
+  return allocation.reduced && allocation.outlived_phase;
+}
+
+}  // namespace
+
 MemoryCategory category_of(const Allocation& allocation) {
   if (allocation.state) return *allocation.state;
+  if (carries_state(allocation)) return MemoryCategory::kCommunication;
   if (allocation.outlived_operator) return MemoryCategory::kWorkspace;
   if (allocation.outlived_forward) return MemoryCategory::kActivation;
   if (allocation.communicated) return MemoryCategory::kCommunication;

@@ -49,6 +49,8 @@ struct Allocation {
   bool outlived_forward = false;
   bool outlived_phase = false;
   bool communicated = false;
+  bool gathered = false;  ///< by an all-gather
+  bool reduced = false;   ///< by a collective, while backward ran
 
   bool is_tensor() const { return dtype != c10::ScalarType::Undefined; }
 };

@@ -3,6 +3,7 @@
 #include <c10/core/CachingDeviceAllocator.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
+#include "sim/tracking/allocator_record.h"
 #include "sim/tracking/counting_cpu_allocator.h"
 
 namespace sim {
@@ -28,15 +29,7 @@ class CudaMemoryReader final : public MemoryReader {
 
   void reset_peak() override { allocator_->resetPeakStats(device_.index()); }
 
-  estimator::AllocatorRecord allocator() const override {
-    const auto stats = device_stats();
-    return {.requested_peak_bytes = stats.requested_bytes[kAllPools].peak,
-            .active_peak_bytes = stats.active_bytes[kAllPools].peak,
-            .inactive_split_peak_bytes = stats.inactive_split_bytes[kAllPools].peak,
-            .segments_peak = stats.segment[kAllPools].peak,
-            .device_allocations = stats.num_device_alloc,
-            .retries = stats.num_alloc_retries};
-  }
+  estimator::AllocatorRecord allocator() const override { return allocator_record(device_stats()); }
 
   void finish_work() const override { guard_.synchronizeDevice(device_.index()); }
 

@@ -65,6 +65,14 @@ void MemoryTracker::communicated(uint64_t address) {
   if (Allocation* block = log_.find(address)) block->communicated = true;
 }
 
+void MemoryTracker::gathered(uint64_t address) {
+  if (Allocation* block = log_.find(address)) block->gathered = true;
+}
+
+void MemoryTracker::reduced(uint64_t address) {
+  if (Allocation* block = log_.find(address)) block->reduced = true;
+}
+
 void MemoryTracker::saw_lasting(const at::Tensor& tensor,
                                 const models::LastingMemory& memory,
                                 ModuleId owner) {

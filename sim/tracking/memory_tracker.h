@@ -29,6 +29,10 @@ class MemoryTracker {
   void saw_communication(const at::Tensor& tensor);
   /// The block that starts at `address`, if there is one, was communicated.
   void communicated(uint64_t address);
+  /// The same, by an all-gather.
+  void gathered(uint64_t address);
+  /// The same, and it was to hold gradients: backward ran when a collective summed it over ranks.
+  void reduced(uint64_t address);
   void saw_lasting(const at::Tensor& tensor, const models::LastingMemory& memory, ModuleId owner);
   /// The block that starts at `address`, if there is one, was made to last.
   void lasts(uint64_t address, const models::LastingMemory& memory, ModuleId owner);

@@ -216,6 +216,16 @@ void RunTracker::memory_communicated(uint64_t address) {
   memory_.communicated(address);
 }
 
+void RunTracker::memory_gathered(uint64_t address) {
+  const std::lock_guard lock(mutex_);
+  memory_.gathered(address);
+}
+
+void RunTracker::memory_reduced(uint64_t address) {
+  const std::lock_guard lock(mutex_);
+  if (place_of(this_thread()).direction == Direction::kBackward) memory_.reduced(address);
+}
+
 void RunTracker::keep_error(std::exception_ptr error) {
   const std::lock_guard lock(mutex_);
   if (!error_) error_ = std::move(error);
@@ -313,7 +323,8 @@ void RunTracker::reportOutOfMemory(int64_t requested_bytes,
   if (device.type() != options_.device) return;
   const std::lock_guard lock(mutex_);
   const ThreadPlaces& thread = this_thread();
-  out_of_memory_ = {.module = place_of(thread).module,
+  out_of_memory_ = {.phase = phase_,
+                    .module = place_of(thread).module,
                     .op = thread.operators.at_work(),
                     .requested_bytes = requested_bytes,
                     .reserved_bytes = static_cast<int64_t>(reserved_bytes)};

@@ -31,6 +31,7 @@ namespace sim {
 
 /// Where the allocator gave up, what it was asked for and what it had taken from the device.
 struct OutOfMemoryPlace {
+  int32_t phase = kNoPhase;
   ModuleId module = kRootModule;
   const OperatorTraits* op = nullptr;
   int64_t requested_bytes = 0;
@@ -102,6 +103,10 @@ class RunTracker final : public c10::MemoryReportingInfoBase {
   /// The same by the address of a block.
   void memory_lasts(uint64_t address, const models::LastingMemory& memory);
   void memory_communicated(uint64_t address);
+  /// A collective gathers what lies there from all ranks.
+  void memory_gathered(uint64_t address);
+  /// A collective sums what lies there over the ranks.
+  void memory_reduced(uint64_t address);
   /// Keeps the first exception of a callback, which must not throw into libtorch.
   void keep_error(std::exception_ptr error);
 
