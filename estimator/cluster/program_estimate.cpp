@@ -7,6 +7,7 @@
 #include "estimator/cluster/memory_verdict.h"
 #include "estimator/communication/fabric.h"
 #include "estimator/hardware/hardware.h"
+#include "estimator/memory/device_memory.h"
 
 namespace estimator {
 namespace {
@@ -40,6 +41,14 @@ void check_profiles(const std::vector<RankProfile>& profiles) {
   }
 }
 
+void check_verdicts(const std::vector<RankProfile>& profiles) {
+  std::vector<Problem> problems;
+  for (const RankProfile& profile : profiles) {
+    if (auto problem = lacks_verdict(profile)) problems.push_back(std::move(*problem));
+  }
+  if (!problems.empty()) throw UserError(std::move(problems), ExitCode::kMachineLacks);
+}
+
 /// As much of a plan as memory asks for: the cluster.
 Plan cluster_of(const RankProfile& profile) {
   Plan plan;
@@ -54,26 +63,96 @@ Plan cluster_of(const RankProfile& profile) {
   return plan;
 }
 
-/// It ran out though the limit was there: what it would have needed is more than what it reached.
-bool ran_out(const RankProfile& profile) { return profile.out_of_memory && !profile.limit_lifted; }
+/// What a rank would have needed that ran out is not known.
+std::string reason_of(const Verdict& verdict, const std::vector<RankProfile>& profiles) {
+  for (const RankProfile& profile : profiles) {
+    if (profile.rank == verdict.worst_rank) return ran_out(profile).value_or(verdict.reason);
+  }
+  return verdict.reason;
+}
+
+constexpr const char* kNoStep =
+    "give a program that trains until its optimizer's first step (torch.optim). Where it should "
+    "have: it may wait for flags that an absent root broadcasts, so run the first rank of its "
+    "group (--rank 0); of a program that only infers, the peaks are told and no verdict";
+constexpr const char* kNotRecorded = "leave out --no-recording";
+constexpr const char* kNothingAllocated =
+    "see whether the program moves its model to the device cuda, through PyTorch's allocator";
+constexpr const char* kUnknownGpu = "run it on one of `onerank list gpus`";
+constexpr const char* kOtherDevice =
+    "have the process use one device, such as by torch.cuda.set_device(LOCAL_RANK) before all else";
+
+/// The device with more reserved than the followed one, if there is one.
+const OtherDevice* fuller_device(const RankProfile& profile) {
+  for (const OtherDevice& device : profile.program->other_devices) {
+    if (device.reserved_peak_bytes > profile.peak.reserved_bytes) return &device;
+  }
+  return nullptr;
+}
 
 }  // namespace
 
+std::optional<std::string> ran_out(const RankProfile& profile) {
+  if (!profile.out_of_memory || profile.limit_lifted) return std::nullopt;
+  return fmt::format("rank {} ran out of {} in {}: {}",
+                     profile.rank,
+                     format_gib(profile.device.total_bytes),
+                     profile.out_of_memory->phase,
+                     profile.out_of_memory->message);
+}
+
+int64_t program_outside_bytes(const Gpu& gpu) {
+  return context_memory(gpu, Plan().memory.cuda_module_loading).value_bytes +
+         library_memory(gpu).value_bytes;
+}
+
+std::optional<Problem> lacks_verdict(const RankProfile& profile) {
+  if (!profile.program || profile.out_of_memory) return std::nullopt;
+  const ProgramRecord& program = *profile.program;
+  const auto problem = [&](const std::string& why, const char* help) {
+    return Problem{.what = fmt::format("no verdict on rank {}: {}", profile.rank, why),
+                   .where = fmt::format("{}", fmt::join(program.command, " ")),
+                   .help = help};
+  };
+  if (!program.recorded) return problem("nothing was recorded", kNotRecorded);
+  // Whatever more it would have done, this was too much.
+  if (profile.peak.reserved_bytes > profile.device.total_bytes) return std::nullopt;
+  if (profile.peak.allocated_bytes == 0) return problem("it allocated nothing", kNothingAllocated);
+  if (const OtherDevice* other = fuller_device(profile)) {
+    return problem(fmt::format("it used cuda:{} first ({}), and cuda:{} more ({})",
+                               program.device_index,
+                               format_gib(profile.peak.reserved_bytes),
+                               other->index,
+                               format_gib(other->reserved_peak_bytes)),
+                   kOtherDevice);
+  }
+  if (program.optimizer_steps == 0) return problem("no optimizer step was seen", kNoStep);
+  if (find_gpu(profile.device.gpu) == nullptr) {
+    return problem(
+        fmt::format("what {} holds outside PyTorch's allocator is not known", profile.device.name),
+        kUnknownGpu);
+  }
+  return std::nullopt;
+}
+
 ProgramEstimate estimate_program(const std::vector<RankProfile>& profiles) {
   check_profiles(profiles);
+  check_verdicts(profiles);
   const RankProfile& first = profiles.front();
   const Plan plan = cluster_of(first);
-  const Gpu& gpu = gpu_of(plan);
+  Gpu gpu = gpu_of(plan);
+  gpu.memory_bytes = first.device.total_bytes;  // a real one may be a part of it
   const Fabric fabric = fabric_of(plan);
   ProgramEstimate estimate{
       .tool = first.tool, .command = first.program->command, .world_size = first.world_size};
   for (const RankProfile& profile : profiles) {
     const RankClass one{.representative_rank = profile.rank, .count = 1};
     RankClassEstimate row = class_memory(plan, one, profile, ParallelLayout(plan), fabric);
-    row.limit_lifted = ran_out(profile);
+    row.limit_lifted = ran_out(profile).has_value();
     estimate.ranks.push_back(std::move(row));
   }
   estimate.verdict = memory_verdict(plan, gpu, estimate.ranks);
+  estimate.verdict.reason = reason_of(estimate.verdict, profiles);
   estimate.assumptions = {
       fmt::format("the {} ranks that were run stand for all {}", profiles.size(), first.world_size),
       fmt::format("{} and {} link the GPUs", *plan.cluster.intra_link, *plan.cluster.inter_link)};

@@ -2,11 +2,14 @@
 // its ranks (`onerank exec`). Time is not estimated: nobody said what the ranks wait for.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "estimator/base/document.h"
+#include "estimator/base/errors.h"
 #include "estimator/cluster/cluster_estimate.h"
+#include "estimator/hardware/hardware.h"
 #include "estimator/profile/rank_profile.h"
 
 namespace estimator {
@@ -33,8 +36,22 @@ void visit_fields(Visitor& visit, ProgramEstimate& estimate) {
   visit("not_modelled", estimate.not_modelled, "what is left out");
 }
 
+/// Bytes that a rank's GPU lacks before PyTorch's allocator takes any: the CUDA context and CUDA's
+/// libraries, as estimate_program() counts them. NCCL's buffers come with the communicators.
+int64_t program_outside_bytes(const Gpu& gpu);
+
+/// Why nothing can be said of whether the program's rank fits, and the way out: it was not
+/// followed, stepped no optimizer, allocated nothing, had most of its memory on a device that was
+/// not followed, or ran on a GPU that is not in the database. Empty where a verdict can be given; a
+/// rank that ran out of memory always has one.
+std::optional<Problem> lacks_verdict(const RankProfile& profile);
+
+/// Whether the rank ran out of memory while the limit was there, and where: "rank 3 ran out of
+/// 79.19 GiB in build_model: 1.00 GiB were asked for, 0.40 GiB were free".
+std::optional<std::string> ran_out(const RankProfile& profile);
+
 /// Throws UserError when the profiles are not of one program, world and GPU, or the GPU is not in
-/// the database.
+/// the database, and (this machine lacks something) when one of them lacks a verdict.
 ProgramEstimate estimate_program(const std::vector<RankProfile>& profiles);
 
 }  // namespace estimator

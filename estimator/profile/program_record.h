@@ -112,9 +112,25 @@ void visit_fields(Visitor& visit, AssumedRecord& assumed) {
   visit("count", assumed.count, "how often", kCount);
 }
 
+/// A device that the program used besides the one whose memory the profile tells.
+struct OtherDevice {
+  int64_t index = 0;
+  int64_t reserved_peak_bytes = 0;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, OtherDevice& device) {
+  visit("index", device.index, "of the device", kCount);
+  visit(
+      "reserved_peak_bytes", device.reserved_peak_bytes, "largest, of PyTorch's allocator", kCount);
+}
+
 struct ProgramRecord {
   std::vector<std::string> command;
+  bool recorded = true;
   int64_t gpus_per_node = 8;
+  int64_t device_index = 0;
+  std::vector<OtherDevice> other_devices;
+  int64_t outside_bytes = 0;
   int64_t optimizer_steps = 0;
   int64_t recorded_iteration = 0;
   bool stopped_by_steps = false;
@@ -130,7 +146,14 @@ struct ProgramRecord {
 template <class Visitor>
 void visit_fields(Visitor& visit, ProgramRecord& program) {
   visit("command", program.command, "the program and its arguments");
+  visit("recorded", program.recorded, "false: nothing was followed, and the peaks are not known");
   visit("gpus_per_node", program.gpus_per_node, "devices of the virtual machine", kGpusOfNode);
+  visit("device_index", program.device_index, "the device that the process used first", kCount);
+  visit("other_devices", program.other_devices, "that the process used too");
+  visit("outside_bytes",
+        program.outside_bytes,
+        "that the virtual GPU had less free, for CUDA's context and libraries",
+        kCount);
   visit("optimizer_steps", program.optimizer_steps, "iterations that ended in a step", kCount);
   visit(
       "recorded_iteration", program.recorded_iteration, "whose operators the profile has", kCount);

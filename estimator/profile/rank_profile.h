@@ -360,7 +360,7 @@ struct RankProfile {
   RankCoordinate coordinate;
   DeviceRecord device;
   ParametersRecord parameters;
-  ModelStateRecord model_state;
+  std::optional<ModelStateRecord> model_state;  ///< of a plan's shard
   std::optional<HostMemoryRecord> host_memory;
   MicroBatchRecord micro_batches;
   bool limit_lifted = false;

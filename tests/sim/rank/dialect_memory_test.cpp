@@ -33,7 +33,7 @@ TEST(MegatronDialect, OfTransformerEngineHasItsWorkspaceAndOfLocalLayersTheGloba
 
 TEST(MegatronDialect, HasNoStandInsWithoutGradientAccumulationFusion) {
   const auto profile = execute(gpt_plan(training({{"gradient_accumulation_fusion", false}})));
-  EXPECT_EQ(profile.model_state.gradient_stand_in_bytes, 0);
+  EXPECT_EQ(profile.model_state->gradient_stand_in_bytes, 0);
 }
 
 // So large that the peak is in the loss, where a micro-batch's forward still has all that it
@@ -79,10 +79,10 @@ TEST(NanotronDialect, KeepsTheGatheredInputOfColumnParallelLayers) {
 TEST(TorchtitanDialect, HasOneTypeForAllStateWithoutFsdp) {
   const auto profile = execute(gpt_plan(training({{"dialect", "torchtitan"}, {"dtype", "bf16"}})));
   const int64_t parameters = profile.parameters.count;
-  EXPECT_EQ(profile.model_state.parameter_bytes, 2 * parameters);
-  EXPECT_EQ(profile.model_state.gradient_bytes, 2 * parameters);
-  EXPECT_EQ(profile.model_state.main_weight_bytes, 0);
-  EXPECT_EQ(profile.model_state.optimizer_state_bytes, 4 * parameters);
+  EXPECT_EQ(profile.model_state->parameter_bytes, 2 * parameters);
+  EXPECT_EQ(profile.model_state->gradient_bytes, 2 * parameters);
+  EXPECT_EQ(profile.model_state->main_weight_bytes, 0);
+  EXPECT_EQ(profile.model_state->optimizer_state_bytes, 4 * parameters);
 }
 
 // fp16: the parameters' own are the sum; bf16: flat fp32 ones, and the parameters' own beside them.
@@ -90,7 +90,7 @@ TEST(MegatronDeepspeedDialect, SumsGradientsInFp16OrKeepsThemBesideFp32) {
   const auto gradient_bytes = [](const char* dtype) {
     const auto profile =
         execute(gpt_plan(training({{"dialect", "megatron-deepspeed"}, {"dtype", dtype}})));
-    return profile.model_state.gradient_bytes / profile.parameters.count;
+    return profile.model_state->gradient_bytes / profile.parameters.count;
   };
   EXPECT_EQ(gradient_bytes("fp16"), 2);
   EXPECT_EQ(gradient_bytes("bf16"), 2 + 4);

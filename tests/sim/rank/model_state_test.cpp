@@ -17,35 +17,35 @@ constexpr int64_t kGptParameters = 2 * (12 * 1024 * 1024 + 13 * 1024) + (1024 + 
 TEST(ModelState, OfBf16AdamwIsEighteenBytesForEachParameter) {
   const auto profile = execute(gpt_plan({{"training", {{"dtype", "bf16"}}}}));
   EXPECT_EQ(profile.parameters.count, kGptParameters);
-  EXPECT_EQ(profile.model_state.parameter_bytes, 2 * kGptParameters);
-  EXPECT_EQ(profile.model_state.gradient_bytes, 4 * kGptParameters);
-  EXPECT_EQ(profile.model_state.main_weight_bytes, 4 * kGptParameters);
-  EXPECT_EQ(profile.model_state.optimizer_state_bytes, 8 * kGptParameters);
-  EXPECT_EQ(profile.model_state.gradient_padding_bytes, 0);
+  EXPECT_EQ(profile.model_state->parameter_bytes, 2 * kGptParameters);
+  EXPECT_EQ(profile.model_state->gradient_bytes, 4 * kGptParameters);
+  EXPECT_EQ(profile.model_state->main_weight_bytes, 4 * kGptParameters);
+  EXPECT_EQ(profile.model_state->optimizer_state_bytes, 8 * kGptParameters);
+  EXPECT_EQ(profile.model_state->gradient_padding_bytes, 0);
 }
 
 TEST(ModelState, OfFp32HasNoMainWeights) {
   const auto profile = execute(gpt_plan({{"training", {{"dtype", "fp32"}}}}));
-  EXPECT_EQ(profile.model_state.parameter_bytes, 4 * kGptParameters);
-  EXPECT_EQ(profile.model_state.main_weight_bytes, 0);
-  EXPECT_EQ(profile.model_state.optimizer_state_bytes, 8 * kGptParameters);
+  EXPECT_EQ(profile.model_state->parameter_bytes, 4 * kGptParameters);
+  EXPECT_EQ(profile.model_state->main_weight_bytes, 0);
+  EXPECT_EQ(profile.model_state->optimizer_state_bytes, 8 * kGptParameters);
 }
 
 TEST(ModelState, OfSgdIsOneMomentum) {
   const auto profile = execute(gpt_plan({{"training", {{"optimizer", "sgd"}}}}));
-  EXPECT_EQ(profile.model_state.optimizer_state_bytes, 4 * kGptParameters);
-  EXPECT_EQ(profile.model_state.step_scalar_bytes, 0);
+  EXPECT_EQ(profile.model_state->optimizer_state_bytes, 4 * kGptParameters);
+  EXPECT_EQ(profile.model_state->step_scalar_bytes, 0);
 }
 
 TEST(ModelState, OfTheDistributedOptimizerIsDividedOverTheDataRanks) {
   // All parameters are multiples of 64 elements and their sum one of lcm(4, 128): no padding.
   const auto profile = execute(
       gpt_plan({{"cluster", {{"gpus_per_node", 4}}}, {"parallelism", {{"zero_stage", 1}}}}));
-  EXPECT_EQ(profile.model_state.parameter_bytes, 2 * kGptParameters);
-  EXPECT_EQ(profile.model_state.gradient_bytes, 4 * kGptParameters);
-  EXPECT_EQ(profile.model_state.main_weight_bytes, 4 * kGptParameters / 4);
-  EXPECT_EQ(profile.model_state.optimizer_state_bytes, 8 * kGptParameters / 4);
-  EXPECT_EQ(profile.model_state.parameter_padding_bytes, 0);
+  EXPECT_EQ(profile.model_state->parameter_bytes, 2 * kGptParameters);
+  EXPECT_EQ(profile.model_state->gradient_bytes, 4 * kGptParameters);
+  EXPECT_EQ(profile.model_state->main_weight_bytes, 4 * kGptParameters / 4);
+  EXPECT_EQ(profile.model_state->optimizer_state_bytes, 8 * kGptParameters / 4);
+  EXPECT_EQ(profile.model_state->parameter_padding_bytes, 0);
 }
 
 TEST(ModelState, PaddingIsATermOfItsOwn) {
@@ -54,16 +54,16 @@ TEST(ModelState, PaddingIsATermOfItsOwn) {
                                          {"training", {{"global_batch_size", 12}}},
                                          {"parallelism", {{"zero_stage", 1}}}}));
   const int64_t padding = (384 - kGptParameters % 384) % 384;
-  EXPECT_EQ(profile.model_state.gradient_bytes, 4 * kGptParameters);
-  EXPECT_EQ(profile.model_state.gradient_padding_bytes, 4 * padding);
-  EXPECT_EQ(profile.model_state.parameter_padding_bytes, 2 * padding);
+  EXPECT_EQ(profile.model_state->gradient_bytes, 4 * kGptParameters);
+  EXPECT_EQ(profile.model_state->gradient_padding_bytes, 4 * padding);
+  EXPECT_EQ(profile.model_state->parameter_padding_bytes, 2 * padding);
 }
 
 TEST(ModelState, OfTheMegatronDialectHasAGradientStandInForEachShapeOfWeight) {
   // qkv 3 h x h, projection h x h, MLP 4 h x h and h x 4 h, in fp16; the layers share them.
-  const auto megatron = execute(gpt_plan()).model_state;
+  const auto megatron = *execute(gpt_plan()).model_state;
   EXPECT_EQ(megatron.gradient_stand_in_bytes, 2 * (3 + 1 + 4 + 4) * 1024 * 1024);
-  const auto plain = execute(gpt_plan({{"training", {{"dialect", "plain"}}}})).model_state;
+  const auto plain = execute(gpt_plan({{"training", {{"dialect", "plain"}}}})).model_state.value();
   EXPECT_EQ(plain.gradient_stand_in_bytes, 0);
 }
 
@@ -73,7 +73,7 @@ TEST(ModelState, IsWhatTheAllocatorHoldsBetweenIterations) {
   // biases), the causal mask s^2, a step scalar for each parameter, and the loss. All are whole
   // 512-byte blocks.
   const auto profile = execute(gpt_plan({{"training", {{"dtype", "fp16"}, {"dialect", "plain"}}}}));
-  const auto& state = profile.model_state;
+  const auto& state = *profile.model_state;
   const int64_t named = state.parameter_bytes + state.gradient_bytes + state.main_weight_bytes +
                         state.optimizer_state_bytes + 2 * 8'519'680 + 1'048'576 + 512 * 512;
   const int64_t step_scalars = 512 * static_cast<int64_t>(profile.parameters.tensors.size());

@@ -22,7 +22,7 @@ Json offloaded(double fraction, Json changes = Json::object()) {
 }
 
 void expect_states(const estimator::RankProfile& profile, int64_t on_host) {
-  const estimator::ModelStateRecord& state = profile.model_state;
+  const estimator::ModelStateRecord& state = *profile.model_state;
   EXPECT_EQ(state.parameter_bytes, 2 * kParameters);
   EXPECT_EQ(state.gradient_bytes, 4 * kParameters);
   EXPECT_EQ(state.main_weight_bytes, 4 * (kParameters - on_host));
@@ -55,8 +55,8 @@ TEST(OptimizerOffload, OfAPartTakesPiecesUntilTheyAreTheFractionOrMore) {
 
 TEST(OptimizerOffload, IsOfTheDataRanksPart) {
   const auto profile = execute(gpt_plan(offloaded(1, {{"cluster", {{"gpus_per_node", 4}}}})));
-  EXPECT_EQ(profile.model_state.main_weight_bytes, 0);
-  EXPECT_EQ(profile.model_state.optimizer_state_bytes, 0);
+  EXPECT_EQ(profile.model_state->main_weight_bytes, 0);
+  EXPECT_EQ(profile.model_state->optimizer_state_bytes, 0);
   EXPECT_EQ(profile.host_memory->main_weight_bytes, 4 * kParameters / 4);
 }
 

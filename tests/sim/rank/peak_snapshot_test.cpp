@@ -101,7 +101,7 @@ TEST(PeakSnapshotOfARank, HoldsTheModelsStateToTheByte) {
   const ExecutedStages run = run_with_snapshots(gpt_plan({{"cluster", {{"gpus_per_node", 3}}},
                                                           {"training", {{"global_batch_size", 12}}},
                                                           {"parallelism", {{"zero_stage", 1}}}}));
-  const auto& state = run.profiles[0].model_state;
+  const auto& state = *run.profiles[0].model_state;
   const PeakSnapshot& snapshot = run.snapshots[0];
   EXPECT_EQ(bytes_of(snapshot, MemoryCategory::kParameter),
             state.parameter_bytes + state.parameter_padding_bytes);

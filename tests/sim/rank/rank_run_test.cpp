@@ -250,9 +250,9 @@ TEST(RankRun, OfTheInternevoDialectBroadcastsTheParametersOfEachOwner) {
       elements,
       (std::map<int64_t, int64_t>{
           {0, 7 * h * h}, {1, 7 * h * h}, {2, 6 * h * h}, {3, 5 * h * h + h * h / 2 + 28 * h}}));
-  EXPECT_EQ(profile.model_state.gradient_bytes, 2 * profile.parameters.count);
-  EXPECT_EQ(profile.model_state.main_weight_bytes, 4 * 7 * h * h);
-  EXPECT_EQ(profile.model_state.optimizer_state_bytes, 8 * 7 * h * h);
+  EXPECT_EQ(profile.model_state->gradient_bytes, 2 * profile.parameters.count);
+  EXPECT_EQ(profile.model_state->main_weight_bytes, 4 * 7 * h * h);
+  EXPECT_EQ(profile.model_state->optimizer_state_bytes, 8 * 7 * h * h);
 }
 
 TEST(RankRun, CountsAnOverlappedReductionOnceForTheIteration) {
