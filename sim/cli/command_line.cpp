@@ -28,7 +28,8 @@ Examples:
 
 constexpr const char* kFooter =
     R"(
-Exit codes: 0 fits, equal or done, 1 does not fit, 2 bad input, 3 this machine lacks something,
+Exit codes: 0 fits, equal or done, 1 does not fit, 2 bad input,
+3 this machine lacks something or no verdict is possible,
 4 a verification found a difference, 70 a bug in Onerank, 130 interrupted. Data goes to standard output, everything else to standard error.)";
 
 std::vector<std::string> subcommand_names(const CLI::App& root) {

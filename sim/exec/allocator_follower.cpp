@@ -5,10 +5,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "sim/tracking/allocator_record.h"
+
 namespace sim {
 namespace {
 
 using c10::cuda::CUDACachingAllocator::CUDAAllocator;
+using estimator::AllocatorRecord;
 using estimator::MemoryReading;
 
 /// Null until CUDA is initialised.
@@ -17,12 +20,27 @@ CUDAAllocator* allocator() {
   return allocator != nullptr && allocator->initialized() ? allocator : nullptr;
 }
 
+constexpr auto kAllPools = static_cast<size_t>(c10::CachingAllocator::StatType::AGGREGATE);
+
+c10::CachingDeviceAllocator::DeviceStats stats_of(int device) {
+  return allocator()->getDeviceStats(static_cast<c10::DeviceIndex>(device));
+}
+
+AllocatorRecord larger(const AllocatorRecord& a, const AllocatorRecord& b) {
+  return {.requested_peak_bytes = std::max(a.requested_peak_bytes, b.requested_peak_bytes),
+          .active_peak_bytes = std::max(a.active_peak_bytes, b.active_peak_bytes),
+          .inactive_split_peak_bytes =
+              std::max(a.inactive_split_peak_bytes, b.inactive_split_peak_bytes),
+          .segments_peak = std::max(a.segments_peak, b.segments_peak),
+          .device_allocations = std::max(a.device_allocations, b.device_allocations),
+          .retries = std::max(a.retries, b.retries)};
+}
+
 }  // namespace
 
-AllocatorFollower::AllocatorFollower(c10::DeviceIndex device,
-                                     RunTracker& tracker,
+AllocatorFollower::AllocatorFollower(RunTracker& tracker,
                                      std::function<void(const Entry&)> on_change)
-    : device_(device), tracker_(tracker), on_change_(std::move(on_change)) {}
+    : tracker_(tracker), on_change_(std::move(on_change)) {}
 
 bool AllocatorFollower::attach() {
   if (attached_) return true;
@@ -37,13 +55,13 @@ void AllocatorFollower::settle() {
 }
 
 MemoryReading AllocatorFollower::current() {
-  if (!attached_) return {};
-  constexpr auto kAllPools = static_cast<size_t>(c10::CachingAllocator::StatType::AGGREGATE);
-  const auto stats = allocator()->getDeviceStats(device_);
+  if (device_ == kNoDevice) return {};
+  const auto stats = stats_of(device_);
   const auto& allocated = stats.allocated_bytes[kAllPools];
   const MemoryReading reading = {.allocated_bytes = allocated.current,
                                  .reserved_bytes = stats.reserved_bytes[kAllPools].current};
   const std::lock_guard lock(mutex_);
+  allocator_ = larger(allocator_, sim::allocator_record(stats));
   // A block can have come and gone since the last reading, in this order: an allocation tells
   // before it counts, a free after it.
   const int64_t came_bytes = std::max<int64_t>(0, allocated.allocated - last_total_bytes_);
@@ -67,6 +85,25 @@ MemoryReading AllocatorFollower::take_peak() {
   return std::exchange(peak_, {});
 }
 
+std::vector<estimator::OtherDevice> AllocatorFollower::other_devices() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<estimator::OtherDevice> devices;
+  for (const auto& [device, bytes] : other_reserved_bytes_) devices.push_back({device, bytes});
+  return devices;
+}
+
+AllocatorRecord AllocatorFollower::allocator_record() const {
+  const std::lock_guard lock(mutex_);
+  return allocator_;
+}
+
+/// The first change of all decides.
+bool AllocatorFollower::is_followed(const Entry& entry) {
+  int none = kNoDevice;
+  device_.compare_exchange_strong(none, entry.device_);
+  return entry.device_ == device_;
+}
+
 std::optional<FailedRequest> AllocatorFollower::first_failure() const {
   const std::lock_guard lock(mutex_);
   return first_failure_;
@@ -75,7 +112,13 @@ std::optional<FailedRequest> AllocatorFollower::first_failure() const {
 /// The entry tells what is about to change, but for a free, which has been counted.
 void AllocatorFollower::changes(const Entry& entry) {
   on_change_(entry);
-  if (entry.device_ != device_) return;
+  if (!is_followed(entry)) {
+    const int64_t reserved_bytes = stats_of(entry.device_).reserved_bytes[kAllPools].current;
+    const std::lock_guard lock(mutex_);
+    int64_t& largest_bytes = other_reserved_bytes_[entry.device_];
+    largest_bytes = std::max(largest_bytes, reserved_bytes);
+    return;
+  }
   // Its request has told of it.
   if (entry.action_ == Entry::FREE_COMPLETED) return tracker_.allocator_event(entry);
   const MemoryReading now = current();
@@ -96,11 +139,13 @@ void AllocatorFollower::failed(const Entry& entry, const MemoryReading& now) {
   tracker_.reportOutOfMemory(requested_bytes,
                              static_cast<size_t>(now.allocated_bytes),
                              static_cast<size_t>(now.reserved_bytes),
-                             c10::Device(c10::DeviceType::CUDA, device_));
+                             c10::Device(c10::DeviceType::CUDA, entry.device_));
+  ++failures_;
   const std::lock_guard lock(mutex_);
   if (first_failure_) return;
   first_failure_ = {.requested_bytes = requested_bytes,
-                    .free_bytes = static_cast<int64_t>(entry.addr_)};
+                    .free_bytes = static_cast<int64_t>(entry.addr_),
+                    .place = *tracker_.out_of_memory()};
 }
 
 }  // namespace sim

@@ -7,8 +7,10 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <mutex>
 #include <optional>
+#include <vector>
 
 #include "estimator/profile/rank_profile.h"
 #include "sim/tracking/run_tracker.h"
@@ -19,20 +21,20 @@ namespace sim {
 struct FailedRequest {
   int64_t requested_bytes = 0;
   int64_t free_bytes = 0;
+  OutOfMemoryPlace place;
 };
 
-/// Reads one device's allocator at each of its changes, so that no state between two changes is
-/// missed, and tells a tracker of every block. Thread-safe; lives as long as the process, since the
-/// allocator keeps a reference to it.
+/// Reads the allocator of the device that the program uses first at each of its changes, so that no
+/// state between two changes is missed, and tells a tracker of every block. Of the other devices it
+/// keeps the largest reserved bytes. Thread-safe; lives as long as the process, since the allocator
+/// keeps a reference to it.
 class AllocatorFollower {
  public:
   using Entry = c10::CachingDeviceAllocator::TraceEntry;
 
   /// `on_change` sees each change of any device, under the allocator's lock: it must not call
   /// torch.
-  AllocatorFollower(c10::DeviceIndex device,
-                    RunTracker& tracker,
-                    std::function<void(const Entry&)> on_change);
+  AllocatorFollower(RunTracker& tracker, std::function<void(const Entry&)> on_change);
 
   /// Begins to follow as soon as the allocator is there; to be called until it returns true.
   bool attach();
@@ -45,6 +47,14 @@ class AllocatorFollower {
   estimator::MemoryReading take_peak();
 
   std::optional<FailedRequest> first_failure() const;
+  int64_t count_failures() const { return failures_; }
+
+  /// The device that is followed; -1 before one was used.
+  int device() const { return device_; }
+  /// Of all other devices that were used.
+  std::vector<estimator::OtherDevice> other_devices() const;
+  /// Largest of the whole run, however often the program resets the allocator's own peaks.
+  estimator::AllocatorRecord allocator_record() const;
 
  private:
   /// The allocator tells of a block before it is made, and not how large it will be: the sum of all
@@ -56,8 +66,12 @@ class AllocatorFollower {
 
   void changes(const Entry& entry);
   void failed(const Entry& entry, const estimator::MemoryReading& now);
+  bool is_followed(const Entry& entry);
 
-  const c10::DeviceIndex device_;
+  static constexpr int kNoDevice = -1;
+
+  std::atomic<int> device_ = kNoDevice;
+  std::atomic<int64_t> failures_ = 0;
   RunTracker& tracker_;
   const std::function<void(const Entry&)> on_change_;
   bool attached_ = false;
@@ -68,6 +82,8 @@ class AllocatorFollower {
   int64_t last_total_bytes_ = 0;  // ever allocated until then
   std::optional<NewBlock> new_block_;
   std::optional<FailedRequest> first_failure_;
+  estimator::AllocatorRecord allocator_;
+  std::map<int, int64_t> other_reserved_bytes_;  // by device
 };
 
 }  // namespace sim

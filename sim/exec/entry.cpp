@@ -22,21 +22,26 @@ void process_ends() {
   if (recorder != nullptr) recorder->finish();
 }
 
+std::string variable(const char* name) {
+  const char* text = std::getenv(name);
+  return text == nullptr ? "" : text;
+}
+
 sim::ExecSettings read_settings() {
-  const char* text = std::getenv(sim::kExecSettingsVariable);
   sim::ExecSettings settings;
   estimator::FieldReader reader(sim::kExecSettingsVariable);
   reader.read(
-      estimator::parse_json(text == nullptr ? "" : text, sim::kExecSettingsVariable), settings, "");
+      estimator::parse_json(variable(sim::kExecSettingsVariable), sim::kExecSettingsVariable),
+      settings,
+      "");
   reader.throw_if_any();
   return settings;
 }
 
 void start_recorder() try {
   sim::check_torch_version();
-  recorder = new sim::ProgramRecorder(read_settings());
-  const char* library = std::getenv(sim::kExecRecorderVariable);
-  recorder->start(library == nullptr ? "" : library);
+  recorder = new sim::ProgramRecorder(read_settings(), variable(sim::kExecFolderVariable));
+  recorder->start(variable(sim::kExecRecorderVariable));
   sim::set_refusal_listener([](const std::string& what) {
     if (recorder != nullptr) recorder->not_answered(what);
   });
@@ -69,6 +74,14 @@ int onerank_exec_was_ended() {
 
 void onerank_exec_memory_lasts(uint64_t address, const char* category, const char* name) {
   if (recorder != nullptr) recorder->memory_lasts(address, category, name);
+}
+
+void onerank_exec_is_rank(int64_t rank, int64_t world_size) {
+  if (recorder != nullptr) recorder->rank_told(rank, world_size);
+}
+
+void onerank_exec_parameters(const char* json) {
+  if (recorder != nullptr) recorder->parameters_told(json);
 }
 
 const onerank_exec_recorder* onerank_exec_get_recorder() {

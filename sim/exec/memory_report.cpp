@@ -35,13 +35,13 @@ bool wants_history(const ExecSettings& settings) {
 }
 
 void write_memory_files(const ExecSettings& settings,
+                        const std::filesystem::path& folder,
                         const estimator::RankProfile& profile,
                         const RunTracker& tracker,
                         const std::vector<std::string>& phases,
                         const std::vector<estimator::PeakAllocation>& allocations) {
   const auto write = [&](MemoryFile file, const std::string& text) {
-    estimator::write_file_whole(
-        settings.memory_folder + "/" + memory_file_name(file, settings.rank), text);
+    estimator::write_file_whole((folder / kMemoryFiles[file].suffix).string(), text);
   };
   const auto header = snapshot_header(profile, allocations.size());
   if (settings.memory_files[kPeakSnapshot]) {

@@ -1,6 +1,7 @@
 // What filled a program's memory: for its profile, and as the files that were asked for.
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -16,9 +17,10 @@ std::vector<std::string> phase_names(const std::vector<estimator::PhaseRecord>& 
 /// Whether one of the files that are made of the memory's history is wanted.
 bool wants_history(const ExecSettings& settings);
 
-/// Writes the wanted files. `phases` are the names of all that the tracker knows,
-/// `allocations` made the profile's peak.
+/// Writes the wanted files to `folder`, each by its suffix. `phases` are the names of all that the
+/// tracker knows, `allocations` made the profile's peak.
 void write_memory_files(const ExecSettings& settings,
+                        const std::filesystem::path& folder,
                         const estimator::RankProfile& profile,
                         const RunTracker& tracker,
                         const std::vector<std::string>& phases,

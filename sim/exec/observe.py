@@ -38,6 +38,7 @@ def path_of(name):
 def observe(recorder_path):
     import atexit
     import ctypes
+    import json
     import os
     import pathlib
     import sys
@@ -48,6 +49,7 @@ def observe(recorder_path):
 
     import torch
     from torch.nn.modules import module as modules
+    from torch.nn.parameter import is_lazy
     from torch.optim import optimizer as optimizers
 
     # PyDLL: calls are short and keep the interpreter's lock.
@@ -55,6 +57,8 @@ def observe(recorder_path):
     enter, leave = recorder.onerank_exec_enter_module, recorder.onerank_exec_leave_module
     memory_lasts = recorder.onerank_exec_memory_lasts
     memory_lasts.argtypes = [ctypes.c_uint64, ctypes.c_char_p, ctypes.c_char_p]
+    is_rank = recorder.onerank_exec_is_rank
+    is_rank.argtypes = [ctypes.c_int64, ctypes.c_int64]
 
     paths = {}  # by id of modules: from the outermost one that was called
     alive = {}  # weak references to these
@@ -75,6 +79,8 @@ def observe(recorder_path):
         roots.add(root)
         for path, module in root.named_modules():
             add(module, path_of(path))
+        for name, parameter in root.named_parameters():
+            tell_parameter(parameter, path_of(name))
 
     def before_call(module):
         around = thread.paths = getattr(thread, "paths", [])
@@ -104,8 +110,12 @@ def observe(recorder_path):
         exec(compile(TOLD_CALL, call.__code__.co_filename, "exec"), told)
         call.__code__ = told[call.__name__].__code__
 
+    def local(tensor):
+        """What this rank holds of a parameter of DeepSpeed's stage 3, or of a DTensor."""
+        return getattr(tensor, "ds_tensor", getattr(tensor, "_local_tensor", tensor))
+
     def tell(tensor, category, name):
-        tensor = getattr(tensor, "_local_tensor", tensor)  # of a DTensor
+        tensor = local(tensor)
         if not getattr(tensor, "is_cuda", False):
             return
         storage = tensor.untyped_storage()
@@ -122,11 +132,36 @@ def observe(recorder_path):
         named.clear()
         names.clear()
         walked.clear()
+        records.clear()
         for root in list(roots):
             walked.add(root)
             for name, parameter in root.named_parameters():
                 names[id(parameter)] = name = path_of(name)
                 named.append((weakref.ref(parameter), name, hasattr(parameter, "main_grad")))
+
+    records = {}  # of parameters, by id
+
+    def tell_parameter(parameter, name):
+        if is_lazy(parameter):
+            return
+        tell(parameter, b"parameter", name)
+        held = local(parameter)
+        records[id(parameter)] = {
+            "name": name.decode(),
+            "shape": list(held.shape),
+            "dtype": held.type().rpartition(".")[2].removesuffix("Tensor"),
+            "bytes": held.nbytes,
+            "tensor_sharded": False,
+            "shared_copy": False,
+        }
+
+    def send_records():
+        recorder.onerank_exec_parameters(json.dumps(list(records.values())).encode())
+
+    def tell_rank():
+        distributed = sys.modules.get("torch.distributed")
+        if distributed and distributed.is_available() and distributed.is_initialized():
+            is_rank(distributed.get_rank(), distributed.get_world_size())
 
     def are_known():
         return len(walked) == len(roots) and all(reference() is not None for reference, *_ in named)
@@ -135,13 +170,14 @@ def observe(recorder_path):
         if torch.compiler.is_compiling():
             return  # a compiled step is not seen
         steps[optimizer] = step = steps.get(optimizer, 0) + 1
-        is_new = step <= FIRST_STEPS
-        if is_new or not are_known():
+        unfinished.add(optimizer)
+        is_new = step <= FIRST_STEPS or not are_known()
+        if is_new:
             walk()
         for reference, name, has_main_gradient in named:
             parameter = reference()
             if is_new:
-                tell(parameter, b"parameter", name)
+                tell_parameter(parameter, name)
             gradient = getattr(parameter, "main_grad", None) if has_main_gradient else parameter.grad
             if gradient is not None:
                 tell(gradient, b"gradient", name)
@@ -150,13 +186,23 @@ def observe(recorder_path):
                 if id(parameter) in names:
                     continue
                 # Optimizers with copies of the weights are given the copies.
-                if is_new:
-                    tell(parameter, b"main_weight" if names else b"parameter", b"")
+                if is_new and names:
+                    tell(parameter, b"main_weight", b"")
+                elif is_new:
+                    tell_parameter(parameter, b"")
                 if parameter.grad is not None:
                     tell(parameter.grad, b"gradient", b"")
+        if is_new:
+            tell_rank()
+            send_records()
+
+    unfinished = weakref.WeakSet()  # optimizers whose step has not ended
 
     def after_step(optimizer, *_):
-        if torch.compiler.is_compiling() or steps.get(optimizer, 0) > FIRST_STEPS:
+        if torch.compiler.is_compiling():
+            return
+        unfinished.discard(optimizer)
+        if steps.get(optimizer, 0) > FIRST_STEPS:
             return
         for parameter, state in optimizer.state.items():
             for value in state.values() if isinstance(state, dict) else ():
@@ -185,6 +231,9 @@ def observe(recorder_path):
 
     def end():
         """After --steps the program stops where it was: there is nothing to tear down in order."""
+        for optimizer in list(unfinished):
+            after_step(optimizer)  # it ran out of memory, and holds what it had made
+        send_records()
         if not recorder.onerank_exec_was_ended():
             return let_autograd_rest()
         if "multiprocessing.util" in sys.modules:

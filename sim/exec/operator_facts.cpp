@@ -19,7 +19,8 @@ OperatorFacts new_facts(const at::RecordFunction& function) {
           .reads_back = op && reads_back(*op),
           .is_copy = is_copy(name),
           .is_sized_by_values = is_sized_by_values(name),
-          .has_cudnn = has_cudnn_kernels(name)};
+          .has_cudnn = has_cudnn_kernels(name),
+          .gathers_parameters = name == "fsdp::split_with_sizes_copy"};
 }
 
 }  // namespace

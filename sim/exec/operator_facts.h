@@ -21,6 +21,7 @@ struct OperatorFacts {
   bool is_copy = false;             ///< the same
   bool is_sized_by_values = false;  ///< the same
   bool has_cudnn = false;           ///< see without_cudnn.h
+  bool gathers_parameters = false;  ///< fully_shard's copy of what an all-gather brought
 };
 
 /// Valid until the thread ends.

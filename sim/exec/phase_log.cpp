@@ -9,6 +9,7 @@ namespace {
 using estimator::MemoryReading;
 using estimator::PhaseRecord;
 
+constexpr const char* kForward = "forward";
 constexpr const char* kForwardBackward = "forward_backward";
 constexpr const char* kOptimizerStep = "optimizer_step";
 
@@ -20,17 +21,28 @@ MemoryReading larger(const MemoryReading& a, const MemoryReading& b) {
 }  // namespace
 
 void PhaseLog::optimizer_made(const Boundary& boundary) {
-  if (running_.name == "build_model") change(iteration_phase(kForwardBackward), boundary);
+  if (running_.name == kBuildModel || running_.name == kForward) change(kBuildOptimizer, boundary);
 }
 
+void PhaseLog::forward_started(const Boundary& boundary) {
+  if (running_.name == kBuildModel) change(kForward, boundary);
+  if (running_.name == kBuildOptimizer) change(iteration_phase(kForwardBackward), boundary);
+}
+
+/// Where no module ran, the first forward began unseen.
 void PhaseLog::step_started(const Boundary& boundary) {
   if (iteration_ > 0 && !backward_since_step_) return reopen_last_step(boundary);
+  if (running_.name == kBuildOptimizer) running_.name = iteration_phase(kForwardBackward);
   change(iteration_phase(kOptimizerStep), boundary);
 }
 
 void PhaseLog::step_finished(const Boundary& boundary) {
   ++iteration_;
   backward_since_step_ = false;
+  change(iteration_phase(kForwardBackward), boundary);
+}
+
+void PhaseLog::step_failed(const Boundary& boundary) {
   change(iteration_phase(kForwardBackward), boundary);
 }
 

@@ -21,17 +21,22 @@ struct Boundary {
 /// An iteration is what happens between two optimizer steps, and the latter one. Steps without a
 /// backward between them (a program with several optimizers) belong to one iteration. The phases
 /// are
-///     build_model                    until the first optimizer is made
+///     build_model                    until the first optimizer is made, or a module runs
+///     forward                        until the first optimizer is made: inference has no other
+///     build_optimizer                until a module runs: frameworks copy the weights then
 ///     iteration_N.forward_backward   until the step
 ///     iteration_N.optimizer_step
 ///     end                            after the last step
 class PhaseLog {
  public:
-  explicit PhaseLog(std::chrono::steady_clock::time_point start) { open("build_model", {}, start); }
+  explicit PhaseLog(std::chrono::steady_clock::time_point start) { open(kBuildModel, {}, start); }
 
   void optimizer_made(const Boundary& boundary);
+  void forward_started(const Boundary& boundary);
   void step_started(const Boundary& boundary);
   void step_finished(const Boundary& boundary);
+  /// The step did not end: its iteration goes on.
+  void step_failed(const Boundary& boundary);
   void backward_ran() { backward_since_step_ = true; }
 
   /// The phases up to now, the running one included.
@@ -39,12 +44,19 @@ class PhaseLog {
   /// Without the running one: what follows the last step does not count.
   const std::vector<estimator::PhaseRecord>& completed() const { return phases_; }
 
+  /// A module that runs ends this phase.
+  bool is_building() const {
+    return running_.name == kBuildModel || running_.name == kBuildOptimizer;
+  }
   bool has_backward_since_step() const { return backward_since_step_; }
   /// The iteration that is running, from 0.
   int64_t iteration() const { return iteration_; }
   const std::string& running() const { return running_.name; }
 
  private:
+  static constexpr const char* kBuildModel = "build_model";
+  static constexpr const char* kBuildOptimizer = "build_optimizer";
+
   void open(std::string name,
             const estimator::MemoryReading& before,
             std::chrono::steady_clock::time_point time);

@@ -6,10 +6,14 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <numeric>
 #include <string_view>
 #include <utility>
 
 #include "estimator/base/files.h"
+#include "estimator/base/units.h"
 #include "sim/exec/count_reads.h"
 #include "sim/exec/launched_kernels.h"
 #include "sim/exec/memory_report.h"
@@ -56,11 +60,20 @@ bool runs_own_kernels() {
 
 bool is_step(const std::string& phase) { return phase.ends_with(".optimizer_step"); }
 
-bool is_of_iteration(const std::string& phase) { return phase.starts_with("iteration_"); }
+/// Of a program without modules, the first forward is in the phase before.
+bool is_of_iteration(const std::string& phase) {
+  return phase.starts_with("iteration_") || phase == "build_optimizer";
+}
 
 Direction direction_of(const std::string& phase) {
   if (!is_of_iteration(phase)) return Direction::kReduceGradients;  // of no micro-batch
   return is_step(phase) ? Direction::kOptimizerStep : Direction::kForward;
+}
+
+bool is_reduction(std::string_view collective) {
+  constexpr std::string_view kReductions[] = {"all_reduce", "reduce_scatter", "reduce"};
+  return std::find(std::begin(kReductions), std::end(kReductions), collective) !=
+         std::end(kReductions);
 }
 
 estimator::MemoryCategory category_named(std::string_view name) {
@@ -68,6 +81,15 @@ estimator::MemoryCategory category_named(std::string_view name) {
     if (name == known.name) return known.value;
   }
   throw std::logic_error(fmt::format("the observer tells of memory for {}", name));
+}
+
+/// A launcher of the program's own may have set it for this process.
+int64_t number_of(const char* variable, int64_t otherwise) {
+  const char* text = std::getenv(variable);
+  if (text == nullptr) return otherwise;
+  char* end = nullptr;
+  const int64_t value = std::strtoll(text, &end, 10);
+  return end != text && *end == '\0' && value >= 0 ? value : otherwise;
 }
 
 models::LastingMemory lasting_memory(const char* category, const std::string& parameter) {
@@ -81,19 +103,21 @@ models::LastingMemory lasting_memory(const char* category, const std::string& pa
 
 }  // namespace
 
-ProgramRecorder::ProgramRecorder(ExecSettings settings)
+ProgramRecorder::ProgramRecorder(ExecSettings settings, const std::filesystem::path& folder)
     : settings_(std::move(settings)),
       process_(getpid()),
+      folder_(folder / std::to_string(process_)),
       gpu_(settings_.device.kind == estimator::DeviceKind::kVirtual
                ? find_virtual_gpu(settings_.assumed.fullest_expert ? kLargestRoutingBytes
                                                                    : kLargestTokenBytes)
                : VirtualGpu{}),
       tracker_({.keep_history = wants_history(settings_), .directions_are_announced = false}),
-      memory_(static_cast<c10::DeviceIndex>(settings_.local_rank),
-              tracker_,
-              [this](const AllocatorFollower::Entry& entry) { memory_changes(entry); }),
+      memory_(tracker_, [this](const AllocatorFollower::Entry& entry) { memory_changes(entry); }),
       assumptions_(settings_.assumed),
-      phases_(std::chrono::steady_clock::now()) {
+      phases_(std::chrono::steady_clock::now()),
+      rank_{.rank = number_of("RANK", settings_.rank),
+            .world_size = number_of("WORLD_SIZE", settings_.world_size)} {
+  std::filesystem::create_directories(folder_);
   tracker_.begin_phase(0, direction_of(phases_.running()));
 }
 
@@ -140,6 +164,7 @@ void ProgramRecorder::operator_started(const at::RecordFunction& function,
   if (facts.has_cudnn && gpu_) note_missing_cudnn(function);
   memory_.attach();
   memory_.settle();
+  if (facts.gathers_parameters) tell_tracker([&] { parameters_gathered(function); });
   tell_tracker([&] { tracker_.operator_started(function); });
 }
 
@@ -148,6 +173,16 @@ void ProgramRecorder::operator_finished(const at::RecordFunction& function) {
   counts_are_read = false;
   memory_.settle();
   tell_tracker([&] { tracker_.operator_finished(function); });
+}
+
+/// fully_shard's units lie whole in memory while their modules run.
+void ProgramRecorder::parameters_gathered(const at::RecordFunction& copy_out) {
+  const models::LastingMemory gathered = {
+      .category = estimator::MemoryCategory::kParameter, .owner = "fsdp", .name = ""};
+  for (const c10::IValue& input : copy_out.inputs()) {
+    if (!input.isTensorList()) continue;
+    for (const at::Tensor& tensor : input.toTensorVector()) tracker_.memory_lasts(tensor, gathered);
+  }
 }
 
 void ProgramRecorder::node_started(const at::RecordFunction& node) {
@@ -174,6 +209,13 @@ void ProgramRecorder::optimizer_made() {
   phase_changed();
 }
 
+void ProgramRecorder::forward_started() {
+  const Boundary here = boundary();
+  const std::lock_guard lock(mutex_);
+  phases_.forward_started(here);
+  phase_changed();
+}
+
 /// An optimizer may step others: the outermost counts, and takes the peaks of those inside.
 void ProgramRecorder::step_started() {
   {
@@ -182,6 +224,7 @@ void ProgramRecorder::step_started() {
   }
   const Boundary here = boundary();
   const std::lock_guard lock(mutex_);
+  failures_before_step_ = memory_.count_failures();
   phases_.step_started(here);
   phase_changed();
 }
@@ -193,6 +236,10 @@ void ProgramRecorder::step_finished() {
   }
   const Boundary here = boundary();
   const std::lock_guard lock(mutex_);
+  if (memory_.count_failures() > failures_before_step_) {
+    phases_.step_failed(here);
+    return phase_changed();
+  }
   phases_.step_finished(here);
   phase_changed();
   // What follows the last step is begun and not ended: it is no part of the peak.
@@ -201,6 +248,7 @@ void ProgramRecorder::step_finished() {
 }
 
 void ProgramRecorder::module_entered(const char* path) {
+  if (is_building_) forward_started();
   tell_tracker([&] { tracker_.enter_path(path); });
 }
 
@@ -217,12 +265,29 @@ void ProgramRecorder::memory_lasts(uint64_t address, const char* category, const
   tell_tracker([&] { tracker_.memory_lasts(address, lasting_memory(category, name)); });
 }
 
+void ProgramRecorder::rank_told(int64_t rank, int64_t world_size) {
+  const std::lock_guard lock(mutex_);
+  rank_ = {.rank = rank, .world_size = world_size};
+}
+
+void ProgramRecorder::parameters_told(const char* json) {
+  tell_tracker([&] {
+    std::vector<estimator::ParameterRecord> parameters;
+    estimator::FieldReader reader("the observer");
+    reader.read(estimator::parse_json(json, "the observer"), parameters, "");
+    reader.throw_if_any();
+    const std::lock_guard lock(mutex_);
+    parameters_ = std::move(parameters);
+  });
+}
+
 /// Operators are recorded in one iteration, whose first-time costs are behind it.
 void ProgramRecorder::phase_changed() {
   const bool record =
       phases_.iteration() == recorded_iteration() && is_of_iteration(phases_.running());
   if (record != recording_) tracker_.set_recording(record);
   recording_ = record;
+  is_building_ = phases_.is_building();
   tracker_.end_phase();
   tracker_.begin_phase(static_cast<int32_t>(phases_.completed().size()),
                        direction_of(phases_.running()));
@@ -241,8 +306,13 @@ void ProgramRecorder::memory_changes(const AllocatorFollower::Entry& entry) {
 }
 
 void ProgramRecorder::collective_called(const onerank_nccl_call& call) {
+  const bool reduces = is_reduction(call.kind);
+  const bool gathers = std::string_view(call.kind) == "all_gather";
   for (int i = 0; i < call.buffer_count; ++i) {
-    tracker_.memory_communicated(reinterpret_cast<uint64_t>(call.buffers[i]));
+    const auto address = reinterpret_cast<uint64_t>(call.buffers[i]);
+    tracker_.memory_communicated(address);
+    if (reduces) tracker_.memory_reduced(address);
+    if (gathers) tracker_.memory_gathered(address);
   }
   collectives_.add(call, recording_);
 }
@@ -308,11 +378,14 @@ void ProgramRecorder::finish() {
   }
   try {
     const RankProfile result = profile();
-    write_memory_files(
-        settings_, result, tracker_, phase_names(phases_.finished({})), peak().allocations);
-    const std::string path =
-        settings_.output_folder + "/" + estimator::profile_file_name(settings_.rank);
-    estimator::write_file_whole(path, estimator::document_text(result));
+    write_memory_files(settings_,
+                       folder_,
+                       result,
+                       tracker_,
+                       phase_names(phases_.finished({})),
+                       peak().allocations);
+    estimator::write_file_whole((folder_ / kProcessProfile).string(),
+                                estimator::document_text(result));
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s\n", error.what());
   }
@@ -325,21 +398,43 @@ ProgramRecorder::Peak ProgramRecorder::peak() const {
 
 ProgramRecorder::Peak ProgramRecorder::current_peak() const {
   return {.allocations = peak_allocations(tracker_, phase_names(phases_.finished({}))),
-          .modules = module_records(tracker_, {})};
+          .modules = module_records(tracker_, parameters())};
+}
+
+estimator::ParametersRecord ProgramRecorder::parameters() const {
+  estimator::ParametersRecord record{.tensors = parameters_};
+  for (const estimator::ParameterRecord& parameter : parameters_) {
+    record.count += std::accumulate(
+        parameter.shape.begin(), parameter.shape.end(), int64_t{1}, std::multiplies<int64_t>());
+    record.bytes += parameter.bytes;
+  }
+  return record;
 }
 
 std::optional<estimator::OutOfMemoryRecord> ProgramRecorder::out_of_memory() const {
   const auto failure = memory_.first_failure();
   if (!failure) return std::nullopt;
-  const auto& place = tracker_.out_of_memory();
+  const OutOfMemoryPlace& place = failure->place;
   return estimator::OutOfMemoryRecord{
-      .phase = phases_.running(),
-      .module = tracker_.modules().module(place->module).path,
-      .operator_name = place->op == nullptr ? "" : place->op->name,
+      .phase = phase_name(phase_names(phases_.finished({})), place.phase),
+      .module = tracker_.modules().module(place.module).path,
+      .operator_name = place.op == nullptr ? "" : place.op->name,
       .requested_bytes = failure->requested_bytes,
       .free_bytes = failure->free_bytes,
-      .message = fmt::format(
-          "{} bytes were asked for, {} were free", failure->requested_bytes, failure->free_bytes)};
+      .message = fmt::format("{} were asked for, {} were free",
+                             estimator::format_gib(failure->requested_bytes),
+                             estimator::format_gib(failure->free_bytes))};
+}
+
+/// A process that nobody has told of its world has at least that of its communicators.
+ProgramRecorder::Rank ProgramRecorder::rank_in(
+    const std::vector<estimator::CommunicatorRecord>& communicators) const {
+  Rank rank = rank_;
+  for (const estimator::CommunicatorRecord& communicator : communicators) {
+    if (communicator.size <= rank.world_size) continue;
+    rank = {.rank = communicator.rank, .world_size = communicator.size};
+  }
+  return rank;
 }
 
 RankProfile ProgramRecorder::profile() {
@@ -351,11 +446,15 @@ RankProfile ProgramRecorder::profile() {
   RankProfile profile;
   profile.tool = {.version = settings_.version, .torch = torch_version()};
   profile.plan = estimator::Json::object();
-  profile.rank = settings_.rank;
-  profile.world_size = settings_.world_size;
+  profile.program = program_record();
+  const Rank rank = rank_in(profile.program->communicators);
+  profile.rank = rank.rank;
+  profile.world_size = rank.world_size;
   profile.device = program_device(settings_.device);
   profile.limit_lifted = settings_.limit_lifted;
   profile.micro_batches = {.total = 1, .executed = 1};
+  profile.parameters = parameters();
+  profile.allocator = memory_.allocator_record();
   profile.phases = stopped_ ? phases_.completed() : phases_.finished(here);
   profile.peak = largest_peak(profile.phases);
   auto [allocations, modules] = peak();
@@ -369,7 +468,6 @@ RankProfile ProgramRecorder::profile() {
     profile.operators.push_back(
         operator_record(*entry.item, phase.substr(phase.find('.') + 1), entry.count));
   }
-  profile.program = program_record();
   for (const auto& op : profile.operators) {
     if (op.name.find("_attention") == std::string::npos) continue;
     auto& names = profile.program->attention;
@@ -381,6 +479,10 @@ RankProfile ProgramRecorder::profile() {
 ProgramRecord ProgramRecorder::program_record() const {
   ProgramRecord record;
   record.command = settings_.command;
+  record.recorded = settings_.record;
+  record.device_index = std::max(0, memory_.device());
+  record.other_devices = memory_.other_devices();
+  if (gpu_) record.outside_bytes = static_cast<int64_t>(gpu_.outside_bytes());
   record.gpus_per_node = settings_.gpus_per_node;
   record.optimizer_steps = phases_.iteration();
   record.recorded_iteration = recorded_iteration();

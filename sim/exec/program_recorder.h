@@ -4,6 +4,7 @@
 #include <ATen/record_function.h>
 #include <sys/types.h>
 
+#include <atomic>
 #include <exception>
 #include <filesystem>
 #include <map>
@@ -32,7 +33,8 @@ namespace sim {
 /// torch calls it until the process ends. Functions are called from any thread.
 class ProgramRecorder {
  public:
-  explicit ProgramRecorder(ExecSettings settings);
+  /// `folder`: for what it leaves, see kExecFolderVariable.
+  ProgramRecorder(ExecSettings settings, const std::filesystem::path& folder);
 
   // Called by torch, through the callbacks that start() installs.
   void operator_started(const at::RecordFunction& function, const OperatorFacts& facts);
@@ -53,6 +55,10 @@ class ProgramRecorder {
   void module_entered(const char* path);
   void module_left();
   void memory_lasts(uint64_t address, const char* category, const char* name);
+  /// The process group says that this process is this rank.
+  void rank_told(int64_t rank, int64_t world_size);
+  /// All parameters that are known now: a list of estimator::ParameterRecord, as JSON.
+  void parameters_told(const char* json);
 
   /// Whether it was told to end, after its last step.
   bool has_ended_program();
@@ -66,6 +72,10 @@ class ProgramRecorder {
   void finish();
 
  private:
+  struct Rank {
+    int64_t rank = 0;
+    int64_t world_size = 1;
+  };
   /// An invented read by operator, phase and bytes.
   using ReadKey = std::tuple<std::string, std::string, int64_t>;
   /// What filled the memory at the largest peak.
@@ -85,11 +95,15 @@ class ProgramRecorder {
   }
   void memory_changes(const AllocatorFollower::Entry& entry);
   void collective_called(const onerank_nccl_call& call);
+  void parameters_gathered(const at::RecordFunction& copy_out);
   void kernel_launched(const uint64_t* addresses, int64_t count);
   void value_invented(int64_t bytes);
   void refuse_count(const std::string& reader);
   Boundary boundary();
+  void forward_started();
   void phase_changed();
+  estimator::ParametersRecord parameters() const;
+  Rank rank_in(const std::vector<estimator::CommunicatorRecord>& communicators) const;
   int64_t recorded_iteration() const { return settings_.steps == 1 ? 0 : 1; }
 
   estimator::RankProfile profile();
@@ -100,13 +114,18 @@ class ProgramRecorder {
 
   const ExecSettings settings_;
   const pid_t process_;
+  const std::filesystem::path folder_;  // of this process
   const VirtualGpu gpu_;
   RunTracker tracker_;
   AllocatorFollower memory_;
   CollectiveLog collectives_;
   Assumptions assumptions_;
   PhaseLog phases_;
-  std::mutex mutex_;  // of all below, and of phases_
+  std::atomic<bool> is_building_ = true;  // see PhaseLog::is_building
+  std::mutex mutex_;                      // of all below, and of phases_
+  Rank rank_;
+  std::vector<estimator::ParameterRecord> parameters_;
+  int64_t failures_before_step_ = 0;
   int step_depth_ = 0;
   bool recording_ = false;
   bool stopped_ = false;

@@ -31,4 +31,8 @@ void onerank_exec_leave_module();
 int onerank_exec_was_ended();
 /// The block at `address` is for `category` (estimator::MemoryCategory) of the parameter `name`.
 void onerank_exec_memory_lasts(uint64_t address, const char* category, const char* name);
+/// What torch.distributed says that this process is.
+void onerank_exec_is_rank(int64_t rank, int64_t world_size);
+/// All parameters that are known now, as a JSON list of estimator::ParameterRecord.
+void onerank_exec_parameters(const char* json);
 }

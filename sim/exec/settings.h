@@ -14,12 +14,16 @@ namespace sim {
 /// Path of the recorder's library. Without it the preloaded hooks do nothing.
 inline constexpr const char* kExecRecorderVariable = "ONERANK_EXEC_RECORDER";
 inline constexpr const char* kExecSettingsVariable = "ONERANK_EXEC_SETTINGS";
+/// A folder in which every process that uses the GPU makes one of its own, named by its id. Apart
+/// from the settings, since a path is bytes and need not be UTF-8.
+inline constexpr const char* kExecFolderVariable = "ONERANK_EXEC_FOLDER";
+/// What a process leaves there, last.
+inline constexpr const char* kProcessProfile = "profile.json";
 
 struct ExecSettings {
   std::vector<std::string> command;
-  int64_t rank = 0;
-  int64_t world_size = 1;
-  int64_t local_rank = 0;
+  int64_t rank = 0;        ///< of a process that no launcher of the program's own gave another
+  int64_t world_size = 1;  ///< the same
   int64_t gpus_per_node = 8;
   int64_t steps = 0;  ///< 0: until the program ends by itself
   estimator::DeviceRecord device;
@@ -28,17 +32,14 @@ struct ExecSettings {
   bool accept_invented_counts = false;  ///< else the program's profile is refused
   AssumedValues assumed;
   ForEachMemoryFile<bool> memory_files{};  ///< that are wanted
-  std::string memory_folder;               ///< for them
   bool record = true;                      ///< else the stubs alone are there
-  std::string output_folder;
-  std::string version;  ///< of Onerank
+  std::string version;                     ///< of Onerank
 };
 template <class Visitor>
 void visit_fields(Visitor& visit, ExecSettings& settings) {
   visit("command", settings.command, "the program and its arguments");
   visit("rank", settings.rank, "the rank that it is");
   visit("world_size", settings.world_size, "of the world that it sees");
-  visit("local_rank", settings.local_rank, "its device");
   visit("gpus_per_node", settings.gpus_per_node, "devices of its machine");
   visit("steps", settings.steps, "optimizer steps after which it is ended, 0: never");
   visit("device", settings.device, "what it runs on");
@@ -48,10 +49,8 @@ void visit_fields(Visitor& visit, ExecSettings& settings) {
   for (std::size_t file = 0; file < kMemoryFiles.size(); ++file) {
     visit(kMemoryFiles[file].flag, settings.memory_files[file], kMemoryFiles[file].help);
   }
-  visit("memory_folder", settings.memory_folder, "for the files of memory");
   visit("assumed", settings.assumed, "given for values that no kernel computes");
   visit("record", settings.record, "else the stubs alone are there");
-  visit("output_folder", settings.output_folder, "for the profile");
   visit("version", settings.version, "of Onerank");
 }
 

@@ -9,7 +9,9 @@
 #include <optional>
 #include <set>
 
+#include "estimator/cluster/program_estimate.h"
 #include "estimator/hardware/hardware.h"
+#include "sim/cli/cluster/verdict_gate.h"
 #include "sim/cli/commands/commands.h"
 #include "sim/cli/input/device_choice.h"
 #include "sim/cli/input/rank_options.h"
@@ -53,6 +55,7 @@ struct ExecOptions {
   bool no_recording = false;
   ForEachMemoryFile<std::string> memory_files;
   bool json = false;
+  VerdictGate gate;
   std::vector<std::string> program;
 };
 
@@ -183,6 +186,8 @@ ExecJob job_of(const ExecOptions& options, const CLI::App& app, const Environmen
   }
   job.world_size =
       flag_or_variable(options.world_size, "--world-size", kWorldSizeVariable, environment, 1, 1);
+  job.world_is_given =
+      !options.world_size.empty() || find_variable(environment, kWorldSizeVariable).has_value();
   job.gpus_per_node = number_in(options.gpus_per_node, "--gpus-per-node", 1, kMostGpusPerNode);
   job.steps = number_in(options.steps, "--steps", 0, kLongest);
   job.timeout_seconds = number_in(options.timeout, "--timeout", 0, kLongest);
@@ -195,14 +200,42 @@ ExecJob job_of(const ExecOptions& options, const CLI::App& app, const Environmen
   return job;
 }
 
+/// The profile, or a list of several.
+estimator::Json document_of(const std::vector<RankProfile>& profiles) {
+  return profiles.size() == 1 ? estimator::to_json(profiles.front()) : estimator::to_json(profiles);
+}
+
+/// The worst of all ranks. Throws UserError where all that have a verdict pass, and some lack one.
+ExitCode verdict_on(const std::vector<RankProfile>& profiles, const VerdictGate& gate) {
+  estimator::Fit worst = estimator::Fit::kFits;
+  std::vector<estimator::Problem> problems;
+  for (const RankProfile& profile : profiles) {
+    if (auto problem = estimator::lacks_verdict(profile)) {
+      problems.push_back(std::move(*problem));
+    } else {
+      worst = std::max(worst, program_outcome(profile));
+    }
+  }
+  const ExitCode exit_code = gate.exit_code(worst);
+  if (exit_code != ExitCode::kDone || problems.empty()) return exit_code;
+  throw UserError(std::move(problems), ExitCode::kMachineLacks);
+}
+
 ExitCode run_exec(const ExecOptions& options, const CLI::App& app, const Environment& environment) {
   ExecJob job = job_of(options, app, environment);
   const std::vector<int64_t> ranks = ranks_of(options, job.world_size, environment);
+  options.gate.check();
   check_writable_folder(options.output, "--output");
+  if (fs::is_directory(options.output)) {
+    for (const int64_t rank : ranks) {
+      check_writable(fs::path(options.output) / estimator::profile_file_name(rank), "--output");
+    }
+  }
   for (std::size_t file = 0; file < kMemoryFiles.size(); ++file) {
     if (options.memory_files[file].empty()) continue;
     check_writable(options.memory_files[file], kMemoryFiles[file].flag);
   }
+  check_command(job.command, environment);
   const Interrupts interrupts;  // first: nothing is left behind when a signal acts
   const auto torch = find_program_torch(job.command, environment, interrupts);
   job.stubs = torch ? stubs_for(*torch, environment, interrupts) : program_folder();
@@ -215,22 +248,14 @@ ExitCode run_exec(const ExecOptions& options, const CLI::App& app, const Environ
     job.output_folder = fs::absolute(options.output);
     fs::create_directories(job.output_folder);
   }
-  bool fits = true;
-  estimator::Json documents = estimator::Json::array();
+  std::vector<RankProfile> profiles;
   for (const int64_t rank : ranks) {
-    const RankProfile profile = exec_rank(job, rank, environment, interrupts);
-    fits = fits && program_fits(profile);
-    if (options.json) {
-      documents.push_back(estimator::to_json(profile));
-    } else {
-      write_to_standard_output("\n" + program_text(profile));
-    }
+    profiles.push_back(exec_rank(job, rank, environment, interrupts));
+    if (!options.json) write_to_standard_output("\n" + program_text(profiles.back()));
   }
   write_memory_files(job.memory_files, ranks, job.memory_folder);
-  if (options.json) {
-    write_to_standard_output((ranks.size() == 1 ? documents[0] : documents).dump(1) + "\n");
-  }
-  return fits ? ExitCode::kDone : ExitCode::kVerdictIsNo;
+  if (options.json) write_to_standard_output(document_of(profiles).dump(1) + "\n");
+  return verdict_on(profiles, options.gate);
 }
 
 }  // namespace
@@ -298,6 +323,7 @@ Command add_exec_command(CLI::App& root) {
                 "print the profile as JSON; the program's output goes to "
                 "standard error")
       ->group("Output");
+  options->gate.add_to(*app);
   app->add_option("program", options->program, "after `--`: the program and its arguments")
       ->required()
       ->expected(-1);

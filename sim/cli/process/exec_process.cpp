@@ -3,14 +3,19 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <unistd.h>
+
 #include <chrono>
 #include <csignal>
 #include <cstring>
 #include <optional>
+#include <sstream>
 
 #include "estimator/base/errors.h"
 #include "estimator/base/files.h"
+#include "estimator/cluster/program_estimate.h"
 #include "sim/cli/process/descendants.h"
+#include "sim/cli/process/program_processes.h"
 #include "sim/cli/process/program_torch.h"
 #include "sim/cli/process/subprocess.h"
 #include "sim/cli/process/temporary_folder.h"
@@ -32,6 +37,10 @@ using Clock = std::chrono::steady_clock;
 constexpr int64_t kNoLimitBytes = int64_t{1} << 44;
 /// For a program that was told to end to do so.
 constexpr std::chrono::seconds kEndingTime{60};
+constexpr const char* kHooks = "libonerank_exec_hooks.so";
+constexpr const char* kRecorder = "libonerank_exec_recorder.so";
+
+fs::path process_folder(const fs::path& scratch) { return scratch / "processes"; }
 
 std::string allocator_setting(const Environment& environment) {
   const auto setting = find_variable(environment, kAllocatorVariable);
@@ -60,7 +69,6 @@ ExecSettings settings_for(const ExecJob& job, int64_t rank, const Environment& e
   return {.command = job.command,
           .rank = rank,
           .world_size = job.world_size,
-          .local_rank = local_rank(job, rank),
           .gpus_per_node = job.gpus_per_node,
           .steps = job.steps,
           .device = device_of(job, environment),
@@ -69,18 +77,17 @@ ExecSettings settings_for(const ExecJob& job, int64_t rank, const Environment& e
           .accept_invented_counts = job.accept_invented_counts,
           .assumed = job.assumed,
           .memory_files = wanted_files(job),
-          .memory_folder = job.memory_folder.string(),
           .record = job.record,
-          .output_folder = job.output_folder.string(),
           .version = ONERANK_VERSION};
 }
 
 void play_virtual_gpu(const ExecJob& job, Environment& environment) {
-  environment[virtual_gpu::kEnvironmentVariable] =
-      virtual_gpu_setting(*job.gpu,
-                          static_cast<int>(job.gpus_per_node),
-                          job.lift_memory_limit ? kNoLimitBytes : job.gpu->memory_bytes,
-                          job.events == kOrderedEvents);
+  environment[virtual_gpu::kEnvironmentVariable] = virtual_gpu_setting(
+      *job.gpu,
+      {.device_count = static_cast<int>(job.gpus_per_node),
+       .memory_bytes = job.lift_memory_limit ? kNoLimitBytes : job.gpu->memory_bytes,
+       .outside_bytes = estimator::program_outside_bytes(*job.gpu),
+       .ordered_events = job.events == kOrderedEvents});
   // Triton looks for the driver on disk, to link its launchers with it.
   environment["TRITON_LIBCUDA_PATH"] = (job.stubs / "virtual_gpu" / "lib").string();
 }
@@ -92,6 +99,12 @@ void keep_kernel_caches_away(const fs::path& folder, Environment& environment) {
   environment["TORCHINDUCTOR_CACHE_DIR"] = (folder / "inductor").string();
 }
 
+/// Bytes that are no UTF-8 become U+FFFD: the program itself is given them as they are.
+std::string settings_text(const ExecSettings& settings) {
+  return estimator::to_json(settings).dump(
+      -1, ' ', false, estimator::Json::error_handler_t::replace);
+}
+
 SubprocessCommand command_for(const ExecJob& job,
                               int64_t rank,
                               const virtual_gpu::Preload& preload,
@@ -99,10 +112,10 @@ SubprocessCommand command_for(const ExecJob& job,
                               const Environment& outer) {
   const fs::path folder = job.stubs / "exec";
   Environment environment = launcher_environment(job, rank, outer);
-  preload_first((folder / "libonerank_exec_hooks.so").string() + ":" + preload.value(),
-                environment);
-  environment[kExecRecorderVariable] = (folder / "libonerank_exec_recorder.so").string();
-  environment[kExecSettingsVariable] = estimator::to_json(settings_for(job, rank, outer)).dump();
+  preload_first((folder / kHooks).string() + ":" + preload.value(), environment);
+  environment[kExecRecorderVariable] = (folder / kRecorder).string();
+  environment[kExecFolderVariable] = process_folder(scratch).string();
+  environment[kExecSettingsVariable] = settings_text(settings_for(job, rank, outer));
   if (job.device == DeviceKind::kVirtual) {
     play_virtual_gpu(job, environment);
     keep_kernel_caches_away(scratch, environment);
@@ -114,18 +127,23 @@ SubprocessCommand command_for(const ExecJob& job,
           .output_to_error = job.output_to_error};
 }
 
-/// Ends a program that takes too long, or does not end though its profile is written.
+/// Ends a program that takes too long, or whose rank does not end though its profile is written.
+/// Other processes' profiles end nothing.
 class Patience {
  public:
-  Patience(const ExecJob& job, fs::path profile)
-      : timeout_(job.timeout_seconds), profile_(std::move(profile)), start_(Clock::now()) {}
+  Patience(const ExecJob& job, const WantedRank& wanted, ProgramProcesses& processes)
+      : timeout_(job.timeout_seconds),
+        wanted_(wanted),
+        processes_(processes),
+        start_(Clock::now()) {}
 
   /// True when the program is to be killed.
   bool is_over() {
     const auto now = Clock::now();
-    std::error_code ignored;
-    if (!written_ && fs::exists(profile_, ignored)) written_ = now;
-    if (written_) return now - *written_ > kEndingTime;
+    processes_.look();
+    for (const ProgramProcess* rank : candidates(processes_.all(), wanted_)) {
+      if (now - rank->seen > kEndingTime && is_running(rank->id)) return true;
+    }
     timed_out_ = timeout_.count() > 0 && now - start_ > timeout_;
     return timed_out_;
   }
@@ -133,9 +151,9 @@ class Patience {
 
  private:
   std::chrono::seconds timeout_;
-  fs::path profile_;
+  WantedRank wanted_;
+  ProgramProcesses& processes_;
   Clock::time_point start_;
-  std::optional<Clock::time_point> written_;
   bool timed_out_ = false;
 };
 
@@ -157,10 +175,9 @@ void throw_if_timed_out(const ExecJob& job, const Patience& patience) {
 }
 
 /// A profile of a run that went on with a wrong answer must not pass for a result.
-void throw_if_unanswered(const ExecJob& job, const RankProfile& profile, const fs::path& path) {
+void throw_if_unanswered(const ExecJob& job, const RankProfile& profile) {
   const auto& unanswered = profile.program->unanswered;
   if (unanswered.empty()) return;
-  fs::remove(path);
   fail(
       job,
       fmt::format("the program asked for what cannot be invented: {}", fmt::join(unanswered, ", ")),
@@ -192,7 +209,71 @@ void throw_if_failed(const ExecJob& job, const SubprocessEnd& end) {
        ExitCode::kBadInput);
 }
 
+/// The file that execvp() would start.
+fs::path find_executable(const std::string& program, const Environment& environment) {
+  if (program.find('/') != std::string::npos) {
+    return access(program.c_str(), X_OK) == 0 && !fs::is_directory(program) ? program : "";
+  }
+  const auto path = environment.find("PATH");  // bytes, which need not be UTF-8
+  std::istringstream folders(path == environment.end() ? "/bin:/usr/bin" : path->second);
+  for (std::string folder; std::getline(folders, folder, ':');) {
+    const fs::path file = fs::path(folder.empty() ? "." : folder) / program;
+    if (access(file.c_str(), X_OK) == 0 && !fs::is_directory(file)) return file;
+  }
+  return "";
+}
+
+/// What is missing would be told by the dynamic loader, in every process, for each library.
+void check_recorder(const ExecJob& job) {
+  for (const char* library : {kHooks, kRecorder}) {
+    if (fs::exists(job.stubs / "exec" / library)) continue;
+    throw UserError({.what = fmt::format("{} is not there", library),
+                     .where = (job.stubs / "exec").string(),
+                     .help = "run scripts/quickstart, which builds it"},
+                    ExitCode::kMachineLacks);
+  }
+}
+
+/// Of the process that was the rank, or tells most of a program that did not train.
+const ProgramProcess& process_of_rank(const ExecJob& job,
+                                      const WantedRank& wanted,
+                                      const ProgramProcesses& processes,
+                                      const SubprocessEnd& end,
+                                      const Patience& patience) {
+  if (candidates(processes.all(), wanted).empty()) {
+    throw_if_timed_out(job, patience);
+    throw_if_failed(job, end);
+  }
+  if (!processes.all().empty()) return rank_process(processes.all(), wanted);
+  if (processes.count_started() > 0) {
+    fail(job,
+         "the program used the GPU and left no profile",
+         "its process was killed, or ended without its exit handlers: see its output above",
+         ExitCode::kMachineLacks);
+  }
+  fail(job,
+       "the program did not use the GPU",
+       "it must run a torch of `onerank list torch` on the device cuda",
+       ExitCode::kMachineLacks);
+}
+
+void keep_memory_files(const ExecJob& job, int64_t rank, const ProgramProcess& process) {
+  for (std::size_t file = 0; file < kMemoryFiles.size(); ++file) {
+    const fs::path made = process.folder / kMemoryFiles[file].suffix;
+    if (fs::exists(made)) fs::copy_file(made, job.memory_folder / memory_file_name(file, rank));
+  }
+}
+
 }  // namespace
+
+void check_command(const std::vector<std::string>& command, const Environment& environment) {
+  if (!find_executable(command.front(), environment).empty()) return;
+  throw UserError({.what = fmt::format("cannot start {}", command.front()),
+                   .where = shown(command),
+                   .help = command.front().find('/') == std::string::npos
+                               ? "no folder of PATH has such a program: give its path"
+                               : "there is no such program, or it may not be executed"});
+}
 
 RankProfile exec_rank(const ExecJob& job,
                       int64_t rank,
@@ -201,30 +282,30 @@ RankProfile exec_rank(const ExecJob& job,
   const auto preload = virtual_gpu_preload("run scripts/quickstart, which builds it",
                                            job.stubs,
                                            job.device == DeviceKind::kVirtual ? "" : kStubOfNccl);
+  check_recorder(job);
   const TemporaryFolder scratch;
   const Descendants descendants;
   const fs::path path = job.output_folder / estimator::profile_file_name(rank);
   fs::remove(path);
-  Patience patience(job, path);
+  fs::create_directory(process_folder(scratch.path()));
+  ProgramProcesses processes(process_folder(scratch.path()));
+  const WantedRank wanted = {
+      .rank = rank,
+      .world_size = job.world_is_given ? std::optional(job.world_size) : std::nullopt};
+  Patience patience(job, wanted, processes);
   const SubprocessHooks hooks = {.on_output_line = [](std::string_view) {},
                                  .on_tick = [] {},
                                  .is_to_end = [&] { return patience.is_over(); }};
   const SubprocessEnd end = run_subprocess(
       command_for(job, rank, *preload, scratch.path(), environment), hooks, interrupts);
 
-  if (!fs::exists(path)) {
-    throw_if_timed_out(job, patience);
-    throw_if_failed(job, end);
-    fail(job,
-         "the program did not use the GPU",
-         "it must run a torch of `onerank list torch` on the device cuda",
-         ExitCode::kMachineLacks);
-  }
-  RankProfile profile = estimator::read_rank_profile(estimator::read_file(path), path.string());
-  throw_if_unanswered(job, profile, path);
-  if (end.was_ended || profile.out_of_memory) return profile;
-  throw_if_failed(job, end);
-  return profile;
+  processes.look();
+  const ProgramProcess& process = process_of_rank(job, wanted, processes, end, patience);
+  throw_if_unanswered(job, process.profile);
+  if (!end.was_ended && !process.profile.out_of_memory) throw_if_failed(job, end);
+  estimator::write_file_whole(path.string(), estimator::document_text(process.profile));
+  keep_memory_files(job, rank, process);
+  return process.profile;
 }
 
 }  // namespace sim

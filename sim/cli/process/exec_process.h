@@ -25,6 +25,7 @@ struct ExecJob {
   estimator::DeviceKind device = estimator::DeviceKind::kVirtual;  ///< or kCuda
   const estimator::Gpu* gpu = nullptr;                             ///< that the virtual GPU plays
   int64_t world_size = 1;
+  bool world_is_given = false;  ///< else the world is what the program's own launcher makes of it
   int64_t gpus_per_node = 8;
   int64_t steps = 0;            ///< 0: until the program ends
   int64_t timeout_seconds = 0;  ///< 0: none
@@ -40,6 +41,9 @@ struct ExecJob {
   std::filesystem::path memory_folder;  ///< of the memory files; exists
 };
 
+/// Throws UserError when there is no such program to start.
+void check_command(const std::vector<std::string>& command, const Environment& environment);
+
 /// The device of a rank: a real machine has one, device 0, whichever rank it is.
 int64_t local_rank(const ExecJob& job, int64_t rank);
 
@@ -47,11 +51,13 @@ int64_t local_rank(const ExecJob& job, int64_t rank);
 /// over `environment`.
 Environment launcher_environment(const ExecJob& job, int64_t rank, Environment environment);
 
-/// Runs the program as `rank` and returns its profile, which is also in the output folder. No
-/// process of the program is left. Throws UserError when it cannot be started or fails (2), is
-/// killed, takes too long, asks absent ranks for what cannot be invented, or does not use the GPU
-/// (3). A program that failed because it ran out of device memory has a profile with
-/// `out_of_memory`, which is returned.
+/// Runs the program as `rank` and returns the profile of the process that was it, which is also in
+/// the output folder. No process of the program is left. Throws UserError when it cannot be started
+/// or fails, or when none or several of its processes trained as that rank (2), when it is killed,
+/// takes too long, asks absent ranks for what cannot be invented, or does not use the GPU (3). A
+/// program that failed because it ran out of device memory has a profile with `out_of_memory`,
+/// which is returned; so has one that did not train, whose profile is no verdict
+/// (estimator::lacks_verdict).
 estimator::RankProfile exec_rank(const ExecJob& job,
                                  int64_t rank,
                                  const Environment& environment,

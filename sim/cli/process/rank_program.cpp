@@ -56,7 +56,8 @@ Environment rank_environment(const std::string& gpu_id,
   const estimator::Gpu* gpu = estimator::find_gpu(gpu_id);
   if (gpu == nullptr) throw std::logic_error("a resolved plan names an unknown GPU");
   preload_first(preload->value(), environment);
-  environment[virtual_gpu::kEnvironmentVariable] = virtual_gpu_setting(*gpu, 1, gpu->memory_bytes);
+  environment[virtual_gpu::kEnvironmentVariable] =
+      virtual_gpu_setting(*gpu, {.memory_bytes = gpu->memory_bytes});
   return environment;
 }
 

@@ -12,16 +12,14 @@ namespace fs = std::filesystem;
 
 fs::path program_folder() { return fs::read_symlink("/proc/self/exe").parent_path(); }
 
-std::string virtual_gpu_setting(const estimator::Gpu& gpu,
-                                int device_count,
-                                int64_t memory_bytes,
-                                bool ordered_events) {
+std::string virtual_gpu_setting(const estimator::Gpu& gpu, const VirtualGpuOptions& options) {
   virtual_gpu::VirtualGpuSpec spec;
   spec.name = gpu.cuda_name;
   spec.multiprocessors = static_cast<int>(gpu.multiprocessors);
-  spec.memory_bytes = memory_bytes;
-  spec.device_count = device_count;
-  spec.ordered_events = ordered_events;
+  spec.memory_bytes = options.memory_bytes;
+  spec.outside_bytes = options.outside_bytes;
+  spec.device_count = options.device_count;
+  spec.ordered_events = options.ordered_events;
   if (std::sscanf(gpu.compute_capability.c_str(),
                   "%d.%d",
                   &spec.capability_major,

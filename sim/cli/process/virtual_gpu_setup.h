@@ -15,12 +15,16 @@ namespace sim {
 /// The folder that this program is in; what it starts and preloads lies beside it.
 std::filesystem::path program_folder();
 
-/// The value of ONERANK_VIRTUAL_GPU for a process with `device_count` of that GPU, each with
-/// `memory_bytes`. `ordered_events`: see virtual_gpu::VirtualGpuSpec.
-std::string virtual_gpu_setting(const estimator::Gpu& gpu,
-                                int device_count,
-                                int64_t memory_bytes,
-                                bool ordered_events = false);
+/// As virtual_gpu::VirtualGpuSpec has them.
+struct VirtualGpuOptions {
+  int device_count = 1;
+  int64_t memory_bytes = 0;
+  int64_t outside_bytes = 0;
+  bool ordered_events = false;
+};
+
+/// The value of ONERANK_VIRTUAL_GPU for a process with such GPUs.
+std::string virtual_gpu_setting(const estimator::Gpu& gpu, const VirtualGpuOptions& options);
 
 /// The names of the stub of NCCL begin with this.
 inline constexpr const char* kStubOfNccl = "libnccl.so";

@@ -39,23 +39,6 @@ std::string phase_table(const RankProfile& profile) {
   return table.text();
 }
 
-/// Nothing where no caching allocator was.
-std::string allocator_text(const RankProfile& profile) {
-  const estimator::AllocatorRecord& allocator = profile.allocator;
-  if (allocator.device_allocations == 0 || profile.peak.reserved_bytes == 0) return "";
-  const int64_t idle = profile.peak.reserved_bytes - profile.peak.allocated_bytes;
-  return fmt::format(
-      "allocator: {} reserved, {:.1f} % of it never allocated; at most {} inactive split; {} "
-      "segments; {}\n",
-      format_gib(profile.peak.reserved_bytes),
-      100.0 * static_cast<double>(idle) / static_cast<double>(profile.peak.reserved_bytes),
-      format_gib(allocator.inactive_split_peak_bytes),
-      allocator.segments_peak,
-      allocator.retries == 0
-          ? "never full"
-          : fmt::format("full, and its cache given back, {} times", allocator.retries));
-}
-
 std::string host_memory_text(const RankProfile& profile) {
   if (!profile.host_memory) return "";
   const estimator::HostMemoryRecord& host = *profile.host_memory;
@@ -117,6 +100,22 @@ std::string rank_text(int64_t rank, const estimator::RankCoordinate& coordinate)
 
 std::string phases_text(const RankProfile& profile) {
   return phase_table(profile) + "\n" + peak_text(profile.peak);
+}
+
+std::string allocator_text(const RankProfile& profile) {
+  const estimator::AllocatorRecord& allocator = profile.allocator;
+  if (allocator.device_allocations == 0 || profile.peak.reserved_bytes == 0) return "";
+  const int64_t idle = profile.peak.reserved_bytes - profile.peak.allocated_bytes;
+  return fmt::format(
+      "allocator: {} reserved, {:.1f} % of it never allocated; at most {} inactive split; {} "
+      "segments; {}\n",
+      format_gib(profile.peak.reserved_bytes),
+      100.0 * static_cast<double>(idle) / static_cast<double>(profile.peak.reserved_bytes),
+      format_gib(allocator.inactive_split_peak_bytes),
+      allocator.segments_peak,
+      allocator.retries == 0
+          ? "never full"
+          : fmt::format("full, and its cache given back, {} times", allocator.retries));
 }
 
 std::string profile_text(const RankProfile& profile) {

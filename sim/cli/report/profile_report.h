@@ -20,6 +20,9 @@ std::string peak_text(const estimator::PeakRecord& peak);
 /// The table of phases (MiB) and the peak with its place.
 std::string phases_text(const estimator::RankProfile& profile);
 
+/// How the caching allocator did, as a line; nothing where there was none.
+std::string allocator_text(const estimator::RankProfile& profile);
+
 /// "17 (tensor 1, data 2, stage 0)"
 std::string rank_text(int64_t rank, const estimator::RankCoordinate& coordinate);
 

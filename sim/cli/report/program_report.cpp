@@ -4,8 +4,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
+#include <set>
 
 #include "estimator/base/units.h"
+#include "estimator/cluster/program_estimate.h"
+#include "sim/cli/report/estimate_report.h"
 #include "sim/cli/report/profile_report.h"
 #include "sim/cli/report/table.h"
 
@@ -41,14 +45,38 @@ std::string collectives_text(const ProgramRecord& program) {
   return any ? "\ncollectives\n" + table.text(2) : "";
 }
 
-std::string invented_text(const ProgramRecord& program) {
-  if (program.invented_reads.empty()) return "";
-  Table table({{"read by", Align::kLeft}, {"in", Align::kLeft}, {"bytes"}, {"times"}});
-  for (const auto& read : program.invented_reads) {
-    table.add_row({read.reader.empty() ? "(no operator)" : read.reader,
-                   read.phase,
-                   with_commas(read.bytes),
-                   with_commas(read.count)});
+/// All reads of one operator.
+struct InventedReads {
+  std::set<std::size_t> phases;  // by their places in the profile
+  int64_t times = 0;
+  int64_t bytes = 0;
+};
+
+std::string phases_of(const InventedReads& reads, const RankProfile& profile) {
+  const auto name = [&](std::size_t place) {
+    return place < profile.phases.size() ? profile.phases[place].name : "end";
+  };
+  const std::string first = name(*reads.phases.begin());
+  if (reads.phases.size() == 1) return first;
+  return fmt::format("{} to {}", first, name(*reads.phases.rbegin()));
+}
+
+std::string invented_text(const RankProfile& profile) {
+  if (profile.program->invented_reads.empty()) return "";
+  std::map<std::string, InventedReads> readers;
+  for (const auto& read : profile.program->invented_reads) {
+    InventedReads& reads = readers[read.reader.empty() ? "(no operator)" : read.reader];
+    const auto phase = std::find_if(profile.phases.begin(),
+                                    profile.phases.end(),
+                                    [&](const auto& known) { return known.name == read.phase; });
+    reads.phases.insert(static_cast<std::size_t>(phase - profile.phases.begin()));
+    reads.times += read.count;
+    reads.bytes += read.bytes * read.count;
+  }
+  Table table({{"read by", Align::kLeft}, {"times"}, {"bytes"}, {"in", Align::kLeft}});
+  for (const auto& [reader, reads] : readers) {
+    table.add_row(
+        {reader, with_commas(reads.times), with_commas(reads.bytes), phases_of(reads, profile)});
   }
   return "\nread from the device although no kernel computed it (zeros): the program may have "
          "decided by it\n" +
@@ -67,46 +95,71 @@ std::string assumed_text(const ProgramRecord& program) {
   return "\nassumed, since no kernel computed it\n" + table.text(2);
 }
 
-}  // namespace
-
-bool program_fits(const RankProfile& profile) {
-  return !profile.out_of_memory && profile.peak.reserved_bytes <= profile.device.total_bytes;
+/// "  0.47 GiB allocator, reserved (simulated) + 0.49 GiB CUDA context (assumed) + ..."
+std::string terms_text(const estimator::RankClassEstimate& row) {
+  std::string text;
+  for (const estimator::MemoryTerm& term : row.terms) {
+    text += fmt::format("{}{} {} ({})",
+                        text.empty() ? "  " : " + ",
+                        format_gib(term.value_bytes),
+                        term.name,
+                        estimator::to_string(term.source));
+  }
+  return text + "\n";
 }
 
-std::string program_verdict(const RankProfile& profile) {
-  if (profile.out_of_memory) {
-    return fmt::format("does not fit: rank {} ran out of {} in {}: {}\n",
-                       profile.rank,
-                       format_gib(profile.device.total_bytes),
-                       profile.out_of_memory->phase,
-                       profile.out_of_memory->message);
+/// Which process, world and device the profile is of.
+std::string place_text(const RankProfile& profile) {
+  const ProgramRecord& program = *profile.program;
+  std::string text = fmt::format("rank {} of {} on cuda:{} of {}, {} optimizer steps{}{}\n",
+                                 profile.rank,
+                                 profile.world_size,
+                                 program.device_index,
+                                 profile.device.name,
+                                 program.optimizer_steps,
+                                 program.stopped_by_steps ? ", then ended (--steps)" : "",
+                                 program.events.empty() ? "" : ", events " + program.events);
+  for (const estimator::OtherDevice& other : program.other_devices) {
+    text += fmt::format("it used cuda:{} too: at most {} reserved there\n",
+                        other.index,
+                        format_gib(other.reserved_peak_bytes));
   }
-  return fmt::format("{}: the allocator of rank {} reserved {} of {} on {}\n",
-                     program_fits(profile) ? "fits" : "does not fit",
-                     profile.rank,
-                     format_gib(profile.peak.reserved_bytes),
-                     format_gib(profile.device.total_bytes),
-                     profile.device.name);
+  if (program.outside_bytes > 0) {
+    text += fmt::format(
+        "{} of the device were taken from the start, for CUDA's context and "
+        "libraries\n",
+        format_gib(program.outside_bytes));
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string program_verdict(const RankProfile& profile) {
+  if (const auto problem = estimator::lacks_verdict(profile)) {
+    return problem->what + "\n";
+  }
+  if (const auto reason = estimator::ran_out(profile)) {
+    return fmt::format("does not fit: {}\n", *reason);
+  }
+  const estimator::ProgramEstimate estimate = estimator::estimate_program({profile});
+  return verdict_text(estimate.verdict) + terms_text(estimate.ranks.front());
+}
+
+estimator::Fit program_outcome(const RankProfile& profile) {
+  if (estimator::ran_out(profile)) return estimator::Fit::kDoesNotFit;
+  return estimator::estimate_program({profile}).verdict.outcome;
 }
 
 std::string program_text(const RankProfile& profile) {
   const ProgramRecord& program = *profile.program;
-  std::string text = program_verdict(profile);
-  text += fmt::format("rank {} of {}, {} optimizer steps{}{}\n\n",
-                      profile.rank,
-                      profile.world_size,
-                      program.optimizer_steps,
-                      program.stopped_by_steps ? ", then ended (--steps)" : "",
-                      program.events.empty() ? "" : ", events " + program.events);
-  if (program.optimizer_steps == 0) {
-    text.insert(text.size() - 1,
-                "note: no optimizer step was seen: this is no training iteration\n");
-  }
-  text += phases_text(profile);
+  std::string text = program_verdict(profile) + place_text(profile) + "\n";
+  if (!program.recorded) return text;
+  text += phases_text(profile) + allocator_text(profile);
   if (!program.attention.empty()) {
     text += fmt::format("attention: {}\n", fmt::join(program.attention, ", "));
   }
-  return text + collectives_text(program) + assumed_text(program) + invented_text(program);
+  return text + collectives_text(program) + assumed_text(program) + invented_text(profile);
 }
 
 }  // namespace sim

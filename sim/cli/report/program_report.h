@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "estimator/cluster/cluster_estimate.h"
 #include "estimator/profile/rank_profile.h"
 
 namespace sim {
@@ -11,8 +12,10 @@ namespace sim {
 /// that it read although nobody had computed them.
 std::string program_text(const estimator::RankProfile& profile);
 
-/// "fits: ...", "does not fit: ...": the allocator's reserved peak against the device's memory.
+/// "fits: ...", "does not fit: ..." or "no verdict ...", in estimate_program()'s words, and what
+/// the rank's total is made of.
 std::string program_verdict(const estimator::RankProfile& profile);
-bool program_fits(const estimator::RankProfile& profile);
+/// Of a profile that has a verdict.
+estimator::Fit program_outcome(const estimator::RankProfile& profile);
 
 }  // namespace sim

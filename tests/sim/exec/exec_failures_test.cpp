@@ -87,7 +87,9 @@ TEST_F(ExecFailures, WhatDoesNotFitIsAVerdict) {
   EXPECT_THAT(result.output, HasSubstr("does not fit: rank 0 ran out of 79.19 GiB"));
   const ProgramResult lifted = run_program("too_large.py", {"--no-memory-limit"});
   EXPECT_EQ(lifted.exit_code, 1);
-  EXPECT_THAT(lifted.output, HasSubstr("reserved 100.00 GiB of 79.19 GiB"));
+  EXPECT_THAT(lifted.output,
+              AllOf(HasSubstr("does not fit: rank 0 needs 100."),
+                    HasSubstr("\n  100.00 GiB allocator, reserved (simulated) + ")));
 }
 
 TEST_F(ExecFailures, AProgramWithoutAGpuIsTold) {
@@ -105,7 +107,27 @@ TEST_F(ExecFailures, BadFlagsAreTold) {
               HasSubstr("use a number from 0 to 7"));
   const ProgramResult missing = run({"exec", "--", "no-such-program"});
   EXPECT_EQ(missing.exit_code, 2);
-  EXPECT_THAT(missing.error, HasSubstr("cannot start no-such-program"));
+  EXPECT_EQ(missing.error,
+            "error: cannot start no-such-program\n  no-such-program\n"
+            "  help: no folder of PATH has such a program: give its path\n");
+  EXPECT_THAT(run({"exec", "--", path("no-such-program")}).error,
+              HasSubstr("there is no such program, or it may not be executed"));
+}
+
+TEST_F(ExecFailures, AProfileWithoutAPlaceIsToldBeforeTheProgramRuns) {
+  std::filesystem::create_directories(path("out/rank-00000.json/inside"));
+  const ProgramResult result = run_program("plain.py", {});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(
+      result.error,
+      AllOf(HasSubstr("error: cannot write "), HasSubstr("rank-00000.json: it is a folder")));
+  EXPECT_EQ(result.output, "");
+}
+
+TEST_F(ExecFailures, ArgumentsMayBeAnyBytes) {
+  const ProgramResult result = run_program("plain.py", {"--steps", "1"}, {"caf\xe9"});
+  EXPECT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_EQ(profile(0).program->command.back(), "caf\xef\xbf\xbd");  // U+FFFD
 }
 
 }  // namespace

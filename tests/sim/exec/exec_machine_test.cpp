@@ -20,7 +20,16 @@ TEST_F(ExecMachine, TellsOfItsDevicesThroughNvml) {
   EXPECT_THAT(result.output, HasSubstr("name NVIDIA H100 80GB HBM3"));
   EXPECT_THAT(result.output, HasSubstr("devices 4 4"));
   EXPECT_EQ(printed(result.output, "total"), profile(0).device.total_bytes);
-  EXPECT_EQ(printed(result.output, "used"), int64_t{1} << 30);
+  EXPECT_EQ(printed(result.output, "used"), (int64_t{1} << 30) + profile(0).program->outside_bytes);
+}
+
+// The context of an H100, and two cuBLAS workspaces: the estimator's terms, which the verdict has.
+TEST_F(ExecMachine, HasTheContextInItsMemoryFromTheStart) {
+  const ProgramResult result = run_program("free_memory.py", {});
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  const int64_t outside_bytes = profile(0).program->outside_bytes;
+  EXPECT_GT(outside_bytes, int64_t{512} << 20);
+  EXPECT_EQ(printed(result.output, "total") - printed(result.output, "free"), outside_bytes);
 }
 
 TEST_F(ExecMachine, LetsRanksMeetByAFile) {

@@ -63,6 +63,37 @@ TEST_F(ExecMemory, OfAShardedModelIsToldByModuleOperatorAndParameter) {
   }
 }
 
+// 64 x 256 twice, with biases: one bucket of DistributedDataParallel, made anew in iteration 1.
+TEST_F(ExecMemory, OfAReducersBucketsIsCommunication) {
+  const ProgramResult result = run_program(
+      "ddp.py", {"--world-size", "64", "--rank", "9", "--peak-snapshot", path("peak.jsonl")});
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_THAT(snapshot("peak.jsonl").allocations,
+              Contains(AllOf(Field(&PeakAllocation::category, MemoryCategory::kCommunication),
+                             Field(&PeakAllocation::requested_bytes, 4 * (2 * 64 * 256 + 256 + 64)),
+                             Field(&PeakAllocation::phase, "iteration_1.forward_backward"))));
+}
+
+TEST_F(ExecMemory, OfGatheredParametersIsParameters) {
+  const ProgramResult result = run_program(
+      "fsdp2.py", {"--world-size", "64", "--rank", "9", "--peak-snapshot", path("peak.jsonl")});
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_THAT(snapshot("peak.jsonl").allocations,
+              Contains(AllOf(Field(&PeakAllocation::category, MemoryCategory::kParameter),
+                             Field(&PeakAllocation::module, "fsdp"),
+                             Field(&PeakAllocation::requested_bytes, 4 * 64 * 256))));
+}
+
+// Four units of 4 MiB, all whole when the backward begins.
+TEST_F(ExecMemory, OfFlatGatheredParametersIsNoActivation) {
+  const ProgramResult result = run_program(
+      "fsdp1.py", {"--world-size", "64", "--rank", "9", "--peak-snapshot", path("peak.jsonl")});
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  const auto peak = snapshot("peak.jsonl");
+  EXPECT_GE(bytes_of(peak, MemoryCategory::kCommunication), 4 * (int64_t{4} << 20));
+  EXPECT_LT(bytes_of(peak, MemoryCategory::kActivation), int64_t{1} << 20);
+}
+
 TEST_F(ExecMemory, OfAnOptimizerInsideAnotherIsOfTheOutersStep) {
   const ProgramResult result = run_program("nested_optimizers.py", {});
   ASSERT_EQ(result.exit_code, 0) << result.error;
@@ -92,6 +123,53 @@ TEST_F(ExecMemory, OfARunThatDoesNotFitNamesTheOperator) {
   const auto ran_out = *profile(0).out_of_memory;
   EXPECT_EQ(ran_out.operator_name, "aten::empty");
   EXPECT_EQ(ran_out.requested_bytes, int64_t{1} << 30);
+}
+
+TEST_F(ExecMemory, ThatRunsOutInTheFirstStepIsToldThere) {
+  const ProgramResult result = run_program("too_large_to_step.py", {});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.output,
+              HasSubstr("does not fit: rank 0 ran out of 79.19 GiB in iteration_0.optimizer_step: "
+                        "1.00 GiB were asked for, 0."));
+  const auto told = profile(0);
+  EXPECT_EQ(told.program->optimizer_steps, 0);
+  // 30 weights of 1 GiB, their gradients, and as many moments as there was room for.
+  constexpr int64_t kGib = int64_t{1} << 30;
+  const auto& categories = *told.peak.categories;
+  EXPECT_EQ(categories[MemoryCategory::kParameter], 30 * kGib);
+  EXPECT_EQ(categories[MemoryCategory::kGradient], 30 * kGib);
+  EXPECT_GE(categories[MemoryCategory::kOptimizerState], 16 * kGib);
+  EXPECT_LT(categories[MemoryCategory::kWorkspace], kGib);
+}
+
+TEST_F(ExecMemory, HasTheVerdictThatAnEstimateFromItsProfileHas) {
+  const ProgramResult exec =
+      run_program("fsdp2.py", {"--world-size", "64", "--rank", "9", "--gpu", "rtx4090"});
+  const ProgramResult estimate = run({"estimate", "--profiles", path("out")});
+  const std::string first = estimate.output.substr(0, estimate.output.find('\n') + 1);
+  EXPECT_THAT(first, testing::StartsWith("fits: rank 9 needs "));
+  EXPECT_THAT(exec.output, HasSubstr(first));
+  EXPECT_EQ(exec.exit_code, estimate.exit_code);
+}
+
+TEST_F(ExecMemory, OfItsParametersAndItsAllocatorIsToldAsTorchTellsIt) {
+  const ProgramResult result = run_program("plain.py", {});
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  const auto told = profile(0);
+  const int64_t parameters = 2 * 512 * 2048 + 2048 + 512;
+  EXPECT_EQ(told.parameters.count, parameters);
+  EXPECT_EQ(told.parameters.bytes, 4 * parameters);
+  ASSERT_EQ(told.parameters.tensors.size(), 4u);
+  EXPECT_EQ(told.parameters.tensors[0].name, "0.weight");
+  EXPECT_THAT(told.parameters.tensors[0].shape, testing::ElementsAre(2048, 512));
+  EXPECT_EQ(told.parameters.tensors[0].dtype, "Float");
+  EXPECT_EQ(told.allocator.requested_peak_bytes, printed(result.output, "requested"));
+  EXPECT_EQ(told.allocator.segments_peak, printed(result.output, "segments"));
+  EXPECT_FALSE(told.model_state) << "what nobody has counted is left out";
+  EXPECT_THAT(
+      told.modules,
+      Contains(AllOf(Field(&estimator::ModuleRecord::path, "0"),
+                     Field(&estimator::ModuleRecord::parameter_bytes, 4 * (512 * 2048 + 2048)))));
 }
 
 }  // namespace

@@ -34,7 +34,7 @@ class ExecRealGpu : public ExecProgram {
       if (name.find("libnccl") == name.npos) libraries += (libraries.empty() ? "" : ":") + name;
     }
     environment_["LD_PRELOAD"] = libraries;
-    environment_["ONERANK_VIRTUAL_GPU"] = virtual_gpu::to_environment({.name = "Real GPU",
+    environment_["ONERANK_VIRTUAL_GPU"] = virtual_gpu::to_environment({.name = kGpuName,
                                                                        .capability_major = 9,
                                                                        .capability_minor = 0,
                                                                        .multiprocessors = 132,
@@ -42,6 +42,7 @@ class ExecRealGpu : public ExecProgram {
                                                                        .device_count = 1});
   }
 
+  static constexpr const char* kGpuName = "NVIDIA H100 80GB HBM3";
   static constexpr int64_t kMemoryBytes = int64_t{8} << 30;
 };
 
@@ -115,7 +116,7 @@ TEST_F(ExecRealGpu, RunsAShardedModelWithAStubOfNcclAlone) {
   ASSERT_EQ(result.exit_code, 0) << result.error;
   const estimator::RankProfile measured = profile(9);
   EXPECT_EQ(measured.device.kind, estimator::DeviceKind::kCuda);
-  EXPECT_EQ(measured.device.name, "Real GPU");
+  EXPECT_EQ(measured.device.name, kGpuName);
   EXPECT_EQ(measured.device.total_bytes, kMemoryBytes);
   EXPECT_EQ(measured.program->events, "");
   EXPECT_THAT(measured.program->kernels, IsEmpty()) << "they are the real driver's";

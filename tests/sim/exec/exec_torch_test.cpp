@@ -39,7 +39,8 @@ class ExecTorch : public ExecProgram {
            "echo \"$@\" >> " + path("cmake.calls") + "\n" +
                (works ? std::string("[ $1 = -S ] || exit 0\n"
                                     "mkdir -p $4/exec $4/virtual_gpu/lib\n"
-                                    "touch $4/build.ninja $4/exec/libonerank_exec_recorder.so\n"
+                                    "touch $4/build.ninja $4/exec/libonerank_exec_recorder.so "
+                                    "$4/exec/libonerank_exec_hooks.so\n"
                                     "touch $4/virtual_gpu/preload\n")
                       : std::string("echo no compiler >&2\nexit 1\n")));
     environment_["PATH"] = path("bin") + ":" + environment_["PATH"];

@@ -25,6 +25,7 @@ std::vector<std::string> names(const std::vector<estimator::PhaseRecord>& phases
 TEST(PhaseLog, TellsIterationsApartByOptimizerSteps) {
   PhaseLog log(second(0));
   log.optimizer_made(at(1, 10, 12));
+  log.forward_started(at(2, 15, 15));
   log.backward_ran();
   log.step_started(at(3, 20, 50));
   log.step_finished(at(4, 30, 35));
@@ -34,13 +35,14 @@ TEST(PhaseLog, TellsIterationsApartByOptimizerSteps) {
   const auto phases = log.finished(at(8, 5, 30));
   EXPECT_THAT(names(phases),
               ElementsAre("build_model",
+                          "build_optimizer",
                           "iteration_0.forward_backward",
                           "iteration_0.optimizer_step",
                           "iteration_1.forward_backward",
                           "iteration_1.optimizer_step",
                           "end"));
   EXPECT_EQ(log.iteration(), 2);
-  const auto& forward = phases[3];
+  const auto& forward = phases[4];
   EXPECT_EQ(forward.before.allocated_bytes, 30);
   EXPECT_EQ(forward.after.allocated_bytes, 20);
   EXPECT_EQ(forward.peak.allocated_bytes, 60);
@@ -77,6 +79,33 @@ TEST(PhaseLog, NamesWhatFollowsTheLastStepByWhetherItTrains) {
 TEST(PhaseLog, OfAProgramWithoutAnOptimizerHasOnePhase) {
   const PhaseLog log(second(0));
   EXPECT_THAT(names(log.finished(at(1, 1, 1))), ElementsAre("build_model"));
+}
+
+TEST(PhaseLog, OfInferenceHasNoIteration) {
+  PhaseLog log(second(0));
+  log.forward_started(at(1, 10, 12));
+  EXPECT_FALSE(log.is_building());
+  log.forward_started(at(2, 10, 30));
+  EXPECT_THAT(names(log.finished(at(3, 5, 30))), ElementsAre("build_model", "forward"));
+}
+
+TEST(PhaseLog, BeginsTheFirstIterationWithoutModulesWhenTheOptimizerIsMade) {
+  PhaseLog log(second(0));
+  log.optimizer_made(at(1, 10, 12));
+  log.step_started(at(3, 20, 50));
+  log.step_finished(at(4, 30, 35));
+  EXPECT_THAT(
+      names(log.completed()),
+      ElementsAre("build_model", "iteration_0.forward_backward", "iteration_0.optimizer_step"));
+}
+
+TEST(PhaseLog, GoesOnWithTheIterationOfAStepThatFailed) {
+  PhaseLog log(second(0));
+  log.optimizer_made(at(1, 10, 12));
+  log.step_started(at(3, 20, 50));
+  log.step_failed(at(4, 30, 35));
+  EXPECT_EQ(log.iteration(), 0);
+  EXPECT_EQ(log.running(), "iteration_0.forward_backward");
 }
 
 }  // namespace

@@ -16,3 +16,5 @@ for _ in range(2):
     scaler.update()
     optimizer.zero_grad()
 print("loss", (loss / 2).item(), "norm", norm.item(), "scale", scaler.get_scale(), flush=True)
+
+import one_step

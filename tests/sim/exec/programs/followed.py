@@ -84,3 +84,5 @@ hidden = torch.rand(2, 4, 3, device="cuda", requires_grad=True)
 taken = hidden[labels("cuda") != -100]
 taken.sum().backward()
 print("taken", list(taken.shape), list(hidden.grad.shape))
+
+import one_step

@@ -17,3 +17,5 @@ start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
 start.record()
 end.record()
 assert start.elapsed_time(end) > 0
+
+import one_step

@@ -65,3 +65,5 @@ address = ctypes.c_uint64(tensors["counts"].data_ptr())
 LAUNCHES[launch]((ctypes.c_void_p * 1)(ctypes.addressof(address)))
 torch.rand(8, device="cuda").sum()  # PyTorch's own kernels change nothing
 print(memory, tensors[memory].tolist(), flush=True)
+
+import one_step

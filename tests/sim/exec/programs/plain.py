@@ -17,4 +17,5 @@ for step in range(3):
     print("step", step, flush=True)
 print("allocated", torch.cuda.max_memory_allocated())
 print("requested", torch.cuda.memory_stats()["requested_bytes.all.peak"])
+print("segments", torch.cuda.memory_stats()["segment.all.peak"])
 print("reserved", torch.cuda.max_memory_reserved())

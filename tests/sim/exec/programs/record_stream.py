@@ -18,3 +18,5 @@ for count in range(1, 13):
         torch.cuda.synchronize()
 print("allocated", torch.cuda.max_memory_allocated())
 print("reserved", torch.cuda.max_memory_reserved())
+
+import one_step

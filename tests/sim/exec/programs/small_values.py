@@ -40,3 +40,5 @@ dist.all_reduce(on_host, group=side)
 assert on_host.item() == 2 * ranks, on_host
 print("all came back", flush=True)
 dist.destroy_process_group()
+
+import one_step

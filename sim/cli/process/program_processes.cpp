@@ -1,0 +1,144 @@
+#include "sim/cli/process/program_processes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <fstream>
+#include <iterator>
+#include <tuple>
+
+#include "estimator/base/errors.h"
+#include "estimator/base/files.h"
+#include "sim/exec/settings.h"
+
+namespace sim {
+namespace {
+
+namespace fs = std::filesystem;
+using estimator::RankProfile;
+using estimator::UserError;
+
+std::optional<pid_t> id_of(const fs::path& folder) {
+  const std::string name = folder.filename().string();
+  pid_t id = 0;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), id);
+  if (error != std::errc() || end != name.data() + name.size()) return std::nullopt;
+  return id;
+}
+
+bool is_of_world(const RankProfile& profile, const WantedRank& wanted) {
+  return !wanted.world_size || *wanted.world_size == profile.world_size;
+}
+
+/// "rank 3 of 8 (process 4711)"
+std::string described(const ProgramProcess& process) {
+  return fmt::format(
+      "rank {} of {} (process {})", process.profile.rank, process.profile.world_size, process.id);
+}
+
+std::string described(const std::vector<const ProgramProcess*>& processes) {
+  std::string text;
+  for (const ProgramProcess* process : processes) {
+    text += (text.empty() ? "" : ", ") + described(*process);
+  }
+  return text;
+}
+
+std::vector<const ProgramProcess*> trained(const std::vector<ProgramProcess>& processes) {
+  std::vector<const ProgramProcess*> found;
+  for (const ProgramProcess& process : processes) {
+    if (has_trained(process.profile)) found.push_back(&process);
+  }
+  std::sort(found.begin(), found.end(), [](const auto* a, const auto* b) {
+    return std::tuple(a->profile.rank, a->id) < std::tuple(b->profile.rank, b->id);
+  });
+  return found;
+}
+
+[[noreturn]] void refuse_others(const std::vector<const ProgramProcess*>& others,
+                                const WantedRank& wanted) {
+  const int64_t made = others.front()->profile.world_size;
+  if (!is_of_world(others.front()->profile, wanted)) {
+    throw UserError(
+        {.what = fmt::format(
+             "the program's own launcher made a world of {}, not of {}", made, *wanted.world_size),
+         .where = described(others),
+         .help = fmt::format("give --world-size {}, or start the program without its "
+                             "launcher: `onerank exec` makes the world that it sees",
+                             made)});
+  }
+  throw UserError({.what = fmt::format("no process of the program trained as rank {}", wanted.rank),
+                   .where = described(others),
+                   .help = "give --rank with one that its launcher started"});
+}
+
+}  // namespace
+
+void ProgramProcesses::look() {
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(folder_, ignored)) {
+    const auto id = id_of(entry.path());
+    const fs::path file = entry.path() / kProcessProfile;
+    const auto is_it = [&](const ProgramProcess& known) { return known.id == id; };
+    if (!id || !fs::exists(file) || std::any_of(all_.begin(), all_.end(), is_it)) continue;
+    all_.push_back({.id = *id,
+                    .folder = entry.path(),
+                    .profile = estimator::read_rank_profile(estimator::read_file(file.string()),
+                                                            file.string()),
+                    .seen = std::chrono::steady_clock::now()});
+  }
+}
+
+int64_t ProgramProcesses::count_started() const {
+  std::error_code ignored;
+  const fs::directory_iterator folders(folder_, ignored);
+  return std::count_if(begin(folders), end(folders), [](const auto& entry) {
+    return id_of(entry.path()).has_value();
+  });
+}
+
+bool has_trained(const RankProfile& profile) {
+  return profile.program->optimizer_steps > 0 || profile.out_of_memory ||
+         !profile.program->unanswered.empty();
+}
+
+std::vector<const ProgramProcess*> candidates(const std::vector<ProgramProcess>& processes,
+                                              const WantedRank& wanted) {
+  std::vector<const ProgramProcess*> found = trained(processes);
+  std::erase_if(found, [&](const ProgramProcess* process) {
+    return process->profile.rank != wanted.rank || !is_of_world(process->profile, wanted);
+  });
+  return found;
+}
+
+const ProgramProcess& rank_process(const std::vector<ProgramProcess>& processes,
+                                   const WantedRank& wanted) {
+  const auto found = candidates(processes, wanted);
+  if (found.size() == 1) return *found.front();
+  if (found.size() > 1) {
+    throw UserError(
+        {.what = fmt::format("several processes of the program trained as rank {}", wanted.rank),
+         .where = described(found),
+         .help = "run one training at a time, or a launcher that tells each process its rank"});
+  }
+  const auto others = trained(processes);
+  if (!others.empty()) refuse_others(others, wanted);
+  const auto told = [&](const ProgramProcess& process) {
+    return std::tuple(process.profile.rank == wanted.rank,
+                      process.profile.peak.reserved_bytes,
+                      process.profile.peak.allocated_bytes);
+  };
+  return *std::max_element(processes.begin(), processes.end(), [&](const auto& a, const auto& b) {
+    return told(a) < told(b);
+  });
+}
+
+bool is_running(pid_t id) {
+  std::ifstream file(fmt::format("/proc/{}/stat", id));
+  const std::string stat{std::istreambuf_iterator<char>(file), {}};
+  const size_t name_end = stat.rfind(')');  // the state follows the name, which may hold anything
+  return name_end != std::string::npos && name_end + 2 < stat.size() && stat[name_end + 2] != 'Z';
+}
+
+}  // namespace sim

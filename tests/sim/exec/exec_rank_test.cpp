@@ -1,0 +1,120 @@
+// Which of a program's processes is the rank, and of which nothing can be said.
+
+#include "tests/sim/exec/exec_program.h"
+
+namespace sim {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::Field;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+class ExecRank : public ExecProgram {
+ protected:
+  /// torchrun's command line, of `processes` workers.
+  ProgramResult run_torchrun(const std::vector<std::string>& flags, int processes) {
+    std::vector<std::string> words = {"exec", "--output", path("out")};
+    words.insert(words.end(), flags.begin(), flags.end());
+    words.insert(words.end(),
+                 {"--",
+                  ONERANK_PYTHON,
+                  "-m",
+                  "torch.distributed.run",
+                  "--nproc-per-node",
+                  std::to_string(processes),
+                  std::string(ONERANK_EXEC_PROGRAMS) + "/ddp.py"});
+    return run(words);
+  }
+};
+
+TEST_F(ExecRank, IsTheProcessThatTrainsAmongThoseThatUseTheGpu) {
+  const ProgramResult result = run_program("probes.py", {});
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_EQ(profile(0).program->optimizer_steps, 2);
+  EXPECT_EQ(profile(0).parameters.count, 256 * 256 + 256);
+}
+
+TEST_F(ExecRank, IsFollowedOnTheDeviceThatItUses) {
+  const ProgramResult result =
+      run_program("uses_device.py", {"--world-size", "8", "--rank", "3"}, {"0"});
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_EQ(profile(3).program->device_index, 0);
+  EXPECT_GT(profile(3).peak.allocated_bytes, 16 * 256 * 256);  // weights, gradients, two moments
+  EXPECT_THAT(result.output, HasSubstr("rank 3 of 8 on cuda:0 of NVIDIA H100 80GB HBM3"));
+}
+
+TEST_F(ExecRank, WithMoreMemoryOnAnotherDeviceThanTheFirstHasNoVerdict) {
+  const ProgramResult result = run_program("uses_device.py", {}, {"1", "5"});
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_THAT(result.error, HasSubstr("no verdict on rank 0: it used cuda:1 first ("));
+  EXPECT_THAT(profile(0).program->other_devices,
+              ElementsAre(Field(&estimator::OtherDevice::index, 5)));
+}
+
+TEST_F(ExecRank, IsFoundAmongTheProcessesThatTheProgramSpawns) {
+  const ProgramResult result = run_program("spawns.py", {"--world-size", "4", "--rank", "2"});
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_EQ(profile(2).rank, 2);
+  EXPECT_EQ(profile(2).world_size, 4);
+  EXPECT_EQ(profile(2).program->device_index, 2);
+  EXPECT_EQ(profile(2).parameters.count, 192 * 192 + 192);
+}
+
+TEST_F(ExecRank, IsTheWorkerOfThatRankUnderTorchrun) {
+  const ProgramResult result = run_torchrun({"--world-size", "2", "--rank", "1"}, 2);
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_EQ(profile(1).rank, 1);
+  EXPECT_EQ(profile(1).program->device_index, 1);
+  EXPECT_EQ(profile(1).program->optimizer_steps, 2);
+}
+
+TEST_F(ExecRank, IsOfTheWorldThatTheProgramsLauncherMakesUnlessAnotherIsAskedFor) {
+  const ProgramResult followed = run_torchrun({}, 2);
+  ASSERT_EQ(followed.exit_code, 0) << followed.error;
+  EXPECT_EQ(profile(0).world_size, 2);
+  const ProgramResult refused = run_torchrun({"--world-size", "16"}, 2);
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(
+      refused.error,
+      AllOf(
+          HasSubstr("error: the program's own launcher made a world of 2, not of 16\n  rank 0 of 2 "
+                    "(process "),
+          HasSubstr("help: give --world-size 2, or start the program without its launcher")));
+}
+
+TEST_F(ExecRank, ThatNeverTrainsHasPeaksAndNoVerdict) {
+  const ProgramResult result = run_program("inference.py", {"--peak-snapshot", path("peak.jsonl")});
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_THAT(result.error, HasSubstr("error: no verdict on rank 0: no optimizer step was seen"));
+  EXPECT_THAT(result.output,
+              AllOf(HasSubstr("\nno verdict on rank 0"), testing::Not(HasSubstr("fits"))));
+  const auto told = profile(0);
+  EXPECT_EQ(told.peak.phase, "forward");
+  const int64_t parameters = 2 * 512 * 2048 + 2048 + 512;
+  EXPECT_EQ(told.parameters.count, parameters);
+  EXPECT_EQ((*told.peak.categories)[estimator::MemoryCategory::kParameter],
+            printed(result.output, "weights"));
+  const ProgramResult estimate = run({"estimate", "--profiles", path("out")});
+  EXPECT_EQ(estimate.exit_code, 3);
+  EXPECT_THAT(estimate.error,
+              StartsWith("error: no verdict on rank 0: no optimizer step was seen"));
+}
+
+TEST_F(ExecRank, ThatWaitsForAnAbsentRootsFlagsHasNoVerdict) {
+  EXPECT_EQ(run_program("waits_for_flags.py", {"--world-size", "8"}).exit_code, 0);
+  const ProgramResult result =
+      run_program("waits_for_flags.py", {"--world-size", "8", "--rank", "7"});
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_THAT(result.error, AllOf(HasSubstr("no optimizer step was seen"), HasSubstr("--rank 0")));
+}
+
+TEST_F(ExecRank, ThatIsNotRecordedHasNoVerdict) {
+  const ProgramResult result = run_program("plain.py", {"--no-recording"});
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_THAT(result.error, HasSubstr("no verdict on rank 0: nothing was recorded"));
+}
+
+}  // namespace
+}  // namespace sim
