@@ -332,8 +332,11 @@ double BucketTime::ready_at(double free_seconds, double work_seconds) const {
   if (buckets == 0) return 0;
   const auto n = static_cast<double>(buckets);
   const double done = free_seconds + sum_seconds;
-  const double ready = std::max(free_seconds + sum_seconds / n, done - work_seconds * (1 - 1 / n));
-  return ready + (compute_share + port_share) * std::min(work_seconds, done - ready);
+  const double ready =
+      std::max({0.0, free_seconds + sum_seconds / n, done - work_seconds * (1 - 1 / n)});
+  const double beside = std::clamp(done - ready, 0.0, work_seconds);
+  // Side by side the two take no longer than one after the other.
+  return ready + std::min(1.0, compute_share + port_share) * beside;
 }
 
 PartTime StageTime::forward() const {

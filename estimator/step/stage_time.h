@@ -44,9 +44,9 @@ struct BucketTime {
   /// (Megatron-LM's DDP, distributed_data_parallel.py @d98e8a6).
   double reduced_at(double end_seconds, double work_seconds, double free_seconds) const;
 
-  /// When work that needs bucket after bucket can start so that it never waits; the network begins
-  /// them at `free_seconds`. The work is longer by what they take of it, which counts here as a
-  /// later start.
+  /// When work that needs bucket after bucket can start so that it never waits, at 0 or later; the
+  /// network begins them at `free_seconds`, which may be before 0. The work is longer by what they
+  /// take of it, which counts here as a later start.
   double ready_at(double free_seconds, double work_seconds) const;
 };
 

@@ -26,9 +26,9 @@ struct Transfer {
   }
 };
 
-/// When each chunk of a stage can start forward, its gathers running one after the other.
-void add_parameter_waits(const StageTime& stage, ChunkDuration* durations) {
-  double free_seconds = 0;
+/// When each chunk of a stage can start forward, its gathers running one after the other from
+/// `free_seconds` on.
+void add_parameter_waits(const StageTime& stage, double free_seconds, ChunkDuration* durations) {
   for (std::size_t c = 0; c < stage.chunks.size(); ++c) {
     const BucketTime& gather = stage.chunks[c].gather_parameters;
     if (!gather.overlappable) continue;
@@ -91,6 +91,14 @@ bool overlaps_sends(const Plan& plan) {
   return traits_of(plan.training.dialect).overlapped_sends;
 }
 
+std::vector<double> gather_begins(const std::vector<StageTime>& stages) {
+  std::vector<double> begins;
+  for (const StageTime& stage : stages) begins.push_back(end_of_step(stage));
+  const double slowest = *std::max_element(begins.begin(), begins.end());
+  for (double& begin : begins) begin -= slowest;
+  return begins;
+}
+
 std::vector<ChunkDuration> chunk_durations(const ScheduleShape& shape,
                                            const std::vector<StageTime>& stages,
                                            const ParallelLayout& layout,
@@ -98,6 +106,7 @@ std::vector<ChunkDuration> chunk_durations(const ScheduleShape& shape,
   Durations durations;
   durations.reserve(static_cast<std::size_t>(shape.virtual_stages()));
   const int64_t last_piece = shape.virtual_stages() - 1;
+  const std::vector<double> gather_begin = gather_begins(stages);
   for (int64_t s = 0; s < shape.stages; ++s) {
     const StageTime& stage = stages[static_cast<std::size_t>(s)];
     const auto transfer = [&](int64_t bytes, int64_t to_piece) {
@@ -128,7 +137,9 @@ std::vector<ChunkDuration> chunk_durations(const ScheduleShape& shape,
       }
       durations.push_back(duration);
     }
-    add_parameter_waits(stage, &durations[static_cast<std::size_t>(s * shape.chunks)]);
+    add_parameter_waits(stage,
+                        gather_begin[static_cast<std::size_t>(s)],
+                        &durations[static_cast<std::size_t>(s * shape.chunks)]);
   }
   return durations;
 }

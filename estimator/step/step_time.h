@@ -1,8 +1,8 @@
 // One optimizer step of the whole pipeline, put together from its stages.
 //
-// 1. Every stage starts at 0, with the last step's optimizer done. Where the plan overlaps it, the
-//    updated parameters are still being gathered, chunk by chunk; a chunk's first forward waits for
-//    the buckets that it needs.
+// 1. Every stage starts at 0, with the last step's optimizer done on all of them. Where the plan
+//    overlaps it, the updated parameters are still being gathered, chunk by chunk, since the
+//    stage's own optimizer was done; a chunk's first forward waits for the buckets that it needs.
 // 2. The schedule is replayed over all stages with their own times and transfers.
 // 3. Each stage reduces its gradients, bucket by bucket beside the last backward of each chunk
 // where
@@ -30,6 +30,10 @@ std::vector<ChunkDuration> chunk_durations(const ScheduleShape& shape,
                                            const std::vector<StageTime>& stages,
                                            const ParallelLayout& layout,
                                            const Fabric& fabric);
+
+/// When the overlapped gather of each stage's parameters begins: 0 for the stage whose step ended
+/// last, before that for the others, as their own optimizer was done earlier.
+std::vector<double> gather_begins(const std::vector<StageTime>& stages);
 
 /// Megatron-LM and DeepSpeed wait for a transfer before they go on, unless the former interleaves
 /// and is told to overlap; PyTorch's pipelining goes on. A host that waits for every kernel waits.

@@ -1,6 +1,7 @@
 #include "estimator/step/step_timeline.h"
 
 #include <algorithm>
+#include <limits>
 #include <stdexcept>
 
 namespace estimator {
@@ -85,14 +86,8 @@ class StageWriter {
   }
 
   /// Returns when the stage is ready for the end of the step.
-  double write_data_calls() {
-    double free_seconds = 0;
-    for (std::size_t c = 0; c < time_.chunks.size(); ++c) {
-      const BucketTime& gather = time_.chunks[c].gather_parameters;
-      if (!gather.overlappable) continue;
-      add(Track::kData, Activity::kGatherParameters, free_seconds, gather.sum_seconds, c);
-      free_seconds += gather.sum_seconds;
-    }
+  double write_data_calls(double gather_begin_seconds) {
+    write_gathers(gather_begin_seconds, 0, std::numeric_limits<double>::infinity());
     const auto s = static_cast<std::size_t>(timeline_.stage);
     const GradientReduction reduction =
         reduce_gradients(time_,
@@ -109,13 +104,17 @@ class StageWriter {
     return reduction.ready_seconds;
   }
 
-  void write_end(double begin_seconds) {
+  /// The gathers that begin with the stage's own end, up to the slowest stage's, are the next
+  /// step's: each step ends as the last one did.
+  void write_end(double begin_seconds, double end_seconds) {
     const double communication = sum_of(time_.step_end.communication_seconds);
     add(Track::kData, Activity::kStepEnd, begin_seconds, communication);
     begin_seconds += communication;
     add(Track::kCompute, Activity::kOptimizer, begin_seconds, time_.step_end.compute_seconds);
     begin_seconds += time_.step_end.compute_seconds;
     add(Track::kData, Activity::kGatherParameters, begin_seconds, gather_at_the_end(time_));
+    begin_seconds += gather_at_the_end(time_);
+    write_gathers(begin_seconds, begin_seconds, end_seconds);
   }
 
   void write_data_loading(double begin_seconds, double seconds) {
@@ -123,6 +122,22 @@ class StageWriter {
   }
 
  private:
+  /// The overlapped ones, which begin at `begin_seconds`: what of them lies between two times.
+  void write_gathers(double begin_seconds, double from, double to) {
+    for (std::size_t c = 0; c < time_.chunks.size(); ++c) {
+      const BucketTime& gather = time_.chunks[c].gather_parameters;
+      if (!gather.overlappable) continue;
+      const double end_seconds = begin_seconds + gather.sum_seconds;
+      const double shown_from = std::max(from, begin_seconds);
+      add(Track::kData,
+          Activity::kGatherParameters,
+          shown_from,
+          std::min(to, end_seconds) - shown_from,
+          c);
+      begin_seconds = end_seconds;
+    }
+  }
+
   void write_step(const PipelineStep& step, double begin_seconds) {
     const auto c = static_cast<std::size_t>(step.chunk);
     const ChunkDuration& duration = durations_[c];
@@ -192,6 +207,7 @@ StepTimeline step_timeline(const Plan& plan,
                                     {.overlap_sends = overlaps_sends(plan), .keep_starts = true});
   const StepStarts starts(replayed);
 
+  const std::vector<double> gather_begin = gather_begins(stages);
   StepTimeline timeline;
   timeline.name = plan.name;
   timeline.stages.resize(stages.size());
@@ -202,14 +218,14 @@ StepTimeline step_timeline(const Plan& plan,
     stage.rank = layout.rank({.pipeline = stage.stage});
     StageWriter writer(replayed, starts, stages[s], stage);
     writer.write_steps();
-    ready_seconds = std::max(ready_seconds, writer.write_data_calls());
+    ready_seconds = std::max(ready_seconds, writer.write_data_calls(gather_begin[s]));
     end_seconds = std::max(end_seconds, end_of_step(stages[s]));
   }
   const double step_seconds = ready_seconds + end_seconds;
   const double loading_seconds = data_loading_wait(plan, step_seconds);
   for (std::size_t s = 0; s < stages.size(); ++s) {
     StageWriter writer(replayed, starts, stages[s], timeline.stages[s]);
-    writer.write_end(ready_seconds);
+    writer.write_end(ready_seconds, step_seconds);
     writer.write_data_loading(step_seconds, loading_seconds);
   }
   timeline.iteration_seconds = step_seconds + loading_seconds;
