@@ -18,9 +18,12 @@ class ExecCompile : public ExecProgram {
   static std::string told(const std::string& output) {
     return output.substr(0, output.find("\n\n"));
   }
+  /// Of the modules that were seen to run; others are there for their parameters alone.
   std::vector<std::string> module_paths() const {
     std::vector<std::string> paths;
-    for (const auto& module : profile(0).modules) paths.push_back(module.path);
+    for (const auto& module : profile(0).modules) {
+      if (module.forward_peak_bytes > 0) paths.push_back(module.path);
+    }
     return paths;
   }
 };

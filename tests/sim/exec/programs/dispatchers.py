@@ -58,3 +58,5 @@ for way in (all_to_all, gathered):
     tokens, of_experts = way(torch.randn(TOKENS, WIDTH, device="cuda"))
     print(way.__name__, "tokens", len(tokens), "of my experts", of_experts, flush=True)
 dist.destroy_process_group()
+
+import one_step
