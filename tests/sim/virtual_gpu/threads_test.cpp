@@ -26,7 +26,7 @@ TEST(Threads, ReadFromTheShadowWhatTheyWroteBesideOthers) {
   Shadow shadow;
   shadow.enable(4096);
   at_once([&](int thread) {
-    const uint64_t own = kBase + 4096 * static_cast<uint64_t>(thread);
+    const uint64_t own = kBase + 4096 * (static_cast<uint64_t>(thread) + 1);
     for (int round = 0; round < kRounds; ++round) {
       const std::array<int, 2> written = {thread, round};
       shadow.write(own, written.data(), sizeof written);
