@@ -15,11 +15,13 @@ LinearSpec qkv_spec(const estimator::ModelConfig& model, const std::string& name
           .bias = model.add_bias_linear || model.add_qkv_bias};
 }
 
-LinearSpec projection_spec(const estimator::ModelConfig& model, const std::string& name) {
+LinearSpec projection_spec(const ShardContext& context, const std::string& name) {
+  const estimator::ModelConfig& model = context.plan.model;
   return {.name = name + ".projection",
           .inputs = model.num_attention_heads * model.kv_channels,
           .outputs = model.hidden_size,
-          .bias = model.add_bias_linear};
+          .bias = model.add_bias_linear,
+          .at_mark = context.dialect().projection_first};
 }
 
 }  // namespace
@@ -33,7 +35,7 @@ SelfAttention::SelfAttention(ShardContext& context,
       core_(std::move(core)),
       rotary_(std::move(rotary)),
       qkv_(context, store, qkv_spec(context.plan.model, name)),
-      projection_(context, store, projection_spec(context.plan.model, name)) {}
+      projection_(context, store, projection_spec(context, name)) {}
 
 bool SelfAttention::shares_groups() const {
   return context_.plan.model.num_query_groups < context_.tensor_size();
@@ -57,6 +59,20 @@ at::Tensor SelfAttention::own_queries(const at::Tensor& of_group) const {
   return of_group.narrow(2, context_.coordinate.tensor % ranks_of_group * heads, heads);
 }
 
+/// Else query, key and value are read where the product wrote them.
+bool SelfAttention::separates_heads() const {
+  const estimator::ModelConfig& model = context_.plan.model;
+  return rotary_ || model.num_attention_heads > model.num_query_groups;
+}
+
+/// TransformerEngine copies key and value where it finds no layout of all three in one
+/// (get_qkv_layout): inside of what Megatron-LM recomputes, which therefore keeps the views, and
+/// with them the whole product (_checkpointed_attention_forward in attention.py).
+bool SelfAttention::recomputes_copies() const {
+  return context_.transformer_engine() &&
+         context_.plan.training.recompute == estimator::Recompute::kSelective;
+}
+
 /// Packed as Megatron packs it: for each key/value group its queries, its key, its value.
 SelfAttention::Heads SelfAttention::split_heads(const at::Tensor& product) const {
   const estimator::ModelConfig& model = context_.plan.model;
@@ -76,9 +92,9 @@ SelfAttention::Heads SelfAttention::split_heads(const at::Tensor& product) const
     heads.query = rotary_->apply(heads.query);
     heads.key = rotary_->apply(heads.key);
   }
-  if (rotary_ || queries > 1) {
+  if (separates_heads() && !recomputes_copies()) {
     // The query is a tensor of its own now; views as key and value would keep the whole packed one
-    // alive. (TransformerEngine's get_qkv_layout finds no packed layout and copies them too.)
+    // alive.
     heads.key = heads.key.contiguous();
     heads.value = heads.value.contiguous();
   }
@@ -108,7 +124,8 @@ at::Tensor SelfAttention::forward(const at::Tensor& input) const {
 
   torch::autograd::variable_list qkv = {heads.query, heads.key, heads.value};
   heads = {};
-  const at::Tensor attended = run_core_attention(context_, core_, std::move(qkv));
+  const at::Tensor attended =
+      run_core_attention(context_, core_, std::move(qkv), separates_heads() && recomputes_copies());
 
   ModuleScope projection(observer, "projection");
   return projection_.forward(attended);

@@ -42,6 +42,8 @@ class SelfAttention final : public Attention {
     at::Tensor query, key, value;  // [s, b, heads or groups, d]
   };
   bool shares_groups() const;
+  bool separates_heads() const;
+  bool recomputes_copies() const;
   at::Tensor own_groups(const at::Tensor& packed) const;
   at::Tensor own_queries(const at::Tensor& of_group) const;
   Heads split_heads(const at::Tensor& packed) const;

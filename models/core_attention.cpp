@@ -1,13 +1,10 @@
 #include "models/core_attention.h"
 
-#include <ATen/ops/_softmax.h>
 #include <ATen/ops/baddbmm.h>
 #include <ATen/ops/bmm.h>
 #include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/ones.h>
 #include <ATen/ops/scaled_dot_product_attention.h>
-#include <ATen/ops/triu.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <cmath>
@@ -98,17 +95,13 @@ CoreAttention::CoreAttention(const ShardContext& context)
       buffers_(context.dialect().fused_weight_gradient && !context.transformer_engine()
                    ? context.buffers
                    : nullptr),
+      transformer_engine_(context.transformer_engine()),
       call_({.sequence_dim = reads_batch_first() ? 1 : 0,
              .dropout = context.plan.model.attention_dropout,
              .cudnn = kind_ == estimator::Attention::kFused,
              .writes_score_gradient = estimator::writes_score_gradient(context.plan)}),
       across_context_(make_across_context(context, call_)) {
-  if (kind_ == estimator::Attention::kUnfused) {
-    const int64_t sequence = context.plan.sequence_length();
-    future_ = at::ones({1, sequence, sequence}, context.options().dtype(at::kBool)).triu_(1);
-    context.observer.memory_lasts(future_,
-                                  {estimator::MemoryCategory::kWorkspace, "attention_mask", ""});
-  }
+  if (kind_ == estimator::Attention::kUnfused) softmax_.emplace(context);
 }
 
 at::Tensor CoreAttention::forward(const at::Tensor& query,
@@ -173,6 +166,13 @@ at::Tensor CoreAttention::flash(const at::Tensor& query,
   return batch_first_ ? written.contiguous() : written;
 }
 
+/// What the first product would add were beta not 0: it is never read, but Megatron-LM's own
+/// attention has it in the global memory buffer, and TransformerEngine's makes it.
+at::Tensor CoreAttention::unread_scores(at::IntArrayRef shape, const at::Tensor& query) const {
+  if (buffers_) return buffers_->global_memory(shape, query.options());
+  return at::empty(transformer_engine_ ? shape : at::IntArrayRef{1, 1, 1}, query.options());
+}
+
 at::Tensor CoreAttention::unfused(const at::Tensor& query,
                                   const at::Tensor& key,
                                   const at::Tensor& value) const {
@@ -181,16 +181,13 @@ at::Tensor CoreAttention::unfused(const at::Tensor& query,
   const at::Tensor k = batch_of_heads(repeat_groups(key, repeats));
   const at::Tensor v = batch_of_heads(repeat_groups(value, repeats));
   const int64_t sequence = q.size(1);
+  const at::Tensor mask = softmax_->mask(sequence);
 
-  // beta = 0: never read
-  const at::Tensor nothing =
-      buffers_ ? buffers_->global_memory({q.size(0), sequence, sequence}, q.options())
-               : at::empty({1, 1, 1}, q.options());
   const double scale = 1.0 / std::sqrt(static_cast<double>(q.size(2)));
-  at::Tensor scores = at::baddbmm(nothing, q, k.transpose(1, 2), /*beta=*/0, scale);
-  scores.masked_fill_(future_.narrow(1, 0, sequence).narrow(2, 0, sequence), -10000.0);
-  const at::Tensor weights =
-      dropout(at::_softmax(scores, -1, /*half_to_float=*/false), call_.dropout);
+  at::Tensor unread = unread_scores({q.size(0), sequence, sequence}, q);
+  const at::Tensor scores = at::baddbmm(unread, q, k.transpose(1, 2), /*beta=*/0, scale);
+  if (transformer_engine_) unread.reset();
+  const at::Tensor weights = dropout(softmax_->forward(scores, mask), call_.dropout);
 
   const at::Tensor output = at::bmm(weights, v);  // [b * heads, s, d]
   return output.transpose(0, 1).reshape({sequence, query.size(1), -1});
@@ -198,11 +195,13 @@ at::Tensor CoreAttention::unfused(const at::Tensor& query,
 
 at::Tensor run_core_attention(const ShardContext& context,
                               const std::shared_ptr<const CoreAttention>& core,
-                              torch::autograd::variable_list query_key_value) {
+                              variable_list query_key_value,
+                              bool copies_views) {
   Observer& observer = context.observer;
-  const auto attend = [core, &observer](const variable_list& inputs) {
+  const auto attend = [core, &observer, copies_views](const variable_list& inputs) {
     ModuleScope scope(observer, "core_attention");
-    return core->forward(inputs[0], inputs[1], inputs[2]);
+    if (!copies_views) return core->forward(inputs[0], inputs[1], inputs[2]);
+    return core->forward(inputs[0].contiguous(), inputs[1].contiguous(), inputs[2].contiguous());
   };
   const bool recompute = context.plan.training.recompute == estimator::Recompute::kSelective;
   return recompute ? checkpoint(attend, query_key_value, observer) : attend(query_key_value);

@@ -9,8 +9,10 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 
 #include "models/attention_kernel.h"
+#include "models/causal_softmax.h"
 #include "models/shard_context.h"
 
 namespace models {
@@ -32,6 +34,7 @@ class CoreAttention {
                             const at::Tensor& key,
                             const at::Tensor& value) const;
   at::Tensor flash(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value) const;
+  at::Tensor unread_scores(at::IntArrayRef shape, const at::Tensor& query) const;
   at::Tensor unfused(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value) const;
 
   estimator::Attention kind_;
@@ -42,15 +45,18 @@ class CoreAttention {
   /// Megatron-LM's own attention takes the input of its first product from the global memory buffer
   /// (megatron/core/transformer/dot_product_attention.py); null elsewhere.
   std::shared_ptr<FrameworkBuffers> buffers_;
+  bool transformer_engine_;
   AttentionCall call_;
-  AttentionAcrossRanks across_context_;  ///< null where one rank has the whole sequence
-  at::Tensor future_;  ///< [1, s, s] bool, true where a key lies in the future; unfused only
+  AttentionAcrossRanks across_context_;   ///< null where one rank has the whole sequence
+  std::optional<CausalSoftmax> softmax_;  ///< unfused only
 };
 
 /// core->forward({query, key, value}) in a module of its own; under selective recompute nothing but
-/// these is kept.
+/// these is kept. Those that are views are copied first where `copies_views`: under recompute the
+/// copies are not kept, and what the views are of is.
 at::Tensor run_core_attention(const ShardContext& context,
                               const std::shared_ptr<const CoreAttention>& core,
-                              torch::autograd::variable_list query_key_value);
+                              torch::autograd::variable_list query_key_value,
+                              bool copies_views = false);
 
 }  // namespace models

@@ -2,6 +2,7 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/Reduction.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/stack.h>
@@ -45,6 +46,15 @@ void exponentiate(at::Tensor& scores, bool compiled) {
     scores.exp_();
 }
 
+/// Both over all ranks in one call (fused_vocab_parallel_cross_entropy in
+/// megatron/core/fusions/fused_cross_entropy.py).
+void sum_as_one(at::Tensor& predicted, at::Tensor& sum, Communicator& group) {
+  const at::Tensor both = at::cat({predicted, sum});
+  group.all_reduce(both);
+  predicted = both.narrow(0, 0, predicted.size(0));
+  sum = both.narrow(0, predicted.size(0), predicted.size(0));
+}
+
 struct VocabularyParallelCrossEntropy : torch::autograd::Function<VocabularyParallelCrossEntropy> {
   static at::Tensor forward(AutogradContext* context,
                             const at::Tensor& logits,
@@ -58,11 +68,15 @@ struct VocabularyParallelCrossEntropy : torch::autograd::Function<VocabularyPara
 
     const LocalLabels local(labels, logits.size(-1), group);
     at::Tensor predicted = local.pick(softmax);
-    if (group) group->all_reduce(predicted);
+    if (group && !compiled) group->all_reduce(predicted);
 
     exponentiate(softmax, compiled);
     at::Tensor sum = softmax.sum(-1);
-    if (group) group->all_reduce(sum);
+    if (group && compiled) {
+      sum_as_one(predicted, sum, *group);
+    } else if (group) {
+      group->all_reduce(sum);
+    }
     softmax.div_(sum.unsqueeze(-1));
     context->save_for_backward({softmax, local.index, local.elsewhere});
     context->saved_data["dtype"] = static_cast<int64_t>(logits.scalar_type());

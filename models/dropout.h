@@ -12,12 +12,17 @@ inline at::Tensor dropout(const at::Tensor& input, double probability) {
   return std::get<0>(at::native_dropout(input, probability, /*train=*/true));
 }
 
-/// residual + dropout(output + bias); an undefined bias is none.
-inline at::Tensor bias_dropout_add(const at::Tensor& output,
-                                   const at::Tensor& bias,
-                                   const at::Tensor& residual,
-                                   double probability) {
-  return residual + dropout(bias.defined() ? output + bias : output, probability);
-}
+/// The same as Inductor compiles it: rows of the mask that are longer than 1,024 bytes are padded
+/// to a multiple of 128 (padding_stride_threshold and padding_alignment_bytes in
+/// torch/_inductor/config.py, Layout._pad_strides in ir.py of 2.11).
+at::Tensor compiled_dropout(const at::Tensor& input, double probability);
+
+/// residual + dropout(output + bias); an undefined bias is none. `compiled`: as Megatron-LM does it
+/// (bias_dropout_add_fused_train in megatron/core/fusions/fused_bias_dropout.py).
+at::Tensor bias_dropout_add(const at::Tensor& output,
+                            const at::Tensor& bias,
+                            const at::Tensor& residual,
+                            double probability,
+                            bool compiled);
 
 }  // namespace models

@@ -32,6 +32,14 @@ at::Tensor FrameworkBuffers::global_memory(at::IntArrayRef shape,
   return global_memory_.narrow(0, 0, elements).view(shape);
 }
 
+const at::Tensor& FrameworkBuffers::causal_mask(const at::Tensor& mask) {
+  if (!causal_mask_.defined()) {
+    causal_mask_ = mask.clone();
+    observer_.memory_lasts(causal_mask_, {MemoryCategory::kWorkspace, "attention_mask", ""});
+  }
+  return causal_mask_;
+}
+
 void FrameworkBuffers::use_transformer_engine_workspace(const estimator::Plan& plan,
                                                         const at::Device& device) {
   if (transformer_engine_workspace_.defined() || !device.is_cuda()) return;

@@ -18,6 +18,10 @@ class FrameworkBuffers {
   /// anew when more is asked of it. The result shares its memory: it is good until the next call.
   at::Tensor global_memory(at::IntArrayRef shape, const at::TensorOptions& options);
 
+  /// TransformerEngine's causal mask for scores that its softmax kernel does not take: a copy of
+  /// the first that is asked for (_get_default_causal_mask in softmax.py).
+  const at::Tensor& causal_mask(const at::Tensor& mask);
+
   /// TransformerEngine's own cuBLAS workspace, beside PyTorch's: made at its first product, one for
   /// the process (get_cublas_workspace in transformer_engine/pytorch/cpp_extensions/gemm.py).
   void use_transformer_engine_workspace(const estimator::Plan& plan, const at::Device& device);
@@ -30,6 +34,7 @@ class FrameworkBuffers {
 
   Observer& observer_;
   at::Tensor global_memory_;
+  at::Tensor causal_mask_;
   at::Tensor transformer_engine_workspace_;
   std::vector<at::Tensor> grouped_product_workspaces_;
 };

@@ -1,7 +1,6 @@
 #include "models/grouped_linear.h"
 
 #include <ATen/ops/empty.h>
-#include <ATen/ops/mm.h>
 #include <fmt/format.h>
 #include <torch/csrc/autograd/custom_function.h>
 
@@ -18,6 +17,7 @@ struct GroupedLinearCall {
   std::vector<Parameter*> weights;
   bool fused_gradient;
   bool transformer_engine;
+  Products products;
   std::shared_ptr<FrameworkBuffers> buffers;
   const estimator::Plan* plan;
 };
@@ -46,10 +46,10 @@ at::Tensor weight_gradient_of(const GroupedLinearCall& call,
                               std::size_t expert,
                               const at::Tensor& output_gradient,
                               const at::Tensor& input) {
-  if (!call.fused_gradient) return weight_gradient(output_gradient, input);
+  if (!call.fused_gradient) return weight_gradient(call.products, output_gradient, input);
   Parameter& weight = *call.weights[expert];
-  add_weight_gradient(weight, output_gradient, input);
-  if (call.transformer_engine) call.store->keep_gradient_stand_in(weight.value);
+  add_weight_gradient(call.products, weight, output_gradient, input);
+  if (call.transformer_engine) call.store->gradient_stand_in(weight.value);
   return {};
 }
 
@@ -67,7 +67,7 @@ struct GroupedLinearFunction : torch::autograd::Function<GroupedLinearFunction> 
     at::Tensor output = at::empty({input.size(0), weights[0].size(0)}, input.options());
     for_each_expert(kept_call.rows_of, [&](std::size_t expert, const auto& rows) {
       at::Tensor out = rows(output);
-      at::mm_out(out, rows(input), weights[expert].t());
+      call.products.multiply_into(out, rows(input), weights[expert].t());
     });
     return output;
   }
@@ -80,7 +80,7 @@ struct GroupedLinearFunction : torch::autograd::Function<GroupedLinearFunction> 
     at::Tensor input_gradient = at::empty(input.sizes(), input.options());
     for_each_expert(kept_call.rows_of, [&](std::size_t expert, const auto& rows) {
       at::Tensor out = rows(input_gradient);
-      at::mm_out(out, rows(gradient), call.weights[expert]->value.detach());
+      call.products.multiply_into(out, rows(gradient), call.weights[expert]->value.detach());
     });
     variable_list results{input_gradient};
     for_each_expert(kept_call.rows_of, [&](std::size_t expert, const auto& rows) {
@@ -111,6 +111,8 @@ GroupedLinear::GroupedLinear(ShardContext& context,
                         .weights = std::move(weights),
                         .fused_gradient = context.fused_weight_gradient(),
                         .transformer_engine = context.transformer_engine(),
+                        .products = Products({.transformer_engine = context.transformer_engine(),
+                                              .device_computes = context.device_computes}),
                         .buffers = context.buffers,
                         .plan = &context.plan});
 }

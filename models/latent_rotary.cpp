@@ -74,13 +74,18 @@ struct FusedKeyRotary : torch::autograd::Function<FusedKeyRotary> {
 
 }  // namespace
 
+// Each layer has its own tables, and the cache of its forward keeps the angles that they were made
+// of (YarnRotaryEmbedding in megatron/core/models/common/embeddings/yarn_rotary_pos_embedding.py).
 // Megatron-LM fuses rotary positions where it has no others (validate_args in arguments.py).
 LatentRotary::LatentRotary(const ShardContext& context)
     : fused_(context.dialect().fused_rotary &&
              context.plan.model.position_embedding == estimator::PositionEmbedding::kRope),
       key_width_(context.plan.model.qk_head_dim),
       value_width_(context.plan.model.v_head_dim),
-      rotary_(context, context.plan.model.qk_pos_emb_head_dim, fused_) {}
+      rotary_(context,
+              context.plan.model.qk_pos_emb_head_dim,
+              fused_,
+              /*keeps_angles=*/fused_) {}
 
 variable_list LatentRotary::apply(const at::Tensor& query,
                                   const at::Tensor& key_value,

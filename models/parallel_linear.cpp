@@ -1,16 +1,14 @@
 #include "models/parallel_linear.h"
 
 #include <ATen/ops/empty_like.h>
-#include <ATen/ops/linear.h>
-#include <ATen/ops/matmul.h>
 #include <ATen/ops/zeros_like.h>
 #include <c10/core/GradMode.h>
 
 #include <optional>
 
+#include "estimator/plan/megatron_core.h"
 #include "models/kept_value.h"
 #include "models/sequence_mappings.h"
-#include "models/stand_in_output.h"
 #include "models/weight_gradient.h"
 
 namespace models {
@@ -28,6 +26,11 @@ struct LinearCall {
         weight(&weight),
         has_bias(spec.bias),
         transformer_engine(context.transformer_engine() && !spec.output_layer),
+        products(
+            {.transformer_engine = transformer_engine, .device_computes = context.device_computes}),
+        lasting_stand_ins(
+            context.transformer_engine() &&
+            (!spec.output_layer || estimator::output_stand_in_lasts(context.plan.training))),
         global_memory(context.dialect().fused_weight_gradient && !transformer_engine),
         keeps_gathered(context.dialect().keeps_gathered_input),
         fused_gradient(context.fused_weight_gradient()),
@@ -39,9 +42,11 @@ struct LinearCall {
   ParameterStore* store;
   Parameter* weight;
   bool has_bias;            ///< of a column parallel layer: added inside the function
-  bool transformer_engine;  ///< TransformerEngine's layer: its workspace, its gradient stand-ins
-  bool global_memory;       ///< gathers the sequence into Megatron-LM's global memory buffer
-  bool keeps_gathered;      ///< the gathered sequence is kept, not this rank's part of it
+  bool transformer_engine;  ///< TransformerEngine's layer, with its workspace
+  Products products;
+  bool lasting_stand_ins;  ///< autograd gets TransformerEngine's stand-ins for gradients
+  bool global_memory;      ///< gathers the sequence into Megatron-LM's global memory buffer
+  bool keeps_gathered;     ///< the gathered sequence is kept, not this rank's part of it
   bool fused_gradient;
   std::shared_ptr<Communicator> tensor_group;
   bool sequence_parallel;
@@ -53,38 +58,30 @@ namespace {
 
 using CallPointer = std::shared_ptr<const LinearCall>;
 
-/// What Megatron-LM's own linear layer gives autograd where the product has added the gradient: a
-/// tensor of the weight's shape and type that is dropped at once, zeros for a weight that has
-/// another gradient to be added (LinearWithGradAccumulationAndAsyncCommunication in
-/// megatron/core/tensor_parallel/layers.py).
-at::Tensor passing_stand_in(Parameter& weight) {
+/// What autograd gets where the product has added the gradient. Megatron-LM's own layer gives it a
+/// tensor of the weight's shape and type, zeros for a weight that has another gradient to be added
+/// (LinearWithGradAccumulationAndAsyncCommunication in megatron/core/tensor_parallel/layers.py).
+/// With TransformerEngine at hand it takes it from there, as the other layers do, and it lasts;
+/// else it is dropped at once.
+at::Tensor gradient_stand_in(const LinearCall& call) {
   const c10::NoGradGuard no_grad;
-  if (weight.contributions > 1) return at::zeros_like(weight.value);
-  weight.gradient_is_stand_in = true;
-  return at::empty_like(weight.value);
-}
-
-/// Before a product of `left` with `columns` columns: TransformerEngine makes its output by
-/// at::empty (NoneQuantizer in transformer_engine/pytorch/csrc/quantizer.cpp).
-void fill_product(const LinearCall& call, const at::Tensor& left, int64_t columns) {
-  if (!call.transformer_engine) return;
-  std::vector<int64_t> shape = left.sizes().vec();
-  shape.back() = columns;
-  fill_outputs({shape}, left.options());
+  Parameter& weight = *call.weight;
+  const bool is_summed = weight.contributions > 1;
+  if (!call.lasting_stand_ins) {
+    weight.gradient_is_stand_in = !is_summed;
+    return is_summed ? at::zeros_like(weight.value) : at::empty_like(weight.value);
+  }
+  const at::Tensor lasting = call.store->gradient_stand_in(weight.value);
+  return is_summed ? lasting.zero_().detach() : at::Tensor();
 }
 
 /// The weight's gradient for autograd; undefined when it went straight into the main gradient.
 at::Tensor finish_weight(const CallPointer& call,
                          const at::Tensor& output_gradient,
                          const at::Tensor& input) {
-  if (!call->fused_gradient) {
-    if (call->transformer_engine) fill_outputs({call->weight->value.sizes()}, input.options());
-    return weight_gradient(output_gradient, input);
-  }
-  add_weight_gradient(*call->weight, output_gradient, input);
-  if (!call->transformer_engine) return passing_stand_in(*call->weight);
-  call->store->keep_gradient_stand_in(call->weight->value);
-  return {};
+  if (!call->fused_gradient) return weight_gradient(call->products, output_gradient, input);
+  add_weight_gradient(call->products, *call->weight, output_gradient, input);
+  return gradient_stand_in(*call);
 }
 
 /// The whole sequence, where Megatron-LM or TransformerEngine puts it.
@@ -118,8 +115,7 @@ struct ColumnParallelFunction : torch::autograd::Function<ColumnParallelFunction
     const bool sequence_parallel = call->sequence_parallel && call->tensor_group;
     const at::Tensor whole = sequence_parallel ? gather(*call, input) : input;
     context->save_for_backward({call->keeps_gathered ? whole : input, weight});
-    fill_product(*call, whole, weight.size(0));
-    return at::linear(whole, weight, bias);
+    return call->products.linear(whole, weight, bias);
   }
 
   static variable_list backward(AutogradContext* context, variable_list gradients) {
@@ -132,8 +128,7 @@ struct ColumnParallelFunction : torch::autograd::Function<ColumnParallelFunction
 
     const bool gather_again = sequence_parallel && !call->keeps_gathered;
     const at::Tensor input = gather_again ? gather(*call, saved[0]) : saved[0];
-    fill_product(*call, gradient, weight.size(1));
-    at::Tensor input_gradient = at::matmul(gradient, weight);
+    at::Tensor input_gradient = call->products.multiply(gradient, weight);
     // Megatron-LM's own layer holds it to its end, beside the part that it is reduced to.
     const at::Tensor whole_gradient = call->global_memory ? input_gradient : at::Tensor();
     if (sequence_parallel) {
@@ -154,8 +149,7 @@ struct RowParallelFunction : torch::autograd::Function<RowParallelFunction> {
     keep(context, call);
     context->save_for_backward({input, weight});
     start_product(*call, input);
-    fill_product(*call, input, weight.size(0));
-    at::Tensor partial = at::matmul(input, weight.t());
+    at::Tensor partial = call->products.multiply(input, weight.t());
     if (!call->tensor_group) return partial;
     if (call->sequence_parallel) return reduce_scatter_sequence(partial, *call->tensor_group);
     call->tensor_group->all_reduce(partial);
@@ -168,8 +162,7 @@ struct RowParallelFunction : torch::autograd::Function<RowParallelFunction> {
     const bool gather = call->sequence_parallel && call->tensor_group;
     const at::Tensor gradient =
         gather ? gather_sequence(gradients[0], *call->tensor_group) : gradients[0];
-    fill_product(*call, gradient, saved[1].size(1));
-    at::Tensor input_gradient = at::matmul(gradient, saved[1]);
+    at::Tensor input_gradient = call->products.multiply(gradient, saved[1]);
     return {input_gradient, finish_weight(call, gradient, saved[0]), at::Tensor()};
   }
 };
@@ -184,7 +177,8 @@ Parameter& weight_of(const ShardContext& context,
                     .sharded_dim = spec.duplicated ? -1 : sharded_dim,
                     .blocks = spec.output_blocks,
                     .sequence_partial = spec.duplicated && context.sequence_parallel(),
-                    .shared_copy = spec.shared_copy});
+                    .shared_copy = spec.shared_copy,
+                    .at_mark = spec.at_mark});
 }
 
 }  // namespace
@@ -217,7 +211,8 @@ RowParallelLinear::RowParallelLinear(ShardContext& context,
     bias_ = &store.add({.name = spec.name + ".bias",
                         .full_shape = {spec.outputs},
                         .initial_value = InitialValue::kZeros,
-                        .sequence_partial = context.sequence_parallel()});
+                        .sequence_partial = context.sequence_parallel(),
+                        .at_mark = spec.at_mark});
   }
 }
 

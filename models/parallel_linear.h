@@ -36,6 +36,7 @@ struct LinearSpec {
   /// Of a column parallel layer that is not split: each tensor rank has all of it, for its own
   /// rows.
   bool duplicated = false;
+  bool at_mark = false;                ///< its parameters: see ParameterStore::mark_place
   Parameter* shared_weight = nullptr;  ///< use this weight (tied output layer) and make none
   bool shared_copy = false;
 };

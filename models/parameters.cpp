@@ -67,7 +67,7 @@ ParameterList list_of(std::deque<Parameter>& parameters) {
 }
 
 ParameterList ParameterStore::of_experts(bool experts) {
-  ParameterList list = list_of(parameters_);
+  ParameterList list = in_order_;
   std::erase_if(list, [&](const Parameter* parameter) { return parameter->expert != experts; });
   return list;
 }
@@ -87,6 +87,9 @@ Parameter& ParameterStore::add(const ParameterSpec& spec) {
     shape[spec.sharded_dim] /= place.size;
   }
   Parameter& parameter = parameters_.emplace_back();
+  in_order_.insert(
+      spec.at_mark ? in_order_.begin() + static_cast<std::ptrdiff_t>(mark_++) : in_order_.end(),
+      &parameter);
   parameter.name = spec.name;
   if (source_.data_part)
     make_part(parameter, spec, shape);
@@ -154,12 +157,13 @@ at::Tensor ParameterStore::initial_value(const ParameterSpec& spec,
   return part.contiguous().to(options.dtype().toScalarType(), false, /*copy=*/true);
 }
 
-void ParameterStore::keep_gradient_stand_in(const at::Tensor& weight) {
+const at::Tensor& ParameterStore::gradient_stand_in(const at::Tensor& weight) {
   at::Tensor& stand_in = gradient_stand_ins_[weight.sizes().vec()];
-  if (stand_in.defined()) return;
+  if (stand_in.defined()) return stand_in;
   stand_in = at::empty(weight.sizes(), source_.options);
   source_.observer.memory_lasts(stand_in,
                                 {estimator::MemoryCategory::kGradient, "gradient_stand_in", ""});
+  return stand_in;
 }
 
 int64_t ParameterStore::gradient_stand_in_bytes() const {

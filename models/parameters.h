@@ -46,7 +46,8 @@ struct ParameterSpec {
   InitialValue initial_value = InitialValue::kNormal;
   bool sequence_partial = false;
   bool shared_copy = false;
-  bool expert = false;  ///< see Parameter
+  bool expert = false;   ///< see Parameter
+  bool at_mark = false;  ///< see ParameterStore::mark_place
 };
 
 /// Which part of every parameter a data rank keeps: `index` of `ranks` equal ones, cut along dim 0
@@ -116,19 +117,21 @@ class ParameterStore {
   int64_t begin_unit() { return unit_ = units_++; }
   /// Or of this one again.
   void go_on_with_unit(int64_t unit) { unit_ = unit; }
+  /// Parameters that are added later, and are said to be at the mark, stand here in lists.
+  void mark_place() { mark_ = in_order_.size(); }
   /// The reference stays good for the life of the store.
   Parameter& add(const ParameterSpec& spec);
 
   std::deque<Parameter>& all() { return parameters_; }
   const std::deque<Parameter>& all() const { return parameters_; }
-  /// Those of experts, or all others.
+  /// Those of experts, or all others: as their framework registers them.
   ParameterList of_experts(bool experts);
   estimator::ParametersRecord record() const;
 
   /// TransformerEngine gives autograd a tensor of the weight's shape and type where the product has
   /// added the gradient already. It makes one for each shape, never writes it and never frees it
   /// (get_dummy_wgrad in transformer_engine/pytorch/module/base.py): this makes and keeps the same.
-  void keep_gradient_stand_in(const at::Tensor& weight);
+  const at::Tensor& gradient_stand_in(const at::Tensor& weight);
   int64_t gradient_stand_in_bytes() const;
 
  private:
@@ -145,6 +148,8 @@ class ParameterStore {
 
   ParameterSource source_;
   std::deque<Parameter> parameters_;
+  ParameterList in_order_;
+  std::size_t mark_ = 0;
   int64_t chunk_ = 0;
   int64_t unit_ = 0;
   int64_t units_ = 0;

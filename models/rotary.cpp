@@ -73,7 +73,10 @@ struct InPlaceRotary : torch::autograd::Function<InPlaceRotary> {
 RotaryEmbedding::RotaryEmbedding(const ShardContext& context)
     : RotaryEmbedding(context, context.plan.model.kv_channels, context.dialect().fused_rotary) {}
 
-RotaryEmbedding::RotaryEmbedding(const ShardContext& context, int64_t width, bool fused)
+RotaryEmbedding::RotaryEmbedding(const ShardContext& context,
+                                 int64_t width,
+                                 bool fused,
+                                 bool keeps_angles)
     : fused_(fused) {
   const at::TensorOptions fp32 = context.options().dtype(at::kFloat);
   const at::Tensor exponents = at::arange(0, width, 2, fp32) / static_cast<double>(width);
@@ -85,7 +88,9 @@ RotaryEmbedding::RotaryEmbedding(const ShardContext& context, int64_t width, boo
                               .unsqueeze(1);
   tables_.cos = both.cos().to(context.options().dtype());
   tables_.sin = both.sin().to(context.options().dtype());
-  for (const at::Tensor& table : {tables_.cos, tables_.sin}) {
+  if (keeps_angles) angles_ = both;
+  for (const at::Tensor& table : {tables_.cos, tables_.sin, angles_}) {
+    if (!table.defined()) continue;
     context.observer.memory_lasts(table,
                                   {estimator::MemoryCategory::kWorkspace, "rotary_embedding", ""});
   }

@@ -22,9 +22,13 @@ void rotate_in_place(const at::Tensor& input, const RotaryTables& tables, int si
 /// and shared.
 class RotaryEmbedding {
  public:
-  /// Of whole heads, fused in the megatron dialect, or of `width` of each.
+  /// Of whole heads, fused in the megatron dialect, or of `width` of each. `keeps_angles`: the fp32
+  /// angles last beside the tables.
   explicit RotaryEmbedding(const ShardContext& context);
-  RotaryEmbedding(const ShardContext& context, int64_t width, bool fused);
+  RotaryEmbedding(const ShardContext& context,
+                  int64_t width,
+                  bool fused,
+                  bool keeps_angles = false);
   /// [sequence, batch, heads, width] -> the same: one fused function that saves nothing but the
   /// tables, or plain operators.
   at::Tensor apply(const at::Tensor& input) const;
@@ -36,6 +40,7 @@ class RotaryEmbedding {
  private:
   bool fused_;
   RotaryTables tables_;
+  at::Tensor angles_;  ///< fp32, undefined where they are dropped
 };
 
 }  // namespace models

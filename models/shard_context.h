@@ -27,6 +27,7 @@ struct ShardContext {
   ProcessGroups groups;
   at::Device device;
   Observer& observer;
+  bool device_computes = true;                  ///< not the virtual GPU: kernels have results
   std::shared_ptr<FullySharded> fully_sharded;  ///< null: parameters are whole
   std::shared_ptr<FrameworkBuffers> buffers = std::make_shared<FrameworkBuffers>(observer);
 

@@ -7,6 +7,8 @@
 #include <torch/csrc/autograd/edge.h>
 #include <torch/csrc/autograd/engine.h>
 
+#include <algorithm>
+
 #include "models/finite_check.h"
 #include "models/fully_sharded.h"
 #include "models/gradient_buffer.h"
@@ -21,6 +23,7 @@ struct Trainer::InFlight {
   at::Tensor input;              ///< received hidden states, whose gradient is sent back
   torch::autograd::Edge output;  ///< where backward starts
   at::Tensor kept_output;        ///< undefined in dialects that free it
+  at::Tensor mask;               ///< of the data loader, where a recomputed segment keeps it
 };
 
 namespace {
@@ -73,6 +76,14 @@ at::Tensor kept_part(const at::Tensor& output, const ShardContext& context) {
   return output.detach().view(-1).chunk(context.tensor_size())[context.coordinate.tensor].clone();
 }
 
+/// Megatron-LM gives the mask to what is recomputed, which keeps all that it is given
+/// (_checkpointed_forward in transformer_block.py, _checkpointed_attention_forward in
+/// attention.py).
+at::Tensor kept_mask(const MicroBatchData& data, const ShardContext& context) {
+  const bool recomputes = context.plan.training.recompute != estimator::Recompute::kNone;
+  return recomputes ? data.mask : at::Tensor();
+}
+
 }  // namespace
 
 OptimizerSettings default_optimizer(const estimator::Plan& plan) {
@@ -93,7 +104,12 @@ OptimizerSettings default_optimizer(const estimator::Plan& plan) {
 }
 
 Trainer::Trainer(ShardContext context, int64_t micro_batches, OptimizerSettings settings)
-    : context_(std::move(context)), micro_batches_(micro_batches), settings_(settings) {}
+    : context_(std::move(context)),
+      micro_batches_(micro_batches),
+      settings_(settings),
+      schedule_variables_({.holds = context_.dialect().schedule_variables,
+                           .interleaved = context_.chunks() > 1,
+                           .chunks = context_.chunks()}) {}
 Trainer::~Trainer() = default;
 
 void Trainer::build_model() {
@@ -157,17 +173,21 @@ void Trainer::forward_backward(int64_t iteration) {
   loss_sum_ = at::Tensor();
   estimator::ScheduleShape shape = schedule_shape(context_.plan);
   shape.micro_batches = micro_batches_;
-  for (const estimator::PipelineStep& step : stage_steps(shape, context_.coordinate.pipeline)) {
+  const auto steps = stage_steps(shape, context_.coordinate.pipeline);
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    const estimator::PipelineStep& step = steps[i];
     if (step.kind == estimator::StepKind::kForward) {
-      forward(iteration, step);
+      forward(iteration, step, i + 1 < steps.size() ? &steps[i + 1] : nullptr);
     } else {
       if (step.micro_batch == micro_batches_ - 1)
         data_parallel_->start_last_micro_batch(step.chunk);
       backward(step);
     }
+    receive_ahead(steps, i);
   }
   finish_sending();
   reduce_gradients();
+  schedule_variables_.iteration_ended();
 }
 
 int64_t Trainer::forward_number(const estimator::PipelineStep& step) const {
@@ -176,13 +196,54 @@ int64_t Trainer::forward_number(const estimator::PipelineStep& step) const {
 
 /// Activations and gradients may travel between the same two stages; the direction tells them
 /// apart.
-at::Tensor Trainer::receive(int64_t from_piece, Direction direction) {
+Trainer::PendingMessage Trainer::start_receiving(int64_t from_piece, Direction direction) {
   const ModuleScope module(context_.observer, "pipeline");
   at::Tensor tensor = at::empty(stage_->hidden_shape(), context_.options());
-  context_.groups.pipeline->recv(
-      tensor, from_piece % context_.stages(), static_cast<int>(direction));
+  return {.tensor = tensor,
+          .call = context_.groups.pipeline->start_recv(
+              tensor, from_piece % context_.stages(), static_cast<int>(direction))};
+}
+
+at::Tensor Trainer::receive(int64_t from_piece, Direction direction) {
+  std::deque<PendingMessage>& expected = expected_[direction];
+  if (expected.empty()) expected.push_back(start_receiving(from_piece, direction));
+  PendingMessage message = std::move(expected.front());
+  expected.pop_front();
+  message.call.wait();
   if (context_.chunks() == 1) finish_sending();
-  return tensor;
+  return message.tensor;
+}
+
+void Trainer::expect(const estimator::PipelineStep& step) {
+  const bool forward = step.kind == estimator::StepKind::kForward;
+  if (forward ? context_.is_first_piece(step.chunk) : context_.is_last_piece(step.chunk)) return;
+  const Direction direction = forward ? Direction::kForward : Direction::kBackward;
+  const DirectionScope scope(context_.observer, direction, step.micro_batch);
+  const int64_t from = context_.piece(step.chunk) + (forward ? -1 : 1);
+  expected_[direction].push_back(start_receiving(from, direction));
+}
+
+/// As forward_backward_pipelining_with_interleaving in Megatron-LM's schedules.py: the next input
+/// after each forward, or where stages wait for what they send after the backward that follows it;
+/// the next gradient after each backward, and the first one after the warm-up.
+void Trainer::receive_ahead(const std::vector<estimator::PipelineStep>& steps, std::size_t i) {
+  if (!context_.dialect().schedule_variables || context_.chunks() == 1) return;
+  const auto next = [&](estimator::StepKind kind, std::size_t from) {
+    return std::find_if(steps.begin() + static_cast<std::ptrdiff_t>(from),
+                        steps.end(),
+                        [kind](const auto& step) { return step.kind == kind; });
+  };
+  const auto is_backward = [&](std::size_t at) {
+    return at < steps.size() && steps[at].kind == estimator::StepKind::kBackward;
+  };
+  const auto forward = next(estimator::StepKind::kForward, i + 1);
+  const auto backward = next(estimator::StepKind::kBackward, i + 1);
+  const bool first_backward = next(estimator::StepKind::kBackward, 0) == backward;
+  const bool waits = !context_.plan.parallelism.overlap_p2p_communication;
+  const bool input_now = is_backward(i) ? waits : !waits || !is_backward(i + 1);
+  if (input_now && forward != steps.end()) expect(*forward);
+  const bool warmed_up = first_backward && !is_backward(i + 1) && is_backward(i + 2);
+  if ((is_backward(i) || warmed_up) && backward != steps.end()) expect(*backward);
 }
 
 /// In 1F1B the stage before sends its next output while this one sends a gradient: were both to
@@ -208,7 +269,9 @@ void Trainer::finish_sending() {
   sending_.clear();
 }
 
-void Trainer::forward(int64_t iteration, const estimator::PipelineStep& step) {
+void Trainer::forward(int64_t iteration,
+                      const estimator::PipelineStep& step,
+                      const estimator::PipelineStep* next) {
   const bool first = context_.is_first_piece(step.chunk), last = context_.is_last_piece(step.chunk);
   const int64_t piece = context_.piece(step.chunk);
   {
@@ -217,6 +280,7 @@ void Trainer::forward(int64_t iteration, const estimator::PipelineStep& step) {
         first || last ? mock_micro_batch(context_, iteration, step.micro_batch) : MicroBatchData{};
     const at::Tensor input =
         first ? data.tokens : receive(piece - 1, Direction::kForward).requires_grad_(true);
+    schedule_variables_.forward_started(step.chunk, first ? at::Tensor() : input);
     at::Tensor output = stage_->forward(step.chunk, input, data.labels);
     if (last) {
       output = output.mean() / static_cast<double>(context_.plan.micro_batches());
@@ -231,7 +295,11 @@ void Trainer::forward(int64_t iteration, const estimator::PipelineStep& step) {
     // as Megatron-LM's deallocate_pipeline_outputs does.
     in_flight_[forward_number(step)] = {.input = first ? at::Tensor() : input,
                                         .output = torch::autograd::impl::gradient_edge(output),
-                                        .kept_output = last ? output : kept_part(output, context_)};
+                                        .kept_output = last ? output : kept_part(output, context_),
+                                        .mask = kept_mask(data, context_)};
+    schedule_variables_.forward_ended(
+        last ? at::Tensor() : output.detach(),
+        next != nullptr && next->kind == estimator::StepKind::kBackward);
   }
   context_.observer.forward_finished(forward_number(step));
 }
@@ -241,10 +309,13 @@ void Trainer::backward(const estimator::PipelineStep& step) {
   {
     const DirectionScope direction(context_.observer, Direction::kBackward, step.micro_batch);
     InFlight kept = std::move(in_flight_.extract(forward_number(step)).mapped());
+    schedule_variables_.backward_started();
     torch::autograd::variable_list gradients;
     gradients.push_back(context_.is_last_piece(step.chunk)
                             ? at::full({}, 1.0, context_.options().dtype(at::kFloat))
                             : receive(piece + 1, Direction::kBackward));
+    schedule_variables_.gradient_received(context_.is_last_piece(step.chunk) ? at::Tensor()
+                                                                             : gradients[0]);
     data_parallel_->start_backward();
     torch::autograd::Engine::get_default_engine().execute({std::move(kept.output)},
                                                           std::move(gradients),
@@ -252,6 +323,7 @@ void Trainer::backward(const estimator::PipelineStep& step) {
                                                           /*create_graph=*/false,
                                                           /*accumulate_grad=*/true);
     data_parallel_->finish_backward();
+    schedule_variables_.backward_ended(kept.input);
     if (!context_.is_first_piece(step.chunk)) {
       send(kept.input.grad(), piece - 1, Direction::kBackward);
     }

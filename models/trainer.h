@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "estimator/schedule/pipeline_schedule.h"
 #include "models/data_parallel.h"
 #include "models/optimizer.h"
+#include "models/schedule_variables.h"
 #include "models/shard_context.h"
 #include "models/stage.h"
 
@@ -40,11 +42,22 @@ class Trainer {
  private:
   /// What a micro-batch keeps of a chunk between its forward and its backward.
   struct InFlight;
+  struct PendingMessage {
+    at::Tensor tensor;
+    PendingCall call;
+  };
 
   void build_fully_sharded();
   std::unique_ptr<DataParallel> gradient_buffer(bool experts);
-  void forward(int64_t iteration, const estimator::PipelineStep& step);
+  /// `next`: what the stage does after it, null for its last step.
+  /// Begins to receive what steps after steps[i] need, where the framework does so by then.
+  void receive_ahead(const std::vector<estimator::PipelineStep>& steps, std::size_t i);
+  void expect(const estimator::PipelineStep& step);
+  void forward(int64_t iteration,
+               const estimator::PipelineStep& step,
+               const estimator::PipelineStep* next);
   void backward(const estimator::PipelineStep& step);
+  PendingMessage start_receiving(int64_t from_piece, estimator::Direction direction);
   at::Tensor receive(int64_t from_piece, estimator::Direction direction);
   void send(const at::Tensor& tensor, int64_t to_piece, estimator::Direction direction);
   void finish_sending();
@@ -60,7 +73,9 @@ class Trainer {
   std::shared_ptr<DataParallel> data_parallel_;
   std::unique_ptr<DistributedOptimizer> optimizer_;
   std::map<int64_t, InFlight> in_flight_;  ///< by forward_number()
+  ScheduleVariables schedule_variables_;
   std::vector<PendingCall> sending_;
+  std::map<estimator::Direction, std::deque<PendingMessage>> expected_;  ///< first come, first read
   at::Tensor loss_sum_;
 };
 

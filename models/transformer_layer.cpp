@@ -23,6 +23,18 @@ std::unique_ptr<const FeedForward> make_feed_forward(ShardContext& context,
   return std::make_unique<ExpertMlp>(context, store, name, shared.dispatcher);
 }
 
+/// Megatron-LM's attention registers its output projection before all else (Attention in
+/// megatron/core/transformer/attention.py), and TransformerEngine's layer for query, key and value
+/// has the norm before it; other norms are layers of their own.
+Norm make_attention_norm(ShardContext& context, ParameterStore& store, const std::string& name) {
+  const bool of_projection =
+      context.transformer_engine() && !context.plan.model.multi_latent_attention;
+  if (of_projection) store.mark_place();
+  Norm norm(context, store, name);
+  if (!of_projection) store.mark_place();
+  return norm;
+}
+
 std::unique_ptr<const Attention> make_attention(ShardContext& context,
                                                 ParameterStore& store,
                                                 const std::string& name,
@@ -41,7 +53,7 @@ TransformerLayer::TransformerLayer(ShardContext& context,
                                    const SharedParts& shared)
     : context_(context),
       name_(layer_name(number)),
-      attention_norm_(context, store, name_ + ".attention_norm"),
+      attention_norm_(make_attention_norm(context, store, name_ + ".attention_norm")),
       attention_(make_attention(context, store, name_ + ".self_attention", shared)),
       mlp_norm_(context, store, name_ + ".mlp_norm"),
       mlp_(make_feed_forward(context, store, number, shared)) {}
@@ -57,6 +69,7 @@ at::Tensor TransformerLayer::forward(const at::Tensor& input) const {
 at::Tensor TransformerLayer::compute(const at::Tensor& input) const {
   Observer& observer = context_.observer;
   const double probability = context_.plan.model.hidden_dropout;
+  const bool compiled = context_.dialect().compiled_dropout;
   ModuleScope scope(observer, name_);
 
   const auto normalized = [&](const Norm& norm, const char* name, const at::Tensor& tensor) {
@@ -67,11 +80,13 @@ at::Tensor TransformerLayer::compute(const at::Tensor& input) const {
       bias_dropout_add(attention_->forward(normalized(attention_norm_, "attention_norm", input)),
                        attention_->bias(),
                        input,
-                       probability);
+                       probability,
+                       compiled);
   return bias_dropout_add(mlp_->forward(normalized(mlp_norm_, "mlp_norm", attended)),
                           mlp_->bias(),
                           attended,
-                          probability);
+                          probability,
+                          compiled);
 }
 
 }  // namespace models

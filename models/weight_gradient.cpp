@@ -1,8 +1,5 @@
 #include "models/weight_gradient.h"
 
-#include <ATen/ops/addmm.h>
-#include <ATen/ops/mm.h>
-
 namespace models {
 namespace {
 
@@ -10,23 +7,17 @@ at::Tensor rows(const at::Tensor& tensor) { return tensor.reshape({-1, tensor.si
 
 }  // namespace
 
-at::Tensor weight_gradient(const at::Tensor& output_gradient, const at::Tensor& input) {
-  return at::mm(rows(output_gradient).t(), rows(input));
+at::Tensor weight_gradient(const Products& products,
+                           const at::Tensor& output_gradient,
+                           const at::Tensor& input) {
+  return products.multiply(rows(output_gradient).t(), rows(input));
 }
 
-void add_weight_gradient(Parameter& parameter,
+void add_weight_gradient(const Products& products,
+                         Parameter& parameter,
                          const at::Tensor& output_gradient,
                          const at::Tensor& input) {
-  at::Tensor& sum = parameter.main_gradient;
-  const at::Tensor left = rows(output_gradient).t();
-  const at::Tensor right = rows(input);
-  if (left.scalar_type() == at::kFloat) {
-    sum.addmm_(left, right);
-  } else if (left.is_cuda()) {
-    at::addmm_out(sum, sum, left, right, at::kFloat);
-  } else {
-    sum.addmm_(left.to(at::kFloat), right.to(at::kFloat));  // the CPU has no mixed product
-  }
+  products.multiply_and_add(parameter.main_gradient, rows(output_gradient).t(), rows(input));
   parameter.contribution_added();
 }
 

@@ -218,12 +218,24 @@ std::optional<E> value_named(const std::string& name) {
   return std::nullopt;
 }
 
+/// Interleaved stages of Megatron-LM that go on while they send post each message alone
+/// (batch_p2p_comm in megatron/training/arguments.py, _p2p_ops in p2p_communication.py), for which
+/// torch.distributed opens a communicator of two ranks.
+bool sends_one_by_one(const Json& plan, Dialect dialect) {
+  const Json& parallelism = plan.at("parallelism");
+  return dialect == Dialect::kMegatronLm && parallelism.value("virtual_stages", int64_t{1}) > 1 &&
+         parallelism.value("overlap_p2p_communication", true);
+}
+
 /// What the profile's framework opens; nothing where there is no plan.
 FrameworkCommunicators framework_of(const RankProfile& profile) {
   const Json::json_pointer place("/training/dialect");
   if (!profile.plan.contains(place)) return {};
   const auto dialect = value_named<Dialect>(profile.plan.at(place));
-  return dialect ? communicators_of(*dialect) : FrameworkCommunicators{};
+  if (!dialect) return {};
+  FrameworkCommunicators framework = communicators_of(*dialect);
+  framework.messages_in_pairs = sends_one_by_one(profile.plan, *dialect);
+  return framework;
 }
 
 /// A pair of ranks that send to each other.
@@ -231,6 +243,20 @@ RankGroup pair_of(const RankGroup& group, int64_t rank, int64_t peer) {
   const int64_t other = group.member(peer);
   return {.first = std::min(rank, other),
           .spans = {{.count = 2, .stride = std::abs(other - rank)}}};
+}
+
+/// Each of the pipeline's peers in a communicator of its own.
+std::vector<Communicator> pairs_of(Communicator& pipeline) {
+  std::vector<Communicator> pairs;
+  for (const int64_t peer : pipeline.peers) {
+    Communicator& pair = pairs.emplace_back();
+    pair.name = "pipeline pair";
+    pair.group = pair_of(pipeline.group, pipeline.rank, peer);
+    pair.rank = pipeline.rank;
+    pair.peers = {pair.group.first == pipeline.rank ? 1 : 0};
+  }
+  pipeline.peers.clear();
+  return pairs;
 }
 
 /// What a framework opens besides the groups in use.
@@ -285,8 +311,15 @@ std::vector<MemoryTerm> communicator_memory(const RankProfile& profile,
                                             const Fabric& fabric) {
   std::vector<MemoryTerm> terms;
   const FrameworkCommunicators framework = framework_of(profile);
-  const std::map<GroupKind, Communicator> used =
+  std::map<GroupKind, Communicator> used =
       communicators_of(profile, layout, framework.connect_when_made);
+  const auto pipeline = used.find(GroupKind::kPipeline);
+  if (framework.messages_in_pairs && pipeline != used.end()) {
+    for (const Communicator& pair : pairs_of(pipeline->second)) {
+      terms.push_back(memory_of(pair, fabric));
+    }
+    if (!pipeline->second.collectives) used.erase(pipeline);
+  }
   for (const auto& [kind, communicator] : used) terms.push_back(memory_of(communicator, fabric));
   for (MemoryTerm& term : framework_terms(used, framework, profile, layout, fabric)) {
     terms.push_back(std::move(term));

@@ -20,6 +20,8 @@ struct FrameworkCommunicators {
   bool connect_when_made = false;
   /// torch.distributed's send and recv open a communicator for each pair of ranks.
   bool pair_for_each_peer = false;
+  /// The same, and the group's own communicator carries no message.
+  bool messages_in_pairs = false;
   std::vector<FrameworkCommunicator> others;
 };
 

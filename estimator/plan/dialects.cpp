@@ -21,6 +21,9 @@ DialectTraits megatron_lm() {
       .optimizer_cpu_offload = true,
       .experts = true,
       .overlapped_sends = false,
+      .schedule_variables = true,
+      .projection_first = true,
+      .compiled_dropout = true,
       .vocabulary_multiple = 128,
       .notes = {
           "TransformerEngine's cuBLAS workspace, and a stand-in gradient for each weight shape "

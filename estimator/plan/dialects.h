@@ -67,6 +67,9 @@ struct DialectTraits {
   bool experts = false;
   bool overlapped_sends = true;
   bool partitioned_sends = false;
+  bool schedule_variables = false;
+  bool projection_first = false;
+  bool compiled_dropout = false;
   int64_t vocabulary_multiple = 1;
   std::vector<std::string> notes;
 };
@@ -118,6 +121,15 @@ void visit_fields(Visitor& visit, DialectTraits& traits) {
   visit("partitioned_sends",
         traits.partitioned_sends,
         "each tensor rank sends its part of what a stage hands on, and the receivers gather it");
+  visit("schedule_variables",
+        traits.schedule_variables,
+        "pipeline stages hold received tensors and gradients for longer than backward needs them");
+  visit("projection_first",
+        traits.projection_first,
+        "a layer's first parameters are those of its attention's output projection");
+  visit("compiled_dropout",
+        traits.compiled_dropout,
+        "bias, dropout and residual are one compiled kernel, which pads the rows of its mask");
   visit("vocabulary_multiple",
         traits.vocabulary_multiple,
         "the vocabulary is padded to a multiple of this x tensor");

@@ -86,6 +86,17 @@ void check_kernel(Rules& rules) {
                   m.key_width(),
                   m.value_width()),
       "use training.attention = fused or unfused");
+  // The value is padded to the key's width; the other way around nothing of the output could be
+  // cut off again.
+  rules.require(
+      !flash || is_megatron || m.value_width() <= m.key_width(),
+      "flash attention runs on values that are as wide as their keys or padded to that, not wider",
+      fmt::format("training.attention = {}, {} and {} wide (qk_head_dim + qk_pos_emb_head_dim, "
+                  "v_head_dim)",
+                  to_string(*plan.training.attention),
+                  m.key_width(),
+                  m.value_width()),
+      "use training.attention = unfused");
 }
 
 }  // namespace

@@ -257,9 +257,10 @@ struct TrainingConfig {
   std::optional<Attention> attention;
   Dialect dialect = Dialect::kMegatronLm;
   TransformerImpl transformer_impl = TransformerImpl::kTransformerEngine;
+  std::string megatron_core;
   CrossEntropyFusion cross_entropy_fusion = CrossEntropyFusion::kNone;
   bool gradient_accumulation_fusion = true;
-  bool attention_mask_in_dataloader = false;
+  std::optional<bool> attention_mask_in_dataloader;
   bool deterministic_mode = false;
   std::optional<bool> fill_uninitialized_memory;
   std::optional<bool> check_for_nan_in_loss_and_grad;
@@ -315,6 +316,10 @@ void visit_fields(Visitor& visit, TrainingConfig& training) {
   visit("transformer_impl",
         training.transformer_impl,
         "megatron-lm: transformer_engine, or local (Megatron-LM's own layers)");
+  visit(
+      "megatron_core",
+      training.megatron_core,
+      "megatron-lm: version of its core, 0.13.1; empty: the newest that is known, 0.14 and later");
   visit("cross_entropy_fusion",
         training.cross_entropy_fusion,
         "megatron-lm: none, native or te (TransformerEngine)");
@@ -323,7 +328,7 @@ void visit_fields(Visitor& visit, TrainingConfig& training) {
         "megatron-lm: products add weight gradients straight into the fp32 buffer");
   visit("attention_mask_in_dataloader",
         training.attention_mask_in_dataloader,
-        "megatron-lm: each micro-batch carries its [b, 1, s, s] mask");
+        "megatron-lm: each micro-batch carries its [b, 1, s, s] mask; auto: there it does");
   visit("deterministic_mode",
         training.deterministic_mode,
         "PyTorch's deterministic algorithms, attention's deterministic backward; megatron-lm: also "

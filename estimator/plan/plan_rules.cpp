@@ -16,6 +16,7 @@
 #include "estimator/plan/dialects.h"
 #include "estimator/plan/expert_rules.h"
 #include "estimator/plan/latent_attention_rules.h"
+#include "estimator/plan/megatron_core.h"
 #include "estimator/plan/offload_rules.h"
 #include "estimator/plan/pipeline_rules.h"
 #include "estimator/plan/rule_list.h"
@@ -292,26 +293,6 @@ void check_flash_attention(Rules& rules) {
                   fmt::format("training.attention = {}, {}", name, obstacle->where),
                   "use training.attention = unfused");
   }
-}
-
-/// Keys that are Megatron-LM's own arguments mean nothing elsewhere.
-void check_megatron_keys(Rules& rules) {
-  const TrainingConfig& t = rules.plan_.training;
-  const TrainingConfig defaults;
-  const auto only_megatron = [&](bool is_default, const std::string& key) {
-    rules.require(t.dialect == Dialect::kMegatronLm || is_default,
-                  "the key belongs to Megatron-LM",
-                  fmt::format("training.{}, training.dialect = {}", key, to_string(t.dialect)),
-                  "leave it out, or use training.dialect = megatron-lm");
-  };
-  only_megatron(t.transformer_impl == defaults.transformer_impl, "transformer_impl");
-  only_megatron(t.cross_entropy_fusion == defaults.cross_entropy_fusion, "cross_entropy_fusion");
-  only_megatron(t.gradient_accumulation_fusion == defaults.gradient_accumulation_fusion,
-                "gradient_accumulation_fusion");
-  only_megatron(t.attention_mask_in_dataloader == defaults.attention_mask_in_dataloader,
-                "attention_mask_in_dataloader");
-  only_megatron(!t.check_for_nan_in_loss_and_grad.value_or(false),
-                "check_for_nan_in_loss_and_grad");
 }
 
 /// As Megatron-LM's validate_args asks for (megatron/training/arguments.py): user buffers are

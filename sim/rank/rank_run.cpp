@@ -214,7 +214,8 @@ RankRunResult run_rank(const Plan& plan,
                            .coordinate = profile.coordinate,
                            .groups = process_groups(layout, rank, options.device, recorder, hooks),
                            .device = torch_device(options.device),
-                           .observer = recorder},
+                           .observer = recorder,
+                           .device_computes = options.device != estimator::DeviceKind::kVirtual},
                           profile.micro_batches.executed,
                           optimizer_settings(plan, options.device, hooks));
   try {

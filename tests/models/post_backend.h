@@ -47,6 +47,23 @@ class Post {
   std::map<std::tuple<int, int, int>, std::deque<at::Tensor>> boxes_;
 };
 
+/// A message that is looked for once somebody waits for it, as one that is received ahead is.
+class PendingReceive final : public c10d::Work {
+ public:
+  PendingReceive(Post& post, int from, int to, int tag, at::Tensor tensor)
+      : post_(post), from_(from), to_(to), tag_(tag), tensor_(std::move(tensor)) {}
+
+  bool wait(std::chrono::milliseconds) override {
+    tensor_.copy_(post_.receive(from_, to_, tag_));
+    return true;
+  }
+
+ private:
+  Post& post_;
+  int from_, to_, tag_;
+  at::Tensor tensor_;
+};
+
 /// A group whose members share a Post.
 class PostBackend final : public c10d::Backend {
  public:
@@ -59,8 +76,7 @@ class PostBackend final : public c10d::Backend {
   c10::intrusive_ptr<c10d::Work> recv(std::vector<at::Tensor>& tensors,
                                       int from,
                                       int tag) override {
-    tensors[0].copy_(post_.receive(from, getRank(), tag));
-    return c10::make_intrusive<FinishedWork>();
+    return c10::make_intrusive<PendingReceive>(post_, from, getRank(), tag, tensors[0]);
   }
   c10::intrusive_ptr<c10d::Work> allreduce(std::vector<at::Tensor>& tensors,
                                            const c10d::AllreduceOptions&) override {

@@ -33,17 +33,20 @@ POSITIONS = {"rope": "rope", "learned": "learned_absolute", "none": "none", "ali
 # What a source does in all of its rows, as keys of a plan ("section.key").
 MEGATRON_DROPOUT = {"model.hidden_dropout": 0.1, "model.attention_dropout": 0.1}  # its defaults
 # It had no such check yet.
-MEGATRON_OF_2022 = {"training.dialect": "megatron-lm",
+MEGATRON_OF_2022 = {"training.dialect": "megatron-lm", "training.megatron_core": "0.1",
+                    "training.attention_mask_in_dataloader": False,
                     "training.check_for_nan_in_loss_and_grad": False}
 SOURCES = {
     # Megatron-LM with TransformerEngine and its fused cross-entropy ("cef"; simu_tools sets Triton
     # up for it). run_pretrain_llama3.sh has no biases and no mask; on B200 attention is cuDNN's.
     "simumax": {"training.dialect": "megatron-lm", "model.add_bias_linear": False,
                 "model.normalization": "RMSNorm", "model.position_embedding": "rope",
-                "training.attention": "fused", "training.cross_entropy_fusion": "te"},
+                "training.attention": "fused", "training.cross_entropy_fusion": "te",
+                "training.attention_mask_in_dataloader": False,
+                # Of before August 2025: its output layers keep no stand-in for a gradient.
+                "training.megatron_core": "0.13"},
     # Arguments that a row does not give have Megatron-LM's own defaults.
-    "mcore-golden": {"training.dialect": "megatron-lm",
-                     "training.attention_mask_in_dataloader": True},
+    "mcore-golden": {"training.dialect": "megatron-lm"},
     # Selene (paper): eight HDR InfiniBand cards a node.
     "sc21": {**MEGATRON_DROPOUT, **MEGATRON_OF_2022, "cluster.inter_link": "ib-hdr-200"},
     "korthikanti": {**MEGATRON_DROPOUT, **MEGATRON_OF_2022, "cluster.inter_link": "ib-hdr-200"},
@@ -59,6 +62,8 @@ SOURCES = {
     # llama3.1/llama3.1_70b.yaml and nemotron/configure.sh) and NCCL_NVLS_ENABLE=0 (configure.sh).
     "dgxc": {"training.dialect": "megatron-lm", "cluster.inter_link": "ib-ndr-400",
              "parallelism.tp_comm_overlap": True, "cluster.nvls": False,
+             # NeMo's data set makes no mask; its release is of February 2025.
+             "training.attention_mask_in_dataloader": False, "training.megatron_core": "0.11",
              # DistributedDataParallelConfig's default, which NeMo leaves.
              "training.check_for_nan_in_loss_and_grad": False},
     # Its sample configurations: overlap_sync_grad, no overlap_sync_param, reduce_bucket_size. The

@@ -28,6 +28,7 @@ struct PlanFlag {
   const char* help;
   const char* constant = "";  ///< of a switch, as JSON
   const char* synonyms = "";  ///< of a word: "adam=adamw": Megatron's word = the plan's
+  bool yields = false;  ///< another flag that writes the same key says it, where both are given
 
   /// The last name: the one that people say.
   std::string short_name() const;

@@ -136,7 +136,9 @@ void PlanFlags::overlay(Json& tree) const {
     if (option->count() == 0 || *flag->path == '\0') continue;
     const Json value = flag_value(*flag, option->results().back());
     const auto [writer, is_first] = writers.emplace(flag->path, flag);
-    if (!is_first && find_in_tree(tree, flag->path) != value) {
+    if (!is_first && flag->yields) continue;
+    const bool is_refused = !is_first && !writer->second->yields;
+    if (is_refused && find_in_tree(tree, flag->path) != value) {
       throw UserError(
           {.what = "two flags say different things",
            .where = fmt::format("{} and {}", writer->second->short_name(), flag->short_name()),

@@ -82,6 +82,25 @@ TEST(CommunicatorMemory, OfAPipelineOverTheNetworkIsTwoPoolsForAllPeers) {
   EXPECT_EQ(total(meta_plan(), {send(1), receive(1), send(3), receive(3)}), pools);
 }
 
+// Megatron-LM's interleaved stages post messages one by one (_p2p_ops in megatron/core/
+// pipeline_parallel/p2p_communication.py): a communicator, and two pools, for each neighbour.
+TEST(CommunicatorMemory, OfInterleavedStagesIsAPairForEachNeighbour) {
+  const auto stages = [](bool overlap) {
+    const Plan plan = small_plan(
+        {{"model", {{"num_layers", 8}}},
+         {"cluster", {{"nodes", 4}, {"gpus_per_node", 1}}},
+         {"parallelism",
+          {{"pipeline", 4}, {"virtual_stages", 2}, {"overlap_p2p_communication", overlap}}},
+         {"training", {{"global_batch_size", 16}}}});
+    return total(plan,
+                 {used(CollectiveKind::kSend, GroupKind::kPipeline, 4, 1),
+                  used(CollectiveKind::kRecv, GroupKind::kPipeline, 4, 3)});
+  };
+  const int64_t pools = 2 * 4 * 16 * 128 * kKiB;
+  EXPECT_EQ(stages(false), pools);
+  EXPECT_EQ(stages(true), 2 * pools);
+}
+
 TEST(CommunicatorMemory, OfAnAllToAllIsThatOfEveryPeer) {
   EXPECT_EQ(total(meta_plan(), {used(CollectiveKind::kAllToAll, GroupKind::kTensor, 8)}),
             7 * 32 * 14 * kMiB);

@@ -4,6 +4,7 @@
 
 #include <set>
 
+#include "estimator/plan/megatron_core.h"
 #include "tests/estimator/test_plans.h"
 
 namespace estimator {
@@ -46,13 +47,40 @@ TEST(Dialects, MegatronsOwnKeysAreRefusedElsewhere) {
   for (const Json& training : {Json{{"transformer_impl", "local"}},
                                Json{{"cross_entropy_fusion", "te"}},
                                Json{{"gradient_accumulation_fusion", false}},
-                               Json{{"attention_mask_in_dataloader", true}}}) {
+                               Json{{"attention_mask_in_dataloader", true}},
+                               Json{{"megatron_core", "0.13"}}}) {
     const Json changes = {{"training", training}};
     EXPECT_EQ(complaint_about(changes), "");
     Json elsewhere = changes;
     elsewhere["training"]["dialect"] = "plain";
     EXPECT_NE(complaint_about(elsewhere).find("the key belongs to Megatron-LM"), std::string::npos)
         << training;
+  }
+}
+
+// megatron/training/arguments.py has the mask unless --no-create-attention-mask-in-dataloader.
+TEST(Dialects, OfMegatronAloneHaveAMaskInEachMicroBatch) {
+  for (const auto& [dialect, name] : enum_names(Dialect{})) {
+    const Plan plan = small_plan({{"training", {{"dialect", name}}}});
+    EXPECT_EQ(*plan.training.attention_mask_in_dataloader, dialect == Dialect::kMegatronLm);
+  }
+}
+
+TEST(MegatronCore, LastsStandInsFrom14On) {
+  const auto lasts = [](const char* version) {
+    return output_stand_in_lasts({.megatron_core = version});
+  };
+  EXPECT_TRUE(lasts(""));
+  EXPECT_TRUE(lasts("0.14.0"));
+  EXPECT_TRUE(lasts("0.19"));
+  EXPECT_FALSE(lasts("0.9.0"));
+  EXPECT_FALSE(lasts("0.13.1"));
+}
+
+TEST(MegatronCore, RefusesWhatIsNoVersion) {
+  for (const char* version : {"13", "0.", "0.x", "0.13.", "0.13.1a", "1.2"}) {
+    const std::string complaint = complaint_about({{"training", {{"megatron_core", version}}}});
+    EXPECT_NE(complaint.find("version of Megatron-LM's core"), std::string::npos) << version;
   }
 }
 

@@ -38,6 +38,8 @@ TEST(LatentAttentionRules, SayWhatIsWrongAndTheWayOut) {
        {"no user buffers", "parallelism.tp_comm_overlap"}},
       {R"({"training": {"attention": "flash"}})",
        {"widths", "attention = flash, 192 and 128 wide", "fused or unfused"}},
+      {R"({"model": {"v_head_dim": 256}, "training": {"dialect": "plain", "attention": "flash"}})",
+       {"not wider", "attention = flash, 192 and 256 wide", "unfused"}},
       {R"({"model": {"v_head_dim": 0}})", {"out of range", "model.v_head_dim = 0"}},
       {R"({"model": {"q_lora_rank": -1}})", {"out of range", "model.q_lora_rank = -1"}},
   };

@@ -59,6 +59,47 @@ TEST(GptLayerActivations, LoseTheAttentionTermToSelectiveRecompute) {
             34 * s * b * h / t + kLayerNormRows / t);
 }
 
+// Under selective recompute value is a view of query, key and value as the product wrote them:
+// _checkpointed_attention_forward in megatron/core/transformer/attention.py keeps it, and with it
+// the product. Rotary positions make another query and another key.
+TEST(GptLayerActivations, KeepTheWholeProductUnderSelectiveRecompute) {
+  const auto selective = [](const char* positions) {
+    return layer_bytes(
+        with_recompute({{"model", {{"position_embedding", positions}}}}, "selective"));
+  };
+  EXPECT_EQ(selective("rope") - selective("learned_absolute"), 2 * 2 * s * b * h);
+}
+
+// Of 18 heads TransformerEngine's kernel takes no scores (is_kernel_available in attention/
+// dot_product_attention/softmax.py asks for a multiple of 4): forward_torch_softmax keeps fp32
+// weights in place of 16-bit ones, and a mask.
+TEST(GptLayerActivations, AreFp32WeightsWhereTransformerEnginesSoftmaxDoesNotRun) {
+  constexpr double kHeads = 18, kWidth = kHeads * 64;
+  const Json changes = {{"model", {{"hidden_size", kWidth}, {"num_attention_heads", kHeads}}},
+                        {"training", {{"micro_batch_size", 1}, {"global_batch_size", 4}}}};
+  EXPECT_EQ(layer_bytes(changes),
+            s * kWidth * 34 + (5 + 2) * kHeads * s * s + s * s + kLayerNormRows / b);
+  Json local = changes;
+  local["training"]["transformer_impl"] = "local";
+  EXPECT_EQ(layer_bytes(local), s * kWidth * 34 + 5 * kHeads * s * s + kLayerNormRows / b);
+}
+
+// Inductor pads the rows of the two masks of hidden dropout, 1,088 bytes, to 1,152 (config.py:
+// padding_alignment_bytes = 128).
+TEST(GptLayerActivations, HavePaddedMasksOfCompiledDropout) {
+  const auto with_dropout = [](const char* dialect, double probability) {
+    return layer_bytes({{"model",
+                         {{"hidden_size", 1088},
+                          {"num_attention_heads", 16},
+                          {"kv_channels", 64},
+                          {"hidden_dropout", probability}}},
+                        {"training", {{"dialect", dialect}, {"attention", "fused"}}},
+                        {"cluster", {{"gpu", "h100"}}}});
+  };
+  EXPECT_EQ(with_dropout("megatron-lm", 0.1) - with_dropout("megatron-lm", 0), 2 * s * b * 1152);
+  EXPECT_EQ(with_dropout("plain", 0.1) - with_dropout("plain", 0), 2 * s * b * 1088);
+}
+
 TEST(GptLayerActivations, AreTheInputAloneUnderFullRecompute) {
   EXPECT_EQ(layer_bytes(with_recompute({}, "full")), 2 * s * b * h);
 }

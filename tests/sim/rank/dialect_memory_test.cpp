@@ -2,6 +2,8 @@
 // hidden 1024, 16 heads, vocabulary 1024, micro-batches of 4 x 512 tokens, 16-bit.
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "tests/sim/rank/executed_rank.h"
 
 namespace sim {
@@ -10,7 +12,11 @@ namespace {
 using estimator::Json;
 
 constexpr int64_t s = 512, b = 4, h = 1024, heads = 16;
-constexpr int64_t kFp16 = 2, kFp32 = 4;
+constexpr int64_t kFp16 = 2, kFp32 = 4, kMiB = 1024 * 1024;
+
+int64_t workspace_at_peak(const estimator::RankProfile& profile) {
+  return profile.peak.categories.value()[estimator::MemoryCategory::kWorkspace];
+}
 
 Json training(const Json& changes) { return {{"training", changes}}; }
 
@@ -21,14 +27,95 @@ int64_t held_between_iterations(const Json& changes) {
 int64_t peak(const Json& changes) { return execute(gpt_plan(changes)).peak.allocated_bytes; }
 
 TEST(MegatronDialect, OfTransformerEngineHasItsWorkspaceAndOfLocalLayersTheGlobalBuffer) {
-  // TransformerEngine: 4 MiB on A100, and a stand-in gradient for each shape of weight. Local
-  // layers: the input of the first attention product, [b * heads, s, s].
-  const int64_t workspace = 4 * 1024 * 1024;
+  // TransformerEngine: 4 MiB on A100, and a stand-in gradient for each shape of weight; the output
+  // layer's, 1024 x h, is the projection's. Local layers: the input of the first attention product,
+  // [b * heads, s, s], the causal mask, and the 1 MiB with which PyTorch's cuBLASLt adds biases.
+  const int64_t workspace = 4 * kMiB;
   const int64_t stand_ins = kFp16 * (3 + 1 + 4 + 4) * h * h;
   const int64_t scores = kFp16 * b * heads * s * s;
   EXPECT_EQ(held_between_iterations(Json::object()) -
                 held_between_iterations(training({{"transformer_impl", "local"}})),
-            workspace + stand_ins - scores);
+            workspace + stand_ins - scores - s * s - kMiB);
+}
+
+/// Two stages of one layer; vocabulary 1024.
+Json two_stages(const Json& training = Json::object(), int64_t virtual_stages = 1) {
+  return {{"model", {{"num_layers", 2 * virtual_stages}, {"tie_embeddings", false}}},
+          {"cluster", {{"gpu", "h100"}, {"gpus_per_node", 2}}},
+          {"parallelism", {{"pipeline", 2}, {"virtual_stages", virtual_stages}}},
+          {"training", training}};
+}
+
+// PyTorch's workspaces are the output layer's: 32 MiB for each of two threads on Hopper. All other
+// products are TransformerEngine's, which has one of 32 MiB and 1 KiB (get_cublas_workspace in
+// transformer_engine/pytorch/cpp_extensions/gemm.py).
+TEST(MegatronDialect, HasPyTorchsWorkspacesWhereTheOutputLayerIs) {
+  const auto workspace_bytes = [](int64_t stage) {
+    const auto plan = gpt_plan(two_stages({{"attention", "fused"}}));
+    return workspace_at_peak(execute(plan, stage));
+  };
+  EXPECT_EQ(workspace_bytes(0), 32 * kMiB + 1024);
+  EXPECT_EQ(workspace_bytes(1), 32 * kMiB + 1024 + 2 * 32 * kMiB);
+}
+
+/// What a stage holds between iterations of each sequence of a micro-batch more.
+int64_t held_of_a_sequence(int64_t stage, int64_t virtual_stages, const char* dialect) {
+  const auto held = [&](int64_t sequences) {
+    const Json training = {{"attention", "fused"},
+                           {"dialect", dialect},
+                           {"micro_batch_size", sequences},
+                           {"global_batch_size", 4 * sequences}};
+    return execute(gpt_plan(two_stages(training, virtual_stages)), stage)
+        .phases.back()
+        .after.allocated_bytes;
+  };
+  return (held(4) - held(2)) / 2;
+}
+
+// TransformerBlock keeps its input until it is given another, with the gradient that was made for
+// the stage before (set_input_tensor in megatron/core/transformer/transformer_block.py).
+TEST(MegatronDialect, KeepsTheLastInputOfEachChunkAndItsGradient) {
+  EXPECT_EQ(held_of_a_sequence(0, 1, "megatron-lm"), 0);
+  EXPECT_EQ(held_of_a_sequence(1, 1, "megatron-lm"), 2 * kFp16 * s * h);
+  EXPECT_EQ(held_of_a_sequence(0, 2, "megatron-lm"), 2 * kFp16 * s * h);
+  EXPECT_EQ(held_of_a_sequence(1, 2, "megatron-lm"), 2 * 2 * kFp16 * s * h);
+  EXPECT_EQ(held_of_a_sequence(1, 1, "plain"), 0);
+}
+
+// fused_vocab_parallel_cross_entropy in megatron/core/fusions/fused_cross_entropy.py: the largest
+// logits, then the predicted ones and the sums of exponentials as one.
+TEST(MegatronDialect, CompiledCrossEntropyReducesTwice) {
+  const auto profile = execute(gpt_plan({{"cluster", {{"gpus_per_node", 2}}},
+                                         {"parallelism", {{"tensor", 2}}},
+                                         {"training", {{"cross_entropy_fusion", "native"}}}}));
+  std::map<int64_t, int64_t> counts;  // of all-reduces of this many bytes
+  for (const auto& record : profile.collectives) {
+    if (record.call.kind == estimator::CollectiveKind::kAllReduce && record.call.dtype == "Float") {
+      counts[record.call.bytes] += record.count;
+    }
+  }
+  constexpr int64_t kMicroBatches = 4;
+  EXPECT_EQ(counts[kFp32 * s * b], kMicroBatches);
+  EXPECT_EQ(counts[2 * kFp32 * s * b], kMicroBatches);
+}
+
+// get_cached_cos_sin in megatron/core/models/common/embeddings/yarn_rotary_pos_embedding.py: cosine
+// and sine in the model's type, and in the cache of forward() the fp32 angles.
+TEST(MegatronDialect, HasRotaryTablesAndAnglesForEachLayerOfLatentAttention) {
+  static constexpr int64_t kPositions = 64;
+  const auto workspace_bytes = [](int64_t layers) {
+    const auto plan = gpt_plan({{"model",
+                                 {{"num_layers", layers},
+                                  {"position_embedding", "rope"},
+                                  {"multi_latent_attention", true},
+                                  {"kv_lora_rank", 128},
+                                  {"qk_head_dim", 128},
+                                  {"qk_pos_emb_head_dim", kPositions},
+                                  {"v_head_dim", 128}}},
+                                {"training", {{"attention", "fused"}}}});
+    return workspace_at_peak(execute(plan));
+  };
+  EXPECT_EQ(workspace_bytes(3) - workspace_bytes(2), (2 * kFp16 + kFp32) * s * kPositions);
 }
 
 TEST(MegatronDialect, HasNoStandInsWithoutGradientAccumulationFusion) {

@@ -60,9 +60,19 @@ TEST(ModelState, PaddingIsATermOfItsOwn) {
 }
 
 TEST(ModelState, OfTheMegatronDialectHasAGradientStandInForEachShapeOfWeight) {
-  // qkv 3 h x h, projection h x h, MLP 4 h x h and h x 4 h, in fp16; the layers share them.
-  const auto megatron = *execute(gpt_plan()).model_state;
-  EXPECT_EQ(megatron.gradient_stand_in_bytes, 2 * (3 + 1 + 4 + 4) * 1024 * 1024);
+  // qkv 3 h x h, projection h x h, MLP 4 h x h and h x 4 h, in fp16; the layers share them. The
+  // output layer is Megatron-LM's own, vocabulary x h, and takes TransformerEngine's too (HAVE_TE
+  // in LinearWithGradAccumulationAndAsyncCommunication of core/tensor_parallel/layers.py).
+  constexpr int64_t kVocabulary = 2048;
+  const Json model = {{"vocab_size", kVocabulary}};
+  const auto megatron = execute(gpt_plan({{"model", model}})).model_state.value();
+  EXPECT_EQ(megatron.gradient_stand_in_bytes,
+            2 * ((3 + 1 + 4 + 4) * 1024 * 1024 + kVocabulary * 1024));
+  // Before core 0.14 it dropped its own at once.
+  const Json training = {{"megatron_core", "0.13.1"}};
+  const auto older =
+      execute(gpt_plan({{"model", model}, {"training", training}})).model_state.value();
+  EXPECT_EQ(older.gradient_stand_in_bytes, 2 * (3 + 1 + 4 + 4) * 1024 * 1024);
   const auto plain = execute(gpt_plan({{"training", {{"dialect", "plain"}}}})).model_state.value();
   EXPECT_EQ(plain.gradient_stand_in_bytes, 0);
 }

@@ -124,6 +124,16 @@ TEST(PlanFlags, SetWritesAnyKeyAsJsonOrAsAWord) {
   EXPECT_THAT(error_of("--set novalue"), HasSubstr("--set = \"novalue\""));
 }
 
+// megatron/training/arguments.py: the one turns it on, the other says by what.
+TEST(PlanFlags, ThatTurnTheCrossEntropysFusionOnLeaveTheChoiceToTheOther) {
+  const auto fusion = [](const std::string& flags) {
+    return find_in_tree(overlaid(flags), "training.cross_entropy_fusion");
+  };
+  EXPECT_EQ(fusion("--cross-entropy-loss-fusion"), "native");
+  EXPECT_EQ(fusion("--cross-entropy-loss-fusion --cross-entropy-fusion-impl te"), "te");
+  EXPECT_EQ(fusion("--cross-entropy-fusion-impl te --cross-entropy-loss-fusion"), "te");
+}
+
 TEST(PlanFlags, ThatDisagreeAreAnError) {
   EXPECT_THAT(error_of("--bf16 --fp16"), HasSubstr("--bf16 and --fp16"));
   EXPECT_THAT(error_of("--use-distributed-optimizer --zero-stage 0"), HasSubstr("--zero-stage"));

@@ -1,0 +1,58 @@
+#include "estimator/plan/megatron_core.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <string_view>
+
+#include "estimator/plan/rule_list.h"
+
+namespace estimator {
+namespace {
+
+/// Of "0.13.1" the 13; -1 for what is no version of 0.
+int minor_version(std::string_view text) {
+  if (!text.starts_with("0.")) return -1;
+  text.remove_prefix(2);
+  int minor = -1;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), minor);
+  const std::string_view rest(end, static_cast<std::size_t>(text.data() + text.size() - end));
+  const bool is_patch = rest.size() > 1 && rest[0] == '.' &&
+                        std::all_of(rest.begin() + 1, rest.end(), [](char letter) {
+                          return letter >= '0' && letter <= '9';
+                        });
+  return error == std::errc() && (rest.empty() || is_patch) ? minor : -1;
+}
+
+}  // namespace
+
+bool output_stand_in_lasts(const TrainingConfig& training) {
+  constexpr int kFirst = 14;
+  return training.megatron_core.empty() || minor_version(training.megatron_core) >= kFirst;
+}
+
+void check_megatron_keys(Rules& rules) {
+  const TrainingConfig& t = rules.plan_.training;
+  const TrainingConfig defaults;
+  const auto only_megatron = [&](bool is_default, const std::string& key) {
+    rules.require(t.dialect == Dialect::kMegatronLm || is_default,
+                  "the key belongs to Megatron-LM",
+                  fmt::format("training.{}, training.dialect = {}", key, to_string(t.dialect)),
+                  "leave it out, or use training.dialect = megatron-lm");
+  };
+  only_megatron(t.transformer_impl == defaults.transformer_impl, "transformer_impl");
+  only_megatron(t.cross_entropy_fusion == defaults.cross_entropy_fusion, "cross_entropy_fusion");
+  only_megatron(t.gradient_accumulation_fusion == defaults.gradient_accumulation_fusion,
+                "gradient_accumulation_fusion");
+  only_megatron(!t.attention_mask_in_dataloader.value_or(false), "attention_mask_in_dataloader");
+  only_megatron(t.megatron_core.empty(), "megatron_core");
+  rules.require(t.megatron_core.empty() || minor_version(t.megatron_core) >= 0,
+                "a version of Megatron-LM's core has two or three numbers, the first of them 0",
+                fmt::format("training.megatron_core = \"{}\"", t.megatron_core),
+                "write 0.13 or 0.13.1");
+  only_megatron(!t.check_for_nan_in_loss_and_grad.value_or(false),
+                "check_for_nan_in_loss_and_grad");
+}
+
+}  // namespace estimator

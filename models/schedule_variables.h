@@ -1,0 +1,49 @@
+// Tensors that Megatron-LM's pipeline schedules hold on to for longer than backward needs them
+// (megatron/core/pipeline_parallel/schedules.py). Of other dialects none.
+//
+// A chunk keeps its last input, and with it that input's gradient, until it is given the next one,
+// also between iterations (set_input_tensor of TransformerBlock). Besides, until the iteration
+// ends:
+//   1F1B         the gradient that came last, until the next one has come; what the last backward
+//                made for the stage before, until the next one has ended; and its graph, which
+//                holds its input, until the next forward or backward
+//   interleaved  what the last backward made for the stage before, as above; and the last output,
+//                through the backward that follows its forward
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <vector>
+
+namespace models {
+
+class ScheduleVariables {
+ public:
+  struct Options {
+    bool holds = false;
+    bool interleaved = false;
+    int64_t chunks = 1;
+  };
+  explicit ScheduleVariables(Options options);
+
+  /// `input` is undefined on the first piece of the model.
+  void forward_started(int64_t chunk, const at::Tensor& input);
+  /// `output` is undefined on the last piece; `backward_follows`: as the next step of the stage.
+  void forward_ended(const at::Tensor& output, bool backward_follows);
+  void backward_started();
+  void gradient_received(const at::Tensor& gradient);
+  /// `input` is the one of its forward, which has its gradient now; undefined on the first piece.
+  void backward_ended(const at::Tensor& input);
+  void iteration_ended();
+
+ private:
+  Options options_;
+  std::vector<at::Tensor> chunk_inputs_;
+  at::Tensor last_output_;
+  at::Tensor last_gradient_;        ///< received
+  at::Tensor last_input_;           ///< of the last backward
+  at::Tensor last_input_gradient_;  ///< that it made
+};
+
+}  // namespace models

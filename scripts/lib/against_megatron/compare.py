@@ -1,0 +1,144 @@
+"""Bytes by phase, collectives and the tensors at the peak: the shard's against the program's."""
+import collections
+import dataclasses
+import re
+
+# The program's own, which the shard leaves out: scalars of loss, norm and flags, and what the first
+# tensor rank's data loader hands to the others.
+LARGEST_SCALAR_BYTES = 64
+POINT_TO_POINT = ("send", "recv")
+
+
+@dataclasses.dataclass(frozen=True)
+class Bytes:
+    shard: int
+    program: int
+
+    @property
+    def error(self):
+        """Of the program's: +0.002 is 0.2 % too much."""
+        return self.shard / self.program - 1 if self.program else 0.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Call:
+    """Collectives of one iteration that are alike."""
+    kind: str
+    group_size: int
+    dtype: str
+    bytes: int
+
+
+@dataclasses.dataclass(frozen=True)
+class CountedCall:
+    call: Call
+    shard: int
+    program: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Tensors:
+    """Allocations of one size at the peaks, of which one side has more."""
+    bytes: int
+    shard: int
+    program: int
+    difference: int  # in bytes, shard - program
+    example: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Comparison:
+    allocated: Bytes
+    reserved: Bytes
+    phases: dict  # name -> Bytes
+    calls: list
+    tensors: list
+
+
+def compare(shard, program):
+    return Comparison(
+        allocated=_bytes(shard, program, lambda p: p["peak"]["allocated_bytes"]),
+        reserved=_bytes(shard, program, lambda p: p["peak"]["reserved_bytes"]),
+        phases=_phases(shard.profile, program.profile),
+        calls=_calls(shard.profile, program.profile),
+        tensors=_tensors(shard.peak[1:], program.peak[1:]))
+
+
+def _bytes(shard, program, of):
+    return Bytes(of(shard.profile), of(program.profile))
+
+
+def _phases(shard, program):
+    """The peak of each phase that both have, and what is held when the last iteration begins."""
+    def peaks(profile):
+        return {phase["name"]: phase for phase in profile["phases"]}
+    of_shard, of_program = peaks(shard), peaks(program)
+    found = {}
+    for name in of_shard:
+        if name in of_program:
+            found[name] = Bytes(of_shard[name]["peak"]["allocated_bytes"],
+                                of_program[name]["peak"]["allocated_bytes"])
+    last = "iteration_1.forward_backward"
+    if last in of_shard and last in of_program:
+        found["between iterations"] = Bytes(of_shard[last]["before"]["allocated_bytes"],
+                                            of_program[last]["before"]["allocated_bytes"])
+    return found
+
+
+def _shard_calls(profile):
+    counts = collections.Counter()
+    for call in profile["collectives"]:
+        counts[Call(call["kind"], call["group_size"], call["dtype"],
+                    call["bytes"])] += call["executed_count"]
+    return counts
+
+
+def _program_calls(profile):
+    counts = collections.Counter()
+    for group in (profile.get("program") or {}).get("communicators", []):
+        for call in group["calls"]:
+            if call["iteration_count"]:
+                counts[Call(call["kind"], group["size"], call["dtype"],
+                            call["bytes"])] += call["iteration_count"]
+    return counts
+
+
+def is_left_out(call):
+    """Whether the shard is known to leave it out."""
+    return call.kind == "broadcast" or call.bytes <= LARGEST_SCALAR_BYTES
+
+
+def _calls(shard, program):
+    """Those that differ in count, but for what the shard leaves out."""
+    of_shard, of_program = _shard_calls(shard), _program_calls(program)
+    different = [CountedCall(call, of_shard[call], of_program[call])
+                 for call in {**of_shard, **of_program}
+                 if of_shard[call] != of_program[call]]
+    return sorted((counted for counted in different
+                   if counted.shard or not is_left_out(counted.call)),
+                  key=lambda counted: -counted.call.bytes * abs(counted.shard - counted.program))
+
+
+def _label(allocation):
+    """What it is, layers as one: "activation layers.*.mlp aten::mm"."""
+    module = re.sub(r"\.\d+", ".*", allocation.get("module") or "")
+    return f"{allocation['category']} {module} {allocation.get('operator') or ''}".strip()
+
+
+def _tensors(of_shard, of_program):
+    """Sizes of which one side has more, the largest difference first. Blocks of equal requests
+    may differ by what the allocator does not split off."""
+    sides = [collections.defaultdict(list), collections.defaultdict(list)]
+    for side, allocations in zip(sides, (of_shard, of_program)):
+        for allocation in allocations:
+            side[allocation["requested_bytes"]].append(allocation)
+    found = []
+    for size in {**sides[0], **sides[1]}:
+        shard, program = sides[0][size], sides[1][size]
+        if len(shard) == len(program):
+            continue
+        more = shard if len(shard) > len(program) else program
+        example = collections.Counter(map(_label, more)).most_common(1)[0][0]
+        difference = sum(a["bytes"] for a in shard) - sum(a["bytes"] for a in program)
+        found.append(Tensors(size, len(shard), len(program), difference, example))
+    return sorted(found, key=lambda tensors: -abs(tensors.difference))

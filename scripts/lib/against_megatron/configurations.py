@@ -1,0 +1,200 @@
+"""Random training configurations that Onerank's shard and Megatron-LM both take."""
+import dataclasses
+import random
+
+FAMILIES = ("dense", "experts", "mla")
+
+# What every run needs beside its model: mock data, and steps that end.
+REAL_WORDS = ["--tokenizer-type", "NullTokenizer", "--mock-data", "--split", "949,50,1",
+              "--train-iters", "2", "--lr", "1e-4", "--min-lr", "1e-5", "--lr-decay-iters", "10",
+              "--lr-decay-style", "cosine", "--weight-decay", "1e-2", "--clip-grad", "1.0",
+              "--log-interval", "1", "--eval-interval", "1000", "--eval-iters", "0",
+              "--distributed-backend", "nccl"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Configuration:
+    """One training, seen from one rank of it. `words` are the arguments that both sides take."""
+    name: str
+    family: str
+    world_size: int
+    rank: int
+    vocabulary: int
+    words: tuple
+    megatron_words: tuple = ()
+    needs: frozenset = frozenset()  # stand-ins for libraries: see stand_ins/
+
+    def onerank_arguments(self):
+        return [*self.words, "--vocab-size", str(self.vocabulary)]
+
+    def megatron_arguments(self):
+        # The null tokenizer adds a token for the end of a document.
+        words = [*self.words, *self.megatron_words, "--vocab-size", str(self.vocabulary - 1),
+                 *REAL_WORDS]
+        return words if "--transformer-impl" in words else [*words, "--transformer-impl",
+                                                            "transformer_engine"]
+
+
+class Draw:
+    """The random numbers of one configuration: each is drawn whatever the others are."""
+
+    def __init__(self, seed, number):
+        self._random = random.Random(f"{seed}/{number}")
+
+    def one_of(self, *choices):
+        return self._random.choice(choices)
+
+    def chance(self, probability):
+        return self._random.random() < probability
+
+    def between(self, low, high, step=1):
+        return self._random.randrange(low, high + 1, step)
+
+
+@dataclasses.dataclass
+class Layout:
+    """How the ranks share the work."""
+    tensor: int
+    pipeline: int
+    chunks: int
+    context: int
+    data: int
+    expert: int = 1
+
+    @property
+    def world_size(self):
+        return self.tensor * self.pipeline * self.context * self.data
+
+    def rank_of_stage(self, stage):
+        """Of the first tensor and data rank, and the last context rank, whose ring is longest."""
+        in_stage = self.tensor * (self.context - 1)
+        return stage * (self.world_size // self.pipeline) + in_stage
+
+    def words(self):
+        words = ["--tensor-model-parallel-size", self.tensor,
+                 "--pipeline-model-parallel-size", self.pipeline,
+                 "--context-parallel-size", self.context]
+        if self.chunks > 1:
+            words += ["--num-virtual-stages-per-pipeline-rank", self.chunks]
+        if self.tensor > 1:
+            words.append("--sequence-parallel")
+        if self.expert > 1:
+            words += ["--expert-model-parallel-size", self.expert]
+        return [str(word) for word in words]
+
+
+def _layout(draw, family):
+    tensor = draw.one_of(1, 1, 2, 2, 4)
+    pipeline = draw.one_of(1, 1, 2, 4)
+    chunks = draw.one_of(1, 1, 2) if pipeline > 1 else 1
+    context = draw.one_of(1, 1, 1, 2) if family == "dense" else 1
+    data = draw.one_of(1, 2, 4)
+    expert = draw.one_of(*[e for e in (1, 2, 4) if e <= data * tensor]) \
+        if family == "experts" else 1
+    if family == "experts":
+        expert = min(expert, data)
+    return Layout(tensor, pipeline, chunks, context, data, expert)
+
+
+def _model(draw, layout, family):
+    """The words of the model, and whether it has dropout."""
+    width = draw.one_of(64, 96, 128) if family == "dense" else 64
+    heads = layout.tensor * draw.between(2, 8)
+    groups = draw.one_of(*[g for g in range(layout.tensor, heads + 1, layout.tensor)
+                           if heads % g == 0]) if family != "mla" else heads
+    hidden = draw.between(512, 2048, 64) if draw.chance(0.5) else heads * width
+    layers = layout.pipeline * layout.chunks * draw.between(1, 4 if layout.pipeline == 1 else 2)
+    ffn = 64 * layout.tensor * draw.between(4, 80 // layout.tensor)
+    words = ["--num-layers", layers, "--hidden-size", hidden, "--num-attention-heads", heads,
+             "--ffn-hidden-size", ffn]
+    if family != "mla":
+        words += ["--kv-channels", width]
+    if groups < heads:
+        words += ["--group-query-attention", "--num-query-groups", groups]
+    if draw.chance(0.6):
+        words.append("--swiglu")
+    words += ["--normalization", draw.one_of("RMSNorm", "LayerNorm")]
+    rope = family == "mla" or draw.chance(0.7)
+    words += ["--position-embedding-type", "rope" if rope else "learned_absolute"]
+    if family == "experts" or draw.chance(0.6):
+        words.append("--disable-bias-linear")
+    if draw.chance(0.6):
+        words.append("--untie-embeddings-and-output-weights")
+    dropout = draw.one_of("0.0", "0.0", "0.1")
+    words += ["--hidden-dropout", dropout, "--attention-dropout", dropout]
+    return [str(word) for word in words]
+
+
+def _latents(draw):
+    return ["--multi-latent-attention", "--q-lora-rank", str(draw.between(128, 512, 64)),
+            "--kv-lora-rank", str(draw.between(128, 512, 64)), "--qk-head-dim", "64",
+            "--qk-pos-emb-head-dim", str(draw.one_of(32, 64)), "--v-head-dim", "64",
+            "--qk-layernorm"]
+
+
+def _experts(draw, layout):
+    experts = layout.expert * draw.one_of(2, 4)
+    words = ["--num-experts", experts, "--moe-router-topk", draw.one_of(1, 2),
+             "--moe-ffn-hidden-size", draw.between(256, 1536, 64), "--moe-grouped-gemm",
+             "--moe-token-dispatcher-type", "alltoall",
+             "--moe-router-load-balancing-type", "aux_loss", "--moe-aux-loss-coeff", "1e-2",
+             "--moe-permute-fusion"]
+    if draw.chance(0.4):
+        words += ["--moe-shared-expert-intermediate-size", draw.between(256, 1536, 64)]
+    return [str(word) for word in words]
+
+
+def _training(draw, layout, family):
+    """Words of the training, those of each side alone, and what stands in for a library."""
+    sequence = draw.between(256, 1536, 64)
+    micro_batch = draw.between(1, 4)
+    micro_batches = layout.pipeline * draw.between(1, 3) if layout.chunks > 1 else draw.between(2, 8)
+    words = ["--seq-length", sequence, "--max-position-embeddings", sequence,
+             "--micro-batch-size", micro_batch,
+             "--global-batch-size", micro_batch * micro_batches * layout.data, "--bf16"]
+    if draw.chance(0.7):
+        words.append("--use-distributed-optimizer")
+        words += draw.one_of([], ["--overlap-grad-reduce"],
+                             ["--overlap-grad-reduce", "--overlap-param-gather"])
+    unfused = layout.context == 1 and draw.chance(0.4)
+    words += ["--attention-backend", "unfused" if unfused else "fused"]
+    needs = set() if unfused else {"fused_attention"}
+    if draw.chance(0.5):
+        needs.add("weight_gradient")
+    else:
+        words.append("--no-gradient-accumulation-fusion")
+    if draw.chance(0.3):
+        words += ["--cross-entropy-loss-fusion", "--cross-entropy-fusion-impl", "native"]
+    real = []
+    recompute = draw.one_of("none", "none", "selective", "full")
+    if recompute != "none":
+        words += ["--recompute-granularity", recompute]
+    if recompute == "full":
+        real += ["--recompute-method", "uniform", "--recompute-num-layers", "1"]
+    if layout.context > 1:
+        words += ["--cp-comm-type", draw.one_of("p2p", "a2a")]
+    return [str(word) for word in words], real, needs
+
+
+def draw_configuration(seed, number, family):
+    draw = Draw(seed, number)
+    layout = _layout(draw, family)
+    words = layout.words() + _model(draw, layout, family)
+    megatron = []
+    if family == "mla":
+        words += _latents(draw)
+    if family == "experts":
+        words += _experts(draw, layout)
+        megatron.append("--moe-router-force-load-balancing")
+    training, real, needs = _training(draw, layout, family)
+    stage = draw.between(0, layout.pipeline - 1)
+    return Configuration(name=f"{family}-{number}", family=family, world_size=layout.world_size,
+                         rank=layout.rank_of_stage(stage), vocabulary=draw.between(20000, 60000),
+                         words=tuple(words + training), megatron_words=tuple(megatron + real),
+                         needs=frozenset(needs))
+
+
+def draw_configurations(seed, count, families):
+    """`count` of each family."""
+    return [draw_configuration(seed, number, family)
+            for family in families for number in range(count)]

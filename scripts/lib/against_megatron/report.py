@@ -1,0 +1,91 @@
+"""Writes comparisons as a table and as JSON, and judges them by the stated bounds."""
+import dataclasses
+import json
+
+# Of the program's allocated peak. Nine of ten dense configurations are to be within the first.
+CLOSE = 0.001
+BOUND = 0.003
+CLOSE_SHARE = {"dense": 0.9, "experts": 0.0, "mla": 0.0}
+
+LARGEST_LISTED = 6
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    configuration: object
+    comparison: object = None  # none where a run failed
+    failure: str = ""
+
+
+def breaches(rows):
+    """What exceeds the bounds, one sentence each. Runs that failed are not judged."""
+    found = []
+    compared = [row for row in rows if row.comparison]
+    for row in compared:
+        error = row.comparison.allocated.error
+        if abs(error) > BOUND:
+            found.append(f"{row.configuration.name}: the allocated peak is {error:+.3%} off, more "
+                         f"than {BOUND:.1%}")
+        if row.comparison.calls:
+            found.append(f"{row.configuration.name}: {len(row.comparison.calls)} kinds of "
+                         "collectives differ")
+    for family, share in CLOSE_SHARE.items():
+        errors = [abs(row.comparison.allocated.error) for row in compared
+                  if row.configuration.family == family]
+        close = sum(error <= CLOSE for error in errors)
+        if errors and close < share * len(errors):
+            found.append(f"{family}: {close} of {len(errors)} allocated peaks are within "
+                         f"{CLOSE:.1%}, fewer than {share:.0%}")
+    return found
+
+
+def _cell(counted):
+    return f"{counted.shard - counted.program:+,} ({counted.error:+.3%})"
+
+
+def table(rows):
+    lines = ["| configuration | rank | Megatron-LM's peak | shard's peak | allocated | reserved | "
+             "between iterations | first iteration | collectives that differ |",
+             "|---|--:|--:|--:|--:|--:|--:|--:|--:|"]
+    for row in rows:
+        name, rank = row.configuration.name, row.configuration.rank
+        if not row.comparison:
+            lines.append(f"| {name} | {rank} | not compared: {row.failure.splitlines()[0]} "
+                         "| | | | | | |")
+            continue
+        found = row.comparison
+        phases = [found.phases.get(key) for key in ("between iterations",
+                                                    "iteration_0.forward_backward")]
+        cells = [name, rank, f"{found.allocated.program:,}", f"{found.allocated.shard:,}",
+                 _cell(found.allocated), _cell(found.reserved),
+                 *(_cell(phase) if phase else "" for phase in phases), len(found.calls)]
+        lines.append("| " + " | ".join(map(str, cells)) + " |")
+    return "\n".join(lines)
+
+
+def details(row):
+    """What differs, the largest first."""
+    lines = [f"{row.configuration.name}, rank {row.configuration.rank} of "
+             f"{row.configuration.world_size}: {' '.join(row.configuration.words)}"]
+    if not row.comparison:
+        return "\n".join([*lines, f"  not compared: {row.failure}"])
+    for name, phase in row.comparison.phases.items():
+        lines.append(f"  {name}: {_cell(phase)}")
+    for counted in row.comparison.calls[:LARGEST_LISTED]:
+        call = counted.call
+        lines.append(f"  {call.kind} of {call.group_size} ranks, {call.dtype}, {call.bytes:,} "
+                     f"bytes: {counted.shard} times, Megatron-LM {counted.program}")
+    for tensors in row.comparison.tensors[:LARGEST_LISTED]:
+        lines.append(f"  at the peak {tensors.shard} tensors of {tensors.bytes:,} bytes, "
+                     f"Megatron-LM {tensors.program} ({tensors.difference:+,}): {tensors.example}")
+    return "\n".join(lines)
+
+
+def document(rows, seed):
+    def as_json(row):
+        configuration = dataclasses.asdict(row.configuration)
+        configuration["needs"] = sorted(row.configuration.needs)
+        return {"configuration": configuration, "failure": row.failure,
+                "comparison": dataclasses.asdict(row.comparison) if row.comparison else None}
+    return json.dumps({"schema_version": 1, "kind": "against_megatron", "seed": seed,
+                       "breaches": breaches(rows), "rows": list(map(as_json, rows))}, indent=1)

@@ -1,0 +1,220 @@
+#!/usr/bin/python3
+"""Tests of scripts/against-megatron: what it draws, what it compares, what it judges. Onerank and
+Megatron-LM are fakes here."""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.dont_write_bytecode = True
+SCRIPTS = pathlib.Path(__file__).resolve().parents[2] / "scripts"
+sys.path.insert(0, str(SCRIPTS / "lib"))
+
+from against_megatron import report  # noqa: E402
+from against_megatron.compare import Bytes, Call, Comparison, compare  # noqa: E402
+from against_megatron.configurations import (  # noqa: E402
+    Configuration, draw_configuration, draw_configurations)
+from against_megatron.runs import Run  # noqa: E402
+
+GIB = 1 << 30
+
+
+def value_after(words, flag, default=None):
+    return words[words.index(flag) + 1] if flag in words else default
+
+
+def number_after(words, flag, default):
+    return int(value_after(words, flag, default))
+
+
+def profile(allocated, calls=(), communicators=None):
+    phases = [{"name": name, "before": {"allocated_bytes": before},
+               "peak": {"allocated_bytes": peak}}
+              for name, before, peak in (("build_model", 0, GIB),
+                                         ("iteration_0.forward_backward", GIB, allocated),
+                                         ("iteration_1.forward_backward", 2 * GIB, allocated))]
+    found = {"peak": {"allocated_bytes": allocated, "reserved_bytes": allocated + GIB},
+             "phases": phases, "collectives": list(calls)}
+    if communicators is not None:
+        found["program"] = {"communicators": communicators}
+    return found
+
+
+def call(kind="all_reduce", size=2, dtype="Float", count=1, bytes_=4096):
+    return {"kind": kind, "group_size": size, "dtype": dtype, "bytes": bytes_,
+            "executed_count": count}
+
+
+def communicator(size, *calls):
+    return {"size": size, "calls": [{"kind": kind, "dtype": dtype, "bytes": bytes_,
+                                     "iteration_count": count}
+                                    for kind, dtype, bytes_, count in calls]}
+
+
+def tensor(bytes_, module="layers.3.mlp"):
+    return {"requested_bytes": bytes_, "bytes": bytes_, "category": "activation",
+            "module": module, "operator": "aten::mm"}
+
+
+class Draws(unittest.TestCase):
+    def test_are_the_same_for_a_seed_however_many_are_drawn(self):
+        few = draw_configurations("7", 3, ["dense"])
+        many = draw_configurations("7", 9, ["dense", "mla"])
+        self.assertEqual(few, many[:3])
+        self.assertNotEqual(few, draw_configurations("8", 3, ["dense"]))
+
+    def test_divide_evenly(self):
+        for family in ("dense", "experts", "mla"):
+            for number in range(200):
+                configuration = draw_configuration("divide", number, family)
+                words = configuration.words
+                tensor_ranks = number_after(words, "--tensor-model-parallel-size", 1)
+                stages = number_after(words, "--pipeline-model-parallel-size", 1)
+                chunks = number_after(words, "--num-virtual-stages-per-pipeline-rank", 1)
+                context = number_after(words, "--context-parallel-size", 1)
+                heads = number_after(words, "--num-attention-heads", 0)
+                groups = number_after(words, "--num-query-groups", heads)
+                model_ranks = tensor_ranks * stages * context
+                data = configuration.world_size // model_ranks
+                micro_batches = (number_after(words, "--global-batch-size", 0) /
+                                 number_after(words, "--micro-batch-size", 0) / data)
+                with self.subTest(words=" ".join(words)):
+                    self.assertEqual(configuration.world_size % model_ranks, 0)
+                    self.assertLess(configuration.rank, configuration.world_size)
+                    self.assertEqual(configuration.rank % tensor_ranks, 0)
+                    self.assertEqual(heads % groups, 0)
+                    self.assertEqual(groups % tensor_ranks, 0)
+                    self.assertEqual(number_after(words, "--num-layers", 0) % (stages * chunks), 0)
+                    self.assertEqual(number_after(words, "--ffn-hidden-size", 0) % tensor_ranks, 0)
+                    self.assertEqual(
+                        number_after(words, "--seq-length", 0) % (2 * context * tensor_ranks), 0)
+                    self.assertEqual(micro_batches, int(micro_batches))
+                    if chunks > 1:
+                        self.assertEqual(micro_batches % stages, 0)
+                    expert = number_after(words, "--expert-model-parallel-size", 1)
+                    self.assertEqual(data % expert, 0)
+
+    def test_give_megatron_a_vocabulary_that_its_tokenizer_makes_the_same(self):
+        configuration = draw_configuration("1", 0, "dense")
+        self.assertEqual(number_after(configuration.onerank_arguments(), "--vocab-size", 0),
+                         number_after(configuration.megatron_arguments(), "--vocab-size", 0) + 1)
+
+
+class Compares(unittest.TestCase):
+    def test_bytes_by_phase(self):
+        found = compare(Run(profile(101 * GIB), []), Run(profile(100 * GIB, communicators=[]), []))
+        self.assertAlmostEqual(found.allocated.error, 0.01)
+        self.assertEqual(found.phases["iteration_0.forward_backward"], Bytes(101 * GIB, 100 * GIB))
+        self.assertEqual(found.phases["between iterations"].error, 0)
+
+    def test_collectives_by_kind_group_type_bytes_and_count(self):
+        shard = profile(GIB, [call(count=3), call(count=2, bytes_=8192)])
+        program = profile(GIB, communicators=[
+            communicator(2, ("all_reduce", "Float", 4096, 3), ("all_reduce", "Float", 8192, 1))])
+        found = compare(Run(shard, []), Run(program, []))
+        self.assertEqual([(c.call, c.shard, c.program) for c in found.calls],
+                         [(Call("all_reduce", 2, "Float", 8192), 2, 1)])
+
+    def test_leaves_out_tokens_and_scalars_of_the_program_alone(self):
+        program = profile(GIB, communicators=[
+            communicator(2, ("broadcast", "Long", 65536, 4), ("all_reduce", "Float", 4, 9))])
+        self.assertEqual(compare(Run(profile(GIB), []), Run(program, [])).calls, [])
+        shard = profile(GIB, [call("broadcast", dtype="Long", bytes_=65536, count=1)])
+        self.assertEqual(len(compare(Run(shard, []), Run(program, [])).calls), 1)
+
+    def test_tensors_of_which_one_side_has_more(self):
+        head = {"peak": {}}
+        shard = Run(profile(GIB), [head, tensor(512), tensor(1024), tensor(1024)])
+        program = Run(profile(GIB, communicators=[]), [head, tensor(512), tensor(2048)])
+        found = compare(shard, program).tensors
+        self.assertEqual([(t.bytes, t.shard, t.program, t.difference) for t in found],
+                         [(1024, 2, 0, 2048), (2048, 0, 1, -2048)])
+        self.assertEqual(found[0].example, "activation layers.*.mlp aten::mm")
+
+
+def row(error, family="dense", calls=()):
+    configuration = Configuration(name="c", family=family, world_size=1, rank=0, vocabulary=8,
+                                  words=())
+    allocated = Bytes(round((1 + error) * 1_000_000), 1_000_000)
+    return report.Row(configuration, Comparison(allocated, allocated, {}, list(calls), []))
+
+
+class Judges(unittest.TestCase):
+    def test_nine_of_ten_dense_ones_within_a_thousandth(self):
+        self.assertEqual(report.breaches([row(0.0009)] * 9 + [row(-0.0029)]), [])
+        self.assertEqual(len(report.breaches([row(0.0009)] * 8 + [row(0.002)] * 2)), 1)
+
+    def test_all_within_three_thousandths(self):
+        self.assertEqual(report.breaches([row(0.0029, "experts")]), [])
+        self.assertEqual(len(report.breaches([row(-0.0031, "experts")])), 1)
+
+    def test_collectives_that_differ(self):
+        self.assertEqual(len(report.breaches([row(0, calls=[object()])])), 1)
+
+    def test_runs_that_failed_are_in_the_table_and_are_not_judged(self):
+        failed = report.Row(row(0).configuration, failure="exit code 3: no kernel\n  see log")
+        self.assertEqual(report.breaches([failed]), [])
+        self.assertIn("not compared: exit code 3: no kernel", report.table([failed]))
+
+
+FAKE_ONERANK = """#!/usr/bin/python3
+import json, pathlib, sys
+words = sys.argv[1:]
+peak = {allocated}[words[0]]
+profile = {{"peak": {{"allocated_bytes": peak, "reserved_bytes": peak}}, "phases": [],
+           "collectives": [], "program": {{"communicators": []}}}}
+place = pathlib.Path(words[words.index("--output") + 1])
+rank = int(words[words.index("--rank") + 1])
+if words[0] == "exec":
+    place = place / f"rank-{{rank:05d}}.json"
+place.write_text(json.dumps(profile))
+"""
+
+
+class Program(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        (self.folder / "megatron").mkdir()
+        (self.folder / "megatron/pretrain_gpt.py").touch()
+
+    def run_with(self, shard, program, *arguments):
+        onerank = self.folder / "onerank"
+        onerank.write_text(FAKE_ONERANK.format(allocated={"run": shard, "exec": program}))
+        onerank.chmod(0o755)
+        output = self.folder / "out"
+        output.mkdir(exist_ok=True)
+        library = output / "libfused_attention.so"
+        library.touch()
+        os.utime(library, (1 << 33, 1 << 33))  # newer than its source: not built
+        return subprocess.run(
+            [SCRIPTS / "against-megatron", "--build", self.folder, "--megatron",
+             self.folder / "megatron", "--python", sys.executable, "--output", output, "--count",
+             "1", "--family", "dense", *arguments], capture_output=True, text=True, check=False)
+
+    def test_ends_with_4_where_a_difference_exceeds_the_bounds(self):
+        done = self.run_with(GIB, 2 * GIB)
+        self.assertEqual(done.returncode, 4, done.stderr)
+        self.assertIn("-50.000%", done.stdout)
+        document = json.loads((self.folder / "out/report.json").read_text())
+        self.assertEqual(document["rows"][0]["comparison"]["allocated"]["program"], 2 * GIB)
+
+    def test_ends_with_0_within_them(self):
+        done = self.run_with(GIB, GIB)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+    def test_ends_with_3_without_megatron(self):
+        done = self.run_with(GIB, GIB, "--megatron", self.folder / "nowhere")
+        self.assertEqual(done.returncode, 3)
+        self.assertIn("pretrain_gpt.py is not there", done.stderr)
+
+    def test_ends_with_2_for_a_count_that_is_none(self):
+        self.assertEqual(self.run_with(GIB, GIB, "--count", "0").returncode, 2)
+
+
+if __name__ == "__main__":
+    unittest.main()
