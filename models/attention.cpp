@@ -93,8 +93,9 @@ SelfAttention::Heads SelfAttention::split_heads(const at::Tensor& product) const
     heads.key = rotary_->apply(heads.key);
   }
   if (separates_heads() && !recomputes_copies()) {
-    // The query is a tensor of its own now; views as key and value would keep the whole packed one
-    // alive.
+    // Views would keep the whole packed tensor alive. The query is a tensor of its own by now but
+    // where a rank has one group, which TransformerEngine copies, too.
+    if (context_.transformer_engine()) heads.query = heads.query.contiguous();
     heads.key = heads.key.contiguous();
     heads.value = heads.value.contiguous();
   }

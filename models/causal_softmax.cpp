@@ -9,6 +9,8 @@
 
 #include <bit>
 
+#include "models/watched_operator.h"
+
 namespace models {
 namespace {
 
@@ -24,18 +26,27 @@ at::Tensor future_keys(int64_t sequence, const at::Device& device) {
 struct SoftmaxKernel : torch::autograd::Function<SoftmaxKernel> {
   static at::Tensor forward(AutogradContext* context,
                             const at::Tensor& scores,
-                            const at::Tensor& mask) {
+                            const at::Tensor& mask,
+                            bool device_computes) {
     scores.detach().masked_fill_(mask, kMasked);
     const at::Tensor weights = at::_softmax(scores, -1, /*half_to_float=*/false);
     context->save_for_backward({weights});
+    context->saved_data["device_computes"] = device_computes;
     return weights;
   }
 
   static variable_list backward(AutogradContext* context, variable_list gradients) {
     const at::Tensor weights = context->get_saved_variables()[0];
     at::Tensor gradient = gradients[0].contiguous();
-    at::_softmax_backward_data_out(gradient, gradient, weights, -1, weights.scalar_type());
-    return {gradient, at::Tensor()};
+    if (context->saved_data["device_computes"].toBool()) {
+      at::_softmax_backward_data_out(gradient, gradient, weights, -1, weights.scalar_type());
+    } else {  // the operator multiplies its inputs into another tensor first, the kernel does not
+      watched_operator("aten::_softmax_backward_data",
+                       "out",
+                       {gradient, weights, -1, weights.scalar_type(), gradient},
+                       [&] { return gradient; });
+    }
+    return {gradient, at::Tensor(), at::Tensor()};
   }
 };
 
@@ -56,6 +67,7 @@ bool softmax_kernel_takes(int64_t batches, int64_t sequence, at::ScalarType type
 
 CausalSoftmax::CausalSoftmax(const ShardContext& context)
     : transformer_engine_(context.transformer_engine()),
+      device_computes_(context.device_computes),
       device_(context.device),
       buffers_(context.buffers) {
   if (transformer_engine_) return;
@@ -76,7 +88,7 @@ at::Tensor CausalSoftmax::forward(const at::Tensor& scores, const at::Tensor& ma
     return at::_softmax(masked, -1, /*half_to_float=*/false);
   }
   const bool kernel = softmax_kernel_takes(scores.size(0), scores.size(1), scores.scalar_type());
-  return kernel ? SoftmaxKernel::apply(scores, mask) : in_fp32(scores, mask);
+  return kernel ? SoftmaxKernel::apply(scores, mask, device_computes_) : in_fp32(scores, mask);
 }
 
 at::Tensor CausalSoftmax::in_fp32(const at::Tensor& scores, const at::Tensor& mask) const {

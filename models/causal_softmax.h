@@ -27,6 +27,7 @@ class CausalSoftmax {
   at::Tensor in_fp32(const at::Tensor& scores, const at::Tensor& mask) const;
 
   bool transformer_engine_;
+  bool device_computes_;
   at::Device device_;
   std::shared_ptr<FrameworkBuffers> buffers_;
   at::Tensor lasting_mask_;  ///< undefined where each call makes its own

@@ -11,10 +11,10 @@ void ScheduleVariables::forward_started(int64_t chunk, const at::Tensor& input) 
   chunk_inputs_.at(static_cast<std::size_t>(chunk)) = input;
 }
 
-void ScheduleVariables::forward_ended(const at::Tensor& output, bool backward_follows) {
+void ScheduleVariables::forward_ended(const at::Tensor& output, bool pair_follows) {
   if (!options_.holds) return;
   last_input_ = at::Tensor();
-  if (options_.interleaved && backward_follows) last_output_ = output;
+  if (options_.interleaved && pair_follows) last_output_ = output;
 }
 
 void ScheduleVariables::backward_started() { last_input_ = at::Tensor(); }

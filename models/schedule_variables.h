@@ -8,7 +8,7 @@
 //                made for the stage before, until the next one has ended; and its graph, which
 //                holds its input, until the next forward or backward
 //   interleaved  what the last backward made for the stage before, as above; and the last output,
-//                through the backward that follows its forward
+//                through the backward that its forward is paired with
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -29,8 +29,9 @@ class ScheduleVariables {
 
   /// `input` is undefined on the first piece of the model.
   void forward_started(int64_t chunk, const at::Tensor& input);
-  /// `output` is undefined on the last piece; `backward_follows`: as the next step of the stage.
-  void forward_ended(const at::Tensor& output, bool backward_follows);
+  /// `output` is undefined on the last piece; `pair_follows`: a backward, in pair with this
+  /// forward.
+  void forward_ended(const at::Tensor& output, bool pair_follows);
   void backward_started();
   void gradient_received(const at::Tensor& gradient);
   /// `input` is the one of its forward, which has its gradient now; undefined on the first piece.

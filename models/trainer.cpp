@@ -9,6 +9,7 @@
 
 #include <algorithm>
 
+#include "estimator/schedule/chunked_order.h"
 #include "models/finite_check.h"
 #include "models/fully_sharded.h"
 #include "models/gradient_buffer.h"
@@ -82,6 +83,16 @@ at::Tensor kept_part(const at::Tensor& output, const ShardContext& context) {
 at::Tensor kept_mask(const MicroBatchData& data, const ShardContext& context) {
   const bool recomputes = context.plan.training.recompute != estimator::Recompute::kNone;
   return recomputes ? data.mask : at::Tensor();
+}
+
+/// Whether an interleaved stage has forwards after its warm-up, each with a backward.
+bool has_pairs(const estimator::ScheduleShape& shape, int64_t stage) {
+  return shape.kind == estimator::ScheduleKind::kOneForwardOneBackward && shape.chunks > 1 &&
+         estimator::warm_up_forwards(shape, stage) < shape.micro_batches * shape.chunks;
+}
+
+bool is_backward_next(const std::vector<estimator::PipelineStep>& steps, std::size_t i) {
+  return i + 1 < steps.size() && steps[i + 1].kind == estimator::StepKind::kBackward;
 }
 
 }  // namespace
@@ -174,10 +185,11 @@ void Trainer::forward_backward(int64_t iteration) {
   estimator::ScheduleShape shape = schedule_shape(context_.plan);
   shape.micro_batches = micro_batches_;
   const auto steps = stage_steps(shape, context_.coordinate.pipeline);
+  const bool pairs = has_pairs(shape, context_.coordinate.pipeline);
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const estimator::PipelineStep& step = steps[i];
     if (step.kind == estimator::StepKind::kForward) {
-      forward(iteration, step, i + 1 < steps.size() ? &steps[i + 1] : nullptr);
+      forward(iteration, step, pairs && is_backward_next(steps, i));
     } else {
       if (step.micro_batch == micro_batches_ - 1)
         data_parallel_->start_last_micro_batch(step.chunk);
@@ -269,9 +281,7 @@ void Trainer::finish_sending() {
   sending_.clear();
 }
 
-void Trainer::forward(int64_t iteration,
-                      const estimator::PipelineStep& step,
-                      const estimator::PipelineStep* next) {
+void Trainer::forward(int64_t iteration, const estimator::PipelineStep& step, bool pair_follows) {
   const bool first = context_.is_first_piece(step.chunk), last = context_.is_last_piece(step.chunk);
   const int64_t piece = context_.piece(step.chunk);
   {
@@ -297,9 +307,7 @@ void Trainer::forward(int64_t iteration,
                                         .output = torch::autograd::impl::gradient_edge(output),
                                         .kept_output = last ? output : kept_part(output, context_),
                                         .mask = kept_mask(data, context_)};
-    schedule_variables_.forward_ended(
-        last ? at::Tensor() : output.detach(),
-        next != nullptr && next->kind == estimator::StepKind::kBackward);
+    schedule_variables_.forward_ended(last ? at::Tensor() : output.detach(), pair_follows);
   }
   context_.observer.forward_finished(forward_number(step));
 }

@@ -49,13 +49,12 @@ class Trainer {
 
   void build_fully_sharded();
   std::unique_ptr<DataParallel> gradient_buffer(bool experts);
-  /// `next`: what the stage does after it, null for its last step.
   /// Begins to receive what steps after steps[i] need, where the framework does so by then.
   void receive_ahead(const std::vector<estimator::PipelineStep>& steps, std::size_t i);
   void expect(const estimator::PipelineStep& step);
-  void forward(int64_t iteration,
-               const estimator::PipelineStep& step,
-               const estimator::PipelineStep* next);
+  /// `pair_follows`: whether the stage's next step is the backward that an interleaved schedule
+  /// pairs this forward with.
+  void forward(int64_t iteration, const estimator::PipelineStep& step, bool pair_follows);
   void backward(const estimator::PipelineStep& step);
   PendingMessage start_receiving(int64_t from_piece, estimator::Direction direction);
   at::Tensor receive(int64_t from_piece, estimator::Direction direction);

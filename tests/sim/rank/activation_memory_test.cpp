@@ -70,6 +70,16 @@ TEST(GptLayerActivations, KeepTheWholeProductUnderSelectiveRecompute) {
   EXPECT_EQ(selective("rope") - selective("learned_absolute"), 2 * 2 * s * b * h);
 }
 
+// Where a rank has one group the query is a view of the product, which TransformerEngine copies as
+// it copies key and value (get_qkv_layout in attention/dot_product_attention/utils.py).
+TEST(GptLayerActivations, KeepNoProductWhereAllQueriesAreOfOneGroup) {
+  const auto of_groups = [](int64_t groups) {
+    return layer_bytes(
+        {{"model", {{"num_query_groups", groups}}}, {"training", {{"attention", "fused"}}}});
+  };
+  EXPECT_EQ(of_groups(2) - of_groups(1), 2 * 2 * s * b * h / a);
+}
+
 // Of 18 heads TransformerEngine's kernel takes no scores (is_kernel_available in attention/
 // dot_product_attention/softmax.py asks for a multiple of 4): forward_torch_softmax keeps fp32
 // weights in place of 16-bit ones, and a mask.
