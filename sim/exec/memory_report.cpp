@@ -44,7 +44,7 @@ void write_memory_files(const ExecSettings& settings,
     estimator::write_file_whole((folder / kMemoryFiles[file].suffix).string(), text);
   };
   const auto header = snapshot_header(profile, allocations.size());
-  if (settings.memory_files[kPeakSnapshot]) {
+  if (settings.memory_files[kPeakSnapshot] && !allocations.empty()) {
     write(kPeakSnapshot, estimator::to_json_lines({header, allocations}));
   }
   if (settings.memory_files[kMemoryHistory]) {

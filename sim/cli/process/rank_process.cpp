@@ -58,8 +58,9 @@ void write_memory_files(const ForEachMemoryFile<std::string>& paths,
   for (std::size_t file = 0; file < kMemoryFiles.size(); ++file) {
     if (paths[file].empty()) continue;
     for (const int64_t rank : ranks) {
-      estimator::copy_file_whole((folder / memory_file_name(file, rank)).string(),
-                                 path_for_rank(paths[file], rank, ranks.size()));
+      const fs::path made = folder / memory_file_name(file, rank);
+      if (!fs::exists(made)) continue;  // a program that allocated nothing has no peak
+      estimator::copy_file_whole(made.string(), path_for_rank(paths[file], rank, ranks.size()));
     }
   }
 }

@@ -102,6 +102,15 @@ TEST_F(ExecRank, ThatNeverTrainsHasPeaksAndNoVerdict) {
               StartsWith("error: no verdict on rank 0: no optimizer step was seen"));
 }
 
+TEST_F(ExecRank, ThatAllocatesNothingHasAProfileAndNoPeakSnapshot) {
+  const ProgramResult result =
+      run_program("initializes.py", {"--peak-snapshot", path("peak.jsonl")});
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_THAT(result.error, HasSubstr("error: no verdict on rank 0: it allocated nothing"));
+  EXPECT_EQ(profile(0).peak.allocated_bytes, 0);
+  EXPECT_FALSE(std::filesystem::exists(path("peak.jsonl")));
+}
+
 TEST_F(ExecRank, ThatWaitsForAnAbsentRootsFlagsHasNoVerdict) {
   EXPECT_EQ(run_program("waits_for_flags.py", {"--world-size", "8"}).exit_code, 0);
   const ProgramResult result =
