@@ -125,6 +125,24 @@ class Compares(unittest.TestCase):
         shard = profile(GIB, [call("broadcast", dtype="Long", bytes_=65536, count=1)])
         self.assertEqual(len(compare(Run(shard, []), Run(program, [])).calls), 1)
 
+    def test_messages_by_their_two_ends_and_no_calls_of_one_rank(self):
+        shard = profile(GIB, [call("send", size=4, count=3)])
+        program = profile(GIB, communicators=[
+            communicator(2, ("send", "Float", 4096, 3)),
+            communicator(1, ("all_gather", "Float", 4096, 1))])
+        self.assertEqual(compare(Run(shard, []), Run(program, [])).calls, [])
+
+    def test_an_all_to_all_as_the_messages_that_it_is(self):
+        shard = profile(GIB, [call("all_to_all", size=4, count=3, bytes_=4096)])
+        program = profile(GIB, communicators=[
+            communicator(2, ("send", "Float", 1024, 12), ("recv", "Float", 1024, 12))])
+        self.assertEqual(compare(Run(shard, []), Run(program, [])).calls, [])
+
+    def test_what_was_asked_for_at_the_peak(self):
+        shard = Run(profile(GIB), [{}, tensor(512), tensor(1024)])
+        found = compare(shard, Run(profile(GIB, communicators=[]), [{}, tensor(512)]))
+        self.assertEqual(found.requested, Bytes(1536, 512))
+
     def test_tensors_of_which_one_side_has_more(self):
         head = {"peak": {}}
         shard = Run(profile(GIB), [head, tensor(512), tensor(1024), tensor(1024)])
@@ -139,7 +157,7 @@ def row(error, family="dense", calls=()):
     configuration = Configuration(name="c", family=family, world_size=1, rank=0, vocabulary=8,
                                   words=())
     allocated = Bytes(round((1 + error) * 1_000_000), 1_000_000)
-    return report.Row(configuration, Comparison(allocated, allocated, {}, list(calls), []))
+    return report.Row(configuration, Comparison(allocated, allocated, allocated, {}, list(calls), []))
 
 
 class Judges(unittest.TestCase):

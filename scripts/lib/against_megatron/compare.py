@@ -3,9 +3,11 @@ import collections
 import dataclasses
 import re
 
-# The program's own, which the shard leaves out: scalars of loss, norm and flags, and what the first
-# tensor rank's data loader hands to the others.
+# The program's own, which the shard leaves out: scalars of loss, norm and flags, what the first
+# tensor rank's data loader hands to the others, and calls in a group of one rank, which move nothing.
 LARGEST_SCALAR_BYTES = 64
+# A message has two ends whatever group it is sent in. NCCL has no all-to-all: torch.distributed sends
+# a part to each rank, and that is what the program is seen to do.
 POINT_TO_POINT = ("send", "recv")
 
 
@@ -49,6 +51,7 @@ class Tensors:
 @dataclasses.dataclass(frozen=True)
 class Comparison:
     allocated: Bytes
+    requested: Bytes  # at the peak, without what the allocator adds to each block
     reserved: Bytes
     phases: dict  # name -> Bytes
     calls: list
@@ -58,6 +61,7 @@ class Comparison:
 def compare(shard, program):
     return Comparison(
         allocated=_bytes(shard, program, lambda p: p["peak"]["allocated_bytes"]),
+        requested=Bytes(_requested(shard.peak[1:]), _requested(program.peak[1:])),
         reserved=_bytes(shard, program, lambda p: p["peak"]["reserved_bytes"]),
         phases=_phases(shard.profile, program.profile),
         calls=_calls(shard.profile, program.profile),
@@ -66,6 +70,10 @@ def compare(shard, program):
 
 def _bytes(shard, program, of):
     return Bytes(of(shard.profile), of(program.profile))
+
+
+def _requested(allocations):
+    return sum(allocation["requested_bytes"] for allocation in allocations)
 
 
 def _phases(shard, program):
@@ -85,11 +93,20 @@ def _phases(shard, program):
     return found
 
 
+def _call(call, group_size):
+    ends = 2 if call["kind"] in POINT_TO_POINT else group_size
+    return Call(call["kind"], ends, call["dtype"], call["bytes"])
+
+
 def _shard_calls(profile):
     counts = collections.Counter()
     for call in profile["collectives"]:
-        counts[Call(call["kind"], call["group_size"], call["dtype"],
-                    call["bytes"])] += call["executed_count"]
+        ranks, count = call["group_size"], call["executed_count"]
+        if call["kind"] != "all_to_all":
+            counts[_call(call, ranks)] += count
+            continue
+        for end in POINT_TO_POINT:
+            counts[Call(end, 2, call["dtype"], call["bytes"] // ranks)] += count * ranks
     return counts
 
 
@@ -98,14 +115,13 @@ def _program_calls(profile):
     for group in (profile.get("program") or {}).get("communicators", []):
         for call in group["calls"]:
             if call["iteration_count"]:
-                counts[Call(call["kind"], group["size"], call["dtype"],
-                            call["bytes"])] += call["iteration_count"]
+                counts[_call(call, group["size"])] += call["iteration_count"]
     return counts
 
 
 def is_left_out(call):
     """Whether the shard is known to leave it out."""
-    return call.kind == "broadcast" or call.bytes <= LARGEST_SCALAR_BYTES
+    return call.kind == "broadcast" or call.bytes <= LARGEST_SCALAR_BYTES or call.group_size == 1
 
 
 def _calls(shard, program):

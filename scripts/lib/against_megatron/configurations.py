@@ -99,12 +99,12 @@ def _layout(draw, family):
 def _model(draw, layout, family):
     """The words of the model, and whether it has dropout."""
     width = draw.one_of(64, 96, 128) if family == "dense" else 64
-    heads = layout.tensor * draw.between(2, 8)
+    heads = layout.tensor * draw.between(4, 16)
     groups = draw.one_of(*[g for g in range(layout.tensor, heads + 1, layout.tensor)
                            if heads % g == 0]) if family != "mla" else heads
-    hidden = draw.between(512, 2048, 64) if draw.chance(0.5) else heads * width
+    hidden = draw.between(1024, 6144, 128) if draw.chance(0.5) else heads * width
     layers = layout.pipeline * layout.chunks * draw.between(1, 4 if layout.pipeline == 1 else 2)
-    ffn = 64 * layout.tensor * draw.between(4, 80 // layout.tensor)
+    ffn = 64 * layout.tensor * draw.between(16, 256 // layout.tensor)
     words = ["--num-layers", layers, "--hidden-size", hidden, "--num-attention-heads", heads,
              "--ffn-hidden-size", ffn]
     if family != "mla":
@@ -134,20 +134,23 @@ def _latents(draw):
 
 def _experts(draw, layout):
     experts = layout.expert * draw.one_of(2, 4)
-    words = ["--num-experts", experts, "--moe-router-topk", draw.one_of(1, 2),
-             "--moe-ffn-hidden-size", draw.between(256, 1536, 64), "--moe-grouped-gemm",
+    choices = draw.one_of(1, 2)
+    words = ["--num-experts", experts, "--moe-router-topk", choices,
+             "--moe-ffn-hidden-size", draw.between(512, 4096, 64), "--moe-grouped-gemm",
              "--moe-token-dispatcher-type", "alltoall",
              "--moe-router-load-balancing-type", "aux_loss", "--moe-aux-loss-coeff", "1e-2",
              "--moe-permute-fusion"]
+    if choices == 1:
+        words.append("--moe-router-pre-softmax")  # Megatron-LM asks for it
     if draw.chance(0.4):
-        words += ["--moe-shared-expert-intermediate-size", draw.between(256, 1536, 64)]
+        words += ["--moe-shared-expert-intermediate-size", draw.between(512, 4096, 64)]
     return [str(word) for word in words]
 
 
 def _training(draw, layout, family):
     """Words of the training, those of each side alone, and what stands in for a library."""
-    sequence = draw.between(256, 1536, 64)
-    micro_batch = draw.between(1, 4)
+    sequence = draw.between(1024, 4096, 64)
+    micro_batch = draw.between(1, 2)
     micro_batches = layout.pipeline * draw.between(1, 3) if layout.chunks > 1 else draw.between(2, 8)
     words = ["--seq-length", sequence, "--max-position-embeddings", sequence,
              "--micro-batch-size", micro_batch,

@@ -2,6 +2,7 @@
 
 ONERANK_STAND_INS names what stands in for libraries that this machine cannot run or build.
 """
+import argparse
 import ctypes
 import os
 import sys
@@ -13,6 +14,9 @@ WANTED = set(filter(None, os.environ.get("ONERANK_STAND_INS", "").split(",")))
 # Megatron-LM imports it from Python 3.12 on.
 if not hasattr(typing, "override"):
     typing.override = lambda function: function
+
+# Stages in the middle build no dataset, and are told by rank 0, which is absent, that they train.
+argparse.Namespace.do_train = True
 
 # cuDNN's attention, before TransformerEngine is loaded: see fused_attention.cpp.
 if "fused_attention" in WANTED:
