@@ -87,7 +87,11 @@ SelfAttention::Heads SelfAttention::split_heads(const at::Tensor& product) const
   const auto parts = by_group.split_with_sizes({queries * width, width, width}, -1);
   Heads heads{own_queries(parts[0].reshape({sequence, batch, groups * queries, width})),
               parts[1],
-              parts[2]};
+              parts[2],
+              {}};
+  if (context_.dialect().holds_split_heads) {  // qkv_output in Attention.forward of attention.py
+    heads.as_product = {heads.query, heads.key, heads.value};
+  }
   if (rotary_) {
     heads.query = rotary_->apply(heads.query);
     heads.key = rotary_->apply(heads.key);
@@ -112,7 +116,7 @@ SelfAttention::Heads SelfAttention::unstack(const at::Tensor& packed) const {
           .permute({3, 1, 0, 2, 4})
           .contiguous();
   const auto part = [&](int64_t index) { return stacked.select(0, index).transpose(0, 1); };
-  return {rotary_->apply_in_place(part(0)), rotary_->apply(part(1)), part(2).clone()};
+  return {rotary_->apply_in_place(part(0)), rotary_->apply(part(1)), part(2).clone(), {}};
 }
 
 at::Tensor SelfAttention::forward(const at::Tensor& input) const {
@@ -124,6 +128,7 @@ at::Tensor SelfAttention::forward(const at::Tensor& input) const {
   }();
 
   torch::autograd::variable_list qkv = {heads.query, heads.key, heads.value};
+  const torch::autograd::variable_list held = std::move(heads.as_product);
   heads = {};
   const at::Tensor attended =
       run_core_attention(context_, core_, std::move(qkv), separates_heads() && recomputes_copies());

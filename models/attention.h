@@ -39,7 +39,8 @@ class SelfAttention final : public Attention {
 
  private:
   struct Heads {
-    at::Tensor query, key, value;  // [s, b, heads or groups, d]
+    at::Tensor query, key, value;               // [s, b, heads or groups, d]
+    torch::autograd::variable_list as_product;  // before positions, where attention holds them
   };
   bool shares_groups() const;
   bool separates_heads() const;

@@ -23,6 +23,7 @@ DialectTraits megatron_lm() {
       .overlapped_sends = false,
       .schedule_variables = true,
       .projection_first = true,
+      .holds_split_heads = true,
       .compiled_dropout = true,
       .vocabulary_multiple = 128,
       .notes = {

@@ -69,6 +69,7 @@ struct DialectTraits {
   bool partitioned_sends = false;
   bool schedule_variables = false;
   bool projection_first = false;
+  bool holds_split_heads = false;
   bool compiled_dropout = false;
   int64_t vocabulary_multiple = 1;
   std::vector<std::string> notes;
@@ -127,6 +128,9 @@ void visit_fields(Visitor& visit, DialectTraits& traits) {
   visit("projection_first",
         traits.projection_first,
         "a layer's first parameters are those of its attention's output projection");
+  visit("holds_split_heads",
+        traits.holds_split_heads,
+        "attention holds query, key and value as its product gave them until it returns");
   visit("compiled_dropout",
         traits.compiled_dropout,
         "bias, dropout and residual are one compiled kernel, which pads the rows of its mask");
