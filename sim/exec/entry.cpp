@@ -76,6 +76,11 @@ void onerank_exec_memory_lasts(uint64_t address, const char* category, const cha
   if (recorder != nullptr) recorder->memory_lasts(address, category, name);
 }
 
+void onerank_exec_region_made(const char* region, int steps, void (*before)(), void (*after)()) {
+  if (recorder == nullptr) return;
+  recorder->compiled_steps().made(region, steps != 0, {.before = before, .after = after});
+}
+
 void onerank_exec_is_rank(int64_t rank, int64_t world_size) {
   if (recorder != nullptr) recorder->rank_told(rank, world_size);
 }

@@ -1,7 +1,8 @@
 """What only Python knows of a program: which module runs, and what lasting memory is for.
 
 The recorder runs this inside the program, once, with `recorder_path` set. Modules are told around
-every call of one, memory by hooks of torch.optim around every optimizer step.
+every call of one, memory by hooks of torch.optim around every optimizer step: where torch.compile made
+that, around the compiled code that holds it.
 """
 
 # In these an optimizer makes what lasts. Gradients are made again for every step.
@@ -38,6 +39,7 @@ def path_of(name):
 def observe(recorder_path):
     import atexit
     import ctypes
+    import gc
     import json
     import os
     import pathlib
@@ -57,6 +59,9 @@ def observe(recorder_path):
     enter, leave = recorder.onerank_exec_enter_module, recorder.onerank_exec_leave_module
     memory_lasts = recorder.onerank_exec_memory_lasts
     memory_lasts.argtypes = [ctypes.c_uint64, ctypes.c_char_p, ctypes.c_char_p]
+    told_region = recorder.onerank_exec_region_made
+    callback = ctypes.PYFUNCTYPE(None)
+    told_region.argtypes = [ctypes.c_char_p, ctypes.c_int, callback, callback]
     is_rank = recorder.onerank_exec_is_rank
     is_rank.argtypes = [ctypes.c_int64, ctypes.c_int64]
 
@@ -168,7 +173,7 @@ def observe(recorder_path):
 
     def before_step(optimizer, *_):
         if torch.compiler.is_compiling():
-            return  # a compiled step is not seen
+            return before_traced_step()
         steps[optimizer] = step = steps.get(optimizer, 0) + 1
         unfinished.add(optimizer)
         is_new = step <= FIRST_STEPS or not are_known()
@@ -200,13 +205,62 @@ def observe(recorder_path):
 
     def after_step(optimizer, *_):
         if torch.compiler.is_compiling():
-            return
+            return after_traced_step()
         unfinished.discard(optimizer)
         if steps.get(optimizer, 0) > FIRST_STEPS:
             return
         for parameter, state in optimizer.state.items():
             for value in state.values() if isinstance(state, dict) else ():
                 tell(value, b"optimizer_state", names.get(id(parameter), b""))
+
+    # A compiled step runs no hooks, but these are traced with it: the functions below as constants,
+    # which leave nothing in what is compiled.
+    step_code = optimizers.Optimizer.profile_hook_step(lambda: None).__code__  # around every step
+    compiled = weakref.WeakSet()  # optimizers that may be stepped by compiled code
+    around_regions = []  # what the recorder calls
+
+    def now_compiled():
+        return str(torch._guards.CompileContext.current_compile_id())
+
+    def traced_code():
+        """One list for each attempt to trace a region: its own code, then what was inlined whole."""
+        return torch._guards.TracingContext.get().traced_code
+
+    def before_traced_step():
+        watch_regions()
+        thread.traced = code = traced_code()
+        if code[0] is step_code:
+            thread.stepping = now_compiled()
+
+    def after_traced_step():
+        if traced_code() is getattr(thread, "traced", None):
+            thread.stepping = now_compiled()
+
+    def watch_regions():
+        """From the first traced step on: the compiler is loaded then."""
+        if around_regions:
+            return
+        for tell in (before_compiled_step, after_compiled_step):
+            around_regions.append(callback(torch.compiler.disable(tell)))
+        torch._dynamo.convert_frame.register_bytecode_hook(region_made)
+
+    def region_made(*_):
+        region, stepping = now_compiled(), getattr(thread, "stepping", None)
+        thread.stepping = None
+        if stepping == region:
+            objects = gc.get_objects()
+            compiled.update(known for known in objects if issubclass(type(known), optimizers.Optimizer))
+        told_region(region.encode(), stepping == region, *around_regions)
+
+    def before_compiled_step():
+        for optimizer in list(compiled):
+            before_step(optimizer)
+
+    def after_compiled_step():
+        for optimizer in list(compiled):
+            after_step(optimizer)
+
+    before_traced_step._dynamo_marked_constant = after_traced_step._dynamo_marked_constant = True
 
     def works(task):
         """Whether it is a thread of autograd that has something to do."""

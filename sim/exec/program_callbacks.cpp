@@ -36,6 +36,19 @@ struct RunningOperator final : at::ObserverContext {
 };
 struct RunningStep final : at::ObserverContext {};
 
+Context compiled_region_started(const at::RecordFunction& range) {
+  CompiledSteps& steps = recorder->compiled_steps();
+  if (!steps.holds(range.name())) return nullptr;
+  recorder->step_started();
+  steps.started();
+  return std::make_unique<RunningStep>();
+}
+
+void compiled_region_finished() {
+  recorder->compiled_steps().finished();
+  recorder->step_finished();
+}
+
 /// What an operator reads back is followed, also in a closed one.
 void start_reading_back(RunningOperator& running, const VirtualGpu& gpu) {
   running.closed_around = std::exchange(closed_operators, 0);
@@ -54,7 +67,7 @@ void end_reading_back(const RunningOperator& running, const VirtualGpu& gpu) {
 Context operator_started(const at::RecordFunction& function) {
   if (recorder == nullptr) return nullptr;
   const OperatorFacts& facts = facts_of(function);
-  if (!facts.is_operator) return nullptr;
+  if (!facts.is_operator) return compiled_region_started(function);
   recorder->operator_started(function, facts);
   const VirtualGpu& gpu = recorder->gpu();
   if (!gpu) return nullptr;
@@ -97,7 +110,10 @@ void follow_values(const at::RecordFunction& function,
 void operator_finished(const at::RecordFunction& function, at::ObserverContext* context) {
   if (recorder == nullptr) return;
   const OperatorFacts& facts = facts_of(function);
-  if (!facts.is_operator) return;
+  if (!facts.is_operator) {
+    if (context != nullptr) compiled_region_finished();
+    return;
+  }
   recorder->operator_finished(function);
   const VirtualGpu& gpu = recorder->gpu();
   if (!gpu) return;

@@ -21,6 +21,7 @@
 #include "sim/exec/allocator_follower.h"
 #include "sim/exec/assumptions.h"
 #include "sim/exec/collective_log.h"
+#include "sim/exec/compiled_steps.h"
 #include "sim/exec/operator_facts.h"
 #include "sim/exec/phase_log.h"
 #include "sim/exec/settings.h"
@@ -50,6 +51,7 @@ class ProgramRecorder {
   void optimizer_made();
   void step_started();
   void step_finished();
+  CompiledSteps& compiled_steps() { return compiled_steps_; }
 
   // Called by the observer in Python (observe.py).
   void module_entered(const char* path);
@@ -120,6 +122,7 @@ class ProgramRecorder {
   AllocatorFollower memory_;
   CollectiveLog collectives_;
   Assumptions assumptions_;
+  CompiledSteps compiled_steps_;
   PhaseLog phases_;
   std::atomic<bool> is_building_ = true;  // see PhaseLog::is_building
   std::mutex mutex_;                      // of all below, and of phases_

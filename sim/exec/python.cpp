@@ -58,6 +58,11 @@ void end_program() {
   if (!call_soon(raise_system_exit, nullptr)) _exit(0);
 }
 
+bool python_raises() {
+  const auto occurred = find<PyObject* (*)()>("PyErr_Occurred");
+  return occurred != nullptr && occurred() != nullptr;
+}
+
 void start_observer(const std::string& path, const std::string& recorder_path) {
   auto* const source = new std::string(
       fmt::format("exec(compile(open({0}).read(), {0}, 'exec'), {{'recorder_path': {1}}})\n",

@@ -10,6 +10,9 @@ namespace sim {
 /// at once, without its exit handlers.
 void end_program();
 
+/// Whether this thread, which has the interpreter, is raising an exception.
+bool python_raises();
+
 /// Has Python's main thread run the observer (observe.py, at `path`) as soon as it runs Python code
 /// again. Without Python nothing is done.
 void start_observer(const std::string& path, const std::string& recorder_path);

@@ -31,6 +31,9 @@ void onerank_exec_leave_module();
 int onerank_exec_was_ended();
 /// The block at `address` is for `category` (estimator::MemoryCategory) of the parameter `name`.
 void onerank_exec_memory_lasts(uint64_t address, const char* category, const char* name);
+/// torch.compile made the region of this number, "3/0". Where it `steps` an optimizer, `before` and
+/// `after` are called around it, in the thread that runs it, `after` only where nothing was raised.
+void onerank_exec_region_made(const char* region, int steps, void (*before)(), void (*after)());
 /// What torch.distributed says that this process is.
 void onerank_exec_is_rank(int64_t rank, int64_t world_size);
 /// All parameters that are known now, as a JSON list of estimator::ParameterRecord.

@@ -30,6 +30,8 @@ class ExecCompile : public ExecProgram {
 
 TEST_F(ExecCompile, SeesNothingOfTheRecorder) {
   const std::vector<std::string> ways = {"step",
+                                         "bound_step",
+                                         "own_step",
                                          "whole",
                                          "fullgraph",
                                          "in_place",
@@ -63,6 +65,46 @@ TEST_F(ExecCompile, ModulesHaveTheNamesThatTheyHaveInEagerCode) {
 TEST_F(ExecCompile, WholeModulesAreToldAsOne) {
   ASSERT_EQ(run_program("compiled.py", {}, {"whole"}).exit_code, 0);
   EXPECT_THAT(module_paths(), Not(Contains(HasSubstr("layers"))));
+}
+
+/// A step that is compiled is one like another: what is told of it is as of the eager one.
+class ExecCompiledStep : public ExecCompile {
+ protected:
+  struct Told {
+    std::vector<std::string> phases;
+    int64_t steps = 0, parameters = 0, gradients = 0, optimizer_state = 0;
+
+    bool operator==(const Told&) const = default;
+  };
+
+  Told told_of(const std::string& way) {
+    EXPECT_EQ(run_program("compiled.py", {}, {way}).exit_code, 0) << way;
+    const auto profile = ExecProgram::profile(0);
+    const auto& peak = *profile.peak.categories;
+    Told told{.phases = {},
+              .steps = profile.program->optimizer_steps,
+              .parameters = peak[estimator::MemoryCategory::kParameter],
+              .gradients = peak[estimator::MemoryCategory::kGradient],
+              .optimizer_state = peak[estimator::MemoryCategory::kOptimizerState]};
+    for (const auto& phase : profile.phases) told.phases.push_back(phase.name);
+    return told;
+  }
+};
+
+TEST_F(ExecCompiledStep, IsToldAsTheEagerOne) {
+  Told eager = told_of("eager");
+  EXPECT_EQ(eager.steps, 3);
+  EXPECT_THAT(eager.phases, Contains("iteration_2.optimizer_step"));
+  // Compiled, AdamW counts its steps on the GPU: for each of 14 parameters, a block of 512 bytes.
+  eager.optimizer_state += int64_t{14} * 512;
+  EXPECT_TRUE(told_of("bound_step") == eager);
+  EXPECT_TRUE(told_of("step") == eager);
+}
+
+TEST_F(ExecCompiledStep, OfAnOptimizerOfTheProgramsOwnCountsToo) {
+  const Told eager = told_of("own");
+  EXPECT_EQ(eager.steps, 3);
+  EXPECT_TRUE(told_of("own_step") == eager);
 }
 
 }  // namespace
