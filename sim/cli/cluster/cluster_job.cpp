@@ -8,6 +8,7 @@
 #include "estimator/base/files.h"
 #include "estimator/cluster/rank_classes.h"
 #include "estimator/hardware/hardware.h"
+#include "sim/cli/process/exec_process.h"
 
 namespace sim {
 namespace {
@@ -17,16 +18,34 @@ using estimator::DeviceKind;
 using estimator::RankProfile;
 using estimator::UserError;
 
+/// Ranks that were run and left an error have no part in a verdict, which is none without them.
+void refuse_failed(std::vector<std::string> errors) {
+  std::sort(errors.begin(), errors.end());
+  std::vector<estimator::Problem> problems;
+  for (const std::string& path : errors) {
+    const std::string text = estimator::read_file(path);
+    problems.push_back({.what = fmt::format("{} is there instead of a profile", path),
+                        .where = text.substr(0, text.find('\n')),
+                        .help = "run the rank again, or delete the file to do without it"});
+  }
+  if (!problems.empty()) throw UserError(problems, estimator::ExitCode::kMachineLacks);
+}
+
 /// All rank-*.json of a folder, by name.
 std::vector<RankProfile> read_profiles(const std::string& folder) {
   std::vector<std::string> paths;
+  std::vector<std::string> errors;
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
-    const std::string name = entry.path().filename().string();
-    if (name.rfind("rank-", 0) == 0 && entry.path().extension() == ".json") {
-      paths.push_back(entry.path().string());
+    const fs::path& path = entry.path();
+    if (!path.filename().string().starts_with("rank-")) continue;
+    if (path.extension() == ".json") paths.push_back(path.string());
+    const bool is_error = path.extension() == kErrorExtension;
+    if (is_error && !fs::exists(fs::path(path).replace_extension(".json"))) {
+      errors.push_back(path.string());
     }
   }
+  refuse_failed(std::move(errors));
   if (error || paths.empty()) {
     throw UserError(
         {.what = fmt::format("cannot read profiles from {}", folder),

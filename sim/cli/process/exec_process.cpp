@@ -264,29 +264,17 @@ void keep_memory_files(const ExecJob& job, int64_t rank, const ProgramProcess& p
   }
 }
 
-}  // namespace
-
-void check_command(const std::vector<std::string>& command, const Environment& environment) {
-  if (!find_executable(command.front(), environment).empty()) return;
-  throw UserError({.what = fmt::format("cannot start {}", command.front()),
-                   .where = shown(command),
-                   .help = command.front().find('/') == std::string::npos
-                               ? "no folder of PATH has such a program: give its path"
-                               : "there is no such program, or it may not be executed"});
-}
-
-RankProfile exec_rank(const ExecJob& job,
-                      int64_t rank,
-                      const Environment& environment,
-                      const Interrupts& interrupts) {
+RankProfile run_as_rank(const ExecJob& job,
+                        int64_t rank,
+                        const fs::path& path,
+                        const Environment& environment,
+                        const Interrupts& interrupts) {
   const auto preload = virtual_gpu_preload("run scripts/quickstart, which builds it",
                                            job.stubs,
                                            job.device == DeviceKind::kVirtual ? "" : kStubOfNccl);
   check_recorder(job);
   const TemporaryFolder scratch;
   const Descendants descendants;
-  const fs::path path = job.output_folder / estimator::profile_file_name(rank);
-  fs::remove(path);
   fs::create_directory(process_folder(scratch.path()));
   ProgramProcesses processes(process_folder(scratch.path()));
   const WantedRank wanted = {
@@ -306,6 +294,33 @@ RankProfile exec_rank(const ExecJob& job,
   estimator::write_file_whole(path.string(), estimator::document_text(process.profile));
   keep_memory_files(job, rank, process);
   return process.profile;
+}
+
+}  // namespace
+
+void check_command(const std::vector<std::string>& command, const Environment& environment) {
+  if (!find_executable(command.front(), environment).empty()) return;
+  throw UserError({.what = fmt::format("cannot start {}", command.front()),
+                   .where = shown(command),
+                   .help = command.front().find('/') == std::string::npos
+                               ? "no folder of PATH has such a program: give its path"
+                               : "there is no such program, or it may not be executed"});
+}
+
+RankProfile exec_rank(const ExecJob& job,
+                      int64_t rank,
+                      const Environment& environment,
+                      const Interrupts& interrupts) {
+  const fs::path profile = job.output_folder / estimator::profile_file_name(rank);
+  const fs::path refusal = fs::path(profile).replace_extension(kErrorExtension);
+  fs::remove(profile);
+  fs::remove(refusal);
+  try {
+    return run_as_rank(job, rank, profile, environment, interrupts);
+  } catch (const UserError& error) {
+    estimator::write_file_whole(refusal.string(), error.what());
+    throw;
+  }
 }
 
 }  // namespace sim

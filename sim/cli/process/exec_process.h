@@ -20,6 +20,9 @@ namespace sim {
 inline constexpr const char* kOrderedEvents = "ordered";
 inline constexpr const char* kEventModes[] = {"immediate", kOrderedEvents};
 
+/// In a folder of profiles, in the place of "rank-00000.json": why that rank has none.
+inline constexpr const char* kErrorExtension = ".error";
+
 struct ExecJob {
   std::vector<std::string> command;
   estimator::DeviceKind device = estimator::DeviceKind::kVirtual;  ///< or kCuda
@@ -52,12 +55,12 @@ int64_t local_rank(const ExecJob& job, int64_t rank);
 Environment launcher_environment(const ExecJob& job, int64_t rank, Environment environment);
 
 /// Runs the program as `rank` and returns the profile of the process that was it, which is also in
-/// the output folder. No process of the program is left. Throws UserError when it cannot be started
-/// or fails, or when none or several of its processes trained as that rank (2), when it is killed,
-/// takes too long, asks absent ranks for what cannot be invented, or does not use the GPU (3). A
-/// program that failed because it ran out of device memory has a profile with `out_of_memory`,
-/// which is returned; so has one that did not train, whose profile is no verdict
-/// (estimator::lacks_verdict).
+/// the output folder, or else the error. No process of the program is left. Throws UserError when
+/// it cannot be started or fails, or when none or several of its processes trained as that rank
+/// (2), when it is killed, takes too long, asks absent ranks for what cannot be invented, or does
+/// not use the GPU (3). A program that failed because it ran out of device memory has a profile
+/// with `out_of_memory`, which is returned; so has one that did not train, whose profile is no
+/// verdict (estimator::lacks_verdict).
 estimator::RankProfile exec_rank(const ExecJob& job,
                                  int64_t rank,
                                  const Environment& environment,

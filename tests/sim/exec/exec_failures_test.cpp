@@ -62,7 +62,15 @@ TEST_F(ExecFailures, CountsThatNobodyComputedAreNoResult) {
   EXPECT_EQ(result.exit_code, 3);
   EXPECT_THAT(result.error, HasSubstr("cannot be invented: counts that only kernels would know"));
   EXPECT_FALSE(std::filesystem::exists(path("out/rank-00000.json")));
+  const ProgramResult estimate = run({"estimate", "--profiles", path("out")});
+  EXPECT_EQ(estimate.exit_code, 3);
+  EXPECT_THAT(estimate.error,
+              AllOf(testing::StartsWith("error: " + path("out/rank-00000.error") +
+                                        " is there instead of a profile\n  error: the program "
+                                        "asked for what cannot be invented: counts"),
+                    HasSubstr("  help: run the rank again")));
   EXPECT_EQ(run_program("counts.py", {"--accept-invented-counts"}).exit_code, 0);
+  EXPECT_FALSE(std::filesystem::exists(path("out/rank-00000.error")));
   EXPECT_FALSE(profile(0).program->invented_reads.empty());
 }
 
