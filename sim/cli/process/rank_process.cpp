@@ -40,6 +40,19 @@ std::vector<std::string> rank_arguments(const RankJob& job, const RankProgram& p
   return arguments;
 }
 
+/// PyTorch's one fused attention for the CPU draws no masks.
+void refuse_dropout_on_cpu(const Plan& plan, DeviceKind device) {
+  const estimator::Attention attention = *plan.training.attention;
+  const bool is_fused = attention != estimator::Attention::kUnfused;
+  if (device != DeviceKind::kCpu || !is_fused || plan.model.attention_dropout == 0) return;
+  throw UserError(
+      {.what = "on the device cpu only unfused attention has dropout",
+       .where = fmt::format("--device cpu with --attention-dropout {} and --attention-backend {}",
+                            plan.model.attention_dropout,
+                            estimator::to_string(attention)),
+       .help = "use --attention-dropout 0, --attention-backend unfused, or --device virtual"});
+}
+
 RankProfile read_profile(const fs::path& folder, int64_t rank) {
   const std::string path = (folder / estimator::profile_file_name(rank)).string();
   try {
@@ -77,6 +90,7 @@ std::vector<RankProfile> run_ranks(const Plan& plan,
                                    const RankJob& job,
                                    const Environment& environment,
                                    const Progress::Display& display) {
+  refuse_dropout_on_cpu(plan, job.device);
   const RankProgram program(plan, job.device, environment);
   {
     Progress progress(

@@ -53,6 +53,14 @@ TEST_F(BadInput, UnknownNamesGetTheNearestKnownOne) {
   expect_flags_refused({"--device", "cudaa"}, {"unknown device", "did you mean cuda?"});
 }
 
+TEST_F(BadInput, DropoutInAttentionThatTheCpuHasNoKernelFor) {
+  expect_flags_refused(
+      {"--device", "cpu", "--attention-dropout", "0.1", "--attention-backend", "flash"},
+      {"on the device cpu only unfused attention has dropout",
+       "--device cpu with --attention-dropout 0.1 and --attention-backend flash",
+       "use --attention-dropout 0, --attention-backend unfused, or --device virtual"});
+}
+
 TEST_F(BadInput, AnOffloadedOptimizerThatMegatronDoesNotHave) {
   expect_flags_refused({"--optimizer-cpu-offload"},
                        {"distributed optimizer alone", "--use-distributed-optimizer"});
