@@ -7,6 +7,7 @@
 #include "estimator/base/units.h"
 #include "estimator/cluster/estimate_notes.h"
 #include "sim/cli/commands/commands.h"
+#include "sim/cli/input/byte_sizes.h"
 #include "sim/cli/input/plan_flags.h"
 #include "sim/cli/input/strict_number.h"
 #include "sim/cli/output.h"
@@ -32,25 +33,15 @@ struct CommOptions {
   bool json = false;
 };
 
-/// "8", "64K", "1M", "8G", as nccl-tests takes them: powers of 1024.
 int64_t parse_size(const std::string& text, const std::string& flag) {
-  static constexpr std::string_view kUnits = "KMGT";
-  const std::size_t unit =
-      text.empty()
-          ? kUnits.npos
-          : kUnits.find(static_cast<char>(std::toupper(static_cast<unsigned char>(text.back()))));
-  const bool has_unit = unit != kUnits.npos;
-  const int64_t value = parse_whole_number(has_unit ? text.substr(0, text.size() - 1) : text, flag);
-  int64_t scale = 1;
-  for (std::size_t i = 0; has_unit && i <= unit; ++i) scale *= 1024;
-  int64_t bytes = 0;
   constexpr int64_t kMost = int64_t{1} << 50;
-  if (value < 1 || __builtin_mul_overflow(value, scale, &bytes) || bytes > kMost) {
-    throw UserError({.what = "a size is out of range",
-                     .where = fmt::format("{} = \"{}\"", flag, text),
-                     .help = "use a size from 1 to 1024T"});
-  }
-  return bytes;
+  const auto bytes = parse_bytes(text);
+  if (bytes && *bytes >= 1 && *bytes <= kMost) return *bytes;
+  throw UserError({.what = bytes ? "a size is out of range" : "a size is needed here",
+                   .where = fmt::format("{} = \"{}\"", flag, text),
+                   .help = bytes
+                               ? "use a size from 1 to 1024T"
+                               : fmt::format("write bytes, or a number with {}: 64K", kSizeUnits)});
 }
 
 CollectiveKind parse_collective(const std::string& name) {

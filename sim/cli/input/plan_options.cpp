@@ -1,6 +1,7 @@
 #include "sim/cli/input/plan_options.h"
 
 #include "estimator/plan/plan_tree.h"
+#include "sim/cli/input/byte_sizes.h"
 #include "sim/cli/input/flag_names.h"
 #include "sim/cli/input/plan_file.h"
 #include "sim/cli/input/strict_number.h"
@@ -96,6 +97,7 @@ PlanInput PlanOptions::resolve(const Environment& environment) const {
     input.spec.derive_keys = [layers = pipeline_layers_](Json& tree) { layers.overlay(tree); };
   }
   try {
+    read_byte_sizes(input.spec.tree, input.spec.context.origin);
     input.plan = estimator::resolve_plan(input.spec);
   } catch (const UserError& error) {
     throw UserError(with_origins(error.problems(), input.spec.context.origin, writers),

@@ -1,0 +1,73 @@
+#include "sim/cli/input/byte_sizes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <utility>
+#include <vector>
+
+#include "estimator/base/errors.h"
+
+namespace sim {
+namespace {
+
+using estimator::Json;
+
+constexpr std::string_view kPrefixes = "kmgt";
+
+/// "", "b", "k", "kib" or "kb", in small letters: bytes of one; 0 when there is no such unit.
+double scale_of(std::string_view unit) {
+  if (unit.empty() || unit == "b") return 1;
+  const std::size_t prefix = kPrefixes.find(unit.front());
+  const std::string_view rest = unit.substr(1);
+  if (prefix == kPrefixes.npos || !(rest.empty() || rest == "ib" || rest == "b")) return 0;
+  double scale = 1;
+  for (std::size_t i = 0; i <= prefix; ++i) scale *= rest == "b" ? 1000 : 1024;
+  return scale;
+}
+
+void read_sizes_at(Json& json,
+                   const std::string& path,
+                   const std::string& origin,
+                   std::vector<estimator::Problem>& problems) {
+  for (auto& [key, value] : json.items()) {
+    const std::string below = path.empty() ? key : path + "." + key;
+    if (value.is_object()) read_sizes_at(value, below, origin, problems);
+    if (!value.is_string() || !key.ends_with("_bytes")) continue;
+    const std::string text = value.get<std::string>();
+    if (const auto bytes = parse_bytes(text)) {
+      value = *bytes;
+    } else {
+      problems.push_back(
+          {.what = "a size is needed here",
+           .where = fmt::format("{}: {} = \"{}\"", origin, below, text),
+           .help = fmt::format("write bytes, or a number with {}: 10GiB", kSizeUnits)});
+    }
+  }
+}
+
+}  // namespace
+
+std::optional<int64_t> parse_bytes(const std::string& text) {
+  double value = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc()) return std::nullopt;
+  std::string unit(*stop == ' ' ? stop + 1 : stop, end);
+  std::transform(unit.begin(), unit.end(), unit.begin(), [](unsigned char c) {
+    return static_cast<char>(std::tolower(c));
+  });
+  const double bytes = value * scale_of(unit);
+  if (scale_of(unit) == 0 || !(bytes >= 0) || !estimator::is_whole(bytes)) return std::nullopt;
+  return static_cast<int64_t>(bytes);
+}
+
+void read_byte_sizes(Json& tree, const std::string& origin) {
+  std::vector<estimator::Problem> problems;
+  read_sizes_at(tree, "", origin, problems);
+  if (!problems.empty()) throw estimator::UserError(std::move(problems));
+}
+
+}  // namespace sim
