@@ -107,7 +107,7 @@ std::string settings_text(const ExecSettings& settings) {
 
 SubprocessCommand command_for(const ExecJob& job,
                               int64_t rank,
-                              const virtual_gpu::Preload& preload,
+                              const Preload& preload,
                               const fs::path& scratch,
                               const Environment& outer) {
   const fs::path folder = job.stubs / "exec";

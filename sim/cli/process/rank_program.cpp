@@ -32,7 +32,7 @@ fs::path rank_program(const Environment& environment) {
 
 /// The libraries to preload. Nothing for `cuda`; the CPU's torch may need them to be loaded, but a
 /// torch without CUDA does not, and has none built.
-std::unique_ptr<virtual_gpu::Preload> preload_for(DeviceKind device) {
+std::unique_ptr<Preload> preload_for(DeviceKind device) {
   if (device == DeviceKind::kCuda) return nullptr;
   if (device == DeviceKind::kCpu && !fs::exists(program_folder() / "virtual_gpu/preload")) {
     return nullptr;
@@ -43,7 +43,7 @@ std::unique_ptr<virtual_gpu::Preload> preload_for(DeviceKind device) {
 /// `gpu_id` is what a preloaded virtual GPU is.
 Environment rank_environment(const std::string& gpu_id,
                              const estimator::MemoryConfig& memory,
-                             const virtual_gpu::Preload* preload,
+                             const Preload* preload,
                              Environment environment) {
   environment.erase(kAllocatorVariable);
   environment.erase(kOldAllocatorVariable);

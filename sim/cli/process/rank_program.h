@@ -11,9 +11,9 @@
 #include "estimator/profile/rank_profile.h"
 #include "sim/cli/process/environment.h"
 #include "sim/cli/process/interrupts.h"
+#include "sim/cli/process/preload.h"
 #include "sim/cli/process/subprocess.h"
 #include "sim/cli/process/temporary_folder.h"
-#include "sim/virtual_gpu/preload.h"
 
 namespace sim {
 
@@ -45,7 +45,7 @@ class RankProgram {
 
   const Interrupts interrupts_;  // first: the folder and the process are gone before signals act
   const TemporaryFolder folder_;
-  const std::unique_ptr<virtual_gpu::Preload> preload_;
+  const std::unique_ptr<Preload> preload_;
   const std::filesystem::path program_;
   const Environment environment_;
 };

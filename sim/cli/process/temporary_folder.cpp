@@ -38,6 +38,20 @@ bool may_be_left_over(const fs::path& folder) {
          status.st_uid == geteuid() && time(nullptr) - status.st_mtime > kYoungest;
 }
 
+[[noreturn]] void refuse(const std::string& why) {
+  throw estimator::UserError({.what = "cannot make a temporary folder",
+                              .where = why,
+                              .help = "set TMPDIR to a folder that you may write to"},
+                             estimator::ExitCode::kMachineLacks);
+}
+
+fs::path usual_parent() {
+  std::error_code error;
+  fs::path parent = fs::temp_directory_path(error);
+  if (error) refuse(error.message());
+  return parent;
+}
+
 void remove_left_over(const fs::path& parent) {
   std::error_code ignored;  // another process may remove the same
   for (const fs::directory_entry& entry : fs::directory_iterator(parent, ignored)) {
@@ -52,18 +66,13 @@ void remove_left_over(const fs::path& parent) {
 
 }  // namespace
 
-TemporaryFolder::TemporaryFolder() {
-  std::error_code error;
-  const fs::path parent = fs::temp_directory_path(error);
+TemporaryFolder::TemporaryFolder() : TemporaryFolder(usual_parent()) {}
+
+TemporaryFolder::TemporaryFolder(const fs::path& parent) {
   require_utf8(parent.string(), "the folder for temporary files (TMPDIR)");
-  if (!error) remove_left_over(parent);
+  remove_left_over(parent);
   std::string name = (parent / kPrefix).string() + "XXXXXX";
-  if (error || mkdtemp(name.data()) == nullptr) {
-    throw estimator::UserError({.what = "cannot make a temporary folder",
-                                .where = error ? error.message() : std::strerror(errno),
-                                .help = "set TMPDIR to a folder that you may write to"},
-                               estimator::ExitCode::kMachineLacks);
-  }
+  if (mkdtemp(name.data()) == nullptr) refuse(std::strerror(errno));
   path_ = name;
   lock_ = lock_folder(path_);
 }

@@ -11,6 +11,8 @@ class TemporaryFolder {
   /// those there that a process of this user's left when it was killed. Throws UserError (this
   /// machine lacks something) when it cannot.
   TemporaryFolder();
+  /// The same under `parent`.
+  explicit TemporaryFolder(const std::filesystem::path& parent);
   ~TemporaryFolder();
   TemporaryFolder(const TemporaryFolder&) = delete;
   TemporaryFolder& operator=(const TemporaryFolder&) = delete;

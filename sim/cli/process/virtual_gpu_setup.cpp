@@ -29,11 +29,13 @@ std::string virtual_gpu_setting(const estimator::Gpu& gpu, const VirtualGpuOptio
   return virtual_gpu::to_environment(spec);
 }
 
-std::unique_ptr<virtual_gpu::Preload> virtual_gpu_preload(const std::string& way_out,
-                                                          const fs::path& folder,
-                                                          const std::string& prefix) {
+std::unique_ptr<Preload> virtual_gpu_preload(const std::string& way_out,
+                                             const fs::path& folder,
+                                             const std::string& prefix) {
   try {
-    return std::make_unique<virtual_gpu::Preload>(folder / "virtual_gpu", prefix);
+    return std::make_unique<Preload>(folder / "virtual_gpu", prefix);
+  } catch (const estimator::UserError&) {
+    throw;
   } catch (const std::runtime_error& error) {
     throw estimator::UserError(
         {.what = "the virtual GPU cannot be used", .where = error.what(), .help = way_out},

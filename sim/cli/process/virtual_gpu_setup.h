@@ -8,7 +8,7 @@
 
 #include "estimator/hardware/hardware.h"
 #include "sim/cli/process/environment.h"
-#include "sim/virtual_gpu/preload.h"
+#include "sim/cli/process/preload.h"
 
 namespace sim {
 
@@ -31,10 +31,9 @@ inline constexpr const char* kStubOfNccl = "libnccl.so";
 
 /// The virtual GPU's libraries in `folder`, or those of them whose names begin with `prefix`.
 /// Throws UserError (this machine lacks something) when it was not built; `way_out` is its help.
-std::unique_ptr<virtual_gpu::Preload> virtual_gpu_preload(
-    const std::string& way_out,
-    const std::filesystem::path& folder = program_folder(),
-    const std::string& prefix = "");
+std::unique_ptr<Preload> virtual_gpu_preload(const std::string& way_out,
+                                             const std::filesystem::path& folder = program_folder(),
+                                             const std::string& prefix = "");
 
 /// Puts libraries, separated by colons, in front of those that the environment preloads already.
 void preload_first(const std::string& libraries, Environment& environment);

@@ -3,7 +3,7 @@
 
 #include <filesystem>
 
-#include "sim/virtual_gpu/preload.h"
+#include "sim/cli/process/preload.h"
 #include "sim/virtual_gpu/spec.h"
 #include "tests/sim/exec/exec_program.h"
 
@@ -27,7 +27,7 @@ class ExecRealGpu : public ExecProgram {
   void have_gpu() {
     have_driver();
     environment_["TORCHINDUCTOR_CACHE_DIR"] = path("inductor");  // the user's own caches are used
-    const virtual_gpu::Preload all(virtual_gpu_folder());
+    const Preload all(virtual_gpu_folder());
     std::istringstream names(all.value());
     std::string libraries;
     for (std::string name; std::getline(names, name, ':');) {

@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "sim/virtual_gpu/preload.h"
+#include "sim/cli/process/preload.h"
 
 /// with_virtual_gpu FOLDER PROGRAM ARGUMENTS...: runs the program with the libraries of FOLDER
 /// preloaded. Which GPU they play is the program's or its caller's business (ONERANK_VIRTUAL_GPU).
@@ -13,7 +13,7 @@ int main(int argc, char** argv) try {
     std::fprintf(stderr, "usage: %s FOLDER PROGRAM ARGUMENTS...\n", argv[0]);
     return 2;
   }
-  const virtual_gpu::Preload preload(argv[1]);
+  const sim::Preload preload(argv[1]);
   const pid_t child = fork();
   if (child == 0) {
     setenv("LD_PRELOAD", preload.value().c_str(), 1);

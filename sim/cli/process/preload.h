@@ -1,9 +1,12 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 
-namespace virtual_gpu {
+#include "sim/cli/process/temporary_folder.h"
+
+namespace sim {
 
 /// The value of LD_PRELOAD that puts the virtual GPU's libraries in front of NVIDIA's.
 ///
@@ -14,18 +17,14 @@ class Preload {
  public:
   /// `folder` holds lib/ and the list `preload`, as the build writes them (<build>/virtual_gpu).
   /// Of the list only the libraries whose names begin with `prefix`. Throws std::runtime_error if
-  /// the folder does not hold them, or if the link cannot be made.
+  /// the folder does not hold them; UserError as TemporaryFolder does if the link cannot be made.
   explicit Preload(const std::filesystem::path& folder, const std::string& prefix = "");
-  ~Preload();
-
-  Preload(const Preload&) = delete;
-  Preload& operator=(const Preload&) = delete;
 
   const std::string& value() const { return value_; }
 
  private:
   std::string value_;
-  std::filesystem::path temporary_folder_;  // holds the link; empty if none was needed
+  std::optional<TemporaryFolder> temporary_folder_;  // holds the link, if one is needed
 };
 
-}  // namespace virtual_gpu
+}  // namespace sim

@@ -1,4 +1,4 @@
-#include "sim/virtual_gpu/preload.h"
+#include "sim/cli/process/preload.h"
 
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 #include <fstream>
 #include <stdexcept>
 
-namespace virtual_gpu {
+namespace sim {
 namespace {
 
 namespace fs = std::filesystem;
@@ -54,6 +54,9 @@ TEST(Preload, GoesThroughALinkWhereLdPreloadWouldSplitThePath) {
       EXPECT_EQ(first.find_first_of(" $"), std::string::npos) << first;
       EXPECT_TRUE(fs::equivalent(first, folder.path() / "lib" / "liba.so.1")) << first;
       link = fs::path(first).parent_path();
+      const std::string temporary = link.parent_path().filename();
+      EXPECT_TRUE(temporary.starts_with("onerank-run-"))
+          << temporary << " is not removed when its owner was killed";
     }
     EXPECT_FALSE(fs::exists(fs::symlink_status(link))) << "the link outlived the object";
     EXPECT_TRUE(fs::exists(folder.path() / "lib" / "liba.so.1")) << "the library was removed";
@@ -65,4 +68,4 @@ TEST(Preload, SaysThatThereIsNoVirtualGpu) {
 }
 
 }  // namespace
-}  // namespace virtual_gpu
+}  // namespace sim

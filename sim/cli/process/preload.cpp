@@ -1,13 +1,11 @@
-#include "sim/virtual_gpu/preload.h"
-
-#include <stdlib.h>
+#include "sim/cli/process/preload.h"
 
 #include <cerrno>
 #include <cstring>
 #include <fstream>
 #include <stdexcept>
 
-namespace virtual_gpu {
+namespace sim {
 namespace {
 
 namespace fs = std::filesystem;
@@ -17,12 +15,11 @@ bool can_stand_in_ld_preload(const fs::path& path) {
   return path.string().find_first_of(" :$") == std::string::npos;
 }
 
-fs::path make_temporary_folder() {
-  for (const fs::path& parent : {fs::temp_directory_path(), fs::path("/tmp")}) {
-    std::string name = (parent / "onerank-virtual-gpu-XXXXXX").string();
-    if (can_stand_in_ld_preload(parent) && mkdtemp(name.data()) != nullptr) return name;
-  }
-  throw std::runtime_error("cannot make a temporary folder for the virtual GPU's libraries");
+/// For a link to the libraries.
+fs::path temporary_parent() {
+  std::error_code ignored;
+  const fs::path usual = fs::temp_directory_path(ignored);
+  return !usual.empty() && can_stand_in_ld_preload(usual) ? usual : "/tmp";
 }
 
 }  // namespace
@@ -39,9 +36,9 @@ Preload::Preload(const fs::path& folder, const std::string& prefix) {
   }
   fs::path libraries = fs::absolute(folder / "lib");
   if (!can_stand_in_ld_preload(libraries)) {
-    temporary_folder_ = make_temporary_folder();
-    fs::create_directory_symlink(libraries, temporary_folder_ / "lib");
-    libraries = temporary_folder_ / "lib";
+    const fs::path link = temporary_folder_.emplace(temporary_parent()).path() / "lib";
+    fs::create_directory_symlink(libraries, link);
+    libraries = link;
   }
   for (std::string name; std::getline(list, name);) {
     if (!name.starts_with(prefix)) continue;
@@ -50,9 +47,4 @@ Preload::Preload(const fs::path& folder, const std::string& prefix) {
   }
 }
 
-Preload::~Preload() {
-  std::error_code ignored;  // a left-over link does no harm
-  if (!temporary_folder_.empty()) fs::remove_all(temporary_folder_, ignored);
-}
-
-}  // namespace virtual_gpu
+}  // namespace sim
