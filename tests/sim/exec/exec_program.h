@@ -28,9 +28,16 @@ class ExecProgram : public OnerankProgram {
     return words;
   }
 
-  /// Whether the programs can import a package; without some of them they are skipped.
-  static bool has_package(const std::string& name) {
-    return std::filesystem::exists(std::filesystem::path(ONERANK_SITE_PACKAGES) / name);
+  /// Whether the programs can import a package, from beside torch or from PYTHONPATH; without some
+  /// of them they are skipped.
+  bool has_package(const std::string& name) const {
+    const auto more = environment_.find("PYTHONPATH");
+    std::istringstream folders(ONERANK_SITE_PACKAGES +
+                               (more == environment_.end() ? "" : ":" + more->second));
+    for (std::string folder; std::getline(folders, folder, ':');) {
+      if (std::filesystem::exists(std::filesystem::path(folder) / name)) return true;
+    }
+    return false;
   }
 
   ProgramResult run_program(const std::string& program,
