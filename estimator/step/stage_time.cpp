@@ -60,6 +60,16 @@ bool is_of_unit(const CollectiveRecord& record) {
          (record.direction == Direction::kForward || record.direction == Direction::kBackward);
 }
 
+/// Whether a stage reduces its gradients beside its last backward, where the plan overlaps them. Of
+/// a pipeline that does not interleave, Megatron-LM's first stage alone does; "other pipeline
+/// stages do grad reduction during pipeline bubble", when they have sent what they send
+/// (core/pipeline_parallel/schedules.py, 0.4.0 to 0.19.0, --align-grad-reduce). PyTorch's reducer
+/// does on every stage.
+bool reduces_beside_backward(const Plan& plan, int64_t stage) {
+  return stage == 0 || plan.parallelism.virtual_stages > 1 ||
+         traits_of(plan.training.dialect).reducer_buckets;
+}
+
 /// What the tensor ranks do with a message that came in parts.
 CollectiveRecord gather_of_parts(const CollectiveRecord& received, int64_t parts) {
   CollectiveRecord gather = received;
@@ -265,6 +275,8 @@ class StageSum {
     const CollectiveRecord& record = call.record;
     const auto count = static_cast<double>(record.count);
     const std::vector<double>& shares = shares_.of_parameters();
+    const bool may_overlap = of_chunk != &ChunkTime::reduce_gradients ||
+                             reduces_beside_backward(target_.plan, profile_.coordinate.pipeline);
     for (std::size_t c = 0; c < shares.size(); ++c) {
       if (shares[c] == 0) continue;
       BucketTime& buckets = time_.chunks[c].*of_chunk;
@@ -272,7 +284,7 @@ class StageSum {
       buckets.use = mean_use(buckets.sum_seconds, buckets.use, seconds, call.use);
       buckets.sum_seconds += seconds;
       buckets.buckets += std::max<int64_t>(1, std::llround(shares[c] * count));
-      buckets.overlappable |= record.overlappable;
+      buckets.overlappable |= record.overlappable && may_overlap;
       buckets.compute_share = share_of_compute(call);
     }
   }

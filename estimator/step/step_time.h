@@ -5,9 +5,9 @@
 //    stage's own optimizer was done; a chunk's first forward waits for the buckets that it needs.
 // 2. The schedule is replayed over all stages with their own times and transfers.
 // 3. Each stage reduces its gradients, bucket by bucket beside the last backward of each chunk
-// where
-//    the plan overlaps it, else all when its steps have ended. Where the reduction needs a port
-//    that calls of that backward need, or the send of its gradients, all of them take longer.
+//    where the plan overlaps it (of Megatron-LM's later stages only where it interleaves), else all
+//    when its steps have ended. Where the reduction needs a port that calls of that backward need,
+//    or the send of its gradients, all of them take longer.
 // 4. When the slowest stage is ready (the gradient norm needs all of them), every stage ends its
 //    step: norm, optimizer, and the gather of what is not overlapped. The slowest end counts.
 // 5. Data loaders work ahead: where they take longer for the micro-batches of a step than the step

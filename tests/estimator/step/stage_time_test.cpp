@@ -311,6 +311,27 @@ TEST(StageTime, CollectsGradientBucketsAndParameterGathers) {
   EXPECT_EQ(sum_of(time.step_end.communication_seconds), 0);
 }
 
+// Megatron-LM's later stages reduce when they have sent their last gradients, unless it
+// interleaves.
+TEST(StageTime, OfALaterStageReducesInTheBubble) {
+  const auto overlaps = [](int64_t stage, int64_t virtual_stages, const char* dialect) {
+    Plan plan =
+        small_plan({{"parallelism", {{"pipeline", 2}}}, {"training", {{"dialect", dialect}}}});
+    plan.parallelism.virtual_stages = virtual_stages;
+    RankProfile profile = profile_of(plan, stage * (plan.world_size() - 1));
+    const auto reduce =
+        call_of(CollectiveKind::kReduceScatter, GroupKind::kDataContext, 4, 160 * kMiB);
+    profile.collectives = {collectives(Direction::kReduceGradients, reduce, 1)};
+    profile.collectives[0].overlappable = true;
+    return time_of(plan, profile).chunks[0].reduce_gradients.overlappable;
+  };
+  EXPECT_TRUE(overlaps(0, 1, "megatron-lm"));
+  EXPECT_FALSE(overlaps(1, 1, "megatron-lm"));
+  EXPECT_FALSE(overlaps(1, 1, "plain"));
+  EXPECT_TRUE(overlaps(1, 2, "megatron-lm"));
+  EXPECT_TRUE(overlaps(1, 1, "nanotron"));
+}
+
 TEST(StageTime, LeavesTheGradientNormToTheEndOfTheStep) {
   const Plan plan = pipeline_plan();
   const auto norm = call_of(CollectiveKind::kAllReduce, GroupKind::kModel, 4, 4);
