@@ -4,6 +4,9 @@ import math
 SIGNED = {"headroom_bytes", "free_bytes", "peer", "gain_bytes", "gain_seconds", "error"}
 RECOMPUTE = ["none", "selective", "full"]
 ROUNDING = 1e-9  # relative: of sums of doubles in another order
+# Keys of parallelism that hide communication, and others with which each may be on or off.
+OVERLAPS = {"overlap_grad_reduce": {"overlap_param_gather": False}, "overlap_param_gather": {"overlap_grad_reduce": True},
+            "overlap_p2p_communication": {}, "tp_comm_overlap": {"sequence_parallel": True}}
 
 
 class Violation(Exception):
@@ -151,6 +154,19 @@ def roofline_is_of_the_same_step(onerank, plan, estimate):
            f"the roofline's iteration takes {roofline['iteration_seconds']} s")
 
 
+def overlap_is_never_longer(onerank, plan, estimate):
+    """With the same calls: Megatron-LM cuts gradients into buckets only to overlap them, and smaller calls reach
+    less of a link, which may cost more than overlap hides. Here it has one bucket; others always have many."""
+    buckets = {"bucket_elements": 10**12 if plan["training"]["dialect"] == "megatron-lm" else 10**5}
+    for flag, others in OVERLAPS.items():
+        others = others | buckets
+        both = [onerank.changed(plan, parallelism=others | {flag: is_on}) for is_on in (True, False)]
+        if not all(both):
+            continue
+        seconds, without = (each["time"]["iteration_seconds"] for each in both)
+        expect(seconds <= without * (1 + ROUNDING), f"with {flag} an iteration takes {seconds} s, without {without} s")
+
+
 RELATIONS = [runs_are_equal, check_says_the_same, kept_profiles_say_the_same, more_recompute_takes_no_more,
              larger_micro_batch_takes_no_less, longer_sequence_takes_no_less, larger_batch_takes_longer_and_no_less,
-             every_micro_batch_run_allocates_the_same, roofline_is_of_the_same_step]
+             every_micro_batch_run_allocates_the_same, roofline_is_of_the_same_step, overlap_is_never_longer]

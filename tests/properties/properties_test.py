@@ -52,9 +52,9 @@ class Onerank:
         result = self.run("estimate", plan, "--no-advice", "--exit-zero")
         return None if result.returncode == BAD_INPUT else json.loads(result.stdout)
 
-    def changed(self, plan, training):
-        """The estimate of the plan with other training, or None where that is refused."""
-        return self.estimate_if_valid(plan | {"training": plan["training"] | training})
+    def changed(self, plan, **sections):
+        """The estimate of the plan with other keys in its sections, or None where that is refused."""
+        return self.estimate_if_valid(plan | {name: plan[name] | keys for name, keys in sections.items()})
 
     def check(self, plan):
         result = self.run("check", plan)
