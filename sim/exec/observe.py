@@ -46,6 +46,7 @@ def observe(recorder_path):
     import sys
     import threading
     import time
+    import traceback
     import types
     import weakref
 
@@ -226,12 +227,25 @@ def observe(recorder_path):
         """One list for each attempt to trace a region: its own code, then what was inlined whole."""
         return torch._guards.TracingContext.get().traced_code
 
+    def harmless(tell):
+        """Prints an error and goes on, as the program does not depend on it, nor does its compiler."""
+
+        def told(*arguments):
+            try:
+                tell(*arguments)
+            except Exception:
+                traceback.print_exc()
+
+        return told
+
+    @harmless
     def before_traced_step():
         watch_regions()
         thread.traced = code = traced_code()
         if code[0] is step_code:
             thread.stepping = now_compiled()
 
+    @harmless
     def after_traced_step():
         if traced_code() is getattr(thread, "traced", None):
             thread.stepping = now_compiled()
@@ -244,6 +258,7 @@ def observe(recorder_path):
             around_regions.append(callback(torch.compiler.disable(tell)))
         torch._dynamo.convert_frame.register_bytecode_hook(region_made)
 
+    @harmless
     def region_made(*_):
         region, stepping = now_compiled(), getattr(thread, "stepping", None)
         thread.stepping = None
