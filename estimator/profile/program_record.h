@@ -121,7 +121,7 @@ template <class Visitor>
 void visit_fields(Visitor& visit, OtherDevice& device) {
   visit("index", device.index, "of the device", kCount);
   visit(
-      "reserved_peak_bytes", device.reserved_peak_bytes, "largest, of PyTorch's allocator", kCount);
+      "reserved_peak_bytes", device.reserved_peak_bytes, "largest, of PyTorch's allocator", kBytes);
 }
 
 struct ProgramRecord {
@@ -153,7 +153,7 @@ void visit_fields(Visitor& visit, ProgramRecord& program) {
   visit("outside_bytes",
         program.outside_bytes,
         "that the virtual GPU had less free, for CUDA's context and libraries",
-        kCount);
+        kBytes);
   visit("optimizer_steps", program.optimizer_steps, "iterations that ended in a step", kCount);
   visit(
       "recorded_iteration", program.recorded_iteration, "whose operators the profile has", kCount);

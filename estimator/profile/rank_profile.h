@@ -235,7 +235,7 @@ template <class Visitor>
 void visit_fields(Visitor& visit, ModuleRecord& module) {
   visit("path", module.path, "place in the model");
   visit("parameter_bytes", module.parameter_bytes, "of its parameters", kBytes);
-  visit("activation_bytes_at_peak", module.activation_bytes_at_peak, "that the peak holds");
+  visit("activation_bytes_at_peak", module.activation_bytes_at_peak, "that the peak holds", kBytes);
   visit(
       "forward_peak_bytes", module.forward_peak_bytes, "of the device, during its forward", kBytes);
   visit("backward_peak_bytes",

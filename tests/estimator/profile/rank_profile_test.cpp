@@ -55,6 +55,7 @@ Json good_profile() {
   call.bytes = 1024;
   profile.collectives = {collectives(Direction::kReduceGradients, call, 4)};
   profile.peak.categories.emplace()[MemoryCategory::kParameter] = profile.peak.allocated_bytes;
+  profile.modules = {{.path = "layers.0"}};
   return to_json(profile);
 }
 
@@ -84,6 +85,9 @@ TEST(RankProfile, ThatNoRunCanLeaveIsRefused) {
            {"negative collective",
             [](Json& j) { j["collectives"][0]["bytes"] = -1024; },
             "collectives[0].bytes = -1024"},
+           {"negative memory of a module",
+            [](Json& j) { j["modules"][0]["activation_bytes_at_peak"] = -512; },
+            "modules[0].activation_bytes_at_peak = -512"},
            {"absurd work",
             [](Json& j) { j["operators"][0]["flops"] = 1e308; },
             "operators[0].flops = 1e+308"},
@@ -132,6 +136,9 @@ TEST(ProgramProfile, ThatNoRunCanLeaveIsRefused) {
            {"negative GPUs", [](Json& p) { p["gpus_per_node"] = -8; }, "gpus_per_node = -8"},
            {"GPUs of a city", [](Json& p) { p["gpus_per_node"] = 9e15; }, "gpus_per_node = 9"},
            {"GPUs untold", [](Json& p) { p.erase("gpus_per_node"); }, "a key is missing"},
+           {"more outside than any GPU has",
+            [](Json& p) { p["outside_bytes"] = 9e15; },
+            "program.outside_bytes = 9"},
            {"group of more than all",
             [](Json& p) { p["communicators"][0]["size"] = 9; },
             "larger than the world"},
