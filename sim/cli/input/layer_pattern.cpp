@@ -10,7 +10,7 @@ namespace sim {
 namespace {
 
 constexpr std::size_t kLongest = 100'000;         // layers of a pattern, and of each part of it
-constexpr std::size_t kMostWork = 10 * kLongest;  // layers that products and sums write on the way
+constexpr std::size_t kMostWork = 10 * kLongest;  // layers that its parts write on the way
 constexpr int kDeepest = 64;
 
 /// sum = product {"+" product};  product = list {"*" number};  list = "(" sum ")" | "[" numbers "]"
@@ -56,6 +56,7 @@ class PatternParser {
   std::vector<int64_t> numbers() {
     std::vector<int64_t> all{number()};
     while (take(',')) all.push_back(number());
+    count(all.size(), all.size());
     return all;
   }
 

@@ -30,11 +30,15 @@ TEST(LayerPattern, RefusesWhatItDoesNotUnderstand) {
 }
 
 TEST(LayerPattern, RefusesDepthLengthAndWorkWithoutBound) {
-  std::string ones = "([1]", doublings = "([0]*99999)";
+  std::string ones = "([1]", doublings = "([0]*99999)", zeros = "0";
   for (int i = 0; i < 9'000; ++i) ones += "+[0]*99999";
   for (int i = 0; i < 10'000; ++i) doublings += "*1";
-  for (const std::string& text :
-       {std::string(100'000, '(') + "[1]", ones + ")", doublings, std::string("[0]*99999+[1]*2")}) {
+  for (int i = 0; i < 100'000; ++i) zeros += ",0";
+  for (const std::string& text : {std::string(100'000, '(') + "[1]",
+                                  ones + ")",
+                                  doublings,
+                                  zeros,
+                                  std::string("[0]*99999+[1]*2")}) {
     EXPECT_THROW(parsed(text), estimator::UserError) << text.substr(0, 20);
   }
   EXPECT_EQ(parsed(std::string(60, '(') + "[1]" + std::string(60, ')')), Pattern{1});
