@@ -24,6 +24,16 @@ Problem silent(int64_t rank) {
           .help = "look at the output of that rank and at its machine"};
 }
 
+Problem silent_keeper(const WorldSeat& seat) {
+  return {.what = "rank 0, which keeps the world's store, is gone",
+          .where = fmt::format("rank {} had no answer from port {} on {} for {} s",
+                               seat.rank,
+                               seat.port,
+                               seat.host,
+                               kLongestSilence.count()),
+          .help = "look whether that process was stopped"};
+}
+
 }  // namespace
 
 WorldWatch::WorldWatch(const WorldSeat& seat, seconds timeout)
@@ -37,6 +47,7 @@ WorldWatch::~WorldWatch() {
 void WorldWatch::watch() {
   while (!stop_) {
     try {
+      const Deadline deadline(kLongestSilence, silent_keeper(seat_));  // a client waits for ever
       look_once();
     } catch (const std::exception&) {
       if (stop_) return;

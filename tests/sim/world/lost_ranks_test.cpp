@@ -121,6 +121,29 @@ class LostRanks : public VerifyProgram {
     ASSERT_EQ(hanging(), 2);
   }
 
+  /// The process of the rank that hangs, below the one that was started.
+  pid_t hanging_process_of(int rank) const {
+    namespace fs = std::filesystem;
+    for (const auto& entry : fs::directory_iterator(path(""))) {
+      const std::string name = entry.path().filename().string();
+      if (name.rfind("hangs-", 0) != 0) continue;
+      const pid_t hanging = std::stoi(name.substr(std::string("hangs-").size()));
+      pid_t process = hanging;
+      while (process > 1 && process != started_.at(rank)) process = parent_of(process);
+      if (process > 1) return hanging;
+    }
+    throw std::runtime_error("no process of that rank hangs");
+  }
+
+  static pid_t parent_of(pid_t process) {
+    std::ifstream status("/proc/" + std::to_string(process) + "/status");
+    for (std::string word; status >> word;) {
+      pid_t parent = 0;
+      if (word == "PPid:" && status >> parent) return parent;
+    }
+    return 0;
+  }
+
   bool ends_soon() const {
     for (int i = 0; i < 100 && has_processes(); ++i) {
       std::this_thread::sleep_for(std::chrono::milliseconds(50));
@@ -181,6 +204,19 @@ TEST_F(LostRanks, TheRankThatKeepsTheStoreIsMissedAtOnce) {
   EXPECT_EQ(result.exit_code, 3);
   EXPECT_THAT(result.error, HasSubstr("rank 0, which keeps the world's store, is gone"));
   EXPECT_LT(seconds_since(start), 10);
+}
+
+TEST_F(LostRanks, TheRankThatKeepsTheStoreIsMissedWhenItIsStopped) {
+  use_fault("hang");
+  start_both_ranks();
+  ASSERT_NO_FATAL_FAILURE(wait_until_both_hang());
+  const auto start = Clock::now();
+  kill(hanging_process_of(0), SIGSTOP);
+  const ProgramResult result = end_of(1);
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_THAT(result.error, HasSubstr("rank 0, which keeps the world's store, is gone"));
+  EXPECT_LT(seconds_since(start), 20);
+  kill_rank_process_tree(0);
 }
 
 TEST_F(LostRanks, ARankThatNeverComesIsNamed) {
