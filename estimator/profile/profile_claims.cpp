@@ -76,9 +76,21 @@ void check_device(const RankProfile& profile, Claims& claims) {
                  "more is reserved than the device has");
 }
 
+void check_peers(const RankProfile& profile, Claims& claims) {
+  for (std::size_t i = 0; i < profile.collectives.size(); ++i) {
+    const CollectiveCall& call = profile.collectives[i].call;
+    const bool is_to_one = call.kind == CollectiveKind::kSend || call.kind == CollectiveKind::kRecv;
+    claims.require((!is_to_one || call.peer >= 0) && call.peer < call.group_size,
+                   fmt::format("collectives[{}].peer", i),
+                   "the peer is no member of the group",
+                   std::to_string(call.peer));
+  }
+}
+
 void check_shard(const RankProfile& profile, Claims& claims) {
   claims.require(profile.plan.is_object() && !profile.plan.empty(), "plan", "no plan is there", "");
   claims.require(!profile.operators.empty(), "operators", "the shard computed nothing", "[]");
+  check_peers(profile, claims);
   claims.at_most(profile.micro_batches.executed,
                  profile.micro_batches.total,
                  "micro_batches.executed",

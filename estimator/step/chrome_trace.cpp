@@ -13,7 +13,15 @@ namespace {
 
 /// Begin and end of a slice are rounded, not begin and length: then what begins when another ends
 /// does so in the file.
-int64_t nanoseconds(double seconds) { return std::llround(seconds * 1e9); }
+int64_t nanoseconds(double seconds) {
+  constexpr double kLongest = 9e9;  // nearly 2^63 ns
+  if (std::abs(seconds) > kLongest) {
+    throw UserError({.what = "the iteration is too long for a trace",
+                     .where = fmt::format("{} s, against {} s at most", seconds, kLongest),
+                     .help = "ask for the estimate without a trace, and see why it is so long"});
+  }
+  return std::llround(seconds * 1e9);
+}
 
 /// The format's unit, to the nanosecond. Perfetto multiplies by 1,000 and cuts off the rest
 /// (src/trace_processor/importers/json/json_utils.cc, CoerceToTs): where the product falls short of
