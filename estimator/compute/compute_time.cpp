@@ -27,14 +27,18 @@ Dtype matrix_dtype(const OperatorRecord& record, Dtype plan_dtype) {
   return adds_to_fp32_sum(record) ? plan_dtype : Dtype::kFp32;
 }
 
-/// Empty when the shapes are not those of a product of two matrices.
+bool is_empty(const std::vector<int64_t>& shape) {
+  return std::find(shape.begin(), shape.end(), 0) != shape.end();
+}
+
+/// Empty when the shapes are not those of a product of two matrices that have elements.
 std::optional<MatmulShape> matmul_shape(const OperatorRecord& record) {
   const auto& shapes = record.shapes;
   if (shapes.size() < 2) return {};
   const bool linear = record.name == "aten::linear";  // input [.., k], weight [n, k], bias
   const auto& left = linear ? shapes[0] : shapes[shapes.size() - 2];
   const auto& right = linear ? shapes[1] : shapes.back();
-  if (left.size() < 2 || right.size() < 2) return {};
+  if (left.size() < 2 || right.size() < 2 || is_empty(left) || is_empty(right)) return {};
   MatmulShape shape{
       .m = left[left.size() - 2], .n = linear ? right[0] : right.back(), .k = left.back()};
   for (std::size_t i = 0; i + 2 < left.size(); ++i) (linear ? shape.m : shape.batch) *= left[i];
@@ -51,7 +55,9 @@ AttentionShape attention_shape(const OperatorRecord& record) {
                        .heads = 64,
                        .sequence = 4096,
                        .head_width = 128};
-  if (record.shapes.empty() || record.shapes[0].size() != 4) return shape;
+  if (record.shapes.empty() || record.shapes[0].size() != 4 || is_empty(record.shapes[0])) {
+    return shape;
+  }
   const auto& query = record.shapes[0];
   const bool heads_first = name_contains(record, "scaled_dot_product");
   shape.batch = query[0];
@@ -59,7 +65,11 @@ AttentionShape attention_shape(const OperatorRecord& record) {
   shape.sequence = query[heads_first ? 2 : 1];
   shape.head_width = query[3];
   const std::size_t first = shape.pass == AttentionPass::kBackward ? 1 : 0;
-  if (record.shapes.size() < first + 3 || record.shapes[first + 2].size() != 4) return shape;
+  if (record.shapes.size() < first + 3) return shape;
+  for (const std::size_t key_or_value : {first, first + 2}) {
+    const auto& other = record.shapes[key_or_value];
+    if (other.size() != 4 || is_empty(other)) return shape;
+  }
   shape.head_width = record.shapes[first][3];
   shape.value_width = record.shapes[first + 2][3];
   return shape;

@@ -39,6 +39,21 @@ TEST(OperatorSeconds, OfNoWorkAreTheLaunch) {
   EXPECT_DOUBLE_EQ(seconds(operation("aten::add", "Float", {}, 0)), kLaunchSeconds);
 }
 
+// A profile may claim work of inputs without elements: it gets a usual shape's rate, and is finite.
+TEST(OperatorSeconds, OfWorkOnNothingAreFinite) {
+  constexpr double kFlops = 1e9;
+  for (const char* name : {"aten::mm", "aten::linear"}) {
+    const auto empty = operation(name, "BFloat16", {{0, 256}, {256, 256}}, kFlops);
+    EXPECT_LT(seconds(empty), 1) << name;
+  }
+  const char* forward = "aten::_scaled_dot_product_flash_attention";
+  for (const std::vector<std::vector<int64_t>>& shapes :
+       {std::vector<std::vector<int64_t>>{{1, 0, 64, 64}},
+        {{1, 8, 64, 64}, {1, 8, 64, 64}, {1, 8, 64, 0}}}) {
+    EXPECT_LT(seconds(operation(forward, "BFloat16", shapes, kFlops)), 1);
+  }
+}
+
 TEST(OperatorPrice, SaysWhatBoundsIt) {
   const auto bound = [](const OperatorRecord& record) {
     const ComputeTarget target{.gpu = *find_gpu("h100-sxm")};
