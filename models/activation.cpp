@@ -11,14 +11,17 @@ namespace models {
 
 using estimator::Activation;
 
+at::Tensor activate_gate(const at::Tensor& gate, Activation activation) {
+  return activation == Activation::kSwiglu ? at::silu(gate) : at::gelu(gate, "tanh");
+}
+
 at::Tensor activate(const at::Tensor& input, const ShardContext& context) {
   const Activation activation = context.plan.model.activation;
   if (activation == Activation::kRelu) return at::relu(input);
   if (activation == Activation::kGelu) return at::gelu(input, "tanh");
   if (context.dialect().fused_gated_activation) return fused_gated_activation(input, activation);
   const auto halves = input.chunk(2, -1);
-  return (activation == Activation::kSwiglu ? at::silu(halves[0]) : at::gelu(halves[0], "tanh")) *
-         halves[1];
+  return activate_gate(halves[0], activation) * halves[1];
 }
 
 at::Tensor activate_weighted(const at::Tensor& input,

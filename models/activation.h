@@ -9,9 +9,12 @@ namespace models {
 /// The model's activation as the dialect computes it. [..., f or, gated, 2 f] -> [..., f].
 at::Tensor activate(const at::Tensor& input, const ShardContext& context);
 
-/// The same, each row of [rows, f] times its weight of [rows, 1]: what an expert computes for a
-/// token, weighted by the token's router. A fused gated one keeps its input and the weights alone,
-/// as Megatron-LM's weighted_bias_swiglu_impl.
+/// What a gated activation (SwiGLU, GeGLU) makes of its gate.
+at::Tensor activate_gate(const at::Tensor& gate, estimator::Activation activation);
+
+/// As activate(), each row of [rows, f] times its weight of [rows, 1]: what an expert computes for
+/// a token, weighted by the token's router. A fused gated one keeps its input and the weights
+/// alone, as Megatron-LM's weighted_bias_swiglu_impl.
 at::Tensor activate_weighted(const at::Tensor& input,
                              const at::Tensor& weights,
                              const ShardContext& context);

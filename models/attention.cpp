@@ -15,6 +15,36 @@ LinearSpec qkv_spec(const estimator::ModelConfig& model, const std::string& name
           .bias = model.add_bias_linear || model.add_qkv_bias};
 }
 
+/// Each a product of its own; `first` and `count` are its place in a packed group.
+LinearSpec separate_spec(const estimator::ModelConfig& model,
+                         const std::string& name,
+                         const std::string& part,
+                         int64_t first,
+                         int64_t count) {
+  const int64_t queries = model.num_attention_heads / model.num_query_groups;
+  return {.name = name + "." + part,
+          .inputs = model.hidden_size,
+          .outputs = model.num_query_groups * count * model.kv_channels,
+          .bias = model.add_bias_linear || model.add_qkv_bias,
+          .whole_input = true,
+          .packed = PackedRows{.name = name + ".qkv.weight",
+                               .blocks = model.num_query_groups,
+                               .parts = queries + 2,
+                               .first = first,
+                               .count = count}};
+}
+
+std::vector<ColumnParallelLinear> make_qkv(ShardContext& context,
+                                           ParameterStore& store,
+                                           const std::string& name) {
+  const estimator::ModelConfig& model = context.plan.model;
+  if (!context.dialect().separate_products) return {{context, store, qkv_spec(model, name)}};
+  const int64_t queries = model.num_attention_heads / model.num_query_groups;
+  return {{context, store, separate_spec(model, name, "query", 0, queries)},
+          {context, store, separate_spec(model, name, "key", queries, 1)},
+          {context, store, separate_spec(model, name, "value", queries + 1, 1)}};
+}
+
 LinearSpec projection_spec(const ShardContext& context, const std::string& name) {
   const estimator::ModelConfig& model = context.plan.model;
   return {.name = name + ".projection",
@@ -34,7 +64,7 @@ SelfAttention::SelfAttention(ShardContext& context,
     : context_(context),
       core_(std::move(core)),
       rotary_(std::move(rotary)),
-      qkv_(context, store, qkv_spec(context.plan.model, name)),
+      qkv_(make_qkv(context, store, name)),
       projection_(context, store, projection_spec(context, name)) {}
 
 bool SelfAttention::shares_groups() const {
@@ -106,6 +136,19 @@ SelfAttention::Heads SelfAttention::split_heads(const at::Tensor& product) const
   return heads;
 }
 
+SelfAttention::Heads SelfAttention::separate_heads(const at::Tensor& input) const {
+  const at::Tensor whole = whole_input(context_, input);
+  const auto product = [&](const ColumnParallelLinear& layer) {
+    return layer.forward(whole).unflatten(-1, at::IntArrayRef{-1, context_.plan.model.kv_channels});
+  };
+  Heads heads{product(qkv_[0]), product(qkv_[1]), product(qkv_[2])};
+  if (rotary_) {
+    heads.query = rotary_->apply(heads.query);
+    heads.key = rotary_->apply(heads.key);
+  }
+  return heads;
+}
+
 /// As nanotron: query, key and value are copied into one [3, b, s, heads, width]; the query is
 /// turned where it lies there, so that saving it saves all three; key and value are copied once
 /// more.
@@ -124,7 +167,7 @@ at::Tensor SelfAttention::forward(const at::Tensor& input) const {
   ModuleScope scope(observer, "self_attention");
   Heads heads = [&] {
     ModuleScope qkv(observer, "qkv");
-    return split_heads(qkv_.forward(input));
+    return qkv_.size() > 1 ? separate_heads(input) : split_heads(qkv_[0].forward(input));
   }();
 
   torch::autograd::variable_list qkv = {heads.query, heads.key, heads.value};

@@ -48,12 +48,13 @@ class SelfAttention final : public Attention {
   at::Tensor own_groups(const at::Tensor& packed) const;
   at::Tensor own_queries(const at::Tensor& of_group) const;
   Heads split_heads(const at::Tensor& packed) const;
+  Heads separate_heads(const at::Tensor& input) const;
   Heads unstack(const at::Tensor& packed) const;
 
   ShardContext& context_;
   std::shared_ptr<const CoreAttention> core_;
   std::shared_ptr<const RotaryEmbedding> rotary_;  // null: positions are learned, or there are none
-  ColumnParallelLinear qkv_;
+  std::vector<ColumnParallelLinear> qkv_;          // one of all three packed, or one of each
   RowParallelLinear projection_;
 };
 

@@ -8,9 +8,11 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <cmath>
+#include <functional>
 #include <stdexcept>
 
 #include "estimator/plan/attention_choice.h"
+#include "estimator/plan/recompute_choice.h"
 #include "models/all_to_all_attention.h"
 #include "models/dropout.h"
 #include "models/kept_value.h"
@@ -38,6 +40,14 @@ at::Tensor heads_first(const at::Tensor& tensor) { return tensor.permute({1, 2, 
 /// [b, heads, s, d] -> [s, b, heads, d], a view.
 at::Tensor sequence_first(const at::Tensor& tensor) { return tensor.permute({2, 0, 1, 3}); }
 
+Attended kept_attention(OutputKeeper& keeper, const std::function<Attended()>& run) {
+  const OutputKeeper::Outputs outputs = keeper.keep([&] {
+    const Attended attended = run();
+    return OutputKeeper::Outputs{attended.output, attended.log_sum, attended.seed, attended.offset};
+  });
+  return {.output = outputs[0], .log_sum = outputs[1], .seed = outputs[2], .offset = outputs[3]};
+}
+
 /// cuDNN's attention in what it keeps: query, key, value, the output as the next product reads it
 /// and a log-sum for each row (transformer_engine/pytorch/cpp_extensions/fused_attn.py). cuDNN's
 /// own workspaces are not public.
@@ -46,8 +56,10 @@ struct FusedAttention : torch::autograd::Function<FusedAttention> {
                             const at::Tensor& query,
                             const at::Tensor& key,
                             const at::Tensor& value,
-                            const AttentionCall& call) {
-    const Attended attended = attend(query, key, value, call);
+                            const AttentionCall& call,
+                            OutputKeeper* keeper) {
+    const auto run = [&] { return attend(query, key, value, call); };
+    const Attended attended = keeper == nullptr ? run() : kept_attention(*keeper, run);
     context->save_for_backward(
         {query, key, value, attended.output, attended.log_sum, attended.seed, attended.offset});
     keep(context, call);
@@ -63,7 +75,7 @@ struct FusedAttention : torch::autograd::Function<FusedAttention> {
         saved[2],
         {.output = saved[3], .log_sum = saved[4], .seed = saved[5], .offset = saved[6]},
         kept<AttentionCall>(context));
-    return {found.query, found.key, found.value, at::Tensor()};
+    return {found.query, found.key, found.value, at::Tensor(), at::Tensor()};
   }
 };
 
@@ -91,6 +103,7 @@ AttentionAcrossRanks make_across_context(const ShardContext& context, const Atte
 
 CoreAttention::CoreAttention(const ShardContext& context)
     : kind_(*context.plan.training.attention),
+      keeper_(context.keeper),
       batch_first_(context.dialect().batch_first_attention),
       buffers_(context.dialect().fused_weight_gradient && !context.transformer_engine()
                    ? context.buffers
@@ -111,9 +124,10 @@ at::Tensor CoreAttention::forward(const at::Tensor& query,
   switch (kind_) {
     case estimator::Attention::kFlash:
     case estimator::Attention::kFlash1:
-      return flash(query, key, value);
+      if (!keeper_) return flash(query, key, value);
+      [[fallthrough]];  // the same kernel, in a function that can take its outputs from the keeper
     case estimator::Attention::kFused:
-      return FusedAttention::apply(query, key, value, call_);
+      return FusedAttention::apply(query, key, value, call_, keeper_.get());
     case estimator::Attention::kUnfused:
       break;
   }
@@ -203,7 +217,8 @@ at::Tensor run_core_attention(const ShardContext& context,
     if (!copies_views) return core->forward(inputs[0], inputs[1], inputs[2]);
     return core->forward(inputs[0].contiguous(), inputs[1].contiguous(), inputs[2].contiguous());
   };
-  const bool recompute = context.plan.training.recompute == estimator::Recompute::kSelective;
+  const bool recompute =
+      estimator::recomputed(context.plan, 0) == estimator::Recomputed::kCoreAttention;
   return recompute ? checkpoint(attend, query_key_value, observer) : attend(query_key_value);
 }
 

@@ -38,6 +38,7 @@ class CoreAttention {
   at::Tensor unfused(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value) const;
 
   estimator::Attention kind_;
+  std::shared_ptr<OutputKeeper> keeper_;  ///< null unless layers are recomputed by operator
   /// Query, key and value are copied to [b, s, heads, d] for the flash-attn kernel, its output back
   /// (FlashAttention in transformer_engine's backends.py; CausalSelfAttention in nanotron's
   /// llama.py).
@@ -51,9 +52,9 @@ class CoreAttention {
   std::optional<CausalSoftmax> softmax_;  ///< unfused only
 };
 
-/// core->forward({query, key, value}) in a module of its own; under selective recompute nothing but
-/// these is kept. Those that are views are copied first where `copies_views`: under recompute the
-/// copies are not kept, and what the views are of is.
+/// core->forward({query, key, value}) in a module of its own; under Megatron-LM's selective
+/// recompute nothing but these is kept. Those that are views are copied first where `copies_views`:
+/// under recompute the copies are not kept, and what the views are of is.
 at::Tensor run_core_attention(const ShardContext& context,
                               const std::shared_ptr<const CoreAttention>& core,
                               torch::autograd::variable_list query_key_value,

@@ -4,6 +4,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <string>
+#include <vector>
 
 #include "models/feed_forward.h"
 #include "models/parallel_linear.h"
@@ -17,8 +18,11 @@ class Mlp final : public FeedForward {
   at::Tensor bias() const override { return second_.bias(); }
 
  private:
+  at::Tensor hidden(const at::Tensor& input) const;
+  at::Tensor separately_gated(const at::Tensor& input) const;
+
   ShardContext& context_;
-  ColumnParallelLinear first_;
+  std::vector<ColumnParallelLinear> first_;  // one, or of a gated MLP gate and up
   RowParallelLinear second_;
 };
 

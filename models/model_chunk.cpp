@@ -20,10 +20,15 @@ ModelChunk::ModelChunk(ShardContext& context,
     embedding_ = std::make_unique<Embedding>(context, store);
   }
   layers_.reserve(static_cast<std::size_t>(layers[piece]));
-  for (int64_t number = first; number < first + layers[piece]; ++number) {
+  int64_t before = 0;  // layers of this rank's other chunks
+  for (int64_t other = 0; other < chunk; ++other) before += layers[context.piece(other)];
+  for (int64_t number = 0; number < layers[piece]; ++number) {
     const int64_t unit = store.begin_unit();
-    if (number == first) first_layer_unit_ = unit;
-    layers_.emplace_back(context, store, number, shared);
+    if (number == 0) first_layer_unit_ = unit;
+    layers_.emplace_back(context,
+                         store,
+                         LayerNumber{.of_model = first + number, .of_rank = before + number},
+                         shared);
   }
   if (context.is_last_piece(chunk)) build_head(store);
   if (context.plan.model.tie_embeddings && context.stages() > 1 && embedding_) {

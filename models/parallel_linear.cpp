@@ -4,6 +4,7 @@
 #include <ATen/ops/zeros_like.h>
 #include <c10/core/GradMode.h>
 
+#include <functional>
 #include <optional>
 
 #include "estimator/plan/megatron_core.h"
@@ -34,9 +35,10 @@ struct LinearCall {
         global_memory(context.dialect().fused_weight_gradient && !transformer_engine),
         keeps_gathered(context.dialect().keeps_gathered_input),
         fused_gradient(context.fused_weight_gradient()),
-        tensor_group(spec.duplicated ? nullptr : context.groups.tensor),
+        tensor_group(spec.duplicated || spec.whole_input ? nullptr : context.groups.tensor),
         sequence_parallel(context.sequence_parallel()),
         buffers(context.buffers),
+        keeper(context.keeper),
         plan(&context.plan) {}
 
   ParameterStore* store;
@@ -51,6 +53,7 @@ struct LinearCall {
   std::shared_ptr<Communicator> tensor_group;
   bool sequence_parallel;
   std::shared_ptr<FrameworkBuffers> buffers;
+  std::shared_ptr<OutputKeeper> keeper;
   const estimator::Plan* plan;
 };
 
@@ -100,6 +103,25 @@ void start_product(const LinearCall& call, const at::Tensor& input) {
   }
 }
 
+/// PyTorch's linear layer with a bias is aten::addmm, which is on no list.
+at::Tensor kept_product(const LinearCall& call, const std::function<at::Tensor()>& run) {
+  return call.keeper && !call.has_bias ? call.keeper->keep_product(run) : run();
+}
+
+at::Tensor kept_reduce_scatter(const LinearCall& call, const at::Tensor& partial) {
+  const auto run = [&] { return reduce_scatter_sequence(partial, *call.tensor_group); };
+  if (!call.keeper) return run();
+  return call.keeper->keep([&] { return OutputKeeper::Outputs{run()}; }).front();
+}
+
+/// Where a segment may have kept the product, the sum is another tensor, as in PyTorch's functional
+/// collectives.
+at::Tensor all_reduced(const LinearCall& call, const at::Tensor& partial) {
+  at::Tensor sum = call.keeper ? partial.clone() : partial;
+  call.tensor_group->all_reduce(sum);
+  return sum;
+}
+
 at::Tensor bias_gradient(const at::Tensor& output_gradient) {
   return output_gradient.reshape({-1, output_gradient.size(-1)}).sum(0);
 }
@@ -115,7 +137,7 @@ struct ColumnParallelFunction : torch::autograd::Function<ColumnParallelFunction
     const bool sequence_parallel = call->sequence_parallel && call->tensor_group;
     const at::Tensor whole = sequence_parallel ? gather(*call, input) : input;
     context->save_for_backward({call->keeps_gathered ? whole : input, weight});
-    return call->products.linear(whole, weight, bias);
+    return kept_product(*call, [&] { return call->products.linear(whole, weight, bias); });
   }
 
   static variable_list backward(AutogradContext* context, variable_list gradients) {
@@ -149,11 +171,11 @@ struct RowParallelFunction : torch::autograd::Function<RowParallelFunction> {
     keep(context, call);
     context->save_for_backward({input, weight});
     start_product(*call, input);
-    at::Tensor partial = call->products.multiply(input, weight.t());
+    const at::Tensor partial =
+        kept_product(*call, [&] { return call->products.multiply(input, weight.t()); });
     if (!call->tensor_group) return partial;
-    if (call->sequence_parallel) return reduce_scatter_sequence(partial, *call->tensor_group);
-    call->tensor_group->all_reduce(partial);
-    return partial;
+    return call->sequence_parallel ? kept_reduce_scatter(*call, partial)
+                                   : all_reduced(*call, partial);
   }
 
   static variable_list backward(AutogradContext* context, variable_list gradients) {
@@ -178,10 +200,18 @@ Parameter& weight_of(const ShardContext& context,
                     .blocks = spec.output_blocks,
                     .sequence_partial = spec.duplicated && context.sequence_parallel(),
                     .shared_copy = spec.shared_copy,
-                    .at_mark = spec.at_mark});
+                    .at_mark = spec.at_mark,
+                    .packed = spec.packed});
 }
 
 }  // namespace
+
+at::Tensor whole_input(const ShardContext& context, const at::Tensor& input) {
+  const Group& group = context.groups.tensor;
+  if (!group) return input;
+  return context.sequence_parallel() ? gather_from_sequence(input, group)
+                                     : copy_to_ranks(input, group);
+}
 
 ColumnParallelLinear::ColumnParallelLinear(ShardContext& context,
                                            ParameterStore& store,

@@ -16,6 +16,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "models/parameters.h"
@@ -36,12 +37,21 @@ struct LinearSpec {
   /// Of a column parallel layer that is not split: each tensor rank has all of it, for its own
   /// rows.
   bool duplicated = false;
-  bool at_mark = false;                ///< its parameters: see ParameterStore::mark_place
-  Parameter* shared_weight = nullptr;  ///< use this weight (tied output layer) and make none
+  /// Of a column parallel layer whose caller has gathered the input, for several layers at once:
+  /// see whole_input().
+  bool whole_input = false;
+  bool at_mark = false;                   ///< its parameters: see ParameterStore::mark_place
+  std::optional<PackedRows> packed = {};  ///< of the weight
+  Parameter* shared_weight = nullptr;     ///< use this weight (tied output layer) and make none
   bool shared_copy = false;
 };
 
 struct LinearCall;
+
+/// The input of several column parallel layers, gathered once as TorchTitan does
+/// (PrepareModuleInput in torch/distributed/tensor/parallel/style.py); backward sums their
+/// gradients over the ranks.
+at::Tensor whole_input(const ShardContext& context, const at::Tensor& input);
 
 class ColumnParallelLinear {
  public:

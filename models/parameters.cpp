@@ -31,6 +31,21 @@ std::string module_of(const std::string& parameter) {
   return parameter.substr(0, parameter.rfind('.'));
 }
 
+at::Tensor normal(const std::string& name, const std::vector<int64_t>& shape, int64_t seed) {
+  const auto generator = at::make_generator<at::CPUGeneratorImpl>(hash(name, seed));
+  return at::empty(shape, at::kFloat).normal_(0.0, kInitialDeviation, generator);
+}
+
+/// The whole matrix of `spec`, cut from the one that it is a part of.
+at::Tensor rows_of_packed(const ParameterSpec& spec, int64_t seed) {
+  const PackedRows& packed = *spec.packed;
+  const int64_t rows = spec.full_shape[0], columns = spec.full_shape[1];
+  const at::Tensor all = normal(packed.name, {rows / packed.count * packed.parts, columns}, seed);
+  return all.view({packed.blocks, packed.parts, -1, columns})
+      .narrow(1, packed.first, packed.count)
+      .reshape({rows, columns});
+}
+
 }  // namespace
 
 at::Tensor shard_of(const at::Tensor& full, const Sharding& sharding, const TensorPlace& place) {
@@ -149,9 +164,8 @@ at::Tensor ParameterStore::initial_value(const ParameterSpec& spec,
   if (options.device() != at::kCPU) {
     return at::empty(shape, options).normal_(0.0, kInitialDeviation);
   }
-  const auto generator = at::make_generator<at::CPUGeneratorImpl>(hash(spec.name, source_.seed));
-  const at::Tensor full =
-      at::empty(spec.full_shape, at::kFloat).normal_(0.0, kInitialDeviation, generator);
+  const at::Tensor full = spec.packed ? rows_of_packed(spec, source_.seed)
+                                      : normal(spec.name, spec.full_shape, source_.seed);
   const Sharding sharding{.dim = spec.sharded_dim, .blocks = spec.blocks};
   const at::Tensor part = shard_of(full, sharding, place_of(spec));
   return part.contiguous().to(options.dtype().toScalarType(), false, /*copy=*/true);

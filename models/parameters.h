@@ -37,6 +37,17 @@ struct TensorPlace {
 /// The part of `full` that the rank at `place` holds.
 at::Tensor shard_of(const at::Tensor& full, const Sharding& sharding, const TensorPlace& place);
 
+/// Rows of a matrix that other dialects have as one parameter, so that all start at the same
+/// weights: of each of `blocks` equal blocks, `count` of `parts` equal parts from the `first` one
+/// on.
+struct PackedRows {
+  std::string name;  ///< of the other parameter
+  int64_t blocks = 1;
+  int64_t parts = 1;
+  int64_t first = 0;
+  int64_t count = 1;
+};
+
 /// How to make a parameter; `sharded_dim` and `blocks` are its Sharding.
 struct ParameterSpec {
   std::string name;
@@ -48,6 +59,7 @@ struct ParameterSpec {
   bool shared_copy = false;
   bool expert = false;   ///< see Parameter
   bool at_mark = false;  ///< see ParameterStore::mark_place
+  std::optional<PackedRows> packed = {};
 };
 
 /// Which part of every parameter a data rank keeps: `index` of `ranks` equal ones, cut along dim 0

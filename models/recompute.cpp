@@ -3,7 +3,7 @@
 #include <ATen/Context.h>
 #include <ATen/core/Generator.h>
 #include <c10/core/GradMode.h>
-#include <torch/csrc/autograd/autograd.h>
+#include <torch/csrc/autograd/engine.h>
 
 #include <mutex>
 
@@ -48,6 +48,8 @@ struct KeptSegment {
   Segment run;
   Observer* observer;
   at::Tensor random_state;
+  CheckpointOptions options;
+  OutputKeeper::Kept outputs = {};
 };
 
 struct CheckpointFunction : torch::autograd::Function<CheckpointFunction> {
@@ -56,22 +58,31 @@ struct CheckpointFunction : torch::autograd::Function<CheckpointFunction> {
                             const KeptSegment& segment) {
     keep(context, segment);
     context->save_for_backward(inputs.vec());
+    OutputKeeper::Kept& outputs = kept<KeptSegment>(context).outputs;
+    const OutputKeeper::Scope scope(segment.options.keeper.get(), &outputs);
     return segment.run(inputs.vec());  // grad mode is off inside a function's forward
   }
 
   static variable_list backward(AutogradContext* context, variable_list gradients) {
-    const KeptSegment& segment = kept<KeptSegment>(context);
+    KeptSegment& segment = kept<KeptSegment>(context);
     variable_list inputs;
     for (const at::Tensor& saved : context->get_saved_variables()) {
       inputs.push_back(saved.detach().requires_grad_(saved.requires_grad()));
     }
-    const at::Tensor output = [&] {
+    at::Tensor output = [&] {
       const DirectionScope direction(*segment.observer, estimator::Direction::kRecompute);
       const ReplayedRandomNumbers random(inputs[0].device(), segment.random_state);
       const c10::AutoGradMode with_gradients(true);
+      const OutputKeeper::Scope scope(segment.options.keeper.get(), &segment.outputs);
       return segment.run(inputs);
     }();
-    torch::autograd::backward({output}, {gradients[0]});
+    const torch::autograd::edge_list roots = {torch::autograd::impl::gradient_edge(output)};
+    if (!segment.options.holds_output) output.reset();
+    torch::autograd::Engine::get_default_engine().execute(roots,
+                                                          {gradients[0]},
+                                                          /*keep_graph=*/false,
+                                                          /*create_graph=*/false,
+                                                          /*accumulate_grad=*/true);
     variable_list input_gradients;
     for (const at::Tensor& input : inputs) input_gradients.push_back(input.grad());
     input_gradients.emplace_back();  // of the segment
@@ -81,11 +92,16 @@ struct CheckpointFunction : torch::autograd::Function<CheckpointFunction> {
 
 }  // namespace
 
-at::Tensor checkpoint(Segment segment, const variable_list& inputs, Observer& observer) {
+at::Tensor checkpoint(Segment segment,
+                      const variable_list& inputs,
+                      Observer& observer,
+                      const CheckpointOptions& options) {
   const at::Tensor state = generator_state(inputs[0].device());
-  return CheckpointFunction::apply(
-      at::TensorList(inputs),
-      KeptSegment{.run = std::move(segment), .observer = &observer, .random_state = state});
+  return CheckpointFunction::apply(at::TensorList(inputs),
+                                   KeptSegment{.run = std::move(segment),
+                                               .observer = &observer,
+                                               .random_state = state,
+                                               .options = options});
 }
 
 }  // namespace models

@@ -22,6 +22,18 @@ struct ReduceFromRanks : torch::autograd::Function<ReduceFromRanks> {
   }
 };
 
+struct CopyToRanks : torch::autograd::Function<CopyToRanks> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& input, const Group& group) {
+    keep(context, group);
+    return input;
+  }
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
+    at::Tensor sum = gradients[0].clone();
+    kept<Group>(context)->all_reduce(sum);
+    return {sum, at::Tensor()};
+  }
+};
+
 struct ReduceScatterToSequence : torch::autograd::Function<ReduceScatterToSequence> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& input, const Group& group) {
     keep(context, group);
@@ -71,6 +83,10 @@ struct GatherLastDim : torch::autograd::Function<GatherLastDim> {
 
 at::Tensor reduce_from_ranks(const at::Tensor& input, const Group& group) {
   return ReduceFromRanks::apply(input, group);
+}
+
+at::Tensor copy_to_ranks(const at::Tensor& input, const Group& group) {
+  return CopyToRanks::apply(input, group);
 }
 
 at::Tensor reduce_scatter_to_sequence(const at::Tensor& input, const Group& group) {

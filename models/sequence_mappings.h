@@ -15,6 +15,9 @@ using Group = std::shared_ptr<Communicator>;
 /// Forward: sum over the ranks. Backward: the gradient as it is.
 at::Tensor reduce_from_ranks(const at::Tensor& input, const Group& group);
 
+/// Forward: the input as it is, which all hold. Backward: the sum of their gradients.
+at::Tensor copy_to_ranks(const at::Tensor& input, const Group& group);
+
 /// Forward: sum over the ranks, each keeps its part of dim 0. Backward: gather.
 at::Tensor reduce_scatter_to_sequence(const at::Tensor& input, const Group& group);
 

@@ -2,6 +2,8 @@
 
 #include <stdexcept>
 
+#include "estimator/plan/recompute_choice.h"
+
 namespace models {
 
 c10::ScalarType scalar_type(estimator::Dtype dtype) {
@@ -14,6 +16,12 @@ c10::ScalarType scalar_type(estimator::Dtype dtype) {
       return c10::ScalarType::Float;
   }
   throw std::logic_error("unknown dtype");
+}
+
+std::shared_ptr<OutputKeeper> make_output_keeper(const estimator::Plan& plan) {
+  const bool by_operator =
+      estimator::recomputed(plan, 0) == estimator::Recomputed::kUnlistedOperators;
+  return by_operator ? std::make_shared<OutputKeeper>() : nullptr;
 }
 
 std::optional<DataPart> ShardContext::data_part() const {

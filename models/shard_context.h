@@ -13,6 +13,7 @@
 #include "models/context_chunks.h"
 #include "models/framework_buffers.h"
 #include "models/observer.h"
+#include "models/output_keeper.h"
 #include "models/parameters.h"
 
 namespace models {
@@ -20,6 +21,9 @@ namespace models {
 c10::ScalarType scalar_type(estimator::Dtype dtype);
 
 class FullySharded;
+
+/// Null unless the plan recomputes by operator.
+std::shared_ptr<OutputKeeper> make_output_keeper(const estimator::Plan& plan);
 
 struct ShardContext {
   const estimator::Plan& plan;
@@ -30,6 +34,7 @@ struct ShardContext {
   bool device_computes = true;                  ///< not the virtual GPU: kernels have results
   std::shared_ptr<FullySharded> fully_sharded;  ///< null: parameters are whole
   std::shared_ptr<FrameworkBuffers> buffers = std::make_shared<FrameworkBuffers>(observer);
+  std::shared_ptr<OutputKeeper> keeper = make_output_keeper(plan);
 
   int64_t tensor_size() const { return plan.parallelism.tensor; }
   bool sequence_parallel() const { return plan.parallelism.sequence_parallel; }

@@ -49,21 +49,28 @@ std::unique_ptr<const Attention> make_attention(ShardContext& context,
 
 TransformerLayer::TransformerLayer(ShardContext& context,
                                    ParameterStore& store,
-                                   int64_t number,
+                                   const LayerNumber& number,
                                    const SharedParts& shared)
     : context_(context),
-      name_(layer_name(number)),
+      name_(layer_name(number.of_model)),
+      recomputed_(estimator::recomputed(context.plan, number.of_rank)),
       attention_norm_(make_attention_norm(context, store, name_ + ".attention_norm")),
       attention_(make_attention(context, store, name_ + ".self_attention", shared)),
       mlp_norm_(context, store, name_ + ".mlp_norm"),
-      mlp_(make_feed_forward(context, store, number, shared)) {}
+      mlp_(make_feed_forward(context, store, number.of_model, shared)) {}
 
 at::Tensor TransformerLayer::forward(const at::Tensor& input) const {
-  if (context_.plan.training.recompute != estimator::Recompute::kFull) return compute(input);
+  using enum estimator::Recomputed;
+  if (recomputed_ != kLayer && recomputed_ != kUnlistedOperators) return compute(input);
   const auto segment = [this](const torch::autograd::variable_list& inputs) {
     return compute(inputs[0]);
   };
-  return checkpoint(segment, {input}, context_.observer);
+  // create_selective_checkpoint_contexts, which keeps outputs, takes no reentrant checkpoint.
+  return checkpoint(
+      segment,
+      {input},
+      context_.observer,
+      {.keeper = context_.keeper, .holds_output = !context_.dialect().selective_by_operator});
 }
 
 at::Tensor TransformerLayer::compute(const at::Tensor& input) const {

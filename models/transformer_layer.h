@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "estimator/plan/recompute_choice.h"
 #include "models/attention.h"
 #include "models/feed_forward.h"
 #include "models/norm.h"
@@ -21,15 +22,21 @@ struct SharedParts {
   std::shared_ptr<const TokenDispatcher> dispatcher;  ///< null without experts
 };
 
+/// Both count from 0.
+struct LayerNumber {
+  int64_t of_model = 0;
+  int64_t of_rank = 0;
+};
+
 class TransformerLayer {
  public:
-  /// `number` counts layers of the whole model from 0.
   TransformerLayer(ShardContext& context,
                    ParameterStore& store,
-                   int64_t number,
+                   const LayerNumber& number,
                    const SharedParts& shared);
 
-  /// [s or s/t, b, h] -> the same. Under full recompute only the input is kept.
+  /// [s or s/t, b, h] -> the same. Of a recomputed layer only the input is kept, and where it is
+  /// recomputed by operator what the listed ones made.
   at::Tensor forward(const at::Tensor& input) const;
 
  private:
@@ -37,6 +44,7 @@ class TransformerLayer {
 
   ShardContext& context_;
   std::string name_;
+  estimator::Recomputed recomputed_;
   Norm attention_norm_;
   std::unique_ptr<const Attention> attention_;
   Norm mlp_norm_;

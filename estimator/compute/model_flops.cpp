@@ -1,6 +1,8 @@
 #include "estimator/compute/model_flops.h"
 
-#include <stdexcept>
+#include <vector>
+
+#include "estimator/plan/recompute_choice.h"
 
 namespace estimator {
 namespace {
@@ -38,6 +40,63 @@ double mlp_columns(const ModelConfig& model) {
       matrices * ((model.num_layers - experts) * model.ffn_hidden_size + experts * of_experts));
 }
 
+/// One forward of a layer for all tokens of a step.
+struct LayerFlops {
+  double core_attention = 0;
+  double layer = 0;
+};
+
+/// What a layer runs again where the outputs of listed operators are kept: see
+/// models/output_keeper.h.
+double unlisted_flops(const Plan& plan, const LayerFlops& forward) {
+  struct Product {
+    int64_t columns;
+    bool bias;
+  };
+  const ModelConfig& m = plan.model;
+  const int64_t queries = m.num_attention_heads * m.kv_channels;
+  const int64_t keys = m.num_query_groups * m.kv_channels;
+  const bool qkv_bias = m.add_bias_linear || m.add_qkv_bias;
+  std::vector<Product> products = {
+      {queries, qkv_bias}, {keys, qkv_bias}, {keys, qkv_bias}, {queries, m.add_bias_linear}};
+  products.insert(
+      products.end(), is_gated(m.activation) ? 3 : 2, {m.ffn_hidden_size, m.add_bias_linear});
+  double columns = 0;
+  int64_t number = 0;
+  for (const Product& product : products) {
+    const bool kept = !product.bias && ++number % 2 == 1;
+    if (!kept) columns += static_cast<double>(product.columns);
+  }
+  const double attention =
+      plan.training.attention == Attention::kUnfused ? forward.core_attention : 0;
+  return attention + 2 * static_cast<double>(plan.tokens_per_step() * m.hidden_size) * columns;
+}
+
+double recomputed_flops(const Plan& plan, const LayerFlops& forward) {
+  double again = 0;
+  const std::vector<int64_t> pieces = plan.layers_of_virtual_stages();
+  const int64_t stages = plan.parallelism.pipeline;
+  std::vector<int64_t> layers_of_rank(static_cast<std::size_t>(stages));
+  for (std::size_t piece = 0; piece < pieces.size(); ++piece) {
+    int64_t& layer = layers_of_rank[piece % layers_of_rank.size()];
+    for (const int64_t end = layer + pieces[piece]; layer < end; ++layer) {
+      switch (recomputed(plan, layer)) {
+        case Recomputed::kNothing:
+          break;
+        case Recomputed::kCoreAttention:
+          again += forward.core_attention;
+          break;
+        case Recomputed::kUnlistedOperators:
+          again += unlisted_flops(plan, forward);
+          break;
+        case Recomputed::kLayer:
+          again += forward.layer;
+      }
+    }
+  }
+  return again;
+}
+
 }  // namespace
 
 StepFlops step_flops(const Plan& plan) {
@@ -58,15 +117,9 @@ StepFlops step_flops(const Plan& plan) {
 
   const double forward_and_backward = 3 * (all_layers + logits);
   const double full_attention = forward_and_backward + 3 * layers * core_attention;
-  switch (plan.training.recompute) {
-    case Recompute::kNone:
-      return {forward_and_backward, full_attention, forward_and_backward};
-    case Recompute::kSelective:
-      return {forward_and_backward, full_attention, forward_and_backward + layers * core_attention};
-    case Recompute::kFull:
-      return {forward_and_backward, full_attention, forward_and_backward + all_layers};
-  }
-  throw std::logic_error("unknown recompute");
+  const double again =
+      recomputed_flops(plan, {.core_attention = core_attention, .layer = all_layers / layers});
+  return {forward_and_backward, full_attention, forward_and_backward + again};
 }
 
 }  // namespace estimator

@@ -18,9 +18,9 @@ struct StepFlops {
 
 /// FLOPs of one global batch of a resolved plan.
 ///
-/// hardware: selective recompute does the forward of the core attention again, full recompute the
-/// forward of all layers (not of the head). What a flash kernel computes again inside its
-/// backward counts in neither.
+/// hardware: what recompute does again (recompute_choice.h): the forward of the core attention, of
+/// the operators that are not listed, or of whole layers (not of the head). What a flash kernel
+/// computes again inside its backward counts in neither.
 StepFlops step_flops(const Plan& plan);
 
 }  // namespace estimator

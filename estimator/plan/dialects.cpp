@@ -98,21 +98,30 @@ DialectTraits nanotron() {
 }
 
 DialectTraits torchtitan() {
-  return {.dialect = Dialect::kTorchtitan,
-          .framework = "TorchTitan (tensor, pipeline, replicated or fully sharded data parallel)",
-          .stage_outputs = StageOutputs::kKept,
-          .loss_buffers = LossBuffers::kTorch,
-          .gradient_type = GradientType::kParameter,
-          .main_weights = false,
-          .reducer_buckets = true,
-          .fully_sharded = true,
-          .notes = {
-              "ZeRO stages 2 and 3 are FSDP2 with fp32 parameters, computation in the plan's dtype "
-              "and reduction in fp32; each layer is a unit, and so are embedding and head",
-              "without FSDP TorchTitan has no mixed precision: parameters, gradients and AdamW's "
-              "state are all of the plan's dtype (its --training.dtype)",
-              "SwiGLU, rotary positions and cross-entropy from PyTorch's operators, fused RMSNorm",
-              "gradients are counted as one buffer that stays; PyTorch frees them between steps"}};
+  return {
+      .dialect = Dialect::kTorchtitan,
+      .framework = "TorchTitan (tensor, pipeline, replicated or fully sharded data parallel)",
+      .separate_products = true,
+      .selective_by_operator = true,
+      .stage_outputs = StageOutputs::kKept,
+      .loss_buffers = LossBuffers::kTorch,
+      .gradient_type = GradientType::kParameter,
+      .main_weights = false,
+      .reducer_buckets = true,
+      .fully_sharded = true,
+      .notes = {
+          "ZeRO stages 2 and 3 are FSDP2 with fp32 parameters, computation in the plan's dtype "
+          "and reduction in fp32; each layer is a unit, and so are embedding and head",
+          "without FSDP TorchTitan has no mixed precision: parameters, gradients and AdamW's "
+          "state are all of the plan's dtype (its --training.dtype)",
+          "SwiGLU, rotary positions and cross-entropy from PyTorch's operators, fused RMSNorm",
+          "selective recompute by operator: a layer keeps its input and the outputs of attention "
+          "kernels, reduce-scatters and, from the first on, every second product without a bias, "
+          "and runs all else again (apply_ac and _op_sac_save_list of v0.2.2; main of August "
+          "2026 keeps products with a bias and those of unfused attention, too)",
+          "selective_ac_option is op unless said: that of its configurations for training "
+          "(llama3_8b.toml), where v0.2.2 without a word takes every second layer",
+          "gradients are counted as one buffer that stays; PyTorch frees them between steps"}};
 }
 
 DialectTraits internevo() {

@@ -51,6 +51,8 @@ struct DialectTraits {
   bool fused_rotary = false;
   bool batch_first_attention = false;
   bool query_keeps_packed = false;
+  bool separate_products = false;
+  bool selective_by_operator = false;
   bool fused_weight_gradient = false;
   bool keeps_gathered_input = false;
   StageOutputs stage_outputs = StageOutputs::kFreed;
@@ -90,6 +92,12 @@ void visit_fields(Visitor& visit, DialectTraits& traits) {
   visit("query_keeps_packed",
         traits.query_keeps_packed,
         "the query that attention keeps is a part of a copy of query, key and value");
+  visit("separate_products",
+        traits.separate_products,
+        "query, key and value, and a gated MLP's gate and up, are products of their own");
+  visit("selective_by_operator",
+        traits.selective_by_operator,
+        "selective recompute keeps the outputs of listed operators, not all but core attention");
   visit("fused_weight_gradient",
         traits.fused_weight_gradient,
         "products add weight gradients into the fp32 buffer");

@@ -27,7 +27,8 @@ constexpr std::array<EnumName<Optimizer>, 2> enum_names(Optimizer) {
   return {{{Optimizer::kAdamw, "adamw"}, {Optimizer::kSgd, "sgd"}}};
 }
 
-/// selective recomputes the core attention, full recomputes whole layers from their input.
+/// full recomputes whole layers from their input; what selective recomputes is the dialect's: see
+/// recompute_choice.h.
 enum class Recompute { kNone, kSelective, kFull };
 constexpr std::array<EnumName<Recompute>, 3> enum_names(Recompute) {
   return {{{Recompute::kNone, "none"},
@@ -241,6 +242,8 @@ void visit_fields(Visitor& visit, ParallelConfig& parallelism) {
       "the tensor ranks' communication beside matrix products (TransformerEngine's user buffers)");
 }
 
+inline constexpr const char* kSelectiveByOperator = "op";
+
 struct TrainingConfig {
   int64_t micro_batch_size = 1;
   std::optional<int64_t> global_batch_size;
@@ -254,6 +257,7 @@ struct TrainingConfig {
   bool pin_cpu_grads = true;
   bool pin_cpu_params = true;
   Recompute recompute = Recompute::kNone;
+  std::string selective_ac_option = kSelectiveByOperator;
   std::optional<Attention> attention;
   Dialect dialect = Dialect::kMegatronLm;
   TransformerImpl transformer_impl = TransformerImpl::kTransformerEngine;
@@ -307,7 +311,12 @@ void visit_fields(Visitor& visit, TrainingConfig& training) {
         "gradients go to the host, and parameters come back, beside its updates");
   visit("pin_cpu_grads", training.pin_cpu_grads, "gradients lie in page-locked host memory");
   visit("pin_cpu_params", training.pin_cpu_params, "main weights lie in page-locked host memory");
-  visit("recompute", training.recompute, "none, selective (core attention) or full");
+  visit("recompute",
+        training.recompute,
+        "none, selective (core attention; torchtitan: see selective_ac_option) or full");
+  visit("selective_ac_option",
+        training.selective_ac_option,
+        "torchtitan: selective recompute by operator (op), or all of every Nth layer (N)");
   visit("attention",
         training.attention,
         "flash (flash-attn), flash1 (version 1), fused (cuDNN) or unfused; auto: what the dialect "

@@ -7,6 +7,7 @@
 #include <span>
 
 #include "estimator/plan/attention_choice.h"
+#include "estimator/plan/dialects.h"
 
 namespace estimator {
 namespace {
@@ -23,6 +24,7 @@ constexpr const char* kGlobalBatch = "training.global_batch_size";
 constexpr const char* kAttention = "training.attention";
 constexpr const char* kDtype = "training.dtype";
 constexpr const char* kRecompute = "training.recompute";
+constexpr const char* kSelectiveOption = "training.selective_ac_option";
 
 /// What a change starts from.
 struct Start {
@@ -88,15 +90,26 @@ Steps offloaded_optimizer(const Start& from) {
   return {{offload}};
 }
 
+/// Another kind of recompute than the plan's, where what selective means has no place.
+Steps recompute(const Start& from, const char* text, Recompute kind) {
+  Proposal proposal{text, {{kRecompute, to_string(kind)}}};
+  if (from.plan.training.selective_ac_option != kSelectiveByOperator) {
+    proposal.edits.push_back({kSelectiveOption, kSelectiveByOperator});
+  }
+  return {{proposal}};
+}
+
 Steps selective_recompute(const Start& from) {
   const TrainingConfig& t = from.plan.training;
-  if (t.recompute != Recompute::kNone || t.attention != Attention::kUnfused) return {};
-  return {{{"selective recompute", {{kRecompute, to_string(Recompute::kSelective)}}}}};
+  const bool helps =
+      t.attention == Attention::kUnfused || traits_of(t.dialect).selective_by_operator;
+  if (t.recompute != Recompute::kNone || !helps) return {};
+  return recompute(from, "selective recompute", Recompute::kSelective);
 }
 
 Steps full_recompute(const Start& from) {
   if (from.plan.training.recompute == Recompute::kFull) return {};
-  return {{{"full recompute", {{kRecompute, to_string(Recompute::kFull)}}}}};
+  return recompute(from, "full recompute", Recompute::kFull);
 }
 
 /// Other sizes, the largest first.
@@ -180,7 +193,7 @@ Steps larger_micro_batch(const Start& from) {
 
 Steps less_recompute(const Start& from) {
   if (from.plan.training.recompute == Recompute::kNone) return {};
-  return {{{"no recompute", {{kRecompute, to_string(Recompute::kNone)}}}}};
+  return recompute(from, "no recompute", Recompute::kNone);
 }
 
 /// Of what the data ranks exchange once a step, beside the work.

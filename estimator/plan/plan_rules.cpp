@@ -19,6 +19,7 @@
 #include "estimator/plan/megatron_core.h"
 #include "estimator/plan/offload_rules.h"
 #include "estimator/plan/pipeline_rules.h"
+#include "estimator/plan/recompute_rules.h"
 #include "estimator/plan/rule_list.h"
 
 namespace estimator {
@@ -331,14 +332,6 @@ void check_built(Rules& rules) {
                 "a rank cannot run backward in two parts yet",
                 fmt::format("parallelism.pipeline_schedule = {}", to_string(p.pipeline_schedule)),
                 "use 1f1b, with virtual_stages for less bubble");
-  const TrainingConfig& t = rules.plan_.training;
-  rules.require(
-      t.dialect != Dialect::kTorchtitan || t.recompute != Recompute::kSelective,
-      "TorchTitan's selective recompute, by operator, is not built yet: it runs again all but "
-      "attention, reduce-scatters and every second matrix product",
-      "training.recompute = selective, training.dialect = torchtitan",
-      "use recompute full or none, or run TorchTitan itself with `onerank exec`; core "
-      "attention alone is what selective means in the other dialects");
 }
 
 /// What FSDP2 is built for here: TorchTitan's use of it, without a pipeline.
@@ -396,6 +389,7 @@ std::vector<BrokenRule> broken_rules(const Plan& plan, const PlanContext& contex
   check_megatron_keys(rules);
   check_user_buffers(rules);
   check_determinism(rules);
+  check_recompute(rules);
   check_built(rules);
   check_fully_sharded(rules);
   check_optimizer_offload(rules);

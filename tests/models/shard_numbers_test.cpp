@@ -1,6 +1,8 @@
 // What the shard computes: loss and gradients must not depend on how memory is saved.
 #include <gtest/gtest.h>
 
+#include <ATen/ops/cat.h>
+
 #include <cmath>
 
 #include "models/mock_data.h"
@@ -22,6 +24,37 @@ void expect_same(const Iteration& actual, const Iteration& expected) {
     EXPECT_LT(relative_difference(actual.gradients.at(name), gradient), kFp32Tolerance) << name;
     EXPECT_GT(gradient.norm().item().toDouble(), 0) << name;
   }
+}
+
+/// Gradients of products that are one product in most dialects, put together as that one's.
+Iteration packed(Iteration iteration, const estimator::ModelConfig& model) {
+  const auto take = [&](const std::string& name) {
+    const at::Tensor gradient = iteration.gradients.at(name);
+    iteration.gradients.erase(name);
+    return gradient;
+  };
+  const auto of_groups = [&](const at::Tensor& gradient) {
+    return gradient.unflatten(0, at::IntArrayRef{model.num_query_groups, -1});
+  };
+  for (int64_t layer = 0; layer < model.num_layers; ++layer) {
+    const std::string path = "layers." + std::to_string(layer);
+    for (const std::string kind : {".weight", ".bias"}) {
+      const std::string attention = path + ".self_attention.", mlp = path + ".mlp.";
+      if (iteration.gradients.count(attention + "query" + kind) > 0) {
+        iteration.gradients[attention + "qkv" + kind] =
+            at::cat({of_groups(take(attention + "query" + kind)),
+                     of_groups(take(attention + "key" + kind)),
+                     of_groups(take(attention + "value" + kind))},
+                    1)
+                .flatten(0, 1);
+      }
+      if (iteration.gradients.count(mlp + "gate" + kind) > 0) {
+        iteration.gradients[mlp + "first" + kind] =
+            at::cat({take(mlp + "gate" + kind), take(mlp + "up" + kind)});
+      }
+    }
+  }
+  return iteration;
 }
 
 Json merged(Json base, const Json& changes) {
@@ -87,7 +120,31 @@ TEST_P(Shard, DialectsDifferInMemoryOnly) {
   for (const std::string& dialect : estimator::names_of<estimator::Dialect>()) {
     SCOPED_TRACE(dialect);
     if (is_refused(merged(family, training("dialect", dialect)))) continue;
-    expect_same(run_iteration(small_plan(merged(family, training("dialect", dialect)))), plain);
+    const estimator::Plan plan = small_plan(merged(family, training("dialect", dialect)));
+    expect_same(packed(run_iteration(plan), plan.model), plain);
+  }
+}
+
+TEST(TorchTitansShard, GivesTheSameGradientsUnderSelectiveRecompute) {
+  const Json titan = training("dialect", "torchtitan");
+  const Json dropout = {{"model", {{"hidden_dropout", 0.2}}},
+                        {"training", {{"global_batch_size", 2}}}};
+  const Json biased = {{"model", {{"add_qkv_bias", true}}}};
+  const Json deep = {{"model", {{"num_layers", 4}}}};
+  const Json llama = merged(llama_changes(), titan);
+  for (const Json& family : {titan, llama, merged(llama, dropout), merged(llama, biased)}) {
+    estimator::Plan plan = small_plan(merged(family, deep));
+    for (const auto attention : {estimator::Attention::kUnfused, estimator::Attention::kFlash}) {
+      plan.training.attention = attention;  // a GPU would refuse flash in fp32
+      plan.training.recompute = estimator::Recompute::kNone;
+      const Iteration kept = run_iteration(plan);
+      plan.training.recompute = estimator::Recompute::kSelective;
+      for (const char* option : {"op", "2", "3", "0"}) {
+        SCOPED_TRACE(option);
+        plan.training.selective_ac_option = option;
+        expect_same(run_iteration(plan), kept);
+      }
+    }
   }
 }
 
@@ -99,7 +156,10 @@ TEST(FullyShardedShard, GathersAndFreesWithoutChangingGradients) {
     for (const int zero_stage : {2, 3}) {
       const Json sharded = merged(family, {{"parallelism", {{"zero_stage", zero_stage}}}});
       expect_same(run_iteration(small_plan(sharded)), whole);
-      expect_same(run_iteration(small_plan(merged(sharded, training("recompute", "full")))), whole);
+      for (const char* recompute : {"full", "selective"}) {
+        expect_same(run_iteration(small_plan(merged(sharded, training("recompute", recompute)))),
+                    whole);
+      }
     }
   }
 }

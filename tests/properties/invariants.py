@@ -113,8 +113,11 @@ def kept_profiles_say_the_same(onerank, plan, estimate):
 
 
 def more_recompute_takes_no_more(onerank, plan, estimate):
-    at = RECOMPUTE.index(estimate["plan"]["training"]["recompute"])
+    training = estimate["plan"]["training"]
+    at = RECOMPUTE.index(training["recompute"])
     for more in RECOMPUTE[at + 1:]:
+        if more == "selective" and training["dialect"] == "torchtitan":
+            continue  # beside what the backward of a rank's only layer needs it keeps other outputs
         other = onerank.changed(plan, training={"recompute": more})
         if other:
             expect(allocated(other) <= allocated(estimate), f"recompute {more} allocates {allocated(other)} bytes, "

@@ -103,6 +103,8 @@ def random_training(rng, kind, parallelism):
         training["attention"] = "flash"
     elif "latent" not in kind and maybe(rng, .6):
         training["attention"] = rng.choice(["flash", "unfused", "fused"])
+    if dialect == "torchtitan" and training["recompute"] == "selective":
+        training["selective_ac_option"] = rng.choice(["op", "op", "2"])
     if dialect == "megatron-lm" and maybe(rng, .3):
         training["cross_entropy_fusion"] = rng.choice(["native", "te", "none"])
     if maybe(rng, .3):

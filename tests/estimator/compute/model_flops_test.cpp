@@ -11,22 +11,24 @@ namespace {
 // 2 + 4) = 1,536; causal core 2 matrices x 2 x 16 x 8 x 4 / 2 = 1,024; three MLP matrices 2 x 16 x
 // 4 x 8 x 3 = 3,072. Head: 2 x 16 x 4 x 16 = 2,048. Three layers and the head: 3 x 5,632 + 2,048 =
 // 18,944.
+Plan tiny_gqa(const Json& changes) {
+  Json tree = {{"model",
+                {{"num_layers", 3},
+                 {"hidden_size", 4},
+                 {"num_attention_heads", 2},
+                 {"num_query_groups", 1},
+                 {"ffn_hidden_size", 8},
+                 {"activation", "swiglu"},
+                 {"vocab_size", 15},
+                 {"max_position_embeddings", 8}}},
+               {"cluster", {{"gpu", "h100-sxm"}, {"nodes", 1}, {"gpus_per_node", 1}}},
+               {"training", {{"global_batch_size", 2}, {"make_vocab_size_divisible_by", 16}}}};
+  tree.merge_patch(changes);
+  return resolve_plan(tree, {});
+}
+
 Plan tiny_gqa(const char* recompute) {
-  return resolve_plan({{"model",
-                        {{"num_layers", 3},
-                         {"hidden_size", 4},
-                         {"num_attention_heads", 2},
-                         {"num_query_groups", 1},
-                         {"ffn_hidden_size", 8},
-                         {"activation", "swiglu"},
-                         {"vocab_size", 15},
-                         {"max_position_embeddings", 8}}},
-                       {"cluster", {{"gpu", "h100-sxm"}, {"nodes", 1}, {"gpus_per_node", 1}}},
-                       {"training",
-                        {{"global_batch_size", 2},
-                         {"recompute", recompute},
-                         {"make_vocab_size_divisible_by", 16}}}},
-                      {});
+  return tiny_gqa(Json{{"training", {{"recompute", recompute}}}});
 }
 
 TEST(StepFlops, CountsForwardOnceAndBackwardTwice) {
@@ -46,6 +48,44 @@ TEST(StepFlops, CountsAllOfTheAttentionAsPalmDoes) {
 
 TEST(StepFlops, FullRecomputeDoesTheLayersAgainButNotTheHead) {
   EXPECT_DOUBLE_EQ(step_flops(tiny_gqa("full")).hardware, 3 * 18944 + 3 * 5632);
+}
+
+Plan tiny_titan(const char* option, Attention attention, const Json& model = Json::object()) {
+  Json changes = {
+      {"training",
+       {{"dialect", "torchtitan"}, {"recompute", "selective"}, {"selective_ac_option", option}}},
+      {"model", {{"add_bias_linear", false}}}};
+  changes["model"].merge_patch(model);
+  Plan plan = tiny_gqa(changes);
+  plan.training.attention = attention;
+  return plan;
+}
+
+// Of a layer's seven products, in order query, key, value, projection, gate, up, down, the second,
+// fourth and sixth are run again: 2 x 16 x 4 x (2 + 4 + 8) = 1,792. A flash kernel's output is
+// kept; the unfused products are on no list.
+TEST(StepFlops, RecomputeByOperatorDoesEverySecondProductAgain) {
+  EXPECT_DOUBLE_EQ(step_flops(tiny_titan("op", Attention::kFlash)).hardware, 3 * 18944 + 3 * 1792);
+  EXPECT_DOUBLE_EQ(step_flops(tiny_titan("op", Attention::kUnfused)).hardware,
+                   3 * 18944 + 3 * (1792 + 1024));
+}
+
+// A product with a bias is aten::addmm, which is on no list: 1,536 + 3,072. With those of query,
+// key and value alone these are done again, 2 x 16 x 4 x (4 + 2 + 2) = 1,024, and of the other four
+// gate and down, 2 x 16 x 4 x 8 = 1,024 each.
+TEST(StepFlops, RecomputeByOperatorDoesProductsWithABiasAgain) {
+  const auto again = [](const char* key) {
+    const Plan plan = tiny_titan("op", Attention::kFlash, {{key, true}});
+    return step_flops(plan).hardware - 3 * 18944;
+  };
+  EXPECT_DOUBLE_EQ(again("add_bias_linear"), 3 * (1536 + 3072));
+  EXPECT_DOUBLE_EQ(again("add_qkv_bias"), 3 * (1024 + 2 * 1024));
+}
+
+// Every second of three layers is one.
+TEST(StepFlops, RecomputeByLayerDoesEveryNthLayerAgain) {
+  EXPECT_DOUBLE_EQ(step_flops(tiny_titan("2", Attention::kFlash)).hardware, 3 * 18944 + 5632);
+  EXPECT_DOUBLE_EQ(step_flops(tiny_titan("0", Attention::kFlash)).hardware, 3 * 18944 + 3 * 5632);
 }
 
 // The MLP of 16 tokens, 2 x 16 x 4 x 8 x 3 = 3,072 in each of three layers; experts in two of them:

@@ -134,6 +134,26 @@ TEST(PlanChanges, TryFlashAttentionAnd16BitsWhereTheGpuHasThem) {
                       "flash attention"));
 }
 
+// Of flash attention selective recompute saves memory where it is TorchTitan's alone.
+TEST(PlanChanges, TrySelectiveRecomputeWhereItHelps) {
+  const auto with = [](const char* dialect, const char* attention) {
+    return spec_with({{"training", {{"dialect", dialect}, {"attention", attention}}}});
+  };
+  EXPECT_TRUE(offers(with("plain", "unfused"), "selective recompute"));
+  EXPECT_FALSE(offers(with("plain", "flash"), "selective recompute"));
+  EXPECT_TRUE(offers(with("torchtitan", "flash"), "selective recompute"));
+}
+
+TEST(PlanChanges, TakeBackWhatIsSaidOfSelectiveRecompute) {
+  const PlanSpec spec = spec_with(
+      {{"training",
+        {{"dialect", "torchtitan"}, {"recompute", "selective"}, {"selective_ac_option", "2"}}}});
+  const PlanEdits expected = {{"training.recompute", "full"},
+                              {"training.selective_ac_option", "op"}};
+  ASSERT_TRUE(offers(spec, "full recompute"));
+  EXPECT_EQ(find_change(spec, "full recompute")->edits, expected);
+}
+
 // 96 samples on 8 data ranks: 12 for each.
 TEST(PlanChanges, TryEveryMicroBatchThatDividesTheGlobalBatch) {
   const PlanSpec spec =

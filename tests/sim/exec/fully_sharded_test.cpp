@@ -17,6 +17,7 @@ struct Case {
   int64_t ranks;
   int64_t zero_stage;
   int64_t micro_batches;
+  std::string recompute = "none";  ///< none, full, or TorchTitan's selective_ac_option
 };
 
 void PrintTo(const Case& c, std::ostream* stream) { *stream << c.name; }
@@ -37,6 +38,12 @@ class FullyShardedPrograms : public ExecProgram, public testing::WithParamInterf
     plan["cluster"]["nodes"] = c.ranks / 8;
     plan["parallelism"]["zero_stage"] = c.zero_stage;
     plan["training"]["global_batch_size"] = c.ranks * c.micro_batches;
+    if (c.recompute == "none" || c.recompute == "full") {
+      plan["training"]["recompute"] = c.recompute;
+    } else {
+      plan["training"]["recompute"] = "selective";
+      plan["training"]["selective_ac_option"] = c.recompute;
+    }
     return plan;
   }
 
@@ -60,7 +67,8 @@ class FullyShardedPrograms : public ExecProgram, public testing::WithParamInterf
                      "32000",
                      "2048",
                      std::to_string(c.micro_batches),
-                     c.zero_stage == 3 ? "1" : "0"});
+                     c.zero_stage == 3 ? "1" : "0",
+                     c.recompute});
     EXPECT_EQ(result.exit_code, 0) << result.error;
     return profile(0);
   }
@@ -92,7 +100,8 @@ INSTANTIATE_TEST_SUITE_P(Fsdp2,
                          FullyShardedPrograms,
                          testing::Values(Case{"Zero3", 8, 3, 1},
                                          Case{"Zero2Accumulating", 8, 2, 3},
-                                         Case{"UnevenOver96", 96, 3, 1}));
+                                         Case{"UnevenOver96", 96, 3, 1},
+                                         Case{"RecomputeByOperator", 8, 3, 1, "op"}));
 
 }  // namespace
 }  // namespace sim

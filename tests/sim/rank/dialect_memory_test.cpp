@@ -172,6 +172,40 @@ TEST(TorchtitanDialect, HasOneTypeForAllStateWithoutFsdp) {
   EXPECT_EQ(profile.model_state->optimizer_state_bytes, 4 * parameters);
 }
 
+/// What one more layer of a Llama adds to the activations of a micro-batch: 4 key/value heads, an
+/// MLP of 2816.
+constexpr int64_t kGroups = 4, kFfn = 2816;
+int64_t titan_bytes(int64_t layers, const Json& training) {
+  Json changes = Json::parse(R"({
+    "model": {"ffn_hidden_size": 2816, "num_query_groups": 4, "normalization": "RMSNorm",
+              "activation": "swiglu", "position_embedding": "rope", "add_bias_linear": false,
+              "tie_embeddings": false, "hidden_dropout": 0, "attention_dropout": 0},
+    "training": {"dialect": "torchtitan", "dtype": "bf16", "attention": "flash"}})");
+  changes["model"]["num_layers"] = layers;
+  changes["training"].merge_patch(training);
+  return execute(gpt_plan(changes)).micro_batches.activation_bytes;
+}
+int64_t titan_layer_bytes(const Json& training) {
+  return titan_bytes(3, training) - titan_bytes(2, training);
+}
+
+// The input; of the seven products, each with the width of its output, query, value, gate and down;
+// attention's output, its log-sum for each row and head, and two blocks for its random numbers.
+// That the last product is kept saves nothing, but TorchTitan's rule does not know.
+TEST(TorchtitanDialect, KeepsEverySecondProductAndAttentionUnderSelectiveRecompute) {
+  const int64_t width = h / heads;
+  const int64_t columns = h + (h + kGroups * width + kFfn + h) + h;
+  EXPECT_EQ(titan_layer_bytes({{"recompute", "selective"}}),
+            2 * s * b * columns + kFp32 * heads * s * b + 2 * 512);
+}
+
+// Of two layers more the second is the input alone.
+TEST(TorchtitanDialect, KeepsOneInputOfTwoLayersUnderSelectiveRecomputeOfEverySecond) {
+  const Json every_second = {{"recompute", "selective"}, {"selective_ac_option", "2"}};
+  EXPECT_EQ(titan_bytes(4, every_second) - titan_bytes(2, every_second),
+            titan_layer_bytes({{"recompute", "none"}}) + 2 * s * b * h);
+}
+
 // fp16: the parameters' own are the sum; bf16: flat fp32 ones, and the parameters' own beside them.
 TEST(MegatronDeepspeedDialect, SumsGradientsInFp16OrKeepsThemBesideFp32) {
   const auto gradient_bytes = [](const char* dtype) {

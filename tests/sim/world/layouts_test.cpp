@@ -222,6 +222,12 @@ constexpr const char* kT2Fsdp4 =
 constexpr const char* kFsdpRecompute =
     R"({"parallelism": {"data": 2, "zero_stage": 3},
         "training": {"dialect": "torchtitan", "recompute": "full"}})";
+constexpr const char* kFsdpByOperator =
+    R"({"parallelism": {"tensor": 2, "sequence_parallel": true, "data": 2, "zero_stage": 3},
+        "training": {"dialect": "torchtitan", "recompute": "selective"}})";
+constexpr const char* kPipelineByOperator =
+    R"({"parallelism": {"tensor": 2, "pipeline": 2},
+        "training": {"dialect": "torchtitan", "recompute": "selective"}})";
 constexpr const char* kFsdpBf16 =
     R"({"parallelism": {"data": 4, "zero_stage": 3},
         "training": {"dialect": "plain", "dtype": "bf16", "attention": "flash"}})";
@@ -234,6 +240,7 @@ INSTANTIATE_TEST_SUITE_P(FullySharded,
                                          Layout{"Data3Uneven", 3, kFsdp3Uneven, true},
                                          Layout{"Tensor2SequenceData4", 8, kT2Fsdp4, true},
                                          Layout{"FullRecompute", 2, kFsdpRecompute, true},
+                                         Layout{"RecomputeByOperator", 4, kFsdpByOperator, true},
                                          Layout{"Bf16Flash", 4, kFsdpBf16, true}),
                          testing::PrintToStringParamName());
 
@@ -250,6 +257,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Layout{"Tensor2Pipeline2Data2Gpipe", 8, kT2P2D2Gpipe, true},
                     Layout{"FullRecompute", 4, kFullRecompute, true},
                     Layout{"SelectiveRecompute", 4, kSelectiveRecompute, true},
+                    Layout{"RecomputeByOperator", 4, kPipelineByOperator, true},
                     Layout{"Context4AllToAll", 4, kContext4AllToAll, true},
                     Layout{"Tensor2Context2Data2Zero", 8, kT2C2D2Zero, true},
                     Layout{"Tensor2Context2AllToAll", 4, kT2C2AllToAllFullRecompute, true},

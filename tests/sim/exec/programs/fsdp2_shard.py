@@ -1,6 +1,7 @@
 """The Llama of Onerank's own shard (dialect torchtitan) as a PyTorch program under FSDP2: the same
 operators on tensors of the same shapes. usage: fsdp2_shard.py LAYERS HIDDEN FFN HEADS GROUPS VOCABULARY
-SEQUENCE MICRO_BATCHES RESHARD"""
+SEQUENCE MICRO_BATCHES RESHARD RECOMPUTE, which is none, full, op or N: TorchTitan's selective_ac_option"""
+import collections
 import os
 import sys
 
@@ -8,12 +9,21 @@ import torch
 import torch.distributed as dist
 import torch.nn.functional as F
 from torch import nn
+from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import checkpoint_wrapper
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+from torch.utils.checkpoint import CheckpointPolicy, create_selective_checkpoint_contexts
 
 LAYERS, HIDDEN, FFN, HEADS, GROUPS, VOCABULARY, SEQUENCE, MICRO_BATCHES, RESHARD = map(
-    int, sys.argv[1:])
+    int, sys.argv[1:10])
+RECOMPUTE = sys.argv[10]
 WIDTH = HIDDEN // HEADS
+
+# _op_sac_save_list in torchtitan/models/llama3/infra/parallelize.py of v0.2.2, of what runs here.
+KEPT = {torch.ops.aten.mm.default,
+        torch.ops.aten._scaled_dot_product_flash_attention.default,
+        torch.ops._c10d_functional.reduce_scatter_tensor.default,
+        torch.ops.aten.max.default}
 
 
 def rotate(x, cos, sin):
@@ -24,15 +34,15 @@ def rotate(x, cos, sin):
 class Attention(nn.Module):
     def __init__(self):
         super().__init__()
-        self.qkv = nn.Linear(HIDDEN, (HEADS + 2 * GROUPS) * WIDTH, bias=False)
+        self.query = nn.Linear(HIDDEN, HEADS * WIDTH, bias=False)
+        self.key = nn.Linear(HIDDEN, GROUPS * WIDTH, bias=False)
+        self.value = nn.Linear(HIDDEN, GROUPS * WIDTH, bias=False)
         self.projection = nn.Linear(HIDDEN, HIDDEN, bias=False)
 
     def heads(self, x, cos, sin):
-        queries = HEADS // GROUPS
-        packed = self.qkv(x).view(*x.shape[:2], GROUPS, (queries + 2) * WIDTH)
-        query, key, value = packed.split((queries * WIDTH, WIDTH, WIDTH), -1)
-        query = rotate(query.reshape(*x.shape[:2], HEADS, WIDTH), cos, sin)
-        return query, rotate(key, cos, sin).contiguous(), value.contiguous()
+        query, key, value = (
+            layer(x).unflatten(-1, (-1, WIDTH)) for layer in (self.query, self.key, self.value))
+        return rotate(query, cos, sin), rotate(key, cos, sin), value
 
     def forward(self, x, cos, sin):
         query, key, value = (t.permute(1, 2, 0, 3) for t in self.heads(x, cos, sin))
@@ -45,14 +55,12 @@ class Attention(nn.Module):
 class Mlp(nn.Module):
     def __init__(self):
         super().__init__()
-        self.first = nn.Linear(HIDDEN, 2 * FFN, bias=False)
-        self.second = nn.Linear(FFN, HIDDEN, bias=False)
+        self.gate = nn.Linear(HIDDEN, FFN, bias=False)
+        self.up = nn.Linear(HIDDEN, FFN, bias=False)
+        self.down = nn.Linear(FFN, HIDDEN, bias=False)
 
     def forward(self, x):
-        gate, up = self.first(x).chunk(2, -1)
-        hidden = F.silu(gate) * up
-        del gate, up
-        return self.second(hidden)
+        return self.down(F.silu(self.gate(x)) * self.up(x))
 
 
 class Layer(nn.Module):
@@ -83,6 +91,30 @@ class Llama(nn.Module):
         return self.head(self.norm(x))
 
 
+def contexts():
+    """_apply_op_sac in torchtitan/distributed/activation_checkpoint.py of v0.2.2."""
+    products = collections.Counter()
+
+    def policy(context, operator, *args, **kwargs):
+        product = operator == torch.ops.aten.mm.default
+        products[context.is_recompute] += product
+        kept = operator in KEPT and not (product and products[context.is_recompute] % 2 == 0)
+        return CheckpointPolicy.MUST_SAVE if kept else CheckpointPolicy.PREFER_RECOMPUTE
+
+    return create_selective_checkpoint_contexts(policy)
+
+
+def recompute(model):
+    for number in range(LAYERS):
+        if RECOMPUTE == "op":
+            options = {"context_fn": contexts}
+        elif RECOMPUTE == "full" or RECOMPUTE.isdigit() and (number + 1) % int(RECOMPUTE) == 0:
+            options = {}
+        else:
+            continue
+        model.layers[number] = checkpoint_wrapper(model.layers[number], early_stop=False, **options)
+
+
 def tables():
     exponents = torch.arange(0, WIDTH, 2, device="cuda").float() / WIDTH
     angles = torch.outer(torch.arange(SEQUENCE, device="cuda").float(), 500000.0 ** -exponents)
@@ -96,6 +128,7 @@ def main():
     mesh = init_device_mesh("cuda", (dist.get_world_size(),))
     with torch.device("meta"):
         model = Llama()
+    recompute(model)
     policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
     options = {"mesh": mesh, "mp_policy": policy, "reshard_after_forward": bool(RESHARD)}
     fully_shard(model.embedding, **options)

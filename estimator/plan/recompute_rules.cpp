@@ -1,0 +1,39 @@
+#include "estimator/plan/recompute_rules.h"
+
+#include <algorithm>
+
+#include "estimator/plan/dialects.h"
+
+namespace estimator {
+namespace {
+
+constexpr std::size_t kMostDigits = 9;
+
+bool is_layer_count(const std::string& option) {
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  return !option.empty() && option.size() <= kMostDigits &&
+         std::all_of(option.begin(), option.end(), is_digit);
+}
+
+}  // namespace
+
+void check_recompute(Rules& rules) {
+  const TrainingConfig& t = rules.plan_.training;
+  if (t.selective_ac_option == kSelectiveByOperator) return;
+  const std::string option =
+      fmt::format("training.selective_ac_option = {}", t.selective_ac_option);
+  rules.require(traits_of(t.dialect).selective_by_operator,
+                "only TorchTitan chooses what selective recompute means",
+                fmt::format("{}, training.dialect = {}", option, to_string(t.dialect)),
+                "leave it out, or use --dialect torchtitan");
+  rules.require(t.recompute == Recompute::kSelective,
+                "the key is of selective recompute",
+                fmt::format("{}, training.recompute = {}", option, to_string(t.recompute)),
+                "add --recompute-granularity selective, or leave it out");
+  rules.require(is_layer_count(t.selective_ac_option),
+                "selective recompute is by operator or of every Nth layer",
+                option,
+                "use op, or a number of layers: 2 recomputes every second one, 0 all");
+}
+
+}  // namespace estimator

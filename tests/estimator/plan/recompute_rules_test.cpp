@@ -1,0 +1,55 @@
+#include "estimator/plan/recompute_rules.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/estimator/test_plans.h"
+
+namespace estimator {
+namespace {
+
+/// One mistake, and words of the message that it must get.
+struct BadPlan {
+  Json training;
+  std::vector<std::string> words;
+};
+
+Json by_layer(const char* option) {
+  return {{"dialect", "torchtitan"}, {"recompute", "selective"}, {"selective_ac_option", option}};
+}
+
+TEST(RecomputeRules, SayWhatIsWrongAndTheWayOut) {
+  const std::vector<std::string> no_number = {"by operator or of every Nth layer", "use op"};
+  const std::vector<BadPlan> plans = {
+      {{{"recompute", "selective"}, {"selective_ac_option", "2"}},
+       {"only TorchTitan", "selective_ac_option = 2, training.dialect = megatron-lm"}},
+      {{{"dialect", "torchtitan"}, {"selective_ac_option", "2"}},
+       {"of selective recompute", "recompute = none", "--recompute-granularity selective"}},
+      {by_layer("-2"), no_number},
+      {by_layer("2.5"), no_number},
+      {by_layer(""), no_number},
+      {by_layer("ops"), no_number},
+      {by_layer("99999999999999999999"), no_number},
+  };
+  for (const BadPlan& plan : plans) {
+    SCOPED_TRACE(plan.training);
+    const std::string text = complaint_about({{"training", plan.training}});
+    EXPECT_NE(text.find("help: "), std::string::npos) << text;
+    for (const std::string& words : plan.words) {
+      EXPECT_NE(text.find(words), std::string::npos) << words << " is not in\n" << text;
+    }
+  }
+}
+
+TEST(RecomputeRules, LetGoodPlansPass) {
+  for (const char* option : {"op", "0", "1", "2", "100"}) {
+    EXPECT_EQ(complaint_about({{"training", by_layer(option)}}), "") << option;
+  }
+  EXPECT_EQ(complaint_about({{"training", {{"recompute", "selective"}}}}), "");
+  EXPECT_EQ(complaint_about({{"training", {{"selective_ac_option", "op"}}}}), "");
+}
+
+}  // namespace
+}  // namespace estimator
