@@ -195,6 +195,11 @@ class Plans(unittest.TestCase):
         self.assertEqual((said["context"], said["context_comm"]), (4, "a2a"))
         self.assertEqual(plans.plan_of(row(cp=4))["parallelism"]["context_comm"], "p2p")
 
+    def test_selective_recompute_by_operator_is_torchtitans(self):
+        said = plans.plan_of(dataclasses.replace(row(recompute="selective op (SAC)"),
+                                                 source="torchtitan"))["training"]
+        self.assertEqual((said["dialect"], said["recompute"]), ("torchtitan", "selective"))
+
     def test_fsdp_is_zero_stage_3(self):
         self.assertEqual(plans.plan_of(row(fsdp=4))["parallelism"]["zero_stage"], 3)
 
@@ -244,6 +249,13 @@ class Memory(unittest.TestCase):
         rows = [row(measured={"peak_allocated_mib": 1}), row(measured={"peak_allocated_mib": 2})]
         self.compare(fake, *rows)
         self.assertEqual(len(fake.plans()), 1)
+
+    def test_another_gpu_of_as_much_memory_stands_in(self):
+        fake = FakeOnerank(self, json.dumps(ESTIMATE))
+        readings, _ = self.compare(fake, row(gpu="H100 96GB HBM2e 500W",
+                                             measured={"peak_memory_gib": 6}))
+        self.assertEqual([(r.quantity, r.error) for r in readings], [("reserved peak", 0.0)])
+        self.assertEqual(fake.plans()[0]["cluster"]["gpu"], "gh200-96")
 
     def test_rows_without_a_memory_figure_are_no_concern_of_it(self):
         self.assertEqual(self.compare(FakeOnerank(self), row(measured={"iteration_ms": 3})), ([], []))
@@ -348,7 +360,7 @@ class Program(unittest.TestCase):
                               text=True, check=False)
 
     def test_rows_of_the_repository_are_read(self):
-        self.assertEqual(len(read_rows(SCRIPTS / "data" / "ground-truth.json")), 591)
+        self.assertEqual(len(read_rows(SCRIPTS / "data" / "ground-truth.json")), 592)
 
     def test_a_damaged_file_exits_with_2_and_says_where(self):
         with tempfile.NamedTemporaryFile("w", suffix=".json") as file:

@@ -19,6 +19,7 @@ FIGURES = {
     "mem_max_allocated_bytes_last_step": (ALLOCATED, 1, "last rank"),
     "peak_reserved_gib_max_rank": (RESERVED, GIB, "largest"),
     "peak_reserved_mib": (RESERVED, MIB, "largest"),
+    "peak_memory_gib": (RESERVED, GIB, "largest"),
     # nvidia-smi prints MiB. The chronicle has a run at 80 of these GB, which a card of 81,251 MiB
     # holds in thousands of MiB only.
     "peak_memory_gb_nvidia_smi": (TOTAL, 1000 * MIB, "largest"),
@@ -28,6 +29,8 @@ NO_DIALECT = {
     "torchtune": "no dialect keeps what torchtune keeps",
     "internevo": "the internevo dialect has the layers of plain, not InternEvo's",
 }
+# GPUs that Onerank does not know -> one of the same generation with as much memory.
+STANDS_IN = {"h100-96": "gh200-96"}
 COLUMNS = {ALLOCATED: "allocated_peak_bytes", RESERVED: "reserved_peak_bytes", TOTAL: "total_bytes"}
 
 
@@ -47,7 +50,9 @@ def _figures(row):
 def _prepare(row):
     if row.source in NO_DIALECT:
         raise LeftOut(NO_DIALECT[row.source])
-    return plan_of(row), lambda estimate: [
+    plan = plan_of(row)
+    plan["cluster"]["gpu"] = STANDS_IN.get(plan["cluster"]["gpu"], plan["cluster"]["gpu"])
+    return plan, lambda estimate: [
         Reading(row.id, row.label, quantity, _peak(estimate, quantity, whose), value * unit)
         for (quantity, unit, whose), value in _figures(row)]
 

@@ -23,7 +23,7 @@ GPUS = [
 ]
 
 RECOMPUTE = [("none", "none"), ("full", "full"), ("selective (core attention)", "selective"),
-             ("selective attention", "selective")]
+             ("selective attention", "selective"), ("selective op", "selective")]
 
 NORMS = {"rmsnorm": "RMSNorm", "layernorm": "LayerNorm"}
 # Squared ReLU has no word in a plan; it moves what ReLU moves.
@@ -76,6 +76,9 @@ SOURCES = {
                  "cluster.inter_link": "efa-v2-p5",
                  "cluster.nics_per_node": 32},
     "torchtune": {"training.dialect": "plain"},
+    # Its tables do not say what the allocator was told; multinode_trainer.slurm of 9dec370 tells it
+    # nothing, run_llama_train.sh expandable segments.
+    "torchtitan": {"training.dialect": "torchtitan", "model.add_bias_linear": False},
     # llm-foundry: each block is a unit of FSDP; eight 200 Gb/s RoCE cards a node. Its benchmarks
     # run attn_impl triton, flash_attn_triton.py of flash-attn 1 (submit_benchmarks.py). Rows say
     # "no bias", but their n_params are those of every bias and 50,368 words: 125m at 512 tokens has
