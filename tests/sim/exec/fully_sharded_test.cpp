@@ -101,7 +101,9 @@ INSTANTIATE_TEST_SUITE_P(Fsdp2,
                          testing::Values(Case{"Zero3", 8, 3, 1},
                                          Case{"Zero2Accumulating", 8, 2, 3},
                                          Case{"UnevenOver96", 96, 3, 1},
-                                         Case{"RecomputeByOperator", 8, 3, 1, "op"}));
+                                         Case{"FullRecompute", 8, 3, 1, "full"},
+                                         Case{"RecomputeByOperator", 8, 3, 1, "op"},
+                                         Case{"RecomputeByOperatorAccumulating", 8, 2, 3, "op"}));
 
 }  // namespace
 }  // namespace sim
