@@ -45,10 +45,10 @@ TEST(OptimizerOffload, OfNothingLeavesAll) {
 
 TEST(OptimizerOffload, OfAPartTakesPiecesUntilTheyAreTheFractionOrMore) {
   // Matrices come before vectors and, as the buffer turns them around, the last layer's first: MLP
-  // 4 + 4, projection 1, query key value 3 (x Mi). That is 12 Mi of 12.8 Mi, so the next layer's 4
-  // go as well.
+  // 4 + 4, query key value 3, projection 1 (x Mi), which Megatron-LM registers before those. That
+  // is 12 Mi of 12.8 Mi, so the next layer's 4 go as well.
   const auto profile = execute(gpt_plan(offloaded(0.5)));
-  const std::vector<int64_t> pieces = {4 * kMi, 4 * kMi, 1 * kMi, 3 * kMi, 4 * kMi};
+  const std::vector<int64_t> pieces = {4 * kMi, 4 * kMi, 3 * kMi, 1 * kMi, 4 * kMi};
   expect_states(profile, 16 * kMi);
   EXPECT_EQ(profile.host_memory->pieces, pieces);
 }
@@ -61,10 +61,10 @@ TEST(OptimizerOffload, IsOfTheDataRanksPart) {
 }
 
 TEST(OptimizerOffload, PageLocksPowersOfTwoAndKeepsThem) {
-  // In MiB. Over whole parameters, in the model's order (embeddings 1 and 1/2 Mi, then 3, 1, 4, 4:
+  // In MiB. Over whole parameters, in the model's order (embeddings 1 and 1/2 Mi, then 1, 3, 4, 4:
   // 13.5 Mi are more than half): a 16-bit copy that goes again and an fp32 one that stays, in
-  // blocks of 2 + 4, 1 (and the 2 before), 8 + 16, 2 + 4, 16, 16: 69. Beside them this rank's
-  // pieces, 4, 4, 1, 3, 4 Mi: 16 + 16 + 4 + 16 + 16 (the copies' blocks are there): 68. Their
+  // blocks of 2 + 4, 1 (and the 2 before), 2 + 4, 8 + 16, 16, 16: 69. Beside them this rank's
+  // pieces, 4, 4, 3, 1, 4 Mi: 16 + 16 + 16 + 4 + 16 (the copies' blocks are there): 68. Their
   // gradients get what the whole ones left, 16 + 16 + 16 and 4, and one more of 16.
   const auto profile = execute(gpt_plan(offloaded(0.5)));
   const estimator::HostMemoryRecord& host = *profile.host_memory;
