@@ -90,7 +90,7 @@ TEST_P(FullyShardedPrograms, FillTheAllocatorAsTheShardDoes) {
   for (const std::string phase : {"iteration_0.forward_backward", "iteration_1.forward_backward"}) {
     SCOPED_TRACE(phase);
     const auto of_shard = peak_of(ours, phase), of_program = peak_of(theirs, phase);
-    EXPECT_GT(of_program.allocated_bytes, 1000 << 20);
+    EXPECT_GT(of_program.allocated_bytes, 500 << 20);  // something was compared
     EXPECT_NEAR(of_shard.allocated_bytes, of_program.allocated_bytes, kUnsplit);
     EXPECT_EQ(of_shard.reserved_bytes, of_program.reserved_bytes);
   }
