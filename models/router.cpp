@@ -14,6 +14,8 @@
 #include <limits>
 
 #include "models/expert_routing.h"
+#include "models/kept_value.h"
+#include "models/weight_gradient.h"
 
 namespace models {
 
@@ -48,6 +50,28 @@ struct AttachLoss : torch::autograd::Function<AttachLoss> {
     const double share = context->saved_data["share"].toDouble();
     const at::Tensor loss = context->get_saved_variables()[0];
     return {gradients[0], at::ones_like(loss) * share, at::Tensor()};
+  }
+};
+
+/// TransformerEngine's products where it is there, in its workspace (RouterGatingLinearFunction in
+/// megatron/core/transformer/moe/moe_utils.py).
+struct RouterProduct : torch::autograd::Function<RouterProduct> {
+  static at::Tensor forward(torch::autograd::AutogradContext* context,
+                            const at::Tensor& tokens,
+                            const at::Tensor& weight,
+                            const Products& products) {
+    context->save_for_backward({tokens, weight});
+    keep(context, products);
+    return products.linear(tokens, weight, /*bias=*/{});
+  }
+
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
+                                                 torch::autograd::variable_list gradients) {
+    const Products products = kept<Products>(context);
+    const torch::autograd::variable_list saved = context->get_saved_variables();
+    return {products.multiply(gradients[0], saved[1]),
+            weight_gradient(products, gradients[0], saved[0]),
+            at::Tensor()};
   }
 };
 
@@ -143,7 +167,11 @@ RouterOutput Router::fill_to_capacity(RouterOutput output) const {
 
 RouterOutput Router::forward(const at::Tensor& tokens, const at::Tensor& chosen) const {
   const ModuleScope scope(context_.observer, "router");
-  const at::Tensor logits = at::linear(tokens, weight_.value);
+  const Products products({.transformer_engine = context_.transformer_engine(),
+                           .device_computes = context_.device_computes});
+  const at::Tensor logits = context_.transformer_engine()
+                                ? RouterProduct::apply(tokens, weight_.value, products)
+                                : at::linear(tokens, weight_.value);
   const at::Tensor weights = score(logits, chosen).to(logits.scalar_type());
   RouterOutput output =
       fill_to_capacity({.weights = at::scatter(at::zeros_like(logits.detach()), 1, chosen, weights),
