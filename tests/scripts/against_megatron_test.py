@@ -94,6 +94,8 @@ class Draws(unittest.TestCase):
                     self.assertEqual(micro_batches, int(micro_batches))
                     if chunks > 1:
                         self.assertEqual(micro_batches % stages, 0)
+                    if family == "mla":
+                        self.assertEqual(number_after(words, "--hidden-size", 0) % heads, 0)
                     expert = number_after(words, "--expert-model-parallel-size", 1)
                     self.assertEqual(data % expert, 0)
 

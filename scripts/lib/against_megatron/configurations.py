@@ -103,6 +103,8 @@ def _model(draw, layout, family):
     groups = draw.one_of(*[g for g in range(layout.tensor, heads + 1, layout.tensor)
                            if heads % g == 0]) if family != "mla" else heads
     hidden = draw.between(1024, 6144, 128) if draw.chance(0.5) else heads * width
+    if family == "mla":  # Megatron-LM divides it by the heads, although their widths are given
+        hidden = max(1, hidden // (8 * heads)) * 8 * heads
     layers = layout.pipeline * layout.chunks * draw.between(1, 4 if layout.pipeline == 1 else 2)
     ffn = 64 * layout.tensor * draw.between(16, 256 // layout.tensor)
     words = ["--num-layers", layers, "--hidden-size", hidden, "--num-attention-heads", heads,
