@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "estimator/plan/recompute_choice.h"
 #include "models/sequence_mappings.h"
 
 namespace models {
@@ -100,7 +101,16 @@ bool SelfAttention::separates_heads() const {
 /// with them the whole product (_checkpointed_attention_forward in attention.py).
 bool SelfAttention::recomputes_copies() const {
   return context_.transformer_engine() &&
-         context_.plan.training.recompute == estimator::Recompute::kSelective;
+         estimator::recomputed(context_.plan, 0) == estimator::Recomputed::kCoreAttention;
+}
+
+/// By their positions, where those are not learned.
+SelfAttention::Heads SelfAttention::turned(Heads heads) const {
+  if (rotary_) {
+    heads.query = rotary_->apply(heads.query);
+    heads.key = rotary_->apply(heads.key);
+  }
+  return heads;
 }
 
 /// Packed as Megatron packs it: for each key/value group its queries, its key, its value.
@@ -122,10 +132,7 @@ SelfAttention::Heads SelfAttention::split_heads(const at::Tensor& product) const
   if (context_.dialect().holds_split_heads) {  // qkv_output in Attention.forward of attention.py
     heads.as_product = {heads.query, heads.key, heads.value};
   }
-  if (rotary_) {
-    heads.query = rotary_->apply(heads.query);
-    heads.key = rotary_->apply(heads.key);
-  }
+  heads = turned(std::move(heads));
   if (separates_heads() && !recomputes_copies()) {
     // Views would keep the whole packed tensor alive. The query is a tensor of its own by now but
     // where a rank has one group, which TransformerEngine copies, too.
@@ -141,12 +148,7 @@ SelfAttention::Heads SelfAttention::separate_heads(const at::Tensor& input) cons
   const auto product = [&](const ColumnParallelLinear& layer) {
     return layer.forward(whole).unflatten(-1, at::IntArrayRef{-1, context_.plan.model.kv_channels});
   };
-  Heads heads{product(qkv_[0]), product(qkv_[1]), product(qkv_[2])};
-  if (rotary_) {
-    heads.query = rotary_->apply(heads.query);
-    heads.key = rotary_->apply(heads.key);
-  }
-  return heads;
+  return turned({product(qkv_[0]), product(qkv_[1]), product(qkv_[2])});
 }
 
 /// As nanotron: query, key and value are copied into one [3, b, s, heads, width]; the query is

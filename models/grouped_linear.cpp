@@ -111,8 +111,7 @@ GroupedLinear::GroupedLinear(ShardContext& context,
                         .weights = std::move(weights),
                         .fused_gradient = context.fused_weight_gradient(),
                         .transformer_engine = context.transformer_engine(),
-                        .products = Products({.transformer_engine = context.transformer_engine(),
-                                              .device_computes = context.device_computes}),
+                        .products = context.products(),
                         .buffers = context.buffers,
                         .plan = &context.plan});
 }

@@ -27,8 +27,7 @@ struct LinearCall {
         weight(&weight),
         has_bias(spec.bias),
         transformer_engine(context.transformer_engine() && !spec.output_layer),
-        products(
-            {.transformer_engine = transformer_engine, .device_computes = context.device_computes}),
+        products(spec.output_layer ? Products(Products::Options()) : context.products()),
         lasting_stand_ins(
             context.transformer_engine() &&
             (!spec.output_layer || estimator::output_stand_in_lasts(context.plan.training))),

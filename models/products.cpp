@@ -12,11 +12,6 @@
 namespace models {
 namespace {
 
-/// [..., k] as a matrix; a matrix as it lies.
-at::Tensor rows(const at::Tensor& tensor) {
-  return tensor.dim() == 2 ? tensor : tensor.reshape({-1, tensor.size(-1)});
-}
-
 std::vector<int64_t> product_shape(const at::Tensor& left, int64_t columns) {
   std::vector<int64_t> shape = left.sizes().vec();
   shape.back() = columns;
@@ -33,6 +28,10 @@ at::Tensor output_of(at::IntArrayRef shape, const at::Tensor& like) {
 }
 
 }  // namespace
+
+at::Tensor rows(const at::Tensor& tensor) {
+  return tensor.dim() == 2 ? tensor : tensor.reshape({-1, tensor.size(-1)});
+}
 
 /// TransformerEngine makes its output by at::empty (NoneQuantizer in
 /// transformer_engine/pytorch/csrc/quantizer.cpp).

@@ -15,6 +15,9 @@
 
 namespace models {
 
+/// [..., k] as a matrix; a matrix as it lies.
+at::Tensor rows(const at::Tensor& tensor);
+
 /// Left operands are [..., k], right ones [k, n].
 class Products {
  public:

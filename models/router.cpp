@@ -167,10 +167,8 @@ RouterOutput Router::fill_to_capacity(RouterOutput output) const {
 
 RouterOutput Router::forward(const at::Tensor& tokens, const at::Tensor& chosen) const {
   const ModuleScope scope(context_.observer, "router");
-  const Products products({.transformer_engine = context_.transformer_engine(),
-                           .device_computes = context_.device_computes});
   const at::Tensor logits = context_.transformer_engine()
-                                ? RouterProduct::apply(tokens, weight_.value, products)
+                                ? RouterProduct::apply(tokens, weight_.value, context_.products())
                                 : at::linear(tokens, weight_.value);
   const at::Tensor weights = score(logits, chosen).to(logits.scalar_type());
   RouterOutput output =

@@ -15,6 +15,7 @@
 #include "models/observer.h"
 #include "models/output_keeper.h"
 #include "models/parameters.h"
+#include "models/products.h"
 
 namespace models {
 
@@ -45,6 +46,11 @@ struct ShardContext {
   bool transformer_engine() const {
     return dialect().transformer_engine &&
            plan.training.transformer_impl == estimator::TransformerImpl::kTransformerEngine;
+  }
+  /// Of layers, but for the output layer.
+  Products products() const {
+    return Products(
+        {.transformer_engine = transformer_engine(), .device_computes = device_computes});
   }
   /// A product adds the weight's gradient straight into the fp32 main gradient.
   bool fused_weight_gradient() const {

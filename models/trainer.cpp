@@ -91,8 +91,8 @@ bool has_pairs(const estimator::ScheduleShape& shape, int64_t stage) {
          estimator::warm_up_forwards(shape, stage) < shape.micro_batches * shape.chunks;
 }
 
-bool is_backward_next(const std::vector<estimator::PipelineStep>& steps, std::size_t i) {
-  return i + 1 < steps.size() && steps[i + 1].kind == estimator::StepKind::kBackward;
+bool is_backward_at(const std::vector<estimator::PipelineStep>& steps, std::size_t i) {
+  return i < steps.size() && steps[i].kind == estimator::StepKind::kBackward;
 }
 
 }  // namespace
@@ -189,7 +189,7 @@ void Trainer::forward_backward(int64_t iteration) {
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const estimator::PipelineStep& step = steps[i];
     if (step.kind == estimator::StepKind::kForward) {
-      forward(iteration, step, pairs && is_backward_next(steps, i));
+      forward(iteration, step, pairs && is_backward_at(steps, i + 1));
     } else {
       if (step.micro_batch == micro_batches_ - 1)
         data_parallel_->start_last_micro_batch(step.chunk);
@@ -245,9 +245,7 @@ void Trainer::receive_ahead(const std::vector<estimator::PipelineStep>& steps, s
                         steps.end(),
                         [kind](const auto& step) { return step.kind == kind; });
   };
-  const auto is_backward = [&](std::size_t at) {
-    return at < steps.size() && steps[at].kind == estimator::StepKind::kBackward;
-  };
+  const auto is_backward = [&](std::size_t at) { return is_backward_at(steps, at); };
   const auto forward = next(estimator::StepKind::kForward, i + 1);
   const auto backward = next(estimator::StepKind::kBackward, i + 1);
   const bool first_backward = next(estimator::StepKind::kBackward, 0) == backward;

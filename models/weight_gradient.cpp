@@ -1,11 +1,6 @@
 #include "models/weight_gradient.h"
 
 namespace models {
-namespace {
-
-at::Tensor rows(const at::Tensor& tensor) { return tensor.reshape({-1, tensor.size(-1)}); }
-
-}  // namespace
 
 at::Tensor weight_gradient(const Products& products,
                            const at::Tensor& output_gradient,

@@ -88,4 +88,8 @@ std::string printable(std::string_view text) {
   return shown;
 }
 
+bool is_digits(std::string_view text) {
+  return !text.empty() && text.find_first_not_of("0123456789") == text.npos;
+}
+
 }  // namespace estimator

@@ -16,4 +16,7 @@ std::size_t find_non_utf8(std::string_view text);
 /// the same character, and bytes that are not UTF-8 as \xff.
 std::string printable(std::string_view text);
 
+/// Whether there are characters, and each is one of 0 to 9.
+bool is_digits(std::string_view text);
+
 }  // namespace estimator

@@ -12,6 +12,7 @@
 
 #include "estimator/base/units.h"
 #include "estimator/memory/framework_communicators.h"
+#include "estimator/plan/dialects.h"
 
 namespace estimator {
 namespace {
@@ -223,7 +224,8 @@ std::optional<E> value_named(const std::string& name) {
 /// torch.distributed opens a communicator of two ranks.
 bool sends_one_by_one(const Json& plan, Dialect dialect) {
   const Json& parallelism = plan.at("parallelism");
-  return dialect == Dialect::kMegatronLm && parallelism.value("virtual_stages", int64_t{1}) > 1 &&
+  return traits_of(dialect).single_messages &&
+         parallelism.value("virtual_stages", int64_t{1}) > 1 &&
          parallelism.value("overlap_p2p_communication", true);
 }
 

@@ -25,6 +25,8 @@ DialectTraits megatron_lm() {
       .projection_first = true,
       .holds_split_heads = true,
       .compiled_dropout = true,
+      .mask_in_dataloader = true,
+      .single_messages = true,
       .vocabulary_multiple = 128,
       .notes = {
           "TransformerEngine's cuBLAS workspace, and a stand-in gradient for each weight shape "

@@ -73,6 +73,8 @@ struct DialectTraits {
   bool projection_first = false;
   bool holds_split_heads = false;
   bool compiled_dropout = false;
+  bool mask_in_dataloader = false;
+  bool single_messages = false;
   int64_t vocabulary_multiple = 1;
   std::vector<std::string> notes;
 };
@@ -142,6 +144,12 @@ void visit_fields(Visitor& visit, DialectTraits& traits) {
   visit("compiled_dropout",
         traits.compiled_dropout,
         "bias, dropout and residual are one compiled kernel, which pads the rows of its mask");
+  visit("mask_in_dataloader",
+        traits.mask_in_dataloader,
+        "each micro-batch carries its attention mask, unless the plan says that it does not");
+  visit("single_messages",
+        traits.single_messages,
+        "interleaved stages that go on while they send post each message alone");
   visit("vocabulary_multiple",
         traits.vocabulary_multiple,
         "the vocabulary is padded to a multiple of this x tensor");

@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <charconv>
 #include <string_view>
 
+#include "estimator/base/text.h"
 #include "estimator/plan/rule_list.h"
 
 namespace estimator {
@@ -18,10 +18,7 @@ int minor_version(std::string_view text) {
   int minor = -1;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), minor);
   const std::string_view rest(end, static_cast<std::size_t>(text.data() + text.size() - end));
-  const bool is_patch = rest.size() > 1 && rest[0] == '.' &&
-                        std::all_of(rest.begin() + 1, rest.end(), [](char letter) {
-                          return letter >= '0' && letter <= '9';
-                        });
+  const bool is_patch = rest.starts_with('.') && is_digits(rest.substr(1));
   return error == std::errc() && (rest.empty() || is_patch) ? minor : -1;
 }
 

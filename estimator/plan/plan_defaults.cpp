@@ -94,7 +94,7 @@ void fill_in_defaults(Plan& plan, const PlanContext& context) {
   if (t.deterministic_mode) fill_in_determinism(t, plan.memory);
   if (!t.attention_mask_in_dataloader) {
     // megatron/training/arguments.py: --no-create-attention-mask-in-dataloader turns it off.
-    t.attention_mask_in_dataloader = t.dialect == Dialect::kMegatronLm;
+    t.attention_mask_in_dataloader = traits_of(t.dialect).mask_in_dataloader;
   }
   if (!t.check_for_nan_in_loss_and_grad) {
     t.check_for_nan_in_loss_and_grad = t.dialect == Dialect::kMegatronLm && t.dtype != Dtype::kFp16;

@@ -1,7 +1,6 @@
 #include "estimator/plan/recompute_rules.h"
 
-#include <algorithm>
-
+#include "estimator/base/text.h"
 #include "estimator/plan/dialects.h"
 
 namespace estimator {
@@ -10,9 +9,7 @@ namespace {
 constexpr std::size_t kMostDigits = 9;
 
 bool is_layer_count(const std::string& option) {
-  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
-  return !option.empty() && option.size() <= kMostDigits &&
-         std::all_of(option.begin(), option.end(), is_digit);
+  return option.size() <= kMostDigits && is_digits(option);
 }
 
 }  // namespace

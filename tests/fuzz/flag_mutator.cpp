@@ -1,6 +1,4 @@
 // For targets whose inputs are flags, one argument in each line.
-#include <cstring>
-
 #include "sim/cli/input/plan_flag_table.h"
 #include "tests/fuzz/arguments.h"
 #include "tests/fuzz/json_mutation.h"
@@ -57,7 +55,6 @@ extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data,
   for (uint64_t changes = 1 + random.below(4); changes > 0; --changes) fuzz::change(lines, random);
   std::string text;
   for (const std::string& line : lines) text += line + "\n";
-  if (text.size() > most_bytes) return size;
-  std::memcpy(data, text.data(), text.size());
+  if (!fuzz::write_input(data, most_bytes, text)) return size;
   return text.size();
 }

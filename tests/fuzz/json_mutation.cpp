@@ -288,12 +288,17 @@ std::string mutate_json(std::string text, Random& random) {
   return tree.is_discarded() ? text : write_json(tree);
 }
 
+bool write_input(uint8_t* data, size_t most_bytes, const std::string& text) {
+  if (text.size() > most_bytes) return false;
+  std::memcpy(data, text.data(), text.size());
+  return true;
+}
+
 size_t mutate_json_input(uint8_t* data, size_t size, size_t most_bytes, unsigned seed) {
   Random random(seed);
   const std::string text =
       mutate_json(std::string(reinterpret_cast<const char*>(data), size), random);
-  if (text.size() > most_bytes) return size;
-  std::memcpy(data, text.data(), text.size());
+  if (!write_input(data, most_bytes, text)) return size;
   return random.one_in(6) ? LLVMFuzzerMutate(data, text.size(), most_bytes) : text.size();
 }
 

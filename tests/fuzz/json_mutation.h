@@ -18,6 +18,9 @@ void mutate_tree(estimator::Json& tree, Random& random);
 /// that is no JSON stays as it is.
 std::string mutate_json(std::string text, Random& random);
 
+/// Writes the text in the place of an input, if it has `most_bytes` or fewer.
+bool write_input(uint8_t* data, size_t most_bytes, const std::string& text);
+
 /// JSON as the mutations write it: also of strings that are no UTF-8.
 std::string write_json(const estimator::Json& tree);
 

@@ -1,6 +1,4 @@
 // For targets whose inputs are YAML: changes of the tree, written in one of YAML's ways.
-#include <cstring>
-
 #include "estimator/base/errors.h"
 #include "sim/cli/input/yaml_tree.h"
 #include "tests/fuzz/json_mutation.h"
@@ -53,7 +51,6 @@ extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data,
   } catch (const estimator::UserError&) {
     return LLVMFuzzerMutate(data, size, most_bytes);
   }
-  if (text.size() > most_bytes) return size;
-  std::memcpy(data, text.data(), text.size());
+  if (!fuzz::write_input(data, most_bytes, text)) return size;
   return random.one_in(2) ? LLVMFuzzerMutate(data, text.size(), most_bytes) : text.size();
 }

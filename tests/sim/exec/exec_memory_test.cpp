@@ -23,6 +23,14 @@ class ExecMemory : public ExecProgram {
     return estimator::read_peak_snapshot(estimator::read_file(path(file)), path(file));
   }
 
+  /// Of rank 9 of 64.
+  estimator::PeakSnapshot snapshot_of(const std::string& program) {
+    const ProgramResult result = run_program(
+        program, {"--world-size", "64", "--rank", "9", "--peak-snapshot", path("peak.jsonl")});
+    EXPECT_EQ(result.exit_code, 0) << result.error;
+    return snapshot("peak.jsonl");
+  }
+
   static int64_t bytes_of(const estimator::PeakSnapshot& snapshot, MemoryCategory category) {
     const auto& all = snapshot.allocations;
     return std::accumulate(all.begin(), all.end(), int64_t{0}, [&](int64_t sum, const auto& one) {
@@ -46,10 +54,7 @@ TEST_F(ExecMemory, EveryByteOfThePeakHasItsAllocation) {
 }
 
 TEST_F(ExecMemory, OfAShardedModelIsToldByModuleOperatorAndParameter) {
-  const ProgramResult result = run_program(
-      "fsdp2.py", {"--world-size", "64", "--rank", "9", "--peak-snapshot", path("peak.jsonl")});
-  ASSERT_EQ(result.exit_code, 0) << result.error;
-  const auto peak = snapshot("peak.jsonl").allocations;
+  const auto peak = snapshot_of("fsdp2.py").allocations;
   EXPECT_THAT(peak,
               Contains(AllOf(Field(&PeakAllocation::category, MemoryCategory::kParameter),
                              Field(&PeakAllocation::name, "0.weight"),
@@ -65,20 +70,14 @@ TEST_F(ExecMemory, OfAShardedModelIsToldByModuleOperatorAndParameter) {
 
 // 64 x 256 twice, with biases: one bucket of DistributedDataParallel, made anew in iteration 1.
 TEST_F(ExecMemory, OfAReducersBucketsIsCommunication) {
-  const ProgramResult result = run_program(
-      "ddp.py", {"--world-size", "64", "--rank", "9", "--peak-snapshot", path("peak.jsonl")});
-  ASSERT_EQ(result.exit_code, 0) << result.error;
-  EXPECT_THAT(snapshot("peak.jsonl").allocations,
+  EXPECT_THAT(snapshot_of("ddp.py").allocations,
               Contains(AllOf(Field(&PeakAllocation::category, MemoryCategory::kCommunication),
                              Field(&PeakAllocation::requested_bytes, 4 * (2 * 64 * 256 + 256 + 64)),
                              Field(&PeakAllocation::phase, "iteration_1.forward_backward"))));
 }
 
 TEST_F(ExecMemory, OfGatheredParametersIsParameters) {
-  const ProgramResult result = run_program(
-      "fsdp2.py", {"--world-size", "64", "--rank", "9", "--peak-snapshot", path("peak.jsonl")});
-  ASSERT_EQ(result.exit_code, 0) << result.error;
-  EXPECT_THAT(snapshot("peak.jsonl").allocations,
+  EXPECT_THAT(snapshot_of("fsdp2.py").allocations,
               Contains(AllOf(Field(&PeakAllocation::category, MemoryCategory::kParameter),
                              Field(&PeakAllocation::module, "fsdp"),
                              Field(&PeakAllocation::requested_bytes, 4 * 64 * 256))));
@@ -86,10 +85,7 @@ TEST_F(ExecMemory, OfGatheredParametersIsParameters) {
 
 // Four units of 4 MiB, all whole when the backward begins.
 TEST_F(ExecMemory, OfFlatGatheredParametersIsNoActivation) {
-  const ProgramResult result = run_program(
-      "fsdp1.py", {"--world-size", "64", "--rank", "9", "--peak-snapshot", path("peak.jsonl")});
-  ASSERT_EQ(result.exit_code, 0) << result.error;
-  const auto peak = snapshot("peak.jsonl");
+  const auto peak = snapshot_of("fsdp1.py");
   EXPECT_GE(bytes_of(peak, MemoryCategory::kCommunication), 4 * (int64_t{4} << 20));
   EXPECT_LT(bytes_of(peak, MemoryCategory::kActivation), int64_t{1} << 20);
 }
