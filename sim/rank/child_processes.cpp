@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -14,6 +15,7 @@
 #include <new>
 #include <stdexcept>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "estimator/base/machine.h"
@@ -68,9 +70,18 @@ pid_t ChildProcesses::start(const std::string& name, const std::function<int()>&
   return pid;
 }
 
+void ChildProcesses::wait_for_change() {
+  constexpr std::chrono::milliseconds kTick{200};
+  bool has_stopped = false;
+  for (const auto& [pid, name] : running_) has_stopped |= stop_watch_.is_stopped(pid, name);
+  if (has_stopped) return std::this_thread::sleep_for(kTick);
+  siginfo_t info{};
+  waitid(P_ALL, 0, &info, WEXITED | WSTOPPED | WNOWAIT);
+}
+
 ChildProcesses::Ended ChildProcesses::wait_for_one() {
   Ended ended;
-  ended.pid = waitpid(-1, &ended.status, 0);
+  while ((ended.pid = waitpid(-1, &ended.status, WNOHANG)) == 0) wait_for_change();
   const auto found = running_.find(ended.pid);
   if (found == running_.end()) throw std::logic_error("waitpid gave no child of this process");
   ended.name = std::move(found->second);

@@ -7,6 +7,8 @@
 #include <map>
 #include <string>
 
+#include "estimator/base/stop_watch.h"
+
 namespace sim {
 
 class ChildProcesses {
@@ -28,13 +30,18 @@ class ChildProcesses {
   /// Throws UserError (this machine lacks something) when no process can be started.
   pid_t start(const std::string& name, const std::function<int()>& work);
 
-  /// Waits until one ends.
+  /// Waits until one ends. Throws UserError (this machine lacks something) when one was stopped by
+  /// a signal and nobody continued it for 10 seconds.
   Ended wait_for_one();
 
   std::size_t running() const { return running_.size(); }
 
  private:
+  /// Waits until one has ended or was stopped, or for a moment when one is stopped already.
+  void wait_for_change();
+
   std::map<pid_t, std::string> running_;
+  estimator::StopWatch stop_watch_;
 };
 
 /// For a child that ended neither with 0 nor with a code of its caller's. Throws UserError: without

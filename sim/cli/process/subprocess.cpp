@@ -9,11 +9,10 @@
 
 #include <array>
 #include <cerrno>
-#include <chrono>
 #include <cstring>
-#include <optional>
 
 #include "estimator/base/machine.h"
+#include "estimator/base/stop_watch.h"
 
 namespace sim {
 namespace {
@@ -91,13 +90,6 @@ class Child {
 
   pid_t pid() const { return pid_; }
 
-  /// By a signal, and not continued since.
-  bool is_stopped() const {
-    siginfo_t info{};  // si_pid stays 0 when there is nothing to tell
-    return waitid(P_PID, static_cast<id_t>(pid_), &info, WSTOPPED | WNOHANG | WNOWAIT) == 0 &&
-           info.si_pid == pid_;
-  }
-
   bool has_ended() {
     if (!ended_) ended_ = waitpid(pid_, &status_, WNOHANG) == pid_;
     return ended_;
@@ -153,31 +145,6 @@ void take_lines(std::string& text, const std::function<void(std::string_view)>& 
   text.erase(0, from);
 }
 
-/// Notices a child that was stopped, since nobody may ever continue it.
-class StopWatch {
- public:
-  /// Throws UserError (this machine lacks something) when it has been stopped for too long.
-  void look_at(const Child& child, const SubprocessCommand& command) {
-    constexpr std::chrono::seconds kLongest{10};
-    const auto now = std::chrono::steady_clock::now();
-    if (!child.is_stopped()) {
-      since_.reset();
-    } else if (!since_) {
-      since_ = now;
-    } else if (now - *since_ > kLongest) {
-      throw estimator::UserError(
-          {.what =
-               fmt::format("{} was stopped and not continued", command.program.filename().string()),
-           .where = fmt::format("process {} stood still for {} s", child.pid(), kLongest.count()),
-           .help = "start it again, and let its processes run"},
-          estimator::ExitCode::kMachineLacks);
-    }
-  }
-
- private:
-  std::optional<std::chrono::steady_clock::time_point> since_;
-};
-
 void keep_tail(std::string& text) {
   constexpr std::size_t kLongest = 64 * 1024;
   if (text.size() > kLongest) text.erase(0, text.size() - kLongest);
@@ -191,7 +158,8 @@ SubprocessEnd run_subprocess(const SubprocessCommand& command,
   constexpr int kTickMilliseconds = 200;
   Child child(command, interrupts);
   SubprocessEnd end;
-  StopWatch stop_watch;
+  const std::string name = command.program.filename().string();
+  estimator::StopWatch stop_watch;
   std::string output;
   std::array<pollfd, 3> watched = {pollfd{child.output(), POLLIN, 0},
                                    pollfd{child.error(), POLLIN, 0},
@@ -202,7 +170,7 @@ SubprocessEnd run_subprocess(const SubprocessCommand& command,
       throw estimator::UserError({"interrupted", "", ""}, estimator::ExitCode::kInterrupted);
     }
     ended = child.has_ended();  // before reading: what it wrote last is there then
-    if (!ended) stop_watch.look_at(child, command);
+    if (!ended) stop_watch.is_stopped(child.pid(), name);
     if (!read_available(child.output(), output)) watched[0].fd = -1;
     if (!read_available(child.error(), end.error_output)) watched[1].fd = -1;
     take_lines(output, hooks.on_output_line);
