@@ -299,11 +299,16 @@ void Trainer::forward(int64_t iteration, const estimator::PipelineStep& step, bo
     } else {
       send(output.detach(), piece + 1, Direction::kForward);
     }
+    const at::Tensor kept_output = last ? output : kept_part(output, context_);
+    if (!kept_output.defined()) {  // who still holds it holds it for the next stage alone
+      context_.observer.memory_lasts(output,
+                                     {estimator::MemoryCategory::kCommunication, "pipeline", ""});
+    }
     // Backward needs the graph, not the output: keeping the edge alone frees the output's memory,
     // as Megatron-LM's deallocate_pipeline_outputs does.
     in_flight_[forward_number(step)] = {.input = first ? at::Tensor() : input,
                                         .output = torch::autograd::impl::gradient_edge(output),
-                                        .kept_output = last ? output : kept_part(output, context_),
+                                        .kept_output = kept_output,
                                         .mask = kept_mask(data, context_)};
     schedule_variables_.forward_ended(last ? at::Tensor() : output.detach(), pair_follows);
   }

@@ -88,10 +88,14 @@ void MemoryTracker::lasts(uint64_t address, const models::LastingMemory& memory,
   block->name = memory.name;
 }
 
-void MemoryTracker::forward_ended(int64_t since, estimator::Direction direction) {
+int64_t MemoryTracker::forward_ended(int64_t since, estimator::Direction direction) {
+  int64_t kept_bytes = 0;
   log_.for_each_alive(since, [&](Allocation& block) {
-    if (block.origin.place.direction == direction) block.outlived_forward = true;
+    if (block.origin.place.direction != direction) return;
+    block.outlived_forward = true;
+    if (category_of(block) == estimator::MemoryCategory::kActivation) kept_bytes += block.bytes;
   });
+  return kept_bytes;
 }
 
 void MemoryTracker::phase_ended() {

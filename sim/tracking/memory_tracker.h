@@ -37,8 +37,9 @@ class MemoryTracker {
   /// The block that starts at `address`, if there is one, was made to last.
   void lasts(uint64_t address, const models::LastingMemory& memory, ModuleId owner);
 
-  /// A forward or a recompute that began at event `since` has ended.
-  void forward_ended(int64_t since, estimator::Direction direction);
+  /// A forward or a recompute that began at event `since` has ended. Returns the bytes of the
+  /// activations that it leaves, in blocks.
+  int64_t forward_ended(int64_t since, estimator::Direction direction);
   void phase_ended();
   /// An operator has ended that made a block at `address`. If that is alive and no tensor, a
   /// library keeps it: cuBLAS, if it was made for a product of matrices.

@@ -137,9 +137,6 @@ void Recorder::enter_module(const std::string& name) { tracker_->enter_module(na
 void Recorder::leave_module() { tracker_->leave(); }
 
 void Recorder::enter_direction(Direction direction, int64_t micro_batch) {
-  if (direction == Direction::kForward) {
-    forward_start_bytes_ = options_.memory.current().allocated_bytes;
-  }
   tracker_->enter_direction(direction, micro_batch);
 }
 
@@ -147,7 +144,7 @@ void Recorder::leave_direction() { tracker_->leave(); }
 
 void Recorder::forward_finished(int64_t micro_batch) {
   // The last forward of the run stays: by then workspaces and other first-time memory are there.
-  activation_bytes_ = options_.memory.current().allocated_bytes - forward_start_bytes_;
+  if (options_.attribute_memory) activation_bytes_ = tracker_->activation_bytes();
   require(in_flight_.insert(micro_batch).second, "a micro-batch's forward finished twice");
   most_in_flight_ = std::max(most_in_flight_, static_cast<int64_t>(in_flight_.size()));
 }

@@ -358,7 +358,9 @@ void RunTracker::leave(ThreadPlaces& thread) {
   if (thread.scopes.empty()) throw std::logic_error("a scope was left that was not entered");
   const Scope scope = thread.scopes.back();
   thread.scopes.pop_back();
-  if (scope.forward_since >= 0) memory_.forward_ended(scope.forward_since, scope.place.direction);
+  if (scope.forward_since >= 0) {
+    activation_bytes_ = memory_.forward_ended(scope.forward_since, scope.place.direction);
+  }
   note_module(thread);
 }
 

@@ -131,6 +131,8 @@ class RunTracker final : public c10::MemoryReportingInfoBase {
                   const estimator::MemoryReading& after,
                   const MemoryOrigin& origin);
   void block_freed(uint64_t address, const estimator::MemoryReading& after);
+  /// The activations that the forward or recompute which was left last keeps, in blocks.
+  int64_t activation_bytes() const { return activation_bytes_; }
   /// The live block that `address` is in.
   std::optional<MemoryBlock> block_around(uint64_t address) const;
 
@@ -184,6 +186,7 @@ class RunTracker final : public c10::MemoryReportingInfoBase {
   bool recording_ = false;
   int64_t forward_since_ = 0;  // the memory event of the end of the last forward
   bool forward_made_ = false;  // a block, since then
+  int64_t activation_bytes_ = 0;
   std::optional<OutOfMemoryPlace> out_of_memory_;
   std::exception_ptr error_;
 };

@@ -139,6 +139,19 @@ TEST_F(RecorderTest, ActivationsAreWhatTheLastForwardKeeps) {
   EXPECT_EQ(finished().micro_batches.activation_bytes, 1024);
 }
 
+// As a pipeline stage frees what it sent and the gradient that it received.
+TEST_F(RecorderTest, ActivationsAreNotFewerForOlderMemoryThatTheForwardFrees) {
+  at::Tensor older = at::empty({8192}, at::kByte);
+  at::Tensor kept;
+  {
+    const DirectionScope direction(recorder_, Direction::kForward);
+    kept = at::empty({1024}, at::kByte);
+    older.reset();
+  }
+  recorder_.forward_finished(0);
+  EXPECT_EQ(finished().micro_batches.activation_bytes, 1024);
+}
+
 TEST_F(RecorderTest, MicroBatchesAreInFlightFromForwardToBackward) {
   recorder_.forward_finished(0);
   recorder_.forward_finished(1);
