@@ -21,6 +21,11 @@ std::vector<std::string> split_path(std::string_view path) {
 
 void set_in_tree(Json& tree, std::string_view path, Json value, const std::string& source) {
   const std::vector<std::string> keys = split_path(path);
+  if (keys.size() > static_cast<std::size_t>(kDeepestPlan)) {
+    throw UserError({.what = "a key of the plan is nested too deeply",
+                     .where = fmt::format("{}: {} keys in each other", source, keys.size()),
+                     .help = "write a key of a plan, such as parallelism.tensor"});
+  }
   Json* node = &tree;
   for (std::size_t i = 0; i < keys.size(); ++i) {
     const bool names_the_model = i == 1 && keys[0] == "model" && node->is_string();

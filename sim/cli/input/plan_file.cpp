@@ -11,6 +11,7 @@
 #include "estimator/base/files.h"
 #include "estimator/base/text.h"
 #include "estimator/plan/model_config.h"
+#include "estimator/plan/plan_tree.h"
 #include "sim/cli/input/yaml_tree.h"
 
 namespace sim {
@@ -20,7 +21,6 @@ using estimator::Json;
 using estimator::UserError;
 
 constexpr std::size_t kLargestPlanBytes = std::size_t{1} << 20;
-constexpr int kDeepestNesting = 64;
 constexpr const char* kExamples = "see scripts/plans/ for complete examples";
 
 /// Brackets, not looking at strings: enough to keep a parser's stack safe.
@@ -47,8 +47,10 @@ void check_is_text(const std::string& text, const std::string& path) {
   if (text.find_first_not_of(" \t\r\n") == std::string::npos) {
     refuse("is empty", fmt::format("{} bytes", text.size()), kExamples);
   }
-  if (deepest_nesting(text) > kDeepestNesting) {
-    refuse("is nested too deeply", fmt::format("more than {} levels", kDeepestNesting), kExamples);
+  if (deepest_nesting(text) > estimator::kDeepestPlan) {
+    refuse("is nested too deeply",
+           fmt::format("more than {} levels", estimator::kDeepestPlan),
+           kExamples);
   }
 }
 

@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "estimator/base/files.h"
+#include "estimator/plan/plan_tree.h"
 
 namespace sim {
 namespace {
@@ -15,7 +16,6 @@ namespace {
 using estimator::Json;
 using estimator::UserError;
 
-constexpr int kDeepest = 64;
 constexpr const char* kTooLarge = "a plan this deep or large";
 
 class YamlReader {
@@ -25,7 +25,7 @@ class YamlReader {
   Json read(const YAML::Node& node, int depth = 0) {
     // Aliases share nodes: a short text can stand for a tree without end.
     constexpr int kMostNodes = 100'000;
-    if (depth > kDeepest || ++nodes_ > kMostNodes) {
+    if (depth > estimator::kDeepestPlan || ++nodes_ > kMostNodes) {
       fail(node.Mark(), kTooLarge, "write it without so many aliases");
     }
     switch (node.Type()) {
@@ -130,7 +130,7 @@ class StructureCheck : public YAML::EventHandler {
 
  private:
   void enter(const YAML::Mark& mark) {
-    if (++depth_ > kDeepest) reader_.fail(mark, kTooLarge, "see scripts/plans/");
+    if (++depth_ > estimator::kDeepestPlan) reader_.fail(mark, kTooLarge, "see scripts/plans/");
   }
 
   const YamlReader& reader_;

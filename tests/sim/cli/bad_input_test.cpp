@@ -245,6 +245,12 @@ TEST_F(BadInput, FlagsAreNamedAsTheyWereTyped) {
                        {": --fsdp\n"});
 }
 
+TEST_F(BadInput, KeysThatAreNestedWithoutEnd) {
+  std::string key;
+  for (int i = 0; i < 40'000; ++i) key += "a.";
+  expect_flags_refused({"--set", key + "b=1"}, {"nested too deeply", "--set: 40001 keys"});
+}
+
 TEST_F(BadInput, TextThatIsNotUtf8) {
   expect_flags_refused({"--set", "name=\xff"}, {"an argument is not UTF-8", "name=\\xff"});
   environment_["CUBLAS_WORKSPACE_CONFIG"] = "\xff";
