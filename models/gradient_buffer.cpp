@@ -40,6 +40,25 @@ class AddToMainGradient : public torch::autograd::PostAccumulateGradHook {
   Parameter& parameter_;
 };
 
+/// Tells that autograd's own gradient is there.
+class CountContribution : public torch::autograd::PostAccumulateGradHook {
+ public:
+  explicit CountContribution(Parameter& parameter) : parameter_(parameter) {}
+  void operator()(const torch::autograd::Variable&) override { parameter_.contribution_added(); }
+
+ private:
+  Parameter& parameter_;
+};
+
+std::unique_ptr<torch::autograd::PostAccumulateGradHook> hook_for(OwnGradients own_gradients,
+                                                                  Parameter& parameter) {
+  if (own_gradients == OwnGradients::kAdded) return std::make_unique<AddToMainGradient>(parameter);
+  if (own_gradients == OwnGradients::kUntilZeroed) {
+    return std::make_unique<CountContribution>(parameter);
+  }
+  return nullptr;
+}
+
 /// As Megatron-LM's `shared_embedding`.
 bool is_alone(const Parameter& parameter, const BufferShape& shape) {
   return shape.sharded && &parameter == shape.tied;
@@ -120,10 +139,10 @@ GradientBuffer::GradientBuffer(const ParameterList& parameters, GradientBufferOp
         place.copy_(parameter.value);
         parameter.value.set_data(place);
       }
-      if (options_.own_gradients != OwnGradients::kAdded) continue;
       parameter.contribution_added = [this, index] { contribution_added(index); };
-      torch::autograd::impl::set_post_acc_grad_hooks(
-          parameter.value, std::make_unique<AddToMainGradient>(parameter));
+      if (auto hook = hook_for(options_.own_gradients, parameter)) {
+        torch::autograd::impl::set_post_acc_grad_hooks(parameter.value, std::move(hook));
+      }
     }
   }
 }
@@ -160,11 +179,11 @@ void GradientBuffer::reduce(std::size_t index) {
   const DirectionScope direction(options_.observer, estimator::Direction::kReduceGradients);
   const ModuleScope module(options_.observer, "gradients");
   const Bucket& bucket = buckets_[index];
+  if (!has_flat_gradients()) return reduce_copies(bucket);
   at::Tensor whole = slice(gradients_, bucket.begin, bucket.end);
   // check_grads in megatron/core/distributed/param_and_grad_buffer.py
   if (options_.check_finite) check_finite(at::norm(whole), "gradients");
-  const int64_t replicas = options_.replicas > 0 ? options_.replicas : options_.shape.data_ranks;
-  if (replicas > 1) whole.mul_(1.0 / static_cast<double>(replicas));
+  if (replicas() > 1) whole.mul_(1.0 / static_cast<double>(replicas()));
   if (!options_.data_group) return;
   if (!sharded()) {
     pending_.push_back(options_.data_group->start_all_reduce(whole));
@@ -176,13 +195,14 @@ void GradientBuffer::reduce(std::size_t index) {
 }
 
 void GradientBuffer::finish_reduction() {
-  if (!has_flat_gradients()) return reduce_own_gradients();
+  if (options_.own_gradients == OwnGradients::kUntilStep) return reduce_own_gradients();
   if (options_.own_gradients == OwnGradients::kUntilNextBackward) return reduce_in_parameter_type();
   for (std::size_t index = 0; index < buckets_.size(); ++index) {
     if (!started_[index]) reduce(index);
   }
   for (PendingCall& call : pending_) call.wait();
   pending_.clear();
+  if (!has_flat_gradients()) copy_back();
 }
 
 void GradientBuffer::gather_parameters() {
@@ -256,7 +276,7 @@ std::vector<at::Tensor> GradientBuffer::step_gradients(c10::ScalarType type) {
   } else {
     gradients = DataParallel::step_gradients(type);
   }
-  if (!has_flat_gradients()) drop_own_gradients();
+  if (options_.own_gradients == OwnGradients::kUntilStep) drop_own_gradients();
   return gradients;
 }
 

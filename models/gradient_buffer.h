@@ -24,6 +24,7 @@ enum class OwnGradients {
   kUntilSummed,        ///< to the end of a micro-batch's backward (nanotron)
   kUntilNextBackward,  ///< as DeepSpeed's BF16Optimizer leaves them
   kUntilStep,          ///< they are the sum: there is no flat buffer (DeepSpeed's ZeRO stage 1)
+  kUntilZeroed,        ///< the same, to the next iteration (PyTorch's zero_grad())
 };
 
 struct ParameterSlot {
@@ -96,7 +97,8 @@ class GradientBuffer final : public DataParallel {
   std::vector<OptimizerPiece> optimizer_pieces() const override;
   std::vector<at::Tensor> step_gradients(c10::ScalarType type) override;
   bool has_flat_gradients() const override {
-    return options_.own_gradients != OwnGradients::kUntilStep;
+    return options_.own_gradients != OwnGradients::kUntilStep &&
+           options_.own_gradients != OwnGradients::kUntilZeroed;
   }
   c10::ScalarType gradient_type() const override { return options_.type; }
   int64_t parameter_padding() const override { return sharded() ? padding_elements() : 0; }
@@ -125,12 +127,17 @@ class GradientBuffer final : public DataParallel {
   bool has_flat_pieces() const { return options_.flat_pieces && sharded(); }
   void drop_own_gradients();
   void reduce_own_gradients();
+  void reduce_copies(const Bucket& bucket);
+  void copy_back();
   void reduce_in_parameter_type();
   void add_own_gradients();
   void call_own_gradients_lasting();
   template <class Visit>
   void for_each_parameter(Visit&& visit) const;
   int64_t padding_elements() const;
+  int64_t replicas() const {
+    return options_.replicas > 0 ? options_.replicas : options_.shape.data_ranks;
+  }
   at::Tensor slice(const at::Tensor& flat, int64_t begin, int64_t end) const;
 
   GradientBufferOptions options_;

@@ -1,5 +1,7 @@
 // The part of GradientBuffer that deals with gradients which stay autograd's own for a while.
 #include <ATen/ops/cat.h>
+#include <ATen/ops/mul.h>
+#include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/GradMode.h>
 
@@ -75,6 +77,7 @@ void GradientBuffer::finish_backward() {
       call_own_gradients_lasting();
       return add_own_gradients();
     case OwnGradients::kUntilStep:
+    case OwnGradients::kUntilZeroed:
       return call_own_gradients_lasting();
   }
 }
@@ -117,6 +120,34 @@ void GradientBuffer::reduce_own_gradients() {
     together.push_back(parameter.value.grad());
   });
   average_together(together, *options_.data_group);
+}
+
+/// As DistributedDataParallel's reducer does where gradients are no views of its buckets
+/// (mark_variable_ready_dense in torch/csrc/distributed/c10d/reducer.cpp).
+void GradientBuffer::reduce_copies(const Bucket& bucket) {
+  if (!options_.data_group) return;
+  const c10::NoGradGuard no_grad;
+  const at::Tensor part = at::scalar_tensor(1.0 / static_cast<double>(replicas()));
+  for (const ParameterSlot& slot : bucket.slots) {
+    const at::Tensor& own = slot.parameter->value.grad();
+    at::Tensor copy = slice(reducer_buckets_, slot.begin, slot.end).view(own.sizes());
+    at::mul_out(copy, own, part);
+  }
+  pending_.push_back(
+      options_.data_group->start_all_reduce(slice(reducer_buckets_, bucket.begin, bucket.end)));
+}
+
+void GradientBuffer::copy_back() {
+  if (!options_.data_group) return;
+  const DirectionScope direction(observer(), estimator::Direction::kReduceGradients);
+  const ModuleScope module(observer(), "gradients");
+  const c10::NoGradGuard no_grad;
+  for (const Bucket& bucket : buckets_) {
+    for (const ParameterSlot& slot : bucket.slots) {
+      at::Tensor& own = slot.parameter->value.mutable_grad();
+      own.copy_(slice(reducer_buckets_, slot.begin, slot.end).view(own.sizes()));
+    }
+  }
 }
 
 /// BF16Optimizer's flat fp32 gradients travel as one bf16 copy (allreduce_bucket in

@@ -49,6 +49,9 @@ OwnGradients own_gradients(const ShardContext& context) {
       return OwnGradients::kAdded;
     case estimator::GradientKeeping::kUntilSummed:
       return OwnGradients::kUntilSummed;
+    case estimator::GradientKeeping::kUntilZeroed:
+      return context.plan.parallelism.zero_stage == 0 ? OwnGradients::kUntilZeroed
+                                                      : OwnGradients::kAdded;
     case estimator::GradientKeeping::kDeepspeed:
       break;
   }

@@ -108,14 +108,15 @@ DialectTraits torchtitan() {
       .stage_outputs = StageOutputs::kKept,
       .loss_buffers = LossBuffers::kTorch,
       .gradient_type = GradientType::kParameter,
+      .gradient_keeping = GradientKeeping::kUntilZeroed,
       .main_weights = false,
       .reducer_buckets = true,
       .fully_sharded = true,
       .notes = {
           "ZeRO stages 2 and 3 are FSDP2 with fp32 parameters, computation in the plan's dtype "
           "and reduction in fp32; each layer is a unit, and so are embedding and head",
-          "without FSDP TorchTitan has no mixed precision: parameters, gradients and AdamW's "
-          "state are all of the plan's dtype (its --training.dtype)",
+          "without FSDP parameters, gradients and AdamW's state are all of the plan's dtype (its "
+          "--training.dtype); autocast over fp32 parameters has no key",
           "SwiGLU, rotary positions and cross-entropy from PyTorch's operators, fused RMSNorm",
           "selective recompute by operator: a layer keeps its input and the outputs of attention "
           "kernels, reduce-scatters and, from the first on, every second product without a bias, "
@@ -123,7 +124,11 @@ DialectTraits torchtitan() {
           "2026 keeps products with a bias and those of unfused attention, too)",
           "selective_ac_option is op unless said: that of its configurations for training "
           "(llama3_8b.toml), where v0.2.2 without a word takes every second layer",
-          "gradients are counted as one buffer that stays; PyTorch frees them between steps"}};
+          "without FSDP gradients are autograd's own, from the first backward that makes them to "
+          "the next step's zero_grad(); with more data ranks beside DistributedDataParallel's "
+          "buckets (apply_ddp of v0.2.2), whose reduction counts once for each step, where "
+          "TorchTitan reduces after each micro-batch; its first buckets, which stay for a moment "
+          "when it makes others after the first backward, are not counted"}};
 }
 
 DialectTraits internevo() {

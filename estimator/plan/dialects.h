@@ -24,13 +24,15 @@ constexpr std::array<EnumName<GradientType>, 2> enum_names(GradientType) {
 }
 
 /// What becomes of a gradient that autograd has made: it is added to the sum and dropped at once,
-/// or when the micro-batch's backward is over. DeepSpeed of 2022 has no sum beside it in fp16 and
-/// fp32 (ZeRO stage 1); in bf16 it adds it to an fp32 one after the backward and keeps it until the
-/// next (BF16Optimizer).
-enum class GradientKeeping { kAdded, kUntilSummed, kDeepspeed };
-constexpr std::array<EnumName<GradientKeeping>, 3> enum_names(GradientKeeping) {
+/// or when the micro-batch's backward is over. PyTorch by itself has no other sum, and drops it
+/// when the next iteration begins. DeepSpeed of 2022 has no sum beside it in fp16 and fp32 (ZeRO
+/// stage 1); in bf16 it adds it to an fp32 one after the backward and keeps it until the next
+/// (BF16Optimizer).
+enum class GradientKeeping { kAdded, kUntilSummed, kUntilZeroed, kDeepspeed };
+constexpr std::array<EnumName<GradientKeeping>, 4> enum_names(GradientKeeping) {
   return {{{GradientKeeping::kAdded, "added"},
            {GradientKeeping::kUntilSummed, "until_summed"},
+           {GradientKeeping::kUntilZeroed, "until_zeroed"},
            {GradientKeeping::kDeepspeed, "deepspeed"}}};
 }
 

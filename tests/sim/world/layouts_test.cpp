@@ -208,6 +208,10 @@ INSTANTIATE_TEST_SUITE_P(Gpt,
                                          Layout{"Bf16Flash", 8, kBf16}),
                          testing::PrintToStringParamName());
 
+constexpr const char* kOwnGradients =
+    R"({"parallelism": {"tensor": 2, "sequence_parallel": true, "pipeline": 2, "data": 2,
+                        "overlap_grad_reduce": true},
+        "training": {"dialect": "torchtitan"}})";
 constexpr const char* kFsdp2 =
     R"({"parallelism": {"data": 2, "zero_stage": 3}, "training": {"dialect": "torchtitan"}})";
 constexpr const char* kFsdp4Kept =
@@ -235,6 +239,7 @@ constexpr const char* kFsdpBf16 =
 INSTANTIATE_TEST_SUITE_P(FullySharded,
                          VerifiedLayout,
                          testing::Values(Layout{"Data2", 2, kFsdp2, true},
+                                         Layout{"Replicated", 8, kOwnGradients},
                                          Layout{"Data2Tied", 2, kFsdp2},
                                          Layout{"Data4KeptAfterForwardSgd", 4, kFsdp4Kept, true},
                                          Layout{"Data3Uneven", 3, kFsdp3Uneven, true},

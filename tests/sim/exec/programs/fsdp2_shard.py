@@ -1,6 +1,6 @@
-"""The Llama of Onerank's own shard (dialect torchtitan) as a PyTorch program under FSDP2: the same
+"""The Llama of Onerank's own shard (dialect torchtitan) as a PyTorch program under FSDP2, or whole: the same
 operators on tensors of the same shapes. usage: fsdp2_shard.py LAYERS HIDDEN FFN HEADS GROUPS VOCABULARY
-SEQUENCE MICRO_BATCHES RESHARD RECOMPUTE, which is none, full, op or N: TorchTitan's selective_ac_option"""
+SEQUENCE MICRO_BATCHES ZERO_STAGE RECOMPUTE, which is none, full, op or N: TorchTitan's selective_ac_option"""
 import collections
 import os
 import sys
@@ -9,12 +9,13 @@ import torch
 import torch.distributed as dist
 import torch.nn.functional as F
 from torch import nn
+from torch.distributed._composable.replicate import replicate
 from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import checkpoint_wrapper
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 from torch.utils.checkpoint import CheckpointPolicy, create_selective_checkpoint_contexts
 
-LAYERS, HIDDEN, FFN, HEADS, GROUPS, VOCABULARY, SEQUENCE, MICRO_BATCHES, RESHARD = map(
+LAYERS, HIDDEN, FFN, HEADS, GROUPS, VOCABULARY, SEQUENCE, MICRO_BATCHES, ZERO_STAGE = map(
     int, sys.argv[1:10])
 RECOMPUTE = sys.argv[10]
 WIDTH = HIDDEN // HEADS
@@ -115,6 +116,16 @@ def recompute(model):
         model.layers[number] = checkpoint_wrapper(model.layers[number], early_stop=False, **options)
 
 
+def shard(model, mesh):
+    policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
+    options = {"mesh": mesh, "mp_policy": policy, "reshard_after_forward": ZERO_STAGE == 3}
+    fully_shard(model.embedding, **options)
+    for layer in model.layers:
+        fully_shard(layer, **options)
+    fully_shard([model.norm, model.head], **{**options, "reshard_after_forward": False})
+    fully_shard(model, **options)
+
+
 def tables():
     exponents = torch.arange(0, WIDTH, 2, device="cuda").float() / WIDTH
     angles = torch.outer(torch.arange(SEQUENCE, device="cuda").float(), 500000.0 ** -exponents)
@@ -129,14 +140,13 @@ def main():
     with torch.device("meta"):
         model = Llama()
     recompute(model)
-    policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
-    options = {"mesh": mesh, "mp_policy": policy, "reshard_after_forward": bool(RESHARD)}
-    fully_shard(model.embedding, **options)
-    for layer in model.layers:
-        fully_shard(layer, **options)
-    fully_shard([model.norm, model.head], **{**options, "reshard_after_forward": False})
-    fully_shard(model, **options)
+    if ZERO_STAGE >= 2:
+        shard(model, mesh)
+    else:
+        model.bfloat16()
     model.to_empty(device="cuda")
+    if ZERO_STAGE == 0 and dist.get_world_size() > 1:
+        replicate(model, device_mesh=mesh, bucket_cap_mb=100)
     for parameter in model.parameters():
         nn.init.normal_(parameter, std=0.02)
     cos, sin = tables()
