@@ -6,6 +6,9 @@
 
 namespace estimator {
 
+DocumentHead::DocumentHead(int64_t version, std::string_view kind)
+    : schema_version(version), kind(kind) {}
+
 void check_head(const Json& json,
                 const DocumentHead& expected,
                 const std::string& origin,

@@ -12,6 +12,10 @@
 namespace estimator {
 
 struct DocumentHead {
+  DocumentHead() = default;
+  // Not inline: in documents that GCC 12 builds from members it warns of a `kind` without a value.
+  DocumentHead(int64_t version, std::string_view kind);
+
   int64_t schema_version = 1;  ///< of its keys: another one where a reader would go wrong
   std::string kind;            ///< "rank_profile"
 };

@@ -186,8 +186,10 @@ void visit_fields(Visitor& visit, HostMemoryRecord& host) {
 struct MicroBatchRecord {
   int64_t total = 0;
   int64_t executed = 0;
-  int64_t most_in_flight = 0;    ///< counted while running
-  int64_t activation_bytes = 0;  ///< kept by one forward for its backward, in allocator blocks
+  int64_t most_in_flight = 0;  ///< counted while running
+  /// Kept by one forward for its backward, in allocator blocks. Empty where memory was not
+  /// followed.
+  std::optional<int64_t> activation_bytes;
 };
 template <class Visitor>
 void visit_fields(Visitor& visit, MicroBatchRecord& record) {

@@ -121,7 +121,7 @@ class Recorder final : public models::Observer {
 
   std::set<int64_t> in_flight_;
   int64_t most_in_flight_ = 0;
-  int64_t activation_bytes_ = 0;
+  std::optional<int64_t> activation_bytes_;
 };
 
 }  // namespace sim

@@ -1,6 +1,5 @@
 // For targets whose inputs are flags, one argument in each line. Two inputs in three differ in what
 // the key of a flag can be, so that many are accepted; the others in anything anywhere.
-// anywhere.
 #include <charconv>
 
 #include "estimator/cluster/schema.h"

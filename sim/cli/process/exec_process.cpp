@@ -94,7 +94,7 @@ void play_virtual_gpu(const ExecJob& job, Environment& environment) {
 
 /// Kernels that are compiled at run time are nothing here: no cache may keep them.
 void keep_kernel_caches_away(const fs::path& folder, Environment& environment) {
-  environment["USE_PYTORCH_KERNEL_CACHE"] = "0";
+  environment["USE_PYTORCH_KERNEL_CACHE"] = std::string("0");
   environment["TRITON_CACHE_DIR"] = (folder / "triton").string();
   environment["TORCHINDUCTOR_CACHE_DIR"] = (folder / "inductor").string();
 }

@@ -20,7 +20,7 @@ constexpr double kLayerNormRows = 16 * s * b;
 double layer_bytes(Json changes) {
   const auto with_layers = [&](int64_t layers) {
     changes["model"]["num_layers"] = layers;
-    return execute(gpt_plan(changes)).micro_batches.activation_bytes;
+    return execute(gpt_plan(changes)).micro_batches.activation_bytes.value();
   };
   return static_cast<double>(with_layers(3) - with_layers(2));
 }
@@ -244,7 +244,7 @@ TEST(PipelineActivations, OfChunksInFlightAreWhatThePeakIsMadeOf) {
   const auto third = execute(gpt_plan(interleaved()), 2);
   EXPECT_EQ(second.parameters.count, third.parameters.count);
   EXPECT_EQ(second.peak.allocated_bytes - third.peak.allocated_bytes,
-            2 * second.micro_batches.activation_bytes);
+            2 * second.micro_batches.activation_bytes.value());
 }
 
 TEST(PipelineActivations, OfGpipeAreOfAllMicroBatches) {

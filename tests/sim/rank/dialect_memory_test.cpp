@@ -155,7 +155,7 @@ TEST(NanotronDialect, KeepsTheGatheredInputOfColumnParallelLayers) {
                                {"cluster", {{"gpus_per_node", t}}},
                                {"parallelism", {{"tensor", t}, {"sequence_parallel", true}}},
                                {"training", {{"dialect", dialect}}}}))
-          .micro_batches.activation_bytes;
+          .micro_batches.activation_bytes.value();
     };
     return with_layers(3) - with_layers(2);
   };
@@ -183,7 +183,7 @@ int64_t titan_bytes(int64_t layers, const Json& training) {
     "training": {"dialect": "torchtitan", "dtype": "bf16", "attention": "flash"}})");
   changes["model"]["num_layers"] = layers;
   changes["training"].merge_patch(training);
-  return execute(gpt_plan(changes)).micro_batches.activation_bytes;
+  return execute(gpt_plan(changes)).micro_batches.activation_bytes.value();
 }
 int64_t titan_layer_bytes(const Json& training) {
   return titan_bytes(3, training) - titan_bytes(2, training);
@@ -241,7 +241,7 @@ TEST(NanotronDialect, KeepsTheQueryInsideACopyOfQueryKeyAndValue) {
                                  {"position_embedding", "rope"},
                                  {"attention_dropout", 0}}},
                                {"training", {{"dialect", dialect}, {"attention", "flash"}}}}))
-          .micro_batches.activation_bytes;
+          .micro_batches.activation_bytes.value();
     };
     return with_layers(3) - with_layers(2);
   };

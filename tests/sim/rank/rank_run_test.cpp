@@ -335,7 +335,7 @@ TEST(RankRun, OfTheLlamaDialectKeepsLessThanThePlainOne) {
                                {"add_bias_linear", false},
                                {"hidden_dropout", 0}}},
                              {"training", {{"dialect", dialect}, {"attention", "flash"}}}}))
-        .micro_batches.activation_bytes;
+        .micro_batches.activation_bytes.value();
   };
   EXPECT_LT(activations("megatron-lm"), activations("plain"));
 }

@@ -15,6 +15,14 @@
 #include "torch_process.h"
 
 namespace virtual_gpu {
+
+// Not in the namespace below: GoogleTest looks for it in that of the class.
+std::ostream& operator<<(std::ostream& out, const AllocatorModel::Statistics& statistics) {
+  return out << "allocated " << statistics.allocated_bytes << ", reserved "
+             << statistics.reserved_bytes << ", inactive split " << statistics.inactive_split_bytes
+             << ", segments " << statistics.segments;
+}
+
 namespace {
 
 constexpr int64_t kMiB = 1 << 20;
@@ -27,12 +35,6 @@ AllocatorModel::Statistics real_statistics() {
           .reserved_bytes = stats.reserved_bytes[kAll].current,
           .inactive_split_bytes = stats.inactive_split_bytes[kAll].current,
           .segments = stats.segment[kAll].current};
-}
-
-std::ostream& operator<<(std::ostream& out, const AllocatorModel::Statistics& statistics) {
-  return out << "allocated " << statistics.allocated_bytes << ", reserved "
-             << statistics.reserved_bytes << ", inactive split " << statistics.inactive_split_bytes
-             << ", segments " << statistics.segments;
 }
 
 /// Sizes of every pool and segment rule: from a byte to 200 MiB, each order of magnitude as often.

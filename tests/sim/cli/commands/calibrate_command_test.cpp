@@ -51,13 +51,14 @@ TEST_F(CalibrateCommand, TellsWhatTheRankProcessLacks) {
 class CalibrationFlag : public OnerankProgram {
  protected:
   std::string file_of(estimator::DeviceKind device, const std::string& name) {
-    return write("calibration.json",
-                 estimator::document_text(estimator::Calibration{
-                     .device = {.kind = device, .name = name},
-                     .driver = "580.1",
-                     .date = "2026-11-21",
-                     .matmul = {{.m = 8192, .n = 8192, .k = 8192, .seconds = 2e-3}},
-                     .launch = {.kernel_seconds = 2e-6, .host_seconds = 5e-6}}));
+    estimator::Calibration calibration;
+    calibration.device.kind = device;
+    calibration.device.name = name;
+    calibration.driver = "580.1";
+    calibration.date = "2026-11-21";
+    calibration.matmul = {{.m = 8192, .n = 8192, .k = 8192, .seconds = 2e-3}};
+    calibration.launch = {.kernel_seconds = 2e-6, .host_seconds = 5e-6};
+    return write("calibration.json", estimator::document_text(calibration));
   }
   ProgramResult estimate(estimator::DeviceKind device, const std::string& name) {
     return run(small_plan({"estimate"}, {"--calibration", file_of(device, name)}));

@@ -41,7 +41,7 @@ TEST(LaunchedWorld, OfSrunMeetsOnItsFirstNodeAtAPortOfTheStep) {
             "rank 3 of 4 in the world that srun started; it meets at port 20373 on node07");
   EXPECT_FALSE(world.keeps_store);
   Environment first = kSlurm;
-  first["SLURM_PROCID"] = "0";
+  first["SLURM_PROCID"] = std::string("0");
   EXPECT_TRUE(find_launched_world(first)->keeps_store);
 }
 
