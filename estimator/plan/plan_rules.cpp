@@ -110,6 +110,11 @@ void check_cluster(Rules& rules, const PlanContext& context) {
                   fmt::format("{} = \"{}\"", key, link.value_or("")),
                   link_help(link.value_or("")));
   }
+  const Link* inside = c.intra_link ? find_link(*c.intra_link) : nullptr;
+  rules.require(inside == nullptr || inside->kind == "nvlink" || inside->kind == "pcie",
+                "a network joins machines, not the GPUs of one",
+                fmt::format("cluster.intra_link = \"{}\"", c.intra_link.value_or("")),
+                "use a link of the kinds nvlink and pcie, see `onerank list links`");
   if (!c.nodes || !c.gpus_per_node || *c.nodes < 1 || *c.gpus_per_node < 1) {
     rules.require(c.nodes.has_value(),
                   "the size of the world is not known",

@@ -245,6 +245,11 @@ TEST_F(BadInput, FlagsAreNamedAsTheyWereTyped) {
                        {": --fsdp\n"});
 }
 
+TEST_F(BadInput, ANetworkInsideAMachine) {
+  expect_flags_refused({"--intra-link", "tcp-100g"},
+                       {"joins machines, not the GPUs of one", "--intra-link = \"tcp-100g\""});
+}
+
 TEST_F(BadInput, KeysThatAreNestedWithoutEnd) {
   std::string key;
   for (int i = 0; i < 40'000; ++i) key += "a.";
