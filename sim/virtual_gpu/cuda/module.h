@@ -14,9 +14,9 @@ struct CUfunc_st {
 };
 
 /// Code loaded at run time (a cubin of NVRTC or Triton). Every name is found in it; a cubin tells
-/// the parameters of its kernels.
+/// of its kernels.
 struct CUmod_st {
-  const std::map<std::string, virtual_gpu::ParameterBytes> parameters;
+  const std::map<std::string, virtual_gpu::KernelCode> kernels;
   std::mutex mutex;
   std::list<CUfunc_st> functions;
 };

@@ -5,8 +5,8 @@
 #include <iterator>
 #include <string_view>
 
-#include "sim/virtual_gpu/cuda/cubin.h"
 #include "sim/virtual_gpu/cuda/module.h"
+#include "sim/virtual_gpu/cudart/cubin.h"
 #include "sim/virtual_gpu/cudart/device.h"
 
 using virtual_gpu::device;
@@ -15,7 +15,7 @@ namespace {
 
 CUresult load(CUmodule* module, std::string_view image) {
   if (device() == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
-  *module = new CUmod_st{.parameters = virtual_gpu::parameters_in(image)};
+  *module = new CUmod_st{.kernels = virtual_gpu::kernels_in(image)};
   return CUDA_SUCCESS;
 }
 
@@ -50,12 +50,12 @@ CUresult cuModuleGetFunction(CUfunction* function, CUmodule module, const char* 
     }
   }
   CUfunc_st& added = module->functions.emplace_back(CUfunc_st{name});
-  const auto parameters = module->parameters.find(added.name);
+  const auto found = module->kernels.find(added.name);
   virtual_gpu::kernels().add(
       &added,
       added.name.c_str(),
       nullptr,
-      parameters == module->parameters.end() ? std::nullopt : std::optional(parameters->second));
+      found == module->kernels.end() ? virtual_gpu::KernelCode() : found->second);
   *function = &added;
   return CUDA_SUCCESS;
 }

@@ -38,6 +38,7 @@ struct ImageHeader {
 constexpr uint16_t kPtx = 1;
 constexpr uint16_t kCubin = 2;
 constexpr uint64_t kArchitectureSpecific = 0x100000;
+constexpr uint64_t kCompressed = 0x1000 | 0x2000 | 0x8000;  // by one of three methods
 
 }  // namespace
 
@@ -50,9 +51,12 @@ std::vector<CodeImage> images_in(std::string_view container) {
     // Damaged: where the next one begins is not known.
     if (image->header_bytes < sizeof *image || image->image_bytes > container.size()) break;
     if (image->kind == kPtx || image->kind == kCubin) {
+      const auto content = part_of(container, position + image->header_bytes, image->image_bytes);
+      const bool is_readable = content && (image->flags & kCompressed) == 0;
       images.push_back({.is_ptx = image->kind == kPtx,
                         .architecture = static_cast<int>(image->architecture),
-                        .is_for_that_one_only = (image->flags & kArchitectureSpecific) != 0});
+                        .is_for_that_one_only = (image->flags & kArchitectureSpecific) != 0,
+                        .content = is_readable ? *content : std::string_view()});
     }
     position += image->header_bytes + image->image_bytes;
   }
@@ -67,25 +71,38 @@ void FatBinary::read_images() const {
   images_ = images_in({wrapper->container, header->header_bytes + header->images_bytes});
 }
 
-std::optional<CodeVersion> FatBinary::version_for(const CapabilityFacts& facts) const {
+const CodeImage* FatBinary::best_for(const CapabilityFacts& facts) const {
   std::call_once(once_, [this] { read_images(); });
   const int device = architecture(facts);
-  std::optional<CodeVersion> best_cubin;
-  std::optional<CodeVersion> best_ptx;
+  const CodeImage* best_cubin = nullptr;
+  const CodeImage* best_ptx = nullptr;
   for (const CodeImage& image : images_) {
     if (image.architecture > device) continue;
     if (image.is_for_that_one_only && image.architecture != device) continue;
-    if (image.is_ptx) {  // compiled for the device when it is loaded
-      if (!best_ptx || image.architecture > best_ptx->ptx) {
-        best_ptx = {.binary = device, .ptx = image.architecture};
-      }
-    } else if (image.architecture / 10 == facts.major) {  // a cubin runs within its major version
-      if (!best_cubin || image.architecture > best_cubin->binary) {
-        best_cubin = {.binary = image.architecture, .ptx = image.architecture};
-      }
-    }
+    // A cubin runs within its major version.
+    if (!image.is_ptx && image.architecture / 10 != facts.major) continue;
+    const CodeImage*& best = image.is_ptx ? best_ptx : best_cubin;
+    if (best == nullptr || image.architecture > best->architecture) best = &image;
   }
-  return best_cubin ? best_cubin : best_ptx;
+  return best_cubin != nullptr ? best_cubin : best_ptx;
+}
+
+std::optional<CodeVersion> FatBinary::version_for(const CapabilityFacts& facts) const {
+  const CodeImage* const image = best_for(facts);
+  if (image == nullptr) return std::nullopt;
+  // PTX is compiled for the device when it is loaded.
+  return CodeVersion{.binary = image->is_ptx ? architecture(facts) : image->architecture,
+                     .ptx = image->architecture};
+}
+
+std::optional<KernelNeeds> FatBinary::needs_of(const std::string& kernel,
+                                               const CapabilityFacts& facts) const {
+  const CodeImage* const image = best_for(facts);
+  if (image == nullptr) return std::nullopt;
+  // A process has one kind of device.
+  std::call_once(kernels_once_, [&] { kernels_ = kernels_in(image->content); });
+  const auto found = kernels_.find(kernel);
+  return found == kernels_.end() ? std::nullopt : found->second.needs;
 }
 
 }  // namespace virtual_gpu

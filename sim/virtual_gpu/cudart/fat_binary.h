@@ -1,11 +1,14 @@
 #pragma once
 
+#include <map>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include "sim/virtual_gpu/capability.h"
+#include "sim/virtual_gpu/cudart/cubin.h"
 
 namespace virtual_gpu {
 
@@ -21,13 +24,14 @@ struct CodeImage {
   bool is_ptx;
   int architecture;           // 90 for 9.0
   bool is_for_that_one_only;  // the "a" of sm_90a
+  std::string_view content;   // empty where it is compressed
 };
 
 /// The images of a container of nvcc's; of a damaged one those that can be read.
 std::vector<CodeImage> images_in(std::string_view container);
 
-/// The code of kernels, as nvcc embeds it into a library: here only for which architectures there
-/// is some. Torch's wheels hold a few (7.5, 8.0, 8.6, 9.0, ...); a device runs the best that fits.
+/// The code of kernels, as nvcc embeds it into a library. Torch's wheels hold it for a few
+/// architectures (7.5, 8.0, 8.6, 9.0, ...); a device runs the best that fits.
 class FatBinary {
  public:
   /// `wrapper` is what __cudaRegisterFatBinary is given; it is read when first asked about.
@@ -36,12 +40,19 @@ class FatBinary {
   /// The code that a device of this capability would run; none if there is none for it.
   std::optional<CodeVersion> version_for(const CapabilityFacts& facts) const;
 
+  /// What that code takes for the kernel; none if it is PTX, compressed or without that kernel.
+  std::optional<KernelNeeds> needs_of(const std::string& kernel,
+                                      const CapabilityFacts& facts) const;
+
  private:
   void read_images() const;
+  const CodeImage* best_for(const CapabilityFacts& facts) const;
 
   const void* wrapper_;
   mutable std::once_flag once_;
   mutable std::vector<CodeImage> images_;
+  mutable std::once_flag kernels_once_;
+  mutable std::map<std::string, KernelCode> kernels_;
 };
 
 }  // namespace virtual_gpu

@@ -23,6 +23,12 @@ std::optional<CodeVersion> code_version(const Kernel& kernel) {
   return kernel.code->version_for(device()->facts);
 }
 
+virtual_gpu::KernelNeeds needs_of(const Kernel& kernel) {
+  const auto needs = kernel.code == nullptr ? kernel.found.needs
+                                            : kernel.code->needs_of(kernel.name, device()->facts);
+  return needs.value_or(virtual_gpu::kAssumedNeeds);
+}
+
 void tell_launch(const Kernel& kernel, void* const* arguments) {
   const auto* const sink = virtual_gpu::kernels().launch_sink();
   if (sink == nullptr) return;
@@ -103,11 +109,14 @@ extern "C" cudaError_t __cudaGetKernel(cudaKernel_t* kernel, const void* functio
 
 cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* function) {
   if (device() == nullptr) return remember(cudaErrorInitializationError);
-  const auto version = code_version(virtual_gpu::kernels().find(function));
+  const Kernel& kernel = virtual_gpu::kernels().find(function);
+  const auto version = code_version(kernel);
   if (!version) return remember(cudaErrorNoKernelImageForDevice);
+  const virtual_gpu::KernelNeeds needs = needs_of(kernel);
   std::memset(attributes, 0, sizeof *attributes);
   attributes->maxThreadsPerBlock = virtual_gpu::kThreadsPerBlock;
-  attributes->numRegs = virtual_gpu::kAssumedRegistersPerThread;
+  attributes->numRegs = needs.registers_per_thread;
+  attributes->sharedSizeBytes = needs.static_shared_bytes;
   attributes->ptxVersion = version->ptx;
   attributes->binaryVersion = version->binary;
   attributes->maxDynamicSharedSizeBytes = device()->facts.shared_bytes_per_block_optin;
@@ -115,10 +124,13 @@ cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* fu
 }
 
 cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
-    int* blocks, const void*, int threads, size_t dynamic_shared_bytes, unsigned) {
+    int* blocks, const void* function, int threads, size_t dynamic_shared_bytes, unsigned) {
   if (device() == nullptr) return remember(cudaErrorInitializationError);
   if (threads <= 0) return remember(cudaErrorInvalidValue);
-  *blocks = virtual_gpu::resident_blocks(device()->facts, threads, dynamic_shared_bytes);
+  *blocks = virtual_gpu::resident_blocks(device()->facts,
+                                         needs_of(virtual_gpu::kernels().find(function)),
+                                         threads,
+                                         dynamic_shared_bytes);
   return cudaSuccess;
 }
 

@@ -4,11 +4,12 @@
 #include <cstdint>
 
 #include "sim/virtual_gpu/capability.h"
+#include "sim/virtual_gpu/cudart/cubin.h"
 
 namespace virtual_gpu {
 
-/// Assumed of every kernel: its code is not read. Enough threads fit with it on every capability.
-inline constexpr int kAssumedRegistersPerThread = 32;
+/// Assumed of a kernel whose code cannot be read. Enough threads fit with it on every capability.
+inline constexpr KernelNeeds kAssumedNeeds{.registers_per_thread = 32};
 
 struct LaunchShape {
   uint64_t grid[3];
@@ -20,8 +21,11 @@ struct LaunchShape {
 /// memory than a block can have.
 bool can_launch(const CapabilityFacts& facts, const LaunchShape& shape);
 
-/// How many blocks of `threads` threads fit on a multiprocessor at once, with the assumed registers
-/// and no static shared memory.
-int resident_blocks(const CapabilityFacts& facts, int threads, size_t dynamic_shared_bytes);
+/// How many blocks of `threads` threads fit on a multiprocessor at once: the occupancy of NVIDIA's
+/// cuda_occupancy.h.
+int resident_blocks(const CapabilityFacts& facts,
+                    const KernelNeeds& needs,
+                    int threads,
+                    size_t dynamic_shared_bytes);
 
 }  // namespace virtual_gpu

@@ -7,12 +7,12 @@ namespace virtual_gpu {
 void KernelTable::add(const void* function,
                       const char* name,
                       const FatBinary* code,
-                      std::optional<ParameterBytes> parameter_bytes) {
+                      KernelCode found) {
   std::lock_guard lock(mutex_);
   Kernel& kernel = kernels_[function];
   kernel.name = name;
   kernel.code = code;
-  kernel.parameter_bytes = std::move(parameter_bytes);
+  kernel.found = std::move(found);
 }
 
 Kernel& KernelTable::find(const void* function) {

@@ -6,19 +6,16 @@
 #include <mutex>
 #include <optional>
 #include <unordered_map>
-#include <vector>
 
+#include "sim/virtual_gpu/cudart/cubin.h"
 #include "sim/virtual_gpu/cudart/fat_binary.h"
 
 namespace virtual_gpu {
 
-/// Of each parameter of a kernel, in order.
-using ParameterBytes = std::vector<uint32_t>;
-
 struct Kernel {
   const char* name = "?";           // mangled; belongs to the library that registered the kernel
   const FatBinary* code = nullptr;  // null if it is not known: found at run time in a module
-  std::optional<ParameterBytes> parameter_bytes;  // none if its code does not tell
+  KernelCode found;                 // of code found at run time
   std::atomic<uint64_t> launches = 0;
 };
 
@@ -28,10 +25,7 @@ struct Kernel {
 class KernelTable {
  public:
   /// `function` is what launches pass. `name` and `code` must live as long as the table.
-  void add(const void* function,
-           const char* name,
-           const FatBinary* code,
-           std::optional<ParameterBytes> parameter_bytes = std::nullopt);
+  void add(const void* function, const char* name, const FatBinary* code, KernelCode found = {});
 
   /// The kernel of a launch; one that was never added has no name.
   Kernel& find(const void* function);

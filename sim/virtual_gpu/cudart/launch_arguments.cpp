@@ -7,11 +7,12 @@ namespace virtual_gpu {
 std::optional<std::vector<uint64_t>> device_addresses(const Kernel& kernel,
                                                       void* const* arguments,
                                                       const DeviceMemory& memory) {
-  if (!kernel.parameter_bytes) return std::nullopt;
+  const std::optional<ParameterBytes>& parameters = kernel.found.parameter_bytes;
+  if (!parameters) return std::nullopt;
   std::vector<uint64_t> addresses;
-  if (kernel.parameter_bytes->empty()) return addresses;
+  if (parameters->empty()) return addresses;
   if (arguments == nullptr) return std::nullopt;  // the caller packed them itself
-  for (const uint32_t bytes : *kernel.parameter_bytes) {
+  for (const uint32_t bytes : *parameters) {
     const char* const value = static_cast<const char*>(*arguments++);
     for (size_t place = 0; place + sizeof(uint64_t) <= bytes; place += sizeof(uint64_t)) {
       uint64_t word = 0;

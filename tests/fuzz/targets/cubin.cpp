@@ -1,5 +1,5 @@
-// Code that programs load at run time: the virtual GPU looks for its kernels' parameters.
-#include "sim/virtual_gpu/cuda/cubin.h"
+// Code that programs load at run time: the virtual GPU looks for what its kernels take.
+#include "sim/virtual_gpu/cudart/cubin.h"
 
 #include "tests/fuzz/fuzz.h"
 
@@ -7,6 +7,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   // A copy that ends where the input does, so that a read behind it is seen.
   const std::vector<char> image(data, data + size);
   return fuzz::read_and_use([&] {
-    if (virtual_gpu::parameters_in({image.data(), image.size()}).empty()) throw fuzz::Refused();
+    if (virtual_gpu::kernels_in({image.data(), image.size()}).empty()) throw fuzz::Refused();
   });
 }
