@@ -55,6 +55,15 @@ void FrameworkBuffers::use_grouped_product_workspaces(const estimator::Plan& pla
   }
 }
 
+void FrameworkBuffers::tune_at_first_call(const std::string& call,
+                                          const at::Device& device,
+                                          const at::Tensor& restored) {
+  if (!has_tuned_kernels_ || !device.is_cuda() || !tuned_.insert(call).second) return;
+  constexpr int64_t kCleared = 256 * kMiB;
+  const at::Tensor cleared = at::empty({kCleared}, at::TensorOptions(device).dtype(at::kByte));
+  if (restored.defined()) restored.detach().clone();
+}
+
 at::Tensor FrameworkBuffers::make_workspace(const estimator::Plan& plan, const at::Device& device) {
   at::Tensor workspace = at::empty({transformer_engine_workspace_bytes(plan)},
                                    at::TensorOptions(device).dtype(at::kByte));

@@ -3,6 +3,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <set>
+#include <string>
 #include <vector>
 
 #include "estimator/plan/plan.h"
@@ -12,7 +14,8 @@ namespace models {
 
 class FrameworkBuffers {
  public:
-  explicit FrameworkBuffers(Observer& observer) : observer_(observer) {}
+  FrameworkBuffers(Observer& observer, bool has_tuned_kernels)
+      : observer_(observer), has_tuned_kernels_(has_tuned_kernels) {}
 
   /// Megatron-LM's GlobalMemoryBuffer (megatron/core/utils.py, key "mpu"): one flat tensor, made
   /// anew when more is asked of it. The result shares its memory: it is good until the next call.
@@ -29,14 +32,25 @@ class FrameworkBuffers {
   /// (nvte_get_num_compute_streams in transformer_engine/common/util/multi_stream.cpp).
   void use_grouped_product_workspaces(const estimator::Plan& plan, const at::Device& device);
 
+  /// At the first call of a kernel, Triton's autotuner tries its configurations, with a tensor of
+  /// 256 MiB that it clears between them, and a copy of what the kernel changes in place
+  /// (`restored`, may be undefined), which each try begins with (do_bench in triton/testing.py,
+  /// Autotuner in triton/runtime/autotuner.py). `call` names the kernel and which of its tensors
+  /// there are: both are the autotuner's key. Nothing where the framework has no such kernels.
+  void tune_at_first_call(const std::string& call,
+                          const at::Device& device,
+                          const at::Tensor& restored = {});
+
  private:
   at::Tensor make_workspace(const estimator::Plan& plan, const at::Device& device);
 
   Observer& observer_;
+  bool has_tuned_kernels_;
   at::Tensor global_memory_;
   at::Tensor causal_mask_;
   at::Tensor transformer_engine_workspace_;
   std::vector<at::Tensor> grouped_product_workspaces_;
+  std::set<std::string> tuned_;
 };
 
 /// 32 MiB and 1 KiB from compute capability 9 on, else 4 MiB (get_cublas_workspace_size_bytes).

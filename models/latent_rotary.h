@@ -27,6 +27,7 @@ class LatentRotary {
  private:
   bool fused_;
   int64_t key_width_, value_width_;  ///< of a head, without positions
+  std::shared_ptr<FrameworkBuffers> buffers_;
   RotaryEmbedding rotary_;
 };
 

@@ -34,7 +34,8 @@ struct ShardContext {
   Observer& observer;
   bool device_computes = true;                  ///< not the virtual GPU: kernels have results
   std::shared_ptr<FullySharded> fully_sharded;  ///< null: parameters are whole
-  std::shared_ptr<FrameworkBuffers> buffers = std::make_shared<FrameworkBuffers>(observer);
+  std::shared_ptr<FrameworkBuffers> buffers =
+      std::make_shared<FrameworkBuffers>(observer, transformer_engine());
   std::shared_ptr<OutputKeeper> keeper = make_output_keeper(plan);
 
   int64_t tensor_size() const { return plan.parallelism.tensor; }
