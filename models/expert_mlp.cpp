@@ -69,9 +69,10 @@ at::Tensor ExpertMlp::forward(const at::Tensor& input) const {
   const at::Tensor tokens = input.reshape({-1, input.size(-1)});
   const RouterOutput routed = router_.forward(tokens, dispatcher_->chosen());
   DispatchedTokens dispatched = dispatcher_->dispatch(tokens, routed);
-  const at::Tensor outputs = run_experts(dispatched);
+  at::Tensor rows = dispatcher_->collect(run_experts(dispatched));
   dispatched.rows = at::Tensor();  // the products keep what they need
-  const at::Tensor combined = dispatcher_->combine(outputs, dispatched).view(input.sizes());
+  rows = dispatcher_->send_back(rows);
+  const at::Tensor combined = dispatcher_->combine(rows, dispatched).view(input.sizes());
   return shared.defined() ? combined + shared : combined;
 }
 

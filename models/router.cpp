@@ -9,6 +9,7 @@
 #include <ATen/ops/softmax.h>
 #include <ATen/ops/topk.h>
 #include <ATen/ops/zeros_like.h>
+#include <c10/core/GradMode.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <limits>
@@ -174,7 +175,9 @@ RouterOutput Router::forward(const at::Tensor& tokens, const at::Tensor& chosen)
   RouterOutput output =
       fill_to_capacity({.weights = at::scatter(at::zeros_like(logits.detach()), 1, chosen, weights),
                         .map = map_of(logits, chosen)});
-  if (!context_.plan.model.has_aux_loss()) return output;
+  // Where a layer is run to be run again, its loss comes with the second run (TopKRouter.routing in
+  // megatron/core/transformer/moe/router.py).
+  if (!context_.plan.model.has_aux_loss() || !c10::GradMode::is_enabled()) return output;
   // Gradients are means over micro-batches and over replicas, of which the context ranks each have
   // their part of the sum alone.
   const double share = static_cast<double>(context_.plan.parallelism.context) /

@@ -34,13 +34,21 @@ struct CopyToRanks : torch::autograd::Function<CopyToRanks> {
   }
 };
 
+struct CutSequence {
+  Group group;
+  Parts parts;
+};
+
 struct ReduceScatterToSequence : torch::autograd::Function<ReduceScatterToSequence> {
-  static at::Tensor forward(AutogradContext* context, const at::Tensor& input, const Group& group) {
-    keep(context, group);
-    return reduce_scatter_sequence(input, *group);
+  static at::Tensor forward(AutogradContext* context,
+                            const at::Tensor& input,
+                            const CutSequence& cut) {
+    keep(context, cut);
+    return reduce_scatter_sequence(input, *cut.group, cut.parts);
   }
   static variable_list backward(AutogradContext* context, variable_list gradients) {
-    return {gather_sequence(gradients[0], *kept<Group>(context)), at::Tensor()};
+    const CutSequence& cut = kept<CutSequence>(context);
+    return {gather_sequence(gradients[0], *cut.group, cut.parts), at::Tensor()};
   }
 };
 
@@ -56,12 +64,15 @@ struct ScatterToSequence : torch::autograd::Function<ScatterToSequence> {
 };
 
 struct GatherFromSequence : torch::autograd::Function<GatherFromSequence> {
-  static at::Tensor forward(AutogradContext* context, const at::Tensor& input, const Group& group) {
-    keep(context, group);
-    return gather_sequence(input, *group);
+  static at::Tensor forward(AutogradContext* context,
+                            const at::Tensor& input,
+                            const CutSequence& cut) {
+    keep(context, cut);
+    return gather_sequence(input, *cut.group, cut.parts);
   }
   static variable_list backward(AutogradContext* context, variable_list gradients) {
-    return {reduce_scatter_sequence(gradients[0], *kept<Group>(context)), at::Tensor()};
+    const CutSequence& cut = kept<CutSequence>(context);
+    return {reduce_scatter_sequence(gradients[0], *cut.group, cut.parts), at::Tensor()};
   }
 };
 
@@ -89,12 +100,12 @@ at::Tensor copy_to_ranks(const at::Tensor& input, const Group& group) {
   return CopyToRanks::apply(input, group);
 }
 
-at::Tensor reduce_scatter_to_sequence(const at::Tensor& input, const Group& group) {
-  return ReduceScatterToSequence::apply(input, group);
+at::Tensor reduce_scatter_to_sequence(const at::Tensor& input, const Group& group, Parts parts) {
+  return ReduceScatterToSequence::apply(input, CutSequence{group, parts});
 }
 
-at::Tensor gather_from_sequence(const at::Tensor& input, const Group& group) {
-  return GatherFromSequence::apply(input, group);
+at::Tensor gather_from_sequence(const at::Tensor& input, const Group& group, Parts parts) {
+  return GatherFromSequence::apply(input, CutSequence{group, parts});
 }
 
 at::Tensor gather_last_dim(const at::Tensor& input, const Group& group) {
@@ -105,19 +116,25 @@ at::Tensor scatter_to_sequence(const at::Tensor& input, const Group& group) {
   return ScatterToSequence::apply(input, group);
 }
 
-at::Tensor gather_sequence(const at::Tensor& part, Communicator& group) {
+at::Tensor gather_sequence(const at::Tensor& part, Communicator& group, Parts parts) {
   std::vector<int64_t> shape = part.sizes().vec();
   shape[0] *= group.size();
   at::Tensor whole = at::empty(shape, part.options());
-  group.all_gather(whole, part.contiguous());
+  if (parts == Parts::kOneTensor) {
+    group.all_gather(whole, part.contiguous());
+  } else {
+    const at::Tensor flat = at::empty_like(whole);
+    group.all_gather(flat, part.contiguous());
+    whole.copy_(flat);
+  }
   return whole;
 }
 
-at::Tensor reduce_scatter_sequence(const at::Tensor& whole, Communicator& group) {
+at::Tensor reduce_scatter_sequence(const at::Tensor& whole, Communicator& group, Parts parts) {
   std::vector<int64_t> shape = whole.sizes().vec();
   shape[0] /= group.size();
   at::Tensor part = at::empty(shape, whole.options());
-  group.reduce_scatter(part, whole.contiguous());
+  group.reduce_scatter(part, parts == Parts::kOneTensor ? whole.contiguous() : whole.clone());
   return part;
 }
 

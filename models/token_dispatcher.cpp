@@ -12,6 +12,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <algorithm>
+#include <string>
 
 #include "models/kept_value.h"
 #include "models/sequence_mappings.h"
@@ -28,6 +29,8 @@ std::vector<int64_t> with_rows(const at::Tensor& tensor, int64_t rows) {
   return shape;
 }
 
+using Buffers = std::shared_ptr<FrameworkBuffers>;
+
 /// Rows of tokens in another order, `order` [rows]: of which token each is. Like
 /// TransformerEngine's moe_permute_with_probs it keeps a map of [tokens, 2 x experts + 1] for
 /// itself and moe_unpermute.
@@ -35,17 +38,23 @@ struct Permute : torch::autograd::Function<Permute> {
   static at::Tensor forward(AutogradContext* context,
                             const at::Tensor& tokens,
                             const at::Tensor& order,
-                            const at::Tensor& row_map) {
+                            const at::Tensor& row_map,
+                            const Buffers& buffers) {
     context->save_for_backward({order, row_map});
     context->saved_data["tokens"] = tokens.size(0);
-    return at::index_select(tokens, 0, order);
+    keep(context, buffers);
+    const at::Tensor rows = at::index_select(tokens, 0, order);
+    buffers->tune_at_first_call("permute with weights", rows.device());
+    return rows;
   }
 
   static variable_list backward(AutogradContext* context, variable_list gradients) {
     const int64_t tokens = context->saved_data["tokens"].toInt();
     const at::Tensor order = context->get_saved_variables()[0];
     at::Tensor gradient = at::zeros(with_rows(gradients[0], tokens), gradients[0].options());
-    return {gradient.index_add_(0, order, gradients[0]), at::Tensor(), at::Tensor()};
+    kept<Buffers>(context)->tune_at_first_call("unpermute with weights", gradient.device());
+    gradient.index_add_(0, order, gradients[0]);
+    return {gradient, at::Tensor(), at::Tensor(), at::Tensor()};
   }
 };
 
@@ -55,15 +64,20 @@ struct Unpermute : torch::autograd::Function<Unpermute> {
                             const at::Tensor& rows,
                             const at::Tensor& order,
                             const at::Tensor& row_map,
-                            int64_t tokens) {
+                            int64_t tokens,
+                            const Buffers& buffers) {
     context->save_for_backward({order, row_map});
+    keep(context, buffers);
     at::Tensor output = at::zeros(with_rows(rows, tokens), rows.options());
+    buffers->tune_at_first_call("unpermute", output.device());
     return output.index_add_(0, order, rows);
   }
 
   static variable_list backward(AutogradContext* context, variable_list gradients) {
     const at::Tensor order = context->get_saved_variables()[0];
-    return {at::index_select(gradients[0], 0, order), at::Tensor(), at::Tensor(), at::Tensor()};
+    const at::Tensor rows = at::index_select(gradients[0], 0, order);
+    kept<Buffers>(context)->tune_at_first_call("permute", rows.device());
+    return {rows, at::Tensor(), at::Tensor(), at::Tensor(), at::Tensor()};
   }
 };
 
@@ -133,22 +147,34 @@ at::Tensor transpose_chunks(const at::Tensor& rows, const ChunkOrder& order) {
   return at::cat(sorted);
 }
 
+/// moe_sort_chunks_by_index, which keeps a map of [rows]. In Megatron-LM one call sorts the
+/// weights, too.
 struct SortChunks : torch::autograd::Function<SortChunks> {
+  struct Options {
+    ChunkOrder order;
+    std::string tuned;  // the name of the call, "" of one that is part of another
+    Buffers buffers;
+  };
+
   static at::Tensor forward(AutogradContext* context,
                             const at::Tensor& rows,
-                            const ChunkOrder& order) {
-    keep(context, order);
-    return transpose_chunks(rows, order);
+                            const Options& options) {
+    keep(context, options);
+    at::Tensor sorted = transpose_chunks(rows, options.order);
+    if (options.tuned.empty()) return sorted;
+    context->save_for_backward({at::empty({rows.size(0)}, rows.options().dtype(at::kInt))});
+    options.buffers->tune_at_first_call(options.tuned, rows.device());
+    return sorted;
   }
 
   static variable_list backward(AutogradContext* context, variable_list gradients) {
-    const ChunkOrder& order = kept<ChunkOrder>(context);
+    const ChunkOrder& order = kept<Options>(context).order;
     return {transpose_chunks(gradients[0].contiguous(), order.reversed()), at::Tensor()};
   }
 };
 
-at::Tensor sort_chunks(const at::Tensor& rows, const ChunkOrder& order) {
-  return order.inner > 1 ? SortChunks::apply(rows, order) : rows;
+at::Tensor sort_chunks(const at::Tensor& rows, const SortChunks::Options& options) {
+  return options.order.inner > 1 ? SortChunks::apply(rows, options) : rows;
 }
 
 at::Tensor on_device(const ShardContext& context, const std::vector<int64_t>& numbers) {
@@ -217,11 +243,18 @@ void TokenDispatcher::exchange_counts(const at::Tensor& map) const {
   counts.view(-1)[0].item();
 }
 
-at::Tensor TokenDispatcher::to_experts(const at::Tensor& rows) const {
-  const at::Tensor exchanged = all_to_all(rows, {context_.groups.expert, sent_, received_});
+/// Ranks that cut the same experts tell each other how many tokens they have, where that differs.
+Parts TokenDispatcher::parts() const {
+  return context_.plan.training.moe_pad_expert_input_to_capacity ? Parts::kOneTensor : Parts::kList;
+}
+
+at::Tensor TokenDispatcher::by_expert(const at::Tensor& arrived) const {
   const Group& cut = context_.groups.expert_tensor;
-  return sort_chunks(cut ? gather_from_sequence(exchanged, cut) : exchanged,
-                     {arriving_, context_.plan.experts_of_rank()});
+  const bool are_weights = arrived.dim() == 1;
+  return sort_chunks(cut ? gather_from_sequence(arrived, cut, parts()) : arrived,
+                     {.order = {arriving_, context_.plan.experts_of_rank()},
+                      .tuned = are_weights ? "" : "sort with weights",
+                      .buffers = context_.buffers});
 }
 
 DispatchedTokens TokenDispatcher::dispatch(const at::Tensor& tokens,
@@ -231,22 +264,35 @@ DispatchedTokens TokenDispatcher::dispatch(const at::Tensor& tokens,
   DispatchedTokens dispatched;
   dispatched.row_map = at::empty({tokens.size(0), 2 * routed.map.size(1) + 1},
                                  tokens.options().dtype(at::kInt).requires_grad(false));
-  const at::Tensor rows = Permute::apply(tokens, permuted_, dispatched.row_map);
+  const at::Tensor rows = Permute::apply(tokens, permuted_, dispatched.row_map, context_.buffers);
   const at::Tensor weights = at::index_select(routed.weights.view(-1), 0, weight_places_);
-  dispatched.rows = to_experts(rows);
-  dispatched.weights = to_experts(weights).unsqueeze(-1);
+  const Splits splits{context_.groups.expert, sent_, received_};
+  const at::Tensor arrived = all_to_all(rows, splits);
+  const at::Tensor arrived_weights = all_to_all(weights, splits);
+  dispatched.held = {rows, weights, arrived, arrived_weights};
+  dispatched.rows = by_expert(arrived);
+  dispatched.weights = by_expert(arrived_weights).unsqueeze(-1);
   return dispatched;
 }
 
-at::Tensor TokenDispatcher::combine(const at::Tensor& outputs,
-                                    const DispatchedTokens& dispatched) const {
+at::Tensor TokenDispatcher::collect(const at::Tensor& outputs) const {
   const ModuleScope scope(context_.observer, "combine");
   const ChunkOrder arriving{arriving_, context_.plan.experts_of_rank()};
-  at::Tensor rows = sort_chunks(outputs, arriving.reversed());
-  if (const Group& cut = context_.groups.expert_tensor)
-    rows = reduce_scatter_to_sequence(rows, cut);
-  rows = all_to_all(rows, {context_.groups.expert, received_, sent_});
-  return Unpermute::apply(rows, permuted_, dispatched.row_map, routing_.tokens);
+  const at::Tensor rows = sort_chunks(
+      outputs, {.order = arriving.reversed(), .tuned = "sort", .buffers = context_.buffers});
+  const Group& cut = context_.groups.expert_tensor;
+  return cut ? reduce_scatter_to_sequence(rows, cut, parts()) : rows;
+}
+
+at::Tensor TokenDispatcher::send_back(const at::Tensor& rows) const {
+  const ModuleScope scope(context_.observer, "combine");
+  return all_to_all(rows, {context_.groups.expert, received_, sent_});
+}
+
+at::Tensor TokenDispatcher::combine(const at::Tensor& rows,
+                                    const DispatchedTokens& dispatched) const {
+  const ModuleScope scope(context_.observer, "combine");
+  return Unpermute::apply(rows, permuted_, dispatched.row_map, routing_.tokens, context_.buffers);
 }
 
 }  // namespace models

@@ -15,6 +15,7 @@
 
 #include "models/expert_routing.h"
 #include "models/router.h"
+#include "models/sequence_mappings.h"
 #include "models/shard_context.h"
 
 namespace models {
@@ -24,6 +25,9 @@ struct DispatchedTokens {
   at::Tensor rows;     ///< [rows, h]
   at::Tensor weights;  ///< [rows, 1] of the router
   at::Tensor row_map;  ///< what combine needs again
+  /// The rows that were sent and that arrived, and their weights: MoELayer's forward holds them to
+  /// its end (custom_forward in megatron/core/transformer/moe/moe_layer.py, from core 0.13 on).
+  std::vector<at::Tensor> held;
 };
 
 class TokenDispatcher {
@@ -36,12 +40,18 @@ class TokenDispatcher {
   const std::vector<int64_t>& rows_of_own_experts() const { return rows_of_own_experts_; }
 
   DispatchedTokens dispatch(const at::Tensor& tokens, const RouterOutput& routed) const;
-  /// [rows, h] of the experts' outputs -> [tokens, h].
-  at::Tensor combine(const at::Tensor& outputs, const DispatchedTokens& dispatched) const;
+  /// [rows, h] of the experts' outputs -> [rows, h] for each expert rank.
+  at::Tensor collect(const at::Tensor& outputs) const;
+  /// And these -> [rows, h] of this rank's own tokens.
+  at::Tensor send_back(const at::Tensor& rows) const;
+  /// And these -> [tokens, h].
+  at::Tensor combine(const at::Tensor& rows, const DispatchedTokens& dispatched) const;
 
  private:
   void exchange_counts(const at::Tensor& map) const;
-  at::Tensor to_experts(const at::Tensor& rows) const;
+  /// Of rows that arrived, those of each expert after the other.
+  at::Tensor by_expert(const at::Tensor& arrived) const;
+  Parts parts() const;
 
   ShardContext& context_;
   ExpertRouting routing_;
