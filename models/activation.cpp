@@ -19,9 +19,26 @@ at::Tensor activate(const at::Tensor& input, const ShardContext& context) {
   const Activation activation = context.plan.model.activation;
   if (activation == Activation::kRelu) return at::relu(input);
   if (activation == Activation::kGelu) return at::gelu(input, "tanh");
-  if (context.dialect().fused_gated_activation) return fused_gated_activation(input, activation);
+  if (context.dialect().fused_gated_activation) {
+    return fused_activation(input, /*bias=*/std::nullopt, {.activation = activation});
+  }
   const auto halves = input.chunk(2, -1);
   return activate_gate(halves[0], activation) * halves[1];
+}
+
+bool activation_adds_bias(const ShardContext& context) {
+  const estimator::ModelConfig& model = context.plan.model;
+  return context.dialect().fused_gated_activation && model.add_bias_linear &&
+         model.activation != Activation::kRelu;
+}
+
+at::Tensor activate_biased(const at::Tensor& input,
+                           const at::Tensor& bias,
+                           const ShardContext& context) {
+  return fused_activation(
+      input,
+      bias,
+      {.activation = context.plan.model.activation, .computes = context.device_computes});
 }
 
 at::Tensor activate_weighted(const at::Tensor& input,

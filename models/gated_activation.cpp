@@ -1,5 +1,6 @@
 #include "models/gated_activation.h"
 
+#include <ATen/ExpandUtils.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/gelu_backward.h>
@@ -8,9 +9,12 @@
 #include <ATen/ops/silu_backward.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include "models/kept_value.h"
+
 namespace models {
 namespace {
 
+using estimator::Activation;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
@@ -22,43 +26,53 @@ struct Halves {
 };
 
 // A fused kernel has no temporaries; here each result is written where it stays.
-struct FusedSwiglu : torch::autograd::Function<FusedSwiglu> {
-  static at::Tensor forward(AutogradContext* context, const at::Tensor& input) {
-    context->save_for_backward({input});
-    const Halves in(input);
-    return at::silu(in.gate).mul_(in.up);
+at::Tensor activated(const at::Tensor& input, Activation activation) {
+  if (activation == Activation::kGelu) return at::gelu(input, "tanh");
+  const Halves in(input);
+  const bool is_swiglu = activation == Activation::kSwiglu;
+  return (is_swiglu ? at::silu(in.gate) : at::gelu(in.gate, "tanh")).mul_(in.up);
+}
+
+at::Tensor gradient_of(const at::Tensor& output_gradient,
+                       const at::Tensor& input,
+                       Activation activation) {
+  if (activation == Activation::kGelu) return at::gelu_backward(output_gradient, input, "tanh");
+  const bool is_swiglu = activation == Activation::kSwiglu;
+  const Halves in(input);
+  at::Tensor input_gradient = at::empty_like(input);
+  Halves out(input_gradient);
+  is_swiglu ? at::silu_out(out.up, in.gate) : at::gelu_out(out.up, in.gate, "tanh");
+  out.up.mul_(output_gradient);
+  at::mul_out(out.gate, output_gradient, in.up);
+  is_swiglu ? at::silu_backward_out(out.gate, out.gate, in.gate)
+            : at::gelu_backward_out(out.gate, out.gate, in.gate, "tanh");
+  return input_gradient;
+}
+
+struct Fused : torch::autograd::Function<Fused> {
+  static at::Tensor biased(const variable_list& saved, const FusedActivation& call) {
+    return saved.size() > 1 && call.computes ? saved[0] + saved[1] : saved[0];
+  }
+
+  static at::Tensor forward(AutogradContext* context,
+                            const at::Tensor& input,
+                            const std::optional<at::Tensor>& bias,
+                            const FusedActivation& call) {
+    keep(context, call);
+    variable_list saved{input};
+    if (bias) saved.push_back(*bias);
+    context->save_for_backward(saved);
+    return activated(biased(saved, call), call.activation);
   }
 
   static variable_list backward(AutogradContext* context, variable_list gradients) {
-    const at::Tensor input = context->get_saved_variables()[0];
-    const Halves in(input);
-    at::Tensor input_gradient = at::empty_like(input);
-    Halves out(input_gradient);
-    at::silu_out(out.up, in.gate);
-    out.up.mul_(gradients[0]);
-    at::mul_out(out.gate, gradients[0], in.up);
-    at::silu_backward_out(out.gate, out.gate, in.gate);
-    return {input_gradient};
-  }
-};
-
-struct FusedGeglu : torch::autograd::Function<FusedGeglu> {
-  static at::Tensor forward(AutogradContext* context, const at::Tensor& input) {
-    context->save_for_backward({input});
-    const Halves in(input);
-    return at::gelu(in.gate, "tanh").mul_(in.up);
-  }
-
-  static variable_list backward(AutogradContext* context, variable_list gradients) {
-    const at::Tensor input = context->get_saved_variables()[0];
-    const Halves in(input);
-    at::Tensor input_gradient = at::empty_like(input);
-    Halves out(input_gradient);
-    at::gelu_out(out.up, in.gate, "tanh");
-    out.up.mul_(gradients[0]);
-    at::mul_out(out.gate, gradients[0], in.up);
-    at::gelu_backward_out(out.gate, out.gate, in.gate, "tanh");
-    return {input_gradient};
+    const auto& call = kept<FusedActivation>(context);
+    const variable_list saved = context->get_saved_variables();
+    const at::Tensor gradient = gradient_of(gradients[0], biased(saved, call), call.activation);
+    if (saved.size() == 1) return {gradient, at::Tensor(), at::Tensor()};
+    // Autograd would sum it, too, but after it has dropped the output's gradient, which Python's
+    // functions hold.
+    return {gradient, at::sum_to(gradient, saved[1].sizes()), at::Tensor()};
   }
 };
 
@@ -94,9 +108,10 @@ at::Tensor fused_weighted_swiglu(const at::Tensor& input, const at::Tensor& weig
   return FusedWeightedSwiglu::apply(input, weights);
 }
 
-at::Tensor fused_gated_activation(const at::Tensor& input, estimator::Activation activation) {
-  return activation == estimator::Activation::kSwiglu ? FusedSwiglu::apply(input)
-                                                      : FusedGeglu::apply(input);
+at::Tensor fused_activation(const at::Tensor& input,
+                            const std::optional<at::Tensor>& bias,
+                            const FusedActivation& call) {
+  return Fused::apply(input, bias, call);
 }
 
 }  // namespace models

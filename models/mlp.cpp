@@ -17,6 +17,7 @@ std::vector<ColumnParallelLinear> make_first(ShardContext& context,
                   .inputs = model.hidden_size,
                   .outputs = width * (gated ? 2 : 1),
                   .bias = model.add_bias_linear,
+                  .caller_adds_bias = activation_adds_bias(context),
                   .output_blocks = gated ? 2 : 1};
   if (!gated || !context.dialect().separate_products) return {{context, store, spec}};
   const auto half = [&](const std::string& part, int64_t first) {
@@ -56,7 +57,8 @@ at::Tensor Mlp::hidden(const at::Tensor& input) const {
     return first_[0].forward(input);
   }();
   ModuleScope activation(context_.observer, "activation");
-  return activate(product, context_);
+  const at::Tensor bias = first_[0].bias();
+  return bias.defined() ? activate_biased(product, bias, context_) : activate(product, context_);
 }
 
 at::Tensor Mlp::separately_gated(const at::Tensor& input) const {

@@ -25,7 +25,7 @@ struct LinearCall {
              Parameter& weight)
       : store(&store),
         weight(&weight),
-        has_bias(spec.bias),
+        has_bias(spec.bias && !spec.caller_adds_bias),
         transformer_engine(context.transformer_engine() && !spec.output_layer),
         products(spec.output_layer ? Products(Products::Options()) : context.products()),
         lasting_stand_ins(
@@ -121,10 +121,6 @@ at::Tensor all_reduced(const LinearCall& call, const at::Tensor& partial) {
   return sum;
 }
 
-at::Tensor bias_gradient(const at::Tensor& output_gradient) {
-  return output_gradient.reshape({-1, output_gradient.size(-1)}).sum(0);
-}
-
 struct ColumnParallelFunction : torch::autograd::Function<ColumnParallelFunction> {
   static at::Tensor forward(AutogradContext* context,
                             const at::Tensor& input,
@@ -157,7 +153,7 @@ struct ColumnParallelFunction : torch::autograd::Function<ColumnParallelFunction
     } else if (group != nullptr) {
       group->all_reduce(input_gradient);
     }
-    const at::Tensor bias = call->has_bias ? bias_gradient(gradient) : at::Tensor();
+    const at::Tensor bias = call->has_bias ? call->products.bias_gradient(gradient) : at::Tensor();
     return {input_gradient, finish_weight(call, gradient, input), bias, at::Tensor()};
   }
 };
@@ -227,8 +223,12 @@ ColumnParallelLinear::ColumnParallelLinear(ShardContext& context,
 }
 
 at::Tensor ColumnParallelLinear::forward(const at::Tensor& input) const {
-  const auto bias = bias_ ? std::optional<at::Tensor>(bias_->value) : std::nullopt;
+  const auto bias = call_->has_bias ? std::optional<at::Tensor>(bias_->value) : std::nullopt;
   return ColumnParallelFunction::apply(input, call_->weight->value, bias, call_);
+}
+
+at::Tensor ColumnParallelLinear::bias() const {
+  return bias_ && !call_->has_bias ? bias_->value : at::Tensor();
 }
 
 RowParallelLinear::RowParallelLinear(ShardContext& context,

@@ -30,7 +30,8 @@ struct LinearSpec {
   int64_t inputs = 0;
   int64_t outputs = 0;
   bool bias = false;
-  int64_t output_blocks = 1;  ///< see ParameterSpec::blocks
+  bool caller_adds_bias = false;  ///< of a column parallel layer: forward() leaves it out
+  int64_t output_blocks = 1;      ///< see ParameterSpec::blocks
   /// The output layer is Megatron-LM's own in every dialect of it; the others may be
   /// TransformerEngine's.
   bool output_layer = false;
@@ -56,8 +57,10 @@ at::Tensor whole_input(const ShardContext& context, const at::Tensor& input);
 class ColumnParallelLinear {
  public:
   ColumnParallelLinear(ShardContext& context, ParameterStore& store, const LinearSpec& spec);
-  /// [s or s/t, b, inputs] -> [s, b, outputs / t], bias added.
+  /// [s or s/t, b, inputs] -> [s, b, outputs / t], bias added but where the caller does that.
   at::Tensor forward(const at::Tensor& input) const;
+  /// The bias that the caller adds, or an undefined tensor.
+  at::Tensor bias() const;
 
  private:
   std::shared_ptr<const LinearCall> call_;

@@ -61,6 +61,11 @@ at::Tensor Products::linear(const at::Tensor& input,
   });
 }
 
+at::Tensor Products::bias_gradient(const at::Tensor& output_gradient) const {
+  if (makes_outputs_alone()) return output_of({output_gradient.size(-1)}, output_gradient);
+  return rows(output_gradient).sum(0);
+}
+
 void Products::multiply_into(at::Tensor& out,
                              const at::Tensor& left,
                              const at::Tensor& right) const {

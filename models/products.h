@@ -33,6 +33,9 @@ class Products {
   at::Tensor linear(const at::Tensor& input,
                     const at::Tensor& weight,
                     const std::optional<at::Tensor>& bias) const;
+  /// The gradient of linear()'s bias, the sum of the rows of its output's gradient [..., n].
+  /// TransformerEngine's product for the weight's gradient makes it on its way (BGRADB).
+  at::Tensor bias_gradient(const at::Tensor& output_gradient) const;
   /// The same as multiply() for two matrices, written into `out`.
   void multiply_into(at::Tensor& out, const at::Tensor& left, const at::Tensor& right) const;
   /// sum += left x right for two matrices: `sum` is fp32 whatever their type, and there is no

@@ -1,5 +1,7 @@
 #include "models/gated_activation.h"
 
+#include <ATen/ops/gelu.h>
+#include <ATen/ops/linspace.h>
 #include <ATen/ops/rand.h>
 #include <ATen/ops/silu.h>
 #include <gtest/gtest.h>
@@ -7,6 +9,8 @@
 
 namespace models {
 namespace {
+
+using estimator::Activation;
 
 TEST(WeightedSwiglu, IsSwigluTimesTheWeightsForwardAndBackward) {
   const at::Tensor input = at::rand({5, 12}).requires_grad_(true);
@@ -22,6 +26,35 @@ TEST(WeightedSwiglu, IsSwigluTimesTheWeightsForwardAndBackward) {
   const auto of_fused = torch::autograd::grad({fused}, {input, weights}, {gradient});
   EXPECT_TRUE(of_fused[0].allclose(of_expected[0]));
   EXPECT_TRUE(of_fused[1].allclose(of_expected[1]));
+}
+
+/// Of a function of an input [2, 3, width] and a bias [width].
+template <class Function>
+std::vector<at::Tensor> result_and_gradients(const Function& function, int64_t width) {
+  const at::Tensor input = at::linspace(-2, 2, 6 * width).view({2, 3, width}).requires_grad_(true);
+  const at::Tensor bias = at::linspace(1, -1, width).requires_grad_(true);
+  const at::Tensor output = function(input, bias);
+  const at::Tensor gradient = at::linspace(0, 1, output.numel()).view(output.sizes());
+  const auto gradients = torch::autograd::grad({output}, {input, bias}, {gradient});
+  return {output, gradients[0], gradients[1]};
+}
+
+TEST(FusedActivation, AddsTheBiasAndSumsItsGradient) {
+  const auto expect_equal = [](Activation activation, int64_t width, const auto& expected) {
+    const auto fused = [activation](const at::Tensor& input, const at::Tensor& bias) {
+      return fused_activation(input, bias, {.activation = activation});
+    };
+    const auto ours = result_and_gradients(fused, width);
+    const auto theirs = result_and_gradients(expected, width);
+    for (std::size_t i = 0; i < ours.size(); ++i) EXPECT_TRUE(ours[i].allclose(theirs[i]));
+  };
+  expect_equal(Activation::kGelu, 4, [](const at::Tensor& input, const at::Tensor& bias) {
+    return at::gelu(input + bias, "tanh");
+  });
+  expect_equal(Activation::kSwiglu, 8, [](const at::Tensor& input, const at::Tensor& bias) {
+    const auto halves = (input + bias).chunk(2, -1);
+    return at::silu(halves[0]) * halves[1];
+  });
 }
 
 }  // namespace

@@ -38,7 +38,8 @@ TEST(GatedActivation, FusedSwigluIsSiluTimesUp) {
   const at::Tensor input = at::randn({5, 3, 16});
   expect_same(forward_backward(input,
                                [](const at::Tensor& x) {
-                                 return fused_gated_activation(x, Activation::kSwiglu);
+                                 return fused_activation(
+                                     x, std::nullopt, {.activation = Activation::kSwiglu});
                                }),
               forward_backward(input, [](const at::Tensor& x) {
                 return at::silu(x.chunk(2, -1)[0]) * x.chunk(2, -1)[1];
@@ -47,12 +48,14 @@ TEST(GatedActivation, FusedSwigluIsSiluTimesUp) {
 
 TEST(GatedActivation, FusedGegluIsGeluTimesUp) {
   const at::Tensor input = at::randn({5, 3, 16});
-  expect_same(
-      forward_backward(
-          input, [](const at::Tensor& x) { return fused_gated_activation(x, Activation::kGeglu); }),
-      forward_backward(input, [](const at::Tensor& x) {
-        return at::gelu(x.chunk(2, -1)[0], "tanh") * x.chunk(2, -1)[1];
-      }));
+  expect_same(forward_backward(input,
+                               [](const at::Tensor& x) {
+                                 return fused_activation(
+                                     x, std::nullopt, {.activation = Activation::kGeglu});
+                               }),
+              forward_backward(input, [](const at::Tensor& x) {
+                return at::gelu(x.chunk(2, -1)[0], "tanh") * x.chunk(2, -1)[1];
+              }));
 }
 
 TEST(CrossEntropy, OverOneRankIsPyTorchs) {
