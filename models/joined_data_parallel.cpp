@@ -12,8 +12,9 @@ void append(std::vector<T>& all, std::vector<T> more) {
 
 }  // namespace
 
-JoinedDataParallel::JoinedDataParallel(std::vector<std::unique_ptr<DataParallel>> parts)
-    : parts_(std::move(parts)) {}
+JoinedDataParallel::JoinedDataParallel(std::vector<std::unique_ptr<DataParallel>> parts,
+                                       int gathers)
+    : parts_(std::move(parts)), gathers_(gathers) {}
 
 void JoinedDataParallel::begin_iteration() {
   for (const auto& part : parts_) part->begin_iteration();
@@ -36,7 +37,9 @@ void JoinedDataParallel::finish_reduction() {
 }
 
 void JoinedDataParallel::gather_parameters() {
-  for (const auto& part : parts_) part->gather_parameters();
+  for (int gather = 0; gather < gathers_; ++gather) {
+    for (const auto& part : parts_) part->gather_parameters();
+  }
 }
 
 std::vector<OwnedPiece> JoinedDataParallel::owned_pieces() const {

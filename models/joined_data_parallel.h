@@ -11,8 +11,9 @@ namespace models {
 
 class JoinedDataParallel final : public DataParallel {
  public:
-  /// At least one, in the order in which they are reduced.
-  explicit JoinedDataParallel(std::vector<std::unique_ptr<DataParallel>> parts);
+  /// At least one, in the order in which they are reduced. `gathers`: how often all parameters are
+  /// gathered after a step.
+  JoinedDataParallel(std::vector<std::unique_ptr<DataParallel>> parts, int gathers);
 
   void begin_iteration() override;
   void start_last_micro_batch(int64_t chunk) override;
@@ -31,6 +32,7 @@ class JoinedDataParallel final : public DataParallel {
 
  private:
   std::vector<std::unique_ptr<DataParallel>> parts_;
+  int gathers_;
 };
 
 }  // namespace models

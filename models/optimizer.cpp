@@ -41,8 +41,9 @@ DistributedOptimizer::DistributedOptimizer(DataParallel& data_parallel,
                       model_weights_.front().scalar_type() != at::kFloat;
   for (std::size_t piece = 0; piece < model_weights_.size(); ++piece) {
     const at::Tensor& weights = model_weights_[piece];
-    // The hybrid optimizer copies before it casts.
-    const at::Tensor cast = settings.offload ? weights.clone() : weights;
+    // `.clone().float()` in distrib_optimizer.py and optimizer.py of megatron/core/optimizer.
+    const bool copies = own_main_weights_ && (settings.copies_before_cast || settings.offload);
+    const at::Tensor cast = copies ? weights.clone() : weights;
     main_weights_.push_back(own_main_weights_ ? cast.to(at::kFloat) : weights);
     if (own_main_weights_) lasts(main_weights_.back(), MemoryCategory::kMainWeight, piece);
   }

@@ -136,7 +136,8 @@ class ParameterStore {
 
   std::deque<Parameter>& all() { return parameters_; }
   const std::deque<Parameter>& all() const { return parameters_; }
-  /// Those of experts, or all others: as their framework registers them.
+  /// As their framework registers them: all, and those of experts or all others.
+  const ParameterList& in_order() const { return in_order_; }
   ParameterList of_experts(bool experts);
   estimator::ParametersRecord record() const;
 

@@ -12,9 +12,8 @@
 #include "estimator/schedule/chunked_order.h"
 #include "models/finite_check.h"
 #include "models/fully_sharded.h"
-#include "models/gradient_buffer.h"
-#include "models/joined_data_parallel.h"
 #include "models/mock_data.h"
+#include "models/stage_gradients.h"
 
 namespace models {
 
@@ -28,43 +27,6 @@ struct Trainer::InFlight {
 };
 
 namespace {
-
-bool keeps_as_deepspeed(const estimator::DialectTraits& dialect) {
-  return dialect.gradient_keeping == estimator::GradientKeeping::kDeepspeed;
-}
-
-/// Buckets let reductions overlap with backward. Megatron-LM cuts them only then, and only in the
-/// first chunk of the first stage, whose reduction is on the critical path; other dialects cut them
-/// always.
-int64_t bucket_limit(const ShardContext& context) {
-  const bool overlaps = context.plan.parallelism.overlap_grad_reduce && context.is_first_stage();
-  // ZeRO of DeepSpeed parts the whole, and cuts only what it sends.
-  if (keeps_as_deepspeed(context.dialect())) return 0;
-  return overlaps || context.dialect().always_buckets ? context.plan.bucket_elements() : 0;
-}
-
-OwnGradients own_gradients(const ShardContext& context) {
-  switch (context.dialect().gradient_keeping) {
-    case estimator::GradientKeeping::kAdded:
-      return OwnGradients::kAdded;
-    case estimator::GradientKeeping::kUntilSummed:
-      return OwnGradients::kUntilSummed;
-    case estimator::GradientKeeping::kUntilZeroed:
-      return context.plan.parallelism.zero_stage == 0 ? OwnGradients::kUntilZeroed
-                                                      : OwnGradients::kAdded;
-    case estimator::GradientKeeping::kDeepspeed:
-      break;
-  }
-  return context.plan.training.dtype == estimator::Dtype::kBf16 ? OwnGradients::kUntilNextBackward
-                                                                : OwnGradients::kUntilStep;
-}
-
-c10::ScalarType gradient_type(const ShardContext& context) {
-  const estimator::Dtype dtype = context.plan.training.dtype;
-  const bool is_fp32 = context.dialect().gradient_type == estimator::GradientType::kFp32 ||
-                       own_gradients(context) == OwnGradients::kUntilNextBackward;
-  return is_fp32 ? at::kFloat : scalar_type(dtype);
-}
 
 /// What is kept of a stage's output until its backward.
 at::Tensor kept_part(const at::Tensor& output, const ShardContext& context) {
@@ -106,7 +68,8 @@ OptimizerSettings default_optimizer(const estimator::Plan& plan) {
   const estimator::DialectTraits& dialect = estimator::traits_of(plan.training.dialect);
   settings.shared_step = dialect.shared_step_counter;
   settings.main_weights = dialect.main_weights;
-  settings.state_at_start = keeps_as_deepspeed(dialect);
+  settings.copies_before_cast = plan.training.dialect == estimator::Dialect::kMegatronLm;
+  settings.state_at_start = dialect.gradient_keeping == estimator::GradientKeeping::kDeepspeed;
   const estimator::TrainingConfig& training = plan.training;
   if (training.optimizer_cpu_offload) {
     settings.offload = {.fraction = training.optimizer_offload_fraction,
@@ -132,37 +95,7 @@ void Trainer::build_model() {
     return;
   }
   stage_ = std::make_unique<Stage>(context_);
-  if (stage_->parameters().of_experts(true).empty()) {
-    data_parallel_ = gradient_buffer(/*experts=*/false);
-    return;
-  }
-  std::vector<std::unique_ptr<DataParallel>> parts;
-  parts.push_back(gradient_buffer(/*experts=*/false));
-  parts.push_back(gradient_buffer(/*experts=*/true));
-  data_parallel_ = std::make_unique<JoinedDataParallel>(std::move(parts));
-}
-
-std::unique_ptr<DataParallel> Trainer::gradient_buffer(bool experts) {
-  const bool is_parted = context_.plan.parallelism.zero_stage >= 1;
-  const bool whole_parameters = is_parted && context_.dialect().whole_parameters;
-  const auto& data_group = experts ? context_.groups.expert_data : context_.groups.data;
-  return std::make_unique<GradientBuffer>(
-      stage_->parameters().of_experts(experts),
-      GradientBufferOptions{.shape = {.sharded = is_parted && !whole_parameters,
-                                      .data_ranks = group_size(data_group),
-                                      .bucket_elements = bucket_limit(context_),
-                                      .cut_later_chunks = context_.dialect().always_buckets,
-                                      .tied = experts ? nullptr : stage_->tied_weight()},
-                            .type = gradient_type(context_),
-                            .reducer_buckets = context_.dialect().reducer_buckets && !is_parted,
-                            .check_finite = *context_.plan.training.check_for_nan_in_loss_and_grad,
-                            .overlap = context_.plan.parallelism.overlap_grad_reduce,
-                            .own_gradients = own_gradients(context_),
-                            .flat_pieces = keeps_as_deepspeed(context_.dialect()),
-                            .whole_parameters = whole_parameters,
-                            .replicas = context_.plan.replicas(),
-                            .data_group = data_group,
-                            .observer = context_.observer});
+  data_parallel_ = make_data_parallel(context_, *stage_);
 }
 
 void Trainer::build_fully_sharded() {

@@ -48,7 +48,6 @@ class Trainer {
   };
 
   void build_fully_sharded();
-  std::unique_ptr<DataParallel> gradient_buffer(bool experts);
   /// Begins to receive what steps after steps[i] need, where the framework does so by then.
   void receive_ahead(const std::vector<estimator::PipelineStep>& steps, std::size_t i);
   void expect(const estimator::PipelineStep& step);

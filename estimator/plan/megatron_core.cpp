@@ -29,6 +29,12 @@ bool output_stand_in_lasts(const TrainingConfig& training) {
   return training.megatron_core.empty() || minor_version(training.megatron_core) >= kFirst;
 }
 
+int gathers_with_experts(const Plan& plan) {
+  const bool chained =
+      plan.training.dialect == Dialect::kMegatronLm && !plan.parallelism.overlap_param_gather;
+  return chained ? 2 : 1;
+}
+
 void check_megatron_keys(Rules& rules) {
   const TrainingConfig& t = rules.plan_.training;
   const TrainingConfig defaults;

@@ -16,4 +16,10 @@ void check_megatron_keys(Rules& rules);
 /// megatron/core/tensor_parallel/layers.py, of August 2025). Before, it is dropped at once.
 bool output_stand_in_lasts(const TrainingConfig& training);
 
+/// How often a rank with experts gathers all its parameters after a step: unless that is overlapped
+/// with the forward, each of its two chained optimizers, of experts and of all else, gathers the
+/// parameters of both (DistributedOptimizer.step_with_ready_grads in
+/// megatron/core/optimizer/distrib_optimizer.py).
+int gathers_with_experts(const Plan& plan);
+
 }  // namespace estimator

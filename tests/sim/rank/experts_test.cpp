@@ -1,0 +1,90 @@
+// What a rank with experts calls and holds under Megatron-LM, on the virtual GPU.
+#include <gtest/gtest.h>
+
+#include "estimator/base/units.h"
+#include "tests/sim/rank/executed_rank.h"
+
+namespace sim {
+namespace {
+
+using estimator::Json;
+using estimator::RankProfile;
+
+/// Two layers of four small experts with a balancing loss, on four ranks.
+estimator::Plan experts_plan(const Json& changes) {
+  Json tree = {{"model",
+                {{"hidden_size", 128},
+                 {"num_attention_heads", 4},
+                 {"num_experts", 4},
+                 {"moe_ffn_hidden_size", 64},
+                 {"moe_aux_loss_coeff", 0.01},
+                 {"add_bias_linear", false}}},
+               {"cluster", {{"gpu", "h100"}, {"gpus_per_node", 4}}},
+               {"parallelism", {{"data", 4}, {"expert", 2}, {"zero_stage", 1}}},
+               {"training",
+                {{"attention", "fused"},
+                 {"sequence_length", 64},
+                 {"micro_batch_size", 1},
+                 {"global_batch_size", 8}}}};
+  tree.merge_patch(changes);
+  return gpt_plan(tree);
+}
+
+int64_t calls(const RankProfile& profile, estimator::CollectiveKind kind, const char* phase) {
+  int64_t count = 0;
+  for (const auto& record : profile.collectives) {
+    if (record.call.kind == kind && record.phase == phase) count += record.executed_count;
+  }
+  return count;
+}
+
+TEST(Experts, BothOfTheirOptimizersGatherAllParameters) {
+  const auto gathers = [](bool overlapped) {
+    const auto profile = execute(experts_plan(
+        {{"parallelism", {{"overlap_param_gather", overlapped}, {"overlap_grad_reduce", true}}}}));
+    return calls(profile, estimator::CollectiveKind::kAllGather, "optimizer_step");
+  };
+  // One bucket of experts and one of all else.
+  EXPECT_EQ(gathers(true), 2);
+  EXPECT_EQ(gathers(false), 4);
+}
+
+TEST(Experts, ThatNoRanksDivideLieInTheBufferOfAllElse) {
+  const auto profile = execute(experts_plan({{"parallelism", {{"expert", 1}}}}));
+  EXPECT_EQ(calls(profile, estimator::CollectiveKind::kReduceScatter, "forward_backward"), 1);
+  EXPECT_EQ(calls(profile, estimator::CollectiveKind::kAllGather, "optimizer_step"), 1);
+}
+
+TEST(Experts, AreBalancedOnceWhereTheirLayerIsRunTwice) {
+  const auto sums = [](const char* recompute) {
+    const auto profile = execute(
+        experts_plan({{"parallelism", {{"tensor", 2}, {"sequence_parallel", true}, {"data", 2}}},
+                      {"training", {{"recompute", recompute}}}}));
+    int64_t count = 0;
+    for (const auto& record : profile.collectives) {
+      const bool is_count =
+          record.call.dtype == "Long" && record.call.kind == estimator::CollectiveKind::kAllReduce;
+      if (is_count) count += record.count;
+    }
+    return count;
+  };
+  EXPECT_EQ(sums("none"), 4 * 2);  // micro-batches, layers
+  EXPECT_EQ(sums("full"), sums("none"));
+}
+
+TEST(Experts, HaveTheirPermutationsTunedInTheFirstIterationAlone) {
+  const auto profile = execute(experts_plan(Json::object()));
+  const auto above_state = [&](const char* name) {
+    for (const auto& phase : profile.phases) {
+      if (phase.name == name) return phase.peak.allocated_bytes - phase.before.allocated_bytes;
+    }
+    ADD_FAILURE() << "no phase " << name;
+    return int64_t{0};
+  };
+  // Triton clears 256 MiB between the tries.
+  EXPECT_GE(above_state("iteration_0.forward_backward"), 256 * estimator::kMiB);
+  EXPECT_LT(above_state("iteration_1.forward_backward"), 64 * estimator::kMiB);
+}
+
+}  // namespace
+}  // namespace sim
