@@ -13,16 +13,17 @@
 #include "models/unbacked_tensor.h"
 
 namespace models {
-namespace {
-
-/// Megatron-LM's groups: parameters without weight decay come last (_get_param_groups).
-bool has_weight_decay(const OptimizerPiece& piece) { return piece.owner->value.dim() > 1; }
 
 int64_t bytes_of(const std::vector<at::Tensor>& tensors) {
   int64_t bytes = 0;
   for (const at::Tensor& tensor : tensors) bytes += tensor.numel() * tensor.element_size();
   return bytes;
 }
+
+namespace {
+
+/// Megatron-LM's groups: parameters without weight decay come last (_get_param_groups).
+bool has_weight_decay(const OptimizerPiece& piece) { return piece.owner->value.dim() > 1; }
 
 /// Beside tensors of `device`; only a GPU's can be page-locked.
 at::Tensor host_tensor(int64_t elements,

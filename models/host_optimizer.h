@@ -29,6 +29,9 @@ struct PieceDivision {
   std::vector<std::size_t> device;  ///< what is left
 };
 
+/// Of their elements, without the allocator's rounding.
+int64_t bytes_of(const std::vector<at::Tensor>& tensors);
+
 /// Pure arithmetic.
 PieceDivision divide_pieces(const std::vector<OptimizerPiece>& pieces, double fraction);
 

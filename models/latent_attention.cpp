@@ -31,7 +31,7 @@ LinearSpec key_value_down_spec(const estimator::ModelConfig& model, const std::s
           .duplicated = true};
 }
 
-LinearSpec projection_spec(const ShardContext& context, const std::string& name) {
+LinearSpec latent_projection_spec(const ShardContext& context, const std::string& name) {
   const estimator::ModelConfig& model = context.plan.model;
   return {.name = name + ".projection",
           .inputs = model.num_attention_heads * model.v_head_dim,
@@ -77,7 +77,7 @@ LatentAttention::LatentAttention(ShardContext& context,
       key_value_down_(context, store, key_value_down_spec(context.plan.model, name)),
       key_value_up_(context, store, key_value_up_spec(context.plan.model, name)),
       rotary_(context),
-      projection_(context, store, projection_spec(context, name)) {}
+      projection_(context, store, latent_projection_spec(context, name)) {}
 
 template <class Module>
 at::Tensor LatentAttention::in_scope(const char* name,

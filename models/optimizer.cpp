@@ -15,12 +15,6 @@ using estimator::MemoryCategory;
 
 namespace {
 
-int64_t bytes_of(const std::vector<at::Tensor>& tensors) {
-  int64_t bytes = 0;
-  for (const at::Tensor& tensor : tensors) bytes += tensor.numel() * tensor.element_size();
-  return bytes;
-}
-
 template <class T>
 std::vector<T> select(const std::vector<T>& all, const std::vector<std::size_t>& which) {
   std::vector<T> selected;

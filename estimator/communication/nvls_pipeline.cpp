@@ -14,13 +14,13 @@ struct NvlsTuning {
   int64_t largest_tree_chunk = 128 * kKiB;
 };
 
-constexpr int64_t kBlackwell = 100;
+constexpr int64_t kFromBlackwell = 100;
 
 /// Before there was a tuning for Blackwell (2.30.3), and on Hopper.
 NvlsTuning plain_tuning(const NcclTopology& topology) {
   constexpr int64_t kFewerInOneNode = 22703;
   NvlsTuning tuning;
-  if (topology.compute_capability >= kBlackwell) {
+  if (topology.compute_capability >= kFromBlackwell) {
     tuning.channels = topology.nodes == 1 && topology.version >= kFewerInOneNode ? 24 : 32;
   }
   if (topology.nodes >= 4) tuning.largest_tree_chunk = 64 * kKiB;
@@ -31,7 +31,7 @@ NvlsTuning plain_tuning(const NcclTopology& topology) {
 NvlsTuning tuning_of(const NcclTopology& topology) {
   constexpr int64_t kFirstTunedForBlackwell = 23003;
   constexpr double kNdr = 48, kXdr = 96;  // GB/s of a NIC
-  if (topology.compute_capability < kBlackwell || topology.nodes == 1 ||
+  if (topology.compute_capability < kFromBlackwell || topology.nodes == 1 ||
       topology.version < kFirstTunedForBlackwell) {
     return plain_tuning(topology);
   }

@@ -18,7 +18,7 @@ extern const std::string_view attention_json;
 namespace estimator {
 namespace {
 
-const std::vector<AttentionCurve>& curves() {
+const std::vector<AttentionCurve>& attention_curves() {
   static const auto rows =
       read_database<AttentionCurve>(onerank_data::attention_json, "attention.json");
   return rows;
@@ -48,7 +48,7 @@ const AttentionCurve* find_curve(const std::string& gpu_id,
                                  const AttentionShape& shape,
                                  Attention attention) {
   const AttentionCurve* nearest = nullptr;
-  for (const AttentionCurve& row : curves()) {
+  for (const AttentionCurve& row : attention_curves()) {
     if (!contains(row.gpus, gpu_id) || !contains(row.passes, shape.pass) ||
         row.attention.value_or(attention) != attention || !is_for(row, widths_of(shape))) {
       continue;

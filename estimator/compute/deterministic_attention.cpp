@@ -31,7 +31,7 @@ void visit_fields(Visitor& visit, DeterministicCurve& row) {
   visit("source", row.source, "where it was read");
 }
 
-const std::vector<DeterministicCurve>& curves() {
+const std::vector<DeterministicCurve>& deterministic_curves() {
   static const auto rows = read_database<DeterministicCurve>(
       onerank_data::deterministic_attention_json, "deterministic_attention.json");
   return rows;
@@ -50,12 +50,12 @@ TaggedNumber deterministic_share(const std::string& gpu_id, Attention attention,
   const auto of_gpu = [&](const DeterministicCurve& row) {
     return of_kernel(row) && contains(row.gpus, gpu_id);
   };
-  const auto found = std::find_if(curves().begin(), curves().end(), of_gpu);
-  if (found != curves().end() && kernel == attention) {
+  const auto found = std::find_if(deterministic_curves().begin(), deterministic_curves().end(), of_gpu);
+  if (found != deterministic_curves().end() && kernel == attention) {
     return {
         .value = share_at(*found, sequence), .source = Source::kPublished, .note = found->source};
   }
-  const auto like = std::find_if(curves().begin(), curves().end(), of_kernel);
+  const auto like = std::find_if(deterministic_curves().begin(), deterministic_curves().end(), of_kernel);
   return {.value = share_at(*like, sequence),
           .source = Source::kAssumed,
           .note = "of another kernel or GPU, " + like->source};

@@ -83,7 +83,7 @@ void visit_fields(Visitor& visit, FusedKernels& tables) {
   visit("kernels", tables.kernels, "what frameworks run");
 }
 
-const FusedKernels& tables() {
+const FusedKernels& kernel_tables() {
   static const auto document =
       read_document<FusedKernels>(onerank_data::fused_kernels_json, "fused_kernels.json");
   return document;
@@ -91,7 +91,7 @@ const FusedKernels& tables() {
 
 double memory_share(const FusedOperator& rule) {
   if (!rule.rate) return 1;
-  const auto& rates = tables().rates;
+  const auto& rates = kernel_tables().rates;
   const auto found = std::find_if(
       rates.begin(), rates.end(), [&](const KernelRate& rate) { return rate.name == *rule.rate; });
   if (found == rates.end()) throw std::logic_error("fused_kernels.json: no rate " + *rule.rate);
@@ -127,7 +127,7 @@ bool runs_beside(const OperatorRecord& record,
 const FusedOperator* rule_of(const OperatorRecord& record,
                              Dialect dialect,
                              const std::vector<OperatorRecord>& operators) {
-  for (const FusedOperator& rule : tables().kernels) {
+  for (const FusedOperator& rule : kernel_tables().kernels) {
     if (rule.dialect == dialect && rule.operator_name == record.name &&
         rule.module_kind == record.module_kind &&
         (!rule.direction || *rule.direction == record.direction) && has_dims(record, rule.dims) &&
@@ -171,7 +171,7 @@ OperatorPrice kernel_price(const ExecutedKernel& kernel, const GpuRates& rates, 
   OperatorPrice price = operator_price(all, rates, plan_dtype);
   const double compute = price.seconds / group;
   const double memory = kernel.record.bytes / rates.memory_bytes_per_second(kernel.record.bytes);
-  const double exponent = tables().grouped.overlap_exponent;
+  const double exponent = kernel_tables().grouped.overlap_exponent;
   price.seconds = std::pow(std::pow(compute, exponent) + std::pow(memory, exponent), 1 / exponent);
   if (memory > compute) price.bound = Bound::kMemory;
   return price;
@@ -180,7 +180,7 @@ OperatorPrice kernel_price(const ExecutedKernel& kernel, const GpuRates& rates, 
 double issue_seconds(const ExecutedKernel& kernel, const LaunchCost& launch) {
   const double call = launch.host_seconds(kernel.record.direction);
   if (kernel.group == 1) return call;
-  return call / static_cast<double>(kernel.group) + tables().grouped.host_seconds;
+  return call / static_cast<double>(kernel.group) + kernel_tables().grouped.host_seconds;
 }
 
 }  // namespace estimator

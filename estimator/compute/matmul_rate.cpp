@@ -83,13 +83,13 @@ void visit_fields(Visitor& visit, MatmulTables& tables) {
         "why a batch of such products does without tensor cores");
 }
 
-const MatmulTables& tables() {
+const MatmulTables& matmul_tables() {
   static const auto read = read_document<MatmulTables>(onerank_data::matmul_json, "matmul.json");
   return read;
 }
 
 double start_up_steps(const Gpu& gpu) {
-  for (const LoopRow& row : tables().loops) {
+  for (const LoopRow& row : matmul_tables().loops) {
     if (row.architectures.empty() || contains(row.architectures, gpu.architecture)) {
       return row.start_up_steps;
     }
@@ -98,7 +98,7 @@ double start_up_steps(const Gpu& gpu) {
 }
 
 double misaligned_share(const Gpu& gpu) {
-  for (const MisalignedRow& row : tables().misaligned) {
+  for (const MisalignedRow& row : matmul_tables().misaligned) {
     if (row.gpus.empty() || contains(row.gpus, gpu.id)) return row.share;
   }
   return 1;
@@ -129,7 +129,7 @@ MatmulRate matmul_rate(const Gpu& gpu) {
                   .start_up_steps = start_up_steps(gpu),
                   .source = Source::kAssumed,
                   .note = "no rate is published for this GPU: 80 % of peak"};
-  for (const GpuRow& row : tables().gpus) {
+  for (const GpuRow& row : matmul_tables().gpus) {
     if (!contains(row.gpus, gpu.id)) continue;
     rate.best_share = row.best_share;
     rate.sustained_share = row.sustained_share;
@@ -144,7 +144,7 @@ double matmul_shape_share(const MatmulShape& shape,
                           int64_t multiprocessors,
                           double start_up_steps) {
   double best = 0;
-  for (const Tile& tile : tables().tiles) {
+  for (const Tile& tile : matmul_tables().tiles) {
     const double fullest = std::max(filled(shape, tile.rows, tile.columns, multiprocessors),
                                     filled(shape, tile.columns, tile.rows, multiprocessors));
     best = std::max(best, tile.share * fullest);

@@ -47,7 +47,7 @@ void visit_fields(Visitor& visit, MemoryTables& tables) {
   visit("ladder_source", tables.ladder_source, "of the ladder");
 }
 
-const MemoryTables& tables() {
+const MemoryTables& memory_tables() {
   static const auto read = read_document<MemoryTables>(onerank_data::memory_json, "memory.json");
   return read;
 }
@@ -55,7 +55,7 @@ const MemoryTables& tables() {
 }  // namespace
 
 MemoryRate memory_rate(const Gpu& gpu) {
-  for (const StreamRow& row : tables().streams) {
+  for (const StreamRow& row : memory_tables().streams) {
     if (contains(row.gpus, gpu.id)) {
       return {row.share_of_peak, Source::kPublished, row.source};
     }
@@ -66,7 +66,7 @@ MemoryRate memory_rate(const Gpu& gpu) {
 double memory_size_share(double bytes) {
   static const std::vector<CurvePoint> points = [] {
     std::vector<CurvePoint> steps;
-    for (const Step& step : tables().ladder) steps.push_back({step.bytes, step.share});
+    for (const Step& step : memory_tables().ladder) steps.push_back({step.bytes, step.share});
     return steps;
   }();
   return interpolate_log(points, bytes);

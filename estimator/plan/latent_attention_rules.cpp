@@ -4,7 +4,7 @@ namespace estimator {
 namespace {
 
 /// Keys that say something of latents alone.
-void check_unused_keys(Rules& rules) {
+void check_unused_latent_keys(Rules& rules) {
   const ModelConfig& m = rules.plan_.model;
   const ModelConfig defaults;
   const auto unused = [&](bool is_default, const std::string& key) {
@@ -102,7 +102,7 @@ void check_kernel(Rules& rules) {
 }  // namespace
 
 void check_latent_attention(Rules& rules) {
-  if (!rules.plan_.model.multi_latent_attention) return check_unused_keys(rules);
+  if (!rules.plan_.model.multi_latent_attention) return check_unused_latent_keys(rules);
   check_shape(rules);
   check_layout(rules);
   check_kernel(rules);

@@ -8,7 +8,7 @@ namespace {
 constexpr const char* kKey = "training.optimizer_cpu_offload";
 
 /// Keys that say how to offload mean nothing where nothing is offloaded.
-void check_unused_keys(Rules& rules) {
+void check_unused_offload_keys(Rules& rules) {
   const TrainingConfig& t = rules.plan_.training;
   const TrainingConfig defaults;
   const auto unused = [&](bool is_default, const std::string& key) {
@@ -38,7 +38,7 @@ void check_unused_keys(Rules& rules) {
 void check_optimizer_offload(Rules& rules) {
   const Plan& plan = rules.plan_;
   const TrainingConfig& t = plan.training;
-  if (!t.optimizer_cpu_offload) return check_unused_keys(rules);
+  if (!t.optimizer_cpu_offload) return check_unused_offload_keys(rules);
   const auto require =
       [&](bool holds, const char* what, const std::string& where, const char* help) {
         rules.require(holds, what, fmt::format("{}, {}", kKey, where), help);

@@ -17,7 +17,7 @@ constexpr const char* kAllocator = "memory.allocator";
 constexpr const char* kData = "parallelism.data";
 constexpr const char* kLayersPerStage = "parallelism.layers_per_stage";
 constexpr const char* kSequenceParallel = "parallelism.sequence_parallel";
-constexpr const char* kExpertTensor = "parallelism.expert_tensor";
+constexpr const char* kExpertTensorKey = "parallelism.expert_tensor";
 constexpr const char* kZeroStage = "parallelism.zero_stage";
 constexpr const char* kMicroBatch = "training.micro_batch_size";
 constexpr const char* kGlobalBatch = "training.global_batch_size";
@@ -39,8 +39,8 @@ struct Proposal {
 };
 
 /// The ways to make one step: the first that the rules allow counts.
-using Step = std::vector<Proposal>;
-using Steps = std::vector<Step>;
+using Ways = std::vector<Proposal>;
+using Steps = std::vector<Ways>;
 
 /// A kind of change: its steps, none where the plan has it already.
 using Kind = Steps (*)(const Start&);
@@ -142,11 +142,11 @@ std::optional<Proposal> split_further(const Start& from, const char* axis, int64
 
 /// Experts that follow the tensor ranks may not divide among the ranks that are left: whole ones
 /// do.
-Step with_whole_experts_at_last(const Start& from, const Proposal& proposal) {
+Ways with_whole_experts_at_last(const Start& from, const Proposal& proposal) {
   if (!from.plan.model.has_experts() || from.plan.expert_tensor_size() == 1) return {proposal};
   Proposal whole = proposal;
   whole.text += " and expert tensor 1";
-  whole.edits.push_back({kExpertTensor, 1});
+  whole.edits.push_back({kExpertTensorKey, 1});
   return {proposal, whole};
 }
 
@@ -257,7 +257,7 @@ std::optional<PlanChange> change_of(const Start& from, const Proposal& proposal)
 
 ChangeLadder ladder_of(const Start& from, Kind kind) {
   ChangeLadder ladder;
-  for (const Step& step : kind(from)) {
+  for (const Ways& step : kind(from)) {
     for (const Proposal& proposal : step) {
       std::optional<PlanChange> change = change_of(from, proposal);
       if (!change) continue;

@@ -11,7 +11,7 @@ using estimator::PhaseRecord;
 
 constexpr const char* kForward = "forward";
 constexpr const char* kForwardBackward = "forward_backward";
-constexpr const char* kOptimizerStep = "optimizer_step";
+constexpr const char* kStepPhase = "optimizer_step";
 
 MemoryReading larger(const MemoryReading& a, const MemoryReading& b) {
   return {.allocated_bytes = std::max(a.allocated_bytes, b.allocated_bytes),
@@ -33,7 +33,7 @@ void PhaseLog::forward_started(const Boundary& boundary) {
 void PhaseLog::step_started(const Boundary& boundary) {
   if (iteration_ > 0 && !backward_since_step_) return reopen_last_step(boundary);
   if (running_.name == kBuildOptimizer) running_.name = iteration_phase(kForwardBackward);
-  change(iteration_phase(kOptimizerStep), boundary);
+  change(iteration_phase(kStepPhase), boundary);
 }
 
 void PhaseLog::step_finished(const Boundary& boundary) {

@@ -26,7 +26,7 @@ thread_local int closed_operators = 0;
 
 using Context = std::unique_ptr<at::ObserverContext>;
 
-struct RunningOperator final : at::ObserverContext {
+struct ObservedOperator final : at::ObserverContext {
   std::vector<MemoryRange> written;
   uint64_t start_time = 0;
   std::unique_ptr<HostCall> on_host;
@@ -50,7 +50,7 @@ void compiled_region_finished() {
 }
 
 /// What an operator reads back is followed, also in a closed one.
-void start_reading_back(RunningOperator& running, const VirtualGpu& gpu) {
+void start_reading_back(ObservedOperator& running, const VirtualGpu& gpu) {
   running.closed_around = std::exchange(closed_operators, 0);
   if (running.closed_around > 0) gpu.remember_here(1);
   const int64_t* const own = running.on_host == nullptr ? nullptr : running.on_host->answer();
@@ -58,7 +58,7 @@ void start_reading_back(RunningOperator& running, const VirtualGpu& gpu) {
   if (own == nullptr) gpu.answer_here(running.answer_around);  // item() of what a kernel counted
 }
 
-void end_reading_back(const RunningOperator& running, const VirtualGpu& gpu) {
+void end_reading_back(const ObservedOperator& running, const VirtualGpu& gpu) {
   gpu.answer_here(running.answer_around);
   closed_operators = running.closed_around;
   if (closed_operators > 0) gpu.remember_here(0);
@@ -73,7 +73,7 @@ Context operator_started(const at::RecordFunction& function) {
   if (!gpu) return nullptr;
   const bool is_followed = closed_operators == 0 || facts.reads_back;
   if (facts.writes.is_closed && closed_operators++ == 0) gpu.remember_here(0);
-  RunningOperator running;
+  ObservedOperator running;
   if (is_followed) {  // else all of it is forgotten, or followed, with the closed operator
     running.on_host = HostCall::prepare(function, facts.on_host, gpu);
     for_each_memory(function.inputs(), facts.writes.arguments, [&](const MemoryRange& range) {
@@ -88,7 +88,7 @@ Context operator_started(const at::RecordFunction& function) {
                               running.assumed != nullptr || !running.written.empty();
   if (!is_of_interest) return nullptr;
   running.start_time = gpu.clock();
-  return std::make_unique<RunningOperator>(std::move(running));
+  return std::make_unique<ObservedOperator>(std::move(running));
 }
 
 constexpr uint64_t kEver = UINT64_MAX;
@@ -98,7 +98,7 @@ void follow_values(const at::RecordFunction& function,
                    const at::ObserverContext& context,
                    bool computes,
                    const VirtualGpu& gpu) {
-  const auto& running = static_cast<const RunningOperator&>(context);
+  const auto& running = static_cast<const ObservedOperator&>(context);
   const uint64_t before = computes ? kEver : running.start_time;
   for (const MemoryRange& range : running.written) gpu.forget(range.address, range.bytes, before);
   if (running.on_host != nullptr) running.on_host->finish(function.outputs(), gpu);
@@ -118,7 +118,7 @@ void operator_finished(const at::RecordFunction& function, at::ObserverContext* 
   const VirtualGpu& gpu = recorder->gpu();
   if (!gpu) return;
   if (facts.reads_back && context != nullptr) {
-    end_reading_back(static_cast<const RunningOperator&>(*context), gpu);
+    end_reading_back(static_cast<const ObservedOperator&>(*context), gpu);
   }
   const OperatorWrites& writes = facts.writes;
   if (writes.is_closed && --closed_operators == 0) gpu.remember_here(1);

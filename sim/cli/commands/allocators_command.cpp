@@ -86,10 +86,6 @@ int64_t saved_bytes(const Outcome& outcome, const Outcome& plans) {
   return plans.verdict.peak_bytes - outcome.verdict.peak_bytes;
 }
 
-std::string gib(int64_t bytes) {
-  return fmt::format("{:.2f}", static_cast<double>(bytes) / static_cast<double>(estimator::kGiB));
-}
-
 const char* verdict_word(estimator::Fit outcome) {
   switch (outcome) {
     case estimator::Fit::kFits:

@@ -9,9 +9,9 @@
 namespace sim {
 namespace {
 
-constexpr std::size_t kLongest = 100'000;         // layers of a pattern, and of each part of it
-constexpr std::size_t kMostWork = 10 * kLongest;  // layers that its parts write on the way
-constexpr int kDeepest = 64;
+constexpr std::size_t kMostLayers = 100'000;         // layers of a pattern, and of each part of it
+constexpr std::size_t kMostWork = 10 * kMostLayers;  // layers that its parts write on the way
+constexpr int kDeepestPart = 64;
 
 /// sum = product {"+" product};  product = list {"*" number};  list = "(" sum ")" | "[" numbers "]"
 class PatternParser {
@@ -62,7 +62,7 @@ class PatternParser {
 
   std::vector<int64_t> list() {
     if (take('(')) {
-      if (++depth_ > kDeepest) fail();
+      if (++depth_ > kDeepestPart) fail();
       std::vector<int64_t> inner = sum();
       expect(')');
       --depth_;
@@ -99,7 +99,7 @@ class PatternParser {
   /// Bounds the memory and the time: a short text can stand for a pattern without end.
   void count(std::size_t written, std::size_t length) {
     work_ += written;
-    if (length > kLongest || work_ > kMostWork) fail();
+    if (length > kMostLayers || work_ > kMostWork) fail();
   }
 
   [[noreturn]] void fail() const {

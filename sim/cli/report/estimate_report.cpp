@@ -20,11 +20,6 @@ using estimator::RankClassEstimate;
 using estimator::whole_with_commas;
 using estimator::with_commas;
 
-/// Gibibytes for a column whose title has the unit.
-std::string gib(int64_t bytes) {
-  return fmt::format("{:.2f}", static_cast<double>(bytes) / static_cast<double>(estimator::kGiB));
-}
-
 std::string rank_class_table(const ClusterEstimate& estimate) {
   Table table({{"rank"},
                {"ranks like it"},

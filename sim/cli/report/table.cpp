@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "estimator/base/units.h"
+
 namespace sim {
 
 void Table::add_row(std::vector<std::string> cells) {
@@ -35,6 +37,10 @@ std::string Table::text(int indent) const {
   std::string text = line(titles);
   for (const auto& row : rows_) text += line(row);
   return text;
+}
+
+std::string gib(int64_t bytes) {
+  return fmt::format("{:.2f}", static_cast<double>(bytes) / static_cast<double>(estimator::kGiB));
 }
 
 }  // namespace sim

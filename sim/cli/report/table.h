@@ -1,6 +1,7 @@
 // Text in aligned columns.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -28,5 +29,8 @@ class Table {
   std::vector<Column> columns_;
   std::vector<std::vector<std::string>> rows_;
 };
+
+/// Gibibytes for a column whose title has the unit: "79.19".
+std::string gib(int64_t bytes);
 
 }  // namespace sim

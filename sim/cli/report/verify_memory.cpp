@@ -30,7 +30,7 @@ int64_t optimizer_bytes(const Plan& plan) {
   return kFp32Bytes * (moments + (has_main_weights ? 1 : 0));
 }
 
-std::string gib(double bytes) { return fmt::format("{:.1f} GiB", bytes / (int64_t{1} << 30)); }
+std::string rounded_gib(double bytes) { return fmt::format("{:.1f} GiB", bytes / (int64_t{1} << 30)); }
 
 }  // namespace
 
@@ -55,8 +55,8 @@ void require_memory_for_verification(const Plan& plan, int64_t available_bytes) 
       {.what = "this machine is too small to hold all ranks of the plan at once",
        .where = fmt::format("{} ranks and the whole model need more than {}, {} are available",
                             estimator::with_commas(plan.world_size()),
-                            gib(static_cast<double>(least)),
-                            gib(static_cast<double>(available_bytes))),
+                            rounded_gib(static_cast<double>(least)),
+                            rounded_gib(static_cast<double>(available_bytes))),
        .help =
            "verify a small model in the same layout, or start the ranks on several machines with "
            "torchrun or srun"},

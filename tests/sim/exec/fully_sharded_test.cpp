@@ -130,9 +130,9 @@ INSTANTIATE_TEST_SUITE_P(Fsdp2,
 // Gradients that backward makes and zero_grad() frees, and with data ranks the reducer's buckets.
 INSTANTIATE_TEST_SUITE_P(Whole,
                          WholePrograms,
-                         testing::Values(Case{"OneRank", 1, 0, 1},
-                                         Case{"OneRankAccumulating", 1, 0, 3},
-                                         Case{"Replicated", 8, 0, 1, "none", {0}}));
+                         testing::Values(ShardedCase{"OneRank", 1, 0, 1},
+                                         ShardedCase{"OneRankAccumulating", 1, 0, 3},
+                                         ShardedCase{"Replicated", 8, 0, 1, "none", {0}}));
 
 }  // namespace
 }  // namespace sim
