@@ -50,12 +50,14 @@ TaggedNumber deterministic_share(const std::string& gpu_id, Attention attention,
   const auto of_gpu = [&](const DeterministicCurve& row) {
     return of_kernel(row) && contains(row.gpus, gpu_id);
   };
-  const auto found = std::find_if(deterministic_curves().begin(), deterministic_curves().end(), of_gpu);
+  const auto found =
+      std::find_if(deterministic_curves().begin(), deterministic_curves().end(), of_gpu);
   if (found != deterministic_curves().end() && kernel == attention) {
     return {
         .value = share_at(*found, sequence), .source = Source::kPublished, .note = found->source};
   }
-  const auto like = std::find_if(deterministic_curves().begin(), deterministic_curves().end(), of_kernel);
+  const auto like =
+      std::find_if(deterministic_curves().begin(), deterministic_curves().end(), of_kernel);
   return {.value = share_at(*like, sequence),
           .source = Source::kAssumed,
           .note = "of another kernel or GPU, " + like->source};

@@ -21,7 +21,7 @@ void check_unused_latent_keys(Rules& rules) {
   unused(m.qk_layernorm == defaults.qk_layernorm, "qk_layernorm");
 }
 
-void check_shape(Rules& rules) {
+void check_projections(Rules& rules) {
   const ModelConfig& m = rules.plan_.model;
   rules.require(m.qk_pos_emb_head_dim % 2 == 0,
                 "rotary positions need an even head width",
@@ -103,7 +103,7 @@ void check_kernel(Rules& rules) {
 
 void check_latent_attention(Rules& rules) {
   if (!rules.plan_.model.multi_latent_attention) return check_unused_latent_keys(rules);
-  check_shape(rules);
+  check_projections(rules);
   check_layout(rules);
   check_kernel(rules);
 }

@@ -29,7 +29,7 @@ constexpr int64_t kLargestWorld = 1'000'000;
 constexpr int64_t kLargestSize = 1'000'000'000;  // of one dimension of the model
 
 /// What a model without a preset has from the user alone; 0 stands where nobody gave it.
-void check_shape(Rules& rules) {
+void check_model_shape(Rules& rules) {
   const ModelConfig& m = rules.plan_.model;
   const auto given = [&](int64_t most, int64_t value, const std::string& key) {
     if (value != 0) return rules.in_range(1, most, value, "model." + key);
@@ -54,7 +54,7 @@ void check_model_ranges(Rules& rules) {
   const auto size = [&](int64_t value, const std::string& key) {
     rules.in_range(1, kLargestSize, value, key);
   };
-  check_shape(rules);
+  check_model_shape(rules);
   degree(m.num_query_groups, "model.num_query_groups");
   degree(m.kv_channels, "model.kv_channels");
   rules.in_range(0, kLargestWorld, m.q_lora_rank, "model.q_lora_rank");

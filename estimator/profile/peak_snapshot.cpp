@@ -35,10 +35,11 @@ std::string disagreement(const PeakSnapshot& snapshot) {
   return "";
 }
 
-constexpr const char* kHelp = "make it again with `onerank run PLAN --peak-snapshot FILE`";
+constexpr const char* kMakeSnapshotAgain =
+    "make it again with `onerank run PLAN --peak-snapshot FILE`";
 
 [[noreturn]] void refuse(const std::string& what, std::string where) {
-  throw UserError({.what = what, .where = std::move(where), .help = kHelp});
+  throw UserError({.what = what, .where = std::move(where), .help = kMakeSnapshotAgain});
 }
 
 /// Takes the next line off `text`.
@@ -66,7 +67,7 @@ PeakSnapshotHeader read_header(std::string_view line, const std::string& origin)
     refuse(what, "line 1 is not a header in JSON: " + error.problems().front().where);
   }
   PeakSnapshotHeader header;
-  check_head(json, header.head, origin, kHelp);
+  check_head(json, header.head, origin, kMakeSnapshotAgain);
   FieldReader reader(origin + ", line 1", RequiredKeys::kAllButOptional);
   reader.read(json, header, "");
   report_contradictions(header.peak, "peak", reader);
@@ -74,7 +75,7 @@ PeakSnapshotHeader read_header(std::string_view line, const std::string& origin)
     reader.report("rank",
                   "the rank is not in its world",
                   fmt::format("{}, world size {}", header.rank, header.world_size),
-                  kHelp);
+                  kMakeSnapshotAgain);
   }
   reader.throw_if_any();
   return header;

@@ -7,7 +7,7 @@
 namespace estimator {
 namespace {
 
-constexpr const char* kHelp = "the document was changed or damaged: make it again";
+constexpr const char* kMakeItAgain = "the document was changed or damaged: make it again";
 
 /// Reports what does not hold.
 class Claims {
@@ -15,7 +15,7 @@ class Claims {
   explicit Claims(FieldReader& reader) : reader_(reader) {}
 
   void require(bool holds, const std::string& path, const char* what, const std::string& found) {
-    if (!holds) reader_.report(path, what, found, kHelp);
+    if (!holds) reader_.report(path, what, found, kMakeItAgain);
   }
   void at_most(int64_t value, int64_t most, const std::string& path, const char* what) {
     require(value <= most, path, what, fmt::format("{}, against {}", value, most));

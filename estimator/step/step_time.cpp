@@ -64,7 +64,7 @@ StepTime working_time(const StageTime& stage, double micro_batches) {
 }
 
 /// What the stages wait for, taken away one after the other.
-enum Waits : std::size_t { kAllWaits, kDataRanksReady, kTransfersFree };
+enum WaitVariant : std::size_t { kAllWaits, kDataRanksReady, kTransfersFree };
 
 std::array<ScheduleReplay, kVariants> replay_without_waits(const ScheduleShape& shape,
                                                            const Durations& durations,
@@ -229,7 +229,7 @@ StepTime step_time(const Plan& plan,
   const double step_seconds = ready_seconds + end_seconds;
   time.data_loading_seconds = data_loading_wait(plan, step_seconds);
   time.iteration_seconds = step_seconds + time.data_loading_seconds;
-  const auto saved = [&](Waits before, Waits after) {
+  const auto saved = [&](WaitVariant before, WaitVariant after) {
     return replays[before].stages[slowest].end_seconds - replays[after].stages[slowest].end_seconds;
   };
   time.exposed_communication_seconds.data += exposed_reduce + saved(kAllWaits, kDataRanksReady);

@@ -11,6 +11,7 @@ function(onerank_other_instruction_sets target filter)
     add_test(NAME instruction-sets.${aten}.${target}
       COMMAND "${CMAKE_COMMAND}" -E env OMP_NUM_THREADS=1
               ATEN_CPU_CAPABILITY=${aten} ONEDNN_MAX_CPU_ISA=${onednn} $<TARGET_FILE:${target}> "--gtest_filter=${filter}")
-    set_tests_properties(instruction-sets.${aten}.${target} PROPERTIES LABELS instruction-sets)
+    set_tests_properties(instruction-sets.${aten}.${target} PROPERTIES
+      LABELS instruction-sets COST 100)  # minutes on one core: CTest starts them first
   endforeach()
 endfunction()

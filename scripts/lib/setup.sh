@@ -90,23 +90,31 @@ step_done() {
   if ((seconds >= 2)); then printf ' %s (%d s)\n' "$1" "$seconds"; else printf ' %s\n' "$1"; fi
 }
 
-# watch_log FILE: shows the last line of a log behind the step, until killed.
+# watch_log FILE: shows how far a log is behind the step, until killed: its last line, or, where there is
+# no terminal, each tenth of what Ninja ("[12/345] ...") or CTest ("12/345 Test ...") has done.
 watch_log() {
-  local last width
+  local last width tenths=0
   while sleep 1 && kill -0 $$; do
-    width=$((${COLUMNS:-80} - ${#step_line} - 2))
     last=$(tail -n 1 -- "$1" | tr -cd '[:print:]')
-    printf '\r\e[K%s %s' "$step_line" "${last:0:width > 0 ? width : 0}"
+    if [[ -t 1 ]]; then
+      width=$((${COLUMNS:-80} - ${#step_line} - 2))
+      printf '\r\e[K%s %s' "$step_line" "${last:0:width > 0 ? width : 0}"
+    elif [[ $last =~ ^[[:space:]]*\[?([0-9]+)/([1-9][0-9]*)[]\ ] ]]; then
+      ((10 * BASH_REMATCH[1] / BASH_REMATCH[2] > tenths)) || continue
+      tenths=$((10 * BASH_REMATCH[1] / BASH_REMATCH[2]))
+      printf ' %d%%' $((10 * tenths))
+    fi
   done
 }
 
 # logged NAME COMMAND...: runs a noisy command with its output in the log NAME; returns its status.
 logged() {
-  local status=0 watcher=
+  local status=0 watcher
   log=$build/logs/$1.log
-  if [[ -t 1 ]]; then watch_log "$log" & watcher=$!; fi
+  : >"$log"
+  watch_log "$log" & watcher=$!
   "${@:2}" >"$log" 2>&1 </dev/null || status=$?
-  if [[ -n $watcher ]]; then { kill "$watcher" && wait "$watcher"; } 2>/dev/null || true; fi
+  { kill "$watcher" && wait "$watcher"; } 2>/dev/null || true
   return $status
 }
 
@@ -261,11 +269,11 @@ install_programs() {
   step_done "$venv_result"
 }
 
-# configure NAME DIR OPTION...: the build folder DIR, by CMake.
+# configure NAME PRESET DIR OPTION...: the build folder DIR, by a preset of CMakePresets.json.
 configure() {
   step "$1"
-  logged "$1" cmake -S "$root" -B "$2" -G Ninja "${@:3}" ||
-    step_failed $kFailed "CMake could not configure $2"
+  logged "$1" cmake --preset "$2" -S "$root" -B "$3" "${@:4}" ||
+    step_failed $kFailed "CMake could not configure $3"
   step_done "done"
 }
 
@@ -286,8 +294,9 @@ build_tree() {
   if grep -q '^ninja: no work to do' "$log"; then step_done "up to date"; else step_done "done"; fi
 }
 
-# setup [TARGET...]: the four steps that make the build folder, with TARGETs built (default: all). Sets
-# `torch_options`, which every build folder is configured with.
+# setup TESTS [TARGET...]: the four steps that make the build folder, for the tests that TESTS says (the
+# value of ONERANK_TESTS), with TARGETs built (default: all). Sets `torch_options`, which every build
+# folder is configured with.
 setup() {
   find_torch
   if ! { mkdir -p -- "$build/logs" && [[ -w $build/logs ]]; } 2>/dev/null; then
@@ -296,6 +305,6 @@ setup() {
   install_packages
   install_torch
   torch_options=(-DONERANK_TORCH_DIR="$torch" -DONERANK_CUDA_INCLUDE_DIR="$site/nvidia/cu13/include")
-  configure configure "$build" -DCMAKE_BUILD_TYPE=Release "${torch_options[@]}"
-  build_tree build "$build" "$@"
+  configure configure release "$build" -DONERANK_TESTS="$1" "${torch_options[@]}"
+  build_tree build "$build" "${@:2}"
 }

@@ -57,6 +57,17 @@ std::string complaint_about(const Json& changes, const PlanContext& context) {
   return complaint_of([&] { small_plan(changes, context); });
 }
 
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+CollectiveCall call_of(CollectiveKind kind, int64_t bytes) {
+  CollectiveCall call;
+  call.kind = kind;
+  call.bytes = bytes;
+  return call;
+}
+
 OperatorRecord kernels(Direction direction, double seconds_per_iteration) {
   OperatorRecord record;
   record.name = "aten::test";

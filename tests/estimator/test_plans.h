@@ -26,8 +26,13 @@ Plan meta_plan();
 /// What a call that must throw UserError complains of; "" when it throws nothing.
 std::string complaint_of(const std::function<void()>& call);
 
+bool contains(const std::string& text, const std::string& part);
+
 /// The complaint about small_tree() with changes.
 std::string complaint_about(const Json& changes, const PlanContext& context = {});
+
+/// One call of a collective, by a group that is given beside it.
+CollectiveCall call_of(CollectiveKind kind, int64_t bytes);
 
 /// Kernels of no work, which take nothing but the time to call them.
 OperatorRecord kernels(Direction direction, double seconds_per_iteration);

@@ -11,7 +11,7 @@
 namespace models {
 namespace {
 
-std::deque<Parameter> parameters_of(const std::vector<int64_t>& sizes) {
+std::deque<Parameter> empty_parameters(const std::vector<int64_t>& sizes) {
   std::deque<Parameter> parameters;
   for (const int64_t size : sizes) {
     Parameter& parameter = parameters.emplace_back();
@@ -21,7 +21,7 @@ std::deque<Parameter> parameters_of(const std::vector<int64_t>& sizes) {
 }
 
 TEST(Buckets, HoldParametersInReverseOrderWithoutPadding) {
-  auto parameters = parameters_of({100, 30, 7});
+  auto parameters = empty_parameters({100, 30, 7});
   const auto buckets = lay_out_buckets(list_of(parameters), {.data_ranks = 4});
   ASSERT_EQ(buckets.size(), 1u);
   ASSERT_EQ(buckets[0].slots.size(), 3u);
@@ -32,7 +32,7 @@ TEST(Buckets, HoldParametersInReverseOrderWithoutPadding) {
 }
 
 TEST(Buckets, OfTheDistributedOptimizerAlignParametersAndEnds) {
-  auto parameters = parameters_of({100, 30, 7});
+  auto parameters = empty_parameters({100, 30, 7});
   const auto buckets = lay_out_buckets(list_of(parameters), {.sharded = true, .data_ranks = 3});
   // 7 -> [0, 7); 30 starts at 64 -> [64, 94); 100 starts at 128 -> [128, 228); lcm(3, 128) = 384.
   ASSERT_EQ(buckets.size(), 1u);
@@ -42,7 +42,7 @@ TEST(Buckets, OfTheDistributedOptimizerAlignParametersAndEnds) {
 }
 
 TEST(Buckets, AreClosedOnceTheyReachTheLimit) {
-  auto parameters = parameters_of({10, 20, 30, 40});
+  auto parameters = empty_parameters({10, 20, 30, 40});
   const auto buckets = lay_out_buckets(list_of(parameters), {.bucket_elements = 60});
   ASSERT_EQ(buckets.size(), 2u);
   EXPECT_EQ(buckets[0].end, 70);   // 40 + 30
@@ -50,7 +50,7 @@ TEST(Buckets, AreClosedOnceTheyReachTheLimit) {
 }
 
 TEST(Buckets, GiveASharedEmbeddingOneOfItsOwn) {
-  auto parameters = parameters_of({128, 128, 128});
+  auto parameters = empty_parameters({128, 128, 128});
   const auto buckets = lay_out_buckets(list_of(parameters),
                                        {.sharded = true, .data_ranks = 2, .tied = &parameters[1]});
   ASSERT_EQ(buckets.size(), 3u);
@@ -60,7 +60,7 @@ TEST(Buckets, GiveASharedEmbeddingOneOfItsOwn) {
 
 // As Megatron-LM's buffers of a chunk each; there only the first chunk is cut.
 TEST(Buckets, AreOfOneChunk) {
-  auto parameters = parameters_of({10, 20, 30, 40});
+  auto parameters = empty_parameters({10, 20, 30, 40});
   parameters[2].chunk = parameters[3].chunk = 1;
   const auto buckets = lay_out_buckets(list_of(parameters), {.sharded = true, .data_ranks = 2});
   ASSERT_EQ(buckets.size(), 2u);
@@ -85,7 +85,7 @@ class CountingBackend final : public c10d::Backend {
 };
 
 TEST(GradientBuffer, ReducesAChunkInItsOwnLastMicroBatch) {
-  auto parameters = parameters_of({10, 20});
+  auto parameters = empty_parameters({10, 20});
   parameters[1].chunk = 1;
   SilentObserver observer;
   const auto backend = c10::make_intrusive<CountingBackend>();
@@ -111,7 +111,7 @@ TEST(GradientBuffer, ReducesAChunkInItsOwnLastMicroBatch) {
 }
 
 TEST(GradientBuffer, PutsGradientsAndParametersIntoFlatBuffers) {
-  auto parameters = parameters_of({100, 30, 7});
+  auto parameters = empty_parameters({100, 30, 7});
   const at::Tensor before = parameters[1].value.detach().clone();
   SilentObserver observer;
   GradientBuffer buffer(list_of(parameters),

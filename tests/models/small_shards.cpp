@@ -1,6 +1,7 @@
 #include "tests/models/small_shards.h"
 
 #include <ATen/Context.h>
+#include <ATen/TensorOperators.h>
 
 #include <thread>
 

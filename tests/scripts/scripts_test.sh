@@ -170,7 +170,7 @@ HalfInstalledPackagesAreForgotten() {
 
 FailedStepShowsItsLog() {
   fake cmake 'echo "what went wrong" >&2; exit 7'
-  in_setup "configure configure '$tree/b'"
+  in_setup "configure configure release '$tree/b'"
   expect_status 1
   expect_output "[1/5] configure ... FAILED"
   expect_output "what went wrong"

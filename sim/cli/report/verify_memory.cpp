@@ -30,7 +30,9 @@ int64_t optimizer_bytes(const Plan& plan) {
   return kFp32Bytes * (moments + (has_main_weights ? 1 : 0));
 }
 
-std::string rounded_gib(double bytes) { return fmt::format("{:.1f} GiB", bytes / (int64_t{1} << 30)); }
+std::string rounded_gib(double bytes) {
+  return fmt::format("{:.1f} GiB", bytes / (int64_t{1} << 30));
+}
 
 }  // namespace
 

@@ -18,10 +18,6 @@ constexpr int64_t kContextBytes = 590348288 + 64 * kMiB;  // 0.55 GiB, and 2 cuB
 constexpr int64_t kLeastContextBytes = 287047680;
 constexpr int64_t kMostContextBytes = kContextBytes + (300 + 264 + 8 + 1) * kMiB;
 
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 /// A cluster of equal ranks that reserve `bytes`.
 ClusterEstimate estimate_reserving(int64_t bytes, const Json& changes = Json::object()) {
   const Plan plan = small_plan(changes);

@@ -11,10 +11,6 @@ std::string complaint(const Plan& plan, const std::vector<RankProfile>& profiles
   return complaint_of([&] { match_profiles(plan, rank_classes(plan), profiles); });
 }
 
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 TEST(MatchProfiles, FindsEachClassByItsStage) {
   const Plan plan = pipeline_plan();
   std::vector<RankProfile> profiles = profiles_of(plan);

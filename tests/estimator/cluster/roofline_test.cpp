@@ -14,12 +14,12 @@ Roofline roofline(const Plan& plan, const std::vector<RankProfile>& profiles) {
   return roofline_of(plan, profiles, estimate_cluster(plan, profiles));
 }
 
-OperatorRecord operation(const char* name,
-                         Direction direction,
-                         std::vector<std::vector<int64_t>> shapes,
-                         double flops,
-                         double bytes,
-                         int64_t count) {
+OperatorRecord directed_operator(const char* name,
+                                 Direction direction,
+                                 std::vector<std::vector<int64_t>> shapes,
+                                 double flops,
+                                 double bytes,
+                                 int64_t count) {
   OperatorRecord record;
   record.name = name;
   record.dtype = "BFloat16";
@@ -35,13 +35,14 @@ OperatorRecord operation(const char* name,
 /// 100 products of 4096 cubed (0.137 TFLOP, 0.1 GB each), and 10 copies of 1 GB.
 RankProfile profile_with_work(const Plan& plan, int64_t rank) {
   RankProfile profile = profile_of(plan, rank, 0, 0);
-  profile.operators = {operation("aten::mm",
-                                 Direction::kForward,
-                                 {{4096, 4096}, {4096, 4096}},
-                                 2 * std::pow(4096.0, 3),
-                                 3 * 2 * std::pow(4096.0, 2),
-                                 100),
-                       operation("aten::mul_", Direction::kBackward, {{1 << 28}}, 2.7e8, 1e9, 10)};
+  profile.operators = {
+      directed_operator("aten::mm",
+                        Direction::kForward,
+                        {{4096, 4096}, {4096, 4096}},
+                        2 * std::pow(4096.0, 3),
+                        3 * 2 * std::pow(4096.0, 2),
+                        100),
+      directed_operator("aten::mul_", Direction::kBackward, {{1 << 28}}, 2.7e8, 1e9, 10)};
   return profile;
 }
 

@@ -12,13 +12,6 @@ constexpr double kUs = 1e-6;
 
 Fabric fabric_with(const char* gpu) { return fabric_of(small_plan({{"cluster", {{"gpu", gpu}}}})); }
 
-CollectiveCall call_of(CollectiveKind kind, int64_t bytes) {
-  CollectiveCall call;
-  call.kind = kind;
-  call.bytes = bytes;
-  return call;
-}
-
 /// Ranks 0 ... n-1, or every `stride`th rank.
 RankGroup ranks(int64_t count, int64_t stride = 1) { return {.spans = {{count, stride}}}; }
 

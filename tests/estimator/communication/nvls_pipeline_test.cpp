@@ -7,14 +7,14 @@
 namespace estimator {
 namespace {
 
-NcclTopology h100(int64_t nodes) {
+NcclTopology h100_nodes(int64_t nodes) {
   return {.compute_capability = 90, .ranks = 8 * nodes, .nodes = nodes, .nics = 8, .nic_gbps = 50};
 }
 
 // 16 channels x 8 heads. 64 waves of 128 KiB are 1 GiB, 8 of 64 KiB are 64 MiB, 2 of 32 KiB 8 MiB.
 TEST(NvlsPipeline, OfH100HalvesItsChunksBelowOneGibibyte) {
   const auto chunk = [](int64_t bytes) {
-    return nvls_pipeline(NcclAlgorithm::kNvls, h100(1), bytes).chunk_bytes;
+    return nvls_pipeline(NcclAlgorithm::kNvls, h100_nodes(1), bytes).chunk_bytes;
   };
   EXPECT_EQ(chunk(kGiB), 128 * kKiB);
   EXPECT_EQ(chunk(kGiB - 1), 64 * kKiB);
@@ -24,13 +24,13 @@ TEST(NvlsPipeline, OfH100HalvesItsChunksBelowOneGibibyte) {
 }
 
 TEST(NvlsPipeline, WaveIsAChunkOfEveryChannelAndHeadOrTheWholeBuffer) {
-  EXPECT_EQ(nvls_pipeline(NcclAlgorithm::kNvls, h100(1), kGiB).wave_bytes, 16 * kMiB);
-  EXPECT_EQ(nvls_pipeline(NcclAlgorithm::kNvls, h100(1), kMiB).wave_bytes, kMiB);
+  EXPECT_EQ(nvls_pipeline(NcclAlgorithm::kNvls, h100_nodes(1), kGiB).wave_bytes, 16 * kMiB);
+  EXPECT_EQ(nvls_pipeline(NcclAlgorithm::kNvls, h100_nodes(1), kMiB).wave_bytes, kMiB);
 }
 
 TEST(NvlsPipeline, TreesOfFourMachinesAndMoreHaveChunksOf64KiB) {
-  EXPECT_EQ(nvls_pipeline(NcclAlgorithm::kNvlsTree, h100(2), kGiB).chunk_bytes, 128 * kKiB);
-  EXPECT_EQ(nvls_pipeline(NcclAlgorithm::kNvlsTree, h100(4), kGiB).chunk_bytes, 64 * kKiB);
+  EXPECT_EQ(nvls_pipeline(NcclAlgorithm::kNvlsTree, h100_nodes(2), kGiB).chunk_bytes, 128 * kKiB);
+  EXPECT_EQ(nvls_pipeline(NcclAlgorithm::kNvlsTree, h100_nodes(4), kGiB).chunk_bytes, 64 * kKiB);
 }
 
 // 24 channels and at most 32 heads.

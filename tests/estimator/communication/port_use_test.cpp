@@ -11,15 +11,8 @@ namespace estimator {
 namespace {
 
 /// H100: a ring moves 370 GB/s over NVLink and 48 over each GPU's NIC.
-Fabric h100(const Json& cluster = Json::object()) {
+Fabric h100_fabric(const Json& cluster = Json::object()) {
   return fabric_of(small_plan({{"cluster", cluster}, {"training", {{"global_batch_size", 16}}}}));
-}
-
-CollectiveCall call_of(CollectiveKind kind, int64_t bytes) {
-  CollectiveCall call;
-  call.kind = kind;
-  call.bytes = bytes;
-  return call;
 }
 
 constexpr int64_t kMegabyte = 1'000'000;
@@ -27,7 +20,7 @@ constexpr int64_t kMegabyte = 1'000'000;
 // 8 ranks: 7/8 of 320 MB are 280 MB, 0.757 ms at 370 GB/s; an all-reduce moves twice that, and by
 // NVLS 9/8 of 320 MB.
 TEST(PortUse, InsideAnIslandIsOfTheLinkAlone) {
-  const Fabric fabric = h100();
+  const Fabric fabric = h100_fabric();
   const auto use = [&](CollectiveKind kind, const CollectiveTime& time) {
     return port_use(call_of(kind, 320 * kMegabyte), {8, 8}, time, fabric);
   };
@@ -43,8 +36,10 @@ TEST(PortUse, InsideAnIslandIsOfTheLinkAlone) {
 
 // One rank on each machine: 3/4 of 64 MB are 48 MB, 1 ms of its NIC.
 TEST(PortUse, OfOneRankOnEachIslandIsOfTheNicAlone) {
-  const PortUse use = port_use(
-      call_of(CollectiveKind::kReduceScatter, 64 * kMegabyte), {4, 1}, {.seconds = 2e-3}, h100());
+  const PortUse use = port_use(call_of(CollectiveKind::kReduceScatter, 64 * kMegabyte),
+                               {4, 1},
+                               {.seconds = 2e-3},
+                               h100_fabric());
   EXPECT_NEAR(use.nic, 0.5, 1e-12);
   EXPECT_EQ(use.link, 0);
 }
@@ -53,31 +48,33 @@ TEST(PortUse, OfOneRankOnEachIslandIsOfTheNicAlone) {
 // 1 ms of a NIC; the rest, 336 MB, is 0.908 ms of NVLink. In pairs a half leaves.
 TEST(PortUse, OfARingAcrossIslandsIsOfBothPorts) {
   const CollectiveCall gather = call_of(CollectiveKind::kAllGather, 409'600'000);
-  const PortUse full = port_use(gather, {16, 8}, {.seconds = 1e-3}, h100());
+  const PortUse full = port_use(gather, {16, 8}, {.seconds = 1e-3}, h100_fabric());
   EXPECT_NEAR(full.nic, 1, 1e-12);
   EXPECT_NEAR(full.link, 336.0 / 370, 1e-12);
-  const PortUse pairs = port_use(gather, {16, 2}, {.seconds = 4e-3}, h100());
+  const PortUse pairs = port_use(gather, {16, 2}, {.seconds = 4e-3}, h100_fabric());
   EXPECT_NEAR(pairs.nic, 1, 1e-12);
   EXPECT_NEAR(pairs.link, 192.0 / 370 / 4, 1e-12);
 }
 
 // Of 160 MB among 2 x 8 ranks, 10 MB go to each: 70 MB inside, 80 MB outside.
 TEST(PortUse, OfAnExchangeIsByWhereItsPeersAre) {
-  const PortUse use = port_use(
-      call_of(CollectiveKind::kAllToAll, 160 * kMegabyte), {16, 8}, {.seconds = 2e-3}, h100());
+  const PortUse use = port_use(call_of(CollectiveKind::kAllToAll, 160 * kMegabyte),
+                               {16, 8},
+                               {.seconds = 2e-3},
+                               h100_fabric());
   EXPECT_NEAR(use.link, 0.070 / 370 / 2e-3, 1e-12);
   EXPECT_NEAR(use.nic, 0.080 / 48 / 2e-3, 1e-12);
 }
 
 TEST(PortUse, WithoutNvlinkTheNicIsBehindTheSamePort) {
-  const Fabric fabric = h100({{"intra_link", "pcie5x16"}});
+  const Fabric fabric = h100_fabric({{"intra_link", "pcie5x16"}});
   const PortUse use = port_use(
       call_of(CollectiveKind::kReduceScatter, 64 * kMegabyte), {4, 1}, {.seconds = 2e-3}, fabric);
   EXPECT_NEAR(use.link, 48e6 / fabric.intra.achieved_bytes_per_second / 2e-3, 1e-12);
 }
 
 TEST(PortUse, OfAMessageIsOfThePortBetweenItsRanks) {
-  const Fabric fabric = h100({{"nodes", 2}});
+  const Fabric fabric = h100_fabric({{"nodes", 2}});
   const PortUse near = send_port_use(37 * kMegabyte, 0, 7, 1e-3, fabric);
   EXPECT_NEAR(near.link, 0.1, 1e-12);
   EXPECT_EQ(near.nic, 0);
@@ -96,7 +93,7 @@ TEST(PortUse, LengthensCallsByWhatAPortLacksForBoth) {
 
 // Whatever runs side by side, and however well it fills a port: no port carries more than it can.
 TEST(PortUse, OfCallsAtOnceFillsNoPortMoreThanWhole) {
-  const Fabric fabric = h100({{"nodes", 2}});
+  const Fabric fabric = h100_fabric({{"nodes", 2}});
   for (const CollectiveKind one : {CollectiveKind::kAllReduce, CollectiveKind::kReduceScatter}) {
     for (const GroupPlacement& place : {GroupPlacement{8, 8}, GroupPlacement{16, 8}}) {
       for (const int64_t bytes : {1 * kMiB, 64 * kMiB, 1 * kGiB}) {

@@ -7,7 +7,10 @@ namespace {
 
 using Shapes = std::vector<std::vector<int64_t>>;
 
-OperatorRecord operation(const char* module_kind, const char* name, Shapes shapes, double bytes) {
+OperatorRecord module_operator(const char* module_kind,
+                               const char* name,
+                               Shapes shapes,
+                               double bytes) {
   OperatorRecord record;
   record.module_kind = module_kind;
   record.name = name;
@@ -31,8 +34,9 @@ constexpr double kTensor = 2.0 * kTokens * kWidth;
 // silu reads one and writes one, mul_ reads two and writes one; fused: two read, one written.
 TEST(ExecutedKernels, MoveSwigluOnceInTheMegatronDialect) {
   const Shapes one = {{kTokens, 1, kWidth}}, two = {one[0], one[0]};
-  const std::vector<OperatorRecord> forward = {operation("mlp", "aten::silu", one, 2 * kTensor),
-                                               operation("mlp", "aten::mul_", two, 3 * kTensor)};
+  const std::vector<OperatorRecord> forward = {
+      module_operator("mlp", "aten::silu", one, 2 * kTensor),
+      module_operator("mlp", "aten::mul_", two, 3 * kTensor)};
   EXPECT_DOUBLE_EQ(bytes_of(forward, Dialect::kMegatronLm), 3 * kTensor);
   EXPECT_DOUBLE_EQ(bytes_of(forward, Dialect::kPlain), 5 * kTensor);
 }
@@ -41,9 +45,9 @@ TEST(ExecutedKernels, MoveSwigluOnceInTheMegatronDialect) {
 TEST(ExecutedKernels, MoveAnExpertsWeightedSwigluOnce) {
   const std::vector<int64_t> rows = {kTokens, kWidth};
   const std::vector<OperatorRecord> forward = {
-      operation("experts", "aten::silu", {rows}, 2 * kTensor),
-      operation("experts", "aten::mul_", {rows, rows}, 3 * kTensor),
-      operation("experts", "aten::mul_", {rows, {kTokens, 1}}, 2 * kTensor)};
+      module_operator("experts", "aten::silu", {rows}, 2 * kTensor),
+      module_operator("experts", "aten::mul_", {rows, rows}, 3 * kTensor),
+      module_operator("experts", "aten::mul_", {rows, {kTokens, 1}}, 2 * kTensor)};
   EXPECT_DOUBLE_EQ(bytes_of(forward, Dialect::kMegatronLm), 3 * kTensor);
 }
 
@@ -51,7 +55,7 @@ TEST(ExecutedKernels, MoveAnExpertsWeightedSwigluOnce) {
 // them.
 TEST(ExecutedKernels, RunTheProductsOfARanksExpertsSideBySide) {
   OperatorRecord product =
-      operation("experts", "aten::mm", {{512, 2048}, {2048, 1024}}, 2.0 * 512 * 3072);
+      module_operator("experts", "aten::mm", {{512, 2048}, {2048, 1024}}, 2.0 * 512 * 3072);
   product.dtype = "BFloat16";
   product.flops = 2.0 * 512 * 2048 * 1024;
   const GpuRates rates(*find_gpu("h100-sxm"), nullptr);
@@ -91,7 +95,7 @@ TEST(ExecutedKernels, TakeAsLongForGroupedProductsAsPublished) {
                                                            : 2 * (m * k + n * k + m * n));
     const Shapes shapes = weight_gradient ? Shapes{{n, k}, {n, m}, {m, k}} : Shapes{{m, k}, {k, n}};
     OperatorRecord product =
-        operation("experts", weight_gradient ? "aten::addmm" : "aten::mm", shapes, bytes);
+        module_operator("experts", weight_gradient ? "aten::addmm" : "aten::mm", shapes, bytes);
     product.dtype = weight_gradient ? "Float" : "BFloat16";
     product.flops = 2.0 * static_cast<double>(m * n * k);
     const auto kernel = executed_kernels({product}, Dialect::kMegatronLm, experts).at(0);
@@ -105,10 +109,10 @@ TEST(ExecutedKernels, TakeAsLongForGroupedProductsAsPublished) {
 TEST(ExecutedKernels, MoveTheBackwardOfSwigluOnce) {
   const Shapes one = {{kTokens, 1, kWidth}}, two = {one[0], one[0]};
   std::vector<OperatorRecord> backward = {
-      operation("mlp", "aten::silu", one, 2 * kTensor),
-      operation("mlp", "aten::mul_", two, 3 * kTensor),
-      operation("mlp", "aten::mul", two, 3 * kTensor),
-      operation("mlp", "aten::silu_backward", two, 3 * kTensor)};
+      module_operator("mlp", "aten::silu", one, 2 * kTensor),
+      module_operator("mlp", "aten::mul_", two, 3 * kTensor),
+      module_operator("mlp", "aten::mul", two, 3 * kTensor),
+      module_operator("mlp", "aten::silu_backward", two, 3 * kTensor)};
   for (OperatorRecord& record : backward) record.direction = Direction::kBackward;
   EXPECT_NEAR(bytes_of(backward, Dialect::kMegatronLm) / kTensor, 5, 0.01);
 }
@@ -118,9 +122,9 @@ TEST(ExecutedKernels, MoveBiasDropoutAndResidualOnce) {
   const Shapes activation = {{2048, 4, kWidth}}, bias = {activation[0], {kWidth}},
                residual = {activation[0], activation[0]};
   const std::vector<OperatorRecord> chain = {
-      operation("other", "aten::add", bias, 2 * kTensor),
-      operation("other", "aten::native_dropout", activation, 2.5 * kTensor),
-      operation("other", "aten::add", residual, 3 * kTensor)};
+      module_operator("other", "aten::add", bias, 2 * kTensor),
+      module_operator("other", "aten::native_dropout", activation, 2.5 * kTensor),
+      module_operator("other", "aten::add", residual, 3 * kTensor)};
   EXPECT_NEAR(bytes_of(chain, Dialect::kMegatronLm) / kTensor, 3.5, 0.01);
   EXPECT_DOUBLE_EQ(bytes_of(chain, Dialect::kPlain), 7.5 * kTensor);
 }
@@ -128,15 +132,15 @@ TEST(ExecutedKernels, MoveBiasDropoutAndResidualOnce) {
 TEST(ExecutedKernels, KeepTheResidualThatHasNoDropoutBesideIt) {
   const Shapes residual = {{2048, 4, kWidth}, {2048, 4, kWidth}};
   const std::vector<OperatorRecord> alone = {
-      operation("other", "aten::add", residual, 3 * kTensor)};
+      module_operator("other", "aten::add", residual, 3 * kTensor)};
   EXPECT_DOUBLE_EQ(bytes_of(alone, Dialect::kMegatronLm), 3 * kTensor);
 }
 
 TEST(ExecutedKernels, LeaveMaskingToTheFusedSoftmaxButNotToTheEmbedding) {
   const OperatorRecord of_weights =
-      operation("attention", "aten::masked_fill_", {{32, 2048, 2048}, {1, 2048, 2048}}, 1e8);
+      module_operator("attention", "aten::masked_fill_", {{32, 2048, 2048}, {1, 2048, 2048}}, 1e8);
   const OperatorRecord of_tokens =
-      operation("embedding", "aten::masked_fill_", {{4096, 1, 8192}, {4096, 1, 1}}, 1e8);
+      module_operator("embedding", "aten::masked_fill_", {{4096, 1, 8192}, {4096, 1, 1}}, 1e8);
   EXPECT_TRUE(executed_kernels({of_weights}, Dialect::kMegatronLm).empty());
   EXPECT_EQ(executed_kernels({of_tokens}, Dialect::kMegatronLm).size(), 1u);
 }
@@ -144,15 +148,16 @@ TEST(ExecutedKernels, LeaveMaskingToTheFusedSoftmaxButNotToTheEmbedding) {
 TEST(ExecutedKernels, CopyHeadsButNotTheSquareOfWeights) {
   const auto copy = [](int64_t rows, int64_t columns) {
     const std::vector<int64_t> shape = {32, rows, columns};
-    return operation("attention", "aten::copy_", {shape, shape}, 1e8);
+    return module_operator("attention", "aten::copy_", {shape, shape}, 1e8);
   };
   EXPECT_TRUE(executed_kernels({copy(2048, 2048)}, Dialect::kMegatronLm).empty());
   EXPECT_EQ(executed_kernels({copy(2048, 224)}, Dialect::kMegatronLm).size(), 1u);
 }
 
 TEST(ExecutedKernels, OfAnOperatorWithoutInputsAreItself) {
-  EXPECT_EQ(executed_kernels({operation("other", "aten::add", {}, 8)}, Dialect::kMegatronLm).size(),
-            1u);
+  EXPECT_EQ(
+      executed_kernels({module_operator("other", "aten::add", {}, 8)}, Dialect::kMegatronLm).size(),
+      1u);
 }
 
 double memory_share(const OperatorRecord& record, Dialect dialect) {
@@ -162,9 +167,10 @@ double memory_share(const OperatorRecord& record, Dialect dialect) {
 // pytorch pull requests 120678 and 150233: 0.99 and 1.03 TB/s of an H100's 2.97.
 TEST(ExecutedKernels, ReachAThirdOfTheMemorysRateWhereNanotronReadsViews) {
   const Shapes one = {{kTokens, 1, kWidth}};
-  EXPECT_DOUBLE_EQ(memory_share(operation("mlp", "aten::silu", one, 8), Dialect::kNanotron), 0.35);
-  EXPECT_DOUBLE_EQ(memory_share(operation("mlp", "aten::silu", one, 8), Dialect::kPlain), 1);
-  OperatorRecord cat = operation("mlp", "aten::cat", {{kTokens * kWidth}}, 8);
+  EXPECT_DOUBLE_EQ(memory_share(module_operator("mlp", "aten::silu", one, 8), Dialect::kNanotron),
+                   0.35);
+  EXPECT_DOUBLE_EQ(memory_share(module_operator("mlp", "aten::silu", one, 8), Dialect::kPlain), 1);
+  OperatorRecord cat = module_operator("mlp", "aten::cat", {{kTokens * kWidth}}, 8);
   cat.direction = Direction::kBackward;
   EXPECT_DOUBLE_EQ(memory_share(cat, Dialect::kNanotron), 0.33);
 }
@@ -176,12 +182,12 @@ TEST(ExecutedKernels, MoveNanotronsHeadsAsItsSourceDoes) {
   const Shapes heads = {{4096, 4, 32, 64}, {4096, 4, 32, 64}};
   const Shapes rotated = {{4096, 4, 32, 64}, {4096, 1, 1, 64}};
   const Shapes half = {{4096, 4, 32, 32}, {4096, 4, 32, 32}, {4096, 1, 1, 32}};
-  std::vector<OperatorRecord> shard = {operation("attention", "aten::copy_", packed, 6)};
+  std::vector<OperatorRecord> shard = {module_operator("attention", "aten::copy_", packed, 6)};
   for (int tensor = 0; tensor < 2; ++tensor) {  // of query and key; the second copy is the value's
-    shard.push_back(operation("attention", "aten::mul", rotated, 2));
-    shard.push_back(operation("attention", "aten::addcmul_", half, 1.5));
-    shard.push_back(operation("attention", "aten::addcmul_", half, 1.5));
-    shard.push_back(operation("attention", "aten::copy_", heads, 2));
+    shard.push_back(module_operator("attention", "aten::mul", rotated, 2));
+    shard.push_back(module_operator("attention", "aten::addcmul_", half, 1.5));
+    shard.push_back(module_operator("attention", "aten::addcmul_", half, 1.5));
+    shard.push_back(module_operator("attention", "aten::copy_", heads, 2));
   }
   EXPECT_DOUBLE_EQ(bytes_of(shard, Dialect::kNanotron), 6 + 8 + 4);
 }

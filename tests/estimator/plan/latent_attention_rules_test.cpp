@@ -15,13 +15,13 @@ Json latent(const Json& changes = Json::object()) {
 }
 
 /// One mistake in a plan with multi-latent attention, and words of the message that it must get.
-struct BadPlan {
+struct BadLatentPlan {
   const char* changes;
   std::vector<std::string> words;
 };
 
 TEST(LatentAttentionRules, SayWhatIsWrongAndTheWayOut) {
-  const std::vector<BadPlan> plans = {
+  const std::vector<BadLatentPlan> plans = {
       {R"({"model": {"num_query_groups": 1}})",
        {"for each query head", "model.num_query_groups = 1"}},
       {R"({"model": {"add_qkv_bias": true}})", {"no bias on query", "model.add_qkv_bias"}},
@@ -43,7 +43,7 @@ TEST(LatentAttentionRules, SayWhatIsWrongAndTheWayOut) {
       {R"({"model": {"v_head_dim": 0}})", {"out of range", "model.v_head_dim = 0"}},
       {R"({"model": {"q_lora_rank": -1}})", {"out of range", "model.q_lora_rank = -1"}},
   };
-  for (const BadPlan& plan : plans) {
+  for (const BadLatentPlan& plan : plans) {
     SCOPED_TRACE(plan.changes);
     const std::string text = complaint_about(latent(Json::parse(plan.changes)));
     EXPECT_NE(text.find("help: "), std::string::npos) << text;

@@ -14,9 +14,9 @@ struct BadPlan {
 
 void PrintTo(const BadPlan& plan, std::ostream* stream) { *stream << plan.changes; }
 
-class Rules : public testing::TestWithParam<BadPlan> {};
+class PlanRules : public testing::TestWithParam<BadPlan> {};
 
-TEST_P(Rules, SayWhatIsWrongAndTheWayOut) {
+TEST_P(PlanRules, SayWhatIsWrongAndTheWayOut) {
   const std::string text = complaint_about(Json::parse(GetParam().changes));
   ASSERT_NE(text, "") << "the plan was accepted";
   for (const std::string& words : GetParam().words) {
@@ -354,7 +354,7 @@ const std::vector<BadPlan> kBadPlans = {
      {"unknown value", "did you mean gpipe?"}},
 };
 
-INSTANTIATE_TEST_SUITE_P(Plan, Rules, testing::ValuesIn(kBadPlans), [](const auto& info) {
+INSTANTIATE_TEST_SUITE_P(Plan, PlanRules, testing::ValuesIn(kBadPlans), [](const auto& info) {
   return std::string(info.param.name);
 });
 

@@ -11,7 +11,7 @@ namespace estimator {
 namespace {
 
 /// One mistake, and words of the message that it must get.
-struct BadPlan {
+struct BadRecompute {
   Json training;
   std::vector<std::string> words;
 };
@@ -22,7 +22,7 @@ Json by_layer(const char* option) {
 
 TEST(RecomputeRules, SayWhatIsWrongAndTheWayOut) {
   const std::vector<std::string> no_number = {"by operator or of every Nth layer", "use op"};
-  const std::vector<BadPlan> plans = {
+  const std::vector<BadRecompute> plans = {
       {{{"recompute", "selective"}, {"selective_ac_option", "2"}},
        {"only TorchTitan", "selective_ac_option = 2, training.dialect = megatron-lm"}},
       {{{"dialect", "torchtitan"}, {"selective_ac_option", "2"}},
@@ -33,7 +33,7 @@ TEST(RecomputeRules, SayWhatIsWrongAndTheWayOut) {
       {by_layer("ops"), no_number},
       {by_layer("99999999999999999999"), no_number},
   };
-  for (const BadPlan& plan : plans) {
+  for (const BadRecompute& plan : plans) {
     SCOPED_TRACE(plan.training);
     const std::string text = complaint_about({{"training", plan.training}});
     EXPECT_NE(text.find("help: "), std::string::npos) << text;

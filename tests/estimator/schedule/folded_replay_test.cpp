@@ -5,10 +5,10 @@
 #include <cmath>
 #include <random>
 
+#include "tests/estimator/schedule/schedule_kinds.h"
+
 namespace estimator {
 namespace {
-
-constexpr auto k1f1b = ScheduleKind::kOneForwardOneBackward;
 
 /// A first stage with an embedding, a last one with a head, and equal ones between, as models have.
 DurationVariants model_like(const ScheduleShape& shape,
@@ -52,16 +52,16 @@ void expect_same(const std::array<ScheduleReplay, kVariants>& folded,
   }
 }
 
-const std::vector<ScheduleShape> kShapes = {{k1f1b, 1, 64},
-                                            {k1f1b, 4, 400},
-                                            {k1f1b, 7, 1001},
-                                            {k1f1b, 8, 256},
-                                            {k1f1b, 4, 256, 2},
-                                            {k1f1b, 4, 403, 3},
-                                            {k1f1b, 3, 410, 2, 5}};
+const std::vector<ScheduleShape> kFoldedShapes = {{k1f1b, 1, 64},
+                                                  {k1f1b, 4, 400},
+                                                  {k1f1b, 7, 1001},
+                                                  {k1f1b, 8, 256},
+                                                  {k1f1b, 4, 256, 2},
+                                                  {k1f1b, 4, 403, 3},
+                                                  {k1f1b, 3, 410, 2, 5}};
 
 TEST(FoldedReplay, OfStagesAsModelsHaveThemIsTheWholeReplay) {
-  for (const ScheduleShape& shape : kShapes) {
+  for (const ScheduleShape& shape : kFoldedShapes) {
     for (const double last : {0.0, 0.05, 0.4}) {
       for (const bool overlap_sends : {false, true}) {
         const DurationVariants variants = model_like(shape, 0.1, last);
@@ -91,7 +91,7 @@ TEST(FoldedReplay, OfStagesOfAnyTimeIsTheWholeReplayOrNone) {
   std::uniform_real_distribution<double> seconds(0.5, 1.5);
   int found = 0;
   for (int round = 0; round < 40; ++round) {
-    for (const ScheduleShape& shape : kShapes) {
+    for (const ScheduleShape& shape : kFoldedShapes) {
       DurationVariants variants = model_like(shape, 0, 0);
       for (std::size_t c = 0; c < variants[0].size(); ++c) {
         const double forward = seconds(random), backward = seconds(random);

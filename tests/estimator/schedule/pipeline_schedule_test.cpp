@@ -7,14 +7,10 @@
 #include <set>
 #include <stdexcept>
 
+#include "tests/estimator/schedule/schedule_kinds.h"
+
 namespace estimator {
 namespace {
-
-constexpr ScheduleKind kGpipe = ScheduleKind::kGpipe;
-constexpr ScheduleKind k1f1b = ScheduleKind::kOneForwardOneBackward;
-constexpr ScheduleKind kZbH1 = ScheduleKind::kZeroBubbleH1;
-constexpr ScheduleKind kZbV = ScheduleKind::kZeroBubbleV;
-constexpr ScheduleKind kDualPipeV = ScheduleKind::kDualPipeV;
 
 /// "F0 F1 B0 B1", with I and W for the parts of a backward; with chunks "F0.1": of chunk 1.
 std::string order(const ScheduleShape& shape, int64_t stage) {

@@ -4,15 +4,10 @@
 
 #include <stdexcept>
 
+#include "tests/estimator/schedule/schedule_kinds.h"
+
 namespace estimator {
 namespace {
-
-constexpr ScheduleKind kGpipe = ScheduleKind::kGpipe;
-constexpr ScheduleKind k1f1b = ScheduleKind::kOneForwardOneBackward;
-
-constexpr ScheduleKind kZbH1 = ScheduleKind::kZeroBubbleH1;
-constexpr ScheduleKind kZbV = ScheduleKind::kZeroBubbleV;
-constexpr ScheduleKind kDualPipeV = ScheduleKind::kDualPipeV;
 
 ScheduleReplay replay_of(const ScheduleShape& shape,
                          const std::vector<ChunkDuration>& durations,

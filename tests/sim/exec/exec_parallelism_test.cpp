@@ -8,7 +8,7 @@
 namespace sim {
 namespace {
 
-struct Case {
+struct Layout {
   const char* program;
   const char* rank;
   const char* argument;
@@ -16,14 +16,14 @@ struct Case {
   int64_t group_size;
 };
 
-void PrintTo(const Case& c, std::ostream* stream) {
+void PrintTo(const Layout& c, std::ostream* stream) {
   *stream << c.program << " as rank " << c.rank << " " << c.argument;
 }
 
-class ExecParallelism : public ExecProgram, public testing::WithParamInterface<Case> {};
+class ExecParallelism : public ExecProgram, public testing::WithParamInterface<Layout> {};
 
 TEST_P(ExecParallelism, RunsToTheEnd) {
-  const Case& c = GetParam();
+  const Layout& c = GetParam();
   for (const char* package : {"numpy", "transformers"}) {
     if (!has_package(package)) GTEST_SKIP() << "no " << package << ": scripts/test installs it";
   }
@@ -46,24 +46,24 @@ TEST_P(ExecParallelism, RunsToTheEnd) {
 
 INSTANTIATE_TEST_SUITE_P(Programs,
                          ExecParallelism,
-                         testing::Values(Case{"ddp.py", "0", "", "all_reduce", 64},
-                                         Case{"ddp.py", "27", "", "all_reduce", 64},
-                                         Case{"fsdp2.py", "0", "", "reduce_scatter", 64},
-                                         Case{"fsdp2.py", "27", "", "reduce_scatter", 64},
-                                         Case{"fsdp2.py", "0", "hsdp", "reduce_scatter", 8},
-                                         Case{"fsdp2.py", "27", "hsdp", "reduce_scatter", 8},
-                                         Case{"tensor_parallel.py", "0", "", "all_reduce", 8},
-                                         Case{"tensor_parallel.py", "27", "", "all_reduce", 8},
-                                         Case{"pipeline.py", "0", "", "send", 4},
-                                         Case{"pipeline.py", "16", "", "recv", 4},
-                                         Case{"pipeline.py", "32", "", "send", 4},
-                                         Case{"pipeline.py", "63", "", "recv", 4},
-                                         Case{"context_parallel.py", "0", "", "all_gather", 8},
-                                         Case{"context_parallel.py", "27", "", "all_gather", 8},
-                                         Case{"all_to_all.py", "0", "", "send", 64},
-                                         Case{"all_to_all.py", "27", "", "send", 64},
-                                         Case{"trainer.py", "27", "", "all_reduce", 64},
-                                         Case{"trainer.py", "27", "fsdp", "reduce_scatter", 64}));
+                         testing::Values(Layout{"ddp.py", "0", "", "all_reduce", 64},
+                                         Layout{"ddp.py", "27", "", "all_reduce", 64},
+                                         Layout{"fsdp2.py", "0", "", "reduce_scatter", 64},
+                                         Layout{"fsdp2.py", "27", "", "reduce_scatter", 64},
+                                         Layout{"fsdp2.py", "0", "hsdp", "reduce_scatter", 8},
+                                         Layout{"fsdp2.py", "27", "hsdp", "reduce_scatter", 8},
+                                         Layout{"tensor_parallel.py", "0", "", "all_reduce", 8},
+                                         Layout{"tensor_parallel.py", "27", "", "all_reduce", 8},
+                                         Layout{"pipeline.py", "0", "", "send", 4},
+                                         Layout{"pipeline.py", "16", "", "recv", 4},
+                                         Layout{"pipeline.py", "32", "", "send", 4},
+                                         Layout{"pipeline.py", "63", "", "recv", 4},
+                                         Layout{"context_parallel.py", "0", "", "all_gather", 8},
+                                         Layout{"context_parallel.py", "27", "", "all_gather", 8},
+                                         Layout{"all_to_all.py", "0", "", "send", 64},
+                                         Layout{"all_to_all.py", "27", "", "send", 64},
+                                         Layout{"trainer.py", "27", "", "all_reduce", 64},
+                                         Layout{"trainer.py", "27", "fsdp", "reduce_scatter", 64}));
 
 }  // namespace
 }  // namespace sim

@@ -14,7 +14,7 @@ namespace {
 using estimator::Json;
 using estimator::RankProfile;
 
-struct Case {
+struct ShardedCase {
   const char* name;
   int64_t ranks;
   int64_t zero_stage;
@@ -25,12 +25,12 @@ struct Case {
   std::vector<int> iterations = {0, 1};
 };
 
-void PrintTo(const Case& c, std::ostream* stream) { *stream << c.name; }
+void PrintTo(const ShardedCase& c, std::ostream* stream) { *stream << c.name; }
 
-class FullyShardedPrograms : public ExecProgram, public testing::WithParamInterface<Case> {
+class FullyShardedPrograms : public ExecProgram, public testing::WithParamInterface<ShardedCase> {
  protected:
   Json plan() const {
-    const Case& c = GetParam();
+    const ShardedCase& c = GetParam();
     Json plan = Json::parse(R"({
       "model": {"num_layers": 4, "hidden_size": 1024, "ffn_hidden_size": 2816,
                 "num_attention_heads": 16, "num_query_groups": 4, "vocab_size": 32000,
@@ -61,7 +61,7 @@ class FullyShardedPrograms : public ExecProgram, public testing::WithParamInterf
   }
 
   RankProfile program() {
-    const Case& c = GetParam();
+    const ShardedCase& c = GetParam();
     const ProgramResult result =
         run_program("fsdp2_shard.py",
                     {"--gpu", "h100-sxm", "--world-size", std::to_string(c.ranks)},
@@ -120,12 +120,13 @@ TEST_P(WholePrograms, AllocateAsTheShardDoes) {
 
 INSTANTIATE_TEST_SUITE_P(Fsdp2,
                          FullyShardedPrograms,
-                         testing::Values(Case{"Zero3", 8, 3, 1},
-                                         Case{"Zero2Accumulating", 8, 2, 3},
-                                         Case{"UnevenOver96", 96, 3, 1},
-                                         Case{"FullRecompute", 8, 3, 1, "full"},
-                                         Case{"RecomputeByOperator", 8, 3, 1, "op"},
-                                         Case{"RecomputeByOperatorAccumulating", 8, 2, 3, "op"}));
+                         testing::Values(ShardedCase{"Zero3", 8, 3, 1},
+                                         ShardedCase{"Zero2Accumulating", 8, 2, 3},
+                                         ShardedCase{"UnevenOver96", 96, 3, 1},
+                                         ShardedCase{"FullRecompute", 8, 3, 1, "full"},
+                                         ShardedCase{"RecomputeByOperator", 8, 3, 1, "op"},
+                                         ShardedCase{
+                                             "RecomputeByOperatorAccumulating", 8, 2, 3, "op"}));
 
 // Gradients that backward makes and zero_grad() frees, and with data ranks the reducer's buckets.
 INSTANTIATE_TEST_SUITE_P(Whole,

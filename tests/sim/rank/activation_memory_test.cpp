@@ -8,7 +8,7 @@
 
 #include "tests/sim/rank/executed_rank.h"
 
-namespace sim {
+namespace sim::activation_formulas {  // where the formulas' letters mean its sizes
 namespace {
 
 using estimator::Json;
@@ -269,4 +269,4 @@ TEST(PipelineActivations, InFlightAreWhatThePeakIsMadeOf) {
 }
 
 }  // namespace
-}  // namespace sim
+}  // namespace sim::activation_formulas

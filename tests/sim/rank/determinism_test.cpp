@@ -4,7 +4,7 @@
 
 #include "tests/sim/rank/executed_rank.h"
 
-namespace sim {
+namespace sim::determinism {  // where the formulas' letters mean its sizes
 namespace {
 
 using estimator::Json;
@@ -77,4 +77,4 @@ TEST(Determinism, OfCudnnOnHopperHoldsTheGradientOfTheScores) {
 }
 
 }  // namespace
-}  // namespace sim
+}  // namespace sim::determinism

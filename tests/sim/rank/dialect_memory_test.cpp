@@ -6,7 +6,7 @@
 
 #include "tests/sim/rank/executed_rank.h"
 
-namespace sim {
+namespace sim::dialect_memory {  // where the formulas' letters mean its sizes
 namespace {
 
 using estimator::Json;
@@ -249,4 +249,4 @@ TEST(NanotronDialect, KeepsTheQueryInsideACopyOfQueryKeyAndValue) {
 }
 
 }  // namespace
-}  // namespace sim
+}  // namespace sim::dialect_memory

@@ -4,7 +4,7 @@
 #include "estimator/compute/executed_kernels.h"
 #include "tests/sim/rank/executed_rank.h"
 
-namespace sim {
+namespace sim::latent_attention {  // where the formulas' letters mean its sizes
 namespace {
 
 constexpr double s = 512, b = 4, a = 16, kLatent = 128, kKey = 128, kPositions = 64, kValue = 96;
@@ -66,4 +66,4 @@ TEST(LatentAttention, MovesWhatMegatronsFusedRotaryKernelsMove) {
 }
 
 }  // namespace
-}  // namespace sim
+}  // namespace sim::latent_attention

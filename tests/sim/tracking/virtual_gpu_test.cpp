@@ -14,7 +14,7 @@
 #include <tuple>
 
 #include "sim/tracking/recorder.h"
-#include "tests/sim/virtual_gpu/torch_process.h"
+#include "tests/sim/virtual_gpu/torch/torch_process.h"
 
 namespace sim {
 namespace {

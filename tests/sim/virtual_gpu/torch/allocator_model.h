@@ -9,6 +9,8 @@
 
 namespace virtual_gpu {
 
+constexpr int64_t kMiB = 1 << 20;
+
 class AllocatorModel {
  public:
   struct Settings {

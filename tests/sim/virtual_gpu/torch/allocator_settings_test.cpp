@@ -15,7 +15,6 @@ namespace {
 
 constexpr int64_t kMb = 1024 * 1024;
 constexpr auto kAll = static_cast<size_t>(c10::CachingAllocator::StatType::AGGREGATE);
-const auto kFloat = at::TensorOptions().device(at::kCUDA).dtype(at::kFloat);
 
 void set_settings(const std::string& settings) {
   c10::CachingAllocator::setAllocatorSettings(settings);

@@ -20,11 +20,9 @@
 namespace virtual_gpu {
 namespace {
 
-constexpr int64_t kMiB = 1 << 20;
 constexpr int64_t kSequence = 512;
 constexpr int64_t kHidden = 256;
 constexpr int64_t kHeads = 4;
-const auto kBfloat16 = at::TensorOptions().device(at::kCUDA).dtype(at::kBFloat16);
 
 struct Layer {
   at::Tensor norm = parameter({kHidden});

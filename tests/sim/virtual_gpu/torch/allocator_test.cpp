@@ -13,8 +13,6 @@
 namespace virtual_gpu {
 namespace {
 
-constexpr int64_t kMiB = 1 << 20;
-const auto kFloat = at::TensorOptions().device(at::kCUDA).dtype(at::kFloat);
 const auto kBytes = at::TensorOptions().device(at::kCUDA).dtype(at::kByte);
 
 TEST(TorchAllocator, AllocatesAndReservesWhatWasWorkedByHand) {

@@ -16,10 +16,6 @@
 namespace virtual_gpu {
 namespace {
 
-constexpr int64_t kMiB = 1 << 20;
-const auto kFloat = at::TensorOptions().device(at::kCUDA).dtype(at::kFloat);
-const auto kBfloat16 = at::TensorOptions().device(at::kCUDA).dtype(at::kBFloat16);
-
 /// What stays allocated after a product of two 64 x 64 matrices, beside the three.
 int64_t workspace_bytes_of_a_product() {
   const at::Tensor a = at::empty({64, 64}, kFloat);  // 16,384 B

@@ -25,7 +25,6 @@ std::ostream& operator<<(std::ostream& out, const AllocatorModel::Statistics& st
 
 namespace {
 
-constexpr int64_t kMiB = 1 << 20;
 constexpr int kSteps = 20'000;
 
 AllocatorModel::Statistics real_statistics() {

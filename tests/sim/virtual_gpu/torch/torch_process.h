@@ -1,5 +1,7 @@
 #pragma once
 
+#include <ATen/core/TensorBody.h>
+
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -7,8 +9,13 @@
 #include <tuple>
 
 #include "sim/virtual_gpu/spec.h"
+#include "tests/sim/virtual_gpu/torch/allocator_model.h"
 
 namespace virtual_gpu {
+
+/// Tensors on the virtual GPU.
+const auto kFloat = at::TensorOptions().device(at::kCUDA).dtype(at::kFloat);
+const auto kBfloat16 = at::TensorOptions().device(at::kCUDA).dtype(at::kBFloat16);
 
 /// The GPUs of the tests.
 VirtualGpuSpec h100();

@@ -7,7 +7,6 @@
 namespace virtual_gpu {
 namespace {
 
-constexpr int64_t kMiB = 1 << 20;
 constexpr int64_t kBlock = 512;
 constexpr int64_t kLargestSmall = kMiB;
 constexpr int64_t kSmallSegment = 2 * kMiB;
