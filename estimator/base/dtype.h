@@ -4,7 +4,7 @@
 #include <array>
 #include <cstdint>
 
-#include "estimator/base/fields.h"
+#include "estimator/base/enum_names.h"
 
 namespace estimator {
 

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "estimator/base/fields.h"
+#include "estimator/base/option.h"
 
 namespace estimator {
 

@@ -3,10 +3,9 @@
 //
 //     template <class Visitor> void visit_fields(Visitor& visit, ClusterConfig& cluster) {
 //       visit("gpu", cluster.gpu, "name of a GPU, see `onerank list gpus`");
-//       visit("nodes", cluster.nodes, "machines", Range{1, 1e6});
+//       visit("nodes", cluster.nodes, {"machines", Range{1, 1e6}});
 //     }
 //
-// An enumeration is listed by `constexpr auto enum_names(EnumType)`, an array of {value, name}.
 // A field of type std::optional that is absent stays empty; `null` and "auto" read as empty.
 #pragma once
 
@@ -23,39 +22,18 @@
 #include <utility>
 #include <vector>
 
+#include "estimator/base/enum_names.h"
 #include "estimator/base/errors.h"
-#include "estimator/base/range.h"
+#include "estimator/base/json.h"
+#include "estimator/base/option.h"
 
 namespace estimator {
-
-using Json = nlohmann::ordered_json;
-
-template <class E>
-struct EnumName {
-  E value;
-  const char* name;
-};
-
-template <class E>
-std::string to_string(E value) requires std::is_enum_v<E> {
-  for (const auto& entry : enum_names(E{})) {
-    if (entry.value == value) return entry.name;
-  }
-  throw std::logic_error("an enumeration value has no name");
-}
-
-template <class E>
-std::vector<std::string> names_of() {
-  std::vector<std::string> names;
-  for (const auto& entry : enum_names(E{})) names.emplace_back(entry.name);
-  return names;
-}
 
 namespace fields_detail {
 
 struct AnyVisitor {
   template <class T>
-  void operator()(const char*, T&, const char*, Range = {}) {}
+  void operator()(const char*, T&, const Option&) {}
 };
 
 template <class T>
@@ -112,7 +90,7 @@ class FieldReader {
 template <class T>
 std::vector<std::string> keys_of() {
   std::vector<std::string> keys;
-  auto visitor = [&](const char* key, auto&, const char*, Range = {}) { keys.emplace_back(key); };
+  auto visitor = [&](const char* key, auto&, const Option&) { keys.emplace_back(key); };
   T object{};
   visit_fields(visitor, object);
   return keys;
@@ -130,14 +108,14 @@ void FieldReader::read_object(const Json& json, T& object, const std::string& pa
   std::map<std::string_view, const Json*> items;  // finding a key in an ordered_json is a search
   for (const auto& item : json.items()) items.emplace(item.key(), &item.value());
   const std::string prefix = path.empty() ? "" : path + ".";
-  auto visitor = [&](const char* key, auto& field, const char* description, Range range = {}) {
+  auto visitor = [&](const char* key, auto& field, const Option& option) {
     using Field = std::remove_reference_t<decltype(field)>;
     if (const auto found = items.find(key); found != items.end()) {
-      read(*found->second, field, prefix + key, range);
+      read(*found->second, field, prefix + key, option.range);
       items.erase(found);
     } else if (required_ == RequiredKeys::kAllButOptional &&
                !fields_detail::IsOptional<Field>::value) {
-      report(prefix + key, "a key is missing", "", std::string("it is needed: ") + description);
+      report(prefix + key, "a key is missing", "", std::string("it is needed: ") + option.help);
     }
   };
   visit_fields(visitor, object);
@@ -232,7 +210,7 @@ Json to_json(const T& value, const char* key = "") {
     return to_string(value);
   } else if constexpr (fields_detail::HasFields<T>) {
     Json object = Json::object();
-    auto visitor = [&](const char* name, auto& field, const char*, Range = {}) {
+    auto visitor = [&](const char* name, auto& field, const Option&) {
       Json json = to_json(field, name);
       if (!json.is_null()) object[name] = std::move(json);
     };

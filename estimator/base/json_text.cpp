@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <set>
 
+#include "estimator/base/errors.h"
+#include "estimator/base/fields.h"
 #include "estimator/base/files.h"
 
 namespace estimator {

@@ -4,36 +4,17 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
-#include <string_view>
 
+#include "estimator/plan/option_table.h"
 #include "estimator/plan/parallel_layout.h"
 
 namespace estimator {
 namespace {
 
-constexpr std::array<std::string_view, 17> kKeysThatChangeNoRank = {
-    "name",
-    "model.preset",
-    "cluster.intra_link",
-    "cluster.inter_link",
-    "cluster.nics_per_node",
-    "cluster.nodes_per_pod",
-    "cluster.spine_oversubscription",
-    "cluster.sharp",
-    "cluster.nvls",
-    "cluster.nccl_tests",
-    "cluster.usd_per_gpu_hour",
-    "parallelism.overlap_p2p_communication",
-    "training.steps",
-    "training.tokens",
-    "memory.headroom_bytes",
-    "time",
-    "reliability"};
-
+/// "name" is of the plan alone.
 bool changes_no_rank(const std::string& path) {
-  return std::find(kKeysThatChangeNoRank.begin(), kKeysThatChangeNoRank.end(), path) !=
-         kKeysThatChangeNoRank.end();
+  const PlanOption* option = find_plan_option(path);
+  return path == "name" || (option != nullptr && !option->changes_ranks);
 }
 
 std::string difference_at(const std::string& path, const Json& plan, const Json& other);
@@ -59,7 +40,10 @@ std::string difference_in_objects(const std::string& path, const Json& plan, con
 
 std::string difference_at(const std::string& path, const Json& plan, const Json& other) {
   if (changes_no_rank(path)) return "";
-  if (plan.is_object() && other.is_object()) return difference_in_objects(path, plan, other);
+  const Json nothing = Json::object();
+  const Json& left = plan.is_null() && other.is_object() ? nothing : plan;
+  const Json& right = other.is_null() && plan.is_object() ? nothing : other;
+  if (left.is_object() && right.is_object()) return difference_in_objects(path, left, right);
   if (plan == other) return "";
   return fmt::format("{}: {} in the plan, {} in the profile", path, shown(plan), shown(other));
 }

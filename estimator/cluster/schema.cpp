@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "estimator/plan/plan.h"
+#include "estimator/plan/options.h"
 #include "estimator/profile/peak_snapshot.h"
 
 namespace estimator {

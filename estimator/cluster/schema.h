@@ -33,10 +33,10 @@ template <class T>
 Json object_schema(RequiredKeys required) {
   Json properties = Json::object();
   Json required_keys = Json::array();
-  const auto add = [&](const char* key, auto& field, const char* description, Range range = {}) {
+  const auto add = [&](const char* key, auto& field, const Option& option) {
     using Field = std::remove_reference_t<decltype(field)>;
-    Json property = schema_of<Field>(required, range);
-    property["description"] = description;
+    Json property = schema_of<Field>(required, option.range);
+    property["description"] = option.help;
     properties[key] = std::move(property);
     if (!fields_detail::IsOptional<Field>::value) required_keys.push_back(key);
   };

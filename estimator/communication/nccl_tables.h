@@ -7,7 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "estimator/base/fields.h"
+#include "estimator/base/enum_names.h"
+#include "estimator/base/option.h"
 
 namespace estimator {
 

@@ -7,6 +7,8 @@
 #include <set>
 #include <sstream>
 
+#include "estimator/base/errors.h"
+#include "estimator/base/fields.h"
 #include "estimator/base/files.h"
 #include "estimator/communication/measured_collectives.h"
 

@@ -29,11 +29,11 @@ struct MeasuredMatmul {
 template <class Visitor>
 void visit_fields(Visitor& visit, MeasuredMatmul& row) {
   visit("dtype", row.dtype, "of the operands");
-  visit("m", row.m, "rows of the output", kMeasuredSize);
-  visit("n", row.n, "columns of the output", kMeasuredSize);
-  visit("k", row.k, "what is summed over", kMeasuredSize);
+  visit("m", row.m, {"rows of the output", kMeasuredSize});
+  visit("n", row.n, {"columns of the output", kMeasuredSize});
+  visit("k", row.k, {"what is summed over", kMeasuredSize});
   visit("accumulates", row.accumulates, "added to an fp32 sum");
-  visit("seconds", row.seconds, "of one product, in a row of many", kMeasuredSeconds);
+  visit("seconds", row.seconds, {"of one product, in a row of many", kMeasuredSeconds});
 }
 
 struct MeasuredAttention {
@@ -44,11 +44,11 @@ struct MeasuredAttention {
 template <class Visitor>
 void visit_fields(Visitor& visit, MeasuredAttention& row) {
   visit("pass", row.pass, "forward or backward");
-  visit("batch", row.batch, "samples", kMeasuredSize);
-  visit("heads", row.heads, "query heads, as many as key/value heads", kMeasuredSize);
-  visit("sequence", row.sequence, "tokens", kMeasuredSize);
-  visit("head_width", row.head_width, "kv_channels", kMeasuredSize);
-  visit("seconds", row.seconds, "of one causal call", kMeasuredSeconds);
+  visit("batch", row.batch, {"samples", kMeasuredSize});
+  visit("heads", row.heads, {"query heads, as many as key/value heads", kMeasuredSize});
+  visit("sequence", row.sequence, {"tokens", kMeasuredSize});
+  visit("head_width", row.head_width, {"kv_channels", kMeasuredSize});
+  visit("seconds", row.seconds, {"of one causal call", kMeasuredSeconds});
 }
 
 struct MeasuredStream {
@@ -57,8 +57,8 @@ struct MeasuredStream {
 };
 template <class Visitor>
 void visit_fields(Visitor& visit, MeasuredStream& row) {
-  visit("bytes", row.bytes, "read and written by one kernel", Range{1, kBytes.most});
-  visit("seconds", row.seconds, "that it took", kMeasuredSeconds);
+  visit("bytes", row.bytes, {"read and written by one kernel", Range{1, kBytes.most}});
+  visit("seconds", row.seconds, {"that it took", kMeasuredSeconds});
 }
 
 struct MeasuredLaunch {
@@ -69,12 +69,10 @@ template <class Visitor>
 void visit_fields(Visitor& visit, MeasuredLaunch& launch) {
   visit("kernel_seconds",
         launch.kernel_seconds,
-        "of a kernel with nothing to do, on the GPU",
-        kMeasuredSeconds);
+        {"of a kernel with nothing to do, on the GPU", kMeasuredSeconds});
   visit("host_seconds",
         launch.host_seconds,
-        "of an operator's call from C++, on the host",
-        kMeasuredSeconds);
+        {"of an operator's call from C++, on the host", kMeasuredSeconds});
 }
 
 struct Calibration {

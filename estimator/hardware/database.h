@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "estimator/base/fields.h"
 #include "estimator/base/files.h"
 
 namespace estimator {

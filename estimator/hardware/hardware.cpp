@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <string_view>
 
+#include "estimator/base/errors.h"
 #include "estimator/hardware/database.h"
 
 namespace onerank_data {

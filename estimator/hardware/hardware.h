@@ -9,7 +9,8 @@
 #include <vector>
 
 #include "estimator/base/dtype.h"
-#include "estimator/base/fields.h"
+#include "estimator/base/enum_names.h"
+#include "estimator/base/option.h"
 
 namespace estimator {
 

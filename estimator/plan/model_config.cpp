@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include "estimator/hardware/database.h"
+#include "estimator/plan/options.h"
 
 namespace onerank_data {
 extern const std::string_view models_json;

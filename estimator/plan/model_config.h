@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "estimator/base/fields.h"
+#include "estimator/base/enum_names.h"
 
 namespace estimator {
 
@@ -111,65 +111,6 @@ struct ModelConfig {
   int64_t value_width() const { return multi_latent_attention ? v_head_dim : kv_channels; }
 };
 
-template <class Visitor>
-void visit_fields(Visitor& visit, ModelConfig& model) {
-  visit("num_layers", model.num_layers, "transformer layers");
-  visit("hidden_size", model.hidden_size, "width of the residual stream");
-  visit("ffn_hidden_size", model.ffn_hidden_size, "width of the MLP");
-  visit("num_attention_heads", model.num_attention_heads, "query heads");
-  visit("num_query_groups", model.num_query_groups, "key/value heads (GQA, MQA)");
-  visit("kv_channels", model.kv_channels, "width of one head");
-  visit("vocab_size", model.vocab_size, "tokens in the vocabulary, unpadded");
-  visit("max_position_embeddings", model.max_position_embeddings, "longest sequence");
-  visit("tie_embeddings", model.tie_embeddings, "output layer shares the input embedding");
-  visit("normalization", model.normalization, "LayerNorm or RMSNorm");
-  visit("norm_epsilon", model.norm_epsilon, "added to the variance");
-  visit("activation", model.activation, "gelu, relu, swiglu or geglu");
-  visit("position_embedding", model.position_embedding, "learned_absolute, rope or none");
-  visit("rotary_base", model.rotary_base, "base of the rotary angles");
-  visit("add_bias_linear", model.add_bias_linear, "biases in all linear layers of the blocks");
-  visit("add_qkv_bias", model.add_qkv_bias, "bias on query, key and value alone");
-  visit("multi_latent_attention",
-        model.multi_latent_attention,
-        "MLA: keys and values, and queries, from latents (DeepSeek)");
-  visit("q_lora_rank", model.q_lora_rank, "MLA: width of the queries' latent; 0: none");
-  visit("kv_lora_rank", model.kv_lora_rank, "MLA: width of the latent of keys and values");
-  visit("qk_head_dim", model.qk_head_dim, "MLA: width of a query's and key's head, no positions");
-  visit("qk_pos_emb_head_dim",
-        model.qk_pos_emb_head_dim,
-        "MLA: width of its part with rotary positions, whose key all heads share");
-  visit("v_head_dim", model.v_head_dim, "MLA: width of a value's head");
-  visit("qk_layernorm", model.qk_layernorm, "MLA: norms of the latents");
-  visit("hidden_dropout", model.hidden_dropout, "after attention, MLP and embedding");
-  visit("attention_dropout", model.attention_dropout, "on the attention weights");
-  visit("num_experts", model.num_experts, "experts of a layer; 0: a dense model");
-  visit("moe_router_topk", model.moe_router_topk, "experts of a token");
-  visit("moe_ffn_hidden_size", model.moe_ffn_hidden_size, "width of one expert");
-  visit("moe_shared_expert_intermediate_size",
-        model.moe_shared_expert_intermediate_size,
-        "width of the shared experts together, which all tokens use; 0: none");
-  visit("moe_layer_freq",
-        model.moe_layer_freq,
-        "[n]: each n-th layer has experts; or a 0 (dense) or 1 for each layer");
-  visit("moe_router_score_function",
-        model.moe_router_score_function,
-        "softmax or sigmoid of the router's logits");
-  visit("moe_router_pre_softmax",
-        model.moe_router_pre_softmax,
-        "softmax over all experts, not over the chosen ones");
-  visit("moe_router_num_groups",
-        model.moe_router_num_groups,
-        "groups of experts, to some of which a token's are limited; 0: none");
-  visit("moe_router_group_topk", model.moe_router_group_topk, "groups of a token");
-  visit("moe_router_topk_scaling_factor",
-        model.moe_router_topk_scaling_factor,
-        "of the experts' weights; 0: none");
-  visit("moe_router_load_balancing_type",
-        model.moe_router_load_balancing_type,
-        "aux_loss, seq_aux_loss or none");
-  visit("moe_aux_loss_coeff", model.moe_aux_loss_coeff, "weight of that loss; 0: there is none");
-}
-
 struct ModelPreset {
   std::string name;
   std::vector<std::string> aliases;
@@ -177,15 +118,6 @@ struct ModelPreset {
   std::string source;
   ModelConfig config;
 };
-
-template <class Visitor>
-void visit_fields(Visitor& visit, ModelPreset& preset) {
-  visit("name", preset.name, "the name to type");
-  visit("aliases", preset.aliases, "other names");
-  visit("parameters", preset.parameters, "published parameter count");
-  visit("source", preset.source, "where the shape comes from");
-  visit("config", preset.config, "the shape");
-}
 
 const std::vector<ModelPreset>& model_presets();
 

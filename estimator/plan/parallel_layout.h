@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "estimator/base/option.h"
 #include "estimator/plan/plan.h"
 
 namespace estimator {
@@ -27,11 +28,11 @@ struct RankCoordinate {
 
 template <class Visitor>
 void visit_fields(Visitor& visit, RankCoordinate& coordinate) {
-  visit("tp", coordinate.tensor, "tensor", kCount);
-  visit("cp", coordinate.context, "context", kCount);
-  visit("ep", coordinate.expert, "expert", kCount);
-  visit("dp", coordinate.data, "data", kCount);
-  visit("pp", coordinate.pipeline, "pipeline stage", kCount);
+  visit("tp", coordinate.tensor, {"tensor", kCount});
+  visit("cp", coordinate.context, {"context", kCount});
+  visit("ep", coordinate.expert, {"expert", kCount});
+  visit("dp", coordinate.data, {"data", kCount});
+  visit("pp", coordinate.pipeline, {"pipeline stage", kCount});
 }
 
 /// A group of ranks that talk to each other.

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <initializer_list>
 
+#include "estimator/base/fields.h"
 #include "estimator/base/units.h"
+#include "estimator/plan/options.h"
 #include "estimator/plan/plan_rules.h"
 
 namespace estimator {

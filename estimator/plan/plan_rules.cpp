@@ -7,6 +7,7 @@
 #include <numeric>
 #include <regex>
 
+#include "estimator/base/fields.h"
 #include "estimator/base/units.h"
 #include "estimator/hardware/hardware.h"
 #include "estimator/plan/allocator_settings.h"

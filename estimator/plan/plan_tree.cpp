@@ -4,6 +4,9 @@
 
 #include <vector>
 
+#include "estimator/base/errors.h"
+#include "estimator/base/fields.h"
+
 namespace estimator {
 namespace {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "estimator/base/fields.h"
+#include "estimator/base/json.h"
 
 namespace estimator {
 

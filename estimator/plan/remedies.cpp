@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "estimator/base/errors.h"
+#include "estimator/base/fields.h"
 #include "estimator/plan/plan_tree.h"
 
 namespace estimator {

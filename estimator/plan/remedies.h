@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "estimator/base/errors.h"
 #include "estimator/plan/plan.h"
 
 namespace estimator {

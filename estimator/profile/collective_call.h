@@ -6,7 +6,8 @@
 #include <cstdint>
 #include <string>
 
-#include "estimator/base/fields.h"
+#include "estimator/base/enum_names.h"
+#include "estimator/base/option.h"
 #include "estimator/plan/parallel_layout.h"
 
 namespace estimator {

@@ -5,7 +5,8 @@
 #include <cstdint>
 #include <numeric>
 
-#include "estimator/base/fields.h"
+#include "estimator/base/enum_names.h"
+#include "estimator/base/option.h"
 
 namespace estimator {
 
@@ -59,7 +60,7 @@ struct CategoryBytes {
 template <class Visitor>
 void visit_fields(Visitor& visit, CategoryBytes& categories) {
   for (const auto& entry : enum_names(MemoryCategory{})) {
-    visit(entry.name, categories[entry.value], "bytes of allocator blocks", kBytes);
+    visit(entry.name, categories[entry.value], {"bytes of allocator blocks", kBytes});
   }
 }
 

@@ -39,18 +39,18 @@ struct PeakAllocation {
 template <class Visitor>
 void visit_fields(Visitor& visit, PeakAllocation& allocation) {
   visit("category", allocation.category, "what it is for");
-  visit("bytes", allocation.bytes, "the allocator's block", Range{1, kBytes.most});
-  visit("requested_bytes", allocation.requested_bytes, "asked for, before rounding", kBytes);
-  visit("shape", allocation.shape, "of the tensor that fills it", kCount);
+  visit("bytes", allocation.bytes, {"the allocator's block", Range{1, kBytes.most}});
+  visit("requested_bytes", allocation.requested_bytes, {"asked for, before rounding", kBytes});
+  visit("shape", allocation.shape, {"of the tensor that fills it", kCount});
   visit("dtype", allocation.dtype, "of the tensor that fills it");
   visit("name", allocation.name, "of the parameter that it belongs to");
   visit("module", allocation.module, "who made it; in backward: whose forward made the node");
   visit("operator", allocation.operator_name, "in which operator it was made");
   visit("phase", allocation.phase, "in which phase");
   visit("direction", allocation.direction, "where in the iteration");
-  visit("micro_batch", allocation.micro_batch, "for which micro-batch", kCount);
-  visit("address", allocation.address, "on the device", kCount);
-  visit("stream", allocation.stream, "0 for the default stream", kCount);
+  visit("micro_batch", allocation.micro_batch, {"for which micro-batch", kCount});
+  visit("address", allocation.address, {"on the device", kCount});
+  visit("stream", allocation.stream, {"0 for the default stream", kCount});
   visit("made_the_peak", allocation.made_the_peak, "it is the last one");
   visit("frames", allocation.frames, "C++ functions that made it, innermost first");
 }
@@ -61,11 +61,11 @@ struct LayoutRecord {
 };
 template <class Visitor>
 void visit_fields(Visitor& visit, LayoutRecord& layout) {
-  visit("tensor", layout.tensor, "tensor parallel ranks", kGroupSize);
-  visit("context", layout.context, "context parallel ranks", kGroupSize);
-  visit("expert", layout.expert, "expert parallel ranks", kGroupSize);
-  visit("data", layout.data, "data parallel ranks", kGroupSize);
-  visit("pipeline", layout.pipeline, "pipeline stages", kGroupSize);
+  visit("tensor", layout.tensor, {"tensor parallel ranks", kGroupSize});
+  visit("context", layout.context, {"context parallel ranks", kGroupSize});
+  visit("expert", layout.expert, {"expert parallel ranks", kGroupSize});
+  visit("data", layout.data, {"data parallel ranks", kGroupSize});
+  visit("pipeline", layout.pipeline, {"pipeline stages", kGroupSize});
 }
 
 struct PeakSnapshotHeader {
@@ -85,13 +85,13 @@ void visit_fields(Visitor& visit, PeakSnapshotHeader& header) {
   visit_head(visit, header.head);
   visit("tool", header.tool, "who wrote it");
   visit("plan", header.plan, "the plan's name");
-  visit("rank", header.rank, "the rank that was run", kCount);
-  visit("world_size", header.world_size, "of the simulated world", kGroupSize);
+  visit("rank", header.rank, {"the rank that was run", kCount});
+  visit("world_size", header.world_size, {"of the simulated world", kGroupSize});
   visit("layout", header.layout, "ranks along each axis");
   visit("coordinate", header.coordinate, "its place along each axis");
   visit("device", header.device, "what it ran on");
   visit("peak", header.peak, "the peak; its allocated_bytes are the sum of all lines");
-  visit("allocations", header.allocations, "lines that follow", kCount);
+  visit("allocations", header.allocations, {"lines that follow", kCount});
 }
 
 struct PeakSnapshot {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "estimator/base/fields.h"
+#include "estimator/base/option.h"
 
 namespace estimator {
 
@@ -18,7 +18,7 @@ struct KernelRecord {
 template <class Visitor>
 void visit_fields(Visitor& visit, KernelRecord& kernel) {
   visit("name", kernel.name, "the kernel, demangled");
-  visit("launches", kernel.launches, "in the whole run", kCount);
+  visit("launches", kernel.launches, {"in the whole run", kCount});
 }
 
 /// Matrix products of one shape that cuBLAS was asked for, in its column-major sense: PyTorch asks
@@ -32,11 +32,11 @@ struct GemmRecord {
 };
 template <class Visitor>
 void visit_fields(Visitor& visit, GemmRecord& gemm) {
-  visit("m", gemm.m, "rows, column-major", kCount);
-  visit("n", gemm.n, "columns, column-major", kCount);
-  visit("k", gemm.k, "length of the sums", kCount);
-  visit("batch", gemm.batch, "products of one call", kCount);
-  visit("count", gemm.count, "calls in the whole run", kCount);
+  visit("m", gemm.m, {"rows, column-major", kCount});
+  visit("n", gemm.n, {"columns, column-major", kCount});
+  visit("k", gemm.k, {"length of the sums", kCount});
+  visit("batch", gemm.batch, {"products of one call", kCount});
+  visit("count", gemm.count, {"calls in the whole run", kCount});
 }
 
 /// Equal calls of one communicator, counted. `bytes` as CollectiveCall has it.
@@ -52,10 +52,11 @@ template <class Visitor>
 void visit_fields(Visitor& visit, ProgramCollective& call) {
   visit("kind", call.kind, "which collective");
   visit("dtype", call.dtype, "element type");
-  visit("bytes", call.bytes, "size as nccl-tests counts it", kBytes);
-  visit("peer", call.peer, "member index for send, recv and rooted calls, else -1", kMemberOrNone);
-  visit("count", call.count, "in the whole run", kCount);
-  visit("iteration_count", call.iteration_count, "in the recorded iteration", kCount);
+  visit("bytes", call.bytes, {"size as nccl-tests counts it", kBytes});
+  visit(
+      "peer", call.peer, {"member index for send, recv and rooted calls, else -1", kMemberOrNone});
+  visit("count", call.count, {"in the whole run", kCount});
+  visit("iteration_count", call.iteration_count, {"in the recorded iteration", kCount});
 }
 
 /// An NCCL communicator that the program made, with what it asked of it.
@@ -71,13 +72,12 @@ struct CommunicatorRecord {
 template <class Visitor>
 void visit_fields(Visitor& visit, CommunicatorRecord& communicator) {
   visit("name", communicator.name, "of the group");
-  visit("size", communicator.size, "ranks in it", kGroupSize);
-  visit("rank", communicator.rank, "of this process in it", kCount);
+  visit("size", communicator.size, {"ranks in it", kGroupSize});
+  visit("rank", communicator.rank, {"of this process in it", kCount});
   visit("first_rank",
         communicator.first_rank,
-        "global rank of its first member, or -1",
-        kMemberOrNone);
-  visit("rank_stride", communicator.rank_stride, "to the next member, or -1", kMemberOrNone);
+        {"global rank of its first member, or -1", kMemberOrNone});
+  visit("rank_stride", communicator.rank_stride, {"to the next member, or -1", kMemberOrNone});
   visit("calls", communicator.calls, "what was asked of it");
 }
 
@@ -93,8 +93,8 @@ template <class Visitor>
 void visit_fields(Visitor& visit, InventedRead& read) {
   visit("reader", read.reader, "the operator that read");
   visit("phase", read.phase, "when");
-  visit("bytes", read.bytes, "of one read", kBytes);
-  visit("count", read.count, "how often", kCount);
+  visit("bytes", read.bytes, {"of one read", kBytes});
+  visit("count", read.count, {"how often", kCount});
 }
 
 /// A value that the user gave for one that only a kernel would know.
@@ -109,7 +109,7 @@ void visit_fields(Visitor& visit, AssumedRecord& assumed) {
   visit("name", assumed.name, "loss, grad-norm, found-inf or expert-tokens");
   visit("value", assumed.value, "as it was given");
   visit("operator", assumed.operator_name, "whose result it took the place of");
-  visit("count", assumed.count, "how often", kCount);
+  visit("count", assumed.count, {"how often", kCount});
 }
 
 /// A device that the program used besides the one whose memory the profile tells.
@@ -119,9 +119,10 @@ struct OtherDevice {
 };
 template <class Visitor>
 void visit_fields(Visitor& visit, OtherDevice& device) {
-  visit("index", device.index, "of the device", kCount);
-  visit(
-      "reserved_peak_bytes", device.reserved_peak_bytes, "largest, of PyTorch's allocator", kBytes);
+  visit("index", device.index, {"of the device", kCount});
+  visit("reserved_peak_bytes",
+        device.reserved_peak_bytes,
+        {"largest, of PyTorch's allocator", kBytes});
 }
 
 struct ProgramRecord {
@@ -147,16 +148,16 @@ template <class Visitor>
 void visit_fields(Visitor& visit, ProgramRecord& program) {
   visit("command", program.command, "the program and its arguments");
   visit("recorded", program.recorded, "false: nothing was followed, and the peaks are not known");
-  visit("gpus_per_node", program.gpus_per_node, "devices of the virtual machine", kGpusOfNode);
-  visit("device_index", program.device_index, "the device that the process used first", kCount);
+  visit("gpus_per_node", program.gpus_per_node, {"devices of the virtual machine", kGpusOfNode});
+  visit("device_index", program.device_index, {"the device that the process used first", kCount});
   visit("other_devices", program.other_devices, "that the process used too");
   visit("outside_bytes",
         program.outside_bytes,
-        "that the virtual GPU had less free, for CUDA's context and libraries",
-        kBytes);
-  visit("optimizer_steps", program.optimizer_steps, "iterations that ended in a step", kCount);
-  visit(
-      "recorded_iteration", program.recorded_iteration, "whose operators the profile has", kCount);
+        {"that the virtual GPU had less free, for CUDA's context and libraries", kBytes});
+  visit("optimizer_steps", program.optimizer_steps, {"iterations that ended in a step", kCount});
+  visit("recorded_iteration",
+        program.recorded_iteration,
+        {"whose operators the profile has", kCount});
   visit("stopped_by_steps", program.stopped_by_steps, "it was ended after --steps");
   visit("events",
         program.events,

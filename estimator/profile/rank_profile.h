@@ -65,7 +65,7 @@ void visit_fields(Visitor& visit, DeviceRecord& device) {
   visit("kind", device.kind, "cuda, virtual or cpu");
   visit("gpu", device.gpu, "id in the GPU database");
   visit("name", device.name, "as the device reports it");
-  visit("total_bytes", device.total_bytes, "memory as the device reports it", kBytes);
+  visit("total_bytes", device.total_bytes, {"memory as the device reports it", kBytes});
   visit("allocator", device.allocator, "PYTORCH_CUDA_ALLOC_CONF in force");
 }
 
@@ -77,9 +77,8 @@ template <class Visitor>
 void visit_fields(Visitor& visit, MemoryReading& reading) {
   visit("allocated_bytes",
         reading.allocated_bytes,
-        "in tensors, rounded as the allocator rounds",
-        kBytes);
-  visit("reserved_bytes", reading.reserved_bytes, "taken from the device", kBytes);
+        {"in tensors, rounded as the allocator rounds", kBytes});
+  visit("reserved_bytes", reading.reserved_bytes, {"taken from the device", kBytes});
 }
 
 /// name: build_model, build_optimizer, iteration_N.forward_backward, iteration_N.optimizer_step.
@@ -94,7 +93,7 @@ void visit_fields(Visitor& visit, PhaseRecord& phase) {
   visit("before", phase.before, "at its start");
   visit("after", phase.after, "at its end");
   visit("peak", phase.peak, "largest during it");
-  visit("seconds", phase.seconds, "wall time", kSeconds);
+  visit("seconds", phase.seconds, {"wall time", kSeconds});
 }
 
 /// One parameter of the shard. tensor_sharded: the tensor ranks hold different parts (else all hold
@@ -111,9 +110,9 @@ struct ParameterRecord {
 template <class Visitor>
 void visit_fields(Visitor& visit, ParameterRecord& parameter) {
   visit("name", parameter.name, "path in the model");
-  visit("shape", parameter.shape, "local shape", kCount);
+  visit("shape", parameter.shape, {"local shape", kCount});
   visit("dtype", parameter.dtype, "element type");
-  visit("bytes", parameter.bytes, "elements x element size", kBytes);
+  visit("bytes", parameter.bytes, {"elements x element size", kBytes});
   visit("tensor_sharded", parameter.tensor_sharded, "tensor ranks hold different parts");
   visit("shared_copy", parameter.shared_copy, "copy of a parameter that another stage owns");
 }
@@ -125,8 +124,8 @@ struct ParametersRecord {
 };
 template <class Visitor>
 void visit_fields(Visitor& visit, ParametersRecord& parameters) {
-  visit("count", parameters.count, "elements in this rank's shard", kCount);
-  visit("bytes", parameters.bytes, "bytes of the shard", kBytes);
+  visit("count", parameters.count, {"elements in this rank's shard", kCount});
+  visit("bytes", parameters.bytes, {"bytes of the shard", kBytes});
   visit("tensors", parameters.tensors, "each parameter");
 }
 
@@ -144,23 +143,20 @@ struct ModelStateRecord {
 };
 template <class Visitor>
 void visit_fields(Visitor& visit, ModelStateRecord& state) {
-  visit("parameter_bytes", state.parameter_bytes, "parameters", kBytes);
-  visit("gradient_bytes", state.gradient_bytes, "gradient buffers", kBytes);
-  visit("main_weight_bytes", state.main_weight_bytes, "fp32 main weights", kBytes);
-  visit("optimizer_state_bytes", state.optimizer_state_bytes, "moments or momentum", kBytes);
+  visit("parameter_bytes", state.parameter_bytes, {"parameters", kBytes});
+  visit("gradient_bytes", state.gradient_bytes, {"gradient buffers", kBytes});
+  visit("main_weight_bytes", state.main_weight_bytes, {"fp32 main weights", kBytes});
+  visit("optimizer_state_bytes", state.optimizer_state_bytes, {"moments or momentum", kBytes});
   visit("parameter_padding_bytes",
         state.parameter_padding_bytes,
-        "padding of the parameter buffer",
-        kBytes);
+        {"padding of the parameter buffer", kBytes});
   visit("gradient_padding_bytes",
         state.gradient_padding_bytes,
-        "padding of the gradient buffer",
-        kBytes);
+        {"padding of the gradient buffer", kBytes});
   visit("gradient_stand_in_bytes",
         state.gradient_stand_in_bytes,
-        "what TransformerEngine gives autograd in place of fused gradients",
-        kBytes);
-  visit("step_scalar_bytes", state.step_scalar_bytes, "the optimizer's step counters", kBytes);
+        {"what TransformerEngine gives autograd in place of fused gradients", kBytes});
+  visit("step_scalar_bytes", state.step_scalar_bytes, {"the optimizer's step counters", kBytes});
 }
 
 /// What the optimizer keeps in the host's memory, in tensor bytes but for what page-locking adds:
@@ -175,12 +171,13 @@ struct HostMemoryRecord {
 };
 template <class Visitor>
 void visit_fields(Visitor& visit, HostMemoryRecord& host) {
-  visit("pieces", host.pieces, "parameters of each piece, in the order of the updates", kCount);
-  visit("main_weight_bytes", host.main_weight_bytes, "fp32 main weights", kBytes);
-  visit("optimizer_state_bytes", host.optimizer_state_bytes, "moments", kBytes);
-  visit("gradient_bytes", host.gradient_bytes, "fp32 gradients, copied there", kBytes);
-  visit("page_locked_bytes", host.page_locked_bytes, "taken by PyTorch's pinned allocator", kBytes);
-  visit("total_bytes", host.total_bytes, "page-locked or not", kBytes);
+  visit("pieces", host.pieces, {"parameters of each piece, in the order of the updates", kCount});
+  visit("main_weight_bytes", host.main_weight_bytes, {"fp32 main weights", kBytes});
+  visit("optimizer_state_bytes", host.optimizer_state_bytes, {"moments", kBytes});
+  visit("gradient_bytes", host.gradient_bytes, {"fp32 gradients, copied there", kBytes});
+  visit(
+      "page_locked_bytes", host.page_locked_bytes, {"taken by PyTorch's pinned allocator", kBytes});
+  visit("total_bytes", host.total_bytes, {"page-locked or not", kBytes});
 }
 
 struct MicroBatchRecord {
@@ -193,11 +190,12 @@ struct MicroBatchRecord {
 };
 template <class Visitor>
 void visit_fields(Visitor& visit, MicroBatchRecord& record) {
-  visit("total", record.total, "in the plan", kCount);
-  visit("executed", record.executed, "that were run", kCount);
-  visit("most_in_flight", record.most_in_flight, "whose activations were held at once", kCount);
-  visit(
-      "activation_bytes", record.activation_bytes, "kept by one forward for its backward", kBytes);
+  visit("total", record.total, {"in the plan", kCount});
+  visit("executed", record.executed, {"that were run", kCount});
+  visit("most_in_flight", record.most_in_flight, {"whose activations were held at once", kCount});
+  visit("activation_bytes",
+        record.activation_bytes,
+        {"kept by one forward for its backward", kBytes});
 }
 
 /// Where the largest allocated peak was, and what was in it. The place and the categories are known
@@ -214,13 +212,13 @@ struct PeakRecord {
 };
 template <class Visitor>
 void visit_fields(Visitor& visit, PeakRecord& peak) {
-  visit("allocated_bytes", peak.allocated_bytes, "largest of all phases", kBytes);
-  visit("reserved_bytes", peak.reserved_bytes, "largest of all phases", kBytes);
+  visit("allocated_bytes", peak.allocated_bytes, {"largest of all phases", kBytes});
+  visit("reserved_bytes", peak.reserved_bytes, {"largest of all phases", kBytes});
   visit("phase", peak.phase, "where the allocated peak was");
   visit("module", peak.module, "whose allocation made it");
   visit("operator", peak.operator_name, "the operator that allocated");
   visit("direction", peak.direction, "forward, recompute, backward, ...");
-  visit("micro_batch", peak.micro_batch, "which one was running", kCount);
+  visit("micro_batch", peak.micro_batch, {"which one was running", kCount});
   visit("categories", peak.categories, "what the peak is made of");
 }
 
@@ -236,14 +234,15 @@ struct ModuleRecord {
 template <class Visitor>
 void visit_fields(Visitor& visit, ModuleRecord& module) {
   visit("path", module.path, "place in the model");
-  visit("parameter_bytes", module.parameter_bytes, "of its parameters", kBytes);
-  visit("activation_bytes_at_peak", module.activation_bytes_at_peak, "that the peak holds", kBytes);
+  visit("parameter_bytes", module.parameter_bytes, {"of its parameters", kBytes});
   visit(
-      "forward_peak_bytes", module.forward_peak_bytes, "of the device, during its forward", kBytes);
+      "activation_bytes_at_peak", module.activation_bytes_at_peak, {"that the peak holds", kBytes});
+  visit("forward_peak_bytes",
+        module.forward_peak_bytes,
+        {"of the device, during its forward", kBytes});
   visit("backward_peak_bytes",
         module.backward_peak_bytes,
-        "of the device, during its backward",
-        kBytes);
+        {"of the device, during its backward", kBytes});
 }
 
 /// What PyTorch's caching allocator says of itself: peaks are the largest of all phases, counts are
@@ -258,25 +257,22 @@ struct AllocatorRecord {
 };
 template <class Visitor>
 void visit_fields(Visitor& visit, AllocatorRecord& allocator) {
-  visit(
-      "requested_peak_bytes", allocator.requested_peak_bytes, "asked for, before rounding", kBytes);
+  visit("requested_peak_bytes",
+        allocator.requested_peak_bytes,
+        {"asked for, before rounding", kBytes});
   visit("active_peak_bytes",
         allocator.active_peak_bytes,
-        "allocated, or freed but still in use",
-        kBytes);
+        {"allocated, or freed but still in use", kBytes});
   visit("inactive_split_peak_bytes",
         allocator.inactive_split_peak_bytes,
-        "free, in segments that are partly in use",
-        kBytes);
+        {"free, in segments that are partly in use", kBytes});
   visit("segments_peak",
         allocator.segments_peak,
-        "segments held (expandable ones not counted)",
-        kCount);
+        {"segments held (expandable ones not counted)", kCount});
   visit("device_allocations",
         allocator.device_allocations,
-        "calls of cudaMalloc or cuMemMap",
-        kCount);
-  visit("retries", allocator.retries, "times that the cache was given back to go on", kCount);
+        {"calls of cudaMalloc or cuMemMap", kCount});
+  visit("retries", allocator.retries, {"times that the cache was given back to go on", kCount});
 }
 
 /// Equal calls of iteration 1, counted. count: for one iteration as planned; executed_count: as
@@ -294,17 +290,17 @@ template <class Visitor>
 void visit_fields(Visitor& visit, CollectiveRecord& record) {
   visit("kind", record.call.kind, "which collective");
   visit("group", record.call.group, "whose ranks");
-  visit("group_size", record.call.group_size, "how many", kGroupSize);
+  visit("group_size", record.call.group_size, {"how many", kGroupSize});
   visit("dtype", record.call.dtype, "element type");
-  visit("bytes", record.call.bytes, "size as nccl-tests counts it", kBytes);
-  visit("peer", record.call.peer, "member index for send and recv, else -1", kMemberOrNone);
+  visit("bytes", record.call.bytes, {"size as nccl-tests counts it", kBytes});
+  visit("peer", record.call.peer, {"member index for send and recv, else -1", kMemberOrNone});
   visit("asynchronous", record.call.asynchronous, "called with asyncOp");
   visit("phase", record.phase, "forward_backward or optimizer_step");
   visit("direction", record.direction, "where in the iteration");
   visit("module", record.module, "who called it");
   visit("overlappable", record.overlappable, "may run beside compute");
-  visit("count", record.count, "in one iteration as planned", kCount);
-  visit("executed_count", record.executed_count, "in the iteration that was run", kCount);
+  visit("count", record.count, {"in one iteration as planned", kCount});
+  visit("executed_count", record.executed_count, {"in the iteration that was run", kCount});
 }
 
 /// Equal leaf operators of iteration 1, counted.
@@ -323,15 +319,15 @@ struct OperatorRecord {
 template <class Visitor>
 void visit_fields(Visitor& visit, OperatorRecord& record) {
   visit("name", record.name, "the operator");
-  visit("shapes", record.shapes, "of its tensor inputs", kCount);
+  visit("shapes", record.shapes, {"of its tensor inputs", kCount});
   visit("dtype", record.dtype, "of its first tensor input");
-  visit("flops", record.flops, "of one call", kWork);
-  visit("bytes", record.bytes, "of one call", kBytes);
+  visit("flops", record.flops, {"of one call", kWork});
+  visit("bytes", record.bytes, {"of one call", kBytes});
   visit("phase", record.phase, "forward_backward or optimizer_step");
   visit("direction", record.direction, "where in the iteration");
   visit("module_kind", record.module_kind, "which part of the model");
-  visit("count", record.count, "in one iteration as planned", kCount);
-  visit("executed_count", record.executed_count, "in the iteration that was run", kCount);
+  visit("count", record.count, {"in one iteration as planned", kCount});
+  visit("executed_count", record.executed_count, {"in the iteration that was run", kCount});
 }
 
 /// What happened when the rank did not fit and was run again without the limit.
@@ -348,8 +344,8 @@ void visit_fields(Visitor& visit, OutOfMemoryRecord& record) {
   visit("phase", record.phase, "where memory ran out");
   visit("module", record.module, "in which module");
   visit("operator", record.operator_name, "in which operator");
-  visit("requested_bytes", record.requested_bytes, "asked for", kCount);
-  visit("free_bytes", record.free_bytes, "not taken from the device yet", kCount);
+  visit("requested_bytes", record.requested_bytes, {"asked for", kCount});
+  visit("free_bytes", record.free_bytes, {"not taken from the device yet", kCount});
   visit("message", record.message, "the allocator's words");
 }
 
@@ -380,8 +376,8 @@ void visit_fields(Visitor& visit, RankProfile& profile) {
   visit_head(visit, profile.head);
   visit("tool", profile.tool, "who wrote it");
   visit("plan", profile.plan, "the resolved plan");
-  visit("rank", profile.rank, "the rank that was run", kCount);
-  visit("world_size", profile.world_size, "of the simulated world", kGroupSize);
+  visit("rank", profile.rank, {"the rank that was run", kCount});
+  visit("world_size", profile.world_size, {"of the simulated world", kGroupSize});
   visit("coordinate", profile.coordinate, "its place along each axis");
   visit("device", profile.device, "what it ran on");
   visit("parameters", profile.parameters, "of its shard");

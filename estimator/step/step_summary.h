@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "estimator/base/fields.h"
+#include "estimator/base/option.h"
 #include "estimator/base/tagged.h"
 
 namespace estimator {

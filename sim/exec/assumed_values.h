@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "estimator/base/fields.h"
+#include "estimator/base/option.h"
 
 namespace sim {
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "estimator/base/fields.h"
+#include "estimator/base/option.h"
 
 namespace sim {
 

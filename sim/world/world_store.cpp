@@ -7,6 +7,7 @@
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 #include <vector>
 
+#include "estimator/base/fields.h"
 #include "estimator/base/files.h"
 #include "sim/world/deadline.h"
 

@@ -1,10 +1,11 @@
 // For targets whose inputs are flags, one argument in each line. Two inputs in three differ in what
 // the key of a flag can be, so that many are accepted; the others in anything anywhere.
+#include <algorithm>
 #include <charconv>
 
-#include "estimator/cluster/schema.h"
 #include "estimator/hardware/hardware.h"
 #include "estimator/plan/model_config.h"
+#include "estimator/plan/option_table.h"
 #include "sim/cli/input/plan_flag_table.h"
 #include "tests/fuzz/arguments.h"
 #include "tests/fuzz/json_mutation.h"
@@ -18,8 +19,7 @@ constexpr const char* kValues[] = {
     "",     "auto", "true",    "fp16", "bf16", "flash", "unfused", "full", "gpt2", "b200",
     "v100", "1,2",  "adam",    "sgd",  "rope", "none",  "plain",   "1f1b", "gpipe"};
 
-using estimator::Json;
-using sim::FlagKind;
+using estimator::OptionType;
 using sim::PlanFlag;
 using Lines = std::vector<std::string>;
 
@@ -27,12 +27,7 @@ const PlanFlag& any_flag(Random& random) {
   return random.pick(random.pick(sim::plan_flag_groups()).flags);
 }
 
-std::string any_name(const PlanFlag& flag, Random& random) {
-  const std::string names = flag.names;  // "--long,--short"
-  const size_t comma = names.find(',');
-  if (comma == std::string::npos) return names;
-  return random.one_in(2) ? names.substr(0, comma) : names.substr(comma + 1);
-}
+std::string any_name(const PlanFlag& flag, Random& random) { return random.pick(flag.said.names); }
 
 struct KnownFlag {
   const sim::PlanFlagGroup* group = nullptr;
@@ -41,25 +36,14 @@ struct KnownFlag {
 
 /// The flag that a line begins with, if it is one.
 KnownFlag flag_of(const std::string& line) {
-  const std::string name = "," + line.substr(0, line.find('=')) + ",";
+  const std::string name = line.substr(0, line.find('='));
   for (const sim::PlanFlagGroup& group : sim::plan_flag_groups()) {
     for (const PlanFlag& flag : group.flags) {
-      if (("," + std::string(flag.names) + ",").find(name) != std::string::npos) {
-        return {&group, &flag};
-      }
+      const std::vector<std::string>& names = flag.said.names;
+      if (std::find(names.begin(), names.end(), name) != names.end()) return {&group, &flag};
     }
   }
   return {};
-}
-
-/// The alternative of a schema that has `key`, or null: an optional takes "auto", too.
-const Json* alternative_with(const Json& schema, const char* key) {
-  if (schema.contains(key)) return &schema[key];
-  if (!schema.contains("anyOf")) return nullptr;
-  for (const Json& alternative : schema["anyOf"]) {
-    if (alternative.contains(key)) return &alternative[key];
-  }
-  return nullptr;
 }
 
 template <class Entry>
@@ -76,17 +60,8 @@ Lines words_of(const std::string& path) {
   }
   if (path == "cluster.gpu") return names_of(estimator::gpus(), &estimator::Gpu::id);
   if (path.ends_with("_link")) return names_of(estimator::links(), &estimator::Link::id);
-  static const Json schema = estimator::plan_schema();
-  const size_t dot = path.find('.');
-  if (dot == path.npos) return {};
-  const Json* section = alternative_with(schema["properties"][path.substr(0, dot)], "properties");
-  if (section == nullptr || !section->contains(path.substr(dot + 1))) return {};
-  Lines words;
-  const Json* values = alternative_with((*section)[path.substr(dot + 1)], "enum");
-  for (const Json& value : values == nullptr ? Json::array() : *values) {
-    words.push_back(value.is_string() ? value.get<std::string>() : value.dump());
-  }
-  return words;
+  const estimator::PlanOption* option = estimator::find_plan_option(path);
+  return option == nullptr ? Lines() : option->choices;
 }
 
 /// Near the number that it has now: sizes are multiples and divisors of each other.
@@ -101,8 +76,8 @@ std::string fitting_number(const std::string& now, Random& random) {
 /// `now` is what the flag has, "" where it is not given.
 std::string fitting_value(const PlanFlag& flag, const std::string& now, Random& random) {
   constexpr const char* kReals[] = {"0", "0.01", "0.1", "0.5", "1", "2.5", "1000"};
-  if (flag.kind == FlagKind::kWhole) return fitting_number(now, random);
-  if (flag.kind == FlagKind::kReal) return random.pick(kReals);
+  if (flag.type == OptionType::kWhole) return fitting_number(now, random);
+  if (flag.type == OptionType::kReal) return random.pick(kReals);
   const Lines words = words_of(flag.path);
   return words.empty() ? random.pick(kValues) : random.pick(words);
 }
@@ -110,7 +85,7 @@ std::string fitting_value(const PlanFlag& flag, const std::string& now, Random& 
 void add_one_of(const sim::PlanFlagGroup& group, Lines& lines, Random& random) {
   const PlanFlag& flag = random.pick(group.flags);
   lines.push_back(any_name(flag, random));
-  if (flag.kind != FlagKind::kSwitch) lines.push_back(fitting_value(flag, "", random));
+  if (!flag.is_switch()) lines.push_back(fitting_value(flag, "", random));
 }
 
 /// One flag that is given is left out or gets another value, or one of its group is added.
@@ -123,7 +98,7 @@ void change_fittingly(Lines& lines, Random& random) {
   const size_t at = random.pick(places);
   const KnownFlag given = flag_of(lines[at]);
   if (random.one_in(3)) return add_one_of(*given.group, lines, random);
-  const bool is_switch = given.flag->kind == FlagKind::kSwitch;
+  const bool is_switch = given.flag->is_switch();
   const auto place = lines.begin() + static_cast<std::ptrdiff_t>(at);
   const size_t equals = place->find('=');
   const bool has_line = !is_switch && equals == std::string::npos;

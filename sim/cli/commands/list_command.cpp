@@ -108,6 +108,25 @@ std::string dialect_text() {
   return text;
 }
 
+std::string option_table() {
+  Table table({{"key", Align::kLeft},
+               {"type", Align::kLeft},
+               {"default", Align::kLeft},
+               {"flags", Align::kLeft}});
+  for (const estimator::PlanOption& option : estimator::plan_options()) {
+    std::vector<std::string> flags;
+    for (const estimator::OptionFlag& flag : option.flags) {
+      flags.insert(flags.end(), flag.names.begin(), flag.names.end());
+    }
+    table.add_row({option.path,
+                   option.choices.empty() ? estimator::to_string(option.type)
+                                          : fmt::format("{}", fmt::join(option.choices, "|")),
+                   option.default_value.value_or("auto"),
+                   fmt::format("{}", fmt::join(flags, " "))});
+  }
+  return table.text();
+}
+
 std::string torch_table() {
   Table table({{"torch", Align::kLeft}, {"CUDA"}, {"tested", Align::kLeft}});
   for (const SupportedTorch& torch : supported_torch()) {
@@ -129,6 +148,7 @@ std::vector<Listing> listings() {
           {"models", model_table, [] { return document_text(model_list()); }},
           {"links", link_table, [] { return document_text(link_list()); }},
           {"dialects", dialect_text, [] { return document_text(dialect_list()); }},
+          {"options", option_table, [] { return document_text(option_list()); }},
           {"torch", torch_table, [] { return document_text(torch_list()); }}};
 }
 
@@ -148,10 +168,12 @@ ExitCode run_list(const ListOptions& options) {
 }  // namespace
 
 Command add_list_command(CLI::App& root) {
-  CLI::App* app = root.add_subcommand(
-      "list", "the GPUs, models, links and dialects that a plan can name, and torch for `exec`");
+  CLI::App* app = root.add_subcommand("list",
+                                      "the options of a plan, the GPUs, models, links and dialects "
+                                      "that it can name, and torch for `exec`");
   const auto options = std::make_shared<ListOptions>();
-  app->add_option("WHAT", options->what, "gpus, models, links, dialects or torch")->type_name("");
+  app->add_option("WHAT", options->what, "gpus, models, links, dialects, options or torch")
+      ->type_name("");
   app->add_flag("--json", options->json, "print them as JSON, with their sources");
   return {app, [options](const Environment&) { return run_list(*options); }};
 }

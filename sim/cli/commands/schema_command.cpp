@@ -50,6 +50,7 @@ const std::vector<Document>& documents() {
       {"models", schema_of_list<model_list>},
       {"links", schema_of_list<link_list>},
       {"dialects", schema_of_list<dialect_list>},
+      {"options", schema_of_list<option_list>},
       {"torch", schema_of_list<torch_list>}};
   return all;
 }

@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "estimator/base/errors.h"
+#include "estimator/base/fields.h"
+#include "estimator/base/range.h"
 
 namespace sim {
 namespace {

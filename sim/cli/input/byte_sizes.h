@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "estimator/base/fields.h"
+#include "estimator/base/json.h"
 
 namespace sim {
 

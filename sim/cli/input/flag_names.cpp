@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <sstream>
 #include <string_view>
 
 #include "sim/cli/input/plan_flag_table.h"
@@ -23,8 +22,7 @@ bool is_flag(std::string_view argument, const std::string& name) {
 
 /// The name of the flag that stands in the arguments, or its short one.
 std::string typed_name(const PlanFlag& flag, const std::vector<std::string>& arguments) {
-  std::istringstream names(flag.names);
-  for (std::string name; std::getline(names, name, ',');) {
+  for (const std::string& name : flag.said.names) {
     const auto is_it = [&](const std::string& argument) { return is_flag(argument, name); };
     if (std::any_of(arguments.begin(), arguments.end(), is_it)) return name;
   }

@@ -105,8 +105,8 @@ class PatternParser {
   [[noreturn]] void fail() const {
     throw estimator::UserError({.what = "a pattern of layers is not understood",
                                 .where = fmt::format("{} = {}", flag_, estimator::shown(text_)),
-                                .help = "write 2 for each second layer, a 0 or a 1 for each layer "
-                                        "with commas, or \"([0]*3+[1]*58)\""});
+                                .help = "write whole numbers with commas, or as Python does: "
+                                        "\"([0]*3+[1]*58)\""});
   }
 
   const std::string& text_;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "estimator/base/errors.h"
+#include "estimator/base/fields.h"
 #include "estimator/plan/model_config.h"
 #include "estimator/plan/plan_tree.h"
 #include "sim/cli/input/strict_number.h"

@@ -8,6 +8,8 @@
 #include <cstring>
 #include <filesystem>
 
+#include "estimator/base/errors.h"
+#include "estimator/base/fields.h"
 #include "estimator/base/files.h"
 #include "estimator/base/text.h"
 #include "estimator/plan/model_config.h"

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "estimator/base/fields.h"
+#include "estimator/base/json.h"
 
 namespace sim {
 

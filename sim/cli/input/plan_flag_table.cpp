@@ -1,376 +1,127 @@
 #include "sim/cli/input/plan_flag_table.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+
 namespace sim {
+namespace {
 
-using enum FlagKind;
+using estimator::OptionFlag;
+using estimator::OptionType;
+using estimator::PlanOption;
 
-std::string PlanFlag::short_name() const {
-  const std::string all = names;
-  const std::size_t comma = all.rfind(',');
-  return comma == std::string::npos ? all : all.substr(comma + 1);
+constexpr const char* kExpertFlags = "Mixture of experts";
+constexpr const char* kCostFlags = "Failures and cost";
+
+/// The heading of a key: its section's, but for the keys of these subjects.
+std::string heading_of(const PlanOption& option) {
+  const std::string key = option.key();
+  if (key.starts_with("moe_") || key == "num_experts") return kExpertFlags;
+  if (key == "gpu_deviation" || key == "usd_per_gpu_hour") return kCostFlags;
+  constexpr std::array<std::array<const char*, 2>, 7> kTitles = {{{"model", "Model"},
+                                                                  {"cluster", kClusterFlags},
+                                                                  {"parallelism", "Parallelism"},
+                                                                  {"training", "Training"},
+                                                                  {"memory", "Memory"},
+                                                                  {"time", "Time"},
+                                                                  {"reliability", kCostFlags}}};
+  const auto title = std::find_if(
+      kTitles.begin(), kTitles.end(), [&](const auto& row) { return option.section() == row[0]; });
+  return (*title)[1];
 }
 
-const std::vector<PlanFlagGroup>& plan_flag_groups() {
-  static const std::vector<PlanFlagGroup> groups = {
-      {"Model",
-       {
-           {"--model", "model.preset", kText, "a model of `onerank list models`"},
-           {"--num-layers", "model.num_layers", kWhole, "transformer layers"},
-           {"--hidden-size", "model.hidden_size", kWhole, "width of the residual stream"},
-           {"--ffn-hidden-size", "model.ffn_hidden_size", kWhole, "width of the MLP"},
-           {"--num-attention-heads", "model.num_attention_heads", kWhole, "query heads"},
-           {"--group-query-attention", "", kSwitch, "accepted; --num-query-groups says how many"},
-           {"--num-query-groups", "model.num_query_groups", kWhole, "key/value heads"},
-           {"--kv-channels", "model.kv_channels", kWhole, "width of one head"},
-           {"--vocab-size", "model.vocab_size", kWhole, "tokens in the vocabulary, unpadded"},
-           {"--max-position-embeddings",
-            "model.max_position_embeddings",
-            kWhole,
-            "longest sequence"},
-           {"--untie-embeddings-and-output-weights",
-            "model.tie_embeddings",
-            kSwitch,
-            "an output layer of its own",
-            "false"},
-           {"--swiglu", "model.activation", kSwitch, "a gated MLP with SiLU", "\"swiglu\""},
-           {"--normalization", "model.normalization", kText, "LayerNorm or RMSNorm"},
-           {"--norm-epsilon", "model.norm_epsilon", kReal, "added to the variance"},
-           {"--position-embedding-type",
-            "model.position_embedding",
-            kText,
-            "learned_absolute, rope or none"},
-           {"--rotary-base", "model.rotary_base", kReal, "base of the rotary angles"},
-           {"--disable-bias-linear", "model.add_bias_linear", kSwitch, "no biases", "false"},
-           {"--add-qkv-bias",
-            "model.add_qkv_bias",
-            kSwitch,
-            "bias on query, key and value",
-            "true"},
-           {"--multi-latent-attention",
-            "model.multi_latent_attention",
-            kSwitch,
-            "MLA: keys, values and queries from latents",
-            "true"},
-           {"--q-lora-rank", "model.q_lora_rank", kWhole, "MLA: width of the queries' latent"},
-           {"--kv-lora-rank",
-            "model.kv_lora_rank",
-            kWhole,
-            "MLA: width of keys' and values' latent"},
-           {"--qk-head-dim", "model.qk_head_dim", kWhole, "MLA: width of a key's head"},
-           {"--qk-pos-emb-head-dim",
-            "model.qk_pos_emb_head_dim",
-            kWhole,
-            "MLA: width of its part with positions"},
-           {"--v-head-dim", "model.v_head_dim", kWhole, "MLA: width of a value's head"},
-           {"--qk-layernorm", "model.qk_layernorm", kSwitch, "MLA: norms of the latents", "true"},
-           {"--hidden-dropout", "model.hidden_dropout", kReal, "probability"},
-           {"--attention-dropout", "model.attention_dropout", kReal, "probability"},
-       }},
-      {"Mixture of experts",
-       {
-           {"--num-experts", "model.num_experts", kWhole, "experts of a layer"},
-           {"--moe-router-topk", "model.moe_router_topk", kWhole, "experts of a token"},
-           {"--moe-ffn-hidden-size", "model.moe_ffn_hidden_size", kWhole, "width of one expert"},
-           {"--moe-shared-expert-intermediate-size",
-            "model.moe_shared_expert_intermediate_size",
-            kWhole,
-            "width of the shared experts together"},
-           {"--moe-layer-freq",
-            "model.moe_layer_freq",
-            kPattern,
-            "2: each second layer has experts; or a 0 or 1 for each: \"([0]*3+[1]*58)\""},
-           {"--moe-router-score-function",
-            "model.moe_router_score_function",
-            kText,
-            "softmax or sigmoid"},
-           {"--moe-router-pre-softmax",
-            "model.moe_router_pre_softmax",
-            kSwitch,
-            "softmax over all experts",
-            "true"},
-           {"--moe-router-num-groups",
-            "model.moe_router_num_groups",
-            kWhole,
-            "groups of experts, to some of which a token's are limited"},
-           {"--moe-router-group-topk", "model.moe_router_group_topk", kWhole, "groups of a token"},
-           {"--moe-router-topk-scaling-factor",
-            "model.moe_router_topk_scaling_factor",
-            kReal,
-            "of the experts' weights"},
-           {"--moe-router-load-balancing-type",
-            "model.moe_router_load_balancing_type",
-            kText,
-            "aux_loss, seq_aux_loss or none"},
-           {"--moe-aux-loss-coeff", "model.moe_aux_loss_coeff", kReal, "weight of that loss"},
-           {"--moe-grouped-gemm", "", kSwitch, "accepted; experts always run grouped"},
-           {"--moe-permute-fusion", "", kSwitch, "accepted; tokens always move in one kernel"},
-           {"--moe-token-dispatcher-type", "training.moe_token_dispatcher_type", kText, "alltoall"},
-           {"--moe-expert-capacity-factor",
-            "training.moe_expert_capacity_factor",
-            kReal,
-            "tokens that an expert takes of a rank, of the mean; others are dropped"},
-           {"--moe-pad-expert-input-to-capacity",
-            "training.moe_pad_expert_input_to_capacity",
-            kSwitch,
-            "each expert gets as many tokens as it takes",
-            "true"},
-       }},
-      {"Parallelism",
-       {
-           {"--tensor-model-parallel-size,--tp",
-            "parallelism.tensor",
-            kWhole,
-            "tensor parallel size"},
-           {"--pipeline-model-parallel-size,--pp",
-            "parallelism.pipeline",
-            kWhole,
-            "pipeline stages"},
-           {"--context-parallel-size,--cp", "parallelism.context", kWhole, "context parallel size"},
-           {"--cp-comm-type",
-            "parallelism.context_comm",
-            kText,
-            "how context ranks exchange keys and values: p2p or a2a"},
-           {"--expert-model-parallel-size,--ep",
-            "parallelism.expert",
-            kWhole,
-            "expert parallel size"},
-           {"--expert-tensor-parallel-size,--etp",
-            "parallelism.expert_tensor",
-            kWhole,
-            "tensor parallel size of the experts; auto: --tp"},
-           {"--data-parallel-size,--dp",
-            "parallelism.data",
-            kWhole,
-            "data parallel size; auto: what is left of the world"},
-           {"--sequence-parallel,--sp",
-            "parallelism.sequence_parallel",
-            kSwitch,
-            "shard norms and dropout over tensor ranks",
-            "true"},
-           {"--pipeline-schedule", "parallelism.pipeline_schedule", kText, "1f1b or gpipe"},
-           {"--num-virtual-stages-per-pipeline-rank,--vp",
-            "parallelism.virtual_stages",
-            kWhole,
-            "model chunks on each stage (interleaving)"},
-           {"--microbatch-group-size-per-virtual-pipeline-stage",
-            "parallelism.microbatch_group_size_per_virtual_stage",
-            kWhole,
-            "micro-batches that go through one chunk before the next"},
-           {"--no-overlap-p2p-communication",
-            "parallelism.overlap_p2p_communication",
-            kSwitch,
-            "with virtual stages: wait for each send",
-            "false"},
-           {"--num-layers-per-stage",
-            "parallelism.layers_per_stage",
-            kLayers,
-            "layers of each stage, or of each virtual stage in model order: 7,8,8,7; or even"},
-           {"--use-distributed-optimizer", "parallelism.zero_stage", kSwitch, "ZeRO stage 1", "1"},
-           {"--zero-stage", "parallelism.zero_stage", kWhole, "0, 1, or (FSDP2) 2 and 3"},
-           {"--fsdp", "parallelism.zero_stage", kSwitch, "FSDP2: ZeRO stage 3", "3"},
-           {"--ddp-bucket-size",
-            "parallelism.bucket_elements",
-            kWhole,
-            "elements of a gradient bucket"},
-           {"--overlap-grad-reduce",
-            "parallelism.overlap_grad_reduce",
-            kSwitch,
-            "reduce gradients during the last backward",
-            "true"},
-           {"--overlap-param-gather",
-            "parallelism.overlap_param_gather",
-            kSwitch,
-            "gather parameters during the first forward",
-            "true"},
-           {"--tp-comm-overlap",
-            "parallelism.tp_comm_overlap",
-            kSwitch,
-            "tensor ranks communicate beside matrix products (user buffers)",
-            "true"},
-       }},
-      {"Training",
-       {
-           {"--micro-batch-size,--mbs", "training.micro_batch_size", kWhole, "samples"},
-           {"--global-batch-size,--gbs",
-            "training.global_batch_size",
-            kWhole,
-            "samples of one step"},
-           {"--seq-length,--seq", "training.sequence_length", kWhole, "tokens of a sample"},
-           {"--bf16", "training.dtype", kSwitch, "parameters in bfloat16", "\"bf16\""},
-           {"--fp16", "training.dtype", kSwitch, "parameters in half precision", "\"fp16\""},
-           {"--fp32", "training.dtype", kSwitch, "parameters in single precision", "\"fp32\""},
-           {"--optimizer", "training.optimizer", kText, "adamw (or adam) or sgd", "", "adam=adamw"},
-           {"--optimizer-cpu-offload",
-            "training.optimizer_cpu_offload",
-            kSwitch,
-            "the host keeps main weights and moments, and updates them",
-            "true"},
-           {"--optimizer-offload-fraction",
-            "training.optimizer_offload_fraction",
-            kReal,
-            "of the parameters, for which it does"},
-           {"--use-precision-aware-optimizer",
-            "training.use_precision_aware_optimizer",
-            kSwitch,
-            "implied by --optimizer-cpu-offload",
-            "true"},
-           {"--use-torch-optimizer-for-cpu-offload",
-            "",
-            kSwitch,
-            "accepted; Megatron-LM takes PyTorch's AdamW in any case"},
-           {"--overlap-cpu-optimizer-d2h-h2d",
-            "training.overlap_cpu_optimizer_d2h_h2d",
-            kSwitch,
-            "gradients and parameters travel beside the host's updates",
-            "true"},
-           {"--no-pin-cpu-grads",
-            "training.pin_cpu_grads",
-            kSwitch,
-            "gradients on the host are not page-locked",
-            "false"},
-           {"--no-pin-cpu-params",
-            "training.pin_cpu_params",
-            kSwitch,
-            "main weights on the host are not page-locked",
-            "false"},
-           {"--recompute-granularity",
-            "training.recompute",
-            kText,
-            "none, selective (core attention; torchtitan: see --selective-ac-option) or full"},
-           {"--recompute-activations",
-            "training.recompute",
-            kSwitch,
-            "the same as selective",
-            "\"selective\""},
-           {"--selective-ac-option",
-            "training.selective_ac_option",
-            kText,
-            "torchtitan: selective recompute by operator (op), or all of every Nth layer (N)"},
-           {"--attention-backend",
-            "training.attention",
-            kText,
-            "auto (what the dialect takes on this GPU), flash, fused (cuDNN) or unfused (local)",
-            "",
-            "local=unfused"},
-           {"--use-flash-attn", "training.attention", kSwitch, "the same as flash", "\"flash\""},
-           {"--dialect", "training.dialect", kText, "whose kernels (`onerank list dialects`)"},
-           {"--transformer-impl",
-            "training.transformer_impl",
-            kText,
-            "transformer_engine or local"},
-           {"--megatron-core",
-            "training.megatron_core",
-            kText,
-            "version of Megatron-LM's core, 0.13.1; the newest known where it is not given"},
-           {"--cross-entropy-loss-fusion",
-            "training.cross_entropy_fusion",
-            kSwitch,
-            "fused; --cross-entropy-fusion-impl says by what: native where it is not given",
-            "\"native\"",
-            "",
-            true},
-           {"--cross-entropy-fusion-impl",
-            "training.cross_entropy_fusion",
-            kText,
-            "none, native or te"},
-           {"--no-gradient-accumulation-fusion",
-            "training.gradient_accumulation_fusion",
-            kSwitch,
-            "weight gradients go through autograd",
-            "false"},
-           {"--create-attention-mask-in-dataloader",
-            "training.attention_mask_in_dataloader",
-            kSwitch,
-            "micro-batches carry their mask",
-            "true"},
-           {"--no-create-attention-mask-in-dataloader",
-            "training.attention_mask_in_dataloader",
-            kSwitch,
-            "they do not",
-            "false"},
-           {"--deterministic-mode",
-            "training.deterministic_mode",
-            kSwitch,
-            "deterministic algorithms of PyTorch, attention and NCCL",
-            "true"},
-           {"--fill-uninitialized-memory",
-            "training.fill_uninitialized_memory",
-            kSwitch,
-            "with --deterministic-mode: new tensors are filled (Megatron-LM until September 2026)",
-            "true"},
-           {"--no-check-for-nan-in-loss-and-grad",
-            "training.check_for_nan_in_loss_and_grad",
-            kSwitch,
-            "losses and gradients are not looked at",
-            "false"},
-           {"--make-vocab-size-divisible-by",
-            "training.make_vocab_size_divisible_by",
-            kWhole,
-            "pad the vocabulary to a multiple of this x tensor"},
-           {"--train-iters", "training.steps", kWhole, "steps of the whole training"},
-           {"--train-tokens", "training.tokens", kWhole, "tokens of the whole training: 15.6e12"},
-           {"--seed", "training.seed", kWhole, "of weights, data and dropout"},
-       }},
-      {kClusterFlags,
-       {
-           {"--gpu", "cluster.gpu", kText, "a GPU of `onerank list gpus`"},
-           {"--nodes", "cluster.nodes", kWhole, "machines"},
-           {"--gpus-per-node", "cluster.gpus_per_node", kWhole, "GPUs of one machine"},
-           {"--intra-link",
-            "cluster.intra_link",
-            kText,
-            "link inside a machine (`onerank list links`)"},
-           {"--inter-link", "cluster.inter_link", kText, "NIC between machines"},
-           {"--nics-per-node", "cluster.nics_per_node", kWhole, "NICs of one machine"},
-           {"--nodes-per-pod",
-            "cluster.nodes_per_pod",
-            kWhole,
-            "machines at full bandwidth, below one spine switch"},
-           {"--spine-oversubscription",
-            "cluster.spine_oversubscription",
-            kReal,
-            "bandwidth inside a pod over that out of it: 7 for 7:1"},
-           {"--sharp", "cluster.sharp", kSwitch, "the network's switches reduce (SHARP)", "true"},
-           {"--no-nvls",
-            "cluster.nvls",
-            kSwitch,
-            "NVSwitches do not reduce (NCCL_NVLS_ENABLE=0)",
-            "false"},
-           {"--nccl-tests",
-            "cluster.nccl_tests",
-            kPaths,
-            "what nccl-tests measured, used in place of the model where it fits"},
-       }},
-      {"Failures and cost",
-       {
-           {"--gpu-deviation",
-            "cluster.gpu_deviation",
-            kReal,
-            "how much GPUs differ in speed: 0.015 (usual), 0 (all alike)"},
-           {"--price", "cluster.usd_per_gpu_hour", kReal, "US dollars for one GPU and hour"},
-           {"--gpu-hours-between-failures",
-            "reliability.gpu_hours_between_failures",
-            kReal,
-            "mean time between failures of the job x its GPUs"},
-           {"--restart-seconds",
-            "reliability.restart_seconds",
-            kReal,
-            "from a failure to training again"},
-           {"--checkpoint-seconds",
-            "reliability.checkpoint_seconds",
-            kReal,
-            "that training stands still for one checkpoint"},
-           {"--save-interval", "reliability.save_interval", kWhole, "steps between checkpoints"},
-       }},
-      {"Memory",
-       {
-           {"--allocator", "memory.allocator", kText, "PYTORCH_CUDA_ALLOC_CONF of the job"},
-           {"--cublas-workspace",
-            "memory.cublas_workspace",
-            kText,
-            "CUBLAS_WORKSPACE_CONFIG of the job"},
-       }},
+std::string placeholder_of(const PlanOption& option) {
+  switch (option.type) {
+    case OptionType::kSwitch:
+      return "true|false";
+    case OptionType::kWhole:
+      return "N";
+    case OptionType::kReal:
+      return "X";
+    case OptionType::kText:
+    case OptionType::kChoice:
+      return "NAME";
+    case OptionType::kWholeList:
+      return "N,N,...";
+    case OptionType::kTextList:
+      return "FILE,...";
+  }
+  throw std::logic_error("an option of no type");
+}
+
+/// What holds without the flag. Nothing is said of a switch, of what is empty, and of the model,
+/// which is a preset's as a rule.
+std::string default_of(const PlanOption& option) {
+  if (option.section() == "model" || option.type == OptionType::kSwitch) return "";
+  std::string text = option.default_value.value_or("auto");
+  if (text == "[]") return "";
+  std::erase(text, '"');
+  return text;
+}
+
+/// "order of a stage's forwards and backwards (1f1b, gpipe, zb-h1; default: 1f1b)"
+std::string help_of(const OptionFlag& flag, const PlanOption& option) {
+  if (!flag.constant.empty()) return flag.help;
+  std::vector<std::string> facts;
+  if (!option.choices.empty()) facts.push_back(fmt::format("{}", fmt::join(option.choices, ", ")));
+  const std::string value = default_of(option);
+  if (!value.empty()) facts.push_back("default: " + value);
+  return facts.empty() ? flag.help : fmt::format("{} ({})", flag.help, fmt::join(facts, "; "));
+}
+
+/// Arguments of Megatron-LM that are taken and say nothing new.
+struct TakenFlag {
+  const char* heading;
+  const char* name;
+  const char* help;
+};
+constexpr std::array<TakenFlag, 4> kTakenFlags = {
+    {{"Model", "--group-query-attention", "accepted; --num-query-groups says how many"},
+     {kExpertFlags, "--moe-grouped-gemm", "accepted; experts always run grouped"},
+     {kExpertFlags, "--moe-permute-fusion", "accepted; tokens always move in one kernel"},
+     {"Training",
+      "--use-torch-optimizer-for-cpu-offload",
+      "accepted; Megatron-LM takes PyTorch's AdamW in any case"}}};
+
+std::vector<PlanFlagGroup> make_groups() {
+  std::vector<PlanFlagGroup> groups;
+  for (const char* title : {"Model",
+                            kExpertFlags,
+                            "Parallelism",
+                            "Training",
+                            kClusterFlags,
+                            kCostFlags,
+                            "Memory",
+                            "Time"}) {
+    groups.push_back({title, {}});
+  }
+  const auto flags_under = [&](const std::string& title) -> std::vector<PlanFlag>& {
+    const auto is_it = [&](const PlanFlagGroup& group) { return group.title == title; };
+    return std::find_if(groups.begin(), groups.end(), is_it)->flags;
   };
+  for (const PlanOption& option : estimator::plan_options()) {
+    for (const OptionFlag& flag : option.flags) {
+      flags_under(heading_of(option))
+          .push_back(
+              {flag, option.path, option.type, placeholder_of(option), help_of(flag, option)});
+    }
+  }
+  for (const TakenFlag& taken : kTakenFlags) {
+    flags_under(taken.heading).push_back({.said = {.names = {taken.name}}, .help = taken.help});
+  }
+  std::erase_if(groups, [](const PlanFlagGroup& group) { return group.flags.empty(); });
+  return groups;
+}
+
+}  // namespace
+
+std::string PlanFlag::names() const { return fmt::format("{}", fmt::join(said.names, ",")); }
+
+const std::vector<PlanFlagGroup>& plan_flag_groups() {
+  static const std::vector<PlanFlagGroup> groups = make_groups();
   return groups;
 }
 

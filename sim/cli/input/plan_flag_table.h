@@ -1,42 +1,33 @@
-// The table of flags that stand for keys of a plan: Megatron-LM's names, with the short ones that
-// people say.
+// The flags that stand for keys of a plan, under the headings of the help: Megatron-LM's names,
+// with the short ones that people say. They come from the options of a plan
+// (estimator/plan/options.h).
 #pragma once
 
 #include <string>
 #include <vector>
 
+#include "estimator/plan/option_table.h"
+
 namespace sim {
-
-enum class FlagKind {
-  kWhole,    ///< a whole number
-  kReal,     ///< a finite number
-  kText,     ///< a word
-  kLayers,   ///< whole numbers with commas, or kEvenLayers
-  kPattern,  ///< the same, or Megatron-LM's "([0]*3+[1]*58)"
-  kPaths,    ///< files with commas
-  kSwitch,   ///< takes no value; writes `constant`
-};
-
-/// The same number of layers on every stage.
-inline constexpr const char* kEvenLayers = "even";
 
 /// One flag, and the key of the plan that it writes.
 struct PlanFlag {
-  const char* names;  ///< "--tensor-model-parallel-size,--tp": Megatron's name first
-  const char* path;   ///< "parallelism.tensor"; "": taken, and says nothing new
-  FlagKind kind;
-  const char* help;
-  const char* constant = "";  ///< of a switch, as JSON
-  const char* synonyms = "";  ///< of a word: "adam=adamw": Megatron's word = the plan's
-  bool yields = false;  ///< another flag that writes the same key says it, where both are given
+  estimator::OptionFlag said;
+  std::string path;  ///< "parallelism.tensor"; "": taken, and says nothing new
+  estimator::OptionType type = estimator::OptionType::kSwitch;
+  std::string placeholder;  ///< of its value in the help: "N"
+  std::string help;         ///< with the words that it may be, and what holds without it
 
+  bool is_switch() const { return !said.constant.empty() || path.empty(); }
   /// The last name: the one that people say.
-  std::string short_name() const;
+  const std::string& short_name() const { return said.names.back(); }
+  /// "--tensor-model-parallel-size,--tp"
+  std::string names() const;
 };
 
 /// Flags under one heading of the help.
 struct PlanFlagGroup {
-  const char* title;
+  std::string title;
   std::vector<PlanFlag> flags;
 };
 

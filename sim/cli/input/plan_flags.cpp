@@ -5,6 +5,7 @@
 #include <map>
 #include <string_view>
 
+#include "estimator/base/fields.h"
 #include "estimator/plan/plan_tree.h"
 #include "sim/cli/input/flag_names.h"
 #include "sim/cli/input/layer_pattern.h"
@@ -15,9 +16,9 @@ namespace {
 
 using estimator::find_in_tree;
 using estimator::Json;
+using estimator::OptionType;
 using estimator::set_in_tree;
 using estimator::UserError;
-using enum FlagKind;
 
 /// The fields of a comma list.
 std::vector<std::string> split_commas(std::string_view text) {
@@ -41,7 +42,7 @@ std::string translate(const std::string& word, std::string_view synonyms) {
 
 /// A switch writes its constant; `--sequence-parallel=false` turns a true one off.
 Json switch_value(const PlanFlag& flag, const std::string& text) {
-  const Json constant = Json::parse(flag.constant);
+  const Json constant = Json::parse(flag.said.constant);
   if (text == "true") return constant;
   if (text == "false" && constant.is_boolean()) return !constant.get<bool>();
   throw UserError({.what = "a flag that takes no value has one",
@@ -49,31 +50,25 @@ Json switch_value(const PlanFlag& flag, const std::string& text) {
                    .help = fmt::format("write {} alone", flag.short_name())});
 }
 
-Json flag_value(const PlanFlag& flag, const std::string& text) {
-  const std::string name = flag.short_name();
-  switch (flag.kind) {
-    case kWhole:
+Json flag_value(const PlanFlag& flag, const std::string& typed) {
+  const std::string& name = flag.short_name();
+  if (flag.is_switch()) return switch_value(flag, typed);
+  const std::string text = translate(typed, flag.said.synonyms);
+  switch (flag.type) {
+    case OptionType::kWhole:
       return text == "auto" ? Json(text) : Json(parse_whole_number(text, name));
-    case kReal:
-      return parse_real_number(text, name);
-    case kText:
-      return translate(text, flag.synonyms);
-    case kLayers: {
-      Json layers = Json::array();
-      if (text == kEvenLayers) return layers;
-      for (const std::string& field : split_commas(text)) {
-        layers.push_back(parse_whole_number(field, name));
-      }
-      return layers;
-    }
-    case kPattern:
-      return parse_layer_pattern(text, name);
-    case kPaths:
+    case OptionType::kReal:
+      return text == "auto" ? Json(text) : Json(parse_real_number(text, name));
+    case OptionType::kWholeList:
+      return text.empty() && typed != text ? Json::array() : Json(parse_layer_pattern(text, name));
+    case OptionType::kTextList:
       return split_commas(text);
-    case kSwitch:
-      return switch_value(flag, text);
+    case OptionType::kSwitch:
+    case OptionType::kText:
+    case OptionType::kChoice:
+      return text;
   }
-  throw std::logic_error("a flag of no kind");
+  throw std::logic_error("a flag of no type");
 }
 
 /// "parallelism.tensor=8": the value is JSON, or else a word.
@@ -92,7 +87,7 @@ void apply_setting(const std::string& setting, Json& tree) {
 
 /// "parallelism.zero_stage = 3", which --fsdp says without a value.
 std::string switch_text(const PlanFlag& flag) {
-  const Json constant = Json::parse(flag.constant);
+  const Json constant = Json::parse(flag.said.constant);
   return fmt::format(
       "{} = {}", flag.path, constant.is_string() ? constant.get<std::string>() : constant.dump());
 }
@@ -100,18 +95,12 @@ std::string switch_text(const PlanFlag& flag) {
 }  // namespace
 
 void PlanFlags::add_to(CLI::App& app, std::string_view only_group) {
-  const std::map<FlagKind, std::string> placeholders = {{kWhole, "N"},
-                                                        {kReal, "X"},
-                                                        {kText, "NAME"},
-                                                        {kLayers, "N,N,..."},
-                                                        {kPattern, "PATTERN"},
-                                                        {kPaths, "FILE,..."}};
   for (const PlanFlagGroup& group : plan_flag_groups()) {
     if (!only_group.empty() && only_group != group.title) continue;
     for (const PlanFlag& flag : group.flags) {
       CLI::Option* option =
-          flag.kind == kSwitch ? app.add_flag(flag.names) : app.add_option(flag.names);
-      if (flag.kind != kSwitch) option->type_name(placeholders.at(flag.kind));
+          flag.is_switch() ? app.add_flag(flag.names()) : app.add_option(flag.names());
+      if (!flag.is_switch()) option->type_name(flag.placeholder);
       option->description(flag.help)->group(group.title);
       registered_.push_back({&flag, option});
     }
@@ -133,18 +122,18 @@ bool PlanFlags::any_given() const {
 void PlanFlags::overlay(Json& tree) const {
   std::map<std::string, const PlanFlag*> writers;
   for (const auto& [flag, option] : registered_) {
-    if (option->count() == 0 || *flag->path == '\0') continue;
+    if (option->count() == 0 || flag->path.empty()) continue;
     const Json value = flag_value(*flag, option->results().back());
     const auto [writer, is_first] = writers.emplace(flag->path, flag);
-    if (!is_first && flag->yields) continue;
-    const bool is_refused = !is_first && !writer->second->yields;
+    if (!is_first && flag->said.yields) continue;
+    const bool is_refused = !is_first && !writer->second->said.yields;
     if (is_refused && find_in_tree(tree, flag->path) != value) {
       throw UserError(
           {.what = "two flags say different things",
            .where = fmt::format("{} and {}", writer->second->short_name(), flag->short_name()),
            .help = "keep one of the two"});
     }
-    const bool names_the_model = std::string_view(flag->path) == "model.preset";
+    const bool names_the_model = flag->path == "model.preset";
     if (names_the_model) set_in_tree(tree, "model", nullptr, flag->short_name());
     set_in_tree(tree, flag->path, value, flag->short_name());
   }
@@ -153,8 +142,8 @@ void PlanFlags::overlay(Json& tree) const {
 
 std::string PlanFlags::with_flag_names(std::string text) const {
   for (const auto& [flag, option] : registered_) {
-    if (option->count() == 0 || *flag->path == '\0') continue;
-    if (flag->kind == kSwitch) replace_name(text, switch_text(*flag), flag->short_name());
+    if (option->count() == 0 || flag->path.empty()) continue;
+    if (flag->is_switch()) replace_name(text, switch_text(*flag), flag->short_name());
     replace_name(text, flag->path, flag->short_name());
   }
   return text;

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "estimator/base/fields.h"
+#include "estimator/base/json.h"
 #include "sim/cli/input/plan_flag_table.h"
 
 namespace sim {

@@ -21,7 +21,7 @@ std::string in_quotes_if_needed(const std::string& word) {
 std::string value_text(const Json& value) {
   if (value.is_string()) return value.get<std::string>();
   if (!value.is_array()) return value.dump();
-  if (value.empty()) return kEvenLayers;
+  if (value.empty()) return "even";  // layers_per_stage
   std::vector<std::string> fields;
   for (const Json& field : value) fields.push_back(value_text(field));
   return fmt::format("{}", fmt::join(fields, ","));
@@ -29,10 +29,10 @@ std::string value_text(const Json& value) {
 
 /// What to type to make this flag write the value, or "" when it cannot.
 std::string typed(const PlanFlag& flag, const Json& value) {
-  if (flag.kind != FlagKind::kSwitch) {
+  if (!flag.is_switch()) {
     return flag.short_name() + " " + in_quotes_if_needed(value_text(value));
   }
-  const Json constant = Json::parse(flag.constant);
+  const Json constant = Json::parse(flag.said.constant);
   if (value == constant) return flag.short_name();
   const bool turns_off = constant.is_boolean() && value.is_boolean();
   return turns_off ? flag.short_name() + "=false" : "";

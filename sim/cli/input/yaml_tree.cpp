@@ -7,6 +7,8 @@
 #include <charconv>
 #include <sstream>
 
+#include "estimator/base/errors.h"
+#include "estimator/base/fields.h"
 #include "estimator/base/files.h"
 #include "estimator/plan/plan_tree.h"
 

@@ -18,6 +18,10 @@ ListDocument<estimator::DialectTraits> dialect_list() {
   return {.head = {1, "dialect_list"}, .entries = estimator::dialects()};
 }
 
+ListDocument<estimator::PlanOption> option_list() {
+  return {.head = {1, "option_list"}, .entries = estimator::plan_options()};
+}
+
 ListDocument<SupportedTorch> torch_list() {
   return {.head = {1, "torch_list"}, .entries = supported_torch()};
 }

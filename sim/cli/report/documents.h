@@ -8,7 +8,8 @@
 #include "estimator/cluster/cluster_estimate.h"
 #include "estimator/hardware/hardware.h"
 #include "estimator/plan/dialects.h"
-#include "estimator/plan/model_config.h"
+#include "estimator/plan/option_table.h"
+#include "estimator/plan/options.h"
 #include "estimator/profile/peak_snapshot.h"
 #include "sim/cli/process/torch_stubs.h"
 
@@ -107,6 +108,7 @@ ListDocument<estimator::Gpu> gpu_list();
 ListDocument<estimator::ModelPreset> model_list();
 ListDocument<estimator::Link> link_list();
 ListDocument<estimator::DialectTraits> dialect_list();
+ListDocument<estimator::PlanOption> option_list();
 ListDocument<SupportedTorch> torch_list();
 
 }  // namespace sim

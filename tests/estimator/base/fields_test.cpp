@@ -31,11 +31,11 @@ struct Outer {
 };
 template <class Visitor>
 void visit_fields(Visitor& visit, Outer& outer) {
-  visit("count", outer.count, "how many", Range{-1, 1e14, "8 for eight"});
+  visit("count", outer.count, {"how many", Range{-1, 1e14, "8 for eight"}});
   visit("on", outer.on, "yes or no");
   visit("color", outer.color, "which");
-  visit("maybe", outer.maybe, "may be absent", Range{1, 5});
-  visit("sizes", outer.sizes, "a list of lists", Range{0, 9});
+  visit("maybe", outer.maybe, {"may be absent", Range{1, 5}});
+  visit("sizes", outer.sizes, {"a list of lists", Range{0, 9}});
   visit("inners", outer.inners, "a list");
   visit("text", outer.text, "words");
 }

@@ -4,6 +4,7 @@
 
 #include <set>
 
+#include "estimator/base/errors.h"
 #include "estimator/base/units.h"
 
 namespace estimator {

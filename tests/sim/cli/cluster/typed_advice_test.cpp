@@ -39,8 +39,7 @@ PlanInput parse(const Typed& typed) {
 const PlanFlag* find_flag(const std::string& name) {
   for (const PlanFlagGroup& group : plan_flag_groups()) {
     for (const PlanFlag& flag : group.flags) {
-      std::istringstream names(flag.names);
-      for (std::string one; std::getline(names, one, ',');) {
+      for (const std::string& one : flag.said.names) {
         if (one == name) return &flag;
       }
     }
@@ -54,7 +53,7 @@ void take_out(Arguments& arguments, const std::string& path) {
     const PlanFlag* flag = find_flag(arguments[i]);
     const bool same = flag != nullptr && flag->path == path;
     const auto from = arguments.begin() + static_cast<std::ptrdiff_t>(i);
-    if (same) arguments.erase(from, from + (flag->kind == FlagKind::kSwitch ? 1 : 2));
+    if (same) arguments.erase(from, from + (flag->is_switch() ? 1 : 2));
     i += same ? 0 : 1;
   }
 }

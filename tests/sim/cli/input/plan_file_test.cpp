@@ -7,6 +7,8 @@
 
 #include <filesystem>
 
+#include "estimator/base/errors.h"
+#include "estimator/base/fields.h"
 #include "estimator/plan/plan.h"
 #include "sim/cli/input/yaml_tree.h"
 #include "tests/sim/cli/onerank_program.h"

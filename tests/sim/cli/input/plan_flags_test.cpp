@@ -5,6 +5,8 @@
 
 #include <set>
 
+#include "estimator/base/errors.h"
+#include "estimator/base/fields.h"
 #include "estimator/plan/plan.h"
 #include "estimator/plan/plan_tree.h"
 
@@ -76,8 +78,8 @@ TEST(PlanFlags, EveryFlagWritesAKeyThatPlansHave) {
       "reliability.save_interval"};
   for (const PlanFlagGroup& group : plan_flag_groups()) {
     for (const PlanFlag& flag : group.flags) {
-      if (*flag.path == '\0' || empty_until_asked_for.count(flag.path) > 0) continue;
-      EXPECT_FALSE(find_in_tree(resolved, flag.path).is_null()) << flag.names;
+      if (flag.path.empty() || empty_until_asked_for.count(flag.path) > 0) continue;
+      EXPECT_FALSE(find_in_tree(resolved, flag.path).is_null()) << flag.names();
     }
   }
   EXPECT_NO_THROW(estimator::resolve_plan(
@@ -144,7 +146,8 @@ TEST(PlanFlags, ReadNumbersStrictlyAndNameTheFlag) {
   for (const std::string value : {"8x", "nan", "1e3.5", "0x8"}) {
     EXPECT_THAT(error_of("--tp " + value), HasSubstr("--tp = ")) << value;
   }
-  EXPECT_THAT(error_of("--num-layers-per-stage 7,,8"), HasSubstr("--num-layers-per-stage = \"\""));
+  EXPECT_THAT(error_of("--num-layers-per-stage 7,,8"),
+              HasSubstr("--num-layers-per-stage = \"7,,8\""));
   EXPECT_THAT(error_of("--price nan"), HasSubstr("--price = \"nan\""));
 }
 

@@ -1,0 +1,39 @@
+// What is said of a key of a document beside its name and its type: the third argument of visit().
+#pragma once
+
+#include <initializer_list>
+
+#include "estimator/base/range.h"
+
+namespace estimator {
+
+/// A flag of the command line that says a key of a plan.
+struct Flag {
+  const char* names;          ///< "--tensor-model-parallel-size,--tp": Megatron-LM's name first
+  const char* constant = "";  ///< as JSON: what a flag writes that takes no value; "": it takes one
+  const char* help = "";      ///< "": the key's own
+  const char* synonyms = "";  ///< "adam=adamw": Megatron-LM's word = the plan's
+  bool yields = false;        ///< another flag that writes the same key wins, where both are given
+};
+
+struct Option {
+  // Implicit: most keys have a help text and nothing else.
+  Option(const char* help, Range range = {}, std::initializer_list<Flag> flags = {})  // NOLINT
+      : help(help), range(range), flags(flags) {}
+  Option(const char* help, std::initializer_list<Flag> flags) : Option(help, Range{}, flags) {}
+
+  /// Of a plan: the key changes nothing that one rank runs, so that profiles of ranks stay true.
+  Option of_the_cluster() const {
+    Option option = *this;
+    option.changes_ranks = false;
+    return option;
+  }
+
+  const char* help;
+  Range range;  ///< of a number, or of each number of a list
+  /// It lives as long as the expression that makes it: for the time of a visit().
+  std::initializer_list<Flag> flags;
+  bool changes_ranks = true;
+};
+
+}  // namespace estimator

@@ -1,0 +1,73 @@
+// All options of a plan as a table, made from the lines of options.h.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "estimator/base/enum_names.h"
+#include "estimator/base/option.h"
+
+namespace estimator {
+
+/// What a value of an option is.
+enum class OptionType { kSwitch, kWhole, kReal, kText, kChoice, kWholeList, kTextList };
+constexpr std::array<EnumName<OptionType>, 7> enum_names(OptionType) {
+  return {{{OptionType::kSwitch, "boolean"},
+           {OptionType::kWhole, "integer"},
+           {OptionType::kReal, "number"},
+           {OptionType::kText, "text"},
+           {OptionType::kChoice, "choice"},
+           {OptionType::kWholeList, "integers"},
+           {OptionType::kTextList, "texts"}}};
+}
+
+/// A Flag whose texts are its own.
+struct OptionFlag {
+  std::vector<std::string> names;  ///< Megatron-LM's first; the last is the one that people say
+  std::string constant;            ///< JSON
+  std::string help;
+  std::string synonyms;
+  bool yields = false;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, OptionFlag& flag) {
+  visit("names", flag.names, "Megatron-LM's first");
+  visit("constant", flag.constant, "what it writes, as JSON, when it takes no value");
+  visit("help", flag.help, "what it means");
+  visit("synonyms", flag.synonyms, "Megatron-LM's word = the plan's");
+}
+
+struct PlanOption {
+  std::string path;  ///< "parallelism.tensor"
+  OptionType type = OptionType::kText;
+  std::string help;
+  std::optional<std::string> default_value;  ///< as JSON; empty: "auto", which follows from others
+  std::vector<std::string> choices;          ///< of a choice
+  std::vector<OptionFlag> flags;
+  bool changes_ranks = true;  ///< false: the profile of a rank is the same with any value
+
+  /// "parallelism" and "tensor".
+  std::string section() const { return path.substr(0, path.find('.')); }
+  std::string key() const { return path.substr(path.find('.') + 1); }
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, PlanOption& option) {
+  visit("path", option.path, "section and key of the plan");
+  visit("type", option.type, "of its value");
+  visit("help", option.help, "what it means");
+  visit("default", option.default_value, "as JSON; left out: it follows from others");
+  visit("choices", option.choices, "the words that it may be");
+  visit("flags", option.flags, "that say it on the command line");
+  visit("changes_ranks", option.changes_ranks, "whether it changes what single ranks run");
+}
+
+/// In the order of options.h: model, cluster, parallelism, training, memory, time, reliability.
+const std::vector<PlanOption>& plan_options();
+
+/// The option at a path; null when there is none.
+const PlanOption* find_plan_option(std::string_view path);
+
+}  // namespace estimator

@@ -1,0 +1,477 @@
+// The options of a plan: one line for each. From these lines come reading and writing of plans,
+// their schema, the flags of the command line with their help, the ranges, and which options leave
+// the runs of single ranks as they are (profile_match.cpp). Defaults stand in the structs.
+//
+//     visit("tensor", parallelism.tensor, {"tensor parallel size", kDegree,
+//     {{"--tensor-model-parallel-size,--tp"}}});
+//
+// A new option is a member of its struct, a line here, and what it does. All flags: option_table.h.
+#pragma once
+
+#include "estimator/base/option.h"
+#include "estimator/plan/plan.h"
+
+namespace estimator {
+
+/// Ranks along an axis, machines, layers.
+inline constexpr Range kDegree = {1, 1e6};
+/// One dimension of a batch or of the model.
+inline constexpr Range kSize = {1, 1e9};
+
+template <class Visitor>
+void visit_fields(Visitor& visit, ModelConfig& model) {
+  visit("num_layers", model.num_layers, {"transformer layers", {{"--num-layers"}}});
+  visit("hidden_size", model.hidden_size, {"width of the residual stream", {{"--hidden-size"}}});
+  visit("ffn_hidden_size", model.ffn_hidden_size, {"width of the MLP", {{"--ffn-hidden-size"}}});
+  visit("num_attention_heads",
+        model.num_attention_heads,
+        {"query heads", {{"--num-attention-heads"}}});
+  visit("num_query_groups",
+        model.num_query_groups,
+        {"key/value heads (GQA, MQA)", {{"--num-query-groups"}}});
+  visit("kv_channels", model.kv_channels, {"width of one head", {{"--kv-channels"}}});
+  visit("vocab_size", model.vocab_size, {"tokens in the vocabulary, unpadded", {{"--vocab-size"}}});
+  visit("max_position_embeddings",
+        model.max_position_embeddings,
+        {"longest sequence", {{"--max-position-embeddings"}}});
+  visit("tie_embeddings",
+        model.tie_embeddings,
+        {"output layer shares the input embedding",
+         {{"--untie-embeddings-and-output-weights", "false", "an output layer of its own"}}});
+  visit("normalization", model.normalization, {"norm of the layers", {{"--normalization"}}});
+  visit("norm_epsilon", model.norm_epsilon, {"added to the variance", {{"--norm-epsilon"}}});
+  visit("activation",
+        model.activation,
+        {"of the MLP; swiglu and geglu are gated",
+         {{"--swiglu", "\"swiglu\"", "a gated MLP with SiLU"}}});
+  visit("position_embedding",
+        model.position_embedding,
+        {"how positions are told", {{"--position-embedding-type"}}});
+  visit("rotary_base", model.rotary_base, {"base of the rotary angles", {{"--rotary-base"}}});
+  visit("add_bias_linear",
+        model.add_bias_linear,
+        {"biases in all linear layers of the blocks",
+         {{"--disable-bias-linear", "false", "no biases"}}});
+  visit("add_qkv_bias",
+        model.add_qkv_bias,
+        {"bias on query, key and value alone", {{"--add-qkv-bias", "true"}}});
+  visit("multi_latent_attention",
+        model.multi_latent_attention,
+        {"MLA: keys and values, and queries, from latents (DeepSeek)",
+         {{"--multi-latent-attention", "true"}}});
+  visit("q_lora_rank",
+        model.q_lora_rank,
+        {"MLA: width of the queries' latent; 0: none", {{"--q-lora-rank"}}});
+  visit("kv_lora_rank",
+        model.kv_lora_rank,
+        {"MLA: width of the latent of keys and values", {{"--kv-lora-rank"}}});
+  visit("qk_head_dim",
+        model.qk_head_dim,
+        {"MLA: width of a query's and key's head, no positions", {{"--qk-head-dim"}}});
+  visit("qk_pos_emb_head_dim",
+        model.qk_pos_emb_head_dim,
+        {"MLA: width of its part with rotary positions, whose key all heads share",
+         {{"--qk-pos-emb-head-dim"}}});
+  visit("v_head_dim", model.v_head_dim, {"MLA: width of a value's head", {{"--v-head-dim"}}});
+  visit("qk_layernorm",
+        model.qk_layernorm,
+        {"MLA: norms of the latents", {{"--qk-layernorm", "true"}}});
+  visit("hidden_dropout",
+        model.hidden_dropout,
+        {"after attention, MLP and embedding", {{"--hidden-dropout"}}});
+  visit("attention_dropout",
+        model.attention_dropout,
+        {"on the attention weights", {{"--attention-dropout"}}});
+  visit("num_experts",
+        model.num_experts,
+        {"experts of a layer; 0: a dense model", {{"--num-experts"}}});
+  visit("moe_router_topk", model.moe_router_topk, {"experts of a token", {{"--moe-router-topk"}}});
+  visit("moe_ffn_hidden_size",
+        model.moe_ffn_hidden_size,
+        {"width of one expert", {{"--moe-ffn-hidden-size"}}});
+  visit("moe_shared_expert_intermediate_size",
+        model.moe_shared_expert_intermediate_size,
+        {"width of the shared experts together, which all tokens use; 0: none",
+         {{"--moe-shared-expert-intermediate-size"}}});
+  visit("moe_layer_freq",
+        model.moe_layer_freq,
+        {"layers with experts: 2 is each second one; or a 0 (dense) or 1 for each, "
+         "\"([0]*3+[1]*58)\"",
+         {{"--moe-layer-freq"}}});
+  visit("moe_router_score_function",
+        model.moe_router_score_function,
+        {"what makes weights of the router's logits", {{"--moe-router-score-function"}}});
+  visit("moe_router_pre_softmax",
+        model.moe_router_pre_softmax,
+        {"softmax over all experts, not over the chosen ones",
+         {{"--moe-router-pre-softmax", "true"}}});
+  visit("moe_router_num_groups",
+        model.moe_router_num_groups,
+        {"groups of experts, to some of which a token's are limited; 0: none",
+         {{"--moe-router-num-groups"}}});
+  visit("moe_router_group_topk",
+        model.moe_router_group_topk,
+        {"groups of a token", {{"--moe-router-group-topk"}}});
+  visit("moe_router_topk_scaling_factor",
+        model.moe_router_topk_scaling_factor,
+        {"factor of the experts' weights; 0: none", {{"--moe-router-topk-scaling-factor"}}});
+  visit("moe_router_load_balancing_type",
+        model.moe_router_load_balancing_type,
+        {"loss that keeps the experts equally busy: of a micro-batch, or of each sequence",
+         {{"--moe-router-load-balancing-type"}}});
+  visit("moe_aux_loss_coeff",
+        model.moe_aux_loss_coeff,
+        {"weight of the balancing loss; 0: there is none", {{"--moe-aux-loss-coeff"}}});
+}
+
+template <class Visitor>
+void visit_fields(Visitor& visit, ClusterConfig& cluster) {
+  visit("gpu", cluster.gpu, {"a GPU of `onerank list gpus`", {{"--gpu"}}});
+  visit("nodes",
+        cluster.nodes,
+        {"machines; auto: world size / gpus_per_node", kDegree, {{"--nodes"}}});
+  visit("gpus_per_node",
+        cluster.gpus_per_node,
+        {"GPUs of one machine; auto: 8, or the world if smaller", kDegree, {{"--gpus-per-node"}}});
+  visit("intra_link",
+        cluster.intra_link,
+        Option{"link inside a machine (`onerank list links`); auto: the GPU's", {{"--intra-link"}}}
+            .of_the_cluster());
+  visit("inter_link",
+        cluster.inter_link,
+        Option{"NIC between machines; auto: the usual one for the GPU", {{"--inter-link"}}}
+            .of_the_cluster());
+  visit("nics_per_node",
+        cluster.nics_per_node,
+        Option{"NICs of one machine; auto: as many as the link's machines have",
+               kDegree,
+               {{"--nics-per-node"}}}
+            .of_the_cluster());
+  visit("nodes_per_pod",
+        cluster.nodes_per_pod,
+        Option{"machines below one spine switch at full bandwidth; auto: all",
+               kDegree,
+               {{"--nodes-per-pod"}}}
+            .of_the_cluster());
+  visit("spine_oversubscription",
+        cluster.spine_oversubscription,
+        Option{"bandwidth inside a pod over bandwidth out of it: 7 for 7:1",
+               Range{1, 1000, "1 for a network without oversubscription, 7 for 7:1"},
+               {{"--spine-oversubscription"}}}
+            .of_the_cluster());
+  visit("sharp",
+        cluster.sharp,
+        Option{"the network's switches reduce (InfiniBand SHARP, NCCL's CollNet)",
+               {{"--sharp", "true"}}}
+            .of_the_cluster());
+  visit("nvls",
+        cluster.nvls,
+        Option{"NVSwitches that can reduce do (NCCL_NVLS_ENABLE)",
+               {{"--no-nvls", "false", "NVSwitches do not reduce (NCCL_NVLS_ENABLE=0)"}}}
+            .of_the_cluster());
+  visit(
+      "nccl_tests",
+      cluster.nccl_tests,
+      Option{
+          "files that nccl-tests wrote on such machines: used in place of the model where they fit",
+          {{"--nccl-tests"}}}
+          .of_the_cluster());
+  visit(
+      "gpu_deviation",
+      cluster.gpu_deviation,
+      {"standard deviation of the GPUs' time for the same arithmetic, of its mean: ranks wait for "
+       "the slowest; 0: all alike; auto: what was published of other clusters",
+       Range{0, 0.2, "0.015 for 1.5 %, 0 for GPUs that are all alike"},
+       {{"--gpu-deviation"}}});
+  visit("usd_per_gpu_hour",
+        cluster.usd_per_gpu_hour,
+        Option{"price, for the cost of a training", Range{0, 1e6}, {{"--price"}}}.of_the_cluster());
+}
+
+template <class Visitor>
+void visit_fields(Visitor& visit, ParallelConfig& parallelism) {
+  visit("tensor",
+        parallelism.tensor,
+        {"tensor parallel size", kDegree, {{"--tensor-model-parallel-size,--tp"}}});
+  visit("pipeline",
+        parallelism.pipeline,
+        {"pipeline parallel size (stages)", kDegree, {{"--pipeline-model-parallel-size,--pp"}}});
+  visit("context",
+        parallelism.context,
+        {"context parallel size", kDegree, {{"--context-parallel-size,--cp"}}});
+  visit("context_comm",
+        parallelism.context_comm,
+        {"how context ranks exchange keys and values: p2p (a ring) and a2a (Ulysses) are built",
+         {{"--cp-comm-type"}}});
+  visit("expert",
+        parallelism.expert,
+        {"expert parallel size", kDegree, {{"--expert-model-parallel-size,--ep"}}});
+  visit("expert_tensor",
+        parallelism.expert_tensor,
+        {"tensor parallel size of the experts; auto: the tensor parallel size",
+         kDegree,
+         {{"--expert-tensor-parallel-size,--etp"}}});
+  visit("data",
+        parallelism.data,
+        {"data parallel size; auto: what is left of the world",
+         kDegree,
+         {{"--data-parallel-size,--dp"}}});
+  visit("sequence_parallel",
+        parallelism.sequence_parallel,
+        {"shard norms and dropout over tensor ranks", {{"--sequence-parallel,--sp", "true"}}});
+  visit("pipeline_schedule",
+        parallelism.pipeline_schedule,
+        {"order of a stage's forwards and backwards; 1f1b with virtual stages is interleaved",
+         {{"--pipeline-schedule"}}});
+  visit("virtual_stages",
+        parallelism.virtual_stages,
+        {"model chunks on each stage (interleaving)",
+         kDegree,
+         {{"--num-virtual-stages-per-pipeline-rank,--vp"}}});
+  visit("microbatch_group_size_per_virtual_stage",
+        parallelism.microbatch_group_size_per_virtual_stage,
+        {"micro-batches that go through one chunk before the next; auto: the pipeline size",
+         {{"--microbatch-group-size-per-virtual-pipeline-stage"}}});
+  visit("layers_per_stage",
+        parallelism.layers_per_stage,
+        {"layers of each stage, or of each virtual stage in model order; empty: even",
+         Range{0, kDegree.most},
+         {{"--num-layers-per-stage",
+           "",
+           "layers of each stage, or of each virtual stage in model order: 7,8,8,7; or even",
+           "even="}}});
+  visit("zero_stage",
+        parallelism.zero_stage,
+        {"1: the distributed optimizer; 2 and 3: FSDP2, 3 frees parameters after forward",
+         {{"--use-distributed-optimizer", "1", "ZeRO stage 1"},
+          {"--zero-stage"},
+          {"--fsdp", "3", "FSDP2: ZeRO stage 3"}}});
+  visit("bucket_elements",
+        parallelism.bucket_elements,
+        {"elements of a gradient bucket; auto: Megatron's max(40e6, 1e6 x data x context)",
+         Range{1, kLargestWhole},
+         {{"--ddp-bucket-size"}}});
+  visit("overlap_grad_reduce",
+        parallelism.overlap_grad_reduce,
+        {"reduce gradients during the last backward", {{"--overlap-grad-reduce", "true"}}});
+  visit("overlap_param_gather",
+        parallelism.overlap_param_gather,
+        {"gather parameters during the first forward", {{"--overlap-param-gather", "true"}}});
+  visit(
+      "overlap_p2p_communication",
+      parallelism.overlap_p2p_communication,
+      Option{
+          "with virtual stages: a stage goes on while it sends",
+          {{"--no-overlap-p2p-communication", "false", "with virtual stages: wait for each send"}}}
+          .of_the_cluster());
+  visit(
+      "tp_comm_overlap",
+      parallelism.tp_comm_overlap,
+      {"the tensor ranks' communication beside matrix products (TransformerEngine's user buffers)",
+       {{"--tp-comm-overlap", "true"}}});
+}
+
+template <class Visitor>
+void visit_fields(Visitor& visit, TrainingConfig& training) {
+  visit("micro_batch_size",
+        training.micro_batch_size,
+        {"samples of one micro-batch on one data rank", kSize, {{"--micro-batch-size,--mbs"}}});
+  visit("global_batch_size",
+        training.global_batch_size,
+        {"samples of one step; auto: one micro-batch for each data rank",
+         kSize,
+         {{"--global-batch-size,--gbs"}}});
+  visit("sequence_length",
+        training.sequence_length,
+        {"tokens of a sample; auto: the model's maximum, at most 8192",
+         kSize,
+         {{"--seq-length,--seq"}}});
+  visit("dtype",
+        training.dtype,
+        {"type of parameters and activations",
+         {{"--bf16", "\"bf16\"", "parameters in bfloat16"},
+          {"--fp16", "\"fp16\"", "parameters in half precision"},
+          {"--fp32", "\"fp32\"", "parameters in single precision"}}});
+  visit("optimizer",
+        training.optimizer,
+        {"sgd has momentum", {{"--optimizer", "", "", "adam=adamw"}}});
+  visit("optimizer_cpu_offload",
+        training.optimizer_cpu_offload,
+        {"the host keeps main weights and moments, and updates them (Megatron-LM)",
+         {{"--optimizer-cpu-offload", "true"}}});
+  visit("optimizer_offload_fraction",
+        training.optimizer_offload_fraction,
+        {"part of the parameters that the host updates, with --optimizer-cpu-offload",
+         {{"--optimizer-offload-fraction"}}});
+  visit("use_precision_aware_optimizer",
+        training.use_precision_aware_optimizer,
+        {"implied by --optimizer-cpu-offload; not built without",
+         {{"--use-precision-aware-optimizer", "true"}}});
+  visit("overlap_cpu_optimizer_d2h_h2d",
+        training.overlap_cpu_optimizer_d2h_h2d,
+        {"gradients go to the host, and parameters come back, beside its updates",
+         {{"--overlap-cpu-optimizer-d2h-h2d", "true"}}});
+  visit("pin_cpu_grads",
+        training.pin_cpu_grads,
+        {"gradients lie in page-locked host memory",
+         {{"--no-pin-cpu-grads", "false", "gradients on the host are not page-locked"}}});
+  visit("pin_cpu_params",
+        training.pin_cpu_params,
+        {"main weights lie in page-locked host memory",
+         {{"--no-pin-cpu-params", "false", "main weights on the host are not page-locked"}}});
+  visit("recompute",
+        training.recompute,
+        {"what backward computes again: selective is core attention (torchtitan: by "
+         "--selective-ac-option), full whole layers",
+         {{"--recompute-granularity"},
+          {"--recompute-activations", "\"selective\"", "the same as selective"}}});
+  visit("selective_ac_option",
+        training.selective_ac_option,
+        {"torchtitan: selective recompute by operator (op), or all of every Nth layer (N)",
+         {{"--selective-ac-option"}}});
+  visit("attention",
+        training.attention,
+        {"attention kernel: flash (flash-attn), flash1 (its version 1), fused (cuDNN) or unfused; "
+         "auto: what the dialect takes on this GPU",
+         {{"--attention-backend", "", "", "local=unfused"},
+          {"--use-flash-attn", "\"flash\"", "the same as flash"}}});
+  visit(
+      "dialect", training.dialect, {"whose kernels: see `onerank list dialects`", {{"--dialect"}}});
+  visit("transformer_impl",
+        training.transformer_impl,
+        {"megatron-lm: whose layers; local are Megatron-LM's own", {{"--transformer-impl"}}});
+  visit(
+      "megatron_core",
+      training.megatron_core,
+      {"megatron-lm: version of its core, 0.13.1; empty: the newest that is known, 0.14 and later",
+       {{"--megatron-core"}}});
+  visit("cross_entropy_fusion",
+        training.cross_entropy_fusion,
+        {"megatron-lm: whose fused cross-entropy; te is TransformerEngine's",
+         {{"--cross-entropy-loss-fusion",
+           "\"native\"",
+           "fused; --cross-entropy-fusion-impl says by what: native where it is not given",
+           "",
+           true},
+          {"--cross-entropy-fusion-impl"}}});
+  visit("gradient_accumulation_fusion",
+        training.gradient_accumulation_fusion,
+        {"megatron-lm: products add weight gradients straight into the fp32 buffer",
+         {{"--no-gradient-accumulation-fusion", "false", "weight gradients go through autograd"}}});
+  visit("attention_mask_in_dataloader",
+        training.attention_mask_in_dataloader,
+        {"megatron-lm: each micro-batch carries its [b, 1, s, s] mask; auto: there it does",
+         {{"--create-attention-mask-in-dataloader", "true", "micro-batches carry their mask"},
+          {"--no-create-attention-mask-in-dataloader", "false", "they do not"}}});
+  visit(
+      "deterministic_mode",
+      training.deterministic_mode,
+      {"PyTorch's deterministic algorithms, attention's deterministic backward; megatron-lm: also "
+       "NCCL's ring alone",
+       {{"--deterministic-mode", "true"}}});
+  visit("fill_uninitialized_memory",
+        training.fill_uninitialized_memory,
+        {"with --deterministic-mode: PyTorch fills what at::empty makes; auto: not in megatron-lm",
+         {{"--fill-uninitialized-memory", "true"}}});
+  visit(
+      "check_for_nan_in_loss_and_grad",
+      training.check_for_nan_in_loss_and_grad,
+      {"megatron-lm: the host waits to see that each loss and each bucket's gradients are numbers; "
+       "auto: there, but not in fp16",
+       {{"--no-check-for-nan-in-loss-and-grad",
+         "false",
+         "losses and gradients are not looked at"}}});
+  visit("moe_token_dispatcher_type",
+        training.moe_token_dispatcher_type,
+        {"how tokens come to their experts; alltoall is built", {{"--moe-token-dispatcher-type"}}});
+  visit("moe_expert_capacity_factor",
+        training.moe_expert_capacity_factor,
+        {"tokens that an expert takes of a rank, of the mean; more are dropped; auto: none are",
+         {{"--moe-expert-capacity-factor"}}});
+  visit("moe_pad_expert_input_to_capacity",
+        training.moe_pad_expert_input_to_capacity,
+        {"each expert gets as many tokens as it takes",
+         {{"--moe-pad-expert-input-to-capacity", "true"}}});
+  visit("make_vocab_size_divisible_by",
+        training.make_vocab_size_divisible_by,
+        {"pad the vocabulary to a multiple of this x tensor; 1: off; auto: 128 for megatron-lm, "
+         "else 1",
+         kSize,
+         {{"--make-vocab-size-divisible-by"}}});
+  visit("steps",
+        training.steps,
+        Option{"steps of the whole training", kCount, {{"--train-iters"}}}.of_the_cluster());
+  visit("tokens",
+        training.tokens,
+        Option{"tokens of the whole training", kCount, {{"--train-tokens"}}}.of_the_cluster());
+  visit("seed", training.seed, {"of the random weights, data and dropout", {{"--seed"}}});
+}
+
+template <class Visitor>
+void visit_fields(Visitor& visit, ReliabilityConfig& reliability) {
+  visit("gpu_hours_between_failures",
+        reliability.gpu_hours_between_failures,
+        {"mean time between failures of the job x its GPUs; auto: Llama 3's",
+         Range{1e-3, 1e12},
+         {{"--gpu-hours-between-failures"}}});
+  visit("restart_seconds",
+        reliability.restart_seconds,
+        {"seconds from a failure to training again: detect, restart, load",
+         Range{1e-3, kSeconds.most},
+         {{"--restart-seconds"}}});
+  visit("checkpoint_seconds",
+        reliability.checkpoint_seconds,
+        {"seconds that training stands still for one checkpoint",
+         Range{1e-3, kSeconds.most},
+         {{"--checkpoint-seconds"}}});
+  visit("save_interval",
+        reliability.save_interval,
+        {"steps between checkpoints; auto: Daly's best",
+         Range{1, kLargestWhole},
+         {{"--save-interval"}}});
+}
+
+template <class Visitor>
+void visit_fields(Visitor& visit, MemoryConfig& memory) {
+  visit("allocator", memory.allocator, {"PYTORCH_CUDA_ALLOC_CONF of the job", {{"--allocator"}}});
+  visit("cuda_module_loading",
+        memory.cuda_module_loading,
+        "CUDA_MODULE_LOADING of the job: lazy, or eager as before CUDA 11.7");
+  visit("cublas_workspace",
+        memory.cublas_workspace,
+        {"CUBLAS_WORKSPACE_CONFIG of the job: :4096:8 is 8 x 4,096 KiB", {{"--cublas-workspace"}}});
+  visit("headroom_bytes",
+        memory.headroom_bytes,
+        Option{"bytes that must stay free for the verdict to be yes", kBytes}.of_the_cluster());
+}
+
+template <class Visitor>
+void visit_fields(Visitor& visit, TimeConfig& time) {
+  visit("calibration", time.calibration, "file of `onerank calibrate` to price kernels with");
+  visit("launch_blocking",
+        time.launch_blocking,
+        "CUDA_LAUNCH_BLOCKING=1 of the job: the host waits for every kernel");
+  visit("data_loading_seconds",
+        time.data_loading_seconds,
+        {"seconds that a rank's data loader takes for one micro-batch, its workers side by side; "
+         "it works "
+         "ahead, and a step waits only where all its micro-batches take longer",
+         Range{0, 1e6}});
+  visit("cpu_adam_parameters_per_second",
+        time.cpu_adam_parameters_per_second,
+        {"parameters a second that the CPUs of one machine update together, with "
+         "--optimizer-cpu-offload; auto: "
+         "published",
+         Range{1, 1e15}});
+}
+
+template <class Visitor>
+void visit_fields(Visitor& visit, ModelPreset& preset) {
+  visit("name", preset.name, "the name to type");
+  visit("aliases", preset.aliases, "other names");
+  visit("parameters", preset.parameters, "published parameter count");
+  visit("source", preset.source, "where the shape comes from");
+  visit("config", preset.config, "the shape");
+}
+
+}  // namespace estimator
