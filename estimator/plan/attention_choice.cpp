@@ -46,7 +46,10 @@ Attention usual_attention(const Plan& plan) {
     return Attention::kUnfused;
   }
   if (!megatron) return Attention::kFlash;
-  if (compute_capability(plan) >= kHopper) return Attention::kFused;
+  // get_attention_backend of TransformerEngine 2.9 (attention/dot_product_attention/utils.py).
+  const double capability = compute_capability(plan);
+  const bool refused = t.deterministic_mode && capability >= kBlackwell;
+  if (capability >= kHopper && !refused) return Attention::kFused;
   return plan.model.key_width() == plan.model.value_width() ? Attention::kFlash
                                                             : Attention::kUnfused;
 }

@@ -83,6 +83,7 @@ DialectTraits nanotron() {
       .gradient_keeping = GradientKeeping::kUntilSummed,
       .reducer_buckets = true,
       .overlapped_sends = false,
+      .stages_by_cost = true,
       .notes = {
           "as of commit f1adf520",
           "attention copies query, key and value into one tensor, turns the query there and "

@@ -77,6 +77,7 @@ struct DialectTraits {
   bool compiled_dropout = false;
   bool mask_in_dataloader = false;
   bool single_messages = false;
+  bool stages_by_cost = false;
   int64_t vocabulary_multiple = 1;
   std::vector<std::string> notes;
 };
@@ -152,6 +153,9 @@ void visit_fields(Visitor& visit, DialectTraits& traits) {
   visit("single_messages",
         traits.single_messages,
         "interleaved stages that go on while they send post each message alone");
+  visit("stages_by_cost",
+        traits.stages_by_cost,
+        "stages get layers until their products are beyond a stage's share of all, the head's too");
   visit("vocabulary_multiple",
         traits.vocabulary_multiple,
         "the vocabulary is padded to a multiple of this x tensor");

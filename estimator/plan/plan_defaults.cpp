@@ -37,6 +37,26 @@ void fill_in_hardware(ClusterConfig& cluster) {
   if (!cluster.nics_per_node) cluster.nics_per_node = usual_nics(cluster);
 }
 
+/// Layers of each stage as nanotron cuts them (build_model in models/base.py): a stage takes
+/// blocks, in order, until their cost is beyond its share of the whole. A layer has a cost and the
+/// head has one (get_block_compute_costs in models/llama.py).
+std::vector<int64_t> stages_by_cost(const ModelConfig& m, int64_t stages) {
+  const auto hidden = static_cast<double>(m.hidden_size);
+  const double layer = 4 * hidden * hidden + 3 * static_cast<double>(m.ffn_hidden_size) * hidden;
+  const double head = static_cast<double>(m.vocab_size) * hidden;
+  const double share =
+      (static_cast<double>(m.num_layers) * layer + head) / static_cast<double>(stages);
+  std::vector<int64_t> layers(static_cast<std::size_t>(stages), 0);
+  std::size_t stage = 0;
+  for (int64_t taken = 1; taken <= m.num_layers; ++taken) {
+    ++layers[stage];
+    const bool is_full =
+        static_cast<double>(taken) * layer > share * static_cast<double>(stage + 1);
+    if (is_full && stage + 1 < layers.size()) ++stage;
+  }
+  return layers;
+}
+
 void fill_in_determinism(TrainingConfig& training, MemoryConfig& memory) {
   if (!training.fill_uninitialized_memory) {
     // Megatron-LM pull request 7093 (September 2026) turned PyTorch's default off.
@@ -73,6 +93,10 @@ void fill_in_defaults(Plan& plan, const PlanContext& context) {
     p.data = plan.world_size() / model_ranks(p);
   }
   if (!p.expert_tensor) p.expert_tensor = plan.model.has_experts() ? p.tensor : 1;
+  if (traits_of(t.dialect).stages_by_cost && p.layers_per_stage.empty() && p.pipeline > 1 &&
+      p.virtual_stages == 1) {
+    p.layers_per_stage = stages_by_cost(plan.model, p.pipeline);
+  }
   if (p.tensor == 1) p.sequence_parallel = p.tp_comm_overlap = false;  // as Megatron does
 
   if (t.optimizer_cpu_offload) t.use_precision_aware_optimizer = true;  // Megatron asks for both

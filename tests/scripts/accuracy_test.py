@@ -108,15 +108,20 @@ class Plans(unittest.TestCase):
         self.assertEqual(plan["parallelism"]["zero_stage"], 1)
         self.assertEqual(plan["training"]["dtype"], "bf16")
 
-    def test_arguments_of_megatron_become_a_plan(self):
+    def test_arguments_of_megatron_become_flags(self):
         arguments = {"num-layers": "8", "hidden-size": "512", "num-attention-heads": "8",
                      "pipeline-model-parallel-size": "2", "micro-batch-size": "4",
                      "num-layers-per-virtual-pipeline-stage": "2", "use-distributed-optimizer": "true",
                      "untie-embeddings-and-output-weights": "true", "bf16": "true"}
-        plan = plans.plan_of(row(megatron_args=arguments))
-        self.assertEqual(plan["model"]["num_layers"], 8)
-        self.assertEqual(plan["model"]["tie_embeddings"], False)
-        self.assertEqual(plan["parallelism"], {"pipeline": 2, "virtual_stages": 2, "zero_stage": 1})
+        plan = plans.plan_of(row(megatron_args={**arguments, "tokenizer-type": "GPT2BPETokenizer"}))
+        flags = [f"--{name}" if value == "true" else f"--{name} {value}"
+                 for name, value in arguments.items()]
+        self.assertEqual(" ".join(plan["flags"]), " ".join([*flags, "--vocab-size 50257"]))
+
+    def test_corrections_win_over_the_arguments_of_megatron(self):
+        corrected = dataclasses.replace(row(megatron_args={"context-parallel-size": "1"}),
+                                        id="dgxc-v25.02.02-nemotron4-340b-bf16-128")
+        self.assertEqual(plans.plan_of(corrected)["flags"][-2:], ["--set", "parallelism.context=2"])
 
     def assert_left_out(self, reason, one_row):
         with self.assertRaisesRegex(LeftOut, reason):
@@ -139,7 +144,6 @@ class Plans(unittest.TestCase):
         self.assert_left_out("does not say gpus", row(gpus=None))
         self.assert_left_out("does not say vocab", row(arch={**ARCH, "vocab": "~250k"}))
         self.assert_left_out("recompute 'every other layer' has no word", row(recompute="every other layer"))
-        self.assert_left_out("--fancy has no word", row(megatron_args={"fancy": "true"}))
         self.assert_left_out("SequentialMLP", row(megatron_args={"num-experts": "8"}))
 
     def test_experts_become_keys(self):
@@ -149,11 +153,6 @@ class Plans(unittest.TestCase):
         self.assertEqual((model["num_experts"], model["moe_layer_freq"]), (8, [0, 1, 1]))
         self.assertEqual((model["moe_ffn_hidden_size"],
                           model["moe_shared_expert_intermediate_size"]), (64, 32))
-        arguments = {"num-layers": "4", "num-experts": "8", "moe-grouped-gemm": "true",
-                     "moe-layer-freq": "([0]*1+[1]*3)", "expert-tensor-parallel-size": "1"}
-        plan = plans.plan_of(row(megatron_args=arguments))
-        self.assertEqual(plan["model"]["moe_layer_freq"], [0, 1, 1, 1])
-        self.assertEqual(plan["parallelism"]["expert_tensor"], 1)
 
     def test_mixtures_of_experts_are_counted_apart(self):
         self.assertEqual(row().label, "s")
@@ -239,6 +238,12 @@ class Memory(unittest.TestCase):
         _, left_out = self.compare(fake, row(measured={"peak_allocated_mib": 1}))
         self.assertEqual(left_out, [("r", "that is not built yet")])
 
+    def test_an_argument_of_megatron_that_onerank_does_not_know_is_a_reason(self):
+        fake = FakeOnerank(self, exit_code=2, complaint="error: unknown flag\n  --fancy\n")
+        _, left_out = self.compare(fake, row(measured={"peak_allocated_mib": 1},
+                                             megatron_args={"fancy": "true"}))
+        self.assertEqual(left_out, [("r", "unknown flag: --fancy")])
+
     def test_a_mistake_of_the_script_is_not_a_reason(self):
         fake = FakeOnerank(self, exit_code=2, complaint="error: unknown flag\n  --bogus\n")
         with self.assertRaises(OnerankFailed):
@@ -263,7 +268,9 @@ class Memory(unittest.TestCase):
 
 class Time(unittest.TestCase):
     def measured(self, source="s", **figures):
-        fake = FakeOnerank(self, json.dumps({"time": {"iteration_seconds": 2.0}}))
+        resolved = {"cluster": {"nodes": 1, "gpus_per_node": 4},
+                    "training": {"global_batch_size": 8, "sequence_length": 128}}
+        fake = FakeOnerank(self, json.dumps({"plan": resolved, "time": {"iteration_seconds": 2.0}}))
         one = dataclasses.replace(row(measured=figures), source=source)
         return time.compare([one], Onerank(fake.folder, jobs=1))
 

@@ -28,17 +28,20 @@ class Onerank:
     def exists(self):
         return os.access(self.program, os.X_OK)
 
-    def _estimate(self, plan):
+    def _estimate(self, text):
+        plan = json.loads(text)
+        flags = plan.pop("flags", [])
         done = subprocess.run([self.program, "estimate", "--plan", PLAN, "--json",
-                               "--no-advice"],
-                              input=plan, capture_output=True, text=True, check=False)
+                               "--no-advice", *flags],
+                              input=json.dumps(plan), capture_output=True, text=True, check=False)
         if done.returncode in (FITS, DOES_NOT_FIT):
             return json.loads(done.stdout)
-        lines = done.stderr.splitlines()
-        refused_plan = len(lines) > 1 and lines[1].startswith(f"  {PLAN}")
-        if done.returncode == BAD_INPUT and refused_plan:
-            return LeftOut(lines[0].removeprefix("error: "))
-        raise OnerankFailed(done.returncode, f"{done.stderr}plan: {plan}")
+        what, where = (done.stderr.splitlines() + ["", ""])[:2]
+        if done.returncode == BAD_INPUT and where.startswith(f"  {PLAN}"):
+            return LeftOut(what.removeprefix("error: "))
+        if done.returncode == BAD_INPUT and where.split()[:1] and where.split()[0] in flags:
+            return LeftOut(f"{what.removeprefix('error: ')}: {where.strip()}")
+        raise OnerankFailed(done.returncode, f"{done.stderr}plan: {text}")
 
     def _comm(self, flags, size):
         arguments = ["comm", *flags, "-b", str(size), "-e", str(size), "--json"]

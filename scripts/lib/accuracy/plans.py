@@ -6,6 +6,7 @@ which a row spells its model: an `arch` of plain numbers, or the arguments of Me
 plan has a word for is put into it even where Onerank cannot do it yet: Onerank then says so itself,
 and the row comes in on the day it can.
 """
+import json
 import math
 import re
 
@@ -194,16 +195,6 @@ def _latent_attention(arch):
             "qk_pos_emb_head_dim": int(widths["rope"]), "v_head_dim": int(widths["v"])}
 
 
-def _pattern(text):
-    """Megatron-LM's --moe-layer-freq: "2", or a sum of lists, "([0]*1+[1]*15)"."""
-    if text.isdigit():
-        return [int(text)]
-    layers = []
-    for numbers, times in re.findall(r"\[([\d,\s]+)\]\s*\*?\s*(\d*)", text):
-        layers += [int(number) for number in numbers.split(",")] * int(times or 1)
-    return layers
-
-
 def _sequence_parallel(config):
     return bool(config.get("sequence_parallel")) or (
         str(config.get("tp_mode")).startswith("REDUCE_SCATTER") and config.get("tp", 1) > 1)
@@ -216,22 +207,6 @@ def _stages(config):
         return {}
     inner = (layers + 2) // stages
     return {"layers_per_stage": [inner - 1, *[inner] * (stages - 2), inner - 1]}
-
-
-def _nanotron_stages(arch, stages):
-    """Layers of each stage as nanotron cuts them (build_model in models/base.py): a stage takes
-    blocks, in order, until their cost is beyond its share of the whole; a layer and the head have a
-    cost (get_block_compute_costs in models/llama.py)."""
-    layer = 4 * arch["hidden"] ** 2 + 3 * arch["ffn"] * arch["hidden"]
-    share = (arch["layers"] * layer + arch["vocab"] * arch["hidden"]) / stages
-    layers, spent = [0] * stages, 0
-    stage = 0
-    for _ in range(arch["layers"]):
-        layers[stage] += 1
-        spent += layer
-        if stage < stages - 1 and spent > share * (stage + 1):
-            stage += 1
-    return {"layers_per_stage": layers} if stages > 1 else {}
 
 
 def _plan_of_arch(row):
@@ -257,8 +232,8 @@ def _plan_of_arch(row):
                             "virtual_stages": config.get("vpp") or 1, "zero_stage": zero,
                             "sequence_parallel": _sequence_parallel(config),
                             "overlap_grad_reduce": overlaps, "overlap_param_gather": overlaps,
-                            **(_nanotron_stages(config["arch"], config.get("pp") or 1)
-                               if row.source == "nanotron" else _stages(config))},
+                            # nanotron cuts by cost, as Onerank does for its dialect.
+                            **({} if row.source == "nanotron" else _stages(config))},
             "training": {"micro_batch_size": config["micro_batch"],
                          "global_batch_size": config["global_batch"],
                          "sequence_length": config["seq"], "dtype": _dtype(config["dtype"]),
@@ -268,63 +243,10 @@ def _plan_of_arch(row):
     return plan
 
 
-# Megatron-LM's argument -> (key of a plan, type or the value that a switch stands for).
-MEGATRON_ARGUMENTS = {
-    "num-layers": ("model.num_layers", int),
-    "hidden-size": ("model.hidden_size", int),
-    "ffn-hidden-size": ("model.ffn_hidden_size", int),
-    "num-attention-heads": ("model.num_attention_heads", int),
-    "num-query-groups": ("model.num_query_groups", int),
-    "kv-channels": ("model.kv_channels", int),
-    "vocab-size": ("model.vocab_size", int),
-    "max-position-embeddings": ("model.max_position_embeddings", int),
-    "untie-embeddings-and-output-weights": ("model.tie_embeddings", False),
-    "position-embedding-type": ("model.position_embedding", str),
-    "normalization": ("model.normalization", str),
-    "disable-bias-linear": ("model.add_bias_linear", False),
-    "swiglu": ("model.activation", "swiglu"),
-    "hidden-dropout": ("model.hidden_dropout", float),
-    "attention-dropout": ("model.attention_dropout", float),
-    "tensor-model-parallel-size": ("parallelism.tensor", int),
-    "pipeline-model-parallel-size": ("parallelism.pipeline", int),
-    "context-parallel-size": ("parallelism.context", int),
-    "cp-comm-type": ("parallelism.context_comm", str),
-    "expert-model-parallel-size": ("parallelism.expert", int),
-    "sequence-parallel": ("parallelism.sequence_parallel", True),
-    "use-distributed-optimizer": ("parallelism.zero_stage", 1),
-    "overlap-grad-reduce": ("parallelism.overlap_grad_reduce", True),
-    "overlap-param-gather": ("parallelism.overlap_param_gather", True),
-    "micro-batch-size": ("training.micro_batch_size", int),
-    "global-batch-size": ("training.global_batch_size", int),
-    "seq-length": ("training.sequence_length", int),
-    "transformer-impl": ("training.transformer_impl", str),
-    "cross-entropy-loss-fusion": ("training.cross_entropy_fusion", "native"),
-    "no-gradient-accumulation-fusion": ("training.gradient_accumulation_fusion", False),
-    "deterministic-mode": ("training.deterministic_mode", True),
-    "make-vocab-size-divisible-by": ("training.make_vocab_size_divisible_by", int),
-    "num-experts": ("model.num_experts", int),
-    "moe-router-topk": ("model.moe_router_topk", int),
-    "moe-ffn-hidden-size": ("model.moe_ffn_hidden_size", int),
-    "moe-shared-expert-intermediate-size": ("model.moe_shared_expert_intermediate_size", int),
-    "moe-layer-freq": ("model.moe_layer_freq", _pattern),
-    "moe-token-dispatcher-type": ("training.moe_token_dispatcher_type", str),
-    "expert-tensor-parallel-size": ("parallelism.expert_tensor", int),
-    "multi-latent-attention": ("model.multi_latent_attention", True),
-    "q-lora-rank": ("model.q_lora_rank", int),
-    "kv-lora-rank": ("model.kv_lora_rank", int),
-    "qk-head-dim": ("model.qk_head_dim", int),
-    "qk-pos-emb-head-dim": ("model.qk_pos_emb_head_dim", int),
-    "v-head-dim": ("model.v_head_dim", int),
-    "qk-layernorm": ("model.qk_layernorm", True),
-    "bf16": ("training.dtype", "bf16"),
-    "fp16": ("training.dtype", "fp16"),
-}
-# Arguments with no key in a plan because they change no tensor that a rank holds.
+# Megatron-LM's arguments that are no flags of Onerank because they change no tensor that a rank holds.
 NEUTRAL_ARGUMENTS = {
-    "group-query-attention", "vocab-file", "tokenizer-type", "tokenizer-model",
-    "attention-backend",  # see _attention_of
+    "vocab-file", "tokenizer-type", "tokenizer-model",
     "attention-softmax-in-fp32",  # the fused softmax kernel computes in fp32 either way
-    "moe-permute-fusion", "moe-grouped-gemm",
     "moe-router-load-balancing-type",  # mock routers are balanced
 }
 # What a model with such an argument is, and Onerank's shard is not.
@@ -338,47 +260,24 @@ FOREIGN_ARGUMENTS = {
 GPT2_VOCABULARY = 50257  # of the BPE files that the functional tests use
 
 
-def _attention_of(arguments, gpu):
-    """What TransformerEngine 2.9 takes for `auto` (get_attention_backend in attention/
-    dot_product_attention/utils.py): cuDNN's kernel from compute capability 9 on, but not where it
-    must be deterministic on 10; else flash-attn. Megatron-LM's own layers know only unfused."""
-    if arguments.get("transformer-impl") == "local":
-        return "unfused"
-    backend = arguments.get("attention-backend", "auto")
-    if backend != "auto":
-        return backend
-    if gpu.startswith(("a100", "v100")):
-        return "flash"
-    blackwell = gpu.startswith(("b200", "gb200"))
-    return "flash" if blackwell and "deterministic-mode" in arguments else "fused"
-
-
 def _plan_of_megatron_arguments(row):
+    """The arguments are flags of Onerank, too: it reads them itself."""
     arguments = row.config["megatron_args"]
     for argument, reason in FOREIGN_ARGUMENTS.items():
         if argument in arguments:
             raise LeftOut(reason)
     if "num-experts" in arguments and "moe-grouped-gemm" not in arguments:
         raise LeftOut("experts that run one by one (SequentialMLP) are not built")
-    plan = {"model": {}, "parallelism": {}, "training": {}}
-    for argument, text in arguments.items():
-        if argument in NEUTRAL_ARGUMENTS:
-            continue
-        if argument == "num-layers-per-virtual-pipeline-stage":
-            layers = int(arguments["num-layers"]) // int(arguments["pipeline-model-parallel-size"])
-            plan["parallelism"]["virtual_stages"] = layers // int(text)
-            continue
-        if argument not in MEGATRON_ARGUMENTS:
-            raise LeftOut(f"Megatron-LM's --{argument} has no word in a plan")
-        path, value = MEGATRON_ARGUMENTS[argument]
-        _set(plan, path, value(text) if callable(value) else value)
-    plan["model"].setdefault("vocab_size", GPT2_VOCABULARY)
-    gpu = matching(GPUS, row.config.get("gpu"), "GPU")
-    plan["training"]["attention"] = _attention_of(arguments, gpu)
+    flags = []
+    for argument, value in arguments.items():
+        if argument not in NEUTRAL_ARGUMENTS:
+            flags += [f"--{argument}"] + ([] if str(value).lower() == "true" else [str(value)])
+    if "vocab-size" not in arguments:
+        flags += ["--vocab-size", str(GPT2_VOCABULARY)]
     if "deterministic-mode" in arguments:
         # Recorded before Megatron-LM turned it off (pull request 7093, September 2026).
-        plan["training"]["fill_uninitialized_memory"] = True
-    return plan
+        flags.append("--fill-uninitialized-memory")
+    return {"flags": flags}
 
 
 # --- Rows ----------------------------------------------------------------------------------------
@@ -393,7 +292,7 @@ def _cluster(row):
 
 
 def plan_of(row):
-    """The plan of a row, as JSON. Throws LeftOut with the reason where there is none."""
+    """The plan of a row, as JSON, with "flags" over it. Throws LeftOut where there is none."""
     if not row.complete:
         raise LeftOut("incomplete: " + (row.missing[0] if row.missing else "not said what"))
     reader = _plan_of_megatron_arguments if "megatron_args" in row.config else _plan_of_arch
@@ -402,4 +301,6 @@ def plan_of(row):
     for said in [SOURCES.get(row.source, {}), *corrections]:
         for path, value in said.items():
             _set(plan, path, value)
+            if "flags" in plan and said in corrections:  # which win over the file
+                plan["flags"] += ["--set", f"{path}={json.dumps(value)}"]
     return {**plan, "cluster": {**_cluster(row), **plan.get("cluster", {})}}

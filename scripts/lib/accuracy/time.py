@@ -33,8 +33,6 @@ def _megatron_2021_flops(config):
 
 
 def _seconds_of_tflops(row, plan, value):
-    if row.source != "sc21":
-        raise LeftOut("TFLOP/s by a formula that is not known here")
     return _megatron_2021_flops(row.config) / (value * 1e12 * _gpus(plan))
 
 
@@ -65,10 +63,15 @@ def _prepare(row):
     plan, key = plan_of(row), _figure(row)
     if NAME not in row.kinds:
         raise LeftOut("; ".join(row.flags) or "measured for its memory alone")
-    measured = FIGURES[key](row, plan, row.measured[key])
-    return plan, lambda estimate: [
-        Reading(row.id, row.label, QUANTITY, estimate["time"]["iteration_seconds"], measured,
-                sweep=row.group, work=_tokens(plan) / _gpus(plan))]
+    if key == "tflops_per_gpu" and row.source != "sc21":
+        raise LeftOut("TFLOP/s by a formula that is not known here")
+
+    def read(estimate):
+        resolved = estimate["plan"]
+        measured = FIGURES[key](row, resolved, row.measured[key])
+        return [Reading(row.id, row.label, QUANTITY, estimate["time"]["iteration_seconds"], measured,
+                        sweep=row.group, work=_tokens(resolved) / _gpus(resolved))]
+    return plan, read
 
 
 def compare(rows, onerank):
