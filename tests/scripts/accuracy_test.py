@@ -12,7 +12,7 @@ sys.dont_write_bytecode = True
 SCRIPTS = pathlib.Path(__file__).resolve().parents[2] / "scripts"
 sys.path.insert(0, str(SCRIPTS / "lib"))
 
-from accuracy import comm, errors, memory, plans, time  # noqa: E402
+from accuracy import comm, errors, gate, memory, plans, time  # noqa: E402
 from accuracy.onerank import Onerank, OnerankFailed  # noqa: E402
 from accuracy.rows import LeftOut, Row, read_rows  # noqa: E402
 
@@ -96,6 +96,32 @@ class RankCorrelation(unittest.TestCase):
         document = errors.document(readings, [])
         self.assertEqual([s["sweep"] for s in document["sweeps"]], ["five"])
         self.assertAlmostEqual(document["mean_spearman"], 1)
+
+
+class Gate(unittest.TestCase):
+    BEFORE = {"s, q": {"rows": 2, "mean": 0.05}}
+
+    def complaints(self, *predicted):
+        readings = [errors.Reading(str(i), "s", "q", value, 100) for i, value in enumerate(predicted)]
+        return gate.worse(errors.mean_errors(readings), self.BEFORE)
+
+    def test_a_mean_may_move_by_the_slack(self):
+        self.assertEqual(self.complaints(105.2, 94.7), [])
+        self.assertEqual(self.complaints(100, 100), [])
+
+    def test_a_mean_that_is_worse_and_rows_that_are_lost_are_told(self):
+        self.assertEqual(self.complaints(110, 100.7),
+                         ["s, q: mean error 5.35%, 5.00% in the baseline"])
+        self.assertEqual(self.complaints(100), ["s, q: 1 rows, 2 in the baseline"])
+        self.assertEqual(self.complaints(), ["s, q: 0 rows, 2 in the baseline"])
+
+    def test_a_part_of_the_rows_is_a_part_of_each_source(self):
+        fake = FakeOnerank(self, json.dumps(ESTIMATE))
+        rows = [dataclasses.replace(row(measured={"peak_allocated_mib": 1}), id=str(i), source=source)
+                for source in "ab" for i in range(5)]
+        readings, _ = memory.compare(rows, Onerank(fake.folder, jobs=1), every=2)
+        self.assertEqual([(r.source, r.row) for r in readings],
+                         [(source, i) for source in "ab" for i in "024"])
 
 
 class Plans(unittest.TestCase):

@@ -92,6 +92,13 @@ def mean_correlation(results):
     return statistics.fmean(found) if found else None
 
 
+def mean_errors(readings):
+    """Of each source and quantity: how many rows, and the mean of their absolute errors."""
+    return {f"{source}, {quantity}": {"rows": len(group),
+                                      "mean": round(summary(group)["mean_absolute_error"], 5)}
+            for (source, quantity), group in _by_source(readings).items()}
+
+
 def document(readings, left_out, notes=()):
     """The report as JSON. `overall` is of the quantity that most readings of the first kind have:
     subjects list the quantity that they are judged by first."""

@@ -57,8 +57,9 @@ def _prepare(row):
         for (quantity, unit, whose), value in _figures(row)]
 
 
-def compare(rows, onerank):
+def compare(rows, onerank, every=1):
     """(readings, left out as (id, reason)) of the rows that have a memory figure."""
-    readings, left_out = compare_estimates([row for row in rows if _figures(row)], onerank, _prepare)
+    readings, left_out = compare_estimates([row for row in rows if _figures(row)], onerank, _prepare,
+                                           every)
     readings.sort(key=lambda reading: list(COLUMNS).index(reading.quantity))
     return readings, left_out
