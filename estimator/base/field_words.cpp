@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cctype>
 
-#include "estimator/hardware/database.h"
+#include "estimator/base/database.h"
 
 namespace onerank_data {
 extern const std::string_view field_words_json;

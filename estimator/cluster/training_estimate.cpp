@@ -6,9 +6,9 @@
 #include <cmath>
 #include <string_view>
 
+#include "estimator/base/database.h"
 #include "estimator/base/units.h"
 #include "estimator/cluster/goodput.h"
-#include "estimator/hardware/database.h"
 
 namespace onerank_data {
 extern const std::string_view reliability_json;

@@ -3,8 +3,8 @@
 #include <stdexcept>
 #include <string_view>
 
+#include "estimator/base/database.h"
 #include "estimator/base/interpolate.h"
-#include "estimator/hardware/database.h"
 
 namespace onerank_data {
 extern const std::string_view collective_fit_json;

@@ -3,7 +3,7 @@
 #include <bit>
 #include <string_view>
 
-#include "estimator/hardware/database.h"
+#include "estimator/base/database.h"
 
 namespace onerank_data {
 extern const std::string_view nccl_json;

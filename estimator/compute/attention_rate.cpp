@@ -7,9 +7,9 @@
 #include <string_view>
 
 #include "estimator/base/contains.h"
+#include "estimator/base/database.h"
 #include "estimator/base/interpolate.h"
 #include "estimator/compute/deterministic_attention.h"
-#include "estimator/hardware/database.h"
 
 namespace onerank_data {
 extern const std::string_view attention_json;

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "estimator/base/contains.h"
+#include "estimator/base/database.h"
 #include "estimator/base/interpolate.h"
-#include "estimator/hardware/database.h"
 
 namespace onerank_data {
 extern const std::string_view deterministic_attention_json;

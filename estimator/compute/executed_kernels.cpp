@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <string_view>
 
-#include "estimator/hardware/database.h"
+#include "estimator/base/database.h"
 
 namespace onerank_data {
 extern const std::string_view fused_kernels_json;

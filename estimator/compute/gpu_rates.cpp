@@ -7,8 +7,8 @@
 #include <string_view>
 
 #include "estimator/base/contains.h"
+#include "estimator/base/database.h"
 #include "estimator/base/interpolate.h"
-#include "estimator/hardware/database.h"
 
 namespace onerank_data {
 extern const std::string_view launch_json;

@@ -4,7 +4,7 @@
 #include <numbers>
 #include <string_view>
 
-#include "estimator/hardware/database.h"
+#include "estimator/base/database.h"
 
 namespace onerank_data {
 extern const std::string_view gpu_variation_json;

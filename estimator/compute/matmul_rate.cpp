@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "estimator/base/contains.h"
-#include "estimator/hardware/database.h"
+#include "estimator/base/database.h"
 
 namespace onerank_data {
 extern const std::string_view matmul_json;

@@ -47,7 +47,7 @@ struct LayerFlops {
 };
 
 /// What a layer runs again where the outputs of listed operators are kept: see
-/// models/output_keeper.h.
+/// models/shard/output_keeper.h.
 double unlisted_flops(const Plan& plan, const LayerFlops& forward) {
   struct Product {
     int64_t columns;

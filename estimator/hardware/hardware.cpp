@@ -5,8 +5,8 @@
 #include <stdexcept>
 #include <string_view>
 
+#include "estimator/base/database.h"
 #include "estimator/base/errors.h"
-#include "estimator/hardware/database.h"
 
 namespace onerank_data {
 extern const std::string_view gpus_json;

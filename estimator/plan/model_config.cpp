@@ -2,7 +2,7 @@
 
 #include <string_view>
 
-#include "estimator/hardware/database.h"
+#include "estimator/base/database.h"
 #include "estimator/plan/options.h"
 
 namespace onerank_data {

@@ -138,7 +138,7 @@ struct ModelStateRecord {
   int64_t optimizer_state_bytes = 0;
   int64_t parameter_padding_bytes = 0;
   int64_t gradient_padding_bytes = 0;
-  int64_t gradient_stand_in_bytes = 0;  ///< megatron-lm: see models/parameters.h
+  int64_t gradient_stand_in_bytes = 0;  ///< megatron-lm: see models/shard/parameters.h
   int64_t step_scalar_bytes = 0;
 };
 template <class Visitor>

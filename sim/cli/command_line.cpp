@@ -7,7 +7,7 @@
 #include "estimator/base/field_words.h"
 #include "sim/cli/commands/commands.h"
 #include "sim/cli/input/flag_names.h"
-#include "sim/cli/output.h"
+#include "sim/cli/process/output.h"
 
 namespace sim {
 namespace {

@@ -11,7 +11,7 @@
 #include "sim/exec/program_recorder.h"
 #include "sim/exec/recorder_interface.h"
 #include "sim/exec/stub_gloo.h"
-#include "sim/rank/torch_version.h"
+#include "sim/tracking/torch_version.h"
 
 namespace {
 

@@ -4,7 +4,7 @@
 #include <fmt/ranges.h>
 
 #include "estimator/base/files.h"
-#include "sim/rank/memory_files.h"
+#include "sim/tracking/memory_file_kinds.h"
 #include "sim/tracking/memory_files.h"
 
 namespace sim {

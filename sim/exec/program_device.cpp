@@ -1,6 +1,6 @@
 #include "sim/exec/program_device.h"
 
-#include "sim/rank/device_record.h"
+#include "sim/tracking/device_record.h"
 
 namespace sim {
 

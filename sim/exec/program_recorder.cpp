@@ -22,9 +22,9 @@
 #include "sim/exec/python.h"
 #include "sim/exec/python_line.h"
 #include "sim/exec/without_cudnn.h"
-#include "sim/rank/torch_version.h"
 #include "sim/tracking/attribution.h"
 #include "sim/tracking/operator_record.h"
+#include "sim/tracking/torch_version.h"
 
 namespace sim {
 namespace {

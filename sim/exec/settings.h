@@ -7,7 +7,7 @@
 
 #include "estimator/profile/rank_profile.h"
 #include "sim/exec/assumed_values.h"
-#include "sim/rank/memory_files.h"
+#include "sim/tracking/memory_file_kinds.h"
 
 namespace sim {
 

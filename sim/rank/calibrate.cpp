@@ -17,9 +17,9 @@
 #include <fstream>
 
 #include "sim/rank/device.h"
-#include "sim/rank/device_record.h"
 #include "sim/rank/kernel_clock.h"
-#include "sim/rank/torch_version.h"
+#include "sim/tracking/device_record.h"
+#include "sim/tracking/torch_version.h"
 
 namespace sim {
 namespace {

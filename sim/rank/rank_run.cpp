@@ -10,14 +10,14 @@
 #include "comm_stub/stub_groups.h"
 #include "estimator/plan/parallel_layout.h"
 #include "estimator/schedule/pipeline_schedule.h"
-#include "models/trainer.h"
+#include "models/pipeline/trainer.h"
 #include "sim/rank/determinism.h"
 #include "sim/rank/device.h"
-#include "sim/rank/device_record.h"
-#include "sim/rank/torch_version.h"
 #include "sim/tracking/attribution.h"
 #include "sim/tracking/counting_cpu_allocator.h"
+#include "sim/tracking/device_record.h"
 #include "sim/tracking/recorder.h"
+#include "sim/tracking/torch_version.h"
 
 namespace sim {
 namespace {

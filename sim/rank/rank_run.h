@@ -11,8 +11,8 @@
 #include "comm_stub/stub_groups.h"
 #include "estimator/plan/plan.h"
 #include "estimator/profile/rank_profile.h"
-#include "models/optimizer.h"
-#include "sim/rank/memory_files.h"
+#include "models/optimizer/optimizer.h"
+#include "sim/tracking/memory_file_kinds.h"
 #include "sim/verify/run_record.h"
 
 namespace models {

@@ -14,8 +14,8 @@
 #include "sim/rank/calibrate.h"
 #include "sim/rank/device.h"
 #include "sim/rank/fork_ranks.h"
-#include "sim/rank/torch_version.h"
 #include "sim/rank_process/verify_arguments.h"
+#include "sim/tracking/torch_version.h"
 
 namespace sim {
 namespace {

@@ -1,7 +1,7 @@
 // The program `onerank-rank`, but for its main(): tests have one of their own.
 #pragma once
 
-#include "sim/world/real_rank.h"
+#include "sim/verify/ranks/real_rank.h"
 
 namespace sim {
 

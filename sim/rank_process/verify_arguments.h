@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "sim/world/verify_ranks.h"
+#include "sim/verify/ranks/verify_ranks.h"
 
 namespace sim {
 

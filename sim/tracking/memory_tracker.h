@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "models/observer.h"
+#include "models/shard/observer.h"
 #include "sim/tracking/memory_log.h"
 #include "sim/tracking/module_peaks.h"
 

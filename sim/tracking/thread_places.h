@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "estimator/profile/rank_profile.h"
-#include "models/observer.h"
+#include "models/shard/observer.h"
 #include "sim/tracking/module_tree.h"
 #include "sim/tracking/operator_call.h"
 

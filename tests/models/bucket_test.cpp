@@ -5,7 +5,7 @@
 
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 
-#include "models/gradient_buffer.h"
+#include "models/data_parallel/gradient_buffer.h"
 #include "tests/models/small_shards.h"
 
 namespace models {

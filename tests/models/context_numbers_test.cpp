@@ -2,7 +2,7 @@
 // threads, and hand each other real tensors.
 #include <gtest/gtest.h>
 
-#include "models/context_chunks.h"
+#include "models/shard/context_chunks.h"
 #include "tests/models/post_backend.h"
 #include "tests/models/small_shards.h"
 

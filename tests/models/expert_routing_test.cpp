@@ -1,4 +1,4 @@
-#include "models/expert_routing.h"
+#include "models/experts/expert_routing.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "models/finite_check.h"
+#include "models/data_parallel/finite_check.h"
 
 #include <gtest/gtest.h>
 

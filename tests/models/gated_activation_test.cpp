@@ -1,4 +1,4 @@
-#include "models/gated_activation.h"
+#include "models/layers/gated_activation.h"
 
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/linspace.h>

@@ -1,4 +1,4 @@
-#include "models/host_optimizer.h"
+#include "models/optimizer/host_optimizer.h"
 
 #include <gtest/gtest.h>
 

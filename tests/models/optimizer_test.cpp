@@ -1,4 +1,4 @@
-#include "models/optimizer.h"
+#include "models/optimizer/optimizer.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 
 #include <cmath>
 
-#include "models/gradient_buffer.h"
+#include "models/data_parallel/gradient_buffer.h"
 #include "tests/models/small_shards.h"
 
 namespace models {

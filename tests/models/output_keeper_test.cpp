@@ -1,4 +1,4 @@
-#include "models/output_keeper.h"
+#include "models/shard/output_keeper.h"
 
 #include <ATen/ops/full.h>
 #include <gtest/gtest.h>

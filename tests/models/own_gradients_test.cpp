@@ -6,8 +6,8 @@
 
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 
-#include "models/gradient_buffer.h"
-#include "models/optimizer.h"
+#include "models/data_parallel/gradient_buffer.h"
+#include "models/optimizer/optimizer.h"
 #include "tests/models/small_shards.h"
 
 namespace models {

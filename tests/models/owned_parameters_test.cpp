@@ -1,5 +1,5 @@
 // Whole parameters parted over the data ranks (see owned_parameters.h).
-#include "models/owned_parameters.h"
+#include "models/data_parallel/owned_parameters.h"
 
 #include <gtest/gtest.h>
 
@@ -8,8 +8,8 @@
 #include <thread>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 
-#include "models/gradient_buffer.h"
-#include "models/optimizer.h"
+#include "models/data_parallel/gradient_buffer.h"
+#include "models/optimizer/optimizer.h"
 #include "tests/models/post_backend.h"
 #include "tests/models/small_shards.h"
 

@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "models/mock_data.h"
+#include "models/pipeline/mock_data.h"
 #include "tests/models/small_shards.h"
 
 namespace models {

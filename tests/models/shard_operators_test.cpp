@@ -7,9 +7,9 @@
 #include <ATen/ops/randn.h>
 #include <ATen/ops/silu.h>
 
-#include "models/cross_entropy.h"
-#include "models/gated_activation.h"
-#include "models/rotary.h"
+#include "models/attention/rotary.h"
+#include "models/layers/cross_entropy.h"
+#include "models/layers/gated_activation.h"
 #include "tests/models/small_shards.h"
 
 namespace models {

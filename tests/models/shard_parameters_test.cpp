@@ -6,7 +6,7 @@
 
 #include "estimator/plan/model_config.h"
 #include "estimator/plan/parallel_layout.h"
-#include "models/stage.h"
+#include "models/pipeline/stage.h"
 #include "tests/models/small_shards.h"
 
 namespace models {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "estimator/plan/plan.h"
-#include "models/trainer.h"
+#include "models/pipeline/trainer.h"
 
 namespace models {
 

@@ -10,7 +10,7 @@
 #include "estimator/plan/allocator_settings.h"
 #include "sim/cli/commands/commands.h"
 #include "sim/cli/input/rank_options.h"
-#include "sim/cli/output.h"
+#include "sim/cli/process/output.h"
 #include "sim/cli/report/documents.h"
 #include "sim/cli/report/plan_report.h"
 #include "sim/cli/report/table.h"

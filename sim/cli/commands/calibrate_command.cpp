@@ -6,7 +6,7 @@
 #include "estimator/base/units.h"
 #include "sim/cli/commands/commands.h"
 #include "sim/cli/input/device_choice.h"
-#include "sim/cli/output.h"
+#include "sim/cli/process/output.h"
 #include "sim/cli/process/rank_process.h"
 #include "sim/cli/report/table.h"
 

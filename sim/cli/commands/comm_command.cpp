@@ -10,7 +10,7 @@
 #include "sim/cli/input/byte_sizes.h"
 #include "sim/cli/input/plan_flags.h"
 #include "sim/cli/input/strict_number.h"
-#include "sim/cli/output.h"
+#include "sim/cli/process/output.h"
 #include "sim/cli/report/comm_report.h"
 
 namespace sim {

@@ -1,9 +1,19 @@
 // The subcommands. Each function adds one to the command line.
 #pragma once
 
-#include "sim/cli/command_line.h"
+#include <CLI/CLI.hpp>
+#include <functional>
+
+#include "estimator/base/errors.h"
+#include "sim/cli/process/environment.h"
 
 namespace sim {
+
+/// A subcommand: its part of the command line, and what it does.
+struct Command {
+  CLI::App* app;
+  std::function<estimator::ExitCode(const Environment&)> run;
+};
 
 /// `run`: one proxy rank; a table of phases, or its profile as JSON.
 Command add_run_command(CLI::App& root);

@@ -10,7 +10,7 @@
 #include "sim/cli/cluster/max_micro_batch.h"
 #include "sim/cli/cluster/verdict_gate.h"
 #include "sim/cli/commands/commands.h"
-#include "sim/cli/output.h"
+#include "sim/cli/process/output.h"
 #include "sim/cli/report/estimate_report.h"
 #include "sim/cli/report/plan_report.h"
 #include "sim/cli/report/timeline_text.h"

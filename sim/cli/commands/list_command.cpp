@@ -8,7 +8,7 @@
 #include "estimator/plan/dialects.h"
 #include "estimator/plan/model_config.h"
 #include "sim/cli/commands/commands.h"
-#include "sim/cli/output.h"
+#include "sim/cli/process/output.h"
 #include "sim/cli/report/documents.h"
 #include "sim/cli/report/table.h"
 

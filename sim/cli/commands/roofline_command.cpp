@@ -8,7 +8,7 @@
 #include "estimator/cluster/roofline.h"
 #include "sim/cli/cluster/cluster_job.h"
 #include "sim/cli/commands/commands.h"
-#include "sim/cli/output.h"
+#include "sim/cli/process/output.h"
 #include "sim/cli/report/plan_report.h"
 #include "sim/cli/report/table.h"
 

@@ -6,7 +6,7 @@
 #include "sim/cli/commands/commands.h"
 #include "sim/cli/input/rank_options.h"
 #include "sim/cli/input/strict_number.h"
-#include "sim/cli/output.h"
+#include "sim/cli/process/output.h"
 #include "sim/cli/report/memory_picture.h"
 #include "sim/cli/report/module_report.h"
 #include "sim/cli/report/plan_report.h"

@@ -5,7 +5,7 @@
 #include "estimator/cluster/schema.h"
 #include "sim/cli/cluster/max_micro_batch.h"
 #include "sim/cli/commands/commands.h"
-#include "sim/cli/output.h"
+#include "sim/cli/process/output.h"
 #include "sim/cli/report/comm_report.h"
 #include "sim/cli/report/documents.h"
 #include "sim/verify/verification.h"

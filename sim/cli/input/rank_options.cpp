@@ -4,7 +4,7 @@
 
 #include "sim/cli/input/device_choice.h"
 #include "sim/cli/input/strict_number.h"
-#include "sim/cli/output.h"
+#include "sim/cli/process/output.h"
 
 namespace sim {
 namespace {

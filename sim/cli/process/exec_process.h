@@ -11,7 +11,7 @@
 #include "sim/cli/process/environment.h"
 #include "sim/cli/process/interrupts.h"
 #include "sim/exec/assumed_values.h"
-#include "sim/rank/memory_files.h"
+#include "sim/tracking/memory_file_kinds.h"
 
 namespace sim {
 

@@ -22,7 +22,7 @@
 #include "estimator/profile/rank_profile.h"
 #include "sim/cli/process/environment.h"
 #include "sim/cli/process/progress.h"
-#include "sim/rank/memory_files.h"
+#include "sim/tracking/memory_file_kinds.h"
 
 namespace sim {
 

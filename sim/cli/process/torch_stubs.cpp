@@ -12,7 +12,7 @@
 #include <thread>
 
 #include "estimator/base/errors.h"
-#include "sim/cli/output.h"
+#include "sim/cli/process/output.h"
 #include "sim/cli/process/private_folder.h"
 #include "sim/cli/process/subprocess.h"
 #include "sim/cli/process/virtual_gpu_setup.h"

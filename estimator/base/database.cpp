@@ -1,0 +1,26 @@
+#include "estimator/base/database.h"
+
+#include <algorithm>
+#include <cctype>
+
+namespace estimator {
+
+bool same_name(std::string_view a, std::string_view b) {
+  const auto plain = [](unsigned char letter) {
+    return letter == ' ' || letter == '_' ? '-' : static_cast<char>(std::tolower(letter));
+  };
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [&](unsigned char x, unsigned char y) {
+    return plain(x) == plain(y);
+  });
+}
+
+bool is_called(std::string_view wanted,
+               std::string_view name,
+               const std::vector<std::string>& aliases) {
+  return same_name(wanted, name) ||
+         std::any_of(aliases.begin(), aliases.end(), [&](const std::string& alias) {
+           return same_name(wanted, alias);
+         });
+}
+
+}  // namespace estimator

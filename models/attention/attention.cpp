@@ -1,0 +1,185 @@
+#include "models/attention/attention.h"
+
+#include <algorithm>
+
+#include "estimator/plan/recompute_choice.h"
+#include "models/layers/sequence_mappings.h"
+
+namespace models {
+namespace {
+
+LinearSpec qkv_spec(const estimator::ModelConfig& model, const std::string& name) {
+  const int64_t heads = model.num_attention_heads + 2 * model.num_query_groups;
+  return {.name = name + ".qkv",
+          .inputs = model.hidden_size,
+          .outputs = heads * model.kv_channels,
+          .bias = model.add_bias_linear || model.add_qkv_bias};
+}
+
+/// Each a product of its own; `first` and `count` are its place in a packed group.
+LinearSpec separate_spec(const estimator::ModelConfig& model,
+                         const std::string& name,
+                         const std::string& part,
+                         int64_t first,
+                         int64_t count) {
+  const int64_t queries = model.num_attention_heads / model.num_query_groups;
+  return {.name = name + "." + part,
+          .inputs = model.hidden_size,
+          .outputs = model.num_query_groups * count * model.kv_channels,
+          .bias = model.add_bias_linear || model.add_qkv_bias,
+          .whole_input = true,
+          .packed = PackedRows{.name = name + ".qkv.weight",
+                               .blocks = model.num_query_groups,
+                               .parts = queries + 2,
+                               .first = first,
+                               .count = count}};
+}
+
+std::vector<ColumnParallelLinear> make_qkv(ShardContext& context,
+                                           ParameterStore& store,
+                                           const std::string& name) {
+  const estimator::ModelConfig& model = context.plan.model;
+  if (!context.dialect().separate_products) return {{context, store, qkv_spec(model, name)}};
+  const int64_t queries = model.num_attention_heads / model.num_query_groups;
+  return {{context, store, separate_spec(model, name, "query", 0, queries)},
+          {context, store, separate_spec(model, name, "key", queries, 1)},
+          {context, store, separate_spec(model, name, "value", queries + 1, 1)}};
+}
+
+LinearSpec projection_spec(const ShardContext& context, const std::string& name) {
+  const estimator::ModelConfig& model = context.plan.model;
+  return {.name = name + ".projection",
+          .inputs = model.num_attention_heads * model.kv_channels,
+          .outputs = model.hidden_size,
+          .bias = model.add_bias_linear,
+          .at_mark = context.dialect().projection_first};
+}
+
+}  // namespace
+
+SelfAttention::SelfAttention(ShardContext& context,
+                             ParameterStore& store,
+                             const std::string& name,
+                             std::shared_ptr<const CoreAttention> core,
+                             std::shared_ptr<const RotaryEmbedding> rotary)
+    : context_(context),
+      core_(std::move(core)),
+      rotary_(std::move(rotary)),
+      qkv_(make_qkv(context, store, name)),
+      projection_(context, store, projection_spec(context, name)) {}
+
+bool SelfAttention::shares_groups() const {
+  return context_.plan.model.num_query_groups < context_.tensor_size();
+}
+
+/// The product's columns are cut evenly, through a group's: all are gathered, one group is kept
+/// (get_query_key_value_tensors in megatron/core/transformer/attention.py).
+at::Tensor SelfAttention::own_groups(const at::Tensor& packed) const {
+  if (!shares_groups()) return packed;
+  const at::Tensor all = gather_last_dim(packed, context_.groups.tensor);
+  const int64_t groups = context_.plan.model.num_query_groups;
+  const int64_t width = all.size(-1) / groups;
+  const int64_t ranks_of_group = context_.tensor_size() / groups;
+  return all.narrow(-1, context_.coordinate.tensor / ranks_of_group * width, width);
+}
+
+at::Tensor SelfAttention::own_queries(const at::Tensor& of_group) const {
+  if (!shares_groups()) return of_group;
+  const int64_t ranks_of_group = context_.tensor_size() / context_.plan.model.num_query_groups;
+  const int64_t heads = of_group.size(2) / ranks_of_group;
+  return of_group.narrow(2, context_.coordinate.tensor % ranks_of_group * heads, heads);
+}
+
+/// Else query, key and value are read where the product wrote them.
+bool SelfAttention::separates_heads() const {
+  const estimator::ModelConfig& model = context_.plan.model;
+  return rotary_ || model.num_attention_heads > model.num_query_groups;
+}
+
+/// TransformerEngine copies key and value where it finds no layout of all three in one
+/// (get_qkv_layout): inside of what Megatron-LM recomputes, which therefore keeps the views, and
+/// with them the whole product (_checkpointed_attention_forward in attention.py).
+bool SelfAttention::recomputes_copies() const {
+  return context_.transformer_engine() &&
+         estimator::recomputed(context_.plan, 0) == estimator::Recomputed::kCoreAttention;
+}
+
+/// By their positions, where those are not learned.
+SelfAttention::Heads SelfAttention::turned(Heads heads) const {
+  if (rotary_) {
+    heads.query = rotary_->apply(heads.query);
+    heads.key = rotary_->apply(heads.key);
+  }
+  return heads;
+}
+
+/// Packed as Megatron packs it: for each key/value group its queries, its key, its value.
+SelfAttention::Heads SelfAttention::split_heads(const at::Tensor& product) const {
+  const estimator::ModelConfig& model = context_.plan.model;
+  const at::Tensor packed = own_groups(product);
+  const int64_t groups = std::max<int64_t>(1, model.num_query_groups / context_.tensor_size());
+  const int64_t queries = model.num_attention_heads / model.num_query_groups;
+  const int64_t width = model.kv_channels;
+  const int64_t sequence = packed.size(0), batch = packed.size(1);
+
+  const at::Tensor by_group = packed.view({sequence, batch, groups, (queries + 2) * width});
+  if (rotary_ && queries == 1 && context_.dialect().query_keeps_packed) return unstack(packed);
+  const auto parts = by_group.split_with_sizes({queries * width, width, width}, -1);
+  Heads heads{own_queries(parts[0].reshape({sequence, batch, groups * queries, width})),
+              parts[1],
+              parts[2],
+              {}};
+  if (context_.dialect().holds_split_heads) {  // qkv_output in Attention.forward of attention.py
+    heads.as_product = {heads.query, heads.key, heads.value};
+  }
+  heads = turned(std::move(heads));
+  if (separates_heads() && !recomputes_copies()) {
+    // Views would keep the whole packed tensor alive. The query is a tensor of its own by now but
+    // where a rank has one group, which TransformerEngine copies, too.
+    if (context_.transformer_engine()) heads.query = heads.query.contiguous();
+    heads.key = heads.key.contiguous();
+    heads.value = heads.value.contiguous();
+  }
+  return heads;
+}
+
+SelfAttention::Heads SelfAttention::separate_heads(const at::Tensor& input) const {
+  const at::Tensor whole = whole_input(context_, input);
+  const auto product = [&](const ColumnParallelLinear& layer) {
+    return layer.forward(whole).unflatten(-1, at::IntArrayRef{-1, context_.plan.model.kv_channels});
+  };
+  return turned({product(qkv_[0]), product(qkv_[1]), product(qkv_[2])});
+}
+
+/// As nanotron: query, key and value are copied into one [3, b, s, heads, width]; the query is
+/// turned where it lies there, so that saving it saves all three; key and value are copied once
+/// more.
+SelfAttention::Heads SelfAttention::unstack(const at::Tensor& packed) const {
+  const int64_t groups = context_.plan.model.num_query_groups / context_.tensor_size();
+  const at::Tensor stacked =
+      packed.view({packed.size(0), packed.size(1), groups, 3, context_.plan.model.kv_channels})
+          .permute({3, 1, 0, 2, 4})
+          .contiguous();
+  const auto part = [&](int64_t index) { return stacked.select(0, index).transpose(0, 1); };
+  return {rotary_->apply_in_place(part(0)), rotary_->apply(part(1)), part(2).clone(), {}};
+}
+
+at::Tensor SelfAttention::forward(const at::Tensor& input) const {
+  Observer& observer = context_.observer;
+  ModuleScope scope(observer, "self_attention");
+  Heads heads = [&] {
+    ModuleScope qkv(observer, "qkv");
+    return qkv_.size() > 1 ? separate_heads(input) : split_heads(qkv_[0].forward(input));
+  }();
+
+  torch::autograd::variable_list qkv = {heads.query, heads.key, heads.value};
+  const torch::autograd::variable_list held = std::move(heads.as_product);
+  heads = {};
+  const at::Tensor attended =
+      run_core_attention(context_, core_, std::move(qkv), separates_heads() && recomputes_copies());
+
+  ModuleScope projection(observer, "projection");
+  return projection_.forward(attended);
+}
+
+}  // namespace models

@@ -1,0 +1,62 @@
+// Self-attention of one layer: heads are split over the tensor ranks (MHA, GQA and MQA). Of fewer
+// key/value heads than tensor ranks, several ranks use the same one.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <memory>
+#include <string>
+
+#include "models/attention/core_attention.h"
+#include "models/attention/rotary.h"
+#include "models/layers/parallel_linear.h"
+
+namespace models {
+
+/// Of one layer.
+class Attention {
+ public:
+  Attention() = default;
+  virtual ~Attention() = default;
+  Attention(const Attention&) = delete;
+  Attention& operator=(const Attention&) = delete;
+
+  /// [s or s/t, b, h] -> the same shape, without the output bias.
+  virtual at::Tensor forward(const at::Tensor& input) const = 0;
+  virtual at::Tensor bias() const = 0;
+};
+
+class SelfAttention final : public Attention {
+ public:
+  SelfAttention(ShardContext& context,
+                ParameterStore& store,
+                const std::string& name,
+                std::shared_ptr<const CoreAttention> core,
+                std::shared_ptr<const RotaryEmbedding> rotary);
+
+  at::Tensor forward(const at::Tensor& input) const override;
+  at::Tensor bias() const override { return projection_.bias(); }
+
+ private:
+  struct Heads {
+    at::Tensor query, key, value;               // [s, b, heads or groups, d]
+    torch::autograd::variable_list as_product;  // before positions, where attention holds them
+  };
+  bool shares_groups() const;
+  bool separates_heads() const;
+  bool recomputes_copies() const;
+  at::Tensor own_groups(const at::Tensor& packed) const;
+  at::Tensor own_queries(const at::Tensor& of_group) const;
+  Heads turned(Heads heads) const;
+  Heads split_heads(const at::Tensor& packed) const;
+  Heads separate_heads(const at::Tensor& input) const;
+  Heads unstack(const at::Tensor& packed) const;
+
+  ShardContext& context_;
+  std::shared_ptr<const CoreAttention> core_;
+  std::shared_ptr<const RotaryEmbedding> rotary_;  // null: positions are learned, or there are none
+  std::vector<ColumnParallelLinear> qkv_;          // one of all three packed, or one of each
+  RowParallelLinear projection_;
+};
+
+}  // namespace models

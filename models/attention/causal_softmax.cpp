@@ -1,0 +1,100 @@
+#include "models/attention/causal_softmax.h"
+
+#include <ATen/ops/_softmax.h>
+#include <ATen/ops/_softmax_backward_data.h>
+#include <ATen/ops/logical_or.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/triu.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include <bit>
+
+#include "models/shard/watched_operator.h"
+
+namespace models {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+constexpr double kMasked = -10000.0;
+
+at::Tensor future_keys(int64_t sequence, const at::Device& device) {
+  return at::ones({1, sequence, sequence}, at::TensorOptions(device).dtype(at::kBool)).triu_(1);
+}
+
+struct SoftmaxKernel : torch::autograd::Function<SoftmaxKernel> {
+  static at::Tensor forward(AutogradContext* context,
+                            const at::Tensor& scores,
+                            const at::Tensor& mask,
+                            bool device_computes) {
+    scores.detach().masked_fill_(mask, kMasked);
+    const at::Tensor weights = at::_softmax(scores, -1, /*half_to_float=*/false);
+    context->save_for_backward({weights});
+    context->saved_data["device_computes"] = device_computes;
+    return weights;
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
+    const at::Tensor weights = context->get_saved_variables()[0];
+    at::Tensor gradient = gradients[0].contiguous();
+    if (context->saved_data["device_computes"].toBool()) {
+      at::_softmax_backward_data_out(gradient, gradient, weights, -1, weights.scalar_type());
+    } else {  // the operator multiplies its inputs into another tensor first, the kernel does not
+      watched_operator("aten::_softmax_backward_data",
+                       "out",
+                       {gradient, weights, -1, weights.scalar_type(), gradient},
+                       [&] { return gradient; });
+    }
+    return {gradient, at::Tensor(), at::Tensor()};
+  }
+};
+
+/// get_batch_per_block in softmax.py: rows that one block of 128 threads works on.
+int64_t rows_of_block(int64_t keys) {
+  constexpr int64_t kWarp = 32, kBlock = 128, kTwoOfWarp = 128;
+  const auto width = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(keys)));
+  return kBlock / std::min(width, kWarp) * (width <= kTwoOfWarp ? 2 : 1);
+}
+
+}  // namespace
+
+bool softmax_kernel_takes(int64_t batches, int64_t sequence, at::ScalarType type) {
+  const bool keys_fit = sequence > 16 && sequence < 16384 && sequence % 8 == 0;
+  return type != at::kFloat && keys_fit && batches % 4 == 0 &&
+         sequence % rows_of_block(sequence) == 0;
+}
+
+CausalSoftmax::CausalSoftmax(const ShardContext& context)
+    : transformer_engine_(context.transformer_engine()),
+      device_computes_(context.device_computes),
+      device_(context.device),
+      buffers_(context.buffers) {
+  if (transformer_engine_) return;
+  lasting_mask_ = future_keys(context.plan.sequence_length(), device_);
+  context.observer.memory_lasts(lasting_mask_,
+                                {estimator::MemoryCategory::kWorkspace, "attention_mask", ""});
+}
+
+at::Tensor CausalSoftmax::mask(int64_t sequence) const {
+  return transformer_engine_ ? future_keys(sequence, device_)
+                             : lasting_mask_.narrow(1, 0, sequence).narrow(2, 0, sequence);
+}
+
+at::Tensor CausalSoftmax::forward(const at::Tensor& scores, const at::Tensor& mask) const {
+  if (!transformer_engine_) {
+    at::Tensor masked = scores;
+    masked.masked_fill_(mask, kMasked);
+    return at::_softmax(masked, -1, /*half_to_float=*/false);
+  }
+  const bool kernel = softmax_kernel_takes(scores.size(0), scores.size(1), scores.scalar_type());
+  return kernel ? SoftmaxKernel::apply(scores, mask, device_computes_) : in_fp32(scores, mask);
+}
+
+at::Tensor CausalSoftmax::in_fp32(const at::Tensor& scores, const at::Tensor& mask) const {
+  at::Tensor single = scores.to(at::kFloat);
+  single.masked_fill_(at::logical_or(mask, buffers_->causal_mask(mask)), kMasked);
+  return at::_softmax(single, -1, /*half_to_float=*/false).to(scores.scalar_type());
+}
+
+}  // namespace models

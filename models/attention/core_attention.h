@@ -1,0 +1,63 @@
+// softmax(Q K^T / sqrt(d)) V with a causal mask: flash (torch's flash kernel, saves q, k, v, the
+// output and a log-sum for each row), fused (the same, but the saved output is the one that the
+// projection reads) or unfused (saves the s x s weights). Where ranks split the sequence, flash and
+// fused attention go across them: ring_attention.h, all_to_all_attention.h.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "models/attention/attention_kernel.h"
+#include "models/attention/causal_softmax.h"
+#include "models/shard/shard_context.h"
+
+namespace models {
+
+/// Attention of a rank's rows across all ranks that have rows of the same sequence.
+using AttentionAcrossRanks =
+    std::function<at::Tensor(const at::Tensor&, const at::Tensor&, const at::Tensor&)>;
+
+class CoreAttention {
+ public:
+  explicit CoreAttention(const ShardContext& context);
+
+  /// query [s, b, heads, d], key [s, b, groups, d], value [s, b, groups, e] -> [s, b, heads * e].
+  at::Tensor forward(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value) const;
+
+ private:
+  bool reads_batch_first() const;
+  at::Tensor across_context(const at::Tensor& query,
+                            const at::Tensor& key,
+                            const at::Tensor& value) const;
+  at::Tensor flash(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value) const;
+  at::Tensor unread_scores(at::IntArrayRef shape, const at::Tensor& query) const;
+  at::Tensor unfused(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value) const;
+
+  estimator::Attention kind_;
+  std::shared_ptr<OutputKeeper> keeper_;  ///< null unless layers are recomputed by operator
+  /// Query, key and value are copied to [b, s, heads, d] for the flash-attn kernel, its output back
+  /// (FlashAttention in transformer_engine's backends.py; CausalSelfAttention in nanotron's
+  /// llama.py).
+  bool batch_first_;
+  /// Megatron-LM's own attention takes the input of its first product from the global memory buffer
+  /// (megatron/core/transformer/dot_product_attention.py); null elsewhere.
+  std::shared_ptr<FrameworkBuffers> buffers_;
+  bool transformer_engine_;
+  AttentionCall call_;
+  AttentionAcrossRanks across_context_;   ///< null where one rank has the whole sequence
+  std::optional<CausalSoftmax> softmax_;  ///< unfused only
+};
+
+/// core->forward({query, key, value}) in a module of its own; under Megatron-LM's selective
+/// recompute nothing but these is kept. Those that are views are copied first where `copies_views`:
+/// under recompute the copies are not kept, and what the views are of is.
+at::Tensor run_core_attention(const ShardContext& context,
+                              const std::shared_ptr<const CoreAttention>& core,
+                              torch::autograd::variable_list query_key_value,
+                              bool copies_views = false);
+
+}  // namespace models

@@ -1,0 +1,125 @@
+#include "models/attention/latent_attention.h"
+
+#include "models/layers/sequence_mappings.h"
+
+namespace models {
+namespace {
+
+using torch::autograd::variable_list;
+
+/// [s, b, heads * width] -> [s, b, heads, width], a view.
+at::Tensor by_head(const at::Tensor& packed, int64_t width) {
+  return packed.view({packed.size(0), packed.size(1), -1, width});
+}
+
+LinearSpec query_up_spec(const estimator::ModelConfig& model, const std::string& name) {
+  return {.name = name + ".query_up",
+          .inputs = model.q_lora_rank > 0 ? model.q_lora_rank : model.hidden_size,
+          .outputs = model.num_attention_heads * model.key_width()};
+}
+
+LinearSpec key_value_up_spec(const estimator::ModelConfig& model, const std::string& name) {
+  return {.name = name + ".key_value_up",
+          .inputs = model.kv_lora_rank,
+          .outputs = model.num_attention_heads * (model.qk_head_dim + model.v_head_dim)};
+}
+
+LinearSpec key_value_down_spec(const estimator::ModelConfig& model, const std::string& name) {
+  return {.name = name + ".key_value_down",
+          .inputs = model.hidden_size,
+          .outputs = model.kv_lora_rank + model.qk_pos_emb_head_dim,
+          .duplicated = true};
+}
+
+LinearSpec latent_projection_spec(const ShardContext& context, const std::string& name) {
+  const estimator::ModelConfig& model = context.plan.model;
+  return {.name = name + ".projection",
+          .inputs = model.num_attention_heads * model.v_head_dim,
+          .outputs = model.hidden_size,
+          .bias = model.add_bias_linear,
+          .at_mark = context.dialect().projection_first};
+}
+
+std::optional<ColumnParallelLinear> make_query_down(ShardContext& context,
+                                                    ParameterStore& store,
+                                                    const std::string& name) {
+  const estimator::ModelConfig& model = context.plan.model;
+  if (model.q_lora_rank == 0) return std::nullopt;
+  return ColumnParallelLinear(context,
+                              store,
+                              {.name = name + ".query_down",
+                               .inputs = model.hidden_size,
+                               .outputs = model.q_lora_rank,
+                               .duplicated = true});
+}
+
+std::optional<Norm> make_norm(ShardContext& context,
+                              ParameterStore& store,
+                              const std::string& name,
+                              int64_t width) {
+  if (!context.plan.model.qk_layernorm || width == 0) return std::nullopt;
+  return Norm(context, store, name, width);
+}
+
+}  // namespace
+
+LatentAttention::LatentAttention(ShardContext& context,
+                                 ParameterStore& store,
+                                 const std::string& name,
+                                 std::shared_ptr<const CoreAttention> core)
+    : context_(context),
+      core_(std::move(core)),
+      query_down_(make_query_down(context, store, name)),
+      query_norm_(make_norm(context, store, name + ".query_norm", context.plan.model.q_lora_rank)),
+      key_value_norm_(
+          make_norm(context, store, name + ".key_value_norm", context.plan.model.kv_lora_rank)),
+      query_up_(context, store, query_up_spec(context.plan.model, name)),
+      key_value_down_(context, store, key_value_down_spec(context.plan.model, name)),
+      key_value_up_(context, store, key_value_up_spec(context.plan.model, name)),
+      rotary_(context),
+      projection_(context, store, latent_projection_spec(context, name)) {}
+
+template <class Module>
+at::Tensor LatentAttention::in_scope(const char* name,
+                                     const Module& module,
+                                     const at::Tensor& input) const {
+  ModuleScope scope(context_.observer, name);
+  return module.forward(input);
+}
+
+/// Of the queries [s or s/t, b, q_lora_rank or h], of keys and values [s or s/t, b, kv_lora_rank],
+/// and the shared key [s, b, qk_pos_emb_head_dim].
+variable_list LatentAttention::latents(const at::Tensor& input) const {
+  const estimator::ModelConfig& model = context_.plan.model;
+  const at::Tensor query = query_down_ ? in_scope("query_down", *query_down_, input) : input;
+  ModuleScope scope(context_.observer, "key_value_down");
+  const auto parts = key_value_down_.forward(input).split_with_sizes(
+      {model.kv_lora_rank, model.qk_pos_emb_head_dim}, -1);
+  const bool gather = context_.sequence_parallel() && context_.groups.tensor;
+  const at::Tensor shared_key =
+      gather ? gather_from_sequence(parts[1], context_.groups.tensor) : parts[1];
+  // TransformerEngine's layers copy an input that is not contiguous (prepare_forward in
+  // transformer_engine/pytorch/module/base.py).
+  return {query, parts[0].contiguous(), shared_key};
+}
+
+variable_list LatentAttention::heads(const at::Tensor& input) const {
+  const estimator::ModelConfig& model = context_.plan.model;
+  variable_list latent = latents(input);
+  if (query_norm_) latent[0] = in_scope("query_norm", *query_norm_, latent[0]);
+  const at::Tensor query = in_scope("query_up", query_up_, latent[0]);
+  if (key_value_norm_) latent[1] = in_scope("key_value_norm", *key_value_norm_, latent[1]);
+  const at::Tensor key_value = in_scope("key_value_up", key_value_up_, latent[1]);
+  ModuleScope scope(context_.observer, "rotary");
+  return rotary_.apply(by_head(query, model.key_width()),
+                       by_head(key_value, model.qk_head_dim + model.v_head_dim),
+                       latent[2]);
+}
+
+at::Tensor LatentAttention::forward(const at::Tensor& input) const {
+  ModuleScope scope(context_.observer, "self_attention");
+  const at::Tensor attended = run_core_attention(context_, core_, heads(input));
+  return in_scope("projection", projection_, attended);
+}
+
+}  // namespace models

@@ -1,0 +1,43 @@
+// Multi-latent attention (DeepSeek-V2, arXiv 2405.04434) as MLASelfAttention in
+// megatron/core/transformer/multi_latent_attention.py: keys and values are made of one narrow
+// latent of each token, queries of another one or of the token itself. What makes the latents is
+// the same on all tensor ranks and works on a rank's own part of the sequence; what makes heads of
+// them is split over the ranks.
+#pragma once
+
+#include <optional>
+
+#include "models/attention/attention.h"
+#include "models/attention/latent_rotary.h"
+#include "models/layers/norm.h"
+
+namespace models {
+
+class LatentAttention final : public Attention {
+ public:
+  LatentAttention(ShardContext& context,
+                  ParameterStore& store,
+                  const std::string& name,
+                  std::shared_ptr<const CoreAttention> core);
+
+  at::Tensor forward(const at::Tensor& input) const override;
+  at::Tensor bias() const override { return projection_.bias(); }
+
+ private:
+  template <class Module>
+  at::Tensor in_scope(const char* name, const Module& module, const at::Tensor& input) const;
+  torch::autograd::variable_list latents(const at::Tensor& input) const;
+  torch::autograd::variable_list heads(const at::Tensor& input) const;
+
+  ShardContext& context_;
+  std::shared_ptr<const CoreAttention> core_;
+  std::optional<ColumnParallelLinear> query_down_;  ///< none: queries are made of the input
+  std::optional<Norm> query_norm_, key_value_norm_;
+  ColumnParallelLinear query_up_;
+  ColumnParallelLinear key_value_down_;  ///< makes the shared key with positions besides
+  ColumnParallelLinear key_value_up_;
+  LatentRotary rotary_;
+  RowParallelLinear projection_;
+};
+
+}  // namespace models

@@ -1,0 +1,110 @@
+#include "models/attention/rotary.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/outer.h>
+#include <ATen/ops/pow.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+namespace models {
+
+/// Two writes of each half, no temporary.
+at::Tensor rotate(const at::Tensor& input, const RotaryTables& tables, int sign) {
+  const int64_t half = input.size(-1) / 2;
+  const at::Tensor first = input.narrow(-1, 0, half);
+  const at::Tensor second = input.narrow(-1, half, half);
+  at::Tensor output = input * tables.cos;
+  output.narrow(-1, 0, half).addcmul_(second, tables.sin.narrow(-1, 0, half), -sign);
+  output.narrow(-1, half, half).addcmul_(first, tables.sin.narrow(-1, half, half), sign);
+  return output;
+}
+
+void rotate_in_place(const at::Tensor& input, const RotaryTables& tables, int sign) {
+  const int64_t half = input.size(-1) / 2;
+  at::Tensor first = input.narrow(-1, 0, half);
+  at::Tensor second = input.narrow(-1, half, half);
+  const at::Tensor before = first.clone();
+  first.mul_(tables.cos.narrow(-1, 0, half))
+      .addcmul_(second, tables.sin.narrow(-1, 0, half), -sign);
+  second.mul_(tables.cos.narrow(-1, half, half))
+      .addcmul_(before, tables.sin.narrow(-1, half, half), sign);
+}
+
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+struct FusedRotary : torch::autograd::Function<FusedRotary> {
+  static at::Tensor forward(AutogradContext* context,
+                            const at::Tensor& input,
+                            const at::Tensor& cos,
+                            const at::Tensor& sin) {
+    context->save_for_backward({cos, sin});
+    return rotate(input, {cos, sin}, +1);
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
+    const variable_list saved = context->get_saved_variables();
+    return {rotate(gradients[0], {saved[0], saved[1]}, -1), at::Tensor(), at::Tensor()};
+  }
+};
+
+/// The memory stays the input's. A fused kernel needs no temporary; here there is one of its size.
+struct InPlaceRotary : torch::autograd::Function<InPlaceRotary> {
+  static at::Tensor forward(AutogradContext* context,
+                            const at::Tensor& input,
+                            const at::Tensor& cos,
+                            const at::Tensor& sin) {
+    context->save_for_backward({cos, sin});
+    input.detach().copy_(rotate(input, {cos, sin}, +1));
+    return input;
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
+    const variable_list saved = context->get_saved_variables();
+    return {rotate(gradients[0], {saved[0], saved[1]}, -1), at::Tensor(), at::Tensor()};
+  }
+};
+
+}  // namespace
+
+RotaryEmbedding::RotaryEmbedding(const ShardContext& context)
+    : RotaryEmbedding(context, context.plan.model.kv_channels, context.dialect().fused_rotary) {}
+
+RotaryEmbedding::RotaryEmbedding(const ShardContext& context,
+                                 int64_t width,
+                                 bool fused,
+                                 bool keeps_angles)
+    : fused_(fused) {
+  const at::TensorOptions fp32 = context.options().dtype(at::kFloat);
+  const at::Tensor exponents = at::arange(0, width, 2, fp32) / static_cast<double>(width);
+  const at::Tensor frequencies = at::pow(context.plan.model.rotary_base, -exponents);
+  const at::Tensor angles =
+      at::outer(at::arange(context.plan.sequence_length(), fp32), frequencies);
+  const at::Tensor both = own_chunks(at::cat({angles, angles}, -1), 0, context.context_place())
+                              .unsqueeze(1)
+                              .unsqueeze(1);
+  tables_.cos = both.cos().to(context.options().dtype());
+  tables_.sin = both.sin().to(context.options().dtype());
+  if (keeps_angles) angles_ = both;
+  for (const at::Tensor& table : {tables_.cos, tables_.sin, angles_}) {
+    if (!table.defined()) continue;
+    context.observer.memory_lasts(table,
+                                  {estimator::MemoryCategory::kWorkspace, "rotary_embedding", ""});
+  }
+}
+
+at::Tensor RotaryEmbedding::apply_in_place(const at::Tensor& input) const {
+  return InPlaceRotary::apply(input, tables_.cos, tables_.sin);
+}
+
+at::Tensor RotaryEmbedding::apply(const at::Tensor& input) const {
+  if (fused_) return FusedRotary::apply(input, tables_.cos, tables_.sin);
+  const int64_t half = input.size(-1) / 2;
+  const at::Tensor turned = at::cat({-input.narrow(-1, half, half), input.narrow(-1, 0, half)}, -1);
+  return input * tables_.cos + turned * tables_.sin;
+}
+
+}  // namespace models

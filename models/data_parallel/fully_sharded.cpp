@@ -1,0 +1,283 @@
+#include "models/data_parallel/fully_sharded.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/_chunk_cat.h>
+#include <ATen/ops/_foreach_copy.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/split_with_sizes_copy.h>
+#include <c10/core/StreamGuard.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include <utility>
+
+#include "models/shard/kept_value.h"
+#include "models/shard/unbacked_tensor.h"
+
+namespace models {
+
+using estimator::MemoryCategory;
+
+namespace {
+
+constexpr const char* kModule = "fsdp";
+
+std::vector<at::Tensor> parts_of(const std::vector<Parameter*>& parameters) {
+  std::vector<at::Tensor> parts;
+  for (const Parameter* parameter : parameters) parts.push_back(parameter->part);
+  return parts;
+}
+
+std::vector<int64_t> sizes_of(const std::vector<at::Tensor>& tensors) {
+  std::vector<int64_t> sizes;
+  for (const at::Tensor& tensor : tensors) sizes.push_back(tensor.numel());
+  return sizes;
+}
+
+int64_t sum_of(const std::vector<int64_t>& sizes) {
+  int64_t sum = 0;
+  for (const int64_t size : sizes) sum += size;
+  return sum;
+}
+
+/// The parts in the type of the computation, in one buffer.
+std::vector<at::Tensor> cast(const std::vector<at::Tensor>& parts,
+                             const std::vector<int64_t>& sizes,
+                             c10::ScalarType type) {
+  if (parts.front().scalar_type() == type) return parts;
+  const at::Tensor flat = at::empty({sum_of(sizes)}, parts.front().options().dtype(type));
+  std::vector<at::Tensor> cast = flat.split_with_sizes(sizes);
+  at::_foreach_copy_(cast, parts);
+  return cast;
+}
+
+}  // namespace
+
+struct UnitOf {
+  FullySharded* owner;
+  std::size_t unit;
+};
+
+/// Identity on a unit's input: its backward comes when the unit's is over.
+struct UnitBackwardFunction : torch::autograd::Function<UnitBackwardFunction> {
+  static at::Tensor forward(torch::autograd::AutogradContext* context,
+                            const at::Tensor& input,
+                            const UnitOf& unit) {
+    keep(context, unit);
+    return input;
+  }
+
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
+                                                 torch::autograd::variable_list gradients) {
+    const UnitOf& unit = kept<UnitOf>(context);
+    unit.owner->after_backward(unit.unit);
+    return {gradients[0], at::Tensor()};
+  }
+};
+
+FullySharded::FullySharded(FullyShardedOptions options)
+    : options_(std::move(options)),
+      copy_in_stream_(options_.device, /*high_priority=*/true),
+      gather_stream_(options_.device, /*high_priority=*/true),
+      reduce_stream_(options_.device, /*high_priority=*/true) {}
+
+FullySharded::~FullySharded() = default;
+
+void FullySharded::set_parameters(std::deque<Parameter>& parameters, int64_t last) {
+  for (Parameter& parameter : parameters) {
+    const auto unit = static_cast<std::size_t>(parameter.unit);
+    if (unit >= units_.size()) units_.resize(unit + 1);
+    units_[unit].parameters.push_back(&parameter);
+  }
+  last_unit_ = static_cast<std::size_t>(last);
+  for (Unit& unit : units_) unit.stays_gathered = !options_.reshard_after_forward;
+  units_.at(last_unit_).stays_gathered = true;
+}
+
+void FullySharded::start_gathering(Unit& unit) {
+  if (unit.gathering || unit.is_whole) return;
+  unit.gathering.emplace();
+  if (ranks() == 1) return;
+  const at::NoGradGuard no_grad;
+  const ModuleScope module(observer(), kModule);
+  const std::vector<at::Tensor> parts = parts_of(unit.parameters);
+  const std::vector<int64_t> sizes = sizes_of(parts);
+  const at::TensorOptions options = unit.parameters.front()->value.options().requires_grad(false);
+  const int64_t elements = sum_of(sizes);
+  std::vector<at::Tensor> inputs;  // until the all-gather has started
+  at::Tensor mine;
+  {
+    const c10::OptionalStreamGuard guard(copy_in_stream_.stream());
+    inputs = cast(parts, sizes, options.dtype().toScalarType());
+    unit.gathering->whole = at::empty({elements * ranks()}, options);
+    mine = unit.gathering->whole.narrow(0, elements * index(), elements);
+    at::_foreach_copy_(mine.split_with_sizes(sizes), inputs);
+  }
+  gather_stream_.wait_for(copy_in_stream_.point());
+  const c10::OptionalStreamGuard guard(gather_stream_.stream());
+  options_.data_group->all_gather(unit.gathering->whole, mine);
+  unit.gathering->arrived = gather_stream_.point();
+}
+
+void FullySharded::release_gathered() {
+  if (!last_gathered_) return;
+  copy_in_stream_.wait_for(last_gathered_->copied_out);
+  gather_stream_.wait_for(last_gathered_->copied_out);
+  last_gathered_.reset();
+}
+
+void FullySharded::finish_gathering(Unit& unit, bool in_forward) {
+  if (!unit.gathering) return;
+  const at::NoGradGuard no_grad;
+  const ModuleScope module(observer(), kModule);
+  if (in_forward) release_gathered();
+  current_waits_for(unit.gathering->arrived, options_.device);
+  const std::vector<at::Tensor> parts = parts_of(unit.parameters);
+  std::vector<at::Tensor> places;
+  for (Parameter* parameter : unit.parameters) {
+    const at::Tensor& value = parameter->value;
+    const int64_t elements = parameter->part.numel();
+    give_memory(value, elements * ranks() * value.element_size());
+    observer().memory_lasts(value, {MemoryCategory::kParameter, kModule, parameter->name});
+    places.push_back(memory_as(value, {ranks(), elements}));
+  }
+  if (ranks() == 1) {
+    for (std::size_t i = 0; i < parts.size(); ++i) places[i].view(-1).copy_(parts[i]);
+  } else {
+    const at::Tensor whole = unit.gathering->whole.view({ranks(), -1});
+    at::split_with_sizes_copy_out(places, whole, sizes_of(parts), 1);
+  }
+  unit.is_whole = true;
+  unit.gathering->copied_out = current_point(options_.device);
+  last_gathered_ = std::exchange(unit.gathering, std::nullopt);
+  // In forward it stays until the next copy, so that this one runs beside the next all-gather.
+  if (!in_forward) release_gathered();
+}
+
+void FullySharded::free_parameters(Unit& unit) {
+  if (!unit.is_whole) return;
+  for (const Parameter* parameter : unit.parameters) take_memory(parameter->value);
+  unit.is_whole = false;
+}
+
+at::Tensor FullySharded::run(int64_t number, const at::Tensor& input, const Body& body) {
+  const auto position = static_cast<std::size_t>(number);
+  Unit& unit = units_.at(position);
+  if (forward_order_.empty()) {  // what the optimizer wrote is read from here on
+    copy_in_stream_.wait_for_current();
+    gather_stream_.wait_for_current();
+  }
+  start_gathering(unit);
+  finish_gathering(unit, /*in_forward=*/true);
+  // Where the first unit is the last one, too, its backward is over at the end: finish_backward().
+  const bool ends_here = input.requires_grad() && position != 0;
+  const at::Tensor output =
+      body(ends_here ? UnitBackwardFunction::apply(input, UnitOf{this, position}) : input);
+  if (!unit.stays_gathered) free_parameters(unit);
+  unit.positions.push_back(forward_order_.size());
+  forward_order_.push_back(position);
+  output.register_hook([this, position](const at::Tensor&) { before_backward(position); });
+  if (position == last_unit_ && forward_order_.size() > 1) release_gathered();
+  return output;
+}
+
+void FullySharded::before_backward(std::size_t number) {
+  Unit& unit = units_.at(number);
+  start_gathering(unit);
+  finish_gathering(unit, /*in_forward=*/false);
+  unit.in_backward = true;
+  const std::size_t position = unit.positions.back();
+  unit.positions.pop_back();
+  if (position > 0) start_gathering(units_.at(forward_order_.at(position - 1)));
+}
+
+std::vector<at::Tensor> FullySharded::take_gradients(Unit& unit) {
+  std::vector<at::Tensor> gradients;
+  for (Parameter* parameter : unit.parameters) {
+    at::Tensor gradient = std::exchange(parameter->value.mutable_grad(), at::Tensor());
+    if (parameter->sequence_partial && options_.tensor_group) {
+      options_.tensor_group->all_reduce(gradient);
+    }
+    gradients.push_back(std::move(gradient));
+  }
+  return gradients;
+}
+
+void FullySharded::after_backward(std::size_t number) {
+  const at::NoGradGuard no_grad;
+  const ModuleScope module(observer(), kModule);
+  Unit& unit = units_.at(number);
+  unit.in_backward = false;
+  std::vector<at::Tensor> gradients = take_gradients(unit);
+  free_parameters(unit);
+  reduce(unit, std::move(gradients));
+}
+
+void FullySharded::reduce(Unit& unit, std::vector<at::Tensor> gradients) {
+  current_waits_for(reduced_, options_.device);
+  reducing_ = at::Tensor();
+  const int64_t elements = sum_of(sizes_of(parts_of(unit.parameters)));
+  const at::TensorOptions options = unit.parameters.front()->part.options();
+  reducing_ = at::empty({ranks() * elements}, options);
+  at::Tensor rows = reducing_.view({ranks(), elements});
+  at::_chunk_cat_out(rows, gradients, 0, ranks());
+  gradients.clear();
+  reduce_stream_.wait_for_current();
+  const c10::OptionalStreamGuard guard(reduce_stream_.stream());
+  at::Tensor reduced = at::empty({elements}, options);
+  if (options_.data_group) {
+    options_.data_group->reduce_scatter(reduced, reducing_);
+    reduced.mul_(1.0 / static_cast<double>(ranks()));  // NCCL's own kernel averages
+  } else {
+    reduced.copy_(reducing_);
+  }
+  if (unit.gradient_parts.defined()) {
+    unit.gradient_parts.add_(reduced);
+  } else {
+    unit.gradient_parts = reduced;
+    observer().memory_lasts(reduced, {MemoryCategory::kGradient, kModule, ""});
+  }
+  reduced_ = reduce_stream_.point();
+}
+
+void FullySharded::begin_iteration() {
+  for (Unit& unit : units_) unit.gradient_parts = at::Tensor();
+}
+
+void FullySharded::finish_backward() {
+  bool all_done = true;
+  for (std::size_t unit = 0; unit < units_.size(); ++unit) {
+    if (units_[unit].in_backward) after_backward(unit);
+    all_done &= units_[unit].positions.empty();
+  }
+  if (all_done) forward_order_.clear();
+  current_waits_for(reduced_, options_.device);
+  reducing_ = at::Tensor();
+}
+
+std::vector<OwnedPiece> FullySharded::owned_pieces() const {
+  std::vector<OwnedPiece> pieces;
+  for (const Unit& unit : units_) {
+    int64_t offset = 0;
+    for (const Parameter* parameter : unit.parameters) {
+      const auto [begin, end] = parameter->owned_range();
+      OwnedPiece piece{.parameter = parameter, .begin = begin, .end = end};
+      piece.weights = parameter->part.narrow(0, 0, end - begin);
+      if (unit.gradient_parts.defined()) {
+        piece.gradients = unit.gradient_parts.narrow(0, offset, end - begin);
+      }
+      offset += parameter->part.numel();
+      pieces.push_back(std::move(piece));
+    }
+  }
+  return pieces;
+}
+
+int64_t FullySharded::parameter_padding() const {
+  int64_t elements = 0;
+  for (const OwnedPiece& piece : owned_pieces()) {
+    elements += piece.parameter->part.numel() - (piece.end - piece.begin);
+  }
+  return elements;
+}
+
+}  // namespace models

@@ -1,0 +1,107 @@
+// FSDP2 (torch.distributed.fsdp.fully_shard): each data rank keeps a part of every parameter in
+// fp32, and its gradient and optimizer state. The model is cut into units (embedding, each layer,
+// head), as TorchTitan wraps it. A unit's parameters are gathered in the type of the computation
+// before its forward and before its backward, and freed after them; gradients are reduce-scattered
+// in fp32 when the unit's backward is over.
+//
+// Buffers, their order and their streams are those of torch 2.11: FSDPParamGroup in
+// torch/distributed/fsdp/_fully_shard/_fsdp_param_group.py, foreach_all_gather and foreach_reduce
+// in _fsdp_collectives.py.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "models/data_parallel/data_parallel.h"
+#include "models/shard/communicator.h"
+#include "models/shard/side_stream.h"
+
+namespace models {
+
+struct FullyShardedOptions {
+  at::Device device;
+  std::shared_ptr<Communicator> data_group;    ///< null: one data rank
+  std::shared_ptr<Communicator> tensor_group;  ///< sums gradients of sequence-partial parameters
+  /// fully_shard's reshard_after_forward: off, parameters stay from forward to backward (ZeRO-2).
+  bool reshard_after_forward = true;
+  Observer& observer;
+};
+
+class FullySharded final : public DataParallel {
+ public:
+  using Body = std::function<at::Tensor(const at::Tensor&)>;
+
+  explicit FullySharded(FullyShardedOptions options);
+  ~FullySharded() override;
+  FullySharded(const FullySharded&) = delete;
+  FullySharded& operator=(const FullySharded&) = delete;
+
+  /// The units of a built model. `last`, which ends the forward, stays gathered until its backward,
+  /// which follows at once.
+  void set_parameters(std::deque<Parameter>& parameters, int64_t last);
+
+  /// body(input), while the unit's parameters are whole; autograd will gather them again. The first
+  /// unit's input needs no gradient, and it may be the last unit, too (tied embeddings).
+  at::Tensor run(int64_t unit, const at::Tensor& input, const Body& body);
+
+  void begin_iteration() override;
+  void start_last_micro_batch(int64_t) override {}
+  void start_backward() override {}
+  /// Units whose input needs no gradient end here, and what the last ones left is freed.
+  void finish_backward() override;
+  void finish_reduction() override {}
+  void gather_parameters() override {}
+
+  std::vector<OwnedPiece> owned_pieces() const override;
+  bool has_flat_gradients() const override { return false; }
+  c10::ScalarType gradient_type() const override { return c10::ScalarType::Float; }
+  int64_t parameter_padding() const override;
+  int64_t gradient_padding() const override { return parameter_padding(); }
+  Observer& observer() const override { return options_.observer; }
+
+ private:
+  friend struct UnitBackwardFunction;
+
+  /// What an all-gather brought: all ranks' parts of a unit, one rank after the other.
+  struct Gathered {
+    at::Tensor whole;
+    StreamPoint arrived;
+    StreamPoint copied_out;
+  };
+  struct Unit {
+    std::vector<Parameter*> parameters;
+    bool stays_gathered = false;
+    bool is_whole = false;
+    bool in_backward = false;
+    std::optional<Gathered> gathering;   ///< started, and not copied out yet
+    std::vector<std::size_t> positions;  ///< in forward_order_, of forwards without a backward yet
+    at::Tensor gradient_parts;           ///< reduced; the parameters' gradients are views of it
+  };
+
+  int64_t ranks() const { return group_size(options_.data_group); }
+  int64_t index() const { return options_.data_group ? options_.data_group->index() : 0; }
+  void start_gathering(Unit& unit);
+  void finish_gathering(Unit& unit, bool in_forward);
+  void free_parameters(Unit& unit);
+  void before_backward(std::size_t unit);
+  void after_backward(std::size_t unit);
+  std::vector<at::Tensor> take_gradients(Unit& unit);
+  void reduce(Unit& unit, std::vector<at::Tensor> gradients);
+  void release_gathered();
+
+  FullyShardedOptions options_;
+  SideStream copy_in_stream_, gather_stream_, reduce_stream_;
+  std::vector<Unit> units_;
+  std::size_t last_unit_ = 0;
+  std::vector<std::size_t> forward_order_;
+  std::optional<Gathered> last_gathered_;  ///< of the last forward; freed at the next
+  at::Tensor reducing_;                    ///< input of the last reduce-scatter
+  StreamPoint reduced_;
+};
+
+}  // namespace models

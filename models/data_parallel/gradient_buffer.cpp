@@ -1,0 +1,291 @@
+#include "models/data_parallel/gradient_buffer.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/norm.h>
+#include <ATen/ops/zeros.h>
+#include <c10/core/GradMode.h>
+#include <torch/csrc/autograd/function_hook.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "estimator/base/units.h"
+#include "models/data_parallel/finite_check.h"
+
+namespace models {
+
+using estimator::MemoryCategory;
+
+namespace {
+
+constexpr int64_t kParameterAlignment = 64;  // elements: 128 bytes of bf16
+constexpr int64_t kBucketAlignment = 128;    // elements: 256 bytes of bf16
+
+/// Moves what autograd accumulated into the main gradient and drops it.
+class AddToMainGradient : public torch::autograd::PostAccumulateGradHook {
+ public:
+  explicit AddToMainGradient(Parameter& parameter) : parameter_(parameter) {}
+  void operator()(const torch::autograd::Variable& value) override {
+    if (!value.grad().defined()) return;  // a fused product has added it already
+    const c10::NoGradGuard no_grad;
+    const bool stand_in = std::exchange(parameter_.gradient_is_stand_in, false);
+    if (!stand_in) parameter_.main_gradient.add_(value.grad());
+    value.mutable_grad().reset();
+    if (!stand_in) parameter_.contribution_added();
+  }
+
+ private:
+  Parameter& parameter_;
+};
+
+/// Tells that autograd's own gradient is there.
+class CountContribution : public torch::autograd::PostAccumulateGradHook {
+ public:
+  explicit CountContribution(Parameter& parameter) : parameter_(parameter) {}
+  void operator()(const torch::autograd::Variable&) override { parameter_.contribution_added(); }
+
+ private:
+  Parameter& parameter_;
+};
+
+std::unique_ptr<torch::autograd::PostAccumulateGradHook> hook_for(OwnGradients own_gradients,
+                                                                  Parameter& parameter) {
+  if (own_gradients == OwnGradients::kAdded) return std::make_unique<AddToMainGradient>(parameter);
+  if (own_gradients == OwnGradients::kUntilZeroed) {
+    return std::make_unique<CountContribution>(parameter);
+  }
+  return nullptr;
+}
+
+/// As Megatron-LM's `shared_embedding`.
+bool is_alone(const Parameter& parameter, const BufferShape& shape) {
+  return shape.sharded && &parameter == shape.tied;
+}
+
+bool closes_before(const Parameter& parameter, const Bucket& bucket, const BufferShape& shape) {
+  if (bucket.slots.empty()) return false;
+  return parameter.chunk != bucket.chunk || is_alone(parameter, shape);
+}
+
+bool is_full(const Bucket& bucket, int64_t end, const BufferShape& shape) {
+  const bool is_cut = shape.bucket_elements > 0 && (bucket.chunk == 0 || shape.cut_later_chunks);
+  return is_cut && end - bucket.begin >= shape.bucket_elements;
+}
+
+}  // namespace
+
+std::vector<Bucket> lay_out_buckets(const ParameterList& parameters, const BufferShape& shape) {
+  const int64_t bucket_multiple = shape.sharded ? std::lcm(shape.data_ranks, kBucketAlignment) : 1;
+  const int64_t parameter_multiple = shape.sharded ? kParameterAlignment : 1;
+  std::vector<Bucket> buckets(1);
+  int64_t end = 0;
+  const auto close = [&] {
+    end = estimator::round_up(end, bucket_multiple);
+    buckets.back().end = end;
+    buckets.push_back({.begin = end, .end = end, .chunk = 0, .slots = {}});
+  };
+  for (auto place = parameters.rbegin(); place != parameters.rend(); ++place) {
+    Parameter& parameter = **place;
+    if (closes_before(parameter, buckets.back(), shape)) close();
+    const int64_t begin = estimator::round_up(end, parameter_multiple);
+    end = begin + parameter.value.numel();
+    buckets.back().chunk = parameter.chunk;
+    buckets.back().slots.push_back({.parameter = &parameter, .begin = begin, .end = end});
+    if (is_full(buckets.back(), end, shape) || is_alone(parameter, shape)) close();
+  }
+  if (buckets.back().slots.empty())
+    buckets.pop_back();
+  else
+    buckets.back().end = estimator::round_up(end, bucket_multiple);
+  return buckets;
+}
+
+GradientBuffer::GradientBuffer(const ParameterList& parameters, GradientBufferOptions options)
+    : options_(std::move(options)), buckets_(lay_out_buckets(parameters, options_.shape)) {
+  missing_contributions_.assign(buckets_.size(), 0);
+  started_.assign(buckets_.size(), false);
+  if (buckets_.empty()) return;
+  const c10::NoGradGuard no_grad;
+  const int64_t elements = buckets_.back().end;
+  const at::TensorOptions parameter_options =
+      parameters.front()->value.options().requires_grad(false);
+  if (sharded()) {
+    parameters_ = at::zeros({elements}, parameter_options);
+    observer().memory_lasts(parameters_, {MemoryCategory::kParameter, "parameter_buffer", ""});
+  }
+  if (has_flat_gradients()) {
+    gradients_ = at::zeros({elements}, parameter_options.dtype(options_.type));
+    observer().memory_lasts(gradients_, {MemoryCategory::kGradient, "gradient_buffer", ""});
+  }
+  if (options_.whole_parameters) {
+    owned_parameters_.emplace(parameters, options_.data_group, observer());
+  }
+  if (options_.reducer_buckets && options_.data_group) {
+    reducer_buckets_ = at::empty({elements}, parameter_options);
+    observer().memory_lasts(reducer_buckets_,
+                            {MemoryCategory::kCommunication, "reducer_buckets", ""});
+  }
+  for (std::size_t index = 0; index < buckets_.size(); ++index) {
+    for (const ParameterSlot& slot : buckets_[index].slots) {
+      Parameter& parameter = *slot.parameter;
+      const auto shape = parameter.value.sizes().vec();
+      if (has_flat_gradients()) {
+        parameter.main_gradient = slice(gradients_, slot.begin, slot.end).view(shape);
+      }
+      if (sharded()) {
+        at::Tensor place = slice(parameters_, slot.begin, slot.end).view(shape);
+        place.copy_(parameter.value);
+        parameter.value.set_data(place);
+      }
+      parameter.contribution_added = [this, index] { contribution_added(index); };
+      if (auto hook = hook_for(options_.own_gradients, parameter)) {
+        torch::autograd::impl::set_post_acc_grad_hooks(parameter.value, std::move(hook));
+      }
+    }
+  }
+}
+
+at::Tensor GradientBuffer::slice(const at::Tensor& flat, int64_t begin, int64_t end) const {
+  return flat.narrow(0, begin, end - begin);
+}
+
+void GradientBuffer::begin_iteration() {
+  if (gradients_.defined()) gradients_.zero_();
+  if (!has_flat_gradients()) drop_own_gradients();
+  missing_contributions_.assign(buckets_.size(), 0);
+  started_.assign(buckets_.size(), false);
+}
+
+void GradientBuffer::start_last_micro_batch(int64_t chunk) {
+  if (!options_.overlap) return;
+  for (std::size_t index = 0; index < buckets_.size(); ++index) {
+    if (buckets_[index].chunk != chunk) continue;
+    for (const ParameterSlot& slot : buckets_[index].slots) {
+      missing_contributions_[index] += slot.parameter->contributions;
+    }
+  }
+}
+
+void GradientBuffer::contribution_added(std::size_t bucket) {
+  if (missing_contributions_[bucket] == 0) return;  // not in the last micro-batch
+  if (--missing_contributions_[bucket] == 0) reduce(bucket);
+}
+
+void GradientBuffer::reduce(std::size_t index) {
+  started_[index] = true;
+  // An overlapped reduction starts inside the last backward but happens once for an iteration.
+  const DirectionScope direction(options_.observer, estimator::Direction::kReduceGradients);
+  const ModuleScope module(options_.observer, "gradients");
+  const Bucket& bucket = buckets_[index];
+  if (!has_flat_gradients()) return reduce_copies(bucket);
+  at::Tensor whole = slice(gradients_, bucket.begin, bucket.end);
+  // check_grads in megatron/core/distributed/param_and_grad_buffer.py
+  if (options_.check_finite) check_finite(at::norm(whole), "gradients");
+  if (replicas() > 1) whole.mul_(1.0 / static_cast<double>(replicas()));
+  if (!options_.data_group) return;
+  if (!sharded()) {
+    pending_.push_back(options_.data_group->start_all_reduce(whole));
+    return;
+  }
+  const auto [begin, end] = shard_range(bucket);
+  pending_.push_back(
+      options_.data_group->start_reduce_scatter(slice(gradients_, begin, end), whole));
+}
+
+void GradientBuffer::finish_reduction() {
+  if (options_.own_gradients == OwnGradients::kUntilStep) return reduce_own_gradients();
+  if (options_.own_gradients == OwnGradients::kUntilNextBackward) return reduce_in_parameter_type();
+  for (std::size_t index = 0; index < buckets_.size(); ++index) {
+    if (!started_[index]) reduce(index);
+  }
+  for (PendingCall& call : pending_) call.wait();
+  pending_.clear();
+  if (!has_flat_gradients()) copy_back();
+}
+
+void GradientBuffer::gather_parameters() {
+  if (owned_parameters_) return owned_parameters_->broadcast();
+  if (!sharded() || !options_.data_group) return;
+  for (const Bucket& bucket : buckets_) {
+    const auto [begin, end] = shard_range(bucket);
+    pending_.push_back(options_.data_group->start_all_gather(
+        slice(parameters_, bucket.begin, bucket.end), slice(parameters_, begin, end)));
+  }
+  for (PendingCall& call : pending_) call.wait();
+  pending_.clear();
+}
+
+std::pair<int64_t, int64_t> GradientBuffer::shard_range(const Bucket& bucket) const {
+  if (!sharded()) return {bucket.begin, bucket.end};
+  const int64_t part = (bucket.end - bucket.begin) / options_.shape.data_ranks;
+  const int64_t index = options_.data_group ? options_.data_group->index() : 0;
+  return {bucket.begin + index * part, bucket.begin + (index + 1) * part};
+}
+
+std::pair<int64_t, int64_t> GradientBuffer::owned_range(const Bucket& bucket,
+                                                        const ParameterSlot& slot) const {
+  if (owned_parameters_ && !owned_parameters_->is_mine(*slot.parameter)) {
+    return {slot.begin, slot.begin};
+  }
+  const auto [shard_begin, shard_end] = shard_range(bucket);
+  const int64_t begin = std::clamp(shard_begin, slot.begin, slot.end);
+  return {begin, std::clamp(shard_end, begin, slot.end)};
+}
+
+std::vector<OwnedPiece> GradientBuffer::owned_pieces() const {
+  std::vector<OwnedPiece> pieces;
+  for (const Bucket& bucket : buckets_) {
+    for (const ParameterSlot& slot : bucket.slots) {
+      const auto [flat_begin, flat_end] = owned_range(bucket, slot);
+      const int64_t begin = flat_begin - slot.begin, end = flat_end - slot.begin;
+      const at::Tensor& gradient = slot.parameter->main_gradient;
+      pieces.push_back(
+          {.parameter = slot.parameter,
+           .begin = begin,
+           .end = end,
+           .weights = slice(slot.parameter->value.detach().view(-1), begin, end),
+           .gradients = gradient.defined() ? slice(gradient.view(-1), begin, end) : gradient});
+    }
+  }
+  return pieces;
+}
+
+std::vector<OptimizerPiece> GradientBuffer::optimizer_pieces() const {
+  if (owned_parameters_) return owned_parameters_->optimizer_pieces();
+  if (!has_flat_pieces()) return DataParallel::optimizer_pieces();
+  std::vector<OptimizerPiece> pieces;
+  for (const Bucket& bucket : buckets_) {
+    const auto [begin, end] = shard_range(bucket);
+    pieces.push_back({bucket.slots.front().parameter, slice(parameters_, begin, end)});
+  }
+  return pieces;
+}
+
+std::vector<at::Tensor> GradientBuffer::step_gradients(c10::ScalarType type) {
+  if (owned_parameters_) return owned_parameters_->step_gradients(type);
+  std::vector<at::Tensor> gradients;
+  if (has_flat_pieces()) {
+    for (const Bucket& bucket : buckets_) {
+      const auto [begin, end] = shard_range(bucket);
+      const at::Tensor part =
+          has_flat_gradients() ? slice(gradients_, begin, end) : own_gradients(bucket, begin, end);
+      gradients.push_back(part.to(type));
+    }
+  } else {
+    gradients = DataParallel::step_gradients(type);
+  }
+  if (options_.own_gradients == OwnGradients::kUntilStep) drop_own_gradients();
+  return gradients;
+}
+
+int64_t GradientBuffer::padding_elements() const {
+  int64_t elements = buckets_.empty() ? 0 : buckets_.back().end;
+  for (const Bucket& bucket : buckets_) {
+    for (const ParameterSlot& slot : bucket.slots) elements -= slot.end - slot.begin;
+  }
+  return elements;
+}
+
+}  // namespace models

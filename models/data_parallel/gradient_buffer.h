@@ -1,0 +1,154 @@
+// Flat buffers of gradients (and, with the distributed optimizer, of parameters), cut into buckets
+// that are reduced over the data ranks, as Megatron-LM's DistributedDataParallel lays them out:
+// parameters in reverse order; with the distributed optimizer each starts at a multiple of 64
+// elements and each bucket ends at a multiple of lcm(data ranks, 128). A bucket is of one chunk.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "models/data_parallel/data_parallel.h"
+#include "models/data_parallel/owned_parameters.h"
+#include "models/shard/communicator.h"
+#include "models/shard/observer.h"
+#include "models/shard/parameters.h"
+
+namespace models {
+
+/// How long the gradients that autograd makes live, each by itself beside the flat buffer.
+enum class OwnGradients {
+  kAdded,              ///< each is added to the flat buffer and dropped (Megatron-LM)
+  kUntilSummed,        ///< to the end of a micro-batch's backward (nanotron)
+  kUntilNextBackward,  ///< as DeepSpeed's BF16Optimizer leaves them
+  kUntilStep,          ///< they are the sum: there is no flat buffer (DeepSpeed's ZeRO stage 1)
+  kUntilZeroed,        ///< the same, to the next iteration (PyTorch's zero_grad())
+};
+
+struct ParameterSlot {
+  Parameter* parameter = nullptr;
+  int64_t begin = 0;  ///< elements, in the flat buffer
+  int64_t end = 0;
+};
+
+struct Bucket {
+  int64_t begin = 0;  ///< elements, in the flat buffer
+  int64_t end = 0;    ///< with padding
+  int64_t chunk = 0;  ///< of the stage
+  std::vector<ParameterSlot> slots;
+};
+
+struct BufferShape {
+  bool sharded = false;  ///< the distributed optimizer
+  int64_t data_ranks = 1;
+  int64_t bucket_elements = 0;   ///< a bucket is closed at this size; 0: one for each chunk
+  bool cut_later_chunks = true;  ///< else that size holds in the first chunk alone
+  /// The embedding weight that first and last stage share. When sharded it gets a bucket of its own
+  /// on both: each data rank must reduce the same part of both copies.
+  const Parameter* tied = nullptr;
+};
+
+/// Where each parameter lies. Pure arithmetic.
+std::vector<Bucket> lay_out_buckets(const ParameterList& parameters, const BufferShape& shape);
+
+struct GradientBufferOptions {
+  BufferShape shape;
+  c10::ScalarType type = c10::ScalarType::Float;  ///< of the summed gradients
+  /// DistributedDataParallel's reducer copies gradients of the parameters' type into buckets of its
+  /// own (gradient_as_bucket_view off) where there is someone to reduce with.
+  bool reducer_buckets = false;
+  bool check_finite = false;  ///< each bucket's norm, before it is reduced
+  bool overlap = false;       ///< start a bucket's reduction when its last gradient is there
+  OwnGradients own_gradients = OwnGradients::kAdded;
+  /// Sharded: the optimizer's state is one flat tensor for this rank's part of each bucket, else
+  /// one for each parameter in it.
+  bool flat_pieces = false;
+  /// Not sharded: each data rank updates whole parameters and broadcasts them.
+  bool whole_parameters = false;
+  /// Ranks over whose tokens gradients are the mean, where they are not those of `data_group`: of
+  /// an expert, which has seen the tokens of others, too.
+  int64_t replicas = 0;
+  std::shared_ptr<Communicator> data_group;
+  Observer& observer;
+};
+
+class GradientBuffer final : public DataParallel {
+ public:
+  /// Makes the gradient buffer and sets each parameter's main_gradient. When sharded it also
+  /// moves the parameters into one flat buffer of their type.
+  GradientBuffer(const ParameterList& parameters, GradientBufferOptions options);
+  GradientBuffer(const GradientBuffer&) = delete;
+  GradientBuffer& operator=(const GradientBuffer&) = delete;
+
+  void begin_iteration() override;
+  void start_backward() override;
+  void finish_backward() override;
+  /// From here on until finish_reduction() contributions to the chunk count towards the overlapped
+  /// reduction.
+  void start_last_micro_batch(int64_t chunk = 0) override;
+  /// Reduces what is not reduced yet and waits for what is.
+  void finish_reduction() override;
+  /// Gathers the parameters that the other ranks updated, or gets them from their owners.
+  void gather_parameters() override;
+
+  std::vector<OwnedPiece> owned_pieces() const override;
+  std::vector<OptimizerPiece> optimizer_pieces() const override;
+  std::vector<at::Tensor> step_gradients(c10::ScalarType type) override;
+  bool has_flat_gradients() const override {
+    return options_.own_gradients != OwnGradients::kUntilStep &&
+           options_.own_gradients != OwnGradients::kUntilZeroed;
+  }
+  c10::ScalarType gradient_type() const override { return options_.type; }
+  int64_t parameter_padding() const override { return sharded() ? padding_elements() : 0; }
+  int64_t gradient_padding() const override {
+    return has_flat_gradients() ? padding_elements() : 0;
+  }
+  Observer& observer() const override { return options_.observer; }
+
+  const std::vector<Bucket>& buckets() const { return buckets_; }
+  bool sharded() const { return options_.shape.sharded; }
+  /// This rank's part of a bucket: [begin, end) in the flat buffers.
+  std::pair<int64_t, int64_t> shard_range(const Bucket& bucket) const;
+  /// The flat gradients; undefined where they are autograd's own to the step.
+  const at::Tensor& gradients() const { return gradients_; }
+  /// [begin, end) of a bucket's gradients where they are autograd's own: a copy, or a view of one.
+  at::Tensor own_gradients(const Bucket& bucket, int64_t begin, int64_t end) const;
+  /// The flat parameters; undefined when not sharded.
+  const at::Tensor& parameters() const { return parameters_; }
+  const std::optional<OwnedParameters>& owned_parameters() const { return owned_parameters_; }
+
+ private:
+  void contribution_added(std::size_t bucket);
+  void reduce(std::size_t bucket);
+  /// What this rank updates of a parameter: [begin, end) in the flat buffers.
+  std::pair<int64_t, int64_t> owned_range(const Bucket& bucket, const ParameterSlot& slot) const;
+  bool has_flat_pieces() const { return options_.flat_pieces && sharded(); }
+  void drop_own_gradients();
+  void reduce_own_gradients();
+  void reduce_copies(const Bucket& bucket);
+  void copy_back();
+  void reduce_in_parameter_type();
+  void add_own_gradients();
+  void call_own_gradients_lasting();
+  template <class Visit>
+  void for_each_parameter(Visit&& visit) const;
+  int64_t padding_elements() const;
+  int64_t replicas() const {
+    return options_.replicas > 0 ? options_.replicas : options_.shape.data_ranks;
+  }
+  at::Tensor slice(const at::Tensor& flat, int64_t begin, int64_t end) const;
+
+  GradientBufferOptions options_;
+  std::vector<Bucket> buckets_;
+  at::Tensor gradients_;
+  at::Tensor reducer_buckets_;
+  at::Tensor parameters_;
+  std::optional<OwnedParameters> owned_parameters_;  ///< with whole_parameters
+  std::vector<int> missing_contributions_;  ///< of each bucket; 0: not in its last micro-batch
+  std::vector<bool> started_;
+  std::vector<PendingCall> pending_;
+};
+
+}  // namespace models

@@ -1,0 +1,75 @@
+#include "models/data_parallel/joined_data_parallel.h"
+
+#include <iterator>
+
+namespace models {
+namespace {
+
+template <class T>
+void append(std::vector<T>& all, std::vector<T> more) {
+  all.insert(all.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+}
+
+}  // namespace
+
+JoinedDataParallel::JoinedDataParallel(std::vector<std::unique_ptr<DataParallel>> parts,
+                                       int gathers)
+    : parts_(std::move(parts)), gathers_(gathers) {}
+
+void JoinedDataParallel::begin_iteration() {
+  for (const auto& part : parts_) part->begin_iteration();
+}
+
+void JoinedDataParallel::start_last_micro_batch(int64_t chunk) {
+  for (const auto& part : parts_) part->start_last_micro_batch(chunk);
+}
+
+void JoinedDataParallel::start_backward() {
+  for (const auto& part : parts_) part->start_backward();
+}
+
+void JoinedDataParallel::finish_backward() {
+  for (const auto& part : parts_) part->finish_backward();
+}
+
+void JoinedDataParallel::finish_reduction() {
+  for (const auto& part : parts_) part->finish_reduction();
+}
+
+void JoinedDataParallel::gather_parameters() {
+  for (int gather = 0; gather < gathers_; ++gather) {
+    for (const auto& part : parts_) part->gather_parameters();
+  }
+}
+
+std::vector<OwnedPiece> JoinedDataParallel::owned_pieces() const {
+  std::vector<OwnedPiece> pieces;
+  for (const auto& part : parts_) append(pieces, part->owned_pieces());
+  return pieces;
+}
+
+std::vector<OptimizerPiece> JoinedDataParallel::optimizer_pieces() const {
+  std::vector<OptimizerPiece> pieces;
+  for (const auto& part : parts_) append(pieces, part->optimizer_pieces());
+  return pieces;
+}
+
+std::vector<at::Tensor> JoinedDataParallel::step_gradients(c10::ScalarType type) {
+  std::vector<at::Tensor> gradients;
+  for (const auto& part : parts_) append(gradients, part->step_gradients(type));
+  return gradients;
+}
+
+int64_t JoinedDataParallel::parameter_padding() const {
+  int64_t elements = 0;
+  for (const auto& part : parts_) elements += part->parameter_padding();
+  return elements;
+}
+
+int64_t JoinedDataParallel::gradient_padding() const {
+  int64_t elements = 0;
+  for (const auto& part : parts_) elements += part->gradient_padding();
+  return elements;
+}
+
+}  // namespace models

@@ -1,0 +1,38 @@
+// Parameters in several gradient buffers as one: those of experts are reduced over other ranks than
+// the rest (buffers and expert_parallel_buffers of Megatron-LM's DistributedDataParallel).
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "models/data_parallel/data_parallel.h"
+
+namespace models {
+
+class JoinedDataParallel final : public DataParallel {
+ public:
+  /// At least one, in the order in which they are reduced. `gathers`: how often all parameters are
+  /// gathered after a step.
+  JoinedDataParallel(std::vector<std::unique_ptr<DataParallel>> parts, int gathers);
+
+  void begin_iteration() override;
+  void start_last_micro_batch(int64_t chunk) override;
+  void start_backward() override;
+  void finish_backward() override;
+  void finish_reduction() override;
+  void gather_parameters() override;
+  std::vector<OwnedPiece> owned_pieces() const override;
+  std::vector<OptimizerPiece> optimizer_pieces() const override;
+  std::vector<at::Tensor> step_gradients(c10::ScalarType type) override;
+  bool has_flat_gradients() const override { return parts_.front()->has_flat_gradients(); }
+  c10::ScalarType gradient_type() const override { return parts_.front()->gradient_type(); }
+  int64_t parameter_padding() const override;
+  int64_t gradient_padding() const override;
+  Observer& observer() const override { return parts_.front()->observer(); }
+
+ private:
+  std::vector<std::unique_ptr<DataParallel>> parts_;
+  int gathers_;
+};
+
+}  // namespace models

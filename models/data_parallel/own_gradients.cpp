@@ -1,0 +1,186 @@
+// The part of GradientBuffer that deals with gradients which stay autograd's own for a while.
+#include <ATen/ops/cat.h>
+#include <ATen/ops/mul.h>
+#include <ATen/ops/scalar_tensor.h>
+#include <ATen/ops/zeros.h>
+#include <c10/core/GradMode.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "models/data_parallel/gradient_buffer.h"
+
+namespace models {
+
+using estimator::MemoryCategory;
+
+namespace {
+
+/// DeepSpeed's reduce_bucket_size, its default (runtime/zero/constants.py, v0.5.10).
+constexpr int64_t kReduceBucketElements = 500'000'000;
+
+at::Tensor flatten(const std::vector<at::Tensor>& tensors) {
+  if (tensors.size() == 1) return tensors.front().view(-1);
+  std::vector<at::Tensor> flat;
+  for (const at::Tensor& tensor : tensors) flat.push_back(tensor.view(-1));
+  return at::cat(flat);
+}
+
+void average(at::Tensor& flat, Communicator& group) {
+  flat.mul_(1.0 / static_cast<double>(group.size()));
+  group.all_reduce(flat);
+}
+
+/// All-reduced as one and copied back (allreduce_and_copy in stage_1_and_2.py).
+void average_together(std::vector<at::Tensor>& gradients, Communicator& group) {
+  if (gradients.empty()) return;
+  at::Tensor flat = flatten(gradients);
+  average(flat, group);
+  int64_t offset = 0;
+  for (at::Tensor& gradient : gradients) {
+    if (gradients.size() > 1) {
+      gradient.copy_(flat.narrow(0, offset, gradient.numel()).view(gradient.sizes()));
+    }
+    offset += gradient.numel();
+  }
+  gradients.clear();
+}
+
+}  // namespace
+
+template <class Visit>
+void GradientBuffer::for_each_parameter(Visit&& visit) const {
+  for (const Bucket& bucket : buckets_) {
+    for (const ParameterSlot& slot : bucket.slots) visit(*slot.parameter);
+  }
+}
+
+void GradientBuffer::drop_own_gradients() {
+  for_each_parameter([this](Parameter& parameter) {
+    parameter.value.mutable_grad().reset();
+    if (!has_flat_gradients()) parameter.main_gradient.reset();
+  });
+}
+
+void GradientBuffer::start_backward() {
+  if (options_.own_gradients == OwnGradients::kUntilNextBackward) drop_own_gradients();
+}
+
+void GradientBuffer::finish_backward() {
+  switch (options_.own_gradients) {
+    case OwnGradients::kAdded:
+      return;
+    case OwnGradients::kUntilSummed:
+      add_own_gradients();
+      return drop_own_gradients();
+    case OwnGradients::kUntilNextBackward:
+      call_own_gradients_lasting();
+      return add_own_gradients();
+    case OwnGradients::kUntilStep:
+    case OwnGradients::kUntilZeroed:
+      return call_own_gradients_lasting();
+  }
+}
+
+/// BF16Optimizer casts each gradient before it adds it (update_hp_grads); nanotron's accumulator
+/// adds it as it is (_accumulate_grad).
+void GradientBuffer::add_own_gradients() {
+  const c10::NoGradGuard no_grad;
+  const bool casts = options_.own_gradients == OwnGradients::kUntilNextBackward;
+  for_each_parameter([casts](Parameter& parameter) {
+    at::Tensor& sum = parameter.main_gradient;
+    const at::Tensor& own = parameter.value.grad();
+    if (own.defined()) sum.add_(casts ? own.to(sum.scalar_type()) : own);
+  });
+}
+
+void GradientBuffer::call_own_gradients_lasting() {
+  for_each_parameter([this](Parameter& parameter) {
+    const at::Tensor& own = parameter.value.grad();
+    if (!own.defined() || own.is_same(parameter.main_gradient)) return;
+    observer().memory_lasts(own, {MemoryCategory::kGradient, "gradients", parameter.name});
+    if (!has_flat_gradients()) parameter.main_gradient = own;
+  });
+}
+
+/// As ZeRO stage 1 does under a pipeline (reduce_gradients in stage_1_and_2.py, v0.5.10, where
+/// contiguous_gradients is off): whole gradients, flattened up to the bucket's size.
+void GradientBuffer::reduce_own_gradients() {
+  if (!options_.data_group) return;
+  const DirectionScope direction(observer(), estimator::Direction::kReduceGradients);
+  const ModuleScope module(observer(), "gradients");
+  std::vector<at::Tensor> together;
+  int64_t elements = 0;
+  for_each_parameter([&](Parameter& parameter) {
+    if (elements + parameter.value.numel() > kReduceBucketElements) {
+      average_together(together, *options_.data_group);
+      elements = 0;
+    }
+    elements += parameter.value.numel();
+    together.push_back(parameter.value.grad());
+  });
+  average_together(together, *options_.data_group);
+}
+
+/// As DistributedDataParallel's reducer does where gradients are no views of its buckets
+/// (mark_variable_ready_dense in torch/csrc/distributed/c10d/reducer.cpp).
+void GradientBuffer::reduce_copies(const Bucket& bucket) {
+  if (!options_.data_group) return;
+  const c10::NoGradGuard no_grad;
+  const at::Tensor part = at::scalar_tensor(1.0 / static_cast<double>(replicas()));
+  for (const ParameterSlot& slot : bucket.slots) {
+    const at::Tensor& own = slot.parameter->value.grad();
+    at::Tensor copy = slice(reducer_buckets_, slot.begin, slot.end).view(own.sizes());
+    at::mul_out(copy, own, part);
+  }
+  pending_.push_back(
+      options_.data_group->start_all_reduce(slice(reducer_buckets_, bucket.begin, bucket.end)));
+}
+
+void GradientBuffer::copy_back() {
+  if (!options_.data_group) return;
+  const DirectionScope direction(observer(), estimator::Direction::kReduceGradients);
+  const ModuleScope module(observer(), "gradients");
+  const c10::NoGradGuard no_grad;
+  for (const Bucket& bucket : buckets_) {
+    for (const ParameterSlot& slot : bucket.slots) {
+      at::Tensor& own = slot.parameter->value.mutable_grad();
+      own.copy_(slice(reducer_buckets_, slot.begin, slot.end).view(own.sizes()));
+    }
+  }
+}
+
+/// BF16Optimizer's flat fp32 gradients travel as one bf16 copy (allreduce_bucket in
+/// runtime/engine.py: communication_data_type is bf16 where nothing is said).
+void GradientBuffer::reduce_in_parameter_type() {
+  if (!options_.data_group || !gradients_.defined()) return;
+  const DirectionScope direction(observer(), estimator::Direction::kReduceGradients);
+  const ModuleScope module(observer(), "gradients");
+  at::Tensor sent = gradients_.to(buckets_.front().slots.front().parameter->value.scalar_type());
+  average(sent, *options_.data_group);
+  gradients_.copy_(sent);
+}
+
+at::Tensor GradientBuffer::own_gradients(const Bucket& bucket, int64_t begin, int64_t end) const {
+  std::vector<at::Tensor> parts;
+  int64_t covered = begin;
+  const auto pad_to = [&](int64_t place) {
+    if (place > covered) {
+      const at::Tensor& like = bucket.slots.front().parameter->value;
+      parts.push_back(at::zeros({place - covered}, like.options().requires_grad(false)));
+    }
+    covered = std::max(covered, place);
+  };
+  for (const ParameterSlot& slot : bucket.slots) {
+    const int64_t first = std::max(slot.begin, begin), last = std::min(slot.end, end);
+    if (first >= last) continue;
+    pad_to(first);
+    const at::Tensor whole = slot.parameter->value.grad().view(-1);
+    parts.push_back(whole.narrow(0, first - slot.begin, last - first));
+    covered = last;
+  }
+  pad_to(end);
+  return flatten(parts);
+}
+
+}  // namespace models

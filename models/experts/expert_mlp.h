@@ -1,0 +1,39 @@
+// A mixture of experts in a layer: router, dispatch, this rank's experts, combine, and the shared
+// experts that every token uses (MoELayer in megatron/core/transformer/moe/moe_layer.py).
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "models/experts/grouped_linear.h"
+#include "models/experts/router.h"
+#include "models/experts/token_dispatcher.h"
+#include "models/layers/feed_forward.h"
+#include "models/layers/mlp.h"
+
+namespace models {
+
+class ExpertMlp final : public FeedForward {
+ public:
+  ExpertMlp(ShardContext& context,
+            ParameterStore& store,
+            const std::string& name,
+            std::shared_ptr<const TokenDispatcher> dispatcher);
+  at::Tensor forward(const at::Tensor& input) const override;
+  at::Tensor bias() const override { return {}; }
+
+ private:
+  at::Tensor run_experts(const DispatchedTokens& dispatched) const;
+
+  ShardContext& context_;
+  std::shared_ptr<const TokenDispatcher> dispatcher_;
+  Router router_;
+  GroupedLinear first_;
+  GroupedLinear second_;
+  std::optional<Mlp> shared_;
+};
+
+}  // namespace models

@@ -1,0 +1,127 @@
+#include "models/experts/grouped_linear.h"
+
+#include <ATen/ops/empty.h>
+#include <fmt/format.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include "models/layers/weight_gradient.h"
+#include "models/shard/kept_value.h"
+
+namespace models {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+struct GroupedLinearCall {
+  ParameterStore* store;
+  std::vector<Parameter*> weights;
+  bool fused_gradient;
+  bool transformer_engine;
+  Products products;
+  std::shared_ptr<FrameworkBuffers> buffers;
+  const estimator::Plan* plan;
+};
+
+namespace {
+
+struct KeptCall {
+  std::shared_ptr<const GroupedLinearCall> call;
+  std::vector<int64_t> rows_of;
+};
+
+/// For each expert, its rows of both; begins at row 0.
+template <class Visit>
+void for_each_expert(const std::vector<int64_t>& rows_of, const Visit& visit) {
+  int64_t begin = 0;
+  for (std::size_t expert = 0; expert < rows_of.size(); ++expert) {
+    visit(expert, [&, rows = rows_of[expert]](const at::Tensor& all) {
+      return all.narrow(0, begin, rows);
+    });
+    begin += rows_of[expert];
+  }
+}
+
+/// The gradient for autograd; undefined where the product has added it to the main gradient.
+at::Tensor weight_gradient_of(const GroupedLinearCall& call,
+                              std::size_t expert,
+                              const at::Tensor& output_gradient,
+                              const at::Tensor& input) {
+  if (!call.fused_gradient) return weight_gradient(call.products, output_gradient, input);
+  Parameter& weight = *call.weights[expert];
+  add_weight_gradient(call.products, weight, output_gradient, input);
+  if (call.transformer_engine) call.store->gradient_stand_in(weight.value);
+  return {};
+}
+
+struct GroupedLinearFunction : torch::autograd::Function<GroupedLinearFunction> {
+  static at::Tensor forward(AutogradContext* context,
+                            const at::Tensor& input,
+                            at::TensorList weights,
+                            const KeptCall& kept_call) {
+    keep(context, kept_call);
+    context->save_for_backward({input});
+    const GroupedLinearCall& call = *kept_call.call;
+    if (call.transformer_engine) {
+      call.buffers->use_grouped_product_workspaces(*call.plan, input.device());
+    }
+    at::Tensor output = at::empty({input.size(0), weights[0].size(0)}, input.options());
+    for_each_expert(kept_call.rows_of, [&](std::size_t expert, const auto& rows) {
+      at::Tensor out = rows(output);
+      call.products.multiply_into(out, rows(input), weights[expert].t());
+    });
+    return output;
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
+    const KeptCall& kept_call = kept<KeptCall>(context);
+    const GroupedLinearCall& call = *kept_call.call;
+    const at::Tensor input = context->get_saved_variables()[0];
+    const at::Tensor gradient = gradients[0].contiguous();
+    at::Tensor input_gradient = at::empty(input.sizes(), input.options());
+    for_each_expert(kept_call.rows_of, [&](std::size_t expert, const auto& rows) {
+      at::Tensor out = rows(input_gradient);
+      call.products.multiply_into(out, rows(gradient), call.weights[expert]->value.detach());
+    });
+    variable_list results{input_gradient};
+    for_each_expert(kept_call.rows_of, [&](std::size_t expert, const auto& rows) {
+      results.push_back(weight_gradient_of(call, expert, rows(gradient), rows(input)));
+    });
+    results.emplace_back();  // of the call
+    return results;
+  }
+};
+
+}  // namespace
+
+GroupedLinear::GroupedLinear(ShardContext& context,
+                             ParameterStore& store,
+                             const GroupedLinearSpec& spec) {
+  std::vector<Parameter*> weights;
+  for (int64_t expert = 0; expert < spec.experts; ++expert) {
+    const int64_t number = spec.first_expert + expert;
+    weights.push_back(
+        &store.add({.name = fmt::format("{}.{}.{}.weight", spec.name, number, spec.layer),
+                    .full_shape = {spec.outputs, spec.inputs},
+                    .sharded_dim = spec.sharded_dim,
+                    .blocks = spec.output_blocks,
+                    .expert = true}));
+  }
+  call_ = std::make_shared<const GroupedLinearCall>(
+      GroupedLinearCall{.store = &store,
+                        .weights = std::move(weights),
+                        .fused_gradient = context.fused_weight_gradient(),
+                        .transformer_engine = context.transformer_engine(),
+                        .products = context.products(),
+                        .buffers = context.buffers,
+                        .plan = &context.plan});
+}
+
+at::Tensor GroupedLinear::forward(const at::Tensor& input,
+                                  const std::vector<int64_t>& rows_of) const {
+  std::vector<at::Tensor> weights;
+  for (const Parameter* weight : call_->weights) weights.push_back(weight->value);
+  return GroupedLinearFunction::apply(
+      input, at::TensorList(weights), KeptCall{.call = call_, .rows_of = rows_of});
+}
+
+}  // namespace models

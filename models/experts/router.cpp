@@ -1,0 +1,189 @@
+#include "models/experts/router.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/gather.h>
+#include <ATen/ops/linear.h>
+#include <ATen/ops/ones_like.h>
+#include <ATen/ops/scatter.h>
+#include <ATen/ops/sigmoid.h>
+#include <ATen/ops/softmax.h>
+#include <ATen/ops/topk.h>
+#include <ATen/ops/zeros_like.h>
+#include <c10/core/GradMode.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include <limits>
+
+#include "models/experts/expert_routing.h"
+#include "models/layers/weight_gradient.h"
+#include "models/shard/kept_value.h"
+
+namespace models {
+
+using estimator::RouterScore;
+
+namespace {
+
+at::Tensor map_of(const at::Tensor& logits, const at::Tensor& chosen) {
+  return at::zeros_like(logits.detach()).to(at::kInt).scatter(1, chosen, 1).to(at::kBool);
+}
+
+/// Scores of a sigmoid, so that those of a token add up to one.
+at::Tensor normalized(const at::Tensor& scores) {
+  constexpr double kSmall = 1e-20;
+  return scores / (scores.sum(-1, /*keepdim=*/true) + kSmall);
+}
+
+/// The weights as they are; in backward the loss gets its gradient, as part of the whole loss
+/// (MoEAuxLossAutoScaler).
+struct AttachLoss : torch::autograd::Function<AttachLoss> {
+  static at::Tensor forward(torch::autograd::AutogradContext* context,
+                            const at::Tensor& weights,
+                            const at::Tensor& loss,
+                            double share) {
+    context->save_for_backward({loss});
+    context->saved_data["share"] = share;
+    return weights.view(weights.sizes());
+  }
+
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
+                                                 torch::autograd::variable_list gradients) {
+    const double share = context->saved_data["share"].toDouble();
+    const at::Tensor loss = context->get_saved_variables()[0];
+    return {gradients[0], at::ones_like(loss) * share, at::Tensor()};
+  }
+};
+
+/// TransformerEngine's products where it is there, in its workspace (RouterGatingLinearFunction in
+/// megatron/core/transformer/moe/moe_utils.py).
+struct RouterProduct : torch::autograd::Function<RouterProduct> {
+  static at::Tensor forward(torch::autograd::AutogradContext* context,
+                            const at::Tensor& tokens,
+                            const at::Tensor& weight,
+                            const Products& products) {
+    context->save_for_backward({tokens, weight});
+    keep(context, products);
+    return products.linear(tokens, weight, /*bias=*/{});
+  }
+
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
+                                                 torch::autograd::variable_list gradients) {
+    const Products products = kept<Products>(context);
+    const torch::autograd::variable_list saved = context->get_saved_variables();
+    return {products.multiply(gradients[0], saved[1]),
+            weight_gradient(products, gradients[0], saved[0]),
+            at::Tensor()};
+  }
+};
+
+}  // namespace
+
+Router::Router(ShardContext& context, ParameterStore& store, const std::string& name)
+    : context_(context),
+      weight_(
+          store.add({.name = name + ".weight",
+                     .full_shape = {context.plan.model.num_experts, context.plan.model.hidden_size},
+                     .sequence_partial = context.sequence_parallel()})) {}
+
+at::Tensor Router::scores_of_all(const at::Tensor& logits) const {
+  return context_.plan.model.moe_router_score_function == RouterScore::kSigmoid
+             ? at::sigmoid(logits.to(at::kFloat))
+             : at::softmax(logits, -1, at::kFloat);
+}
+
+/// group_limited_topk in megatron/core/transformer/moe/moe_utils.py: the groups of highest scores.
+at::Tensor Router::within_groups(const at::Tensor& scores) const {
+  const estimator::ModelConfig& model = context_.plan.model;
+  const int64_t groups = model.moe_router_num_groups, of_token = model.moe_router_group_topk;
+  if (groups == 0) return scores;
+  const int64_t tokens = scores.size(0);
+  const at::Tensor by_group = scores.view({tokens, groups, -1});
+  const at::Tensor of_group =
+      std::get<0>(at::topk(by_group, model.moe_router_topk / of_token, -1)).sum(-1);
+  const at::Tensor best =
+      std::get<1>(at::topk(of_group, of_token, -1, /*largest=*/true, /*sorted=*/false));
+  const at::Tensor mask = at::zeros_like(of_group)
+                              .scatter_(1, best, 1)
+                              .unsqueeze(-1)
+                              .expand(by_group.sizes())
+                              .reshape({tokens, -1});
+  return scores.masked_fill(mask.to(at::kBool).logical_not(),
+                            -std::numeric_limits<double>::infinity());
+}
+
+void Router::choose(const at::Tensor& scores) const {
+  at::topk(within_groups(scores.detach()), context_.plan.model.moe_router_topk, 1);
+}
+
+/// topk_routing_with_score_function in megatron/core/transformer/moe/moe_utils.py.
+at::Tensor Router::score(const at::Tensor& logits, const at::Tensor& chosen) const {
+  const estimator::ModelConfig& model = context_.plan.model;
+  const bool is_sigmoid = model.moe_router_score_function == RouterScore::kSigmoid;
+  const bool scores_first = is_sigmoid || model.moe_router_pre_softmax;
+  const at::Tensor scores = scores_first ? scores_of_all(logits) : logits;
+  choose(scores);
+  at::Tensor weights = at::gather(scores, 1, chosen);
+  if (!scores_first) weights = at::softmax(weights, -1, at::kFloat);
+  if (is_sigmoid && model.moe_router_topk > 1) weights = normalized(weights);
+  return model.moe_router_topk_scaling_factor > 0 ? weights * model.moe_router_topk_scaling_factor
+                                                  : weights;
+}
+
+/// switch_load_balancing_loss_func: experts x coefficient / (topk x tokens^2) x the sum over
+/// experts of their tokens x the sum of their scores; tokens are those of the micro-batch, or of
+/// each sequence, on all ranks that share them.
+at::Tensor Router::aux_loss(const at::Tensor& logits, const at::Tensor& chosen) const {
+  const estimator::ModelConfig& model = context_.plan.model;
+  at::Tensor scores = scores_of_all(logits);
+  if (model.moe_router_score_function == RouterScore::kSigmoid) scores = normalized(scores);
+  choose(scores);
+  at::Tensor map = map_of(logits, chosen);
+  double sequences = 1;
+  if (model.moe_router_load_balancing_type == estimator::LoadBalancing::kSequenceAuxLoss) {
+    sequences = static_cast<double>(context_.plan.training.micro_batch_size);
+    scores = scores.reshape({context_.local_sequence(), -1});
+    map = map.reshape({context_.local_sequence(), -1});
+  }
+  at::Tensor counts = map.sum(0);
+  if (context_.groups.tensor_context) context_.groups.tensor_context->all_reduce(counts);
+  const double tokens = static_cast<double>(logits.size(0)) / sequences *
+                        static_cast<double>(group_size(context_.groups.tensor_context));
+  const auto experts = static_cast<double>(model.num_experts);
+  const auto topk = static_cast<double>(model.moe_router_topk);
+  return (scores.sum(0) * counts).sum() *
+         (experts * model.moe_aux_loss_coeff / (topk * tokens * tokens) / sequences);
+}
+
+/// apply_router_token_dropping: experts that are filled up get tokens of no weight.
+RouterOutput Router::fill_to_capacity(RouterOutput output) const {
+  if (!context_.plan.training.moe_pad_expert_input_to_capacity) return output;
+  const int64_t capacity =
+      std::min(expert_capacity(context_.plan, output.weights.size(0)), output.weights.size(0));
+  const at::Tensor best =
+      std::get<1>(at::topk(output.weights.detach(), capacity, 0, /*largest=*/true, false));
+  const at::Tensor map = at::zeros_like(output.weights.detach()).scatter(0, best, 1).to(at::kBool);
+  // The tokens that the mock routing fills experts up with are not these; theirs have no weight.
+  return {.weights = output.weights * output.map, .map = map};
+}
+
+RouterOutput Router::forward(const at::Tensor& tokens, const at::Tensor& chosen) const {
+  const ModuleScope scope(context_.observer, "router");
+  const at::Tensor logits = context_.transformer_engine()
+                                ? RouterProduct::apply(tokens, weight_.value, context_.products())
+                                : at::linear(tokens, weight_.value);
+  const at::Tensor weights = score(logits, chosen).to(logits.scalar_type());
+  RouterOutput output =
+      fill_to_capacity({.weights = at::scatter(at::zeros_like(logits.detach()), 1, chosen, weights),
+                        .map = map_of(logits, chosen)});
+  // Where a layer is run to be run again, its loss comes with the second run (TopKRouter.routing in
+  // megatron/core/transformer/moe/router.py).
+  if (!context_.plan.model.has_aux_loss() || !c10::GradMode::is_enabled()) return output;
+  // Gradients are means over micro-batches and over replicas, of which the context ranks each have
+  // their part of the sum alone.
+  const double share = static_cast<double>(context_.plan.parallelism.context) /
+                       static_cast<double>(context_.plan.micro_batches());
+  output.weights = AttachLoss::apply(output.weights, aux_loss(logits, chosen), share);
+  return output;
+}
+
+}  // namespace models

@@ -1,0 +1,155 @@
+#include "models/layers/cross_entropy.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/core/Reduction.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/cross_entropy_loss.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/stack.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+namespace models {
+namespace {
+
+using estimator::CrossEntropyFusion;
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+/// Where a rank's labels are among its rows of the vocabulary.
+struct LocalLabels {
+  LocalLabels(const at::Tensor& labels, int64_t rows, const Group& group) {
+    const at::Tensor local = labels - (group ? group->index() * rows : 0);
+    elsewhere = (local < 0).logical_or_(local >= rows);
+    index = local.masked_fill(elsewhere, 0).unsqueeze(-1);
+  }
+  /// The values at the labels, fp32; 0 for a label that another rank has.
+  at::Tensor pick(const at::Tensor& rows) const {
+    return rows.gather(-1, index).squeeze(-1).to(at::kFloat).masked_fill_(elsewhere, 0);
+  }
+  at::Tensor elsewhere;  ///< [s, b] bool
+  at::Tensor index;      ///< [s, b, 1]
+};
+
+/// softmax - 1 at the label, in place.
+void subtract_one_at_labels(at::Tensor& softmax,
+                            const at::Tensor& index,
+                            const at::Tensor& elsewhere) {
+  const at::Tensor here = elsewhere.logical_not().unsqueeze(-1).to(softmax.scalar_type());
+  softmax.scatter_add_(-1, index, here.neg());
+}
+
+/// exp in place; compiled, the result is made beside its input and copied back.
+void exponentiate(at::Tensor& scores, bool compiled) {
+  if (compiled)
+    scores.copy_(scores.exp());
+  else
+    scores.exp_();
+}
+
+/// Both over all ranks in one call (fused_vocab_parallel_cross_entropy in
+/// megatron/core/fusions/fused_cross_entropy.py).
+void sum_as_one(at::Tensor& predicted, at::Tensor& sum, Communicator& group) {
+  const at::Tensor both = at::cat({predicted, sum});
+  group.all_reduce(both);
+  predicted = both.narrow(0, 0, predicted.size(0));
+  sum = both.narrow(0, predicted.size(0), predicted.size(0));
+}
+
+struct VocabularyParallelCrossEntropy : torch::autograd::Function<VocabularyParallelCrossEntropy> {
+  static at::Tensor forward(AutogradContext* context,
+                            const at::Tensor& logits,
+                            const at::Tensor& labels,
+                            const Group& group,
+                            bool compiled) {
+    at::Tensor softmax = logits.to(at::kFloat, /*non_blocking=*/false, /*copy=*/true);
+    at::Tensor largest = softmax.amax(-1);
+    if (group) group->all_reduce_max(largest);
+    softmax.sub_(largest.unsqueeze(-1));
+
+    const LocalLabels local(labels, logits.size(-1), group);
+    at::Tensor predicted = local.pick(softmax);
+    if (group && !compiled) group->all_reduce(predicted);
+
+    exponentiate(softmax, compiled);
+    at::Tensor sum = softmax.sum(-1);
+    if (group && compiled) {
+      sum_as_one(predicted, sum, *group);
+    } else if (group) {
+      group->all_reduce(sum);
+    }
+    softmax.div_(sum.unsqueeze(-1));
+    context->save_for_backward({softmax, local.index, local.elsewhere});
+    context->saved_data["dtype"] = static_cast<int64_t>(logits.scalar_type());
+    return sum.log_().sub_(predicted);
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
+    const variable_list saved = context->get_saved_variables();
+    at::Tensor gradient = saved[0];
+    subtract_one_at_labels(gradient, saved[1], saved[2]);
+    gradient.mul_(gradients[0].unsqueeze(-1));
+    const auto dtype = static_cast<at::ScalarType>(context->saved_data["dtype"].toInt());
+    return {gradient.to(dtype), at::Tensor(), at::Tensor(), at::Tensor()};
+  }
+};
+
+/// The kernel computes in fp32 registers; here each step rounds to the logits' type.
+struct TransformerEngineCrossEntropy : torch::autograd::Function<TransformerEngineCrossEntropy> {
+  static at::Tensor forward(AutogradContext* context,
+                            const at::Tensor& logits,
+                            const at::Tensor& labels,
+                            const Group& group) {
+    const LocalLabels local(labels, logits.size(-1), group);
+    at::Tensor softmax = logits.detach();  // the logits' own memory
+    const at::Tensor largest = softmax.amax(-1);
+    const at::Tensor predicted = local.pick(softmax);
+    softmax.sub_(largest.unsqueeze(-1)).exp_();
+    const at::Tensor own =
+        at::stack({largest.to(at::kFloat), softmax.sum(-1, false, at::kFloat), predicted});
+    const at::Tensor all = gather_statistics(own, group);  // [ranks, 3, s, b]
+
+    const at::Tensor maximum = all.select(1, 0).amax(0);
+    const at::Tensor sum = all.select(1, 1).mul((all.select(1, 0) - maximum).exp_()).sum(0);
+    softmax.mul_(((own[0] - maximum).exp_() / sum).unsqueeze(-1));
+    subtract_one_at_labels(softmax, local.index, local.elsewhere);
+    context->save_for_backward({softmax});
+    return sum.log().add_(maximum).sub_(all.select(1, 2).sum(0));
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
+    at::Tensor gradient = context->get_saved_variables()[0];
+    gradient.mul_(gradients[0].unsqueeze(-1));
+    return {gradient, at::Tensor(), at::Tensor()};
+  }
+
+ private:
+  static at::Tensor gather_statistics(const at::Tensor& own, const Group& group) {
+    if (!group) return own.unsqueeze(0);
+    std::vector<int64_t> shape = own.sizes().vec();
+    shape.insert(shape.begin(), group->size());
+    at::Tensor all = at::empty(shape, own.options());
+    group->all_gather(all, own);
+    return all;
+  }
+};
+
+}  // namespace
+
+at::Tensor vocabulary_parallel_cross_entropy(const at::Tensor& logits,
+                                             const at::Tensor& labels,
+                                             const Group& group,
+                                             CrossEntropyFusion fusion) {
+  if (fusion == CrossEntropyFusion::kTransformerEngine) {
+    return TransformerEngineCrossEntropy::apply(logits, labels, group);
+  }
+  const bool compiled = fusion == CrossEntropyFusion::kNative;
+  return VocabularyParallelCrossEntropy::apply(logits, labels, group, compiled);
+}
+
+at::Tensor plain_cross_entropy(const at::Tensor& logits, const at::Tensor& labels) {
+  const at::Tensor rows = logits.to(at::kFloat).view({-1, logits.size(-1)});
+  return at::cross_entropy_loss(rows, labels.reshape(-1), {}, at::Reduction::None)
+      .view(labels.sizes());
+}
+
+}  // namespace models

@@ -1,0 +1,117 @@
+#include "models/layers/gated_activation.h"
+
+#include <ATen/ExpandUtils.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/gelu.h>
+#include <ATen/ops/gelu_backward.h>
+#include <ATen/ops/mul.h>
+#include <ATen/ops/silu.h>
+#include <ATen/ops/silu_backward.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include "models/shard/kept_value.h"
+
+namespace models {
+namespace {
+
+using estimator::Activation;
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+struct Halves {
+  explicit Halves(const at::Tensor& both)
+      : gate(both.narrow(-1, 0, both.size(-1) / 2)),
+        up(both.narrow(-1, both.size(-1) / 2, both.size(-1) / 2)) {}
+  at::Tensor gate, up;
+};
+
+// A fused kernel has no temporaries; here each result is written where it stays.
+at::Tensor activated(const at::Tensor& input, Activation activation) {
+  if (activation == Activation::kGelu) return at::gelu(input, "tanh");
+  const Halves in(input);
+  const bool is_swiglu = activation == Activation::kSwiglu;
+  return (is_swiglu ? at::silu(in.gate) : at::gelu(in.gate, "tanh")).mul_(in.up);
+}
+
+at::Tensor gradient_of(const at::Tensor& output_gradient,
+                       const at::Tensor& input,
+                       Activation activation) {
+  if (activation == Activation::kGelu) return at::gelu_backward(output_gradient, input, "tanh");
+  const bool is_swiglu = activation == Activation::kSwiglu;
+  const Halves in(input);
+  at::Tensor input_gradient = at::empty_like(input);
+  Halves out(input_gradient);
+  is_swiglu ? at::silu_out(out.up, in.gate) : at::gelu_out(out.up, in.gate, "tanh");
+  out.up.mul_(output_gradient);
+  at::mul_out(out.gate, output_gradient, in.up);
+  is_swiglu ? at::silu_backward_out(out.gate, out.gate, in.gate)
+            : at::gelu_backward_out(out.gate, out.gate, in.gate, "tanh");
+  return input_gradient;
+}
+
+struct Fused : torch::autograd::Function<Fused> {
+  static at::Tensor biased(const variable_list& saved, const FusedActivation& call) {
+    return saved.size() > 1 && call.computes ? saved[0] + saved[1] : saved[0];
+  }
+
+  static at::Tensor forward(AutogradContext* context,
+                            const at::Tensor& input,
+                            const std::optional<at::Tensor>& bias,
+                            const FusedActivation& call) {
+    keep(context, call);
+    variable_list saved{input};
+    if (bias) saved.push_back(*bias);
+    context->save_for_backward(saved);
+    return activated(biased(saved, call), call.activation);
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
+    const auto& call = kept<FusedActivation>(context);
+    const variable_list saved = context->get_saved_variables();
+    const at::Tensor gradient = gradient_of(gradients[0], biased(saved, call), call.activation);
+    if (saved.size() == 1) return {gradient, at::Tensor(), at::Tensor()};
+    // Autograd would sum it, too, but after it has dropped the output's gradient, which Python's
+    // functions hold.
+    return {gradient, at::sum_to(gradient, saved[1].sizes()), at::Tensor()};
+  }
+};
+
+struct FusedWeightedSwiglu : torch::autograd::Function<FusedWeightedSwiglu> {
+  static at::Tensor forward(AutogradContext* context,
+                            const at::Tensor& input,
+                            const at::Tensor& weights) {
+    context->save_for_backward({input, weights});
+    const Halves in(input);
+    return at::silu(in.gate).mul_(in.up).mul_(weights);
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
+    const auto saved = context->get_saved_variables();
+    const at::Tensor &input = saved[0], &weights = saved[1];
+    const Halves in(input);
+    at::Tensor input_gradient = at::empty_like(input);
+    Halves out(input_gradient);
+    at::silu_out(out.up, in.gate);
+    at::mul_out(out.gate, out.up, in.up);
+    const at::Tensor weight_gradient = out.gate.mul_(gradients[0]).sum(-1, /*keepdim=*/true);
+    out.up.mul_(gradients[0]).mul_(weights);
+    at::mul_out(out.gate, gradients[0], in.up);
+    out.gate.mul_(weights);
+    at::silu_backward_out(out.gate, out.gate, in.gate);
+    return {input_gradient, weight_gradient.to(weights.scalar_type())};
+  }
+};
+
+}  // namespace
+
+at::Tensor fused_weighted_swiglu(const at::Tensor& input, const at::Tensor& weights) {
+  return FusedWeightedSwiglu::apply(input, weights);
+}
+
+at::Tensor fused_activation(const at::Tensor& input,
+                            const std::optional<at::Tensor>& bias,
+                            const FusedActivation& call) {
+  return Fused::apply(input, bias, call);
+}
+
+}  // namespace models

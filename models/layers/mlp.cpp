@@ -1,0 +1,80 @@
+#include "models/layers/mlp.h"
+
+#include <ATen/TensorOperators.h>
+
+#include "models/layers/activation.h"
+
+namespace models {
+namespace {
+
+std::vector<ColumnParallelLinear> make_first(ShardContext& context,
+                                             ParameterStore& store,
+                                             const std::string& name,
+                                             int64_t width) {
+  const estimator::ModelConfig& model = context.plan.model;
+  const bool gated = is_gated(model.activation);
+  LinearSpec spec{.name = name + ".first",
+                  .inputs = model.hidden_size,
+                  .outputs = width * (gated ? 2 : 1),
+                  .bias = model.add_bias_linear,
+                  .caller_adds_bias = activation_adds_bias(context),
+                  .output_blocks = gated ? 2 : 1};
+  if (!gated || !context.dialect().separate_products) return {{context, store, spec}};
+  const auto half = [&](const std::string& part, int64_t first) {
+    return LinearSpec{
+        .name = name + "." + part,
+        .inputs = spec.inputs,
+        .outputs = width,
+        .bias = spec.bias,
+        .whole_input = true,
+        .packed = PackedRows{.name = spec.name + ".weight", .parts = 2, .first = first}};
+  };
+  return {{context, store, half("gate", 0)}, {context, store, half("up", 1)}};
+}
+
+}  // namespace
+
+Mlp::Mlp(ShardContext& context, ParameterStore& store, const std::string& name, int64_t width)
+    : context_(context),
+      first_(make_first(context, store, name, width)),
+      second_(context,
+              store,
+              {.name = name + ".second",
+               .inputs = width,
+               .outputs = context.plan.model.hidden_size,
+               .bias = context.plan.model.add_bias_linear}) {}
+
+at::Tensor Mlp::forward(const at::Tensor& input) const {
+  ModuleScope scope(context_.observer, "mlp");
+  const at::Tensor activated = first_.size() > 1 ? separately_gated(input) : hidden(input);
+  ModuleScope second(context_.observer, "second");
+  return second_.forward(activated);
+}
+
+at::Tensor Mlp::hidden(const at::Tensor& input) const {
+  const at::Tensor product = [&] {
+    ModuleScope first(context_.observer, "first");
+    return first_[0].forward(input);
+  }();
+  ModuleScope activation(context_.observer, "activation");
+  const at::Tensor bias = first_[0].bias();
+  return bias.defined() ? activate_biased(product, bias, context_) : activate(product, context_);
+}
+
+at::Tensor Mlp::separately_gated(const at::Tensor& input) const {
+  const at::Tensor whole = whole_input(context_, input);
+  const auto product = [&](const ColumnParallelLinear& layer) {
+    ModuleScope first(context_.observer, "first");
+    return layer.forward(whole);
+  };
+  at::Tensor gate = product(first_[0]);
+  {
+    ModuleScope activation(context_.observer, "activation");
+    gate = activate_gate(gate, context_.plan.model.activation);
+  }
+  const at::Tensor up = product(first_[1]);
+  ModuleScope activation(context_.observer, "activation");
+  return gate * up;
+}
+
+}  // namespace models

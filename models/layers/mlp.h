@@ -1,0 +1,29 @@
+// The MLP of one layer, plain (two matrices) or gated (SwiGLU, GeGLU: three, the first two in one).
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <string>
+#include <vector>
+
+#include "models/layers/feed_forward.h"
+#include "models/layers/parallel_linear.h"
+
+namespace models {
+
+class Mlp final : public FeedForward {
+ public:
+  Mlp(ShardContext& context, ParameterStore& store, const std::string& name, int64_t width);
+  at::Tensor forward(const at::Tensor& input) const override;
+  at::Tensor bias() const override { return second_.bias(); }
+
+ private:
+  at::Tensor hidden(const at::Tensor& input) const;
+  at::Tensor separately_gated(const at::Tensor& input) const;
+
+  ShardContext& context_;
+  std::vector<ColumnParallelLinear> first_;  // one, or of a gated MLP gate and up
+  RowParallelLinear second_;
+};
+
+}  // namespace models

@@ -1,0 +1,254 @@
+#include "models/layers/parallel_linear.h"
+
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/zeros_like.h>
+#include <c10/core/GradMode.h>
+
+#include <functional>
+#include <optional>
+
+#include "estimator/plan/megatron_core.h"
+#include "models/layers/sequence_mappings.h"
+#include "models/layers/weight_gradient.h"
+#include "models/shard/kept_value.h"
+
+namespace models {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+/// What the autograd functions need to know of a layer, kept by its graph nodes.
+struct LinearCall {
+  LinearCall(const ShardContext& context,
+             ParameterStore& store,
+             const LinearSpec& spec,
+             Parameter& weight)
+      : store(&store),
+        weight(&weight),
+        has_bias(spec.bias && !spec.caller_adds_bias),
+        transformer_engine(context.transformer_engine() && !spec.output_layer),
+        products(spec.output_layer ? Products(Products::Options()) : context.products()),
+        lasting_stand_ins(
+            context.transformer_engine() &&
+            (!spec.output_layer || estimator::output_stand_in_lasts(context.plan.training))),
+        global_memory(context.dialect().fused_weight_gradient && !transformer_engine),
+        keeps_gathered(context.dialect().keeps_gathered_input),
+        fused_gradient(context.fused_weight_gradient()),
+        tensor_group(spec.duplicated || spec.whole_input ? nullptr : context.groups.tensor),
+        sequence_parallel(context.sequence_parallel()),
+        buffers(context.buffers),
+        keeper(context.keeper),
+        plan(&context.plan) {}
+
+  ParameterStore* store;
+  Parameter* weight;
+  bool has_bias;            ///< of a column parallel layer: added inside the function
+  bool transformer_engine;  ///< TransformerEngine's layer, with its workspace
+  Products products;
+  bool lasting_stand_ins;  ///< autograd gets TransformerEngine's stand-ins for gradients
+  bool global_memory;      ///< gathers the sequence into Megatron-LM's global memory buffer
+  bool keeps_gathered;     ///< the gathered sequence is kept, not this rank's part of it
+  bool fused_gradient;
+  std::shared_ptr<Communicator> tensor_group;
+  bool sequence_parallel;
+  std::shared_ptr<FrameworkBuffers> buffers;
+  std::shared_ptr<OutputKeeper> keeper;
+  const estimator::Plan* plan;
+};
+
+namespace {
+
+using CallPointer = std::shared_ptr<const LinearCall>;
+
+/// What autograd gets where the product has added the gradient. Megatron-LM's own layer gives it a
+/// tensor of the weight's shape and type, zeros for a weight that has another gradient to be added
+/// (LinearWithGradAccumulationAndAsyncCommunication in megatron/core/tensor_parallel/layers.py).
+/// With TransformerEngine at hand it takes it from there, as the other layers do, and it lasts;
+/// else it is dropped at once.
+at::Tensor gradient_stand_in(const LinearCall& call) {
+  const c10::NoGradGuard no_grad;
+  Parameter& weight = *call.weight;
+  const bool is_summed = weight.contributions > 1;
+  if (!call.lasting_stand_ins) {
+    weight.gradient_is_stand_in = !is_summed;
+    return is_summed ? at::zeros_like(weight.value) : at::empty_like(weight.value);
+  }
+  const at::Tensor lasting = call.store->gradient_stand_in(weight.value);
+  return is_summed ? lasting.zero_().detach() : at::Tensor();
+}
+
+/// The weight's gradient for autograd; undefined when it went straight into the main gradient.
+at::Tensor finish_weight(const CallPointer& call,
+                         const at::Tensor& output_gradient,
+                         const at::Tensor& input) {
+  if (!call->fused_gradient) return weight_gradient(call->products, output_gradient, input);
+  add_weight_gradient(call->products, *call->weight, output_gradient, input);
+  return gradient_stand_in(*call);
+}
+
+/// The whole sequence, where Megatron-LM or TransformerEngine puts it.
+at::Tensor gather(const LinearCall& call, const at::Tensor& part) {
+  if (!call.global_memory) return gather_sequence(part, *call.tensor_group);
+  std::vector<int64_t> shape = part.sizes().vec();
+  shape[0] *= call.tensor_group->size();
+  at::Tensor whole = call.buffers->global_memory(shape, part.options());
+  call.tensor_group->all_gather(whole, part.contiguous());
+  return whole;
+}
+
+void start_product(const LinearCall& call, const at::Tensor& input) {
+  if (call.transformer_engine) {
+    call.buffers->use_transformer_engine_workspace(*call.plan, input.device());
+  }
+}
+
+/// PyTorch's linear layer with a bias is aten::addmm, which is on no list.
+at::Tensor kept_product(const LinearCall& call, const std::function<at::Tensor()>& run) {
+  return call.keeper && !call.has_bias ? call.keeper->keep_product(run) : run();
+}
+
+at::Tensor kept_reduce_scatter(const LinearCall& call, const at::Tensor& partial) {
+  const auto run = [&] { return reduce_scatter_sequence(partial, *call.tensor_group); };
+  if (!call.keeper) return run();
+  return call.keeper->keep([&] { return OutputKeeper::Outputs{run()}; }).front();
+}
+
+/// Where a segment may have kept the product, the sum is another tensor, as in PyTorch's functional
+/// collectives.
+at::Tensor all_reduced(const LinearCall& call, const at::Tensor& partial) {
+  at::Tensor sum = call.keeper ? partial.clone() : partial;
+  call.tensor_group->all_reduce(sum);
+  return sum;
+}
+
+struct ColumnParallelFunction : torch::autograd::Function<ColumnParallelFunction> {
+  static at::Tensor forward(AutogradContext* context,
+                            const at::Tensor& input,
+                            const at::Tensor& weight,
+                            const std::optional<at::Tensor>& bias,
+                            const CallPointer& call) {
+    keep(context, call);
+    start_product(*call, input);
+    const bool sequence_parallel = call->sequence_parallel && call->tensor_group;
+    const at::Tensor whole = sequence_parallel ? gather(*call, input) : input;
+    context->save_for_backward({call->keeps_gathered ? whole : input, weight});
+    return kept_product(*call, [&] { return call->products.linear(whole, weight, bias); });
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
+    const CallPointer& call = kept<CallPointer>(context);
+    const variable_list saved = context->get_saved_variables();
+    const at::Tensor& weight = saved[1];
+    const at::Tensor& gradient = gradients[0];
+    Communicator* group = call->tensor_group.get();
+    const bool sequence_parallel = call->sequence_parallel && group != nullptr;
+
+    const bool gather_again = sequence_parallel && !call->keeps_gathered;
+    const at::Tensor input = gather_again ? gather(*call, saved[0]) : saved[0];
+    at::Tensor input_gradient = call->products.multiply(gradient, weight);
+    // Megatron-LM's own layer holds it to its end, beside the part that it is reduced to.
+    const at::Tensor whole_gradient = call->global_memory ? input_gradient : at::Tensor();
+    if (sequence_parallel) {
+      input_gradient = reduce_scatter_sequence(input_gradient, *group);
+    } else if (group != nullptr) {
+      group->all_reduce(input_gradient);
+    }
+    const at::Tensor bias = call->has_bias ? call->products.bias_gradient(gradient) : at::Tensor();
+    return {input_gradient, finish_weight(call, gradient, input), bias, at::Tensor()};
+  }
+};
+
+struct RowParallelFunction : torch::autograd::Function<RowParallelFunction> {
+  static at::Tensor forward(AutogradContext* context,
+                            const at::Tensor& input,
+                            const at::Tensor& weight,
+                            const CallPointer& call) {
+    keep(context, call);
+    context->save_for_backward({input, weight});
+    start_product(*call, input);
+    const at::Tensor partial =
+        kept_product(*call, [&] { return call->products.multiply(input, weight.t()); });
+    if (!call->tensor_group) return partial;
+    return call->sequence_parallel ? kept_reduce_scatter(*call, partial)
+                                   : all_reduced(*call, partial);
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
+    const CallPointer& call = kept<CallPointer>(context);
+    const variable_list saved = context->get_saved_variables();
+    const bool gather = call->sequence_parallel && call->tensor_group;
+    const at::Tensor gradient =
+        gather ? gather_sequence(gradients[0], *call->tensor_group) : gradients[0];
+    at::Tensor input_gradient = call->products.multiply(gradient, saved[1]);
+    return {input_gradient, finish_weight(call, gradient, saved[0]), at::Tensor()};
+  }
+};
+
+Parameter& weight_of(const ShardContext& context,
+                     ParameterStore& store,
+                     const LinearSpec& spec,
+                     int64_t sharded_dim) {
+  if (spec.shared_weight != nullptr) return *spec.shared_weight;
+  return store.add({.name = spec.name + ".weight",
+                    .full_shape = {spec.outputs, spec.inputs},
+                    .sharded_dim = spec.duplicated ? -1 : sharded_dim,
+                    .blocks = spec.output_blocks,
+                    .sequence_partial = spec.duplicated && context.sequence_parallel(),
+                    .shared_copy = spec.shared_copy,
+                    .at_mark = spec.at_mark,
+                    .packed = spec.packed});
+}
+
+}  // namespace
+
+at::Tensor whole_input(const ShardContext& context, const at::Tensor& input) {
+  const Group& group = context.groups.tensor;
+  if (!group) return input;
+  return context.sequence_parallel() ? gather_from_sequence(input, group)
+                                     : copy_to_ranks(input, group);
+}
+
+ColumnParallelLinear::ColumnParallelLinear(ShardContext& context,
+                                           ParameterStore& store,
+                                           const LinearSpec& spec)
+    : call_(std::make_shared<const LinearCall>(
+          context, store, spec, weight_of(context, store, spec, 0))) {
+  if (spec.bias) {
+    bias_ = &store.add({.name = spec.name + ".bias",
+                        .full_shape = {spec.outputs},
+                        .sharded_dim = 0,
+                        .blocks = spec.output_blocks,
+                        .initial_value = InitialValue::kZeros});
+  }
+}
+
+at::Tensor ColumnParallelLinear::forward(const at::Tensor& input) const {
+  const auto bias = call_->has_bias ? std::optional<at::Tensor>(bias_->value) : std::nullopt;
+  return ColumnParallelFunction::apply(input, call_->weight->value, bias, call_);
+}
+
+at::Tensor ColumnParallelLinear::bias() const {
+  return bias_ && !call_->has_bias ? bias_->value : at::Tensor();
+}
+
+RowParallelLinear::RowParallelLinear(ShardContext& context,
+                                     ParameterStore& store,
+                                     const LinearSpec& spec)
+    : call_(std::make_shared<const LinearCall>(
+          context, store, spec, weight_of(context, store, spec, 1))) {
+  if (spec.bias) {
+    bias_ = &store.add({.name = spec.name + ".bias",
+                        .full_shape = {spec.outputs},
+                        .initial_value = InitialValue::kZeros,
+                        .sequence_partial = context.sequence_parallel(),
+                        .at_mark = spec.at_mark});
+  }
+}
+
+at::Tensor RowParallelLinear::forward(const at::Tensor& input) const {
+  return RowParallelFunction::apply(input, call_->weight->value, call_);
+}
+
+at::Tensor RowParallelLinear::bias() const { return bias_ ? bias_->value : at::Tensor(); }
+
+}  // namespace models

@@ -1,0 +1,141 @@
+#include "models/layers/sequence_mappings.h"
+
+#include <ATen/ops/cat.h>
+#include <ATen/ops/empty.h>
+
+#include "models/shard/kept_value.h"
+
+namespace models {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+struct ReduceFromRanks : torch::autograd::Function<ReduceFromRanks> {
+  static at::Tensor forward(AutogradContext* context, at::Tensor input, const Group& group) {
+    group->all_reduce(input);  // in place: the input is a sum's part that nobody else reads
+    context->mark_dirty({input});
+    return input;
+  }
+  static variable_list backward(AutogradContext*, variable_list gradients) {
+    return {gradients[0], at::Tensor()};
+  }
+};
+
+struct CopyToRanks : torch::autograd::Function<CopyToRanks> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& input, const Group& group) {
+    keep(context, group);
+    return input;
+  }
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
+    at::Tensor sum = gradients[0].clone();
+    kept<Group>(context)->all_reduce(sum);
+    return {sum, at::Tensor()};
+  }
+};
+
+struct CutSequence {
+  Group group;
+  Parts parts;
+};
+
+struct ReduceScatterToSequence : torch::autograd::Function<ReduceScatterToSequence> {
+  static at::Tensor forward(AutogradContext* context,
+                            const at::Tensor& input,
+                            const CutSequence& cut) {
+    keep(context, cut);
+    return reduce_scatter_sequence(input, *cut.group, cut.parts);
+  }
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
+    const CutSequence& cut = kept<CutSequence>(context);
+    return {gather_sequence(gradients[0], *cut.group, cut.parts), at::Tensor()};
+  }
+};
+
+struct ScatterToSequence : torch::autograd::Function<ScatterToSequence> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& input, const Group& group) {
+    keep(context, group);
+    const int64_t part = input.size(0) / group->size();
+    return input.narrow(0, group->index() * part, part).clone();
+  }
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
+    return {gather_sequence(gradients[0], *kept<Group>(context)), at::Tensor()};
+  }
+};
+
+struct GatherFromSequence : torch::autograd::Function<GatherFromSequence> {
+  static at::Tensor forward(AutogradContext* context,
+                            const at::Tensor& input,
+                            const CutSequence& cut) {
+    keep(context, cut);
+    return gather_sequence(input, *cut.group, cut.parts);
+  }
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
+    const CutSequence& cut = kept<CutSequence>(context);
+    return {reduce_scatter_sequence(gradients[0], *cut.group, cut.parts), at::Tensor()};
+  }
+};
+
+/// With Megatron-LM's copies between dim 0, which collectives know, and the last one
+/// (_gather_along_last_dim, _reduce_scatter_along_last_dim in megatron/core/tensor_parallel).
+struct GatherLastDim : torch::autograd::Function<GatherLastDim> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& input, const Group& group) {
+    keep(context, group);
+    return at::cat(gather_sequence(input, *group).chunk(group->size(), 0), -1);
+  }
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
+    const Group& group = kept<Group>(context);
+    const at::Tensor by_rank = at::cat(gradients[0].chunk(group->size(), -1), 0);
+    return {reduce_scatter_sequence(by_rank, *group), at::Tensor()};
+  }
+};
+
+}  // namespace
+
+at::Tensor reduce_from_ranks(const at::Tensor& input, const Group& group) {
+  return ReduceFromRanks::apply(input, group);
+}
+
+at::Tensor copy_to_ranks(const at::Tensor& input, const Group& group) {
+  return CopyToRanks::apply(input, group);
+}
+
+at::Tensor reduce_scatter_to_sequence(const at::Tensor& input, const Group& group, Parts parts) {
+  return ReduceScatterToSequence::apply(input, CutSequence{group, parts});
+}
+
+at::Tensor gather_from_sequence(const at::Tensor& input, const Group& group, Parts parts) {
+  return GatherFromSequence::apply(input, CutSequence{group, parts});
+}
+
+at::Tensor gather_last_dim(const at::Tensor& input, const Group& group) {
+  return GatherLastDim::apply(input, group);
+}
+
+at::Tensor scatter_to_sequence(const at::Tensor& input, const Group& group) {
+  return ScatterToSequence::apply(input, group);
+}
+
+at::Tensor gather_sequence(const at::Tensor& part, Communicator& group, Parts parts) {
+  std::vector<int64_t> shape = part.sizes().vec();
+  shape[0] *= group.size();
+  at::Tensor whole = at::empty(shape, part.options());
+  if (parts == Parts::kOneTensor) {
+    group.all_gather(whole, part.contiguous());
+  } else {
+    const at::Tensor flat = at::empty_like(whole);
+    group.all_gather(flat, part.contiguous());
+    whole.copy_(flat);
+  }
+  return whole;
+}
+
+at::Tensor reduce_scatter_sequence(const at::Tensor& whole, Communicator& group, Parts parts) {
+  std::vector<int64_t> shape = whole.sizes().vec();
+  shape[0] /= group.size();
+  at::Tensor part = at::empty(shape, whole.options());
+  group.reduce_scatter(part, parts == Parts::kOneTensor ? whole.contiguous() : whole.clone());
+  return part;
+}
+
+}  // namespace models

@@ -1,0 +1,159 @@
+#include "models/optimizer/optimizer.h"
+
+#include <ATen/ops/_foreach_add.h>
+#include <ATen/ops/_fused_sgd.h>
+#include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
+#include <c10/core/GradMode.h>
+
+#include <numeric>
+#include <utility>
+
+namespace models {
+
+using estimator::MemoryCategory;
+
+namespace {
+
+template <class T>
+std::vector<T> select(const std::vector<T>& all, const std::vector<std::size_t>& which) {
+  std::vector<T> selected;
+  for (const std::size_t index : which) selected.push_back(all[index]);
+  return selected;
+}
+
+}  // namespace
+
+DistributedOptimizer::DistributedOptimizer(DataParallel& data_parallel,
+                                           const OptimizerSettings& settings)
+    : data_parallel_(data_parallel), settings_(settings) {
+  const c10::NoGradGuard no_grad;
+  std::vector<at::Tensor> whole;
+  if (settings.offload) whole = copies_of_whole_parameters(data_parallel, *settings.offload);
+  add_pieces();
+  own_main_weights_ = settings.main_weights && !model_weights_.empty() &&
+                      model_weights_.front().scalar_type() != at::kFloat;
+  for (std::size_t piece = 0; piece < model_weights_.size(); ++piece) {
+    const at::Tensor& weights = model_weights_[piece];
+    // `.clone().float()` in distrib_optimizer.py and optimizer.py of megatron/core/optimizer.
+    const bool copies = own_main_weights_ && (settings.copies_before_cast || settings.offload);
+    const at::Tensor cast = copies ? weights.clone() : weights;
+    main_weights_.push_back(own_main_weights_ ? cast.to(at::kFloat) : weights);
+    if (own_main_weights_) lasts(main_weights_.back(), MemoryCategory::kMainWeight, piece);
+  }
+  if (settings.state_at_start) make_state_with_zero_gradients();
+}
+
+void DistributedOptimizer::add_pieces() {
+  const std::vector<OptimizerPiece> pieces = data_parallel_.optimizer_pieces();
+  if (settings_.offload) {
+    PieceDivision division = divide_pieces(pieces, settings_.offload->fraction);
+    host_pieces_ = std::move(division.host);
+    device_pieces_ = std::move(division.device);
+    host_.emplace(select(pieces, host_pieces_), settings_);
+  } else {
+    device_pieces_.resize(pieces.size());
+    std::iota(device_pieces_.begin(), device_pieces_.end(), 0);
+  }
+  for (const OptimizerPiece& piece : select(pieces, device_pieces_)) {
+    owners_.push_back(piece.owner);
+    model_weights_.push_back(piece.weights);
+  }
+}
+
+/// DeepSpeed takes a first step with zeros, so that the state lies before all activations
+/// (initialize_optimizer_states).
+void DistributedOptimizer::make_state_with_zero_gradients() {
+  std::vector<at::Tensor> zeros;
+  if (!data_parallel_.has_flat_gradients()) {
+    for (const at::Tensor& weights : main_weights_) zeros.push_back(at::zeros_like(weights));
+  }
+  make_state();
+}
+
+void DistributedOptimizer::lasts(const at::Tensor& tensor,
+                                 MemoryCategory category,
+                                 std::size_t piece) const {
+  data_parallel_.observer().memory_lasts(tensor, {category, "optimizer", owners_[piece]->name});
+}
+
+void DistributedOptimizer::make_state() {
+  for (std::size_t piece = 0; piece < main_weights_.size(); ++piece) {
+    const at::Tensor& weights = main_weights_[piece];
+    const auto add = [&](std::vector<at::Tensor>& states, at::Tensor state) {
+      lasts(state, MemoryCategory::kOptimizerState, piece);
+      states.push_back(std::move(state));
+    };
+    add(state_.first_moments, at::zeros_like(weights));
+    if (settings_.kind != estimator::Optimizer::kAdamw) continue;
+    add(state_.second_moments, at::zeros_like(weights));
+    if (settings_.shared_step && !state_.steps.empty()) {
+      state_.steps.push_back(state_.steps.front());
+    } else {
+      add(state_.steps, at::zeros({}, weights.options().dtype(at::kFloat)));
+    }
+  }
+}
+
+void DistributedOptimizer::update() {
+  if (main_weights_.empty() && !host_) return;
+  const std::vector<at::Tensor> all =
+      data_parallel_.step_gradients(host_ ? at::kFloat : main_weights_.front().scalar_type());
+  if (host_) host_->take_gradients(select(all, host_pieces_));
+  if (!main_weights_.empty()) update_device(select(all, device_pieces_));
+  if (host_) host_->step();
+}
+
+void DistributedOptimizer::update_device(const std::vector<at::Tensor>& gradients) {
+  if (settings_.kind == estimator::Optimizer::kSgd) {
+    at::_fused_sgd_(main_weights_,
+                    gradients,
+                    state_.first_moments,
+                    settings_.weight_decay,
+                    settings_.momentum,
+                    settings_.learning_rate,
+                    /*dampening=*/0,
+                    /*nesterov=*/false,
+                    /*maximize=*/false,
+                    first_step_);
+    return;
+  }
+  if (settings_.shared_step)
+    state_.steps.front().add_(1);
+  else
+    at::_foreach_add_(state_.steps, 1);
+  step_adamw(main_weights_, gradients, state_, settings_);
+}
+
+void DistributedOptimizer::copy_to_model() {
+  if (!own_main_weights_) return;
+  for (std::size_t i = 0; i < main_weights_.size(); ++i) model_weights_[i].copy_(main_weights_[i]);
+}
+
+void DistributedOptimizer::step() {
+  const c10::NoGradGuard no_grad;
+  if (state_.first_moments.empty()) make_state();
+  update();
+  first_step_ = false;
+  copy_to_model();
+  data_parallel_.gather_parameters();
+}
+
+int64_t DistributedOptimizer::main_weight_bytes() const {
+  return own_main_weights_ ? bytes_of(main_weights_) : 0;
+}
+
+int64_t DistributedOptimizer::state_bytes() const {
+  return bytes_of(state_.first_moments) + bytes_of(state_.second_moments);
+}
+
+int64_t DistributedOptimizer::step_scalar_bytes() const {
+  if (state_.steps.empty()) return 0;
+  return settings_.shared_step ? state_.steps.front().element_size() : bytes_of(state_.steps);
+}
+
+std::optional<estimator::HostMemoryRecord> DistributedOptimizer::host_memory() const {
+  return host_ ? std::optional(host_->memory()) : std::nullopt;
+}
+
+}  // namespace models

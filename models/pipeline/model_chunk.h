@@ -1,0 +1,55 @@
+// A piece of the model: one chunk of a stage, or all of it where stages are not interleaved. The
+// first piece has the embedding, the last one the final norm, the head and the loss.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "models/layers/embedding.h"
+#include "models/layers/norm.h"
+#include "models/layers/parallel_linear.h"
+#include "models/pipeline/transformer_layer.h"
+#include "models/shard/parameters.h"
+#include "models/shard/shard_context.h"
+
+namespace models {
+
+class ModelChunk {
+ public:
+  /// `chunk` of this rank's stage. Adds its parameters to `store`, which must outlive it.
+  ModelChunk(ShardContext& context,
+             ParameterStore& store,
+             int64_t chunk,
+             const SharedParts& shared);
+
+  /// First piece: tokens [s, b]. Others: hidden states of the piece before, [s or s/t, b, h].
+  /// Last piece: the loss of each token for `labels` [s, b]. Others: hidden states.
+  at::Tensor forward(const at::Tensor& input, const at::Tensor& labels) const;
+
+  /// The embedding weight that first and last stage share, or null.
+  Parameter* tied_weight() const { return tied_weight_; }
+  /// The FSDP unit that the forward ends with.
+  int64_t head_unit() const { return head_unit_; }
+
+ private:
+  void build_head(ParameterStore& store);
+  /// body(input), with the parameters of an FSDP unit gathered around it where there are such.
+  at::Tensor in_unit(int64_t unit,
+                     const at::Tensor& input,
+                     const std::function<at::Tensor(const at::Tensor&)>& body) const;
+  at::Tensor logits(const at::Tensor& hidden) const;
+  at::Tensor loss(at::Tensor logits, const at::Tensor& labels) const;
+
+  ShardContext& context_;
+  std::unique_ptr<Embedding> embedding_;
+  std::vector<TransformerLayer> layers_;
+  std::unique_ptr<Norm> final_norm_;
+  std::unique_ptr<ColumnParallelLinear> output_;
+  Parameter* tied_weight_ = nullptr;
+  int64_t embedding_unit_ = 0, first_layer_unit_ = 0, head_unit_ = 0;
+};
+
+}  // namespace models

@@ -1,0 +1,51 @@
+#include "models/pipeline/stage.h"
+
+namespace models {
+namespace {
+
+ParameterSource parameter_source(const ShardContext& context) {
+  return {.observer = context.observer,
+          .options = context.options(),
+          .seed = context.plan.training.seed,
+          .tensor = {.size = context.tensor_size(), .index = context.coordinate.tensor},
+          .expert_tensor = {.size = context.plan.expert_tensor_size(),
+                            .index = context.coordinate.expert_tensor},
+          .data_part = context.data_part()};
+}
+
+}  // namespace
+
+Stage::Stage(ShardContext& context) : context_(context), store_(parameter_source(context)) {
+  const estimator::ModelConfig& model = context.plan.model;
+  const bool rope = model.position_embedding == estimator::PositionEmbedding::kRope &&
+                    !model.multi_latent_attention;  // whose layers have tables of their own
+  const SharedParts shared{
+      .core = std::make_shared<const CoreAttention>(context),
+      .rotary = rope ? std::make_shared<const RotaryEmbedding>(context) : nullptr,
+      .dispatcher = context.plan.model.has_experts()
+                        ? std::make_shared<const TokenDispatcher>(context)
+                        : nullptr};
+  for (int64_t chunk = 0; chunk < context.chunks(); ++chunk) {
+    store_.begin_chunk(chunk);
+    chunks_.emplace_back(context, store_, chunk, shared);
+  }
+}
+
+Parameter* Stage::tied_weight() const {
+  for (const ModelChunk& chunk : chunks_) {
+    if (chunk.tied_weight() != nullptr) return chunk.tied_weight();
+  }
+  return nullptr;
+}
+
+std::vector<int64_t> Stage::hidden_shape() const {
+  return {context_.local_sequence(),
+          context_.plan.training.micro_batch_size,
+          context_.plan.model.hidden_size};
+}
+
+at::Tensor Stage::forward(int64_t chunk, const at::Tensor& input, const at::Tensor& labels) const {
+  return chunks_.at(chunk).forward(input, labels);
+}
+
+}  // namespace models

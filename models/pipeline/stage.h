@@ -1,0 +1,38 @@
+// One pipeline stage of one rank: its piece of the model, or with virtual stages its chunks.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <deque>
+#include <vector>
+
+#include "models/pipeline/model_chunk.h"
+#include "models/shard/parameters.h"
+#include "models/shard/shard_context.h"
+
+namespace models {
+
+class Stage {
+ public:
+  explicit Stage(ShardContext& context);
+
+  /// One micro-batch through one chunk; see ModelChunk::forward.
+  at::Tensor forward(int64_t chunk, const at::Tensor& input, const at::Tensor& labels) const;
+
+  /// Of all chunks, in their order.
+  ParameterStore& parameters() { return store_; }
+  const ParameterStore& parameters() const { return store_; }
+  /// The embedding weight that first and last stage share, or null.
+  Parameter* tied_weight() const;
+  /// The FSDP unit that the forward ends with.
+  int64_t head_unit() const { return chunks_.back().head_unit(); }
+  /// Shape of what travels between pieces.
+  std::vector<int64_t> hidden_shape() const;
+
+ private:
+  ShardContext& context_;
+  ParameterStore store_;
+  std::deque<ModelChunk> chunks_;
+};
+
+}  // namespace models

@@ -1,0 +1,103 @@
+#include "models/pipeline/stage_gradients.h"
+
+#include "estimator/plan/megatron_core.h"
+#include "models/data_parallel/joined_data_parallel.h"
+
+namespace models {
+namespace {
+
+bool keeps_as_deepspeed(const estimator::DialectTraits& dialect) {
+  return dialect.gradient_keeping == estimator::GradientKeeping::kDeepspeed;
+}
+
+/// Buckets let reductions overlap with backward. Megatron-LM cuts them only then, and only in the
+/// first chunk of the first stage, whose reduction is on the critical path; other dialects cut them
+/// always.
+int64_t bucket_limit(const ShardContext& context) {
+  const bool overlaps = context.plan.parallelism.overlap_grad_reduce && context.is_first_stage();
+  // ZeRO of DeepSpeed parts the whole, and cuts only what it sends.
+  if (keeps_as_deepspeed(context.dialect())) return 0;
+  return overlaps || context.dialect().always_buckets ? context.plan.bucket_elements() : 0;
+}
+
+c10::ScalarType gradient_type(const ShardContext& context) {
+  const estimator::Dtype dtype = context.plan.training.dtype;
+  const bool is_fp32 = context.dialect().gradient_type == estimator::GradientType::kFp32 ||
+                       own_gradients(context) == OwnGradients::kUntilNextBackward;
+  return is_fp32 ? at::kFloat : scalar_type(dtype);
+}
+
+/// Experts that no ranks divide have the replicas of all else, and lie in the same buffers
+/// (`allreduce` of TEGroupedLinear in megatron/core/extensions/transformer_engine.py).
+bool experts_are_apart(const estimator::Plan& plan) {
+  return plan.parallelism.expert > 1 || plan.expert_tensor_size() != plan.parallelism.tensor;
+}
+
+ParameterList of_chunk(const ParameterList& parameters, int64_t chunk) {
+  ParameterList list = parameters;
+  std::erase_if(list, [&](const Parameter* parameter) { return parameter->chunk != chunk; });
+  return list;
+}
+
+std::unique_ptr<DataParallel> gradient_buffer(const ShardContext& context,
+                                              Stage& stage,
+                                              const ParameterList& parameters,
+                                              const Group& data_group) {
+  const bool is_parted = context.plan.parallelism.zero_stage >= 1;
+  const bool whole_parameters = is_parted && context.dialect().whole_parameters;
+  return std::make_unique<GradientBuffer>(
+      parameters,
+      GradientBufferOptions{.shape = {.sharded = is_parted && !whole_parameters,
+                                      .data_ranks = group_size(data_group),
+                                      .bucket_elements = bucket_limit(context),
+                                      .cut_later_chunks = context.dialect().always_buckets,
+                                      .tied = stage.tied_weight()},
+                            .type = gradient_type(context),
+                            .reducer_buckets = context.dialect().reducer_buckets && !is_parted,
+                            .check_finite = *context.plan.training.check_for_nan_in_loss_and_grad,
+                            .overlap = context.plan.parallelism.overlap_grad_reduce,
+                            .own_gradients = own_gradients(context),
+                            .flat_pieces = keeps_as_deepspeed(context.dialect()),
+                            .whole_parameters = whole_parameters,
+                            .replicas = context.plan.replicas(),
+                            .data_group = data_group,
+                            .observer = context.observer});
+}
+
+}  // namespace
+
+OwnGradients own_gradients(const ShardContext& context) {
+  switch (context.dialect().gradient_keeping) {
+    case estimator::GradientKeeping::kAdded:
+      return OwnGradients::kAdded;
+    case estimator::GradientKeeping::kUntilSummed:
+      return OwnGradients::kUntilSummed;
+    case estimator::GradientKeeping::kUntilZeroed:
+      return context.plan.parallelism.zero_stage == 0 ? OwnGradients::kUntilZeroed
+                                                      : OwnGradients::kAdded;
+    case estimator::GradientKeeping::kDeepspeed:
+      break;
+  }
+  return context.plan.training.dtype == estimator::Dtype::kBf16 ? OwnGradients::kUntilNextBackward
+                                                                : OwnGradients::kUntilStep;
+}
+
+std::unique_ptr<DataParallel> make_data_parallel(const ShardContext& context, Stage& stage) {
+  // Each chunk is in a DistributedDataParallel of its own.
+  ParameterStore& parameters = stage.parameters();
+  const bool apart = experts_are_apart(context.plan);
+  const ParameterList shared = apart ? parameters.of_experts(false) : parameters.in_order();
+  const ParameterList experts = apart ? parameters.of_experts(true) : ParameterList();
+  std::vector<std::unique_ptr<DataParallel>> parts;
+  for (int64_t chunk = 0; chunk < context.chunks(); ++chunk) {
+    parts.push_back(gradient_buffer(context, stage, of_chunk(shared, chunk), context.groups.data));
+    const ParameterList own = of_chunk(experts, chunk);
+    if (!own.empty())
+      parts.push_back(gradient_buffer(context, stage, own, context.groups.expert_data));
+  }
+  if (parts.size() == 1) return std::move(parts.front());
+  return std::make_unique<JoinedDataParallel>(
+      std::move(parts), experts.empty() ? 1 : estimator::gathers_with_experts(context.plan));
+}
+
+}  // namespace models

@@ -1,0 +1,339 @@
+#include "models/pipeline/trainer.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/full.h>
+#include <torch/csrc/autograd/edge.h>
+#include <torch/csrc/autograd/engine.h>
+
+#include <algorithm>
+
+#include "estimator/schedule/chunked_order.h"
+#include "models/data_parallel/finite_check.h"
+#include "models/data_parallel/fully_sharded.h"
+#include "models/pipeline/mock_data.h"
+#include "models/pipeline/stage_gradients.h"
+
+namespace models {
+
+using estimator::Direction;
+
+struct Trainer::InFlight {
+  at::Tensor input;              ///< received hidden states, whose gradient is sent back
+  torch::autograd::Edge output;  ///< where backward starts
+  at::Tensor kept_output;        ///< undefined in dialects that free it
+  at::Tensor mask;               ///< of the data loader, where a recomputed segment keeps it
+};
+
+namespace {
+
+/// What is kept of a stage's output until its backward.
+at::Tensor kept_part(const at::Tensor& output, const ShardContext& context) {
+  switch (context.dialect().stage_outputs) {
+    case estimator::StageOutputs::kFreed:
+      return {};
+    case estimator::StageOutputs::kKept:
+      return output;
+    case estimator::StageOutputs::kPartitioned:
+      break;
+  }
+  if (context.tensor_size() == 1) return output;
+  return output.detach().view(-1).chunk(context.tensor_size())[context.coordinate.tensor].clone();
+}
+
+/// Megatron-LM gives the mask to what is recomputed, which keeps all that it is given
+/// (_checkpointed_forward in transformer_block.py, _checkpointed_attention_forward in
+/// attention.py).
+at::Tensor kept_mask(const MicroBatchData& data, const ShardContext& context) {
+  const bool recomputes = context.plan.training.recompute != estimator::Recompute::kNone;
+  return recomputes ? data.mask : at::Tensor();
+}
+
+/// Whether an interleaved stage has forwards after its warm-up, each with a backward.
+bool has_pairs(const estimator::ScheduleShape& shape, int64_t stage) {
+  return shape.kind == estimator::ScheduleKind::kOneForwardOneBackward && shape.chunks > 1 &&
+         estimator::warm_up_forwards(shape, stage) < shape.micro_batches * shape.chunks;
+}
+
+bool is_backward_at(const std::vector<estimator::PipelineStep>& steps, std::size_t i) {
+  return i < steps.size() && steps[i].kind == estimator::StepKind::kBackward;
+}
+
+}  // namespace
+
+OptimizerSettings default_optimizer(const estimator::Plan& plan) {
+  OptimizerSettings settings;
+  settings.kind = plan.training.optimizer;
+  const estimator::DialectTraits& dialect = estimator::traits_of(plan.training.dialect);
+  settings.shared_step = dialect.shared_step_counter;
+  settings.main_weights = dialect.main_weights;
+  settings.copies_before_cast = plan.training.dialect == estimator::Dialect::kMegatronLm;
+  settings.state_at_start = dialect.gradient_keeping == estimator::GradientKeeping::kDeepspeed;
+  const estimator::TrainingConfig& training = plan.training;
+  if (training.optimizer_cpu_offload) {
+    settings.offload = {.fraction = training.optimizer_offload_fraction,
+                        .overlap = training.overlap_cpu_optimizer_d2h_h2d,
+                        .pin_gradients = training.pin_cpu_grads,
+                        .pin_parameters = training.pin_cpu_params};
+  }
+  return settings;
+}
+
+Trainer::Trainer(ShardContext context, int64_t micro_batches, OptimizerSettings settings)
+    : context_(std::move(context)),
+      micro_batches_(micro_batches),
+      settings_(settings),
+      schedule_variables_({.holds = context_.dialect().schedule_variables,
+                           .interleaved = context_.chunks() > 1,
+                           .chunks = context_.chunks()}) {}
+Trainer::~Trainer() = default;
+
+void Trainer::build_model() {
+  if (context_.plan.parallelism.fully_sharded()) {
+    build_fully_sharded();
+    return;
+  }
+  stage_ = std::make_unique<Stage>(context_);
+  data_parallel_ = make_data_parallel(context_, *stage_);
+}
+
+void Trainer::build_fully_sharded() {
+  const auto fully_sharded = std::make_shared<FullySharded>(
+      FullyShardedOptions{.device = context_.device,
+                          .data_group = context_.groups.data,
+                          .tensor_group = context_.groups.tensor,
+                          .reshard_after_forward = context_.plan.parallelism.zero_stage >= 3,
+                          .observer = context_.observer});
+  context_.fully_sharded = fully_sharded;
+  data_parallel_ = fully_sharded;
+  stage_ = std::make_unique<Stage>(context_);
+  fully_sharded->set_parameters(stage_->parameters().all(), stage_->head_unit());
+}
+
+void Trainer::build_optimizer() {
+  optimizer_ = std::make_unique<DistributedOptimizer>(*data_parallel_, settings_);
+}
+
+void Trainer::forward_backward(int64_t iteration) {
+  data_parallel_->begin_iteration();
+  loss_sum_ = at::Tensor();
+  estimator::ScheduleShape shape = schedule_shape(context_.plan);
+  shape.micro_batches = micro_batches_;
+  const auto steps = stage_steps(shape, context_.coordinate.pipeline);
+  const bool pairs = has_pairs(shape, context_.coordinate.pipeline);
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    const estimator::PipelineStep& step = steps[i];
+    if (step.kind == estimator::StepKind::kForward) {
+      forward(iteration, step, pairs && is_backward_at(steps, i + 1));
+    } else {
+      if (step.micro_batch == micro_batches_ - 1)
+        data_parallel_->start_last_micro_batch(step.chunk);
+      backward(step);
+    }
+    receive_ahead(steps, i);
+  }
+  finish_sending();
+  reduce_gradients();
+  schedule_variables_.iteration_ended();
+}
+
+int64_t Trainer::forward_number(const estimator::PipelineStep& step) const {
+  return step.chunk * micro_batches_ + step.micro_batch;
+}
+
+/// Activations and gradients may travel between the same two stages; the direction tells them
+/// apart.
+Trainer::PendingMessage Trainer::start_receiving(int64_t from_piece, Direction direction) {
+  const ModuleScope module(context_.observer, "pipeline");
+  at::Tensor tensor = at::empty(stage_->hidden_shape(), context_.options());
+  return {.tensor = tensor,
+          .call = context_.groups.pipeline->start_recv(
+              tensor, from_piece % context_.stages(), static_cast<int>(direction))};
+}
+
+at::Tensor Trainer::receive(int64_t from_piece, Direction direction) {
+  std::deque<PendingMessage>& expected = expected_[direction];
+  if (expected.empty()) expected.push_back(start_receiving(from_piece, direction));
+  PendingMessage message = std::move(expected.front());
+  expected.pop_front();
+  message.call.wait();
+  if (context_.chunks() == 1) finish_sending();
+  return message.tensor;
+}
+
+void Trainer::expect(const estimator::PipelineStep& step) {
+  const bool forward = step.kind == estimator::StepKind::kForward;
+  if (forward ? context_.is_first_piece(step.chunk) : context_.is_last_piece(step.chunk)) return;
+  const Direction direction = forward ? Direction::kForward : Direction::kBackward;
+  const DirectionScope scope(context_.observer, direction, step.micro_batch);
+  const int64_t from = context_.piece(step.chunk) + (forward ? -1 : 1);
+  expected_[direction].push_back(start_receiving(from, direction));
+}
+
+/// As forward_backward_pipelining_with_interleaving in Megatron-LM's schedules.py: the next input
+/// after each forward, or where stages wait for what they send after the backward that follows it;
+/// the next gradient after each backward, and the first one after the warm-up.
+void Trainer::receive_ahead(const std::vector<estimator::PipelineStep>& steps, std::size_t i) {
+  if (!context_.dialect().schedule_variables || context_.chunks() == 1) return;
+  const auto next = [&](estimator::StepKind kind, std::size_t from) {
+    return std::find_if(steps.begin() + static_cast<std::ptrdiff_t>(from),
+                        steps.end(),
+                        [kind](const auto& step) { return step.kind == kind; });
+  };
+  const auto is_backward = [&](std::size_t at) { return is_backward_at(steps, at); };
+  const auto forward = next(estimator::StepKind::kForward, i + 1);
+  const auto backward = next(estimator::StepKind::kBackward, i + 1);
+  const bool first_backward = next(estimator::StepKind::kBackward, 0) == backward;
+  const bool waits = !context_.plan.parallelism.overlap_p2p_communication;
+  const bool input_now = is_backward(i) ? waits : !waits || !is_backward(i + 1);
+  if (input_now && forward != steps.end()) expect(*forward);
+  const bool warmed_up = first_backward && !is_backward(i + 1) && is_backward(i + 2);
+  if ((is_backward(i) || warmed_up) && backward != steps.end()) expect(*backward);
+}
+
+/// In 1F1B the stage before sends its next output while this one sends a gradient: were both to
+/// wait for their receiver, they would wait for ever. As in Megatron-LM's
+/// send_backward_recv_forward, the gradient is held until the next message has come. Between chunks
+/// the receiver may ask for any message only after what this stage computes next: each is held
+/// until it is sent.
+void Trainer::send(const at::Tensor& tensor, int64_t to_piece, Direction direction) {
+  const ModuleScope module(context_.observer, "pipeline");
+  const bool interleaved = context_.chunks() > 1;
+  if (!interleaved) finish_sending();
+  sending_.push_back(context_.groups.pipeline->start_send(
+      tensor, to_piece % context_.stages(), static_cast<int>(direction)));
+  if (interleaved) {
+    std::erase_if(sending_, [](const PendingCall& call) { return call.done(); });
+  } else if (direction == Direction::kForward) {
+    finish_sending();
+  }
+}
+
+void Trainer::finish_sending() {
+  for (PendingCall& call : sending_) call.wait();
+  sending_.clear();
+}
+
+void Trainer::forward(int64_t iteration, const estimator::PipelineStep& step, bool pair_follows) {
+  const bool first = context_.is_first_piece(step.chunk), last = context_.is_last_piece(step.chunk);
+  const int64_t piece = context_.piece(step.chunk);
+  {
+    const DirectionScope direction(context_.observer, Direction::kForward, step.micro_batch);
+    const MicroBatchData data =
+        first || last ? mock_micro_batch(context_, iteration, step.micro_batch) : MicroBatchData{};
+    const at::Tensor input =
+        first ? data.tokens : receive(piece - 1, Direction::kForward).requires_grad_(true);
+    schedule_variables_.forward_started(step.chunk, first ? at::Tensor() : input);
+    at::Tensor output = stage_->forward(step.chunk, input, data.labels);
+    if (last) {
+      output = output.mean() / static_cast<double>(context_.plan.micro_batches());
+      if (*context_.plan.training.check_for_nan_in_loss_and_grad) {
+        check_finite(output.detach(), "the loss");  // loss_func in pretrain_gpt.py
+      }
+      loss_sum_ = loss_sum_.defined() ? loss_sum_ + output.detach() : output.detach();
+    } else {
+      send(output.detach(), piece + 1, Direction::kForward);
+    }
+    const at::Tensor kept_output = last ? output : kept_part(output, context_);
+    if (!kept_output.defined()) {  // who still holds it holds it for the next stage alone
+      context_.observer.memory_lasts(output,
+                                     {estimator::MemoryCategory::kCommunication, "pipeline", ""});
+    }
+    // Backward needs the graph, not the output: keeping the edge alone frees the output's memory,
+    // as Megatron-LM's deallocate_pipeline_outputs does.
+    in_flight_[forward_number(step)] = {.input = first ? at::Tensor() : input,
+                                        .output = torch::autograd::impl::gradient_edge(output),
+                                        .kept_output = kept_output,
+                                        .mask = kept_mask(data, context_)};
+    schedule_variables_.forward_ended(last ? at::Tensor() : output.detach(), pair_follows);
+  }
+  context_.observer.forward_finished(forward_number(step));
+}
+
+void Trainer::backward(const estimator::PipelineStep& step) {
+  const int64_t piece = context_.piece(step.chunk);
+  {
+    const DirectionScope direction(context_.observer, Direction::kBackward, step.micro_batch);
+    InFlight kept = std::move(in_flight_.extract(forward_number(step)).mapped());
+    schedule_variables_.backward_started();
+    torch::autograd::variable_list gradients;
+    gradients.push_back(context_.is_last_piece(step.chunk)
+                            ? at::full({}, 1.0, context_.options().dtype(at::kFloat))
+                            : receive(piece + 1, Direction::kBackward));
+    schedule_variables_.gradient_received(context_.is_last_piece(step.chunk) ? at::Tensor()
+                                                                             : gradients[0]);
+    data_parallel_->start_backward();
+    torch::autograd::Engine::get_default_engine().execute({std::move(kept.output)},
+                                                          std::move(gradients),
+                                                          /*keep_graph=*/false,
+                                                          /*create_graph=*/false,
+                                                          /*accumulate_grad=*/true);
+    data_parallel_->finish_backward();
+    schedule_variables_.backward_ended(kept.input);
+    if (!context_.is_first_piece(step.chunk)) {
+      send(kept.input.grad(), piece - 1, Direction::kBackward);
+    }
+  }
+  context_.observer.backward_finished(forward_number(step));
+}
+
+void Trainer::reduce_gradients() {
+  data_parallel_->finish_reduction();
+  const DirectionScope direction(context_.observer, Direction::kReduceGradients);
+  const ModuleScope module(context_.observer, "gradients");
+  reduce_sequence_partial_gradients();
+  if (Parameter* tied = stage_->tied_weight(); tied != nullptr && context_.groups.embedding) {
+    context_.groups.embedding->all_reduce(tied->main_gradient);
+  }
+}
+
+/// Norm weights and row-parallel biases saw only a part of the sequence: one flat all-reduce.
+void Trainer::reduce_sequence_partial_gradients() {
+  if (!context_.groups.tensor) return;
+  std::vector<at::Tensor> partial;
+  for (Parameter& parameter : stage_->parameters().all()) {
+    const bool has_sum = parameter.main_gradient.defined();  // FSDP reduces as it goes
+    if (parameter.sequence_partial && has_sum) partial.push_back(parameter.main_gradient.view(-1));
+  }
+  if (partial.empty()) return;
+  const at::Tensor flat = at::cat(partial);
+  context_.groups.tensor->all_reduce(flat);
+  int64_t offset = 0;
+  for (at::Tensor& gradient : partial) {
+    gradient.copy_(flat.narrow(0, offset, gradient.numel()));
+    offset += gradient.numel();
+  }
+}
+
+void Trainer::optimizer_step() {
+  const DirectionScope direction(context_.observer, Direction::kOptimizerStep);
+  const ModuleScope module(context_.observer, "optimizer");
+  optimizer_->step();
+}
+
+double Trainer::loss() const { return loss_sum_.defined() ? loss_sum_.item().toDouble() : 0.0; }
+
+estimator::ModelStateRecord Trainer::model_state() const {
+  const estimator::ParametersRecord parameters = stage_->parameters().record();
+  const auto gradient_bytes =
+      static_cast<int64_t>(c10::elementSize(data_parallel_->gradient_type()));
+  const int64_t parameter_bytes =
+      parameters.count == 0 ? 0 : parameters.bytes / parameters.count;  // of one element
+  const bool keeps_both = own_gradients(context_) == OwnGradients::kUntilNextBackward;
+  const int64_t own_bytes = keeps_both ? parameters.bytes : 0;
+  return {.parameter_bytes = parameters.bytes,
+          .gradient_bytes = parameters.count * gradient_bytes + own_bytes,
+          .main_weight_bytes = optimizer_->main_weight_bytes(),
+          .optimizer_state_bytes = optimizer_->state_bytes(),
+          .parameter_padding_bytes = data_parallel_->parameter_padding() * parameter_bytes,
+          .gradient_padding_bytes = data_parallel_->gradient_padding() * gradient_bytes,
+          .gradient_stand_in_bytes = stage_->parameters().gradient_stand_in_bytes(),
+          .step_scalar_bytes = optimizer_->step_scalar_bytes()};
+}
+
+std::optional<estimator::HostMemoryRecord> Trainer::host_memory() const {
+  return optimizer_->host_memory();
+}
+
+}  // namespace models

@@ -1,0 +1,83 @@
+// Trains one rank's shard: builds it, runs the steps of its stage's schedule, reduces gradients and
+// steps the optimizer. The phases of a profile are these methods.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "estimator/schedule/pipeline_schedule.h"
+#include "models/data_parallel/data_parallel.h"
+#include "models/optimizer/optimizer.h"
+#include "models/pipeline/schedule_variables.h"
+#include "models/pipeline/stage.h"
+#include "models/shard/shard_context.h"
+
+namespace models {
+
+class Trainer {
+ public:
+  /// Runs `micro_batches` of the plan's micro-batches (all, or as many as the peak needs).
+  Trainer(ShardContext context, int64_t micro_batches, OptimizerSettings settings);
+  ~Trainer();
+  Trainer(const Trainer&) = delete;
+  Trainer& operator=(const Trainer&) = delete;
+
+  void build_model();
+  void build_optimizer();
+  /// All forwards and backwards of one iteration, and the reduction of the gradients.
+  void forward_backward(int64_t iteration);
+  void optimizer_step();
+
+  /// Mean loss of the last iteration over its micro-batches; 0 but on the last stage.
+  double loss() const;
+  const Stage& stage() const { return *stage_; }
+  const DataParallel& data_parallel() const { return *data_parallel_; }
+  estimator::ModelStateRecord model_state() const;
+  /// What the optimizer keeps on the host, where it does.
+  std::optional<estimator::HostMemoryRecord> host_memory() const;
+
+ private:
+  /// What a micro-batch keeps of a chunk between its forward and its backward.
+  struct InFlight;
+  struct PendingMessage {
+    at::Tensor tensor;
+    PendingCall call;
+  };
+
+  void build_fully_sharded();
+  /// Begins to receive what steps after steps[i] need, where the framework does so by then.
+  void receive_ahead(const std::vector<estimator::PipelineStep>& steps, std::size_t i);
+  void expect(const estimator::PipelineStep& step);
+  /// `pair_follows`: whether the stage's next step is the backward that an interleaved schedule
+  /// pairs this forward with.
+  void forward(int64_t iteration, const estimator::PipelineStep& step, bool pair_follows);
+  void backward(const estimator::PipelineStep& step);
+  PendingMessage start_receiving(int64_t from_piece, estimator::Direction direction);
+  at::Tensor receive(int64_t from_piece, estimator::Direction direction);
+  void send(const at::Tensor& tensor, int64_t to_piece, estimator::Direction direction);
+  void finish_sending();
+  /// Names a forward among those of an iteration.
+  int64_t forward_number(const estimator::PipelineStep& step) const;
+  void reduce_gradients();
+  void reduce_sequence_partial_gradients();
+
+  ShardContext context_;
+  int64_t micro_batches_;
+  OptimizerSettings settings_;
+  std::unique_ptr<Stage> stage_;
+  std::shared_ptr<DataParallel> data_parallel_;
+  std::unique_ptr<DistributedOptimizer> optimizer_;
+  std::map<int64_t, InFlight> in_flight_;  ///< by forward_number()
+  ScheduleVariables schedule_variables_;
+  std::vector<PendingCall> sending_;
+  std::map<estimator::Direction, std::deque<PendingMessage>> expected_;  ///< first come, first read
+  at::Tensor loss_sum_;
+};
+
+/// The settings that Onerank trains with; epsilon is Adam's usual 1e-8.
+OptimizerSettings default_optimizer(const estimator::Plan& plan);
+
+}  // namespace models

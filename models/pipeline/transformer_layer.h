@@ -1,0 +1,54 @@
+// One pre-norm transformer layer: x + attention(norm(x)), then x + mlp(norm(x)), where the mlp may
+// be a mixture of experts.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <memory>
+#include <string>
+
+#include "estimator/plan/recompute_choice.h"
+#include "models/attention/attention.h"
+#include "models/experts/token_dispatcher.h"
+#include "models/layers/feed_forward.h"
+#include "models/layers/norm.h"
+
+namespace models {
+
+/// What the layers of all chunks share.
+struct SharedParts {
+  std::shared_ptr<const CoreAttention> core;
+  std::shared_ptr<const RotaryEmbedding> rotary;      ///< null without rotary positions
+  std::shared_ptr<const TokenDispatcher> dispatcher;  ///< null without experts
+};
+
+/// Both count from 0.
+struct LayerNumber {
+  int64_t of_model = 0;
+  int64_t of_rank = 0;
+};
+
+class TransformerLayer {
+ public:
+  TransformerLayer(ShardContext& context,
+                   ParameterStore& store,
+                   const LayerNumber& number,
+                   const SharedParts& shared);
+
+  /// [s or s/t, b, h] -> the same. Of a recomputed layer only the input is kept, and where it is
+  /// recomputed by operator what the listed ones made.
+  at::Tensor forward(const at::Tensor& input) const;
+
+ private:
+  at::Tensor compute(const at::Tensor& input) const;
+
+  ShardContext& context_;
+  std::string name_;
+  estimator::Recomputed recomputed_;
+  Norm attention_norm_;
+  std::unique_ptr<const Attention> attention_;
+  Norm mlp_norm_;
+  std::unique_ptr<const FeedForward> mlp_;
+};
+
+}  // namespace models

@@ -1,0 +1,32 @@
+#include "models/shard/shard_context.h"
+
+#include <stdexcept>
+
+#include "estimator/plan/recompute_choice.h"
+
+namespace models {
+
+c10::ScalarType scalar_type(estimator::Dtype dtype) {
+  switch (dtype) {
+    case estimator::Dtype::kBf16:
+      return c10::ScalarType::BFloat16;
+    case estimator::Dtype::kFp16:
+      return c10::ScalarType::Half;
+    case estimator::Dtype::kFp32:
+      return c10::ScalarType::Float;
+  }
+  throw std::logic_error("unknown dtype");
+}
+
+std::shared_ptr<OutputKeeper> make_output_keeper(const estimator::Plan& plan) {
+  const bool by_operator =
+      estimator::recomputed(plan, 0) == estimator::Recomputed::kUnlistedOperators;
+  return by_operator ? std::make_shared<OutputKeeper>() : nullptr;
+}
+
+std::optional<DataPart> ShardContext::data_part() const {
+  if (!plan.parallelism.fully_sharded()) return std::nullopt;
+  return DataPart{.ranks = plan.replicas(), .index = groups.data ? groups.data->index() : 0};
+}
+
+}  // namespace models

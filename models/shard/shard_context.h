@@ -1,0 +1,83 @@
+// What every module of the shard is built with.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <memory>
+#include <optional>
+
+#include "estimator/plan/dialects.h"
+#include "estimator/plan/parallel_layout.h"
+#include "estimator/plan/plan.h"
+#include "models/shard/communicator.h"
+#include "models/shard/context_chunks.h"
+#include "models/shard/framework_buffers.h"
+#include "models/shard/observer.h"
+#include "models/shard/output_keeper.h"
+#include "models/shard/parameters.h"
+#include "models/shard/products.h"
+
+namespace models {
+
+c10::ScalarType scalar_type(estimator::Dtype dtype);
+
+class FullySharded;
+
+/// Null unless the plan recomputes by operator.
+std::shared_ptr<OutputKeeper> make_output_keeper(const estimator::Plan& plan);
+
+struct ShardContext {
+  const estimator::Plan& plan;
+  estimator::RankCoordinate coordinate;
+  ProcessGroups groups;
+  at::Device device;
+  Observer& observer;
+  bool device_computes = true;                  ///< not the virtual GPU: kernels have results
+  std::shared_ptr<FullySharded> fully_sharded;  ///< null: parameters are whole
+  std::shared_ptr<FrameworkBuffers> buffers =
+      std::make_shared<FrameworkBuffers>(observer, transformer_engine());
+  std::shared_ptr<OutputKeeper> keeper = make_output_keeper(plan);
+
+  int64_t tensor_size() const { return plan.parallelism.tensor; }
+  bool sequence_parallel() const { return plan.parallelism.sequence_parallel; }
+  const estimator::DialectTraits& dialect() const {
+    return estimator::traits_of(plan.training.dialect);
+  }
+  /// Layers are TransformerEngine's, but for the output layer, which is Megatron-LM's own.
+  bool transformer_engine() const {
+    return dialect().transformer_engine &&
+           plan.training.transformer_impl == estimator::TransformerImpl::kTransformerEngine;
+  }
+  /// Of layers, but for the output layer.
+  Products products() const {
+    return Products(
+        {.transformer_engine = transformer_engine(), .device_computes = device_computes});
+  }
+  /// A product adds the weight's gradient straight into the fp32 main gradient.
+  bool fused_weight_gradient() const {
+    return dialect().fused_weight_gradient && plan.training.gradient_accumulation_fusion;
+  }
+  /// This rank's part of each sequence.
+  ContextPlace context_place() const {
+    return {.ranks = plan.parallelism.context, .index = coordinate.context};
+  }
+  int64_t stages() const { return plan.parallelism.pipeline; }
+  bool is_first_stage() const { return coordinate.pipeline == 0; }
+  bool is_last_stage() const { return coordinate.pipeline == stages() - 1; }
+  /// Pieces of the model on this rank's stage, its virtual stages.
+  int64_t chunks() const { return plan.parallelism.virtual_stages; }
+  /// Which piece of the whole model a chunk is: they lie over the stages in a loop.
+  int64_t piece(int64_t chunk) const { return chunk * stages() + coordinate.pipeline; }
+  bool is_first_piece(int64_t chunk) const { return piece(chunk) == 0; }
+  bool is_last_piece(int64_t chunk) const { return piece(chunk) == stages() * chunks() - 1; }
+  /// What of each parameter this rank keeps; none where it keeps all.
+  std::optional<DataPart> data_part() const;
+  at::TensorOptions options() const {
+    return at::TensorOptions().device(device).dtype(scalar_type(plan.training.dtype));
+  }
+  /// Rows of the residual stream on this rank: the sequence, or its part under context and sequence
+  /// parallelism.
+  int64_t local_sequence() const { return plan.local_sequence(); }
+};
+
+}  // namespace models

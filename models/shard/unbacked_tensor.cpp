@@ -1,0 +1,34 @@
+#include "models/shard/unbacked_tensor.h"
+
+#include <ATen/ops/empty.h>
+#include <c10/core/StorageImpl.h>
+
+namespace models {
+
+at::Tensor unbacked_tensor(at::IntArrayRef shape, const at::TensorOptions& options) {
+  if (options.device().is_meta()) return at::empty(shape, options);
+  at::Tensor tensor = at::empty({0}, options);
+  tensor.unsafeGetTensorImpl()->set_sizes_contiguous(shape);
+  return tensor;
+}
+
+void give_memory(const at::Tensor& tensor, int64_t bytes) {
+  c10::StorageImpl* storage = tensor.storage().unsafeGetStorageImpl();
+  storage->set_data_ptr_noswap(storage->allocator()->allocate(static_cast<std::size_t>(bytes)));
+  storage->set_nbytes(bytes);
+}
+
+void take_memory(const at::Tensor& tensor) {
+  c10::StorageImpl* storage = tensor.storage().unsafeGetStorageImpl();
+  storage->set_data_ptr_noswap(at::DataPtr(nullptr, tensor.device()));
+  storage->set_nbytes(0);
+}
+
+at::Tensor memory_as(const at::Tensor& tensor, at::IntArrayRef shape) {
+  at::Tensor memory = at::empty({0}, tensor.options().requires_grad(false));
+  memory.unsafeGetTensorImpl()->set_storage_keep_dtype(tensor.storage());
+  memory.unsafeGetTensorImpl()->set_sizes_contiguous(shape);
+  return memory;
+}
+
+}  // namespace models

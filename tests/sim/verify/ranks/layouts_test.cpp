@@ -1,0 +1,304 @@
+// Real ranks of every layout do what the stub says and compute what the whole model computes.
+#include "tests/sim/verify/ranks/verify_program.h"
+
+namespace sim {
+namespace {
+
+using estimator::Json;
+
+struct Layout {
+  const char* name;
+  int64_t ranks;
+  const char* changes;  ///< to the GPT of write_plan(), as JSON
+  bool llama = false;
+  const char* model = "{}";  ///< more of them
+};
+
+std::ostream& operator<<(std::ostream& out, const Layout& layout) { return out << layout.name; }
+
+class VerifiedLayout : public VerifyProgram, public testing::WithParamInterface<Layout> {};
+
+TEST_P(VerifiedLayout, IsWhatTheStubSaysAndWhatTheWholeModelComputes) {
+  const Layout& layout = GetParam();
+  Json changes = layout.llama ? llama_changes() : Json::object();
+  changes.merge_patch(Json::parse(layout.model));
+  changes.merge_patch(Json::parse(layout.changes));
+  const Verification verification = verify(write_plan(layout.ranks, changes), 0);
+  EXPECT_TRUE(verification.equal);
+  ASSERT_EQ(verification.ranks.size(), static_cast<std::size_t>(layout.ranks));
+  // Against a comparison of nothing with nothing.
+  ASSERT_EQ(verification.losses.size(), 2u);
+  for (const double loss : verification.losses) EXPECT_GT(loss, 1.0);  // log(64) = 4.2
+  EXPECT_NE(verification.losses[0], verification.losses[1]);
+  for (const RankVerification& rank : verification.ranks) {
+    EXPECT_GT(rank.collectives, 0);
+    EXPECT_GT(rank.peak_allocated_bytes, 0);
+    EXPECT_GT(rank.tensors, 0);
+    EXPECT_EQ(rank.differences.count, 0);
+  }
+}
+
+constexpr const char* kTensor2 = R"({"parallelism": {"tensor": 2}})";
+constexpr const char* kTensor2Sp = R"({"parallelism": {"tensor": 2, "sequence_parallel": true}})";
+constexpr const char* kTensor4 = R"({"parallelism": {"tensor": 4}})";
+constexpr const char* kTensor4SharedHeads =
+    R"({"model": {"num_query_groups": 2},
+        "parallelism": {"tensor": 4, "sequence_parallel": true}})";
+constexpr const char* kTensor4OneHead =
+    R"({"model": {"num_query_groups": 1}, "parallelism": {"tensor": 4}})";
+constexpr const char* kTensor4Sp =
+    R"({"parallelism": {"tensor": 4, "sequence_parallel": true}, "training": {"optimizer": "sgd"}})";
+constexpr const char* kPipeline2 = R"({"parallelism": {"pipeline": 2}})";
+constexpr const char* kPipeline2Gpipe =
+    R"({"parallelism": {"pipeline": 2, "pipeline_schedule": "gpipe"}})";
+constexpr const char* kPipeline4 =
+    R"({"parallelism": {"pipeline": 4}, "training": {"optimizer": "sgd"}})";
+constexpr const char* kPipeline4Gpipe =
+    R"({"parallelism": {"pipeline": 4, "pipeline_schedule": "gpipe"}})";
+constexpr const char* kPipelineUneven =
+    R"({"parallelism": {"pipeline": 3, "layers_per_stage": [2, 1, 1]}})";
+constexpr const char* kData2 = R"({"parallelism": {"data": 2}})";
+constexpr const char* kData2Zero =
+    R"({"parallelism": {"data": 2, "zero_stage": 1}, "training": {"optimizer": "sgd"}})";
+constexpr const char* kData4Overlap =
+    R"({"parallelism": {"data": 4, "zero_stage": 1, "overlap_grad_reduce": true,
+                        "overlap_param_gather": true, "bucket_elements": 5000}})";
+constexpr const char* kT2P2 = R"({"parallelism": {"tensor": 2, "pipeline": 2}})";
+constexpr const char* kT2D2 =
+    R"({"parallelism": {"tensor": 2, "sequence_parallel": true, "data": 2}})";
+constexpr const char* kP2D2Zero = R"({"parallelism": {"pipeline": 2, "data": 2, "zero_stage": 1}})";
+constexpr const char* kT2P2D2 =
+    R"({"parallelism": {"tensor": 2, "pipeline": 2, "data": 2, "zero_stage": 1,
+                        "sequence_parallel": true}})";
+constexpr const char* kT2P2D2Gpipe =
+    R"({"parallelism": {"tensor": 2, "pipeline": 2, "data": 2, "pipeline_schedule": "gpipe"}})";
+constexpr const char* kT4D2 =
+    R"({"parallelism": {"tensor": 4, "data": 2, "zero_stage": 1, "sequence_parallel": true}})";
+constexpr const char* kT4P2 = R"({"parallelism": {"tensor": 4, "pipeline": 2}})";
+constexpr const char* kT2P4 =
+    R"({"parallelism": {"tensor": 2, "pipeline": 4, "sequence_parallel": true}})";
+constexpr const char* kT2D4 = R"({"parallelism": {"tensor": 2, "data": 4, "zero_stage": 1}})";
+constexpr const char* kP4D2 =
+    R"({"parallelism": {"pipeline": 4, "data": 2, "zero_stage": 1, "overlap_grad_reduce": true,
+                        "bucket_elements": 5000}})";
+constexpr const char* kP2D4 = R"({"parallelism": {"pipeline": 2, "data": 4}})";
+constexpr const char* kFullRecompute =
+    R"({"parallelism": {"tensor": 2, "pipeline": 2, "sequence_parallel": true},
+        "training": {"recompute": "full"}})";
+constexpr const char* kSelectiveRecompute =
+    R"({"parallelism": {"tensor": 2, "pipeline": 2, "sequence_parallel": true},
+        "training": {"recompute": "selective"}})";
+constexpr const char* kUntied =
+    R"({"model": {"tie_embeddings": false}, "parallelism": {"tensor": 2, "pipeline": 2}})";
+constexpr const char* kPlainDialect =
+    R"({"parallelism": {"tensor": 2, "pipeline": 2, "data": 2, "sequence_parallel": true},
+        "training": {"dialect": "plain", "make_vocab_size_divisible_by": 1}})";
+constexpr const char* kInternevo =
+    R"({"parallelism": {"tensor": 2, "data": 4, "zero_stage": 1, "overlap_grad_reduce": true,
+                        "bucket_elements": 5000},
+        "training": {"dialect": "internevo"}})";
+constexpr const char* kInternevoPipeline =
+    R"({"parallelism": {"pipeline": 2, "data": 2, "zero_stage": 1},
+        "training": {"dialect": "internevo"}})";
+constexpr const char* kTiedPadded =
+    R"({"model": {"tie_embeddings": true, "vocab_size": 61},
+        "parallelism": {"tensor": 2, "pipeline": 2},
+        "training": {"make_vocab_size_divisible_by": 8}})";
+constexpr const char* kBf16 =
+    R"({"parallelism": {"tensor": 2, "pipeline": 2, "sequence_parallel": true, "data": 2,
+                        "zero_stage": 1},
+        "training": {"dtype": "bf16", "attention": "flash"}})";
+
+// Context ranks need a kernel of 16-bit types. AdamW's first step is as large for a gradient that
+// is nearly zero as for any other: of rounded ones, the plain step can be compared.
+constexpr const char* kContext2 =
+    R"({"parallelism": {"context": 2}, "training": {"dtype": "bf16", "optimizer": "sgd", "attention": "flash"}})";
+constexpr const char* kContext4AllToAll =
+    R"({"parallelism": {"context": 4, "context_comm": "a2a"},
+        "training": {"dtype": "bf16", "optimizer": "sgd", "attention": "fused"}})";
+constexpr const char* kT2C2D2Zero =
+    R"({"parallelism": {"tensor": 2, "sequence_parallel": true, "context": 2, "data": 2,
+                        "zero_stage": 1},
+        "training": {"dtype": "bf16", "optimizer": "sgd", "attention": "fused"}})";
+constexpr const char* kP2C4Zero =
+    R"({"parallelism": {"pipeline": 2, "context": 4, "zero_stage": 1},
+        "training": {"dtype": "bf16", "optimizer": "sgd", "attention": "flash", "recompute": "selective"}})";
+constexpr const char* kT2C2AllToAllFullRecompute =
+    R"({"parallelism": {"tensor": 2, "sequence_parallel": true, "context": 2,
+                        "context_comm": "a2a"},
+        "training": {"dtype": "bf16", "optimizer": "sgd", "attention": "flash", "recompute": "full"}})";
+
+constexpr const char* kExpert2 =
+    R"({"model": {"num_experts": 8, "moe_ffn_hidden_size": 16,
+                  "moe_shared_expert_intermediate_size": 24},
+        "parallelism": {"data": 2, "expert": 2}})";
+constexpr const char* kExpert2Cut =
+    R"({"model": {"num_experts": 4}, "parallelism": {"tensor": 2, "sequence_parallel": true,
+        "data": 2, "expert": 2, "zero_stage": 1, "overlap_grad_reduce": true}})";
+constexpr const char* kExpert4OverTensorRanks =
+    R"({"model": {"num_experts": 12, "moe_router_topk": 3, "moe_ffn_hidden_size": 16,
+                  "moe_router_score_function": "sigmoid", "moe_router_num_groups": 4,
+                  "moe_router_group_topk": 3, "moe_router_topk_scaling_factor": 2.5,
+                  "moe_aux_loss_coeff": 0.1},
+        "parallelism": {"tensor": 2, "sequence_parallel": true, "data": 2, "expert": 4,
+                        "expert_tensor": 1, "zero_stage": 1}})";
+constexpr const char* kExpert2Pipeline =
+    R"({"model": {"num_experts": 4, "moe_layer_freq": [0, 1, 1, 0]},
+        "parallelism": {"pipeline": 2, "data": 4, "expert": 2, "zero_stage": 1}})";
+constexpr const char* kExpertCapacity =
+    R"({"model": {"num_experts": 4, "moe_router_pre_softmax": true, "moe_aux_loss_coeff": 0.1,
+                  "moe_router_load_balancing_type": "seq_aux_loss"},
+        "parallelism": {"data": 2, "expert": 2},
+        "training": {"moe_expert_capacity_factor": 1.5, "recompute": "full",
+                     "moe_pad_expert_input_to_capacity": true}})";
+constexpr const char* kExpertsPlain =
+    R"({"model": {"num_experts": 6}, "parallelism": {"data": 2, "expert": 2},
+        "training": {"dialect": "plain"}})";
+constexpr const char* kExpert2Context2 =
+    R"({"model": {"num_experts": 4, "moe_aux_loss_coeff": 0.1},
+        "parallelism": {"context": 2, "expert": 2},
+        "training": {"dtype": "bf16", "optimizer": "sgd", "attention": "flash"}})";
+
+INSTANTIATE_TEST_SUITE_P(Experts,
+                         VerifiedLayout,
+                         testing::Values(Layout{"Expert2", 2, kExpert2, true},
+                                         Layout{"Expert2Cut", 4, kExpert2Cut, true},
+                                         Layout{"Expert4", 4, kExpert4OverTensorRanks, true},
+                                         Layout{"Pipeline2", 8, kExpert2Pipeline, true},
+                                         Layout{"Capacity", 2, kExpertCapacity, true},
+                                         Layout{"Plain", 2, kExpertsPlain, true},
+                                         Layout{"Context2", 2, kExpert2Context2, true}),
+                         testing::PrintToStringParamName());
+
+INSTANTIATE_TEST_SUITE_P(Gpt,
+                         VerifiedLayout,
+                         testing::Values(Layout{"Tensor2", 2, kTensor2},
+                                         Layout{"Tensor2Sequence", 2, kTensor2Sp},
+                                         Layout{"Tensor4", 4, kTensor4},
+                                         Layout{"Tensor4SequenceSgd", 4, kTensor4Sp},
+                                         Layout{"Pipeline2", 2, kPipeline2},
+                                         Layout{"Pipeline2Gpipe", 2, kPipeline2Gpipe},
+                                         Layout{"Pipeline4Sgd", 4, kPipeline4},
+                                         Layout{"Pipeline4Gpipe", 4, kPipeline4Gpipe},
+                                         Layout{"Pipeline3Uneven", 3, kPipelineUneven},
+                                         Layout{"Data2", 2, kData2},
+                                         Layout{"Data2ZeroSgd", 2, kData2Zero},
+                                         Layout{"Data4ZeroOverlap", 4, kData4Overlap},
+                                         Layout{"Tensor2Pipeline2", 4, kT2P2},
+                                         Layout{"Tensor2SequenceData2", 4, kT2D2},
+                                         Layout{"Pipeline2Data2Zero", 4, kP2D2Zero},
+                                         Layout{"Tensor2SequencePipeline2Data2Zero", 8, kT2P2D2},
+                                         Layout{"Tensor2Pipeline2Data2Gpipe", 8, kT2P2D2Gpipe},
+                                         Layout{"Tensor4SequenceData2Zero", 8, kT4D2},
+                                         Layout{"Tensor4Pipeline2", 8, kT4P2},
+                                         Layout{"Tensor2SequencePipeline4", 8, kT2P4},
+                                         Layout{"Tensor2Data4Zero", 8, kT2D4},
+                                         Layout{"Pipeline4Data2ZeroOverlap", 8, kP4D2},
+                                         Layout{"Pipeline2Data4", 8, kP2D4},
+                                         Layout{"FullRecompute", 4, kFullRecompute},
+                                         Layout{"SelectiveRecompute", 4, kSelectiveRecompute},
+                                         Layout{"Untied", 4, kUntied},
+                                         Layout{"Context2", 2, kContext2},
+                                         Layout{"Context4AllToAll", 4, kContext4AllToAll},
+                                         Layout{"Tensor2Context2Data2Zero", 8, kT2C2D2Zero},
+                                         Layout{"Pipeline2Context4Zero", 8, kP2C4Zero},
+                                         Layout{"PlainDialect", 8, kPlainDialect},
+                                         Layout{"Internevo", 8, kInternevo},
+                                         Layout{"InternevoPipeline", 4, kInternevoPipeline},
+                                         Layout{"Bf16Flash", 8, kBf16}),
+                         testing::PrintToStringParamName());
+
+constexpr const char* kOwnGradients =
+    R"({"parallelism": {"tensor": 2, "sequence_parallel": true, "pipeline": 2, "data": 2,
+                        "overlap_grad_reduce": true},
+        "training": {"dialect": "torchtitan"}})";
+constexpr const char* kFsdp2 =
+    R"({"parallelism": {"data": 2, "zero_stage": 3}, "training": {"dialect": "torchtitan"}})";
+constexpr const char* kFsdp4Kept =
+    R"({"parallelism": {"data": 4, "zero_stage": 2},
+        "training": {"dialect": "torchtitan", "optimizer": "sgd"}})";
+constexpr const char* kFsdp3Uneven =
+    R"({"parallelism": {"data": 3, "zero_stage": 3},
+        "training": {"dialect": "torchtitan", "global_batch_size": 12}})";
+constexpr const char* kT2Fsdp4 =
+    R"({"parallelism": {"tensor": 2, "sequence_parallel": true, "data": 4, "zero_stage": 3},
+        "training": {"dialect": "torchtitan"}})";
+constexpr const char* kFsdpRecompute =
+    R"({"parallelism": {"data": 2, "zero_stage": 3},
+        "training": {"dialect": "torchtitan", "recompute": "full"}})";
+constexpr const char* kFsdpByOperator =
+    R"({"parallelism": {"tensor": 2, "sequence_parallel": true, "data": 2, "zero_stage": 3},
+        "training": {"dialect": "torchtitan", "recompute": "selective"}})";
+constexpr const char* kPipelineByOperator =
+    R"({"parallelism": {"tensor": 2, "pipeline": 2},
+        "training": {"dialect": "torchtitan", "recompute": "selective"}})";
+constexpr const char* kFsdpBf16 =
+    R"({"parallelism": {"data": 4, "zero_stage": 3},
+        "training": {"dialect": "plain", "dtype": "bf16", "attention": "flash"}})";
+
+INSTANTIATE_TEST_SUITE_P(FullySharded,
+                         VerifiedLayout,
+                         testing::Values(Layout{"Data2", 2, kFsdp2, true},
+                                         Layout{"Replicated", 8, kOwnGradients},
+                                         Layout{"Data2Tied", 2, kFsdp2},
+                                         Layout{"Data4KeptAfterForwardSgd", 4, kFsdp4Kept, true},
+                                         Layout{"Data3Uneven", 3, kFsdp3Uneven, true},
+                                         Layout{"Tensor2SequenceData4", 8, kT2Fsdp4, true},
+                                         Layout{"FullRecompute", 2, kFsdpRecompute, true},
+                                         Layout{"RecomputeByOperator", 4, kFsdpByOperator, true},
+                                         Layout{"Bf16Flash", 4, kFsdpBf16, true}),
+                         testing::PrintToStringParamName());
+
+INSTANTIATE_TEST_SUITE_P(
+    Llama,
+    VerifiedLayout,
+    testing::Values(Layout{"Tensor2", 2, kTensor2, true},
+                    Layout{"Tensor4SequenceSgd", 4, kTensor4Sp, true},
+                    Layout{"Tensor4SharedHeads", 4, kTensor4SharedHeads, true},
+                    Layout{"Tensor4OneHead", 4, kTensor4OneHead, true},
+                    Layout{"Pipeline4Sgd", 4, kPipeline4, true},
+                    Layout{"Data2ZeroSgd", 2, kData2Zero, true},
+                    Layout{"Tensor2SequencePipeline2Data2Zero", 8, kT2P2D2, true},
+                    Layout{"Tensor2Pipeline2Data2Gpipe", 8, kT2P2D2Gpipe, true},
+                    Layout{"FullRecompute", 4, kFullRecompute, true},
+                    Layout{"SelectiveRecompute", 4, kSelectiveRecompute, true},
+                    Layout{"RecomputeByOperator", 4, kPipelineByOperator, true},
+                    Layout{"Context4AllToAll", 4, kContext4AllToAll, true},
+                    Layout{"Tensor2Context2Data2Zero", 8, kT2C2D2Zero, true},
+                    Layout{"Tensor2Context2AllToAll", 4, kT2C2AllToAllFullRecompute, true},
+                    Layout{"PlainDialect", 8, kPlainDialect, true},
+                    Layout{"Internevo", 8, kInternevo, true},
+                    Layout{"TiedAndPadded", 4, kTiedPadded, true},
+                    Layout{"Bf16Flash", 8, kBf16, true}),
+    testing::PrintToStringParamName());
+
+// Multi-latent attention: heads of 8 and 4 more with positions, values of 6.
+constexpr const char* kLatent =
+    R"({"model": {"multi_latent_attention": true, "q_lora_rank": 12, "kv_lora_rank": 16,
+                  "qk_head_dim": 8, "qk_pos_emb_head_dim": 4, "v_head_dim": 6,
+                  "qk_layernorm": true}})";
+constexpr const char* kDirectQueries =
+    R"({"model": {"multi_latent_attention": true, "kv_lora_rank": 16, "qk_head_dim": 8,
+                  "qk_pos_emb_head_dim": 4, "v_head_dim": 6}})";
+constexpr const char* kBf16Fused =
+    R"({"parallelism": {"tensor": 2, "pipeline": 2, "sequence_parallel": true},
+        "training": {"dtype": "bf16", "attention": "fused"}})";
+constexpr const char* kFsdp2Plain =
+    R"({"parallelism": {"data": 2, "zero_stage": 3}, "training": {"dialect": "plain"}})";
+
+INSTANTIATE_TEST_SUITE_P(
+    Latent,
+    VerifiedLayout,
+    testing::Values(Layout{"Tensor2Sequence", 2, kTensor2Sp, true, kLatent},
+                    Layout{"Tensor4SequenceSgd", 4, kTensor4Sp, true, kDirectQueries},
+                    Layout{"Pipeline2", 2, kPipeline2, true, kLatent},
+                    Layout{"Tensor2SequencePipeline2Data2Zero", 8, kT2P2D2, true, kLatent},
+                    Layout{"FullRecompute", 4, kFullRecompute, true, kLatent},
+                    Layout{"SelectiveRecompute", 4, kSelectiveRecompute, true, kLatent},
+                    Layout{"PlainDialect", 8, kPlainDialect, true, kLatent},
+                    Layout{"FullySharded", 2, kFsdp2Plain, true, kLatent},
+                    Layout{"Bf16Fused", 4, kBf16Fused, true, kLatent}),
+    testing::PrintToStringParamName());
+
+}  // namespace
+}  // namespace sim
