@@ -14,6 +14,7 @@ add_library(onerank_torch INTERFACE)
 add_library(onerank::torch ALIAS onerank_torch)
 # After the system's headers: the wheel carries some of its own, such as another version of fmt.
 target_compile_options(onerank_torch INTERFACE
+  "-fmacro-prefix-map=${ONERANK_TORCH_DIR}/="
   "SHELL:-idirafter ${ONERANK_TORCH_DIR}/include"
   "SHELL:-idirafter ${ONERANK_TORCH_DIR}/include/torch/csrc/api/include")
 # NDEBUG always: class layouts of the release wheel differ without it.

@@ -238,7 +238,7 @@ ExitCode run_exec(const ExecOptions& options, const CLI::App& app, const Environ
   check_command(job.command, environment);
   const Interrupts interrupts;  // first: nothing is left behind when a signal acts
   const auto torch = find_program_torch(job.command, environment, interrupts);
-  job.stubs = torch ? stubs_for(*torch, environment, interrupts) : program_folder();
+  job.stubs = torch ? stubs_for(*torch, environment, interrupts) : parts_folder();
   const TemporaryFolder memory_folder;
   job.memory_folder = memory_folder.path();
   std::optional<TemporaryFolder> temporary;

@@ -128,9 +128,11 @@ std::string option_table() {
 }
 
 std::string torch_table() {
-  Table table({{"torch", Align::kLeft}, {"CUDA"}, {"tested", Align::kLeft}});
+  Table table(
+      {{"torch", Align::kLeft}, {"CUDA"}, {"built for", Align::kLeft}, {"tested", Align::kLeft}});
   for (const SupportedTorch& torch : supported_torch()) {
-    table.add_row({torch.release, std::to_string(torch.cuda), torch.tested});
+    table.add_row(
+        {torch.release, std::to_string(torch.cuda), torch.built_for ? "yes" : "no", torch.tested});
   }
   return table.text();
 }

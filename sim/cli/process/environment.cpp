@@ -35,4 +35,9 @@ std::optional<std::string> find_variable(const Environment& environment, const s
   return found->second;
 }
 
+void put_first(const std::string& paths, const std::string& name, Environment& environment) {
+  const auto others = find_variable(environment, name);
+  environment[name] = paths + (others ? ":" + *others : "");
+}
+
 }  // namespace sim

@@ -30,6 +30,9 @@ inline constexpr const char* kCublasWorkspaceVariable = "CUBLAS_WORKSPACE_CONFIG
 inline constexpr const char* kCacheVariable = "XDG_CACHE_HOME";
 inline constexpr const char* kHomeVariable = "HOME";
 inline constexpr const char* kPreloadVariable = "LD_PRELOAD";
+/// The torch that ranks of a plan run with: the folder that has lib/ and include/.
+inline constexpr const char* kTorchVariable = "ONERANK_TORCH_DIR";
+inline constexpr const char* kLibraryPathVariable = "LD_LIBRARY_PATH";
 /// For tests: a file in place of those that tell of NVIDIA's driver.
 inline constexpr const char* kDriverFileVariable = "ONERANK_DRIVER_FILE";
 /// For tests: the program to start in place of onerank-rank.
@@ -47,5 +50,8 @@ void require_utf8(std::string_view text, const std::string& source);
 /// The variable's value; a variable that is set to nothing counts as not set. Throws UserError when
 /// it is not UTF-8.
 std::optional<std::string> find_variable(const Environment& environment, const std::string& name);
+
+/// Puts `paths` before those that the variable `name` holds. Colons separate them.
+void put_first(const std::string& paths, const std::string& name, Environment& environment);
 
 }  // namespace sim

@@ -112,7 +112,7 @@ SubprocessCommand command_for(const ExecJob& job,
                               const Environment& outer) {
   const fs::path folder = job.stubs / "exec";
   Environment environment = launcher_environment(job, rank, outer);
-  preload_first((folder / kHooks).string() + ":" + preload.value(), environment);
+  put_first((folder / kHooks).string() + ":" + preload.value(), kPreloadVariable, environment);
   environment[kExecRecorderVariable] = (folder / kRecorder).string();
   environment[kExecFolderVariable] = process_folder(scratch).string();
   environment[kExecSettingsVariable] = settings_text(settings_for(job, rank, outer));

@@ -26,6 +26,25 @@ std::string text_of(const std::string& source, const std::string& name) {
 
 }  // namespace
 
+std::string kind_of(const std::string& version) {
+  static const std::regex kWheel(R"((\d+\.\d+\.\d+\+cu\d+)\d)");
+  std::smatch match;
+  return std::regex_match(version, match, kWheel) ? match[1].str() : version;
+}
+
+bool is_built_for(const std::string& version) {
+  return kind_of(version) == kind_of(ONERANK_TORCH_VERSION);
+}
+
+std::optional<ProgramTorch> torch_in(const fs::path& folder) {
+  const fs::path versions = folder / "version.py";
+  if (folder.empty() || !fs::exists(versions)) return std::nullopt;
+  const std::string source = estimator::read_file(versions);
+  return ProgramTorch{.folder = folder,
+                      .version = text_of(source, "__version__"),
+                      .build = text_of(source, "git_version")};
+}
+
 bool is_python(const std::vector<std::string>& command) {
   static const std::regex kPython("python[0-9.]*");
   return std::regex_match(fs::path(command.front()).filename().string(), kPython);
@@ -42,12 +61,8 @@ std::optional<ProgramTorch> find_program_torch(const std::vector<std::string>& c
       {.program = command.front(), .arguments = {"-c", kQuestion}, .environment = environment},
       hooks,
       interrupts);
-  const fs::path versions = origin.parent_path() / "version.py";
-  if (end.exit_code != 0 || origin.empty() || !fs::exists(versions)) return std::nullopt;
-  const std::string source = estimator::read_file(versions);
-  return ProgramTorch{.folder = origin.parent_path(),
-                      .version = text_of(source, "__version__"),
-                      .build = text_of(source, "git_version")};
+  if (end.exit_code != 0 || origin.empty()) return std::nullopt;
+  return torch_in(origin.parent_path());
 }
 
 }  // namespace sim

@@ -11,6 +11,7 @@
 #include "estimator/base/errors.h"
 #include "estimator/base/files.h"
 #include "estimator/hardware/hardware.h"
+#include "sim/cli/process/rank_torch.h"
 #include "sim/cli/process/virtual_gpu_setup.h"
 #include "sim/virtual_gpu/spec.h"
 
@@ -27,14 +28,14 @@ constexpr const char* kQuickstart = "run scripts/quickstart, which installs and 
 
 fs::path rank_program(const Environment& environment) {
   if (const auto given = find_variable(environment, kRankProcessVariable)) return *given;
-  return program_folder() / "onerank-rank";
+  return parts_folder() / "onerank-rank";
 }
 
 /// The libraries to preload. Nothing for `cuda`; the CPU's torch may need them to be loaded, but a
 /// torch without CUDA does not, and has none built.
 std::unique_ptr<Preload> preload_for(DeviceKind device) {
   if (device == DeviceKind::kCuda) return nullptr;
-  if (device == DeviceKind::kCpu && !fs::exists(program_folder() / "virtual_gpu/preload")) {
+  if (device == DeviceKind::kCpu && !fs::exists(parts_folder() / "virtual_gpu/preload")) {
     return nullptr;
   }
   return virtual_gpu_preload(fmt::format("{}, or give --device cpu", kQuickstart));
@@ -44,7 +45,12 @@ std::unique_ptr<Preload> preload_for(DeviceKind device) {
 Environment rank_environment(const std::string& gpu_id,
                              const estimator::MemoryConfig& memory,
                              const Preload* preload,
+                             const Interrupts& interrupts,
                              Environment environment) {
+  const bool is_own = !find_variable(environment, kRankProcessVariable);
+  if (const auto torch = is_own ? rank_torch(environment, interrupts) : std::nullopt) {
+    put_first((*torch / "lib").string(), kLibraryPathVariable, environment);
+  }
   environment.erase(kAllocatorVariable);
   environment.erase(kOldAllocatorVariable);
   if (!memory.allocator.empty()) environment[kOldAllocatorVariable] = memory.allocator;
@@ -55,7 +61,7 @@ Environment rank_environment(const std::string& gpu_id,
   if (preload == nullptr) return environment;
   const estimator::Gpu* gpu = estimator::find_gpu(gpu_id);
   if (gpu == nullptr) throw std::logic_error("a resolved plan names an unknown GPU");
-  preload_first(preload->value(), environment);
+  put_first(preload->value(), kPreloadVariable, environment);
   environment[virtual_gpu::kEnvironmentVariable] =
       virtual_gpu_setting(*gpu, {.memory_bytes = gpu->memory_bytes});
   return environment;
@@ -136,7 +142,7 @@ RankProgram::RankProgram(const std::string& gpu_id,
                          const Environment& environment)
     : preload_(preload_for(device)),
       program_(rank_program(environment)),
-      environment_(rank_environment(gpu_id, memory, preload_.get(), environment)) {}
+      environment_(rank_environment(gpu_id, memory, preload_.get(), interrupts_, environment)) {}
 
 RankProgram::RankProgram(const Plan& plan, DeviceKind device, const Environment& environment)
     : RankProgram(plan.cluster.gpu, plan.memory, device, environment) {

@@ -8,14 +8,13 @@
 #include <algorithm>
 #include <fstream>
 #include <functional>
-#include <regex>
 #include <thread>
 
 #include "estimator/base/errors.h"
+#include "sim/cli/process/installation.h"
 #include "sim/cli/process/output.h"
 #include "sim/cli/process/private_folder.h"
 #include "sim/cli/process/subprocess.h"
-#include "sim/cli/process/virtual_gpu_setup.h"
 
 namespace sim {
 namespace {
@@ -24,19 +23,14 @@ namespace fs = std::filesystem;
 using estimator::ExitCode;
 using estimator::UserError;
 
-/// "2.11.0+cu13" of "2.11.0+cu130": a wheel's release, and the CUDA whose libraries it names. Of
-/// another torch, the whole version.
-std::string kind_of(const std::string& version) {
-  static const std::regex kWheel(R"((\d+\.\d+\.\d+\+cu\d+)\d)");
-  std::smatch match;
-  return std::regex_match(version, match, kWheel) ? match[1].str() : version;
+bool is_kind(const SupportedTorch& torch, const std::string& version) {
+  return kind_of(version) == fmt::format("{}+cu{}", torch.release, torch.cuda);
 }
 
 bool is_supported(const std::string& version) {
   const auto& all = supported_torch();
-  return std::any_of(all.begin(), all.end(), [&](const SupportedTorch& torch) {
-    return kind_of(version) == fmt::format("{}+cu{}", torch.release, torch.cuda);
-  });
+  return std::any_of(
+      all.begin(), all.end(), [&](const SupportedTorch& torch) { return is_kind(torch, version); });
 }
 
 [[noreturn]] void refuse(const ProgramTorch& torch) {
@@ -52,10 +46,18 @@ bool is_supported(const std::string& version) {
 }
 
 /// `caches` is Onerank's.
-fs::path stubs_folder(const fs::path& caches, const ProgramTorch& torch) {
+fs::path stubs_folder(const fs::path& caches, const BuiltWith& built, const ProgramTorch& torch) {
   // CMake's folder knows both by their paths.
-  const size_t paths = std::hash<std::string>{}(ONERANK_SOURCE_DIR "\n" + torch.folder.string());
+  const size_t paths =
+      std::hash<std::string>{}(built.sources.string() + "\n" + torch.folder.string());
   return caches / fmt::format("torch-{}-{}-{:x}", torch.version, torch.build.substr(0, 12), paths);
+}
+
+/// NVIDIA's headers for `torch`: those that Onerank was built with, or those of the packages beside
+/// that torch.
+fs::path cuda_headers(const BuiltWith& built, const ProgramTorch& torch) {
+  const fs::path beside = torch.folder.parent_path() / "nvidia" / "cu13" / "include";
+  return fs::exists(built.cuda_headers / "cuda_runtime_api.h") ? built.cuda_headers : beside;
 }
 
 /// Held while the stubs are made; another process that needs them waits.
@@ -86,10 +88,12 @@ std::string jobs() {
 class StubsBuild {
  public:
   StubsBuild(const ProgramTorch& torch,
+             const BuiltWith& built,
              fs::path folder,
              const Environment& environment,
              const Interrupts& interrupts)
       : torch_(torch),
+        built_(built),
         folder_(std::move(folder)),
         environment_(environment),
         interrupts_(interrupts) {}
@@ -104,14 +108,14 @@ class StubsBuild {
     }
     if (!fs::exists(folder_ / "build.ninja")) {
       cmake({"-S",
-             ONERANK_SOURCE_DIR,
+             built_.sources.string(),
              "-B",
              folder_.string(),
-             "-G",
-             "Ninja",
-             "-DCMAKE_BUILD_TYPE=Release",
+             "--preset",
+             "release",
+             "-DONERANK_STUBS_ONLY=ON",
              "-DONERANK_TORCH_DIR=" + torch_.folder.string(),
-             "-DONERANK_CUDA_INCLUDE_DIR=" ONERANK_CUDA_INCLUDE_DIR});
+             "-DONERANK_CUDA_INCLUDE_DIR=" + cuda_headers(built_, torch_).string()});
     }
     cmake({"--build", folder_.string(), "--target", "onerank_exec_recorder", "--parallel", jobs()});
   }
@@ -141,6 +145,7 @@ class StubsBuild {
   }
 
   const ProgramTorch& torch_;
+  const BuiltWith& built_;
   const fs::path folder_;
   const Environment& environment_;
   const Interrupts& interrupts_;
@@ -149,22 +154,27 @@ class StubsBuild {
 }  // namespace
 
 const std::vector<SupportedTorch>& supported_torch() {
-  static const std::vector<SupportedTorch> kAll = {
-      {"2.11.0", 13, "every test of `onerank exec`"},
-      {"2.12.1", 13, "those programs by hand; not pipelines, whose stages ask for shapes"},
-  };
+  static const std::vector<SupportedTorch> kAll = [] {
+    std::vector<SupportedTorch> all = {
+        {"2.11.0", 13, "every test of `onerank exec`"},
+        {"2.12.1", 13, "those programs by hand; not pipelines, whose stages ask for shapes"},
+    };
+    for (SupportedTorch& torch : all) torch.built_for = is_kind(torch, ONERANK_TORCH_VERSION);
+    return all;
+  }();
   return kAll;
 }
 
 fs::path stubs_for(const ProgramTorch& torch,
                    const Environment& environment,
                    const Interrupts& interrupts) {
-  if (kind_of(torch.version) == kind_of(ONERANK_TORCH_VERSION)) return program_folder();
+  if (is_built_for(torch.version)) return parts_folder();
   if (!is_supported(torch.version)) refuse(torch);
   const fs::path caches = user_cache_folder(environment) / "onerank";
-  const fs::path folder = stubs_folder(caches, torch);
+  const BuiltWith built = built_with();
+  const fs::path folder = stubs_folder(caches, built, torch);
   make_private_folder(folder, caches);
-  StubsBuild(torch, folder, environment, interrupts).run();
+  StubsBuild(torch, built, folder, environment, interrupts).run();
   return folder;
 }
 

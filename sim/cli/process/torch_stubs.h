@@ -14,15 +14,17 @@ namespace sim {
 
 /// A torch that programs have been run with.
 struct SupportedTorch {
-  std::string release;  ///< "2.11.0"
-  int64_t cuda = 0;     ///< major version, 13
-  std::string tested;   ///< what was run with it
+  std::string release;     ///< "2.11.0"
+  int64_t cuda = 0;        ///< major version, 13
+  std::string tested;      ///< what was run with it
+  bool built_for = false;  ///< Onerank was: ranks of a plan run with it
 };
 template <class Visitor>
 void visit_fields(Visitor& visit, SupportedTorch& torch) {
   visit("torch", torch.release, "its release");
   visit("cuda", torch.cuda, "major version of CUDA that it is built for");
   visit("tested", torch.tested, "what was run with it");
+  visit("built_for", torch.built_for, "Onerank was built for it: ranks of a plan run with it");
 }
 const std::vector<SupportedTorch>& supported_torch();
 

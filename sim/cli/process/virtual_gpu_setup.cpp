@@ -10,8 +10,6 @@ namespace sim {
 
 namespace fs = std::filesystem;
 
-fs::path program_folder() { return fs::read_symlink("/proc/self/exe").parent_path(); }
-
 std::string virtual_gpu_setting(const estimator::Gpu& gpu, const VirtualGpuOptions& options) {
   virtual_gpu::VirtualGpuSpec spec;
   spec.name = gpu.cuda_name;
@@ -41,11 +39,6 @@ std::unique_ptr<Preload> virtual_gpu_preload(const std::string& way_out,
         {.what = "the virtual GPU cannot be used", .where = error.what(), .help = way_out},
         estimator::ExitCode::kMachineLacks);
   }
-}
-
-void preload_first(const std::string& libraries, Environment& environment) {
-  const auto others = find_variable(environment, kPreloadVariable);
-  environment[kPreloadVariable] = libraries + (others ? ":" + *others : "");
 }
 
 }  // namespace sim

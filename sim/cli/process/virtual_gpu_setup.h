@@ -8,12 +8,10 @@
 
 #include "estimator/hardware/hardware.h"
 #include "sim/cli/process/environment.h"
+#include "sim/cli/process/installation.h"
 #include "sim/cli/process/preload.h"
 
 namespace sim {
-
-/// The folder that this program is in; what it starts and preloads lies beside it.
-std::filesystem::path program_folder();
 
 /// As virtual_gpu::VirtualGpuSpec has them.
 struct VirtualGpuOptions {
@@ -32,10 +30,7 @@ inline constexpr const char* kStubOfNccl = "libnccl.so";
 /// The virtual GPU's libraries in `folder`, or those of them whose names begin with `prefix`.
 /// Throws UserError (this machine lacks something) when it was not built; `way_out` is its help.
 std::unique_ptr<Preload> virtual_gpu_preload(const std::string& way_out,
-                                             const std::filesystem::path& folder = program_folder(),
+                                             const std::filesystem::path& folder = parts_folder(),
                                              const std::string& prefix = "");
-
-/// Puts libraries, separated by colons, in front of those that the environment preloads already.
-void preload_first(const std::string& libraries, Environment& environment);
 
 }  // namespace sim

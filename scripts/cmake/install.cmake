@@ -1,0 +1,45 @@
+# What `cmake --install` installs. The whole can be moved: programs find their parts by paths from their
+# own place (sim/cli/process/installation.h).
+#
+#   bin/onerank
+#   lib/onerank/                   onerank-rank, exec/, virtual_gpu/ (installed by its own folder), built_with.json
+#   share/onerank/sources/         what `onerank exec` builds for a torch that Onerank was not built for
+#   share/onerank/plans/           examples
+option(ONERANK_BUNDLE "Install the libraries of fmt and yaml-cpp too, for a machine that has none" OFF)
+
+set(sources "${PROJECT_SOURCE_DIR}")
+configure_file(scripts/cmake/built_with.json.in built_with.json @ONLY)
+if(ONERANK_SANITIZE)
+  return()
+endif()
+set(sources "../../share/onerank/sources")
+configure_file(scripts/cmake/built_with.json.in installed/built_with.json @ONLY)
+
+set(parts lib/onerank)
+install(FILES "${PROJECT_BINARY_DIR}/installed/built_with.json" DESTINATION ${parts})
+install(TARGETS onerank RUNTIME DESTINATION bin)
+install(DIRECTORY scripts/plans DESTINATION share/onerank)
+if(TARGET onerank-rank)
+  install(TARGETS onerank-rank RUNTIME DESTINATION ${parts})
+endif()
+if(TARGET onerank_exec_recorder)
+  install(TARGETS onerank_exec_hooks onerank_exec_recorder LIBRARY DESTINATION ${parts}/exec)
+  install(FILES sim/exec/observe.py DESTINATION ${parts}/exec)
+  install(FILES CMakeLists.txt CMakePresets.json DESTINATION share/onerank/sources)
+  install(FILES models/shard/observer.h DESTINATION share/onerank/sources/models/shard)
+  install(DIRECTORY estimator comm_stub DESTINATION share/onerank/sources)
+  install(DIRECTORY scripts/cmake DESTINATION share/onerank/sources/scripts)
+  install(DIRECTORY sim/exec sim/tracking sim/virtual_gpu DESTINATION share/onerank/sources/sim)
+endif()
+
+if(ONERANK_BUNDLE)
+  find_package(yaml-cpp REQUIRED)  # its target is known in sim/cli alone
+  install(IMPORTED_RUNTIME_ARTIFACTS fmt::fmt yaml-cpp LIBRARY DESTINATION ${parts})
+  foreach(target_rpath IN ITEMS "onerank:/../${parts}" "onerank-rank:" "onerank_exec_recorder:/..")
+    string(REPLACE ":" ";" target_rpath "${target_rpath}")
+    list(POP_FRONT target_rpath target)
+    if(TARGET ${target})
+      set_target_properties(${target} PROPERTIES INSTALL_RPATH "$ORIGIN${target_rpath}")
+    endif()
+  endforeach()
+endif()

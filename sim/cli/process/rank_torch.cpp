@@ -1,0 +1,61 @@
+#include "sim/cli/process/rank_torch.h"
+
+#include <fmt/format.h>
+
+#include <vector>
+
+#include "estimator/base/errors.h"
+#include "sim/cli/process/installation.h"
+#include "sim/cli/process/program_torch.h"
+
+namespace sim {
+namespace {
+
+namespace fs = std::filesystem;
+using estimator::ExitCode;
+using estimator::UserError;
+
+constexpr const char* kLibrary = "lib/libtorch_cpu.so";
+
+fs::path given_torch(const std::string& folder) {
+  if (fs::exists(fs::path(folder) / kLibrary)) return folder;
+  throw UserError(
+      {.what = "no torch is where a variable says",
+       .where = fmt::format("{}={}", kTorchVariable, folder),
+       .help = "give the folder `torch` of the package, which holds lib/ and include/"});
+}
+
+/// Of the version that it was built for, and with its libraries.
+bool can_be_used(const std::optional<ProgramTorch>& torch) {
+  return torch && is_built_for(torch->version) && fs::exists(torch->folder / kLibrary);
+}
+
+std::string told(const std::string& place, const std::optional<ProgramTorch>& torch) {
+  if (!torch) return fmt::format("{}: none", place);
+  return fmt::format("{}: {} in {}", place, torch->version, torch->folder.string());
+}
+
+}  // namespace
+
+std::optional<fs::path> rank_torch(const Environment& environment, const Interrupts& interrupts) {
+  if (const auto given = find_variable(environment, kTorchVariable)) return given_torch(*given);
+  if (!is_installed()) return std::nullopt;
+  const fs::path beside = parts_folder().parent_path().parent_path() / "bin" / "python3";
+  std::vector<std::string> seen;
+  for (const std::string& python : {std::string("python3"), beside.string()}) {
+    const auto torch = find_program_torch({python}, environment, interrupts);
+    if (can_be_used(torch)) return torch->folder;
+    seen.push_back(told(python, torch));
+  }
+  const auto torch = torch_in(built_with().torch);
+  if (can_be_used(torch)) return torch->folder;
+  seen.push_back(told("built with", torch));
+  throw UserError(
+      {.what = fmt::format("there is no torch {} to run a rank with", ONERANK_TORCH_VERSION),
+       .where = fmt::format("{}", fmt::join(seen, "\n  ")),
+       .help = fmt::format("run onerank-setup, which gets it; or set {} to the folder of one",
+                           kTorchVariable)},
+      ExitCode::kMachineLacks);
+}
+
+}  // namespace sim
