@@ -5,6 +5,7 @@
 #   lib/onerank/                   onerank-rank, exec/, virtual_gpu/ (installed by its own folder), built_with.json
 #   share/onerank/sources/         what `onerank exec` builds for a torch that Onerank was not built for
 #   share/onerank/plans/           examples
+#   include/onerank/, lib/cmake/   the estimator, for find_package(onerank) (component development)
 option(ONERANK_BUNDLE "Install the libraries of fmt and yaml-cpp too, for a machine that has none" OFF)
 
 set(sources "${PROJECT_SOURCE_DIR}")
@@ -43,3 +44,15 @@ if(ONERANK_BUNDLE)
     endif()
   endforeach()
 endif()
+
+include(CMakePackageConfigHelpers)
+set(package lib/cmake/onerank)
+set_target_properties(onerank_estimator PROPERTIES EXPORT_NAME estimator)
+install(TARGETS onerank_estimator EXPORT onerank ARCHIVE DESTINATION lib COMPONENT development)
+install(DIRECTORY estimator DESTINATION include/onerank COMPONENT development FILES_MATCHING PATTERN "*.h")
+install(EXPORT onerank FILE onerankTargets.cmake NAMESPACE onerank:: DESTINATION ${package} COMPONENT development)
+configure_package_config_file(scripts/cmake/onerankConfig.cmake.in onerankConfig.cmake
+  INSTALL_DESTINATION ${package} NO_SET_AND_CHECK_MACRO NO_CHECK_REQUIRED_COMPONENTS_MACRO)
+write_basic_package_version_file("${PROJECT_BINARY_DIR}/onerankConfigVersion.cmake" COMPATIBILITY SameMinorVersion)
+install(FILES "${PROJECT_BINARY_DIR}/onerankConfig.cmake" "${PROJECT_BINARY_DIR}/onerankConfigVersion.cmake"
+  DESTINATION ${package} COMPONENT development)

@@ -123,6 +123,15 @@ class Installation(unittest.TestCase):
                 for name in re.findall(r'^#include "(\w+/.*)"', file.read_text(), re.M)}
         self.assertEqual({name for name in used if not (sources / name).exists()}, set())
 
+    def test_IsFoundByOtherProjects(self):
+        build = pathlib.Path(self.folder.name, "consumer")
+        subprocess.run([CMAKE, "-S", SOURCES / "tests" / "scripts" / "consumer", "-B", build,
+                        f"-DCMAKE_PREFIX_PATH={self.prefix}"], check=True, capture_output=True)
+        made = subprocess.run([CMAKE, "--build", build], capture_output=True, text=True)
+        self.assertEqual(made.returncode, 0, made.stdout + made.stderr)
+        result = subprocess.run([build / "consumer"], check=True, capture_output=True, text=True)
+        self.assertEqual(result.stdout, "h100-sxm: 85029027840 bytes\n")
+
 
 if __name__ == "__main__":
     unittest.main(argv=[sys.argv[0], *sys.argv[5:]])
