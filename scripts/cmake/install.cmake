@@ -5,6 +5,7 @@
 #   lib/onerank/                   onerank-rank, exec/, virtual_gpu/ (installed by its own folder), built_with.json
 #   share/onerank/sources/         what `onerank exec` builds for a torch that Onerank was not built for
 #   share/onerank/plans/           examples
+#   share/man/, ...                manual page and completions
 #   include/onerank/, lib/cmake/   the estimator, for find_package(onerank) (component development)
 option(ONERANK_BUNDLE "Install the libraries of fmt and yaml-cpp too, for a machine that has none" OFF)
 
@@ -44,6 +45,22 @@ if(ONERANK_BUNDLE)
     endif()
   endforeach()
 endif()
+
+# onerank_install_text(FILE ARGUMENT...): what `onerank ARGUMENT...` writes, as FILE.
+function(onerank_install_text file)
+  set(output "${PROJECT_BINARY_DIR}/installed/${file}")
+  get_filename_component(folder "${output}" DIRECTORY)
+  file(MAKE_DIRECTORY "${folder}")
+  add_custom_command(OUTPUT "${output}" COMMAND onerank ${ARGN} > "${output}" DEPENDS onerank VERBATIM)
+  string(REPLACE ";" "_" name "onerank_text_${ARGN}")
+  add_custom_target(${name} ALL DEPENDS "${output}")
+  get_filename_component(folder "${file}" DIRECTORY)
+  install(FILES "${output}" DESTINATION "${folder}")
+endfunction()
+onerank_install_text(share/man/man1/onerank.1 man)
+onerank_install_text(share/bash-completion/completions/onerank completion bash)
+onerank_install_text(share/zsh/site-functions/_onerank completion zsh)
+onerank_install_text(share/fish/vendor_completions.d/onerank.fish completion fish)
 
 include(CMakePackageConfigHelpers)
 set(package lib/cmake/onerank)

@@ -156,7 +156,9 @@ ExitCode run_command_line(int argc, const char* const* argv, const Environment& 
                                          add_comm_command(root),
                                          add_exec_command(root),
                                          add_schema_command(root),
-                                         add_list_command(root)};
+                                         add_list_command(root),
+                                         add_completion_command(root),
+                                         add_man_command(root)};
   for (const Command& command : commands) command.app->allow_extras();
   try {
     return parse(root, commands, argc, argv).run(environment);

@@ -52,4 +52,10 @@ Command add_schema_command(CLI::App& root);
 /// `list gpus|models|links`: what plans can name.
 Command add_list_command(CLI::App& root);
 
+/// `completion bash|zsh|fish`: the shell's completion of this command line.
+Command add_completion_command(CLI::App& root);
+
+/// `man`: the manual page.
+Command add_man_command(CLI::App& root);
+
 }  // namespace sim

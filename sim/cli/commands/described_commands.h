@@ -1,0 +1,26 @@
+// The command line as its parser knows it, for what is made of it: shells' completions and the
+// manual page.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+namespace sim {
+
+struct DescribedFlag {
+  std::string name;   ///< "--tp"
+  std::string value;  ///< what stands for its value in the help, "N"; "" for a switch
+  std::string help;
+};
+
+struct DescribedCommand {
+  std::string name;
+  std::string help;
+  std::vector<DescribedFlag> flags;
+};
+
+/// The subcommands of `root`, each with its flags, in the order of the help.
+std::vector<DescribedCommand> described_commands(const CLI::App& root);
+
+}  // namespace sim

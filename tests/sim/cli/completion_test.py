@@ -1,0 +1,77 @@
+#!/usr/bin/env python3
+"""Completions and the manual page, given to the programs that read them.
+
+    completion_test.py ONERANK [TEST...]
+"""
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ONERANK = sys.argv[1]
+
+
+def told(*arguments):
+    return subprocess.run([ONERANK, *arguments], check=True, capture_output=True, text=True).stdout
+
+
+def flags_of(subcommand):
+    names = re.findall(r"^ +(-[\w,-]+)", told(subcommand, "--help"), re.MULTILINE)
+    return {name for one in names for name in one.split(",") if name.startswith("--")}
+
+
+class Completion(unittest.TestCase):
+    def completed(self, *words):
+        script = told("completion", "bash") + 'COMP_CWORD=$(($# - 1)); COMP_WORDS=("$@"); _onerank; echo "${COMPREPLY[@]}"'
+        result = subprocess.run(["bash", "-euc", script, "bash", "onerank", *words], capture_output=True, text=True)
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        return result.stdout.split()
+
+    def test_BashKnowsSubcommandsAndTheirFlags(self):
+        self.assertEqual(self.completed("est"), ["estimate"])
+        self.assertIn("exec", self.completed("e"))
+        self.assertEqual(self.completed("estimate", "--timel"), ["--timeline"])
+        self.assertEqual(self.completed("list", "--timel"), [])
+        self.assertEqual(set(self.completed("check", "--")), flags_of("check"))
+
+    def check_script(self, shell):
+        script = told("completion", shell)
+        for flag in flags_of("estimate"):
+            self.assertRegex(script, rf"{flag}\b" if shell == "zsh" else rf"-l {flag[2:]}\b")
+        if not shutil.which(shell):
+            self.skipTest(f"no {shell} here")
+        with tempfile.NamedTemporaryFile("w") as file:
+            file.write(script)
+            file.flush()
+            result = subprocess.run([shell, "-n", file.name], capture_output=True, text=True)
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+
+    def test_ZshReadsIts(self):
+        self.check_script("zsh")
+
+    def test_FishReadsIts(self):
+        self.check_script("fish")
+
+    def test_OtherShellsAreRefused(self):
+        result = subprocess.run([ONERANK, "completion", "zhs"], capture_output=True, text=True)
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("bash, zsh, fish", result.stderr)
+
+    def test_ManualPageHoldsEverySubcommandAndFlag(self):
+        page = told("man").replace("\\-", "-")
+        for subcommand in re.findall(r"^  (\w+)  +", told("--help").split("Subcommands:")[1], re.MULTILINE):
+            self.assertIn(f".SS onerank {subcommand}\n", page)
+            for flag in flags_of(subcommand):
+                self.assertIn(f"\\fB{flag}\\fR", page)
+
+    def test_ManualPageIsFormattedWithoutAWarning(self):
+        if not shutil.which("groff"):
+            self.skipTest("no groff here")
+        result = subprocess.run(["groff", "-man", "-ww", "-z", "-K", "utf8"], input=told("man"), capture_output=True, text=True)
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], *sys.argv[2:]])
