@@ -1,0 +1,1 @@
+"""What scripts/update-docs is made of: marks in documents, the two kinds of blocks between them, and names."""
