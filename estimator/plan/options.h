@@ -294,7 +294,7 @@ void visit_fields(Visitor& visit, TrainingConfig& training) {
           {"--fp32", "\"fp32\"", "parameters in single precision"}}});
   visit("optimizer",
         training.optimizer,
-        {"sgd has momentum", {{"--optimizer", "", "", "adam=adamw"}}});
+        {"the optimizer; sgd has momentum", {{"--optimizer", "", "", "adam=adamw"}}});
   visit("optimizer_cpu_offload",
         training.optimizer_cpu_offload,
         {"the host keeps main weights and moments, and updates them (Megatron-LM)",

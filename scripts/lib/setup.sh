@@ -95,11 +95,14 @@ step_done() {
 watch_log() {
   local last width tenths=0
   while sleep 1 && kill -0 $$; do
-    last=$(tail -n 1 -- "$1" | tr -cd '[:print:]')
     if [[ -t 1 ]]; then
+      last=$(tail -n 1 -- "$1" | tr -cd '[:print:]')
       width=$((${COLUMNS:-80} - ${#step_line} - 2))
       printf '\r\e[K%s %s' "$step_line" "${last:0:width > 0 ? width : 0}"
-    elif [[ $last =~ ^[[:space:]]*\[?([0-9]+)/([1-9][0-9]*)[]\ ] ]]; then
+      continue
+    fi
+    last=$(tail -n 5 -- "$1" | grep -E '^ *\[?[0-9]+/[1-9][0-9]*[] ]' | tail -n 1) || true
+    if [[ $last =~ ([0-9]+)/([0-9]+) ]]; then
       ((10 * BASH_REMATCH[1] / BASH_REMATCH[2] > tenths)) || continue
       tenths=$((10 * BASH_REMATCH[1] / BASH_REMATCH[2]))
       printf ' %d%%' $((10 * tenths))

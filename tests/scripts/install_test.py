@@ -32,7 +32,7 @@ class Installation(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.folder = tempfile.TemporaryDirectory()
-        first, cls.prefix = (pathlib.Path(cls.folder.name, name) for name in ("first", "moved"))
+        first, cls.prefix = (pathlib.Path(cls.folder.name, name) for name in ("first", "moved here"))
         subprocess.run([CMAKE, "--install", BUILD, "--prefix", first], check=True, capture_output=True)
         first.rename(cls.prefix)
         # No source tree, and a Python that has no torch.

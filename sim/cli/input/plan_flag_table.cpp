@@ -52,11 +52,11 @@ std::string placeholder_of(const PlanOption& option) {
   throw std::logic_error("an option of no type");
 }
 
-/// What holds without the flag. Nothing is said of a switch, of what is empty, and of the model,
-/// which is a preset's as a rule.
+/// What holds without the flag. Nothing is said of a switch, of an option that follows from others
+/// (its help says how), of an empty list, and of the model, which is a preset's as a rule.
 std::string default_of(const PlanOption& option) {
   if (option.section() == "model" || option.type == OptionType::kSwitch) return "";
-  std::string text = option.default_value.value_or("auto");
+  std::string text = option.default_value.value_or("");
   if (text == "[]") return "";
   std::erase(text, '"');
   return text;

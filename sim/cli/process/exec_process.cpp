@@ -107,12 +107,12 @@ std::string settings_text(const ExecSettings& settings) {
 
 SubprocessCommand command_for(const ExecJob& job,
                               int64_t rank,
-                              const Preload& preload,
+                              const std::string& preload,
                               const fs::path& scratch,
                               const Environment& outer) {
   const fs::path folder = job.stubs / "exec";
   Environment environment = launcher_environment(job, rank, outer);
-  put_first((folder / kHooks).string() + ":" + preload.value(), kPreloadVariable, environment);
+  put_first(preload, kPreloadVariable, environment);
   environment[kExecRecorderVariable] = (folder / kRecorder).string();
   environment[kExecFolderVariable] = process_folder(scratch).string();
   environment[kExecSettingsVariable] = settings_text(settings_for(job, rank, outer));
@@ -273,6 +273,7 @@ RankProfile run_as_rank(const ExecJob& job,
                                            job.stubs,
                                            job.device == DeviceKind::kVirtual ? "" : kStubOfNccl);
   check_recorder(job);
+  const PreloadFolder hooks_folder(job.stubs / "exec");
   const TemporaryFolder scratch;
   const Descendants descendants;
   fs::create_directory(process_folder(scratch.path()));
@@ -284,8 +285,14 @@ RankProfile run_as_rank(const ExecJob& job,
   const SubprocessHooks hooks = {.on_output_line = [](std::string_view) {},
                                  .on_tick = [] {},
                                  .is_to_end = [&] { return patience.is_over(); }};
-  const SubprocessEnd end = run_subprocess(
-      command_for(job, rank, *preload, scratch.path(), environment), hooks, interrupts);
+  const SubprocessEnd end =
+      run_subprocess(command_for(job,
+                                 rank,
+                                 (hooks_folder.path() / kHooks).string() + ":" + preload->value(),
+                                 scratch.path(),
+                                 environment),
+                     hooks,
+                     interrupts);
 
   processes.look();
   const ProgramProcess& process = process_of_rank(job, wanted, processes, end, patience);

@@ -24,7 +24,14 @@ fs::path temporary_parent() {
 
 }  // namespace
 
-Preload::Preload(const fs::path& folder, const std::string& prefix) {
+PreloadFolder::PreloadFolder(const fs::path& folder) : path_(fs::absolute(folder)) {
+  if (can_stand_in_ld_preload(path_)) return;
+  const fs::path link = link_.emplace(temporary_parent()).path() / "lib";
+  fs::create_directory_symlink(path_, link);
+  path_ = link;
+}
+
+Preload::Preload(const fs::path& folder, const std::string& prefix) : libraries_(folder / "lib") {
   std::ifstream list(folder / "preload");
   if (!list && errno != ENOENT) {
     throw std::runtime_error("cannot read " + (folder / "preload").string() + ": " +
@@ -34,16 +41,10 @@ Preload::Preload(const fs::path& folder, const std::string& prefix) {
     throw std::runtime_error("no virtual GPU at " + folder.string() +
                              ": it is built only for a torch with CUDA (libtorch_cuda.so)");
   }
-  fs::path libraries = fs::absolute(folder / "lib");
-  if (!can_stand_in_ld_preload(libraries)) {
-    const fs::path link = temporary_folder_.emplace(temporary_parent()).path() / "lib";
-    fs::create_directory_symlink(libraries, link);
-    libraries = link;
-  }
   for (std::string name; std::getline(list, name);) {
     if (!name.starts_with(prefix)) continue;
     if (!value_.empty()) value_ += ':';
-    value_ += (libraries / name).string();
+    value_ += (libraries_.path() / name).string();
   }
 }
 
