@@ -29,11 +29,19 @@ struct Option {
     return option;
   }
 
+  /// The name that the key had before: trees that use it are still read (with_new_keys()).
+  Option formerly(const char* key) const {
+    Option option = *this;
+    option.old_key = key;
+    return option;
+  }
+
   const char* help;
   Range range;  ///< of a number, or of each number of a list
   /// It lives as long as the expression that makes it: for the time of a visit().
   std::initializer_list<Flag> flags;
   bool changes_ranks = true;
+  const char* old_key = "";
 };
 
 }  // namespace estimator

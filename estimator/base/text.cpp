@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdint>
 
 namespace estimator {
@@ -86,6 +87,16 @@ std::string printable(std::string_view text) {
     at += length;
   }
   return shown;
+}
+
+std::vector<std::string> split(std::string_view text, char separator) {
+  std::vector<std::string> pieces;
+  for (std::size_t from = 0; from <= text.size();) {
+    const std::size_t to = std::min(text.find(separator, from), text.size());
+    pieces.emplace_back(text.substr(from, to - from));
+    from = to + 1;
+  }
+  return pieces;
 }
 
 bool is_digits(std::string_view text) {

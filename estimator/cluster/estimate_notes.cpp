@@ -8,6 +8,7 @@
 #include "estimator/communication/collective_fit.h"
 #include "estimator/compute/gpu_variation.h"
 #include "estimator/plan/attention_choice.h"
+#include "estimator/plan/frameworks.h"
 #include "estimator/step/stage_time.h"
 
 namespace estimator {
@@ -74,7 +75,8 @@ void note_overlap(std::vector<std::string>& notes, const Plan& plan) {
 void note_determinism(std::vector<std::string>& notes, const Plan& plan) {
   if (!plan.training.deterministic_mode) return;
   std::string note = "deterministic: attention's backward takes turns";
-  if (plan.training.dialect == Dialect::kMegatronLm) note += ", NCCL runs rings alone";
+  if (traits_of(plan.training.framework).rings_when_deterministic)
+    note += ", NCCL runs rings alone";
   if (plan.training.fills_empty_tensors()) note += ", PyTorch fills new tensors";
   if (writes_score_gradient(plan)) {
     note += ", cuDNN (before 9.25) writes the gradient of all attention scores";
@@ -160,7 +162,7 @@ std::vector<std::string> communication_assumptions(const Plan& plan, const Fabri
         fmt::format("link inside a machine: {}, the usual one of {}", fabric.intra.id, gpu.id));
   }
   note_launch(notes, fabric.intra);
-  if (plan.world_size() > fabric.island_gpus) {
+  if (plan.world_size() > fabric.domain_gpus) {
     if (fabric.inter.id == gpu.default_inter_link) {
       notes.push_back(fmt::format("NIC: {}, the usual one of {}", fabric.inter.id, gpu.id));
     }

@@ -30,7 +30,7 @@ std::optional<HostMemoryEstimate> host_memory(const Plan& plan,
   HostMemoryEstimate host{
       .rank_bytes = *std::max_element(of_stage.begin(), of_stage.end()),
       .note =
-          "main weights, moments and gradients of what is offloaded; page-locked pieces are "
+          "master weights, moments and gradients of what is offloaded; page-locked pieces are "
           "rounded up to powers of two, and what PyTorch's allocator once took stays: also the "
           "whole parameters that Megatron-LM copies before it parts them"};
   if (host.rank_bytes == 0) return std::nullopt;
@@ -39,7 +39,7 @@ std::optional<HostMemoryEstimate> host_memory(const Plan& plan,
   });
   if (on_cpu) {
     host.source = Source::kComputed;
-    host.note = "main weights, moments and gradients of what is offloaded, without page-locking";
+    host.note = "master weights, moments and gradients of what is offloaded, without page-locking";
   }
   const int64_t ranks = *plan.cluster.gpus_per_node;
   for (int64_t first = 0; first < plan.world_size(); first += ranks) {

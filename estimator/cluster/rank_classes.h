@@ -15,7 +15,7 @@ namespace estimator {
 /// padding). So a class is a set of pipeline stages. But the further back a context rank is in a
 /// ring (context_comm p2p), the more outputs of steps in attention it holds for a moment: all
 /// compute the same, and the last one stands for the others. Where each data rank owns whole
-/// parameters (DialectTraits::whole_parameters) the first one, which owns the largest, stands for
+/// parameters (FrameworkTraits::whole_parameters) the first one, which owns the largest, stands for
 /// the others, though they own less or nothing.
 struct RankClass {
   int64_t representative_rank = 0;  ///< the lowest of those that hold most

@@ -28,7 +28,7 @@ std::vector<PricedKernel> priced_kernels(const RankProfile& profile, const Compu
   const GpuRates rates = target.rates();
   std::vector<PricedKernel> kernels;
   for (ExecutedKernel& kernel :
-       executed_kernels(profile.operators, target.dialect, target.experts)) {
+       executed_kernels(profile.operators, target.framework, target.experts)) {
     const OperatorPrice price = kernel_price(kernel, rates, target.dtype);
     kernels.push_back({std::move(kernel.record), price});
   }
@@ -128,13 +128,13 @@ void split_compute(const std::vector<PricedKernel>& kernels, const StepTime& tim
   waits.launch += time.compute_seconds - waits.compute - waits.bandwidth - waits.launch;
 }
 
-/// Whether a group's ranks are all in one NVLink or PCIe island; groups ascend in rank.
-bool is_inside_island(GroupKind kind,
+/// Whether a group's ranks are all in one NVLink or PCIe domain; groups ascend in rank.
+bool is_inside_domain(GroupKind kind,
                       const ParallelLayout& layout,
                       int64_t rank,
                       const Fabric& fabric) {
   const RankGroup group = layout.group(kind, rank);
-  return fabric.same_island(group.member(0), group.member(group.size() - 1));
+  return fabric.same_domain(group.member(0), group.member(group.size() - 1));
 }
 
 void split_communication(const ExposedCommunication& exposed,
@@ -144,7 +144,7 @@ void split_communication(const ExposedCommunication& exposed,
                          Waits& waits) {
   const auto add = [&](double seconds, GroupKind kind) {
     if (seconds == 0) return;
-    (is_inside_island(kind, layout, rank, fabric) ? waits.nvlink : waits.network) += seconds;
+    (is_inside_domain(kind, layout, rank, fabric) ? waits.nvlink : waits.network) += seconds;
   };
   add(exposed.tensor, GroupKind::kTensor);
   add(exposed.pipeline, GroupKind::kPipeline);

@@ -36,7 +36,7 @@ struct VisibleNics {
 VisibleNics visible_nics(const GroupPlacement& placement, const Fabric& fabric) {
   const bool bundled = fabric.inter.kind == "efa" && fabric.nics_per_gpu > 1;
   const double of_each_gpu = bundled ? 1 : fabric.nics_per_gpu;
-  const double nics = of_each_gpu * static_cast<double>(placement.ranks_per_island);
+  const double nics = of_each_gpu * static_cast<double>(placement.ranks_per_domain);
   return {std::max<int64_t>(1, std::llround(std::floor(nics))),
           fabric.inter.nccl_bytes_per_second * (bundled ? fabric.nics_per_gpu : 1)};
 }
@@ -44,10 +44,10 @@ VisibleNics visible_nics(const GroupPlacement& placement, const Fabric& fabric) 
 /// How much longer the network takes than NCCL believes: other groups on the same NICs, and the
 /// spine.
 double network_slowdown(const GroupPlacement& placement, const Fabric& fabric) {
-  if (placement.islands() == 1) return 1;
+  if (placement.domains() == 1) return 1;
   const VisibleNics nics = visible_nics(placement, fabric);
   const double believed = static_cast<double>(nics.count) * nics.bytes_per_second;
-  const double own = static_cast<double>(placement.ranks_per_island) * fabric.nics_per_gpu *
+  const double own = static_cast<double>(placement.ranks_per_domain) * fabric.nics_per_gpu *
                      fabric.inter.nccl_bytes_per_second;
   const bool leaves_pod = placement.ranks_per_pod < placement.ranks;
   const double spine =
@@ -115,7 +115,7 @@ double option_seconds(const NcclOption& option,
 double messages_seconds(const CollectiveCall& call,
                         const GroupPlacement& placement,
                         const Fabric& fabric) {
-  if (is_message(call.kind)) return message_seconds(call.bytes, placement.islands() == 1, fabric);
+  if (is_message(call.kind)) return message_seconds(call.bytes, placement.domains() == 1, fabric);
   return all_to_all_seconds(call.bytes, placement, fabric);
 }
 
@@ -128,7 +128,7 @@ NcclTopology nccl_topology(const GroupPlacement& placement, const Fabric& fabric
   const bool nvlink = fabric.intra.kind == "nvlink";
   return {.compute_capability = fabric.compute_capability,
           .ranks = placement.ranks,
-          .nodes = placement.islands(),
+          .nodes = placement.domains(),
           .nvlink = nvlink,
           .nvls = nvlink && fabric.intra.nvls_bytes_per_second.has_value(),
           .gpu_gbps = fabric.intra.nccl_bytes_per_second / 1e9,
@@ -147,7 +147,7 @@ CollectiveTime collective_time(const CollectiveCall& call,
   if (const MeasuredCollective* curve = measured_for(call, placement, fabric)) {
     return {curve->seconds(call.bytes), Source::kMeasured, curve->origin, std::nullopt};
   }
-  const double floor = floor_us(placement.islands() > 1 ? fabric.inter : fabric.intra);
+  const double floor = floor_us(placement.domains() > 1 ? fabric.inter : fabric.intra);
   if (!has_nccl_algorithms(call.kind)) {
     return {.seconds = floor * kMicrosecond + messages_seconds(call, placement, fabric)};
   }
@@ -178,7 +178,7 @@ double collective_seconds(const CollectiveCall& call,
 }
 
 double send_seconds(int64_t bytes, int64_t from_rank, int64_t to_rank, const Fabric& fabric) {
-  const bool near = fabric.same_island(from_rank, to_rank);
+  const bool near = fabric.same_domain(from_rank, to_rank);
   const double spine = fabric.same_pod(from_rank, to_rank) ? 1 : fabric.spine_oversubscription;
   const auto felt_bytes = static_cast<int64_t>(static_cast<double>(bytes) * spine);
   return floor_us(near ? fabric.intra : fabric.inter) * kMicrosecond +

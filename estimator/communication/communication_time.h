@@ -45,7 +45,7 @@ int64_t busy_multiprocessors(const CollectiveCall& call,
                              const Fabric& fabric);
 
 /// Seconds of `call` in `group`. send and recv: over the network unless the whole group lies on one
-/// island; see send_seconds.
+/// domain; see send_seconds.
 double collective_seconds(const CollectiveCall& call, const RankGroup& group, const Fabric& fabric);
 
 /// Seconds from send to received, between two known ranks.

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "estimator/base/files.h"
+#include "estimator/plan/frameworks.h"
 
 namespace estimator {
 namespace {
@@ -18,7 +19,7 @@ const Link& link_named(const std::string& name) {
 }
 
 /// Whole machines of one NVLink domain where switches join them, or one machine.
-int64_t island_size(const ClusterConfig& cluster, const Gpu& gpu, const Link& intra) {
+int64_t domain_size(const ClusterConfig& cluster, const Gpu& gpu, const Link& intra) {
   const int64_t machine = *cluster.gpus_per_node;
   if (!intra.spans_machines) return machine;
   return machine * std::max<int64_t>(1, gpu.nvlink_domain_gpus / machine);
@@ -54,15 +55,16 @@ Fabric fabric_of(const Plan& plan) {
   fabric.compute_capability = std::lround(10 * std::stod(gpu.compute_capability));
   fabric.nics_behind_cpu = gpu.nics_behind_cpu;
   fabric.machine_gpus = *cluster.gpus_per_node;
-  fabric.island_gpus = island_size(cluster, gpu, fabric.intra);
+  fabric.domain_gpus = domain_size(cluster, gpu, fabric.intra);
   fabric.nics_per_gpu =
       static_cast<double>(*cluster.nics_per_node) / static_cast<double>(*cluster.gpus_per_node);
   if (cluster.nodes_per_pod) fabric.pod_gpus = *cluster.nodes_per_pod * *cluster.gpus_per_node;
   fabric.spine_oversubscription = cluster.spine_oversubscription;
   fabric.sharp = cluster.sharp;
   if (!cluster.nvls) fabric.intra.nvls_bytes_per_second.reset();
-  if (plan.training.deterministic_mode && plan.training.dialect == Dialect::kMegatronLm) {
-    fabric.only_algorithm = NcclAlgorithm::kRing;  // megatron/training/determinism.py
+  if (plan.training.deterministic_mode &&
+      traits_of(plan.training.framework).rings_when_deterministic) {
+    fabric.only_algorithm = NcclAlgorithm::kRing;
   }
   for (const std::string& path : cluster.nccl_tests) {
     fabric.measured.push_back(read_nccl_tests(read_file(path), path));
@@ -72,7 +74,7 @@ Fabric fabric_of(const Plan& plan) {
 
 GroupPlacement place(const RankGroup& group, const Fabric& fabric) {
   GroupPlacement placement{.ranks = group.size()};
-  placement.ranks_per_island = ranks_together(group, fabric.island_gpus);
+  placement.ranks_per_domain = ranks_together(group, fabric.domain_gpus);
   placement.ranks_per_machine = ranks_together(group, fabric.machine_gpus);
   placement.ranks_per_pod =
       fabric.pod_gpus == 0 ? placement.ranks : ranks_together(group, fabric.pod_gpus);

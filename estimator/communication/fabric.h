@@ -1,7 +1,7 @@
 // The network of a plan's cluster, and where a group of ranks lies on it.
 //
-// GPUs form islands: inside one, every GPU reaches every other over the intra link (NVLink or PCIe
-// of a machine; several machines where an NVLink domain spans them, as in NVL72). Islands are
+// GPUs form domains: inside one, every GPU reaches every other over the intra link (NVLink or PCIe
+// of a machine; several machines where an NVLink domain spans them, as in NVL72). Domains are
 // joined by NICs, at full bandwidth inside a pod, and by an oversubscribed spine between pods.
 #pragma once
 
@@ -23,7 +23,7 @@ struct Fabric {
   std::string gpu_cuda_name;
   int64_t compute_capability = 90;  ///< times ten
   int64_t machine_gpus = 1;
-  int64_t island_gpus = 1;
+  int64_t domain_gpus = 1;
   double nics_per_gpu = 1;
   int64_t pod_gpus = 0;  ///< 0: one pod holds everything
   double spine_oversubscription = 1;
@@ -33,12 +33,12 @@ struct Fabric {
   std::optional<NcclAlgorithm> only_algorithm;  ///< NCCL_ALGO
   std::vector<MeasuredCollective> measured;
 
-  /// What one rank moves out of its island when all ranks of the island do: its share of the NICs.
+  /// What one rank moves out of its domain when all ranks of the domain do: its share of the NICs.
   /// Groups that run side by side (the data groups of the tensor ranks) thereby share NICs fairly.
   double network_bytes_per_second() const { return inter.achieved_bytes_per_second * nics_per_gpu; }
 
-  bool same_island(int64_t rank, int64_t other) const {
-    return rank / island_gpus == other / island_gpus;
+  bool same_domain(int64_t rank, int64_t other) const {
+    return rank / domain_gpus == other / domain_gpus;
   }
   bool same_pod(int64_t rank, int64_t other) const {
     return pod_gpus == 0 || rank / pod_gpus == other / pod_gpus;
@@ -52,19 +52,19 @@ Fabric fabric_of(const Plan& plan);
 /// The GPU of a resolved plan. Throws std::logic_error for a name that is not in the database.
 const Gpu& gpu_of(const Plan& plan);
 
-/// How many ranks of a group share a machine, an island and a pod, in the worst-placed group of its
+/// How many ranks of a group share a machine, a domain and a pod, in the worst-placed group of its
 /// kind.
 struct GroupPlacement {
   int64_t ranks = 1;
-  int64_t ranks_per_island = 1;
-  int64_t ranks_per_machine = ranks_per_island;
+  int64_t ranks_per_domain = 1;
+  int64_t ranks_per_machine = ranks_per_domain;
   int64_t ranks_per_pod = ranks;
 
-  int64_t islands() const { return (ranks + ranks_per_island - 1) / ranks_per_island; }
+  int64_t domains() const { return (ranks + ranks_per_domain - 1) / ranks_per_domain; }
 };
 
-/// Takes time in the number of spans, not of ranks. Groups that straddle islands unevenly count as
-/// if each island held the smallest piece.
+/// Takes time in the number of spans, not of ranks. Groups that straddle domains unevenly count as
+/// if each domain held the smallest piece.
 GroupPlacement place(const RankGroup& group, const Fabric& fabric);
 
 }  // namespace estimator

@@ -17,7 +17,7 @@ double hop_seconds(const NcclLatencies& hop) {
   return (nccl_tables().base_latency.at(kRing, kSimple) + hop.at(kRing, kSimple)) * kMicrosecond;
 }
 
-double latency_in_island(const Fabric& fabric) {
+double latency_in_domain(const Fabric& fabric) {
   const NcclTables& tables = nccl_tables();
   return hop_seconds(fabric.intra.kind == "nvlink" ? tables.nvlink_latency : tables.pci_latency);
 }
@@ -26,19 +26,19 @@ double latency_across() { return hop_seconds(nccl_tables().network_latency); }
 
 }  // namespace
 
-double message_seconds(int64_t bytes, bool in_island, const Fabric& fabric) {
+double message_seconds(int64_t bytes, bool in_domain, const Fabric& fabric) {
   const auto size = static_cast<double>(bytes);
-  return in_island ? latency_in_island(fabric) + size / fabric.intra.achieved_bytes_per_second
+  return in_domain ? latency_in_domain(fabric) + size / fabric.intra.achieved_bytes_per_second
                    : latency_across() + size / fabric.network_bytes_per_second();
 }
 
 double all_to_all_seconds(int64_t bytes, const GroupPlacement& placement, const Fabric& fabric) {
   const auto n = static_cast<double>(placement.ranks);
-  const auto together = static_cast<double>(placement.ranks_per_island);
+  const auto together = static_cast<double>(placement.ranks_per_domain);
   const double part = static_cast<double>(bytes) / n / collective_fit().all_to_all_share.at(bytes);
   const double inside =
-      latency_in_island(fabric) + (together - 1) * part / fabric.intra.achieved_bytes_per_second;
-  if (placement.islands() == 1) return inside;
+      latency_in_domain(fabric) + (together - 1) * part / fabric.intra.achieved_bytes_per_second;
+  if (placement.domains() == 1) return inside;
   const double network = fabric.network_bytes_per_second();
   const double in_pod = static_cast<double>(placement.ranks_per_pod);
   const double through_nic = (n - together) * part / network;

@@ -8,11 +8,11 @@
 
 namespace estimator {
 
-/// Seconds from send to received inside an island, or over a NIC.
-double message_seconds(int64_t bytes, bool in_island, const Fabric& fabric);
+/// Seconds from send to received inside a domain, or over a NIC.
+double message_seconds(int64_t bytes, bool in_domain, const Fabric& fabric);
 
 /// Every rank of the group sends an equal part of `bytes` to each member; its own part stays. Links
-/// are shared by all ranks of an island, the spine by all ranks of a pod; the slowest of NVLink,
+/// are shared by all ranks of a domain, the spine by all ranks of a pod; the slowest of NVLink,
 /// NICs and spine counts.
 double all_to_all_seconds(int64_t bytes, const GroupPlacement& placement, const Fabric& fabric);
 

@@ -11,9 +11,9 @@ struct PortBytes {
   double nic = 0;
 };
 
-PortBytes message_bytes(int64_t bytes, bool in_island) {
+PortBytes message_bytes(int64_t bytes, bool in_domain) {
   const auto size = static_cast<double>(bytes);
-  return in_island ? PortBytes{.link = size} : PortBytes{.nic = size};
+  return in_domain ? PortBytes{.link = size} : PortBytes{.nic = size};
 }
 
 double sent_bytes(const CollectiveCall& call, double ranks, bool nvls) {
@@ -33,11 +33,11 @@ double sent_bytes(const CollectiveCall& call, double ranks, bool nvls) {
 }
 
 PortBytes bytes_of(const CollectiveCall& call, const GroupPlacement& placement, bool nvls) {
-  if (is_message(call.kind)) return message_bytes(call.bytes, placement.islands() == 1);
+  if (is_message(call.kind)) return message_bytes(call.bytes, placement.domains() == 1);
   const auto n = static_cast<double>(placement.ranks);
-  const auto together = static_cast<double>(placement.ranks_per_island);
+  const auto together = static_cast<double>(placement.ranks_per_domain);
   const double sent = sent_bytes(call, n, nvls);
-  if (placement.islands() == 1) return {.link = sent};
+  if (placement.domains() == 1) return {.link = sent};
   const double leaves =
       call.kind == CollectiveKind::kAllToAll ? (n - together) / (n - 1) : 1 / together;
   return {.link = sent * (1 - leaves), .nic = sent * leaves};
@@ -67,7 +67,7 @@ PortUse port_use(const CollectiveCall& call,
 
 PortUse send_port_use(
     int64_t bytes, int64_t from_rank, int64_t to_rank, double seconds, const Fabric& fabric) {
-  return use_of(message_bytes(bytes, fabric.same_island(from_rank, to_rank)), seconds, fabric);
+  return use_of(message_bytes(bytes, fabric.same_domain(from_rank, to_rank)), seconds, fabric);
 }
 
 PortUse mean_use(double seconds, const PortUse& use, double more_seconds, const PortUse& more) {

@@ -1,4 +1,4 @@
-// What a call takes of a GPU's two ports: its link into the island, and its share of the NICs.
+// What a call takes of a GPU's two ports: its link into the domain, and its share of the NICs.
 //
 // A port carries, each way, what a ring reaches on it (Link::achieved_bytes_per_second). Of a call
 // of S bytes among n ranks, a rank sends (and receives)
@@ -7,7 +7,7 @@
 //   (1 + 1/n) S  all-reduce by NVLS                            scatter, all-to-all
 //   S            broadcast, reduce, message
 //
-// Rings and trees with g ranks on an island leave it once: the share 1/g of a rank's bytes takes
+// Rings and trees with g ranks on a domain leave it once: the share 1/g of a rank's bytes takes
 // its NICs, the rest its link, at the NICs' pace. Without NVLink both are one port: what goes to a
 // NIC goes through the GPU's PCIe link as well.
 //

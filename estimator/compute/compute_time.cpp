@@ -109,7 +109,7 @@ bool is_fused_adam(const OperatorRecord& record) { return name_contains(record, 
 ComputeTarget compute_target(const Plan& plan, const Gpu& gpu, const Calibration* calibration) {
   return {.gpu = gpu,
           .dtype = plan.training.dtype,
-          .dialect = plan.training.dialect,
+          .framework = plan.training.framework,
           .attention = {.attention = *plan.training.attention,
                         .deterministic = plan.training.deterministic_mode,
                         .key_width = plan.model.key_width(),

@@ -15,8 +15,8 @@ namespace estimator {
 /// What operators are priced for.
 struct ComputeTarget {
   const Gpu& gpu;
-  Dtype dtype = Dtype::kBf16;              ///< of the plan
-  Dialect dialect = Dialect::kMegatronLm;  ///< whose fused kernels: executed_kernels
+  Dtype dtype = Dtype::kBf16;                    ///< of the plan
+  Framework framework = Framework::kMegatronLm;  ///< whose fused kernels: executed_kernels
   AttentionKernel attention;
   int64_t experts = 1;                       ///< of one rank in a layer
   const Calibration* calibration = nullptr;  ///< of this GPU, or null

@@ -16,7 +16,7 @@ namespace estimator {
 namespace {
 
 struct FusedOperator {
-  Dialect dialect = Dialect::kMegatronLm;
+  Framework framework = Framework::kMegatronLm;
   std::string module_kind;
   std::optional<Direction> direction;
   std::string operator_name;
@@ -30,7 +30,7 @@ struct FusedOperator {
 };
 template <class Visitor>
 void visit_fields(Visitor& visit, FusedOperator& rule) {
-  visit("dialect", rule.dialect, "whose kernel");
+  visit("framework", rule.framework, "whose kernel");
   visit("module_kind", rule.module_kind, "where");
   visit("direction", rule.direction, "empty: any");
   visit("operator", rule.operator_name, "that the fused kernel does");
@@ -125,10 +125,10 @@ bool runs_beside(const OperatorRecord& record,
 
 /// Null when the record is a kernel of its own.
 const FusedOperator* rule_of(const OperatorRecord& record,
-                             Dialect dialect,
+                             Framework framework,
                              const std::vector<OperatorRecord>& operators) {
   for (const FusedOperator& rule : kernel_tables().kernels) {
-    if (rule.dialect == dialect && rule.operator_name == record.name &&
+    if (rule.framework == framework && rule.operator_name == record.name &&
         rule.module_kind == record.module_kind &&
         (!rule.direction || *rule.direction == record.direction) && has_dims(record, rule.dims) &&
         (!rule.square || is_square(record)) &&
@@ -142,11 +142,11 @@ const FusedOperator* rule_of(const OperatorRecord& record,
 }  // namespace
 
 std::vector<ExecutedKernel> executed_kernels(const std::vector<OperatorRecord>& operators,
-                                             Dialect dialect,
+                                             Framework framework,
                                              int64_t experts) {
   std::vector<ExecutedKernel> kernels;
   for (const OperatorRecord& record : operators) {
-    const FusedOperator* rule = rule_of(record, dialect, operators);
+    const FusedOperator* rule = rule_of(record, framework, operators);
     if (rule == nullptr) {
       kernels.push_back({record});
     } else if (rule->bytes_share > 0) {

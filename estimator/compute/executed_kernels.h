@@ -1,6 +1,6 @@
 // The kernels that a framework runs for the operators that a shard recorded.
 //
-// The shard is built of PyTorch's operators. Where the framework of the plan's dialect has one
+// The shard is built of PyTorch's operators. Where the framework of the plan's framework has one
 // fused kernel for several of them, or others that keep the same, the record is right about values
 // and memory but not about time: it reads and writes what the framework's kernel does not. Some
 // kernels come nowhere near the memory's rate either. data/fused_kernels.json says which, what of
@@ -23,10 +23,10 @@ struct ExecutedKernel {
   int64_t group = 1;        ///< as many of them are issued by one call, and run side by side
 };
 
-/// `operators` with the bytes that `dialect`'s kernels move, and without those that are part of
+/// `operators` with the bytes that `framework`'s kernels move, and without those that are part of
 /// another's kernel. `experts` of one rank.
 std::vector<ExecutedKernel> executed_kernels(const std::vector<OperatorRecord>& operators,
-                                             Dialect dialect,
+                                             Framework framework,
                                              int64_t experts = 1);
 
 /// Of one kernel: its part of a group's time.

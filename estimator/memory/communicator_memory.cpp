@@ -12,7 +12,7 @@
 
 #include "estimator/base/units.h"
 #include "estimator/memory/framework_communicators.h"
-#include "estimator/plan/dialects.h"
+#include "estimator/plan/frameworks.h"
 
 namespace estimator {
 namespace {
@@ -46,18 +46,18 @@ Band powers_of_two(const Band& band) {
 /// a peer (issue 1685); 16 rings for 8 x 400 Gb (speed grid), two for each NIC. The rest is
 /// assumed.
 Band ring_channels(const GroupPlacement& placement, const Fabric& fabric) {
-  if (placement.islands() == 1) {
+  if (placement.domains() == 1) {
     return fabric.intra.kind == "nvlink" ? Band{16, 24, 32} : Band{2, 4, 8};
   }
-  if (placement.ranks_per_island == 1) return {2, 4, 16};
-  const double nics = fabric.nics_per_gpu * static_cast<double>(fabric.island_gpus);
+  if (placement.ranks_per_domain == 1) return {2, 4, 16};
+  const double nics = fabric.nics_per_gpu * static_cast<double>(fabric.domain_gpus);
   return {4, std::clamp<int64_t>(std::llround(2 * nics), 4, 32), 32};
 }
 
-/// Channels to one peer: inside an island all; across islands as many as keep the NIC busy, fewer
+/// Channels to one peer: inside a domain all; across domains as many as keep the NIC busy, fewer
 /// where all peers together would need more than there are (ncclTopoComputeP2pChannels).
 Band peer_channels(const GroupPlacement& placement, const Fabric& fabric) {
-  if (placement.islands() == 1) {
+  if (placement.domains() == 1) {
     return fabric.intra.kind == "nvlink" ? Band{2, 32, 32} : Band{2, 2, 4};
   }
   const auto nic = static_cast<int64_t>(
@@ -119,7 +119,7 @@ void add_collectives(const Communicator& communicator,
   const Band channels = ring_channels(placement, fabric);
   const int64_t ranks = placement.ranks;
   const int64_t over_network =
-      placement.islands() > 1 ? (kNetworkSendBytes - kSendBytes) / placement.ranks_per_island : 0;
+      placement.domains() > 1 ? (kNetworkSendBytes - kSendBytes) / placement.ranks_per_domain : 0;
   const int64_t connection = kReceiveBytes + kSendBytes + over_network;
   const double mib = static_cast<double>(connection) / kMiB;
   sum.add(channels, connection, fmt::format("ring: {} channels x {:.4g} MiB", channels.value, mib));
@@ -131,15 +131,15 @@ void add_collectives(const Communicator& communicator,
                         mib,
                         ranks,
                         ranks));
-  } else if (communicator.all_reduce && placement.islands() > 1) {
+  } else if (communicator.all_reduce && placement.domains() > 1) {
     sum.add(channels,
             2 * connection,
             fmt::format("tree: 2 x {} channels x {:.4g} MiB", channels.value, mib));
   }
-  if (fabric.intra.nvls_bytes_per_second && placement.ranks_per_island >= kFewestNvlsRanks) {
+  if (fabric.intra.nvls_bytes_per_second && placement.ranks_per_domain >= kFewestNvlsRanks) {
     sum.add(kNvlsChannels,
-            placement.ranks_per_island * kNvlsChannelBytes,
-            fmt::format("NVLS: {} local ranks x 32 MiB", placement.ranks_per_island));
+            placement.ranks_per_domain * kNvlsChannelBytes,
+            fmt::format("NVLS: {} local ranks x 32 MiB", placement.ranks_per_domain));
   }
 }
 
@@ -151,10 +151,10 @@ int64_t sending_pools(const Communicator& communicator,
   const bool other_rails =
       std::any_of(communicator.peers.begin(), communicator.peers.end(), [&](int64_t peer) {
         const int64_t other = communicator.group.member(peer);
-        return !fabric.same_island(communicator.rank, other) &&
+        return !fabric.same_domain(communicator.rank, other) &&
                (other - communicator.rank) % fabric.machine_gpus != 0;
       });
-  return other_rails && fabric.intra.kind == "nvlink" ? placement.ranks_per_island : 1;
+  return other_rails && fabric.intra.kind == "nvlink" ? placement.ranks_per_domain : 1;
 }
 
 void add_peers(const Communicator& communicator,
@@ -163,7 +163,7 @@ void add_peers(const Communicator& communicator,
                TermSum& sum) {
   const auto near =
       std::count_if(communicator.peers.begin(), communicator.peers.end(), [&](int64_t peer) {
-        return fabric.same_island(communicator.rank, communicator.group.member(peer));
+        return fabric.same_domain(communicator.rank, communicator.group.member(peer));
       });
   if (near > 0) {
     const Band channels = peer_channels(placement, fabric);
@@ -222,22 +222,22 @@ std::optional<E> value_named(const std::string& name) {
 /// Interleaved stages of Megatron-LM that go on while they send post each message alone
 /// (batch_p2p_comm in megatron/training/arguments.py, _p2p_ops in p2p_communication.py), for which
 /// torch.distributed opens a communicator of two ranks.
-bool sends_one_by_one(const Json& plan, Dialect dialect) {
+bool sends_one_by_one(const Json& plan, Framework framework) {
   const Json& parallelism = plan.at("parallelism");
-  return traits_of(dialect).single_messages &&
+  return traits_of(framework).single_messages &&
          parallelism.value("virtual_stages", int64_t{1}) > 1 &&
          parallelism.value("overlap_p2p_communication", true);
 }
 
 /// What the profile's framework opens; nothing where there is no plan.
 FrameworkCommunicators framework_of(const RankProfile& profile) {
-  const Json::json_pointer place("/training/dialect");
+  const Json::json_pointer place("/training/framework");
   if (!profile.plan.contains(place)) return {};
-  const auto dialect = value_named<Dialect>(profile.plan.at(place));
-  if (!dialect) return {};
-  FrameworkCommunicators framework = communicators_of(*dialect);
-  framework.messages_in_pairs = sends_one_by_one(profile.plan, *dialect);
-  return framework;
+  const auto framework = value_named<Framework>(profile.plan.at(place));
+  if (!framework) return {};
+  FrameworkCommunicators communicators = communicators_of(*framework);
+  communicators.messages_in_pairs = sends_one_by_one(profile.plan, *framework);
+  return communicators;
 }
 
 /// A pair of ranks that send to each other.

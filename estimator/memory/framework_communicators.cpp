@@ -2,7 +2,7 @@
 
 namespace estimator {
 
-const FrameworkCommunicators& communicators_of(Dialect dialect) {
+const FrameworkCommunicators& communicators_of(Framework framework) {
   static const FrameworkCommunicators none;
   // PyTorch 1.11 came with NCCL 2.10. DeepSpeed v0.5.10: runtime/pipe/engine.py, topology.py.
   static const FrameworkCommunicators megatron_deepspeed{
@@ -12,7 +12,7 @@ const FrameworkCommunicators& communicators_of(Dialect dialect) {
                  {GroupKind::kTensor, "DeepSpeed's slice group: activations between stages"},
                  {GroupKind::kModel, "overflow and norm of the gradients"},
                  {GroupKind::kPipeline, "the loss, broadcast to all stages"}}};
-  return dialect == Dialect::kMegatronDeepspeed ? megatron_deepspeed : none;
+  return framework == Framework::kMegatronDeepspeed ? megatron_deepspeed : none;
 }
 
 }  // namespace estimator

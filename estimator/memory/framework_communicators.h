@@ -25,6 +25,6 @@ struct FrameworkCommunicators {
   std::vector<FrameworkCommunicator> others;
 };
 
-const FrameworkCommunicators& communicators_of(Dialect dialect);
+const FrameworkCommunicators& communicators_of(Framework framework);
 
 }  // namespace estimator

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "estimator/hardware/hardware.h"
-#include "estimator/plan/dialects.h"
+#include "estimator/plan/frameworks.h"
 
 namespace estimator {
 namespace {
@@ -40,12 +40,13 @@ std::optional<FlashObstacle> find_flash_obstacle(const Plan& plan) {
 
 Attention usual_attention(const Plan& plan) {
   const TrainingConfig& t = plan.training;
-  const bool megatron = t.dialect == Dialect::kMegatronLm;
-  const bool own_layers = megatron && t.transformer_impl == TransformerImpl::kLocal;
-  if (own_layers || t.dialect == Dialect::kMegatronDeepspeed || find_flash_obstacle(plan)) {
+  const FrameworkTraits& framework = traits_of(t.framework);
+  const bool own_layers =
+      framework.transformer_engine && t.transformer_impl == TransformerImpl::kLocal;
+  if (own_layers || framework.unfused_attention || find_flash_obstacle(plan)) {
     return Attention::kUnfused;
   }
-  if (!megatron) return Attention::kFlash;
+  if (!framework.transformer_engine) return Attention::kFlash;
   // get_attention_backend of TransformerEngine 2.9 (attention/dot_product_attention/utils.py).
   const double capability = compute_capability(plan);
   const bool refused = t.deterministic_mode && capability >= kBlackwell;

@@ -8,7 +8,7 @@ namespace estimator {
 /// Megatron-LM with TransformerEngine: cuDNN's from compute capability 9 on, else flash-attn's,
 /// which needs keys and values of one width (get_attention_backend in
 /// transformer_engine/pytorch/attention/dot_product_attention/utils.py); its own layers and
-/// Megatron-DeepSpeed of 2022 know only unfused. Every other dialect: flash. Unfused where
+/// Megatron-DeepSpeed of 2022 know only unfused. Every other framework: flash. Unfused where
 /// PyTorch's flash kernel cannot run: find_flash_obstacle.
 Attention usual_attention(const Plan& plan);
 

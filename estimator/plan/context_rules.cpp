@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "estimator/plan/dialects.h"
+#include "estimator/plan/frameworks.h"
 
 namespace estimator {
 namespace {
@@ -18,12 +18,12 @@ std::string where(const Plan& plan, const std::string& key, const std::string& v
 void check_attention(Rules& rules) {
   const Plan& plan = rules.plan_;
   const TrainingConfig& t = plan.training;
-  rules.require(traits_of(t.dialect).transformer_engine &&
+  rules.require(traits_of(t.framework).transformer_engine &&
                     t.transformer_impl == TransformerImpl::kTransformerEngine,
                 "context parallelism is built for TransformerEngine's attention alone",
-                where(plan, "training.dialect", to_string(t.dialect)) +
+                where(plan, "training.framework", to_string(t.framework)) +
                     ", training.transformer_impl = " + to_string(t.transformer_impl),
-                "use training.dialect = megatron-lm with transformer_engine");
+                "use training.framework = megatron-lm with transformer_engine");
   rules.require(t.attention != Attention::kUnfused,
                 "unfused attention does not go across context ranks",
                 where(plan, "training.attention", to_string(*t.attention)),

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "estimator/plan/dialects.h"
+#include "estimator/plan/frameworks.h"
 
 namespace estimator {
 namespace {
@@ -154,12 +154,12 @@ void check_gathered_tokens(Rules& rules) {
 void check_training(Rules& rules) {
   const Plan& plan = rules.plan_;
   const TrainingConfig& t = plan.training;
-  rules.require(traits_of(t.dialect).experts,
-                "mixtures of experts are not built in this dialect",
-                fmt::format("model.num_experts = {}, training.dialect = {}",
+  rules.require(traits_of(t.framework).experts,
+                "mixtures of experts are not built in this framework",
+                fmt::format("model.num_experts = {}, training.framework = {}",
                             plan.model.num_experts,
-                            to_string(t.dialect)),
-                "use training.dialect = megatron-lm or plain");
+                            to_string(t.framework)),
+                "use training.framework = megatron-lm or plain");
   rules.require(t.transformer_impl == TransformerImpl::kTransformerEngine,
                 "mixtures of experts are built of TransformerEngine's grouped products",
                 fmt::format("model.num_experts = {}, training.transformer_impl = {}",

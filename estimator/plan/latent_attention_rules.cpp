@@ -1,4 +1,5 @@
 #include "estimator/plan/latent_attention_rules.h"
+#include "estimator/plan/frameworks.h"
 
 namespace estimator {
 namespace {
@@ -43,11 +44,10 @@ void check_projections(Rules& rules) {
 void check_layout(Rules& rules) {
   const ParallelConfig& p = rules.plan_.parallelism;
   const TrainingConfig& t = rules.plan_.training;
-  const bool dialect = t.dialect == Dialect::kMegatronLm || t.dialect == Dialect::kPlain;
-  rules.require(dialect,
-                "multi-latent attention is not built in this dialect",
-                "model.multi_latent_attention, training.dialect = " + to_string(t.dialect),
-                "use training.dialect = megatron-lm or plain");
+  rules.require(traits_of(t.framework).latent_attention,
+                "multi-latent attention is not built in this framework",
+                "model.multi_latent_attention, training.framework = " + to_string(t.framework),
+                "use training.framework = megatron-lm or plain");
   rules.require(t.transformer_impl == TransformerImpl::kTransformerEngine,
                 "multi-latent attention is built of TransformerEngine's layers",
                 "training.transformer_impl = " + to_string(t.transformer_impl),
@@ -76,9 +76,9 @@ void check_kernel(Rules& rules) {
   const ModelConfig& m = plan.model;
   const bool flash =
       plan.training.attention == Attention::kFlash || plan.training.attention == Attention::kFlash1;
-  const bool is_megatron = plan.training.dialect == Dialect::kMegatronLm;
+  const bool transformer_engine = traits_of(plan.training.framework).transformer_engine;
   rules.require(
-      !flash || !is_megatron || m.key_width() == m.value_width(),
+      !flash || !transformer_engine || m.key_width() == m.value_width(),
       "TransformerEngine runs no flash-attn for keys and values of different widths",
       fmt::format("training.attention = {}, {} and {} wide (qk_head_dim + qk_pos_emb_head_dim, "
                   "v_head_dim)",
@@ -89,7 +89,7 @@ void check_kernel(Rules& rules) {
   // The value is padded to the key's width; the other way around nothing of the output could be
   // cut off again.
   rules.require(
-      !flash || is_megatron || m.value_width() <= m.key_width(),
+      !flash || transformer_engine || m.value_width() <= m.key_width(),
       "flash attention runs on values that are as wide as their keys or padded to that, not wider",
       fmt::format("training.attention = {}, {} and {} wide (qk_head_dim + qk_pos_emb_head_dim, "
                   "v_head_dim)",

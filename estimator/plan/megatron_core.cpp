@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "estimator/base/text.h"
+#include "estimator/plan/frameworks.h"
 #include "estimator/plan/rule_list.h"
 
 namespace estimator {
@@ -30,8 +31,8 @@ bool output_stand_in_lasts(const TrainingConfig& training) {
 }
 
 int gathers_with_experts(const Plan& plan) {
-  const bool chained =
-      plan.training.dialect == Dialect::kMegatronLm && !plan.parallelism.overlap_param_gather;
+  const bool chained = traits_of(plan.training.framework).chained_optimizers &&
+                       !plan.parallelism.overlap_param_gather;
   return chained ? 2 : 1;
 }
 
@@ -39,10 +40,10 @@ void check_megatron_keys(Rules& rules) {
   const TrainingConfig& t = rules.plan_.training;
   const TrainingConfig defaults;
   const auto only_megatron = [&](bool is_default, const std::string& key) {
-    rules.require(t.dialect == Dialect::kMegatronLm || is_default,
+    rules.require(t.framework == Framework::kMegatronLm || is_default,
                   "the key belongs to Megatron-LM",
-                  fmt::format("training.{}, training.dialect = {}", key, to_string(t.dialect)),
-                  "leave it out, or use training.dialect = megatron-lm");
+                  fmt::format("training.{}, training.framework = {}", key, to_string(t.framework)),
+                  "leave it out, or use training.framework = megatron-lm");
   };
   only_megatron(t.transformer_impl == defaults.transformer_impl, "transformer_impl");
   only_megatron(t.cross_entropy_fusion == defaults.cross_entropy_fusion, "cross_entropy_fusion");

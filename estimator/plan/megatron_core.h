@@ -8,7 +8,7 @@ namespace estimator {
 
 class Rules;
 
-/// Refuses them in plans of other dialects, where they mean nothing.
+/// Refuses them in plans of other frameworks, where they mean nothing.
 void check_megatron_keys(Rules& rules);
 
 /// Whether the output layer takes TransformerEngine's lasting stand-in for its gradient, with

@@ -1,6 +1,6 @@
 #include "estimator/plan/offload_rules.h"
 
-#include "estimator/plan/dialects.h"
+#include "estimator/plan/frameworks.h"
 
 namespace estimator {
 namespace {
@@ -28,7 +28,7 @@ void check_unused_offload_keys(Rules& rules) {
                 "add --optimizer-cpu-offload, or leave it out");
   rules.require(!t.use_precision_aware_optimizer,
                 "the precision-aware optimizer is built for optimizer offload alone: on the GPU it "
-                "keeps 16 bits of each main weight (store_param_remainders)",
+                "keeps 16 bits of each master weight (store_param_remainders)",
                 fmt::format("training.use_precision_aware_optimizer without {}", kKey),
                 "add --optimizer-cpu-offload, or leave it out");
 }
@@ -48,11 +48,11 @@ void check_optimizer_offload(Rules& rules) {
       "a fraction is not in [0, 1]",
       fmt::format("training.optimizer_offload_fraction = {}", t.optimizer_offload_fraction),
       "use 1 for all parameters, 0.5 for half of them");
-  require(traits_of(t.dialect).optimizer_cpu_offload,
+  require(traits_of(t.framework).optimizer_cpu_offload,
           "optimizer offload is built as Megatron-LM's; FSDP2's CPUOffloadPolicy, DeepSpeed's "
           "ZeRO-Offload and others' are not built",
-          fmt::format("training.dialect = {}", to_string(t.dialect)),
-          "use --dialect megatron-lm, or leave the optimizer on the GPU");
+          fmt::format("training.framework = {}", to_string(t.framework)),
+          "use --framework megatron-lm, or leave the optimizer on the GPU");
   // megatron/training/arguments.py asks for --use-precision-aware-optimizer, and that one for the
   // distributed optimizer (megatron/core/optimizer/__init__.py) and for Adam (optimizer_config.py).
   require(plan.parallelism.zero_stage == 1,

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "estimator/base/fields.h"
+#include "estimator/base/text.h"
 #include "estimator/plan/options.h"
 
 namespace estimator {
@@ -41,16 +42,6 @@ std::vector<std::string> choices_of() {
   }
 }
 
-std::vector<std::string> names_in(std::string_view commas) {
-  std::vector<std::string> names;
-  for (std::size_t from = 0; from <= commas.size();) {
-    const std::size_t comma = std::min(commas.find(',', from), commas.size());
-    names.emplace_back(commas.substr(from, comma - from));
-    from = comma + 1;
-  }
-  return names;
-}
-
 /// Makes a row of each field that visit_fields() shows it.
 struct TableMaker {
   std::string section;
@@ -64,10 +55,11 @@ struct TableMaker {
     option.type = type_of<T>();
     option.help = said.help;
     option.choices = choices_of<T>();
+    if (*said.old_key != '\0') option.old_path = section + "." + said.old_key;
     option.changes_ranks = changes_ranks && said.changes_ranks;
     if (const Json json = to_json(value); !json.is_null()) option.default_value = json.dump();
     for (const Flag& flag : said.flags) {
-      option.flags.push_back({.names = names_in(flag.names),
+      option.flags.push_back({.names = split(flag.names, ','),
                               .constant = flag.constant,
                               .help = *flag.help == '\0' ? said.help : flag.help,
                               .synonyms = flag.synonyms,
@@ -109,9 +101,24 @@ const std::vector<PlanOption>& plan_options() {
 
 const PlanOption* find_plan_option(std::string_view path) {
   const std::vector<PlanOption>& table = plan_options();
-  const auto found = std::find_if(
-      table.begin(), table.end(), [&](const PlanOption& option) { return option.path == path; });
+  const auto found = std::find_if(table.begin(), table.end(), [&](const PlanOption& option) {
+    return option.path == path || (!option.old_path.empty() && option.old_path == path);
+  });
   return found == table.end() ? nullptr : &*found;
+}
+
+Json with_new_keys(Json tree) {
+  for (const PlanOption& option : plan_options()) {
+    if (option.old_path.empty() || !tree.is_object() || !tree.contains(option.section())) continue;
+    Json& section = tree[option.section()];
+    const std::string old_key = option.old_path.substr(option.section().size() + 1);
+    if (!section.is_object() || !section.contains(old_key) || section.contains(option.key())) {
+      continue;
+    }
+    section[option.key()] = section[old_key];
+    section.erase(old_key);
+  }
+  return tree;
 }
 
 }  // namespace estimator

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "estimator/base/enum_names.h"
+#include "estimator/base/json.h"
 #include "estimator/base/option.h"
 
 namespace estimator {
@@ -47,6 +48,7 @@ struct PlanOption {
   std::optional<std::string> default_value;  ///< as JSON; empty: "auto", which follows from others
   std::vector<std::string> choices;          ///< of a choice
   std::vector<OptionFlag> flags;
+  std::string old_path;       ///< what it was called before; "" as a rule
   bool changes_ranks = true;  ///< false: the profile of a rank is the same with any value
 
   /// "parallelism" and "tensor".
@@ -67,7 +69,11 @@ void visit_fields(Visitor& visit, PlanOption& option) {
 /// In the order of options.h: model, cluster, parallelism, training, memory, time, reliability.
 const std::vector<PlanOption>& plan_options();
 
-/// The option at a path; null when there is none.
+/// The option at a path, or at its old path; null when there is none.
 const PlanOption* find_plan_option(std::string_view path);
+
+/// A plan's tree with the keys of today in place of old ones. Where both stand, the old one stays,
+/// for the reader to refuse.
+Json with_new_keys(Json tree);
 
 }  // namespace estimator

@@ -297,7 +297,7 @@ void visit_fields(Visitor& visit, TrainingConfig& training) {
         {"the optimizer; sgd has momentum", {{"--optimizer", "", "", "adam=adamw"}}});
   visit("optimizer_cpu_offload",
         training.optimizer_cpu_offload,
-        {"the host keeps main weights and moments, and updates them (Megatron-LM)",
+        {"the host keeps master weights and moments, and updates them (Megatron-LM)",
          {{"--optimizer-cpu-offload", "true"}}});
   visit("optimizer_offload_fraction",
         training.optimizer_offload_fraction,
@@ -317,8 +317,8 @@ void visit_fields(Visitor& visit, TrainingConfig& training) {
          {{"--no-pin-cpu-grads", "false", "gradients on the host are not page-locked"}}});
   visit("pin_cpu_params",
         training.pin_cpu_params,
-        {"main weights lie in page-locked host memory",
-         {{"--no-pin-cpu-params", "false", "main weights on the host are not page-locked"}}});
+        {"master weights lie in page-locked host memory",
+         {{"--no-pin-cpu-params", "false", "master weights on the host are not page-locked"}}});
   visit("recompute",
         training.recompute,
         {"what backward computes again: selective is core attention (torchtitan: by "
@@ -332,11 +332,14 @@ void visit_fields(Visitor& visit, TrainingConfig& training) {
   visit("attention",
         training.attention,
         {"attention kernel: flash (flash-attn), flash1 (its version 1), fused (cuDNN) or unfused; "
-         "auto: what the dialect takes on this GPU",
+         "auto: what the framework takes on this GPU",
          {{"--attention-backend", "", "", "local=unfused"},
           {"--use-flash-attn", "\"flash\"", "the same as flash"}}});
-  visit(
-      "dialect", training.dialect, {"whose kernels: see `onerank list dialects`", {{"--dialect"}}});
+  visit("framework",
+        training.framework,
+        Option{"whose layers, buffers and kernels: see `onerank list frameworks`",
+               {{"--dialect,--framework"}}}
+            .formerly("dialect"));
   visit("transformer_impl",
         training.transformer_impl,
         {"megatron-lm: whose layers; local are Megatron-LM's own", {{"--transformer-impl"}}});

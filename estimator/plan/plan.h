@@ -23,7 +23,7 @@ constexpr std::array<EnumName<Optimizer>, 2> enum_names(Optimizer) {
   return {{{Optimizer::kAdamw, "adamw"}, {Optimizer::kSgd, "sgd"}}};
 }
 
-/// full recomputes whole layers from their input; what selective recomputes is the dialect's: see
+/// full recomputes whole layers from their input; what selective recomputes is the framework's: see
 /// recompute_choice.h.
 enum class Recompute { kNone, kSelective, kFull };
 constexpr std::array<EnumName<Recompute>, 3> enum_names(Recompute) {
@@ -60,15 +60,22 @@ constexpr std::array<EnumName<CrossEntropyFusion>, 3> enum_names(CrossEntropyFus
 }
 
 /// Whose kernels the shard is built from: what they keep for backward differs.
-/// See dialects.h for what each means.
-enum class Dialect { kMegatronLm, kMegatronDeepspeed, kNanotron, kTorchtitan, kInternevo, kPlain };
-constexpr std::array<EnumName<Dialect>, 6> enum_names(Dialect) {
-  return {{{Dialect::kMegatronLm, "megatron-lm"},
-           {Dialect::kMegatronDeepspeed, "megatron-deepspeed"},
-           {Dialect::kNanotron, "nanotron"},
-           {Dialect::kTorchtitan, "torchtitan"},
-           {Dialect::kInternevo, "internevo"},
-           {Dialect::kPlain, "plain"}}};
+/// See frameworks.h for what each means.
+enum class Framework {
+  kMegatronLm,
+  kMegatronDeepspeed,
+  kNanotron,
+  kTorchtitan,
+  kInternevo,
+  kPlain
+};
+constexpr std::array<EnumName<Framework>, 6> enum_names(Framework) {
+  return {{{Framework::kMegatronLm, "megatron-lm"},
+           {Framework::kMegatronDeepspeed, "megatron-deepspeed"},
+           {Framework::kNanotron, "nanotron"},
+           {Framework::kTorchtitan, "torchtitan"},
+           {Framework::kInternevo, "internevo"},
+           {Framework::kPlain, "plain"}}};
 }
 
 /// 1f1b with virtual stages is interleaved. What each does: estimator/schedule/pipeline_schedule.h.
@@ -164,7 +171,7 @@ struct TrainingConfig {
   Recompute recompute = Recompute::kNone;
   std::string selective_ac_option = kSelectiveByOperator;
   std::optional<Attention> attention;
-  Dialect dialect = Dialect::kMegatronLm;
+  Framework framework = Framework::kMegatronLm;
   TransformerImpl transformer_impl = TransformerImpl::kTransformerEngine;
   std::string megatron_core;
   CrossEntropyFusion cross_entropy_fusion = CrossEntropyFusion::kNone;

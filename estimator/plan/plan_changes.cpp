@@ -7,7 +7,7 @@
 #include <span>
 
 #include "estimator/plan/attention_choice.h"
-#include "estimator/plan/dialects.h"
+#include "estimator/plan/frameworks.h"
 
 namespace estimator {
 namespace {
@@ -102,7 +102,7 @@ Steps recompute(const Start& from, const char* text, Recompute kind) {
 Steps selective_recompute(const Start& from) {
   const TrainingConfig& t = from.plan.training;
   const bool helps =
-      t.attention == Attention::kUnfused || traits_of(t.dialect).selective_by_operator;
+      t.attention == Attention::kUnfused || traits_of(t.framework).selective_by_operator;
   if (t.recompute != Recompute::kNone || !helps) return {};
   return recompute(from, "selective recompute", Recompute::kSelective);
 }

@@ -4,7 +4,7 @@
 
 #include "estimator/hardware/hardware.h"
 #include "estimator/plan/attention_choice.h"
-#include "estimator/plan/dialects.h"
+#include "estimator/plan/frameworks.h"
 #include "estimator/plan/plan_rules.h"
 
 namespace estimator {
@@ -59,8 +59,7 @@ std::vector<int64_t> stages_by_cost(const ModelConfig& m, int64_t stages) {
 
 void fill_in_determinism(TrainingConfig& training, MemoryConfig& memory) {
   if (!training.fill_uninitialized_memory) {
-    // Megatron-LM pull request 7093 (September 2026) turned PyTorch's default off.
-    training.fill_uninitialized_memory = training.dialect != Dialect::kMegatronLm;
+    training.fill_uninitialized_memory = traits_of(training.framework).fills_when_deterministic;
   }
   // What cuBLAS asks for (its manual, "Results reproducibility"), and Megatron-LM sets
   // (megatron/training/determinism.py).
@@ -93,7 +92,7 @@ void fill_in_defaults(Plan& plan, const PlanContext& context) {
     p.data = plan.world_size() / model_ranks(p);
   }
   if (!p.expert_tensor) p.expert_tensor = plan.model.has_experts() ? p.tensor : 1;
-  if (traits_of(t.dialect).stages_by_cost && p.layers_per_stage.empty() && p.pipeline > 1 &&
+  if (traits_of(t.framework).stages_by_cost && p.layers_per_stage.empty() && p.pipeline > 1 &&
       p.virtual_stages == 1) {
     p.layers_per_stage = stages_by_cost(plan.model, p.pipeline);
   }
@@ -107,7 +106,7 @@ void fill_in_defaults(Plan& plan, const PlanContext& context) {
   }
   if (!t.global_batch_size && p.data) t.global_batch_size = t.micro_batch_size * *p.data;
   if (!t.make_vocab_size_divisible_by) {
-    t.make_vocab_size_divisible_by = traits_of(t.dialect).vocabulary_multiple;
+    t.make_vocab_size_divisible_by = traits_of(t.framework).vocabulary_multiple;
   }
   if (!p.bucket_elements && p.data) {
     // Megatron-LM's DDP (megatron/training/training.py).
@@ -118,10 +117,11 @@ void fill_in_defaults(Plan& plan, const PlanContext& context) {
   if (t.deterministic_mode) fill_in_determinism(t, plan.memory);
   if (!t.attention_mask_in_dataloader) {
     // megatron/training/arguments.py: --no-create-attention-mask-in-dataloader turns it off.
-    t.attention_mask_in_dataloader = traits_of(t.dialect).mask_in_dataloader;
+    t.attention_mask_in_dataloader = traits_of(t.framework).mask_in_dataloader;
   }
   if (!t.check_for_nan_in_loss_and_grad) {
-    t.check_for_nan_in_loss_and_grad = t.dialect == Dialect::kMegatronLm && t.dtype != Dtype::kFp16;
+    t.check_for_nan_in_loss_and_grad =
+        traits_of(t.framework).checks_for_nan && t.dtype != Dtype::kFp16;
   }
 }
 

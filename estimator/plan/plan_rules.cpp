@@ -14,8 +14,8 @@
 #include "estimator/plan/attention_choice.h"
 #include "estimator/plan/context_rules.h"
 #include "estimator/plan/determinism_rules.h"
-#include "estimator/plan/dialects.h"
 #include "estimator/plan/expert_rules.h"
+#include "estimator/plan/frameworks.h"
 #include "estimator/plan/latent_attention_rules.h"
 #include "estimator/plan/megatron_core.h"
 #include "estimator/plan/offload_rules.h"
@@ -182,10 +182,10 @@ void check_key_value_split(Rules& rules) {
                 "use another tensor parallel size",
                 tensor_sizes(groups, tensor));
   if (!shared) return;
-  rules.require(rules.plan_.training.dialect == Dialect::kMegatronLm,
+  rules.require(traits_of(rules.plan_.training.framework).shared_query_groups,
                 "only Megatron-LM lets tensor ranks use the same key/value head",
-                where + ", training.dialect = " + to_string(rules.plan_.training.dialect),
-                "use --dialect megatron-lm",
+                where + ", training.framework = " + to_string(rules.plan_.training.framework),
+                "use --framework megatron-lm",
                 tensor_sizes(groups, tensor));
   rules.require(2 * groups * m.kv_channels % tensor == 0,
                 "the columns of keys and values do not divide by the tensor parallel size",
@@ -309,14 +309,14 @@ void check_user_buffers(Rules& rules) {
   const TrainingConfig& t = rules.plan_.training;
   if (!p.tp_comm_overlap) return;
   rules.require(
-      t.dialect == Dialect::kMegatronLm &&
+      traits_of(t.framework).transformer_engine &&
           t.transformer_impl == TransformerImpl::kTransformerEngine,
       "only TransformerEngine hides the tensor ranks' communication beside matrix products",
       fmt::format(
-          "parallelism.tp_comm_overlap, training.dialect = {}, training.transformer_impl = {}",
-          to_string(t.dialect),
+          "parallelism.tp_comm_overlap, training.framework = {}, training.transformer_impl = {}",
+          to_string(t.framework),
           to_string(t.transformer_impl)),
-      "leave it out, or use training.dialect = megatron-lm with transformer_engine");
+      "leave it out, or use training.framework = megatron-lm with transformer_engine");
   rules.require(p.sequence_parallel,
                 "TransformerEngine's user buffers need sequence parallelism",
                 "parallelism.tp_comm_overlap without parallelism.sequence_parallel",
@@ -354,13 +354,13 @@ void check_fully_sharded(Rules& rules) {
         rules.require(
             holds, fmt::format("ZeRO stage {} is FSDP2 here, {}", p.zero_stage, what), where, help);
       };
-  const Dialect dialect = plan.training.dialect;
-  require(
-      traits_of(dialect).fully_sharded,
-      "which the dialect does not have",
-      fmt::format(
-          "parallelism.zero_stage = {}, training.dialect = {}", p.zero_stage, to_string(dialect)),
-      "use --dialect torchtitan, or ZeRO stage 1");
+  const Framework framework = plan.training.framework;
+  require(traits_of(framework).fully_sharded,
+          "which the framework does not have",
+          fmt::format("parallelism.zero_stage = {}, training.framework = {}",
+                      p.zero_stage,
+                      to_string(framework)),
+          "use --framework torchtitan, or ZeRO stage 1");
   require(p.pipeline == 1,
           "which is not built under a pipeline yet",
           fmt::format("parallelism.pipeline = {}", p.pipeline),

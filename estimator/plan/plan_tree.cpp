@@ -6,24 +6,12 @@
 
 #include "estimator/base/errors.h"
 #include "estimator/base/fields.h"
+#include "estimator/base/text.h"
 
 namespace estimator {
-namespace {
-
-std::vector<std::string> split_path(std::string_view path) {
-  std::vector<std::string> keys;
-  for (std::size_t from = 0; from <= path.size();) {
-    const std::size_t dot = std::min(path.find('.', from), path.size());
-    keys.emplace_back(path.substr(from, dot - from));
-    from = dot + 1;
-  }
-  return keys;
-}
-
-}  // namespace
 
 void set_in_tree(Json& tree, std::string_view path, Json value, const std::string& source) {
-  const std::vector<std::string> keys = split_path(path);
+  const std::vector<std::string> keys = split(path, '.');
   if (keys.size() > static_cast<std::size_t>(kDeepestPlan)) {
     throw UserError({.what = "a key of the plan is nested too deeply",
                      .where = fmt::format("{}: {} keys in each other", source, keys.size()),
@@ -47,7 +35,7 @@ void set_in_tree(Json& tree, std::string_view path, Json value, const std::strin
 
 Json find_in_tree(const Json& tree, std::string_view path) {
   const Json* node = &tree;
-  for (const std::string& key : split_path(path)) {
+  for (const std::string& key : split(path, '.')) {
     if (!node->is_object() || !node->contains(key)) return nullptr;
     node = &(*node)[key];
   }

@@ -1,7 +1,7 @@
 #include "estimator/plan/recompute_rules.h"
 
 #include "estimator/base/text.h"
-#include "estimator/plan/dialects.h"
+#include "estimator/plan/frameworks.h"
 
 namespace estimator {
 namespace {
@@ -19,10 +19,10 @@ void check_recompute(Rules& rules) {
   if (t.selective_ac_option == kSelectiveByOperator) return;
   const std::string option =
       fmt::format("training.selective_ac_option = {}", t.selective_ac_option);
-  rules.require(traits_of(t.dialect).selective_by_operator,
+  rules.require(traits_of(t.framework).selective_by_operator,
                 "only TorchTitan chooses what selective recompute means",
-                fmt::format("{}, training.dialect = {}", option, to_string(t.dialect)),
-                "leave it out, or use --dialect torchtitan");
+                fmt::format("{}, training.framework = {}", option, to_string(t.framework)),
+                "leave it out, or use --framework torchtitan");
   rules.require(t.recompute == Recompute::kSelective,
                 "the key is of selective recompute",
                 fmt::format("{}, training.recompute = {}", option, to_string(t.recompute)),

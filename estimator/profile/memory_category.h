@@ -16,7 +16,7 @@ namespace estimator {
 ///   parameter        the weights of the model, with the padding of a flat buffer
 ///   gradient         buffers that gather gradients over micro-batches, with padding, and
 ///                    TransformerEngine's stand-ins
-///   main_weight      fp32 copies of the weights, for the optimizer
+///   master_weight      fp32 copies of the weights, for the optimizer
 ///   optimizer_state  moments, momentum and step counters
 ///   activation       made in the forward of a micro-batch, or in the recompute of a segment, and
 ///                    held at its end: backward needs it
@@ -28,7 +28,7 @@ namespace estimator {
 enum class MemoryCategory {
   kParameter,
   kGradient,
-  kMainWeight,
+  kMasterWeight,
   kOptimizerState,
   kActivation,
   kTemporary,
@@ -38,7 +38,7 @@ enum class MemoryCategory {
 constexpr std::array<EnumName<MemoryCategory>, 8> enum_names(MemoryCategory) {
   return {{{MemoryCategory::kParameter, "parameter"},
            {MemoryCategory::kGradient, "gradient"},
-           {MemoryCategory::kMainWeight, "main_weight"},
+           {MemoryCategory::kMasterWeight, "master_weight"},
            {MemoryCategory::kOptimizerState, "optimizer_state"},
            {MemoryCategory::kActivation, "activation"},
            {MemoryCategory::kTemporary, "temporary"},

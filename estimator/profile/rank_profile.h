@@ -134,7 +134,7 @@ void visit_fields(Visitor& visit, ParametersRecord& parameters) {
 struct ModelStateRecord {
   int64_t parameter_bytes = 0;
   int64_t gradient_bytes = 0;
-  int64_t main_weight_bytes = 0;
+  int64_t master_weight_bytes = 0;
   int64_t optimizer_state_bytes = 0;
   int64_t parameter_padding_bytes = 0;
   int64_t gradient_padding_bytes = 0;
@@ -145,7 +145,7 @@ template <class Visitor>
 void visit_fields(Visitor& visit, ModelStateRecord& state) {
   visit("parameter_bytes", state.parameter_bytes, {"parameters", kBytes});
   visit("gradient_bytes", state.gradient_bytes, {"gradient buffers", kBytes});
-  visit("main_weight_bytes", state.main_weight_bytes, {"fp32 main weights", kBytes});
+  visit("master_weight_bytes", state.master_weight_bytes, {"fp32 master weights", kBytes});
   visit("optimizer_state_bytes", state.optimizer_state_bytes, {"moments or momentum", kBytes});
   visit("parameter_padding_bytes",
         state.parameter_padding_bytes,
@@ -163,7 +163,7 @@ void visit_fields(Visitor& visit, ModelStateRecord& state) {
 /// PyTorch's allocator rounds each piece up to a power of two and gives nothing back.
 struct HostMemoryRecord {
   std::vector<int64_t> pieces;  ///< parameters of each, in the order of the updates
-  int64_t main_weight_bytes = 0;
+  int64_t master_weight_bytes = 0;
   int64_t optimizer_state_bytes = 0;
   int64_t gradient_bytes = 0;
   int64_t page_locked_bytes = 0;  ///< of the allocator
@@ -172,7 +172,7 @@ struct HostMemoryRecord {
 template <class Visitor>
 void visit_fields(Visitor& visit, HostMemoryRecord& host) {
   visit("pieces", host.pieces, {"parameters of each piece, in the order of the updates", kCount});
-  visit("main_weight_bytes", host.main_weight_bytes, {"fp32 main weights", kBytes});
+  visit("master_weight_bytes", host.master_weight_bytes, {"fp32 master weights", kBytes});
   visit("optimizer_state_bytes", host.optimizer_state_bytes, {"moments", kBytes});
   visit("gradient_bytes", host.gradient_bytes, {"fp32 gradients, copied there", kBytes});
   visit(
@@ -225,7 +225,7 @@ void visit_fields(Visitor& visit, PeakRecord& peak) {
 /// One module of the shard, with all that is inside it. forward_peak_bytes and backward_peak_bytes
 /// are the most that was allocated on the device while it ran; recompute is part of backward.
 struct ModuleRecord {
-  std::string path;  ///< "layers.3.mlp.first"
+  std::string path;  ///< "layers.3.mlp.linear_fc1"
   int64_t parameter_bytes = 0;
   int64_t activation_bytes_at_peak = 0;
   int64_t forward_peak_bytes = 0;

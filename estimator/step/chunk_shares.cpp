@@ -60,7 +60,7 @@ ChunkShares::ChunkShares(const Plan& plan, int64_t stage, const ParametersRecord
 }
 
 const std::vector<double>& ChunkShares::of_module(std::string_view module) const {
-  constexpr std::array kOfLastPiece = {"head", "final_norm", "output_layer", "loss"};
+  constexpr std::array kOfLastPiece = {"head", "final_layernorm", "output_layer", "loss"};
   const auto in_module = [&](const char* name) { return module.starts_with(name); };
   if (in_module("embedding")) return of_first_;
   const bool last = std::any_of(kOfLastPiece.begin(), kOfLastPiece.end(), in_module);

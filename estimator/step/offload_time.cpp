@@ -7,7 +7,7 @@
 namespace estimator {
 namespace {
 
-constexpr double kBytesOfParameter = 4;  // fp32 gradients, fp32 main weights
+constexpr double kBytesOfParameter = 4;  // fp32 gradients, fp32 master weights
 
 }  // namespace
 

@@ -8,7 +8,7 @@
 
 #include "estimator/communication/communication_time.h"
 #include "estimator/compute/executed_kernels.h"
-#include "estimator/plan/dialects.h"
+#include "estimator/plan/frameworks.h"
 #include "estimator/step/chunk_shares.h"
 #include "estimator/step/offload_time.h"
 #include "estimator/step/overlap.h"
@@ -67,7 +67,7 @@ bool is_of_unit(const CollectiveRecord& record) {
 /// does on every stage.
 bool reduces_beside_backward(const Plan& plan, int64_t stage) {
   return stage == 0 || plan.parallelism.virtual_stages > 1 ||
-         traits_of(plan.training.dialect).reducer_buckets;
+         traits_of(plan.training.framework).reducer_buckets;
 }
 
 /// What the tensor ranks do with a message that came in parts.
@@ -95,7 +95,7 @@ class StageSum {
   void add_kernels() {
     const ComputeTarget& compute = target_.compute;
     for (const ExecutedKernel& executed :
-         executed_kernels(profile_.operators, compute.dialect, compute.experts)) {
+         executed_kernels(profile_.operators, compute.framework, compute.experts)) {
       const OperatorRecord& kernel = executed.record;
       const OperatorPrice price = kernel_price(executed, rates_, compute.dtype);
       const double calls = calls_per_part(kernel.count, kernel.direction, profile_);
@@ -259,7 +259,7 @@ class StageSum {
   void add_message(const CollectiveRecord& record) {
     if (record.call.group != GroupKind::kPipeline) return;
     const ParallelConfig& parallelism = target_.plan.parallelism;
-    const bool in_parts = traits_of(target_.plan.training.dialect).partitioned_sends &&
+    const bool in_parts = traits_of(target_.plan.training.framework).partitioned_sends &&
                           !parallelism.sequence_parallel;  // whose messages are parts already
     const int64_t parts = in_parts ? parallelism.tensor : 1;
     if (record.call.kind == CollectiveKind::kRecv) {

@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "estimator/communication/communication_time.h"
-#include "estimator/plan/dialects.h"
+#include "estimator/plan/frameworks.h"
 #include "estimator/schedule/folded_replay.h"
 
 namespace estimator {
@@ -88,7 +88,7 @@ std::array<ScheduleReplay, kVariants> replay_without_waits(const ScheduleShape& 
 bool overlaps_sends(const Plan& plan) {
   if (plan.time.launch_blocking) return false;
   if (plan.parallelism.virtual_stages > 1) return plan.parallelism.overlap_p2p_communication;
-  return traits_of(plan.training.dialect).overlapped_sends;
+  return traits_of(plan.training.framework).overlapped_sends;
 }
 
 std::vector<double> gather_begins(const std::vector<StageTime>& stages) {

@@ -10,7 +10,7 @@ namespace {
 
 LinearSpec qkv_spec(const estimator::ModelConfig& model, const std::string& name) {
   const int64_t heads = model.num_attention_heads + 2 * model.num_query_groups;
-  return {.name = name + ".qkv",
+  return {.name = name + ".linear_qkv",
           .inputs = model.hidden_size,
           .outputs = heads * model.kv_channels,
           .bias = model.add_bias_linear || model.add_qkv_bias};
@@ -28,7 +28,7 @@ LinearSpec separate_spec(const estimator::ModelConfig& model,
           .outputs = model.num_query_groups * count * model.kv_channels,
           .bias = model.add_bias_linear || model.add_qkv_bias,
           .whole_input = true,
-          .packed = PackedRows{.name = name + ".qkv.weight",
+          .packed = PackedRows{.name = name + ".linear_qkv.weight",
                                .blocks = model.num_query_groups,
                                .parts = queries + 2,
                                .first = first,
@@ -39,23 +39,23 @@ std::vector<ColumnParallelLinear> make_qkv(ShardContext& context,
                                            ParameterStore& store,
                                            const std::string& name) {
   const estimator::ModelConfig& model = context.plan.model;
-  if (!context.dialect().separate_products) return {{context, store, qkv_spec(model, name)}};
+  if (!context.framework().separate_products) return {{context, store, qkv_spec(model, name)}};
   const int64_t queries = model.num_attention_heads / model.num_query_groups;
   return {{context, store, separate_spec(model, name, "query", 0, queries)},
           {context, store, separate_spec(model, name, "key", queries, 1)},
           {context, store, separate_spec(model, name, "value", queries + 1, 1)}};
 }
 
+}  // namespace
+
 LinearSpec projection_spec(const ShardContext& context, const std::string& name) {
   const estimator::ModelConfig& model = context.plan.model;
-  return {.name = name + ".projection",
-          .inputs = model.num_attention_heads * model.kv_channels,
+  return {.name = name + ".linear_proj",
+          .inputs = model.num_attention_heads * model.value_width(),
           .outputs = model.hidden_size,
           .bias = model.add_bias_linear,
-          .at_mark = context.dialect().projection_first};
+          .at_mark = context.framework().projection_first};
 }
-
-}  // namespace
 
 SelfAttention::SelfAttention(ShardContext& context,
                              ParameterStore& store,
@@ -123,13 +123,13 @@ SelfAttention::Heads SelfAttention::split_heads(const at::Tensor& product) const
   const int64_t sequence = packed.size(0), batch = packed.size(1);
 
   const at::Tensor by_group = packed.view({sequence, batch, groups, (queries + 2) * width});
-  if (rotary_ && queries == 1 && context_.dialect().query_keeps_packed) return unstack(packed);
+  if (rotary_ && queries == 1 && context_.framework().query_keeps_packed) return unstack(packed);
   const auto parts = by_group.split_with_sizes({queries * width, width, width}, -1);
   Heads heads{own_queries(parts[0].reshape({sequence, batch, groups * queries, width})),
               parts[1],
               parts[2],
               {}};
-  if (context_.dialect().holds_split_heads) {  // qkv_output in Attention.forward of attention.py
+  if (context_.framework().holds_split_heads) {  // qkv_output in Attention.forward of attention.py
     heads.as_product = {heads.query, heads.key, heads.value};
   }
   heads = turned(std::move(heads));
@@ -168,7 +168,7 @@ at::Tensor SelfAttention::forward(const at::Tensor& input) const {
   Observer& observer = context_.observer;
   ModuleScope scope(observer, "self_attention");
   Heads heads = [&] {
-    ModuleScope qkv(observer, "qkv");
+    ModuleScope qkv(observer, "linear_qkv");
     return qkv_.size() > 1 ? separate_heads(input) : split_heads(qkv_[0].forward(input));
   }();
 
@@ -178,7 +178,7 @@ at::Tensor SelfAttention::forward(const at::Tensor& input) const {
   const at::Tensor attended =
       run_core_attention(context_, core_, std::move(qkv), separates_heads() && recomputes_copies());
 
-  ModuleScope projection(observer, "projection");
+  ModuleScope projection(observer, "linear_proj");
   return projection_.forward(attended);
 }
 

@@ -26,6 +26,9 @@ class Attention {
   virtual at::Tensor bias() const = 0;
 };
 
+/// The layer from all heads' values back to the model's width; `name` is the attention's.
+LinearSpec projection_spec(const ShardContext& context, const std::string& name);
+
 class SelfAttention final : public Attention {
  public:
   SelfAttention(ShardContext& context,

@@ -104,8 +104,8 @@ AttentionAcrossRanks make_across_context(const ShardContext& context, const Atte
 CoreAttention::CoreAttention(const ShardContext& context)
     : kind_(*context.plan.training.attention),
       keeper_(context.keeper),
-      batch_first_(context.dialect().batch_first_attention),
-      buffers_(context.dialect().fused_weight_gradient && !context.transformer_engine()
+      batch_first_(context.framework().batch_first_attention),
+      buffers_(context.framework().fused_weight_gradient && !context.transformer_engine()
                    ? context.buffers
                    : nullptr),
       transformer_engine_(context.transformer_engine()),

@@ -13,31 +13,22 @@ at::Tensor by_head(const at::Tensor& packed, int64_t width) {
 }
 
 LinearSpec query_up_spec(const estimator::ModelConfig& model, const std::string& name) {
-  return {.name = name + ".query_up",
+  return {.name = name + ".linear_q_up_proj",
           .inputs = model.q_lora_rank > 0 ? model.q_lora_rank : model.hidden_size,
           .outputs = model.num_attention_heads * model.key_width()};
 }
 
 LinearSpec key_value_up_spec(const estimator::ModelConfig& model, const std::string& name) {
-  return {.name = name + ".key_value_up",
+  return {.name = name + ".linear_kv_up_proj",
           .inputs = model.kv_lora_rank,
           .outputs = model.num_attention_heads * (model.qk_head_dim + model.v_head_dim)};
 }
 
 LinearSpec key_value_down_spec(const estimator::ModelConfig& model, const std::string& name) {
-  return {.name = name + ".key_value_down",
+  return {.name = name + ".linear_kv_down_proj",
           .inputs = model.hidden_size,
           .outputs = model.kv_lora_rank + model.qk_pos_emb_head_dim,
           .duplicated = true};
-}
-
-LinearSpec latent_projection_spec(const ShardContext& context, const std::string& name) {
-  const estimator::ModelConfig& model = context.plan.model;
-  return {.name = name + ".projection",
-          .inputs = model.num_attention_heads * model.v_head_dim,
-          .outputs = model.hidden_size,
-          .bias = model.add_bias_linear,
-          .at_mark = context.dialect().projection_first};
 }
 
 std::optional<ColumnParallelLinear> make_query_down(ShardContext& context,
@@ -47,7 +38,7 @@ std::optional<ColumnParallelLinear> make_query_down(ShardContext& context,
   if (model.q_lora_rank == 0) return std::nullopt;
   return ColumnParallelLinear(context,
                               store,
-                              {.name = name + ".query_down",
+                              {.name = name + ".linear_q_down_proj",
                                .inputs = model.hidden_size,
                                .outputs = model.q_lora_rank,
                                .duplicated = true});
@@ -70,14 +61,14 @@ LatentAttention::LatentAttention(ShardContext& context,
     : context_(context),
       core_(std::move(core)),
       query_down_(make_query_down(context, store, name)),
-      query_norm_(make_norm(context, store, name + ".query_norm", context.plan.model.q_lora_rank)),
+      query_norm_(make_norm(context, store, name + ".q_layernorm", context.plan.model.q_lora_rank)),
       key_value_norm_(
-          make_norm(context, store, name + ".key_value_norm", context.plan.model.kv_lora_rank)),
+          make_norm(context, store, name + ".kv_layernorm", context.plan.model.kv_lora_rank)),
       query_up_(context, store, query_up_spec(context.plan.model, name)),
       key_value_down_(context, store, key_value_down_spec(context.plan.model, name)),
       key_value_up_(context, store, key_value_up_spec(context.plan.model, name)),
       rotary_(context),
-      projection_(context, store, latent_projection_spec(context, name)) {}
+      projection_(context, store, projection_spec(context, name)) {}
 
 template <class Module>
 at::Tensor LatentAttention::in_scope(const char* name,
@@ -91,8 +82,9 @@ at::Tensor LatentAttention::in_scope(const char* name,
 /// and the shared key [s, b, qk_pos_emb_head_dim].
 variable_list LatentAttention::latents(const at::Tensor& input) const {
   const estimator::ModelConfig& model = context_.plan.model;
-  const at::Tensor query = query_down_ ? in_scope("query_down", *query_down_, input) : input;
-  ModuleScope scope(context_.observer, "key_value_down");
+  const at::Tensor query =
+      query_down_ ? in_scope("linear_q_down_proj", *query_down_, input) : input;
+  ModuleScope scope(context_.observer, "linear_kv_down_proj");
   const auto parts = key_value_down_.forward(input).split_with_sizes(
       {model.kv_lora_rank, model.qk_pos_emb_head_dim}, -1);
   const bool gather = context_.sequence_parallel() && context_.groups.tensor;
@@ -106,10 +98,10 @@ variable_list LatentAttention::latents(const at::Tensor& input) const {
 variable_list LatentAttention::heads(const at::Tensor& input) const {
   const estimator::ModelConfig& model = context_.plan.model;
   variable_list latent = latents(input);
-  if (query_norm_) latent[0] = in_scope("query_norm", *query_norm_, latent[0]);
-  const at::Tensor query = in_scope("query_up", query_up_, latent[0]);
-  if (key_value_norm_) latent[1] = in_scope("key_value_norm", *key_value_norm_, latent[1]);
-  const at::Tensor key_value = in_scope("key_value_up", key_value_up_, latent[1]);
+  if (query_norm_) latent[0] = in_scope("q_layernorm", *query_norm_, latent[0]);
+  const at::Tensor query = in_scope("linear_q_up_proj", query_up_, latent[0]);
+  if (key_value_norm_) latent[1] = in_scope("kv_layernorm", *key_value_norm_, latent[1]);
+  const at::Tensor key_value = in_scope("linear_kv_up_proj", key_value_up_, latent[1]);
   ModuleScope scope(context_.observer, "rotary");
   return rotary_.apply(by_head(query, model.key_width()),
                        by_head(key_value, model.qk_head_dim + model.v_head_dim),
@@ -119,7 +111,7 @@ variable_list LatentAttention::heads(const at::Tensor& input) const {
 at::Tensor LatentAttention::forward(const at::Tensor& input) const {
   ModuleScope scope(context_.observer, "self_attention");
   const at::Tensor attended = run_core_attention(context_, core_, heads(input));
-  return in_scope("projection", projection_, attended);
+  return in_scope("linear_proj", projection_, attended);
 }
 
 }  // namespace models

@@ -92,7 +92,7 @@ struct FusedKeyRotary : torch::autograd::Function<FusedKeyRotary> {
 // of (YarnRotaryEmbedding in megatron/core/models/common/embeddings/yarn_rotary_pos_embedding.py).
 // Megatron-LM fuses rotary positions where it has no others (validate_args in arguments.py).
 LatentRotary::LatentRotary(const ShardContext& context)
-    : fused_(context.dialect().fused_rotary &&
+    : fused_(context.framework().fused_rotary &&
              context.plan.model.position_embedding == estimator::PositionEmbedding::kRope),
       key_width_(context.plan.model.qk_head_dim),
       value_width_(context.plan.model.v_head_dim),

@@ -17,7 +17,7 @@ class LatentRotary {
   explicit LatentRotary(const ShardContext& context);
 
   /// query [s, b, heads, qk + pos], key_value [s, b, heads, qk + v], position_key [s, b, pos] ->
-  /// query and key [s, b, heads, qk + pos], value [s, b, heads, v]. In the megatron dialect two
+  /// query and key [s, b, heads, qk + pos], value [s, b, heads, v]. In the megatron framework two
   /// fused functions, one of which writes over the query (fused_mla_yarn_rope_apply.py); else plain
   /// operators.
   torch::autograd::variable_list apply(const at::Tensor& query,

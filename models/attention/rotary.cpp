@@ -71,7 +71,7 @@ struct InPlaceRotary : torch::autograd::Function<InPlaceRotary> {
 }  // namespace
 
 RotaryEmbedding::RotaryEmbedding(const ShardContext& context)
-    : RotaryEmbedding(context, context.plan.model.kv_channels, context.dialect().fused_rotary) {}
+    : RotaryEmbedding(context, context.plan.model.kv_channels, context.framework().fused_rotary) {}
 
 RotaryEmbedding::RotaryEmbedding(const ShardContext& context,
                                  int64_t width,

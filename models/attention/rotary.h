@@ -22,8 +22,8 @@ void rotate_in_place(const at::Tensor& input, const RotaryTables& tables, int si
 /// and shared.
 class RotaryEmbedding {
  public:
-  /// Of whole heads, fused in the megatron dialect, or of `width` of each. `keeps_angles`: the fp32
-  /// angles last beside the tables.
+  /// Of whole heads, fused in the megatron framework, or of `width` of each. `keeps_angles`: the
+  /// fp32 angles last beside the tables.
   explicit RotaryEmbedding(const ShardContext& context);
   RotaryEmbedding(const ShardContext& context,
                   int64_t width,

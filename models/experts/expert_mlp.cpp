@@ -13,7 +13,7 @@ GroupedLinearSpec spec_of(const ShardContext& context, const std::string& name, 
   const int64_t own = context.plan.experts_of_rank();
   const int64_t blocks = is_gated(model.activation) ? 2 : 1;
   GroupedLinearSpec spec{.name = name + ".experts",
-                         .layer = first ? "first" : "second",
+                         .layer = first ? "linear_fc1" : "linear_fc2",
                          .first_expert = context.coordinate.expert * own,
                          .experts = own,
                          .inputs = model.hidden_size,
@@ -48,24 +48,21 @@ at::Tensor ExpertMlp::run_experts(const DispatchedTokens& dispatched) const {
   const ModuleScope scope(observer, "experts");
   const std::vector<int64_t>& rows_of = dispatcher_->rows_of_own_experts();
   at::Tensor hidden = [&] {
-    const ModuleScope first(observer, "first");
+    const ModuleScope first(observer, "linear_fc1");
     return first_.forward(dispatched.rows, rows_of);
   }();
   hidden = [&] {
     const ModuleScope activation(observer, "activation");
     return activate_weighted(hidden, dispatched.weights, context_);
   }();
-  const ModuleScope second(observer, "second");
+  const ModuleScope second(observer, "linear_fc2");
   return second_.forward(hidden, rows_of);
 }
 
 at::Tensor ExpertMlp::forward(const at::Tensor& input) const {
   const ModuleScope scope(context_.observer, "mlp");
   at::Tensor shared;
-  if (shared_) {
-    const ModuleScope shared_scope(context_.observer, "shared_experts");
-    shared = shared_->forward(input);
-  }
+  if (shared_) shared = shared_->forward(input);
   const at::Tensor tokens = input.reshape({-1, input.size(-1)});
   const RouterOutput routed = router_.forward(tokens, dispatcher_->chosen());
   DispatchedTokens dispatched = dispatcher_->dispatch(tokens, routed);

@@ -16,7 +16,7 @@ namespace models {
 
 struct GroupedLinearSpec {
   std::string name;          ///< of all experts; a weight is name.EXPERT.layer.weight
-  std::string layer;         ///< "first"
+  std::string layer;         ///< "linear_fc1"
   int64_t first_expert = 0;  ///< of this rank, in the model
   int64_t experts = 0;       ///< of this rank
   int64_t inputs = 0;

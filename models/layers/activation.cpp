@@ -19,7 +19,7 @@ at::Tensor activate(const at::Tensor& input, const ShardContext& context) {
   const Activation activation = context.plan.model.activation;
   if (activation == Activation::kRelu) return at::relu(input);
   if (activation == Activation::kGelu) return at::gelu(input, "tanh");
-  if (context.dialect().fused_gated_activation) {
+  if (context.framework().fused_gated_activation) {
     return fused_activation(input, /*bias=*/std::nullopt, {.activation = activation});
   }
   const auto halves = input.chunk(2, -1);
@@ -28,7 +28,7 @@ at::Tensor activate(const at::Tensor& input, const ShardContext& context) {
 
 bool activation_adds_bias(const ShardContext& context) {
   const estimator::ModelConfig& model = context.plan.model;
-  return context.dialect().fused_gated_activation && model.add_bias_linear &&
+  return context.framework().fused_gated_activation && model.add_bias_linear &&
          model.activation != Activation::kRelu;
 }
 
@@ -44,7 +44,7 @@ at::Tensor activate_biased(const at::Tensor& input,
 at::Tensor activate_weighted(const at::Tensor& input,
                              const at::Tensor& weights,
                              const ShardContext& context) {
-  const bool fused = context.dialect().fused_gated_activation &&
+  const bool fused = context.framework().fused_gated_activation &&
                      context.plan.model.activation == Activation::kSwiglu;
   if (fused) return fused_weighted_swiglu(input, weights);
   const at::Tensor activated = activate(input, context);

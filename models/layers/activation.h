@@ -6,10 +6,10 @@
 
 namespace models {
 
-/// The model's activation as the dialect computes it. [..., f or, gated, 2 f] -> [..., f].
+/// The model's activation as the framework computes it. [..., f or, gated, 2 f] -> [..., f].
 at::Tensor activate(const at::Tensor& input, const ShardContext& context);
 
-/// Whether the dialect's activation adds the bias of the layer before it, too.
+/// Whether the framework's activation adds the bias of the layer before it, too.
 bool activation_adds_bias(const ShardContext& context);
 
 /// activate(input + bias), where it does: keeps the input and the bias alone, and sums the

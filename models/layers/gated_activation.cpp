@@ -9,6 +9,7 @@
 #include <ATen/ops/silu_backward.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include "models/layers/activation.h"
 #include "models/shard/kept_value.h"
 
 namespace models {
@@ -29,8 +30,7 @@ struct Halves {
 at::Tensor activated(const at::Tensor& input, Activation activation) {
   if (activation == Activation::kGelu) return at::gelu(input, "tanh");
   const Halves in(input);
-  const bool is_swiglu = activation == Activation::kSwiglu;
-  return (is_swiglu ? at::silu(in.gate) : at::gelu(in.gate, "tanh")).mul_(in.up);
+  return activate_gate(in.gate, activation).mul_(in.up);
 }
 
 at::Tensor gradient_of(const at::Tensor& output_gradient,

@@ -13,13 +13,13 @@ std::vector<ColumnParallelLinear> make_first(ShardContext& context,
                                              int64_t width) {
   const estimator::ModelConfig& model = context.plan.model;
   const bool gated = is_gated(model.activation);
-  LinearSpec spec{.name = name + ".first",
+  LinearSpec spec{.name = name + ".linear_fc1",
                   .inputs = model.hidden_size,
                   .outputs = width * (gated ? 2 : 1),
                   .bias = model.add_bias_linear,
                   .caller_adds_bias = activation_adds_bias(context),
                   .output_blocks = gated ? 2 : 1};
-  if (!gated || !context.dialect().separate_products) return {{context, store, spec}};
+  if (!gated || !context.framework().separate_products) return {{context, store, spec}};
   const auto half = [&](const std::string& part, int64_t first) {
     return LinearSpec{
         .name = name + "." + part,
@@ -36,24 +36,25 @@ std::vector<ColumnParallelLinear> make_first(ShardContext& context,
 
 Mlp::Mlp(ShardContext& context, ParameterStore& store, const std::string& name, int64_t width)
     : context_(context),
+      scope_(name.substr(name.rfind('.') + 1)),
       first_(make_first(context, store, name, width)),
       second_(context,
               store,
-              {.name = name + ".second",
+              {.name = name + ".linear_fc2",
                .inputs = width,
                .outputs = context.plan.model.hidden_size,
                .bias = context.plan.model.add_bias_linear}) {}
 
 at::Tensor Mlp::forward(const at::Tensor& input) const {
-  ModuleScope scope(context_.observer, "mlp");
+  ModuleScope scope(context_.observer, scope_);
   const at::Tensor activated = first_.size() > 1 ? separately_gated(input) : hidden(input);
-  ModuleScope second(context_.observer, "second");
+  ModuleScope second(context_.observer, "linear_fc2");
   return second_.forward(activated);
 }
 
 at::Tensor Mlp::hidden(const at::Tensor& input) const {
   const at::Tensor product = [&] {
-    ModuleScope first(context_.observer, "first");
+    ModuleScope first(context_.observer, "linear_fc1");
     return first_[0].forward(input);
   }();
   ModuleScope activation(context_.observer, "activation");
@@ -64,7 +65,7 @@ at::Tensor Mlp::hidden(const at::Tensor& input) const {
 at::Tensor Mlp::separately_gated(const at::Tensor& input) const {
   const at::Tensor whole = whole_input(context_, input);
   const auto product = [&](const ColumnParallelLinear& layer) {
-    ModuleScope first(context_.observer, "first");
+    ModuleScope first(context_.observer, "linear_fc1");
     return layer.forward(whole);
   };
   at::Tensor gate = product(first_[0]);

@@ -22,6 +22,7 @@ class Mlp final : public FeedForward {
   at::Tensor separately_gated(const at::Tensor& input) const;
 
   ShardContext& context_;
+  std::string scope_;  ///< the last element of its name: "mlp", or "shared_experts"
   std::vector<ColumnParallelLinear> first_;  // one, or of a gated MLP gate and up
   RowParallelLinear second_;
 };

@@ -31,8 +31,8 @@ struct LinearCall {
         lasting_stand_ins(
             context.transformer_engine() &&
             (!spec.output_layer || estimator::output_stand_in_lasts(context.plan.training))),
-        global_memory(context.dialect().fused_weight_gradient && !transformer_engine),
-        keeps_gathered(context.dialect().keeps_gathered_input),
+        global_memory(context.framework().fused_weight_gradient && !transformer_engine),
+        keeps_gathered(context.framework().keeps_gathered_input),
         fused_gradient(context.fused_weight_gradient()),
         tensor_group(spec.duplicated || spec.whole_input ? nullptr : context.groups.tensor),
         sequence_parallel(context.sequence_parallel()),

@@ -32,7 +32,7 @@ struct LinearSpec {
   bool bias = false;
   bool caller_adds_bias = false;  ///< of a column parallel layer: forward() leaves it out
   int64_t output_blocks = 1;      ///< see ParameterSpec::blocks
-  /// The output layer is Megatron-LM's own in every dialect of it; the others may be
+  /// The output layer is Megatron-LM's own in every framework of it; the others may be
   /// TransformerEngine's.
   bool output_layer = false;
   /// Of a column parallel layer that is not split: each tensor rank has all of it, for its own

@@ -64,19 +64,19 @@ PieceDivision divide_pieces(const std::vector<OptimizerPiece>& pieces, double fr
   return division;
 }
 
-at::Tensor main_weights_on_host(const at::Tensor& weights, const OffloadSettings& settings) {
+at::Tensor master_weights_on_host(const at::Tensor& weights, const OffloadSettings& settings) {
   const auto on_host = [&](c10::ScalarType type, bool page_locked) {
     return host_tensor(weights.numel(), type, weights.device(), page_locked, settings);
   };
   const at::Tensor copied = weights.clone();
   const at::Tensor staged = on_host(weights.scalar_type(), /*page_locked=*/true);
-  at::Tensor main_weights = on_host(at::kFloat, settings.pin_parameters);
+  at::Tensor master_weights = on_host(at::kFloat, settings.pin_parameters);
   if (settings.values) {
     const at::DisableRecordFunctionGuard not_recorded;
     staged.copy_(copied);
-    main_weights.copy_(staged);
+    master_weights.copy_(staged);
   }
-  return main_weights;
+  return master_weights;
 }
 
 std::vector<at::Tensor> copies_of_whole_parameters(const DataParallel& data_parallel,
@@ -89,7 +89,7 @@ std::vector<at::Tensor> copies_of_whole_parameters(const DataParallel& data_para
   const PieceDivision division = divide_pieces(whole, settings.fraction);
   std::vector<at::Tensor> copies;
   for (const std::size_t piece : division.host) {
-    copies.push_back(main_weights_on_host(whole[piece].weights, settings));
+    copies.push_back(master_weights_on_host(whole[piece].weights, settings));
   }
   for (const std::size_t piece : division.device) {
     copies.push_back(whole[piece].weights.clone().to(at::kFloat));
@@ -105,7 +105,7 @@ HostOptimizer::HostOptimizer(const std::vector<OptimizerPiece>& pieces,
       from_host_(to_host_.stream() ? to_host_.stream()->device() : at::Device(at::kCPU)) {
   for (const OptimizerPiece& piece : pieces) {
     model_weights_.push_back(piece.weights);
-    main_weights_.push_back(main_weights_on_host(piece.weights, *settings.offload));
+    master_weights_.push_back(master_weights_on_host(piece.weights, *settings.offload));
   }
 }
 
@@ -133,7 +133,7 @@ void HostOptimizer::make_state() {
   const auto zeros = [&](at::IntArrayRef shape) {
     return values ? at::zeros(shape, at::kFloat) : unbacked_tensor(shape, at::kFloat);
   };
-  for (const at::Tensor& weights : main_weights_) {
+  for (const at::Tensor& weights : master_weights_) {
     state_.first_moments.push_back(zeros(weights.sizes()));
     state_.second_moments.push_back(zeros(weights.sizes()));
     state_.steps.push_back(zeros({}));
@@ -150,21 +150,21 @@ void HostOptimizer::update(std::size_t begin, std::size_t end) {
   const AdamwState state{
       part(state_.first_moments), part(state_.second_moments), part(state_.steps)};
   for (at::Tensor step : state.steps) step.add_(1);
-  step_adamw(part(main_weights_), part(gradients_), state, settings_);
+  step_adamw(part(master_weights_), part(gradients_), state, settings_);
 }
 
 void HostOptimizer::copy_back(std::size_t piece) {
   const c10::OptionalStreamGuard guard(from_host_.stream());
   const at::Tensor& weights = model_weights_[piece];
   const at::Tensor came = at::empty_like(weights, weights.options().dtype(at::kFloat));
-  if (settings_.offload->values) copy_across(came, main_weights_[piece]);
+  if (settings_.offload->values) copy_across(came, master_weights_[piece]);
   weights.copy_(came);
 }
 
 void HostOptimizer::step() {
   if (state_.steps.empty()) make_state();
   from_host_.wait_for_current();
-  const std::size_t pieces = main_weights_.size();
+  const std::size_t pieces = master_weights_.size();
   const std::size_t at_once = settings_.offload->overlap ? 1 : pieces;
   for (std::size_t begin = 0; begin < pieces; begin += at_once) {
     if (settings_.offload->values) update(begin, begin + at_once);
@@ -175,17 +175,17 @@ void HostOptimizer::step() {
 
 estimator::HostMemoryRecord HostOptimizer::memory() const {
   estimator::HostMemoryRecord memory{
-      .main_weight_bytes = bytes_of(main_weights_),
+      .master_weight_bytes = bytes_of(master_weights_),
       .optimizer_state_bytes = bytes_of(state_.first_moments) + bytes_of(state_.second_moments),
       .gradient_bytes = bytes_of(gradients_)};
-  for (const at::Tensor& weights : main_weights_) memory.pieces.push_back(weights.numel());
+  for (const at::Tensor& weights : master_weights_) memory.pieces.push_back(weights.numel());
   const bool can_lock = !model_weights_.empty() && device().is_cuda();
   if (can_lock) {
     memory.page_locked_bytes = at::getHostAllocator(at::kCUDA)->get_stats().allocated_bytes.current;
   }
   const OffloadSettings& offload = *settings_.offload;
   memory.total_bytes = memory.page_locked_bytes + memory.optimizer_state_bytes +
-                       (can_lock && offload.pin_parameters ? 0 : memory.main_weight_bytes) +
+                       (can_lock && offload.pin_parameters ? 0 : memory.master_weight_bytes) +
                        (can_lock && offload.pin_gradients ? 0 : memory.gradient_bytes);
   return memory;
 }

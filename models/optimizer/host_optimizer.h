@@ -1,10 +1,10 @@
 // The part of the optimizer that the host does, as Megatron-LM's HybridDeviceOptimizer
 // (megatron/core/optimizer/cpu_offloading/hybrid_optimizer.py @d98e8a6).
 //
-// The GPU keeps the 16-bit parameters and the gradient buffer. fp32 main weights, moments and a
+// The GPU keeps the 16-bit parameters and the gradient buffer. fp32 master weights, moments and a
 // copy of the gradients are the host's. In a step all gradients go to the host as they are, AdamW
-// runs there (PyTorch's fused kernel), and the main weights come back: in fp32 into a temporary on
-// the GPU, where they are cast (a copy that does not block converts on the GPU, ATen's
+// runs there (PyTorch's fused kernel), and the master weights come back: in fp32 into a temporary
+// on the GPU, where they are cast (a copy that does not block converts on the GPU, ATen's
 // cuda/Copy.cu). With overlap each direction has a stream of its own and each piece is copied back
 // as soon as it is updated; else all are on the current stream, and come back when all are updated.
 #pragma once
@@ -37,7 +37,7 @@ PieceDivision divide_pieces(const std::vector<OptimizerPiece>& pieces, double fr
 
 /// An fp32 copy of `weights` in the host's memory, by way of a copy on the device and one in
 /// page-locked memory, which go again.
-at::Tensor main_weights_on_host(const at::Tensor& weights, const OffloadSettings& settings);
+at::Tensor master_weights_on_host(const at::Tensor& weights, const OffloadSettings& settings);
 
 /// What Megatron-LM holds while it builds its distributed optimizer: copies of all parameters, for
 /// the hybrid optimizer over whole ones that it makes first and throws away when the one over this
@@ -65,7 +65,7 @@ class HostOptimizer {
 
   OptimizerSettings settings_;
   std::vector<at::Tensor> model_weights_;  ///< on the device
-  std::vector<at::Tensor> main_weights_, gradients_;
+  std::vector<at::Tensor> master_weights_, gradients_;
   AdamwState state_;
   std::vector<StreamPoint> arrived_;  ///< each piece's gradients
   SideStream to_host_, from_host_;

@@ -31,15 +31,15 @@ DistributedOptimizer::DistributedOptimizer(DataParallel& data_parallel,
   std::vector<at::Tensor> whole;
   if (settings.offload) whole = copies_of_whole_parameters(data_parallel, *settings.offload);
   add_pieces();
-  own_main_weights_ = settings.main_weights && !model_weights_.empty() &&
-                      model_weights_.front().scalar_type() != at::kFloat;
+  own_master_weights_ = settings.master_weights && !model_weights_.empty() &&
+                        model_weights_.front().scalar_type() != at::kFloat;
   for (std::size_t piece = 0; piece < model_weights_.size(); ++piece) {
     const at::Tensor& weights = model_weights_[piece];
     // `.clone().float()` in distrib_optimizer.py and optimizer.py of megatron/core/optimizer.
-    const bool copies = own_main_weights_ && (settings.copies_before_cast || settings.offload);
+    const bool copies = own_master_weights_ && (settings.copies_before_cast || settings.offload);
     const at::Tensor cast = copies ? weights.clone() : weights;
-    main_weights_.push_back(own_main_weights_ ? cast.to(at::kFloat) : weights);
-    if (own_main_weights_) lasts(main_weights_.back(), MemoryCategory::kMainWeight, piece);
+    master_weights_.push_back(own_master_weights_ ? cast.to(at::kFloat) : weights);
+    if (own_master_weights_) lasts(master_weights_.back(), MemoryCategory::kMasterWeight, piece);
   }
   if (settings.state_at_start) make_state_with_zero_gradients();
 }
@@ -66,7 +66,7 @@ void DistributedOptimizer::add_pieces() {
 void DistributedOptimizer::make_state_with_zero_gradients() {
   std::vector<at::Tensor> zeros;
   if (!data_parallel_.has_flat_gradients()) {
-    for (const at::Tensor& weights : main_weights_) zeros.push_back(at::zeros_like(weights));
+    for (const at::Tensor& weights : master_weights_) zeros.push_back(at::zeros_like(weights));
   }
   make_state();
 }
@@ -78,8 +78,8 @@ void DistributedOptimizer::lasts(const at::Tensor& tensor,
 }
 
 void DistributedOptimizer::make_state() {
-  for (std::size_t piece = 0; piece < main_weights_.size(); ++piece) {
-    const at::Tensor& weights = main_weights_[piece];
+  for (std::size_t piece = 0; piece < master_weights_.size(); ++piece) {
+    const at::Tensor& weights = master_weights_[piece];
     const auto add = [&](std::vector<at::Tensor>& states, at::Tensor state) {
       lasts(state, MemoryCategory::kOptimizerState, piece);
       states.push_back(std::move(state));
@@ -96,17 +96,17 @@ void DistributedOptimizer::make_state() {
 }
 
 void DistributedOptimizer::update() {
-  if (main_weights_.empty() && !host_) return;
+  if (master_weights_.empty() && !host_) return;
   const std::vector<at::Tensor> all =
-      data_parallel_.step_gradients(host_ ? at::kFloat : main_weights_.front().scalar_type());
+      data_parallel_.step_gradients(host_ ? at::kFloat : master_weights_.front().scalar_type());
   if (host_) host_->take_gradients(select(all, host_pieces_));
-  if (!main_weights_.empty()) update_device(select(all, device_pieces_));
+  if (!master_weights_.empty()) update_device(select(all, device_pieces_));
   if (host_) host_->step();
 }
 
 void DistributedOptimizer::update_device(const std::vector<at::Tensor>& gradients) {
   if (settings_.kind == estimator::Optimizer::kSgd) {
-    at::_fused_sgd_(main_weights_,
+    at::_fused_sgd_(master_weights_,
                     gradients,
                     state_.first_moments,
                     settings_.weight_decay,
@@ -122,12 +122,13 @@ void DistributedOptimizer::update_device(const std::vector<at::Tensor>& gradient
     state_.steps.front().add_(1);
   else
     at::_foreach_add_(state_.steps, 1);
-  step_adamw(main_weights_, gradients, state_, settings_);
+  step_adamw(master_weights_, gradients, state_, settings_);
 }
 
 void DistributedOptimizer::copy_to_model() {
-  if (!own_main_weights_) return;
-  for (std::size_t i = 0; i < main_weights_.size(); ++i) model_weights_[i].copy_(main_weights_[i]);
+  if (!own_master_weights_) return;
+  for (std::size_t i = 0; i < master_weights_.size(); ++i)
+    model_weights_[i].copy_(master_weights_[i]);
 }
 
 void DistributedOptimizer::step() {
@@ -139,8 +140,8 @@ void DistributedOptimizer::step() {
   data_parallel_.gather_parameters();
 }
 
-int64_t DistributedOptimizer::main_weight_bytes() const {
-  return own_main_weights_ ? bytes_of(main_weights_) : 0;
+int64_t DistributedOptimizer::master_weight_bytes() const {
+  return own_master_weights_ ? bytes_of(master_weights_) : 0;
 }
 
 int64_t DistributedOptimizer::state_bytes() const {

@@ -1,8 +1,8 @@
-// AdamW and SGD with momentum over fp32 main weights, with PyTorch's fused kernels.
+// AdamW and SGD with momentum over fp32 master weights, with PyTorch's fused kernels.
 //
 // Without sharding each rank updates all its parameters. With the distributed optimizer (ZeRO-1) it
 // updates its part of each bucket: pieces of parameters cut where the part begins and ends. A model
-// in fp32 is its own main weight. State is made at the first step, as PyTorch and Megatron-LM do,
+// in fp32 is its own master weight. State is made at the first step, as PyTorch and Megatron-LM do,
 // or at the start, as DeepSpeed does. The host may do a part of it:
 // models/optimizer/host_optimizer.h.
 #pragma once
@@ -27,7 +27,7 @@ class DistributedOptimizer {
   void step();
 
   /// Of the device alone.
-  int64_t main_weight_bytes() const;
+  int64_t master_weight_bytes() const;
   int64_t state_bytes() const;
   int64_t step_scalar_bytes() const;
   /// What the host holds; empty where it does nothing.
@@ -49,9 +49,9 @@ class DistributedOptimizer {
   std::vector<std::size_t> device_pieces_;  ///< the others
   std::vector<const Parameter*> owners_;    ///< of each of the others, as all that follows
   std::vector<at::Tensor> model_weights_;   ///< views of the parameters, [elements]
-  std::vector<at::Tensor> main_weights_;    ///< fp32; the model weights themselves in fp32
+  std::vector<at::Tensor> master_weights_;  ///< fp32; the model weights themselves in fp32
   AdamwState state_;                        ///< the first moments alone with SGD
-  bool own_main_weights_ = false;
+  bool own_master_weights_ = false;
   bool first_step_ = true;
 };
 

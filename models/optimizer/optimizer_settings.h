@@ -23,7 +23,7 @@ struct OptimizerSettings {
   double weight_decay = 0.01;
   double beta1 = 0.9, beta2 = 0.95, epsilon = 1e-8;
   double momentum = 0.9;
-  bool main_weights = true;         ///< fp32 copies of parameters that are not fp32
+  bool master_weights = true;       ///< fp32 copies of parameters that are not fp32
   bool copies_before_cast = false;  ///< each is made of a copy of the parameter (Megatron-LM)
   bool state_at_start = false;      ///< made before the first step (DeepSpeed)
   bool shared_step = false;  ///< one step counter for all pieces (TransformerEngine), else one each

@@ -40,7 +40,7 @@ void ModelChunk::build_head(ParameterStore& store) {
   const bool tied_here = context_.plan.model.tie_embeddings && embedding_ != nullptr;
   head_unit_ = tied_here ? embedding_unit_ : store.begin_unit();
   store.go_on_with_unit(head_unit_);
-  final_norm_ = std::make_unique<Norm>(context_, store, "final_norm");
+  final_norm_ = std::make_unique<Norm>(context_, store, "final_layernorm");
   LinearSpec spec{.name = "output_layer",
                   .inputs = context_.plan.model.hidden_size,
                   .outputs = context_.plan.padded_vocab_size(),
@@ -67,7 +67,7 @@ at::Tensor ModelChunk::in_unit(int64_t unit,
 
 at::Tensor ModelChunk::logits(const at::Tensor& hidden) const {
   const at::Tensor normalized = [&] {
-    ModuleScope norm(context_.observer, "final_norm");
+    ModuleScope norm(context_.observer, "final_layernorm");
     return final_norm_->forward(hidden);
   }();
   ModuleScope output(context_.observer, "output_layer");
@@ -76,7 +76,7 @@ at::Tensor ModelChunk::logits(const at::Tensor& hidden) const {
 
 at::Tensor ModelChunk::loss(at::Tensor logits, const at::Tensor& labels) const {
   ModuleScope scope(context_.observer, "loss");
-  const estimator::LossBuffers buffers = context_.dialect().loss_buffers;
+  const estimator::LossBuffers buffers = context_.framework().loss_buffers;
   if (buffers == estimator::LossBuffers::kTorch && !context_.groups.tensor) {
     return plain_cross_entropy(logits, labels);
   }

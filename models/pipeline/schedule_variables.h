@@ -1,5 +1,5 @@
 // Tensors that Megatron-LM's pipeline schedules hold on to for longer than backward needs them
-// (megatron/core/pipeline_parallel/schedules.py). Of other dialects none.
+// (megatron/core/pipeline_parallel/schedules.py). Of other frameworks none.
 //
 // A chunk keeps its last input, and with it that input's gradient, until it is given the next one,
 // also between iterations (set_input_tensor of TransformerBlock). Besides, until the iteration

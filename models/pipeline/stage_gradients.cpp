@@ -6,23 +6,23 @@
 namespace models {
 namespace {
 
-bool keeps_as_deepspeed(const estimator::DialectTraits& dialect) {
-  return dialect.gradient_keeping == estimator::GradientKeeping::kDeepspeed;
+bool keeps_as_deepspeed(const estimator::FrameworkTraits& framework) {
+  return framework.gradient_keeping == estimator::GradientKeeping::kDeepspeed;
 }
 
 /// Buckets let reductions overlap with backward. Megatron-LM cuts them only then, and only in the
-/// first chunk of the first stage, whose reduction is on the critical path; other dialects cut them
-/// always.
+/// first chunk of the first stage, whose reduction is on the critical path; other frameworks cut
+/// them always.
 int64_t bucket_limit(const ShardContext& context) {
   const bool overlaps = context.plan.parallelism.overlap_grad_reduce && context.is_first_stage();
   // ZeRO of DeepSpeed parts the whole, and cuts only what it sends.
-  if (keeps_as_deepspeed(context.dialect())) return 0;
-  return overlaps || context.dialect().always_buckets ? context.plan.bucket_elements() : 0;
+  if (keeps_as_deepspeed(context.framework())) return 0;
+  return overlaps || context.framework().always_buckets ? context.plan.bucket_elements() : 0;
 }
 
 c10::ScalarType gradient_type(const ShardContext& context) {
   const estimator::Dtype dtype = context.plan.training.dtype;
-  const bool is_fp32 = context.dialect().gradient_type == estimator::GradientType::kFp32 ||
+  const bool is_fp32 = context.framework().gradient_type == estimator::GradientType::kFp32 ||
                        own_gradients(context) == OwnGradients::kUntilNextBackward;
   return is_fp32 ? at::kFloat : scalar_type(dtype);
 }
@@ -44,20 +44,20 @@ std::unique_ptr<DataParallel> gradient_buffer(const ShardContext& context,
                                               const ParameterList& parameters,
                                               const Group& data_group) {
   const bool is_parted = context.plan.parallelism.zero_stage >= 1;
-  const bool whole_parameters = is_parted && context.dialect().whole_parameters;
+  const bool whole_parameters = is_parted && context.framework().whole_parameters;
   return std::make_unique<GradientBuffer>(
       parameters,
       GradientBufferOptions{.shape = {.sharded = is_parted && !whole_parameters,
                                       .data_ranks = group_size(data_group),
                                       .bucket_elements = bucket_limit(context),
-                                      .cut_later_chunks = context.dialect().always_buckets,
+                                      .cut_later_chunks = context.framework().always_buckets,
                                       .tied = stage.tied_weight()},
                             .type = gradient_type(context),
-                            .reducer_buckets = context.dialect().reducer_buckets && !is_parted,
+                            .reducer_buckets = context.framework().reducer_buckets && !is_parted,
                             .check_finite = *context.plan.training.check_for_nan_in_loss_and_grad,
                             .overlap = context.plan.parallelism.overlap_grad_reduce,
                             .own_gradients = own_gradients(context),
-                            .flat_pieces = keeps_as_deepspeed(context.dialect()),
+                            .flat_pieces = keeps_as_deepspeed(context.framework()),
                             .whole_parameters = whole_parameters,
                             .replicas = context.plan.replicas(),
                             .data_group = data_group,
@@ -67,7 +67,7 @@ std::unique_ptr<DataParallel> gradient_buffer(const ShardContext& context,
 }  // namespace
 
 OwnGradients own_gradients(const ShardContext& context) {
-  switch (context.dialect().gradient_keeping) {
+  switch (context.framework().gradient_keeping) {
     case estimator::GradientKeeping::kAdded:
       return OwnGradients::kAdded;
     case estimator::GradientKeeping::kUntilSummed:

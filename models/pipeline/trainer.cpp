@@ -22,7 +22,7 @@ using estimator::Direction;
 struct Trainer::InFlight {
   at::Tensor input;              ///< received hidden states, whose gradient is sent back
   torch::autograd::Edge output;  ///< where backward starts
-  at::Tensor kept_output;        ///< undefined in dialects that free it
+  at::Tensor kept_output;        ///< undefined in frameworks that free it
   at::Tensor mask;               ///< of the data loader, where a recomputed segment keeps it
 };
 
@@ -30,7 +30,7 @@ namespace {
 
 /// What is kept of a stage's output until its backward.
 at::Tensor kept_part(const at::Tensor& output, const ShardContext& context) {
-  switch (context.dialect().stage_outputs) {
+  switch (context.framework().stage_outputs) {
     case estimator::StageOutputs::kFreed:
       return {};
     case estimator::StageOutputs::kKept:
@@ -65,11 +65,11 @@ bool is_backward_at(const std::vector<estimator::PipelineStep>& steps, std::size
 OptimizerSettings default_optimizer(const estimator::Plan& plan) {
   OptimizerSettings settings;
   settings.kind = plan.training.optimizer;
-  const estimator::DialectTraits& dialect = estimator::traits_of(plan.training.dialect);
-  settings.shared_step = dialect.shared_step_counter;
-  settings.main_weights = dialect.main_weights;
-  settings.copies_before_cast = plan.training.dialect == estimator::Dialect::kMegatronLm;
-  settings.state_at_start = dialect.gradient_keeping == estimator::GradientKeeping::kDeepspeed;
+  const estimator::FrameworkTraits& framework = estimator::traits_of(plan.training.framework);
+  settings.shared_step = framework.shared_step_counter;
+  settings.master_weights = framework.master_weights;
+  settings.copies_before_cast = framework.copies_before_cast;
+  settings.state_at_start = framework.gradient_keeping == estimator::GradientKeeping::kDeepspeed;
   const estimator::TrainingConfig& training = plan.training;
   if (training.optimizer_cpu_offload) {
     settings.offload = {.fraction = training.optimizer_offload_fraction,
@@ -84,7 +84,7 @@ Trainer::Trainer(ShardContext context, int64_t micro_batches, OptimizerSettings 
     : context_(std::move(context)),
       micro_batches_(micro_batches),
       settings_(settings),
-      schedule_variables_({.holds = context_.dialect().schedule_variables,
+      schedule_variables_({.holds = context_.framework().schedule_variables,
                            .interleaved = context_.chunks() > 1,
                            .chunks = context_.chunks()}) {}
 Trainer::~Trainer() = default;
@@ -175,7 +175,7 @@ void Trainer::expect(const estimator::PipelineStep& step) {
 /// after each forward, or where stages wait for what they send after the backward that follows it;
 /// the next gradient after each backward, and the first one after the warm-up.
 void Trainer::receive_ahead(const std::vector<estimator::PipelineStep>& steps, std::size_t i) {
-  if (!context_.dialect().schedule_variables || context_.chunks() == 1) return;
+  if (!context_.framework().schedule_variables || context_.chunks() == 1) return;
   const auto next = [&](estimator::StepKind kind, std::size_t from) {
     return std::find_if(steps.begin() + static_cast<std::ptrdiff_t>(from),
                         steps.end(),
@@ -324,7 +324,7 @@ estimator::ModelStateRecord Trainer::model_state() const {
   const int64_t own_bytes = keeps_both ? parameters.bytes : 0;
   return {.parameter_bytes = parameters.bytes,
           .gradient_bytes = parameters.count * gradient_bytes + own_bytes,
-          .main_weight_bytes = optimizer_->main_weight_bytes(),
+          .master_weight_bytes = optimizer_->master_weight_bytes(),
           .optimizer_state_bytes = optimizer_->state_bytes(),
           .parameter_padding_bytes = data_parallel_->parameter_padding() * parameter_bytes,
           .gradient_padding_bytes = data_parallel_->gradient_padding() * gradient_bytes,

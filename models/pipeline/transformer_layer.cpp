@@ -54,9 +54,9 @@ TransformerLayer::TransformerLayer(ShardContext& context,
     : context_(context),
       name_(layer_name(number.of_model)),
       recomputed_(estimator::recomputed(context.plan, number.of_rank)),
-      attention_norm_(make_attention_norm(context, store, name_ + ".attention_norm")),
+      attention_norm_(make_attention_norm(context, store, name_ + ".input_layernorm")),
       attention_(make_attention(context, store, name_ + ".self_attention", shared)),
-      mlp_norm_(context, store, name_ + ".mlp_norm"),
+      mlp_norm_(context, store, name_ + ".pre_mlp_layernorm"),
       mlp_(make_feed_forward(context, store, number.of_model, shared)) {}
 
 at::Tensor TransformerLayer::forward(const at::Tensor& input) const {
@@ -70,13 +70,13 @@ at::Tensor TransformerLayer::forward(const at::Tensor& input) const {
       segment,
       {input},
       context_.observer,
-      {.keeper = context_.keeper, .holds_output = !context_.dialect().selective_by_operator});
+      {.keeper = context_.keeper, .holds_output = !context_.framework().selective_by_operator});
 }
 
 at::Tensor TransformerLayer::compute(const at::Tensor& input) const {
   Observer& observer = context_.observer;
   const double probability = context_.plan.model.hidden_dropout;
-  const bool compiled = context_.dialect().compiled_dropout;
+  const bool compiled = context_.framework().compiled_dropout;
   ModuleScope scope(observer, name_);
 
   const auto normalized = [&](const Norm& norm, const char* name, const at::Tensor& tensor) {
@@ -84,12 +84,12 @@ at::Tensor TransformerLayer::compute(const at::Tensor& input) const {
     return norm.forward(tensor);
   };
   const at::Tensor attended =
-      bias_dropout_add(attention_->forward(normalized(attention_norm_, "attention_norm", input)),
+      bias_dropout_add(attention_->forward(normalized(attention_norm_, "input_layernorm", input)),
                        attention_->bias(),
                        input,
                        probability,
                        compiled);
-  return bias_dropout_add(mlp_->forward(normalized(mlp_norm_, "mlp_norm", attended)),
+  return bias_dropout_add(mlp_->forward(normalized(mlp_norm_, "pre_mlp_layernorm", attended)),
                           mlp_->bias(),
                           attended,
                           probability,

@@ -15,7 +15,8 @@ namespace models {
 
 inline constexpr int64_t kNoMicroBatch = -1;
 
-/// What a tensor that lasts is for: "optimizer" owns the moment of "layers.3.mlp.first.weight".
+/// What a tensor that lasts is for: "optimizer" owns the moment of
+/// "layers.3.mlp.linear_fc1.weight".
 struct LastingMemory {
   estimator::MemoryCategory category = estimator::MemoryCategory::kWorkspace;
   std::string owner;  ///< a module's path, or a flat buffer's name
@@ -27,8 +28,8 @@ class Observer {
  public:
   virtual ~Observer() = default;
 
-  /// `name` is one path element ("layers.3", "self_attention", "qkv"); the path is all entered
-  /// ones.
+  /// `name` is one path element ("layers.3", "self_attention", "linear_qkv"); the path is all
+  /// entered ones.
   virtual void enter_module(const std::string& name) = 0;
   virtual void leave_module() = 0;
 

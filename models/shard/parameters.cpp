@@ -26,7 +26,7 @@ uint64_t hash(const std::string& text, uint64_t seed) {
 
 int64_t rows_of_part(int64_t rows, int64_t ranks) { return (rows + ranks - 1) / ranks; }
 
-/// "layers.3.mlp.first.weight" -> "layers.3.mlp.first"
+/// "layers.3.mlp.linear_fc1.weight" -> "layers.3.mlp.linear_fc1"
 std::string module_of(const std::string& parameter) {
   return parameter.substr(0, parameter.rfind('.'));
 }

@@ -37,7 +37,7 @@ struct TensorPlace {
 /// The part of `full` that the rank at `place` holds.
 at::Tensor shard_of(const at::Tensor& full, const Sharding& sharding, const TensorPlace& place);
 
-/// Rows of a matrix that other dialects have as one parameter, so that all start at the same
+/// Rows of a matrix that other frameworks have as one parameter, so that all start at the same
 /// weights: of each of `blocks` equal blocks, `count` of `parts` equal parts from the `first` one
 /// on.
 struct PackedRows {

@@ -6,7 +6,7 @@
 #include <memory>
 #include <optional>
 
-#include "estimator/plan/dialects.h"
+#include "estimator/plan/frameworks.h"
 #include "estimator/plan/parallel_layout.h"
 #include "estimator/plan/plan.h"
 #include "models/shard/communicator.h"
@@ -40,12 +40,12 @@ struct ShardContext {
 
   int64_t tensor_size() const { return plan.parallelism.tensor; }
   bool sequence_parallel() const { return plan.parallelism.sequence_parallel; }
-  const estimator::DialectTraits& dialect() const {
-    return estimator::traits_of(plan.training.dialect);
+  const estimator::FrameworkTraits& framework() const {
+    return estimator::traits_of(plan.training.framework);
   }
   /// Layers are TransformerEngine's, but for the output layer, which is Megatron-LM's own.
   bool transformer_engine() const {
-    return dialect().transformer_engine &&
+    return framework().transformer_engine &&
            plan.training.transformer_impl == estimator::TransformerImpl::kTransformerEngine;
   }
   /// Of layers, but for the output layer.
@@ -55,7 +55,7 @@ struct ShardContext {
   }
   /// A product adds the weight's gradient straight into the fp32 main gradient.
   bool fused_weight_gradient() const {
-    return dialect().fused_weight_gradient && plan.training.gradient_accumulation_fusion;
+    return framework().fused_weight_gradient && plan.training.gradient_accumulation_fusion;
   }
   /// This rank's part of each sequence.
   ContextPlace context_place() const {

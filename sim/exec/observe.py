@@ -193,7 +193,7 @@ def observe(recorder_path):
                     continue
                 # Optimizers with copies of the weights are given the copies.
                 if is_new and names:
-                    tell(parameter, b"main_weight", b"")
+                    tell(parameter, b"master_weight", b"")
                 elif is_new:
                     tell_parameter(parameter, b"")
                 if parameter.grad is not None:

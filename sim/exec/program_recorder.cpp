@@ -95,7 +95,7 @@ int64_t number_of(const char* variable, int64_t otherwise) {
 models::LastingMemory lasting_memory(const char* category, const std::string& parameter) {
   const auto kind = category_named(category);
   const bool is_of_optimizer = kind == estimator::MemoryCategory::kOptimizerState ||
-                               kind == estimator::MemoryCategory::kMainWeight;
+                               kind == estimator::MemoryCategory::kMasterWeight;
   const size_t dot = parameter.rfind('.');
   const std::string module = dot == std::string::npos ? "" : parameter.substr(0, dot);
   return {.category = kind, .owner = is_of_optimizer ? "optimizer" : module, .name = parameter};

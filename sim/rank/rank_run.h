@@ -42,7 +42,7 @@ struct RankRunHooks {
       make_groups = {};
   /// Every collective of every phase, in order.
   std::function<void(const PhaseCall&)> on_call = {};
-  /// Before the optimizer's step, which some dialects free the gradients for.
+  /// Before the optimizer's step, which some frameworks free the gradients for.
   std::function<void(int64_t iteration, const models::Trainer&)> before_step = {};
   /// After the optimizer's step: parameters are those of the iteration.
   std::function<void(int64_t iteration, const models::Trainer&)> after_iteration = {};

@@ -50,7 +50,7 @@ TEST(DividePieces, LeavesTheRestToTheDevice) {
 /// All parameters after two iterations of a bf16 shard under the distributed optimizer.
 std::vector<at::Tensor> trained(const Json& training) {
   Json changes = {{"parallelism", {{"zero_stage", 1}}},
-                  {"training", {{"dtype", "bf16"}, {"dialect", "plain"}}}};
+                  {"training", {{"dtype", "bf16"}, {"framework", "plain"}}}};
   changes["training"].update(training);
   const estimator::Plan plan = small_plan(changes);
   SilentObserver observer;

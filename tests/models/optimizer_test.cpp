@@ -56,7 +56,7 @@ TEST(Optimizer, SgdTakesTheStepOfItsFormula) {
 TEST(Optimizer, KeepsFp32WeightsBesideABf16Model) {
   OneParameter one(1000, at::kBFloat16, false, 0.5);
   DistributedOptimizer optimizer(*one.buffer, {.learning_rate = 0.1});
-  EXPECT_EQ(optimizer.main_weight_bytes(), 4000);
+  EXPECT_EQ(optimizer.master_weight_bytes(), 4000);
   EXPECT_EQ(optimizer.state_bytes(), 0);  // made at the first step
   optimizer.step();
   EXPECT_EQ(optimizer.state_bytes(), 8000);
@@ -64,11 +64,11 @@ TEST(Optimizer, KeepsFp32WeightsBesideABf16Model) {
   EXPECT_LT(one.weight(), 1.0);
 }
 
-TEST(Optimizer, AnFp32ModelIsItsOwnMainWeight) {
+TEST(Optimizer, AnFp32ModelIsItsOwnMasterWeight) {
   OneParameter one(1000, at::kFloat, true, 0.5);
   DistributedOptimizer optimizer(*one.buffer, {.kind = Optimizer::kSgd});
   optimizer.step();
-  EXPECT_EQ(optimizer.main_weight_bytes(), 0);
+  EXPECT_EQ(optimizer.master_weight_bytes(), 0);
   EXPECT_EQ(optimizer.state_bytes(), 4000);
   EXPECT_LT(one.weight(), 1.0);
 }

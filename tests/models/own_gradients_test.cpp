@@ -127,7 +127,7 @@ TEST(FlatOptimizer, HasItsStateAtTheStartAndStepsAllParameters) {
       *two.buffer,
       {.learning_rate = 0.125, .weight_decay = 0, .state_at_start = true, .shared_step = true});
   const int64_t elements = two.buffer->buckets()[0].end;
-  EXPECT_EQ(optimizer.main_weight_bytes(), 4 * elements);
+  EXPECT_EQ(optimizer.master_weight_bytes(), 4 * elements);
   EXPECT_EQ(optimizer.state_bytes(), 8 * elements);
   two.run_micro_batch();
   optimizer.step();

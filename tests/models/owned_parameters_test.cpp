@@ -105,7 +105,7 @@ TEST(OwnedParameters, HaveStateAtTheirOwnerOnly) {
   OneOfRanks one(1, 3, at::kBFloat16);
   DistributedOptimizer optimizer(one.buffer, {});
   optimizer.step();
-  EXPECT_EQ(optimizer.main_weight_bytes(), 4 * 50);
+  EXPECT_EQ(optimizer.master_weight_bytes(), 4 * 50);
   EXPECT_EQ(optimizer.state_bytes(), 8 * 50);
   EXPECT_EQ(optimizer.step_scalar_bytes(), 4);
   for (const OwnedPiece& piece : one.buffer.owned_pieces()) {
@@ -121,7 +121,7 @@ TEST(OwnedParameters, OfARankWithoutAnyHaveNoState) {
   OneOfRanks one(6, 7, at::kBFloat16);
   DistributedOptimizer optimizer(one.buffer, {});
   optimizer.step();
-  EXPECT_EQ(optimizer.main_weight_bytes() + optimizer.state_bytes(), 0);
+  EXPECT_EQ(optimizer.master_weight_bytes() + optimizer.state_bytes(), 0);
   EXPECT_EQ(one.backend->sent.size(), 5u);
 }
 

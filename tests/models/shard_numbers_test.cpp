@@ -26,7 +26,7 @@ void expect_same(const Iteration& actual, const Iteration& expected) {
   }
 }
 
-/// Gradients of products that are one product in most dialects, put together as that one's.
+/// Gradients of products that are one product in most frameworks, put together as that one's.
 Iteration packed(Iteration iteration, const estimator::ModelConfig& model) {
   const auto take = [&](const std::string& name) {
     const at::Tensor gradient = iteration.gradients.at(name);
@@ -78,13 +78,14 @@ Json expert_changes() {
                    {"moe_shared_expert_intermediate_size", 16}}}});
 }
 
-/// Experts and latents are not built in every dialect, nor as local layers.
+/// Experts and latents are not built in every framework, nor as local layers.
 bool is_refused(const Json& changes) {
   const Json model = changes.value("model", Json::object());
   if (!model.contains("num_experts") && !model.contains("multi_latent_attention")) return false;
   const Json training = changes.value("training", Json::object());
-  const std::string dialect = training.value("dialect", "megatron-lm");
-  return (dialect != "megatron-lm" && dialect != "plain") || training.contains("transformer_impl");
+  const std::string framework = training.value("framework", "megatron-lm");
+  return (framework != "megatron-lm" && framework != "plain") ||
+         training.contains("transformer_impl");
 }
 
 class Shard : public testing::TestWithParam<Family> {};
@@ -114,19 +115,19 @@ TEST_P(Shard, RecomputeDrawsTheSameDropout) {
   expect_same(run_iteration(small_plan(merged(dropout, training("recompute", "full")))), kept);
 }
 
-TEST_P(Shard, DialectsDifferInMemoryOnly) {
+TEST_P(Shard, FrameworksDifferInMemoryOnly) {
   const Json& family = GetParam().changes;
-  const Iteration plain = run_iteration(small_plan(merged(family, training("dialect", "plain"))));
-  for (const std::string& dialect : estimator::names_of<estimator::Dialect>()) {
-    SCOPED_TRACE(dialect);
-    if (is_refused(merged(family, training("dialect", dialect)))) continue;
-    const estimator::Plan plan = small_plan(merged(family, training("dialect", dialect)));
+  const Iteration plain = run_iteration(small_plan(merged(family, training("framework", "plain"))));
+  for (const std::string& framework : estimator::names_of<estimator::Framework>()) {
+    SCOPED_TRACE(framework);
+    if (is_refused(merged(family, training("framework", framework)))) continue;
+    const estimator::Plan plan = small_plan(merged(family, training("framework", framework)));
     expect_same(packed(run_iteration(plan), plan.model), plain);
   }
 }
 
 TEST(TorchTitansShard, GivesTheSameGradientsUnderSelectiveRecompute) {
-  const Json titan = training("dialect", "torchtitan");
+  const Json titan = training("framework", "torchtitan");
   const Json dropout = {{"model", {{"hidden_dropout", 0.2}}},
                         {"training", {{"global_batch_size", 2}}}};
   const Json biased = {{"model", {{"add_qkv_bias", true}}}};
@@ -149,7 +150,7 @@ TEST(TorchTitansShard, GivesTheSameGradientsUnderSelectiveRecompute) {
 }
 
 TEST(FullyShardedShard, GathersAndFreesWithoutChangingGradients) {
-  const Json titan = training("dialect", "torchtitan");
+  const Json titan = training("framework", "torchtitan");
   const Json gpipe = {{"parallelism", {{"pipeline_schedule", "gpipe"}}}};  // all forwards first
   for (const Json& family : {titan, merged(llama_changes(), titan), merged(titan, gpipe)}) {
     const Iteration whole = run_iteration(small_plan(family));
@@ -210,7 +211,7 @@ TEST_P(Shard, GradientIsTheSlopeOfTheLoss) {
                     default_optimizer(plan));
     trainer.build_model();
     for (const Parameter& parameter : trainer.stage().parameters().all()) {
-      if (parameter.name != "layers.1.mlp.second.weight") continue;
+      if (parameter.name != "layers.1.mlp.linear_fc2.weight") continue;
       parameter.value.detach()[3][5].add_(nudge);
     }
     trainer.forward_backward(0);
@@ -219,7 +220,7 @@ TEST_P(Shard, GradientIsTheSlopeOfTheLoss) {
   const double step = 0.05;
   const double slope = (loss_with(step) - loss_with(-step)) / (2 * step);
   const double gradient =
-      run_iteration(plan).gradients.at("layers.1.mlp.second.weight")[3][5].item().toDouble();
+      run_iteration(plan).gradients.at("layers.1.mlp.linear_fc2.weight")[3][5].item().toDouble();
   EXPECT_NEAR(gradient, slope, 0.02 * std::abs(slope) + 2e-5);
 }
 

@@ -86,9 +86,9 @@ TEST(CrossEntropy, LeavesTheLogitsAsTheyWereButTransformerEngines) {
 
 TEST(Rotary, FusedAndPlainAgree) {
   SilentObserver observer;
-  const auto rotary = [&](const char* dialect) {
+  const auto rotary = [&](const char* framework) {
     estimator::Json changes = llama_changes();
-    changes.merge_patch({{"training", {{"dialect", dialect}}}});
+    changes.merge_patch({{"training", {{"framework", framework}}}});
     const estimator::Plan plan = small_plan(changes);
     ShardContext context = meta_context(plan, 0, observer);
     context.device = at::Device(at::kCPU);

@@ -81,7 +81,7 @@ TEST(Shards, OfTiedGpt3OverStagesCountTheSharedEmbeddingOnce) {
   const Json tree = {{"model", "gpt3-175b"},
                      {"cluster", {{"gpu", "a100"}, {"gpus_per_node", 8}}},
                      {"parallelism", {{"tensor", 8}, {"pipeline", 8}, {"data", 1}}},
-                     {"training", {{"dialect", "megatron-lm"}, {"sequence_length", 2048}}}};
+                     {"training", {{"framework", "megatron-lm"}, {"sequence_length", 2048}}}};
   const auto plan = estimator::resolve_plan(tree, {});
   EXPECT_EQ(plan.padded_vocab_size(), 51'200);
   EXPECT_EQ(elements_of_all_shards(plan), 174'604'259'328 + (51'200 - 50'257) * 12'288);
@@ -103,10 +103,10 @@ TEST(Shards, NumberLayersOverTheWholeModel) {
   for (const auto& parameter : Stage(context).parameters().record().tensors) {
     names.insert(parameter.name);
   }
-  EXPECT_TRUE(names.contains("layers.16.self_attention.qkv.weight"));
-  EXPECT_TRUE(names.contains("layers.31.mlp.second.weight"));
+  EXPECT_TRUE(names.contains("layers.16.self_attention.linear_qkv.weight"));
+  EXPECT_TRUE(names.contains("layers.31.mlp.linear_fc2.weight"));
   EXPECT_TRUE(names.contains("output_layer.weight"));
-  EXPECT_FALSE(names.contains("layers.15.mlp.second.weight"));
+  EXPECT_FALSE(names.contains("layers.15.mlp.linear_fc2.weight"));
   EXPECT_FALSE(names.contains("embedding.word_embeddings.weight"));
 }
 
@@ -129,13 +129,13 @@ TEST(Shards, OfTensorRanksAreCutFromTheSameFullTensor) {
   };
   // Gate and up stand one after the other: a rank holds half of each. ffn 48: rows 0-23 of the
   // gate are rank 0's, rows 24-47 rank 1's.
-  const at::Tensor full = weight(whole_plan, 0, "layers.1.mlp.first.weight");
-  const at::Tensor second = weight(split_plan, 1, "layers.1.mlp.first.weight");
+  const at::Tensor full = weight(whole_plan, 0, "layers.1.mlp.linear_fc1.weight");
+  const at::Tensor second = weight(split_plan, 1, "layers.1.mlp.linear_fc1.weight");
   EXPECT_TRUE(second.narrow(0, 0, 24).equal(full.narrow(0, 24, 24)));
   EXPECT_TRUE(second.narrow(0, 24, 24).equal(full.narrow(0, 72, 24)));
   // Row parallel: columns are cut.
-  const at::Tensor projection = weight(whole_plan, 0, "layers.0.self_attention.projection.weight");
-  EXPECT_TRUE(weight(split_plan, 1, "layers.0.self_attention.projection.weight")
+  const at::Tensor projection = weight(whole_plan, 0, "layers.0.self_attention.linear_proj.weight");
+  EXPECT_TRUE(weight(split_plan, 1, "layers.0.self_attention.linear_proj.weight")
                   .equal(projection.narrow(1, 16, 16)));
 }
 

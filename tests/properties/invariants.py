@@ -116,7 +116,7 @@ def more_recompute_takes_no_more(onerank, plan, estimate):
     training = estimate["plan"]["training"]
     at = RECOMPUTE.index(training["recompute"])
     for more in RECOMPUTE[at + 1:]:
-        if more == "selective" and training["dialect"] == "torchtitan":
+        if more == "selective" and training["framework"] == "torchtitan":
             continue  # beside what the backward of a rank's only layer needs it keeps other outputs
         other = onerank.changed(plan, training={"recompute": more})
         if other:
@@ -160,7 +160,7 @@ def roofline_is_of_the_same_step(onerank, plan, estimate):
 def overlap_is_never_longer(onerank, plan, estimate):
     """With the same calls: Megatron-LM cuts gradients into buckets only to overlap them, and smaller calls reach
     less of a link, which may cost more than overlap hides. Here it has one bucket; others always have many."""
-    buckets = {"bucket_elements": 10**12 if plan["training"]["dialect"] == "megatron-lm" else 10**5}
+    buckets = {"bucket_elements": 10**12 if plan["training"]["framework"] == "megatron-lm" else 10**5}
     for flag, others in OVERLAPS.items():
         others = others | buckets
         both = [onerank.changed(plan, parallelism=others | {flag: is_on}) for is_on in (True, False)]

@@ -44,7 +44,7 @@ def random_experts(rng, layers):
     return experts
 
 
-def random_dialect(rng, kind, context, zero_stage):
+def random_framework(rng, kind, context, zero_stage):
     if context > 1:
         return "megatron-lm"
     if zero_stage >= 2:
@@ -85,7 +85,7 @@ def random_stages(rng, layers, pipeline):
 
 
 def random_training(rng, kind, parallelism):
-    dialect = random_dialect(rng, kind, parallelism["context"], parallelism["zero_stage"])
+    framework = random_framework(rng, kind, parallelism["context"], parallelism["zero_stage"])
     micro_batch = rng.choice([1, 1, 2, 4])
     count = rng.choice([1, 2, 4, 8])
     if parallelism.get("virtual_stages", 1) > 1:
@@ -94,7 +94,7 @@ def random_training(rng, kind, parallelism):
     if parallelism["context"] > 1 or parallelism["zero_stage"] >= 2:
         dtype = "bf16"
     training = {"micro_batch_size": micro_batch, "global_batch_size": micro_batch * parallelism["data"] * count,
-                "sequence_length": rng.choice([128, 256, 512, 1024]), "dtype": dtype, "dialect": dialect,
+                "sequence_length": rng.choice([128, 256, 512, 1024]), "dtype": dtype, "framework": framework,
                 "optimizer": rng.choice(["adamw", "adamw", "sgd"]),
                 "recompute": rng.choice(["none", "selective", "full"]), "deterministic_mode": maybe(rng, .1)}
     if dtype == "fp32":
@@ -103,9 +103,9 @@ def random_training(rng, kind, parallelism):
         training["attention"] = "flash"
     elif "latent" not in kind and maybe(rng, .6):
         training["attention"] = rng.choice(["flash", "unfused", "fused"])
-    if dialect == "torchtitan" and training["recompute"] == "selective":
+    if framework == "torchtitan" and training["recompute"] == "selective":
         training["selective_ac_option"] = rng.choice(["op", "op", "2"])
-    if dialect == "megatron-lm" and maybe(rng, .3):
+    if framework == "megatron-lm" and maybe(rng, .3):
         training["cross_entropy_fusion"] = rng.choice(["native", "te", "none"])
     if maybe(rng, .3):
         training["steps"] = rng.choice([10, 1000, 100000])

@@ -223,7 +223,7 @@ class Plans(unittest.TestCase):
     def test_selective_recompute_by_operator_is_torchtitans(self):
         said = plans.plan_of(dataclasses.replace(row(recompute="selective op (SAC)"),
                                                  source="torchtitan"))["training"]
-        self.assertEqual((said["dialect"], said["recompute"]), ("torchtitan", "selective"))
+        self.assertEqual((said["framework"], said["recompute"]), ("torchtitan", "selective"))
 
     def test_fsdp_is_zero_stage_3(self):
         self.assertEqual(plans.plan_of(row(fsdp=4))["parallelism"]["zero_stage"], 3)

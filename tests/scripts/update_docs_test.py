@@ -88,7 +88,7 @@ class Documents(unittest.TestCase):
         self.assertEqual((code, text), (0, new))
 
     def test_update_follows_a_word_that_was_renamed(self):
-        old = self.shown("printf 'x\\nlayers.0.linear_fc1 20.0 MiB\\ny\\n'", "...", "layers.0.mlp.first 18.0 MiB", "...")
+        old = self.shown("printf 'x\\nlayers.0.linear_fc1 20.0 MiB\\ny\\n'", "...", "layers.0.mlp.linear_fc1 18.0 MiB", "...")
         code, _, text = self.run_on(old)
         self.assertEqual(code, 0)
         self.assertIn("\nlayers.0.linear_fc1 20.0 MiB\n", text)

@@ -24,10 +24,10 @@ FIGURES = {
     # holds in thousands of MiB only.
     "peak_memory_gb_nvidia_smi": (TOTAL, 1000 * MIB, "largest"),
 }
-# Sources whose framework has buffers and kernels that no dialect has. Their times are compared.
-NO_DIALECT = {
-    "torchtune": "no dialect keeps what torchtune keeps",
-    "internevo": "the internevo dialect has the layers of plain, not InternEvo's",
+# Sources whose framework has buffers and kernels that no framework has. Their times are compared.
+NO_FRAMEWORK = {
+    "torchtune": "no framework keeps what torchtune keeps",
+    "internevo": "the internevo framework has the layers of plain, not InternEvo's",
 }
 # GPUs that Onerank does not know -> one of the same generation with as much memory.
 STANDS_IN = {"h100-96": "gh200-96"}
@@ -48,8 +48,8 @@ def _figures(row):
 
 
 def _prepare(row):
-    if row.source in NO_DIALECT:
-        raise LeftOut(NO_DIALECT[row.source])
+    if row.source in NO_FRAMEWORK:
+        raise LeftOut(NO_FRAMEWORK[row.source])
     plan = plan_of(row)
     plan["cluster"]["gpu"] = STANDS_IN.get(plan["cluster"]["gpu"], plan["cluster"]["gpu"])
     return plan, lambda estimate: [

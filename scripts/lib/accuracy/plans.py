@@ -34,20 +34,20 @@ POSITIONS = {"rope": "rope", "learned": "learned_absolute", "none": "none", "ali
 # What a source does in all of its rows, as keys of a plan ("section.key").
 MEGATRON_DROPOUT = {"model.hidden_dropout": 0.1, "model.attention_dropout": 0.1}  # its defaults
 # It had no such check yet.
-MEGATRON_OF_2022 = {"training.dialect": "megatron-lm", "training.megatron_core": "0.1",
+MEGATRON_OF_2022 = {"training.framework": "megatron-lm", "training.megatron_core": "0.1",
                     "training.attention_mask_in_dataloader": False,
                     "training.check_for_nan_in_loss_and_grad": False}
 SOURCES = {
     # Megatron-LM with TransformerEngine and its fused cross-entropy ("cef"; simu_tools sets Triton
     # up for it). run_pretrain_llama3.sh has no biases and no mask; on B200 attention is cuDNN's.
-    "simumax": {"training.dialect": "megatron-lm", "model.add_bias_linear": False,
+    "simumax": {"training.framework": "megatron-lm", "model.add_bias_linear": False,
                 "model.normalization": "RMSNorm", "model.position_embedding": "rope",
                 "training.attention": "fused", "training.cross_entropy_fusion": "te",
                 "training.attention_mask_in_dataloader": False,
                 # Of before August 2025: its output layers keep no stand-in for a gradient.
                 "training.megatron_core": "0.13"},
     # Arguments that a row does not give have Megatron-LM's own defaults.
-    "mcore-golden": {"training.dialect": "megatron-lm"},
+    "mcore-golden": {"training.framework": "megatron-lm"},
     # Selene (paper): eight HDR InfiniBand cards a node.
     "sc21": {**MEGATRON_DROPOUT, **MEGATRON_OF_2022, "cluster.inter_link": "ib-hdr-200"},
     "korthikanti": {**MEGATRON_DROPOUT, **MEGATRON_OF_2022, "cluster.inter_link": "ib-hdr-200"},
@@ -55,13 +55,13 @@ SOURCES = {
     # Run by DeepSpeed's pipeline; torch 1.10 with CUDA 11 loads modules eagerly. Without
     # CUDA_LAUNCH_BLOCKING=1 runs of this size hung (its chronicles-prequel.md, "dealing with JZ
     # hanging" and "Hanging Issue").
-    "bloom": {**MEGATRON_DROPOUT, "training.dialect": "megatron-deepspeed",
+    "bloom": {**MEGATRON_DROPOUT, "training.framework": "megatron-deepspeed",
               "training.attention": "unfused", "memory.cuda_module_loading": "eager",
               "time.launch_blocking": True,
               "cluster.inter_link": "roce-100", "cluster.nics_per_node": 4},
     # Its recipes run with model.ub_tp_comm_overlap=True (NVIDIA/dgxc-benchmarking v25.02.02,
     # llama3.1/llama3.1_70b.yaml and nemotron/configure.sh) and NCCL_NVLS_ENABLE=0 (configure.sh).
-    "dgxc": {"training.dialect": "megatron-lm", "cluster.inter_link": "ib-ndr-400",
+    "dgxc": {"training.framework": "megatron-lm", "cluster.inter_link": "ib-ndr-400",
              "parallelism.tp_comm_overlap": True, "cluster.nvls": False,
              # NeMo's data set makes no mask; its release is of February 2025.
              "training.attention_mask_in_dataloader": False, "training.megatron_core": "0.11",
@@ -69,22 +69,22 @@ SOURCES = {
              "training.check_for_nan_in_loss_and_grad": False},
     # Its sample configurations: overlap_sync_grad, no overlap_sync_param, reduce_bucket_size. The
     # table is of its first commit (2023-07-06), whose image has flash-attn 1.0.5 (doc/install.md).
-    "internevo": {"training.dialect": "internevo", "training.attention": "flash1",
+    "internevo": {"training.framework": "internevo", "training.attention": "flash1",
                   "cluster.inter_link": "roce-100", "cluster.nics_per_node": 4,
                   "parallelism.overlap_grad_reduce": True,
                   "parallelism.bucket_elements": 512 << 20},
-    "nanotron": {"training.dialect": "nanotron", "model.add_bias_linear": False,
+    "nanotron": {"training.framework": "nanotron", "model.add_bias_linear": False,
                  "cluster.inter_link": "efa-v2-p5",
                  "cluster.nics_per_node": 32},
-    "torchtune": {"training.dialect": "plain"},
+    "torchtune": {"training.framework": "plain"},
     # Its tables do not say what the allocator was told; multinode_trainer.slurm of 9dec370 tells it
     # nothing, run_llama_train.sh expandable segments.
-    "torchtitan": {"training.dialect": "torchtitan", "model.add_bias_linear": False},
+    "torchtitan": {"training.framework": "torchtitan", "model.add_bias_linear": False},
     # llm-foundry: each block is a unit of FSDP; eight 200 Gb/s RoCE cards a node. Its benchmarks
     # run attn_impl triton, flash_attn_triton.py of flash-attn 1 (submit_benchmarks.py). Rows say
     # "no bias", but their n_params are those of every bias and 50,368 words: 125m at 512 tokens has
     # 124,131,840, of which 25 x 2 x 768 are norms and 12 x 9 x 768 biases of layers.
-    "mpt": {"training.dialect": "plain", "training.attention": "flash1",
+    "mpt": {"training.framework": "plain", "training.attention": "flash1",
             "cluster.inter_link": "roce-200", "cluster.nics_per_node": 8},
 }
 
@@ -232,7 +232,7 @@ def _plan_of_arch(row):
                             "virtual_stages": config.get("vpp") or 1, "zero_stage": zero,
                             "sequence_parallel": _sequence_parallel(config),
                             "overlap_grad_reduce": overlaps, "overlap_param_gather": overlaps,
-                            # nanotron cuts by cost, as Onerank does for its dialect.
+                            # nanotron cuts by cost, as Onerank does for its framework.
                             **({} if row.source == "nanotron" else _stages(config))},
             "training": {"micro_batch_size": config["micro_batch"],
                          "global_batch_size": config["global_batch"],

@@ -43,7 +43,7 @@ class Machine:
         """What `onerank run` says of the rank."""
         profile, peak = folder / "shard.json", folder / "shard.peak.jsonl"
         command = [self.onerank, "run", "--world-size", configuration.world_size, "--rank",
-                   configuration.rank, "--gpu", GPU, "--dialect", "megatron-lm", "--device",
+                   configuration.rank, "--gpu", GPU, "--framework", "megatron-lm", "--device",
                    "virtual", "--all-micro-batches", "--output", profile, "--peak-snapshot", peak,
                    *configuration.onerank_arguments()]
         _run(command, folder / "shard.log", {}, folder)

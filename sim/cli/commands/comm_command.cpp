@@ -122,7 +122,7 @@ GroupPlacement placement_of(const Plan& plan,
   };
   const int64_t ranks = nodes * ranks_per_node;
   return {.ranks = ranks,
-          .ranks_per_island = ranks_below(fabric.island_gpus),
+          .ranks_per_domain = ranks_below(fabric.domain_gpus),
           .ranks_per_machine = ranks_per_node,
           .ranks_per_pod = fabric.pod_gpus == 0 ? ranks : ranks_below(fabric.pod_gpus)};
 }

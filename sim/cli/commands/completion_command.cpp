@@ -5,6 +5,7 @@
 
 #include "sim/cli/commands/commands.h"
 #include "sim/cli/commands/described_commands.h"
+#include "sim/cli/commands/named_choice.h"
 #include "sim/cli/process/output.h"
 
 namespace sim {
@@ -127,16 +128,10 @@ constexpr Shell kShells[] = {
     {"bash", bash_completion}, {"zsh", zsh_completion}, {"fish", fish_completion}};
 
 ExitCode print_completion(const CLI::App& root, const std::string& shell) {
-  std::vector<std::string> known;
-  for (const Shell& one : kShells) {
-    known.emplace_back(one.name);
-    if (one.name != shell) continue;
-    write_to_standard_output(one.completion(described_commands(root)));
-    return ExitCode::kDone;
-  }
-  throw estimator::UserError({.what = shell.empty() ? "completion of what?" : "unknown shell",
-                              .where = "completion \"" + shell + "\"",
-                              .help = estimator::suggestion(shell, known)});
+  const Shell& named =
+      named_choice(kShells, shell, {"completion", "completion of what?", "unknown shell"});
+  write_to_standard_output(named.completion(described_commands(root)));
+  return ExitCode::kDone;
 }
 
 }  // namespace

@@ -5,9 +5,10 @@
 
 #include "estimator/base/units.h"
 #include "estimator/hardware/hardware.h"
-#include "estimator/plan/dialects.h"
+#include "estimator/plan/frameworks.h"
 #include "estimator/plan/model_config.h"
 #include "sim/cli/commands/commands.h"
+#include "sim/cli/commands/named_choice.h"
 #include "sim/cli/process/output.h"
 #include "sim/cli/report/documents.h"
 #include "sim/cli/report/table.h"
@@ -99,11 +100,12 @@ std::string link_table() {
   return table.text();
 }
 
-std::string dialect_text() {
+std::string framework_text() {
   std::string text;
-  for (const estimator::DialectTraits& dialect : estimator::dialects()) {
-    text += fmt::format("{}: {}\n", estimator::to_string(dialect.dialect), dialect.framework);
-    for (const std::string& note : dialect.notes) text += "  - " + note + "\n";
+  for (const estimator::FrameworkTraits& framework : estimator::frameworks()) {
+    text +=
+        fmt::format("{}: {}\n", estimator::to_string(framework.framework), framework.stands_for);
+    for (const std::string& note : framework.notes) text += "  - " + note + "\n";
   }
   return text;
 }
@@ -149,32 +151,28 @@ std::vector<Listing> listings() {
   return {{"gpus", gpu_table, [] { return document_text(gpu_list()); }},
           {"models", model_table, [] { return document_text(model_list()); }},
           {"links", link_table, [] { return document_text(link_list()); }},
-          {"dialects", dialect_text, [] { return document_text(dialect_list()); }},
+          {"frameworks", framework_text, [] { return document_text(framework_list()); }},
           {"options", option_table, [] { return document_text(option_list()); }},
           {"torch", torch_table, [] { return document_text(torch_list()); }}};
 }
 
 ExitCode run_list(const ListOptions& options) {
-  std::vector<std::string> known;
-  for (const Listing& listing : listings()) {
-    known.push_back(listing.name);
-    if (listing.name != options.what) continue;
-    write_to_standard_output(options.json ? listing.json() : listing.text());
-    return ExitCode::kDone;
-  }
-  throw estimator::UserError({.what = options.what.empty() ? "what to list?" : "unknown list",
-                              .where = fmt::format("list \"{}\"", options.what),
-                              .help = estimator::suggestion(options.what, known)});
+  const std::vector<Listing> all = listings();
+  const Listing& listing =
+      named_choice(all, options.what, {"list", "what to list?", "unknown list"});
+  write_to_standard_output(options.json ? listing.json() : listing.text());
+  return ExitCode::kDone;
 }
 
 }  // namespace
 
 Command add_list_command(CLI::App& root) {
-  CLI::App* app = root.add_subcommand("list",
-                                      "the options of a plan, the GPUs, models, links and dialects "
-                                      "that it can name, and torch for `exec`");
+  CLI::App* app =
+      root.add_subcommand("list",
+                          "the options of a plan, the GPUs, models, links and frameworks "
+                          "that it can name, and torch for `exec`");
   const auto options = std::make_shared<ListOptions>();
-  app->add_option("WHAT", options->what, "gpus, models, links, dialects, options or torch")
+  app->add_option("WHAT", options->what, "gpus, models, links, frameworks, options or torch")
       ->type_name("");
   app->add_flag("--json", options->json, "print them as JSON, with their sources");
   return {app, [options](const Environment&) { return run_list(*options); }};

@@ -5,6 +5,7 @@
 #include "estimator/cluster/schema.h"
 #include "sim/cli/cluster/max_micro_batch.h"
 #include "sim/cli/commands/commands.h"
+#include "sim/cli/commands/named_choice.h"
 #include "sim/cli/process/output.h"
 #include "sim/cli/report/comm_report.h"
 #include "sim/cli/report/documents.h"
@@ -49,23 +50,17 @@ const std::vector<Document>& documents() {
       {"gpus", schema_of_list<gpu_list>},
       {"models", schema_of_list<model_list>},
       {"links", schema_of_list<link_list>},
-      {"dialects", schema_of_list<dialect_list>},
+      {"frameworks", schema_of_list<framework_list>},
       {"options", schema_of_list<option_list>},
       {"torch", schema_of_list<torch_list>}};
   return all;
 }
 
 ExitCode print_schema(const std::string& name) {
-  std::vector<std::string> known;
-  for (const Document& document : documents()) {
-    known.push_back(document.name);
-    if (document.name != name) continue;
-    write_to_standard_output(document.schema().dump(1) + "\n");
-    return ExitCode::kDone;
-  }
-  throw estimator::UserError({.what = name.empty() ? "the schema of what?" : "unknown document",
-                              .where = "schema \"" + name + "\"",
-                              .help = estimator::suggestion(name, known)});
+  const Document& document =
+      named_choice(documents(), name, {"schema", "the schema of what?", "unknown document"});
+  write_to_standard_output(document.schema().dump(1) + "\n");
+  return ExitCode::kDone;
 }
 
 }  // namespace

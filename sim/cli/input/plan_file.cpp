@@ -13,6 +13,7 @@
 #include "estimator/base/files.h"
 #include "estimator/base/text.h"
 #include "estimator/plan/model_config.h"
+#include "estimator/plan/option_table.h"
 #include "estimator/plan/plan_tree.h"
 #include "sim/cli/input/yaml_tree.h"
 
@@ -93,7 +94,8 @@ Json read_plan_file(const std::string& path) {
   }
   const std::string text = estimator::read_file(path, {.bytes = kLargestPlanBytes});
   check_is_text(text, path);
-  return is_yaml(path) ? parse_yaml(text, path) : estimator::parse_json(text, path);
+  return estimator::with_new_keys(is_yaml(path) ? parse_yaml(text, path)
+                                                : estimator::parse_json(text, path));
 }
 
 }  // namespace sim

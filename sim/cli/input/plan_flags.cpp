@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "estimator/base/fields.h"
+#include "estimator/base/text.h"
 #include "estimator/plan/plan_tree.h"
 #include "sim/cli/input/flag_names.h"
 #include "sim/cli/input/layer_pattern.h"
@@ -18,21 +19,11 @@ using estimator::find_in_tree;
 using estimator::Json;
 using estimator::OptionType;
 using estimator::set_in_tree;
+using estimator::split;
 using estimator::UserError;
 
-/// The fields of a comma list.
-std::vector<std::string> split_commas(std::string_view text) {
-  std::vector<std::string> fields;
-  for (std::size_t from = 0; from <= text.size();) {
-    const std::size_t comma = std::min(text.find(',', from), text.size());
-    fields.emplace_back(text.substr(from, comma - from));
-    from = comma + 1;
-  }
-  return fields;
-}
-
 std::string translate(const std::string& word, std::string_view synonyms) {
-  for (const std::string& pair : split_commas(synonyms)) {
+  for (const std::string& pair : split(synonyms, ',')) {
     const std::size_t equals = pair.find('=');
     if (equals != std::string::npos && pair.substr(0, equals) == word)
       return pair.substr(equals + 1);
@@ -62,7 +53,7 @@ Json flag_value(const PlanFlag& flag, const std::string& typed) {
     case OptionType::kWholeList:
       return text.empty() && typed != text ? Json::array() : Json(parse_layer_pattern(text, name));
     case OptionType::kTextList:
-      return split_commas(text);
+      return split(text, ',');
     case OptionType::kSwitch:
     case OptionType::kText:
     case OptionType::kChoice:
@@ -82,7 +73,9 @@ void apply_setting(const std::string& setting, Json& tree) {
   const std::string text = setting.substr(equals + 1);
   Json value = Json::parse(text, nullptr, false);
   if (value.is_discarded()) value = text;
-  set_in_tree(tree, setting.substr(0, equals), std::move(value), "--set");
+  std::string path = setting.substr(0, equals);
+  if (const auto* option = estimator::find_plan_option(path)) path = option->path;
+  set_in_tree(tree, path, std::move(value), "--set");
 }
 
 /// "parallelism.zero_stage = 3", which --fsdp says without a value.

@@ -14,8 +14,8 @@ ListDocument<estimator::Link> link_list() {
   return {.head = {1, "link_list"}, .entries = estimator::links()};
 }
 
-ListDocument<estimator::DialectTraits> dialect_list() {
-  return {.head = {1, "dialect_list"}, .entries = estimator::dialects()};
+ListDocument<estimator::FrameworkTraits> framework_list() {
+  return {.head = {1, "framework_list"}, .entries = estimator::frameworks()};
 }
 
 ListDocument<estimator::PlanOption> option_list() {

@@ -7,7 +7,7 @@
 #include "estimator/base/document.h"
 #include "estimator/cluster/cluster_estimate.h"
 #include "estimator/hardware/hardware.h"
-#include "estimator/plan/dialects.h"
+#include "estimator/plan/frameworks.h"
 #include "estimator/plan/option_table.h"
 #include "estimator/plan/options.h"
 #include "estimator/profile/peak_snapshot.h"
@@ -107,7 +107,7 @@ void visit_fields(Visitor& visit, ListDocument<Entry>& list) {
 ListDocument<estimator::Gpu> gpu_list();
 ListDocument<estimator::ModelPreset> model_list();
 ListDocument<estimator::Link> link_list();
-ListDocument<estimator::DialectTraits> dialect_list();
+ListDocument<estimator::FrameworkTraits> framework_list();
 ListDocument<estimator::PlanOption> option_list();
 ListDocument<SupportedTorch> torch_list();
 

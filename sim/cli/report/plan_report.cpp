@@ -71,14 +71,15 @@ std::string plan_text(const PlanInput& input) {
              with_commas(plan.global_batch_size()),
              with_commas(plan.sequence_length())) +
          experts_line(plan) +
-         fmt::format("{}, {}, recompute {}, attention {}, dialect {}, vocabulary {} ({} padded)\n",
-                     to_string(t.dtype),
-                     to_string(t.optimizer),
-                     to_string(t.recompute),
-                     to_string(*t.attention),
-                     to_string(t.dialect),
-                     with_commas(plan.model.vocab_size),
-                     with_commas(plan.padded_vocab_size())) +
+         fmt::format(
+             "{}, {}, recompute {}, attention {}, framework {}, vocabulary {} ({} padded)\n",
+             to_string(t.dtype),
+             to_string(t.optimizer),
+             to_string(t.recompute),
+             to_string(*t.attention),
+             to_string(t.framework),
+             with_commas(plan.model.vocab_size),
+             with_commas(plan.padded_vocab_size())) +
          allocator_line(input);
 }
 

@@ -43,10 +43,10 @@ std::string host_memory_text(const RankProfile& profile) {
   if (!profile.host_memory) return "";
   const estimator::HostMemoryRecord& host = *profile.host_memory;
   return fmt::format(
-      "host memory for the optimizer: {} ({} main weights, {} moments, {} gradients; {} "
+      "host memory for the optimizer: {} ({} master weights, {} moments, {} gradients; {} "
       "page-locked)\n",
       format_gib(host.total_bytes),
-      format_gib(host.main_weight_bytes),
+      format_gib(host.master_weight_bytes),
       format_gib(host.optimizer_state_bytes),
       format_gib(host.gradient_bytes),
       format_gib(host.page_locked_bytes));

@@ -25,9 +25,9 @@ int64_t replicated_bytes(const Plan& plan) {
 
 /// What the distributed optimizer divides over the data ranks.
 int64_t optimizer_bytes(const Plan& plan) {
-  const bool has_main_weights = plan.training.dtype != estimator::Dtype::kFp32;
+  const bool has_master_weights = plan.training.dtype != estimator::Dtype::kFp32;
   const int64_t moments = plan.training.optimizer == estimator::Optimizer::kAdamw ? 2 : 1;
-  return kFp32Bytes * (moments + (has_main_weights ? 1 : 0));
+  return kFp32Bytes * (moments + (has_master_weights ? 1 : 0));
 }
 
 std::string rounded_gib(double bytes) {

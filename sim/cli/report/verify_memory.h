@@ -8,7 +8,7 @@
 namespace sim {
 
 /// Bytes that all real ranks and the whole model beside them hold between iterations: parameters,
-/// gradients, main weights, optimizer state. Activations come on top.
+/// gradients, master weights, optimizer state. Activations come on top.
 int64_t least_verification_bytes(const estimator::Plan& plan);
 
 /// Throws UserError (this machine lacks something) when `available_bytes` are less than that.

@@ -15,9 +15,9 @@ Fabric fabric_with(const char* gpu) { return fabric_of(small_plan({{"cluster", {
 /// Ranks 0 ... n-1, or every `stride`th rank.
 RankGroup ranks(int64_t count, int64_t stride = 1) { return {.spans = {{count, stride}}}; }
 
-double all_reduce_seconds(const Fabric& fabric, int64_t ranks, int64_t per_island, int64_t bytes) {
+double all_reduce_seconds(const Fabric& fabric, int64_t ranks, int64_t per_domain, int64_t bytes) {
   return nccl_model_seconds(
-      call_of(CollectiveKind::kAllReduce, bytes), {ranks, per_island}, fabric);
+      call_of(CollectiveKind::kAllReduce, bytes), {ranks, per_domain}, fabric);
 }
 
 double bus_bandwidth(const Fabric& fabric, int64_t bytes) {

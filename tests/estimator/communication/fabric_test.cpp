@@ -7,14 +7,14 @@
 namespace estimator {
 namespace {
 
-TEST(Fabric, OfH100MachinesIsIslandsOfEightWithANicForEach) {
+TEST(Fabric, OfH100MachinesIsDomainsOfEightWithANicForEach) {
   const Fabric fabric = fabric_of(meta_plan());
-  EXPECT_EQ(fabric.island_gpus, 8);
+  EXPECT_EQ(fabric.domain_gpus, 8);
   EXPECT_EQ(fabric.intra.id, "nvlink4");
   EXPECT_EQ(fabric.inter.id, "ib-ndr-400");
   EXPECT_DOUBLE_EQ(fabric.network_bytes_per_second(), fabric.inter.achieved_bytes_per_second);
-  EXPECT_TRUE(fabric.same_island(8, 15));
-  EXPECT_FALSE(fabric.same_island(7, 8));
+  EXPECT_TRUE(fabric.same_domain(8, 15));
+  EXPECT_FALSE(fabric.same_domain(7, 8));
 }
 
 TEST(Fabric, RanksShareTheNicsOfAMachine) {
@@ -26,13 +26,13 @@ TEST(Fabric, AnNvlinkDomainSpansMachines) {
   const Plan plan =
       small_plan({{"cluster", {{"gpu", "gb200"}, {"nodes", 36}, {"gpus_per_node", 4}}},
                   {"training", {{"global_batch_size", 144}}}});
-  EXPECT_EQ(fabric_of(plan).island_gpus, 72);
+  EXPECT_EQ(fabric_of(plan).domain_gpus, 72);
 }
 
 // An HGX board's switches end at its machine, also where a machine has half a board.
 TEST(Fabric, AnNvlinkDomainOfABoardEndsAtItsMachine) {
   const Plan plan = small_plan({{"cluster", {{"nodes", 2}, {"gpus_per_node", 4}}}});
-  EXPECT_EQ(fabric_of(plan).island_gpus, 4);
+  EXPECT_EQ(fabric_of(plan).domain_gpus, 4);
 }
 
 TEST(Fabric, AnNvlinkDomainDoesNotSpanMachinesThatAreWiredOtherwise) {
@@ -40,7 +40,7 @@ TEST(Fabric, AnNvlinkDomainDoesNotSpanMachinesThatAreWiredOtherwise) {
       {{"cluster",
         {{"gpu", "gb200"}, {"nodes", 36}, {"gpus_per_node", 4}, {"intra_link", "pcie5x16"}}},
        {"training", {{"global_batch_size", 144}}}});
-  EXPECT_EQ(fabric_of(plan).island_gpus, 4);
+  EXPECT_EQ(fabric_of(plan).domain_gpus, 4);
 }
 
 TEST(Fabric, WithoutNvlsHasSwitchesThatDoNotReduce) {
@@ -52,32 +52,32 @@ TEST(Placement, OfTheMetaLayout) {
   const Fabric fabric = fabric_of(meta_plan());
   const ParallelLayout layout(meta_plan());
   const auto placed = [&](GroupKind kind) { return place(layout.group(kind, 0), fabric); };
-  EXPECT_EQ(placed(GroupKind::kTensor).ranks_per_island, 8);
-  EXPECT_EQ(placed(GroupKind::kTensor).islands(), 1);
-  EXPECT_EQ(placed(GroupKind::kDataContext).ranks_per_island, 1);
-  EXPECT_EQ(placed(GroupKind::kDataContext).islands(), 128);
-  EXPECT_EQ(placed(GroupKind::kModel).ranks_per_island, 8);
-  EXPECT_EQ(placed(GroupKind::kModel).islands(), 16);
-  EXPECT_EQ(placed(GroupKind::kWorld).islands(), 2048);
+  EXPECT_EQ(placed(GroupKind::kTensor).ranks_per_domain, 8);
+  EXPECT_EQ(placed(GroupKind::kTensor).domains(), 1);
+  EXPECT_EQ(placed(GroupKind::kDataContext).ranks_per_domain, 1);
+  EXPECT_EQ(placed(GroupKind::kDataContext).domains(), 128);
+  EXPECT_EQ(placed(GroupKind::kModel).ranks_per_domain, 8);
+  EXPECT_EQ(placed(GroupKind::kModel).domains(), 16);
+  EXPECT_EQ(placed(GroupKind::kWorld).domains(), 2048);
 }
 
 RankGroup group_of(std::vector<RankSpan> spans) { return {.spans = std::move(spans)}; }
 
-TEST(Placement, OfSpansThatFillPartOfAnIsland) {
+TEST(Placement, OfSpansThatFillPartOfAnDomain) {
   Fabric fabric;
-  fabric.island_gpus = 8;
-  EXPECT_EQ(place(group_of({{4, 2}}), fabric).ranks_per_island, 4);
-  EXPECT_EQ(place(group_of({{8, 2}}), fabric).ranks_per_island, 4);
-  EXPECT_EQ(place(group_of({{2, 2}, {4, 4}}), fabric).ranks_per_island, 4);
-  EXPECT_EQ(place(group_of({{5, 16}}), fabric).ranks_per_island, 1);
+  fabric.domain_gpus = 8;
+  EXPECT_EQ(place(group_of({{4, 2}}), fabric).ranks_per_domain, 4);
+  EXPECT_EQ(place(group_of({{8, 2}}), fabric).ranks_per_domain, 4);
+  EXPECT_EQ(place(group_of({{2, 2}, {4, 4}}), fabric).ranks_per_domain, 4);
+  EXPECT_EQ(place(group_of({{5, 16}}), fabric).ranks_per_domain, 1);
 }
 
 TEST(Placement, OfAGroupThatStraddlesCountsItsSmallestPiece) {
   Fabric fabric;
-  fabric.island_gpus = 8;
-  EXPECT_EQ(place(group_of({{6, 1}}), fabric).ranks_per_island,
+  fabric.domain_gpus = 8;
+  EXPECT_EQ(place(group_of({{6, 1}}), fabric).ranks_per_domain,
             2);  // ranks 6-11: two of six on the first
-  EXPECT_EQ(place(group_of({{6, 1}}), fabric).islands(), 3);
+  EXPECT_EQ(place(group_of({{6, 1}}), fabric).domains(), 3);
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ constexpr int64_t kMegabyte = 1'000'000;
 
 // 8 ranks: 7/8 of 320 MB are 280 MB, 0.757 ms at 370 GB/s; an all-reduce moves twice that, and by
 // NVLS 9/8 of 320 MB.
-TEST(PortUse, InsideAnIslandIsOfTheLinkAlone) {
+TEST(PortUse, InsideAnDomainIsOfTheLinkAlone) {
   const Fabric fabric = h100_fabric();
   const auto use = [&](CollectiveKind kind, const CollectiveTime& time) {
     return port_use(call_of(kind, 320 * kMegabyte), {8, 8}, time, fabric);
@@ -35,7 +35,7 @@ TEST(PortUse, InsideAnIslandIsOfTheLinkAlone) {
 }
 
 // One rank on each machine: 3/4 of 64 MB are 48 MB, 1 ms of its NIC.
-TEST(PortUse, OfOneRankOnEachIslandIsOfTheNicAlone) {
+TEST(PortUse, OfOneRankOnEachDomainIsOfTheNicAlone) {
   const PortUse use = port_use(call_of(CollectiveKind::kReduceScatter, 64 * kMegabyte),
                                {4, 1},
                                {.seconds = 2e-3},
@@ -44,9 +44,9 @@ TEST(PortUse, OfOneRankOnEachIslandIsOfTheNicAlone) {
   EXPECT_EQ(use.link, 0);
 }
 
-// 2 x 8 ranks: a rank sends 15/16 of 409.6 MB, 384 MB. An eighth of all leaves the island, 48 MB or
+// 2 x 8 ranks: a rank sends 15/16 of 409.6 MB, 384 MB. An eighth of all leaves the domain, 48 MB or
 // 1 ms of a NIC; the rest, 336 MB, is 0.908 ms of NVLink. In pairs a half leaves.
-TEST(PortUse, OfARingAcrossIslandsIsOfBothPorts) {
+TEST(PortUse, OfARingAcrossDomainsIsOfBothPorts) {
   const CollectiveCall gather = call_of(CollectiveKind::kAllGather, 409'600'000);
   const PortUse full = port_use(gather, {16, 8}, {.seconds = 1e-3}, h100_fabric());
   EXPECT_NEAR(full.nic, 1, 1e-12);

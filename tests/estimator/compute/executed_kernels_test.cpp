@@ -20,9 +20,9 @@ OperatorRecord module_operator(const char* module_kind,
   return record;
 }
 
-double bytes_of(const std::vector<OperatorRecord>& records, Dialect dialect) {
+double bytes_of(const std::vector<OperatorRecord>& records, Framework framework) {
   double bytes = 0;
-  for (const ExecutedKernel& kernel : executed_kernels(records, dialect)) {
+  for (const ExecutedKernel& kernel : executed_kernels(records, framework)) {
     bytes += kernel.record.bytes;
   }
   return bytes;
@@ -32,13 +32,13 @@ constexpr int64_t kTokens = 4096, kWidth = 14336;
 constexpr double kTensor = 2.0 * kTokens * kWidth;
 
 // silu reads one and writes one, mul_ reads two and writes one; fused: two read, one written.
-TEST(ExecutedKernels, MoveSwigluOnceInTheMegatronDialect) {
+TEST(ExecutedKernels, MoveSwigluOnceInTheMegatronFramework) {
   const Shapes one = {{kTokens, 1, kWidth}}, two = {one[0], one[0]};
   const std::vector<OperatorRecord> forward = {
       module_operator("mlp", "aten::silu", one, 2 * kTensor),
       module_operator("mlp", "aten::mul_", two, 3 * kTensor)};
-  EXPECT_DOUBLE_EQ(bytes_of(forward, Dialect::kMegatronLm), 3 * kTensor);
-  EXPECT_DOUBLE_EQ(bytes_of(forward, Dialect::kPlain), 5 * kTensor);
+  EXPECT_DOUBLE_EQ(bytes_of(forward, Framework::kMegatronLm), 3 * kTensor);
+  EXPECT_DOUBLE_EQ(bytes_of(forward, Framework::kPlain), 5 * kTensor);
 }
 
 // silu 2, by the other half 3, by the weights 2; fused: two read, one written.
@@ -48,7 +48,7 @@ TEST(ExecutedKernels, MoveAnExpertsWeightedSwigluOnce) {
       module_operator("experts", "aten::silu", {rows}, 2 * kTensor),
       module_operator("experts", "aten::mul_", {rows, rows}, 3 * kTensor),
       module_operator("experts", "aten::mul_", {rows, {kTokens, 1}}, 2 * kTensor)};
-  EXPECT_DOUBLE_EQ(bytes_of(forward, Dialect::kMegatronLm), 3 * kTensor);
+  EXPECT_DOUBLE_EQ(bytes_of(forward, Framework::kMegatronLm), 3 * kTensor);
 }
 
 // Eight products of 512 rows fill what one leaves idle of 132 multiprocessors, and one call issues
@@ -59,10 +59,10 @@ TEST(ExecutedKernels, RunTheProductsOfARanksExpertsSideBySide) {
   product.dtype = "BFloat16";
   product.flops = 2.0 * 512 * 2048 * 1024;
   const GpuRates rates(*find_gpu("h100-sxm"), nullptr);
-  const auto kernel = [&](Dialect dialect) {
-    return executed_kernels({product}, dialect, 8).at(0);
+  const auto kernel = [&](Framework framework) {
+    return executed_kernels({product}, framework, 8).at(0);
   };
-  const ExecutedKernel together = kernel(Dialect::kMegatronLm), alone = kernel(Dialect::kPlain);
+  const ExecutedKernel together = kernel(Framework::kMegatronLm), alone = kernel(Framework::kPlain);
   EXPECT_EQ(together.group, 8);
   EXPECT_EQ(alone.group, 1);
   EXPECT_LT(kernel_price(together, rates, Dtype::kBf16).seconds,
@@ -98,7 +98,7 @@ TEST(ExecutedKernels, TakeAsLongForGroupedProductsAsPublished) {
         module_operator("experts", weight_gradient ? "aten::addmm" : "aten::mm", shapes, bytes);
     product.dtype = weight_gradient ? "Float" : "BFloat16";
     product.flops = 2.0 * static_cast<double>(m * n * k);
-    const auto kernel = executed_kernels({product}, Dialect::kMegatronLm, experts).at(0);
+    const auto kernel = executed_kernels({product}, Framework::kMegatronLm, experts).at(0);
     const double published = product.flops / (share * 2250e12);
     EXPECT_NEAR(kernel_price(kernel, rates, Dtype::kBf16).seconds / published, 1, 0.2)
         << m << " rows" << (weight_gradient ? ", weight gradient" : "");
@@ -114,7 +114,7 @@ TEST(ExecutedKernels, MoveTheBackwardOfSwigluOnce) {
       module_operator("mlp", "aten::mul", two, 3 * kTensor),
       module_operator("mlp", "aten::silu_backward", two, 3 * kTensor)};
   for (OperatorRecord& record : backward) record.direction = Direction::kBackward;
-  EXPECT_NEAR(bytes_of(backward, Dialect::kMegatronLm) / kTensor, 5, 0.01);
+  EXPECT_NEAR(bytes_of(backward, Framework::kMegatronLm) / kTensor, 5, 0.01);
 }
 
 // Bias, dropout and residual: two tensors read, one written, and a mask of one byte an element.
@@ -125,15 +125,15 @@ TEST(ExecutedKernels, MoveBiasDropoutAndResidualOnce) {
       module_operator("other", "aten::add", bias, 2 * kTensor),
       module_operator("other", "aten::native_dropout", activation, 2.5 * kTensor),
       module_operator("other", "aten::add", residual, 3 * kTensor)};
-  EXPECT_NEAR(bytes_of(chain, Dialect::kMegatronLm) / kTensor, 3.5, 0.01);
-  EXPECT_DOUBLE_EQ(bytes_of(chain, Dialect::kPlain), 7.5 * kTensor);
+  EXPECT_NEAR(bytes_of(chain, Framework::kMegatronLm) / kTensor, 3.5, 0.01);
+  EXPECT_DOUBLE_EQ(bytes_of(chain, Framework::kPlain), 7.5 * kTensor);
 }
 
 TEST(ExecutedKernels, KeepTheResidualThatHasNoDropoutBesideIt) {
   const Shapes residual = {{2048, 4, kWidth}, {2048, 4, kWidth}};
   const std::vector<OperatorRecord> alone = {
       module_operator("other", "aten::add", residual, 3 * kTensor)};
-  EXPECT_DOUBLE_EQ(bytes_of(alone, Dialect::kMegatronLm), 3 * kTensor);
+  EXPECT_DOUBLE_EQ(bytes_of(alone, Framework::kMegatronLm), 3 * kTensor);
 }
 
 TEST(ExecutedKernels, LeaveMaskingToTheFusedSoftmaxButNotToTheEmbedding) {
@@ -141,8 +141,8 @@ TEST(ExecutedKernels, LeaveMaskingToTheFusedSoftmaxButNotToTheEmbedding) {
       module_operator("attention", "aten::masked_fill_", {{32, 2048, 2048}, {1, 2048, 2048}}, 1e8);
   const OperatorRecord of_tokens =
       module_operator("embedding", "aten::masked_fill_", {{4096, 1, 8192}, {4096, 1, 1}}, 1e8);
-  EXPECT_TRUE(executed_kernels({of_weights}, Dialect::kMegatronLm).empty());
-  EXPECT_EQ(executed_kernels({of_tokens}, Dialect::kMegatronLm).size(), 1u);
+  EXPECT_TRUE(executed_kernels({of_weights}, Framework::kMegatronLm).empty());
+  EXPECT_EQ(executed_kernels({of_tokens}, Framework::kMegatronLm).size(), 1u);
 }
 
 TEST(ExecutedKernels, CopyHeadsButNotTheSquareOfWeights) {
@@ -150,29 +150,30 @@ TEST(ExecutedKernels, CopyHeadsButNotTheSquareOfWeights) {
     const std::vector<int64_t> shape = {32, rows, columns};
     return module_operator("attention", "aten::copy_", {shape, shape}, 1e8);
   };
-  EXPECT_TRUE(executed_kernels({copy(2048, 2048)}, Dialect::kMegatronLm).empty());
-  EXPECT_EQ(executed_kernels({copy(2048, 224)}, Dialect::kMegatronLm).size(), 1u);
+  EXPECT_TRUE(executed_kernels({copy(2048, 2048)}, Framework::kMegatronLm).empty());
+  EXPECT_EQ(executed_kernels({copy(2048, 224)}, Framework::kMegatronLm).size(), 1u);
 }
 
 TEST(ExecutedKernels, OfAnOperatorWithoutInputsAreItself) {
-  EXPECT_EQ(
-      executed_kernels({module_operator("other", "aten::add", {}, 8)}, Dialect::kMegatronLm).size(),
-      1u);
+  EXPECT_EQ(executed_kernels({module_operator("other", "aten::add", {}, 8)}, Framework::kMegatronLm)
+                .size(),
+            1u);
 }
 
-double memory_share(const OperatorRecord& record, Dialect dialect) {
-  return executed_kernels({record}, dialect).at(0).memory_share;
+double memory_share(const OperatorRecord& record, Framework framework) {
+  return executed_kernels({record}, framework).at(0).memory_share;
 }
 
 // pytorch pull requests 120678 and 150233: 0.99 and 1.03 TB/s of an H100's 2.97.
 TEST(ExecutedKernels, ReachAThirdOfTheMemorysRateWhereNanotronReadsViews) {
   const Shapes one = {{kTokens, 1, kWidth}};
-  EXPECT_DOUBLE_EQ(memory_share(module_operator("mlp", "aten::silu", one, 8), Dialect::kNanotron),
+  EXPECT_DOUBLE_EQ(memory_share(module_operator("mlp", "aten::silu", one, 8), Framework::kNanotron),
                    0.35);
-  EXPECT_DOUBLE_EQ(memory_share(module_operator("mlp", "aten::silu", one, 8), Dialect::kPlain), 1);
+  EXPECT_DOUBLE_EQ(memory_share(module_operator("mlp", "aten::silu", one, 8), Framework::kPlain),
+                   1);
   OperatorRecord cat = module_operator("mlp", "aten::cat", {{kTokens * kWidth}}, 8);
   cat.direction = Direction::kBackward;
-  EXPECT_DOUBLE_EQ(memory_share(cat, Dialect::kNanotron), 0.33);
+  EXPECT_DOUBLE_EQ(memory_share(cat, Framework::kNanotron), 0.33);
 }
 
 // What models/llama.py moves for query, key and value, in tensors of one of them: packed into one
@@ -189,7 +190,7 @@ TEST(ExecutedKernels, MoveNanotronsHeadsAsItsSourceDoes) {
     shard.push_back(module_operator("attention", "aten::addcmul_", half, 1.5));
     shard.push_back(module_operator("attention", "aten::copy_", heads, 2));
   }
-  EXPECT_DOUBLE_EQ(bytes_of(shard, Dialect::kNanotron), 6 + 8 + 4);
+  EXPECT_DOUBLE_EQ(bytes_of(shard, Framework::kNanotron), 6 + 8 + 4);
 }
 
 }  // namespace

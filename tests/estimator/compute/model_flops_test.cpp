@@ -53,7 +53,7 @@ TEST(StepFlops, FullRecomputeDoesTheLayersAgainButNotTheHead) {
 Plan tiny_titan(const char* option, Attention attention, const Json& model = Json::object()) {
   Json changes = {
       {"training",
-       {{"dialect", "torchtitan"}, {"recompute", "selective"}, {"selective_ac_option", option}}},
+       {{"framework", "torchtitan"}, {"recompute", "selective"}, {"selective_ac_option", option}}},
       {"model", {{"add_bias_linear", false}}}};
   changes["model"].merge_patch(model);
   Plan plan = tiny_gqa(changes);
@@ -108,7 +108,7 @@ TEST(StepFlops, OfGpt3EqualsTheClosedForm) {
        {"cluster", {{"gpu", "a100-sxm-80"}, {"nodes", 128}}},
        {"parallelism", {{"tensor", 8}, {"pipeline", 8}}},
        {"training",
-        {{"global_batch_size", 1536}, {"sequence_length", 2048}, {"dialect", "megatron-lm"}}}});
+        {{"global_batch_size", 1536}, {"sequence_length", 2048}, {"framework", "megatron-lm"}}}});
   const double tokens = 1536.0 * 2048, layers = 96, h = 12288, s = 2048, vocabulary = 51200;
   EXPECT_NEAR(step_flops(plan).model / (72 * tokens * layers * h * h *
                                         (1 + s / (12 * h) + vocabulary / (12 * layers * h))),

@@ -129,13 +129,13 @@ TEST(CommunicatorMemory, OfAnAllToAllOnOneRailNeedsNoNeighbour) {
             2 * 4 * 2 * kMiB);
 }
 
-// NCCL 2.10 inside an island of A100s: issue 964 saw 544 MiB for 2 ranks and 688 for 4. 24 channels
+// NCCL 2.10 inside a domain of A100s: issue 964 saw 544 MiB for 2 ranks and 688 for 4. 24 channels
 // of 12 MiB for the ring, and for the tree 2 (n - 1) connections over n ranks.
 TEST(CommunicatorMemory, OfAnOlderNcclHasItsTreesFromTheStart) {
   const auto of_tensor_groups = [](int64_t size) {
     const Plan plan = small_plan({{"cluster", {{"gpu", "a100"}}},
                                   {"parallelism", {{"tensor", size}}},
-                                  {"training", {{"dialect", "megatron-deepspeed"}}}});
+                                  {"training", {{"framework", "megatron-deepspeed"}}}});
     RankProfile profile = profile_of(plan, 0);
     profile.collectives = {used(CollectiveKind::kAllReduce, GroupKind::kTensor, size)};
     std::vector<int64_t> bytes;

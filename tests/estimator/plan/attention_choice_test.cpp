@@ -18,9 +18,9 @@ TEST(AttentionChoice, OfTransformerEngineIsCudnnsFromHopperOn) {
   EXPECT_EQ(chosen("a100", Json::object()), Attention::kFlash);
 }
 
-TEST(AttentionChoice, OfOtherDialectsIsWhatTheyCall) {
-  EXPECT_EQ(chosen("h100", {{"dialect", "torchtitan"}}), Attention::kFlash);
-  EXPECT_EQ(chosen("h100", {{"dialect", "megatron-deepspeed"}}), Attention::kUnfused);
+TEST(AttentionChoice, OfOtherFrameworksIsWhatTheyCall) {
+  EXPECT_EQ(chosen("h100", {{"framework", "torchtitan"}}), Attention::kFlash);
+  EXPECT_EQ(chosen("h100", {{"framework", "megatron-deepspeed"}}), Attention::kUnfused);
   EXPECT_EQ(chosen("h100", {{"transformer_impl", "local"}}), Attention::kUnfused);
 }
 

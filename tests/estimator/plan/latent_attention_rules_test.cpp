@@ -27,8 +27,8 @@ TEST(LatentAttentionRules, SayWhatIsWrongAndTheWayOut) {
       {R"({"model": {"add_qkv_bias": true}})", {"no bias on query", "model.add_qkv_bias"}},
       {R"({"model": {"qk_pos_emb_head_dim": 3}})",
        {"even head width", "model.qk_pos_emb_head_dim = 3"}},
-      {R"({"training": {"dialect": "nanotron"}})",
-       {"not built in this dialect", "nanotron", "megatron-lm or plain"}},
+      {R"({"training": {"framework": "nanotron"}})",
+       {"not built in this framework", "nanotron", "megatron-lm or plain"}},
       {R"({"training": {"transformer_impl": "local"}})",
        {"TransformerEngine's layers", "transformer_impl = local"}},
       {R"({"parallelism": {"context": 2}})", {"across context ranks", "parallelism.context = 2"}},
@@ -38,7 +38,7 @@ TEST(LatentAttentionRules, SayWhatIsWrongAndTheWayOut) {
        {"no user buffers", "parallelism.tp_comm_overlap"}},
       {R"({"training": {"attention": "flash"}})",
        {"widths", "attention = flash, 192 and 128 wide", "fused or unfused"}},
-      {R"({"model": {"v_head_dim": 256}, "training": {"dialect": "plain", "attention": "flash"}})",
+      {R"({"model": {"v_head_dim": 256}, "training": {"framework": "plain", "attention": "flash"}})",
        {"not wider", "attention = flash, 192 and 256 wide", "unfused"}},
       {R"({"model": {"v_head_dim": 0}})", {"out of range", "model.v_head_dim = 0"}},
       {R"({"model": {"q_lora_rank": -1}})", {"out of range", "model.q_lora_rank = -1"}},
@@ -55,7 +55,7 @@ TEST(LatentAttentionRules, SayWhatIsWrongAndTheWayOut) {
 
 TEST(LatentAttentionRules, LetAGoodPlanPass) {
   EXPECT_EQ(complaint_about(latent()), "");
-  EXPECT_EQ(complaint_about(latent({{"training", {{"dialect", "plain"}}}})), "");
+  EXPECT_EQ(complaint_about(latent({{"training", {{"framework", "plain"}}}})), "");
   EXPECT_EQ(
       complaint_about(latent({{"parallelism", {{"tensor", 2}, {"sequence_parallel", true}}}})), "");
   // Keys and values of one width run under any kernel.
@@ -78,9 +78,9 @@ TEST(LatentAttentionRules, RefuseItsKeysWithoutIt) {
 
 // TransformerEngine 2.9, get_attention_backend: no flash-attn 2 for heads of two widths.
 TEST(LatentAttentionRules, AreKeptByTheUsualKernel) {
-  const auto chosen = [](const char* gpu, const char* dialect) {
+  const auto chosen = [](const char* gpu, const char* framework) {
     const Json changes =
-        latent({{"cluster", {{"gpu", gpu}}}, {"training", {{"dialect", dialect}}}});
+        latent({{"cluster", {{"gpu", gpu}}}, {"training", {{"framework", framework}}}});
     return *small_plan(changes).training.attention;
   };
   EXPECT_EQ(chosen("h100", "megatron-lm"), Attention::kFused);

@@ -136,8 +136,8 @@ TEST(PlanChanges, TryFlashAttentionAnd16BitsWhereTheGpuHasThem) {
 
 // Of flash attention selective recompute saves memory where it is TorchTitan's alone.
 TEST(PlanChanges, TrySelectiveRecomputeWhereItHelps) {
-  const auto with = [](const char* dialect, const char* attention) {
-    return spec_with({{"training", {{"dialect", dialect}, {"attention", attention}}}});
+  const auto with = [](const char* framework, const char* attention) {
+    return spec_with({{"training", {{"framework", framework}, {"attention", attention}}}});
   };
   EXPECT_TRUE(offers(with("plain", "unfused"), "selective recompute"));
   EXPECT_FALSE(offers(with("plain", "flash"), "selective recompute"));
@@ -147,7 +147,7 @@ TEST(PlanChanges, TrySelectiveRecomputeWhereItHelps) {
 TEST(PlanChanges, TakeBackWhatIsSaidOfSelectiveRecompute) {
   const PlanSpec spec = spec_with(
       {{"training",
-        {{"dialect", "torchtitan"}, {"recompute", "selective"}, {"selective_ac_option", "2"}}}});
+        {{"framework", "torchtitan"}, {"recompute", "selective"}, {"selective_ac_option", "2"}}}});
   const PlanEdits expected = {{"training.recompute", "full"},
                               {"training.selective_ac_option", "op"}};
   ASSERT_TRUE(offers(spec, "full recompute"));
@@ -211,7 +211,7 @@ TEST(PlanChanges, OffloadTheOptimizerWhereMegatronCan) {
   const PlanSpec sharded = spec_with({{"parallelism", {{"zero_stage", 1}}}});
   ASSERT_TRUE(offers(sharded, offload));
   EXPECT_FALSE(offers(sharded.with(find_change(sharded, offload)->edits), offload));
-  EXPECT_FALSE(offers(sharded.with({{"training.dialect", "nanotron"}}), offload));
+  EXPECT_FALSE(offers(sharded.with({{"training.framework", "nanotron"}}), offload));
 }
 
 TEST(PlanChanges, SequenceParallelismNeedsTensorParallelism) {

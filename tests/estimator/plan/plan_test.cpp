@@ -52,10 +52,10 @@ TEST(Plan, TakesTheWorldFromItsDegrees) {
 // Megatron-LM pads to a multiple of 128 x TP: GPT-2's 50,257 become 50,304 for TP 1 and 51,200 for
 // TP 8.
 TEST(Plan, PadsTheVocabularyAsMegatronDoes) {
-  const auto padded = [](const char* dialect, int64_t tensor) {
+  const auto padded = [](const char* framework, int64_t tensor) {
     return small_plan({{"model", {{"vocab_size", 50257}}},
                        {"parallelism", {{"tensor", tensor}}},
-                       {"training", {{"dialect", dialect}}}})
+                       {"training", {{"framework", framework}}}})
         .padded_vocab_size();
   };
   EXPECT_EQ(padded("megatron-lm", 1), 50304);

@@ -20,7 +20,7 @@ std::vector<Recomputed> of_four_layers(const Json& training) {
 }
 
 std::vector<Recomputed> titan(const Json& option) {
-  Json training = {{"dialect", "torchtitan"}, {"recompute", "selective"}};
+  Json training = {{"framework", "torchtitan"}, {"recompute", "selective"}};
   training.merge_patch({{"selective_ac_option", option}});
   return of_four_layers(training);
 }
@@ -29,7 +29,7 @@ TEST(RecomputeChoice, IsTheSameForAllLayersButTorchTitansByLayer) {
   EXPECT_EQ(of_four_layers({{"recompute", "none"}}), std::vector(4, kNothing));
   EXPECT_EQ(of_four_layers({{"recompute", "full"}}), std::vector(4, kLayer));
   EXPECT_EQ(of_four_layers({{"recompute", "selective"}}), std::vector(4, kCoreAttention));
-  EXPECT_EQ(of_four_layers({{"recompute", "full"}, {"dialect", "torchtitan"}}),
+  EXPECT_EQ(of_four_layers({{"recompute", "full"}, {"framework", "torchtitan"}}),
             std::vector(4, kLayer));
 }
 

@@ -17,15 +17,15 @@ struct BadRecompute {
 };
 
 Json by_layer(const char* option) {
-  return {{"dialect", "torchtitan"}, {"recompute", "selective"}, {"selective_ac_option", option}};
+  return {{"framework", "torchtitan"}, {"recompute", "selective"}, {"selective_ac_option", option}};
 }
 
 TEST(RecomputeRules, SayWhatIsWrongAndTheWayOut) {
   const std::vector<std::string> no_number = {"by operator or of every Nth layer", "use op"};
   const std::vector<BadRecompute> plans = {
       {{{"recompute", "selective"}, {"selective_ac_option", "2"}},
-       {"only TorchTitan", "selective_ac_option = 2, training.dialect = megatron-lm"}},
-      {{{"dialect", "torchtitan"}, {"selective_ac_option", "2"}},
+       {"only TorchTitan", "selective_ac_option = 2, training.framework = megatron-lm"}},
+      {{{"framework", "torchtitan"}, {"selective_ac_option", "2"}},
        {"of selective recompute", "recompute = none", "--recompute-granularity selective"}},
       {by_layer("-2"), no_number},
       {by_layer("2.5"), no_number},

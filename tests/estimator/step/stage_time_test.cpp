@@ -261,7 +261,7 @@ TEST(StageTime, CountsAnExchangeOfHeadsInFull) {
 // All but one of FSDP2's calls run beside compute, as far as there is enough of it.
 TEST(StageTime, HidesTheCallsOfUnitsBesideOtherUnits) {
   const Plan plan = small_plan({{"parallelism", {{"zero_stage", 3}}},
-                                {"training", {{"dialect", "plain"}, {"global_batch_size", 8}}}});
+                                {"training", {{"framework", "plain"}, {"global_batch_size", 8}}}});
   ASSERT_EQ(plan.data_parallel_size(), 8);
   const auto gather = call_of(CollectiveKind::kAllGather, GroupKind::kDataContext, 8, 256 * kMiB);
   const double seconds = seconds_of(plan, gather);
@@ -279,7 +279,7 @@ TEST(StageTime, HidesTheCallsOfUnitsBesideOtherUnits) {
 
 TEST(StageTime, OfDeepspeedSendsPartsThatTheTensorRanksGather) {
   const Plan plan = small_plan({{"parallelism", {{"tensor", 4}, {"pipeline", 2}}},
-                                {"training", {{"dialect", "megatron-deepspeed"}}}});
+                                {"training", {{"framework", "megatron-deepspeed"}}}});
   CollectiveCall to_next = call_of(CollectiveKind::kSend, GroupKind::kPipeline, 2, 64 * kMiB);
   CollectiveCall receive = call_of(CollectiveKind::kRecv, GroupKind::kPipeline, 2, 64 * kMiB);
   to_next.peer = receive.peer = 1;
@@ -314,9 +314,9 @@ TEST(StageTime, CollectsGradientBucketsAndParameterGathers) {
 // Megatron-LM's later stages reduce when they have sent their last gradients, unless it
 // interleaves.
 TEST(StageTime, OfALaterStageReducesInTheBubble) {
-  const auto overlaps = [](int64_t stage, int64_t virtual_stages, const char* dialect) {
+  const auto overlaps = [](int64_t stage, int64_t virtual_stages, const char* framework) {
     Plan plan =
-        small_plan({{"parallelism", {{"pipeline", 2}}}, {"training", {{"dialect", dialect}}}});
+        small_plan({{"parallelism", {{"pipeline", 2}}}, {"training", {{"framework", framework}}}});
     plan.parallelism.virtual_stages = virtual_stages;
     RankProfile profile = profile_of(plan, stage * (plan.world_size() - 1));
     const auto reduce =
@@ -366,8 +366,8 @@ TEST(StageTime, SharesBucketsOutByParameters) {
     return ParameterRecord{.name = name, .shape = {}, .dtype = "BFloat16", .bytes = bytes};
   };
   profile.parameters.tensors = {parameter("embedding.word_embeddings.weight", 40),
-                                parameter("layers.1.mlp.first.weight", 20),
-                                parameter("layers.4.mlp.first.weight", 20)};
+                                parameter("layers.1.mlp.linear_fc1.weight", 20),
+                                parameter("layers.4.mlp.linear_fc1.weight", 20)};
   const auto reduce = call_of(CollectiveKind::kReduceScatter, GroupKind::kDataContext, 4, kMiB);
   profile.collectives = {collectives(Direction::kReduceGradients, reduce, 4)};
   const StageTime time = time_of(plan, profile);
@@ -454,8 +454,9 @@ struct UnitsBesideTensorCalls {
   double compute_share = 0;
 
   UnitsBesideTensorCalls(double compute, int64_t tensor_calls) {
-    const Plan plan = small_plan({{"parallelism", {{"zero_stage", 3}, {"tensor", 2}}},
-                                  {"training", {{"dialect", "plain"}, {"global_batch_size", 4}}}});
+    const Plan plan =
+        small_plan({{"parallelism", {{"zero_stage", 3}, {"tensor", 2}}},
+                    {"training", {{"framework", "plain"}, {"global_batch_size", 4}}}});
     EXPECT_EQ(plan.micro_batches(), 1);
     const auto reduce = call_of(CollectiveKind::kAllReduce, GroupKind::kTensor, 2, kGiB);
     const auto units = call_of(CollectiveKind::kAllGather, GroupKind::kDataContext, 4, kGiB);

@@ -241,9 +241,9 @@ TEST(StepTime, OnlyTheChunkThatEndsLastLeavesABucket) {
 TEST(StepTime, SendsOverlapWhereTheFrameworkLetsThem) {
   Plan plan = pipeline_plan();
   EXPECT_FALSE(overlaps_sends(plan));
-  plan.training.dialect = Dialect::kPlain;
+  plan.training.framework = Framework::kPlain;
   EXPECT_TRUE(overlaps_sends(plan));
-  plan.training.dialect = Dialect::kNanotron;
+  plan.training.framework = Framework::kNanotron;
   EXPECT_FALSE(overlaps_sends(plan));
   plan = pipeline_plan();
   plan.parallelism.virtual_stages = 2;

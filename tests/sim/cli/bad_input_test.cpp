@@ -48,7 +48,8 @@ TEST_F(BadInput, UnknownNamesGetTheNearestKnownOne) {
                       {"unknown key", "plan.json: paralelism", "did you mean parallelism?"});
   expect_flags_refused({"--inter-link", "ib-ndr-401"},
                        {"unknown link", "did you mean ib-ndr-400?"});
-  expect_flags_refused({"--dialect", "megatron"}, {"unknown value", "--dialect = \"megatron\""});
+  expect_flags_refused({"--framework", "megatron"},
+                       {"unknown value", "--framework = \"megatron\""});
   expect_flags_refused({"--tpp", "2"}, {"unknown flag", "--tpp", "did you mean --tp?"});
   expect_flags_refused({"--device", "cudaa"}, {"unknown device", "did you mean cuda?"});
 }
@@ -111,7 +112,7 @@ TEST_F(BadInput, WhatDoesNotDivide) {
                         "1001",
                         "--make-vocab-size-divisible-by",
                         "1",
-                        "--dialect",
+                        "--framework",
                         "plain",
                         "--set",
                         "training.make_vocab_size_divisible_by=1",
@@ -241,7 +242,7 @@ TEST_F(BadInput, WhatIsMissingIsAskedFor) {
 TEST_F(BadInput, FlagsAreNamedAsTheyWereTyped) {
   expect_flags_refused({"--tensor-model-parallel-size", "3"}, {"--tensor-model-parallel-size = 3"});
   expect_flags_refused({"--seq-length=8k"}, {"--seq-length = \"8k\""});
-  expect_flags_refused({"--model", "mixtral-8x7b", "--fsdp", "--dialect", "torchtitan"},
+  expect_flags_refused({"--model", "mixtral-8x7b", "--fsdp", "--framework", "torchtitan"},
                        {": --fsdp\n"});
 }
 

@@ -71,7 +71,7 @@ for rank in $(echo "$ranks" | tr , ' '); do
  "coordinate": {"tp": 0, "cp": 0, "ep": 0, "dp": 0, "pp": $stage},
  "device": {"kind": "$device", "gpu": "", "name": "Fake GPU", "total_bytes": $total, "allocator": ""},
  "parameters": {"count": 1000, "bytes": 2000, "tensors": []},
- "model_state": {"parameter_bytes": 2000, "gradient_bytes": 4000, "main_weight_bytes": 4000,
+ "model_state": {"parameter_bytes": 2000, "gradient_bytes": 4000, "master_weight_bytes": 4000,
                  "optimizer_state_bytes": 8000, "parameter_padding_bytes": 0, "gradient_padding_bytes": 0,
                  "gradient_stand_in_bytes": 0, "step_scalar_bytes": 0},
  "micro_batches": {"total": 4, "executed": 3, "most_in_flight": 1, "activation_bytes": 1000},

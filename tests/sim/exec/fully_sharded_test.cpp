@@ -39,7 +39,7 @@ class FullyShardedPrograms : public ExecProgram, public testing::WithParamInterf
                 "tie_embeddings": false, "hidden_dropout": 0, "attention_dropout": 0},
       "cluster": {"gpu": "h100-sxm"},
       "training": {"micro_batch_size": 1, "sequence_length": 2048, "dtype": "bf16",
-                   "dialect": "torchtitan", "attention": "flash"}})");
+                   "framework": "torchtitan", "attention": "flash"}})");
     plan["cluster"]["gpus_per_node"] = std::min<int64_t>(c.ranks, 8);
     plan["cluster"]["nodes"] = (c.ranks + 7) / 8;
     plan["parallelism"]["zero_stage"] = c.zero_stage;

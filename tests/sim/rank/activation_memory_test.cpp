@@ -39,8 +39,8 @@ TEST(GptLayerActivations, AreThePapersOnOneRank) {
   EXPECT_EQ(layer_bytes({}), s * b * h * (34 + 5 * a * s / h) + kLayerNormRows);
 }
 
-TEST(GptLayerActivations, AreTheSameInThePlainDialect) {
-  EXPECT_EQ(layer_bytes({{"training", {{"dialect", "plain"}}}}),
+TEST(GptLayerActivations, AreTheSameInThePlainFramework) {
+  EXPECT_EQ(layer_bytes({{"training", {{"framework", "plain"}}}}),
             s * b * h * (34 + 5 * a * s / h) + kLayerNormRows);
 }
 
@@ -97,13 +97,13 @@ TEST(GptLayerActivations, AreFp32WeightsWhereTransformerEnginesSoftmaxDoesNotRun
 // Inductor pads the rows of the two masks of hidden dropout, 1,088 bytes, to 1,152 (config.py:
 // padding_alignment_bytes = 128).
 TEST(GptLayerActivations, HavePaddedMasksOfCompiledDropout) {
-  const auto with_dropout = [](const char* dialect, double probability) {
+  const auto with_dropout = [](const char* framework, double probability) {
     return layer_bytes({{"model",
                          {{"hidden_size", 1088},
                           {"num_attention_heads", 16},
                           {"kv_channels", 64},
                           {"hidden_dropout", probability}}},
-                        {"training", {{"dialect", dialect}, {"attention", "fused"}}},
+                        {"training", {{"framework", framework}, {"attention", "fused"}}},
                         {"cluster", {{"gpu", "h100"}}}});
   };
   EXPECT_EQ(with_dropout("megatron-lm", 0.1) - with_dropout("megatron-lm", 0), 2 * s * b * 1152);

@@ -51,7 +51,7 @@ TEST(LatentAttention, MovesWhatMegatronsFusedRotaryKernelsMove) {
   for (const auto direction : {estimator::Direction::kForward, estimator::Direction::kBackward}) {
     double moved = 0, calls = 0;
     for (const auto& kernel :
-         estimator::executed_kernels(operators, estimator::Dialect::kMegatronLm)) {
+         estimator::executed_kernels(operators, estimator::Framework::kMegatronLm)) {
       const estimator::OperatorRecord& record = kernel.record;
       if (record.direction != direction || record.module_kind != "attention") continue;
       const auto count = static_cast<double>(record.count);

@@ -44,7 +44,7 @@ class OneRun:
     """Runs once for all tests of a class."""
     settings = []
     program = staticmethod(run)
-    modules = ["layers.0.mlp.first", "optimizer"]
+    modules = ["layers.0.mlp.linear_fc1", "optimizer"]
     layout = (2, 1)  # tensor, data
 
     @classmethod

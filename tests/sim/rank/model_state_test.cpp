@@ -1,4 +1,4 @@
-// Parameter, gradient, main weight and optimizer bytes against closed formulas. n: parameters of
+// Parameter, gradient, master weight and optimizer bytes against closed formulas. n: parameters of
 // the shard; bf16 with AdamW: 2 n, 4 n, 4 n, 8 n, the last two divided over the data ranks by the
 // distributed optimizer (Rajbhandari et al. 2020, Megatron-LM's 18 and 6 + 12 / d bytes).
 #include <gtest/gtest.h>
@@ -19,15 +19,15 @@ TEST(ModelState, OfBf16AdamwIsEighteenBytesForEachParameter) {
   EXPECT_EQ(profile.parameters.count, kGptParameters);
   EXPECT_EQ(profile.model_state->parameter_bytes, 2 * kGptParameters);
   EXPECT_EQ(profile.model_state->gradient_bytes, 4 * kGptParameters);
-  EXPECT_EQ(profile.model_state->main_weight_bytes, 4 * kGptParameters);
+  EXPECT_EQ(profile.model_state->master_weight_bytes, 4 * kGptParameters);
   EXPECT_EQ(profile.model_state->optimizer_state_bytes, 8 * kGptParameters);
   EXPECT_EQ(profile.model_state->gradient_padding_bytes, 0);
 }
 
-TEST(ModelState, OfFp32HasNoMainWeights) {
+TEST(ModelState, OfFp32HasNoMasterWeights) {
   const auto profile = execute(gpt_plan({{"training", {{"dtype", "fp32"}}}}));
   EXPECT_EQ(profile.model_state->parameter_bytes, 4 * kGptParameters);
-  EXPECT_EQ(profile.model_state->main_weight_bytes, 0);
+  EXPECT_EQ(profile.model_state->master_weight_bytes, 0);
   EXPECT_EQ(profile.model_state->optimizer_state_bytes, 8 * kGptParameters);
 }
 
@@ -43,7 +43,7 @@ TEST(ModelState, OfTheDistributedOptimizerIsDividedOverTheDataRanks) {
       gpt_plan({{"cluster", {{"gpus_per_node", 4}}}, {"parallelism", {{"zero_stage", 1}}}}));
   EXPECT_EQ(profile.model_state->parameter_bytes, 2 * kGptParameters);
   EXPECT_EQ(profile.model_state->gradient_bytes, 4 * kGptParameters);
-  EXPECT_EQ(profile.model_state->main_weight_bytes, 4 * kGptParameters / 4);
+  EXPECT_EQ(profile.model_state->master_weight_bytes, 4 * kGptParameters / 4);
   EXPECT_EQ(profile.model_state->optimizer_state_bytes, 8 * kGptParameters / 4);
   EXPECT_EQ(profile.model_state->parameter_padding_bytes, 0);
 }
@@ -59,7 +59,7 @@ TEST(ModelState, PaddingIsATermOfItsOwn) {
   EXPECT_EQ(profile.model_state->parameter_padding_bytes, 2 * padding);
 }
 
-TEST(ModelState, OfTheMegatronDialectHasAGradientStandInForEachShapeOfWeight) {
+TEST(ModelState, OfTheMegatronFrameworkHasAGradientStandInForEachShapeOfWeight) {
   // qkv 3 h x h, projection h x h, MLP 4 h x h and h x 4 h, in fp16; the layers share them. The
   // output layer is Megatron-LM's own, vocabulary x h, and takes TransformerEngine's too (HAVE_TE
   // in LinearWithGradAccumulationAndAsyncCommunication of core/tensor_parallel/layers.py).
@@ -73,7 +73,8 @@ TEST(ModelState, OfTheMegatronDialectHasAGradientStandInForEachShapeOfWeight) {
   const auto older =
       execute(gpt_plan({{"model", model}, {"training", training}})).model_state.value();
   EXPECT_EQ(older.gradient_stand_in_bytes, 2 * (3 + 1 + 4 + 4) * 1024 * 1024);
-  const auto plain = execute(gpt_plan({{"training", {{"dialect", "plain"}}}})).model_state.value();
+  const auto plain =
+      execute(gpt_plan({{"training", {{"framework", "plain"}}}})).model_state.value();
   EXPECT_EQ(plain.gradient_stand_in_bytes, 0);
 }
 
@@ -82,9 +83,10 @@ TEST(ModelState, IsWhatTheAllocatorHoldsBetweenIterations) {
   // for each thread) of 8,519,680 bytes on capability 8.0, cuBLASLt's of 1 MiB (it adds the
   // biases), the causal mask s^2, a step scalar for each parameter, and the loss. All are whole
   // 512-byte blocks.
-  const auto profile = execute(gpt_plan({{"training", {{"dtype", "fp16"}, {"dialect", "plain"}}}}));
+  const auto profile =
+      execute(gpt_plan({{"training", {{"dtype", "fp16"}, {"framework", "plain"}}}}));
   const auto& state = *profile.model_state;
-  const int64_t named = state.parameter_bytes + state.gradient_bytes + state.main_weight_bytes +
+  const int64_t named = state.parameter_bytes + state.gradient_bytes + state.master_weight_bytes +
                         state.optimizer_state_bytes + 2 * 8'519'680 + 1'048'576 + 512 * 512;
   const int64_t step_scalars = 512 * static_cast<int64_t>(profile.parameters.tensors.size());
   EXPECT_EQ(profile.phases.back().after.allocated_bytes, named + step_scalars + 512);

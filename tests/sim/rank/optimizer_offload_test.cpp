@@ -25,10 +25,10 @@ void expect_states(const estimator::RankProfile& profile, int64_t on_host) {
   const estimator::ModelStateRecord& state = *profile.model_state;
   EXPECT_EQ(state.parameter_bytes, 2 * kParameters);
   EXPECT_EQ(state.gradient_bytes, 4 * kParameters);
-  EXPECT_EQ(state.main_weight_bytes, 4 * (kParameters - on_host));
+  EXPECT_EQ(state.master_weight_bytes, 4 * (kParameters - on_host));
   EXPECT_EQ(state.optimizer_state_bytes, 8 * (kParameters - on_host));
   ASSERT_TRUE(profile.host_memory);
-  EXPECT_EQ(profile.host_memory->main_weight_bytes, 4 * on_host);
+  EXPECT_EQ(profile.host_memory->master_weight_bytes, 4 * on_host);
   EXPECT_EQ(profile.host_memory->optimizer_state_bytes, 8 * on_host);
   EXPECT_EQ(profile.host_memory->gradient_bytes, 4 * on_host);
 }
@@ -55,9 +55,9 @@ TEST(OptimizerOffload, OfAPartTakesPiecesUntilTheyAreTheFractionOrMore) {
 
 TEST(OptimizerOffload, IsOfTheDataRanksPart) {
   const auto profile = execute(gpt_plan(offloaded(1, {{"cluster", {{"gpus_per_node", 4}}}})));
-  EXPECT_EQ(profile.model_state->main_weight_bytes, 0);
+  EXPECT_EQ(profile.model_state->master_weight_bytes, 0);
   EXPECT_EQ(profile.model_state->optimizer_state_bytes, 0);
-  EXPECT_EQ(profile.host_memory->main_weight_bytes, 4 * kParameters / 4);
+  EXPECT_EQ(profile.host_memory->master_weight_bytes, 4 * kParameters / 4);
 }
 
 TEST(OptimizerOffload, PageLocksPowersOfTwoAndKeepsThem) {
@@ -100,7 +100,7 @@ TEST(OptimizerOffload, WithoutPageLockingIsTheTensorsBytesAndTheCopies) {
 }
 
 TEST(OptimizerOffload, IsMissingFromTheAllocatorBetweenIterations) {
-  // Main weights and moments, all whole blocks of 512 bytes, and the step counter.
+  // Master weights and moments, all whole blocks of 512 bytes, and the step counter.
   const auto after = [](const Json& changes) {
     return execute(gpt_plan(changes)).phases.back().after.allocated_bytes;
   };

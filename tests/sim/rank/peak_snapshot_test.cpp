@@ -107,7 +107,7 @@ TEST(PeakSnapshotOfARank, HoldsTheModelsStateToTheByte) {
             state.parameter_bytes + state.parameter_padding_bytes);
   EXPECT_EQ(bytes_of(snapshot, MemoryCategory::kGradient),
             state.gradient_bytes + state.gradient_padding_bytes + state.gradient_stand_in_bytes);
-  EXPECT_EQ(bytes_of(snapshot, MemoryCategory::kMainWeight), state.main_weight_bytes);
+  EXPECT_EQ(bytes_of(snapshot, MemoryCategory::kMasterWeight), state.master_weight_bytes);
   EXPECT_EQ(bytes_of(snapshot, MemoryCategory::kOptimizerState),
             state.optimizer_state_bytes + state.step_scalar_bytes);
 }

@@ -228,10 +228,10 @@ TEST(RankRun, ReducesEachGradientOnceOverTheDataRanks) {
 // Over 4 ranks, by falling size: four MLP weights of 4 h^2 (one each), two of 3 h^2 (ranks 0 and
 // 1), three of h^2 (ranks 2, 3, 2), the positions of h^2 / 2 (rank 3), and 28 h of biases and
 // norms.
-TEST(RankRun, OfTheInternevoDialectBroadcastsTheParametersOfEachOwner) {
+TEST(RankRun, OfTheInternevoFrameworkBroadcastsTheParametersOfEachOwner) {
   const RankProfile profile = execute(gpt_plan({{"cluster", {{"gpus_per_node", 4}}},
                                                 {"parallelism", {{"zero_stage", 1}}},
-                                                {"training", {{"dialect", "internevo"}}}}));
+                                                {"training", {{"framework", "internevo"}}}}));
   constexpr int64_t h = 1024;
   std::map<int64_t, int64_t> elements;  // by owner
   for (const auto& record : profile.collectives) {
@@ -251,7 +251,7 @@ TEST(RankRun, OfTheInternevoDialectBroadcastsTheParametersOfEachOwner) {
       (std::map<int64_t, int64_t>{
           {0, 7 * h * h}, {1, 7 * h * h}, {2, 6 * h * h}, {3, 5 * h * h + h * h / 2 + 28 * h}}));
   EXPECT_EQ(profile.model_state->gradient_bytes, 2 * profile.parameters.count);
-  EXPECT_EQ(profile.model_state->main_weight_bytes, 4 * 7 * h * h);
+  EXPECT_EQ(profile.model_state->master_weight_bytes, 4 * 7 * h * h);
   EXPECT_EQ(profile.model_state->optimizer_state_bytes, 8 * 7 * h * h);
 }
 
@@ -326,15 +326,15 @@ TEST(RankRun, OnAGpuThatTorchHasNoKernelsForSaysSo) {
   }
 }
 
-TEST(RankRun, OfTheLlamaDialectKeepsLessThanThePlainOne) {
-  const auto activations = [](const char* dialect) {
+TEST(RankRun, OfTheLlamaFrameworkKeepsLessThanThePlainOne) {
+  const auto activations = [](const char* framework) {
     return execute(gpt_plan({{"model",
                               {{"activation", "swiglu"},
                                {"normalization", "RMSNorm"},
                                {"position_embedding", "rope"},
                                {"add_bias_linear", false},
                                {"hidden_dropout", 0}}},
-                             {"training", {{"dialect", dialect}, {"attention", "flash"}}}}))
+                             {"training", {{"framework", framework}, {"attention", "flash"}}}}))
         .micro_batches.activation_bytes.value();
   };
   EXPECT_LT(activations("megatron-lm"), activations("plain"));
@@ -353,7 +353,7 @@ TEST(RankRun, ReadsWhetherLossesAndGradientsAreNumbers) {
   EXPECT_EQ(values_read({{"dtype", "bf16"}}), 2 * (kMicroBatches + kBuckets));
   EXPECT_EQ(values_read({{"dtype", "fp16"}}), 0);
   EXPECT_EQ(values_read({{"dtype", "bf16"}, {"check_for_nan_in_loss_and_grad", false}}), 0);
-  EXPECT_EQ(values_read({{"dtype", "bf16"}, {"dialect", "plain"}}), 0);
+  EXPECT_EQ(values_read({{"dtype", "bf16"}, {"framework", "plain"}}), 0);
 }
 
 }  // namespace

@@ -124,11 +124,11 @@ TEST_F(Attribution, WhatTheShardDeclaresIsWhatItSays) {
   const at::Tensor moment = block();
   const at::Tensor view = moment.narrow(0, 0, 100);
   recorder_.memory_lasts(
-      view, {MemoryCategory::kOptimizerState, "optimizer", "layers.0.mlp.first.weight"});
+      view, {MemoryCategory::kOptimizerState, "optimizer", "layers.0.mlp.linear_fc1.weight"});
   const PeakAllocation allocation = at_peak();
   EXPECT_EQ(allocation.category, MemoryCategory::kOptimizerState);
   EXPECT_EQ(allocation.module, "optimizer");
-  EXPECT_EQ(allocation.name, "layers.0.mlp.first.weight");
+  EXPECT_EQ(allocation.name, "layers.0.mlp.linear_fc1.weight");
   EXPECT_EQ(allocation.shape, (std::vector<int64_t>{kBlock}));
 }
 

@@ -15,7 +15,7 @@ Module module_at(std::initializer_list<std::string_view> elements) {
 }
 
 TEST(ModuleTree, PathJoinsElementsWithDots) {
-  EXPECT_EQ(module_at({"layers.3", "mlp", "first"}).path, "layers.3.mlp.first");
+  EXPECT_EQ(module_at({"layers.3", "mlp", "first"}).path, "layers.3.mlp.linear_fc1");
   EXPECT_EQ(module_at({}).path, "");
 }
 
@@ -36,9 +36,9 @@ TEST(ModuleTree, GroupIsTheSameForAllLayersAndOneLevelDeep) {
 TEST(ModuleTree, KindFollowsTheOutermostTellingElement) {
   EXPECT_EQ(module_at({"layers.3", "self_attention", "output"}).kind, ModuleKind::kAttention);
   EXPECT_EQ(module_at({"layers.3", "mlp", "first"}).kind, ModuleKind::kMlp);
-  EXPECT_EQ(module_at({"layers.3", "attention_norm"}).kind, ModuleKind::kNorm);
+  EXPECT_EQ(module_at({"layers.3", "input_layernorm"}).kind, ModuleKind::kNorm);
   EXPECT_EQ(module_at({"embedding"}).kind, ModuleKind::kEmbedding);
-  EXPECT_EQ(module_at({"head", "final_norm"}).kind, ModuleKind::kHead);
+  EXPECT_EQ(module_at({"head", "final_layernorm"}).kind, ModuleKind::kHead);
   EXPECT_EQ(module_at({"loss"}).kind, ModuleKind::kHead);
   EXPECT_EQ(module_at({"layers.3"}).kind, ModuleKind::kOther);
 }

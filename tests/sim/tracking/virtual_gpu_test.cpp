@@ -37,7 +37,7 @@ struct Layer {
   at::Tensor forward(Recorder& recorder, const at::Tensor& input) const {
     const ModuleScope layer(recorder, "layers.0");
     const at::Tensor normed = [&] {
-      const ModuleScope scope(recorder, "attention_norm");
+      const ModuleScope scope(recorder, "input_layernorm");
       return at::rms_norm(input, {kHidden}, norm, 1e-5);
     }();
     const at::Tensor attended = [&] {

@@ -30,8 +30,8 @@ TEST_F(ListCommand, GivesEachListAsATableAndAsJson) {
     EXPECT_THAT(run({"list", list}).output, StartsWith("name "));
     EXPECT_TRUE(Json::parse(run({"list", list, "--json"}).output)["entries"].is_array());
   }
-  EXPECT_THAT(run({"list", "dialects"}).output, StartsWith("megatron-lm: "));
-  EXPECT_TRUE(Json::parse(run({"list", "dialects", "--json"}).output)["entries"].is_array());
+  EXPECT_THAT(run({"list", "frameworks"}).output, StartsWith("megatron-lm: "));
+  EXPECT_TRUE(Json::parse(run({"list", "frameworks", "--json"}).output)["entries"].is_array());
   EXPECT_THAT(run({"list", "gpus"}).output, HasSubstr("NVIDIA H100 80GB HBM3"));
 }
 

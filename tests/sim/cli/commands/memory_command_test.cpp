@@ -24,11 +24,11 @@ class MemoryCommand : public OnerankProgram {
         {.category = kActivation,
          .bytes = 2 << 20,
          .requested_bytes = 2 << 20,
-         .module = "layers.0.mlp.first"},
+         .module = "layers.0.mlp.linear_fc1"},
         {.category = kActivation,
          .bytes = 5 << 20,
          .requested_bytes = 4 << 20,
-         .module = "layers.1.mlp.first",
+         .module = "layers.1.mlp.linear_fc1",
          .made_the_peak = true}};
     snapshot.header.allocations = 3;
     snapshot.header.peak = {.allocated_bytes = 8 << 20,
@@ -62,7 +62,7 @@ TEST_F(MemoryCommand, PrintsGroupsAsADocument) {
   EXPECT_EQ(memory["kind"], "memory_groups");
   EXPECT_EQ(memory["schema_version"], 1);
   EXPECT_EQ(memory["by"], "module");
-  EXPECT_EQ(memory["groups"][0]["name"], "layers.*.mlp.first");
+  EXPECT_EQ(memory["groups"][0]["name"], "layers.*.mlp.linear_fc1");
   EXPECT_EQ(memory["groups"][0]["bytes"], 7 << 20);
   EXPECT_EQ(memory["header"]["kind"], "peak_snapshot");
 }

@@ -63,7 +63,7 @@ TEST_F(SchemaCommand, KnowsEveryDocumentThatIsPrinted) {
            {"gpus", {"list", "gpus"}},
            {"models", {"list", "models"}},
            {"links", {"list", "links"}},
-           {"dialects", {"list", "dialects"}},
+           {"frameworks", {"list", "frameworks"}},
            {"torch", {"list", "torch"}}}) {
     std::vector<std::string> arguments = printed.arguments;
     arguments.emplace_back("--json");

@@ -144,14 +144,14 @@ TEST_F(PlanFile, ThatCannotBeReadIsNamed) {
   EXPECT_THAT(error_of(path("")), HasSubstr("folder"));
 }
 
-TEST(PlansToTry, AreValidAndNameTheirDialectAndAttention) {
+TEST(PlansToTry, AreValidAndNameTheirFrameworkAndAttention) {
   int count = 0;
   for (const auto& entry : std::filesystem::directory_iterator(ONERANK_PLANS)) {
     const std::string path = entry.path().string();
     const Json tree = read_plan_file(path);
     EXPECT_NO_THROW(estimator::resolve_plan(tree, {.origin = path})) << path;
     EXPECT_EQ(tree["name"], entry.path().stem().string());
-    EXPECT_TRUE(tree["training"].contains("dialect")) << path;
+    EXPECT_TRUE(tree["training"].contains("framework")) << path;
     EXPECT_TRUE(tree["training"].contains("attention")) << path;
     ++count;
   }

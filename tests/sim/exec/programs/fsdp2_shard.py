@@ -1,4 +1,4 @@
-"""The Llama of Onerank's own shard (dialect torchtitan) as a PyTorch program under FSDP2, or whole: the same
+"""The Llama of Onerank's own shard (framework torchtitan) as a PyTorch program under FSDP2, or whole: the same
 operators on tensors of the same shapes. usage: fsdp2_shard.py LAYERS HIDDEN FFN HEADS GROUPS VOCABULARY
 SEQUENCE MICRO_BATCHES ZERO_STAGE RECOMPUTE, which is none, full, op or N: TorchTitan's selective_ac_option"""
 import collections

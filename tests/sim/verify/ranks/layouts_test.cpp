@@ -90,16 +90,16 @@ constexpr const char* kSelectiveRecompute =
         "training": {"recompute": "selective"}})";
 constexpr const char* kUntied =
     R"({"model": {"tie_embeddings": false}, "parallelism": {"tensor": 2, "pipeline": 2}})";
-constexpr const char* kPlainDialect =
+constexpr const char* kPlainFramework =
     R"({"parallelism": {"tensor": 2, "pipeline": 2, "data": 2, "sequence_parallel": true},
-        "training": {"dialect": "plain", "make_vocab_size_divisible_by": 1}})";
+        "training": {"framework": "plain", "make_vocab_size_divisible_by": 1}})";
 constexpr const char* kInternevo =
     R"({"parallelism": {"tensor": 2, "data": 4, "zero_stage": 1, "overlap_grad_reduce": true,
                         "bucket_elements": 5000},
-        "training": {"dialect": "internevo"}})";
+        "training": {"framework": "internevo"}})";
 constexpr const char* kInternevoPipeline =
     R"({"parallelism": {"pipeline": 2, "data": 2, "zero_stage": 1},
-        "training": {"dialect": "internevo"}})";
+        "training": {"framework": "internevo"}})";
 constexpr const char* kTiedPadded =
     R"({"model": {"tie_embeddings": true, "vocab_size": 61},
         "parallelism": {"tensor": 2, "pipeline": 2},
@@ -153,7 +153,7 @@ constexpr const char* kExpertCapacity =
                      "moe_pad_expert_input_to_capacity": true}})";
 constexpr const char* kExpertsPlain =
     R"({"model": {"num_experts": 6}, "parallelism": {"data": 2, "expert": 2},
-        "training": {"dialect": "plain"}})";
+        "training": {"framework": "plain"}})";
 constexpr const char* kExpert2Context2 =
     R"({"model": {"num_experts": 4, "moe_aux_loss_coeff": 0.1},
         "parallelism": {"context": 2, "expert": 2},
@@ -202,7 +202,7 @@ INSTANTIATE_TEST_SUITE_P(Gpt,
                                          Layout{"Context4AllToAll", 4, kContext4AllToAll},
                                          Layout{"Tensor2Context2Data2Zero", 8, kT2C2D2Zero},
                                          Layout{"Pipeline2Context4Zero", 8, kP2C4Zero},
-                                         Layout{"PlainDialect", 8, kPlainDialect},
+                                         Layout{"PlainFramework", 8, kPlainFramework},
                                          Layout{"Internevo", 8, kInternevo},
                                          Layout{"InternevoPipeline", 4, kInternevoPipeline},
                                          Layout{"Bf16Flash", 8, kBf16}),
@@ -211,30 +211,30 @@ INSTANTIATE_TEST_SUITE_P(Gpt,
 constexpr const char* kOwnGradients =
     R"({"parallelism": {"tensor": 2, "sequence_parallel": true, "pipeline": 2, "data": 2,
                         "overlap_grad_reduce": true},
-        "training": {"dialect": "torchtitan"}})";
+        "training": {"framework": "torchtitan"}})";
 constexpr const char* kFsdp2 =
-    R"({"parallelism": {"data": 2, "zero_stage": 3}, "training": {"dialect": "torchtitan"}})";
+    R"({"parallelism": {"data": 2, "zero_stage": 3}, "training": {"framework": "torchtitan"}})";
 constexpr const char* kFsdp4Kept =
     R"({"parallelism": {"data": 4, "zero_stage": 2},
-        "training": {"dialect": "torchtitan", "optimizer": "sgd"}})";
+        "training": {"framework": "torchtitan", "optimizer": "sgd"}})";
 constexpr const char* kFsdp3Uneven =
     R"({"parallelism": {"data": 3, "zero_stage": 3},
-        "training": {"dialect": "torchtitan", "global_batch_size": 12}})";
+        "training": {"framework": "torchtitan", "global_batch_size": 12}})";
 constexpr const char* kT2Fsdp4 =
     R"({"parallelism": {"tensor": 2, "sequence_parallel": true, "data": 4, "zero_stage": 3},
-        "training": {"dialect": "torchtitan"}})";
+        "training": {"framework": "torchtitan"}})";
 constexpr const char* kFsdpRecompute =
     R"({"parallelism": {"data": 2, "zero_stage": 3},
-        "training": {"dialect": "torchtitan", "recompute": "full"}})";
+        "training": {"framework": "torchtitan", "recompute": "full"}})";
 constexpr const char* kFsdpByOperator =
     R"({"parallelism": {"tensor": 2, "sequence_parallel": true, "data": 2, "zero_stage": 3},
-        "training": {"dialect": "torchtitan", "recompute": "selective"}})";
+        "training": {"framework": "torchtitan", "recompute": "selective"}})";
 constexpr const char* kPipelineByOperator =
     R"({"parallelism": {"tensor": 2, "pipeline": 2},
-        "training": {"dialect": "torchtitan", "recompute": "selective"}})";
+        "training": {"framework": "torchtitan", "recompute": "selective"}})";
 constexpr const char* kFsdpBf16 =
     R"({"parallelism": {"data": 4, "zero_stage": 3},
-        "training": {"dialect": "plain", "dtype": "bf16", "attention": "flash"}})";
+        "training": {"framework": "plain", "dtype": "bf16", "attention": "flash"}})";
 
 INSTANTIATE_TEST_SUITE_P(FullySharded,
                          VerifiedLayout,
@@ -266,7 +266,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Layout{"Context4AllToAll", 4, kContext4AllToAll, true},
                     Layout{"Tensor2Context2Data2Zero", 8, kT2C2D2Zero, true},
                     Layout{"Tensor2Context2AllToAll", 4, kT2C2AllToAllFullRecompute, true},
-                    Layout{"PlainDialect", 8, kPlainDialect, true},
+                    Layout{"PlainFramework", 8, kPlainFramework, true},
                     Layout{"Internevo", 8, kInternevo, true},
                     Layout{"TiedAndPadded", 4, kTiedPadded, true},
                     Layout{"Bf16Flash", 8, kBf16, true}),
@@ -284,7 +284,7 @@ constexpr const char* kBf16Fused =
     R"({"parallelism": {"tensor": 2, "pipeline": 2, "sequence_parallel": true},
         "training": {"dtype": "bf16", "attention": "fused"}})";
 constexpr const char* kFsdp2Plain =
-    R"({"parallelism": {"data": 2, "zero_stage": 3}, "training": {"dialect": "plain"}})";
+    R"({"parallelism": {"data": 2, "zero_stage": 3}, "training": {"framework": "plain"}})";
 
 INSTANTIATE_TEST_SUITE_P(
     Latent,
@@ -295,7 +295,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Layout{"Tensor2SequencePipeline2Data2Zero", 8, kT2P2D2, true, kLatent},
                     Layout{"FullRecompute", 4, kFullRecompute, true, kLatent},
                     Layout{"SelectiveRecompute", 4, kSelectiveRecompute, true, kLatent},
-                    Layout{"PlainDialect", 8, kPlainDialect, true, kLatent},
+                    Layout{"PlainFramework", 8, kPlainFramework, true, kLatent},
                     Layout{"FullySharded", 2, kFsdp2Plain, true, kLatent},
                     Layout{"Bf16Fused", 4, kBf16Fused, true, kLatent}),
     testing::PrintToStringParamName());

@@ -6,7 +6,7 @@
 
 #include "tests/sim/rank/executed_rank.h"
 
-namespace sim::dialect_memory {  // where the formulas' letters mean its sizes
+namespace sim::framework_memory {  // where the formulas' letters mean its sizes
 namespace {
 
 using estimator::Json;
@@ -26,7 +26,7 @@ int64_t held_between_iterations(const Json& changes) {
 
 int64_t peak(const Json& changes) { return execute(gpt_plan(changes)).peak.allocated_bytes; }
 
-TEST(MegatronDialect, OfTransformerEngineHasItsWorkspaceAndOfLocalLayersTheGlobalBuffer) {
+TEST(MegatronFramework, OfTransformerEngineHasItsWorkspaceAndOfLocalLayersTheGlobalBuffer) {
   // TransformerEngine: 4 MiB on A100, and a stand-in gradient for each shape of weight; the output
   // layer's, 1024 x h, is the projection's. Local layers: the input of the first attention product,
   // [b * heads, s, s], the causal mask, and the 1 MiB with which PyTorch's cuBLASLt adds biases.
@@ -49,7 +49,7 @@ Json two_stages(const Json& training = Json::object(), int64_t virtual_stages = 
 // PyTorch's workspaces are the output layer's: 32 MiB for each of two threads on Hopper. All other
 // products are TransformerEngine's, which has one of 32 MiB and 1 KiB (get_cublas_workspace in
 // transformer_engine/pytorch/cpp_extensions/gemm.py).
-TEST(MegatronDialect, HasPyTorchsWorkspacesWhereTheOutputLayerIs) {
+TEST(MegatronFramework, HasPyTorchsWorkspacesWhereTheOutputLayerIs) {
   const auto workspace_bytes = [](int64_t stage) {
     const auto plan = gpt_plan(two_stages({{"attention", "fused"}}));
     return workspace_at_peak(execute(plan, stage));
@@ -59,10 +59,10 @@ TEST(MegatronDialect, HasPyTorchsWorkspacesWhereTheOutputLayerIs) {
 }
 
 /// What a stage holds between iterations of each sequence of a micro-batch more.
-int64_t held_of_a_sequence(int64_t stage, int64_t virtual_stages, const char* dialect) {
+int64_t held_of_a_sequence(int64_t stage, int64_t virtual_stages, const char* framework) {
   const auto held = [&](int64_t sequences) {
     const Json training = {{"attention", "fused"},
-                           {"dialect", dialect},
+                           {"framework", framework},
                            {"micro_batch_size", sequences},
                            {"global_batch_size", 4 * sequences}};
     return execute(gpt_plan(two_stages(training, virtual_stages)), stage)
@@ -74,7 +74,7 @@ int64_t held_of_a_sequence(int64_t stage, int64_t virtual_stages, const char* di
 
 // TransformerBlock keeps its input until it is given another, with the gradient that was made for
 // the stage before (set_input_tensor in megatron/core/transformer/transformer_block.py).
-TEST(MegatronDialect, KeepsTheLastInputOfEachChunkAndItsGradient) {
+TEST(MegatronFramework, KeepsTheLastInputOfEachChunkAndItsGradient) {
   EXPECT_EQ(held_of_a_sequence(0, 1, "megatron-lm"), 0);
   EXPECT_EQ(held_of_a_sequence(1, 1, "megatron-lm"), 2 * kFp16 * s * h);
   EXPECT_EQ(held_of_a_sequence(0, 2, "megatron-lm"), 2 * kFp16 * s * h);
@@ -84,7 +84,7 @@ TEST(MegatronDialect, KeepsTheLastInputOfEachChunkAndItsGradient) {
 
 // fused_vocab_parallel_cross_entropy in megatron/core/fusions/fused_cross_entropy.py: the largest
 // logits, then the predicted ones and the sums of exponentials as one.
-TEST(MegatronDialect, CompiledCrossEntropyReducesTwice) {
+TEST(MegatronFramework, CompiledCrossEntropyReducesTwice) {
   const auto profile = execute(gpt_plan({{"cluster", {{"gpus_per_node", 2}}},
                                          {"parallelism", {{"tensor", 2}}},
                                          {"training", {{"cross_entropy_fusion", "native"}}}}));
@@ -101,7 +101,7 @@ TEST(MegatronDialect, CompiledCrossEntropyReducesTwice) {
 
 // get_cached_cos_sin in megatron/core/models/common/embeddings/yarn_rotary_pos_embedding.py: cosine
 // and sine in the model's type, and in the cache of forward() the fp32 angles.
-TEST(MegatronDialect, HasRotaryTablesAndAnglesForEachLayerOfLatentAttention) {
+TEST(MegatronFramework, HasRotaryTablesAndAnglesForEachLayerOfLatentAttention) {
   static constexpr int64_t kPositions = 64;
   const auto workspace_bytes = [](int64_t layers) {
     const auto plan = gpt_plan({{"model",
@@ -118,7 +118,7 @@ TEST(MegatronDialect, HasRotaryTablesAndAnglesForEachLayerOfLatentAttention) {
   EXPECT_EQ(workspace_bytes(3) - workspace_bytes(2), (2 * kFp16 + kFp32) * s * kPositions);
 }
 
-TEST(MegatronDialect, HasNoStandInsWithoutGradientAccumulationFusion) {
+TEST(MegatronFramework, HasNoStandInsWithoutGradientAccumulationFusion) {
   const auto profile = execute(gpt_plan(training({{"gradient_accumulation_fusion", false}})));
   EXPECT_EQ(profile.model_state->gradient_stand_in_bytes, 0);
 }
@@ -127,7 +127,7 @@ TEST(MegatronDialect, HasNoStandInsWithoutGradientAccumulationFusion) {
 // carries.
 constexpr int64_t kVocabulary = 131'072;
 
-TEST(MegatronDialect, CarriesTheAttentionMaskWhereTheDataLoaderMakesIt) {
+TEST(MegatronFramework, CarriesTheAttentionMaskWhereTheDataLoaderMakesIt) {
   const auto peak_with = [](bool mask) {
     return peak({{"model", {{"vocab_size", kVocabulary}}},
                  {"training", {{"attention_mask_in_dataloader", mask}}}});
@@ -135,7 +135,7 @@ TEST(MegatronDialect, CarriesTheAttentionMaskWhereTheDataLoaderMakesIt) {
   EXPECT_EQ(peak_with(true) - peak_with(false), b * s * s);
 }
 
-TEST(MegatronDialect, CompiledCrossEntropyHasASecondFp32Buffer) {
+TEST(MegatronFramework, CompiledCrossEntropyHasASecondFp32Buffer) {
   const auto peak_with = [](const char* fusion) {
     return peak({{"model", {{"vocab_size", kVocabulary}}},
                  {"training", {{"cross_entropy_fusion", fusion}}}});
@@ -146,15 +146,15 @@ TEST(MegatronDialect, CompiledCrossEntropyHasASecondFp32Buffer) {
   EXPECT_LT(peak_with("te"), none - logits_fp32 / 2);
 }
 
-TEST(NanotronDialect, KeepsTheGatheredInputOfColumnParallelLayers) {
+TEST(NanotronFramework, KeepsTheGatheredInputOfColumnParallelLayers) {
   // qkv and the MLP's first layer keep [s, b, h] where Megatron-LM keeps a part of it.
   static constexpr int64_t t = 4;
-  const auto layer_bytes = [](const char* dialect) {
+  const auto layer_bytes = [](const char* framework) {
     const auto with_layers = [&](int64_t layers) {
       return execute(gpt_plan({{"model", {{"num_layers", layers}}},
                                {"cluster", {{"gpus_per_node", t}}},
                                {"parallelism", {{"tensor", t}, {"sequence_parallel", true}}},
-                               {"training", {{"dialect", dialect}}}}))
+                               {"training", {{"framework", framework}}}}))
           .micro_batches.activation_bytes.value();
     };
     return with_layers(3) - with_layers(2);
@@ -163,12 +163,13 @@ TEST(NanotronDialect, KeepsTheGatheredInputOfColumnParallelLayers) {
             2 * kFp16 * s * b * h * (t - 1) / t);
 }
 
-TEST(TorchtitanDialect, HasOneTypeForAllStateWithoutFsdp) {
-  const auto profile = execute(gpt_plan(training({{"dialect", "torchtitan"}, {"dtype", "bf16"}})));
+TEST(TorchtitanFramework, HasOneTypeForAllStateWithoutFsdp) {
+  const auto profile =
+      execute(gpt_plan(training({{"framework", "torchtitan"}, {"dtype", "bf16"}})));
   const int64_t parameters = profile.parameters.count;
   EXPECT_EQ(profile.model_state->parameter_bytes, 2 * parameters);
   EXPECT_EQ(profile.model_state->gradient_bytes, 2 * parameters);
-  EXPECT_EQ(profile.model_state->main_weight_bytes, 0);
+  EXPECT_EQ(profile.model_state->master_weight_bytes, 0);
   EXPECT_EQ(profile.model_state->optimizer_state_bytes, 4 * parameters);
 }
 
@@ -180,7 +181,7 @@ int64_t titan_bytes(int64_t layers, const Json& training) {
     "model": {"ffn_hidden_size": 2816, "num_query_groups": 4, "normalization": "RMSNorm",
               "activation": "swiglu", "position_embedding": "rope", "add_bias_linear": false,
               "tie_embeddings": false, "hidden_dropout": 0, "attention_dropout": 0},
-    "training": {"dialect": "torchtitan", "dtype": "bf16", "attention": "flash"}})");
+    "training": {"framework": "torchtitan", "dtype": "bf16", "attention": "flash"}})");
   changes["model"]["num_layers"] = layers;
   changes["training"].merge_patch(training);
   return execute(gpt_plan(changes)).micro_batches.activation_bytes.value();
@@ -192,7 +193,7 @@ int64_t titan_layer_bytes(const Json& training) {
 // The input; of the seven products, each with the width of its output, query, value, gate and down;
 // attention's output, its log-sum for each row and head, and two blocks for its random numbers.
 // That the last product is kept saves nothing, but TorchTitan's rule does not know.
-TEST(TorchtitanDialect, KeepsEverySecondProductAndAttentionUnderSelectiveRecompute) {
+TEST(TorchtitanFramework, KeepsEverySecondProductAndAttentionUnderSelectiveRecompute) {
   const int64_t width = h / heads;
   const int64_t columns = h + (h + kGroups * width + kFfn + h) + h;
   EXPECT_EQ(titan_layer_bytes({{"recompute", "selective"}}),
@@ -200,17 +201,17 @@ TEST(TorchtitanDialect, KeepsEverySecondProductAndAttentionUnderSelectiveRecompu
 }
 
 // Of two layers more the second is the input alone.
-TEST(TorchtitanDialect, KeepsOneInputOfTwoLayersUnderSelectiveRecomputeOfEverySecond) {
+TEST(TorchtitanFramework, KeepsOneInputOfTwoLayersUnderSelectiveRecomputeOfEverySecond) {
   const Json every_second = {{"recompute", "selective"}, {"selective_ac_option", "2"}};
   EXPECT_EQ(titan_bytes(4, every_second) - titan_bytes(2, every_second),
             titan_layer_bytes({{"recompute", "none"}}) + 2 * s * b * h);
 }
 
 // fp16: the parameters' own are the sum; bf16: flat fp32 ones, and the parameters' own beside them.
-TEST(MegatronDeepspeedDialect, SumsGradientsInFp16OrKeepsThemBesideFp32) {
+TEST(MegatronDeepspeedFramework, SumsGradientsInFp16OrKeepsThemBesideFp32) {
   const auto gradient_bytes = [](const char* dtype) {
     const auto profile =
-        execute(gpt_plan(training({{"dialect", "megatron-deepspeed"}, {"dtype", dtype}})));
+        execute(gpt_plan(training({{"framework", "megatron-deepspeed"}, {"dtype", dtype}})));
     return profile.model_state->gradient_bytes / profile.parameters.count;
   };
   EXPECT_EQ(gradient_bytes("fp16"), 2);
@@ -219,11 +220,11 @@ TEST(MegatronDeepspeedDialect, SumsGradientsInFp16OrKeepsThemBesideFp32) {
 
 // Weights, fp32 weights and two moments; and the fp32 gradients of BF16Optimizer, flat from the
 // start.
-TEST(MegatronDeepspeedDialect, HasItsStateBeforeTheFirstStep) {
+TEST(MegatronDeepspeedFramework, HasItsStateBeforeTheFirstStep) {
   const auto bytes_after_build = [](const char* dtype) {
     const auto profile =
         execute(gpt_plan({{"parallelism", {{"zero_stage", 1}}},
-                          {"training", {{"dialect", "megatron-deepspeed"}, {"dtype", dtype}}}}));
+                          {"training", {{"framework", "megatron-deepspeed"}, {"dtype", dtype}}}}));
     EXPECT_EQ(profile.phases[1].name, "build_optimizer");
     return static_cast<double>(profile.phases[1].after.allocated_bytes) /
            static_cast<double>(profile.parameters.count);
@@ -232,15 +233,15 @@ TEST(MegatronDeepspeedDialect, HasItsStateBeforeTheFirstStep) {
   EXPECT_NEAR(bytes_after_build("bf16"), 2 + 4 + 12, 0.1);
 }
 
-TEST(NanotronDialect, KeepsTheQueryInsideACopyOfQueryKeyAndValue) {
+TEST(NanotronFramework, KeepsTheQueryInsideACopyOfQueryKeyAndValue) {
   // The copy of all three (3 s b h), key and value again (2 s b h); Megatron-LM keeps one of each.
-  const auto layer_bytes = [](const char* dialect) {
+  const auto layer_bytes = [](const char* framework) {
     const auto with_layers = [&](int64_t layers) {
       return execute(gpt_plan({{"model",
                                 {{"num_layers", layers},
                                  {"position_embedding", "rope"},
                                  {"attention_dropout", 0}}},
-                               {"training", {{"dialect", dialect}, {"attention", "flash"}}}}))
+                               {"training", {{"framework", framework}, {"attention", "flash"}}}}))
           .micro_batches.activation_bytes.value();
     };
     return with_layers(3) - with_layers(2);
@@ -249,4 +250,4 @@ TEST(NanotronDialect, KeepsTheQueryInsideACopyOfQueryKeyAndValue) {
 }
 
 }  // namespace
-}  // namespace sim::dialect_memory
+}  // namespace sim::framework_memory

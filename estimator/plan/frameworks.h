@@ -1,5 +1,5 @@
-// What the dialects of a plan mean: one row for each, read by the shard that is built from it and
-// by `onerank list dialects`.
+// What the frameworks of a plan mean: one row for each, read by the shard that is built from it and
+// by `onerank list frameworks`.
 #pragma once
 
 #include <array>
@@ -45,9 +45,9 @@ constexpr std::array<EnumName<StageOutputs>, 3> enum_names(StageOutputs) {
            {StageOutputs::kPartitioned, "partitioned"}}};
 }
 
-struct DialectTraits {
-  Dialect dialect = Dialect::kPlain;
-  std::string framework;
+struct FrameworkTraits {
+  Framework framework = Framework::kPlain;
+  std::string stands_for;
   bool transformer_engine = false;
   bool fused_gated_activation = false;
   bool fused_rotary = false;
@@ -61,7 +61,7 @@ struct DialectTraits {
   LossBuffers loss_buffers = LossBuffers::kTorch;
   GradientType gradient_type = GradientType::kFp32;
   GradientKeeping gradient_keeping = GradientKeeping::kAdded;
-  bool main_weights = true;
+  bool master_weights = true;
   bool reducer_buckets = false;
   bool fully_sharded = false;
   bool whole_parameters = false;
@@ -78,14 +78,22 @@ struct DialectTraits {
   bool mask_in_dataloader = false;
   bool single_messages = false;
   bool stages_by_cost = false;
+  bool latent_attention = false;
+  bool shared_query_groups = false;
+  bool unfused_attention = false;
+  bool chained_optimizers = false;
+  bool copies_before_cast = false;
+  bool checks_for_nan = false;
+  bool rings_when_deterministic = false;
+  bool fills_when_deterministic = true;
   int64_t vocabulary_multiple = 1;
   std::vector<std::string> notes;
 };
 
 template <class Visitor>
-void visit_fields(Visitor& visit, DialectTraits& traits) {
-  visit("name", traits.dialect, "as training.dialect");
-  visit("framework", traits.framework, "what it stands for");
+void visit_fields(Visitor& visit, FrameworkTraits& traits) {
+  visit("name", traits.framework, "as training.framework");
+  visit("stands_for", traits.stands_for, "what it stands for");
   visit("transformer_engine", traits.transformer_engine, "layers may be TransformerEngine's");
   visit("fused_gated_activation",
         traits.fused_gated_activation,
@@ -113,7 +121,7 @@ void visit_fields(Visitor& visit, DialectTraits& traits) {
   visit("loss_buffers", traits.loss_buffers, "buffers of the logits' shape in the loss");
   visit("gradient_type", traits.gradient_type, "in which gradients are summed");
   visit("gradient_keeping", traits.gradient_keeping, "how long autograd's own gradients stay");
-  visit("main_weights", traits.main_weights, "the optimizer has fp32 copies of the parameters");
+  visit("master_weights", traits.master_weights, "the optimizer has fp32 copies of the parameters");
   visit("reducer_buckets",
         traits.reducer_buckets,
         "without ZeRO: DistributedDataParallel's buckets, as large as the parameters");
@@ -156,13 +164,35 @@ void visit_fields(Visitor& visit, DialectTraits& traits) {
   visit("stages_by_cost",
         traits.stages_by_cost,
         "stages get layers until their products are beyond a stage's share of all, the head's too");
+  visit("latent_attention", traits.latent_attention, "attention may be multi-latent");
+  visit("shared_query_groups",
+        traits.shared_query_groups,
+        "tensor ranks may use the same key/value head, where there are fewer heads than ranks");
+  visit("unfused_attention",
+        traits.unfused_attention,
+        "attention is unfused unless the plan names a kernel");
+  visit("chained_optimizers",
+        traits.chained_optimizers,
+        "experts have an optimizer of their own, and each of the two gathers all parameters");
+  visit("copies_before_cast",
+        traits.copies_before_cast,
+        "the optimizer copies a parameter's part before it casts it to fp32");
+  visit("checks_for_nan",
+        traits.checks_for_nan,
+        "looks for NaN in loss and gradients unless the plan says no, but not in fp16");
+  visit("rings_when_deterministic",
+        traits.rings_when_deterministic,
+        "deterministic runs let NCCL use rings alone");
+  visit("fills_when_deterministic",
+        traits.fills_when_deterministic,
+        "deterministic runs let PyTorch fill new tensors, unless the plan says no");
   visit("vocabulary_multiple",
         traits.vocabulary_multiple,
         "the vocabulary is padded to a multiple of this x tensor");
   visit("notes", traits.notes, "what else it means, and what is simplified");
 }
 
-const std::vector<DialectTraits>& dialects();
-const DialectTraits& traits_of(Dialect dialect);
+const std::vector<FrameworkTraits>& frameworks();
+const FrameworkTraits& traits_of(Framework framework);
 
 }  // namespace estimator

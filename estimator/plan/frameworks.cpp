@@ -1,4 +1,4 @@
-#include "estimator/plan/dialects.h"
+#include "estimator/plan/frameworks.h"
 
 #include <algorithm>
 #include <stdexcept>
@@ -6,10 +6,10 @@
 namespace estimator {
 namespace {
 
-DialectTraits megatron_lm() {
+FrameworkTraits megatron_lm() {
   return {
-      .dialect = Dialect::kMegatronLm,
-      .framework = "Megatron-LM core with TransformerEngine 2.9 to 2.11",
+      .framework = Framework::kMegatronLm,
+      .stands_for = "Megatron-LM core with TransformerEngine 2.9 to 2.11",
       .transformer_engine = true,
       .fused_gated_activation = true,
       .fused_rotary = true,
@@ -27,6 +27,13 @@ DialectTraits megatron_lm() {
       .compiled_dropout = true,
       .mask_in_dataloader = true,
       .single_messages = true,
+      .latent_attention = true,
+      .shared_query_groups = true,
+      .chained_optimizers = true,
+      .copies_before_cast = true,
+      .checks_for_nan = true,
+      .rings_when_deterministic = true,   // megatron/training/determinism.py
+      .fills_when_deterministic = false,  // pull request 7093 (September 2026) turned it off
       .vocabulary_multiple = 128,
       .notes = {
           "TransformerEngine's cuBLAS workspace, and a stand-in gradient for each weight shape "
@@ -43,10 +50,10 @@ DialectTraits megatron_lm() {
           "(the gradient takes the place of the logits)"}};
 }
 
-DialectTraits megatron_deepspeed() {
+FrameworkTraits megatron_deepspeed() {
   return {
-      .dialect = Dialect::kMegatronDeepspeed,
-      .framework = "Megatron-DeepSpeed (2022), DeepSpeed's pipeline and ZeRO stage 1",
+      .framework = Framework::kMegatronDeepspeed,
+      .stands_for = "Megatron-DeepSpeed (2022), DeepSpeed's pipeline and ZeRO stage 1",
       .stage_outputs = StageOutputs::kPartitioned,
       .loss_buffers = LossBuffers::kTwo,
       .gradient_type = GradientType::kParameter,
@@ -54,6 +61,7 @@ DialectTraits megatron_deepspeed() {
       .shared_step_counter = true,
       .overlapped_sends = false,
       .partitioned_sends = true,
+      .unfused_attention = true,
       .vocabulary_multiple = 128,
       .notes = {
           "fp16: gradients stay the parameters' own and are summed in fp16; they are all-reduced "
@@ -70,10 +78,10 @@ DialectTraits megatron_deepspeed() {
           "logits are cast to fp32 before the loss, which copies them (gpt_model.py)"}};
 }
 
-DialectTraits nanotron() {
+FrameworkTraits nanotron() {
   return {
-      .dialect = Dialect::kNanotron,
-      .framework = "nanotron (July 2024), tensor parallel mode REDUCE_SCATTER",
+      .framework = Framework::kNanotron,
+      .stands_for = "nanotron (July 2024), tensor parallel mode REDUCE_SCATTER",
       .fused_rotary = true,
       .batch_first_attention = true,
       .query_keeps_packed = true,
@@ -100,17 +108,17 @@ DialectTraits nanotron() {
           "DistributedDataParallel only without ZeRO (make_ddp in trainer.py)"}};
 }
 
-DialectTraits torchtitan() {
+FrameworkTraits torchtitan() {
   return {
-      .dialect = Dialect::kTorchtitan,
-      .framework = "TorchTitan (tensor, pipeline, replicated or fully sharded data parallel)",
+      .framework = Framework::kTorchtitan,
+      .stands_for = "TorchTitan (tensor, pipeline, replicated or fully sharded data parallel)",
       .separate_products = true,
       .selective_by_operator = true,
       .stage_outputs = StageOutputs::kKept,
       .loss_buffers = LossBuffers::kTorch,
       .gradient_type = GradientType::kParameter,
       .gradient_keeping = GradientKeeping::kUntilZeroed,
-      .main_weights = false,
+      .master_weights = false,
       .reducer_buckets = true,
       .fully_sharded = true,
       .notes = {
@@ -132,10 +140,10 @@ DialectTraits torchtitan() {
           "when it makes others after the first backward, are not counted"}};
 }
 
-DialectTraits internevo() {
+FrameworkTraits internevo() {
   return {
-      .dialect = Dialect::kInternevo,
-      .framework = "InternEvo (July 2023), HybridZeroOptimizer over all data ranks",
+      .framework = Framework::kInternevo,
+      .stands_for = "InternEvo (July 2023), HybridZeroOptimizer over all data ranks",
       .gradient_type = GradientType::kParameter,
       .whole_parameters = true,
       .notes = {"as of its first commit, fa7337b (internlm/solver/optimizer/hybrid_zero_optim.py)",
@@ -150,29 +158,30 @@ DialectTraits internevo() {
                 "layers, loss and pipeline as in plain"}};
 }
 
-DialectTraits plain() {
-  return {.dialect = Dialect::kPlain,
-          .framework = "PyTorch's operators under Megatron-LM's layout of gradients and optimizer",
+FrameworkTraits plain() {
+  return {.framework = Framework::kPlain,
+          .stands_for = "PyTorch's operators under Megatron-LM's layout of gradients and optimizer",
           .fully_sharded = true,
           .optimizer_cpu_offload = true,
           .experts = true,
+          .latent_attention = true,
           .notes = {"SwiGLU, rotary positions and cross-entropy from PyTorch's operators",
-                    "fp32 gradient buffer and fp32 main weights; ZeRO stages 2 and 3 are FSDP2"}};
+                    "fp32 gradient buffer and fp32 master weights; ZeRO stages 2 and 3 are FSDP2"}};
 }
 
 }  // namespace
 
-const std::vector<DialectTraits>& dialects() {
-  static const std::vector<DialectTraits> all = {
+const std::vector<FrameworkTraits>& frameworks() {
+  static const std::vector<FrameworkTraits> all = {
       megatron_lm(), megatron_deepspeed(), nanotron(), torchtitan(), internevo(), plain()};
   return all;
 }
 
-const DialectTraits& traits_of(Dialect dialect) {
-  const auto& all = dialects();
+const FrameworkTraits& traits_of(Framework framework) {
+  const auto& all = frameworks();
   const auto found = std::find_if(
-      all.begin(), all.end(), [&](const DialectTraits& t) { return t.dialect == dialect; });
-  if (found == all.end()) throw std::logic_error("a dialect has no traits");
+      all.begin(), all.end(), [&](const FrameworkTraits& t) { return t.framework == framework; });
+  if (found == all.end()) throw std::logic_error("a framework has no traits");
   return *found;
 }
 

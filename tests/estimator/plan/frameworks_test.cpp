@@ -1,4 +1,4 @@
-#include "estimator/plan/dialects.h"
+#include "estimator/plan/frameworks.h"
 
 #include <gtest/gtest.h>
 
@@ -10,22 +10,22 @@
 namespace estimator {
 namespace {
 
-TEST(Dialects, EveryNameHasOneRowThatSaysWhatItMeans) {
-  std::set<Dialect> seen;
-  for (const DialectTraits& traits : dialects()) {
-    EXPECT_TRUE(seen.insert(traits.dialect).second);
-    EXPECT_FALSE(traits.framework.empty());
+TEST(Frameworks, EveryNameHasOneRowThatSaysWhatItMeans) {
+  std::set<Framework> seen;
+  for (const FrameworkTraits& traits : frameworks()) {
+    EXPECT_TRUE(seen.insert(traits.framework).second);
+    EXPECT_FALSE(traits.stands_for.empty());
     EXPECT_FALSE(traits.notes.empty());
   }
-  for (const auto& [dialect, name] : enum_names(Dialect{})) {
-    EXPECT_EQ(traits_of(dialect).dialect, dialect) << name;
+  for (const auto& [framework, name] : enum_names(Framework{})) {
+    EXPECT_EQ(traits_of(framework).framework, framework) << name;
   }
 }
 
 // megatron/training/arguments.py: --make-vocab-size-divisible-by 128.
-TEST(Dialects, MegatronPadsTheVocabularyAndPlainDoesNot) {
-  const auto padded = [](const char* dialect) {
-    return small_plan({{"training", {{"dialect", dialect}}}}).padded_vocab_size();
+TEST(Frameworks, MegatronPadsTheVocabularyAndPlainDoesNot) {
+  const auto padded = [](const char* framework) {
+    return small_plan({{"training", {{"framework", framework}}}}).padded_vocab_size();
   };
   EXPECT_EQ(padded("megatron-lm"), 1024);
   EXPECT_EQ(padded("megatron-deepspeed"), 1024);
@@ -34,16 +34,16 @@ TEST(Dialects, MegatronPadsTheVocabularyAndPlainDoesNot) {
   EXPECT_EQ(padded("plain"), 1000);
 }
 
-TEST(Dialects, InternevoHasNoFullyShardedParameters) {
+TEST(Frameworks, InternevoHasNoFullyShardedParameters) {
   const auto complaint = [](int zero_stage) {
-    return complaint_about(
-        {{"parallelism", {{"zero_stage", zero_stage}}}, {"training", {{"dialect", "internevo"}}}});
+    return complaint_about({{"parallelism", {{"zero_stage", zero_stage}}},
+                            {"training", {{"framework", "internevo"}}}});
   };
   EXPECT_EQ(complaint(1), "");
-  EXPECT_NE(complaint(3).find("which the dialect does not have"), std::string::npos);
+  EXPECT_NE(complaint(3).find("which the framework does not have"), std::string::npos);
 }
 
-TEST(Dialects, MegatronsOwnKeysAreRefusedElsewhere) {
+TEST(Frameworks, MegatronsOwnKeysAreRefusedElsewhere) {
   for (const Json& training : {Json{{"transformer_impl", "local"}},
                                Json{{"cross_entropy_fusion", "te"}},
                                Json{{"gradient_accumulation_fusion", false}},
@@ -52,17 +52,17 @@ TEST(Dialects, MegatronsOwnKeysAreRefusedElsewhere) {
     const Json changes = {{"training", training}};
     EXPECT_EQ(complaint_about(changes), "");
     Json elsewhere = changes;
-    elsewhere["training"]["dialect"] = "plain";
+    elsewhere["training"]["framework"] = "plain";
     EXPECT_NE(complaint_about(elsewhere).find("the key belongs to Megatron-LM"), std::string::npos)
         << training;
   }
 }
 
 // megatron/training/arguments.py has the mask unless --no-create-attention-mask-in-dataloader.
-TEST(Dialects, OfMegatronAloneHaveAMaskInEachMicroBatch) {
-  for (const auto& [dialect, name] : enum_names(Dialect{})) {
-    const Plan plan = small_plan({{"training", {{"dialect", name}}}});
-    EXPECT_EQ(*plan.training.attention_mask_in_dataloader, dialect == Dialect::kMegatronLm);
+TEST(Frameworks, OfMegatronAloneHaveAMaskInEachMicroBatch) {
+  for (const auto& [framework, name] : enum_names(Framework{})) {
+    const Plan plan = small_plan({{"training", {{"framework", name}}}});
+    EXPECT_EQ(*plan.training.attention_mask_in_dataloader, framework == Framework::kMegatronLm);
   }
 }
 
