@@ -1,77 +1,14 @@
-// What the shard tells whoever watches it: which module is running, in which part of the iteration,
-// and what lasting memory is for. The shard itself never asks what became of it.
+// Who watches the shard, in the shard's own words.
 #pragma once
 
-#include <cstdint>
-#include <string>
-
-#include "estimator/profile/rank_profile.h"
-
-namespace at {
-class Tensor;
-}
+#include "estimator/profile/run_observer.h"
 
 namespace models {
 
-inline constexpr int64_t kNoMicroBatch = -1;
-
-/// What a tensor that lasts is for: "optimizer" owns the moment of
-/// "layers.3.mlp.linear_fc1.weight".
-struct LastingMemory {
-  estimator::MemoryCategory category = estimator::MemoryCategory::kWorkspace;
-  std::string owner;  ///< a module's path, or a flat buffer's name
-  std::string name;   ///< of the parameter that it belongs to, or ""
-};
-
-/// Calls nest. They come from the forward thread and, under recompute, from the autograd thread.
-class Observer {
- public:
-  virtual ~Observer() = default;
-
-  /// `name` is one path element ("layers.3", "self_attention", "linear_qkv"); the path is all
-  /// entered ones.
-  virtual void enter_module(const std::string& name) = 0;
-  virtual void leave_module() = 0;
-
-  /// `micro_batch`: the one that is worked for, or kNoMicroBatch.
-  virtual void enter_direction(estimator::Direction direction, int64_t micro_batch) = 0;
-  virtual void leave_direction() = 0;
-
-  /// A micro-batch's activations are held from the end of its forward to the end of its backward.
-  virtual void forward_finished(int64_t micro_batch) = 0;
-  virtual void backward_finished(int64_t micro_batch) = 0;
-
-  /// The memory under `tensor` was made to last; to be told while it lives.
-  virtual void memory_lasts(const at::Tensor& tensor, const LastingMemory& memory) = 0;
-};
-
-class ModuleScope {
- public:
-  ModuleScope(Observer& observer, const std::string& name) : observer_(observer) {
-    observer_.enter_module(name);
-  }
-  ~ModuleScope() { observer_.leave_module(); }
-  ModuleScope(const ModuleScope&) = delete;
-  ModuleScope& operator=(const ModuleScope&) = delete;
-
- private:
-  Observer& observer_;
-};
-
-class DirectionScope {
- public:
-  DirectionScope(Observer& observer,
-                 estimator::Direction direction,
-                 int64_t micro_batch = kNoMicroBatch)
-      : observer_(observer) {
-    observer_.enter_direction(direction, micro_batch);
-  }
-  ~DirectionScope() { observer_.leave_direction(); }
-  DirectionScope(const DirectionScope&) = delete;
-  DirectionScope& operator=(const DirectionScope&) = delete;
-
- private:
-  Observer& observer_;
-};
+using estimator::DirectionScope;
+using estimator::kNoMicroBatch;
+using estimator::LastingMemory;
+using estimator::ModuleScope;
+using estimator::Observer;
 
 }  // namespace models

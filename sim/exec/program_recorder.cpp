@@ -92,7 +92,7 @@ int64_t number_of(const char* variable, int64_t otherwise) {
   return end != text && *end == '\0' && value >= 0 ? value : otherwise;
 }
 
-models::LastingMemory lasting_memory(const char* category, const std::string& parameter) {
+estimator::LastingMemory lasting_memory(const char* category, const std::string& parameter) {
   const auto kind = category_named(category);
   const bool is_of_optimizer = kind == estimator::MemoryCategory::kOptimizerState ||
                                kind == estimator::MemoryCategory::kMasterWeight;
@@ -177,7 +177,7 @@ void ProgramRecorder::operator_finished(const at::RecordFunction& function) {
 
 /// fully_shard's units lie whole in memory while their modules run.
 void ProgramRecorder::parameters_gathered(const at::RecordFunction& copy_out) {
-  const models::LastingMemory gathered = {
+  const estimator::LastingMemory gathered = {
       .category = estimator::MemoryCategory::kParameter, .owner = "fsdp", .name = ""};
   for (const c10::IValue& input : copy_out.inputs()) {
     if (!input.isTensorList()) continue;

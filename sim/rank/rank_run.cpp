@@ -88,7 +88,7 @@ models::ProcessGroups process_groups(const estimator::ParallelLayout& layout,
                                         GroupKind::kExpertTensor,
                                         GroupKind::kExpertModel,
                                         GroupKind::kExpertData};
-  const GroupCallSink sink = [&recorder, &hooks](const GroupCall& made) {
+  const estimator::GroupCallSink sink = [&recorder, &hooks](const estimator::GroupCall& made) {
     recorder.on_collective(made.call);
     if (hooks.on_call) hooks.on_call({.phase = recorder.running_phase(), .made = made});
   };

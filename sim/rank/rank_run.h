@@ -11,9 +11,9 @@
 #include "comm_stub/stub_groups.h"
 #include "estimator/plan/plan.h"
 #include "estimator/profile/rank_profile.h"
+#include "estimator/profile/run_record.h"
 #include "models/optimizer/optimizer.h"
 #include "sim/tracking/memory_file_kinds.h"
-#include "sim/verify/run_record.h"
 
 namespace models {
 class Trainer;
@@ -38,10 +38,10 @@ struct RankRunHooks {
   /// the layout's.
   std::function<comm_stub::StubGroups(const estimator::ParallelLayout& layout,
                                       const std::vector<estimator::GroupKind>& kinds,
-                                      const GroupCallSink& sink)>
+                                      const estimator::GroupCallSink& sink)>
       make_groups = {};
   /// Every collective of every phase, in order.
-  std::function<void(const PhaseCall&)> on_call = {};
+  std::function<void(const estimator::PhaseCall&)> on_call = {};
   /// Before the optimizer's step, which some frameworks free the gradients for.
   std::function<void(int64_t iteration, const models::Trainer&)> before_step = {};
   /// After the optimizer's step: parameters are those of the iteration.

@@ -37,7 +37,7 @@ PeakAllocation row_of(const Allocation& block,
     row.shape = block.shape;
     row.dtype = c10::toString(block.dtype);
   }
-  if (origin.place.micro_batch != models::kNoMicroBatch) {
+  if (origin.place.micro_batch != estimator::kNoMicroBatch) {
     row.micro_batch = origin.place.micro_batch;
   }
   if (origin.stack >= 0) row.frames = tracker.frames(origin.stack);

@@ -173,7 +173,8 @@ class HistoryPickle {
       text += fmt::format(" {} [{}]", c10::toString(block.dtype), fmt::join(block.shape, ", "));
     }
     const int64_t micro_batch = block.origin.place.micro_batch;
-    if (micro_batch != models::kNoMicroBatch) text += fmt::format(", micro-batch {}", micro_batch);
+    if (micro_batch != estimator::kNoMicroBatch)
+      text += fmt::format(", micro-batch {}", micro_batch);
     return text;
   }
 

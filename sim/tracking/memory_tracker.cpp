@@ -74,13 +74,15 @@ void MemoryTracker::reduced(uint64_t address) {
 }
 
 void MemoryTracker::saw_lasting(const at::Tensor& tensor,
-                                const models::LastingMemory& memory,
+                                const estimator::LastingMemory& memory,
                                 ModuleId owner) {
   saw_tensor(tensor);
   lasts(address_of(tensor), memory, owner);
 }
 
-void MemoryTracker::lasts(uint64_t address, const models::LastingMemory& memory, ModuleId owner) {
+void MemoryTracker::lasts(uint64_t address,
+                          const estimator::LastingMemory& memory,
+                          ModuleId owner) {
   Allocation* block = log_.find(address);
   if (block == nullptr) return;
   block->state = memory.category;

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "models/shard/observer.h"
+#include "estimator/profile/run_observer.h"
 #include "sim/tracking/memory_log.h"
 #include "sim/tracking/module_peaks.h"
 
@@ -33,9 +33,11 @@ class MemoryTracker {
   void gathered(uint64_t address);
   /// The same, and it was to hold gradients: backward ran when a collective summed it over ranks.
   void reduced(uint64_t address);
-  void saw_lasting(const at::Tensor& tensor, const models::LastingMemory& memory, ModuleId owner);
+  void saw_lasting(const at::Tensor& tensor,
+                   const estimator::LastingMemory& memory,
+                   ModuleId owner);
   /// The block that starts at `address`, if there is one, was made to last.
-  void lasts(uint64_t address, const models::LastingMemory& memory, ModuleId owner);
+  void lasts(uint64_t address, const estimator::LastingMemory& memory, ModuleId owner);
 
   /// A forward or a recompute that began at event `since` has ended. Returns the bytes of the
   /// activations that it leaves, in blocks.

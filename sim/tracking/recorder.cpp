@@ -153,7 +153,7 @@ void Recorder::backward_finished(int64_t micro_batch) {
   require(in_flight_.erase(micro_batch) == 1, "a backward finished whose forward did not");
 }
 
-void Recorder::memory_lasts(const at::Tensor& tensor, const models::LastingMemory& memory) {
+void Recorder::memory_lasts(const at::Tensor& tensor, const estimator::LastingMemory& memory) {
   if (options_.attribute_memory) tracker_->memory_lasts(tensor, memory);
 }
 

@@ -14,7 +14,7 @@
 
 #include "estimator/profile/peak_snapshot.h"
 #include "estimator/profile/rank_profile.h"
-#include "models/shard/observer.h"
+#include "estimator/profile/run_observer.h"
 #include "sim/tracking/memory_reader.h"
 #include "sim/tracking/operator_callbacks.h"
 #include "sim/tracking/run_tracker.h"
@@ -43,7 +43,7 @@ struct RecorderOptions {
 /// Where no direction is announced, optimizer_step holds in phases of that name, and
 /// reduce_gradients in others: both are counted once for an iteration. An autograd node is backward
 /// by itself.
-class Recorder final : public models::Observer {
+class Recorder final : public estimator::Observer {
  public:
   explicit Recorder(RecorderOptions options);
   ~Recorder() override;
@@ -81,7 +81,7 @@ class Recorder final : public models::Observer {
   void leave_direction() override;
   void forward_finished(int64_t micro_batch) override;
   void backward_finished(int64_t micro_batch) override;
-  void memory_lasts(const at::Tensor& tensor, const models::LastingMemory& memory) override;
+  void memory_lasts(const at::Tensor& tensor, const estimator::LastingMemory& memory) override;
 
   /// Writes phases, peak, allocator, modules, collectives, operators, micro_batches.most_in_flight
   /// and micro_batches.activation_bytes. Reads parameters, and micro_batches.total and .executed,

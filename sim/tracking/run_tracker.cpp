@@ -82,8 +82,8 @@ void RunTracker::enter_direction(Direction direction, int64_t micro_batch) {
   ThreadPlaces& thread = this_thread();
   const Place around = place_of(thread);
   if (!estimator::is_per_micro_batch(direction)) {
-    micro_batch = models::kNoMicroBatch;
-  } else if (micro_batch == models::kNoMicroBatch) {
+    micro_batch = estimator::kNoMicroBatch;
+  } else if (micro_batch == estimator::kNoMicroBatch) {
     micro_batch = around.micro_batch;
   }
   enter(thread,
@@ -201,12 +201,12 @@ void RunTracker::tensor_communicated(const at::Tensor& tensor) {
   memory_.saw_communication(tensor);
 }
 
-void RunTracker::memory_lasts(const at::Tensor& tensor, const models::LastingMemory& memory) {
+void RunTracker::memory_lasts(const at::Tensor& tensor, const estimator::LastingMemory& memory) {
   const std::lock_guard lock(mutex_);
   memory_.saw_lasting(tensor, memory, modules_.at(memory.owner));
 }
 
-void RunTracker::memory_lasts(uint64_t address, const models::LastingMemory& memory) {
+void RunTracker::memory_lasts(uint64_t address, const estimator::LastingMemory& memory) {
   const std::lock_guard lock(mutex_);
   memory_.lasts(address, memory, modules_.at(memory.owner));
 }

@@ -99,9 +99,9 @@ class RunTracker final : public c10::MemoryReportingInfoBase {
   void node_finished();
   void collective_called(const estimator::CollectiveCall& call);
   void tensor_communicated(const at::Tensor& tensor);
-  void memory_lasts(const at::Tensor& tensor, const models::LastingMemory& memory);
+  void memory_lasts(const at::Tensor& tensor, const estimator::LastingMemory& memory);
   /// The same by the address of a block.
-  void memory_lasts(uint64_t address, const models::LastingMemory& memory);
+  void memory_lasts(uint64_t address, const estimator::LastingMemory& memory);
   void memory_communicated(uint64_t address);
   /// A collective gathers what lies there from all ranks.
   void memory_gathered(uint64_t address);

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "estimator/profile/rank_profile.h"
-#include "models/shard/observer.h"
+#include "estimator/profile/run_observer.h"
 #include "sim/tracking/module_tree.h"
 #include "sim/tracking/operator_call.h"
 
@@ -15,7 +15,7 @@ namespace sim {
 struct Place {
   ModuleId module = kRootModule;
   estimator::Direction direction = estimator::Direction::kForward;
-  int64_t micro_batch = models::kNoMicroBatch;
+  int64_t micro_batch = estimator::kNoMicroBatch;
 };
 
 /// An entered module, direction or backward node.

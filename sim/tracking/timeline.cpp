@@ -46,7 +46,7 @@ std::string timeline_csv(const RunTracker& tracker, const std::vector<std::strin
         static_cast<double>(sample.time_us - history.samples.front().time_us) * 1e-6,
         phase,
         direction ? estimator::to_string(*direction) : "",
-        place.micro_batch == models::kNoMicroBatch ? "" : std::to_string(place.micro_batch),
+        place.micro_batch == estimator::kNoMicroBatch ? "" : std::to_string(place.micro_batch),
         tracker.modules().module(place.module).path,
         sample.allocated_bytes,
         sample.reserved_bytes);

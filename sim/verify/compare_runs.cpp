@@ -9,7 +9,7 @@
 namespace sim {
 namespace {
 
-using Calls = std::vector<PhaseCall>;
+using Calls = std::vector<estimator::PhaseCall>;
 using estimator::MemoryReading;
 using estimator::PhaseRecord;
 
@@ -93,8 +93,8 @@ void compare_bytes(int64_t rank,
 }  // namespace
 
 void compare_calls(int64_t rank,
-                   const RunRecord& stub,
-                   const RunRecord& real,
+                   const estimator::RunRecord& stub,
+                   const estimator::RunRecord& real,
                    DifferenceList& differences) {
   const Window window = differing_window(stub.calls, real.calls);
   auto common = common_calls(stub.calls, real.calls, window);
@@ -119,8 +119,8 @@ void compare_calls(int64_t rank,
 }
 
 void compare_phases(int64_t rank,
-                    const RunRecord& stub,
-                    const RunRecord& real,
+                    const estimator::RunRecord& stub,
+                    const estimator::RunRecord& real,
                     DifferenceList& differences) {
   const std::size_t shorter = std::min(stub.phases.size(), real.phases.size());
   for (std::size_t i = 0; i < shorter; ++i) {

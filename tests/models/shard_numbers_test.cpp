@@ -19,7 +19,7 @@ void expect_same(const Iteration& actual, const Iteration& expected) {
   EXPECT_NEAR(actual.loss, expected.loss, 1e-5);
   ASSERT_EQ(actual.gradients.size(), expected.gradients.size());
   for (const auto& [name, gradient] : expected.gradients) {
-    // A key's bias has an analytically zero gradient inside qkv.bias; its norm is carried by the
+    // A key's bias has an analytically zero gradient inside linear_qkv.bias; its norm is carried by the
     // rest.
     EXPECT_LT(relative_difference(actual.gradients.at(name), gradient), kFp32Tolerance) << name;
     EXPECT_GT(gradient.norm().item().toDouble(), 0) << name;
@@ -41,7 +41,7 @@ Iteration packed(Iteration iteration, const estimator::ModelConfig& model) {
     for (const std::string kind : {".weight", ".bias"}) {
       const std::string attention = path + ".self_attention.", mlp = path + ".mlp.";
       if (iteration.gradients.count(attention + "query" + kind) > 0) {
-        iteration.gradients[attention + "qkv" + kind] =
+        iteration.gradients[attention + "linear_qkv" + kind] =
             at::cat({of_groups(take(attention + "query" + kind)),
                      of_groups(take(attention + "key" + kind)),
                      of_groups(take(attention + "value" + kind))},
@@ -49,7 +49,7 @@ Iteration packed(Iteration iteration, const estimator::ModelConfig& model) {
                 .flatten(0, 1);
       }
       if (iteration.gradients.count(mlp + "gate" + kind) > 0) {
-        iteration.gradients[mlp + "first" + kind] =
+        iteration.gradients[mlp + "linear_fc1" + kind] =
             at::cat({take(mlp + "gate" + kind), take(mlp + "up" + kind)});
       }
     }

@@ -1,9 +1,9 @@
 #include <memory>
 
 #include "estimator/cluster/program_estimate.h"
-#include "sim/cli/cluster/cluster_job.h"
-#include "sim/cli/cluster/verdict_gate.h"
+#include "sim/cli/commands/cluster_job.h"
 #include "sim/cli/commands/commands.h"
+#include "sim/cli/input/verdict_gate.h"
 #include "sim/cli/process/output.h"
 #include "sim/cli/report/documents.h"
 #include "sim/cli/report/estimate_report.h"

@@ -5,11 +5,11 @@
 
 #include "estimator/base/files.h"
 #include "estimator/step/chrome_trace.h"
-#include "sim/cli/cluster/advice.h"
-#include "sim/cli/cluster/cluster_job.h"
-#include "sim/cli/cluster/max_micro_batch.h"
-#include "sim/cli/cluster/verdict_gate.h"
+#include "estimator/what_if/advice.h"
+#include "estimator/what_if/max_micro_batch.h"
+#include "sim/cli/commands/cluster_job.h"
 #include "sim/cli/commands/commands.h"
+#include "sim/cli/input/verdict_gate.h"
 #include "sim/cli/process/output.h"
 #include "sim/cli/report/estimate_report.h"
 #include "sim/cli/report/plan_report.h"
@@ -68,11 +68,11 @@ void check_advice(const EstimateOptions& options) {
 
 ExitCode answer_max_micro_batch(const EstimateOptions& options, const Environment& environment) {
   const PlanInput input = options.job.resolve(environment);
-  const MaxMicroBatch answer =
-      find_max_micro_batch(input.spec, options.job.runner(input.plan, environment));
+  const estimator::MaxMicroBatch answer =
+      estimator::find_max_micro_batch(input.spec, options.job.runner(input.plan, environment));
   const std::string json = estimator::document_text(answer);
   if (!options.output.empty()) estimator::write_file_whole(options.output, json);
-  write_to_standard_output(options.json ? json : max_micro_batch_text(answer));
+  write_to_standard_output(options.json ? json : estimator::max_micro_batch_text(answer));
   return answer.micro_batch_size || options.exit_zero ? ExitCode::kDone : ExitCode::kVerdictIsNo;
 }
 
@@ -98,7 +98,7 @@ ExitCode run_estimate(const EstimateOptions& options, const Environment& environ
   ClusterResult result = options.job.run(environment);
   write_profiles(options.keep_profiles, result.profiles);
   if (wants_advice(options, result.estimate.verdict)) {
-    result.estimate.advice = advise(
+    result.estimate.advice = estimator::advise(
         result.input.spec, result.estimate, options.job.runner(result.input.plan, environment));
   }
   const std::string json = estimator::document_text(result.estimate);

@@ -11,11 +11,11 @@
 
 #include "estimator/cluster/program_estimate.h"
 #include "estimator/hardware/hardware.h"
-#include "sim/cli/cluster/verdict_gate.h"
 #include "sim/cli/commands/commands.h"
 #include "sim/cli/input/device_choice.h"
 #include "sim/cli/input/rank_options.h"
 #include "sim/cli/input/strict_number.h"
+#include "sim/cli/input/verdict_gate.h"
 #include "sim/cli/process/exec_process.h"
 #include "sim/cli/process/output.h"
 #include "sim/cli/process/program_torch.h"

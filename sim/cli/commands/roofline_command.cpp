@@ -6,7 +6,7 @@
 #include "estimator/base/files.h"
 #include "estimator/base/units.h"
 #include "estimator/cluster/roofline.h"
-#include "sim/cli/cluster/cluster_job.h"
+#include "sim/cli/commands/cluster_job.h"
 #include "sim/cli/commands/commands.h"
 #include "sim/cli/process/output.h"
 #include "sim/cli/report/plan_report.h"

@@ -3,7 +3,7 @@
 #include "estimator/cluster/program_estimate.h"
 #include "estimator/cluster/roofline.h"
 #include "estimator/cluster/schema.h"
-#include "sim/cli/cluster/max_micro_batch.h"
+#include "estimator/what_if/max_micro_batch.h"
 #include "sim/cli/commands/commands.h"
 #include "sim/cli/commands/named_choice.h"
 #include "sim/cli/process/output.h"
@@ -39,7 +39,7 @@ const std::vector<Document>& documents() {
       {"estimate", schema_of_document<estimator::ClusterEstimate>},
       {"program-estimate", schema_of_document<estimator::ProgramEstimate>},
       {"verdict", schema_of_document<VerdictDocument>},
-      {"max-micro-batch", schema_of_document<MaxMicroBatch>},
+      {"max-micro-batch", schema_of_document<estimator::MaxMicroBatch>},
       {"roofline", schema_of_document<estimator::Roofline>},
       {"calibration", schema_of_document<estimator::Calibration>},
       {"verification", schema_of_document<Verification>},

@@ -61,7 +61,7 @@ BackendMap make_gloo_groups(const GlooNetwork& network,
                             const estimator::ParallelLayout& layout,
                             int64_t rank,
                             const std::vector<estimator::GroupKind>& kinds,
-                            const GroupCallSink& sink) {
+                            const estimator::GroupCallSink& sink) {
   BackendMap backends;
   for (const estimator::GroupKind kind : kinds) {
     const estimator::RankGroup group = layout.group(kind, rank);

@@ -37,7 +37,7 @@ BackendMap make_gloo_groups(const GlooNetwork& network,
                             const estimator::ParallelLayout& layout,
                             int64_t rank,
                             const std::vector<estimator::GroupKind>& kinds,
-                            const GroupCallSink& sink);
+                            const estimator::GroupCallSink& sink);
 
 /// The address of this machine that traffic to `host` leaves from. Throws std::runtime_error when
 /// `host` has no address.

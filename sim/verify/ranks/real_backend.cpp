@@ -64,7 +64,7 @@ class HeldWork final : public c10d::Work {
 
 class RealBackend final : public c10d::Backend {
  public:
-  RealBackend(RealGroup group, GroupCallSink sink)
+  RealBackend(RealGroup group, estimator::GroupCallSink sink)
       : Backend(group.backend->getRank(), group.backend->getSize()),
         group_(std::move(group)),
         sink_(std::move(sink)) {}
@@ -153,7 +153,7 @@ class RealBackend final : public c10d::Backend {
     call.group_size = getSize();
     call.dtype = c10::toString(operands.sized.scalar_type());
     call.bytes = static_cast<int64_t>(operands.sized.nbytes());
-    const GroupCall made{.call = std::move(call), .members = group_.members};
+    const estimator::GroupCall made{.call = std::move(call), .members = group_.members};
     sink_(made);
 
     Held held{.call = to_text(made),
@@ -172,12 +172,12 @@ class RealBackend final : public c10d::Backend {
   }
 
   const RealGroup group_;
-  const GroupCallSink sink_;
+  const estimator::GroupCallSink sink_;
 };
 
 }  // namespace
 
-c10::intrusive_ptr<c10d::Backend> record_calls(RealGroup group, GroupCallSink sink) {
+c10::intrusive_ptr<c10d::Backend> record_calls(RealGroup group, estimator::GroupCallSink sink) {
   return c10::make_intrusive<RealBackend>(std::move(group), std::move(sink));
 }
 

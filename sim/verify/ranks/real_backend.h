@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "sim/verify/run_record.h"
+#include "estimator/profile/run_record.h"
 
 namespace c10d {
 class Backend;  // its header takes 7 s to compile
@@ -31,6 +31,6 @@ struct RealGroup {
 ///
 /// A call that fails throws std::runtime_error whose message opens with the call, the group and its
 /// members.
-c10::intrusive_ptr<c10d::Backend> record_calls(RealGroup group, GroupCallSink sink);
+c10::intrusive_ptr<c10d::Backend> record_calls(RealGroup group, estimator::GroupCallSink sink);
 
 }  // namespace sim

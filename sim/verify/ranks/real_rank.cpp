@@ -72,31 +72,31 @@ class RealRank {
             .timeout = job_.timeouts.collective};
   }
 
-  RunRecord run(RankRunHooks hooks) const {
-    RunRecord record;
-    hooks.on_call = [&](const PhaseCall& call) { record.calls.push_back(call); };
+  estimator::RunRecord run(RankRunHooks hooks) const {
+    estimator::RunRecord record;
+    hooks.on_call = [&](const estimator::PhaseCall& call) { record.calls.push_back(call); };
     hooks.optimizer = verification_optimizer(plan_);
     record.phases = std::get<FinishedRank>(run_rank(plan_, rank(), kOptions, hooks)).profile.phases;
     return record;
   }
 
   void compare_with_the_stub() {
-    const RunRecord stub = run({});
-    const RunRecord real =
-        run({.make_groups =
-                 [this](const auto& layout, const auto& kinds, const GroupCallSink& sink) {
-                   BackendMap groups = make_gloo_groups(network(), layout, rank(), kinds, sink);
-                   if (job_.hooks.change_groups) job_.hooks.change_groups(rank(), groups);
-                   return groups;
-                 },
-             .before_step =
-                 [this](int64_t, const models::Trainer& trainer) {
-                   snapshots_.push_back(take_gradients(trainer));
-                 },
-             .after_iteration =
-                 [this](int64_t, const models::Trainer& trainer) {
-                   add_parameters(snapshots_.back(), trainer);
-                 }});
+    const estimator::RunRecord stub = run({});
+    const estimator::RunRecord real = run(
+        {.make_groups =
+             [this](const auto& layout, const auto& kinds, const estimator::GroupCallSink& sink) {
+               BackendMap groups = make_gloo_groups(network(), layout, rank(), kinds, sink);
+               if (job_.hooks.change_groups) job_.hooks.change_groups(rank(), groups);
+               return groups;
+             },
+         .before_step =
+             [this](int64_t, const models::Trainer& trainer) {
+               snapshots_.push_back(take_gradients(trainer));
+             },
+         .after_iteration =
+             [this](int64_t, const models::Trainer& trainer) {
+               add_parameters(snapshots_.back(), trainer);
+             }});
     compare_calls(rank(), stub, real, verification_.differences);
     compare_phases(rank(), stub, real, verification_.differences);
     verification_.collectives = static_cast<int64_t>(real.calls.size());

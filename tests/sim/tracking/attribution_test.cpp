@@ -14,10 +14,10 @@ namespace sim {
 namespace {
 
 using estimator::Direction;
+using estimator::DirectionScope;
 using estimator::MemoryCategory;
+using estimator::ModuleScope;
 using estimator::PeakAllocation;
-using models::DirectionScope;
-using models::ModuleScope;
 
 constexpr int64_t kBlock = 4096;
 

@@ -15,7 +15,7 @@ Module module_at(std::initializer_list<std::string_view> elements) {
 }
 
 TEST(ModuleTree, PathJoinsElementsWithDots) {
-  EXPECT_EQ(module_at({"layers.3", "mlp", "first"}).path, "layers.3.mlp.linear_fc1");
+  EXPECT_EQ(module_at({"layers.3", "mlp", "linear_fc1"}).path, "layers.3.mlp.linear_fc1");
   EXPECT_EQ(module_at({}).path, "");
 }
 
@@ -27,15 +27,15 @@ TEST(ModuleTree, EnteringAgainGivesTheSameModule) {
 }
 
 TEST(ModuleTree, GroupIsTheSameForAllLayersAndOneLevelDeep) {
-  EXPECT_EQ(module_at({"layers.3", "mlp", "first"}).group, "layers.*.mlp");
-  EXPECT_EQ(module_at({"layers.17", "mlp", "second"}).group, "layers.*.mlp");
+  EXPECT_EQ(module_at({"layers.3", "mlp", "linear_fc1"}).group, "layers.*.mlp");
+  EXPECT_EQ(module_at({"layers.17", "mlp", "linear_fc2"}).group, "layers.*.mlp");
   EXPECT_EQ(module_at({"layers.17"}).group, "layers.*");
   EXPECT_EQ(module_at({"head", "output_layer"}).group, "head");
 }
 
 TEST(ModuleTree, KindFollowsTheOutermostTellingElement) {
   EXPECT_EQ(module_at({"layers.3", "self_attention", "output"}).kind, ModuleKind::kAttention);
-  EXPECT_EQ(module_at({"layers.3", "mlp", "first"}).kind, ModuleKind::kMlp);
+  EXPECT_EQ(module_at({"layers.3", "mlp", "linear_fc1"}).kind, ModuleKind::kMlp);
   EXPECT_EQ(module_at({"layers.3", "input_layernorm"}).kind, ModuleKind::kNorm);
   EXPECT_EQ(module_at({"embedding"}).kind, ModuleKind::kEmbedding);
   EXPECT_EQ(module_at({"head", "final_layernorm"}).kind, ModuleKind::kHead);

@@ -16,8 +16,8 @@ namespace sim {
 namespace {
 
 using estimator::Direction;
-using models::DirectionScope;
-using models::ModuleScope;
+using estimator::DirectionScope;
+using estimator::ModuleScope;
 
 class RecorderTest : public testing::Test {
  protected:

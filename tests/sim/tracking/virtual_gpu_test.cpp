@@ -20,8 +20,8 @@ namespace sim {
 namespace {
 
 using estimator::Direction;
-using models::DirectionScope;
-using models::ModuleScope;
+using estimator::DirectionScope;
+using estimator::ModuleScope;
 
 constexpr int64_t kSequence = 512, kHidden = 256, kHeads = 4, kMlp = 1024;
 

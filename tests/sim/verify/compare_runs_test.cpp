@@ -8,7 +8,9 @@ namespace {
 using estimator::CollectiveKind;
 using estimator::GroupKind;
 
-PhaseCall call(CollectiveKind kind, int64_t bytes, std::vector<int64_t> members = {0, 1}) {
+estimator::PhaseCall call(CollectiveKind kind,
+                          int64_t bytes,
+                          std::vector<int64_t> members = {0, 1}) {
   return {.phase = "iteration_0.forward_backward",
           .made = {.call = {.kind = kind,
                             .group = GroupKind::kTensor,
@@ -18,7 +20,8 @@ PhaseCall call(CollectiveKind kind, int64_t bytes, std::vector<int64_t> members 
                    .members = std::move(members)}};
 }
 
-std::vector<Difference> differences_of(const RunRecord& stub, const RunRecord& real) {
+std::vector<Difference> differences_of(const estimator::RunRecord& stub,
+                                       const estimator::RunRecord& real) {
   DifferenceList list;
   compare_calls(3, stub, real, list);
   compare_phases(3, stub, real, list);
@@ -26,8 +29,8 @@ std::vector<Difference> differences_of(const RunRecord& stub, const RunRecord& r
   return list.kept;
 }
 
-const PhaseCall kReduce = call(CollectiveKind::kAllReduce, 4);
-const PhaseCall kGather = call(CollectiveKind::kAllGather, 8);
+const estimator::PhaseCall kReduce = call(CollectiveKind::kAllReduce, 4);
+const estimator::PhaseCall kGather = call(CollectiveKind::kAllGather, 8);
 
 TEST(CompareCalls, FindsNothingInEqualSequences) {
   EXPECT_TRUE(differences_of({.calls = {kReduce, kGather}}, {.calls = {kReduce, kGather}}).empty());

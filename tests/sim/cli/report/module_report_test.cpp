@@ -47,7 +47,7 @@ TEST(ModuleReport, ShowsEachLayerByItself) {
 
 TEST(ModuleReport, TakesALayerWithItsNumberAsOneLevel) {
   EXPECT_EQ(path_elements("layers.12.mlp.linear_fc1"),
-            (std::vector<std::string>{"layers.12", "mlp", "first"}));
+            (std::vector<std::string>{"layers.12", "mlp", "linear_fc1"}));
   EXPECT_EQ(path_pattern("layers.12.mlp.linear_fc1", {.depth = 2}), "layers.*.mlp");
   EXPECT_EQ(path_pattern("", {.depth = 2}), "");
 }

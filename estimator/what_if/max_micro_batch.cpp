@@ -1,4 +1,4 @@
-#include "sim/cli/cluster/max_micro_batch.h"
+#include "estimator/what_if/max_micro_batch.h"
 
 #include <fmt/format.h>
 
@@ -8,16 +8,11 @@
 #include "estimator/base/units.h"
 #include "estimator/cluster/memory_verdict.h"
 #include "estimator/communication/fabric.h"
-#include "estimator/plan/plan_changes.h"
-#include "sim/cli/input/typed_flags.h"
+#include "estimator/what_if/plan_changes.h"
+#include "estimator/what_if/typed_flags.h"
 
-namespace sim {
+namespace estimator {
 namespace {
-
-using estimator::format_gib;
-using estimator::Plan;
-using estimator::PlanEdits;
-using estimator::PlanSpec;
 
 constexpr int64_t kLargestTried = 1 << 16;
 
@@ -27,7 +22,7 @@ bool is_allowed(const PlanSpec& spec, int64_t size) {
   try {
     resolve_plan(spec.with(edits_for(size)));
     return true;
-  } catch (const estimator::UserError&) {
+  } catch (const UserError&) {
     return false;
   }
 }
@@ -39,7 +34,7 @@ std::vector<int64_t> sizes_to_try(const PlanSpec& spec, const Plan& plan, HeldFi
     std::iota(sizes.begin(), sizes.end(), 1);
     return sizes;
   }
-  std::vector<int64_t> sizes = estimator::micro_batch_sizes(plan);
+  std::vector<int64_t> sizes = micro_batch_sizes(plan);
   std::erase_if(sizes, [&](int64_t size) { return !is_allowed(spec, size); });
   return sizes;
 }
@@ -67,7 +62,7 @@ MaxMicroBatch find_max_micro_batch(const PlanSpec& spec, const PlanRunner& runne
   MaxMicroBatch answer;
   answer.held_fixed =
       spec.says("training.global_batch_size") ? HeldFixed::kGlobalBatch : HeldFixed::kMicroBatches;
-  answer.capacity_bytes = estimator::gpu_of(plan).memory_bytes;
+  answer.capacity_bytes = gpu_of(plan).memory_bytes;
   const std::vector<int64_t> sizes = sizes_to_try(spec, plan, answer.held_fixed);
   int64_t likely_stage = 0;
   const std::size_t count = count_that_fit(sizes, [&](int64_t size) {
@@ -97,7 +92,7 @@ std::string max_micro_batch_text(const MaxMicroBatch& answer) {
                        global_held ? "of those that divide the given global batch"
                                    : "the global batch grows with it, as none is given",
                        fmt::format("{} samples a step, {} micro-batch{} on each data rank",
-                                   estimator::with_commas(answer.global_batch_size),
+                                   with_commas(answer.global_batch_size),
                                    answer.micro_batches,
                                    answer.micro_batches == 1 ? "" : "es"));
   }
@@ -110,9 +105,9 @@ std::string max_micro_batch_text(const MaxMicroBatch& answer) {
                         trial.micro_batch_size,
                         format_gib(trial.peak_bytes),
                         format_gib(answer.capacity_bytes),
-                        estimator::fit_words(trial.outcome));
+                        fit_words(trial.outcome));
   }
   return text;
 }
 
-}  // namespace sim
+}  // namespace estimator

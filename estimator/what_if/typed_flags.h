@@ -5,10 +5,10 @@
 
 #include "estimator/plan/plan_spec.h"
 
-namespace sim {
+namespace estimator {
 
 /// "--tp 4 --dp auto": the flags that write these keys; `--set KEY=VALUE` where there is none.
 /// What a shell would take apart is in quotes.
-std::string flags_to_type(const estimator::PlanEdits& edits);
+std::string flags_to_type(const PlanEdits& edits);
 
-}  // namespace sim
+}  // namespace estimator

@@ -1,17 +1,14 @@
-#include "sim/cli/input/typed_flags.h"
+#include "estimator/what_if/typed_flags.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <vector>
 
-#include "sim/cli/input/plan_flag_table.h"
+#include "estimator/plan/option_table.h"
 
-namespace sim {
+namespace estimator {
 namespace {
-
-using estimator::Json;
-using estimator::PlanEdit;
 
 std::string in_quotes_if_needed(const std::string& word) {
   const bool plain = word.find_first_of(" '\"[]{}()*?$&|;<>\\") == std::string::npos;
@@ -28,20 +25,18 @@ std::string value_text(const Json& value) {
 }
 
 /// What to type to make this flag write the value, or "" when it cannot.
-std::string typed(const PlanFlag& flag, const Json& value) {
-  if (!flag.is_switch()) {
-    return flag.short_name() + " " + in_quotes_if_needed(value_text(value));
-  }
-  const Json constant = Json::parse(flag.said.constant);
-  if (value == constant) return flag.short_name();
+std::string typed(const OptionFlag& flag, const Json& value) {
+  const std::string& name = flag.names.back();
+  if (flag.constant.empty()) return name + " " + in_quotes_if_needed(value_text(value));
+  const Json constant = Json::parse(flag.constant);
+  if (value == constant) return name;
   const bool turns_off = constant.is_boolean() && value.is_boolean();
-  return turns_off ? flag.short_name() + "=false" : "";
+  return turns_off ? name + "=false" : "";
 }
 
 std::string flag_to_type(const PlanEdit& edit) {
-  for (const PlanFlagGroup& group : plan_flag_groups()) {
-    for (const PlanFlag& flag : group.flags) {
-      if (edit.path != flag.path) continue;
+  if (const PlanOption* option = find_plan_option(edit.path)) {
+    for (const OptionFlag& flag : option->flags) {
       const std::string text = typed(flag, edit.value);
       if (!text.empty()) return text;
     }
@@ -51,10 +46,10 @@ std::string flag_to_type(const PlanEdit& edit) {
 
 }  // namespace
 
-std::string flags_to_type(const estimator::PlanEdits& edits) {
+std::string flags_to_type(const PlanEdits& edits) {
   std::vector<std::string> flags;
   for (const PlanEdit& edit : edits) flags.push_back(flag_to_type(edit));
   return fmt::format("{}", fmt::join(flags, " "));
 }
 
-}  // namespace sim
+}  // namespace estimator

@@ -8,19 +8,19 @@
 
 #include "estimator/base/document.h"
 #include "estimator/plan/plan_spec.h"
-#include "sim/cli/cluster/fit_probe.h"
+#include "estimator/what_if/fit_probe.h"
 
-namespace sim {
+namespace estimator {
 
 struct MicroBatchTrial {
   int64_t micro_batch_size = 0;
-  estimator::Fit outcome = estimator::Fit::kDoesNotFit;
+  Fit outcome = Fit::kDoesNotFit;
   int64_t peak_bytes = 0;
 };
 template <class Visitor>
 void visit_fields(Visitor& visit, MicroBatchTrial& trial) {
   visit("micro_batch_size", trial.micro_batch_size, "samples");
-  bool fits = trial.outcome == estimator::Fit::kFits;
+  bool fits = trial.outcome == Fit::kFits;
   visit("fits", fits, "every rank fits, also with the upper end of what it may need");
   visit("outcome", trial.outcome, "the verdict");
   visit("peak_bytes", trial.peak_bytes, "of the worst rank that was run");
@@ -28,13 +28,13 @@ void visit_fields(Visitor& visit, MicroBatchTrial& trial) {
 
 /// What stays as it is while the micro-batch changes.
 enum class HeldFixed { kGlobalBatch, kMicroBatches };
-constexpr std::array<estimator::EnumName<HeldFixed>, 2> enum_names(HeldFixed) {
+constexpr std::array<EnumName<HeldFixed>, 2> enum_names(HeldFixed) {
   return {{{HeldFixed::kGlobalBatch, "global_batch_size"},
            {HeldFixed::kMicroBatches, "micro_batches"}}};
 }
 
 struct MaxMicroBatch {
-  estimator::DocumentHead head{1, "max_micro_batch"};
+  DocumentHead head{1, "max_micro_batch"};
   std::optional<int64_t> micro_batch_size;  ///< empty: not even 1 fits
   HeldFixed held_fixed = HeldFixed::kGlobalBatch;
   int64_t micro_batches = 0;      ///< with the answer; without one, as in the plan
@@ -59,8 +59,8 @@ void visit_fields(Visitor& visit, MaxMicroBatch& answer) {
 /// divide it and that the rules allow; else the global batch grows with the size. Sizes are doubled
 /// until one does not surely fit, and bisected from there on. Memory must grow with the
 /// micro-batch.
-MaxMicroBatch find_max_micro_batch(const estimator::PlanSpec& spec, const PlanRunner& runner);
+MaxMicroBatch find_max_micro_batch(const PlanSpec& spec, const PlanRunner& runner);
 
 std::string max_micro_batch_text(const MaxMicroBatch& answer);
 
-}  // namespace sim
+}  // namespace estimator

@@ -7,11 +7,11 @@
 #include <random>
 #include <sstream>
 
-#include "sim/cli/cluster/advice.h"
-#include "sim/cli/cluster/max_micro_batch.h"
+#include "estimator/what_if/advice.h"
+#include "estimator/what_if/max_micro_batch.h"
 #include "sim/cli/input/plan_flag_table.h"
 #include "sim/cli/input/plan_options.h"
-#include "tests/sim/cli/cluster/fake_ranks.h"
+#include "tests/estimator/what_if/fake_ranks.h"
 
 namespace sim {
 namespace {
@@ -158,7 +158,7 @@ std::optional<PlanInput> parse_if_allowed(const Typed& typed) {
 void expect_it_is_what_the_user_gets(const Advice& advice,
                                      const ClusterEstimate& before,
                                      const Typed& typed,
-                                     FakeRanks& ranks) {
+                                     estimator::FakeRanks& ranks) {
   SCOPED_TRACE(advice.text + "; " + advice.flags);
   const PlanInput input = parse(with_flags(typed, advice.flags));
   const ClusterEstimate after = ranks.estimate(input.plan);
@@ -168,7 +168,7 @@ void expect_it_is_what_the_user_gets(const Advice& advice,
 }
 
 TEST(TypedAdvice, GivesTheBytesAndSecondsThatItNames) {
-  FakeRanks ranks(peak_bytes, forward_seconds);
+  estimator::FakeRanks ranks(peak_bytes, forward_seconds);
   int plans = 0, advised = 0, timed = 0;
   for (int seed = 0; plans < 30; ++seed) {
     ASSERT_LT(seed, 3000);
@@ -181,7 +181,7 @@ TEST(TypedAdvice, GivesTheBytesAndSecondsThatItNames) {
     std::string line;
     for (const std::string& word : typed.arguments) line += word + " ";
     SCOPED_TRACE(line);
-    for (const Advice& advice : advise(input->spec, before, ranks.runner())) {
+    for (const Advice& advice : estimator::advise(input->spec, before, ranks.runner())) {
       expect_it_is_what_the_user_gets(advice, before, typed, ranks);
       ++advised;
       timed += advice.gain_seconds.has_value();
@@ -206,10 +206,11 @@ TEST(TypedAdvice, KeepsTheWorldAndTheGlobalBatch) {
                      "--seq-length",
                      "4096"},
                     {}};
-  FakeRanks ranks(peak_bytes, forward_seconds);
+  estimator::FakeRanks ranks(peak_bytes, forward_seconds);
   const PlanInput input = parse(typed);
   bool found = false;
-  for (const Advice& advice : advise(input.spec, ranks.estimate(input.plan), ranks.runner())) {
+  for (const Advice& advice :
+       estimator::advise(input.spec, ranks.estimate(input.plan), ranks.runner())) {
     const Plan plan = parse(with_flags(typed, advice.flags)).plan;
     EXPECT_EQ(plan.world_size(), 8) << advice.flags;
     EXPECT_EQ(plan.global_batch_size(), input.plan.global_batch_size()) << advice.flags;
@@ -223,8 +224,9 @@ TEST(TypedMaxMicroBatch, IsAPlanThatIsAllowed) {
     const Typed typed = AnyPlan(seed).typed();
     const std::optional<PlanInput> input = parse_if_allowed(typed);
     if (!input) continue;
-    FakeRanks ranks(peak_bytes);
-    const MaxMicroBatch answer = find_max_micro_batch(input->spec, ranks.runner());
+    estimator::FakeRanks ranks(peak_bytes);
+    const estimator::MaxMicroBatch answer =
+        estimator::find_max_micro_batch(input->spec, ranks.runner());
     if (!answer.micro_batch_size) continue;
     const Plan plan =
         parse(with_flags(typed, "--mbs " + std::to_string(*answer.micro_batch_size))).plan;

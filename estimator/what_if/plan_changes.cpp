@@ -1,4 +1,4 @@
-#include "estimator/plan/plan_changes.h"
+#include "estimator/what_if/plan_changes.h"
 
 #include <fmt/format.h>
 

@@ -9,11 +9,11 @@
 #include "estimator/profile/collective_call.h"
 #include "estimator/profile/rank_profile.h"
 
-namespace sim {
+namespace estimator {
 
 /// A collective and the global ranks of its group.
 struct GroupCall {
-  estimator::CollectiveCall call;
+  CollectiveCall call;
   std::vector<int64_t> members;
   bool operator==(const GroupCall&) const = default;
 };
@@ -31,7 +31,7 @@ struct PhaseCall {
 
 struct RunRecord {
   std::vector<PhaseCall> calls;
-  std::vector<estimator::PhaseRecord> phases;
+  std::vector<PhaseRecord> phases;
 };
 
-}  // namespace sim
+}  // namespace estimator

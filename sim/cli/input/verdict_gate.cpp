@@ -1,4 +1,4 @@
-#include "sim/cli/cluster/verdict_gate.h"
+#include "sim/cli/input/verdict_gate.h"
 
 #include <fmt/format.h>
 

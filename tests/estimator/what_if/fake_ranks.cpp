@@ -1,14 +1,11 @@
-#include "tests/sim/cli/cluster/fake_ranks.h"
+#include "tests/estimator/what_if/fake_ranks.h"
 
 #include "estimator/cluster/estimate_cluster.h"
 #include "estimator/cluster/rank_classes.h"
 #include "estimator/hardware/hardware.h"
 #include "estimator/plan/parallel_layout.h"
 
-namespace sim {
-
-using estimator::Plan;
-using estimator::RankProfile;
+namespace estimator {
 
 PlanRunner FakeRanks::runner() {
   return {.run = [this](const Plan& plan, const std::vector<int64_t>& ranks) {
@@ -18,37 +15,36 @@ PlanRunner FakeRanks::runner() {
   }};
 }
 
-estimator::ClusterEstimate FakeRanks::estimate(const Plan& plan) {
+ClusterEstimate FakeRanks::estimate(const Plan& plan) {
   std::vector<int64_t> representatives;
-  for (const auto& c : estimator::rank_classes(plan)) {
+  for (const auto& c : rank_classes(plan)) {
     representatives.push_back(c.representative_rank);
   }
-  return estimator::estimate_cluster(plan, runner().run(plan, representatives));
+  return estimate_cluster(plan, runner().run(plan, representatives));
 }
 
 RankProfile FakeRanks::profile(const Plan& plan, int64_t rank) {
   ++ranks_run_;
   RankProfile profile;
-  profile.plan = estimator::to_json(plan);
+  profile.plan = to_json(plan);
   profile.rank = rank;
   profile.world_size = plan.world_size();
-  profile.coordinate = estimator::ParallelLayout(plan).coordinate(rank);
+  profile.coordinate = ParallelLayout(plan).coordinate(rank);
   profile.device.gpu = plan.cluster.gpu;
-  profile.device.name = estimator::find_gpu(plan.cluster.gpu)->cuda_name;
+  profile.device.name = find_gpu(plan.cluster.gpu)->cuda_name;
   profile.micro_batches = {plan.micro_batches(), plan.micro_batches(), 1, 0};
   profile.phases.push_back({"iteration_1.forward_backward", {}, {}, {}, 0});
   const int64_t bytes = peak_(plan, profile.coordinate.pipeline);
   profile.peak = {bytes, bytes, "iteration_1.forward_backward", "", ""};
   if (!seconds_) return profile;
-  estimator::OperatorRecord kernel;
+  OperatorRecord kernel;
   kernel.name = "aten::test";
   kernel.dtype = "Float";
-  kernel.direction = estimator::Direction::kForward;
+  kernel.direction = Direction::kForward;
   kernel.count = plan.micro_batches();
-  kernel.flops =
-      seconds_(plan) * estimator::find_gpu(plan.cluster.gpu)->peak_flops(estimator::Dtype::kFp32);
+  kernel.flops = seconds_(plan) * find_gpu(plan.cluster.gpu)->peak_flops(Dtype::kFp32);
   profile.operators.push_back(kernel);
   return profile;
 }
 
-}  // namespace sim
+}  // namespace estimator

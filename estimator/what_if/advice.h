@@ -6,9 +6,9 @@
 
 #include "estimator/cluster/cluster_estimate.h"
 #include "estimator/plan/plan_spec.h"
-#include "sim/cli/cluster/fit_probe.h"
+#include "estimator/what_if/fit_probe.h"
 
-namespace sim {
+namespace estimator {
 
 /// For a plan that does not surely fit: the changes of memory_saving_changes() that make it surely
 /// fit, fastest iteration first. Where no single one does, the most saving one is made and the
@@ -20,8 +20,8 @@ namespace sim {
 ///
 /// Each names the flags to type. What they stand for was said over `spec` and resolved as they are,
 /// so that the same is estimated for them. `estimate` is of `spec` itself.
-std::vector<estimator::Advice> advise(const estimator::PlanSpec& spec,
-                                      const estimator::ClusterEstimate& estimate,
-                                      const PlanRunner& runner);
+std::vector<Advice> advise(const PlanSpec& spec,
+                           const ClusterEstimate& estimate,
+                           const PlanRunner& runner);
 
-}  // namespace sim
+}  // namespace estimator

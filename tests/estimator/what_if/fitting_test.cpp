@@ -2,18 +2,12 @@
 #include <gtest/gtest.h>
 
 #include "estimator/base/units.h"
-#include "sim/cli/cluster/advice.h"
-#include "sim/cli/cluster/first_that_fits.h"
-#include "sim/cli/cluster/max_micro_batch.h"
-#include "tests/sim/cli/cluster/fake_ranks.h"
+#include "estimator/what_if/advice.h"
+#include "estimator/what_if/max_micro_batch.h"
+#include "tests/estimator/what_if/fake_ranks.h"
 
-namespace sim {
+namespace estimator {
 namespace {
-
-using estimator::Json;
-using estimator::kGiB;
-using estimator::Plan;
-using estimator::PlanSpec;
 
 PlanSpec spec_with(const Json& changes = Json::object()) {
   Json tree = Json::parse(R"({
@@ -44,7 +38,7 @@ TEST(MaxMicroBatch, TakesTheOneThatSurelyFits) {
   const MaxMicroBatch answer = find_max_micro_batch(spec_with(free), ranks.runner());
   EXPECT_EQ(answer.micro_batch_size, 2);
   EXPECT_EQ(answer.trials.back().micro_batch_size, 3);
-  EXPECT_EQ(answer.trials.back().outcome, estimator::Fit::kTooClose);
+  EXPECT_EQ(answer.trials.back().outcome, Fit::kTooClose);
   EXPECT_NE(max_micro_batch_text(answer).find("too close to call"), std::string::npos);
 }
 
@@ -88,15 +82,15 @@ TEST(MaxMicroBatch, SaysWhenNotEvenOneFits) {
 TEST(FitProbe, RunsTheOtherStagesOnlyWhenTheLikelyWorstOneFits) {
   const Plan plan = resolve_plan(spec_with({{"parallelism", {{"pipeline", 8}}}}));
   FakeRanks too_much([](const Plan&, int64_t stage) { return (stage == 5 ? 90 : 1) * kGiB; });
-  EXPECT_EQ(probe_fit(plan, 5, too_much.runner()).fit, estimator::Fit::kDoesNotFit);
+  EXPECT_EQ(probe_fit(plan, 5, too_much.runner()).fit, Fit::kDoesNotFit);
   EXPECT_EQ(too_much.ranks_run(), 1);
 
   FakeRanks elsewhere([](const Plan&, int64_t stage) { return (stage == 2 ? 90 : 1) * kGiB; });
-  EXPECT_EQ(probe_fit(plan, 5, elsewhere.runner()).fit, estimator::Fit::kDoesNotFit);
+  EXPECT_EQ(probe_fit(plan, 5, elsewhere.runner()).fit, Fit::kDoesNotFit);
   EXPECT_GT(elsewhere.ranks_run(), 1);
 }
 
-std::vector<estimator::Advice> advice_for(const PlanSpec& spec, FakeRanks& ranks) {
+std::vector<Advice> advice_for(const PlanSpec& spec, FakeRanks& ranks) {
   return advise(spec, ranks.estimate(resolve_plan(spec)), ranks.runner());
 }
 
@@ -133,12 +127,12 @@ TEST(Advice, TakesTheLargestMicroBatchThatFits) {
 TEST(Advice, AddsWhatCostsNothingToASmallerMicroBatch) {
   FakeRanks ranks(
       [](const Plan& plan, int64_t) {
-        const bool full = plan.training.recompute == estimator::Recompute::kFull;
-        const bool flash = plan.training.attention == estimator::Attention::kFlash;
+        const bool full = plan.training.recompute == Recompute::kFull;
+        const bool flash = plan.training.attention == Attention::kFlash;
         return (full ? 1 : plan.training.micro_batch_size) * (flash ? 30 : 50) * kGiB;
       },
       [](const Plan& plan) {
-        const bool full = plan.training.recompute == estimator::Recompute::kFull;
+        const bool full = plan.training.recompute == Recompute::kFull;
         return 0.05 + (full ? 0.14 : 0.1) * static_cast<double>(plan.training.micro_batch_size);
       });
   const Json changes = {
@@ -155,7 +149,7 @@ TEST(FirstThatFits, IsFoundByBisection) {
       const FirstThatFits found = first_that_fits(steps, [&](std::size_t step) {
         ++probes;
         FitAnswer answer;
-        if (step >= first) answer.fit = estimator::Fit::kFits;
+        if (step >= first) answer.fit = Fit::kFits;
         answer.peak_bytes = static_cast<int64_t>(step);
         return answer;
       });
@@ -169,7 +163,7 @@ TEST(FirstThatFits, IsFoundByBisection) {
 
 TEST(Advice, IsGivenToAPlanThatIsTooCloseToCall) {
   FakeRanks ranks([](const Plan& plan, int64_t) {
-    const bool full = plan.training.recompute == estimator::Recompute::kFull;
+    const bool full = plan.training.recompute == Recompute::kFull;
     return full ? 50 * kGiB : 78 * kGiB + kGiB / 2;
   });
   const auto advice = advice_for(spec_with(), ranks);
@@ -179,7 +173,7 @@ TEST(Advice, IsGivenToAPlanThatIsTooCloseToCall) {
 
 TEST(Advice, NamesTheChangesThatWereSeenToFitAndWhatTheySave) {
   FakeRanks ranks([](const Plan& plan, int64_t) {
-    return (plan.training.recompute == estimator::Recompute::kFull ? 50 : 90) * kGiB;
+    return (plan.training.recompute == Recompute::kFull ? 50 : 90) * kGiB;
   });
   const auto advice = advice_for(spec_with(), ranks);
   ASSERT_EQ(advice.size(), 1u);
@@ -191,7 +185,7 @@ TEST(Advice, NamesTheChangesThatWereSeenToFitAndWhatTheySave) {
 TEST(Advice, CombinesChangesWhereNoSingleOneIsEnough) {
   FakeRanks ranks([](const Plan& plan, int64_t) {
     int64_t need = 130;
-    if (plan.training.recompute == estimator::Recompute::kFull) need -= 40;
+    if (plan.training.recompute == Recompute::kFull) need -= 40;
     if (plan.parallelism.zero_stage == 1) need -= 20;
     return need * kGiB;
   });
@@ -202,7 +196,7 @@ TEST(Advice, CombinesChangesWhereNoSingleOneIsEnough) {
 
 TEST(Advice, SaysHowMuchIsMissingWhereNothingFits) {
   FakeRanks ranks([](const Plan& plan, int64_t) {
-    return (plan.training.recompute == estimator::Recompute::kFull ? 900 : 1000) * kGiB;
+    return (plan.training.recompute == Recompute::kFull ? 900 : 1000) * kGiB;
   });
   const auto advice = advice_for(spec_with(), ranks);
   ASSERT_FALSE(advice.empty());
@@ -211,4 +205,4 @@ TEST(Advice, SaysHowMuchIsMissingWhereNothingFits) {
 }
 
 }  // namespace
-}  // namespace sim
+}  // namespace estimator

@@ -9,7 +9,7 @@
 #include "estimator/cluster/cluster_estimate.h"
 #include "estimator/cluster/estimate_cluster.h"
 #include "estimator/compute/calibration.h"
-#include "sim/cli/cluster/fit_probe.h"
+#include "estimator/what_if/fit_probe.h"
 #include "sim/cli/input/plan_options.h"
 #include "sim/cli/input/rank_options.h"
 
@@ -45,7 +45,7 @@ class ClusterJob {
   PlanInput resolve(const Environment& environment) const { return plan_.resolve(environment); }
   /// Runs ranks of plans like `plan` in the same way. Throws UserError with --profiles, which runs
   /// nothing.
-  PlanRunner runner(const estimator::Plan& plan, const Environment& environment) const;
+  estimator::PlanRunner runner(const estimator::Plan& plan, const Environment& environment) const;
   bool runs_ranks() const { return profiles_folder_.empty(); }
 
  private:

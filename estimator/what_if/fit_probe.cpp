@@ -1,4 +1,4 @@
-#include "sim/cli/cluster/fit_probe.h"
+#include "estimator/what_if/fit_probe.h"
 
 #include <algorithm>
 
@@ -8,13 +8,8 @@
 #include "estimator/communication/fabric.h"
 #include "estimator/hardware/hardware.h"
 
-namespace sim {
+namespace estimator {
 namespace {
-
-using estimator::ClusterEstimate;
-using estimator::Plan;
-using estimator::RankClass;
-using estimator::RankProfile;
 
 /// The class of a stage, or of the nearest stage there is.
 std::size_t class_of_stage(const std::vector<RankClass>& classes, int64_t stage) {
@@ -28,17 +23,14 @@ std::size_t class_of_stage(const std::vector<RankClass>& classes, int64_t stage)
 }  // namespace
 
 FitAnswer probe_fit(const Plan& plan, int64_t likely_stage, const PlanRunner& runner) {
-  const std::vector<RankClass> classes = estimator::rank_classes(plan);
+  const std::vector<RankClass> classes = rank_classes(plan);
   const std::size_t likely = class_of_stage(classes, likely_stage);
   std::vector<RankProfile> profiles = runner.run(plan, {classes[likely].representative_rank});
-  const estimator::Gpu& gpu = estimator::gpu_of(plan);
-  const estimator::RankClassEstimate row = estimator::class_memory(plan,
-                                                                   classes[likely],
-                                                                   profiles.front(),
-                                                                   estimator::ParallelLayout(plan),
-                                                                   estimator::fabric_of(plan));
-  const estimator::Verdict alone = estimator::memory_verdict(plan, gpu, {row});
-  if (alone.outcome == estimator::Fit::kDoesNotFit && classes.size() > 1) {
+  const Gpu& gpu = gpu_of(plan);
+  const RankClassEstimate row =
+      class_memory(plan, classes[likely], profiles.front(), ParallelLayout(plan), fabric_of(plan));
+  const Verdict alone = memory_verdict(plan, gpu, {row});
+  if (alone.outcome == Fit::kDoesNotFit && classes.size() > 1) {
     return {.fit = alone.outcome, .peak_bytes = alone.peak_bytes, .estimate = std::nullopt};
   }
 
@@ -50,18 +42,37 @@ FitAnswer probe_fit(const Plan& plan, int64_t likely_stage, const PlanRunner& ru
     for (RankProfile& profile : runner.run(plan, others)) profiles.push_back(std::move(profile));
   }
   FitAnswer answer;
-  answer.estimate = estimator::estimate_cluster(
-      plan, profiles, runner.calibration ? &*runner.calibration : nullptr);
+  answer.estimate =
+      estimate_cluster(plan, profiles, runner.calibration ? &*runner.calibration : nullptr);
   answer.fit = answer.estimate->verdict.outcome;
   answer.peak_bytes = answer.estimate->verdict.peak_bytes;
   return answer;
 }
 
+FirstThatFits first_that_fits(std::size_t steps,
+                              const std::function<FitAnswer(std::size_t step)>& probe) {
+  FirstThatFits found{0, probe(0)};
+  if (found.answer.fits() || steps == 1) return found;
+  std::size_t does_not = 0;
+  found = {steps - 1, probe(steps - 1)};
+  if (!found.answer.fits()) return found;
+  while (found.step - does_not > 1) {
+    const std::size_t middle = (found.step + does_not) / 2;
+    FitAnswer answer = probe(middle);
+    if (answer.fits()) {
+      found = {middle, std::move(answer)};
+    } else {
+      does_not = middle;
+    }
+  }
+  return found;
+}
+
 int64_t worst_stage(const ClusterEstimate& estimate) {
-  for (const estimator::RankClassEstimate& row : estimate.rank_classes) {
+  for (const RankClassEstimate& row : estimate.rank_classes) {
     if (row.representative_rank == estimate.verdict.worst_rank) return row.coordinate.pipeline;
   }
   return 0;
 }
 
-}  // namespace sim
+}  // namespace estimator

@@ -1,4 +1,4 @@
-#include "sim/cli/cluster/cluster_job.h"
+#include "sim/cli/commands/cluster_job.h"
 
 #include <fmt/format.h>
 
@@ -135,7 +135,8 @@ std::vector<RankProfile> ClusterJob::profiles(const estimator::Plan& plan,
   return run_ranks(plan, job, environment, standard_error_display());
 }
 
-PlanRunner ClusterJob::runner(const estimator::Plan& plan, const Environment& environment) const {
+estimator::PlanRunner ClusterJob::runner(const estimator::Plan& plan,
+                                         const Environment& environment) const {
   if (!runs_ranks()) {
     throw UserError({.what = "profiles answer for their own plan alone",
                      .where = "--profiles " + profiles_folder_,

@@ -1,14 +1,11 @@
-#include "sim/verify/run_record.h"
+#include "estimator/profile/run_record.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "estimator/base/units.h"
 
-namespace sim {
-
-using estimator::CollectiveCall;
-using estimator::CollectiveKind;
+namespace estimator {
 
 std::string to_text(const GroupCall& group_call) {
   const CollectiveCall& call = group_call.call;
@@ -19,12 +16,12 @@ std::string to_text(const GroupCall& group_call) {
                        group_call.members.at(static_cast<std::size_t>(call.peer)));
   }
   return fmt::format("{}{} of {} bytes of {} over the {} group (ranks {})",
-                     estimator::to_string(call.kind),
+                     to_string(call.kind),
                      peer,
-                     estimator::with_commas(call.bytes),
+                     with_commas(call.bytes),
                      call.dtype,
-                     estimator::to_string(call.group),
+                     to_string(call.group),
                      fmt::join(group_call.members, ", "));
 }
 
-}  // namespace sim
+}  // namespace estimator

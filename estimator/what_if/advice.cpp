@@ -1,4 +1,4 @@
-#include "sim/cli/cluster/advice.h"
+#include "estimator/what_if/advice.h"
 
 #include <fmt/format.h>
 
@@ -6,20 +6,11 @@
 #include <stdexcept>
 
 #include "estimator/base/units.h"
-#include "estimator/plan/plan_changes.h"
-#include "sim/cli/cluster/first_that_fits.h"
-#include "sim/cli/input/typed_flags.h"
+#include "estimator/what_if/plan_changes.h"
+#include "estimator/what_if/typed_flags.h"
 
-namespace sim {
+namespace estimator {
 namespace {
-
-using estimator::Advice;
-using estimator::ChangeLadder;
-using estimator::ClusterEstimate;
-using estimator::format_gib;
-using estimator::PlanChange;
-using estimator::PlanEdits;
-using estimator::PlanSpec;
 
 constexpr int kMostChangesAtOnce = 3;
 
@@ -33,7 +24,7 @@ struct Base {
   Base with(const PlanChange& change) const {
     return {said,
             made.empty() ? change.text : made + " and " + change.text,
-            estimator::merged(edits, change.edits)};
+            merged(edits, change.edits)};
   }
 };
 
@@ -60,11 +51,11 @@ std::vector<TriedChange> fitting_of(std::vector<TriedChange> tried) {
 std::string outcome_text(const FitAnswer& answer, int64_t capacity_bytes) {
   const int64_t free = capacity_bytes - answer.peak_bytes;
   switch (answer.fit) {
-    case estimator::Fit::kFits:
+    case Fit::kFits:
       return fmt::format("fits, and leaves {}", format_gib(free));
-    case estimator::Fit::kTooClose:
+    case Fit::kTooClose:
       return "too close to call";
-    case estimator::Fit::kDoesNotFit:
+    case Fit::kDoesNotFit:
       return fmt::format("still {} too much", format_gib(std::max<int64_t>(-free, 0)));
   }
   throw std::logic_error("unknown verdict");
@@ -94,7 +85,7 @@ class Adviser {
 
   /// Of a plan that fits.
   std::vector<Advice> make_it_better(const PlanSpec& spec) const {
-    std::vector<ChangeLadder> ladders = estimator::time_saving_changes(spec);
+    std::vector<ChangeLadder> ladders = time_saving_changes(spec);
     for (ChangeLadder& ladder : memory_saving_changes(spec)) ladders.push_back(std::move(ladder));
     std::vector<TriedChange> fitting = fitting_of(try_all({&spec, "", {}}, ladders));
     std::erase_if(fitting, [&](const TriedChange& t) {
@@ -108,9 +99,7 @@ class Adviser {
     return before_.verdict.peak_bytes - tried.answer.peak_bytes;
   }
 
-  FitAnswer probe(const estimator::Plan& plan) const {
-    return probe_fit(plan, likely_stage_, runner_);
-  }
+  FitAnswer probe(const Plan& plan) const { return probe_fit(plan, likely_stage_, runner_); }
 
   TriedChange try_ladder(const Base& base, const ChangeLadder& ladder) const {
     FirstThatFits found =
@@ -133,7 +122,7 @@ class Adviser {
       base = base.with(free.front());
     }
     if (base.edits.empty()) return;
-    TriedChange tried{base, probe(estimator::resolve_plan(base.spec()))};
+    TriedChange tried{base, probe(resolve_plan(base.spec()))};
     const ChangeLadder smaller = smaller_micro_batches(base.spec());
     if (!tried.answer.fits() && !smaller.empty()) tried = try_ladder(base, smaller);
     if (!tried.answer.fits()) return;
@@ -175,4 +164,4 @@ std::vector<Advice> advise(const PlanSpec& spec,
   return estimate.verdict.fits() ? adviser.make_it_better(spec) : adviser.make_it_fit(spec);
 }
 
-}  // namespace sim
+}  // namespace estimator
