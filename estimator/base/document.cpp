@@ -6,8 +6,8 @@
 
 namespace estimator {
 
-DocumentHead::DocumentHead(int64_t version, std::string_view kind)
-    : schema_version(version), kind(kind) {}
+DocumentHead::DocumentHead(int64_t version, std::string_view its_kind)
+    : schema_version(version), kind(its_kind) {}
 
 void check_head(const Json& json,
                 const DocumentHead& expected,

@@ -18,9 +18,9 @@ struct Flag {
 
 struct Option {
   // Implicit: most keys have a help text and nothing else.
-  Option(const char* help, Range range = {}, std::initializer_list<Flag> flags = {})  // NOLINT
-      : help(help), range(range), flags(flags) {}
-  Option(const char* help, std::initializer_list<Flag> flags) : Option(help, Range{}, flags) {}
+  Option(const char* text, Range allowed = {}, std::initializer_list<Flag> by = {})  // NOLINT
+      : help(text), range(allowed), flags(by) {}
+  Option(const char* text, std::initializer_list<Flag> by) : Option(text, Range{}, by) {}
 
   /// Of a plan: the key changes nothing that one rank runs, so that profiles of ranks stay true.
   Option of_the_cluster() const {

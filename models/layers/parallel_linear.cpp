@@ -20,11 +20,11 @@ using torch::autograd::variable_list;
 /// What the autograd functions need to know of a layer, kept by its graph nodes.
 struct LinearCall {
   LinearCall(const ShardContext& context,
-             ParameterStore& store,
+             ParameterStore& parameters,
              const LinearSpec& spec,
-             Parameter& weight)
-      : store(&store),
-        weight(&weight),
+             Parameter& matrix)
+      : store(&parameters),
+        weight(&matrix),
         has_bias(spec.bias && !spec.caller_adds_bias),
         transformer_engine(context.transformer_engine() && !spec.output_layer),
         products(spec.output_layer ? Products(Products::Options()) : context.products()),

@@ -10,7 +10,7 @@ namespace models {
 
 template <class T>
 struct KeptValue : torch::CustomClassHolder {
-  explicit KeptValue(T value) : value(std::move(value)) {}
+  explicit KeptValue(T kept) : value(std::move(kept)) {}
   T value;
 };
 

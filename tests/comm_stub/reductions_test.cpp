@@ -40,7 +40,7 @@ INSTANTIATE_TEST_SUITE_P(Reductions,
                                          OpCase{"Or", ReduceOp::BOR, 3, {0, 1, 2, 5}},
                                          OpCase{"OddXor", ReduceOp::BXOR, 3, {0, 1, 2, 5}},
                                          OpCase{"EvenXor", ReduceOp::BXOR, 4, {0, 0, 0, 0}}),
-                         [](const auto& info) { return info.param.name; });
+                         [](const auto& instance) { return instance.param.name; });
 
 TEST_F(Reductions, SumOfBoolIsOrAsInNccl) {
   Tensors tensors = {floats({0, 1}).to(at::kBool)};

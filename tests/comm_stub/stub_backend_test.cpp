@@ -80,7 +80,7 @@ TEST_F(StubBackendTest, ChecksTensorsWithoutMemoryToo) {
 TEST_F(StubBackendTest, ValuesAreWrittenOutsideTheAutogradGraph) {
   at::Tensor parameter = floats({1, 2});
   parameter.set_requires_grad(true);
-  const uint32_t version = parameter._version();
+  const int64_t version = parameter._version();
   Tensors tensors = {parameter};
   stub(2, 0)->allreduce(tensors, {});
   EXPECT_TRUE(parameter.is_leaf());

@@ -72,7 +72,7 @@ INSTANTIATE_TEST_SUITE_P(
         Context{"AllToAllOfTwoFused", {{"context", 2}, {"context_comm", "a2a"}}, "fused"},
         Context{"AllToAllOfFour", {{"context", 4}, {"context_comm", "a2a"}}, "flash", true},
         Context{"AllToAllOfFourFused", {{"context", 4}, {"context_comm", "a2a"}}, "fused", true}),
-    [](const auto& info) { return info.param.name; });
+    [](const auto& instance) { return instance.param.name; });
 
 TEST_P(ContextNumbers, AreThoseOfOneRank) {
   const Context& context = GetParam();

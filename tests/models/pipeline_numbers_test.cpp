@@ -69,7 +69,7 @@ INSTANTIATE_TEST_SUITE_P(
         Pipeline{"InterleavedWithEmptyEnds",
                  {{"pipeline", 3}, {"virtual_stages", 2}, {"layers_per_stage", {0, 1, 1, 1, 1, 0}}},
                  3}),
-    [](const auto& info) { return info.param.name; });
+    [](const auto& instance) { return instance.param.name; });
 
 TEST_P(PipelineNumbers, AreThoseOfOneRank) {
   for (const Json& family : {Json::object(), llama_changes()}) {

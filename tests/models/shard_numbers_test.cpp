@@ -230,7 +230,7 @@ INSTANTIATE_TEST_SUITE_P(Families,
                                          Family{"Llama", llama_changes()},
                                          Family{"Experts", expert_changes()},
                                          Family{"Latent", latent_changes()}),
-                         [](const auto& info) { return info.param.name; });
+                         [](const auto& instance) { return instance.param.name; });
 
 TEST(Shard, SequencesOfADifferentIterationAreDifferent) {
   const estimator::Plan plan = small_plan();

@@ -129,7 +129,10 @@ std::string group_table(const std::vector<MemoryGroup>& groups,
 /// A program's snapshot has no layout, since nobody knows it.
 std::string place_text(const estimator::PeakSnapshotHeader& header) {
   const estimator::LayoutRecord& layout = header.layout;
-  const double ranks = 1.0 * layout.tensor * layout.context * layout.pipeline * layout.data;
+  double ranks = 1;  // as whole numbers of a foreign file they could overflow
+  for (const int64_t size : {layout.tensor, layout.context, layout.pipeline, layout.data}) {
+    ranks *= static_cast<double>(size);
+  }
   if (ranks != static_cast<double>(header.world_size)) {
     return fmt::format("rank {} of {}", header.rank, header.world_size);
   }

@@ -55,9 +55,9 @@ class Shadow {
     Origin origin = Origin::kHost;
 
     bool is_uniform() const { return written->size() == 1; }
-    /// `bytes` from `offset` on, of the same time and origin.
-    Piece part(size_t offset, size_t bytes) const {
-      return {written, is_uniform() ? 0 : first + offset, bytes, time, origin};
+    /// `count` bytes from `offset` on, of the same time and origin.
+    Piece part(size_t offset, size_t count) const {
+      return {written, is_uniform() ? 0 : first + offset, count, time, origin};
     }
     void read(char* value) const;
   };

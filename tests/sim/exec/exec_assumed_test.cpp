@@ -221,7 +221,7 @@ INSTANTIATE_TEST_SUITE_P(
                     OwnKernel{"unreadable", "sent", kSent},
                     OwnKernel{"library", "counts", kUnknown},
                     OwnKernel{"library", "sent", kSent}),
-    [](const auto& info) { return std::string(info.param.launch) + "_" + info.param.memory; });
+    [](const auto& instance) { return std::string(instance.param.launch) + "_" + instance.param.memory; });
 
 TEST_F(ExecAssumed, LossNormAndOverflowReachTheProgram) {
   const ProgramResult zeros = run_program("assumed.py", {});

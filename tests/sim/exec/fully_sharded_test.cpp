@@ -98,7 +98,7 @@ TEST_P(FullyShardedPrograms, FillTheAllocatorAsTheShardDoes) {
     SCOPED_TRACE(phase);
     const auto of_shard = peak_of(ours, phase), of_program = peak_of(theirs, phase);
     EXPECT_GT(of_program.allocated_bytes, 500 << 20);  // something was compared
-    EXPECT_NEAR(of_shard.allocated_bytes, of_program.allocated_bytes, kUnsplit);
+    EXPECT_LE(std::abs(of_shard.allocated_bytes - of_program.allocated_bytes), kUnsplit);
     EXPECT_EQ(of_shard.reserved_bytes, of_program.reserved_bytes);
   }
 }
@@ -112,8 +112,9 @@ TEST_P(WholePrograms, AllocateAsTheShardDoes) {
   constexpr int64_t kTokens = 2 * 2048 * 8;  // the program holds its tokens to the iteration's end
   for (const int iteration : GetParam().iterations) {
     const std::string phase = "iteration_" + std::to_string(iteration) + ".forward_backward";
-    EXPECT_NEAR(
-        peak_of(ours, phase).allocated_bytes, peak_of(theirs, phase).allocated_bytes, kTokens)
+    EXPECT_LE(std::abs(peak_of(ours, phase).allocated_bytes -
+                       peak_of(theirs, phase).allocated_bytes),
+              kTokens)
         << phase;
   }
 }

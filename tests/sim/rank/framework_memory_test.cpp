@@ -142,7 +142,9 @@ TEST(MegatronFramework, CompiledCrossEntropyHasASecondFp32Buffer) {
   };
   const int64_t none = peak_with("none");
   const int64_t logits_fp32 = s * b * kVocabulary * kFp32;
-  EXPECT_NEAR(peak_with("native") - none, logits_fp32, 0.01 * logits_fp32);
+  EXPECT_NEAR(static_cast<double>(peak_with("native") - none),
+              static_cast<double>(logits_fp32),
+              0.01 * static_cast<double>(logits_fp32));
   EXPECT_LT(peak_with("te"), none - logits_fp32 / 2);
 }
 

@@ -60,8 +60,8 @@ TEST_P(WrongSums, AreFoundInSpiteOfRounding) {
 INSTANTIATE_TEST_SUITE_P(Faults,
                          WrongSums,
                          testing::Values("flip-sign", "halve", "wrong-slice", "drop-collective"),
-                         [](const auto& info) {
-                           std::string name = info.param;
+                         [](const auto& instance) {
+                           std::string name = instance.param;
                            std::erase(name, '-');
                            return name;
                          });
