@@ -22,6 +22,7 @@
 #include <utility>
 #include <vector>
 
+#include "estimator/base/auto_value.h"
 #include "estimator/base/enum_names.h"
 #include "estimator/base/errors.h"
 #include "estimator/base/json.h"
@@ -45,6 +46,17 @@ template <class T>
 struct IsOptional : std::false_type {};
 template <class T>
 struct IsOptional<std::optional<T>> : std::true_type {};
+template <class T>
+struct IsOptional<Auto<T>> : std::true_type {};
+
+template <class T>
+bool is_empty(const std::optional<T>& value) {
+  return !value;
+}
+template <class T>
+bool is_empty(const Auto<T>& value) {
+  return !value.is_known();
+}
 
 template <class T>
 struct IsVector : std::false_type {};
@@ -201,7 +213,7 @@ Json to_json(const T& value, const char* key = "") {
   using fields_detail::IsOptional;
   using fields_detail::IsVector;
   if constexpr (IsOptional<T>::value) {
-    return value ? to_json(*value, key) : Json(nullptr);
+    return fields_detail::is_empty(value) ? Json(nullptr) : to_json(value.value(), key);
   } else if constexpr (IsVector<T>::value) {
     Json array = Json::array();
     for (const auto& item : value) array.push_back(to_json(item, key));

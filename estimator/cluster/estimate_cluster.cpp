@@ -40,8 +40,8 @@ struct PricedCluster {
                 const Calibration* calibration)
       : classes(rank_classes(plan)),
         matched(match_profiles(plan, classes, profiles)),
-        layout(plan),
-        gpu(gpu_of(plan)),
+        layout(plan.parallelism),
+        gpu(gpu_of(plan.cluster)),
         fabric(fabric_of(plan)),
         target(compute_target(plan, gpu, calibration)),
         stages(static_cast<std::size_t>(plan.parallelism.pipeline)) {
@@ -87,12 +87,12 @@ ClusterEstimate estimate_cluster(const Plan& plan,
     estimate.rank_classes.push_back(std::move(row));
   }
   estimate.host_memory = host_memory(plan, layout, classes, matched);
-  estimate.verdict = memory_verdict(plan, gpu, estimate.rank_classes);
+  estimate.verdict = memory_verdict(plan.memory.headroom_bytes, gpu, estimate.rank_classes);
   estimate.time = step_time(plan, layout, fabric, stages);
   estimate.throughput = throughput_of(plan, gpu, estimate.time.iteration_seconds);
   estimate.training = training_estimate(plan, gpu, estimate.time.iteration_seconds);
   estimate.rates =
-      target.rates().terms(plan.training.dtype, *plan.training.attention != Attention::kUnfused);
+      target.rates().terms(plan.training.dtype, plan.training.attention != Attention::kUnfused);
   if (plan.training.optimizer_cpu_offload) {
     for (RateTerm& rate : host_rate_terms(plan)) estimate.rates.push_back(std::move(rate));
   }

@@ -108,7 +108,7 @@ void note_offload(std::vector<std::string>& notes, const Plan& plan) {
   notes.push_back(fmt::format(
       "optimizer offload: the {} ranks of a machine share its CPUs evenly, all of their cores "
       "(OMP_NUM_THREADS; torchrun sets 1)",
-      *plan.cluster.gpus_per_node));
+      plan.cluster.gpus_per_node));
   notes.push_back(
       "optimizer offload: what Megatron-LM builds over whole parameters first is gone before the "
       "first iteration (Python's collector frees it)");
@@ -153,16 +153,17 @@ void note_profiles(std::vector<std::string>& notes,
 
 }  // namespace
 
-std::vector<std::string> communication_assumptions(const Plan& plan, const Fabric& fabric) {
+std::vector<std::string> communication_assumptions(const ClusterConfig& cluster,
+                                                   const Fabric& fabric) {
   std::vector<std::string> notes;
-  if (plan.world_size() == 1) return notes;
-  const Gpu& gpu = gpu_of(plan);
+  if (cluster.world_size() == 1) return notes;
+  const Gpu& gpu = gpu_of(cluster);
   if (fabric.intra.id == gpu.default_intra_link) {
     notes.push_back(
         fmt::format("link inside a machine: {}, the usual one of {}", fabric.intra.id, gpu.id));
   }
   note_launch(notes, fabric.intra);
-  if (plan.world_size() > fabric.domain_gpus) {
+  if (cluster.world_size() > fabric.domain_gpus) {
     if (fabric.inter.id == gpu.default_inter_link) {
       notes.push_back(fmt::format("NIC: {}, the usual one of {}", fabric.inter.id, gpu.id));
     }
@@ -181,7 +182,7 @@ std::vector<std::string> assumptions_of(const Plan& plan,
   std::vector<std::string> notes;
   notes.push_back(fmt::format(
       "CUDA context of {}: {} ({})", gpu.id, format_gib(gpu.context_bytes), gpu.context_source));
-  for (std::string& note : communication_assumptions(plan, fabric)) {
+  for (std::string& note : communication_assumptions(plan.cluster, fabric)) {
     notes.push_back(std::move(note));
   }
   if (plan.world_size() > 1) {

@@ -17,7 +17,8 @@ std::vector<std::string> assumptions_of(const Plan& plan,
                                         const std::vector<const RankProfile*>& profiles);
 
 /// Those of them that are of links and collectives.
-std::vector<std::string> communication_assumptions(const Plan& plan, const Fabric& fabric);
+std::vector<std::string> communication_assumptions(const ClusterConfig& cluster,
+                                                   const Fabric& fabric);
 
 /// What the time and memory models do not contain.
 std::vector<std::string> gaps_of_the_model();

@@ -41,7 +41,7 @@ std::optional<HostMemoryEstimate> host_memory(const Plan& plan,
     host.source = Source::kComputed;
     host.note = "master weights, moments and gradients of what is offloaded, without page-locking";
   }
-  const int64_t ranks = *plan.cluster.gpus_per_node;
+  const int64_t ranks = plan.cluster.gpus_per_node;
   for (int64_t first = 0; first < plan.world_size(); first += ranks) {
     int64_t bytes = 0;
     for (int64_t rank = first; rank < first + ranks; ++rank) {

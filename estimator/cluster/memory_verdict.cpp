@@ -85,17 +85,12 @@ std::string fit_words(Fit fit) {
   return words;
 }
 
-RankClassEstimate class_memory(const Plan& plan,
-                               const RankClass& rank_class,
-                               const RankProfile& profile,
-                               const ParallelLayout& layout,
-                               const Fabric& fabric) {
-  const Gpu& gpu = gpu_of(plan);
+namespace {
+
+RankClassEstimate row_of(const RankProfile& profile, std::vector<MemoryTerm> outside) {
   RankClassEstimate row;
   row.representative_rank = profile.rank;
-  row.count = rank_class.count;
   row.coordinate = profile.coordinate;
-  row.stages = stages_to_text(rank_class.stages);
   row.parameters = profile.parameters.count;
   row.allocated_peak_bytes = profile.peak.allocated_bytes;
   row.reserved_peak_bytes = profile.peak.reserved_bytes;
@@ -104,32 +99,64 @@ RankClassEstimate class_memory(const Plan& plan,
   if (profile.host_memory) row.host_bytes = profile.host_memory->total_bytes;
   row.out_of_memory = profile.out_of_memory;
   row.peak_phase = profile.out_of_memory ? profile.out_of_memory->phase : profile.peak.phase;
-  row.terms = {allocator_term(profile),
-               context_memory(gpu, plan.memory.cuda_module_loading),
-               library_memory(gpu)};
-  row.context_bytes = row.terms[1].value_bytes + row.terms[2].value_bytes;
-  for (MemoryTerm& term : profile.program ? communicator_memory(*profile.program, fabric)
-                                          : communicator_memory(profile, layout, fabric)) {
+  row.terms = {allocator_term(profile)};
+  for (MemoryTerm& term : outside) {
+    row.context_bytes += term.value_bytes;
+    row.terms.push_back(std::move(term));
+  }
+  return row;
+}
+
+/// Appends what communication takes.
+void add_communication(std::vector<MemoryTerm> terms, RankClassEstimate& row) {
+  for (MemoryTerm& term : terms) {
     row.communicator_bytes += term.value_bytes;
     row.terms.push_back(std::move(term));
   }
-  if (auto buffers = user_buffer_memory(plan)) {
-    row.communicator_bytes += buffers->value_bytes;
-    row.terms.push_back(std::move(*buffers));
-  }
+}
+
+void sum_up(RankClassEstimate& row) {
   for (const MemoryTerm& term : row.terms) {
     row.total_bytes += term.value_bytes;
     row.total_low_bytes += term.low_bytes;
     row.total_high_bytes += term.high_bytes;
   }
+}
+
+/// What the driver and its libraries hold before the first tensor.
+std::vector<MemoryTerm> context_terms(const Gpu& gpu, ModuleLoading loading) {
+  return {context_memory(gpu, loading), library_memory(gpu)};
+}
+
+}  // namespace
+
+RankClassEstimate class_memory(const Plan& plan,
+                               const RankClass& rank_class,
+                               const RankProfile& profile,
+                               const ParallelLayout& layout,
+                               const Fabric& fabric) {
+  RankClassEstimate row =
+      row_of(profile, context_terms(gpu_of(plan.cluster), plan.memory.cuda_module_loading));
+  row.count = rank_class.count;
+  row.stages = stages_to_text(rank_class.stages);
+  add_communication(communicator_memory(profile, layout, fabric), row);
+  if (auto buffers = user_buffer_memory(plan)) add_communication({std::move(*buffers)}, row);
+  sum_up(row);
   return row;
 }
 
-Verdict memory_verdict(const Plan& plan,
+RankClassEstimate program_memory(const RankProfile& profile, const Gpu& gpu, const Fabric& fabric) {
+  RankClassEstimate row = row_of(profile, context_terms(gpu, MemoryConfig().cuda_module_loading));
+  row.count = 1;
+  add_communication(communicator_memory(*profile.program, fabric), row);
+  sum_up(row);
+  return row;
+}
+
+Verdict memory_verdict(int64_t headroom_bytes,
                        const Gpu& gpu,
                        const std::vector<RankClassEstimate>& classes) {
-  const int64_t headroom = plan.memory.headroom_bytes;
-  const int64_t limit = gpu.memory_bytes - headroom;
+  const int64_t limit = gpu.memory_bytes - headroom_bytes;
   const auto severity = [&](const RankClassEstimate& row) {
     return std::tuple(fit_of(row, limit), row.total_bytes);
   };
@@ -144,7 +171,7 @@ Verdict memory_verdict(const Plan& plan,
           .peak_high_bytes = worst.total_high_bytes,
           .capacity_bytes = gpu.memory_bytes,
           .headroom_bytes = gpu.memory_bytes - worst.total_bytes,
-          .reason = reason(worst, gpu.memory_bytes, headroom)};
+          .reason = reason(worst, gpu.memory_bytes, headroom_bytes)};
 }
 
 }  // namespace estimator

@@ -107,7 +107,7 @@ std::string first_difference(const Json& plan, const Json& profile_plan) {
 std::vector<const RankProfile*> match_profiles(const Plan& plan,
                                                const std::vector<RankClass>& classes,
                                                const std::vector<RankProfile>& profiles) {
-  const ParallelLayout layout(plan);
+  const ParallelLayout layout(plan.parallelism);
   std::vector<std::size_t> class_of_stage(static_cast<std::size_t>(plan.parallelism.pipeline));
   for (std::size_t i = 0; i < classes.size(); ++i) {
     for (const int64_t stage : classes[i].stages)

@@ -49,18 +49,17 @@ void check_verdicts(const std::vector<RankProfile>& profiles) {
   if (!problems.empty()) throw UserError(std::move(problems), ExitCode::kMachineLacks);
 }
 
-/// As much of a plan as memory asks for: the cluster.
-Plan cluster_of(const RankProfile& profile) {
-  Plan plan;
+/// The machines that the program was told it runs on.
+ClusterConfig cluster_of(const RankProfile& profile) {
   const Gpu& gpu = *find_gpu(profile.device.gpu);
-  plan.cluster.gpu = gpu.id;
-  plan.cluster.gpus_per_node = profile.program->gpus_per_node;
-  plan.cluster.nics_per_node = profile.program->gpus_per_node;
-  plan.cluster.nodes = divide_up(profile.world_size, profile.program->gpus_per_node);
-  plan.cluster.intra_link = gpu.default_intra_link;
-  plan.cluster.inter_link = gpu.default_inter_link;
-  plan.parallelism.data = profile.world_size;
-  return plan;
+  ClusterConfig cluster;
+  cluster.gpu = gpu.id;
+  cluster.gpus_per_node = profile.program->gpus_per_node;
+  cluster.nics_per_node = profile.program->gpus_per_node;
+  cluster.nodes = divide_up(profile.world_size, profile.program->gpus_per_node);
+  cluster.intra_link = gpu.default_intra_link;
+  cluster.inter_link = gpu.default_inter_link;
+  return cluster;
 }
 
 /// What a rank would have needed that ran out is not known.
@@ -102,7 +101,7 @@ std::optional<std::string> ran_out(const RankProfile& profile) {
 }
 
 int64_t program_outside_bytes(const Gpu& gpu) {
-  return context_memory(gpu, Plan().memory.cuda_module_loading).value_bytes +
+  return context_memory(gpu, MemoryConfig().cuda_module_loading).value_bytes +
          library_memory(gpu).value_bytes;
 }
 
@@ -139,23 +138,23 @@ ProgramEstimate estimate_program(const std::vector<RankProfile>& profiles) {
   check_profiles(profiles);
   check_verdicts(profiles);
   const RankProfile& first = profiles.front();
-  const Plan plan = cluster_of(first);
-  Gpu gpu = gpu_of(plan);
+  const ClusterConfig cluster = cluster_of(first);
+  Gpu gpu = gpu_of(cluster);
   gpu.memory_bytes = first.device.total_bytes;  // a real one may be a part of it
-  const Fabric fabric = fabric_of(plan);
+  const Fabric fabric = fabric_of(cluster);
   ProgramEstimate estimate{
       .tool = first.tool, .command = first.program->command, .world_size = first.world_size};
   for (const RankProfile& profile : profiles) {
-    const RankClass one{.representative_rank = profile.rank, .count = 1};
-    RankClassEstimate row = class_memory(plan, one, profile, ParallelLayout(plan), fabric);
+    RankClassEstimate row = program_memory(profile, gpu, fabric);
     row.limit_lifted = ran_out(profile).has_value();
     estimate.ranks.push_back(std::move(row));
   }
-  estimate.verdict = memory_verdict(plan, gpu, estimate.ranks);
+  estimate.verdict = memory_verdict(0, gpu, estimate.ranks);
   estimate.verdict.reason = reason_of(estimate.verdict, profiles);
   estimate.assumptions = {
       fmt::format("the {} ranks that were run stand for all {}", profiles.size(), first.world_size),
-      fmt::format("{} and {} link the GPUs", *plan.cluster.intra_link, *plan.cluster.inter_link)};
+      fmt::format(
+          "{} and {} link the GPUs", cluster.intra_link.value(), cluster.inter_link.value())};
   estimate.not_modelled = {"time: only a plan says what ranks wait for",
                            "memory that libraries take outside PyTorch's allocator, other than the "
                            "context's, cuBLAS's and NCCL's"};

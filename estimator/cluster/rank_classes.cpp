@@ -34,7 +34,7 @@ int64_t context_rank_that_holds_most(const ParallelConfig& parallelism) {
 std::vector<RankClass> rank_classes(const Plan& plan) {
   const ScheduleShape schedule = schedule_shape(plan);
   const int64_t stages = schedule.stages;
-  const ParallelLayout layout(plan);
+  const ParallelLayout layout(plan.parallelism);
   const int64_t ranks_per_stage = layout.world_size() / stages;
   const int64_t context = context_rank_that_holds_most(plan.parallelism);
 

@@ -239,8 +239,8 @@ Roofline roofline_of(const Plan& plan,
                      const std::vector<RankProfile>& profiles,
                      const ClusterEstimate& estimate,
                      const Calibration* calibration) {
-  const ParallelLayout layout(plan);
-  const ComputeTarget target = compute_target(plan, gpu_of(plan), calibration);
+  const ParallelLayout layout(plan.parallelism);
+  const ComputeTarget target = compute_target(plan, gpu_of(plan.cluster), calibration);
   Roofline roofline;
   roofline.plan = estimate.plan;
   roofline.gpu = target.gpu.id;

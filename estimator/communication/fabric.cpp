@@ -20,7 +20,7 @@ const Link& link_named(const std::string& name) {
 
 /// Whole machines of one NVLink domain where switches join them, or one machine.
 int64_t domain_size(const ClusterConfig& cluster, const Gpu& gpu, const Link& intra) {
-  const int64_t machine = *cluster.gpus_per_node;
+  const int64_t machine = cluster.gpus_per_node;
   if (!intra.spans_machines) return machine;
   return machine * std::max<int64_t>(1, gpu.nvlink_domain_gpus / machine);
 }
@@ -37,37 +37,41 @@ int64_t ranks_together(const RankGroup& group, int64_t block) {
 
 }  // namespace
 
-const Gpu& gpu_of(const Plan& plan) {
-  const Gpu* gpu = find_gpu(plan.cluster.gpu);
+const Gpu& gpu_of(const ClusterConfig& cluster) {
+  const Gpu* gpu = find_gpu(cluster.gpu);
   if (gpu == nullptr) {
-    throw std::logic_error("a resolved plan names an unknown GPU: " + plan.cluster.gpu);
+    throw std::logic_error("a resolved plan names an unknown GPU: " + cluster.gpu);
   }
   return *gpu;
 }
 
-Fabric fabric_of(const Plan& plan) {
-  const ClusterConfig& cluster = plan.cluster;
-  const Gpu& gpu = gpu_of(plan);
+Fabric fabric_of(const ClusterConfig& cluster) {
+  const Gpu& gpu = gpu_of(cluster);
   Fabric fabric;
-  fabric.intra = link_named(*cluster.intra_link);
-  fabric.inter = link_named(*cluster.inter_link);
+  fabric.intra = link_named(cluster.intra_link);
+  fabric.inter = link_named(cluster.inter_link);
   fabric.gpu_cuda_name = gpu.cuda_name;
   fabric.compute_capability = std::lround(10 * std::stod(gpu.compute_capability));
   fabric.nics_behind_cpu = gpu.nics_behind_cpu;
-  fabric.machine_gpus = *cluster.gpus_per_node;
+  fabric.machine_gpus = cluster.gpus_per_node;
   fabric.domain_gpus = domain_size(cluster, gpu, fabric.intra);
   fabric.nics_per_gpu =
-      static_cast<double>(*cluster.nics_per_node) / static_cast<double>(*cluster.gpus_per_node);
-  if (cluster.nodes_per_pod) fabric.pod_gpus = *cluster.nodes_per_pod * *cluster.gpus_per_node;
+      static_cast<double>(cluster.nics_per_node) / static_cast<double>(cluster.gpus_per_node);
+  if (cluster.nodes_per_pod) fabric.pod_gpus = *cluster.nodes_per_pod * cluster.gpus_per_node;
   fabric.spine_oversubscription = cluster.spine_oversubscription;
   fabric.sharp = cluster.sharp;
   if (!cluster.nvls) fabric.intra.nvls_bytes_per_second.reset();
+  for (const std::string& path : cluster.nccl_tests) {
+    fabric.measured.push_back(read_nccl_tests(read_file(path), path));
+  }
+  return fabric;
+}
+
+Fabric fabric_of(const Plan& plan) {
+  Fabric fabric = fabric_of(plan.cluster);
   if (plan.training.deterministic_mode &&
       traits_of(plan.training.framework).rings_when_deterministic) {
     fabric.only_algorithm = NcclAlgorithm::kRing;
-  }
-  for (const std::string& path : cluster.nccl_tests) {
-    fabric.measured.push_back(read_nccl_tests(read_file(path), path));
   }
   return fabric;
 }

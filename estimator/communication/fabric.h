@@ -47,10 +47,12 @@ struct Fabric {
 
 /// The fabric of a resolved plan; reads the files that it names as measured. Throws
 /// std::logic_error for a name that is not in the database, UserError for a damaged file.
+Fabric fabric_of(const ClusterConfig& cluster);
+/// The same under the plan's rules: a deterministic run may leave NCCL its rings alone.
 Fabric fabric_of(const Plan& plan);
 
 /// The GPU of a resolved plan. Throws std::logic_error for a name that is not in the database.
-const Gpu& gpu_of(const Plan& plan);
+const Gpu& gpu_of(const ClusterConfig& cluster);
 
 /// How many ranks of a group share a machine, a domain and a pod, in the worst-placed group of its
 /// kind.

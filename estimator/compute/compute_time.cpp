@@ -110,7 +110,7 @@ ComputeTarget compute_target(const Plan& plan, const Gpu& gpu, const Calibration
   return {.gpu = gpu,
           .dtype = plan.training.dtype,
           .framework = plan.training.framework,
-          .attention = {.attention = *plan.training.attention,
+          .attention = {.attention = plan.training.attention,
                         .deterministic = plan.training.deterministic_mode,
                         .key_width = plan.model.key_width(),
                         .value_width = plan.model.value_width()},

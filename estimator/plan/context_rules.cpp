@@ -26,7 +26,7 @@ void check_attention(Rules& rules) {
                 "use training.framework = megatron-lm with transformer_engine");
   rules.require(t.attention != Attention::kUnfused,
                 "unfused attention does not go across context ranks",
-                where(plan, "training.attention", to_string(*t.attention)),
+                where(plan, "training.attention", to_string(t.attention.value())),
                 "use training.attention = flash or fused");
   constexpr int64_t kWidthMultiple = 8;  // of AttnFuncWithCPAndKVP2P and its like
   rules.require(plan.model.kv_channels % kWidthMultiple == 0,

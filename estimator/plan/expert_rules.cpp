@@ -108,7 +108,7 @@ void check_split(Rules& rules) {
                 {{"a tensor parallel size of {}",
                   "parallelism.tensor",
                   divisors_near(m.moe_shared_expert_intermediate_size, p.tensor)}});
-  if (!p.data) return;
+  if (!p.data.is_known()) return;
   const int64_t ranks = p.tensor * plan.replicas();
   rules.require(ranks % (expert_tensor * p.expert) == 0,
                 "the experts do not divide among the ranks of a stage",
@@ -118,7 +118,7 @@ void check_split(Rules& rules) {
                             expert_tensor,
                             p.tensor,
                             p.context,
-                            *p.data,
+                            p.data,
                             ranks),
                 "use an expert parallel size that divides these ranks",
                 {{kExpertTensorSizes, kExpertTensor, {1}},
@@ -137,7 +137,7 @@ void check_split(Rules& rules) {
 void check_gathered_tokens(Rules& rules) {
   const Plan& plan = rules.plan_;
   if (plan.expert_tensor_size() == 1 || plan.training.moe_pad_expert_input_to_capacity) return;
-  if (!plan.training.sequence_length) return;
+  if (!plan.training.sequence_length.is_known()) return;
   const int64_t rows = plan.local_sequence() * plan.model.moe_router_topk;
   rules.require(rows % plan.model.num_experts == 0,
                 "a rank's tokens do not divide evenly among the experts, which the ranks that cut "

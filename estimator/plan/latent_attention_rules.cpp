@@ -82,7 +82,7 @@ void check_kernel(Rules& rules) {
       "TransformerEngine runs no flash-attn for keys and values of different widths",
       fmt::format("training.attention = {}, {} and {} wide (qk_head_dim + qk_pos_emb_head_dim, "
                   "v_head_dim)",
-                  to_string(*plan.training.attention),
+                  to_string(plan.training.attention.value()),
                   m.key_width(),
                   m.value_width()),
       "use training.attention = fused or unfused");
@@ -93,7 +93,7 @@ void check_kernel(Rules& rules) {
       "flash attention runs on values that are as wide as their keys or padded to that, not wider",
       fmt::format("training.attention = {}, {} and {} wide (qk_head_dim + qk_pos_emb_head_dim, "
                   "v_head_dim)",
-                  to_string(*plan.training.attention),
+                  to_string(plan.training.attention.value()),
                   m.key_width(),
                   m.value_width()),
       "use training.attention = unfused");

@@ -36,13 +36,13 @@ int64_t RankGroup::index_of(int64_t rank) const {
   return left == 0 ? index : -1;
 }
 
-ParallelLayout::ParallelLayout(const Plan& plan)
-    : tensor_(plan.parallelism.tensor),
-      context_(plan.parallelism.context),
-      data_(plan.data_parallel_size()),
-      pipeline_(plan.parallelism.pipeline),
-      expert_(plan.parallelism.expert),
-      expert_tensor_(plan.expert_tensor_size()) {}
+ParallelLayout::ParallelLayout(const ParallelConfig& parallelism)
+    : tensor_(parallelism.tensor),
+      context_(parallelism.context),
+      data_(parallelism.data),
+      pipeline_(parallelism.pipeline),
+      expert_(parallelism.expert),
+      expert_tensor_(parallelism.expert_tensor) {}
 
 RankCoordinate ParallelLayout::coordinate(int64_t rank) const {
   if (rank < 0 || rank >= world_size()) throw std::logic_error("ParallelLayout: no such rank");

@@ -97,7 +97,7 @@ struct RankGroup {
 
 class ParallelLayout {
  public:
-  explicit ParallelLayout(const Plan& plan);
+  explicit ParallelLayout(const ParallelConfig& parallelism);
 
   int64_t world_size() const { return tensor_ * context_ * data_ * pipeline_; }
   RankCoordinate coordinate(int64_t rank) const;

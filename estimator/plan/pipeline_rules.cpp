@@ -94,8 +94,9 @@ void check_interleaving(Rules& rules) {
                                     p.overlap_p2p_communication),
                 p.pipeline == 2 ? "leave overlap_p2p_communication on, or use virtual_stages 1"
                                 : "use virtual_stages 1");
-  if (!p.data) return;  // the world does not fit the degrees, which is a problem of its own
-  if (plan.global_batch_size() % (plan.training.micro_batch_size * *p.data) != 0) return;  // too
+  if (!p.data.is_known())
+    return;  // the world does not fit the degrees, which is a problem of its own
+  if (plan.global_batch_size() % (plan.training.micro_batch_size * p.data) != 0) return;  // too
   const int64_t micro_batches = plan.micro_batches();
   const int64_t group = p.microbatch_group_size_per_virtual_stage.value_or(p.pipeline);
   const int64_t last_group = micro_batches % std::max<int64_t>(1, group);
@@ -108,7 +109,7 @@ void check_interleaving(Rules& rules) {
                   micro_batches,
                   plan.global_batch_size(),
                   plan.training.micro_batch_size,
-                  *p.data,
+                  p.data,
                   group,
                   p.pipeline),
       fmt::format("use a multiple of {} micro-batches, or a group size (parallelism."

@@ -146,7 +146,7 @@ int64_t Plan::micro_batches() const {
 }
 
 int64_t Plan::padded_vocab_size() const {
-  return round_up(model.vocab_size, *training.make_vocab_size_divisible_by * parallelism.tensor);
+  return round_up(model.vocab_size, training.make_vocab_size_divisible_by * parallelism.tensor);
 }
 
 std::vector<int64_t> Plan::layers_of_virtual_stages() const {
@@ -182,7 +182,7 @@ std::vector<bool> Plan::expert_layers_of_stage(int64_t stage) const {
   return experts;
 }
 
-int64_t Plan::bucket_elements() const { return *parallelism.bucket_elements; }
+int64_t Plan::bucket_elements() const { return parallelism.bucket_elements; }
 
 Plan resolve_plan(const Json& tree, const PlanContext& context) {
   Plan plan = filled_in(tree, context);
@@ -191,6 +191,22 @@ Plan resolve_plan(const Json& tree, const PlanContext& context) {
   throw UserError(offer_remedies(broken, tree, [&](const Json& changed) {
     return broken_rules(filled_in(changed, context), context);
   }));
+}
+
+ClusterConfig resolve_cluster(const Json& json, const std::string& origin) {
+  FieldReader reader(origin);
+  ClusterConfig cluster;
+  reader.read(json, cluster, "cluster");
+  reader.throw_if_any();
+  cluster.nodes.fill_in(1);
+  cluster.gpus_per_node.fill_in(kUsualGpusPerNode);
+  fill_in_hardware(cluster);
+  std::vector<Problem> problems;
+  for (BrokenRule& rule : broken_cluster_rules(cluster)) {
+    problems.push_back(std::move(rule.problem));
+  }
+  if (!problems.empty()) throw UserError(std::move(problems));
+  return cluster;
 }
 
 Json to_json(const Plan& plan) {

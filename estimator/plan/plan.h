@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "estimator/base/auto_value.h"
 #include "estimator/base/dtype.h"
 #include "estimator/base/enum_names.h"
 #include "estimator/base/json.h"
@@ -117,11 +118,11 @@ constexpr std::array<EnumName<TokenDispatcher>, 3> enum_names(TokenDispatcher) {
 
 struct ClusterConfig {
   std::string gpu;
-  std::optional<int64_t> nodes;
-  std::optional<int64_t> gpus_per_node;
-  std::optional<std::string> intra_link;
-  std::optional<std::string> inter_link;
-  std::optional<int64_t> nics_per_node;
+  Auto<int64_t> nodes;
+  Auto<int64_t> gpus_per_node;
+  Auto<std::string> intra_link;
+  Auto<std::string> inter_link;
+  Auto<int64_t> nics_per_node;
   std::optional<int64_t> nodes_per_pod;
   double spine_oversubscription = 1;
   bool sharp = false;
@@ -129,6 +130,8 @@ struct ClusterConfig {
   std::vector<std::string> nccl_tests;
   std::optional<double> gpu_deviation;
   std::optional<double> usd_per_gpu_hour;
+
+  int64_t world_size() const { return nodes * gpus_per_node; }
 };
 
 struct ParallelConfig {
@@ -137,8 +140,8 @@ struct ParallelConfig {
   int64_t context = 1;
   ContextComm context_comm = ContextComm::kP2p;
   int64_t expert = 1;
-  std::optional<int64_t> expert_tensor;
-  std::optional<int64_t> data;
+  Auto<int64_t> expert_tensor;
+  Auto<int64_t> data;
   bool sequence_parallel = false;
   ScheduleKind pipeline_schedule = ScheduleKind::kOneForwardOneBackward;
   int64_t virtual_stages = 1;
@@ -147,7 +150,7 @@ struct ParallelConfig {
   int64_t zero_stage = 0;
   /// FSDP2: of every parameter a data rank keeps a part.
   bool fully_sharded() const { return zero_stage >= 2; }
-  std::optional<int64_t> bucket_elements;
+  Auto<int64_t> bucket_elements;
   bool overlap_grad_reduce = false;
   bool overlap_param_gather = false;
   bool overlap_p2p_communication = true;
@@ -158,8 +161,8 @@ inline constexpr const char* kSelectiveByOperator = "op";
 
 struct TrainingConfig {
   int64_t micro_batch_size = 1;
-  std::optional<int64_t> global_batch_size;
-  std::optional<int64_t> sequence_length;
+  Auto<int64_t> global_batch_size;
+  Auto<int64_t> sequence_length;
   Dtype dtype = Dtype::kBf16;
   Optimizer optimizer = Optimizer::kAdamw;
   bool optimizer_cpu_offload = false;
@@ -170,27 +173,25 @@ struct TrainingConfig {
   bool pin_cpu_params = true;
   Recompute recompute = Recompute::kNone;
   std::string selective_ac_option = kSelectiveByOperator;
-  std::optional<Attention> attention;
+  Auto<Attention> attention;
   Framework framework = Framework::kMegatronLm;
   TransformerImpl transformer_impl = TransformerImpl::kTransformerEngine;
   std::string megatron_core;
   CrossEntropyFusion cross_entropy_fusion = CrossEntropyFusion::kNone;
   bool gradient_accumulation_fusion = true;
-  std::optional<bool> attention_mask_in_dataloader;
+  Auto<bool> attention_mask_in_dataloader;
   bool deterministic_mode = false;
-  std::optional<bool> fill_uninitialized_memory;
-  std::optional<bool> check_for_nan_in_loss_and_grad;
+  Auto<bool> fill_uninitialized_memory;
+  Auto<bool> check_for_nan_in_loss_and_grad;
   TokenDispatcher moe_token_dispatcher_type = TokenDispatcher::kAllToAll;
   std::optional<double> moe_expert_capacity_factor;
   bool moe_pad_expert_input_to_capacity = false;
-  std::optional<int64_t> make_vocab_size_divisible_by;
+  Auto<int64_t> make_vocab_size_divisible_by;
   std::optional<int64_t> steps;
   std::optional<int64_t> tokens;
   int64_t seed = 1234;
 
-  bool fills_empty_tensors() const {
-    return deterministic_mode && fill_uninitialized_memory.value_or(true);
-  }
+  bool fills_empty_tensors() const { return deterministic_mode && fill_uninitialized_memory; }
 };
 
 /// What stops a training, and what that costs. Empty: published or assumed, as the estimate says.
@@ -222,7 +223,8 @@ struct TimeConfig {
   std::optional<double> cpu_adam_parameters_per_second;
 };
 
-/// A resolved plan: after resolve_plan() every optional below that the code needs is filled in.
+/// A resolved plan: no Auto below is open after resolve_plan(). An optional that is empty means
+/// that there is no such thing: no spine, no price, no limit of an expert's tokens.
 struct Plan {
   std::string name;
   std::string model_preset;  ///< "" when the plan spells its model out
@@ -234,11 +236,11 @@ struct Plan {
   TimeConfig time;
   ReliabilityConfig reliability;
 
-  int64_t world_size() const { return *cluster.nodes * *cluster.gpus_per_node; }
-  int64_t data_parallel_size() const { return *parallelism.data; }
+  int64_t world_size() const { return cluster.world_size(); }
+  int64_t data_parallel_size() const { return parallelism.data; }
   /// Ranks that hold the same parameters, and sum their gradients: data x context.
   int64_t replicas() const { return data_parallel_size() * parallelism.context; }
-  int64_t expert_tensor_size() const { return parallelism.expert_tensor.value_or(1); }
+  int64_t expert_tensor_size() const { return parallelism.expert_tensor; }
   /// Ranks that hold the same experts of a stage.
   int64_t expert_replicas() const {
     return parallelism.tensor * replicas() / (expert_tensor_size() * parallelism.expert);
@@ -251,8 +253,8 @@ struct Plan {
     return rows / (parallelism.sequence_parallel ? parallelism.tensor : 1);
   }
   int64_t micro_batches() const;
-  int64_t sequence_length() const { return *training.sequence_length; }
-  int64_t global_batch_size() const { return *training.global_batch_size; }
+  int64_t sequence_length() const { return training.sequence_length; }
+  int64_t global_batch_size() const { return training.global_batch_size; }
   int64_t tokens_per_step() const { return global_batch_size() * sequence_length(); }
   /// Rows of the whole embedding, with padding.
   int64_t padded_vocab_size() const;
@@ -276,6 +278,10 @@ struct PlanContext {
 
 /// Reads and resolves. Throws UserError with every problem found.
 Plan resolve_plan(const Json& tree, const PlanContext& context);
+
+/// The "cluster" of a plan alone, as collectives are asked about it: one machine of eight GPUs
+/// unless it says otherwise. Throws UserError with every problem found.
+ClusterConfig resolve_cluster(const Json& cluster, const std::string& origin);
 
 /// The resolved plan as JSON, every field spelled out; resolve_plan() reads it back.
 Json to_json(const Plan& plan);

@@ -22,19 +22,10 @@ namespace {
 
 /// One NIC for each GPU, or what the link says of its machines; at least one.
 int64_t usual_nics(const ClusterConfig& cluster) {
-  const Link* link = cluster.inter_link ? find_link(*cluster.inter_link) : nullptr;
+  const Link* link = cluster.inter_link.is_known() ? find_link(cluster.inter_link) : nullptr;
   const double of_each = link ? link->nics_per_gpu : 1;
-  const double nics = of_each * static_cast<double>(*cluster.gpus_per_node);
+  const double nics = of_each * static_cast<double>(cluster.gpus_per_node);
   return std::max<int64_t>(1, std::llround(nics));
-}
-
-void fill_in_hardware(ClusterConfig& cluster) {
-  if (const Gpu* gpu = find_gpu(cluster.gpu)) {
-    cluster.gpu = gpu->id;
-    if (!cluster.intra_link) cluster.intra_link = gpu->default_intra_link;
-    if (!cluster.inter_link) cluster.inter_link = gpu->default_inter_link;
-  }
-  if (!cluster.nics_per_node) cluster.nics_per_node = usual_nics(cluster);
 }
 
 /// Layers of each stage as nanotron cuts them (build_model in models/base.py): a stage takes
@@ -58,9 +49,8 @@ std::vector<int64_t> stages_by_cost(const ModelConfig& m, int64_t stages) {
 }
 
 void fill_in_determinism(TrainingConfig& training, MemoryConfig& memory) {
-  if (!training.fill_uninitialized_memory) {
-    training.fill_uninitialized_memory = traits_of(training.framework).fills_when_deterministic;
-  }
+  training.fill_uninitialized_memory.fill_in(
+      traits_of(training.framework).fills_when_deterministic);
   // What cuBLAS asks for (its manual, "Results reproducibility"), and Megatron-LM sets
   // (megatron/training/determinism.py).
   if (memory.cublas_workspace.empty()) memory.cublas_workspace = ":4096:8";
@@ -68,30 +58,39 @@ void fill_in_determinism(TrainingConfig& training, MemoryConfig& memory) {
 
 }  // namespace
 
+void fill_in_hardware(ClusterConfig& cluster) {
+  if (const Gpu* gpu = find_gpu(cluster.gpu)) {
+    cluster.gpu = gpu->id;
+    cluster.intra_link.fill_in(gpu->default_intra_link);
+    cluster.inter_link.fill_in(gpu->default_inter_link);
+  }
+  cluster.nics_per_node.fill_in(usual_nics(cluster));
+}
+
 void fill_in_defaults(Plan& plan, const PlanContext& context) {
   ClusterConfig& c = plan.cluster;
   ParallelConfig& p = plan.parallelism;
   TrainingConfig& t = plan.training;
 
-  if (!c.gpus_per_node) {
-    constexpr int64_t kUsualGpusPerNode = 8;
+  if (!c.gpus_per_node.is_known()) {
     const int64_t world = context.world_size.value_or(kUsualGpusPerNode);
     c.gpus_per_node =
-        c.nodes ? kUsualGpusPerNode : std::clamp<int64_t>(world, 1, kUsualGpusPerNode);
+        c.nodes.is_known() ? kUsualGpusPerNode : std::clamp<int64_t>(world, 1, kUsualGpusPerNode);
   }
-  if (!c.nodes && *c.gpus_per_node > 0) {
-    if (context.world_size && *context.world_size % *c.gpus_per_node == 0) {
-      c.nodes = *context.world_size / *c.gpus_per_node;
-    } else if (!context.world_size && p.data && *p.data > 0) {
+  if (!c.nodes.is_known() && c.gpus_per_node > 0) {
+    if (context.world_size && *context.world_size % c.gpus_per_node == 0) {
+      c.nodes = *context.world_size / c.gpus_per_node;
+    } else if (!context.world_size && p.data.is_known() && p.data > 0) {
       const int64_t world = ranks_needed(p);
-      c.gpus_per_node = std::min(*c.gpus_per_node, world);
-      if (world % *c.gpus_per_node == 0) c.nodes = world / *c.gpus_per_node;
+      c.gpus_per_node = std::min<int64_t>(c.gpus_per_node, world);
+      if (world % c.gpus_per_node == 0) c.nodes = world / c.gpus_per_node;
     }
   }
-  if (!p.data && c.nodes && model_ranks(p) > 0 && plan.world_size() % model_ranks(p) == 0) {
+  if (!p.data.is_known() && c.nodes.is_known() && model_ranks(p) > 0 &&
+      plan.world_size() % model_ranks(p) == 0) {
     p.data = plan.world_size() / model_ranks(p);
   }
-  if (!p.expert_tensor) p.expert_tensor = plan.model.has_experts() ? p.tensor : 1;
+  p.expert_tensor.fill_in(plan.model.has_experts() ? p.tensor : 1);
   if (traits_of(t.framework).stages_by_cost && p.layers_per_stage.empty() && p.pipeline > 1 &&
       p.virtual_stages == 1) {
     p.layers_per_stage = stages_by_cost(plan.model, p.pipeline);
@@ -101,28 +100,20 @@ void fill_in_defaults(Plan& plan, const PlanContext& context) {
   if (t.optimizer_cpu_offload) t.use_precision_aware_optimizer = true;  // Megatron asks for both
 
   constexpr int64_t kLongestUsualSequence = 8192;
-  if (!t.sequence_length) {
-    t.sequence_length = std::min(plan.model.max_position_embeddings, kLongestUsualSequence);
-  }
-  if (!t.global_batch_size && p.data) t.global_batch_size = t.micro_batch_size * *p.data;
-  if (!t.make_vocab_size_divisible_by) {
-    t.make_vocab_size_divisible_by = traits_of(t.framework).vocabulary_multiple;
-  }
-  if (!p.bucket_elements && p.data) {
+  t.sequence_length.fill_in(std::min(plan.model.max_position_embeddings, kLongestUsualSequence));
+  if (p.data.is_known()) t.global_batch_size.fill_in(t.micro_batch_size * p.data);
+  t.make_vocab_size_divisible_by.fill_in(traits_of(t.framework).vocabulary_multiple);
+  if (p.data.is_known()) {
     // Megatron-LM's DDP (megatron/training/training.py).
-    p.bucket_elements = std::max<int64_t>(40'000'000, 1'000'000 * plan.replicas());
+    p.bucket_elements.fill_in(std::max<int64_t>(40'000'000, 1'000'000 * plan.replicas()));
   }
   fill_in_hardware(c);
-  if (!t.attention) t.attention = usual_attention(plan);
+  t.attention.fill_in(usual_attention(plan));
   if (t.deterministic_mode) fill_in_determinism(t, plan.memory);
-  if (!t.attention_mask_in_dataloader) {
-    // megatron/training/arguments.py: --no-create-attention-mask-in-dataloader turns it off.
-    t.attention_mask_in_dataloader = traits_of(t.framework).mask_in_dataloader;
-  }
-  if (!t.check_for_nan_in_loss_and_grad) {
-    t.check_for_nan_in_loss_and_grad =
-        traits_of(t.framework).checks_for_nan && t.dtype != Dtype::kFp16;
-  }
+  // megatron/training/arguments.py: --no-create-attention-mask-in-dataloader turns it off.
+  t.attention_mask_in_dataloader.fill_in(traits_of(t.framework).mask_in_dataloader);
+  t.check_for_nan_in_loss_and_grad.fill_in(traits_of(t.framework).checks_for_nan &&
+                                           t.dtype != Dtype::kFp16);
 }
 
 }  // namespace estimator

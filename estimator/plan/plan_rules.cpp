@@ -88,14 +88,35 @@ void check_model_ranges(Rules& rules) {
   }
 }
 
-void check_cluster(Rules& rules, const PlanContext& context) {
-  const Plan& plan = rules.plan_;
-  const ClusterConfig& c = plan.cluster;
-  const ParallelConfig& p = plan.parallelism;
+void check_cluster_alone(Rules& rules) {
+  const ClusterConfig& c = rules.plan_.cluster;
   rules.require(find_gpu(c.gpu) != nullptr,
                 c.gpu.empty() ? "the plan names no GPU" : "unknown GPU",
                 fmt::format("cluster.gpu = \"{}\"", c.gpu),
                 gpu_help(c.gpu));
+  for (const auto& [key, link] : {std::pair{"cluster.intra_link", c.intra_link},
+                                  std::pair{"cluster.inter_link", c.inter_link}}) {
+    rules.require(!link.is_known() || find_link(link) != nullptr,
+                  "unknown link",
+                  fmt::format("{} = \"{}\"", key, link.value_or("")),
+                  link_help(link.value_or("")));
+  }
+  const Link* inside = c.intra_link.is_known() ? find_link(c.intra_link) : nullptr;
+  rules.require(inside == nullptr || inside->kind == "nvlink" || inside->kind == "pcie",
+                "a network joins machines, not the GPUs of one",
+                fmt::format("cluster.intra_link = \"{}\"", c.intra_link.value_or("")),
+                "use a link of the kinds nvlink and pcie, see `onerank list links`");
+  rules.require(c.spine_oversubscription <= 1 || c.nodes_per_pod.has_value(),
+                "the spine is oversubscribed, but where pods end is not known",
+                fmt::format("cluster.spine_oversubscription = {}", c.spine_oversubscription),
+                "give cluster.nodes_per_pod");
+}
+
+void check_cluster(Rules& rules, const PlanContext& context) {
+  const Plan& plan = rules.plan_;
+  const ClusterConfig& c = plan.cluster;
+  const ParallelConfig& p = plan.parallelism;
+  check_cluster_alone(rules);
   if (const Gpu* gpu = find_gpu(c.gpu)) {
     rules.require(
         gpu->supports(plan.training.dtype),
@@ -104,34 +125,18 @@ void check_cluster(Rules& rules, const PlanContext& context) {
             "training.dtype = {}, cluster.gpu = {}", to_string(plan.training.dtype), gpu->id),
         "use fp16 or fp32, or a newer GPU");
   }
-  for (const auto& [key, link] : {std::pair{"cluster.intra_link", c.intra_link},
-                                  std::pair{"cluster.inter_link", c.inter_link}}) {
-    rules.require(!link || find_link(*link) != nullptr,
-                  "unknown link",
-                  fmt::format("{} = \"{}\"", key, link.value_or("")),
-                  link_help(link.value_or("")));
-  }
-  const Link* inside = c.intra_link ? find_link(*c.intra_link) : nullptr;
-  rules.require(inside == nullptr || inside->kind == "nvlink" || inside->kind == "pcie",
-                "a network joins machines, not the GPUs of one",
-                fmt::format("cluster.intra_link = \"{}\"", c.intra_link.value_or("")),
-                "use a link of the kinds nvlink and pcie, see `onerank list links`");
-  if (!c.nodes || !c.gpus_per_node || *c.nodes < 1 || *c.gpus_per_node < 1) {
-    rules.require(c.nodes.has_value(),
+  if (!c.nodes.is_known() || !c.gpus_per_node.is_known() || c.nodes < 1 || c.gpus_per_node < 1) {
+    rules.require(c.nodes.is_known(),
                   "the size of the world is not known",
                   "cluster.nodes is missing",
                   "give cluster.nodes, or set WORLD_SIZE, or --world-size");
     return;
   }
-  rules.require(c.spine_oversubscription <= 1 || c.nodes_per_pod.has_value(),
-                "the spine is oversubscribed, but where pods end is not known",
-                fmt::format("cluster.spine_oversubscription = {}", c.spine_oversubscription),
-                "give cluster.nodes_per_pod");
   const int64_t world = plan.world_size();
   rules.require(
       world <= kLargestWorld,
       "the world is too large",
-      fmt::format("cluster.nodes = {}, cluster.gpus_per_node = {}", *c.nodes, *c.gpus_per_node),
+      fmt::format("cluster.nodes = {}, cluster.gpus_per_node = {}", c.nodes, c.gpus_per_node),
       fmt::format("Onerank handles up to {} ranks", kLargestWorld));
   if (context.world_size) {
     rules.require(
@@ -140,23 +145,23 @@ void check_cluster(Rules& rules, const PlanContext& context) {
         fmt::format("{} = {}, cluster.nodes {} x cluster.gpus_per_node {} = {}",
                     context.world_size_origin,
                     *context.world_size,
-                    *c.nodes,
-                    *c.gpus_per_node,
+                    c.nodes,
+                    c.gpus_per_node,
                     world),
         fmt::format(
             "set {} to {}, or change the plan's cluster", context.world_size_origin, world));
   }
   const int64_t needed = ranks_needed(p);
   rules.require(
-      p.data.has_value() && needed == world,
+      p.data.is_known() && needed == world,
       "the parallel degrees do not multiply to the world",
       fmt::format(
           "parallelism: tensor {} x pipeline {} x context {} x data {} {} {} ranks, world {}",
           p.tensor,
           p.pipeline,
           p.context,
-          p.data ? std::to_string(*p.data) : "auto",
-          p.data ? "=" : "is at least",
+          p.data.is_known() ? std::to_string(p.data) : "auto",
+          p.data.is_known() ? "=" : "is at least",
           needed,
           world),
       world % model_ranks(p) == 0
@@ -266,7 +271,7 @@ void check_batch_and_sequence(Rules& rules) {
 void check_length_of_training(Rules& rules) {
   const Plan& plan = rules.plan_;
   const TrainingConfig& t = plan.training;
-  if (!t.steps || !t.tokens || !plan.parallelism.data) return;
+  if (!t.steps || !t.tokens || !plan.parallelism.data.is_known()) return;
   const int64_t steps = divide_up(*t.tokens, plan.tokens_per_step());
   rules.require(*t.steps == steps,
                 "the steps and the tokens of the training contradict each other",
@@ -293,7 +298,7 @@ void check_cublas_workspace(Rules& rules) {
 void check_flash_attention(Rules& rules) {
   const Plan& plan = rules.plan_;
   if (plan.training.attention == Attention::kUnfused) return;
-  const std::string name = to_string(*plan.training.attention);
+  const std::string name = to_string(plan.training.attention.value());
   if (const std::optional<FlashObstacle> obstacle = find_flash_obstacle(plan)) {
     rules.require(false,
                   name + " attention " + obstacle->what,
@@ -376,6 +381,13 @@ void check_fully_sharded(Rules& rules) {
 std::vector<BrokenRule> numbers_out_of_range(const Plan& plan, const PlanContext& context) {
   Rules rules(plan, context);
   check_model_ranges(rules);
+  return rules.broken_;
+}
+
+std::vector<BrokenRule> broken_cluster_rules(const ClusterConfig& cluster) {
+  const Plan plan{.cluster = cluster};
+  Rules rules(plan, {});
+  check_cluster_alone(rules);
   return rules.broken_;
 }
 

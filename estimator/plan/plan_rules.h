@@ -23,6 +23,14 @@ std::vector<BrokenRule> numbers_out_of_range(const Plan& plan, const PlanContext
 /// padding. Leaves what cannot be told from the plan for broken_rules() to name.
 void fill_in_defaults(Plan& plan, const PlanContext& context);
 
+inline constexpr int64_t kUsualGpusPerNode = 8;
+
+/// The links and NICs that are usual with the cluster's GPU, where the plan says nothing of them.
+void fill_in_hardware(ClusterConfig& cluster);
+
+/// The rules of hardware and network that a cluster breaks by itself.
+std::vector<BrokenRule> broken_cluster_rules(const ClusterConfig& cluster);
+
 /// Every rule that the plan breaks, in the order a reader would meet them. Empty: the plan is good.
 /// Needs numbers in range and defaults filled in.
 std::vector<BrokenRule> broken_rules(const Plan& plan, const PlanContext& context);

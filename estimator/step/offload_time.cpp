@@ -13,7 +13,7 @@ constexpr double kBytesOfParameter = 4;  // fp32 gradients, fp32 master weights
 
 HostShare host_share(const Plan& plan) {
   const HostLink& link = host_link(plan.cluster.gpu);
-  const auto ranks = static_cast<double>(*plan.cluster.gpus_per_node);
+  const auto ranks = static_cast<double>(plan.cluster.gpus_per_node);
   return {.to_host_bytes_per_second = link.to_host_bytes_per_second,
           .to_device_bytes_per_second = link.to_device_bytes_per_second,
           .parameters_per_second = cpu_adam_rate(plan).value / ranks};

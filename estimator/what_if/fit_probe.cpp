@@ -26,10 +26,10 @@ FitAnswer probe_fit(const Plan& plan, int64_t likely_stage, const PlanRunner& ru
   const std::vector<RankClass> classes = rank_classes(plan);
   const std::size_t likely = class_of_stage(classes, likely_stage);
   std::vector<RankProfile> profiles = runner.run(plan, {classes[likely].representative_rank});
-  const Gpu& gpu = gpu_of(plan);
-  const RankClassEstimate row =
-      class_memory(plan, classes[likely], profiles.front(), ParallelLayout(plan), fabric_of(plan));
-  const Verdict alone = memory_verdict(plan, gpu, {row});
+  const Gpu& gpu = gpu_of(plan.cluster);
+  const RankClassEstimate row = class_memory(
+      plan, classes[likely], profiles.front(), ParallelLayout(plan.parallelism), fabric_of(plan));
+  const Verdict alone = memory_verdict(plan.memory.headroom_bytes, gpu, {row});
   if (alone.outcome == Fit::kDoesNotFit && classes.size() > 1) {
     return {.fit = alone.outcome, .peak_bytes = alone.peak_bytes, .estimate = std::nullopt};
   }

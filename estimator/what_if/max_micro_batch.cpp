@@ -62,7 +62,7 @@ MaxMicroBatch find_max_micro_batch(const PlanSpec& spec, const PlanRunner& runne
   MaxMicroBatch answer;
   answer.held_fixed =
       spec.says("training.global_batch_size") ? HeldFixed::kGlobalBatch : HeldFixed::kMicroBatches;
-  answer.capacity_bytes = gpu_of(plan).memory_bytes;
+  answer.capacity_bytes = gpu_of(plan.cluster).memory_bytes;
   const std::vector<int64_t> sizes = sizes_to_try(spec, plan, answer.held_fixed);
   int64_t likely_stage = 0;
   const std::size_t count = count_that_fit(sizes, [&](int64_t size) {

@@ -158,7 +158,7 @@ bool lacks_sequence_parallelism(const Plan& plan) {
 
 Steps more_tensor_ranks(const Start& from) {
   const int64_t tensor = from.plan.parallelism.tensor;
-  if (2 * tensor > *from.plan.cluster.gpus_per_node) return {};
+  if (2 * tensor > from.plan.cluster.gpus_per_node) return {};
   std::optional<Proposal> proposal = split_further(from, "tensor", tensor);
   if (!proposal) return {};
   if (lacks_sequence_parallelism(from.plan)) {

@@ -102,7 +102,7 @@ AttentionAcrossRanks make_across_context(const ShardContext& context, const Atte
 }  // namespace
 
 CoreAttention::CoreAttention(const ShardContext& context)
-    : kind_(*context.plan.training.attention),
+    : kind_(context.plan.training.attention),
       keeper_(context.keeper),
       batch_first_(context.framework().batch_first_attention),
       buffers_(context.framework().fused_weight_gradient && !context.transformer_engine()

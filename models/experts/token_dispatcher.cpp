@@ -201,7 +201,7 @@ TokenDispatcher::TokenDispatcher(ShardContext& context)
   sent_ = sums_of(routing_.of_expert, plan.parallelism.expert);
 
   // The other ranks' tokens, by their place alone.
-  const estimator::ParallelLayout layout(plan);
+  const estimator::ParallelLayout layout(plan.parallelism);
   const int64_t rank = layout.rank(context.coordinate);
   const auto group = layout.group(estimator::GroupKind::kExpertModel, rank);
   rows_of_own_experts_.assign(own, 0);

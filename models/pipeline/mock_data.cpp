@@ -37,7 +37,7 @@ MicroBatchData mock_micro_batch(const ShardContext& context,
   MicroBatchData data;
   if (context.is_first_stage()) data.tokens = on_device(0);
   if (context.is_last_stage()) data.labels = on_device(1);
-  if (*plan.training.attention_mask_in_dataloader) {
+  if (plan.training.attention_mask_in_dataloader) {
     const at::TensorOptions options = at::TensorOptions(context.device).dtype(at::kBool);
     data.mask = own_chunks(at::ones({batch, 1, sequence, sequence}, options).triu_(1), 2, place);
   }

@@ -228,7 +228,7 @@ void Trainer::forward(int64_t iteration, const estimator::PipelineStep& step, bo
     at::Tensor output = stage_->forward(step.chunk, input, data.labels);
     if (last) {
       output = output.mean() / static_cast<double>(context_.plan.micro_batches());
-      if (*context_.plan.training.check_for_nan_in_loss_and_grad) {
+      if (context_.plan.training.check_for_nan_in_loss_and_grad) {
         check_finite(output.detach(), "the loss");  // loss_func in pretrain_gpt.py
       }
       loss_sum_ = loss_sum_.defined() ? loss_sum_ + output.detach() : output.detach();

@@ -189,7 +189,7 @@ RankRunResult run_rank(const Plan& plan,
                        int64_t rank,
                        const RankRunOptions& options,
                        const RankRunHooks& hooks) {
-  const estimator::ParallelLayout layout(plan);
+  const estimator::ParallelLayout layout(plan.parallelism);
   const Determinism determinism(plan.training);
   RankProfile profile;
   profile.tool = {.version = ONERANK_VERSION, .torch = torch_version()};

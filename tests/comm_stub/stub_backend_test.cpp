@@ -145,7 +145,7 @@ estimator::ParallelLayout layout_of_24() {
   plan.parallelism.tensor = 2;
   plan.parallelism.data = 3;
   plan.parallelism.pipeline = 4;
-  return estimator::ParallelLayout(plan);
+  return estimator::ParallelLayout(plan.parallelism);
 }
 
 TEST_F(StubBackendTest, GroupsOfARankAreThoseItSharesWithOthers) {

@@ -19,8 +19,8 @@ void expect_same(const Iteration& actual, const Iteration& expected) {
   EXPECT_NEAR(actual.loss, expected.loss, 1e-5);
   ASSERT_EQ(actual.gradients.size(), expected.gradients.size());
   for (const auto& [name, gradient] : expected.gradients) {
-    // A key's bias has an analytically zero gradient inside linear_qkv.bias; its norm is carried by the
-    // rest.
+    // A key's bias has an analytically zero gradient inside linear_qkv.bias; its norm is carried by
+    // the rest.
     EXPECT_LT(relative_difference(actual.gradients.at(name), gradient), kFp32Tolerance) << name;
     EXPECT_GT(gradient.norm().item().toDouble(), 0) << name;
   }

@@ -40,7 +40,7 @@ int64_t elements_of_all_shards(const estimator::Plan& plan) {
   for (int64_t stage = 0; stage < plan.parallelism.pipeline; ++stage) {
     for (int64_t tensor = 0; tensor < plan.parallelism.tensor; ++tensor) {
       const int64_t rank =
-          estimator::ParallelLayout(plan).rank({.tensor = tensor, .pipeline = stage});
+          estimator::ParallelLayout(plan.parallelism).rank({.tensor = tensor, .pipeline = stage});
       ShardContext context = meta_context(plan, rank, observer);
       const Stage shard(context);
       for (const auto& parameter : shard.parameters().record().tensors) {

@@ -82,7 +82,7 @@ double relative_difference(const at::Tensor& actual, const at::Tensor& expected)
 
 ShardContext meta_context(const estimator::Plan& plan, int64_t rank, Observer& observer) {
   return {.plan = plan,
-          .coordinate = estimator::ParallelLayout(plan).coordinate(rank),
+          .coordinate = estimator::ParallelLayout(plan.parallelism).coordinate(rank),
           .groups = {},
           .device = at::Device(at::kMeta),
           .observer = observer};

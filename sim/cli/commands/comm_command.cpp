@@ -16,12 +16,12 @@
 namespace sim {
 namespace {
 
+using estimator::ClusterConfig;
 using estimator::CollectiveCall;
 using estimator::CollectiveKind;
 using estimator::ExitCode;
 using estimator::GroupPlacement;
 using estimator::MeasuredCollective;
-using estimator::Plan;
 using estimator::UserError;
 
 struct CommOptions {
@@ -89,20 +89,12 @@ void take_only(const std::string& name,
   }
 }
 
-/// The plan whose cluster the flags name. Its model is never looked at, and one that every GPU can
-/// run.
-Plan plan_of(const CommOptions& options) {
-  estimator::Json tree = {{"model",
-                           {{"num_layers", 1},
-                            {"hidden_size", 64},
-                            {"num_attention_heads", 1},
-                            {"vocab_size", 128},
-                            {"max_position_embeddings", 128}}},
-                          {"training", {{"dtype", "fp16"}, {"attention", "unfused"}}},
-                          {"cluster", {{"nodes", 1}}}};
+/// The cluster that the flags name.
+ClusterConfig cluster_of(const CommOptions& options) {
+  estimator::Json tree = estimator::Json::object();
   options.flags.overlay(tree);
   try {
-    return estimator::resolve_plan(tree, {.origin = "comm"});
+    return estimator::resolve_cluster(tree.value("cluster", estimator::Json::object()), "comm");
   } catch (const UserError& error) {
     std::vector<estimator::Problem> problems = error.problems();
     for (estimator::Problem& problem : problems) {
@@ -113,10 +105,10 @@ Plan plan_of(const CommOptions& options) {
 }
 
 /// `ranks_per_node` ranks on every machine.
-GroupPlacement placement_of(const Plan& plan,
+GroupPlacement placement_of(const ClusterConfig& cluster,
                             const estimator::Fabric& fabric,
                             int64_t ranks_per_node) {
-  const int64_t nodes = *plan.cluster.nodes;
+  const int64_t nodes = cluster.nodes;
   const auto ranks_below = [&](int64_t gpus) {
     return ranks_per_node * std::min(nodes, std::max<int64_t>(1, gpus / fabric.machine_gpus));
   };
@@ -127,8 +119,8 @@ GroupPlacement placement_of(const Plan& plan,
           .ranks_per_pod = fabric.pod_gpus == 0 ? ranks : ranks_below(fabric.pod_gpus)};
 }
 
-int64_t ranks_per_node_of(const CommOptions& options, const Plan& plan) {
-  const int64_t gpus = *plan.cluster.gpus_per_node;
+int64_t ranks_per_node_of(const CommOptions& options, const ClusterConfig& cluster) {
+  const int64_t gpus = cluster.gpus_per_node;
   if (options.ranks_per_node.empty()) return gpus;
   const int64_t ranks = parse_whole_number(options.ranks_per_node, "--ranks-per-node");
   if (ranks < 1 || ranks > gpus) {
@@ -142,13 +134,13 @@ int64_t ranks_per_node_of(const CommOptions& options, const Plan& plan) {
 /// The file to compare with, if one is given. Throws UserError when it is of another group.
 std::optional<MeasuredCollective> measured_of(const CommOptions& options,
                                               CollectiveKind kind,
-                                              const Plan& plan,
+                                              const ClusterConfig& cluster,
                                               const GroupPlacement& placement) {
   if (options.measured.empty()) return std::nullopt;
   MeasuredCollective measured =
       estimator::read_nccl_tests(estimator::read_file(options.measured), options.measured, kind);
   if (measured.kind != kind || measured.ranks != placement.ranks ||
-      measured.machines != *plan.cluster.nodes) {
+      measured.machines != cluster.nodes) {
     throw UserError(
         {.what = "the file was measured on something else",
          .where = fmt::format("{}: {} over {} ranks of {} machines; asked for {} over {} of {}",
@@ -158,7 +150,7 @@ std::optional<MeasuredCollective> measured_of(const CommOptions& options,
                               measured.machines,
                               to_string(kind),
                               placement.ranks,
-                              *plan.cluster.nodes),
+                              cluster.nodes),
          .help = "give the collective, --nodes and --gpus-per-node that it was measured with"});
   }
   return measured;
@@ -210,15 +202,15 @@ CommPoint point_of(const CollectiveCall& call,
 
 ExitCode run_comm(const CommOptions& options) {
   const CollectiveKind kind = parse_collective(options.collective);
-  const Plan plan = plan_of(options);
-  estimator::Fabric fabric = fabric_of(plan);
-  const int64_t ranks_per_node = ranks_per_node_of(options, plan);
-  const GroupPlacement placement = placement_of(plan, fabric, ranks_per_node);
+  const ClusterConfig cluster = cluster_of(options);
+  estimator::Fabric fabric = fabric_of(cluster);
+  const int64_t ranks_per_node = ranks_per_node_of(options, cluster);
+  const GroupPlacement placement = placement_of(cluster, fabric, ranks_per_node);
   if (!options.nccl_version.empty()) {
     fabric.nccl_version = parse_nccl_version(options.nccl_version);
   }
   take_only(options.algorithm, kind, placement, fabric);
-  const auto measured = measured_of(options, kind, plan, placement);
+  const auto measured = measured_of(options, kind, cluster, placement);
   CommReport report{.collective = to_string(kind),
                     .gpu = fabric.gpu_cuda_name,
                     .intra_link = fabric.intra.id,
@@ -226,7 +218,7 @@ ExitCode run_comm(const CommOptions& options) {
                     .ranks = placement.ranks,
                     .ranks_per_node = ranks_per_node,
                     .points = {},
-                    .assumptions = communication_assumptions(plan, fabric)};
+                    .assumptions = communication_assumptions(cluster, fabric)};
   for (const int64_t bytes : sizes_of(options, measured)) {
     CommPoint point = point_of({.kind = kind, .dtype = "", .bytes = bytes}, placement, fabric);
     if (measured) {

@@ -42,7 +42,7 @@ std::vector<std::string> rank_arguments(const RankJob& job, const RankProgram& p
 
 /// PyTorch's one fused attention for the CPU draws no masks.
 void refuse_dropout_on_cpu(const Plan& plan, DeviceKind device) {
-  const estimator::Attention attention = *plan.training.attention;
+  const estimator::Attention attention = plan.training.attention;
   const bool is_fused = attention != estimator::Attention::kUnfused;
   if (device != DeviceKind::kCpu || !is_fused || plan.model.attention_dropout == 0) return;
   throw UserError(

@@ -51,7 +51,7 @@ std::string plan_text(const PlanInput& input) {
                      world_text(input),
                      with_commas(plan.world_size()),
                      gpu == nullptr ? plan.cluster.gpu : gpu->cuda_name,
-                     *plan.cluster.gpus_per_node) +
+                     plan.cluster.gpus_per_node) +
          fmt::format(
              "tensor {}{}{} x pipeline {} ({}{}) x data {}, ZeRO stage {}{}; micro-batch {}, "
              "global "
@@ -76,7 +76,7 @@ std::string plan_text(const PlanInput& input) {
              to_string(t.dtype),
              to_string(t.optimizer),
              to_string(t.recompute),
-             to_string(*t.attention),
+             to_string(t.attention.value()),
              to_string(t.framework),
              with_commas(plan.model.vocab_size),
              with_commas(plan.padded_vocab_size())) +

@@ -41,7 +41,10 @@ Json about(const Plan& plan, const RealRankJob& job) {
 class RealRank {
  public:
   RealRank(const Plan& plan, const RealRankJob& job)
-      : plan_(plan), job_(job), layout_(plan), world_(job.seat, job.timeouts, about(plan, job)) {
+      : plan_(plan),
+        job_(job),
+        layout_(plan.parallelism),
+        world_(job.seat, job.timeouts, about(plan, job)) {
     verification_.rank = rank();
     verification_.coordinate = layout_.coordinate(rank());
   }

@@ -65,7 +65,7 @@ Plan whole_plan(const Plan& plan) {
   whole.cluster.gpus_per_node = 1;
   whole.cluster.nics_per_node = 1;
   whole.training.make_vocab_size_divisible_by =
-      *plan.training.make_vocab_size_divisible_by * plan.parallelism.tensor;
+      plan.training.make_vocab_size_divisible_by * plan.parallelism.tensor;
   whole.training.optimizer_cpu_offload = false;  // which must not change a number
   whole.parallelism = {.data = 1, .bucket_elements = plan.parallelism.bucket_elements};
   return whole;

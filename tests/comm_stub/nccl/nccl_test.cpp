@@ -206,7 +206,7 @@ INSTANTIATE_TEST_SUITE_P(
         Reduced{"float8_e4m3_too_large", ncclFloat8e4m3, 0x7e, 2, 0x7e, 0x7e},
         // 4.5 is a tie of 4 and 5, 3.375 is nearest to 3.5.
         Reduced{"float8_e5m2", ncclFloat8e5m2, 0x3e, 3, 0x44, 0x43}),
-    [](const auto& info) { return std::string(info.param.name); });
+    [](const auto& instance) { return std::string(instance.param.name); });
 
 TEST_F(Nccl, ScalesByAFactorThatIsOnTheDevice) {
   const ncclComm_t ranks = communicator(4, 0);

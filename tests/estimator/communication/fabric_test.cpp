@@ -50,7 +50,7 @@ TEST(Fabric, WithoutNvlsHasSwitchesThatDoNotReduce) {
 
 TEST(Placement, OfTheMetaLayout) {
   const Fabric fabric = fabric_of(meta_plan());
-  const ParallelLayout layout(meta_plan());
+  const ParallelLayout layout(meta_plan().parallelism);
   const auto placed = [&](GroupKind kind) { return place(layout.group(kind, 0), fabric); };
   EXPECT_EQ(placed(GroupKind::kTensor).ranks_per_domain, 8);
   EXPECT_EQ(placed(GroupKind::kTensor).domains(), 1);

@@ -42,7 +42,7 @@ TEST(GpuDeviation, IsThePlansElseAssumed) {
 TEST(ComputeTarget, IsSlowedByItsDeviationWhereArithmeticBounds) {
   const auto target = [](double deviation) {
     const Plan plan = small_plan({{"cluster", {{"gpu_deviation", deviation}}}});
-    return compute_target(plan, gpu_of(plan), nullptr);
+    return compute_target(plan, gpu_of(plan.cluster), nullptr);
   };
   OperatorRecord product;
   product.name = "aten::mm";

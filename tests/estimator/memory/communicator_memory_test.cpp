@@ -22,7 +22,7 @@ int64_t total(const Plan& plan, std::vector<CollectiveRecord> records) {
   profile.collectives = std::move(records);
   int64_t sum = 0;
   for (const MemoryTerm& term :
-       communicator_memory(profile, ParallelLayout(plan), fabric_of(plan))) {
+       communicator_memory(profile, ParallelLayout(plan.parallelism), fabric_of(plan))) {
     EXPECT_EQ(term.source, Source::kAssumed);
     EXPECT_FALSE(term.note.empty());
     EXPECT_LE(term.low_bytes, term.value_bytes);
@@ -139,7 +139,8 @@ TEST(CommunicatorMemory, OfAnOlderNcclHasItsTreesFromTheStart) {
     RankProfile profile = profile_of(plan, 0);
     profile.collectives = {used(CollectiveKind::kAllReduce, GroupKind::kTensor, size)};
     std::vector<int64_t> bytes;
-    for (const auto& term : communicator_memory(profile, ParallelLayout(plan), fabric_of(plan))) {
+    for (const auto& term :
+         communicator_memory(profile, ParallelLayout(plan.parallelism), fabric_of(plan))) {
       if (term.name.find("tensor") != std::string::npos) bytes.push_back(term.value_bytes);
     }
     return bytes;

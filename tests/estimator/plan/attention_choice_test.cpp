@@ -8,7 +8,7 @@ namespace estimator {
 namespace {
 
 Attention chosen(const char* gpu, const Json& training) {
-  return *small_plan({{"cluster", {{"gpu", gpu}}}, {"training", training}}).training.attention;
+  return small_plan({{"cluster", {{"gpu", gpu}}}, {"training", training}}).training.attention;
 }
 
 // get_attention_backend in TransformerEngine's attention/dot_product_attention/utils.py.
@@ -27,7 +27,7 @@ TEST(AttentionChoice, OfOtherFrameworksIsWhatTheyCall) {
 TEST(AttentionChoice, IsUnfusedWhereNoFlashKernelRuns) {
   EXPECT_EQ(chosen("h100", {{"dtype", "fp32"}}), Attention::kUnfused);
   EXPECT_EQ(chosen("v100", {{"dtype", "fp16"}}), Attention::kUnfused);
-  EXPECT_EQ(*small_plan({{"model", {{"kv_channels", 512}}}}).training.attention,
+  EXPECT_EQ(small_plan({{"model", {{"kv_channels", 512}}}}).training.attention,
             Attention::kUnfused);
 }
 

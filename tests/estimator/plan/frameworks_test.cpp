@@ -62,7 +62,7 @@ TEST(Frameworks, MegatronsOwnKeysAreRefusedElsewhere) {
 TEST(Frameworks, OfMegatronAloneHaveAMaskInEachMicroBatch) {
   for (const auto& [framework, name] : enum_names(Framework{})) {
     const Plan plan = small_plan({{"training", {{"framework", name}}}});
-    EXPECT_EQ(*plan.training.attention_mask_in_dataloader, framework == Framework::kMegatronLm);
+    EXPECT_EQ(plan.training.attention_mask_in_dataloader, framework == Framework::kMegatronLm);
   }
 }
 

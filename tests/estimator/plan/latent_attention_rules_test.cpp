@@ -81,7 +81,7 @@ TEST(LatentAttentionRules, AreKeptByTheUsualKernel) {
   const auto chosen = [](const char* gpu, const char* framework) {
     const Json changes =
         latent({{"cluster", {{"gpu", gpu}}}, {"training", {{"framework", framework}}}});
-    return *small_plan(changes).training.attention;
+    return small_plan(changes).training.attention;
   };
   EXPECT_EQ(chosen("h100", "megatron-lm"), Attention::kFused);
   EXPECT_EQ(chosen("a100", "megatron-lm"), Attention::kUnfused);

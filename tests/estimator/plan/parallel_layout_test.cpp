@@ -37,7 +37,7 @@ const std::vector<Plan> kPlans = {plan_of(1, 1, 1, 1),
 
 TEST(ParallelLayout, RankAndCoordinateAreInverse) {
   for (const Plan& plan : kPlans) {
-    const ParallelLayout layout(plan);
+    const ParallelLayout layout(plan.parallelism);
     std::set<int64_t> ranks;
     for (int64_t rank = 0; rank < layout.world_size(); ++rank) {
       EXPECT_EQ(layout.rank(layout.coordinate(rank)), rank);
@@ -49,7 +49,7 @@ TEST(ParallelLayout, RankAndCoordinateAreInverse) {
 
 // Megatron-LM's "tp-cp-ep-dp-pp": rank 13 of TP 2, CP 3, DP 4, PP 2 is 1 + 2 (0 + 3 (2 + 4 x 0)).
 TEST(ParallelLayout, TensorRanksAreNextToEachOtherAndStagesFarthestApart) {
-  const ParallelLayout layout(plan_of(2, 3, 4, 2));
+  const ParallelLayout layout(plan_of(2, 3, 4, 2).parallelism);
   const RankCoordinate at = layout.coordinate(13);
   EXPECT_EQ(at.tensor, 1);
   EXPECT_EQ(at.context, 0);
@@ -103,7 +103,7 @@ bool belong_together(GroupKind kind,
 
 TEST(ParallelLayout, GroupsAreTheRanksThatDifferAlongTheirAxesOnly) {
   for (const Plan& plan : kPlans) {
-    const ParallelLayout layout(plan);
+    const ParallelLayout layout(plan.parallelism);
     const int64_t last_stage = plan.parallelism.pipeline - 1;
     for (const auto& [kind, name] : enum_names(GroupKind{})) {
       for (int64_t rank = 0; rank < layout.world_size(); ++rank) {
@@ -128,7 +128,7 @@ TEST(ParallelLayout, GroupsAreTheRanksThatDifferAlongTheirAxesOnly) {
 }
 
 TEST(ParallelLayout, NonMembersHaveNoIndex) {
-  const ParallelLayout layout(plan_of(2, 3, 4, 2));
+  const ParallelLayout layout(plan_of(2, 3, 4, 2).parallelism);
   const RankGroup data = layout.group(GroupKind::kData, 1);  // 1, 7, 13, 19
   EXPECT_EQ(data.index_of(0), -1);
   EXPECT_EQ(data.index_of(2), -1);
@@ -136,7 +136,7 @@ TEST(ParallelLayout, NonMembersHaveNoIndex) {
 }
 
 TEST(ParallelLayout, AMiddleStageIsInNoEmbeddingGroup) {
-  const ParallelLayout layout(plan_of(1, 1, 1, 4));
+  const ParallelLayout layout(plan_of(1, 1, 1, 4).parallelism);
   const RankGroup group = layout.group(GroupKind::kEmbedding, 1);
   EXPECT_EQ(group.size(), 2);
   EXPECT_EQ(group.index_of(1), -1);
@@ -144,7 +144,7 @@ TEST(ParallelLayout, AMiddleStageIsInNoEmbeddingGroup) {
 }
 
 TEST(ParallelLayout, HandlesAMillionRanksWithoutListingThem) {
-  const ParallelLayout layout(plan_of(8, 1, 6250, 20));
+  const ParallelLayout layout(plan_of(8, 1, 6250, 20).parallelism);
   ASSERT_EQ(layout.world_size(), 1'000'000);
   for (int64_t rank = 0; rank < 1'000'000; ++rank) {
     ASSERT_EQ(layout.rank(layout.coordinate(rank)), rank);
@@ -156,7 +156,7 @@ TEST(ParallelLayout, HandlesAMillionRanksWithoutListingThem) {
 }
 
 TEST(ParallelLayout, RefusesARankOutsideTheWorld) {
-  const ParallelLayout layout(plan_of(2, 1, 1, 1));
+  const ParallelLayout layout(plan_of(2, 1, 1, 1).parallelism);
   EXPECT_THROW(layout.coordinate(2), std::logic_error);
   EXPECT_THROW(layout.coordinate(-1), std::logic_error);
   EXPECT_THROW(layout.group(GroupKind::kTensor, 0).member(2), std::logic_error);

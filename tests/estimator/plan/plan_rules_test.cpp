@@ -354,8 +354,8 @@ const std::vector<BadPlan> kBadPlans = {
      {"unknown value", "did you mean gpipe?"}},
 };
 
-INSTANTIATE_TEST_SUITE_P(Plan, PlanRules, testing::ValuesIn(kBadPlans), [](const auto& info) {
-  return std::string(info.param.name);
+INSTANTIATE_TEST_SUITE_P(Plan, PlanRules, testing::ValuesIn(kBadPlans), [](const auto& instance) {
+  return std::string(instance.param.name);
 });
 
 TEST(PlanRules, VocabularyThatDoesNotDivideIsRefusedOnlyWithoutPadding) {

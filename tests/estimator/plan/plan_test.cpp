@@ -1,11 +1,31 @@
 #include "estimator/plan/plan.h"
+#include "estimator/plan/option_table.h"
 
 #include <gtest/gtest.h>
 
+#include "estimator/plan/option_table.h"
 #include "tests/estimator/test_plans.h"
 
 namespace estimator {
 namespace {
+
+TEST(Plan, ReadsTheOldWordForTheFramework) {
+  const Json old = with_new_keys({{"training", {{"dialect", "nanotron"}, {"seed", 7}}}});
+  EXPECT_EQ(old, (Json{{"training", {{"seed", 7}, {"framework", "nanotron"}}}}));
+  const Json both = {{"training", {{"dialect", "nanotron"}, {"framework", "plain"}}}};
+  EXPECT_EQ(with_new_keys(both), both);  // for the reader to refuse
+  ASSERT_NE(find_plan_option("training.dialect"), nullptr);
+  EXPECT_EQ(find_plan_option("training.dialect")->path, "training.framework");
+}
+
+TEST(Plan, IsRefusedAValueThatNobodyFilledIn) {
+  Auto<int64_t> nodes;
+  EXPECT_FALSE(nodes.is_known());
+  EXPECT_THROW(nodes.value(), std::logic_error);
+  nodes.fill_in(4);
+  nodes.fill_in(5);
+  EXPECT_EQ(nodes, 4);
+}
 
 TEST(Plan, FillsInWhatIsLeftOut) {
   const Plan plan = resolve_plan({{"model", "llama3-8b"},
@@ -16,7 +36,7 @@ TEST(Plan, FillsInWhatIsLeftOut) {
   EXPECT_EQ(plan.cluster.gpu, "h100-sxm");
   EXPECT_EQ(plan.cluster.gpus_per_node, 8);
   EXPECT_EQ(plan.cluster.nics_per_node, 8);
-  EXPECT_EQ(plan.cluster.intra_link, "nvlink4");
+  EXPECT_EQ(plan.cluster.intra_link.value(), "nvlink4");
   EXPECT_EQ(plan.world_size(), 32);
   EXPECT_EQ(plan.data_parallel_size(), 16);
   EXPECT_EQ(plan.global_batch_size(), 16);
@@ -30,7 +50,7 @@ TEST(Plan, TakesTheWorldFromTheEnvironment) {
   const Plan plan = small_plan({{"cluster", {{"nodes", nullptr}, {"gpus_per_node", nullptr}}},
                                 {"training", {{"global_batch_size", nullptr}}}},
                                {.world_size = 32});
-  EXPECT_EQ(*plan.cluster.nodes, 4);
+  EXPECT_EQ(plan.cluster.nodes, 4);
   EXPECT_EQ(plan.data_parallel_size(), 32);
 }
 
@@ -38,8 +58,8 @@ TEST(Plan, OfASmallWorldIsOneSmallMachine) {
   const Plan plan = small_plan({{"cluster", {{"nodes", nullptr}, {"gpus_per_node", nullptr}}},
                                 {"training", {{"global_batch_size", nullptr}}}},
                                {.world_size = 2});
-  EXPECT_EQ(*plan.cluster.nodes, 1);
-  EXPECT_EQ(*plan.cluster.gpus_per_node, 2);
+  EXPECT_EQ(plan.cluster.nodes, 1);
+  EXPECT_EQ(plan.cluster.gpus_per_node, 2);
 }
 
 TEST(Plan, TakesTheWorldFromItsDegrees) {

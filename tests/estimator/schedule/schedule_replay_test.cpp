@@ -123,7 +123,7 @@ INSTANTIATE_TEST_SUITE_P(ScheduleReplay,
                                          Golden{"InterleavedZb8", {kZbH1, 8, 24, 2}, 75.5},
                                          Golden{"ZbV8", {kZbV, 8, 24, 2}, 75.5},
                                          Golden{"DualPipeV8", {kDualPipeV, 8, 24, 2}, 75.5}),
-                         [](const auto& info) { return info.param.name; });
+                         [](const auto& instance) { return instance.param.name; });
 
 TEST_P(GoldenMakespans, AreMet) {
   const ScheduleReplay replay = replay_equal_stages(GetParam().shape);

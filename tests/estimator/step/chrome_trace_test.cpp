@@ -34,10 +34,11 @@ StepTimeline interleaved_timeline(double port_share = 0) {
   stage.step_end.compute_seconds = 0.5e-3;
   stage.step_end.communication_seconds.tensor = 0.1e-3;
   const std::vector<StageTime> stages(4, stage);
-  const StepTimeline timeline = step_timeline(plan, ParallelLayout(plan), fabric_of(plan), stages);
+  const StepTimeline timeline =
+      step_timeline(plan, ParallelLayout(plan.parallelism), fabric_of(plan), stages);
   EXPECT_DOUBLE_EQ(
       timeline.iteration_seconds,
-      step_time(plan, ParallelLayout(plan), fabric_of(plan), stages).iteration_seconds);
+      step_time(plan, ParallelLayout(plan.parallelism), fabric_of(plan), stages).iteration_seconds);
   return timeline;
 }
 
@@ -145,7 +146,7 @@ TEST(ChromeTraceOfPlans, NoSliceOverlapsAnotherOfItsThread) {
       stage.step_end.communication_seconds.tensor = seconds(1e-3);
     }
     const StepTimeline timeline =
-        step_timeline(plan, ParallelLayout(plan), fabric_of(plan), stages);
+        step_timeline(plan, ParallelLayout(plan.parallelism), fabric_of(plan), stages);
     EXPECT_EQ(dropped_slices(Json::parse(chrome_trace(timeline))), 0) << entry.path();
     ++plans;
   }
@@ -202,7 +203,8 @@ TEST(StepTimeline, ShowsTheWaitForDataAtItsEnd) {
   chunk.forward.compute_seconds = 0.01;
   chunk.backward.compute_seconds = 0.02;
   const std::vector<StageTime> stages(4, StageTime{.chunks = {chunk}});
-  const StepTimeline timeline = step_timeline(plan, ParallelLayout(plan), fabric_of(plan), stages);
+  const StepTimeline timeline =
+      step_timeline(plan, ParallelLayout(plan.parallelism), fabric_of(plan), stages);
   EXPECT_DOUBLE_EQ(timeline.iteration_seconds, 8);
   for (const StageTimeline& stage : timeline.stages) {
     const TimelineEvent& last = stage.events.back();

@@ -65,8 +65,8 @@ OperatorRecord device_adamw() {
 double step_end(const Plan& plan, const RankProfile& profile) {
   return stage_time(profile,
                     {.plan = plan,
-                     .compute = {.gpu = gpu_of(plan)},
-                     .layout = ParallelLayout(plan),
+                     .compute = {.gpu = gpu_of(plan.cluster)},
+                     .layout = ParallelLayout(plan.parallelism),
                      .fabric = fabric_of(plan)})
       .step_end.compute_seconds;
 }

@@ -45,7 +45,8 @@ class AnyStep {
             overlapped && (which != kReduce || !is_later);
       }
     }
-    return step_time(plan_, ParallelLayout(plan_), fabric_of(plan_), stages).iteration_seconds;
+    return step_time(plan_, ParallelLayout(plan_.parallelism), fabric_of(plan_), stages)
+        .iteration_seconds;
   }
 
   /// Of the gradients of one micro-batch, from each stage to the one before.

@@ -17,8 +17,8 @@ namespace {
 StageTime time_of(const Plan& plan, const RankProfile& profile) {
   return stage_time(profile,
                     {.plan = plan,
-                     .compute = {.gpu = gpu_of(plan)},
-                     .layout = ParallelLayout(plan),
+                     .compute = {.gpu = gpu_of(plan.cluster)},
+                     .layout = ParallelLayout(plan.parallelism),
                      .fabric = fabric_of(plan)});
 }
 
@@ -33,13 +33,14 @@ CollectiveCall call_of(CollectiveKind kind, GroupKind group, int64_t group_size,
 
 double share_of(const Plan& plan, const CollectiveCall& call) {
   const Fabric fabric = fabric_of(plan);
-  const RankGroup group = ParallelLayout(plan).group(call.group, 0);
+  const RankGroup group = ParallelLayout(plan.parallelism).group(call.group, 0);
   const auto busy = static_cast<double>(busy_multiprocessors(call, place(group, fabric), fabric));
-  return busy / static_cast<double>(gpu_of(plan).multiprocessors);
+  return busy / static_cast<double>(gpu_of(plan.cluster).multiprocessors);
 }
 
 double seconds_of(const Plan& plan, const CollectiveCall& call) {
-  return collective_seconds(call, ParallelLayout(plan).group(call.group, 0), fabric_of(plan));
+  return collective_seconds(
+      call, ParallelLayout(plan.parallelism).group(call.group, 0), fabric_of(plan));
 }
 
 TEST(StageTime, DividesRecordsByThePlansMicroBatches) {
@@ -229,7 +230,7 @@ TEST(StageTime, CountsOfARingsMessagesWhatAttentionDoesNotHide) {
   const Plan plan = small_plan({{"parallelism", {{"context", 8}}}});
   ASSERT_EQ(plan.micro_batches(), 8);
   const OperatorRecord attention = attention_of(Direction::kForward, 1e11, 8 * 8);
-  const double step = operator_seconds(attention, {.gpu = gpu_of(plan)});
+  const double step = operator_seconds(attention, {.gpu = gpu_of(plan.cluster)});
   for (const int64_t bytes : {1 * kMiB, 1024 * kMiB}) {
     CollectiveCall send = call_of(CollectiveKind::kSend, GroupKind::kContext, 8, bytes);
     send.peer = 1;

@@ -49,7 +49,7 @@ std::vector<estimator::StageTime> stages_of(const Shape& shape) {
 
 void measure(const Shape& shape) {
   const Plan plan = plan_of(shape);
-  const estimator::ParallelLayout layout(plan);
+  const estimator::ParallelLayout layout(plan.parallelism);
   const estimator::Fabric fabric = fabric_of(plan);
   const std::vector<estimator::StageTime> stages = stages_of(shape);
   const double start = now_seconds();

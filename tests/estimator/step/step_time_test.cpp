@@ -28,7 +28,7 @@ StageTime two_chunks() {
 /// Four stages, eight micro-batches, 1F1B.
 StepTime step_of(const std::vector<StageTime>& stages, const Json& changes = Json::object()) {
   const Plan plan = pipeline_plan(changes);
-  const StepTime time = step_time(plan, ParallelLayout(plan), fabric_of(plan), stages);
+  const StepTime time = step_time(plan, ParallelLayout(plan.parallelism), fabric_of(plan), stages);
   EXPECT_NEAR(sum_of_parts(time), time.iteration_seconds, 1e-9);
   EXPECT_GE(time.bubble_seconds, -1e-12);
   return time;
@@ -163,7 +163,8 @@ TEST(StepTime, NothingHidesBesideCommunicationOnTheSamePort) {
                                        .overlappable = true,
                                        .use = {.link = 1},
                                        .port_share = 1};
-    const StepTime time = step_time(plan, ParallelLayout(plan), fabric_of(plan), {only});
+    const StepTime time =
+        step_time(plan, ParallelLayout(plan.parallelism), fabric_of(plan), {only});
     EXPECT_NEAR(time.iteration_seconds, 8 * 3 + reduce_seconds, 1e-9);
   }
 }
@@ -215,7 +216,7 @@ TEST(StepTime, TheLastSendSharesItsPortWithTheReduction) {
 StepTime interleaved_step(const std::vector<StageTime>& stages) {
   Plan plan = pipeline_plan();
   plan.parallelism.virtual_stages = 2;
-  const StepTime time = step_time(plan, ParallelLayout(plan), fabric_of(plan), stages);
+  const StepTime time = step_time(plan, ParallelLayout(plan.parallelism), fabric_of(plan), stages);
   EXPECT_NEAR(sum_of_parts(time), time.iteration_seconds, 1e-9);
   return time;
 }

@@ -29,7 +29,7 @@ RankProfile FakeRanks::profile(const Plan& plan, int64_t rank) {
   profile.plan = to_json(plan);
   profile.rank = rank;
   profile.world_size = plan.world_size();
-  profile.coordinate = ParallelLayout(plan).coordinate(rank);
+  profile.coordinate = ParallelLayout(plan.parallelism).coordinate(rank);
   profile.device.gpu = plan.cluster.gpu;
   profile.device.name = find_gpu(plan.cluster.gpu)->cuda_name;
   profile.micro_batches = {plan.micro_batches(), plan.micro_batches(), 1, 0};

@@ -9,7 +9,7 @@
 namespace estimator {
 namespace {
 
-PlanSpec spec_with(const Json& changes = Json::object()) {
+PlanSpec changed_spec(const Json& changes = Json::object()) {
   Json tree = small_tree();
   tree.merge_patch(changes);
   return {.tree = tree, .context = {}};
@@ -44,7 +44,7 @@ const Json kTwoSamples = {{"training", {{"micro_batch_size", 2}, {"global_batch_
 
 TEST(PlanChanges, KeepTheWorldAndTheGlobalBatch) {
   for (const Json& given : {kTwoSamples, Json{{"training", {{"global_batch_size", nullptr}}}}}) {
-    const PlanSpec spec = spec_with(given);
+    const PlanSpec spec = changed_spec(given);
     const Plan plan = resolve_plan(spec);
     for (const PlanChange& change : changes_of(spec)) {
       EXPECT_EQ(change.plan.world_size(), plan.world_size()) << change.text;
@@ -54,7 +54,7 @@ TEST(PlanChanges, KeepTheWorldAndTheGlobalBatch) {
 }
 
 TEST(PlanChanges, AreWhatTheirTextSays) {
-  const PlanSpec spec = spec_with(kTwoSamples);
+  const PlanSpec spec = changed_spec(kTwoSamples);
   EXPECT_EQ(plan_of(spec, "full recompute").training.recompute, Recompute::kFull);
   EXPECT_EQ(plan_of(spec, "micro-batch 1").training.micro_batch_size, 1);
   EXPECT_EQ(plan_of(spec, "ZeRO stage 1").parallelism.zero_stage, 1);
@@ -65,7 +65,7 @@ TEST(PlanChanges, AreWhatTheirTextSays) {
 }
 
 TEST(PlanChanges, AreWhatTheirEditsMean) {
-  const PlanSpec spec = spec_with(kTwoSamples);
+  const PlanSpec spec = changed_spec(kTwoSamples);
   for (const PlanChange& change : changes_of(spec)) {
     EXPECT_EQ(to_json(resolve_plan(spec.with(change.edits))), to_json(change.plan)) << change.text;
   }
@@ -78,21 +78,21 @@ TEST(PlanChanges, SayNoMoreThanTheyHaveTo) {
     return find_change(spec, text).value().edits;
   };
   const PlanEdits tensor = {{"parallelism.tensor", 2}};
-  EXPECT_EQ(edits(spec_with(), "tensor 2 (data 4)"), tensor);
+  EXPECT_EQ(edits(changed_spec(), "tensor 2 (data 4)"), tensor);
 
   const Json no_batch = {{"training", {{"global_batch_size", nullptr}}}};
-  EXPECT_EQ(edits(spec_with(no_batch), "tensor 2 (data 4)"),
+  EXPECT_EQ(edits(changed_spec(no_batch), "tensor 2 (data 4)"),
             merged(tensor, {{"training.global_batch_size", 8}}));
 
-  const PlanSpec data = spec_with({{"parallelism", {{"data", 8}}}});
+  const PlanSpec data = changed_spec({{"parallelism", {{"data", 8}}}});
   EXPECT_EQ(edits(data, "tensor 2 (data 4)"), merged(tensor, {{"parallelism.data", "auto"}}));
 
   const PlanSpec world_from_data =
-      spec_with({{"parallelism", {{"data", 8}}}, {"cluster", {{"nodes", nullptr}}}});
+      changed_spec({{"parallelism", {{"data", 8}}}, {"cluster", {{"nodes", nullptr}}}});
   EXPECT_EQ(edits(world_from_data, "tensor 2 (data 4)"), merged(tensor, {{"parallelism.data", 4}}));
 
   const PlanSpec layers =
-      spec_with({{"parallelism", {{"pipeline", 2}, {"layers_per_stage", {3, 5}}}}});
+      changed_spec({{"parallelism", {{"pipeline", 2}, {"layers_per_stage", {3, 5}}}}});
   const PlanEdits even = {{"parallelism.pipeline", 4},
                           {"parallelism.layers_per_stage", Json::array()}};
   EXPECT_EQ(edits(layers, "pipeline 4 (data 2)"), even);
@@ -100,16 +100,16 @@ TEST(PlanChanges, SayNoMoreThanTheyHaveTo) {
 
 TEST(PlanChanges, ToTensorRanksOfLatentAttentionSplitTheSequenceToo) {
   const PlanSpec spec =
-      spec_with({{"model", {{"multi_latent_attention", true}, {"position_embedding", "rope"}}}});
+      changed_spec({{"model", {{"multi_latent_attention", true}, {"position_embedding", "rope"}}}});
   const std::string text = "tensor 2 (data 4) and sequence parallelism";
   ASSERT_TRUE(offers(spec, text));
   EXPECT_TRUE(plan_of(spec, text).parallelism.sequence_parallel);
 }
 
 TEST(PlanChanges, AreNotOfferedWhereThePlanHasThemAlready) {
-  const PlanSpec spec = spec_with({{"parallelism", {{"zero_stage", 1}}},
-                                   {"training", {{"recompute", "full"}}},
-                                   {"memory", {{"allocator", "expandable_segments:True"}}}});
+  const PlanSpec spec = changed_spec({{"parallelism", {{"zero_stage", 1}}},
+                                      {"training", {{"recompute", "full"}}},
+                                      {"memory", {{"allocator", "expandable_segments:True"}}}});
   EXPECT_FALSE(offers(spec, "full recompute"));
   EXPECT_FALSE(offers(spec, "ZeRO stage 1"));
   EXPECT_FALSE(offers(spec, "expandable segments"));
@@ -118,26 +118,26 @@ TEST(PlanChanges, AreNotOfferedWhereThePlanHasThemAlready) {
 }
 
 TEST(PlanChanges, TryFlashAttentionAnd16BitsWhereTheGpuHasThem) {
-  EXPECT_EQ(plan_of(spec_with({{"training", {{"attention", "unfused"}}}}), "flash attention")
+  EXPECT_EQ(plan_of(changed_spec({{"training", {{"attention", "unfused"}}}}), "flash attention")
                 .training.attention,
             Attention::kFlash);
   const Json fp32 = {{"training", {{"dtype", "fp32"}}}};
-  const Plan bf16 = plan_of(spec_with(fp32), "bf16");
+  const Plan bf16 = plan_of(changed_spec(fp32), "bf16");
   EXPECT_EQ(bf16.training.dtype, Dtype::kBf16);
   EXPECT_EQ(bf16.training.attention, Attention::kFused);  // as it was left to the framework
-  EXPECT_FALSE(offers(spec_with(fp32), "flash attention"));
+  EXPECT_FALSE(offers(changed_spec(fp32), "flash attention"));
   Json old = fp32;
   old["cluster"]["gpu"] = "v100";
-  EXPECT_EQ(plan_of(spec_with(old), "fp16").training.dtype, Dtype::kFp16);
-  EXPECT_FALSE(offers(spec_with({{"training", {{"attention", "unfused"}, {"dtype", "fp16"}}},
-                                 {"cluster", {{"gpu", "v100"}}}}),
+  EXPECT_EQ(plan_of(changed_spec(old), "fp16").training.dtype, Dtype::kFp16);
+  EXPECT_FALSE(offers(changed_spec({{"training", {{"attention", "unfused"}, {"dtype", "fp16"}}},
+                                    {"cluster", {{"gpu", "v100"}}}}),
                       "flash attention"));
 }
 
 // Of flash attention selective recompute saves memory where it is TorchTitan's alone.
 TEST(PlanChanges, TrySelectiveRecomputeWhereItHelps) {
   const auto with = [](const char* framework, const char* attention) {
-    return spec_with({{"training", {{"framework", framework}, {"attention", attention}}}});
+    return changed_spec({{"training", {{"framework", framework}, {"attention", attention}}}});
   };
   EXPECT_TRUE(offers(with("plain", "unfused"), "selective recompute"));
   EXPECT_FALSE(offers(with("plain", "flash"), "selective recompute"));
@@ -145,7 +145,7 @@ TEST(PlanChanges, TrySelectiveRecomputeWhereItHelps) {
 }
 
 TEST(PlanChanges, TakeBackWhatIsSaidOfSelectiveRecompute) {
-  const PlanSpec spec = spec_with(
+  const PlanSpec spec = changed_spec(
       {{"training",
         {{"framework", "torchtitan"}, {"recompute", "selective"}, {"selective_ac_option", "2"}}}});
   const PlanEdits expected = {{"training.recompute", "full"},
@@ -157,7 +157,7 @@ TEST(PlanChanges, TakeBackWhatIsSaidOfSelectiveRecompute) {
 // 96 samples on 8 data ranks: 12 for each.
 TEST(PlanChanges, TryEveryMicroBatchThatDividesTheGlobalBatch) {
   const PlanSpec spec =
-      spec_with({{"training", {{"micro_batch_size", 6}, {"global_batch_size", 96}}}});
+      changed_spec({{"training", {{"micro_batch_size", 6}, {"global_batch_size", 96}}}});
   std::vector<std::string> smaller, larger;
   for (const PlanChange& change : smaller_micro_batches(spec)) smaller.push_back(change.text);
   EXPECT_EQ(smaller,
@@ -169,54 +169,54 @@ TEST(PlanChanges, TryEveryMicroBatchThatDividesTheGlobalBatch) {
 
 TEST(PlanChanges, DivideExpertsFurtherWhereThereAreRanksForIt) {
   const Json experts = {{"num_experts", 8}, {"add_bias_linear", false}};
-  const PlanSpec spec = spec_with({{"model", experts}});
+  const PlanSpec spec = changed_spec({{"model", experts}});
   EXPECT_EQ(plan_of(spec, "expert 2").parallelism.expert, 2);
   EXPECT_FALSE(
-      offers(spec_with({{"model", experts}, {"parallelism", {{"expert", 8}}}}), "expert 16"));
-  EXPECT_FALSE(offers(spec_with(), "expert 2"));
+      offers(changed_spec({{"model", experts}, {"parallelism", {{"expert", 8}}}}), "expert 16"));
+  EXPECT_FALSE(offers(changed_spec(), "expert 2"));
 }
 
 // 4 expert ranks of 2 tensor ranks are all 8; of 4 they would be 16.
 TEST(PlanChanges, LeaveExpertsWholeWhereTheirTensorRanksAreTooMany) {
   const PlanSpec spec =
-      spec_with({{"model", {{"num_experts", 8}, {"add_bias_linear", false}}},
-                 {"parallelism", {{"tensor", 2}, {"expert", 4}, {"sequence_parallel", true}}}});
+      changed_spec({{"model", {{"num_experts", 8}, {"add_bias_linear", false}}},
+                    {"parallelism", {{"tensor", 2}, {"expert", 4}, {"sequence_parallel", true}}}});
   EXPECT_FALSE(offers(spec, "tensor 4 (data 2)"));
   EXPECT_EQ(plan_of(spec, "tensor 4 (data 2) and expert tensor 1").expert_tensor_size(), 1);
 }
 
 TEST(PlanChanges, KeepTheOtherAllocatorSettings) {
-  const PlanSpec spec = spec_with({{"memory", {{"allocator", "max_split_size_mb:512"}}}});
+  const PlanSpec spec = changed_spec({{"memory", {{"allocator", "max_split_size_mb:512"}}}});
   EXPECT_EQ(plan_of(spec, "expandable segments").memory.allocator,
             "max_split_size_mb:512,expandable_segments:True");
 }
 
 TEST(PlanChanges, ThatTheRulesForbidAreLeftOut) {
   // 9 heads do not divide by 2; 8 layers do not divide by 16 stages.
-  const PlanSpec odd = spec_with({{"model", {{"num_attention_heads", 9}, {"hidden_size", 72}}}});
+  const PlanSpec odd = changed_spec({{"model", {{"num_attention_heads", 9}, {"hidden_size", 72}}}});
   EXPECT_FALSE(offers(odd, "tensor 2 (data 4)"));
-  const PlanSpec local = spec_with({{"training", {{"transformer_impl", "local"}}}});
+  const PlanSpec local = changed_spec({{"training", {{"transformer_impl", "local"}}}});
   EXPECT_FALSE(offers(local, "context 2 (data 4)"));
-  const PlanSpec deep = spec_with({{"cluster", {{"nodes", 2}}},
-                                   {"parallelism", {{"pipeline", 8}}},
-                                   {"training", {{"global_batch_size", 16}}}});
+  const PlanSpec deep = changed_spec({{"cluster", {{"nodes", 2}}},
+                                      {"parallelism", {{"pipeline", 8}}},
+                                      {"training", {{"global_batch_size", 16}}}});
   EXPECT_FALSE(offers(deep, "pipeline 16 (data 1)"));
 }
 
 TEST(PlanChanges, OffloadTheOptimizerWhereMegatronCan) {
   const std::string offload = "optimizer offload";
-  const Plan offloaded = plan_of(spec_with(), offload);
+  const Plan offloaded = plan_of(changed_spec(), offload);
   EXPECT_TRUE(offloaded.training.optimizer_cpu_offload);
   EXPECT_EQ(offloaded.parallelism.zero_stage, 1);
-  const PlanSpec sharded = spec_with({{"parallelism", {{"zero_stage", 1}}}});
+  const PlanSpec sharded = changed_spec({{"parallelism", {{"zero_stage", 1}}}});
   ASSERT_TRUE(offers(sharded, offload));
   EXPECT_FALSE(offers(sharded.with(find_change(sharded, offload)->edits), offload));
   EXPECT_FALSE(offers(sharded.with({{"training.framework", "nanotron"}}), offload));
 }
 
 TEST(PlanChanges, SequenceParallelismNeedsTensorParallelism) {
-  EXPECT_FALSE(offers(spec_with(), "sequence parallelism"));
-  EXPECT_TRUE(offers(spec_with({{"parallelism", {{"tensor", 2}}}}), "sequence parallelism"));
+  EXPECT_FALSE(offers(changed_spec(), "sequence parallelism"));
+  EXPECT_TRUE(offers(changed_spec({{"parallelism", {{"tensor", 2}}}}), "sequence parallelism"));
 }
 
 }  // namespace

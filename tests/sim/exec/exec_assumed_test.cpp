@@ -208,20 +208,22 @@ TEST_P(ExecOwnKernels, MakeUnknownWhatTheyCanHaveWritten) {
 constexpr const char* kUnknown = nullptr;
 constexpr const char* kSent = "[0, 1, 2, 3, 4, 5, 6, 7]";
 
-INSTANTIATE_TEST_SUITE_P(
-    All,
-    ExecOwnKernels,
-    testing::Values(OwnKernel{"cubin", "counts", kUnknown},
-                    OwnKernel{"cubin", "beside", kUnknown},  // in the same block
-                    OwnKernel{"cubin", "another", "[0, 0, 0, 0, 0, 0, 0, 0]"},
-                    OwnKernel{"cubin", "computed", "[1, 2, 3, 4, 5, 6, 7, 8]"},
-                    OwnKernel{"cubin", "sent", kSent},
-                    OwnKernel{"unreadable", "counts", kUnknown},
-                    OwnKernel{"unreadable", "computed", kUnknown},
-                    OwnKernel{"unreadable", "sent", kSent},
-                    OwnKernel{"library", "counts", kUnknown},
-                    OwnKernel{"library", "sent", kSent}),
-    [](const auto& instance) { return std::string(instance.param.launch) + "_" + instance.param.memory; });
+INSTANTIATE_TEST_SUITE_P(All,
+                         ExecOwnKernels,
+                         testing::Values(OwnKernel{"cubin", "counts", kUnknown},
+                                         OwnKernel{
+                                             "cubin", "beside", kUnknown},  // in the same block
+                                         OwnKernel{"cubin", "another", "[0, 0, 0, 0, 0, 0, 0, 0]"},
+                                         OwnKernel{"cubin", "computed", "[1, 2, 3, 4, 5, 6, 7, 8]"},
+                                         OwnKernel{"cubin", "sent", kSent},
+                                         OwnKernel{"unreadable", "counts", kUnknown},
+                                         OwnKernel{"unreadable", "computed", kUnknown},
+                                         OwnKernel{"unreadable", "sent", kSent},
+                                         OwnKernel{"library", "counts", kUnknown},
+                                         OwnKernel{"library", "sent", kSent}),
+                         [](const auto& instance) {
+                           return std::string(instance.param.launch) + "_" + instance.param.memory;
+                         });
 
 TEST_F(ExecAssumed, LossNormAndOverflowReachTheProgram) {
   const ProgramResult zeros = run_program("assumed.py", {});

@@ -112,9 +112,9 @@ TEST_P(WholePrograms, AllocateAsTheShardDoes) {
   constexpr int64_t kTokens = 2 * 2048 * 8;  // the program holds its tokens to the iteration's end
   for (const int iteration : GetParam().iterations) {
     const std::string phase = "iteration_" + std::to_string(iteration) + ".forward_backward";
-    EXPECT_LE(std::abs(peak_of(ours, phase).allocated_bytes -
-                       peak_of(theirs, phase).allocated_bytes),
-              kTokens)
+    EXPECT_LE(
+        std::abs(peak_of(ours, phase).allocated_bytes - peak_of(theirs, phase).allocated_bytes),
+        kTokens)
         << phase;
   }
 }

@@ -72,8 +72,8 @@ std::map<Shape, uint64_t> gemms() {
   std::map<Shape, uint64_t> counts;
   onerank_virtual_gpu_visit_gemms(
       [](const onerank_virtual_gpu_gemm* gemm, void* context) {
-        auto& counts = *static_cast<std::map<Shape, uint64_t>*>(context);
-        counts[{gemm->m, gemm->n, gemm->k, gemm->batch}] = gemm->count;
+        (*static_cast<std::map<Shape, uint64_t>*>(
+            context))[{gemm->m, gemm->n, gemm->k, gemm->batch}] = gemm->count;
       },
       &counts);
   return counts;

@@ -112,7 +112,8 @@ std::map<GemmKey, uint64_t> gemms_by_shape() {
   std::map<GemmKey, uint64_t> counts;
   control<decltype(onerank_virtual_gpu_visit_gemms)>("onerank_virtual_gpu_visit_gemms")(
       [](const onerank_virtual_gpu_gemm* gemm, void* context) {
-        (*static_cast<std::map<GemmKey, uint64_t>*>(context))[{gemm->m, gemm->n, gemm->k, gemm->batch}] = gemm->count;
+        (*static_cast<std::map<GemmKey, uint64_t>*>(
+            context))[{gemm->m, gemm->n, gemm->k, gemm->batch}] = gemm->count;
       },
       &counts);
   return counts;
