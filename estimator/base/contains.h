@@ -1,4 +1,4 @@
-// Whether a list has a value.
+// contains(): whether a list holds a value.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// The tables that are compiled into the program (models, GPUs, links): read, and looked up by name.
+// Reads the tables that are compiled into the program (models, GPUs, links) and finds their rows by
+// name.
 #pragma once
 
 #include <string>
@@ -10,7 +11,8 @@
 
 namespace estimator {
 
-/// A document, strictly read; `name` is its file's. Throws UserError when it is damaged.
+/// Reads a document strictly: unknown keys and wrong types are errors. `name` is the name of its
+/// file. Throws UserError when the document is damaged.
 template <class Document>
 Document read_document(std::string_view text, const std::string& name) {
   FieldReader reader(name);
@@ -20,14 +22,14 @@ Document read_document(std::string_view text, const std::string& name) {
   return document;
 }
 
-/// The rows of a table, read in the same way.
+/// Reads the rows of a table in the same way.
 template <class Row>
 std::vector<Row> read_database(std::string_view text, const std::string& name) {
   return read_document<std::vector<Row>>(text, name);
 }
 
-/// Whether two names that people type are the same: case does not count, and a blank, an underscore
-/// and a dash are one.
+/// Whether two names that people type are the same: upper and lower case are equal, and so are a
+/// blank, an underscore and a dash.
 bool same_name(std::string_view a, std::string_view b);
 
 /// Whether `wanted` is `name` or one of its `aliases`.

@@ -1,6 +1,6 @@
-// What all documents have that Onerank writes: a head that says which document it is, and of which
-// version. `DocumentHead head` is the first member of each, and visit_head() the first line of its
-// list of fields.
+// Every document that Onerank writes begins with a head, which says which document it is and of
+// which version. `DocumentHead head` is the first member of each document's struct, and
+// visit_head() is the first line of its list of fields.
 #pragma once
 
 #include <string>
@@ -13,10 +13,10 @@ namespace estimator {
 
 struct DocumentHead {
   DocumentHead() = default;
-  // Not inline: in documents that GCC 12 builds from members it warns of a `kind` without a value.
+  // Not inline: if it were, GCC 12 would warn that `kind` may be uninitialised.
   DocumentHead(int64_t version, std::string_view kind);
 
-  int64_t schema_version = 1;  ///< of its keys: another one where a reader would go wrong
+  int64_t schema_version = 1;  ///< rises when older readers would misread the document
   std::string kind;            ///< "rank_profile"
 };
 template <class Visitor>
@@ -25,21 +25,21 @@ void visit_head(Visitor& visit, DocumentHead& head) {
   visit("kind", head.kind, "which document this is");
 }
 
-/// The document as it is written, to a file or to standard output.
+/// The text of the document, as it is written to a file or to standard output.
 template <class Document>
 std::string document_text(const Document& document) {
   return to_json(document).dump(1) + "\n";
 }
 
-/// Throws UserError unless `json` has the head that `expected` is. `origin` names the document in
-/// messages, `help` says how it is made.
+/// Throws UserError unless the head of `json` equals `expected`. `origin` names the document in
+/// messages; `help` says how such a document is made.
 void check_head(const Json& json,
                 const DocumentHead& expected,
                 const std::string& origin,
                 const std::string& help);
 
-/// Reads a document that Onerank wrote. Throws UserError when it is another one or of another
-/// version, and when keys are missing, unknown, or hold what they cannot.
+/// Reads a document that Onerank wrote. Throws UserError when it is another kind of document or has
+/// another version, and when a key is missing, is unknown or has a value that it cannot have.
 template <class Document>
 Document read_written(std::string_view text, const std::string& origin, const std::string& help) {
   const Json json = parse_json(text, origin);

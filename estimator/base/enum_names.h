@@ -1,5 +1,5 @@
-// Names of enumeration values, as documents and flags spell them: listed once for each enumeration
-// by `constexpr auto enum_names(EnumType)`, an array of {value, name}.
+// Names of enumeration values, as documents and flags spell them. Each enumeration lists them once,
+// in a function `enum_names(EnumType)` that returns an array of {value, name}.
 #pragma once
 
 #include <stdexcept>

@@ -1,4 +1,4 @@
-// The one error type for what a user can cause, and the exit codes of both executables.
+// The error type for all mistakes that a user can make, and the exit codes of both executables.
 #pragma once
 
 #include <cstddef>
@@ -20,23 +20,24 @@ enum class ExitCode : int {
   kInterrupted = 130,  ///< SIGINT
 };
 
-/// One thing that is wrong: what, where (flag, key or variable, with the values), the way out.
+/// One thing that is wrong: what it is, where it is (the flag, key or variable, with its values),
+/// and how to put it right.
 struct Problem {
   std::string what;
   std::string where;
   std::string help;
 };
 
-/// How many problems a message shows, and how many bytes of each of their lines.
+/// A message shows at most so many problems, and at most so many bytes of each line.
 inline constexpr std::size_t kMostProblemsShown = 20;
 inline constexpr std::size_t kLongestShown = 2000;
 
-/// The first problems, and where there are more, one that tells how many. `left_out`: problems
-/// beyond those in the list.
+/// The first kMostProblemsShown problems and, if there are more, one last problem that says how
+/// many more. `left_out` is a number of further problems that are not in the list.
 std::vector<Problem> and_more(std::vector<Problem> problems, int64_t left_out = 0);
 
-/// Thrown for what a user can put right. Carries every problem that was found (of many the first,
-/// see and_more()), not only one.
+/// Thrown for mistakes that a user can put right. It carries every problem that was found, not only
+/// the first; and_more() shortens a long list.
 class UserError : public std::runtime_error {
  public:
   explicit UserError(Problem problem, ExitCode exit_code = ExitCode::kBadInput);
@@ -50,20 +51,23 @@ class UserError : public std::runtime_error {
   ExitCode exit_code_;
 };
 
-/// The text a user sees, fit for a terminal (printable()), for each problem, long lines cut:
+/// The text that a user sees for each problem. It is safe for a terminal (see printable()), and
+/// long lines are cut:
 ///     error: WHAT
 ///       WHERE
 ///       help: HELP
 std::string to_text(const std::vector<Problem>& problems);
 
-/// The known name that `name` is a slip of, or "" when there is none: one edit away for names of up
-/// to 4 letters, 2 for up to 8, 3 for longer ones (capitals and leading dashes count as none); or
-/// else the first known name that contains it ("70b"), or the longest that it contains as a word.
+/// The known name that `name` was probably meant to be, or "" when there is none. It may differ by
+/// one edit in names of up to 4 letters, by 2 in up to 8, and by 3 in longer ones; capitals and
+/// leading dashes do not count. If no name is so near, it is the first known name that contains
+/// `name` ("70b"), or else the longest known name that `name` contains as a word.
 std::string nearest_name(std::string_view name, const std::vector<std::string>& known);
 
-/// The help for an unknown name: what there is instead of a word that the field knows
-/// (find_field_word()), or "did you mean X?", or else `otherwise`, which by default lists what is
-/// known. An empty name is near to nothing.
+/// The help for an unknown name. If `name` is a word of the field that Onerank does not have
+/// (find_field_word()), it says what to use instead; else it asks "did you mean X?" if a known name
+/// is near; else it is `otherwise`, which by default lists the known names. No name is near to an
+/// empty one.
 std::string suggestion(std::string_view name,
                        const std::vector<std::string>& known,
                        std::string_view otherwise = {});

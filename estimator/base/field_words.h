@@ -1,5 +1,5 @@
-// Words that people who train models use and a plan does not have (data/field_words.json): refused
-// by name, with what there is instead.
+// Words that people who train models use but that a plan does not have (data/field_words.json).
+// They are refused by name, with a message that says what to use instead.
 #pragma once
 
 #include <string>
@@ -24,9 +24,8 @@ void visit_fields(Visitor& visit, FieldWord& word) {
 
 const std::vector<FieldWord>& field_words();
 
-/// The row of a flag, a key, a value or a name as people type it: "--FP8_format" is "fp8-format",
-/// "Qwen/Qwen3-8B" is "qwen3-8b".
-/// Null when there is none.
+/// The row for a flag, key, value or name as people type it, or null when there is none.
+/// "--FP8_format" is looked up as "fp8-format", "Qwen/Qwen3-8B" as "qwen3-8b".
 const FieldWord* find_field_word(std::string_view typed);
 
 }  // namespace estimator

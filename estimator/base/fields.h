@@ -1,5 +1,6 @@
-// A struct's fields, listed once. From the list come reading (strict: unknown and missing keys,
-// wrong types and numbers out of range are problems with a place), writing, and the JSON Schema.
+// Each struct lists its fields once. Reading, writing and the JSON Schema all come from that list.
+// Reading is strict: unknown and missing keys, wrong types and numbers out of range are reported
+// with the place where they stand.
 //
 //     template <class Visitor> void visit_fields(Visitor& visit, ClusterConfig& cluster) {
 //       visit("gpu", cluster.gpu, "name of a GPU, see `onerank list gpus`");
@@ -65,12 +66,12 @@ struct IsVector<std::vector<T>> : std::true_type {};
 
 }  // namespace fields_detail
 
-/// Which keys a document must have. People leave keys out of plans; what Onerank writes is complete
-/// but for empty optionals.
+/// Which keys a document must have. People leave keys out of plans. A document that Onerank wrote
+/// has all keys, except those of empty optionals.
 enum class RequiredKeys { kNone, kAllButOptional };
 
-/// Reads JSON into structs and collects the problems on the way: the first ones, and how many more
-/// there are, so that a damaged document of any size has a message of some lines.
+/// Reads JSON into structs and collects the problems that it finds. It keeps the first ones and
+/// counts the others, so that even a large damaged document gives a short message.
 class FieldReader {
  public:
   /// `origin` names the document in messages: a file name, or "command line".
@@ -95,7 +96,7 @@ class FieldReader {
   std::string origin_;
   RequiredKeys required_;
   std::vector<Problem> problems_;
-  int64_t left_out_ = 0;  ///< problems beyond those
+  int64_t left_out_ = 0;  ///< number of problems that are not in problems_
 };
 
 /// The keys of T, in order.
@@ -108,7 +109,7 @@ std::vector<std::string> keys_of() {
   return keys;
 }
 
-/// JSON shortened to what a message can show.
+/// The JSON as text, shortened so that a message can show it.
 std::string shown(const Json& json);
 
 template <class T>
@@ -207,7 +208,7 @@ void FieldReader::read(const Json& json, T& value, const std::string& path, Rang
 }
 
 /// Writes a struct as JSON; empty optionals are left out. Throws std::logic_error for a number that
-/// is not finite, which JSON cannot hold; `key` names it.
+/// is not finite, because JSON cannot hold it; `key` names the number in the message.
 template <class T>
 Json to_json(const T& value, const char* key = "") {
   using fields_detail::IsOptional;

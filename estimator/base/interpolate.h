@@ -1,4 +1,4 @@
-// Curves given by points.
+// Interpolation between the points of a curve.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,8 @@ struct CurvePoint {
   double y = 0;
 };
 
-/// y at `x`, linear in log(x) between points of ascending positive x, and constant outside them.
+/// y at `x`: linear in log(x) between the points, constant outside them. The x of the points are
+/// positive and ascend.
 inline double interpolate_log(std::span<const CurvePoint> points, double x) {
   if (x <= points.front().x) return points.front().y;
   if (x >= points.back().x) return points.back().y;
@@ -29,7 +30,7 @@ inline double interpolate_log(std::span<const CurvePoint> points, double x) {
   return low.y + share * (high.y - low.y);
 }
 
-/// The same of a curve that is given as two lists of equal length.
+/// The same for a curve that is given as two lists of equal length.
 inline double interpolate_log(std::span<const int64_t> xs, std::span<const double> ys, double x) {
   std::vector<CurvePoint> points;
   for (std::size_t i = 0; i < xs.size(); ++i) points.push_back({static_cast<double>(xs[i]), ys[i]});

@@ -1,5 +1,5 @@
-// The JSON of documents, by its name alone: headers that pass it on need no more. What reads or
-// makes it includes <nlohmann/json.hpp>, mostly by estimator/base/fields.h.
+// Forward declaration of the JSON type of documents, for headers that only pass it on. Code that
+// reads or makes JSON includes <nlohmann/json.hpp>, mostly through estimator/base/fields.h.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

@@ -1,5 +1,6 @@
-// What this machine refuses: too many processes or open files, no memory, a full disk. These are no
-// bugs of Onerank's (exit code 70) and no bad input (2), but exit code 3 with the way out.
+// Errors of this machine: too many processes or open files, no memory, a full disk. They are
+// neither bugs of Onerank (exit code 70) nor bad input (2). They end with exit code 3 and say what
+// to do.
 #pragma once
 
 #include <exception>
@@ -10,27 +11,27 @@
 
 namespace estimator {
 
-/// The way out of an error number that says that this machine has run out of something; empty for
-/// one that says something else.
+/// What a user can do about an error number (errno) that says that this machine has run out of
+/// something; empty for all other error numbers.
 std::optional<std::string> machine_way_out(int error_number);
 
-/// The error for a system call that failed: `what` could not be done. Exit code 3.
+/// The error for a system call that failed, with exit code 3. `what` says what could not be done.
 UserError machine_error(std::string what, int error_number);
 
-/// Tells what was thrown on standard error, as the last thing that a process does with it, and
-/// returns the exit code for it: a UserError's own; 3 for memory or another resource of the system
-/// that ran out; 70, with the request to report it, for everything else.
+/// Prints the exception to standard error and returns the exit code for it: the UserError's own; 3
+/// when memory or another resource of the system ran out; 70, with the request to report the bug,
+/// for everything else. A process calls it last, before it ends.
 ExitCode tell_failure(const std::exception_ptr& thrown);
 
-/// Lets what nobody catches, such as an exception in a thread or in a destructor, end the process
-/// as tell_failure() says. Children that are forked do the same.
+/// From now on an exception that nobody catches, for example in a thread or a destructor, ends the
+/// process with the message and exit code of tell_failure(). Forked children inherit this.
 void tell_uncaught_failures();
 
-/// Lets writing beyond a limit on the size of files, and to a reader that has gone, fail as an
-/// error of write() instead of killing the process. To be called first in main().
+/// Ignores SIGXFSZ and SIGPIPE: writing beyond the file size limit, or to a reader that has gone,
+/// is then an error of write() and does not kill the process. Call it first in main().
 void ignore_signals_of_writing();
 
-/// The signals of ignore_signals_of_writing() as a new program expects them. Safe after fork().
+/// Undoes ignore_signals_of_writing() before a new program is started. Safe to call after fork().
 void restore_signals_of_writing();
 
 }  // namespace estimator

@@ -1,4 +1,5 @@
-// What is said of a key of a document beside its name and its type: the third argument of visit().
+// What a list of fields says about a key besides its name and its type: the third argument of
+// visit().
 #pragma once
 
 #include <initializer_list>
@@ -7,13 +8,13 @@
 
 namespace estimator {
 
-/// A flag of the command line that says a key of a plan.
+/// A flag of the command line that sets a key of a plan.
 struct Flag {
   const char* names;          ///< "--tensor-model-parallel-size,--tp": Megatron-LM's name first
-  const char* constant = "";  ///< as JSON: what a flag writes that takes no value; "": it takes one
-  const char* help = "";      ///< "": the key's own
+  const char* constant = "";  ///< JSON that a flag without a value writes; "": it takes a value
+  const char* help = "";      ///< "": the help of the key
   const char* synonyms = "";  ///< "adam=adamw": Megatron-LM's word = the plan's
-  bool yields = false;        ///< another flag that writes the same key wins, where both are given
+  bool yields = false;        ///< if another flag sets the same key, that flag wins
 };
 
 struct Option {
@@ -22,14 +23,15 @@ struct Option {
       : help(text), range(allowed), flags(by) {}
   Option(const char* text, std::initializer_list<Flag> by) : Option(text, Range{}, by) {}
 
-  /// Of a plan: the key changes nothing that one rank runs, so that profiles of ranks stay true.
+  /// Marks a key of a plan that changes nothing that a rank runs, so that profiles of ranks stay
+  /// valid.
   Option of_the_cluster() const {
     Option option = *this;
     option.changes_ranks = false;
     return option;
   }
 
-  /// The name that the key had before: trees that use it are still read (with_new_keys()).
+  /// Gives the name that the key had before. Plans that use it are still read (with_new_keys()).
   Option formerly(const char* key) const {
     Option option = *this;
     option.old_key = key;
@@ -38,7 +40,7 @@ struct Option {
 
   const char* help;
   Range range;  ///< of a number, or of each number of a list
-  /// It lives as long as the expression that makes it: for the time of a visit().
+  /// Valid only during the call of visit(), as long as the expression that makes it.
   std::initializer_list<Flag> flags;
   bool changes_ranks = true;
   const char* old_key = "";

@@ -1,4 +1,4 @@
-// Children of this process that a signal has stopped.
+// Finds child processes that a signal (such as SIGSTOP) has stopped.
 #pragma once
 
 #include <sys/types.h>
@@ -9,12 +9,12 @@
 
 namespace estimator {
 
-/// Notices children that were stopped, since nobody may ever continue them.
+/// Notices stopped children, because it may be that nobody ever continues them.
 class StopWatch {
  public:
-  /// Whether the child stands still now. To be asked a few times in a second while it does. Throws
-  /// UserError (this machine lacks something) with its `name` when it has stood still for 10
-  /// seconds.
+  /// Whether the child is stopped now. Ask it a few times in a second while the child is stopped.
+  /// Throws UserError (this machine lacks something), which names the child by `name`, when it has
+  /// been stopped for 10 seconds.
   bool is_stopped(pid_t child, std::string_view name);
 
  private:

@@ -1,4 +1,4 @@
-// Where a number comes from, and numbers that say so.
+// Numbers that carry a tag which says where they come from.
 #pragma once
 
 #include <array>
@@ -20,12 +20,12 @@ constexpr std::array<EnumName<Source>, 6> enum_names(Source) {
            {Source::kGiven, "given"}}};
 }
 
-/// One term of a total, tagged.
+/// One term of a sum of memory, with its source.
 struct MemoryTerm {
   std::string name;
   int64_t value_bytes = 0;
-  int64_t low_bytes = 0;   ///< where the value is not known exactly, the band it lies in
-  int64_t high_bytes = 0;  ///< equal to value_bytes where it is
+  int64_t low_bytes = 0;   ///< lower end of the band; equal to value_bytes if that is exact
+  int64_t high_bytes = 0;  ///< upper end of the band; equal to value_bytes if that is exact
   Source source = Source::kComputed;
   std::string note;
 };
@@ -39,7 +39,7 @@ void visit_fields(Visitor& visit, MemoryTerm& term) {
   visit("note", term.note, "how");
 }
 
-/// One rate that operators were priced with.
+/// One rate from which the time of operators was computed.
 struct RateTerm {
   std::string name;
   double value = 0;
@@ -56,7 +56,7 @@ void visit_fields(Visitor& visit, RateTerm& rate) {
   visit("note", rate.note, "where, on what, when");
 }
 
-/// Any other number that was not computed here.
+/// Any other number, with its source.
 struct TaggedNumber {
   double value = 0;
   Source source = Source::kAssumed;
@@ -69,7 +69,7 @@ void visit_fields(Visitor& visit, TaggedNumber& number) {
   visit("note", number.note, "how");
 }
 
-/// What the plan says, else `otherwise`.
+/// The number that the plan gives or, if it gives none, `otherwise`.
 inline TaggedNumber given_or(const std::optional<double>& given, const TaggedNumber& otherwise) {
   return given ? TaggedNumber{*given, Source::kGiven, "the plan"} : otherwise;
 }

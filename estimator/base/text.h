@@ -1,4 +1,4 @@
-// Text that came from outside: whether it is UTF-8, and how it is shown to a terminal.
+// Text that came from outside: checks that it is UTF-8, and makes it safe to show on a terminal.
 #pragma once
 
 #include <cstddef>
@@ -8,19 +8,20 @@
 
 namespace estimator {
 
-/// The first byte that is not part of well-formed UTF-8 (RFC 3629: neither overlong, nor a
-/// surrogate, nor above U+10FFFF), or npos.
+/// The position of the first byte that is not part of well-formed UTF-8, or npos. RFC 3629 forbids
+/// overlong forms, surrogates and characters above U+10FFFF.
 std::size_t find_non_utf8(std::string_view text);
 
-/// `text` with everything escaped that a terminal would obey instead of showing: control characters
-/// other than the newline (U+0000 to U+001F and U+007F to U+009F) as \u001b, which in JSON means
-/// the same character, and bytes that are not UTF-8 as \xff.
+/// `text` with everything escaped that a terminal would obey instead of showing. Control characters
+/// other than the newline (U+0000 to U+001F and U+007F to U+009F) become \u001b, which in JSON
+/// means the same character; bytes that are not UTF-8 become \xff.
 std::string printable(std::string_view text);
 
-/// The pieces between the separators: of "a..b" at '.' three, the second one empty; of "" one.
+/// The pieces between the separators. "a..b" split at '.' gives three pieces, of which the second
+/// is empty; "" gives one empty piece.
 std::vector<std::string> split(std::string_view text, char separator);
 
-/// Whether there are characters, and each is one of 0 to 9.
+/// Whether `text` is not empty and has only the digits 0 to 9.
 bool is_digits(std::string_view text);
 
 }  // namespace estimator

@@ -1,5 +1,6 @@
-// Units and the text they enter and leave by. Inside the program: int64_t bytes, double seconds,
-// bytes and FLOP per second. GiB = 2^30 for memory, GB/s = 10^9 for links.
+// Units, and their conversion to text. Inside the program memory is in int64_t bytes, time in
+// double seconds, and rates in bytes or FLOP per second. GiB = 2^30 for memory, GB/s = 10^9 for
+// links.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +22,7 @@ constexpr int64_t round_up(int64_t value, int64_t multiple) {
 
 /// "1,048,576"
 std::string with_commas(int64_t value);
-/// The whole part: "1,048,576", or "1.23e+18" where there are more digits than a double has.
+/// The whole part of `value`: "1,048,576", or "1.23e+18" if it has more digits than a double holds.
 std::string whole_with_commas(double value);
 /// "79.19 GiB"
 std::string format_gib(int64_t bytes);

@@ -1,5 +1,5 @@
-// What Onerank says of a whole cluster, as JSON (`estimate.json`) and as text. Every number that is
-// not a plain sum carries its source.
+// The estimate of a whole cluster, which is written as JSON (`estimate.json`) and as text. Every
+// number that is not a plain sum has its source.
 #pragma once
 
 #include <array>
@@ -19,9 +19,9 @@ namespace estimator {
 
 inline constexpr int64_t kEstimateSchemaVersion = 1;
 
-/// What a rank needs lies in a band, since some terms are not known exactly. It fits when all of
-/// the band is within the limit, and does not when none of it is; between the two nobody can say.
-/// Ascending: the worst of several is the largest.
+/// The memory that a rank needs lies in a band, since some terms are not known exactly. The rank
+/// fits when the whole band is within the limit, and does not fit when no part of it is. In
+/// between, the answer is open. The values ascend, so that the worst of several is the largest.
 enum class Fit { kFits, kTooClose, kDoesNotFit };
 constexpr std::array<EnumName<Fit>, 3> enum_names(Fit) {
   return {{{Fit::kFits, "fits"},
@@ -32,14 +32,14 @@ constexpr std::array<EnumName<Fit>, 3> enum_names(Fit) {
 struct Verdict {
   Fit outcome = Fit::kDoesNotFit;
   int64_t worst_rank = 0;
-  int64_t peak_bytes = 0;       ///< of the worst rank: reserved, context, communicators
+  int64_t peak_bytes = 0;       ///< of the worst rank: reserved + context + communicators
   int64_t peak_low_bytes = 0;   ///< the lower end of the band that it lies in
   int64_t peak_high_bytes = 0;  ///< the upper end
   int64_t capacity_bytes = 0;   ///< as CUDA reports it
   int64_t headroom_bytes = 0;   ///< capacity - peak; negative when it does not fit
   std::string reason;
 
-  /// Surely: also with everything that is not known exactly at its upper end.
+  /// Whether it fits even if every term that is not known exactly is at its upper end.
   bool fits() const { return outcome == Fit::kFits; }
 };
 template <class Visitor>
@@ -67,8 +67,8 @@ struct RankClassEstimate {
   int64_t context_bytes = 0;
   int64_t communicator_bytes = 0;
   int64_t total_bytes = 0;
-  int64_t total_low_bytes = 0;   ///< the terms' lower ends
-  int64_t total_high_bytes = 0;  ///< the terms' upper ends
+  int64_t total_low_bytes = 0;   ///< sum of the terms' lower ends
+  int64_t total_high_bytes = 0;  ///< sum of the terms' upper ends
   bool limit_lifted = false;
   std::string peak_phase;
   std::optional<CategoryBytes> peak_categories;  ///< what fills allocated_peak_bytes
@@ -104,8 +104,8 @@ void visit_fields(Visitor& visit, RankClassEstimate& c) {
       "backward_seconds", c.backward_seconds, "one micro-batch, compute and tensor communication");
 }
 
-/// What the optimizer needs of the machines' own memory. No verdict: how much they have is not
-/// known.
+/// The host memory that the optimizer needs. There is no verdict for it, because the memory of the
+/// machines is not known.
 struct HostMemoryEstimate {
   int64_t rank_bytes = 0;
   int64_t node_bytes = 0;

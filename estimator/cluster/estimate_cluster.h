@@ -1,4 +1,4 @@
-// From the profiles of a few ranks to what the whole cluster needs and does.
+// Estimates the whole cluster from the profiles of a few ranks.
 #pragma once
 
 #include <vector>
@@ -11,22 +11,22 @@
 
 namespace estimator {
 
-/// Estimates the cluster of a resolved plan from one profile for each of rank_classes(plan). A
-/// profile stands for the class that its pipeline stage is in; of several for one class, the one
+/// Estimates the cluster of a resolved plan from one profile for each class of rank_classes(plan).
+/// A profile stands for the class of its pipeline stage. If a class has several profiles, the one
 /// that needs most memory counts.
 ///
-/// `tool` of the estimate is that of the first profile. `advice` is left empty: it takes runs of
-/// other plans.
+/// `tool` of the estimate is that of the first profile. `advice` is left empty, because it needs
+/// runs of other plans.
 ///
-/// `calibration` replaces the built-in rates of the plan's GPU; null: none.
+/// `calibration` replaces the built-in rates of the plan's GPU; it may be null.
 ///
-/// Throws UserError when a class has no profile (naming the ranks to run), when a profile was
-/// made from another plan (naming the first difference), and when the GPU lacks the plan's dtype.
+/// Throws UserError when a class has no profile (naming the ranks to run), when a profile was made
+/// from another plan (naming the first difference), and when the GPU lacks the plan's dtype.
 ClusterEstimate estimate_cluster(const Plan& plan,
                                  const std::vector<RankProfile>& profiles,
                                  const Calibration* calibration = nullptr);
 
-/// The same cluster's step, as it runs. Throws as estimate_cluster() does.
+/// The timeline of one step of the same cluster. Throws as estimate_cluster() does.
 StepTimeline cluster_timeline(const Plan& plan,
                               const std::vector<RankProfile>& profiles,
                               const Calibration* calibration = nullptr);

@@ -1,4 +1,4 @@
-// What an estimate rests on, and what it leaves out, in words.
+// The assumptions of an estimate, and what it leaves out, in words.
 #pragma once
 
 #include <string>
@@ -10,13 +10,13 @@
 
 namespace estimator {
 
-/// Every assumed number that entered the estimate of `plan` from `profiles`.
+/// All assumed numbers that the estimate of `plan` from `profiles` uses.
 std::vector<std::string> assumptions_of(const Plan& plan,
                                         const Gpu& gpu,
                                         const Fabric& fabric,
                                         const std::vector<const RankProfile*>& profiles);
 
-/// Those of them that are of links and collectives.
+/// Only the assumptions about links and collectives.
 std::vector<std::string> communication_assumptions(const ClusterConfig& cluster,
                                                    const Fabric& fabric);
 

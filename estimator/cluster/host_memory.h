@@ -1,4 +1,4 @@
-// What an offloaded optimizer needs of the machines' own memory.
+// The host memory that an offloaded optimizer needs.
 #pragma once
 
 #include <optional>
@@ -10,7 +10,7 @@
 
 namespace estimator {
 
-/// Of the profiles of `classes`; empty where none keeps anything on the host.
+/// The host memory by the profiles of `classes`; empty if none of them keeps anything on the host.
 std::optional<HostMemoryEstimate> host_memory(const Plan& plan,
                                               const ParallelLayout& layout,
                                               const std::vector<RankClass>& classes,

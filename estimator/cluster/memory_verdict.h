@@ -1,4 +1,4 @@
-// Does it fit: the memory of each class of ranks, and the verdict over all of them.
+// The memory of each class of ranks, and the verdict over all classes.
 #pragma once
 
 #include <vector>
@@ -10,7 +10,7 @@
 
 namespace estimator {
 
-/// The row of a class: memory terms and their sum. Seconds are left at 0.
+/// The row of one class, with its memory terms and their sum. Seconds are left at 0.
 RankClassEstimate class_memory(const Plan& plan,
                                const RankClass& rank_class,
                                const RankProfile& profile,
@@ -23,11 +23,11 @@ RankClassEstimate program_memory(const RankProfile& profile, const Gpu& gpu, con
 /// "fits", "too close to call", "does not fit"
 std::string fit_words(Fit fit);
 
-/// The verdict over all classes is that of the worst. A class fits when the upper end of its total
-/// is within the GPU's memory less the headroom, and does not fit when the lower end is not,
-/// or when it ran only without the limit. (A rank can run out though its total fits: its free
-/// blocks were too small.) The worst rank is the one that needs most, among those of the worst
-/// verdict.
+/// The verdict over all classes is the worst of their verdicts. The limit is the GPU's memory less
+/// `headroom_bytes`. A class fits when the upper end of its total is within the limit. It does
+/// not fit when the lower end is above the limit, or when its rank ran only after the limit was
+/// lifted. (A rank can run out of memory although its total fits, if its free blocks are too
+/// small.) The worst rank is the one that needs most memory, among those with the worst verdict.
 Verdict memory_verdict(int64_t headroom_bytes,
                        const Gpu& gpu,
                        const std::vector<RankClassEstimate>& classes);

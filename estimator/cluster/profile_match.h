@@ -1,4 +1,4 @@
-// Which profile stands for which class of ranks.
+// Finds the profile for each class of ranks.
 #pragma once
 
 #include <string>
@@ -10,11 +10,11 @@
 
 namespace estimator {
 
-/// A profile for each class, in the order of `classes`; of several for one class, the one with the
-/// largest reserved peak. The pointers are into `profiles`.
+/// One profile for each class, in the order of `classes`. If a class has several profiles, it is
+/// the one with the largest reserved peak. The pointers point into `profiles`.
 ///
-/// Throws UserError when a profile is of another plan or places its rank elsewhere, and when
-/// classes have none.
+/// Throws UserError when a profile is of another plan or has its rank at another place, and when a
+/// class has no profile.
 std::vector<const RankProfile*> match_profiles(const Plan& plan,
                                                const std::vector<RankClass>& classes,
                                                const std::vector<RankProfile>& profiles);
@@ -22,9 +22,9 @@ std::vector<const RankProfile*> match_profiles(const Plan&,
                                                const std::vector<RankClass>&,
                                                std::vector<RankProfile>&&) = delete;
 
-/// The first key in which two plans differ so that their ranks would run differently, as "key: this
-/// value in the one, that in the other"; "" when there is none. Names, prices, links and the length
-/// of the training change no rank.
+/// The first key whose difference makes the ranks of the two plans run differently, as text with
+/// both values; "" when there is none. Names, prices, links and the length of the training do not
+/// change how ranks run.
 std::string first_difference(const Json& plan, const Json& profile_plan);
 
 }  // namespace estimator

@@ -1,5 +1,5 @@
-// The memory of a cluster on which a program runs that no plan describes, from profiles of some of
-// its ranks (`onerank exec`). Time is not estimated: nobody said what the ranks wait for.
+// The memory of a cluster that runs a program without a plan, from profiles of some of its ranks
+// (`onerank exec`). Time is not estimated, because it is not known for what the ranks wait.
 #pragma once
 
 #include <optional>
@@ -36,22 +36,23 @@ void visit_fields(Visitor& visit, ProgramEstimate& estimate) {
   visit("not_modelled", estimate.not_modelled, "what is left out");
 }
 
-/// Bytes that a rank's GPU lacks before PyTorch's allocator takes any: the CUDA context and CUDA's
-/// libraries, as estimate_program() counts them. NCCL's buffers come with the communicators.
+/// Bytes of a rank's GPU that are in use before PyTorch's allocator takes any: the CUDA context and
+/// CUDA's libraries, as estimate_program() counts them. NCCL's buffers count with the
+/// communicators.
 int64_t program_outside_bytes(const Gpu& gpu);
 
-/// Why nothing can be said of whether the program's rank fits, and the way out: it was not
-/// followed, stepped no optimizer, allocated nothing, had most of its memory on a device that was
-/// not followed, or ran on a GPU that is not in the database. Empty where a verdict can be given; a
-/// rank that ran out of memory always has one.
+/// Why there is no verdict for the program's rank, and what to do about it: it was not followed,
+/// stepped no optimizer, allocated nothing, had most of its memory on a device that was not
+/// followed, or ran on a GPU that is not in the database. Empty if there is a verdict; a rank that
+/// ran out of memory always has one.
 std::optional<Problem> lacks_verdict(const RankProfile& profile);
 
-/// Whether the rank ran out of memory while the limit was there, and where: "rank 3 ran out of
-/// 79.19 GiB in build_model: 1.00 GiB were asked for, 0.40 GiB were free".
+/// If the rank ran out of memory within the limit, says where: "rank 3 ran out of 79.19 GiB in
+/// build_model: 1.00 GiB were asked for, 0.40 GiB were free". Else empty.
 std::optional<std::string> ran_out(const RankProfile& profile);
 
-/// Throws UserError when the profiles are not of one program, world and GPU, or the GPU is not in
-/// the database, and (this machine lacks something) when one of them lacks a verdict.
+/// Throws UserError when the profiles are not all of the same program, world and GPU, or when the
+/// GPU is not in the database; and (this machine lacks something) when a profile has no verdict.
 ProgramEstimate estimate_program(const std::vector<RankProfile>& profiles);
 
 }  // namespace estimator

@@ -1,5 +1,5 @@
-// Where one iteration goes on the slowest stage: each kernel against the roofline of its GPU, sums
-// by operator, module and phase, and which resource bounds the step.
+// Where the time of one iteration goes on the slowest stage: each kernel compared with the roofline
+// of its GPU, sums by operator, module and phase, and the resources that bound the step.
 #pragma once
 
 #include <array>
@@ -13,7 +13,7 @@
 
 namespace estimator {
 
-/// By FLOP per byte moved: under 10, 10 to 100, over 100.
+/// The class of a kernel by its FLOP per byte moved: under 10, 10 to 100, over 100.
 enum class IntensityClass { kMemoryBound, kBalanced, kComputeBound };
 constexpr std::array<EnumName<IntensityClass>, 3> enum_names(IntensityClass) {
   return {{{IntensityClass::kMemoryBound, "memory-bound"},
@@ -22,7 +22,7 @@ constexpr std::array<EnumName<IntensityClass>, 3> enum_names(IntensityClass) {
 }
 IntensityClass intensity_class(double flops_per_byte);
 
-/// Some kernels of one iteration on one GPU.
+/// A group of kernels of one iteration on one GPU.
 struct RooflineRow {
   std::string name;
   int64_t count = 0;
@@ -53,7 +53,7 @@ void visit_fields(Visitor& visit, RooflineRow& row) {
   visit("share_of_peak_bandwidth", row.share_of_peak_bandwidth, "of the memory's peak");
 }
 
-/// What a part of the step waits for.
+/// A resource that bounds a part of the step.
 struct StepBound {
   std::string name;
   double seconds = 0;
@@ -101,7 +101,7 @@ void visit_fields(Visitor& visit, Roofline& roofline) {
   visit("rates", roofline.rates, "how fast the GPU was taken to be");
 }
 
-/// `estimate` is estimate_cluster() of the same arguments.
+/// `estimate` must be the result of estimate_cluster() for the same arguments.
 Roofline roofline_of(const Plan& plan,
                      const std::vector<RankProfile>& profiles,
                      const ClusterEstimate& estimate,

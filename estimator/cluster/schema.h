@@ -1,19 +1,20 @@
-// JSON Schema (draft-07) of every document, from the same list of fields that reads and writes it.
+// The JSON Schema (draft-07) of every document. It is made from the same list of fields as its
+// reading and writing.
 #pragma once
 
 #include "estimator/base/document.h"
 
 namespace estimator {
 
-/// The schema of T's JSON: types, enumerations, ranges, descriptions, no keys but T's. Optionals
-/// also take null and "auto", as in reading.
+/// The schema of T's JSON: types, enumerations, ranges and descriptions. Only the keys of T are
+/// allowed. Optionals may also be null or "auto", as in reading.
 template <class T>
 Json schema_of(RequiredKeys required, Range range = {});
 
-/// A whole document, with "$schema" and "title".
+/// The schema of a whole document, with "$schema" and "title".
 Json titled_schema(const std::string& title, const Json& schema);
 
-/// The same of a document that Onerank writes: its head is that of `example`.
+/// The same for a document that Onerank writes. Its head must equal that of `example`.
 template <class Document>
 Json document_schema(const std::string& title, const Document& example = {}) {
   Json schema = titled_schema(title, schema_of<Document>(RequiredKeys::kAllButOptional));
@@ -22,9 +23,9 @@ Json document_schema(const std::string& title, const Document& example = {}) {
   return schema;
 }
 
-/// A plan may name its model or spell it out.
+/// The schema of a plan, which may name its model or give all its fields.
 Json plan_schema();
-/// Of each line of a peak snapshot: a header, or an allocation.
+/// The schema of each line of a peak snapshot, which is the header or an allocation.
 Json peak_snapshot_schema();
 
 namespace schema_detail {

@@ -9,9 +9,10 @@
 
 namespace estimator {
 
-/// Empty when the plan says neither steps nor tokens; steps win over tokens. What the plan does not
-/// say of failures comes from data/reliability.json, tagged. Throws UserError when failures come
-/// too fast for any progress.
+/// The estimate of the whole training; empty when the plan gives neither steps nor tokens. If it
+/// gives both, steps count. Numbers about failures that the plan does not give come from
+/// data/reliability.json, with their source. Throws UserError when failures come too fast for any
+/// progress.
 std::optional<TrainingEstimate> training_estimate(const Plan& plan,
                                                   const Gpu& gpu,
                                                   double iteration_seconds);

@@ -1,8 +1,9 @@
-// What measurements say beyond NCCL's own model (data/collective_fit.json): a floor for
-// rendezvous, and the share of the modelled bandwidth that is reached at a size.
+// Corrections to NCCL's own model that come from measurements (data/collective_fit.json): a
+// shortest time for the rendezvous of the ranks, and the share of the modelled bandwidth that is
+// reached at a given size.
 //
-// The constants are fitted to the sources named in the file and to no other; `scripts/accuracy
-// comm` judges them on the rest.
+// The constants are fitted only to the sources that the file names; `scripts/accuracy comm` judges
+// them on all other sources.
 #pragma once
 
 #include <string>
@@ -18,7 +19,7 @@ struct LaunchFloor {
   std::string link;  ///< a link's id, or a kind of links
   double microseconds = 0;
   std::string source;
-  bool assumed = false;  ///< taken over from another kind of link
+  bool assumed = false;  ///< copied from another kind of link
 };
 template <class Visitor>
 void visit_fields(Visitor& visit, LaunchFloor& row) {
@@ -38,7 +39,7 @@ void visit_fields(Visitor& visit, SharePoint& point) {
   visit("share", point.share, "of the modelled bandwidth");
 }
 
-/// Shares between the points are linear in log(bytes), outside them constant.
+/// The share is linear in log(bytes) between the points, and constant outside them.
 struct ShareCurve {
   std::string source;
   std::vector<SharePoint> points;
@@ -51,13 +52,14 @@ void visit_fields(Visitor& visit, ShareCurve& curve) {
   visit("points", curve.points, "ascending");
 }
 
-/// NVLS works through the buffer in waves: a chunk of every channel and head. The links idle while
-/// the first wave goes in and the last comes out, and small chunks cost more than large ones.
+/// NVLS works through the buffer in waves; a wave is one chunk of every channel and head. The links
+/// idle while the first wave goes in and the last one comes out, and small chunks reach a smaller
+/// share of the bandwidth than large ones.
 struct NvlsFit {
-  double waves = 0;            ///< that fill the pipeline of one node
-  double waves_per_level = 0;  ///< more for each level of the tree between nodes
+  double waves = 0;            ///< waves that fill the pipeline of one node
+  double waves_per_level = 0;  ///< further waves for each level of the tree between nodes
   std::string source;
-  std::vector<SharePoint> chunk_share;  ///< by bytes of a chunk
+  std::vector<SharePoint> chunk_share;  ///< by bytes of one chunk
 };
 template <class Visitor>
 void visit_fields(Visitor& visit, NvlsFit& fit) {
@@ -73,7 +75,7 @@ struct CollectiveFit {
   ShareCurve ring_share, tree_ll128_share, tree_simple_share, all_to_all_share;
   NvlsFit nvls;
 
-  /// The floor of the link, or of its kind.
+  /// The floor of the link or, if it has none of its own, of its kind of link.
   const LaunchFloor& floor(const Link& link) const;
 };
 template <class Visitor>

@@ -1,18 +1,20 @@
 // Seconds of a collective, as NCCL would run it.
 //
-// 1. A measured curve (nccl-tests) of the same collective over the same group, where the fabric has
-//    one, is the answer.
+// 1. If the fabric has a measured curve (nccl-tests) of the same collective over the same group,
+//    that curve gives the time.
 // 2. Else NCCL's own model (nccl_model.h) chooses algorithm and protocol, and gives latency and
-//    bandwidth. Fits to measurements (collective_fit.h) add what the model leaves out: a floor for
-//    rendezvous, the share of the bandwidth reached at a size, and for NVLS the waves that fill and
-//    drain the pipeline, which take the place of NCCL's own correction for it. Trees in Simple fill
-//    too (tree_pipeline.h). Launching is the host's, and not in it.
-// 3. Sharing: NCCL knows nothing of other groups. A group gets its ranks' share of the NICs, and
-//    across an oversubscribed spine what the uplinks leave: in a ring or tree one rank's flow of
-//    each group leaves a pod, so that r:1 is felt only by groups with fewer than r ranks in a pod.
-//    That is of groups of one kind; what groups of different kinds take of a port: port_use.h.
+//    bandwidth. Fits to measurements (collective_fit.h) add what the model leaves out: a shortest
+//    time for the rendezvous, the share of the bandwidth that is reached at a size, and for NVLS
+//    the waves that fill and drain the pipeline, which replace NCCL's own correction for that.
+//    Trees with the Simple protocol also take time to fill (tree_pipeline.h). The time that the
+//    host takes to launch the call is not included.
+// 3. NCCL's model does not know that groups share links. Here a group gets its ranks' share of the
+//    NICs and, across an oversubscribed spine, its share of the uplinks. In a ring or tree only one
+//    rank of each group sends out of a pod, so an oversubscription of r:1 slows only groups with
+//    fewer than r ranks in a pod. This covers groups of one kind; port_use.h covers groups of
+//    different kinds that use the same port.
 //
-// Not in it: congestion beyond fair shares, hops from rail to rail, NUMA sockets, reductions in
+// Not modelled: congestion beyond fair shares, hops from rail to rail, NUMA sockets, reductions in
 // integer or FP8 types.
 #pragma once
 
@@ -29,29 +31,30 @@ namespace estimator {
 struct CollectiveTime {
   double seconds = 0;
   Source source = Source::kComputed;  ///< computed, or measured
-  std::string origin;                 ///< the file, where it was measured
-  std::optional<NcclOption> option;   ///< none for calls made of messages
+  std::string origin;                 ///< the file with the measurement; "" if computed
+  std::optional<NcclOption> option;   ///< what NCCL runs; empty for calls made of messages
 };
 
-/// The time of `call` in a group that lies like this; 0 for a group of one.
+/// The time of `call` in a group with this placement; 0 for a group of one rank.
 CollectiveTime collective_time(const CollectiveCall& call,
                                const GroupPlacement& placement,
                                const Fabric& fabric);
 
-/// Multiprocessors of each GPU that `call` keeps busy: NCCL runs a block of 512 threads or more for
-/// each channel (enqueue.cc), and messages use no more channels than a ring. 0 for a group of one.
+/// How many multiprocessors of each GPU `call` keeps busy: NCCL runs a block of 512 threads or more
+/// for each channel (enqueue.cc), and messages use at most as many channels as a ring. 0 for a
+/// group of one rank.
 int64_t busy_multiprocessors(const CollectiveCall& call,
                              const GroupPlacement& placement,
                              const Fabric& fabric);
 
-/// Seconds of `call` in `group`. send and recv: over the network unless the whole group lies on one
-/// domain; see send_seconds.
+/// Seconds of `call` in `group`. A send or recv goes over the network unless the whole group lies
+/// in one NVLink domain; send_seconds() is for two known ranks.
 double collective_seconds(const CollectiveCall& call, const RankGroup& group, const Fabric& fabric);
 
-/// Seconds from send to received, between two known ranks.
+/// Seconds from the start of the send until the message is received, between two known ranks.
 double send_seconds(int64_t bytes, int64_t from_rank, int64_t to_rank, const Fabric& fabric);
 
-/// NCCL's model alone, without floor and fits: what its tuner believes.
+/// Seconds by NCCL's model alone, without the fits: what NCCL's tuner expects.
 double nccl_model_seconds(const CollectiveCall& call,
                           const GroupPlacement& placement,
                           const Fabric& fabric);

@@ -1,8 +1,8 @@
 // The network of a plan's cluster, and where a group of ranks lies on it.
 //
-// GPUs form domains: inside one, every GPU reaches every other over the intra link (NVLink or PCIe
-// of a machine; several machines where an NVLink domain spans them, as in NVL72). Domains are
-// joined by NICs, at full bandwidth inside a pod, and by an oversubscribed spine between pods.
+// GPUs form domains. Inside a domain every GPU reaches every other over the intra link: the NVLink
+// or PCIe of one machine, or an NVLink domain that spans several machines, as in NVL72. NICs join
+// the domains: at full bandwidth inside a pod, and over an oversubscribed spine between pods.
 #pragma once
 
 #include <cstdint>
@@ -33,8 +33,9 @@ struct Fabric {
   std::optional<NcclAlgorithm> only_algorithm;  ///< NCCL_ALGO
   std::vector<MeasuredCollective> measured;
 
-  /// What one rank moves out of its domain when all ranks of the domain do: its share of the NICs.
-  /// Groups that run side by side (the data groups of the tensor ranks) thereby share NICs fairly.
+  /// Bandwidth of one rank out of its domain when all ranks of the domain send at once: its share
+  /// of the NICs. So groups that run at the same time (the data groups of the tensor ranks) share
+  /// the NICs fairly.
   double network_bytes_per_second() const { return inter.achieved_bytes_per_second * nics_per_gpu; }
 
   bool same_domain(int64_t rank, int64_t other) const {
@@ -45,17 +46,19 @@ struct Fabric {
   }
 };
 
-/// The fabric of a resolved plan; reads the files that it names as measured. Throws
-/// std::logic_error for a name that is not in the database, UserError for a damaged file.
+/// The fabric of a resolved cluster. Reads the files of measured collectives that it names.
+/// Throws std::logic_error for a name that is not in the database, and UserError for a damaged
+/// file.
 Fabric fabric_of(const ClusterConfig& cluster);
-/// The same under the plan's rules: a deterministic run may leave NCCL its rings alone.
+
+/// The same under the rules of a plan: a deterministic run may leave NCCL only its rings.
 Fabric fabric_of(const Plan& plan);
 
 /// The GPU of a resolved plan. Throws std::logic_error for a name that is not in the database.
 const Gpu& gpu_of(const ClusterConfig& cluster);
 
-/// How many ranks of a group share a machine, a domain and a pod, in the worst-placed group of its
-/// kind.
+/// How many ranks of a group share a machine, a domain and a pod. It describes the worst-placed
+/// group of its kind.
 struct GroupPlacement {
   int64_t ranks = 1;
   int64_t ranks_per_domain = 1;
@@ -65,8 +68,8 @@ struct GroupPlacement {
   int64_t domains() const { return (ranks + ranks_per_domain - 1) / ranks_per_domain; }
 };
 
-/// Takes time in the number of spans, not of ranks. Groups that straddle domains unevenly count as
-/// if each domain held the smallest piece.
+/// The placement of a group. The work grows with the number of spans, not of ranks. If a group is
+/// spread unevenly over domains, every domain counts as if it held the smallest piece.
 GroupPlacement place(const RankGroup& group, const Fabric& fabric);
 
 }  // namespace estimator

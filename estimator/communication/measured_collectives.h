@@ -1,4 +1,4 @@
-// Measured collectives: what nccl-tests printed, to be used in place of the model.
+// Measured collectives: results of nccl-tests, which are used in place of the model.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +12,11 @@
 namespace estimator {
 
 struct MeasuredPoint {
-  int64_t bytes = 0;  ///< nccl-tests' size, as in CollectiveCall
+  int64_t bytes = 0;  ///< size as nccl-tests counts it, as in CollectiveCall
   double seconds = 0;
 };
 
-/// One collective over one group, by size.
+/// The measured times of one collective over one group, by size.
 struct MeasuredCollective {
   std::string origin;  ///< the file
   CollectiveKind kind = CollectiveKind::kAllReduce;
@@ -25,24 +25,24 @@ struct MeasuredCollective {
   std::string device;                 ///< as CUDA names it
   std::vector<MeasuredPoint> points;  ///< ascending in bytes
 
-  /// Between two sizes, log(seconds) is linear in log(bytes). Below the smallest it is the
-  /// smallest's time, above the largest its bandwidth.
+  /// Between two measured sizes, log(seconds) is linear in log(bytes). Below the smallest size the
+  /// time is that of the smallest; above the largest the bandwidth is that of the largest.
   double seconds(int64_t bytes) const;
   bool covers(int64_t bytes) const {
     return bytes >= points.front().bytes && bytes <= points.back().bytes;
   }
 };
 
-/// Reads what nccl-tests wrote: its text, or its JSON (option -J). Out-of-place times count.
-/// `origin` names the file in messages. Throws UserError with the line and the reason when the
-/// document is not whole, or when a result is marked wrong. Versions before 2.17 do not say which
-/// collective they ran: then it is `untold`, and without that an error.
+/// Reads the output of nccl-tests, as text or as JSON (option -J), and takes the out-of-place
+/// times. `origin` names the file in messages. Throws UserError with the line and the reason when
+/// the document is incomplete or a result is marked wrong. Versions before 2.17 do not say which
+/// collective they ran; it is then taken to be `untold`, and without `untold` this is an error.
 MeasuredCollective read_nccl_tests(const std::string& text,
                                    const std::string& origin,
                                    std::optional<CollectiveKind> untold = std::nullopt);
 
-/// Bus bandwidth (nccl-tests, doc/PERFORMANCE.md): bytes per second x a factor by collective and
-/// ranks that makes it comparable with the links'.
+/// Bus bandwidth (nccl-tests, doc/PERFORMANCE.md): bytes per second times a factor that depends on
+/// the collective and the number of ranks and makes the result comparable with a link's bandwidth.
 double bus_bytes_per_second(CollectiveKind kind, int64_t ranks, int64_t bytes, double seconds);
 
 }  // namespace estimator

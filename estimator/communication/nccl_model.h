@@ -1,9 +1,10 @@
-// NCCL's cost model: what its tuner believes of each algorithm and protocol, and which it takes.
+// NCCL's cost model: the time that its tuner expects of each algorithm and protocol, and which of
+// them it chooses.
 //
-// From src/graph/tuning.cc @5067397: a call of `bytes` takes latency + bytes / bandwidth, each of
-// them by a rule for the algorithm, with ceilings by GPU generation; the fastest is run
-// (src/enqueue.cc, topoGetAlgoInfo). For n ranks on N nodes, g on each, hops a (in a node) and b
-// (network) of the protocol:
+// From src/graph/tuning.cc @5067397: a call of `bytes` takes latency + bytes / bandwidth. Each
+// algorithm has a rule for its latency and its bandwidth, with ceilings by GPU generation; NCCL
+// runs the fastest (src/enqueue.cc, topoGetAlgoInfo). For n ranks on N nodes with g ranks each,
+// where a is the protocol's latency of a hop inside a node and b that of a hop over the network:
 //
 //   algorithm       for                        latency after base
 //   ring            all-reduce                 (2(n-1) - 2(N-1)) a + 2(N-1) b
@@ -28,7 +29,7 @@
 
 namespace estimator {
 
-/// One way to run a call. `gbps` is algorithm bandwidth: bytes of the call over its time.
+/// One way to run a call. `gbps` is the algorithm bandwidth: bytes of the call divided by its time.
 struct NcclOption {
   NcclAlgorithm algorithm = NcclAlgorithm::kRing;
   NcclProtocol protocol = NcclProtocol::kSimple;
@@ -37,17 +38,18 @@ struct NcclOption {
   double gbps = 0;
 };
 
-/// Of one node, or as a tree between nodes.
+/// Whether it is NVLS in one node, or the NVLS tree between nodes.
 bool is_nvls(NcclAlgorithm algorithm);
 
 /// Whether NCCL has algorithms for `kind`: not for all-to-all, gather, scatter, send and recv.
 bool has_nccl_algorithms(CollectiveKind kind);
 
-/// Every option that is enabled for a call of this kind, in NCCL's order; none where the topology's
-/// only algorithm cannot run it. A barrier counts as an all-reduce.
+/// Every option that is enabled for a call of this kind, in NCCL's order. It is empty when the
+/// topology allows only one algorithm (NCCL_ALGO) and that one cannot run the call. A barrier
+/// counts as an all-reduce.
 std::vector<NcclOption> nccl_options(CollectiveKind kind, const NcclTopology& topology);
 
-/// What NCCL believes an option takes, with its corrections for size.
+/// The time that NCCL expects of an option, with its corrections for the size of the call.
 struct NcclBelief {
   double latency_us = 0;
   double transfer_us = 0;

@@ -1,5 +1,5 @@
-// NCCL's own tuning tables (data/nccl.json): what its model takes from each algorithm, protocol,
-// GPU generation and kind of link. Microseconds and GB/s, as in NCCL.
+// NCCL's own tuning tables (data/nccl.json): the constants that its model has for each algorithm,
+// protocol, GPU generation and kind of link. They are in microseconds and GB/s, as in NCCL.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@
 
 namespace estimator {
 
-/// In NCCL's order: of equal times the first wins.
+/// In NCCL's order: when two times are equal, the first one wins.
 enum class NcclAlgorithm { kTree, kRing, kCollNetDirect, kCollNetChain, kNvls, kNvlsTree, kPat };
 constexpr std::array<EnumName<NcclAlgorithm>, 7> enum_names(NcclAlgorithm) {
   return {{{NcclAlgorithm::kTree, "tree"},
@@ -24,7 +24,7 @@ constexpr std::array<EnumName<NcclAlgorithm>, 7> enum_names(NcclAlgorithm) {
            {NcclAlgorithm::kPat, "pat"}}};
 }
 
-/// Wire formats: LL and LL128 carry a flag with the data, Simple synchronises by chunk.
+/// NCCL's protocols: LL and LL128 send a flag with the data, Simple synchronises after each chunk.
 enum class NcclProtocol { kLl, kLl128, kSimple };
 constexpr std::array<EnumName<NcclProtocol>, 3> enum_names(NcclProtocol) {
   return {{{NcclProtocol::kLl, "ll"},
@@ -32,7 +32,7 @@ constexpr std::array<EnumName<NcclProtocol>, 3> enum_names(NcclProtocol) {
            {NcclProtocol::kSimple, "simple"}}};
 }
 
-/// Microseconds for each algorithm, one for each protocol.
+/// Microseconds of each algorithm: a list with one number for each protocol.
 struct NcclLatencies {
   std::vector<double> tree, ring, collnet_direct, collnet_chain, nvls, nvls_tree, pat;
 
@@ -49,7 +49,8 @@ void visit_fields(Visitor& visit, NcclLatencies& row) {
   visit("pat", row.pat, "us");
 }
 
-/// Ceilings of a GPU generation, GB/s; three columns: one node, two nodes, more.
+/// Highest bandwidths of a GPU generation in GB/s. Lists have three numbers: for one node, for two
+/// nodes, and for more.
 struct NcclGeneration {
   std::string name;
   int64_t from_compute_capability = 0;  ///< 90: Hopper
@@ -59,7 +60,7 @@ struct NcclGeneration {
   std::vector<double> tree_per_channel;
   std::vector<double> nvls_tree_per_channel;
   double nvls_efficiency = 0;
-  std::vector<double> channel_speeds_in_node;  ///< what the channel search tries, falling
+  std::vector<double> channel_speeds_in_node;  ///< that the channel search tries, descending
   std::vector<double> channel_speeds_across;
 };
 template <class Visitor>
@@ -76,7 +77,7 @@ void visit_fields(Visitor& visit, NcclGeneration& row) {
   visit("channel_speeds_across", row.channel_speeds_across, "tried by the search, more nodes");
 }
 
-/// Factors on a tree's bandwidth by floor(log2(bytes / 64)).
+/// Factors for the bandwidth of a tree; the index is floor(log2(bytes / 64)).
 struct NcclTreeCorrection {
   std::vector<double> ll, ll128, simple;
 

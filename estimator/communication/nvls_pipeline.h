@@ -1,5 +1,6 @@
-// How NCCL cuts a buffer for NVLS and the NVLS tree (src/transport/nvls.cc, src/enqueue.cc
-// @5067397): how many channels and heads work at once, and the bytes that each takes at a time.
+// How NCCL divides a buffer for NVLS and the NVLS tree (src/transport/nvls.cc, src/enqueue.cc
+// @5067397): how many channels and heads work at the same time, and how many bytes each moves in
+// one chunk.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +12,7 @@ namespace estimator {
 struct NvlsPipeline {
   int64_t channels = 0;
   int64_t chunk_bytes = 0;
-  int64_t wave_bytes = 0;  ///< of all channels and heads, at most the call's bytes
+  int64_t wave_bytes = 0;  ///< a chunk of all channels and heads; at most the call's bytes
 };
 
 NvlsPipeline nvls_pipeline(NcclAlgorithm algorithm, const NcclTopology& topology, int64_t bytes);

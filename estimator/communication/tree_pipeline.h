@@ -1,8 +1,10 @@
-// How long a tree in Simple takes to fill (src/enqueue.cc, src/device/all_reduce.h @5067397).
+// How long a tree with the Simple protocol takes to fill (src/enqueue.cc, src/device/all_reduce.h
+// @5067397).
 //
-// Simple forwards whole chunks: each rank on the way up, and on the way down, receives one before
-// it sends it. NCCL's model has the latency of these hops, not the time of the first chunk on them.
-// LL and LL128 forward as lines arrive.
+// Simple forwards whole chunks: on the way up and on the way down, each rank receives a chunk
+// before it sends it on. NCCL's model has the latency of these hops, but not the time that the
+// first chunk takes on them. LL and LL128 forward each line when it arrives, so they need no such
+// time.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +13,9 @@
 
 namespace estimator {
 
-/// Microseconds of the first chunk of a tree all-reduce on all hops: 2 (g-1) inside a node, 2
-/// floor(log2 N) between nodes, those `network_slowdown` times as long. 0 for other options.
+/// Microseconds that the first chunk of a tree all-reduce takes on all hops: 2 (g-1) hops inside a
+/// node, and 2 floor(log2 N) hops between nodes, which take `network_slowdown` times as long. 0 for
+/// other options.
 double tree_fill_us(const NcclOption& option,
                     const NcclTopology& topology,
                     int64_t bytes,

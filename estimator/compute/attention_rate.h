@@ -18,21 +18,21 @@ constexpr std::array<EnumName<AttentionPass>, 2> enum_names(AttentionPass) {
   return {{{AttentionPass::kForward, "forward"}, {AttentionPass::kBackward, "backward"}}};
 }
 
-/// Whose kernel runs the calls.
+/// The kernel that runs the attention.
 struct AttentionKernel {
   Attention attention = Attention::kFlash;
   bool deterministic = false;                  ///< the backward adds in a fixed order
   int64_t key_width = 128, value_width = 128;  ///< of the model's heads, for a report
 };
 
-/// One causal call.
+/// One call with a causal mask.
 struct AttentionShape {
   AttentionPass pass = AttentionPass::kForward;
   int64_t batch = 1, heads = 1, sequence = 1, head_width = 128;
   int64_t value_width = 0;  ///< of a value's head; 0: as wide as the key's
 };
 
-/// FLOP per second by sequence, of one kernel, pass and head width (of keys, and of values).
+/// FLOP per second by sequence length, for one kernel, pass and head width (of keys and of values).
 struct AttentionCurve {
   std::string kernel;
   std::optional<Attention> attention;
@@ -69,10 +69,11 @@ struct AttentionRate {
   std::string note;
 };
 
-/// The rate of the curve whose head widths are nearest (the note says which, where they are
-/// others); between measured sequences, and constant beyond them. A GPU with another peak than the
-/// measured one gets the same share of its own. Assumed where nothing is published: A100's share. A
-/// deterministic backward takes longer by what data/deterministic_attention.json says.
+/// The rate from the curve with the nearest head widths; the note names them if they differ from
+/// the call's. It is interpolated between the measured sequence lengths and constant outside them.
+/// A GPU with another peak than the measured one reaches the same share of its own peak. If nothing
+/// is published for a GPU, A100's share is assumed. A deterministic backward is slower by the
+/// factor in data/deterministic_attention.json.
 AttentionRate attention_rate(const Gpu& gpu,
                              const AttentionShape& shape,
                              const AttentionKernel& kernel = {});

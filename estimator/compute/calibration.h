@@ -15,7 +15,7 @@ namespace estimator {
 
 inline constexpr int64_t kCalibrationSchemaVersion = 1;
 
-/// A side of a product, tokens, heads: what a GPU's memory has room for.
+/// Sides of matrices, tokens and heads: up to what a GPU's memory has room for.
 inline constexpr Range kMeasuredSize = {1, 1e7};
 /// No kernel ends within a nanosecond, and nobody measures one that takes a quarter of an hour.
 inline constexpr Range kMeasuredSeconds = {1e-9, 1e3};
@@ -103,17 +103,17 @@ void visit_fields(Visitor& visit, Calibration& calibration) {
   visit("note", calibration.note, "what a reader must know");
 }
 
-/// FLOPs of a call: 2 products of [sequence, sequence] x [sequence, width] for each head, of which
-/// a causal mask leaves half; backward has 5 (FlashAttention-2, section 4.1).
+/// FLOPs of a call: the forward has 2 products of [sequence, sequence] x [sequence, width] for each
+/// head, and a causal mask leaves half of them; the backward has 5 (FlashAttention-2, section 4.1).
 double causal_flops(const MeasuredAttention& row);
 
-/// Reads a calibration, copies and optimizer steps in the order of their sizes. Throws UserError
-/// when the text is none, a foreign or a newer one, or holds times and sizes that no measurement
-/// gives.
+/// Reads a calibration, and sorts its copies and optimizer steps by size. Throws UserError when the
+/// text is no calibration, has another version, or holds times and sizes that no measurement can
+/// give.
 Calibration read_calibration(std::string_view text, const std::string& origin);
 
-/// Throws UserError unless it was measured on a real GPU of the kind that `gpu` is, and holds no
-/// rates that such a GPU cannot reach.
+/// Throws UserError unless the calibration was measured on a real GPU of the kind `gpu`, and when
+/// it holds rates that such a GPU cannot reach.
 void check_calibration_is_of(const Calibration& calibration,
                              const Gpu& gpu,
                              const std::string& origin);

@@ -1,5 +1,5 @@
-// Seconds of one operator on one GPU: the roofline (Williams et al. 2009) with the rates that the
-// GPU really reaches.
+// Seconds of one operator on one GPU, by the roofline (Williams et al. 2009) with the rates that
+// GPUs reach in practice.
 //
 //   t = max(FLOPs / rate(shape), bytes / rate(size)) + launch
 //
@@ -12,21 +12,21 @@
 
 namespace estimator {
 
-/// What operators are priced for.
+/// The GPU and the software for which the time of operators is computed.
 struct ComputeTarget {
   const Gpu& gpu;
   Dtype dtype = Dtype::kBf16;                    ///< of the plan
-  Framework framework = Framework::kMegatronLm;  ///< whose fused kernels: executed_kernels
+  Framework framework = Framework::kMegatronLm;  ///< see executed_kernels.h
   AttentionKernel attention;
-  int64_t experts = 1;                       ///< of one rank in a layer
+  int64_t experts = 1;                       ///< experts of one rank in a layer
   const Calibration* calibration = nullptr;  ///< of this GPU, or null
-  double slowdown = 1;  ///< of what arithmetic bounds: the slowest GPU over a usual one
+  double slowdown = 1;  ///< slowest GPU over a usual one, for kernels bound by arithmetic
 
   GpuRates rates() const { return GpuRates(gpu, calibration, attention, slowdown); }
 };
 
-/// A job of the plan's GPUs, which all wait for the slowest of them. `gpu` is the plan's;
-/// `calibration` may be null. Both must outlive the target.
+/// The target for a job on the plan's GPUs, all of which wait for the slowest one. `gpu` is the
+/// plan's GPU; `calibration` may be null. Both must outlive the target.
 ComputeTarget compute_target(const Plan& plan, const Gpu& gpu, const Calibration* calibration);
 
 enum class Bound { kCompute, kMemory, kLaunch };
@@ -39,22 +39,23 @@ struct OperatorPrice {
   Bound bound = Bound::kLaunch;
 };
 
-/// Of one call of `record`. Matrix products and attention run at the rate of their dtype;
+/// The time of one call of `record`. Matrix products and attention run at the rate of their dtype;
 /// everything else is bound by its bytes, which move at `memory_share` of the memory's rate. An
-/// operator of neither FLOPs nor bytes costs its launch. Throws UserError when the GPU has no rate
-/// for the record's dtype.
+/// operator with neither FLOPs nor bytes takes the time of its launch. Throws UserError when the
+/// GPU has no rate for the record's dtype.
 OperatorPrice operator_price(const OperatorRecord& record,
                              const GpuRates& rates,
                              Dtype plan_dtype,
                              double memory_share = 1);
 
-/// The GPU's seconds of that.
+/// The seconds of operator_price() for one call on the target.
 double operator_seconds(const OperatorRecord& record, const ComputeTarget& target);
 
-/// Whether FLOPs are those of matrix products, which are worth counting against the GPU's peak.
+/// Whether the operator's FLOPs are those of matrix products, which are compared with the GPU's
+/// peak.
 bool is_matmul(const OperatorRecord& record);
 bool is_attention(const OperatorRecord& record);
-/// The optimizer's own kernel.
+/// Whether it is the kernel of the fused optimizer step.
 bool is_fused_adam(const OperatorRecord& record);
 
 }  // namespace estimator

@@ -1,11 +1,12 @@
 // The kernels that a framework runs for the operators that a shard recorded.
 //
-// The shard is built of PyTorch's operators. Where the framework of the plan's framework has one
-// fused kernel for several of them, or others that keep the same, the record is right about values
-// and memory but not about time: it reads and writes what the framework's kernel does not. Some
-// kernels come nowhere near the memory's rate either. data/fused_kernels.json says which, what of
-// their bytes the framework's kernel moves, and at what share of the rate. Products of several
-// experts run side by side.
+// The shard is built from PyTorch's operators. The plan's framework may have one fused kernel for
+// several of them, or other kernels that keep the same tensors. Then the recorded operators are
+// right about values and memory but not about time, because they read and write bytes that the
+// framework's kernel does not. Some kernels also stay far below the memory's rate.
+// data/fused_kernels.json lists these kernels, the share of the recorded bytes that each moves, and
+// the share of the memory's rate that it reaches. Matrix products of several experts run at the
+// same time.
 #pragma once
 
 #include <vector>
@@ -19,20 +20,21 @@ namespace estimator {
 
 struct ExecutedKernel {
   OperatorRecord record;
-  double memory_share = 1;  ///< of the memory's rate that it reaches
-  int64_t group = 1;        ///< as many of them are issued by one call, and run side by side
+  double memory_share = 1;  ///< share of the memory's rate that it reaches
+  int64_t group = 1;        ///< kernels that one call issues and that run at the same time
 };
 
-/// `operators` with the bytes that `framework`'s kernels move, and without those that are part of
-/// another's kernel. `experts` of one rank.
+/// `operators` with the bytes that `framework`'s kernels move, and without operators that are part
+/// of another operator's kernel. `experts` is the number of experts of one rank.
 std::vector<ExecutedKernel> executed_kernels(const std::vector<OperatorRecord>& operators,
                                              Framework framework,
                                              int64_t experts = 1);
 
-/// Of one kernel: its part of a group's time.
+/// The time of one kernel: its part of the time of its group.
 OperatorPrice kernel_price(const ExecutedKernel& kernel, const GpuRates& rates, Dtype plan_dtype);
 
-/// What the host takes to issue one: its part of the call, and its own launch in the call's loop.
+/// Seconds that the host takes to issue one kernel: its part of the call, and its own launch in the
+/// loop of that call.
 double issue_seconds(const ExecutedKernel& kernel, const LaunchCost& launch);
 
 }  // namespace estimator

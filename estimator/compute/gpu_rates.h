@@ -1,5 +1,5 @@
-// Everything that operators of a plan are priced with on one GPU: published and assumed rates, and
-// in their place what `onerank calibrate` measured, where there is such a file.
+// All rates from which the time of a plan's operators on one GPU is computed. They are published or
+// assumed; a file of `onerank calibrate` replaces them with measured ones.
 #pragma once
 
 #include <vector>
@@ -14,21 +14,22 @@ namespace estimator {
 /// What a kernel costs besides its work (data/launch.json, or measured).
 struct LaunchCost {
   double kernel_seconds = 0;         ///< on the GPU, from kernel to kernel
-  double host_forward_seconds = 0;   ///< on the host, of an operator called from Python
-  double host_backward_seconds = 0;  ///< on the host, of one called by the autograd engine
-  double wait_seconds = 0;           ///< more where the host waits for every kernel
+  double host_forward_seconds = 0;   ///< on the host, for an operator called from Python
+  double host_backward_seconds = 0;  ///< on the host, for one called by the autograd engine
+  double wait_seconds = 0;           ///< added when the host waits for every kernel
 
   double host_seconds(Direction direction) const {
     return direction == Direction::kBackward ? host_backward_seconds : host_forward_seconds;
   }
 };
 
-/// Of the built-in table: a published host's times, slower where the GPU comes with a slower one.
+/// The cost from the built-in table: the times of a published host, and longer ones for GPUs that
+/// come with a slower host.
 LaunchCost assumed_launch_cost(const Gpu& gpu);
 
 class GpuRates {
  public:
-  /// `calibration` may be null; it must be of this GPU, and outlive this. `slowdown`: see below.
+  /// `calibration` may be null; else it must be of this GPU and outlive this object.
   GpuRates(const Gpu& gpu,
            const Calibration* calibration,
            const AttentionKernel& attention = {},
@@ -36,23 +37,24 @@ class GpuRates {
 
   const Gpu& gpu() const { return gpu_; }
 
-  /// Seconds of what arithmetic bounds, over those that the rates say, which are a usual GPU's.
+  /// How much longer kernels that are bound by arithmetic take on this GPU than the rates say; the
+  /// rates are those of a usual GPU.
   double slowdown() const { return slowdown_; }
 
-  /// Of a product of `dtype`. `accumulates`: it is added to an fp32 sum.
+  /// Rate of a matrix product in `dtype`; `accumulates` says that it is added to an fp32 sum.
   /// Throws UserError when the GPU has no rate for the type.
   double matmul_flops_per_second(const MatmulShape& shape, Dtype dtype, bool accumulates) const;
 
-  /// Of a causal call with 16-bit elements.
+  /// Rate of a causal call with 16-bit elements.
   double attention_flops_per_second(const AttentionShape& shape) const;
 
-  /// Of a kernel that moves `bytes`; `optimizer`: the fused optimizer step.
+  /// Rate of a kernel that moves `bytes`; `optimizer` says that it is the fused optimizer step.
   double memory_bytes_per_second(double bytes, bool optimizer = false) const;
 
   const LaunchCost& launch() const { return launch_; }
 
-  /// Each rate that a plan runs at, with its source, for large shapes: products of `dtype`, and
-  /// attention's kernel where there is one (`flash`).
+  /// The rates for large shapes, with their sources: matrix products in `dtype`, the attention
+  /// kernel if there is one (`flash`), the memory, and launches.
   std::vector<RateTerm> terms(Dtype dtype, bool flash) const;
 
  private:

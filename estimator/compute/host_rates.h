@@ -1,4 +1,4 @@
-// What the host does for the GPU: copies over their link, and AdamW on its CPUs (data/host.json).
+// Rates of the host: copies between host and GPU, and AdamW on the CPUs (data/host.json).
 #pragma once
 
 #include <string>
@@ -9,14 +9,14 @@
 
 namespace estimator {
 
-/// Between a GPU and its host, one direction at a time; page-locked memory.
+/// The link between a GPU and its host: rates of one direction at a time, with page-locked memory.
 struct HostLink {
   std::string id;
   double to_device_bytes_per_second = 0;
   double to_host_bytes_per_second = 0;
   Source source = Source::kAssumed;
   std::string note;
-  std::vector<std::string> gpus;  ///< that hang on such a link
+  std::vector<std::string> gpus;  ///< ids of the GPUs that have such a link
 };
 template <class Visitor>
 void visit_fields(Visitor& visit, HostLink& link) {
@@ -28,13 +28,13 @@ void visit_fields(Visitor& visit, HostLink& link) {
   visit("gpus", link.gpus, "that hang on such a link");
 }
 
-/// Of the GPU with that id in the database. Throws std::logic_error when no link names it.
+/// The link of the GPU with that id in the database. Throws std::logic_error when no link names it.
 const HostLink& host_link(const std::string& gpu);
 
-/// Parameters that the CPUs of one machine update in a second, all of them together.
+/// Parameters that all CPUs of one machine together update in a second.
 TaggedNumber cpu_adam_rate(const Plan& plan);
 
-/// Both, as an estimate lists them.
+/// Both rates, as an estimate lists them.
 std::vector<RateTerm> host_rate_terms(const Plan& plan);
 
 }  // namespace estimator

@@ -1,5 +1,5 @@
-// How fast a GPU multiplies matrices: published rates (data/matmul.json) and what a shape leaves of
-// them.
+// How fast a GPU multiplies matrices: published rates (data/matmul.json), and the share of them
+// that a shape reaches.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace estimator {
 
-/// One matrix product: `batch` of [m, k] x [k, n].
+/// A batch of matrix products: `batch` times [m, k] x [k, n].
 struct MatmulShape {
   int64_t batch = 1, m = 1, n = 1, k = 1;
 
@@ -21,29 +21,30 @@ struct MatmulShape {
   }
 };
 
-/// Shares of the dense peak that products reach on one GPU.
+/// Shares of the dense peak that matrix products reach on one GPU.
 struct MatmulRate {
-  double best_share = 1;        ///< of the best shape, for a moment: what tiles and waves divide
-  double sustained_share = 1;   ///< when the board's power holds for minutes: no shape is faster
-  double accumulate_share = 1;  ///< what adding the product to an fp32 sum leaves
-  double start_up_steps = 0;    ///< k steps that filling and draining a tile's pipeline costs
+  double best_share = 1;  ///< of the best shape for a short time; the shape's share multiplies it
+  double sustained_share = 1;   ///< limit for all shapes, by the board's power over minutes
+  double accumulate_share = 1;  ///< factor when the product is added to an fp32 sum
+  double start_up_steps = 0;    ///< cost of filling and draining a tile's pipeline, in k steps
   Source source = Source::kAssumed;
   std::string note;
 };
 
-/// Assumed where nothing is published: 0.8 of peak.
+/// The rate of a GPU; if nothing is published for it, 0.8 of peak is assumed.
 MatmulRate matmul_rate(const Gpu& gpu);
 
-/// What the shape leaves of the best share: output tiles that do not fill the last wave of SMs,
-/// tiles cut off at the edges, and the start-up of each tile's k loop. In (0, 1].
+/// The factor of a shape, in (0, 1], on the best share. It is below 1 because output tiles may not
+/// fill the last wave of SMs, tiles are cut off at the edges, and each tile's k loop needs a start.
 double matmul_shape_share(const MatmulShape& shape, int64_t multiprocessors, double start_up_steps);
 
-/// Whether cuBLAS runs a batch of products on the units of fp32, because its rows are no multiple
-/// of 16 bytes (data/matmul.json).
+/// Whether cuBLAS runs a batch of products on the fp32 units and not on the tensor cores, because
+/// the rows are no multiple of 16 bytes (data/matmul.json).
 bool is_off_tensor_cores(const MatmulShape& shape, int64_t element_bytes);
 
-/// Share of the dense peak that a product of 16-bit or wider elements reaches: its shape's, at most
-/// the sustained one. Rows that are no multiple of 16 bytes leave a published share of it.
+/// Share of the dense peak that a product of 16-bit or wider elements reaches: the best share times
+/// the factor of the shape, at most the sustained share. If rows are no multiple of 16 bytes, a
+/// published factor lowers it further.
 double matmul_share(const MatmulRate& rate,
                     const Gpu& gpu,
                     const MatmulShape& shape,

@@ -1,5 +1,5 @@
-// How fast a GPU streams its memory: published rates (data/memory.json) and how they fall with
-// size.
+// How fast a GPU reads and writes its memory: published rates (data/memory.json), which are lower
+// for small sizes.
 #pragma once
 
 #include <string>
@@ -16,11 +16,11 @@ struct MemoryRate {
   std::string note;
 };
 
-/// Assumed where nothing is published: 0.85 of peak.
+/// The rate of a GPU; if nothing is published for it, 0.85 of peak is assumed.
 MemoryRate memory_rate(const Gpu& gpu);
 
-/// What the size leaves of it: a published ladder (data/memory.json) whose steps are joined by
-/// lines, so that more bytes never take less time.
+/// The factor, at most 1, on that rate for a kernel that moves `bytes`. It is interpolated between
+/// published points (data/memory.json), so that more bytes never take less time.
 double memory_size_share(double bytes);
 
 }  // namespace estimator

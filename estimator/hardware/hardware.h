@@ -1,6 +1,7 @@
-// GPUs and links: what the database says of them, with sources.
+// GPUs and links: what the database says about them, with sources.
 //
-// Peak rates are dense, memory is what CUDA reports to a program, bandwidths are one direction.
+// Peak rates are for dense matrices, memory is what CUDA reports to a program, and bandwidths are
+// for one direction.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +29,7 @@ void visit_fields(Visitor& visit, GpuPrice& price) {
   visit("source", price.source, "where it was read");
 }
 
-/// Dense FLOP per second by type; absent: the GPU has no such unit.
+/// Dense FLOP per second by type; a type is empty when the GPU has no unit for it.
 struct PeakFlops {
   std::optional<double> fp32, tf32, bf16, fp16, fp8;
 };
@@ -54,7 +55,7 @@ struct Gpu {
   std::string default_intra_link;
   std::string default_inter_link;
   int64_t nvlink_domain_gpus = 1;  ///< GPUs that reach each other over NVLink; 1: none
-  bool nics_behind_cpu = false;    ///< reached over NVLink-C2C and the CPU's PCIe
+  bool nics_behind_cpu = false;    ///< the GPU reaches its NICs over NVLink-C2C and the CPU's PCIe
   int64_t context_bytes = 0;       ///< CUDA context and modules, outside the allocator
   std::string context_source;
   std::vector<GpuPrice> prices;
@@ -62,8 +63,8 @@ struct Gpu {
   std::string note;
 
   bool supports(Dtype dtype) const;
-  /// Dense peak for the plan's type (fp32: TF32 where the GPU has it is not assumed).
-  /// Throws UserError when the GPU has no rate for it.
+  /// Dense peak rate for the plan's type; for fp32 that is the FP32 rate, not the one of TF32.
+  /// Throws UserError when the GPU has no rate for the type.
   double peak_flops(Dtype dtype) const;
 };
 template <class Visitor>
@@ -97,12 +98,12 @@ struct Link {
   std::string kind;                      ///< "nvlink", "pcie", "ib", "roce", "efa", "sockets"
   double nominal_bytes_per_second = 0;   ///< of one GPU's port or one NIC
   double achieved_bytes_per_second = 0;  ///< what NCCL's ring moves through it
-  double nccl_bytes_per_second = 0;      ///< what NCCL's topology takes it for
+  double nccl_bytes_per_second = 0;      ///< bandwidth that NCCL's topology code assumes for it
   std::optional<double>
       nvls_bytes_per_second;    ///< all-reduce bus bandwidth with in-switch reduction
   double latency_seconds = 0;   ///< of one hop, NCCL's Simple protocol
   double nics_per_gpu = 1;      ///< NICs of this kind that usually stand beside one GPU
-  bool spans_machines = false;  ///< its switches join machines into one domain, as in a rack
+  bool spans_machines = false;  ///< its switches join several machines into one NVLink domain
   std::vector<std::string> sources;
   std::string note;
 };
@@ -127,17 +128,17 @@ void visit_fields(Visitor& visit, Link& link) {
 const std::vector<Gpu>& gpus();
 const std::vector<Link>& links();
 
-/// By id, alias or CUDA's name ("NVIDIA H100 80GB HBM3"), also with or without "NVIDIA" before it;
+/// Finds a GPU by id, alias or CUDA's name ("NVIDIA H100 80GB HBM3", or the same without "NVIDIA");
 /// null when there is none.
 const Gpu* find_gpu(const std::string& name);
-/// By id, null when there is none.
+/// Finds a link by id; null when there is none.
 const Link* find_link(const std::string& name);
 
-/// Every id and alias.
+/// Every id and alias of every GPU.
 std::vector<std::string> gpu_names();
 
-/// The help for the name of a GPU or a link that find_gpu() or find_link() does not find; "" is one
-/// that is missing.
+/// The help text for a name that find_gpu() or find_link() does not find. An empty name means that
+/// the user gave none.
 std::string gpu_help(const std::string& name);
 std::string link_help(const std::string& name);
 

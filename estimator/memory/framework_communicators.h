@@ -1,4 +1,4 @@
-// The NCCL communicators that a framework opens besides the groups that a plan's shard uses.
+// The NCCL communicators that a framework opens in addition to the groups that a plan's shard uses.
 #pragma once
 
 #include <string>
@@ -15,12 +15,13 @@ struct FrameworkCommunicator {
 };
 
 struct FrameworkCommunicators {
-  /// Before NCCL 2.22 a communicator connects its rings and trees when it is made, and not those
-  /// that it uses when it first uses them (NCCL_RUNTIME_CONNECT, NVIDIA/nccl release 2.22.3).
+  /// True for NCCL before 2.22: a communicator connects all its rings and trees when it is created.
+  /// Later versions connect only those that are used, at their first use (NCCL_RUNTIME_CONNECT,
+  /// NVIDIA/nccl release 2.22.3).
   bool connect_when_made = false;
   /// torch.distributed's send and recv open a communicator for each pair of ranks.
   bool pair_for_each_peer = false;
-  /// The same, and the group's own communicator carries no message.
+  /// They do so, and the communicator of the group itself carries no message.
   bool messages_in_pairs = false;
   std::vector<FrameworkCommunicator> others;
 };

@@ -1,4 +1,4 @@
-// The rules of context parallelism: what TransformerEngine's attention asks for where ranks split
+// The rules of context parallelism: what TransformerEngine's attention requires when ranks split
 // the sequence.
 #pragma once
 
@@ -6,7 +6,7 @@
 
 namespace estimator {
 
-/// Ranges have been checked, defaults are filled in.
+/// Needs a plan whose ranges are checked and whose defaults are filled in.
 void check_context(Rules& rules);
 
 }  // namespace estimator

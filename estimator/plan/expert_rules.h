@@ -4,7 +4,7 @@
 
 namespace estimator {
 
-/// What mixtures of experts ask of a plan; a dense model must not have their keys.
+/// Checks what mixtures of experts require of a plan. A dense model must not set their keys.
 void check_experts(Rules& rules);
 
 }  // namespace estimator

@@ -1,5 +1,5 @@
-// What the frameworks of a plan mean: one row for each, read by the shard that is built from it and
-// by `onerank list frameworks`.
+// What each framework means for the shard: one row of traits for each. The shard and `onerank list
+// frameworks` read them.
 #pragma once
 
 #include <array>
@@ -10,24 +10,26 @@
 
 namespace estimator {
 
-/// What of the logits lives in the loss: one fp32 buffer in which softmax and gradient take turns,
-/// two of them (the input stays), or PyTorch's own operators (log-softmax, its gradient).
+/// The buffers of the logits' shape that the loss needs: one fp32 buffer, which holds first the
+/// softmax and then the gradient; two such buffers, because the input is kept too; or those of
+/// PyTorch's own operators (log-softmax and its gradient).
 enum class LossBuffers { kOne, kTwo, kTorch };
 constexpr std::array<EnumName<LossBuffers>, 3> enum_names(LossBuffers) {
   return {{{LossBuffers::kOne, "one"}, {LossBuffers::kTwo, "two"}, {LossBuffers::kTorch, "torch"}}};
 }
 
-/// In which type gradients are summed over micro-batches.
+/// The type in which gradients are summed over micro-batches.
 enum class GradientType { kFp32, kParameter };
 constexpr std::array<EnumName<GradientType>, 2> enum_names(GradientType) {
   return {{{GradientType::kFp32, "fp32"}, {GradientType::kParameter, "parameter"}}};
 }
 
-/// What becomes of a gradient that autograd has made: it is added to the sum and dropped at once,
-/// or when the micro-batch's backward is over. PyTorch by itself has no other sum, and drops it
-/// when the next iteration begins. DeepSpeed of 2022 has no sum beside it in fp16 and fp32 (ZeRO
-/// stage 1); in bf16 it adds it to an fp32 one after the backward and keeps it until the next
-/// (BF16Optimizer).
+/// How long the gradients that autograd makes are kept. kAdded: each is added to a separate sum and
+/// freed at once. kUntilSummed: they are added and freed when the backward of the micro-batch is
+/// over. kUntilZeroed: as in plain PyTorch they are the sum themselves, and are freed when the next
+/// iteration begins. kDeepspeed (DeepSpeed of 2022): in fp16 and fp32 (ZeRO stage 1) they are the
+/// sum themselves; in bf16 they are added to an fp32 sum after the backward, and kept until the
+/// next one (BF16Optimizer).
 enum class GradientKeeping { kAdded, kUntilSummed, kUntilZeroed, kDeepspeed };
 constexpr std::array<EnumName<GradientKeeping>, 4> enum_names(GradientKeeping) {
   return {{{GradientKeeping::kAdded, "added"},
@@ -36,8 +38,8 @@ constexpr std::array<EnumName<GradientKeeping>, 4> enum_names(GradientKeeping) {
            {GradientKeeping::kDeepspeed, "deepspeed"}}};
 }
 
-/// What stays of a tensor that a stage sent until its backward: nothing, all of it, or this tensor
-/// rank's part.
+/// What a stage keeps of its output tensor, after sending it, until its backward: nothing, all of
+/// it, or the part of this tensor rank.
 enum class StageOutputs { kFreed, kKept, kPartitioned };
 constexpr std::array<EnumName<StageOutputs>, 3> enum_names(StageOutputs) {
   return {{{StageOutputs::kFreed, "freed"},

@@ -1,4 +1,4 @@
-// What a plan with multi-latent attention must keep to.
+// The rules of plans with multi-latent attention.
 #pragma once
 
 #include "estimator/plan/rule_list.h"

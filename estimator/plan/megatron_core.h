@@ -1,5 +1,5 @@
-// Keys that are Megatron-LM's own arguments, and versions of its core, where what a rank holds
-// depends on them.
+// Keys of a plan that are arguments of Megatron-LM alone, and differences between the versions of
+// its core that change what a rank holds.
 #pragma once
 
 #include "estimator/plan/plan.h"
@@ -8,18 +8,19 @@ namespace estimator {
 
 class Rules;
 
-/// Refuses them in plans of other frameworks, where they mean nothing.
+/// Refuses these keys in plans of other frameworks, where they have no meaning.
 void check_megatron_keys(Rules& rules);
 
-/// Whether the output layer takes TransformerEngine's lasting stand-in for its gradient, with
-/// gradient accumulation fusion: from core 0.14 on (get_dummy_wgrad in
-/// megatron/core/tensor_parallel/layers.py, of August 2025). Before, it is dropped at once.
+/// With gradient accumulation fusion, autograd gets a stand-in in place of the weight gradient.
+/// Returns whether the output layer uses TransformerEngine's stand-in, which is never freed: true
+/// from core 0.14 on (get_dummy_wgrad in megatron/core/tensor_parallel/layers.py, August 2025).
+/// Before, a stand-in is made and freed at once.
 bool output_stand_in_lasts(const TrainingConfig& training);
 
-/// How often a rank with experts gathers all its parameters after a step: unless that is overlapped
-/// with the forward, each of its two chained optimizers, of experts and of all else, gathers the
-/// parameters of both (DistributedOptimizer.step_with_ready_grads in
-/// megatron/core/optimizer/distrib_optimizer.py).
+/// How often a rank with experts gathers all its parameters after a step. It has two chained
+/// optimizers, one for the experts and one for everything else. Unless the gather overlaps with the
+/// forward, each of them gathers the parameters of both (DistributedOptimizer.step_with_ready_grads
+/// in megatron/core/optimizer/distrib_optimizer.py).
 int gathers_with_experts(const Plan& plan);
 
 }  // namespace estimator

@@ -1,4 +1,4 @@
-// What a transformer is, in Megatron-LM's words, and the presets by name.
+// The description of a transformer model, in Megatron-LM's words, and the presets by name.
 #pragma once
 
 #include <array>
@@ -41,8 +41,8 @@ constexpr std::array<EnumName<RouterScore>, 2> enum_names(RouterScore) {
   return {{{RouterScore::kSoftmax, "softmax"}, {RouterScore::kSigmoid, "sigmoid"}}};
 }
 
-/// What keeps experts equally busy: a loss over a micro-batch, or over each of its sequences
-/// (Megatron-LM's --moe-router-load-balancing-type).
+/// The auxiliary loss that keeps experts equally busy: over a micro-batch, or over each of its
+/// sequences (Megatron-LM's --moe-router-load-balancing-type).
 enum class LoadBalancing { kAuxLoss, kSequenceAuxLoss, kNone };
 constexpr std::array<EnumName<LoadBalancing>, 3> enum_names(LoadBalancing) {
   return {{{LoadBalancing::kAuxLoss, "aux_loss"},
@@ -50,16 +50,16 @@ constexpr std::array<EnumName<LoadBalancing>, 3> enum_names(LoadBalancing) {
            {LoadBalancing::kNone, "none"}}};
 }
 
-/// A decoder, dense or with experts. Zero in a derived field (ffn_hidden_size, num_query_groups,
-/// kv_channels, moe_ffn_hidden_size) means Megatron's default, as all defaults here are
-/// Megatron-LM's; `with_derived_fields` fills it in.
+/// A decoder, dense or with experts. All defaults are Megatron-LM's. Zero in a derived field
+/// (ffn_hidden_size, num_query_groups, kv_channels, moe_ffn_hidden_size) means Megatron-LM's
+/// default, which with_derived_fields() fills in.
 struct ModelConfig {
   int64_t num_layers = 0;
   int64_t hidden_size = 0;
-  int64_t ffn_hidden_size = 0;  ///< 4 h, or for a gated MLP 64 * floor(8 h / 3 / 64)
+  int64_t ffn_hidden_size = 0;  ///< default: 4 h, or for a gated MLP 64 * floor(8 h / 3 / 64)
   int64_t num_attention_heads = 0;
-  int64_t num_query_groups = 0;  ///< key/value heads: = heads MHA, 1 MQA, between GQA
-  int64_t kv_channels = 0;       ///< width of one head: hidden_size / num_attention_heads
+  int64_t num_query_groups = 0;  ///< key/value heads: all heads for MHA, 1 for MQA, else GQA
+  int64_t kv_channels = 0;       ///< width of one head; default: hidden_size / num_attention_heads
   int64_t vocab_size = 0;
   int64_t max_position_embeddings = 0;
   bool tie_embeddings = true;
@@ -70,29 +70,30 @@ struct ModelConfig {
   double rotary_base = 10000.0;
   bool add_bias_linear = true;
   bool add_qkv_bias = false;  ///< bias on query, key, value alone (Qwen2)
-  /// MLA (DeepSeek-V2): queries, and keys and values together, are projected down to a latent and
-  /// up again; a part of each head has rotary positions, whatever position_embedding says, and all
-  /// heads share its key.
+  /// MLA (DeepSeek-V2): queries are projected down to one latent, keys and values together to
+  /// another, and both are projected up again. A part of each head has rotary positions, whatever
+  /// position_embedding says; all heads share the key of this part.
   bool multi_latent_attention = false;
-  int64_t q_lora_rank = 0;  ///< width of the queries' latent; 0: they have none
+  int64_t q_lora_rank = 0;  ///< width of the queries' latent; 0: queries have no latent
   int64_t kv_lora_rank = 512;
-  int64_t qk_head_dim = 128;         ///< of a head of query and key, without positions
-  int64_t qk_pos_emb_head_dim = 64;  ///< of the same, with positions
+  int64_t qk_head_dim = 128;         ///< width of a query's or key's head without positions
+  int64_t qk_pos_emb_head_dim = 64;  ///< width of the part of it with rotary positions
   int64_t v_head_dim = 128;
-  bool qk_layernorm = false;  ///< norms of the latents
+  bool qk_layernorm = false;  ///< the latents have norms
   double hidden_dropout = 0.1;
   double attention_dropout = 0.1;
   int64_t num_experts = 0;  ///< of one layer; 0: dense
   int64_t moe_router_topk = 2;
-  int64_t moe_ffn_hidden_size = 0;  ///< of one expert: ffn_hidden_size
+  int64_t moe_ffn_hidden_size = 0;  ///< width of one expert; default: ffn_hidden_size
   int64_t moe_shared_expert_intermediate_size = 0;
-  /// [n]: each n-th layer has experts, from the first on; else a 0 or a 1 for each layer.
+  /// [n] means that each n-th layer has experts, from the first layer on; else it has a 0 (dense)
+  /// or a 1 (experts) for each layer.
   std::vector<int64_t> moe_layer_freq = {1};
   RouterScore moe_router_score_function = RouterScore::kSoftmax;
   bool moe_router_pre_softmax = false;
-  int64_t moe_router_num_groups = 0;  ///< of experts, of which a token uses some; 0: no groups
-  int64_t moe_router_group_topk = 0;  ///< so many
-  double moe_router_topk_scaling_factor = 0;  ///< of the weights; 0: none
+  int64_t moe_router_num_groups = 0;          ///< groups of experts; 0: no groups
+  int64_t moe_router_group_topk = 0;          ///< groups whose experts a token may use
+  double moe_router_topk_scaling_factor = 0;  ///< factor of the experts' weights; 0: none
   LoadBalancing moe_router_load_balancing_type = LoadBalancing::kAuxLoss;
   double moe_aux_loss_coeff = 0;
 
@@ -104,7 +105,7 @@ struct ModelConfig {
   bool has_experts_in(int64_t layer) const;
   int64_t expert_layers() const;
 
-  /// Of one head of query and key, and of value.
+  /// Width of one head: key_width() for query and key, value_width() for value.
   int64_t key_width() const {
     return multi_latent_attention ? qk_head_dim + qk_pos_emb_head_dim : kv_channels;
   }
@@ -114,25 +115,26 @@ struct ModelConfig {
 struct ModelPreset {
   std::string name;
   std::vector<std::string> aliases;
-  int64_t parameters = 0;  ///< published count; a test holds parameter_count() to it
+  int64_t parameters = 0;  ///< published count; a test compares parameter_count() with it
   std::string source;
   ModelConfig config;
 };
 
 const std::vector<ModelPreset>& model_presets();
 
-/// By name or alias, any case; null when there is none.
+/// Finds a preset by name or alias, in any case; null when there is none.
 const ModelPreset* find_model_preset(const std::string& name);
 
 ModelConfig with_derived_fields(ModelConfig model);
 
-/// Parameters of the whole model with `vocabulary` rows in its embedding (padded or not).
+/// Number of parameters of the whole model, with `vocabulary` rows in its embedding (padded or
+/// not).
 int64_t parameter_count(const ModelConfig& model, int64_t vocabulary);
 
-/// Parameters of the attention of one layer, without the norm before it.
+/// Number of parameters of the attention of one layer, without the norm before it.
 int64_t attention_parameter_count(const ModelConfig& model);
 
-/// Parameters of one transformer layer, counted from 0.
+/// Number of parameters of one transformer layer; `layer` counts from 0.
 int64_t layer_parameter_count(const ModelConfig& model, int64_t layer);
 
 }  // namespace estimator

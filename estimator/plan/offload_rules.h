@@ -1,11 +1,11 @@
-// The rules of optimizer offload: what Megatron-LM's hybrid optimizer asks for.
+// The rules of optimizer offload: what Megatron-LM's hybrid optimizer requires.
 #pragma once
 
 #include "estimator/plan/rule_list.h"
 
 namespace estimator {
 
-/// Defaults are filled in.
+/// Needs a plan whose defaults are filled in.
 void check_optimizer_offload(Rules& rules);
 
 }  // namespace estimator

@@ -13,7 +13,7 @@
 
 namespace estimator {
 
-/// What a value of an option is.
+/// The type of an option's value.
 enum class OptionType { kSwitch, kWhole, kReal, kText, kChoice, kWholeList, kTextList };
 constexpr std::array<EnumName<OptionType>, 7> enum_names(OptionType) {
   return {{{OptionType::kSwitch, "boolean"},
@@ -25,9 +25,9 @@ constexpr std::array<EnumName<OptionType>, 7> enum_names(OptionType) {
            {OptionType::kTextList, "texts"}}};
 }
 
-/// A Flag whose texts are its own.
+/// A Flag that owns its texts.
 struct OptionFlag {
-  std::vector<std::string> names;  ///< Megatron-LM's first; the last is the one that people say
+  std::vector<std::string> names;  ///< Megatron-LM's name first, the usual short name last
   std::string constant;            ///< JSON
   std::string help;
   std::string synonyms;
@@ -45,10 +45,10 @@ struct PlanOption {
   std::string path;  ///< "parallelism.tensor"
   OptionType type = OptionType::kText;
   std::string help;
-  std::optional<std::string> default_value;  ///< as JSON; empty: "auto", which follows from others
-  std::vector<std::string> choices;          ///< of a choice
+  std::optional<std::string> default_value;  ///< as JSON; empty: "auto", follows from other options
+  std::vector<std::string> choices;          ///< the values of a choice
   std::vector<OptionFlag> flags;
-  std::string old_path;       ///< what it was called before; "" as a rule
+  std::string old_path;       ///< its path in older versions; mostly ""
   bool changes_ranks = true;  ///< false: the profile of a rank is the same with any value
 
   /// "parallelism" and "tensor".
@@ -66,14 +66,15 @@ void visit_fields(Visitor& visit, PlanOption& option) {
   visit("changes_ranks", option.changes_ranks, "whether it changes what single ranks run");
 }
 
-/// In the order of options.h: model, cluster, parallelism, training, memory, time, reliability.
+/// All options, in the order of options.h: model, cluster, parallelism, training, memory, time,
+/// reliability.
 const std::vector<PlanOption>& plan_options();
 
 /// The option at a path, or at its old path; null when there is none.
 const PlanOption* find_plan_option(std::string_view path);
 
-/// A plan's tree with the keys of today in place of old ones. Where both stand, the old one stays,
-/// for the reader to refuse.
+/// Renames the old keys in a plan's tree to their new names. If both are given, the old key stays,
+/// and the reader refuses it.
 Json with_new_keys(Json tree);
 
 }  // namespace estimator

@@ -1,11 +1,12 @@
-// The options of a plan: one line for each. From these lines come reading and writing of plans,
-// their schema, the flags of the command line with their help, the ranges, and which options leave
-// the runs of single ranks as they are (profile_match.cpp). Defaults stand in the structs.
+// The options of a plan, one line for each. These lines define how plans are read and written,
+// their schema, the flags of the command line with their help, the ranges, and which options change
+// nothing in the run of a single rank (profile_match.cpp). The defaults are in the structs.
 //
 //     visit("tensor", parallelism.tensor, {"tensor parallel size", kDegree,
 //     {{"--tensor-model-parallel-size,--tp"}}});
 //
-// A new option is a member of its struct, a line here, and what it does. All flags: option_table.h.
+// A new option needs a member in its struct, a line here, and the code for what it does.
+// option_table.h lists all flags.
 #pragma once
 
 #include "estimator/base/option.h"
@@ -13,9 +14,9 @@
 
 namespace estimator {
 
-/// Ranks along an axis, machines, layers.
+/// Numbers of ranks along an axis, of machines, of layers.
 inline constexpr Range kDegree = {1, 1e6};
-/// One dimension of a batch or of the model.
+/// Sizes of a batch or of the model.
 inline constexpr Range kSize = {1, 1e9};
 
 template <class Visitor>

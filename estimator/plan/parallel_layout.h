@@ -1,8 +1,8 @@
-// Which rank is where: Megatron-LM's default order, tensor ranks next to each other, then context,
-// data, and pipeline stages outermost. Experts lie over the same ranks in another way: inside one
-// stage, ranks number expert-tensor, expert, expert-data.
+// The place of each rank, in Megatron-LM's default order: tensor ranks are next to each other, then
+// come context, data, and outermost the pipeline stages. Experts use the same ranks in another
+// order: inside one stage, the ranks are numbered by expert-tensor, then expert, then expert-data.
 //
-// Groups are described by strides, never by lists as long as the world.
+// Groups are described by strides, so their description does not grow with the world.
 #pragma once
 
 #include <cstdint>
@@ -42,13 +42,13 @@ enum class GroupKind {
   kContext,
   kData,
   kPipeline,
-  kDataContext,  ///< gradients and ZeRO shards of dense parameters
+  kDataContext,  ///< reduces gradients of dense parameters, holds their ZeRO shards
   kTensorContext,
   kModel,      ///< tensor x pipeline: one replica of the model (context and data fixed)
   kEmbedding,  ///< first and last stage, for tied embeddings
   kExpert,
   kExpertData,
-  kExpertTensor,  ///< the ranks that cut the same experts
+  kExpertTensor,  ///< ranks that share the same experts by tensor parallelism
   kExpertModel,   ///< expert-tensor x expert: all experts of a layer
 };
 constexpr std::array<EnumName<GroupKind>, 13> enum_names(GroupKind) {
@@ -67,8 +67,8 @@ constexpr std::array<EnumName<GroupKind>, 13> enum_names(GroupKind) {
            {GroupKind::kExpertModel, "expert_model"}}};
 }
 
-/// Ranks that hold the same parameters, of experts or of the rest: they reduce gradients and gather
-/// what each updated.
+/// Whether the ranks of such a group hold the same parameters (of experts or of the rest). Such
+/// ranks reduce gradients and gather the parameters that each of them updated.
 constexpr bool is_of_replicas(GroupKind kind) {
   return kind == GroupKind::kData || kind == GroupKind::kDataContext ||
          kind == GroupKind::kExpertData;
@@ -81,7 +81,8 @@ struct RankSpan {
   bool operator==(const RankSpan&) const = default;
 };
 
-/// Members are first + sum(index_i * stride_i), the first span fastest; ascending in rank.
+/// A group of ranks: its members are first + sum(index_i * stride_i), in ascending order, where the
+/// index of the first span changes fastest.
 struct RankGroup {
   GroupKind kind = GroupKind::kWorld;
   int64_t first = 0;
@@ -101,10 +102,10 @@ class ParallelLayout {
 
   int64_t world_size() const { return tensor_ * context_ * data_ * pipeline_; }
   RankCoordinate coordinate(int64_t rank) const;
-  /// Inverse of coordinate(); reads tensor, context, data and pipeline.
+  /// The inverse of coordinate(). It uses only tensor, context, data and pipeline.
   int64_t rank(const RankCoordinate& coordinate) const;
-  /// The group of `kind` that `rank` is a member of (kEmbedding: of its pipeline; a middle stage is
-  /// not a member).
+  /// The group of `kind` that has `rank` as a member. For kEmbedding it is the group of the rank's
+  /// pipeline, of which ranks of middle stages are no members.
   RankGroup group(GroupKind kind, int64_t rank) const;
 
  private:

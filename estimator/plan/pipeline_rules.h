@@ -5,7 +5,7 @@
 
 namespace estimator {
 
-/// Ranges have been checked, defaults are filled in.
+/// Needs a plan whose ranges are checked and whose defaults are filled in.
 void check_pipeline(Rules& rules);
 
 }  // namespace estimator

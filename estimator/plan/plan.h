@@ -24,8 +24,8 @@ constexpr std::array<EnumName<Optimizer>, 2> enum_names(Optimizer) {
   return {{{Optimizer::kAdamw, "adamw"}, {Optimizer::kSgd, "sgd"}}};
 }
 
-/// full recomputes whole layers from their input; what selective recomputes is the framework's: see
-/// recompute_choice.h.
+/// `full` recomputes whole layers from their input. What `selective` recomputes depends on the
+/// framework; see recompute_choice.h.
 enum class Recompute { kNone, kSelective, kFull };
 constexpr std::array<EnumName<Recompute>, 3> enum_names(Recompute) {
   return {{{Recompute::kNone, "none"},
@@ -33,9 +33,9 @@ constexpr std::array<EnumName<Recompute>, 3> enum_names(Recompute) {
            {Recompute::kFull, "full"}}};
 }
 
-/// flash is the flash-attn kernel, flash1 its first version, in CUDA or in Triton (it keeps the
-/// same), fused is cuDNN's (it writes the output where the next product reads it), unfused
-/// materialises the weights.
+/// The attention kernel. `flash` is the flash-attn kernel, and `flash1` its first version in CUDA
+/// or in Triton (both keep the same). `fused` is cuDNN's kernel, which writes its output into the
+/// tensor that the next product reads. `unfused` materialises the attention weights.
 enum class Attention { kFlash, kFlash1, kFused, kUnfused };
 constexpr std::array<EnumName<Attention>, 4> enum_names(Attention) {
   return {{{Attention::kFlash, "flash"},
@@ -60,8 +60,8 @@ constexpr std::array<EnumName<CrossEntropyFusion>, 3> enum_names(CrossEntropyFus
            {CrossEntropyFusion::kTransformerEngine, "te"}}};
 }
 
-/// Whose kernels the shard is built from: what they keep for backward differs.
-/// See frameworks.h for what each means.
+/// The framework whose kernels the shard stands for. Frameworks differ in what they keep for
+/// backward; frameworks.h says what each of them means.
 enum class Framework {
   kMegatronLm,
   kMegatronDeepspeed,
@@ -79,7 +79,8 @@ constexpr std::array<EnumName<Framework>, 6> enum_names(Framework) {
            {Framework::kPlain, "plain"}}};
 }
 
-/// 1f1b with virtual stages is interleaved. What each does: estimator/schedule/pipeline_schedule.h.
+/// The pipeline schedules, which estimator/schedule/pipeline_schedule.h describes. 1f1b with
+/// virtual stages is interleaved.
 enum class ScheduleKind {
   kOneForwardOneBackward,
   kGpipe,
@@ -106,9 +107,9 @@ constexpr std::array<EnumName<ContextComm>, 4> enum_names(ContextComm) {
            {ContextComm::kHierarchical, "a2a+p2p"}}};
 }
 
-/// How tokens come to their experts, Megatron-LM's --moe-token-dispatcher-type: alltoall sends each
-/// to the ranks of its experts, allgather gives all tokens to all ranks, flex is DeepEP's or
-/// HybridEP's.
+/// How tokens are sent to their experts, Megatron-LM's --moe-token-dispatcher-type. alltoall sends
+/// each token to the ranks of its experts, allgather sends all tokens to all ranks, and flex is the
+/// dispatcher of DeepEP or HybridEP.
 enum class TokenDispatcher { kAllToAll, kAllGather, kFlex };
 constexpr std::array<EnumName<TokenDispatcher>, 3> enum_names(TokenDispatcher) {
   return {{{TokenDispatcher::kAllToAll, "alltoall"},
@@ -148,7 +149,7 @@ struct ParallelConfig {
   std::optional<int64_t> microbatch_group_size_per_virtual_stage;
   std::vector<int64_t> layers_per_stage;
   int64_t zero_stage = 0;
-  /// FSDP2: of every parameter a data rank keeps a part.
+  /// Whether the plan uses FSDP2, in which each data rank keeps a part of every parameter.
   bool fully_sharded() const { return zero_stage >= 2; }
   Auto<int64_t> bucket_elements;
   bool overlap_grad_reduce = false;
@@ -194,7 +195,8 @@ struct TrainingConfig {
   bool fills_empty_tensors() const { return deterministic_mode && fill_uninitialized_memory; }
 };
 
-/// What stops a training, and what that costs. Empty: published or assumed, as the estimate says.
+/// How often failures stop a training, and what they cost. For empty fields the estimate takes
+/// published or assumed numbers, and says so.
 struct ReliabilityConfig {
   std::optional<double> gpu_hours_between_failures;
   std::optional<double> restart_seconds;
@@ -202,7 +204,8 @@ struct ReliabilityConfig {
   std::optional<int64_t> save_interval;
 };
 
-/// CUDA_MODULE_LOADING: kernels are loaded when first used (CUDA 11.7 and later), or all at start.
+/// CUDA_MODULE_LOADING: each kernel is loaded at its first use (CUDA 11.7 and later), or all
+/// kernels are loaded at the start.
 enum class ModuleLoading { kLazy, kEager };
 constexpr std::array<EnumName<ModuleLoading>, 2> enum_names(ModuleLoading) {
   return {{{ModuleLoading::kLazy, "lazy"}, {ModuleLoading::kEager, "eager"}}};
@@ -215,7 +218,7 @@ struct MemoryConfig {
   int64_t headroom_bytes = 0;
 };
 
-/// What decides how long things take and changes nothing that a rank holds.
+/// Settings that change how long things take, but not what a rank holds.
 struct TimeConfig {
   std::string calibration;
   bool launch_blocking = false;
@@ -223,11 +226,11 @@ struct TimeConfig {
   std::optional<double> cpu_adam_parameters_per_second;
 };
 
-/// A resolved plan: no Auto below is open after resolve_plan(). An optional that is empty means
-/// that there is no such thing: no spine, no price, no limit of an expert's tokens.
+/// A resolved plan. After resolve_plan() no Auto below is open. An empty optional means that there
+/// is no such thing: no spine, no price, no limit on the tokens of an expert.
 struct Plan {
   std::string name;
-  std::string model_preset;  ///< "" when the plan spells its model out
+  std::string model_preset;  ///< "" if the plan gives all fields of its model
   ModelConfig model;
   ClusterConfig cluster;
   ParallelConfig parallelism;
@@ -236,18 +239,14 @@ struct Plan {
   TimeConfig time;
   ReliabilityConfig reliability;
 
-  int64_t world_size() const { return cluster.world_size(); }
-  int64_t data_parallel_size() const { return parallelism.data; }
-  /// Ranks that hold the same parameters, and sum their gradients: data x context.
-  int64_t replicas() const { return data_parallel_size() * parallelism.context; }
-  int64_t expert_tensor_size() const { return parallelism.expert_tensor; }
-  /// Ranks that hold the same experts of a stage.
+  /// A resolved plan. After resolve_plan() no Auto below is open. An empty optional means that
+  /// there is no such thing: no spine, no price, no limit on the tokens of an expert.
   int64_t expert_replicas() const {
     return parallelism.tensor * replicas() / (expert_tensor_size() * parallelism.expert);
   }
   int64_t experts_of_rank() const { return model.num_experts / parallelism.expert; }
-  /// Rows of the residual stream on one rank: a sequence, or its part under context and sequence
-  /// parallelism.
+  /// Rows of the residual stream on one rank: the whole sequence, or its part under context and
+  /// sequence parallelism.
   int64_t local_sequence() const {
     const int64_t rows = sequence_length() / parallelism.context;
     return rows / (parallelism.sequence_parallel ? parallelism.tensor : 1);
@@ -258,32 +257,29 @@ struct Plan {
   int64_t tokens_per_step() const { return global_batch_size() * sequence_length(); }
   /// Rows of the whole embedding, with padding.
   int64_t padded_vocab_size() const;
-  /// Layers of each virtual stage in model order: pipeline x virtual_stages of them, piece
-  /// c x pipeline + s being chunk c of stage s.
+  /// Number of layers of each virtual stage, in model order. There are pipeline x virtual_stages
+  /// entries; entry c x pipeline + s is chunk c of stage s.
   std::vector<int64_t> layers_of_virtual_stages() const;
-  /// Layers of each chunk of `stage`.
+  /// Number of layers of each chunk of `stage`.
   std::vector<int64_t> layers_of_chunks(int64_t stage) const;
-  /// Of each layer of `stage`, whether it has experts.
+  /// For each layer of `stage`, whether it has experts.
   std::vector<bool> expert_layers_of_stage(int64_t stage) const;
-  /// Elements after which a gradient bucket is closed.
+  /// Number of elements at which a gradient bucket is closed.
   int64_t bucket_elements() const;
 };
 
-/// What the environment or flags say beside the plan.
+/// What the environment or flags say in addition to the plan.
 struct PlanContext {
   std::string origin = "plan";        ///< names the document in messages
   std::optional<int64_t> world_size;  ///< WORLD_SIZE or --world-size
   std::string world_size_origin = "WORLD_SIZE";
 };
 
-/// Reads and resolves. Throws UserError with every problem found.
+/// Reads a plan from its tree and resolves it. Throws UserError with every problem found.
 Plan resolve_plan(const Json& tree, const PlanContext& context);
 
-/// The "cluster" of a plan alone, as collectives are asked about it: one machine of eight GPUs
-/// unless it says otherwise. Throws UserError with every problem found.
-ClusterConfig resolve_cluster(const Json& cluster, const std::string& origin);
-
-/// The resolved plan as JSON, every field spelled out; resolve_plan() reads it back.
+/// A resolved plan. After resolve_plan() no Auto below is open. An empty optional means that there
+/// is no such thing: no spine, no price, no limit on the tokens of an expert.
 Json to_json(const Plan& plan);
 
 }  // namespace estimator

@@ -1,4 +1,4 @@
-// Defaults and rules of a plan. Used by resolve_plan() alone.
+// Defaults and rules of a plan. Only resolve_plan() uses them.
 #pragma once
 
 #include <vector>
@@ -9,18 +9,20 @@
 
 namespace estimator {
 
-/// Ranks of one replica of the model. Up to 10^18: each degree is at most a million.
+/// Number of ranks of one replica of the model. It is at most 10^18, since each degree is at most a
+/// million.
 int64_t model_ranks(const ParallelConfig& parallelism);
 
-/// All ranks that the degrees ask for, or the largest int64_t when that is more.
+/// Number of ranks that the parallel degrees need, or the largest int64_t if it is more than that.
 int64_t ranks_needed(const ParallelConfig& parallelism);
 
-/// Numbers that no plan can hold: checked first, since defaults and rules multiply and divide by
-/// them.
+/// Numbers that are out of range for any plan. They are checked first, because defaults and rules
+/// multiply and divide by them.
 std::vector<BrokenRule> numbers_out_of_range(const Plan& plan, const PlanContext& context);
 
-/// Replaces "auto": nodes, GPUs of a node, data parallel size, batch, sequence, bucket, vocabulary
-/// padding. Leaves what cannot be told from the plan for broken_rules() to name.
+/// Replaces "auto" in nodes, GPUs of a node, data parallel size, batch, sequence, bucket and
+/// vocabulary padding. Values that do not follow from the plan are left empty, and broken_rules()
+/// reports them.
 void fill_in_defaults(Plan& plan, const PlanContext& context);
 
 inline constexpr int64_t kUsualGpusPerNode = 8;
@@ -31,8 +33,8 @@ void fill_in_hardware(ClusterConfig& cluster);
 /// The rules of hardware and network that a cluster breaks by itself.
 std::vector<BrokenRule> broken_cluster_rules(const ClusterConfig& cluster);
 
-/// Every rule that the plan breaks, in the order a reader would meet them. Empty: the plan is good.
-/// Needs numbers in range and defaults filled in.
+/// Every rule that the plan breaks, in the order in which a reader meets them; empty if it breaks
+/// none. Needs numbers in range and defaults filled in.
 std::vector<BrokenRule> broken_rules(const Plan& plan, const PlanContext& context);
 
 }  // namespace estimator

@@ -1,7 +1,7 @@
-// What is said of a plan and what it means are two things. A PlanSpec holds what file, flags and
-// environment say, and nothing more; a Plan is what that means, with presets and defaults filled
-// in. A question such as "and with twice the tensor ranks?" changes what is said and asks again
-// what it means: then what was left to "auto" follows, as it does for a user who types the change.
+// A PlanSpec holds only what the file, the flags and the environment give. A Plan is what this
+// means, with presets and defaults filled in. To answer a question such as "and with twice the
+// tensor ranks?", the PlanSpec is changed and resolved again. Then all values that were left to
+// "auto" follow the change, as they do when a user types it.
 #pragma once
 
 #include <functional>
@@ -13,35 +13,36 @@
 
 namespace estimator {
 
-/// One key that is said anew.
+/// A new value for one key.
 struct PlanEdit {
   std::string path;  ///< "parallelism.tensor"
-  Json value;        ///< as in a plan; "auto" where the key can be left to Onerank
+  Json value;        ///< as in a plan; "auto" if Onerank can choose it
 
   bool operator==(const PlanEdit&) const = default;
 };
 using PlanEdits = std::vector<PlanEdit>;
 
-/// Both, where the later edit of a key replaces the earlier.
+/// Both lists as one. A later edit of a key replaces an earlier one.
 PlanEdits merged(PlanEdits first, const PlanEdits& then);
 
 struct PlanSpec {
   Json tree;  ///< the keys that were given, and no others
   PlanContext context;
-  /// Writes keys that follow from others: Megatron-LM's --decoder-first-pipeline-num-layers stands
-  /// for the layers of every stage, however many stages there are. May be empty.
+  /// Writes keys that follow from other keys; may be empty. For example, Megatron-LM's
+  /// --decoder-first-pipeline-num-layers gives the layers of every stage, for any number of stages.
   std::function<void(Json& tree)> derive_keys = nullptr;
 
-  /// The value that was given, or null; "auto" and the empty list say as little.
+  /// The value that was given. Null if none was given, and for "auto" and the empty list, which
+  /// mean the same.
   Json said(std::string_view path) const;
   bool says(std::string_view path) const { return !said(path).is_null(); }
-  /// Whether the size of the world does not depend on the parallel degrees.
+  /// Whether the world size is given, so that it does not depend on the parallel degrees.
   bool says_world() const { return context.world_size || says("cluster.nodes"); }
 
   PlanSpec with(const PlanEdits& edits) const;
 };
 
-/// What it means. Throws UserError with every problem found.
+/// The plan that `spec` means. Throws UserError with every problem found.
 Plan resolve_plan(const PlanSpec& spec);
 
 }  // namespace estimator

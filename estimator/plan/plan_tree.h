@@ -8,13 +8,14 @@
 
 namespace estimator {
 
-/// The most levels of objects and lists in a plan, so that readers need little stack.
+/// The most nested levels of objects and lists in a plan. The limit keeps the stack of readers
+/// small.
 inline constexpr int kDeepestPlan = 64;
 
 /// Sets the value at a path such as "parallelism.tensor", and makes the objects on the way.
 /// A model that is given by its name becomes {"preset": name} first, so that fields can be added.
-/// Throws UserError, naming `source`, where something other than an object is in the way, and for a
-/// path of more than kDeepestPlan keys.
+/// Throws UserError that names `source` when something other than an object is in the way, and for
+/// a path of more than kDeepestPlan keys.
 void set_in_tree(Json& tree, std::string_view path, Json value, const std::string& source);
 
 /// The value at a path, or null when there is none.

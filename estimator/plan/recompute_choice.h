@@ -1,4 +1,4 @@
-// What a framework means by a plan's `recompute`.
+// What `recompute` in a plan means in each framework.
 #pragma once
 
 #include <cstdint>
@@ -7,17 +7,17 @@
 
 namespace estimator {
 
-/// What of a transformer layer is run again in backward.
+/// The part of a transformer layer that is run again in backward.
 enum class Recomputed {
   kNothing,
   kCoreAttention,      ///< Megatron-LM's selective
-  kUnlistedOperators,  ///< TorchTitan's selective: all but the operators of a list
+  kUnlistedOperators,  ///< TorchTitan's selective: all but the listed operators
   kLayer,              ///< full: everything, from the layer's input
 };
 
-/// Of the `layer`th layer of a rank, from 0. TorchTitan's selective_ac_option N is full recompute
-/// of every Nth layer of a rank, 0 of all (_apply_layer_sac in torchtitan/distributed/
-/// activation_checkpoint.py of v0.2.2).
+/// What is recomputed in the `layer`th layer of a rank, counted from 0. TorchTitan's
+/// selective_ac_option N means full recompute of every Nth layer of a rank, and 0 of all layers
+/// (_apply_layer_sac in torchtitan/distributed/activation_checkpoint.py of v0.2.2).
 Recomputed recomputed(const Plan& plan, int64_t layer);
 
 }  // namespace estimator

@@ -1,11 +1,11 @@
-// The rules of recompute: what TorchTitan's selective one, by operator or by layer, asks for.
+// The rules of recompute: what TorchTitan's selective recompute, by operator or by layer, requires.
 #pragma once
 
 #include "estimator/plan/rule_list.h"
 
 namespace estimator {
 
-/// Defaults are filled in.
+/// Needs a plan whose defaults are filled in.
 void check_recompute(Rules& rules);
 
 }  // namespace estimator

@@ -1,5 +1,5 @@
-// What the messages about a plan offer. A rule knows which values would keep it; whether the plan
-// keeps the other rules with them as well is found by trying.
+// The remedies that messages about a plan offer. A rule knows which values would satisfy it;
+// whether the plan then satisfies the other rules too is found by trying.
 #pragma once
 
 #include <functional>
@@ -11,7 +11,7 @@
 
 namespace estimator {
 
-/// Values of one key that keep a rule, the likeliest first.
+/// Values of one key that satisfy a rule, the likeliest first.
 struct Remedy {
   std::string text;  ///< "a tensor parallel size of {}"
   std::string path;  ///< "parallelism.tensor"
@@ -19,19 +19,20 @@ struct Remedy {
 };
 
 struct BrokenRule {
-  Problem problem;  ///< `help` is the way out where none of the remedies is one
+  Problem problem;  ///< `help` is used when no remedy works
   std::vector<Remedy> remedies;
 };
 
-/// The problems, offering up to three values of each remedy with which the plan keeps all rules;
-/// where there are none, those that break no rule but the others that are broken already.
-/// `broken_by` tells what is wrong with a tree, and throws UserError for one that cannot be read.
+/// The problems, each of which offers up to three values of each remedy that make the plan satisfy
+/// all rules. If no value does, it offers values that break no rule except those that are broken
+/// already. `broken_by` returns the rules that a tree breaks, and throws UserError for a tree that
+/// cannot be read.
 std::vector<Problem> offer_remedies(
     const std::vector<BrokenRule>& broken,
     const Json& tree,
     const std::function<std::vector<BrokenRule>(const Json& tree)>& broken_by);
 
-/// The divisors of `value`, those nearest to `wanted` first.
+/// The divisors of `value`, the nearest to `wanted` first.
 std::vector<int64_t> divisors_near(int64_t value, int64_t wanted);
 
 }  // namespace estimator

@@ -1,4 +1,4 @@
-// Rules of a plan and the problems with it.
+// Collects the rules that a plan breaks.
 #pragma once
 
 #include <fmt/format.h>
@@ -14,7 +14,8 @@
 
 namespace estimator {
 
-/// Collects problems; each rule is one line: a condition that must hold, and what to say if not.
+/// Collects broken rules. Each rule is one call: a condition that must hold, and the message if it
+/// does not.
 class Rules {
  public:
   Rules(const Plan& plan, const PlanContext& context) : plan_(plan), origin_(context.origin) {}

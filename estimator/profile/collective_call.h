@@ -1,5 +1,5 @@
-// One collective as a rank sees it: what the stub records, what the estimator prices, and what
-// real ranks are compared with.
+// One collective as a rank sees it. The stub records it, the estimator computes its time, and
+// `onerank verify` compares it with the call of a real rank.
 #pragma once
 
 #include <array>
@@ -39,9 +39,9 @@ constexpr std::array<EnumName<CollectiveKind>, 11> enum_names(CollectiveKind) {
            {CollectiveKind::kBarrier, "barrier"}}};
 }
 
-/// `bytes` is nccl-tests' size: the whole buffer for all-reduce, broadcast, reduce and all-to-all
-/// (one rank's), the gathered size (group size x shard) for all-gather, reduce-scatter, gather and
-/// scatter, the message for send and recv, 0 for barrier.
+/// `bytes` is the size as nccl-tests counts it: the whole buffer of one rank for all-reduce,
+/// broadcast, reduce and all-to-all; the gathered size (group size x shard) for all-gather,
+/// reduce-scatter, gather and scatter; the message for send and recv; 0 for barrier.
 struct CollectiveCall {
   CollectiveKind kind = CollectiveKind::kBarrier;
   GroupKind group = GroupKind::kWorld;
@@ -57,7 +57,8 @@ constexpr bool is_message(CollectiveKind kind) {
   return kind == CollectiveKind::kSend || kind == CollectiveKind::kRecv;
 }
 
-/// Context ranks send each other nothing but the keys and values (and gradients) of the ring.
+/// Whether it is a message of the context ranks' ring, which passes keys and values (and their
+/// gradients) on. Context ranks send each other no other messages.
 inline bool is_ring_message(const CollectiveCall& call) {
   return call.group == GroupKind::kContext && is_message(call.kind);
 }

@@ -10,21 +10,23 @@
 
 namespace estimator {
 
-/// The first that holds decides, in this order: the four kinds of state, activation, communication,
-/// workspace, temporary; but what a library allocates behind an operator is workspace before all.
+/// A block may fit several categories. The first one that fits counts, in this order: the four
+/// kinds of state (parameter to optimizer_state), activation, communication, workspace, temporary.
+/// But what a library allocates inside an operator is always workspace.
 ///
 ///   parameter        the weights of the model, with the padding of a flat buffer
-///   gradient         buffers that gather gradients over micro-batches, with padding, and
+///   gradient         buffers that sum gradients over micro-batches, with padding, and
 ///                    TransformerEngine's stand-ins
-///   master_weight      fp32 copies of the weights, for the optimizer
+///   master_weight    fp32 copies of the weights, for the optimizer
 ///   optimizer_state  moments, momentum and step counters
 ///   activation       made in the forward of a micro-batch, or in the recompute of a segment, and
-///                    held at its end: backward needs it
-///   communication    what a collective read, wrote or allocated, and is none of the above; in a
-///                    program also flat parameters that were gathered, and a reducer's buckets
-///   workspace        outlives the operator that made it and is no operator's result (cuBLAS), or
-///                    outlives its phase and is none of the above (tables, masks)
-///   temporary        all else: made and freed within an operator, a module or a phase
+///                    still held at its end, because backward needs it
+///   communication    read, written or allocated by a collective, and none of the above; in a
+///                    program also gathered flat parameters, and the buckets of a reducer
+///   workspace        lives longer than the operator that made it and is no operator's result
+///                    (cuBLAS), or lives longer than its phase and is none of the above (tables,
+///                    masks)
+///   temporary        everything else: made and freed within an operator, a module or a phase
 enum class MemoryCategory {
   kParameter,
   kGradient,

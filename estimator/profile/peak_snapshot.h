@@ -1,6 +1,6 @@
 // What fills a rank's peak, allocation by allocation, as JSON Lines: a header, then one line for
-// each allocation. The header counts them and adds them up, so that a part is not taken for the
-// whole.
+// each allocation. The header has their number and the sum of their bytes, so that a truncated file
+// is noticed.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@ namespace estimator {
 
 inline constexpr int64_t kPeakSnapshotSchemaVersion = 1;
 
-/// One live allocation. A number's shape is empty; where PyTorch made no tensor (workspaces) there
-/// is none.
+/// One live allocation. The shape of a scalar is an empty list; an allocation for which PyTorch
+/// made no tensor (a workspace) has no shape.
 struct PeakAllocation {
   MemoryCategory category = MemoryCategory::kTemporary;
   int64_t bytes = 0;
@@ -29,7 +29,7 @@ struct PeakAllocation {
   std::string module;
   std::string operator_name;
   std::string phase;
-  std::optional<Direction> direction;  ///< empty where no iteration runs
+  std::optional<Direction> direction;  ///< empty outside iterations
   std::optional<int64_t> micro_batch;
   int64_t address = 0;
   int64_t stream = 0;
@@ -99,12 +99,13 @@ struct PeakSnapshot {
   std::vector<PeakAllocation> allocations;
 };
 
-/// Throws std::logic_error when header and allocations do not agree: they are counted, their bytes
-/// are the allocated peak, in all and by category, and one of them made it.
+/// The snapshot as text. Throws std::logic_error when header and allocations do not agree: the
+/// header must have their number, their bytes must add up to the allocated peak (in total and for
+/// each category), and exactly one of them must have made the peak.
 std::string to_json_lines(const PeakSnapshot& snapshot);
 
-/// Throws UserError when the text is no peak snapshot, a newer one, damaged (with the line), or not
-/// all of it.
+/// Reads a snapshot. Throws UserError when the text is no peak snapshot, has another version, is
+/// damaged (the message names the line) or is incomplete.
 PeakSnapshot read_peak_snapshot(std::string_view text, const std::string& origin);
 
 }  // namespace estimator

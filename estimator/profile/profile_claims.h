@@ -1,4 +1,4 @@
-// What a rank profile says about itself must agree: it may come from anywhere.
+// Checks that a rank profile does not contradict itself, because it may come from anywhere.
 #pragma once
 
 #include "estimator/base/fields.h"
@@ -6,11 +6,12 @@
 
 namespace estimator {
 
-/// Reports what no run can have left: more allocated than reserved, a peak that is in no phase,
-/// categories that do not add up, a rank outside of its world, a shard that computed nothing.
+/// Reports statements that no run can have produced: more bytes allocated than reserved, a peak
+/// that is in no phase, categories that do not add up, a rank outside its world, a shard that
+/// computed nothing.
 void report_contradictions(const RankProfile& profile, FieldReader& reader);
 
-/// The same of a peak alone, whose path in the document is `path`.
+/// The same checks for a peak alone, which stands at `path` in the document.
 void report_contradictions(const PeakRecord& peak, const std::string& path, FieldReader& reader);
 
 }  // namespace estimator

@@ -1,5 +1,5 @@
-// What is known of a program that ran as one rank without Onerank's own shard (`onerank exec`): the
-// part of its profile that a resolved plan would tell otherwise.
+// The part of a profile about a program that ran as one rank under `onerank exec`. Such a profile
+// has no resolved plan, so this record says what a plan would say otherwise.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,8 @@ void visit_fields(Visitor& visit, KernelRecord& kernel) {
   visit("launches", kernel.launches, {"in the whole run", kCount});
 }
 
-/// Matrix products of one shape that cuBLAS was asked for, in its column-major sense: PyTorch asks
-/// for the transposed product, so that m is its n.
+/// Calls of cuBLAS for matrix products of one shape. The shape is column-major, as cuBLAS has it:
+/// PyTorch asks for the transposed product, so that m here is PyTorch's n.
 struct GemmRecord {
   int64_t m = 0;
   int64_t n = 0;
@@ -39,12 +39,12 @@ void visit_fields(Visitor& visit, GemmRecord& gemm) {
   visit("count", gemm.count, {"calls in the whole run", kCount});
 }
 
-/// Equal calls of one communicator, counted. `bytes` as CollectiveCall has it.
+/// Equal calls of one communicator, counted. `bytes` is defined as in CollectiveCall.
 struct ProgramCollective {
   std::string kind;  ///< "all_reduce", ... as in CollectiveKind
   std::string dtype;
   int64_t bytes = 0;
-  int64_t peer = -1;  ///< member for send, recv and rooted calls, else -1
+  int64_t peer = -1;  ///< member index for send, recv and rooted calls, else -1
   int64_t count = 0;
   int64_t iteration_count = 0;
 };
@@ -59,12 +59,12 @@ void visit_fields(Visitor& visit, ProgramCollective& call) {
   visit("iteration_count", call.iteration_count, {"in the recorded iteration", kCount});
 }
 
-/// An NCCL communicator that the program made, with what it asked of it.
+/// An NCCL communicator that the program made, with the calls that it received.
 struct CommunicatorRecord {
   std::string name;  ///< as the program's framework names the group, "" when it does not
   int64_t size = 1;
   int64_t rank = 0;  ///< of this process in it
-  /// The global rank of its first member, and the distance to the next; -1 when not known.
+  /// Global rank of the first member, and the distance to the next one; -1 when unknown.
   int64_t first_rank = -1;
   int64_t rank_stride = -1;
   std::vector<ProgramCollective> calls;
@@ -81,8 +81,8 @@ void visit_fields(Visitor& visit, CommunicatorRecord& communicator) {
   visit("calls", communicator.calls, "what was asked of it");
 }
 
-/// A value that the host read from the device and nobody had computed: it was answered with zeros
-/// (or with what the user said), and the program may have decided something by it.
+/// A value that the host read from the device although nothing had computed it. The answer was
+/// zeros, or what the user had given, and the program may have taken a decision from it.
 struct InventedRead {
   std::string reader;  ///< the operator that read, "" outside operators
   std::string phase;
@@ -97,11 +97,11 @@ void visit_fields(Visitor& visit, InventedRead& read) {
   visit("count", read.count, {"how often", kCount});
 }
 
-/// A value that the user gave for one that only a kernel would know.
+/// A value that the user gave in place of one that only a kernel could compute.
 struct AssumedRecord {
   std::string name;
   std::string value;
-  std::string operator_name;  ///< whose result it took the place of
+  std::string operator_name;  ///< the operator whose result it replaced
   int64_t count = 0;
 };
 template <class Visitor>
@@ -112,7 +112,7 @@ void visit_fields(Visitor& visit, AssumedRecord& assumed) {
   visit("count", assumed.count, {"how often", kCount});
 }
 
-/// A device that the program used besides the one whose memory the profile tells.
+/// A further device that the program used; the profile's memory is that of device_index alone.
 struct OtherDevice {
   int64_t index = 0;
   int64_t reserved_peak_bytes = 0;

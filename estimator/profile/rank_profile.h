@@ -1,5 +1,5 @@
-// What one executed rank tells: the seam between the rank process and the estimator, as JSON
-// (`rank-00000.json`). A profile from a real GPU, from the virtual one, or from a file is this
+// The profile of one executed rank, as JSON (`rank-00000.json`). The rank process writes it and the
+// estimator reads it. Profiles from a real GPU, from the virtual GPU and from files all have this
 // type.
 #pragma once
 
@@ -26,8 +26,8 @@ constexpr std::array<EnumName<DeviceKind>, 3> enum_names(DeviceKind) {
       {{DeviceKind::kCuda, "cuda"}, {DeviceKind::kVirtual, "virtual"}, {DeviceKind::kCpu, "cpu"}}};
 }
 
-/// Where in an iteration something happened. forward, recompute and backward are of one
-/// micro-batch; reduce_gradients and optimizer_step happen once for each iteration.
+/// The part of an iteration in which something happened. forward, recompute and backward happen for
+/// each micro-batch; reduce_gradients and optimizer_step happen once in an iteration.
 enum class Direction { kForward, kRecompute, kBackward, kReduceGradients, kOptimizerStep };
 constexpr std::array<EnumName<Direction>, 5> enum_names(Direction) {
   return {{{Direction::kForward, "forward"},
@@ -58,7 +58,7 @@ struct DeviceRecord {
   std::string gpu;          ///< id in the GPU database, "" when it is not there
   std::string name;         ///< as the device reports it
   int64_t total_bytes = 0;  ///< as the device reports it, before a limit was lifted
-  std::string allocator;    ///< PYTORCH_CUDA_ALLOC_CONF in force
+  std::string allocator;    ///< the value of PYTORCH_CUDA_ALLOC_CONF that was used
 };
 template <class Visitor>
 void visit_fields(Visitor& visit, DeviceRecord& device) {
@@ -81,11 +81,12 @@ void visit_fields(Visitor& visit, MemoryReading& reading) {
   visit("reserved_bytes", reading.reserved_bytes, {"taken from the device", kBytes});
 }
 
-/// name: build_model, build_optimizer, iteration_N.forward_backward, iteration_N.optimizer_step.
+/// Memory and time of one phase. Its name is build_model, build_optimizer,
+/// iteration_N.forward_backward or iteration_N.optimizer_step.
 struct PhaseRecord {
   std::string name;
   MemoryReading before, after, peak;
-  double seconds = 0;  ///< wall time of the host; a time of the GPU only for device kind cuda
+  double seconds = 0;  ///< wall time; it shows the GPU's time only on the device cuda
 };
 template <class Visitor>
 void visit_fields(Visitor& visit, PhaseRecord& phase) {
@@ -96,9 +97,9 @@ void visit_fields(Visitor& visit, PhaseRecord& phase) {
   visit("seconds", phase.seconds, {"wall time", kSeconds});
 }
 
-/// One parameter of the shard. tensor_sharded: the tensor ranks hold different parts (else all hold
-/// the same values). shared_copy: a second copy of a parameter that another stage owns (tied
-/// output).
+/// One parameter of the shard. If tensor_sharded, the tensor ranks hold different parts; else all
+/// hold the same values. If shared_copy, it is a second copy of a parameter that another stage owns
+/// (a tied output layer).
 struct ParameterRecord {
   std::string name;
   std::vector<int64_t> shape;
@@ -129,8 +130,8 @@ void visit_fields(Visitor& visit, ParametersRecord& parameters) {
   visit("tensors", parameters.tensors, "each parameter");
 }
 
-/// Lasting state in tensor bytes (elements x element size). What closed formulas leave out, padding
-/// and step scalars, are terms of their own.
+/// Lasting state, in tensor bytes (elements x element size). Padding and step counters, which
+/// closed formulas leave out, are separate terms.
 struct ModelStateRecord {
   int64_t parameter_bytes = 0;
   int64_t gradient_bytes = 0;
@@ -159,15 +160,16 @@ void visit_fields(Visitor& visit, ModelStateRecord& state) {
   visit("step_scalar_bytes", state.step_scalar_bytes, {"the optimizer's step counters", kBytes});
 }
 
-/// What the optimizer keeps in the host's memory, in tensor bytes but for what page-locking adds:
-/// PyTorch's allocator rounds each piece up to a power of two and gives nothing back.
+/// What the optimizer keeps in the host's memory, in tensor bytes, except page_locked_bytes and
+/// total_bytes: for page-locked memory PyTorch's allocator rounds each piece up to a power of two
+/// and frees nothing.
 struct HostMemoryRecord {
-  std::vector<int64_t> pieces;  ///< parameters of each, in the order of the updates
+  std::vector<int64_t> pieces;  ///< parameters of each piece, in the order of the updates
   int64_t master_weight_bytes = 0;
   int64_t optimizer_state_bytes = 0;
   int64_t gradient_bytes = 0;
-  int64_t page_locked_bytes = 0;  ///< of the allocator
-  int64_t total_bytes = 0;        ///< that, and what is not page-locked
+  int64_t page_locked_bytes = 0;  ///< taken by PyTorch's allocator
+  int64_t total_bytes = 0;        ///< page_locked_bytes and what is not page-locked
 };
 template <class Visitor>
 void visit_fields(Visitor& visit, HostMemoryRecord& host) {
@@ -184,8 +186,8 @@ struct MicroBatchRecord {
   int64_t total = 0;
   int64_t executed = 0;
   int64_t most_in_flight = 0;  ///< counted while running
-  /// Kept by one forward for its backward, in allocator blocks. Empty where memory was not
-  /// followed.
+  /// Bytes that one forward keeps for its backward, counted in allocator blocks. Empty if memory
+  /// was not followed.
   std::optional<int64_t> activation_bytes;
 };
 template <class Visitor>
@@ -198,8 +200,8 @@ void visit_fields(Visitor& visit, MicroBatchRecord& record) {
         {"kept by one forward for its backward", kBytes});
 }
 
-/// Where the largest allocated peak was, and what was in it. The place and the categories are known
-/// only if memory was attributed; categories then add up to allocated_bytes.
+/// Where the largest allocated peak was, and what filled it. The place and the categories are known
+/// only if memory was attributed; then the categories add up to allocated_bytes.
 struct PeakRecord {
   int64_t allocated_bytes = 0;
   int64_t reserved_bytes = 0;
@@ -222,8 +224,9 @@ void visit_fields(Visitor& visit, PeakRecord& peak) {
   visit("categories", peak.categories, "what the peak is made of");
 }
 
-/// One module of the shard, with all that is inside it. forward_peak_bytes and backward_peak_bytes
-/// are the most that was allocated on the device while it ran; recompute is part of backward.
+/// One module of the shard, including the modules inside it. forward_peak_bytes and
+/// backward_peak_bytes are the most bytes that were allocated on the device while it ran; recompute
+/// counts as backward.
 struct ModuleRecord {
   std::string path;  ///< "layers.3.mlp.linear_fc1"
   int64_t parameter_bytes = 0;
@@ -245,8 +248,8 @@ void visit_fields(Visitor& visit, ModuleRecord& module) {
         {"of the device, during its backward", kBytes});
 }
 
-/// What PyTorch's caching allocator says of itself: peaks are the largest of all phases, counts are
-/// of the whole run. All zero on the device cpu.
+/// Statistics of PyTorch's caching allocator: peaks are the largest of all phases, counts are for
+/// the whole run. All are zero on the device cpu.
 struct AllocatorRecord {
   int64_t requested_peak_bytes = 0;
   int64_t active_peak_bytes = 0;
@@ -275,14 +278,14 @@ void visit_fields(Visitor& visit, AllocatorRecord& allocator) {
   visit("retries", allocator.retries, {"times that the cache was given back to go on", kCount});
 }
 
-/// Equal calls of iteration 1, counted. count: for one iteration as planned; executed_count: as
-/// run.
+/// Equal collective calls of iteration 1, counted. `count` is for one iteration as planned,
+/// `executed_count` for the iteration that was run.
 struct CollectiveRecord {
   CollectiveCall call;
   std::string phase;
   Direction direction = Direction::kForward;
   std::string module;
-  bool overlappable = false;  ///< the plan lets it run beside compute
+  bool overlappable = false;  ///< the plan allows it to overlap with compute
   int64_t count = 0;
   int64_t executed_count = 0;
 };
@@ -303,7 +306,7 @@ void visit_fields(Visitor& visit, CollectiveRecord& record) {
   visit("executed_count", record.executed_count, {"in the iteration that was run", kCount});
 }
 
-/// Equal leaf operators of iteration 1, counted.
+/// Equal leaf operators of iteration 1, counted as in CollectiveRecord.
 struct OperatorRecord {
   std::string name;                          ///< "aten::mm"
   std::vector<std::vector<int64_t>> shapes;  ///< of its tensor inputs
@@ -336,8 +339,8 @@ struct OutOfMemoryRecord {
   std::string module;         ///< path of the module that was running
   std::string operator_name;  ///< "" when memory ran out outside operators
   int64_t requested_bytes = 0;
-  int64_t free_bytes = 0;  ///< what the limit left to the allocator
-  std::string message;     ///< the allocator's own words
+  int64_t free_bytes = 0;  ///< what the allocator could still take within the limit
+  std::string message;     ///< the allocator's message
 };
 template <class Visitor>
 void visit_fields(Visitor& visit, OutOfMemoryRecord& record) {
@@ -358,7 +361,7 @@ struct RankProfile {
   RankCoordinate coordinate;
   DeviceRecord device;
   ParametersRecord parameters;
-  std::optional<ModelStateRecord> model_state;  ///< of a plan's shard
+  std::optional<ModelStateRecord> model_state;  ///< empty for a program without a plan
   std::optional<HostMemoryRecord> host_memory;
   MicroBatchRecord micro_batches;
   bool limit_lifted = false;
@@ -398,7 +401,7 @@ void visit_fields(Visitor& visit, RankProfile& profile) {
 /// "rank-00017.json"
 std::string profile_file_name(int64_t rank);
 
-/// Reads a profile. Throws UserError when the text is no profile, a foreign or a newer one.
+/// Reads a profile. Throws UserError when the text is no profile or has another version.
 RankProfile read_rank_profile(std::string_view text, const std::string& origin);
 
 }  // namespace estimator

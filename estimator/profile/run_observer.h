@@ -1,5 +1,5 @@
-// What a running rank tells whoever records its profile: which module is running, in which part of
-// the iteration, and what lasting memory is for. It never asks what became of it.
+// What a running rank tells the recorder of its profile: which module is running, in which part of
+// the iteration, and what lasting memory is for. The rank never reads anything back from it.
 #pragma once
 
 #include <cstdint>
@@ -15,25 +15,25 @@ namespace estimator {
 
 inline constexpr int64_t kNoMicroBatch = -1;
 
-/// What a tensor that lasts is for: "optimizer" owns the moment of
+/// What a lasting tensor is for. For example "optimizer" owns the moment of the parameter
 /// "layers.3.mlp.linear_fc1.weight".
 struct LastingMemory {
   MemoryCategory category = MemoryCategory::kWorkspace;
   std::string owner;  ///< a module's path, or a flat buffer's name
-  std::string name;   ///< of the parameter that it belongs to, or ""
+  std::string name;   ///< the parameter to which it belongs, or ""
 };
 
-/// Calls nest. They come from the forward thread and, under recompute, from the autograd thread.
+/// Calls nest. They come from the forward thread and, with recompute, from the autograd thread.
 class Observer {
  public:
   virtual ~Observer() = default;
 
-  /// `name` is one path element ("layers.3", "self_attention", "linear_qkv"); the path is all
-  /// entered ones.
+  /// `name` is one element of a path ("layers.3", "self_attention", "linear_qkv"). The path of a
+  /// module consists of the names of all modules that are entered.
   virtual void enter_module(const std::string& name) = 0;
   virtual void leave_module() = 0;
 
-  /// `micro_batch`: the one that is worked for, or kNoMicroBatch.
+  /// `micro_batch` is the micro-batch to which the work belongs, or kNoMicroBatch.
   virtual void enter_direction(Direction direction, int64_t micro_batch) = 0;
   virtual void leave_direction() = 0;
 
@@ -41,7 +41,7 @@ class Observer {
   virtual void forward_finished(int64_t micro_batch) = 0;
   virtual void backward_finished(int64_t micro_batch) = 0;
 
-  /// The memory under `tensor` was made to last; to be told while it lives.
+  /// The memory of `tensor` was allocated to last. Must be called while the memory lives.
   virtual void memory_lasts(const at::Tensor& tensor, const LastingMemory& memory) = 0;
 };
 

@@ -1,4 +1,5 @@
-// What one run of a rank leaves to compare: its collectives in order, and the memory of its phases.
+// What is compared between two runs of a rank: the collectives in order, and the memory of the
+// phases.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// What the schedules with groups of micro-batches are made of. For pipeline_schedule.cpp, whose
-// header is the one to include.
+// Parts of the schedules that work on groups of micro-batches. Only pipeline_schedule.cpp includes
+// this; other code includes pipeline_schedule.h.
 #pragma once
 
 #include <algorithm>
@@ -9,14 +9,16 @@
 
 namespace estimator {
 
-/// The order in which (micro-batch, chunk) pairs go forward, or backward: groups of micro-batches,
-/// each through all chunks, the first chunk first or last.
+/// The order in which (micro-batch, chunk) pairs go forward or backward. One group of micro-batches
+/// after the other goes through all chunks; forward begins with the first chunk, backward with the
+/// last.
 class ChunkedOrder {
  public:
   enum class Way { kForward, kBackward };
   ChunkedOrder(const ScheduleShape& shape, Way way);
 
-  /// The next pair as a step of `kind`. Inline: it is half of making a schedule.
+  /// The next pair, as a step of `kind`. It is inline because it takes half of the time to make a
+  /// schedule.
   PipelineStep next(StepKind kind);
 
  private:
@@ -40,7 +42,8 @@ inline PipelineStep ChunkedOrder::next(StepKind kind) {
   return step;
 }
 
-/// Forwards of `stage` before its first backward; only of schedules that are a warm-up and pairs.
+/// Number of forwards of `stage` before its first backward, for schedules that consist of a warm-up
+/// followed by pairs of a forward and a backward.
 int64_t warm_up_forwards(const ScheduleShape& shape, int64_t stage);
 
 }  // namespace estimator

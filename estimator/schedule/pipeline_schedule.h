@@ -1,12 +1,13 @@
-// A pipeline schedule is data: what one stage does, in order. The shard executes the list of its
-// stage, so the number of activations it holds is real; the estimator times the lists of all
-// stages.
+// A pipeline schedule is data: a list of the steps of each stage, in order. The shard executes the
+// list of its stage, so that it really holds as many activations as a rank would; the estimator
+// computes the time of the lists of all stages.
 //
-// The model is cut into stages x chunks pieces, its virtual stages; a stage holds `chunks` of them.
-// They lie in a loop (chunk c of stage r is piece c p + r) or, for the schedules that say V, there
-// and back (chunk 1 of stage r is piece 2 p - 1 - r).
+// The model is cut into stages x chunks pieces, the virtual stages; a stage holds `chunks` of them.
+// As a rule the pieces go round the stages in a loop (chunk c of stage r is piece c p + r). In the
+// schedules with a V they go forward through all stages and then back (chunk 1 of stage r is piece
+// 2 p - 1 - r).
 //
-// Orders, of p stages, m micro-batches and v chunks:
+// The schedules, for stage r of p stages, m micro-batches and v chunks:
 //   GPipe             all forwards, then all backwards (Huang et al. 2019)
 //   1F1B              p - r - 1 warm-up forwards, then a forward and a backward in turn, then the
 //                     remaining backwards (Narayanan et al. 2021, PipeDream-Flush)
@@ -14,11 +15,12 @@
 //                     micro-batches go through chunk after chunk (Megatron-LM's
 //                     core/pipeline_parallel/schedules.py: get_pp_rank_microbatches,
 //                     get_schedule_table)
-//   ZB-H1             1F1B with backward in two parts, the weights' put off by r micro-batches (Qi
-//                     et al. 2024; with chunks as PyTorch's ScheduleInterleavedZeroBubble)
-//   ZB-V, DualPipeV   V of two chunks with backward in two parts (Qi et al. 2024, "Controllable
-//                     memory"; DeepSeek's DualPipe; as PyTorch's schedules.py of 2.11). The pairs
-//                     that DualPipe overlaps follow each other here.
+//   ZB-H1             1F1B with backward in two parts, of which the one for the weights comes r
+//                     micro-batches later (Qi et al. 2024; with several chunks as PyTorch's
+//                     ScheduleInterleavedZeroBubble)
+//   ZB-V, DualPipeV   two chunks in a V, with backward in two parts (Qi et al. 2024, "Controllable
+//                     memory"; DeepSeek's DualPipe; as in PyTorch 2.11, schedules.py). Steps that
+//                     DualPipe overlaps in pairs run one after the other here.
 #pragma once
 
 #include <cstddef>
@@ -30,8 +32,8 @@
 
 namespace estimator {
 
-/// A backward is whole, or in two parts: the gradient of the input, which the stage before waits
-/// for, and later that of the weights.
+/// A backward is one step, or two: first the gradient of the input, for which the stage before
+/// waits, and later the gradient of the weights.
 enum class StepKind : uint8_t { kForward, kBackward, kBackwardInput, kBackwardWeight };
 
 struct PipelineStep {
@@ -45,7 +47,7 @@ struct ScheduleShape {
   ScheduleKind kind = ScheduleKind::kOneForwardOneBackward;
   int64_t stages = 1;
   int64_t micro_batches = 1;
-  int64_t chunks = 1;      ///< virtual stages of a stage
+  int64_t chunks = 1;      ///< v: model chunks (virtual stages) of each stage
   int64_t group_size = 0;  ///< g, at least p; 0: p
 
   int64_t virtual_stages() const { return stages * chunks; }
@@ -56,35 +58,35 @@ struct ScheduleShape {
 /// The schedule of a resolved plan.
 ScheduleShape schedule_shape(const Plan& plan);
 
-/// Which piece of the model chunk `chunk` of `stage` is, 0 <= piece < virtual_stages().
+/// The piece of the model that chunk `chunk` of `stage` is, 0 <= piece < virtual_stages().
 int64_t virtual_stage(const ScheduleShape& shape, int64_t stage, int64_t chunk);
 
-/// The stage that holds a piece.
+/// The stage that holds the piece `virtual_stage`.
 int64_t stage_of(const ScheduleShape& shape, int64_t virtual_stage);
 
-/// The steps of `stage` (0 <= stage < stages). Throws std::logic_error for a shape that its kind
-/// does not have: ZB-V and DualPipeV take 2 chunks, DualPipeV at least 2 p micro-batches, GPipe 1
-/// chunk.
+/// The steps of `stage` (0 <= stage < stages). Throws std::logic_error for a shape that the kind of
+/// schedule does not allow: ZB-V and DualPipeV need 2 chunks, DualPipeV needs at least 2 p
+/// micro-batches, and GPipe needs 1 chunk.
 std::vector<PipelineStep> stage_steps(const ScheduleShape& shape, int64_t stage);
 
 /// The steps of all stages, one list after the other.
 struct PipelineSchedule {
   ScheduleShape shape;
   std::vector<PipelineStep> steps;
-  std::vector<std::size_t> first_step;  ///< of each stage, and the end of the last one's
+  std::vector<std::size_t> first_step;  ///< index for each stage; at the end steps.size()
 
   std::span<const PipelineStep> steps_of(int64_t stage) const;
 };
 PipelineSchedule make_schedule(const ScheduleShape& shape);
 
-/// Forwards whose activations `stage` holds at once, at most: each is of one micro-batch through
-/// one chunk. GPipe m, 1F1B min(m, p - r), interleaved min(m v, 2 (p - r - 1) + (v - 1) g + 1);
-/// with backward in two parts, until the first of them.
+/// The most forwards whose activations `stage` holds at the same time; a forward is one micro-batch
+/// through one chunk. GPipe holds m, 1F1B min(m, p - r), interleaved 1F1B min(m v, 2 (p - r - 1) +
+/// (v - 1) g + 1). If the backward has two parts, activations count until the first of them.
 int64_t forwards_in_flight(const ScheduleShape& shape, int64_t stage);
 
-/// How many micro-batches of the plan a rank needs to run to reach its peak. With one chunk: those
-/// in flight and two. Interleaved: the warm-up and one whole group through all chunks, after which
-/// the same chunks are in flight again.
+/// How many micro-batches of the plan a rank must run to reach its peak of memory. With one chunk
+/// these are those in flight and two more. Interleaved, they are the warm-up and one whole group
+/// through all chunks; after that the same chunks are in flight again.
 int64_t micro_batches_to_execute(const ScheduleShape& shape, int64_t stage);
 
 }  // namespace estimator

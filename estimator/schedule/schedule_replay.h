@@ -1,10 +1,11 @@
 // Replays a pipeline schedule over all stages, event by event.
 //
-// A stage does its steps in order. A forward waits for the activations of the piece of the model
-// before, a backward (its first part, when it has two) for the gradients of the piece after; each
-// arrives a transfer time after the step that made it ended. With overlapped sends the sender goes
-// on at once (sends run on the network library's own stream); otherwise it waits for the transfer
-// to end. Links carry one stage boundary each, so transfers do not queue.
+// A stage does its steps in order. A forward waits for the activations from the piece of the model
+// before it, and a backward (its first part, if it has two) for the gradients from the piece after
+// it. They arrive one transfer time after the end of the step that made them. With overlapped sends
+// the sender goes on at once (sends run on a stream of the network library); otherwise it waits
+// until the transfer has ended. Each boundary between stages has a link of its own, so transfers do
+// not queue.
 #pragma once
 
 #include <array>
@@ -14,17 +15,17 @@
 
 namespace estimator {
 
-/// What one micro-batch takes in one chunk of one stage, in seconds.
+/// The time of one micro-batch in one chunk of one stage, in seconds.
 struct ChunkDuration {
   double forward_seconds = 0;
   double backward_seconds = 0;         ///< both parts, with recompute
-  double backward_weight_seconds = 0;  ///< of it, the part for the weights' gradients
+  double backward_weight_seconds = 0;  ///< the part of backward_seconds for the weights' gradients
   double send_forward_seconds = 0;     ///< activations to the next piece
   double send_backward_seconds = 0;    ///< gradients to the piece before
-  /// The chunk's first forward starts no earlier: its parameters are still on their way.
+  /// The earliest start of the chunk's first forward: until then its parameters are being gathered.
   double parameters_ready_seconds = 0;
-  /// What the chunk's last backward takes longer than the others, and the send after it: its
-  /// gradients are being reduced beside them.
+  /// How much longer the chunk's last backward, and the send after it, take than the others,
+  /// because gradients are reduced at the same time.
   double last_backward_added_seconds = 0;
   double last_send_added_seconds = 0;
 };
@@ -43,17 +44,17 @@ struct ReplayOptions {
 
 struct ScheduleReplay {
   std::vector<StageReplay> stages;
-  /// When each chunk has all its gradients, stage x chunks + chunk.
+  /// When each chunk has all its gradients; the index is stage x chunks + chunk.
   std::vector<double> gradients_ready_seconds;
-  /// When each step of the schedule started, in its order; empty unless asked for.
+  /// When each step started, in the order of the schedule; empty unless keep_starts is set.
   std::vector<double> start_seconds;
 
-  /// When the last stage to finish has finished.
+  /// When the last stage has finished.
   double end_seconds() const;
 };
 
-/// `durations` has one entry for each chunk of each stage, stage x chunks + chunk. Takes O(steps).
-/// Throws std::logic_error when sizes differ or the schedule waits for itself.
+/// `durations` has one entry for each chunk of each stage, at the index stage x chunks + chunk.
+/// Takes O(steps). Throws std::logic_error when the sizes differ or the schedule waits for itself.
 ScheduleReplay replay_schedule(const PipelineSchedule& schedule,
                                const std::vector<ChunkDuration>& durations,
                                const ReplayOptions& options = {});
@@ -61,13 +62,14 @@ ScheduleReplay replay_schedule(const PipelineSchedule& schedule,
 inline constexpr std::size_t kVariants = 3;
 using DurationVariants = std::array<std::vector<ChunkDuration>, kVariants>;
 
-/// Each variant replayed. Which step follows which is no matter of time, so one pass works all of
-/// them out, at little more than the cost of one.
+/// Replays several variants of the durations. The order of the steps does not depend on the
+/// durations, so one pass replays all variants and costs little more than a single replay.
 std::array<ScheduleReplay, kVariants> replay_variants(const PipelineSchedule& schedule,
                                                       const DurationVariants& variants,
                                                       bool overlap_sends);
 
-/// Whether a step is the last before the reduction of all gradients of its chunk.
+/// Whether the step is the last one that adds to the gradients of its chunk, which can then be
+/// reduced.
 constexpr bool completes_gradients(const PipelineStep& step, const ScheduleShape& shape) {
   const bool makes_gradients =
       step.kind == StepKind::kBackward || step.kind == StepKind::kBackwardWeight;

@@ -1,5 +1,5 @@
-// The replay itself, of one or several sets of durations together; for schedule_replay.cpp and
-// folded_replay.cpp, whose headers are the ones to include.
+// The replay itself, for one or several sets of durations at the same time. Only
+// schedule_replay.cpp and folded_replay.cpp include this; other code includes their headers.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@ inline constexpr double kNotYet = std::numeric_limits<double>::infinity();
 inline constexpr std::size_t kNothing = std::numeric_limits<std::size_t>::max();
 inline constexpr std::size_t kStepKinds = 4;
 
-/// A time in each of the variants that are replayed together.
+/// One time for each of the variants that are replayed together.
 template <std::size_t kLanes>
 struct Times {
   std::array<double, kLanes> of{};
@@ -39,24 +39,25 @@ struct Chunk {
   std::array<Times<kLanes>, kStepKinds> seconds;
   Times<kLanes> send_forward, send_backward, parameters_ready;
   std::size_t forwards_done = 0, backwards_done = 0;
-  std::size_t own_inputs = 0;     ///< where its inputs begin
-  std::size_t next_inputs = 0;    ///< those of the next piece; kNothing on the last
-  std::size_t before_inputs = 0;  ///< those of the piece before; kNothing on the first
+  std::size_t own_inputs = 0;     ///< index of its first input
+  std::size_t next_inputs = 0;    ///< the same of the next piece; kNothing on the last piece
+  std::size_t before_inputs = 0;  ///< the same of the piece before; kNothing on the first piece
   std::size_t next_stage = 0, stage_before = 0;
 };
 
-/// Apart from its chunk, to keep small what every step reads.
+/// Added times of a chunk's last backward. They are not in Chunk, so that what every step reads
+/// stays small.
 template <std::size_t kLanes>
 struct LastBackward {
   Times<kLanes> added, send;
 };
 
-/// One stage on its way through its list.
+/// The state of one stage: how far it has come in its list of steps.
 template <std::size_t kLanes>
 struct Stage {
   std::size_t next_step = 0, stop_step = 0;  ///< in the schedule
   Times<kLanes> clock, busy;
-  const Times<kLanes>* waits_for = nullptr;  ///< the input that its next step lacks
+  const Times<kLanes>* waits_for = nullptr;  ///< the input for which its next step waits
 };
 
 template <std::size_t kLanes>
@@ -90,7 +91,7 @@ class Replayer {
     if (options.keep_starts) starts_.resize(schedule.steps.size());
   }
 
-  /// Runs every stage up to its step of `stops`. Whether all came there.
+  /// Runs every stage up to its step in `stops`. Returns whether all stages reached it.
   bool run_until(const std::vector<std::size_t>& stops) {
     for (std::size_t s = 0; s < stages_.size(); ++s) {
       stages_[s].stop_step = stops[s];
@@ -107,7 +108,7 @@ class Replayer {
     });
   }
 
-  /// To the end.
+  /// Runs all stages to the end. Throws std::logic_error when the schedule waits for itself.
   void run() {
     const std::vector<std::size_t>& first = schedule_.first_step;
     if (!run_until({first.begin() + 1, first.end()})) {
@@ -121,8 +122,8 @@ class Replayer {
     return clocks;
   }
 
-  /// Calls `visit(inputs, place)` for every input that has come and is not used yet, but for the
-  /// tokens of the first piece. False as soon as a call is.
+  /// Calls `visit(inputs, place)` for every input that has arrived and is not used yet, except the
+  /// tokens of the first piece. Stops and returns false when a call returns false.
   template <class Visit>
   bool visit_waiting_inputs(const Visit& visit) {
     const auto visit_from =
@@ -143,7 +144,7 @@ class Replayer {
     return true;
   }
 
-  /// Lets time pass in which every chunk does `micro_batches` more, both ways.
+  /// Skips `seconds`, in which every chunk does `micro_batches` more forwards and backwards.
   void pass(const Times<kLanes>& seconds, double micro_batches) {
     visit_waiting_inputs([&](std::vector<Times<kLanes>>& inputs, std::size_t place) {
       inputs[place] += seconds;
@@ -211,7 +212,7 @@ class Replayer {
     last_backwards_.push_back(last);
   }
 
-  /// Until the stage is done or lacks an input.
+  /// Runs steps until the stage is done or must wait for an input.
   void run_stage(Stage<kLanes>& stage, std::size_t first_chunk) {
     for (; stage.next_step < stage.stop_step; ++stage.next_step) {
       const PipelineStep step = schedule_.steps[stage.next_step];
@@ -280,7 +281,7 @@ class Replayer {
   const PipelineSchedule& schedule_;
   const ReplayOptions options_;
   const std::size_t micro_batches_, chunks_of_stage_;
-  std::vector<Times<kLanes>> forward_inputs_;   ///< when micro-batch i can go forward in each piece
+  std::vector<Times<kLanes>> forward_inputs_;   ///< when a micro-batch can go forward in a piece
   std::vector<Times<kLanes>> backward_inputs_;  ///< when it can go backward
   std::vector<Chunk<kLanes>> chunks_;
   std::vector<LastBackward<kLanes>> last_backwards_;  ///< of each chunk

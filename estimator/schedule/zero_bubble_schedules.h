@@ -1,5 +1,5 @@
-// The schedules whose backward is in two parts. For pipeline_schedule.cpp, whose header is the one
-// to include.
+// The schedules whose backward is in two parts. Only pipeline_schedule.cpp includes this; other
+// code includes pipeline_schedule.h.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,7 @@
 // A step as a Chrome trace: JSON that Perfetto (https://ui.perfetto.dev) and chrome://tracing open.
-// One process for each stage, one thread for each of its tracks; sends point at the step that they
-// are for. A track whose events overlap has as many threads as it needs.
+// It has one process for each stage and one thread for each track of the stage; a track whose
+// events overlap has several threads. An arrow leads from each send to the step that uses what was
+// sent.
 //
 // The format: "Trace Event Format", Google,
 // docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU.
@@ -12,8 +13,8 @@
 
 namespace estimator {
 
-/// Times are in microseconds. Complete events carry what they know: micro_batch, chunk,
-/// communication_us (inside a forward or backward), to_stage.
+/// The trace as JSON, with times in microseconds. Complete events have the arguments that are known
+/// for them: micro_batch, chunk, communication_us (inside a forward or backward), to_stage.
 std::string chrome_trace(const StepTimeline& timeline);
 
 }  // namespace estimator

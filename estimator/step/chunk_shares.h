@@ -1,4 +1,5 @@
-// How what a stage does is shared out over its chunks, from a profile that tells them together.
+// How the work of a stage is divided among its model chunks. A profile has only the sums over all
+// chunks.
 #pragma once
 
 #include <cstdint>
@@ -10,17 +11,18 @@
 
 namespace estimator {
 
-/// Shares of one stage's chunks; each list adds up to 1.
+/// Shares of the chunks of one stage. Each list has one number for each chunk; they add up to 1.
 class ChunkShares {
  public:
   ChunkShares(const Plan& plan, int64_t stage, const ParametersRecord& parameters);
 
-  /// Layers are alike. A stage without layers does everything in its first chunk.
+  /// Shares by number of layers, since layers are alike. In a stage without layers the first chunk
+  /// has everything.
   const std::vector<double>& of_layers() const { return of_layers_; }
-  /// Of what runs in a module, by its kind or path: the embedding is in the first chunk, the head
-  /// in the last.
+  /// Shares of what runs in a module, which is given by its kind or path. The embedding is in the
+  /// first chunk, the head in the last.
   const std::vector<double>& of_module(std::string_view module) const;
-  /// Of the shard's elements.
+  /// Shares by number of parameters.
   const std::vector<double>& of_parameters() const { return of_parameters_; }
 
  private:

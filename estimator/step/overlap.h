@@ -1,4 +1,5 @@
-// Communication of a micro-batch beside its work: what calls add to the part that they run in.
+// Communication that runs at the same time as the kernels of a micro-batch: how much time it adds
+// to the forward or backward in which it runs.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +14,7 @@
 
 namespace estimator {
 
-/// Equal calls, or such that count as equal.
+/// Number and total seconds of calls that count as equal.
 struct CallSeconds {
   double calls = 0, sum = 0;
 
@@ -24,16 +25,17 @@ struct CallSeconds {
   double mean() const { return calls > 0 ? sum / calls : 0; }
 };
 
-/// The kernels of one micro-batch that calls run beside. Seconds of a call are those that it takes
-/// alone; `compute_share` is what it takes of the GPU's compute while it runs.
+/// The kernels of one micro-batch beside which calls run. The seconds of a call are those that it
+/// takes alone; `compute_share` is the share of the GPU's compute that it uses while it runs.
 class WorkBeside {
  public:
   void add(const OperatorRecord& kernel, double calls, double seconds_of_each);
 
-  /// Of a message of the context ranks' ring, which travels beside a step of attention.
+  /// Seconds that a message of the context ranks' ring adds; it is sent beside a step of attention.
   double added_by_ring_message(Direction direction, double seconds, double compute_share) const;
 
-  /// Of a call in TransformerEngine's user buffers; all of `seconds` where it is in none.
+  /// Seconds that a call in TransformerEngine's user buffers adds; all of `seconds` if the call
+  /// does not use them.
   double added_in_user_buffers(const CollectiveRecord& call,
                                double seconds,
                                int64_t gpu_multiprocessors) const;
@@ -43,16 +45,17 @@ class WorkBeside {
   std::map<std::pair<Direction, std::string>, CallSeconds> products_;  ///< by kind of module
 };
 
-/// Calls of a part of the step on the GPU's ports, none beside another. Calls of other groups that
-/// run beside the part share the ports with them, fairly, and both take longer; they count as
-/// beside all of the part alike.
+/// The calls of one part of the step that use the GPU's ports, one after the other. Calls of other
+/// groups that run beside the part share the ports fairly with them, so that both take longer. Such
+/// calls count as spread evenly over the whole part.
 class PortTraffic {
  public:
-  /// `seconds_alone` of calls, of which `hidden_seconds` pass beside the part's kernels.
+  /// Adds calls that take `seconds_alone` when they run alone, of which `hidden_seconds` pass
+  /// beside the part's kernels.
   void add(double seconds_alone, double hidden_seconds, const PortUse& use);
 
-  /// What the part takes longer where calls of `use` run beside all of it; and of that, what they
-  /// do beside calls that its kernels wait for.
+  /// How many seconds longer the part takes when calls with this `use` run beside all of it;
+  /// shared_waits() counts only the part's calls for which its kernels wait.
   double shared_seconds(const PortUse& use) const;
   double shared_waits(const PortUse& use) const;
 
@@ -65,16 +68,17 @@ class PortTraffic {
   std::vector<Calls> calls_;
 };
 
-/// What FSDP2 gathers and reduces in a part: one call after the other beside the work of other
-/// units, but for one. The first unit waits for its parameters, and nothing is left to work while
-/// the last gradients are reduced.
+/// The all-gathers and reduce-scatters of FSDP2 in a part of the step. They run one after the other
+/// beside the work of other units, except one of them: the first unit must wait for its parameters,
+/// and no work is left while the last gradients are reduced.
 struct UnitCalls {
   CallSeconds seconds;
   double compute_share = 0;
   PortUse use;
 
-  /// They hide beside kernels. Beside calls that kernels wait for, which `traffic` has, they run as
-  /// well where both need a port, and hide nothing; on another port they count as waiting.
+  /// Adds the time of these calls to `part`. They are hidden beside kernels. `traffic` has the
+  /// calls of the part for which kernels wait: while these calls share a port with them, both run,
+  /// but nothing is hidden.
   void add_to(PartTime& part, const PortTraffic& traffic) const;
 };
 

@@ -1,5 +1,5 @@
-// What one profile says of its stage's time: forward and backward of one micro-batch, what passes
-// to the neighbours, and what happens once for each step.
+// The times of one stage, from the profile of one of its ranks: forward and backward of one
+// micro-batch, the bytes that go to the neighbour stages, and what happens once in a step.
 #pragma once
 
 #include <optional>
@@ -14,7 +14,7 @@
 
 namespace estimator {
 
-/// Seconds of a part of the step: kernels, and communication that the kernels wait for, by axis.
+/// Seconds of a part of the step: kernels, and the communication for which kernels wait, by axis.
 struct PartTime {
   double compute_seconds = 0;
   ExposedCommunication communication_seconds;
@@ -22,35 +22,37 @@ struct PartTime {
   double total_seconds() const;
 };
 
-/// The calls of one chunk that run once for each step over the data ranks, one for each bucket. The
-/// buckets count as equal, and as filled (or needed) after equal parts of the work beside them.
+/// The calls of one chunk over the data ranks, one for each bucket, which run once in a step. All
+/// buckets count as equally large, and as filled (or needed) after equal parts of the work beside
+/// them.
 struct BucketTime {
   double sum_seconds = 0;
   int64_t buckets = 0;
   bool overlappable = false;  ///< they run beside compute, one after the other
-  /// What a running call takes of the GPU's compute from the work beside it.
+  /// Share of the GPU's compute that a running call takes away from the work beside it.
   double compute_share = 0;
-  /// Of the GPU's ports, and what the work takes longer for each second beside a running call,
-  /// which takes longer by as much, because calls of the work need the same ports.
+  /// How much the calls use the GPU's ports. port_share is by how much the work and a running call
+  /// slow each other, in seconds for each second together, because calls of the work need the same
+  /// ports.
   PortUse use;
   double port_share = 0;
 
-  /// Seconds of the calls that pass while the last `work_seconds` fill the buckets; the rest comes
-  /// after them.
+  /// Seconds of the calls that are hidden beside the last `work_seconds`, in which the buckets are
+  /// filled; the rest runs after this work.
   double beside(double work_seconds) const;
 
-  /// When the last bucket is reduced: the work that fills them ends at `end_seconds`, and what the
-  /// network did before them at `free_seconds`. The last bucket is full when the work ends
+  /// When the last bucket is reduced. The work that fills the buckets ends at `end_seconds`, and
+  /// the network is free from `free_seconds` on. The last bucket is full when the work ends
   /// (Megatron-LM's DDP, distributed_data_parallel.py @d98e8a6).
   double reduced_at(double end_seconds, double work_seconds, double free_seconds) const;
 
-  /// When work that needs bucket after bucket can start so that it never waits, at 0 or later; the
-  /// network begins them at `free_seconds`, which may be before 0. The work is longer by what they
-  /// take of it, which counts here as a later start.
+  /// The earliest start, at 0 or later, of work that needs one bucket after the other, such that it
+  /// never waits. The network begins the calls at `free_seconds`, which may be below 0. While the
+  /// calls run they slow the work; this time counts here as a later start.
   double ready_at(double free_seconds, double work_seconds) const;
 };
 
-/// One piece of the model on a stage.
+/// Times of one model chunk of a stage.
 struct ChunkTime {
   PartTime forward;   ///< of one micro-batch
   PartTime backward;  ///< of one micro-batch, with recompute
@@ -58,22 +60,22 @@ struct ChunkTime {
   BucketTime gather_parameters;
 };
 
-/// Nothing here is of more than one stage; times between stages are the replay's.
+/// Times within one stage. The replay adds the time of transfers between stages.
 struct StageTime {
   std::vector<ChunkTime> chunks;
   int64_t send_forward_bytes = 0;   ///< activations of one micro-batch to the next piece
   int64_t send_backward_bytes = 0;  ///< gradients of one micro-batch to the piece before
-  /// The rest of the step's end: tied embeddings, the gradient norm (communication), and all
-  /// kernels outside forward and backward.
+  /// The end of the step: communication for tied embeddings and the gradient norm, and all kernels
+  /// outside forward and backward.
   PartTime step_end;
-  std::optional<OffloadTime> offload;  ///< what of the step's end is the host's
+  std::optional<OffloadTime> offload;  ///< the host's part of the step's end
 
-  /// Of one micro-batch through all chunks.
+  /// Times of one micro-batch through all chunks.
   PartTime forward() const;
   PartTime backward() const;
 };
 
-/// What stages are timed for.
+/// The plan and the hardware for which the times of stages are computed.
 struct StageTarget {
   const Plan& plan;
   const ComputeTarget& compute;
@@ -81,24 +83,25 @@ struct StageTarget {
   const Fabric& fabric;
 };
 
-/// Adds up a profile's records. Records count one iteration as planned; what belongs to a
-/// micro-batch is divided by the plan's micro-batches. Sends and receives between stages count as
-/// bytes only. Messages of the context ranks' ring travel beside a step of attention, as
-/// TransformerEngine sends them. A call that may overlap but is none of these counts in full.
+/// Adds up the records of a profile. They count one iteration as planned; records of micro-batches
+/// are divided by the plan's number of micro-batches. Sends and receives between stages count as
+/// bytes only. Messages of the context ranks' ring are sent beside a step of attention, as in
+/// TransformerEngine. A call that may overlap but is none of these counts in full.
 ///
-/// Records are of all chunks together. The embedding is in the first, the head in the last, and all
-/// else is shared out by layers, which are alike; buckets by parameters.
+/// The records are sums over all chunks. The embedding is in the first chunk and the head in the
+/// last; everything else is divided by layers, which are alike, and buckets by parameters.
 ///
-/// Kernel times are the roofline's; this is the place where a measured time would replace them. In
-/// a part that the host issues more slowly than the GPU works, the host's time counts: as the order
-/// of the records is lost, the larger of the two sums stands for the queue between them.
+/// Kernel times come from the roofline; measured times would replace them here. If the host issues
+/// the kernels of a part more slowly than the GPU runs them, the host's time counts. The order of
+/// the records is not known, so the larger of the two sums stands for the queue between host and
+/// GPU.
 StageTime stage_time(const RankProfile& profile, const StageTarget& target);
 
 /// Adds `times` x `part` to `sum`.
 void add(PartTime& sum, const PartTime& part, double times = 1);
 void add(ExposedCommunication& sum, const ExposedCommunication& part, double times = 1);
 
-/// The axis that a group's calls count for: kDataContext is data, kEmbedding is pipeline.
+/// The axis for which calls of a group count: kDataContext counts as data, kEmbedding as pipeline.
 double& seconds_of_axis(ExposedCommunication& communication, GroupKind group);
 
 double sum_of(const ExposedCommunication& communication);

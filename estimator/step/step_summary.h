@@ -1,4 +1,4 @@
-// The time of one optimizer step, and what it is made of.
+// The time of one optimizer step, and its parts.
 #pragma once
 
 #include <optional>
@@ -20,7 +20,7 @@ void visit_fields(Visitor& visit, ExposedCommunication& exposed) {
   visit("expert", exposed.expert, "seconds");
 }
 
-/// Parts of an optimizer's step on the host; beside each other or one after the other.
+/// Parts of an optimizer step on the host. They run at the same time or one after the other.
 struct OffloadTime {
   double to_host_seconds = 0;
   double update_seconds = 0;
@@ -35,7 +35,7 @@ void visit_fields(Visitor& visit, OffloadTime& offload) {
   visit("total_seconds", offload.total_seconds, "from the first gradient to the last parameter");
 }
 
-/// Seconds of the stage that ends last; they add up to iteration_seconds.
+/// Seconds of the stage that ends last. The parts add up to iteration_seconds.
 struct StepTime {
   double iteration_seconds = 0;
   double compute_seconds = 0;

@@ -1,17 +1,20 @@
-// One optimizer step of the whole pipeline, put together from its stages.
+// The time of one optimizer step of the whole pipeline, from the times of its stages.
 //
-// 1. Every stage starts at 0, with the last step's optimizer done on all of them. Where the plan
-//    overlaps it, the updated parameters are still being gathered, chunk by chunk, since the
-//    stage's own optimizer was done; a chunk's first forward waits for the buckets that it needs.
+// 1. Every stage starts at 0, when all stages have done the optimizer of the step before. If the
+//    plan overlaps the parameter gather, the updated parameters are still being gathered, chunk by
+//    chunk, since the stage's own optimizer was done; a chunk's first forward waits for the buckets
+//    that it needs.
 // 2. The schedule is replayed over all stages with their own times and transfers.
-// 3. Each stage reduces its gradients, bucket by bucket beside the last backward of each chunk
-//    where the plan overlaps it (of Megatron-LM's later stages only where it interleaves), else all
-//    when its steps have ended. Where the reduction needs a port that calls of that backward need,
-//    or the send of its gradients, all of them take longer.
-// 4. When the slowest stage is ready (the gradient norm needs all of them), every stage ends its
-//    step: norm, optimizer, and the gather of what is not overlapped. The slowest end counts.
-// 5. Data loaders work ahead: where they take longer for the micro-batches of a step than the step
-//    itself, it waits for them.
+// 3. Each stage reduces its gradients. If the plan overlaps this, the buckets of a chunk are
+//    reduced one by one beside the chunk's last backward (in Megatron-LM the stages after the first
+//    do so only with interleaving); else all are reduced when the stage's steps have ended. If the
+//    reduction needs the same port as calls of that backward, or as the send of its gradients, all
+//    of them take longer.
+// 4. When the slowest stage is ready (the gradient norm needs all stages), every stage ends its
+//    step: norm, optimizer, and the parameter gather if it is not overlapped. The slowest stage
+//    decides.
+// 5. Data loaders work ahead. If they take longer for the micro-batches of a step than the step
+//    itself takes, the step waits for them.
 #pragma once
 
 #include <vector>
@@ -24,22 +27,24 @@
 
 namespace estimator {
 
-/// The replay's input: a duration for each chunk of each stage, stage x chunks + chunk. `stages`
-/// has the times of each pipeline stage, in order.
+/// The input of the replay: a duration for each chunk of each stage, at the index stage x chunks +
+/// chunk. `stages` has the times of each pipeline stage, in order.
 std::vector<ChunkDuration> chunk_durations(const ScheduleShape& shape,
                                            const std::vector<StageTime>& stages,
                                            const ParallelLayout& layout,
                                            const Fabric& fabric);
 
-/// When the overlapped gather of each stage's parameters begins: 0 for the stage whose step ended
-/// last, before that for the others, as their own optimizer was done earlier.
+/// When the overlapped gather of each stage's parameters begins: at 0 for the stage whose step
+/// ended last, and before 0 for the others, whose optimizer was done earlier.
 std::vector<double> gather_begins(const std::vector<StageTime>& stages);
 
-/// Megatron-LM and DeepSpeed wait for a transfer before they go on, unless the former interleaves
-/// and is told to overlap; PyTorch's pipelining goes on. A host that waits for every kernel waits.
+/// Whether a stage goes on while it sends. Megatron-LM and DeepSpeed wait until a transfer has
+/// ended, except Megatron-LM with interleaving and overlap_p2p_communication; PyTorch's pipelining
+/// goes on. With launch_blocking the host waits for every kernel, so also for transfers.
 bool overlaps_sends(const Plan& plan);
 
-/// The calls of one chunk over the data ranks, one after the other, as they run in a step.
+/// The calls of one chunk over the data ranks, which run one after the other: when the first one
+/// begins and the last one ends.
 struct ChunkCalls {
   int64_t chunk = 0;
   double begin_seconds = 0;
@@ -47,30 +52,31 @@ struct ChunkCalls {
 };
 
 struct GradientReduction {
-  std::vector<ChunkCalls> calls;  ///< in their order
-  double ready_seconds = 0;       ///< when the stage is through, compute that was slowed included
+  std::vector<ChunkCalls> calls;  ///< in the order in which they run
+  double ready_seconds = 0;       ///< when all is reduced; includes the time of slowed compute
 };
 
-/// Of a stage that ends its steps at `end_seconds`; `durations` and `gradients_ready` are of its
-/// chunks. Where the
-/// buckets of a chunk leave gaps, its calls are shown without them, up to their true end.
+/// The reduction of a stage whose steps end at `end_seconds`. `durations` and `gradients_ready`
+/// point to the entries of its chunks. If there are gaps between the buckets of a chunk, its calls
+/// are shown without the gaps; their end is right.
 GradientReduction reduce_gradients(const StageTime& stage,
                                    const ChunkDuration* durations,
                                    const double* gradients_ready,
                                    double end_seconds);
 
-/// What every stage does when all are ready: norm, optimizer, and the gathers that are not
-/// overlapped.
+/// Seconds of what every stage does when all are ready: norm, optimizer, and the gathers that are
+/// not overlapped. gather_at_the_end() is only the gathers.
 double end_of_step(const StageTime& stage);
 double gather_at_the_end(const StageTime& stage);
 
-/// What a step of `step_seconds` waits for the data loader, step after step.
+/// How long each step of `step_seconds` waits for the data loader.
 double data_loading_wait(const Plan& plan, double step_seconds);
 
-/// The parts are those of the stage that is ready last; they add up to iteration_seconds. Exposed
-/// data communication is what that stage would be ready earlier without it, slowed compute
-/// included; exposed pipeline communication what it would end earlier if transfers took no time.
-/// The rest of its waiting is the bubble.
+/// The time of a step. Its parts are those of the stage that is ready last, and add up to
+/// iteration_seconds. Exposed data communication is the time by which that stage would be ready
+/// earlier without it; this includes compute that it slows. Exposed pipeline communication is the
+/// time by which the stage would end earlier if transfers took no time. The rest of its waiting
+/// time is the bubble.
 StepTime step_time(const Plan& plan,
                    const ParallelLayout& layout,
                    const Fabric& fabric,

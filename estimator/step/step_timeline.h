@@ -1,5 +1,5 @@
-// A step as it runs: what every stage does when. For traces and pictures; step_time() adds the same
-// things up.
+// The events of one step: what every stage does at which time, for traces and pictures. step_time()
+// adds up the same events.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace estimator {
 
-/// Tracks of one stage: its GPU's compute, its sends to other stages, its calls over the data
+/// The tracks of one stage: compute of its GPU, sends to other stages, and calls over the data
 /// ranks.
 enum class Track { kCompute, kPipeline, kData };
 constexpr std::array<EnumName<Track>, 3> enum_names(Track) {
@@ -55,15 +55,15 @@ struct TimelineEvent {
   double end_seconds = 0;
   int64_t micro_batch = kNone;
   int64_t chunk = kNone;
-  double communication_seconds = 0;  ///< of a forward or backward: what its kernels wait for
+  double communication_seconds = 0;  ///< in a forward or backward: its kernels wait for it
   int64_t to_stage = kNone;          ///< of a send
-  double used_seconds = 0;           ///< of a send: when the step that it is for begins there
+  double used_seconds = 0;           ///< of a send: when the receiving step begins
 };
 
 struct StageTimeline {
   int64_t stage = 0;
-  int64_t rank = 0;                   ///< the stage's first
-  std::vector<TimelineEvent> events;  ///< those of a track in time order
+  int64_t rank = 0;                   ///< the first rank of the stage
+  std::vector<TimelineEvent> events;  ///< the events of each track are in time order
 };
 
 struct StepTimeline {
@@ -72,9 +72,9 @@ struct StepTimeline {
   std::vector<StageTimeline> stages;
 };
 
-/// `stages` as for step_time(), whose iteration_seconds it shares. A chunk's calls over the data
-/// ranks are one event. Sends of two boundaries run side by side, so a stage's pipeline track may
-/// overlap itself where it has chunks.
+/// The timeline of a step; `stages` are those of step_time(), and iteration_seconds is the same.
+/// All calls of a chunk over the data ranks are one event. Sends over two boundaries may run at the
+/// same time, so events on the pipeline track of a stage with several chunks may overlap.
 StepTimeline step_timeline(const Plan& plan,
                            const ParallelLayout& layout,
                            const Fabric& fabric,

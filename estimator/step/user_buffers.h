@@ -1,6 +1,6 @@
-// Communication of the tensor ranks beside matrix products, as TransformerEngine's user buffers do
-// it (Megatron-LM's --tp-comm-overlap). Methods and multiprocessors are the defaults of
-// initialize_ub in transformer_engine/pytorch/module/base.py (release 2.1).
+// Communication of the tensor ranks that overlaps with matrix products by TransformerEngine's user
+// buffers (Megatron-LM's --tp-comm-overlap). The methods and the numbers of multiprocessors are the
+// defaults of initialize_ub in transformer_engine/pytorch/module/base.py (release 2.1).
 #pragma once
 
 #include <cstdint>
@@ -11,25 +11,28 @@
 
 namespace estimator {
 
-/// How a call runs beside the product that needs its result, made its input, or just is there.
+/// How a call overlaps with a matrix product: the one that needs its result, the one that makes its
+/// input, or one that is independent of it.
 struct UserBuffer {
-  std::string module_kind;      ///< of the products
-  int64_t chunks = 1;           ///< of the call; one of them runs alone, to fill the pipeline
-  int64_t multiprocessors = 0;  ///< that the product leaves free, from its start to its end
+  std::string module_kind;      ///< kind of module of the products
+  int64_t chunks = 1;           ///< pieces of the call; one runs alone, to fill the pipeline
+  int64_t multiprocessors = 0;  ///< that the whole product leaves free for the call
 };
 
-/// Empty for a call that runs alone: of other ranks, or outside of a layer's attention and MLP.
+/// The overlap of a call. Empty for a call that runs alone, because it is not of the tensor ranks
+/// or is outside a layer's attention and MLP.
 ///
-/// Forward, an all-gather is a ring exchange by copy engines, and a reduce-scatter follows the
-/// parts of its product. Backward, calls run in bulk beside a product that does not need them; one
-/// of the two all-gathers of each part is a ring exchange: they are not told apart, so each leaves
-/// half as many multiprocessors free. A chunk for each tensor rank, of which one is not hidden, is
-/// assumed of all.
+/// In the forward, an all-gather is a ring exchange by copy engines, and each chunk of a
+/// reduce-scatter follows the part of the product that made it. In the backward, calls run as a
+/// whole beside a product that does not need them, except that one of the two all-gathers of each
+/// attention or MLP is a ring exchange. The two cannot be told apart, so each counts with half the
+/// multiprocessors. Every call is assumed to have one chunk for each tensor rank, one of which is
+/// not hidden.
 std::optional<UserBuffer> user_buffer_of(const CollectiveRecord& record);
 
-/// What such a call of `seconds` adds to `product_seconds`: the chunk alone, what is longer than
-/// the product beside the others, and what the product loses with the multiprocessors that it
-/// leaves free of those of the GPU.
+/// Seconds that such a call of `seconds` adds to a product of `product_seconds`: the chunk that
+/// runs alone, the time by which the other chunks take longer than the product beside them, and the
+/// time that the product loses because it leaves some of the `gpu_multiprocessors` free.
 double seconds_added(const UserBuffer& buffer,
                      double seconds,
                      double product_seconds,

@@ -1,5 +1,5 @@
-// What would make a plan surely fit that may not, or faster where it fits: each change is run,
-// never guessed.
+// Advice: changes that make a plan surely fit, or make a plan that fits faster. The gain of each
+// change is found by running it, never guessed.
 #pragma once
 
 #include <vector>
@@ -11,15 +11,16 @@
 namespace estimator {
 
 /// For a plan that does not surely fit: the changes of memory_saving_changes() that make it surely
-/// fit, fastest iteration first. Where no single one does, the most saving one is made and the
-/// others are tried on top of it, up to three at once. Where nothing fits, the single changes and
-/// what they gain.
+/// fit, with the fastest iteration first. If no single change does, the one that saves most is made
+/// and the others are tried in addition, up to three changes together. If nothing fits, the advice
+/// is the single changes with what they gain.
 ///
-/// For a plan that surely fits: the changes that save memory or time and still fit, fastest
-/// iteration first.
+/// For a plan that surely fits: the changes that save memory or time and still fit, with the
+/// fastest iteration first.
 ///
-/// Each names the flags to type. What they stand for was said over `spec` and resolved as they are,
-/// so that the same is estimated for them. `estimate` is of `spec` itself.
+/// Each advice names the flags to type. The change was applied to `spec` and resolved in the same
+/// way as these flags, so that the user gets the same estimate with them. `estimate` must be that
+/// of `spec` itself.
 std::vector<Advice> advise(const PlanSpec& spec,
                            const ClusterEstimate& estimate,
                            const PlanRunner& runner);

@@ -1,4 +1,5 @@
-// Does a plan fit? Runs its ranks, those first that are likely to need most.
+// Finds out whether a plan fits by running its ranks, first those that are likely to need most
+// memory.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +15,8 @@
 
 namespace estimator {
 
-/// Runs some ranks of a plan (run_ranks() with a device and an environment), and what prices them.
+/// Runs some ranks of a plan (run_ranks() with a device and an environment), and has the
+/// calibration for their estimate.
 struct PlanRunner {
   std::function<std::vector<RankProfile>(const Plan& plan, const std::vector<int64_t>& ranks)> run;
   std::optional<Calibration> calibration = std::nullopt;
@@ -22,14 +24,14 @@ struct PlanRunner {
 
 struct FitAnswer {
   Fit fit = Fit::kDoesNotFit;
-  int64_t peak_bytes = 0;  ///< of the worst rank that was run; where all were, of all ranks
-  /// Where all classes were run, so whenever the plan may fit.
+  int64_t peak_bytes = 0;  ///< of the worst rank that was run
+  /// Set if all classes were run, which is always so if the plan may fit.
   std::optional<ClusterEstimate> estimate;
 
   bool fits() const { return fit == Fit::kFits; }
 };
 
-/// Runs the class of stage `likely_stage` first, and the others only when that one may fit.
+/// Runs first the class of stage `likely_stage`, and the other classes only if that one may fit.
 FitAnswer probe_fit(const Plan& plan, int64_t likely_stage, const PlanRunner& runner);
 
 struct FirstThatFits {
@@ -37,13 +39,14 @@ struct FirstThatFits {
   FitAnswer answer;
 };
 
-/// A search over `steps` (at least one) that save more memory the further they go: the first that
-/// surely fits, with its answer; the last and its answer where none does. The first step is tried,
-/// then the last, then it is bisected between them, as if each step after one that fits did too.
+/// Searches `steps` (at least one), each of which saves more memory than the one before. Returns
+/// the first step that surely fits, with its answer, or the last step if none fits. It tries the
+/// first step, then the last, and then bisects, on the assumption that all steps after one that
+/// fits also fit.
 FirstThatFits first_that_fits(std::size_t steps,
                               const std::function<FitAnswer(std::size_t step)>& probe);
 
-/// The pipeline stage of the rank that needs most.
+/// The pipeline stage of the rank that needs most memory.
 int64_t worst_stage(const ClusterEstimate& estimate);
 
 }  // namespace estimator

@@ -1,4 +1,4 @@
-// The largest micro-batch that surely fits: a search over runs, each executed.
+// Finds the largest micro-batch that surely fits, by running the plan with several sizes.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ void visit_fields(Visitor& visit, MicroBatchTrial& trial) {
   visit("peak_bytes", trial.peak_bytes, "of the worst rank that was run");
 }
 
-/// What stays as it is while the micro-batch changes.
+/// What stays the same while the micro-batch size changes.
 enum class HeldFixed { kGlobalBatch, kMicroBatches };
 constexpr std::array<EnumName<HeldFixed>, 2> enum_names(HeldFixed) {
   return {{{HeldFixed::kGlobalBatch, "global_batch_size"},
@@ -37,8 +37,8 @@ struct MaxMicroBatch {
   DocumentHead head{1, "max_micro_batch"};
   std::optional<int64_t> micro_batch_size;  ///< empty: not even 1 fits
   HeldFixed held_fixed = HeldFixed::kGlobalBatch;
-  int64_t micro_batches = 0;      ///< with the answer; without one, as in the plan
-  int64_t global_batch_size = 0;  ///< likewise
+  int64_t micro_batches = 0;      ///< with the found size; if none was found, as in the plan
+  int64_t global_batch_size = 0;  ///< the same for samples of one step
   int64_t capacity_bytes = 0;
   std::vector<MicroBatchTrial> trials;  ///< in the order in which they were run
 };
@@ -55,9 +55,9 @@ void visit_fields(Visitor& visit, MaxMicroBatch& answer) {
   visit("trials", answer.trials, "every size that was run");
 }
 
-/// The plan of `spec` takes the answer: where it gives a global batch, only sizes are tried that
-/// divide it and that the rules allow; else the global batch grows with the size. Sizes are doubled
-/// until one does not surely fit, and bisected from there on. Memory must grow with the
+/// Only sizes that the plan of `spec` allows are tried: if the plan gives a global batch, the size
+/// must divide it and satisfy the rules; else the global batch grows with the size. The size is
+/// doubled until it does not surely fit, and then bisected. This assumes that memory grows with the
 /// micro-batch.
 MaxMicroBatch find_max_micro_batch(const PlanSpec& spec, const PlanRunner& runner);
 

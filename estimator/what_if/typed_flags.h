@@ -1,4 +1,4 @@
-// What a user types to say something of a plan: the flag table, read backwards.
+// Finds the flags that a user must type to change keys of a plan.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace estimator {
 
-/// "--tp 4 --dp auto": the flags that write these keys; `--set KEY=VALUE` where there is none.
-/// What a shell would take apart is in quotes.
+/// The flags that write these keys, such as "--tp 4 --dp auto", or `--set KEY=VALUE` for a key
+/// without a flag. Text that a shell would split is quoted.
 std::string flags_to_type(const PlanEdits& edits);
 
 }  // namespace estimator
