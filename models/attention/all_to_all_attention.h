@@ -1,6 +1,7 @@
-// Attention of context ranks that exchange the sequence for heads before it, and back after it
-// (DeepSpeed Ulysses, arXiv 2309.14509), as TransformerEngine's AttnFuncWithCPAndQKVOA2A does and
-// with what it keeps: query, key, value and output of the whole sequence and 1/ranks of the heads
+// Attention over context ranks by all-to-all (DeepSpeed Ulysses, arXiv 2309.14509): before
+// attention each rank exchanges its part of the sequence for the whole sequence of some heads, and
+// back afterwards. It keeps the same as TransformerEngine's AttnFuncWithCPAndQKVOA2A: query, key,
+// value and output of the whole sequence for 1/ranks of the heads
 // (transformer_engine/pytorch/attention/dot_product_attention/context_parallel.py, 2.11).
 #pragma once
 
@@ -17,13 +18,14 @@ class HeadExchange;
 
 class AllToAllAttention {
  public:
-  /// `group`'s ranks have their own chunks of the sequence; its size divides the key/value heads.
+  /// Each rank of `group` has its own chunks of the sequence. The number of key/value heads must be
+  /// a multiple of the size of `group`.
   AllToAllAttention(std::shared_ptr<Communicator> group,
                     const AttentionCall& call,
                     const at::Device& device);
 
-  /// This rank's rows, laid out as AttentionCall says, contiguous -> the same rows attended, with
-  /// heads and width as one dim.
+  /// Takes this rank's rows, contiguous and laid out as AttentionCall says. Returns the attention
+  /// output for these rows, with heads and width as one dim.
   at::Tensor forward(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value) const;
 
  private:

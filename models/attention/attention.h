@@ -1,5 +1,5 @@
-// Self-attention of one layer: heads are split over the tensor ranks (MHA, GQA and MQA). Of fewer
-// key/value heads than tensor ranks, several ranks use the same one.
+// Self-attention of one layer, whose heads are split over the tensor ranks (MHA, GQA and MQA). If
+// there are fewer key/value heads than tensor ranks, several ranks use the same head.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -13,7 +13,7 @@
 
 namespace models {
 
-/// Of one layer.
+/// The attention of one layer.
 class Attention {
  public:
   Attention() = default;
@@ -21,12 +21,13 @@ class Attention {
   Attention(const Attention&) = delete;
   Attention& operator=(const Attention&) = delete;
 
-  /// [s or s/t, b, h] -> the same shape, without the output bias.
+  /// [s or s/t, b, h] -> the same shape. The output bias is not added yet; see bias().
   virtual at::Tensor forward(const at::Tensor& input) const = 0;
   virtual at::Tensor bias() const = 0;
 };
 
-/// The layer from all heads' values back to the model's width; `name` is the attention's.
+/// The output projection (linear_proj), from the values of all heads back to hidden_size. `name` is
+/// the path of the attention.
 LinearSpec projection_spec(const ShardContext& context, const std::string& name);
 
 class SelfAttention final : public Attention {
@@ -43,7 +44,7 @@ class SelfAttention final : public Attention {
  private:
   struct Heads {
     at::Tensor query, key, value;               // [s, b, heads or groups, d]
-    torch::autograd::variable_list as_product;  // before positions, where attention holds them
+    torch::autograd::variable_list as_product;  // without positions, if attention keeps them
   };
   bool shares_groups() const;
   bool separates_heads() const;
@@ -57,8 +58,8 @@ class SelfAttention final : public Attention {
 
   ShardContext& context_;
   std::shared_ptr<const CoreAttention> core_;
-  std::shared_ptr<const RotaryEmbedding> rotary_;  // null: positions are learned, or there are none
-  std::vector<ColumnParallelLinear> qkv_;          // one of all three packed, or one of each
+  std::shared_ptr<const RotaryEmbedding> rotary_;  // null: learned positions, or none
+  std::vector<ColumnParallelLinear> qkv_;          // one layer for all three, or one for each
   RowParallelLinear projection_;
 };
 

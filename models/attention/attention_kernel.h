@@ -1,7 +1,8 @@
-// One call of a flash attention kernel, with what its backward needs: PyTorch's own, for the GPU or
-// for the CPU. It stands for flash-attn's kernel and for cuDNN's, which keep the same. PyTorch's
-// flash kernel wants values as wide as keys; for others there is its memory-efficient kernel, which
-// keeps the same too, and on the CPU they are padded.
+// One call of a flash attention kernel, and what its backward needs. The kernel is PyTorch's own,
+// for the GPU or for the CPU. It stands for flash-attn's and cuDNN's kernels, which keep the same
+// tensors. PyTorch's flash kernel needs values as wide as keys. For other widths PyTorch's
+// memory-efficient kernel is used, which also keeps the same tensors; on the CPU the values are
+// padded.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -15,15 +16,15 @@ namespace models {
 struct AttentionCall {
   int64_t sequence_dim = 0;
   double dropout = 0;
-  bool causal = true;                  ///< only where queries and keys are of the same rows
-  bool cudnn = false;                  ///< it stands for cuDNN's kernel, else for flash-attn's
+  bool causal = true;                  ///< only allowed when queries and keys have the same rows
+  bool cudnn = false;                  ///< the kernel stands for cuDNN's, else for flash-attn's
   bool writes_score_gradient = false;  ///< cuDNN's backward: see estimator/plan/attention_choice.h
 };
 
 struct Attended {
   at::Tensor output;        ///< contiguous
   at::Tensor log_sum;       ///< [b, heads, s] fp32: log of the sum of exponentials of each row
-  at::Tensor seed, offset;  ///< of the dropout; undefined on the CPU
+  at::Tensor seed, offset;  ///< for dropout; undefined on the CPU
 };
 
 struct AttentionGradients {
@@ -35,8 +36,8 @@ Attended attend(const at::Tensor& query,
                 const at::Tensor& value,
                 const AttentionCall& call);
 
-/// `attended` may hold the output and log-sum of more keys than these: then the gradients are the
-/// part that comes from these.
+/// `attended` may hold the output and log-sum over more keys than `key` has. The gradients are then
+/// the part that comes from the keys in `key`.
 AttentionGradients attend_backward(const at::Tensor& gradient,
                                    const at::Tensor& query,
                                    const at::Tensor& key,

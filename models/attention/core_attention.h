@@ -1,7 +1,8 @@
-// softmax(Q K^T / sqrt(d)) V with a causal mask: flash (torch's flash kernel, saves q, k, v, the
-// output and a log-sum for each row), fused (the same, but the saved output is the one that the
-// projection reads) or unfused (saves the s x s weights). Where ranks split the sequence, flash and
-// fused attention go across them: ring_attention.h, all_to_all_attention.h.
+// Core attention: softmax(Q K^T / sqrt(d)) V with a causal mask. It is flash (PyTorch's flash
+// kernel, which saves q, k, v, the output and a log-sum for each row), fused (the same, but the
+// saved output is the tensor that the projection reads) or unfused (saves the s x s weights). If
+// ranks split the sequence, flash and fused attention work across them: see ring_attention.h and
+// all_to_all_attention.h.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -17,7 +18,7 @@
 
 namespace models {
 
-/// Attention of a rank's rows across all ranks that have rows of the same sequence.
+/// Attention of this rank's rows over the keys of all ranks that have rows of the same sequence.
 using AttentionAcrossRanks =
     std::function<at::Tensor(const at::Tensor&, const at::Tensor&, const at::Tensor&)>;
 
@@ -39,22 +40,22 @@ class CoreAttention {
 
   estimator::Attention kind_;
   std::shared_ptr<OutputKeeper> keeper_;  ///< null unless layers are recomputed by operator
-  /// Query, key and value are copied to [b, s, heads, d] for the flash-attn kernel, its output back
-  /// (FlashAttention in transformer_engine's backends.py; CausalSelfAttention in nanotron's
-  /// llama.py).
+  /// Query, key and value are copied to [b, s, heads, d] for the flash-attn kernel, and its output
+  /// is copied back (FlashAttention in transformer_engine's backends.py; CausalSelfAttention in
+  /// nanotron's llama.py).
   bool batch_first_;
   /// Megatron-LM's own attention takes the input of its first product from the global memory buffer
   /// (megatron/core/transformer/dot_product_attention.py); null elsewhere.
   std::shared_ptr<FrameworkBuffers> buffers_;
   bool transformer_engine_;
   AttentionCall call_;
-  AttentionAcrossRanks across_context_;   ///< null where one rank has the whole sequence
+  AttentionAcrossRanks across_context_;   ///< null if one rank has the whole sequence
   std::optional<CausalSoftmax> softmax_;  ///< unfused only
 };
 
-/// core->forward({query, key, value}) in a module of its own; under Megatron-LM's selective
-/// recompute nothing but these is kept. Those that are views are copied first where `copies_views`:
-/// under recompute the copies are not kept, and what the views are of is.
+/// Runs core->forward(query, key, value) as a module of its own. Under Megatron-LM's selective
+/// recompute only query, key and value are kept. With `copies_views` those that are views are
+/// copied first; under recompute the copies are not kept, but the tensors that they are views of.
 at::Tensor run_core_attention(const ShardContext& context,
                               const std::shared_ptr<const CoreAttention>& core,
                               torch::autograd::variable_list query_key_value,

@@ -1,8 +1,8 @@
-// Multi-latent attention (DeepSeek-V2, arXiv 2405.04434) as MLASelfAttention in
-// megatron/core/transformer/multi_latent_attention.py: keys and values are made of one narrow
-// latent of each token, queries of another one or of the token itself. What makes the latents is
-// the same on all tensor ranks and works on a rank's own part of the sequence; what makes heads of
-// them is split over the ranks.
+// Multi-latent attention (DeepSeek-V2, arXiv 2405.04434), as MLASelfAttention in
+// megatron/core/transformer/multi_latent_attention.py: keys and values are computed from one narrow
+// latent of each token, queries from another latent or from the token itself. The layers that make
+// the latents are the same on all tensor ranks, and each rank applies them to its own part of the
+// sequence; the layers that make heads from the latents are split over the ranks.
 #pragma once
 
 #include <optional>
@@ -31,10 +31,10 @@ class LatentAttention final : public Attention {
 
   ShardContext& context_;
   std::shared_ptr<const CoreAttention> core_;
-  std::optional<ColumnParallelLinear> query_down_;  ///< none: queries are made of the input
+  std::optional<ColumnParallelLinear> query_down_;  ///< none: queries are computed from the input
   std::optional<Norm> query_norm_, key_value_norm_;
   ColumnParallelLinear query_up_;
-  ColumnParallelLinear key_value_down_;  ///< makes the shared key with positions besides
+  ColumnParallelLinear key_value_down_;  ///< also makes the shared key with positions
   ColumnParallelLinear key_value_up_;
   LatentRotary rotary_;
   RowParallelLinear projection_;

@@ -1,5 +1,5 @@
-// Rotary position embedding (Su et al. 2021), halves rotated against each other as in GPT-NeoX and
-// Llama: (x1, x2) -> (x1 cos - x2 sin, x2 cos + x1 sin).
+// Rotary position embedding (Su et al. 2021). The two halves of a head are rotated as in GPT-NeoX
+// and Llama: (x1, x2) -> (x1 cos - x2 sin, x2 cos + x1 sin).
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -13,26 +13,28 @@ struct RotaryTables {
   at::Tensor cos, sin;
 };
 
-/// `input` turned by the tables' angles, or by `sign` -1 turned back; without autograd.
+/// `input` rotated by the angles of the tables, or rotated back if `sign` is -1; without autograd.
 at::Tensor rotate(const at::Tensor& input, const RotaryTables& tables, int sign);
-/// The same, written over the input. (A temporary of half of it, where a fused kernel has none.)
+/// The same, but overwrites the input. It needs a temporary of half the input's size; a fused
+/// kernel would need none.
 void rotate_in_place(const at::Tensor& input, const RotaryTables& tables, int sign);
 
-/// Tables of one shard's part of the sequence, [rows, 1, 1, width], in the model's type; made once
-/// and shared.
+/// The tables for one shard's part of the sequence, [rows, 1, 1, width], in the model's type. They
+/// are made once and shared by all layers.
 class RotaryEmbedding {
  public:
-  /// Of whole heads, fused in the megatron framework, or of `width` of each. `keeps_angles`: the
-  /// fp32 angles last beside the tables.
+  /// The first form is for whole heads, and fused if the framework has a fused kernel; the second
+  /// one is for `width` elements of each head. With `keeps_angles` the fp32 angles are kept beside
+  /// the tables.
   explicit RotaryEmbedding(const ShardContext& context);
   RotaryEmbedding(const ShardContext& context,
                   int64_t width,
                   bool fused,
                   bool keeps_angles = false);
-  /// [sequence, batch, heads, width] -> the same: one fused function that saves nothing but the
-  /// tables, or plain operators.
+  /// [sequence, batch, heads, width] -> the same shape. It is one fused function, which saves
+  /// nothing but the tables, or plain operators.
   at::Tensor apply(const at::Tensor& input) const;
-  /// The same, written over the input.
+  /// The same, but overwrites the input.
   at::Tensor apply_in_place(const at::Tensor& input) const;
 
   const RotaryTables& tables() const { return tables_; }
@@ -40,7 +42,7 @@ class RotaryEmbedding {
  private:
   bool fused_;
   RotaryTables tables_;
-  at::Tensor angles_;  ///< fp32, undefined where they are dropped
+  at::Tensor angles_;  ///< fp32; undefined if they are not kept
 };
 
 }  // namespace models

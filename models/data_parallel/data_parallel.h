@@ -1,6 +1,6 @@
-// How parameters, gradients and optimizer state lie over the data ranks, as the trainer and the
-// optimizer see it: whole parameters under a gradient buffer (DDP, the distributed optimizer), or a
-// part of each parameter (FSDP2).
+// How parameters, gradients and optimizer state are divided among the data ranks, as the trainer
+// and the optimizer see it: each rank has whole parameters and a gradient buffer (DDP, the
+// distributed optimizer), or a part of each parameter (FSDP2).
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -12,19 +12,19 @@
 
 namespace models {
 
-/// What this rank's optimizer updates of a parameter: the elements [begin, end) of the flattened
-/// parameter, maybe none.
+/// The part of a parameter that this rank's optimizer updates: the elements [begin, end) of the
+/// flattened parameter, possibly none.
 struct OwnedPiece {
   const Parameter* parameter = nullptr;
   int64_t begin = 0;
   int64_t end = 0;
-  at::Tensor weights;    ///< [end - begin], the memory that the model reads
-  at::Tensor gradients;  ///< [end - begin], reduced; undefined while there are none
+  at::Tensor weights;    ///< [end - begin], in the memory that the model reads
+  at::Tensor gradients;  ///< [end - begin], reduced; undefined if there are none yet
 };
 
 struct OptimizerPiece {
-  const Parameter* owner = nullptr;  ///< the first one of a piece that spans several
-  at::Tensor weights;                ///< flat, the memory that the model reads
+  const Parameter* owner = nullptr;  ///< its parameter; the first one if it spans several
+  at::Tensor weights;                ///< flat, in the memory that the model reads
 };
 
 class DataParallel {
@@ -33,28 +33,29 @@ class DataParallel {
 
   /// Drops the gradients of the iteration before.
   virtual void begin_iteration() = 0;
-  /// Backwards of the chunk from here on are of its last micro-batch.
+  /// From now on, backwards of the chunk are those of its last micro-batch.
   virtual void start_last_micro_batch(int64_t chunk) = 0;
-  /// Around the backward of each micro-batch.
+  /// Called before and after the backward of each micro-batch.
   virtual void start_backward() = 0;
   virtual void finish_backward() = 0;
-  /// After all of them: every gradient is reduced when it returns.
+  /// Called after all backwards. When it returns, every gradient is reduced.
   virtual void finish_reduction() = 0;
-  /// After the optimizer's step: gathers what the other ranks updated, where parameters are whole.
+  /// Called after the optimizer's step. If parameters are whole, it gathers what the other ranks
+  /// updated.
   virtual void gather_parameters() = 0;
 
-  /// Of every parameter, in a fixed order.
+  /// The piece of every parameter, in a fixed order.
   virtual std::vector<OwnedPiece> owned_pieces() const = 0;
-  /// What one tensor of each kind of optimizer state is for: the owned pieces that are not empty,
-  /// where nothing else is said.
+  /// The pieces for each of which the optimizer keeps one tensor of every kind of state. By default
+  /// these are the owned pieces that are not empty.
   virtual std::vector<OptimizerPiece> optimizer_pieces() const;
-  /// Their reduced gradients, in a type. They may be taken only once.
+  /// The reduced gradients of these pieces, in the given type. They may be taken only once.
   virtual std::vector<at::Tensor> step_gradients(c10::ScalarType type);
-  /// Gradients have memory that lasts; else each backward makes its own.
+  /// Whether gradients have lasting memory; if not, each backward allocates its own.
   virtual bool has_flat_gradients() const = 0;
   /// Type of the reduced gradients.
   virtual c10::ScalarType gradient_type() const = 0;
-  /// Elements of parameters and of gradients that only fill up.
+  /// Elements of padding in the parameters and in the gradients.
   virtual int64_t parameter_padding() const = 0;
   virtual int64_t gradient_padding() const = 0;
   virtual Observer& observer() const = 0;

@@ -1,5 +1,5 @@
-// Whether a number is one, as Megatron-LM asks of every loss and of every bucket of gradients: the
-// host waits for the answer (validate_result in megatron/core/rerun_state_machine.py).
+// Checks for NaN and infinity, as Megatron-LM does for every loss and every gradient bucket; the
+// host waits for the result (validate_result in megatron/core/rerun_state_machine.py).
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -8,7 +8,7 @@
 
 namespace models {
 
-/// Throws std::runtime_error, with `what`, where the scalar is NaN or infinite.
+/// Throws std::runtime_error with `what` in its message when the scalar is NaN or infinite.
 void check_finite(const at::Tensor& scalar, const std::string& what);
 
 }  // namespace models

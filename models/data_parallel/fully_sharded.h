@@ -1,10 +1,10 @@
 // FSDP2 (torch.distributed.fsdp.fully_shard): each data rank keeps a part of every parameter in
-// fp32, and its gradient and optimizer state. The model is cut into units (embedding, each layer,
-// head), as TorchTitan wraps it. A unit's parameters are gathered in the type of the computation
-// before its forward and before its backward, and freed after them; gradients are reduce-scattered
-// in fp32 when the unit's backward is over.
+// fp32, with the gradient and optimizer state of this part. The model is cut into units (embedding,
+// each layer, head), as TorchTitan wraps it. Before its forward and before its backward, a unit's
+// parameters are gathered in the type of the computation; after each they are freed. Gradients are
+// reduce-scattered in fp32 when the unit's backward is over.
 //
-// Buffers, their order and their streams are those of torch 2.11: FSDPParamGroup in
+// The buffers, their order and their streams are those of torch 2.11: FSDPParamGroup in
 // torch/distributed/fsdp/_fully_shard/_fsdp_param_group.py, foreach_all_gather and foreach_reduce
 // in _fsdp_collectives.py.
 #pragma once
@@ -25,9 +25,10 @@ namespace models {
 
 struct FullyShardedOptions {
   at::Device device;
-  std::shared_ptr<Communicator> data_group;    ///< null: one data rank
+  std::shared_ptr<Communicator> data_group;    ///< null if there is one data rank
   std::shared_ptr<Communicator> tensor_group;  ///< sums gradients of sequence-partial parameters
-  /// fully_shard's reshard_after_forward: off, parameters stay from forward to backward (ZeRO-2).
+  /// fully_shard's reshard_after_forward. If false, parameters stay gathered from forward to
+  /// backward (ZeRO-2).
   bool reshard_after_forward = true;
   Observer& observer;
 };
@@ -41,18 +42,20 @@ class FullySharded final : public DataParallel {
   FullySharded(const FullySharded&) = delete;
   FullySharded& operator=(const FullySharded&) = delete;
 
-  /// The units of a built model. `last`, which ends the forward, stays gathered until its backward,
-  /// which follows at once.
+  /// Sets the units of a built model. The unit `last` ends the forward; it stays gathered, because
+  /// its backward follows at once.
   void set_parameters(std::deque<Parameter>& parameters, int64_t last);
 
-  /// body(input), while the unit's parameters are whole; autograd will gather them again. The first
-  /// unit's input needs no gradient, and it may be the last unit, too (tied embeddings).
+  /// Runs body(input) while the unit's parameters are gathered; the backward gathers them again.
+  /// The input of the first unit needs no gradient. The first unit may also be the last one (tied
+  /// embeddings).
   at::Tensor run(int64_t unit, const at::Tensor& input, const Body& body);
 
   void begin_iteration() override;
   void start_last_micro_batch(int64_t) override {}
   void start_backward() override {}
-  /// Units whose input needs no gradient end here, and what the last ones left is freed.
+  /// Ends the backward of units whose input needs no gradient, and frees what the last units still
+  /// hold.
   void finish_backward() override;
   void finish_reduction() override {}
   void gather_parameters() override {}
@@ -67,7 +70,7 @@ class FullySharded final : public DataParallel {
  private:
   friend struct UnitBackwardFunction;
 
-  /// What an all-gather brought: all ranks' parts of a unit, one rank after the other.
+  /// The result of an all-gather: the parts of a unit from all ranks, one rank after the other.
   struct Gathered {
     at::Tensor whole;
     StreamPoint arrived;
@@ -78,8 +81,8 @@ class FullySharded final : public DataParallel {
     bool stays_gathered = false;
     bool is_whole = false;
     bool in_backward = false;
-    std::optional<Gathered> gathering;   ///< started, and not copied out yet
-    std::vector<std::size_t> positions;  ///< in forward_order_, of forwards without a backward yet
+    std::optional<Gathered> gathering;   ///< an all-gather that was started but not copied out yet
+    std::vector<std::size_t> positions;  ///< in forward_order_: forwards whose backward is to come
     at::Tensor gradient_parts;           ///< reduced; the parameters' gradients are views of it
   };
 
@@ -99,7 +102,7 @@ class FullySharded final : public DataParallel {
   std::vector<Unit> units_;
   std::size_t last_unit_ = 0;
   std::vector<std::size_t> forward_order_;
-  std::optional<Gathered> last_gathered_;  ///< of the last forward; freed at the next
+  std::optional<Gathered> last_gathered_;  ///< of the last forward; freed at the next one
   at::Tensor reducing_;                    ///< input of the last reduce-scatter
   StreamPoint reduced_;
 };

@@ -1,7 +1,8 @@
-// Flat buffers of gradients (and, with the distributed optimizer, of parameters), cut into buckets
-// that are reduced over the data ranks, as Megatron-LM's DistributedDataParallel lays them out:
-// parameters in reverse order; with the distributed optimizer each starts at a multiple of 64
-// elements and each bucket ends at a multiple of lcm(data ranks, 128). A bucket is of one chunk.
+// Flat buffers of gradients (and, with the distributed optimizer, of parameters). They are cut into
+// buckets, which are reduced over the data ranks. The layout is that of Megatron-LM's
+// DistributedDataParallel: parameters are in reverse order; with the distributed optimizer each
+// parameter starts at a multiple of 64 elements and each bucket ends at a multiple of lcm(data
+// ranks, 128). All parameters of a bucket are of one chunk.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -18,13 +19,13 @@
 
 namespace models {
 
-/// How long the gradients that autograd makes live, each by itself beside the flat buffer.
+/// How long the separate gradients that autograd makes live.
 enum class OwnGradients {
-  kAdded,              ///< each is added to the flat buffer and dropped (Megatron-LM)
-  kUntilSummed,        ///< to the end of a micro-batch's backward (nanotron)
-  kUntilNextBackward,  ///< as DeepSpeed's BF16Optimizer leaves them
-  kUntilStep,          ///< they are the sum: there is no flat buffer (DeepSpeed's ZeRO stage 1)
-  kUntilZeroed,        ///< the same, to the next iteration (PyTorch's zero_grad())
+  kAdded,              ///< each is added to the flat buffer and freed (Megatron-LM)
+  kUntilSummed,        ///< until the end of a micro-batch's backward (nanotron)
+  kUntilNextBackward,  ///< until the next backward (DeepSpeed's BF16Optimizer)
+  kUntilStep,          ///< they are the sum, without a flat buffer (DeepSpeed's ZeRO stage 1)
+  kUntilZeroed,        ///< the same, until the next iteration (PyTorch's zero_grad())
 };
 
 struct ParameterSlot {
@@ -36,39 +37,40 @@ struct ParameterSlot {
 struct Bucket {
   int64_t begin = 0;  ///< elements, in the flat buffer
   int64_t end = 0;    ///< with padding
-  int64_t chunk = 0;  ///< of the stage
+  int64_t chunk = 0;  ///< model chunk of the stage
   std::vector<ParameterSlot> slots;
 };
 
 struct BufferShape {
   bool sharded = false;  ///< the distributed optimizer
   int64_t data_ranks = 1;
-  int64_t bucket_elements = 0;   ///< a bucket is closed at this size; 0: one for each chunk
-  bool cut_later_chunks = true;  ///< else that size holds in the first chunk alone
-  /// The embedding weight that first and last stage share. When sharded it gets a bucket of its own
-  /// on both: each data rank must reduce the same part of both copies.
+  int64_t bucket_elements = 0;   ///< size at which a bucket is closed; 0: one bucket for each chunk
+  bool cut_later_chunks = true;  ///< false: only the first chunk has several buckets
+  /// The embedding weight that the first and the last stage share, or null. When sharded it has a
+  /// bucket of its own on both stages, because each data rank must reduce the same part of both
+  /// copies.
   const Parameter* tied = nullptr;
 };
 
-/// Where each parameter lies. Pure arithmetic.
+/// The buckets, with the place of each parameter. Pure arithmetic.
 std::vector<Bucket> lay_out_buckets(const ParameterList& parameters, const BufferShape& shape);
 
 struct GradientBufferOptions {
   BufferShape shape;
   c10::ScalarType type = c10::ScalarType::Float;  ///< of the summed gradients
-  /// DistributedDataParallel's reducer copies gradients of the parameters' type into buckets of its
-  /// own (gradient_as_bucket_view off) where there is someone to reduce with.
+  /// PyTorch's DistributedDataParallel: if there is more than one data rank, its reducer copies the
+  /// gradients, in the parameters' type, into its own buckets (gradient_as_bucket_view is off).
   bool reducer_buckets = false;
-  bool check_finite = false;  ///< each bucket's norm, before it is reduced
-  bool overlap = false;       ///< start a bucket's reduction when its last gradient is there
+  bool check_finite = false;  ///< check each bucket's norm before it is reduced
+  bool overlap = false;       ///< reduce a bucket as soon as its last gradient is there
   OwnGradients own_gradients = OwnGradients::kAdded;
-  /// Sharded: the optimizer's state is one flat tensor for this rank's part of each bucket, else
-  /// one for each parameter in it.
+  /// When sharded: the optimizer's state is one flat tensor for this rank's part of each bucket; if
+  /// false, one tensor for each parameter in that part.
   bool flat_pieces = false;
-  /// Not sharded: each data rank updates whole parameters and broadcasts them.
+  /// When not sharded: each data rank updates some whole parameters and broadcasts them.
   bool whole_parameters = false;
-  /// Ranks over whose tokens gradients are the mean, where they are not those of `data_group`: of
-  /// an expert, which has seen the tokens of others, too.
+  /// Number of ranks over whose tokens gradients are averaged, if these are not the ranks of
+  /// `data_group` (0: they are). It differs for experts, which also see tokens of other ranks.
   int64_t replicas = 0;
   std::shared_ptr<Communicator> data_group;
   Observer& observer;
@@ -76,8 +78,8 @@ struct GradientBufferOptions {
 
 class GradientBuffer final : public DataParallel {
  public:
-  /// Makes the gradient buffer and sets each parameter's main_gradient. When sharded it also
-  /// moves the parameters into one flat buffer of their type.
+  /// Makes the gradient buffer and sets each parameter's main_gradient. When sharded it also moves
+  /// the parameters into one flat buffer of their type.
   GradientBuffer(const ParameterList& parameters, GradientBufferOptions options);
   GradientBuffer(const GradientBuffer&) = delete;
   GradientBuffer& operator=(const GradientBuffer&) = delete;
@@ -85,12 +87,12 @@ class GradientBuffer final : public DataParallel {
   void begin_iteration() override;
   void start_backward() override;
   void finish_backward() override;
-  /// From here on until finish_reduction() contributions to the chunk count towards the overlapped
-  /// reduction.
+  /// From here on until finish_reduction(), gradients that are added to the chunk count as those
+  /// that complete its buckets for the overlapped reduction.
   void start_last_micro_batch(int64_t chunk = 0) override;
-  /// Reduces what is not reduced yet and waits for what is.
+  /// Reduces the buckets that are not reduced yet, and waits for reductions that were started.
   void finish_reduction() override;
-  /// Gathers the parameters that the other ranks updated, or gets them from their owners.
+  /// Gathers the parameters that the other ranks updated, or receives their broadcasts.
   void gather_parameters() override;
 
   std::vector<OwnedPiece> owned_pieces() const override;
@@ -111,9 +113,10 @@ class GradientBuffer final : public DataParallel {
   bool sharded() const { return options_.shape.sharded; }
   /// This rank's part of a bucket: [begin, end) in the flat buffers.
   std::pair<int64_t, int64_t> shard_range(const Bucket& bucket) const;
-  /// The flat gradients; undefined where they are autograd's own to the step.
+  /// The flat gradients; undefined if autograd's own gradients are the sum until the step.
   const at::Tensor& gradients() const { return gradients_; }
-  /// [begin, end) of a bucket's gradients where they are autograd's own: a copy, or a view of one.
+  /// Elements [begin, end) of a bucket's gradients, if these are autograd's own: a copy, or a view
+  /// of a copy.
   at::Tensor own_gradients(const Bucket& bucket, int64_t begin, int64_t end) const;
   /// The flat parameters; undefined when not sharded.
   const at::Tensor& parameters() const { return parameters_; }
@@ -122,7 +125,7 @@ class GradientBuffer final : public DataParallel {
  private:
   void contribution_added(std::size_t bucket);
   void reduce(std::size_t bucket);
-  /// What this rank updates of a parameter: [begin, end) in the flat buffers.
+  /// The part of a parameter that this rank updates: [begin, end) in the flat buffers.
   std::pair<int64_t, int64_t> owned_range(const Bucket& bucket, const ParameterSlot& slot) const;
   bool has_flat_pieces() const { return options_.flat_pieces && sharded(); }
   void drop_own_gradients();
@@ -146,7 +149,7 @@ class GradientBuffer final : public DataParallel {
   at::Tensor reducer_buckets_;
   at::Tensor parameters_;
   std::optional<OwnedParameters> owned_parameters_;  ///< with whole_parameters
-  std::vector<int> missing_contributions_;  ///< of each bucket; 0: not in its last micro-batch
+  std::vector<int> missing_contributions_;  ///< for each bucket; 0: not in its last micro-batch
   std::vector<bool> started_;
   std::vector<PendingCall> pending_;
 };

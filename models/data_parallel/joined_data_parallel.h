@@ -1,5 +1,6 @@
-// Parameters in several gradient buffers as one: those of experts are reduced over other ranks than
-// the rest (buffers and expert_parallel_buffers of Megatron-LM's DistributedDataParallel).
+// Joins several gradient buffers into one DataParallel: parameters of experts are reduced over
+// other ranks than the rest, in buffers of their own (buffers and expert_parallel_buffers of
+// Megatron-LM's DistributedDataParallel).
 #pragma once
 
 #include <memory>
@@ -11,8 +12,8 @@ namespace models {
 
 class JoinedDataParallel final : public DataParallel {
  public:
-  /// At least one, in the order in which they are reduced. `gathers`: how often all parameters are
-  /// gathered after a step.
+  /// `parts` has at least one buffer; they are reduced in this order. `gathers` says how often all
+  /// parameters are gathered after a step.
   JoinedDataParallel(std::vector<std::unique_ptr<DataParallel>> parts, int gathers);
 
   void begin_iteration() override;

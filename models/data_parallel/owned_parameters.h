@@ -1,9 +1,10 @@
-// ZeRO stage 1 with whole parameters: each has one data rank that updates it, its owner, and that
-// broadcasts it after the step.
+// ZeRO stage 1 with whole parameters: each parameter has one data rank as its owner, which updates
+// it and broadcasts it after the step.
 //
-// As InternEvo's HybridZeroOptimizer of July 2023 (internlm/solver/optimizer/hybrid_zero_optim.py,
-// commit fa7337b): an owner's parameters lie together in one flat tensor, the optimizer's state is
-// one flat tensor for them, and there is one broadcast for each rank that owns something.
+// It follows InternEvo's HybridZeroOptimizer of July 2023
+// (internlm/solver/optimizer/hybrid_zero_optim.py, commit fa7337b): the parameters of an owner lie
+// together in one flat tensor, the optimizer's state for them is one flat tensor, and each rank
+// that owns parameters makes one broadcast.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -20,32 +21,34 @@
 
 namespace models {
 
-/// What each of `ranks` owns: by falling size, each parameter goes to the first of the ranks that
-/// have fewest elements (_partition_param_list). Pure arithmetic.
+/// The parameters that each of `ranks` owns. In the order of descending size, each parameter goes
+/// to the rank that has the fewest elements so far, the first one if several have equally few
+/// (_partition_param_list). Pure arithmetic.
 std::vector<std::vector<Parameter*>> part_by_size(const ParameterList& parameters, int64_t ranks);
 
 class OwnedParameters {
  public:
-  /// Moves the parameters into one flat buffer of their type, owner by owner. Null group: all are
-  /// this rank's.
+  /// Moves the parameters into one flat buffer of their type, owner by owner. If the group is null,
+  /// this rank owns all of them.
   OwnedParameters(const ParameterList& parameters,
                   std::shared_ptr<Communicator> data_group,
                   Observer& observer);
 
   bool is_mine(const Parameter& parameter) const;
-  /// All that is this rank's as one piece; none where it owns nothing.
+  /// One piece with all parameters of this rank; empty if it owns none.
   std::vector<OptimizerPiece> optimizer_pieces() const;
-  /// The gradient of that piece: a copy.
+  /// A copy of the gradient of that piece.
   std::vector<at::Tensor> step_gradients(c10::ScalarType type) const;
-  /// All are started before the first one is waited for, in the order of the owners.
+  /// Broadcasts the parameters of all owners, in their order. All broadcasts are started before the
+  /// first wait.
   void broadcast();
 
   const at::Tensor& flat() const { return flat_; }
 
  private:
   struct Owner {
-    std::vector<Parameter*> parameters;  ///< by falling size
-    at::Tensor flat;                     ///< of all of them
+    std::vector<Parameter*> parameters;  ///< by descending size
+    at::Tensor flat;                     ///< holds all of them
   };
   const Owner& mine() const;
 

@@ -1,6 +1,7 @@
-// The same linear layer of several experts, each on its own rows: one product for each, as
-// TransformerEngine's GroupedLinear runs them with cuBLAS (transformer_engine/pytorch/module/
-// grouped_linear.py). Weights are cut over the ranks of expert-tensor.
+// The same linear layer for several experts, each with its own weight and its own rows. It runs one
+// matrix product for each expert, as TransformerEngine's GroupedLinear does with cuBLAS
+// (transformer_engine/pytorch/module/grouped_linear.py). Weights are split over the expert-tensor
+// ranks.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -15,13 +16,13 @@
 namespace models {
 
 struct GroupedLinearSpec {
-  std::string name;          ///< of all experts; a weight is name.EXPERT.layer.weight
+  std::string name;          ///< path of the experts; a weight is name.EXPERT.layer.weight
   std::string layer;         ///< "linear_fc1"
-  int64_t first_expert = 0;  ///< of this rank, in the model
-  int64_t experts = 0;       ///< of this rank
+  int64_t first_expert = 0;  ///< this rank's first expert, numbered in the model
+  int64_t experts = 0;       ///< number of experts of this rank
   int64_t inputs = 0;
   int64_t outputs = 0;
-  int64_t sharded_dim = 0;  ///< of a weight [outputs, inputs]
+  int64_t sharded_dim = 0;  ///< dim along which a weight [outputs, inputs] is split
   int64_t output_blocks = 1;
 };
 
@@ -30,7 +31,8 @@ struct GroupedLinearCall;
 class GroupedLinear {
  public:
   GroupedLinear(ShardContext& context, ParameterStore& store, const GroupedLinearSpec& spec);
-  /// [rows, inputs] -> [rows, outputs], or this rank's part of either; `rows_of` each expert.
+  /// [rows, inputs] -> [rows, outputs], or this rank's part of inputs or outputs. `rows_of` has the
+  /// number of rows of each expert.
   at::Tensor forward(const at::Tensor& input, const std::vector<int64_t>& rows_of) const;
 
  private:

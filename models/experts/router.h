@@ -1,6 +1,7 @@
-// The router of a mixture of experts: how much each of a token's experts counts (TopKRouter in
-// megatron/core/transformer/moe/router.py), and the loss that keeps experts equally busy. Which
-// experts those are is not for it to say here, see expert_routing.h; it works as if it were.
+// The router of a mixture of experts (TopKRouter in megatron/core/transformer/moe/router.py): it
+// computes the weight of each of a token's experts, and the loss that keeps experts equally busy.
+// It also does the work of choosing the experts, but the choice is not used: expert_routing.h
+// decides.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -14,19 +15,19 @@ namespace models {
 
 struct RouterOutput {
   at::Tensor weights;  ///< [tokens, experts], zero for experts that were not chosen
-  at::Tensor map;      ///< [tokens, experts] of bool: which expert gets which token
+  at::Tensor map;      ///< [tokens, experts] bool: which expert gets which token
 };
 
 class Router {
  public:
   Router(ShardContext& context, ParameterStore& store, const std::string& name);
-  /// `tokens` [tokens, h]; `chosen` [tokens, topk]: their experts.
+  /// `tokens` is [tokens, h]; `chosen` is [tokens, topk], the experts of each token.
   RouterOutput forward(const at::Tensor& tokens, const at::Tensor& chosen) const;
 
  private:
-  /// Of all experts, fp32 [tokens, experts].
+  /// Scores of all experts, fp32 [tokens, experts].
   at::Tensor scores_of_all(const at::Tensor& logits) const;
-  /// What it would choose, which is not used.
+  /// Runs the operators that choose the experts; the result is not used.
   void choose(const at::Tensor& scores) const;
   at::Tensor within_groups(const at::Tensor& scores) const;
   at::Tensor aux_loss(const at::Tensor& logits, const at::Tensor& chosen) const;

@@ -6,25 +6,26 @@
 
 namespace models {
 
-/// The model's activation as the framework computes it. [..., f or, gated, 2 f] -> [..., f].
+/// The model's activation, as the framework computes it: [..., f] -> [..., f], or if it is gated
+/// [..., 2 f] -> [..., f].
 at::Tensor activate(const at::Tensor& input, const ShardContext& context);
 
-/// Whether the framework's activation adds the bias of the layer before it, too.
+/// Whether the framework's activation kernel also adds the bias of the linear layer before it.
 bool activation_adds_bias(const ShardContext& context);
 
-/// activate(input + bias), where it does: keeps the input and the bias alone, and sums the
-/// input's gradient to the bias's (bias_gelu_impl, bias_swiglu_impl and bias_geglu_impl in
-/// megatron/core/fusions).
+/// activate(input + bias), for frameworks whose kernel adds the bias. It keeps only the input and
+/// the bias; the gradient of the bias is the sum of the input's gradient (bias_gelu_impl,
+/// bias_swiglu_impl and bias_geglu_impl in megatron/core/fusions).
 at::Tensor activate_biased(const at::Tensor& input,
                            const at::Tensor& bias,
                            const ShardContext& context);
 
-/// What a gated activation (SwiGLU, GeGLU) makes of its gate.
+/// The function that a gated activation (SwiGLU, GeGLU) applies to its gate.
 at::Tensor activate_gate(const at::Tensor& gate, estimator::Activation activation);
 
-/// As activate(), each row of [rows, f] times its weight of [rows, 1]: what an expert computes for
-/// a token, weighted by the token's router. A fused gated one keeps its input and the weights
-/// alone, as Megatron-LM's weighted_bias_swiglu_impl.
+/// activate(), with each row of the result [rows, f] multiplied by its weight [rows, 1]: the hidden
+/// values of an expert, with the weight that the router gives to the token. If it is gated and
+/// fused, it keeps only its input and the weights, as Megatron-LM's weighted_bias_swiglu_impl.
 at::Tensor activate_weighted(const at::Tensor& input,
                              const at::Tensor& weights,
                              const ShardContext& context);

@@ -8,22 +8,23 @@
 
 namespace models {
 
-/// Loss of each token, fp32 [s, b]. logits [s, b, V / t], labels [s, b] in the whole vocabulary.
+/// The loss of each token, fp32 [s, b]. `logits` is [s, b, V / t]; `labels` is [s, b], with numbers
+/// in the whole vocabulary. `group` may be null (t = 1).
 ///
-/// One fp32 buffer of the logits' shape is made; the softmax takes its place and is saved, and the
-/// gradient takes the softmax's place, as in Megatron-LM. `group` may be null (t = 1).
+/// As in Megatron-LM, one fp32 buffer of the logits' shape is made. The softmax overwrites it and
+/// is saved, and in backward the gradient overwrites the softmax.
 ///
-/// fusion: with kNative Megatron-LM compiles the function, which then writes exp(logits) beside its
-/// input and copies it back: for a moment a second fp32 buffer lives (fused_cross_entropy.py:
-/// calculate_predicted_logits under torch.compile, which makes mutations functional). With
-/// kTransformerEngine the gradient takes the place of the logits in their own type, and no fp32
-/// buffer is made (transformer_engine/pytorch/triton/cross_entropy.py up to 2.11).
+/// With the fusion kNative Megatron-LM compiles the function. It then writes exp(logits) into a
+/// second fp32 buffer and copies it back, so that two such buffers live for a moment
+/// (fused_cross_entropy.py: calculate_predicted_logits under torch.compile, which makes mutations
+/// functional). With kTransformerEngine the gradient overwrites the logits in their own type, and
+/// no fp32 buffer is made (transformer_engine/pytorch/triton/cross_entropy.py up to 2.11).
 at::Tensor vocabulary_parallel_cross_entropy(const at::Tensor& logits,
                                              const at::Tensor& labels,
                                              const Group& group,
                                              estimator::CrossEntropyFusion fusion);
 
-/// The same for t = 1 from PyTorch's own operators: log-softmax and negative log-likelihood.
+/// The same for t = 1, with PyTorch's own operators: log-softmax and negative log-likelihood.
 at::Tensor plain_cross_entropy(const at::Tensor& logits, const at::Tensor& labels);
 
 }  // namespace models

@@ -6,19 +6,21 @@
 
 namespace models {
 
-/// Keeps a mask of one byte for each element; probability 0 keeps nothing.
+/// Dropout, which keeps a mask of one byte for each element. With probability 0 it does and keeps
+/// nothing.
 inline at::Tensor dropout(const at::Tensor& input, double probability) {
   if (probability == 0) return input;
   return std::get<0>(at::native_dropout(input, probability, /*train=*/true));
 }
 
-/// The same as Inductor compiles it: rows of the mask that are longer than 1,024 bytes are padded
-/// to a multiple of 128 (padding_stride_threshold and padding_alignment_bytes in
+/// The same, as Inductor compiles it: rows of the mask that are longer than 1,024 bytes are padded
+/// to a multiple of 128 bytes (padding_stride_threshold and padding_alignment_bytes in
 /// torch/_inductor/config.py, Layout._pad_strides in ir.py of 2.11).
 at::Tensor compiled_dropout(const at::Tensor& input, double probability);
 
-/// residual + dropout(output + bias); an undefined bias is none. `compiled`: as Megatron-LM does it
-/// (bias_dropout_add_fused_train in megatron/core/fusions/fused_bias_dropout.py).
+/// residual + dropout(output + bias); if the bias is undefined, none is added. With `compiled` it
+/// is one compiled kernel as in Megatron-LM (bias_dropout_add_fused_train in
+/// megatron/core/fusions/fused_bias_dropout.py).
 at::Tensor bias_dropout_add(const at::Tensor& output,
                             const at::Tensor& bias,
                             const at::Tensor& residual,

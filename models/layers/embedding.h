@@ -1,4 +1,4 @@
-// Token embedding with its rows split over the tensor ranks, learned positions and dropout.
+// Token embedding, whose rows are split over the tensor ranks, with learned positions and dropout.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -25,7 +25,8 @@ class Embedding {
   Parameter* positions_ = nullptr;
 };
 
-/// The rows of the embedding, tied output copies included, are cut alike everywhere.
+/// The specification of the embedding weight. It is the same for the tied copy of the output layer,
+/// so that the rows are split in the same way everywhere.
 ParameterSpec word_embedding_spec(const ShardContext& context, const std::string& name);
 
 }  // namespace models

@@ -1,4 +1,4 @@
-// What stands between a layer's second norm and its residual: an MLP, or a mixture of experts.
+// The part of a layer between its second norm and its residual: an MLP, or a mixture of experts.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -8,9 +8,9 @@ namespace models {
 class FeedForward {
  public:
   virtual ~FeedForward() = default;
-  /// [s or s/t, b, h] -> the same shape, without the output bias.
+  /// [s or s/t, b, h] -> the same shape. The output bias is not added yet; see bias().
   virtual at::Tensor forward(const at::Tensor& input) const = 0;
-  /// What the caller adds, or an undefined tensor.
+  /// The bias that the caller must add, or an undefined tensor.
   virtual at::Tensor bias() const = 0;
 };
 

@@ -1,4 +1,5 @@
-// The MLP of one layer, plain (two matrices) or gated (SwiGLU, GeGLU: three, the first two in one).
+// The MLP of one layer: plain (two matrices), or gated (SwiGLU, GeGLU: three matrices, of which the
+// first two may be stored as one).
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -23,7 +24,7 @@ class Mlp final : public FeedForward {
 
   ShardContext& context_;
   std::string scope_;  ///< the last element of its name: "mlp", or "shared_experts"
-  std::vector<ColumnParallelLinear> first_;  // one, or of a gated MLP gate and up
+  std::vector<ColumnParallelLinear> first_;  // linear_fc1, or gate and up as two layers
   RowParallelLinear second_;
 };
 

@@ -1,5 +1,5 @@
-// LayerNorm and RMSNorm over the last dimension, as the fused kernels: they save the input and, in
-// fp32, mean and reciprocal deviation of each row.
+// LayerNorm and RMSNorm over the last dimension. Like the fused kernels they save the input and, in
+// fp32, the mean and the reciprocal standard deviation of each row.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -12,7 +12,7 @@ namespace models {
 
 class Norm {
  public:
-  /// Of the residual stream, or of rows of `width`.
+  /// A norm over hidden_size, or over rows of `width`.
   Norm(ShardContext& context, ParameterStore& store, const std::string& name);
   Norm(ShardContext& context, ParameterStore& store, const std::string& name, int64_t width);
   at::Tensor forward(const at::Tensor& input) const;

@@ -1,16 +1,16 @@
 // Linear layers split over the tensor ranks (Shoeybi et al. 2019; sequence parallelism: Korthikanti
 // et al. 2022). Inputs are [sequence, batch, width].
 //
-// Column parallel: output features are split. Under sequence parallelism the input holds a part of
-// the sequence; it is gathered for the product, only the part is saved, and backward gathers again.
-// Row parallel: input features are split; the partial products are summed over the ranks, under
-// sequence parallelism each rank keeps its part of the sequence. The bias is added after the sum.
-// Duplicated (TransformerEngine's parallel_mode None): not split, nothing is gathered; under
-// sequence parallelism the weight's gradient is a partial sum.
+// Column parallel: output features are split. Under sequence parallelism the input is a part of the
+// sequence; the whole sequence is gathered for the product, but only the part is saved, and
+// backward gathers it again. Row parallel: input features are split. The partial products are
+// summed over the ranks; under sequence parallelism each rank keeps its part of the sequence. The
+// bias is added after the sum. Duplicated (TransformerEngine's parallel_mode None): nothing is
+// split or gathered. Under sequence parallelism the gradient of the weight is a partial sum.
 //
-// With gradient accumulation fusion (megatron-lm) the weight gradient is added to the fp32 main
-// gradient by the product itself and autograd gets nothing; else autograd gets a gradient of the
-// weight's type.
+// With gradient accumulation fusion (megatron-lm) the product itself adds the weight gradient to
+// the fp32 main gradient, and autograd gets nothing. Else autograd gets a gradient of the weight's
+// type.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -24,40 +24,41 @@
 
 namespace models {
 
-/// Shape and options of one linear layer; `name` is its path, ".weight" and ".bias" are appended.
+/// Shape and options of one linear layer. `name` is its path, to which ".weight" and ".bias" are
+/// appended.
 struct LinearSpec {
   std::string name;
   int64_t inputs = 0;
   int64_t outputs = 0;
   bool bias = false;
-  bool caller_adds_bias = false;  ///< of a column parallel layer: forward() leaves it out
+  bool caller_adds_bias = false;  ///< column parallel: forward() does not add the bias
   int64_t output_blocks = 1;      ///< see ParameterSpec::blocks
-  /// The output layer is Megatron-LM's own in every framework of it; the others may be
+  /// It is the output layer, which is always Megatron-LM's own; the other linear layers may be
   /// TransformerEngine's.
   bool output_layer = false;
-  /// Of a column parallel layer that is not split: each tensor rank has all of it, for its own
-  /// rows.
+  /// For a column parallel layer: it is not split; each tensor rank has all of it and applies it to
+  /// its own rows.
   bool duplicated = false;
-  /// Of a column parallel layer whose caller has gathered the input, for several layers at once:
-  /// see whole_input().
+  /// For a column parallel layer: the caller has already gathered the input, for several layers at
+  /// once; see whole_input() below.
   bool whole_input = false;
-  bool at_mark = false;                   ///< its parameters: see ParameterStore::mark_place
-  std::optional<PackedRows> packed = {};  ///< of the weight
+  bool at_mark = false;                   ///< for its parameters; see ParameterStore::mark_place
+  std::optional<PackedRows> packed = {};  ///< rows of another weight; see PackedRows
   Parameter* shared_weight = nullptr;     ///< use this weight (tied output layer) and make none
   bool shared_copy = false;
 };
 
 struct LinearCall;
 
-/// The input of several column parallel layers, gathered once as TorchTitan does
-/// (PrepareModuleInput in torch/distributed/tensor/parallel/style.py); backward sums their
-/// gradients over the ranks.
+/// Gathers the input of several column parallel layers once, as TorchTitan does (PrepareModuleInput
+/// in torch/distributed/tensor/parallel/style.py). The backward sums the gradients of these layers
+/// over the ranks.
 at::Tensor whole_input(const ShardContext& context, const at::Tensor& input);
 
 class ColumnParallelLinear {
  public:
   ColumnParallelLinear(ShardContext& context, ParameterStore& store, const LinearSpec& spec);
-  /// [s or s/t, b, inputs] -> [s, b, outputs / t], bias added but where the caller does that.
+  /// [s or s/t, b, inputs] -> [s, b, outputs / t]. Adds the bias unless the caller does.
   at::Tensor forward(const at::Tensor& input) const;
   /// The bias that the caller adds, or an undefined tensor.
   at::Tensor bias() const;

@@ -1,5 +1,6 @@
-// Activation recompute: forward keeps the inputs only; backward runs the segment again, with the
-// same random numbers, and then its backward (the reentrant form of Chen et al. 2016).
+// Activation recomputation: the forward keeps only the inputs; the backward first runs the forward
+// again, with the same random numbers, and then its backward (the reentrant form of Chen et al.
+// 2016).
 #pragma once
 
 #include <torch/csrc/autograd/variable.h>
@@ -15,14 +16,15 @@ namespace models {
 using Segment = std::function<at::Tensor(const torch::autograd::variable_list&)>;
 
 struct CheckpointOptions {
-  std::shared_ptr<OutputKeeper> keeper;  ///< of outputs that are kept; null: of none
-  /// torch.utils.checkpoint with use_reentrant=False drops at once what the recompute returns;
-  /// others, as Megatron-LM's, hold it until the segment's backward is over.
+  std::shared_ptr<OutputKeeper> keeper;  ///< keeps some outputs; null: none are kept
+  /// Whether the output of the recomputation is held until the segment's backward is over, as in
+  /// Megatron-LM; torch.utils.checkpoint with use_reentrant=False frees it at once.
   bool holds_output = true;
 };
 
-/// segment(inputs), keeping only the inputs, and what passes through the keeper. Gradients of
-/// parameters inside the segment are accumulated by the backward inside backward.
+/// Runs segment(inputs) and keeps only the inputs and what passes through the keeper. Gradients of
+/// parameters inside the segment are accumulated by the inner backward, which runs inside the outer
+/// one.
 at::Tensor checkpoint(Segment segment,
                       const torch::autograd::variable_list& inputs,
                       Observer& observer,

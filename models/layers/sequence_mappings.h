@@ -1,5 +1,6 @@
-// The small autograd functions between the tensor ranks (Korthikanti et al. 2022): what is a sum in
-// forward is a copy in backward, what is cut along the sequence is gathered again.
+// The small autograd functions between the tensor ranks (Korthikanti et al. 2022): if the forward
+// sums over the ranks, the backward copies; if the forward splits along the sequence, the backward
+// gathers.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -12,23 +13,24 @@ namespace models {
 
 using Group = std::shared_ptr<Communicator>;
 
-/// How torch.distributed is given the ranks' parts: as one tensor, or as a list of tensors, for
-/// which it makes one tensor more, and copies.
+/// How the parts of the ranks are passed to torch.distributed: as one tensor, or as a list of
+/// tensors. For a list it allocates one more tensor and copies.
 enum class Parts { kOneTensor, kList };
 
-/// Forward: sum over the ranks. Backward: the gradient as it is.
+/// Forward: sum over the ranks. Backward: the gradient unchanged.
 at::Tensor reduce_from_ranks(const at::Tensor& input, const Group& group);
 
-/// Forward: the input as it is, which all hold. Backward: the sum of their gradients.
+/// Forward: the input unchanged; all ranks hold the same. Backward: the sum of the gradients of all
+/// ranks.
 at::Tensor copy_to_ranks(const at::Tensor& input, const Group& group);
 
-/// Forward: sum over the ranks, each keeps its part of dim 0. Backward: gather.
+/// Forward: sum over the ranks, of which each rank keeps its part of dim 0. Backward: gather.
 at::Tensor reduce_scatter_to_sequence(const at::Tensor& input,
                                       const Group& group,
                                       Parts parts = Parts::kOneTensor);
 
-/// Forward: dim 0 of all ranks one after the other. Backward: this rank's part of the sum of their
-/// gradients.
+/// Forward: concatenates the ranks' inputs along dim 0. Backward: this rank's part of the sum of
+/// all ranks' gradients.
 at::Tensor gather_from_sequence(const at::Tensor& input,
                                 const Group& group,
                                 Parts parts = Parts::kOneTensor);
@@ -36,11 +38,11 @@ at::Tensor gather_from_sequence(const at::Tensor& input,
 /// Forward: each rank keeps its part of dim 0 (all hold the same input). Backward: gather.
 at::Tensor scatter_to_sequence(const at::Tensor& input, const Group& group);
 
-/// Forward: the last dim of all ranks one after the other. Backward: this rank's part of the sum of
-/// their gradients.
+/// Forward: concatenates the ranks' inputs along the last dim. Backward: this rank's part of the
+/// sum of all ranks' gradients.
 at::Tensor gather_last_dim(const at::Tensor& input, const Group& group);
 
-/// dim 0 of all ranks one after the other, without autograd.
+/// Concatenates the ranks' parts along dim 0, without autograd.
 at::Tensor gather_sequence(const at::Tensor& part,
                            Communicator& group,
                            Parts parts = Parts::kOneTensor);

@@ -1,4 +1,4 @@
-// One step of AdamW, with PyTorch's fused kernel of whichever device the tensors are on.
+// One step of AdamW, with PyTorch's fused kernel for the device of the tensors.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -9,12 +9,12 @@
 
 namespace models {
 
-/// One tensor of each for every piece; the same counter may stand for several.
+/// One tensor of each kind for every piece. Several pieces may share one step counter.
 struct AdamwState {
   std::vector<at::Tensor> first_moments, second_moments, steps;
 };
 
-/// `state.steps` count this step already.
+/// `state.steps` already include this step.
 void step_adamw(const std::vector<at::Tensor>& weights,
                 const std::vector<at::Tensor>& gradients,
                 const AdamwState& state,

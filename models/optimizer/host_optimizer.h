@@ -1,12 +1,13 @@
-// The part of the optimizer that the host does, as Megatron-LM's HybridDeviceOptimizer
+// The part of the optimizer that runs on the host, as in Megatron-LM's HybridDeviceOptimizer
 // (megatron/core/optimizer/cpu_offloading/hybrid_optimizer.py @d98e8a6).
 //
-// The GPU keeps the 16-bit parameters and the gradient buffer. fp32 master weights, moments and a
-// copy of the gradients are the host's. In a step all gradients go to the host as they are, AdamW
-// runs there (PyTorch's fused kernel), and the master weights come back: in fp32 into a temporary
-// on the GPU, where they are cast (a copy that does not block converts on the GPU, ATen's
-// cuda/Copy.cu). With overlap each direction has a stream of its own and each piece is copied back
-// as soon as it is updated; else all are on the current stream, and come back when all are updated.
+// The GPU keeps the 16-bit parameters and the gradient buffer. The host keeps the fp32 master
+// weights, the moments and a copy of the gradients. In a step all gradients are copied to the host
+// in their own type, AdamW runs there (PyTorch's fused kernel), and the master weights are copied
+// back: in fp32 into a temporary on the GPU, where they are cast (a non-blocking copy converts on
+// the GPU, ATen's cuda/Copy.cu). With overlap each direction has its own stream and each piece is
+// copied back as soon as it is updated. Without it, all copies are on the current stream, and
+// pieces are copied back when all are updated.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -22,37 +23,37 @@
 
 namespace models {
 
-/// Who updates which pieces, by number, in the order of Megatron-LM's groups: those with weight
-/// decay first, then vectors.
+/// Which pieces the host and the device update, by number. They are in the order of Megatron-LM's
+/// parameter groups: first those with weight decay, then vectors.
 struct PieceDivision {
-  std::vector<std::size_t> host;    ///< until their elements are the fraction of all or more
-  std::vector<std::size_t> device;  ///< what is left
+  std::vector<std::size_t> host;    ///< the first pieces, until `fraction` is reached
+  std::vector<std::size_t> device;  ///< the other pieces
 };
 
-/// Of their elements, without the allocator's rounding.
+/// Bytes of the tensors' elements, without the allocator's rounding.
 int64_t bytes_of(const std::vector<at::Tensor>& tensors);
 
-/// Pure arithmetic.
+/// Divides the pieces so that the host updates `fraction` of the elements. Pure arithmetic.
 PieceDivision divide_pieces(const std::vector<OptimizerPiece>& pieces, double fraction);
 
-/// An fp32 copy of `weights` in the host's memory, by way of a copy on the device and one in
-/// page-locked memory, which go again.
+/// An fp32 copy of `weights` in the host's memory. It goes through a copy on the device and one in
+/// page-locked memory, which are freed again.
 at::Tensor master_weights_on_host(const at::Tensor& weights, const OffloadSettings& settings);
 
-/// What Megatron-LM holds while it builds its distributed optimizer: copies of all parameters, for
-/// the hybrid optimizer over whole ones that it makes first and throws away when the one over this
-/// rank's parts is there.
+/// Copies of all parameters, which Megatron-LM holds while it builds its distributed optimizer: it
+/// first makes a hybrid optimizer over whole parameters, and drops it once the one over this rank's
+/// parts exists.
 std::vector<at::Tensor> copies_of_whole_parameters(const DataParallel& data_parallel,
                                                    const OffloadSettings& settings);
 
 class HostOptimizer {
  public:
-  /// `settings.offload` is set.
+  /// `settings.offload` must be set.
   HostOptimizer(const std::vector<OptimizerPiece>& pieces, const OptimizerSettings& settings);
 
-  /// Starts the copies of the pieces' gradients, fp32.
+  /// Starts to copy the fp32 gradients of the pieces to the host.
   void take_gradients(const std::vector<at::Tensor>& gradients);
-  /// Updates the pieces with them. The current stream waits for the parameters.
+  /// Updates the pieces with these gradients. The current stream then waits for the parameters.
   void step();
 
   estimator::HostMemoryRecord memory() const;
@@ -67,7 +68,7 @@ class HostOptimizer {
   std::vector<at::Tensor> model_weights_;  ///< on the device
   std::vector<at::Tensor> master_weights_, gradients_;
   AdamwState state_;
-  std::vector<StreamPoint> arrived_;  ///< each piece's gradients
+  std::vector<StreamPoint> arrived_;  ///< when each piece's gradients have arrived
   SideStream to_host_, from_host_;
 };
 

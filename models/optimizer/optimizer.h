@@ -1,10 +1,10 @@
 // AdamW and SGD with momentum over fp32 master weights, with PyTorch's fused kernels.
 //
 // Without sharding each rank updates all its parameters. With the distributed optimizer (ZeRO-1) it
-// updates its part of each bucket: pieces of parameters cut where the part begins and ends. A model
-// in fp32 is its own master weight. State is made at the first step, as PyTorch and Megatron-LM do,
-// or at the start, as DeepSpeed does. The host may do a part of it:
-// models/optimizer/host_optimizer.h.
+// updates its part of each bucket, so parameters may be cut where the part begins and ends. In a
+// model in fp32 the parameters are also the master weights. The state is made at the first step, as
+// in PyTorch and Megatron-LM, or at the start, as in DeepSpeed. The host may do a part of the work:
+// see models/optimizer/host_optimizer.h.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -26,11 +26,11 @@ class DistributedOptimizer {
 
   void step();
 
-  /// Of the device alone.
+  /// Bytes on the device alone.
   int64_t master_weight_bytes() const;
   int64_t state_bytes() const;
   int64_t step_scalar_bytes() const;
-  /// What the host holds; empty where it does nothing.
+  /// The memory that the host holds; empty if it does no part of the work.
   std::optional<estimator::HostMemoryRecord> host_memory() const;
 
  private:
@@ -45,12 +45,12 @@ class DistributedOptimizer {
   DataParallel& data_parallel_;
   OptimizerSettings settings_;
   std::optional<HostOptimizer> host_;
-  std::vector<std::size_t> host_pieces_;    ///< by number, in the host's order
-  std::vector<std::size_t> device_pieces_;  ///< the others
-  std::vector<const Parameter*> owners_;    ///< of each of the others, as all that follows
+  std::vector<std::size_t> host_pieces_;    ///< numbers of the host's pieces, in its order
+  std::vector<std::size_t> device_pieces_;  ///< numbers of the other pieces
+  std::vector<const Parameter*> owners_;    ///< one for each device piece, as in the lists below
   std::vector<at::Tensor> model_weights_;   ///< views of the parameters, [elements]
   std::vector<at::Tensor> master_weights_;  ///< fp32; the model weights themselves in fp32
-  AdamwState state_;                        ///< the first moments alone with SGD
+  AdamwState state_;                        ///< with SGD only the first moments
   bool own_master_weights_ = false;
   bool first_step_ = true;
 };

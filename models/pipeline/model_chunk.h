@@ -1,5 +1,6 @@
-// A piece of the model: one chunk of a stage, or all of it where stages are not interleaved. The
-// first piece has the embedding, the last one the final norm, the head and the loss.
+// A piece of the model: one model chunk of a stage, or the whole stage if stages are not
+// interleaved. The first piece has the embedding; the last one has the final norm, the head and the
+// loss.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -19,24 +20,25 @@ namespace models {
 
 class ModelChunk {
  public:
-  /// `chunk` of this rank's stage. Adds its parameters to `store`, which must outlive it.
+  /// Builds `chunk` of this rank's stage. Adds its parameters to `store`, which must outlive it.
   ModelChunk(ShardContext& context,
              ParameterStore& store,
              int64_t chunk,
              const SharedParts& shared);
 
-  /// First piece: tokens [s, b]. Others: hidden states of the piece before, [s or s/t, b, h].
-  /// Last piece: the loss of each token for `labels` [s, b]. Others: hidden states.
+  /// `input` is the tokens [s, b] in the first piece, and in other pieces the hidden states of the
+  /// piece before, [s or s/t, b, h]. The last piece returns the loss of each token for `labels` [s,
+  /// b]; other pieces return hidden states.
   at::Tensor forward(const at::Tensor& input, const at::Tensor& labels) const;
 
-  /// The embedding weight that first and last stage share, or null.
+  /// The embedding weight that the first and the last stage share, or null.
   Parameter* tied_weight() const { return tied_weight_; }
-  /// The FSDP unit that the forward ends with.
+  /// The FSDP unit with which the forward ends.
   int64_t head_unit() const { return head_unit_; }
 
  private:
   void build_head(ParameterStore& store);
-  /// body(input), with the parameters of an FSDP unit gathered around it where there are such.
+  /// Runs body(input). With FSDP the parameters of the unit are gathered while it runs.
   at::Tensor in_unit(int64_t unit,
                      const at::Tensor& input,
                      const std::function<at::Tensor(const at::Tensor&)>& body) const;

@@ -1,14 +1,15 @@
-// Tensors that Megatron-LM's pipeline schedules hold on to for longer than backward needs them
-// (megatron/core/pipeline_parallel/schedules.py). Of other frameworks none.
+// Tensors that variables of Megatron-LM's pipeline schedules hold for longer than the backward
+// needs them (megatron/core/pipeline_parallel/schedules.py). Other frameworks hold none.
 //
-// A chunk keeps its last input, and with it that input's gradient, until it is given the next one,
-// also between iterations (set_input_tensor of TransformerBlock). Besides, until the iteration
-// ends:
-//   1F1B         the gradient that came last, until the next one has come; what the last backward
-//                made for the stage before, until the next one has ended; and its graph, which
-//                holds its input, until the next forward or backward
-//   interleaved  what the last backward made for the stage before, as above; and the last output,
-//                through the backward that its forward is paired with
+// A chunk keeps its last input, and the gradient of this input, until it is given the next input,
+// also between iterations (set_input_tensor of TransformerBlock). The schedules hold more tensors,
+// at most until the iteration ends:
+//   1F1B         the last received gradient, until the next one has arrived; the gradient that the
+//                last backward made for the stage before, until the next backward has ended; and
+//                the graph of the last backward, which holds its input, until the next forward or
+//                backward
+//   interleaved  the gradient that the last backward made for the stage before, as above; and the
+//                last output, until the end of the backward that is paired with its forward
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -29,12 +30,12 @@ class ScheduleVariables {
 
   /// `input` is undefined on the first piece of the model.
   void forward_started(int64_t chunk, const at::Tensor& input);
-  /// `output` is undefined on the last piece; `pair_follows`: a backward, in pair with this
-  /// forward.
+  /// `output` is undefined on the last piece. `pair_follows` says that the next step is the
+  /// backward that is paired with this forward.
   void forward_ended(const at::Tensor& output, bool pair_follows);
   void backward_started();
   void gradient_received(const at::Tensor& gradient);
-  /// `input` is the one of its forward, which has its gradient now; undefined on the first piece.
+  /// `input` is the input of its forward, which now has its gradient; undefined on the first piece.
   void backward_ended(const at::Tensor& input);
   void iteration_ended();
 
@@ -42,9 +43,9 @@ class ScheduleVariables {
   Options options_;
   std::vector<at::Tensor> chunk_inputs_;
   at::Tensor last_output_;
-  at::Tensor last_gradient_;        ///< received
-  at::Tensor last_input_;           ///< of the last backward
-  at::Tensor last_input_gradient_;  ///< that it made
+  at::Tensor last_gradient_;        ///< last received gradient
+  at::Tensor last_input_;           ///< input of the last backward's forward
+  at::Tensor last_input_gradient_;  ///< gradient that the last backward made for it
 };
 
 }  // namespace models

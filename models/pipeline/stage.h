@@ -1,4 +1,4 @@
-// One pipeline stage of one rank: its piece of the model, or with virtual stages its chunks.
+// One pipeline stage of one rank: its piece of the model, or its model chunks with virtual stages.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -16,17 +16,17 @@ class Stage {
  public:
   explicit Stage(ShardContext& context);
 
-  /// One micro-batch through one chunk; see ModelChunk::forward.
+  /// Runs one micro-batch through one chunk; see ModelChunk::forward.
   at::Tensor forward(int64_t chunk, const at::Tensor& input, const at::Tensor& labels) const;
 
-  /// Of all chunks, in their order.
+  /// The parameters of all chunks, in their order.
   ParameterStore& parameters() { return store_; }
   const ParameterStore& parameters() const { return store_; }
-  /// The embedding weight that first and last stage share, or null.
+  /// The embedding weight that the first and the last stage share, or null.
   Parameter* tied_weight() const;
-  /// The FSDP unit that the forward ends with.
+  /// The FSDP unit with which the forward ends.
   int64_t head_unit() const { return chunks_.back().head_unit(); }
-  /// Shape of what travels between pieces.
+  /// Shape of the tensor that one piece sends to the next.
   std::vector<int64_t> hidden_shape() const;
 
  private:

@@ -1,4 +1,4 @@
-// Which buffers a stage's parameters lie in, and how their gradients are reduced.
+// Chooses the buffers for a stage's parameters, and how their gradients are reduced.
 #pragma once
 
 #include <memory>
@@ -10,11 +10,11 @@
 
 namespace models {
 
-/// Of plans that are not fully sharded: a buffer for each chunk, and one more for its experts
-/// where other ranks have their replicas.
+/// For plans that are not fully sharded: one buffer for each chunk, and one more for the chunk's
+/// experts if their replicas are on other ranks than those of the rest.
 std::unique_ptr<DataParallel> make_data_parallel(const ShardContext& context, Stage& stage);
 
-/// What becomes of autograd's own gradients.
+/// How long the separate gradients that autograd makes are kept.
 OwnGradients own_gradients(const ShardContext& context);
 
 }  // namespace models

@@ -31,12 +31,12 @@ class Trainer {
   void forward_backward(int64_t iteration);
   void optimizer_step();
 
-  /// Mean loss of the last iteration over its micro-batches; 0 but on the last stage.
+  /// Mean loss of the last iteration over its micro-batches; 0 on all stages but the last.
   double loss() const;
   const Stage& stage() const { return *stage_; }
   const DataParallel& data_parallel() const { return *data_parallel_; }
   estimator::ModelStateRecord model_state() const;
-  /// What the optimizer keeps on the host, where it does.
+  /// The memory that the optimizer keeps on the host, if it keeps any there.
   std::optional<estimator::HostMemoryRecord> host_memory() const;
 
  private:
@@ -48,7 +48,7 @@ class Trainer {
   };
 
   void build_fully_sharded();
-  /// Begins to receive what steps after steps[i] need, where the framework does so by then.
+  /// Starts to receive what steps after steps[i] need, if the framework starts this so early.
   void receive_ahead(const std::vector<estimator::PipelineStep>& steps, std::size_t i);
   void expect(const estimator::PipelineStep& step);
   /// `pair_follows`: whether the stage's next step is the backward that an interleaved schedule
@@ -59,7 +59,7 @@ class Trainer {
   at::Tensor receive(int64_t from_piece, estimator::Direction direction);
   void send(const at::Tensor& tensor, int64_t to_piece, estimator::Direction direction);
   void finish_sending();
-  /// Names a forward among those of an iteration.
+  /// A number that identifies a forward within an iteration.
   int64_t forward_number(const estimator::PipelineStep& step) const;
   void reduce_gradients();
   void reduce_sequence_partial_gradients();
@@ -73,11 +73,11 @@ class Trainer {
   std::map<int64_t, InFlight> in_flight_;  ///< by forward_number()
   ScheduleVariables schedule_variables_;
   std::vector<PendingCall> sending_;
-  std::map<estimator::Direction, std::deque<PendingMessage>> expected_;  ///< first come, first read
+  std::map<estimator::Direction, std::deque<PendingMessage>> expected_;  ///< in order of arrival
   at::Tensor loss_sum_;
 };
 
-/// The settings that Onerank trains with; epsilon is Adam's usual 1e-8.
+/// The optimizer settings with which Onerank trains; epsilon is Adam's usual 1e-8.
 OptimizerSettings default_optimizer(const estimator::Plan& plan);
 
 }  // namespace models

@@ -15,14 +15,14 @@
 
 namespace models {
 
-/// What the layers of all chunks share.
+/// Objects that the layers of all chunks share.
 struct SharedParts {
   std::shared_ptr<const CoreAttention> core;
   std::shared_ptr<const RotaryEmbedding> rotary;      ///< null without rotary positions
   std::shared_ptr<const TokenDispatcher> dispatcher;  ///< null without experts
 };
 
-/// Both count from 0.
+/// The number of a layer in the model and on this rank, both from 0.
 struct LayerNumber {
   int64_t of_model = 0;
   int64_t of_rank = 0;
@@ -35,8 +35,8 @@ class TransformerLayer {
                    const LayerNumber& number,
                    const SharedParts& shared);
 
-  /// [s or s/t, b, h] -> the same. Of a recomputed layer only the input is kept, and where it is
-  /// recomputed by operator what the listed ones made.
+  /// [s or s/t, b, h] -> the same shape. A recomputed layer keeps only its input and, if it is
+  /// recomputed by operator, the outputs of the listed operators.
   at::Tensor forward(const at::Tensor& input) const;
 
  private:

@@ -24,15 +24,15 @@ class PendingCall {
   PendingCall(PendingCall&&) noexcept;
   PendingCall& operator=(PendingCall&&) noexcept;
   void wait();
-  /// Whether wait() would return at once.
+  /// Whether wait() would return without waiting.
   bool done() const;
 
  private:
   c10::intrusive_ptr<c10d::Work> work_;
 };
 
-/// Tensors are contiguous. Reductions are sums unless named otherwise. Methods without `start_`
-/// have finished when they return (on a GPU: in stream order).
+/// All tensors must be contiguous. Reductions are sums unless the name says otherwise. Methods
+/// without `start_` have finished when they return (on a GPU: in stream order).
 class Communicator {
  public:
   explicit Communicator(c10::intrusive_ptr<c10d::Backend> backend);
@@ -46,11 +46,11 @@ class Communicator {
 
   void all_reduce(at::Tensor tensor);
   void all_reduce_max(at::Tensor tensor);
-  /// output is size() inputs, one after the other.
+  /// `output` holds the inputs of all members, one after the other.
   void all_gather(at::Tensor output, at::Tensor input);
-  /// output is this rank's part of the sum of all inputs.
+  /// `output` is this rank's part of the sum of all inputs.
   void reduce_scatter(at::Tensor output, at::Tensor input);
-  /// Messages between two ranks arrive in the order in which they were sent, among those of a tag.
+  /// Messages between two ranks with the same tag arrive in the order in which they were sent.
   void send(at::Tensor tensor, int64_t to_index, int tag = 0);
   void recv(at::Tensor tensor, int64_t from_index, int tag = 0);
 
@@ -58,10 +58,10 @@ class Communicator {
   PendingCall start_all_gather(at::Tensor output, at::Tensor input);
   PendingCall start_reduce_scatter(at::Tensor output, at::Tensor input);
   PendingCall start_broadcast(at::Tensor tensor, int64_t from_index);
-  /// Member i gets the i-th of size() equal parts of this rank's input, and sends its part to the
-  /// i-th place of the output.
+  /// Sends the i-th of size() equal parts of `input` to member i, and receives the part from member
+  /// i in the i-th place of `output`.
   PendingCall start_all_to_all(at::Tensor output, at::Tensor input);
-  /// The same with as many rows (dim 0) from and to each member as are given.
+  /// The same, with the given number of rows (dim 0) from and to each member.
   PendingCall start_all_to_all(at::Tensor output,
                                at::Tensor input,
                                std::vector<int64_t> received,
@@ -73,18 +73,18 @@ class Communicator {
   c10::intrusive_ptr<c10d::Backend> backend_;
 };
 
-/// The groups of one rank. Null: a group of one, which needs no communication.
+/// The groups of one rank. Null stands for a group of one rank, which needs no communication.
 struct ProcessGroups {
   std::shared_ptr<Communicator> tensor;
   std::shared_ptr<Communicator> context;  ///< the ranks that split a sequence
-  std::shared_ptr<Communicator> data;     ///< data x context: gradients and optimizer shards
+  std::shared_ptr<Communicator> data;     ///< data x context ranks: gradients and optimizer shards
   std::shared_ptr<Communicator> pipeline;
-  std::shared_ptr<Communicator> tensor_context;  ///< both: the ranks that share their sequences
-  std::shared_ptr<Communicator> embedding;  ///< first and last stage; null on the stages between
-  std::shared_ptr<Communicator> expert;     ///< the ranks among which experts are divided
-  std::shared_ptr<Communicator> expert_tensor;  ///< those that cut the same experts
-  std::shared_ptr<Communicator> expert_model;   ///< both: one set of all experts
-  std::shared_ptr<Communicator> expert_data;    ///< gradients and optimizer shards of experts
+  std::shared_ptr<Communicator> tensor_context;  ///< ranks that share the same sequences
+  std::shared_ptr<Communicator> embedding;       ///< first and last stage; null on the others
+  std::shared_ptr<Communicator> expert;          ///< ranks among which the experts are divided
+  std::shared_ptr<Communicator> expert_tensor;   ///< ranks that split the same experts
+  std::shared_ptr<Communicator> expert_model;    ///< expert x expert_tensor: one set of all experts
+  std::shared_ptr<Communicator> expert_data;     ///< gradients and optimizer shards of experts
 };
 
 inline int64_t group_size(const std::shared_ptr<Communicator>& group) {

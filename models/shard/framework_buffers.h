@@ -1,4 +1,4 @@
-// Tensors that a framework makes at first use, shares between layers and never frees.
+// Tensors that a framework allocates at their first use, shares between layers and never frees.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -17,26 +17,29 @@ class FrameworkBuffers {
   FrameworkBuffers(Observer& observer, bool has_tuned_kernels)
       : observer_(observer), has_tuned_kernels_(has_tuned_kernels) {}
 
-  /// Megatron-LM's GlobalMemoryBuffer (megatron/core/utils.py, key "mpu"): one flat tensor, made
-  /// anew when more is asked of it. The result shares its memory: it is good until the next call.
+  /// Megatron-LM's GlobalMemoryBuffer (megatron/core/utils.py, key "mpu"): one flat tensor, which
+  /// is allocated anew when a larger one is needed. The result shares its memory and is valid until
+  /// the next call.
   at::Tensor global_memory(at::IntArrayRef shape, const at::TensorOptions& options);
 
-  /// TransformerEngine's causal mask for scores that its softmax kernel does not take: a copy of
-  /// the first that is asked for (_get_default_causal_mask in softmax.py).
+  /// TransformerEngine's causal mask for scores that its softmax kernel does not support: a copy of
+  /// the first mask that is asked for (_get_default_causal_mask in softmax.py).
   const at::Tensor& causal_mask(const at::Tensor& mask);
 
-  /// TransformerEngine's own cuBLAS workspace, beside PyTorch's: made at its first product, one for
-  /// the process (get_cublas_workspace in transformer_engine/pytorch/cpp_extensions/gemm.py).
+  /// TransformerEngine's own cuBLAS workspace, in addition to PyTorch's. The process has one, which
+  /// is allocated at the first product (get_cublas_workspace in
+  /// transformer_engine/pytorch/cpp_extensions/gemm.py).
   void use_transformer_engine_workspace(const estimator::Plan& plan, const at::Device& device);
-  /// And those of its grouped products: one for each of the four streams that they run on
+  /// The workspaces of its grouped products: one for each of the four streams on which they run
   /// (nvte_get_num_compute_streams in transformer_engine/common/util/multi_stream.cpp).
   void use_grouped_product_workspaces(const estimator::Plan& plan, const at::Device& device);
 
-  /// At the first call of a kernel, Triton's autotuner tries its configurations, with a tensor of
-  /// 256 MiB that it clears between them, and a copy of what the kernel changes in place
-  /// (`restored`, may be undefined), which each try begins with (do_bench in triton/testing.py,
-  /// Autotuner in triton/runtime/autotuner.py). `call` names the kernel and which of its tensors
-  /// there are: both are the autotuner's key. Nothing where the framework has no such kernels.
+  /// At the first call of a kernel, Triton's autotuner tries the kernel's configurations. It
+  /// allocates a tensor of 256 MiB, which it clears between the tries, and a copy of the tensor
+  /// that the kernel changes in place (`restored`, may be undefined), with which each try begins
+  /// (do_bench in triton/testing.py, Autotuner in triton/runtime/autotuner.py). `call` is the
+  /// autotuner's key: the kernel's name and which of its tensors are given. Does nothing if the
+  /// framework has no such kernels.
   void tune_at_first_call(const std::string& call,
                           const at::Device& device,
                           const at::Tensor& restored = {});
@@ -53,7 +56,8 @@ class FrameworkBuffers {
   std::set<std::string> tuned_;
 };
 
-/// 32 MiB and 1 KiB from compute capability 9 on, else 4 MiB (get_cublas_workspace_size_bytes).
+/// Bytes of that workspace: 32 MiB and 1 KiB from compute capability 9 on, else 4 MiB
+/// (get_cublas_workspace_size_bytes).
 int64_t transformer_engine_workspace_bytes(const estimator::Plan& plan);
 
 }  // namespace models

@@ -20,7 +20,7 @@ void keep(torch::autograd::AutogradContext* context, T value) {
   context->saved_data["kept"] = c10::IValue::make_capsule(std::move(holder));
 }
 
-/// The value that keep<T> stored; lives as long as the graph node.
+/// The value that keep<T>() stored. It lives as long as the graph node.
 template <class T>
 T& kept(torch::autograd::AutogradContext* context) {
   const auto capsule = context->saved_data["kept"].toCapsule();

@@ -1,4 +1,4 @@
-// Who watches the shard, in the shard's own words.
+// Names of the shard's observer in the shard's own namespace.
 #pragma once
 
 #include "estimator/profile/run_observer.h"

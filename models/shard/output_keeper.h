@@ -1,11 +1,13 @@
-// Selective recompute by operator: a segment's forward keeps the outputs of listed operators beside
-// its inputs, and its recompute takes them from there instead of running these operators again.
+// Selective recompute by operator: the forward of a segment keeps its inputs and the outputs of
+// some listed operators. The recomputation takes these outputs instead of running the operators
+// again.
 //
 // The list and its policy are TorchTitan's (torchtitan/distributed/activation_checkpoint.py of
-// v0.2.2): fused attention, reduce-scatters, and products of two matrices (aten::mm, which a layer
-// with a bias does not call) but for every second one. PyTorch asks the policy about every operator
-// that is dispatched (torch.utils.checkpoint, create_selective_checkpoint_contexts); here the
-// layers know which of their operators are listed and pass these alone through the keeper.
+// v0.2.2). The list has fused attention, reduce-scatters, and matrix products (aten::mm, which a
+// layer with a bias does not call), of which every second one is recomputed all the same. PyTorch
+// asks the policy about every operator that is dispatched (torch.utils.checkpoint,
+// create_selective_checkpoint_contexts). Here the layers know which of their operators are listed,
+// and pass only these through the keeper.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -20,10 +22,11 @@ namespace models {
 class OutputKeeper {
  public:
   using Outputs = std::vector<at::Tensor>;
-  /// What a segment's forward kept and its recompute has not taken yet, in order.
+  /// Outputs that a segment's forward kept and that its recomputation has not used yet, in order.
   using Kept = std::deque<Outputs>;
 
-  /// A segment's forward or, where that has kept something, its recompute.
+  /// Lasts as long as the forward of a segment or, if `kept` already holds outputs, its
+  /// recomputation.
   class Scope {
    public:
     /// `keeper` may be null.
@@ -36,17 +39,17 @@ class OutputKeeper {
     OutputKeeper* keeper_;
   };
 
-  /// What the operator `run` returns, or returned in the segment's forward; outside of segments it
-  /// is run.
+  /// Runs the operator and returns its outputs. In the recomputation of a segment it returns the
+  /// outputs kept by the forward and runs nothing.
   Outputs keep(const std::function<Outputs()>& run);
 
-  /// The same of a product of two matrices, of which every second is run again.
+  /// The same for a matrix product; in a recomputation every second product is run again.
   at::Tensor keep_product(const std::function<at::Tensor()>& run);
 
  private:
   Kept* kept_ = nullptr;  ///< null outside of segments
   bool recompute_ = false;
-  int64_t products_ = 0;  ///< of the segment so far
+  int64_t products_ = 0;  ///< matrix products of the segment so far
 };
 
 }  // namespace models

@@ -1,5 +1,5 @@
-// The parameters of one shard: made in order, named by their path in the whole model, with all that
-// communication, gradient buffers and the optimizer need to know of them.
+// The parameters of one shard, in the order in which they are made. Each is named by its path in
+// the whole model and has all that communication, gradient buffers and the optimizer need to know.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -20,15 +20,15 @@ namespace models {
 
 enum class InitialValue { kNormal, kZeros, kOnes };
 
-/// How the tensor ranks share a parameter: cut along `dim` (-1: every rank holds all of it).
-/// `blocks` equal blocks stand one after the other along it (gate and up of a gated MLP): a rank
-/// holds its part of each.
+/// How a parameter is split over the tensor ranks: along `dim`, or not at all if `dim` is -1. Along
+/// this dim the parameter consists of `blocks` equal blocks (such as gate and up of a gated MLP),
+/// and a rank holds its part of each block.
 struct Sharding {
   int64_t dim = -1;
   int64_t blocks = 1;
 };
 
-/// `index` of the `size` ranks that cut the same tensors.
+/// The place of a rank among the `size` ranks that split the same tensors.
 struct TensorPlace {
   int64_t size = 1;
   int64_t index = 0;
@@ -37,22 +37,23 @@ struct TensorPlace {
 /// The part of `full` that the rank at `place` holds.
 at::Tensor shard_of(const at::Tensor& full, const Sharding& sharding, const TensorPlace& place);
 
-/// Rows of a matrix that other frameworks have as one parameter, so that all start at the same
-/// weights: of each of `blocks` equal blocks, `count` of `parts` equal parts from the `first` one
-/// on.
+/// Some rows of a matrix that is one parameter in other frameworks. The initial weights are taken
+/// from that matrix, so that all frameworks start with the same weights. The matrix has `blocks`
+/// equal blocks, each with `parts` equal parts; the rows are `count` parts of each block, from part
+/// `first` on.
 struct PackedRows {
-  std::string name;  ///< of the other parameter
+  std::string name;  ///< name of the parameter in the other frameworks
   int64_t blocks = 1;
   int64_t parts = 1;
   int64_t first = 0;
   int64_t count = 1;
 };
 
-/// How to make a parameter; `sharded_dim` and `blocks` are its Sharding.
+/// How to make a parameter. `sharded_dim` and `blocks` are its Sharding.
 struct ParameterSpec {
   std::string name;
   std::vector<int64_t> full_shape;
-  int64_t sharded_dim = -1;  ///< -1: every tensor rank holds all of it
+  int64_t sharded_dim = -1;  ///< -1: every tensor rank holds the whole parameter
   int64_t blocks = 1;
   InitialValue initial_value = InitialValue::kNormal;
   bool sequence_partial = false;
@@ -62,8 +63,8 @@ struct ParameterSpec {
   std::optional<PackedRows> packed = {};
 };
 
-/// Which part of every parameter a data rank keeps: `index` of `ranks` equal ones, cut along dim 0
-/// as torch.chunk cuts (the last ones may be smaller, or empty).
+/// The part of every parameter that a data rank keeps: number `index` of `ranks` parts, cut along
+/// dim 0 as torch.chunk does (the last parts may be smaller, or empty).
 struct DataPart {
   int64_t ranks = 1;
   int64_t index = 0;
@@ -71,50 +72,52 @@ struct DataPart {
 
 struct Parameter {
   std::string name;
-  at::Tensor value;  ///< leaf that requires gradients; unbacked where only `part` lasts
-  /// FSDP: this data rank's part, fp32 [elements of a whole part], zeros where it is smaller.
+  at::Tensor value;  ///< leaf that requires gradients; unbacked if only `part` lasts
+  /// FSDP: this data rank's part in fp32, padded with zeros to the size of the largest part.
   at::Tensor part;
   DataPart data_part;
   at::Tensor main_gradient;  ///< view of the gradient buffer, same shape; set by GradientBuffer
   Sharding sharding;
-  TensorPlace tensor_place;  ///< among those that share it
+  TensorPlace tensor_place;  ///< of this rank among those that split it
   bool tensor_sharded = false;
   /// Under sequence parallelism each tensor rank sees a part of the tokens, so the gradient is a
   /// partial sum and is all-reduced over the tensor group at the end of the iteration.
   bool sequence_partial = false;
   bool shared_copy = false;  ///< the last stage's copy of a tied embedding
-  /// Of an expert: cut by the ranks of expert-tensor, and its gradient is summed over those of
-  /// expert-data.
+  /// Belongs to an expert: it is split over the expert-tensor ranks, and its gradient is summed
+  /// over the expert-data ranks.
   bool expert = false;
-  /// What autograd accumulates next only stands in for a gradient that a product has added already.
+  /// The next gradient from autograd is only a stand-in; a product has already added the real one.
   bool gradient_is_stand_in = false;
-  int64_t chunk = 0;  ///< of the stage, which holds it
-  int64_t unit = 0;   ///< that FSDP gathers it with
-  /// Gradient contributions of one micro-batch: 2 when a fused product and autograd both add.
+  int64_t chunk = 0;  ///< model chunk of the stage that has it
+  int64_t unit = 0;   ///< FSDP unit with which it is gathered
+  /// Number of times that one micro-batch adds to its gradient: 2 if a fused product and autograd
+  /// both do.
   int contributions = 1;
   /// Called after each contribution has been added to main_gradient.
   std::function<void()> contribution_added;
 
   /// Elements [begin, end) of the flattened value that `part` holds.
   std::pair<int64_t, int64_t> owned_range() const;
-  /// What lasts of it on this rank: the value, or its own rows of it.
+  /// The tensor that lasts on this rank: the value, or this rank's own rows of it.
   at::Tensor lasting() const;
 };
 
-/// Where weights come from. On the CPU they are cut from full tensors that depend on seed and name
-/// alone, so that every layout of a plan trains the same model; elsewhere each rank draws its own.
+/// Where initial weights come from. On the CPU they are cut from full tensors that depend only on
+/// the seed and the name, so that every layout of a plan trains the same model. On other devices
+/// each rank draws its own.
 struct ParameterSource {
   Observer& observer;
   at::TensorOptions options;  ///< device and type of the parameters
   int64_t seed = 0;
   TensorPlace tensor;
   TensorPlace expert_tensor;
-  std::optional<DataPart> data_part;  ///< FSDP: parameters are made in parts
+  std::optional<DataPart> data_part;  ///< FSDP: only this part of each parameter is made
 };
 
 using ParameterList = std::vector<Parameter*>;
 
-/// All of them, in order.
+/// Pointers to all parameters, in order.
 ParameterList list_of(std::deque<Parameter>& parameters);
 
 class ParameterStore {
@@ -123,27 +126,30 @@ class ParameterStore {
   ParameterStore(const ParameterStore&) = delete;
   ParameterStore& operator=(const ParameterStore&) = delete;
 
-  /// Parameters that are added from here on are of this chunk.
+  /// Parameters that are added from now on belong to this chunk.
   void begin_chunk(int64_t chunk) { chunk_ = chunk; }
-  /// Parameters that are added from here on are of the next unit; its number.
+  /// Begins the next FSDP unit and returns its number. Parameters that are added from now on belong
+  /// to it.
   int64_t begin_unit() { return unit_ = units_++; }
-  /// Or of this one again.
+  /// Parameters that are added from now on belong to this earlier unit again.
   void go_on_with_unit(int64_t unit) { unit_ = unit; }
-  /// Parameters that are added later, and are said to be at the mark, stand here in lists.
+  /// Marks the current place in the order. Later parameters with `at_mark` are inserted here.
   void mark_place() { mark_ = in_order_.size(); }
-  /// The reference stays good for the life of the store.
+  /// The reference stays valid as long as the store lives.
   Parameter& add(const ParameterSpec& spec);
 
   std::deque<Parameter>& all() { return parameters_; }
   const std::deque<Parameter>& all() const { return parameters_; }
-  /// As their framework registers them: all, and those of experts or all others.
+  /// The parameters in the order in which the framework registers them: all of them, or only those
+  /// of experts, or only the others.
   const ParameterList& in_order() const { return in_order_; }
   ParameterList of_experts(bool experts);
   estimator::ParametersRecord record() const;
 
-  /// TransformerEngine gives autograd a tensor of the weight's shape and type where the product has
-  /// added the gradient already. It makes one for each shape, never writes it and never frees it
-  /// (get_dummy_wgrad in transformer_engine/pytorch/module/base.py): this makes and keeps the same.
+  /// If a product has already added the gradient, TransformerEngine gives autograd a stand-in
+  /// tensor of the weight's shape and type. It makes one for each shape, never writes to it and
+  /// never frees it (get_dummy_wgrad in transformer_engine/pytorch/module/base.py). This makes and
+  /// keeps the same.
   const at::Tensor& gradient_stand_in(const at::Tensor& weight);
   int64_t gradient_stand_in_bytes() const;
 

@@ -1,12 +1,12 @@
-// Products of matrices, as the framework that the shard stands for makes them.
+// Matrix products, with the memory that the plan's framework needs for them.
 //
-// TransformerEngine's GEMM writes into a tensor that its layer made, and works in a workspace of
-// TransformerEngine's own (framework_buffers.h; general_gemm in
-// transformer_engine/pytorch/cpp_extensions/gemm.py). PyTorch's operators make another workspace
-// for each thread that multiplies: of 32 MiB on Hopper, and of 1 MiB more where a product adds a
-// bias. On a device that computes nothing TransformerEngine's products therefore make their outputs
-// alone, and tell whoever watches operators of the operator that stands for them. On others that
-// operator runs, with PyTorch's workspaces.
+// TransformerEngine's GEMM writes into a tensor that its layer made, and uses TransformerEngine's
+// own workspace (framework_buffers.h; general_gemm in
+// transformer_engine/pytorch/cpp_extensions/gemm.py). PyTorch's operators allocate another
+// workspace for each thread that multiplies: 32 MiB on Hopper, and 1 MiB more if a product adds a
+// bias. So on a device that computes nothing, TransformerEngine's products only allocate their
+// outputs, and report to those who watch operators the operator that stands for them. On other
+// devices that operator runs, with PyTorch's workspaces.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -15,7 +15,7 @@
 
 namespace models {
 
-/// [..., k] as a matrix; a matrix as it lies.
+/// [..., k] as a matrix with k columns; a matrix is returned unchanged.
 at::Tensor rows(const at::Tensor& tensor);
 
 /// Left operands are [..., k], right ones [k, n].
@@ -29,17 +29,17 @@ class Products {
 
   /// left x right, [..., n].
   at::Tensor multiply(const at::Tensor& left, const at::Tensor& right) const;
-  /// input x weight^T, and the bias where there is one: weight [n, k], bias [n].
+  /// input x weight^T, plus the bias if there is one. weight is [n, k], bias is [n].
   at::Tensor linear(const at::Tensor& input,
                     const at::Tensor& weight,
                     const std::optional<at::Tensor>& bias) const;
-  /// The gradient of linear()'s bias, the sum of the rows of its output's gradient [..., n].
-  /// TransformerEngine's product for the weight's gradient makes it on its way (BGRADB).
+  /// The gradient of the bias of linear(): the sum of the rows of the output's gradient [..., n].
+  /// In TransformerEngine the product for the weight's gradient also computes it (BGRADB).
   at::Tensor bias_gradient(const at::Tensor& output_gradient) const;
   /// The same as multiply() for two matrices, written into `out`.
   void multiply_into(at::Tensor& out, const at::Tensor& left, const at::Tensor& right) const;
-  /// sum += left x right for two matrices: `sum` is fp32 whatever their type, and there is no
-  /// temporary of its size.
+  /// sum += left x right for two matrices of any type. `sum` is fp32, and no temporary of its size
+  /// is made.
   void multiply_and_add(at::Tensor& sum, const at::Tensor& left, const at::Tensor& right) const;
 
  private:

@@ -1,4 +1,4 @@
-// What every module of the shard is built with.
+// The context that every module of the shard is given when it is built.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -23,7 +23,7 @@ c10::ScalarType scalar_type(estimator::Dtype dtype);
 
 class FullySharded;
 
-/// Null unless the plan recomputes by operator.
+/// The keeper for selective recompute by operator; null if the plan does not use it.
 std::shared_ptr<OutputKeeper> make_output_keeper(const estimator::Plan& plan);
 
 struct ShardContext {
@@ -32,8 +32,8 @@ struct ShardContext {
   ProcessGroups groups;
   at::Device device;
   Observer& observer;
-  bool device_computes = true;                  ///< not the virtual GPU: kernels have results
-  std::shared_ptr<FullySharded> fully_sharded;  ///< null: parameters are whole
+  bool device_computes = true;  ///< false on the virtual GPU, where kernels have no results
+  std::shared_ptr<FullySharded> fully_sharded;  ///< null if parameters are whole
   std::shared_ptr<FrameworkBuffers> buffers =
       std::make_shared<FrameworkBuffers>(observer, transformer_engine());
   std::shared_ptr<OutputKeeper> keeper = make_output_keeper(plan);
@@ -43,34 +43,34 @@ struct ShardContext {
   const estimator::FrameworkTraits& framework() const {
     return estimator::traits_of(plan.training.framework);
   }
-  /// Layers are TransformerEngine's, but for the output layer, which is Megatron-LM's own.
+  /// Whether layers are TransformerEngine's. The output layer is always Megatron-LM's own.
   bool transformer_engine() const {
     return framework().transformer_engine &&
            plan.training.transformer_impl == estimator::TransformerImpl::kTransformerEngine;
   }
-  /// Of layers, but for the output layer.
+  /// The matrix products of all layers except the output layer.
   Products products() const {
     return Products(
         {.transformer_engine = transformer_engine(), .device_computes = device_computes});
   }
-  /// A product adds the weight's gradient straight into the fp32 main gradient.
+  /// Whether products add the weight's gradient directly to the fp32 main gradient.
   bool fused_weight_gradient() const {
     return framework().fused_weight_gradient && plan.training.gradient_accumulation_fusion;
   }
-  /// This rank's part of each sequence.
+  /// The place of this rank's part in each sequence.
   ContextPlace context_place() const {
     return {.ranks = plan.parallelism.context, .index = coordinate.context};
   }
   int64_t stages() const { return plan.parallelism.pipeline; }
   bool is_first_stage() const { return coordinate.pipeline == 0; }
   bool is_last_stage() const { return coordinate.pipeline == stages() - 1; }
-  /// Pieces of the model on this rank's stage, its virtual stages.
+  /// Number of pieces of the model (virtual stages) on this rank's stage.
   int64_t chunks() const { return plan.parallelism.virtual_stages; }
-  /// Which piece of the whole model a chunk is: they lie over the stages in a loop.
+  /// The number of a chunk among all pieces of the model; they go round the stages in a loop.
   int64_t piece(int64_t chunk) const { return chunk * stages() + coordinate.pipeline; }
   bool is_first_piece(int64_t chunk) const { return piece(chunk) == 0; }
   bool is_last_piece(int64_t chunk) const { return piece(chunk) == stages() * chunks() - 1; }
-  /// What of each parameter this rank keeps; none where it keeps all.
+  /// The part of each parameter that this rank keeps; empty if it keeps whole parameters.
   std::optional<DataPart> data_part() const;
   at::TensorOptions options() const {
     return at::TensorOptions().device(device).dtype(scalar_type(plan.training.dtype));

@@ -1,5 +1,6 @@
-// Where the framework's kernel writes into a tensor made by at::empty and the operator that stands
-// for it makes its output itself: PyTorch's deterministic algorithms fill the one, not the other.
+// For deterministic runs. PyTorch's deterministic algorithms fill tensors made by at::empty. Some
+// kernels of frameworks write into such a tensor, while the operator that stands for the kernel
+// here makes its output itself, which is not filled.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -8,8 +9,9 @@
 
 namespace models {
 
-/// Under deterministic algorithms that fill: makes the outputs that the next operator will make,
-/// which fills them, and drops them, so that it gets their memory. Else nothing.
+/// If deterministic algorithms fill new tensors: makes tensors like the outputs of the next
+/// operator, which fills them, and frees them, so that the operator gets their memory. Else does
+/// nothing.
 void fill_outputs(std::initializer_list<at::IntArrayRef> shapes, const at::TensorOptions& options);
 
 }  // namespace models

@@ -1,5 +1,5 @@
-// Tensors whose memory comes and goes while views, graph nodes and version counters stay, as
-// torch.UntypedStorage.resize_ makes it.
+// Tensors whose memory is freed and allocated again while their views, graph nodes and version
+// counters stay, as torch.UntypedStorage.resize_ does it.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -8,15 +8,16 @@
 
 namespace models {
 
-/// A contiguous tensor of that shape without memory; not to be read before it is given some.
+/// A contiguous tensor of that shape without memory. It must not be read before it is given some.
 at::Tensor unbacked_tensor(at::IntArrayRef shape, const at::TensorOptions& options);
 
-/// At least as many bytes as the tensor spans; what they hold is not defined.
+/// Gives the tensor `bytes` of memory, at least as many as it spans. Their content is undefined.
+/// take_memory() frees the memory again.
 void give_memory(const at::Tensor& tensor, int64_t bytes);
 void take_memory(const at::Tensor& tensor);
 
-/// All of the tensor's memory in another shape, with a version counter of its own: autograd does
-/// not see what is written to it.
+/// All of the tensor's memory as a tensor of another shape, with its own version counter, so that
+/// autograd does not see writes to it.
 at::Tensor memory_as(const at::Tensor& tensor, at::IntArrayRef shape);
 
 }  // namespace models

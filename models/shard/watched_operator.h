@@ -1,4 +1,4 @@
-// Operators of which, on the virtual GPU, there is nothing but their memory.
+// Operators that only allocate their output on the virtual GPU.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -10,8 +10,8 @@
 
 namespace models {
 
-/// The operator as those who watch see it, with nothing computed and nothing allocated but what
-/// `make` allocates, which gives its output.
+/// Reports a call of the operator to those who watch operators, without running it. Nothing is
+/// computed; `make` allocates and returns the output.
 template <class Make>
 at::Tensor watched_operator(const char* name,
                             const char* overload,
