@@ -1,4 +1,4 @@
-// What ProcessGroupNCCL of torch 2.11 checks before it starts a collective.
+// The checks that ProcessGroupNCCL of torch 2.11 makes before it starts a collective.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -15,43 +15,48 @@ namespace comm_stub {
 
 using Tensors = std::vector<at::Tensor>;
 
-/// The checks of one call. A check that fails throws c10::ValueError:
+/// The checks of one call. A failed check throws c10::ValueError with a message such as
 ///     allreduce over the data group (128 ranks): WHY
-/// Lives as long as the call: it refers to the group.
+/// The object refers to the group, so it must not outlive the call.
 class Checks {
  public:
   /// `call` is the name of the function of c10d::Backend.
   Checks(const char* call, const estimator::RankGroup& group)
       : call_(call), group_(group), group_size_(group.size()) {}
 
-  /// What the list holds, which must be one: ProcessGroupNCCL drives one device.
+  /// The one element of the list. It must have exactly one, since ProcessGroupNCCL drives one
+  /// device.
   const at::Tensor& only(const Tensors& tensors) const;
   const Tensors& only(const std::vector<Tensors>& lists) const;
 
-  /// Dense, contiguous in its own memory format, of a dtype that NCCL has.
+  /// The tensor must be dense, contiguous in its own memory format, and of a dtype that NCCL has.
   void contiguous(const at::Tensor& tensor) const;
-  /// Dense, without gaps or overlaps in memory, of a dtype that NCCL has.
+  /// The tensor must be dense, without gaps or overlaps in memory, and of a dtype that NCCL has.
   void in_one_piece(const at::Tensor& tensor) const;
-  /// At least one, each in_one_piece(), of one dtype and on one device.
+  /// There must be at least one tensor; each must be in_one_piece(), and all must have the same
+  /// dtype and device.
   void in_one_piece(const Tensors& tensors) const;
 
   void same_dtype_and_device(const at::Tensor& a, const at::Tensor& b) const;
-  /// Same dtype, device and sizes.
+  /// Both must have the same dtype, device and sizes.
   void alike(const at::Tensor& a, const at::Tensor& b) const;
-  /// `list` has an entry for each member, all of `own`'s dtype and device. The entry of this member
-  /// has as many elements as `own`. Entries may have gaps only when all have one shape.
+  /// `list` must have an entry for each member, all with the dtype and device of `own`. The entry
+  /// of this member must have as many elements as `own`. Entries may have gaps only if all have the
+  /// same shape.
   void entries(const Tensors& list, const at::Tensor& own, int64_t member_index) const;
 
   void one_for_each_member(size_t found, const char* role) const;
   void one_output_for_each_input(size_t outputs, size_t inputs) const;
-  /// `whole` has group size x the elements of `shard`.
+  /// `whole` must have group size x the elements of `shard`.
   void gathered(const at::Tensor& whole, const at::Tensor& shard) const;
-  /// The sizes cut the tensor's first dimension into one piece for each member; none: equal pieces.
+  /// `split_sizes` must cut the tensor's first dimension into one piece for each member. If it is
+  /// empty, the pieces are equal.
   void splits(const at::Tensor& tensor, const std::vector<int64_t>& split_sizes) const;
 
-  /// `index` is a member of the group. `role`: "root", "destination", ...
+  /// `index` must be a member of the group. `role` is "root", "destination", ...
   void member(int64_t index, const char* role) const;
-  /// For what NCCL has not: answered on the CPU, whose real backend would be Gloo.
+  /// For calls that NCCL does not have: the tensor must be on the CPU, where the real backend would
+  /// be Gloo.
   void only_on_cpu(const at::Tensor& tensor) const;
 
   template <class... Args>

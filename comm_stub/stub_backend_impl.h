@@ -30,7 +30,7 @@ class StubBackend final : public c10d::Backend {
   void setTimeout(std::chrono::milliseconds) override {}
   void waitForPendingWorks() override {}
   void setSequenceNumberForGroup() override {}
-  /// Calls so far.
+  /// The number of calls so far.
   uint64_t getSequenceNumberForGroup() override { return calls_; }
 
   // reductions.cpp
@@ -109,7 +109,7 @@ class StubBackend final : public c10d::Backend {
     Tensors held;
   };
 
-  // Record and answer one tensor, or one pair, of a call that is checked.
+  // Record and answer one tensor, or one pair of tensors, of a call that has passed its checks.
   void all_reduce_one(const at::Tensor& tensor, const c10d::AllreduceOptions& options);
   void all_gather_one(const at::Tensor& output,
                       const at::Tensor& input,
@@ -123,11 +123,11 @@ class StubBackend final : public c10d::Backend {
   /// Fills in the group and hands the call to the sink.
   void record(estimator::CollectiveCall call);
   void record_message(estimator::CollectiveKind kind, const at::Tensor& tensor, int peer);
-  /// Calls `values`, which writes the outputs, unless there is no memory to write to.
+  /// Calls `values`, which writes the outputs, unless tensors have no memory.
   template <class Values>
   void write(const Values& values) const;
-  /// The buffer that ProcessGroupNCCL copies a list from or into; empty unless its entries have one
-  /// shape.
+  /// The flat buffer through which ProcessGroupNCCL copies a list; empty unless all entries have
+  /// the same shape.
   Tensors flat_buffer(const Tensors& list) const;
   void add_to_batch(const Finished& call);
   WorkPtr complete(Finished call);
@@ -151,8 +151,8 @@ inline int64_t bytes_of(const Tensors& tensors) {
   return bytes;
 }
 
-/// While the stub writes: no autograd graph, no version counters (the network bumps none), nothing
-/// for at::RecordFunction to see.
+/// Active while the stub writes values: its operators build no autograd graph, change no version
+/// counters (a network does not either), and are not seen by at::RecordFunction.
 class WritingScope {
  public:
   explicit WritingScope(const std::function<void(bool)>& on_writing) : on_writing_(on_writing) {

@@ -10,9 +10,8 @@ namespace comm_stub {
 
 using StubGroups = std::map<estimator::GroupKind, c10::intrusive_ptr<c10d::Backend>>;
 
-/// A stub for each of `kinds` that `rank` shares with another rank. A kind is left out when its
-/// group has one member (it costs nothing) or when `rank` is not in it (kEmbedding of a middle
-/// stage).
+/// Makes a stub for the group of each of `kinds`. A kind is left out when its group has one member
+/// (it needs no communication) or when `rank` is not in it (kEmbedding on a middle stage).
 StubGroups make_stub_groups(const estimator::ParallelLayout& layout,
                             int64_t rank,
                             const std::vector<estimator::GroupKind>& kinds,

@@ -1,4 +1,4 @@
-// The Work of a call that is over when it returns.
+// The Work of a call that is already complete when it returns.
 #pragma once
 
 #include <c10/util/intrusive_ptr.h>
@@ -10,7 +10,7 @@ namespace comm_stub {
 
 class StubWork final : public c10d::Work {
  public:
-  /// Keeps `outputs` and `kept` alive as long as it lives itself, `held` until wait().
+  /// Keeps `outputs` and `kept` alive as long as this object lives, and `held` until wait().
   StubWork(int rank,
            c10d::OpType op,
            std::vector<at::Tensor> outputs,

@@ -8,11 +8,11 @@
 
 namespace nccl {
 
-/// The size of the group that the calling thread is working for, as the host of the stub says; 0 if
-/// there is nobody to ask.
+/// The size of the group for which the calling thread works. The host program of the stub is asked
+/// for it (see nccl_control.h); 0 if there is none.
 int ask_group_size();
 
-/// One call that passed its checks, for who listens (see nccl_control.h).
+/// One call that passed its checks, as it is reported to the host program (see nccl_control.h).
 struct Call {
   const char* kind;
   ncclComm& communicator;

@@ -6,14 +6,14 @@
 
 #include "comm_stub/nccl/nccl_types.h"
 
-/// A communicator of which only this rank is there.
+/// A communicator of which only this rank exists.
 struct ncclComm {
   static constexpr uint64_t kMagic = 0x6f6e6572616e6b31;
 
   uint64_t magic = kMagic;
   int number = 0;
   std::string name;
-  std::atomic<int> size = 0;  // 0: a part whose other members NCCL would have asked
+  std::atomic<int> size = 0;  // 0: split off, size not known yet; NCCL would ask the members
   int rank = 0;
   bool is_finalized = false;
 };
@@ -26,8 +26,8 @@ const char* last_refusal();
 
 bool is_valid(ncclComm_t communicator);
 
-/// The size, also of a part that was split off: then who hosts the stub is asked (see
-/// nccl_control.h). 0 if nobody knows.
+/// The size of the communicator. If it was split off from another one, the host program of the stub
+/// is asked for it (see nccl_control.h). 0 if it is not known.
 int size_of(ncclComm& communicator);
 
 }  // namespace nccl

@@ -4,7 +4,7 @@
 
 namespace nccl {
 
-/// What the stub calls of the CUDA runtime.
+/// The functions of the CUDA runtime that the stub calls.
 struct CudaRuntime {
   decltype(&cudaFree) free;
   decltype(&cudaGetDevice) get_device;
@@ -17,8 +17,9 @@ struct CudaRuntime {
   decltype(&cudaStreamIsCapturing) is_capturing;
 };
 
-/// Of the runtime that the process has loaded, NVIDIA's or the virtual GPU's. The stub is not
-/// linked with one: it is preloaded, and would bring the virtual one with it to a real GPU.
+/// The functions of the runtime that the process has loaded, NVIDIA's or the virtual GPU's. The
+/// stub is not linked with a runtime, because it is preloaded and would then load the virtual
+/// runtime even on a real GPU.
 const CudaRuntime& cuda();
 
 }  // namespace nccl

@@ -7,7 +7,7 @@
 namespace nccl {
 
 struct DataType {
-  const char* name;  // c10's
+  const char* name;  // as c10 names it
   size_t bytes;
 };
 

@@ -5,9 +5,9 @@
 
 namespace nccl {
 
-/// Reduces a buffer of at most kLongestReducedBytes where it lies, in memory of a real device: when
-/// the stream gets there, it is copied to the host, reduced, and copied back. The host does not
-/// wait. While the stream is captured nothing is done.
+/// Reduces in place a buffer of at most kLongestReducedBytes in the memory of a real device. In the
+/// order of the stream it is copied to the host, reduced, and copied back; the host does not wait.
+/// While the stream is being captured, nothing is done.
 ncclResult_t reduce_on_host(void* address,
                             const Buffer& buffer,
                             const Reduction& reduction,

@@ -5,8 +5,9 @@
 #include <cstddef>
 #include <cstdint>
 
-/// The types of NCCL 2.28 that its functions name. NCCL's header comes with a package of hundreds
-/// of megabytes; names, numbers and layouts are those of nccl.h 2.28.9.
+/// The types in the signatures of NCCL's functions. They are copied here because NCCL's header
+/// comes in a package of hundreds of megabytes; names, numbers and layouts are those of nccl.h
+/// 2.28.9.
 
 enum ncclResult_t {
   ncclSuccess = 0,
@@ -30,7 +31,7 @@ enum ncclDataType_t : int {
   ncclFloat8e5m2 = 11,
 };
 
-/// Numbers from ncclNumOps on are operations that the caller made.
+/// Numbers from ncclNumOps on are operations that the caller created.
 enum ncclRedOp_t : int {
   ncclSum = 0,
   ncclProd = 1,
@@ -40,7 +41,7 @@ enum ncclRedOp_t : int {
   ncclNumOps = 5,
 };
 
-/// Where the factor of an operation is that the caller made.
+/// Where the factor of an operation that the caller created lies.
 enum ncclScalarResidence_t : int {
   ncclScalarDevice = 0,
   ncclScalarHostImmediate = 1,
@@ -50,7 +51,7 @@ struct ncclUniqueId {
   char internal[128];
 };
 
-/// The beginning of ncclConfig_t, as far as it is read here.
+/// The first fields of ncclConfig_t, up to the last one that is read here.
 struct ncclConfig_t {
   size_t size;
   unsigned magic;

@@ -6,11 +6,11 @@
 
 namespace nccl {
 
-/// A sum that the caller made, whose terms are multiplied with a factor first.
+/// An operation that the caller created: a sum whose terms are first multiplied by a factor.
 struct ScaledSum {
-  double factor = 1;                ///< where it was given on the host
-  const void* on_device = nullptr;  ///< else where it is when the sum is made
-  const DataType* type = nullptr;   ///< of the factor
+  double factor = 1;                ///< if it was given on the host
+  const void* on_device = nullptr;  ///< else its address; it is read when the sum is computed
+  const DataType* type = nullptr;   ///< type of the factor
 };
 
 ncclRedOp_t add_operation(const ScaledSum& sum);

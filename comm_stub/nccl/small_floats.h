@@ -5,12 +5,12 @@
 namespace nccl {
 
 /// A binary floating point format of at most 16 bits: a sign, an exponent whose bias is half of its
-/// range, and a fraction. Codes here are without the sign.
+/// range, and a fraction. Codes in this struct do not include the sign.
 struct SmallFloat {
   int exponent_bits;
   int fraction_bits;
   uint16_t largest;   ///< the code of the largest number
-  uint16_t overflow;  ///< what a larger one becomes: infinity, or the largest where NCCL saturates
+  uint16_t overflow;  ///< code for larger numbers: infinity, or the largest if NCCL saturates
   uint16_t not_a_number;
 };
 

@@ -15,19 +15,19 @@ struct Buffer {
   size_t bytes() const { return elements * type.bytes; }
 };
 
-/// Copies on the stream; the same address: nothing to do.
+/// Copies in the order of the stream. Does nothing if source and destination are the same.
 ncclResult_t copy(void* destination, const Buffer& source, cudaStream_t stream);
 
-/// `own` in each of `slots` places that lie one behind the other.
+/// Copies `own` into each of `slots` places that lie one after the other.
 ncclResult_t spread(void* destination, const Buffer& own, int slots, cudaStream_t stream);
 
-/// What an absent rank sends: zeros. The virtual GPU's memory is left as it is, of which nothing
-/// may be known: who waits for another's flags reads its own.
+/// Receives from an absent rank, which sends zeros. The memory of the virtual GPU is left
+/// unchanged: a rank that waits for flags of another one then reads its own.
 ncclResult_t receive(void* destination, const Buffer& buffer, cudaStream_t stream);
 
-/// `ranks` equal buffers, reduced (reductions.h). On the virtual GPU, values that it does not know
-/// stay unknown; on a real one, large buffers keep the value, and so do all where the factor of an
-/// operation is on the device.
+/// Reduces `ranks` equal buffers (reductions.h). On the virtual GPU unknown values stay unknown. On
+/// a real GPU large buffers keep their values, and so do all buffers if the factor of the operation
+/// is on the device.
 ncclResult_t reduce(
     void* destination, const Buffer& source, ncclRedOp_t operation, int ranks, cudaStream_t stream);
 

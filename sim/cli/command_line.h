@@ -1,4 +1,4 @@
-// The command line as a whole: subcommands, help, and errors in the designed form.
+// The command line as a whole: subcommands, help and errors.
 #pragma once
 
 #include "estimator/base/errors.h"
@@ -7,8 +7,8 @@
 namespace sim {
 
 /// Runs the subcommand that the arguments name; `--help` and `--version` go to standard output.
-/// Throws UserError for a command line that does not parse, with the nearest known name for what is
-/// not known, and what the subcommand throws.
+/// Throws UserError for a command line that does not parse; for an unknown word its help has the
+/// nearest known name. Also throws what the subcommand throws.
 estimator::ExitCode run_command_line(int argc,
                                      const char* const* argv,
                                      const Environment& environment);

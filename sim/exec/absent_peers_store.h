@@ -1,4 +1,4 @@
-// torch's stores, in a world of which only this rank exists.
+// Versions of torch's stores for a world of which only this rank exists.
 #pragma once
 
 #include <cstdint>
@@ -10,19 +10,20 @@
 
 namespace sim {
 
-/// What an absent rank would have set under `key`, as far as torch's own use of stores tells: an
-/// NCCL unique id. Empty when the value is the program's own.
+/// The value that an absent rank would have set under `key`, if torch itself uses this key: an NCCL
+/// unique id. Empty when the key is the program's own.
 std::optional<std::vector<uint8_t>> invented_value(const std::string& key);
 
-/// Tells the listener, then throws c10d's DistStoreError, which names the key.
+/// Calls the refusal listener, then throws c10d's DistStoreError, which names the key.
 [[noreturn]] void refuse_to_invent(const std::string& key);
 
-/// Gets the text "store key ..." of each refusal. One at a time.
+/// `listener` is called with the text "store key ..." of each refusal. There is one listener at a
+/// time.
 void set_refusal_listener(std::function<void(const std::string& what)> listener);
 
-/// One of torch's stores, with its own behaviour for all keys that this process sets. A key that
-/// somebody waits for is taken to have been set by an absent rank. Reading a key that nobody has
-/// set gives invented_value(), or is an error at once: nothing ever waits.
+/// One of torch's stores. Keys that this process sets behave as usual. Waiting for a key returns at
+/// once, as if an absent rank had set it. Reading a key that nobody has set gives invented_value()
+/// or an error, also at once.
 template <class Real>
 class WithAbsentPeers final : public Real {
  public:
@@ -50,7 +51,7 @@ class WithAbsentPeers final : public Real {
   }
 };
 
-/// Constructors, for the memory of an object of the class that is being constructed.
+/// Construct such a store at `place`, in the memory of the torch store that the program constructs.
 void make_tcp_store(void* place, void* host, const void* options);
 void make_file_store(void* place, void* path, int workers);
 

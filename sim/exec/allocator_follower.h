@@ -1,5 +1,5 @@
-// PyTorch's CUDA allocator as a program uses it, watched without changing what the program sees:
-// its own peak statistics are neither read nor reset.
+// Watches PyTorch's CUDA allocator while a program uses it, without changing what the program sees:
+// the allocator's own peak statistics are neither read nor reset.
 #pragma once
 
 #include <c10/core/CachingDeviceAllocator.h>
@@ -24,22 +24,22 @@ struct FailedRequest {
   OutOfMemoryPlace place;
 };
 
-/// Reads the allocator of the device that the program uses first at each of its changes, so that no
-/// state between two changes is missed, and tells a tracker of every block. Of the other devices it
-/// keeps the largest reserved bytes. Thread-safe; lives as long as the process, since the allocator
-/// keeps a reference to it.
+/// Follows the device that the program uses first. It reads the allocator at each of its changes,
+/// so that it misses no state, and reports every block to a tracker. For other devices it keeps
+/// only the largest reserved bytes. Thread-safe. It lives as long as the process, because the
+/// allocator keeps a reference to it.
 class AllocatorFollower {
  public:
   using Entry = c10::CachingDeviceAllocator::TraceEntry;
 
-  /// `on_change` sees each change of any device, under the allocator's lock: it must not call
-  /// torch.
+  /// `on_change` is called for each change on any device while the allocator's lock is held, so it
+  /// must not call torch.
   AllocatorFollower(RunTracker& tracker, std::function<void(const Entry&)> on_change);
 
-  /// Begins to follow as soon as the allocator is there; to be called until it returns true.
+  /// Begins to follow if the allocator exists already. Call it until it returns true.
   bool attach();
 
-  /// The tracker knows of every block that was made until now.
+  /// Makes sure that the tracker knows every block that was made until now.
   void settle();
 
   estimator::MemoryReading current();
@@ -51,14 +51,14 @@ class AllocatorFollower {
 
   /// The device that is followed; -1 before one was used.
   int device() const { return device_; }
-  /// Of all other devices that were used.
+  /// All other devices that were used.
   std::vector<estimator::OtherDevice> other_devices() const;
-  /// Largest of the whole run, however often the program resets the allocator's own peaks.
+  /// The peaks of the whole run, even if the program resets the allocator's own peaks.
   estimator::AllocatorRecord allocator_record() const;
 
  private:
-  /// The allocator tells of a block before it is made, and not how large it will be: the sum of all
-  /// blocks ever made tells, when it is read next.
+  /// The allocator reports a block before it is made, without its size. The size follows from the
+  /// sum of all blocks ever made, when this is read next.
   struct NewBlock {
     uint64_t address = 0;
     MemoryOrigin origin;

@@ -1,4 +1,4 @@
-// What the user gives for values that no kernel computes.
+// Values that the user gives in place of values that no kernel computes.
 #pragma once
 
 #include <optional>
@@ -27,8 +27,8 @@ void visit_fields(Visitor& visit, AssumedNumber& number) {
 
 struct AssumedValues {
   std::vector<AssumedNumber> numbers;
-  /// Tokens of the fullest expert, the first one, over the mean: 1 is a balanced router. Empty: no
-  /// router is assumed.
+  /// Tokens of the fullest expert, which is the first one, divided by the mean of all experts; 1 is
+  /// a balanced router. Empty: no router is assumed.
   std::optional<double> fullest_expert;
 };
 template <class Visitor>

@@ -1,11 +1,10 @@
-// What the user says of values that only kernels would know: the loss, the gradients' norm, whether
-// there was an overflow, how many tokens each expert of a mixture gets.
+// Applies values that the user gives in place of values that only kernels could compute: the loss,
+// the gradient norm, whether there was an overflow, how many tokens each expert gets.
 //
-// An assumed value is put where the operator that would have computed it leaves its result: for a
-// router, the experts that each token takes. From there it goes the way of every known value:
-// through copies, collectives and operators, to the host. Where that way is too long (the choices
-// are larger than what is followed), the operators that count the choices get what they would have
-// counted.
+// An assumed value is written to the result of the operator that would have computed it; for a
+// router that is the choice of experts for each token. From there it is followed like every known
+// value: through copies, collectives and operators, to the host. If the choices are too large to be
+// followed, the results of the operators that count the choices are set instead.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -26,11 +25,11 @@
 
 namespace sim {
 
-/// `total` tokens on `experts` experts: the first has `fullest` times the mean (at most all), the
-/// others share the rest evenly. The sum is `total`.
+/// Divides `total` tokens among `experts` experts: the first gets `fullest` times the mean (at most
+/// all tokens), the others share the rest evenly. The sum is `total`.
 std::vector<int64_t> tokens_of_experts(int64_t total, int64_t experts, double fullest);
 
-/// Says that an operator computes what may be assumed.
+/// Describes an operator whose result may be assumed.
 struct AssumptionRule;
 /// Null for most operators.
 const AssumptionRule* assumption_rule_of(const at::RecordFunction& function);
@@ -40,17 +39,17 @@ class Assumptions {
  public:
   explicit Assumptions(AssumedValues values) : values_(std::move(values)) {}
 
-  /// A call of an operator that computes what may be assumed, as its inputs told it.
+  /// A call of an operator whose result may be assumed, with what its inputs say.
   struct Call {
-    const char* name = nullptr;             ///< what it computes
-    int64_t experts = 0;                    ///< that a router chooses from
-    std::optional<int64_t> counted_tokens;  ///< of a router
-    at::Tensor in_place;                    ///< the result, where that is an input
+    const char* name = nullptr;             ///< name of the assumed value
+    int64_t experts = 0;                    ///< number from which a router chooses
+    std::optional<int64_t> counted_tokens;  ///< of an operator that counts choices
+    at::Tensor in_place;                    ///< the result, if that is an input
   };
-  /// To be called while the operator's inputs are there: when it starts.
+  /// Must be called when the operator starts, while its inputs exist.
   std::unique_ptr<Call> operator_started(const at::RecordFunction& function,
                                          const AssumptionRule& rule) const;
-  /// Puts an assumed value into the operator's result. What is known of it already is overwritten.
+  /// Writes an assumed value into the operator's result, even if the result is already known.
   void operator_finished(const at::RecordFunction& function,
                          const Call& call,
                          const VirtualGpu& gpu);

@@ -1,4 +1,4 @@
-// What a program asked of NCCL, counted.
+// Counts the calls of a program to NCCL.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +12,14 @@
 
 namespace sim {
 
-/// Size of the process group whose collective this thread is in, 0 when it is in none.
+/// Size of the process group whose collective this thread is running; 0 if it is running none.
 int calling_group_size();
 
 /// Thread-safe.
 class CollectiveLog {
  public:
-  /// Counts a call, by the name that its process group has. `in_iteration`: in the recorded one.
+  /// Counts a call under the name of its process group. `in_iteration` says that it belongs to the
+  /// recorded iteration.
   void add(const onerank_nccl_call& call, bool in_iteration);
 
   std::vector<estimator::CommunicatorRecord> records() const;

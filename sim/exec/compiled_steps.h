@@ -1,4 +1,4 @@
-// Optimizer steps that run as code of torch.compile, which opens no range around them.
+// Optimizer steps that torch.compile has compiled. Their code opens no profiler range for a step.
 #pragma once
 
 #include <mutex>
@@ -8,22 +8,24 @@
 
 namespace sim {
 
-/// Which of the regions that torch.compile made hold an optimizer's step, as the observer in Python
-/// tells when one is made, and what the observer wants to do around those. Of any thread.
+/// Knows which regions compiled by torch.compile contain an optimizer's step, and what the observer
+/// in Python wants to do before and after them. The observer reports each region when it is
+/// compiled. Functions may be called from any thread.
 class CompiledSteps {
  public:
-  /// The observer's; both take Python's interpreter, and throw nothing.
+  /// Functions of the observer. Both take the lock of Python's interpreter, and throw nothing.
   struct Observer {
     void (*before)();
     void (*after)();
   };
 
-  /// `region`: as torch numbers it, "3/0". After a reset of torch's compiler it may be another one.
+  /// Reports a compiled region. `region` is torch's number for it, "3/0"; after a reset of torch's
+  /// compiler the same number may mean another region.
   void made(const std::string& region, bool steps, const Observer& observer);
 
-  /// Whether a range of a profiler's is a compiled region that steps.
+  /// Whether a profiler range is a compiled region that steps an optimizer.
   bool holds(std::string_view range);
-  // When such a region starts and ends, with Python's interpreter.
+  // Called when such a region starts and ends, by a thread that holds Python's interpreter lock.
   void started() { observer_.before(); }
   void finished();
 

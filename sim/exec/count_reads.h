@@ -1,5 +1,5 @@
-// Reads by which a program sizes its work: had they been answered with zeros, the experts of a
-// mixture would get no tokens and the run would still succeed.
+// Finds reads by which a program decides how much work it does. If such a read were answered with
+// zeros, for example, experts would get no tokens, and the run would succeed all the same.
 #pragma once
 
 #include <ATen/core/operator_name.h>
@@ -10,19 +10,20 @@
 
 namespace sim {
 
-/// Whether the operator may bring numbers from the device to the host.
+/// Whether the operator may copy numbers from the device to the host.
 bool is_copy(std::string_view operator_name);
-/// Whether a call of one that may brings several whole numbers.
+/// Whether a call of such an operator copies several whole numbers.
 bool reads_counts(const at::RecordFunction& copy);
 
-/// Whether the operator's own host code reads from the device what a kernel of it has computed: how
-/// large its result is, or the result.
+/// Whether the operator's own host code reads back what one of its kernels has computed: the size
+/// of its result, or the result itself.
 bool reads_back(const c10::OperatorName& op);
 
-/// Whether the operator makes a tensor whose size is a matter of values on the device.
+/// Whether the operator makes a tensor whose size depends on values on the device.
 bool is_sized_by_values(std::string_view operator_name);
 
-/// "a Bool tensor [64, 8]": what the call of such an operator counts. For when it starts.
+/// What a call of such an operator counts, as text: "a Bool tensor [64, 8]". Call it when the
+/// operator starts.
 std::string counted_tensor_text(const at::RecordFunction& function);
 
 }  // namespace sim

@@ -1,5 +1,5 @@
-// Values that the host can follow: an operator whose device inputs are all small and known is done
-// again on the CPU, and what it writes is known too.
+// Follows values on the host: if all device inputs of an operator are small and known, the operator
+// is run again on the CPU, so that its results are known too.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -17,37 +17,37 @@
 
 namespace sim {
 
-/// `device` holds these numbers of the user's from now on, in its own type. As many as it has
-/// elements.
+/// From now on the tensor `device` is known to hold these numbers from the user, in its own type.
+/// There must be as many as it has elements.
 void make_known(const at::Tensor& device, const std::vector<double>& values, const VirtualGpu& gpu);
 
-/// What is done on the host with an operator of one schema.
+/// How the host follows the operators of one schema.
 struct HostTreatment {
-  std::optional<c10::OperatorHandle> op;  ///< none: its results stay unknown
+  std::optional<c10::OperatorHandle> op;  ///< empty: its results stay unknown
   std::vector<bool> written;              ///< by argument
   bool written_is_read = true;
-  /// It is made of others, which may have made its results known.
+  /// It is composed of other operators, which may have made its results known.
   bool is_composed = false;
 };
-/// None for an operator that has no kernels on both devices, or whose result is no matter of its
-/// inputs (random numbers, empty memory).
+/// The treatment is empty for an operator that does not have kernels on both devices, or whose
+/// result does not depend on its inputs (random numbers, empty memory).
 HostTreatment host_treatment_of(const at::RecordFunction& function);
 
 /// One call of an operator, with copies of its inputs on the CPU, from before it ran.
 class HostCall {
  public:
-  /// Null when an input is large or not known, or `treatment` is none.
+  /// Null when an input is large or not known, or when `treatment` is empty.
   static std::unique_ptr<HostCall> prepare(const at::RecordFunction& function,
                                            const HostTreatment& treatment,
                                            const VirtualGpu& gpu);
 
-  /// The number that an operator which reads back (count_reads.h) will read: the rows of its
-  /// result, or the result; null where there is none. Runs the operator on the CPU. Valid as long
-  /// as the call.
+  /// For an operator that reads back (count_reads.h): the number that it will read, which is the
+  /// number of rows of its result, or the result itself; null if there is none. Runs the operator
+  /// on the CPU. The pointer is valid as long as this object.
   const int64_t* answer();
 
-  /// Runs it on the CPU and makes known what the device's written inputs and `outputs` hold. Does
-  /// nothing when the CPU refuses.
+  /// Runs the operator on the CPU and makes the values of the written inputs and of `outputs`
+  /// known. Does nothing if the operator fails on the CPU.
   void finish(const std::vector<c10::IValue>& outputs, const VirtualGpu& gpu);
 
  private:
@@ -66,7 +66,7 @@ class HostCall {
   c10::OperatorHandle op_;
   bool is_composed_;
   bool has_run_ = false;
-  bool is_of_the_host_ = false;  // something that it reads is
+  bool is_of_the_host_ = false;  // some input came from the host
   std::optional<int64_t> answer_;
   torch::jit::Stack stack_;             // its inputs on the CPU and, once it ran, its outputs
   std::vector<at::Tensor> written_;     // on the device

@@ -1,4 +1,4 @@
-// Tensors on the virtual GPU whose values are known: read to the host, and written from there.
+// Reads and writes tensors on the virtual GPU whose values are known.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -16,16 +16,16 @@ bool is_known(const at::Tensor& device, const VirtualGpu& gpu);
 struct HostCopy {
   at::Tensor tensor;            ///< with its sizes and strides
   bool is_of_the_host = false;  ///< some of it came from the host
-  /// What lies between its elements is known too, and is between those of `tensor`.
+  /// The memory between the elements is known too, and is copied between those of `tensor`.
   bool has_gaps = false;
 };
-/// With the device's values; empty where they are not known.
+/// A copy with the device's values; empty if they are not known.
 std::optional<HostCopy> read_known(const at::Tensor& device, const VirtualGpu& gpu);
-/// With none.
+/// A copy without the values.
 HostCopy like_on_host(const at::Tensor& device);
 
-/// The device's tensor holds from now on what `copy` does, if it has its sizes and type and is
-/// small enough.
+/// From now on the tensor `device` is known to hold the values of `copy`, if both have the same
+/// sizes and type and the tensor is small enough.
 void make_known(const at::Tensor& device, const HostCopy& copy, const VirtualGpu& gpu);
 
 }  // namespace sim

@@ -1,4 +1,5 @@
-// Kernels and matrix products that the virtual GPU was asked for, as a profile writes them.
+// Kernels that were launched on the virtual GPU, and matrix products that cuBLAS was asked for, in
+// the form of a profile.
 #pragma once
 
 #include <vector>

@@ -1,4 +1,4 @@
-// What filled a program's memory: for its profile, and as the files that were asked for.
+// Writes what filled a program's memory: into its profile, and into the files that were asked for.
 #pragma once
 
 #include <filesystem>
@@ -14,11 +14,11 @@ namespace sim {
 
 std::vector<std::string> phase_names(const std::vector<estimator::PhaseRecord>& phases);
 
-/// Whether one of the files that are made of the memory's history is wanted.
+/// Whether a file is wanted that needs the history of the memory.
 bool wants_history(const ExecSettings& settings);
 
-/// Writes the wanted files to `folder`, each by its suffix. `phases` are the names of all that the
-/// tracker knows, `allocations` made the profile's peak.
+/// Writes the wanted files to `folder`; each file is named by its suffix. `phases` are the names of
+/// all phases that the tracker knows; `allocations` are those at the profile's peak.
 void write_memory_files(const ExecSettings& settings,
                         const std::filesystem::path& folder,
                         const estimator::RankProfile& profile,

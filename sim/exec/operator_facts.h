@@ -1,5 +1,5 @@
-// What following a program takes to know of an operator, found out once for each: programs call the
-// same few hundred operators over and over.
+// What must be known of an operator in order to follow a program. It is found out once for each
+// operator, since programs call the same few hundred operators over and over.
 #pragma once
 
 #include <ATen/record_function.h>
@@ -11,17 +11,17 @@
 namespace sim {
 
 struct OperatorFacts {
-  /// Else it is a range that was named for profilers: of autograd's engine, of a function in
+  /// False for a range that was named for profilers, by autograd's engine or by a function in
   /// Python.
   bool is_operator = false;
   OperatorWrites writes;
   HostTreatment on_host;
   const AssumptionRule* assumption = nullptr;
   bool reads_back = false;          ///< see count_reads.h
-  bool is_copy = false;             ///< the same
-  bool is_sized_by_values = false;  ///< the same
+  bool is_copy = false;             ///< see count_reads.h
+  bool is_sized_by_values = false;  ///< see count_reads.h
   bool has_cudnn = false;           ///< see without_cudnn.h
-  bool gathers_parameters = false;  ///< fully_shard's copy of what an all-gather brought
+  bool gathers_parameters = false;  ///< fully_shard's copy out of an all-gather's result
 };
 
 /// Valid until the thread ends.

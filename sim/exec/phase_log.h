@@ -1,4 +1,5 @@
-// The phases of a program that nobody asked to announce any: told apart by its optimizer's steps.
+// The phases of a program. The program does not announce them; they are found by the steps of its
+// optimizer.
 #pragma once
 
 #include <chrono>
@@ -10,23 +11,22 @@
 
 namespace sim {
 
-/// What the allocator tells at a boundary between phases: its state there, and the largest one
-/// since the boundary before.
+/// What the allocator reports at a boundary between phases: its state there, and its peak since the
+/// boundary before.
 struct Boundary {
   estimator::MemoryReading now;
   estimator::MemoryReading peak;
   std::chrono::steady_clock::time_point time;
 };
 
-/// An iteration is what happens between two optimizer steps, and the latter one. Steps without a
-/// backward between them (a program with several optimizers) belong to one iteration. The phases
-/// are
+/// An iteration lasts from the end of one optimizer step to the end of the next one. Steps without
+/// a backward between them (in a program with several optimizers) belong to the same iteration. The
+/// phases are
 ///     build_model                    until the first optimizer is made, or a module runs
-///     forward                        until the first optimizer is made: inference has no other
-///     build_optimizer                until a module runs: frameworks copy the weights then
-///     iteration_N.forward_backward   until the step
-///     iteration_N.optimizer_step
-///     end                            after the last step
+///     forward                        until the first optimizer is made; inference has only this
+///     one build_optimizer                until a module runs; frameworks copy the weights
+///     meanwhile iteration_N.forward_backward   until the step iteration_N.optimizer_step end after
+///     the last step
 class PhaseLog {
  public:
   explicit PhaseLog(std::chrono::steady_clock::time_point start) { open(kBuildModel, {}, start); }
@@ -35,16 +35,16 @@ class PhaseLog {
   void forward_started(const Boundary& boundary);
   void step_started(const Boundary& boundary);
   void step_finished(const Boundary& boundary);
-  /// The step did not end: its iteration goes on.
+  /// The step failed, so that its iteration goes on.
   void step_failed(const Boundary& boundary);
   void backward_ran() { backward_since_step_ = true; }
 
-  /// The phases up to now, the running one included.
+  /// The phases up to now, including the running one.
   std::vector<estimator::PhaseRecord> finished(const Boundary& boundary) const;
-  /// Without the running one: what follows the last step does not count.
+  /// The phases without the running one, since what follows the last step does not count.
   const std::vector<estimator::PhaseRecord>& completed() const { return phases_; }
 
-  /// A module that runs ends this phase.
+  /// Whether the running phase ends when a module runs.
   bool is_building() const {
     return running_.name == kBuildModel || running_.name == kBuildOptimizer;
   }

@@ -1,11 +1,12 @@
-// What a program ran on.
+// The device on which a program ran.
 #pragma once
 
 #include "estimator/profile/rank_profile.h"
 
 namespace sim {
 
-/// `told` for the virtual GPU; of a real one what the driver says, once the program has started it.
+/// For the virtual GPU it is `told`; for a real GPU it is what the driver reports once the program
+/// has started it.
 estimator::DeviceRecord program_device(const estimator::DeviceRecord& told);
 
 }  // namespace sim

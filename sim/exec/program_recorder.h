@@ -1,4 +1,5 @@
-// Watches a program from inside its process and writes the profile of the rank that it is.
+// Watches a program from inside its process, and writes the profile of the rank that the program
+// is.
 #pragma once
 
 #include <ATen/record_function.h>
@@ -30,11 +31,12 @@
 
 namespace sim {
 
-/// One for the process, made in its main thread when it first uses the GPU; never destroyed, since
-/// torch calls it until the process ends. Functions are called from any thread.
+/// There is one recorder in a process. It is made in the main thread when the process first uses
+/// the GPU, and is never destroyed, because torch calls it until the process ends. Functions may be
+/// called from any thread.
 class ProgramRecorder {
  public:
-  /// `folder`: for what it leaves, see kExecFolderVariable.
+  /// `folder` is where it writes its files; see kExecFolderVariable.
   ProgramRecorder(ExecSettings settings, const std::filesystem::path& folder);
 
   // Called by torch, through the callbacks that start() installs.
@@ -42,7 +44,7 @@ class ProgramRecorder {
   void operator_finished(const at::RecordFunction& function);
   const VirtualGpu& gpu() const { return gpu_; }
   const Assumptions& assumptions() const { return assumptions_; }
-  /// When an operator that assumptions() knows has finished, and the host has followed it.
+  /// Called when an operator with an assumed result has finished and the host has followed it.
   void assume(const at::RecordFunction& function, const Assumptions::Call& call) {
     tell_tracker([&] { assumptions_.operator_finished(function, call, gpu_); });
   }
@@ -57,20 +59,20 @@ class ProgramRecorder {
   void module_entered(const char* path);
   void module_left();
   void memory_lasts(uint64_t address, const char* category, const char* name);
-  /// The process group says that this process is this rank.
+  /// The process group has this rank and world size.
   void rank_told(int64_t rank, int64_t world_size);
-  /// All parameters that are known now: a list of estimator::ParameterRecord, as JSON.
+  /// Sets all parameters that are known now: a JSON list of estimator::ParameterRecord.
   void parameters_told(const char* json);
 
-  /// Whether it was told to end, after its last step.
+  /// Whether the program was told to end after its last step.
   bool has_ended_program();
 
   /// The program asked absent ranks for `what`, which cannot be invented.
   void not_answered(const std::string& what);
 
-  /// `library`: where this library is, with the observer beside it.
+  /// `library` is the path of this library; the observer lies beside it.
   void start(const std::filesystem::path& library);
-  /// Writes the profile and the files of memory, once, and not in a forked child.
+  /// Writes the profile and the memory files. Does so only once, and not in a forked child.
   void finish();
 
  private:
@@ -86,7 +88,7 @@ class ProgramRecorder {
     std::vector<estimator::ModuleRecord> modules;
   };
 
-  /// Torch's threads must not see an exception: the tracker keeps the first.
+  /// Runs `tell`. Torch's threads must not see an exception, so the tracker keeps the first one.
   template <class Tell>
   void tell_tracker(const Tell& tell) noexcept {
     try {

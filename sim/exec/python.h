@@ -1,20 +1,20 @@
-// The Python interpreter of the program that this library lives in, if it has one.
+// Access to the Python interpreter of the program in which this library is loaded, if it has one.
 #pragma once
 
 #include <string>
 
 namespace sim {
 
-/// Ends the program as itself would end. Python: SystemExit(0) in its main thread as soon as it
-/// runs Python code again, so that `finally` blocks and exit handlers run. Any other program: ends
-/// at once, without its exit handlers.
+/// Ends the program as if it ended by itself. In Python it raises SystemExit(0) in the main thread
+/// as soon as that runs Python code again, so that `finally` blocks and exit handlers run. Any
+/// other program ends at once, without its exit handlers.
 void end_program();
 
-/// Whether this thread, which has the interpreter, is raising an exception.
+/// Whether this thread is raising a Python exception. The thread must hold the interpreter's lock.
 bool python_raises();
 
-/// Has Python's main thread run the observer (observe.py, at `path`) as soon as it runs Python code
-/// again. Without Python nothing is done.
+/// Makes Python's main thread run the observer (observe.py, at `path`) as soon as it runs Python
+/// code again. Does nothing in a program without Python.
 void start_observer(const std::string& path, const std::string& recorder_path);
 
 }  // namespace sim

@@ -1,4 +1,4 @@
-// The program's own line of Python that this thread is at.
+// The line of the program's own Python code that this thread is running.
 #pragma once
 
 #include <string>
@@ -6,10 +6,10 @@
 namespace sim {
 
 struct PythonLine {
-  std::string text;          ///< "train.py:30 in forward": outside of torch; "" where there is none
-  bool is_printing = false;  ///< a tensor is being turned into text
+  std::string text;          ///< "train.py:30 in forward", outside torch; "" if there is none
+  bool is_printing = false;  ///< a tensor is being converted to text
 };
-/// Takes some microseconds, and the interpreter's lock.
+/// Takes some microseconds, and takes the interpreter's lock.
 PythonLine python_line();
 
 }  // namespace sim

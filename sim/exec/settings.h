@@ -1,4 +1,5 @@
-// What `onerank exec` tells the recorder inside the program, as JSON in one environment variable.
+// The settings that `onerank exec` gives to the recorder inside the program, as JSON in one
+// environment variable.
 #pragma once
 
 #include <cstdint>
@@ -14,25 +15,25 @@ namespace sim {
 /// Path of the recorder's library. Without it the preloaded hooks do nothing.
 inline constexpr const char* kExecRecorderVariable = "ONERANK_EXEC_RECORDER";
 inline constexpr const char* kExecSettingsVariable = "ONERANK_EXEC_SETTINGS";
-/// A folder in which every process that uses the GPU makes one of its own, named by its id. Apart
-/// from the settings, since a path is bytes and need not be UTF-8.
+/// The path of a folder in which every process that uses the GPU makes a folder of its own, named
+/// by its process id. It is not part of the settings, because a path need not be UTF-8.
 inline constexpr const char* kExecFolderVariable = "ONERANK_EXEC_FOLDER";
-/// What a process leaves there, last.
+/// The last file that a process writes there.
 inline constexpr const char* kProcessProfile = "profile.json";
 
 struct ExecSettings {
   std::vector<std::string> command;
-  int64_t rank = 0;        ///< of a process that no launcher of the program's own gave another
+  int64_t rank = 0;        ///< of a process to which no launcher of the program gave another
   int64_t world_size = 1;  ///< the same
   int64_t gpus_per_node = 8;
   int64_t steps = 0;  ///< 0: until the program ends by itself
   estimator::DeviceRecord device;
   std::string events;                   ///< immediate or ordered
-  bool limit_lifted = false;            ///< more memory is played than the device has
-  bool accept_invented_counts = false;  ///< else the program's profile is refused
+  bool limit_lifted = false;            ///< the virtual GPU has more memory than the device
+  bool accept_invented_counts = false;  ///< false: such a program's profile is refused
   AssumedValues assumed;
-  ForEachMemoryFile<bool> memory_files{};  ///< that are wanted
-  bool record = true;                      ///< else the stubs alone are there
+  ForEachMemoryFile<bool> memory_files{};  ///< files that are wanted
+  bool record = true;                      ///< false: only the stubs are loaded
   std::string version;                     ///< of Onerank
 };
 template <class Visitor>

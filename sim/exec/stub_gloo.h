@@ -1,9 +1,11 @@
-// Gloo needs its peers when a group is made. Here a group of Gloo is the stub of comm_stub.
+// Gloo contacts its peers when a group is made. So a Gloo group is replaced by the stub of
+// comm_stub.
 #pragma once
 
 namespace sim {
 
-/// A constructor for the memory of a c10d::ProcessGroupGloo; makes another c10d::Backend in it.
+/// Constructs the stub, another c10d::Backend, at `place`, in the memory of a
+/// c10d::ProcessGroupGloo.
 void make_gloo(void* place, const void* store, int rank, int size, void* options);
 
 }  // namespace sim

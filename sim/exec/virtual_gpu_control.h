@@ -1,16 +1,16 @@
-// The virtual GPU's functions (sim/virtual_gpu/control.h) as this process has them.
+// The control functions of the virtual GPU (sim/virtual_gpu/control.h), if this process has one.
 #pragma once
 
 #include "sim/virtual_gpu/control.h"
 
 namespace sim {
 
-/// What peek() says of known bytes.
+/// What peek() returns if some of the bytes came from the host.
 inline constexpr int kOfTheHost = 2;
 
-/// Found at run time. On a real GPU there are none, and every pointer is null.
+/// The functions are found at run time. On a real GPU there are none, and every pointer is null.
 struct VirtualGpu {
-  /// What is larger is not followed.
+  /// Larger values are not followed.
   uint64_t largest_bytes = 0;
   decltype(&onerank_virtual_gpu_outside_bytes) outside_bytes = nullptr;
   decltype(&onerank_virtual_gpu_remember_values) remember_values = nullptr;
@@ -30,11 +30,12 @@ struct VirtualGpu {
   explicit operator bool() const { return forget != nullptr; }
 };
 
-/// Flags, sizes and pickles that programs send through the device are not larger.
+/// Largest flags, sizes and pickles that programs send through the device.
 inline constexpr uint64_t kLargestControlBytes = uint64_t{1} << 20;
-/// Tensors of one value for each token of a micro-batch (labels, positions, masks) are not larger.
+/// Largest tensors with one value for each token of a micro-batch (labels, positions, masks).
 inline constexpr uint64_t kLargestTokenBytes = uint64_t{256} << 10;
-/// Nor those of one for each token and expert, which are followed where a router is assumed.
+/// Largest tensors with one value for each token and expert, which are followed if a router is
+/// assumed.
 inline constexpr uint64_t kLargestRoutingBytes = uint64_t{16} << 20;
 
 VirtualGpu find_virtual_gpu(uint64_t largest_bytes);

@@ -1,4 +1,4 @@
-// cuDNN computes nothing on the virtual GPU, since its workspaces are not public: PyTorch's own
+// The virtual GPU has no cuDNN, because the sizes of its workspaces are not public. PyTorch's own
 // kernels do the same work, and the user is told so.
 #pragma once
 
@@ -8,12 +8,12 @@
 
 namespace sim {
 
-/// Has torch take its own kernels where it would take cuDNN's.
+/// Makes torch use its own kernels where it would use cuDNN's.
 void switch_cudnn_off();
 
-/// Whether torch gives the operator to cuDNN where it can.
+/// Whether torch passes the operator to cuDNN when it can.
 bool has_cudnn_kernels(std::string_view operator_name);
-/// Prints, at the first call of such an operator on the device, what runs in its place.
+/// At the first call of such an operator on the device, prints what runs in its place.
 void note_missing_cudnn(const at::RecordFunction& function);
 
 }  // namespace sim

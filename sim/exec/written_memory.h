@@ -1,5 +1,5 @@
-// Which device memory an operator writes: its arguments that its schema says it changes, and what
-// it returns anew.
+// The device memory that an operator writes: the arguments that it changes by its schema, and the
+// results that it makes.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -19,12 +19,12 @@ struct MemoryRange {
   uint64_t bytes;
 };
 
-/// From a tensor's first to its last element; null for tensors without memory of their own
-/// (subclasses, fake tensors).
+/// The memory from a tensor's first to its last element. The address is null for tensors without
+/// memory of their own (subclasses, fake tensors).
 MemoryRange memory_of(const at::Tensor& tensor);
 
-/// Calls visit(offset, bytes) for the runs of bytes that are a tensor's without a gap, counted from
-/// its first element. False, and nothing is called, where there are more than `most_runs`.
+/// Calls visit(offset, bytes) for each run of a tensor's bytes without a gap; offsets count from
+/// its first element. If there are more than `most_runs` runs, calls nothing and returns false.
 template <class Visit>
 bool for_each_run(const at::Tensor& tensor, int64_t most_runs, const Visit& visit) {
   int64_t outer = tensor.dim();
@@ -49,25 +49,26 @@ bool for_each_run(const at::Tensor& tensor, int64_t most_runs, const Visit& visi
 
 inline constexpr int64_t kMostWrittenRuns = 256;
 
-/// Of these the first argument is left as the host told it, or as its source was; never read.
+/// Whether the operator copies or fills. Such an operator never reads its first argument;
+/// afterwards this holds what the host gave, or what the source held.
 bool is_copy_or_fill(std::string_view operator_name);
 
 /// What an operator writes, by its schema.
 struct OperatorWrites {
-  std::vector<size_t> arguments;  ///< that it changes; of most operators none
-  std::vector<size_t> results;    ///< that are no arguments
-  /// Its own kernels have the last word on what it writes: a histogram fills its result with zeros,
-  /// then counts into it. Not so where it is made of other operators, nor where it copies or fills.
+  std::vector<size_t> arguments;  ///< indices of arguments that it changes; mostly none
+  std::vector<size_t> results;    ///< indices of results that are no arguments
+  /// Its own kernels decide what it finally writes: a histogram, for example, fills its result with
+  /// zeros and then counts into it. False if it is composed of other operators, or copies or fills.
   bool computes = false;
-  /// It computes, is PyTorch's own and reads nothing back: what it writes in passing, such as
-  /// tables for its kernels, is for these alone.
+  /// It computes, is PyTorch's own, and reads nothing back. So other things that it writes, such as
+  /// tables for its kernels, are used by these kernels only.
   bool is_closed = false;
 };
 OperatorWrites writes_of(const at::RecordFunction& function);
 
-/// Calls visit(MemoryRange) for the memory of the tensors on the device that are at `indices` of
-/// what an operator takes or gives: without what lies between a tensor's elements, unless its
-/// pieces are many.
+/// Calls visit(MemoryRange) for the memory of those device tensors that are at `indices` of an
+/// operator's inputs or outputs. Gaps between a tensor's elements are left out, unless it has too
+/// many pieces.
 template <class Visit>
 void for_each_memory(c10::ArrayRef<c10::IValue> values,
                      const std::vector<size_t>& indices,

@@ -1,12 +1,12 @@
-// Measures the kernels that estimates are priced with, on the device of this process.
+// Measures, on the device of this process, the kernels from whose rates estimates are computed.
 #pragma once
 
 #include "estimator/compute/calibration.h"
 
 namespace sim {
 
-/// `kind` is cuda, or cpu: a few small shapes, to see the file. Takes a minute on a GPU.
-/// The device must be started (sim/rank/device.h).
+/// `kind` is cuda, or cpu, where only a few small shapes are measured to show what the file looks
+/// like. Takes a minute on a GPU. The device must have been started (sim/rank/device.h).
 estimator::Calibration calibrate(estimator::DeviceKind kind);
 
 }  // namespace sim

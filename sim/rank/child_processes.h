@@ -1,4 +1,4 @@
-// Children of this process that run a part of this program, forked.
+// Forked child processes that run a part of this program.
 #pragma once
 
 #include <sys/types.h>
@@ -20,32 +20,34 @@ class ChildProcesses {
   };
 
   ChildProcesses() = default;
-  /// Kills those that are still running.
+  /// Kills the children that are still running.
   ~ChildProcesses();
   ChildProcesses(const ChildProcesses&) = delete;
   ChildProcesses& operator=(const ChildProcesses&) = delete;
 
-  /// Forks a child that ends with the exit code of `work`. What `work` throws it tells on standard
-  /// error (tell_failure(); an error of torch behind `name`, "rank 3"). It dies with this process.
-  /// Throws UserError (this machine lacks something) when no process can be started.
+  /// Forks a child that runs `work` and ends with its exit code. If `work` throws, the child prints
+  /// the error (tell_failure(); an error of torch after `name`, such as "rank 3"). The child ends
+  /// when this process ends. Throws UserError (this machine lacks something) when no process can be
+  /// started.
   pid_t start(const std::string& name, const std::function<int()>& work);
 
-  /// Waits until one ends. Throws UserError (this machine lacks something) when one was stopped by
-  /// a signal and nobody continued it for 10 seconds.
+  /// Waits until a child ends. Throws UserError (this machine lacks something) when a child was
+  /// stopped by a signal and nobody continued it for 10 seconds.
   Ended wait_for_one();
 
   std::size_t running() const { return running_.size(); }
 
  private:
-  /// Waits until one has ended or was stopped, or for a moment when one is stopped already.
+  /// Waits until a child ends or is stopped; if one is already stopped, waits only for a moment.
   void wait_for_change();
 
   std::map<pid_t, std::string> running_;
   estimator::StopWatch stop_watch_;
 };
 
-/// For a child that ended neither with 0 nor with a code of its caller's. Throws UserError: without
-/// a problem when the child has told one (exit codes 2 and 3), with one when it was killed.
+/// For a child that ended neither with 0 nor with a code that its caller expects. Throws UserError,
+/// without a problem if the child has printed one itself (exit codes 2 and 3), and with one if the
+/// child was killed.
 [[noreturn]] void throw_failure(const ChildProcesses::Ended& child);
 
 }  // namespace sim

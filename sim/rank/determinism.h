@@ -1,11 +1,12 @@
-// PyTorch's deterministic algorithms, while a rank runs.
+// Switches PyTorch's deterministic algorithms on while a rank runs.
 #pragma once
 
 #include "estimator/plan/plan.h"
 
 namespace sim {
 
-/// Does what torch.use_deterministic_algorithms does for such a plan, and undoes it at its end.
+/// If the plan is deterministic, does what torch.use_deterministic_algorithms does, and undoes it
+/// when it is destroyed.
 class Determinism {
  public:
   explicit Determinism(const estimator::TrainingConfig& training);
@@ -14,7 +15,7 @@ class Determinism {
   Determinism& operator=(const Determinism&) = delete;
 
  private:
-  bool algorithms_, fills_;  ///< as they were
+  bool algorithms_, fills_;  ///< settings before
 };
 
 }  // namespace sim

@@ -1,4 +1,4 @@
-// The device that a rank runs on: made ready, named, measured.
+// Prepares the device on which a rank runs.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -10,17 +10,19 @@
 
 namespace sim {
 
-/// Loads libtorch's CUDA library where the device needs it. Starts no CUDA: the process may still
-/// fork. Throws UserError (this machine lacks it) when torch has no CUDA, when `virtual` was asked
-/// for and its libraries are not loaded, or `cuda` and they are.
+/// Loads libtorch's CUDA library if the device needs it. Does not start CUDA, so the process may
+/// still fork. Throws UserError (this machine lacks something) when torch has no CUDA, when
+/// `virtual` was asked for but its libraries are not loaded, and when `cuda` was asked for but they
+/// are.
 void load_device_library(estimator::DeviceKind kind);
 
-/// Memory that no rank fills: what the virtual GPU is given when a limit is lifted.
+/// The memory of the virtual GPU when its limit is lifted: more than any rank fills.
 inline constexpr int64_t kLiftedMemoryBytes = int64_t{1} << 46;  // 64 TiB
 
-/// Starts the device in this process and pins what must not depend on the machine: attention is
-/// PyTorch's flash kernel or none of PyTorch's own. `lift_limit`: see kLiftedMemoryBytes; virtual
-/// only. Throws UserError (this machine lacks it) when there is no such device.
+/// Starts the device in this process and fixes settings that must not depend on the machine: of
+/// PyTorch's own attention kernels only the flash kernel may run. `lift_limit` gives a virtual GPU
+/// kLiftedMemoryBytes. Throws UserError (this machine lacks something) when there is no such
+/// device.
 void start_device(estimator::DeviceKind kind, bool lift_limit);
 
 c10::Device torch_device(estimator::DeviceKind kind);

@@ -1,4 +1,4 @@
-// Times kernels that run in a row, on the host's clock.
+// Measures the time of kernels that run one after the other, by the host's clock.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -13,11 +13,12 @@ class KernelClock {
 
   c10::Device device() const { return device_; }
 
-  /// Seconds of one `run`, which launches kernels: the mean over as many runs as fill some tenths
-  /// of a second, so that the board's power settles and launches hide behind kernels.
+  /// Seconds of one call of `run`, which launches kernels. It is the mean over as many calls as
+  /// take some tenths of a second, so that the board's power settles and launches overlap with
+  /// kernels.
   double seconds_of(const std::function<void()>& run) const;
 
-  /// Seconds from kernel to kernel with nothing to do, while the host is far ahead.
+  /// Seconds from the start of one empty kernel to the next, while the host is far ahead.
   double launch_seconds() const;
 
   /// Seconds that the host takes to call an operator.

@@ -1,5 +1,5 @@
 // Runs one rank of a plan on the device of this process: builds its shard, runs two iterations with
-// stubbed communication, and tells what happened.
+// stubbed communication, and returns what happened.
 #pragma once
 
 #include <cstdint>
@@ -23,38 +23,39 @@ namespace sim {
 
 struct RankRunOptions {
   estimator::DeviceKind device = estimator::DeviceKind::kVirtual;
-  bool all_micro_batches = false;  ///< else as many as the peak needs
-  /// Record every iteration, not the last alone: where memory runs out is then known in full. The
-  /// counts of a profile made so are of no use.
+  bool all_micro_batches = false;  ///< false: as many as the peak needs
+  /// Record all iterations, not only the last one, so that module and operator are known when
+  /// memory runs out. The counts in such a profile are of no use.
   bool record_throughout = false;
-  bool attribute_memory = true;            ///< say what fills the peak
-  bool take_stacks = false;                ///< C++ functions of each allocation
-  ForEachMemoryFile<bool> memory_files{};  ///< those that are wanted; they need attribution
+  bool attribute_memory = true;            ///< record what fills the peak
+  bool take_stacks = false;                ///< record the C++ call stack of each allocation
+  ForEachMemoryFile<bool> memory_files{};  ///< wanted files; they need attribute_memory
 };
 
-/// For who runs a rank in order to compare it.
+/// Hooks for code that runs a rank in order to compare it with another run.
 struct RankRunHooks {
-  /// The rank's groups of `kinds`, whose calls go to the sink. Without it: stubs, whose members are
-  /// the layout's.
+  /// Makes the rank's groups of `kinds`; their calls must go to the sink. If it is empty, the
+  /// groups are stubs with the members of the layout.
   std::function<comm_stub::StubGroups(const estimator::ParallelLayout& layout,
                                       const std::vector<estimator::GroupKind>& kinds,
                                       const estimator::GroupCallSink& sink)>
       make_groups = {};
-  /// Every collective of every phase, in order.
+  /// Called for every collective of every phase, in order.
   std::function<void(const estimator::PhaseCall&)> on_call = {};
-  /// Before the optimizer's step, which some frameworks free the gradients for.
+  /// Called before the optimizer's step; some frameworks free the gradients in the step.
   std::function<void(int64_t iteration, const models::Trainer&)> before_step = {};
-  /// After the optimizer's step: parameters are those of the iteration.
+  /// Called after the optimizer's step, when the parameters are updated.
   std::function<void(int64_t iteration, const models::Trainer&)> after_iteration = {};
   std::optional<models::OptimizerSettings> optimizer = {};
 };
 
 struct FinishedRank {
   estimator::RankProfile profile;
-  ForEachMemoryFile<std::string> memory_files;  ///< the contents of those that were wanted
+  ForEachMemoryFile<std::string> memory_files;  ///< contents of the wanted files
 };
 
-/// What the rank did, or where the device's memory ran out. The device must have been started.
+/// The finished rank, or the place where the device's memory ran out. The device must have been
+/// started.
 using RankRunResult = std::variant<FinishedRank, estimator::OutOfMemoryRecord>;
 
 RankRunResult run_rank(const estimator::Plan& plan,

@@ -1,4 +1,4 @@
-// The program `onerank-rank`, but for its main(): tests have one of their own.
+// The program `onerank-rank` without its main(), because tests have their own main().
 #pragma once
 
 #include "sim/verify/ranks/real_rank.h"

@@ -1,4 +1,4 @@
-// What PyTorch's caching allocator says of itself, as a profile has it.
+// The statistics of PyTorch's caching allocator, in the form of a profile.
 #pragma once
 
 #include <c10/core/CachingDeviceAllocator.h>
@@ -7,7 +7,7 @@
 
 namespace sim {
 
-/// Peaks are those since the allocator's peaks were last reset.
+/// The peaks are those since the allocator's peaks were last reset.
 inline estimator::AllocatorRecord allocator_record(
     const c10::CachingDeviceAllocator::DeviceStats& stats) {
   constexpr auto kAllPools = static_cast<size_t>(c10::CachingDeviceAllocator::StatType::AGGREGATE);

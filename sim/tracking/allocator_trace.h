@@ -1,4 +1,5 @@
-// What PyTorch's caching allocator tells of each step, beyond the statistics that every device has.
+// The events of PyTorch's CUDA caching allocator, which say more than the statistics of all
+// devices.
 #pragma once
 
 #include <c10/core/CachingDeviceAllocator.h>
@@ -17,7 +18,8 @@ using AllocatorSink = c10::CachingDeviceAllocator::AllocatorTraceTracker;
 /// Throws std::logic_error in a build for a torch without CUDA, which has no such allocator.
 void trace_allocator(AllocatorSink sink);
 
-/// What the allocator holds now, and the settings in force under the keys of PyTorch's snapshots.
+/// The segments that the allocator holds now, and its settings, under the keys of PyTorch's
+/// snapshots.
 struct AllocatorState {
   std::vector<c10::CachingDeviceAllocator::SegmentInfo> segments;
   estimator::Json settings;

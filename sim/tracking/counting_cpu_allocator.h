@@ -1,5 +1,5 @@
-// The CPU allocator of the device `cpu`: ordinary memory that is counted as the CUDA allocator
-// counts, so that a rank on `cpu` has peaks too.
+// The CPU allocator of the device `cpu`. It gives ordinary memory and counts it as the CUDA
+// allocator does, so that a rank on `cpu` has peaks too.
 #pragma once
 
 #include <c10/core/Allocator.h>
@@ -10,13 +10,13 @@
 
 namespace sim {
 
-/// Bytes that PyTorch's allocators give blocks in: a tensor's bytes rounded up to a multiple of
-/// this (kMinBlockSize of c10/cuda/CUDACachingAllocator.cpp).
+/// The size of a block is a tensor's bytes rounded up to a multiple of this (kMinBlockSize of
+/// c10/cuda/CUDACachingAllocator.cpp).
 inline constexpr int64_t kBlockBytes = 512;
 
-/// While it lives, what this thread allocates is not counted, and neither is what is allocated by
-/// work that libtorch hands on to other threads meanwhile (at::ThreadLocalState carries it there):
-/// a real network's buffers are not the shard's.
+/// While it lives, allocations of this thread are not counted, and neither are those of work that
+/// libtorch passes on to other threads meanwhile (at::ThreadLocalState carries this along). It is
+/// used for the buffers of a real network, which do not belong to the shard.
 class NotCounted {
  public:
   NotCounted();
@@ -25,18 +25,17 @@ class NotCounted {
   const c10::DebugInfoGuard carried_by_threads_;
 };
 
-/// Counts the blocks that are alive, each rounded up to kBlockBytes; a tensor without elements is
-/// no block. Reports every block to PyTorch's memory profiler, as its own allocators do.
-/// Thread-safe.
+/// Counts the live blocks, each rounded up to kBlockBytes; a tensor without elements has no block.
+/// Reports every block to PyTorch's memory profiler, as PyTorch's own allocators do. Thread-safe.
 class CountingCpuAllocator final : public c10::Allocator {
  public:
-  /// Makes a counting allocator libtorch's CPU allocator, for the rest of the process: call it
-  /// before the first tensor, since tensors made earlier are not counted. Later calls return the
-  /// same one.
+  /// Installs a counting allocator as libtorch's CPU allocator for the rest of the process. Call it
+  /// before the first tensor is made, since earlier tensors are not counted. Later calls return the
+  /// same allocator.
   static CountingCpuAllocator& install();
 
   int64_t current_bytes() const;
-  /// Most bytes alive at once since the start or the last reset_peak().
+  /// The most bytes that were alive at once since the start or the last reset_peak().
   int64_t peak_bytes() const;
   void reset_peak();
 

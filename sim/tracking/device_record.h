@@ -1,4 +1,4 @@
-// What a device says of itself.
+// Describes a device.
 #pragma once
 
 #include "estimator/profile/rank_profile.h"

@@ -1,4 +1,4 @@
-// C++ call stacks, each kept once.
+// Stores C++ call stacks, each only once.
 #pragma once
 
 #include <cstdint>
@@ -8,14 +8,14 @@
 
 namespace sim {
 
-/// Taking a stack is cheap next to naming its functions, which is done when it is read.
+/// Taking a stack is cheap. Finding the names of its functions is not, and is done when it is read.
 class FrameStore {
  public:
-  /// The stack of the caller; equal stacks have one number.
+  /// Stores the stack of the caller and returns its number. Equal stacks have the same number.
   int32_t capture();
-  /// Function names, innermost first, without what belongs to taking the stack and to the
-  /// allocator: "models::Mlp::forward(at::Tensor const&) const". A function that no loaded library
-  /// exports is named by its library.
+  /// Function names, innermost first, such as "models::Mlp::forward(at::Tensor const&) const",
+  /// without the functions that take the stack and those of the allocator. A function that no
+  /// loaded library exports is named by its library.
   std::vector<std::string> names(int32_t stack) const;
 
  private:

@@ -1,5 +1,6 @@
-// The files of a rank's memory that can be asked for, by the same flags of `onerank` (with a path)
-// and of the rank process (without: it writes them beside the profile).
+// The memory files of a rank that a user can ask for. `onerank` and the rank process have the same
+// flags for them; those of `onerank` take a path, while the rank process writes the files beside
+// the profile.
 #pragma once
 
 #include <fmt/format.h>
@@ -27,7 +28,7 @@ inline constexpr std::array<MemoryFileKind, 3> kMemoryFiles = {{
 }};
 enum MemoryFile : std::size_t { kPeakSnapshot, kMemoryHistory, kTimeline };
 
-/// Something for each kind of file.
+/// An array with one T for each kind of file.
 template <class T>
 using ForEachMemoryFile = std::array<T, kMemoryFiles.size()>;
 

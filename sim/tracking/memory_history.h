@@ -1,4 +1,4 @@
-// What happened to the device's memory, step by step. Kept only if a file of it is wanted.
+// What happened to the device's memory, step by step. It is kept only if a file needs it.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace sim {
 
 inline constexpr int64_t kNoBlock = -1;
 
-/// A step of the caching allocator. block: index in MemoryLog::all().
+/// A step of the caching allocator. `block` is an index in MemoryLog::all().
 struct AllocatorStep {
   AllocatorEvent::Action action = AllocatorEvent::ALLOC;
   uint64_t address = 0;
@@ -21,15 +21,15 @@ struct AllocatorStep {
   int64_t block = kNoBlock;
 };
 
-/// After a block was made or freed.
+/// The state after a block was made or freed.
 struct MemorySample {
   int64_t time_us = 0;
   int64_t allocated_bytes = 0;
   int64_t reserved_bytes = 0;
-  int64_t block = kNoBlock;  ///< kNoBlock: it was made before the log was
+  int64_t block = kNoBlock;  ///< kNoBlock: made before the log began
   bool made = false;
   int32_t phase = -1;
-  Place place;  ///< of who made or freed it
+  Place place;  ///< where it was made or freed
 };
 
 struct PhaseTimes {

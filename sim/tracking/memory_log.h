@@ -1,4 +1,5 @@
-// The blocks of the device's memory that a run made: where, by what, what for, and until when.
+// The blocks of the device's memory that a run made: where and by which operator each was made,
+// what it is for, and when it was freed.
 #pragma once
 
 #include <c10/core/ScalarType.h>
@@ -18,10 +19,10 @@ namespace sim {
 
 inline constexpr int64_t kNeverFreed = std::numeric_limits<int64_t>::max();
 
-/// Before the first phase.
+/// Stands for the time before the first phase.
 inline constexpr int32_t kNoPhase = -1;
 
-/// Where a block was made. op is null outside operators.
+/// Where a block was made. `op` is null outside operators.
 struct MemoryOrigin {
   Place place;
   int32_t phase = kNoPhase;
@@ -39,18 +40,18 @@ struct Allocation {
   int64_t made_at = 0;
   int64_t freed_at = kNeverFreed;
 
-  // Learnt after it was made. The shape is empty for a number and where no tensor was seen.
+  // Learnt after the block was made. The shape is empty for a scalar, and if no tensor was seen.
   c10::ScalarType dtype = c10::ScalarType::Undefined;
   std::vector<int64_t> shape;
-  std::string name;                                ///< of the parameter that it belongs to
-  std::optional<ModuleId> owner;                   ///< told by the shard
-  std::optional<estimator::MemoryCategory> state;  ///< told by the shard
-  bool outlived_operator = false;                  ///< and was no operator's result
+  std::string name;                                ///< parameter to which it belongs
+  std::optional<ModuleId> owner;                   ///< as the shard said
+  std::optional<estimator::MemoryCategory> state;  ///< as the shard said
+  bool outlived_operator = false;                  ///< and is no operator's result
   bool outlived_forward = false;
   bool outlived_phase = false;
   bool communicated = false;
-  bool gathered = false;  ///< by an all-gather
-  bool reduced = false;   ///< by a collective, while backward ran
+  bool gathered = false;  ///< result of an all-gather
+  bool reduced = false;   ///< summed by a collective during backward
 
   bool is_tensor() const { return dtype != c10::ScalarType::Undefined; }
 };
@@ -58,22 +59,22 @@ struct Allocation {
 /// See estimator/profile/memory_category.h.
 estimator::MemoryCategory category_of(const Allocation& allocation);
 
-/// Keeps every block that is alive or was alive at the peak; with keep_all every block. Not
-/// thread-safe.
+/// Keeps all blocks that are alive or were alive at the peak; with `keep_all` all blocks ever made.
+/// Not thread-safe.
 class MemoryLog {
  public:
   explicit MemoryLog(bool keep_all) : keep_all_(keep_all) {}
 
-  /// A block was made, after which `allocated_bytes` are allocated on the device. Of its fields
-  /// those above "learnt" are used, without the times.
+  /// A block was made; now `allocated_bytes` are allocated on the device. Only the fields of
+  /// `block` above the comment "Learnt" are used, except the times.
   Allocation& made(const Allocation& block, int64_t allocated_bytes);
   void freed(uint64_t address);
 
   /// The live block that starts at `address`, or null.
   Allocation* find(uint64_t address);
-  /// The live block that `address` is in, or null. Looks at all of them.
+  /// The live block that contains `address`, or null. Searches all live blocks.
   const Allocation* find_around(uint64_t address) const;
-  /// Its place in all(), or -1.
+  /// The index in all() of the live block at `address`, or -1.
   int64_t index_of(uint64_t address) const;
   /// Calls visit(Allocation&) for each live block made at event `since` or later.
   template <class Visit>
@@ -85,13 +86,14 @@ class MemoryLog {
 
   /// The number of the next event.
   int64_t now() const { return next_event_; }
-  /// Largest allocated bytes after an allocation; of equal ones the first in the last phase.
+  /// The largest allocated bytes after an allocation. Of equal peaks, the first one of the last
+  /// phase counts.
   int64_t peak_bytes() const { return peak_bytes_; }
-  /// The event of the allocation that made the peak, -1 without any.
+  /// The event of the allocation that made the peak; -1 if there is none.
   int64_t peak_event() const { return peak_event_; }
-  /// Alive just after the peak was made, in the order that they were made in.
+  /// The blocks that were alive just after the peak was made, in the order in which they were made.
   std::vector<const Allocation*> at_peak() const;
-  /// With keep_all: every block, in the order that they were made in.
+  /// With keep_all: all blocks, in the order in which they were made.
   const std::vector<Allocation>& all() const { return allocations_; }
 
  private:
@@ -100,7 +102,7 @@ class MemoryLog {
   bool keep_all_;
   int64_t next_event_ = 0;
   std::vector<Allocation> allocations_;
-  std::vector<size_t> free_slots_;  // of blocks that nobody will ask for
+  std::vector<size_t> free_slots_;  // of blocks that are not needed any more
   std::unordered_map<uint64_t, size_t> alive_;
   int64_t peak_bytes_ = 0;
   int64_t peak_event_ = -1;

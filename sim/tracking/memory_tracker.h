@@ -11,12 +11,12 @@
 
 namespace sim {
 
-/// Is told of blocks by the allocator and of their use by who sees it. Not thread-safe.
+/// The allocator reports blocks to it, and the run reports their use. Not thread-safe.
 class MemoryTracker {
  public:
   explicit MemoryTracker(bool keep_all) : log_(keep_all) {}
 
-  /// The allocator is about to make this block for a request of `bytes`. Not told on the CPU.
+  /// The allocator is about to make this block for a request of `bytes`. Not called on the CPU.
   void block_requested(uint64_t address, int64_t bytes, int64_t stream);
   void block_made(uint64_t address,
                   int64_t bytes,
@@ -24,30 +24,31 @@ class MemoryTracker {
                   const MemoryOrigin& origin);
   void block_freed(uint64_t address, int64_t allocated_bytes);
 
-  /// A tensor that lies in a block: gives it shape and type.
+  /// A tensor lies in a block, which gets its shape and type.
   void saw_tensor(const at::Tensor& tensor);
   void saw_communication(const at::Tensor& tensor);
   /// The block that starts at `address`, if there is one, was communicated.
   void communicated(uint64_t address);
   /// The same, by an all-gather.
   void gathered(uint64_t address);
-  /// The same, and it was to hold gradients: backward ran when a collective summed it over ranks.
+  /// The same, and it is to hold gradients, because a collective summed it over ranks during
+  /// backward.
   void reduced(uint64_t address);
   void saw_lasting(const at::Tensor& tensor,
                    const estimator::LastingMemory& memory,
                    ModuleId owner);
-  /// The block that starts at `address`, if there is one, was made to last.
+  /// The block that starts at `address`, if there is one, was allocated to last.
   void lasts(uint64_t address, const estimator::LastingMemory& memory, ModuleId owner);
 
   /// A forward or a recompute that began at event `since` has ended. Returns the bytes of the
-  /// activations that it leaves, in blocks.
+  /// activations that it keeps, counted in blocks.
   int64_t forward_ended(int64_t since, estimator::Direction direction);
   void phase_ended();
-  /// An operator has ended that made a block at `address`. If that is alive and no tensor, a
-  /// library keeps it: cuBLAS, if it was made for a product of matrices.
+  /// An operator that made a block at `address` has ended. If the block is still alive and is no
+  /// tensor, a library keeps it: cuBLAS, if the operator is a matrix product.
   void operator_ended(uint64_t address, ModuleId cublas);
 
-  /// `place` is entered.
+  /// The run has entered `place`.
   void place_entered(const Place& place) {
     peaks_.note(place.module, place.direction, allocated_bytes_);
   }

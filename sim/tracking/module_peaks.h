@@ -1,4 +1,4 @@
-// The most that was allocated on the device while each module ran.
+// The most bytes that were allocated on the device while each module ran.
 #pragma once
 
 #include <algorithm>
@@ -26,7 +26,7 @@ class ModulePeaks {
     bytes = std::max(bytes, allocated_bytes);
   }
 
-  /// Of the module itself, without what ran inside it.
+  /// The peak of the module itself, without the modules inside it.
   Bytes of(ModuleId module) const {
     return static_cast<size_t>(module) < peaks_.size() ? peaks_[module] : Bytes{};
   }

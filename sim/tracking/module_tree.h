@@ -1,4 +1,4 @@
-// The modules that a run has entered, each with a small number and what a profile says of it.
+// The modules that a run has entered. Each has a small number, and what a profile says about it.
 #pragma once
 
 #include <array>
@@ -13,7 +13,8 @@
 
 namespace sim {
 
-/// Which part of the model, by the names of the path's elements (see module_tree.cpp).
+/// The part of the model to which a module belongs, found from the names in its path (see
+/// module_tree.cpp).
 enum class ModuleKind {
   kOther,
   kAttention,
@@ -43,12 +44,12 @@ using ModuleId = int32_t;
 inline constexpr ModuleId kRootModule = 0;
 
 struct Module {
-  std::string path;   ///< "layers.3.mlp.up", "" for the root
-  std::string group;  ///< the same place in all layers, one level into a layer: "layers.*.mlp"
+  std::string path;   ///< "layers.3.mlp.linear_fc1", "" for the root
+  std::string group;  ///< the same for all layers, one level into a layer: "layers.*.mlp"
   ModuleKind kind = ModuleKind::kOther;
 };
 
-/// Every path that was asked for. Ids stay valid; entering a known module allocates nothing.
+/// All modules that were asked for. Ids stay valid; looking up a known module allocates nothing.
 class ModuleTree {
  public:
   ModuleTree() : nodes_(1) {}
@@ -58,16 +59,16 @@ class ModuleTree {
   /// The module `name`, one path element such as "layers.3" or "mlp", inside `parent`.
   ModuleId child(ModuleId parent, std::string_view name);
   const Module& module(ModuleId id) const { return nodes_.at(id).module; }
-  /// Of the root: the root.
+  /// The parent of a module; that of the root is the root.
   ModuleId parent(ModuleId id) const { return nodes_.at(id).parent; }
-  /// Ids are 0 to size() - 1; a parent's is smaller than its children's.
+  /// Ids are 0 to size() - 1. The id of a parent is smaller than those of its children.
   ModuleId size() const { return static_cast<ModuleId>(nodes_.size()); }
 
  private:
   struct Node {
     Module module;
     ModuleId parent = kRootModule;
-    bool group_is_open = true;  ///< the group takes one more element
+    bool group_is_open = true;  ///< a child adds its name to the group
     std::map<std::string, ModuleId, std::less<>> children;
   };
 

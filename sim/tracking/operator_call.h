@@ -4,12 +4,12 @@
 // when causal; backward 2.5 times that (FlashAttention-2, Dao 2023, section 4.1). Any other
 // operator: one for each element that it writes.
 //
-// Bytes. Every distinct tensor that goes in is read and every tensor that comes out is written, so
-// an operator in place counts what it updates twice. Exceptions, by ByteRule: what is only
-// overwritten is not read; a lookup reads as much of its table as comes out; an update of rows in
-// place reads and writes as much as goes in. A dimension of stride 0 (an expanded tensor) is in
-// memory once. Tensors of other devices than the rank's have no bytes, and a number of the program
-// is no tensor.
+// Bytes. Every distinct input tensor is read and every output tensor is written, so an in-place
+// operator counts what it updates twice. Exceptions, by ByteRule: a tensor that is only overwritten
+// is not read; a lookup reads as many bytes of its table as its result has; an in-place update of
+// rows reads and writes as many bytes as the rows that go in. A dimension of stride 0 (an expanded
+// tensor) is in memory once. Tensors of other devices than the rank's count no bytes, and a plain
+// number is no tensor.
 #pragma once
 
 #include <ATen/core/ivalue.h>
@@ -25,14 +25,14 @@ namespace sim {
 
 struct OperatorCall {
   const OperatorTraits* op = nullptr;
-  /// Of the first tensor: inputs, then outputs.
+  /// Type of the first tensor among the inputs, then the outputs.
   c10::ScalarType dtype = c10::ScalarType::Undefined;
   double flops = 0;
   int64_t bytes = 0;
   int32_t phase = 0;
   estimator::Direction direction = estimator::Direction::kForward;
   ModuleKind module_kind = ModuleKind::kOther;
-  /// For each tensor input its number of dimensions, then its sizes; see shapes_of().
+  /// For each input tensor, its number of dimensions followed by its sizes; see shapes_of().
   std::vector<int64_t> flat_shapes;
 
   bool operator==(const OperatorCall&) const = default;
@@ -42,11 +42,11 @@ struct OperatorCallHash {
   size_t operator()(const OperatorCall& call) const;
 };
 
-/// Starts the description of a call: sets shapes and dtype, and what FLOPs and bytes the inputs
-/// tell. A list of tensors has one shape, its number of elements.
+/// Starts the description of a call: sets shapes and dtype, and the part of FLOPs and bytes that
+/// follows from the inputs. A list of tensors has one shape, its number of elements.
 void measure_inputs(c10::ArrayRef<c10::IValue> inputs, OperatorCall& call);
 
-/// Adds what the outputs tell.
+/// Adds the part of FLOPs and bytes that follows from the outputs.
 void measure_outputs(c10::ArrayRef<c10::IValue> outputs, OperatorCall& call);
 
 std::vector<std::vector<int64_t>> shapes_of(const OperatorCall& call);

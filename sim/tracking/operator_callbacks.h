@@ -5,8 +5,8 @@
 
 namespace sim {
 
-/// While it lives, libtorch calls the tracker that a thread carries for each operator and each
-/// autograd node. Make and destroy it where no operator runs.
+/// While it lives, libtorch calls the tracker of the thread for each operator and each autograd
+/// node. Create and destroy it while no operator runs.
 class OperatorCallbacks {
  public:
   OperatorCallbacks();

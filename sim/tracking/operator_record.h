@@ -1,4 +1,4 @@
-// An operator call as a profile writes it.
+// Converts an operator call to the form of a profile.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace sim {
 
-/// `count` is both as planned and as executed.
+/// `count` is used for both the planned and the executed count.
 estimator::OperatorRecord operator_record(const OperatorCall& call,
                                           std::string phase,
                                           int64_t count);

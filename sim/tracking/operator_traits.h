@@ -1,12 +1,13 @@
-// What is known of an operator before it is called: from its registration with libtorch, and from
+// What is known of an operator before it is called, from its registration with libtorch and from
 // short tables of names.
 //
-// Which operators are work. libtorch's operators call each other: linear calls addmm, a view calls
-// as_strided, a sum fills its output first. Counted is
-//   - an operator that has a kernel of its own for the device, as a whole: what it calls is part of
-//   it;
-//   - an operator composed of others that called nothing which was counted (copy_, for one);
-//   - never a view or an allocation.
+// Which operators are counted. libtorch's operators call each other: linear calls addmm, a view
+// calls as_strided, a sum first fills its output. The rules are:
+//   - an operator with its own kernel for the device is counted as a whole; what it calls is part
+//   of it;
+//   - an operator that is composed of others is counted if it called nothing that was counted
+//   (copy_, for example);
+//   - a view or an allocation is never counted.
 #pragma once
 
 #include <c10/core/DeviceType.h>
@@ -24,32 +25,32 @@ enum class FlopRule {
   kOutputElements,     ///< one for each element that is written
   kMatrixProduct,      ///< operands [.., m, k] and [.., k, n]: 2 m n k for each matrix
   kAttentionForward,   ///< two products of every query with every key
-  kAttentionBackward,  ///< five: scores (made again) and the gradients of queries, keys, as wide as
-                       ///< keys, of weights and values, as wide as values
+  kAttentionBackward,  ///< five products: the scores (computed again) and the gradients of queries
+                       ///< and keys have the keys' width, those of weights and values the values'
 };
 
-/// What is read and written of the first tensor argument. All other inputs are read, all outputs
-/// written, each as a whole.
+/// How much of the first tensor argument is read and written. All other inputs are read as a whole,
+/// and all outputs are written as a whole.
 enum class ByteRule {
   kReadWhole,
   kNotRead,      ///< overwritten: fill_, zero_, copy_, random numbers
-  kRowsRead,     ///< a lookup: as much as comes out
-  kRowsUpdated,  ///< an update of some rows in place: as much as goes in, read and written
+  kRowsRead,     ///< a lookup reads as many bytes as its result has
+  kRowsUpdated,  ///< an in-place update of rows reads and writes as many bytes as go in
 };
 
 struct OperatorTraits {
   std::string name;            ///< without overload: "aten::mm"
   bool moves_no_data = false;  ///< a view or an allocation: never counted
-  bool is_kernel = false;      ///< counted itself, in place of the operators that it calls
-  c10::DeviceType device = c10::DeviceType::CPU;  ///< tensors elsewhere have no bytes
+  bool is_kernel = false;      ///< it is counted, and the operators that it calls are not
+  c10::DeviceType device = c10::DeviceType::CPU;  ///< tensors on other devices count no bytes
   FlopRule flops = FlopRule::kOutputElements;
   ByteRule bytes = ByteRule::kReadWhole;
-  int first_operand = 0;              ///< argument of the first matrix, or of the query
+  int first_operand = 0;              ///< index of the first matrix, or of the query
   bool heads_before_sequence = true;  ///< attention on [b, h, s, d], else on [b, s, h, d]
-  int causal_argument = -1;           ///< argument that is true or not 0 for causal attention
-  int beta_argument = -1;          ///< argument that, if 0, leaves argument 0 of a product unread
-  uint64_t out_arguments = 0;      ///< bit i: argument i is only written (`out=`)
-  uint64_t unreturned_writes = 0;  ///< bit i: argument i is written, and not among the outputs
+  int causal_argument = -1;           ///< index of the argument that is true or not 0 if causal
+  int beta_argument = -1;             ///< argument: if it is 0, a product does not read argument 0
+  uint64_t out_arguments = 0;         ///< bit i: argument i is only written (`out=`)
+  uint64_t unreturned_writes = 0;     ///< bit i: argument i is written but is no output
 };
 
 /// Throws std::logic_error when libtorch has no such operator.

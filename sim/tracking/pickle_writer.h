@@ -1,5 +1,5 @@
-// Python's pickle, the part of it that PyTorch's memory viewers read: protocol 2 with dictionaries,
-// lists, tuples, whole numbers, floats, booleans and text.
+// Writes Python's pickle format, as far as PyTorch's memory viewers read it: protocol 2 with
+// dictionaries, lists, tuples, whole numbers, floats, booleans and text.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace sim {
 
-/// Writes one value: a tree of begin and end calls. Text that comes again is written once.
+/// Writes one value by nested begin and end calls. Equal texts are written only once.
 ///
 ///     writer.begin_dict(); writer.key("a"); writer.value(1); writer.end_dict();
 class PickleWriter {
@@ -20,8 +20,8 @@ class PickleWriter {
   void key(std::string_view name) { value(name); }
   void end_dict();
 
-  /// A list's items go into it in batches, since the viewer written in JavaScript pushes a batch
-  /// as arguments of one call and cannot take more than some 100,000. begin_item() comes before
+  /// Items are written to a list in batches, because the viewer in JavaScript pushes a batch as the
+  /// arguments of one call, of which there can be at most some 100,000. Call begin_item() before
   /// each item.
   void begin_list();
   void begin_item(std::size_t index);
@@ -34,11 +34,12 @@ class PickleWriter {
   void value(const char* text) { value(std::string_view(text)); }
   void pair(int64_t first, int64_t second);
 
-  /// Keeps the value just written under the number that is returned, for recall().
+  /// Stores the value that was just written and returns a number, with which recall() writes it
+  /// again.
   uint32_t remember();
   void recall(uint32_t number);
 
-  /// Ends the value and gives the bytes.
+  /// Ends the value and returns the bytes.
   std::string finish() &&;
 
  private:

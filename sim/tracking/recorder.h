@@ -1,4 +1,4 @@
-// Watches one rank's run and writes the parts of its profile that come from running: phases,
+// Watches the run of one rank and writes the parts of its profile that come from the run: phases,
 // operators, collectives, what fills the peak, and the micro-batches in flight.
 #pragma once
 
@@ -23,26 +23,26 @@ namespace sim {
 
 struct RecorderOptions {
   MemoryReader& memory;
-  /// Whether the plan lets this call run beside compute; without it no call may.
+  /// Whether the plan allows this call to overlap with compute. If it is empty, no call may.
   std::function<bool(const estimator::CollectiveCall&, estimator::Direction)> overlappable = {};
   bool attribute_memory = true;  ///< follow every block of memory, to say what fills the peak
-  bool keep_history = false;     ///< for memory_history() and timeline(); needs attribution
-  bool take_stacks = false;      ///< of C++ functions, for each block
+  bool keep_history = false;     ///< for memory_history() and timeline(); needs attribute_memory
+  bool take_stacks = false;      ///< record the C++ call stack of each block
 };
 
-/// One recorder for one run. Make it, drive it and destroy it in the thread that runs the shard,
-/// with no other profiler on. In order:
+/// Records one run. Create, use and destroy it in the thread that runs the shard, with no other
+/// profiler switched on. The order of calls is:
 ///
 ///     begin_phase("build_model") ... end_phase(), and so on for each phase;
 ///     start_recording() before iteration 1, stop_recording() after it;
 ///     finish(profile).
 ///
-/// Calls of the Observer and memory are followed in all phases, operators and collectives only
-/// while recording.
+/// Calls of the Observer and memory are followed in all phases; operators and collectives are
+/// followed only while recording.
 ///
-/// Where no direction is announced, optimizer_step holds in phases of that name, and
-/// reduce_gradients in others: both are counted once for an iteration. An autograd node is backward
-/// by itself.
+/// If no direction is announced, the direction is optimizer_step in phases of that name and
+/// reduce_gradients in other phases; both count once for an iteration. An autograd node always
+/// counts as backward.
 class Recorder final : public estimator::Observer {
  public:
   explicit Recorder(RecorderOptions options);
@@ -55,22 +55,22 @@ class Recorder final : public estimator::Observer {
   void begin_phase(const std::string& name);
   /// Waits for the device, then stops the clock and reads the memory.
   void end_phase();
-  /// The phase that is running, or "": after an out-of-memory error, where it was raised.
+  /// The running phase, or "". After an out-of-memory error it is the phase in which it was raised.
   const std::string& running_phase() const { return running_.name; }
 
-  /// After an out-of-memory error: where it was. `device_bytes` is what the device has. Module and
-  /// operator are known in full where recording was on.
+  /// After an out-of-memory error: where memory ran out. `device_bytes` is the memory of the
+  /// device. Module and operator are known in full only if recording was on.
   estimator::OutOfMemoryRecord out_of_memory(int64_t device_bytes, std::string message) const;
 
   void start_recording();
   void stop_recording();
 
-  /// Time between the two is not the shard's and is taken off the running phase: absent ranks are
-  /// answered in it. Waits for the device both times.
+  /// The time between these two calls is subtracted from the running phase. In this time the stub
+  /// answers for absent ranks, which is not the shard's work. Both calls wait for the device.
   void stop_clock();
   void continue_clock();
 
-  /// The sink for the process groups of the shard; any thread of the run.
+  /// The sink for the process groups of the shard. May be called from any thread of the run.
   void on_collective(const estimator::CollectiveCall& call);
   /// A tensor that a collective read, wrote or allocated.
   void on_communicated(const at::Tensor& tensor);
@@ -85,12 +85,12 @@ class Recorder final : public estimator::Observer {
 
   /// Writes phases, peak, allocator, modules, collectives, operators, micro_batches.most_in_flight
   /// and micro_batches.activation_bytes. Reads parameters, and micro_batches.total and .executed,
-  /// which must be set: what happens in each micro-batch is counted executed_count x total /
-  /// executed times.
-  /// Throws std::logic_error when a phase or the recording is still on, or when executed is 0.
+  /// which must be set: the planned count of what happens in each micro-batch is executed_count x
+  /// total / executed. Throws std::logic_error when a phase or the recording is still on, or when
+  /// executed is 0.
   void finish(estimator::RankProfile& profile) const;
 
-  /// For after the run: what fills the peak. Empty if memory was not attributed.
+  /// To be called after the run: what fills the peak. Empty if memory was not attributed.
   std::vector<estimator::PeakAllocation> peak_allocations() const;
   /// See memory_files.h.
   std::string memory_history(const estimator::Json& about) const;

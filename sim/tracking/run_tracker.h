@@ -1,8 +1,8 @@
 // Follows a run from inside libtorch: every operator, every autograd node, every block of memory.
 //
-// libtorch hands the tracker to each thread that works for the run, autograd's too, as the thread's
-// profiler state (c10::ThreadLocalDebugInfo, kind PROFILER_STATE). Callbacks find it there, so
-// there is no global, and threads outside the run are not seen.
+// libtorch passes the tracker to each thread that works for the run, including autograd's, as the
+// thread's profiler state (c10::ThreadLocalDebugInfo, kind PROFILER_STATE). Callbacks find it
+// there, so no global variable is needed, and threads outside the run are not followed.
 #pragma once
 
 #include <ATen/record_function.h>
@@ -29,7 +29,8 @@
 
 namespace sim {
 
-/// Where the allocator gave up, what it was asked for and what it had taken from the device.
+/// Where the allocator ran out of memory, the bytes that it was asked for, and the bytes that it
+/// had reserved.
 struct OutOfMemoryPlace {
   int32_t phase = kNoPhase;
   ModuleId module = kRootModule;
@@ -43,7 +44,7 @@ struct MemoryBlock {
   uint64_t bytes;
 };
 
-/// A collective and the place that it was called from.
+/// A collective and the place from which it was called.
 struct PlacedCollective {
   estimator::CollectiveCall call;
   int32_t phase = 0;
@@ -56,7 +57,8 @@ struct PlacedCollectiveHash {
   size_t operator()(const PlacedCollective& collective) const;
 };
 
-/// Thread-safe. Its lock is taken under the allocator's, so nothing here may ask the allocator.
+/// Thread-safe. Its lock is taken while the allocator's lock is held, so nothing here may call the
+/// allocator.
 class RunTracker final : public c10::MemoryReportingInfoBase {
  public:
   using OperatorTally = Tally<OperatorCall, OperatorCallHash>;
@@ -65,32 +67,33 @@ class RunTracker final : public c10::MemoryReportingInfoBase {
   struct Options {
     c10::DeviceType device = c10::DeviceType::CUDA;  ///< whose memory is followed
     bool attribute_memory = true;                    ///< follow every block
-    bool keep_history = false;                       ///< for the files of memory_files.h
-    bool take_stacks = false;                        ///< of C++ functions, for each block
-    /// enter_direction() tells where forward ends. Else it ends where a backward node starts, and a
-    /// module that is entered in backward computes a segment again.
+    bool keep_history = false;                       ///< needed by the files of memory_files.h
+    bool take_stacks = false;                        ///< record the C++ call stack of each block
+    /// True if enter_direction() says where the forward ends. Else the forward ends where a
+    /// backward node starts, and a module that is entered in backward counts as recompute.
     bool directions_are_announced = true;
   };
 
-  /// The constructing thread is the main one: threads that have no place of their own (autograd's,
-  /// between two nodes) are where the main thread is.
+  /// The thread that constructs it is the main thread. A thread without a place of its own (an
+  /// autograd thread between two nodes) counts as being where the main thread is.
   explicit RunTracker(const Options& options);
 
-  /// What happens from now on belongs to phase number `phase`: the next one, or the last one again.
-  /// `direction` holds wherever no other is announced.
+  /// From now on everything belongs to phase number `phase`, which is the next phase or the last
+  /// one again. `direction` is used wherever no other one is announced.
   void begin_phase(int32_t phase, estimator::Direction direction);
   void end_phase();
 
-  /// The tallies fill only while recording. Operators and autograd nodes are followed then, and
-  /// always if memory is attributed.
+  /// Operators and collectives are counted only while recording. Operators and autograd nodes are
+  /// followed while recording, and always if memory is attributed.
   void set_recording(bool recording);
 
   void enter_module(const std::string& name);
-  /// The same by the path from the root.
+  /// The same, given by the path from the root.
   void enter_path(std::string_view path);
-  /// Without a micro-batch it is that of the place around, if the direction is of one.
+  /// If no micro-batch is given and the direction needs one, it is the one of the surrounding
+  /// place.
   void enter_direction(estimator::Direction direction, int64_t micro_batch);
-  /// Leaves what this thread entered last. Throws std::logic_error when it entered nothing.
+  /// Leaves what this thread entered last. Throws std::logic_error if it entered nothing.
   void leave();
 
   void operator_started(const at::RecordFunction& function);
@@ -100,12 +103,12 @@ class RunTracker final : public c10::MemoryReportingInfoBase {
   void collective_called(const estimator::CollectiveCall& call);
   void tensor_communicated(const at::Tensor& tensor);
   void memory_lasts(const at::Tensor& tensor, const estimator::LastingMemory& memory);
-  /// The same by the address of a block.
+  /// The same, given by the address of a block.
   void memory_lasts(uint64_t address, const estimator::LastingMemory& memory);
   void memory_communicated(uint64_t address);
-  /// A collective gathers what lies there from all ranks.
+  /// A collective gathers the memory at `address` from all ranks.
   void memory_gathered(uint64_t address);
-  /// A collective sums what lies there over the ranks.
+  /// A collective sums the memory at `address` over the ranks.
   void memory_reduced(uint64_t address);
   /// Keeps the first exception of a callback, which must not throw into libtorch.
   void keep_error(std::exception_ptr error);
@@ -120,23 +123,25 @@ class RunTracker final : public c10::MemoryReportingInfoBase {
                          size_t reserved_bytes,
                          c10::Device device) override;
   bool memoryProfilingEnabled() const override { return options_.attribute_memory; }
-  /// For an allocator that tells more than reportMemoryUsage() does: comes before that.
+  /// For an allocator that reports more than reportMemoryUsage() has. It is called before that.
   void allocator_event(const AllocatorEvent& event);
 
-  /// For who learns of a block's size only after it was made: where the thread is that is making
-  /// it, then the block itself. `after` holds right after the change.
+  /// For callers that learn a block's size only after it was made: origin_of_block() returns where
+  /// the thread is that makes the block, and block_made() then reports the block. `after` is the
+  /// state right after the change.
   MemoryOrigin origin_of_block(uint64_t address);
   void block_made(uint64_t address,
                   int64_t bytes,
                   const estimator::MemoryReading& after,
                   const MemoryOrigin& origin);
   void block_freed(uint64_t address, const estimator::MemoryReading& after);
-  /// The activations that the forward or recompute which was left last keeps, in blocks.
+  /// Bytes of the activations that the last finished forward or recompute keeps, counted in blocks.
   int64_t activation_bytes() const { return activation_bytes_; }
-  /// The live block that `address` is in.
+  /// The live block that contains `address`.
   std::optional<MemoryBlock> block_around(uint64_t address) const;
 
-  /// For after the run, when no thread works for it any more. Throws what keep_error() kept.
+  /// To be called after the run, when no thread works for it any more. Throws the exception that
+  /// keep_error() kept.
   void throw_if_failed() const;
   const OperatorTally& operators() const { return operators_; }
   const CollectiveTally& collectives() const { return collectives_; }
@@ -145,7 +150,7 @@ class RunTracker final : public c10::MemoryReportingInfoBase {
   const MemoryHistory& history() const { return history_; }
   /// Names of C++ functions; empty for -1.
   std::vector<std::string> frames(int32_t stack) const;
-  /// The last time that memory ran out, if it did.
+  /// Where memory ran out for the last time, if it did.
   const std::optional<OutOfMemoryPlace>& out_of_memory() const { return out_of_memory_; }
 
  private:
@@ -158,7 +163,7 @@ class RunTracker final : public c10::MemoryReportingInfoBase {
   void note_module(ThreadPlaces& thread);
   ModuleId module_of_node(const at::RecordFunction& node, const Place& around);
   ModuleKind kind_of(const Place& place) const;
-  /// Null for a range that was named for profilers: what runs in it are operators.
+  /// Null for a range that was named for profilers, which is no operator itself.
   const OperatorTraits* traits(const at::RecordFunction& function);
   bool count_if_work(OperatorFrame& frame, const at::RecordFunction& function);
   void saw_written(c10::ArrayRef<c10::IValue> inputs, const OperatorTraits& op);

@@ -1,4 +1,4 @@
-// Counts equal things.
+// Counts equal items.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 
 namespace sim {
 
-/// Each distinct T with how often it was added, in the order of first appearance. Adding a T that
-/// is known copies nothing.
+/// Counts how often each distinct T was added, in the order of first appearance. Adding a known T
+/// copies nothing.
 template <class T, class Hash>
 class Tally {
  public:

@@ -1,4 +1,4 @@
-// The tensors in what an operator takes or gives.
+// Finds the tensors in the inputs or outputs of an operator.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -6,8 +6,9 @@
 
 namespace sim {
 
-/// Calls `visit(tensor)` for the tensor, or for each tensor of the list, that `value` holds. A
-/// number of the program that libtorch wrapped as a tensor, such as the 2 of `tensor * 2`, is none.
+/// Calls `visit(tensor)` for the tensor that `value` holds, or for each tensor of the list that it
+/// holds. A number that libtorch wrapped as a tensor, such as the 2 of `tensor * 2`, does not
+/// count.
 template <class Visit>
 void for_each_tensor(const c10::IValue& value, const Visit& visit) {
   if (value.isTensor()) {

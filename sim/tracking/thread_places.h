@@ -1,4 +1,4 @@
-// Where one thread is in the run: in which module, in which direction, in which operator.
+// Where one thread is in the run: in which module, direction and operator.
 #pragma once
 
 #include <cstdint>
@@ -21,19 +21,19 @@ struct Place {
 /// An entered module, direction or backward node.
 struct Scope {
   Place place;
-  int64_t forward_since = -1;  ///< of a forward or recompute: the memory event that it began at
+  int64_t forward_since = -1;  ///< of a forward or recompute: memory event at its start
 };
 
-/// Which module made which autograd node, for the nodes of one forward thread.
+/// Finds the module that made an autograd node, for the nodes of one forward thread.
 ///
-/// A node takes the next number of its thread's sequence when it is made. Noting the next number
-/// whenever the module changes therefore tells every node's module, whatever made it, a custom
-/// function too.
+/// When a node is made, it takes the next number of its thread's sequence. So it is enough to note
+/// the next number whenever the module changes. This works for all nodes, also those of custom
+/// functions.
 class ForwardNodes {
  public:
   /// Nodes from number `next_node` on are made by `module`.
   void module_changed(uint64_t next_node, ModuleId module);
-  /// Empty when the node was made before the first change that was noted.
+  /// Empty if the node was made before the first noted change.
   std::optional<ModuleId> module_of(uint64_t node) const;
   void clear() { changes_.clear(); }
 
@@ -48,7 +48,7 @@ class ForwardNodes {
 /// An operator that is running, and the operators that it called.
 struct OperatorFrame {
   bool is_part_of_kernel = false;  ///< not counted; call.op is the kernel's
-  bool called_a_counted = false;   ///< it, or what it called, has been counted
+  bool called_a_counted = false;   ///< this operator, or one that it called, has been counted
   OperatorCall call;
 };
 
@@ -56,14 +56,14 @@ class OperatorStack {
  public:
   bool empty() const { return depth_ == 0; }
   OperatorFrame& top() { return frames_[depth_ - 1]; }
-  /// A frame of an earlier call is used again: its shapes keep their memory.
+  /// Reuses the frame of an earlier call, whose shapes keep their memory.
   OperatorFrame& push();
   void pop() { --depth_; }
 
-  /// The kernel that runs, or null.
+  /// The operator whose kernel runs, or null.
   const OperatorTraits* kernel() const;
-  /// The kernel, or the innermost operator that computes; if all are views and allocations, the
-  /// innermost; or null.
+  /// The operator whose kernel runs, or else the innermost operator that computes, or else (if all
+  /// are views and allocations) the innermost operator, or null.
   const OperatorTraits* at_work() const;
 
  private:
@@ -77,7 +77,7 @@ struct ThreadPlaces {
   const uint64_t thread_id;  ///< at::RecordFunction::currentThreadId()
   std::vector<Scope> scopes;
   ForwardNodes forward_nodes;
-  bool ran_nodes = false;  ///< of autograd; outside them it still works for backward
+  bool ran_nodes = false;  ///< of autograd; between nodes it still belongs to backward
   OperatorStack operators;
   std::vector<uint64_t> made_in_operators;  ///< blocks, since the outermost operator began
 };

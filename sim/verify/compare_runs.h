@@ -1,4 +1,4 @@
-// The stub's run of a rank beside the real one.
+// Compares the run of a rank with the stub and its run with real groups.
 #pragma once
 
 #include "estimator/profile/run_record.h"
@@ -6,14 +6,14 @@
 
 namespace sim {
 
-/// Adds what differs in the sequence of collectives: calls that only one of the runs made, at their
-/// place. Two that stand in each other's place are one difference.
+/// Adds the differences between the two sequences of collectives: calls that only one of the runs
+/// made, with their place. Two different calls at the same place are one difference.
 void compare_calls(int64_t rank,
                    const estimator::RunRecord& stub,
                    const estimator::RunRecord& real,
                    DifferenceList& differences);
 
-/// Adds what differs in the allocated bytes before, after and at the peak of each phase.
+/// Adds the differences in the allocated bytes before each phase, after it and at its peak.
 void compare_phases(int64_t rank,
                     const estimator::RunRecord& stub,
                     const estimator::RunRecord& real,

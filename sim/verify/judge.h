@@ -1,13 +1,13 @@
-// What the findings of all ranks come to.
+// The verdict over the findings of all ranks.
 #pragma once
 
 #include "sim/verify/verification.h"
 
 namespace sim {
 
-/// Compares the losses: the mean over the data ranks of the last stage, for each tensor rank, with
-/// the whole model's. Then says whether nothing differs. Reads losses, what they may
-/// differ by, and ranks.
+/// Compares the losses: for each tensor rank, the mean over the data ranks of the last stage with
+/// the loss of the whole model. Then sets `equal`, which says whether nothing differs. Reads the
+/// losses, the allowed differences of the losses, and the ranks.
 void judge(Verification& verification);
 
 }  // namespace sim

@@ -1,4 +1,5 @@
-// What `onerank verify` found, as JSON: real ranks beside the stub and beside the whole model.
+// The findings of `onerank verify`, as JSON: real ranks compared with the stub and with the whole
+// model.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +18,7 @@ constexpr std::array<estimator::EnumName<Claim>, 3> enum_names(Claim) {
            {Claim::kTensors, "tensors"}}};
 }
 
-/// One thing that is not as it should be.
+/// One difference between a real rank and what it is compared with.
 struct Difference {
   int64_t rank = 0;
   Claim claim = Claim::kCollectives;
@@ -34,7 +35,7 @@ void visit_fields(Visitor& visit, Difference& difference) {
   visit("found", difference.found, "what the real rank has");
 }
 
-/// The differences of one rank: all are counted, the first ones are kept.
+/// The differences of one rank. All are counted, but only the first ones are kept.
 struct DifferenceList {
   static constexpr std::size_t kMostKept = 50;
 
@@ -59,8 +60,8 @@ struct RankVerification {
   int64_t collectives = 0;           ///< calls of both iterations
   int64_t peak_allocated_bytes = 0;  ///< of the real rank
   int64_t tensors = 0;               ///< gradients, parameters and losses of both iterations
-  double largest_error = 0;          ///< of the tensors, over what is allowed; 1 is the limit
-  std::vector<double> losses;        ///< of each iteration; none but on the last stage
+  double largest_error = 0;    ///< largest error of a tensor / what is allowed; 1 is the limit
+  std::vector<double> losses;  ///< of each iteration; empty except on the last stage
   DifferenceList differences;
 };
 template <class Visitor>

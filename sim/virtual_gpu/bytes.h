@@ -7,7 +7,8 @@
 
 namespace virtual_gpu {
 
-/// The struct at `offset` of bytes that may be damaged or cut off; none where they end before it.
+/// The struct at `offset` in bytes that may be damaged or cut off. Empty if the bytes end before
+/// its end.
 template <typename Struct>
 std::optional<Struct> read_at(std::string_view bytes, uint64_t offset) {
   if (offset > bytes.size() || bytes.size() - offset < sizeof(Struct)) return std::nullopt;
@@ -16,7 +17,7 @@ std::optional<Struct> read_at(std::string_view bytes, uint64_t offset) {
   return value;
 }
 
-/// `count` bytes from `offset` on; none where the bytes end before them.
+/// `count` bytes from `offset` on; empty if there are not so many.
 inline std::optional<std::string_view> part_of(std::string_view bytes,
                                                uint64_t offset,
                                                uint64_t count) {

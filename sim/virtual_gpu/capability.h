@@ -4,7 +4,7 @@
 
 namespace virtual_gpu {
 
-/// What follows from the compute capability alone.
+/// Facts about a GPU that follow from its compute capability alone.
 struct CapabilityFacts {
   int major;
   int minor;
@@ -13,16 +13,16 @@ struct CapabilityFacts {
   int shared_bytes_per_multiprocessor;
   int shared_bytes_per_block_optin;  // with cudaFuncAttributeMaxDynamicSharedMemorySize
   int reserved_shared_bytes_per_block;
-  int l2_bytes;  // of the largest data-centre GPU of that capability: differs between its GPUs
+  int l2_bytes;  // of the largest data-centre GPU of this capability; others have less
 };
 
-/// The same for every capability of the table.
+/// Facts that are the same for every capability of the table.
 inline constexpr int kWarpThreads = 32;
 inline constexpr int kThreadsPerBlock = 1024;
 inline constexpr int kSharedBytesPerBlock = 48 * 1024;
 inline constexpr int kRegistersPerMultiprocessor = 64 * 1024;
 
-/// As compilers write it: 90 for capability 9.0.
+/// The architecture number of compilers: 90 for capability 9.0.
 inline int architecture(const CapabilityFacts& facts) { return 10 * facts.major + facts.minor; }
 
 /// The row of the table, or nullptr for a capability that is not in it.

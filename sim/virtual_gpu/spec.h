@@ -6,21 +6,21 @@
 
 namespace virtual_gpu {
 
-/// The environment variable through which a process is told which GPU to play.
+/// The environment variable that tells a process which GPU to simulate.
 inline constexpr const char* kEnvironmentVariable = "ONERANK_VIRTUAL_GPU";
 
-/// The GPU to play. Facts that follow from the compute capability are in capability.h.
+/// The GPU to simulate. Facts that follow from its compute capability are in capability.h.
 struct VirtualGpuSpec {
-  std::string name;          // as cudaGetDeviceProperties tells it, e.g. "NVIDIA H100 80GB HBM3"
+  std::string name;          // as cudaGetDeviceProperties reports it, e.g. "NVIDIA H100 80GB HBM3"
   int capability_major = 0;  // compute capability, e.g. 9 and 0
   int capability_minor = 0;
   int multiprocessors = 0;    // streaming multiprocessors
-  int64_t memory_bytes = 0;   // total memory of one device, as cudaMemGetInfo tells it
-  int64_t outside_bytes = 0;  // of these, what a process holds outside any allocator from its
-                              // start: CUDA's context and libraries
+  int64_t memory_bytes = 0;   // total memory of one device, as cudaMemGetInfo reports it
+  int64_t outside_bytes = 0;  // the part that a process holds from its start, outside any
+                              // allocator: CUDA's context and libraries
   int device_count = 1;       // equal devices in this process
-  /// An event has happened when the host has waited for it (events=ordered); else it has happened
-  /// as soon as it is recorded (events=immediate).
+  /// True: an event has happened when the host has waited for it (events=ordered). False: it has
+  /// happened as soon as it is recorded (events=immediate).
   bool ordered_events = false;
 
   bool operator==(const VirtualGpuSpec&) const = default;
@@ -29,11 +29,11 @@ struct VirtualGpuSpec {
 /// The value of ONERANK_VIRTUAL_GPU for `spec`, e.g.
 /// "name=NVIDIA H100 80GB HBM3;capability=9.0;multiprocessors=132;memory_bytes=85029158912;
 /// outside_bytes=0;devices=1;events=immediate". Throws std::invalid_argument if parse() would not
-/// give `spec` back.
+/// return `spec` for it.
 std::string to_environment(const VirtualGpuSpec& spec);
 
-/// Reads what to_environment() writes: every key once, in any order, no other key.
-/// Throws std::invalid_argument, whose message names the key and the value.
+/// Reads what to_environment() writes. Every key must be given once, in any order, and no other
+/// key. Throws std::invalid_argument, whose message names the key and the value.
 VirtualGpuSpec parse(std::string_view text);
 
 }  // namespace virtual_gpu

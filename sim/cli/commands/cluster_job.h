@@ -1,4 +1,4 @@
-// From a command line to the estimate of a cluster: what `estimate` and `check` share.
+// Makes the estimate of a cluster from a command line. `estimate` and `check` share it.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -21,7 +21,7 @@ struct ClusterResult {
   std::optional<estimator::Calibration> calibration;
   estimator::ClusterEstimate estimate;
 
-  /// Those of the calibration, or null.
+  /// The rates of the calibration, or null.
   const estimator::Calibration* rates() const { return calibration ? &*calibration : nullptr; }
   estimator::StepTimeline timeline() const {
     return estimator::cluster_timeline(input.plan, profiles, rates());
@@ -32,19 +32,19 @@ class ClusterJob {
  public:
   void add_to(CLI::App& app);
 
-  /// The profiles of --profiles, when they are of a program (`onerank exec`) and no plan is given;
-  /// else nothing.
+  /// The profiles of --profiles, if they are of a program (`onerank exec`) and no plan is given;
+  /// else empty.
   std::vector<estimator::RankProfile> program_profiles() const;
 
-  /// Resolves the plan, runs one rank of each class (or reads --profiles), and estimates, with the
-  /// rates of --calibration. Throws UserError as read_calibration(), PlanOptions::resolve(),
-  /// run_ranks() and estimate_cluster() do.
+  /// Resolves the plan, runs one rank of each class (or reads --profiles), and makes the estimate
+  /// with the rates of --calibration. Throws UserError as read_calibration(),
+  /// PlanOptions::resolve(), run_ranks() and estimate_cluster() do.
   ClusterResult run(const Environment& environment) const;
 
-  /// The plan alone, resolved.
+  /// Only resolves the plan.
   PlanInput resolve(const Environment& environment) const { return plan_.resolve(environment); }
-  /// Runs ranks of plans like `plan` in the same way. Throws UserError with --profiles, which runs
-  /// nothing.
+  /// A runner that runs ranks of plans like `plan` in the same way. Throws UserError with
+  /// --profiles, because then nothing is run.
   estimator::PlanRunner runner(const estimator::Plan& plan, const Environment& environment) const;
   bool runs_ranks() const { return profiles_folder_.empty(); }
 
@@ -52,7 +52,7 @@ class ClusterJob {
   std::vector<estimator::RankProfile> profiles(const estimator::Plan& plan,
                                                const Environment& environment) const;
 
-  /// Of --calibration, or else the plan's.
+  /// The calibration of --calibration, or else of the plan.
   std::optional<estimator::Calibration> calibration_of(const estimator::Plan& plan) const;
 
   PlanOptions plan_;

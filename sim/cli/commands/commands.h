@@ -15,10 +15,10 @@ struct Command {
   std::function<estimator::ExitCode(const Environment&)> run;
 };
 
-/// `run`: one proxy rank; a table of phases, or its profile as JSON.
+/// `run`: runs one rank, and prints a table of its phases, or its profile as JSON.
 Command add_run_command(CLI::App& root);
 
-/// `estimate`: the whole cluster, verdict first. Exit code 1 when it does not fit.
+/// `estimate`: the estimate of the whole cluster, verdict first. Exit code 1 when it does not fit.
 Command add_estimate_command(CLI::App& root);
 
 /// `check`: the verdict in one line, as a gate. Exit code 1 when it does not fit.
@@ -30,26 +30,26 @@ Command add_roofline_command(CLI::App& root);
 /// `calibrate`: measures a real GPU's kernels into a file that `estimate --calibration` reads.
 Command add_calibrate_command(CLI::App& root);
 
-/// `verify`: real ranks over Gloo beside the stub and the whole model. Exit code 4 when they
-/// differ.
+/// `verify`: compares real ranks over Gloo with the stub and with the whole model. Exit code 4 when
+/// they differ.
 Command add_verify_command(CLI::App& root);
 
-/// `allocators`: the plan under each setting of PyTorch's allocator.
+/// `allocators`: runs the plan with each setting of PyTorch's allocator.
 Command add_allocators_command(CLI::App& root);
 
 /// `memory FILE`: what fills a peak, from a peak snapshot.
 Command add_memory_command(CLI::App& root);
 
-/// `comm`: what a collective takes over sizes, beside a measured file.
+/// `comm`: the time of a collective by size, compared with a measured file if one is given.
 Command add_comm_command(CLI::App& root);
 
-/// `exec -- PROGRAM`: a program of the user's as one rank, or several.
+/// `exec -- PROGRAM`: runs a user's program as one rank, or as several.
 Command add_exec_command(CLI::App& root);
 
 /// `schema plan|profile|estimate`: the JSON Schema of a document.
 Command add_schema_command(CLI::App& root);
 
-/// `list gpus|models|links`: what plans can name.
+/// `list gpus|models|links`: the names that plans can use.
 Command add_list_command(CLI::App& root);
 
 /// `completion bash|zsh|fish`: the shell's completion of this command line.

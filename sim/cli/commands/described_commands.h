@@ -1,5 +1,5 @@
-// The command line as its parser knows it, for what is made of it: shells' completions and the
-// manual page.
+// A description of the command line, read from its parser. The completions of shells and the manual
+// page are made from it.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -10,7 +10,7 @@ namespace sim {
 
 struct DescribedFlag {
   std::string name;   ///< "--tp"
-  std::string value;  ///< what stands for its value in the help, "N"; "" for a switch
+  std::string value;  ///< placeholder of its value in the help, "N"; "" for a switch
   std::string help;
 };
 

@@ -1,4 +1,4 @@
-// The one thing of several that a command's argument names.
+// Finds the item of a list that a command's argument names.
 #pragma once
 
 #include <fmt/format.h>
@@ -13,7 +13,7 @@
 
 namespace sim {
 
-/// What is said of an argument that is missing or names nothing.
+/// Texts for an argument that is missing or that names nothing.
 struct ChoiceTexts {
   const char* command;  ///< "list"
   const char* missing;  ///< "what to list?"

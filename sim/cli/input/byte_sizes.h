@@ -9,14 +9,15 @@
 
 namespace sim {
 
-/// The units that a size may have, as a help says them.
+/// The units that a size may have, as help texts say them.
 inline constexpr const char* kSizeUnits = "K, M, G or T (or KiB ... TiB: 1024) or KB ... TB (1000)";
 
-/// The bytes that the text says, if it is a whole number of them from 0 on that documents hold.
+/// The size in bytes. Empty unless it is a whole number of bytes, from 0 on, that a document may
+/// hold.
 std::optional<int64_t> parse_bytes(const std::string& text);
 
-/// Writes the bytes in the place of text, at every key of `tree` that ends in "_bytes". Throws
-/// UserError that names the keys, with `origin` before each, for text that is no size.
+/// Replaces text by the number of bytes, at every key of `tree` that ends in "_bytes". For text
+/// that is no size it throws UserError, which names the keys with `origin` before each.
 void read_byte_sizes(estimator::Json& tree, const std::string& origin);
 
 }  // namespace sim

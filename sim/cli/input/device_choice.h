@@ -1,4 +1,4 @@
-// On which device a rank runs.
+// Chooses the device on which a rank runs.
 #pragma once
 
 #include <string>
@@ -8,12 +8,12 @@
 
 namespace sim {
 
-/// "cuda", "virtual", "cpu", or "auto": cuda where a driver of NVIDIA's is loaded, else virtual.
-/// Throws UserError for any other name.
+/// The device for "cuda", "virtual", "cpu" or "auto", which is cuda if NVIDIA's driver is loaded,
+/// else virtual. Throws UserError for any other name.
 estimator::DeviceKind choose_device(const std::string& name);
 
-/// Throws UserError (this machine lacks it): `what`, since no driver of NVIDIA's is loaded here.
-/// Does nothing where one is.
+/// Throws UserError (this machine lacks something) with `what` if NVIDIA's driver is not loaded
+/// here. Does nothing if it is.
 void require_driver(const std::string& what,
                     const std::string& help,
                     const Environment& environment);

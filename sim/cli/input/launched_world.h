@@ -1,4 +1,4 @@
-// The world that a launcher started this process in, as its variables tell.
+// The world in which a launcher started this process, read from environment variables.
 #pragma once
 
 #include <cstdint>
@@ -15,13 +15,13 @@ struct LaunchedWorld {
   int64_t size = 1;
   std::string host;  ///< where the ranks meet
   int64_t port = 0;
-  std::string store_prefix;  ///< another one after each restart
+  std::string store_prefix;  ///< differs after each restart
   bool keeps_store = false;  ///< rank 0, unless the launcher keeps the store itself
 };
 
-/// What torchrun, Slurm's srun or whoever set RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT
-/// started; nothing when none of them did. MASTER_ADDR and MASTER_PORT win over srun's own. Throws
-/// UserError for a world that is described in part.
+/// The world that torchrun, Slurm's srun, or another launcher that sets RANK, WORLD_SIZE,
+/// MASTER_ADDR and MASTER_PORT, started; empty if there was none. MASTER_ADDR and MASTER_PORT take
+/// precedence over srun's variables. Throws UserError if only a part of the variables is set.
 std::optional<LaunchedWorld> find_launched_world(const Environment& environment);
 
 /// "rank 2 of 4 in the world that torchrun started; it meets at port 29500 on node1"

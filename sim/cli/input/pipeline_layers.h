@@ -1,5 +1,5 @@
-// Megatron-LM's ways to spread layers over the pipeline that depend on how many there are: a first
-// or last stage with another number of them, and virtual stages by their size.
+// Flags of Megatron-LM that divide layers among pipeline stages depending on their number: another
+// number of layers on the first or last stage, and virtual stages by their size.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -17,10 +17,11 @@ class PipelineLayers {
 
   bool any_given() const { return !first_.empty() || !last_.empty() || !per_virtual_.empty(); }
 
-  /// Writes parallelism.layers_per_stage: the given numbers, and the other layers spread evenly
-  /// over the other stages; or parallelism.virtual_stages: how many of the given size a stage has.
-  /// Leaves a tree alone that tells no number of layers or stages: what it lacks is an error of its
-  /// own. Throws UserError when the layers cannot be spread so, or the tree says it already.
+  /// Writes parallelism.layers_per_stage, with the given numbers for the first and last stage and
+  /// the other layers divided evenly among the other stages; or parallelism.virtual_stages, the
+  /// number of virtual stages of the given size on a stage. Does not change a tree without a number
+  /// of layers or stages, because that is reported as an error elsewhere. Throws UserError when the
+  /// layers cannot be divided so, or when the tree already has the key.
   void overlay(estimator::Json& tree) const;
 
  private:

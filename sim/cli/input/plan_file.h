@@ -7,8 +7,8 @@
 
 namespace sim {
 
-/// The tree in the file. Throws UserError for a file that cannot be read, is empty, too large to be
-/// a plan or not text, and for text that does not parse (with line and column).
+/// Reads the tree in the file. Throws UserError for a file that cannot be read, is empty, is too
+/// large to be a plan or is not text, and (with line and column) for text that does not parse.
 estimator::Json read_plan_file(const std::string& path);
 
 }  // namespace sim

@@ -1,6 +1,5 @@
-// The flags that stand for keys of a plan, under the headings of the help: Megatron-LM's names,
-// with the short ones that people say. They come from the options of a plan
-// (estimator/plan/options.h).
+// The flags for keys of a plan, grouped by the headings of the help. They have Megatron-LM's names
+// and the usual short names, and are made from the options of a plan (estimator/plan/options.h).
 #pragma once
 
 #include <string>
@@ -13,13 +12,13 @@ namespace sim {
 /// One flag, and the key of the plan that it writes.
 struct PlanFlag {
   estimator::OptionFlag said;
-  std::string path;  ///< "parallelism.tensor"; "": taken, and says nothing new
+  std::string path;  ///< "parallelism.tensor"; "": accepted without effect
   estimator::OptionType type = estimator::OptionType::kSwitch;
-  std::string placeholder;  ///< of its value in the help: "N"
-  std::string help;         ///< with the words that it may be, and what holds without it
+  std::string placeholder;  ///< stands for its value in the help: "N"
+  std::string help;         ///< with the allowed words and the default
 
   bool is_switch() const { return !said.constant.empty() || path.empty(); }
-  /// The last name: the one that people say.
+  /// The last name, which is the usual short one.
   const std::string& short_name() const { return said.names.back(); }
   /// "--tensor-model-parallel-size,--tp"
   std::string names() const;
@@ -31,10 +30,10 @@ struct PlanFlagGroup {
   std::vector<PlanFlag> flags;
 };
 
-/// The group of the machines and their network, which some subcommands take alone.
+/// The title of the group for machines and their network. Some subcommands have only this group.
 inline constexpr const char* kClusterFlags = "Cluster";
 
-/// All flags.
+/// All flags, by group.
 const std::vector<PlanFlagGroup>& plan_flag_groups();
 
 }  // namespace sim

@@ -1,4 +1,4 @@
-// The flags of one subcommand that stand for keys of a plan, and what the user gave.
+// The flags of one subcommand for keys of a plan, and the values that the user gave.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -13,17 +13,17 @@ namespace sim {
 
 class PlanFlags {
  public:
-  /// All flags and --set, or the flags of one group.
+  /// Adds all flags and --set, or the flags of one group.
   void add_to(CLI::App& app, std::string_view only_group = {});
 
   bool any_given() const;
 
   /// Writes the given flags over the plan's tree. `--model` replaces the whole model of a file.
-  /// Throws UserError for a value that is not of the flag's kind, and where two flags disagree.
+  /// Throws UserError for a value that does not fit the flag, and when two flags disagree.
   void overlay(estimator::Json& tree) const;
 
-  /// Names the flag where a message names the key that the flag wrote:
-  /// "parallelism.pipeline = 7" becomes "--pp = 7".
+  /// Replaces keys in a message by the flags that wrote them: "parallelism.pipeline = 7" becomes
+  /// "--pp = 7".
   std::string with_flag_names(std::string text) const;
 
  private:

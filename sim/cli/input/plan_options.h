@@ -1,4 +1,4 @@
-// Where a plan comes from: a file, flags over it, and the variables of a rank's environment.
+// The sources of a plan: a file, flags that change it, and environment variables.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -13,24 +13,25 @@
 
 namespace sim {
 
-/// What was said of a plan, what it means, and where its parts came from that are not in the plan.
+/// What the user gave for a plan, the resolved plan, and where the parts that are not in the plan
+/// came from.
 struct PlanInput {
   estimator::PlanSpec spec;
   estimator::Plan plan;
   std::string world_size_origin;  ///< "WORLD_SIZE", "--world-size" or "the plan"
-  std::string allocator_origin;   ///< a variable's name, "the plan", or "" without settings
+  std::string allocator_origin;   ///< a variable's name, "the plan", or "" if there are none
 };
 
 class PlanOptions {
  public:
   void add_to(CLI::App& app);
 
-  /// Whether a file or a flag says anything of a plan.
+  /// Whether the user gave a plan file or any flag of a plan.
   bool any_given() const;
 
-  /// Reads, overlays and resolves. The world size is taken from --world-size, then WORLD_SIZE, then
-  /// the plan; the allocator's settings from the plan, then PyTorch's variables.
-  /// Throws UserError with every problem found.
+  /// Reads the file, applies the flags and resolves the plan. The world size is taken from
+  /// --world-size, else from WORLD_SIZE, else from the plan; the allocator's settings are taken
+  /// from the plan, else from PyTorch's variables. Throws UserError with every problem found.
   PlanInput resolve(const Environment& environment) const;
 
  private:

@@ -1,4 +1,4 @@
-// How ranks are run: the flags that `run`, `estimate` and `check` share.
+// The flags for how ranks are run, which `run`, `estimate` and `check` share.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -11,20 +11,20 @@
 
 namespace sim {
 
-/// The flags of memory files, whose paths go into `paths`.
+/// Adds the flags of memory files. The given paths are stored in `paths`.
 void add_memory_files_to(CLI::App& app, ForEachMemoryFile<std::string>& paths);
 
 class RankOptions {
  public:
   void add_to(CLI::App& app);
-  /// The flags of memory files and of attribution, for commands whose runs are not repeated.
+  /// Adds the flags of memory files and of attribution. For commands that run the ranks only once.
   void add_memory_flags_to(CLI::App& app);
 
   /// The device that --device names; empty for auto. Throws UserError for an unknown one.
   std::optional<estimator::DeviceKind> named_device() const;
 
-  /// Throws UserError for an unknown device, a GPU where there is none, a number of jobs that is
-  /// none, and memory files that cannot be.
+  /// The job for these ranks. Throws UserError for an unknown device, for cuda on a machine without
+  /// a GPU, for --jobs that is no number, and for memory files that cannot be made.
   RankJob job(std::vector<int64_t> ranks, const Environment& environment) const;
 
  private:

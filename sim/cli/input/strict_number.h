@@ -6,7 +6,8 @@
 
 namespace sim {
 
-/// A whole number, also as 15e12. Throws UserError that names `source` (a flag or a variable).
+/// A whole number, which may be written as 15e12. Throws UserError that names `source` (a flag or a
+/// variable).
 int64_t parse_whole_number(const std::string& text, const std::string& source);
 
 /// A whole number from 1 on.

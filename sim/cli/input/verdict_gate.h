@@ -9,17 +9,16 @@
 
 namespace sim {
 
-/// The flag --too-close, which says what a verdict that is too close to call exits with.
+/// The flag --too-close, which sets the exit code for a verdict that is too close to call.
 class VerdictGate {
  public:
   void add_to(CLI::App& app);
 
-  /// Throws UserError when --too-close is neither pass nor fail: to be called before a long
-  /// computation.
+  /// Throws UserError when --too-close is neither pass nor fail. Call it before a long computation.
   void check() const;
 
-  /// kDone when it fits, kVerdictIsNo when it does not; between the two what --too-close says, by
-  /// default kVerdictIsNo.
+  /// kDone if the plan fits, kVerdictIsNo if it does not. If the verdict is too close to call, it
+  /// is what --too-close says, by default kVerdictIsNo.
   estimator::ExitCode exit_code(estimator::Fit outcome) const;
 
  private:

@@ -1,4 +1,4 @@
-// YAML as the tree that JSON gives.
+// Reads YAML into the same tree as JSON.
 #pragma once
 
 #include <string>

@@ -1,10 +1,11 @@
-// Processes that a program leaves behind, also those that left its process group.
+// Ends the processes that a program leaves behind, also those that have left its process group.
 #pragma once
 
 namespace sim {
 
-/// While it lives, orphans among this process's descendants become its children; at its end all of
-/// its children are killed. One at a time, with no other child to keep.
+/// While it lives, orphaned descendants of this process become its children. When it is destroyed,
+/// all children of this process are killed. There may be only one such object, and no other
+/// children that must stay.
 class Descendants {
  public:
   Descendants();

@@ -10,14 +10,14 @@ namespace sim {
 
 inline constexpr const char* kRankVariable = "RANK";
 inline constexpr const char* kWorldSizeVariable = "WORLD_SIZE";
-/// Of PyTorch's launchers, with RANK and WORLD_SIZE: where the ranks of a world meet.
+/// Set by PyTorch's launchers, with RANK and WORLD_SIZE: where the ranks of a world meet.
 inline constexpr const char* kMasterAddressVariable = "MASTER_ADDR";
 inline constexpr const char* kMasterPortVariable = "MASTER_PORT";
-/// torchrun: "True" when its agent keeps the store at that place; how often the world was started
-/// again.
+/// Set by torchrun: "True" when its agent keeps the store at that place; and how often the world
+/// was restarted.
 inline constexpr const char* kTorchrunStoreVariable = "TORCHELASTIC_USE_AGENT_STORE";
 inline constexpr const char* kTorchrunRestartsVariable = "TORCHELASTIC_RESTART_COUNT";
-/// Of Slurm's srun.
+/// Set by Slurm's srun.
 inline constexpr const char* kSlurmNodesVariable = "SLURM_STEP_NODELIST";
 inline constexpr const char* kSlurmJobVariable = "SLURM_JOB_ID";
 inline constexpr const char* kSlurmStepVariable = "SLURM_STEP_ID";
@@ -26,19 +26,19 @@ inline constexpr const char* kSlurmStepVariable = "SLURM_STEP_ID";
 inline constexpr const char* kAllocatorVariable = "PYTORCH_ALLOC_CONF";
 inline constexpr const char* kOldAllocatorVariable = "PYTORCH_CUDA_ALLOC_CONF";
 inline constexpr const char* kCublasWorkspaceVariable = "CUBLAS_WORKSPACE_CONFIG";
-/// Where the user's programs keep what they can make again.
+/// The folder for caches of the user's programs.
 inline constexpr const char* kCacheVariable = "XDG_CACHE_HOME";
 inline constexpr const char* kHomeVariable = "HOME";
 inline constexpr const char* kPreloadVariable = "LD_PRELOAD";
-/// The torch that ranks of a plan run with: the folder that has lib/ and include/.
+/// The torch with which ranks of a plan run: the folder that has lib/ and include/.
 inline constexpr const char* kTorchVariable = "ONERANK_TORCH_DIR";
 inline constexpr const char* kLibraryPathVariable = "LD_LIBRARY_PATH";
-/// For tests: a file in place of those that tell of NVIDIA's driver.
+/// For tests: a file that is read in place of those that show NVIDIA's driver.
 inline constexpr const char* kDriverFileVariable = "ONERANK_DRIVER_FILE";
 /// For tests: the program to start in place of onerank-rank.
 inline constexpr const char* kRankProcessVariable = "ONERANK_RANK_PROCESS";
 
-/// A copy of the variables, by name. Programs that are started get such a copy too.
+/// A copy of the environment variables, by name. Programs are started with such a copy.
 using Environment = std::map<std::string, std::string>;
 
 Environment current_environment();
@@ -47,11 +47,11 @@ Environment current_environment();
 /// documents, which cannot hold anything else.
 void require_utf8(std::string_view text, const std::string& source);
 
-/// The variable's value; a variable that is set to nothing counts as not set. Throws UserError when
-/// it is not UTF-8.
+/// The variable's value. A variable with an empty value counts as not set. Throws UserError when
+/// the value is not UTF-8.
 std::optional<std::string> find_variable(const Environment& environment, const std::string& name);
 
-/// Puts `paths` before those that the variable `name` holds. Colons separate them.
+/// Puts `paths` before the paths in the variable `name`, separated by a colon.
 void put_first(const std::string& paths, const std::string& name, Environment& environment);
 
 }  // namespace sim

@@ -1,4 +1,5 @@
-// A program of the user's, run as one rank: its environment, its end, its profile.
+// Runs a user's program as one rank: sets up its environment, waits for its end and reads its
+// profile.
 #pragma once
 
 #include <cstdint>
@@ -15,20 +16,21 @@
 
 namespace sim {
 
-/// When an event of the virtual GPU has happened: once it is recorded, or when the host has waited
-/// for it.
+/// When an event of the virtual GPU counts as happened: as soon as it is recorded (immediate), or
+/// when the host has waited for it (ordered).
 inline constexpr const char* kOrderedEvents = "ordered";
 inline constexpr const char* kEventModes[] = {"immediate", kOrderedEvents};
 
-/// In a folder of profiles, in the place of "rank-00000.json": why that rank has none.
+/// A folder of profiles has a file with this extension in place of "rank-00000.json" if that rank
+/// has no profile. It says why.
 inline constexpr const char* kErrorExtension = ".error";
 
 struct ExecJob {
   std::vector<std::string> command;
   estimator::DeviceKind device = estimator::DeviceKind::kVirtual;  ///< or kCuda
-  const estimator::Gpu* gpu = nullptr;                             ///< that the virtual GPU plays
+  const estimator::Gpu* gpu = nullptr;  ///< the GPU that the virtual GPU simulates
   int64_t world_size = 1;
-  bool world_is_given = false;  ///< else the world is what the program's own launcher makes of it
+  bool world_is_given = false;  ///< false: the program's own launcher decides the world
   int64_t gpus_per_node = 8;
   int64_t steps = 0;            ///< 0: until the program ends
   int64_t timeout_seconds = 0;  ///< 0: none
@@ -37,30 +39,31 @@ struct ExecJob {
   bool accept_invented_counts = false;
   AssumedValues assumed;
   ForEachMemoryFile<std::string> memory_files;  ///< paths; empty: not wanted
-  bool record = true;                           ///< else the stubs alone are there
+  bool record = true;                           ///< false: only the stubs are loaded
   bool output_to_error = false;
   std::filesystem::path stubs;          ///< holds virtual_gpu/ and exec/ for the program's torch
-  std::filesystem::path output_folder;  ///< of the profile; exists
-  std::filesystem::path memory_folder;  ///< of the memory files; exists
+  std::filesystem::path output_folder;  ///< for the profile; must exist
+  std::filesystem::path memory_folder;  ///< for the memory files; must exist
 };
 
-/// Throws UserError when there is no such program to start.
+/// Throws UserError when the program of the command does not exist.
 void check_command(const std::vector<std::string>& command, const Environment& environment);
 
-/// The device of a rank: a real machine has one, device 0, whichever rank it is.
+/// The device number of a rank. On a real GPU it is 0 for every rank.
 int64_t local_rank(const ExecJob& job, int64_t rank);
 
-/// What a launcher such as torchrun sets for `rank`, on nodes of `job.gpus_per_node` processes,
-/// over `environment`.
+/// `environment` with the variables that a launcher such as torchrun sets for `rank`, on nodes with
+/// `job.gpus_per_node` processes.
 Environment launcher_environment(const ExecJob& job, int64_t rank, Environment environment);
 
-/// Runs the program as `rank` and returns the profile of the process that was it, which is also in
-/// the output folder, or else the error. No process of the program is left. Throws UserError when
-/// it cannot be started or fails, or when none or several of its processes trained as that rank
-/// (2), when it is killed, takes too long, asks absent ranks for what cannot be invented, or does
-/// not use the GPU (3). A program that failed because it ran out of device memory has a profile
-/// with `out_of_memory`, which is returned; so has one that did not train, whose profile is no
-/// verdict (estimator::lacks_verdict).
+/// Runs the program as `rank` and returns the profile of the process that was this rank. The
+/// profile, or else the error, is also written to the output folder. No process of the program is
+/// left running. Throws UserError with exit code 2 when the program cannot be started or fails, or
+/// when none or several of its processes trained as that rank. Throws it with exit code 3 when the
+/// program is killed, takes too long, asks absent ranks for what cannot be invented, or does not
+/// use the GPU. If the program failed because device memory ran out, its profile is returned, with
+/// `out_of_memory`. If it did not train, its profile is returned too, but gives no verdict
+/// (estimator::lacks_verdict).
 estimator::RankProfile exec_rank(const ExecJob& job,
                                  int64_t rank,
                                  const Environment& environment,

@@ -1,21 +1,21 @@
-// Where this program's own parts lie, and what it was built with.
+// Where the parts of this program are, and with what it was built.
 #pragma once
 
 #include <filesystem>
 
 namespace sim {
 
-/// The folder of onerank-rank, virtual_gpu/ and exec/: lib/onerank where the program is installed,
-/// the program's own folder where it was built.
+/// The folder with onerank-rank, virtual_gpu/ and exec/. It is lib/onerank for an installed
+/// program, and the program's own folder in the build folder.
 std::filesystem::path parts_folder();
 
-/// Whether this is an installation: the folder that it was built in may be gone.
+/// Whether this is an installed program. Then the folder in which it was built may be gone.
 bool is_installed();
 
-/// As the file built_with.json among the parts tells. What is installed beside the program is told
-/// by a path from there, so that the whole can be moved.
+/// What the file built_with.json in the parts folder says. Things that are installed beside the
+/// program are given by a relative path, so that the installation can be moved.
 struct BuiltWith {
-  std::filesystem::path sources;       ///< of what `onerank exec` puts into a program
+  std::filesystem::path sources;       ///< sources of what `onerank exec` loads into a program
   std::filesystem::path torch;         ///< the package, with lib/ and include/; need not exist
   std::filesystem::path cuda_headers;  ///< need not exist
 };

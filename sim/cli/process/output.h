@@ -1,4 +1,5 @@
-// What leaves the program: data to standard output or to a file, whole or with an error.
+// Output of the program to standard output or to a file. It is written as a whole, or there is an
+// error.
 #pragma once
 
 #include <string>
@@ -6,23 +7,23 @@
 
 namespace sim {
 
-/// Writes all of it to standard output, fit for a terminal (printable()). Throws UserError (this
-/// machine lacks something) when the reader has gone or the disk is full; SIGPIPE must be ignored
-/// for that.
+/// Writes the whole text to standard output, safe for a terminal (see printable()). Throws
+/// UserError (this machine lacks something) when the reader has gone or the disk is full; SIGPIPE
+/// must be ignored for this.
 void write_to_standard_output(std::string_view text);
 
-/// The same to standard error, where a reader that has gone is no error.
+/// The same for standard error, but here it is no error when the reader has gone.
 void write_to_standard_error(std::string_view text);
 
-/// Throws UserError when `path` cannot become a file, by its place or by its name: to be called
-/// before a long computation, so that its result has a place. An empty path asks for nothing and is
-/// good.
+/// Throws UserError when no file can be written at `path`, because of its folder or its name. Call
+/// it before a long computation whose result is written there. An empty path means that no file is
+/// wanted, and is accepted.
 void check_writable(const std::string& path, const std::string& flag);
 
-/// The same for a document: its name must not promise another format than JSON.
+/// The same for a document: its name must not have the extension of another format than JSON.
 void check_writable_document(const std::string& path, const std::string& flag);
 
-/// The same for a folder that files are to be written to, which may not be there yet.
+/// The same for a folder for files. The folder need not exist yet.
 void check_writable_folder(const std::string& path, const std::string& flag);
 
 }  // namespace sim

@@ -8,9 +8,10 @@
 
 namespace sim {
 
-/// A folder of libraries by a path that can stand in LD_PRELOAD, which splits at spaces and colons.
-/// If the folder's own path has one, this is a symbolic link in a temporary folder, which the
-/// destructor removes: keep the object until the processes that preload from it have ended.
+/// A folder of libraries, with a path that can be used in LD_PRELOAD, which is split at spaces and
+/// colons. If the folder's own path has such a character, path() is a symbolic link in a temporary
+/// folder. The destructor removes the link, so keep the object until the processes that preload
+/// from it have ended.
 class PreloadFolder {
  public:
   /// Throws UserError as TemporaryFolder does if the link cannot be made.
@@ -23,13 +24,13 @@ class PreloadFolder {
   std::filesystem::path path_;
 };
 
-/// The value of LD_PRELOAD that puts the virtual GPU's libraries in front of NVIDIA's. Keep the
-/// object as long as its PreloadFolder must be kept.
+/// The value of LD_PRELOAD that loads the virtual GPU's libraries in place of NVIDIA's. Keep the
+/// object until the processes that preload from it have ended.
 class Preload {
  public:
-  /// `folder` holds lib/ and the list `preload`, as the build writes them (<build>/virtual_gpu).
-  /// Of the list only the libraries whose names begin with `prefix`. Throws std::runtime_error if
-  /// the folder does not hold them; UserError as PreloadFolder does.
+  /// `folder` has lib/ and the list `preload`, as the build writes them (<build>/virtual_gpu). Only
+  /// libraries of the list whose names begin with `prefix` are used. Throws std::runtime_error if
+  /// the folder does not have them, and UserError as PreloadFolder does.
   explicit Preload(const std::filesystem::path& folder, const std::string& prefix = "");
 
   const std::string& value() const { return value_; }

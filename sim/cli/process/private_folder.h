@@ -1,4 +1,4 @@
-// Folders whose content is run or believed, so that nobody else may write to them.
+// Folders whose content is executed or trusted, so that no other user may write to them.
 #pragma once
 
 #include <filesystem>
@@ -7,14 +7,14 @@
 
 namespace sim {
 
-/// Where this user's programs keep what they can make again: XDG_CACHE_HOME, or .cache in HOME, or
-/// in the home that the system knows. Throws UserError (this machine lacks something) when there is
-/// none: a folder that everybody knows, such as /tmp, may be somebody else's.
+/// The folder for caches of this user's programs: XDG_CACHE_HOME, or .cache in HOME or in the home
+/// folder that the system knows. Throws UserError (this machine lacks something) when there is
+/// none, because a folder that all users share, such as /tmp, may have content of another user.
 std::filesystem::path user_cache_folder(const Environment& environment);
 
-/// Makes `folder`, and those above it, for this user alone. Throws UserError (this machine lacks
-/// something) when it cannot, or when the folder or `outermost` above it is a link, another user's,
-/// or one that others may write to.
+/// Makes `folder` and its missing parents, for this user alone. Throws UserError (this machine
+/// lacks something) when this fails, or when the folder or its parent `outermost` is a symbolic
+/// link, belongs to another user, or can be written by other users.
 void make_private_folder(const std::filesystem::path& folder,
                          const std::filesystem::path& outermost);
 

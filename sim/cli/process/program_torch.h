@@ -14,24 +14,24 @@ namespace sim {
 struct ProgramTorch {
   std::filesystem::path folder;  ///< the package, with lib/ and include/
   std::string version;           ///< "2.11.0+cu130"
-  std::string build;             ///< of torch's repository, a commit; "" if it does not say
+  std::string build;             ///< commit of torch's repository; "" if not known
 };
 
-/// Whether the command is a Python and its arguments, so that its torch can be told before it runs.
+/// Whether the command starts a Python interpreter, so that its torch can be found before it runs.
 bool is_python(const std::vector<std::string>& command);
 
-/// "2.11.0+cu13" of "2.11.0+cu130": a wheel's release, and the CUDA whose libraries it names. Of
-/// another torch, the whole version.
+/// The release and the major CUDA version of a wheel: "2.11.0+cu13" for "2.11.0+cu130". For any
+/// other torch it is the whole version.
 std::string kind_of(const std::string& version);
 
-/// Whether this version is of the kind that Onerank was built for.
+/// Whether this version has the kind for which Onerank was built.
 bool is_built_for(const std::string& version);
 
-/// The torch package in `folder`, as its version.py tells; nothing when there is none.
+/// The torch package in `folder`, read from its version.py; empty when there is none.
 std::optional<ProgramTorch> torch_in(const std::filesystem::path& folder);
 
-/// Asks the Python that the command starts with where it finds torch, which is not imported.
-/// Nothing when the command does not start with a Python, or when that has no torch.
+/// Asks the Python interpreter of the command where it finds torch, without importing torch. Empty
+/// when the command does not start a Python interpreter, or when it has no torch.
 std::optional<ProgramTorch> find_program_torch(const std::vector<std::string>& command,
                                                const Environment& environment,
                                                const Interrupts& interrupts);

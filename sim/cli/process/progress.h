@@ -1,4 +1,4 @@
-// "running ranks: 7 of 16", for what takes longer than a second.
+// Shows progress such as "running ranks: 7 of 16" for work that takes longer than a second.
 #pragma once
 
 #include <chrono>
@@ -13,20 +13,20 @@ class Progress {
   using Clock = std::chrono::steady_clock;
 
   struct Display {
-    bool in_place = false;  ///< a terminal: the line is written over
+    bool in_place = false;  ///< a terminal, on which the line is overwritten
     std::function<void(std::string_view)> write;
   };
 
   Progress(std::string what, int64_t total, Display display, Clock::time_point start);
-  /// Takes back the line of a terminal.
+  /// Erases the line on a terminal.
   ~Progress();
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
   void count_one() { ++done_; }
 
-  /// Shows the count when it is time: not in the first second, then at most once in a second, and
-  /// only if it has changed.
+  /// Shows the count if it has changed, but not in the first second, and then at most once in a
+  /// second.
   void update(Clock::time_point now);
 
  private:

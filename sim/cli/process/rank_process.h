@@ -1,4 +1,4 @@
-// The rank process (`onerank-rank`): started here, for some ranks of a plan.
+// Starts the rank process (`onerank-rank`) for some ranks of a plan.
 //
 // It is called as
 //     onerank-rank --plan FILE --output-dir DIR --ranks 0,1024,2048 --device virtual
@@ -6,10 +6,10 @@
 //                  [--peak-snapshot] [--memory-history] [--timeline]
 // or, to measure a device, as
 //     onerank-rank --calibrate FILE --device cuda
-// and prints one line of JSON for each rank that it has finished, {"rank": 1024, "file": "..."};
-// the profiles, and the memory files that were asked for, are then in DIR. With exit codes 2 and 3
-// it has written a user's error to standard error. A virtual GPU reaches it as preloaded libraries
-// and the variable ONERANK_VIRTUAL_GPU.
+// For each rank that it has finished it prints one line of JSON, {"rank": 1024, "file": "..."};
+// then the profile and the wanted memory files of the rank are in DIR. When it ends with exit code
+// 2 or 3, it has written a user's error to standard error. A virtual GPU is passed to it by
+// preloaded libraries and the variable ONERANK_VIRTUAL_GPU.
 #pragma once
 
 #include <cstdint>
@@ -33,29 +33,29 @@ struct RankJob {
   std::optional<int64_t> jobs;  ///< ranks that run at the same time; empty: the process decides
   bool attribute_memory = true;
   bool cpp_frames = false;
-  ForEachMemoryFile<std::string> memory_files;  ///< where to, or ""; see path_for_rank()
+  ForEachMemoryFile<std::string> memory_files;  ///< paths, or ""; see path_for_rank()
 };
 
-/// Where a rank's file goes: `path` itself for a single rank, else "peak-rank-00017.jsonl" for
-/// "peak.jsonl".
+/// The path of a rank's file: `path` itself if there is one rank, else for example
+/// "peak-rank-00017.jsonl" for "peak.jsonl".
 std::string path_for_rank(const std::string& path, int64_t rank, std::size_t ranks);
 
-/// Copies the memory files of each rank from `folder` to where they are wanted.
+/// Copies the memory files of each rank from `folder` to the wanted paths.
 void write_memory_files(const ForEachMemoryFile<std::string>& paths,
                         const std::vector<int64_t>& ranks,
                         const std::filesystem::path& folder);
 
-/// Runs the ranks, writes the memory files and returns their profiles, in the order of `job.ranks`.
-/// Nothing is left behind: no process and no file, also after SIGINT. Throws UserError: bad input
-/// (2) or a lack of this machine (3) as the rank process found it; torch missing or foreign, the
-/// process killed, no virtual GPU (3); interrupted (130). Throws std::logic_error when the rank
-/// process broke its side of the bargain.
+/// Runs the ranks, writes the memory files and returns the profiles in the order of `job.ranks`. It
+/// leaves no process and no temporary file behind, also after SIGINT. Throws UserError: with exit
+/// code 2 or 3 if the rank process ended with it; with 3 if torch is missing or has another
+/// version, if the process was killed, or if there is no virtual GPU; with 130 if interrupted.
+/// Throws std::logic_error when the rank process did not behave as described above.
 std::vector<estimator::RankProfile> run_ranks(const estimator::Plan& plan,
                                               const RankJob& job,
                                               const Environment& environment,
                                               const Progress::Display& display);
 
-/// Measures the device's kernels, in the rank process. Throws UserError as run_ranks() does.
+/// Measures the device's kernels in the rank process. Throws UserError as run_ranks() does.
 estimator::Calibration run_calibration(estimator::DeviceKind device,
                                        const Environment& environment);
 

@@ -1,5 +1,5 @@
-// The program `onerank-rank`, ready to be started: in a temporary folder, with the plan where there
-// is one, and with the virtual GPU's libraries preloaded where the device needs them.
+// The program `onerank-rank`, ready to be started: with a temporary folder, with a file for the
+// plan if there is one, and with the virtual GPU's libraries preloaded if the device needs them.
 #pragma once
 
 #include <filesystem>
@@ -19,8 +19,8 @@ namespace sim {
 
 class RankProgram {
  public:
-  /// Throws UserError (this machine lacks something) without a folder for temporary files or
-  /// without the virtual GPU.
+  /// Throws UserError (this machine lacks something) if there is no folder for temporary files, or
+  /// no virtual GPU.
   RankProgram(const estimator::Plan& plan,
               estimator::DeviceKind device,
               const Environment& environment);
@@ -28,13 +28,13 @@ class RankProgram {
   RankProgram(estimator::DeviceKind device, const Environment& environment);
 
   std::filesystem::path plan_file() const { return folder_.path() / "plan.json"; }
-  /// For what the program writes; gone with this object.
+  /// The folder for what the program writes. It is removed with this object.
   const std::filesystem::path& folder() const { return folder_.path(); }
 
-  /// Runs the program to its end and returns its exit code: kDone or kDifference.
-  /// Throws UserError: bad input (2) or a lack of this machine (3) as the program found it; torch
-  /// missing or foreign, the program killed (3); interrupted (130).
-  /// Throws std::logic_error when it ended in any other way.
+  /// Runs the program to its end and returns its exit code, kDone or kDifference. Throws UserError:
+  /// with exit code 2 or 3 if the program ended with it; with 3 if torch is missing or has another
+  /// version, or if the program was killed; with 130 if interrupted. Throws std::logic_error when
+  /// the program ended in any other way.
   int run(std::vector<std::string> arguments, const SubprocessHooks& hooks) const;
 
  private:

@@ -1,4 +1,4 @@
-// The torch that ranks of a plan run with.
+// Finds the torch with which ranks of a plan run.
 #pragma once
 
 #include <filesystem>
@@ -9,12 +9,12 @@
 
 namespace sim {
 
-/// The folder of the torch package for the rank process: the one that ONERANK_TORCH_DIR names; or
-/// the first that is of the version that Onerank was built for, of: the torch of the Python on
-/// PATH, of the Python beside `onerank`, and the one that Onerank was built with. Nothing for a
-/// program in the folder that it was built in, whose rank process knows its torch. Throws
-/// UserError: bad input where ONERANK_TORCH_DIR names no torch, this machine lacks it where there
-/// is none.
+/// The folder of the torch package for the rank process. It is the one that ONERANK_TORCH_DIR
+/// names, or else the first of these that has the version for which Onerank was built: the torch of
+/// the Python on PATH, the torch of the Python beside `onerank`, and the torch with which Onerank
+/// was built. Empty for a program in its build folder, whose rank process knows its torch. Throws
+/// UserError: bad input if ONERANK_TORCH_DIR names no torch, and "this machine lacks something" if
+/// none is found.
 std::optional<std::filesystem::path> rank_torch(const Environment& environment,
                                                 const Interrupts& interrupts);
 

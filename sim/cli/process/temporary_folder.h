@@ -1,4 +1,4 @@
-// A folder that goes away with its owner.
+// A folder that is removed with its owner.
 #pragma once
 
 #include <filesystem>
@@ -7,11 +7,11 @@ namespace sim {
 
 class TemporaryFolder {
  public:
-  /// Makes an empty folder under the system's folder for temporary files (TMPDIR), and removes
-  /// those there that a process of this user's left when it was killed. Throws UserError (this
-  /// machine lacks something) when it cannot.
+  /// Makes an empty folder in the system's folder for temporary files (TMPDIR). Also removes such
+  /// folders that processes of this user left there when they were killed. Throws UserError (this
+  /// machine lacks something) when the folder cannot be made.
   TemporaryFolder();
-  /// The same under `parent`.
+  /// The same in the folder `parent`.
   explicit TemporaryFolder(const std::filesystem::path& parent);
   ~TemporaryFolder();
   TemporaryFolder(const TemporaryFolder&) = delete;
@@ -21,7 +21,7 @@ class TemporaryFolder {
 
  private:
   std::filesystem::path path_;
-  int lock_;  ///< says that its owner lives
+  int lock_;  ///< shows that its owner lives
 };
 
 }  // namespace sim

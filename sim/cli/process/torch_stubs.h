@@ -1,5 +1,5 @@
-// What `onerank exec` puts into a program is made for one build of torch: NVIDIA's libraries as
-// that torch needs them, and a recorder that is compiled against its headers.
+// The libraries that `onerank exec` loads into a program: stubs of NVIDIA's libraries, and a
+// recorder that is compiled with torch's headers. They are made for one build of torch.
 #pragma once
 
 #include <filesystem>
@@ -12,12 +12,12 @@
 
 namespace sim {
 
-/// A torch that programs have been run with.
+/// A version of torch with which programs have been run.
 struct SupportedTorch {
   std::string release;     ///< "2.11.0"
   int64_t cuda = 0;        ///< major version, 13
   std::string tested;      ///< what was run with it
-  bool built_for = false;  ///< Onerank was: ranks of a plan run with it
+  bool built_for = false;  ///< Onerank was built for it, so ranks of a plan run with it
 };
 template <class Visitor>
 void visit_fields(Visitor& visit, SupportedTorch& torch) {
@@ -28,11 +28,11 @@ void visit_fields(Visitor& visit, SupportedTorch& torch) {
 }
 const std::vector<SupportedTorch>& supported_torch();
 
-/// The folder that holds virtual_gpu/ and exec/ for this torch: the program's own for the torch
-/// that Onerank was built for. For another one that works they are made at first use, by CMake and
-/// a compiler, which takes minutes, and are kept below the user's folder for caches; a change of
-/// Onerank's sources makes them anew. Throws UserError (this machine lacks it) for a torch that is
-/// not known to work, or when they cannot be made.
+/// The folder that has virtual_gpu/ and exec/ for this torch. For the torch for which Onerank was
+/// built it is the program's own folder. For another torch that works they are built at their first
+/// use, with CMake and a compiler, which takes minutes, and are kept in the user's folder for
+/// caches. They are built again when Onerank's sources change. Throws UserError (this machine lacks
+/// something) for a torch that is not known to work, or when they cannot be built.
 std::filesystem::path stubs_for(const ProgramTorch& torch,
                                 const Environment& environment,
                                 const Interrupts& interrupts);

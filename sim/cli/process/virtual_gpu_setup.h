@@ -1,4 +1,4 @@
-// Where the virtual GPU lies and how a process is told to play one.
+// Finds the virtual GPU's libraries, and the settings that make a process use them.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace sim {
 
-/// As virtual_gpu::VirtualGpuSpec has them.
+/// Options with the same meaning as in virtual_gpu::VirtualGpuSpec.
 struct VirtualGpuOptions {
   int device_count = 1;
   int64_t memory_bytes = 0;
@@ -24,11 +24,12 @@ struct VirtualGpuOptions {
 /// The value of ONERANK_VIRTUAL_GPU for a process with such GPUs.
 std::string virtual_gpu_setting(const estimator::Gpu& gpu, const VirtualGpuOptions& options);
 
-/// The names of the stub of NCCL begin with this.
+/// The file names of the stub of NCCL begin with this.
 inline constexpr const char* kStubOfNccl = "libnccl.so";
 
-/// The virtual GPU's libraries in `folder`, or those of them whose names begin with `prefix`.
-/// Throws UserError (this machine lacks something) when it was not built; `way_out` is its help.
+/// Preloads the virtual GPU's libraries in `folder`, or only those whose names begin with `prefix`.
+/// Throws UserError (this machine lacks something) when they were not built; `way_out` is the help
+/// of the message.
 std::unique_ptr<Preload> virtual_gpu_preload(const std::string& way_out,
                                              const std::filesystem::path& folder = parts_folder(),
                                              const std::string& prefix = "");

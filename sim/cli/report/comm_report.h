@@ -1,4 +1,4 @@
-// What `onerank comm` says: a collective over sizes, as the model has it and as it was measured.
+// The output of `onerank comm`: the time of a collective by size, by the model and as measured.
 #pragma once
 
 #include <optional>
@@ -15,12 +15,12 @@ struct CommPoint {
   double seconds = 0;
   double algorithm_bytes_per_second = 0;
   double bus_bytes_per_second = 0;
-  std::optional<std::string> algorithm;  ///< none for calls made of messages, and for measured ones
+  std::optional<std::string> algorithm;  ///< empty for messages and for measured times
   std::optional<std::string> protocol;
   estimator::Source source = estimator::Source::kComputed;
   std::optional<double> measured_seconds;
   std::optional<double> measured_bus_bytes_per_second;
-  std::optional<double> error;  ///< of the measured time: 0.1 is 10 % too long
+  std::optional<double> error;  ///< relative to the measured time: 0.1 is 10 % too long
 };
 template <class Visitor>
 void visit_fields(Visitor& visit, CommPoint& point) {

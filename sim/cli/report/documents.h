@@ -1,4 +1,4 @@
-// The documents that --json gives and no other header has.
+// The documents of --json that are not defined in other headers.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@
 
 namespace sim {
 
-/// `check`: the verdict's own keys after the head.
+/// The document of `check`: a head, followed by the keys of the verdict.
 struct VerdictDocument {
   estimator::DocumentHead head{1, "verdict"};
   estimator::Verdict verdict;
@@ -63,7 +63,7 @@ void visit_fields(Visitor& visit, AllocatorComparison& comparison) {
   visit("settings", comparison.settings, "each was run; the plan's first");
 }
 
-/// Allocations of a peak that are alike.
+/// A group of allocations of a peak that have something in common.
 struct MemoryGroup {
   std::string name;
   int64_t bytes = 0;
@@ -92,7 +92,7 @@ void visit_fields(Visitor& visit, MemoryGroups& memory) {
   visit("groups", memory.groups, "largest first");
 }
 
-/// What plans can name: GPUs, models, ...
+/// A list of names that plans can use: GPUs, models, ...
 template <class Entry>
 struct ListDocument {
   estimator::DocumentHead head;

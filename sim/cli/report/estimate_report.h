@@ -11,7 +11,7 @@ namespace sim {
 /// "fits: REASON", "too close to call: REASON" or "does not fit: REASON".
 std::string verdict_text(const estimator::Verdict& verdict);
 
-/// What follows the verdict: rank classes, terms of the worst rank, time, throughput, training,
+/// The text after the verdict: rank classes, terms of the worst rank, time, throughput, training,
 /// assumptions and gaps. Memory is in GiB (2^30).
 std::string estimate_text(const estimator::ClusterEstimate& estimate);
 

@@ -1,4 +1,4 @@
-// Allocated memory over a run, as a line of blocks that are one to eight eighths high.
+// Draws the allocated memory over a run as a line of block characters, one to eight eighths high.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +12,13 @@ struct MemoryPoint {
   int64_t allocated_bytes = 0;
 };
 
-/// The points of a file that --memory-timeline wrote. Throws UserError when it cannot be read.
+/// Reads the points of a file that --memory-timeline wrote. Throws UserError when it cannot be
+/// read.
 std::vector<MemoryPoint> read_memory_timeline(const std::string& path);
 
-/// `columns` wide: in each column the most that its share of the points had; below it a letter
-/// where a phase begins (a star where several do), and what the letters mean. "" for no points.
+/// A picture that is `columns` wide. Each column shows the largest of its share of the points.
+/// Below it a letter stands where a phase begins (a star if several begin there), followed by what
+/// the letters mean. "" if there are no points.
 std::string memory_picture(const std::vector<MemoryPoint>& points, int columns);
 
 }  // namespace sim

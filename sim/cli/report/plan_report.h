@@ -1,4 +1,4 @@
-// What a plan says, and where it comes from, in a few lines.
+// A plan in a few lines of text, with where its parts come from.
 #pragma once
 
 #include <string>
@@ -10,7 +10,8 @@ namespace sim {
 /// "simulated world 1024 (from WORLD_SIZE)"
 std::string world_text(const PlanInput& input);
 
-/// "allocator expandable_segments:True (from PYTORCH_CUDA_ALLOC_CONF)" as a line; "" without any.
+/// A line such as "allocator expandable_segments:True (from PYTORCH_CUDA_ALLOC_CONF)"; "" if there
+/// are no settings.
 std::string allocator_line(const PlanInput& input);
 
 /// The plan in lines: name, world, layout, training, allocator.

@@ -8,19 +8,19 @@
 namespace sim {
 
 /// Parameters, micro-batches, the table of phases (MiB), the peak with its place and what fills it,
-/// and how the allocator did.
+/// and the line about the allocator.
 std::string profile_text(const estimator::RankProfile& profile);
 
-/// Bytes of each category and their share.
+/// A table with the bytes of each category and their share.
 std::string category_table(const estimator::CategoryBytes& categories);
 
-/// The peak with its place and, where memory was attributed, what fills it.
+/// The peak with its place and, if memory was attributed, what fills it.
 std::string peak_text(const estimator::PeakRecord& peak);
 
 /// The table of phases (MiB) and the peak with its place.
 std::string phases_text(const estimator::RankProfile& profile);
 
-/// How the caching allocator did, as a line; nothing where there was none.
+/// A line with the statistics of the caching allocator; "" if there was none.
 std::string allocator_text(const estimator::RankProfile& profile);
 
 /// "17 (tensor 1, data 2, stage 0)"

@@ -8,14 +8,14 @@
 
 namespace sim {
 
-/// Memory by phase and the peak, what it asked of NCCL, which attention it took, and the values
-/// that it read although nobody had computed them.
+/// The program's memory by phase, its peak, its calls to NCCL, the attention operators that it
+/// used, and the values that it read although nothing had computed them.
 std::string program_text(const estimator::RankProfile& profile);
 
-/// "fits: ...", "does not fit: ..." or "no verdict ...", in estimate_program()'s words, and what
-/// the rank's total is made of.
+/// "fits: ...", "does not fit: ..." or "no verdict ...", in the words of estimate_program(),
+/// followed by the terms of the rank's total.
 std::string program_verdict(const estimator::RankProfile& profile);
-/// Of a profile that has a verdict.
+/// The outcome for a profile that has a verdict.
 estimator::Fit program_outcome(const estimator::RankProfile& profile);
 
 }  // namespace sim

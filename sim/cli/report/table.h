@@ -14,7 +14,8 @@ struct Column {
   Align align = Align::kRight;
 };
 
-/// Columns as wide as their widest cell, two spaces apart; no trailing spaces.
+/// A table whose columns are as wide as their widest cell, with two spaces between them and no
+/// trailing spaces.
 class Table {
  public:
   explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
@@ -22,7 +23,7 @@ class Table {
   /// Throws std::logic_error when the number of cells is not the number of columns.
   void add_row(std::vector<std::string> cells);
 
-  /// The titles, then the rows, each line behind `indent` spaces and ended by a newline.
+  /// The titles, then the rows. Each line begins with `indent` spaces and ends with a newline.
   std::string text(int indent = 0) const;
 
  private:
@@ -30,7 +31,7 @@ class Table {
   std::vector<std::vector<std::string>> rows_;
 };
 
-/// Gibibytes for a column whose title has the unit: "79.19".
+/// GiB without the unit, for a column whose title has it: "79.19".
 std::string gib(int64_t bytes);
 
 }  // namespace sim

@@ -1,4 +1,4 @@
-// A picture of the step in text.
+// Draws a picture of the step as text.
 #pragma once
 
 #include <string>
@@ -7,14 +7,14 @@
 
 namespace sim {
 
-/// One line for each stage, `columns` wide with its label. A column is an equal part of the step
-/// and shows what the stage does for most of its busy time, if half of it is busy: the last digit
-/// of the micro-batch in forward, the letter with that number in backward (a is 0), "+" for the
-/// weights' part of a split backward, "O" for the optimizer, "~" for communication over the data
-/// ranks with nothing beside it, "." for nothing.
+/// One line for each stage, `columns` wide including its label. Each column is an equal part of the
+/// step. If the stage is busy for at least half of it, the column shows what the stage does for
+/// most of that time: the last digit of the micro-batch for a forward, the letter with that number
+/// for a backward (a is 0), "+" for the weights' part of a split backward, "O" for the optimizer,
+/// and "~" for communication over the data ranks that overlaps with nothing. Else it shows ".".
 std::string timeline_text(const estimator::StepTimeline& timeline, int columns);
 
-/// Columns of the terminal that standard output is, or 100 when it is none.
+/// The number of columns of the terminal on standard output, or 100 if that is no terminal.
 int output_columns();
 
 }  // namespace sim

@@ -1,4 +1,4 @@
-// Whether the ranks of a plan can be real on this machine.
+// Checks whether this machine has enough memory for the real ranks of a verification.
 #pragma once
 
 #include <cstdint>
@@ -7,11 +7,12 @@
 
 namespace sim {
 
-/// Bytes that all real ranks and the whole model beside them hold between iterations: parameters,
-/// gradients, master weights, optimizer state. Activations come on top.
+/// Bytes that all real ranks and the whole model together hold between iterations: parameters,
+/// gradients, master weights, optimizer state. Activations need more memory on top.
 int64_t least_verification_bytes(const estimator::Plan& plan);
 
-/// Throws UserError (this machine lacks something) when `available_bytes` are less than that.
+/// Throws UserError (this machine lacks something) when `available_bytes` is less than
+/// least_verification_bytes().
 void require_memory_for_verification(const estimator::Plan& plan, int64_t available_bytes);
 
 /// MemAvailable of /proc/meminfo.

@@ -1,4 +1,4 @@
-// What `onerank verify` prints.
+// The output of `onerank verify`.
 #pragma once
 
 #include <string>

@@ -1,4 +1,5 @@
-// The tensors of real ranks beside the whole model's, which rank 0 has and broadcasts.
+// Compares the tensors of real ranks with those of the whole model, which rank 0 has and
+// broadcasts.
 #pragma once
 
 #include <vector>
@@ -16,8 +17,8 @@ class Backend;
 namespace sim {
 
 /// Compares each gradient and parameter of each iteration. Every rank of the world must call it;
-/// `whole` is read on rank 0 alone. Fills in tensors, largest_error and differences of
-/// `verification`, which names the rank.
+/// `whole` is read on rank 0 only. Fills in tensors, largest_error and differences of
+/// `verification`, whose `rank` must be set.
 void compare_tensors(World& world,
                      c10d::Backend& world_group,
                      const WholeModel& whole,

@@ -1,4 +1,4 @@
-// An end for what may hang.
+// Ends the process when something takes too long.
 #pragma once
 
 #include <chrono>

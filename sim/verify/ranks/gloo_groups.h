@@ -17,30 +17,30 @@ namespace sim {
 
 /// How the ranks reach each other.
 struct GlooNetwork {
-  c10::intrusive_ptr<c10d::Store> store;  ///< where they find each other
-  std::string address;                    ///< of this machine, as the others see it
+  c10::intrusive_ptr<c10d::Store> store;  ///< where the ranks find each other
+  std::string address;                    ///< of this machine, as other machines reach it
   std::chrono::milliseconds timeout;      ///< of one collective
 };
 
-/// The group that the store's users form under this name, as its member `index`. Its members are
-/// not taken from the layout: they are asked, over the new group. Throws std::runtime_error that
-/// names the group when they cannot all be reached.
+/// Makes the group for `rank`. The recorded members are not taken from the layout: each rank sends
+/// its number over the new group. Throws std::runtime_error that names the group when not all
+/// members can be reached.
 RealGroup make_gloo_group(const GlooNetwork& network,
                           const estimator::RankGroup& group,
                           int64_t rank);
 
 using BackendMap = std::map<estimator::GroupKind, c10::intrusive_ptr<c10d::Backend>>;
 
-/// Each of `kinds` that `rank` shares with another rank, recorded. Every rank of the world must
-/// call it, with the same kinds.
+/// Makes the groups of `kinds` that `rank` shares with another rank; their calls go to `sink`.
+/// Every rank of the world must call it, with the same kinds.
 BackendMap make_gloo_groups(const GlooNetwork& network,
                             const estimator::ParallelLayout& layout,
                             int64_t rank,
                             const std::vector<estimator::GroupKind>& kinds,
                             const estimator::GroupCallSink& sink);
 
-/// The address of this machine that traffic to `host` leaves from. Throws std::runtime_error when
-/// `host` has no address.
+/// The address of this machine from which it sends to `host`. Throws std::runtime_error when `host`
+/// has no address.
 std::string local_address_towards(const std::string& host, int port);
 
 }  // namespace sim

@@ -1,5 +1,5 @@
-// A real backend as the shard and the verification need it: each call is recorded as the stub would
-// record it, and the network's own memory is kept out of the shard's.
+// Wraps a real backend for the verification: each call is recorded as the stub would record it, and
+// the memory of the network library is not counted as the shard's.
 #pragma once
 
 #include <c10/util/intrusive_ptr.h>
@@ -22,15 +22,15 @@ struct RealGroup {
   c10::intrusive_ptr<c10d::Backend> backend;
 };
 
-/// `group`, whose calls go to the sink before they go out. Has the collectives of
-/// models::Communicator; others throw. Tensors are on the CPU.
+/// A backend for `group` that passes each call first to the sink and then to the real backend. It
+/// has the collectives that models::Communicator uses; others throw. Tensors must be on the CPU.
 ///
-/// The backend inside gets tensors that own no memory, so that none of its threads can keep the
-/// shard's memory alive. What must stay alive is held as comm_stub holds it: an asynchronous call's
-/// inputs until wait(), its outputs as long as its Work.
+/// The real backend gets tensors that do not own their memory, so that none of its threads can keep
+/// the shard's memory alive. What must stay alive is held in the same way as in comm_stub: the
+/// inputs of an asynchronous call until wait(), its outputs as long as its Work.
 ///
-/// A call that fails throws std::runtime_error whose message opens with the call, the group and its
-/// members.
+/// A call that fails throws std::runtime_error whose message begins with the call, the group and
+/// its members.
 c10::intrusive_ptr<c10d::Backend> record_calls(RealGroup group, estimator::GroupCallSink sink);
 
 }  // namespace sim

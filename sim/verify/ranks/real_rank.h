@@ -1,4 +1,4 @@
-// The life of one real rank of a verification.
+// One real rank of a verification, from joining the world to the end.
 #pragma once
 
 #include <functional>
@@ -14,7 +14,7 @@ namespace sim {
 struct WorldHooks {
   /// Changes the groups of a rank before its shard gets them.
   std::function<void(int64_t rank, BackendMap& groups)> change_groups = {};
-  /// What it says its version is; empty: the truth.
+  /// The version that the rank reports; empty means its real version.
   std::string version = {};
 };
 
@@ -27,10 +27,10 @@ struct RealRankJob {
 
 inline constexpr const char* kVerificationFile = "verification.json";
 
-/// Joins the world, runs the rank with the stub and with real groups (rank 0 the whole model too),
-/// compares, and hands what it found to rank 0, which writes it down. Returns the exit code of all
-/// ranks: kDone, or kDifference. What goes wrong on the way ends the process with exit code 3 on
-/// every rank.
+/// Joins the world, runs the rank with the stub and with real groups (rank 0 also runs the whole
+/// model), compares, and sends the findings to rank 0, which writes them to the file. Returns the
+/// exit code of all ranks: kDone or kDifference. If anything fails, every rank's process ends with
+/// exit code 3.
 estimator::ExitCode be_real_rank(const estimator::Plan& plan, const RealRankJob& job);
 
 }  // namespace sim

@@ -1,5 +1,5 @@
-// Gradients and parameters of one rank after one iteration, copied out of the tensors that the
-// allocator counts.
+// Gradients and parameters of one rank after one iteration. They are copied, so that the allocator
+// does not count them.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +14,9 @@ class Trainer;
 
 namespace sim {
 
-/// One parameter. With the distributed optimizer a rank has reduced only its part of a gradient:
-/// `gradient` holds the elements [begin, end) of the flattened parameter; under FSDP it holds no
-/// more of the parameter, either.
+/// One parameter and its gradient. `gradient` holds the elements [begin, end) of the flattened
+/// parameter: with the distributed optimizer a rank has reduced only its part of a gradient. Under
+/// FSDP a rank also holds only a part of the parameter.
 struct TensorSnapshot {
   std::string name;
   std::vector<int64_t> shape;
@@ -35,12 +35,12 @@ struct Snapshot {
   std::vector<TensorSnapshot> tensors;
 };
 
-/// Loss and gradients, once they are reduced and before the step.
+/// Takes the loss and the gradients, after they are reduced and before the optimizer's step.
 Snapshot take_gradients(const models::Trainer& trainer);
-/// The parameters after the step, into a snapshot of the same trainer's gradients.
+/// Adds the parameters after the step to a snapshot of the same trainer's gradients.
 void add_parameters(Snapshot& snapshot, const models::Trainer& trainer);
 
-/// The vector's elements as a tensor [size] over its memory.
+/// A tensor [size] that uses the memory of the vector.
 at::Tensor tensor_over(std::vector<float>& values);
 
 /// The Euclidean norm.

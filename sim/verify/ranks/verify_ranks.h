@@ -1,4 +1,4 @@
-// The real ranks of a verification that run on this machine, one child process for each.
+// Runs the real ranks of a verification on this machine, each in a child process.
 #pragma once
 
 #include <optional>
@@ -10,17 +10,17 @@
 namespace sim {
 
 struct VerifyJob {
-  /// This machine's one rank in a world that a launcher started; without it, all ranks of a world
-  /// of its own on the loopback.
+  /// The rank of this process in a world that a launcher started. If empty, all ranks of a new
+  /// world run here and meet on the loopback interface.
   std::optional<WorldSeat> seat;
   WorldTimeouts timeouts;
   std::string output_folder;
   WorldHooks hooks = {};
 };
 
-/// Runs the ranks to their common end: kDone or kDifference, and rank 0 has written
-/// output_folder/verification.json. Throws UserError (this machine lacks something) that names the
-/// rank that failed, and leaves no process behind.
+/// Runs the ranks to their end and returns their common exit code, kDone or kDifference; rank 0 has
+/// then written output_folder/verification.json. Throws UserError (this machine lacks something),
+/// which names the rank that failed. No process is left running.
 estimator::ExitCode verify_ranks(const estimator::Plan& plan, const VerifyJob& job);
 
 }  // namespace sim

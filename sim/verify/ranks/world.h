@@ -1,9 +1,9 @@
-// A world of real ranks: how they meet, notice that one of them is gone, and part.
+// A world of real ranks: how they join, notice that one of them is gone, and leave.
 //
-// Ranks meet in a TCPStore that rank 0 keeps (or torchrun's agent). A rank comes once, says what it
-// is about to run, and waits until all others have come and say the same. From then on a thread of
-// each rank gives a sign of life every second and looks whether somebody reported a failure: the
-// first failure ends every rank, with one message.
+// Ranks meet in a TCPStore that rank 0 (or torchrun's agent) keeps. A rank joins once, says what it
+// is about to run, and waits until all others have joined and say the same. From then on a thread
+// of each rank gives a sign of life every second and checks whether a failure was reported. The
+// first failure ends every rank with the same message.
 #pragma once
 
 #include <chrono>
@@ -19,18 +19,18 @@
 namespace sim {
 
 struct WorldTimeouts {
-  std::chrono::seconds join{60};         ///< until every rank has come
+  std::chrono::seconds join{60};         ///< until every rank has joined
   std::chrono::seconds collective{300};  ///< for one collective, and for the results of all ranks
 };
 
-/// Whose fault a failure may be: a rank whose peer is gone fails too.
+/// Which rank may have caused a failure: a rank whose peer is gone fails too.
 enum class Blame { kThisRank, kPerhapsAPeer };
 
 class World {
  public:
-  /// Joins. `about` (plan, versions) must be equal on all ranks. Throws UserError (this machine
-  /// lacks something) when there is no way to the store, or this rank has come already. Otherwise
-  /// ends as fail() does when a rank does not come or is about to do something else.
+  /// Joins the world. `about` (plan, versions) must be equal on all ranks. Throws UserError (this
+  /// machine lacks something) when the store cannot be reached or this rank has already joined.
+  /// Ends the process as fail() does when a rank does not join or has another `about`.
   World(const WorldSeat& seat, const WorldTimeouts& timeouts, const estimator::Json& about);
   ~World();
   World(const World&) = delete;
@@ -39,14 +39,14 @@ class World {
   const c10::intrusive_ptr<c10d::Store>& store() const { return store_; }
 
   void set(const std::string& key, const std::string& value);
-  /// Waits for the key; fail() when rank `from` does not set it in time.
+  /// Waits for the key. Calls fail() when rank `from` does not set it in time.
   std::string get(const std::string& key, int64_t from);
 
-  /// Reports the failure to all ranks, which all print it and end with exit code 3; so does this
-  /// process. Where a peer may be to blame it first waits for a better report.
+  /// Reports the failure to all ranks. They and this process print it and end with exit code 3. If
+  /// a peer may be the cause, it first waits for a better report.
   [[noreturn]] void fail(const estimator::Problem& problem, Blame blame);
 
-  /// Parts: rank 0 stays until all others have left, as it may keep the store.
+  /// Leaves the world. Rank 0 waits until all others have left, since it may keep the store.
   void leave();
 
  private:
@@ -59,7 +59,7 @@ class World {
   std::unique_ptr<WorldWatch> watch_;
 };
 
-/// Reports a failure to a world that this process has no rank in (its child had).
+/// Reports a failure to a world in which this process has no rank, but its child had one.
 void report_failure(const WorldSeat& seat, const estimator::Problem& problem);
 
 }  // namespace sim

@@ -1,4 +1,4 @@
-// The key-value store that the ranks of a world meet in.
+// The key-value store in which the ranks of a world meet.
 #pragma once
 
 #include <c10/util/intrusive_ptr.h>
@@ -16,20 +16,20 @@ class Store;
 
 namespace sim {
 
-/// Where a world meets, and who this process is in it.
+/// Where the ranks of a world meet, and which rank this process is.
 struct WorldSeat {
   std::string host = "127.0.0.1";
   int port = 0;
-  std::string store_prefix = "onerank";  ///< apart from other users of the store
+  std::string store_prefix = "onerank";  ///< separates these keys from those of other users
   bool keeps_store = false;              ///< this rank opens the store
-  std::optional<int> listening_socket;   ///< of the store, when it is open already
+  std::optional<int> listening_socket;   ///< of the store, if it is already open
   int64_t rank = 0;
   int64_t size = 1;
 };
 
-/// A client of the store of its own, connected; the first one of the rank that keeps the store
-/// opens it. Throws UserError (this machine lacks something) when the port is in use, or nobody
-/// opens the store in time.
+/// Returns a new connected client of the store. open_store() is called first on the rank that keeps
+/// the store, and also opens it. Throws UserError (this machine lacks something) when the port is
+/// in use, or when nobody opens the store in time.
 c10::intrusive_ptr<c10d::Store> open_store(const WorldSeat& seat, std::chrono::seconds timeout);
 c10::intrusive_ptr<c10d::Store> connect_store(const WorldSeat& seat, std::chrono::seconds timeout);
 /// Ends the process with `when_silent` when something listens at the port but never answers.
@@ -41,7 +41,7 @@ void set_text(c10d::Store& store, const std::string& key, const std::string& tex
 /// Throws c10::Error when the key does not come within the store's timeout.
 std::string get_text(c10d::Store& store, const std::string& key);
 
-/// The first failure of a world is the one that counts.
+/// Posts a failure; only the first failure of a world counts.
 void post_failure(c10d::Store& store, const estimator::Problem& problem);
 std::optional<estimator::Problem> posted_failure(c10d::Store& store);
 

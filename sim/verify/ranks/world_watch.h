@@ -1,4 +1,4 @@
-// The thread of a rank that notices what becomes of the others.
+// The thread of a rank that watches the other ranks.
 #pragma once
 
 #include <c10/util/intrusive_ptr.h>
@@ -13,12 +13,12 @@
 
 namespace sim {
 
-/// A rank that gives no sign of life for so long is gone.
+/// A rank that gives no sign of life for this time counts as gone.
 inline constexpr std::chrono::seconds kLongestSilence{10};
 
-/// While it lives, this rank gives a sign of life every second, and the process ends with exit code
-/// 3 and the cause as soon as a failure is posted or the store is gone. Rank 0 posts a failure when
-/// a rank that has come falls silent.
+/// While this object lives, the rank gives a sign of life every second. As soon as a failure is
+/// posted or the store is gone, the process prints the cause and ends with exit code 3. Rank 0
+/// posts a failure when a rank that has joined falls silent.
 class WorldWatch {
  public:
   WorldWatch(const WorldSeat& seat, std::chrono::seconds timeout);

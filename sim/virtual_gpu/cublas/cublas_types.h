@@ -3,8 +3,9 @@
 #include <cstddef>
 #include <cstdint>
 
-/// The few types of cuBLAS and cuBLASLt that the stubs need. Their headers come with a package of
-/// hundreds of megabytes; names and numbers are those of the cuBLAS documentation.
+/// The few types of cuBLAS and cuBLASLt that the stubs need. They are copied here because the
+/// headers come in a package of hundreds of megabytes; names and numbers are those of the cuBLAS
+/// documentation.
 
 enum cublasStatus_t {
   CUBLAS_STATUS_SUCCESS = 0,
@@ -22,7 +23,7 @@ using cublasComputeType_t = int;
 struct CUstream_st;
 using cudaStream_t = CUstream_st*;
 
-/// The handle holds what can be asked back.
+/// The handle holds the settings that a program can read back.
 struct cublasContext {
   cudaStream_t stream = nullptr;
   cublasMath_t math_mode = 0;  // CUBLAS_DEFAULT_MATH

@@ -7,14 +7,14 @@
 
 #include "sim/virtual_gpu/cudart/kernel_table.h"
 
-/// A kernel found by name in a module. Its address stands for it in the kernel table, so functions
-/// and names live as long as the process.
+/// A kernel that was found by name in a module. Its address identifies it in the kernel table, so
+/// this object and its name live as long as the process.
 struct CUfunc_st {
   std::string name;
 };
 
-/// Code loaded at run time (a cubin of NVRTC or Triton). Every name is found in it; a cubin tells
-/// of its kernels.
+/// Code that was loaded at run time (a cubin of NVRTC or Triton). Looking up any name in it
+/// succeeds; `kernels` has what a cubin says about its kernels.
 struct CUmod_st {
   const std::map<std::string, virtual_gpu::KernelCode> kernels;
   std::mutex mutex;

@@ -7,16 +7,17 @@
 
 namespace virtual_gpu {
 
-/// The kind of a copy that was asked for as cudaMemcpyDefault; any other stays.
+/// The real kind of a copy that was asked for as cudaMemcpyDefault; any other kind is returned
+/// unchanged.
 cudaMemcpyKind kind_of(cudaMemcpyKind asked, const void* destination, const void* source);
 
-/// What a copy does where device memory holds only what its shadow remembers: the host reads zeros
-/// where that knows nothing, and host to host is a true copy. All copies of the runtime and of the
-/// driver come through here.
+/// Does a copy. Device memory holds only what its shadow remembers, so the host reads zeros where
+/// the shadow knows nothing. Host to host is a real copy. All copies of the runtime and of the
+/// driver go through here.
 void copy(void* destination, const void* source, size_t bytes, cudaMemcpyKind kind);
 
-/// Until the next call, this thread's reads of at most eight bytes that nothing is known of give
-/// this number; null: zeros. Returns what was there before.
+/// Until the next call, reads of this thread of at most eight unknown bytes give this number; null
+/// means zeros. Returns the pointer that was set before.
 const int64_t* answer_unknown_reads_here(const int64_t* number);
 
 /// Fills host memory, or the shadow of a device's.

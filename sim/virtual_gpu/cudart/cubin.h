@@ -9,22 +9,22 @@
 
 namespace virtual_gpu {
 
-/// Of each parameter of a kernel, in order.
+/// The size in bytes of each parameter of a kernel, in order.
 using ParameterBytes = std::vector<uint32_t>;
 
-/// What a kernel takes of a multiprocessor.
+/// The resources of a multiprocessor that a kernel needs.
 struct KernelNeeds {
   int registers_per_thread;
-  int static_shared_bytes = 0;  // of a block, without what the device reserves
+  int static_shared_bytes = 0;  // for one block, without what the device reserves
 };
 
-/// What the code of a kernel tells; none of what is damaged.
+/// What the code of a kernel says; parts that are damaged are empty.
 struct KernelCode {
   std::optional<ParameterBytes> parameter_bytes;
   std::optional<KernelNeeds> needs;
 };
 
-/// Each kernel that a cubin holds, by its name. Empty for code of another kind.
+/// The kernels in a cubin, by name. Empty for code of another kind.
 std::map<std::string, KernelCode> kernels_in(std::string_view image);
 
 }  // namespace virtual_gpu

@@ -9,12 +9,13 @@
 #include "sim/virtual_gpu/cudart/work_log.h"
 #include "sim/virtual_gpu/spec.h"
 
-/// The state of the process. CUDA's interfaces are C functions without a context argument, so it is
-/// global; it lives in the stub of the runtime, and the other stubs ask for it here. Nothing of it
-/// is ever destroyed: torch still calls CUDA from its static destructors.
+/// The state of the virtual GPU in this process. It is global because CUDA's interfaces are C
+/// functions without a context argument. It lives in the stub of the runtime, and the other stubs
+/// get it from here. It is never destroyed, because torch still calls CUDA from its static
+/// destructors.
 namespace virtual_gpu {
 
-/// The devices this process plays: `spec.device_count` equal ones.
+/// The devices that this process simulates: `spec.device_count` equal ones.
 struct Device {
   VirtualGpuSpec spec;
   CapabilityFacts facts;
@@ -22,16 +23,16 @@ struct Device {
   Timeline timeline;
 };
 
-/// Made from ONERANK_VIRTUAL_GPU at the first call. Null if the variable is missing or wrong; then
-/// the first call says so on stderr.
+/// The devices, made from ONERANK_VIRTUAL_GPU at the first call. Null if the variable is missing or
+/// wrong; then the first call says so on stderr.
 Device* device();
 
 /// The device that the calling thread has selected.
 int current_device();
-/// False if there is no such device.
+/// Returns false if there is no such device.
 bool set_current_device(int ordinal);
 
-/// Kernels are registered while libraries load, before there is a device.
+/// These exist before there is a device, since kernels are registered while libraries load.
 KernelTable& kernels();
 WorkLog& work_log();
 HostMemory& host_memory();

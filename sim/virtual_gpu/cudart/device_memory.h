@@ -9,53 +9,54 @@
 
 namespace virtual_gpu {
 
-/// The memory of all devices of this process: which addresses are taken and how much of each
-/// device's capacity is used. Nothing is stored anywhere. Thread-safe.
+/// The memory of all devices of this process: which addresses are in use, and how much of each
+/// device's capacity. No contents are stored. Thread-safe.
 ///
-/// Addresses only grow and lie above every address a host program can have, so that neither a stale
-/// pointer nor a host pointer is ever taken for a device pointer.
+/// Addresses only grow, and they lie above all addresses that a host program can have. So neither a
+/// stale pointer nor a host pointer is ever taken for a device pointer.
 class DeviceMemory {
  public:
-  /// Memory is taken in whole pages of this size, as the driver does.
+  /// Memory is allocated in whole pages of this size, as in NVIDIA's driver.
   static constexpr uint64_t kPageBytes = uint64_t{2} << 20;
 
-  /// Of each device `outside_bytes` are used from the start, by what no allocator makes.
+  /// `outside_bytes` of each device are in use from the start, by memory that no allocator makes.
   DeviceMemory(int device_count, uint64_t capacity_bytes, uint64_t outside_bytes = 0);
 
-  /// False, and no change, once anything was allocated.
+  /// Returns false and changes nothing if anything was allocated before.
   bool set_capacity_bytes(uint64_t capacity_bytes);
   uint64_t capacity_bytes() const;
-  /// With what is outside.
+  /// Bytes in use, including the outside bytes.
   uint64_t used_bytes(int device) const;
 
-  /// The address of new memory (a multiple of kPageBytes); none if it does not fit.
+  /// The address of new memory (a multiple of kPageBytes); empty if the memory does not fit.
   std::optional<uint64_t> allocate(int device, uint64_t bytes);
-  /// False if allocate() did not return `address`, or it was freed.
+  /// Returns false if allocate() did not return `address`, or if it was freed already.
   bool free(uint64_t address);
 
-  /// The device whose memory is at `address`: allocated or mapped. None for any other address.
+  /// The device whose allocated or mapped memory is at `address`; empty for any other address.
   std::optional<int> device_at(uint64_t address) const;
 
-  /// A place for a variable of a kernel library; such memory belongs to the context, outside
-  /// used_bytes().
+  /// The address of new memory for a variable of a kernel library. Such memory belongs to the
+  /// context and does not count in used_bytes().
   uint64_t place_variable(int device, uint64_t bytes);
 
-  // Virtual memory management: addresses and memory apart. A handle's memory is given back when the
-  // handle was released as often as it was created and retained, and nothing maps it any more.
+  // Virtual memory management, in which addresses and memory are separate. The memory of a handle
+  // is freed when the handle was released as often as it was created and retained, and nothing maps
+  // it.
 
   /// `alignment` is a power of two, or 0 for the page size.
   uint64_t reserve_addresses(uint64_t bytes, uint64_t alignment);
   bool release_addresses(uint64_t address, uint64_t bytes);
 
-  /// A handle for new memory; none if it does not fit. `bytes` is a multiple of kPageBytes.
+  /// A handle for new memory; empty if it does not fit. `bytes` must be a multiple of kPageBytes.
   std::optional<uint64_t> create(int device, uint64_t bytes);
   bool release(uint64_t handle);
-  /// The handle mapped at `address`, with one release() more to come.
+  /// The handle that is mapped at `address`. It then needs one more release().
   std::optional<uint64_t> retain(uint64_t address);
 
-  /// False if the handle is unknown, or the range is not reserved, or already mapped.
+  /// Returns false if the handle is unknown, or if the range is not reserved or is already mapped.
   bool map(uint64_t address, uint64_t bytes, uint64_t handle);
-  /// Ends the mappings of a range; false if the range has none, or cuts one.
+  /// Ends the mappings in a range. Returns false if there are none, or if the range cuts one.
   bool unmap(uint64_t address, uint64_t bytes);
 
  private:
@@ -73,7 +74,7 @@ class DeviceMemory {
   };
   using Ranges = std::map<uint64_t, Range>;
 
-  // All called with the mutex held.
+  // These are called with the mutex held.
   uint64_t take_addresses(uint64_t bytes, uint64_t alignment);
   bool take_memory(int device, uint64_t bytes);
   void drop_reference(uint64_t handle);
@@ -86,7 +87,7 @@ class DeviceMemory {
   bool allocated_once_ = false;
   uint64_t next_address_;
   uint64_t next_handle_ = 1;
-  Ranges ranges_;                                    // with memory behind them, by first address
+  Ranges ranges_;                                    // ranges with memory, by first address
   std::map<uint64_t, uint64_t> reserved_;            // bytes, by first address
   std::unordered_map<uint64_t, Physical> physical_;  // by handle
 };

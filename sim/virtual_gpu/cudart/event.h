@@ -4,9 +4,9 @@
 
 #include "sim/virtual_gpu/cudart/timeline.h"
 
-/// An event: when it happens is the timeline's business.
+/// An event. The timeline decides when it has happened.
 struct CUevent_st {
   bool has_time;
   std::atomic<bool> is_recorded = false;
-  virtual_gpu::Timeline::Clock before = {};  // what comes before it; empty: it has happened
+  virtual_gpu::Timeline::Clock before = {};  // the work before it; empty: it has happened
 };

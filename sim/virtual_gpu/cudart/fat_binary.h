@@ -12,35 +12,36 @@
 
 namespace virtual_gpu {
 
-/// The architectures of a kernel's code, as cudaFuncGetAttributes tells them, e.g. 90 and 90.
-/// Libraries choose their launch parameters by them.
+/// The architectures of a kernel's code, as cudaFuncGetAttributes reports them, e.g. 90 and 90.
+/// Libraries choose their launch parameters by these numbers.
 struct CodeVersion {
   int binary;
   int ptx;
 };
 
-/// Code for one architecture.
+/// The code for one architecture.
 struct CodeImage {
   bool is_ptx;
   int architecture;           // 90 for 9.0
   bool is_for_that_one_only;  // the "a" of sm_90a
-  std::string_view content;   // empty where it is compressed
+  std::string_view content;   // empty if it is compressed
 };
 
-/// The images of a container of nvcc's; of a damaged one those that can be read.
+/// The images in a container that nvcc wrote; if it is damaged, those that can be read.
 std::vector<CodeImage> images_in(std::string_view container);
 
-/// The code of kernels, as nvcc embeds it into a library. Torch's wheels hold it for a few
-/// architectures (7.5, 8.0, 8.6, 9.0, ...); a device runs the best that fits.
+/// The code of kernels that nvcc embeds in a library. Torch's wheels have code for a few
+/// architectures (7.5, 8.0, 8.6, 9.0, ...); a device runs the best one that fits.
 class FatBinary {
  public:
-  /// `wrapper` is what __cudaRegisterFatBinary is given; it is read when first asked about.
+  /// `wrapper` is the argument of __cudaRegisterFatBinary. It is read when it is first needed.
   explicit FatBinary(const void* wrapper) : wrapper_(wrapper) {}
 
-  /// The code that a device of this capability would run; none if there is none for it.
+  /// The code that a device of this capability would run; empty if there is none for it.
   std::optional<CodeVersion> version_for(const CapabilityFacts& facts) const;
 
-  /// What that code takes for the kernel; none if it is PTX, compressed or without that kernel.
+  /// What the kernel needs in that code; empty if the code is PTX, is compressed or lacks the
+  /// kernel.
   std::optional<KernelNeeds> needs_of(const std::string& kernel,
                                       const CapabilityFacts& facts) const;
 

@@ -6,21 +6,21 @@
 
 namespace virtual_gpu {
 
-/// Page-locked host memory: real memory of the process, known to the device. It takes none of the
-/// machine's until it is written, however large it is. Thread-safe.
+/// Page-locked host memory: real memory of the process that the device knows. However large it is,
+/// it takes no physical memory until it is written. Thread-safe.
 class HostMemory {
  public:
-  /// Null if the host has no more.
+  /// Null if the host has no memory left.
   void* allocate(size_t bytes);
-  /// False if allocate() did not return `address`, or it was freed.
+  /// Returns false if allocate() did not return `address`, or if it was freed already.
   bool free(void* address);
 
-  /// Makes the caller's own memory known; false if its first byte already is.
+  /// Registers memory of the caller. Returns false if its first byte is already registered.
   bool register_range(void* address, size_t bytes);
-  /// False if register_range() was not called with `address`.
+  /// Returns false if register_range() was not called with `address`.
   bool unregister_range(void* address);
 
-  /// True inside memory that was allocated or registered here.
+  /// Whether `address` is in memory that was allocated or registered here.
   bool contains(const void* address) const;
 
  private:
@@ -30,7 +30,7 @@ class HostMemory {
   };
 
   bool contains_locked(const void* address) const;
-  /// How many bytes the range had; 0 where there is none.
+  /// Removes the range and returns its size in bytes; 0 if there is none.
   size_t erase(void* address, bool is_ours);
 
   mutable std::mutex mutex_;

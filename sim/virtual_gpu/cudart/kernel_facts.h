@@ -8,7 +8,8 @@
 
 namespace virtual_gpu {
 
-/// Assumed of a kernel whose code cannot be read. Enough threads fit with it on every capability.
+/// The needs that are assumed for a kernel whose code cannot be read. With them, enough threads fit
+/// on every capability.
 inline constexpr KernelNeeds kAssumedNeeds{.registers_per_thread = 32};
 
 struct LaunchShape {
@@ -17,12 +18,12 @@ struct LaunchShape {
   size_t dynamic_shared_bytes;
 };
 
-/// False if the device would refuse the launch: an empty or too large grid or block, or more shared
-/// memory than a block can have.
+/// Whether the device would accept the launch. It refuses an empty or too large grid or block, and
+/// more shared memory than a block can have.
 bool can_launch(const CapabilityFacts& facts, const LaunchShape& shape);
 
-/// How many blocks of `threads` threads fit on a multiprocessor at once: the occupancy of NVIDIA's
-/// cuda_occupancy.h.
+/// How many blocks of `threads` threads fit on a multiprocessor at the same time, computed as in
+/// NVIDIA's cuda_occupancy.h.
 int resident_blocks(const CapabilityFacts& facts,
                     const KernelNeeds& needs,
                     int threads,

@@ -14,27 +14,28 @@ namespace virtual_gpu {
 
 struct Kernel {
   const char* name = "?";           // mangled; belongs to the library that registered the kernel
-  const FatBinary* code = nullptr;  // null if it is not known: found at run time in a module
-  KernelCode found;                 // of code found at run time
+  const FatBinary* code = nullptr;  // null if not known, as for code loaded at run time
+  KernelCode found;                 // what code loaded at run time says
   std::atomic<uint64_t> launches = 0;
 };
 
-/// The kernels of the process and their launches, counted. Thread-safe; a launch costs an
-/// uncontended lock and a lookup, some tens of nanoseconds against the microseconds of its
-/// operator.
+/// The kernels of the process, with the number of their launches. Thread-safe. A launch costs an
+/// uncontended lock and a lookup: some tens of nanoseconds, while its operator takes microseconds.
 class KernelTable {
  public:
-  /// `function` is what launches pass. `name` and `code` must live as long as the table.
+  /// `function` is the pointer that launches pass. `name` and `code` must live as long as the
+  /// table.
   void add(const void* function, const char* name, const FatBinary* code, KernelCode found = {});
 
-  /// The kernel of a launch; one that was never added has no name.
+  /// The kernel of a launch. A kernel that was never added has no name.
   Kernel& find(const void* function);
   void count_launch(Kernel& kernel);
 
-  /// One at a time, for the rest of the process; see onerank_virtual_gpu_set_launch_sink().
+  /// There is one sink at a time, until the process ends; see
+  /// onerank_virtual_gpu_set_launch_sink().
   using LaunchSink = std::function<void(const uint64_t* addresses, int64_t count)>;
   void set_launch_sink(LaunchSink sink);
-  /// Null until there is one.
+  /// Null until a sink is set.
   const LaunchSink* launch_sink() const { return launch_sink_; }
 
   uint64_t launches() const { return launches_; }

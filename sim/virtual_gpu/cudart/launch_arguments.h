@@ -9,8 +9,8 @@
 
 namespace virtual_gpu {
 
-/// Where the parameters of a launch point into `memory`: every word of them that is such an
-/// address. None where it is not known how long the parameters are.
+/// All words in the parameters of a launch that are addresses in `memory`. Empty if it is not known
+/// how long the parameters are.
 std::optional<std::vector<uint64_t>> device_addresses(const Kernel& kernel,
                                                       void* const* arguments,
                                                       const DeviceMemory& memory);

@@ -10,7 +10,7 @@
 
 namespace virtual_gpu {
 
-/// What cuBLAS was asked for: `batch` products of an m x k with a k x n matrix, column-major.
+/// A call of cuBLAS: `batch` products of an m x k matrix and a k x n matrix, column-major.
 struct GemmShape {
   int64_t m;
   int64_t n;
@@ -20,17 +20,17 @@ struct GemmShape {
   auto operator<=>(const GemmShape&) const = default;
 };
 
-/// The work of the device that is no kernel of the program's own, counted. Thread-safe.
+/// Counts the device's work other than the program's own kernels. Thread-safe.
 class WorkLog {
  public:
   void count_gemm(const GemmShape& shape);
-  /// In increasing order of the shape.
+  /// Visits the shapes in increasing order.
   void visit_gemms(const std::function<void(const GemmShape&, uint64_t count)>& visit) const;
 
-  /// A copy from a device to the host; what was not known was invented.
+  /// Counts a copy from a device to the host. If it was not known, the bytes were invented.
   void count_host_read(size_t bytes, bool is_known);
   uint64_t host_reads() const { return host_reads_; }
-  /// Called for each read that was not known, on the reading thread.
+  /// Sets the sink, which is called on the reading thread for each read that was not known.
   void set_invention_sink(std::function<void(size_t bytes)> sink);
 
  private:
