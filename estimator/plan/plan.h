@@ -239,8 +239,12 @@ struct Plan {
   TimeConfig time;
   ReliabilityConfig reliability;
 
-  /// A resolved plan. After resolve_plan() no Auto below is open. An empty optional means that
-  /// there is no such thing: no spine, no price, no limit on the tokens of an expert.
+  int64_t world_size() const { return cluster.world_size(); }
+  int64_t data_parallel_size() const { return parallelism.data; }
+  /// Number of ranks that hold the same parameters and sum their gradients: data x context.
+  int64_t replicas() const { return data_parallel_size() * parallelism.context; }
+  int64_t expert_tensor_size() const { return parallelism.expert_tensor; }
+  /// Number of ranks that hold the same experts of a stage.
   int64_t expert_replicas() const {
     return parallelism.tensor * replicas() / (expert_tensor_size() * parallelism.expert);
   }
@@ -278,8 +282,11 @@ struct PlanContext {
 /// Reads a plan from its tree and resolves it. Throws UserError with every problem found.
 Plan resolve_plan(const Json& tree, const PlanContext& context);
 
-/// A resolved plan. After resolve_plan() no Auto below is open. An empty optional means that there
-/// is no such thing: no spine, no price, no limit on the tokens of an expert.
+/// Resolves the "cluster" of a plan by itself, for questions about collectives: one machine of eight
+/// GPUs unless it says otherwise. Throws UserError with every problem found.
+ClusterConfig resolve_cluster(const Json& cluster, const std::string& origin);
+
+/// The resolved plan as JSON with all its fields; resolve_plan() reads it back.
 Json to_json(const Plan& plan);
 
 }  // namespace estimator

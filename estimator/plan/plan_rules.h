@@ -1,4 +1,4 @@
-// Defaults and rules of a plan. Only resolve_plan() uses them.
+// Defaults and rules of a plan. Only resolve_plan() and resolve_cluster() use them.
 #pragma once
 
 #include <vector>
