@@ -27,6 +27,7 @@
 #include "estimator/base/enum_names.h"
 #include "estimator/base/errors.h"
 #include "estimator/base/json.h"
+#include "estimator/base/json_value.h"
 #include "estimator/base/option.h"
 
 namespace estimator {
@@ -68,14 +69,14 @@ struct IsVector<std::vector<T>> : std::true_type {};
 
 /// Which keys a document must have. People leave keys out of plans. A document that Onerank wrote
 /// has all keys, except those of empty optionals.
-enum class RequiredKeys { kNone, kAllButOptional };
+enum class RequiredKeys { kNoKeys, kAllButOptional };
 
 /// Reads JSON into structs and collects the problems that it finds. It keeps the first ones and
 /// counts the others, so that even a large damaged document gives a short message.
 class FieldReader {
  public:
   /// `origin` names the document in messages: a file name, or "command line".
-  explicit FieldReader(std::string origin, RequiredKeys required = RequiredKeys::kNone)
+  explicit FieldReader(std::string origin, RequiredKeys required = RequiredKeys::kNoKeys)
       : origin_(std::move(origin)), required_(required) {}
 
   template <class T>
@@ -143,7 +144,7 @@ template <class T>
 void FieldReader::read(const Json& json, T& value, const std::string& path, Range range) {
   using fields_detail::IsOptional;
   using fields_detail::IsVector;
-  if constexpr (std::same_as<T, Json>) {
+  if constexpr (std::same_as<T, Json> || std::same_as<T, JsonValue>) {
     value = json;
   } else if constexpr (IsOptional<T>::value) {
     if (json.is_null() || json == "auto") {
@@ -229,6 +230,8 @@ Json to_json(const T& value, const char* key = "") {
     };
     visit_fields(visitor, const_cast<T&>(value));  // the visitor above only reads
     return object;
+  } else if constexpr (std::same_as<T, JsonValue>) {
+    return value.json();
   } else if constexpr (std::same_as<T, double>) {
     if (!std::isfinite(value)) {
       throw std::logic_error(std::string("a document's number is not finite: ") + key);

@@ -122,4 +122,14 @@ std::string shown(const Json& json) {
   return text;
 }
 
+JsonValue::JsonValue() : JsonValue(Json()) {}
+JsonValue::JsonValue(const Json& json) : json_(std::make_unique<const Json>(json)) {}
+JsonValue::JsonValue(const JsonValue& other) : JsonValue(other.json()) {}
+JsonValue::JsonValue(JsonValue&& other) noexcept = default;
+JsonValue& JsonValue::operator=(JsonValue other) noexcept {
+  json_ = std::move(other.json_);
+  return *this;
+}
+JsonValue::~JsonValue() = default;
+
 }  // namespace estimator

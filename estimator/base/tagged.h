@@ -6,7 +6,8 @@
 #include <optional>
 #include <string>
 
-#include "estimator/base/fields.h"
+#include "estimator/base/enum_names.h"
+#include "estimator/base/option.h"
 
 namespace estimator {
 

@@ -8,8 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "estimator/base/document.h"
-#include "estimator/base/fields.h"
+#include "estimator/base/document_head.h"
+#include "estimator/base/json_value.h"
+#include "estimator/base/option.h"
 #include "estimator/base/tagged.h"
 #include "estimator/plan/parallel_layout.h"
 #include "estimator/profile/rank_profile.h"
@@ -227,7 +228,7 @@ void visit_fields(Visitor& visit, Advice& advice) {
 struct ClusterEstimate {
   DocumentHead head{kEstimateSchemaVersion, "cluster_estimate"};
   ToolVersion tool;
-  Json plan;
+  JsonValue plan;
   Verdict verdict;
   std::vector<RankClassEstimate> rank_classes;
   std::optional<HostMemoryEstimate> host_memory;

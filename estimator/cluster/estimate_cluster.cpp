@@ -2,6 +2,7 @@
 
 #include <stdexcept>
 
+#include "estimator/base/fields.h"
 #include "estimator/base/units.h"
 #include "estimator/cluster/estimate_notes.h"
 #include "estimator/cluster/host_memory.h"

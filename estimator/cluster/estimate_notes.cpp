@@ -17,7 +17,7 @@ namespace {
 void note_launch(std::vector<std::string>& notes, const Link& link) {
   const CollectiveFit& fit = collective_fit();
   const LaunchFloor& floor = fit.floor(link);
-  const std::string source = fit.sources.value(floor.source, floor.source);
+  const std::string source = fit.sources.json().value(floor.source, floor.source);
   notes.push_back(
       fmt::format("collectives over {} take {:g} us more than NCCL's own model says, {} {}",
                   link.id,

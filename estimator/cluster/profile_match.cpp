@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "estimator/base/errors.h"
+#include "estimator/base/fields.h"
 #include "estimator/plan/option_table.h"
 #include "estimator/plan/parallel_layout.h"
 
@@ -57,7 +59,7 @@ void check_belongs(const RankProfile& profile,
          .where = std::move(where),
          .help = "run the rank again with `onerank run`, or give the plan it was made from"});
   };
-  const std::string difference = first_difference(plan_json, profile.plan);
+  const std::string difference = first_difference(plan_json, profile.plan.json());
   if (!difference.empty()) refuse(difference);
   if (profile.world_size != layout.world_size()) {
     refuse(fmt::format(

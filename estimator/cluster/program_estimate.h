@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "estimator/base/document.h"
+#include "estimator/base/document_head.h"
 #include "estimator/base/errors.h"
 #include "estimator/cluster/cluster_estimate.h"
 #include "estimator/hardware/hardware.h"

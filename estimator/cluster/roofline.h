@@ -6,7 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "estimator/base/document.h"
+#include "estimator/base/document_head.h"
+#include "estimator/base/json_value.h"
 #include "estimator/cluster/cluster_estimate.h"
 #include "estimator/compute/calibration.h"
 #include "estimator/compute/compute_time.h"
@@ -74,7 +75,7 @@ void visit_fields(Visitor& visit, StepBound& bound) {
 
 struct Roofline {
   DocumentHead head{1, "roofline"};
-  Json plan;
+  JsonValue plan;
   std::string gpu;
   int64_t rank = 0;  ///< a rank of the stage that is busy longest
   double iteration_seconds = 0;

@@ -14,17 +14,18 @@ Json described(Json schema, const std::string& description) {
 }
 
 Json text(const std::string& description) {
-  return described(schema_of<std::string>(RequiredKeys::kNone), description);
+  return described(schema_of<std::string>(RequiredKeys::kNoKeys), description);
 }
 
 /// A preset's name, or an object of a preset, overrides, and ModelConfig's own keys.
 Json model_schema() {
-  const Json shape = schema_of<ModelConfig>(RequiredKeys::kNone);
+  const Json shape = schema_of<ModelConfig>(RequiredKeys::kNoKeys);
   Json object = shape;
   object["properties"]["preset"] = text("a model of `onerank list models`");
   object["properties"]["overrides"] = described(shape, "what differs from the preset");
-  return described({{"anyOf", Json::array({schema_of<std::string>(RequiredKeys::kNone), object})}},
-                   "a preset's name, or the model's shape");
+  return described(
+      {{"anyOf", Json::array({schema_of<std::string>(RequiredKeys::kNoKeys), object})}},
+      "a preset's name, or the model's shape");
 }
 
 }  // namespace
@@ -47,7 +48,7 @@ Json titled_schema(const std::string& title, const Json& schema) {
 
 Json plan_schema() {
   const auto part = []<class T>(T, const char* description) {
-    return described(schema_of<T>(RequiredKeys::kNone), description);
+    return described(schema_of<T>(RequiredKeys::kNoKeys), description);
   };
   const Json properties = {
       {"$schema", text("for editors; Onerank does not look at it")},

@@ -57,7 +57,7 @@ template <class T>
 Json schema_of(RequiredKeys required, Range range) {
   using fields_detail::IsOptional;
   using fields_detail::IsVector;
-  if constexpr (std::same_as<T, Json>) {
+  if constexpr (std::same_as<T, Json> || std::same_as<T, JsonValue>) {
     return {{"type", "object"}};
   } else if constexpr (IsOptional<T>::value) {
     const Json nothing = {{"enum", Json::array({nullptr, "auto"})}};

@@ -9,7 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "estimator/base/fields.h"
+#include "estimator/base/json_value.h"
+#include "estimator/base/option.h"
 #include "estimator/communication/nccl_tables.h"
 #include "estimator/hardware/hardware.h"
 
@@ -70,7 +71,7 @@ void visit_fields(Visitor& visit, NvlsFit& fit) {
 }
 
 struct CollectiveFit {
-  Json sources;
+  JsonValue sources;
   std::vector<LaunchFloor> launch_floors;
   ShareCurve ring_share, tree_ll128_share, tree_simple_share, all_to_all_share;
   NvlsFit nvls;

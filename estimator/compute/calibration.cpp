@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include "estimator/base/document.h"
 
 namespace estimator {
 namespace {

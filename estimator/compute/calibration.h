@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "estimator/base/document.h"
+#include "estimator/base/document_head.h"
 #include "estimator/compute/attention_rate.h"
 #include "estimator/compute/matmul_rate.h"
 #include "estimator/profile/rank_profile.h"

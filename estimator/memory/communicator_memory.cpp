@@ -10,6 +10,7 @@
 #include <set>
 #include <string>
 
+#include "estimator/base/fields.h"
 #include "estimator/base/units.h"
 #include "estimator/memory/framework_communicators.h"
 #include "estimator/plan/frameworks.h"
@@ -232,11 +233,11 @@ bool sends_one_by_one(const Json& plan, Framework framework) {
 /// What the profile's framework opens; nothing where there is no plan.
 FrameworkCommunicators framework_of(const RankProfile& profile) {
   const Json::json_pointer place("/training/framework");
-  if (!profile.plan.contains(place)) return {};
-  const auto framework = value_named<Framework>(profile.plan.at(place));
+  if (!profile.plan.json().contains(place)) return {};
+  const auto framework = value_named<Framework>(profile.plan.json().at(place));
   if (!framework) return {};
   FrameworkCommunicators communicators = communicators_of(*framework);
-  communicators.messages_in_pairs = sends_one_by_one(profile.plan, *framework);
+  communicators.messages_in_pairs = sends_one_by_one(profile.plan.json(), *framework);
   return communicators;
 }
 

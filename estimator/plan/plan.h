@@ -282,8 +282,8 @@ struct PlanContext {
 /// Reads a plan from its tree and resolves it. Throws UserError with every problem found.
 Plan resolve_plan(const Json& tree, const PlanContext& context);
 
-/// Resolves the "cluster" of a plan by itself, for questions about collectives: one machine of eight
-/// GPUs unless it says otherwise. Throws UserError with every problem found.
+/// Resolves the "cluster" of a plan by itself, for questions about collectives: one machine of
+/// eight GPUs unless it says otherwise. Throws UserError with every problem found.
 ClusterConfig resolve_cluster(const Json& cluster, const std::string& origin);
 
 /// The resolved plan as JSON with all its fields; resolve_plan() reads it back.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "estimator/base/document.h"
 #include "estimator/base/files.h"
 #include "estimator/profile/profile_claims.h"
 

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "estimator/base/document.h"
+#include "estimator/base/document_head.h"
 #include "estimator/profile/memory_category.h"
 #include "estimator/profile/rank_profile.h"
 

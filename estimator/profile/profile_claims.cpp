@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include "estimator/base/fields.h"
 
 namespace estimator {
 namespace {
@@ -88,7 +89,10 @@ void check_peers(const RankProfile& profile, Claims& claims) {
 }
 
 void check_shard(const RankProfile& profile, Claims& claims) {
-  claims.require(profile.plan.is_object() && !profile.plan.empty(), "plan", "no plan is there", "");
+  claims.require(profile.plan.json().is_object() && !profile.plan.json().empty(),
+                 "plan",
+                 "no plan is there",
+                 "");
   claims.require(!profile.operators.empty(), "operators", "the shard computed nothing", "[]");
   check_peers(profile, claims);
   claims.at_most(profile.micro_batches.executed,

@@ -1,10 +1,11 @@
 // Checks that a rank profile does not contradict itself, because it may come from anywhere.
 #pragma once
 
-#include "estimator/base/fields.h"
 #include "estimator/profile/rank_profile.h"
 
 namespace estimator {
+
+class FieldReader;
 
 /// Reports statements that no run can have produced: more bytes allocated than reserved, a peak
 /// that is in no phase, categories that do not add up, a rank outside its world, a shard that

@@ -8,8 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "estimator/base/document.h"
-#include "estimator/base/fields.h"
+#include "estimator/base/document_head.h"
+#include "estimator/base/json_value.h"
+#include "estimator/base/option.h"
 #include "estimator/plan/parallel_layout.h"
 #include "estimator/plan/plan.h"
 #include "estimator/profile/collective_call.h"
@@ -355,7 +356,7 @@ void visit_fields(Visitor& visit, OutOfMemoryRecord& record) {
 struct RankProfile {
   DocumentHead head{kProfileSchemaVersion, "rank_profile"};
   ToolVersion tool;
-  Json plan;  ///< the resolved plan
+  JsonValue plan;  ///< the resolved plan
   int64_t rank = 0;
   int64_t world_size = 1;
   RankCoordinate coordinate;

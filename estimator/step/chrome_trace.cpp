@@ -7,6 +7,8 @@
 #include <cmath>
 #include <iterator>
 #include <vector>
+#include "estimator/base/errors.h"
+#include "estimator/base/fields.h"
 
 namespace estimator {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "estimator/base/document.h"
+#include "estimator/base/document_head.h"
 #include "estimator/plan/plan_spec.h"
 #include "estimator/what_if/fit_probe.h"
 

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <utility>
 
+#include "estimator/base/document.h"
 #include "estimator/base/files.h"
 #include "estimator/base/units.h"
 #include "sim/exec/count_reads.h"

@@ -11,6 +11,7 @@
 #include <map>
 #include <optional>
 
+#include "estimator/base/fields.h"
 #include "estimator/base/files.h"
 #include "estimator/base/machine.h"
 #include "sim/rank/child_processes.h"

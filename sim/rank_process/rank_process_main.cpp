@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <thread>
 
+#include "estimator/base/document.h"
 #include "estimator/base/errors.h"
 #include "estimator/base/files.h"
 #include "estimator/base/machine.h"

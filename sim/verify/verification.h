@@ -6,7 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "estimator/base/document.h"
+#include "estimator/base/document_head.h"
+#include "estimator/base/json_value.h"
 #include "estimator/profile/rank_profile.h"
 
 namespace sim {
@@ -81,7 +82,7 @@ inline constexpr int64_t kVerificationSchemaVersion = 1;
 struct Verification {
   estimator::DocumentHead head{kVerificationSchemaVersion, "verification"};
   estimator::ToolVersion tool;
-  estimator::Json plan;  ///< as it was run: without dropout
+  estimator::JsonValue plan;  ///< as it was run: without dropout
   bool equal = false;
   double tolerance = 0;        ///< of the tensors, see tolerance.h
   std::vector<double> losses;  ///< of the whole model, of each iteration

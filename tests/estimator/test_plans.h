@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "estimator/base/fields.h"
 #include "estimator/plan/plan.h"
 #include "estimator/profile/rank_profile.h"
 

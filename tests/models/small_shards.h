@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "estimator/base/fields.h"
 #include "estimator/plan/plan.h"
 #include "models/pipeline/trainer.h"
 

@@ -4,6 +4,7 @@
 #include <memory>
 #include <stdexcept>
 
+#include "estimator/base/document.h"
 #include "estimator/base/units.h"
 #include "estimator/cluster/estimate_cluster.h"
 #include "estimator/cluster/rank_classes.h"

@@ -1,5 +1,6 @@
 #include <memory>
 
+#include "estimator/base/document.h"
 #include "estimator/cluster/program_estimate.h"
 #include "sim/cli/commands/cluster_job.h"
 #include "sim/cli/commands/commands.h"

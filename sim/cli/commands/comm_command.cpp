@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "estimator/base/document.h"
 #include "estimator/base/files.h"
 #include "estimator/base/units.h"
 #include "estimator/cluster/estimate_notes.h"

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "estimator/base/document.h"
 #include "estimator/base/files.h"
 #include "estimator/step/chrome_trace.h"
 #include "estimator/what_if/advice.h"

@@ -9,6 +9,7 @@
 #include <optional>
 #include <set>
 
+#include "estimator/base/fields.h"
 #include "estimator/cluster/program_estimate.h"
 #include "estimator/hardware/hardware.h"
 #include "sim/cli/commands/commands.h"

@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "estimator/base/document.h"
 #include "estimator/base/units.h"
 #include "estimator/hardware/hardware.h"
 #include "estimator/plan/frameworks.h"

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 
+#include "estimator/base/document.h"
 #include "estimator/base/files.h"
 #include "estimator/base/units.h"
 #include "estimator/profile/peak_snapshot.h"

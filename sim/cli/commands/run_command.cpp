@@ -2,6 +2,7 @@
 
 #include <memory>
 
+#include "estimator/base/document.h"
 #include "estimator/base/files.h"
 #include "sim/cli/commands/commands.h"
 #include "sim/cli/input/rank_options.h"

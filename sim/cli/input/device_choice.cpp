@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include "estimator/base/errors.h"
 
 namespace sim {
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "estimator/base/errors.h"
 #include "sim/cli/input/device_choice.h"
 #include "sim/cli/input/strict_number.h"
 #include "sim/cli/process/output.h"

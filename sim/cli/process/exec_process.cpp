@@ -11,6 +11,7 @@
 #include <optional>
 #include <sstream>
 
+#include "estimator/base/document.h"
 #include "estimator/base/errors.h"
 #include "estimator/base/files.h"
 #include "estimator/cluster/program_estimate.h"

@@ -1,5 +1,6 @@
 #include "sim/cli/process/installation.h"
 
+#include "estimator/base/fields.h"
 #include "estimator/base/files.h"
 
 namespace sim {

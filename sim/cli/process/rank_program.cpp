@@ -9,6 +9,7 @@
 #include <stdexcept>
 
 #include "estimator/base/errors.h"
+#include "estimator/base/fields.h"
 #include "estimator/base/files.h"
 #include "estimator/hardware/hardware.h"
 #include "sim/cli/process/rank_torch.h"

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "estimator/base/document.h"
+#include "estimator/base/document_head.h"
 #include "estimator/communication/communication_time.h"
 
 namespace sim {

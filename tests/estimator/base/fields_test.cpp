@@ -40,7 +40,7 @@ void visit_fields(Visitor& visit, Outer& outer) {
   visit("text", outer.text, "words");
 }
 
-Outer read(const std::string& text, RequiredKeys required = RequiredKeys::kNone) {
+Outer read(const std::string& text, RequiredKeys required = RequiredKeys::kNoKeys) {
   FieldReader reader("doc", required);
   Outer outer;
   reader.read(Json::parse(text), outer, "");
@@ -48,7 +48,7 @@ Outer read(const std::string& text, RequiredKeys required = RequiredKeys::kNone)
   return outer;
 }
 
-std::string complaint(const std::string& text, RequiredKeys required = RequiredKeys::kNone) {
+std::string complaint(const std::string& text, RequiredKeys required = RequiredKeys::kNoKeys) {
   return complaint_of([&] { read(text, required); });
 }
 

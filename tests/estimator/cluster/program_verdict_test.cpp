@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include "estimator/base/fields.h"
 #include "estimator/base/units.h"
 #include "estimator/cluster/program_estimate.h"
 

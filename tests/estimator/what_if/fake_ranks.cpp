@@ -1,5 +1,6 @@
 #include "tests/estimator/what_if/fake_ranks.h"
 
+#include "estimator/base/fields.h"
 #include "estimator/cluster/estimate_cluster.h"
 #include "estimator/cluster/rank_classes.h"
 #include "estimator/hardware/hardware.h"

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "estimator/base/fields.h"
 #include "tests/sim/exec/exec_program.h"
 
 namespace sim {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "estimator/base/fields.h"
 #include "estimator/plan/plan.h"
 #include "estimator/profile/rank_profile.h"
 

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "estimator/base/document.h"
 #include "estimator/compute/calibration.h"
 #include "sim/cli/process/environment.h"
 #include "tests/sim/cli/onerank_program.h"

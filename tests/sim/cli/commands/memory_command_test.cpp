@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "estimator/base/fields.h"
 #include "estimator/profile/peak_snapshot.h"
 #include "tests/sim/cli/onerank_program.h"
 

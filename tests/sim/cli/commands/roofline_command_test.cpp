@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "estimator/base/document.h"
 #include "estimator/profile/rank_profile.h"
 #include "tests/sim/cli/onerank_program.h"
 

@@ -35,7 +35,7 @@ TEST_F(RunCommand, PrintsTheProfileAsJsonAndNothingElseOnStandardOutput) {
   EXPECT_EQ(result.exit_code, 0) << result.error;
   const estimator::RankProfile profile = estimator::read_rank_profile(result.output, "stdout");
   EXPECT_EQ(profile.rank, 2);
-  EXPECT_EQ(profile.plan["model"]["preset"], "llama3-8b");
+  EXPECT_EQ(profile.plan.json()["model"]["preset"], "llama3-8b");
   EXPECT_THAT(result.error, HasSubstr("simulated world 8 (from the plan), rank 2 (from --rank)"));
 }
 

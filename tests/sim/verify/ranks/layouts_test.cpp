@@ -1,4 +1,5 @@
 // Real ranks of every layout do what the stub says and compute what the whole model computes.
+#include "estimator/base/fields.h"
 #include "tests/sim/verify/ranks/verify_program.h"
 
 namespace sim {

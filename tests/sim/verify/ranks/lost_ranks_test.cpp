@@ -11,6 +11,7 @@
 #include <fstream>
 #include <thread>
 
+#include "estimator/base/fields.h"
 #include "tests/sim/verify/ranks/verify_program.h"
 
 namespace sim {

@@ -3,6 +3,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "estimator/base/fields.h"
 #include "estimator/base/files.h"
 #include "sim/cli/process/environment.h"
 

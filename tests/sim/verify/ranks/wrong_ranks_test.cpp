@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "estimator/base/fields.h"
 #include "tests/sim/verify/ranks/verify_program.h"
 
 namespace sim {
