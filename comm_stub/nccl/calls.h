@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "comm_stub/nccl/communicator.h"
 #include "comm_stub/nccl/data_types.h"
+#include "comm_stub/nccl/nccl_communicator.h"
 
 namespace nccl {
 

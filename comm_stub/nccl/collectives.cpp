@@ -3,8 +3,8 @@
 #include <vector>
 
 #include "comm_stub/nccl/calls.h"
+#include "comm_stub/nccl/nccl_values.h"
 #include "comm_stub/nccl/own_operations.h"
-#include "comm_stub/nccl/values.h"
 
 /// The collectives and messages. Every absent member is taken to hold what this rank holds, so each
 /// call leaves what real ranks with equal buffers would get. What a root or a sender would have

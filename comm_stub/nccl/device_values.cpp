@@ -3,9 +3,9 @@
 #include <mutex>
 #include <vector>
 
-#include "comm_stub/nccl/communicator.h"
 #include "comm_stub/nccl/cuda_runtime.h"
-#include "comm_stub/nccl/reductions.h"
+#include "comm_stub/nccl/device_reductions.h"
+#include "comm_stub/nccl/nccl_communicator.h"
 
 namespace nccl {
 namespace {

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "comm_stub/nccl/reductions.h"
-#include "comm_stub/nccl/values.h"
+#include "comm_stub/nccl/device_reductions.h"
+#include "comm_stub/nccl/nccl_values.h"
 
 namespace nccl {
 

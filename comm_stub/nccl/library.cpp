@@ -1,10 +1,10 @@
 #include <atomic>
 #include <string>
 
-#include "comm_stub/nccl/communicator.h"
 #include "comm_stub/nccl/cuda_runtime.h"
+#include "comm_stub/nccl/device_reductions.h"
+#include "comm_stub/nccl/nccl_communicator.h"
 #include "comm_stub/nccl/own_operations.h"
-#include "comm_stub/nccl/reductions.h"
 
 /// What is no communicator and no collective: versions, errors, groups of calls, operations, and
 /// memory that is known to the network.

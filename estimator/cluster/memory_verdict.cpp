@@ -7,7 +7,7 @@
 
 #include "estimator/base/units.h"
 #include "estimator/memory/communicator_memory.h"
-#include "estimator/memory/device_memory.h"
+#include "estimator/memory/context_memory.h"
 #include "estimator/memory/user_buffer_memory.h"
 
 namespace estimator {

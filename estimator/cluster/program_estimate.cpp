@@ -7,7 +7,7 @@
 #include "estimator/cluster/memory_verdict.h"
 #include "estimator/communication/fabric.h"
 #include "estimator/hardware/hardware.h"
-#include "estimator/memory/device_memory.h"
+#include "estimator/memory/context_memory.h"
 
 namespace estimator {
 namespace {

@@ -16,8 +16,8 @@
 #include <ctime>
 #include <fstream>
 
-#include "sim/rank/device.h"
 #include "sim/rank/kernel_clock.h"
+#include "sim/rank/rank_device.h"
 #include "sim/tracking/device_record.h"
 #include "sim/tracking/torch_version.h"
 

@@ -15,7 +15,7 @@
 #include "estimator/base/files.h"
 #include "estimator/base/machine.h"
 #include "sim/rank/child_processes.h"
-#include "sim/rank/device.h"
+#include "sim/rank/rank_device.h"
 
 namespace sim {
 namespace {

@@ -12,7 +12,7 @@
 #include "estimator/schedule/pipeline_schedule.h"
 #include "models/pipeline/trainer.h"
 #include "sim/rank/determinism.h"
-#include "sim/rank/device.h"
+#include "sim/rank/rank_device.h"
 #include "sim/tracking/attribution.h"
 #include "sim/tracking/counting_cpu_allocator.h"
 #include "sim/tracking/device_record.h"

@@ -13,8 +13,8 @@
 #include "estimator/base/files.h"
 #include "estimator/base/machine.h"
 #include "sim/rank/calibrate.h"
-#include "sim/rank/device.h"
 #include "sim/rank/fork_ranks.h"
+#include "sim/rank/rank_device.h"
 #include "sim/rank_process/verify_arguments.h"
 #include "sim/tracking/torch_version.h"
 

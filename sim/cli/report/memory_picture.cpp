@@ -15,7 +15,8 @@ namespace sim {
 namespace {
 
 constexpr std::array<const char*, 9> kEighths = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
-constexpr int kPhaseColumn = 1, kAllocatedColumn = 5;  // of the CSV (sim/tracking/timeline.cpp)
+constexpr int kPhaseColumn = 1,
+              kAllocatedColumn = 5;  // of the CSV (sim/tracking/memory_timeline.cpp)
 
 std::vector<std::string> cells_of(const std::string& line) {
   std::vector<std::string> cells;

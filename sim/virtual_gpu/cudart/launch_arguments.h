@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "sim/virtual_gpu/cudart/device_memory.h"
+#include "sim/virtual_gpu/cudart/gpu_memory.h"
 #include "sim/virtual_gpu/cudart/kernel_table.h"
 
 namespace virtual_gpu {

@@ -8,9 +8,9 @@
 #include <mutex>
 #include <set>
 
-#include "sim/virtual_gpu/cudart/device_memory.h"
-#include "sim/virtual_gpu/cudart/host_memory.h"
+#include "sim/virtual_gpu/cudart/gpu_memory.h"
 #include "sim/virtual_gpu/cudart/kernel_table.h"
+#include "sim/virtual_gpu/cudart/pinned_memory.h"
 #include "sim/virtual_gpu/cudart/shadow.h"
 #include "sim/virtual_gpu/cudart/timeline.h"
 #include "sim/virtual_gpu/cudart/work_log.h"

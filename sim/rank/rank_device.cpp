@@ -1,4 +1,4 @@
-#include "sim/rank/device.h"
+#include "sim/rank/rank_device.h"
 
 #include <ATen/Context.h>
 #include <ATen/ops/empty.h>

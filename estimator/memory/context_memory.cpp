@@ -1,4 +1,4 @@
-#include "estimator/memory/device_memory.h"
+#include "estimator/memory/context_memory.h"
 
 #include <fmt/format.h>
 

@@ -2,7 +2,7 @@
 #include <cuda_runtime_api.h>
 
 #include "sim/virtual_gpu/cudart/device.h"
-#include "sim/virtual_gpu/cudart/device_memory.h"
+#include "sim/virtual_gpu/cudart/gpu_memory.h"
 
 using virtual_gpu::device;
 using virtual_gpu::DeviceMemory;

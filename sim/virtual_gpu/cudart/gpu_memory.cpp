@@ -1,4 +1,4 @@
-#include "sim/virtual_gpu/cudart/device_memory.h"
+#include "sim/virtual_gpu/cudart/gpu_memory.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "estimator/cluster/host_memory.h"
+#include "estimator/cluster/offload_memory.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "sim/virtual_gpu/cudart/host_memory.h"
+#include "sim/virtual_gpu/cudart/pinned_memory.h"
 
 #include <sys/mman.h>
 

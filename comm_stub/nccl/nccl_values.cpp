@@ -1,4 +1,4 @@
-#include "comm_stub/nccl/values.h"
+#include "comm_stub/nccl/nccl_values.h"
 
 #include <dlfcn.h>
 
@@ -8,12 +8,12 @@
 #include <optional>
 #include <vector>
 
-#include "comm_stub/nccl/communicator.h"
 #include "comm_stub/nccl/cuda_runtime.h"
+#include "comm_stub/nccl/device_reductions.h"
 #include "comm_stub/nccl/device_values.h"
+#include "comm_stub/nccl/nccl_communicator.h"
 #include "comm_stub/nccl/nccl_control.h"
 #include "comm_stub/nccl/own_operations.h"
-#include "comm_stub/nccl/reductions.h"
 
 namespace nccl {
 namespace {

@@ -1,4 +1,4 @@
-#include "comm_stub/nccl/communicator.h"
+#include "comm_stub/nccl/nccl_communicator.h"
 
 #include <cstring>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "comm_stub/nccl/reductions.h"
+#include "comm_stub/nccl/device_reductions.h"
 
 #include <algorithm>
 #include <cmath>
