@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "estimator/base/fields.h"
 #include "estimator/base/units.h"
 #include "estimator/communication/collective_fit.h"
 #include "estimator/compute/gpu_variation.h"
