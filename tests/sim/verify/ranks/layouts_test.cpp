@@ -1,4 +1,6 @@
 // Real ranks of every layout do what the stub says and compute what the whole model computes.
+#include <algorithm>
+
 #include "estimator/base/fields.h"
 #include "tests/sim/verify/ranks/verify_program.h"
 
@@ -19,10 +21,21 @@ std::ostream& operator<<(std::ostream& out, const Layout& layout) { return out <
 
 class VerifiedLayout : public VerifyProgram, public testing::WithParamInterface<Layout> {};
 
+/// Enough samples that gradients are added up, and that a pipeline is filled, runs full and is
+/// emptied. Each further micro-batch repeats the same calls, which are nearly all that a test
+/// takes.
+int64_t samples_for(const Json& changes) {
+  const Json parallelism = changes.value("parallelism", Json::object());
+  const int64_t stages = parallelism.value("pipeline", 1);
+  const int64_t data_ranks = parallelism.value("data", 1);
+  return std::min<int64_t>(8, data_ranks * (stages > 1 ? 2 * stages : 2));
+}
+
 TEST_P(VerifiedLayout, IsWhatTheStubSaysAndWhatTheWholeModelComputes) {
   const Layout& layout = GetParam();
   Json changes = layout.llama ? llama_changes() : Json::object();
   changes.merge_patch(Json::parse(layout.model));
+  changes["training"]["global_batch_size"] = samples_for(Json::parse(layout.changes));
   changes.merge_patch(Json::parse(layout.changes));
   const Verification verification = verify(write_plan(layout.ranks, changes), 0);
   EXPECT_TRUE(verification.equal);
