@@ -13,5 +13,6 @@ function(onerank_add_torch_test name)
   endforeach()
   target_link_libraries(${name} PRIVATE onerank::torch GTest::gtest_main)
   onerank_warnings(${name})
-  onerank_discover_tests(${name})
+  # Threads of such small tensors wait for each other in busy loops.
+  onerank_discover_suites(${name} ENVIRONMENT OMP_NUM_THREADS=1)
 endfunction()

@@ -3,11 +3,13 @@
 
 usage: count_tests.py REPORT.xml...
 
-Shows the output of each failed case; the last line is `N passed, N failed`, followed by
+A program of googletest that CTest runs as one case counts as the cases that it says it ran. Shows the output of each failed case; the last line is `N passed, N failed`, followed by
 `, N skipped` if there were any. Exits with 0 if every case passed or was skipped and one did pass.
 """
 
+import collections
 import pathlib
+import re
 import sys
 import xml.etree.ElementTree as ElementTree
 
@@ -27,13 +29,29 @@ def outcome(case: ElementTree.Element) -> str:
     return "failed"
 
 
+# The end of what googletest prints: "[  PASSED  ] 12 tests.", "[  FAILED  ] 1 test, listed below:".
+GTEST_SUM = re.compile(r"^\[  (PASSED|FAILED|SKIPPED) +\] (\d+) tests?[.,]", re.MULTILINE)
+
+
+def outcomes(case: ElementTree.Element) -> collections.Counter:
+    """Returns how many cases one <testcase> is, by their outcome."""
+    result = outcome(case)
+    counts = collections.Counter()
+    for word, number in GTEST_SUM.findall(case.findtext("system-out") or ""):
+        counts[word.lower()] += int(number)
+    if result == "skipped" or not counts:
+        return collections.Counter({result: 1})
+    if result == "failed" and not counts["failed"]:
+        counts["failed"] = 1  # after its last case
+    return counts
+
+
 def main(reports: list[str]) -> int:
-    counts = {"passed": 0, "failed": 0, "skipped": 0}
+    counts = collections.Counter(passed=0, failed=0, skipped=0)
     for report in map(pathlib.Path, reports):
         for case in ElementTree.parse(report).iter("testcase"):
-            result = outcome(case)
-            counts[result] += 1
-            if result == "failed":
+            counts += outcomes(case)
+            if outcome(case) == "failed":
                 print(f"\n--- {report.stem}: {case.get('name')} failed")
                 print((case.findtext("system-out") or "(no output)").rstrip())
     if not any(counts.values()):

@@ -187,6 +187,14 @@ ReportsOfAllBuildsAreCounted() {
   expect_output "--- mixed: Bad.Expectation failed"$'\n'"expected 1 < 0"
 }
 
+CasesOfAGtestProgramAreCounted() {
+  cp "$here"/data/*.xml "$tree/"
+  count "$tree/suites.xml"
+  expect_status 1
+  expect_last_line "5 passed, 2 failed, 1 skipped"
+  expect_output "--- suites: Broken failed"$'\n'"[ RUN      ] Broken.First"
+}
+
 ReportsWithoutFailuresExitWith0() {
   cp "$here"/data/*.xml "$tree/"
   count "$tree/passed.xml" "$tree/empty.xml"
