@@ -7,7 +7,7 @@
 
 namespace {
 
-constexpr size_t kPage = 2 << 20;
+constexpr size_t kDevicePage = 2 << 20;
 constexpr size_t kCapacity = 1 << 30;
 
 TEST(Memory, IsCountedInMemGetInfoAndInTheControlInterface) {
@@ -18,11 +18,11 @@ TEST(Memory, IsCountedInMemGetInfoAndInTheControlInterface) {
   const uint64_t used_before = onerank_virtual_gpu_used_bytes();
 
   void* address = nullptr;
-  ASSERT_EQ(cudaMalloc(&address, kPage + 1), cudaSuccess);
+  ASSERT_EQ(cudaMalloc(&address, kDevicePage + 1), cudaSuccess);
   size_t free_after = 0;
   ASSERT_EQ(cudaMemGetInfo(&free_after, &total), cudaSuccess);
-  EXPECT_EQ(free_before - free_after, 2 * kPage);
-  EXPECT_EQ(onerank_virtual_gpu_used_bytes() - used_before, 2 * kPage);
+  EXPECT_EQ(free_before - free_after, 2 * kDevicePage);
+  EXPECT_EQ(onerank_virtual_gpu_used_bytes() - used_before, 2 * kDevicePage);
   EXPECT_EQ(cudaFree(address), cudaSuccess);
   EXPECT_EQ(onerank_virtual_gpu_used_bytes(), used_before);
 }
@@ -40,7 +40,7 @@ TEST(Memory, RunsOutAtTheCapacity) {
 
 TEST(Memory, IsFreedOnceAndOnlyIfItWasAllocated) {
   void* address = nullptr;
-  ASSERT_EQ(cudaMalloc(&address, kPage), cudaSuccess);
+  ASSERT_EQ(cudaMalloc(&address, kDevicePage), cudaSuccess);
   EXPECT_EQ(cudaFree(address), cudaSuccess);
   EXPECT_EQ(cudaFree(address), cudaErrorInvalidValue);
   EXPECT_EQ(cudaFree(nullptr), cudaSuccess);
@@ -58,7 +58,7 @@ cudaPointerAttributes attributes_of(const void* address) {
 TEST(Memory, OfADeviceOfTheHostAndOfNeitherIsToldApart) {
   void* on_device = nullptr;
   ASSERT_EQ(cudaSetDevice(1), cudaSuccess);
-  ASSERT_EQ(cudaMalloc(&on_device, kPage), cudaSuccess);
+  ASSERT_EQ(cudaMalloc(&on_device, kDevicePage), cudaSuccess);
   ASSERT_EQ(cudaSetDevice(0), cudaSuccess);
   const cudaPointerAttributes inside = attributes_of(static_cast<char*>(on_device) + 100);
   EXPECT_EQ(inside.type, cudaMemoryTypeDevice);
