@@ -91,7 +91,7 @@ Plan read_plan(const Json& tree, FieldReader& reader) {
         "", "a plan is an object", shown(tree), "see scripts/plans/ for complete examples");
     return plan;
   }
-  static const std::vector<std::string> kKeys = {
+  static const std::vector<std::string> kSections = {
       "name", "model", "cluster", "parallelism", "training", "memory", "time", "reliability"};
   for (const auto& [key, value] : tree.items()) {
     if (key == "$schema") continue;  // of the editor
@@ -112,7 +112,7 @@ Plan read_plan(const Json& tree, FieldReader& reader) {
     else if (key == "reliability")
       reader.read(value, plan.reliability, key);
     else
-      reader.report(key, "unknown key", "", suggestion(key, kKeys));
+      reader.report(key, "unknown key", "", suggestion(key, kSections));
   }
   if (!tree.contains("model")) {
     reader.report("model",
