@@ -14,6 +14,7 @@ if(ONERANK_SANITIZE)
   else()
     set(sanitizers -fsanitize=address,undefined -fno-sanitize-recover=all)
   endif()
-  add_compile_options(${sanitizers} -fno-omit-frame-pointer)
+  # -g1: reports name functions and lines, and no more.
+  add_compile_options(${sanitizers} -fno-omit-frame-pointer -g1)
   add_link_options(${sanitizers})
 endif()
