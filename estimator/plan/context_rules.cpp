@@ -20,12 +20,12 @@ void check_attention(Rules& rules) {
   const TrainingConfig& t = plan.training;
   rules.require(traits_of(t.framework).transformer_engine &&
                     t.transformer_impl == TransformerImpl::kTransformerEngine,
-                "context parallelism is built for TransformerEngine's attention alone",
+                "context parallelism is supported only for TransformerEngine's attention",
                 where(plan, "training.framework", to_string(t.framework)) +
                     ", training.transformer_impl = " + to_string(t.transformer_impl),
                 "use training.framework = megatron-lm with transformer_engine");
   rules.require(t.attention != Attention::kUnfused,
-                "unfused attention does not go across context ranks",
+                "unfused attention does not work with context parallelism",
                 where(plan, "training.attention", to_string(t.attention.value())),
                 "use training.attention = flash or fused");
   constexpr int64_t kWidthMultiple = 8;  // of AttnFuncWithCPAndKVP2P and its like
@@ -56,7 +56,7 @@ void check_exchange(Rules& rules) {
   const ParallelConfig& p = plan.parallelism;
   const std::string kind = to_string(p.context_comm);
   rules.require(p.context_comm == ContextComm::kP2p || p.context_comm == ContextComm::kAllToAll,
-                fmt::format("the exchange {} of context ranks is not built yet", kind),
+                fmt::format("the context exchange {} is not supported yet", kind),
                 where(plan, "parallelism.context_comm", kind),
                 "use p2p or a2a");
   if (p.context_comm != ContextComm::kAllToAll) return;

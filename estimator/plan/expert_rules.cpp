@@ -12,7 +12,7 @@ void check_dense(Rules& rules) {
   const Plan& plan = rules.plan_;
   const auto unused = [&](bool is_default, const std::string& where) {
     rules.require(is_default,
-                  "the key is of a mixture of experts",
+                  "the key is only for models with experts",
                   where + " without model.num_experts",
                   "give --num-experts, or leave it out");
   };
@@ -37,7 +37,7 @@ void check_model(Rules& rules) {
       fmt::format("model.moe_router_topk = {}, num_experts = {}", m.moe_router_topk, m.num_experts),
       fmt::format("use at most {}", m.num_experts));
   rules.require(!m.add_bias_linear,
-                "experts with biases are not built yet",
+                "experts with biases are not supported yet",
                 "model.add_bias_linear with model.num_experts",
                 "add --disable-bias-linear");
   const int64_t groups = m.moe_router_num_groups;
@@ -140,8 +140,8 @@ void check_gathered_tokens(Rules& rules) {
   if (!plan.training.sequence_length.is_known()) return;
   const int64_t rows = plan.local_sequence() * plan.model.moe_router_topk;
   rules.require(rows % plan.model.num_experts == 0,
-                "a rank's tokens do not divide evenly among the experts, which the ranks that cut "
-                "the same experts need here",
+                "the tokens of a rank do not divide evenly among the experts, as expert tensor "
+                "parallelism needs here",
                 fmt::format("{} rows of a sequence on a rank x model.moe_router_topk {} = {}, "
                             "model.num_experts = {}",
                             plan.local_sequence(),
@@ -155,27 +155,27 @@ void check_training(Rules& rules) {
   const Plan& plan = rules.plan_;
   const TrainingConfig& t = plan.training;
   rules.require(traits_of(t.framework).experts,
-                "mixtures of experts are not built in this framework",
+                "mixtures of experts are not supported for this framework",
                 fmt::format("model.num_experts = {}, training.framework = {}",
                             plan.model.num_experts,
                             to_string(t.framework)),
                 "use training.framework = megatron-lm or plain");
   rules.require(t.transformer_impl == TransformerImpl::kTransformerEngine,
-                "mixtures of experts are built of TransformerEngine's grouped products",
+                "mixtures of experts are supported only with TransformerEngine's grouped products",
                 fmt::format("model.num_experts = {}, training.transformer_impl = {}",
                             plan.model.num_experts,
                             to_string(t.transformer_impl)),
                 "use training.transformer_impl = transformer_engine");
   rules.require(!plan.parallelism.fully_sharded(),
-                "mixtures of experts under FSDP2 are not built yet",
+                "mixtures of experts under FSDP2 are not supported yet",
                 fmt::format("parallelism.zero_stage = {}", plan.parallelism.zero_stage),
                 "use ZeRO stage 1");
   rules.require(!t.optimizer_cpu_offload,
-                "an offloaded optimizer of experts is not built yet",
+                "optimizer offload with experts is not supported yet",
                 "training.optimizer_cpu_offload with model.num_experts",
                 "leave the optimizer on the GPU");
   rules.require(t.moe_token_dispatcher_type == TokenDispatcher::kAllToAll,
-                fmt::format("the token dispatcher {} is not built yet",
+                fmt::format("the token dispatcher {} is not supported yet",
                             to_string(t.moe_token_dispatcher_type)),
                 "training.moe_token_dispatcher_type",
                 "use --moe-token-dispatcher-type alltoall");
@@ -185,12 +185,12 @@ void check_training(Rules& rules) {
                 fmt::format("training.moe_expert_capacity_factor = {}", capacity),
                 "use 1 for as many tokens as there are in the mean");
   rules.require(t.moe_expert_capacity_factor.has_value() || !t.moe_pad_expert_input_to_capacity,
-                "to which capacity experts are filled up is not known",
+                "the capacity to which experts are padded is not given",
                 "training.moe_pad_expert_input_to_capacity without moe_expert_capacity_factor",
                 "add --moe-expert-capacity-factor 1");
   rules.require(!t.moe_expert_capacity_factor || t.moe_pad_expert_input_to_capacity,
-                "experts that drop tokens and are not filled up to their capacity are not built "
-                "yet: how many they drop depends on the data",
+                "experts that drop tokens without padding to their capacity are not supported, "
+                "because the number of dropped tokens depends on the data",
                 fmt::format("training.moe_expert_capacity_factor = {}", capacity),
                 "add --moe-pad-expert-input-to-capacity, or leave the factor out");
 }

@@ -36,76 +36,74 @@ FrameworkTraits megatron_lm() {
       .fills_when_deterministic = false,  // pull request 7093 (September 2026) turned it off
       .vocabulary_multiple = 128,
       .notes = {
-          "TransformerEngine's cuBLAS workspace, and a stand-in gradient for each weight shape "
-          "with gradient accumulation fusion",
+          "TransformerEngine's cuBLAS workspace and, with gradient accumulation fusion, a dummy "
+          "gradient for each weight shape",
           "flash attention copies query, key, value and output between [s, b] and [b, s]; fused "
           "(cuDNN) does not; cuDNN's own workspaces are not public and not counted",
-          "multi-latent attention: down projections that each tensor rank has whole, the norms of "
-          "the latents as part of the up projections, rotary positions by its two fused kernels",
+          "multi-latent attention: each tensor rank has the whole down projections, the norms of "
+          "the latents are part of the up projections, and two fused kernels apply the rotary "
+          "positions",
           "the output layer gathers the sequence into Megatron-LM's global memory buffer",
           "fp32 gradient buffer, padded as the distributed optimizer pads it; pipeline outputs "
           "are freed (deallocate_pipeline_outputs)",
           "transformer_impl local: Megatron-LM's own layers, without TransformerEngine",
-          "cross_entropy_fusion none, native (compiled: a second fp32 buffer for a moment) or te "
-          "(the gradient takes the place of the logits)"}};
+          "cross_entropy_fusion none, native (compiled; has a second fp32 buffer for a short time) "
+          "or te (the gradient overwrites the logits)"}};
 }
 
 FrameworkTraits megatron_deepspeed() {
-  return {
-      .framework = Framework::kMegatronDeepspeed,
-      .stands_for = "Megatron-DeepSpeed (2022), DeepSpeed's pipeline and ZeRO stage 1",
-      .stage_outputs = StageOutputs::kPartitioned,
-      .loss_buffers = LossBuffers::kTwo,
-      .gradient_type = GradientType::kParameter,
-      .gradient_keeping = GradientKeeping::kDeepspeed,
-      .shared_step_counter = true,
-      .overlapped_sends = false,
-      .partitioned_sends = true,
-      .unfused_attention = true,
-      .vocabulary_multiple = 128,
-      .notes = {
-          "fp16: gradients stay the parameters' own and are summed in fp16; they are all-reduced "
-          "flattened, up to 500,000,000 elements at once, and each rank casts its part of them for "
-          "the step (DeepSpeed v0.5.10, stage_1_and_2.py)",
-          "bf16: after each backward the gradients are cast one by one and added to flat fp32 "
-          "ones; "
-          "both stay; the flat ones are all-reduced as one bf16 copy (DeepSpeed's branch "
-          "bf16-updates of 2022-02-28, bf16_optimizer.py and engine.py)",
-          "ZeRO's fp32 state is one flat tensor for each rank, made before the first step",
-          "between stages each tensor rank keeps its part of the activations and sends it, which "
-          "the receivers gather (pipe/engine.py, PartitionedTensor); the sending counts as time "
-          "alone",
-          "logits are cast to fp32 before the loss, which copies them (gpt_model.py)"}};
+  return {.framework = Framework::kMegatronDeepspeed,
+          .stands_for = "Megatron-DeepSpeed (2022), DeepSpeed's pipeline and ZeRO stage 1",
+          .stage_outputs = StageOutputs::kPartitioned,
+          .loss_buffers = LossBuffers::kTwo,
+          .gradient_type = GradientType::kParameter,
+          .gradient_keeping = GradientKeeping::kDeepspeed,
+          .shared_step_counter = true,
+          .overlapped_sends = false,
+          .partitioned_sends = true,
+          .unfused_attention = true,
+          .vocabulary_multiple = 128,
+          .notes = {
+              "fp16: gradients are kept in the parameters' .grad and summed in fp16; they are "
+              "flattened and all-reduced, up to 500,000,000 elements at once, and each rank casts "
+              "its part of them for the step (DeepSpeed v0.5.10, stage_1_and_2.py)",
+              "bf16: after each backward the gradients are cast one by one and added to flat fp32 "
+              "gradients, and both are kept; the flat gradients are all-reduced as one bf16 copy "
+              "(DeepSpeed's branch bf16-updates of 2022-02-28, bf16_optimizer.py and engine.py)",
+              "ZeRO's fp32 state is one flat tensor for each rank, made before the first step",
+              "between stages each tensor rank keeps its part of the activations and sends it, and "
+              "the receivers gather the parts (pipe/engine.py, PartitionedTensor); sending counts "
+              "only as time",
+              "logits are cast to fp32 before the loss, which copies them (gpt_model.py)"}};
 }
 
 FrameworkTraits nanotron() {
-  return {
-      .framework = Framework::kNanotron,
-      .stands_for = "nanotron (July 2024), tensor parallel mode REDUCE_SCATTER",
-      .fused_rotary = true,
-      .batch_first_attention = true,
-      .query_keeps_packed = true,
-      .keeps_gathered_input = true,
-      .stage_outputs = StageOutputs::kKept,
-      .loss_buffers = LossBuffers::kTwo,
-      .gradient_keeping = GradientKeeping::kUntilSummed,
-      .reducer_buckets = true,
-      .overlapped_sends = false,
-      .stages_by_cost = true,
-      .notes = {
-          "as of commit f1adf520",
-          "attention copies query, key and value into one tensor, turns the query there and "
-          "copies key and value again (models/llama.py)",
-          "SwiGLU from PyTorch's operators: input, silu(gate) and output are kept",
-          "column-parallel layers keep the gathered input (synchronous mode)",
-          "logits are cast to fp32 before the loss, which makes a second buffer",
-          "its kernels that read views, concatenate or normalise run far below the memory's rate "
-          "(data/fused_kernels.json); of its host only the calls count, not its loader, and not "
-          "the six small kernels that find each layer's sequence lengths",
-          "a stage waits for what it sends (send_tensors in p2p.py)",
-          "bf16 gradients live until a micro-batch's backward is over, then they are added to "
-          "a flat fp32 buffer (optim/gradient_accumulator.py)",
-          "DistributedDataParallel only without ZeRO (make_ddp in trainer.py)"}};
+  return {.framework = Framework::kNanotron,
+          .stands_for = "nanotron (July 2024), tensor parallel mode REDUCE_SCATTER",
+          .fused_rotary = true,
+          .batch_first_attention = true,
+          .query_keeps_packed = true,
+          .keeps_gathered_input = true,
+          .stage_outputs = StageOutputs::kKept,
+          .loss_buffers = LossBuffers::kTwo,
+          .gradient_keeping = GradientKeeping::kUntilSummed,
+          .reducer_buckets = true,
+          .overlapped_sends = false,
+          .stages_by_cost = true,
+          .notes = {"as of commit f1adf520",
+                    "attention copies query, key and value into one tensor, rotates the query "
+                    "there and copies key and value again (models/llama.py)",
+                    "SwiGLU from PyTorch's operators: input, silu(gate) and output are kept",
+                    "column-parallel layers keep the gathered input (synchronous mode)",
+                    "logits are cast to fp32 before the loss, which makes a second buffer",
+                    "its kernels that read views, concatenate or normalise reach only a small part "
+                    "of the memory bandwidth (data/fused_kernels.json); of the host's work only "
+                    "the calls of operators count, not the data loader, and the six small kernels "
+                    "that find each layer's sequence lengths do not count either",
+                    "a stage waits for what it sends (send_tensors in p2p.py)",
+                    "bf16 gradients live until the end of a micro-batch's backward, when they are "
+                    "added to a flat fp32 buffer (optim/gradient_accumulator.py)",
+                    "DistributedDataParallel only without ZeRO (make_ddp in trainer.py)"}};
 }
 
 FrameworkTraits torchtitan() {
@@ -124,20 +122,21 @@ FrameworkTraits torchtitan() {
       .notes = {
           "ZeRO stages 2 and 3 are FSDP2 with fp32 parameters, computation in the plan's dtype "
           "and reduction in fp32; each layer is a unit, and so are embedding and head",
-          "without FSDP parameters, gradients and AdamW's state are all of the plan's dtype (its "
-          "--training.dtype); autocast over fp32 parameters has no key",
+          "without FSDP all parameters, gradients and AdamW's state have the plan's dtype "
+          "(TorchTitan's --training.dtype); autocast over fp32 parameters has no key",
           "SwiGLU, rotary positions and cross-entropy from PyTorch's operators, fused RMSNorm",
           "selective recompute by operator: a layer keeps its input and the outputs of attention "
-          "kernels, reduce-scatters and, from the first on, every second product without a bias, "
-          "and runs all else again (apply_ac and _op_sac_save_list of v0.2.2; main of August "
-          "2026 keeps products with a bias and those of unfused attention, too)",
-          "selective_ac_option is op unless said: that of its configurations for training "
-          "(llama3_8b.toml), where v0.2.2 without a word takes every second layer",
-          "without FSDP gradients are autograd's own, from the first backward that makes them to "
-          "the next step's zero_grad(); with more data ranks beside DistributedDataParallel's "
-          "buckets (apply_ddp of v0.2.2), whose reduction counts once for each step, where "
-          "TorchTitan reduces after each micro-batch; its first buckets, which stay for a moment "
-          "when it makes others after the first backward, are not counted"}};
+          "kernels, of reduce-scatters and of every second matrix product without a bias, "
+          "beginning with the first, and recomputes everything else (apply_ac and "
+          "_op_sac_save_list of v0.2.2; main of August 2026 also keeps products with a bias and "
+          "those of unfused attention)",
+          "selective_ac_option is op by default, as in TorchTitan's training configurations "
+          "(llama3_8b.toml); v0.2.2 without this option recomputes every second layer",
+          "without FSDP the gradients are autograd's own and live from the first backward until "
+          "zero_grad() of the next step; with several data ranks DistributedDataParallel's buckets "
+          "are added (apply_ddp of v0.2.2): their reduction counts once for each step, although "
+          "TorchTitan reduces after each micro-batch, and the first buckets, which live for a "
+          "short time when new ones are made after the first backward, are not counted"}};
 }
 
 FrameworkTraits internevo() {
@@ -147,14 +146,14 @@ FrameworkTraits internevo() {
       .gradient_type = GradientType::kParameter,
       .whole_parameters = true,
       .notes = {"as of its first commit, fa7337b (internlm/solver/optimizer/hybrid_zero_optim.py)",
-                "ZeRO stage 1: whole parameters, by falling size, each to the data rank that has "
-                "fewest elements; an owner has one flat fp32 tensor of them and broadcasts them as "
-                "one after its step, beside nothing",
-                "data rank 0 stands for all: with more ranks than parameters it owns the largest, "
-                "with fewer all own nearly the same",
-                "gradients are summed in the plan's dtype and all-reduced in buckets; its copy of "
-                "each bucket is not counted, nor that it drops gradients of parameters that other "
-                "ranks own, nor its norm and overflow reductions",
+                "ZeRO stage 1: in the order of descending size, each parameter goes as a whole to "
+                "the data rank with the fewest elements; an owner has its parameters in one flat "
+                "fp32 tensor and broadcasts them together after its step, without overlap",
+                "data rank 0 stands for all ranks: if there are more ranks than parameters it owns "
+                "the largest one, else all ranks own nearly equally much",
+                "gradients are summed in the plan's dtype and all-reduced in buckets; not counted "
+                "are its copy of each bucket, the dropping of gradients of parameters that other "
+                "ranks own, and the reductions for norm and overflow",
                 "layers, loss and pipeline as in plain"}};
 }
 

@@ -96,10 +96,11 @@ template <class Visitor>
 void visit_fields(Visitor& visit, FrameworkTraits& traits) {
   visit("name", traits.framework, "as training.framework");
   visit("stands_for", traits.stands_for, "what it stands for");
-  visit("transformer_engine", traits.transformer_engine, "layers may be TransformerEngine's");
+  visit(
+      "transformer_engine", traits.transformer_engine, "layers can be those of TransformerEngine");
   visit("fused_gated_activation",
         traits.fused_gated_activation,
-        "SwiGLU and GEGLU keep their input alone");
+        "SwiGLU and GEGLU keep only their input");
   visit("fused_rotary", traits.fused_rotary, "rotary positions have no temporaries");
   visit("batch_first_attention",
         traits.batch_first_attention,
@@ -109,7 +110,7 @@ void visit_fields(Visitor& visit, FrameworkTraits& traits) {
         "the query that attention keeps is a part of a copy of query, key and value");
   visit("separate_products",
         traits.separate_products,
-        "query, key and value, and a gated MLP's gate and up, are products of their own");
+        "query, key and value, and gate and up of a gated MLP, are separate matrix products");
   visit("selective_by_operator",
         traits.selective_by_operator,
         "selective recompute keeps the outputs of listed operators, not all but core attention");
@@ -119,9 +120,9 @@ void visit_fields(Visitor& visit, FrameworkTraits& traits) {
   visit("keeps_gathered_input",
         traits.keeps_gathered_input,
         "under sequence parallelism the gathered input is kept for backward");
-  visit("stage_outputs", traits.stage_outputs, "what of a stage's output stays until backward");
+  visit("stage_outputs", traits.stage_outputs, "what a stage keeps of its output until backward");
   visit("loss_buffers", traits.loss_buffers, "buffers of the logits' shape in the loss");
-  visit("gradient_type", traits.gradient_type, "in which gradients are summed");
+  visit("gradient_type", traits.gradient_type, "type in which gradients are summed");
   visit("gradient_keeping", traits.gradient_keeping, "how long autograd's own gradients stay");
   visit("master_weights", traits.master_weights, "the optimizer has fp32 copies of the parameters");
   visit("reducer_buckets",
@@ -134,10 +135,12 @@ void visit_fields(Visitor& visit, FrameworkTraits& traits) {
         traits.whole_parameters,
         "ZeRO stage 1: each data rank updates whole parameters and broadcasts them");
   visit("always_buckets", traits.always_buckets, "gradients are cut into buckets on every stage");
-  visit("shared_step_counter", traits.shared_step_counter, "one for the optimizer, not one each");
+  visit("shared_step_counter",
+        traits.shared_step_counter,
+        "the optimizer has one step counter, not one for each parameter");
   visit("optimizer_cpu_offload",
         traits.optimizer_cpu_offload,
-        "the distributed optimizer may leave its work to the host");
+        "the distributed optimizer can be offloaded to the host");
   visit("experts", traits.experts, "layers may be mixtures of experts");
   visit("overlapped_sends",
         traits.overlapped_sends,
@@ -165,7 +168,8 @@ void visit_fields(Visitor& visit, FrameworkTraits& traits) {
         "interleaved stages that go on while they send post each message alone");
   visit("stages_by_cost",
         traits.stages_by_cost,
-        "stages get layers until their products are beyond a stage's share of all, the head's too");
+        "layers are divided among stages by the cost of their matrix products, including those of "
+        "the head");
   visit("latent_attention", traits.latent_attention, "attention may be multi-latent");
   visit("shared_query_groups",
         traits.shared_query_groups,

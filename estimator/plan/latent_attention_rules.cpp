@@ -45,15 +45,15 @@ void check_layout(Rules& rules) {
   const ParallelConfig& p = rules.plan_.parallelism;
   const TrainingConfig& t = rules.plan_.training;
   rules.require(traits_of(t.framework).latent_attention,
-                "multi-latent attention is not built in this framework",
+                "multi-latent attention is not supported for this framework",
                 "model.multi_latent_attention, training.framework = " + to_string(t.framework),
                 "use training.framework = megatron-lm or plain");
   rules.require(t.transformer_impl == TransformerImpl::kTransformerEngine,
-                "multi-latent attention is built of TransformerEngine's layers",
+                "multi-latent attention is supported only with TransformerEngine's layers",
                 "training.transformer_impl = " + to_string(t.transformer_impl),
                 "use transformer_engine");
   rules.require(p.context == 1,
-                "multi-latent attention does not go across context ranks yet",
+                "multi-latent attention does not work with context parallelism yet",
                 fmt::format("parallelism.context = {}", p.context),
                 "use a context parallel size of 1");
   // MLASelfAttention in megatron/core/transformer/multi_latent_attention.py gathers the shared key,

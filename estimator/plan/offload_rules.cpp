@@ -13,7 +13,7 @@ void check_unused_offload_keys(Rules& rules) {
   const TrainingConfig defaults;
   const auto unused = [&](bool is_default, const std::string& key) {
     rules.require(is_default,
-                  "the key is of an offloaded optimizer",
+                  "the key is only for optimizer offload",
                   fmt::format("training.{} without {}", key, kKey),
                   "add --optimizer-cpu-offload, or leave it out");
   };
@@ -23,12 +23,12 @@ void check_unused_offload_keys(Rules& rules) {
   unused(t.pin_cpu_grads, "pin_cpu_grads");
   unused(t.pin_cpu_params, "pin_cpu_params");
   rules.require(!rules.plan_.time.cpu_adam_parameters_per_second,
-                "the key is of an offloaded optimizer",
+                "the key is only for optimizer offload",
                 fmt::format("time.cpu_adam_parameters_per_second without {}", kKey),
                 "add --optimizer-cpu-offload, or leave it out");
   rules.require(!t.use_precision_aware_optimizer,
-                "the precision-aware optimizer is built for optimizer offload alone: on the GPU it "
-                "keeps 16 bits of each master weight (store_param_remainders)",
+                "the precision-aware optimizer is supported only with optimizer offload: on the "
+                "GPU it keeps only 16 bits of each master weight (store_param_remainders)",
                 fmt::format("training.use_precision_aware_optimizer without {}", kKey),
                 "add --optimizer-cpu-offload, or leave it out");
 }
@@ -49,18 +49,18 @@ void check_optimizer_offload(Rules& rules) {
       fmt::format("training.optimizer_offload_fraction = {}", t.optimizer_offload_fraction),
       "use 1 for all parameters, 0.5 for half of them");
   require(traits_of(t.framework).optimizer_cpu_offload,
-          "optimizer offload is built as Megatron-LM's; FSDP2's CPUOffloadPolicy, DeepSpeed's "
-          "ZeRO-Offload and others' are not built",
+          "optimizer offload is supported only as in Megatron-LM, not as FSDP2's CPUOffloadPolicy, "
+          "DeepSpeed's ZeRO-Offload and others",
           fmt::format("training.framework = {}", to_string(t.framework)),
           "use --framework megatron-lm, or leave the optimizer on the GPU");
   // megatron/training/arguments.py asks for --use-precision-aware-optimizer, and that one for the
   // distributed optimizer (megatron/core/optimizer/__init__.py) and for Adam (optimizer_config.py).
   require(plan.parallelism.zero_stage == 1,
-          "Megatron-LM offloads its distributed optimizer alone",
+          "Megatron-LM offloads only its distributed optimizer",
           fmt::format("parallelism.zero_stage = {}", plan.parallelism.zero_stage),
           "add --use-distributed-optimizer");
   require(t.optimizer == Optimizer::kAdamw,
-          "Megatron-LM offloads AdamW alone",
+          "Megatron-LM offloads only AdamW",
           fmt::format("training.optimizer = {}", to_string(t.optimizer)),
           "use adamw");
   // HybridDeviceOptimizer hands gradients to its fp32 copies of 16-bit parameters; an fp32

@@ -40,14 +40,16 @@ void visit_fields(Visitor& visit, ModelConfig& model) {
         {"output layer shares the input embedding",
          {{"--untie-embeddings-and-output-weights", "false", "an output layer of its own"}}});
   visit("normalization", model.normalization, {"norm of the layers", {{"--normalization"}}});
-  visit("norm_epsilon", model.norm_epsilon, {"added to the variance", {{"--norm-epsilon"}}});
+  visit("norm_epsilon",
+        model.norm_epsilon,
+        {"epsilon that the norm adds to the variance", {{"--norm-epsilon"}}});
   visit("activation",
         model.activation,
-        {"of the MLP; swiglu and geglu are gated",
+        {"activation function of the MLP; swiglu and geglu are gated",
          {{"--swiglu", "\"swiglu\"", "a gated MLP with SiLU"}}});
   visit("position_embedding",
         model.position_embedding,
-        {"how positions are told", {{"--position-embedding-type"}}});
+        {"position embedding", {{"--position-embedding-type"}}});
   visit("rotary_base", model.rotary_base, {"base of the rotary angles", {{"--rotary-base"}}});
   visit("add_bias_linear",
         model.add_bias_linear,
@@ -55,11 +57,12 @@ void visit_fields(Visitor& visit, ModelConfig& model) {
          {{"--disable-bias-linear", "false", "no biases"}}});
   visit("add_qkv_bias",
         model.add_qkv_bias,
-        {"bias on query, key and value alone", {{"--add-qkv-bias", "true"}}});
-  visit("multi_latent_attention",
-        model.multi_latent_attention,
-        {"MLA: keys and values, and queries, from latents (DeepSeek)",
-         {{"--multi-latent-attention", "true"}}});
+        {"biases only for query, key and value", {{"--add-qkv-bias", "true"}}});
+  visit(
+      "multi_latent_attention",
+      model.multi_latent_attention,
+      {"multi-latent attention (MLA, DeepSeek): keys, values and queries are computed from latents",
+       {{"--multi-latent-attention", "true"}}});
   visit("q_lora_rank",
         model.q_lora_rank,
         {"MLA: width of the queries' latent; 0: none", {{"--q-lora-rank"}}});
@@ -68,10 +71,10 @@ void visit_fields(Visitor& visit, ModelConfig& model) {
         {"MLA: width of the latent of keys and values", {{"--kv-lora-rank"}}});
   visit("qk_head_dim",
         model.qk_head_dim,
-        {"MLA: width of a query's and key's head, no positions", {{"--qk-head-dim"}}});
+        {"MLA: width of a query's or key's head without positions", {{"--qk-head-dim"}}});
   visit("qk_pos_emb_head_dim",
         model.qk_pos_emb_head_dim,
-        {"MLA: width of its part with rotary positions, whose key all heads share",
+        {"MLA: width of a head's part with rotary positions; all heads share the key of this part",
          {{"--qk-pos-emb-head-dim"}}});
   visit("v_head_dim", model.v_head_dim, {"MLA: width of a value's head", {{"--v-head-dim"}}});
   visit("qk_layernorm",
@@ -79,14 +82,16 @@ void visit_fields(Visitor& visit, ModelConfig& model) {
         {"MLA: norms of the latents", {{"--qk-layernorm", "true"}}});
   visit("hidden_dropout",
         model.hidden_dropout,
-        {"after attention, MLP and embedding", {{"--hidden-dropout"}}});
+        {"dropout probability after attention, MLP and embedding", {{"--hidden-dropout"}}});
   visit("attention_dropout",
         model.attention_dropout,
-        {"on the attention weights", {{"--attention-dropout"}}});
+        {"dropout probability of the attention weights", {{"--attention-dropout"}}});
   visit("num_experts",
         model.num_experts,
         {"experts of a layer; 0: a dense model", {{"--num-experts"}}});
-  visit("moe_router_topk", model.moe_router_topk, {"experts of a token", {{"--moe-router-topk"}}});
+  visit("moe_router_topk",
+        model.moe_router_topk,
+        {"experts that each token uses", {{"--moe-router-topk"}}});
   visit("moe_ffn_hidden_size",
         model.moe_ffn_hidden_size,
         {"width of one expert", {{"--moe-ffn-hidden-size"}}});
@@ -96,29 +101,30 @@ void visit_fields(Visitor& visit, ModelConfig& model) {
          {{"--moe-shared-expert-intermediate-size"}}});
   visit("moe_layer_freq",
         model.moe_layer_freq,
-        {"layers with experts: 2 is each second one; or a 0 (dense) or 1 for each, "
-         "\"([0]*3+[1]*58)\"",
+        {"layers with experts: 2 means every second layer; or 0 (dense) or 1 (experts) for each "
+         "layer, \"([0]*3+[1]*58)\"",
          {{"--moe-layer-freq"}}});
-  visit("moe_router_score_function",
-        model.moe_router_score_function,
-        {"what makes weights of the router's logits", {{"--moe-router-score-function"}}});
+  visit(
+      "moe_router_score_function",
+      model.moe_router_score_function,
+      {"function that turns the router's logits into weights", {{"--moe-router-score-function"}}});
   visit("moe_router_pre_softmax",
         model.moe_router_pre_softmax,
-        {"softmax over all experts, not over the chosen ones",
+        {"softmax over all experts before choosing, not over the chosen ones",
          {{"--moe-router-pre-softmax", "true"}}});
   visit("moe_router_num_groups",
         model.moe_router_num_groups,
-        {"groups of experts, to some of which a token's are limited; 0: none",
+        {"groups of experts; a token uses experts of only some groups; 0: no groups",
          {{"--moe-router-num-groups"}}});
   visit("moe_router_group_topk",
         model.moe_router_group_topk,
-        {"groups of a token", {{"--moe-router-group-topk"}}});
+        {"groups whose experts a token may use", {{"--moe-router-group-topk"}}});
   visit("moe_router_topk_scaling_factor",
         model.moe_router_topk_scaling_factor,
-        {"factor of the experts' weights; 0: none", {{"--moe-router-topk-scaling-factor"}}});
+        {"factor for the experts' weights; 0: no factor", {{"--moe-router-topk-scaling-factor"}}});
   visit("moe_router_load_balancing_type",
         model.moe_router_load_balancing_type,
-        {"loss that keeps the experts equally busy: of a micro-batch, or of each sequence",
+        {"auxiliary loss that balances the experts: over a micro-batch, or over each sequence",
          {{"--moe-router-load-balancing-type"}}});
   visit("moe_aux_loss_coeff",
         model.moe_aux_loss_coeff,
@@ -144,7 +150,7 @@ void visit_fields(Visitor& visit, ClusterConfig& cluster) {
             .of_the_cluster());
   visit("nics_per_node",
         cluster.nics_per_node,
-        Option{"NICs of one machine; auto: as many as the link's machines have",
+        Option{"NICs of one machine; auto: the number that machines with this NIC usually have",
                kDegree,
                {{"--nics-per-node"}}}
             .of_the_cluster());
@@ -156,37 +162,39 @@ void visit_fields(Visitor& visit, ClusterConfig& cluster) {
             .of_the_cluster());
   visit("spine_oversubscription",
         cluster.spine_oversubscription,
-        Option{"bandwidth inside a pod over bandwidth out of it: 7 for 7:1",
+        Option{"bandwidth inside a pod divided by bandwidth out of it: 7 for 7:1",
                Range{1, 1000, "1 for a network without oversubscription, 7 for 7:1"},
                {{"--spine-oversubscription"}}}
             .of_the_cluster());
   visit("sharp",
         cluster.sharp,
-        Option{"the network's switches reduce (InfiniBand SHARP, NCCL's CollNet)",
+        Option{"let the network's switches reduce (InfiniBand SHARP, NCCL's CollNet)",
                {{"--sharp", "true"}}}
             .of_the_cluster());
   visit("nvls",
         cluster.nvls,
-        Option{"NVSwitches that can reduce do (NCCL_NVLS_ENABLE)",
-               {{"--no-nvls", "false", "NVSwitches do not reduce (NCCL_NVLS_ENABLE=0)"}}}
+        Option{"let NVSwitches reduce if they can (NCCL_NVLS_ENABLE)",
+               {{"--no-nvls", "false", "no reductions in NVSwitches (NCCL_NVLS_ENABLE=0)"}}}
             .of_the_cluster());
+  visit("nccl_tests",
+        cluster.nccl_tests,
+        Option{"output files of nccl-tests from such machines; they replace the model for groups "
+               "that they fit",
+               {{"--nccl-tests"}}}
+            .of_the_cluster());
+  visit("gpu_deviation",
+        cluster.gpu_deviation,
+        {"standard deviation of the GPUs' time for the same arithmetic, as a share of the mean "
+         "(ranks wait for the slowest GPU); 0: all GPUs are alike; auto: a published value of "
+         "other clusters",
+         Range{0, 0.2, "0.015 for 1.5 %, 0 for GPUs that are all alike"},
+         {{"--gpu-deviation"}}});
   visit(
-      "nccl_tests",
-      cluster.nccl_tests,
+      "usd_per_gpu_hour",
+      cluster.usd_per_gpu_hour,
       Option{
-          "files that nccl-tests wrote on such machines: used in place of the model where they fit",
-          {{"--nccl-tests"}}}
+          "US dollars for one GPU hour, for the cost of the training", Range{0, 1e6}, {{"--price"}}}
           .of_the_cluster());
-  visit(
-      "gpu_deviation",
-      cluster.gpu_deviation,
-      {"standard deviation of the GPUs' time for the same arithmetic, of its mean: ranks wait for "
-       "the slowest; 0: all alike; auto: what was published of other clusters",
-       Range{0, 0.2, "0.015 for 1.5 %, 0 for GPUs that are all alike"},
-       {{"--gpu-deviation"}}});
-  visit("usd_per_gpu_hour",
-        cluster.usd_per_gpu_hour,
-        Option{"price, for the cost of a training", Range{0, 1e6}, {{"--price"}}}.of_the_cluster());
 }
 
 template <class Visitor>
@@ -202,7 +210,7 @@ void visit_fields(Visitor& visit, ParallelConfig& parallelism) {
         {"context parallel size", kDegree, {{"--context-parallel-size,--cp"}}});
   visit("context_comm",
         parallelism.context_comm,
-        {"how context ranks exchange keys and values: p2p (a ring) and a2a (Ulysses) are built",
+        {"how context ranks exchange keys and values; supported are p2p (a ring) and a2a (Ulysses)",
          {{"--cp-comm-type"}}});
   visit("expert",
         parallelism.expert,
@@ -214,16 +222,16 @@ void visit_fields(Visitor& visit, ParallelConfig& parallelism) {
          {{"--expert-tensor-parallel-size,--etp"}}});
   visit("data",
         parallelism.data,
-        {"data parallel size; auto: what is left of the world",
+        {"data parallel size; auto: world size / (tensor x pipeline x context)",
          kDegree,
          {{"--data-parallel-size,--dp"}}});
   visit("sequence_parallel",
         parallelism.sequence_parallel,
-        {"shard norms and dropout over tensor ranks", {{"--sequence-parallel,--sp", "true"}}});
+        {"sequence parallelism: divide norms and dropout among the tensor ranks",
+         {{"--sequence-parallel,--sp", "true"}}});
   visit("pipeline_schedule",
         parallelism.pipeline_schedule,
-        {"order of a stage's forwards and backwards; 1f1b with virtual stages is interleaved",
-         {{"--pipeline-schedule"}}});
+        {"pipeline schedule; 1f1b with virtual stages is interleaved", {{"--pipeline-schedule"}}});
   visit("virtual_stages",
         parallelism.virtual_stages,
         {"model chunks on each stage (interleaving)",
@@ -231,19 +239,23 @@ void visit_fields(Visitor& visit, ParallelConfig& parallelism) {
          {{"--num-virtual-stages-per-pipeline-rank,--vp"}}});
   visit("microbatch_group_size_per_virtual_stage",
         parallelism.microbatch_group_size_per_virtual_stage,
-        {"micro-batches that go through one chunk before the next; auto: the pipeline size",
+        {"micro-batches that go through one model chunk before the next chunk; auto: the pipeline "
+         "size",
          {{"--microbatch-group-size-per-virtual-pipeline-stage"}}});
   visit("layers_per_stage",
         parallelism.layers_per_stage,
-        {"layers of each stage, or of each virtual stage in model order; empty: even",
+        {"number of layers of each stage, or of each virtual stage in model order; empty: evenly "
+         "divided",
          Range{0, kDegree.most},
          {{"--num-layers-per-stage",
            "",
-           "layers of each stage, or of each virtual stage in model order: 7,8,8,7; or even",
+           "number of layers of each stage, or of each virtual stage in model order: 7,8,8,7; or "
+           "even",
            "even="}}});
   visit("zero_stage",
         parallelism.zero_stage,
-        {"1: the distributed optimizer; 2 and 3: FSDP2, 3 frees parameters after forward",
+        {"ZeRO stage; 1: the distributed optimizer; 2 and 3: FSDP2, where 3 frees parameters after "
+         "forward",
          {{"--use-distributed-optimizer", "1", "ZeRO stage 1"},
           {"--zero-stage"},
           {"--fsdp", "3", "FSDP2: ZeRO stage 3"}}});
@@ -262,14 +274,14 @@ void visit_fields(Visitor& visit, ParallelConfig& parallelism) {
       "overlap_p2p_communication",
       parallelism.overlap_p2p_communication,
       Option{
-          "with virtual stages: a stage goes on while it sends",
+          "with virtual stages: overlap sends between stages with compute",
           {{"--no-overlap-p2p-communication", "false", "with virtual stages: wait for each send"}}}
           .of_the_cluster());
-  visit(
-      "tp_comm_overlap",
-      parallelism.tp_comm_overlap,
-      {"the tensor ranks' communication beside matrix products (TransformerEngine's user buffers)",
-       {{"--tp-comm-overlap", "true"}}});
+  visit("tp_comm_overlap",
+        parallelism.tp_comm_overlap,
+        {"overlap the tensor ranks' communication with matrix products (TransformerEngine's user "
+         "buffers)",
+         {{"--tp-comm-overlap", "true"}}});
 }
 
 template <class Visitor>
@@ -302,48 +314,51 @@ void visit_fields(Visitor& visit, TrainingConfig& training) {
          {{"--optimizer-cpu-offload", "true"}}});
   visit("optimizer_offload_fraction",
         training.optimizer_offload_fraction,
-        {"part of the parameters that the host updates, with --optimizer-cpu-offload",
+        {"fraction of the parameters that the host updates, with --optimizer-cpu-offload",
          {{"--optimizer-offload-fraction"}}});
   visit("use_precision_aware_optimizer",
         training.use_precision_aware_optimizer,
-        {"implied by --optimizer-cpu-offload; not built without",
+        {"on with --optimizer-cpu-offload; not supported without it",
          {{"--use-precision-aware-optimizer", "true"}}});
   visit("overlap_cpu_optimizer_d2h_h2d",
         training.overlap_cpu_optimizer_d2h_h2d,
-        {"gradients go to the host, and parameters come back, beside its updates",
+        {"overlap the copies of gradients to the host, and of parameters back, with the host's "
+         "updates",
          {{"--overlap-cpu-optimizer-d2h-h2d", "true"}}});
   visit("pin_cpu_grads",
         training.pin_cpu_grads,
-        {"gradients lie in page-locked host memory",
+        {"keep gradients in page-locked host memory",
          {{"--no-pin-cpu-grads", "false", "gradients on the host are not page-locked"}}});
   visit("pin_cpu_params",
         training.pin_cpu_params,
-        {"master weights lie in page-locked host memory",
+        {"keep master weights in page-locked host memory",
          {{"--no-pin-cpu-params", "false", "master weights on the host are not page-locked"}}});
   visit("recompute",
         training.recompute,
-        {"what backward computes again: selective is core attention (torchtitan: by "
-         "--selective-ac-option), full whole layers",
+        {"activation recomputation: selective recomputes core attention (torchtitan: see "
+         "--selective-ac-option), full recomputes whole layers",
          {{"--recompute-granularity"},
           {"--recompute-activations", "\"selective\"", "the same as selective"}}});
   visit("selective_ac_option",
         training.selective_ac_option,
-        {"torchtitan: selective recompute by operator (op), or all of every Nth layer (N)",
+        {"torchtitan: selective recomputes by operator (op), or every Nth layer as a whole (N)",
          {{"--selective-ac-option"}}});
   visit("attention",
         training.attention,
         {"attention kernel: flash (flash-attn), flash1 (its version 1), fused (cuDNN) or unfused; "
-         "auto: what the framework takes on this GPU",
+         "auto: what the framework uses on this GPU",
          {{"--attention-backend", "", "", "local=unfused"},
           {"--use-flash-attn", "\"flash\"", "the same as flash"}}});
   visit("framework",
         training.framework,
-        Option{"whose layers, buffers and kernels: see `onerank list frameworks`",
-               {{"--dialect,--framework"}}}
+        Option{
+            "framework whose layers, buffers and kernels are simulated (`onerank list frameworks`)",
+            {{"--dialect,--framework"}}}
             .formerly("dialect"));
   visit("transformer_impl",
         training.transformer_impl,
-        {"megatron-lm: whose layers; local are Megatron-LM's own", {{"--transformer-impl"}}});
+        {"megatron-lm: TransformerEngine's layers, or Megatron-LM's own (local)",
+         {{"--transformer-impl"}}});
   visit(
       "megatron_core",
       training.megatron_core,
@@ -351,10 +366,10 @@ void visit_fields(Visitor& visit, TrainingConfig& training) {
        {{"--megatron-core"}}});
   visit("cross_entropy_fusion",
         training.cross_entropy_fusion,
-        {"megatron-lm: whose fused cross-entropy; te is TransformerEngine's",
+        {"megatron-lm: fused cross-entropy; native is Megatron-LM's, te is TransformerEngine's",
          {{"--cross-entropy-loss-fusion",
            "\"native\"",
-           "fused; --cross-entropy-fusion-impl says by what: native where it is not given",
+           "fused cross-entropy; --cross-entropy-fusion-impl chooses which one, by default native",
            "",
            true},
           {"--cross-entropy-fusion-impl"}}});
@@ -364,42 +379,43 @@ void visit_fields(Visitor& visit, TrainingConfig& training) {
          {{"--no-gradient-accumulation-fusion", "false", "weight gradients go through autograd"}}});
   visit("attention_mask_in_dataloader",
         training.attention_mask_in_dataloader,
-        {"megatron-lm: each micro-batch carries its [b, 1, s, s] mask; auto: there it does",
+        {"megatron-lm: each micro-batch carries its attention mask [b, 1, s, s]; auto: on there",
          {{"--create-attention-mask-in-dataloader", "true", "micro-batches carry their mask"},
-          {"--no-create-attention-mask-in-dataloader", "false", "they do not"}}});
-  visit(
-      "deterministic_mode",
-      training.deterministic_mode,
-      {"PyTorch's deterministic algorithms, attention's deterministic backward; megatron-lm: also "
-       "NCCL's ring alone",
-       {{"--deterministic-mode", "true"}}});
+          {"--no-create-attention-mask-in-dataloader", "false", "micro-batches carry no mask"}}});
+  visit("deterministic_mode",
+        training.deterministic_mode,
+        {"deterministic algorithms of PyTorch and of attention's backward; megatron-lm: NCCL uses "
+         "only rings, too",
+         {{"--deterministic-mode", "true"}}});
   visit("fill_uninitialized_memory",
         training.fill_uninitialized_memory,
-        {"with --deterministic-mode: PyTorch fills what at::empty makes; auto: not in megatron-lm",
+        {"with --deterministic-mode: PyTorch fills tensors that at::empty makes; auto: off in "
+         "megatron-lm, else on",
          {{"--fill-uninitialized-memory", "true"}}});
-  visit(
-      "check_for_nan_in_loss_and_grad",
-      training.check_for_nan_in_loss_and_grad,
-      {"megatron-lm: the host waits to see that each loss and each bucket's gradients are numbers; "
-       "auto: there, but not in fp16",
-       {{"--no-check-for-nan-in-loss-and-grad",
-         "false",
-         "losses and gradients are not looked at"}}});
+  visit("check_for_nan_in_loss_and_grad",
+        training.check_for_nan_in_loss_and_grad,
+        {"megatron-lm: check each loss and each gradient bucket for NaN, for which the host waits; "
+         "auto: on there, except in fp16",
+         {{"--no-check-for-nan-in-loss-and-grad",
+           "false",
+           "do not check losses and gradients for NaN"}}});
   visit("moe_token_dispatcher_type",
         training.moe_token_dispatcher_type,
-        {"how tokens come to their experts; alltoall is built", {{"--moe-token-dispatcher-type"}}});
+        {"how tokens are sent to their experts; only alltoall is supported",
+         {{"--moe-token-dispatcher-type"}}});
   visit("moe_expert_capacity_factor",
         training.moe_expert_capacity_factor,
-        {"tokens that an expert takes of a rank, of the mean; more are dropped; auto: none are",
+        {"capacity of an expert for the tokens of a rank, as a factor of the mean; more are "
+         "dropped; auto: none are",
          {{"--moe-expert-capacity-factor"}}});
   visit("moe_pad_expert_input_to_capacity",
         training.moe_pad_expert_input_to_capacity,
-        {"each expert gets as many tokens as it takes",
+        {"pad the tokens of each expert to its capacity",
          {{"--moe-pad-expert-input-to-capacity", "true"}}});
   visit("make_vocab_size_divisible_by",
         training.make_vocab_size_divisible_by,
-        {"pad the vocabulary to a multiple of this x tensor; 1: off; auto: 128 for megatron-lm, "
-         "else 1",
+        {"pad the vocabulary to a multiple of this x tensor; 1: off; auto: 128 for megatron-lm and "
+         "megatron-deepspeed, else 1",
          kSize,
          {{"--make-vocab-size-divisible-by"}}});
   visit("steps",
@@ -408,14 +424,14 @@ void visit_fields(Visitor& visit, TrainingConfig& training) {
   visit("tokens",
         training.tokens,
         Option{"tokens of the whole training", kCount, {{"--train-tokens"}}}.of_the_cluster());
-  visit("seed", training.seed, {"of the random weights, data and dropout", {{"--seed"}}});
+  visit("seed", training.seed, {"seed of the random weights, data and dropout", {{"--seed"}}});
 }
 
 template <class Visitor>
 void visit_fields(Visitor& visit, ReliabilityConfig& reliability) {
   visit("gpu_hours_between_failures",
         reliability.gpu_hours_between_failures,
-        {"mean time between failures of the job x its GPUs; auto: Llama 3's",
+        {"mean time between failures of the job x number of its GPUs, in hours; auto: Llama 3's",
          Range{1e-3, 1e12},
          {{"--gpu-hours-between-failures"}}});
   visit("restart_seconds",
@@ -451,21 +467,22 @@ void visit_fields(Visitor& visit, MemoryConfig& memory) {
 
 template <class Visitor>
 void visit_fields(Visitor& visit, TimeConfig& time) {
-  visit("calibration", time.calibration, "file of `onerank calibrate` to price kernels with");
+  visit("calibration",
+        time.calibration,
+        "file of `onerank calibrate`, whose rates are used for kernels");
   visit("launch_blocking",
         time.launch_blocking,
         "CUDA_LAUNCH_BLOCKING=1 of the job: the host waits for every kernel");
-  visit("data_loading_seconds",
-        time.data_loading_seconds,
-        {"seconds that a rank's data loader takes for one micro-batch, its workers side by side; "
-         "it works "
-         "ahead, and a step waits only where all its micro-batches take longer",
-         Range{0, 1e6}});
+  visit(
+      "data_loading_seconds",
+      time.data_loading_seconds,
+      {"seconds that a rank's data loader takes for one micro-batch, with all its workers; it "
+       "works ahead, so a step waits only if loading its micro-batches takes longer than the step",
+       Range{0, 1e6}});
   visit("cpu_adam_parameters_per_second",
         time.cpu_adam_parameters_per_second,
-        {"parameters a second that the CPUs of one machine update together, with "
-         "--optimizer-cpu-offload; auto: "
-         "published",
+        {"parameters that the CPUs of one machine update together in a second, with "
+         "--optimizer-cpu-offload; auto: a published value",
          Range{1, 1e15}});
 }
 

@@ -103,7 +103,7 @@ void check_cluster_alone(Rules& rules) {
   }
   const Link* inside = c.intra_link.is_known() ? find_link(c.intra_link) : nullptr;
   rules.require(inside == nullptr || inside->kind == "nvlink" || inside->kind == "pcie",
-                "a network joins machines, not the GPUs of one",
+                "a network link cannot be the link inside a machine",
                 fmt::format("cluster.intra_link = \"{}\"", c.intra_link.value_or("")),
                 "use a link of the kinds nvlink and pcie, see `onerank list links`");
   rules.require(c.spine_oversubscription <= 1 || c.nodes_per_pod.has_value(),
@@ -290,7 +290,7 @@ void check_cublas_workspace(Rules& rules) {
   const std::string& workspace = rules.plan_.memory.cublas_workspace;
   constexpr std::size_t kLongest = 200;  // std::regex goes down its stack with each letter
   rules.require(workspace.size() <= kLongest && std::regex_match(workspace, kPairs),
-                "cuBLAS does not take this as its workspace",
+                "cuBLAS does not accept this workspace setting",
                 "memory.cublas_workspace = " + shown(workspace),
                 "write :SIZE_IN_KIB:COUNT, such as :4096:8");
 }
@@ -316,7 +316,7 @@ void check_user_buffers(Rules& rules) {
   rules.require(
       traits_of(t.framework).transformer_engine &&
           t.transformer_impl == TransformerImpl::kTransformerEngine,
-      "only TransformerEngine hides the tensor ranks' communication beside matrix products",
+      "only TransformerEngine overlaps the tensor ranks' communication with matrix products",
       fmt::format(
           "parallelism.tp_comm_overlap, training.framework = {}, training.transformer_impl = {}",
           to_string(t.framework),
@@ -340,7 +340,7 @@ void check_built(Rules& rules) {
   const ParallelConfig& p = rules.plan_.parallelism;
   rules.require(p.pipeline_schedule == ScheduleKind::kOneForwardOneBackward ||
                     p.pipeline_schedule == ScheduleKind::kGpipe,
-                "a rank cannot run backward in two parts yet",
+                "schedules that split the backward cannot be run yet",
                 fmt::format("parallelism.pipeline_schedule = {}", to_string(p.pipeline_schedule)),
                 "use 1f1b, with virtual_stages for less bubble");
 }
@@ -367,7 +367,7 @@ void check_fully_sharded(Rules& rules) {
                       to_string(framework)),
           "use --framework torchtitan, or ZeRO stage 1");
   require(p.pipeline == 1,
-          "which is not built under a pipeline yet",
+          "which is not supported with a pipeline yet",
           fmt::format("parallelism.pipeline = {}", p.pipeline),
           "use one stage, or ZeRO stage 1");
   require(plan.training.dtype != Dtype::kFp16,

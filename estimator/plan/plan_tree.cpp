@@ -24,7 +24,7 @@ void set_in_tree(Json& tree, std::string_view path, Json value, const std::strin
     if (node->is_null()) *node = Json::object();
     if (!node->is_object()) {
       throw UserError(
-          {.what = "a flag sets a key of what is not an object",
+          {.what = "a flag sets a key inside a value that is no object",
            .where = fmt::format("{} sets {}, above it stands {}", source, path, shown(*node)),
            .help = "write { \"key\": value, ... } there in the plan"});
     }

@@ -24,7 +24,7 @@ void check_recompute(Rules& rules) {
                 fmt::format("{}, training.framework = {}", option, to_string(t.framework)),
                 "leave it out, or use --framework torchtitan");
   rules.require(t.recompute == Recompute::kSelective,
-                "the key is of selective recompute",
+                "the key is only for selective recompute",
                 fmt::format("{}, training.recompute = {}", option, to_string(t.recompute)),
                 "add --recompute-granularity selective, or leave it out");
   rules.require(is_layer_count(t.selective_ac_option),

@@ -28,7 +28,7 @@ TEST(LatentAttentionRules, SayWhatIsWrongAndTheWayOut) {
       {R"({"model": {"qk_pos_emb_head_dim": 3}})",
        {"even head width", "model.qk_pos_emb_head_dim = 3"}},
       {R"({"training": {"framework": "nanotron"}})",
-       {"not built in this framework", "nanotron", "megatron-lm or plain"}},
+       {"not supported for this framework", "nanotron", "megatron-lm or plain"}},
       {R"({"training": {"transformer_impl": "local"}})",
        {"TransformerEngine's layers", "transformer_impl = local"}},
       {R"({"parallelism": {"context": 2}})", {"across context ranks", "parallelism.context = 2"}},
