@@ -19,7 +19,7 @@ struct DocumentHead {
 };
 template <class Visitor>
 void visit_head(Visitor& visit, DocumentHead& head) {
-  visit("schema_version", head.schema_version, "of this document");
+  visit("schema_version", head.schema_version, "version of this kind of document");
   visit("kind", head.kind, "which document this is");
 }
 

@@ -50,8 +50,8 @@ void visit_fields(Visitor& visit, Verdict& verdict) {
   visit("outcome", verdict.outcome, "the verdict; too_close_to_call: the band holds the limit");
   visit("worst_rank", verdict.worst_rank, "the rank that needs most");
   visit("peak_bytes", verdict.peak_bytes, "what it needs");
-  visit("peak_low_bytes", verdict.peak_low_bytes, "what it needs at least");
-  visit("peak_high_bytes", verdict.peak_high_bytes, "what it needs at most");
+  visit("peak_low_bytes", verdict.peak_low_bytes, "lower end of the band of what it needs");
+  visit("peak_high_bytes", verdict.peak_high_bytes, "upper end of the band of what it needs");
   visit("capacity_bytes", verdict.capacity_bytes, "what the GPU has");
   visit("headroom_bytes", verdict.headroom_bytes, "what is left");
   visit("reason", verdict.reason, "why");
@@ -86,20 +86,20 @@ void visit_fields(Visitor& visit, RankClassEstimate& c) {
   visit("count", c.count, "ranks like it");
   visit("coordinate", c.coordinate, "its place");
   visit("stages", c.stages, "pipeline stages of the class");
-  visit("parameters", c.parameters, "elements of its shard");
-  visit("allocated_peak_bytes", c.allocated_peak_bytes, "in tensors");
+  visit("parameters", c.parameters, "number of parameters in its shard");
+  visit("allocated_peak_bytes", c.allocated_peak_bytes, "peak of the bytes allocated by tensors");
   visit("reserved_peak_bytes", c.reserved_peak_bytes, "taken by the allocator");
   visit("context_bytes", c.context_bytes, "CUDA context and its libraries");
   visit("communicator_bytes", c.communicator_bytes, "communicators");
-  visit("total_bytes", c.total_bytes, "all of it");
-  visit("total_low_bytes", c.total_low_bytes, "all of it, at least");
-  visit("total_high_bytes", c.total_high_bytes, "all of it, at most");
+  visit("total_bytes", c.total_bytes, "sum of the terms");
+  visit("total_low_bytes", c.total_low_bytes, "lower end of the band of the total");
+  visit("total_high_bytes", c.total_high_bytes, "upper end of the band of the total");
   visit("limit_lifted", c.limit_lifted, "it ran without the limit");
   visit("peak_phase", c.peak_phase, "where the peak was");
   visit("peak_categories", c.peak_categories, "what fills it, where memory was attributed");
   visit("out_of_memory", c.out_of_memory, "where it ran out of memory, where it did");
   visit("terms", c.terms, "the terms of the total, tagged");
-  visit("host_bytes", c.host_bytes, "of the host's memory, for the optimizer");
+  visit("host_bytes", c.host_bytes, "host memory for the optimizer");
   visit("forward_seconds", c.forward_seconds, "one micro-batch, compute and tensor communication");
   visit(
       "backward_seconds", c.backward_seconds, "one micro-batch, compute and tensor communication");
@@ -115,8 +115,8 @@ struct HostMemoryEstimate {
 };
 template <class Visitor>
 void visit_fields(Visitor& visit, HostMemoryEstimate& host) {
-  visit("rank_bytes", host.rank_bytes, "most of one rank");
-  visit("node_bytes", host.node_bytes, "most of one machine's ranks together");
+  visit("rank_bytes", host.rank_bytes, "host memory of the rank that needs most");
+  visit("node_bytes", host.node_bytes, "host memory of the ranks of the machine that needs most");
   visit("source", host.source, "where the numbers come from");
   visit("note", host.note, "what they hold");
 }
@@ -160,7 +160,7 @@ void visit_fields(Visitor& visit, TrainingCost& cost) {
   visit("cost_usd", cost.cost_usd, "of all GPU hours");
   visit("usd_per_gpu_hour", cost.usd_per_gpu_hour, "at this price");
   visit("source", cost.source, "given by the plan, or published");
-  visit("provider", cost.provider, "who asks it");
+  visit("provider", cost.provider, "provider that asks this price");
   visit("date", cost.date, "when it was read");
   visit("origin", cost.origin, "where it was read");
 }
@@ -172,7 +172,7 @@ template <class Visitor>
 void visit_fields(Visitor& visit, LostSeconds& lost) {
   visit("checkpoints", lost.checkpoints, "standing still to save");
   visit("restarts", lost.restarts, "from failures to training again");
-  visit("repeated_work", lost.repeated_work, "what failures undid");
+  visit("repeated_work", lost.repeated_work, "repeating the work that failures undid");
 }
 
 struct TrainingEstimate {
@@ -201,7 +201,9 @@ void visit_fields(Visitor& visit, TrainingEstimate& training) {
   visit("costs", training.costs, "at the plan's price, or at published ones, cheapest first");
   visit("failures", training.failures, "expected number");
   visit("seconds_between_failures", training.seconds_between_failures, "of the whole job, mean");
-  visit("gpu_hours_between_failures", training.gpu_hours_between_failures, "of the job x its GPUs");
+  visit("gpu_hours_between_failures",
+        training.gpu_hours_between_failures,
+        "mean time between failures of the job x number of its GPUs, in hours");
   visit("restart_seconds", training.restart_seconds, "from a failure to training again");
   visit("checkpoint_seconds", training.checkpoint_seconds, "standing still for one");
   visit("save_interval", training.save_interval, "steps between checkpoints");
@@ -221,8 +223,12 @@ template <class Visitor>
 void visit_fields(Visitor& visit, Advice& advice) {
   visit("text", advice.text, "what to change");
   visit("flags", advice.flags, "what to type for it, over what was given");
-  visit("gain_bytes", advice.gain_bytes, "memory of the worst rank, re-run");
-  visit("gain_seconds", advice.gain_seconds, "of one iteration, re-run");
+  visit("gain_bytes",
+        advice.gain_bytes,
+        "bytes that the worst rank saves, from a run of the changed plan");
+  visit("gain_seconds",
+        advice.gain_seconds,
+        "seconds that an iteration saves, from a run of the changed plan");
 }
 
 struct ClusterEstimate {

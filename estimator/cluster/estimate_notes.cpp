@@ -20,10 +20,10 @@ void note_launch(std::vector<std::string>& notes, const Link& link) {
   const LaunchFloor& floor = fit.floor(link);
   const std::string source = fit.sources.json().value(floor.source, floor.source);
   notes.push_back(
-      fmt::format("collectives over {} take {:g} us more than NCCL's own model says, {} {}",
+      fmt::format("collectives over {} take {:g} us longer than in NCCL's own model ({} {})",
                   link.id,
                   floor.microseconds,
-                  floor.assumed ? "as other links do in" : "fitted to",
+                  floor.assumed ? "as on other links in" : "fitted to",
                   source));
 }
 
@@ -48,36 +48,37 @@ void note_overlap(std::vector<std::string>& notes, const Plan& plan) {
       plan.replicas() > 1 && (p.overlap_grad_reduce || p.overlap_param_gather);
   if (ring) {
     notes.push_back(
-        "context ranks: each message of the ring travels beside one step of attention; the last "
+        "context ranks: each message of the ring overlaps with one step of attention; the last "
         "rank of the ring, which holds most, stands for the others");
   }
   if (p.tp_comm_overlap) {
     notes.push_back(
-        "tensor ranks: all-gathers and reduce-scatters of attention and MLP run beside a matrix "
-        "product each, as TransformerEngine's user buffers do by default (initialize_ub); a chunk "
-        "of each, one for each rank, runs alone");
+        "tensor ranks: each all-gather and reduce-scatter of attention and MLP overlaps with a "
+        "matrix product, as TransformerEngine's user buffers do by default (initialize_ub); it "
+        "goes in one chunk for each rank, of which one is not hidden");
   }
   if (ring || data_overlaps) {
     notes.push_back(
-        "a collective beside compute takes a multiprocessor of it for each of its channels "
-        "(measured on four GPUs: 19 % of the compute in the mean, arXiv 2507.03114)");
+        "a collective that overlaps with compute uses one multiprocessor for each of its channels "
+        "(measured on four GPUs: 19 % of the compute on average, arXiv 2507.03114)");
   }
   if (data_overlaps || (plan.replicas() > 1 && p.fully_sharded())) {
     notes.push_back(
-        "groups share a port fairly (a GPU's NVLink, its share of the NICs): the data ranks' calls "
-        "and those of the work beside them, or the last gradients sent to another stage, take "
-        "longer by what the port lacks for both");
+        "groups share a port (a GPU's NVLink, its share of the NICs) fairly: the data ranks' calls "
+        "and those of the work that they overlap with, or the last gradients sent to another "
+        "stage, take longer if the port is too slow for both");
   }
   if (p.virtual_stages > 1) {
-    notes.push_back("layers are alike: the chunks of a stage share its measured work by layers");
+    notes.push_back(
+        "layers are alike: the recorded work of a stage is divided among its model chunks by their "
+        "number of layers");
   }
 }
 
 void note_determinism(std::vector<std::string>& notes, const Plan& plan) {
   if (!plan.training.deterministic_mode) return;
-  std::string note = "deterministic: attention's backward takes turns";
-  if (traits_of(plan.training.framework).rings_when_deterministic)
-    note += ", NCCL runs rings alone";
+  std::string note = "deterministic mode: attention's backward adds in a fixed order";
+  if (traits_of(plan.training.framework).rings_when_deterministic) note += ", NCCL uses only rings";
   if (plan.training.fills_empty_tensors()) note += ", PyTorch fills new tensors";
   if (writes_score_gradient(plan)) {
     note += ", cuDNN (before 9.25) writes the gradient of all attention scores";
@@ -91,7 +92,7 @@ void note_slowest_gpu(std::vector<std::string>& notes, const Plan& plan) {
   const TaggedNumber deviation = gpu_deviation(plan);
   notes.push_back(
       fmt::format("ranks wait for the slowest of {} GPUs, whose arithmetic takes {:.1f} % longer "
-                  "than a usual one's: GPUs deviate by {:g} % ({}: {})",
+                  "than a usual GPU's (standard deviation of the GPUs: {:g} %, {}: {})",
                   plan.world_size(),
                   100 * (slowdown - 1),
                   100 * deviation.value,
@@ -102,17 +103,17 @@ void note_slowest_gpu(std::vector<std::string>& notes, const Plan& plan) {
 void note_offload(std::vector<std::string>& notes, const Plan& plan) {
   if (!plan.training.optimizer_cpu_offload) return;
   notes.push_back(
-      "optimizer offload: each GPU has its own lanes to the host, both directions at once keep "
-      "their rates (on one machine with A100 copies to the GPU fell from 25 to 11 GB/s beside "
-      "those from it: forums.developer.nvidia.com/t/352186), and memory that is not page-locked "
-      "is no slower");
+      "optimizer offload: each GPU has its own link to the host, the two directions do not slow "
+      "each other (on one machine with A100 copies to the GPU fell from 25 to 11 GB/s while copies "
+      "from it ran: forums.developer.nvidia.com/t/352186), and memory that is not page-locked is "
+      "as fast");
   notes.push_back(fmt::format(
       "optimizer offload: the {} ranks of a machine share its CPUs evenly, all of their cores "
       "(OMP_NUM_THREADS; torchrun sets 1)",
       plan.cluster.gpus_per_node));
   notes.push_back(
-      "optimizer offload: what Megatron-LM builds over whole parameters first is gone before the "
-      "first iteration (Python's collector frees it)");
+      "optimizer offload: the optimizer that Megatron-LM first builds over whole parameters is "
+      "freed by Python's garbage collector before the first iteration");
 }
 
 void note_experts(std::vector<std::string>& notes, const Plan& plan) {
@@ -136,8 +137,8 @@ void note_profiles(std::vector<std::string>& notes,
   }
   if (any([](const RankProfile& p) { return p.limit_lifted; })) {
     notes.push_back(
-        "ranks that ran out of memory ran again without the limit: their peaks are what they would "
-        "need");
+        "ranks that ran out of memory were run again without the limit; their peaks are what they "
+        "would need");
   }
   for (const RankProfile* profile : profiles) {
     if (profile->device.kind == DeviceKind::kCpu) {
@@ -202,11 +203,12 @@ std::vector<std::string> assumptions_of(const Plan& plan,
 
 std::vector<std::string> gaps_of_the_model() {
   return {
-      "GPUs and machines that are slower than such a deviation says: faults, heat, stolen time",
+      "GPUs and machines that are unusually slow, because of faults, heat or other programs",
       "logging and evaluation",
-      "compute slowed by sends between stages that run beside it, and the other way round",
-      "FSDP2's calls beside calls on another port that kernels wait for (they count as exposed)",
-      "sends between stages beside the data ranks' calls on the same port, but for a chunk's last",
+      "compute and sends between stages that slow each other when they overlap",
+      "overlap of FSDP2's calls with calls on another port for which kernels wait (they count as "
+      "exposed)",
+      "sends between stages and data-parallel calls that share a port, except a chunk's last send",
       "overlap of tensor-parallel communication with matrix products without --tp-comm-overlap",
       "congestion of the network beyond fair shares, and hops from rail to rail",
       "kernels fused beyond those of the shard, and tuned kernels for single shapes",

@@ -30,16 +30,17 @@ std::optional<HostMemoryEstimate> host_memory(const Plan& plan,
   HostMemoryEstimate host{
       .rank_bytes = *std::max_element(of_stage.begin(), of_stage.end()),
       .note =
-          "master weights, moments and gradients of what is offloaded; page-locked pieces are "
-          "rounded up to powers of two, and what PyTorch's allocator once took stays: also the "
-          "whole parameters that Megatron-LM copies before it parts them"};
+          "master weights, moments and gradients of the offloaded parameters; page-locked pieces "
+          "are rounded up to powers of two, and PyTorch's allocator keeps all that it once took, "
+          "also the copies of whole parameters that Megatron-LM makes before it divides them"};
   if (host.rank_bytes == 0) return std::nullopt;
   const bool on_cpu = std::all_of(profiles.begin(), profiles.end(), [](const RankProfile* profile) {
     return profile->device.kind == DeviceKind::kCpu;
   });
   if (on_cpu) {
     host.source = Source::kComputed;
-    host.note = "master weights, moments and gradients of what is offloaded, without page-locking";
+    host.note =
+        "master weights, moments and gradients of the offloaded parameters, without page-locking";
   }
   const int64_t ranks = plan.cluster.gpus_per_node;
   for (int64_t first = 0; first < plan.world_size(); first += ranks) {

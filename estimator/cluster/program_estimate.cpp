@@ -71,9 +71,9 @@ std::string reason_of(const Verdict& verdict, const std::vector<RankProfile>& pr
 }
 
 constexpr const char* kNoStep =
-    "give a program that trains until its optimizer's first step (torch.optim). Where it should "
-    "have: it may wait for flags that an absent root broadcasts, so run the first rank of its "
-    "group (--rank 0); of a program that only infers, the peaks are told and no verdict";
+    "run a program that takes at least one step of an optimizer of torch.optim. If this program "
+    "should have, it may wait for flags that an absent root broadcasts: run the first rank of its "
+    "group (--rank 0). Of a program that only infers, the peaks are reported without a verdict";
 constexpr const char* kNotRecorded = "leave out --no-recording";
 constexpr const char* kNothingAllocated =
     "see whether the program moves its model to the device cuda, through PyTorch's allocator";
@@ -155,7 +155,7 @@ ProgramEstimate estimate_program(const std::vector<RankProfile>& profiles) {
       fmt::format("the {} ranks that were run stand for all {}", profiles.size(), first.world_size),
       fmt::format(
           "{} and {} link the GPUs", cluster.intra_link.value(), cluster.inter_link.value())};
-  estimate.not_modelled = {"time: only a plan says what ranks wait for",
+  estimate.not_modelled = {"time, because only a plan says what ranks wait for",
                            "memory that libraries take outside PyTorch's allocator, other than the "
                            "context's, cuBLAS's and NCCL's"};
   return estimate;

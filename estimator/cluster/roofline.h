@@ -69,7 +69,8 @@ void visit_fields(Visitor& visit, StepBound& bound) {
   visit("share_of_step", bound.share_of_step, "of the iteration");
   visit("step_seconds_if_twice_as_fast",
         bound.step_seconds_if_twice_as_fast,
-        "the bubble shrinks with what stages do in each micro-batch");
+        "step time if this resource were twice as fast; the bubble shrinks with the time of a "
+        "micro-batch");
   visit("moved_by", bound.moved_by, "what would make it less");
 }
 

@@ -97,7 +97,8 @@ AttentionRate attention_rate(const Gpu& gpu,
   }
   const Widths own = widths_of(shape), measured = widths_of(*curve);
   if (own.key != own.value && distance(own, measured) > 0) {
-    rate.note += fmt::format("measured with heads of {} and {}; ", measured.key, measured.value);
+    rate.note += fmt::format(
+        "measured with keys {} wide and values {} wide; ", measured.key, measured.value);
     rate.source = Source::kAssumed;
   }
   rate.note += fmt::format("{}, {}", curve->kernel, curve->source);

@@ -89,7 +89,7 @@ void check_calibration_is_of(const Calibration& calibration,
                              const std::string& origin) {
   const DeviceRecord& device = calibration.device;
   if (device.kind != DeviceKind::kCuda) {
-    throw UserError({.what = "a calibration of no real GPU prices nothing",
+    throw UserError({.what = "the calibration was not measured on a real GPU",
                      .where = fmt::format("{}: device.kind = {}", origin, to_string(device.kind)),
                      .help = fmt::format("run `onerank calibrate` on a machine with {}", gpu.id)});
   }

@@ -90,7 +90,7 @@ void visit_fields(Visitor& visit, Gpu& gpu) {
   visit("context_source", gpu.context_source, "where context_bytes comes from");
   visit("prices", gpu.prices, "dated prices");
   visit("sources", gpu.sources, "where the numbers come from");
-  visit("note", gpu.note, "a trap to know");
+  visit("note", gpu.note, "what to be careful about");
 }
 
 struct Link {
@@ -116,13 +116,13 @@ void visit_fields(Visitor& visit, Link& link) {
       "achieved_bytes_per_second", link.achieved_bytes_per_second, "what a ring moves through it");
   visit("nccl_bytes_per_second",
         link.nccl_bytes_per_second,
-        "what NCCL's topology takes it for (topo.h @5067397)");
+        "bandwidth that NCCL's topology code assumes (topo.h @5067397)");
   visit("nvls_bytes_per_second", link.nvls_bytes_per_second, "all-reduce bus bandwidth with NVLS");
   visit("latency_seconds", link.latency_seconds, "one hop");
   visit("nics_per_gpu", link.nics_per_gpu, "NICs that usually stand beside one GPU");
   visit("spans_machines", link.spans_machines, "joins machines into one domain");
   visit("sources", link.sources, "where the numbers come from");
-  visit("note", link.note, "a trap to know");
+  visit("note", link.note, "what to be careful about");
 }
 
 const std::vector<Gpu>& gpus();

@@ -44,14 +44,16 @@ void visit_fields(Visitor& visit, PeakAllocation& allocation) {
   visit("shape", allocation.shape, {"of the tensor that fills it", kCount});
   visit("dtype", allocation.dtype, "of the tensor that fills it");
   visit("name", allocation.name, "of the parameter that it belongs to");
-  visit("module", allocation.module, "who made it; in backward: whose forward made the node");
+  visit("module",
+        allocation.module,
+        "module that made it; in backward the module whose forward made the autograd node");
   visit("operator", allocation.operator_name, "in which operator it was made");
   visit("phase", allocation.phase, "in which phase");
   visit("direction", allocation.direction, "where in the iteration");
   visit("micro_batch", allocation.micro_batch, {"for which micro-batch", kCount});
   visit("address", allocation.address, {"on the device", kCount});
   visit("stream", allocation.stream, {"0 for the default stream", kCount});
-  visit("made_the_peak", allocation.made_the_peak, "it is the last one");
+  visit("made_the_peak", allocation.made_the_peak, "whether this allocation made the peak");
   visit("frames", allocation.frames, "C++ functions that made it, innermost first");
 }
 

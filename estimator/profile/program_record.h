@@ -147,13 +147,14 @@ struct ProgramRecord {
 template <class Visitor>
 void visit_fields(Visitor& visit, ProgramRecord& program) {
   visit("command", program.command, "the program and its arguments");
-  visit("recorded", program.recorded, "false: nothing was followed, and the peaks are not known");
+  visit(
+      "recorded", program.recorded, "false if nothing was followed; then the peaks are not known");
   visit("gpus_per_node", program.gpus_per_node, {"devices of the virtual machine", kGpusOfNode});
   visit("device_index", program.device_index, {"the device that the process used first", kCount});
   visit("other_devices", program.other_devices, "that the process used too");
   visit("outside_bytes",
         program.outside_bytes,
-        {"that the virtual GPU had less free, for CUDA's context and libraries", kBytes});
+        {"bytes of the virtual GPU that were not free, for CUDA's context and libraries", kBytes});
   visit("optimizer_steps", program.optimizer_steps, {"iterations that ended in a step", kCount});
   visit("recorded_iteration",
         program.recorded_iteration,
@@ -161,15 +162,17 @@ void visit_fields(Visitor& visit, ProgramRecord& program) {
   visit("stopped_by_steps", program.stopped_by_steps, "it was ended after --steps");
   visit("events",
         program.events,
-        "immediate: an event has happened once it is recorded; ordered: when the host has waited; "
-        "\"\": of a real GPU");
+        "when an event counts as done: immediate (once it is recorded) or ordered (when the host "
+        "has waited for it); \"\" for a real GPU");
   visit("attention", program.attention, "attention operators that were taken");
   visit("communicators", program.communicators, "NCCL communicators");
   visit("kernels", program.kernels, "launches by kernel");
   visit("gemms", program.gemms, "matrix products by shape");
-  visit("invented_reads", program.invented_reads, "values that nobody had computed");
+  visit("invented_reads", program.invented_reads, "reads of values that nothing had computed");
   visit("assumed", program.assumed, "values that the user gave");
-  visit("unanswered", program.unanswered, "what it asked absent ranks for and cannot be invented");
+  visit("unanswered",
+        program.unanswered,
+        "values that the program asked for and that cannot be invented");
 }
 
 }  // namespace estimator

@@ -276,7 +276,9 @@ void visit_fields(Visitor& visit, AllocatorRecord& allocator) {
   visit("device_allocations",
         allocator.device_allocations,
         {"calls of cudaMalloc or cuMemMap", kCount});
-  visit("retries", allocator.retries, {"times that the cache was given back to go on", kCount});
+  visit("retries",
+        allocator.retries,
+        {"how often the allocator freed its cache to satisfy a request", kCount});
 }
 
 /// Equal collective calls of iteration 1, counted. `count` is for one iteration as planned,
@@ -324,7 +326,7 @@ template <class Visitor>
 void visit_fields(Visitor& visit, OperatorRecord& record) {
   visit("name", record.name, "the operator");
   visit("shapes", record.shapes, {"of its tensor inputs", kCount});
-  visit("dtype", record.dtype, "of its first tensor input");
+  visit("dtype", record.dtype, "element type of its first tensor input");
   visit("flops", record.flops, {"of one call", kWork});
   visit("bytes", record.bytes, {"of one call", kBytes});
   visit("phase", record.phase, "forward_backward or optimizer_step");

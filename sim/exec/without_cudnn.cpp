@@ -27,11 +27,10 @@ void note_missing_cudnn(const at::RecordFunction& function) {
   const auto inputs = function.inputs();
   if (inputs.empty() || !inputs[0].isTensor() || !inputs[0].toTensor().is_cuda()) return;
   if (told.test_and_set()) return;
-  std::fprintf(
-      stderr,
-      "onerank: note: cuDNN is not there: PyTorch's own kernels run in its place (%s), and "
-      "cuDNN's workspaces are not counted\n",
-      function.name());
+  std::fprintf(stderr,
+               "onerank: note: the virtual GPU has no cuDNN: PyTorch's own kernels run instead "
+               "(%s), and cuDNN's workspaces are not counted\n",
+               function.name());
 }
 
 }  // namespace sim

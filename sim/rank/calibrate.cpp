@@ -178,7 +178,8 @@ Calibration calibrate(DeviceKind kind) {
   result.device = device_record(kind);
   result.driver = gpu ? driver_version() : "none";
   result.date = today();
-  if (!gpu) result.note = "measured on a CPU: shows the file, and prices nothing";
+  if (!gpu)
+    result.note = "measured on a CPU: shows the format of the file only; estimates do not use it";
   {
     const c10::NoGradGuard no_grad;
     for (MeasuredMatmul& row : grid.matmul) {

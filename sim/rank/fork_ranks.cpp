@@ -139,7 +139,8 @@ class ForkedRanks {
     if (jobs_.run.device != estimator::DeviceKind::kVirtual) {
       throw UserError({.what = fmt::format("rank {} does not fit on this GPU", attempt.rank),
                        .where = fmt::format("{}: {}", record.phase, record.message),
-                       .help = "use --device virtual, which can lift the limit and tell the need"},
+                       .help = "use --device virtual, which can run the rank without the limit and "
+                               "report how much it needs"},
                       ExitCode::kMachineLacks);
     }
     if (attempt.out_of_memory) {

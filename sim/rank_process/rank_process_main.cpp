@@ -37,8 +37,10 @@ Arguments parse(int argc, char** argv) {
   Arguments arguments;
   arguments.jobs.at_once = std::max(1u, std::thread::hardware_concurrency());
   CLI::App app("Runs ranks of a resolved plan and writes their profiles. `onerank` starts it.");
-  CLI::Option* calibrate = app.add_option(
-      "--calibrate", arguments.calibration_file, "measure the device into this file, run no rank");
+  CLI::Option* calibrate =
+      app.add_option("--calibrate",
+                     arguments.calibration_file,
+                     "measure the device, write the result to this file, and run no rank");
   CLI::Option* plan = app.add_option("--plan", arguments.plan_file, "resolved plan");
   app.add_option("--output-dir", arguments.jobs.output_folder, "for the profiles");
   app.add_option("--ranks", arguments.jobs.ranks, "0,8,16")->delimiter(',');

@@ -13,9 +13,10 @@ VerifyArguments parse_verify_arguments(int argc, char** argv) {
   CLI::App app("Runs real ranks of a resolved plan and compares them with the stub.");
   app.add_option("--plan", arguments.plan_file, "resolved plan")->required();
   app.add_option("--output-dir", arguments.job.output_folder, "for the verification")->required();
-  app.add_option("--join-timeout", join_seconds, "seconds until every rank has come");
+  app.add_option("--join-timeout", join_seconds, "seconds to wait until every rank has joined");
   app.add_option("--timeout", collective_seconds, "seconds for one collective");
-  app.add_option("--rank", seat.rank, "the one rank here, of a world that is started elsewhere");
+  app.add_option(
+      "--rank", seat.rank, "the rank of this process in a world that a launcher started");
   app.add_option("--world-size", seat.size, "its ranks");
   app.add_option("--master-addr", seat.host, "where it meets");
   app.add_option("--master-port", seat.port, "where it meets");

@@ -97,7 +97,8 @@ void visit_fields(Visitor& visit, Verification& verification) {
   visit("equal", verification.equal, "whether nothing differs");
   visit("tolerance",
         verification.tolerance,
-        "of a gradient's difference to its norm; in a 16-bit type as the whole model's rounding");
+        "allowed difference of a gradient relative to its norm; in a 16-bit type it follows from "
+        "the rounding of the whole model");
   visit("losses", verification.losses, "of the whole model, of each iteration");
   visit("allowed_loss_differences",
         verification.allowed_loss_differences,

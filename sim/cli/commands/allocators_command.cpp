@@ -166,7 +166,8 @@ Command add_allocators_command(CLI::App& root) {
   const auto options = std::make_shared<AllocatorsOptions>();
   app->add_option("--setting",
                   options->settings,
-                  "a value of PYTORCH_CUDA_ALLOC_CONF to compare with the plan's; may come again")
+                  "a value of PYTORCH_CUDA_ALLOC_CONF to compare with the plan's; may be given "
+                  "several times")
       ->type_name("TEXT")
       ->allow_extra_args(false)
       ->group("Execution");

@@ -99,7 +99,7 @@ ExitCode run_calibrate(const CalibrateOptions& options, const Environment& envir
 
 Command add_calibrate_command(CLI::App& root) {
   CLI::App* app = root.add_subcommand(
-      "calibrate", "measures this machine's GPU; `estimate --calibration` prices with the result");
+      "calibrate", "measure this machine's GPU; `estimate --calibration` uses the result");
   const auto options = std::make_shared<CalibrateOptions>();
   app->add_option("--output", options->output, "write the calibration as JSON")->type_name("FILE");
   app->add_option("--device", options->device, "cuda, or cpu to see the file without a GPU")

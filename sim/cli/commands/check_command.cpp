@@ -42,7 +42,8 @@ ExitCode run_check(const CheckOptions& options, const Environment& environment) 
 }  // namespace
 
 Command add_check_command(CLI::App& root) {
-  CLI::App* app = root.add_subcommand("check", "the verdict alone, as a gate: exit code 1 is no");
+  CLI::App* app = root.add_subcommand(
+      "check", "print only the verdict, as a gate: exit code 1 means that the plan does not fit");
   const auto options = std::make_shared<CheckOptions>();
   app->add_flag("--json", options->json, "print the verdict as JSON")->group("Output");
   options->gate.add_to(*app);

@@ -99,14 +99,15 @@ void ClusterJob::add_to(CLI::App& app) {
   plan_.add_to(app);
   ranks_.add_to(app);
   ranks_.add_memory_flags_to(app);
-  app.add_option(
-         "--profiles", profiles_folder_, "use the profiles rank-*.json there, and run nothing")
+  app.add_option("--profiles",
+                 profiles_folder_,
+                 "use the profiles rank-*.json in this folder, and run no ranks")
       ->type_name("DIR")
       ->group("Execution");
   app.add_option("--calibration",
                  calibration_file_,
-                 "price with the rates that `onerank calibrate` measured on the plan's GPU; wins "
-                 "over time.calibration")
+                 "use the rates that `onerank calibrate` measured on the plan's GPU, and not "
+                 "time.calibration")
       ->type_name("FILE")
       ->group("Execution");
 }
@@ -138,7 +139,7 @@ std::vector<RankProfile> ClusterJob::profiles(const estimator::Plan& plan,
 estimator::PlanRunner ClusterJob::runner(const estimator::Plan& plan,
                                          const Environment& environment) const {
   if (!runs_ranks()) {
-    throw UserError({.what = "profiles answer for their own plan alone",
+    throw UserError({.what = "profiles are valid only for their own plan",
                      .where = "--profiles " + profiles_folder_,
                      .help = "leave it out: other plans have to be run"});
   }

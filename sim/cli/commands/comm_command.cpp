@@ -86,7 +86,7 @@ void take_only(const std::string& name,
   if (!has_nccl_algorithms(kind) || nccl_options(kind, nccl_topology(placement, fabric)).empty()) {
     throw UserError({.what = fmt::format("NCCL cannot run {} so", to_string(kind)),
                      .where = fmt::format("{}, {} ranks", where, placement.ranks),
-                     .help = "leave it away, and NCCL's choice is shown"});
+                     .help = "leave it out to see what NCCL chooses"});
   }
 }
 
@@ -125,7 +125,7 @@ int64_t ranks_per_node_of(const CommOptions& options, const ClusterConfig& clust
   if (options.ranks_per_node.empty()) return gpus;
   const int64_t ranks = parse_whole_number(options.ranks_per_node, "--ranks-per-node");
   if (ranks < 1 || ranks > gpus) {
-    throw UserError({.what = "a machine does not have as many GPUs",
+    throw UserError({.what = "a machine does not have so many GPUs",
                      .where = fmt::format("--ranks-per-node = {}, GPUs {}", ranks, gpus),
                      .help = fmt::format("use a number from 1 to {}", gpus)});
   }
@@ -237,8 +237,7 @@ ExitCode run_comm(const CommOptions& options) {
 }  // namespace
 
 Command add_comm_command(CLI::App& root) {
-  CLI::App* app =
-      root.add_subcommand("comm", "what a collective takes over sizes, as NCCL runs it");
+  CLI::App* app = root.add_subcommand("comm", "time of a collective by size, as NCCL runs it");
   const auto options = std::make_shared<CommOptions>();
   app->add_option("COLLECTIVE", options->collective, "all_reduce, all_gather, all_to_all, ...")
       ->type_name("");
@@ -250,12 +249,13 @@ Command add_comm_command(CLI::App& root) {
       ->group(kClusterFlags);
   app->add_option("--nccl-version",
                   options->nccl_version,
-                  "how its versions differ is known from 2.25 on, in part; default: 2.30.7")
+                  "version of NCCL; differences are known in part, from 2.25 on; default: 2.30.7")
       ->type_name("VERSION")
       ->group(kClusterFlags);
-  app->add_option("--algorithm",
-                  options->algorithm,
-                  "the only one that NCCL may take (NCCL_ALGO): ring, tree, nvls, nvls_tree, ...")
+  app->add_option(
+         "--algorithm",
+         options->algorithm,
+         "the only algorithm that NCCL may choose (NCCL_ALGO): ring, tree, nvls, nvls_tree, ...")
       ->type_name("NAME")
       ->group(kClusterFlags);
   const auto size = [&](const char* names, std::string& value, const char* help) {
@@ -270,7 +270,7 @@ Command add_comm_command(CLI::App& root) {
       ->type_name("N")
       ->group("Sizes")
       ->capture_default_str();
-  app->add_option("--measured", options->measured, "compare with what nccl-tests wrote")
+  app->add_option("--measured", options->measured, "compare with an output file of nccl-tests")
       ->type_name("FILE")
       ->group("Output");
   app->add_flag("--json", options->json, "print it as JSON")->group("Output");

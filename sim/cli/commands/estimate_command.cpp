@@ -61,7 +61,7 @@ void check_advice(const EstimateOptions& options) {
       options.advice == "auto" || options.advice == "always" || options.advice == "never";
   if (known && (!options.no_advice || options.advice != "always")) return;
   throw estimator::UserError(
-      {.what = known ? "two flags say different things" : "unknown time for advice",
+      {.what = known ? "two flags contradict each other" : "unknown time for advice",
        .where = fmt::format(
            "--advice = \"{}\"{}", options.advice, options.no_advice ? " and --no-advice" : ""),
        .help = "use auto, always or never"});
@@ -138,19 +138,17 @@ Command add_estimate_command(CLI::App& root) {
   app->add_flag("--timeline", options->timeline, "draw the step: a line for each pipeline stage")
       ->excludes(json)
       ->group("Output");
-  app->add_flag("--exit-zero", options->exit_zero, "exit with 0 also when it does not fit")
+  app->add_flag("--exit-zero", options->exit_zero, "exit with 0 even if the plan does not fit")
       ->group("Output");
-  app->add_flag(
-         "--max-micro-batch",
-         options->max_micro_batch,
-         "find the largest micro-batch that surely fits, and print that alone: of those that "
-         "divide the global batch, where one is given")
+  app->add_flag("--max-micro-batch",
+                options->max_micro_batch,
+                "only find and print the largest micro-batch that surely fits (and divides the "
+                "global batch, if one is given)")
       ->group("Output");
-  app->add_option(
-         "--advice",
-         options->advice,
-         "run changes of the plan: auto (where it does not surely fit), always (also where it "
-         "fits: what would save memory or time) or never")
+  app->add_option("--advice",
+                  options->advice,
+                  "try changes of the plan: auto (if it does not surely fit), always (also if it "
+                  "fits, to save memory or time) or never")
       ->type_name("WHEN")
       ->group("Output");
   app->add_flag("--no-advice", options->no_advice, "the same as --advice never")->group("Output");

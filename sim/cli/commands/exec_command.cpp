@@ -112,14 +112,14 @@ DeviceKind device_of(const ExecOptions& options,
                      const Environment& environment) {
   const DeviceKind device = choose_device(options.device);
   if (device == DeviceKind::kCpu) {
-    throw UserError({.what = "a program is run as one rank on a GPU, real or virtual",
+    throw UserError({.what = "`onerank exec` runs a program only on a GPU, real or virtual",
                      .where = "--device cpu",
                      .help = "use --device virtual, or cuda"});
   }
   if (device == DeviceKind::kVirtual) return device;
   for (const char* flag : kVirtualFlags) {
     if (app.count(flag) == 0) continue;
-    throw UserError({.what = "a real GPU is what it is, and computes its values",
+    throw UserError({.what = "the flag is for the virtual GPU only",
                      .where = fmt::format("{} with --device cuda", flag),
                      .help = fmt::format("leave out {}, or use --device virtual", flag)});
   }
@@ -143,7 +143,7 @@ AssumedNumber assumed_number(const std::string& text) {
   const std::string name = text.substr(0, equals);
   const std::vector<std::string> names(std::begin(kAssumedNames), std::end(kAssumedNames));
   if (equals == text.npos || std::find(names.begin(), names.end(), name) == names.end()) {
-    throw UserError({.what = "there is nothing of this name to assume",
+    throw UserError({.what = "no value with this name can be assumed",
                      .where = fmt::format("--assume {}", text),
                      .help = fmt::format("use NAME=VALUE with one of {}", fmt::join(names, ", "))});
   }
@@ -262,16 +262,16 @@ ExitCode run_exec(const ExecOptions& options, const CLI::App& app, const Environ
 }  // namespace
 
 Command add_exec_command(CLI::App& root) {
-  CLI::App* app =
-      root.add_subcommand("exec", "a PyTorch program of yours as one rank of any world, no GPU");
+  CLI::App* app = root.add_subcommand(
+      "exec", "run your PyTorch program as one rank of any world, without a GPU");
   const auto options = std::make_shared<ExecOptions>();
   const auto add = [&](const char* name, std::string& value, const char* help, const char* type) {
     return app->add_option(name, value, help)->type_name(type)->group("Execution");
   };
-  add("--gpu", options->gpu, "the GPU to play (see `onerank list gpus`)", "NAME")
+  add("--gpu", options->gpu, "the GPU to simulate (see `onerank list gpus`)", "NAME")
       ->capture_default_str();
   add("--world-size", options->world_size, "ranks of the world (or WORLD_SIZE; default 1)", "N");
-  add("--rank", options->rank, "the rank to be (or RANK; default 0)", "R");
+  add("--rank", options->rank, "the rank to run (or RANK; default 0)", "R");
   app->add_option("--ranks", options->ranks, "several ranks, one after the other: 0,7,63")
       ->delimiter(',')
       ->type_name("R,R")
@@ -280,11 +280,15 @@ Command add_exec_command(CLI::App& root) {
       ->capture_default_str();
   add("--steps", options->steps, "end the program after K optimizer steps (0: let it end)", "K")
       ->capture_default_str();
-  add("--timeout", options->timeout, "end it after so many seconds (0: never)", "SECONDS")
+  add("--timeout",
+      options->timeout,
+      "end the program after this many seconds (0: never)",
+      "SECONDS")
       ->capture_default_str();
   add("--events",
       options->events,
-      "an event has happened once recorded (immediate), or when the host has waited (ordered)",
+      "when an event counts as done: once it is recorded (immediate), or when the host has waited "
+      "for it (ordered)",
       "NAME")
       ->capture_default_str();
   add("--device",
@@ -292,29 +296,32 @@ Command add_exec_command(CLI::App& root) {
       "virtual, or cuda: this machine's GPU, where only NCCL is a stub",
       "NAME")
       ->capture_default_str();
-  app->add_flag("--no-memory-limit",
-                options->no_memory_limit,
-                "play a GPU of 16 TiB, to learn what a program needs that does not fit")
+  app->add_flag(
+         "--no-memory-limit",
+         options->no_memory_limit,
+         "simulate a GPU with 16 TiB, to see how much memory a program needs that does not fit")
       ->group("Execution");
   app->add_flag("--accept-invented-counts",
                 options->accept_invented_counts,
-                "let zeros pass where the program reads counts that kernels would have computed")
+                "give zeros when the program reads counts that kernels would have computed, "
+                "instead of ending it")
       ->group("Execution");
   app->add_option("--assume",
                   options->assumed,
-                  "a value that only a kernel would compute: loss, grad-norm or found-inf")
+                  "assume a value that only a kernel would compute: loss, grad-norm or found-inf")
       ->type_name("NAME=VALUE")
       ->expected(1)
       ->take_all()
       ->group("Execution");
   add("--expert-balance",
       options->expert_balance,
-      "tokens of each expert: balanced, or imbalance:F, the first expert's over the mean",
+      "tokens of each expert: balanced, or imbalance:F (the first expert gets F times the mean)",
       "POLICY");
   add_memory_files_to(*app, options->memory_files);
-  app->add_flag("--no-recording",
-                options->no_recording,
-                "run the program on the stubs alone, to learn what recording costs")
+  app->add_flag(
+         "--no-recording",
+         options->no_recording,
+         "run the program with the stubs only, without recording, to see what recording costs")
       ->group("");  // not in the help
   app->add_option("--output", options->output, "write the rank profiles rank-*.json there")
       ->type_name("DIR")

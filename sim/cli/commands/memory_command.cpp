@@ -76,7 +76,7 @@ const Grouping& grouping(const std::string& name) {
     if (known.name == name) return known;
     names.emplace_back(known.name);
   }
-  throw estimator::UserError({.what = "allocations cannot be grouped so",
+  throw estimator::UserError({.what = "allocations cannot be grouped by this",
                               .where = fmt::format("--by {}", name),
                               .help = estimator::suggestion(name, names)});
 }
@@ -186,7 +186,8 @@ ExitCode run_memory(const MemoryOptions& options) {
 Command add_memory_command(CLI::App& root) {
   CLI::App* app = root.add_subcommand("memory", "what fills a peak, from a peak snapshot");
   const auto options = std::make_shared<MemoryOptions>();
-  app->add_option("FILE", options->path, "what `run --peak-snapshot` wrote")->required();
+  app->add_option("FILE", options->path, "peak snapshot that `run --peak-snapshot` wrote")
+      ->required();
   app->add_option(
          "--by", options->by, "category, module, operator, tensor, direction, phase or micro-batch")
       ->type_name("WHAT");

@@ -115,7 +115,7 @@ ExitCode run_rank(const RunOptions& options, const Environment& environment) {
 }  // namespace
 
 Command add_run_command(CLI::App& root) {
-  CLI::App* app = root.add_subcommand("run", "one proxy rank: its phases, peak and profile");
+  CLI::App* app = root.add_subcommand("run", "run one rank: its phases, peak and profile");
   const auto options = std::make_shared<RunOptions>();
   app->add_option("--rank", options->rank, "the rank to run (or RANK; default 0)")
       ->type_name("N")
@@ -126,9 +126,10 @@ Command add_run_command(CLI::App& root) {
       ->group("Output");
   app->add_flag("--modules", options->modules, "print memory by module, layers as `layers.*`")
       ->group("Output");
-  app->add_flag("--drill-down", options->drill_down, "the same with each layer by itself")
+  app->add_flag(
+         "--drill-down", options->drill_down, "print memory by module, with each layer separately")
       ->group("Output");
-  app->add_option("--depth", options->depth, "the same down to this level of modules")
+  app->add_option("--depth", options->depth, "print memory by module, down to this level")
       ->type_name("N")
       ->group("Output");
   options->plan.add_to(*app);

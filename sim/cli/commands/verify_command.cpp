@@ -138,11 +138,13 @@ ExitCode run_verify(const VerifyOptions& options, const Environment& environment
 }  // namespace
 
 Command add_verify_command(CLI::App& root) {
-  CLI::App* app = root.add_subcommand(
-      "verify",
-      "real ranks over Gloo against the stub and the whole model (exit code 4: different)");
+  CLI::App* app = root.add_subcommand("verify",
+                                      "compare real ranks over Gloo with the stub and with the "
+                                      "whole model (exit code 4: different)");
   const auto options = std::make_shared<VerifyOptions>();
-  app->add_option("--join-timeout", options->join_timeout, "seconds until every rank has come (60)")
+  app->add_option("--join-timeout",
+                  options->join_timeout,
+                  "seconds to wait until every rank has joined (60)")
       ->type_name("SECONDS")
       ->group("Execution");
   app->add_option("--timeout", options->timeout, "seconds for one collective (300)")

@@ -61,8 +61,8 @@ void check_is_text(const std::string& text, const std::string& path) {
 std::string help_for_missing(const std::string& path) {
   if (path == "-") return "to read a plan from standard input, name /dev/stdin";
   if (path == "true" || path == "false") {
-    return fmt::format("a switch has no value behind a blank: write it alone, or --switch={}",
-                       path);
+    return fmt::format(
+        "a switch does not take a value after a space: write it alone, or --switch={}", path);
   }
   if (const estimator::ModelPreset* model = estimator::find_model_preset(path)) {
     return fmt::format("to name a model, write --model {}", model->name);

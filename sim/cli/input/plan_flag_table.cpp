@@ -84,7 +84,7 @@ constexpr std::array<TakenFlag, 4> kTakenFlags = {
      {kExpertFlags, "--moe-permute-fusion", "accepted; tokens always move in one kernel"},
      {"Training",
       "--use-torch-optimizer-for-cpu-offload",
-      "accepted; Megatron-LM takes PyTorch's AdamW in any case"}}};
+      "accepted; Megatron-LM always uses PyTorch's AdamW"}}};
 
 std::vector<PlanFlagGroup> make_groups() {
   std::vector<PlanFlagGroup> groups;

@@ -36,7 +36,7 @@ Json switch_value(const PlanFlag& flag, const std::string& text) {
   const Json constant = Json::parse(flag.said.constant);
   if (text == "true") return constant;
   if (text == "false" && constant.is_boolean()) return !constant.get<bool>();
-  throw UserError({.what = "a flag that takes no value has one",
+  throw UserError({.what = "a flag that takes no value was given one",
                    .where = fmt::format("{} = \"{}\"", flag.short_name(), text),
                    .help = fmt::format("write {} alone", flag.short_name())});
 }

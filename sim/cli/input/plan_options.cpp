@@ -29,7 +29,8 @@ bool is_given(const Json& value) { return !value.is_null() && value != ""; }
 }  // namespace
 
 void PlanOptions::add_to(CLI::App& app) {
-  app.add_option("PLAN,-p,--plan", path_, "a plan, JSON or YAML; flags win over it")
+  app.add_option(
+         "PLAN,-p,--plan", path_, "a plan file, JSON or YAML; flags take precedence over it")
       ->type_name("FILE")
       ->group("Plan");
   app.add_option("--world-size", world_size_, "ranks of the simulated world (or WORLD_SIZE)")

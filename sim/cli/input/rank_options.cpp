@@ -21,7 +21,7 @@ void check_memory_files(const RankJob& job) {
     check_writable(job.memory_files[file], flag);
     check_writable(path_for_rank(job.memory_files[file], kLargestRank, job.ranks.size()), flag);
     if (job.attribute_memory) continue;
-    throw UserError({.what = "memory files are made from the allocations that were followed",
+    throw UserError({.what = "memory files are made from attributed allocations",
                      .where = fmt::format("{} with --no-attribution", flag),
                      .help = "leave out one of the two"});
   }
@@ -48,8 +48,10 @@ void add_memory_files_to(CLI::App& app, ForEachMemoryFile<std::string>& paths) {
 
 void RankOptions::add_to(CLI::App& app) {
   constexpr const char* kGroup = "Execution";
-  app.add_option(
-         "--device", device_, "auto (cuda with a driver, else virtual), cuda, virtual or cpu")
+  app.add_option("--device",
+                 device_,
+                 "device of the ranks: auto (cuda if NVIDIA's driver is loaded, else virtual), "
+                 "cuda, virtual or cpu")
       ->type_name("NAME")
       ->group(kGroup);
   app.add_flag("--all-micro-batches",

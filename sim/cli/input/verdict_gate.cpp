@@ -10,7 +10,7 @@ using estimator::Fit;
 void VerdictGate::add_to(CLI::App& app) {
   app.add_option("--too-close",
                  too_close_,
-                 "the exit code where what is not known exactly decides: pass (0) or fail (1)")
+                 "the exit code for a verdict that is too close to call: pass (0) or fail (1)")
       ->type_name("NAME")
       ->capture_default_str()
       ->group("Output");
@@ -18,7 +18,7 @@ void VerdictGate::add_to(CLI::App& app) {
 
 void VerdictGate::check() const {
   if (too_close_ == "pass" || too_close_ == "fail") return;
-  throw estimator::UserError({.what = "unknown answer to a verdict that is too close to call",
+  throw estimator::UserError({.what = "unknown value of --too-close",
                               .where = fmt::format("--too-close = \"{}\"", too_close_),
                               .help = "use pass or fail"});
 }

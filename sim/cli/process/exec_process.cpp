@@ -179,14 +179,14 @@ void throw_if_timed_out(const ExecJob& job, const Patience& patience) {
 void throw_if_unanswered(const ExecJob& job, const RankProfile& profile) {
   const auto& unanswered = profile.program->unanswered;
   if (unanswered.empty()) return;
-  fail(
-      job,
-      fmt::format("the program asked for what cannot be invented: {}", fmt::join(unanswered, ", ")),
-      fmt::format(
-          "take that out of the program{}; for counts that do not matter to memory, give "
-          "--accept-invented-counts",
-          job.assumed.fullest_expert ? "" : "; for a router's counts, give --expert-balance"),
-      ExitCode::kMachineLacks);
+  fail(job,
+       fmt::format("the program asked for a value that cannot be invented: {}",
+                   fmt::join(unanswered, ", ")),
+       fmt::format(
+           "take that out of the program{}; for counts that do not matter to memory, give "
+           "--accept-invented-counts",
+           job.assumed.fullest_expert ? "" : "; for a router's counts, give --expert-balance"),
+       ExitCode::kMachineLacks);
 }
 
 void throw_if_failed(const ExecJob& job, const SubprocessEnd& end) {

@@ -58,10 +58,11 @@ bool write_printable(int descriptor, std::string_view text) {
 
 void write_to_standard_output(std::string_view text) {
   if (write_printable(STDOUT_FILENO, text)) return;
-  throw UserError({.what = "cannot write to standard output",
-                   .where = std::strerror(errno),
-                   .help = "give it a reader, or a file on a disk with room"},
-                  estimator::ExitCode::kMachineLacks);
+  throw UserError(
+      {.what = "cannot write to standard output",
+       .where = std::strerror(errno),
+       .help = "connect standard output to a reader, or to a file on a disk with free space"},
+      estimator::ExitCode::kMachineLacks);
 }
 
 void write_to_standard_error(std::string_view text) { write_printable(STDERR_FILENO, text); }

@@ -61,8 +61,9 @@ std::vector<const ProgramProcess*> trained(const std::vector<ProgramProcess>& pr
   const int64_t made = others.front()->profile.world_size;
   if (!is_of_world(others.front()->profile, wanted)) {
     throw UserError(
-        {.what = fmt::format(
-             "the program's own launcher made a world of {}, not of {}", made, *wanted.world_size),
+        {.what = fmt::format("the program's own launcher started a world of {} ranks, not of {}",
+                             made,
+                             *wanted.world_size),
          .where = described(others),
          .help = fmt::format("give --world-size {}, or start the program without its "
                              "launcher: `onerank exec` makes the world that it sees",

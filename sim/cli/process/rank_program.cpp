@@ -121,8 +121,8 @@ void throw_if_failed(const SubprocessEnd& end) {
   }
   constexpr int kCannotLoad = 127;
   if (end.exit_code == kCannotLoad) {
-    throw UserError({.what = "the rank process cannot start: torch is missing or a foreign one, or "
-                             "Onerank was built without it",
+    throw UserError({.what = "the rank process cannot start: torch is missing or has another "
+                             "version, or Onerank was built without it",
                      .where = telling_line(end.error_output),
                      .help = kQuickstart},
                     ExitCode::kMachineLacks);

@@ -20,7 +20,7 @@ constexpr const char* kLibrary = "lib/libtorch_cpu.so";
 fs::path given_torch(const std::string& folder) {
   if (fs::exists(fs::path(folder) / kLibrary)) return folder;
   throw UserError(
-      {.what = "no torch is where a variable says",
+      {.what = "there is no torch in the folder that a variable names",
        .where = fmt::format("{}={}", kTorchVariable, folder),
        .help = "give the folder `torch` of the package, which holds lib/ and include/"});
 }
@@ -53,7 +53,7 @@ std::optional<fs::path> rank_torch(const Environment& environment, const Interru
   throw UserError(
       {.what = fmt::format("there is no torch {} to run a rank with", ONERANK_TORCH_VERSION),
        .where = fmt::format("{}", fmt::join(seen, "\n  ")),
-       .help = fmt::format("run onerank-setup, which gets it; or set {} to the folder of one",
+       .help = fmt::format("run onerank-setup, which installs it, or set {} to the folder of one",
                            kTorchVariable)},
       ExitCode::kMachineLacks);
 }

@@ -157,7 +157,9 @@ const std::vector<SupportedTorch>& supported_torch() {
   static const std::vector<SupportedTorch> kAll = [] {
     std::vector<SupportedTorch> all = {
         {"2.11.0", 13, "every test of `onerank exec`"},
-        {"2.12.1", 13, "those programs by hand; not pipelines, whose stages ask for shapes"},
+        {"2.12.1",
+         13,
+         "those programs, by hand, except pipelines, whose stages ask other ranks for shapes"},
     };
     for (SupportedTorch& torch : all) torch.built_for = is_kind(torch, ONERANK_TORCH_VERSION);
     return all;

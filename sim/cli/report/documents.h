@@ -42,7 +42,7 @@ template <class Visitor>
 void visit_fields(Visitor& visit, AllocatorTrial& trial) {
   bool fits = trial.outcome == estimator::Fit::kFits;
   visit("setting", trial.setting, "PYTORCH_CUDA_ALLOC_CONF");
-  visit("is_plans", trial.is_plans, "the plan has it");
+  visit("is_plans", trial.is_plans, "whether this is the plan's own setting");
   visit("worst_rank", trial.worst_rank, "the rank that needs most");
   visit("allocated_peak_bytes", trial.allocated_peak_bytes, "in tensors");
   visit("reserved_peak_bytes", trial.reserved_peak_bytes, "taken by the allocator");

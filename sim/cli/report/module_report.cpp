@@ -88,8 +88,8 @@ std::string module_table(const std::vector<ModuleRecord>& modules,
                    format_mib(record.backward_peak_bytes)});
   }
   return table.text() +
-         "each with what is inside it; peaks are what the whole device had allocated while it "
-         "ran\n";
+         "each row includes the modules inside it; peaks are what the whole device had allocated "
+         "while the module ran\n";
 }
 
 }  // namespace sim

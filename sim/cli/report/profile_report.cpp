@@ -107,15 +107,15 @@ std::string allocator_text(const RankProfile& profile) {
   if (allocator.device_allocations == 0 || profile.peak.reserved_bytes == 0) return "";
   const int64_t idle = profile.peak.reserved_bytes - profile.peak.allocated_bytes;
   return fmt::format(
-      "allocator: {} reserved, {:.1f} % of it never allocated; at most {} inactive split; {} "
-      "segments; {}\n",
+      "allocator: {} reserved, {:.1f} % of it never allocated; at most {} in inactive split "
+      "blocks; {} segments; {}\n",
       format_gib(profile.peak.reserved_bytes),
       100.0 * static_cast<double>(idle) / static_cast<double>(profile.peak.reserved_bytes),
       format_gib(allocator.inactive_split_peak_bytes),
       allocator.segments_peak,
       allocator.retries == 0
-          ? "never full"
-          : fmt::format("full, and its cache given back, {} times", allocator.retries));
+          ? "its cache never freed to make room"
+          : fmt::format("its cache freed {} times to make room", allocator.retries));
 }
 
 std::string profile_text(const RankProfile& profile) {

@@ -24,8 +24,8 @@ std::string verdict_line(const Verification& verification) {
       ranks == 1 ? "1 real rank" : fmt::format("{} real ranks over Gloo", ranks);
   if (verification.equal) {
     return fmt::format(
-        "equal: {} made the collectives and the memory that the stub says, and the numbers of the "
-        "whole model\n",
+        "equal: {} made the same collectives and memory peaks as with the stub, and the same "
+        "numbers as the whole model\n",
         who);
   }
   return fmt::format("different: {} against the stub and the whole model: {} differences\n",
@@ -41,7 +41,7 @@ std::string rank_table(const Verification& verification) {
                {"collectives"},
                {"peak bytes"},
                {"tensors"},
-               {"largest error, of what is allowed"},
+               {"largest error / allowed error"},
                {"differences"}});
   for (const RankVerification& rank : verification.ranks) {
     table.add_row({std::to_string(rank.rank),

@@ -75,7 +75,7 @@ void World::check_all_are_about(const Json& about) {
     if (rank != 0 || seat_.rank == 0) continue;
     const Json there = estimator::parse_json(*text, "store");
     if (there == about) continue;
-    fail({.what = fmt::format("rank {} is about to run something else than rank 0", seat_.rank),
+    fail({.what = fmt::format("rank {} is about to run something other than rank 0", seat_.rank),
           .where = first_difference(about, there),
           .help = "start all ranks with the same program, plan and flags"},
          Blame::kThisRank);

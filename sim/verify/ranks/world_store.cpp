@@ -56,7 +56,9 @@ StorePtr make_store(const WorldSeat& seat, bool is_server, std::chrono::seconds 
 
 StorePtr connect_store(const WorldSeat& seat, std::chrono::seconds timeout) {
   return connect_store(
-      seat, timeout, cannot_reach(seat, timeout, "what listens there does not answer"));
+      seat,
+      timeout,
+      cannot_reach(seat, timeout, "the program that listens at this port does not answer"));
 }
 
 StorePtr connect_store(const WorldSeat& seat,

@@ -31,7 +31,7 @@ Problem silent_keeper(const WorldSeat& seat) {
                                seat.port,
                                seat.host,
                                kLongestSilence.count()),
-          .help = "look whether that process was stopped"};
+          .help = "check whether that process was stopped by a signal"};
 }
 
 }  // namespace

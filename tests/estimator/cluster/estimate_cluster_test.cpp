@@ -224,8 +224,10 @@ TEST(EstimateCluster, SaysThatGroupsSharePortsWhereCallsOfDataRanksAreHidden) {
                       .assumptions,
                   "\n"));
   };
-  EXPECT_TRUE(contains(notes(true), "groups share a port fairly"));
-  EXPECT_FALSE(contains(notes(false), "groups share a port fairly"));
+  EXPECT_TRUE(
+      contains(notes(true), "groups share a port (a GPU's NVLink, its share of the NICs) fairly"));
+  EXPECT_FALSE(
+      contains(notes(false), "groups share a port (a GPU's NVLink, its share of the NICs) fairly"));
 }
 
 TEST(EstimateCluster, SaysWhenAProfileIsOfAnotherGpu) {

@@ -120,7 +120,8 @@ TEST(AttentionRate, OfOtherWidthsSaysOfWhichItIs) {
   const Gpu& a100 = *find_gpu("a100-sxm-80");
   const AttentionRate rate = attention_rate(a100, latent_shape(kForward, 128), {Attention::kFused});
   EXPECT_EQ(rate.source, Source::kAssumed);
-  EXPECT_NE(rate.note.find("measured with heads of 128 and 128"), std::string::npos) << rate.note;
+  EXPECT_NE(rate.note.find("measured with keys 128 wide and values 128 wide"), std::string::npos)
+      << rate.note;
 }
 
 TEST(AttentionRate, OfOneWidthIsNeverThatOfTwo) {

@@ -64,7 +64,7 @@ TEST_F(BadInput, DropoutInAttentionThatTheCpuHasNoKernelFor) {
 
 TEST_F(BadInput, AnOffloadedOptimizerThatMegatronDoesNotHave) {
   expect_flags_refused({"--optimizer-cpu-offload"},
-                       {"distributed optimizer alone", "--use-distributed-optimizer"});
+                       {"only its distributed optimizer", "--use-distributed-optimizer"});
   expect_flags_refused({"--optimizer-cpu-offload",
                         "--use-distributed-optimizer",
                         "--optimizer-offload-fraction",
@@ -209,7 +209,7 @@ TEST_F(BadInput, AFlagGivenTwiceOrWithoutItsValue) {
 
 TEST_F(BadInput, ASwitchWithAValue) {
   const ProgramResult json = run({"check", "--json=x"});
-  EXPECT_THAT(json.error, StartsWith("error: a flag that takes no value has one\n  "));
+  EXPECT_THAT(json.error, StartsWith("error: a flag that takes no value was given one\n  "));
   const ProgramResult blank = run(small_plan({"check"}, {"--sequence-parallel", "true"}));
   EXPECT_THAT(blank.error, HasSubstr("--switch=true"));
 }
@@ -247,8 +247,9 @@ TEST_F(BadInput, FlagsAreNamedAsTheyWereTyped) {
 }
 
 TEST_F(BadInput, ANetworkInsideAMachine) {
-  expect_flags_refused({"--intra-link", "tcp-100g"},
-                       {"joins machines, not the GPUs of one", "--intra-link = \"tcp-100g\""});
+  expect_flags_refused(
+      {"--intra-link", "tcp-100g"},
+      {"a network link cannot be the link inside a machine", "--intra-link = \"tcp-100g\""});
 }
 
 TEST_F(BadInput, KeysThatAreNestedWithoutEnd) {

@@ -53,7 +53,7 @@ TEST_F(ExecFailures, AnAnswerThatCannotBeInventedIsNamed) {
   const ProgramResult result = run_program("asks_peers.py", {"--world-size", "2"});
   EXPECT_EQ(result.exit_code, 3);
   EXPECT_THAT(result.error,
-              HasSubstr("error: the program asked for what cannot be invented: store "
+              HasSubstr("error: the program asked for a value that cannot be invented: store "
                         "key \"address of rank 1\""));
 }
 
@@ -67,7 +67,7 @@ TEST_F(ExecFailures, CountsThatNobodyComputedAreNoResult) {
   EXPECT_THAT(estimate.error,
               AllOf(testing::StartsWith("error: " + path("out/rank-00000.error") +
                                         " is there instead of a profile\n  error: the program "
-                                        "asked for what cannot be invented: counts"),
+                                        "asked for a value that cannot be invented: counts"),
                     HasSubstr("  help: run the rank again")));
   EXPECT_EQ(run_program("counts.py", {"--accept-invented-counts"}).exit_code, 0);
   EXPECT_FALSE(std::filesystem::exists(path("out/rank-00000.error")));

@@ -53,7 +53,7 @@ TEST_F(ExecMachine, RunsPyTorchsOwnKernelsWhereCudnnsWouldRunAndSaysSoOnce) {
   const ProgramResult result = run_program("convolutions.py", {});
   ASSERT_EQ(result.exit_code, 0) << result.error;
   EXPECT_THAT(result.output, HasSubstr("enabled False sequence [4, 225, 16]"));
-  const std::string note = "onerank: note: cuDNN is not there";
+  const std::string note = "onerank: note: the virtual GPU has no cuDNN";
   const size_t first = result.error.find(note);
   ASSERT_NE(first, std::string::npos) << result.error;
   EXPECT_EQ(result.error.find(note, first + 1), std::string::npos);

@@ -78,10 +78,10 @@ TEST_F(ExecRank, IsOfTheWorldThatTheProgramsLauncherMakesUnlessAnotherIsAskedFor
   EXPECT_EQ(refused.exit_code, 2);
   EXPECT_THAT(
       refused.error,
-      AllOf(
-          HasSubstr("error: the program's own launcher made a world of 2, not of 16\n  rank 0 of 2 "
-                    "(process "),
-          HasSubstr("help: give --world-size 2, or start the program without its launcher")));
+      AllOf(HasSubstr("error: the program's own launcher started a world of 2 ranks, not of 16\n  "
+                      "rank 0 of 2 "
+                      "(process "),
+            HasSubstr("help: give --world-size 2, or start the program without its launcher")));
 }
 
 TEST_F(ExecRank, ThatNeverTrainsHasPeaksAndNoVerdict) {

@@ -21,7 +21,7 @@ TEST(Calibrate, MeasuresEveryKindOfKernel) {
   EXPECT_EQ(measured.device.kind, DeviceKind::kCpu);
   EXPECT_FALSE(measured.tool.torch.empty());
   EXPECT_EQ(measured.date.size(), 10u);  // 2026-11-21
-  EXPECT_NE(measured.note.find("prices nothing"), std::string::npos);
+  EXPECT_NE(measured.note.find("estimates do not use it"), std::string::npos);
 }
 
 TEST(Calibrate, EndsWithWhatTheMachineLacksWhereThereIsNoGpu) {

@@ -27,7 +27,7 @@ int64_t held_between_iterations(const Json& changes) {
 int64_t peak(const Json& changes) { return execute(gpt_plan(changes)).peak.allocated_bytes; }
 
 TEST(MegatronFramework, OfTransformerEngineHasItsWorkspaceAndOfLocalLayersTheGlobalBuffer) {
-  // TransformerEngine: 4 MiB on A100, and a stand-in gradient for each shape of weight; the output
+  // TransformerEngine: 4 MiB on A100, and a dummy gradient for each shape of weight; the output
   // layer's, 1024 x h, is the projection's. Local layers: the input of the first attention product,
   // [b * heads, s, s], the causal mask, and the 1 MiB with which PyTorch's cuBLASLt adds biases.
   const int64_t workspace = 4 * kMiB;

@@ -86,7 +86,7 @@ TEST_F(CalibrationFlag, IsRefusedForAnotherGpuAndForNone) {
   EXPECT_THAT(other.error, HasSubstr("another GPU than the plan's"));
   const ProgramResult none = estimate(estimator::DeviceKind::kCpu, "CPU");
   EXPECT_EQ(none.exit_code, 2);
-  EXPECT_THAT(none.error, HasSubstr("a calibration of no real GPU prices nothing"));
+  EXPECT_THAT(none.error, HasSubstr("the calibration was not measured on a real GPU"));
 }
 
 }  // namespace

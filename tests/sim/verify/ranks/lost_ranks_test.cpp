@@ -266,7 +266,7 @@ TEST_F(LostRanks, ARankWithAnotherPlanIsNamed) {
   for (const int rank : {0, 1}) {
     const ProgramResult result = end_of(rank);
     EXPECT_EQ(result.exit_code, 3);
-    EXPECT_THAT(result.error, HasSubstr("rank 1 is about to run something else than rank 0"));
+    EXPECT_THAT(result.error, HasSubstr("rank 1 is about to run something other than rank 0"));
     EXPECT_THAT(result.error, HasSubstr("plan/training/seed = 7, at rank 0 1234"));
   }
 }
