@@ -65,7 +65,10 @@ at::Tensor ExpertMlp::forward(const at::Tensor& input) const {
   if (shared_) shared = shared_->forward(input);
   const at::Tensor tokens = input.reshape({-1, input.size(-1)});
   const RouterOutput routed = router_.forward(tokens, dispatcher_->chosen());
+  last_->weights = routed.weights;
+  last_->map = routed.map;
   DispatchedTokens dispatched = dispatcher_->dispatch(tokens, routed);
+  last_->row_map = dispatched.row_map;
   at::Tensor rows = dispatcher_->collect(run_experts(dispatched));
   dispatched.rows = at::Tensor();  // the products keep what they need
   rows = dispatcher_->send_back(rows);

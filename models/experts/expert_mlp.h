@@ -26,6 +26,13 @@ class ExpertMlp final : public FeedForward {
   at::Tensor bias() const override { return {}; }
 
  private:
+  /// What a layer's dispatcher keeps of its last tokens (token_dispatcher.py, dispatch_preprocess):
+  /// the weights with all of the graph that made them, whose leaf, the input of a recomputed layer
+  /// or of a stage, so lasts with its gradient until the layer runs again.
+  struct LastTokens {
+    at::Tensor weights, map, row_map;
+  };
+
   at::Tensor run_experts(const DispatchedTokens& dispatched) const;
 
   ShardContext& context_;
@@ -34,6 +41,7 @@ class ExpertMlp final : public FeedForward {
   GroupedLinear first_;
   GroupedLinear second_;
   std::optional<Mlp> shared_;
+  std::unique_ptr<LastTokens> last_ = std::make_unique<LastTokens>();
 };
 
 }  // namespace models

@@ -86,5 +86,29 @@ TEST(Experts, HaveTheirPermutationsTunedInTheFirstIterationAlone) {
   EXPECT_LT(above_state("iteration_1.forward_backward"), 64 * estimator::kMiB);
 }
 
+// MoEAlltoAllTokenDispatcher keeps the weights of the last tokens, and with them the graph that
+// made them: of a layer that was run again, down to its input with that one's gradient.
+TEST(Experts, KeepTheLastInputOfALayerThatIsRunTwice) {
+  const auto held_of_a_sequence = [](const char* recompute) {
+    const auto held = [&](int64_t sequences) {
+      const auto profile =
+          execute(experts_plan({{"model", {{"num_layers", 4}, {"tie_embeddings", false}}},
+                                {"parallelism", {{"pipeline", 2}, {"data", 2}}},
+                                {"training",
+                                 {{"recompute", recompute},
+                                  {"micro_batch_size", sequences},
+                                  {"global_batch_size", 8 * sequences}}}}),
+                  /*rank=*/2);
+      return profile.phases.back().after.allocated_bytes;
+    };
+    return (held(4) - held(2)) / 2;
+  };
+  // Two layers. The input of the first is the stage's, which is held anyway, with a copy of the
+  // gradient.
+  constexpr int64_t kBf16 = 2, kSequence = 64, kHidden = 128;
+  EXPECT_EQ(held_of_a_sequence("full") - held_of_a_sequence("none"),
+            (2 + 1) * kBf16 * kSequence * kHidden);
+}
+
 }  // namespace
 }  // namespace sim
