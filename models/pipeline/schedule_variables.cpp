@@ -5,8 +5,10 @@ namespace models {
 ScheduleVariables::ScheduleVariables(Options options)
     : options_(options), chunk_inputs_(static_cast<std::size_t>(options.chunks)) {}
 
-void ScheduleVariables::forward_started(int64_t chunk, const at::Tensor& input) {
+void ScheduleVariables::forward_started(int64_t chunk, const at::Tensor& input, bool pair_follows) {
   if (!options_.holds) return;
+  if (options_.overlaps_messages && pair_follows && !warmed_up_) warm_up_input_ = input;
+  warmed_up_ = warmed_up_ || pair_follows;
   last_output_ = at::Tensor();
   chunk_inputs_.at(static_cast<std::size_t>(chunk)) = input;
 }
@@ -30,7 +32,9 @@ void ScheduleVariables::backward_ended(const at::Tensor& input) {
 }
 
 void ScheduleVariables::iteration_ended() {
-  last_output_ = last_gradient_ = last_input_ = last_input_gradient_ = at::Tensor();
+  warmed_up_ = false;
+  warm_up_input_ = last_output_ = last_gradient_ = last_input_ = last_input_gradient_ =
+      at::Tensor();
 }
 
 }  // namespace models

@@ -86,6 +86,8 @@ Trainer::Trainer(ShardContext context, int64_t micro_batches, OptimizerSettings 
       settings_(settings),
       schedule_variables_({.holds = context_.framework().schedule_variables,
                            .interleaved = context_.chunks() > 1,
+                           .overlaps_messages = context_.chunks() > 1 &&
+                                                context_.plan.parallelism.overlap_p2p_communication,
                            .chunks = context_.chunks()}) {}
 Trainer::~Trainer() = default;
 
@@ -224,7 +226,7 @@ void Trainer::forward(int64_t iteration, const estimator::PipelineStep& step, bo
         first || last ? mock_micro_batch(context_, iteration, step.micro_batch) : MicroBatchData{};
     const at::Tensor input =
         first ? data.tokens : receive(piece - 1, Direction::kForward).requires_grad_(true);
-    schedule_variables_.forward_started(step.chunk, first ? at::Tensor() : input);
+    schedule_variables_.forward_started(step.chunk, first ? at::Tensor() : input, pair_follows);
     at::Tensor output = stage_->forward(step.chunk, input, data.labels);
     if (last) {
       output = output.mean() / static_cast<double>(context_.plan.micro_batches());
