@@ -75,14 +75,11 @@ struct FusedKeyRotary : torch::autograd::Function<FusedKeyRotary> {
     const at::Tensor key_value = at::empty(shape, key.options());
     key_value.narrow(-1, 0, width).copy_(key.narrow(-1, 0, width));
     positions_of(key_value, width).copy_(value);
+    const at::Tensor position_key = positions_of(key, width).sum(2, /*keepdim=*/true);
     kept<Buffers>(context)->tune_at_first_call("rotate gradients of keys", key.device());
-    const at::Tensor of_all_heads = positions_of(key, width).sum(2, /*keepdim=*/true);
-    return {key_value,
-            rotate(of_all_heads, {saved[0], saved[1]}, -1).squeeze(2),
-            at::Tensor(),
-            at::Tensor(),
-            at::Tensor(),
-            at::Tensor()};
+    rotate_in_place(position_key, {saved[0], saved[1]}, -1);
+    return {
+        key_value, position_key.squeeze(2), at::Tensor(), at::Tensor(), at::Tensor(), at::Tensor()};
   }
 };
 
