@@ -13,6 +13,7 @@ FrameworkTraits megatron_lm() {
       .transformer_engine = true,
       .fused_gated_activation = true,
       .fused_rotary = true,
+      .rotary_at_first_use = true,  // RotaryEmbedding.forward in rotary_pos_embedding.py, cached
       .batch_first_attention = true,
       .fused_weight_gradient = true,
       .loss_buffers = LossBuffers::kOne,

@@ -53,6 +53,7 @@ struct FrameworkTraits {
   bool transformer_engine = false;
   bool fused_gated_activation = false;
   bool fused_rotary = false;
+  bool rotary_at_first_use = false;
   bool batch_first_attention = false;
   bool query_keeps_packed = false;
   bool separate_products = false;
@@ -102,6 +103,9 @@ void visit_fields(Visitor& visit, FrameworkTraits& traits) {
         traits.fused_gated_activation,
         "SwiGLU and GEGLU keep only their input");
   visit("fused_rotary", traits.fused_rotary, "rotary positions have no temporaries");
+  visit("rotary_at_first_use",
+        traits.rotary_at_first_use,
+        "each chunk of layers makes rotary tables of its own in its first forward");
   visit("batch_first_attention",
         traits.batch_first_attention,
         "flash attention copies its inputs and its output between [s, b] and [b, s]");

@@ -97,6 +97,7 @@ variable_list LatentAttention::latents(const at::Tensor& input) const {
 
 variable_list LatentAttention::heads(const at::Tensor& input) const {
   const estimator::ModelConfig& model = context_.plan.model;
+  rotary_.prepare();
   variable_list latent = latents(input);
   if (query_norm_) latent[0] = in_scope("q_layernorm", *query_norm_, latent[0]);
   const at::Tensor query = in_scope("linear_q_up_proj", query_up_, latent[0]);

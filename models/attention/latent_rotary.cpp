@@ -97,13 +97,15 @@ LatentRotary::LatentRotary(const ShardContext& context)
       rotary_(context,
               context.plan.model.qk_pos_emb_head_dim,
               fused_,
-              /*keeps_angles=*/fused_) {}
+              /*keeps_angles=*/fused_) {
+  if (!context.framework().rotary_at_first_use) prepare();
+}
 
 variable_list LatentRotary::apply(const at::Tensor& query,
                                   const at::Tensor& key_value,
                                   const at::Tensor& position_key) const {
   if (fused_) {
-    const auto& [cos, sin] = rotary_.tables();
+    const auto& [cos, sin, angles] = rotary_.tables();
     const at::Tensor turned = FusedQueryRotary::apply(query, cos, sin, key_width_, buffers_);
     const variable_list key =
         FusedKeyRotary::apply(key_value, position_key, cos, sin, key_width_, buffers_);

@@ -16,6 +16,8 @@ namespace models {
 class LatentRotary {
  public:
   explicit LatentRotary(const ShardContext& context);
+  /// Makes the tables, where they are not there yet.
+  void prepare() const { rotary_.tables(); }
 
   /// query [s, b, heads, qk + pos], key_value [s, b, heads, qk + v], position_key [s, b, pos] ->
   /// query and key [s, b, heads, qk + pos], value [s, b, heads, v]. In Megatron-LM these are two

@@ -3,6 +3,7 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/outer.h>
 #include <ATen/ops/pow.h>
 #include <torch/csrc/autograd/custom_function.h>
@@ -77,34 +78,51 @@ RotaryEmbedding::RotaryEmbedding(const ShardContext& context,
                                  int64_t width,
                                  bool fused,
                                  bool keeps_angles)
-    : fused_(fused) {
-  const at::TensorOptions fp32 = context.options().dtype(at::kFloat);
-  const at::Tensor exponents = at::arange(0, width, 2, fp32) / static_cast<double>(width);
-  const at::Tensor frequencies = at::pow(context.plan.model.rotary_base, -exponents);
-  const at::Tensor angles =
-      at::outer(at::arange(context.plan.sequence_length(), fp32), frequencies);
-  const at::Tensor both = own_chunks(at::cat({angles, angles}, -1), 0, context.context_place())
-                              .unsqueeze(1)
-                              .unsqueeze(1);
-  tables_.cos = both.cos().to(context.options().dtype());
-  tables_.sin = both.sin().to(context.options().dtype());
-  if (keeps_angles) angles_ = both;
-  for (const at::Tensor& table : {tables_.cos, tables_.sin, angles_}) {
-    if (!table.defined()) continue;
-    context.observer.memory_lasts(table,
-                                  {estimator::MemoryCategory::kWorkspace, "rotary_embedding", ""});
+    : observer_(context.observer),
+      options_(context.options()),
+      place_(context.context_place()),
+      sequence_(context.plan.sequence_length()),
+      width_(width),
+      base_(context.plan.model.rotary_base),
+      fused_(fused),
+      keeps_angles_(keeps_angles) {}
+
+RotaryTables RotaryEmbedding::make_tables() const {
+  const at::TensorOptions fp32 = options_.dtype(at::kFloat);
+  const at::Tensor exponents = at::arange(0, width_, 2, fp32) / static_cast<double>(width_);
+  const at::Tensor angles = at::outer(at::arange(sequence_, fp32), at::pow(base_, -exponents));
+  const at::Tensor both =
+      own_chunks(at::cat({angles, angles}, -1), 0, place_).unsqueeze(1).unsqueeze(1);
+  if (keeps_angles_) {
+    return {.cos = both.cos().to(options_.dtype()),
+            .sin = both.sin().to(options_.dtype()),
+            .angles = both};
   }
+  const at::Tensor block = at::empty({2, both.size(0), 1, 1, width_}, options_);
+  block.select(0, 0).copy_(both.cos());
+  block.select(0, 1).copy_(both.sin());
+  return {.cos = block.select(0, 0), .sin = block.select(0, 1)};
+}
+
+const RotaryTables& RotaryEmbedding::tables() const {
+  if (tables_->cos.defined()) return *tables_;
+  *tables_ = make_tables();
+  for (const at::Tensor& table : {tables_->cos, tables_->sin, tables_->angles}) {
+    if (!table.defined() || table.storage_offset() > 0) continue;
+    observer_.memory_lasts(table, {estimator::MemoryCategory::kWorkspace, "rotary_embedding", ""});
+  }
+  return *tables_;
 }
 
 at::Tensor RotaryEmbedding::apply_in_place(const at::Tensor& input) const {
-  return InPlaceRotary::apply(input, tables_.cos, tables_.sin);
+  return InPlaceRotary::apply(input, tables().cos, tables().sin);
 }
 
 at::Tensor RotaryEmbedding::apply(const at::Tensor& input) const {
-  if (fused_) return FusedRotary::apply(input, tables_.cos, tables_.sin);
+  if (fused_) return FusedRotary::apply(input, tables().cos, tables().sin);
   const int64_t half = input.size(-1) / 2;
   const at::Tensor turned = at::cat({-input.narrow(-1, half, half), input.narrow(-1, 0, half)}, -1);
-  return input * tables_.cos + turned * tables_.sin;
+  return input * tables().cos + turned * tables().sin;
 }
 
 }  // namespace models

@@ -4,6 +4,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <memory>
+
 #include "models/shard/shard_context.h"
 
 namespace models {
@@ -11,6 +13,7 @@ namespace models {
 /// Cosine and sine of each angle, [rows, 1, 1, width].
 struct RotaryTables {
   at::Tensor cos, sin;
+  at::Tensor angles = {};  ///< fp32, undefined where they are dropped
 };
 
 /// `input` rotated by the angles of the tables, or rotated back if `sign` is -1; without autograd.
@@ -19,8 +22,9 @@ at::Tensor rotate(const at::Tensor& input, const RotaryTables& tables, int sign)
 /// kernel would need none.
 void rotate_in_place(const at::Tensor& input, const RotaryTables& tables, int sign);
 
-/// The tables for one shard's part of the sequence, [rows, 1, 1, width], in the model's type. They
-/// are made once and shared by all layers.
+/// Tables of one shard's part of the sequence, [rows, 1, 1, width], in the model's type, made at
+/// their first use. Without the angles both lie in one block, as large as that of the fp32 angles
+/// or complex numbers that frameworks keep instead.
 class RotaryEmbedding {
  public:
   /// The first form is for whole heads, and fused if the framework has a fused kernel; the second
@@ -37,12 +41,20 @@ class RotaryEmbedding {
   /// The same, but overwrites the input.
   at::Tensor apply_in_place(const at::Tensor& input) const;
 
-  const RotaryTables& tables() const { return tables_; }
+  const RotaryTables& tables() const;
 
  private:
+  RotaryTables make_tables() const;
+
+  Observer& observer_;
+  at::TensorOptions options_;
+  ContextPlace place_;
+  int64_t sequence_;
+  int64_t width_;
+  double base_;
   bool fused_;
-  RotaryTables tables_;
-  at::Tensor angles_;  ///< fp32; undefined if they are not kept
+  bool keeps_angles_;
+  std::unique_ptr<RotaryTables> tables_ = std::make_unique<RotaryTables>();
 };
 
 }  // namespace models

@@ -11,7 +11,7 @@ ModelChunk::ModelChunk(ShardContext& context,
                        ParameterStore& store,
                        int64_t chunk,
                        const SharedParts& shared)
-    : context_(context) {
+    : context_(context), rotary_(shared.rotary) {
   const std::vector<int64_t> layers = context.plan.layers_of_virtual_stages();
   const int64_t piece = context.piece(chunk);
   const int64_t first = std::accumulate(layers.begin(), layers.begin() + piece, int64_t{0});
@@ -93,6 +93,7 @@ at::Tensor ModelChunk::forward(const at::Tensor& input, const at::Tensor& labels
       return embedding_->forward(tokens);
     });
   }
+  if (rotary_) rotary_->tables();  // made before the first layer runs
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     hidden = in_unit(
         first_layer_unit_ + static_cast<int64_t>(i), hidden, [&](const at::Tensor& layer_input) {

@@ -46,6 +46,7 @@ class ModelChunk {
   at::Tensor loss(at::Tensor logits, const at::Tensor& labels) const;
 
   ShardContext& context_;
+  std::shared_ptr<const RotaryEmbedding> rotary_;
   std::unique_ptr<Embedding> embedding_;
   std::vector<TransformerLayer> layers_;
   std::unique_ptr<Norm> final_norm_;

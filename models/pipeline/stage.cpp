@@ -13,19 +13,28 @@ ParameterSource parameter_source(const ShardContext& context) {
           .data_part = context.data_part()};
 }
 
+/// Null without rotary positions, and for latent attention, whose layers have tables of their own.
+std::shared_ptr<const RotaryEmbedding> make_rotary(const ShardContext& context) {
+  const estimator::ModelConfig& model = context.plan.model;
+  if (model.position_embedding != estimator::PositionEmbedding::kRope ||
+      model.multi_latent_attention) {
+    return nullptr;
+  }
+  const auto rotary = std::make_shared<const RotaryEmbedding>(context);
+  if (!context.framework().rotary_at_first_use) rotary->tables();
+  return rotary;
+}
+
 }  // namespace
 
 Stage::Stage(ShardContext& context) : context_(context), store_(parameter_source(context)) {
-  const estimator::ModelConfig& model = context.plan.model;
-  const bool rope = model.position_embedding == estimator::PositionEmbedding::kRope &&
-                    !model.multi_latent_attention;  // whose layers have tables of their own
-  const SharedParts shared{
-      .core = std::make_shared<const CoreAttention>(context),
-      .rotary = rope ? std::make_shared<const RotaryEmbedding>(context) : nullptr,
-      .dispatcher = context.plan.model.has_experts()
-                        ? std::make_shared<const TokenDispatcher>(context)
-                        : nullptr};
+  SharedParts shared{.core = std::make_shared<const CoreAttention>(context),
+                     .rotary = make_rotary(context),
+                     .dispatcher = context.plan.model.has_experts()
+                                       ? std::make_shared<const TokenDispatcher>(context)
+                                       : nullptr};
   for (int64_t chunk = 0; chunk < context.chunks(); ++chunk) {
+    if (chunk > 0 && context.framework().rotary_at_first_use) shared.rotary = make_rotary(context);
     store_.begin_chunk(chunk);
     chunks_.emplace_back(context, store_, chunk, shared);
   }

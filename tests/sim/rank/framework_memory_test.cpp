@@ -99,6 +99,20 @@ TEST(MegatronFramework, CompiledCrossEntropyReducesTwice) {
   EXPECT_EQ(counts[2 * kFp32 * s * b], kMicroBatches);
 }
 
+// RotaryEmbedding.forward in megatron/core/models/common/embeddings/rotary_pos_embedding.py: each
+// chunk is a GPTModel, whose cache holds the fp32 angles.
+TEST(MegatronFramework, HasRotaryAnglesForEachChunk) {
+  const auto workspace_bytes = [](const char* position_embedding, int64_t chunks) {
+    Json changes = two_stages({{"attention", "fused"}}, chunks);
+    changes["model"]["position_embedding"] = position_embedding;
+    return workspace_at_peak(execute(gpt_plan(changes)));
+  };
+  for (const int64_t chunks : {1, 2}) {
+    EXPECT_EQ(workspace_bytes("rope", chunks) - workspace_bytes("learned_absolute", chunks),
+              chunks * kFp32 * s * (h / heads));
+  }
+}
+
 // get_cached_cos_sin in megatron/core/models/common/embeddings/yarn_rotary_pos_embedding.py: cosine
 // and sine in the model's type, and in the cache of forward() the fp32 angles.
 TEST(MegatronFramework, HasRotaryTablesAndAnglesForEachLayerOfLatentAttention) {
