@@ -62,11 +62,14 @@ SelfAttention::SelfAttention(ShardContext& context,
                              const std::string& name,
                              std::shared_ptr<const CoreAttention> core,
                              std::shared_ptr<const RotaryEmbedding> rotary)
-    : context_(context),
-      core_(std::move(core)),
-      rotary_(std::move(rotary)),
-      qkv_(make_qkv(context, store, name)),
-      projection_(context, store, projection_spec(context, name)) {}
+    : context_(context), core_(std::move(core)), rotary_(std::move(rotary)) {
+  const auto make_projection = [&] {
+    projection_.emplace(context, store, projection_spec(context, name));
+  };
+  if (context.framework().projection_first) make_projection();
+  qkv_ = make_qkv(context, store, name);
+  if (!projection_) make_projection();
+}
 
 bool SelfAttention::shares_groups() const {
   return context_.plan.model.num_query_groups < context_.tensor_size();
@@ -179,7 +182,7 @@ at::Tensor SelfAttention::forward(const at::Tensor& input) const {
       run_core_attention(context_, core_, std::move(qkv), separates_heads() && recomputes_copies());
 
   ModuleScope projection(observer, "linear_proj");
-  return projection_.forward(attended);
+  return projection_->forward(attended);
 }
 
 }  // namespace models

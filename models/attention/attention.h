@@ -5,6 +5,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "models/attention/core_attention.h"
@@ -39,7 +40,7 @@ class SelfAttention final : public Attention {
                 std::shared_ptr<const RotaryEmbedding> rotary);
 
   at::Tensor forward(const at::Tensor& input) const override;
-  at::Tensor bias() const override { return projection_.bias(); }
+  at::Tensor bias() const override { return projection_->bias(); }
 
  private:
   struct Heads {
@@ -58,9 +59,9 @@ class SelfAttention final : public Attention {
 
   ShardContext& context_;
   std::shared_ptr<const CoreAttention> core_;
-  std::shared_ptr<const RotaryEmbedding> rotary_;  // null: learned positions, or none
-  std::vector<ColumnParallelLinear> qkv_;          // one layer for all three, or one for each
-  RowParallelLinear projection_;
+  std::shared_ptr<const RotaryEmbedding> rotary_;  // null: positions are learned, or there are none
+  std::vector<ColumnParallelLinear> qkv_;          // one of all three packed, or one of each
+  std::optional<RowParallelLinear> projection_;    // made before or after them
 };
 
 }  // namespace models

@@ -60,15 +60,15 @@ LatentAttention::LatentAttention(ShardContext& context,
                                  std::shared_ptr<const CoreAttention> core)
     : context_(context),
       core_(std::move(core)),
+      projection_(context, store, projection_spec(context, name)),
       query_down_(make_query_down(context, store, name)),
       query_norm_(make_norm(context, store, name + ".q_layernorm", context.plan.model.q_lora_rank)),
-      key_value_norm_(
-          make_norm(context, store, name + ".kv_layernorm", context.plan.model.kv_lora_rank)),
       query_up_(context, store, query_up_spec(context.plan.model, name)),
       key_value_down_(context, store, key_value_down_spec(context.plan.model, name)),
+      key_value_norm_(
+          make_norm(context, store, name + ".kv_layernorm", context.plan.model.kv_lora_rank)),
       key_value_up_(context, store, key_value_up_spec(context.plan.model, name)),
-      rotary_(context),
-      projection_(context, store, projection_spec(context, name)) {}
+      rotary_(context) {}
 
 template <class Module>
 at::Tensor LatentAttention::in_scope(const char* name,
