@@ -4,6 +4,7 @@
 #include <ATen/ops/norm.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/GradMode.h>
+#include <c10/core/StreamGuard.h>
 #include <torch/csrc/autograd/function_hook.h>
 #include <torch/csrc/autograd/variable.h>
 
@@ -111,14 +112,12 @@ GradientBuffer::GradientBuffer(const ParameterList& parameters, GradientBufferOp
   const int64_t elements = buckets_.back().end;
   const at::TensorOptions parameter_options =
       parameters.front()->value.options().requires_grad(false);
-  if (sharded()) {
-    parameters_ = at::zeros({elements}, parameter_options);
-    observer().memory_lasts(parameters_, {MemoryCategory::kParameter, "parameter_buffer", ""});
+  {
+    const c10::OptionalStreamGuard beside(options_.stream ? options_.stream->stream()
+                                                          : std::nullopt);
+    make_flat(elements, parameter_options);
   }
-  if (has_flat_gradients()) {
-    gradients_ = at::zeros({elements}, parameter_options.dtype(options_.type));
-    observer().memory_lasts(gradients_, {MemoryCategory::kGradient, "gradient_buffer", ""});
-  }
+  if (options_.stream) options_.stream->join();
   if (options_.whole_parameters) {
     owned_parameters_.emplace(parameters, options_.data_group, observer());
   }
@@ -144,6 +143,17 @@ GradientBuffer::GradientBuffer(const ParameterList& parameters, GradientBufferOp
         torch::autograd::impl::set_post_acc_grad_hooks(parameter.value, std::move(hook));
       }
     }
+  }
+}
+
+void GradientBuffer::make_flat(int64_t elements, const at::TensorOptions& parameter_options) {
+  if (sharded()) {
+    parameters_ = at::zeros({elements}, parameter_options);
+    observer().memory_lasts(parameters_, {MemoryCategory::kParameter, "parameter_buffer", ""});
+  }
+  if (has_flat_gradients()) {
+    gradients_ = at::zeros({elements}, parameter_options.dtype(options_.type));
+    observer().memory_lasts(gradients_, {MemoryCategory::kGradient, "gradient_buffer", ""});
   }
 }
 

@@ -16,6 +16,7 @@
 #include "models/shard/communicator.h"
 #include "models/shard/observer.h"
 #include "models/shard/parameters.h"
+#include "models/shard/side_stream.h"
 
 namespace models {
 
@@ -74,6 +75,8 @@ struct GradientBufferOptions {
   int64_t replicas = 0;
   std::shared_ptr<Communicator> data_group;
   Observer& observer;
+  /// The flat buffers are made on it, and so in a pool of its own; may be null.
+  std::shared_ptr<const SideStream> stream = nullptr;
 };
 
 class GradientBuffer final : public DataParallel {
@@ -123,6 +126,7 @@ class GradientBuffer final : public DataParallel {
   const std::optional<OwnedParameters>& owned_parameters() const { return owned_parameters_; }
 
  private:
+  void make_flat(int64_t elements, const at::TensorOptions& parameter_options);
   void contribution_added(std::size_t bucket);
   void reduce(std::size_t bucket);
   /// The part of a parameter that this rank updates: [begin, end) in the flat buffers.

@@ -42,7 +42,8 @@ ParameterList of_chunk(const ParameterList& parameters, int64_t chunk) {
 std::unique_ptr<DataParallel> gradient_buffer(const ShardContext& context,
                                               Stage& stage,
                                               const ParameterList& parameters,
-                                              const Group& data_group) {
+                                              const Group& data_group,
+                                              const std::shared_ptr<const SideStream>& stream) {
   const bool is_parted = context.plan.parallelism.zero_stage >= 1;
   const bool whole_parameters = is_parted && context.framework().whole_parameters;
   return std::make_unique<GradientBuffer>(
@@ -61,7 +62,8 @@ std::unique_ptr<DataParallel> gradient_buffer(const ShardContext& context,
                             .whole_parameters = whole_parameters,
                             .replicas = context.plan.replicas(),
                             .data_group = data_group,
-                            .observer = context.observer});
+                            .observer = context.observer,
+                            .stream = stream});
 }
 
 }  // namespace
@@ -88,12 +90,18 @@ std::unique_ptr<DataParallel> make_data_parallel(const ShardContext& context, St
   const bool apart = experts_are_apart(context.plan);
   const ParameterList shared = apart ? parameters.of_experts(false) : parameters.in_order();
   const ParameterList experts = apart ? parameters.of_experts(true) : ParameterList();
+  // Megatron-LM makes the buffers of all chunks on a stream of their own (ddp_stream of get_model
+  // in megatron/training/training.py).
+  const auto stream = context.framework().transformer_engine
+                          ? std::make_shared<const SideStream>(context.device)
+                          : nullptr;
   std::vector<std::unique_ptr<DataParallel>> parts;
   for (int64_t chunk = 0; chunk < context.chunks(); ++chunk) {
-    parts.push_back(gradient_buffer(context, stage, of_chunk(shared, chunk), context.groups.data));
+    parts.push_back(
+        gradient_buffer(context, stage, of_chunk(shared, chunk), context.groups.data, stream));
     const ParameterList own = of_chunk(experts, chunk);
     if (!own.empty())
-      parts.push_back(gradient_buffer(context, stage, own, context.groups.expert_data));
+      parts.push_back(gradient_buffer(context, stage, own, context.groups.expert_data, stream));
   }
   if (parts.size() == 1) return std::move(parts.front());
   return std::make_unique<JoinedDataParallel>(
