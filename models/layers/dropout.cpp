@@ -1,8 +1,13 @@
 #include "models/layers/dropout.h"
 
 #include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
 #include <ATen/ops/native_dropout_backward.h>
 #include <torch/csrc/autograd/custom_function.h>
+
+#include <optional>
+
+#include "models/shard/watched_operator.h"
 
 namespace models {
 namespace {
@@ -16,12 +21,15 @@ int64_t row_padding(int64_t elements) {
   return elements > kLongest ? (kMultiple - elements % kMultiple) % kMultiple : 0;
 }
 
+at::Tensor padding_of(const at::Tensor& mask) {
+  const int64_t rows = mask.numel() / mask.size(-1);
+  return at::empty({rows, row_padding(mask.size(-1))}, mask.options());
+}
+
 struct PaddedDropout : torch::autograd::Function<PaddedDropout> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& input, double probability) {
     const auto [output, mask] = at::native_dropout(input, probability, /*train=*/true);
-    const int64_t rows = mask.numel() / mask.size(-1);
-    const at::Tensor padding = at::empty({rows, row_padding(mask.size(-1))}, mask.options());
-    context->save_for_backward({mask, padding});
+    context->save_for_backward({mask, padding_of(mask)});
     context->saved_data["scale"] = 1 / (1 - probability);
     return output;
   }
@@ -31,6 +39,45 @@ struct PaddedDropout : torch::autograd::Function<PaddedDropout> {
     return {
         at::native_dropout_backward(gradients[0], mask, context->saved_data["scale"].toDouble()),
         at::Tensor()};
+  }
+};
+
+/// Inductor's kernels on a device that computes nothing: what they read and write is watched.
+struct WatchedBiasDropoutAdd : torch::autograd::Function<WatchedBiasDropoutAdd> {
+  static at::Tensor forward(AutogradContext* context,
+                            const at::Tensor& output,
+                            const std::optional<at::Tensor>& bias,
+                            const at::Tensor& residual,
+                            double probability) {
+    context->saved_data["scale"] = 1 / (1 - probability);
+    variable_list saved = {bias.value_or(at::Tensor())};
+    if (bias) watched_operator("aten::add", "Tensor", {output, *bias, 1}, [&] { return output; });
+    if (probability == 0) {
+      context->save_for_backward(saved);
+      return residual + output;
+    }
+    const auto [sum, mask] = at::native_dropout(output, probability, /*train=*/true);
+    saved.push_back(mask);
+    if (row_padding(mask.size(-1)) > 0) saved.push_back(padding_of(mask));
+    context->save_for_backward(saved);
+    return watched_operator("aten::add", "Tensor", {residual, sum, 1}, [&] { return sum; });
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
+    const variable_list saved = context->get_saved_variables();
+    const at::Tensor& residual = gradients[0];
+    const at::Tensor output =
+        saved.size() == 1 ? residual
+                          : at::native_dropout_backward(
+                                residual, saved[1], context->saved_data["scale"].toDouble());
+    at::Tensor bias;
+    if (saved[0].defined()) {
+      bias = watched_operator("aten::sum",
+                              "dim_IntList",
+                              {output, c10::List<int64_t>({0, 1}), false, c10::IValue()},
+                              [&] { return at::empty_like(saved[0]); });
+    }
+    return {output, bias, residual, at::Tensor()};
   }
 };
 
@@ -44,10 +91,14 @@ at::Tensor compiled_dropout(const at::Tensor& input, double probability) {
 at::Tensor bias_dropout_add(const at::Tensor& output,
                             const at::Tensor& bias,
                             const at::Tensor& residual,
-                            double probability,
-                            bool compiled) {
+                            const BiasDropoutAdd& call) {
+  if (call.compiled && !call.computes) {
+    const auto given = bias.defined() ? std::optional<at::Tensor>(bias) : std::nullopt;
+    return WatchedBiasDropoutAdd::apply(output, given, residual, call.probability);
+  }
   const at::Tensor sum = bias.defined() ? output + bias : output;
-  return residual + (compiled ? compiled_dropout(sum, probability) : dropout(sum, probability));
+  return residual +
+         (call.compiled ? compiled_dropout(sum, call.probability) : dropout(sum, call.probability));
 }
 
 }  // namespace models

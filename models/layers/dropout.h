@@ -18,13 +18,20 @@ inline at::Tensor dropout(const at::Tensor& input, double probability) {
 /// torch/_inductor/config.py, Layout._pad_strides in ir.py of 2.11).
 at::Tensor compiled_dropout(const at::Tensor& input, double probability);
 
-/// residual + dropout(output + bias); if the bias is undefined, none is added. With `compiled` it
-/// is one compiled kernel as in Megatron-LM (bias_dropout_add_fused_train in
-/// megatron/core/fusions/fused_bias_dropout.py).
+struct BiasDropoutAdd {
+  double probability = 0;
+  /// As Megatron-LM does it (bias_dropout_add_fused_train in
+  /// megatron/core/fusions/fused_bias_dropout.py).
+  bool compiled = false;
+  /// Else the compiled one allocates what Inductor's kernels do, which is their results alone, and
+  /// the sum for the bias nothing besides: PyTorch's own takes a buffer for the sums of its blocks.
+  bool computes = true;
+};
+
+/// residual + dropout(output + bias); an undefined bias is none.
 at::Tensor bias_dropout_add(const at::Tensor& output,
                             const at::Tensor& bias,
                             const at::Tensor& residual,
-                            double probability,
-                            bool compiled);
+                            const BiasDropoutAdd& call);
 
 }  // namespace models

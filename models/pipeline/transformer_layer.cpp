@@ -75,8 +75,9 @@ at::Tensor TransformerLayer::forward(const at::Tensor& input) const {
 
 at::Tensor TransformerLayer::compute(const at::Tensor& input) const {
   Observer& observer = context_.observer;
-  const double probability = context_.plan.model.hidden_dropout;
-  const bool compiled = context_.framework().compiled_dropout;
+  const BiasDropoutAdd add{.probability = context_.plan.model.hidden_dropout,
+                           .compiled = context_.framework().compiled_dropout,
+                           .computes = context_.device_computes};
   ModuleScope scope(observer, name_);
 
   const auto normalized = [&](const Norm& norm, const char* name, const at::Tensor& tensor) {
@@ -87,13 +88,11 @@ at::Tensor TransformerLayer::compute(const at::Tensor& input) const {
       bias_dropout_add(attention_->forward(normalized(attention_norm_, "input_layernorm", input)),
                        attention_->bias(),
                        input,
-                       probability,
-                       compiled);
+                       add);
   return bias_dropout_add(mlp_->forward(normalized(mlp_norm_, "pre_mlp_layernorm", attended)),
                           mlp_->bias(),
                           attended,
-                          probability,
-                          compiled);
+                          add);
 }
 
 }  // namespace models
