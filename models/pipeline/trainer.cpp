@@ -133,7 +133,7 @@ void Trainer::forward_backward(int64_t iteration) {
         data_parallel_->start_last_micro_batch(step.chunk);
       backward(step);
     }
-    receive_ahead(steps, i);
+    receive_ahead(steps, i, pairs);
   }
   finish_sending();
   reduce_gradients();
@@ -175,8 +175,11 @@ void Trainer::expect(const estimator::PipelineStep& step) {
 
 /// As forward_backward_pipelining_with_interleaving in Megatron-LM's schedules.py: the next input
 /// after each forward, or where stages wait for what they send after the backward that follows it;
-/// the next gradient after each backward, and the first one after the warm-up.
-void Trainer::receive_ahead(const std::vector<estimator::PipelineStep>& steps, std::size_t i) {
+/// the next gradient after each backward, and the first one after the warm-up, if there are steps
+/// in `pairs` after it.
+void Trainer::receive_ahead(const std::vector<estimator::PipelineStep>& steps,
+                            std::size_t i,
+                            bool pairs) {
   if (!context_.framework().schedule_variables || context_.chunks() == 1) return;
   const auto next = [&](estimator::StepKind kind, std::size_t from) {
     return std::find_if(steps.begin() + static_cast<std::ptrdiff_t>(from),
@@ -190,7 +193,7 @@ void Trainer::receive_ahead(const std::vector<estimator::PipelineStep>& steps, s
   const bool waits = !context_.plan.parallelism.overlap_p2p_communication;
   const bool input_now = is_backward(i) ? waits : !waits || !is_backward(i + 1);
   if (input_now && forward != steps.end()) expect(*forward);
-  const bool warmed_up = first_backward && !is_backward(i + 1) && is_backward(i + 2);
+  const bool warmed_up = pairs && first_backward && !is_backward(i + 1) && is_backward(i + 2);
   if ((is_backward(i) || warmed_up) && backward != steps.end()) expect(*backward);
 }
 
