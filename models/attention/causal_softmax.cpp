@@ -1,7 +1,9 @@
 #include "models/attention/causal_softmax.h"
 
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/_softmax.h>
 #include <ATen/ops/_softmax_backward_data.h>
+#include <ATen/ops/arange.h>
 #include <ATen/ops/logical_or.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/triu.h>
@@ -23,12 +25,43 @@ at::Tensor future_keys(int64_t sequence, const at::Device& device) {
   return at::ones({1, sequence, sequence}, at::TensorOptions(device).dtype(at::kBool)).triu_(1);
 }
 
+/// The same as TransformerEngine makes it for each call, from the distance of each key
+/// (get_full_mask in transformer_engine/pytorch/attention/dot_product_attention/utils.py).
+at::Tensor future_keys_by_distance(int64_t sequence,
+                                   int64_t masked_sequences,
+                                   const at::Device& device) {
+  const at::Tensor places = at::arange(sequence, at::TensorOptions(device).dtype(at::kInt));
+  const at::Tensor distance = places.view({1, -1, 1}) - places;
+  const at::Tensor from_left = distance - sequence, from_right = distance + 0;
+  const auto seen = [&] {
+    const at::Tensor within_left = from_left <= 0;
+    const at::Tensor within_right = (from_right < 0).bitwise_not();
+    return within_left.bitwise_and(within_right);
+  };
+  const at::Tensor future = seen().logical_not();
+  if (masked_sequences == 0) return future;
+  return at::logical_or(future,
+                        future.expand({masked_sequences, -1, -1}));  // the loader's is equal
+}
+
+/// [1, s, s] of a mask, which is the same for all sequences.
+at::Tensor of_one(const at::Tensor& mask) { return mask.narrow(0, 0, 1); }
+
+/// What TransformerEngine is given for a chunk: only first and last stage have a data loader.
+int64_t masked_sequences(const ShardContext& context, int64_t chunk) {
+  const estimator::TrainingConfig& training = context.plan.training;
+  const bool has_loader = context.is_first_piece(chunk) || context.is_last_piece(chunk);
+  return has_loader && training.attention_mask_in_dataloader.value_or(false)
+             ? training.micro_batch_size
+             : 0;
+}
+
 struct SoftmaxKernel : torch::autograd::Function<SoftmaxKernel> {
   static at::Tensor forward(AutogradContext* context,
                             const at::Tensor& scores,
                             const at::Tensor& mask,
                             bool device_computes) {
-    scores.detach().masked_fill_(mask, kMasked);
+    scores.detach().masked_fill_(of_one(mask), kMasked);
     const at::Tensor weights = at::_softmax(scores, -1, /*half_to_float=*/false);
     context->save_for_backward({weights});
     context->saved_data["device_computes"] = device_computes;
@@ -65,11 +98,12 @@ bool softmax_kernel_takes(int64_t batches, int64_t sequence, at::ScalarType type
          sequence % rows_of_block(sequence) == 0;
 }
 
-CausalSoftmax::CausalSoftmax(const ShardContext& context)
+CausalSoftmax::CausalSoftmax(const ShardContext& context, int64_t chunk)
     : transformer_engine_(context.transformer_engine()),
       device_computes_(context.device_computes),
       device_(context.device),
-      buffers_(context.buffers) {
+      buffers_(context.buffers),
+      masked_sequences_(masked_sequences(context, chunk)) {
   if (transformer_engine_) return;
   lasting_mask_ = future_keys(context.plan.sequence_length(), device_);
   context.observer.memory_lasts(lasting_mask_,
@@ -77,7 +111,7 @@ CausalSoftmax::CausalSoftmax(const ShardContext& context)
 }
 
 at::Tensor CausalSoftmax::mask(int64_t sequence) const {
-  return transformer_engine_ ? future_keys(sequence, device_)
+  return transformer_engine_ ? future_keys_by_distance(sequence, masked_sequences_, device_)
                              : lasting_mask_.narrow(1, 0, sequence).narrow(2, 0, sequence);
 }
 
@@ -93,7 +127,8 @@ at::Tensor CausalSoftmax::forward(const at::Tensor& scores, const at::Tensor& ma
 
 at::Tensor CausalSoftmax::in_fp32(const at::Tensor& scores, const at::Tensor& mask) const {
   at::Tensor single = scores.to(at::kFloat);
-  single.masked_fill_(at::logical_or(mask, buffers_->causal_mask(mask)), kMasked);
+  const at::Tensor joined = at::logical_or(mask, buffers_->causal_mask(of_one(mask)));
+  single.masked_fill_(of_one(joined), kMasked);
   return at::_softmax(single, -1, /*half_to_float=*/false).to(scores.scalar_type());
 }
 

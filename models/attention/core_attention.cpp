@@ -101,7 +101,7 @@ AttentionAcrossRanks make_across_context(const ShardContext& context, const Atte
 
 }  // namespace
 
-CoreAttention::CoreAttention(const ShardContext& context)
+CoreAttention::CoreAttention(const ShardContext& context, int64_t chunk)
     : kind_(context.plan.training.attention),
       keeper_(context.keeper),
       batch_first_(context.framework().batch_first_attention),
@@ -114,7 +114,7 @@ CoreAttention::CoreAttention(const ShardContext& context)
              .cudnn = kind_ == estimator::Attention::kFused,
              .writes_score_gradient = estimator::writes_score_gradient(context.plan)}),
       across_context_(make_across_context(context, call_)) {
-  if (kind_ == estimator::Attention::kUnfused) softmax_.emplace(context);
+  if (kind_ == estimator::Attention::kUnfused) softmax_.emplace(context, chunk);
 }
 
 at::Tensor CoreAttention::forward(const at::Tensor& query,
@@ -190,12 +190,12 @@ at::Tensor CoreAttention::unread_scores(at::IntArrayRef shape, const at::Tensor&
 at::Tensor CoreAttention::unfused(const at::Tensor& query,
                                   const at::Tensor& key,
                                   const at::Tensor& value) const {
+  const at::Tensor mask = softmax_->mask(query.size(0));
   const int64_t repeats = query.size(2) / key.size(2);
   const at::Tensor q = batch_of_heads(query);
   const at::Tensor k = batch_of_heads(repeat_groups(key, repeats));
   const at::Tensor v = batch_of_heads(repeat_groups(value, repeats));
   const int64_t sequence = q.size(1);
-  const at::Tensor mask = softmax_->mask(sequence);
 
   const double scale = 1.0 / std::sqrt(static_cast<double>(q.size(2)));
   at::Tensor unread = unread_scores({q.size(0), sequence, sequence}, q);

@@ -24,7 +24,7 @@ using AttentionAcrossRanks =
 
 class CoreAttention {
  public:
-  explicit CoreAttention(const ShardContext& context);
+  explicit CoreAttention(const ShardContext& context, int64_t chunk = 0);
 
   /// query [s, b, heads, d], key [s, b, groups, d], value [s, b, groups, e] -> [s, b, heads * e].
   at::Tensor forward(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value) const;

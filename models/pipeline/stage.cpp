@@ -35,6 +35,9 @@ Stage::Stage(ShardContext& context) : context_(context), store_(parameter_source
                                        : nullptr};
   for (int64_t chunk = 0; chunk < context.chunks(); ++chunk) {
     if (chunk > 0 && context.framework().rotary_at_first_use) shared.rotary = make_rotary(context);
+    if (chunk > 0 && context.transformer_engine()) {
+      shared.core = std::make_shared<const CoreAttention>(context, chunk);
+    }
     store_.begin_chunk(chunk);
     chunks_.emplace_back(context, store_, chunk, shared);
   }
