@@ -31,7 +31,14 @@ at::Tensor Embedding::look_up(const at::Tensor& tokens) const {
   const at::Tensor local = tokens - context_.coordinate.tensor * rows;
   const at::Tensor elsewhere = (local < 0).logical_or_(local >= rows);
   const at::Tensor found = at::embedding(words_->value, local.masked_fill(elsewhere, 0));
-  return found.masked_fill(elsewhere.unsqueeze(-1), 0);
+  return found.masked_fill_(elsewhere.unsqueeze(-1), 0);
+}
+
+/// Megatron-LM looks up [b, s] and copies what it found to [s, b, h], where that is another order
+/// (language_model_embedding.py, and forward of VocabParallelEmbedding in
+/// megatron/core/tensor_parallel/layers.py).
+at::Tensor Embedding::sequence_first(const at::Tensor& found) const {
+  return context_.framework().transformer_engine && found.size(1) > 1 ? found.clone() : found;
 }
 
 at::Tensor Embedding::forward(const at::Tensor& tokens) const {
@@ -40,14 +47,18 @@ at::Tensor Embedding::forward(const at::Tensor& tokens) const {
   const bool sequence_parallel = context_.sequence_parallel() && group != nullptr;
   at::Tensor hidden = look_up(tokens);
   if (positions_ == nullptr) {
-    if (sequence_parallel)
-      hidden = reduce_scatter_to_sequence(hidden, group);
-    else if (group)
-      hidden = reduce_from_ranks(hidden, group);
+    if (sequence_parallel) {
+      hidden = reduce_scatter_to_sequence(sequence_first(hidden), group);
+      // clone_scatter_output_in_embedding, which is there for a part that is a view of the whole.
+      if (context_.framework().transformer_engine) hidden = hidden.clone();
+    } else {
+      hidden = sequence_first(group ? reduce_from_ranks(hidden, group) : hidden);
+    }
   } else {
     if (group) hidden = reduce_from_ranks(hidden, group);
     const at::Tensor table = positions_->value.narrow(0, 0, context_.plan.sequence_length());
     hidden = hidden + own_chunks(table, 0, context_.context_place()).unsqueeze(1);
+    hidden = sequence_first(hidden);
     if (sequence_parallel) hidden = scatter_to_sequence(hidden, group);
   }
   return dropout(hidden, context_.plan.model.hidden_dropout);

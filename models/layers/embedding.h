@@ -19,6 +19,7 @@ class Embedding {
 
  private:
   at::Tensor look_up(const at::Tensor& tokens) const;
+  at::Tensor sequence_first(const at::Tensor& found) const;
 
   ShardContext& context_;
   Parameter* words_;
