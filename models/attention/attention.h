@@ -59,8 +59,8 @@ class SelfAttention final : public Attention {
 
   ShardContext& context_;
   std::shared_ptr<const CoreAttention> core_;
-  std::shared_ptr<const RotaryEmbedding> rotary_;  // null: positions are learned, or there are none
-  std::vector<ColumnParallelLinear> qkv_;          // one of all three packed, or one of each
+  std::shared_ptr<const RotaryEmbedding> rotary_;  // null: learned positions, or none
+  std::vector<ColumnParallelLinear> qkv_;          // one layer for all three, or one for each
   std::optional<RowParallelLinear> projection_;    // made before or after them
 };
 

@@ -1,12 +1,12 @@
 // Softmax of the scores of unfused attention, under a causal mask. Frameworks differ in who makes
 // the mask, how long it lives, and in which type the weights are computed.
 //
-// TransformerEngine makes a mask in every forward and joins it with the data loader's, where a
-// stage has one, of each sequence (get_full_mask in attention/dot_product_attention/utils.py). Its
-// kernel reads it, keeps the weights alone, and in backward writes the gradient over the one that
-// it is given (softmax.py of 2.17). Scores that the kernel does not take go through PyTorch's
-// operators: cast to fp32, masked with both that mask and a cached one, of which the fp32 weights
-// and the joined mask are kept (forward_torch_softmax).
+// TransformerEngine makes a mask in every forward and combines it with the data loader's mask of
+// each sequence, if the stage has one (get_full_mask in attention/dot_product_attention/utils.py).
+// Its softmax kernel reads the mask, keeps only the weights, and in backward overwrites the
+// incoming gradient with its own (softmax.py of 2.17). Scores of shapes that the kernel does not
+// support go through PyTorch's operators: they are cast to fp32 and masked with that mask and a
+// cached one; the fp32 weights and the combined mask are kept (forward_torch_softmax).
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -17,10 +17,11 @@ namespace models {
 
 class CausalSoftmax {
  public:
-  /// Of layers of a chunk.
+  /// For the layers of a chunk.
   CausalSoftmax(const ShardContext& context, int64_t chunk);
 
-  /// [1 or b, s, s] bool, true where a key lies in the future: made for one call, or lasting.
+  /// The mask, [1 or b, s, s] bool, true where a key lies in the future. It is made for one call or
+  /// kept for all, depending on the framework.
   at::Tensor mask(int64_t sequence) const;
   /// scores [b * heads, s, s] -> weights of the same shape and type. May overwrite the scores.
   at::Tensor forward(const at::Tensor& scores, const at::Tensor& mask) const;
@@ -32,8 +33,8 @@ class CausalSoftmax {
   bool device_computes_;
   at::Device device_;
   std::shared_ptr<FrameworkBuffers> buffers_;
-  int64_t masked_sequences_ = 0;  ///< for which the data loader has masks
-  at::Tensor lasting_mask_;       ///< undefined where each call makes its own
+  int64_t masked_sequences_ = 0;  ///< for which the data loader has masks; may be 0
+  at::Tensor lasting_mask_;       ///< undefined if each call makes its own
 };
 
 /// Whether TransformerEngine's kernel supports scores of shape [batches, s, s] (is_kernel_available

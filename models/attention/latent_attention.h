@@ -32,10 +32,10 @@ class LatentAttention final : public Attention {
   ShardContext& context_;
   std::shared_ptr<const CoreAttention> core_;
   RowParallelLinear projection_;
-  std::optional<ColumnParallelLinear> query_down_;  ///< none: queries are made of the input
+  std::optional<ColumnParallelLinear> query_down_;  ///< none: queries are computed from the input
   std::optional<Norm> query_norm_;
   ColumnParallelLinear query_up_;
-  ColumnParallelLinear key_value_down_;  ///< makes the shared key with positions besides
+  ColumnParallelLinear key_value_down_;  ///< also makes the shared key with positions
   std::optional<Norm> key_value_norm_;
   ColumnParallelLinear key_value_up_;
   LatentRotary rotary_;

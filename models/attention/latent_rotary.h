@@ -16,7 +16,7 @@ namespace models {
 class LatentRotary {
  public:
   explicit LatentRotary(const ShardContext& context);
-  /// Makes the tables, where they are not there yet.
+  /// Makes the tables, unless they are there.
   void prepare() const { rotary_.tables(); }
 
   /// query [s, b, heads, qk + pos], key_value [s, b, heads, qk + v], position_key [s, b, pos] ->

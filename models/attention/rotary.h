@@ -13,7 +13,7 @@ namespace models {
 /// Cosine and sine of each angle, [rows, 1, 1, width].
 struct RotaryTables {
   at::Tensor cos, sin;
-  at::Tensor angles = {};  ///< fp32, undefined where they are dropped
+  at::Tensor angles = {};  ///< fp32; undefined if they are not kept
 };
 
 /// `input` rotated by the angles of the tables, or rotated back if `sign` is -1; without autograd.
@@ -22,9 +22,9 @@ at::Tensor rotate(const at::Tensor& input, const RotaryTables& tables, int sign)
 /// kernel would need none.
 void rotate_in_place(const at::Tensor& input, const RotaryTables& tables, int sign);
 
-/// Tables of one shard's part of the sequence, [rows, 1, 1, width], in the model's type, made at
-/// their first use. Without the angles both lie in one block, as large as that of the fp32 angles
-/// or complex numbers that frameworks keep instead.
+/// The tables for one shard's part of the sequence, [rows, 1, 1, width], in the model's type. They
+/// are made when they are first used. If the angles are not kept, both tables lie in one block,
+/// which is as large as the fp32 angles or complex numbers that frameworks keep instead.
 class RotaryEmbedding {
  public:
   /// The first form is for whole heads, and fused if the framework has a fused kernel; the second

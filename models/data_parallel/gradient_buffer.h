@@ -75,7 +75,7 @@ struct GradientBufferOptions {
   int64_t replicas = 0;
   std::shared_ptr<Communicator> data_group;
   Observer& observer;
-  /// The flat buffers are made on it, and so in a pool of its own; may be null.
+  /// The flat buffers are made on this stream, and so in a pool of their own; may be null.
   std::shared_ptr<const SideStream> stream = nullptr;
 };
 

@@ -26,9 +26,10 @@ class ExpertMlp final : public FeedForward {
   at::Tensor bias() const override { return {}; }
 
  private:
-  /// What a layer's dispatcher keeps of its last tokens (token_dispatcher.py, dispatch_preprocess):
-  /// the weights with all of the graph that made them, whose leaf, the input of a recomputed layer
-  /// or of a stage, so lasts with its gradient until the layer runs again.
+  /// What a layer's dispatcher keeps of its last tokens (dispatch_preprocess in
+  /// token_dispatcher.py). The weights keep the graph that made them, and with it the graph's leaf:
+  /// the input of a recomputed layer or of a stage, with its gradient, is held until the layer runs
+  /// again.
   struct LastTokens {
     at::Tensor weights, map, row_map;
   };

@@ -20,15 +20,15 @@ at::Tensor compiled_dropout(const at::Tensor& input, double probability);
 
 struct BiasDropoutAdd {
   double probability = 0;
-  /// As Megatron-LM does it (bias_dropout_add_fused_train in
+  /// It is one compiled kernel as in Megatron-LM (bias_dropout_add_fused_train in
   /// megatron/core/fusions/fused_bias_dropout.py).
   bool compiled = false;
-  /// Else the compiled one allocates what Inductor's kernels do, which is their results alone, and
-  /// the sum for the bias nothing besides: PyTorch's own takes a buffer for the sums of its blocks.
+  /// If the device computes nothing, the compiled one allocates what Inductor's kernels do: only
+  /// their results. PyTorch's sum for the gradient of the bias would take a buffer besides.
   bool computes = true;
 };
 
-/// residual + dropout(output + bias); an undefined bias is none.
+/// residual + dropout(output + bias); if the bias is undefined, none is added.
 at::Tensor bias_dropout_add(const at::Tensor& output,
                             const at::Tensor& bias,
                             const at::Tensor& residual,

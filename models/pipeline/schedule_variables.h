@@ -1,15 +1,17 @@
 // Tensors that variables of Megatron-LM's pipeline schedules hold for longer than the backward
 // needs them (megatron/core/pipeline_parallel/schedules.py). Other frameworks hold none.
 //
-// A chunk keeps its last input, and with it that input's gradient, until it is given the next one,
-// also between iterations (set_input_tensor of TransformerBlock). Besides, until the iteration
-// ends:
-//   1F1B         the gradient that came last, until the next one has come; what the last backward
-//                made for the stage before, until the next one has ended; and its graph, which
-//                holds its input, until the next forward or backward
-//   interleaved  what the last backward made for the stage before, as above; the last output,
-//                through the backward that its forward is paired with; and, where messages overlap
-//                with the steps, the last input that the warm-up received, with its gradient
+// A chunk keeps its last input, and the gradient of this input, until it is given the next input,
+// also between iterations (set_input_tensor of TransformerBlock). The schedules hold more tensors,
+// at most until the iteration ends:
+//   1F1B         the last received gradient, until the next one has arrived; the gradient that the
+//                last backward made for the stage before, until the next backward has ended; and
+//                the graph of the last backward, which holds its input, until the next forward or
+//                backward
+//   interleaved  the gradient that the last backward made for the stage before, as above; the last
+//                output, until the end of the backward that is paired with its forward; and, if
+//                messages overlap with the steps, the last input that the warm-up received, with
+//                its gradient, until the iteration ends
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -29,8 +31,8 @@ class ScheduleVariables {
   };
   explicit ScheduleVariables(Options options);
 
-  /// `input` is undefined on the first piece of the model; `pair_follows`: a backward, in pair with
-  /// this forward.
+  /// `input` is undefined on the first piece of the model. `pair_follows` says that the next step
+  /// is the backward that is paired with this forward.
   void forward_started(int64_t chunk, const at::Tensor& input, bool pair_follows);
   /// `output` is undefined on the last piece.
   void forward_ended(const at::Tensor& output, bool pair_follows);

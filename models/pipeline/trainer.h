@@ -48,7 +48,7 @@ class Trainer {
   };
 
   void build_fully_sharded();
-  /// Begins to receive what steps after steps[i] need, where the framework does so by then.
+  /// Starts to receive what steps after steps[i] need, if the framework starts this so early.
   void receive_ahead(const std::vector<estimator::PipelineStep>& steps, std::size_t i, bool pairs);
   void expect(const estimator::PipelineStep& step);
   /// `pair_follows`: whether the stage's next step is the backward that an interleaved schedule

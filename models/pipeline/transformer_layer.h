@@ -15,7 +15,7 @@
 
 namespace models {
 
-/// What the layers of all chunks share, or in some frameworks those of one chunk.
+/// Objects that the layers of all chunks share, or in some frameworks those of one chunk.
 struct SharedParts {
   std::shared_ptr<const CoreAttention> core;
   std::shared_ptr<const RotaryEmbedding> rotary;      ///< null without rotary positions
