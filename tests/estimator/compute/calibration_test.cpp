@@ -106,7 +106,7 @@ TEST(Calibration, IsForTheGpuThatItMeasured) {
   calibration.device.kind = DeviceKind::kCpu;
   EXPECT_NE(complaint_of([&] {
               check_calibration_is_of(calibration, *find_gpu("h100-sxm"), "f");
-            }).find("no real GPU"),
+            }).find("not measured on a real GPU"),
             std::string::npos);
 }
 

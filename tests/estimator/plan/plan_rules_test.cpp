@@ -159,7 +159,7 @@ const std::vector<BadPlan> kBadPlans = {
     {"AnotherDispatcher",
      R"({"model": {"num_experts": 4, "add_bias_linear": false},
          "training": {"moe_token_dispatcher_type": "flex"}})",
-     {"dispatcher flex is not built", "alltoall"}},
+     {"dispatcher flex is not supported", "alltoall"}},
     {"CapacityWithoutPadding",
      R"({"model": {"num_experts": 4, "add_bias_linear": false},
          "training": {"moe_expert_capacity_factor": 1.5}})",

@@ -26,7 +26,7 @@ TEST(RecomputeRules, SayWhatIsWrongAndTheWayOut) {
       {{{"recompute", "selective"}, {"selective_ac_option", "2"}},
        {"only TorchTitan", "selective_ac_option = 2, training.framework = megatron-lm"}},
       {{{"framework", "torchtitan"}, {"selective_ac_option", "2"}},
-       {"of selective recompute", "recompute = none", "--recompute-granularity selective"}},
+       {"only for selective recompute", "recompute = none", "--recompute-granularity selective"}},
       {by_layer("-2"), no_number},
       {by_layer("2.5"), no_number},
       {by_layer(""), no_number},
