@@ -33,8 +33,9 @@ POSITIONS = {"rope": "rope", "learned": "learned_absolute", "none": "none", "ali
 
 # What a source does in all of its rows, as keys of a plan ("section.key").
 MEGATRON_DROPOUT = {"model.hidden_dropout": 0.1, "model.attention_dropout": 0.1}  # its defaults
-# It had no such check yet.
+# Its own layers, before TransformerEngine; it had no such check yet.
 MEGATRON_OF_2022 = {"training.framework": "megatron-lm", "training.megatron_core": "0.1",
+                    "training.transformer_impl": "local",
                     "training.attention_mask_in_dataloader": False,
                     "training.check_for_nan_in_loss_and_grad": False}
 SOURCES = {
