@@ -24,10 +24,16 @@ std::string escaped(const std::string& text, const std::string& characters) {
   return result;
 }
 
-template <class Described>
-std::vector<std::string> names_of(const std::vector<Described>& all) {
+std::vector<std::string> names_of(const Commands& commands) {
   std::vector<std::string> names;
-  for (const Described& one : all) names.push_back(one.name);
+  for (const DescribedCommand& command : commands) names.push_back(command.name);
+  return names;
+}
+
+std::vector<std::string> names_of(const std::vector<DescribedFlag>& flags) {
+  std::vector<std::string> names;
+  for (const DescribedFlag& flag : flags)
+    names.insert(names.end(), flag.names.begin(), flag.names.end());
   return names;
 }
 
@@ -72,11 +78,13 @@ std::string zsh_completion(const Commands& commands) {
     for (const DescribedFlag& flag : command.flags) {
       const std::string value =
           flag.value.empty() ? "" : fmt::format(":{}:_files", escaped(flag.value, ":"));
-      cases += " \\\n        " + zsh_quoted(fmt::format("{}{}[{}]{}",
-                                                        flag.name,
-                                                        flag.value.empty() ? "" : "=",
-                                                        escaped(flag.help, "[]\\"),
-                                                        value));
+      for (const std::string& name : flag.names) {
+        cases += " \\\n        " + zsh_quoted(fmt::format("{}{}[{}]{}",
+                                                          name,
+                                                          flag.value.empty() ? "" : "=",
+                                                          escaped(flag.help, "[]\\"),
+                                                          value));
+      }
     }
     cases += " ;;\n";
   }
@@ -109,12 +117,14 @@ std::string fish_completion(const Commands& commands) {
                          command.name,
                          fish_quoted(command.help));
     for (const DescribedFlag& flag : command.flags) {
-      lines +=
-          fmt::format("complete -c onerank -n '__fish_seen_subcommand_from {}' -l {}{} -d {}\n",
-                      command.name,
-                      flag.name.substr(2),
-                      flag.value.empty() ? "" : " -r",
-                      fish_quoted(flag.help));
+      for (const std::string& name : flag.names) {
+        lines +=
+            fmt::format("complete -c onerank -n '__fish_seen_subcommand_from {}' -l {}{} -d {}\n",
+                        command.name,
+                        name.substr(2),
+                        flag.value.empty() ? "" : " -r",
+                        fish_quoted(flag.help));
+      }
     }
   }
   return lines;

@@ -6,11 +6,13 @@ namespace {
 std::vector<DescribedFlag> described_flags(const CLI::App& app) {
   std::vector<DescribedFlag> flags;
   for (const CLI::Option* option : app.get_options()) {
+    DescribedFlag flag;
+    for (const std::string& name : option->get_lnames()) flag.names.push_back("--" + name);
+    if (flag.names.empty()) continue;
     const bool is_switch = option->get_items_expected_max() == 0;
-    for (const std::string& name : option->get_lnames()) {
-      flags.push_back(
-          {"--" + name, is_switch ? "" : option->get_type_name(), option->get_description()});
-    }
+    if (!is_switch) flag.value = option->get_type_name();
+    flag.help = option->get_description();
+    flags.push_back(std::move(flag));
   }
   return flags;
 }

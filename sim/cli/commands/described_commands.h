@@ -9,8 +9,8 @@
 namespace sim {
 
 struct DescribedFlag {
-  std::string name;   ///< "--tp"
-  std::string value;  ///< placeholder of its value in the help, "N"; "" for a switch
+  std::vector<std::string> names;  ///< "--tp" and its aliases
+  std::string value;               ///< placeholder of its value in the help, "N"; "" for a switch
   std::string help;
 };
 

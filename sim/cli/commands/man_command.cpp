@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <sstream>
 
@@ -34,7 +35,9 @@ std::string as_it_stands(const std::string& text) { return ".nf\n" + roff(text) 
 
 std::string flag_text(const DescribedFlag& flag) {
   const std::string value = flag.value.empty() ? "" : fmt::format(" \\fI{}\\fR", roff(flag.value));
-  return fmt::format(".TP\n\\fB{}\\fR{}\n{}\n", roff(flag.name), value, roff(flag.help));
+  std::vector<std::string> names;
+  for (const std::string& name : flag.names) names.push_back(fmt::format("\\fB{}\\fR", roff(name)));
+  return fmt::format(".TP\n{}{}\n{}\n", fmt::join(names, ", "), value, roff(flag.help));
 }
 
 std::string manual_page(const CLI::App& root) {

@@ -66,6 +66,11 @@ class Completion(unittest.TestCase):
             for flag in flags_of(subcommand):
                 self.assertIn(f"\\fB{flag}\\fR", page)
 
+    def test_ManualPageSaysWhatAliasesDoOnce(self):
+        check = re.search(r"^\.SS onerank check\n(.*?)^\.S[SH]", told("man").replace("\\-", "-"), re.MULTILINE | re.DOTALL)[1]
+        self.assertIn("\\fB--tensor-model-parallel-size\\fR, \\fB--tp\\fR \\fIN\\fR\n", check)
+        self.assertEqual(check.count("tensor parallel size (default: 1)\n"), 1)
+
     def test_ManualPageIsFormattedWithoutAWarning(self):
         if not shutil.which("groff"):
             self.skipTest("no groff here")
