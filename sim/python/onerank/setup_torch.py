@@ -46,6 +46,7 @@ def main() -> int:
         pip_install("--no-deps", f"torch=={release}")
         importlib.invalidate_caches()
         pip_install(*other_requirements())
+        print(f"torch {release} is there; Onerank does not need what pip says that it lacks")
     except (onerank.OnerankError, subprocess.CalledProcessError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 3
