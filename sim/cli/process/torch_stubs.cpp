@@ -124,11 +124,12 @@ class StubsBuild {
   fs::path log() const { return folder_ / "log"; }
 
   [[noreturn]] void fail(const std::string& why) const {
-    throw UserError(
-        {.what = fmt::format("the stubs for torch {} cannot be made", torch_.version),
-         .where = why,
-         .help = "scripts/quickstart installs what is needed: CMake, Ninja, a compiler"},
-        ExitCode::kMachineLacks);
+    throw UserError({.what = fmt::format("the stubs for torch {} cannot be made", torch_.version),
+                     .where = why,
+                     .help = "they need Debian's cmake, ninja-build, g++, libfmt-dev and "
+                             "nlohmann-json3-dev, and, beside torch, PyPI's nvidia-cuda-runtime "
+                             "and nvidia-cuda-crt of its CUDA"},
+                    ExitCode::kMachineLacks);
   }
 
   void cmake(std::vector<std::string> arguments) const {
