@@ -10,11 +10,13 @@
 option(ONERANK_BUNDLE "Install the libraries of fmt and yaml-cpp too, for a machine that has none" OFF)
 
 set(sources "${PROJECT_SOURCE_DIR}")
+set(plans "${PROJECT_SOURCE_DIR}/scripts/plans")
 configure_file(scripts/cmake/built_with.json.in built_with.json @ONLY)
 if(ONERANK_SANITIZE)
   return()
 endif()
 set(sources "../../share/onerank/sources")
+set(plans "../../share/onerank/plans")
 configure_file(scripts/cmake/built_with.json.in installed/built_with.json @ONLY)
 
 set(parts lib/onerank)

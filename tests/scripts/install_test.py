@@ -76,6 +76,13 @@ class Installation(unittest.TestCase):
     def test_Lists(self):
         self.assertIn("h100-sxm", self.run_it("list", "gpus").stdout)
 
+    def test_NamesItsOwnPlans(self):
+        plans = self.prefix / "share" / "onerank" / "plans"
+        for given in ("scripts/plans/gpt2-1xa100.json", "gpt2-1xa100"):
+            error = self.run_it("check", given, exit_code=2).stderr
+            self.assertIn(f"did you mean {plans}/gpt2-1xa100.json?", error)
+        self.assertIn(f"plans to start from are in {plans}\n", self.run_it("check", "mine.json", exit_code=2).stderr)
+
     def test_EstimatesAsTheBuildDoes(self):
         here = subprocess.run([BUILD / "onerank", "estimate", *PLAN, "--json"], check=True, capture_output=True, text=True)
         self.assertEqual(self.run_it("estimate", *PLAN, "--json").stdout, here.stdout)

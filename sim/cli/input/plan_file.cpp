@@ -16,6 +16,7 @@
 #include "estimator/plan/option_table.h"
 #include "estimator/plan/plan_tree.h"
 #include "sim/cli/input/yaml_tree.h"
+#include "sim/cli/process/installation.h"
 
 namespace sim {
 namespace {
@@ -67,13 +68,17 @@ std::string help_for_missing(const std::string& path) {
   if (const estimator::ModelPreset* model = estimator::find_model_preset(path)) {
     return fmt::format("to name a model, write --model {}", model->name);
   }
-  for (const std::string& near :
-       {path + ".json", path + ".yaml", "scripts/plans/" + path + ".json"}) {
-    if (std::error_code ignored; std::filesystem::exists(near, ignored)) {
-      return fmt::format("did you mean {}?", near);
+  const std::filesystem::path plans = built_with().plans;
+  const std::filesystem::path name = std::filesystem::path(path).filename();
+  for (const std::filesystem::path& near : {std::filesystem::path(path + ".json"),
+                                            std::filesystem::path(path + ".yaml"),
+                                            plans / name,
+                                            plans / (name.string() + ".json")}) {
+    if (std::error_code ignored; std::filesystem::is_regular_file(near, ignored)) {
+      return fmt::format("did you mean {}?", near.string());
     }
   }
-  return "check the path; plans to start from are in scripts/plans/";
+  return fmt::format("check the path; plans to start from are in {}", plans.string());
 }
 
 bool is_yaml(const std::string& path) {

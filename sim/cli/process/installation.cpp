@@ -28,7 +28,10 @@ BuiltWith built_with() {
   const auto path = [&](const char* key) {
     return (parts / told.at(key).get<std::string>()).lexically_normal();
   };
-  return {.sources = path("sources"), .torch = path("torch"), .cuda_headers = path("cuda_headers")};
+  return {.sources = path("sources"),
+          .plans = path("plans"),
+          .torch = path("torch"),
+          .cuda_headers = path("cuda_headers")};
 }
 
 }  // namespace sim

@@ -16,6 +16,7 @@ bool is_installed();
 /// program are given by a relative path, so that the installation can be moved.
 struct BuiltWith {
   std::filesystem::path sources;       ///< sources of what `onerank exec` loads into a program
+  std::filesystem::path plans;         ///< examples of plans
   std::filesystem::path torch;         ///< the package, with lib/ and include/; need not exist
   std::filesystem::path cuda_headers;  ///< need not exist
 };
