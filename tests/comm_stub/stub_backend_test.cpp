@@ -141,11 +141,7 @@ TEST_F(StubBackendTest, ThereIsNoStubOfAStranger) {
 
 /// 2 tensor x 1 context x 3 data x 4 pipeline ranks.
 estimator::ParallelLayout layout_of_24() {
-  estimator::Plan plan;
-  plan.parallelism.tensor = 2;
-  plan.parallelism.data = 3;
-  plan.parallelism.pipeline = 4;
-  return estimator::ParallelLayout(plan.parallelism);
+  return estimator::ParallelLayout({.tensor = 2, .pipeline = 4, .expert_tensor = 1, .data = 3});
 }
 
 TEST_F(StubBackendTest, GroupsOfARankAreThoseItSharesWithOthers) {
