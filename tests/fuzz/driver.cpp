@@ -52,9 +52,9 @@ struct Corpus {
   std::vector<Expected> expected;
 };
 
-Corpus corpus;
+Corpus corpus_of_run;
 /// What LLVMFuzzerMutate() has no argument for: of the input that is being made.
-const Material* material = nullptr;
+const Material* material_of_input = nullptr;
 Random* random_of_input = nullptr;
 
 std::string read_bytes(const fs::path& path) {
@@ -93,10 +93,10 @@ Corpus find_corpus(const std::vector<std::string>& paths) {
 
 void check_expected(int64_t index, bool is_accepted) {
   const auto number = static_cast<size_t>(index);
-  if (number >= corpus.files.size() || corpus.expected[number] == Expected::kAny) return;
-  if (is_accepted == (corpus.expected[number] == Expected::kAccepted)) return;
+  if (number >= corpus_of_run.files.size() || corpus_of_run.expected[number] == Expected::kAny) return;
+  if (is_accepted == (corpus_of_run.expected[number] == Expected::kAccepted)) return;
   fail(fmt::format("{} of the corpus is {}",
-                   corpus.files[number].string(),
+                   corpus_of_run.files[number].string(),
                    is_accepted ? "accepted" : "refused: " + last_refusal()));
 }
 
@@ -118,12 +118,12 @@ std::string mutated(std::string input, Random& random) {
 /// Input number `index`: first the files of the corpus, then one of them, changed.
 std::string input_of(uint32_t seed, int64_t index) {
   const auto number = static_cast<size_t>(index);
-  if (number < material->corpus.size()) return material->corpus[number];
+  if (number < material_of_input->corpus.size()) return material_of_input->corpus[number];
   std::seed_seq mixed{seed, static_cast<uint32_t>(number), static_cast<uint32_t>(number >> 32)};
   uint32_t words[2];
   mixed.generate(words, words + 2);
   Random random(uint64_t{words[0]} << 32 | words[1]);
-  return mutated(random.pick(material->corpus), random);
+  return mutated(random.pick(material_of_input->corpus), random);
 }
 
 void test(int64_t index, const std::string& input) {
@@ -151,7 +151,7 @@ void report(const Finding& finding, const Options& options) {
 /// Whether all went well. A run in which nothing is accepted tests no more than refusals.
 bool run(const Options& options) {
   const double began = now();
-  const auto corpus_files = static_cast<int64_t>(material->corpus.size());
+  const auto corpus_files = static_cast<int64_t>(material_of_input->corpus.size());
   const int64_t end = corpus_files + options.count;
   Worker worker([&](int64_t index) { return input_of(options.seed, index); }, test, options.limits);
   Progress progress;
@@ -202,7 +202,7 @@ extern "C" size_t LLVMFuzzerMutate(uint8_t* data, size_t size, size_t most_bytes
   std::string text(reinterpret_cast<const char*>(data), size);
   fuzz::Random& random = *fuzz::random_of_input;
   for (uint64_t changes = 1 + random.below(4); changes > 0; --changes) {
-    fuzz::mutate_text(text, most_bytes, *fuzz::material, random);
+    fuzz::mutate_text(text, most_bytes, *fuzz::material_of_input, random);
   }
   std::copy(text.begin(), text.end(), data);
   return text.size();
@@ -211,11 +211,11 @@ extern "C" size_t LLVMFuzzerMutate(uint8_t* data, size_t size, size_t most_bytes
 int main(int argc, char** argv) {
   try {
     const fuzz::Options options = fuzz::parse(argc, argv);
-    fuzz::corpus = fuzz::find_corpus(options.corpus);
+    fuzz::corpus_of_run = fuzz::find_corpus(options.corpus);
     fuzz::Material material;
-    for (const auto& file : fuzz::corpus.files) material.corpus.push_back(fuzz::read_bytes(file));
+    for (const auto& file : fuzz::corpus_of_run.files) material.corpus.push_back(fuzz::read_bytes(file));
     if (!options.dictionary.empty()) material.words = fuzz::read_dictionary(options.dictionary);
-    fuzz::material = &material;
+    fuzz::material_of_input = &material;
     return fuzz::run(options) ? 0 : 1;
   } catch (const std::exception& error) {
     fmt::print(stderr, "error: {}\n", error.what());

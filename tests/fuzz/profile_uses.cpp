@@ -17,7 +17,7 @@ using estimator::Json;
 using estimator::RankProfile;
 
 void use_profiles(const std::vector<RankProfile>& profiles, const Calibration* calibration) {
-  const estimator::Plan plan = estimator::resolve_plan(profiles.front().plan, {});
+  const estimator::Plan plan = estimator::resolve_plan(profiles.front().plan.json(), {});
   const auto estimate = estimator::estimate_cluster(plan, profiles, calibration);
   expect_sound_numbers(estimator::to_json(estimate), "estimate");
   expect_written_whole(estimator::to_json(estimate), "the estimate");
