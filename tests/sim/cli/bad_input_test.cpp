@@ -70,7 +70,7 @@ TEST_F(BadInput, AnOffloadedOptimizerThatMegatronDoesNotHave) {
                         "--optimizer-offload-fraction",
                         "-0.5"},
                        {"not in [0, 1]", "--optimizer-offload-fraction = -0.5"});
-  expect_flags_refused({"--no-pin-cpu-grads"}, {"offloaded optimizer", "--optimizer-cpu-offload"});
+  expect_flags_refused({"--no-pin-cpu-grads"}, {"optimizer offload", "--optimizer-cpu-offload"});
   expect_flags_refused({"--optimizer-cpu-ofload"}, {"did you mean --optimizer-cpu-offload?"});
 }
 
@@ -209,7 +209,7 @@ TEST_F(BadInput, AFlagGivenTwiceOrWithoutItsValue) {
 
 TEST_F(BadInput, ASwitchWithAValue) {
   const ProgramResult json = run({"check", "--json=x"});
-  EXPECT_THAT(json.error, StartsWith("error: a flag that takes no value was given one\n  "));
+  EXPECT_THAT(json.error, StartsWith("error: a flag that takes no value has one\n  "));
   const ProgramResult blank = run(small_plan({"check"}, {"--sequence-parallel", "true"}));
   EXPECT_THAT(blank.error, HasSubstr("--switch=true"));
 }
