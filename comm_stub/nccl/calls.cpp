@@ -1,5 +1,6 @@
 #include "comm_stub/nccl/calls.h"
 
+#include <atomic>
 #include <mutex>
 
 #include "comm_stub/nccl/nccl_control.h"
@@ -10,6 +11,7 @@ namespace {
 struct Host {
   std::mutex mutex;
   void (*sink)(const onerank_nccl_call*, void*) = nullptr;
+  void (*answered)(void*) = nullptr;
   int (*group_size)(void*) = nullptr;
   void* context = nullptr;
 };
@@ -19,6 +21,12 @@ Host& host() {
   static Host* const host = new Host;
   return *host;
 }
+
+struct OpenGroups {
+  int depth = 0;
+  uint64_t number = 0;  // of the outermost one
+};
+thread_local OpenGroups open_groups;
 
 }  // namespace
 
@@ -36,20 +44,40 @@ void record(const Call& call) {
                                .dtype = call.type.name,
                                .bytes = call.bytes,
                                .peer = call.peer,
+                               .stream = call.stream,
+                               .group = open_groups.depth > 0 ? open_groups.number : 0,
                                .buffers = call.buffers.data(),
                                .buffer_count = static_cast<int>(call.buffers.size())};
   const std::lock_guard lock(host().mutex);
   if (host().sink != nullptr) host().sink(&told, host().context);
 }
 
+void answered() {
+  const std::lock_guard lock(host().mutex);
+  if (host().answered != nullptr) host().answered(host().context);
+}
+
+void open_group() {
+  static std::atomic<uint64_t> groups{0};
+  if (open_groups.depth++ == 0) open_groups.number = ++groups;
+}
+
+bool close_group() {
+  if (open_groups.depth == 0) return false;
+  --open_groups.depth;
+  return true;
+}
+
 }  // namespace nccl
 
 extern "C" void onerank_nccl_set_host(void (*sink)(const onerank_nccl_call*, void*),
+                                      void (*answered)(void*),
                                       int (*group_size)(void*),
                                       void* context) {
   nccl::Host& host = nccl::host();
   const std::lock_guard lock(host.mutex);
   host.sink = sink;
+  host.answered = answered;
   host.group_size = group_size;
   host.context = context;
 }

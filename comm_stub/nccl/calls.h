@@ -19,8 +19,17 @@ struct Call {
   const DataType& type;
   uint64_t bytes;
   int peer = -1;
+  void* stream = nullptr;
   const std::vector<const void*>& buffers;
 };
 void record(const Call& call);
+/// The values of the call of this thread that was recorded last are written.
+void answered();
+
+/// The calls of a thread from its outermost open group are one operation of NCCL. Groups are
+/// numbered, for the host program.
+void open_group();
+/// False if no group is open.
+bool close_group();
 
 }  // namespace nccl

@@ -21,6 +21,7 @@ struct Request {
   ncclComm_t communicator;
   ncclDataType_t type;
   size_t elements;  // of one rank
+  cudaStream_t stream;
   std::vector<const void*> buffers;
   bool size_is_of_all_ranks = false;  // the recorded bytes are those of all ranks
   int member = kNobody;               // root or peer
@@ -61,8 +62,12 @@ ncclResult_t serve(const Request& request, const Answer& answer) {
           .type = type,
           .bytes = request.size_is_of_all_ranks ? bytes * ranks : bytes,
           .peer = request.member,
+          .stream = request.stream,
           .buffers = request.buffers});
-  return answer(Buffer{request.buffers.front(), request.elements, type}, ranks);
+  const ncclResult_t result =
+      answer(Buffer{request.buffers.front(), request.elements, type}, ranks);
+  answered();
+  return result;
 }
 
 template <class Pointer>
@@ -95,6 +100,7 @@ ncclResult_t ncclAllReduce(const void* send,
                 .communicator = communicator,
                 .type = type,
                 .elements = count,
+                .stream = stream,
                 .buffers = {send, receive},
                 .operation = operation},
                [&](const Buffer& own, int ranks) {
@@ -115,6 +121,7 @@ ncclResult_t ncclReduce(const void* send,
                 .communicator = communicator,
                 .type = type,
                 .elements = count,
+                .stream = stream,
                 .buffers = {send},
                 .member = root,
                 .operation = operation},
@@ -136,6 +143,7 @@ ncclResult_t ncclReduceScatter(const void* send,
                 .communicator = communicator,
                 .type = type,
                 .elements = count,
+                .stream = stream,
                 .buffers = {send, receive},
                 .size_is_of_all_ranks = true,
                 .operation = operation},
@@ -158,6 +166,7 @@ ncclResult_t ncclAllGather(const void* send,
        .communicator = communicator,
        .type = type,
        .elements = count,
+       .stream = stream,
        .buffers = {send, receive},
        .size_is_of_all_ranks = true},
       [&](const Buffer& own, int ranks) { return nccl::spread(receive, own, ranks, stream); });
@@ -174,6 +183,7 @@ ncclResult_t ncclAlltoAll(const void* send,
                 .communicator = communicator,
                 .type = type,
                 .elements = count,
+                .stream = stream,
                 .buffers = {send, receive},
                 .size_is_of_all_ranks = true},
                [&](const Buffer& all, int ranks) {
@@ -195,6 +205,7 @@ ncclResult_t ncclBroadcast(const void* send,
                 .communicator = communicator,
                 .type = type,
                 .elements = count,
+                .stream = stream,
                 .buffers = {send, receive},
                 .member = root},
                [&](const Buffer& own, int) {
@@ -224,6 +235,7 @@ ncclResult_t ncclGather(const void* send,
                 .communicator = communicator,
                 .type = type,
                 .elements = count,
+                .stream = stream,
                 .buffers = {send},
                 .size_is_of_all_ranks = true,
                 .member = root},
@@ -245,6 +257,7 @@ ncclResult_t ncclScatter(const void* send,
                 .communicator = communicator,
                 .type = type,
                 .elements = count,
+                .stream = stream,
                 .buffers = {receive},
                 .size_is_of_all_ranks = true,
                 .member = root},
@@ -261,12 +274,13 @@ ncclResult_t ncclSend(const void* send,
                       ncclDataType_t type,
                       int peer,
                       ncclComm_t communicator,
-                      cudaStream_t) {
+                      cudaStream_t stream) {
   return serve({.function = __func__,
                 .kind = "send",
                 .communicator = communicator,
                 .type = type,
                 .elements = count,
+                .stream = stream,
                 .buffers = {send},
                 .member = peer},
                nccl::leave);
@@ -283,6 +297,7 @@ ncclResult_t ncclRecv(void* receive,
                 .communicator = communicator,
                 .type = type,
                 .elements = count,
+                .stream = stream,
                 .buffers = {receive},
                 .member = peer},
                [&](const Buffer& buffer, int) { return nccl::receive(receive, buffer, stream); });

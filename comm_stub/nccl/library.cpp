@@ -1,6 +1,7 @@
 #include <atomic>
 #include <string>
 
+#include "comm_stub/nccl/calls.h"
 #include "comm_stub/nccl/cuda_runtime.h"
 #include "comm_stub/nccl/device_reductions.h"
 #include "comm_stub/nccl/nccl_communicator.h"
@@ -11,8 +12,6 @@
 namespace {
 
 constexpr int kVersion = 22809;  // 2.28.9
-
-thread_local int open_groups = 0;
 
 /// Where a registration or a window is asked for: all memory is as good.
 void* new_handle() {
@@ -52,15 +51,16 @@ const char* ncclGetErrorString(ncclResult_t result) {
   return "unknown result code";
 }
 
-// Calls of a group are answered one by one: nobody can tell.
+// Calls of a group are answered one by one: the program can't tell.
 ncclResult_t ncclGroupStart() {
-  ++open_groups;
+  nccl::open_group();
   return ncclSuccess;
 }
 
 ncclResult_t ncclGroupEnd() {
-  if (open_groups == 0) return nccl::refuse(ncclInvalidUsage, "ncclGroupEnd: no group is open");
-  --open_groups;
+  if (!nccl::close_group()) {
+    return nccl::refuse(ncclInvalidUsage, "ncclGroupEnd: no group is open");
+  }
   return ncclSuccess;
 }
 

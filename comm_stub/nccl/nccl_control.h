@@ -17,15 +17,19 @@ struct onerank_nccl_call {
   const char* dtype;  ///< as c10 names it: "BFloat16"
   uint64_t bytes;
   int peer;                    ///< member index for send, recv and rooted calls, else -1
+  void* stream;                ///< the cudaStream_t that it was given
+  uint64_t group;              ///< number of the outermost open ncclGroupStart; 0: outside groups
   const void* const* buffers;  ///< device memory that it reads or writes
   int buffer_count;
 };
 
 /// From now on `sink` gets every call, on the calling thread and before the values of the call are
-/// written. `group_size` is called when a communicator that was split off is first used. It returns
-/// the size of the group for which the calling thread works, or 0 if it does not know. There is one
-/// host at a time; null functions mean none.
+/// written, and `answered` is called when they are: what the stub asks of CUDA between the two is
+/// no work of the program. `group_size` is called when a communicator that was split off is first
+/// used. It returns the size of the group for which the calling thread works, or 0 if it does not
+/// know. There is one host at a time; null functions mean none.
 void onerank_nccl_set_host(void (*sink)(const struct onerank_nccl_call* call, void* context),
+                           void (*answered)(void* context),
                            int (*group_size)(void* context),
                            void* context);
 

@@ -5,6 +5,40 @@
 #include <algorithm>
 
 namespace estimator {
+namespace {
+
+bool is_list_of_numbers(const Json& json) {
+  return json.is_array() &&
+         std::all_of(json.begin(), json.end(), [](const Json& item) { return item.is_number(); });
+}
+
+void append(const Json& json, std::size_t depth, std::string& text) {
+  const bool has_parts = json.is_structured() && !json.empty() && !is_list_of_numbers(json);
+  if (!has_parts) {
+    text += json.dump();
+    return;
+  }
+  text += json.is_object() ? '{' : '[';
+  bool is_first = true;
+  for (const auto& [key, value] : json.items()) {
+    text += is_first ? "\n" : ",\n";
+    text.append(depth + 1, ' ');
+    if (json.is_object()) text += Json(key).dump() + ": ";
+    append(value, depth + 1, text);
+    is_first = false;
+  }
+  text += '\n';
+  text.append(depth, ' ');
+  text += json.is_object() ? '}' : ']';
+}
+
+}  // namespace
+
+std::string document_text(const Json& json) {
+  std::string text;
+  append(json, 0, text);
+  return text + "\n";
+}
 
 DocumentHead::DocumentHead(int64_t version, std::string_view its_kind)
     : schema_version(version), kind(its_kind) {}

@@ -10,10 +10,14 @@
 
 namespace estimator {
 
-/// The text of the document, as it is written to a file or to standard output.
+/// The text of a JSON value, as it is written to a file or to standard output: a line for each
+/// value, but one line for a list of numbers.
+std::string document_text(const Json& json);
+
+/// The text of the document.
 template <class Document>
 std::string document_text(const Document& document) {
-  return to_json(document).dump(1) + "\n";
+  return document_text(to_json(document));
 }
 
 /// Throws UserError unless the head of `json` equals `expected`. `origin` names the document in

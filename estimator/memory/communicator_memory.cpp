@@ -211,15 +211,6 @@ std::map<GroupKind, Communicator> communicators_of(const RankProfile& profile,
   return communicators;
 }
 
-/// The value of that name, if there is one.
-template <class E>
-std::optional<E> value_named(const std::string& name) {
-  for (const auto& entry : enum_names(E{})) {
-    if (entry.name == name) return entry.value;
-  }
-  return std::nullopt;
-}
-
 /// Interleaved stages of Megatron-LM that go on while they send post each message alone
 /// (batch_p2p_comm in megatron/training/arguments.py, _p2p_ops in p2p_communication.py), for which
 /// torch.distributed opens a communicator of two ranks.
@@ -234,7 +225,7 @@ bool sends_one_by_one(const Json& plan, Framework framework) {
 FrameworkCommunicators framework_of(const RankProfile& profile) {
   const Json::json_pointer place("/training/framework");
   if (!profile.plan.json().contains(place)) return {};
-  const auto framework = value_named<Framework>(profile.plan.json().at(place));
+  const auto framework = value_named<Framework>(profile.plan.json().at(place).get<std::string>());
   if (!framework) return {};
   FrameworkCommunicators communicators = communicators_of(*framework);
   communicators.messages_in_pairs = sends_one_by_one(profile.plan.json(), *framework);
@@ -294,11 +285,8 @@ std::vector<MemoryTerm> framework_terms(const std::map<GroupKind, Communicator>&
   return terms;
 }
 
-Communicator communicator_of(const CommunicatorRecord& record, bool is_placed) {
-  const int64_t stride = is_placed ? record.rank_stride : 1;
-  Communicator communicator{.name = record.name,
-                            .group = {.first = std::max<int64_t>(0, record.first_rank),
-                                      .spans = {{.count = record.size, .stride = stride}}}};
+Communicator communicator_of(const CommunicatorRecord& record) {
+  Communicator communicator{.name = record.name, .group = group_of(record)};
   communicator.rank = communicator.group.member(record.rank);
   for (const ProgramCollective& call : record.calls) {
     if (const auto kind = value_named<CollectiveKind>(call.kind))
@@ -334,9 +322,8 @@ std::vector<MemoryTerm> communicator_memory(const ProgramRecord& program, const 
   std::vector<MemoryTerm> terms;
   for (const CommunicatorRecord& record : program.communicators) {
     if (record.size <= 1) continue;
-    const bool is_placed = record.first_rank >= 0 && record.rank_stride > 0;
-    terms.push_back(memory_of(communicator_of(record, is_placed), fabric));
-    if (!is_placed) terms.back().note += "; its ranks are taken to be neighbours";
+    terms.push_back(memory_of(communicator_of(record), fabric));
+    if (!is_placed(record)) terms.back().note += "; its ranks are taken to be neighbours";
   }
   return terms;
 }

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
+
 #include "estimator/base/fields.h"
 
 namespace estimator {
@@ -112,6 +114,98 @@ void check_program(const RankProfile& profile, Claims& claims) {
   }
 }
 
+void check_work(const TraceWork& work,
+                const std::string& path,
+                const std::vector<CommunicatorRecord>& communicators,
+                Claims& claims) {
+  const bool communicates = work.kind == WorkKind::kCollective || work.kind == WorkKind::kMessages;
+  claims.require(communicates == (work.communicator >= 0) &&
+                     work.communicator < static_cast<int64_t>(communicators.size()),
+                 path + ".communicator",
+                 "no such communicator",
+                 std::to_string(work.communicator));
+  if (work.kind == WorkKind::kCollective) {
+    claims.require(value_named<CollectiveKind>(work.name).has_value(),
+                   path + ".name",
+                   "no such collective",
+                   work.name);
+  }
+  if (work.kind == WorkKind::kProduct) {
+    claims.require(work.shapes.size() == 1 && work.shapes[0].size() == 4,
+                   path + ".shapes",
+                   "a product has a batch, m, n and k",
+                   fmt::format("{} lists", work.shapes.size()));
+  }
+  if (!communicates || work.communicator >= static_cast<int64_t>(communicators.size())) return;
+  for (const TraceMessage& message : work.messages) {
+    claims.at_most(message.peer,
+                   communicators[static_cast<std::size_t>(work.communicator)].size - 1,
+                   path + ".messages",
+                   "a message goes to no member of its communicator");
+  }
+}
+
+struct Column {
+  const char* name;
+  const std::vector<int64_t>& values;
+  int64_t low;
+  int64_t high;
+};
+
+/// Events refer to works, modules and records that are there.
+void check_events(const Trace& trace, Claims& claims) {
+  const TraceEvents& events = trace.events;
+  constexpr int64_t kMost = INT64_MAX;
+  const Column columns[] = {
+      {"kind", events.kind, 0, static_cast<int64_t>(TraceEventKind::kHostWaitDevice)},
+      {"stream", events.stream, -1, INT32_MAX},
+      {"item", events.item, -kMost, kMost},
+      {"module", events.module, 0, static_cast<int64_t>(trace.modules.size()) - 1},
+      {"direction", events.direction, 0, static_cast<int64_t>(Direction::kOptimizerStep)},
+      {"issue", events.issue, 0, static_cast<int64_t>(HostIssue::kBackward)},
+      {"host_nanoseconds", events.host_nanoseconds, 0, kMost}};
+  for (const Column& column : columns) {
+    const std::string path = fmt::format("trace.events.{}", column.name);
+    claims.equal(static_cast<int64_t>(column.values.size()),
+                 static_cast<int64_t>(events.kind.size()),
+                 path,
+                 "the columns of the events have different lengths");
+    const auto wrong = std::find_if(column.values.begin(), column.values.end(), [&](int64_t value) {
+      return value < column.low || value > column.high;
+    });
+    if (wrong == column.values.end()) continue;
+    claims.require(false, path, "no event has such a value", std::to_string(*wrong));
+  }
+  int64_t records = 0;
+  for (std::size_t i = 0; i < std::min(events.kind.size(), events.item.size()); ++i) {
+    const auto kind = static_cast<TraceEventKind>(events.kind[i]);
+    const std::string path = fmt::format("trace.events.item[{}]", i);
+    const int64_t item = events.item[i];
+    if (kind == TraceEventKind::kLaunch) {
+      claims.require(item >= 0 && item < static_cast<int64_t>(trace.works.size()),
+                     path,
+                     "no such work",
+                     std::to_string(item));
+    }
+    if (kind == TraceEventKind::kRecord) {
+      claims.equal(item, records++, path, "records are not numbered in their order");
+    }
+    if (kind == TraceEventKind::kStreamWait || kind == TraceEventKind::kHostWaitRecord) {
+      claims.at_most(item, records - 1, path, "an event waits for one that comes after it");
+    }
+  }
+  claims.equal(trace.records, records, "trace.records", "the events record another number");
+}
+
+void check_trace(const RankProfile& profile, Claims& claims) {
+  const std::vector<CommunicatorRecord> none;
+  const auto& communicators = profile.program ? profile.program->communicators : none;
+  for (std::size_t i = 0; i < profile.trace->works.size(); ++i) {
+    check_work(profile.trace->works[i], fmt::format("trace.works[{}]", i), communicators, claims);
+  }
+  check_events(*profile.trace, claims);
+}
+
 }  // namespace
 
 void report_contradictions(const PeakRecord& peak, const std::string& path, FieldReader& reader) {
@@ -135,6 +229,7 @@ void report_contradictions(const RankProfile& profile, FieldReader& reader) {
   } else {
     check_shard(profile, claims);
   }
+  if (profile.trace) check_trace(profile, claims);
 }
 
 }  // namespace estimator

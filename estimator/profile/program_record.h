@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "estimator/base/option.h"
+#include "estimator/plan/parallel_layout.h"
 
 namespace estimator {
 
@@ -79,6 +80,18 @@ void visit_fields(Visitor& visit, CommunicatorRecord& communicator) {
         {"global rank of its first member, or -1", kMemberOrNone});
   visit("rank_stride", communicator.rank_stride, {"to the next member, or -1", kMemberOrNone});
   visit("calls", communicator.calls, "what was asked of it");
+}
+
+/// Whether it is known which global ranks the members are.
+inline bool is_placed(const CommunicatorRecord& communicator) {
+  return communicator.first_rank >= 0 && communicator.rank_stride > 0;
+}
+
+/// Its global ranks; neighbours from rank 0 on when they are not known.
+inline RankGroup group_of(const CommunicatorRecord& communicator) {
+  const int64_t stride = is_placed(communicator) ? communicator.rank_stride : 1;
+  return {.first = is_placed(communicator) ? communicator.first_rank : 0,
+          .spans = {{.count = communicator.size, .stride = stride}}};
 }
 
 /// A value that the host read from the device although nothing had computed it. The answer was

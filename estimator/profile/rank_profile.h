@@ -16,6 +16,7 @@
 #include "estimator/profile/collective_call.h"
 #include "estimator/profile/memory_category.h"
 #include "estimator/profile/program_record.h"
+#include "estimator/profile/trace.h"
 
 namespace estimator {
 
@@ -376,6 +377,7 @@ struct RankProfile {
   std::vector<CollectiveRecord> collectives;
   std::vector<OperatorRecord> operators;
   std::optional<ProgramRecord> program;  ///< set by `onerank exec`, which knows no plan
+  std::optional<Trace> trace;            ///< set if an iteration of a program was recorded whole
 };
 template <class Visitor>
 void visit_fields(Visitor& visit, RankProfile& profile) {
@@ -399,6 +401,7 @@ void visit_fields(Visitor& visit, RankProfile& profile) {
   visit("collectives", profile.collectives, "communication of one iteration");
   visit("operators", profile.operators, "compute of one iteration");
   visit("program", profile.program, "of a program that was run in place of a plan's shard");
+  visit("trace", profile.trace, "of the program's recorded iteration");
 }
 
 /// "rank-00017.json"

@@ -2,6 +2,7 @@
 
 #include <c10/util/ThreadLocalDebugInfo.h>
 
+#include <iterator>
 #include <torch/csrc/distributed/c10d/ParamCommsUtils.hpp>
 #include <utility>
 
@@ -49,6 +50,12 @@ std::vector<estimator::CommunicatorRecord> CollectiveLog::records() const {
   std::vector<estimator::CommunicatorRecord> records;
   for (auto& [number, communicator] : communicators) records.push_back(std::move(communicator));
   return records;
+}
+
+int64_t CollectiveLog::place_of(int64_t communicator) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = communicators_.find(static_cast<int>(communicator));
+  return std::distance(communicators_.begin(), found);
 }
 
 }  // namespace sim

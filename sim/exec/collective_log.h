@@ -23,6 +23,8 @@ class CollectiveLog {
   void add(const onerank_nccl_call& call, bool in_iteration);
 
   std::vector<estimator::CommunicatorRecord> records() const;
+  /// Where the communicator with this number stands among the records.
+  int64_t place_of(int64_t communicator) const;
 
  private:
   struct Key {

@@ -13,6 +13,7 @@ OperatorFacts new_facts(const at::RecordFunction& function) {
   const std::string_view name = function.name();
   const auto op = function.operator_name();
   return {.is_operator = op.has_value(),
+          .traits = op ? std::optional(traits_of(*op, c10::DeviceType::CUDA)) : std::nullopt,
           .writes = writes_of(function),
           .on_host = host_treatment_of(function),
           .assumption = assumption_rule_of(function),

@@ -4,9 +4,12 @@
 
 #include <ATen/record_function.h>
 
+#include <optional>
+
 #include "sim/exec/assumptions.h"
 #include "sim/exec/host_values.h"
 #include "sim/exec/written_memory.h"
+#include "sim/tracking/operator_traits.h"
 
 namespace sim {
 
@@ -14,6 +17,7 @@ struct OperatorFacts {
   /// False for a range that was named for profilers, by autograd's engine or by a function in
   /// Python.
   bool is_operator = false;
+  std::optional<OperatorTraits> traits;  ///< of an operator
   OperatorWrites writes;
   HostTreatment on_host;
   const AssumptionRule* assumption = nullptr;

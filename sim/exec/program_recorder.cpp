@@ -114,6 +114,7 @@ ProgramRecorder::ProgramRecorder(ExecSettings settings, const std::filesystem::p
                : VirtualGpu{}),
       tracker_({.keep_history = wants_history(settings_), .directions_are_announced = false}),
       memory_(tracker_, [this](const AllocatorFollower::Entry& entry) { memory_changes(entry); }),
+      trace_(tracker_),
       assumptions_(settings_.assumed),
       phases_(std::chrono::steady_clock::now()),
       rank_{.rank = number_of("RANK", settings_.rank),
@@ -132,6 +133,7 @@ void ProgramRecorder::start(const std::filesystem::path& library) {
   if (set_host != nullptr) {
     set_host([](const onerank_nccl_call* call,
                 void* self) { static_cast<ProgramRecorder*>(self)->collective_called(*call); },
+             [](void* self) { static_cast<ProgramRecorder*>(self)->trace_.nccl_answered(); },
              [](void*) { return calling_group_size(); },
              this);
   }
@@ -150,11 +152,9 @@ void ProgramRecorder::start(const std::filesystem::path& library) {
         static_cast<ProgramRecorder*>(self)->value_invented(static_cast<int64_t>(bytes));
       },
       this);
-  gpu_.set_launch_sink(
-      [](const uint64_t* addresses, int64_t count, void* self) {
-        static_cast<ProgramRecorder*>(self)->kernel_launched(addresses, count);
-      },
-      this);
+  gpu_.set_event_sink([](const onerank_virtual_gpu_event* event,
+                         void* self) { static_cast<ProgramRecorder*>(self)->device_event(*event); },
+                      this);
 }
 
 void ProgramRecorder::operator_started(const at::RecordFunction& function,
@@ -165,6 +165,7 @@ void ProgramRecorder::operator_started(const at::RecordFunction& function,
   if (facts.has_cudnn && gpu_) note_missing_cudnn(function);
   memory_.attach();
   memory_.settle();
+  tell_tracker([&] { trace_.operator_started(function, *facts.traits); });
   if (facts.gathers_parameters) tell_tracker([&] { parameters_gathered(function); });
   tell_tracker([&] { tracker_.operator_started(function); });
 }
@@ -173,6 +174,7 @@ void ProgramRecorder::operator_finished(const at::RecordFunction& function) {
   if (!running_operators.empty()) running_operators.pop_back();
   counts_are_read = false;
   memory_.settle();
+  tell_tracker([&] { trace_.operator_finished(function); });
   tell_tracker([&] { tracker_.operator_finished(function); });
 }
 
@@ -286,7 +288,10 @@ void ProgramRecorder::parameters_told(const char* json) {
 void ProgramRecorder::phase_changed() {
   const bool record =
       phases_.iteration() == recorded_iteration() && is_of_iteration(phases_.running());
-  if (record != recording_) tracker_.set_recording(record);
+  if (record != recording_) {
+    tracker_.set_recording(record);
+    record ? trace_.start(recorded_iteration()) : trace_.stop();
+  }
   recording_ = record;
   is_building_ = phases_.is_building();
   tracker_.end_phase();
@@ -316,6 +321,14 @@ void ProgramRecorder::collective_called(const onerank_nccl_call& call) {
     if (gathers) tracker_.memory_gathered(address);
   }
   collectives_.add(call, recording_);
+  if (gpu_) tell_tracker([&] { trace_.nccl_called(call, gpu_.stream_number(call.stream)); });
+}
+
+void ProgramRecorder::device_event(const onerank_virtual_gpu_event& event) {
+  if (event.kind == ONERANK_VIRTUAL_GPU_KERNEL) {
+    kernel_launched(event.addresses, event.address_count);
+  }
+  tell_tracker([&] { trace_.device_event(event); });
 }
 
 /// A kernel that no operator of PyTorch's stands for (of Triton, of an extension) may have written
@@ -463,6 +476,12 @@ RankProfile ProgramRecorder::profile() {
   check_attribution(profile.peak);
   profile.modules = std::move(modules);
   profile.out_of_memory = out_of_memory();
+  profile.trace = trace_.trace();
+  if (profile.trace) {
+    for (estimator::TraceWork& work : profile.trace->works) {
+      if (work.communicator >= 0) work.communicator = collectives_.place_of(work.communicator);
+    }
+  }
   const std::vector<std::string> phases = phase_names(phases_.finished(here));
   for (const auto& entry : tracker_.operators().entries()) {
     const std::string& phase = phases.at(entry.item->phase);

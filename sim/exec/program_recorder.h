@@ -26,6 +26,7 @@
 #include "sim/exec/operator_facts.h"
 #include "sim/exec/phase_log.h"
 #include "sim/exec/settings.h"
+#include "sim/exec/trace_recorder.h"
 #include "sim/exec/virtual_gpu_control.h"
 #include "sim/tracking/run_tracker.h"
 
@@ -100,6 +101,7 @@ class ProgramRecorder {
   void memory_changes(const AllocatorFollower::Entry& entry);
   void collective_called(const onerank_nccl_call& call);
   void parameters_gathered(const at::RecordFunction& copy_out);
+  void device_event(const onerank_virtual_gpu_event& event);
   void kernel_launched(const uint64_t* addresses, int64_t count);
   void value_invented(int64_t bytes);
   void refuse_count(const std::string& reader);
@@ -122,6 +124,7 @@ class ProgramRecorder {
   const VirtualGpu gpu_;
   RunTracker tracker_;
   AllocatorFollower memory_;
+  TraceRecorder trace_;
   CollectiveLog collectives_;
   Assumptions assumptions_;
   CompiledSteps compiled_steps_;

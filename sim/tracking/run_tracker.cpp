@@ -309,6 +309,11 @@ void RunTracker::block_freed(uint64_t address, const estimator::MemoryReading& a
   memory_.block_freed(address, after.allocated_bytes);
 }
 
+Place RunTracker::place_here() {
+  const std::lock_guard lock(mutex_);
+  return place_of(this_thread());
+}
+
 std::optional<MemoryBlock> RunTracker::block_around(uint64_t address) const {
   const std::lock_guard lock(mutex_);
   const Allocation* const block = memory_.log().find_around(address);

@@ -137,6 +137,8 @@ class RunTracker final : public c10::MemoryReportingInfoBase {
   void block_freed(uint64_t address, const estimator::MemoryReading& after);
   /// Bytes of the activations that the last finished forward or recompute keeps, counted in blocks.
   int64_t activation_bytes() const { return activation_bytes_; }
+  /// Where this thread is.
+  Place place_here();
   /// The live block that contains `address`.
   std::optional<MemoryBlock> block_around(uint64_t address) const;
 

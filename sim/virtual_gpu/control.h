@@ -62,12 +62,60 @@ uint64_t onerank_virtual_gpu_clock(void);
 void onerank_virtual_gpu_forget(const void* address, uint64_t bytes, uint64_t before);
 void onerank_virtual_gpu_forget_computed(void);
 
-/// From now on calls `sink` at each launch, on the launching thread, with the addresses of device
-/// memory that the kernel was given: as a parameter, inside a structure, or inside a tensor map.
-/// `count` is -1 if the code does not say how long the parameters are; only cubins loaded by the
-/// driver do.
-void onerank_virtual_gpu_set_launch_sink(
-    void (*sink)(const uint64_t* addresses, int64_t count, void* context), void* context);
+/// What a program asks of the device, and what it waits for.
+enum onerank_virtual_gpu_event_kind {
+  ONERANK_VIRTUAL_GPU_KERNEL,
+  ONERANK_VIRTUAL_GPU_PRODUCT,  ///< a call of cuBLAS or cuBLASLt
+  ONERANK_VIRTUAL_GPU_COPY,
+  ONERANK_VIRTUAL_GPU_FILL,
+  ONERANK_VIRTUAL_GPU_RECORD,       ///< an event is recorded in a stream
+  ONERANK_VIRTUAL_GPU_STREAM_WAIT,  ///< a stream waits for a recorded event
+  /// The host waits: for a recorded event, else for a stream, else for the device.
+  ONERANK_VIRTUAL_GPU_HOST_WAIT,
+};
+
+/// A matrix product as cuBLAS was asked for it; see onerank_virtual_gpu_gemm. The types are
+/// numbers of cudaDataType.
+struct onerank_virtual_gpu_product {
+  int64_t m;
+  int64_t n;
+  int64_t k;
+  int64_t batch;
+  int type;         ///< of the first matrix
+  int result_type;  ///< of the result
+  int accumulates;  ///< 1: it is added to what the result holds
+  int uses_tf32;    ///< 1: fp32 products may be rounded to TF32
+  int scale_mode;   ///< of the first matrix, a number of cublasLtMatmulMatrixScale_t; 0: one scale
+};
+
+/// Fields that an event's kind does not need are 0 or null.
+struct onerank_virtual_gpu_event {
+  enum onerank_virtual_gpu_event_kind kind;
+  int stream;        ///< number of the stream; see onerank_virtual_gpu_stream_number(). -1: none
+  uint64_t record;   ///< number of the record, from 1 in the order of recording. 0: none
+  uint64_t bytes;    ///< of a copy or fill
+  int direction;     ///< of a copy: a number of cudaMemcpyKind
+  const char* name;  ///< of a kernel, mangled
+  uint64_t threads;  ///< of a kernel, in all blocks
+  /// What a kernel was given: the addresses of device memory (as a parameter, inside a structure,
+  /// or inside a tensor map) and the 4-byte parameters. `address_count` is -1 if the code does not
+  /// say how long the parameters are; only cubins loaded by the driver do.
+  const uint64_t* addresses;
+  int64_t address_count;
+  const int32_t* numbers;
+  int64_t number_count;
+  const struct onerank_virtual_gpu_product* product;
+};
+
+/// From now on calls `sink` for each event, on the thread that causes it and in its order. Queries
+/// of events and streams are no events: they order nothing. There is one sink at a time.
+void onerank_virtual_gpu_set_event_sink(void (*sink)(const struct onerank_virtual_gpu_event* event,
+                                                     void* context),
+                                        void* context);
+
+/// The number by which events call this stream (a cudaStream_t). A default stream has the number of
+/// its device; others follow in the order in which they were made, and may be used again.
+int onerank_virtual_gpu_stream_number(void* stream);
 
 /// Calls `visit` for every kernel that was launched, in no particular order. `name` is mangled.
 void onerank_virtual_gpu_visit_kernels(

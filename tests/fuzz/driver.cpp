@@ -93,7 +93,8 @@ Corpus find_corpus(const std::vector<std::string>& paths) {
 
 void check_expected(int64_t index, bool is_accepted) {
   const auto number = static_cast<size_t>(index);
-  if (number >= corpus_of_run.files.size() || corpus_of_run.expected[number] == Expected::kAny) return;
+  if (number >= corpus_of_run.files.size() || corpus_of_run.expected[number] == Expected::kAny)
+    return;
   if (is_accepted == (corpus_of_run.expected[number] == Expected::kAccepted)) return;
   fail(fmt::format("{} of the corpus is {}",
                    corpus_of_run.files[number].string(),
@@ -213,7 +214,8 @@ int main(int argc, char** argv) {
     const fuzz::Options options = fuzz::parse(argc, argv);
     fuzz::corpus_of_run = fuzz::find_corpus(options.corpus);
     fuzz::Material material;
-    for (const auto& file : fuzz::corpus_of_run.files) material.corpus.push_back(fuzz::read_bytes(file));
+    for (const auto& file : fuzz::corpus_of_run.files)
+      material.corpus.push_back(fuzz::read_bytes(file));
     if (!options.dictionary.empty()) material.words = fuzz::read_dictionary(options.dictionary);
     fuzz::material_of_input = &material;
     return fuzz::run(options) ? 0 : 1;

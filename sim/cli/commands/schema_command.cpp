@@ -59,7 +59,7 @@ const std::vector<Document>& documents() {
 ExitCode print_schema(const std::string& name) {
   const Document& document =
       named_choice(documents(), name, {"schema", "the schema of what?", "unknown document"});
-  write_to_standard_output(document.schema().dump(1) + "\n");
+  write_to_standard_output(estimator::document_text(document.schema()));
   return ExitCode::kDone;
 }
 

@@ -2,25 +2,33 @@
 
 #include <cstring>
 
-#include "sim/virtual_gpu/cublas/cublas_types.h"
-#include "sim/virtual_gpu/cudart/device.h"
-#include "sim/virtual_gpu/cudart/stream.h"
+#include "sim/virtual_gpu/cublas/product.h"
 
-/// cuBLASLt describes a product in pieces; the stub keeps those that make up its shape.
+/// cuBLASLt describes a product in pieces; the stub keeps those that its time depends on.
 namespace {
 
-enum cublasLtMatmulDescAttributes_t { CUBLASLT_MATMUL_DESC_TRANSA = 3 };
+enum cublasLtMatmulDescAttributes_t {
+  CUBLASLT_MATMUL_DESC_COMPUTE_TYPE = 0,
+  CUBLASLT_MATMUL_DESC_POINTER_MODE = 2,
+  CUBLASLT_MATMUL_DESC_TRANSA = 3,
+  CUBLASLT_MATMUL_DESC_A_SCALE_MODE = 31,
+};
 enum cublasLtMatrixLayoutAttribute_t {
+  CUBLASLT_MATRIX_LAYOUT_TYPE = 0,
   CUBLASLT_MATRIX_LAYOUT_ROWS = 2,
   CUBLASLT_MATRIX_LAYOUT_COLS = 3,
   CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT = 5,
 };
 
 struct MatmulDescription {
+  cublasComputeType_t compute;
   cublasOperation_t operation_a = CUBLAS_OP_N;
+  cublasPointerMode_t pointer_mode = CUBLAS_POINTER_MODE_HOST;
+  int32_t scale_mode = 0;
 };
 
 struct MatrixLayout {
+  cudaDataType type;
   uint64_t rows;
   uint64_t columns;
   int32_t batch = 1;
@@ -61,9 +69,9 @@ cublasStatus_t cublasLtDestroy(cublasHandle_t handle) {
 }
 
 cublasStatus_t cublasLtMatmulDescCreate(MatmulDescription** description,
-                                        cublasComputeType_t,
+                                        cublasComputeType_t compute,
                                         cudaDataType) {
-  *description = new MatmulDescription;
+  *description = new MatmulDescription{compute};
   return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -72,20 +80,28 @@ cublasStatus_t cublasLtMatmulDescDestroy(MatmulDescription* description) {
   return CUBLAS_STATUS_SUCCESS;
 }
 
-// The other attributes (epilogue, scales, pointers) change no shape.
+// The other attributes (epilogue, scales, pointers) are taken as they come.
 cublasStatus_t cublasLtMatmulDescSetAttribute(MatmulDescription* description,
                                               int attribute,
                                               const void* value,
                                               size_t bytes) {
-  if (attribute == CUBLASLT_MATMUL_DESC_TRANSA) {
-    return assign(description->operation_a, value, bytes);
+  switch (attribute) {
+    case CUBLASLT_MATMUL_DESC_COMPUTE_TYPE:
+      return assign(description->compute, value, bytes);
+    case CUBLASLT_MATMUL_DESC_POINTER_MODE:
+      return assign(description->pointer_mode, value, bytes);
+    case CUBLASLT_MATMUL_DESC_TRANSA:
+      return assign(description->operation_a, value, bytes);
+    case CUBLASLT_MATMUL_DESC_A_SCALE_MODE:
+      return assign(description->scale_mode, value, bytes);
+    default:
+      return CUBLAS_STATUS_SUCCESS;
   }
-  return CUBLAS_STATUS_SUCCESS;
 }
 
 cublasStatus_t cublasLtMatrixLayoutCreate(
-    MatrixLayout** layout, cudaDataType, uint64_t rows, uint64_t columns, int64_t) {
-  *layout = new MatrixLayout{rows, columns};
+    MatrixLayout** layout, cudaDataType type, uint64_t rows, uint64_t columns, int64_t) {
+  *layout = new MatrixLayout{type, rows, columns};
   return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -99,6 +115,8 @@ cublasStatus_t cublasLtMatrixLayoutSetAttribute(MatrixLayout* layout,
                                                 const void* value,
                                                 size_t bytes) {
   switch (attribute) {
+    case CUBLASLT_MATRIX_LAYOUT_TYPE:
+      return assign(layout->type, value, bytes);
     case CUBLASLT_MATRIX_LAYOUT_ROWS:
       return assign(layout->rows, value, bytes);
     case CUBLASLT_MATRIX_LAYOUT_COLS:
@@ -146,7 +164,7 @@ cublasStatus_t cublasLtMatmul(cublasHandle_t,
                               MatrixLayout* a,
                               const void*,
                               MatrixLayout*,
-                              const void*,
+                              const void* beta,
                               const void*,
                               MatrixLayout*,
                               void*,
@@ -155,12 +173,18 @@ cublasStatus_t cublasLtMatmul(cublasHandle_t,
                               void*,
                               size_t,
                               cudaStream_t stream) {
-  virtual_gpu::add_work(stream);
   const uint64_t k = description->operation_a == CUBLAS_OP_N ? a->columns : a->rows;
-  virtual_gpu::work_log().count_gemm({static_cast<int64_t>(d->rows),
-                                      static_cast<int64_t>(d->columns),
-                                      static_cast<int64_t>(k),
-                                      d->batch});
-  return CUBLAS_STATUS_SUCCESS;
+  return virtual_gpu::run_product(
+      {.m = static_cast<int64_t>(d->rows),
+       .n = static_cast<int64_t>(d->columns),
+       .k = static_cast<int64_t>(k),
+       .batch = d->batch,
+       .type = a->type,
+       .result_type = d->type,
+       .accumulates =
+           virtual_gpu::is_not_zero(beta, description->pointer_mode, description->compute),
+       .uses_tf32 = a->type == CUDA_R_32F && description->compute == CUBLAS_COMPUTE_32F_FAST_TF32,
+       .scale_mode = description->scale_mode},
+      stream);
 }
 }

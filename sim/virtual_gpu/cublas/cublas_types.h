@@ -19,6 +19,17 @@ enum cublasPointerMode_t { CUBLAS_POINTER_MODE_HOST = 0, CUBLAS_POINTER_MODE_DEV
 using cublasMath_t = int;
 using cudaDataType = int;
 using cublasComputeType_t = int;
+inline constexpr cublasMath_t CUBLAS_TF32_TENSOR_OP_MATH = 3;
+inline constexpr cublasComputeType_t CUBLAS_COMPUTE_16F = 64;
+inline constexpr cublasComputeType_t CUBLAS_COMPUTE_16F_PEDANTIC = 65;
+inline constexpr cublasComputeType_t CUBLAS_COMPUTE_32F = 68;
+inline constexpr cublasComputeType_t CUBLAS_COMPUTE_64F = 70;
+inline constexpr cublasComputeType_t CUBLAS_COMPUTE_64F_PEDANTIC = 71;
+inline constexpr cublasComputeType_t CUBLAS_COMPUTE_32F_FAST_TF32 = 77;
+inline constexpr cudaDataType CUDA_R_32F = 0;
+inline constexpr cudaDataType CUDA_R_64F = 1;
+inline constexpr cudaDataType CUDA_C_32F = 4;
+inline constexpr cudaDataType CUDA_C_64F = 5;
 
 struct CUstream_st;
 using cudaStream_t = CUstream_st*;

@@ -4,6 +4,7 @@
 
 #include "sim/virtual_gpu/cudart/copy.h"
 #include "sim/virtual_gpu/cudart/device.h"
+#include "sim/virtual_gpu/cudart/stream.h"
 
 using virtual_gpu::device;
 using virtual_gpu::kernels;
@@ -72,10 +73,13 @@ void onerank_virtual_gpu_forget(const void* address, uint64_t bytes, uint64_t be
 
 void onerank_virtual_gpu_forget_computed() { shadow().forget_computed(); }
 
-void onerank_virtual_gpu_set_launch_sink(void (*sink)(const uint64_t*, int64_t, void*),
-                                         void* context) {
-  kernels().set_launch_sink(
-      [=](const uint64_t* addresses, int64_t count) { sink(addresses, count, context); });
+void onerank_virtual_gpu_set_event_sink(void (*sink)(const onerank_virtual_gpu_event*, void*),
+                                        void* context) {
+  work_log().set_event_sink([=](const onerank_virtual_gpu_event& event) { sink(&event, context); });
+}
+
+int onerank_virtual_gpu_stream_number(void* stream) {
+  return virtual_gpu::sequence_of(static_cast<CUstream_st*>(stream));
 }
 
 void onerank_virtual_gpu_visit_kernels(void (*visit)(const char*, uint64_t, void*), void* context) {

@@ -36,7 +36,11 @@ void copy_rows(const Copy& copy) {
 cudaError_t run(const Copy& copy, cudaStream_t stream, bool is_blocking) {
   if (device() == nullptr) return remember(cudaErrorInitializationError);
   virtual_gpu::add_work(stream);
-  if (is_blocking) device()->timeline.host_waits_for(sequence_of(stream));
+  virtual_gpu::work_log().tell({.kind = ONERANK_VIRTUAL_GPU_COPY,
+                                .stream = sequence_of(stream),
+                                .bytes = copy.width_bytes * copy.rows,
+                                .direction = copy.kind});
+  if (is_blocking) virtual_gpu::host_waits_for_stream(sequence_of(stream));
   copy_rows(copy);
   return cudaSuccess;
 }
@@ -109,6 +113,8 @@ cudaError_t cudaMemset(void* destination, int value, size_t bytes) {
 cudaError_t cudaMemsetAsync(void* destination, int value, size_t bytes, cudaStream_t stream) {
   if (device() == nullptr) return remember(cudaErrorInitializationError);
   virtual_gpu::add_work(stream);
+  virtual_gpu::work_log().tell(
+      {.kind = ONERANK_VIRTUAL_GPU_FILL, .stream = sequence_of(stream), .bytes = bytes});
   virtual_gpu::fill(destination, value, bytes);
   return cudaSuccess;
 }

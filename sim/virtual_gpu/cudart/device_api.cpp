@@ -5,6 +5,7 @@
 #include "sim/virtual_gpu/cudart/device.h"
 #include "sim/virtual_gpu/cudart/device_attributes.h"
 #include "sim/virtual_gpu/cudart/last_error.h"
+#include "sim/virtual_gpu/cudart/stream.h"
 #include "sim/virtual_gpu/generated_stub.h"
 
 using virtual_gpu::device;
@@ -55,7 +56,7 @@ cudaError_t cudaInitDevice(int ordinal, unsigned, unsigned) {
 
 cudaError_t cudaDeviceSynchronize() {
   if (device() == nullptr) return remember(cudaErrorInitializationError);
-  device()->timeline.host_waits_for_device(virtual_gpu::current_device());
+  virtual_gpu::host_waits_for_device();
   return cudaSuccess;
 }
 

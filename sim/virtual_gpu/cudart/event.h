@@ -8,5 +8,6 @@
 struct CUevent_st {
   bool has_time;
   std::atomic<bool> is_recorded = false;
+  std::atomic<uint64_t> record = 0;  // number of the last one; see onerank_virtual_gpu_event
   virtual_gpu::Timeline::Clock before = {};  // the work before it; empty: it has happened
 };

@@ -37,8 +37,12 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
 
 cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned) {
   if (event == nullptr) return remember(cudaErrorInvalidResourceHandle);
+  static std::atomic<uint64_t> records{0};
   device()->timeline.record(sequence_of(stream), event->before);
   event->is_recorded = true;
+  event->record = ++records;
+  virtual_gpu::work_log().tell(
+      {.kind = ONERANK_VIRTUAL_GPU_RECORD, .stream = sequence_of(stream), .record = event->record});
   return cudaSuccess;
 }
 
@@ -53,6 +57,10 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   if (event == nullptr) return remember(cudaErrorInvalidResourceHandle);
+  if (event->record != 0) {
+    virtual_gpu::work_log().tell(
+        {.kind = ONERANK_VIRTUAL_GPU_HOST_WAIT, .stream = -1, .record = event->record});
+  }
   device()->timeline.host_waits_for(event->before);
   return cudaSuccess;
 }

@@ -29,15 +29,26 @@ virtual_gpu::KernelNeeds needs_of(const Kernel& kernel) {
   return needs.value_or(virtual_gpu::kAssumedNeeds);
 }
 
-void tell_launch(const Kernel& kernel, void* const* arguments) {
-  const auto* const sink = virtual_gpu::kernels().launch_sink();
-  if (sink == nullptr) return;
-  const auto addresses = virtual_gpu::device_addresses(kernel, arguments, device()->memory);
-  if (addresses) {
-    (*sink)(addresses->data(), static_cast<int64_t>(addresses->size()));
-  } else {
-    (*sink)(nullptr, -1);
+void tell_launch(const Kernel& kernel,
+                 const virtual_gpu::LaunchShape& shape,
+                 void* const* arguments,
+                 cudaStream_t stream) {
+  if (!virtual_gpu::work_log().has_event_sink()) return;
+  const auto known = virtual_gpu::launch_arguments(kernel, arguments, device()->memory);
+  virtual_gpu::Event event{.kind = ONERANK_VIRTUAL_GPU_KERNEL,
+                           .stream = virtual_gpu::sequence_of(stream),
+                           .name = kernel.name,
+                           .threads = 1,
+                           .address_count = -1};
+  for (const auto size : shape.grid) event.threads *= static_cast<uint64_t>(size);
+  for (const auto size : shape.block) event.threads *= static_cast<uint64_t>(size);
+  if (known) {
+    event.addresses = known->addresses.data();
+    event.address_count = static_cast<int64_t>(known->addresses.size());
+    event.numbers = known->numbers.data();
+    event.number_count = static_cast<int64_t>(known->numbers.size());
   }
+  virtual_gpu::work_log().tell(event);
 }
 
 cudaError_t launch(const void* function,
@@ -56,7 +67,7 @@ cudaError_t launch(const void* function,
   if (!code_version(kernel)) return remember(cudaErrorNoKernelImageForDevice);
   virtual_gpu::kernels().count_launch(kernel);
   virtual_gpu::add_work(stream);
-  tell_launch(kernel, arguments);
+  tell_launch(kernel, shape, arguments, stream);
   return cudaSuccess;
 }
 

@@ -25,10 +25,6 @@ void KernelTable::count_launch(Kernel& kernel) {
   ++launches_;
 }
 
-void KernelTable::set_launch_sink(LaunchSink sink) {
-  launch_sink_ = new LaunchSink(std::move(sink));  // a launch may hold the one before
-}
-
 void KernelTable::visit(const std::function<void(const Kernel&)>& visit) const {
   std::lock_guard lock(mutex_);
   for (const auto& [function, kernel] : kernels_) {

@@ -31,13 +31,6 @@ class KernelTable {
   Kernel& find(const void* function);
   void count_launch(Kernel& kernel);
 
-  /// There is one sink at a time, until the process ends; see
-  /// onerank_virtual_gpu_set_launch_sink().
-  using LaunchSink = std::function<void(const uint64_t* addresses, int64_t count)>;
-  void set_launch_sink(LaunchSink sink);
-  /// Null until a sink is set.
-  const LaunchSink* launch_sink() const { return launch_sink_; }
-
   uint64_t launches() const { return launches_; }
   /// Calls `visit` for every kernel that was launched.
   void visit(const std::function<void(const Kernel&)>& visit) const;
@@ -46,7 +39,6 @@ class KernelTable {
   mutable std::mutex mutex_;
   std::unordered_map<const void*, Kernel> kernels_;  // its elements never move
   std::atomic<uint64_t> launches_ = 0;
-  std::atomic<const LaunchSink*> launch_sink_ = nullptr;
 };
 
 }  // namespace virtual_gpu

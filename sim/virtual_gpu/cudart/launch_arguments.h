@@ -9,10 +9,14 @@
 
 namespace virtual_gpu {
 
-/// All words in the parameters of a launch that are addresses in `memory`. Empty if it is not known
-/// how long the parameters are.
-std::optional<std::vector<uint64_t>> device_addresses(const Kernel& kernel,
-                                                      void* const* arguments,
-                                                      const DeviceMemory& memory);
+struct LaunchArguments {
+  std::vector<uint64_t> addresses;  ///< all words that are addresses of device memory
+  std::vector<int32_t> numbers;     ///< all parameters of four bytes
+};
+
+/// What a kernel was given. Empty if it is not known how long the parameters are.
+std::optional<LaunchArguments> launch_arguments(const Kernel& kernel,
+                                                void* const* arguments,
+                                                const DeviceMemory& memory);
 
 }  // namespace virtual_gpu

@@ -4,6 +4,7 @@
 
 #include "sim/virtual_gpu/cudart/device.h"
 #include "sim/virtual_gpu/cudart/last_error.h"
+#include "sim/virtual_gpu/cudart/stream.h"
 
 using virtual_gpu::current_device;
 using virtual_gpu::device;
@@ -23,7 +24,7 @@ cudaError_t cudaMalloc(void** address, size_t bytes) {
 cudaError_t cudaFree(void* address) {
   if (device() == nullptr) return remember(cudaErrorInitializationError);
   if (address == nullptr) return cudaSuccess;
-  device()->timeline.host_waits_for_device(current_device());
+  virtual_gpu::host_waits_for_device();
   const bool freed = device()->memory.free(reinterpret_cast<uint64_t>(address));
   return remember(freed ? cudaSuccess : cudaErrorInvalidValue);
 }

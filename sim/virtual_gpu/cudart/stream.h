@@ -19,6 +19,10 @@ bool is_default(CUstream_st* stream);
 /// The stream's sequence in the device's timeline.
 int sequence_of(CUstream_st* stream);
 
+/// The host waits for all work that the stream, or the current device, was given.
+void host_waits_for_stream(int sequence);
+void host_waits_for_device();
+
 /// Counts an operation of the stream. Does nothing before there is a device.
 void add_work(CUstream_st* stream);
 

@@ -32,6 +32,16 @@ int sequence_of(cudaStream_t stream) {
   return is_default(stream) ? current_device() : stream->sequence;
 }
 
+void host_waits_for_stream(int sequence) {
+  work_log().tell({.kind = ONERANK_VIRTUAL_GPU_HOST_WAIT, .stream = sequence});
+  device()->timeline.host_waits_for(sequence);
+}
+
+void host_waits_for_device() {
+  work_log().tell({.kind = ONERANK_VIRTUAL_GPU_HOST_WAIT, .stream = -1});
+  device()->timeline.host_waits_for_device(current_device());
+}
+
 void add_work(cudaStream_t stream) {
   if (device() != nullptr) device()->timeline.add_work(sequence_of(stream));
 }
@@ -100,12 +110,17 @@ cudaError_t cudaStreamQuery(cudaStream_t stream) {
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   if (device() == nullptr) return remember(cudaErrorInitializationError);
-  device()->timeline.host_waits_for(sequence_of(stream));
+  virtual_gpu::host_waits_for_stream(sequence_of(stream));
   return cudaSuccess;
 }
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
   if (event == nullptr) return remember(cudaErrorInvalidResourceHandle);
+  if (event->record != 0) {
+    virtual_gpu::work_log().tell({.kind = ONERANK_VIRTUAL_GPU_STREAM_WAIT,
+                                  .stream = sequence_of(stream),
+                                  .record = event->record});
+  }
   device()->timeline.wait_for_event(sequence_of(stream), event->before);
   return cudaSuccess;
 }

@@ -4,6 +4,15 @@
 
 namespace virtual_gpu {
 
+void WorkLog::set_event_sink(std::function<void(const Event&)> sink) {
+  // Another thread may hold the sink before this one, so that is never destroyed.
+  event_sink_ = new std::function<void(const Event&)>(std::move(sink));
+}
+
+void WorkLog::tell(const Event& event) const {
+  if (const auto* const sink = event_sink_.load()) (*sink)(event);
+}
+
 void WorkLog::count_gemm(const GemmShape& shape) {
   std::lock_guard lock(mutex_);
   ++gemms_[shape];

@@ -8,6 +8,8 @@
 #include <map>
 #include <mutex>
 
+#include "sim/virtual_gpu/control.h"
+
 namespace virtual_gpu {
 
 /// A call of cuBLAS: `batch` products of an m x k matrix and a k x n matrix, column-major.
@@ -20,9 +22,17 @@ struct GemmShape {
   auto operator<=>(const GemmShape&) const = default;
 };
 
-/// Counts the device's work other than the program's own kernels. Thread-safe.
+using Event = onerank_virtual_gpu_event;
+
+/// Tells the host program what happens on the device, and counts some of it. Thread-safe.
 class WorkLog {
  public:
+  /// There is one sink at a time, until the process ends; see onerank_virtual_gpu_set_event_sink().
+  void set_event_sink(std::function<void(const Event&)> sink);
+  bool has_event_sink() const { return event_sink_ != nullptr; }
+  /// Tells the sink, if there is one.
+  void tell(const Event& event) const;
+
   void count_gemm(const GemmShape& shape);
   /// Visits the shapes in increasing order.
   void visit_gemms(const std::function<void(const GemmShape&, uint64_t count)>& visit) const;
@@ -37,6 +47,7 @@ class WorkLog {
   mutable std::mutex mutex_;
   std::map<GemmShape, uint64_t> gemms_;
   std::function<void(size_t bytes)> invention_sink_;
+  std::atomic<const std::function<void(const Event&)>*> event_sink_ = nullptr;
   std::atomic<uint64_t> host_reads_ = 0;
 };
 

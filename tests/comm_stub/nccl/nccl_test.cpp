@@ -29,6 +29,8 @@ ncclResult_t ncclRedOpCreatePreMulSum(
 ncclResult_t ncclRedOpDestroy(ncclRedOp_t, ncclComm_t);
 ncclResult_t ncclMemAlloc(void**, size_t);
 ncclResult_t ncclMemFree(void*);
+ncclResult_t ncclGroupStart();
+ncclResult_t ncclGroupEnd();
 const char* ncclGetLastError(ncclComm_t);
 ncclResult_t ncclAllReduce(
     const void*, void*, size_t, ncclDataType_t, ncclRedOp_t, ncclComm_t, cudaStream_t);
@@ -57,12 +59,15 @@ class Nccl : public testing::Test {
           static_cast<Nccl*>(self)->calls_.push_back(std::string(call->kind) + " " + call->dtype +
                                                      " " + std::to_string(call->bytes) + " of " +
                                                      std::to_string(call->size));
+          static_cast<Nccl*>(self)->groups_.push_back(call->group);
+          static_cast<Nccl*>(self)->streams_.push_back(call->stream);
         },
+        [](void* self) { ++static_cast<Nccl*>(self)->answered_; },
         [](void* self) { return static_cast<Nccl*>(self)->group_size_; },
         this);
   }
   void TearDown() override {
-    onerank_nccl_set_host(nullptr, nullptr, nullptr);
+    onerank_nccl_set_host(nullptr, nullptr, nullptr, nullptr);
     cudaFree(device_);
   }
 
@@ -89,6 +94,9 @@ class Nccl : public testing::Test {
   void* device_ = nullptr;
   int group_size_ = 0;
   std::vector<std::string> calls_;
+  std::vector<uint64_t> groups_;
+  std::vector<void*> streams_;
+  int answered_ = 0;
 };
 
 TEST_F(Nccl, MakesACommunicatorOfAnySizeAlone) {
@@ -292,9 +300,37 @@ TEST_F(Nccl, TakesTheNameThatTheCallerGives) {
   onerank_nccl_set_host(
       [](const onerank_nccl_call* call, void*) { name = call->communicator_name; },
       nullptr,
+      nullptr,
       nullptr);
   ncclSend(device_, 1, ncclInt8, 1, made, nullptr);
   EXPECT_EQ(name, "data parallel");
+}
+
+TEST_F(Nccl, TellsTheStreamOfACallAndTheOutermostGroupThatItIsIn) {
+  ncclComm_t made = communicator(4, 1);
+  cudaStream_t stream = nullptr;
+  cudaStreamCreate(&stream);
+  ncclSend(device_, 1, ncclInt8, 2, made, nullptr);
+  ncclGroupStart();
+  ncclSend(device_, 1, ncclInt8, 2, made, stream);
+  ncclGroupStart();
+  ncclRecv(device_, 1, ncclInt8, 0, made, stream);
+  ncclGroupEnd();
+  ncclRecv(device_, 1, ncclInt8, 2, made, stream);
+  ncclGroupEnd();
+  ncclGroupStart();
+  ncclSend(device_, 1, ncclInt8, 2, made, stream);
+  ncclGroupEnd();
+  ASSERT_EQ(groups_.size(), 5u);
+  EXPECT_EQ(groups_[0], 0u);
+  EXPECT_NE(groups_[1], 0u);
+  EXPECT_EQ(groups_[2], groups_[1]);
+  EXPECT_EQ(groups_[3], groups_[1]);
+  EXPECT_EQ(groups_[4], groups_[1] + 1);
+  EXPECT_EQ(streams_[0], nullptr);
+  EXPECT_EQ(streams_[1], stream);
+  EXPECT_EQ(answered_, 5);
+  cudaStreamDestroy(stream);
 }
 
 /// The virtual GPU remembers small values, so it can play a device that holds them.

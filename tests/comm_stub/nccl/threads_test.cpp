@@ -25,6 +25,7 @@ TEST(NcclThreads, AreEachHeardWithEveryCall) {
   std::atomic<int> calls = 0;
   onerank_nccl_set_host(
       [](const onerank_nccl_call*, void* count) { ++*static_cast<std::atomic<int>*>(count); },
+      nullptr,
       [](void*) { return 4; },
       &calls);
   at_once([](int) {
@@ -47,7 +48,7 @@ TEST(NcclThreads, AreEachHeardWithEveryCall) {
     EXPECT_EQ(ncclCommDestroy(world), ncclSuccess);
     EXPECT_EQ(cudaFree(memory), cudaSuccess);
   });
-  onerank_nccl_set_host(nullptr, nullptr, nullptr);
+  onerank_nccl_set_host(nullptr, nullptr, nullptr, nullptr);
   EXPECT_EQ(calls, kThreads * kRounds);
 }
 

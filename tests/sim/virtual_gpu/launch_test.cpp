@@ -70,18 +70,21 @@ struct Three {
 class Launch : public testing::Test {
  protected:
   void SetUp() override {
-    onerank_virtual_gpu_set_launch_sink(
-        [](const uint64_t* addresses, int64_t count, void* self) {
-          auto& told = static_cast<Launch*>(self)->told_;
-          told.reset();
-          if (count >= 0) told.emplace(addresses, addresses + count);
+    onerank_virtual_gpu_set_event_sink(
+        [](const onerank_virtual_gpu_event* event, void* self) {
+          if (event->kind != ONERANK_VIRTUAL_GPU_KERNEL) return;
+          auto& test = *static_cast<Launch*>(self);
+          test.told_.reset();
+          if (event->address_count < 0) return;
+          test.told_.emplace(event->addresses, event->addresses + event->address_count);
+          test.numbers_.assign(event->numbers, event->numbers + event->number_count);
         },
         this);
     ASSERT_EQ(cuMemAlloc(&first_, 4096), CUDA_SUCCESS);
     ASSERT_EQ(cuMemAlloc(&second_, 4096), CUDA_SUCCESS);
   }
   void TearDown() override {
-    onerank_virtual_gpu_set_launch_sink([](const uint64_t*, int64_t, void*) {}, nullptr);
+    onerank_virtual_gpu_set_event_sink([](const onerank_virtual_gpu_event*, void*) {}, nullptr);
     cuMemFree(first_);
     cuMemFree(second_);
   }
@@ -107,12 +110,14 @@ class Launch : public testing::Test {
   CUdeviceptr first_ = 0;
   CUdeviceptr second_ = 0;
   std::optional<std::vector<uint64_t>> told_ = std::vector<uint64_t>{7};
+  std::vector<int32_t> numbers_;
 };
 
 TEST_F(Launch, OfACubinTellsEveryDeviceAddressAmongItsParameters) {
   const CUfunction count = function(cubin(), "count");
   launch(count, {first_ + 16, 5, {{1, second_ + 4095, 0}}});
   EXPECT_THAT(told_, Optional(ElementsAre(first_ + 16, second_ + 4095)));
+  EXPECT_THAT(numbers_, ElementsAre(5));
   launch(count, {12, 5, {{1, 2, 3}}});
   EXPECT_THAT(told_, Optional(IsEmpty()));
 }

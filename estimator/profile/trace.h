@@ -1,0 +1,170 @@
+// The trace of one iteration: everything that a rank asked of its GPU, in the order in which its
+// host asked for it. `onerank exec` records it; the replay makes a step time from it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "estimator/base/enum_names.h"
+#include "estimator/base/option.h"
+
+namespace estimator {
+
+enum class WorkKind {
+  kKernel,      ///< a kernel that the program launched
+  kProduct,     ///< a matrix product of cuBLAS
+  kCopy,        ///< a copy; its name says between which memories
+  kFill,        ///< a memset
+  kCollective,  ///< a collective of NCCL
+  kMessages,    ///< the sends and receives of one NCCL group, or a single one
+};
+constexpr std::array<EnumName<WorkKind>, 6> enum_names(WorkKind) {
+  return {{{WorkKind::kKernel, "kernel"},
+           {WorkKind::kProduct, "product"},
+           {WorkKind::kCopy, "copy"},
+           {WorkKind::kFill, "fill"},
+           {WorkKind::kCollective, "collective"},
+           {WorkKind::kMessages, "messages"}}};
+}
+
+/// How it is known how many bytes a work moves.
+enum class BytesSource {
+  kOperator,    ///< from the tensors of the operator that launched it
+  kParameters,  ///< from the blocks of memory that the kernel was given
+  kCall,        ///< the call says it: a copy, fill, product, collective or message
+  kNothing,     ///< it is not known, and counts as none
+};
+constexpr std::array<EnumName<BytesSource>, 4> enum_names(BytesSource) {
+  return {{{BytesSource::kOperator, "operator"},
+           {BytesSource::kParameters, "parameters"},
+           {BytesSource::kCall, "call"},
+           {BytesSource::kNothing, "nothing"}}};
+}
+
+inline constexpr const char* kHostToDevice = "host_to_device";
+inline constexpr const char* kDeviceToHost = "device_to_host";
+inline constexpr const char* kDeviceToDevice = "device_to_device";
+
+struct TraceMessage {
+  bool is_send = false;
+  int64_t bytes = 0;
+  int64_t peer = 0;
+  bool operator==(const TraceMessage&) const = default;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, TraceMessage& message) {
+  visit("is_send", message.is_send, "else it is a receive");
+  visit("bytes", message.bytes, {"of the message", kBytes});
+  visit("peer", message.peer, {"member index of the other rank", kCount});
+}
+
+/// Works of one kind, name and size are equal, and are described once.
+struct TraceWork {
+  WorkKind kind = WorkKind::kKernel;
+  std::string name;           ///< of the kernel or collective, "cublas", or one of k...To...
+  std::string operator_name;  ///< the innermost operator that asked for it, or ""
+  std::string dtype;          ///< c10's name: of a product's first matrix, else of the operator
+  std::string result_dtype;   ///< of a product
+  /// Of the operator's input tensors. Of a product: its batch, m, n and k, row-major, in one list.
+  std::vector<std::vector<int64_t>> shapes;
+  double flops = 0;  ///< of products and attention: 2 per multiply-add
+  int64_t bytes = 0;
+  BytesSource bytes_source = BytesSource::kCall;
+  bool accumulates = false;   ///< a product is added to what its result holds
+  bool uses_tf32 = false;     ///< of a product of fp32 matrices
+  int64_t scale_mode = 0;     ///< of a product, cublasLtMatmulMatrixScale_t; 0: one scale a matrix
+  int64_t communicator = -1;  ///< place among the program's communicators
+  std::vector<TraceMessage> messages;
+  bool operator==(const TraceWork&) const = default;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, TraceWork& work) {
+  visit("kind", work.kind, "what it is");
+  visit("name", work.name, "of the kernel, collective or copy");
+  visit("operator", work.operator_name, "the innermost operator that asked for it, or \"\"");
+  visit("dtype", work.dtype, "element type of a product's first matrix, else of the operator");
+  visit("result_dtype", work.result_dtype, "element type of a product's result");
+  visit(
+      "shapes", work.shapes, {"of the operator's inputs; of a product batch, m, n and k", kCount});
+  visit("flops", work.flops, {"of matrix products and attention", kWork});
+  visit("bytes", work.bytes, {"moved; of a collective as nccl-tests counts it", kBytes});
+  visit("bytes_source", work.bytes_source, "how the bytes are known");
+  visit("accumulates", work.accumulates, "a product is added to its result");
+  visit("uses_tf32", work.uses_tf32, "an fp32 product may be rounded to TF32");
+  visit("scale_mode", work.scale_mode, {"of a product, as cuBLASLt numbers it", kCount});
+  visit(
+      "communicator", work.communicator, {"place in program.communicators, or -1", kMemberOrNone});
+  visit("messages", work.messages, "of one NCCL group");
+}
+
+enum class TraceEventKind : int64_t {
+  kLaunch,          ///< the stream is given work number `item`
+  kRecord,          ///< an event is recorded in the stream
+  kStreamWait,      ///< the stream waits for record `item`
+  kHostWaitStream,  ///< the host waits for the stream
+  kHostWaitRecord,  ///< the host waits for record `item`
+  kHostWaitDevice,  ///< the host waits for all streams
+};
+
+/// What the host had to do for an event.
+enum class HostIssue : int64_t {
+  kNothing,   ///< an operator that had asked for something before asked for more
+  kForward,   ///< it dispatched an operator from the program's own code
+  kBackward,  ///< autograd's engine dispatched an operator, or a kernel was launched without one
+};
+
+/// The events as columns of equal length, because there are thousands of them.
+struct TraceEvents {
+  std::vector<int64_t> kind;
+  std::vector<int64_t> stream;
+  std::vector<int64_t> item;
+  std::vector<int64_t> module;
+  std::vector<int64_t> direction;
+  std::vector<int64_t> issue;
+  std::vector<int64_t> host_nanoseconds;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, TraceEvents& events) {
+  visit(
+      "kind",
+      events.kind,
+      {"0: work, 1: an event is recorded, 2: the stream waits for a record, 3: the host waits for "
+       "the stream, 4: for a record, 5: for all streams",
+       kCount});
+  visit("stream", events.stream, {"number of the stream; -1: none", kMemberOrNone});
+  visit("item",
+        events.item,
+        "place in `works`, or the number of a record: the iteration's own from 0, those of earlier "
+        "iterations below");
+  visit("module", events.module, {"place in `modules`", kCount});
+  visit("direction",
+        events.direction,
+        {"0: forward, 1: recompute, 2: backward, 3: between, 4: optimizer step", kCount});
+  visit("issue",
+        events.issue,
+        {"what the host did: 0: no more, 1: dispatch an operator in forward, 2: in backward",
+         kCount});
+  visit("host_nanoseconds",
+        events.host_nanoseconds,
+        {"measured since the event before, on the machine that ran the program", kCount});
+}
+
+struct Trace {
+  int64_t iteration = 0;
+  int64_t records = 0;  ///< events that were recorded in the iteration
+  std::vector<std::string> modules;
+  std::vector<TraceWork> works;
+  TraceEvents events;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, Trace& trace) {
+  visit("iteration", trace.iteration, {"from the end of one optimizer step to the next", kCount});
+  visit("records", trace.records, {"events that were recorded in it", kCount});
+  visit("modules", trace.modules, "paths of modules");
+  visit("works", trace.works, "distinct works");
+  visit("events", trace.events, "in the order in which the host asked for them");
+}
+
+}  // namespace estimator

@@ -1,0 +1,368 @@
+#include "sim/exec/trace_recorder.h"
+
+#include <cxxabi.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <memory>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "estimator/base/fields.h"
+
+namespace sim {
+namespace {
+
+using estimator::BytesSource;
+using estimator::HostIssue;
+using estimator::Trace;
+using estimator::TraceEventKind;
+using estimator::TraceWork;
+using estimator::WorkKind;
+
+/// A kernel that an operator launched, before it is known what the operator did.
+struct TracedLaunch {
+  std::size_t event = 0;
+  std::string name;
+  uint64_t threads = 0;
+};
+
+struct TracedOperator {
+  OperatorCall call;
+  std::vector<TracedLaunch> launches;
+  bool multiplied = false;  ///< by cuBLAS, which has its FLOPs
+};
+
+/// On this thread, outermost first.
+thread_local std::vector<TracedOperator> traced_operators;
+/// The outermost operator of this thread has asked the device for something.
+thread_local bool has_issued = false;
+/// This thread is inside the stub of NCCL.
+thread_local bool is_answering = false;
+
+/// The part of a kernel's name before its parameters, which tells it apart.
+std::string readable(const char* mangled) {
+  int status = 0;
+  const std::unique_ptr<char, decltype(&std::free)> text(
+      abi::__cxa_demangle(mangled, nullptr, nullptr, &status), &std::free);
+  std::string name = status == 0 ? text.get() : mangled;
+  constexpr std::string_view kVoid = "void ";
+  if (name.starts_with(kVoid)) name.erase(0, kVoid.size());
+  int depth = 0;
+  for (std::size_t i = 0; i < name.size(); ++i) {
+    if (name[i] == '<') ++depth;
+    if (name[i] == '>') --depth;
+    const bool is_anonymous = name.compare(i, 11, "(anonymous ") == 0;
+    if (name[i] == '(' && depth == 0 && !is_anonymous) {
+      name.resize(i);
+      break;
+    }
+  }
+  constexpr std::size_t kLongest = 240;
+  if (name.size() > kLongest) name.resize(kLongest);
+  return name;
+}
+
+/// Numbers of cudaDataType, and c10's names for them.
+std::string dtype_name(int cuda_type) {
+  constexpr std::pair<int, const char*> kTypes[] = {{0, "Float"},
+                                                    {1, "Double"},
+                                                    {2, "Half"},
+                                                    {3, "Char"},
+                                                    {4, "ComplexFloat"},
+                                                    {5, "ComplexDouble"},
+                                                    {10, "Int"},
+                                                    {14, "BFloat16"},
+                                                    {28, "Float8_e4m3fn"},
+                                                    {29, "Float8_e5m2"},
+                                                    {33, "Float4_e2m1fn_x2"}};
+  for (const auto& [number, name] : kTypes) {
+    if (number == cuda_type) return name;
+  }
+  return "cudaDataType " + std::to_string(cuda_type);
+}
+
+TraceWork work_of(const onerank_virtual_gpu_product& product) {
+  // cuBLAS is column-major: the product that PyTorch asked for is the transposed one.
+  return {.kind = WorkKind::kProduct,
+          .name = "cublas",
+          .dtype = dtype_name(product.type),
+          .result_dtype = dtype_name(product.result_type),
+          .shapes = {{product.batch, product.n, product.m, product.k}},
+          .flops = 2.0 * static_cast<double>(product.batch) * static_cast<double>(product.m) *
+                   static_cast<double>(product.n) * static_cast<double>(product.k),
+          .accumulates = product.accumulates != 0,
+          .uses_tf32 = product.uses_tf32 != 0,
+          .scale_mode = product.scale_mode};
+}
+
+const char* direction_name(int cuda_memcpy_kind) {
+  constexpr int kToDevice = 1, kToHost = 2;
+  if (cuda_memcpy_kind == kToDevice) return estimator::kHostToDevice;
+  if (cuda_memcpy_kind == kToHost) return estimator::kDeviceToHost;
+  return estimator::kDeviceToDevice;
+}
+
+/// Kernels of attention and of products that are not cuBLAS's. Those beside them only prepare.
+bool multiplies(std::string_view name) {
+  const std::string_view kernel = name.substr(0, name.find('<'));
+  constexpr std::string_view kParts[] = {
+      "flash_fwd", "flash_bwd_dq", "fmha", "attention_kernel", "gemm", "cutlass"};
+  return std::any_of(std::begin(kParts), std::end(kParts), [&](std::string_view part) {
+    return kernel.find(part) != kernel.npos;
+  });
+}
+
+std::vector<const TracedLaunch*> multiplying(const std::vector<TracedLaunch>& launches) {
+  std::vector<const TracedLaunch*> found;
+  for (const TracedLaunch& launch : launches) {
+    if (multiplies(launch.name)) found.push_back(&launch);
+  }
+  if (found.empty()) {
+    found.push_back(&*std::max_element(
+        launches.begin(), launches.end(), [](const TracedLaunch& a, const TracedLaunch& b) {
+          return a.threads < b.threads;
+        }));
+  }
+  return found;
+}
+
+/// The works of an operator's kernels, in the order of its launches.
+std::vector<TraceWork> works_of(const TracedOperator& running) {
+  const OperatorCall& call = running.call;
+  double threads = 0;
+  for (const TracedLaunch& launch : running.launches)
+    threads += static_cast<double>(launch.threads);
+  const bool is_product = call.op->flops != FlopRule::kOutputElements && !running.multiplied;
+  const auto main = is_product ? multiplying(running.launches) : std::vector<const TracedLaunch*>();
+  std::vector<TraceWork> works;
+  for (const TracedLaunch& launch : running.launches) {
+    const double share = threads == 0 ? 0 : static_cast<double>(launch.threads) / threads;
+    const bool is_main = std::find(main.begin(), main.end(), &launch) != main.end();
+    works.push_back({.kind = WorkKind::kKernel,
+                     .name = launch.name,
+                     .operator_name = call.op->name,
+                     .dtype = c10::toString(call.dtype),
+                     .shapes = shapes_of(call),
+                     .flops = is_main ? call.flops / static_cast<double>(main.size()) : 0,
+                     .bytes = static_cast<int64_t>(share * static_cast<double>(call.bytes)),
+                     .bytes_source = BytesSource::kOperator});
+  }
+  return works;
+}
+
+}  // namespace
+
+void TraceRecorder::start(int64_t iteration) {
+  const std::lock_guard lock(mutex_);
+  iteration_ = iteration;
+  last_event_ = Clock::now();
+  first_record_ = last_record_ + 1;
+  recording_ = true;
+}
+
+void TraceRecorder::stop() {
+  const std::lock_guard lock(mutex_);
+  is_complete_ = is_complete_ || recording_;
+  recording_ = false;
+}
+
+void TraceRecorder::operator_started(const at::RecordFunction& function, const OperatorTraits& op) {
+  if (traced_operators.empty()) has_issued = false;
+  traced_operators.push_back({.call = {.op = &op}});
+  if (recording_ && !op.moves_no_data) {
+    measure_inputs(function.inputs(), traced_operators.back().call);
+  }
+}
+
+void TraceRecorder::operator_finished(const at::RecordFunction& function) {
+  if (traced_operators.empty()) return;
+  TracedOperator running = std::move(traced_operators.back());
+  traced_operators.pop_back();
+  if (!recording_ || running.launches.empty()) return;
+  measure_outputs(function.outputs(), running.call);
+  const std::vector<TraceWork> works = works_of(running);
+  const std::lock_guard lock(mutex_);
+  for (std::size_t i = 0; i < works.size(); ++i) {
+    events_[running.launches[i].event].item = number_of(works[i]);
+  }
+}
+
+/// `is_issued`: the host had to do something for it.
+TraceRecorder::Event& TraceRecorder::add(TraceEventKind kind, int stream, bool is_issued) {
+  const auto now = Clock::now();
+  Event event{.kind = kind, .stream = stream, .place = tracker_.place_here()};
+  if (is_issued && (traced_operators.empty() || !std::exchange(has_issued, true))) {
+    const bool is_dispatched =
+        !traced_operators.empty() && event.place.direction != estimator::Direction::kBackward;
+    event.issue = is_dispatched ? HostIssue::kForward : HostIssue::kBackward;
+  }
+  event.host_nanoseconds =
+      std::chrono::duration_cast<std::chrono::nanoseconds>(now - last_event_).count();
+  last_event_ = now;
+  return events_.emplace_back(event);
+}
+
+void TraceRecorder::add_work(const TraceWork& work, int stream) {
+  add(TraceEventKind::kLaunch, stream, true).item = number_of(work);
+}
+
+int64_t TraceRecorder::number_of(const TraceWork& work) {
+  const auto [place, is_new] =
+      numbers_.try_emplace(estimator::to_json(work).dump(), static_cast<int64_t>(works_.size()));
+  if (is_new) works_.push_back(work);
+  return place->second;
+}
+
+const std::string& TraceRecorder::kernel_name(const char* mangled) {
+  const auto [place, is_new] = kernel_names_.try_emplace(mangled);
+  if (is_new) place->second = readable(mangled);
+  return place->second;
+}
+
+/// The blocks behind the addresses, from there to their ends. A kernel that was told its number of
+/// elements moves no more of a block than eight bytes for each: a part of a larger block counts as
+/// two bytes an element.
+int64_t TraceRecorder::bytes_given_to(const onerank_virtual_gpu_event& event) const {
+  int64_t elements = 1;
+  for (int64_t i = 0; i < event.number_count; ++i) {
+    if (event.numbers[i] > 1) elements *= event.numbers[i];
+  }
+  constexpr int64_t kLargestElement = 8, kUsualElement = 2;
+  std::set<uint64_t> counted;
+  int64_t bytes = 0;
+  for (int64_t i = 0; i < event.address_count; ++i) {
+    const uint64_t address = event.addresses[i];
+    const auto block = tracker_.block_around(address);
+    if (!block || !counted.insert(address).second) continue;
+    const auto left = static_cast<int64_t>(block->address + block->bytes - address);
+    const bool is_part = elements > 1 && left / elements > kLargestElement;
+    bytes += is_part ? elements * kUsualElement : left;
+  }
+  return bytes;
+}
+
+void TraceRecorder::add_kernel(const onerank_virtual_gpu_event& event) {
+  if (!traced_operators.empty()) {
+    const auto place = events_.size();
+    add(TraceEventKind::kLaunch, event.stream, true).item = -1;
+    traced_operators.back().launches.push_back({place, kernel_name(event.name), event.threads});
+    return;
+  }
+  const bool is_known = event.address_count >= 0;
+  add_work({.kind = WorkKind::kKernel,
+            .name = kernel_name(event.name),
+            .bytes = is_known ? bytes_given_to(event) : 0,
+            .bytes_source = is_known ? BytesSource::kParameters : BytesSource::kNothing},
+           event.stream);
+}
+
+void TraceRecorder::device_event(const onerank_virtual_gpu_event& event) {
+  if (is_answering) return;
+  const std::lock_guard lock(mutex_);
+  if (event.kind == ONERANK_VIRTUAL_GPU_RECORD) last_record_ = event.record;
+  if (!recording_) return;
+  const auto own_number = [&] { return static_cast<int64_t>(event.record - first_record_); };
+  switch (event.kind) {
+    case ONERANK_VIRTUAL_GPU_KERNEL:
+      return add_kernel(event);
+    case ONERANK_VIRTUAL_GPU_PRODUCT: {
+      TraceWork work = work_of(*event.product);
+      if (!traced_operators.empty()) {
+        traced_operators.back().multiplied = true;
+        work.operator_name = traced_operators.back().call.op->name;
+      }
+      return add_work(work, event.stream);
+    }
+    case ONERANK_VIRTUAL_GPU_COPY:
+      return add_work({.kind = WorkKind::kCopy,
+                       .name = direction_name(event.direction),
+                       .bytes = static_cast<int64_t>(event.bytes)},
+                      event.stream);
+    case ONERANK_VIRTUAL_GPU_FILL:
+      return add_work(
+          {.kind = WorkKind::kFill, .name = "fill", .bytes = static_cast<int64_t>(event.bytes)},
+          event.stream);
+    case ONERANK_VIRTUAL_GPU_RECORD:
+      add(TraceEventKind::kRecord, event.stream, false).item = own_number();
+      return;
+    case ONERANK_VIRTUAL_GPU_STREAM_WAIT:
+      add(TraceEventKind::kStreamWait, event.stream, false).item = own_number();
+      return;
+    case ONERANK_VIRTUAL_GPU_HOST_WAIT:
+      if (event.record != 0) {
+        add(TraceEventKind::kHostWaitRecord, -1, false).item = own_number();
+      } else {
+        add(event.stream >= 0 ? TraceEventKind::kHostWaitStream : TraceEventKind::kHostWaitDevice,
+            event.stream,
+            false);
+      }
+      return;
+  }
+}
+
+void TraceRecorder::nccl_called(const onerank_nccl_call& call, int stream) {
+  is_answering = true;
+  if (!recording_) return;
+  const std::string_view kind = call.kind;
+  const bool is_message = kind == "send" || kind == "recv";
+  const std::lock_guard lock(mutex_);
+  TraceWork work{.kind = is_message ? WorkKind::kMessages : WorkKind::kCollective,
+                 .name = call.kind,
+                 .dtype = call.dtype,
+                 .bytes = static_cast<int64_t>(call.bytes),
+                 .communicator = call.communicator};
+  if (!is_message) return add_work(work, stream);
+  work.name = "messages";
+  work.messages = {{.is_send = kind == "send", .bytes = work.bytes, .peer = call.peer}};
+  if (call.group == 0) return add_work(work, stream);
+  const auto [place, is_new] = groups_.try_emplace({call.group, call.communicator});
+  Group& group = place->second;
+  if (is_new) {
+    group = {.event = events_.size(), .work = work};
+    add(TraceEventKind::kLaunch, stream, true).item = -1;
+  } else {
+    group.work.messages.push_back(work.messages.front());
+    group.work.bytes += work.bytes;
+  }
+}
+
+void TraceRecorder::nccl_answered() { is_answering = false; }
+
+std::optional<Trace> TraceRecorder::trace() const {
+  const std::lock_guard lock(mutex_);
+  if (!is_complete_) return std::nullopt;
+  TraceRecorder whole(tracker_);  // of a copy, whose last works are numbered
+  whole.works_ = works_;
+  whole.numbers_ = numbers_;
+  std::vector<int64_t> items;
+  for (const Event& event : events_) items.push_back(event.item);
+  for (const auto& [key, group] : groups_) items[group.event] = whole.number_of(group.work);
+  Trace trace{.iteration = iteration_};
+  std::map<ModuleId, int64_t> modules;
+  for (std::size_t i = 0; i < events_.size(); ++i) {
+    const Event& event = events_[i];
+    if (event.kind == TraceEventKind::kLaunch && items[i] < 0) {
+      // The operator that launched it had not ended.
+      items[i] = whole.number_of({.kind = WorkKind::kKernel,
+                                  .name = "a kernel of an operator that did not end",
+                                  .bytes_source = BytesSource::kNothing});
+    }
+    if (event.kind == TraceEventKind::kRecord) ++trace.records;
+    const auto [module, is_new] =
+        modules.try_emplace(event.place.module, static_cast<int64_t>(trace.modules.size()));
+    if (is_new) trace.modules.push_back(tracker_.modules().module(event.place.module).path);
+    trace.events.kind.push_back(static_cast<int64_t>(event.kind));
+    trace.events.stream.push_back(event.stream);
+    trace.events.item.push_back(items[i]);
+    trace.events.module.push_back(module->second);
+    trace.events.direction.push_back(static_cast<int64_t>(event.place.direction));
+    trace.events.issue.push_back(static_cast<int64_t>(event.issue));
+    trace.events.host_nanoseconds.push_back(event.host_nanoseconds);
+  }
+  trace.works = std::move(whole.works_);
+  return trace;
+}
+
+}  // namespace sim

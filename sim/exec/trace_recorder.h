@@ -1,0 +1,91 @@
+// Records the trace of a program's iteration: what it asked of the virtual GPU and of NCCL, in the
+// order of its host, with the operators and modules that asked for it.
+#pragma once
+
+#include <ATen/record_function.h>
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "comm_stub/nccl/nccl_control.h"
+#include "estimator/profile/trace.h"
+#include "sim/tracking/operator_call.h"
+#include "sim/tracking/run_tracker.h"
+#include "sim/virtual_gpu/control.h"
+
+namespace sim {
+
+/// Thread-safe. Whoever calls it keeps the order: operators of one thread are nested, and events
+/// come in the order in which the program caused them.
+///
+/// A kernel belongs to the innermost operator that runs on its thread. What the operator's tensors
+/// tell (shapes, FLOPs, bytes) is known when it ends, and is divided among its kernels by their
+/// threads; FLOPs go to the kernel that multiplies. A kernel outside operators (Triton's) moves the
+/// blocks of memory that it was given.
+class TraceRecorder {
+ public:
+  /// `tracker` knows where threads are in the program, and the blocks of memory.
+  explicit TraceRecorder(RunTracker& tracker) : tracker_(tracker) {}
+
+  /// Begins the trace of `iteration`, and ends it.
+  void start(int64_t iteration);
+  void stop();
+  bool is_recording() const { return recording_; }
+
+  void operator_started(const at::RecordFunction& function, const OperatorTraits& op);
+  void operator_finished(const at::RecordFunction& function);
+  void device_event(const onerank_virtual_gpu_event& event);
+  /// What the stub asks of the device between these two is no work of the program. `stream` is the
+  /// stream's number on the virtual GPU.
+  void nccl_called(const onerank_nccl_call& call, int stream);
+  void nccl_answered();
+
+  /// Empty unless a whole iteration was recorded.
+  std::optional<estimator::Trace> trace() const;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  /// Modules are numbers of the tracker's tree, and messages are in `groups_`, until trace().
+  struct Event {
+    estimator::TraceEventKind kind = estimator::TraceEventKind::kLaunch;
+    int stream = -1;
+    int64_t item = 0;
+    Place place;
+    estimator::HostIssue issue = estimator::HostIssue::kNothing;
+    int64_t host_nanoseconds = 0;
+  };
+  /// The messages of one NCCL group over one communicator.
+  struct Group {
+    std::size_t event = 0;
+    estimator::TraceWork work;
+  };
+
+  Event& add(estimator::TraceEventKind kind, int stream, bool is_issued);
+  void add_work(const estimator::TraceWork& work, int stream);
+  void add_kernel(const onerank_virtual_gpu_event& event);
+  int64_t number_of(const estimator::TraceWork& work);
+  const std::string& kernel_name(const char* mangled);
+  int64_t bytes_given_to(const onerank_virtual_gpu_event& event) const;
+
+  RunTracker& tracker_;
+  std::atomic<bool> recording_ = false;
+  mutable std::mutex mutex_;  // of all below
+  bool is_complete_ = false;
+  int64_t iteration_ = 0;
+  uint64_t first_record_ = 0;  // number of the iteration's first; 0: none yet
+  uint64_t last_record_ = 0;
+  Clock::time_point last_event_;
+  std::vector<Event> events_;
+  std::vector<estimator::TraceWork> works_;
+  std::map<std::string, int64_t> numbers_;  // of works, by their text
+  std::unordered_map<const char*, std::string> kernel_names_;
+  std::map<std::pair<uint64_t, int>, Group> groups_;  // by group and communicator
+};
+
+}  // namespace sim
