@@ -155,9 +155,14 @@ ProgramEstimate estimate_program(const std::vector<RankProfile>& profiles) {
       fmt::format("the {} ranks that were run stand for all {}", profiles.size(), first.world_size),
       fmt::format(
           "{} and {} link the GPUs", cluster.intra_link.value(), cluster.inter_link.value())};
-  estimate.not_modelled = {"time, because only a plan says what ranks wait for",
-                           "memory that libraries take outside PyTorch's allocator, other than the "
-                           "context's, cuBLAS's and NCCL's"};
+  if (const auto reason = lacks_time(profiles)) {
+    estimate.not_modelled.push_back("step time: " + *reason);
+  } else {
+    estimate.time = program_time(profiles, gpu, fabric);
+  }
+  estimate.not_modelled.push_back(
+      "memory that libraries take outside PyTorch's allocator, other than the context's, cuBLAS's "
+      "and NCCL's");
   return estimate;
 }
 

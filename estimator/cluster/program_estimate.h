@@ -1,5 +1,5 @@
-// The memory of a cluster that runs a program without a plan, from profiles of some of its ranks
-// (`onerank exec`). Time is not estimated, because it is not known for what the ranks wait.
+// The memory and step time of a cluster that runs a program without a plan, from profiles of some
+// of its ranks (`onerank exec`).
 #pragma once
 
 #include <optional>
@@ -9,6 +9,7 @@
 #include "estimator/base/document_head.h"
 #include "estimator/base/errors.h"
 #include "estimator/cluster/cluster_estimate.h"
+#include "estimator/cluster/program_time.h"
 #include "estimator/hardware/hardware.h"
 #include "estimator/profile/rank_profile.h"
 
@@ -21,6 +22,7 @@ struct ProgramEstimate {
   int64_t world_size = 1;
   Verdict verdict;
   std::vector<RankClassEstimate> ranks;
+  std::optional<ProgramTime> time;  ///< empty if the ranks that were run have none
   std::vector<std::string> assumptions;
   std::vector<std::string> not_modelled;
 };
@@ -32,6 +34,7 @@ void visit_fields(Visitor& visit, ProgramEstimate& estimate) {
   visit("world_size", estimate.world_size, "of the simulated world");
   visit("verdict", estimate.verdict, "whether the ranks that were run fit");
   visit("ranks", estimate.ranks, "each rank that was run");
+  visit("time", estimate.time, "of one iteration");
   visit("assumptions", estimate.assumptions, "what was assumed");
   visit("not_modelled", estimate.not_modelled, "what is left out");
 }

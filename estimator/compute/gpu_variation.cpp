@@ -29,10 +29,14 @@ double expected_largest_normal(int64_t count) {
   return sum * kStep;
 }
 
-TaggedNumber gpu_deviation(const Plan& plan) {
+TaggedNumber usual_gpu_deviation() {
   static const auto usual =
       read_document<TaggedNumber>(onerank_data::gpu_variation_json, "gpu_variation.json");
-  return given_or(plan.cluster.gpu_deviation, usual);
+  return usual;
+}
+
+TaggedNumber gpu_deviation(const Plan& plan) {
+  return given_or(plan.cluster.gpu_deviation, usual_gpu_deviation());
 }
 
 double slowest_gpu_slowdown(int64_t gpus, double deviation) {

@@ -18,6 +18,8 @@ double expected_largest_normal(int64_t count);
 /// mean, for work that is bound by arithmetic. It comes from the plan, else from
 /// data/gpu_variation.json.
 TaggedNumber gpu_deviation(const Plan& plan);
+/// The value of data/gpu_variation.json.
+TaggedNumber usual_gpu_deviation();
 
 /// Time of the slowest of `gpus` GPUs divided by that of a usual one, at least 1. The GPUs count as
 /// drawn from a normal distribution with that `deviation`.

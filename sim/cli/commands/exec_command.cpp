@@ -9,7 +9,7 @@
 #include <optional>
 #include <set>
 
-#include "estimator/base/fields.h"
+#include "estimator/base/document.h"
 #include "estimator/cluster/program_estimate.h"
 #include "estimator/hardware/hardware.h"
 #include "sim/cli/commands/commands.h"
@@ -24,6 +24,7 @@
 #include "sim/cli/process/torch_stubs.h"
 #include "sim/cli/process/virtual_gpu_setup.h"
 #include "sim/cli/report/program_report.h"
+#include "sim/cli/report/program_time_text.h"
 
 namespace sim {
 namespace {
@@ -206,6 +207,16 @@ estimator::Json document_of(const std::vector<RankProfile>& profiles) {
   return profiles.size() == 1 ? estimator::to_json(profiles.front()) : estimator::to_json(profiles);
 }
 
+/// The step time of the ranks together, or why there is none.
+std::string step_time_text(const std::vector<RankProfile>& profiles) {
+  for (const RankProfile& profile : profiles) {
+    if (!profile.program->recorded || estimator::lacks_verdict(profile)) return "";
+  }
+  const estimator::ProgramEstimate estimate = estimator::estimate_program(profiles);
+  if (estimate.time) return program_time_text(*estimate.time);
+  return "\nno step time: " + *estimator::lacks_time(profiles) + "\n";
+}
+
 /// The worst of all ranks. Throws UserError where all that have a verdict pass, and some lack one.
 ExitCode verdict_on(const std::vector<RankProfile>& profiles, const VerdictGate& gate) {
   estimator::Fit worst = estimator::Fit::kFits;
@@ -255,7 +266,8 @@ ExitCode run_exec(const ExecOptions& options, const CLI::App& app, const Environ
     if (!options.json) write_to_standard_output("\n" + program_text(profiles.back()));
   }
   write_memory_files(job.memory_files, ranks, job.memory_folder);
-  if (options.json) write_to_standard_output(document_of(profiles).dump(1) + "\n");
+  if (!options.json) write_to_standard_output(step_time_text(profiles));
+  if (options.json) write_to_standard_output(estimator::document_text(document_of(profiles)));
   return verdict_on(profiles, options.gate);
 }
 

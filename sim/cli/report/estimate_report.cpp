@@ -8,6 +8,7 @@
 #include "estimator/base/units.h"
 #include "estimator/cluster/memory_verdict.h"
 #include "sim/cli/report/profile_report.h"
+#include "sim/cli/report/program_time_text.h"
 #include "sim/cli/report/table.h"
 
 namespace sim {
@@ -287,7 +288,9 @@ std::string estimate_text(const ClusterEstimate& estimate) {
 std::string program_estimate_text(const estimator::ProgramEstimate& estimate) {
   const ClusterEstimate memory{.verdict = estimate.verdict, .rank_classes = estimate.ranks};
   return verdict_text(estimate.verdict) + "\n" + rank_class_table(memory) +
-         worst_rank_terms(memory) + list_text("Assumed", estimate.assumptions) +
+         worst_rank_terms(memory) + (estimate.time ? program_time_text(*estimate.time) : "") +
+         (estimate.time ? rate_table(estimate.time->rates) : "") +
+         list_text("Assumed", estimate.assumptions) +
          list_text("Not modelled", estimate.not_modelled);
 }
 

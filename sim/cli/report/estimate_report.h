@@ -15,7 +15,7 @@ std::string verdict_text(const estimator::Verdict& verdict);
 /// assumptions and gaps. Memory is in GiB (2^30).
 std::string estimate_text(const estimator::ClusterEstimate& estimate);
 
-/// The verdict and the memory of the ranks that were run.
+/// The verdict, the memory of the ranks that were run, and their step time if it is known.
 std::string program_estimate_text(const estimator::ProgramEstimate& estimate);
 
 }  // namespace sim

@@ -1,0 +1,90 @@
+// The step time of a program, from the traces of the ranks that were run.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "estimator/base/tagged.h"
+#include "estimator/communication/fabric.h"
+#include "estimator/profile/rank_profile.h"
+
+namespace estimator {
+
+/// What the GPU of a rank does for one kind of work in an iteration.
+struct WorkTerm {
+  std::string name;
+  int64_t launches = 0;
+  double seconds = 0;  ///< sum over streams, also of what runs beside other work
+  double flops = 0;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, WorkTerm& term) {
+  visit("name", term.name, "which kind of work");
+  visit("launches", term.launches, "in one iteration");
+  visit("seconds", term.seconds, "their sum, also of those that run beside others");
+  visit("flops", term.flops, "of matrix products and attention");
+}
+
+/// The iteration of one rank is computation + exposed communication + idle.
+struct RankTime {
+  int64_t rank = 0;
+  double computation_seconds = 0;            ///< some stream computes or copies
+  double exposed_communication_seconds = 0;  ///< NCCL alone is at work
+  double idle_seconds = 0;                   ///< nothing is at work
+  double host_seconds = 0;                   ///< the host's issuing, by published costs
+  double measured_host_seconds = 0;          ///< the same, on the machine that ran the program
+  std::vector<WorkTerm> terms;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, RankTime& time) {
+  visit("rank", time.rank, "which rank");
+  visit("computation_seconds", time.computation_seconds, "some stream computes or copies");
+  visit("exposed_communication_seconds",
+        time.exposed_communication_seconds,
+        "communication alone is at work");
+  visit("idle_seconds", time.idle_seconds, "nothing is at work");
+  visit("host_seconds", time.host_seconds, "the host's issuing, by published costs");
+  visit("measured_host_seconds",
+        time.measured_host_seconds,
+        "the host's issuing on the machine that ran the program, with the recording");
+  visit("terms", time.terms, "by kind of work");
+}
+
+struct ProgramTime {
+  double iteration_seconds = 0;
+  /// Of the rank with the most: FLOPs of matrix products and attention as they were run, also of
+  /// those that are run again (recompute).
+  double flops = 0;
+  double hfu = 0;  ///< these FLOPs over the iteration and the GPU's dense 16-bit peak
+  std::vector<RankTime> ranks;
+  /// Kernels of no known operator, priced by the blocks of memory that they were given.
+  std::vector<WorkTerm> priced_by_memory;
+  /// Kernels of which only the launch is priced.
+  std::vector<WorkTerm> not_priced;
+  std::vector<RateTerm> rates;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, ProgramTime& time) {
+  visit("iteration_seconds", time.iteration_seconds, "from one optimizer step to the next");
+  visit("flops", time.flops, "of products and attention as they were run, of the busiest rank");
+  visit("hfu", time.hfu, "these over the GPU's dense 16-bit peak");
+  visit("ranks", time.ranks, "each rank that was run");
+  visit("priced_by_memory",
+        time.priced_by_memory,
+        "kernels of no known operator, priced by the memory that they were given");
+  visit("not_priced", time.not_priced, "kernels of which only the launch is priced");
+  visit("rates", time.rates, "of the GPU");
+}
+
+/// Why the ranks have no step time, and what to do about it: no iteration was recorded whole, or a
+/// rank waits for messages of a rank that was not run. Empty if they have one.
+std::optional<std::string> lacks_time(const std::vector<RankProfile>& profiles);
+
+/// Replays the traces together (replay/trace_replay.h). `profiles` lack no time, and are of one
+/// program on `gpu`. Throws UserError when they wait for each other for ever.
+ProgramTime program_time(const std::vector<RankProfile>& profiles,
+                         const Gpu& gpu,
+                         const Fabric& fabric);
+
+}  // namespace estimator

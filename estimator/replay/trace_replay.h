@@ -1,0 +1,63 @@
+// Plays the traces of some ranks of a program: when each work begins and ends.
+//
+// A rank has a host and streams. The host issues the events of its trace one after the other, each
+// at its cost, and stops only where it waits. A stream does what it was given in order. Rules:
+//   - a work begins when its stream is free, the host has issued it, and, for NCCL, the call before
+//     it on the same communicator has ended;
+//   - a collective begins at the same time on all its members that are played;
+//   - a message begins when both its ends have come to it; a group of messages ends with its last;
+//   - a stream that waits for a record does nothing until the work before that record is done.
+// Ranks that are not played come to a collective as late as the ranks that are.
+//
+// The recorded iteration is played several times in a row. An event that waits for a record of the
+// iteration before waits for the same record there, so that the last iteration is a steady one.
+//
+// The replay is exact and does not depend on the order of its own work, because nothing that runs
+// at the same time shares anything but streams and communicators.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "estimator/compute/gpu_rates.h"
+#include "estimator/profile/rank_profile.h"
+#include "estimator/replay/work_price.h"
+
+namespace estimator {
+
+/// One rank to be played. All pointers must outlive the replay.
+struct ReplayRank {
+  const RankProfile* profile = nullptr;  ///< with a trace
+  std::vector<WorkPrice> prices;         ///< of its works
+};
+
+/// A work of the last iteration, in seconds since the start of the replay.
+struct PlayedWork {
+  int64_t event = 0;  ///< place in the trace's events
+  double start = 0;
+  double end = 0;
+};
+
+struct PlayedRank {
+  double iteration_start = 0;  ///< when the last iteration begins: the one before has ended
+  double iteration_end = 0;
+  double host_seconds = 0;        ///< the host's issuing in one iteration, without waiting
+  std::vector<PlayedWork> works;  ///< in the order in which the host issued them
+
+  double iteration_seconds() const { return iteration_end - iteration_start; }
+};
+
+/// Throws UserError when the ranks wait for each other for ever; it names the calls.
+std::vector<PlayedRank> replay(const std::vector<ReplayRank>& ranks, const LaunchCost& launch);
+
+/// A rank that has to be played too, because `rank` waits for its messages, and nobody can say when
+/// they come. A communicator on which every group of messages has as many sends as receives (a ring
+/// of context ranks, an all-to-all of experts) needs no others: its members do the same.
+struct MissingPeer {
+  int64_t rank = 0;
+  int64_t peer = 0;
+  RankGroup group;  ///< of the communicator; its members wait for each other in turn
+};
+std::vector<MissingPeer> missing_peers(const std::vector<const RankProfile*>& ranks);
+
+}  // namespace estimator

@@ -1,0 +1,182 @@
+#include "estimator/replay/work_price.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "estimator/communication/communication_time.h"
+#include "estimator/communication/message_time.h"
+#include "estimator/compute/compute_time.h"
+#include "estimator/compute/host_rates.h"
+
+namespace estimator {
+namespace {
+
+int64_t element_bytes(std::string_view dtype) {
+  if (dtype == "Double" || dtype == "ComplexFloat") return 8;
+  if (dtype == "ComplexDouble") return 16;
+  if (dtype == "Float" || dtype == "Int") return 4;
+  if (dtype == "BFloat16" || dtype == "Half") return 2;
+  return 1;
+}
+
+class PriceList {
+ public:
+  PriceList(const RankProfile& profile, const GpuRates& rates, const Fabric& fabric)
+      : program_(*profile.program), rates_(rates), fabric_(fabric) {}
+
+  WorkPrice price(const TraceWork& work) const {
+    switch (work.kind) {
+      case WorkKind::kKernel:
+        return kernel(work);
+      case WorkKind::kProduct:
+        return product(work);
+      case WorkKind::kCopy:
+        return copy(work);
+      case WorkKind::kFill:
+        return {.seconds = memory_seconds(work.bytes)};
+      case WorkKind::kCollective:
+        return collective(work);
+      case WorkKind::kMessages:
+        return messages(work);
+    }
+    return {};
+  }
+
+ private:
+  double memory_seconds(int64_t bytes) const {
+    const auto size = static_cast<double>(bytes);
+    return (bytes > 0 ? size / rates_.memory_bytes_per_second(size) : 0) +
+           rates_.launch().kernel_seconds;
+  }
+
+  WorkPrice kernel(const TraceWork& work) const {
+    if (work.bytes_source != BytesSource::kOperator) {
+      return {.seconds = memory_seconds(work.bytes),
+              .source = Source::kAssumed,
+              .is_known = work.bytes_source != BytesSource::kNothing};
+    }
+    const OperatorRecord record{.name = work.operator_name,
+                                .shapes = work.shapes,
+                                .dtype = work.dtype,
+                                .flops = work.flops,
+                                .bytes = static_cast<double>(work.bytes)};
+    if (work.flops == 0) return {.seconds = operator_price(record, rates_, Dtype::kBf16).seconds};
+    return {.seconds = operator_price(record, rates_, Dtype::kBf16).seconds,
+            .work_class = is_attention(record) ? WorkClass::kAttention
+                          : is_matmul(record)  ? WorkClass::kProducts
+                                               : WorkClass::kMemoryBound};
+  }
+
+  /// FLOP per second of a product of this type and shape; 0 if nothing is known of the type.
+  double product_rate(const TraceWork& work, const MatmulShape& shape) const {
+    const PeakFlops& peak = rates_.gpu().peak_flops_per_second;
+    const auto share_of_16_bit = [&](const std::optional<double>& own) {
+      if (!own || !peak.bf16) return 0.0;
+      return rates_.matmul_flops_per_second(shape, Dtype::kBf16, work.accumulates) * *own /
+             *peak.bf16;
+    };
+    if (work.dtype == "BFloat16") {
+      return rates_.matmul_flops_per_second(
+          shape, Dtype::kBf16, work.accumulates && work.result_dtype == "Float");
+    }
+    if (work.dtype == "Half") return rates_.matmul_flops_per_second(shape, Dtype::kFp16, false);
+    if (work.dtype.starts_with("Float8")) return share_of_16_bit(peak.fp8);
+    if (work.dtype != "Float") return 0;
+    return work.uses_tf32 ? share_of_16_bit(peak.tf32)
+                          : rates_.matmul_flops_per_second(shape, Dtype::kFp32, false);
+  }
+
+  WorkPrice product(const TraceWork& work) const {
+    const std::vector<int64_t>& sizes = work.shapes.front();
+    const MatmulShape shape{.batch = std::max<int64_t>(1, sizes[0]),
+                            .m = std::max<int64_t>(1, sizes[1]),
+                            .n = std::max<int64_t>(1, sizes[2]),
+                            .k = std::max<int64_t>(1, sizes[3])};
+    const auto size = [](int64_t a, int64_t b) {
+      return static_cast<double>(a) * static_cast<double>(b);
+    };
+    const double read = size(shape.m, shape.k) + size(shape.k, shape.n);
+    const double bytes = static_cast<double>(shape.batch) *
+                         (read * static_cast<double>(element_bytes(work.dtype)) +
+                          size(shape.m, shape.n) * (work.accumulates ? 2 : 1) *
+                              static_cast<double>(element_bytes(work.result_dtype)));
+    const double rate = product_rate(work, shape);
+    const double seconds = std::max(rate > 0 ? work.flops / rate * rates_.slowdown() : 0,
+                                    bytes / rates_.memory_bytes_per_second(bytes));
+    const bool is_16_bit = work.dtype == "BFloat16" || work.dtype == "Half";
+    return {.seconds = seconds + rates_.launch().kernel_seconds,
+            .work_class = WorkClass::kProducts,
+            .source = is_16_bit ? Source::kComputed : Source::kAssumed,
+            .is_known = rate > 0};
+  }
+
+  WorkPrice copy(const TraceWork& work) const {
+    if (work.name == kDeviceToDevice) return {.seconds = memory_seconds(2 * work.bytes)};
+    const HostLink& link = host_link(rates_.gpu().id);
+    const double rate = work.name == kHostToDevice ? link.to_device_bytes_per_second
+                                                   : link.to_host_bytes_per_second;
+    return {.seconds = static_cast<double>(work.bytes) / rate + rates_.launch().kernel_seconds,
+            .work_class = WorkClass::kCopies,
+            .source = link.source};
+  }
+
+  const CommunicatorRecord& communicator(const TraceWork& work) const {
+    return program_.communicators.at(static_cast<std::size_t>(work.communicator));
+  }
+
+  WorkPrice collective(const TraceWork& work) const {
+    const CommunicatorRecord& record = communicator(work);
+    const CollectiveTime time = collective_time({.kind = *value_named<CollectiveKind>(work.name),
+                                                 .group_size = record.size,
+                                                 .dtype = work.dtype,
+                                                 .bytes = work.bytes},
+                                                place(group_of(record), fabric_),
+                                                fabric_);
+    return {.seconds = std::max(time.seconds, rates_.launch().kernel_seconds),
+            .work_class = WorkClass::kCommunication,
+            .source = time.source};
+  }
+
+  /// Sends and receives go at the same time. More than a send to each neighbour is an all-to-all.
+  WorkPrice messages(const TraceWork& work) const {
+    const CommunicatorRecord& record = communicator(work);
+    const RankGroup group = group_of(record);
+    const int64_t own = group.member(record.rank);
+    double seconds[2] = {};
+    int64_t bytes[2] = {};
+    int64_t peers[2] = {};
+    for (const TraceMessage& message : work.messages) {
+      if (message.peer == record.rank) continue;  // a copy within the device
+      const int way = message.is_send ? 1 : 0;
+      seconds[way] += message_seconds(
+          message.bytes, fabric_.same_domain(own, group.member(message.peer)), fabric_);
+      bytes[way] += message.bytes;
+      ++peers[way];
+    }
+    constexpr int64_t kNeighbours = 2;
+    double slowest = std::max(seconds[0], seconds[1]);
+    if (std::max(peers[0], peers[1]) > kNeighbours && record.size > 1) {
+      const int64_t all = std::max(bytes[0], bytes[1]) * record.size / (record.size - 1);
+      slowest = all_to_all_seconds(all, place(group, fabric_), fabric_);
+    }
+    return {.seconds = slowest + rates_.launch().kernel_seconds,
+            .work_class = WorkClass::kCommunication};
+  }
+
+  const ProgramRecord& program_;
+  const GpuRates& rates_;
+  const Fabric& fabric_;
+};
+
+}  // namespace
+
+std::vector<WorkPrice> work_prices(const RankProfile& profile,
+                                   const GpuRates& rates,
+                                   const Fabric& fabric) {
+  const PriceList list(profile, rates, fabric);
+  std::vector<WorkPrice> prices;
+  for (const TraceWork& work : profile.trace->works) prices.push_back(list.price(work));
+  return prices;
+}
+
+}  // namespace estimator

@@ -1,0 +1,51 @@
+// What each work of a trace costs when it runs alone: the price list of the replay.
+#pragma once
+
+#include <array>
+#include <vector>
+
+#include "estimator/base/tagged.h"
+#include "estimator/communication/fabric.h"
+#include "estimator/compute/gpu_rates.h"
+#include "estimator/profile/rank_profile.h"
+
+namespace estimator {
+
+enum class WorkClass {
+  kProducts,       ///< matrix products, at the rate of their shape
+  kAttention,      ///< fused attention, at the rate of its shape
+  kMemoryBound,    ///< everything else on the GPU, at the memory's rate
+  kCopies,         ///< between host and GPU
+  kCommunication,  ///< NCCL
+};
+constexpr std::array<EnumName<WorkClass>, 5> enum_names(WorkClass) {
+  return {{{WorkClass::kProducts, "matrix products"},
+           {WorkClass::kAttention, "attention"},
+           {WorkClass::kMemoryBound, "memory-bound kernels"},
+           {WorkClass::kCopies, "copies to and from the host"},
+           {WorkClass::kCommunication, "communication"}}};
+}
+
+struct WorkPrice {
+  double seconds = 0;
+  WorkClass work_class = WorkClass::kMemoryBound;
+  Source source = Source::kComputed;
+  /// False if nothing but its launch is known: neither bytes nor FLOPs.
+  bool is_known = true;
+};
+
+/// The price of every work of the rank's trace, in their order.
+///   products    FLOPs over the rate of their shape and type, or their matrices over the memory's
+///               rate, if that takes longer. TF32 and Float8 reach the share of their own peak that
+///               16-bit elements reach of theirs (assumed).
+///   attention   as operator_price() prices the operator
+///   kernels     bytes over the memory's rate; copies within the device too
+///   host        bytes over the rate of the link to the host
+///   collectives collective_time(); messages by message_time.h
+/// Kernels that are bound by arithmetic take rates.slowdown() times as long. `profile` must have a
+/// trace and a program.
+std::vector<WorkPrice> work_prices(const RankProfile& profile,
+                                   const GpuRates& rates,
+                                   const Fabric& fabric);
+
+}  // namespace estimator

@@ -1,0 +1,116 @@
+#include "sim/cli/report/program_time_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "estimator/base/units.h"
+#include "sim/cli/report/table.h"
+
+namespace sim {
+namespace {
+
+using estimator::format_duration;
+using estimator::ProgramTime;
+using estimator::RankTime;
+using estimator::with_commas;
+using estimator::WorkTerm;
+
+std::string share_of(double seconds, double whole) {
+  return whole > 0 ? fmt::format("{:.1f} %", seconds / whole * 100) : "-";
+}
+
+std::string rank_table(const ProgramTime& time) {
+  Table table({{"rank"},
+               {"computation"},
+               {"exposed communication"},
+               {"idle"},
+               {"host issues"},
+               {"(measured here)"}});
+  for (const RankTime& rank : time.ranks) {
+    table.add_row({std::to_string(rank.rank),
+                   format_duration(rank.computation_seconds),
+                   format_duration(rank.exposed_communication_seconds),
+                   format_duration(rank.idle_seconds),
+                   format_duration(rank.host_seconds),
+                   format_duration(rank.measured_host_seconds)});
+  }
+  return table.text(2);
+}
+
+const RankTime& busiest(const ProgramTime& time) {
+  return *std::max_element(
+      time.ranks.begin(), time.ranks.end(), [](const RankTime& a, const RankTime& b) {
+        return a.computation_seconds < b.computation_seconds;
+      });
+}
+
+std::string rate_text(const WorkTerm& term) {
+  if (term.flops == 0 || term.seconds == 0) return "";
+  return fmt::format("{:.0f} TFLOP/s", term.flops / term.seconds * 1e-12);
+}
+
+std::string work_table(const ProgramTime& time) {
+  const RankTime& rank = busiest(time);
+  Table table({{fmt::format("work of rank {}", rank.rank), Align::kLeft},
+               {"launches"},
+               {"seconds"},
+               {"of the iteration"},
+               {""}});
+  for (const WorkTerm& term : rank.terms) {
+    table.add_row({term.name,
+                   with_commas(term.launches),
+                   format_duration(term.seconds),
+                   share_of(term.seconds, time.iteration_seconds),
+                   rate_text(term)});
+  }
+  return "\n" + table.text(2);
+}
+
+/// The first few, and how much they take in all.
+std::string weak_prices_text(const char* title,
+                             const std::vector<WorkTerm>& terms,
+                             double iteration_seconds) {
+  if (terms.empty()) return "";
+  constexpr std::size_t kMost = 5;
+  double seconds = 0;
+  int64_t launches = 0;
+  for (const WorkTerm& term : terms) {
+    seconds += term.seconds;
+    launches += term.launches;
+  }
+  std::string text = fmt::format("\n{}: {} launches, {} ({} of the iteration)\n",
+                                 title,
+                                 with_commas(launches),
+                                 format_duration(seconds),
+                                 share_of(seconds, iteration_seconds));
+  for (std::size_t i = 0; i < std::min(kMost, terms.size()); ++i) {
+    text += fmt::format("  {} x{}, {}\n",
+                        terms[i].name,
+                        with_commas(terms[i].launches),
+                        format_duration(terms[i].seconds));
+  }
+  if (terms.size() > kMost) text += fmt::format("  and {} more\n", terms.size() - kMost);
+  return text;
+}
+
+}  // namespace
+
+std::string program_time_text(const ProgramTime& time) {
+  std::string text = fmt::format(
+      "\nstep time {} (simulated): {:.0f} TFLOP/s a GPU of products and attention as they were "
+      "run, {:.1f} % of the 16-bit peak (HFU)\n",
+      format_duration(time.iteration_seconds),
+      time.iteration_seconds > 0 ? time.flops / time.iteration_seconds * 1e-12 : 0,
+      time.hfu * 100);
+  return text + rank_table(time) + work_table(time) +
+         weak_prices_text("priced by the memory that the kernels were given",
+                          time.priced_by_memory,
+                          time.iteration_seconds) +
+         weak_prices_text("priced as a launch alone, because nothing is known of them",
+                          time.not_priced,
+                          time.iteration_seconds);
+}
+
+}  // namespace sim

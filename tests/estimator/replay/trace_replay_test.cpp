@@ -1,0 +1,218 @@
+#include "estimator/replay/trace_replay.h"
+
+#include <gmock/gmock.h>
+
+#include "estimator/base/errors.h"
+#include "tests/estimator/replay/traced_rank.h"
+
+namespace estimator {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+constexpr LaunchCost kFreeHost = {};
+
+double iteration_of(const TracedRank& rank, const LaunchCost& launch = kFreeHost) {
+  return replay({rank.played()}, launch).front().iteration_seconds();
+}
+
+TEST(TraceReplay, OneStreamDoesOneWorkAfterTheOther) {
+  TracedRank rank(0);
+  rank.compute(0, 2);
+  rank.compute(0, 3);
+  EXPECT_DOUBLE_EQ(iteration_of(rank), 5);
+}
+
+TEST(TraceReplay, StreamsThatDoNotWaitRunBesideEachOther) {
+  TracedRank rank(0);
+  rank.compute(0, 2);
+  rank.compute(1, 3);
+  EXPECT_DOUBLE_EQ(iteration_of(rank), 3);
+}
+
+/// A gather on stream 1 for the next layer runs beside a layer on stream 0, which waits for it.
+TEST(TraceReplay, WhatAStreamWaitsForIsExposedAsFarAsNothingHidesIt) {
+  TracedRank rank(0);
+  rank.compute(1, 4);  // the first gather: nothing hides it
+  const int64_t first = rank.record(1);
+  rank.compute(1, 5);  // the second: 3 of it are hidden
+  const int64_t second = rank.record(1);
+  rank.wait(0, first);
+  rank.compute(0, 3);
+  rank.wait(0, second);
+  rank.compute(0, 1);
+  const int64_t done = rank.record(0);
+  rank.wait(1, done);
+  const PlayedRank played = replay({rank.played()}, kFreeHost).front();
+  EXPECT_DOUBLE_EQ(played.iteration_seconds(), 4 + 5 + 1);
+  ASSERT_THAT(played.works, SizeIs(4));
+  const double begin = played.iteration_start;
+  EXPECT_DOUBLE_EQ(played.works[2].start - begin, 4);
+  EXPECT_DOUBLE_EQ(played.works[2].end - begin, 7);
+  EXPECT_DOUBLE_EQ(played.works[3].start - begin, 9);
+}
+
+TEST(TraceReplay, AWaitForARecordOfTheIterationBeforeIsOne) {
+  TracedRank rank(0);
+  rank.wait(1, -1);  // the last record of the iteration before
+  rank.compute(1, 2);
+  rank.compute(0, 3);
+  rank.record(0);
+  EXPECT_DOUBLE_EQ(iteration_of(rank), 3);  // 2 beside the 3, which are the longer chain
+  TracedRank chained(0);
+  chained.wait(1, -1);
+  chained.compute(1, 2);
+  const int64_t gathered = chained.record(1);
+  chained.wait(0, gathered);
+  chained.compute(0, 3);
+  chained.record(0);
+  EXPECT_DOUBLE_EQ(iteration_of(chained), 5);
+}
+
+TEST(TraceReplay, AHostThatIsSlowerThanItsGpuIsTheIteration) {
+  TracedRank rank(0);
+  for (int i = 0; i < 10; ++i) rank.compute(0, 1e-6, HostIssue::kForward);
+  for (int i = 0; i < 10; ++i) rank.compute(0, 1e-6, HostIssue::kBackward);
+  const LaunchCost launch{.host_forward_seconds = 40e-6, .host_backward_seconds = 20e-6};
+  EXPECT_NEAR(iteration_of(rank, launch), 600e-6, 1e-12);
+  EXPECT_NEAR(replay({rank.played()}, launch).front().host_seconds, 600e-6, 1e-12);
+}
+
+TEST(TraceReplay, AHostThatWaitsIssuesNothingUntilThen) {
+  const LaunchCost launch{.host_forward_seconds = 1};
+  const auto with_wait = [&](void (*wait)(TracedRank&)) {
+    TracedRank rank(0);
+    rank.compute(0, 10, HostIssue::kForward);
+    rank.record(0);
+    if (wait != nullptr) wait(rank);
+    rank.compute(0, 1, HostIssue::kForward);
+    return iteration_of(rank, launch);
+  };
+  EXPECT_DOUBLE_EQ(with_wait(nullptr), 11);  // the host is ahead
+  EXPECT_DOUBLE_EQ(with_wait([](TracedRank& rank) { rank.host_waits_for_stream(0); }), 12);
+  EXPECT_DOUBLE_EQ(with_wait([](TracedRank& rank) { rank.host_waits_for_record(0); }), 12);
+  EXPECT_DOUBLE_EQ(with_wait([](TracedRank& rank) { rank.host_waits_for_device(); }), 12);
+  EXPECT_DOUBLE_EQ(with_wait([](TracedRank& rank) { rank.host_waits_for_stream(7); }), 11);
+}
+
+TEST(TraceReplay, CallsOfOneCommunicatorRunOneAfterTheOtherOnAnyStream) {
+  TracedRank rank(0);
+  const int64_t data = rank.communicator("dp", 4);
+  const int64_t tensor = rank.communicator("tp", 2);
+  rank.collective(1, data, 2);
+  rank.collective(2, data, 3);
+  rank.collective(3, tensor, 4);
+  EXPECT_DOUBLE_EQ(iteration_of(rank), 5);
+}
+
+TEST(TraceReplay, ACollectiveBeginsWhenItsLastPlayedMemberComes) {
+  TracedRank quick(0);
+  TracedRank slow(1);
+  for (TracedRank* rank : {&quick, &slow}) {
+    const int64_t data = rank->communicator("dp", 4);
+    rank->compute(0, rank == &quick ? 1 : 6);
+    rank->collective(0, data, 2);
+  }
+  const std::vector<PlayedRank> played = replay({quick.played(), slow.played()}, kFreeHost);
+  EXPECT_DOUBLE_EQ(played[0].iteration_seconds(), 8);
+  EXPECT_DOUBLE_EQ(played[1].iteration_seconds(), 8);
+  EXPECT_DOUBLE_EQ(iteration_of(quick), 3) << "alone";
+}
+
+/// Two stages and two micro-batches, forward alone: the second stage fills and drains.
+TEST(TraceReplay, MessagesBeginWhenBothEndsHaveComeToThem) {
+  TracedRank first(0, 2);
+  TracedRank second(1, 2);
+  const int64_t from = first.communicator("pp", 2);
+  const int64_t to = second.communicator("pp", 2);
+  for (int micro_batch = 0; micro_batch < 2; ++micro_batch) {
+    first.compute(0, 3);
+    const int64_t made = first.record(0);
+    first.wait(1, made);
+    first.messages(1, from, 1, {{.is_send = true, .bytes = 8, .peer = 1}});
+    second.messages(1, to, 1, {{.is_send = false, .bytes = 8, .peer = 0}});
+    const int64_t came = second.record(1);
+    second.wait(0, came);
+    second.compute(0, 2);
+  }
+  const std::vector<PlayedRank> played = replay({first.played(), second.played()}, kFreeHost);
+  ASSERT_THAT(played[1].works, SizeIs(4));
+  const double begin = played[0].works[0].start;
+  EXPECT_DOUBLE_EQ(played[1].works[0].end - begin, 4);
+  EXPECT_DOUBLE_EQ(played[1].works[1].end - begin, 6);
+  EXPECT_DOUBLE_EQ(played[1].works[3].end - begin, 9);
+}
+
+/// Groups of the same name and members are told apart by their order.
+TEST(TraceReplay, CommunicatorsOfOneNameAreTwo) {
+  TracedRank one(0);
+  TracedRank other(1);
+  for (TracedRank* rank : {&one, &other}) {
+    const int64_t first = rank->communicator("dp", 2);
+    const int64_t second = rank->communicator("dp", 2);
+    rank->collective(rank == &one ? 0 : 1, rank == &one ? first : second, 1);
+    rank->collective(rank == &one ? 1 : 0, rank == &one ? second : first, 1);
+  }
+  EXPECT_DOUBLE_EQ(replay({one.played(), other.played()}, kFreeHost)[0].iteration_seconds(), 1);
+}
+
+TEST(TraceReplay, RanksThatCallInDifferentOrderWaitForEver) {
+  TracedRank one(0);
+  TracedRank other(1);
+  for (TracedRank* rank : {&one, &other}) {
+    const int64_t data = rank->communicator("data", 2);
+    const int64_t tensor = rank->communicator("tensor", 2);
+    rank->collective(0, rank == &one ? data : tensor, 1);
+    rank->collective(0, rank == &one ? tensor : data, 1);
+  }
+  try {
+    replay({one.played(), other.played()}, kFreeHost);
+    FAIL() << "no deadlock was found";
+  } catch (const UserError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("the ranks wait for each other for ever"));
+    EXPECT_THAT(error.what(), HasSubstr("rank 0: all_reduce of data in model"));
+    EXPECT_THAT(error.what(), HasSubstr("rank 1: all_reduce of tensor in model"));
+  }
+}
+
+TEST(TraceReplay, AReceiveThatNobodySendsIsNamed) {
+  TracedRank one(0, 2);
+  TracedRank other(1, 2);
+  one.communicator("pp", 2);
+  one.compute(0, 1);
+  other.messages(0, other.communicator("pp", 2), 1, {{.is_send = false, .bytes = 8, .peer = 0}});
+  try {
+    replay({one.played(), other.played()}, kFreeHost);
+    FAIL() << "no deadlock was found";
+  } catch (const UserError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("rank 1: messages of pp from member 0 in model"));
+  }
+}
+
+TEST(MissingPeers, AreStagesThatWereNotRun) {
+  TracedRank stage(4, 16);
+  const int64_t pipeline = stage.communicator("pp", 4, 0, 4);
+  stage.messages(0, pipeline, 1, {{.is_send = false, .bytes = 8, .peer = 0}});
+  stage.messages(0, pipeline, 1, {{.is_send = true, .bytes = 8, .peer = 2}});
+  const std::vector<MissingPeer> missing = missing_peers({&stage.profile});
+  ASSERT_THAT(missing, SizeIs(2));
+  EXPECT_EQ(missing[0].peer, 0);
+  EXPECT_EQ(missing[1].peer, 8);
+}
+
+TEST(MissingPeers, AreNoneWhereAllMembersDoTheSame) {
+  TracedRank rank(0);
+  const int64_t ring = rank.communicator("cp", 4);
+  rank.messages(
+      0,
+      ring,
+      1,
+      {{.is_send = true, .bytes = 8, .peer = 1}, {.is_send = false, .bytes = 8, .peer = 3}});
+  EXPECT_THAT(missing_peers({&rank.profile}), IsEmpty());
+  EXPECT_DOUBLE_EQ(iteration_of(rank), 1);
+}
+
+}  // namespace
+}  // namespace estimator

@@ -1,0 +1,151 @@
+#include "estimator/replay/work_price.h"
+
+#include <gmock/gmock.h>
+
+#include "estimator/communication/communication_time.h"
+#include "estimator/communication/message_time.h"
+#include "estimator/compute/compute_time.h"
+
+namespace estimator {
+namespace {
+
+class WorkPriceTest : public testing::Test {
+ protected:
+  WorkPriceTest()
+      : gpu_(*find_gpu("h100-sxm")), rates_(gpu_, nullptr), fabric_(fabric_of(cluster())) {
+    profile_.program.emplace();
+    profile_.program->communicators = {
+        {.name = "dp", .size = 16, .rank = 0, .first_rank = 0, .rank_stride = 1}};
+    profile_.trace.emplace();
+  }
+
+  static ClusterConfig cluster() {
+    ClusterConfig cluster;
+    cluster.gpu = "h100-sxm";
+    cluster.nodes = 2;
+    cluster.gpus_per_node = 8;
+    cluster.nics_per_node = 8;
+    cluster.intra_link = std::string("nvlink4");
+    cluster.inter_link = std::string("ib-ndr-400");
+    return cluster;
+  }
+
+  WorkPrice price(const TraceWork& work) {
+    profile_.trace->works = {work};
+    return work_prices(profile_, rates_, fabric_).front();
+  }
+  static TraceWork product(const char* dtype, const char* result = "BFloat16") {
+    return {.kind = WorkKind::kProduct,
+            .name = "cublas",
+            .dtype = dtype,
+            .result_dtype = result,
+            .shapes = {{1, 8192, 8192, 8192}},
+            .flops = 2.0 * 8192 * 8192 * 8192};
+  }
+  double launch() const { return rates_.launch().kernel_seconds; }
+
+  const Gpu& gpu_;
+  GpuRates rates_;
+  Fabric fabric_;
+  RankProfile profile_;
+};
+
+TEST_F(WorkPriceTest, OfAProductIsThatOfTheSameOperator) {
+  const OperatorRecord record{.name = "aten::mm",
+                              .shapes = {{8192, 8192}, {8192, 8192}},
+                              .dtype = "BFloat16",
+                              .flops = 2.0 * 8192 * 8192 * 8192,
+                              .bytes = 3.0 * 2 * 8192 * 8192};
+  const WorkPrice bf16 = price(product("BFloat16"));
+  EXPECT_DOUBLE_EQ(bf16.seconds, operator_price(record, rates_, Dtype::kBf16).seconds);
+  EXPECT_EQ(bf16.work_class, WorkClass::kProducts);
+  EXPECT_EQ(bf16.source, Source::kComputed);
+}
+
+TEST_F(WorkPriceTest, OfOtherTypesHasTheSameShareOfTheirPeak) {
+  const double bf16 = price(product("BFloat16")).seconds - launch();
+  const WorkPrice fp8 = price(product("Float8_e4m3fn"));
+  EXPECT_NEAR(fp8.seconds - launch(), bf16 * 989.4 / 1979, 1e-9);
+  EXPECT_EQ(fp8.source, Source::kAssumed);
+  TraceWork tf32 = product("Float", "Float");
+  const double fp32 = price(tf32).seconds;
+  tf32.uses_tf32 = true;
+  EXPECT_NEAR(price(tf32).seconds - launch(), bf16 * 2, 1e-6);
+  EXPECT_GT(fp32, 5 * price(tf32).seconds);
+}
+
+TEST_F(WorkPriceTest, OfAProductOfAnUnknownTypeIsThatOfItsMemoryAndSaysSo) {
+  const WorkPrice unknown = price(product("Double", "Double"));
+  EXPECT_FALSE(unknown.is_known);
+  const double bytes = 3.0 * 8 * 8192 * 8192;
+  EXPECT_NEAR(unknown.seconds, bytes / rates_.memory_bytes_per_second(bytes) + launch(), 1e-12);
+}
+
+TEST_F(WorkPriceTest, OfAKernelIsThatOfItsBytes) {
+  const WorkPrice known = price({.name = "elementwise",
+                                 .operator_name = "aten::add",
+                                 .bytes = 1 << 30,
+                                 .bytes_source = BytesSource::kOperator});
+  EXPECT_NEAR(
+      known.seconds, 1073741824.0 / rates_.memory_bytes_per_second(1 << 30) + launch(), 1e-12);
+  EXPECT_TRUE(known.is_known);
+  const WorkPrice triton =
+      price({.name = "triton", .bytes = 1 << 30, .bytes_source = BytesSource::kParameters});
+  EXPECT_DOUBLE_EQ(triton.seconds, known.seconds);
+  EXPECT_EQ(triton.source, Source::kAssumed);
+  const WorkPrice unknown = price({.name = "extension", .bytes_source = BytesSource::kNothing});
+  EXPECT_FALSE(unknown.is_known);
+  EXPECT_DOUBLE_EQ(unknown.seconds, launch());
+}
+
+TEST_F(WorkPriceTest, OfAttentionIsThatOfItsShape) {
+  const TraceWork work{.name = "pytorch_flash::flash_fwd_kernel",
+                       .operator_name = "aten::_flash_attention_forward",
+                       .dtype = "BFloat16",
+                       .shapes = {{1, 8192, 32, 128}, {1, 8192, 8, 128}, {1, 8192, 8, 128}},
+                       .flops = 5.5e11,
+                       .bytes = 1000,
+                       .bytes_source = BytesSource::kOperator};
+  const WorkPrice attention = price(work);
+  EXPECT_EQ(attention.work_class, WorkClass::kAttention);
+  EXPECT_NEAR(5.5e11 / attention.seconds, 308e12, 5e12);
+}
+
+TEST_F(WorkPriceTest, OfNcclIsThatOfItsCommunicatorsRanks) {
+  const WorkPrice gather = price({.kind = WorkKind::kCollective,
+                                  .name = "all_gather",
+                                  .dtype = "BFloat16",
+                                  .bytes = 1 << 28,
+                                  .communicator = 0});
+  const CollectiveCall call{
+      .kind = CollectiveKind::kAllGather, .group_size = 16, .dtype = "BFloat16", .bytes = 1 << 28};
+  const GroupPlacement placement{.ranks = 16, .ranks_per_domain = 8};
+  EXPECT_DOUBLE_EQ(gather.seconds, collective_time(call, placement, fabric_).seconds);
+  EXPECT_EQ(gather.work_class, WorkClass::kCommunication);
+}
+
+TEST_F(WorkPriceTest, OfMessagesIsThatOfTheSlowerDirection) {
+  const auto exchange = [&](int64_t to, int64_t from) {
+    return price({.kind = WorkKind::kMessages,
+                  .name = "messages",
+                  .communicator = 0,
+                  .messages = {{.is_send = true, .bytes = 1 << 24, .peer = to},
+                               {.is_send = false, .bytes = 1 << 24, .peer = from}}})
+        .seconds;
+  };
+  EXPECT_DOUBLE_EQ(exchange(1, 7), message_seconds(1 << 24, true, fabric_) + launch());
+  EXPECT_DOUBLE_EQ(exchange(1, 15), message_seconds(1 << 24, false, fabric_) + launch());
+}
+
+TEST_F(WorkPriceTest, OfCopiesIsThatOfTheirLink) {
+  const WorkPrice down = price({.kind = WorkKind::kCopy, .name = kHostToDevice, .bytes = 1 << 30});
+  EXPECT_EQ(down.work_class, WorkClass::kCopies);
+  EXPECT_GT(down.seconds, 10e-3);
+  const WorkPrice inside =
+      price({.kind = WorkKind::kCopy, .name = kDeviceToDevice, .bytes = 1 << 30});
+  EXPECT_EQ(inside.work_class, WorkClass::kMemoryBound);
+  EXPECT_LT(inside.seconds, 1e-3);
+}
+
+}  // namespace
+}  // namespace estimator

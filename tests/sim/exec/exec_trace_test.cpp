@@ -1,0 +1,134 @@
+// The trace of a program's iteration, and the step time that is made of it.
+
+#include <algorithm>
+
+#include "estimator/base/fields.h"
+#include "tests/sim/exec/exec_program.h"
+
+namespace sim {
+namespace {
+
+using estimator::Trace;
+using estimator::TraceEventKind;
+using estimator::TraceWork;
+using estimator::WorkKind;
+using testing::HasSubstr;
+using testing::Not;
+
+class ExecTrace : public ExecProgram {
+ protected:
+  Trace trace(int64_t rank) const { return profile(rank).trace.value(); }
+
+  static const TraceWork& work(const Trace& trace, std::size_t event) {
+    return trace.works[static_cast<std::size_t>(trace.events.item[event])];
+  }
+  static TraceEventKind kind(const Trace& trace, std::size_t event) {
+    return static_cast<TraceEventKind>(trace.events.kind[event]);
+  }
+  /// The events that are matrix products.
+  static std::vector<std::size_t> products(const Trace& trace) {
+    std::vector<std::size_t> found;
+    for (std::size_t i = 0; i < trace.events.kind.size(); ++i) {
+      if (kind(trace, i) == TraceEventKind::kLaunch && work(trace, i).kind == WorkKind::kProduct) {
+        found.push_back(i);
+      }
+    }
+    return found;
+  }
+};
+
+TEST_F(ExecTrace, HasStreamsAndWhatTheyWaitFor) {
+  ASSERT_EQ(run_program("two_streams.py", {}).exit_code, 0);
+  const Trace whole = trace(0);
+  const auto& events = whole.events;
+  EXPECT_EQ(whole.iteration, 1);
+  const std::vector<std::size_t> all = products(whole);
+  ASSERT_EQ(all.size(), 3u) << "beside, forward, and the weight's gradient";
+  const std::size_t beside = all[0], forward = all[1], gradient = all[2];
+  EXPECT_NE(events.stream[beside], events.stream[forward]);
+  EXPECT_EQ(events.stream[gradient], events.stream[forward]);
+  EXPECT_EQ(work(whole, beside).dtype, "BFloat16");
+  EXPECT_EQ(work(whole, beside).operator_name, "aten::mm");
+  EXPECT_EQ(work(whole, beside).flops, 2.0 * 8192 * 8192 * 8192);
+  EXPECT_EQ(events.issue[forward], static_cast<int64_t>(estimator::HostIssue::kForward));
+  EXPECT_EQ(events.issue[gradient - 1], static_cast<int64_t>(estimator::HostIssue::kBackward))
+      << "the copy that the operator begins with";
+  EXPECT_EQ(events.issue[gradient], static_cast<int64_t>(estimator::HostIssue::kNothing));
+  // The first stream waits for the second after the product that ran there.
+  std::vector<int64_t> recorded, waited;
+  for (std::size_t i = beside; i < events.kind.size(); ++i) {
+    if (kind(whole, i) == TraceEventKind::kRecord && events.stream[i] == events.stream[beside]) {
+      recorded.push_back(events.item[i]);
+    }
+    if (kind(whole, i) == TraceEventKind::kStreamWait &&
+        events.stream[i] == events.stream[forward]) {
+      waited.push_back(events.item[i]);
+    }
+  }
+  EXPECT_THAT(recorded, testing::SizeIs(1));
+  EXPECT_THAT(waited, testing::IsSupersetOf(recorded));
+  EXPECT_EQ(kind(whole, 0), TraceEventKind::kHostWaitDevice)
+      << "what follows a step belongs to the next iteration";
+}
+
+TEST_F(ExecTrace, IsTheSameInEveryRun) {
+  ASSERT_EQ(run_program("fsdp2.py", {"--world-size", "64"}).exit_code, 0);
+  Trace first = trace(0);
+  ASSERT_EQ(run_program("fsdp2.py", {"--world-size", "64"}).exit_code, 0);
+  Trace second = trace(0);
+  EXPECT_THAT(first.events.host_nanoseconds, testing::Each(testing::Ge(0)));
+  first.events.host_nanoseconds.clear();
+  second.events.host_nanoseconds.clear();
+  EXPECT_TRUE(estimator::to_json(first) == estimator::to_json(second));
+  for (const TraceWork& described : first.works) {
+    EXPECT_NE(described.bytes_source, estimator::BytesSource::kNothing) << described.name;
+  }
+}
+
+TEST_F(ExecTrace, OfOneStepIsNone) {
+  const ProgramResult result = run_program("two_streams.py", {}, {"once"});
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_FALSE(profile(0).trace.has_value());
+  EXPECT_THAT(result.output, HasSubstr("no step time: rank 0 has no trace"));
+  EXPECT_THAT(result.output, HasSubstr("--steps 2"));
+}
+
+/// Of the three equal products one runs beside another: the step has the time of little more than
+/// two.
+TEST_F(ExecTrace, GivesTheStepTimeWithWhatRunsBesideOtherWork) {
+  ASSERT_EQ(run_program("two_streams.py", {}).exit_code, 0);
+  const ProgramResult result = run({"estimate", "--profiles", path("out"), "--json"});
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  const auto time = estimator::parse_json(result.output, "the estimate").at("time");
+  const auto& terms = time.at("ranks").at(0).at("terms");
+  const auto products = std::find_if(terms.begin(), terms.end(), [](const auto& term) {
+    return term.at("name") == "matrix products";
+  });
+  ASSERT_NE(products, terms.end());
+  const double one = products->at("seconds").get<double>() / 3;
+  EXPECT_EQ(products->at("launches"), 3);
+  EXPECT_GT(time.at("iteration_seconds").get<double>(), 2 * one);
+  EXPECT_LT(time.at("iteration_seconds").get<double>(), 2.9 * one);
+}
+
+TEST_F(ExecTrace, OfAPipelineNeedsItsStages) {
+  const ProgramResult alone = run_program("pipeline.py", {"--world-size", "64", "--rank", "16"});
+  EXPECT_THAT(alone.output, HasSubstr("no step time: rank 16 waits for messages of rank "));
+  EXPECT_THAT(alone.output, HasSubstr("give --ranks 0,16,32,48\n"));
+  const ProgramResult all =
+      run_program("pipeline.py", {"--world-size", "64", "--ranks", "0,16,32,48"});
+  EXPECT_THAT(all.output, HasSubstr("\nstep time "));
+  EXPECT_THAT(all.output, Not(HasSubstr("no step time")));
+}
+
+TEST_F(ExecTrace, OfRanksThatWouldHangSaysWhichCallsWait) {
+  const ProgramResult result =
+      run_program("deadlock.py", {"--world-size", "2", "--ranks", "0,1", "--steps", "2"});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.error, HasSubstr("the ranks wait for each other for ever"));
+  EXPECT_THAT(result.error, HasSubstr("rank 0: all_reduce of default_pg"));
+  EXPECT_THAT(result.error, HasSubstr("rank 1: all_reduce of "));
+}
+
+}  // namespace
+}  // namespace sim
