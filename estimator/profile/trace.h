@@ -71,6 +71,7 @@ struct TraceWork {
   std::vector<std::vector<int64_t>> shapes;
   double flops = 0;  ///< of products and attention: 2 per multiply-add
   int64_t bytes = 0;
+  int64_t threads = 0;  ///< of a kernel, in all blocks
   BytesSource bytes_source = BytesSource::kCall;
   bool accumulates = false;   ///< a product is added to what its result holds
   bool uses_tf32 = false;     ///< of a product of fp32 matrices
@@ -90,6 +91,7 @@ void visit_fields(Visitor& visit, TraceWork& work) {
       "shapes", work.shapes, {"of the operator's inputs; of a product batch, m, n and k", kCount});
   visit("flops", work.flops, {"of matrix products and attention", kWork});
   visit("bytes", work.bytes, {"moved; of a collective as nccl-tests counts it", kBytes});
+  visit("threads", work.threads, {"of a kernel, in all blocks", kCount});
   visit("bytes_source", work.bytes_source, "how the bytes are known");
   visit("accumulates", work.accumulates, "a product is added to its result");
   visit("uses_tf32", work.uses_tf32, "an fp32 product may be rounded to TF32");

@@ -5,15 +5,18 @@
 //   - a work begins when its stream is free, the host has issued it, and, for NCCL, the call before
 //     it on the same communicator has ended;
 //   - a collective begins at the same time on all its members that are played;
-//   - a message begins when both its ends have come to it; a group of messages ends with its last;
+//   - a message begins when both its ends have come to it; a group of messages begins with its
+//   last;
 //   - a stream that waits for a record does nothing until the work before that record is done.
 // Ranks that are not played come to a collective as late as the ranks that are.
 //
+// What runs at the same time on one GPU shares it. Kernels that together need more multiprocessors
+// than there are slow each other alike. Of these, what NCCL occupies is taken from the kernels that
+// are bound by arithmetic. Calls of NCCL share each port fairly. The memory's bandwidth and the
+// switches between the GPUs are not shared (a kernel has its price alone).
+//
 // The recorded iteration is played several times in a row. An event that waits for a record of the
 // iteration before waits for the same record there, so that the last iteration is a steady one.
-//
-// The replay is exact and does not depend on the order of its own work, because nothing that runs
-// at the same time shares anything but streams and communicators.
 #pragma once
 
 #include <string>

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "estimator/base/units.h"
 #include "estimator/communication/communication_time.h"
 #include "estimator/communication/message_time.h"
 #include "estimator/compute/compute_time.h"
@@ -25,6 +26,31 @@ class PriceList {
       : program_(*profile.program), rates_(rates), fabric_(fabric) {}
 
   WorkPrice price(const TraceWork& work) const {
+    WorkPrice price = price_alone(work);
+    const bool is_of_compute = price.work_class == WorkClass::kProducts ||
+                               price.work_class == WorkClass::kAttention ||
+                               price.work_class == WorkClass::kMemoryBound;
+    if (is_of_compute) price.occupancy.multiprocessors = share_of_multiprocessors(work);
+    return price;
+  }
+
+ private:
+  /// A multiprocessor holds 2,048 threads, or one tile of 128 x 128 of a product.
+  double share_of_multiprocessors(const TraceWork& work) const {
+    constexpr int64_t kThreads = 2048, kTile = 128;
+    const auto processors = static_cast<double>(rates_.gpu().multiprocessors);
+    if (work.kind == WorkKind::kProduct) {
+      const std::vector<int64_t>& sizes = work.shapes.front();
+      const double tiles = static_cast<double>(sizes[0]) *
+                           static_cast<double>(divide_up(sizes[1], kTile)) *
+                           static_cast<double>(divide_up(sizes[2], kTile));
+      return std::min(1.0, tiles / processors);
+    }
+    if (work.threads == 0) return 1;  // a copy or fill within the device
+    return std::min(1.0, static_cast<double>(work.threads) / kThreads / processors);
+  }
+
+  WorkPrice price_alone(const TraceWork& work) const {
     switch (work.kind) {
       case WorkKind::kKernel:
         return kernel(work);
@@ -42,7 +68,6 @@ class PriceList {
     return {};
   }
 
- private:
   double memory_seconds(int64_t bytes) const {
     const auto size = static_cast<double>(bytes);
     return (bytes > 0 ? size / rates_.memory_bytes_per_second(size) : 0) +
@@ -126,14 +151,17 @@ class PriceList {
 
   WorkPrice collective(const TraceWork& work) const {
     const CommunicatorRecord& record = communicator(work);
-    const CollectiveTime time = collective_time({.kind = *value_named<CollectiveKind>(work.name),
-                                                 .group_size = record.size,
-                                                 .dtype = work.dtype,
-                                                 .bytes = work.bytes},
-                                                place(group_of(record), fabric_),
-                                                fabric_);
+    const CollectiveCall call{.kind = *value_named<CollectiveKind>(work.name),
+                              .group_size = record.size,
+                              .dtype = work.dtype,
+                              .bytes = work.bytes};
+    const GroupPlacement placement = place(group_of(record), fabric_);
+    const CollectiveTime time = collective_time(call, placement, fabric_);
+    const auto busy = static_cast<double>(busy_multiprocessors(call, placement, fabric_));
+    const PortUse ports = time.seconds > 0 ? port_use(call, placement, time, fabric_) : PortUse{};
     return {.seconds = std::max(time.seconds, rates_.launch().kernel_seconds),
             .work_class = WorkClass::kCommunication,
+            .occupancy = {busy / static_cast<double>(rates_.gpu().multiprocessors), ports},
             .source = time.source};
   }
 
@@ -160,7 +188,26 @@ class PriceList {
       slowest = all_to_all_seconds(all, place(group, fabric_), fabric_);
     }
     return {.seconds = slowest + rates_.launch().kernel_seconds,
-            .work_class = WorkClass::kCommunication};
+            .work_class = WorkClass::kCommunication,
+            .occupancy = {.ports = port_use_of(work, group, own, slowest)}};
+  }
+
+  /// The ports carry both directions at the same time.
+  PortUse port_use_of(const TraceWork& work,
+                      const RankGroup& group,
+                      int64_t own,
+                      double seconds) const {
+    PortUse uses[2];
+    for (const TraceMessage& message : work.messages) {
+      const int64_t peer = group.member(message.peer);
+      if (peer == own || seconds == 0) continue;
+      const PortUse use = send_port_use(message.bytes, own, peer, seconds, fabric_);
+      PortUse& sum = uses[message.is_send ? 1 : 0];
+      sum.link += use.link;
+      sum.nic += use.nic;
+    }
+    return {.link = std::min(1.0, std::max(uses[0].link, uses[1].link)),
+            .nic = std::min(1.0, std::max(uses[0].nic, uses[1].nic))};
   }
 
   const ProgramRecord& program_;

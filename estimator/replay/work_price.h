@@ -6,6 +6,7 @@
 
 #include "estimator/base/tagged.h"
 #include "estimator/communication/fabric.h"
+#include "estimator/communication/port_use.h"
 #include "estimator/compute/gpu_rates.h"
 #include "estimator/profile/rank_profile.h"
 
@@ -26,9 +27,16 @@ constexpr std::array<EnumName<WorkClass>, 5> enum_names(WorkClass) {
            {WorkClass::kCommunication, "communication"}}};
 }
 
+/// What a work takes of its GPU while it runs, as shares (0 to 1).
+struct Occupancy {
+  double multiprocessors = 0;
+  PortUse ports;
+};
+
 struct WorkPrice {
   double seconds = 0;
   WorkClass work_class = WorkClass::kMemoryBound;
+  Occupancy occupancy = {};
   Source source = Source::kComputed;
   /// False if nothing but its launch is known: neither bytes nor FLOPs.
   bool is_known = true;
@@ -42,8 +50,9 @@ struct WorkPrice {
 ///   kernels     bytes over the memory's rate; copies within the device too
 ///   host        bytes over the rate of the link to the host
 ///   collectives collective_time(); messages by message_time.h
-/// Kernels that are bound by arithmetic take rates.slowdown() times as long. `profile` must have a
-/// trace and a program.
+/// A kernel occupies as many multiprocessors as its threads fill, a product as its tiles do, and
+/// NCCL one for each channel. Kernels that are bound by arithmetic take rates.slowdown() times as
+/// long. `profile` must have a trace and a program.
 std::vector<WorkPrice> work_prices(const RankProfile& profile,
                                    const GpuRates& rates,
                                    const Fabric& fabric);

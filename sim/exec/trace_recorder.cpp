@@ -147,6 +147,7 @@ std::vector<TraceWork> works_of(const TracedOperator& running) {
                      .shapes = shapes_of(call),
                      .flops = is_main ? call.flops / static_cast<double>(main.size()) : 0,
                      .bytes = static_cast<int64_t>(share * static_cast<double>(call.bytes)),
+                     .threads = static_cast<int64_t>(launch.threads),
                      .bytes_source = BytesSource::kOperator});
   }
   return works;
@@ -254,6 +255,7 @@ void TraceRecorder::add_kernel(const onerank_virtual_gpu_event& event) {
   add_work({.kind = WorkKind::kKernel,
             .name = kernel_name(event.name),
             .bytes = is_known ? bytes_given_to(event) : 0,
+            .threads = static_cast<int64_t>(event.threads),
             .bytes_source = is_known ? BytesSource::kParameters : BytesSource::kNothing},
            event.stream);
 }

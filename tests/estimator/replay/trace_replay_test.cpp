@@ -158,6 +158,63 @@ TEST(TraceReplay, CommunicatorsOfOneNameAreTwo) {
   EXPECT_DOUBLE_EQ(replay({one.played(), other.played()}, kFreeHost)[0].iteration_seconds(), 1);
 }
 
+TEST(TraceReplay, KernelsThatFillTheGpuSlowEachOther) {
+  TracedRank rank(0);
+  for (const int64_t stream : {0, 1}) {
+    rank.compute(stream, stream == 0 ? 2 : 4);
+    rank.last_occupies(WorkClass::kProducts, {.multiprocessors = 1});
+    rank.record(stream);
+  }
+  rank.wait(0, 1);
+  rank.wait(1, 0);
+  const PlayedRank played = replay({rank.played()}, kFreeHost).front();
+  EXPECT_DOUBLE_EQ(played.iteration_seconds(), 6);
+  TracedRank small(0);
+  for (const int64_t stream : {0, 1}) {
+    small.compute(stream, 3);
+    small.last_occupies(WorkClass::kMemoryBound, {.multiprocessors = 0.5});
+  }
+  EXPECT_DOUBLE_EQ(iteration_of(small), 3);
+}
+
+/// For 4 seconds the product has three quarters of the GPU, then all of it.
+TEST(TraceReplay, NcclTakesMultiprocessorsFromWhatIsBoundByArithmetic) {
+  const auto iteration_beside = [](WorkClass work_class) {
+    TracedRank rank(0);
+    const int64_t data = rank.communicator("dp", 4);
+    rank.compute(0, 5);
+    rank.last_occupies(work_class, {.multiprocessors = 1});
+    const int64_t computed = rank.record(0);
+    rank.collective(1, data, 4);
+    rank.last_occupies(WorkClass::kCommunication, {.multiprocessors = 0.25, .ports = {.link = 1}});
+    const int64_t gathered = rank.record(1);
+    for (const int64_t stream : {0, 1}) {
+      rank.wait(stream, computed);
+      rank.wait(stream, gathered);
+    }
+    return iteration_of(rank);
+  };
+  EXPECT_DOUBLE_EQ(iteration_beside(WorkClass::kProducts), 6);
+  EXPECT_DOUBLE_EQ(iteration_beside(WorkClass::kAttention), 6);
+  EXPECT_DOUBLE_EQ(iteration_beside(WorkClass::kMemoryBound), 5);
+}
+
+TEST(TraceReplay, CallsOfTwoCommunicatorsShareAPortButNotTwo) {
+  const auto iteration_with = [](const PortUse& one, const PortUse& other) {
+    TracedRank rank(0);
+    const int64_t data = rank.communicator("dp", 4);
+    const int64_t tensor = rank.communicator("tp", 2);
+    rank.collective(1, data, 4);
+    rank.last_occupies(WorkClass::kCommunication, {.ports = one});
+    rank.collective(2, tensor, 4);
+    rank.last_occupies(WorkClass::kCommunication, {.ports = other});
+    return iteration_of(rank);
+  };
+  EXPECT_DOUBLE_EQ(iteration_with({.link = 1}, {.link = 1}), 8);
+  EXPECT_DOUBLE_EQ(iteration_with({.link = 1}, {.nic = 1}), 4);
+  EXPECT_DOUBLE_EQ(iteration_with({.link = 0.5}, {.link = 0.5}), 4);
+}
+
 TEST(TraceReplay, RanksThatCallInDifferentOrderWaitForEver) {
   TracedRank one(0);
   TracedRank other(1);

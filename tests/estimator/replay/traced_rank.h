@@ -51,6 +51,11 @@ class TracedRank {
             .messages = messages},
            seconds);
   }
+  /// What the last work occupies.
+  void last_occupies(WorkClass work_class, const Occupancy& occupancy) {
+    prices.back().work_class = work_class;
+    prices.back().occupancy = occupancy;
+  }
   int64_t record(int64_t stream) {
     add(TraceEventKind::kRecord, stream, profile.trace->records);
     return profile.trace->records++;

@@ -137,6 +137,35 @@ TEST_F(WorkPriceTest, OfMessagesIsThatOfTheSlowerDirection) {
   EXPECT_DOUBLE_EQ(exchange(1, 15), message_seconds(1 << 24, false, fabric_) + launch());
 }
 
+TEST_F(WorkPriceTest, SaysWhatAWorkOccupies) {
+  EXPECT_DOUBLE_EQ(price(product("BFloat16")).occupancy.multiprocessors, 1);
+  TraceWork small = product("BFloat16");
+  small.shapes = {{1, 256, 256, 256}};
+  EXPECT_NEAR(price(small).occupancy.multiprocessors, 4.0 / 132, 1e-9);
+  const TraceWork kernel{.name = "elementwise",
+                         .operator_name = "aten::add",
+                         .bytes = 1 << 20,
+                         .threads = 2048 * 33,
+                         .bytes_source = BytesSource::kOperator};
+  EXPECT_NEAR(price(kernel).occupancy.multiprocessors, 0.25, 1e-9);
+  const Occupancy gather = price({.kind = WorkKind::kCollective,
+                                  .name = "all_gather",
+                                  .dtype = "BFloat16",
+                                  .bytes = 1 << 28,
+                                  .communicator = 0})
+                               .occupancy;
+  EXPECT_GT(gather.multiprocessors, 0.05);
+  EXPECT_LT(gather.multiprocessors, 0.3);
+  EXPECT_GT(gather.ports.nic, 0.2);
+  const Occupancy message = price({.kind = WorkKind::kMessages,
+                                   .name = "messages",
+                                   .communicator = 0,
+                                   .messages = {{.is_send = true, .bytes = 1 << 28, .peer = 1}}})
+                                .occupancy;
+  EXPECT_GT(message.ports.link, 0.9);
+  EXPECT_EQ(message.ports.nic, 0);
+}
+
 TEST_F(WorkPriceTest, OfCopiesIsThatOfTheirLink) {
   const WorkPrice down = price({.kind = WorkKind::kCopy, .name = kHostToDevice, .bytes = 1 << 30});
   EXPECT_EQ(down.work_class, WorkClass::kCopies);

@@ -1,0 +1,46 @@
+#include "estimator/replay/meetings.h"
+
+#include <algorithm>
+
+namespace estimator {
+
+std::vector<CommunicatorKey> keys_of(const ProgramRecord& program) {
+  std::vector<CommunicatorKey> keys;
+  for (const CommunicatorRecord& record : program.communicators) {
+    const RankGroup group = group_of(record);
+    CommunicatorKey key{record.name, group.first, group.spans.front().stride, record.size};
+    while (std::find(keys.begin(), keys.end(), key) != keys.end()) ++key.number;
+    keys.push_back(key);
+  }
+  return keys;
+}
+
+void Meetings::add_rank(const ProgramRecord& program) {
+  const std::vector<CommunicatorKey> keys = keys_of(program);
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    members_[keys[i]].insert(program.communicators[i].rank);
+  }
+}
+
+bool Meetings::is_played(const CommunicatorKey& key, int64_t member) const {
+  return members_.at(key).count(member) > 0;
+}
+
+bool Meetings::meet(const CommunicatorKey& key, int64_t call, int64_t member) {
+  std::set<int64_t>& arrived = collectives_[{key, call}];
+  if (arrived.insert(member).second) ++changes_;
+  return arrived.size() == members_.at(key).size();
+}
+
+const MessageEnds& Meetings::meet(const CommunicatorKey& key,
+                                  int64_t from,
+                                  int64_t to,
+                                  bool is_send) {
+  const Pair pair{key, from, to};
+  MessageEnds& ends = messages_[{pair, counts_[{pair, is_send}]++}];
+  (is_send ? ends.send : ends.receive) = true;
+  ++changes_;
+  return ends;
+}
+
+}  // namespace estimator

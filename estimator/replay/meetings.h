@@ -1,0 +1,63 @@
+// Where the ranks of a replay meet: collectives, and both ends of messages.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "estimator/profile/program_record.h"
+
+namespace estimator {
+
+/// Tells communicators apart across ranks, by name and members, and by their order among those that
+/// have the same.
+struct CommunicatorKey {
+  std::string name;
+  int64_t first = 0;
+  int64_t stride = 1;
+  int64_t size = 1;
+  int64_t number = 0;
+  auto operator<=>(const CommunicatorKey&) const = default;
+};
+
+/// Of the program's communicators, in their order.
+std::vector<CommunicatorKey> keys_of(const ProgramRecord& program);
+
+/// Which ends of a message have been come to.
+struct MessageEnds {
+  bool send = false;
+  bool receive = false;
+};
+
+class Meetings {
+ public:
+  /// A rank that runs `program` is played. All are added before the first one plays.
+  void add_rank(const ProgramRecord& program);
+
+  bool is_played(const CommunicatorKey& key, int64_t member) const;
+
+  /// The member comes to collective number `call` of its communicator. Whether all that are played
+  /// have come.
+  bool meet(const CommunicatorKey& key, int64_t call, int64_t member);
+
+  /// The member comes to its next message to or from another one. The result stays where it is.
+  const MessageEnds& meet(const CommunicatorKey& key, int64_t from, int64_t to, bool is_send);
+
+  /// How often somebody has come to something.
+  int64_t changes() const { return changes_; }
+
+ private:
+  using Pair = std::tuple<CommunicatorKey, int64_t, int64_t>;  // from, to
+
+  std::map<CommunicatorKey, std::set<int64_t>> members_;
+  std::map<std::pair<CommunicatorKey, int64_t>, std::set<int64_t>> collectives_;
+  std::map<std::pair<Pair, bool>, int64_t> counts_;
+  std::map<std::pair<Pair, int64_t>, MessageEnds> messages_;
+  int64_t changes_ = 0;
+};
+
+}  // namespace estimator

@@ -1,0 +1,316 @@
+#include "estimator/replay/rank_player.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+namespace estimator {
+namespace {
+
+/// Until the third iteration everything that one iteration leaves to the next has settled.
+constexpr int64_t kIterations = 3;
+constexpr double kNever = std::numeric_limits<double>::infinity();
+
+std::size_t index(int64_t value) { return static_cast<std::size_t>(value); }
+
+bool is_bound_by_arithmetic(const WorkPrice& price) {
+  return price.work_class == WorkClass::kProducts || price.work_class == WorkClass::kAttention;
+}
+
+/// What the works of one GPU need together.
+struct Demand {
+  double kernels = 0;  ///< multiprocessors
+  double nccl = 0;     ///< multiprocessors
+  PortUse ports;
+
+  void add(const WorkPrice& price) {
+    const Occupancy& occupancy = price.occupancy;
+    const bool communicates = price.work_class == WorkClass::kCommunication;
+    (communicates ? nccl : kernels) += occupancy.multiprocessors;
+    ports.link += occupancy.ports.link;
+    ports.nic += occupancy.ports.nic;
+  }
+
+  /// How fast a work goes on, of what it does alone.
+  double rate(const WorkPrice& price) const {
+    const Occupancy& occupancy = price.occupancy;
+    if (price.work_class == WorkClass::kCommunication) {
+      const double link = occupancy.ports.link > 0 ? ports.link : 0;
+      const double nic = occupancy.ports.nic > 0 ? ports.nic : 0;
+      return 1 / std::max({1.0, link, nic});
+    }
+    if (occupancy.multiprocessors == 0) return 1;
+    constexpr double kLeastShare = 0.1;
+    const double left = is_bound_by_arithmetic(price) ? std::max(kLeastShare, 1 - nccl) : 1;
+    return std::min(1.0, left / kernels);
+  }
+};
+
+}  // namespace
+
+RankPlayer::RankPlayer(const ReplayRank& rank, const LaunchCost& launch, Meetings& meetings)
+    : profile_(*rank.profile),
+      trace_(*rank.profile->trace),
+      prices_(rank.prices),
+      launch_(launch),
+      meetings_(meetings),
+      ends_(index(kIterations)),
+      records_(index(kIterations * trace_.records)) {
+  const std::vector<CommunicatorKey> keys = keys_of(*profile_.program);
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    communicators_.push_back({.key = keys[i], .member = profile_.program->communicators[i].rank});
+  }
+}
+
+TraceEventKind RankPlayer::kind_of(int64_t event) const {
+  return static_cast<TraceEventKind>(trace_.events.kind[index(event)]);
+}
+
+int64_t RankPlayer::item_of(int64_t event) const { return trace_.events.item[index(event)]; }
+
+const TraceWork& RankPlayer::work_of(int64_t event) const {
+  return trace_.works[index(item_of(event))];
+}
+
+const WorkPrice& RankPlayer::price_of(const Running& running) const {
+  return prices_[index(item_of(running.issued.event))];
+}
+
+double RankPlayer::issue_seconds(int64_t event) const {
+  switch (static_cast<HostIssue>(trace_.events.issue[index(event)])) {
+    case HostIssue::kNothing:
+      return 0;
+    case HostIssue::kForward:
+      return launch_.host_forward_seconds;
+    case HostIssue::kBackward:
+      return launch_.host_backward_seconds;
+  }
+  return 0;
+}
+
+/// Records from before the replay have happened.
+std::optional<double> RankPlayer::time_of_record(int64_t item, int64_t iteration) const {
+  const int64_t number = iteration * trace_.records + item;
+  return number < 0 ? std::optional(0.0) : records_[index(number)];
+}
+
+bool RankPlayer::settle(double now) {
+  if (next() > now && seen_changes_ == meetings_.changes()) return false;
+  bool any = false;
+  for (bool again = true; again;) {
+    again = end_works(now);
+    again = issue(now) || again;
+    for (auto& [number, stream] : streams_) again = run(stream, now) || again;
+    any = any || again;
+  }
+  if (any) share(now);
+  seen_changes_ = meetings_.changes();
+  return any;
+}
+
+double RankPlayer::next() const {
+  if (seen_changes_ < 0) return 0;  // it has not begun
+  double time = kNever;
+  for (const auto& [number, stream] : streams_) {
+    if (stream.running) {
+      time = std::min(time, stream.running->end);
+    } else if (!stream.queue.empty() && !stream.queue.front().has_come) {
+      time = std::min(time, stream.queue.front().time);
+    }
+  }
+  return time;
+}
+
+bool RankPlayer::is_done() const {
+  return iteration_ == kIterations &&
+         std::all_of(streams_.begin(), streams_.end(), [](const auto& stream) {
+           return stream.second.is_idle();
+         });
+}
+
+bool RankPlayer::end_works(double now) {
+  bool any = false;
+  for (auto& [number, stream] : streams_) {
+    if (!stream.running || stream.running->end > now) continue;
+    const Running done = *std::exchange(stream.running, std::nullopt);
+    if (done.issued.call >= 0)
+      ++communicators_[index(work_of(done.issued.event).communicator)].done;
+    double& last = ends_[index(done.issued.iteration)];
+    last = std::max(last, done.end);
+    if (done.issued.iteration == kIterations - 1) {
+      works_.push_back({.event = done.issued.event, .start = done.start, .end = done.end});
+    }
+    any = true;
+  }
+  return any;
+}
+
+/// Until when the host waits at this event; empty if that is not known yet.
+std::optional<double> RankPlayer::waited_for(int64_t event, double now) const {
+  switch (kind_of(event)) {
+    case TraceEventKind::kHostWaitRecord:
+      return time_of_record(item_of(event), iteration_);
+    case TraceEventKind::kHostWaitStream: {
+      const auto found = streams_.find(trace_.events.stream[index(event)]);
+      const bool is_idle = found == streams_.end() || found->second.is_idle();
+      return is_idle ? std::optional(now) : std::nullopt;
+    }
+    case TraceEventKind::kHostWaitDevice: {
+      const bool are_idle = std::all_of(streams_.begin(), streams_.end(), [](const auto& stream) {
+        return stream.second.is_idle();
+      });
+      return are_idle ? std::optional(now) : std::nullopt;
+    }
+    default:
+      return 0;
+  }
+}
+
+/// The host is ahead of its streams until it waits for something that has not happened.
+bool RankPlayer::issue(double now) {
+  const auto count = static_cast<int64_t>(trace_.events.kind.size());
+  bool any = false;
+  while (iteration_ < kIterations) {
+    if (next_event_ == count) {
+      next_event_ = 0;
+      ++iteration_;
+      continue;
+    }
+    const auto until = waited_for(next_event_, now);
+    if (!until) return any;
+    const double seconds = issue_seconds(next_event_);
+    issuing_ += seconds;
+    host_ = std::max(host_ + seconds, *until);
+    queue_event();
+    ++next_event_;
+    any = true;
+  }
+  return any;
+}
+
+void RankPlayer::queue_event() {
+  const TraceEventKind kind = kind_of(next_event_);
+  const bool is_of_stream = kind == TraceEventKind::kLaunch || kind == TraceEventKind::kRecord ||
+                            kind == TraceEventKind::kStreamWait;
+  if (!is_of_stream) return;
+  Issued issued{.event = next_event_, .iteration = iteration_, .time = host_};
+  if (kind == TraceEventKind::kLaunch && work_of(next_event_).communicator >= 0) {
+    issued.call = communicators_[index(work_of(next_event_).communicator)].issued++;
+  }
+  streams_[trace_.events.stream[index(next_event_)]].queue.push_back(std::move(issued));
+}
+
+bool RankPlayer::run(Stream& stream, double now) {
+  bool any = false;
+  while (!stream.running && !stream.queue.empty() && stream.queue.front().time <= now &&
+         do_first(stream, now)) {
+    any = true;
+  }
+  return any;
+}
+
+/// False if it can't be done yet.
+bool RankPlayer::do_first(Stream& stream, double now) {
+  Issued& first = stream.queue.front();
+  const int64_t item = item_of(first.event);
+  first.has_come = true;
+  switch (kind_of(first.event)) {
+    case TraceEventKind::kRecord:
+      records_[index(first.iteration * trace_.records + item)] = now;
+      break;
+    case TraceEventKind::kStreamWait:
+      if (!time_of_record(item, first.iteration)) return false;
+      break;
+    default:
+      if (first.call >= 0 && !can_communicate(first)) return false;
+      stream.running = Running{
+          .issued = first, .start = now, .updated = now, .remaining = prices_[index(item)].seconds};
+  }
+  stream.queue.pop_front();
+  return true;
+}
+
+bool RankPlayer::can_communicate(Issued& issued) {
+  const TraceWork& work = work_of(issued.event);
+  const OwnCommunicator& own = communicators_[index(work.communicator)];
+  if (own.done < issued.call) return false;
+  if (work.kind == WorkKind::kCollective) return meetings_.meet(own.key, issued.call, own.member);
+  if (issued.messages.empty()) {
+    for (const TraceMessage& message : work.messages) {
+      if (!meetings_.is_played(own.key, message.peer) || message.peer == own.member) continue;
+      const int64_t from = message.is_send ? own.member : message.peer;
+      const int64_t to = message.is_send ? message.peer : own.member;
+      issued.messages.push_back(
+          {&meetings_.meet(own.key, from, to, message.is_send), message.is_send});
+    }
+  }
+  return std::all_of(issued.messages.begin(), issued.messages.end(), [](const auto& message) {
+    const auto& [ends, is_send] = message;
+    return is_send ? ends->receive : ends->send;
+  });
+}
+
+/// What runs from now on shares the GPU.
+void RankPlayer::share(double now) {
+  Demand demand;
+  for (const auto& [number, stream] : streams_) {
+    if (stream.running) demand.add(price_of(*stream.running));
+  }
+  for (auto& [number, stream] : streams_) {
+    if (!stream.running) continue;
+    Running& running = *stream.running;
+    const double rate = demand.rate(price_of(running));
+    if (rate == running.rate) continue;
+    running.remaining -= (now - running.updated) * running.rate;
+    running.updated = now;
+    running.rate = rate;
+    running.end = now + std::max(0.0, running.remaining) / rate;
+  }
+}
+
+std::vector<std::string> RankPlayer::waiting() const {
+  std::vector<std::string> lines;
+  for (const auto& [number, stream] : streams_) {
+    if (!stream.queue.empty()) lines.push_back(described(stream.queue.front(), number));
+  }
+  if (iteration_ < kIterations) {
+    lines.push_back(fmt::format("rank {}: the host waits for its GPU", profile_.rank));
+  }
+  return lines;
+}
+
+std::string RankPlayer::described(const Issued& issued, int64_t stream) const {
+  const std::string& module = trace_.modules[index(trace_.events.module[index(issued.event)])];
+  const std::string place = module.empty() ? "" : " in " + module;
+  if (issued.call < 0) {
+    return fmt::format("rank {}: stream {} waits for another{}", profile_.rank, stream, place);
+  }
+  const TraceWork& work = work_of(issued.event);
+  std::string peers;
+  for (const TraceMessage& message : work.messages) {
+    peers += fmt::format(
+        "{} {} member {}", peers.empty() ? "" : ",", message.is_send ? "to" : "from", message.peer);
+  }
+  const std::string& name = communicators_[index(work.communicator)].key.name;
+  return fmt::format("rank {}: {} of {}{}{}",
+                     profile_.rank,
+                     work.name,
+                     name.empty() ? "a communicator" : name,
+                     peers,
+                     place);
+}
+
+PlayedRank RankPlayer::result() const {
+  PlayedRank played{.iteration_start = ends_[index(kIterations - 2)],
+                    .iteration_end = ends_[index(kIterations - 1)],
+                    .host_seconds = issuing_ / static_cast<double>(kIterations),
+                    .works = works_};
+  std::sort(played.works.begin(), played.works.end(), [](const auto& a, const auto& b) {
+    return a.event < b.event;
+  });
+  return played;
+}
+
+}  // namespace estimator

@@ -1,0 +1,100 @@
+// One rank of a replay: its host, its streams, and what they share.
+#pragma once
+
+#include <deque>
+#include <limits>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "estimator/replay/meetings.h"
+#include "estimator/replay/trace_replay.h"
+
+namespace estimator {
+
+/// Plays the rank's iteration several times in a row; see trace_replay.h for the rules. Whoever
+/// plays it calls settle() at every time that next() returns, in the order of time.
+class RankPlayer {
+ public:
+  /// Everything must outlive the player.
+  RankPlayer(const ReplayRank& rank, const LaunchCost& launch, Meetings& meetings);
+
+  /// Does all that can be done at `now`. Whether that was anything.
+  bool settle(double now);
+
+  /// When the next work ends or the host issues something for a stream that is idle; infinite if
+  /// nothing will happen by itself.
+  double next() const;
+
+  bool is_done() const;
+  /// "rank 3: reduce_scatter of dp in layers.3", for all that stands still.
+  std::vector<std::string> waiting() const;
+  PlayedRank result() const;
+
+ private:
+  /// An event that the host has issued.
+  struct Issued {
+    int64_t event = 0;
+    int64_t iteration = 0;
+    double time = 0;
+    int64_t call = -1;  ///< of NCCL: its number on the communicator
+    bool has_come = false;
+    std::vector<std::pair<const MessageEnds*, bool>> messages = {};  ///< and whether it is sent
+  };
+  /// A work that a stream is doing: until `updated` all but `remaining` seconds of it were done.
+  struct Running {
+    Issued issued;
+    double start = 0;
+    double updated = 0;
+    double remaining = 0;
+    double rate = 0;
+    double end = std::numeric_limits<double>::infinity();  ///< share() sets it
+  };
+  struct Stream {
+    std::deque<Issued> queue;
+    std::optional<Running> running;
+    bool is_idle() const { return queue.empty() && !running; }
+  };
+  struct OwnCommunicator {
+    CommunicatorKey key;
+    int64_t member = 0;
+    int64_t issued = 0;  ///< calls
+    int64_t done = 0;
+  };
+
+  TraceEventKind kind_of(int64_t event) const;
+  int64_t item_of(int64_t event) const;
+  const TraceWork& work_of(int64_t event) const;
+  const WorkPrice& price_of(const Running& running) const;
+  double issue_seconds(int64_t event) const;
+
+  bool end_works(double now);
+  bool issue(double now);
+  std::optional<double> waited_for(int64_t event, double now) const;
+  void queue_event();
+  bool run(Stream& stream, double now);
+  bool do_first(Stream& stream, double now);
+  bool can_communicate(Issued& issued);
+  void share(double now);
+  std::optional<double> time_of_record(int64_t item, int64_t iteration) const;
+  std::string described(const Issued& issued, int64_t stream) const;
+
+  const RankProfile& profile_;
+  const Trace& trace_;
+  const std::vector<WorkPrice>& prices_;
+  const LaunchCost& launch_;
+  Meetings& meetings_;
+  int64_t next_event_ = 0;
+  int64_t iteration_ = 0;
+  double host_ = 0;     // when the host has issued the last event
+  double issuing_ = 0;  // seconds
+  int64_t seen_changes_ = -1;
+  std::vector<double> ends_;  // of iterations
+  std::vector<std::optional<double>> records_;
+  std::map<int64_t, Stream> streams_;
+  std::vector<OwnCommunicator> communicators_;
+  std::vector<PlayedWork> works_;
+};
+
+}  // namespace estimator
