@@ -1,14 +1,11 @@
 #include "estimator/cluster/program_time.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <map>
 #include <numeric>
-#include <set>
 #include <utility>
 
+#include "estimator/cluster/program_ranks.h"
 #include "estimator/compute/gpu_variation.h"
 #include "estimator/replay/trace_replay.h"
 
@@ -113,29 +110,9 @@ double flops_of(const RankTime& time) {
 }  // namespace
 
 std::optional<std::string> lacks_time(const std::vector<RankProfile>& profiles) {
-  std::vector<const RankProfile*> ranks;
-  for (const RankProfile& profile : profiles) {
-    if (!profile.trace) {
-      return fmt::format(
-          "rank {} has no trace: of a program on the virtual GPU the second optimizer step is "
-          "recorded (--steps 2)",
-          profile.rank);
-    }
-    ranks.push_back(&profile);
-  }
-  const std::vector<MissingPeer> missing = missing_peers(ranks);
-  if (missing.empty()) return std::nullopt;
-  std::set<int64_t> to_run;
-  for (const RankProfile& profile : profiles) to_run.insert(profile.rank);
-  for (const MissingPeer& peer : missing) {
-    for (int64_t member = 0; member < peer.group.size(); ++member) {
-      to_run.insert(peer.group.member(member));
-    }
-  }
-  return fmt::format("rank {} waits for messages of rank {}, which was not run: give --ranks {}",
-                     missing.front().rank,
-                     missing.front().peer,
-                     fmt::join(to_run, ","));
+  std::string why;
+  if (ranks_to_replay(profiles, why).empty()) return why;
+  return std::nullopt;
 }
 
 ProgramTime program_time(const std::vector<RankProfile>& profiles,
@@ -145,8 +122,9 @@ ProgramTime program_time(const std::vector<RankProfile>& profiles,
       slowest_gpu_slowdown(profiles.front().world_size, usual_gpu_deviation().value);
   const GpuRates rates(gpu, nullptr, {}, slowdown);
   std::vector<ReplayRank> ranks;
-  for (const RankProfile& profile : profiles) {
-    ranks.push_back({&profile, work_prices(profile, rates, fabric)});
+  std::string why;
+  for (const RankProfile* profile : ranks_to_replay(profiles, why)) {
+    ranks.push_back({profile, work_prices(*profile, rates, fabric)});
   }
   const std::vector<PlayedRank> played = replay(ranks, rates.launch());
   ProgramTime time{.rates = rates.terms(Dtype::kBf16, true)};

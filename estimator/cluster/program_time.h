@@ -78,10 +78,10 @@ void visit_fields(Visitor& visit, ProgramTime& time) {
 }
 
 /// Why the ranks have no step time, and what to do about it: no iteration was recorded whole, or a
-/// rank waits for messages of a rank that was not run. Empty if they have one.
+/// rank waits for messages of a rank that was not run (program_ranks.h). Empty if they have one.
 std::optional<std::string> lacks_time(const std::vector<RankProfile>& profiles);
 
-/// Replays the traces together (replay/trace_replay.h). `profiles` lack no time, and are of one
+/// Replays the traces together (replay/trace_replay.h). The profiles lack no time, and are of one
 /// program on `gpu`. Throws UserError when they wait for each other for ever.
 ProgramTime program_time(const std::vector<RankProfile>& profiles,
                          const Gpu& gpu,

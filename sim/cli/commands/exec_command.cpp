@@ -11,6 +11,7 @@
 
 #include "estimator/base/document.h"
 #include "estimator/cluster/program_estimate.h"
+#include "estimator/cluster/program_ranks.h"
 #include "estimator/hardware/hardware.h"
 #include "sim/cli/commands/commands.h"
 #include "sim/cli/input/device_choice.h"
@@ -83,9 +84,15 @@ int64_t flag_or_variable(const std::string& flag,
   return otherwise;
 }
 
+/// `--ranks auto`: the ranks follow from what those before did.
+bool are_found(const ExecOptions& options) {
+  return options.ranks == std::vector<std::string>{"auto"} && options.rank.empty();
+}
+
 std::vector<int64_t> ranks_of(const ExecOptions& options,
                               int64_t world_size,
                               const Environment& environment) {
+  if (are_found(options)) return {};
   std::set<int64_t> ranks;
   for (const std::string& rank : options.ranks) {
     ranks.insert(number_in(rank, "--ranks", 0, world_size - 1));
@@ -235,7 +242,7 @@ ExitCode verdict_on(const std::vector<RankProfile>& profiles, const VerdictGate&
 
 ExitCode run_exec(const ExecOptions& options, const CLI::App& app, const Environment& environment) {
   ExecJob job = job_of(options, app, environment);
-  const std::vector<int64_t> ranks = ranks_of(options, job.world_size, environment);
+  std::vector<int64_t> ranks = ranks_of(options, job.world_size, environment);
   options.gate.check();
   check_writable_folder(options.output, "--output");
   if (fs::is_directory(options.output)) {
@@ -260,10 +267,19 @@ ExitCode run_exec(const ExecOptions& options, const CLI::App& app, const Environ
     job.output_folder = fs::absolute(options.output);
     fs::create_directories(job.output_folder);
   }
+  constexpr int64_t kMostFound = 64;
   std::vector<RankProfile> profiles;
-  for (const int64_t rank : ranks) {
-    profiles.push_back(exec_rank(job, rank, environment, interrupts));
+  const auto next = [&] {
+    return estimator::ranks_to_run_next(profiles, job.world_size, kMostFound);
+  };
+  if (are_found(options)) ranks = next();
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    profiles.push_back(exec_rank(job, ranks[i], environment, interrupts));
     if (!options.json) write_to_standard_output("\n" + program_text(profiles.back()));
+    const bool is_last = i + 1 == ranks.size();
+    if (is_last && are_found(options)) {
+      for (const int64_t rank : next()) ranks.push_back(rank);
+    }
   }
   write_memory_files(job.memory_files, ranks, job.memory_folder);
   if (!options.json) write_to_standard_output(step_time_text(profiles));
@@ -284,7 +300,10 @@ Command add_exec_command(CLI::App& root) {
       ->capture_default_str();
   add("--world-size", options->world_size, "ranks of the world (or WORLD_SIZE; default 1)", "N");
   add("--rank", options->rank, "the rank to run (or RANK; default 0)", "R");
-  app->add_option("--ranks", options->ranks, "several ranks, one after the other: 0,7,63")
+  app->add_option("--ranks",
+                  options->ranks,
+                  "several ranks, one after the other: 0,7,63; auto: those that differ, and that "
+                  "wait for each other")
       ->delimiter(',')
       ->type_name("R,R")
       ->group("Execution");

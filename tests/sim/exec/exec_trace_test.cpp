@@ -117,9 +117,11 @@ TEST_F(ExecTrace, GivesTheStepTimeWithWhatRunsBesideOtherWork) {
 TEST_F(ExecTrace, OfAPipelineNeedsItsStages) {
   const ProgramResult alone = run_program("pipeline.py", {"--world-size", "64", "--rank", "16"});
   EXPECT_THAT(alone.output, HasSubstr("no step time: rank 16 waits for messages of rank "));
-  EXPECT_THAT(alone.output, HasSubstr("give --ranks 0,16,32,48\n"));
-  const ProgramResult all =
-      run_program("pipeline.py", {"--world-size", "64", "--ranks", "0,16,32,48"});
+  EXPECT_THAT(alone.output, HasSubstr("give --ranks 0,16,32,48, or --ranks auto\n"));
+  const ProgramResult all = run_program("pipeline.py", {"--world-size", "64", "--ranks", "auto"});
+  for (const char* rank : {"rank 0 of", "rank 16 of", "rank 32 of", "rank 48 of", "rank 63 of"}) {
+    EXPECT_THAT(all.output, HasSubstr(rank));
+  }
   EXPECT_THAT(all.output, HasSubstr("\nstep time "));
   EXPECT_THAT(all.output, Not(HasSubstr("no step time")));
 }

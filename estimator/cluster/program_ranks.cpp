@@ -1,0 +1,133 @@
+#include "estimator/cluster/program_ranks.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <set>
+
+#include "estimator/base/fields.h"
+#include "estimator/replay/trace_replay.h"
+
+namespace estimator {
+namespace {
+
+/// How often each work is asked for, whoever it is done with.
+std::map<std::string, int64_t> works_of(const Trace& trace) {
+  std::vector<std::string> texts;
+  for (TraceWork work : trace.works) {
+    if (work.communicator >= 0) work.communicator = 0;
+    for (TraceMessage& message : work.messages) message.peer = 0;
+    texts.push_back(to_json(work).dump());
+  }
+  std::map<std::string, int64_t> counts;
+  for (std::size_t i = 0; i < trace.events.kind.size(); ++i) {
+    if (trace.events.kind[i] != static_cast<int64_t>(TraceEventKind::kLaunch)) continue;
+    ++counts[texts[static_cast<std::size_t>(trace.events.item[i])]];
+  }
+  return counts;
+}
+
+std::set<int64_t> numbers_of(const std::vector<RankProfile>& profiles) {
+  std::set<int64_t> ranks;
+  for (const RankProfile& profile : profiles) ranks.insert(profile.rank);
+  return ranks;
+}
+
+std::vector<const RankProfile*> traced(const std::vector<RankProfile>& profiles) {
+  std::vector<const RankProfile*> ranks;
+  for (const RankProfile& profile : profiles) {
+    if (profile.trace) ranks.push_back(&profile);
+  }
+  return ranks;
+}
+
+/// All members of the communicators over which ranks wait for somebody who was not run: they wait
+/// for each other in turn.
+std::set<int64_t> members_waited_for(const std::vector<MissingPeer>& missing) {
+  std::set<int64_t> members;
+  for (const MissingPeer& peer : missing) {
+    for (int64_t i = 0; i < peer.group.size(); ++i) members.insert(peer.group.member(i));
+  }
+  return members;
+}
+
+std::vector<int64_t> without(const std::set<int64_t>& ranks, const std::set<int64_t>& run) {
+  std::vector<int64_t> left;
+  std::set_difference(ranks.begin(), ranks.end(), run.begin(), run.end(), std::back_inserter(left));
+  return left;
+}
+
+}  // namespace
+
+bool are_alike(const RankProfile& a, const RankProfile& b) {
+  return a.peak.allocated_bytes == b.peak.allocated_bytes &&
+         a.peak.reserved_bytes == b.peak.reserved_bytes &&
+         a.trace.has_value() == b.trace.has_value() &&
+         (!a.trace || works_of(*a.trace) == works_of(*b.trace));
+}
+
+std::vector<const RankProfile*> ranks_to_replay(const std::vector<RankProfile>& profiles,
+                                                std::string& why) {
+  std::vector<const RankProfile*> ranks = traced(profiles);
+  for (const RankProfile& profile : profiles) {
+    if (profile.trace) continue;
+    why = fmt::format(
+        "rank {} has no trace: of a program on the virtual GPU the second optimizer step is "
+        "recorded (--steps 2)",
+        profile.rank);
+    return {};
+  }
+  std::vector<MissingPeer> missing = missing_peers(ranks);
+  std::set<int64_t> waiting;
+  for (const MissingPeer& peer : missing) waiting.insert(peer.rank);
+  const auto waits = [&](const RankProfile* rank) { return waiting.count(rank->rank) > 0; };
+  const std::vector<const RankProfile*> all = ranks;
+  std::erase_if(ranks, [&](const RankProfile* rank) {
+    return waits(rank) && std::any_of(all.begin(), all.end(), [&](const RankProfile* other) {
+             return !waits(other) && are_alike(*rank, *other);
+           });
+  });
+  missing = missing_peers(ranks);
+  if (missing.empty()) return ranks;
+  std::set<int64_t> to_run = members_waited_for(missing);
+  for (const int64_t rank : numbers_of(profiles)) to_run.insert(rank);
+  why = fmt::format(
+      "rank {} waits for messages of rank {}, which was not run: give --ranks {}, or --ranks auto",
+      missing.front().rank,
+      missing.front().peer,
+      fmt::join(to_run, ","));
+  return {};
+}
+
+std::vector<int64_t> ranks_to_run_next(const std::vector<RankProfile>& profiles,
+                                       int64_t world_size,
+                                       int64_t most) {
+  if (profiles.empty()) return {0};
+  const std::set<int64_t> run = numbers_of(profiles);
+  const auto left = most - static_cast<int64_t>(run.size());
+  const auto limited = [&](std::vector<int64_t> ranks) {
+    if (static_cast<int64_t>(ranks.size()) > left) ranks.resize(static_cast<std::size_t>(left));
+    return ranks;
+  };
+  std::string why;
+  if (ranks_to_replay(profiles, why).empty()) {
+    const auto waited_for = without(members_waited_for(missing_peers(traced(profiles))), run);
+    if (!waited_for.empty()) return limited(waited_for);
+  }
+  const int64_t last = world_size - 1;
+  if (run.count(last) == 0) return limited({last});
+  const RankProfile* const probe = &*std::find_if(
+      profiles.begin(), profiles.end(), [&](const auto& profile) { return profile.rank == last; });
+  const bool is_like_another =
+      std::any_of(profiles.begin(), profiles.end(), [&](const RankProfile& profile) {
+        return &profile != probe && are_alike(profile, *probe);
+      });
+  const int64_t middle = world_size / 2;
+  if (!is_like_another && run.count(middle) == 0) return limited({middle});
+  return {};
+}
+
+}  // namespace estimator

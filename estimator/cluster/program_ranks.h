@@ -1,0 +1,29 @@
+// Which ranks of a program have to be run, and which of those that were run are replayed together.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "estimator/profile/rank_profile.h"
+
+namespace estimator {
+
+/// Whether the two ranks do the same in their recorded iteration, in as many calls, with the same
+/// peaks of memory. With whom they communicate may differ.
+bool are_alike(const RankProfile& a, const RankProfile& b);
+
+/// The ranks whose traces can be replayed together: all but those that wait for messages of ranks
+/// that were not run, and are alike a rank that does not. Empty if one of the others waits so, or
+/// has no trace; then `why` says so, and the way out.
+std::vector<const RankProfile*> ranks_to_replay(const std::vector<RankProfile>& profiles,
+                                                std::string& why);
+
+/// The ranks to be run after those of `profiles`, in ascending order; empty when these are enough.
+/// First rank 0; then everyone for whom those that were run wait; then the last rank, which has
+/// another place along every axis. If that is like none of the others, those that it waits for are
+/// run, and one rank in the middle. No more than `most` ranks are asked for in all.
+std::vector<int64_t> ranks_to_run_next(const std::vector<RankProfile>& profiles,
+                                       int64_t world_size,
+                                       int64_t most);
+
+}  // namespace estimator
