@@ -50,9 +50,10 @@ int64_t slurm_port(const Environment& environment) {
   int64_t sum = 0;
   for (const char* name : {kSlurmJobVariable, kSlurmStepVariable}) {
     const auto value = find_variable(environment, name);
-    sum = sum * 31 + (value ? parse_whole_number(*value, name) : 0);
+    const int64_t number = value ? parse_whole_number(*value, name) : 0;
+    sum = (sum * 31 + number % kPorts) % kPorts;
   }
-  return kFirst + sum % kPorts;
+  return kFirst + sum;
 }
 
 int64_t port(const Environment& environment, const Launcher& launcher) {

@@ -45,6 +45,13 @@ TEST(LaunchedWorld, OfSrunMeetsOnItsFirstNodeAtAPortOfTheStep) {
   EXPECT_TRUE(find_launched_world(first)->keeps_store);
 }
 
+TEST(LaunchedWorld, OfSrunMeetsAtAPortWhateverTheNumbersOfItsJobAndStep) {
+  Environment environment = kSlurm;
+  environment["SLURM_JOB_ID"] = "9223372036854775807";  // 5807 of 10,000: 5807 x 31 + 5807
+  environment["SLURM_STEP_ID"] = "9223372036854775807";
+  EXPECT_EQ(find_launched_world(environment)->port, 25'824);
+}
+
 TEST(LaunchedWorld, MeetsWhereMasterAddrAndMasterPortSay) {
   Environment environment = kSlurm;
   environment["MASTER_ADDR"] = "10.0.0.1";
