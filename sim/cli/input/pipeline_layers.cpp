@@ -44,6 +44,12 @@ std::optional<int64_t> layers_of(const Json& tree) {
   return std::nullopt;
 }
 
+/// One, unless the plan says otherwise. Nothing where what it says is no number.
+std::optional<int64_t> stages_of(const Json& tree) {
+  const Json stages = find_in_tree(tree, "parallelism.pipeline");
+  return stages.is_null() ? 1 : whole_number(stages);
+}
+
 std::optional<int64_t> parse_if_given(const std::string& text, const char* flag) {
   if (text.empty()) return std::nullopt;
   return parse_whole_number(text, flag);
@@ -90,7 +96,7 @@ void PipelineLayers::add_to(CLI::App& app) {
 void PipelineLayers::overlay(Json& tree) const {
   if (!any_given()) return;
   const auto layers = layers_of(tree);
-  const auto stages = whole_number(find_in_tree(tree, "parallelism.pipeline"));
+  const auto stages = stages_of(tree);
   constexpr int64_t kMostStages = 1'000'000;
   if (!per_virtual_.empty()) refuse_twice(tree, kVirtualPath, kPerVirtual);
   if (!first_.empty() || !last_.empty()) {

@@ -61,6 +61,19 @@ TEST(PipelineLayers, RefuseWhatDoesNotDivide) {
   EXPECT_THAT(error_of("--decoder-first-pipeline-num-layers x", 30, 4), HasSubstr("= \"x\""));
 }
 
+TEST(PipelineLayers, OfAPlanWithoutAPipelineAreThoseOfOneStage) {
+  for (const char* flag : {"--decoder-first-pipeline-num-layers 2",
+                           "--decoder-last-pipeline-num-layers 2",
+                           "--num-layers-per-virtual-pipeline-stage 5"}) {
+    Json tree = {{"model", "gpt2"}};
+    CLI::App app;
+    PipelineLayers flags;
+    flags.add_to(app);
+    app.parse(flag, false);
+    EXPECT_THROW(flags.overlay(tree), estimator::UserError) << flag;
+  }
+}
+
 TEST(PipelineLayers, RefuseAPlanThatListsItsStagesAlready) {
   Json tree = {{"model", "gpt2"}, {"parallelism", {{"pipeline", 2}, {"layers_per_stage", {6, 6}}}}};
   CLI::App app;
