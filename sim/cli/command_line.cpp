@@ -7,6 +7,7 @@
 #include "estimator/base/field_words.h"
 #include "sim/cli/commands/commands.h"
 #include "sim/cli/input/flag_names.h"
+#include "sim/cli/input/plan_flag_table.h"
 #include "sim/cli/process/output.h"
 
 namespace sim {
@@ -78,6 +79,39 @@ void refuse_unknown(const CLI::App& app, const CLI::App& root) {
   }
 }
 
+bool is_plan_flag(const CLI::Option& option) {
+  for (const PlanFlagGroup& group : plan_flag_groups()) {
+    for (const PlanFlag& flag : group.flags) {
+      for (const std::string& name : flag.said.names) {
+        if (option.check_name(name)) return true;
+      }
+    }
+  }
+  return false;
+}
+
+[[noreturn]] void refuse_empty(const std::string& name) {
+  throw UserError({.what = "an argument is empty",
+                   .where = name,
+                   .help = "leave it out, or give it a value; a variable of the shell may not be "
+                           "set"});
+}
+
+/// An empty text would count as not given. After "--rank=", CLI11 takes the next argument. Plan
+/// flags read their own texts, and some of them may be empty.
+void refuse_empty_values(const CLI::App& app, const std::vector<std::string>& arguments) {
+  for (const std::string& name : flag_names(app)) {
+    if (std::find(arguments.begin(), arguments.end(), name + "=") != arguments.end()) {
+      refuse_empty(name + "=");
+    }
+  }
+  for (const CLI::Option* option : app.get_options()) {
+    const bool is_empty = option->get_items_expected_max() == 1 && option->count() > 0 &&
+                          option->results().back().empty();
+    if (is_empty && !is_plan_flag(*option)) refuse_empty(option->get_name());
+  }
+}
+
 /// What CLI11's errors mean here, where options are texts and only switches are converted.
 struct ParseFailure {
   const char* cli11_name;
@@ -102,6 +136,7 @@ UserError parse_error(const CLI::ParseError& error, const CLI::App& app) {
 /// The subcommand that the arguments name. Throws CLI::Success for --help and --version.
 const Command& parse(CLI::App& root,
                      const std::vector<Command>& commands,
+                     const std::vector<std::string>& own_arguments,
                      int argc,
                      const char* const* argv) {
   try {
@@ -117,6 +152,7 @@ const Command& parse(CLI::App& root,
     // First: what comes after an unknown flag of its own is left to the root.
     refuse_unknown(*command.app, root);
     refuse_unknown(root, root);
+    refuse_empty_values(*command.app, own_arguments);
     return command;
   }
   refuse_unknown(root, root);
@@ -161,7 +197,7 @@ ExitCode run_command_line(int argc, const char* const* argv, const Environment& 
                                          add_man_command(root)};
   for (const Command& command : commands) command.app->allow_extras();
   try {
-    return parse(root, commands, argc, argv).run(environment);
+    return parse(root, commands, arguments, argc, argv).run(environment);
   } catch (const UserError& error) {
     throw UserError(as_typed(error.problems(), arguments), error.exit_code());
   } catch (const CLI::CallForVersion& version) {

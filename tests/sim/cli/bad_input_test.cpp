@@ -219,6 +219,17 @@ TEST_F(BadInput, AnEmptyArgumentIsNamed) {
               StartsWith("error: unknown subcommand\n  it is an empty argument\n"));
 }
 
+TEST_F(BadInput, AVariableOfTheShellThatIsNotSet) {
+  for (const char* flag : {"--rank", "--world-size", "--jobs", "--depth", "--peak-snapshot"}) {
+    expect_flags_refused({flag, ""}, {"an argument is empty", flag, "may not be set"});
+    expect_flags_refused({std::string(flag) + "=", "1"}, {"an argument is empty", flag});
+  }
+  EXPECT_THAT(run(small_plan({"check"}, {""})).error, HasSubstr("an argument is empty\n  --plan"));
+  EXPECT_THAT(run({"comm", "all_reduce", "--gpu", "h100", "--measured", ""}).error,
+              HasSubstr("an argument is empty\n  --measured"));
+  EXPECT_EQ(run(small_plan({"check"}, {"--allocator", ""})).exit_code, 0) << "PyTorch's default";
+}
+
 TEST_F(BadInput, WordsOfTheFieldThatAreNotModelledAreRefusedByName) {
   expect_flags_refused({"--fp8-format", "hybrid"}, {"8 bits", "--fp8-format", "--bf16"});
   expect_flags_refused({"--lora-rank", "16"}, {"adapters", "onerank exec"});
