@@ -41,7 +41,7 @@ void check_model(Rules& rules) {
                 "model.add_bias_linear with model.num_experts",
                 "add --disable-bias-linear");
   const int64_t groups = m.moe_router_num_groups;
-  const bool has_groups = groups > 0 || m.moe_router_group_topk > 0;
+  const bool has_groups = groups != 0 || m.moe_router_group_topk != 0;
   rules.require(
       !has_groups ||
           (groups > 0 && m.num_experts % groups == 0 && m.moe_router_group_topk >= 1 &&
