@@ -16,21 +16,47 @@ double compute_capability(const Plan& plan) {
   return gpu != nullptr ? std::stod(gpu->compute_capability) : kHopper;
 }
 
+bool has_engines_layers(const TrainingConfig& training) {
+  return traits_of(training.framework).transformer_engine &&
+         training.transformer_impl == TransformerImpl::kTransformerEngine;
+}
+
+/// "model.kv_channels = 100", or the keys of multi-latent attention.
+std::string width_keys(const ModelConfig& m) {
+  if (!m.multi_latent_attention) return fmt::format("model.kv_channels = {}", m.kv_channels);
+  return fmt::format(
+      "model.qk_head_dim = {}, model.qk_pos_emb_head_dim = {}, model.v_head_dim = {}",
+      m.qk_head_dim,
+      m.qk_pos_emb_head_dim,
+      m.v_head_dim);
+}
+
+/// flash-attn and PyTorch pad heads for their kernels. TransformerEngine refuses its flash-attn and
+/// cuDNN other heads (get_attention_backend in attention/dot_product_attention/utils.py;
+/// nvte_get_fused_attn_backend in common/fused_attn/fused_attn.cpp), and so does PyTorch's cuDNN
+/// kernel.
+bool pads_heads(const TrainingConfig& training) {
+  const bool is_cudnn = training.attention.is_known() && training.attention == Attention::kFused;
+  return !has_engines_layers(training) && !is_cudnn;
+}
+
 }  // namespace
 
 std::optional<FlashObstacle> find_flash_obstacle(const Plan& plan) {
-  constexpr int64_t kWidestHead = 256;
+  constexpr int64_t kWidestHead = 256, kWidthMultiple = 8;
   if (plan.training.dtype == Dtype::kFp32) {
     return FlashObstacle{"needs bf16 or fp16", "training.dtype = fp32"};
   }
   const ModelConfig& m = plan.model;
   if (m.key_width() > kWidestHead) {
-    return FlashObstacle{fmt::format("needs heads of at most {}", kWidestHead),
-                         m.multi_latent_attention
-                             ? fmt::format("model.qk_head_dim = {}, model.qk_pos_emb_head_dim = {}",
-                                           m.qk_head_dim,
-                                           m.qk_pos_emb_head_dim)
-                             : fmt::format("model.kv_channels = {}", m.kv_channels)};
+    return FlashObstacle{fmt::format("needs heads of at most {}", kWidestHead), width_keys(m)};
+  }
+  const bool is_multiple =
+      m.key_width() % kWidthMultiple == 0 && m.value_width() % kWidthMultiple == 0;
+  const bool is_for_context_rules = plan.parallelism.context > 1;  // unfused is no way out there
+  if (!is_multiple && !pads_heads(plan.training) && !is_for_context_rules) {
+    return FlashObstacle{fmt::format("needs heads whose width is a multiple of {}", kWidthMultiple),
+                         width_keys(m)};
   }
   if (compute_capability(plan) < kAmpere) {
     return FlashObstacle{"needs an Ampere GPU or newer", "cluster.gpu = " + plan.cluster.gpu};
@@ -41,8 +67,7 @@ std::optional<FlashObstacle> find_flash_obstacle(const Plan& plan) {
 Attention usual_attention(const Plan& plan) {
   const TrainingConfig& t = plan.training;
   const FrameworkTraits& framework = traits_of(t.framework);
-  const bool own_layers =
-      framework.transformer_engine && t.transformer_impl == TransformerImpl::kLocal;
+  const bool own_layers = framework.transformer_engine && !has_engines_layers(t);
   if (own_layers || framework.unfused_attention || find_flash_obstacle(plan)) {
     return Attention::kUnfused;
   }

@@ -7,7 +7,8 @@ namespace estimator {
 
 /// The attention kernel that the plan's framework uses by default. Megatron-LM with
 /// TransformerEngine uses cuDNN's kernel from compute capability 9 on, else flash-attn's, which
-/// needs keys and values of one width (get_attention_backend in
+/// needs keys and values of one width, else unfused attention, which alone takes widths that are no
+/// multiples of 8 (get_attention_backend in
 /// transformer_engine/pytorch/attention/dot_product_attention/utils.py). Megatron-LM's own layers
 /// and Megatron-DeepSpeed of 2022 have only unfused attention. Every other framework uses flash, or
 /// unfused attention if PyTorch's flash kernel cannot run (find_flash_obstacle()).

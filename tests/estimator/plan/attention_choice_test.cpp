@@ -31,6 +31,20 @@ TEST(AttentionChoice, IsUnfusedWhereNoFlashKernelRuns) {
             Attention::kUnfused);
 }
 
+// flash-attn and PyTorch pad such heads; TransformerEngine runs neither flash-attn nor cuDNN.
+TEST(AttentionChoice, OfTransformerEngineIsUnfusedForHeadsThatNoKernelReads) {
+  const auto chosen_for = [](const char* gpu, int64_t width, const char* framework) {
+    return small_plan({{"model", {{"kv_channels", width}}},
+                       {"cluster", {{"gpu", gpu}}},
+                       {"training", {{"framework", framework}}}})
+        .training.attention;
+  };
+  EXPECT_EQ(chosen_for("h100", 104, "megatron-lm"), Attention::kFused);
+  EXPECT_EQ(chosen_for("h100", 100, "megatron-lm"), Attention::kUnfused);
+  EXPECT_EQ(chosen_for("a100", 100, "megatron-lm"), Attention::kUnfused);
+  EXPECT_EQ(chosen_for("h100", 100, "plain"), Attention::kFlash);
+}
+
 TEST(AttentionChoice, LeavesAGivenOneAlone) {
   EXPECT_EQ(chosen("h100", {{"attention", "flash"}}), Attention::kFlash);
 }
