@@ -54,7 +54,9 @@ Attended attend_on_cpu(const HeadsFirst& in, const AttentionCall& call) {
       for_each_query_head(in.key, heads),
       for_each_query_head(as_wide_as(in.value, in.key), heads),
       call.dropout,
-      call.causal);
+      call.causal,
+      /*attn_mask=*/{},
+      call.scale);
   return {.output = output.narrow(3, 0, in.value.size(3)), .log_sum = log_sum};
 }
 
@@ -72,7 +74,9 @@ AttentionGradients backward_on_cpu(const at::Tensor& gradient,
       as_wide_as(output, in.key),
       log_sum,
       call.dropout,
-      call.causal);
+      call.causal,
+      /*attn_mask=*/{},
+      call.scale);
   return {query,
           sum_over_query_heads(key, groups),
           sum_over_query_heads(value, groups).narrow(3, 0, in.value.size(3))};
@@ -101,7 +105,8 @@ Attended attend_to_other_width(const HeadsFirst& in, const AttentionCall& call) 
                                        /*max_seqlen_k=*/{},
                                        call.dropout,
                                        call.causal ? kCausalFromTopLeft : 0,
-                                       /*compute_log_sumexp=*/true);
+                                       /*compute_log_sumexp=*/true,
+                                       call.scale);
   return {.output = as_sequences(output, in.query.size(0)),
           .log_sum = log_sum,
           .seed = seed,
@@ -130,7 +135,7 @@ AttentionGradients backward_of_other_width(const at::Tensor& gradient,
                                         attended.offset,
                                         call.causal ? kCausalFromTopLeft : 0,
                                         /*bias_requires_grad=*/false,
-                                        /*scale=*/{},
+                                        call.scale,
                                         /*num_splits_key=*/1);
   const int64_t count = in.query.size(0);
   return {as_sequences(query, count), as_sequences(key, count), as_sequences(value, count)};
@@ -139,8 +144,13 @@ AttentionGradients backward_of_other_width(const at::Tensor& gradient,
 Attended attend_on_gpu(const HeadsFirst& in, const AttentionCall& call) {
   if (widths_differ(in)) return attend_to_other_width(in, call);
   const auto [output, log_sum, cum_q, cum_k, max_q, max_k, seed, offset, mask] =
-      at::_scaled_dot_product_flash_attention(
-          in.query, in.key, in.value, call.dropout, call.causal);
+      at::_scaled_dot_product_flash_attention(in.query,
+                                              in.key,
+                                              in.value,
+                                              call.dropout,
+                                              call.causal,
+                                              /*return_debug_mask=*/false,
+                                              call.scale);
   return {.output = output, .log_sum = log_sum, .seed = seed, .offset = offset};
 }
 
@@ -164,7 +174,8 @@ AttentionGradients backward_on_gpu(const at::Tensor& gradient,
                                                        call.dropout,
                                                        call.causal,
                                                        attended.seed,
-                                                       attended.offset);
+                                                       attended.offset,
+                                                       call.scale);
   return {query, key, value};
 }
 

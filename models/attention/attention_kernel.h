@@ -8,6 +8,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <optional>
 
 namespace models {
 
@@ -19,6 +20,7 @@ struct AttentionCall {
   bool causal = true;                  ///< only allowed when queries and keys have the same rows
   bool cudnn = false;                  ///< the kernel stands for cuDNN's, else for flash-attn's
   bool writes_score_gradient = false;  ///< cuDNN's backward: see estimator/plan/attention_choice.h
+  std::optional<double> scale = {};    ///< of the scores; if not given, 1 / sqrt(width of a head)
 };
 
 struct Attended {

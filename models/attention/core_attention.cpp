@@ -11,6 +11,7 @@
 #include <functional>
 #include <stdexcept>
 
+#include "estimator/base/units.h"
 #include "estimator/plan/attention_choice.h"
 #include "estimator/plan/recompute_choice.h"
 #include "models/attention/all_to_all_attention.h"
@@ -124,8 +125,7 @@ at::Tensor CoreAttention::forward(const at::Tensor& query,
   switch (kind_) {
     case estimator::Attention::kFlash:
     case estimator::Attention::kFlash1:
-      if (!keeper_) return flash(query, key, value);
-      [[fallthrough]];  // the same kernel, in a function that can take its outputs from the keeper
+      return keeper_ ? kept_flash(query, key, value) : flash(query, key, value);
     case estimator::Attention::kFused:
       return FusedAttention::apply(query, key, value, call_, keeper_.get());
     case estimator::Attention::kUnfused:
@@ -178,6 +178,26 @@ at::Tensor CoreAttention::flash(const at::Tensor& query,
                                                              query.size(2) != key.size(2));
   const at::Tensor written = sequence_first(output).reshape({query.size(0), query.size(1), -1});
   return batch_first_ ? written.contiguous() : written;
+}
+
+/// The same kernel as in flash(), in a function that can take its outputs from the keeper. Heads
+/// are padded to a multiple of 8 as scaled_dot_product_attention() pads them (pad_last_dim in
+/// aten/src/ATen/native/transformers/attention.cpp).
+at::Tensor CoreAttention::kept_flash(const at::Tensor& query,
+                                     const at::Tensor& key,
+                                     const at::Tensor& value) const {
+  constexpr int64_t kWidthMultiple = 8;
+  const int64_t width = query.size(3);
+  const int64_t missing = estimator::round_up(width, kWidthMultiple) - width;
+  if (missing == 0) return FusedAttention::apply(query, key, value, call_, keeper_.get());
+  AttentionCall call = call_;
+  call.scale = 1 / std::sqrt(static_cast<double>(width));
+  const auto padded = [missing](const at::Tensor& tensor) {
+    return at::constant_pad_nd(tensor, {0, missing});
+  };
+  const at::Tensor wide =
+      FusedAttention::apply(padded(query), padded(key), padded(value), call, keeper_.get());
+  return wide.unflatten(-1, at::IntArrayRef{-1, width + missing}).narrow(-1, 0, width).flatten(2);
 }
 
 /// What the first product would add were beta not 0: it is never read, but Megatron-LM's own

@@ -35,6 +35,9 @@ class CoreAttention {
                             const at::Tensor& key,
                             const at::Tensor& value) const;
   at::Tensor flash(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value) const;
+  at::Tensor kept_flash(const at::Tensor& query,
+                        const at::Tensor& key,
+                        const at::Tensor& value) const;
   at::Tensor unread_scores(at::IntArrayRef shape, const at::Tensor& query) const;
   at::Tensor unfused(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value) const;
 

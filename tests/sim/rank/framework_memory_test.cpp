@@ -192,18 +192,19 @@ TEST(TorchtitanFramework, HasOneTypeForAllStateWithoutFsdp) {
 /// What one more layer of a Llama adds to the activations of a micro-batch: 4 key/value heads, an
 /// MLP of 2816.
 constexpr int64_t kGroups = 4, kFfn = 2816;
-int64_t titan_bytes(int64_t layers, const Json& training) {
+int64_t titan_bytes(int64_t layers, const Json& training, int64_t width = h / heads) {
   Json changes = Json::parse(R"({
     "model": {"ffn_hidden_size": 2816, "num_query_groups": 4, "normalization": "RMSNorm",
               "activation": "swiglu", "position_embedding": "rope", "add_bias_linear": false,
               "tie_embeddings": false, "hidden_dropout": 0, "attention_dropout": 0},
     "training": {"framework": "torchtitan", "dtype": "bf16", "attention": "flash"}})");
   changes["model"]["num_layers"] = layers;
+  changes["model"]["kv_channels"] = width;
   changes["training"].merge_patch(training);
   return execute(gpt_plan(changes)).micro_batches.activation_bytes.value();
 }
-int64_t titan_layer_bytes(const Json& training) {
-  return titan_bytes(3, training) - titan_bytes(2, training);
+int64_t titan_layer_bytes(const Json& training, int64_t width = h / heads) {
+  return titan_bytes(3, training, width) - titan_bytes(2, training, width);
 }
 
 // The input; of the seven products, each with the width of its output, query, value, gate and down;
@@ -213,6 +214,14 @@ TEST(TorchtitanFramework, KeepsEverySecondProductAndAttentionUnderSelectiveRecom
   const int64_t width = h / heads;
   const int64_t columns = h + (h + kGroups * width + kFfn + h) + h;
   EXPECT_EQ(titan_layer_bytes({{"recompute", "selective"}}),
+            2 * s * b * columns + kFp32 * heads * s * b + 2 * 512);
+}
+
+// PyTorch pads the heads to a multiple of 8 for its flash kernel, and keeps what the kernel gave.
+TEST(TorchtitanFramework, KeepsThePaddedOutputOfAttentionUnderSelectiveRecompute) {
+  const int64_t width = 60, padded = 64;
+  const int64_t columns = h + (heads * width + kGroups * width + kFfn + h) + heads * padded;
+  EXPECT_EQ(titan_layer_bytes({{"recompute", "selective"}}, width),
             2 * s * b * columns + kFp32 * heads * s * b + 2 * 512);
 }
 
