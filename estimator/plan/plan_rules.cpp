@@ -374,6 +374,14 @@ void check_fully_sharded(Rules& rules) {
           "which has no loss scaling",
           "training.dtype = fp16",
           "use bf16");
+  // _chunk_cat_cuda() of PyTorch 2.11 has the ranks in the second dimension of its grid, of which
+  // CUDA allows 65,535 (aten/src/ATen/native/cuda/TensorShape.cu).
+  constexpr int64_t kMostRanks = 65'535;
+  const int64_t ranks = p.data.value_or(1);
+  require(ranks <= kMostRanks,
+          "whose reduce-scatter PyTorch prepares with a kernel for at most 65,535 ranks",
+          fmt::format("parallelism.data = {}", ranks),
+          "use fewer data ranks, for example with a tensor size");
 }
 
 }  // namespace
