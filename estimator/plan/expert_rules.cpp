@@ -16,14 +16,15 @@ void check_dense(Rules& rules) {
                   where + " without model.num_experts",
                   "give --num-experts, or leave it out");
   };
-  const ModelConfig& m = plan.model;
   unused(plan.parallelism.expert == 1,
          fmt::format("parallelism.expert = {}", plan.parallelism.expert));
   unused(plan.expert_tensor_size() == 1,
          fmt::format("parallelism.expert_tensor = {}", plan.expert_tensor_size()));
-  unused(m.moe_ffn_hidden_size == 0,
-         fmt::format("model.moe_ffn_hidden_size = {}", m.moe_ffn_hidden_size));
-  unused(m.moe_shared_expert_intermediate_size == 0, "model.moe_shared_expert_intermediate_size");
+  const Json given = to_json(plan.model), usual = to_json(ModelConfig());
+  for (const auto& [key, value] : given.items()) {
+    if (!key.starts_with("moe_")) continue;
+    unused(value == usual.at(key), fmt::format("model.{} = {}", key, value.dump()));
+  }
   unused(!plan.training.moe_expert_capacity_factor, "training.moe_expert_capacity_factor");
   unused(!plan.training.moe_pad_expert_input_to_capacity,
          "training.moe_pad_expert_input_to_capacity");
