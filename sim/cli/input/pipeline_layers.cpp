@@ -52,7 +52,13 @@ std::optional<int64_t> stages_of(const Json& tree) {
 
 std::optional<int64_t> parse_if_given(const std::string& text, const char* flag) {
   if (text.empty()) return std::nullopt;
-  return parse_whole_number(text, flag);
+  const int64_t layers = parse_whole_number(text, flag);
+  if (layers < 1) {  // __post_init__() in megatron/core/transformer/transformer_config.py
+    throw UserError({.what = "a number is out of range",
+                     .where = fmt::format("{} = {}", flag, layers),
+                     .help = "use 1 or more, or --num-layers-per-stage 0,8,8,8"});
+  }
+  return layers;
 }
 
 /// The layers of each stage, when what is left for the stages without a number divides by them.
@@ -61,7 +67,7 @@ std::optional<std::vector<int64_t>> spread(int64_t layers,
                                            std::optional<int64_t> first,
                                            std::optional<int64_t> last) {
   for (const int64_t given : {first.value_or(0), last.value_or(0)}) {
-    if (given < 0 || given > layers) return std::nullopt;
+    if (given > layers) return std::nullopt;
   }
   const int64_t left = layers - first.value_or(0) - last.value_or(0);
   const int64_t others = stages - (first ? 1 : 0) - (last ? 1 : 0);

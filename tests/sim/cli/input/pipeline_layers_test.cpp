@@ -61,6 +61,14 @@ TEST(PipelineLayers, RefuseWhatDoesNotDivide) {
   EXPECT_THAT(error_of("--decoder-first-pipeline-num-layers x", 30, 4), HasSubstr("= \"x\""));
 }
 
+TEST(PipelineLayers, OfAStageAreAtLeastOneAsInMegatronLm) {
+  for (const char* flag :
+       {"--decoder-first-pipeline-num-layers", "--decoder-last-pipeline-num-layers"}) {
+    EXPECT_THAT(error_of(flag + std::string(" 0"), 30, 4), HasSubstr(flag + std::string(" = 0")));
+    EXPECT_THAT(error_of(flag + std::string(" -1"), 30, 4), HasSubstr("out of range"));
+  }
+}
+
 TEST(PipelineLayers, OfAPlanWithoutAPipelineAreThoseOfOneStage) {
   for (const char* flag : {"--decoder-first-pipeline-num-layers 2",
                            "--decoder-last-pipeline-num-layers 2",
