@@ -45,10 +45,13 @@ std::vector<const RankProfile*> traced(const std::vector<RankProfile>& profiles)
 }
 
 /// All members of the communicators over which ranks wait for somebody who was not run: they wait
-/// for each other in turn.
+/// for each other in turn. Of a group that is too large to be a pipeline, only who was waited for.
 std::set<int64_t> members_waited_for(const std::vector<MissingPeer>& missing) {
+  constexpr int64_t kLargestPipeline = 1024;
   std::set<int64_t> members;
   for (const MissingPeer& peer : missing) {
+    const bool is_added = !members.insert(peer.peer).second;
+    if (is_added || peer.group.size() > kLargestPipeline) continue;
     for (int64_t i = 0; i < peer.group.size(); ++i) members.insert(peer.group.member(i));
   }
   return members;

@@ -59,7 +59,7 @@ class PriceList {
       case WorkKind::kCopy:
         return copy(work);
       case WorkKind::kFill:
-        return {.seconds = memory_seconds(work.bytes)};
+        return {.seconds = memory_seconds(static_cast<double>(work.bytes))};
       case WorkKind::kCollective:
         return collective(work);
       case WorkKind::kMessages:
@@ -68,15 +68,14 @@ class PriceList {
     return {};
   }
 
-  double memory_seconds(int64_t bytes) const {
-    const auto size = static_cast<double>(bytes);
-    return (bytes > 0 ? size / rates_.memory_bytes_per_second(size) : 0) +
+  double memory_seconds(double bytes) const {
+    return (bytes > 0 ? bytes / rates_.memory_bytes_per_second(bytes) : 0) +
            rates_.launch().kernel_seconds;
   }
 
   WorkPrice kernel(const TraceWork& work) const {
     if (work.bytes_source != BytesSource::kOperator) {
-      return {.seconds = memory_seconds(work.bytes),
+      return {.seconds = memory_seconds(static_cast<double>(work.bytes)),
               .source = Source::kAssumed,
               .is_known = work.bytes_source != BytesSource::kNothing};
     }
@@ -136,7 +135,9 @@ class PriceList {
   }
 
   WorkPrice copy(const TraceWork& work) const {
-    if (work.name == kDeviceToDevice) return {.seconds = memory_seconds(2 * work.bytes)};
+    if (work.name == kDeviceToDevice) {
+      return {.seconds = memory_seconds(2 * static_cast<double>(work.bytes))};
+    }
     const HostLink& link = host_link(rates_.gpu().id);
     const double rate = work.name == kHostToDevice ? link.to_device_bytes_per_second
                                                    : link.to_host_bytes_per_second;
@@ -184,8 +185,9 @@ class PriceList {
     constexpr int64_t kNeighbours = 2;
     double slowest = std::max(seconds[0], seconds[1]);
     if (std::max(peers[0], peers[1]) > kNeighbours && record.size > 1) {
-      const int64_t all = std::max(bytes[0], bytes[1]) * record.size / (record.size - 1);
-      slowest = all_to_all_seconds(all, place(group, fabric_), fabric_);
+      const int64_t others = std::max(bytes[0], bytes[1]);
+      const int64_t own_part = others / (record.size - 1);  // it stays, but counts
+      slowest = all_to_all_seconds(others + own_part, place(group, fabric_), fabric_);
     }
     return {.seconds = slowest + rates_.launch().kernel_seconds,
             .work_class = WorkClass::kCommunication,

@@ -5,5 +5,6 @@ from torch import distributed
 distributed.init_process_group("nccl")
 model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(64, 64).cuda())
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-model(torch.ones(4, 64, device="cuda")).sum().backward()
-optimizer.step()
+for _ in range(2):
+    model(torch.ones(4, 64, device="cuda")).sum().backward()
+    optimizer.step()
