@@ -52,7 +52,62 @@ std::string quoted(const std::string& text) {
   return literal + "'";
 }
 
+/// What reads frames, all of it in every Python since 3.9. Objects that are returned are released
+/// after use, but for the running frame.
+struct FrameReader {
+  int (*lock)() = find<decltype(lock)>("PyGILState_Ensure");
+  void (*unlock)(int) = find<decltype(unlock)>("PyGILState_Release");
+  PyObject* (*running_frame)() = find<decltype(running_frame)>("PyEval_GetFrame");
+  PyObject* (*caller)(PyObject*) = find<decltype(caller)>("PyFrame_GetBack");
+  PyObject* (*code)(PyObject*) = find<decltype(code)>("PyFrame_GetCode");
+  int (*line)(PyObject*) = find<decltype(line)>("PyFrame_GetLineNumber");
+  PyObject* (*attribute)(PyObject*,
+                         const char*) = find<decltype(attribute)>("PyObject_GetAttrString");
+  const char* (*utf8)(PyObject*) = find<decltype(utf8)>("PyUnicode_AsUTF8");
+  void (*clear_error)() = find<decltype(clear_error)>("PyErr_Clear");
+  void (*release)(PyObject*) = find<decltype(release)>("Py_DecRef");
+
+  bool is_complete() const {
+    return lock && unlock && running_frame && caller && code && line && attribute && utf8 &&
+           clear_error && release;
+  }
+
+  std::string text(PyObject* object, const char* name) const {
+    PyObject* const value = attribute(object, name);
+    const char* const text = value == nullptr ? nullptr : utf8(value);
+    const std::string copy = text == nullptr ? "" : text;
+    if (text == nullptr) clear_error();  // it is left out
+    if (value != nullptr) release(value);
+    return copy;
+  }
+
+  PythonFrame read(PyObject* frame) const {
+    PyObject* const its_code = code(frame);
+    const PythonFrame result = {.file = text(its_code, "co_filename"),
+                                .function = text(its_code, "co_name"),
+                                .line = line(frame)};
+    release(its_code);
+    return result;
+  }
+};
+
 }  // namespace
+
+std::vector<PythonFrame> python_frames() {
+  const FrameReader reader;
+  if (!reader.is_complete()) return {};
+  std::vector<PythonFrame> frames;
+  const int state = reader.lock();
+  PyObject* const innermost = reader.running_frame();
+  for (PyObject* frame = innermost; frame != nullptr;) {
+    frames.push_back(reader.read(frame));
+    PyObject* const caller = reader.caller(frame);
+    if (frame != innermost) reader.release(frame);
+    frame = caller;
+  }
+  reader.unlock(state);
+  return frames;
+}
 
 void end_program() {
   if (!call_soon(raise_system_exit, nullptr)) _exit(0);

@@ -2,8 +2,18 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 namespace sim {
+
+/// Of Python code that runs.
+struct PythonFrame {
+  std::string file;
+  std::string function;
+  int line = 0;
+};
+/// Of this thread, innermost first; none without Python. Takes the interpreter's lock.
+std::vector<PythonFrame> python_frames();
 
 /// Ends the program as if it ended by itself. In Python it raises SystemExit(0) in the main thread
 /// as soon as that runs Python code again, so that `finally` blocks and exit handlers run. Any
