@@ -5,9 +5,11 @@
 #include <arpa/inet.h>
 #include <fmt/format.h>
 #include <netdb.h>
+#include <sched.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <future>
 #include <memory>
 #include <stdexcept>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
@@ -28,6 +30,19 @@ std::vector<int64_t> ask_members(c10d::Backend& backend, int64_t rank) {
   return {members, members + all.numel()};
 }
 
+/// With a thread of Gloo's own, of the policy of the thread that makes it. A sender wakes its
+/// peer's while it still holds the lock of the connection; where the peer's took its processor
+/// then, its own would ask for that lock in a busy loop. A thread of SCHED_BATCH takes it from
+/// nobody.
+std::shared_ptr<gloo::transport::Device> make_device(const std::string& address) {
+  const auto make = [&] {
+    const sched_param usual{};
+    sched_setscheduler(0, SCHED_BATCH, &usual);  // where it may not, it is slower
+    return ProcessGroupGloo::createDeviceForHostname(address);
+  };
+  return std::async(std::launch::async, make).get();
+}
+
 }  // namespace
 
 RealGroup make_gloo_group(const GlooNetwork& network,
@@ -37,7 +52,7 @@ RealGroup make_gloo_group(const GlooNetwork& network,
   const std::string name =
       fmt::format("group/{}/{}", estimator::to_string(group.kind), group.first);
   auto options = ProcessGroupGloo::Options::create(network.timeout);
-  options->devices = {ProcessGroupGloo::createDeviceForHostname(network.address)};
+  options->devices = {make_device(network.address)};
   options->threads = 1;
   try {
     RealGroup made{.kind = group.kind,
