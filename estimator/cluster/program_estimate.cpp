@@ -166,4 +166,15 @@ ProgramEstimate estimate_program(const std::vector<RankProfile>& profiles) {
   return estimate;
 }
 
+std::string trace_program(const std::vector<RankProfile>& profiles) {
+  check_profiles(profiles);
+  if (const auto reason = lacks_time(profiles)) {
+    throw UserError({.what = "there is no step to trace",
+                     .where = *reason,
+                     .help = "run those ranks, or leave out --trace"});
+  }
+  const ClusterConfig cluster = cluster_of(profiles.front());
+  return program_chrome_trace(profiles, gpu_of(cluster), fabric_of(cluster));
+}
+
 }  // namespace estimator

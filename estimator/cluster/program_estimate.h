@@ -58,4 +58,8 @@ std::optional<std::string> ran_out(const RankProfile& profile);
 /// GPU is not in the database; and (this machine lacks something) when a profile has no verdict.
 ProgramEstimate estimate_program(const std::vector<RankProfile>& profiles);
 
+/// The step of the program as a Chrome trace (program_time.h). Throws UserError as
+/// estimate_program() does, and when the ranks have no step time.
+std::string trace_program(const std::vector<RankProfile>& profiles);
+
 }  // namespace estimator

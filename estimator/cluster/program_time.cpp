@@ -1,10 +1,15 @@
 #include "estimator/cluster/program_time.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <map>
 #include <numeric>
 #include <utility>
 
+#include "estimator/base/fields.h"
+#include "estimator/base/trace_event_file.h"
 #include "estimator/cluster/program_ranks.h"
 #include "estimator/compute/gpu_variation.h"
 #include "estimator/replay/trace_replay.h"
@@ -107,6 +112,75 @@ double flops_of(const RankTime& time) {
   return flops;
 }
 
+/// All ranks of GPUs that wait for each other are as slow as the slowest of them.
+GpuRates rates_of(const std::vector<RankProfile>& profiles, const Gpu& gpu) {
+  return GpuRates(gpu,
+                  nullptr,
+                  {},
+                  slowest_gpu_slowdown(profiles.front().world_size, usual_gpu_deviation().value));
+}
+
+struct Replayed {
+  Replayed(const std::vector<RankProfile>& profiles, const Gpu& gpu, const Fabric& fabric)
+      : rates(rates_of(profiles, gpu)) {
+    std::string why;
+    for (const RankProfile* profile : ranks_to_replay(profiles, why)) {
+      ranks.push_back({profile, work_prices(*profile, rates, fabric)});
+    }
+    played = replay(ranks, rates.launch());
+  }
+
+  GpuRates rates;
+  std::vector<ReplayRank> ranks;
+  std::vector<PlayedRank> played;
+};
+
+/// The last part of a kernel's or operator's name, without its template arguments.
+std::string short_name(const TraceWork& work) {
+  if (work.kind == WorkKind::kProduct) {
+    const std::vector<int64_t>& sizes = work.shapes.front();
+    return fmt::format("product {} x {} x {}", sizes[1], sizes[2], sizes[3]);
+  }
+  if (!work.operator_name.empty()) return work.operator_name;
+  return work.name.substr(0, work.name.find('<'));
+}
+
+std::string arguments(const Trace& trace, const TraceWork& work, std::size_t event) {
+  const std::string& module = trace.modules[static_cast<std::size_t>(trace.events.module[event])];
+  const auto direction = static_cast<Direction>(trace.events.direction[event]);
+  const std::string members = Json({{"kernel", work.name},
+                                    {"module", module},
+                                    {"direction", to_string(direction)},
+                                    {"bytes", work.bytes}})
+                                  .dump(-1, ' ', false, Json::error_handler_t::replace);
+  return members.substr(1, members.size() - 2);
+}
+
+void add_rank(const ReplayRank& rank, const PlayedRank& played, TraceEventFile& file) {
+  const Trace& trace = *rank.profile->trace;
+  const int64_t process = rank.profile->rank;
+  file.name_process(process, fmt::format("rank {}", process));
+  std::map<int64_t, bool> streams;  // and whether they only communicate
+  for (const PlayedWork& work : played.works) {
+    const auto event = static_cast<std::size_t>(work.event);
+    const int64_t stream = trace.events.stream[event];
+    const WorkClass work_class = price_of(rank, work).work_class;
+    const auto [place, is_new] = streams.try_emplace(stream, true);
+    place->second = place->second && work_class == WorkClass::kCommunication;
+    file.add({.process = process,
+              .thread = stream,
+              .begin = trace_nanoseconds(work.start - played.iteration_start),
+              .end = trace_nanoseconds(work.end - played.iteration_start)},
+             short_name(work_of(trace, work)),
+             to_string(work_class),
+             arguments(trace, work_of(trace, work), event));
+  }
+  for (const auto& [stream, communicates] : streams) {
+    file.name_thread(
+        process, stream, fmt::format("stream {}{}", stream, communicates ? " (NCCL)" : ""));
+  }
+}
+
 }  // namespace
 
 std::optional<std::string> lacks_time(const std::vector<RankProfile>& profiles) {
@@ -118,15 +192,8 @@ std::optional<std::string> lacks_time(const std::vector<RankProfile>& profiles) 
 ProgramTime program_time(const std::vector<RankProfile>& profiles,
                          const Gpu& gpu,
                          const Fabric& fabric) {
-  const double slowdown =
-      slowest_gpu_slowdown(profiles.front().world_size, usual_gpu_deviation().value);
-  const GpuRates rates(gpu, nullptr, {}, slowdown);
-  std::vector<ReplayRank> ranks;
-  std::string why;
-  for (const RankProfile* profile : ranks_to_replay(profiles, why)) {
-    ranks.push_back({profile, work_prices(*profile, rates, fabric)});
-  }
-  const std::vector<PlayedRank> played = replay(ranks, rates.launch());
+  const Replayed replayed(profiles, gpu, fabric);
+  const auto& [rates, ranks, played] = replayed;
   ProgramTime time{.rates = rates.terms(Dtype::kBf16, true)};
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     time.iteration_seconds = std::max(time.iteration_seconds, played[i].iteration_seconds());
@@ -144,6 +211,20 @@ ProgramTime program_time(const std::vector<RankProfile>& profiles,
     return !price.is_known;
   });
   return time;
+}
+
+std::string program_chrome_trace(const std::vector<RankProfile>& profiles,
+                                 const Gpu& gpu,
+                                 const Fabric& fabric) {
+  const Replayed replayed(profiles, gpu, fabric);
+  TraceEventFile file;
+  for (std::size_t i = 0; i < replayed.ranks.size(); ++i) {
+    add_rank(replayed.ranks[i], replayed.played[i], file);
+  }
+  return std::move(file).finish(
+      Json({{"tool", "onerank"},
+            {"command", fmt::format("{}", fmt::join(profiles.front().program->command, " "))}})
+          .dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
 }  // namespace estimator

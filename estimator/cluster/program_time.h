@@ -87,4 +87,11 @@ ProgramTime program_time(const std::vector<RankProfile>& profiles,
                          const Gpu& gpu,
                          const Fabric& fabric);
 
+/// The same replay as a Chrome trace (base/trace_event_file.h): a process for each rank that was
+/// replayed, a thread for each of its streams, a slice for each work, with its operator, module and
+/// direction.
+std::string program_chrome_trace(const std::vector<RankProfile>& profiles,
+                                 const Gpu& gpu,
+                                 const Fabric& fabric);
+
 }  // namespace estimator

@@ -1,10 +1,7 @@
-// A step as a Chrome trace: JSON that Perfetto (https://ui.perfetto.dev) and chrome://tracing open.
-// It has one process for each stage and one thread for each track of the stage; a track whose
-// events overlap has several threads. An arrow leads from each send to the step that uses what was
-// sent.
-//
-// The format: "Trace Event Format", Google,
-// docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU.
+// A step as a Chrome trace (base/trace_event_file.h): JSON that Perfetto (https://ui.perfetto.dev)
+// and chrome://tracing open. It has one process for each stage and one thread for each track of the
+// stage; a track whose events overlap has several threads. An arrow leads from each send to the
+// step that uses what was sent.
 #pragma once
 
 #include <string>

@@ -77,10 +77,26 @@ ExitCode answer_max_micro_batch(const EstimateOptions& options, const Environmen
   return answer.micro_batch_size || options.exit_zero ? ExitCode::kDone : ExitCode::kVerdictIsNo;
 }
 
-/// The memory of a program's ranks, from their profiles alone.
+/// What is asked of a plan, but has no answer for a program.
+void refuse_flags_of_plans(const EstimateOptions& options) {
+  const auto refuse = [](const char* flag) {
+    throw estimator::UserError({.what = "the flag is for plans only",
+                                .where = fmt::format("{} with the profiles of a program", flag),
+                                .help = fmt::format("leave out {}", flag)});
+  };
+  if (options.timeline) refuse("--timeline");
+  if (!options.keep_profiles.empty()) refuse("--keep-profiles");
+  if (options.advice == "always") refuse("--advice always");
+}
+
+/// The memory and step time of a program's ranks, from their profiles alone.
 ExitCode estimate_program(const EstimateOptions& options,
                           const std::vector<estimator::RankProfile>& profiles) {
+  refuse_flags_of_plans(options);
   const estimator::ProgramEstimate estimate = estimator::estimate_program(profiles);
+  if (!options.trace.empty()) {
+    estimator::write_file_whole(options.trace, estimator::trace_program(profiles));
+  }
   const std::string json = estimator::document_text(estimate);
   if (!options.output.empty()) estimator::write_file_whole(options.output, json);
   write_to_standard_output(options.json ? json : program_estimate_text(estimate));

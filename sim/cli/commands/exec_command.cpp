@@ -10,6 +10,7 @@
 #include <set>
 
 #include "estimator/base/document.h"
+#include "estimator/base/files.h"
 #include "estimator/cluster/program_estimate.h"
 #include "estimator/cluster/program_ranks.h"
 #include "estimator/hardware/hardware.h"
@@ -57,6 +58,7 @@ struct ExecOptions {
   std::string expert_balance;
   bool no_recording = false;
   ForEachMemoryFile<std::string> memory_files;
+  std::string trace;
   bool json = false;
   VerdictGate gate;
   std::vector<std::string> program;
@@ -254,6 +256,7 @@ ExitCode run_exec(const ExecOptions& options, const CLI::App& app, const Environ
     if (options.memory_files[file].empty()) continue;
     check_writable(options.memory_files[file], kMemoryFiles[file].flag);
   }
+  check_writable(options.trace, "--trace");
   check_command(job.command, environment);
   const Interrupts interrupts;  // first: nothing is left behind when a signal acts
   const auto torch = find_program_torch(job.command, environment, interrupts);
@@ -283,6 +286,9 @@ ExitCode run_exec(const ExecOptions& options, const CLI::App& app, const Environ
   }
   write_memory_files(job.memory_files, ranks, job.memory_folder);
   if (!options.json) write_to_standard_output(step_time_text(profiles));
+  if (!options.trace.empty()) {
+    estimator::write_file_whole(options.trace, estimator::trace_program(profiles));
+  }
   if (options.json) write_to_standard_output(estimator::document_text(document_of(profiles)));
   return verdict_on(profiles, options.gate);
 }
@@ -356,6 +362,9 @@ Command add_exec_command(CLI::App& root) {
       ->group("");  // not in the help
   app->add_option("--output", options->output, "write the rank profiles rank-*.json there")
       ->type_name("DIR")
+      ->group("Output");
+  app->add_option("--trace", options->trace, "write the step as a Chrome trace, for Perfetto")
+      ->type_name("FILE")
       ->group("Output");
   app->add_flag("--json",
                 options->json,

@@ -114,6 +114,16 @@ TEST_F(ExecTrace, GivesTheStepTimeWithWhatRunsBesideOtherWork) {
   EXPECT_GT(seconds.at("copies to and from the host"), 0.3 * kProduct);
 }
 
+TEST_F(ExecTrace, IsDrawnForPerfetto) {
+  const std::string file = path("step.json");
+  ASSERT_EQ(run_program("two_streams.py", {"--trace", file}).exit_code, 0);
+  const auto drawn = estimator::parse_json(estimator::read_file(file), file);
+  EXPECT_GT(drawn.at("traceEvents").size(), 10u);
+  const ProgramResult refused = run({"estimate", "--profiles", path("out"), "--timeline"});
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.error, HasSubstr("--timeline with the profiles of a program"));
+}
+
 TEST_F(ExecTrace, OfAPipelineNeedsItsStages) {
   const ProgramResult alone = run_program("pipeline.py", {"--world-size", "64", "--rank", "16"});
   EXPECT_THAT(alone.output, HasSubstr("no step time: rank 16 waits for messages of rank "));
