@@ -134,7 +134,8 @@ std::optional<Problem> lacks_verdict(const RankProfile& profile) {
   return std::nullopt;
 }
 
-ProgramEstimate estimate_program(const std::vector<RankProfile>& profiles) {
+ProgramEstimate estimate_program(const std::vector<RankProfile>& profiles,
+                                 const Calibration* calibration) {
   check_profiles(profiles);
   check_verdicts(profiles);
   const RankProfile& first = profiles.front();
@@ -158,7 +159,7 @@ ProgramEstimate estimate_program(const std::vector<RankProfile>& profiles) {
   if (const auto reason = lacks_time(profiles)) {
     estimate.not_modelled.push_back("step time: " + *reason);
   } else {
-    estimate.time = program_time(profiles, gpu, fabric);
+    estimate.time = program_time(profiles, gpu, fabric, calibration);
   }
   estimate.not_modelled.push_back(
       "memory that libraries take outside PyTorch's allocator, other than the context's, cuBLAS's "
@@ -166,7 +167,8 @@ ProgramEstimate estimate_program(const std::vector<RankProfile>& profiles) {
   return estimate;
 }
 
-std::string trace_program(const std::vector<RankProfile>& profiles) {
+std::string trace_program(const std::vector<RankProfile>& profiles,
+                          const Calibration* calibration) {
   check_profiles(profiles);
   if (const auto reason = lacks_time(profiles)) {
     throw UserError({.what = "there is no step to trace",
@@ -174,7 +176,7 @@ std::string trace_program(const std::vector<RankProfile>& profiles) {
                      .help = "run those ranks, or leave out --trace"});
   }
   const ClusterConfig cluster = cluster_of(profiles.front());
-  return program_chrome_trace(profiles, gpu_of(cluster), fabric_of(cluster));
+  return program_chrome_trace(profiles, gpu_of(cluster), fabric_of(cluster), calibration);
 }
 
 }  // namespace estimator

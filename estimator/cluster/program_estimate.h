@@ -56,10 +56,13 @@ std::optional<std::string> ran_out(const RankProfile& profile);
 
 /// Throws UserError when the profiles are not all of the same program, world and GPU, or when the
 /// GPU is not in the database; and (this machine lacks something) when a profile has no verdict.
-ProgramEstimate estimate_program(const std::vector<RankProfile>& profiles);
+/// `calibration` is of their GPU, or null.
+ProgramEstimate estimate_program(const std::vector<RankProfile>& profiles,
+                                 const Calibration* calibration = nullptr);
 
 /// The step of the program as a Chrome trace (program_time.h). Throws UserError as
 /// estimate_program() does, and when the ranks have no step time.
-std::string trace_program(const std::vector<RankProfile>& profiles);
+std::string trace_program(const std::vector<RankProfile>& profiles,
+                          const Calibration* calibration = nullptr);
 
 }  // namespace estimator

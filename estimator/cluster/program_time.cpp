@@ -113,16 +113,21 @@ double flops_of(const RankTime& time) {
 }
 
 /// All ranks of GPUs that wait for each other are as slow as the slowest of them.
-GpuRates rates_of(const std::vector<RankProfile>& profiles, const Gpu& gpu) {
+GpuRates rates_of(const std::vector<RankProfile>& profiles,
+                  const Gpu& gpu,
+                  const Calibration* calibration) {
   return GpuRates(gpu,
-                  nullptr,
+                  calibration,
                   {},
                   slowest_gpu_slowdown(profiles.front().world_size, usual_gpu_deviation().value));
 }
 
 struct Replayed {
-  Replayed(const std::vector<RankProfile>& profiles, const Gpu& gpu, const Fabric& fabric)
-      : rates(rates_of(profiles, gpu)) {
+  Replayed(const std::vector<RankProfile>& profiles,
+           const Gpu& gpu,
+           const Fabric& fabric,
+           const Calibration* calibration)
+      : rates(rates_of(profiles, gpu, calibration)) {
     std::string why;
     for (const RankProfile* profile : ranks_to_replay(profiles, why)) {
       ranks.push_back({profile, work_prices(*profile, rates, fabric)});
@@ -191,8 +196,9 @@ std::optional<std::string> lacks_time(const std::vector<RankProfile>& profiles) 
 
 ProgramTime program_time(const std::vector<RankProfile>& profiles,
                          const Gpu& gpu,
-                         const Fabric& fabric) {
-  const Replayed replayed(profiles, gpu, fabric);
+                         const Fabric& fabric,
+                         const Calibration* calibration) {
+  const Replayed replayed(profiles, gpu, fabric, calibration);
   const auto& [rates, ranks, played] = replayed;
   ProgramTime time{.rates = rates.terms(Dtype::kBf16, true)};
   for (std::size_t i = 0; i < ranks.size(); ++i) {
@@ -215,8 +221,9 @@ ProgramTime program_time(const std::vector<RankProfile>& profiles,
 
 std::string program_chrome_trace(const std::vector<RankProfile>& profiles,
                                  const Gpu& gpu,
-                                 const Fabric& fabric) {
-  const Replayed replayed(profiles, gpu, fabric);
+                                 const Fabric& fabric,
+                                 const Calibration* calibration) {
+  const Replayed replayed(profiles, gpu, fabric, calibration);
   TraceEventFile file;
   for (std::size_t i = 0; i < replayed.ranks.size(); ++i) {
     add_rank(replayed.ranks[i], replayed.played[i], file);

@@ -7,6 +7,7 @@
 
 #include "estimator/base/tagged.h"
 #include "estimator/communication/fabric.h"
+#include "estimator/compute/calibration.h"
 #include "estimator/profile/rank_profile.h"
 
 namespace estimator {
@@ -83,15 +84,18 @@ std::optional<std::string> lacks_time(const std::vector<RankProfile>& profiles);
 
 /// Replays the traces together (replay/trace_replay.h). The profiles lack no time, and are of one
 /// program on `gpu`. Throws UserError when they wait for each other for ever.
+/// `calibration` is of this GPU, or null.
 ProgramTime program_time(const std::vector<RankProfile>& profiles,
                          const Gpu& gpu,
-                         const Fabric& fabric);
+                         const Fabric& fabric,
+                         const Calibration* calibration = nullptr);
 
 /// The same replay as a Chrome trace (base/trace_event_file.h): a process for each rank that was
 /// replayed, a thread for each of its streams, a slice for each work, with its operator, module and
 /// direction.
 std::string program_chrome_trace(const std::vector<RankProfile>& profiles,
                                  const Gpu& gpu,
-                                 const Fabric& fabric);
+                                 const Fabric& fabric,
+                                 const Calibration* calibration = nullptr);
 
 }  // namespace estimator

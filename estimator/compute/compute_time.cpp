@@ -87,15 +87,17 @@ double flops_per_second(const OperatorRecord& record, const GpuRates& rates, Dty
 }  // namespace
 
 bool is_matmul(const OperatorRecord& record) {
-  constexpr std::array<std::string_view, 9> kProducts = {"aten::mm",
-                                                         "aten::addmm",
-                                                         "aten::addmm_",
-                                                         "aten::_addmm_activation",
-                                                         "aten::bmm",
-                                                         "aten::baddbmm",
-                                                         "aten::baddbmm_",
-                                                         "aten::linear",
-                                                         "aten::matmul"};
+  constexpr std::array<std::string_view, 11> kProducts = {"aten::mm",
+                                                          "aten::addmm",
+                                                          "aten::addmm_",
+                                                          "aten::_addmm_activation",
+                                                          "aten::bmm",
+                                                          "aten::baddbmm",
+                                                          "aten::baddbmm_",
+                                                          "aten::linear",
+                                                          "aten::matmul",
+                                                          "aten::_grouped_mm",
+                                                          "aten::_scaled_grouped_mm"};
   return std::find(kProducts.begin(), kProducts.end(), record.name) != kProducts.end();
 }
 

@@ -84,11 +84,23 @@ class PriceList {
                                 .dtype = work.dtype,
                                 .flops = work.flops,
                                 .bytes = static_cast<double>(work.bytes)};
+    if (is_matmul(record) && work.dtype.starts_with("Float8")) return float8_product(work);
     if (work.flops == 0) return {.seconds = operator_price(record, rates_, Dtype::kBf16).seconds};
     return {.seconds = operator_price(record, rates_, Dtype::kBf16).seconds,
             .work_class = is_attention(record) ? WorkClass::kAttention
                           : is_matmul(record)  ? WorkClass::kProducts
                                                : WorkClass::kMemoryBound};
+  }
+
+  /// A kernel that is not cuBLAS's, such as CUTLASS's for groups: at the rate of a usual shape.
+  WorkPrice float8_product(const TraceWork& work) const {
+    const double rate = product_rate(work, {.batch = 1, .m = 8192, .n = 8192, .k = 8192});
+    const double compute = rate > 0 ? work.flops / rate * rates_.slowdown() : 0;
+    return {.seconds = std::max(compute + rates_.launch().kernel_seconds,
+                                memory_seconds(static_cast<double>(work.bytes))),
+            .work_class = WorkClass::kProducts,
+            .source = Source::kAssumed,
+            .is_known = rate > 0};
   }
 
   /// FLOP per second of a product of this type and shape; 0 if nothing is known of the type.

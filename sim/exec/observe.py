@@ -122,6 +122,10 @@ def observe(recorder_path):
 
     def tell(tensor, category, name):
         tensor = local(tensor)
+        if hasattr(tensor, "__tensor_flatten__"):  # torchao's Float8 weights: it has no memory itself
+            for part in tensor.__tensor_flatten__()[0]:
+                tell(getattr(tensor, part), category, name)
+            return
         if not getattr(tensor, "is_cuda", False):
             return
         storage = tensor.untyped_storage()

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <memory>
-#include <set>
 #include <string_view>
 #include <utility>
 
@@ -224,24 +223,32 @@ const std::string& TraceRecorder::kernel_name(const char* mangled) {
 
 /// The blocks behind the addresses, from there to their ends. A kernel that was told its number of
 /// elements moves no more of a block than eight bytes for each: a part of a larger block counts as
-/// two bytes an element.
+/// two bytes an element. The number of elements is the product of the numbers that the kernel was
+/// given, but for those with which it had more elements than the largest block has bytes: they are
+/// something else, such as the bits of a float.
 int64_t TraceRecorder::bytes_given_to(const onerank_virtual_gpu_event& event) const {
-  int64_t elements = 1;
-  for (int64_t i = 0; i < event.number_count; ++i) {
-    if (event.numbers[i] > 1) elements *= event.numbers[i];
-  }
-  constexpr int64_t kLargestElement = 8, kUsualElement = 2;
-  std::set<uint64_t> counted;
-  int64_t bytes = 0;
+  std::map<uint64_t, int64_t> left;  // bytes by address
   for (int64_t i = 0; i < event.address_count; ++i) {
     const uint64_t address = event.addresses[i];
-    const auto block = tracker_.block_around(address);
-    if (!block || !counted.insert(address).second) continue;
-    const auto left = static_cast<int64_t>(block->address + block->bytes - address);
-    const bool is_part = elements > 1 && left / elements > kLargestElement;
-    bytes += is_part ? elements * kUsualElement : left;
+    if (const auto block = tracker_.block_around(address)) {
+      left[address] = static_cast<int64_t>(block->address + block->bytes - address);
+    }
   }
-  return bytes;
+  int64_t largest = 0;
+  for (const auto& [address, bytes] : left) largest = std::max(largest, bytes);
+  int64_t elements = 1;
+  for (int64_t i = 0; i < event.number_count; ++i) {
+    const int64_t number = event.numbers[i];
+    if (number > 1 && number <= largest / elements) elements *= number;
+  }
+  constexpr int64_t kLargestElement = 8, kUsualElement = 2;
+  const bool is_told = event.number_count > 0;
+  int64_t sum = 0;
+  for (const auto& [address, bytes] : left) {
+    const bool is_part = is_told && bytes / elements > kLargestElement;
+    sum += is_part ? elements * kUsualElement : bytes;
+  }
+  return sum;
 }
 
 void TraceRecorder::add_kernel(const onerank_virtual_gpu_event& event) {

@@ -26,6 +26,8 @@ constexpr NamedProduct kProducts[] = {
     {"aten::_addmm_activation", FlopRule::kMatrixProduct, 1},
     {"aten::baddbmm", FlopRule::kMatrixProduct, 1},
     {"aten::baddbmm_", FlopRule::kMatrixProduct, 1},
+    {"aten::_grouped_mm", FlopRule::kMatrixProduct, 0},
+    {"aten::_scaled_grouped_mm", FlopRule::kMatrixProduct, 0},
     {"aten::_scaled_dot_product_flash_attention", FlopRule::kAttentionForward, 0},
     {"aten::_scaled_dot_product_flash_attention_for_cpu", FlopRule::kAttentionForward, 0},
     {"aten::_scaled_dot_product_efficient_attention", FlopRule::kAttentionForward, 0},

@@ -85,14 +85,26 @@ void check_device(const RankProfile& profile,
 
 }  // namespace
 
-std::optional<estimator::Calibration> ClusterJob::calibration_of(
-    const estimator::Plan& plan) const {
-  const std::string& path = calibration_file_.empty() ? plan.time.calibration : calibration_file_;
+std::optional<estimator::Calibration> ClusterJob::calibration_in(const std::string& path,
+                                                                 const std::string& gpu) const {
   if (path.empty()) return std::nullopt;
   estimator::Calibration calibration =
       estimator::read_calibration(estimator::read_file(path), path);
-  check_calibration_is_of(calibration, *estimator::find_gpu(plan.cluster.gpu), path);
+  check_calibration_is_of(calibration, *estimator::find_gpu(gpu), path);
   return calibration;
+}
+
+std::optional<estimator::Calibration> ClusterJob::calibration_of(
+    const estimator::Plan& plan) const {
+  const std::string& path = calibration_file_.empty() ? plan.time.calibration : calibration_file_;
+  return calibration_in(path, plan.cluster.gpu);
+}
+
+std::optional<estimator::Calibration> ClusterJob::calibration_of(
+    const std::vector<RankProfile>& program) const {
+  const std::string& gpu = program.front().device.gpu;
+  if (estimator::find_gpu(gpu) == nullptr) return std::nullopt;  // the estimate refuses it
+  return calibration_in(calibration_file_, gpu);
 }
 
 void ClusterJob::add_to(CLI::App& app) {

@@ -48,12 +48,20 @@ class ClusterJob {
   estimator::PlanRunner runner(const estimator::Plan& plan, const Environment& environment) const;
   bool runs_ranks() const { return profiles_folder_.empty(); }
 
+  /// The calibration of --calibration for a program's profiles; empty without the flag. Throws
+  /// UserError if it is of another GPU.
+  std::optional<estimator::Calibration> calibration_of(
+      const std::vector<estimator::RankProfile>& program) const;
+
  private:
   std::vector<estimator::RankProfile> profiles(const estimator::Plan& plan,
                                                const Environment& environment) const;
 
   /// The calibration of --calibration, or else of the plan.
   std::optional<estimator::Calibration> calibration_of(const estimator::Plan& plan) const;
+  /// The calibration in a file; empty for "". Throws UserError if it is of another GPU.
+  std::optional<estimator::Calibration> calibration_in(const std::string& path,
+                                                       const std::string& gpu) const;
 
   PlanOptions plan_;
   RankOptions ranks_;

@@ -93,9 +93,11 @@ void refuse_flags_of_plans(const EstimateOptions& options) {
 ExitCode estimate_program(const EstimateOptions& options,
                           const std::vector<estimator::RankProfile>& profiles) {
   refuse_flags_of_plans(options);
-  const estimator::ProgramEstimate estimate = estimator::estimate_program(profiles);
+  const auto calibration = options.job.calibration_of(profiles);
+  const estimator::Calibration* const rates = calibration ? &*calibration : nullptr;
+  const estimator::ProgramEstimate estimate = estimator::estimate_program(profiles, rates);
   if (!options.trace.empty()) {
-    estimator::write_file_whole(options.trace, estimator::trace_program(profiles));
+    estimator::write_file_whole(options.trace, estimator::trace_program(profiles, rates));
   }
   const std::string json = estimator::document_text(estimate);
   if (!options.output.empty()) estimator::write_file_whole(options.output, json);

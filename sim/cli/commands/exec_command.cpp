@@ -311,6 +311,7 @@ Command add_exec_command(CLI::App& root) {
                   "several ranks, one after the other: 0,7,63; auto: those that differ, and that "
                   "wait for each other")
       ->delimiter(',')
+      ->expected(1)  // else it takes the `--` that follows it
       ->type_name("R,R")
       ->group("Execution");
   add("--gpus-per-node", options->gpus_per_node, "LOCAL_RANK is the rank modulo this", "N")

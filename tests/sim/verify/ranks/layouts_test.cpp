@@ -286,14 +286,15 @@ INSTANTIATE_TEST_SUITE_P(
                     Layout{"Bf16Flash", 8, kBf16, true}),
     testing::PrintToStringParamName());
 
-// Multi-latent attention: heads of 8 and 4 more with positions, values of 6.
+// Multi-latent attention: heads of 8 and 8 more with positions, values of 8: TransformerEngine's
+// fused kernels need multiples of 8.
 constexpr const char* kLatent =
     R"({"model": {"multi_latent_attention": true, "q_lora_rank": 12, "kv_lora_rank": 16,
-                  "qk_head_dim": 8, "qk_pos_emb_head_dim": 4, "v_head_dim": 6,
+                  "qk_head_dim": 8, "qk_pos_emb_head_dim": 8, "v_head_dim": 8,
                   "qk_layernorm": true}})";
 constexpr const char* kDirectQueries =
     R"({"model": {"multi_latent_attention": true, "kv_lora_rank": 16, "qk_head_dim": 8,
-                  "qk_pos_emb_head_dim": 4, "v_head_dim": 6}})";
+                  "qk_pos_emb_head_dim": 8, "v_head_dim": 8}})";
 constexpr const char* kBf16Fused =
     R"({"parallelism": {"tensor": 2, "pipeline": 2, "sequence_parallel": true},
         "training": {"dtype": "bf16", "attention": "fused"}})";
