@@ -11,6 +11,7 @@
 
 #include "estimator/base/document.h"
 #include "estimator/base/files.h"
+#include "estimator/base/text.h"
 #include "estimator/cluster/program_estimate.h"
 #include "estimator/cluster/program_ranks.h"
 #include "estimator/hardware/hardware.h"
@@ -45,7 +46,7 @@ struct ExecOptions {
   std::string gpu = "h100-sxm";
   std::string world_size;
   std::string rank;
-  std::vector<std::string> ranks;
+  std::string ranks;
   std::string gpus_per_node = "8";
   std::string steps = "0";
   std::string timeout = "600";
@@ -87,24 +88,24 @@ int64_t flag_or_variable(const std::string& flag,
 }
 
 /// `--ranks auto`: the ranks follow from what those before did.
-bool are_found(const ExecOptions& options) {
-  return options.ranks == std::vector<std::string>{"auto"} && options.rank.empty();
-}
+bool are_found(const ExecOptions& options) { return options.ranks == "auto"; }
 
 std::vector<int64_t> ranks_of(const ExecOptions& options,
                               int64_t world_size,
                               const Environment& environment) {
-  if (are_found(options)) return {};
-  std::set<int64_t> ranks;
-  for (const std::string& rank : options.ranks) {
-    ranks.insert(number_in(rank, "--ranks", 0, world_size - 1));
-  }
-  if (!ranks.empty() && !options.rank.empty()) {
+  if (!options.ranks.empty() && !options.rank.empty()) {
     throw UserError({.what = "--rank and --ranks say the same thing twice",
                      .where = fmt::format("--rank {}", options.rank),
                      .help = "give one of them"});
   }
-  if (!ranks.empty()) return {ranks.begin(), ranks.end()};
+  if (are_found(options)) return {};
+  if (!options.ranks.empty()) {
+    std::set<int64_t> ranks;
+    for (const std::string& rank : estimator::split(options.ranks, ',')) {
+      ranks.insert(number_in(rank, "--ranks", 0, world_size - 1));
+    }
+    return {ranks.begin(), ranks.end()};
+  }
   const int64_t rank = flag_or_variable(options.rank, "--rank", kRankVariable, environment, 0, 0);
   return {number_in(std::to_string(rank), "--rank", 0, world_size - 1)};
 }
@@ -306,14 +307,11 @@ Command add_exec_command(CLI::App& root) {
       ->capture_default_str();
   add("--world-size", options->world_size, "ranks of the world (or WORLD_SIZE; default 1)", "N");
   add("--rank", options->rank, "the rank to run (or RANK; default 0)", "R");
-  app->add_option("--ranks",
-                  options->ranks,
-                  "several ranks, one after the other: 0,7,63; auto: those that differ, and that "
-                  "wait for each other")
-      ->delimiter(',')
-      ->expected(1)  // else it takes the `--` that follows it
-      ->type_name("R,R")
-      ->group("Execution");
+  add("--ranks",
+      options->ranks,
+      "several ranks, one after the other: 0,7,63; auto: those that differ, and that wait for each "
+      "other",
+      "R,R");
   add("--gpus-per-node", options->gpus_per_node, "LOCAL_RANK is the rank modulo this", "N")
       ->capture_default_str();
   add("--steps", options->steps, "end the program after K optimizer steps (0: let it end)", "K")

@@ -137,8 +137,8 @@ TEST_F(ExecTrace, OfAPipelineNeedsItsStages) {
 }
 
 TEST_F(ExecTrace, OfRanksThatWouldHangSaysWhichCallsWait) {
-  const ProgramResult result =
-      run_program("deadlock.py", {"--world-size", "2", "--ranks", "0,1", "--steps", "2"});
+  const ProgramResult result = run_program(
+      "deadlock.py", {"--world-size", "2", "--steps", "2", "--ranks", "0,1"}, {"--its-own-flag"});
   EXPECT_EQ(result.exit_code, 2);
   EXPECT_THAT(result.error, HasSubstr("the ranks wait for each other for ever"));
   EXPECT_THAT(result.error, HasSubstr("rank 0: all_reduce of default_pg"));
