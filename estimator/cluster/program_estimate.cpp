@@ -134,8 +134,7 @@ std::optional<Problem> lacks_verdict(const RankProfile& profile) {
   return std::nullopt;
 }
 
-ProgramEstimate estimate_program(const std::vector<RankProfile>& profiles,
-                                 const Calibration* calibration) {
+ProgramEstimate estimate_program_memory(const std::vector<RankProfile>& profiles) {
   check_profiles(profiles);
   check_verdicts(profiles);
   const RankProfile& first = profiles.front();
@@ -156,14 +155,21 @@ ProgramEstimate estimate_program(const std::vector<RankProfile>& profiles,
       fmt::format("the {} ranks that were run stand for all {}", profiles.size(), first.world_size),
       fmt::format(
           "{} and {} link the GPUs", cluster.intra_link.value(), cluster.inter_link.value())};
-  if (const auto reason = lacks_time(profiles)) {
-    estimate.not_modelled.push_back("step time: " + *reason);
-  } else {
-    estimate.time = program_time(profiles, gpu, fabric, calibration);
-  }
-  estimate.not_modelled.push_back(
+  estimate.not_modelled = {
       "memory that libraries take outside PyTorch's allocator, other than the context's, cuBLAS's "
-      "and NCCL's");
+      "and NCCL's"};
+  return estimate;
+}
+
+ProgramEstimate estimate_program(const std::vector<RankProfile>& profiles,
+                                 const Calibration* calibration) {
+  ProgramEstimate estimate = estimate_program_memory(profiles);
+  if (const auto reason = lacks_time(profiles)) {
+    estimate.not_modelled.insert(estimate.not_modelled.begin(), "step time: " + *reason);
+    return estimate;
+  }
+  const ClusterConfig cluster = cluster_of(profiles.front());
+  estimate.time = program_time(profiles, gpu_of(cluster), fabric_of(cluster), calibration);
   return estimate;
 }
 

@@ -60,6 +60,9 @@ std::optional<std::string> ran_out(const RankProfile& profile);
 ProgramEstimate estimate_program(const std::vector<RankProfile>& profiles,
                                  const Calibration* calibration = nullptr);
 
+/// The same without the step time, for who needs only the verdict: no trace is replayed.
+ProgramEstimate estimate_program_memory(const std::vector<RankProfile>& profiles);
+
 /// The step of the program as a Chrome trace (program_time.h). Throws UserError as
 /// estimate_program() does, and when the ranks have no step time.
 std::string trace_program(const std::vector<RankProfile>& profiles,

@@ -50,8 +50,8 @@ std::set<int64_t> members_waited_for(const std::vector<MissingPeer>& missing) {
   constexpr int64_t kLargestPipeline = 1024;
   std::set<int64_t> members;
   for (const MissingPeer& peer : missing) {
-    const bool is_added = !members.insert(peer.peer).second;
-    if (is_added || peer.group.size() > kLargestPipeline) continue;
+    const bool is_new = members.insert(peer.peer).second;
+    if (!is_new || peer.group.size() > kLargestPipeline) continue;
     for (int64_t i = 0; i < peer.group.size(); ++i) members.insert(peer.group.member(i));
   }
   return members;

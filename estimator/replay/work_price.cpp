@@ -85,22 +85,27 @@ class PriceList {
                                 .flops = work.flops,
                                 .bytes = static_cast<double>(work.bytes)};
     if (is_matmul(record) && work.dtype.starts_with("Float8")) return float8_product(work);
-    if (work.flops == 0) return {.seconds = operator_price(record, rates_, Dtype::kBf16).seconds};
+    const WorkClass work_class = work.flops == 0        ? WorkClass::kMemoryBound
+                                 : is_attention(record) ? WorkClass::kAttention
+                                 : is_matmul(record)    ? WorkClass::kProducts
+                                                        : WorkClass::kMemoryBound;
     return {.seconds = operator_price(record, rates_, Dtype::kBf16).seconds,
-            .work_class = is_attention(record) ? WorkClass::kAttention
-                          : is_matmul(record)  ? WorkClass::kProducts
-                                               : WorkClass::kMemoryBound};
+            .work_class = work_class};
+  }
+
+  /// A product is bound by its FLOPs or by its bytes. A `rate` of 0 is not known.
+  WorkPrice product_price(double flops, double rate, double bytes, Source source) const {
+    const double compute = rate > 0 ? flops / rate * rates_.slowdown() : 0;
+    return {.seconds = std::max(compute + rates_.launch().kernel_seconds, memory_seconds(bytes)),
+            .work_class = WorkClass::kProducts,
+            .source = source,
+            .is_known = rate > 0};
   }
 
   /// A kernel that is not cuBLAS's, such as CUTLASS's for groups: at the rate of a usual shape.
   WorkPrice float8_product(const TraceWork& work) const {
     const double rate = product_rate(work, {.batch = 1, .m = 8192, .n = 8192, .k = 8192});
-    const double compute = rate > 0 ? work.flops / rate * rates_.slowdown() : 0;
-    return {.seconds = std::max(compute + rates_.launch().kernel_seconds,
-                                memory_seconds(static_cast<double>(work.bytes))),
-            .work_class = WorkClass::kProducts,
-            .source = Source::kAssumed,
-            .is_known = rate > 0};
+    return product_price(work.flops, rate, static_cast<double>(work.bytes), Source::kAssumed);
   }
 
   /// FLOP per second of a product of this type and shape; 0 if nothing is known of the type.
@@ -136,14 +141,11 @@ class PriceList {
                          (read * static_cast<double>(element_bytes(work.dtype)) +
                           size(shape.m, shape.n) * (work.accumulates ? 2 : 1) *
                               static_cast<double>(element_bytes(work.result_dtype)));
-    const double rate = product_rate(work, shape);
-    const double seconds = std::max(rate > 0 ? work.flops / rate * rates_.slowdown() : 0,
-                                    bytes / rates_.memory_bytes_per_second(bytes));
     const bool is_16_bit = work.dtype == "BFloat16" || work.dtype == "Half";
-    return {.seconds = seconds + rates_.launch().kernel_seconds,
-            .work_class = WorkClass::kProducts,
-            .source = is_16_bit ? Source::kComputed : Source::kAssumed,
-            .is_known = rate > 0};
+    return product_price(work.flops,
+                         product_rate(work, shape),
+                         bytes,
+                         is_16_bit ? Source::kComputed : Source::kAssumed);
   }
 
   WorkPrice copy(const TraceWork& work) const {

@@ -142,13 +142,13 @@ std::string program_verdict(const RankProfile& profile) {
   if (const auto reason = estimator::ran_out(profile)) {
     return fmt::format("does not fit: {}\n", *reason);
   }
-  const estimator::ProgramEstimate estimate = estimator::estimate_program({profile});
+  const estimator::ProgramEstimate estimate = estimator::estimate_program_memory({profile});
   return verdict_text(estimate.verdict) + terms_text(estimate.ranks.front());
 }
 
 estimator::Fit program_outcome(const RankProfile& profile) {
   if (estimator::ran_out(profile)) return estimator::Fit::kDoesNotFit;
-  return estimator::estimate_program({profile}).verdict.outcome;
+  return estimator::estimate_program_memory({profile}).verdict.outcome;
 }
 
 std::string program_text(const RankProfile& profile) {

@@ -14,7 +14,7 @@ using Stride = long long;
 struct Call {
   Handle handle;
   int m, n, k;
-  int batch = 1;
+  int batch;
   Pointer beta;
   Type type;
   Type result_type;
@@ -39,15 +39,15 @@ cublasStatus_t run(const Call& call) {
 /// A function whose name says the type of all matrices.
 cublasStatus_t run(Handle handle, int m, int n, int k, int batch, Pointer beta, Type type) {
   const bool is_double = type == CUDA_R_64F || type == CUDA_C_64F;
-  return run({.handle = handle,
-              .m = m,
-              .n = n,
-              .k = k,
-              .batch = batch,
-              .beta = beta,
-              .type = type,
-              .result_type = type,
-              .compute = is_double ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F});
+  return run({handle,
+              m,
+              n,
+              k,
+              batch,
+              beta,
+              type,
+              type,
+              is_double ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F});
 }
 
 }  // namespace
@@ -146,14 +146,7 @@ extern "C" cublasStatus_t cublasGemmEx(Handle handle,
                                        Type result_type,
                                        int,
                                        Compute compute) {
-  return run({.handle = handle,
-              .m = m,
-              .n = n,
-              .k = k,
-              .beta = beta,
-              .type = type,
-              .result_type = result_type,
-              .compute = compute});
+  return run({handle, m, n, k, 1, beta, type, result_type, compute});
 }
 
 extern "C" cublasStatus_t cublasSgemmEx(Handle handle,
@@ -172,14 +165,7 @@ extern "C" cublasStatus_t cublasSgemmEx(Handle handle,
                                         Pointer beta,
                                         Pointer /*c*/,
                                         Type result_type) {
-  return run({.handle = handle,
-              .m = m,
-              .n = n,
-              .k = k,
-              .beta = beta,
-              .type = type,
-              .result_type = result_type,
-              .compute = CUBLAS_COMPUTE_32F});
+  return run({handle, m, n, k, 1, beta, type, result_type, CUBLAS_COMPUTE_32F});
 }
 
 extern "C" cublasStatus_t cublasGemmBatchedEx(Handle handle,
@@ -201,15 +187,7 @@ extern "C" cublasStatus_t cublasGemmBatchedEx(Handle handle,
                                               int,
                                               int batch,
                                               Compute compute) {
-  return run({.handle = handle,
-              .m = m,
-              .n = n,
-              .k = k,
-              .batch = batch,
-              .beta = beta,
-              .type = type,
-              .result_type = result_type,
-              .compute = compute});
+  return run({handle, m, n, k, batch, beta, type, result_type, compute});
 }
 
 extern "C" cublasStatus_t cublasGemmStridedBatchedEx(Handle handle,
@@ -234,13 +212,5 @@ extern "C" cublasStatus_t cublasGemmStridedBatchedEx(Handle handle,
                                                      Stride,
                                                      int batch,
                                                      Compute compute) {
-  return run({.handle = handle,
-              .m = m,
-              .n = n,
-              .k = k,
-              .batch = batch,
-              .beta = beta,
-              .type = type,
-              .result_type = result_type,
-              .compute = compute});
+  return run({handle, m, n, k, batch, beta, type, result_type, compute});
 }

@@ -47,19 +47,8 @@ RankProfile small_program() {
 
 class ProgramTimeTest : public testing::Test {
  protected:
-  static ClusterConfig cluster() {
-    ClusterConfig cluster;
-    cluster.gpu = "h100-sxm";
-    cluster.nodes = 1;
-    cluster.gpus_per_node = 8;
-    cluster.nics_per_node = 8;
-    cluster.intra_link = std::string("nvlink4");
-    cluster.inter_link = std::string("ib-ndr-400");
-    return cluster;
-  }
-
   const Gpu& gpu_ = *find_gpu("h100-sxm");
-  const Fabric fabric_ = fabric_of(cluster());
+  const Fabric fabric_ = fabric_of(h100_cluster(1));
 };
 
 TEST_F(ProgramTimeTest, IsTheSumOfItsParts) {

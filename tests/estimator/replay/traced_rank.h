@@ -9,6 +9,18 @@
 
 namespace estimator {
 
+/// DGX H100 machines.
+inline ClusterConfig h100_cluster(int64_t nodes) {
+  ClusterConfig cluster;
+  cluster.gpu = "h100-sxm";
+  cluster.nodes = nodes;
+  cluster.gpus_per_node = 8;
+  cluster.nics_per_node = 8;
+  cluster.intra_link = std::string("nvlink4");
+  cluster.inter_link = std::string("ib-ndr-400");
+  return cluster;
+}
+
 /// A rank whose works take the seconds that they are given with.
 class TracedRank {
  public:

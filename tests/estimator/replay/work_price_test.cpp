@@ -5,6 +5,7 @@
 #include "estimator/communication/communication_time.h"
 #include "estimator/communication/message_time.h"
 #include "estimator/compute/compute_time.h"
+#include "tests/estimator/replay/traced_rank.h"
 
 namespace estimator {
 namespace {
@@ -12,22 +13,11 @@ namespace {
 class WorkPriceTest : public testing::Test {
  protected:
   WorkPriceTest()
-      : gpu_(*find_gpu("h100-sxm")), rates_(gpu_, nullptr), fabric_(fabric_of(cluster())) {
+      : gpu_(*find_gpu("h100-sxm")), rates_(gpu_, nullptr), fabric_(fabric_of(h100_cluster(2))) {
     profile_.program.emplace();
     profile_.program->communicators = {
         {.name = "dp", .size = 16, .rank = 0, .first_rank = 0, .rank_stride = 1}};
     profile_.trace.emplace();
-  }
-
-  static ClusterConfig cluster() {
-    ClusterConfig cluster;
-    cluster.gpu = "h100-sxm";
-    cluster.nodes = 2;
-    cluster.gpus_per_node = 8;
-    cluster.nics_per_node = 8;
-    cluster.intra_link = std::string("nvlink4");
-    cluster.inter_link = std::string("ib-ndr-400");
-    return cluster;
   }
 
   WorkPrice price(const TraceWork& work) {
