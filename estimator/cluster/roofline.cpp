@@ -8,7 +8,7 @@
 #include <stdexcept>
 
 #include "estimator/communication/fabric.h"
-#include "estimator/compute/executed_kernels.h"
+#include "estimator/compute/kernel_price.h"
 #include "estimator/plan/parallel_layout.h"
 
 namespace estimator {
@@ -27,10 +27,8 @@ struct PricedKernel {
 std::vector<PricedKernel> priced_kernels(const RankProfile& profile, const ComputeTarget& target) {
   const GpuRates rates = target.rates();
   std::vector<PricedKernel> kernels;
-  for (ExecutedKernel& kernel :
-       executed_kernels(profile.operators, target.framework, target.experts)) {
-    const OperatorPrice price = kernel_price(kernel, rates, target.dtype);
-    kernels.push_back({std::move(kernel.record), price});
+  for (const OperatorRecord& kernel : profile.operators) {
+    kernels.push_back({kernel, kernel_price(kernel, rates, target)});
   }
   return kernels;
 }

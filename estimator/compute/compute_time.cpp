@@ -87,7 +87,7 @@ double flops_per_second(const OperatorRecord& record, const GpuRates& rates, Dty
 }  // namespace
 
 bool is_matmul(const OperatorRecord& record) {
-  constexpr std::array<std::string_view, 11> kProducts = {"aten::mm",
+  constexpr std::array<std::string_view, 13> kProducts = {"aten::mm",
                                                           "aten::addmm",
                                                           "aten::addmm_",
                                                           "aten::_addmm_activation",
@@ -97,7 +97,9 @@ bool is_matmul(const OperatorRecord& record) {
                                                           "aten::linear",
                                                           "aten::matmul",
                                                           "aten::_grouped_mm",
-                                                          "aten::_scaled_grouped_mm"};
+                                                          "aten::_scaled_grouped_mm",
+                                                          "te::grouped_mm",
+                                                          "te::grouped_addmm"};
   return std::find(kProducts.begin(), kProducts.end(), record.name) != kProducts.end();
 }
 

@@ -16,7 +16,7 @@ namespace estimator {
 struct ComputeTarget {
   const Gpu& gpu;
   Dtype dtype = Dtype::kBf16;                    ///< of the plan
-  Framework framework = Framework::kMegatronLm;  ///< see executed_kernels.h
+  Framework framework = Framework::kMegatronLm;  ///< see kernel_price.h
   AttentionKernel attention;
   int64_t experts = 1;                       ///< experts of one rank in a layer
   const Calibration* calibration = nullptr;  ///< of this GPU, or null

@@ -25,6 +25,7 @@ FrameworkTraits megatron_lm() {
       .schedule_variables = true,
       .projection_first = true,
       .holds_split_heads = true,
+      .megatron_fusions = true,
       .compiled_dropout = true,
       .mask_in_dataloader = true,
       .single_messages = true,
@@ -62,6 +63,7 @@ FrameworkTraits megatron_deepspeed() {
           .shared_step_counter = true,
           .overlapped_sends = false,
           .partitioned_sends = true,
+          .megatron_fusions = true,
           .unfused_attention = true,
           .vocabulary_multiple = 128,
           .notes = {
@@ -98,7 +100,7 @@ FrameworkTraits nanotron() {
                     "column-parallel layers keep the gathered input (synchronous mode)",
                     "logits are cast to fp32 before the loss, which makes a second buffer",
                     "its kernels that read views, concatenate or normalise reach only a small part "
-                    "of the memory bandwidth (data/fused_kernels.json); of the host's work only "
+                    "of the memory bandwidth (data/kernels.json); of the host's work only "
                     "the calls of operators count, not the data loader, and the six small kernels "
                     "that find each layer's sequence lengths do not count either",
                     "a stage waits for what it sends (send_tensors in p2p.py)",

@@ -77,6 +77,7 @@ struct FrameworkTraits {
   bool schedule_variables = false;
   bool projection_first = false;
   bool holds_split_heads = false;
+  bool megatron_fusions = false;
   bool compiled_dropout = false;
   bool mask_in_dataloader = false;
   bool single_messages = false;
@@ -161,9 +162,12 @@ void visit_fields(Visitor& visit, FrameworkTraits& traits) {
   visit("holds_split_heads",
         traits.holds_split_heads,
         "attention holds query, key and value as its product gave them until it returns");
+  visit("megatron_fusions",
+        traits.megatron_fusions,
+        "one kernel for scale, mask and softmax, and one for bias, dropout and residual");
   visit("compiled_dropout",
         traits.compiled_dropout,
-        "bias, dropout and residual are one compiled kernel, which pads the rows of its mask");
+        "the kernel of bias, dropout and residual is compiled and pads the rows of its mask");
   visit("mask_in_dataloader",
         traits.mask_in_dataloader,
         "each micro-batch carries its attention mask, unless the plan says that it does not");

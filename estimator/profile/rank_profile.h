@@ -289,6 +289,7 @@ struct CollectiveRecord {
   std::string phase;
   Direction direction = Direction::kForward;
   std::string module;
+  int64_t chunk = -1;         ///< of the stage, or -1 if it is not of one chunk
   bool overlappable = false;  ///< the plan allows it to overlap with compute
   int64_t count = 0;
   int64_t executed_count = 0;
@@ -305,6 +306,7 @@ void visit_fields(Visitor& visit, CollectiveRecord& record) {
   visit("phase", record.phase, "forward_backward or optimizer_step");
   visit("direction", record.direction, "where in the iteration");
   visit("module", record.module, "who called it");
+  visit("chunk", record.chunk, {"model chunk of the stage, or -1", kMemberOrNone});
   visit("overlappable", record.overlappable, "may run beside compute");
   visit("count", record.count, {"in one iteration as planned", kCount});
   visit("executed_count", record.executed_count, {"in the iteration that was run", kCount});
@@ -315,11 +317,14 @@ struct OperatorRecord {
   std::string name;                          ///< "aten::mm"
   std::vector<std::vector<int64_t>> shapes;  ///< of its tensor inputs
   std::string dtype;                         ///< of its first tensor input
+  std::string other_dtype;                   ///< of the first input of another type, or ""
+  bool is_strided = false;                   ///< a pointwise operator on views or broadcasts
   double flops = 0;  ///< of one call; matrix products and attention: 2 per multiply-add
   double bytes = 0;  ///< of one call, inputs read and outputs written
   std::string phase;
   Direction direction = Direction::kForward;
   std::string module_kind;  ///< "attention", "mlp", "experts", "norm", "embedding", ...
+  int64_t chunk = -1;       ///< of the stage, or -1 if it is not of one chunk
   int64_t count = 0;
   int64_t executed_count = 0;
 };
@@ -328,11 +333,18 @@ void visit_fields(Visitor& visit, OperatorRecord& record) {
   visit("name", record.name, "the operator");
   visit("shapes", record.shapes, {"of its tensor inputs", kCount});
   visit("dtype", record.dtype, "element type of its first tensor input");
+  visit("other_dtype",
+        record.other_dtype,
+        "of a pointwise operator: element type of the first input of another type, or \"\"");
+  visit("strided",
+        record.is_strided,
+        "a pointwise operator whose inputs do not all fill memory in the same order");
   visit("flops", record.flops, {"of one call", kWork});
   visit("bytes", record.bytes, {"of one call", kBytes});
   visit("phase", record.phase, "forward_backward or optimizer_step");
   visit("direction", record.direction, "where in the iteration");
   visit("module_kind", record.module_kind, "which part of the model");
+  visit("chunk", record.chunk, {"model chunk of the stage, or -1", kMemberOrNone});
   visit("count", record.count, {"in one iteration as planned", kCount});
   visit("executed_count", record.executed_count, {"in the iteration that was run", kCount});
 }

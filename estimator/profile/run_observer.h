@@ -14,6 +14,7 @@ class Tensor;
 namespace estimator {
 
 inline constexpr int64_t kNoMicroBatch = -1;
+inline constexpr int64_t kNoChunk = -1;
 
 /// What a lasting tensor is for. For example "optimizer" owns the moment of the parameter
 /// "layers.3.mlp.linear_fc1.weight".
@@ -33,8 +34,9 @@ class Observer {
   virtual void enter_module(const std::string& name) = 0;
   virtual void leave_module() = 0;
 
-  /// `micro_batch` is the micro-batch to which the work belongs, or kNoMicroBatch.
-  virtual void enter_direction(Direction direction, int64_t micro_batch) = 0;
+  /// `micro_batch` is the micro-batch to which the work belongs, or kNoMicroBatch; `chunk` is the
+  /// stage's model chunk that runs, or kNoChunk.
+  virtual void enter_direction(Direction direction, int64_t micro_batch, int64_t chunk) = 0;
   virtual void leave_direction() = 0;
 
   /// A micro-batch's activations are held from the end of its forward to the end of its backward.
@@ -60,9 +62,12 @@ class ModuleScope {
 
 class DirectionScope {
  public:
-  DirectionScope(Observer& observer, Direction direction, int64_t micro_batch = kNoMicroBatch)
+  DirectionScope(Observer& observer,
+                 Direction direction,
+                 int64_t micro_batch = kNoMicroBatch,
+                 int64_t chunk = kNoChunk)
       : observer_(observer) {
-    observer_.enter_direction(direction, micro_batch);
+    observer_.enter_direction(direction, micro_batch, chunk);
   }
   ~DirectionScope() { observer_.leave_direction(); }
   DirectionScope(const DirectionScope&) = delete;

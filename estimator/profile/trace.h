@@ -66,6 +66,8 @@ struct TraceWork {
   std::string name;           ///< of the kernel or collective, "cublas", or one of k...To...
   std::string operator_name;  ///< the innermost operator that asked for it, or ""
   std::string dtype;          ///< c10's name: of a product's first matrix, else of the operator
+  std::string other_dtype;    ///< of a pointwise operator: as in OperatorRecord
+  bool is_strided = false;    ///< as in OperatorRecord
   std::string result_dtype;   ///< of a product
   /// Of the operator's input tensors. Of a product: its batch, m, n and k, row-major, in one list.
   std::vector<std::vector<int64_t>> shapes;
@@ -86,6 +88,12 @@ void visit_fields(Visitor& visit, TraceWork& work) {
   visit("name", work.name, "of the kernel, collective or copy");
   visit("operator", work.operator_name, "the innermost operator that asked for it, or \"\"");
   visit("dtype", work.dtype, "element type of a product's first matrix, else of the operator");
+  visit("other_dtype",
+        work.other_dtype,
+        "of a pointwise operator: element type of the first input of another type, or \"\"");
+  visit("strided",
+        work.is_strided,
+        "a pointwise operator whose inputs do not all fill memory in the same order");
   visit("result_dtype", work.result_dtype, "element type of a product's result");
   visit(
       "shapes", work.shapes, {"of the operator's inputs; of a product batch, m, n and k", kCount});

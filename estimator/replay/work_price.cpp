@@ -8,6 +8,7 @@
 #include "estimator/communication/message_time.h"
 #include "estimator/compute/compute_time.h"
 #include "estimator/compute/host_rates.h"
+#include "estimator/compute/kernel_price.h"
 
 namespace estimator {
 namespace {
@@ -82,6 +83,8 @@ class PriceList {
     const OperatorRecord record{.name = work.operator_name,
                                 .shapes = work.shapes,
                                 .dtype = work.dtype,
+                                .other_dtype = work.other_dtype,
+                                .is_strided = work.is_strided,
                                 .flops = work.flops,
                                 .bytes = static_cast<double>(work.bytes)};
     if (is_matmul(record) && work.dtype.starts_with("Float8")) return float8_product(work);
@@ -89,7 +92,8 @@ class PriceList {
                                  : is_attention(record) ? WorkClass::kAttention
                                  : is_matmul(record)    ? WorkClass::kProducts
                                                         : WorkClass::kMemoryBound;
-    return {.seconds = operator_price(record, rates_, Dtype::kBf16).seconds,
+    const double share = memory_share(record, std::nullopt);
+    return {.seconds = operator_price(record, rates_, Dtype::kBf16, share).seconds,
             .work_class = work_class};
   }
 

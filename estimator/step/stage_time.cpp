@@ -1,15 +1,13 @@
 #include "estimator/step/stage_time.h"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <stdexcept>
 #include <string>
 
 #include "estimator/communication/communication_time.h"
-#include "estimator/compute/executed_kernels.h"
+#include "estimator/compute/kernel_price.h"
 #include "estimator/plan/frameworks.h"
-#include "estimator/step/chunk_shares.h"
 #include "estimator/step/offload_time.h"
 #include "estimator/step/overlap.h"
 
@@ -83,26 +81,21 @@ CollectiveRecord gather_of_parts(const CollectiveRecord& received, int64_t parts
 class StageSum {
  public:
   StageSum(const RankProfile& profile, const StageTarget& target)
-      : profile_(profile),
-        target_(target),
-        rates_(target.compute.rates()),
-        shares_(target.plan, profile.coordinate.pipeline, profile.parameters) {
-    time_.chunks.resize(shares_.of_layers().size());
+      : profile_(profile), target_(target), rates_(target.compute.rates()) {
+    time_.chunks.resize(static_cast<std::size_t>(target.plan.parallelism.virtual_stages));
     host_.chunks.resize(time_.chunks.size());
     traffic_.resize(time_.chunks.size());
   }
 
   void add_kernels() {
     const ComputeTarget& compute = target_.compute;
-    for (const ExecutedKernel& executed :
-         executed_kernels(profile_.operators, compute.framework, compute.experts)) {
-      const OperatorRecord& kernel = executed.record;
-      const OperatorPrice price = kernel_price(executed, rates_, compute.dtype);
+    for (const OperatorRecord& kernel : profile_.operators) {
+      const OperatorPrice price = kernel_price(kernel, rates_, compute);
       const double calls = calls_per_part(kernel.count, kernel.direction, profile_);
       work_.add(kernel, calls, price.seconds);
-      add_part(time_, {calls * price.seconds, {}}, kernel.direction, kernel.module_kind);
+      add_part(time_, {calls * price.seconds, {}}, kernel.direction, kernel.chunk);
       add_issue(
-          kernel.direction, kernel.module_kind, calls, issue_seconds(executed, rates_.launch()));
+          kernel.direction, kernel.chunk, calls, issue_seconds(kernel, rates_.launch(), compute));
       if (kernel.name == "aten::_local_scalar_dense") add_wait_for_value(kernel, calls);
       if (is_fused_adam(kernel)) device_update_seconds_ += calls * price.seconds;
     }
@@ -119,7 +112,7 @@ class StageSum {
     const double calls = calls_per_part(record.count, record.direction, profile_);
     const double exposed = exposed_seconds(call);
     seconds_of_axis(part.communication_seconds, record.call.group) = exposed * calls;
-    add_part(time_, part, record.direction, record.module);
+    add_part(time_, part, record.direction, record.chunk);
     add_traffic(call, calls, std::max(0.0, call.seconds - exposed));
     add_issue(record, calls);
   }
@@ -190,11 +183,8 @@ class StageSum {
   void add_traffic(const PricedCall& call, double calls, double hidden_seconds) {
     const CollectiveRecord& record = call.record;
     if (part_of_micro_batch(record.direction) == nullptr) return;
-    const std::vector<double>& shares = shares_.of_module(record.module);
-    for (std::size_t c = 0; c < shares.size(); ++c) {
-      const double here = shares[c] * calls;
-      traffic_of(c, record.direction).add(here * call.seconds, here * hidden_seconds, call.use);
-    }
+    traffic_of(index_of(record.chunk), record.direction)
+        .add(calls * call.seconds, calls * hidden_seconds, call.use);
   }
 
   PortTraffic& traffic_of(std::size_t chunk, Direction direction) {
@@ -209,17 +199,14 @@ class StageSum {
   }
 
   /// The host issues `calls`, kernels or collectives, one after the other.
-  void add_issue(Direction direction,
-                 const std::string& module,
-                 double calls,
-                 double seconds_of_each) {
+  void add_issue(Direction direction, int64_t chunk, double calls, double seconds_of_each) {
     const double wait = target_.plan.time.launch_blocking ? rates_.launch().wait_seconds : 0;
-    add_part(host_, {calls * (seconds_of_each + wait), {}}, direction, module);
+    add_part(host_, {calls * (seconds_of_each + wait), {}}, direction, chunk);
   }
 
   void add_issue(const CollectiveRecord& record, double calls) {
     add_issue(
-        record.direction, record.module, calls, rates_.launch().host_seconds(record.direction));
+        record.direction, record.chunk, calls, rates_.launch().host_seconds(record.direction));
   }
 
   /// The host reads a number, for which it waits until the GPU is done; then the GPU is idle until
@@ -228,7 +215,7 @@ class StageSum {
     if (target_.plan.time.launch_blocking) return;
     const LaunchCost& launch = rates_.launch();
     const double idle = launch.wait_seconds + launch.host_seconds(kernel.direction);
-    add_part(time_, {calls * idle, {}}, kernel.direction, kernel.module_kind);
+    add_part(time_, {calls * idle, {}}, kernel.direction, kernel.chunk);
   }
 
   /// The host works ahead of the GPU as long as it can; under launch blocking they take turns.
@@ -246,14 +233,14 @@ class StageSum {
     time_.step_end.compute_seconds += time_.offload->total_seconds - beside;
   }
 
-  void add_part(StageTime& sum,
-                const PartTime& part,
-                Direction direction,
-                const std::string& module) const {
+  /// The place of a chunk in the lists of chunks.
+  std::size_t index_of(int64_t chunk) const {
+    return std::min(static_cast<std::size_t>(std::max<int64_t>(0, chunk)), traffic_.size() - 1);
+  }
+
+  void add_part(StageTime& sum, const PartTime& part, Direction direction, int64_t chunk) const {
     const auto of_chunk = part_of_micro_batch(direction);
-    if (of_chunk == nullptr) return add(sum.step_end, part);
-    const std::vector<double>& shares = shares_.of_module(module);
-    for (std::size_t c = 0; c < shares.size(); ++c) add(sum.chunks[c].*of_chunk, part, shares[c]);
+    add(of_chunk == nullptr ? sum.step_end : sum.chunks[index_of(chunk)].*of_chunk, part);
   }
 
   void add_message(const CollectiveRecord& record) {
@@ -273,20 +260,15 @@ class StageSum {
 
   void add_buckets(const PricedCall& call, BucketTime ChunkTime::*of_chunk) {
     const CollectiveRecord& record = call.record;
-    const auto count = static_cast<double>(record.count);
-    const std::vector<double>& shares = shares_.of_parameters();
     const bool may_overlap = of_chunk != &ChunkTime::reduce_gradients ||
                              reduces_beside_backward(target_.plan, profile_.coordinate.pipeline);
-    for (std::size_t c = 0; c < shares.size(); ++c) {
-      if (shares[c] == 0) continue;
-      BucketTime& buckets = time_.chunks[c].*of_chunk;
-      const double seconds = shares[c] * count * call.seconds;
-      buckets.use = mean_use(buckets.sum_seconds, buckets.use, seconds, call.use);
-      buckets.sum_seconds += seconds;
-      buckets.buckets += std::max<int64_t>(1, std::llround(shares[c] * count));
-      buckets.overlappable |= record.overlappable && may_overlap;
-      buckets.compute_share = share_of_compute(call);
-    }
+    BucketTime& buckets = time_.chunks[index_of(record.chunk)].*of_chunk;
+    const double seconds = static_cast<double>(record.count) * call.seconds;
+    buckets.use = mean_use(buckets.sum_seconds, buckets.use, seconds, call.use);
+    buckets.sum_seconds += seconds;
+    buckets.buckets += record.count;
+    buckets.overlappable |= record.overlappable && may_overlap;
+    buckets.compute_share = share_of_compute(call);
   }
 
   /// Of one chunk and one micro-batch.
@@ -297,7 +279,6 @@ class StageSum {
   const RankProfile& profile_;
   const StageTarget& target_;
   const GpuRates rates_;
-  const ChunkShares shares_;
   WorkBeside work_;
   double device_update_seconds_ = 0;             ///< AdamW on the GPU
   std::map<Direction, UnitCalls> beside_units_;  ///< of one micro-batch

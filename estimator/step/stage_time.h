@@ -88,8 +88,7 @@ struct StageTarget {
 /// bytes only. Messages of the context ranks' ring are sent beside a step of attention, as in
 /// TransformerEngine. A call that may overlap but is none of these counts in full.
 ///
-/// The records are sums over all chunks. The embedding is in the first chunk and the head in the
-/// last; everything else is divided by layers, which are alike, and buckets by parameters.
+/// What a record does not assign to a chunk counts in the first one.
 ///
 /// Kernel times come from the roofline; measured times would replace them here. If the host issues
 /// the kernels of a part more slowly than the GPU runs them, the host's time counts. The order of

@@ -1,5 +1,10 @@
 #include "models/attention/attention.h"
 
+#include <ATen/ops/cat.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/stack.h>
+#include <torch/csrc/autograd/custom_function.h>
+
 #include <algorithm>
 
 #include "estimator/plan/recompute_choice.h"
@@ -7,6 +12,25 @@
 
 namespace models {
 namespace {
+
+/// unbind(), whose parts may be written to: autograd refuses that for views.
+struct Unstack : torch::autograd::Function<Unstack> {
+  static torch::autograd::variable_list forward(torch::autograd::AutogradContext*,
+                                                const at::Tensor& stacked) {
+    torch::autograd::variable_list parts;
+    for (const at::Tensor& view : stacked.unbind(0)) {
+      parts.push_back(
+          at::empty({0}, stacked.options())
+              .set_(stacked.storage(), view.storage_offset(), view.sizes(), view.strides()));
+    }
+    return parts;
+  }
+
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext*,
+                                                 torch::autograd::variable_list gradients) {
+    return {at::stack(gradients)};
+  }
+};
 
 LinearSpec qkv_spec(const estimator::ModelConfig& model, const std::string& name) {
   const int64_t heads = model.num_attention_heads + 2 * model.num_query_groups;
@@ -155,16 +179,22 @@ SelfAttention::Heads SelfAttention::separate_heads(const at::Tensor& input) cons
 }
 
 /// As nanotron: query, key and value are copied into one [3, b, s, heads, width]; the query is
-/// turned where it lies there, so that saving it saves all three; key and value are copied once
-/// more.
+/// turned where it lies there, so that saving it saves all three; key and value are joined, and
+/// copied once more.
 SelfAttention::Heads SelfAttention::unstack(const at::Tensor& packed) const {
   const int64_t groups = context_.plan.model.num_query_groups / context_.tensor_size();
   const at::Tensor stacked =
       packed.view({packed.size(0), packed.size(1), groups, 3, context_.plan.model.kv_channels})
           .permute({3, 1, 0, 2, 4})
           .contiguous();
-  const auto part = [&](int64_t index) { return stacked.select(0, index).transpose(0, 1); };
-  return {rotary_->apply_in_place(part(0)), rotary_->apply(part(1)), part(2).clone(), {}};
+  const torch::autograd::variable_list parts = Unstack::apply(stacked);  // [b, s, heads, width]
+  const at::Tensor query = rotary_->apply_in_place(parts[0].transpose(0, 1));
+  const at::Tensor key = rotary_->apply(parts[1].transpose(0, 1));
+  const at::Tensor both = at::cat({key.transpose(0, 1), parts[2]}, 2)
+                              .unflatten(2, at::IntArrayRef{2, groups})
+                              .permute({2, 0, 1, 3, 4})
+                              .contiguous();
+  return {query, both.select(0, 0).transpose(0, 1), both.select(0, 1).transpose(0, 1), {}};
 }
 
 at::Tensor SelfAttention::forward(const at::Tensor& input) const {

@@ -11,6 +11,7 @@
 
 #include <bit>
 
+#include "models/shard/kernel_scope.h"
 #include "models/shard/watched_operator.h"
 
 namespace models {
@@ -61,8 +62,10 @@ struct SoftmaxKernel : torch::autograd::Function<SoftmaxKernel> {
                             const at::Tensor& scores,
                             const at::Tensor& mask,
                             bool device_computes) {
-    scores.detach().masked_fill_(of_one(mask), kMasked);
-    const at::Tensor weights = at::_softmax(scores, -1, /*half_to_float=*/false);
+    const at::Tensor weights = as_kernel("megatron::scaled_masked_softmax", scores, [&] {
+      scores.detach().masked_fill_(of_one(mask), kMasked);
+      return at::_softmax(scores, -1, /*half_to_float=*/false);
+    });
     context->save_for_backward({weights});
     context->saved_data["device_computes"] = device_computes;
     return weights;
@@ -70,6 +73,7 @@ struct SoftmaxKernel : torch::autograd::Function<SoftmaxKernel> {
 
   static variable_list backward(AutogradContext* context, variable_list gradients) {
     const at::Tensor weights = context->get_saved_variables()[0];
+    KernelScope kernel("megatron::scaled_masked_softmax_backward");
     at::Tensor gradient = gradients[0].contiguous();
     if (context->saved_data["device_computes"].toBool()) {
       at::_softmax_backward_data_out(gradient, gradient, weights, -1, weights.scalar_type());
@@ -79,6 +83,7 @@ struct SoftmaxKernel : torch::autograd::Function<SoftmaxKernel> {
                        {gradient, weights, -1, weights.scalar_type(), gradient},
                        [&] { return gradient; });
     }
+    kernel.moves({gradients[0], weights}, gradient);
     return {gradient, at::Tensor(), at::Tensor()};
   }
 };
@@ -100,6 +105,7 @@ bool softmax_kernel_takes(int64_t batches, int64_t sequence, at::ScalarType type
 
 CausalSoftmax::CausalSoftmax(const ShardContext& context, int64_t chunk)
     : transformer_engine_(context.transformer_engine()),
+      fused_(context.framework().megatron_fusions),
       device_computes_(context.device_computes),
       device_(context.device),
       buffers_(context.buffers),
@@ -117,6 +123,7 @@ at::Tensor CausalSoftmax::mask(int64_t sequence) const {
 
 at::Tensor CausalSoftmax::forward(const at::Tensor& scores, const at::Tensor& mask) const {
   if (!transformer_engine_) {
+    if (fused_) return SoftmaxKernel::apply(scores, mask, device_computes_);
     at::Tensor masked = scores;
     masked.masked_fill_(mask, kMasked);
     return at::_softmax(masked, -1, /*half_to_float=*/false);

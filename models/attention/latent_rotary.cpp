@@ -5,6 +5,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "models/shard/kept_value.h"
+#include "models/shard/kernel_scope.h"
 
 namespace models {
 namespace {
@@ -57,12 +58,15 @@ struct FusedKeyRotary : torch::autograd::Function<FusedKeyRotary> {
     keep(context, buffers);
     std::vector<int64_t> shape = key_value.sizes().vec();
     shape.back() = width + position_key.size(-1);
-    const at::Tensor key = at::empty(shape, key_value.options());
-    key.narrow(-1, 0, width).copy_(key_value.narrow(-1, 0, width));
-    positions_of(key, width).copy_(rotate(position_key.unsqueeze(2), {cos, sin}, +1));
-    const at::Tensor value = positions_of(key_value, width).clone();
-    buffers->tune_at_first_call("rotate keys", key.device());
-    return {key, value};
+    const variable_list key_and_value =
+        as_kernel("fused_mla_rope", {key_value, position_key, cos, sin}, [&] {
+          const at::Tensor key = at::empty(shape, key_value.options());
+          key.narrow(-1, 0, width).copy_(key_value.narrow(-1, 0, width));
+          positions_of(key, width).copy_(rotate(position_key.unsqueeze(2), {cos, sin}, +1));
+          return variable_list{key, positions_of(key_value, width).clone()};
+        });
+    buffers->tune_at_first_call("rotate keys", key_value.device());
+    return key_and_value;
   }
 
   static variable_list backward(AutogradContext* context, variable_list gradients) {
@@ -72,12 +76,14 @@ struct FusedKeyRotary : torch::autograd::Function<FusedKeyRotary> {
     const at::Tensor& value = gradients[1];
     std::vector<int64_t> shape = key.sizes().vec();
     shape.back() = width + value.size(-1);
+    KernelScope kernel("fused_mla_rope");
     const at::Tensor key_value = at::empty(shape, key.options());
     key_value.narrow(-1, 0, width).copy_(key.narrow(-1, 0, width));
     positions_of(key_value, width).copy_(value);
     const at::Tensor position_key = positions_of(key, width).sum(2, /*keepdim=*/true);
     kept<Buffers>(context)->tune_at_first_call("rotate gradients of keys", key.device());
     rotate_in_place(position_key, {saved[0], saved[1]}, -1);
+    kernel.moves({key, value, saved[0], saved[1]}, {key_value, position_key});
     return {
         key_value, position_key.squeeze(2), at::Tensor(), at::Tensor(), at::Tensor(), at::Tensor()};
   }

@@ -8,20 +8,25 @@
 #include <ATen/ops/pow.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include "models/shard/kernel_scope.h"
+
 namespace models {
 
 /// Two writes of each half, no temporary.
 at::Tensor rotate(const at::Tensor& input, const RotaryTables& tables, int sign) {
-  const int64_t half = input.size(-1) / 2;
-  const at::Tensor first = input.narrow(-1, 0, half);
-  const at::Tensor second = input.narrow(-1, half, half);
-  at::Tensor output = input * tables.cos;
-  output.narrow(-1, 0, half).addcmul_(second, tables.sin.narrow(-1, 0, half), -sign);
-  output.narrow(-1, half, half).addcmul_(first, tables.sin.narrow(-1, half, half), sign);
-  return output;
+  return as_kernel("fused_rope", {input, tables.cos, tables.sin}, [&] {
+    const int64_t half = input.size(-1) / 2;
+    const at::Tensor first = input.narrow(-1, 0, half);
+    const at::Tensor second = input.narrow(-1, half, half);
+    at::Tensor output = input * tables.cos;
+    output.narrow(-1, 0, half).addcmul_(second, tables.sin.narrow(-1, 0, half), -sign);
+    output.narrow(-1, half, half).addcmul_(first, tables.sin.narrow(-1, half, half), sign);
+    return output;
+  });
 }
 
 void rotate_in_place(const at::Tensor& input, const RotaryTables& tables, int sign) {
+  KernelScope kernel("fused_rope");
   const int64_t half = input.size(-1) / 2;
   at::Tensor first = input.narrow(-1, 0, half);
   at::Tensor second = input.narrow(-1, half, half);
@@ -30,6 +35,7 @@ void rotate_in_place(const at::Tensor& input, const RotaryTables& tables, int si
       .addcmul_(second, tables.sin.narrow(-1, 0, half), -sign);
   second.mul_(tables.cos.narrow(-1, half, half))
       .addcmul_(before, tables.sin.narrow(-1, half, half), sign);
+  kernel.moves({input, tables.cos, tables.sin}, input);
 }
 
 namespace {

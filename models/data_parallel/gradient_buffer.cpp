@@ -186,9 +186,10 @@ void GradientBuffer::contribution_added(std::size_t bucket) {
 void GradientBuffer::reduce(std::size_t index) {
   started_[index] = true;
   // An overlapped reduction starts inside the last backward but happens once for an iteration.
-  const DirectionScope direction(options_.observer, estimator::Direction::kReduceGradients);
-  const ModuleScope module(options_.observer, "gradients");
   const Bucket& bucket = buckets_[index];
+  const DirectionScope direction(
+      options_.observer, estimator::Direction::kReduceGradients, kNoMicroBatch, bucket.chunk);
+  const ModuleScope module(options_.observer, "gradients");
   if (!has_flat_gradients()) return reduce_copies(bucket);
   at::Tensor whole = slice(gradients_, bucket.begin, bucket.end);
   // check_grads in megatron/core/distributed/param_and_grad_buffer.py
@@ -219,6 +220,8 @@ void GradientBuffer::gather_parameters() {
   if (owned_parameters_) return owned_parameters_->broadcast();
   if (!sharded() || !options_.data_group) return;
   for (const Bucket& bucket : buckets_) {
+    const DirectionScope direction(
+        options_.observer, estimator::Direction::kOptimizerStep, kNoMicroBatch, bucket.chunk);
     const auto [begin, end] = shard_range(bucket);
     pending_.push_back(options_.data_group->start_all_gather(
         slice(parameters_, bucket.begin, bucket.end), slice(parameters_, begin, end)));

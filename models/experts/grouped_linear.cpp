@@ -6,6 +6,7 @@
 
 #include "models/layers/weight_gradient.h"
 #include "models/shard/kept_value.h"
+#include "models/shard/kernel_scope.h"
 
 namespace models {
 
@@ -41,14 +42,48 @@ void for_each_expert(const std::vector<int64_t>& rows_of, const Visit& visit) {
   }
 }
 
+/// out = left x right, one of the products of a call. TransformerEngine issues all of a call at
+/// once, on four streams (transformer_engine/pytorch/module/grouped_linear.py,
+/// multi_stream_cublas_gemm in common/gemm/cublaslt_gemm.cu).
+void multiply_into(const GroupedLinearCall& call,
+                   at::Tensor out,
+                   const at::Tensor& left,
+                   const at::Tensor& right) {
+  if (!call.transformer_engine) return call.products.multiply_into(out, left, right);
+  KernelScope kernel("te::grouped_mm");
+  call.products.multiply_into(out, left, right);
+  kernel.moves({left, right}, out);
+}
+
+void add_to_main_gradient(const GroupedLinearCall& call,
+                          Parameter& weight,
+                          const at::Tensor& output_gradient,
+                          const at::Tensor& input) {
+  if (!call.transformer_engine) {
+    return add_weight_gradient(call.products, weight, output_gradient, input);
+  }
+  KernelScope kernel("te::grouped_addmm");
+  add_weight_gradient(call.products, weight, output_gradient, input);
+  kernel.moves({weight.main_gradient, output_gradient.t(), input}, weight.main_gradient);
+}
+
+at::Tensor new_weight_gradient(const GroupedLinearCall& call,
+                               const at::Tensor& output_gradient,
+                               const at::Tensor& input) {
+  if (!call.transformer_engine) return weight_gradient(call.products, output_gradient, input);
+  return as_kernel("te::grouped_mm", {output_gradient.t(), input}, [&] {
+    return weight_gradient(call.products, output_gradient, input);
+  });
+}
+
 /// The gradient for autograd; undefined where the product has added it to the main gradient.
 at::Tensor weight_gradient_of(const GroupedLinearCall& call,
                               std::size_t expert,
                               const at::Tensor& output_gradient,
                               const at::Tensor& input) {
-  if (!call.fused_gradient) return weight_gradient(call.products, output_gradient, input);
+  if (!call.fused_gradient) return new_weight_gradient(call, output_gradient, input);
   Parameter& weight = *call.weights[expert];
-  add_weight_gradient(call.products, weight, output_gradient, input);
+  add_to_main_gradient(call, weight, output_gradient, input);
   if (call.transformer_engine) call.store->gradient_stand_in(weight.value);
   return {};
 }
@@ -66,8 +101,7 @@ struct GroupedLinearFunction : torch::autograd::Function<GroupedLinearFunction> 
     }
     at::Tensor output = at::empty({input.size(0), weights[0].size(0)}, input.options());
     for_each_expert(kept_call.rows_of, [&](std::size_t expert, const auto& rows) {
-      at::Tensor out = rows(output);
-      call.products.multiply_into(out, rows(input), weights[expert].t());
+      multiply_into(call, rows(output), rows(input), weights[expert].t());
     });
     return output;
   }
@@ -79,8 +113,8 @@ struct GroupedLinearFunction : torch::autograd::Function<GroupedLinearFunction> 
     const at::Tensor gradient = gradients[0].contiguous();
     at::Tensor input_gradient = at::empty(input.sizes(), input.options());
     for_each_expert(kept_call.rows_of, [&](std::size_t expert, const auto& rows) {
-      at::Tensor out = rows(input_gradient);
-      call.products.multiply_into(out, rows(gradient), call.weights[expert]->value.detach());
+      const at::Tensor weight = call.weights[expert]->value.detach();
+      multiply_into(call, rows(input_gradient), rows(gradient), weight);
     });
     variable_list results{input_gradient};
     for_each_expert(kept_call.rows_of, [&](std::size_t expert, const auto& rows) {

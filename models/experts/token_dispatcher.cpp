@@ -16,6 +16,7 @@
 
 #include "models/layers/sequence_mappings.h"
 #include "models/shard/kept_value.h"
+#include "models/shard/kernel_scope.h"
 
 namespace models {
 namespace {
@@ -31,6 +32,22 @@ std::vector<int64_t> with_rows(const at::Tensor& tensor, int64_t rows) {
 
 using Buffers = std::shared_ptr<FrameworkBuffers>;
 
+/// TransformerEngine's moe_permute, and the backward of its moe_unpermute: each row is read once.
+at::Tensor permuted(const at::Tensor& tokens, const at::Tensor& order) {
+  KernelScope kernel("te::moe_permute");
+  const at::Tensor rows = at::index_select(tokens, 0, order);
+  kernel.moves(rows, rows);
+  return rows;
+}
+
+/// moe_unpermute, and the backward of moe_permute: the sums of the rows of each token, written
+/// once.
+at::Tensor unpermuted(const at::Tensor& rows, const at::Tensor& order, int64_t tokens) {
+  return as_kernel("te::moe_unpermute", rows, [&] {
+    return at::zeros(with_rows(rows, tokens), rows.options()).index_add_(0, order, rows);
+  });
+}
+
 /// Rows of tokens in another order, `order` [rows]: of which token each is. Like
 /// TransformerEngine's moe_permute_with_probs it keeps a map of [tokens, 2 x experts + 1] for
 /// itself and moe_unpermute.
@@ -43,7 +60,7 @@ struct Permute : torch::autograd::Function<Permute> {
     context->save_for_backward({order, row_map});
     context->saved_data["tokens"] = tokens.size(0);
     keep(context, buffers);
-    const at::Tensor rows = at::index_select(tokens, 0, order);
+    const at::Tensor rows = permuted(tokens, order);
     buffers->tune_at_first_call("permute with weights", rows.device());
     return rows;
   }
@@ -51,9 +68,8 @@ struct Permute : torch::autograd::Function<Permute> {
   static variable_list backward(AutogradContext* context, variable_list gradients) {
     const int64_t tokens = context->saved_data["tokens"].toInt();
     const at::Tensor order = context->get_saved_variables()[0];
-    at::Tensor gradient = at::zeros(with_rows(gradients[0], tokens), gradients[0].options());
+    const at::Tensor gradient = unpermuted(gradients[0], order, tokens);
     kept<Buffers>(context)->tune_at_first_call("unpermute with weights", gradient.device());
-    gradient.index_add_(0, order, gradients[0]);
     return {gradient, at::Tensor(), at::Tensor(), at::Tensor()};
   }
 };
@@ -68,14 +84,14 @@ struct Unpermute : torch::autograd::Function<Unpermute> {
                             const Buffers& buffers) {
     context->save_for_backward({order, row_map});
     keep(context, buffers);
-    at::Tensor output = at::zeros(with_rows(rows, tokens), rows.options());
+    const at::Tensor output = unpermuted(rows, order, tokens);
     buffers->tune_at_first_call("unpermute", output.device());
-    return output.index_add_(0, order, rows);
+    return output;
   }
 
   static variable_list backward(AutogradContext* context, variable_list gradients) {
     const at::Tensor order = context->get_saved_variables()[0];
-    const at::Tensor rows = at::index_select(gradients[0], 0, order);
+    const at::Tensor rows = permuted(gradients[0], order);
     kept<Buffers>(context)->tune_at_first_call("permute", rows.device());
     return {rows, at::Tensor(), at::Tensor(), at::Tensor(), at::Tensor()};
   }

@@ -61,10 +61,12 @@ struct VocabularyParallelCrossEntropy : torch::autograd::Function<VocabularyPara
                             const at::Tensor& labels,
                             const Group& group,
                             bool compiled) {
-    at::Tensor softmax = logits.to(at::kFloat, /*non_blocking=*/false, /*copy=*/true);
-    at::Tensor largest = softmax.amax(-1);
+    const at::Tensor scores = logits.to(at::kFloat);
+    at::Tensor largest = scores.amax(-1);
     if (group) group->all_reduce_max(largest);
-    softmax.sub_(largest.unsqueeze(-1));
+    // Where the caller has cast the logits they stay as they are.
+    at::Tensor softmax = scores.is_same(logits) ? scores - largest.unsqueeze(-1)
+                                                : at::Tensor(scores).sub_(largest.unsqueeze(-1));
 
     const LocalLabels local(labels, logits.size(-1), group);
     at::Tensor predicted = local.pick(softmax);

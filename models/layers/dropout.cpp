@@ -6,7 +6,9 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <optional>
+#include <tuple>
 
+#include "models/shard/kernel_scope.h"
 #include "models/shard/watched_operator.h"
 
 namespace models {
@@ -14,6 +16,8 @@ namespace {
 
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
+
+constexpr const char* kForwardKernel = "megatron::bias_dropout_add";
 
 /// Bytes that a row of a mask is longer than its elements.
 int64_t row_padding(int64_t elements) {
@@ -27,11 +31,14 @@ at::Tensor padding_of(const at::Tensor& mask) {
 }
 
 struct PaddedDropout : torch::autograd::Function<PaddedDropout> {
-  static at::Tensor forward(AutogradContext* context, const at::Tensor& input, double probability) {
+  static variable_list forward(AutogradContext* context,
+                               const at::Tensor& input,
+                               double probability) {
     const auto [output, mask] = at::native_dropout(input, probability, /*train=*/true);
     context->save_for_backward({mask, padding_of(mask)});
     context->saved_data["scale"] = 1 / (1 - probability);
-    return output;
+    context->mark_non_differentiable({mask});
+    return {output, mask};
   }
 
   static variable_list backward(AutogradContext* context, variable_list gradients) {
@@ -49,18 +56,21 @@ struct WatchedBiasDropoutAdd : torch::autograd::Function<WatchedBiasDropoutAdd> 
                             const std::optional<at::Tensor>& bias,
                             const at::Tensor& residual,
                             double probability) {
+    KernelScope kernel(kForwardKernel);
     context->saved_data["scale"] = 1 / (1 - probability);
     variable_list saved = {bias.value_or(at::Tensor())};
-    if (bias) watched_operator("aten::add", "Tensor", {output, *bias, 1}, [&] { return output; });
     if (probability == 0) {
       context->save_for_backward(saved);
-      return residual + output;
+      const at::Tensor sum = residual + output;
+      kernel.moves({output, saved[0], residual}, sum);
+      return sum;
     }
     const auto [sum, mask] = at::native_dropout(output, probability, /*train=*/true);
     saved.push_back(mask);
     if (row_padding(mask.size(-1)) > 0) saved.push_back(padding_of(mask));
     context->save_for_backward(saved);
-    return watched_operator("aten::add", "Tensor", {residual, sum, 1}, [&] { return sum; });
+    kernel.moves({output, saved[0], residual}, {sum, mask});
+    return sum;
   }
 
   static variable_list backward(AutogradContext* context, variable_list gradients) {
@@ -81,12 +91,17 @@ struct WatchedBiasDropoutAdd : torch::autograd::Function<WatchedBiasDropoutAdd> 
   }
 };
 
-}  // namespace
-
-at::Tensor compiled_dropout(const at::Tensor& input, double probability) {
-  const bool padded = probability > 0 && row_padding(input.size(-1)) > 0;
-  return padded ? PaddedDropout::apply(input, probability) : dropout(input, probability);
+/// The mask is undefined with probability 0.
+std::tuple<at::Tensor, at::Tensor> with_mask(const at::Tensor& input, const BiasDropoutAdd& call) {
+  if (call.probability == 0) return {input, at::Tensor()};
+  if (!call.compiled || row_padding(input.size(-1)) == 0) {
+    return at::native_dropout(input, call.probability, /*train=*/true);
+  }
+  const variable_list padded = PaddedDropout::apply(input, call.probability);
+  return {padded[0], padded[1]};
 }
+
+}  // namespace
 
 at::Tensor bias_dropout_add(const at::Tensor& output,
                             const at::Tensor& bias,
@@ -96,9 +111,13 @@ at::Tensor bias_dropout_add(const at::Tensor& output,
     const auto given = bias.defined() ? std::optional<at::Tensor>(bias) : std::nullopt;
     return WatchedBiasDropoutAdd::apply(output, given, residual, call.probability);
   }
-  const at::Tensor sum = bias.defined() ? output + bias : output;
-  return residual +
-         (call.compiled ? compiled_dropout(sum, call.probability) : dropout(sum, call.probability));
+  std::optional<KernelScope> kernel;
+  if (call.fused) kernel.emplace(kForwardKernel);
+  const at::Tensor biased = bias.defined() ? output + bias : output;
+  const auto [dropped, mask] = with_mask(biased, call);
+  const at::Tensor sum = residual + dropped;
+  if (kernel) kernel->moves({output, bias, residual}, {sum, mask});
+  return sum;
 }
 
 }  // namespace models

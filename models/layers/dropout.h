@@ -13,15 +13,14 @@ inline at::Tensor dropout(const at::Tensor& input, double probability) {
   return std::get<0>(at::native_dropout(input, probability, /*train=*/true));
 }
 
-/// The same, as Inductor compiles it: rows of the mask that are longer than 1,024 bytes are padded
-/// to a multiple of 128 bytes (padding_stride_threshold and padding_alignment_bytes in
-/// torch/_inductor/config.py, Layout._pad_strides in ir.py of 2.11).
-at::Tensor compiled_dropout(const at::Tensor& input, double probability);
-
 struct BiasDropoutAdd {
   double probability = 0;
-  /// It is one compiled kernel as in Megatron-LM (bias_dropout_add_fused_train in
+  /// It is one kernel, as in Megatron-LM (bias_dropout_add_fused_train in
   /// megatron/core/fusions/fused_bias_dropout.py).
+  bool fused = false;
+  /// Inductor compiles this kernel: rows of the mask that are longer than 1,024 bytes are padded to
+  /// a multiple of 128 bytes (padding_stride_threshold and padding_alignment_bytes in
+  /// torch/_inductor/config.py, Layout._pad_strides in ir.py of 2.11).
   bool compiled = false;
   /// If the device computes nothing, the compiled one allocates what Inductor's kernels do: only
   /// their results. PyTorch's sum for the gradient of the bias would take a buffer besides.

@@ -11,6 +11,7 @@
 
 #include "models/layers/activation.h"
 #include "models/shard/kept_value.h"
+#include "models/shard/kernel_scope.h"
 
 namespace models {
 namespace {
@@ -26,27 +27,32 @@ struct Halves {
   at::Tensor gate, up;
 };
 
-// A fused kernel has no temporaries; here each result is written where it stays.
+// A fused kernel has no temporaries; here each result is written where it stays
+// (fused_bias_swiglu.py, fused_bias_geglu.py of megatron/core/fusions).
 at::Tensor activated(const at::Tensor& input, Activation activation) {
   if (activation == Activation::kGelu) return at::gelu(input, "tanh");
-  const Halves in(input);
-  return activate_gate(in.gate, activation).mul_(in.up);
+  return as_kernel("megatron::gated_activation", input, [&] {
+    const Halves in(input);
+    return activate_gate(in.gate, activation).mul_(in.up);
+  });
 }
 
 at::Tensor gradient_of(const at::Tensor& output_gradient,
                        const at::Tensor& input,
                        Activation activation) {
   if (activation == Activation::kGelu) return at::gelu_backward(output_gradient, input, "tanh");
-  const bool is_swiglu = activation == Activation::kSwiglu;
-  const Halves in(input);
-  at::Tensor input_gradient = at::empty_like(input);
-  Halves out(input_gradient);
-  is_swiglu ? at::silu_out(out.up, in.gate) : at::gelu_out(out.up, in.gate, "tanh");
-  out.up.mul_(output_gradient);
-  at::mul_out(out.gate, output_gradient, in.up);
-  is_swiglu ? at::silu_backward_out(out.gate, out.gate, in.gate)
-            : at::gelu_backward_out(out.gate, out.gate, in.gate, "tanh");
-  return input_gradient;
+  return as_kernel("megatron::gated_activation_backward", {output_gradient, input}, [&] {
+    const bool is_swiglu = activation == Activation::kSwiglu;
+    const Halves in(input);
+    at::Tensor input_gradient = at::empty_like(input);
+    Halves out(input_gradient);
+    is_swiglu ? at::silu_out(out.up, in.gate) : at::gelu_out(out.up, in.gate, "tanh");
+    out.up.mul_(output_gradient);
+    at::mul_out(out.gate, output_gradient, in.up);
+    is_swiglu ? at::silu_backward_out(out.gate, out.gate, in.gate)
+              : at::gelu_backward_out(out.gate, out.gate, in.gate, "tanh");
+    return input_gradient;
+  });
 }
 
 struct Fused : torch::autograd::Function<Fused> {
@@ -81,13 +87,16 @@ struct FusedWeightedSwiglu : torch::autograd::Function<FusedWeightedSwiglu> {
                             const at::Tensor& input,
                             const at::Tensor& weights) {
     context->save_for_backward({input, weights});
-    const Halves in(input);
-    return at::silu(in.gate).mul_(in.up).mul_(weights);
+    return as_kernel("megatron::weighted_swiglu", {input, weights}, [&] {
+      const Halves in(input);
+      return at::silu(in.gate).mul_(in.up).mul_(weights);
+    });
   }
 
   static variable_list backward(AutogradContext* context, variable_list gradients) {
     const auto saved = context->get_saved_variables();
     const at::Tensor &input = saved[0], &weights = saved[1];
+    KernelScope kernel("megatron::weighted_swiglu_backward");
     const Halves in(input);
     at::Tensor input_gradient = at::empty_like(input);
     Halves out(input_gradient);
@@ -98,7 +107,9 @@ struct FusedWeightedSwiglu : torch::autograd::Function<FusedWeightedSwiglu> {
     at::mul_out(out.gate, gradients[0], in.up);
     out.gate.mul_(weights);
     at::silu_backward_out(out.gate, out.gate, in.gate);
-    return {input_gradient, weight_gradient.to(weights.scalar_type())};
+    const at::Tensor rounded = weight_gradient.to(weights.scalar_type());
+    kernel.moves({gradients[0], input, weights}, {input_gradient, rounded});
+    return {input_gradient, rounded};
   }
 };
 

@@ -168,7 +168,7 @@ void Trainer::expect(const estimator::PipelineStep& step) {
   const bool forward = step.kind == estimator::StepKind::kForward;
   if (forward ? context_.is_first_piece(step.chunk) : context_.is_last_piece(step.chunk)) return;
   const Direction direction = forward ? Direction::kForward : Direction::kBackward;
-  const DirectionScope scope(context_.observer, direction, step.micro_batch);
+  const DirectionScope scope(context_.observer, direction, step.micro_batch, step.chunk);
   const int64_t from = context_.piece(step.chunk) + (forward ? -1 : 1);
   expected_[direction].push_back(start_receiving(from, direction));
 }
@@ -224,7 +224,8 @@ void Trainer::forward(int64_t iteration, const estimator::PipelineStep& step, bo
   const bool first = context_.is_first_piece(step.chunk), last = context_.is_last_piece(step.chunk);
   const int64_t piece = context_.piece(step.chunk);
   {
-    const DirectionScope direction(context_.observer, Direction::kForward, step.micro_batch);
+    const DirectionScope direction(
+        context_.observer, Direction::kForward, step.micro_batch, step.chunk);
     const MicroBatchData data =
         first || last ? mock_micro_batch(context_, iteration, step.micro_batch) : MicroBatchData{};
     const at::Tensor input =
@@ -259,7 +260,8 @@ void Trainer::forward(int64_t iteration, const estimator::PipelineStep& step, bo
 void Trainer::backward(const estimator::PipelineStep& step) {
   const int64_t piece = context_.piece(step.chunk);
   {
-    const DirectionScope direction(context_.observer, Direction::kBackward, step.micro_batch);
+    const DirectionScope direction(
+        context_.observer, Direction::kBackward, step.micro_batch, step.chunk);
     InFlight kept = std::move(in_flight_.extract(forward_number(step)).mapped());
     schedule_variables_.backward_started();
     torch::autograd::variable_list gradients;

@@ -76,6 +76,7 @@ at::Tensor TransformerLayer::forward(const at::Tensor& input) const {
 at::Tensor TransformerLayer::compute(const at::Tensor& input) const {
   Observer& observer = context_.observer;
   const BiasDropoutAdd add{.probability = context_.plan.model.hidden_dropout,
+                           .fused = context_.framework().megatron_fusions,
                            .compiled = context_.framework().compiled_dropout,
                            .computes = context_.device_computes};
   ModuleScope scope(observer, name_);

@@ -6,6 +6,7 @@
 namespace models {
 
 using estimator::DirectionScope;
+using estimator::kNoChunk;
 using estimator::kNoMicroBatch;
 using estimator::LastingMemory;
 using estimator::ModuleScope;

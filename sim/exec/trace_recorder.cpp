@@ -143,6 +143,8 @@ std::vector<TraceWork> works_of(const TracedOperator& running) {
                      .name = launch.name,
                      .operator_name = call.op->name,
                      .dtype = c10::toString(call.dtype),
+                     .other_dtype = other_dtype_name(call),
+                     .is_strided = call.is_strided,
                      .shapes = shapes_of(call),
                      .flops = is_main ? call.flops / static_cast<double>(main.size()) : 0,
                      .bytes = static_cast<int64_t>(share * static_cast<double>(call.bytes)),

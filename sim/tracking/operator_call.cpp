@@ -44,6 +44,34 @@ c10::ScalarType dtype_of(const IValue& value) {
   return dtype;
 }
 
+/// Whether the inputs on the device are walked through in one order without gaps.
+bool are_alike(c10::ArrayRef<IValue> inputs, c10::DeviceType device) {
+  const at::Tensor* first = nullptr;
+  for (const IValue& input : inputs) {
+    if (!input.isTensor()) continue;
+    const at::Tensor& tensor = input.toTensor();
+    if (!tensor.defined() || tensor.device().type() != device || tensor.dim() == 0) continue;
+    if (!tensor.is_non_overlapping_and_dense()) return false;
+    if (first == nullptr) {
+      first = &tensor;
+      continue;
+    }
+    if (tensor.sizes() != first->sizes()) return false;
+    for (int64_t dim = 0; dim < tensor.dim(); ++dim) {
+      if (tensor.size(dim) > 1 && tensor.stride(dim) != first->stride(dim)) return false;
+    }
+  }
+  return true;
+}
+
+c10::ScalarType other_dtype(c10::ArrayRef<IValue> inputs, const OperatorCall& call) {
+  for (const IValue& input : inputs) {
+    const c10::ScalarType dtype = input.isTensor() ? dtype_of(input) : call.dtype;
+    if (dtype != call.dtype && dtype != c10::ScalarType::Undefined) return dtype;
+  }
+  return c10::ScalarType::Undefined;
+}
+
 void append_shape(const IValue& value, std::vector<int64_t>& flat_shapes) {
   if (value.isTensor()) {
     for_each_tensor(value, [&](const at::Tensor& tensor) {
@@ -148,11 +176,12 @@ size_t OperatorCallHash::operator()(const OperatorCall& call) const {
     hash = (hash ^ static_cast<size_t>(value)) * 0x9E3779B97F4A7C15u;
     hash ^= hash >> 32;
   };
-  mix(static_cast<int64_t>(call.dtype));
+  mix(static_cast<int64_t>(call.dtype) * 2 + (call.is_strided ? 1 : 0));
   mix(call.bytes);
   mix(call.phase);
   mix(static_cast<int64_t>(call.direction));
   mix(static_cast<int64_t>(call.module_kind));
+  mix(call.chunk);
   for (const int64_t value : call.flat_shapes) mix(value);
   return hash;
 }
@@ -170,6 +199,8 @@ void measure_inputs(c10::ArrayRef<IValue> inputs, OperatorCall& call) {
                    ? static_cast<double>(elements_written_in_place(op, inputs))
                    : product_flops(op, inputs);
   call.bytes = input_bytes(op, inputs);
+  call.is_strided = op.is_pointwise && !are_alike(inputs, op.device);
+  call.other_dtype = op.is_pointwise ? other_dtype(inputs, call) : c10::ScalarType::Undefined;
 }
 
 void measure_outputs(c10::ArrayRef<IValue> outputs, OperatorCall& call) {
@@ -184,6 +215,11 @@ void measure_outputs(c10::ArrayRef<IValue> outputs, OperatorCall& call) {
   if (op.bytes == ByteRule::kRowsUpdated) return;  // the inputs told all
   if (op.flops == FlopRule::kOutputElements) call.flops += static_cast<double>(elements);
   call.bytes += op.bytes == ByteRule::kRowsRead ? 2 * bytes : bytes;
+}
+
+std::string other_dtype_name(const OperatorCall& call) {
+  const bool has_one = call.other_dtype != c10::ScalarType::Undefined;
+  return has_one ? c10::toString(call.other_dtype) : "";
 }
 
 std::vector<std::vector<int64_t>> shapes_of(const OperatorCall& call) {

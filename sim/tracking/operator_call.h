@@ -15,6 +15,7 @@
 #include <ATen/core/ivalue.h>
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "estimator/profile/rank_profile.h"
@@ -27,11 +28,17 @@ struct OperatorCall {
   const OperatorTraits* op = nullptr;
   /// Type of the first tensor among the inputs, then the outputs.
   c10::ScalarType dtype = c10::ScalarType::Undefined;
+  /// Of the first input of another type, if there is one.
+  c10::ScalarType other_dtype = c10::ScalarType::Undefined;
+  /// A pointwise operator whose inputs do not all fill memory in the same order: views, transposed
+  /// or broadcast tensors. PyTorch's kernels then read and write one element at a time.
+  bool is_strided = false;
   double flops = 0;
   int64_t bytes = 0;
   int32_t phase = 0;
   estimator::Direction direction = estimator::Direction::kForward;
   ModuleKind module_kind = ModuleKind::kOther;
+  int64_t chunk = -1;  ///< of the stage, or -1
   /// For each input tensor, its number of dimensions followed by its sizes; see shapes_of().
   std::vector<int64_t> flat_shapes;
 
@@ -50,5 +57,7 @@ void measure_inputs(c10::ArrayRef<c10::IValue> inputs, OperatorCall& call);
 void measure_outputs(c10::ArrayRef<c10::IValue> outputs, OperatorCall& call);
 
 std::vector<std::vector<int64_t>> shapes_of(const OperatorCall& call);
+/// "" where all inputs have one type.
+std::string other_dtype_name(const OperatorCall& call);
 
 }  // namespace sim

@@ -52,11 +52,11 @@ void node_finished(const at::RecordFunction&, at::ObserverContext*) {
 }  // namespace
 
 OperatorCallbacks::OperatorCallbacks()
-    : operators_(
-          at::addGlobalCallback(at::RecordFunctionCallback(operator_started, operator_finished)
-                                    .needsInputs(true)
-                                    .needsOutputs(true)
-                                    .scopes({at::RecordScope::FUNCTION}))),
+    : operators_(at::addGlobalCallback(
+          at::RecordFunctionCallback(operator_started, operator_finished)
+              .needsInputs(true)
+              .needsOutputs(true)
+              .scopes({at::RecordScope::FUNCTION, at::RecordScope::USER_SCOPE}))),
       nodes_(at::addGlobalCallback(at::RecordFunctionCallback(node_started, node_finished)
                                        .scopes({at::RecordScope::BACKWARD_FUNCTION}))) {}
 

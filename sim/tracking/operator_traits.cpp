@@ -1,11 +1,13 @@
 #include "sim/tracking/operator_traits.h"
 
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/enum_tag.h>
 
 #include <algorithm>
 #include <iterator>
 #include <stdexcept>
 #include <string_view>
+#include <utility>
 
 namespace sim {
 namespace {
@@ -28,6 +30,8 @@ constexpr NamedProduct kProducts[] = {
     {"aten::baddbmm_", FlopRule::kMatrixProduct, 1},
     {"aten::_grouped_mm", FlopRule::kMatrixProduct, 0},
     {"aten::_scaled_grouped_mm", FlopRule::kMatrixProduct, 0},
+    {"te::grouped_mm", FlopRule::kMatrixProduct, 0},
+    {"te::grouped_addmm", FlopRule::kMatrixProduct, 1},
     {"aten::_scaled_dot_product_flash_attention", FlopRule::kAttentionForward, 0},
     {"aten::_scaled_dot_product_flash_attention_for_cpu", FlopRule::kAttentionForward, 0},
     {"aten::_scaled_dot_product_efficient_attention", FlopRule::kAttentionForward, 0},
@@ -153,6 +157,7 @@ OperatorTraits traits_of(const c10::OperatorName& name, c10::DeviceType device) 
   OperatorTraits traits{.name = schema.name(), .device = device};
   traits.moves_no_data = is_view(schema) || contains(kMoveNoData, traits.name);
   traits.is_kernel = !traits.moves_no_data && has_kernel(*op, device);
+  traits.is_pointwise = op->hasTag(at::Tag::pointwise) || traits.name == "aten::copy_";
   if (const NamedProduct* product = find_row(kProducts, traits.name)) {
     traits.flops = product->flops;
     traits.first_operand = product->first_operand;
@@ -162,6 +167,15 @@ OperatorTraits traits_of(const c10::OperatorName& name, c10::DeviceType device) 
   }
   if (const NamedByteRule* rule = find_row(kByteRules, traits.name)) traits.bytes = rule->bytes;
   mark_written_arguments(schema, traits);
+  return traits;
+}
+
+OperatorTraits traits_of_kernel(std::string name, c10::DeviceType device) {
+  OperatorTraits traits{.name = std::move(name), .is_kernel = true, .device = device};
+  if (const NamedProduct* product = find_row(kProducts, traits.name)) {
+    traits.flops = product->flops;
+    traits.first_operand = product->first_operand;
+  }
   return traits;
 }
 

@@ -42,6 +42,7 @@ struct OperatorTraits {
   std::string name;            ///< without overload: "aten::mm"
   bool moves_no_data = false;  ///< a view or an allocation: never counted
   bool is_kernel = false;      ///< it is counted, and the operators that it calls are not
+  bool is_pointwise = false;   ///< one result for each element: PyTorch's TensorIterator
   c10::DeviceType device = c10::DeviceType::CPU;  ///< tensors on other devices count no bytes
   FlopRule flops = FlopRule::kOutputElements;
   ByteRule bytes = ByteRule::kReadWhole;
@@ -55,5 +56,7 @@ struct OperatorTraits {
 
 /// Throws std::logic_error when libtorch has no such operator.
 OperatorTraits traits_of(const c10::OperatorName& name, c10::DeviceType device);
+/// Of a framework's kernel that is no operator: "te::fused_rope".
+OperatorTraits traits_of_kernel(std::string name, c10::DeviceType device);
 
 }  // namespace sim

@@ -136,8 +136,8 @@ void Recorder::enter_module(const std::string& name) { tracker_->enter_module(na
 
 void Recorder::leave_module() { tracker_->leave(); }
 
-void Recorder::enter_direction(Direction direction, int64_t micro_batch) {
-  tracker_->enter_direction(direction, micro_batch);
+void Recorder::enter_direction(Direction direction, int64_t micro_batch, int64_t chunk) {
+  tracker_->enter_direction(direction, micro_batch, chunk);
 }
 
 void Recorder::leave_direction() { tracker_->leave(); }
@@ -207,6 +207,7 @@ estimator::CollectiveRecord Recorder::record_of(const RunTracker::CollectiveTall
       .phase = iteration_phase(placed.phase),
       .direction = placed.direction,
       .module = placed.module,
+      .chunk = placed.chunk,
       .overlappable = options_.overlappable && options_.overlappable(placed.call, placed.direction),
       .count = planned_count(entry.count, placed.direction, micro_batches),
       .executed_count = entry.count};

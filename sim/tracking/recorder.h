@@ -77,7 +77,7 @@ class Recorder final : public estimator::Observer {
 
   void enter_module(const std::string& name) override;
   void leave_module() override;
-  void enter_direction(estimator::Direction direction, int64_t micro_batch) override;
+  void enter_direction(estimator::Direction direction, int64_t micro_batch, int64_t chunk) override;
   void leave_direction() override;
   void forward_finished(int64_t micro_batch) override;
   void backward_finished(int64_t micro_batch) override;

@@ -19,6 +19,11 @@ using estimator::Direction;
 /// Autograd gives this number to nodes that no forward operator made: accumulation of gradients.
 constexpr int64_t kNoSequenceNumber = -1;
 
+/// A scope that stands for a kernel of the plan's framework: models/shard/kernel_scope.h.
+bool is_kernel_scope(const at::RecordFunction& function) {
+  return function.scope() == at::RecordScope::USER_SCOPE;
+}
+
 /// What these make and still hold at their end is for backward.
 bool keeps_for_backward(Direction direction) {
   return direction == Direction::kForward || direction == Direction::kRecompute;
@@ -28,7 +33,7 @@ bool keeps_for_backward(Direction direction) {
 
 size_t PlacedCollectiveHash::operator()(const PlacedCollective& collective) const {
   return std::hash<std::string>()(collective.module) ^
-         std::hash<int64_t>()(collective.call.bytes * 64 +
+         std::hash<int64_t>()(collective.call.bytes * 64 + collective.chunk * 16 +
                               static_cast<int64_t>(collective.call.kind));
 }
 
@@ -61,7 +66,10 @@ void RunTracker::enter_module(const std::string& name) {
   ThreadPlaces& thread = this_thread();
   const Place around = place_of(thread);
   enter(thread,
-        {.place = {modules_.child(around.module, name), around.direction, around.micro_batch}});
+        {.place = {modules_.child(around.module, name),
+                   around.direction,
+                   around.micro_batch,
+                   around.chunk}});
 }
 
 void RunTracker::enter_path(std::string_view path) {
@@ -73,11 +81,12 @@ void RunTracker::enter_path(std::string_view path) {
   enter(thread,
         {.place = {modules_.at(path),
                    computes_again ? Direction::kRecompute : around.direction,
-                   around.micro_batch},
+                   around.micro_batch,
+                   around.chunk},
          .forward_since = computes_again ? memory_.log().now() : -1});
 }
 
-void RunTracker::enter_direction(Direction direction, int64_t micro_batch) {
+void RunTracker::enter_direction(Direction direction, int64_t micro_batch, int64_t chunk) {
   const std::lock_guard lock(mutex_);
   ThreadPlaces& thread = this_thread();
   const Place around = place_of(thread);
@@ -85,9 +94,10 @@ void RunTracker::enter_direction(Direction direction, int64_t micro_batch) {
     micro_batch = estimator::kNoMicroBatch;
   } else if (micro_batch == estimator::kNoMicroBatch) {
     micro_batch = around.micro_batch;
+    chunk = around.chunk;
   }
   enter(thread,
-        {.place = {around.module, direction, micro_batch},
+        {.place = {around.module, direction, micro_batch, chunk},
          .forward_since = keeps_for_backward(direction) ? memory_.log().now() : -1});
 }
 
@@ -113,14 +123,15 @@ void RunTracker::operator_started(const at::RecordFunction& function) {
   frame.call.phase = phase_;
   frame.call.direction = place.direction;
   frame.call.module_kind = kind_of(place);
-  measure_inputs(function.inputs(), frame.call);
+  frame.call.chunk = place.chunk;
+  if (!is_kernel_scope(function)) measure_inputs(function.inputs(), frame.call);
 }
 
 void RunTracker::operator_finished(const at::RecordFunction& function) {
   const std::lock_guard lock(mutex_);
   ThreadPlaces& thread = this_thread();
   if (thread.operators.empty() || traits(function) == nullptr) return;
-  if (options_.attribute_memory) saw_results(function);
+  if (options_.attribute_memory && !is_kernel_scope(function)) saw_results(function);
   const bool is_counted = recording_ && count_if_work(thread.operators.top(), function);
   thread.operators.pop();
   if (thread.operators.empty()) {
@@ -134,7 +145,14 @@ void RunTracker::operator_finished(const at::RecordFunction& function) {
 bool RunTracker::count_if_work(OperatorFrame& frame, const at::RecordFunction& function) {
   if (frame.called_a_counted) return true;
   if (frame.is_part_of_kernel || frame.call.op->moves_no_data) return false;
-  measure_outputs(function.outputs(), frame.call);
+  if (is_kernel_scope(function)) {
+    const std::vector<c10::IValue>& moved = function.outputs();  // what it reads, what it writes
+    if (moved.empty()) return true;
+    measure_inputs(moved[0].toListRef(), frame.call);
+    measure_outputs(moved[1].toListRef(), frame.call);
+  } else {
+    measure_outputs(function.outputs(), frame.call);
+  }
   if (frame.call.bytes == 0) return false;
   operators_.add(frame.call);
   return true;
@@ -170,8 +188,10 @@ void RunTracker::node_started(const at::RecordFunction& node) {
   ThreadPlaces& thread = this_thread();
   thread.ran_nodes = true;
   const Place around = place_of(thread);
-  enter(thread,
-        {.place = {module_of_node(node, around), Direction::kBackward, around.micro_batch}});
+  enter(
+      thread,
+      {.place = {
+           module_of_node(node, around), Direction::kBackward, around.micro_batch, around.chunk}});
 }
 
 void RunTracker::end_forward() {
@@ -193,7 +213,8 @@ void RunTracker::collective_called(const estimator::CollectiveCall& call) {
   collectives_.add({.call = call,
                     .phase = phase_,
                     .direction = place.direction,
-                    .module = modules_.module(place.module).group});
+                    .module = modules_.module(place.module).group,
+                    .chunk = place.chunk});
 }
 
 void RunTracker::tensor_communicated(const at::Tensor& tensor) {
@@ -388,6 +409,11 @@ ModuleKind RunTracker::kind_of(const Place& place) const {
 }
 
 const OperatorTraits* RunTracker::traits(const at::RecordFunction& function) {
+  if (is_kernel_scope(function)) {
+    const auto [known, is_new] = kernels_.try_emplace(function.name());
+    if (is_new) known->second = traits_of_kernel(known->first, options_.device);
+    return &known->second;
+  }
   // An operator's overload name lies in its schema, so the address tells operators apart.
   const char* key = function.overload_name();
   const auto known = traits_.find(key);

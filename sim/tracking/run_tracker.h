@@ -50,6 +50,7 @@ struct PlacedCollective {
   int32_t phase = 0;
   estimator::Direction direction = estimator::Direction::kForward;
   std::string module;  ///< Module::group
+  int64_t chunk = estimator::kNoChunk;
   bool operator==(const PlacedCollective&) const = default;
 };
 
@@ -90,9 +91,9 @@ class RunTracker final : public c10::MemoryReportingInfoBase {
   void enter_module(const std::string& name);
   /// The same, given by the path from the root.
   void enter_path(std::string_view path);
-  /// If no micro-batch is given and the direction needs one, it is the one of the surrounding
-  /// place.
-  void enter_direction(estimator::Direction direction, int64_t micro_batch);
+  /// If the direction needs a micro-batch and none is given, micro-batch and chunk are those of the
+  /// surrounding place.
+  void enter_direction(estimator::Direction direction, int64_t micro_batch, int64_t chunk);
   /// Leaves what this thread entered last. Throws std::logic_error if it entered nothing.
   void leave();
 
@@ -183,6 +184,7 @@ class RunTracker final : public c10::MemoryReportingInfoBase {
   ModuleTree modules_;
   // By address of the overload's name.
   std::unordered_map<const char*, std::optional<OperatorTraits>> traits_;
+  std::unordered_map<std::string, OperatorTraits> kernels_;  // of the plan's framework, by name
   OperatorTally operators_;
   CollectiveTally collectives_;
   MemoryTracker memory_;

@@ -16,6 +16,7 @@ struct Place {
   ModuleId module = kRootModule;
   estimator::Direction direction = estimator::Direction::kForward;
   int64_t micro_batch = estimator::kNoMicroBatch;
+  int64_t chunk = estimator::kNoChunk;
 };
 
 /// An entered module, direction or backward node.

@@ -18,7 +18,7 @@ class SilentObserver final : public Observer {
  public:
   void enter_module(const std::string&) override {}
   void leave_module() override {}
-  void enter_direction(estimator::Direction, int64_t) override {}
+  void enter_direction(estimator::Direction, int64_t, int64_t) override {}
   void leave_direction() override {}
   void forward_finished(int64_t) override {}
   void backward_finished(int64_t) override {}

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "estimator/base/units.h"
@@ -341,36 +342,37 @@ TEST(StageTime, LeavesTheGradientNormToTheEndOfTheStep) {
   EXPECT_GT(sum_of(time_of(plan, profile).step_end.communication_seconds), 0);
 }
 
-// Of 4 layers in chunks of 1 and 3, 8 micro-batches, on the last stage of 2.
-TEST(StageTime, SharesChunksOutByLayersAndPutsTheHeadInTheLast) {
+// 8 micro-batches, on the last stage of 2.
+TEST(StageTime, GivesEachChunkWhatRanInIt) {
   Plan plan = small_plan({{"parallelism", {{"pipeline", 2}}}});
   plan.parallelism.virtual_stages = 2;
-  plan.parallelism.layers_per_stage = {2, 1, 2, 3};
-  const int64_t m = plan.micro_batches();
-  RankProfile profile = profile_of(plan, plan.world_size() - 1, 4e-3, 8e-3);
-  OperatorRecord head = kernels(Direction::kForward, static_cast<double>(m) * 5e-3);
-  head.module_kind = "head";
-  profile.operators.push_back(head);
+  const auto m = static_cast<double>(plan.micro_batches());
+  RankProfile profile = profile_of(plan, plan.world_size() - 1);
+  profile.operators.clear();
+  for (const auto& [direction, chunk, seconds] : {std::tuple(Direction::kForward, 0, 1e-3),
+                                                  std::tuple(Direction::kForward, 1, 8e-3),
+                                                  std::tuple(Direction::kBackward, 0, 2e-3),
+                                                  std::tuple(Direction::kBackward, 1, 6e-3)}) {
+    profile.operators.push_back(kernels(direction, m * seconds));
+    profile.operators.back().chunk = chunk;
+  }
   const StageTime time = time_of(plan, profile);
   ASSERT_EQ(time.chunks.size(), 2u);
   EXPECT_NEAR(time.chunks[0].forward.compute_seconds, 1e-3, 1e-12);
-  EXPECT_NEAR(time.chunks[1].forward.compute_seconds, 3e-3 + 5e-3, 1e-12);
+  EXPECT_NEAR(time.chunks[1].forward.compute_seconds, 8e-3, 1e-12);
   EXPECT_NEAR(time.chunks[0].backward.compute_seconds, 2e-3, 1e-12);
   EXPECT_NEAR(time.chunks[1].backward.compute_seconds, 6e-3, 1e-12);
 }
 
-TEST(StageTime, SharesBucketsOutByParameters) {
+TEST(StageTime, GivesEachChunkItsBuckets) {
   Plan plan = small_plan({{"parallelism", {{"pipeline", 2}}}});
-  plan.parallelism.virtual_stages = 2;  // pieces of 2 layers: 0-1, 2-3, 4-5, 6-7
+  plan.parallelism.virtual_stages = 2;
   RankProfile profile = profile_of(plan, 0);
-  const auto parameter = [](const char* name, int64_t bytes) {
-    return ParameterRecord{.name = name, .shape = {}, .dtype = "BFloat16", .bytes = bytes};
-  };
-  profile.parameters.tensors = {parameter("embedding.word_embeddings.weight", 40),
-                                parameter("layers.1.mlp.linear_fc1.weight", 20),
-                                parameter("layers.4.mlp.linear_fc1.weight", 20)};
   const auto reduce = call_of(CollectiveKind::kReduceScatter, GroupKind::kDataContext, 4, kMiB);
-  profile.collectives = {collectives(Direction::kReduceGradients, reduce, 4)};
+  profile.collectives = {collectives(Direction::kReduceGradients, reduce, 3),
+                         collectives(Direction::kReduceGradients, reduce, 1)};
+  profile.collectives[0].chunk = 0;
+  profile.collectives[1].chunk = 1;
   const StageTime time = time_of(plan, profile);
   EXPECT_EQ(time.chunks[0].reduce_gradients.buckets, 3);
   EXPECT_EQ(time.chunks[1].reduce_gradients.buckets, 1);

@@ -10,6 +10,7 @@
 #include <ATen/ops/linear.h>
 #include <ATen/ops/mm.h>
 #include <ATen/ops/mul.h>
+#include <ATen/ops/neg.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/scaled_dot_product_attention.h>
 #include <ATen/ops/zeros.h>
@@ -128,6 +129,50 @@ TEST(Operators, ExpandedTensorIsReadOnce) {
   const at::Tensor row = at::ones({1, 8}).expand({100, 8}), other = at::ones({100, 8});
   const auto profile = RecordedRun().of([&](Recorder&) { at::add(row, other); });
   EXPECT_EQ(only(profile, "aten::add").bytes, 4 * (8 + 100 * 8 + 100 * 8));
+}
+
+TEST(Operators, PointwiseOnesTellWhetherTheirInputsFillMemoryInOneOrder) {
+  const at::Tensor both = at::ones({4, 8}), row = at::ones({8});
+  const at::Tensor half = both.narrow(1, 0, 4), square = at::ones({4, 4});
+  const auto is_strided = [](const auto& run) {
+    const auto profile = RecordedRun().of([&](Recorder&) { run(); });
+    EXPECT_EQ(profile.operators.size(), 1u);
+    return profile.operators.at(0).is_strided;
+  };
+  EXPECT_FALSE(is_strided([&] { at::add(both, both); }));
+  EXPECT_FALSE(is_strided([&] { at::add(square.t(), square.t()); }));
+  EXPECT_FALSE(is_strided([&] { at::mul(both, 2); }));
+  EXPECT_TRUE(is_strided([&] { at::neg(half); }));
+  EXPECT_TRUE(is_strided([&] { at::add(both, row); }));
+  EXPECT_TRUE(is_strided([&] { at::add(square, square.t()); }));
+  EXPECT_TRUE(is_strided([&] { square.t().contiguous(); }));
+  EXPECT_FALSE(is_strided([&] { at::mm(square, square.t()); })) << "not pointwise";
+}
+
+TEST(Operators, ConversionsTellBothTypes) {
+  const at::Tensor tensor = at::ones({8});
+  const auto profile = RecordedRun().of([&](Recorder&) { tensor.to(at::kBFloat16); });
+  const auto copy = only(profile, "aten::copy_");
+  EXPECT_EQ(copy.dtype, "BFloat16");
+  EXPECT_EQ(copy.other_dtype, "Float");
+}
+
+// As models/shard/kernel_scope.h writes it.
+TEST(Operators, OfAKernelsScopeAreOneKernel) {
+  const at::Tensor a = at::ones({8}), b = at::ones({8});
+  const auto profile = RecordedRun().of([&](Recorder&) {
+    at::neg(a);
+    at::RecordFunction scope(at::RecordScope::USER_SCOPE);
+    scope.before("te::fused");
+    const at::Tensor sum = at::add(a, b).neg_().exp_();
+    scope.setOutputs(std::vector<c10::IValue>{std::vector<at::Tensor>{a, b, at::Tensor()},
+                                              std::vector<at::Tensor>{sum}});
+  });
+  EXPECT_EQ(names_of_operators(profile), (std::vector<std::string>{"aten::neg", "te::fused"}));
+  const auto kernel = only(profile, "te::fused");
+  EXPECT_EQ(kernel.bytes, 3 * 8 * 4);
+  EXPECT_EQ(kernel.flops, 8);
+  EXPECT_EQ(kernel.shapes, (Shapes{{8}, {8}}));
 }
 
 TEST(Operators, EmbeddingReadsOnlyTheRowsItLooksUp) {

@@ -1,0 +1,123 @@
+#include "estimator/compute/kernel_price.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string_view>
+
+#include "estimator/base/contains.h"
+#include "estimator/base/database.h"
+
+namespace onerank_data {
+extern const std::string_view kernels_json;
+}
+
+namespace estimator {
+namespace {
+
+/// A row holds for what fits all that it names.
+struct SlowKernels {
+  std::string what;
+  std::optional<std::vector<std::string>> kernels;
+  std::optional<Framework> framework;
+  bool strided = false;
+  std::optional<std::vector<std::string>> dtypes;
+  std::optional<std::vector<std::string>> other_dtypes;
+  double memory_share = 1;
+  std::string source;
+
+  bool holds_for(const OperatorRecord& kernel, std::optional<Framework> of) const {
+    return (!kernels || contains(*kernels, kernel.name)) && (!framework || framework == of) &&
+           (!strided || kernel.is_strided) && (!dtypes || contains(*dtypes, kernel.dtype)) &&
+           (!other_dtypes || contains(*other_dtypes, kernel.other_dtype));
+  }
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, SlowKernels& row) {
+  visit("what", row.what, "in words");
+  visit("kernels", row.kernels, "names of operators or kernels; empty: any");
+  visit("framework", row.framework, "whose runs it is of; empty: any");
+  visit("strided", row.strided, "only where inputs do not fill memory in the same order");
+  visit("dtypes", row.dtypes, "of the first input; empty: any");
+  visit("other_dtypes", row.other_dtypes, "of another input; empty: any or none");
+  visit("memory_share", row.memory_share, "of the memory's rate that they reach");
+  visit("source", row.source, "where it was read");
+}
+
+/// Products of a rank's experts that one call issues.
+struct GroupedProducts {
+  double overlap_exponent = 1;
+  double host_seconds = 0;
+  std::string source;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, GroupedProducts& grouped) {
+  visit("overlap_exponent",
+        grouped.overlap_exponent,
+        "p of (compute^p + memory^p)^(1/p): 1: one after the other, large: side by side");
+  visit("host_seconds", grouped.host_seconds, "that the host takes to issue one of them");
+  visit("source", grouped.source, "where it was read");
+}
+
+struct KernelTables {
+  std::vector<SlowKernels> slow_kernels;
+  GroupedProducts grouped;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, KernelTables& tables) {
+  visit("slow_kernels", tables.slow_kernels, "the first row that holds counts");
+  visit("grouped_products", tables.grouped, "of experts");
+}
+
+const KernelTables& kernel_tables() {
+  static const auto document =
+      read_document<KernelTables>(onerank_data::kernels_json, "kernels.json");
+  return document;
+}
+
+/// How many kernels one call issues that run at the same time.
+int64_t group_of(const OperatorRecord& kernel, const ComputeTarget& target) {
+  return kernel.name.starts_with("te::grouped_") ? target.experts : 1;
+}
+
+}  // namespace
+
+double memory_share(const OperatorRecord& kernel, std::optional<Framework> framework) {
+  for (const SlowKernels& row : kernel_tables().slow_kernels) {
+    if (row.holds_for(kernel, framework)) return row.memory_share;
+  }
+  return 1;
+}
+
+OperatorPrice kernel_price(const OperatorRecord& kernel,
+                           const GpuRates& rates,
+                           const ComputeTarget& target) {
+  const int64_t count = group_of(kernel, target);
+  if (count == 1) {
+    return operator_price(kernel, rates, target.dtype, memory_share(kernel, target.framework));
+  }
+  const auto group = static_cast<double>(count);
+  OperatorRecord all = kernel;  // as a batch of them: the two operands come last
+  for (std::size_t i = all.shapes.size() - 2; i < all.shapes.size(); ++i) {
+    all.shapes[i].insert(all.shapes[i].begin(), count);
+  }
+  all.flops *= group;
+  all.bytes = 0;
+  OperatorPrice price = operator_price(all, rates, target.dtype);
+  const double compute = price.seconds / group;
+  const double memory = kernel.bytes / rates.memory_bytes_per_second(kernel.bytes);
+  const double exponent = kernel_tables().grouped.overlap_exponent;
+  price.seconds = std::pow(std::pow(compute, exponent) + std::pow(memory, exponent), 1 / exponent);
+  if (memory > compute) price.bound = Bound::kMemory;
+  return price;
+}
+
+double issue_seconds(const OperatorRecord& kernel,
+                     const LaunchCost& launch,
+                     const ComputeTarget& target) {
+  const double call = launch.host_seconds(kernel.direction);
+  const int64_t group = group_of(kernel, target);
+  if (group == 1) return call;
+  return call / static_cast<double>(group) + kernel_tables().grouped.host_seconds;
+}
+
+}  // namespace estimator

@@ -1,0 +1,31 @@
+// The time of one kernel of a rank: what operator_price() says of it, slower where PyTorch's or a
+// framework's kernel stays far below the memory's rate, and together with the products that the
+// same call issues. data/kernels.json lists these kernels with their sources.
+#pragma once
+
+#include <optional>
+
+#include "estimator/compute/compute_time.h"
+#include "estimator/compute/gpu_rates.h"
+#include "estimator/plan/plan.h"
+#include "estimator/profile/rank_profile.h"
+
+namespace estimator {
+
+/// The share of the memory's rate that the kernel reaches. `framework` is the plan's, if a plan was
+/// run: some rows hold only for what it ran on.
+double memory_share(const OperatorRecord& kernel, std::optional<Framework> framework);
+
+/// The products of a rank's experts that TransformerEngine issues in one call run side by side.
+/// Then it is one product's part of the time of all.
+OperatorPrice kernel_price(const OperatorRecord& kernel,
+                           const GpuRates& rates,
+                           const ComputeTarget& target);
+
+/// Seconds that the host takes to issue one kernel: the call, or its part of the call and its own
+/// launch in the loop of that call.
+double issue_seconds(const OperatorRecord& kernel,
+                     const LaunchCost& launch,
+                     const ComputeTarget& target);
+
+}  // namespace estimator

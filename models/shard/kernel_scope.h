@@ -1,0 +1,36 @@
+// One kernel of the plan's framework, for which the shard runs several of PyTorch's operators.
+//
+// What these operators compute, allocate and free is what the kernel does, but they read and write
+// more memory than it, and take longer. So none of the operators in the scope is recorded. The
+// kernel is recorded in their place: its name, and the tensors that it reads and writes.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <ATen/record_function.h>
+
+namespace models {
+
+/// Scopes nest; the outermost one is recorded. A scope that never tells what it moves is not
+/// recorded at all, and neither are its operators.
+class KernelScope {
+ public:
+  /// `name` is a string literal, with the library that has the kernel: "te::fused_rope".
+  explicit KernelScope(const char* name);
+  /// To be called once. A tensor that is updated in place stands in both lists; an undefined one
+  /// counts nothing.
+  void moves(at::TensorList reads, at::TensorList writes);
+
+ private:
+  at::RecordFunction watch_{at::RecordScope::USER_SCOPE};
+};
+
+/// Runs `run`, which returns what the kernel writes: a tensor, or several.
+template <class Run>
+auto as_kernel(const char* name, at::TensorList reads, const Run& run) {
+  KernelScope kernel(name);
+  auto written = run();
+  kernel.moves(reads, written);
+  return written;
+}
+
+}  // namespace models

@@ -1,0 +1,109 @@
+#include "estimator/compute/kernel_price.h"
+
+#include <gtest/gtest.h>
+
+namespace estimator {
+namespace {
+
+using Shapes = std::vector<std::vector<int64_t>>;
+
+OperatorRecord kernel(const char* name, const char* dtype, Shapes shapes, double bytes) {
+  OperatorRecord record;
+  record.name = name;
+  record.dtype = dtype;
+  record.shapes = std::move(shapes);
+  record.bytes = bytes;
+  record.count = 1;
+  return record;
+}
+
+ComputeTarget target_of(const Gpu& gpu, int64_t experts) {
+  return {.gpu = gpu, .experts = experts};
+}
+
+// Eight products of 512 rows fill what one leaves idle of 132 multiprocessors, and one call issues
+// them.
+TEST(KernelPrice, RunsTheProductsOfARanksExpertsSideBySide) {
+  const Gpu& gpu = *find_gpu("h100-sxm");
+  const ComputeTarget target = target_of(gpu, 8);
+  const GpuRates rates = target.rates();
+  const auto product = [](const char* name) {
+    OperatorRecord record = kernel(name, "BFloat16", {{512, 2048}, {2048, 1024}}, 2.0 * 512 * 3072);
+    record.flops = 2.0 * 512 * 2048 * 1024;
+    return record;
+  };
+  const OperatorRecord together = product("te::grouped_mm"), alone = product("aten::mm");
+  EXPECT_LT(kernel_price(together, rates, target).seconds,
+            0.8 * kernel_price(alone, rates, target).seconds);
+  const double call = rates.launch().host_forward_seconds;
+  EXPECT_DOUBLE_EQ(issue_seconds(alone, rates.launch(), target), call);
+  EXPECT_DOUBLE_EQ(issue_seconds(together, rates.launch(), target), call / 8 + 9e-6);
+}
+
+/// One product of a grouped call: rows of [m, k] by [k, n], or a weight's gradient [n, m] x [m, k]
+/// into an fp32 sum.
+struct PublishedProduct {
+  int64_t experts, m, n, k;
+  bool weight_gradient;
+  double share_of_peak;
+};
+
+// MooreThreads/SimuMax @4dcaae5, configs/system/b200_bf16_ceperm.json, group_matmul of 2,250
+// TFLOP/s.
+TEST(KernelPrice, OfGroupedProductsIsAsPublished) {
+  const Gpu& gpu = *find_gpu("b200-sxm");
+  for (const auto& [experts, m, n, k, weight_gradient, share] :
+       {PublishedProduct{256, 128, 4096, 7168, false, 0.208},
+        PublishedProduct{64, 512, 4096, 7168, false, 0.367},
+        PublishedProduct{64, 512, 4096, 7168, true, 0.219},
+        PublishedProduct{40, 616, 3072, 5120, false, 0.462},
+        PublishedProduct{40, 616, 3072, 5120, true, 0.258},
+        PublishedProduct{20, 1232, 3072, 5120, true, 0.328}}) {
+    const auto bytes = static_cast<double>(weight_gradient ? 2 * (m * k + m * n) + 8 * n * k
+                                                           : 2 * (m * k + n * k + m * n));
+    const Shapes shapes = weight_gradient ? Shapes{{n, k}, {n, m}, {m, k}} : Shapes{{m, k}, {k, n}};
+    OperatorRecord product = weight_gradient ? kernel("te::grouped_addmm", "Float", shapes, bytes)
+                                             : kernel("te::grouped_mm", "BFloat16", shapes, bytes);
+    product.flops = 2.0 * static_cast<double>(m * n * k);
+    const ComputeTarget target = target_of(gpu, experts);
+    const double published = product.flops / (share * 2250e12);
+    EXPECT_NEAR(kernel_price(product, target.rates(), target).seconds / published, 1, 0.2)
+        << m << " rows" << (weight_gradient ? ", weight gradient" : "");
+  }
+}
+
+// pytorch pull requests 120678 and 150233: 0.99 and 1.03 TB/s of an H100's 2.97.
+TEST(KernelPrice, OfViewsIsThatOfAThirdOfTheMemorysRate) {
+  OperatorRecord silu = kernel("aten::silu", "BFloat16", {{4096, 1, 14336}}, 1e9);
+  EXPECT_DOUBLE_EQ(memory_share(silu, Framework::kTorchtitan), 1);
+  silu.is_strided = true;
+  EXPECT_DOUBLE_EQ(memory_share(silu, Framework::kTorchtitan), 0.35);
+  EXPECT_DOUBLE_EQ(memory_share(silu, std::nullopt), 0.35);
+  silu.dtype = "Float";
+  EXPECT_DOUBLE_EQ(memory_share(silu, std::nullopt), 0.46);
+
+  const ComputeTarget target = target_of(*find_gpu("h100-sxm"), 1);
+  const double slow = kernel_price(silu, target.rates(), target).seconds;
+  silu.is_strided = false;
+  const double launch = target.rates().launch().kernel_seconds;
+  const double fast = kernel_price(silu, target.rates(), target).seconds;
+  EXPECT_NEAR((fast - launch) / (slow - launch), 0.46, 1e-9);
+}
+
+TEST(KernelPrice, OfConversionsDependsOnTheirDirection) {
+  OperatorRecord copy = kernel("aten::copy_", "Float", {{1024}, {1024}}, 6144);
+  EXPECT_DOUBLE_EQ(memory_share(copy, std::nullopt), 1);
+  copy.other_dtype = "BFloat16";
+  EXPECT_DOUBLE_EQ(memory_share(copy, std::nullopt), 0.65);
+  std::swap(copy.dtype, copy.other_dtype);
+  EXPECT_DOUBLE_EQ(memory_share(copy, std::nullopt), 0.8);
+}
+
+TEST(KernelPrice, OfNanotronsConcatenationIsThatOfItsPytorch) {
+  const OperatorRecord cat = kernel("aten::cat", "BFloat16", {{1 << 20}}, 1 << 22);
+  EXPECT_DOUBLE_EQ(memory_share(cat, Framework::kNanotron), 0.33);
+  EXPECT_DOUBLE_EQ(memory_share(cat, Framework::kMegatronLm), 1);
+}
+
+}  // namespace
+}  // namespace estimator
