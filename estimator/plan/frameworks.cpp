@@ -113,6 +113,7 @@ FrameworkTraits torchtitan() {
   return {
       .framework = Framework::kTorchtitan,
       .stands_for = "TorchTitan (tensor, pipeline, replicated or fully sharded data parallel)",
+      .complex_rotary = true,  // apply_rotary_emb in models/llama3/model/model.py
       .separate_products = true,
       .selective_by_operator = true,
       .stage_outputs = StageOutputs::kKept,
@@ -127,7 +128,8 @@ FrameworkTraits torchtitan() {
           "and reduction in fp32; each layer is a unit, and so are embedding and head",
           "without FSDP all parameters, gradients and AdamW's state have the plan's dtype "
           "(TorchTitan's --training.dtype); autocast over fp32 parameters has no key",
-          "SwiGLU, rotary positions and cross-entropy from PyTorch's operators, fused RMSNorm",
+          "SwiGLU, rotary positions (of complex numbers in fp32) and cross-entropy from PyTorch's "
+          "operators, fused RMSNorm",
           "selective recompute by operator: a layer keeps its input and the outputs of attention "
           "kernels, of reduce-scatters and of every second matrix product without a bias, "
           "beginning with the first, and recomputes everything else (apply_ac and "

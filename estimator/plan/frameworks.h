@@ -53,6 +53,7 @@ struct FrameworkTraits {
   bool transformer_engine = false;
   bool fused_gated_activation = false;
   bool fused_rotary = false;
+  bool complex_rotary = false;
   bool rotary_at_first_use = false;
   bool batch_first_attention = false;
   bool query_keeps_packed = false;
@@ -104,6 +105,9 @@ void visit_fields(Visitor& visit, FrameworkTraits& traits) {
         traits.fused_gated_activation,
         "SwiGLU and GEGLU keep only their input");
   visit("fused_rotary", traits.fused_rotary, "rotary positions have no temporaries");
+  visit("complex_rotary",
+        traits.complex_rotary,
+        "rotary positions are products of fp32 complex numbers");
   visit("rotary_at_first_use",
         traits.rotary_at_first_use,
         "each chunk of layers makes rotary tables of its own in its first forward");

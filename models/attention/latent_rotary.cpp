@@ -111,10 +111,11 @@ variable_list LatentRotary::apply(const at::Tensor& query,
                                   const at::Tensor& key_value,
                                   const at::Tensor& position_key) const {
   if (fused_) {
-    const auto& [cos, sin, angles] = rotary_.tables();
-    const at::Tensor turned = FusedQueryRotary::apply(query, cos, sin, key_width_, buffers_);
-    const variable_list key =
-        FusedKeyRotary::apply(key_value, position_key, cos, sin, key_width_, buffers_);
+    const RotaryTables& tables = rotary_.tables();
+    const at::Tensor turned =
+        FusedQueryRotary::apply(query, tables.cos, tables.sin, key_width_, buffers_);
+    const variable_list key = FusedKeyRotary::apply(
+        key_value, position_key, tables.cos, tables.sin, key_width_, buffers_);
     return {turned, key[0], key[1]};
   }
   const at::Tensor own_part = query.narrow(-1, 0, key_width_);

@@ -4,8 +4,12 @@
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/ones_like.h>
 #include <ATen/ops/outer.h>
+#include <ATen/ops/polar.h>
 #include <ATen/ops/pow.h>
+#include <ATen/ops/view_as_complex.h>
+#include <ATen/ops/view_as_real.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "models/shard/kernel_scope.h"
@@ -91,12 +95,17 @@ RotaryEmbedding::RotaryEmbedding(const ShardContext& context,
       width_(width),
       base_(context.plan.model.rotary_base),
       fused_(fused),
+      complex_(context.framework().complex_rotary),
       keeps_angles_(keeps_angles) {}
 
 RotaryTables RotaryEmbedding::make_tables() const {
   const at::TensorOptions fp32 = options_.dtype(at::kFloat);
   const at::Tensor exponents = at::arange(0, width_, 2, fp32) / static_cast<double>(width_);
   const at::Tensor angles = at::outer(at::arange(sequence_, fp32), at::pow(base_, -exponents));
+  if (complex_) {
+    const at::Tensor own = own_chunks(angles, 0, place_).unsqueeze(1).unsqueeze(1);
+    return {.cos = {}, .sin = {}, .rotations = at::polar(at::ones_like(own), own)};
+  }
   const at::Tensor both =
       own_chunks(at::cat({angles, angles}, -1), 0, place_).unsqueeze(1).unsqueeze(1);
   if (keeps_angles_) {
@@ -111,9 +120,10 @@ RotaryTables RotaryEmbedding::make_tables() const {
 }
 
 const RotaryTables& RotaryEmbedding::tables() const {
-  if (tables_->cos.defined()) return *tables_;
+  if (tables_->cos.defined() || tables_->rotations.defined()) return *tables_;
   *tables_ = make_tables();
-  for (const at::Tensor& table : {tables_->cos, tables_->sin, tables_->angles}) {
+  for (const at::Tensor& table :
+       {tables_->cos, tables_->sin, tables_->angles, tables_->rotations}) {
     if (!table.defined() || table.storage_offset() > 0) continue;
     observer_.memory_lasts(table, {estimator::MemoryCategory::kWorkspace, "rotary_embedding", ""});
   }
@@ -125,6 +135,11 @@ at::Tensor RotaryEmbedding::apply_in_place(const at::Tensor& input) const {
 }
 
 at::Tensor RotaryEmbedding::apply(const at::Tensor& input) const {
+  if (complex_) {
+    const at::Tensor pairs =
+        at::view_as_complex(input.to(at::kFloat).unflatten(-1, at::IntArrayRef{-1, 2}));
+    return at::view_as_real(pairs * tables().rotations).flatten(-2).to(input.scalar_type());
+  }
   if (fused_) return FusedRotary::apply(input, tables().cos, tables().sin);
   const int64_t half = input.size(-1) / 2;
   const at::Tensor turned = at::cat({-input.narrow(-1, half, half), input.narrow(-1, 0, half)}, -1);

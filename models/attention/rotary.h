@@ -1,5 +1,6 @@
 // Rotary position embedding (Su et al. 2021). The two halves of a head are rotated as in GPT-NeoX
-// and Llama: (x1, x2) -> (x1 cos - x2 sin, x2 cos + x1 sin).
+// and in Hugging Face's Llama: (x1, x2) -> (x1 cos - x2 sin, x2 cos + x1 sin). Complex numbers are
+// pairs of neighbours, as in Meta's Llama.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -13,7 +14,8 @@ namespace models {
 /// Cosine and sine of each angle, [rows, 1, 1, width].
 struct RotaryTables {
   at::Tensor cos, sin;
-  at::Tensor angles = {};  ///< fp32; undefined if they are not kept
+  at::Tensor angles = {};     ///< fp32; undefined if they are not kept
+  at::Tensor rotations = {};  ///< complex, [rows, 1, 1, width / 2], in place of cosine and sine
 };
 
 /// `input` rotated by the angles of the tables, or rotated back if `sign` is -1; without autograd.
@@ -36,7 +38,7 @@ class RotaryEmbedding {
                   bool fused,
                   bool keeps_angles = false);
   /// [sequence, batch, heads, width] -> the same shape. It is one fused function, which saves
-  /// nothing but the tables, or plain operators.
+  /// nothing but the tables, or plain operators, of complex numbers in some frameworks.
   at::Tensor apply(const at::Tensor& input) const;
   /// The same, but overwrites the input.
   at::Tensor apply_in_place(const at::Tensor& input) const;
@@ -53,6 +55,7 @@ class RotaryEmbedding {
   int64_t width_;
   double base_;
   bool fused_;
+  bool complex_;
   bool keeps_angles_;
   std::unique_ptr<RotaryTables> tables_ = std::make_unique<RotaryTables>();
 };

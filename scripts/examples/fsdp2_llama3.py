@@ -20,10 +20,9 @@ SIZES = {"debug": (2, 256, 688, 4, 2), "8b": (32, 4096, 14336, 32, 8), "70b": (8
 VOCABULARY = 128256
 
 
-def rotate(x, angles):
-    a, b = x.float().chunk(2, dim=-1)
-    cos, sin = angles.cos(), angles.sin()
-    return torch.cat((a * cos - b * sin, b * cos + a * sin), dim=-1).type_as(x)
+def rotate(x, rotations):
+    pairs = torch.view_as_complex(x.float().unflatten(-1, (-1, 2)))
+    return torch.view_as_real(pairs * rotations).flatten(-2).type_as(x)
 
 
 class Attention(nn.Module):
@@ -35,13 +34,13 @@ class Attention(nn.Module):
         self.value = nn.Linear(hidden, key_heads * self.size, bias=False)
         self.output = nn.Linear(hidden, hidden, bias=False)
 
-    def forward(self, x, angles):
+    def forward(self, x, rotations):
         q, k, v = (
             f(x).unflatten(-1, (-1, self.size)).transpose(1, 2)
             for f in (self.query, self.key, self.value)
         )
         y = F.scaled_dot_product_attention(
-            rotate(q, angles), rotate(k, angles), v, is_causal=True, enable_gqa=True
+            rotate(q, rotations), rotate(k, rotations), v, is_causal=True, enable_gqa=True
         )
         return self.output(y.transpose(1, 2).flatten(-2))
 
@@ -65,8 +64,8 @@ class Layer(nn.Module):
         self.ffn_norm = nn.RMSNorm(hidden, eps=1e-5)
         self.feed_forward = FeedForward(hidden, ffn)
 
-    def forward(self, x, angles):
-        x = x + self.attention(self.attention_norm(x), angles)
+    def forward(self, x, rotations):
+        x = x + self.attention(self.attention_norm(x), rotations)
         return x + self.feed_forward(self.ffn_norm(x))
 
 
@@ -83,9 +82,10 @@ class Llama(nn.Module):
         dims = torch.arange(0, self.head_size, 2, device=tokens.device).float()
         positions = torch.arange(tokens.shape[1], device=tokens.device).float()
         angles = torch.outer(positions, 500000.0 ** (-dims / self.head_size))
+        rotations = torch.polar(torch.ones_like(angles), angles)
         x = self.embedding(tokens)
         for layer in self.layers:
-            x = layer(x, angles)
+            x = layer(x, rotations)
         return self.head(self.norm(x))
 
 

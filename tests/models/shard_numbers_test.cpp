@@ -122,6 +122,10 @@ TEST_P(Shard, FrameworksDifferInMemoryOnly) {
     SCOPED_TRACE(framework);
     if (is_refused(merged(family, training("framework", framework)))) continue;
     const estimator::Plan plan = small_plan(merged(family, training("framework", framework)));
+    const bool turns_other_pairs =  // shard_operators_test.cpp compares them
+        plan.model.position_embedding == estimator::PositionEmbedding::kRope &&
+        estimator::traits_of(plan.training.framework).complex_rotary;
+    if (turns_other_pairs) continue;
     expect_same(packed(run_iteration(plan), plan.model), plain);
   }
 }

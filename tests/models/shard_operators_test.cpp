@@ -84,20 +84,31 @@ TEST(CrossEntropy, LeavesTheLogitsAsTheyWereButTransformerEngines) {
   EXPECT_FALSE(run(estimator::CrossEntropyFusion::kTransformerEngine));
 }
 
+RotaryEmbedding rotary_of(const char* framework) {
+  static SilentObserver observer;
+  estimator::Json changes = llama_changes();
+  changes.merge_patch({{"training", {{"framework", framework}}}});
+  const estimator::Plan plan = small_plan(changes);
+  ShardContext context = meta_context(plan, 0, observer);
+  context.device = at::Device(at::kCPU);
+  return RotaryEmbedding(context);
+}
+
 TEST(Rotary, FusedAndPlainAgree) {
-  SilentObserver observer;
-  const auto rotary = [&](const char* framework) {
-    estimator::Json changes = llama_changes();
-    changes.merge_patch({{"training", {{"framework", framework}}}});
-    const estimator::Plan plan = small_plan(changes);
-    ShardContext context = meta_context(plan, 0, observer);
-    context.device = at::Device(at::kCPU);
-    return RotaryEmbedding(context);
-  };
   const at::Tensor input = at::randn({16, 2, 4, 8});
-  const RotaryEmbedding fused = rotary("megatron-lm"), plain = rotary("plain");
+  const RotaryEmbedding fused = rotary_of("megatron-lm"), plain = rotary_of("plain");
   expect_same(forward_backward(input, [&](const at::Tensor& x) { return fused.apply(x); }),
               forward_backward(input, [&](const at::Tensor& x) { return plain.apply(x); }));
+}
+
+TEST(Rotary, OfComplexNumbersTurnsNeighboursInPlaceOfHalves) {
+  const auto halves = [](const at::Tensor& pairs) {
+    return pairs.unflatten(-1, at::IntArrayRef{-1, 2}).transpose(-2, -1).flatten(-2);
+  };
+  const at::Tensor input = at::randn({16, 2, 4, 8});
+  const RotaryEmbedding plain = rotary_of("plain"), titan = rotary_of("torchtitan");
+  expect_same(forward_backward(input, [&](const at::Tensor& x) { return halves(titan.apply(x)); }),
+              forward_backward(input, [&](const at::Tensor& x) { return plain.apply(halves(x)); }));
 }
 
 TEST(Rotary, KeepsTheFirstTokenAndTurnsTheSecondByOneRadian) {
