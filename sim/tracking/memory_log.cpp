@@ -1,6 +1,7 @@
 #include "sim/tracking/memory_log.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace sim {
 
@@ -34,7 +35,9 @@ Allocation& MemoryLog::made(const Allocation& block, int64_t allocated_bytes) {
   allocation = block;
   allocation.made_at = next_event_++;
   allocation.freed_at = kNeverFreed;
-  alive_.insert_or_assign(block.address, slot);
+  forget(block.address);
+  alive_.emplace(block.address, slot);
+  by_event_.emplace(allocation.made_at, slot);
   const int32_t phase = block.origin.phase;
   if (allocated_bytes > peak_bytes_ || (allocated_bytes == peak_bytes_ && phase != peak_phase_)) {
     peak_bytes_ = allocated_bytes;
@@ -48,7 +51,7 @@ void MemoryLog::freed(uint64_t address) {
   const auto found = alive_.find(address);
   if (found == alive_.end()) return;  // made before the log was
   const size_t slot = found->second;
-  alive_.erase(found);
+  forget(address);
   allocations_[slot].freed_at = next_event_++;
   const bool was_at_peak = allocations_[slot].made_at <= peak_event_;
   if (!keep_all_ && !was_at_peak) free_slots_.push_back(slot);
@@ -60,13 +63,9 @@ Allocation* MemoryLog::find(uint64_t address) {
 }
 
 const Allocation* MemoryLog::find_around(uint64_t address) const {
-  auto nearest = alive_.end();
-  for (auto block = alive_.begin(); block != alive_.end(); ++block) {
-    const bool is_nearer = nearest == alive_.end() || block->first > nearest->first;
-    if (block->first <= address && is_nearer) nearest = block;
-  }
-  if (nearest == alive_.end()) return nullptr;
-  const Allocation& block = allocations_[nearest->second];
+  const auto behind = alive_.upper_bound(address);
+  if (behind == alive_.begin()) return nullptr;
+  const Allocation& block = allocations_[std::prev(behind)->second];
   return address - block.address < static_cast<uint64_t>(block.bytes) ? &block : nullptr;
 }
 
@@ -86,6 +85,13 @@ std::vector<const Allocation*> MemoryLog::at_peak() const {
     return left->made_at < right->made_at;
   });
   return alive;
+}
+
+void MemoryLog::forget(uint64_t address) {
+  const auto found = alive_.find(address);
+  if (found == alive_.end()) return;
+  by_event_.erase(allocations_[found->second].made_at);
+  alive_.erase(found);
 }
 
 size_t MemoryLog::new_slot() {

@@ -6,9 +6,9 @@
 
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <optional>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "estimator/profile/memory_category.h"
@@ -72,15 +72,15 @@ class MemoryLog {
 
   /// The live block that starts at `address`, or null.
   Allocation* find(uint64_t address);
-  /// The live block that contains `address`, or null. Searches all live blocks.
+  /// The live block that contains `address`, or null.
   const Allocation* find_around(uint64_t address) const;
   /// The index in all() of the live block at `address`, or -1.
   int64_t index_of(uint64_t address) const;
-  /// Calls visit(Allocation&) for each live block made at event `since` or later.
+  /// Calls visit(Allocation&) for each live block made at event `since` or later, in this order.
   template <class Visit>
   void for_each_alive(int64_t since, const Visit& visit) {
-    for (const auto& [address, index] : alive_) {
-      if (allocations_[index].made_at >= since) visit(allocations_[index]);
+    for (auto block = by_event_.lower_bound(since); block != by_event_.end(); ++block) {
+      visit(allocations_[block->second]);
     }
   }
 
@@ -98,12 +98,14 @@ class MemoryLog {
 
  private:
   size_t new_slot();
+  void forget(uint64_t address);
 
   bool keep_all_;
   int64_t next_event_ = 0;
   std::vector<Allocation> allocations_;
-  std::vector<size_t> free_slots_;  // of blocks that are not needed any more
-  std::unordered_map<uint64_t, size_t> alive_;
+  std::vector<size_t> free_slots_;      // of blocks that are not needed any more
+  std::map<uint64_t, size_t> alive_;    // by address
+  std::map<int64_t, size_t> by_event_;  // the same, by when they were made
   int64_t peak_bytes_ = 0;
   int64_t peak_event_ = -1;
   int32_t peak_phase_ = -1;
