@@ -183,12 +183,18 @@ class Judges(unittest.TestCase):
 FAKE_ONERANK = """#!/usr/bin/python3
 import json, pathlib, sys
 words = sys.argv[1:]
+if words[0] == "estimate":
+    is_program = "--profiles" in words
+    seconds = {{"iteration_seconds": 0.5 if is_program else 0.49}}
+    print(json.dumps({{"time": seconds}}))
+    sys.exit(0)
 peak = {allocated}[words[0]]
 profile = {{"peak": {{"allocated_bytes": peak, "reserved_bytes": peak}}, "phases": [],
            "collectives": [], "program": {{"communicators": []}}}}
 place = pathlib.Path(words[words.index("--output") + 1])
 rank = int(words[words.index("--rank") + 1])
 if words[0] == "exec":
+    place.mkdir(exist_ok=True)
     place = place / f"rank-{{rank:05d}}.json"
 place.write_text(json.dumps(profile))
 """
@@ -226,6 +232,12 @@ class Program(unittest.TestCase):
     def test_ends_with_0_within_them(self):
         done = self.run_with(GIB, GIB)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+    def test_shows_both_step_times_where_there_is_no_pipeline(self):
+        words = ["--seed", "3", "--count", "6"]
+        self.assertIn("| 500.0 | -2.0% |",
+                      self.run_with(GIB, GIB, *words, "--only", "dense-5").stdout)
+        self.assertIn("| 0 |  |  |", self.run_with(GIB, GIB, *words, "--only", "dense-0").stdout)
 
     def test_ends_with_3_without_megatron(self):
         done = self.run_with(GIB, GIB, "--megatron", self.folder / "nowhere")

@@ -49,6 +49,17 @@ class Tensors:
 
 
 @dataclasses.dataclass(frozen=True)
+class Seconds:
+    """Of a step, as a plan and as a program."""
+    shard: float
+    program: float
+
+    @property
+    def error(self):
+        return self.shard / self.program - 1
+
+
+@dataclasses.dataclass(frozen=True)
 class Comparison:
     allocated: Bytes
     requested: Bytes  # at the peak, without what the allocator adds to each block
@@ -56,10 +67,12 @@ class Comparison:
     phases: dict  # name -> Bytes
     calls: list
     tensors: list
+    step: Seconds = None  # none where the program's is not known
 
 
-def compare(shard, program):
+def compare(shard, program, step_seconds=None):
     return Comparison(
+        step=Seconds(*step_seconds) if step_seconds else None,
         allocated=_bytes(shard, program, lambda p: p["peak"]["allocated_bytes"]),
         requested=Bytes(_requested(shard.peak[1:]), _requested(program.peak[1:])),
         reserved=_bytes(shard, program, lambda p: p["peak"]["reserved_bytes"]),

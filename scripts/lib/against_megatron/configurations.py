@@ -24,6 +24,11 @@ class Configuration:
     megatron_words: tuple = ()
     needs: frozenset = frozenset()  # stand-ins for libraries: see stand_ins/
 
+    def has_pipeline(self):
+        words = self.words
+        flag = "--pipeline-model-parallel-size"
+        return flag in words and words[words.index(flag) + 1] != "1"
+
     def onerank_arguments(self):
         return [*self.words, "--vocab-size", str(self.vocabulary)]
 

@@ -45,20 +45,23 @@ def _cell(counted):
 
 def table(rows):
     lines = ["| configuration | rank | Megatron-LM's peak | shard's peak | allocated | requested "
-             "| reserved | between iterations | first iteration | collectives that differ |",
-             "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|"]
+             "| reserved | between iterations | first iteration | collectives that differ "
+             "| step as a program, ms | as a plan |",
+             "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|"]
     for row in rows:
         name, rank = row.configuration.name, row.configuration.rank
         if not row.comparison:
             lines.append(f"| {name} | {rank} | not compared: {row.failure.splitlines()[0]} "
-                         "| | | | | | | |")
+                         "| | | | | | | | | |")
             continue
         found = row.comparison
         phases = [found.phases.get(key) for key in ("between iterations",
                                                     "iteration_0.forward_backward")]
         cells = [name, rank, f"{found.allocated.program:,}", f"{found.allocated.shard:,}",
                  _cell(found.allocated), _cell(found.requested), _cell(found.reserved),
-                 *(_cell(phase) if phase else "" for phase in phases), len(found.calls)]
+                 *(_cell(phase) if phase else "" for phase in phases), len(found.calls),
+                 *((f"{found.step.program * 1e3:.1f}", f"{found.step.error:+.1%}")
+                   if found.step else ("", ""))]
         lines.append("| " + " | ".join(map(str, cells)) + " |")
     return "\n".join(lines)
 

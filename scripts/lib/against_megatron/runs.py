@@ -52,15 +52,37 @@ class Machine:
     def program(self, configuration, folder):
         """What pretrain_gpt.py does under `onerank exec`, as the same rank."""
         peak, log = folder / "program.peak.jsonl", folder / "program.log"
+        profiles = _profiles(folder)
         command = [self.onerank, "exec", "--gpu", GPU, "--world-size", configuration.world_size,
-                   "--rank", configuration.rank, "--timeout", self.seconds, "--output", folder,
+                   "--rank", configuration.rank, "--timeout", self.seconds, "--output", profiles,
                    "--peak-snapshot", peak]
         if configuration.family == "experts":
             command += ["--expert-balance", "balanced"]
         command += ["--", self.python, self.megatron / "pretrain_gpt.py",
                     *configuration.megatron_arguments()]
         _run(command, log, self._environment(configuration), folder)
-        return _read(folder / f"rank-{configuration.rank:05d}.json", peak, log)
+        return _read(profiles / f"rank-{configuration.rank:05d}.json", peak, log)
+
+    def step_seconds(self, configuration, folder):
+        """The plan's step and the program's, after both ran; none where one rank's run does not
+        tell the program's, because it waits for messages of other stages."""
+        if configuration.has_pipeline():
+            return None
+        plan = self._estimate(["--world-size", configuration.world_size, "--gpu", GPU,
+                               "--framework", "megatron-lm", "--advice", "never",
+                               *configuration.onerank_arguments()])
+        program = self._estimate(["--profiles", _profiles(folder)])
+        if not plan.get("time") or not program.get("time"):
+            return None
+        return plan["time"]["iteration_seconds"], program["time"]["iteration_seconds"]
+
+    def _estimate(self, arguments):
+        command = [str(word) for word in [self.onerank, "estimate", *arguments, "--json"]]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode not in (DONE, DOES_NOT_FIT):
+            raise RunFailed(f"exit code {done.returncode} of {shlex.join(command)}: "
+                            f"{done.stderr.strip().splitlines()[-1:]}")
+        return json.loads(done.stdout)
 
     def _environment(self, configuration):
         environment = {
@@ -72,6 +94,10 @@ class Machine:
         if "fused_attention" in configuration.needs:
             environment["ONERANK_FUSED_ATTENTION"] = str(self.fused_attention)
         return environment
+
+
+def _profiles(folder):
+    return folder / "program"
 
 
 def _run(command, log, environment, folder):
