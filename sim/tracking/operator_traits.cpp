@@ -68,6 +68,11 @@ constexpr std::string_view kMoveNoData[] = {
     "aten::is_nonzero",
 };
 
+/// These call operators for work of its own, before their own kernel.
+constexpr std::string_view kCountCalls[] = {
+    "aten::_softmax_backward_data",  // multiplies its inputs first (SoftMax.cu)
+};
+
 struct NamedByteRule {
   std::string_view name;
   ByteRule bytes;
@@ -156,7 +161,8 @@ OperatorTraits traits_of(const c10::OperatorName& name, c10::DeviceType device) 
   const c10::FunctionSchema& schema = op->schema();
   OperatorTraits traits{.name = schema.name(), .device = device};
   traits.moves_no_data = is_view(schema) || contains(kMoveNoData, traits.name);
-  traits.is_kernel = !traits.moves_no_data && has_kernel(*op, device);
+  traits.counts_calls = contains(kCountCalls, traits.name);
+  traits.is_kernel = !traits.moves_no_data && !traits.counts_calls && has_kernel(*op, device);
   traits.is_pointwise = op->hasTag(at::Tag::pointwise) || traits.name == "aten::copy_";
   if (const NamedProduct* product = find_row(kProducts, traits.name)) {
     traits.flops = product->flops;

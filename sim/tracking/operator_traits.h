@@ -5,6 +5,7 @@
 // calls as_strided, a sum first fills its output. The rules are:
 //   - an operator with its own kernel for the device is counted as a whole; what it calls is part
 //   of it;
+//   - of a few, which run whole operators before their own kernel, both are counted;
 //   - an operator that is composed of others is counted if it called nothing that was counted
 //   (copy_, for example);
 //   - a view or an allocation is never counted.
@@ -42,6 +43,7 @@ struct OperatorTraits {
   std::string name;            ///< without overload: "aten::mm"
   bool moves_no_data = false;  ///< a view or an allocation: never counted
   bool is_kernel = false;      ///< it is counted, and the operators that it calls are not
+  bool counts_calls = false;   ///< it is counted, and so are the operators that it calls
   bool is_pointwise = false;   ///< one result for each element: PyTorch's TensorIterator
   c10::DeviceType device = c10::DeviceType::CPU;  ///< tensors on other devices count no bytes
   FlopRule flops = FlopRule::kOutputElements;

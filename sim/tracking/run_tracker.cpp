@@ -143,7 +143,7 @@ void RunTracker::operator_finished(const at::RecordFunction& function) {
 
 /// Counts an operator that is work of its own; whether it, or what it called, is counted.
 bool RunTracker::count_if_work(OperatorFrame& frame, const at::RecordFunction& function) {
-  if (frame.called_a_counted) return true;
+  if (frame.called_a_counted && !frame.call.op->counts_calls) return true;
   if (frame.is_part_of_kernel || frame.call.op->moves_no_data) return false;
   if (is_kernel_scope(function)) {
     const std::vector<c10::IValue>& moved = function.outputs();  // what it reads, what it writes
