@@ -8,6 +8,10 @@
 #include <ATen/ops/stack.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include <optional>
+
+#include "models/shard/kernel_scope.h"
+
 namespace models {
 namespace {
 
@@ -61,37 +65,53 @@ struct VocabularyParallelCrossEntropy : torch::autograd::Function<VocabularyPara
                             const at::Tensor& labels,
                             const Group& group,
                             bool compiled) {
-    const at::Tensor scores = logits.to(at::kFloat);
-    at::Tensor largest = scores.amax(-1);
+    const auto kernel = [compiled](const char* name) { return compiled ? name : nullptr; };
+    const variable_list in_fp32 = as_kernel(kernel("inductor::cross_entropy_max"), logits, [&] {
+      const at::Tensor scores = logits.to(at::kFloat);
+      return variable_list{scores, scores.amax(-1)};
+    });
+    const at::Tensor &scores = in_fp32[0], &largest = in_fp32[1];
     if (group) group->all_reduce_max(largest);
-    // Where the caller has cast the logits they stay as they are.
-    at::Tensor softmax = scores.is_same(logits) ? scores - largest.unsqueeze(-1)
-                                                : at::Tensor(scores).sub_(largest.unsqueeze(-1));
 
-    const LocalLabels local(labels, logits.size(-1), group);
-    at::Tensor predicted = local.pick(softmax);
-    if (group && !compiled) group->all_reduce(predicted);
-
-    exponentiate(softmax, compiled);
-    at::Tensor sum = softmax.sum(-1);
+    std::optional<LocalLabels> local;
+    const variable_list found = as_kernel(kernel("inductor::cross_entropy_exp"), scores, [&] {
+      // Where the caller has cast the logits they stay as they are.
+      at::Tensor softmax = scores.is_same(logits) ? scores - largest.unsqueeze(-1)
+                                                  : at::Tensor(scores).sub_(largest.unsqueeze(-1));
+      local.emplace(labels, logits.size(-1), group);
+      at::Tensor predicted = local->pick(softmax);
+      if (group && !compiled) group->all_reduce(predicted);
+      exponentiate(softmax, compiled);
+      return variable_list{softmax, softmax.sum(-1), predicted};
+    });
+    at::Tensor softmax = found[0], sum = found[1], predicted = found[2];
     if (group && compiled) {
       sum_as_one(predicted, sum, *group);
     } else if (group) {
       group->all_reduce(sum);
     }
-    softmax.div_(sum.unsqueeze(-1));
-    context->save_for_backward({softmax, local.index, local.elsewhere});
+
     context->saved_data["dtype"] = static_cast<int64_t>(logits.scalar_type());
-    return sum.log_().sub_(predicted);
+    context->saved_data["compiled"] = compiled;
+    context->save_for_backward({softmax, local->index, local->elsewhere});
+    return as_kernel(kernel("inductor::cross_entropy_loss"), softmax, [&] {
+      softmax.div_(sum.unsqueeze(-1));
+      return variable_list{sum.log_().sub_(predicted), softmax};
+    })[0];
   }
 
   static variable_list backward(AutogradContext* context, variable_list gradients) {
     const variable_list saved = context->get_saved_variables();
     at::Tensor gradient = saved[0];
-    subtract_one_at_labels(gradient, saved[1], saved[2]);
-    gradient.mul_(gradients[0].unsqueeze(-1));
-    const auto dtype = static_cast<at::ScalarType>(context->saved_data["dtype"].toInt());
-    return {gradient.to(dtype), at::Tensor(), at::Tensor(), at::Tensor()};
+    const bool compiled = context->saved_data["compiled"].toBool();
+    const char* kernel = compiled ? "inductor::cross_entropy_backward" : nullptr;
+    const variable_list found = as_kernel(kernel, {gradient, gradients[0]}, [&] {
+      subtract_one_at_labels(gradient, saved[1], saved[2]);
+      gradient.mul_(gradients[0].unsqueeze(-1));
+      const auto dtype = static_cast<at::ScalarType>(context->saved_data["dtype"].toInt());
+      return variable_list{gradient.to(dtype), gradient};
+    });
+    return {found[0], at::Tensor(), at::Tensor(), at::Tensor()};
   }
 };
 
@@ -103,24 +123,30 @@ struct TransformerEngineCrossEntropy : torch::autograd::Function<TransformerEngi
                             const Group& group) {
     const LocalLabels local(labels, logits.size(-1), group);
     at::Tensor softmax = logits.detach();  // the logits' own memory
-    const at::Tensor largest = softmax.amax(-1);
-    const at::Tensor predicted = local.pick(softmax);
-    softmax.sub_(largest.unsqueeze(-1)).exp_();
-    const at::Tensor own =
-        at::stack({largest.to(at::kFloat), softmax.sum(-1, false, at::kFloat), predicted});
+    const at::Tensor own = as_kernel("te::online_softmax", logits, [&] {
+      const at::Tensor largest = softmax.amax(-1);
+      const at::Tensor predicted = local.pick(softmax);
+      softmax.sub_(largest.unsqueeze(-1)).exp_();
+      return at::stack({largest.to(at::kFloat), softmax.sum(-1, false, at::kFloat), predicted});
+    });
     const at::Tensor all = gather_statistics(own, group);  // [ranks, 3, s, b]
 
-    const at::Tensor maximum = all.select(1, 0).amax(0);
-    const at::Tensor sum = all.select(1, 1).mul((all.select(1, 0) - maximum).exp_()).sum(0);
-    softmax.mul_(((own[0] - maximum).exp_() / sum).unsqueeze(-1));
-    subtract_one_at_labels(softmax, local.index, local.elsewhere);
-    context->save_for_backward({softmax});
-    return sum.log().add_(maximum).sub_(all.select(1, 2).sum(0));
+    return as_kernel("te::cross_entropy", softmax, [&] {
+      const at::Tensor maximum = all.select(1, 0).amax(0);
+      const at::Tensor sum = all.select(1, 1).mul((all.select(1, 0) - maximum).exp_()).sum(0);
+      softmax.mul_(((own[0] - maximum).exp_() / sum).unsqueeze(-1));
+      subtract_one_at_labels(softmax, local.index, local.elsewhere);
+      context->save_for_backward({softmax});
+      return variable_list{sum.log().add_(maximum).sub_(all.select(1, 2).sum(0)), softmax};
+    })[0];
   }
 
   static variable_list backward(AutogradContext* context, variable_list gradients) {
     at::Tensor gradient = context->get_saved_variables()[0];
-    gradient.mul_(gradients[0].unsqueeze(-1));
+    as_kernel("te::element_mul", gradient, [&] {
+      gradient.mul_(gradients[0].unsqueeze(-1));
+      return gradient;
+    });
     return {gradient, at::Tensor(), at::Tensor()};
   }
 

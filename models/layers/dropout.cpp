@@ -111,12 +111,11 @@ at::Tensor bias_dropout_add(const at::Tensor& output,
     const auto given = bias.defined() ? std::optional<at::Tensor>(bias) : std::nullopt;
     return WatchedBiasDropoutAdd::apply(output, given, residual, call.probability);
   }
-  std::optional<KernelScope> kernel;
-  if (call.fused) kernel.emplace(kForwardKernel);
+  KernelScope kernel(call.fused ? kForwardKernel : nullptr);
   const at::Tensor biased = bias.defined() ? output + bias : output;
   const auto [dropped, mask] = with_mask(biased, call);
   const at::Tensor sum = residual + dropped;
-  if (kernel) kernel->moves({output, bias, residual}, {sum, mask});
+  kernel.moves({output, bias, residual}, {sum, mask});
   return sum;
 }
 

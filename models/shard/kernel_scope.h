@@ -14,7 +14,8 @@ namespace models {
 /// recorded at all, and neither are its operators.
 class KernelScope {
  public:
-  /// `name` is a string literal, with the library that has the kernel: "te::fused_rope".
+  /// `name` has the library of the kernel: "te::moe_permute". If it is null, no kernel stands for
+  /// the operators, and they are recorded.
   explicit KernelScope(const char* name);
   /// To be called once. A tensor that is updated in place stands in both lists; an undefined one
   /// counts nothing.
@@ -22,6 +23,7 @@ class KernelScope {
 
  private:
   at::RecordFunction watch_{at::RecordScope::USER_SCOPE};
+  bool is_named_;
 };
 
 /// Runs `run`, which returns what the kernel writes: a tensor, or several.

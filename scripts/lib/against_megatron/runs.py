@@ -64,9 +64,10 @@ class Machine:
         return _read(profiles / f"rank-{configuration.rank:05d}.json", peak, log)
 
     def step_seconds(self, configuration, folder):
-        """The plan's step and the program's, after both ran; none where one rank's run does not
-        tell the program's, because it waits for messages of other stages."""
-        if configuration.has_pipeline():
+        """The plan's step and the program's, after both ran. None where one rank's run does not tell
+        the program's: it waits for messages of other stages, or its attention is a stand-in, which
+        takes no time."""
+        if configuration.has_pipeline() or "fused_attention" in configuration.needs:
             return None
         plan = self._estimate(["--world-size", configuration.world_size, "--gpu", GPU,
                                "--framework", "megatron-lm", "--advice", "never",
