@@ -154,19 +154,25 @@ std::vector<TraceWork> works_of(const TracedOperator& running) {
   return works;
 }
 
+bool names_record(TraceEventKind kind) {
+  return kind == TraceEventKind::kRecord || kind == TraceEventKind::kStreamWait ||
+         kind == TraceEventKind::kHostWaitRecord;
+}
+
 }  // namespace
 
 void TraceRecorder::start(int64_t iteration) {
   const std::lock_guard lock(mutex_);
   iteration_ = iteration;
   last_event_ = Clock::now();
-  first_record_ = last_record_ + 1;
+  if (events_.empty()) first_record_ = last_record_ + 1;
   recording_ = true;
 }
 
 void TraceRecorder::stop() {
   const std::lock_guard lock(mutex_);
   is_complete_ = is_complete_ || recording_;
+  if (recording_) end_record_ = last_record_ + 1;
   recording_ = false;
 }
 
@@ -272,9 +278,9 @@ void TraceRecorder::add_kernel(const onerank_virtual_gpu_event& event) {
 void TraceRecorder::device_event(const onerank_virtual_gpu_event& event) {
   if (is_answering) return;
   const std::lock_guard lock(mutex_);
-  if (event.kind == ONERANK_VIRTUAL_GPU_RECORD) last_record_ = event.record;
+  const auto record = static_cast<int64_t>(event.record);
+  if (event.kind == ONERANK_VIRTUAL_GPU_RECORD) last_record_ = record;
   if (!recording_) return;
-  const auto own_number = [&] { return static_cast<int64_t>(event.record - first_record_); };
   switch (event.kind) {
     case ONERANK_VIRTUAL_GPU_KERNEL:
       return add_kernel(event);
@@ -296,14 +302,14 @@ void TraceRecorder::device_event(const onerank_virtual_gpu_event& event) {
           {.kind = WorkKind::kFill, .name = "fill", .bytes = static_cast<int64_t>(event.bytes)},
           event.stream);
     case ONERANK_VIRTUAL_GPU_RECORD:
-      add(TraceEventKind::kRecord, event.stream, false).item = own_number();
+      add(TraceEventKind::kRecord, event.stream, false).item = record;
       return;
     case ONERANK_VIRTUAL_GPU_STREAM_WAIT:
-      add(TraceEventKind::kStreamWait, event.stream, false).item = own_number();
+      add(TraceEventKind::kStreamWait, event.stream, false).item = record;
       return;
     case ONERANK_VIRTUAL_GPU_HOST_WAIT:
       if (event.record != 0) {
-        add(TraceEventKind::kHostWaitRecord, -1, false).item = own_number();
+        add(TraceEventKind::kHostWaitRecord, -1, false).item = record;
       } else {
         add(event.stream >= 0 ? TraceEventKind::kHostWaitStream : TraceEventKind::kHostWaitDevice,
             event.stream,
@@ -341,6 +347,22 @@ void TraceRecorder::nccl_called(const onerank_nccl_call& call, int stream) {
 
 void TraceRecorder::nccl_answered() { is_answering = false; }
 
+/// By the virtual GPU's numbers: those of the trace from 0 on, and below 0 the same ones of the
+/// iteration before, which are taken to have had the same order.
+std::map<int64_t, int64_t> TraceRecorder::places_of_records() const {
+  std::map<int64_t, int64_t> places;
+  for (const Event& event : events_) {
+    if (event.kind != TraceEventKind::kRecord) continue;
+    places.try_emplace(event.item, static_cast<int64_t>(places.size()));
+  }
+  const auto own = static_cast<int64_t>(places.size());
+  const int64_t of_iteration = end_record_ - first_record_;
+  std::map<int64_t, int64_t> before;
+  for (const auto& [number, place] : places) before[number - of_iteration] = place - own;
+  places.merge(before);
+  return places;
+}
+
 std::optional<Trace> TraceRecorder::trace() const {
   const std::lock_guard lock(mutex_);
   if (!is_complete_) return std::nullopt;
@@ -351,6 +373,7 @@ std::optional<Trace> TraceRecorder::trace() const {
   for (const Event& event : events_) items.push_back(event.item);
   for (const auto& [key, group] : groups_) items[group.event] = whole.number_of(group.work);
   Trace trace{.iteration = iteration_};
+  const std::map<int64_t, int64_t> records = places_of_records();
   std::map<ModuleId, int64_t> modules;
   for (std::size_t i = 0; i < events_.size(); ++i) {
     const Event& event = events_[i];
@@ -359,6 +382,11 @@ std::optional<Trace> TraceRecorder::trace() const {
       items[i] = whole.number_of({.kind = WorkKind::kKernel,
                                   .name = "a kernel of an operator that did not end",
                                   .bytes_source = BytesSource::kNothing});
+    }
+    if (names_record(event.kind)) {
+      const auto place = records.find(event.item);
+      if (place == records.end()) continue;  // it is older, and over
+      items[i] = place->second;
     }
     if (event.kind == TraceEventKind::kRecord) ++trace.records;
     const auto [module, is_new] =

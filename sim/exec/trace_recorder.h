@@ -33,7 +33,8 @@ class TraceRecorder {
   /// `tracker` knows where threads are in the program, and the blocks of memory.
   explicit TraceRecorder(RunTracker& tracker) : tracker_(tracker) {}
 
-  /// Begins the trace of `iteration`, and ends it.
+  /// Begins the trace of `iteration`, and ends it. Between them it may be stopped and started again
+  /// (a program with several optimizers steps them one after the other).
   void start(int64_t iteration);
   void stop();
   bool is_recording() const { return recording_; }
@@ -51,7 +52,8 @@ class TraceRecorder {
 
  private:
   using Clock = std::chrono::steady_clock;
-  /// Modules are numbers of the tracker's tree, and messages are in `groups_`, until trace().
+  /// Until trace(), modules are numbers of the tracker's tree, records have the virtual GPU's
+  /// numbers, and messages are in `groups_`.
   struct Event {
     estimator::TraceEventKind kind = estimator::TraceEventKind::kLaunch;
     int stream = -1;
@@ -70,6 +72,7 @@ class TraceRecorder {
   void add_work(const estimator::TraceWork& work, int stream);
   void add_kernel(const onerank_virtual_gpu_event& event);
   int64_t number_of(const estimator::TraceWork& work);
+  std::map<int64_t, int64_t> places_of_records() const;
   const std::string& kernel_name(const char* mangled);
   int64_t bytes_given_to(const onerank_virtual_gpu_event& event) const;
 
@@ -78,8 +81,9 @@ class TraceRecorder {
   mutable std::mutex mutex_;  // of all below
   bool is_complete_ = false;
   int64_t iteration_ = 0;
-  uint64_t first_record_ = 0;  // number of the iteration's first; 0: none yet
-  uint64_t last_record_ = 0;
+  int64_t last_record_ = 0;   // that was seen
+  int64_t first_record_ = 0;  // the iteration's: from the first start to the last stop
+  int64_t end_record_ = 0;
   Clock::time_point last_event_;
   std::vector<Event> events_;
   std::vector<estimator::TraceWork> works_;

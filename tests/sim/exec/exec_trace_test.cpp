@@ -73,6 +73,19 @@ TEST_F(ExecTrace, HasStreamsAndWhatTheyWaitFor) {
       << "what follows a step belongs to the next iteration";
 }
 
+// The trace stops after the first optimizer and goes on with the next: records keep their order.
+TEST_F(ExecTrace, OfSeveralOptimizersIsOne) {
+  ASSERT_EQ(run_program("two_optimizers.py", {}).exit_code, 0);
+  const Trace whole = trace(0);  // reading it checks the numbers of records
+  std::map<estimator::Direction, int64_t> kernels;
+  for (std::size_t i = 0; i < whole.events.kind.size(); ++i) {
+    if (kind(whole, i) != TraceEventKind::kLaunch) continue;
+    ++kernels[static_cast<estimator::Direction>(whole.events.direction[i])];
+  }
+  EXPECT_EQ(kernels[estimator::Direction::kOptimizerStep], 2);
+  EXPECT_GE(whole.records, 4);
+}
+
 TEST_F(ExecTrace, IsTheSameInEveryRun) {
   ASSERT_EQ(run_program("fsdp2.py", {"--world-size", "64"}).exit_code, 0);
   Trace first = trace(0);
