@@ -29,8 +29,6 @@ NO_FRAMEWORK = {
     "torchtune": "no framework keeps what torchtune keeps",
     "internevo": "the internevo framework has the layers of plain, not InternEvo's",
 }
-# GPUs that Onerank does not know -> one of the same generation with as much memory.
-STANDS_IN = {"h100-96": "gh200-96"}
 COLUMNS = {ALLOCATED: "allocated_peak_bytes", RESERVED: "reserved_peak_bytes", TOTAL: "total_bytes"}
 
 
@@ -50,9 +48,7 @@ def _figures(row):
 def _prepare(row):
     if row.source in NO_FRAMEWORK:
         raise LeftOut(NO_FRAMEWORK[row.source])
-    plan = plan_of(row)
-    plan["cluster"]["gpu"] = STANDS_IN.get(plan["cluster"]["gpu"], plan["cluster"]["gpu"])
-    return plan, lambda estimate: [
+    return plan_of(row), lambda estimate: [
         Reading(row.id, row.label, quantity, _peak(estimate, quantity, whose), value * unit)
         for (quantity, unit, whose), value in _figures(row)]
 

@@ -43,6 +43,13 @@ TEST(MatmulShare, NeverExceedsWhatTheBoardsPowerSustains) {
   EXPECT_DOUBLE_EQ(matmul_share(rate, gpu("b200-sxm"), large, 2, false), rate.sustained_share);
 }
 
+// pytorch/FBGEMM pull request 2546, an H100 at 500 W.
+TEST(MatmulShare, IsLowerWhereTheBoardIsGivenLessPower) {
+  EXPECT_NEAR(teraflops("h100-sxm-96", 8192, 8192, 8192) / 585.2, 1, 0.02);
+  EXPECT_NEAR(teraflops("h100-sxm-96", 65536, 7168, 8192) / 575.1, 1, 0.01);
+  EXPECT_NEAR(teraflops("h100-sxm-96", 65536, 8192, 3584) / 546.3, 1, 0.06);
+}
+
 TEST(MatmulShare, FallsWhereRowsAreNoMultipleOf16Bytes) {
   const auto share = [](int64_t n, int64_t element_bytes) {
     const Gpu& a100 = gpu("a100-sxm-80");
