@@ -87,7 +87,7 @@ double flops_per_second(const OperatorRecord& record, const GpuRates& rates, Dty
 }  // namespace
 
 bool is_matmul(const OperatorRecord& record) {
-  constexpr std::array<std::string_view, 13> kProducts = {"aten::mm",
+  constexpr std::array<std::string_view, 15> kProducts = {"aten::mm",
                                                           "aten::addmm",
                                                           "aten::addmm_",
                                                           "aten::_addmm_activation",
@@ -99,7 +99,9 @@ bool is_matmul(const OperatorRecord& record) {
                                                           "aten::_grouped_mm",
                                                           "aten::_scaled_grouped_mm",
                                                           "te::grouped_mm",
-                                                          "te::grouped_addmm"};
+                                                          "te::grouped_addmm",
+                                                          "aten::_scaled_mm",
+                                                          "aten::_scaled_mm_v2"};
   return std::find(kProducts.begin(), kProducts.end(), record.name) != kProducts.end();
 }
 

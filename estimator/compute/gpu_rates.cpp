@@ -133,6 +133,15 @@ double GpuRates::matmul_flops_per_second(const MatmulShape& shape,
          measured_over_modelled(shape, dtype, accumulates);
 }
 
+double GpuRates::float8_flops_per_second(const MatmulShape& shape, Float8Scaling scaling) const {
+  const PeakFlops& peak = gpu_.peak_flops_per_second;
+  if (!peak.fp8 || !peak.bf16) return 0;
+  const std::optional<MatmulRate> own = float8_rate(gpu_, scaling);
+  if (!own) return matmul_flops_per_second(shape, Dtype::kBf16, false) * *peak.fp8 / *peak.bf16;
+  constexpr int64_t kElementBytes = 1;
+  return *peak.fp8 * matmul_share(*own, gpu_, shape, kElementBytes, false);
+}
+
 double GpuRates::attention_flops_per_second(const AttentionShape& shape) const {
   return attention_rate(gpu_, shape, attention_).flops_per_second * measured_over_modelled(shape);
 }

@@ -45,6 +45,10 @@ class GpuRates {
   /// Throws UserError when the GPU has no rate for the type.
   double matmul_flops_per_second(const MatmulShape& shape, Dtype dtype, bool accumulates) const;
 
+  /// Rate of a product of Float8 matrices. If nothing is published for the GPU and scaling, it has
+  /// the share of its peak that bf16 has of its own (assumed). 0 if the GPU has no Float8.
+  double float8_flops_per_second(const MatmulShape& shape, Float8Scaling scaling) const;
+
   /// Rate of a causal call with 16-bit elements.
   double attention_flops_per_second(const AttentionShape& shape) const;
 

@@ -28,6 +28,21 @@ void visit_fields(Visitor& visit, GpuRow& row) {
   visit("source", row.source, "where it was read");
 }
 
+struct Float8Row {
+  std::vector<std::string> gpus;
+  std::vector<Float8Scaling> scaling;
+  double best_share = 0, sustained_share = 0;
+  std::string source;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, Float8Row& row) {
+  visit("gpus", row.gpus, "ids of the GPU database");
+  visit("scaling", row.scaling, "what has a scale of its own");
+  visit("best_share", row.best_share, "of the Float8 peak, of the best shape");
+  visit("sustained_share", row.sustained_share, "of it, that the board's power allows");
+  visit("source", row.source, "where it was read");
+}
+
 struct Tile {
   int64_t rows = 0, columns = 0;
   double share = 0;
@@ -65,6 +80,7 @@ void visit_fields(Visitor& visit, MisalignedRow& row) {
 
 struct MatmulTables {
   std::vector<GpuRow> gpus;
+  std::vector<Float8Row> float8;
   std::vector<Tile> tiles;
   std::string tile_source;
   std::vector<LoopRow> loops;
@@ -74,6 +90,7 @@ struct MatmulTables {
 template <class Visitor>
 void visit_fields(Visitor& visit, MatmulTables& tables) {
   visit("gpus", tables.gpus, "published rates");
+  visit("float8", tables.float8, "published rates of Float8 products");
   visit("tiles", tables.tiles, "output tiles that cuBLAS has");
   visit("tile_source", tables.tile_source, "of the tiles");
   visit("loops", tables.loops, "start-up of a tile's k loop");
@@ -138,6 +155,18 @@ MatmulRate matmul_rate(const Gpu& gpu) {
     rate.note = row.source;
   }
   return rate;
+}
+
+std::optional<MatmulRate> float8_rate(const Gpu& gpu, Float8Scaling scaling) {
+  for (const Float8Row& row : matmul_tables().float8) {
+    if (!contains(row.gpus, gpu.id) || !contains(row.scaling, scaling)) continue;
+    return MatmulRate{.best_share = row.best_share,
+                      .sustained_share = row.sustained_share,
+                      .start_up_steps = start_up_steps(gpu),
+                      .source = Source::kPublished,
+                      .note = row.source};
+  }
+  return std::nullopt;
 }
 
 double matmul_shape_share(const MatmulShape& shape,

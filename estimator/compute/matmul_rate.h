@@ -6,7 +6,10 @@
 #include <string>
 #include <vector>
 
+#include <array>
+#include <optional>
 #include "estimator/base/tagged.h"
+
 #include "estimator/hardware/hardware.h"
 
 namespace estimator {
@@ -31,8 +34,25 @@ struct MatmulRate {
   std::string note;
 };
 
+/// What has a scale of its own in the operands of a Float8 product.
+enum class Float8Scaling {
+  kTensor,  ///< a whole tensor
+  kRow,     ///< a row of the first operand, and a column of the second
+  kBlock,   ///< 128 elements of a row, or a block of 128 x 128
+  kMicro,   ///< 32 elements of a row (MX)
+};
+constexpr std::array<EnumName<Float8Scaling>, 4> enum_names(Float8Scaling) {
+  return {{{Float8Scaling::kTensor, "tensor"},
+           {Float8Scaling::kRow, "row"},
+           {Float8Scaling::kBlock, "block"},
+           {Float8Scaling::kMicro, "micro"}}};
+}
+
 /// The rate of a GPU; if nothing is published for it, 0.8 of peak is assumed.
 MatmulRate matmul_rate(const Gpu& gpu);
+
+/// The rate of Float8 products, as shares of the Float8 peak; empty if nothing is published.
+std::optional<MatmulRate> float8_rate(const Gpu& gpu, Float8Scaling scaling);
 
 /// The factor of a shape, in (0, 1], on the best share. It is below 1 because output tiles may not
 /// fill the last wave of SMs, tiles are cut off at the edges, and each tile's k loop needs a start.
@@ -42,7 +62,7 @@ double matmul_shape_share(const MatmulShape& shape, int64_t multiprocessors, dou
 /// the rows are no multiple of 16 bytes (data/matmul.json).
 bool is_off_tensor_cores(const MatmulShape& shape, int64_t element_bytes);
 
-/// Share of the dense peak that a product of 16-bit or wider elements reaches: the best share times
+/// Share of the dense peak that a product reaches: the best share times
 /// the factor of the shape, at most the sustained share. If rows are no multiple of 16 bytes, a
 /// published factor lowers it further.
 double matmul_share(const MatmulRate& rate,

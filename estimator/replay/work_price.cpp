@@ -21,6 +21,15 @@ int64_t element_bytes(std::string_view dtype) {
   return 1;
 }
 
+/// cublasLtMatmulMatrixScale_t
+Float8Scaling scaling_of(int64_t scale_mode) {
+  constexpr int64_t kVector16 = 1, kVector32 = 2, kOuterVector = 3;
+  if (scale_mode == 0) return Float8Scaling::kTensor;
+  if (scale_mode == kOuterVector) return Float8Scaling::kRow;
+  return scale_mode == kVector16 || scale_mode == kVector32 ? Float8Scaling::kMicro
+                                                            : Float8Scaling::kBlock;
+}
+
 class PriceList {
  public:
   PriceList(const RankProfile& profile, const GpuRates& rates, const Fabric& fabric)
@@ -106,9 +115,14 @@ class PriceList {
             .is_known = rate > 0};
   }
 
-  /// A kernel that is not cuBLAS's, such as CUTLASS's for groups: at the rate of a usual shape.
+  /// A kernel that is not cuBLAS's: CUTLASS's, for scales of rows and for groups. Groups are priced
+  /// as a usual shape.
   WorkPrice float8_product(const TraceWork& work) const {
-    const double rate = product_rate(work, {.batch = 1, .m = 8192, .n = 8192, .k = 8192});
+    MatmulShape shape{.batch = 1, .m = 8192, .n = 8192, .k = 8192};
+    if (work.shapes.size() >= 2 && work.shapes[0].size() == 2 && work.shapes[1].size() == 2) {
+      shape = {.m = work.shapes[0][0], .n = work.shapes[1][1], .k = work.shapes[0][1]};
+    }
+    const double rate = rates_.float8_flops_per_second(shape, Float8Scaling::kRow);
     return product_price(work.flops, rate, static_cast<double>(work.bytes), Source::kAssumed);
   }
 
@@ -125,7 +139,9 @@ class PriceList {
           shape, Dtype::kBf16, work.accumulates && work.result_dtype == "Float");
     }
     if (work.dtype == "Half") return rates_.matmul_flops_per_second(shape, Dtype::kFp16, false);
-    if (work.dtype.starts_with("Float8")) return share_of_16_bit(peak.fp8);
+    if (work.dtype.starts_with("Float8")) {
+      return rates_.float8_flops_per_second(shape, scaling_of(work.scale_mode));
+    }
     if (work.dtype != "Float") return 0;
     return work.uses_tf32 ? share_of_16_bit(peak.tf32)
                           : rates_.matmul_flops_per_second(shape, Dtype::kFp32, false);
@@ -145,11 +161,13 @@ class PriceList {
                          (read * static_cast<double>(element_bytes(work.dtype)) +
                           size(shape.m, shape.n) * (work.accumulates ? 2 : 1) *
                               static_cast<double>(element_bytes(work.result_dtype)));
-    const bool is_16_bit = work.dtype == "BFloat16" || work.dtype == "Half";
+    const bool is_published = work.dtype == "BFloat16" || work.dtype == "Half" ||
+                              (work.dtype.starts_with("Float8") &&
+                               float8_rate(rates_.gpu(), scaling_of(work.scale_mode)));
     return product_price(work.flops,
                          product_rate(work, shape),
                          bytes,
-                         is_16_bit ? Source::kComputed : Source::kAssumed);
+                         is_published ? Source::kComputed : Source::kAssumed);
   }
 
   WorkPrice copy(const TraceWork& work) const {

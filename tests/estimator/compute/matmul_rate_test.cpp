@@ -50,6 +50,17 @@ TEST(MatmulShare, IsLowerWhereTheBoardIsGivenLessPower) {
   EXPECT_NEAR(teraflops("h100-sxm-96", 65536, 8192, 3584) / 546.3, 1, 0.06);
 }
 
+TEST(Float8Rate, IsBelowThatOfASingleScaleTheMoreScalesThereAre) {
+  for (const char* name : {"h100-sxm", "h100-sxm-96", "h200-sxm"}) {
+    const auto sustained = [&](Float8Scaling scaling) {
+      return float8_rate(gpu(name), scaling)->sustained_share;
+    };
+    EXPECT_LT(sustained(Float8Scaling::kRow), sustained(Float8Scaling::kTensor));
+    EXPECT_LT(sustained(Float8Scaling::kBlock), sustained(Float8Scaling::kRow));
+  }
+  EXPECT_FALSE(float8_rate(gpu("a100-sxm-80"), Float8Scaling::kTensor));
+}
+
 TEST(MatmulShare, FallsWhereRowsAreNoMultipleOf16Bytes) {
   const auto share = [](int64_t n, int64_t element_bytes) {
     const Gpu& a100 = gpu("a100-sxm-80");
