@@ -118,7 +118,7 @@ GpuRates rates_of(const std::vector<RankProfile>& profiles,
                   const Calibration* calibration) {
   return GpuRates(gpu,
                   calibration,
-                  {},
+                  {.priced_by_mask = true},
                   slowest_gpu_slowdown(profiles.front().world_size, usual_gpu_deviation().value));
 }
 

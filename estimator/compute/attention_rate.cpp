@@ -43,13 +43,13 @@ bool is_for(const AttentionCurve& curve, const Widths& own) {
   return own.key != own.value || measured.key == measured.value;
 }
 
-/// The curve for `gpu_id` whose head widths are nearest, or null.
 const AttentionCurve* find_curve(const std::string& gpu_id,
                                  const AttentionShape& shape,
-                                 Attention attention) {
+                                 Attention attention,
+                                 bool masked) {
   const AttentionCurve* nearest = nullptr;
   for (const AttentionCurve& row : attention_curves()) {
-    if (!contains(row.gpus, gpu_id) || !contains(row.passes, shape.pass) ||
+    if (!contains(row.gpus, gpu_id) || !contains(row.passes, shape.pass) || row.masked != masked ||
         row.attention.value_or(attention) != attention || !is_for(row, widths_of(shape))) {
       continue;
     }
@@ -61,6 +61,15 @@ const AttentionCurve* find_curve(const std::string& gpu_id,
   return nearest;
 }
 
+/// The curve for `gpu_id` whose head widths are nearest, or null.
+const AttentionCurve* find_curve(const std::string& gpu_id,
+                                 const AttentionShape& shape,
+                                 const AttentionKernel& kernel) {
+  const bool masked = shape.masked || !kernel.priced_by_mask;
+  const AttentionCurve* own = find_curve(gpu_id, shape, kernel.attention, masked);
+  return own != nullptr || masked ? own : find_curve(gpu_id, shape, kernel.attention, true);
+}
+
 /// Share of the rate that a call with few heads reaches. A block does 256 rows of one head, and
 /// under a causal mask half of the keys on average.
 double occupancy(const AttentionCurve& curve,
@@ -69,7 +78,9 @@ double occupancy(const AttentionCurve& curve,
   constexpr int64_t kBlockRows = 256;
   const int64_t blocks =
       shape.batch * shape.heads * ((shape.sequence + kBlockRows - 1) / kBlockRows);
-  const double waves = 0.5 * static_cast<double>(blocks) / static_cast<double>(multiprocessors);
+  const double part_of_keys = curve.masked ? 0.5 : 1;
+  const double waves =
+      part_of_keys * static_cast<double>(blocks) / static_cast<double>(multiprocessors);
   return waves / (waves + curve.half_occupied_at_waves);
 }
 
@@ -86,10 +97,10 @@ double share_on_curve(const AttentionCurve& curve, const AttentionShape& shape) 
 AttentionRate attention_rate(const Gpu& gpu,
                              const AttentionShape& shape,
                              const AttentionKernel& kernel) {
-  const AttentionCurve* curve = find_curve(gpu.id, shape, kernel.attention);
+  const AttentionCurve* curve = find_curve(gpu.id, shape, kernel);
   AttentionRate rate{.source = Source::kPublished};
   if (curve == nullptr) {
-    curve = find_curve("a100-sxm-80", shape, kernel.attention);
+    curve = find_curve("a100-sxm-80", shape, kernel);
     rate.source = Source::kAssumed;
     rate.note = "no rate is published for this GPU: A100's share of peak; ";
   } else if (curve->measured_on != gpu.id) {

@@ -23,13 +23,14 @@ struct AttentionKernel {
   Attention attention = Attention::kFlash;
   bool deterministic = false;                  ///< the backward adds in a fixed order
   int64_t key_width = 128, value_width = 128;  ///< of the model's heads, for a report
+  bool priced_by_mask = false;  ///< calls without a mask have rates of their own, else causal ones
 };
 
-/// One call with a causal mask.
 struct AttentionShape {
   AttentionPass pass = AttentionPass::kForward;
   int64_t batch = 1, heads = 1, sequence = 1, head_width = 128;
   int64_t value_width = 0;  ///< of a value's head; 0: as wide as the key's
+  bool masked = true;       ///< causal: half of the FLOPs
 };
 
 /// FLOP per second by sequence length, for one kernel, pass and head width (of keys and of values).
@@ -39,6 +40,7 @@ struct AttentionCurve {
   std::vector<std::string> gpus;
   std::string measured_on;
   std::vector<AttentionPass> passes;
+  bool masked = true;
   int64_t head_width = 0;
   std::optional<int64_t> value_width;
   std::vector<int64_t> sequence;
@@ -53,6 +55,7 @@ void visit_fields(Visitor& visit, AttentionCurve& row) {
   visit("gpus", row.gpus, "GPUs that it is used for");
   visit("measured_on", row.measured_on, "the GPU of the measurement");
   visit("passes", row.passes, "forward, backward; both: measured together");
+  visit("masked", row.masked, "with a causal mask");
   visit("head_width", row.head_width, "of queries and keys: kv_channels");
   visit("value_width", row.value_width, "of values; empty: the same");
   visit("sequence", row.sequence, "tokens");
@@ -70,10 +73,11 @@ struct AttentionRate {
 };
 
 /// The rate from the curve with the nearest head widths; the note names them if they differ from
-/// the call's. It is interpolated between the measured sequence lengths and constant outside them.
-/// A GPU with another peak than the measured one reaches the same share of its own peak. If nothing
-/// is published for a GPU, A100's share is assumed. A deterministic backward is slower by the
-/// factor in data/deterministic_attention.json.
+/// the call's. A call without a mask has the rate of a causal one, unless the kernel is
+/// `priced_by_mask` and a rate is published. It is interpolated between the measured sequence
+/// lengths and constant outside them. A GPU with another peak than the measured one reaches the
+/// same share of its own peak. If nothing is published for a GPU, A100's share is assumed. A
+/// deterministic backward is slower by the factor in data/deterministic_attention.json.
 AttentionRate attention_rate(const Gpu& gpu,
                              const AttentionShape& shape,
                              const AttentionKernel& kernel = {});

@@ -45,6 +45,18 @@ std::optional<MatmulShape> matmul_shape(const OperatorRecord& record) {
   return shape;
 }
 
+/// A causal mask leaves half of the FLOPs of every query with every key.
+bool is_masked(double flops, const AttentionShape& shape, int64_t keys) {
+  const bool is_forward = shape.pass == AttentionPass::kForward;
+  const int64_t widths = is_forward ? shape.head_width + shape.value_width
+                                    : 3 * shape.head_width + 2 * shape.value_width;
+  const double all = 2.0 * static_cast<double>(shape.batch) * static_cast<double>(shape.heads) *
+                     static_cast<double>(shape.sequence) * static_cast<double>(keys) *
+                     static_cast<double>(widths);
+  constexpr double kBetweenHalfAndAll = 0.75;
+  return flops < kBetweenHalfAndAll * all;
+}
+
 /// The first input, the query or the gradient of the output, is [batch, heads, sequence, width] for
 /// `_scaled_dot_product_*`, else [batch, sequence, heads, width]. Other shapes: a usual call. After
 /// the gradient come query, key and value.
@@ -72,6 +84,7 @@ AttentionShape attention_shape(const OperatorRecord& record) {
   }
   shape.head_width = record.shapes[first][3];
   shape.value_width = record.shapes[first + 2][3];
+  shape.masked = is_masked(record.flops, shape, record.shapes[first + 1][heads_first ? 2 : 1]);
   return shape;
 }
 

@@ -49,7 +49,7 @@ class GpuRates {
   /// the share of its peak that bf16 has of its own (assumed). 0 if the GPU has no Float8.
   double float8_flops_per_second(const MatmulShape& shape, Float8Scaling scaling) const;
 
-  /// Rate of a causal call with 16-bit elements.
+  /// Rate of a call with 16-bit elements.
   double attention_flops_per_second(const AttentionShape& shape) const;
 
   /// Rate of a kernel that moves `bytes`; `optimizer` says that it is the fused optimizer step.

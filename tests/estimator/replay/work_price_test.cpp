@@ -13,7 +13,9 @@ namespace {
 class WorkPriceTest : public testing::Test {
  protected:
   WorkPriceTest()
-      : gpu_(*find_gpu("h100-sxm")), rates_(gpu_, nullptr), fabric_(fabric_of(h100_cluster(2))) {
+      : gpu_(*find_gpu("h100-sxm")),
+        rates_(gpu_, nullptr, {.priced_by_mask = true}),
+        fabric_(fabric_of(h100_cluster(2))) {
     profile_.program.emplace();
     profile_.program->communicators = {
         {.name = "dp", .size = 16, .rank = 0, .first_rank = 0, .rank_stride = 1}};
@@ -126,6 +128,20 @@ TEST_F(WorkPriceTest, OfAttentionIsThatOfItsShape) {
   const WorkPrice attention = price(work);
   EXPECT_EQ(attention.work_class, WorkClass::kAttention);
   EXPECT_NEAR(5.5e11 / attention.seconds, 308e12, 5e12);
+}
+
+// A chunk of a ring that is not the rank's own: no mask.
+TEST_F(WorkPriceTest, OfAttentionWithoutAMaskHasARateOfItsOwn) {
+  const double flops = 4.0 * 8192 * 8192 * 32 * 128;
+  const WorkPrice attention =
+      price({.name = "flash_fwd_kernel",
+             .operator_name = "aten::_flash_attention_forward",
+             .dtype = "BFloat16",
+             .shapes = {{1, 8192, 32, 128}, {1, 8192, 32, 128}, {1, 8192, 32, 128}},
+             .flops = flops,
+             .bytes = 1000,
+             .bytes_source = BytesSource::kOperator});
+  EXPECT_NEAR(flops / (attention.seconds - launch()), 335e12, 1e9);
 }
 
 TEST_F(WorkPriceTest, OfNcclIsThatOfItsCommunicatorsRanks) {
