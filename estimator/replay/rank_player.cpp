@@ -19,10 +19,25 @@ bool is_bound_by_arithmetic(const WorkPrice& price) {
   return price.work_class == WorkClass::kProducts || price.work_class == WorkClass::kAttention;
 }
 
+/// The largest share that works may have of something of which they need `needs` (0 to 1), if those
+/// that need less have what they need.
+double fair_share(std::vector<double> needs) {
+  std::sort(needs.begin(), needs.end());
+  double left = 1;
+  for (std::size_t i = 0; i < needs.size(); ++i) {
+    const double equal = left / static_cast<double>(needs.size() - i);
+    if (needs[i] > equal) return equal;
+    left -= needs[i];
+  }
+  return 1;
+}
+
 /// What the works of one GPU need together.
 struct Demand {
   double kernels = 0;  ///< multiprocessors
   double nccl = 0;     ///< multiprocessors
+  std::vector<double> memory;
+  double memory_share = 1;  ///< that one of them may have; set when all are known
   PortUse ports;
 
   void add(const WorkPrice& price) {
@@ -31,10 +46,17 @@ struct Demand {
     (communicates ? nccl : kernels) += occupancy.multiprocessors;
     ports.link += occupancy.ports.link;
     ports.nic += occupancy.ports.nic;
+    if (occupancy.memory > 0) memory.push_back(occupancy.memory);
   }
 
   /// How fast a work goes on, of what it does alone.
   double rate(const WorkPrice& price) const {
+    const double needed = price.occupancy.memory;
+    return std::min(needed > memory_share ? memory_share / needed : 1, rate_of_units(price));
+  }
+
+ private:
+  double rate_of_units(const WorkPrice& price) const {
     const Occupancy& occupancy = price.occupancy;
     if (price.work_class == WorkClass::kCommunication) {
       const double link = occupancy.ports.link > 0 ? ports.link : 0;
@@ -258,6 +280,7 @@ void RankPlayer::share(double now) {
   for (const auto& [number, stream] : streams_) {
     if (stream.running) demand.add(price_of(*stream.running));
   }
+  demand.memory_share = fair_share(demand.memory);
   for (auto& [number, stream] : streams_) {
     if (!stream.running) continue;
     Running& running = *stream.running;

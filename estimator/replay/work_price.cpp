@@ -30,6 +30,8 @@ Float8Scaling scaling_of(int64_t scale_mode) {
                                                             : Float8Scaling::kBlock;
 }
 
+constexpr double kLargeStream = 1e9;
+
 class PriceList {
  public:
   PriceList(const RankProfile& profile, const GpuRates& rates, const Fabric& fabric)
@@ -41,6 +43,7 @@ class PriceList {
                                price.work_class == WorkClass::kAttention ||
                                price.work_class == WorkClass::kMemoryBound;
     if (is_of_compute) price.occupancy.multiprocessors = share_of_multiprocessors(work);
+    price.occupancy.memory = share_of_memory(work, price.seconds);
     return price;
   }
 
@@ -58,6 +61,43 @@ class PriceList {
     }
     if (work.threads == 0) return 1;  // a copy or fill within the device
     return std::min(1.0, static_cast<double>(work.threads) / kThreads / processors);
+  }
+
+  double share_of_memory(const TraceWork& work, double seconds) const {
+    if (seconds <= 0) return 0;
+    const double bytes = memory_bytes(work);
+    if (bytes <= 0) return 0;
+    return std::min(1.0, bytes / rates_.memory_bytes_per_second(kLargeStream) / seconds);
+  }
+
+  /// That a work reads and writes.
+  double memory_bytes(const TraceWork& work) const {
+    const auto bytes = static_cast<double>(work.bytes);
+    switch (work.kind) {
+      case WorkKind::kProduct:
+        return product_bytes(work);
+      case WorkKind::kCopy:
+        return work.name == kDeviceToDevice ? 2 * bytes : bytes;
+      case WorkKind::kCollective:
+        return bytes_sent(work) * (reads_for_byte_sent(work) + 1);
+      case WorkKind::kKernel:
+      case WorkKind::kFill:
+      case WorkKind::kMessages:  // its sends are read, its receives are written
+        return bytes;
+    }
+    return bytes;
+  }
+
+  /// By one rank, in a ring.
+  double bytes_sent(const TraceWork& work) const {
+    const auto ranks = static_cast<double>(communicator(work).size);
+    const double whole = work.name == to_string(CollectiveKind::kAllReduce) ? 2 : 1;
+    return whole * static_cast<double>(work.bytes) * (ranks - 1) / ranks;
+  }
+
+  static double reads_for_byte_sent(const TraceWork& work) {
+    if (work.name == to_string(CollectiveKind::kReduceScatter)) return 2;
+    return work.name == to_string(CollectiveKind::kAllReduce) ? 1.5 : 1;
   }
 
   WorkPrice price_alone(const TraceWork& work) const {
@@ -147,26 +187,34 @@ class PriceList {
                           : rates_.matmul_flops_per_second(shape, Dtype::kFp32, false);
   }
 
-  WorkPrice product(const TraceWork& work) const {
+  static MatmulShape product_shape(const TraceWork& work) {
     const std::vector<int64_t>& sizes = work.shapes.front();
-    const MatmulShape shape{.batch = std::max<int64_t>(1, sizes[0]),
-                            .m = std::max<int64_t>(1, sizes[1]),
-                            .n = std::max<int64_t>(1, sizes[2]),
-                            .k = std::max<int64_t>(1, sizes[3])};
+    return {.batch = std::max<int64_t>(1, sizes[0]),
+            .m = std::max<int64_t>(1, sizes[1]),
+            .n = std::max<int64_t>(1, sizes[2]),
+            .k = std::max<int64_t>(1, sizes[3])};
+  }
+
+  static double product_bytes(const TraceWork& work) {
+    const MatmulShape shape = product_shape(work);
     const auto size = [](int64_t a, int64_t b) {
       return static_cast<double>(a) * static_cast<double>(b);
     };
     const double read = size(shape.m, shape.k) + size(shape.k, shape.n);
-    const double bytes = static_cast<double>(shape.batch) *
-                         (read * static_cast<double>(element_bytes(work.dtype)) +
-                          size(shape.m, shape.n) * (work.accumulates ? 2 : 1) *
-                              static_cast<double>(element_bytes(work.result_dtype)));
+    return static_cast<double>(shape.batch) *
+           (read * static_cast<double>(element_bytes(work.dtype)) +
+            size(shape.m, shape.n) * (work.accumulates ? 2 : 1) *
+                static_cast<double>(element_bytes(work.result_dtype)));
+  }
+
+  WorkPrice product(const TraceWork& work) const {
+    const MatmulShape shape = product_shape(work);
     const bool is_published = work.dtype == "BFloat16" || work.dtype == "Half" ||
                               (work.dtype.starts_with("Float8") &&
                                float8_rate(rates_.gpu(), scaling_of(work.scale_mode)));
     return product_price(work.flops,
                          product_rate(work, shape),
-                         bytes,
+                         product_bytes(work),
                          is_published ? Source::kComputed : Source::kAssumed);
   }
 
@@ -196,10 +244,12 @@ class PriceList {
     const CollectiveTime time = collective_time(call, placement, fabric_);
     const auto busy = static_cast<double>(busy_multiprocessors(call, placement, fabric_));
     const PortUse ports = time.seconds > 0 ? port_use(call, placement, time, fabric_) : PortUse{};
-    return {.seconds = std::max(time.seconds, rates_.launch().kernel_seconds),
-            .work_class = WorkClass::kCommunication,
-            .occupancy = {busy / static_cast<double>(rates_.gpu().multiprocessors), ports},
-            .source = time.source};
+    return {
+        .seconds = std::max(time.seconds, rates_.launch().kernel_seconds),
+        .work_class = WorkClass::kCommunication,
+        .occupancy = {.multiprocessors = busy / static_cast<double>(rates_.gpu().multiprocessors),
+                      .ports = ports},
+        .source = time.source};
   }
 
   /// Sends and receives go at the same time. More than a send to each neighbour is an all-to-all.

@@ -30,6 +30,7 @@ constexpr std::array<EnumName<WorkClass>, 5> enum_names(WorkClass) {
 /// What a work takes of its GPU while it runs, as shares (0 to 1).
 struct Occupancy {
   double multiprocessors = 0;
+  double memory = 0;  ///< of the bandwidth
   PortUse ports;
 };
 
@@ -50,6 +51,9 @@ struct WorkPrice {
 ///   kernels     bytes over the memory's rate; copies within the device too
 ///   host        bytes over the rate of the link to the host
 ///   collectives collective_time(); messages by message_time.h
+/// NCCL uses the memory too. For each byte that a rank of a ring sends, it reads one and writes the
+/// one that it receives; where it reduces, it reads one more, so half of an all-reduce does.
+///
 /// A kernel occupies as many multiprocessors as its threads fill, a product as its tiles do, and
 /// NCCL one for each channel. Kernels that are bound by arithmetic take rates.slowdown() times as
 /// long. `profile` must have a trace and a program.

@@ -199,6 +199,21 @@ TEST(TraceReplay, NcclTakesMultiprocessorsFromWhatIsBoundByArithmetic) {
   EXPECT_DOUBLE_EQ(iteration_beside(WorkClass::kMemoryBound), 5);
 }
 
+TEST(TraceReplay, NcclTakesMemoryFromWhatIsBoundByIt) {
+  const auto beside_nccl = [](WorkClass work_class, double memory) {
+    TracedRank rank(0);
+    const int64_t group = rank.communicator("dp", 1);
+    rank.collective(1, group, 100);
+    rank.last_occupies(WorkClass::kCommunication, {.memory = 0.25});
+    rank.compute(0, 6);
+    rank.last_occupies(work_class, {.memory = memory});
+    const PlayedRank played = replay({rank.played()}, kFreeHost).front();
+    return played.works[1].end - played.works[1].start;
+  };
+  EXPECT_DOUBLE_EQ(beside_nccl(WorkClass::kMemoryBound, 1), 8);
+  EXPECT_DOUBLE_EQ(beside_nccl(WorkClass::kProducts, 0.5), 6);
+}
+
 TEST(TraceReplay, CallsOfTwoCommunicatorsShareAPortButNotTwo) {
   const auto iteration_with = [](const PortUse& one, const PortUse& other) {
     TracedRank rank(0);

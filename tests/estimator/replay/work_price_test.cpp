@@ -181,14 +181,20 @@ TEST_F(WorkPriceTest, SaysWhatAWorkOccupies) {
                          .threads = 2048 * 33,
                          .bytes_source = BytesSource::kOperator};
   EXPECT_NEAR(price(kernel).occupancy.multiprocessors, 0.25, 1e-9);
-  const Occupancy gather = price({.kind = WorkKind::kCollective,
-                                  .name = "all_gather",
-                                  .dtype = "BFloat16",
-                                  .bytes = 1 << 28,
-                                  .communicator = 0})
-                               .occupancy;
+  EXPECT_GT(price(kernel).occupancy.memory, 0.05);
+  EXPECT_LT(price(kernel).occupancy.memory, 0.5);
+  const WorkPrice gather_price = price({.kind = WorkKind::kCollective,
+                                        .name = "all_gather",
+                                        .dtype = "BFloat16",
+                                        .bytes = 1 << 28,
+                                        .communicator = 0});
+  const Occupancy gather = gather_price.occupancy;
+  const double gather_seconds = gather_price.seconds;
   EXPECT_GT(gather.multiprocessors, 0.05);
   EXPECT_LT(gather.multiprocessors, 0.3);
+  // 2 x 15/16 of 268 MB in the memory, of 2.97 TB/s.
+  const double seconds = 2 * 15.0 / 16 * (1 << 28) / 2.97e12;
+  EXPECT_NEAR(gather.memory, seconds / gather_seconds, 1e-3);
   EXPECT_GT(gather.ports.nic, 0.2);
   const Occupancy message = price({.kind = WorkKind::kMessages,
                                    .name = "messages",
