@@ -119,8 +119,8 @@ bool is_matmul(const OperatorRecord& record) {
 }
 
 bool is_attention(const OperatorRecord& record) {
-  return name_contains(record, "flash_attention") || name_contains(record, "efficient_attention") ||
-         name_contains(record, "cudnn_attention");
+  return name_contains(record, "flash_attention") || name_contains(record, "flash_attn") ||
+         name_contains(record, "efficient_attention") || name_contains(record, "cudnn_attention");
 }
 
 bool is_fused_adam(const OperatorRecord& record) { return name_contains(record, "_fused_adam"); }

@@ -93,6 +93,20 @@ double matrix_product_flops(const at::Tensor& left, const at::Tensor& right) {
   return 2.0 * static_cast<double>(left.numel()) * static_cast<double>(right.size(-1));
 }
 
+/// The keys that a query meets without a mask. Of sequences that lie one behind the other only
+/// their number and the longest one are known: half of a query's keys are taken to be those of a
+/// mean sequence, half those of the longest.
+double keys_of_query(const OperatorTraits& op, c10::ArrayRef<IValue> inputs) {
+  const at::Tensor& key = inputs[op.first_operand + 1].toTensor();
+  const auto keys = static_cast<double>(key.size(op.heads_before_sequence ? -2 : -3));
+  if (op.key_ends_argument < 0 || op.longest_key_argument < 0) return keys;
+  const IValue& ends = inputs[op.key_ends_argument];
+  const IValue& longest = inputs[op.longest_key_argument];
+  if (!ends.isTensor() || !ends.toTensor().defined() || !longest.isInt()) return keys;
+  const auto sequences = static_cast<double>(std::max<int64_t>(1, ends.toTensor().numel() - 1));
+  return std::min(keys, (keys / sequences + static_cast<double>(longest.toInt())) / 2);
+}
+
 /// Of every query with every key: `products_of_keys` products as wide as keys, others as values.
 double attention_flops(const OperatorTraits& op,
                        c10::ArrayRef<IValue> inputs,
@@ -102,11 +116,10 @@ double attention_flops(const OperatorTraits& op,
   const at::Tensor& key = inputs[op.first_operand + 1].toTensor();
   const at::Tensor& value = inputs[op.first_operand + 2].toTensor();
   const auto query_rows = static_cast<double>(query.numel()) / static_cast<double>(query.size(-1));
-  const auto key_rows = static_cast<double>(key.size(op.heads_before_sequence ? -2 : -3));
   const auto widths =
       static_cast<double>(products_of_keys * key.size(-1) + products_of_values * value.size(-1));
   const bool causal = op.causal_argument >= 0 && !is_zero(inputs[op.causal_argument]);
-  return 2.0 * query_rows * key_rows * widths * (causal ? 0.5 : 1.0);
+  return 2.0 * query_rows * keys_of_query(op, inputs) * widths * (causal ? 0.5 : 1.0);
 }
 
 double product_flops(const OperatorTraits& op, c10::ArrayRef<IValue> inputs) {

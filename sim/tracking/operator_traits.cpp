@@ -4,6 +4,7 @@
 #include <ATen/core/enum_tag.h>
 
 #include <algorithm>
+#include <initializer_list>
 #include <iterator>
 #include <stdexcept>
 #include <string_view>
@@ -45,6 +46,10 @@ constexpr NamedProduct kProducts[] = {
     {"aten::_scaled_dot_product_efficient_attention_backward", FlopRule::kAttentionBackward, 1},
     {"aten::_scaled_dot_product_cudnn_attention_backward", FlopRule::kAttentionBackward, 1},
     {"aten::_flash_attention_backward", FlopRule::kAttentionBackward, 1, false},
+    {"flash_attn::_flash_attn_forward", FlopRule::kAttentionForward, 0, false},
+    {"flash_attn::_flash_attn_backward", FlopRule::kAttentionBackward, 1, false},
+    {"flash_attn::_flash_attn_varlen_forward", FlopRule::kAttentionForward, 0, false},
+    {"flash_attn::_flash_attn_varlen_backward", FlopRule::kAttentionBackward, 1, false},
     {"aten::_efficient_attention_backward", FlopRule::kAttentionBackward, 1, false},
 };
 
@@ -84,6 +89,8 @@ constexpr NamedByteRule kByteRules[] = {
     {"aten::copy_", ByteRule::kNotRead},
     {"aten::fill_", ByteRule::kNotRead},
     {"aten::zero_", ByteRule::kNotRead},
+    {"aten::_foreach_copy_", ByteRule::kNotRead},
+    {"aten::_foreach_zero_", ByteRule::kNotRead},
     {"aten::normal_", ByteRule::kNotRead},
     {"aten::uniform_", ByteRule::kNotRead},
     {"aten::random_", ByteRule::kNotRead},
@@ -126,9 +133,12 @@ int argument_index(const c10::FunctionSchema& schema, std::string_view name) {
   return index.value_or(-1);
 }
 
-int causal_argument(const c10::FunctionSchema& schema) {
-  const int flag = argument_index(schema, "is_causal");
-  return flag >= 0 ? flag : argument_index(schema, "custom_mask_type");
+int first_argument(const c10::FunctionSchema& schema,
+                   std::initializer_list<std::string_view> names) {
+  for (const std::string_view name : names) {
+    if (const int index = argument_index(schema, name); index >= 0) return index;
+  }
+  return -1;
 }
 
 /// The schema of the fused optimizers marks the gradients as written, since a kernel that is given
@@ -170,7 +180,9 @@ OperatorTraits traits_of(const c10::OperatorName& name, c10::DeviceType device) 
     traits.flops = product->flops;
     traits.first_operand = product->first_operand;
     traits.heads_before_sequence = product->heads_before_sequence;
-    traits.causal_argument = causal_argument(schema);
+    traits.causal_argument = first_argument(schema, {"is_causal", "causal", "custom_mask_type"});
+    traits.key_ends_argument = first_argument(schema, {"cum_seq_k", "cu_seqlens_k"});
+    traits.longest_key_argument = first_argument(schema, {"max_k", "max_seqlen_k"});
     traits.beta_argument = argument_index(schema, "beta");
   }
   if (const NamedByteRule* rule = find_row(kByteRules, traits.name)) traits.bytes = rule->bytes;

@@ -34,7 +34,7 @@ enum class FlopRule {
 /// and all outputs are written as a whole.
 enum class ByteRule {
   kReadWhole,
-  kNotRead,      ///< overwritten: fill_, zero_, copy_, random numbers
+  kNotRead,      ///< overwritten: fill_, zero_, copy_, random numbers, of lists of tensors too
   kRowsRead,     ///< a lookup reads as many bytes as its result has
   kRowsUpdated,  ///< an in-place update of rows reads and writes as many bytes as go in
 };
@@ -51,6 +51,8 @@ struct OperatorTraits {
   int first_operand = 0;              ///< index of the first matrix, or of the query
   bool heads_before_sequence = true;  ///< attention on [b, h, s, d], else on [b, s, h, d]
   int causal_argument = -1;           ///< index of the argument that is true or not 0 if causal
+  int key_ends_argument = -1;         ///< of sequences one behind the other: where their keys end
+  int longest_key_argument = -1;      ///< of such sequences: the keys of the longest one
   int beta_argument = -1;             ///< argument: if it is 0, a product does not read argument 0
   uint64_t out_arguments = 0;         ///< bit i: argument i is only written (`out=`)
   uint64_t unreturned_writes = 0;     ///< bit i: argument i is written but is no output

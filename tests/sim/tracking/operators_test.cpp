@@ -16,6 +16,7 @@
 #include <ATen/ops/zeros.h>
 
 #include "recorded_run.h"
+#include "sim/tracking/operator_call.h"
 
 namespace sim {
 namespace {
@@ -210,6 +211,24 @@ TEST(Operators, AttentionBackwardIsTwoAndAHalfForwards) {
   });
   const std::string name = "aten::_scaled_dot_product_flash_attention_for_cpu";
   EXPECT_EQ(only(profile, name + "_backward").flops, 2.5 * only(profile, name).flops);
+}
+
+// Three sequences of 100 tokens in the mean, the longest of 150: a query is taken to meet 125 keys.
+TEST(Operators, AttentionOfSequencesOneBehindTheOtherIsThatOfEachOne) {
+  const OperatorTraits traits = traits_of({"aten::_flash_attention_forward", ""}, c10::kCUDA);
+  const at::Tensor heads = at::ones({300, 2, 8}), ends = at::ones({4}, at::kInt);
+  std::vector<c10::IValue> inputs = {
+      heads, heads, heads, ends, ends, int64_t{150}, int64_t{150}, 0.0, /*is_causal=*/false};
+  OperatorCall call{.op = &traits};
+  measure_inputs(inputs, call);
+  EXPECT_EQ(call.flops, 2.0 * 300 * 2 * 125 * (8 + 8));
+  inputs[3] = inputs[4] = c10::IValue();
+  measure_inputs(inputs, call);
+  EXPECT_EQ(call.flops, 2.0 * 300 * 2 * 300 * (8 + 8));
+}
+
+TEST(Operators, CopiesOfListsOnlyWriteTheirDestination) {
+  EXPECT_EQ(traits_of({"aten::_foreach_copy_", ""}, c10::kCUDA).bytes, ByteRule::kNotRead);
 }
 
 TEST(Operators, ListsOfTensorsHaveTheirElementsAsShape) {
