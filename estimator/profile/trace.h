@@ -158,7 +158,8 @@ void visit_fields(Visitor& visit, TraceEvents& events) {
          kCount});
   visit("host_nanoseconds",
         events.host_nanoseconds,
-        {"measured since the event before, on the machine that ran the program", kCount});
+        {"of the thread's processor since its event before, on the machine that ran the program",
+         kCount});
 }
 
 struct Trace {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <ctime>
 #include <memory>
 #include <string_view>
 #include <utility>
@@ -39,6 +40,27 @@ thread_local std::vector<TracedOperator> traced_operators;
 thread_local bool has_issued = false;
 /// This thread is inside the stub of NCCL.
 thread_local bool is_answering = false;
+
+/// Work of this thread's processor until its last event, in the iteration that has this number.
+struct HostClock {
+  int64_t iteration = -1;
+  int64_t nanoseconds = 0;
+};
+thread_local HostClock host_clock;
+
+int64_t processor_nanoseconds() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  constexpr int64_t kNanosecondsPerSecond = 1'000'000'000;
+  return now.tv_sec * kNanosecondsPerSecond + now.tv_nsec;
+}
+
+/// What this thread's processor has done since its last event of the iteration; 0 for its first
+/// one.
+int64_t worked_nanoseconds(int64_t iteration) {
+  const HostClock last = std::exchange(host_clock, {iteration, processor_nanoseconds()});
+  return last.iteration == iteration ? host_clock.nanoseconds - last.nanoseconds : 0;
+}
 
 /// The part of a kernel's name before its parameters, which tells it apart.
 std::string readable(const char* mangled) {
@@ -164,7 +186,7 @@ bool names_record(TraceEventKind kind) {
 void TraceRecorder::start(int64_t iteration) {
   const std::lock_guard lock(mutex_);
   iteration_ = iteration;
-  last_event_ = Clock::now();
+  worked_nanoseconds(iteration);
   if (events_.empty()) first_record_ = last_record_ + 1;
   recording_ = true;
 }
@@ -199,16 +221,13 @@ void TraceRecorder::operator_finished(const at::RecordFunction& function) {
 
 /// `is_issued`: the host had to do something for it.
 TraceRecorder::Event& TraceRecorder::add(TraceEventKind kind, int stream, bool is_issued) {
-  const auto now = Clock::now();
   Event event{.kind = kind, .stream = stream, .place = tracker_.place_here()};
   if (is_issued && (traced_operators.empty() || !std::exchange(has_issued, true))) {
     const bool is_dispatched =
         !traced_operators.empty() && event.place.direction != estimator::Direction::kBackward;
     event.issue = is_dispatched ? HostIssue::kForward : HostIssue::kBackward;
   }
-  event.host_nanoseconds =
-      std::chrono::duration_cast<std::chrono::nanoseconds>(now - last_event_).count();
-  last_event_ = now;
+  event.host_nanoseconds = worked_nanoseconds(iteration_);
   return events_.emplace_back(event);
 }
 

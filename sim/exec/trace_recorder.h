@@ -4,7 +4,6 @@
 
 #include <ATen/record_function.h>
 
-#include <chrono>
 #include <cstdint>
 #include <map>
 #include <mutex>
@@ -51,7 +50,6 @@ class TraceRecorder {
   std::optional<estimator::Trace> trace() const;
 
  private:
-  using Clock = std::chrono::steady_clock;
   /// Until trace(), modules are numbers of the tracker's tree, records have the virtual GPU's
   /// numbers, and messages are in `groups_`.
   struct Event {
@@ -84,7 +82,6 @@ class TraceRecorder {
   int64_t last_record_ = 0;   // that was seen
   int64_t first_record_ = 0;  // the iteration's: from the first start to the last stop
   int64_t end_record_ = 0;
-  Clock::time_point last_event_;
   std::vector<Event> events_;
   std::vector<estimator::TraceWork> works_;
   std::map<std::string, int64_t> numbers_;  // of works, by their text
