@@ -173,8 +173,8 @@ int64_t elements_written_in_place(const OperatorTraits& op, c10::ArrayRef<IValue
 int64_t input_bytes(const OperatorTraits& op, c10::ArrayRef<IValue> inputs) {
   int64_t bytes = op.bytes == ByteRule::kRowsUpdated ? 2 * updated_rows_bytes(inputs) : 0;
   for (size_t i = 0; i < inputs.size(); ++i) {
-    const bool is_read = !has_bit(op.out_arguments, i) && !stands_before(inputs, i) &&
-                         (i > 0 || first_is_read_whole(op, inputs));
+    const bool is_read = !has_bit(op.out_arguments | op.unread_arguments, i) &&
+                         !stands_before(inputs, i) && (i > 0 || first_is_read_whole(op, inputs));
     const int times = (is_read ? 1 : 0) + (has_bit(op.unreturned_writes, i) ? 1 : 0);
     if (times > 0) bytes += times * bytes_of(inputs[i], op.device);
   }

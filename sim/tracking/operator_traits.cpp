@@ -108,6 +108,17 @@ constexpr NamedByteRule kByteRules[] = {
     {"aten::scatter_add_", ByteRule::kRowsUpdated},
 };
 
+struct NamedArgument {
+  std::string_view name;
+  std::string_view argument;
+};
+
+/// Inputs of which only the sizes are used.
+constexpr NamedArgument kUnread[] = {
+    {"aten::nll_loss_backward", "self"},
+    {"aten::nll_loss2d_backward", "self"},
+};
+
 template <class Table>
 auto find_row(const Table& table, std::string_view name) {
   const auto row = std::find_if(
@@ -186,6 +197,10 @@ OperatorTraits traits_of(const c10::OperatorName& name, c10::DeviceType device) 
     traits.beta_argument = argument_index(schema, "beta");
   }
   if (const NamedByteRule* rule = find_row(kByteRules, traits.name)) traits.bytes = rule->bytes;
+  for (const auto& [operator_name, argument] : kUnread) {
+    if (operator_name != traits.name) continue;
+    traits.unread_arguments |= uint64_t{1} << argument_index(schema, argument);
+  }
   mark_written_arguments(schema, traits);
   return traits;
 }

@@ -54,6 +54,7 @@ struct OperatorTraits {
   int key_ends_argument = -1;         ///< of sequences one behind the other: where their keys end
   int longest_key_argument = -1;      ///< of such sequences: the keys of the longest one
   int beta_argument = -1;             ///< argument: if it is 0, a product does not read argument 0
+  uint64_t unread_arguments = 0;      ///< bit i: only the sizes of argument i are used
   uint64_t out_arguments = 0;         ///< bit i: argument i is only written (`out=`)
   uint64_t unreturned_writes = 0;     ///< bit i: argument i is written but is no output
 };

@@ -11,6 +11,7 @@
 #include <ATen/ops/mm.h>
 #include <ATen/ops/mul.h>
 #include <ATen/ops/neg.h>
+#include <ATen/ops/nll_loss_backward.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/scaled_dot_product_attention.h>
 #include <ATen/ops/zeros.h>
@@ -225,6 +226,15 @@ TEST(Operators, AttentionOfSequencesOneBehindTheOtherIsThatOfEachOne) {
   inputs[3] = inputs[4] = c10::IValue();
   measure_inputs(inputs, call);
   EXPECT_EQ(call.flops, 2.0 * 300 * 2 * 300 * (8 + 8));
+}
+
+TEST(Operators, BackwardOfTheLossReadsNoProbabilities) {
+  const at::Tensor probabilities = at::ones({4, 7}), one = at::ones({});
+  const at::Tensor target = at::zeros({4}, at::kLong);
+  const auto profile = RecordedRun().of([&](Recorder&) {
+    at::nll_loss_backward(one, probabilities, target, {}, at::Reduction::Mean, -100, one);
+  });
+  EXPECT_EQ(only(profile, "aten::nll_loss_backward").bytes, 4 + 4 * 8 + 4 * 7 * 4);
 }
 
 TEST(Operators, CopiesOfListsOnlyWriteTheirDestination) {
