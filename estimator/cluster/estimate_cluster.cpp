@@ -91,7 +91,7 @@ ClusterEstimate estimate_cluster(const Plan& plan,
   estimate.verdict = memory_verdict(plan.memory.headroom_bytes, gpu, estimate.rank_classes);
   estimate.time = step_time(plan, layout, fabric, stages);
   estimate.throughput = throughput_of(plan, gpu, estimate.time.iteration_seconds);
-  estimate.training = training_estimate(plan, gpu, estimate.time.iteration_seconds);
+  estimate.training = training_estimate(training_run(plan), gpu, estimate.time.iteration_seconds);
   estimate.rates =
       target.rates().terms(plan.training.dtype, plan.training.attention != Attention::kUnfused);
   if (plan.training.optimizer_cpu_offload) {

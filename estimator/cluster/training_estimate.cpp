@@ -34,11 +34,11 @@ const ReliabilityDefaults& defaults() {
   return document;
 }
 
-/// The plan's price alone, or every published one of the GPU, cheapest first.
-std::vector<TrainingCost> costs_of(const Plan& plan, const Gpu& gpu, double gpu_hours) {
-  if (plan.cluster.usd_per_gpu_hour) {
-    const double price = *plan.cluster.usd_per_gpu_hour;
-    return {{gpu_hours * price, price, Source::kGiven, "the plan", "", ""}};
+/// The given price alone, or every published one of the GPU, cheapest first.
+std::vector<TrainingCost> costs_of(const TrainingRun& run, const Gpu& gpu, double gpu_hours) {
+  if (run.usd_per_gpu_hour) {
+    const double price = *run.usd_per_gpu_hour;
+    return {{gpu_hours * price, price, Source::kGiven, run.said_by, "", ""}};
   }
   std::vector<TrainingCost> costs;
   for (const GpuPrice& price : gpu.prices) {
@@ -55,12 +55,12 @@ std::vector<TrainingCost> costs_of(const Plan& plan, const Gpu& gpu, double gpu_
   return costs;
 }
 
-void set_save_interval(const Plan& plan,
+void set_save_interval(const TrainingRun& run,
                        const FailureModel& model,
                        double iteration_seconds,
                        TrainingEstimate& training) {
-  if (plan.reliability.save_interval) {
-    training.save_interval = *plan.reliability.save_interval;
+  if (run.reliability.save_interval) {
+    training.save_interval = *run.reliability.save_interval;
     training.save_interval_source = Source::kGiven;
   } else {
     const double steps = best_interval_seconds(model) / iteration_seconds;
@@ -69,37 +69,58 @@ void set_save_interval(const Plan& plan,
   }
 }
 
-void require_progress(const Plan& plan, const TrainingEstimate& training) {
+void require_progress(const TrainingRun& run, const TrainingEstimate& training) {
   if (std::isfinite(training.seconds)) return;
   throw UserError({.what = "failures come too fast for any progress",
                    .where = fmt::format("one every {} on {} GPUs, a checkpoint every {} steps",
                                         format_duration(training.seconds_between_failures),
-                                        with_commas(plan.world_size()),
+                                        with_commas(run.world_size),
                                         with_commas(training.save_interval)),
                    .help = "give a smaller reliability.save_interval, or larger "
                            "reliability.gpu_hours_between_failures"});
 }
 
+int64_t steps_of(const TrainingRun& run) {
+  if (run.steps) return *run.steps;
+  if (run.tokens_per_step) return divide_up(*run.tokens, *run.tokens_per_step);
+  throw UserError({.what = "the tokens of a step are not known",
+                   .where = fmt::format("--train-tokens = {}", *run.tokens),
+                   .help =
+                       "give --tokens-per-step, or --global-batch-size and --seq-length, or the "
+                       "number of steps (--train-iters)"});
+}
+
 }  // namespace
 
-std::optional<TrainingEstimate> training_estimate(const Plan& plan,
+TrainingRun training_run(const Plan& plan) {
+  return {.world_size = plan.world_size(),
+          .tokens_per_step = plan.tokens_per_step(),
+          .steps = plan.training.steps,
+          .tokens = plan.training.tokens,
+          .reliability = plan.reliability,
+          .usd_per_gpu_hour = plan.cluster.usd_per_gpu_hour};
+}
+
+std::optional<TrainingEstimate> training_estimate(const TrainingRun& run,
                                                   const Gpu& gpu,
                                                   double iteration_seconds) {
-  const TrainingConfig& config = plan.training;
-  if (!config.steps && !config.tokens) return std::nullopt;
-  const auto world = static_cast<double>(plan.world_size());
-  const ReliabilityConfig& said = plan.reliability;
+  if (!run.has_length()) return std::nullopt;
+  const auto world = static_cast<double>(run.world_size);
+  const ReliabilityConfig& said = run.reliability;
   TrainingEstimate training;
-  training.steps = config.steps ? *config.steps : divide_up(*config.tokens, plan.tokens_per_step());
+  training.steps = steps_of(run);
+  const auto given = [&](const std::optional<double>& value, const TaggedNumber& otherwise) {
+    return value ? TaggedNumber{*value, Source::kGiven, run.said_by} : otherwise;
+  };
   training.gpu_hours_between_failures =
-      given_or(said.gpu_hours_between_failures, defaults().gpu_hours_between_failures);
-  training.restart_seconds = given_or(said.restart_seconds, defaults().restart_seconds);
-  training.checkpoint_seconds = given_or(said.checkpoint_seconds, defaults().checkpoint_seconds);
+      given(said.gpu_hours_between_failures, defaults().gpu_hours_between_failures);
+  training.restart_seconds = given(said.restart_seconds, defaults().restart_seconds);
+  training.checkpoint_seconds = given(said.checkpoint_seconds, defaults().checkpoint_seconds);
   training.seconds_between_failures = training.gpu_hours_between_failures.value * kHour / world;
   const FailureModel model{.mean_seconds_between_failures = training.seconds_between_failures,
                            .checkpoint_seconds = training.checkpoint_seconds.value,
                            .restart_seconds = training.restart_seconds.value};
-  set_save_interval(plan, model, iteration_seconds, training);
+  set_save_interval(run, model, iteration_seconds, training);
 
   training.seconds_without_failures = static_cast<double>(training.steps) * iteration_seconds;
   const ExpectedTime time =
@@ -107,14 +128,14 @@ std::optional<TrainingEstimate> training_estimate(const Plan& plan,
                     static_cast<double>(training.save_interval) * iteration_seconds,
                     model);
   training.seconds = time.total_seconds();
-  require_progress(plan, training);
+  require_progress(run, training);
   training.failures = time.failures;
   training.goodput =
       training.seconds > 0 ? training.seconds_without_failures / training.seconds : 1;
   training.lost_seconds = {time.checkpoint_seconds, time.restart_seconds, time.repeated_seconds};
   training.gpu_hours = training.seconds / kHour * world;
-  training.costs = costs_of(plan, gpu, training.gpu_hours);
-  if (plan.cluster.usd_per_gpu_hour) training.cost_usd = training.costs.front().cost_usd;
+  training.costs = costs_of(run, gpu, training.gpu_hours);
+  if (run.usd_per_gpu_hour) training.cost_usd = training.costs.front().cost_usd;
   return training;
 }
 

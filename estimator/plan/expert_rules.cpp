@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "estimator/base/fields.h"
 #include "estimator/plan/frameworks.h"
+#include "estimator/plan/options.h"
 
 namespace estimator {
 namespace {

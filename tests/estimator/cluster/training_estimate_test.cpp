@@ -12,7 +12,7 @@ TrainingEstimate estimate_of(const Json& changes, double iteration_seconds = 10)
   Json with_steps = {{"training", {{"steps", 100000}}}};
   with_steps.merge_patch(changes);
   const Plan plan = small_plan(with_steps);
-  return training_estimate(plan, gpu_of(plan.cluster), iteration_seconds).value();
+  return training_estimate(training_run(plan), gpu_of(plan.cluster), iteration_seconds).value();
 }
 
 // 50,677 GPU hours: 16,384 GPUs x 54 days x 24 / 419 interruptions (arXiv 2407.21783). 8 GPUs.
