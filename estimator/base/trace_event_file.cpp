@@ -79,6 +79,18 @@ void TraceEventFile::add(const TraceSlice& slice,
                  arguments);
 }
 
+void TraceEventFile::add_counter(int64_t process,
+                                 int64_t at,
+                                 const std::string& name,
+                                 double value) {
+  fmt::format_to(next(),
+                 R"({{"ph":"C","name":{},"pid":{},"tid":0,"ts":{},"args":{{"value":{:.3f}}}}})",
+                 quoted(name),
+                 process,
+                 trace_microseconds(at),
+                 value);
+}
+
 void TraceEventFile::add_arrow(const TraceSlice& from,
                                const TraceSlice& to,
                                const std::string& name) {

@@ -35,6 +35,12 @@ class TraceEventFile {
            const std::string& category,
            const std::string& arguments);
 
+  /// A counter of the process, which is drawn as an area: its value from a moment on.
+  void add_counter(int64_t process, int64_t at, const std::string& name, double value);
+
+  /// Bytes so far.
+  std::size_t size() const { return text_.size(); }
+
   /// An arrow from the begin of a slice to a moment in the slice that is open then.
   void add_arrow(const TraceSlice& from, const TraceSlice& to, const std::string& name);
 

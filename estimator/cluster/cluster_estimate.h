@@ -147,6 +147,23 @@ void visit_fields(Visitor& visit, Throughput& throughput) {
         "PaLM's count: as mfu, with all of the attention matrix");
 }
 
+/// One measured iteration of the same job. Throughput, training and advice are then computed with
+/// the measured time; the parts of the iteration stay as they were estimated.
+struct MeasuredStep {
+  double seconds = 0;
+  double estimated_seconds = 0;
+  double factor = 1;  ///< measured over estimated
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, MeasuredStep& measured) {
+  visit("seconds", measured.seconds, "as the user measured it");
+  visit("estimated_seconds", measured.estimated_seconds, "the same iteration, estimated");
+  visit(
+      "factor", measured.factor, "measured over estimated; throughput, training and advice use it");
+}
+/// Throws UserError when nothing was estimated with which the measured time could be compared.
+MeasuredStep measured_step(double seconds, double estimated_seconds);
+
 struct TrainingCost {
   double cost_usd = 0;
   double usd_per_gpu_hour = 0;
@@ -239,6 +256,7 @@ struct ClusterEstimate {
   std::vector<RankClassEstimate> rank_classes;
   std::optional<HostMemoryEstimate> host_memory;
   StepTime time;
+  std::optional<MeasuredStep> measured_step;
   Throughput throughput;
   std::optional<TrainingEstimate> training;
   std::vector<Advice> advice;
@@ -255,6 +273,7 @@ void visit_fields(Visitor& visit, ClusterEstimate& estimate) {
   visit("rank_classes", estimate.rank_classes, "one row for each class of equal ranks");
   visit("host_memory", estimate.host_memory, "of the machines, where the optimizer is offloaded");
   visit("time", estimate.time, "of one iteration");
+  visit("measured_step", estimate.measured_step, "where the user gives one");
   visit("throughput", estimate.throughput, "of the cluster");
   visit("training", estimate.training, "of the whole training, where the plan says how long");
   visit("advice", estimate.advice, "what would help");

@@ -1,5 +1,7 @@
 #include "estimator/cluster/estimate_cluster.h"
 
+#include <fmt/format.h>
+
 #include <stdexcept>
 
 #include "estimator/base/fields.h"
@@ -63,6 +65,28 @@ struct PricedCluster {
 };
 
 }  // namespace
+
+MeasuredStep measured_step(double seconds, double estimated_seconds) {
+  if (!(estimated_seconds > 0)) {
+    throw UserError(
+        {.what = "there is no estimated step with which the measured one could be compared",
+         .where = fmt::format("--measured-step = {}", seconds),
+         .help = "leave it out: the ranks that were run have no work with a price"});
+  }
+  return {.seconds = seconds,
+          .estimated_seconds = estimated_seconds,
+          .factor = seconds / estimated_seconds};
+}
+
+void use_measured_step(double seconds, const Plan& plan, ClusterEstimate& estimate) {
+  const Gpu& gpu = gpu_of(plan.cluster);
+  estimate.measured_step = measured_step(seconds, estimate.time.iteration_seconds);
+  estimate.throughput = throughput_of(plan, gpu, seconds);
+  estimate.training = training_estimate(training_run(plan), gpu, seconds);
+  for (Advice& advice : estimate.advice) {
+    if (advice.gain_seconds) *advice.gain_seconds *= estimate.measured_step->factor;
+  }
+}
 
 StepTimeline cluster_timeline(const Plan& plan,
                               const std::vector<RankProfile>& profiles,

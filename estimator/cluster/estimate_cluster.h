@@ -31,4 +31,8 @@ StepTimeline cluster_timeline(const Plan& plan,
                               const std::vector<RankProfile>& profiles,
                               const Calibration* calibration = nullptr);
 
+/// Makes throughput and training anew from a measured iteration of this plan, and scales the
+/// seconds of the advice. Call it last.
+void use_measured_step(double seconds, const Plan& plan, ClusterEstimate& estimate);
+
 }  // namespace estimator

@@ -5,6 +5,8 @@
 
 #include "estimator/base/units.h"
 #include "estimator/cluster/memory_verdict.h"
+#include "estimator/cluster/program_tokens.h"
+#include "estimator/cluster/training_estimate.h"
 #include "estimator/communication/fabric.h"
 #include "estimator/hardware/hardware.h"
 #include "estimator/memory/context_memory.h"
@@ -60,6 +62,52 @@ ClusterConfig cluster_of(const RankProfile& profile) {
   cluster.intra_link = gpu.default_intra_link;
   cluster.inter_link = gpu.default_inter_link;
   return cluster;
+}
+
+ProgramPlace place_of(const std::vector<RankProfile>& profiles,
+                      const Calibration* calibration,
+                      const ProgramRun& run) {
+  const ClusterConfig cluster = cluster_of(profiles.front());
+  return {.gpu = gpu_of(cluster),
+          .fabric = fabric_of(cluster),
+          .calibration = calibration,
+          .gpu_deviation = run.gpu_deviation};
+}
+
+constexpr const char* kNoTokens =
+    "no rank that was replayed shows its tokens: give --tokens-per-step, or --global-batch-size "
+    "and --seq-length";
+
+void set_tokens(const ProgramReplay& replayed,
+                const std::optional<int64_t>& said,
+                ProgramThroughput& throughput) {
+  throughput.tokens_per_step = said;
+  if (said) return;
+  std::vector<const RankProfile*> ranks;
+  for (const ReplayRank& rank : replayed.ranks) ranks.push_back(rank.profile);
+  const auto found = found_tokens(ranks);
+  if (found) throughput.tokens_per_step = found->per_step();
+  throughput.tokens_source = Source::kComputed;
+  throughput.tokens_note = found ? found->how : kNoTokens;
+}
+
+ProgramThroughput throughput_of(const ProgramReplay& replayed,
+                                const ProgramRun& run,
+                                const std::optional<int64_t>& said_tokens,
+                                double iteration_seconds) {
+  ProgramThroughput throughput;
+  set_tokens(replayed, said_tokens, throughput);
+  if (!(iteration_seconds > 0)) return throughput;
+  if (throughput.tokens_per_step) {
+    const auto world = static_cast<double>(replayed.ranks.front().profile->world_size);
+    const double rate = static_cast<double>(*throughput.tokens_per_step) / iteration_seconds;
+    throughput.tokens_per_second = rate;
+    throughput.tokens_per_second_per_gpu = rate / world;
+  }
+  if (run.global_batch_size) {
+    throughput.samples_per_second = static_cast<double>(*run.global_batch_size) / iteration_seconds;
+  }
+  return throughput;
 }
 
 /// What a rank would have needed that ran out is not known.
@@ -162,27 +210,46 @@ ProgramEstimate estimate_program_memory(const std::vector<RankProfile>& profiles
 }
 
 ProgramEstimate estimate_program(const std::vector<RankProfile>& profiles,
-                                 const Calibration* calibration) {
+                                 const Calibration* calibration,
+                                 const ProgramRun& run) {
+  const auto said_tokens = run.said_tokens();
   ProgramEstimate estimate = estimate_program_memory(profiles);
   if (const auto reason = lacks_time(profiles)) {
     estimate.not_modelled.insert(estimate.not_modelled.begin(), "step time: " + *reason);
     return estimate;
   }
-  const ClusterConfig cluster = cluster_of(profiles.front());
-  estimate.time = program_time(profiles, gpu_of(cluster), fabric_of(cluster), calibration);
+  const ProgramReplay replayed(profiles, place_of(profiles, calibration, run));
+  estimate.time = program_time(replayed);
+  double seconds = estimate.time->iteration_seconds;
+  if (run.measured_step_seconds) {
+    estimate.measured_step = measured_step(*run.measured_step_seconds, seconds);
+    seconds = *run.measured_step_seconds;
+    estimate.time->hfu /= estimate.measured_step->factor;
+    estimate.time->mfu /= estimate.measured_step->factor;
+  }
+  estimate.throughput = throughput_of(replayed, run, said_tokens, seconds);
+  estimate.training = training_estimate({.world_size = estimate.world_size,
+                                         .tokens_per_step = estimate.throughput->tokens_per_step,
+                                         .steps = run.steps,
+                                         .tokens = run.tokens,
+                                         .reliability = run.reliability,
+                                         .usd_per_gpu_hour = run.usd_per_gpu_hour,
+                                         .said_by = "the command line"},
+                                        replayed.rates.gpu(),
+                                        seconds);
   return estimate;
 }
 
-std::string trace_program(const std::vector<RankProfile>& profiles,
-                          const Calibration* calibration) {
+ProgramReplay replay_program(const std::vector<RankProfile>& profiles,
+                             const Calibration* calibration,
+                             const ProgramRun& run) {
   check_profiles(profiles);
   if (const auto reason = lacks_time(profiles)) {
-    throw UserError({.what = "there is no step to trace",
+    throw UserError({.what = "the program has no step time, and so nothing that is made of it",
                      .where = *reason,
-                     .help = "run those ranks, or leave out --trace"});
+                     .help = "run those ranks, or ask for memory alone"});
   }
-  const ClusterConfig cluster = cluster_of(profiles.front());
-  return program_chrome_trace(profiles, gpu_of(cluster), fabric_of(cluster), calibration);
+  return ProgramReplay(profiles, place_of(profiles, calibration, run));
 }
 
 }  // namespace estimator

@@ -6,9 +6,7 @@
 #include <vector>
 
 #include "estimator/base/tagged.h"
-#include "estimator/communication/fabric.h"
-#include "estimator/compute/calibration.h"
-#include "estimator/profile/rank_profile.h"
+#include "estimator/cluster/program_replay.h"
 
 namespace estimator {
 
@@ -54,10 +52,13 @@ void visit_fields(Visitor& visit, RankTime& time) {
 
 struct ProgramTime {
   double iteration_seconds = 0;
-  /// Of the rank with the most: FLOPs of matrix products and attention as they were run, also of
-  /// those that are run again (recompute).
+  /// Mean of the ranks that were replayed: FLOPs of matrix products and attention as they were run,
+  /// also of those that are run again (recompute).
   double flops = 0;
-  double hfu = 0;  ///< these FLOPs over the iteration and the GPU's dense 16-bit peak
+  double hfu = 0;          ///< these FLOPs over the iteration and the GPU's dense 16-bit peak
+  double model_flops = 0;  ///< the same without what is run again (program_flops.h)
+  double mfu = 0;
+  std::string mfu_note;  ///< what is not known of it, or ""
   std::vector<RankTime> ranks;
   /// Kernels of no known operator, priced by the blocks of memory that they were given.
   std::vector<WorkTerm> priced_by_memory;
@@ -68,8 +69,13 @@ struct ProgramTime {
 template <class Visitor>
 void visit_fields(Visitor& visit, ProgramTime& time) {
   visit("iteration_seconds", time.iteration_seconds, "from one optimizer step to the next");
-  visit("flops", time.flops, "of products and attention as they were run, of the busiest rank");
-  visit("hfu", time.hfu, "these over the GPU's dense 16-bit peak");
+  visit("flops", time.flops, "of products and attention as they were run, mean of the ranks");
+  visit("hfu",
+        time.hfu,
+        "these over the GPU's dense 16-bit peak, in the measured step if one is given");
+  visit("model_flops", time.model_flops, "the same without what is run again");
+  visit("mfu", time.mfu, "these over the GPU's dense 16-bit peak, as for hfu");
+  visit("mfu_note", time.mfu_note, "what is not known of it, or \"\"");
   visit("ranks", time.ranks, "each rank that was run");
   visit("priced_by_memory",
         time.priced_by_memory,
@@ -82,20 +88,6 @@ void visit_fields(Visitor& visit, ProgramTime& time) {
 /// rank waits for messages of a rank that was not run (program_ranks.h). Empty if they have one.
 std::optional<std::string> lacks_time(const std::vector<RankProfile>& profiles);
 
-/// Replays the traces together (replay/trace_replay.h). The profiles lack no time, and are of one
-/// program on `gpu`. Throws UserError when they wait for each other for ever.
-/// `calibration` is of this GPU, or null.
-ProgramTime program_time(const std::vector<RankProfile>& profiles,
-                         const Gpu& gpu,
-                         const Fabric& fabric,
-                         const Calibration* calibration = nullptr);
-
-/// The same replay as a Chrome trace (base/trace_event_file.h): a process for each rank that was
-/// replayed, a thread for each of its streams, a slice for each work, with its operator, module and
-/// direction.
-std::string program_chrome_trace(const std::vector<RankProfile>& profiles,
-                                 const Gpu& gpu,
-                                 const Fabric& fabric,
-                                 const Calibration* calibration = nullptr);
+ProgramTime program_time(const ProgramReplay& replayed);
 
 }  // namespace estimator

@@ -77,6 +77,7 @@ void visit_fields(Visitor& visit, StepBound& bound) {
 struct Roofline {
   DocumentHead head{1, "roofline"};
   JsonValue plan;
+  std::vector<std::string> command;  ///< of a program, in place of a plan
   std::string gpu;
   int64_t rank = 0;  ///< a rank of the stage that is busy longest
   double iteration_seconds = 0;
@@ -88,7 +89,8 @@ struct Roofline {
 template <class Visitor>
 void visit_fields(Visitor& visit, Roofline& roofline) {
   visit_head(visit, roofline.head);
-  visit("plan", roofline.plan, "the resolved plan");
+  visit("plan", roofline.plan, "the resolved plan; null for a program");
+  visit("command", roofline.command, "the program and its arguments; empty for a plan");
   visit("gpu", roofline.gpu, "whose roofline");
   visit("rank", roofline.rank, "a rank of the stage that is busy longest");
   visit("iteration_seconds", roofline.iteration_seconds, "of the whole step");

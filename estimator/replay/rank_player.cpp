@@ -162,7 +162,10 @@ bool RankPlayer::end_works(double now) {
     double& last = ends_[index(done.issued.iteration)];
     last = std::max(last, done.end);
     if (done.issued.iteration == kIterations - 1) {
-      works_.push_back({.event = done.issued.event, .start = done.start, .end = done.end});
+      works_.push_back({.event = done.issued.event,
+                        .issued = done.issued.time,
+                        .start = done.start,
+                        .end = done.end});
     }
     any = true;
   }

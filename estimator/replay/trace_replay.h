@@ -38,6 +38,7 @@ struct ReplayRank {
 /// A work of the last iteration, in seconds since the start of the replay.
 struct PlayedWork {
   int64_t event = 0;  ///< place in the trace's events
+  double issued = 0;  ///< when the host had asked for it
   double start = 0;
   double end = 0;
 };

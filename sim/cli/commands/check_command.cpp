@@ -23,7 +23,7 @@ struct CheckOptions {
 
 /// Of a program from its profiles alone, or of a plan.
 estimator::Verdict verdict_of(const ClusterJob& job, const Environment& environment) {
-  const auto of_a_program = job.program_profiles();
+  const auto of_a_program = job.program_profiles({});
   if (!of_a_program.empty()) return estimator::estimate_program(of_a_program).verdict;
   const ClusterResult result = job.run(environment);
   write_to_standard_error(allocator_line(result.input));

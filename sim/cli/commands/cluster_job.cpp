@@ -85,6 +85,12 @@ void check_device(const RankProfile& profile,
 
 }  // namespace
 
+void refuse_flag_of_plans(const std::string& flag) {
+  throw UserError({.what = "the flag is for plans only",
+                   .where = fmt::format("{} with the profiles of a program", flag),
+                   .help = fmt::format("leave out {}", flag)});
+}
+
 std::optional<estimator::Calibration> ClusterJob::calibration_in(const std::string& path,
                                                                  const std::string& gpu) const {
   if (path.empty()) return std::nullopt;
@@ -124,10 +130,13 @@ void ClusterJob::add_to(CLI::App& app) {
       ->group("Execution");
 }
 
-std::vector<RankProfile> ClusterJob::program_profiles() const {
-  if (profiles_folder_.empty() || plan_.any_given()) return {};
+std::vector<RankProfile> ClusterJob::program_profiles(const std::vector<std::string>& keys) const {
+  if (profiles_folder_.empty() || plan_.has_file()) return {};
   std::vector<RankProfile> profiles = read_profiles(profiles_folder_);
-  if (!profiles.front().program) profiles.clear();
+  if (!profiles.front().program) return {};
+  if (const std::string flag = plan_.given_beyond(keys); !flag.empty()) {
+    refuse_flag_of_plans(flag);
+  }
   return profiles;
 }
 

@@ -28,13 +28,19 @@ struct ClusterResult {
   }
 };
 
+/// For a flag that has no answer for a program.
+[[noreturn]] void refuse_flag_of_plans(const std::string& flag);
+
 class ClusterJob {
  public:
   void add_to(CLI::App& app);
 
-  /// The profiles of --profiles, if they are of a program (`onerank exec`) and no plan is given;
-  /// else empty.
-  std::vector<estimator::RankProfile> program_profiles() const;
+  /// The profiles of --profiles, if they are of a program (`onerank exec`) and no plan file is
+  /// given; else empty. Throws UserError if they are of a program, and a flag is given that says
+  /// something else than these keys of a plan.
+  std::vector<estimator::RankProfile> program_profiles(const std::vector<std::string>& keys) const;
+  /// The flags of a plan that were given, some of which a program has too.
+  const PlanFlags& plan_flags() const { return plan_.flags(); }
 
   /// Resolves the plan, runs one rank of each class (or reads --profiles), and makes the estimate
   /// with the rates of --calibration. Throws UserError as read_calibration(),

@@ -10,10 +10,14 @@
 #include "estimator/what_if/max_micro_batch.h"
 #include "sim/cli/commands/cluster_job.h"
 #include "sim/cli/commands/commands.h"
+#include "sim/cli/input/program_flags.h"
 #include "sim/cli/input/verdict_gate.h"
 #include "sim/cli/process/output.h"
 #include "sim/cli/report/estimate_report.h"
 #include "sim/cli/report/plan_report.h"
+#include "sim/cli/report/program_report.h"
+#include "sim/cli/report/program_timeline_text.h"
+#include "sim/cli/report/timeline_columns.h"
 #include "sim/cli/report/timeline_text.h"
 
 namespace sim {
@@ -24,6 +28,8 @@ using estimator::ExitCode;
 
 struct EstimateOptions {
   ClusterJob job;
+  ProgramFlags program;
+  MeasuredStepFlag measured_step;
   VerdictGate gate;
   std::string output;
   std::string keep_profiles;
@@ -79,14 +85,23 @@ ExitCode answer_max_micro_batch(const EstimateOptions& options, const Environmen
 
 /// What is asked of a plan, but has no answer for a program.
 void refuse_flags_of_plans(const EstimateOptions& options) {
-  const auto refuse = [](const char* flag) {
-    throw estimator::UserError({.what = "the flag is for plans only",
-                                .where = fmt::format("{} with the profiles of a program", flag),
+  if (!options.keep_profiles.empty()) refuse_flag_of_plans("--keep-profiles");
+  if (options.advice == "always") refuse_flag_of_plans("--advice always");
+}
+
+/// What is asked of a program, but has no answer for a plan.
+void refuse_flags_of_programs(const EstimateOptions& options) {
+  for (const std::string& flag : options.program.given()) {
+    throw estimator::UserError({.what = "the flag is for programs only",
+                                .where = fmt::format("{} with a plan", flag),
                                 .help = fmt::format("leave out {}", flag)});
-  };
-  if (options.timeline) refuse("--timeline");
-  if (!options.keep_profiles.empty()) refuse("--keep-profiles");
-  if (options.advice == "always") refuse("--advice always");
+  }
+}
+
+[[noreturn]] void refuse_measured_step() {
+  throw estimator::UserError({.what = "a measured step says nothing about memory",
+                              .where = "--measured-step with --max-micro-batch",
+                              .help = "leave out --measured-step"});
 }
 
 /// The memory and step time of a program's ranks, from their profiles alone.
@@ -95,13 +110,19 @@ ExitCode estimate_program(const EstimateOptions& options,
   refuse_flags_of_plans(options);
   const auto calibration = options.job.calibration_of(profiles);
   const estimator::Calibration* const rates = calibration ? &*calibration : nullptr;
-  const estimator::ProgramEstimate estimate = estimator::estimate_program(profiles, rates);
+  estimator::ProgramRun run = options.program.run(options.job.plan_flags());
+  run.measured_step_seconds = options.measured_step.seconds();
+  const estimator::ProgramEstimate estimate = estimator::estimate_program(profiles, rates, run);
   if (!options.trace.empty()) {
-    estimator::write_file_whole(options.trace, estimator::trace_program(profiles, rates));
+    write_program_trace(options.trace, estimator::replay_program(profiles, rates, run));
   }
   const std::string json = estimator::document_text(estimate);
   if (!options.output.empty()) estimator::write_file_whole(options.output, json);
   write_to_standard_output(options.json ? json : program_estimate_text(estimate));
+  if (options.timeline) {
+    write_to_standard_output(
+        program_timeline_text(estimator::replay_program(profiles, rates, run), output_columns()));
+  }
   return exit_code_of(estimate.verdict, options);
 }
 
@@ -111,14 +132,23 @@ ExitCode run_estimate(const EstimateOptions& options, const Environment& environ
   check_writable_document(options.output, "--output");
   check_writable(options.trace, "--trace");
   check_writable_folder(options.keep_profiles, "--keep-profiles");
-  if (options.max_micro_batch) return answer_max_micro_batch(options, environment);
-  const auto of_a_program = options.job.program_profiles();
+  const auto measured_seconds = options.measured_step.seconds();
+  if (options.max_micro_batch) {
+    refuse_flags_of_programs(options);
+    if (measured_seconds) refuse_measured_step();
+    return answer_max_micro_batch(options, environment);
+  }
+  const auto of_a_program = options.job.program_profiles(keys_of_programs());
   if (!of_a_program.empty()) return estimate_program(options, of_a_program);
+  refuse_flags_of_programs(options);
   ClusterResult result = options.job.run(environment);
   write_profiles(options.keep_profiles, result.profiles);
   if (wants_advice(options, result.estimate.verdict)) {
     result.estimate.advice = estimator::advise(
         result.input.spec, result.estimate, options.job.runner(result.input.plan, environment));
+  }
+  if (measured_seconds) {
+    estimator::use_measured_step(*measured_seconds, result.input.plan, result.estimate);
   }
   const std::string json = estimator::document_text(result.estimate);
   if (!options.output.empty()) estimator::write_file_whole(options.output, json);
@@ -153,7 +183,9 @@ Command add_estimate_command(CLI::App& root) {
   app->add_option("--trace", options->trace, "write the step as a Chrome trace, for Perfetto")
       ->type_name("FILE")
       ->group("Output");
-  app->add_flag("--timeline", options->timeline, "draw the step: a line for each pipeline stage")
+  app->add_flag("--timeline",
+                options->timeline,
+                "draw the step: a line for each pipeline stage, or of a program for each stream")
       ->excludes(json)
       ->group("Output");
   app->add_flag("--exit-zero", options->exit_zero, "exit with 0 even if the plan does not fit")
@@ -172,6 +204,8 @@ Command add_estimate_command(CLI::App& root) {
   app->add_flag("--no-advice", options->no_advice, "the same as --advice never")->group("Output");
   options->gate.add_to(*app);
   options->job.add_to(*app);
+  options->program.add_to(*app);
+  options->measured_step.add_to(*app);
   return {app, [options](const Environment& environment) {
             return run_estimate(*options, environment);
           }};

@@ -14,9 +14,11 @@
 #include "estimator/base/text.h"
 #include "estimator/cluster/program_estimate.h"
 #include "estimator/cluster/program_ranks.h"
+#include "estimator/cluster/program_roofline.h"
 #include "estimator/hardware/hardware.h"
 #include "sim/cli/commands/commands.h"
 #include "sim/cli/input/device_choice.h"
+#include "sim/cli/input/program_flags.h"
 #include "sim/cli/input/rank_options.h"
 #include "sim/cli/input/strict_number.h"
 #include "sim/cli/input/verdict_gate.h"
@@ -28,6 +30,9 @@
 #include "sim/cli/process/virtual_gpu_setup.h"
 #include "sim/cli/report/program_report.h"
 #include "sim/cli/report/program_time_text.h"
+#include "sim/cli/report/program_timeline_text.h"
+#include "sim/cli/report/roofline_report.h"
+#include "sim/cli/report/timeline_columns.h"
 
 namespace sim {
 namespace {
@@ -60,7 +65,13 @@ struct ExecOptions {
   bool no_recording = false;
   ForEachMemoryFile<std::string> memory_files;
   std::string trace;
+  std::string estimate;
+  bool timeline = false;
+  bool roofline = false;
   bool json = false;
+  PlanFlags plan_flags;
+  ProgramFlags program_flags;
+  MeasuredStepFlag measured_step;
   VerdictGate gate;
   std::vector<std::string> program;
 };
@@ -217,14 +228,35 @@ estimator::Json document_of(const std::vector<RankProfile>& profiles) {
   return profiles.size() == 1 ? estimator::to_json(profiles.front()) : estimator::to_json(profiles);
 }
 
-/// The step time of the ranks together, or why there is none.
-std::string step_time_text(const std::vector<RankProfile>& profiles) {
+/// The estimate of the ranks together; empty if one of them has no verdict.
+std::optional<estimator::ProgramEstimate> estimate_of(const std::vector<RankProfile>& profiles,
+                                                      const estimator::ProgramRun& run) {
   for (const RankProfile& profile : profiles) {
-    if (!profile.program->recorded || estimator::lacks_verdict(profile)) return "";
+    if (!profile.program->recorded || estimator::lacks_verdict(profile)) return std::nullopt;
   }
-  const estimator::ProgramEstimate estimate = estimator::estimate_program(profiles);
-  if (estimate.time) return program_time_text(*estimate.time);
+  return estimator::estimate_program(profiles, nullptr, run);
+}
+
+/// The step time of the ranks together and what follows from it, or why there is none.
+std::string step_time_text(const std::optional<estimator::ProgramEstimate>& estimate,
+                           const std::vector<RankProfile>& profiles) {
+  if (!estimate) return "";
+  if (estimate->time) return program_time_text(*estimate);
   return "\nno step time: " + *estimator::lacks_time(profiles) + "\n";
+}
+
+/// JSON is printed of the profiles.
+void refuse_unanswered(const ExecOptions& options) {
+  if (!options.json || !options.estimate.empty()) return;
+  std::vector<std::string> flags = options.program_flags.given();
+  if (options.measured_step.is_given()) flags.emplace_back("--measured-step");
+  if (const std::string flag = options.plan_flags.given_beyond({}); !flag.empty()) {
+    flags.push_back(flag);
+  }
+  if (flags.empty()) return;
+  throw UserError({.what = "the profiles, which --json prints, do not have the answer",
+                   .where = flags.front() + " with --json",
+                   .help = "give --estimate FILE too, which has it, or leave out --json"});
 }
 
 /// The worst of all ranks. Throws UserError where all that have a verdict pass, and some lack one.
@@ -245,6 +277,9 @@ ExitCode verdict_on(const std::vector<RankProfile>& profiles, const VerdictGate&
 
 ExitCode run_exec(const ExecOptions& options, const CLI::App& app, const Environment& environment) {
   ExecJob job = job_of(options, app, environment);
+  estimator::ProgramRun run = options.program_flags.run(options.plan_flags);
+  run.measured_step_seconds = options.measured_step.seconds();
+  refuse_unanswered(options);
   std::vector<int64_t> ranks = ranks_of(options, job.world_size, environment);
   options.gate.check();
   check_writable_folder(options.output, "--output");
@@ -258,6 +293,7 @@ ExitCode run_exec(const ExecOptions& options, const CLI::App& app, const Environ
     check_writable(options.memory_files[file], kMemoryFiles[file].flag);
   }
   check_writable(options.trace, "--trace");
+  check_writable_document(options.estimate, "--estimate");
   check_command(job.command, environment);
   const Interrupts interrupts;  // first: nothing is left behind when a signal acts
   const auto torch = find_program_torch(job.command, environment, interrupts);
@@ -286,9 +322,21 @@ ExitCode run_exec(const ExecOptions& options, const CLI::App& app, const Environ
     }
   }
   write_memory_files(job.memory_files, ranks, job.memory_folder);
-  if (!options.json) write_to_standard_output(step_time_text(profiles));
-  if (!options.trace.empty()) {
-    estimator::write_file_whole(options.trace, estimator::trace_program(profiles));
+  const auto estimate = estimate_of(profiles, run);
+  if (!options.json) write_to_standard_output(step_time_text(estimate, profiles));
+  if (estimate && !options.estimate.empty()) {
+    estimator::write_file_whole(options.estimate, estimator::document_text(*estimate));
+  }
+  if (!options.trace.empty() ||
+      (estimate && estimate->time && (options.timeline || options.roofline))) {
+    const estimator::ProgramReplay replayed = estimator::replay_program(profiles, nullptr, run);
+    if (!options.trace.empty()) write_program_trace(options.trace, replayed);
+    if (options.timeline) {
+      write_to_standard_output(program_timeline_text(replayed, output_columns()));
+    }
+    if (options.roofline) {
+      write_to_standard_output("\n" + roofline_text(estimator::program_roofline(replayed)));
+    }
   }
   if (options.json) write_to_standard_output(estimator::document_text(document_of(profiles)));
   return verdict_on(profiles, options.gate);
@@ -365,11 +413,26 @@ Command add_exec_command(CLI::App& root) {
   app->add_option("--trace", options->trace, "write the step as a Chrome trace, for Perfetto")
       ->type_name("FILE")
       ->group("Output");
-  app->add_flag("--json",
-                options->json,
-                "print the profile as JSON; the program's output goes to "
-                "standard error")
+  app->add_option("--estimate",
+                  options->estimate,
+                  "write memory, time and cost as JSON, as `onerank estimate --profiles` prints it")
+      ->type_name("FILE")
       ->group("Output");
+  CLI::Option* json = app->add_flag("--json",
+                                    options->json,
+                                    "print the profile as JSON; the program's output goes to "
+                                    "standard error");
+  json->group("Output");
+  app->add_flag("--timeline", options->timeline, "draw the step: a line for each stream")
+      ->excludes(json)
+      ->group("Output");
+  app->add_flag(
+         "--roofline", options->roofline, "print what bounds the step, as `onerank roofline`")
+      ->excludes(json)
+      ->group("Output");
+  options->plan_flags.add_keys_to(*app, keys_of_programs());
+  options->program_flags.add_to(*app);
+  options->measured_step.add_to(*app);
   options->gate.add_to(*app);
   app->add_option("program", options->program, "after `--`: the program and its arguments")
       ->required()

@@ -12,7 +12,7 @@
 #include "sim/cli/report/module_report.h"
 #include "sim/cli/report/plan_report.h"
 #include "sim/cli/report/profile_report.h"
-#include "sim/cli/report/timeline_text.h"
+#include "sim/cli/report/timeline_columns.h"
 
 namespace sim {
 namespace {

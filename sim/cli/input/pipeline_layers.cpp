@@ -99,6 +99,11 @@ void PipelineLayers::add_to(CLI::App& app) {
       ->group(kGroup);
 }
 
+std::string PipelineLayers::given() const {
+  if (!first_.empty()) return kFirst;
+  return !last_.empty() ? kLast : kPerVirtual;
+}
+
 void PipelineLayers::overlay(Json& tree) const {
   if (!any_given()) return;
   const auto layers = layers_of(tree);

@@ -16,6 +16,8 @@ class PipelineLayers {
   void add_to(CLI::App& app);
 
   bool any_given() const { return !first_.empty() || !last_.empty() || !per_virtual_.empty(); }
+  /// The name of a flag that was given.
+  std::string given() const;
 
   /// Writes parallelism.layers_per_stage, with the given numbers for the first and last stage and
   /// the other layers divided evenly among the other stages; or parallelism.virtual_stages, the

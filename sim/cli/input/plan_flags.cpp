@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <string_view>
 
@@ -85,18 +86,32 @@ std::string switch_text(const PlanFlag& flag) {
       "{} = {}", flag.path, constant.is_string() ? constant.get<std::string>() : constant.dump());
 }
 
+bool has(const std::vector<std::string>& keys, const std::string& key) {
+  return std::find(keys.begin(), keys.end(), key) != keys.end();
+}
+
 }  // namespace
+
+void PlanFlags::add_flag(CLI::App& app, const PlanFlag& flag, const std::string& group) {
+  CLI::Option* option =
+      flag.is_switch() ? app.add_flag(flag.names()) : app.add_option(flag.names());
+  if (!flag.is_switch()) option->type_name(flag.placeholder);
+  option->description(flag.help)->group(group);
+  registered_.push_back({&flag, option});
+}
+
+void PlanFlags::add_keys_to(CLI::App& app, const std::vector<std::string>& keys) {
+  for (const PlanFlagGroup& group : plan_flag_groups()) {
+    for (const PlanFlag& flag : group.flags) {
+      if (has(keys, flag.path)) add_flag(app, flag, group.title);
+    }
+  }
+}
 
 void PlanFlags::add_to(CLI::App& app, std::string_view only_group) {
   for (const PlanFlagGroup& group : plan_flag_groups()) {
     if (!only_group.empty() && only_group != group.title) continue;
-    for (const PlanFlag& flag : group.flags) {
-      CLI::Option* option =
-          flag.is_switch() ? app.add_flag(flag.names()) : app.add_option(flag.names());
-      if (!flag.is_switch()) option->type_name(flag.placeholder);
-      option->description(flag.help)->group(group.title);
-      registered_.push_back({&flag, option});
-    }
+    for (const PlanFlag& flag : group.flags) add_flag(app, flag, group.title);
   }
   if (!only_group.empty()) return;
   app.add_option("--set", settings_, "any other key of the plan: --set training.seed=7")
@@ -110,6 +125,13 @@ bool PlanFlags::any_given() const {
     if (given.option->count() > 0) return true;
   }
   return !settings_.empty();
+}
+
+std::string PlanFlags::given_beyond(const std::vector<std::string>& keys) const {
+  for (const auto& [flag, option] : registered_) {
+    if (option->count() > 0 && !has(keys, flag->path)) return flag->short_name();
+  }
+  return settings_.empty() ? "" : "--set";
 }
 
 void PlanFlags::overlay(Json& tree) const {

@@ -16,7 +16,13 @@ class PlanFlags {
   /// Adds all flags and --set, or the flags of one group.
   void add_to(CLI::App& app, std::string_view only_group = {});
 
+  /// Adds the flags of these keys alone, without --set.
+  void add_keys_to(CLI::App& app, const std::vector<std::string>& keys);
+
   bool any_given() const;
+  /// The name of a flag that was given and says something else than these keys; "" if there is
+  /// none.
+  std::string given_beyond(const std::vector<std::string>& keys) const;
 
   /// Writes the given flags over the plan's tree. `--model` replaces the whole model of a file.
   /// Throws UserError for a value that does not fit the flag, and when two flags disagree.
@@ -27,6 +33,8 @@ class PlanFlags {
   std::string with_flag_names(std::string text) const;
 
  private:
+  void add_flag(CLI::App& app, const PlanFlag& flag, const std::string& group);
+
   struct Registered {
     const PlanFlag* flag;
     const CLI::Option* option;

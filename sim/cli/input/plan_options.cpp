@@ -40,8 +40,10 @@ void PlanOptions::add_to(CLI::App& app) {
   pipeline_layers_.add_to(app);
 }
 
-bool PlanOptions::any_given() const {
-  return !path_.empty() || flags_.any_given() || pipeline_layers_.any_given();
+std::string PlanOptions::given_beyond(const std::vector<std::string>& keys) const {
+  if (!world_size_.empty()) return "--world-size";
+  if (pipeline_layers_.any_given()) return pipeline_layers_.given();
+  return flags_.given_beyond(keys);
 }
 
 PlanContext PlanOptions::context(const Environment& environment) const {

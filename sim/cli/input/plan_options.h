@@ -26,8 +26,11 @@ class PlanOptions {
  public:
   void add_to(CLI::App& app);
 
-  /// Whether the user gave a plan file or any flag of a plan.
-  bool any_given() const;
+  bool has_file() const { return !path_.empty(); }
+  const PlanFlags& flags() const { return flags_; }
+  /// The name of a flag that was given and says something else than these keys; "" if there is
+  /// none.
+  std::string given_beyond(const std::vector<std::string>& keys) const;
 
   /// Reads the file, applies the flags and resolves the plan. The world size is taken from
   /// --world-size, else from WORLD_SIZE, else from the plan; the allocator's settings are taken

@@ -164,7 +164,7 @@ std::string throughput_text(const estimator::Throughput& throughput) {
 }
 
 std::string cost_text(const std::vector<estimator::TrainingCost>& costs) {
-  if (costs.empty()) return "  cost: no price is known; give cluster.usd_per_gpu_hour\n";
+  if (costs.empty()) return "  cost: no price is known; give --price\n";
   const auto one = [](const estimator::TrainingCost& cost) {
     return fmt::format("{} US dollars at {:g} for a GPU hour ({}{}{}, {})",
                        whole_with_commas(cost.cost_usd),
@@ -192,25 +192,6 @@ std::string failure_text(const estimator::TrainingEstimate& training) {
       tagged(training.checkpoint_seconds),
       with_commas(training.save_interval),
       estimator::to_string(training.save_interval_source));
-}
-
-std::string training_text(const std::optional<estimator::TrainingEstimate>& training) {
-  if (!training || !std::isfinite(training->seconds)) return "";
-  Table table({{"part", Align::kLeft}, {"time"}, {"share"}});
-  const auto add = [&](const char* part, double seconds) {
-    const double share = training->seconds > 0 ? 100 * seconds / training->seconds : 0;
-    table.add_row({part, format_duration(seconds), fmt::format("{:.1f} %", share)});
-  };
-  add("training", training->seconds_without_failures);
-  add("checkpoints", training->lost_seconds.checkpoints);
-  add("restarts", training->lost_seconds.restarts);
-  add("work done again", training->lost_seconds.repeated_work);
-  return fmt::format("\nTraining: {} steps, {} expected, goodput {:.1f} %; {} GPU hours\n",
-                     with_commas(training->steps),
-                     format_duration(training->seconds),
-                     100 * training->goodput,
-                     whole_with_commas(training->gpu_hours)) +
-         table.text(2) + failure_text(*training) + cost_text(training->costs);
 }
 
 std::string rate_text(const estimator::RateTerm& rate) {
@@ -252,12 +233,14 @@ std::string saved_time_text(double seconds, double iteration_seconds) {
 
 std::string advice_text(const ClusterEstimate& estimate) {
   if (estimate.advice.empty()) return "";
+  const double iteration_seconds =
+      estimate.measured_step ? estimate.measured_step->seconds : estimate.time.iteration_seconds;
   std::string text = "\nWhat would help, each run; and what to type for it\n";
   for (const estimator::Advice& item : estimate.advice) {
     text += "  - " + item.text;
     if (item.gain_bytes) text += "; " + saved_memory_text(*item.gain_bytes);
     if (item.gain_seconds) {
-      text += "; " + saved_time_text(*item.gain_seconds, estimate.time.iteration_seconds);
+      text += "; " + saved_time_text(*item.gain_seconds, iteration_seconds);
     }
     text += "\n    " + item.flags + "\n";
   }
@@ -277,10 +260,41 @@ std::string verdict_text(const estimator::Verdict& verdict) {
   return fmt::format("{}: {}\n", estimator::fit_words(verdict.outcome), verdict.reason);
 }
 
+std::string measured_step_text(const std::optional<estimator::MeasuredStep>& measured) {
+  if (!measured) return "";
+  return fmt::format(
+      "\nMeasured: {} for one iteration (given), {:.3f} x the {} above; throughput, training, cost "
+      "and what advice\n  saves are computed with this factor, the parts of the iteration are "
+      "not\n",
+      format_duration(measured->seconds),
+      measured->factor,
+      format_duration(measured->estimated_seconds));
+}
+
+std::string training_text(const std::optional<estimator::TrainingEstimate>& training) {
+  if (!training || !std::isfinite(training->seconds)) return "";
+  Table table({{"part", Align::kLeft}, {"time"}, {"share"}});
+  const auto add = [&](const char* part, double seconds) {
+    const double share = training->seconds > 0 ? 100 * seconds / training->seconds : 0;
+    table.add_row({part, format_duration(seconds), fmt::format("{:.1f} %", share)});
+  };
+  add("training", training->seconds_without_failures);
+  add("checkpoints", training->lost_seconds.checkpoints);
+  add("restarts", training->lost_seconds.restarts);
+  add("work done again", training->lost_seconds.repeated_work);
+  return fmt::format("\nTraining: {} steps, {} expected, goodput {:.1f} %; {} GPU hours\n",
+                     with_commas(training->steps),
+                     format_duration(training->seconds),
+                     100 * training->goodput,
+                     whole_with_commas(training->gpu_hours)) +
+         table.text(2) + failure_text(*training) + cost_text(training->costs);
+}
+
 std::string estimate_text(const ClusterEstimate& estimate) {
   return rank_class_table(estimate) + worst_rank_terms(estimate) + host_memory_text(estimate) +
-         time_table(estimate.time) + throughput_text(estimate.throughput) +
-         training_text(estimate.training) + advice_text(estimate) + rate_table(estimate.rates) +
+         time_table(estimate.time) + measured_step_text(estimate.measured_step) +
+         throughput_text(estimate.throughput) + training_text(estimate.training) +
+         advice_text(estimate) + rate_table(estimate.rates) +
          list_text("Assumed", estimate.assumptions) +
          list_text("Not modelled", estimate.not_modelled);
 }
@@ -288,7 +302,7 @@ std::string estimate_text(const ClusterEstimate& estimate) {
 std::string program_estimate_text(const estimator::ProgramEstimate& estimate) {
   const ClusterEstimate memory{.verdict = estimate.verdict, .rank_classes = estimate.ranks};
   return verdict_text(estimate.verdict) + "\n" + rank_class_table(memory) +
-         worst_rank_terms(memory) + (estimate.time ? program_time_text(*estimate.time) : "") +
+         worst_rank_terms(memory) + (estimate.time ? program_time_text(estimate) : "") +
          (estimate.time ? rate_table(estimate.time->rates) : "") +
          list_text("Assumed", estimate.assumptions) +
          list_text("Not modelled", estimate.not_modelled);

@@ -18,4 +18,10 @@ std::string estimate_text(const estimator::ClusterEstimate& estimate);
 /// The verdict, the memory of the ranks that were run, and their step time if it is known.
 std::string program_estimate_text(const estimator::ProgramEstimate& estimate);
 
+/// Time, goodput, failures and cost of the whole training; "" without one.
+std::string training_text(const std::optional<estimator::TrainingEstimate>& training);
+
+/// What a measured step changes; "" without one.
+std::string measured_step_text(const std::optional<estimator::MeasuredStep>& measured);
+
 }  // namespace sim

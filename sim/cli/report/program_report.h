@@ -4,6 +4,7 @@
 #include <string>
 
 #include "estimator/cluster/cluster_estimate.h"
+#include "estimator/cluster/program_replay.h"
 #include "estimator/profile/rank_profile.h"
 
 namespace sim {
@@ -17,5 +18,9 @@ std::string program_text(const estimator::RankProfile& profile);
 std::string program_verdict(const estimator::RankProfile& profile);
 /// The outcome for a profile that has a verdict.
 estimator::Fit program_outcome(const estimator::RankProfile& profile);
+
+/// Writes the step for Perfetto, and says on standard error which ranks are left out because the
+/// file would be too large.
+void write_program_trace(const std::string& path, const estimator::ProgramReplay& replayed);
 
 }  // namespace sim

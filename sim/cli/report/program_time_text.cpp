@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "estimator/base/units.h"
+#include "sim/cli/report/estimate_report.h"
 #include "sim/cli/report/table.h"
 
 namespace sim {
@@ -14,6 +15,7 @@ namespace {
 using estimator::format_duration;
 using estimator::ProgramTime;
 using estimator::RankTime;
+using estimator::whole_with_commas;
 using estimator::with_commas;
 using estimator::WorkTerm;
 
@@ -95,22 +97,61 @@ std::string weak_prices_text(const char* title,
   return text;
 }
 
+std::string flops_text(const estimator::ProgramEstimate& estimate) {
+  const ProgramTime& time = *estimate.time;
+  const double seconds =
+      estimate.measured_step ? estimate.measured_step->seconds : time.iteration_seconds;
+  const auto tera_per_second = [&](double flops) {
+    return seconds > 0 ? flops / seconds * 1e-12 : 0;
+  };
+  std::string text = fmt::format(
+      "\nstep time {} (simulated){}: {:.0f} TFLOP/s a GPU of products and attention as they were "
+      "run, {:.1f} % of the 16-bit peak (HFU)\n  {:.0f} TFLOP/s without what runs again: MFU "
+      "{:.1f} "
+      "%\n",
+      format_duration(time.iteration_seconds),
+      estimate.measured_step
+          ? fmt::format(", {} measured (given): x {:.3f} for all but the parts of the step",
+                        format_duration(seconds),
+                        estimate.measured_step->factor)
+          : "",
+      tera_per_second(time.flops),
+      time.hfu * 100,
+      tera_per_second(time.model_flops),
+      time.mfu * 100);
+  return text + (time.mfu_note.empty() ? "" : fmt::format("  ({})\n", time.mfu_note));
+}
+
+std::string throughput_text_of(const estimator::ProgramThroughput& throughput) {
+  if (!throughput.tokens_per_step) {
+    return fmt::format("  tokens/s are not known: {}\n", throughput.tokens_note);
+  }
+  if (!throughput.tokens_per_second) return "";  // nothing was priced
+  return fmt::format("  {} tokens/s, {:.1f} for each GPU{}; {} tokens a step ({}{}{})\n",
+                     whole_with_commas(*throughput.tokens_per_second),
+                     *throughput.tokens_per_second_per_gpu,
+                     throughput.samples_per_second
+                         ? fmt::format(", {:.2f} samples/s", *throughput.samples_per_second)
+                         : "",
+                     with_commas(*throughput.tokens_per_step),
+                     estimator::to_string(throughput.tokens_source),
+                     throughput.tokens_note.empty() ? "" : ": ",
+                     throughput.tokens_note);
+}
+
 }  // namespace
 
-std::string program_time_text(const ProgramTime& time) {
-  std::string text = fmt::format(
-      "\nstep time {} (simulated): {:.0f} TFLOP/s a GPU of products and attention as they were "
-      "run, {:.1f} % of the 16-bit peak (HFU)\n",
-      format_duration(time.iteration_seconds),
-      time.iteration_seconds > 0 ? time.flops / time.iteration_seconds * 1e-12 : 0,
-      time.hfu * 100);
-  return text + rank_table(time) + work_table(time) +
+std::string program_time_text(const estimator::ProgramEstimate& estimate) {
+  const ProgramTime& time = *estimate.time;
+  return flops_text(estimate) + throughput_text_of(*estimate.throughput) + rank_table(time) +
+         work_table(time) +
          weak_prices_text("priced by the memory that the kernels were given",
                           time.priced_by_memory,
                           time.iteration_seconds) +
          weak_prices_text("priced as a launch alone, because nothing is known of them",
                           time.not_priced,
-                          time.iteration_seconds);
+                          time.iteration_seconds) +
+         training_text(estimate.training);
 }
 
 }  // namespace sim

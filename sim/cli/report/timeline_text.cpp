@@ -1,13 +1,11 @@
 #include "sim/cli/report/timeline_text.h"
 
 #include <fmt/format.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <map>
 
 #include "estimator/base/units.h"
+#include "sim/cli/report/timeline_columns.h"
 
 namespace sim {
 namespace {
@@ -17,7 +15,6 @@ using estimator::StageTimeline;
 using estimator::TimelineEvent;
 using estimator::Track;
 
-constexpr char kIdle = '.';
 constexpr char kData = '~';
 
 char letter_of(const TimelineEvent& event) {
@@ -37,50 +34,6 @@ char letter_of(const TimelineEvent& event) {
   }
 }
 
-/// How much of each column goes to what, and what of it is most.
-class Columns {
- public:
-  Columns(int count, double seconds) : seconds_of_column_(seconds / count), filled_(count) {}
-
-  void add(const TimelineEvent& event) {
-    const double begin = event.begin_seconds / seconds_of_column_;
-    const double end = event.end_seconds / seconds_of_column_;
-    const auto last = static_cast<std::size_t>(std::max(0.0, end));
-    for (auto c = static_cast<std::size_t>(begin); c <= last && c < filled_.size(); ++c) {
-      const auto column = static_cast<double>(c);
-      const double part = std::min(end, column + 1) - std::max(begin, column);
-      if (part > 0) filled_[c][letter_of(event)] += part;
-    }
-  }
-
-  std::string text() const {
-    std::string line;
-    for (const std::map<char, double>& column : filled_) line += most_of(column);
-    return line;
-  }
-
- private:
-  /// Communication runs beside the rest and shows only where there is no rest.
-  static char most_of(const std::map<char, double>& column) {
-    double busy = 0, most = 0;
-    char letter = kIdle;
-    for (const auto& [which, part] : column) {
-      if (which == kData) continue;
-      busy += part;
-      if (part > most) {
-        most = part;
-        letter = which;
-      }
-    }
-    if (2 * busy >= 1) return letter;
-    const auto data = column.find(kData);
-    return data != column.end() && 2 * data->second >= 1 - busy ? kData : kIdle;
-  }
-
-  double seconds_of_column_;
-  std::vector<std::map<char, double>> filled_;
-};
-
 double busy_seconds(const StageTimeline& stage) {
   double seconds = 0;
   for (const TimelineEvent& event : stage.events) {
@@ -99,9 +52,10 @@ std::string timeline_text(const estimator::StepTimeline& timeline, int columns) 
   std::string text = fmt::format("\nThe step, {} for each column\n",
                                  estimator::format_duration(timeline.iteration_seconds / width));
   for (const StageTimeline& stage : timeline.stages) {
-    Columns line(width, timeline.iteration_seconds);
+    TimelineColumns line(width, timeline.iteration_seconds, kData);
     for (const TimelineEvent& event : stage.events) {
-      if (event.track != Track::kPipeline) line.add(event);
+      if (event.track == Track::kPipeline) continue;
+      line.add(letter_of(event), event.begin_seconds, event.end_seconds);
     }
     text += fmt::format("  stage {:>3} |{}| {:>3.0f} %\n",
                         stage.stage,
@@ -111,13 +65,6 @@ std::string timeline_text(const estimator::StepTimeline& timeline, int columns) 
   return text +
          "  0-9 forward and a-j backward of micro-batch ..0 to ..9, O optimizer, ~ data "
          "communication, . waiting\n";
-}
-
-int output_columns() {
-  constexpr int kUsual = 100;
-  winsize size{};
-  const bool is_terminal = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
-  return is_terminal ? size.ws_col : kUsual;
 }
 
 }  // namespace sim

@@ -14,7 +14,4 @@ namespace sim {
 /// and "~" for communication over the data ranks that overlaps with nothing. Else it shows ".".
 std::string timeline_text(const estimator::StepTimeline& timeline, int columns);
 
-/// The number of columns of the terminal on standard output, or 100 if that is no terminal.
-int output_columns();
-
 }  // namespace sim

@@ -132,9 +132,27 @@ TEST_F(ExecTrace, IsDrawnForPerfetto) {
   ASSERT_EQ(run_program("two_streams.py", {"--trace", file}).exit_code, 0);
   const auto drawn = estimator::parse_json(estimator::read_file(file), file);
   EXPECT_GT(drawn.at("traceEvents").size(), 10u);
-  const ProgramResult refused = run({"estimate", "--profiles", path("out"), "--timeline"});
-  EXPECT_EQ(refused.exit_code, 2);
-  EXPECT_THAT(refused.error, HasSubstr("--timeline with the profiles of a program"));
+}
+
+TEST_F(ExecTrace, IsDrawnAsText) {
+  const ProgramResult result =
+      run_program("two_streams.py", {"--timeline", "--roofline", "--measured-step", "1"});
+  EXPECT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_THAT(result.output, HasSubstr("rank     0 stream   0 |"));
+  EXPECT_THAT(result.output, HasSubstr("what the step waits for"));
+  EXPECT_THAT(result.output, HasSubstr("1.00 s measured (given)"));
+}
+
+// Two sequences of 64 tokens in each of two micro-batches, on eight ranks.
+TEST_F(ExecTrace, TellsTheTokensOfAStep) {
+  if (!has_package("transformers") || !has_package("accelerate")) GTEST_SKIP();
+  const std::string file = path("estimate.json");
+  ASSERT_EQ(run_program("trainer.py", {"--world-size", "8", "--steps", "2", "--estimate", file})
+                .exit_code,
+            0);
+  const auto estimate = estimator::parse_json(estimator::read_file(file), file);
+  EXPECT_EQ(estimate.at("throughput").at("tokens_per_step"), 8 * 2 * 2 * 64);
+  EXPECT_EQ(estimate.at("throughput").at("tokens_source"), "computed");
 }
 
 TEST_F(ExecTrace, OfAPipelineNeedsItsStages) {

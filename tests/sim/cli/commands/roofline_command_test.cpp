@@ -4,6 +4,7 @@
 
 #include "estimator/base/document.h"
 #include "estimator/profile/rank_profile.h"
+#include "tests/estimator/cluster/small_program.h"
 #include "tests/sim/cli/onerank_program.h"
 
 namespace sim {
@@ -33,14 +34,29 @@ TEST_F(RooflineCommand, PrintsTablesAndExitsWithZeroAlsoWhenThePlanDoesNotFit) {
   }
 }
 
-TEST_F(RooflineCommand, OfAProgramIsRefusedWithWhatThereIs) {
+TEST_F(RooflineCommand, OfAProgramWithoutATraceIsRefused) {
   std::filesystem::create_directory(path("program"));
   write("program/rank-00000.json", estimator::document_text(program_profile()));
   const ProgramResult result = run({"roofline", "--profiles", path("program")});
   EXPECT_EQ(result.exit_code, 2);
-  EXPECT_THAT(result.error, HasSubstr("a program's time is not known"));
-  EXPECT_THAT(result.error, HasSubstr("rank 0 ran python train.py"));
-  EXPECT_THAT(result.error, HasSubstr("`onerank estimate --profiles DIR` tells its memory"));
+  EXPECT_THAT(result.error, HasSubstr("the program has no step time"));
+  EXPECT_THAT(result.error, HasSubstr("rank 0 has no trace"));
+}
+
+TEST_F(RooflineCommand, OfAProgramHasTheTablesOfAPlan) {
+  std::filesystem::create_directory(path("program"));
+  write("program/rank-00000.json", estimator::document_text(estimator::small_program()));
+  const ProgramResult result = run({"roofline", "--profiles", path("program")});
+  EXPECT_EQ(result.exit_code, 0) << result.error;
+  for (const char* title : {"what the step waits for", "operator", "module", "phase", "hotspot"}) {
+    EXPECT_THAT(result.output, HasSubstr(title));
+  }
+  const ProgramResult json = run({"roofline", "--profiles", path("program"), "--json"});
+  EXPECT_EQ(estimator::Json::parse(json.output)["command"][1], "train.py");
+  const ProgramResult refused =
+      run({"roofline", "--profiles", path("program"), "--train-iters", "10"});
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.error, HasSubstr("--train-iters with the profiles of a program"));
 }
 
 TEST_F(RooflineCommand, PrintsJson) {

@@ -1,0 +1,41 @@
+#include "estimator/cluster/program_flops.h"
+
+#include <algorithm>
+
+#include "estimator/compute/compute_time.h"
+
+namespace estimator {
+namespace {
+
+/// Query x key is computed again, and has two gradients, as has its product with the values.
+constexpr double kGradientsOfFusedAttention = 4.0 / 5;
+
+double model_share(const TraceWork& work, Direction direction) {
+  const bool is_fused = direction == Direction::kBackward && work.kind == WorkKind::kKernel &&
+                        is_attention({.name = work.operator_name});
+  return is_fused ? kGradientsOfFusedAttention : 1;
+}
+
+}  // namespace
+
+ProgramFlops program_flops(const RankProfile& profile) {
+  const Trace& trace = *profile.trace;
+  ProgramFlops flops;
+  double forward = 0, backward = 0;
+  bool is_compiled = false;
+  for (std::size_t i = 0; i < trace.events.kind.size(); ++i) {
+    if (trace.events.kind[i] != static_cast<int64_t>(TraceEventKind::kLaunch)) continue;
+    const TraceWork& work = trace.works[static_cast<std::size_t>(trace.events.item[i])];
+    const auto direction = static_cast<Direction>(trace.events.direction[i]);
+    flops.executed += work.flops;
+    is_compiled = is_compiled || work.bytes_source == BytesSource::kParameters;
+    if (direction == Direction::kForward) forward += work.flops;
+    if (direction == Direction::kBackward) backward += work.flops * model_share(work, direction);
+  }
+  constexpr double kAllGradients = 2, kNearly = 0.99;
+  flops.model = forward + std::min(backward, kAllGradients * forward);
+  flops.is_model_known = !is_compiled || backward >= kNearly * kAllGradients * forward;
+  return flops;
+}
+
+}  // namespace estimator

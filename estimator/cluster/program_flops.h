@@ -1,0 +1,24 @@
+// The FLOPs of matrix products and attention in a rank's recorded iteration.
+#pragma once
+
+#include "estimator/profile/rank_profile.h"
+
+namespace estimator {
+
+struct ProgramFlops {
+  double executed = 0;  ///< as they were run
+  /// Those of the model: forward, and at most twice as many in backward, because a product has two
+  /// gradients.
+  double model = 0;
+  /// False if the rank runs compiled code and not all gradients: what its backward runs again can't
+  /// be told from what it computes.
+  bool is_model_known = true;
+};
+
+/// Recompute is told by the modules that run again (Direction::kRecompute), and by products of the
+/// backward beyond two for each of the forward, which compiled code has. Of fused attention's
+/// backward, which runs one of its five products again, four count. Products of the optimizer are
+/// no part of the model. `profile` has a trace.
+ProgramFlops program_flops(const RankProfile& profile);
+
+}  // namespace estimator

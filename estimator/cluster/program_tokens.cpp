@@ -1,0 +1,165 @@
+#include "estimator/cluster/program_tokens.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <numeric>
+#include <set>
+#include <tuple>
+
+#include "estimator/base/units.h"
+#include "estimator/replay/work_bytes.h"
+
+namespace estimator {
+namespace {
+
+/// An operator whose second tensor holds an integer for each token.
+struct TokenReader {
+  const char* operator_name;
+  const char* described;
+  bool has_width;  ///< its first tensor has the activations: their last dim is the width
+};
+constexpr TokenReader kTokenReaders[] = {
+    {"aten::embedding_dense_backward", "the integer inputs of its embedding", true},
+    {"aten::nll_loss_forward", "the labels of its loss", false},
+};
+
+using Shapes = std::vector<std::vector<int64_t>>;
+
+int64_t elements_of(const std::vector<int64_t>& shape) {
+  return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
+}
+
+/// What one operator read in an iteration.
+struct TokensRead {
+  int64_t tokens = 0;
+  int64_t tokens_of_call = 0;                                   ///< fewest
+  int64_t most_elements = std::numeric_limits<int64_t>::max();  ///< of a call's activations
+};
+
+/// An operator launches several kernels, each of them once or more often in a call. Calls by other
+/// modules are of other embeddings, such as those of positions, which have fewer inputs. Where the
+/// module is not known, the shapes tell them apart.
+std::optional<TokensRead> tokens_read(const Trace& trace, const TokenReader& reader) {
+  using Call = std::tuple<int64_t, Shapes>;             // module, shapes
+  std::map<Call, std::map<int64_t, int64_t>> launches;  // by work
+  for (std::size_t i = 0; i < trace.events.kind.size(); ++i) {
+    if (trace.events.kind[i] != static_cast<int64_t>(TraceEventKind::kLaunch)) continue;
+    const int64_t item = trace.events.item[i];
+    const TraceWork& work = trace.works[static_cast<std::size_t>(item)];
+    if (work.operator_name != reader.operator_name || work.shapes.size() < 2) continue;
+    ++launches[{trace.events.module[i], work.shapes}][item];
+  }
+  std::map<Call, TokensRead> found;
+  for (const auto& [call, works] : launches) {
+    const auto& [module, shapes] = call;
+    const bool is_known = !trace.modules[static_cast<std::size_t>(module)].empty();
+    TokensRead& read = found[{module, is_known ? Shapes() : shapes}];
+    const auto least = [](const auto& a, const auto& b) { return a.second < b.second; };
+    const int64_t calls = std::min_element(works.begin(), works.end(), least)->second;
+    const int64_t tokens = elements_of(shapes[1]);
+    read.tokens_of_call = read.tokens == 0 ? tokens : std::min(tokens, read.tokens_of_call);
+    read.tokens += calls * tokens;
+    if (reader.has_width && !shapes[0].empty()) {
+      read.most_elements = tokens * shapes[0].back();
+    }
+  }
+  const auto most = std::max_element(found.begin(), found.end(), [](const auto& a, const auto& b) {
+    return a.second.tokens < b.second.tokens;
+  });
+  if (most == found.end() || most->second.tokens == 0) return std::nullopt;
+  return most->second;
+}
+
+/// Ranks that have the same tokens, because they sum parts of their activations.
+int64_t tensor_ranks(const RankProfile& rank, const TokensRead& read) {
+  const Trace& trace = *rank.trace;
+  int64_t size = 1;
+  for (std::size_t i = 0; i < trace.events.kind.size(); ++i) {
+    if (trace.events.kind[i] != static_cast<int64_t>(TraceEventKind::kLaunch)) continue;
+    if (trace.events.direction[i] != static_cast<int64_t>(Direction::kForward)) continue;
+    const TraceWork& work = trace.works[static_cast<std::size_t>(trace.events.item[i])];
+    const bool sums = work.kind == WorkKind::kCollective &&
+                      (work.name == "all_reduce" || work.name == "reduce_scatter");
+    const int64_t elements = work.bytes / bytes_of_element(work.dtype);
+    if (!sums || elements < read.tokens_of_call || elements > read.most_elements) continue;
+    size = std::max(size,
+                    rank.program->communicators[static_cast<std::size_t>(work.communicator)].size);
+  }
+  return size;
+}
+
+/// The ranks that hand messages on to each other, beginning with `rank`.
+int64_t pipeline_ranks(const std::vector<const RankProfile*>& ranks, int64_t rank) {
+  std::map<int64_t, std::set<int64_t>> neighbours;
+  for (const RankProfile* profile : ranks) {
+    std::map<int64_t, std::pair<int64_t, std::set<int64_t>>> by_communicator;
+    for (const TraceWork& work : profile->trace->works) {
+      if (work.kind != WorkKind::kMessages) continue;
+      auto& [balance, peers] = by_communicator[work.communicator];
+      int64_t sends = 0;
+      for (const TraceMessage& message : work.messages) {
+        sends += message.is_send ? 1 : 0;
+        peers.insert(message.peer);
+      }
+      // As in missing_peers(): a group with as many sends as receives is an exchange.
+      if (2 * sends != static_cast<int64_t>(work.messages.size())) balance = 1;
+    }
+    for (const auto& [number, messages] : by_communicator) {
+      if (messages.first == 0) continue;
+      const RankGroup group =
+          group_of(profile->program->communicators[static_cast<std::size_t>(number)]);
+      for (const int64_t peer : messages.second) {
+        neighbours[profile->rank].insert(group.member(peer));
+        neighbours[group.member(peer)].insert(profile->rank);
+      }
+    }
+  }
+  std::set<int64_t> reached = {rank};
+  for (std::vector<int64_t> open = {rank}; !open.empty();) {
+    const int64_t next = open.back();
+    open.pop_back();
+    for (const int64_t neighbour : neighbours[next]) {
+      if (reached.insert(neighbour).second) open.push_back(neighbour);
+    }
+  }
+  return static_cast<int64_t>(reached.size());
+}
+
+std::string explanation(const FoundTokens& found,
+                        const TokenReader& reader,
+                        int64_t tensor,
+                        int64_t pipeline) {
+  std::string text = fmt::format("{} of rank {}, by {}, x {} with tokens of their own",
+                                 with_commas(found.per_rank),
+                                 found.rank,
+                                 reader.described,
+                                 with_commas(found.replicas));
+  if (tensor > 1) text += fmt::format("; {} ranks share them, which sum activations", tensor);
+  if (pipeline > 1) text += fmt::format("; {} ranks share them as stages", pipeline);
+  return text;
+}
+
+}  // namespace
+
+std::optional<FoundTokens> found_tokens(const std::vector<const RankProfile*>& ranks) {
+  for (const TokenReader& reader : kTokenReaders) {
+    for (const RankProfile* rank : ranks) {
+      const auto read = tokens_read(*rank->trace, reader);
+      if (!read) continue;
+      const int64_t tensor = tensor_ranks(*rank, *read);
+      const int64_t pipeline = pipeline_ranks(ranks, rank->rank);
+      if (rank->world_size % (tensor * pipeline) != 0) return std::nullopt;
+      FoundTokens found{.per_rank = read->tokens,
+                        .rank = rank->rank,
+                        .replicas = rank->world_size / (tensor * pipeline)};
+      found.how = explanation(found, reader, tensor, pipeline);
+      return found;
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace estimator

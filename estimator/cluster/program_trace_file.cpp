@@ -1,0 +1,217 @@
+#include "estimator/cluster/program_trace_file.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "estimator/base/fields.h"
+#include "estimator/base/text.h"
+#include "estimator/base/trace_event_file.h"
+#include "estimator/base/units.h"
+
+namespace estimator {
+namespace {
+
+/// Tracks of a process, in the order of their numbers.
+constexpr int64_t kModuleTrack = 0;
+constexpr int64_t kFirstStreamTrack = 1;
+constexpr int64_t kFirstCommunicatorTrack = 1'000'000;
+
+std::string json_text(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+/// The last part of a kernel's or operator's name, without its template arguments.
+std::string slice_name(const TraceWork& work) {
+  if (work.kind == WorkKind::kProduct) {
+    const std::vector<int64_t>& sizes = work.shapes.front();
+    return fmt::format("product {} x {} x {}", sizes[1], sizes[2], sizes[3]);
+  }
+  if (!work.operator_name.empty()) return work.operator_name;
+  return work.name.substr(0, work.name.find('<'));
+}
+
+/// One rank's part of the file.
+class RankTracks {
+ public:
+  RankTracks(const ReplayRank& rank, const PlayedRank& played, TraceEventFile& file)
+      : rank_(rank), played_(played), process_(rank.profile->rank), file_(file) {}
+
+  void add() {
+    file_.name_process(process_, fmt::format("rank {}", process_));
+    for (const PlayedWork& work : played_.works) add_work(work);
+    name_tracks();
+    add_modules();
+  }
+
+ private:
+  bool communicates(const PlayedWork& work) const {
+    return price_of(rank_, work).work_class == WorkClass::kCommunication;
+  }
+
+  int64_t nanoseconds(double time) const {
+    return trace_nanoseconds(time - played_.iteration_start);
+  }
+
+  int64_t track_of(const PlayedWork& work) const {
+    return communicates(work) ? kFirstCommunicatorTrack + work_of(rank_, work).communicator
+                              : kFirstStreamTrack + stream_of(rank_, work);
+  }
+
+  void add_work(const PlayedWork& played) {
+    const TraceWork& work = work_of(rank_, played);
+    const int64_t track = track_of(played);
+    tracks_.insert(track);
+    std::string members = json_text({{"kernel", work.name},
+                                     {"module", module_of(rank_, played)},
+                                     {"direction", to_string(direction_of(rank_, played))},
+                                     {"bytes", work.bytes},
+                                     {"stream", stream_of(rank_, played)}});
+    file_.add({.process = process_,
+               .thread = track,
+               .begin = nanoseconds(played.start),
+               .end = nanoseconds(played.end)},
+              slice_name(work),
+              to_string(price_of(rank_, played).work_class),
+              members.substr(1, members.size() - 2));
+  }
+
+  void name_tracks() {
+    for (const int64_t track : tracks_) {
+      if (track < kFirstCommunicatorTrack) {
+        file_.name_thread(process_, track, fmt::format("stream {}", track - kFirstStreamTrack));
+        continue;
+      }
+      const CommunicatorRecord& record =
+          rank_.profile->program
+              ->communicators[static_cast<std::size_t>(track - kFirstCommunicatorTrack)];
+      file_.name_thread(process_,
+                        track,
+                        fmt::format("NCCL, {} of {} ranks",
+                                    record.name.empty() ? "a group" : record.name,
+                                    with_commas(record.size)));
+    }
+  }
+
+  /// The stream that computes longest.
+  std::optional<int64_t> computing_stream() const {
+    std::map<int64_t, double> seconds;
+    for (const PlayedWork& work : played_.works) {
+      if (!communicates(work)) seconds[stream_of(rank_, work)] += work.end - work.start;
+    }
+    const auto most = std::max_element(
+        seconds.begin(), seconds.end(), [](auto& a, auto& b) { return a.second < b.second; });
+    return most == seconds.end() ? std::nullopt : std::optional(most->first);
+  }
+
+  /// "backward", "layers.3", "layers.3.mlp", ... A number belongs to the name before it.
+  static std::vector<std::string> path_of(Direction direction, const std::string& module) {
+    std::vector<std::string> path = {to_string(direction)};
+    std::string whole;
+    for (const std::string& part : split(module, '.')) {
+      if (part.empty()) continue;
+      const bool is_number = part.find_first_not_of("0123456789") == std::string::npos;
+      whole += whole.empty() ? part : "." + part;
+      if (is_number && path.size() > 1) path.pop_back();
+      path.push_back(whole);
+    }
+    return path;
+  }
+
+  struct Open {
+    std::string name;
+    double start = 0;
+  };
+
+  void close_down_to(std::size_t depth, double end) {
+    while (open_.size() > depth) {
+      file_.add({.process = process_,
+                 .thread = kModuleTrack,
+                 .begin = nanoseconds(open_.back().start),
+                 .end = nanoseconds(end)},
+                open_.back().name,
+                "module",
+                "");
+      open_.pop_back();
+    }
+  }
+
+  /// What of a rank's memory was allocated at most while a module ran.
+  void add_memory(Direction direction, const std::string& module, double at) {
+    const auto& modules = rank_.profile->modules;
+    const auto record = std::find_if(
+        modules.begin(), modules.end(), [&](const ModuleRecord& m) { return m.path == module; });
+    if (record == modules.end()) return;
+    const int64_t bytes = direction == Direction::kForward ? record->forward_peak_bytes
+                          : is_per_micro_batch(direction)  ? record->backward_peak_bytes
+                                                           : 0;
+    if (bytes > 0) {
+      file_.add_counter(process_,
+                        nanoseconds(at),
+                        "allocated, at most (GiB)",
+                        static_cast<double>(bytes) / static_cast<double>(kGiB));
+    }
+  }
+
+  void add_modules() {
+    const auto stream = computing_stream();
+    if (!stream) return;
+    file_.name_thread(process_, kModuleTrack, "modules");
+    double end = played_.iteration_start;
+    std::string last;
+    for (const PlayedWork& work : played_.works) {
+      if (communicates(work) || stream_of(rank_, work) != *stream) continue;
+      const std::string& module = module_of(rank_, work);
+      const Direction direction = direction_of(rank_, work);
+      const std::vector<std::string> path = path_of(direction, module);
+      std::size_t same = 0;
+      while (same < open_.size() && same < path.size() && open_[same].name == path[same]) ++same;
+      close_down_to(same, end);
+      for (std::size_t i = same; i < path.size(); ++i) open_.push_back({path[i], work.start});
+      if (path.back() != last) add_memory(direction, module, work.start);
+      last = path.back();
+      end = work.end;
+    }
+    close_down_to(0, end);
+  }
+
+  const ReplayRank& rank_;
+  const PlayedRank& played_;
+  const int64_t process_;
+  TraceEventFile& file_;
+  std::set<int64_t> tracks_;
+  std::vector<Open> open_;
+};
+
+}  // namespace
+
+ProgramTrace program_trace(const ProgramReplay& replayed, std::size_t most_bytes) {
+  TraceEventFile file;
+  ProgramTrace trace;
+  double works = 0;
+  for (std::size_t i = 0; i < replayed.ranks.size(); ++i) {
+    const auto own = static_cast<double>(replayed.played[i].works.size());
+    const auto bytes = static_cast<double>(file.size());
+    constexpr double kMargin = 1.1;  // ranks differ in the lengths of their names
+    const bool has_room =
+        works == 0 || bytes * (works + kMargin * own) / works < static_cast<double>(most_bytes);
+    if (has_room) {
+      RankTracks(replayed.ranks[i], replayed.played[i], file).add();
+    } else {
+      trace.left_out.push_back(replayed.ranks[i].profile->rank);
+    }
+    if (has_room) works += own;
+  }
+  const std::vector<std::string>& command = replayed.ranks.front().profile->program->command;
+  trace.text =
+      std::move(file).finish(json_text({{"tool", "onerank"},
+                                        {"command", fmt::format("{}", fmt::join(command, " "))},
+                                        {"left_out_ranks", trace.left_out}}));
+  return trace;
+}
+
+}  // namespace estimator

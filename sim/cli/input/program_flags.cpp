@@ -1,0 +1,127 @@
+#include "sim/cli/input/program_flags.h"
+
+#include <fmt/format.h>
+
+#include "estimator/base/fields.h"
+#include "estimator/plan/options.h"
+#include "sim/cli/input/strict_number.h"
+
+namespace sim {
+namespace {
+
+using estimator::Problem;
+using estimator::ProgramRun;
+using estimator::UserError;
+
+constexpr const char* kTokensPerStep = "--tokens-per-step";
+constexpr const char* kMeasuredStep = "--measured-step";
+
+/// The sections of a plan of which something is said.
+struct SaidSections {
+  estimator::TrainingConfig training;
+  estimator::ClusterConfig cluster;
+  estimator::ReliabilityConfig reliability;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, SaidSections& said) {
+  visit("training", said.training, "how it is trained");
+  visit("cluster", said.cluster, "the machines");
+  visit("reliability", said.reliability, "failures and checkpoints");
+}
+
+SaidSections read_sections(const PlanFlags& flags) {
+  estimator::Json tree = estimator::Json::object();
+  flags.overlay(tree);
+  SaidSections said;
+  estimator::FieldReader reader("command line");
+  reader.read(tree, said, "");
+  try {
+    reader.throw_if_any();
+  } catch (const UserError& error) {
+    std::vector<Problem> problems = error.problems();
+    for (Problem& problem : problems) problem.where = flags.with_flag_names(problem.where);
+    throw UserError(std::move(problems), error.exit_code());
+  }
+  return said;
+}
+
+std::optional<int64_t> value_of(const estimator::Auto<int64_t>& number) {
+  return number.is_known() ? std::optional(number.value()) : std::nullopt;
+}
+
+int64_t positive(const std::string& text, const char* flag) {
+  const int64_t value = parse_whole_number(text, flag);
+  if (value >= 1) return value;
+  throw UserError({.what = "a number is out of range",
+                   .where = fmt::format("{} = {}", flag, value),
+                   .help = "use a number of at least 1"});
+}
+
+}  // namespace
+
+const std::vector<std::string>& keys_of_programs() {
+  static const std::vector<std::string> keys = {"training.global_batch_size",
+                                                "training.sequence_length",
+                                                "training.steps",
+                                                "training.tokens",
+                                                "cluster.gpu_deviation",
+                                                "cluster.usd_per_gpu_hour",
+                                                "reliability.gpu_hours_between_failures",
+                                                "reliability.restart_seconds",
+                                                "reliability.checkpoint_seconds",
+                                                "reliability.save_interval"};
+  return keys;
+}
+
+void MeasuredStepFlag::add_to(CLI::App& app) {
+  app.add_option(kMeasuredStep,
+                 text_,
+                 "seconds of one measured iteration: throughput, training, cost and what advice "
+                 "saves are scaled by measured / estimated")
+      ->type_name("SECONDS")
+      ->group("Time");
+}
+
+std::optional<double> MeasuredStepFlag::seconds() const {
+  if (text_.empty()) return std::nullopt;
+  constexpr double kShortest = 1e-6, kLongest = 1e6;
+  const double seconds = parse_real_number(text_, kMeasuredStep);
+  if (seconds >= kShortest && seconds <= kLongest) return seconds;
+  throw UserError({.what = "a number is out of range",
+                   .where = fmt::format("{} = {}", kMeasuredStep, seconds),
+                   .help = "use the seconds of one iteration, from 1e-6 to 1e6"});
+}
+
+void ProgramFlags::add_to(CLI::App& app) {
+  app_ = &app;
+  app.add_option(kTokensPerStep,
+                 tokens_per_step_,
+                 "tokens on which all ranks of a program train in a step (default: found in its "
+                 "trace)")
+      ->type_name("N")
+      ->group("Training");
+}
+
+std::vector<std::string> ProgramFlags::given() const {
+  std::vector<std::string> names;
+  if (app_ != nullptr && app_->count(kTokensPerStep) > 0) names.emplace_back(kTokensPerStep);
+  return names;
+}
+
+ProgramRun ProgramFlags::run(const PlanFlags& plan_flags) const {
+  const SaidSections said = read_sections(plan_flags);
+  ProgramRun run{.global_batch_size = value_of(said.training.global_batch_size),
+                 .sequence_length = value_of(said.training.sequence_length),
+                 .steps = said.training.steps,
+                 .tokens = said.training.tokens,
+                 .reliability = said.reliability,
+                 .usd_per_gpu_hour = said.cluster.usd_per_gpu_hour,
+                 .gpu_deviation = said.cluster.gpu_deviation};
+  if (any_given()) {
+    run.tokens_per_step = positive(tokens_per_step_, kTokensPerStep);
+  }
+  static_cast<void>(run.said_tokens());  // contradictions are told before anything is run
+  return run;
+}
+
+}  // namespace sim

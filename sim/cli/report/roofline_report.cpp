@@ -1,0 +1,81 @@
+#include "sim/cli/report/roofline_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "estimator/base/units.h"
+#include "sim/cli/report/table.h"
+
+namespace sim {
+namespace {
+
+using estimator::format_duration;
+using estimator::Roofline;
+using estimator::RooflineRow;
+
+std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
+
+std::string bound_table(const Roofline& roofline) {
+  Table table({{"what the step waits for", Align::kLeft},
+               {"time"},
+               {"share"},
+               {"step, if twice as fast"},
+               {"moved by", Align::kLeft}});
+  for (const estimator::StepBound& bound : roofline.bounds) {
+    table.add_row({bound.name,
+                   format_duration(bound.seconds),
+                   percent(bound.share_of_step),
+                   format_duration(bound.step_seconds_if_twice_as_fast),
+                   bound.moved_by});
+  }
+  return table.text(2);
+}
+
+std::string row_table(const char* title, const std::vector<RooflineRow>& rows) {
+  constexpr double kTera = 1e12;
+  constexpr std::size_t kShown = 12;
+  Table table({{title, Align::kLeft},
+               {"calls"},
+               {"time"},
+               {"share"},
+               {"FLOP/byte"},
+               {"", Align::kLeft},
+               {"TFLOP/s"},
+               {"of peak"},
+               {"TB/s"},
+               {"of peak"}});
+  for (std::size_t i = 0; i < std::min(rows.size(), kShown); ++i) {
+    const RooflineRow& row = rows[i];
+    table.add_row({row.name,
+                   estimator::with_commas(row.count),
+                   format_duration(row.seconds),
+                   percent(row.share_of_compute),
+                   fmt::format("{:.1f}", row.flops_per_byte),
+                   estimator::to_string(row.intensity),
+                   fmt::format("{:.1f}", row.flops_per_second / kTera),
+                   percent(row.share_of_peak_flops),
+                   fmt::format("{:.2f}", row.bytes_per_second / kTera),
+                   percent(row.share_of_peak_bandwidth)});
+  }
+  const std::size_t left = rows.size() - std::min(rows.size(), kShown);
+  return "\n" + table.text(2) + (left > 0 ? fmt::format("  and {} more (--json)\n", left) : "");
+}
+
+}  // namespace
+
+std::string roofline_text(const Roofline& roofline) {
+  return fmt::format(
+             "One iteration: {}; kernels of rank {}, whose stage is busy longest, on {}: "
+             "{:.0f} FLOP/byte at the ridge\n",
+             format_duration(roofline.iteration_seconds),
+             roofline.rank,
+             roofline.gpu,
+             roofline.ridge_flops_per_byte) +
+         bound_table(roofline) + row_table("operator", roofline.operators) +
+         row_table("module", roofline.modules) + row_table("phase", roofline.phases) +
+         row_table("hotspot", roofline.hotspots);
+}
+
+}  // namespace sim

@@ -1,0 +1,67 @@
+#include "estimator/cluster/program_flops.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/estimator/replay/traced_rank.h"
+
+namespace estimator {
+namespace {
+
+class ProgramFlopsTest : public testing::Test {
+ protected:
+  void product(Direction direction, double flops) {
+    add({.kind = WorkKind::kProduct, .name = "cublas", .flops = flops}, direction);
+  }
+  void attention(Direction direction, const char* name, double flops) {
+    add({.name = "flash", .operator_name = name, .flops = flops}, direction);
+  }
+  void compiled_kernel() {
+    add({.name = "triton", .bytes_source = BytesSource::kParameters}, Direction::kForward);
+  }
+  ProgramFlops flops() const { return program_flops(rank_.profile); }
+
+ private:
+  void add(const TraceWork& work, Direction direction) {
+    rank_.compute(0, 1);
+    rank_.profile.trace->works.back() = work;
+    rank_.profile.trace->events.direction.back() = static_cast<int64_t>(direction);
+  }
+  TracedRank rank_{0, 1};
+};
+
+TEST_F(ProgramFlopsTest, OfTheModelLeaveOutWhatModulesRunAgain) {
+  product(Direction::kForward, 100);
+  product(Direction::kRecompute, 100);
+  product(Direction::kBackward, 200);
+  product(Direction::kOptimizerStep, 50);
+  EXPECT_EQ(flops().executed, 450);
+  EXPECT_EQ(flops().model, 300);
+  EXPECT_TRUE(flops().is_model_known);
+}
+
+TEST_F(ProgramFlopsTest, OfTheModelAreAtMostTwoProductsInBackwardForEachInForward) {
+  product(Direction::kForward, 100);
+  product(Direction::kBackward, 300);
+  compiled_kernel();
+  EXPECT_EQ(flops().model, 300);
+  EXPECT_TRUE(flops().is_model_known);
+}
+
+// FlashAttention-2's backward: five products, of which query x key was computed before.
+TEST_F(ProgramFlopsTest, OfFusedAttentionLeaveOutTheProductThatItsBackwardRunsAgain) {
+  attention(Direction::kForward, "aten::_flash_attention_forward", 100);
+  attention(Direction::kBackward, "aten::_flash_attention_backward", 250);
+  EXPECT_EQ(flops().executed, 350);
+  EXPECT_EQ(flops().model, 300);
+}
+
+TEST_F(ProgramFlopsTest, OfCompiledCodeWithFrozenWeightsAreNotKnown) {
+  product(Direction::kForward, 100);
+  product(Direction::kBackward, 120);
+  EXPECT_TRUE(flops().is_model_known);
+  compiled_kernel();
+  EXPECT_FALSE(flops().is_model_known);
+}
+
+}  // namespace
+}  // namespace estimator

@@ -1,0 +1,125 @@
+#include "estimator/cluster/program_tokens.h"
+
+#include <gmock/gmock.h>
+
+#include "tests/estimator/replay/traced_rank.h"
+
+namespace estimator {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr int64_t kTokensOfSample = 512, kEmbeddingWidth = 64;
+
+/// Launches of one work.
+void launch_work(TracedRank& rank, const TraceWork& work, int64_t times) {
+  std::vector<int64_t>& items = rank.profile.trace->events.item;
+  rank.compute(0, 1);
+  rank.profile.trace->works.back() = work;
+  const int64_t item = items.back();
+  for (int64_t i = 1; i < times; ++i) {
+    rank.compute(0, 1);
+    items.back() = item;
+  }
+}
+
+/// The backward of an embedding, as PyTorch runs it: some kernels once, one of them eight times.
+void read_tokens(TracedRank& rank, int64_t batch, int64_t calls) {
+  TraceWork work = {
+      .name = "grad_weight",
+      .operator_name = "aten::embedding_dense_backward",
+      .shapes = {{batch, kTokensOfSample, kEmbeddingWidth}, {batch, kTokensOfSample}}};
+  launch_work(rank, work, calls);
+  work.name = "radix_sort";
+  launch_work(rank, work, 8 * calls);
+}
+
+std::optional<FoundTokens> found_in(const TracedRank& rank) {
+  return found_tokens({&rank.profile});
+}
+
+TEST(ProgramTokens, AreTheIndicesOfTheEmbeddingInEveryMicroBatch) {
+  TracedRank rank(0, 8);
+  read_tokens(rank, 2, 3);
+  const auto found = found_in(rank);
+  ASSERT_TRUE(found.has_value());
+  EXPECT_EQ(found->per_rank, 3 * 2 * kTokensOfSample);
+  EXPECT_EQ(found->replicas, 8);
+  EXPECT_EQ(found->per_step(), 8 * 3 * 2 * kTokensOfSample);
+  EXPECT_EQ(
+      found->how,
+      "3,072 of rank 0, by the integer inputs of its embedding, x 8 with tokens of their own");
+}
+
+TEST(ProgramTokens, AreSharedByRanksThatSumActivationsInForward) {
+  TracedRank rank(0, 8);
+  read_tokens(rank, 2, 1);
+  const int64_t tensor = rank.communicator("tp", 4);
+  const int64_t data = rank.communicator("dp", 2, 0, 4);
+  rank.collective(0, tensor, 1);
+  rank.profile.trace->works.back().dtype = "BFloat16";
+  rank.profile.trace->works.back().bytes = 2 * 2 * kTokensOfSample * kEmbeddingWidth;
+  rank.collective(0, data, 1);  // a loss, for the log
+  rank.profile.trace->works.back().dtype = "Float";
+  rank.profile.trace->works.back().bytes = 4;
+  rank.collective(0, data, 1);  // gradients, which are summed over all that have tokens
+  rank.profile.trace->works.back().dtype = "BFloat16";
+  rank.profile.trace->works.back().bytes = 2 * 2 * kTokensOfSample * kEmbeddingWidth;
+  rank.profile.trace->events.direction.back() = static_cast<int64_t>(Direction::kBackward);
+  const auto found = found_in(rank);
+  ASSERT_TRUE(found.has_value());
+  EXPECT_EQ(found->replicas, 2);
+  EXPECT_THAT(found->how, HasSubstr("4 ranks share them, which sum activations"));
+}
+
+TEST(ProgramTokens, AreSharedByTheStagesOfAPipeline) {
+  TracedRank first(0, 8), last(4, 8);
+  for (TracedRank* rank : {&first, &last}) {
+    const int64_t stages = rank->communicator("pp", 2, 0, 4);
+    const bool sends = rank == &first;
+    rank->messages(0, stages, 1, {{.is_send = sends, .bytes = 8, .peer = sends ? 1 : 0}});
+  }
+  read_tokens(first, 1, 2);
+  const auto found = found_tokens({&last.profile, &first.profile});
+  ASSERT_TRUE(found.has_value());
+  EXPECT_EQ(found->rank, 0);
+  EXPECT_EQ(found->per_step(), 4 * 2 * kTokensOfSample);
+  EXPECT_THAT(found->how, HasSubstr("2 ranks share them as stages"));
+}
+
+TEST(ProgramTokens, AreElseTheLabelsOfTheLoss) {
+  TracedRank rank(0, 2);
+  rank.compute(0, 1);
+  rank.profile.trace->works.back() = {
+      .name = "nll", .operator_name = "aten::nll_loss_forward", .shapes = {{1000, 32000}, {1000}}};
+  const auto found = found_in(rank);
+  ASSERT_TRUE(found.has_value());
+  EXPECT_EQ(found->per_step(), 2000);
+  EXPECT_THAT(found->how, HasSubstr("the labels of its loss"));
+}
+
+TEST(ProgramTokens, OfProgramsThatShowNoneAreNotKnown) {
+  TracedRank rank(0, 2);
+  rank.compute(0, 1);
+  EXPECT_FALSE(found_in(rank).has_value());
+}
+
+TEST(ProgramTokens, OfPositionsAreNotCounted) {
+  TracedRank rank(0, 1);
+  rank.profile.trace->modules = {"model", "embedding", "positions"};
+  const auto add = [&](int64_t module, std::vector<int64_t> indices) {
+    rank.compute(0, 1);
+    rank.profile.trace->works.back() = {.name = "grad_weight",
+                                        .operator_name = "aten::embedding_dense_backward",
+                                        .shapes = {{1, 1, kEmbeddingWidth}, std::move(indices)}};
+    rank.profile.trace->events.module.back() = module;
+  };
+  add(1, {4, kTokensOfSample});
+  add(2, {1, kTokensOfSample});
+  const auto found = found_in(rank);
+  ASSERT_TRUE(found.has_value());
+  EXPECT_EQ(found->per_rank, 4 * kTokensOfSample);
+}
+
+}  // namespace
+}  // namespace estimator
