@@ -115,13 +115,13 @@ std::vector<int64_t> ranks_to_run_next(const std::vector<RankProfile>& profiles,
     if (static_cast<int64_t>(ranks.size()) > left) ranks.resize(static_cast<std::size_t>(left));
     return ranks;
   };
+  const int64_t last = world_size - 1;
+  std::set<int64_t> asked = {last};
   std::string why;
   if (ranks_to_replay(profiles, why).empty()) {
-    const auto waited_for = without(members_waited_for(missing_peers(traced(profiles))), run);
-    if (!waited_for.empty()) return limited(waited_for);
+    asked.merge(members_waited_for(missing_peers(traced(profiles))));
   }
-  const int64_t last = world_size - 1;
-  if (run.count(last) == 0) return limited({last});
+  if (const auto ranks = without(asked, run); !ranks.empty()) return limited(ranks);
   const RankProfile* const probe = &*std::find_if(
       profiles.begin(), profiles.end(), [&](const auto& profile) { return profile.rank == last; });
   const bool is_like_another =

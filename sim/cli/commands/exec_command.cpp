@@ -25,6 +25,7 @@
 #include "sim/cli/process/exec_process.h"
 #include "sim/cli/process/output.h"
 #include "sim/cli/process/program_torch.h"
+#include "sim/cli/process/side_by_side.h"
 #include "sim/cli/process/temporary_folder.h"
 #include "sim/cli/process/torch_stubs.h"
 #include "sim/cli/process/virtual_gpu_setup.h"
@@ -52,6 +53,7 @@ struct ExecOptions {
   std::string world_size;
   std::string rank;
   std::string ranks;
+  std::string jobs;
   std::string gpus_per_node = "8";
   std::string steps = "0";
   std::string timeout = "600";
@@ -275,6 +277,47 @@ ExitCode verdict_on(const std::vector<RankProfile>& profiles, const VerdictGate&
   throw UserError(std::move(problems), ExitCode::kMachineLacks);
 }
 
+int64_t ranks_at_once(const ExecOptions& options, DeviceKind device) {
+  constexpr int64_t kMostAtOnce = 1024;
+  if (options.jobs.empty()) return device == DeviceKind::kVirtual ? 0 : 1;
+  const int64_t jobs = number_in(options.jobs, "--jobs", 1, kMostAtOnce);
+  if (jobs == 1 || device == DeviceKind::kVirtual) return jobs;
+  throw UserError({.what = "a real GPU runs one rank at a time",
+                   .where = fmt::format("--jobs {} with --device cuda", jobs),
+                   .help = "leave out --jobs"});
+}
+
+/// One rank alone shows its output while it runs; of several, each shows it when it has ended.
+std::vector<RankProfile> run_ranks_now(const ExecOptions& options,
+                                       const ExecJob& job,
+                                       const std::vector<int64_t>& ranks,
+                                       const Environment& environment,
+                                       const Interrupts& interrupts) {
+  const auto show = [&](const RankProfile& profile) {
+    if (!options.json) write_to_standard_output("\n" + program_text(profile));
+  };
+  if (ranks.size() == 1) {
+    std::vector<RankProfile> profiles = {exec_rank(job, ranks.front(), environment, interrupts)};
+    show(profiles.front());
+    return profiles;
+  }
+  const auto show_with_output = [&](const RankProfile& profile, const std::string& output) {
+    if (job.output_to_error) {
+      write_to_standard_error(output);
+    } else {
+      write_to_standard_output(output);
+    }
+    show(profile);
+  };
+  return exec_side_by_side(job,
+                           ranks,
+                           {.at_once = ranks_at_once(options, job.device),
+                            .display = standard_error_display(),
+                            .on_rank = show_with_output},
+                           environment,
+                           interrupts);
+}
+
 ExitCode run_exec(const ExecOptions& options, const CLI::App& app, const Environment& environment) {
   ExecJob job = job_of(options, app, environment);
   estimator::ProgramRun run = options.program_flags.run(options.plan_flags);
@@ -282,6 +325,7 @@ ExitCode run_exec(const ExecOptions& options, const CLI::App& app, const Environ
   refuse_unanswered(options);
   std::vector<int64_t> ranks = ranks_of(options, job.world_size, environment);
   options.gate.check();
+  static_cast<void>(ranks_at_once(options, job.device));
   check_writable_folder(options.output, "--output");
   if (fs::is_directory(options.output)) {
     for (const int64_t rank : ranks) {
@@ -313,13 +357,12 @@ ExitCode run_exec(const ExecOptions& options, const CLI::App& app, const Environ
     return estimator::ranks_to_run_next(profiles, job.world_size, kMostFound);
   };
   if (are_found(options)) ranks = next();
-  for (std::size_t i = 0; i < ranks.size(); ++i) {
-    profiles.push_back(exec_rank(job, ranks[i], environment, interrupts));
-    if (!options.json) write_to_standard_output("\n" + program_text(profiles.back()));
-    const bool is_last = i + 1 == ranks.size();
-    if (is_last && are_found(options)) {
-      for (const int64_t rank : next()) ranks.push_back(rank);
+  for (auto now = ranks; !now.empty();) {
+    for (RankProfile& profile : run_ranks_now(options, job, now, environment, interrupts)) {
+      profiles.push_back(std::move(profile));
     }
+    now = are_found(options) ? next() : std::vector<int64_t>();
+    ranks.insert(ranks.end(), now.begin(), now.end());
   }
   write_memory_files(job.memory_files, ranks, job.memory_folder);
   const auto estimate = estimate_of(profiles, run);
@@ -357,9 +400,12 @@ Command add_exec_command(CLI::App& root) {
   add("--rank", options->rank, "the rank to run (or RANK; default 0)", "R");
   add("--ranks",
       options->ranks,
-      "several ranks, one after the other: 0,7,63; auto: those that differ, and that wait for each "
-      "other",
+      "several ranks, side by side: 0,7,63; auto: those that differ, and that wait for each other",
       "R,R");
+  add("--jobs",
+      options->jobs,
+      "ranks that run at the same time (default: as many as processors and memory allow)",
+      "N");
   add("--gpus-per-node", options->gpus_per_node, "LOCAL_RANK is the rank modulo this", "N")
       ->capture_default_str();
   add("--steps", options->steps, "end the program after K optimizer steps (0: let it end)", "K")

@@ -49,6 +49,35 @@ TEST_F(ExecFailures, AHangEndsInTimeAndLeavesNoProcess) {
   EXPECT_FALSE(is_alive(child));
 }
 
+TEST_F(ExecFailures, AnInterruptEndsAllRanksAndLeavesNoProcess) {
+  const pid_t program = start(
+      command("hangs.py", {"--world-size", "2", "--ranks", "0,1", "--jobs", "2"}, {path("pid")}));
+  std::vector<pid_t> processes;
+  for (const char* rank : {"pid-0", "pid-1"}) {
+    for (int i = 0; i < 3000 && !std::filesystem::exists(path(rank)); ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+    std::istringstream ids(read(rank));
+    for (pid_t pid = 0; ids >> pid;) processes.push_back(pid);
+  }
+  ASSERT_EQ(processes.size(), 4u);
+  kill(program, SIGINT);
+  const ProgramResult result = finish(program);
+  EXPECT_EQ(result.exit_code, 130);
+  EXPECT_THAT(result.error, HasSubstr("interrupted"));
+  for (const pid_t pid : processes) EXPECT_FALSE(is_alive(pid)) << pid;
+  EXPECT_THAT(temporary_files(), testing::IsEmpty());
+}
+
+TEST_F(ExecFailures, OfOneRankOfSeveralIsToldWithItsOutput) {
+  const ProgramResult result =
+      run_program("crashes.py", {"--world-size", "2", "--ranks", "0,1", "--jobs", "2"});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.error,
+              AllOf(HasSubstr("ValueError: broken on purpose"),
+                    HasSubstr("error: the program ended with exit code 1")));
+}
+
 TEST_F(ExecFailures, AnAnswerThatCannotBeInventedIsNamed) {
   const ProgramResult result = run_program("asks_peers.py", {"--world-size", "2"});
   EXPECT_EQ(result.exit_code, 3);

@@ -155,6 +155,21 @@ TEST_F(ExecTrace, TellsTheTokensOfAStep) {
   EXPECT_EQ(estimate.at("throughput").at("tokens_source"), "computed");
 }
 
+TEST_F(ExecTrace, OfRanksSideBySideIsThatOfEachAlone) {
+  ASSERT_EQ(run_program("fsdp2.py", {"--world-size", "64", "--rank", "63"}).exit_code, 0);
+  Trace alone = trace(63);
+  const ProgramResult result =
+      run_program("fsdp2.py", {"--world-size", "64", "--ranks", "0,17,63", "--jobs", "3"});
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  const auto first = result.output.find("rank 0 of 64"), last = result.output.find("rank 63 of 64");
+  EXPECT_LT(first, last);
+  EXPECT_NE(last, std::string::npos);
+  Trace beside = trace(63);
+  alone.events.host_nanoseconds.clear();
+  beside.events.host_nanoseconds.clear();
+  EXPECT_TRUE(estimator::to_json(alone) == estimator::to_json(beside));
+}
+
 TEST_F(ExecTrace, OfAPipelineNeedsItsStages) {
   const ProgramResult alone = run_program("pipeline.py", {"--world-size", "64", "--rank", "16"});
   EXPECT_THAT(alone.output, HasSubstr("no step time: rank 16 waits for messages of rank "));

@@ -142,6 +142,9 @@ TEST_F(ProgramCommands, ExecRefusesWhatItsProfilesDoNotAnswer) {
   const ProgramResult json = exec({"--json", "--train-iters", "10"});
   EXPECT_EQ(json.exit_code, 2);
   EXPECT_THAT(json.error, AllOf(HasSubstr("--train-iters with --json"), HasSubstr("--estimate")));
+  const ProgramResult jobs = exec({"--jobs", "0"});
+  EXPECT_EQ(jobs.exit_code, 2);
+  EXPECT_THAT(jobs.error, HasSubstr("--jobs = 0"));
   const ProgramResult twice = exec({"--seq-length", "8"});
   EXPECT_EQ(twice.exit_code, 2);
   EXPECT_THAT(twice.error, HasSubstr("--seq-length = 8"));
