@@ -196,6 +196,7 @@ class PriceList {
   }
 
   static double product_bytes(const TraceWork& work) {
+    if (work.bytes > 0) return static_cast<double>(work.bytes);  // of a convolution
     const MatmulShape shape = product_shape(work);
     const auto size = [](int64_t a, int64_t b) {
       return static_cast<double>(a) * static_cast<double>(b);

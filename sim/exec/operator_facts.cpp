@@ -4,7 +4,6 @@
 #include <unordered_map>
 
 #include "sim/exec/count_reads.h"
-#include "sim/exec/without_cudnn.h"
 
 namespace sim {
 namespace {
@@ -20,7 +19,6 @@ OperatorFacts new_facts(const at::RecordFunction& function) {
           .reads_back = op && reads_back(*op),
           .is_copy = is_copy(name),
           .is_sized_by_values = is_sized_by_values(name),
-          .has_cudnn = has_cudnn_kernels(name),
           .gathers_parameters = name == "fsdp::split_with_sizes_copy"};
 }
 

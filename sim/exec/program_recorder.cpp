@@ -22,7 +22,6 @@
 #include "sim/exec/program_device.h"
 #include "sim/exec/python.h"
 #include "sim/exec/python_line.h"
-#include "sim/exec/without_cudnn.h"
 #include "sim/tracking/attribution.h"
 #include "sim/tracking/operator_record.h"
 #include "sim/tracking/torch_version.h"
@@ -144,7 +143,6 @@ void ProgramRecorder::start(const std::filesystem::path& library) {
     if (set_real != nullptr) set_real(1);
     return;
   }
-  switch_cudnn_off();
   if (!settings_.record) return;
   gpu_.remember_values(std::max(kLargestControlBytes, gpu_.largest_bytes));
   gpu_.set_invention_sink(
@@ -162,7 +160,6 @@ void ProgramRecorder::operator_started(const at::RecordFunction& function,
   running_operators.push_back({function.name(), facts.is_sized_by_values});
   counts_are_read = facts.is_copy && reads_counts(function);
   if (counts_are_read || facts.is_sized_by_values) counted_tensor = counted_tensor_text(function);
-  if (facts.has_cudnn && gpu_) note_missing_cudnn(function);
   memory_.attach();
   memory_.settle();
   tell_tracker([&] { trace_.operator_started(function, *facts.traits); });
@@ -190,6 +187,10 @@ void ProgramRecorder::parameters_gathered(const at::RecordFunction& copy_out) {
 
 void ProgramRecorder::node_started(const at::RecordFunction& node) {
   tracker_.node_started(node);
+  backward_runs();
+}
+
+void ProgramRecorder::backward_runs() {
   {
     const std::lock_guard lock(mutex_);
     const bool is_first = !phases_.has_backward_since_step();
@@ -325,6 +326,8 @@ void ProgramRecorder::collective_called(const onerank_nccl_call& call) {
 }
 
 void ProgramRecorder::device_event(const onerank_virtual_gpu_event& event) {
+  // A graph may hold a whole iteration, whose backward autograd then does not run.
+  if (event.kind == ONERANK_VIRTUAL_GPU_GRAPH_LAUNCH) backward_runs();
   if (event.kind == ONERANK_VIRTUAL_GPU_KERNEL) {
     kernel_launched(event.addresses, event.address_count);
   }

@@ -101,6 +101,8 @@ class ProgramRecorder {
   void memory_changes(const AllocatorFollower::Entry& entry);
   void collective_called(const onerank_nccl_call& call);
   void parameters_gathered(const at::RecordFunction& copy_out);
+  /// Autograd runs a node, or a CUDA graph is launched.
+  void backward_runs();
   void device_event(const onerank_virtual_gpu_event& event);
   void kernel_launched(const uint64_t* addresses, int64_t count);
   void value_invented(int64_t bytes);

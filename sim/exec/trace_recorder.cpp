@@ -113,9 +113,45 @@ TraceWork work_of(const onerank_virtual_gpu_product& product) {
           .shapes = {{product.batch, product.n, product.m, product.k}},
           .flops = 2.0 * static_cast<double>(product.batch) * static_cast<double>(product.m) *
                    static_cast<double>(product.n) * static_cast<double>(product.k),
+          .bytes = product.bytes,
           .accumulates = product.accumulates != 0,
           .uses_tf32 = product.uses_tf32 != 0,
           .scale_mode = product.scale_mode};
+}
+
+/// As the operator of PyTorch that calls the kernel would be recorded.
+TraceWork work_of(const onerank_virtual_gpu_event& event,
+                  const onerank_virtual_gpu_attention& attention) {
+  const auto shape = [&](int64_t heads, int64_t sequence, int64_t width) {
+    return std::vector<int64_t>{attention.batch, heads, sequence, width};
+  };
+  const auto queries = shape(attention.heads, attention.queries, attention.key_width);
+  const auto keys = shape(attention.key_heads, attention.keys, attention.key_width);
+  const auto values = shape(attention.key_heads, attention.keys, attention.value_width);
+  // Forward: scores and outputs. Backward: the scores again, their gradient, and those of queries,
+  // keys and values.
+  const double key_products = attention.is_backward != 0 ? 3 : 1;
+  const double value_products = attention.is_backward != 0 ? 2 : 1;
+  const double pairs = static_cast<double>(attention.queries) *
+                       static_cast<double>(attention.keys) / (attention.is_causal != 0 ? 2 : 1);
+  TraceWork work{.kind = WorkKind::kKernel,
+                 .name = event.name,
+                 .operator_name = "aten::_scaled_dot_product_cudnn_attention",
+                 .dtype = dtype_name(attention.type),
+                 .shapes = {queries, keys, values},
+                 .flops = 2 * static_cast<double>(attention.batch) *
+                          static_cast<double>(attention.heads) * pairs *
+                          (key_products * static_cast<double>(attention.key_width) +
+                           value_products * static_cast<double>(attention.value_width)),
+                 .bytes = attention.bytes,
+                 .threads = static_cast<int64_t>(event.threads),
+                 .bytes_source = BytesSource::kOperator};
+  if (attention.is_backward != 0) {
+    work.operator_name += "_backward";
+    work.shapes.insert(work.shapes.begin(),
+                       shape(attention.heads, attention.queries, attention.value_width));
+  }
+  return work;
 }
 
 const char* direction_name(int cuda_memcpy_kind) {
@@ -311,6 +347,9 @@ void TraceRecorder::device_event(const onerank_virtual_gpu_event& event) {
       }
       return add_work(work, event.stream);
     }
+    case ONERANK_VIRTUAL_GPU_ATTENTION:
+      if (!traced_operators.empty()) traced_operators.back().multiplied = true;
+      return add_work(work_of(event, *event.attention), event.stream);
     case ONERANK_VIRTUAL_GPU_COPY:
       return add_work({.kind = WorkKind::kCopy,
                        .name = direction_name(event.direction),
@@ -320,6 +359,8 @@ void TraceRecorder::device_event(const onerank_virtual_gpu_event& event) {
       return add_work(
           {.kind = WorkKind::kFill, .name = "fill", .bytes = static_cast<int64_t>(event.bytes)},
           event.stream);
+    case ONERANK_VIRTUAL_GPU_GRAPH_LAUNCH:
+      return;
     case ONERANK_VIRTUAL_GPU_RECORD:
       add(TraceEventKind::kRecord, event.stream, false).item = record;
       return;

@@ -65,13 +65,15 @@ void onerank_virtual_gpu_forget_computed(void);
 /// What a program asks of the device, and what it waits for.
 enum onerank_virtual_gpu_event_kind {
   ONERANK_VIRTUAL_GPU_KERNEL,
-  ONERANK_VIRTUAL_GPU_PRODUCT,  ///< a call of cuBLAS or cuBLASLt
+  ONERANK_VIRTUAL_GPU_PRODUCT,  ///< a call of cuBLAS or cuBLASLt, or a convolution of cuDNN
   ONERANK_VIRTUAL_GPU_COPY,
   ONERANK_VIRTUAL_GPU_FILL,
   ONERANK_VIRTUAL_GPU_RECORD,       ///< an event is recorded in a stream
   ONERANK_VIRTUAL_GPU_STREAM_WAIT,  ///< a stream waits for a recorded event
   /// The host waits: for a recorded event, else for a stream, else for the device.
   ONERANK_VIRTUAL_GPU_HOST_WAIT,
+  ONERANK_VIRTUAL_GPU_ATTENTION,     ///< a kernel of cuDNN's attention
+  ONERANK_VIRTUAL_GPU_GRAPH_LAUNCH,  ///< a CUDA graph is launched; its works follow
 };
 
 /// A matrix product as cuBLAS was asked for it; see onerank_virtual_gpu_gemm. The types are
@@ -86,6 +88,25 @@ struct onerank_virtual_gpu_product {
   int accumulates;  ///< 1: it is added to what the result holds
   int uses_tf32;    ///< 1: fp32 products may be rounded to TF32
   int scale_mode;   ///< of the first matrix, a number of cublasLtMatmulMatrixScale_t; 0: one scale
+  /// Bytes that it reads and writes; 0: those of the three matrices. A convolution moves its three
+  /// tensors, and reads each input for several rows.
+  int64_t bytes;
+};
+
+/// Attention of every query to every key, or to those before it. The type is a number of
+/// cudaDataType.
+struct onerank_virtual_gpu_attention {
+  int64_t batch;
+  int64_t heads;
+  int64_t key_heads;  ///< of keys and values
+  int64_t queries;
+  int64_t keys;
+  int64_t key_width;
+  int64_t value_width;
+  int type;
+  int is_causal;
+  int is_backward;
+  int64_t bytes;  ///< that it reads and writes
 };
 
 /// Fields that an event's kind does not need are 0 or null.
@@ -105,6 +126,7 @@ struct onerank_virtual_gpu_event {
   const int32_t* numbers;
   int64_t number_count;
   const struct onerank_virtual_gpu_product* product;
+  const struct onerank_virtual_gpu_attention* attention;
 };
 
 /// From now on calls `sink` for each event, on the thread that causes it and in its order. Queries

@@ -79,9 +79,6 @@ Function real(const char* library_name, const char* symbol) {
   "_ZN4c10d16ProcessGroupGlooC1ERKN3c1013intrusive_ptrINS_5StoreENS1_6detail" \
   "34intrusive_target_default_null_typeIS3_EEEEiiNS2_INS0_7OptionsENS5_ISA_EEEE"
 
-#define CUDNN_ATTENTION "_ZNK2at7Context19userEnabledCuDNNSDPEv"
-#define ENABLE_CUDNN "_ZN2at7Context19setUserEnabledCuDNNEb"
-
 #define IS_OBSERVED "_ZN3c1017ObservedOperators10isObservedERKNS_12OperatorNameE"
 
 #define EXPORTED extern "C" __attribute__((visibility("default")))
@@ -115,25 +112,6 @@ EXPORTED void make_gloo(void* place, const void* store, int rank, int size, void
 void make_gloo(void* place, const void* store, int rank, int size, void* options) {
   if (const auto* used = use_recorder()) return used->make_gloo(place, store, rank, size, options);
   real<decltype(&make_gloo)>("libtorch_cpu.so", GLOO)(place, store, rank, size, options);
-}
-
-/// at::Context::userEnabledCuDNNSDP() const. Programs enable cuDNN's attention by themselves, but
-/// the virtual GPU cannot play it: its workspaces are not public. So it is never there, and torch
-/// takes the next kernel of the program's list.
-EXPORTED bool has_cudnn_attention(const void* context) asm(CUDNN_ATTENTION);
-bool has_cudnn_attention(const void* context) {
-  if (plays_virtual_gpu()) return false;
-  static auto* const enabled =
-      real<decltype(&has_cudnn_attention)>("libtorch_cpu.so", CUDNN_ATTENTION);
-  return enabled(context);
-}
-
-/// at::Context::setUserEnabledCuDNN(bool): torch.backends.cudnn.enabled = True. The recorder has
-/// switched cuDNN off on the virtual GPU, for the same reason, and it stays off.
-EXPORTED void enable_cudnn(void* context, bool is_enabled) asm(ENABLE_CUDNN);
-void enable_cudnn(void* context, bool is_enabled) {
-  static auto* const enable = real<decltype(&enable_cudnn)>("libtorch_cpu.so", ENABLE_CUDNN);
-  enable(context, is_enabled && !plays_virtual_gpu());
 }
 
 /// The first member of c10::OperatorName.

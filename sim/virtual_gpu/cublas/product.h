@@ -3,8 +3,7 @@
 #include <algorithm>
 
 #include "sim/virtual_gpu/cublas/cublas_types.h"
-#include "sim/virtual_gpu/cudart/device.h"
-#include "sim/virtual_gpu/cudart/stream.h"
+#include "sim/virtual_gpu/cudart/capture.h"
 
 namespace virtual_gpu {
 
@@ -23,10 +22,10 @@ inline bool is_not_zero(const void* factor,
 }
 
 inline cublasStatus_t run_product(const onerank_virtual_gpu_product& product, cudaStream_t stream) {
-  add_work(stream);
-  work_log().count_gemm({product.m, product.n, product.k, product.batch});
-  work_log().tell(
-      {.kind = ONERANK_VIRTUAL_GPU_PRODUCT, .stream = sequence_of(stream), .product = &product});
+  run_work({.event = {.kind = ONERANK_VIRTUAL_GPU_PRODUCT, .product = &product},
+            .gemm = GemmShape{product.m, product.n, product.k, product.batch},
+            .effect = {}},
+           stream);
   return CUBLAS_STATUS_SUCCESS;
 }
 

@@ -2,10 +2,12 @@
 
 #include <cstdio>
 
+#include "sim/virtual_gpu/cudart/capture.h"
 #include "sim/virtual_gpu/cudart/copy.h"
 #include "sim/virtual_gpu/cudart/device.h"
 #include "sim/virtual_gpu/cudart/stream.h"
 
+using virtual_gpu::capture;
 using virtual_gpu::device;
 using virtual_gpu::kernels;
 using virtual_gpu::shadow;
@@ -57,17 +59,20 @@ int onerank_virtual_gpu_peek(const void* address, uint64_t bytes, void* value) {
 }
 
 void onerank_virtual_gpu_poke(void* address, uint64_t bytes, const void* value) {
+  capture().values_change(reinterpret_cast<uint64_t>(address), bytes);
   shadow().write(
       reinterpret_cast<uint64_t>(address), value, bytes, virtual_gpu::Shadow::Origin::kDevice);
 }
 
 void onerank_virtual_gpu_send(void* address, uint64_t bytes, const void* value) {
+  capture().values_change(reinterpret_cast<uint64_t>(address), bytes);
   shadow().write(reinterpret_cast<uint64_t>(address), value, bytes);
 }
 
 uint64_t onerank_virtual_gpu_clock() { return shadow().time(); }
 
 void onerank_virtual_gpu_forget(const void* address, uint64_t bytes, uint64_t before) {
+  capture().values_change(reinterpret_cast<uint64_t>(address), bytes);
   shadow().forget(reinterpret_cast<uint64_t>(address), bytes, before);
 }
 

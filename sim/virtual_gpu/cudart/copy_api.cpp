@@ -1,5 +1,6 @@
 #include <cuda_runtime_api.h>
 
+#include "sim/virtual_gpu/cudart/capture.h"
 #include "sim/virtual_gpu/cudart/copy.h"
 #include "sim/virtual_gpu/cudart/device.h"
 #include "sim/virtual_gpu/cudart/last_error.h"
@@ -35,13 +36,20 @@ void copy_rows(const Copy& copy) {
 
 cudaError_t run(const Copy& copy, cudaStream_t stream, bool is_blocking) {
   if (device() == nullptr) return remember(cudaErrorInitializationError);
-  virtual_gpu::add_work(stream);
-  virtual_gpu::work_log().tell({.kind = ONERANK_VIRTUAL_GPU_COPY,
-                                .stream = sequence_of(stream),
-                                .bytes = copy.width_bytes * copy.rows,
-                                .direction = copy.kind});
-  if (is_blocking) virtual_gpu::host_waits_for_stream(sequence_of(stream));
-  copy_rows(copy);
+  if (is_blocking && virtual_gpu::capture().id_of(stream) != 0) {
+    virtual_gpu::capture().invalidate();
+    return remember(cudaErrorStreamCaptureUnsupported);
+  }
+  const auto effect = [copy, stream, is_blocking] {
+    if (is_blocking) virtual_gpu::host_waits_for_stream(sequence_of(stream));
+    copy_rows(copy);
+  };
+  virtual_gpu::run_work({.event = {.kind = ONERANK_VIRTUAL_GPU_COPY,
+                                   .bytes = copy.width_bytes * copy.rows,
+                                   .direction = copy.kind},
+                         .gemm = {},
+                         .effect = effect},
+                        stream);
   return cudaSuccess;
 }
 
@@ -112,9 +120,9 @@ cudaError_t cudaMemset(void* destination, int value, size_t bytes) {
 
 cudaError_t cudaMemsetAsync(void* destination, int value, size_t bytes, cudaStream_t stream) {
   if (device() == nullptr) return remember(cudaErrorInitializationError);
-  virtual_gpu::add_work(stream);
-  virtual_gpu::work_log().tell(
-      {.kind = ONERANK_VIRTUAL_GPU_FILL, .stream = sequence_of(stream), .bytes = bytes});
-  virtual_gpu::fill(destination, value, bytes);
+  virtual_gpu::run_work({.event = {.kind = ONERANK_VIRTUAL_GPU_FILL, .bytes = bytes},
+                         .gemm = {},
+                         .effect = [=] { virtual_gpu::fill(destination, value, bytes); }},
+                        stream);
   return cudaSuccess;
 }

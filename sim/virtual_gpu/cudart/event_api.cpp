@@ -1,5 +1,6 @@
 #include <cuda_runtime_api.h>
 
+#include "sim/virtual_gpu/cudart/capture.h"
 #include "sim/virtual_gpu/cudart/device.h"
 #include "sim/virtual_gpu/cudart/event.h"
 #include "sim/virtual_gpu/cudart/last_error.h"
@@ -38,6 +39,8 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
 cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned) {
   if (event == nullptr) return remember(cudaErrorInvalidResourceHandle);
   static std::atomic<uint64_t> records{0};
+  event->capture = virtual_gpu::capture().id_of(stream);
+  if (event->capture != 0) return cudaSuccess;
   device()->timeline.record(sequence_of(stream), event->before);
   event->is_recorded = true;
   event->record = ++records;

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <optional>
 
+#include "sim/virtual_gpu/cudart/capture.h"
 #include "sim/virtual_gpu/cudart/device.h"
 #include "sim/virtual_gpu/cudart/kernel_facts.h"
 #include "sim/virtual_gpu/cudart/last_error.h"
@@ -29,26 +30,24 @@ virtual_gpu::KernelNeeds needs_of(const Kernel& kernel) {
   return needs.value_or(virtual_gpu::kAssumedNeeds);
 }
 
-void tell_launch(const Kernel& kernel,
-                 const virtual_gpu::LaunchShape& shape,
-                 void* const* arguments,
-                 cudaStream_t stream) {
-  if (!virtual_gpu::work_log().has_event_sink()) return;
-  const auto known = virtual_gpu::launch_arguments(kernel, arguments, device()->memory);
-  virtual_gpu::Event event{.kind = ONERANK_VIRTUAL_GPU_KERNEL,
-                           .stream = virtual_gpu::sequence_of(stream),
-                           .name = kernel.name,
-                           .threads = 1,
-                           .address_count = -1};
+void run_launch(Kernel& kernel,
+                const virtual_gpu::LaunchShape& shape,
+                void* const* arguments,
+                cudaStream_t stream) {
+  virtual_gpu::Event event{
+      .kind = ONERANK_VIRTUAL_GPU_KERNEL, .name = kernel.name, .threads = 1, .address_count = -1};
   for (const auto size : shape.grid) event.threads *= static_cast<uint64_t>(size);
   for (const auto size : shape.block) event.threads *= static_cast<uint64_t>(size);
+  const auto known = virtual_gpu::work_log().has_event_sink()
+                         ? virtual_gpu::launch_arguments(kernel, arguments, device()->memory)
+                         : std::nullopt;
   if (known) {
     event.addresses = known->addresses.data();
     event.address_count = static_cast<int64_t>(known->addresses.size());
     event.numbers = known->numbers.data();
     event.number_count = static_cast<int64_t>(known->numbers.size());
   }
-  virtual_gpu::work_log().tell(event);
+  virtual_gpu::run_work({.event = event, .kernel = &kernel, .gemm = {}, .effect = {}}, stream);
 }
 
 cudaError_t launch(const void* function,
@@ -65,9 +64,7 @@ cudaError_t launch(const void* function,
   }
   Kernel& kernel = virtual_gpu::kernels().find(function);
   if (!code_version(kernel)) return remember(cudaErrorNoKernelImageForDevice);
-  virtual_gpu::kernels().count_launch(kernel);
-  virtual_gpu::add_work(stream);
-  tell_launch(kernel, shape, arguments, stream);
+  run_launch(kernel, shape, arguments, stream);
   return cudaSuccess;
 }
 

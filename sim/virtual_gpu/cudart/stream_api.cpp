@@ -4,6 +4,7 @@
 #include <atomic>
 #include <utility>
 
+#include "sim/virtual_gpu/cudart/capture.h"
 #include "sim/virtual_gpu/cudart/device.h"
 #include "sim/virtual_gpu/cudart/event.h"
 #include "sim/virtual_gpu/cudart/last_error.h"
@@ -110,13 +111,25 @@ cudaError_t cudaStreamQuery(cudaStream_t stream) {
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   if (device() == nullptr) return remember(cudaErrorInitializationError);
+  if (virtual_gpu::capture().id_of(stream) != 0) {
+    virtual_gpu::capture().invalidate();
+    return remember(cudaErrorStreamCaptureUnsupported);
+  }
   virtual_gpu::host_waits_for_stream(sequence_of(stream));
   return cudaSuccess;
 }
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
   if (event == nullptr) return remember(cudaErrorInvalidResourceHandle);
+  if (event->capture != 0) {
+    virtual_gpu::capture().join(stream);
+    return cudaSuccess;
+  }
   if (event->record != 0) {
+    if (virtual_gpu::capture().id_of(stream) != 0) {
+      virtual_gpu::capture().invalidate();
+      return remember(cudaErrorStreamCaptureIsolation);
+    }
     virtual_gpu::work_log().tell({.kind = ONERANK_VIRTUAL_GPU_STREAM_WAIT,
                                   .stream = sequence_of(stream),
                                   .record = event->record});
@@ -136,30 +149,5 @@ cudaError_t cudaStreamAddCallback(cudaStream_t stream,
                                   void* argument,
                                   unsigned) {
   callback(stream, cudaSuccess, argument);
-  return cudaSuccess;
-}
-
-// Beginning a capture is refused, so no stream is ever capturing.
-cudaError_t cudaStreamIsCapturing(cudaStream_t, cudaStreamCaptureStatus* status) {
-  *status = cudaStreamCaptureStatusNone;
-  return cudaSuccess;
-}
-
-cudaError_t cudaStreamGetCaptureInfo(cudaStream_t,
-                                     cudaStreamCaptureStatus* status,
-                                     unsigned long long* id,
-                                     cudaGraph_t*,
-                                     const cudaGraphNode_t**,
-                                     const cudaGraphEdgeData**,
-                                     size_t* dependencies) {
-  *status = cudaStreamCaptureStatusNone;
-  if (id != nullptr) *id = 0;
-  if (dependencies != nullptr) *dependencies = 0;
-  return cudaSuccess;
-}
-
-cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
-  thread_local cudaStreamCaptureMode current = cudaStreamCaptureModeGlobal;
-  std::swap(*mode, current);
   return cudaSuccess;
 }

@@ -41,23 +41,50 @@ TEST_F(ExecMachine, LetsRanksMeetByAFile) {
   }
 }
 
-TEST_F(ExecMachine, NeverTakesCudnnsAttention) {
+TEST_F(ExecMachine, TakesCudnnsAttentionWhereTheProgramAsksForIt) {
   const ProgramResult result = run_program("attention.py", {});
   ASSERT_EQ(result.exit_code, 0) << result.error;
   EXPECT_THAT(profile(0).program->attention,
-              ElementsAre("aten::_scaled_dot_product_flash_attention",
-                          "aten::_scaled_dot_product_flash_attention_backward"));
+              ElementsAre("aten::_scaled_dot_product_cudnn_attention",
+                          "aten::_scaled_dot_product_cudnn_attention_backward"));
+  const auto works = profile(0).trace->works;
+  EXPECT_THAT(works,
+              Contains(Field(&estimator::TraceWork::name,
+                             HasSubstr("cudnn_generated_fort_native_sdpa_flash_bprop"))));
+  // Two products of 128 queries with 128 keys, four heads of width 64, half of them masked.
+  EXPECT_THAT(works, Contains(Field(&estimator::TraceWork::flops, 2.0 * 4 * 128 * 128 * 64)));
 }
 
-TEST_F(ExecMachine, RunsPyTorchsOwnKernelsWhereCudnnsWouldRunAndSaysSoOnce) {
+TEST_F(ExecMachine, RunsCudnnsConvolutionsNormsAndRecurrentLayers) {
   const ProgramResult result = run_program("convolutions.py", {});
   ASSERT_EQ(result.exit_code, 0) << result.error;
-  EXPECT_THAT(result.output, HasSubstr("enabled False sequence [4, 225, 16]"));
-  const std::string note = "onerank: note: the virtual GPU has no cuDNN";
-  const size_t first = result.error.find(note);
-  ASSERT_NE(first, std::string::npos) << result.error;
-  EXPECT_EQ(result.error.find(note, first + 1), std::string::npos);
+  EXPECT_THAT(result.output, HasSubstr("enabled True sequence [4, 1024, 4]"));
   EXPECT_EQ(profile(0).program->optimizer_steps, 2);
+  // 4 images of 32 x 32, 8 channels out, 3 channels under 9 places of the filter.
+  EXPECT_THAT(profile(0).trace->works,
+              Contains(Field(&estimator::TraceWork::shapes,
+                             ElementsAre(ElementsAre(1, 4 * 32 * 32, 8, 3 * 9)))));
+}
+
+// Four launches of a graph, three warm-ups: two linear layers have two products forward and three
+// backward, since nobody asks for the gradient of the input.
+TEST_F(ExecMachine, CountsAGraphAtEveryLaunch) {
+  const ProgramResult result = run_program("cuda_graph.py", {});
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_EQ(printed(result.output, "grew"), 0);
+  const auto gemms = profile(0).program->gemms;
+  int64_t products = 0;
+  for (const auto& gemm : gemms) products += gemm.count;
+  EXPECT_EQ(products, (3 + 4) * 5);
+  EXPECT_EQ(profile(0).program->optimizer_steps, 4);
+  const auto trace = *profile(0).trace;
+  int64_t of_iteration = 0;
+  for (size_t i = 0; i < trace.events.item.size(); ++i) {
+    if (trace.events.kind[i] != 0) continue;
+    const auto& work = trace.works[static_cast<size_t>(trace.events.item[i])];
+    of_iteration += work.kind == estimator::WorkKind::kProduct;
+  }
+  EXPECT_EQ(of_iteration, 5);
 }
 
 TEST_F(ExecMachine, CountsTheLaunchesOfTritonKernels) {

@@ -28,6 +28,10 @@ const char* name_of(onerank_virtual_gpu_event_kind kind) {
       return "stream wait";
     case ONERANK_VIRTUAL_GPU_HOST_WAIT:
       return "host wait";
+    case ONERANK_VIRTUAL_GPU_ATTENTION:
+      return "attention";
+    case ONERANK_VIRTUAL_GPU_GRAPH_LAUNCH:
+      return "graph launch";
   }
   return "?";
 }

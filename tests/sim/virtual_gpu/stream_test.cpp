@@ -34,11 +34,12 @@ TEST(Stream, RunsHostFunctionsAtOnce) {
   EXPECT_TRUE(has_run);
 }
 
-TEST(Stream, IsNeverCapturing) {
+TEST(Stream, IsNotCapturedUnlessAskedFor) {
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusActive;
   EXPECT_EQ(cudaStreamIsCapturing(nullptr, &status), cudaSuccess);
   EXPECT_EQ(status, cudaStreamCaptureStatusNone);
-  EXPECT_EQ(cudaStreamBeginCapture(nullptr, cudaStreamCaptureModeGlobal), cudaErrorNotSupported);
+  EXPECT_EQ(cudaStreamBeginCapture(nullptr, cudaStreamCaptureModeGlobal),
+            cudaErrorStreamCaptureUnsupported);
 }
 
 TEST(Stream, CaptureModeIsExchangedForEachThread) {

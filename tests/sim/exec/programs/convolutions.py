@@ -1,18 +1,22 @@
-"""What torch would give to cuDNN: convolutions, batch norm and an LSTM, by a program that asks for cuDNN itself."""
+"""What torch gives to cuDNN: convolutions in both layouts, batch norm, an LSTM and a projected one."""
 
 import torch
 from torch import nn
 
-torch.backends.cudnn.enabled = True
 torch.backends.cudnn.benchmark = True
 layers = nn.Sequential(
     nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(), nn.Conv2d(8, 8, 3, stride=2, groups=8)
 ).cuda()
-recurrent = nn.LSTM(8, 16, batch_first=True).cuda()
-optimizer = torch.optim.SGD([*layers.parameters(), *recurrent.parameters()], lr=0.1)
+transposed = nn.ConvTranspose2d(8, 16, 4, stride=2, bias=False).cuda().to(memory_format=torch.channels_last)
+recurrent = nn.LSTM(16, 16, 2, batch_first=True, bidirectional=True, dropout=0.1).cuda()
+projected = nn.LSTM(32, 16, proj_size=4, batch_first=True).cuda()
+modules = nn.ModuleList([layers, transposed, recurrent, projected])
+optimizer = torch.optim.SGD(modules.parameters(), lr=0.1)
 for _ in range(2):
-    image = layers(torch.randn(4, 3, 32, 32, device="cuda"))
-    sequence, _ = recurrent(image.flatten(2).transpose(1, 2))
+    with torch.autocast("cuda", torch.bfloat16):
+        image = transposed(layers(torch.randn(4, 3, 32, 32, device="cuda")))
+    sequence, _ = recurrent(image.float().flatten(2).transpose(1, 2))
+    sequence, _ = projected(sequence)
     sequence.square().mean().backward()
     optimizer.step()
     optimizer.zero_grad()

@@ -81,15 +81,20 @@ TEST(TorchOperator, ReadsZeroFromTheDevice) {
   in_torch_process(h100(), [] { EXPECT_EQ(at::empty({1}, kFloat).fill_(7).item<float>(), 0); });
 }
 
-TEST(TorchOperator, ConvolutionByCudnnIsRefusedByName) {
+TEST(TorchOperator, ConvolutionByCudnnAllocatesItsResultAndAWorkspace) {
   in_torch_process(h100(), [] {
-    const at::Tensor input = at::empty({1, 3, 32, 32}, kFloat);
-    const at::Tensor weight = at::empty({8, 3, 3, 3}, kFloat);
-    testing::internal::CaptureStderr();
-    EXPECT_ANY_THROW(at::convolution(input, weight, {}, {1, 1}, {1, 1}, {1, 1}, false, {0, 0}, 1));
-    const std::string text = testing::internal::GetCapturedStderr();
-    EXPECT_NE(text.find("onerank: the virtual GPU has no answer for cudnn"), std::string::npos)
-        << text;
+    const auto options = kFloat.dtype(at::kBFloat16);
+    const at::Tensor image = at::empty({64, 64, 56, 56}, options);
+    const at::Tensor weight = at::empty({64, 64, 3, 3}, options);
+    const int64_t before = allocated_bytes();
+    const at::Tensor result =
+        at::convolution(image, weight, {}, {1, 1}, {1, 1}, {1, 1}, false, {0, 0}, 1);
+    EXPECT_EQ(result.sizes(), image.sizes());
+    const int64_t image_bytes = 2 * 64 * 64 * 56 * 56, weight_bytes = 2 * 64 * 64 * 9;
+    EXPECT_EQ(allocated_bytes() - before, image_bytes);
+    // The workspace holds both images and the filter in the layout of tensor cores.
+    const auto stats = c10::cuda::CUDACachingAllocator::getDeviceStats(0).allocated_bytes[0];
+    EXPECT_NEAR(stats.peak - before, 3 * image_bytes + weight_bytes, 1024);
   });
 }
 

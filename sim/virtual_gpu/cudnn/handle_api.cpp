@@ -1,20 +1,19 @@
-#include <cstddef>
+#include "sim/virtual_gpu/cudnn/cudnn_types.h"
 
-/// cuDNN's version: programs choose their kernels by it. Its computations are refused, since the
-/// workspaces they would ask for are not public.
+/// cuDNN's handle, and its version, by which programs choose their kernels.
 namespace {
 
 constexpr int kMajor = 9;
 constexpr int kMinor = 19;
 constexpr int kPatch = 0;
 
-enum cudnnStatus_t { CUDNN_STATUS_SUCCESS = 0, CUDNN_STATUS_BAD_PARAM = 2000 };
-
 }  // namespace
 
 extern "C" {
 
 size_t cudnnGetVersion() { return kMajor * 10000 + kMinor * 100 + kPatch; }
+
+size_t cudnnGetCudartVersion() { return 13000; }
 
 cudnnStatus_t cudnnGetProperty(int property, int* value) {
   constexpr int kVersion[] = {kMajor, kMinor, kPatch};
@@ -29,5 +28,25 @@ const char* cudnnGetErrorString(int status) {
 
 void cudnnGetLastErrorString(char* text, size_t length) {
   if (length > 0) text[0] = '\0';
+}
+
+cudnnStatus_t cudnnCreate(cudnnHandle_t* handle) {
+  *handle = new cudnnContext;
+  return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t cudnnDestroy(cudnnHandle_t handle) {
+  delete handle;
+  return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t cudnnSetStream(cudnnHandle_t handle, cudaStream_t stream) {
+  handle->stream = stream;
+  return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t cudnnGetStream(cudnnHandle_t handle, cudaStream_t* stream) {
+  *stream = handle->stream;
+  return CUDNN_STATUS_SUCCESS;
 }
 }

@@ -1,0 +1,107 @@
+#include "sim/virtual_gpu/cudart/capture.h"
+
+#include <utility>
+
+#include "sim/virtual_gpu/cudart/device.h"
+
+namespace virtual_gpu {
+namespace {
+
+void run_now(const Work& work, CUstream_st* stream) {
+  add_work(stream);
+  if (work.kernel != nullptr) kernels().count_launch(*work.kernel);
+  if (work.gemm) work_log().count_gemm(*work.gemm);
+  Event event = work.event;
+  event.stream = sequence_of(stream);
+  work_log().tell(event);
+  if (work.effect) work.effect();
+}
+
+}  // namespace
+
+Capture& capture() {
+  static auto* const capture = new Capture;
+  return *capture;
+}
+
+void run_work(const Work& work, CUstream_st* stream) {
+  if (!capture().keep(work, stream)) run_now(work, stream);
+}
+
+void run_graph(const CapturedGraph& graph, CUstream_st* stream) {
+  work_log().tell({.kind = ONERANK_VIRTUAL_GPU_GRAPH_LAUNCH, .stream = sequence_of(stream)});
+  for (const CapturedWork& captured : graph.works) run_work(captured.to_run(), stream);
+  for (const MemoryPart& part : graph.written) shadow().forget(part.address, part.bytes);
+}
+
+CapturedWork::CapturedWork(const Work& captured) : work(captured) {
+  const Event& event = work.event;
+  if (event.address_count > 0) {
+    addresses.assign(event.addresses, event.addresses + event.address_count);
+  }
+  if (event.number_count > 0) numbers.assign(event.numbers, event.numbers + event.number_count);
+  if (event.product != nullptr) product = *event.product;
+  if (event.attention != nullptr) attention = *event.attention;
+}
+
+Work CapturedWork::to_run() const {
+  Work own = work;
+  own.event.addresses = addresses.data();
+  own.event.numbers = numbers.data();
+  own.event.product = product ? &*product : nullptr;
+  own.event.attention = attention ? &*attention : nullptr;
+  return own;
+}
+
+bool Capture::begin(CUstream_st* origin) {
+  const std::lock_guard lock(mutex_);
+  if (is_active_) return false;
+  is_active_ = true;
+  is_valid_ = true;
+  ++id_;
+  origin_ = sequence_of(origin);
+  streams_ = {origin_};
+  graph_ = {};
+  return true;
+}
+
+std::shared_ptr<const CapturedGraph> Capture::end(CUstream_st* origin) {
+  const std::lock_guard lock(mutex_);
+  if (!is_active_ || sequence_of(origin) != origin_) return nullptr;
+  is_active_ = false;
+  streams_.clear();
+  if (!is_valid_) return nullptr;
+  return std::make_shared<const CapturedGraph>(std::exchange(graph_, {}));
+}
+
+uint64_t Capture::id_of(CUstream_st* stream) const {
+  if (!is_active_) return 0;
+  const std::lock_guard lock(mutex_);
+  return streams_.count(sequence_of(stream)) != 0 ? id_ : 0;
+}
+
+void Capture::join(CUstream_st* stream) {
+  const std::lock_guard lock(mutex_);
+  if (is_active_) streams_.insert(sequence_of(stream));
+}
+
+void Capture::invalidate() {
+  const std::lock_guard lock(mutex_);
+  is_valid_ = false;
+}
+
+bool Capture::keep(const Work& work, CUstream_st* stream) {
+  if (!is_active_) return false;
+  const std::lock_guard lock(mutex_);
+  if (streams_.count(sequence_of(stream)) == 0) return false;
+  graph_.works.emplace_back(work);
+  return true;
+}
+
+void Capture::values_change(uint64_t address, uint64_t bytes) {
+  if (!is_active_) return;
+  const std::lock_guard lock(mutex_);
+  graph_.written.push_back({address, bytes});
+}
+
+}  // namespace virtual_gpu
