@@ -40,7 +40,7 @@ bool has_known_inputs(c10::ArrayRef<c10::IValue> inputs,
       if (!is_known || !tensor.is_cuda()) return;
       is_on_device = true;
       if (tensor.numel() == 0) return;  // also an output that the operator will size
-      bytes += memory_of(tensor).bytes;
+      bytes += tensor.nbytes();
       is_known = memory_of(tensor).address != nullptr && bytes <= gpu.largest_bytes &&
                  (!is_read || sim::is_known(tensor, gpu));
     });

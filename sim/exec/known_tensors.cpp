@@ -11,8 +11,11 @@ namespace {
 /// A tensor in more pieces is not put together from what is known of them.
 constexpr int64_t kMostRuns = 4096;
 
-bool is_small(const MemoryRange& range, const VirtualGpu& gpu) {
-  return range.address != nullptr && range.bytes <= gpu.largest_bytes;
+/// Whether the tensor's elements are few, and the memory that they lie in is too if it is copied.
+bool is_small(const at::Tensor& device, const MemoryRange& range, const VirtualGpu& gpu) {
+  constexpr uint64_t kMostGaps = 64;
+  return range.address != nullptr && device.nbytes() <= gpu.largest_bytes &&
+         range.bytes <= kMostGaps * gpu.largest_bytes;
 }
 
 char* at_offset(const MemoryRange& range, int64_t offset) {
@@ -40,7 +43,7 @@ int peek_tensor(const at::Tensor& device, const VirtualGpu& gpu, char* value) {
 
 bool is_known(const at::Tensor& device, const VirtualGpu& gpu) {
   const MemoryRange range = memory_of(device);
-  if (!is_small(range, gpu)) return false;
+  if (!is_small(device, range, gpu)) return false;
   return gpu.peek(range.address, range.bytes, nullptr) != 0 ||
          peek_tensor(device, gpu, nullptr) != 0;
 }
@@ -54,7 +57,7 @@ std::optional<HostCopy> read_known(const at::Tensor& device, const VirtualGpu& g
   HostCopy copy = like_on_host(device);
   if (device.numel() == 0) return copy;
   const MemoryRange range = memory_of(device);
-  if (!is_small(range, gpu)) return std::nullopt;
+  if (!is_small(device, range, gpu)) return std::nullopt;
   auto* const value = static_cast<char*>(copy.tensor.mutable_data_ptr());
   int known = gpu.peek(range.address, range.bytes, value);
   copy.has_gaps = known != 0;
@@ -69,7 +72,7 @@ void make_known(const at::Tensor& device, const HostCopy& copy, const VirtualGpu
   if (!device.defined() || !host.defined() || !device.is_cuda() || device.numel() == 0) return;
   if (device.sizes() != host.sizes() || device.scalar_type() != host.scalar_type()) return;
   const MemoryRange range = memory_of(device);
-  if (!is_small(range, gpu)) return;
+  if (!is_small(device, range, gpu)) return;
   HostCopy same = copy;
   if (host.strides() != device.strides() || !host.is_cpu()) {
     same = like_on_host(device);

@@ -19,6 +19,7 @@ OperatorFacts new_facts(const at::RecordFunction& function) {
           .reads_back = op && reads_back(*op),
           .is_copy = is_copy(name),
           .is_sized_by_values = is_sized_by_values(name),
+          .joins_tensors = name == "aten::cat",
           .gathers_parameters = name == "fsdp::split_with_sizes_copy"};
 }
 

@@ -24,6 +24,7 @@ struct OperatorFacts {
   bool reads_back = false;          ///< see count_reads.h
   bool is_copy = false;             ///< see count_reads.h
   bool is_sized_by_values = false;  ///< see count_reads.h
+  bool joins_tensors = false;       ///< see joined_tensors.h
   bool gathers_parameters = false;  ///< fully_shard's copy out of an all-gather's result
 };
 

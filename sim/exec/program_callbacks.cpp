@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "sim/exec/joined_tensors.h"
 #include "sim/exec/operator_facts.h"
 
 namespace sim {
@@ -30,6 +31,7 @@ struct ObservedOperator final : at::ObserverContext {
   std::vector<MemoryRange> written;
   uint64_t start_time = 0;
   std::unique_ptr<HostCall> on_host;
+  std::unique_ptr<JoinedTensors> joined;
   std::unique_ptr<Assumptions::Call> assumed;
   int closed_around = 0;                   // of an operator that reads back
   const int64_t* answer_around = nullptr;  // the same
@@ -76,6 +78,9 @@ Context operator_started(const at::RecordFunction& function) {
   ObservedOperator running;
   if (is_followed) {  // else all of it is forgotten, or followed, with the closed operator
     running.on_host = HostCall::prepare(function, facts.on_host, gpu);
+    if (facts.joins_tensors && running.on_host == nullptr) {
+      running.joined = JoinedTensors::prepare(function, gpu);
+    }
     for_each_memory(function.inputs(), facts.writes.arguments, [&](const MemoryRange& range) {
       running.written.push_back(range);
     });
@@ -85,7 +90,8 @@ Context operator_started(const at::RecordFunction& function) {
   }
   if (facts.reads_back) start_reading_back(running, gpu);
   const bool is_of_interest = facts.reads_back || running.on_host != nullptr ||
-                              running.assumed != nullptr || !running.written.empty();
+                              running.joined != nullptr || running.assumed != nullptr ||
+                              !running.written.empty();
   if (!is_of_interest) return nullptr;
   running.start_time = gpu.clock();
   return std::make_unique<ObservedOperator>(std::move(running));
@@ -102,6 +108,7 @@ void follow_values(const at::RecordFunction& function,
   const uint64_t before = computes ? kEver : running.start_time;
   for (const MemoryRange& range : running.written) gpu.forget(range.address, range.bytes, before);
   if (running.on_host != nullptr) running.on_host->finish(function.outputs(), gpu);
+  if (running.joined != nullptr) running.joined->finish(function.outputs(), gpu);
   if (running.assumed != nullptr) {
     recorder->assume(function, *running.assumed);
   }

@@ -66,6 +66,13 @@ TEST_F(ExecMachine, RunsCudnnsConvolutionsNormsAndRecurrentLayers) {
                              ElementsAre(ElementsAre(1, 4 * 32 * 32, 8, 3 * 9)))));
 }
 
+TEST_F(ExecMachine, FollowsTheCountsOfSyncBatchNormThroughAllRanks) {
+  const ProgramResult result =
+      run_program("sync_batch_norm.py", {"--world-size", "16", "--rank", "9"});
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_EQ(profile(9).program->optimizer_steps, 2);
+}
+
 // Four launches of a graph, three warm-ups: two linear layers have two products forward and three
 // backward, since nobody asks for the gradient of the input.
 TEST_F(ExecMachine, CountsAGraphAtEveryLaunch) {
