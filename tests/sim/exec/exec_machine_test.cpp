@@ -66,6 +66,14 @@ TEST_F(ExecMachine, RunsCudnnsConvolutionsNormsAndRecurrentLayers) {
                              ElementsAre(ElementsAre(1, 4 * 32 * 32, 8, 3 * 9)))));
 }
 
+TEST_F(ExecMachine, TransformsByFourier) {
+  const ProgramResult result = run_program("fourier.py", {});
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_THAT(result.output, HasSubstr("spectrogram [2, 201, 101] modes [4, 8, 64, 33]"));
+  EXPECT_THAT(profile(0).program->kernels,
+              Contains(Field(&estimator::KernelRecord::name, "vector_fft")));
+}
+
 TEST_F(ExecMachine, FollowsTheCountsOfSyncBatchNormThroughAllRanks) {
   const ProgramResult result =
       run_program("sync_batch_norm.py", {"--world-size", "16", "--rank", "9"});
