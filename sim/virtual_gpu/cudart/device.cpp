@@ -63,6 +63,11 @@ HostMemory& host_memory() {
   return *memory;
 }
 
+HostMemory& managed_memory() {
+  static HostMemory* const memory = new HostMemory;
+  return *memory;
+}
+
 Shadow& shadow() {
   static Shadow* const shadow = new Shadow;
   return *shadow;

@@ -36,6 +36,9 @@ bool set_current_device(int ordinal);
 KernelTable& kernels();
 WorkLog& work_log();
 HostMemory& host_memory();
+/// Memory of the host that kernels use too. Its pages on the device give way to others, so they do
+/// not count there.
+HostMemory& managed_memory();
 Shadow& shadow();
 
 }  // namespace virtual_gpu

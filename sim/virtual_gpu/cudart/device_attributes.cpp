@@ -79,9 +79,9 @@ std::optional<int> device_attribute(const Device& device, int ordinal, int attri
       {CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED, 1},
 
       // Kinds of memory whose functions the virtual GPU refuses.
-      {cudaDevAttrManagedMemory, 0},
+      {cudaDevAttrManagedMemory, 1},
       {cudaDevAttrPageableMemoryAccess, 0},
-      {cudaDevAttrConcurrentManagedAccess, 0},
+      {cudaDevAttrConcurrentManagedAccess, 1},
       {cudaDevAttrDirectManagedMemAccessFromHost, 0},
       {cudaDevAttrMemoryPoolsSupported, 0},
       {cudaDevAttrGPUDirectRDMASupported, 0},

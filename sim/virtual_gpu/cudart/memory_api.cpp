@@ -9,6 +9,7 @@
 using virtual_gpu::current_device;
 using virtual_gpu::device;
 using virtual_gpu::host_memory;
+using virtual_gpu::managed_memory;
 using virtual_gpu::remember;
 
 cudaError_t cudaMalloc(void** address, size_t bytes) {
@@ -25,8 +26,15 @@ cudaError_t cudaFree(void* address) {
   if (device() == nullptr) return remember(cudaErrorInitializationError);
   if (address == nullptr) return cudaSuccess;
   virtual_gpu::host_waits_for_device();
-  const bool freed = device()->memory.free(reinterpret_cast<uint64_t>(address));
+  const bool freed =
+      device()->memory.free(reinterpret_cast<uint64_t>(address)) || managed_memory().free(address);
   return remember(freed ? cudaSuccess : cudaErrorInvalidValue);
+}
+
+cudaError_t cudaMallocManaged(void** address, size_t bytes, unsigned) {
+  if (bytes == 0) return remember(cudaErrorInvalidValue);
+  *address = managed_memory().allocate(bytes);
+  return remember(*address == nullptr ? cudaErrorMemoryAllocation : cudaSuccess);
 }
 
 cudaError_t cudaMemGetInfo(size_t* free_bytes, size_t* total_bytes) {
@@ -76,8 +84,9 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const vo
     attributes->type = cudaMemoryTypeDevice;
     attributes->device = *ordinal;
     attributes->devicePointer = pointer;
-  } else if (host_memory().contains(address)) {
-    attributes->type = cudaMemoryTypeHost;
+  } else if (const bool is_managed = managed_memory().contains(address);
+             is_managed || host_memory().contains(address)) {
+    attributes->type = is_managed ? cudaMemoryTypeManaged : cudaMemoryTypeHost;
     attributes->device = current_device();
     attributes->devicePointer = pointer;
     attributes->hostPointer = pointer;

@@ -75,6 +75,22 @@ TEST(Memory, OfADeviceOfTheHostAndOfNeitherIsToldApart) {
   cudaGetLastError();
 }
 
+TEST(Memory, ThatIsManagedIsUsedByTheHostAndDoesNotCountOnTheDevice) {
+  const uint64_t used_before = onerank_virtual_gpu_used_bytes();
+  void* address = nullptr;
+  ASSERT_EQ(cudaMallocManaged(&address, 3 * kDevicePage, cudaMemAttachGlobal), cudaSuccess);
+  static_cast<char*>(address)[kDevicePage] = 7;
+  cudaPointerAttributes attributes;
+  ASSERT_EQ(cudaPointerGetAttributes(&attributes, address), cudaSuccess);
+  EXPECT_EQ(attributes.type, cudaMemoryTypeManaged);
+  EXPECT_EQ(attributes.devicePointer, address);
+  EXPECT_EQ(attributes.hostPointer, address);
+  EXPECT_EQ(onerank_virtual_gpu_used_bytes(), used_before);
+  EXPECT_EQ(cudaFree(address), cudaSuccess);
+  EXPECT_EQ(cudaFree(address), cudaErrorInvalidValue);
+  cudaGetLastError();
+}
+
 TEST(Memory, OfTheHostMayBeLargerThanTheMachineUntilItIsWritten) {
 #ifdef __SANITIZE_THREAD__
   GTEST_SKIP() << "the thread sanitizer has no place for 4 TiB";

@@ -11,7 +11,7 @@ int cudnnPoolingForward();
 size_t cudnnGetVersion();
 int cudnnConvolutionForward();
 int cudaGraphDebugDotPrint(void*, const char*, unsigned);
-int cudaMallocManaged(void**, size_t, unsigned);
+int cuMemAllocManaged(void**, size_t, unsigned);
 int cuStreamBeginCapture_v2(void*, int);
 int cublasSgelsBatched();
 }
@@ -40,8 +40,8 @@ TEST(Refusal, TellsTheWayOutWhereThereIsOne) {
   EXPECT_THAT(stderr_of([] { EXPECT_EQ(cuStreamBeginCapture_v2(nullptr, 0), 801); }),
               HasSubstr("(801)\n  help: CUDA graphs are only captured by the runtime "
                         "(cudaStreamBeginCapture)\n"));
-  EXPECT_THAT(stderr_of([] { EXPECT_EQ(cudaMallocManaged(nullptr, 0, 0), 801); }),
-              HasSubstr("help: managed memory is not there"));
+  EXPECT_THAT(stderr_of([] { EXPECT_EQ(cuMemAllocManaged(nullptr, 0, 0), 801); }),
+              HasSubstr("help: managed memory is only there by the runtime"));
   EXPECT_THAT(stderr_of([] { EXPECT_EQ(cudnnConvolutionForward(), 3000); }),
               HasSubstr("help: the virtual GPU plays cuDNN's backend"));
 }
