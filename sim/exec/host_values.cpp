@@ -3,6 +3,7 @@
 #include <ATen/EmptyTensor.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/ops/empty_strided.h>
+#include <ATen/ops/ones_like.h>
 
 #include <algorithm>
 #include <utility>
@@ -30,12 +31,13 @@ bool can_be_followed(const c10::OperatorHandle& op) {
 /// Few calls of a program pass this: nothing is made before it.
 bool has_known_inputs(c10::ArrayRef<c10::IValue> inputs,
                       const HostTreatment& treatment,
+                      bool written_is_read,
                       const VirtualGpu& gpu) {
   bool is_on_device = false;
   bool is_known = true;
   uint64_t bytes = 0;
   for (size_t i = 0; i < inputs.size() && is_known; ++i) {
-    const bool is_read = !treatment.written[i] || treatment.written_is_read;
+    const bool is_read = !treatment.written[i] || written_is_read;
     for_each_tensor(inputs[i], [&](const at::Tensor& tensor) {
       if (!is_known || !tensor.is_cuda()) return;
       is_on_device = true;
@@ -87,6 +89,12 @@ std::optional<int64_t> number_read(const c10::IValue& output) {
   return std::nullopt;
 }
 
+/// Operators in place that may write every element, so that a permutation can be inverted into
+/// empty memory (torch.nn.utils.rnn.pack_padded_sequence).
+bool may_overwrite(const std::string& name) {
+  return name == "aten::scatter_" || name == "aten::index_copy_" || name == "aten::index_put_";
+}
+
 }  // namespace
 
 HostTreatment host_treatment_of(const at::RecordFunction& function) {
@@ -98,6 +106,7 @@ HostTreatment host_treatment_of(const at::RecordFunction& function) {
   treatment.op = *op;
   treatment.is_composed = !op->hasKernelForDispatchKey(c10::DispatchKey::CUDA);
   treatment.written_is_read = !is_copy_or_fill(op->schema().name());
+  treatment.may_overwrite = may_overwrite(op->schema().name());
   for (const c10::Argument& argument : op->schema().arguments()) {
     const auto* alias = argument.alias_info();
     treatment.written.push_back(alias != nullptr && alias->isWrite());
@@ -124,12 +133,19 @@ std::unique_ptr<HostCall> HostCall::prepare(const at::RecordFunction& function,
                                             const VirtualGpu& gpu) try {
   const auto inputs = function.inputs();
   if (!treatment.op || inputs.size() != treatment.written.size()) return nullptr;
-  if (!has_known_inputs(inputs, treatment, gpu)) return nullptr;
+  bool written_is_read = treatment.written_is_read;
+  if (!has_known_inputs(inputs, treatment, written_is_read, gpu)) {
+    written_is_read = false;
+    if (!treatment.may_overwrite || !has_known_inputs(inputs, treatment, false, gpu)) {
+      return nullptr;
+    }
+  }
   const BesideTheProgram beside;
   std::unique_ptr<HostCall> call(new HostCall(treatment));
+  call->must_overwrite_ = treatment.may_overwrite && !written_is_read;
   for (size_t i = 0; i < inputs.size(); ++i) {
     const bool is_written = treatment.written[i];
-    if (!call->add_input(inputs[i], is_written, !is_written || treatment.written_is_read, gpu)) {
+    if (!call->add_input(inputs[i], is_written, !is_written || written_is_read, gpu)) {
       return nullptr;
     }
   }
@@ -142,6 +158,18 @@ void HostCall::run() {
   if (std::exchange(has_run_, true)) return;
   const BesideTheProgram beside;
   op_.callBoxed(stack_);
+}
+
+bool HostCall::overwrites() {
+  const BesideTheProgram beside;
+  at::Tensor& first = host_written_.front().tensor;
+  first.zero_();
+  torch::jit::Stack other = stack_;
+  const at::Tensor ones = at::ones_like(first);
+  other.front() = ones;
+  op_.callBoxed(other);
+  run();
+  return first.equal(ones);
 }
 
 const int64_t* HostCall::answer() try {
@@ -166,6 +194,7 @@ bool HostCall::is_known_already(const std::vector<c10::IValue>& outputs,
 void HostCall::finish(const std::vector<c10::IValue>& outputs, const VirtualGpu& gpu) try {
   if (written_.empty() && !has_small(outputs, gpu)) return;
   if (is_composed_ && is_known_already(outputs, gpu)) return;
+  if (must_overwrite_ && !overwrites()) return;
   run();
   const BesideTheProgram beside;
   for (size_t i = 0; i < written_.size(); ++i) {

@@ -26,6 +26,9 @@ struct HostTreatment {
   std::optional<c10::OperatorHandle> op;  ///< empty: its results stay unknown
   std::vector<bool> written;              ///< by argument
   bool written_is_read = true;
+  /// It writes elements that its other inputs choose, such as all: then what was there before does
+  /// not matter.
+  bool may_overwrite = false;
   /// It is composed of other operators, which may have made its results known.
   bool is_composed = false;
 };
@@ -62,10 +65,13 @@ class HostCall {
                   at::Tensor& host);
   bool is_known_already(const std::vector<c10::IValue>& outputs, const VirtualGpu& gpu) const;
   void run();
+  /// Runs it twice, on different memory. Whether the result is the same.
+  bool overwrites();
 
   c10::OperatorHandle op_;
   bool is_composed_;
   bool has_run_ = false;
+  bool must_overwrite_ = false;  // what it writes is not known before
   bool is_of_the_host_ = false;  // some input came from the host
   std::optional<int64_t> answer_;
   torch::jit::Stack stack_;             // its inputs on the CPU and, once it ran, its outputs

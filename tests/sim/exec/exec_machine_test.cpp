@@ -59,6 +59,7 @@ TEST_F(ExecMachine, RunsCudnnsConvolutionsNormsAndRecurrentLayers) {
   const ProgramResult result = run_program("convolutions.py", {});
   ASSERT_EQ(result.exit_code, 0) << result.error;
   EXPECT_THAT(result.output, HasSubstr("enabled True sequence [4, 1024, 4]"));
+  EXPECT_THAT(result.output, HasSubstr("padded [4, 20, 32] lengths [20, 5, 12, 7]"));
   EXPECT_EQ(profile(0).program->optimizer_steps, 2);
   // 4 images of 32 x 32, 8 channels out, 3 channels under 9 places of the filter.
   EXPECT_THAT(profile(0).trace->works,

@@ -21,3 +21,7 @@ for _ in range(2):
     optimizer.step()
     optimizer.zero_grad()
 print("enabled", torch.backends.cudnn.enabled, "sequence", list(sequence.shape), flush=True)
+lengths = torch.tensor([20, 5, 12, 7])
+packed = nn.utils.rnn.pack_padded_sequence(torch.randn(4, 20, 16, device="cuda"), lengths, batch_first=True, enforce_sorted=False)
+padded, read = nn.utils.rnn.pad_packed_sequence(recurrent(packed)[0], batch_first=True)
+print("padded", list(padded.shape), "lengths", read.tolist(), flush=True)
