@@ -1,4 +1,4 @@
-#include "estimator/plan/context_rules.h"
+#include "estimator/plan/subject_rules.h"
 
 #include <algorithm>
 #include <numeric>

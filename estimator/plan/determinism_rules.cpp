@@ -1,4 +1,4 @@
-#include "estimator/plan/determinism_rules.h"
+#include "estimator/plan/subject_rules.h"
 
 namespace estimator {
 

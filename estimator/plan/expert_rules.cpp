@@ -1,4 +1,4 @@
-#include "estimator/plan/expert_rules.h"
+#include "estimator/plan/subject_rules.h"
 
 #include <algorithm>
 

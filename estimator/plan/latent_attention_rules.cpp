@@ -1,5 +1,5 @@
-#include "estimator/plan/latent_attention_rules.h"
 #include "estimator/plan/frameworks.h"
+#include "estimator/plan/subject_rules.h"
 
 namespace estimator {
 namespace {

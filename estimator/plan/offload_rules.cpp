@@ -1,4 +1,4 @@
-#include "estimator/plan/offload_rules.h"
+#include "estimator/plan/subject_rules.h"
 
 #include "estimator/plan/frameworks.h"
 

@@ -1,4 +1,4 @@
-#include "estimator/plan/pipeline_rules.h"
+#include "estimator/plan/subject_rules.h"
 
 #include <fmt/ranges.h>
 

@@ -12,16 +12,10 @@
 #include "estimator/hardware/hardware.h"
 #include "estimator/plan/allocator_settings.h"
 #include "estimator/plan/attention_choice.h"
-#include "estimator/plan/context_rules.h"
-#include "estimator/plan/determinism_rules.h"
-#include "estimator/plan/expert_rules.h"
 #include "estimator/plan/frameworks.h"
-#include "estimator/plan/latent_attention_rules.h"
 #include "estimator/plan/megatron_core.h"
-#include "estimator/plan/offload_rules.h"
-#include "estimator/plan/pipeline_rules.h"
-#include "estimator/plan/recompute_rules.h"
 #include "estimator/plan/rule_list.h"
+#include "estimator/plan/subject_rules.h"
 
 namespace estimator {
 namespace {

@@ -1,4 +1,4 @@
-#include "estimator/plan/recompute_rules.h"
+#include "estimator/plan/subject_rules.h"
 
 #include "estimator/base/text.h"
 #include "estimator/plan/frameworks.h"

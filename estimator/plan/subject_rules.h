@@ -1,0 +1,29 @@
+// The rules of a plan, by subject: each has a source of its own. They need a plan whose ranges are
+// checked and whose defaults are filled in.
+#pragma once
+
+#include "estimator/plan/rule_list.h"
+
+namespace estimator {
+
+/// Context parallelism: what TransformerEngine's attention requires when ranks split the sequence.
+void check_context(Rules& rules);
+
+/// Deterministic training: options that Megatron-LM refuses together with it.
+void check_determinism(Rules& rules);
+
+/// What mixtures of experts require. A dense model must not set their keys.
+void check_experts(Rules& rules);
+
+void check_latent_attention(Rules& rules);
+
+/// Optimizer offload: what Megatron-LM's hybrid optimizer requires.
+void check_optimizer_offload(Rules& rules);
+
+/// How stages and virtual stages split layers and micro-batches.
+void check_pipeline(Rules& rules);
+
+/// What TorchTitan's selective recompute, by operator or by layer, requires.
+void check_recompute(Rules& rules);
+
+}  // namespace estimator
