@@ -39,11 +39,17 @@ class ExecMemory : public ExecProgram {
   }
 };
 
-TEST_F(ExecMemory, EveryByteOfThePeakHasItsAllocation) {
+TEST_F(ExecMemory, IsAsTorchTellsItAndEveryByteOfThePeakHasItsAllocation) {
   const ProgramResult result = run_program("plain.py", {"--peak-snapshot", path("peak.jsonl")});
   ASSERT_EQ(result.exit_code, 0) << result.error;
   const auto peak = snapshot("peak.jsonl");  // refused when the lines do not add up
+  const auto told = profile(0);
   EXPECT_EQ(peak.header.peak.allocated_bytes, printed(result.output, "allocated"));
+  EXPECT_EQ(told.peak.allocated_bytes, printed(result.output, "allocated"));
+  EXPECT_EQ(told.peak.reserved_bytes, printed(result.output, "reserved"));
+  EXPECT_EQ(told.program->optimizer_steps, 3);
+  EXPECT_EQ(told.phases.front().name, "build_model");
+  EXPECT_EQ(told.phases.back().name, "end");
   // Two fp32 layers of 512 x 2048 with their biases, all multiples of a block of 512 bytes:
   // weights, gradients, two moments and a step counter each.
   const int64_t parameters = 4 * (2 * 512 * 2048 + 2048 + 512);
@@ -62,6 +68,11 @@ TEST_F(ExecMemory, OfAShardedModelIsToldByModuleOperatorAndParameter) {
   EXPECT_THAT(peak,
               Contains(AllOf(Field(&PeakAllocation::category, MemoryCategory::kOptimizerState),
                              Field(&PeakAllocation::name, "2.weight"))));
+  EXPECT_THAT(peak,
+              Contains(AllOf(Field(&PeakAllocation::category, MemoryCategory::kParameter),
+                             Field(&PeakAllocation::module, "fsdp"),
+                             Field(&PeakAllocation::requested_bytes, 4 * 64 * 256))))
+      << "gathered";
   EXPECT_EQ(profile(9).peak.categories->sum(), profile(9).peak.allocated_bytes);
   for (const PeakAllocation& block : peak) {
     EXPECT_THAT(block.operator_name, AnyOf("", HasSubstr("::"))) << "a profiler's range";
@@ -76,13 +87,6 @@ TEST_F(ExecMemory, OfAReducersBucketsIsCommunication) {
                              Field(&PeakAllocation::phase, "iteration_1.forward_backward"))));
 }
 
-TEST_F(ExecMemory, OfGatheredParametersIsParameters) {
-  EXPECT_THAT(snapshot_of("fsdp2.py").allocations,
-              Contains(AllOf(Field(&PeakAllocation::category, MemoryCategory::kParameter),
-                             Field(&PeakAllocation::module, "fsdp"),
-                             Field(&PeakAllocation::requested_bytes, 4 * 64 * 256))));
-}
-
 // Four units of 4 MiB, all whole when the backward begins.
 TEST_F(ExecMemory, OfFlatGatheredParametersIsNoActivation) {
   const auto peak = snapshot_of("fsdp1.py");
@@ -95,23 +99,6 @@ TEST_F(ExecMemory, OfAnOptimizerInsideAnotherIsOfTheOutersStep) {
   ASSERT_EQ(result.exit_code, 0) << result.error;
   EXPECT_EQ(profile(0).peak.phase, "iteration_1.optimizer_step");
   EXPECT_EQ(profile(0).peak.allocated_bytes, printed(result.output, "allocated"));
-}
-
-TEST_F(ExecMemory, OfAProgramThatIsEndedIsThatOfItsLastWholeIteration) {
-  ASSERT_EQ(
-      run_program("plain.py", {"--steps", "2", "--peak-snapshot", path("peak.jsonl")}).exit_code,
-      0);
-  EXPECT_EQ(snapshot("peak.jsonl").header.peak.phase, "iteration_1.optimizer_step");
-}
-
-TEST_F(ExecMemory, OfSeveralRanksHasAFileForEach) {
-  ASSERT_EQ(
-      run_program("pipeline.py",
-                  {"--world-size", "64", "--ranks", "0,16", "--peak-snapshot", path("p.jsonl")})
-          .exit_code,
-      0);
-  EXPECT_EQ(snapshot("p-rank-00000.jsonl").header.rank, 0);
-  EXPECT_EQ(snapshot("p-rank-00016.jsonl").header.rank, 16);
 }
 
 TEST_F(ExecMemory, OfARunThatDoesNotFitNamesTheOperator) {

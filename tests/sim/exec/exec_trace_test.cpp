@@ -37,11 +37,12 @@ class ExecTrace : public ExecProgram {
     }
     return found;
   }
+  /// Of two_streams.py.
+  static void expect_streams_and_what_they_wait_for(const Trace& whole);
+  static void expect_time_with_what_runs_beside_other_work(const estimator::Json& time);
 };
 
-TEST_F(ExecTrace, HasStreamsAndWhatTheyWaitFor) {
-  ASSERT_EQ(run_program("two_streams.py", {}).exit_code, 0);
-  const Trace whole = trace(0);
+void ExecTrace::expect_streams_and_what_they_wait_for(const Trace& whole) {
   const auto& events = whole.events;
   EXPECT_EQ(whole.iteration, 1);
   const std::vector<std::size_t> all = products(whole);
@@ -86,11 +87,41 @@ TEST_F(ExecTrace, OfSeveralOptimizersIsOne) {
   EXPECT_GE(whole.records, 4);
 }
 
+/// Three equal products, of which two run at the same time: each fills the GPU, so that nothing is
+/// won. The copy from the host runs beside them.
+void ExecTrace::expect_time_with_what_runs_beside_other_work(const estimator::Json& time) {
+  std::map<std::string, double> seconds;
+  for (const auto& term : time.at("ranks").at(0).at("terms")) {
+    seconds[term.at("name").get<std::string>()] = term.at("seconds").get<double>();
+  }
+  constexpr double kProduct = 2.0 * 8192 * 8192 * 8192 / 755e12;  // as published for an H100
+  const double iteration = time.at("iteration_seconds").get<double>();
+  EXPECT_GT(iteration, 3 * kProduct);
+  EXPECT_LT(iteration, 3.6 * kProduct);
+  EXPECT_GT(seconds.at("matrix products"), 4.5 * kProduct);
+  EXPECT_GT(seconds.at("copies to and from the host"), 0.3 * kProduct);
+}
+
+TEST_F(ExecTrace, HasStreamsWhatTheyWaitForATimeAndADrawing) {
+  const std::string file = path("step.json");
+  ASSERT_EQ(run_program("two_streams.py", {"--trace", file}).exit_code, 0);
+  expect_streams_and_what_they_wait_for(trace(0));
+  const ProgramResult result = run({"estimate", "--profiles", path("out"), "--json"});
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  expect_time_with_what_runs_beside_other_work(
+      estimator::parse_json(result.output, "the estimate").at("time"));
+  const auto drawn = estimator::parse_json(estimator::read_file(file), file);
+  EXPECT_GT(drawn.at("traceEvents").size(), 10u);
+}
+
 TEST_F(ExecTrace, IsTheSameInEveryRun) {
   ASSERT_EQ(run_program("fsdp2.py", {"--world-size", "64"}).exit_code, 0);
   Trace first = trace(0);
+  const auto first_peak = profile(0).peak;
   ASSERT_EQ(run_program("fsdp2.py", {"--world-size", "64"}).exit_code, 0);
   Trace second = trace(0);
+  EXPECT_EQ(first_peak.allocated_bytes, profile(0).peak.allocated_bytes);
+  EXPECT_EQ(first_peak.reserved_bytes, profile(0).peak.reserved_bytes);
   EXPECT_THAT(first.events.host_nanoseconds, testing::Each(testing::Ge(0)));
   first.events.host_nanoseconds.clear();
   second.events.host_nanoseconds.clear();
@@ -106,32 +137,6 @@ TEST_F(ExecTrace, OfOneStepIsNone) {
   EXPECT_FALSE(profile(0).trace.has_value());
   EXPECT_THAT(result.output, HasSubstr("no step time: rank 0 has no trace"));
   EXPECT_THAT(result.output, HasSubstr("--steps 2"));
-}
-
-/// Three equal products, of which two run at the same time: each fills the GPU, so that nothing is
-/// won. The copy from the host runs beside them.
-TEST_F(ExecTrace, GivesTheStepTimeWithWhatRunsBesideOtherWork) {
-  ASSERT_EQ(run_program("two_streams.py", {}).exit_code, 0);
-  const ProgramResult result = run({"estimate", "--profiles", path("out"), "--json"});
-  ASSERT_EQ(result.exit_code, 0) << result.error;
-  const auto time = estimator::parse_json(result.output, "the estimate").at("time");
-  std::map<std::string, double> seconds;
-  for (const auto& term : time.at("ranks").at(0).at("terms")) {
-    seconds[term.at("name").get<std::string>()] = term.at("seconds").get<double>();
-  }
-  constexpr double kProduct = 2.0 * 8192 * 8192 * 8192 / 755e12;  // as published for an H100
-  const double iteration = time.at("iteration_seconds").get<double>();
-  EXPECT_GT(iteration, 3 * kProduct);
-  EXPECT_LT(iteration, 3.6 * kProduct);
-  EXPECT_GT(seconds.at("matrix products"), 4.5 * kProduct);
-  EXPECT_GT(seconds.at("copies to and from the host"), 0.3 * kProduct);
-}
-
-TEST_F(ExecTrace, IsDrawnForPerfetto) {
-  const std::string file = path("step.json");
-  ASSERT_EQ(run_program("two_streams.py", {"--trace", file}).exit_code, 0);
-  const auto drawn = estimator::parse_json(estimator::read_file(file), file);
-  EXPECT_GT(drawn.at("traceEvents").size(), 10u);
 }
 
 TEST_F(ExecTrace, IsDrawnAsText) {
@@ -168,18 +173,6 @@ TEST_F(ExecTrace, OfRanksSideBySideIsThatOfEachAlone) {
   alone.events.host_nanoseconds.clear();
   beside.events.host_nanoseconds.clear();
   EXPECT_TRUE(estimator::to_json(alone) == estimator::to_json(beside));
-}
-
-TEST_F(ExecTrace, OfAPipelineNeedsItsStages) {
-  const ProgramResult alone = run_program("pipeline.py", {"--world-size", "64", "--rank", "16"});
-  EXPECT_THAT(alone.output, HasSubstr("no step time: rank 16 waits for messages of rank "));
-  EXPECT_THAT(alone.output, HasSubstr("give --ranks 0,16,32,48, or --ranks auto\n"));
-  const ProgramResult all = run_program("pipeline.py", {"--world-size", "64", "--ranks", "auto"});
-  for (const char* rank : {"rank 0 of", "rank 16 of", "rank 32 of", "rank 48 of", "rank 63 of"}) {
-    EXPECT_THAT(all.output, HasSubstr(rank));
-  }
-  EXPECT_THAT(all.output, HasSubstr("\nstep time "));
-  EXPECT_THAT(all.output, Not(HasSubstr("no step time")));
 }
 
 TEST_F(ExecTrace, OfRanksThatWouldHangSaysWhichCallsWait) {

@@ -3,8 +3,10 @@
 import torch
 from torch import nn
 
+from sgd import Sgd
+
 model = nn.Linear(16, 8).cuda()
-optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+optimizer = Sgd(model.parameters())
 scaler = torch.amp.GradScaler()
 for _ in range(2):
     labels = torch.zeros(4, dtype=torch.long, device="cuda")

@@ -27,7 +27,7 @@ class Model(nn.Module):
     def __init__(self, recompute=False):
         super().__init__()
         self.recompute = recompute
-        self.layers = nn.ModuleList(Block() for _ in range(3))
+        self.layers = nn.ModuleList(Block() for _ in range(2))
         self.head = nn.Linear(WIDTH, 1)
 
     def forward(self, x):

@@ -3,6 +3,8 @@
 import torch
 from torch import nn
 
+from sgd import Sgd
+
 torch.backends.cudnn.benchmark = True
 layers = nn.Sequential(
     nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(), nn.Conv2d(8, 8, 3, stride=2, groups=8)
@@ -11,7 +13,7 @@ transposed = nn.ConvTranspose2d(8, 16, 4, stride=2, bias=False).cuda().to(memory
 recurrent = nn.LSTM(16, 16, 2, batch_first=True, bidirectional=True, dropout=0.1).cuda()
 projected = nn.LSTM(32, 16, proj_size=4, batch_first=True).cuda()
 modules = nn.ModuleList([layers, transposed, recurrent, projected])
-optimizer = torch.optim.SGD(modules.parameters(), lr=0.1)
+optimizer = Sgd([*modules.parameters()])
 for _ in range(2):
     with torch.autocast("cuda", torch.bfloat16):
         image = transposed(layers(torch.randn(4, 3, 32, 32, device="cuda")))

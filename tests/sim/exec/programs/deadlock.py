@@ -6,11 +6,13 @@ import os
 import torch
 import torch.distributed as dist
 
+from sgd import Sgd
+
 torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
 dist.init_process_group("nccl")
 second = dist.new_group()
 weight = torch.nn.Parameter(torch.zeros(64, device="cuda"))
-optimizer = torch.optim.SGD([weight], lr=0.1)
+optimizer = Sgd([weight])
 for _ in range(3):
     weight.square().sum().backward()
     groups = [dist.group.WORLD, second]

@@ -2,10 +2,12 @@
 
 import torch
 
+from sgd import Sgd
+
 free, total = torch.cuda.mem_get_info()
 print("free", free)
 print("total", total)
 model = torch.nn.Linear(64, 64).cuda()
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+optimizer = Sgd(model.parameters())
 model(torch.randn(8, 64, device="cuda")).sum().backward()
 optimizer.step()

@@ -11,8 +11,10 @@ if "train" not in sys.argv:
 
 import torch
 
+from sgd import Sgd
+
 model = torch.nn.Linear(256, 256).cuda()
-optimizer = torch.optim.AdamW(model.parameters())
+optimizer = Sgd(model.parameters())
 for _ in range(2):
     model(torch.randn(8, 256, device="cuda")).sum().backward()
     optimizer.step()

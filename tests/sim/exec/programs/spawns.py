@@ -4,6 +4,8 @@ import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
 
+from sgd import Sgd
+
 
 def train(rank, world_size):
     torch.cuda.set_device(rank)
@@ -11,7 +13,7 @@ def train(rank, world_size):
                             world_size=world_size)
     width = 64 * (rank + 1)
     model = torch.nn.Linear(width, width).cuda()
-    optimizer = torch.optim.AdamW(model.parameters())
+    optimizer = Sgd(model.parameters())
     for _ in range(2):
         model(torch.randn(8, width, device="cuda")).sum().backward()
         for parameter in model.parameters():

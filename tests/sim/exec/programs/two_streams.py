@@ -5,9 +5,11 @@ import sys
 
 import torch
 
+from sgd import Sgd
+
 WIDTH = 8192
 weight = torch.nn.Parameter(torch.zeros(WIDTH, WIDTH, device="cuda", dtype=torch.bfloat16))
-optimizer = torch.optim.SGD([weight], lr=0.1)
+optimizer = Sgd([weight])
 side, copies = torch.cuda.Stream(), torch.cuda.Stream()
 on_host = torch.zeros(16 << 20, dtype=torch.bfloat16, pin_memory=True)
 x = torch.zeros(WIDTH, WIDTH, device="cuda", dtype=torch.bfloat16)
