@@ -18,3 +18,10 @@ if(ONERANK_SANITIZE)
   add_compile_options(${sanitizers} -fno-omit-frame-pointer -g1)
   add_link_options(${sanitizers})
 endif()
+
+# For code that calls the tested code: two thirds of the compile time. ASan stops at a null pointer that is used.
+set(ONERANK_FEWER_CHECKS "")
+if(ONERANK_SANITIZE AND NOT ONERANK_SANITIZE STREQUAL "thread")
+  set(ONERANK_FEWER_CHECKS
+    -fno-sanitize=null,alignment,vptr,pointer-overflow,object-size,nonnull-attribute,returns-nonnull-attribute)
+endif()

@@ -30,3 +30,14 @@ target_link_libraries(onerank_torch INTERFACE
 # Its version, "2.11.0+cu130".
 file(STRINGS "${ONERANK_TORCH_DIR}/version.py" torch_version_line REGEX "^__version__")
 string(REGEX REPLACE "^__version__ = '(.*)'$" "\\1" ONERANK_TORCH_VERSION "${torch_version_line}")
+
+onerank_precompiled(onerank_torch_headers
+  LINKS onerank::torch
+  HEADERS
+    <ATen/TensorOperators.h>
+    <ATen/core/Tensor.h>
+    <ATen/core/ivalue.h>
+    <ATen/ops/empty.h>
+    <ATen/record_function.h>
+    <torch/csrc/autograd/custom_function.h>
+    <torch/csrc/autograd/variable.h>)

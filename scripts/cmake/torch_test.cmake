@@ -12,6 +12,7 @@ function(onerank_add_torch_test name)
     endif()
   endforeach()
   target_link_libraries(${name} PRIVATE onerank::torch GTest::gtest_main)
+  onerank_precompile(${name} onerank_torch_headers)
   onerank_warnings(${name})
   # Threads of such small tensors wait for each other in busy loops.
   onerank_discover_suites(${name} ENVIRONMENT OMP_NUM_THREADS=1)
