@@ -122,7 +122,7 @@ WorkPtr StubBackend::barrier(const c10d::BarrierOptions& options) {
   return complete(std::move(call));
 }
 
-void StubBackend::startCoalescing() { batch_.emplace(); }
+void StubBackend::startCoalescing() { batch_ = Batch{}; }
 
 WorkPtr StubBackend::endCoalescing() {
   if (!batch_) checks("endCoalescing").refuse("called without startCoalescing");

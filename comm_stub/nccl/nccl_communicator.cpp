@@ -112,8 +112,12 @@ ncclResult_t ncclCommSplit(
 }
 
 // Ranks close up: those that are excluded below this one move it down.
-ncclResult_t ncclCommShrink(
-    ncclComm_t whole, int* excluded, int count, ncclComm_t* made, ncclConfig_t* config, int) {
+ncclResult_t ncclCommShrink(ncclComm_t whole,
+                            int* excluded,  // NOLINT: as NCCL declares it
+                            int count,
+                            ncclComm_t* made,
+                            ncclConfig_t* config,
+                            int) {
   if (check(whole) != ncclSuccess) return ncclInvalidArgument;
   int rank = whole->rank;
   for (int i = 0; i < count; ++i) {

@@ -58,8 +58,9 @@ RankCoordinate ParallelLayout::coordinate(int64_t rank) const {
   return coordinate;
 }
 
-int64_t ParallelLayout::rank(const RankCoordinate& at) const {
-  return at.tensor + tensor_ * (at.context + context_ * (at.data + data_ * at.pipeline));
+int64_t ParallelLayout::rank(const RankCoordinate& coordinate) const {
+  const auto& c = coordinate;
+  return c.tensor + tensor_ * (c.context + context_ * (c.data + data_ * c.pipeline));
 }
 
 RankGroup ParallelLayout::group(GroupKind kind, int64_t rank) const {

@@ -193,20 +193,20 @@ Plan resolve_plan(const Json& tree, const PlanContext& context) {
   }));
 }
 
-ClusterConfig resolve_cluster(const Json& json, const std::string& origin) {
+ClusterConfig resolve_cluster(const Json& cluster, const std::string& origin) {
   FieldReader reader(origin);
-  ClusterConfig cluster;
-  reader.read(json, cluster, "cluster");
+  ClusterConfig config;
+  reader.read(cluster, config, "cluster");
   reader.throw_if_any();
-  cluster.nodes.fill_in(1);
-  cluster.gpus_per_node.fill_in(kUsualGpusPerNode);
-  fill_in_hardware(cluster);
+  config.nodes.fill_in(1);
+  config.gpus_per_node.fill_in(kUsualGpusPerNode);
+  fill_in_hardware(config);
   std::vector<Problem> problems;
-  for (BrokenRule& rule : broken_cluster_rules(cluster)) {
+  for (BrokenRule& rule : broken_cluster_rules(config)) {
     problems.push_back(std::move(rule.problem));
   }
   if (!problems.empty()) throw UserError(std::move(problems));
-  return cluster;
+  return config;
 }
 
 Json to_json(const Plan& plan) {

@@ -52,7 +52,7 @@ class VList {
         {.kind = kind, .micro_batch = static_cast<int32_t>(micro_batch), .chunk = chunk});
   }
 
-  void pay(std::deque<Owed>::iterator owed) {
+  void pay(const std::deque<Owed>::iterator& owed) {
     add(StepKind::kBackwardWeight, owed->chunk, owed->micro_batch);
     owed_.erase(owed);
   }

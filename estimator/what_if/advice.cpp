@@ -110,6 +110,7 @@ class Adviser {
   std::vector<TriedChange> try_all(const Base& base,
                                    const std::vector<ChangeLadder>& ladders) const {
     std::vector<TriedChange> tried;
+    tried.reserve(ladders.size());
     for (const ChangeLadder& ladder : ladders) tried.push_back(try_ladder(base, ladder));
     return tried;
   }
@@ -135,6 +136,7 @@ class Adviser {
                              bool (*comes_first)(const TriedChange&, const TriedChange&)) const {
     std::stable_sort(tried.begin(), tried.end(), comes_first);
     std::vector<Advice> advice;
+    advice.reserve(tried.size());
     for (const TriedChange& t : tried) advice.push_back(advice_of(t));
     return advice;
   }

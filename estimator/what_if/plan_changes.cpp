@@ -301,6 +301,7 @@ std::vector<PlanChange> free_changes(const PlanSpec& spec) {
   std::vector<ChangeLadder> all;
   add_ladders({spec, plan}, kFree, all);
   std::vector<PlanChange> first;
+  first.reserve(all.size());
   for (ChangeLadder& ladder : all) first.push_back(std::move(ladder.front()));
   return first;
 }

@@ -37,7 +37,7 @@ std::string typed(const OptionFlag& flag, const Json& value) {
 std::string flag_to_type(const PlanEdit& edit) {
   if (const PlanOption* option = find_plan_option(edit.path)) {
     for (const OptionFlag& flag : option->flags) {
-      const std::string text = typed(flag, edit.value);
+      std::string text = typed(flag, edit.value);
       if (!text.empty()) return text;
     }
   }

@@ -48,6 +48,7 @@ std::vector<estimator::CommunicatorRecord> CollectiveLog::records() const {
             {key.kind, key.dtype, key.bytes, key.peer, count.total, count.in_iteration});
   }
   std::vector<estimator::CommunicatorRecord> records;
+  records.reserve(communicators.size());
   for (auto& [number, communicator] : communicators) records.push_back(std::move(communicator));
   return records;
 }

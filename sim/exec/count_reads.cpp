@@ -33,10 +33,10 @@ bool reads_counts(const at::RecordFunction& copy) {
          source.itemsize() >= 4;  // bytes are masks and pickles
 }
 
-bool reads_back(const c10::OperatorName& name) {
-  const auto op = c10::Dispatcher::singleton().findSchema(name);
-  return op &&
-         (op->hasTag(at::Tag::dynamic_output_shape) || op->hasTag(at::Tag::data_dependent_output));
+bool reads_back(const c10::OperatorName& op) {
+  const auto found = c10::Dispatcher::singleton().findSchema(op);
+  return found && (found->hasTag(at::Tag::dynamic_output_shape) ||
+                   found->hasTag(at::Tag::data_dependent_output));
 }
 
 bool is_sized_by_values(std::string_view operator_name) {

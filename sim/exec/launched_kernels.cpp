@@ -28,6 +28,7 @@ std::vector<estimator::KernelRecord> kernel_records(const VirtualGpu& gpu) {
       },
       &launches);
   std::vector<estimator::KernelRecord> records;
+  records.reserve(launches.size());
   for (const auto& [name, count] : launches) records.push_back({name, count});
   return records;
 }

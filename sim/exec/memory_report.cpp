@@ -26,6 +26,7 @@ estimator::PeakSnapshotHeader snapshot_header(const estimator::RankProfile& prof
 
 std::vector<std::string> phase_names(const std::vector<estimator::PhaseRecord>& phases) {
   std::vector<std::string> names;
+  names.reserve(phases.size());
   for (const estimator::PhaseRecord& phase : phases) names.push_back(phase.name);
   return names;
 }

@@ -75,7 +75,7 @@ struct FrameReader {
   std::string text(PyObject* object, const char* name) const {
     PyObject* const value = attribute(object, name);
     const char* const text = value == nullptr ? nullptr : utf8(value);
-    const std::string copy = text == nullptr ? "" : text;
+    std::string copy = text == nullptr ? "" : text;
     if (text == nullptr) clear_error();  // it is left out
     if (value != nullptr) release(value);
     return copy;
@@ -83,9 +83,9 @@ struct FrameReader {
 
   PythonFrame read(PyObject* frame) const {
     PyObject* const its_code = code(frame);
-    const PythonFrame result = {.file = text(its_code, "co_filename"),
-                                .function = text(its_code, "co_name"),
-                                .line = line(frame)};
+    PythonFrame result = {.file = text(its_code, "co_filename"),
+                          .function = text(its_code, "co_name"),
+                          .line = line(frame)};
     release(its_code);
     return result;
   }

@@ -54,6 +54,7 @@ std::vector<RankProfile> read_profiles(const std::string& folder) {
   }
   std::sort(paths.begin(), paths.end());
   std::vector<RankProfile> profiles;
+  profiles.reserve(paths.size());
   for (const std::string& path : paths) {
     profiles.push_back(estimator::read_rank_profile(estimator::read_file(path), path));
   }

@@ -27,6 +27,7 @@ const auto& named_choice(const Rows& rows, const std::string& wanted, const Choi
       std::begin(rows), std::end(rows), [&](const auto& row) { return row.name == wanted; });
   if (found != std::end(rows)) return *found;
   std::vector<std::string> known;
+  known.reserve(std::size(rows));
   for (const auto& row : rows) known.emplace_back(row.name);
   throw estimator::UserError({.what = wanted.empty() ? texts.missing : texts.unknown,
                               .where = fmt::format("{} \"{}\"", texts.command, wanted),

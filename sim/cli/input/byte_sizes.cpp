@@ -35,7 +35,7 @@ void read_sizes_at(Json& json,
                    const std::string& origin,
                    std::vector<estimator::Problem>& problems) {
   for (auto& [key, value] : json.items()) {
-    const std::string below = path.empty() ? key : path + "." + key;
+    const std::string below = path.empty() ? key : fmt::format("{}.{}", path, key);
     if (value.is_object()) read_sizes_at(value, below, origin, problems);
     if (!value.is_string() || !key.ends_with("_bytes")) continue;
     const std::string text = value.get<std::string>();

@@ -34,7 +34,7 @@ std::string translate(const std::string& word, std::string_view synonyms) {
 
 /// A switch writes its constant; `--sequence-parallel=false` turns a true one off.
 Json switch_value(const PlanFlag& flag, const std::string& text) {
-  const Json constant = Json::parse(flag.said.constant);
+  Json constant = Json::parse(flag.said.constant);
   if (text == "true") return constant;
   if (text == "false" && constant.is_boolean()) return !constant.get<bool>();
   throw UserError({.what = "a flag that takes no value was given one",

@@ -1,5 +1,7 @@
 #include "sim/cli/input/plan_options.h"
 
+#include <fmt/format.h>
+
 #include "estimator/plan/plan_tree.h"
 #include "sim/cli/input/byte_sizes.h"
 #include "sim/cli/input/flag_names.h"
@@ -82,7 +84,7 @@ std::vector<Problem> PlanOptions::with_origins(std::vector<Problem> problems,
                                                const Writers& writers) const {
   for (Problem& problem : problems) {
     for (const auto& [path, variable] : writers) {
-      replace_name(problem.where, origin + ": " + path, variable);
+      replace_name(problem.where, fmt::format("{}: {}", origin, path), variable);
     }
     problem.where = flags_.with_flag_names(problem.where);
   }

@@ -218,7 +218,7 @@ fs::path find_executable(const std::string& program, const Environment& environm
   const auto path = environment.find("PATH");  // bytes, which need not be UTF-8
   std::istringstream folders(path == environment.end() ? "/bin:/usr/bin" : path->second);
   for (std::string folder; std::getline(folders, folder, ':');) {
-    const fs::path file = fs::path(folder.empty() ? "." : folder) / program;
+    fs::path file = fs::path(folder.empty() ? "." : folder) / program;
     if (access(file.c_str(), X_OK) == 0 && !fs::is_directory(file)) return file;
   }
   return "";

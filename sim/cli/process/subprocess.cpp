@@ -53,6 +53,7 @@ struct Pipe {
 /// A vector of pointers that ends in null, as exec wants it.
 std::vector<char*> pointers(std::vector<std::string>& texts) {
   std::vector<char*> result;
+  result.reserve(texts.size() + 1);
   for (std::string& text : texts) result.push_back(text.data());
   result.push_back(nullptr);
   return result;
@@ -65,7 +66,10 @@ class Child {
     std::vector<std::string> arguments = {command.program.string()};
     arguments.insert(arguments.end(), command.arguments.begin(), command.arguments.end());
     std::vector<std::string> variables;
-    for (const auto& [name, value] : command.environment) variables.push_back(name + "=" + value);
+    variables.reserve(command.environment.size());
+    for (const auto& [name, value] : command.environment) {
+      variables.push_back(fmt::format("{}={}", name, value));
+    }
     const std::vector<char*> argv = pointers(arguments);
     const std::vector<char*> envp = pointers(variables);
     const pid_t parent = getpid();

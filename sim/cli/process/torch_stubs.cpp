@@ -175,7 +175,7 @@ fs::path stubs_for(const ProgramTorch& torch,
   if (!is_supported(torch.version)) refuse(torch);
   const fs::path caches = user_cache_folder(environment) / "onerank";
   const BuiltWith built = built_with();
-  const fs::path folder = stubs_folder(caches, built, torch);
+  fs::path folder = stubs_folder(caches, built, torch);
   make_private_folder(folder, caches);
   StubsBuild(torch, built, folder, environment, interrupts).run();
   return folder;
