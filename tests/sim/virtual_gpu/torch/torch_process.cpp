@@ -87,6 +87,7 @@ void load_torch_cuda() {
 }
 
 int64_t allocated_bytes() { return statistics().allocated_bytes[kAggregate].current; }
+int64_t peak_bytes() { return statistics().allocated_bytes[kAggregate].peak; }
 int64_t reserved_bytes() { return statistics().reserved_bytes[kAggregate].current; }
 
 uint64_t used_bytes() {

@@ -32,6 +32,8 @@ void load_torch_cuda();
 
 /// Of PyTorch's allocator, device 0, now.
 int64_t allocated_bytes();
+/// The most that was allocated until now.
+int64_t peak_bytes();
 int64_t reserved_bytes();
 
 /// Through the control interface, as a host program reads it.
