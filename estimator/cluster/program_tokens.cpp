@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <limits>
 #include <map>
-#include <numeric>
 #include <set>
 #include <tuple>
 
@@ -28,8 +27,17 @@ constexpr TokenReader kTokenReaders[] = {
 
 using Shapes = std::vector<std::vector<int64_t>>;
 
+/// No rank reads more in a step, and all ranks of a world together still fit into a number.
+constexpr int64_t kMostTokens = int64_t{1} << 38;
+
+int64_t at_most_all(double count) {
+  return static_cast<int64_t>(std::min(count, static_cast<double>(kMostTokens)));
+}
+
 int64_t elements_of(const std::vector<int64_t>& shape) {
-  return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
+  double product = 1;
+  for (const int64_t size : shape) product *= static_cast<double>(size);
+  return at_most_all(product);
 }
 
 /// What one operator read in an iteration.
@@ -61,15 +69,16 @@ std::optional<TokensRead> tokens_read(const Trace& trace, const TokenReader& rea
     const int64_t calls = std::min_element(works.begin(), works.end(), least)->second;
     const int64_t tokens = elements_of(shapes[1]);
     read.tokens_of_call = read.tokens == 0 ? tokens : std::min(tokens, read.tokens_of_call);
-    read.tokens += calls * tokens;
-    if (reader.has_width && !shapes[0].empty()) {
-      read.most_elements = tokens * shapes[0].back();
-    }
+    read.tokens = at_most_all(static_cast<double>(read.tokens) +
+                              static_cast<double>(calls) * static_cast<double>(tokens));
+    if (reader.has_width) read.most_elements = elements_of(shapes[0]);
   }
   const auto most = std::max_element(found.begin(), found.end(), [](const auto& a, const auto& b) {
     return a.second.tokens < b.second.tokens;
   });
-  if (most == found.end() || most->second.tokens == 0) return std::nullopt;
+  const bool is_sound =
+      most != found.end() && most->second.tokens > 0 && most->second.tokens < kMostTokens;
+  if (!is_sound) return std::nullopt;
   return most->second;
 }
 

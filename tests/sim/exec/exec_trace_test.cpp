@@ -152,9 +152,9 @@ TEST_F(ExecTrace, IsDrawnAsText) {
 TEST_F(ExecTrace, TellsTheTokensOfAStep) {
   if (!has_package("transformers") || !has_package("accelerate")) GTEST_SKIP();
   const std::string file = path("estimate.json");
-  ASSERT_EQ(run_program("trainer.py", {"--world-size", "8", "--steps", "2", "--estimate", file})
-                .exit_code,
-            0);
+  const ProgramResult result =
+      run(command("trainer.py", {"--world-size", "8", "--steps", "2", "--estimate", file}));
+  ASSERT_EQ(result.exit_code, 0) << result.error;
   const auto estimate = estimator::parse_json(estimator::read_file(file), file);
   EXPECT_EQ(estimate.at("throughput").at("tokens_per_step"), 8 * 2 * 2 * 64);
   EXPECT_EQ(estimate.at("throughput").at("tokens_source"), "computed");
