@@ -52,13 +52,17 @@ TEST_F(ProgramTraceFile, HasComputationByStreamAndCommunicationByGroup) {
 }
 
 TEST_F(ProgramTraceFile, SaysOfEachWorkWhoAskedForIt) {
-  for (const Json& event : Json::parse(trace().text).at("traceEvents")) {
+  const Json document = Json::parse(trace().text);
+  int64_t found = 0;
+  for (const Json& event : document.at("traceEvents")) {
     if (event.at("name") != "aten::add") continue;
+    ++found;
     EXPECT_EQ(event.at("args").at("kernel"), "add<float>");
     EXPECT_EQ(event.at("args").at("module"), "model");
     EXPECT_EQ(event.at("args").at("direction"), "forward");
     EXPECT_EQ(event.at("args").at("stream"), 0);
   }
+  EXPECT_EQ(found, 1);
 }
 
 TEST_F(ProgramTraceFile, HasSpansOfModulesWithNumbersAtTheirNames) {
@@ -75,8 +79,9 @@ TEST_F(ProgramTraceFile, HasSpansOfModulesWithNumbersAtTheirNames) {
 
 TEST_F(ProgramTraceFile, CountsTheMemoryThatModulesHadAllocated) {
   profiles_[0].modules = {{.path = "model", .forward_peak_bytes = int64_t{3} << 30}};
+  const Json document = Json::parse(trace().text);
   std::vector<double> values;
-  for (const Json& event : Json::parse(trace().text).at("traceEvents")) {
+  for (const Json& event : document.at("traceEvents")) {
     if (event.at("ph") == "C") values.push_back(event.at("args").at("value").get<double>());
   }
   EXPECT_THAT(values, ElementsAre(3.0));
