@@ -21,7 +21,6 @@
 namespace {
 
 constexpr const char* kRecorderVariable = "ONERANK_EXEC_RECORDER";
-constexpr const char* kVirtualGpuVariable = "ONERANK_VIRTUAL_GPU";
 constexpr int kMachineLacks = 3;  // estimator::ExitCode
 
 const onerank_exec_recorder* load_recorder() {
@@ -52,11 +51,6 @@ const onerank_exec_recorder* use_recorder() {
   const onerank_exec_recorder* used = recorder();
   recorder_is_loaded = used != nullptr;
   return used;
-}
-
-bool plays_virtual_gpu() {
-  static const bool plays = std::getenv(kVirtualGpuVariable) != nullptr;
-  return plays;
 }
 
 /// The definition in torch's own library, which is loaded.
