@@ -84,7 +84,8 @@ for rank in $(echo "$ranks" | tr , ' '); do
  "allocator": {"requested_peak_bytes": 0, "active_peak_bytes": 0, "inactive_split_peak_bytes": 0,
                "segments_peak": 0, "device_allocations": 0, "retries": 0},
  "modules": [], "collectives": [],
- "operators": [{"name": "aten::mm", "shapes": [[1000, 1000], [1000, 1000]], "dtype": "BFloat16", "flops": 2e9,
+ "operators": [{"name": "aten::mm", "shapes": [[1000, 1000], [1000, 1000]], "dtype": "BFloat16",
+                "other_dtype": "", "strided": false, "chunk": -1, "flops": 2e9,
                 "bytes": 6e6, "phase": "forward_backward", "direction": "forward", "module_kind": "mlp",
                 "count": 4, "executed_count": 3}]}
 PROFILE
