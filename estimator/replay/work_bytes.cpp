@@ -13,7 +13,8 @@ int64_t bytes_of_element(std::string_view dtype) {
 }
 
 double moved_bytes(const TraceWork& work) {
-  if (work.kind != WorkKind::kProduct) return static_cast<double>(work.bytes);
+  const bool is_told = work.kind != WorkKind::kProduct || work.bytes > 0;
+  if (is_told) return static_cast<double>(work.bytes);
   double sizes[4] = {};  // batch, m, n, k
   for (std::size_t i = 0; i < 4; ++i) {
     sizes[i] = static_cast<double>(std::max<int64_t>(1, work.shapes.front()[i]));

@@ -9,17 +9,10 @@
 #include "estimator/compute/compute_time.h"
 #include "estimator/compute/host_rates.h"
 #include "estimator/compute/kernel_price.h"
+#include "estimator/replay/work_bytes.h"
 
 namespace estimator {
 namespace {
-
-int64_t element_bytes(std::string_view dtype) {
-  if (dtype == "Double" || dtype == "ComplexFloat") return 8;
-  if (dtype == "ComplexDouble") return 16;
-  if (dtype == "Float" || dtype == "Int") return 4;
-  if (dtype == "BFloat16" || dtype == "Half") return 2;
-  return 1;
-}
 
 /// cublasLtMatmulMatrixScale_t
 Float8Scaling scaling_of(int64_t scale_mode) {
@@ -75,7 +68,7 @@ class PriceList {
     const auto bytes = static_cast<double>(work.bytes);
     switch (work.kind) {
       case WorkKind::kProduct:
-        return product_bytes(work);
+        return moved_bytes(work);
       case WorkKind::kCopy:
         return work.name == kDeviceToDevice ? 2 * bytes : bytes;
       case WorkKind::kCollective:
@@ -195,19 +188,6 @@ class PriceList {
             .k = std::max<int64_t>(1, sizes[3])};
   }
 
-  static double product_bytes(const TraceWork& work) {
-    if (work.bytes > 0) return static_cast<double>(work.bytes);  // of a convolution
-    const MatmulShape shape = product_shape(work);
-    const auto size = [](int64_t a, int64_t b) {
-      return static_cast<double>(a) * static_cast<double>(b);
-    };
-    const double read = size(shape.m, shape.k) + size(shape.k, shape.n);
-    return static_cast<double>(shape.batch) *
-           (read * static_cast<double>(element_bytes(work.dtype)) +
-            size(shape.m, shape.n) * (work.accumulates ? 2 : 1) *
-                static_cast<double>(element_bytes(work.result_dtype)));
-  }
-
   WorkPrice product(const TraceWork& work) const {
     const MatmulShape shape = product_shape(work);
     const bool is_published = work.dtype == "BFloat16" || work.dtype == "Half" ||
@@ -215,7 +195,7 @@ class PriceList {
                                float8_rate(rates_.gpu(), scaling_of(work.scale_mode)));
     return product_price(work.flops,
                          product_rate(work, shape),
-                         product_bytes(work),
+                         moved_bytes(work),
                          is_published ? Source::kComputed : Source::kAssumed);
   }
 

@@ -281,12 +281,12 @@ class Memory(unittest.TestCase):
         self.compare(fake, *rows)
         self.assertEqual(len(fake.plans()), 1)
 
-    def test_another_gpu_of_as_much_memory_stands_in(self):
+    def test_a_gpu_by_the_name_that_its_source_has(self):
         fake = FakeOnerank(self, json.dumps(ESTIMATE))
         readings, _ = self.compare(fake, row(gpu="H100 96GB HBM2e 500W",
                                              measured={"peak_memory_gib": 6}))
         self.assertEqual([(r.quantity, r.error) for r in readings], [("reserved peak", 0.0)])
-        self.assertEqual(fake.plans()[0]["cluster"]["gpu"], "gh200-96")
+        self.assertEqual(fake.plans()[0]["cluster"]["gpu"], "h100-sxm-96")
 
     def test_rows_without_a_memory_figure_are_no_concern_of_it(self):
         self.assertEqual(self.compare(FakeOnerank(self), row(measured={"iteration_ms": 3})), ([], []))

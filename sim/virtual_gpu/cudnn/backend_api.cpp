@@ -31,8 +31,8 @@ NodePtr config_of(const NodePtr& graph, const EngineChoice& choice) {
   Attribute notes{.name = kEngineNumericalNotes,
                   .type = kNumericalNoteType,
                   .count = static_cast<int64_t>(choice.numerical_notes.size())};
-  notes.bytes.resize(choice.numerical_notes.size() * sizeof(int));
-  std::memcpy(notes.bytes.data(), choice.numerical_notes.data(), notes.bytes.size());
+  const auto* first = reinterpret_cast<const char*>(choice.numerical_notes.data());
+  notes.bytes.assign(first, first + choice.numerical_notes.size() * sizeof(int));
   engine->set(std::move(notes));
   engine->is_final = true;
   auto config = std::make_shared<Node>(Node{.kind = Kind::kEngineConfig, .attributes = {}});
@@ -187,9 +187,9 @@ cudnnStatus_t cudnnBackendGetAttribute(
       others[i]->node = std::const_pointer_cast<Node>(found->nodes[static_cast<std::size_t>(i)]);
     }
   } else {
-    std::memcpy(elements,
-                found->bytes.data(),
-                static_cast<std::size_t>(returned) * element_bytes(found->type));
+    std::copy_n(found->bytes.data(),
+                static_cast<std::size_t>(returned) * element_bytes(found->type),
+                static_cast<char*>(elements));
   }
   return CUDNN_STATUS_SUCCESS;
 }

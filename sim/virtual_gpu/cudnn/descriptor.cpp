@@ -47,7 +47,7 @@ int64_t Node::number(int name, int64_t otherwise) const {
 
 std::vector<int64_t> Node::numbers(int name) const {
   const Attribute* found = find(name);
-  if (found == nullptr) return {};
+  if (found == nullptr || found->bytes.empty()) return {};
   std::vector<int64_t> values(found->bytes.size() / sizeof(int64_t));
   std::memcpy(values.data(), found->bytes.data(), values.size() * sizeof(int64_t));
   return values;

@@ -27,9 +27,9 @@ KEPT = {torch.ops.aten.mm.default,
         torch.ops.aten.max.default}
 
 
-def rotate(x, cos, sin):
-    turned = torch.cat((-x[..., WIDTH // 2:], x[..., :WIDTH // 2]), -1)
-    return x * cos + turned * sin
+def rotate(x, rotations):
+    pairs = torch.view_as_complex(x.float().unflatten(-1, (-1, 2)))
+    return torch.view_as_real(pairs * rotations).flatten(-2).to(x.dtype)
 
 
 class Attention(nn.Module):
@@ -40,13 +40,13 @@ class Attention(nn.Module):
         self.value = nn.Linear(HIDDEN, GROUPS * WIDTH, bias=False)
         self.projection = nn.Linear(HIDDEN, HIDDEN, bias=False)
 
-    def heads(self, x, cos, sin):
+    def heads(self, x, rotations):
         query, key, value = (
             layer(x).unflatten(-1, (-1, WIDTH)) for layer in (self.query, self.key, self.value))
-        return rotate(query, cos, sin), rotate(key, cos, sin), value
+        return rotate(query, rotations), rotate(key, rotations), value
 
-    def forward(self, x, cos, sin):
-        query, key, value = (t.permute(1, 2, 0, 3) for t in self.heads(x, cos, sin))
+    def forward(self, x, rotations):
+        query, key, value = (t.permute(1, 2, 0, 3) for t in self.heads(x, rotations))
         attended = F.scaled_dot_product_attention(
             query, key, value, is_causal=True, enable_gqa=HEADS != GROUPS)
         del query, key, value
@@ -72,8 +72,8 @@ class Layer(nn.Module):
         self.mlp_norm = nn.RMSNorm(HIDDEN)
         self.mlp = Mlp()
 
-    def forward(self, x, cos, sin):
-        x = x + self.attention(self.attention_norm(x), cos, sin)
+    def forward(self, x, rotations):
+        x = x + self.attention(self.attention_norm(x), rotations)
         return x + self.mlp(self.mlp_norm(x))
 
 
@@ -85,10 +85,10 @@ class Llama(nn.Module):
         self.norm = nn.RMSNorm(HIDDEN)
         self.head = nn.Linear(HIDDEN, VOCABULARY, bias=False)
 
-    def forward(self, tokens, cos, sin):
+    def forward(self, tokens, rotations):
         x = self.embedding(tokens)
         for layer in self.layers:
-            x = layer(x, cos, sin)
+            x = layer(x, rotations)
         return self.head(self.norm(x))
 
 
@@ -129,12 +129,13 @@ def shard(model, mesh):
 def tables():
     exponents = torch.arange(0, WIDTH, 2, device="cuda").float() / WIDTH
     angles = torch.outer(torch.arange(SEQUENCE, device="cuda").float(), 500000.0 ** -exponents)
-    both = torch.cat((angles, angles), -1)[:, None, None]
-    return both.cos().bfloat16(), both.sin().bfloat16()
+    angles = angles[:, None, None]
+    return torch.polar(torch.ones_like(angles), angles)
 
 
 def main():
     torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    torch.backends.cuda.enable_cudnn_sdp(False)  # the plan's attention is flash
     dist.init_process_group("nccl")
     mesh = init_device_mesh("cuda", (dist.get_world_size(),))
     with torch.device("meta"):
@@ -149,7 +150,7 @@ def main():
         replicate(model, device_mesh=mesh, bucket_cap_mb=100)
     for parameter in model.parameters():
         nn.init.normal_(parameter, std=0.02)
-    cos, sin = tables()
+    rotations = tables()
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4, fused=True)
 
     for step in range(2):
@@ -158,7 +159,7 @@ def main():
         for _ in range(MICRO_BATCHES):
             tokens = torch.zeros(SEQUENCE, 1, device="cuda", dtype=torch.long)
             labels = torch.zeros(SEQUENCE, 1, device="cuda", dtype=torch.long)
-            logits = model(tokens, cos, sin)
+            logits = model(tokens, rotations)
             rows = logits.float().view(-1, VOCABULARY)
             del logits
             losses = F.cross_entropy(rows, labels.reshape(-1), reduction="none")
