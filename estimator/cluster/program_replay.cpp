@@ -41,6 +41,11 @@ double ProgramReplay::iteration_seconds() const {
   return seconds;
 }
 
+std::string short_name(const TraceWork& work) {
+  if (!work.operator_name.empty()) return work.operator_name;
+  return work.name.substr(0, work.name.find('<'));
+}
+
 const TraceWork& work_of(const ReplayRank& rank, const PlayedWork& played) {
   return rank.profile->trace->works[item_of(rank, played)];
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "estimator/communication/fabric.h"
@@ -32,6 +33,9 @@ struct ProgramReplay {
   /// Of the rank that takes longest.
   double iteration_seconds() const;
 };
+
+/// Its operator, or the kernel without template arguments.
+std::string short_name(const TraceWork& work);
 
 /// A work that was played, with what is known of it.
 const TraceWork& work_of(const ReplayRank& rank, const PlayedWork& played);

@@ -1,10 +1,14 @@
 #include "estimator/cluster/program_roofline.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <map>
 #include <set>
 #include <tuple>
 
+#include "estimator/base/text.h"
 #include "estimator/cluster/roofline_rows.h"
 #include "estimator/replay/work_bytes.h"
 
@@ -14,15 +18,11 @@ namespace {
 /// What a moment of the step can wait for.
 using Cause = double Waits::*;
 
-bool is_arithmetic(const WorkPrice& price) {
-  return price.work_class == WorkClass::kProducts || price.work_class == WorkClass::kAttention;
-}
-
 Bound bound_of(const TraceWork& work, const WorkPrice& price, const GpuRates& rates) {
   const double launch = rates.launch().kernel_seconds;
   const double working = price.seconds - launch;
   if (working <= launch) return Bound::kLaunch;
-  if (!is_arithmetic(price)) return Bound::kMemory;
+  if (!is_bound_by_arithmetic(price)) return Bound::kMemory;
   constexpr double kNearly = 0.99;
   const double bytes = moved_bytes(work);
   const bool moves_as_long =
@@ -155,25 +155,12 @@ double seconds_if_halved(const ProgramReplay& replayed, Cause cause) {
 
 /// "layers.3.mlp" and "layers.4.mlp" are one module to a reader, "layers.*.mlp".
 std::string module_of_any_layer(const std::string& path) {
-  std::string name;
-  for (std::size_t i = 0; i < path.size(); ++i) {
-    const bool begins = i == 0 || path[i - 1] == '.';
-    std::size_t end = i;
-    while (end < path.size() && path[end] >= '0' && path[end] <= '9') ++end;
-    const bool is_number = begins && end > i && (end == path.size() || path[end] == '.');
-    if (is_number) name += '*';
-    if (is_number)
-      i = end - 1;
-    else
-      name += path[i];
+  if (path.empty()) return "(no module)";
+  std::vector<std::string> parts = split(path, '.');
+  for (std::string& part : parts) {
+    if (is_digits(part)) part = "*";
   }
-  return name.empty() ? "(no module)" : name;
-}
-
-/// The name that a report gives to a work.
-std::string name_of(const TraceWork& work) {
-  if (!work.operator_name.empty()) return work.operator_name;
-  return work.name.substr(0, work.name.find('<'));
+  return fmt::format("{}", fmt::join(parts, "."));
 }
 
 std::vector<PricedKernel> kernels_of(const ProgramReplay& replayed, std::size_t place) {
@@ -188,7 +175,7 @@ std::vector<PricedKernel> kernels_of(const ProgramReplay& replayed, std::size_t 
     const std::string module = module_of_any_layer(module_of(rank, played));
     PricedKernel& kernel = kernels[{item, direction_of(rank, played), module}];
     if (kernel.record.count++ > 0) continue;
-    kernel.record.name = name_of(work);
+    kernel.record.name = short_name(work);
     kernel.record.shapes = work.shapes;
     kernel.record.dtype = work.dtype;
     kernel.record.flops = work.flops;

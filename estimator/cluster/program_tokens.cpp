@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "estimator/base/units.h"
+#include "estimator/replay/trace_replay.h"
 #include "estimator/replay/work_bytes.h"
 
 namespace estimator {
@@ -104,25 +105,10 @@ int64_t tensor_ranks(const RankProfile& rank, const TokensRead& read) {
 int64_t pipeline_ranks(const std::vector<const RankProfile*>& ranks, int64_t rank) {
   std::map<int64_t, std::set<int64_t>> neighbours;
   for (const RankProfile* profile : ranks) {
-    std::map<int64_t, std::pair<int64_t, std::set<int64_t>>> by_communicator;
-    for (const TraceWork& work : profile->trace->works) {
-      if (work.kind != WorkKind::kMessages) continue;
-      auto& [balance, peers] = by_communicator[work.communicator];
-      int64_t sends = 0;
-      for (const TraceMessage& message : work.messages) {
-        sends += message.is_send ? 1 : 0;
-        peers.insert(message.peer);
-      }
-      // As in missing_peers(): a group with as many sends as receives is an exchange.
-      if (2 * sends != static_cast<int64_t>(work.messages.size())) balance = 1;
-    }
-    for (const auto& [number, messages] : by_communicator) {
-      if (messages.first == 0) continue;
-      const RankGroup group =
-          group_of(profile->program->communicators[static_cast<std::size_t>(number)]);
-      for (const int64_t peer : messages.second) {
-        neighbours[profile->rank].insert(group.member(peer));
-        neighbours[group.member(peer)].insert(profile->rank);
+    for (const auto& [communicator, peers] : ranks_of_messages(*profile)) {
+      for (const int64_t peer : peers) {
+        neighbours[profile->rank].insert(peer);
+        neighbours[peer].insert(profile->rank);
       }
     }
   }

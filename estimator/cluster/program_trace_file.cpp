@@ -25,14 +25,12 @@ std::string json_text(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-/// The last part of a kernel's or operator's name, without its template arguments.
 std::string slice_name(const TraceWork& work) {
   if (work.kind == WorkKind::kProduct) {
     const std::vector<int64_t>& sizes = work.shapes.front();
     return fmt::format("product {} x {} x {}", sizes[1], sizes[2], sizes[3]);
   }
-  if (!work.operator_name.empty()) return work.operator_name;
-  return work.name.substr(0, work.name.find('<'));
+  return short_name(work);
 }
 
 /// One rank's part of the file.
@@ -114,9 +112,8 @@ class RankTracks {
     std::string whole;
     for (const std::string& part : split(module, '.')) {
       if (part.empty()) continue;
-      const bool is_number = part.find_first_not_of("0123456789") == std::string::npos;
       whole += whole.empty() ? part : "." + part;
-      if (is_number && path.size() > 1) path.pop_back();
+      if (is_digits(part) && path.size() > 1) path.pop_back();
       path.push_back(whole);
     }
     return path;

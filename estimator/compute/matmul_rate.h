@@ -2,14 +2,14 @@
 // that a shape reaches.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include <array>
-#include <optional>
+#include "estimator/base/enum_names.h"
 #include "estimator/base/tagged.h"
-
 #include "estimator/hardware/hardware.h"
 
 namespace estimator {
@@ -62,9 +62,9 @@ double matmul_shape_share(const MatmulShape& shape, int64_t multiprocessors, dou
 /// the rows are no multiple of 16 bytes (data/matmul.json).
 bool is_off_tensor_cores(const MatmulShape& shape, int64_t element_bytes);
 
-/// Share of the dense peak that a product reaches: the best share times
-/// the factor of the shape, at most the sustained share. If rows are no multiple of 16 bytes, a
-/// published factor lowers it further.
+/// Share of the dense peak that a product reaches: the best share times the factor of the shape, at
+/// most the sustained share. If rows are no multiple of 16 bytes, a published factor lowers it
+/// further.
 double matmul_share(const MatmulRate& rate,
                     const Gpu& gpu,
                     const MatmulShape& shape,

@@ -15,10 +15,6 @@ constexpr double kNever = std::numeric_limits<double>::infinity();
 
 std::size_t index(int64_t value) { return static_cast<std::size_t>(value); }
 
-bool is_bound_by_arithmetic(const WorkPrice& price) {
-  return price.work_class == WorkClass::kProducts || price.work_class == WorkClass::kAttention;
-}
-
 /// The largest share that works may have of something of which they need `needs` (0 to 1), if those
 /// that need less have what they need.
 double fair_share(std::vector<double> needs) {

@@ -61,27 +61,32 @@ std::vector<PlayedRank> replay(const std::vector<ReplayRank>& ranks, const Launc
   return played;
 }
 
+std::map<int64_t, std::set<int64_t>> ranks_of_messages(const RankProfile& profile) {
+  std::map<int64_t, std::set<int64_t>> ranks;
+  std::set<int64_t> not_exchanges;  // communicators
+  for (const TraceWork& work : profile.trace->works) {
+    if (work.kind != WorkKind::kMessages) continue;
+    if (!is_an_exchange(work)) not_exchanges.insert(work.communicator);
+    const RankGroup group =
+        group_of(profile.program->communicators[static_cast<std::size_t>(work.communicator)]);
+    for (const TraceMessage& message : work.messages) {
+      ranks[work.communicator].insert(group.member(message.peer));
+    }
+  }
+  std::erase_if(ranks, [&](const auto& entry) { return !not_exchanges.contains(entry.first); });
+  return ranks;
+}
+
 std::vector<MissingPeer> missing_peers(const std::vector<const RankProfile*>& ranks) {
   std::set<int64_t> played;
   for (const RankProfile* rank : ranks) played.insert(rank->rank);
   std::vector<MissingPeer> missing;
   for (const RankProfile* rank : ranks) {
-    std::map<int64_t, std::set<int64_t>> peers;  // by communicator
-    std::set<int64_t> exchanges;
-    for (const TraceWork& work : rank->trace->works) {
-      if (work.kind != WorkKind::kMessages) continue;
-      const auto [place, is_new] = peers.try_emplace(work.communicator);
-      if (is_new) exchanges.insert(work.communicator);
-      if (!is_an_exchange(work)) exchanges.erase(work.communicator);
-      for (const TraceMessage& message : work.messages) place->second.insert(message.peer);
-    }
-    for (const auto& [number, members] : peers) {
-      if (exchanges.count(number) > 0) continue;
-      const CommunicatorRecord& record =
-          rank->program->communicators[static_cast<std::size_t>(number)];
-      for (const int64_t member : members) {
-        const int64_t peer = group_of(record).member(member);
-        if (played.count(peer) == 0) missing.push_back({rank->rank, peer, group_of(record)});
+    for (const auto& [number, peers] : ranks_of_messages(*rank)) {
+      const RankGroup group =
+          group_of(rank->program->communicators[static_cast<std::size_t>(number)]);
+      for (const int64_t peer : peers) {
+        if (!played.contains(peer)) missing.push_back({rank->rank, peer, group});
       }
     }
   }

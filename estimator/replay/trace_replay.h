@@ -20,6 +20,9 @@
 // iteration before waits for the same record there, so that the last iteration is a steady one.
 #pragma once
 
+#include <cstdint>
+#include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -64,5 +67,9 @@ struct MissingPeer {
   RankGroup group;  ///< of the communicator; its members wait for each other in turn
 };
 std::vector<MissingPeer> missing_peers(const std::vector<const RankProfile*>& ranks);
+
+/// The ranks with which `profile`'s rank has messages that are no exchange, by the number of the
+/// communicator.
+std::map<int64_t, std::set<int64_t>> ranks_of_messages(const RankProfile& profile);
 
 }  // namespace estimator

@@ -43,6 +43,11 @@ struct WorkPrice {
   bool is_known = true;
 };
 
+/// Whether it is a product or attention.
+inline bool is_bound_by_arithmetic(const WorkPrice& price) {
+  return price.work_class == WorkClass::kProducts || price.work_class == WorkClass::kAttention;
+}
+
 /// The price of every work of the rank's trace, in their order.
 ///   products    FLOPs over the rate of their shape and type, or their matrices (of a convolution:
 ///               its tensors) over the memory's rate, if that takes longer. Float8 has a rate for

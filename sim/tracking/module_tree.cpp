@@ -3,6 +3,8 @@
 #include <array>
 #include <utility>
 
+#include "estimator/base/text.h"
+
 namespace sim {
 namespace {
 
@@ -47,15 +49,11 @@ std::string joined(const std::string& parent, std::string_view name) {
   return parent.empty() ? std::string(name) : parent + "." + std::string(name);
 }
 
-bool is_index(std::string_view text) {
-  return !text.empty() && text.find_first_not_of("0123456789") == text.npos;
-}
-
 /// "layers.3" -> "layers.*"; a name without a number stays as it is.
 std::string without_index(std::string_view name) {
   const size_t dot = name.rfind('.');
   const std::string_view tail = dot == std::string_view::npos ? "" : name.substr(dot + 1);
-  if (!is_index(tail)) return std::string(name);
+  if (!estimator::is_digits(tail)) return std::string(name);
   return std::string(name.substr(0, dot + 1)) + "*";
 }
 
@@ -65,7 +63,8 @@ ModuleId ModuleTree::at(std::string_view path) {
   ModuleId module = kRootModule;
   while (!path.empty()) {
     size_t end = path.find('.');
-    if (end != path.npos && is_index(path.substr(end + 1, path.find('.', end + 1) - end - 1))) {
+    if (end != path.npos &&
+        estimator::is_digits(path.substr(end + 1, path.find('.', end + 1) - end - 1))) {
       end = path.find('.', end + 1);
     }
     module = child(module, path.substr(0, end));

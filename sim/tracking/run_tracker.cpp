@@ -64,26 +64,20 @@ void RunTracker::set_recording(bool recording) {
 void RunTracker::enter_module(const std::string& name) {
   const std::lock_guard lock(mutex_);
   ThreadPlaces& thread = this_thread();
-  const Place around = place_of(thread);
-  enter(thread,
-        {.place = {modules_.child(around.module, name),
-                   around.direction,
-                   around.micro_batch,
-                   around.chunk}});
+  Place place = place_of(thread);
+  place.module = modules_.child(place.module, name);
+  enter(thread, {.place = place});
 }
 
 void RunTracker::enter_path(std::string_view path) {
   const std::lock_guard lock(mutex_);
   ThreadPlaces& thread = this_thread();
-  const Place around = place_of(thread);
+  Place place = place_of(thread);
   const bool computes_again =
-      !options_.directions_are_announced && around.direction == Direction::kBackward;
-  enter(thread,
-        {.place = {modules_.at(path),
-                   computes_again ? Direction::kRecompute : around.direction,
-                   around.micro_batch,
-                   around.chunk},
-         .forward_since = computes_again ? memory_.log().now() : -1});
+      !options_.directions_are_announced && place.direction == Direction::kBackward;
+  place.module = modules_.at(path);
+  if (computes_again) place.direction = Direction::kRecompute;
+  enter(thread, {.place = place, .forward_since = computes_again ? memory_.log().now() : -1});
 }
 
 void RunTracker::enter_direction(Direction direction, int64_t micro_batch, int64_t chunk) {
@@ -187,11 +181,10 @@ void RunTracker::node_started(const at::RecordFunction& node) {
   if (!options_.directions_are_announced) end_forward();
   ThreadPlaces& thread = this_thread();
   thread.ran_nodes = true;
-  const Place around = place_of(thread);
-  enter(
-      thread,
-      {.place = {
-           module_of_node(node, around), Direction::kBackward, around.micro_batch, around.chunk}});
+  Place place = place_of(thread);
+  place.module = module_of_node(node, place);
+  place.direction = Direction::kBackward;
+  enter(thread, {.place = place});
 }
 
 void RunTracker::end_forward() {

@@ -113,16 +113,16 @@ ExitCode estimate_program(const EstimateOptions& options,
   estimator::ProgramRun run = options.program.run(options.job.plan_flags());
   run.measured_step_seconds = options.measured_step.seconds();
   const estimator::ProgramEstimate estimate = estimator::estimate_program(profiles, rates, run);
-  if (!options.trace.empty()) {
-    write_program_trace(options.trace, estimator::replay_program(profiles, rates, run));
-  }
+  std::optional<estimator::ProgramReplay> replayed;
+  const auto replay = [&]() -> const estimator::ProgramReplay& {
+    if (!replayed) replayed.emplace(estimator::replay_program(profiles, rates, run));
+    return *replayed;
+  };
+  if (!options.trace.empty()) write_program_trace(options.trace, replay());
   const std::string json = estimator::document_text(estimate);
   if (!options.output.empty()) estimator::write_file_whole(options.output, json);
   write_to_standard_output(options.json ? json : program_estimate_text(estimate));
-  if (options.timeline) {
-    write_to_standard_output(
-        program_timeline_text(estimator::replay_program(profiles, rates, run), output_columns()));
-  }
+  if (options.timeline) write_to_standard_output(program_timeline_text(replay(), output_columns()));
   return exit_code_of(estimate.verdict, options);
 }
 

@@ -8,6 +8,7 @@
 #include "sim/cli/commands/commands.h"
 #include "sim/cli/input/launched_world.h"
 #include "sim/cli/input/strict_number.h"
+#include "sim/cli/process/machine_memory.h"
 #include "sim/cli/process/output.h"
 #include "sim/cli/process/rank_program.h"
 #include "sim/cli/report/plan_report.h"
@@ -122,7 +123,8 @@ ExitCode run_verify(const VerifyOptions& options, const Environment& environment
   if (world) write_to_standard_error(to_text(*world) + "\n");
   const PlanInput input = resolve_for(world, options.plan, environment);
   refuse_virtual_stages(input.plan);
-  if (!world) require_memory_for_verification(input.plan, available_memory_bytes());
+  const int64_t available_bytes = available_memory_bytes();  // 0: not known, nothing is refused
+  if (!world && available_bytes > 0) require_memory_for_verification(input.plan, available_bytes);
   const estimator::ModelConfig& model = input.plan.model;
   const bool is_first = !world || world->rank == 0;
   if (is_first && model.hidden_dropout + model.attention_dropout > 0) {

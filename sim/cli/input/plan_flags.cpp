@@ -6,6 +6,7 @@
 #include <map>
 #include <string_view>
 
+#include "estimator/base/contains.h"
 #include "estimator/base/fields.h"
 #include "estimator/base/text.h"
 #include "estimator/plan/plan_tree.h"
@@ -16,6 +17,7 @@
 namespace sim {
 namespace {
 
+using estimator::contains;
 using estimator::find_in_tree;
 using estimator::Json;
 using estimator::OptionType;
@@ -86,10 +88,6 @@ std::string switch_text(const PlanFlag& flag) {
       "{} = {}", flag.path, constant.is_string() ? constant.get<std::string>() : constant.dump());
 }
 
-bool has(const std::vector<std::string>& keys, const std::string& key) {
-  return std::find(keys.begin(), keys.end(), key) != keys.end();
-}
-
 }  // namespace
 
 void PlanFlags::add_flag(CLI::App& app, const PlanFlag& flag, const std::string& group) {
@@ -103,7 +101,7 @@ void PlanFlags::add_flag(CLI::App& app, const PlanFlag& flag, const std::string&
 void PlanFlags::add_keys_to(CLI::App& app, const std::vector<std::string>& keys) {
   for (const PlanFlagGroup& group : plan_flag_groups()) {
     for (const PlanFlag& flag : group.flags) {
-      if (has(keys, flag.path)) add_flag(app, flag, group.title);
+      if (contains(keys, flag.path)) add_flag(app, flag, group.title);
     }
   }
 }
@@ -129,7 +127,7 @@ bool PlanFlags::any_given() const {
 
 std::string PlanFlags::given_beyond(const std::vector<std::string>& keys) const {
   for (const auto& [flag, option] : registered_) {
-    if (option->count() > 0 && !has(keys, flag->path)) return flag->short_name();
+    if (option->count() > 0 && !contains(keys, flag->path)) return flag->short_name();
   }
   return settings_.empty() ? "" : "--set";
 }

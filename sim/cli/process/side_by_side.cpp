@@ -14,13 +14,13 @@
 #include <fstream>
 #include <iterator>
 #include <memory>
-#include <sstream>
 
 #include "estimator/base/document.h"
 #include "estimator/base/fields.h"
 #include "estimator/base/files.h"
 #include "estimator/base/machine.h"
 #include "sim/cli/process/descendants.h"
+#include "sim/cli/process/machine_memory.h"
 #include "sim/cli/process/output.h"
 #include "sim/cli/process/temporary_folder.h"
 
@@ -238,7 +238,7 @@ class Workers {
   const Interrupts& interrupts_;
   const TemporaryFolder folder_;
   const Descendants descendants_;
-  const int64_t available_bytes_ = available_bytes_in(text_of("/proc/meminfo"));
+  const int64_t available_bytes_ = available_memory_bytes();
   int64_t rank_bytes_ = 0;  // largest so far
   bool has_failed_ = false;
   std::vector<std::unique_ptr<Worker>> all_;
@@ -249,15 +249,6 @@ class Workers {
 
 int64_t ranks_that_fit(int64_t processors, int64_t available_bytes, int64_t rank_bytes) {
   return std::clamp<int64_t>(available_bytes / std::max<int64_t>(1, rank_bytes), 1, processors);
-}
-
-int64_t available_bytes_in(const std::string& meminfo) {
-  std::istringstream lines(meminfo);
-  for (std::string name; lines >> name;) {
-    int64_t kibibytes = 0;
-    if (name == "MemAvailable:" && lines >> kibibytes) return kibibytes * 1024;
-  }
-  return 0;
 }
 
 std::vector<RankProfile> exec_side_by_side(const ExecJob& job,

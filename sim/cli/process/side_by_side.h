@@ -31,7 +31,4 @@ std::vector<estimator::RankProfile> exec_side_by_side(const ExecJob& job,
 /// How many ranks fit at the same time, at least 1, if each needs `rank_bytes`.
 int64_t ranks_that_fit(int64_t processors, int64_t available_bytes, int64_t rank_bytes);
 
-/// Of /proc/meminfo's text: what can be taken without swapping; 0 if it does not say.
-int64_t available_bytes_in(const std::string& meminfo);
-
 }  // namespace sim

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 
+#include "estimator/base/text.h"
 #include "estimator/base/units.h"
 #include "sim/cli/report/table.h"
 
@@ -14,10 +15,6 @@ namespace {
 
 using estimator::format_mib;
 using estimator::ModuleRecord;
-
-bool is_index(const std::string& text) {
-  return !text.empty() && text.find_first_not_of("0123456789") == text.npos;
-}
 
 void add(const ModuleRecord& module, ModuleGroup& group) {
   ++group.count;
@@ -35,7 +32,7 @@ std::vector<std::string> path_elements(const std::string& path) {
   for (std::size_t begin = 0; begin < path.size();) {
     const std::size_t end = std::min(path.find('.', begin), path.size());
     const std::string word = path.substr(begin, end - begin);
-    if (is_index(word) && !elements.empty()) {
+    if (estimator::is_digits(word) && !elements.empty()) {
       elements.back() += "." + word;
     } else {
       elements.push_back(word);

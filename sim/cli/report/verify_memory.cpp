@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
-#include <limits>
 #include <string>
 
 #include "estimator/base/errors.h"
@@ -63,15 +61,6 @@ void require_memory_for_verification(const Plan& plan, int64_t available_bytes) 
            "verify a small model in the same layout, or start the ranks on several machines with "
            "torchrun or srun"},
       estimator::ExitCode::kMachineLacks);
-}
-
-int64_t available_memory_bytes() {
-  std::ifstream meminfo("/proc/meminfo");
-  std::string name, unit;
-  for (int64_t kib = 0; meminfo >> name >> kib; std::getline(meminfo, unit)) {
-    if (name == "MemAvailable:") return kib * 1024;
-  }
-  return std::numeric_limits<int64_t>::max();  // not known: nothing is refused
 }
 
 }  // namespace sim

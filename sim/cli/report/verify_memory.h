@@ -15,7 +15,4 @@ int64_t least_verification_bytes(const estimator::Plan& plan);
 /// least_verification_bytes().
 void require_memory_for_verification(const estimator::Plan& plan, int64_t available_bytes);
 
-/// MemAvailable of /proc/meminfo.
-int64_t available_memory_bytes();
-
 }  // namespace sim

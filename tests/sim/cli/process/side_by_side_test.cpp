@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "sim/cli/process/machine_memory.h"
+
 namespace sim {
 namespace {
 
