@@ -103,12 +103,15 @@ WorkPtr StubBackend::complete(Finished call) {
     call.kept.clear();
   }
   if (batch_) add_to_batch(call);
-  return c10::make_intrusive<StubWork>(getRank(),
-                                       call.op,
-                                       std::move(call.outputs),
-                                       std::move(call.kept),
-                                       std::move(call.inputs),
-                                       call.source);
+  const bool is_pending = call.asynchronous && options_.on_begun;
+  return c10::make_intrusive<StubWork>(
+      getRank(),
+      call.op,
+      StubWork::Held{.outputs = std::move(call.outputs),
+                     .kept = std::move(call.kept),
+                     .until_wait = std::move(call.inputs)},
+      is_pending ? options_.on_begun(group_.kind) : std::function<void()>(),
+      call.source);
 }
 
 WorkPtr StubBackend::barrier(const c10d::BarrierOptions& options) {

@@ -72,6 +72,10 @@ struct StubOptions {
   /// Called with each tensor that a call read, wrote or allocated, before the call returns.
   std::function<void(const at::Tensor&)> on_tensor = {};
 
+  /// Called when an asynchronous call of the group has begun. What it returns is called when
+  /// somebody waits for that call. May be empty, and may return an empty function.
+  std::function<std::function<void()>(estimator::GroupKind)> on_begun = {};
+
   /// Called with true just before the stub writes values and with false just after. Code that
   /// measures time on a real device can so subtract the time of the stub's own kernels.
   /// at::RecordFunction never sees these kernels.

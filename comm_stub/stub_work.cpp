@@ -14,16 +14,11 @@ c10::intrusive_ptr<c10::ivalue::Future> completed_future(c10::TypePtr type, c10:
 
 }  // namespace
 
-StubWork::StubWork(int rank,
-                   c10d::OpType op,
-                   std::vector<at::Tensor> outputs,
-                   std::vector<at::Tensor> kept,
-                   std::vector<at::Tensor> held,
-                   int source_rank)
+StubWork::StubWork(
+    int rank, c10d::OpType op, Held held, std::function<void()> waited, int source_rank)
     : Work(rank, op),
-      outputs_(std::move(outputs)),
-      kept_(std::move(kept)),
       held_(std::move(held)),
+      waited_(std::move(waited)),
       source_rank_(source_rank) {
   finish();
 }
@@ -33,10 +28,13 @@ bool StubWork::wait(std::chrono::milliseconds) {
   return true;
 }
 
-void StubWork::synchronize() { held_.clear(); }
+void StubWork::synchronize() {
+  held_.until_wait.clear();
+  if (const auto waited = std::exchange(waited_, nullptr)) waited();
+}
 
 c10::intrusive_ptr<c10::ivalue::Future> StubWork::getFuture() {
-  return completed_future(c10::ListType::ofTensors(), outputs_);
+  return completed_future(c10::ListType::ofTensors(), held_.outputs);
 }
 
 c10::intrusive_ptr<c10::ivalue::Future> StubWork::getFutureResult() {

@@ -4,32 +4,37 @@
 #include <c10/util/intrusive_ptr.h>
 #include <torch/csrc/distributed/c10d/Work.hpp>
 
+#include <functional>
 #include <vector>
 
 namespace comm_stub {
 
 class StubWork final : public c10d::Work {
  public:
-  /// Keeps `outputs` and `kept` alive as long as this object lives, and `held` until wait().
+  /// Tensors that it keeps alive: until wait(), or as long as it lives.
+  struct Held {
+    std::vector<at::Tensor> outputs, kept;
+    std::vector<at::Tensor> until_wait;
+  };
+
+  /// `waited`, if it is not empty, is called by the first wait.
   StubWork(int rank,
            c10d::OpType op,
-           std::vector<at::Tensor> outputs,
-           std::vector<at::Tensor> kept,
-           std::vector<at::Tensor> held,
+           Held held,
+           std::function<void()> waited = {},
            int source_rank = -1);
 
   bool wait(std::chrono::milliseconds timeout) override;
   void synchronize() override;
   void blockCurrentStream() override {}
-  std::vector<at::Tensor> result() override { return outputs_; }
+  std::vector<at::Tensor> result() override { return held_.outputs; }
   int sourceRank() const override { return source_rank_; }
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
   c10::intrusive_ptr<c10::ivalue::Future> getFutureResult() override;
 
  private:
-  std::vector<at::Tensor> outputs_;
-  std::vector<at::Tensor> kept_;
-  std::vector<at::Tensor> held_;
+  Held held_;
+  std::function<void()> waited_;
   int source_rank_;
 };
 

@@ -22,6 +22,7 @@ FrameworkTraits megatron_lm() {
       .optimizer_cpu_offload = true,
       .experts = true,
       .overlapped_sends = false,
+      .synchronized_sends = true,  // batch_p2p_sync of p2p_communication.py
       .schedule_variables = true,
       .projection_first = true,
       .holds_split_heads = true,
@@ -92,6 +93,7 @@ FrameworkTraits nanotron() {
           .gradient_keeping = GradientKeeping::kUntilSummed,
           .reducer_buckets = true,
           .overlapped_sends = false,
+          .synchronized_sends = true,  // _send_meta and _recv_meta of p2p.py read the GPU's tensors
           .stages_by_cost = true,
           .notes = {"as of commit f1adf520",
                     "attention copies query, key and value into one tensor, rotates the query "

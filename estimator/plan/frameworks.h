@@ -74,6 +74,7 @@ struct FrameworkTraits {
   bool optimizer_cpu_offload = false;
   bool experts = false;
   bool overlapped_sends = true;
+  bool synchronized_sends = false;
   bool partitioned_sends = false;
   bool schedule_variables = false;
   bool projection_first = false;
@@ -154,6 +155,10 @@ void visit_fields(Visitor& visit, FrameworkTraits& traits) {
   visit("overlapped_sends",
         traits.overlapped_sends,
         "without interleaving: a pipeline stage goes on while it sends");
+  visit("synchronized_sends",
+        traits.synchronized_sends,
+        "a pipeline stage's host waits for its GPU whenever it has sent or received, but where "
+        "messages overlap");
   visit("partitioned_sends",
         traits.partitioned_sends,
         "each tensor rank sends its part of what a stage hands on, and the receivers gather it");

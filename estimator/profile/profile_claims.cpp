@@ -152,30 +152,77 @@ struct Column {
   int64_t high;
 };
 
-/// Events refer to works, modules and records that are there.
-void check_events(const Trace& trace, Claims& claims) {
-  const TraceEvents& events = trace.events;
-  constexpr int64_t kMost = INT64_MAX;
-  const Column columns[] = {
-      {"kind", events.kind, 0, static_cast<int64_t>(TraceEventKind::kHostWaitDevice)},
-      {"stream", events.stream, -1, INT32_MAX},
-      {"item", events.item, -kMost, kMost},
-      {"module", events.module, 0, static_cast<int64_t>(trace.modules.size()) - 1},
-      {"direction", events.direction, 0, static_cast<int64_t>(Direction::kOptimizerStep)},
-      {"issue", events.issue, 0, static_cast<int64_t>(HostIssue::kBackward)},
-      {"host_nanoseconds", events.host_nanoseconds, 0, kMost}};
+/// Columns of events that stand at `path`, as long as the first, with values that events can have.
+void check_columns(const std::vector<Column>& columns, const std::string& path, Claims& claims) {
   for (const Column& column : columns) {
-    const std::string path = fmt::format("trace.events.{}", column.name);
+    const std::string of_column = fmt::format("{}.{}", path, column.name);
     claims.equal(static_cast<int64_t>(column.values.size()),
-                 static_cast<int64_t>(events.kind.size()),
-                 path,
+                 static_cast<int64_t>(columns.front().values.size()),
+                 of_column,
                  "the columns of the events have different lengths");
     const auto wrong = std::find_if(column.values.begin(), column.values.end(), [&](int64_t value) {
       return value < column.low || value > column.high;
     });
     if (wrong == column.values.end()) continue;
-    claims.require(false, path, "no event has such a value", std::to_string(*wrong));
+    claims.require(false, of_column, "no event has such a value", std::to_string(*wrong));
   }
+}
+
+/// Events refer to operators, collectives and records that are there.
+void check_order(const RankProfile& profile, Claims& claims) {
+  const OrderEvents& events = profile.order->events;
+  constexpr int64_t kMost = INT64_MAX;
+  check_columns(
+      {{"kind", events.kind, 0, static_cast<int64_t>(OrderKind::kWait)},
+       {"stream", events.stream, kMainStream, INT32_MAX},
+       {"item", events.item, -kMost, kMost},
+       {"chunk", events.chunk, -1, INT32_MAX},
+       {"direction", events.direction, 0, static_cast<int64_t>(Direction::kOptimizerStep)}},
+      "order.events",
+      claims);
+  int64_t records = 0;
+  for (std::size_t i = 0; i < std::min(events.kind.size(), events.item.size()); ++i) {
+    const std::string path = fmt::format("order.events.item[{}]", i);
+    const int64_t item = events.item[i];
+    const auto is_in = [&](const auto& list) {
+      claims.require(item >= 0 && item < static_cast<int64_t>(list.size()),
+                     path,
+                     "the profile has no such record",
+                     std::to_string(item));
+    };
+    switch (static_cast<OrderKind>(events.kind[i])) {
+      case OrderKind::kOperator:
+        is_in(profile.operators);
+        break;
+      case OrderKind::kCollective:
+        is_in(profile.collectives);
+        break;
+      case OrderKind::kRecord:
+        claims.equal(item, records++, path, "records are not numbered in their order");
+        break;
+      case OrderKind::kWait:
+        claims.at_most(item, records - 1, path, "a stream waits for a record that comes after it");
+        break;
+    }
+  }
+  claims.equal(
+      profile.order->records, records, "order.records", "the events record another number");
+}
+
+/// Events refer to works, modules and records that are there.
+void check_events(const Trace& trace, Claims& claims) {
+  const TraceEvents& events = trace.events;
+  constexpr int64_t kMost = INT64_MAX;
+  check_columns(
+      {{"kind", events.kind, 0, static_cast<int64_t>(TraceEventKind::kHostWaitDevice)},
+       {"stream", events.stream, -1, INT32_MAX},
+       {"item", events.item, -kMost, kMost},
+       {"module", events.module, 0, static_cast<int64_t>(trace.modules.size()) - 1},
+       {"direction", events.direction, 0, static_cast<int64_t>(Direction::kOptimizerStep)},
+       {"issue", events.issue, 0, static_cast<int64_t>(HostIssue::kBackward)},
+       {"host_nanoseconds", events.host_nanoseconds, 0, kMost}},
+      "trace.events",
+      claims);
   int64_t records = 0;
   for (std::size_t i = 0; i < std::min(events.kind.size(), events.item.size()); ++i) {
     const auto kind = static_cast<TraceEventKind>(events.kind[i]);
@@ -229,6 +276,7 @@ void report_contradictions(const RankProfile& profile, FieldReader& reader) {
   } else {
     check_shard(profile, claims);
   }
+  if (profile.order) check_order(profile, claims);
   if (profile.trace) check_trace(profile, claims);
 }
 

@@ -16,6 +16,7 @@
 #include "estimator/profile/collective_call.h"
 #include "estimator/profile/memory_category.h"
 #include "estimator/profile/program_record.h"
+#include "estimator/profile/step_order.h"
 #include "estimator/profile/trace.h"
 
 namespace estimator {
@@ -388,6 +389,7 @@ struct RankProfile {
   std::vector<ModuleRecord> modules;
   std::vector<CollectiveRecord> collectives;
   std::vector<OperatorRecord> operators;
+  std::optional<StepOrder> order;        ///< empty for a program
   std::optional<ProgramRecord> program;  ///< set by `onerank exec`, which knows no plan
   std::optional<Trace> trace;            ///< set if an iteration of a program was recorded whole
 };
@@ -412,6 +414,7 @@ void visit_fields(Visitor& visit, RankProfile& profile) {
   visit("modules", profile.modules, "memory by module");
   visit("collectives", profile.collectives, "communication of one iteration");
   visit("operators", profile.operators, "compute of one iteration");
+  visit("order", profile.order, "of the operators and collectives of a plan's rank");
   visit("program", profile.program, "of a program that was run in place of a plan's shard");
   visit("trace", profile.trace, "of the program's recorded iteration");
 }

@@ -39,6 +39,16 @@ class Observer {
   virtual void enter_direction(Direction direction, int64_t micro_batch, int64_t chunk) = 0;
   virtual void leave_direction() = 0;
 
+  /// What this thread does until leave_stream() is work of the stream that has this number. A new
+  /// one has work of its own beside the stream on which the rank computes (kMainStream).
+  virtual int64_t new_stream() = 0;
+  virtual void enter_stream(int64_t stream) = 0;
+  virtual void leave_stream() = 0;
+  /// Records a point in the work of the stream where this thread is, and returns its number. The
+  /// stream where this thread is waits for such a point.
+  virtual int64_t record_point() = 0;
+  virtual void wait_for_point(int64_t point) = 0;
+
   /// A micro-batch's activations are held from the end of its forward to the end of its backward.
   virtual void forward_finished(int64_t micro_batch) = 0;
   virtual void backward_finished(int64_t micro_batch) = 0;
@@ -55,6 +65,19 @@ class ModuleScope {
   ~ModuleScope() { observer_.leave_module(); }
   ModuleScope(const ModuleScope&) = delete;
   ModuleScope& operator=(const ModuleScope&) = delete;
+
+ private:
+  Observer& observer_;
+};
+
+class StreamScope {
+ public:
+  StreamScope(Observer& observer, int64_t stream) : observer_(observer) {
+    observer_.enter_stream(stream);
+  }
+  ~StreamScope() { observer_.leave_stream(); }
+  StreamScope(const StreamScope&) = delete;
+  StreamScope& operator=(const StreamScope&) = delete;
 
  private:
   Observer& observer_;

@@ -72,6 +72,7 @@ RankPlayer::RankPlayer(const ReplayRank& rank, const LaunchCost& launch, Meeting
     : profile_(*rank.profile),
       trace_(*rank.profile->trace),
       prices_(rank.prices),
+      issue_seconds_(rank.issue_seconds),
       launch_(launch),
       meetings_(meetings),
       ends_(index(kIterations)),
@@ -97,6 +98,7 @@ const WorkPrice& RankPlayer::price_of(const Running& running) const {
 }
 
 double RankPlayer::issue_seconds(int64_t event) const {
+  if (!issue_seconds_.empty()) return issue_seconds_[index(event)];
   switch (static_cast<HostIssue>(trace_.events.issue[index(event)])) {
     case HostIssue::kNothing:
       return 0;
@@ -203,7 +205,7 @@ bool RankPlayer::issue(double now) {
     if (!until) return any;
     const double seconds = issue_seconds(next_event_);
     issuing_ += seconds;
-    host_ = std::max(host_ + seconds, *until);
+    host_ = std::max(host_, *until) + seconds;
     queue_event();
     ++next_event_;
     any = true;

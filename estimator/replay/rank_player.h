@@ -83,6 +83,7 @@ class RankPlayer {
   const RankProfile& profile_;
   const Trace& trace_;
   const std::vector<WorkPrice>& prices_;
+  const std::vector<double>& issue_seconds_;
   const LaunchCost& launch_;
   Meetings& meetings_;
   int64_t next_event_ = 0;

@@ -36,6 +36,9 @@ namespace estimator {
 struct ReplayRank {
   const RankProfile* profile = nullptr;  ///< with a trace
   std::vector<WorkPrice> prices;         ///< of its works
+  /// What the host needs for each event, after what it waits for; empty: the launch cost of the
+  /// event's HostIssue.
+  std::vector<double> issue_seconds = {};
 };
 
 /// A work of the last iteration, in seconds since the start of the replay.

@@ -23,7 +23,17 @@ Float8Scaling scaling_of(int64_t scale_mode) {
                                                             : Float8Scaling::kBlock;
 }
 
-constexpr double kLargeStream = 1e9;
+/// That a member of a ring reads and writes.
+double memory_bytes_of(const CollectiveCall& call) {
+  const auto ranks = static_cast<double>(call.group_size);
+  const bool is_reduced_and_gathered = call.kind == CollectiveKind::kAllReduce;
+  const double sent =
+      (is_reduced_and_gathered ? 2 : 1) * static_cast<double>(call.bytes) * (ranks - 1) / ranks;
+  const double read_for_byte_sent = is_reduced_and_gathered                       ? 1.5
+                                    : call.kind == CollectiveKind::kReduceScatter ? 2
+                                                                                  : 1;
+  return sent * (read_for_byte_sent + 1);
+}
 
 class PriceList {
  public:
@@ -36,7 +46,7 @@ class PriceList {
                                price.work_class == WorkClass::kAttention ||
                                price.work_class == WorkClass::kMemoryBound;
     if (is_of_compute) price.occupancy.multiprocessors = share_of_multiprocessors(work);
-    price.occupancy.memory = share_of_memory(work, price.seconds);
+    price.occupancy.memory = share_of_memory(memory_bytes(work), price.seconds, rates_);
     return price;
   }
 
@@ -56,13 +66,6 @@ class PriceList {
     return std::min(1.0, static_cast<double>(work.threads) / kThreads / processors);
   }
 
-  double share_of_memory(const TraceWork& work, double seconds) const {
-    if (seconds <= 0) return 0;
-    const double bytes = memory_bytes(work);
-    if (bytes <= 0) return 0;
-    return std::min(1.0, bytes / rates_.memory_bytes_per_second(kLargeStream) / seconds);
-  }
-
   /// That a work reads and writes.
   double memory_bytes(const TraceWork& work) const {
     const auto bytes = static_cast<double>(work.bytes);
@@ -72,7 +75,7 @@ class PriceList {
       case WorkKind::kCopy:
         return work.name == kDeviceToDevice ? 2 * bytes : bytes;
       case WorkKind::kCollective:
-        return bytes_sent(work) * (reads_for_byte_sent(work) + 1);
+        return memory_bytes_of(call_of(work));
       case WorkKind::kKernel:
       case WorkKind::kFill:
       case WorkKind::kMessages:  // its sends are read, its receives are written
@@ -81,16 +84,11 @@ class PriceList {
     return bytes;
   }
 
-  /// By one rank, in a ring.
-  double bytes_sent(const TraceWork& work) const {
-    const auto ranks = static_cast<double>(communicator(work).size);
-    const double whole = work.name == to_string(CollectiveKind::kAllReduce) ? 2 : 1;
-    return whole * static_cast<double>(work.bytes) * (ranks - 1) / ranks;
-  }
-
-  static double reads_for_byte_sent(const TraceWork& work) {
-    if (work.name == to_string(CollectiveKind::kReduceScatter)) return 2;
-    return work.name == to_string(CollectiveKind::kAllReduce) ? 1.5 : 1;
+  CollectiveCall call_of(const TraceWork& work) const {
+    return {.kind = *value_named<CollectiveKind>(work.name),
+            .group_size = communicator(work).size,
+            .dtype = work.dtype,
+            .bytes = work.bytes};
   }
 
   WorkPrice price_alone(const TraceWork& work) const {
@@ -104,7 +102,7 @@ class PriceList {
       case WorkKind::kFill:
         return {.seconds = memory_seconds(static_cast<double>(work.bytes))};
       case WorkKind::kCollective:
-        return collective(work);
+        return collective_price(call_of(work), group_of(communicator(work)), rates_, fabric_);
       case WorkKind::kMessages:
         return messages(work);
     }
@@ -215,24 +213,6 @@ class PriceList {
     return program_.communicators.at(static_cast<std::size_t>(work.communicator));
   }
 
-  WorkPrice collective(const TraceWork& work) const {
-    const CommunicatorRecord& record = communicator(work);
-    const CollectiveCall call{.kind = *value_named<CollectiveKind>(work.name),
-                              .group_size = record.size,
-                              .dtype = work.dtype,
-                              .bytes = work.bytes};
-    const GroupPlacement placement = place(group_of(record), fabric_);
-    const CollectiveTime time = collective_time(call, placement, fabric_);
-    const auto busy = static_cast<double>(busy_multiprocessors(call, placement, fabric_));
-    const PortUse ports = time.seconds > 0 ? port_use(call, placement, time, fabric_) : PortUse{};
-    return {
-        .seconds = std::max(time.seconds, rates_.launch().kernel_seconds),
-        .work_class = WorkClass::kCommunication,
-        .occupancy = {.multiprocessors = busy / static_cast<double>(rates_.gpu().multiprocessors),
-                      .ports = ports},
-        .source = time.source};
-  }
-
   /// Sends and receives go at the same time. More than a send to each neighbour is an all-to-all.
   WorkPrice messages(const TraceWork& work) const {
     const CommunicatorRecord& record = communicator(work);
@@ -285,6 +265,29 @@ class PriceList {
 };
 
 }  // namespace
+
+double share_of_memory(double bytes, double seconds, const GpuRates& rates) {
+  constexpr double kLargeStream = 1e9;
+  if (seconds <= 0 || bytes <= 0) return 0;
+  return std::min(1.0, bytes / rates.memory_bytes_per_second(kLargeStream) / seconds);
+}
+
+WorkPrice collective_price(const CollectiveCall& call,
+                           const RankGroup& group,
+                           const GpuRates& rates,
+                           const Fabric& fabric) {
+  const GroupPlacement placement = place(group, fabric);
+  const CollectiveTime time = collective_time(call, placement, fabric);
+  const auto busy = static_cast<double>(busy_multiprocessors(call, placement, fabric));
+  const double seconds = std::max(time.seconds, rates.launch().kernel_seconds);
+  return {.seconds = seconds,
+          .work_class = WorkClass::kCommunication,
+          .occupancy = {.multiprocessors = busy / static_cast<double>(rates.gpu().multiprocessors),
+                        .memory = share_of_memory(memory_bytes_of(call), seconds, rates),
+                        .ports =
+                            time.seconds > 0 ? port_use(call, placement, time, fabric) : PortUse{}},
+          .source = time.source};
+}
 
 std::vector<WorkPrice> work_prices(const RankProfile& profile,
                                    const GpuRates& rates,

@@ -48,6 +48,15 @@ inline bool is_bound_by_arithmetic(const WorkPrice& price) {
   return price.work_class == WorkClass::kProducts || price.work_class == WorkClass::kAttention;
 }
 
+/// The price of a collective of NCCL among the members of `group`.
+WorkPrice collective_price(const CollectiveCall& call,
+                           const RankGroup& group,
+                           const GpuRates& rates,
+                           const Fabric& fabric);
+
+/// The share of the memory's bandwidth that a work needs which moves `bytes` in `seconds`.
+double share_of_memory(double bytes, double seconds, const GpuRates& rates);
+
 /// The price of every work of the rank's trace, in their order.
 ///   products    FLOPs over the rate of their shape and type, or their matrices (of a convolution:
 ///               its tensors) over the memory's rate, if that takes longer. Float8 has a rate for

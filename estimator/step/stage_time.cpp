@@ -1,33 +1,19 @@
 #include "estimator/step/stage_time.h"
 
 #include <algorithm>
-#include <map>
-#include <stdexcept>
-#include <string>
+#include <optional>
+#include <utility>
+#include <vector>
 
 #include "estimator/communication/communication_time.h"
 #include "estimator/compute/kernel_price.h"
 #include "estimator/plan/frameworks.h"
 #include "estimator/step/offload_time.h"
-#include "estimator/step/overlap.h"
+#include "estimator/step/port_traffic.h"
+#include "estimator/step/user_buffers.h"
 
 namespace estimator {
 namespace {
-
-/// Forward or backward of a chunk, or null for what happens once for each step.
-PartTime ChunkTime::*part_of_micro_batch(Direction direction) {
-  switch (direction) {
-    case Direction::kForward:
-      return &ChunkTime::forward;
-    case Direction::kRecompute:
-    case Direction::kBackward:
-      return &ChunkTime::backward;
-    case Direction::kReduceGradients:
-    case Direction::kOptimizerStep:
-      return nullptr;
-  }
-  throw std::logic_error("unknown direction");
-}
 
 /// Which bucketed calls of the data ranks a record is of, or null for any other call. Gradients are
 /// reduced once for each step, also where overlap launches them inside the last backward.
@@ -68,6 +54,14 @@ bool reduces_beside_backward(const Plan& plan, int64_t stage) {
          traits_of(plan.training.framework).reducer_buckets;
 }
 
+/// Whether the host waits for its GPU at the end of each forward and backward.
+bool synchronizes_sends(const Plan& plan) {
+  const ParallelConfig& parallelism = plan.parallelism;
+  const bool overlaps = parallelism.virtual_stages > 1 && parallelism.overlap_p2p_communication;
+  return parallelism.pipeline > 1 && !overlaps &&
+         traits_of(plan.training.framework).synchronized_sends;
+}
+
 /// What the tensor ranks do with a message that came in parts.
 CollectiveRecord gather_of_parts(const CollectiveRecord& received, int64_t parts) {
   CollectiveRecord gather = received;
@@ -78,55 +72,42 @@ CollectiveRecord gather_of_parts(const CollectiveRecord& received, int64_t parts
   return gather;
 }
 
+/// A profile whose order was not recorded: its records one after the other.
+StepOrder in_sequence(const RankProfile& profile) {
+  StepOrder order;
+  const auto add = [&](OrderKind kind, std::size_t item, int64_t chunk, Direction direction) {
+    order.events.kind.push_back(static_cast<int64_t>(kind));
+    order.events.stream.push_back(kMainStream);
+    order.events.item.push_back(static_cast<int64_t>(item));
+    order.events.chunk.push_back(chunk);
+    order.events.direction.push_back(static_cast<int64_t>(direction));
+  };
+  for (std::size_t i = 0; i < profile.operators.size(); ++i) {
+    const OperatorRecord& record = profile.operators[i];
+    add(OrderKind::kOperator, i, record.chunk, record.direction);
+  }
+  for (std::size_t i = 0; i < profile.collectives.size(); ++i) {
+    const CollectiveRecord& record = profile.collectives[i];
+    add(OrderKind::kCollective, i, record.chunk, record.direction);
+  }
+  return order;
+}
+
 class StageSum {
  public:
   StageSum(const RankProfile& profile, const StageTarget& target)
-      : profile_(profile), target_(target), rates_(target.compute.rates()) {
-    time_.chunks.resize(static_cast<std::size_t>(target.plan.parallelism.virtual_stages));
-    host_.chunks.resize(time_.chunks.size());
-    traffic_.resize(time_.chunks.size());
+      : profile_(profile),
+        target_(target),
+        rates_(target.compute.rates()),
+        traffic_(static_cast<std::size_t>(target.plan.parallelism.virtual_stages)) {
+    time_.chunks.resize(traffic_.size());
   }
 
-  void add_kernels() {
-    const ComputeTarget& compute = target_.compute;
-    for (const OperatorRecord& kernel : profile_.operators) {
-      const OperatorPrice price = kernel_price(kernel, rates_, compute);
-      const double calls = calls_per_part(kernel.count, kernel.direction, profile_);
-      work_.add(kernel, calls, price.seconds);
-      add_part(time_, {calls * price.seconds, {}}, kernel.direction, kernel.chunk);
-      add_issue(
-          kernel.direction, kernel.chunk, calls, issue_seconds(kernel, rates_.launch(), compute));
-      if (kernel.name == "aten::_local_scalar_dense") add_wait_for_value(kernel, calls);
-      if (is_fused_adam(kernel)) device_update_seconds_ += calls * price.seconds;
-    }
-  }
-
-  void add_collective(const CollectiveRecord& record) {
-    const bool of_ring = is_ring_message(record.call);
-    if (is_message(record.call.kind) && !of_ring) return add_message(record);
-    if (of_ring && record.call.kind == CollectiveKind::kRecv) return;  // comes while it sends
-    const PricedCall call = priced(record);
-    if (is_of_unit(record)) return add_beside_units(call);
-    if (const auto buckets = buckets_of(record)) return add_buckets(call, buckets);
-    PartTime part;
-    const double calls = calls_per_part(record.count, record.direction, profile_);
-    const double exposed = exposed_seconds(call);
-    seconds_of_axis(part.communication_seconds, record.call.group) = exposed * calls;
-    add_part(time_, part, record.direction, record.chunk);
-    add_traffic(call, calls, std::max(0.0, call.seconds - exposed));
-    add_issue(record, calls);
-  }
-
-  /// With what the GPU waits for the host in each part, as compute.
-  StageTime with_host() {
-    for (const auto& [direction, calls] : beside_units_) {
-      calls.add_to(time_.chunks.front().*part_of_micro_batch(direction), traffic_of(0, direction));
-    }
-    for (std::size_t c = 0; c < time_.chunks.size(); ++c) {
-      wait_for_host(time_.chunks[c].forward, host_.chunks[c].forward);
-      wait_for_host(time_.chunks[c].backward, host_.chunks[c].backward);
-    }
-    wait_for_host(time_.step_end, host_.step_end);
+  StageTime time() {
+    for (const OperatorRecord& kernel : profile_.operators) add_kernel(kernel);
+    for (const CollectiveRecord& record : profile_.collectives) add_collective(record);
+    replay_micro_batches();
+    wait_for_host();
     if (profile_.host_memory) add_offload(*profile_.host_memory);
     for (std::size_t c = 0; c < time_.chunks.size(); ++c) {
       ChunkTime& chunk = time_.chunks[c];
@@ -137,54 +118,148 @@ class StageSum {
   }
 
  private:
-  /// A record's call, and what each takes alone.
-  struct PricedCall {
-    const CollectiveRecord& record;
-    GroupPlacement placement;
-    double seconds = 0;
-    PortUse use;
-  };
-
-  PricedCall priced(const CollectiveRecord& record) const {
-    const CollectiveCall& call = record.call;
-    const Fabric& fabric = target_.fabric;
-    const GroupPlacement placement = place(target_.layout.group(call.group, profile_.rank), fabric);
-    const CollectiveTime time = collective_time(call, placement, fabric);
-    return {record, placement, time.seconds, port_use(call, placement, time, fabric)};
-  }
-
-  /// Of one call, without what it hides beside work.
-  double exposed_seconds(const PricedCall& call) const {
-    const CollectiveRecord& record = call.record;
-    if (is_ring_message(record.call)) {
-      return work_.added_by_ring_message(record.direction, call.seconds, share_of_compute(call));
+  void add_kernel(const OperatorRecord& kernel) {
+    const OperatorPrice price = kernel_price(kernel, rates_, target_.compute);
+    const double issue = issue_seconds(kernel, rates_.launch(), target_.compute);
+    const double calls = calls_per_part(kernel.count, kernel.direction, profile_);
+    std::optional<RecordPrice>& record = records_.operators.emplace_back();
+    if (is_fused_adam(kernel)) device_update_seconds_ += calls * price.seconds;
+    const bool reads_value = kernel.name == "aten::_local_scalar_dense";
+    if (!is_per_micro_batch(kernel.direction)) {
+      return add_to_end(price.seconds, issue, reads_value, calls);
     }
-    if (!target_.plan.parallelism.tp_comm_overlap) return call.seconds;
-    return work_.added_in_user_buffers(record, call.seconds, target_.compute.gpu.multiprocessors);
+    if (is_matmul(kernel)) buffers_.add(kernel, calls, price.seconds);
+    record = RecordPrice{
+        .price = {.seconds = price.seconds,
+                  .work_class = class_of(kernel),
+                  .occupancy = {.multiprocessors = 1,
+                                .memory = share_of_memory(kernel.bytes, price.seconds, rates_)}},
+        .issue_seconds = issue,
+        .host_waits = is_blocking() || reads_value};
+    use_in_sequence(*record, calls);
   }
 
-  /// What a call takes of the GPU's compute while it runs beside it.
-  double share_of_compute(const PricedCall& call) const {
-    const int64_t busy = busy_multiprocessors(call.record.call, call.placement, target_.fabric);
-    return static_cast<double>(busy) / static_cast<double>(target_.compute.gpu.multiprocessors);
+  static WorkClass class_of(const OperatorRecord& kernel) {
+    if (is_attention(kernel)) return WorkClass::kAttention;
+    return is_matmul(kernel) ? WorkClass::kProducts : WorkClass::kMemoryBound;
   }
 
-  void add_beside_units(const PricedCall& call) {
-    const CollectiveRecord& record = call.record;
+  bool is_blocking() const { return target_.plan.time.launch_blocking; }
+
+  /// Without an order a record stands for all its calls. After each for which the host waits the
+  /// GPU is idle until the next one has come.
+  void use_in_sequence(RecordPrice& record, double calls) const {
+    if (profile_.order) return;
+    const double idle = rates_.launch().wait_seconds + record.issue_seconds;
+    record.price.seconds = calls * (record.price.seconds + (record.host_waits ? idle : 0));
+    record.issue_seconds *= record.host_waits ? 0 : calls;
+    record.host_waits = false;
+  }
+
+  /// When the host has read a value, the GPU is idle until the next call has come; under launch
+  /// blocking it always is.
+  void add_to_end(double seconds, double issue, bool reads_value, double calls) {
+    const double idle = reads_value && !is_blocking() ? rates_.launch().wait_seconds + issue : 0;
+    time_.step_end.compute_seconds += calls * (seconds + idle);
+    host_end_seconds_ += calls * (issue + (is_blocking() ? rates_.launch().wait_seconds : 0));
+  }
+
+  WorkPrice price_of(const CollectiveRecord& record) const {
+    return collective_price(record.call,
+                            target_.layout.group(record.call.group, profile_.rank),
+                            rates_,
+                            target_.fabric);
+  }
+
+  void add_collective(const CollectiveRecord& record) {
+    records_.collectives.emplace_back();
+    if (is_message(record.call.kind) && !is_ring_message(record.call)) return add_message(record);
+    if (!is_of_unit(record)) {
+      if (const auto buckets = buckets_of(record)) return add_buckets(record, buckets);
+    }
+    add_call(record);
+  }
+
+  void add_call(const CollectiveRecord& record) {
+    const CollectiveCall& call = record.call;
     const double calls = calls_per_part(record.count, record.direction, profile_);
-    UnitCalls& beside = beside_units_[record.direction];
-    beside.use = mean_use(beside.seconds.sum, beside.use, calls * call.seconds, call.use);
-    beside.seconds.add(calls, call.seconds);
-    beside.compute_share = share_of_compute(call);
-    add_issue(record, calls);
+    const double issue = rates_.launch().host_seconds(record.direction);
+    WorkPrice price = price_of(record);
+    if (!is_per_micro_batch(record.direction)) {
+      seconds_of_axis(time_.step_end.communication_seconds, call.group) += calls * price.seconds;
+      host_end_seconds_ += calls * (issue + (is_blocking() ? rates_.launch().wait_seconds : 0));
+      return;
+    }
+    traffic_of(index_of(record.chunk), record.direction)
+        .add(calls * price.seconds, price.occupancy.ports);
+    if (target_.plan.parallelism.tp_comm_overlap) {
+      price.seconds =
+          buffers_.seconds_added(record, price.seconds, target_.compute.gpu.multiprocessors);
+    }
+    if (call.kind == CollectiveKind::kRecv) price.occupancy = {};  // those are of what is sent
+    RecordPrice& priced =
+        records_.collectives.back().emplace(RecordPrice{.price = price,
+                                                        .issue_seconds = issue,
+                                                        .group = call.group,
+                                                        .is_message = is_message(call.kind),
+                                                        .host_waits = is_blocking()});
+    use_in_sequence(priced, calls);
   }
 
-  /// Which calls are in a part, for those that run beside it.
-  void add_traffic(const PricedCall& call, double calls, double hidden_seconds) {
-    const CollectiveRecord& record = call.record;
-    if (part_of_micro_batch(record.direction) == nullptr) return;
-    traffic_of(index_of(record.chunk), record.direction)
-        .add(calls * call.seconds, calls * hidden_seconds, call.use);
+  void add_message(const CollectiveRecord& record) {
+    if (record.call.group != GroupKind::kPipeline) return;
+    const ParallelConfig& parallelism = target_.plan.parallelism;
+    const bool in_parts = traits_of(target_.plan.training.framework).partitioned_sends &&
+                          !parallelism.sequence_parallel;  // whose messages are parts already
+    const int64_t parts = in_parts ? parallelism.tensor : 1;
+    if (record.call.kind == CollectiveKind::kRecv) {
+      if (parts > 1) add_call(gather_of_parts(record, parts));
+      return;
+    }
+    (record.direction == Direction::kForward ? time_.send_forward_bytes
+                                             : time_.send_backward_bytes) =
+        record.call.bytes / parts;
+  }
+
+  void add_buckets(const CollectiveRecord& record, BucketTime ChunkTime::*of_chunk) {
+    const WorkPrice price = price_of(record);
+    const bool may_overlap = of_chunk != &ChunkTime::reduce_gradients ||
+                             reduces_beside_backward(target_.plan, profile_.coordinate.pipeline);
+    BucketTime& buckets = time_.chunks[index_of(record.chunk)].*of_chunk;
+    const double seconds = static_cast<double>(record.count) * price.seconds;
+    buckets.use = mean_use(buckets.sum_seconds, buckets.use, seconds, price.occupancy.ports);
+    buckets.sum_seconds += seconds;
+    buckets.buckets += record.count;
+    buckets.overlappable |= record.overlappable && may_overlap;
+    buckets.compute_share = price.occupancy.multiprocessors;
+  }
+
+  void replay_micro_batches() {
+    const StepOrder order = profile_.order ? *profile_.order : in_sequence(profile_);
+    const HostWaits waits{.seconds = rates_.launch().wait_seconds,
+                          .at_ends_of_parts = profile_.order && synchronizes_sends(target_.plan)};
+    for (std::size_t c = 0; c < time_.chunks.size(); ++c) {
+      const MicroBatchTime time =
+          replay_micro_batch(order, records_, static_cast<int64_t>(c), waits);
+      time_.chunks[c].forward = time.forward;
+      time_.chunks[c].backward = time.backward;
+    }
+  }
+
+  /// The host works ahead of the GPU as long as it can; under launch blocking they take turns.
+  void wait_for_host() {
+    PartTime& gpu = time_.step_end;
+    const double beside = is_blocking() ? 0 : gpu.total_seconds();
+    gpu.compute_seconds += std::max(0.0, host_end_seconds_ - beside);
+  }
+
+  /// What stays on the GPU is updated there while the host works.
+  void add_offload(const HostMemoryRecord& host) {
+    const Plan& plan = target_.plan;
+    time_.offload =
+        offload_time(host.pieces, host_share(plan), plan.training.overlap_cpu_optimizer_d2h_h2d);
+    const double beside = std::min(device_update_seconds_, time_.offload->update_seconds);
+    time_.step_end.compute_seconds += time_.offload->total_seconds - beside;
   }
 
   PortTraffic& traffic_of(std::size_t chunk, Direction direction) {
@@ -198,77 +273,9 @@ class StageSum {
     buckets.port_share = shared > 0 ? shared / work.total_seconds() : 0;
   }
 
-  /// The host issues `calls`, kernels or collectives, one after the other.
-  void add_issue(Direction direction, int64_t chunk, double calls, double seconds_of_each) {
-    const double wait = target_.plan.time.launch_blocking ? rates_.launch().wait_seconds : 0;
-    add_part(host_, {calls * (seconds_of_each + wait), {}}, direction, chunk);
-  }
-
-  void add_issue(const CollectiveRecord& record, double calls) {
-    add_issue(
-        record.direction, record.chunk, calls, rates_.launch().host_seconds(record.direction));
-  }
-
-  /// The host reads a number, for which it waits until the GPU is done; then the GPU is idle until
-  /// the next call has come. Under launch blocking it always is.
-  void add_wait_for_value(const OperatorRecord& kernel, double calls) {
-    if (target_.plan.time.launch_blocking) return;
-    const LaunchCost& launch = rates_.launch();
-    const double idle = launch.wait_seconds + launch.host_seconds(kernel.direction);
-    add_part(time_, {calls * idle, {}}, kernel.direction, kernel.chunk);
-  }
-
-  /// The host works ahead of the GPU as long as it can; under launch blocking they take turns.
-  void wait_for_host(PartTime& gpu, const PartTime& host) const {
-    const double beside = target_.plan.time.launch_blocking ? 0 : gpu.total_seconds();
-    gpu.compute_seconds += std::max(0.0, host.compute_seconds - beside);
-  }
-
-  /// What stays on the GPU is updated there while the host works.
-  void add_offload(const HostMemoryRecord& host) {
-    const Plan& plan = target_.plan;
-    time_.offload =
-        offload_time(host.pieces, host_share(plan), plan.training.overlap_cpu_optimizer_d2h_h2d);
-    const double beside = std::min(device_update_seconds_, time_.offload->update_seconds);
-    time_.step_end.compute_seconds += time_.offload->total_seconds - beside;
-  }
-
   /// The place of a chunk in the lists of chunks.
   std::size_t index_of(int64_t chunk) const {
     return std::min(static_cast<std::size_t>(std::max<int64_t>(0, chunk)), traffic_.size() - 1);
-  }
-
-  void add_part(StageTime& sum, const PartTime& part, Direction direction, int64_t chunk) const {
-    const auto of_chunk = part_of_micro_batch(direction);
-    add(of_chunk == nullptr ? sum.step_end : sum.chunks[index_of(chunk)].*of_chunk, part);
-  }
-
-  void add_message(const CollectiveRecord& record) {
-    if (record.call.group != GroupKind::kPipeline) return;
-    const ParallelConfig& parallelism = target_.plan.parallelism;
-    const bool in_parts = traits_of(target_.plan.training.framework).partitioned_sends &&
-                          !parallelism.sequence_parallel;  // whose messages are parts already
-    const int64_t parts = in_parts ? parallelism.tensor : 1;
-    if (record.call.kind == CollectiveKind::kRecv) {
-      if (parts > 1) add_collective(gather_of_parts(record, parts));
-      return;
-    }
-    (record.direction == Direction::kForward ? time_.send_forward_bytes
-                                             : time_.send_backward_bytes) =
-        record.call.bytes / parts;
-  }
-
-  void add_buckets(const PricedCall& call, BucketTime ChunkTime::*of_chunk) {
-    const CollectiveRecord& record = call.record;
-    const bool may_overlap = of_chunk != &ChunkTime::reduce_gradients ||
-                             reduces_beside_backward(target_.plan, profile_.coordinate.pipeline);
-    BucketTime& buckets = time_.chunks[index_of(record.chunk)].*of_chunk;
-    const double seconds = static_cast<double>(record.count) * call.seconds;
-    buckets.use = mean_use(buckets.sum_seconds, buckets.use, seconds, call.use);
-    buckets.sum_seconds += seconds;
-    buckets.buckets += record.count;
-    buckets.overlappable |= record.overlappable && may_overlap;
-    buckets.compute_share = share_of_compute(call);
   }
 
   /// Of one chunk and one micro-batch.
@@ -279,34 +286,15 @@ class StageSum {
   const RankProfile& profile_;
   const StageTarget& target_;
   const GpuRates rates_;
-  WorkBeside work_;
-  double device_update_seconds_ = 0;             ///< AdamW on the GPU
-  std::map<Direction, UnitCalls> beside_units_;  ///< of one micro-batch
+  PricedRecords records_;
+  UserBuffers buffers_;
+  double device_update_seconds_ = 0;  ///< AdamW on the GPU
   std::vector<ChunkTraffic> traffic_;
-  StageTime time_;  ///< the GPU's
-  StageTime host_;  ///< the host's, as compute
+  StageTime time_;
+  double host_end_seconds_ = 0;  ///< that the host needs for the step's end
 };
 
 }  // namespace
-
-void add(ExposedCommunication& sum, const ExposedCommunication& part, double times) {
-  sum.tensor += times * part.tensor;
-  sum.pipeline += times * part.pipeline;
-  sum.data += times * part.data;
-  sum.context += times * part.context;
-  sum.expert += times * part.expert;
-}
-
-void add(PartTime& sum, const PartTime& part, double times) {
-  sum.compute_seconds += times * part.compute_seconds;
-  add(sum.communication_seconds, part.communication_seconds, times);
-}
-
-double sum_of(const ExposedCommunication& c) {
-  return c.tensor + c.pipeline + c.data + c.context + c.expert;
-}
-
-double PartTime::total_seconds() const { return compute_seconds + sum_of(communication_seconds); }
 
 double BucketTime::beside(double work_seconds) const {
   if (buckets == 0) return 0;
@@ -344,35 +332,8 @@ PartTime StageTime::backward() const {
   return sum;
 }
 
-double& seconds_of_axis(ExposedCommunication& communication, GroupKind group) {
-  switch (group) {
-    case GroupKind::kTensor:
-    case GroupKind::kModel:
-    case GroupKind::kWorld:
-      return communication.tensor;
-    case GroupKind::kPipeline:
-    case GroupKind::kEmbedding:
-      return communication.pipeline;
-    case GroupKind::kData:
-    case GroupKind::kDataContext:
-    case GroupKind::kExpertData:
-      return communication.data;
-    case GroupKind::kContext:
-    case GroupKind::kTensorContext:
-      return communication.context;
-    case GroupKind::kExpert:
-    case GroupKind::kExpertTensor:
-    case GroupKind::kExpertModel:
-      return communication.expert;
-  }
-  throw std::logic_error("unknown group");
-}
-
 StageTime stage_time(const RankProfile& profile, const StageTarget& target) {
-  StageSum sum(profile, target);
-  sum.add_kernels();
-  for (const CollectiveRecord& record : profile.collectives) sum.add_collective(record);
-  return sum.with_host();
+  return StageSum(profile, target).time();
 }
 
 }  // namespace estimator

@@ -10,17 +10,10 @@
 #include "estimator/compute/compute_time.h"
 #include "estimator/plan/parallel_layout.h"
 #include "estimator/profile/rank_profile.h"
+#include "estimator/step/micro_batch_replay.h"
 #include "estimator/step/step_summary.h"
 
 namespace estimator {
-
-/// Seconds of a part of the step: kernels, and the communication for which kernels wait, by axis.
-struct PartTime {
-  double compute_seconds = 0;
-  ExposedCommunication communication_seconds;
-
-  double total_seconds() const;
-};
 
 /// The calls of one chunk over the data ranks, one for each bucket, which run once in a step. All
 /// buckets count as equally large, and as filled (or needed) after equal parts of the work beside
@@ -83,26 +76,16 @@ struct StageTarget {
   const Fabric& fabric;
 };
 
-/// Adds up the records of a profile. They count one iteration as planned; records of micro-batches
-/// are divided by the plan's number of micro-batches. Sends and receives between stages count as
-/// bytes only. Messages of the context ranks' ring are sent beside a step of attention, as in
-/// TransformerEngine. A call that may overlap but is none of these counts in full.
+/// Forward and backward of each chunk come from a replay of the order in which the rank ran one
+/// micro-batch (micro_batch_replay.h): what runs beside what is what its streams say. Sends and
+/// receives between stages count as bytes only, and the data ranks' buckets as BucketTime. What
+/// happens once in a step is the sum of its records; if the host issues it more slowly than the GPU
+/// runs it, the host's time counts.
 ///
-/// What a record does not assign to a chunk counts in the first one.
+/// What a record does not assign to a chunk counts in the first one. A profile without an order has
+/// its records one after the other.
 ///
-/// Kernel times come from the roofline; measured times would replace them here. If the host issues
-/// the kernels of a part more slowly than the GPU runs them, the host's time counts. The order of
-/// the records is not known, so the larger of the two sums stands for the queue between host and
-/// GPU.
+/// Kernel times come from the roofline; measured times would replace them here.
 StageTime stage_time(const RankProfile& profile, const StageTarget& target);
-
-/// Adds `times` x `part` to `sum`.
-void add(PartTime& sum, const PartTime& part, double times = 1);
-void add(ExposedCommunication& sum, const ExposedCommunication& part, double times = 1);
-
-/// The axis for which calls of a group count: kDataContext counts as data, kEmbedding as pipeline.
-double& seconds_of_axis(ExposedCommunication& communication, GroupKind group);
-
-double sum_of(const ExposedCommunication& communication);
 
 }  // namespace estimator

@@ -1,9 +1,18 @@
 #include "estimator/step/user_buffers.h"
 
 #include <algorithm>
+#include <optional>
 
 namespace estimator {
 namespace {
+
+/// How a call overlaps with a matrix product: the one that needs its result, the one that makes its
+/// input, or one that is independent of it.
+struct UserBuffer {
+  std::string module_kind;      ///< of the product
+  int64_t chunks = 1;           ///< pieces of the call; one runs alone, to fill the pipeline
+  int64_t multiprocessors = 0;  ///< that the whole product leaves free for the call
+};
 
 /// The kind of the part of a layer that a path ends in; empty for other modules.
 std::string part_of_layer(const std::string& path) {
@@ -11,8 +20,7 @@ std::string part_of_layer(const std::string& path) {
   return path.ends_with(".mlp") ? "mlp" : "";
 }
 
-}  // namespace
-
+/// Empty for a call that runs alone.
 std::optional<UserBuffer> user_buffer_of(const CollectiveRecord& record) {
   const std::string part = part_of_layer(record.module);
   if (record.call.group != GroupKind::kTensor || part.empty()) return {};
@@ -30,15 +38,33 @@ std::optional<UserBuffer> user_buffer_of(const CollectiveRecord& record) {
   }
 }
 
-double seconds_added(const UserBuffer& buffer,
-                     double seconds,
-                     double product_seconds,
-                     int64_t gpu_multiprocessors) {
+double seconds_beside(const UserBuffer& buffer,
+                      double seconds,
+                      double product_seconds,
+                      int64_t gpu_multiprocessors) {
   const double alone = seconds / static_cast<double>(buffer.chunks);
   const double gpu = static_cast<double>(gpu_multiprocessors);
   const double slowed = product_seconds * gpu / (gpu - static_cast<double>(buffer.multiprocessors));
   const double beside = slowed * (1 - 1 / static_cast<double>(buffer.chunks));
   return alone + std::max(0.0, seconds - alone - beside) + slowed - product_seconds;
+}
+
+}  // namespace
+
+void UserBuffers::add(const OperatorRecord& product, double calls, double seconds_of_each) {
+  Products& products = products_[{product.direction, product.module_kind}];
+  products.calls += calls;
+  products.seconds += calls * seconds_of_each;
+}
+
+double UserBuffers::seconds_added(const CollectiveRecord& call,
+                                  double seconds,
+                                  int64_t gpu_multiprocessors) const {
+  const std::optional<UserBuffer> buffer = user_buffer_of(call);
+  if (!buffer) return seconds;
+  const auto found = products_.find({call.direction, buffer->module_kind});
+  const double product = found == products_.end() ? 0 : found->second.seconds / found->second.calls;
+  return seconds_beside(*buffer, seconds, product, gpu_multiprocessors);
 }
 
 }  // namespace estimator

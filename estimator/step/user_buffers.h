@@ -4,23 +4,15 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
+#include <map>
 #include <string>
+#include <utility>
 
 #include "estimator/profile/rank_profile.h"
 
 namespace estimator {
 
-/// How a call overlaps with a matrix product: the one that needs its result, the one that makes its
-/// input, or one that is independent of it.
-struct UserBuffer {
-  std::string module_kind;      ///< kind of module of the products
-  int64_t chunks = 1;           ///< pieces of the call; one runs alone, to fill the pipeline
-  int64_t multiprocessors = 0;  ///< that the whole product leaves free for the call
-};
-
-/// The overlap of a call. Empty for a call that runs alone, because it is not of the tensor ranks
-/// or is outside a layer's attention and MLP.
+/// The matrix products of a micro-batch, beside which calls of the tensor ranks run.
 ///
 /// In the forward, an all-gather is a ring exchange by copy engines, and each chunk of a
 /// reduce-scatter follows the part of the product that made it. In the backward, calls run as a
@@ -28,14 +20,23 @@ struct UserBuffer {
 /// attention or MLP is a ring exchange. The two cannot be told apart, so each counts with half the
 /// multiprocessors. Every call is assumed to have one chunk for each tensor rank, one of which is
 /// not hidden.
-std::optional<UserBuffer> user_buffer_of(const CollectiveRecord& record);
+class UserBuffers {
+ public:
+  void add(const OperatorRecord& product, double calls, double seconds_of_each);
 
-/// Seconds that such a call of `seconds` adds to a product of `product_seconds`: the chunk that
-/// runs alone, the time by which the other chunks take longer than the product beside them, and the
-/// time that the product loses because it leaves some of the `gpu_multiprocessors` free.
-double seconds_added(const UserBuffer& buffer,
-                     double seconds,
-                     double product_seconds,
-                     int64_t gpu_multiprocessors);
+  /// Seconds that a call of `seconds` adds to its product: the chunk that runs alone, the time by
+  /// which the other chunks take longer than the product beside them, and the time that the product
+  /// loses because it leaves some of the `gpu_multiprocessors` free. All of `seconds` if the call
+  /// runs alone, because it is not of the tensor ranks or is outside a layer's attention and MLP.
+  double seconds_added(const CollectiveRecord& call,
+                       double seconds,
+                       int64_t gpu_multiprocessors) const;
+
+ private:
+  struct Products {
+    double calls = 0, seconds = 0;
+  };
+  std::map<std::pair<Direction, std::string>, Products> products_;  ///< by kind of module
+};
 
 }  // namespace estimator

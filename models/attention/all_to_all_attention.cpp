@@ -2,7 +2,6 @@
 
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/tensor.h>
-#include <c10/core/StreamGuard.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "models/shard/context_chunks.h"
@@ -17,8 +16,11 @@ using torch::autograd::variable_list;
 /// Between this rank's rows of all heads and all rows of this rank's heads.
 class HeadExchange {
  public:
-  HeadExchange(std::shared_ptr<Communicator> group, int64_t sequence_dim, const at::Device& device)
-      : group_(std::move(group)), dim_(sequence_dim), unpacking_(device) {
+  HeadExchange(std::shared_ptr<Communicator> group,
+               int64_t sequence_dim,
+               const at::Device& device,
+               Observer& observer)
+      : group_(std::move(group)), dim_(sequence_dim), unpacking_(device, &observer) {
     const std::vector<int64_t> chunks = chunks_by_rank(ranks());
     std::vector<int64_t> places(chunks.size());
     for (std::size_t place = 0; place < chunks.size(); ++place) {
@@ -78,7 +80,7 @@ class HeadExchange {
         calls.push_back(group_->start_all_to_all(received.back(), sent.back()));
       }
       if (turn > 1) {
-        const c10::OptionalStreamGuard beside(unpacking_.stream());
+        const SideStream::Scope beside(unpacking_);
         calls[turn - 2].wait();
         received[turn - 2] = unpack(received[turn - 2]);
       }
@@ -143,8 +145,9 @@ struct AllToAllFunction : torch::autograd::Function<AllToAllFunction> {
 
 AllToAllAttention::AllToAllAttention(std::shared_ptr<Communicator> group,
                                      const AttentionCall& call,
-                                     const at::Device& device)
-    : exchange_(std::make_shared<const HeadExchange>(std::move(group), call.sequence_dim, device)),
+                                     const ShardContext& context)
+    : exchange_(std::make_shared<const HeadExchange>(
+          std::move(group), call.sequence_dim, context.device, context.observer)),
       call_(call) {}
 
 at::Tensor AllToAllAttention::forward(const at::Tensor& query,

@@ -11,6 +11,7 @@
 
 #include "models/attention/attention_kernel.h"
 #include "models/shard/communicator.h"
+#include "models/shard/shard_context.h"
 
 namespace models {
 
@@ -22,7 +23,7 @@ class AllToAllAttention {
   /// a multiple of the size of `group`.
   AllToAllAttention(std::shared_ptr<Communicator> group,
                     const AttentionCall& call,
-                    const at::Device& device);
+                    const ShardContext& context);
 
   /// Takes this rank's rows, contiguous and laid out as AttentionCall says. Returns the attention
   /// output for these rows, with heads and width as one dim.

@@ -92,7 +92,7 @@ AttentionAcrossRanks make_across_context(const ShardContext& context, const Atte
     case estimator::ContextComm::kP2p:
       return bound(RingAttention(group, call));
     case estimator::ContextComm::kAllToAll:
-      return bound(AllToAllAttention(group, call, context.device));
+      return bound(AllToAllAttention(group, call, context));
     case estimator::ContextComm::kAllGather:
     case estimator::ContextComm::kHierarchical:
       break;

@@ -5,7 +5,6 @@
 #include <ATen/ops/_foreach_copy.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/split_with_sizes_copy.h>
-#include <c10/core/StreamGuard.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <utility>
@@ -76,9 +75,9 @@ struct UnitBackwardFunction : torch::autograd::Function<UnitBackwardFunction> {
 
 FullySharded::FullySharded(FullyShardedOptions options)
     : options_(std::move(options)),
-      copy_in_stream_(options_.device, /*high_priority=*/true),
-      gather_stream_(options_.device, /*high_priority=*/true),
-      reduce_stream_(options_.device, /*high_priority=*/true) {}
+      copy_in_stream_(options_.device, &options_.observer, /*high_priority=*/true),
+      gather_stream_(options_.device, &options_.observer, /*high_priority=*/true),
+      reduce_stream_(options_.device, &options_.observer, /*high_priority=*/true) {}
 
 FullySharded::~FullySharded() = default;
 
@@ -106,14 +105,14 @@ void FullySharded::start_gathering(Unit& unit) {
   std::vector<at::Tensor> inputs;  // until the all-gather has started
   at::Tensor mine;
   {
-    const c10::OptionalStreamGuard guard(copy_in_stream_.stream());
+    const SideStream::Scope scope(copy_in_stream_);
     inputs = cast(parts, sizes, options.dtype().toScalarType());
     unit.gathering->whole = at::empty({elements * ranks()}, options);
     mine = unit.gathering->whole.narrow(0, elements * index(), elements);
     at::_foreach_copy_(mine.split_with_sizes(sizes), inputs);
   }
   gather_stream_.wait_for(copy_in_stream_.point());
-  const c10::OptionalStreamGuard guard(gather_stream_.stream());
+  const SideStream::Scope scope(gather_stream_);
   options_.data_group->all_gather(unit.gathering->whole, mine);
   unit.gathering->arrived = gather_stream_.point();
 }
@@ -130,7 +129,7 @@ void FullySharded::finish_gathering(Unit& unit, bool in_forward) {
   const at::NoGradGuard no_grad;
   const ModuleScope module(observer(), kModule);
   if (in_forward) release_gathered();
-  current_waits_for(unit.gathering->arrived, options_.device);
+  gather_stream_.current_waits_for(unit.gathering->arrived);
   const std::vector<at::Tensor> parts = parts_of(unit.parameters);
   std::vector<at::Tensor> places;
   for (Parameter* parameter : unit.parameters) {
@@ -147,7 +146,7 @@ void FullySharded::finish_gathering(Unit& unit, bool in_forward) {
     at::split_with_sizes_copy_out(places, whole, sizes_of(parts), 1);
   }
   unit.is_whole = true;
-  unit.gathering->copied_out = current_point(options_.device);
+  unit.gathering->copied_out = current_point(options_.device, &observer());
   last_gathered_ = std::exchange(unit.gathering, std::nullopt);
   // In forward it stays until the next copy, so that this one runs beside the next all-gather.
   if (!in_forward) release_gathered();
@@ -213,7 +212,7 @@ void FullySharded::after_backward(std::size_t number) {
 }
 
 void FullySharded::reduce(Unit& unit, std::vector<at::Tensor> gradients) {
-  current_waits_for(reduced_, options_.device);
+  reduce_stream_.current_waits_for(reduced_);
   reducing_ = at::Tensor();
   const int64_t elements = sum_of(sizes_of(parts_of(unit.parameters)));
   const at::TensorOptions options = unit.parameters.front()->part.options();
@@ -222,7 +221,7 @@ void FullySharded::reduce(Unit& unit, std::vector<at::Tensor> gradients) {
   at::_chunk_cat_out(rows, gradients, 0, ranks());
   gradients.clear();
   reduce_stream_.wait_for_current();
-  const c10::OptionalStreamGuard guard(reduce_stream_.stream());
+  const SideStream::Scope scope(reduce_stream_);
   at::Tensor reduced = at::empty({elements}, options);
   if (options_.data_group) {
     options_.data_group->reduce_scatter(reduced, reducing_);
@@ -250,7 +249,7 @@ void FullySharded::finish_backward() {
     all_done &= units_[unit].positions.empty();
   }
   if (all_done) forward_order_.clear();
-  current_waits_for(reduced_, options_.device);
+  reduce_stream_.current_waits_for(reduced_);
   reducing_ = at::Tensor();
 }
 

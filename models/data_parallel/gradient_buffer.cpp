@@ -4,7 +4,6 @@
 #include <ATen/ops/norm.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/GradMode.h>
-#include <c10/core/StreamGuard.h>
 #include <torch/csrc/autograd/function_hook.h>
 #include <torch/csrc/autograd/variable.h>
 
@@ -113,8 +112,8 @@ GradientBuffer::GradientBuffer(const ParameterList& parameters, GradientBufferOp
   const at::TensorOptions parameter_options =
       parameters.front()->value.options().requires_grad(false);
   {
-    const c10::OptionalStreamGuard beside(options_.stream ? options_.stream->stream()
-                                                          : std::nullopt);
+    std::optional<SideStream::Scope> beside;
+    if (options_.stream) beside.emplace(*options_.stream);
     make_flat(elements, parameter_options);
   }
   if (options_.stream) options_.stream->join();

@@ -5,7 +5,6 @@
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/record_function.h>
-#include <c10/core/StreamGuard.h>
 
 #include <algorithm>
 #include <numeric>
@@ -113,7 +112,7 @@ at::Device HostOptimizer::device() const { return model_weights_.front().device(
 
 void HostOptimizer::take_gradients(const std::vector<at::Tensor>& gradients) {
   to_host_.wait_for_current();
-  const c10::OptionalStreamGuard guard(to_host_.stream());
+  const SideStream::Scope scope(to_host_);
   arrived_.clear();
   for (std::size_t piece = 0; piece < gradients.size(); ++piece) {
     if (gradients_.size() == piece) {
@@ -142,7 +141,7 @@ void HostOptimizer::make_state() {
 
 void HostOptimizer::update(std::size_t begin, std::size_t end) {
   const at::DisableRecordFunctionGuard not_recorded;  // the host's work, not the device's
-  if (arrived_[end - 1]) arrived_[end - 1]->synchronize();
+  if (const auto& arrived = arrived_[end - 1].event) arrived->synchronize();
   const auto part = [&](const std::vector<at::Tensor>& tensors) {
     return std::vector<at::Tensor>(tensors.begin() + static_cast<std::ptrdiff_t>(begin),
                                    tensors.begin() + static_cast<std::ptrdiff_t>(end));
@@ -154,7 +153,7 @@ void HostOptimizer::update(std::size_t begin, std::size_t end) {
 }
 
 void HostOptimizer::copy_back(std::size_t piece) {
-  const c10::OptionalStreamGuard guard(from_host_.stream());
+  const SideStream::Scope scope(from_host_);
   const at::Tensor& weights = model_weights_[piece];
   const at::Tensor came = at::empty_like(weights, weights.options().dtype(at::kFloat));
   if (settings_.offload->values) copy_across(came, master_weights_[piece]);

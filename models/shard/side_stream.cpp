@@ -9,40 +9,48 @@ c10::Stream current_stream(const c10::Device& device) {
   return c10::impl::VirtualGuardImpl(device.type()).getStream(device);
 }
 
-StreamPoint point_of(const c10::Stream& stream) {
-  StreamPoint point(std::in_place, stream.device_type());
-  point->record(stream);
+}  // namespace
+
+StreamPoint current_point(const c10::Device& device, Observer* observer) {
+  StreamPoint point;
+  if (observer != nullptr) point.number = observer->record_point();
+  if (device.is_cuda()) {
+    point.event.emplace(device.type());
+    point.event->record(current_stream(device));
+  }
   return point;
 }
 
-}  // namespace
-
-SideStream::SideStream(const c10::Device& device, bool high_priority) {
+SideStream::SideStream(const c10::Device& device, Observer* observer, bool high_priority)
+    : device_(device), observer_(observer) {
+  if (observer_ != nullptr) number_ = observer_->new_stream();
   if (!device.is_cuda()) return;
   stream_ =
       c10::impl::VirtualGuardImpl(device.type()).getStreamFromGlobalPool(device, high_priority);
 }
 
-void SideStream::join() const {
-  if (stream_) current_waits_for(point(), stream_->device());
+SideStream::Scope::Scope(const SideStream& stream) : guard_(stream.stream_) {
+  if (stream.observer_ != nullptr) told_.emplace(*stream.observer_, stream.number_);
 }
 
-void SideStream::wait_for_current() const {
-  if (stream_) wait_for(current_point(stream_->device()));
-}
+void SideStream::join() const { current_waits_for(point()); }
+
+void SideStream::wait_for_current() const { wait_for(current_point(device_, observer_)); }
 
 void SideStream::wait_for(const StreamPoint& point) const {
-  if (stream_ && point) point->block(*stream_);
+  const Scope scope(*this);
+  current_waits_for(point);
 }
 
-StreamPoint SideStream::point() const { return stream_ ? point_of(*stream_) : std::nullopt; }
-
-StreamPoint current_point(const c10::Device& device) {
-  return device.is_cuda() ? point_of(current_stream(device)) : std::nullopt;
+StreamPoint SideStream::point() const {
+  const Scope scope(*this);
+  return current_point(device_, observer_);
 }
 
-void current_waits_for(const StreamPoint& point, const c10::Device& device) {
-  if (point) point->block(current_stream(device));
+void SideStream::current_waits_for(const StreamPoint& point) const {
+  if (observer_ != nullptr) observer_->wait_for_point(point.number);
+  if (!point.event) return;
+  point.event->block(current_stream(device_));
 }
 
 }  // namespace models

@@ -61,6 +61,11 @@ comm_stub::StubOptions stub_options(estimator::DeviceKind device, Recorder& reco
   const auto not_counted = std::make_shared<std::optional<NotCounted>>();
   return {.write_values = device != estimator::DeviceKind::kVirtual,
           .on_tensor = [&recorder](const at::Tensor& tensor) { recorder.on_communicated(tensor); },
+          .on_begun = [&recorder](GroupKind group) -> std::function<void()> {
+            return [&recorder, end = recorder.end_of_last_call(group)] {
+              recorder.wait_for_point(end);
+            };
+          },
           .on_writing =
               [&recorder, not_counted](bool writing) {
                 if (writing) {

@@ -50,7 +50,8 @@ Recorder::Recorder(RecorderOptions options)
           RunTracker::Options{.device = options_.memory.device_type(),
                               .attribute_memory = options_.attribute_memory,
                               .keep_history = options_.keep_history,
-                              .take_stacks = options_.take_stacks})),
+                              .take_stacks = options_.take_stacks,
+                              .keep_order = true})),
       carried_by_threads_(c10::DebugInfoKind::PROFILER_STATE, tracker_) {
   if (!options_.attribute_memory) return;
   callbacks_.emplace();
@@ -142,6 +143,20 @@ void Recorder::enter_direction(Direction direction, int64_t micro_batch, int64_t
 
 void Recorder::leave_direction() { tracker_->leave(); }
 
+int64_t Recorder::new_stream() { return tracker_->new_stream(); }
+
+void Recorder::enter_stream(int64_t stream) { tracker_->enter_stream(stream); }
+
+void Recorder::leave_stream() { tracker_->leave(); }
+
+int64_t Recorder::record_point() { return tracker_->record_point(); }
+
+void Recorder::wait_for_point(int64_t point) { tracker_->wait_for_point(point); }
+
+int64_t Recorder::end_of_last_call(estimator::GroupKind group) const {
+  return tracker_->end_of_last_call(group);
+}
+
 void Recorder::forward_finished(int64_t micro_batch) {
   // The last forward of the run stays: by then workspaces and other first-time memory are there.
   if (options_.attribute_memory) activation_bytes_ = tracker_->activation_bytes();
@@ -175,6 +190,7 @@ void Recorder::finish(estimator::RankProfile& profile) const {
   for (const auto& entry : tracker_->operators().entries()) {
     profile.operators.push_back(record_of(entry, profile.micro_batches));
   }
+  profile.order = tracker_->order().order();
 }
 
 estimator::PeakRecord Recorder::peak_record() const {

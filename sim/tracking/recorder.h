@@ -72,6 +72,8 @@ class Recorder final : public estimator::Observer {
 
   /// The sink for the process groups of the shard. May be called from any thread of the run.
   void on_collective(const estimator::CollectiveCall& call);
+  /// The end of the group's last asynchronous call, for wait_for_point().
+  int64_t end_of_last_call(estimator::GroupKind group) const;
   /// A tensor that a collective read, wrote or allocated.
   void on_communicated(const at::Tensor& tensor);
 
@@ -79,15 +81,20 @@ class Recorder final : public estimator::Observer {
   void leave_module() override;
   void enter_direction(estimator::Direction direction, int64_t micro_batch, int64_t chunk) override;
   void leave_direction() override;
+  int64_t new_stream() override;
+  void enter_stream(int64_t stream) override;
+  void leave_stream() override;
+  int64_t record_point() override;
+  void wait_for_point(int64_t point) override;
   void forward_finished(int64_t micro_batch) override;
   void backward_finished(int64_t micro_batch) override;
   void memory_lasts(const at::Tensor& tensor, const estimator::LastingMemory& memory) override;
 
-  /// Writes phases, peak, allocator, modules, collectives, operators, micro_batches.most_in_flight
-  /// and micro_batches.activation_bytes. Reads parameters, and micro_batches.total and .executed,
-  /// which must be set: the planned count of what happens in each micro-batch is executed_count x
-  /// total / executed. Throws std::logic_error when a phase or the recording is still on, or when
-  /// executed is 0.
+  /// Writes phases, peak, allocator, modules, collectives, operators, order,
+  /// micro_batches.most_in_flight and micro_batches.activation_bytes. Reads parameters, and
+  /// micro_batches.total and .executed, which must be set: the planned count of what happens in
+  /// each micro-batch is executed_count x total / executed. Throws std::logic_error when a phase or
+  /// the recording is still on, or when executed is 0.
   void finish(estimator::RankProfile& profile) const;
 
   /// To be called after the run: what fills the peak. Empty if memory was not attributed.

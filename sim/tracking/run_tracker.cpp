@@ -91,7 +91,7 @@ void RunTracker::enter_direction(Direction direction, int64_t micro_batch, int64
     chunk = around.chunk;
   }
   enter(thread,
-        {.place = {around.module, direction, micro_batch, chunk},
+        {.place = {around.module, direction, micro_batch, chunk, around.stream},
          .forward_since = keeps_for_backward(direction) ? memory_.log().now() : -1});
 }
 
@@ -148,7 +148,8 @@ bool RunTracker::count_if_work(OperatorFrame& frame, const at::RecordFunction& f
     measure_outputs(function.outputs(), frame.call);
   }
   if (frame.call.bytes == 0) return false;
-  operators_.add(frame.call);
+  const int64_t item = operators_.add(frame.call);
+  if (options_.keep_order) order_.operator_counted(item, place_of(this_thread()));
   return true;
 }
 
@@ -203,11 +204,43 @@ void RunTracker::collective_called(const estimator::CollectiveCall& call) {
   const std::lock_guard lock(mutex_);
   if (!recording_) return;
   const Place place = place_of(this_thread());
-  collectives_.add({.call = call,
-                    .phase = phase_,
-                    .direction = place.direction,
-                    .module = modules_.module(place.module).group,
-                    .chunk = place.chunk});
+  const int64_t item = collectives_.add({.call = call,
+                                         .phase = phase_,
+                                         .direction = place.direction,
+                                         .module = modules_.module(place.module).group,
+                                         .chunk = place.chunk});
+  if (options_.keep_order) order_.collective_counted(item, call, place);
+}
+
+int64_t RunTracker::end_of_last_call(estimator::GroupKind group) const {
+  const std::lock_guard lock(mutex_);
+  return recording_ ? order_.end_of_last_call(group) : OrderLog::kNoRecord;
+}
+
+int64_t RunTracker::new_stream() {
+  const std::lock_guard lock(mutex_);
+  return order_.new_stream();
+}
+
+void RunTracker::enter_stream(int64_t stream) {
+  const std::lock_guard lock(mutex_);
+  ThreadPlaces& thread = this_thread();
+  Place place = place_of(thread);
+  place.stream = stream;
+  enter(thread, {.place = place});
+}
+
+int64_t RunTracker::record_point() {
+  const std::lock_guard lock(mutex_);
+  const Place place = place_of(this_thread());
+  return recording_ ? order_.record(place.stream, place) : OrderLog::kNoRecord;
+}
+
+void RunTracker::wait_for_point(int64_t point) {
+  const std::lock_guard lock(mutex_);
+  if (!recording_ || point == OrderLog::kNoRecord) return;
+  const Place place = place_of(this_thread());
+  order_.wait(place.stream, point, place);
 }
 
 void RunTracker::tensor_communicated(const at::Tensor& tensor) {

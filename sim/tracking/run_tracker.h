@@ -24,6 +24,7 @@
 #include "sim/tracking/memory_tracker.h"
 #include "sim/tracking/module_tree.h"
 #include "sim/tracking/operator_call.h"
+#include "sim/tracking/order_log.h"
 #include "sim/tracking/tally.h"
 #include "sim/tracking/thread_places.h"
 
@@ -70,6 +71,7 @@ class RunTracker final : public c10::MemoryReportingInfoBase {
     bool attribute_memory = true;                    ///< follow every block
     bool keep_history = false;                       ///< needed by the files of memory_files.h
     bool take_stacks = false;                        ///< record the C++ call stack of each block
+    bool keep_order = false;  ///< of operators and collectives while recording: order()
     /// True if enter_direction() says where the forward ends. Else the forward ends where a
     /// backward node starts, and a module that is entered in backward counts as recompute.
     bool directions_are_announced = true;
@@ -102,6 +104,14 @@ class RunTracker final : public c10::MemoryReportingInfoBase {
   void node_started(const at::RecordFunction& node);
   void node_finished();
   void collective_called(const estimator::CollectiveCall& call);
+
+  /// Streams of a plan's rank: see Observer and OrderLog. Points from before the recording are
+  /// OrderLog::kNoRecord, for which nothing waits.
+  int64_t new_stream();
+  void enter_stream(int64_t stream);
+  int64_t record_point();
+  void wait_for_point(int64_t point);
+  int64_t end_of_last_call(estimator::GroupKind group) const;
   void tensor_communicated(const at::Tensor& tensor);
   void memory_lasts(const at::Tensor& tensor, const estimator::LastingMemory& memory);
   /// The same, given by the address of a block.
@@ -147,6 +157,7 @@ class RunTracker final : public c10::MemoryReportingInfoBase {
   /// keep_error() kept.
   void throw_if_failed() const;
   const OperatorTally& operators() const { return operators_; }
+  const OrderLog& order() const { return order_; }
   const CollectiveTally& collectives() const { return collectives_; }
   const ModuleTree& modules() const { return modules_; }
   const MemoryTracker& memory() const { return memory_; }
@@ -187,6 +198,7 @@ class RunTracker final : public c10::MemoryReportingInfoBase {
   std::unordered_map<std::string, OperatorTraits> kernels_;  // of the plan's framework, by name
   OperatorTally operators_;
   CollectiveTally collectives_;
+  OrderLog order_;
   MemoryTracker memory_;
   MemoryHistory history_;
   FrameStore frames_;

@@ -17,10 +17,12 @@ class Tally {
     int64_t count;
   };
 
-  void add(const T& item) {
+  /// Its place among the entries.
+  int64_t add(const T& item) {
     const auto [known, is_new] = index_.try_emplace(item, entries_.size());
     if (is_new) entries_.push_back({&known->first, 0});
     ++entries_[known->second].count;
+    return static_cast<int64_t>(known->second);
   }
 
   const std::vector<Entry>& entries() const { return entries_; }

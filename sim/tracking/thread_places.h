@@ -17,6 +17,7 @@ struct Place {
   estimator::Direction direction = estimator::Direction::kForward;
   int64_t micro_batch = estimator::kNoMicroBatch;
   int64_t chunk = estimator::kNoChunk;
+  int64_t stream = estimator::kMainStream;
 };
 
 /// An entered module, direction or backward node.

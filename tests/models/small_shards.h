@@ -20,6 +20,11 @@ class SilentObserver final : public Observer {
   void leave_module() override {}
   void enter_direction(estimator::Direction, int64_t, int64_t) override {}
   void leave_direction() override {}
+  int64_t new_stream() override { return 0; }
+  void enter_stream(int64_t) override {}
+  void leave_stream() override {}
+  int64_t record_point() override { return -1; }
+  void wait_for_point(int64_t) override {}
   void forward_finished(int64_t) override {}
   void backward_finished(int64_t) override {}
   void memory_lasts(const at::Tensor&, const LastingMemory&) override {}

@@ -9,7 +9,6 @@
 
 #include "estimator/base/units.h"
 #include "estimator/communication/communication_time.h"
-#include "estimator/step/overlap.h"
 #include "tests/estimator/test_plans.h"
 
 namespace estimator {
@@ -30,13 +29,6 @@ CollectiveCall call_of(CollectiveKind kind, GroupKind group, int64_t group_size,
   call.group_size = group_size;
   call.bytes = bytes;
   return call;
-}
-
-double share_of(const Plan& plan, const CollectiveCall& call) {
-  const Fabric fabric = fabric_of(plan);
-  const RankGroup group = ParallelLayout(plan.parallelism).group(call.group, 0);
-  const auto busy = static_cast<double>(busy_multiprocessors(call, place(group, fabric), fabric));
-  return busy / static_cast<double>(gpu_of(plan.cluster).multiprocessors);
 }
 
 double seconds_of(const Plan& plan, const CollectiveCall& call) {
@@ -167,8 +159,8 @@ TEST(StageTime, HidesTheTensorRanksCallsBesideProductsInUserBuffers) {
 }
 
 TEST(StageTime, HidesNoCallWithoutUserBuffersOrOutsideOfLayers) {
-  EXPECT_DOUBLE_EQ(share_added({.overlap = false}), 1);
-  EXPECT_DOUBLE_EQ(share_added({.module = "output_layer"}), 1);
+  EXPECT_NEAR(share_added({.overlap = false}), 1, 1e-9);
+  EXPECT_NEAR(share_added({.module = "output_layer"}), 1, 1e-9);
   EXPECT_DOUBLE_EQ(share_added({.kind = CollectiveKind::kAllReduce}), 1);
 }
 
@@ -226,29 +218,6 @@ OperatorRecord attention_of(Direction direction, double flops, int64_t count) {
   return record;
 }
 
-// 8 micro-batches of one layer: 8 steps of attention, 7 messages beside them.
-TEST(StageTime, CountsOfARingsMessagesWhatAttentionDoesNotHide) {
-  const Plan plan = small_plan({{"parallelism", {{"context", 8}}}});
-  ASSERT_EQ(plan.micro_batches(), 8);
-  const OperatorRecord attention = attention_of(Direction::kForward, 1e11, 8 * 8);
-  const double step = operator_seconds(attention, {.gpu = gpu_of(plan.cluster)});
-  for (const int64_t bytes : {1 * kMiB, 1024 * kMiB}) {
-    CollectiveCall send = call_of(CollectiveKind::kSend, GroupKind::kContext, 8, bytes);
-    send.peer = 1;
-    CollectiveCall receive = send;
-    receive.kind = CollectiveKind::kRecv;
-    const double message = seconds_of(plan, send);
-    const double share = share_of(plan, send);
-    ASSERT_EQ(message > step, bytes > kMiB);
-    RankProfile profile = profile_of(plan, 0);
-    profile.operators = {attention};
-    profile.collectives = {collectives(Direction::kForward, send, 8 * 7),
-                           collectives(Direction::kForward, receive, 8 * 7)};
-    const double exposed = bytes > kMiB ? message - step + share * step : share * message;
-    EXPECT_NEAR(time_of(plan, profile).forward().communication_seconds.context, 7 * exposed, 1e-12);
-  }
-}
-
 TEST(StageTime, CountsAnExchangeOfHeadsInFull) {
   const Plan plan = small_plan({{"parallelism", {{"context", 8}, {"context_comm", "a2a"}}}});
   const auto call = call_of(CollectiveKind::kAllToAll, GroupKind::kContext, 8, 64 * kMiB);
@@ -258,25 +227,6 @@ TEST(StageTime, CountsAnExchangeOfHeadsInFull) {
   EXPECT_NEAR(time_of(plan, profile).backward().communication_seconds.context,
               4 * seconds_of(plan, call),
               1e-12);
-}
-
-// All but one of FSDP2's calls run beside compute, as far as there is enough of it.
-TEST(StageTime, HidesTheCallsOfUnitsBesideOtherUnits) {
-  const Plan plan = small_plan({{"parallelism", {{"zero_stage", 3}}},
-                                {"training", {{"framework", "plain"}, {"global_batch_size", 8}}}});
-  ASSERT_EQ(plan.data_parallel_size(), 8);
-  const auto gather = call_of(CollectiveKind::kAllGather, GroupKind::kDataContext, 8, 256 * kMiB);
-  const double seconds = seconds_of(plan, gather);
-  for (const double compute : {2 * seconds, 100 * seconds}) {
-    RankProfile profile = profile_of(plan, 0, compute, 0);
-    profile.collectives = {collectives(Direction::kForward, gather, 10)};
-    profile.collectives[0].overlappable = true;
-    const PartTime forward = time_of(plan, profile).forward();
-    const double hidden = std::min(9 * seconds, compute);
-    const double share = share_of(plan, gather);
-    EXPECT_NEAR(forward.communication_seconds.data, 10 * seconds - hidden, 1e-12);
-    EXPECT_NEAR(forward.compute_seconds, compute + share * hidden, 1e-12);
-  }
 }
 
 TEST(StageTime, OfDeepspeedSendsPartsThatTheTensorRanksGather) {
@@ -423,9 +373,8 @@ TEST(StageTime, GroupsOnDifferentPortsShareNothing) {
   EXPECT_EQ(reduce.use.link, 0);
 }
 
-// A message hidden beside attention is on its way all the same: 64 MiB each, of which two in each
-// backward of 0.1 s.
-TEST(StageTime, HiddenMessagesOfARingShareNvlinkToo) {
+// Messages of 64 MiB each, of which two in each backward of 0.1 s.
+TEST(StageTime, MessagesOfARingShareNvlinkToo) {
   const Plan plan = small_plan({{"parallelism", {{"context", 2}}}});
   ASSERT_EQ(plan.micro_batches(), 2);
   const auto reduce =
@@ -439,79 +388,12 @@ TEST(StageTime, HiddenMessagesOfARingShareNvlinkToo) {
   profile.collectives[0].overlappable = true;
   const StageTime time = time_of(plan, profile);
   const double message = seconds_of(plan, send);
-  ASSERT_LT(sum_of(time.backward().communication_seconds), message);
   const double of_message = 64.0 * kMiB / 370e9 / message;
   const double of_reduce = 7.0 / 8 * 1024 * kMiB / 370e9 / seconds_of(plan, reduce);
   const double expected =
       2 * message * (of_message + of_reduce - 1) / time.backward().total_seconds();
   EXPECT_GT(expected, 0);
   EXPECT_NEAR(time.chunks[0].reduce_gradients.port_share, expected, 1e-9);
-}
-
-/// A forward of `compute` seconds, in which FSDP2 gathers ten times over four data ranks, and pairs
-/// of tensor ranks all-reduce `tensor_calls` times, all over the NVLink ports of one machine.
-struct UnitsBesideTensorCalls {
-  PartTime forward;
-  double gather = 0, call = 0;  ///< seconds of each, alone
-  double lengthening = 0;       ///< of each, beside the other
-  double compute_share = 0;
-
-  UnitsBesideTensorCalls(double compute, int64_t tensor_calls) {
-    const Plan plan =
-        small_plan({{"parallelism", {{"zero_stage", 3}, {"tensor", 2}}},
-                    {"training", {{"framework", "plain"}, {"global_batch_size", 4}}}});
-    EXPECT_EQ(plan.micro_batches(), 1);
-    const auto reduce = call_of(CollectiveKind::kAllReduce, GroupKind::kTensor, 2, kGiB);
-    const auto units = call_of(CollectiveKind::kAllGather, GroupKind::kDataContext, 4, kGiB);
-    RankProfile profile = profile_of(plan, 0, compute, 0);
-    profile.collectives = {collectives(Direction::kForward, reduce, tensor_calls),
-                           collectives(Direction::kForward, units, 10)};
-    profile.collectives.back().overlappable = true;
-    forward = time_of(plan, profile).forward();
-    gather = seconds_of(plan, units);
-    call = seconds_of(plan, reduce);
-    // A rank of a pair sends 1 GiB, of four 3/4 GiB, at 370 GB/s.
-    lengthening = kGiB / 370e9 / call + 0.75 * kGiB / 370e9 / gather - 1;
-    compute_share = share_of(plan, units);
-  }
-};
-
-// Nine gathers beside kernels and calls, a part of them beside calls: both are longer there.
-TEST(StageTime, UnitsLengthenTheCallsThatNeedTheirPort) {
-  const UnitsBesideTensorCalls step(1.0, 50);
-  const double shared = 50 * step.call * step.lengthening;
-  ASSERT_GT(shared, 0.01);
-  ASSERT_LT(9 * step.gather, 1);
-  const double beside_calls = 9 * step.gather * shared / (1 + shared);
-  EXPECT_NEAR(step.forward.communication_seconds.tensor, 50 * step.call, 1e-9);
-  EXPECT_NEAR(step.forward.communication_seconds.data, step.gather + beside_calls, 1e-9);
-  EXPECT_NEAR(step.forward.compute_seconds,
-              1 + step.compute_share * (9 * step.gather - beside_calls),
-              1e-9);
-}
-
-// Ten calls of 1 s beside kernels of 20 s and calls of 4 s, 3 of them hidden: nine run beside 20 +
-// 1 seconds, and share the port in 4 of those.
-TEST(UnitCalls, ShareTheirPortWithCallsHiddenBesideTheSameKernels) {
-  PortTraffic traffic;
-  traffic.add(4, 3, {.link = 1});
-  UnitCalls units{.compute_share = 0.1, .use = {.link = 1}};
-  units.seconds.add(10, 1);
-  PartTime part{.compute_seconds = 20};
-  units.add_to(part, traffic);
-  EXPECT_NEAR(part.communication_seconds.data, 1 + 9 * 4.0 / 21, 1e-12);
-  EXPECT_NEAR(part.compute_seconds, 20 + 0.1 * 9 * 20 / 21, 1e-12);
-  part = {};
-  units.add_to(part, {});
-  EXPECT_EQ(part.communication_seconds.data, 10);
-  EXPECT_EQ(part.compute_seconds, 0);
-}
-
-// More gathers than work: what hides, hides beside kernels alone.
-TEST(StageTime, UnitsHideNothingBesideCallsThatNeedTheirPort) {
-  const UnitsBesideTensorCalls step(1e-3, 1);
-  ASSERT_GT(9 * step.gather, 1e-3 + step.call);
-  EXPECT_NEAR(step.forward.communication_seconds.data, 10 * step.gather - 1e-3, 1e-9);
 }
 
 // Ten seconds of work that end at 100 fill five buckets, at 92, 94, 96, 98 and 100.

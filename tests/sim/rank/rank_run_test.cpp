@@ -59,6 +59,78 @@ TEST(RankRun, HasThePhasesOfTwoIterations) {
   }
 }
 
+/// Of each record, how often the order has it.
+std::vector<int64_t> times_in_order(const RankProfile& profile,
+                                    estimator::OrderKind kind,
+                                    std::size_t records) {
+  std::vector<int64_t> times(records);
+  const estimator::OrderEvents& events = profile.order->events;
+  for (std::size_t i = 0; i < events.kind.size(); ++i) {
+    if (events.kind[i] == static_cast<int64_t>(kind)) {
+      ++times[static_cast<std::size_t>(events.item[i])];
+    }
+  }
+  return times;
+}
+
+/// `times` in each of its micro-batches, or in the iteration where it happens once. The first
+/// micro-batch has no loss and no gradients yet to which it could add its own.
+template <class Record>
+void expect_one_micro_batch(const Record& record, int64_t times, int64_t micro_batches) {
+  const int64_t parts = estimator::is_per_micro_batch(record.direction) ? micro_batches : 1;
+  const bool adds = times * (parts - 1) == record.executed_count;
+  EXPECT_TRUE(times * parts == record.executed_count || adds)
+      << times << " times: " << to_json(record);
+}
+
+void expect_order_of_one_micro_batch(const RankProfile& profile) {
+  ASSERT_TRUE(profile.order);
+  const int64_t executed = profile.micro_batches.executed;
+  const auto operators =
+      times_in_order(profile, estimator::OrderKind::kOperator, profile.operators.size());
+  for (std::size_t i = 0; i < operators.size(); ++i) {
+    expect_one_micro_batch(profile.operators[i], operators[i], executed);
+  }
+  const auto calls =
+      times_in_order(profile, estimator::OrderKind::kCollective, profile.collectives.size());
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    expect_one_micro_batch(profile.collectives[i], calls[i], executed);
+  }
+}
+
+TEST(RankRun, TellsTheOrderOfOneMicroBatchOfAllThatItCounts) {
+  expect_order_of_one_micro_batch(execute(gpt_plan()));
+  expect_order_of_one_micro_batch(
+      execute(gpt_plan({{"cluster", {{"gpus_per_node", 4}}},
+                        {"parallelism", {{"pipeline", 2}, {"context", 2}}},
+                        {"training", {{"attention", "fused"}}}})));
+  expect_order_of_one_micro_batch(
+      execute(gpt_plan({{"parallelism", {{"zero_stage", 3}}},
+                        {"training", {{"framework", "plain"}, {"dtype", "bf16"}}}})));
+}
+
+/// The streams on which collectives of the group run.
+std::set<int64_t> streams_of(const RankProfile& profile, GroupKind group) {
+  std::set<int64_t> streams;
+  const estimator::OrderEvents& events = profile.order->events;
+  for (std::size_t i = 0; i < events.kind.size(); ++i) {
+    if (events.kind[i] != static_cast<int64_t>(estimator::OrderKind::kCollective)) continue;
+    const auto item = static_cast<std::size_t>(events.item[i]);
+    if (profile.collectives[item].call.group == group) streams.insert(events.stream[i]);
+  }
+  return streams;
+}
+
+TEST(RankRun, TellsWhichCallsHaveStreamsOfTheirOwn) {
+  const RankProfile profile = execute(gpt_plan({{"cluster", {{"gpus_per_node", 4}}},
+                                                {"parallelism", {{"tensor", 2}, {"context", 2}}},
+                                                {"training", {{"attention", "fused"}}}}));
+  EXPECT_EQ(streams_of(profile, GroupKind::kTensor), (std::set<int64_t>{0}));
+  const std::set<int64_t> ring = streams_of(profile, GroupKind::kContext);
+  EXPECT_EQ(ring.size(), 2U);  // what is sent, and what is received
+  EXPECT_EQ(ring.count(0), 0U);
+}
+
 TEST(RankRun, SaysWhichDeviceItPlayed) {
   const RankProfile profile = execute(gpt_plan());
   EXPECT_EQ(profile.device.gpu, "a100-sxm-80");

@@ -1,0 +1,66 @@
+// In which order, and on which streams, a rank of a plan did what its profile counts.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "estimator/base/enum_names.h"
+#include "estimator/base/option.h"
+
+namespace estimator {
+
+enum class OrderKind : int64_t {
+  kOperator,    ///< the stream is given the operator number `item` of the profile
+  kCollective,  ///< the stream is given the collective number `item` of the profile
+  kRecord,      ///< a point in the stream's work is recorded
+  kWait,        ///< the stream waits for record `item`
+};
+
+/// The stream on which a rank computes.
+inline constexpr int64_t kMainStream = 0;
+
+/// The events as columns of equal length, in the order of the host, autograd's threads included.
+struct OrderEvents {
+  std::vector<int64_t> kind;
+  std::vector<int64_t> stream;
+  std::vector<int64_t> item;
+  std::vector<int64_t> chunk;
+  std::vector<int64_t> direction;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, OrderEvents& events) {
+  visit(
+      "kind",
+      events.kind,
+      {"0: an operator, 1: a collective, 2: a point is recorded, 3: the stream waits for a record",
+       kCount});
+  visit("stream", events.stream, {"0: the one on which the rank computes", kCount});
+  visit(
+      "item",
+      events.item,
+      "place in `operators` or `collectives`, or the number of a record: those of the micro-batch "
+      "before are below 0");
+  visit("chunk", events.chunk, {"model chunk of the stage, or -1", kMemberOrNone});
+  visit("direction",
+        events.direction,
+        {"0: forward, 1: recompute, 2: backward, 3: between, 4: optimizer step", kCount});
+}
+
+/// One micro-batch of each model chunk, the last that was executed, and what happens once in the
+/// iteration. Waits for what is not in it are left out.
+///
+/// An asynchronous collective waits for the stream that asked for it and runs on a stream of its
+/// group, as ProcessGroupNCCL's do (sends and receives each on one of their own); any other runs on
+/// the stream that asked for it.
+struct StepOrder {
+  int64_t records = 0;
+  OrderEvents events;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, StepOrder& order) {
+  visit("records", order.records, {"points that were recorded", kCount});
+  visit("events", order.events, "in the order in which the host asked for them");
+}
+
+}  // namespace estimator

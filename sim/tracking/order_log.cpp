@@ -1,0 +1,114 @@
+#include "sim/tracking/order_log.h"
+
+#include <optional>
+#include <tuple>
+
+namespace sim {
+
+using estimator::CollectiveCall;
+using estimator::CollectiveKind;
+using estimator::GroupKind;
+using estimator::OrderKind;
+
+OrderLog::Part OrderLog::part_of(const Place& place) {
+  return {place.direction != estimator::Direction::kForward, place.chunk};
+}
+
+void OrderLog::add(OrderKind kind, int64_t stream, int64_t item, const Place& place) {
+  events_.push_back({.kind = kind, .stream = stream, .item = item, .place = place});
+}
+
+void OrderLog::operator_counted(int64_t item, const Place& place) {
+  add(OrderKind::kOperator, place.stream, item, place);
+}
+
+/// Messages in both directions go at the same time.
+int64_t OrderLog::stream_of(const CollectiveCall& call) {
+  const CollectiveKind kind =
+      estimator::is_message(call.kind) ? call.kind : CollectiveKind::kBarrier;
+  const auto [place, is_new] = group_streams_.try_emplace({call.group, kind});
+  if (is_new) place->second = new_stream();
+  return place->second;
+}
+
+void OrderLog::collective_counted(int64_t item, const CollectiveCall& call, const Place& place) {
+  if (!call.asynchronous) return add(OrderKind::kCollective, place.stream, item, place);
+  const int64_t stream = stream_of(call);
+  wait(stream, record(place.stream, place), place);
+  add(OrderKind::kCollective, stream, item, place);
+  last_calls_[call.group] = record(stream, place);
+}
+
+int64_t OrderLog::record(int64_t stream, const Place& place) {
+  const auto number = static_cast<int64_t>(records_.size());
+  const Part part = part_of(place);
+  records_.push_back({.part = part,
+                      .micro_batch = place.micro_batch,
+                      .number = counts_[{part, place.micro_batch}]++});
+  add(OrderKind::kRecord, stream, number, place);
+  return number;
+}
+
+void OrderLog::wait(int64_t stream, int64_t record, const Place& place) {
+  add(OrderKind::kWait, stream, record, place);
+}
+
+int64_t OrderLog::end_of_last_call(GroupKind group) const {
+  const auto found = last_calls_.find(group);
+  return found == last_calls_.end() ? kNoRecord : found->second;
+}
+
+std::map<OrderLog::Part, int64_t> OrderLog::last_micro_batches() const {
+  std::map<Part, int64_t> last;
+  for (const Event& event : events_) {
+    if (event.place.micro_batch != estimator::kNoMicroBatch) {
+      last[part_of(event.place)] = event.place.micro_batch;
+    }
+  }
+  return last;
+}
+
+estimator::StepOrder OrderLog::order() const {
+  std::map<Part, int64_t> last = last_micro_batches();
+  const auto is_kept = [&](const Part& part, int64_t micro_batch) {
+    return micro_batch == estimator::kNoMicroBatch || last[part] == micro_batch;
+  };
+  // Numbers of the records that are kept, by their own, and by their part and place in it.
+  std::map<int64_t, int64_t> kept;
+  std::map<std::pair<Part, int64_t>, int64_t> of_last_micro_batch;
+  for (std::size_t i = 0; i < records_.size(); ++i) {
+    const Record& record = records_[i];
+    if (!is_kept(record.part, record.micro_batch)) continue;
+    const auto number = static_cast<int64_t>(kept.size());
+    kept[static_cast<int64_t>(i)] = number;
+    if (record.micro_batch != estimator::kNoMicroBatch) {
+      of_last_micro_batch[{record.part, record.number}] = number;
+    }
+  }
+  const auto records = static_cast<int64_t>(kept.size());
+  const auto number_of = [&](int64_t index) -> std::optional<int64_t> {
+    if (const auto own = kept.find(index); own != kept.end()) return own->second;
+    const Record& record = records_[static_cast<std::size_t>(index)];
+    const auto same = of_last_micro_batch.find({record.part, record.number});
+    if (same == of_last_micro_batch.end()) return std::nullopt;
+    return same->second - records;
+  };
+  estimator::StepOrder order{.records = records, .events = {}};
+  for (const Event& event : events_) {
+    if (!is_kept(part_of(event.place), event.place.micro_batch)) continue;
+    int64_t item = event.item;
+    if (event.kind == OrderKind::kRecord || event.kind == OrderKind::kWait) {
+      const std::optional<int64_t> number = number_of(item);
+      if (!number) continue;
+      item = *number;
+    }
+    order.events.kind.push_back(static_cast<int64_t>(event.kind));
+    order.events.stream.push_back(event.stream);
+    order.events.item.push_back(item);
+    order.events.chunk.push_back(event.place.chunk);
+    order.events.direction.push_back(static_cast<int64_t>(event.place.direction));
+  }
+  return order;
+}
+
+}  // namespace sim
