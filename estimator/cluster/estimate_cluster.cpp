@@ -40,7 +40,8 @@ Throughput throughput_of(const Plan& plan, const Gpu& gpu, double iteration_seco
 struct PricedCluster {
   PricedCluster(const Plan& plan,
                 const std::vector<RankProfile>& profiles,
-                const Calibration* calibration)
+                const Calibration* calibration,
+                bool keep_works = false)
       : classes(rank_classes(plan)),
         matched(match_profiles(plan, classes, profiles)),
         layout(plan.parallelism),
@@ -49,8 +50,12 @@ struct PricedCluster {
         target(compute_target(plan, gpu, calibration)),
         stages(static_cast<std::size_t>(plan.parallelism.pipeline)) {
     for (std::size_t i = 0; i < classes.size(); ++i) {
-      const StageTime time = stage_time(
-          *matched[i], {.plan = plan, .compute = target, .layout = layout, .fabric = fabric});
+      const StageTime time = stage_time(*matched[i],
+                                        {.plan = plan,
+                                         .compute = target,
+                                         .layout = layout,
+                                         .fabric = fabric,
+                                         .keep_works = keep_works});
       for (const int64_t stage : classes[i].stages) stages[static_cast<std::size_t>(stage)] = time;
     }
   }
@@ -91,7 +96,7 @@ void use_measured_step(double seconds, const Plan& plan, ClusterEstimate& estima
 StepTimeline cluster_timeline(const Plan& plan,
                               const std::vector<RankProfile>& profiles,
                               const Calibration* calibration) {
-  const PricedCluster cluster(plan, profiles, calibration);
+  const PricedCluster cluster(plan, profiles, calibration, /*keep_works=*/true);
   return step_timeline(plan, cluster.layout, cluster.fabric, cluster.stages);
 }
 

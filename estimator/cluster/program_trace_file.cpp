@@ -9,9 +9,9 @@
 #include <set>
 
 #include "estimator/base/fields.h"
-#include "estimator/base/text.h"
 #include "estimator/base/trace_event_file.h"
 #include "estimator/base/units.h"
+#include "estimator/replay/module_slices.h"
 
 namespace estimator {
 namespace {
@@ -106,37 +106,6 @@ class RankTracks {
     return most == seconds.end() ? std::nullopt : std::optional(most->first);
   }
 
-  /// "backward", "layers.3", "layers.3.mlp", ... A number belongs to the name before it.
-  static std::vector<std::string> path_of(Direction direction, const std::string& module) {
-    std::vector<std::string> path = {to_string(direction)};
-    std::string whole;
-    for (const std::string& part : split(module, '.')) {
-      if (part.empty()) continue;
-      whole += whole.empty() ? part : "." + part;
-      if (is_digits(part) && path.size() > 1) path.pop_back();
-      path.push_back(whole);
-    }
-    return path;
-  }
-
-  struct Open {
-    std::string name;
-    double start = 0;
-  };
-
-  void close_down_to(std::size_t depth, double end) {
-    while (open_.size() > depth) {
-      file_.add({.process = process_,
-                 .thread = kModuleTrack,
-                 .begin = nanoseconds(open_.back().start),
-                 .end = nanoseconds(end)},
-                open_.back().name,
-                "module",
-                "");
-      open_.pop_back();
-    }
-  }
-
   /// What of a rank's memory was allocated at most while a module ran.
   void add_memory(Direction direction, const std::string& module, double at) {
     const auto& modules = rank_.profile->modules;
@@ -158,22 +127,16 @@ class RankTracks {
     const auto stream = computing_stream();
     if (!stream) return;
     file_.name_thread(process_, kModuleTrack, "modules");
-    double end = played_.iteration_start;
-    std::string last;
+    ModuleSlices modules(process_, kModuleTrack, file_);
     for (const PlayedWork& work : played_.works) {
       if (communicates(work) || stream_of(rank_, work) != *stream) continue;
       const std::string& module = module_of(rank_, work);
       const Direction direction = direction_of(rank_, work);
-      const std::vector<std::string> path = path_of(direction, module);
-      std::size_t same = 0;
-      while (same < open_.size() && same < path.size() && open_[same].name == path[same]) ++same;
-      close_down_to(same, end);
-      for (std::size_t i = same; i < path.size(); ++i) open_.push_back({path[i], work.start});
-      if (path.back() != last) add_memory(direction, module, work.start);
-      last = path.back();
-      end = work.end;
+      if (modules.add(direction, module, nanoseconds(work.start), nanoseconds(work.end))) {
+        add_memory(direction, module, work.start);
+      }
     }
-    close_down_to(0, end);
+    modules.close();
   }
 
   const ReplayRank& rank_;
@@ -181,7 +144,6 @@ class RankTracks {
   const int64_t process_;
   TraceEventFile& file_;
   std::set<int64_t> tracks_;
-  std::vector<Open> open_;
 };
 
 }  // namespace

@@ -176,6 +176,7 @@ void check_order(const RankProfile& profile, Claims& claims) {
       {{"kind", events.kind, 0, static_cast<int64_t>(OrderKind::kWait)},
        {"stream", events.stream, kMainStream, INT32_MAX},
        {"item", events.item, -kMost, kMost},
+       {"module", events.module, 0, static_cast<int64_t>(profile.order->modules.size()) - 1},
        {"chunk", events.chunk, -1, INT32_MAX},
        {"direction", events.direction, 0, static_cast<int64_t>(Direction::kOptimizerStep)}},
       "order.events",

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "estimator/base/enum_names.h"
@@ -25,6 +26,7 @@ struct OrderEvents {
   std::vector<int64_t> kind;
   std::vector<int64_t> stream;
   std::vector<int64_t> item;
+  std::vector<int64_t> module;
   std::vector<int64_t> chunk;
   std::vector<int64_t> direction;
 };
@@ -41,6 +43,7 @@ void visit_fields(Visitor& visit, OrderEvents& events) {
       events.item,
       "place in `operators` or `collectives`, or the number of a record: those of the micro-batch "
       "before are below 0");
+  visit("module", events.module, {"place in `modules`", kCount});
   visit("chunk", events.chunk, {"model chunk of the stage, or -1", kMemberOrNone});
   visit("direction",
         events.direction,
@@ -55,11 +58,13 @@ void visit_fields(Visitor& visit, OrderEvents& events) {
 /// the stream that asked for it.
 struct StepOrder {
   int64_t records = 0;
+  std::vector<std::string> modules;
   OrderEvents events;
 };
 template <class Visitor>
 void visit_fields(Visitor& visit, StepOrder& order) {
   visit("records", order.records, {"points that were recorded", kCount});
+  visit("modules", order.modules, "paths of modules");
   visit("events", order.events, "in the order in which the host asked for them");
 }
 

@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <vector>
 
 #include "estimator/base/fields.h"
 #include "estimator/base/trace_event_file.h"
+#include "estimator/replay/module_slices.h"
 
 namespace estimator {
 namespace {
@@ -64,6 +66,51 @@ void add_arrow(const TraceSlice& send, const TimelineEvent& event, TraceEventFil
   file.add_arrow(send, use, "send");
 }
 
+/// The tracks of one micro-batch's kernels and calls, below those of the step.
+constexpr int64_t kModuleThread = 1000;
+constexpr int64_t kFirstStreamThread = 1001;
+constexpr int64_t kFirstCallThread = 1'000'000;
+constexpr int64_t kCallThreadsOfGroup = 1000;
+
+int64_t thread_of(const ShownWork& work) {
+  if (!work.group) return kFirstStreamThread + work.stream;
+  const int64_t stream = std::min(work.stream, kCallThreadsOfGroup - 1);
+  return kFirstCallThread + static_cast<int64_t>(*work.group) * kCallThreadsOfGroup + stream;
+}
+
+std::string thread_name(const ShownWork& work) {
+  if (!work.group) return fmt::format("stream {}", work.stream);
+  return fmt::format("NCCL, {} ranks, stream {}", to_string(*work.group), work.stream);
+}
+
+std::string arguments(const ShownWork& work) {
+  const std::string members = Json({{"module", work.module},
+                                    {"direction", to_string(work.direction)},
+                                    {"bytes", work.bytes},
+                                    {"stream", work.stream}})
+                                  .dump();
+  return members.substr(1, members.size() - 2);
+}
+
+void add_works(const StageTimeline& stage, TraceEventFile& file) {
+  if (stage.works.empty()) return;
+  ModuleSlices modules(stage.stage, kModuleThread, file);
+  std::map<int64_t, std::string> threads = {{kModuleThread, "modules of one micro-batch"}};
+  for (const ShownWork& work : stage.works) {
+    const TraceSlice slice{.process = stage.stage,
+                           .thread = thread_of(work),
+                           .begin = std::max<int64_t>(0, trace_nanoseconds(work.begin_seconds)),
+                           .end = std::max<int64_t>(0, trace_nanoseconds(work.end_seconds))};
+    file.add(slice, work.name, work.category, arguments(work));
+    threads[slice.thread] = thread_name(work);
+    if (work.stream == kMainStream) {
+      modules.add(work.direction, work.module, slice.begin, slice.end);
+    }
+  }
+  modules.close();
+  for (const auto& [thread, name] : threads) file.name_thread(stage.stage, thread, name);
+}
+
 void name_threads(int64_t stage, Track track, const Threads& threads, TraceEventFile& file) {
   for (std::size_t i = 0; i < threads.count(track); ++i) {
     const std::string number = i == 0 ? "" : fmt::format(" {}", i + 1);
@@ -83,6 +130,7 @@ std::string chrome_trace(const StepTimeline& timeline) {
       file.add(slice, to_string(event.activity), to_string(event.track), arguments(event));
       if (event.to_stage != kNone) add_arrow(slice, event, file);
     }
+    add_works(stage, file);
     for (const auto& [track, name] : enum_names(Track{})) {
       name_threads(stage.stage, track, threads, file);
     }

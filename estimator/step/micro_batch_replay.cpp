@@ -39,7 +39,8 @@ class ChunkTrace {
   ReplayRank rank() const { return {&profile_, prices_, issue_seconds_}; }
 
   /// Null for an event that is no work.
-  const RecordPrice* price_of(int64_t event) const { return of_event_[index(event)]; }
+  const RecordPrice* price_of(int64_t event) const { return of_event_[index(event)].price; }
+  std::size_t place_in_order(int64_t event) const { return of_event_[index(event)].place; }
   bool is_forward(int64_t event) const {
     return trace().events.direction[index(event)] == static_cast<int64_t>(Direction::kForward);
   }
@@ -107,7 +108,7 @@ class ChunkTrace {
     trace_.events.module.push_back(0);
     trace_.events.direction.push_back(order_.events.direction[event]);
     issue_seconds_.push_back(issue_seconds);
-    of_event_.push_back(nullptr);
+    of_event_.push_back({nullptr, event});
   }
 
   void add_work(std::size_t event, const std::optional<RecordPrice>& record) {
@@ -122,7 +123,7 @@ class ChunkTrace {
       prices_.push_back(record->price);
     }
     add_event(event, TraceEventKind::kLaunch, place->second, record->issue_seconds);
-    of_event_.back() = &*record;
+    of_event_.back().price = &*record;
     if (record->host_waits) add_event(event, TraceEventKind::kHostWaitStream, 0, waits_.seconds);
   }
 
@@ -136,7 +137,11 @@ class ChunkTrace {
   std::map<const RecordPrice*, int64_t> works_;
   std::vector<WorkPrice> prices_;
   std::vector<double> issue_seconds_;
-  std::vector<const RecordPrice*> of_event_;
+  struct OfEvent {
+    const RecordPrice* price = nullptr;
+    std::size_t place = 0;  ///< in the order
+  };
+  std::vector<OfEvent> of_event_;
 };
 
 struct Interval {
@@ -263,8 +268,15 @@ MicroBatchTime replay_micro_batch(const StepOrder& order,
   const double begin = end - period;
   const Window window(std::move(kernels), std::move(calls));
   forward_end = std::max(forward_end, begin);
-  return {.forward = window.between(begin, forward_end),
-          .backward = window.between(forward_end, end)};
+  MicroBatchTime time{.forward = window.between(begin, forward_end),
+                      .backward = window.between(forward_end, end)};
+  for (const PlayedWork& work : played.works) {
+    const double part = trace.is_forward(work.event) ? begin : forward_end;
+    time.works.push_back({.event = trace.place_in_order(work.event),
+                          .begin = work.start - part,
+                          .end = work.end - part});
+  }
+  return time;
 }
 
 }  // namespace estimator

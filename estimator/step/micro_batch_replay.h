@@ -45,9 +45,16 @@ struct PricedRecords {
   std::vector<std::optional<RecordPrice>> collectives;
 };
 
+/// A work of a micro-batch: seconds since its forward began, or its backward.
+struct MicroBatchWork {
+  std::size_t event = 0;  ///< place among the order's events
+  double begin = 0, end = 0;
+};
+
 struct MicroBatchTime {
   PartTime forward;
-  PartTime backward;  ///< with recompute
+  PartTime backward;                       ///< with recompute
+  std::vector<MicroBatchWork> works = {};  ///< in the order of the host
 };
 
 /// When the host waits for the GPU.

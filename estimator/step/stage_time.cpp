@@ -74,11 +74,12 @@ CollectiveRecord gather_of_parts(const CollectiveRecord& received, int64_t parts
 
 /// A profile whose order was not recorded: its records one after the other.
 StepOrder in_sequence(const RankProfile& profile) {
-  StepOrder order;
+  StepOrder order{.modules = {""}, .events = {}};
   const auto add = [&](OrderKind kind, std::size_t item, int64_t chunk, Direction direction) {
     order.events.kind.push_back(static_cast<int64_t>(kind));
     order.events.stream.push_back(kMainStream);
     order.events.item.push_back(static_cast<int64_t>(item));
+    order.events.module.push_back(0);
     order.events.chunk.push_back(chunk);
     order.events.direction.push_back(static_cast<int64_t>(direction));
   };
@@ -243,7 +244,34 @@ class StageSum {
           replay_micro_batch(order, records_, static_cast<int64_t>(c), waits);
       time_.chunks[c].forward = time.forward;
       time_.chunks[c].backward = time.backward;
+      if (!target_.keep_works) continue;
+      for (const MicroBatchWork& work : time.works) {
+        time_.chunks[c].works.push_back(shown(work, order));
+      }
     }
+  }
+
+  ShownWork shown(const MicroBatchWork& work, const StepOrder& order) const {
+    const OrderEvents& events = order.events;
+    const auto item = static_cast<std::size_t>(events.item[work.event]);
+    ShownWork shown{.direction = static_cast<Direction>(events.direction[work.event]),
+                    .module = order.modules[static_cast<std::size_t>(events.module[work.event])],
+                    .stream = events.stream[work.event],
+                    .begin_seconds = work.begin,
+                    .end_seconds = work.end};
+    if (events.kind[work.event] == static_cast<int64_t>(OrderKind::kCollective)) {
+      const CollectiveCall& call = profile_.collectives[item].call;
+      shown.name = to_string(call.kind);
+      shown.category = to_string(WorkClass::kCommunication);
+      shown.group = call.group;
+      shown.bytes = call.bytes;
+    } else {
+      const OperatorRecord& record = profile_.operators[item];
+      shown.name = record.name;
+      shown.category = to_string(class_of(record));
+      shown.bytes = static_cast<int64_t>(record.bytes);
+    }
+    return shown;
   }
 
   /// The host works ahead of the GPU as long as it can; under launch blocking they take turns.

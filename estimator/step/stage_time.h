@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "estimator/communication/fabric.h"
@@ -45,12 +46,26 @@ struct BucketTime {
   double ready_at(double free_seconds, double work_seconds) const;
 };
 
+/// A kernel or call of one micro-batch, as it is shown: seconds since the begin of its forward or
+/// backward.
+struct ShownWork {
+  Direction direction = Direction::kForward;
+  std::string module;
+  std::string name;
+  std::string category;
+  std::optional<GroupKind> group = {};  ///< of a collective
+  int64_t bytes = 0;
+  int64_t stream = 0;
+  double begin_seconds = 0, end_seconds = 0;
+};
+
 /// Times of one model chunk of a stage.
 struct ChunkTime {
   PartTime forward;   ///< of one micro-batch
   PartTime backward;  ///< of one micro-batch, with recompute
   BucketTime reduce_gradients;
   BucketTime gather_parameters;
+  std::vector<ShownWork> works = {};  ///< in the order of the host; if they are to be kept
 };
 
 /// Times within one stage. The replay adds the time of transfers between stages.
@@ -74,6 +89,7 @@ struct StageTarget {
   const ComputeTarget& compute;
   const ParallelLayout& layout;
   const Fabric& fabric;
+  bool keep_works = false;  ///< ChunkTime::works
 };
 
 /// Forward and backward of each chunk come from a replay of the order in which the rank ran one

@@ -157,6 +157,7 @@ class StageWriter {
                         .communication_seconds = sum_of(
                             (forward ? chunk.forward : chunk.backward).communication_seconds)};
     timeline_.events.push_back(event);
+    if (step.micro_batch == schedule_.shape.micro_batches - 1) write_works(step, begin_seconds);
     if (step.kind == StepKind::kBackwardWeight) return;
     if (send == 0) return;
     const int64_t to_piece =
@@ -170,6 +171,18 @@ class StageWriter {
          .chunk = step.chunk,
          .to_stage = stage_of(schedule_.shape, to_piece),
          .used_seconds = starts_.of(forward, to_piece, step.micro_batch)});
+  }
+
+  /// A backward in two steps has its kernels in another order.
+  void write_works(const PipelineStep& step, double begin_seconds) {
+    if (step.kind != StepKind::kForward && step.kind != StepKind::kBackward) return;
+    for (ShownWork work : time_.chunks[static_cast<std::size_t>(step.chunk)].works) {
+      const bool is_of_forward = work.direction == Direction::kForward;
+      if (is_of_forward != (step.kind == StepKind::kForward)) continue;
+      work.begin_seconds += begin_seconds;
+      work.end_seconds += begin_seconds;
+      timeline_.works.push_back(std::move(work));
+    }
   }
 
   void add(Track track,

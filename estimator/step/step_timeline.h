@@ -64,6 +64,7 @@ struct StageTimeline {
   int64_t stage = 0;
   int64_t rank = 0;                   ///< the first rank of the stage
   std::vector<TimelineEvent> events;  ///< the events of each track are in time order
+  std::vector<ShownWork> works;       ///< of the last micro-batch, in seconds of the step
 };
 
 struct StepTimeline {

@@ -68,7 +68,7 @@ std::map<OrderLog::Part, int64_t> OrderLog::last_micro_batches() const {
   return last;
 }
 
-estimator::StepOrder OrderLog::order() const {
+estimator::StepOrder OrderLog::order(const ModuleTree& modules) const {
   std::map<Part, int64_t> last = last_micro_batches();
   const auto is_kept = [&](const Part& part, int64_t micro_batch) {
     return micro_batch == estimator::kNoMicroBatch || last[part] == micro_batch;
@@ -93,7 +93,8 @@ estimator::StepOrder OrderLog::order() const {
     if (same == of_last_micro_batch.end()) return std::nullopt;
     return same->second - records;
   };
-  estimator::StepOrder order{.records = records, .events = {}};
+  estimator::StepOrder order{.records = records, .modules = {}, .events = {}};
+  std::map<ModuleId, int64_t> numbers;  // of modules
   for (const Event& event : events_) {
     if (!is_kept(part_of(event.place), event.place.micro_batch)) continue;
     int64_t item = event.item;
@@ -105,6 +106,10 @@ estimator::StepOrder OrderLog::order() const {
     order.events.kind.push_back(static_cast<int64_t>(event.kind));
     order.events.stream.push_back(event.stream);
     order.events.item.push_back(item);
+    const auto [module, is_new] =
+        numbers.try_emplace(event.place.module, static_cast<int64_t>(order.modules.size()));
+    if (is_new) order.modules.push_back(modules.module(event.place.module).path);
+    order.events.module.push_back(module->second);
     order.events.chunk.push_back(event.place.chunk);
     order.events.direction.push_back(static_cast<int64_t>(event.place.direction));
   }

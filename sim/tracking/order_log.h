@@ -28,7 +28,8 @@ class OrderLog {
   /// The record at the end of the group's last asynchronous call, or kNoRecord.
   int64_t end_of_last_call(estimator::GroupKind group) const;
 
-  estimator::StepOrder order() const;
+  /// `modules`: those of the places.
+  estimator::StepOrder order(const ModuleTree& modules) const;
 
   static constexpr int64_t kNoRecord = -1;
 

@@ -190,7 +190,7 @@ void Recorder::finish(estimator::RankProfile& profile) const {
   for (const auto& entry : tracker_->operators().entries()) {
     profile.operators.push_back(record_of(entry, profile.micro_batches));
   }
-  profile.order = tracker_->order().order();
+  profile.order = tracker_->order().order(tracker_->modules());
 }
 
 estimator::PeakRecord Recorder::peak_record() const {

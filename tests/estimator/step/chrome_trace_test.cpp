@@ -197,6 +197,39 @@ TEST_F(ChromeTrace, ArrowsLeadFromASendToTheStepThatItIsFor) {
 }
 
 // The same with loaders that take a second for each micro-batch: the rest of each second is waited.
+// 8 micro-batches of 3 s; the last one's forward is at 21 s.
+TEST(StepTimeline, ShowsTheWorksOfTheLastMicroBatchInTheirModules) {
+  const Plan plan = small_plan({{"training", {{"global_batch_size", 64}}}});
+  ASSERT_EQ(plan.micro_batches(), 8);
+  ChunkTime chunk;
+  chunk.forward.compute_seconds = 1;
+  chunk.backward.compute_seconds = 2;
+  chunk.works = {{.module = "layers.0.mlp", .name = "aten::mm", .end_seconds = 0.25},
+                 {.module = "layers.0.self_attention",
+                  .name = "all_gather",
+                  .group = GroupKind::kTensor,
+                  .begin_seconds = 0.25,
+                  .end_seconds = 1},
+                 {.direction = Direction::kBackward,
+                  .module = "layers.0.mlp",
+                  .name = "aten::mm",
+                  .stream = 3,
+                  .begin_seconds = 0.5,
+                  .end_seconds = 2}};
+  const StepTimeline timeline = step_timeline(
+      plan, ParallelLayout(plan.parallelism), fabric_of(plan), {StageTime{.chunks = {chunk}}});
+  std::map<std::string, std::set<std::pair<double, double>>> times;  // in seconds, by name
+  for (const auto& [thread, slices] : slices_of(Json::parse(chrome_trace(timeline)))) {
+    for (const Slice& slice : slices)
+      times[slice.name].insert({slice.begin / 1e6, slice.end / 1e6});
+  }
+  using Times = std::set<std::pair<double, double>>;
+  EXPECT_EQ(times["aten::mm"], (Times{{21, 21.25}, {22.5, 24}}));
+  EXPECT_EQ(times["all_gather"], (Times{{21.25, 22}}));
+  EXPECT_EQ(times["layers.0"], (Times{{21, 22}}));
+  EXPECT_EQ(times["layers.0.self_attention"], (Times{{21.25, 22}}));
+}
+
 TEST(StepTimeline, ShowsTheWaitForDataAtItsEnd) {
   const Plan plan = pipeline_plan({{"time", {{"data_loading_seconds", 1}}}});
   ChunkTime chunk;

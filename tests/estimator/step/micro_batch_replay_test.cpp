@@ -48,11 +48,12 @@ class Order {
     order_.events.kind.push_back(static_cast<int64_t>(kind));
     order_.events.stream.push_back(stream);
     order_.events.item.push_back(item);
+    order_.events.module.push_back(0);
     order_.events.chunk.push_back(chunk);
     order_.events.direction.push_back(static_cast<int64_t>(direction));
   }
 
-  StepOrder order_;
+  StepOrder order_{.modules = {""}, .events = {}};
   PricedRecords records_;
 };
 
