@@ -148,7 +148,8 @@ std::vector<StepBound> bounds_of(const Waits& waits,
   std::vector<StepBound> bounds;
   for (const Part& part : kParts) {
     const double seconds = waits.*part.seconds;
-    if (seconds <= 0) continue;
+    constexpr double kRounding = 1e-12;  // of sums that are equal but for it
+    if (seconds <= kRounding * iteration_seconds) continue;
     const double gain = seconds / 2 * (part.in_micro_batches ? 1 + bubble_of_busy : 1);
     bounds.push_back({.name = part.name,
                       .seconds = seconds,

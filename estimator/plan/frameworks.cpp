@@ -23,6 +23,7 @@ FrameworkTraits megatron_lm() {
       .experts = true,
       .overlapped_sends = false,
       .synchronized_sends = true,  // batch_p2p_sync of p2p_communication.py
+      .synchronized_steps = true,  // logical_and_across_model_parallel_group in train_step
       .schedule_variables = true,
       .projection_first = true,
       .holds_split_heads = true,

@@ -75,6 +75,7 @@ struct FrameworkTraits {
   bool experts = false;
   bool overlapped_sends = true;
   bool synchronized_sends = false;
+  bool synchronized_steps = false;
   bool partitioned_sends = false;
   bool schedule_variables = false;
   bool projection_first = false;
@@ -159,6 +160,9 @@ void visit_fields(Visitor& visit, FrameworkTraits& traits) {
         traits.synchronized_sends,
         "a pipeline stage's host waits for its GPU whenever it has sent or received, but where "
         "messages overlap");
+  visit("synchronized_steps",
+        traits.synchronized_steps,
+        "the host waits for its GPU at the end of a step");
   visit("partitioned_sends",
         traits.partitioned_sends,
         "each tensor rank sends its part of what a stage hands on, and the receivers gather it");

@@ -75,6 +75,7 @@ RankPlayer::RankPlayer(const ReplayRank& rank, const LaunchCost& launch, Meeting
       issue_seconds_(rank.issue_seconds),
       launch_(launch),
       meetings_(meetings),
+      host_(-rank.host_lead_seconds),
       ends_(index(kIterations)),
       records_(index(kIterations * trace_.records)) {
   const std::vector<CommunicatorKey> keys = keys_of(*profile_.program);
@@ -187,7 +188,7 @@ std::optional<double> RankPlayer::waited_for(int64_t event, double now) const {
       return are_idle ? std::optional(now) : std::nullopt;
     }
     default:
-      return 0;
+      return host_;
   }
 }
 
@@ -329,6 +330,7 @@ std::string RankPlayer::described(const Issued& issued, int64_t stream) const {
 PlayedRank RankPlayer::result() const {
   PlayedRank played{.iteration_start = ends_[index(kIterations - 2)],
                     .iteration_end = ends_[index(kIterations - 1)],
+                    .first_seconds = ends_.front(),
                     .host_seconds = issuing_ / static_cast<double>(kIterations),
                     .works = works_};
   std::sort(played.works.begin(), played.works.end(), [](const auto& a, const auto& b) {

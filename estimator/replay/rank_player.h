@@ -88,7 +88,7 @@ class RankPlayer {
   Meetings& meetings_;
   int64_t next_event_ = 0;
   int64_t iteration_ = 0;
-  double host_ = 0;     // when the host has issued the last event
+  double host_;         // when the host has issued the last event
   double issuing_ = 0;  // seconds
   int64_t seen_changes_ = -1;
   std::vector<double> ends_;  // of iterations

@@ -39,6 +39,7 @@ struct ReplayRank {
   /// What the host needs for each event, after what it waits for; empty: the launch cost of the
   /// event's HostIssue.
   std::vector<double> issue_seconds = {};
+  double host_lead_seconds = 0;  ///< by which the host begins before its GPU
 };
 
 /// A work of the last iteration, in seconds since the start of the replay.
@@ -52,6 +53,7 @@ struct PlayedWork {
 struct PlayedRank {
   double iteration_start = 0;  ///< when the last iteration begins: the one before has ended
   double iteration_end = 0;
+  double first_seconds = 0;       ///< of the first iteration, until all its works have ended
   double host_seconds = 0;        ///< the host's issuing in one iteration, without waiting
   std::vector<PlayedWork> works;  ///< in the order in which the host issued them
 

@@ -36,7 +36,9 @@ class ChunkTrace {
     profile_.trace = std::move(trace_);
   }
 
-  ReplayRank rank() const { return {&profile_, prices_, issue_seconds_}; }
+  ReplayRank rank(double host_lead_seconds = 0) const {
+    return {&profile_, prices_, issue_seconds_, host_lead_seconds};
+  }
 
   /// Null for an event that is no work.
   const RecordPrice* price_of(int64_t event) const { return of_event_[index(event)].price; }
@@ -268,8 +270,11 @@ MicroBatchTime replay_micro_batch(const StepOrder& order,
   const double begin = end - period;
   const Window window(std::move(kernels), std::move(calls));
   forward_end = std::max(forward_end, begin);
+  const ReplayRank first = trace.rank(waits.before_step.value_or(played.host_seconds));
+  const double alone = replay({first}, LaunchCost()).front().first_seconds;
   MicroBatchTime time{.forward = window.between(begin, forward_end),
-                      .backward = window.between(forward_end, end)};
+                      .backward = window.between(forward_end, end),
+                      .first_added_seconds = std::max(0.0, alone - period)};
   for (const PlayedWork& work : played.works) {
     const double part = trace.is_forward(work.event) ? begin : forward_end;
     time.works.push_back({.event = trace.place_in_order(work.event),

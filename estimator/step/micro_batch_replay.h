@@ -53,7 +53,10 @@ struct MicroBatchWork {
 
 struct MicroBatchTime {
   PartTime forward;
-  PartTime backward;                       ///< with recompute
+  PartTime backward;  ///< with recompute
+  /// How much longer the first one of a step takes, which has no other before it and none after it
+  /// that hides the end of its communication.
+  double first_added_seconds = 0;
   std::vector<MicroBatchWork> works = {};  ///< in the order of the host
 };
 
@@ -61,6 +64,8 @@ struct MicroBatchTime {
 struct HostWaits {
   double seconds = 0;             ///< that it then needs until it goes on: see LaunchCost
   bool at_ends_of_parts = false;  ///< it waits at the end of each forward and each backward
+  /// How long before the step's first micro-batch it has last waited; empty: not at all.
+  std::optional<double> before_step = 0;
 };
 
 /// Plays one micro-batch after the other through the model chunk and takes the last one. What the

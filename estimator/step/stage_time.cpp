@@ -235,20 +235,34 @@ class StageSum {
     buckets.compute_share = price.occupancy.multiprocessors;
   }
 
+  /// Such a host has nothing to do between its wait and the next step.
+  std::optional<double> waits_before_step() const {
+    const bool waits =
+        profile_.order && traits_of(target_.plan.training.framework).synchronized_steps;
+    return waits ? std::optional(0.0) : std::nullopt;
+  }
+
   void replay_micro_batches() {
     const StepOrder order = profile_.order ? *profile_.order : in_sequence(profile_);
     const HostWaits waits{.seconds = rates_.launch().wait_seconds,
-                          .at_ends_of_parts = profile_.order && synchronizes_sends(target_.plan)};
+                          .at_ends_of_parts = profile_.order && synchronizes_sends(target_.plan),
+                          .before_step = waits_before_step()};
     for (std::size_t c = 0; c < time_.chunks.size(); ++c) {
       const MicroBatchTime time =
           replay_micro_batch(order, records_, static_cast<int64_t>(c), waits);
       time_.chunks[c].forward = time.forward;
       time_.chunks[c].backward = time.backward;
+      if (c == 0) add_to_first(time.first_added_seconds, waits);
       if (!target_.keep_works) continue;
       for (const MicroBatchWork& work : time.works) {
         time_.chunks[c].works.push_back(shown(work, order));
       }
     }
+  }
+
+  void add_to_first(double seconds, const HostWaits& waits) {
+    PartTime& first = time_.first_added;
+    (waits.before_step ? first.compute_seconds : first.communication_seconds.data) = seconds;
   }
 
   ShownWork shown(const MicroBatchWork& work, const StepOrder& order) const {

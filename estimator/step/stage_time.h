@@ -71,6 +71,9 @@ struct ChunkTime {
 /// Times within one stage. The replay adds the time of transfers between stages.
 struct StageTime {
   std::vector<ChunkTime> chunks;
+  /// How much longer the step's first micro-batch takes: the host is no longer far ahead, or, where
+  /// it does not wait, FSDP2's first gather and last reduction are hidden by nothing.
+  PartTime first_added = {};
   int64_t send_forward_bytes = 0;   ///< activations of one micro-batch to the next piece
   int64_t send_backward_bytes = 0;  ///< gradients of one micro-batch to the piece before
   /// The end of the step: communication for tied embeddings and the gradient norm, and all kernels

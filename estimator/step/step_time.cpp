@@ -59,6 +59,8 @@ StepTime working_time(const StageTime& stage, double micro_batches) {
   add(exposed, forward.communication_seconds, micro_batches);
   add(exposed, backward.communication_seconds, micro_batches);
   add(exposed, stage.step_end.communication_seconds);
+  time.compute_seconds += stage.first_added.compute_seconds;
+  add(exposed, stage.first_added.communication_seconds);
   exposed.data += gather_at_the_end(stage);
   return time;
 }
@@ -68,6 +70,7 @@ enum WaitVariant : std::size_t { kAllWaits, kDataRanksReady, kTransfersFree };
 
 std::array<ScheduleReplay, kVariants> replay_without_waits(const ScheduleShape& shape,
                                                            const Durations& durations,
+                                                           const std::vector<StageTime>& stages,
                                                            bool overlap_sends) {
   DurationVariants variants;
   variants[kAllWaits] = durations;
@@ -75,6 +78,10 @@ std::array<ScheduleReplay, kVariants> replay_without_waits(const ScheduleShape& 
   for (ChunkDuration& duration : variants[kDataRanksReady]) {
     duration.parameters_ready_seconds = 0;
     duration.last_backward_added_seconds = duration.last_send_added_seconds = 0;
+  }
+  for (std::size_t s = 0; s < stages.size(); ++s) {
+    variants[kDataRanksReady][s * stages[s].chunks.size()].parameters_ready_seconds =
+        stages[s].first_added.total_seconds();
   }
   variants[kTransfersFree] = variants[kDataRanksReady];
   for (ChunkDuration& duration : variants[kTransfersFree]) {
@@ -140,6 +147,8 @@ std::vector<ChunkDuration> chunk_durations(const ScheduleShape& shape,
     add_parameter_waits(stage,
                         gather_begin[static_cast<std::size_t>(s)],
                         &durations[static_cast<std::size_t>(s * shape.chunks)]);
+    durations[static_cast<std::size_t>(s * shape.chunks)].parameters_ready_seconds +=
+        stage.first_added.total_seconds();
   }
   return durations;
 }
@@ -206,7 +215,7 @@ StepTime step_time(const Plan& plan,
                    const std::vector<StageTime>& stages) {
   const ScheduleShape shape = schedule_shape(plan);
   const Durations durations = chunk_durations(shape, stages, layout, fabric);
-  const auto replays = replay_without_waits(shape, durations, overlaps_sends(plan));
+  const auto replays = replay_without_waits(shape, durations, stages, overlaps_sends(plan));
 
   std::size_t slowest = 0;
   double ready_seconds = 0, exposed_reduce = 0, end_seconds = 0;
@@ -235,7 +244,7 @@ StepTime step_time(const Plan& plan,
   time.exposed_communication_seconds.data += exposed_reduce + saved(kAllWaits, kDataRanksReady);
   time.exposed_communication_seconds.pipeline += saved(kDataRanksReady, kTransfersFree);
   time.bubble_seconds = replays[kTransfersFree].stages[slowest].idle_seconds() + end_seconds -
-                        end_of_step(stages[slowest]);
+                        end_of_step(stages[slowest]) - stages[slowest].first_added.total_seconds();
   return time;
 }
 

@@ -159,6 +159,30 @@ TEST(MicroBatchReplay, StartsEachPartWithAnIdleGpuWhereSendsSynchronize) {
   EXPECT_NEAR(seconds({.seconds = 0.5, .at_ends_of_parts = true}), 2 * (4 + 0.5 + 1), kExact);
 }
 
+// In the steady state the host is far ahead of kernels that take twice as long as their issue.
+TEST(MicroBatchReplay, TheFirstOfAStepStartsAsFarBehindTheHostAsItsLeadSays) {
+  const auto added = [](std::optional<double> lead) {
+    Order order;
+    order.kernel(2, kMainStream, 1);
+    order.kernel(2, kMainStream, 1);
+    return order.time(0, {.before_step = lead}).first_added_seconds;
+  };
+  EXPECT_NEAR(added(0), 1, kExact);
+  EXPECT_NEAR(added(0.75), 0.25, kExact);
+  EXPECT_NEAR(added(10), 0, kExact);
+  EXPECT_NEAR(added(std::nullopt), 0, kExact);
+}
+
+// Nothing is left beside which the step's last reduction could run.
+TEST(MicroBatchReplay, NothingHidesTheEndOfTheLastCommunication) {
+  Order order;
+  order.kernel(3);
+  order.start(GroupKind::kDataContext, 2, 1);
+  const MicroBatchTime time = order.time(0, {.before_step = std::nullopt});
+  EXPECT_NEAR(time.forward.total_seconds(), 3, kExact);
+  EXPECT_NEAR(time.first_added_seconds, 2, kExact);
+}
+
 TEST(MicroBatchReplay, TakesTheChunkAloneAndNothingThatHappensOnce) {
   Order order;
   order.kernel(1);

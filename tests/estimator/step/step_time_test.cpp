@@ -41,6 +41,16 @@ TEST(StepTime, OfEqualStagesIsTheScheduleAndItsBubble) {
   EXPECT_NEAR(time.bubble_seconds, 9, 1e-9);
 }
 
+// All stages wait for the first one.
+TEST(StepTime, TheFirstMicroBatchTakesLongerOnce) {
+  std::vector<StageTime> stages(4, stage(1, 2));
+  for (StageTime& each : stages) each.first_added.compute_seconds = 0.5;
+  const StepTime time = step_of(stages);
+  EXPECT_NEAR(time.iteration_seconds, 33.5, 1e-9);
+  EXPECT_NEAR(time.compute_seconds, 24.5, 1e-9);
+  EXPECT_NEAR(time.bubble_seconds, 9, 1e-9);
+}
+
 // The step takes 33 s: eight micro-batches of 4 s are loaded by then, of 5 s 7 s later.
 TEST(StepTime, WaitsForDataOnlyWhereLoadingTakesLonger) {
   const std::vector<StageTime> stages(4, stage(1, 2));
