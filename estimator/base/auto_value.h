@@ -32,6 +32,8 @@ class Auto {
     if (!value_) value_ = std::move(value);
   }
   void reset() { value_.reset(); }
+  /// Makes it known, as a new T, which the caller fills in.
+  T& emplace() { return value_.emplace(); }
 
  private:
   std::optional<T> value_;

@@ -1,12 +1,53 @@
 #include "estimator/cluster/schema.h"
 
+#include <cmath>
 #include <string>
 
+#include "estimator/base/units.h"
 #include "estimator/plan/options.h"
 #include "estimator/profile/peak_snapshot.h"
 
 namespace estimator {
 namespace {
+
+Json with_range(Json schema, Range range) {
+  const auto end = [&](const char* key, double value) {
+    if (!std::isfinite(value)) return;
+    schema[key] = is_whole(value) ? Json(static_cast<int64_t>(value)) : Json(value);
+  };
+  end("minimum", range.least);
+  end("maximum", range.most);
+  return schema;
+}
+
+/// Describes each field as a property of an object.
+class PropertyList : public FieldVisitor {
+ public:
+  explicit PropertyList(RequiredKeys required) : required_(required) {}
+
+  Json properties = Json::object();
+  Json required_keys = Json::array();
+
+ private:
+  void visit(const char* key, void*, const FieldType& type, const Option& option) override {
+    Json property = schema_of(type, required_, option.range);
+    property["description"] = option.help;
+    properties[key] = std::move(property);
+    if (type.form != FieldForm::kOptional) required_keys.push_back(key);
+  }
+
+  RequiredKeys required_;
+};
+
+Json object_schema(const FieldType& type, RequiredKeys required) {
+  PropertyList list(required);
+  type.visit_new(list);
+  Json schema = {{"type", "object"},
+                 {"additionalProperties", false},
+                 {"properties", std::move(list.properties)}};
+  if (required == RequiredKeys::kAllButOptional) schema["required"] = std::move(list.required_keys);
+  return schema;
+}
 
 Json described(Json schema, const std::string& description) {
   schema["description"] = description;
@@ -30,14 +71,30 @@ Json model_schema() {
 
 }  // namespace
 
-Json schema_detail::with_range(Json schema, Range range) {
-  const auto end = [&](const char* key, double value) {
-    if (!std::isfinite(value)) return;
-    schema[key] = is_whole(value) ? Json(static_cast<int64_t>(value)) : Json(value);
-  };
-  end("minimum", range.least);
-  end("maximum", range.most);
-  return schema;
+Json schema_of(const FieldType& type, RequiredKeys required, Range range) {
+  switch (type.form) {
+    case FieldForm::kSwitch:
+      return {{"type", "boolean"}};
+    case FieldForm::kWhole:
+      return with_range({{"type", "integer"}}, range);
+    case FieldForm::kReal:
+      return with_range({{"type", "number"}}, range);
+    case FieldForm::kText:
+      return {{"type", "string"}};
+    case FieldForm::kChoice:
+      return {{"type", "string"}, {"enum", type.names()}};
+    case FieldForm::kOptional: {
+      const Json nothing = {{"enum", Json::array({nullptr, "auto"})}};
+      return {{"anyOf", Json::array({schema_of(*type.inner, required, range), nothing})}};
+    }
+    case FieldForm::kList:
+      return {{"type", "array"}, {"items", schema_of(*type.inner, required, range)}};
+    case FieldForm::kObject:
+      return object_schema(type, required);
+    case FieldForm::kJson:
+      return {{"type", "object"}};
+  }
+  throw std::logic_error("a field has no form");
 }
 
 Json titled_schema(const std::string& title, const Json& schema) {

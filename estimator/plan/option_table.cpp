@@ -1,6 +1,7 @@
 #include "estimator/plan/option_table.h"
 
 #include <algorithm>
+#include <stdexcept>
 
 #include "estimator/base/fields.h"
 #include "estimator/base/text.h"
@@ -9,55 +10,56 @@
 namespace estimator {
 namespace {
 
-template <class T>
-OptionType type_of() {
-  if constexpr (fields_detail::IsOptional<T>::value) {
-    return type_of<typename T::value_type>();
-  } else if constexpr (std::same_as<T, bool>) {
-    return OptionType::kSwitch;
-  } else if constexpr (std::same_as<T, int64_t>) {
-    return OptionType::kWhole;
-  } else if constexpr (std::same_as<T, double>) {
-    return OptionType::kReal;
-  } else if constexpr (std::same_as<T, std::string>) {
-    return OptionType::kText;
-  } else if constexpr (std::is_enum_v<T>) {
-    return OptionType::kChoice;
-  } else if constexpr (std::same_as<T, std::vector<int64_t>>) {
-    return OptionType::kWholeList;
-  } else {
-    static_assert(std::same_as<T, std::vector<std::string>>);
-    return OptionType::kTextList;
-  }
+OptionType list_type_of(const FieldType& entry) {
+  return entry.form == FieldForm::kWhole ? OptionType::kWholeList : OptionType::kTextList;
 }
 
-template <class T>
-std::vector<std::string> choices_of() {
-  if constexpr (fields_detail::IsOptional<T>::value) {
-    return choices_of<typename T::value_type>();
-  } else if constexpr (std::is_enum_v<T>) {
-    return names_of<T>();
-  } else {
-    return {};
+OptionType type_of(const FieldType& type) {
+  switch (type.form) {
+    case FieldForm::kSwitch:
+      return OptionType::kSwitch;
+    case FieldForm::kWhole:
+      return OptionType::kWhole;
+    case FieldForm::kReal:
+      return OptionType::kReal;
+    case FieldForm::kText:
+      return OptionType::kText;
+    case FieldForm::kChoice:
+      return OptionType::kChoice;
+    case FieldForm::kOptional:
+      return type_of(*type.inner);
+    case FieldForm::kList:
+      return list_type_of(*type.inner);
+    case FieldForm::kObject:
+    case FieldForm::kJson:
+      break;
   }
+  throw std::logic_error("no option of a plan is an object");
+}
+
+std::vector<std::string> choices_of(const FieldType& type) {
+  if (type.form == FieldForm::kOptional) return choices_of(*type.inner);
+  return type.form == FieldForm::kChoice ? type.names() : std::vector<std::string>{};
 }
 
 /// Makes a row of each field that visit_fields() shows it.
-struct TableMaker {
-  std::string section;
-  bool changes_ranks;
-  std::vector<PlanOption>& table;
+class TableMaker : public FieldVisitor {
+ public:
+  TableMaker(std::string section, bool changes_ranks, std::vector<PlanOption>& table)
+      : section_(std::move(section)), changes_ranks_(changes_ranks), table_(table) {}
 
-  template <class T>
-  void operator()(const char* key, T& value, const Option& said) {
+ private:
+  void visit(const char* key, void* value, const FieldType& type, const Option& said) override {
     PlanOption option;
-    option.path = section + "." + key;
-    option.type = type_of<T>();
+    option.path = section_ + "." + key;
+    option.type = type_of(type);
     option.help = said.help;
-    option.choices = choices_of<T>();
-    if (*said.old_key != '\0') option.old_path = section + "." + said.old_key;
-    option.changes_ranks = changes_ranks && said.changes_ranks;
-    if (const Json json = to_json(value); !json.is_null()) option.default_value = json.dump();
+    option.choices = choices_of(type);
+    if (*said.old_key != '\0') option.old_path = section_ + "." + said.old_key;
+    option.changes_ranks = changes_ranks_ && said.changes_ranks;
+    if (const Json json = to_json(value, type, key); !json.is_null()) {
+      option.default_value = json.dump();
+    }
     for (const Flag& flag : said.flags) {
       option.flags.push_back({.names = split(flag.names, ','),
                               .constant = flag.constant,
@@ -65,15 +67,18 @@ struct TableMaker {
                               .synonyms = flag.synonyms,
                               .yields = flag.yields});
     }
-    table.push_back(std::move(option));
+    table_.push_back(std::move(option));
   }
+
+  std::string section_;
+  bool changes_ranks_;
+  std::vector<PlanOption>& table_;
 };
 
 template <class Section>
 void add_section(const char* name, std::vector<PlanOption>& table, bool changes_ranks = true) {
-  Section section;
-  TableMaker maker{name, changes_ranks, table};
-  visit_fields(maker, section);
+  TableMaker maker(name, changes_ranks, table);
+  kFieldType<Section>.visit_new(maker);
 }
 
 std::vector<PlanOption> make_table() {
