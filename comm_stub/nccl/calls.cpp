@@ -9,17 +9,27 @@ namespace nccl {
 namespace {
 
 struct Host {
-  std::mutex mutex;
   void (*sink)(const onerank_nccl_call*, void*) = nullptr;
   void (*answered)(void*) = nullptr;
   int (*group_size)(void*) = nullptr;
   void* context = nullptr;
 };
 
+struct KeptHost {
+  std::mutex mutex;
+  Host host;
+};
+
 /// Never destroyed: programs still call NCCL while they end.
-Host& host() {
-  static Host* const host = new Host;
-  return *host;
+KeptHost& kept_host() {
+  static auto* const kept = new KeptHost;
+  return *kept;
+}
+
+/// A copy, so that nothing is locked while the host is called: it may wait for other threads.
+Host host() {
+  const std::lock_guard lock(kept_host().mutex);
+  return kept_host().host;
 }
 
 struct OpenGroups {
@@ -31,8 +41,8 @@ thread_local OpenGroups open_groups;
 }  // namespace
 
 int ask_group_size() {
-  const std::lock_guard lock(host().mutex);
-  return host().group_size == nullptr ? 0 : host().group_size(host().context);
+  const Host asked = host();
+  return asked.group_size == nullptr ? 0 : asked.group_size(asked.context);
 }
 
 void record(const Call& call) {
@@ -48,13 +58,13 @@ void record(const Call& call) {
                                .group = open_groups.depth > 0 ? open_groups.number : 0,
                                .buffers = call.buffers.data(),
                                .buffer_count = static_cast<int>(call.buffers.size())};
-  const std::lock_guard lock(host().mutex);
-  if (host().sink != nullptr) host().sink(&told, host().context);
+  const Host asked = host();
+  if (asked.sink != nullptr) asked.sink(&told, asked.context);
 }
 
 void answered() {
-  const std::lock_guard lock(host().mutex);
-  if (host().answered != nullptr) host().answered(host().context);
+  const Host asked = host();
+  if (asked.answered != nullptr) asked.answered(asked.context);
 }
 
 void open_group() {
@@ -74,10 +84,7 @@ extern "C" void onerank_nccl_set_host(void (*sink)(const onerank_nccl_call*, voi
                                       void (*answered)(void*),
                                       int (*group_size)(void*),
                                       void* context) {
-  nccl::Host& host = nccl::host();
-  const std::lock_guard lock(host.mutex);
-  host.sink = sink;
-  host.answered = answered;
-  host.group_size = group_size;
-  host.context = context;
+  nccl::KeptHost& kept = nccl::kept_host();
+  const std::lock_guard lock(kept.mutex);
+  kept.host = {.sink = sink, .answered = answered, .group_size = group_size, .context = context};
 }

@@ -5,12 +5,17 @@
 #include <torch/csrc/distributed/c10d/exception.h>
 #include <algorithm>
 #include <cctype>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <map>
 #include <mutex>
 #include <new>
 #include <torch/csrc/distributed/c10d/FileStore.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 #include <utility>
+
+#include "sim/exec/settings.h"
 
 namespace sim {
 namespace {
@@ -82,8 +87,21 @@ void set_refusal_listener(std::function<void(const std::string&)> listener) {
   refusal_listener() = std::move(listener);
 }
 
+/// For the program that started this one. Before it uses the GPU nothing else tells of it.
+void tell_refusal(const std::string& what) {
+  if (refusal_listener()) refusal_listener()(what);
+  const char* folder = std::getenv(kExecFolderVariable);
+  if (folder == nullptr) return;
+  std::ofstream(std::filesystem::path(folder) / kRefusals, std::ios::app) << what << '\n';
+}
+
+void refuse_message(const std::string& what) {
+  tell_refusal(what);
+  C10_THROW_ERROR(DistBackendError, fmt::format("onerank exec: this rank waits for {}", what));
+}
+
 void refuse_to_invent(const std::string& key) {
-  if (refusal_listener()) refusal_listener()(fmt::format("store key \"{}\"", key));
+  tell_refusal(fmt::format("store key \"{}\"", key));
   C10_THROW_ERROR(
       DistStoreError,
       fmt::format(

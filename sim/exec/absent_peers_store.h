@@ -17,6 +17,9 @@ std::optional<std::vector<uint8_t>> invented_value(const std::string& key);
 /// Calls the refusal listener, then throws c10d's DistStoreError, which names the key.
 [[noreturn]] void refuse_to_invent(const std::string& key);
 
+/// The same of what an absent rank would have sent.
+[[noreturn]] void refuse_message(const std::string& what);
+
 /// `listener` is called with the text "store key ..." of each refusal. There is one listener at a
 /// time.
 void set_refusal_listener(std::function<void(const std::string& what)> listener);

@@ -10,15 +10,23 @@ namespace sim {
 namespace {
 
 /// The process group whose collective this thread is in, or null.
-const torch::ParamCommsDebugInfo* calling_group() {
+const torch::ParamCommsDebugInfo* told_group() {
   return static_cast<torch::ParamCommsDebugInfo*>(
       c10::ThreadLocalDebugInfo::get(c10::DebugInfoKind::PARAM_COMMS_INFO));
 }
 
 }  // namespace
 
+std::optional<CallingGroup> calling_group() {
+  const auto* group = told_group();
+  if (group == nullptr) return std::nullopt;
+  return CallingGroup{.name = group->getProcessGroupName(),
+                      .description = group->getProcessGroupDesc(),
+                      .ranks = group->getGroupRanks()};
+}
+
 int calling_group_size() {
-  const auto* group = calling_group();
+  const auto* group = told_group();
   return group == nullptr ? 0 : group->getWorldSize();
 }
 
@@ -28,7 +36,7 @@ void CollectiveLog::add(const onerank_nccl_call& call, bool in_iteration) {
   communicator.name = call.communicator_name;
   communicator.size = call.size;
   communicator.rank = call.rank;
-  if (const auto* group = calling_group()) {
+  if (const auto* group = told_group()) {
     communicator.name = group->getProcessGroupDesc();
     communicator.first_rank = group->getGlobalRankStart();
     communicator.rank_stride = group->getGlobalRankStride();

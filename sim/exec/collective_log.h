@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,14 @@
 #include "estimator/profile/program_record.h"
 
 namespace sim {
+
+/// The process group whose collective this thread is running.
+struct CallingGroup {
+  std::string name;            ///< the same in every rank
+  std::string description;     ///< for the user
+  std::vector<int64_t> ranks;  ///< of the world
+};
+std::optional<CallingGroup> calling_group();
 
 /// Size of the process group whose collective this thread is running; 0 if it is running none.
 int calling_group_size();

@@ -8,6 +8,11 @@
 namespace sim {
 namespace {
 
+bool may_read_messages(std::string_view name) {
+  return !name.starts_with("c10d::") && !name.starts_with("aten::empty") &&
+         name != "record_param_comms" && name != "aten::record_stream";
+}
+
 OperatorFacts new_facts(const at::RecordFunction& function) {
   const std::string_view name = function.name();
   const auto op = function.operator_name();
@@ -20,6 +25,7 @@ OperatorFacts new_facts(const at::RecordFunction& function) {
           .is_copy = is_copy(name),
           .is_sized_by_values = is_sized_by_values(name),
           .joins_tensors = name == "aten::cat",
+          .may_read_messages = may_read_messages(name),
           .gathers_parameters = name == "fsdp::split_with_sizes_copy"};
 }
 

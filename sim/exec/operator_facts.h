@@ -25,6 +25,9 @@ struct OperatorFacts {
   bool is_copy = false;             ///< see count_reads.h
   bool is_sized_by_values = false;  ///< see count_reads.h
   bool joins_tensors = false;       ///< see joined_tensors.h
+  /// It may read what a message brought. False for calls of process groups, and where memory is
+  /// made for messages.
+  bool may_read_messages = false;
   bool gathers_parameters = false;  ///< fully_shard's copy out of an all-gather's result
 };
 

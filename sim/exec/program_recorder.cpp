@@ -146,8 +146,8 @@ void ProgramRecorder::start(const std::filesystem::path& library) {
   if (!settings_.record) return;
   gpu_.remember_values(std::max(kLargestControlBytes, gpu_.largest_bytes));
   gpu_.set_invention_sink(
-      [](uint64_t bytes, void* self) {
-        static_cast<ProgramRecorder*>(self)->value_invented(static_cast<int64_t>(bytes));
+      [](const void* address, uint64_t bytes, void* self) {
+        static_cast<ProgramRecorder*>(self)->value_invented(address, static_cast<int64_t>(bytes));
       },
       this);
   gpu_.set_event_sink([](const onerank_virtual_gpu_event* event,
@@ -157,6 +157,7 @@ void ProgramRecorder::start(const std::filesystem::path& library) {
 
 void ProgramRecorder::operator_started(const at::RecordFunction& function,
                                        const OperatorFacts& facts) {
+  if (facts.may_read_messages) settle_messages();
   running_operators.push_back({function.name(), facts.is_sized_by_values});
   counts_are_read = facts.is_copy && reads_counts(function);
   if (counts_are_read || facts.is_sized_by_values) counted_tensor = counted_tensor_text(function);
@@ -322,6 +323,7 @@ void ProgramRecorder::collective_called(const onerank_nccl_call& call) {
     if (gathers) tracker_.memory_gathered(address);
   }
   collectives_.add(call, recording_);
+  if (gpu_ && settings_.record) tell_tracker([&] { messages_.called(call, gpu_); });
   if (gpu_) tell_tracker([&] { trace_.nccl_called(call, gpu_.stream_number(call.stream)); });
 }
 
@@ -350,30 +352,44 @@ void ProgramRecorder::kernel_launched(const uint64_t* addresses, int64_t count) 
   }
 }
 
-void ProgramRecorder::value_invented(int64_t bytes) {
+void ProgramRecorder::settle_messages() {
+  tell_tracker(
+      [&] { messages_.settle(gpu_, [this](const std::string& what) { refuse("a " + what); }); });
+}
+
+void ProgramRecorder::value_invented(const void* address, int64_t bytes) {
   const std::string reader = running_operators.empty() ? "" : running_operators.front().name;
+  const std::string missing = messages_.missing_at(address, static_cast<uint64_t>(bytes));
+  if (!missing.empty()) return refuse("a " + missing);
   const bool is_count = counts_are_read || sizes_by_values();
   if (is_count && !settings_.accept_invented_counts) refuse_count(reader);
   const std::lock_guard lock(mutex_);
   ++invented_reads_[{reader, phases_.running(), bytes}];
 }
 
-/// What follows would not be what the program does: it ends here.
 void ProgramRecorder::refuse_count(const std::string& reader) {
   const PythonLine line = python_line();
   if (line.is_printing) return;  // sizes nothing that lasts
-  std::string what;
+  std::string phase;
   {
     const std::lock_guard lock(mutex_);
-    if (!unanswered_.empty()) return;
-    what = fmt::format(
-        "counts that only kernels would know ({} of {}{}{}, {}; such as the tokens of "
-        "each expert)",
-        reader,
-        counted_tensor,
-        line.text.empty() ? "" : ", ",
-        line.text,
-        phases_.running());
+    phase = phases_.running();
+  }
+  refuse(fmt::format(
+      "counts that only kernels would know ({} of {}{}{}, {}; such as the tokens of each expert)",
+      reader,
+      counted_tensor,
+      line.text.empty() ? "" : ", ",
+      line.text,
+      phase));
+}
+
+/// What follows would not be what the program does: it ends here. After its last step nothing that
+/// it does counts.
+void ProgramRecorder::refuse(const std::string& what) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!unanswered_.empty() || stopped_) return;
   }
   not_answered(what);
   finish();

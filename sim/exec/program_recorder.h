@@ -23,6 +23,7 @@
 #include "sim/exec/assumptions.h"
 #include "sim/exec/collective_log.h"
 #include "sim/exec/compiled_steps.h"
+#include "sim/exec/nccl_messages.h"
 #include "sim/exec/operator_facts.h"
 #include "sim/exec/phase_log.h"
 #include "sim/exec/settings.h"
@@ -105,8 +106,11 @@ class ProgramRecorder {
   void backward_runs();
   void device_event(const onerank_virtual_gpu_event& event);
   void kernel_launched(const uint64_t* addresses, int64_t count);
-  void value_invented(int64_t bytes);
+  void value_invented(const void* address, int64_t bytes);
   void refuse_count(const std::string& reader);
+  void refuse(const std::string& what);
+  /// What absent ranks send, as far as it is asked for, is there.
+  void settle_messages();
   Boundary boundary();
   void forward_started();
   void phase_changed();
@@ -128,6 +132,7 @@ class ProgramRecorder {
   AllocatorFollower memory_;
   TraceRecorder trace_;
   CollectiveLog collectives_;
+  NcclMessages messages_;
   Assumptions assumptions_;
   CompiledSteps compiled_steps_;
   PhaseLog phases_;

@@ -1,15 +1,22 @@
 #include "sim/exec/stub_gloo.h"
 
+#include <fmt/format.h>
 #include <malloc.h>
 
+#include <cstring>
 #include <memory>
 #include <new>
 #include <stdexcept>
+#include <string>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <utility>
 #include <vector>
 
 #include "comm_stub/stub_backend.h"
+#include "sim/exec/absent_peers_store.h"
+#include "sim/exec/peer_messages.h"
+#include "sim/exec/python_line.h"
+#include "sim/exec/virtual_gpu_control.h"
 
 namespace sim {
 namespace {
@@ -17,6 +24,40 @@ namespace {
 using c10d::Backend;
 using Tensors = std::vector<at::Tensor>;
 using WorkPtr = c10::intrusive_ptr<c10d::Work>;
+
+/// Objects of checkpoints and settings. Tensors of other types are weights, of which no rank is
+/// told.
+constexpr uint64_t kLargestObject = uint64_t{256} << 20;
+constexpr uint64_t kLargestNumbers = kLargestControlBytes;
+
+bool is_exchanged(const at::Tensor& tensor) {
+  const bool is_whole = c10::isIntegralType(tensor.scalar_type(), /*includeBool=*/true);
+  return tensor.nbytes() <= (is_whole ? kLargestObject : kLargestNumbers);
+}
+
+void say_to_peers(const MessageLine& line, const at::Tensor& tensor) {
+  PeerMessages& messages = peer_messages();
+  if (!messages.has_peers() || !is_exchanged(tensor)) return;
+  messages.say(
+      messages.next(line),
+      {.is_known = true,
+       .size = static_cast<int64_t>(tensor.nbytes()),
+       .bytes = std::string(static_cast<const char*>(tensor.data_ptr()), tensor.nbytes())});
+}
+
+/// Why `tensor` could not be filled, or "". Alone, numbers that are not whole stay zeros.
+std::string ask_peers(const MessageLine& line, int64_t own_rank, const at::Tensor& tensor) {
+  PeerMessages& messages = peer_messages();
+  if (!is_exchanged(tensor)) return "";
+  if (!messages.has_peers() && !c10::isIntegralType(tensor.scalar_type(), true)) return "";
+  const PeerAnswer answer = messages.wait_for(messages.next(line), own_rank);
+  if (!answer.message) return answer.why_not;
+  if (answer.message->size != static_cast<int64_t>(tensor.nbytes())) {
+    return fmt::format("it sends {} bytes", answer.message->size);
+  }
+  std::memcpy(tensor.data_ptr(), answer.message->bytes.data(), tensor.nbytes());
+  return "";
+}
 
 /// Hands every call on to the stub. Python reads `options` of a ProcessGroupGloo without a virtual
 /// function: up to there the members are those of that class (ProcessGroupGloo.hpp of torch 2.11).
@@ -37,7 +78,10 @@ class StubGloo final : public Backend {
   void monitoredBarrier(const c10d::BarrierOptions&, bool) override {}
 
   WorkPtr broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) override {
-    return stub_->broadcast(tensors, options);
+    WorkPtr work = stub_->broadcast(tensors, options);
+    const auto root = options.rootRank;
+    exchange("broadcast", root, MessageLine::kEveryone, tensors.front());
+    return work;
   }
   WorkPtr allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) override {
     return stub_->allreduce(tensors, options);
@@ -72,7 +116,17 @@ class StubGloo final : public Backend {
   WorkPtr scatter(Tensors& outputs,
                   std::vector<Tensors>& inputs,
                   const c10d::ScatterOptions& options) override {
-    return stub_->scatter(outputs, inputs, options);
+    WorkPtr work = stub_->scatter(outputs, inputs, options);
+    const auto root = options.rootRank;
+    if (root != rank_) {
+      exchange("scatter", root, rank_, outputs.front());
+    } else {
+      for (int member = 0; member < size_; ++member) {
+        if (member == rank_) continue;
+        exchange("scatter", root, member, inputs.front()[static_cast<size_t>(member)]);
+      }
+    }
+    return work;
   }
   WorkPtr reduce_scatter(Tensors& outputs,
                          std::vector<Tensors>& inputs,
@@ -92,10 +146,14 @@ class StubGloo final : public Backend {
     return stub_->alltoall_base(output, input, output_splits, input_splits, options);
   }
   WorkPtr send(Tensors& tensors, int destination, int tag) override {
-    return stub_->send(tensors, destination, tag);
+    WorkPtr work = stub_->send(tensors, destination, tag);
+    exchange(message_with(tag), rank_, destination, tensors.front());
+    return work;
   }
   WorkPtr recv(Tensors& tensors, int source, int tag) override {
-    return stub_->recv(tensors, source, tag);
+    WorkPtr work = stub_->recv(tensors, source, tag);
+    exchange(message_with(tag), source, rank_, tensors.front());
+    return work;
   }
   WorkPtr recvAnysource(Tensors& tensors, int tag) override {
     return stub_->recvAnysource(tensors, tag);
@@ -103,6 +161,39 @@ class StubGloo final : public Backend {
   WorkPtr barrier(const c10d::BarrierOptions& options) override { return stub_->barrier(options); }
 
  private:
+  static std::string message_with(int tag) { return fmt::format("message with tag {}", tag); }
+
+  int64_t rank_of_world(int64_t member) const {
+    const auto& ranks = options_->global_ranks_in_group;
+    const auto index = static_cast<size_t>(member);
+    return index < ranks.size() ? static_cast<int64_t>(ranks[index]) : member;
+  }
+
+  /// Says what `tensor` holds, or fills it with what the absent member says.
+  void exchange(const std::string& kind, int64_t from, int64_t to, const at::Tensor& tensor) const {
+    const MessageLine line = {
+        .group = "gloo " + options_->group_name,
+        .kind = kind,
+        .from = rank_of_world(from),
+        .to = to == MessageLine::kEveryone ? MessageLine::kEveryone : rank_of_world(to)};
+    if (!tensor.is_cpu() || tensor.nbytes() == 0 || !tensor.is_contiguous()) return;
+    if (from == rank_) return say_to_peers(line, tensor);
+    const std::string why_not = ask_peers(line, rank_of_world(rank_), tensor);
+    if (why_not.empty()) return;
+    const PythonLine python = python_line();
+    refuse_message(
+        fmt::format("a {} of {} bytes ({}) from rank {} over group {} of {} ranks{}{}: {}",
+                    kind,
+                    tensor.nbytes(),
+                    c10::toString(tensor.scalar_type()),
+                    line.from,
+                    options_->group_desc.empty() ? "of gloo" : options_->group_desc,
+                    size_,
+                    python.text.empty() ? "" : ", ",
+                    python.text,
+                    why_not));
+  }
+
   std::shared_ptr<void> store_;  // Gloo's; here for its place
   c10::intrusive_ptr<Options> options_;
   c10::intrusive_ptr<Backend> stub_;

@@ -30,9 +30,10 @@ uint64_t onerank_virtual_gpu_kernel_launches(void);
 uint64_t onerank_virtual_gpu_host_reads(void);
 
 /// From now on calls `sink`, on the reading thread, for each read that was answered fully or partly
-/// with invented bytes. There is one sink at a time; null means none.
-void onerank_virtual_gpu_set_invention_sink(void (*sink)(uint64_t bytes, void* context),
-                                            void* context);
+/// with invented bytes, with the address that was read. There is one sink at a time; null means
+/// none.
+void onerank_virtual_gpu_set_invention_sink(
+    void (*sink)(const void* address, uint64_t bytes, void* context), void* context);
 
 /// From now on remembers values of at most `largest_bytes` that the host writes (cudart/shadow.h).
 /// The caller must also call forget() when kernels write; else a read would return the old value

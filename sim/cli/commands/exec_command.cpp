@@ -296,7 +296,7 @@ std::vector<RankProfile> run_ranks_now(const ExecOptions& options,
   const auto show = [&](const RankProfile& profile) {
     if (!options.json) write_to_standard_output("\n" + program_text(profile));
   };
-  if (ranks.size() == 1) {
+  if (job.peers_folder.empty()) {
     std::vector<RankProfile> profiles = {exec_rank(job, ranks.front(), environment, interrupts)};
     show(profiles.front());
     return profiles;
@@ -344,6 +344,10 @@ ExitCode run_exec(const ExecOptions& options, const CLI::App& app, const Environ
   job.stubs = torch ? stubs_for(*torch, environment, interrupts) : parts_folder();
   const TemporaryFolder memory_folder;
   job.memory_folder = memory_folder.path();
+  std::optional<TemporaryFolder> peers_folder;
+  if (job.world_size > 1 && (are_found(options) || ranks.size() > 1)) {
+    job.peers_folder = peers_folder.emplace().path();
+  }
   std::optional<TemporaryFolder> temporary;
   if (options.output.empty()) {
     job.output_folder = temporary.emplace().path();
@@ -362,8 +366,12 @@ ExitCode run_exec(const ExecOptions& options, const CLI::App& app, const Environ
       profiles.push_back(std::move(profile));
     }
     now = are_found(options) ? next() : std::vector<int64_t>();
-    ranks.insert(ranks.end(), now.begin(), now.end());
   }
+  std::sort(profiles.begin(), profiles.end(), [](const RankProfile& a, const RankProfile& b) {
+    return a.rank < b.rank;
+  });
+  ranks.clear();
+  for (const RankProfile& profile : profiles) ranks.push_back(profile.rank);
   write_memory_files(job.memory_files, ranks, job.memory_folder);
   const auto estimate = estimate_of(profiles, run);
   if (!options.json) write_to_standard_output(step_time_text(estimate, profiles));

@@ -8,7 +8,9 @@
 #include <chrono>
 #include <csignal>
 #include <cstring>
+#include <fstream>
 #include <optional>
+#include <set>
 #include <sstream>
 
 #include "estimator/base/document.h"
@@ -21,6 +23,7 @@
 #include "sim/cli/process/subprocess.h"
 #include "sim/cli/process/temporary_folder.h"
 #include "sim/cli/process/virtual_gpu_setup.h"
+#include "sim/exec/peer_messages.h"
 #include "sim/exec/settings.h"
 #include "sim/virtual_gpu/spec.h"
 
@@ -115,6 +118,7 @@ SubprocessCommand command_for(const ExecJob& job,
   Environment environment = launcher_environment(job, rank, outer);
   put_first(preload, kPreloadVariable, environment);
   environment[kExecRecorderVariable] = (folder / kRecorder).string();
+  if (!job.peers_folder.empty()) environment[kPeersVariable] = job.peers_folder.string();
   environment[kExecFolderVariable] = process_folder(scratch).string();
   environment[kExecSettingsVariable] = settings_text(settings_for(job, rank, outer));
   if (job.device == DeviceKind::kVirtual) {
@@ -175,21 +179,46 @@ void throw_if_timed_out(const ExecJob& job, const Patience& patience) {
        ExitCode::kMachineLacks);
 }
 
+std::string help_for_unanswered(const ExecJob& job, const std::vector<std::string>& unanswered) {
+  if (unanswered.front().find("was not run") != std::string::npos) {
+    return "give --ranks auto, which runs the ranks that are waited for, or name them in --ranks";
+  }
+  return fmt::format(
+      "take that out of the program{}; for counts that do not matter to memory, give "
+      "--accept-invented-counts",
+      job.assumed.fullest_expert ? "" : "; for a router's counts, give --expert-balance");
+}
+
 /// A profile of a run that went on with a wrong answer must not pass for a result.
-void throw_if_unanswered(const ExecJob& job, const RankProfile& profile) {
-  const auto& unanswered = profile.program->unanswered;
+void throw_if_unanswered(const ExecJob& job, const std::vector<std::string>& unanswered) {
   if (unanswered.empty()) return;
   fail(job,
        fmt::format("the program asked for a value that cannot be invented: {}",
                    fmt::join(unanswered, ", ")),
-       fmt::format(
-           "take that out of the program{}; for counts that do not matter to memory, give "
-           "--accept-invented-counts",
-           job.assumed.fullest_expert ? "" : "; for a router's counts, give --expert-balance"),
+       help_for_unanswered(job, unanswered),
        ExitCode::kMachineLacks);
 }
 
-void throw_if_failed(const ExecJob& job, const SubprocessEnd& end) {
+/// The lines of a file that processes wrote together, once each.
+std::set<std::string> lines_of(const fs::path& path) {
+  std::ifstream file(path);
+  std::set<std::string> lines;
+  for (std::string line; std::getline(file, line);) lines.insert(line);
+  return lines;
+}
+
+/// A program may have failed since it was given its own values for those of absent ranks.
+std::string help_for_taken(const std::set<std::string>& taken) {
+  if (taken.empty()) return "";
+  return fmt::format(
+      "; in place of messages of absent ranks it was given what it held itself ({}): --ranks auto "
+      "runs the ranks that are waited for",
+      fmt::join(taken, "; "));
+}
+
+void throw_if_failed(const ExecJob& job,
+                     const std::set<std::string>& taken,
+                     const SubprocessEnd& end) {
   if (end.signal_number != 0) {
     fail(job,
          fmt::format("the program was killed by signal {} ({})",
@@ -203,7 +232,7 @@ void throw_if_failed(const ExecJob& job, const SubprocessEnd& end) {
   fail(job,
        fmt::format("the program ended with exit code {}", end.exit_code),
        is_python(job.command)
-           ? "see its output above"
+           ? "see its output above" + help_for_taken(taken)
            : fmt::format("see its output above; a torch other than {} is only found where the "
                          "program is given as its Python and a script",
                          ONERANK_TORCH_VERSION),
@@ -239,11 +268,14 @@ void check_recorder(const ExecJob& job) {
 const ProgramProcess& process_of_rank(const ExecJob& job,
                                       const WantedRank& wanted,
                                       const ProgramProcesses& processes,
+                                      const fs::path& folder,
                                       const SubprocessEnd& end,
                                       const Patience& patience) {
   if (candidates(processes.all(), wanted).empty()) {
+    const auto refusals = lines_of(folder / kRefusals);  // also of processes without a profile
+    throw_if_unanswered(job, {refusals.begin(), refusals.end()});
     throw_if_timed_out(job, patience);
-    throw_if_failed(job, end);
+    throw_if_failed(job, lines_of(folder / kTakenForOwn), end);
   }
   if (!processes.all().empty()) return rank_process(processes.all(), wanted);
   if (processes.count_started() > 0) {
@@ -296,9 +328,12 @@ RankProfile run_as_rank(const ExecJob& job,
                      interrupts);
 
   processes.look();
-  const ProgramProcess& process = process_of_rank(job, wanted, processes, end, patience);
-  throw_if_unanswered(job, process.profile);
-  if (!end.was_ended && !process.profile.out_of_memory) throw_if_failed(job, end);
+  const fs::path folder = process_folder(scratch.path());
+  const ProgramProcess& process = process_of_rank(job, wanted, processes, folder, end, patience);
+  throw_if_unanswered(job, process.profile.program->unanswered);
+  if (!end.was_ended && !process.profile.out_of_memory) {
+    throw_if_failed(job, lines_of(folder / kTakenForOwn), end);
+  }
   estimator::write_file_whole(path.string(), estimator::document_text(process.profile));
   keep_memory_files(job, rank, process);
   return process.profile;

@@ -43,6 +43,7 @@ struct ExecJob {
   bool output_to_error = false;
   std::filesystem::path stubs;          ///< holds virtual_gpu/ and exec/ for the program's torch
   std::filesystem::path output_folder;  ///< for the profile; must exist
+  std::filesystem::path peers_folder;   ///< empty: no other rank is run; see PeerRanks
   std::filesystem::path memory_folder;  ///< for the memory files; must exist
 };
 

@@ -24,6 +24,7 @@ class Progress {
   Progress& operator=(const Progress&) = delete;
 
   void count_one() { ++done_; }
+  void set_total(int64_t total) { total_ = total; }
 
   /// Shows the count if it has changed, but not in the first second, and then at most once in a
   /// second.

@@ -14,6 +14,8 @@
 #include <fstream>
 #include <iterator>
 #include <memory>
+#include <optional>
+#include <string_view>
 
 #include "estimator/base/document.h"
 #include "estimator/base/fields.h"
@@ -23,6 +25,7 @@
 #include "sim/cli/process/machine_memory.h"
 #include "sim/cli/process/output.h"
 #include "sim/cli/process/temporary_folder.h"
+#include "sim/exec/peer_messages.h"
 
 namespace sim {
 namespace {
@@ -51,8 +54,10 @@ int64_t processors() {
 /// The process that runs one rank.
 class Worker {
  public:
-  Worker(int64_t rank, const fs::path& folder)
+  /// With `shows_output` the program's output is its own, else it is kept.
+  Worker(int64_t rank, const fs::path& folder, bool shows_output = false)
       : rank_(rank),
+        shows_output_(shows_output),
         log_(folder / ("rank-" + std::to_string(rank) + ".log")),
         problems_(folder / ("rank-" + std::to_string(rank) + ".problems")) {}
   ~Worker() {
@@ -117,9 +122,11 @@ class Worker {
                            const Interrupts& interrupts,
                            pid_t parent) const {
     prctl(PR_SET_PDEATHSIG, SIGTERM);
-    const int log = open(log_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-    dup2(log, STDOUT_FILENO);
-    dup2(log, STDERR_FILENO);
+    if (!shows_output_) {
+      const int log = open(log_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+      dup2(log, STDOUT_FILENO);
+      dup2(log, STDERR_FILENO);
+    }
     int code = static_cast<int>(ExitCode::kDone);
     try {
       if (getppid() != parent) _exit(static_cast<int>(ExitCode::kInterrupted));
@@ -142,6 +149,7 @@ class Worker {
   }
 
   int64_t rank_;
+  bool shows_output_;
   fs::path log_;
   fs::path problems_;
   pid_t pid_ = -1;
@@ -159,8 +167,9 @@ class Workers {
           const Interrupts& interrupts)
       : job_(job), how_(how), environment_(environment), interrupts_(interrupts) {
     for (const int64_t rank : ranks) {
-      all_.push_back(std::make_unique<Worker>(rank, folder_.path()));
+      all_.push_back(std::make_unique<Worker>(rank, folder_.path(), ranks.size() == 1));
     }
+    if (!job.peers_folder.empty()) peers_.emplace(job.peers_folder);
   }
   ~Workers() {
     for (const auto& worker : all_) worker->end();  // all at once, before each is waited for
@@ -168,9 +177,10 @@ class Workers {
 
   std::vector<RankProfile> run() {
     constexpr int kTickMilliseconds = 100;
-    Progress progress(
-        "running ranks", static_cast<int64_t>(all_.size()), how_.display, Progress::Clock::now());
+    Progress progress("running ranks", 0, display(), Progress::Clock::now());
     while (profiles_.size() < all_.size()) {
+      add_wanted();
+      progress.set_total(static_cast<int64_t>(all_.size()));
       start_more();
       pollfd watched{interrupts_.descriptor(), POLLIN, 0};
       poll(&watched, 1, kTickMilliseconds);
@@ -179,6 +189,7 @@ class Workers {
       }
       for (const auto& worker : all_) {
         if (!worker->look()) continue;
+        if (peers_) peers_->ended(worker->rank());
         progress.count_one();
         rank_bytes_ = std::max(rank_bytes_, worker->resident_bytes());
         if (worker->has_failed()) end_after(*worker);
@@ -190,18 +201,47 @@ class Workers {
   }
 
  private:
+  /// The output of a rank that shows it is not disturbed.
+  Progress::Display display() const {
+    if (all_.size() > 1) return how_.display;
+    return {.in_place = false, .write = [](std::string_view) {}};
+  }
+
   int64_t limit() const {
     if (how_.at_once > 0) return how_.at_once;
     return ranks_that_fit(
         processors(), available_bytes_, rank_bytes_ > 0 ? rank_bytes_ : kUsualRankBytes);
   }
 
+  /// Those for whom ranks wait that run.
+  void add_wanted() {
+    if (!peers_ || has_failed_) return;
+    for (const int64_t rank : peers_->wanted()) {
+      const auto is_it = [&](const auto& worker) { return worker->rank() == rank; };
+      const auto found = std::find_if(all_.begin(), all_.end(), is_it);
+      const bool is_new = found == all_.end();
+      if (is_new) all_.push_back(std::make_unique<Worker>(rank, folder_.path()));
+      Worker& worker = is_new ? *all_.back() : **found;
+      if (!worker.was_started()) start(worker);
+    }
+  }
+
+  void start(Worker& worker) {
+    if (peers_) peers_->started(worker.rank());
+    worker.start(job_, environment_, interrupts_);
+  }
+
+  /// One that waits for another needs no processor.
+  bool takes_place(const Worker& worker) const {
+    return worker.is_running() && !(peers_ && peers_->is_waiting(worker.rank()));
+  }
+
   void start_more() {
     auto running = std::count_if(
-        all_.begin(), all_.end(), [](const auto& worker) { return worker->is_running(); });
+        all_.begin(), all_.end(), [&](const auto& worker) { return takes_place(*worker); });
     for (const auto& worker : all_) {
       if (worker->was_started() || running >= limit() || has_failed_) continue;
-      worker->start(job_, environment_, interrupts_);
+      start(*worker);
       ++running;
     }
   }
@@ -241,6 +281,7 @@ class Workers {
   const int64_t available_bytes_ = available_memory_bytes();
   int64_t rank_bytes_ = 0;  // largest so far
   bool has_failed_ = false;
+  std::optional<PeerRanks> peers_;
   std::vector<std::unique_ptr<Worker>> all_;
   std::vector<RankProfile> profiles_;
 };

@@ -37,9 +37,11 @@ uint64_t onerank_virtual_gpu_kernel_launches() { return kernels().launches(); }
 
 uint64_t onerank_virtual_gpu_host_reads() { return work_log().host_reads(); }
 
-void onerank_virtual_gpu_set_invention_sink(void (*sink)(uint64_t, void*), void* context) {
+void onerank_virtual_gpu_set_invention_sink(void (*sink)(const void*, uint64_t, void*),
+                                            void* context) {
   if (sink == nullptr) return work_log().set_invention_sink({});
-  work_log().set_invention_sink([=](size_t bytes) { sink(bytes, context); });
+  work_log().set_invention_sink(
+      [=](const void* address, size_t bytes) { sink(address, bytes, context); });
 }
 
 void onerank_virtual_gpu_remember_values(uint64_t largest_bytes) { shadow().enable(largest_bytes); }

@@ -47,7 +47,7 @@ void copy(void* destination, const void* source, size_t bytes, cudaMemcpyKind ki
       shadow().copy(address_of(destination), address_of(source), bytes);
       break;
     case cudaMemcpyDeviceToHost:
-      work_log().count_host_read(bytes, read(destination, address_of(source), bytes));
+      work_log().count_host_read(source, bytes, read(destination, address_of(source), bytes));
       break;
     default:
       std::memmove(destination, source, bytes);

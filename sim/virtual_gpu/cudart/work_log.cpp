@@ -24,18 +24,18 @@ void WorkLog::visit_gemms(
   for (const auto& [shape, count] : gemms_) visit(shape, count);
 }
 
-void WorkLog::count_host_read(size_t bytes, bool is_known) {
+void WorkLog::count_host_read(const void* address, size_t bytes, bool is_known) {
   ++host_reads_;
   if (is_known) return;
-  std::function<void(size_t)> sink;
+  InventionSink sink;
   {
     std::lock_guard lock(mutex_);
     sink = invention_sink_;
   }
-  if (sink) sink(bytes);
+  if (sink) sink(address, bytes);
 }
 
-void WorkLog::set_invention_sink(std::function<void(size_t bytes)> sink) {
+void WorkLog::set_invention_sink(InventionSink sink) {
   std::lock_guard lock(mutex_);
   invention_sink_ = std::move(sink);
 }

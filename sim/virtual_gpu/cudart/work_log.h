@@ -38,15 +38,16 @@ class WorkLog {
   void visit_gemms(const std::function<void(const GemmShape&, uint64_t count)>& visit) const;
 
   /// Counts a copy from a device to the host. If it was not known, the bytes were invented.
-  void count_host_read(size_t bytes, bool is_known);
+  void count_host_read(const void* address, size_t bytes, bool is_known);
   uint64_t host_reads() const { return host_reads_; }
   /// Sets the sink, which is called on the reading thread for each read that was not known.
-  void set_invention_sink(std::function<void(size_t bytes)> sink);
+  using InventionSink = std::function<void(const void* address, size_t bytes)>;
+  void set_invention_sink(InventionSink sink);
 
  private:
   mutable std::mutex mutex_;
   std::map<GemmShape, uint64_t> gemms_;
-  std::function<void(size_t bytes)> invention_sink_;
+  InventionSink invention_sink_;
   std::atomic<const std::function<void(const Event&)>*> event_sink_ = nullptr;
   std::atomic<uint64_t> host_reads_ = 0;
 };

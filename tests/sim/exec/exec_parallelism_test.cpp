@@ -100,5 +100,78 @@ TEST_F(ExecStages, AreFoundAndMakeTheClustersTimeAndMemory) {
   EXPECT_THAT(estimate.output, HasSubstr("over the network: 2 pools x 4 channels x 2 MiB"));
 }
 
+class ExecMessages : public ExecProgram {
+ protected:
+  void SetUp() override {
+    ExecProgram::SetUp();
+    if (!has_package("numpy")) GTEST_SKIP() << "no numpy: scripts/test installs it";
+  }
+};
+
+TEST_F(ExecMessages, RanksHearWhatOthersSayAndAreStartedForIt) {
+  const ProgramResult result = run_program("messages.py", {"--world-size", "4", "--ranks", "0,3"});
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  for (const char* rank : {"0", "1", "2", "3"}) {  // 1 and 2 are in the pipeline before 3
+    EXPECT_THAT(result.output, HasSubstr("rank " + std::string(rank) + " has heard"));
+    EXPECT_EQ(profile(std::stoll(rank)).program->optimizer_steps, 1);
+  }
+}
+
+TEST_F(ExecMessages, AutoRunsRankZeroBeforeTheLast) {
+  const ProgramResult result =
+      run_program("messages.py", {"--world-size", "16", "--ranks", "auto"}, {"flag"});
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_THAT(result.output, HasSubstr("rank 0 has heard"));
+  EXPECT_THAT(result.output, HasSubstr("rank 15 has heard"));
+}
+
+TEST_F(ExecMessages, WhatNobodySaysIsNamedWithItsGroupAndLine) {
+  const ProgramResult result =
+      run_program("messages.py", {"--world-size", "4", "--ranks", "0,3"}, {"silence"});
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_THAT(
+      result.error,
+      HasSubstr("a broadcast of 8 bytes (Long) from rank 0 over group default_pg of 4 ranks, "
+                "messages.py:20 in same_for_all: rank 0 has ended and did not send it"));
+}
+
+struct Alone {
+  const char* part;
+  int exit_code;
+  const char* said;
+};
+
+class ExecAloneMessages : public ExecMessages, public testing::WithParamInterface<Alone> {};
+
+TEST_P(ExecAloneMessages, TheMessageOfAnAbsentRankIsNamed) {
+  const Alone& c = GetParam();
+  const std::vector<std::string> arguments =
+      *c.part == '\0' ? std::vector<std::string>{} : std::vector<std::string>{c.part};
+  const ProgramResult result =
+      run_program("messages.py", {"--world-size", "4", "--rank", "3"}, arguments);
+  EXPECT_EQ(result.exit_code, c.exit_code);
+  EXPECT_THAT(result.error, HasSubstr(c.said));
+  EXPECT_THAT(result.error, HasSubstr("--ranks auto"));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Parts,
+    ExecAloneMessages,
+    testing::Values(
+        Alone{"",
+              3,
+              "from rank 0 over group of gloo of 4 ranks, messages.py:20 in same_for_all: "
+              "rank 0 was not run"},
+        Alone{"object",
+              3,
+              "from rank 0 over group default_pg of 4 ranks, messages.py:20 in "
+              "same_for_all: rank 0 was not run"},
+        Alone{"flag",
+              2,
+              "it was given what it held itself (broadcast of 8 bytes (Long) from rank 0"}),
+    [](const auto& info) {
+      return *info.param.part == '\0' ? std::string("gloo") : std::string(info.param.part);
+    });
+
 }  // namespace
 }  // namespace sim

@@ -129,7 +129,7 @@ TEST(Threads, CountEveryLaunchAndEveryProduct) {
     for (int round = 0; round < kRounds; ++round) {
       kernels.count_launch(kernels.find(&functions[static_cast<size_t>(round) % functions.size()]));
       log.count_gemm({.m = round % 4, .n = thread % 2, .k = 1, .batch = 1});
-      log.count_host_read(8, true);
+      log.count_host_read(nullptr, 8, true);
     }
   });
   uint64_t launches = 0, products = 0;

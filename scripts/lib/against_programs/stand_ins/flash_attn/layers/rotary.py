@@ -1,0 +1,1 @@
+apply_rotary_emb = None

@@ -1,0 +1,187 @@
+#include "sim/exec/peer_messages.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace sim {
+namespace {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+
+constexpr const char* kSaid = "said";
+constexpr const char* kWanted = "wanted";
+constexpr const char* kStarted = "started";
+constexpr const char* kEnded = "ended";
+constexpr const char* kWaits = "waits";
+constexpr const char* kStates[] = {kSaid, kWanted, kStarted, kEnded, kWaits};
+
+/// Nobody reads half a file.
+void write_at_once(const fs::path& path, const std::string& text) {
+  static std::atomic<int64_t> number{0};
+  const fs::path made = fmt::format("{}.{}.{}", path.string(), getpid(), ++number);
+  std::ofstream(made, std::ios::binary) << text;
+  std::error_code ignored;  // the folder is gone when the whole run ends
+  fs::rename(made, path, ignored);
+}
+
+std::optional<std::string> read_if_there(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return std::nullopt;
+  return std::string(std::istreambuf_iterator<char>(file), {});
+}
+
+fs::path state_of(const fs::path& folder, const char* state, int64_t rank) {
+  return folder / state / std::to_string(rank);
+}
+
+/// FNV-1a, the same in every process.
+uint64_t hash_of(std::string_view text) {
+  uint64_t hash = 0xcbf29ce484222325;
+  for (const unsigned char c : text) hash = (hash ^ c) * 0x100000001b3;
+  return hash;
+}
+
+bool is_number(const std::string& text) {
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
+}
+
+}  // namespace
+
+std::string MessageName::text() const {
+  return fmt::format(
+      "{} of {} from {} to {} number {}", line.kind, line.group, line.from, line.to, number);
+}
+
+PeerMessages::PeerMessages(fs::path folder) : folder_(std::move(folder)) {}
+
+fs::path PeerMessages::file_of(const MessageName& name) const {
+  return state_of(folder_, kSaid, name.line.from) / fmt::format("{:016x}", hash_of(name.text()));
+}
+
+MessageName PeerMessages::next(const MessageLine& line) {
+  const std::lock_guard lock(mutex_);
+  return {line, numbers_[{line.group, line.kind, line.from, line.to}]++};
+}
+
+void PeerMessages::say(const MessageName& name, const PeerMessage& message) {
+  be_started(name.line.from);
+  write_at_once(file_of(name),
+                fmt::format("{}\n{} {}\n{}",
+                            name.text(),
+                            message.is_known ? "known" : "unknown",
+                            message.size,
+                            message.bytes));
+}
+
+std::optional<PeerMessage> PeerMessages::find(const MessageName& name) const {
+  const auto text = read_if_there(file_of(name));
+  if (!text) return std::nullopt;
+  const size_t first = text->find('\n');
+  const size_t second = text->find('\n', first + 1);
+  if (second == text->npos || text->substr(0, first) != name.text()) return std::nullopt;
+  std::istringstream facts(text->substr(first + 1, second - first - 1));
+  std::string known;
+  PeerMessage message;
+  facts >> known >> message.size;
+  message.is_known = known == "known";
+  message.bytes = text->substr(second + 1);
+  return message;
+}
+
+void PeerMessages::be_started(int64_t rank) {
+  const std::lock_guard lock(mutex_);
+  if (!started_.insert(rank).second) return;
+  std::error_code ignored;
+  fs::create_directories(state_of(folder_, kSaid, rank), ignored);
+  write_at_once(state_of(folder_, kStarted, rank), "");
+}
+
+std::string PeerMessages::circle(int64_t from, int64_t own_rank) const {
+  std::string text = fmt::format("rank {} waits for rank {}", own_rank, from);
+  std::set<int64_t> met = {own_rank};
+  for (int64_t rank = from; met.insert(rank).second;) {
+    const auto next = read_if_there(state_of(folder_, kWaits, rank));
+    if (!next || !is_number(*next)) return "";
+    rank = std::strtoll(next->c_str(), nullptr, 10);
+    text += fmt::format(", which waits for rank {}", rank);
+    if (rank == own_rank) return text;
+  }
+  return "";
+}
+
+PeerAnswer PeerMessages::wait_for(const MessageName& name, int64_t own_rank) {
+  using namespace std::chrono_literals;
+  const int64_t from = name.line.from;
+  if (!has_peers()) return {std::nullopt, fmt::format("rank {} was not run", from)};
+  if (auto message = find(name)) return {std::move(message), ""};
+  be_started(own_rank);
+  const fs::path waits = state_of(folder_, kWaits, own_rank);
+  write_at_once(waits, std::to_string(from));
+  if (!fs::exists(state_of(folder_, kStarted, from))) {
+    write_at_once(state_of(folder_, kWanted, from), "");
+  }
+  PeerAnswer answer;
+  int times_in_circle = 0;
+  for (auto pause = 1ms; !answer.message && answer.why_not.empty();) {
+    std::this_thread::sleep_for(pause);
+    pause = std::min(2 * pause, 50ms);
+    const bool has_ended = fs::exists(state_of(folder_, kEnded, from));
+    const std::string in_circle = circle(from, own_rank);
+    answer.message = find(name);  // last: it may have been said in the meantime
+    if (answer.message) break;
+    if (has_ended) answer.why_not = fmt::format("rank {} has ended and did not send it", from);
+    // A rank that found its message still says for a moment that it waits.
+    times_in_circle = in_circle.empty() ? 0 : times_in_circle + 1;
+    if (times_in_circle > 20) answer.why_not = in_circle;
+  }
+  std::error_code ignored;
+  fs::remove(waits, ignored);
+  return answer;
+}
+
+PeerMessages& peer_messages() {
+  static auto* const messages = [] {
+    const char* folder = std::getenv(kPeersVariable);
+    return new PeerMessages(folder == nullptr ? "" : folder);
+  }();
+  return *messages;
+}
+
+PeerRanks::PeerRanks(const fs::path& folder) : folder_(folder) {
+  for (const char* state : kStates) fs::create_directories(folder_ / state);
+}
+
+void PeerRanks::started(int64_t rank) const {
+  write_at_once(state_of(folder_, kStarted, rank), "");
+}
+
+void PeerRanks::ended(int64_t rank) const { write_at_once(state_of(folder_, kEnded, rank), ""); }
+
+bool PeerRanks::is_waiting(int64_t rank) const {
+  return fs::exists(state_of(folder_, kWaits, rank));
+}
+
+std::set<int64_t> PeerRanks::wanted() const {
+  std::set<int64_t> ranks;
+  for (const auto& entry : fs::directory_iterator(folder_ / kWanted)) {
+    const std::string name = entry.path().filename().string();
+    if (!is_number(name)) continue;
+    const int64_t rank = std::strtoll(name.c_str(), nullptr, 10);
+    if (!fs::exists(state_of(folder_, kStarted, rank))) ranks.insert(rank);
+  }
+  return ranks;
+}
+
+}  // namespace sim
