@@ -221,7 +221,10 @@ void RankPlayer::queue_event() {
   if (!is_of_stream) return;
   Issued issued{.event = next_event_, .iteration = iteration_, .time = host_};
   if (kind == TraceEventKind::kLaunch && work_of(next_event_).communicator >= 0) {
-    issued.call = communicators_[index(work_of(next_event_).communicator)].issued++;
+    OwnCommunicator& own = communicators_[index(work_of(next_event_).communicator)];
+    issued.call = own.issued++;
+    const bool is_collective = work_of(next_event_).kind == WorkKind::kCollective;
+    if (is_collective) issued.collective = own.collectives++;
   }
   streams_[trace_.events.stream[index(next_event_)]].queue.push_back(std::move(issued));
 }
@@ -260,7 +263,9 @@ bool RankPlayer::can_communicate(Issued& issued) {
   const TraceWork& work = work_of(issued.event);
   const OwnCommunicator& own = communicators_[index(work.communicator)];
   if (own.done < issued.call) return false;
-  if (work.kind == WorkKind::kCollective) return meetings_.meet(own.key, issued.call, own.member);
+  if (work.kind == WorkKind::kCollective) {
+    return meetings_.meet(own.key, issued.collective, own.member);
+  }
   if (issued.messages.empty()) {
     for (const TraceMessage& message : work.messages) {
       if (!meetings_.is_played(own.key, message.peer) || message.peer == own.member) continue;

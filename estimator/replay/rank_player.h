@@ -38,7 +38,8 @@ class RankPlayer {
     int64_t event = 0;
     int64_t iteration = 0;
     double time = 0;
-    int64_t call = -1;  ///< of NCCL: its number on the communicator
+    int64_t call = -1;        ///< of NCCL: its number on the communicator
+    int64_t collective = -1;  ///< its number among the collectives of the communicator
     bool has_come = false;
     std::vector<std::pair<const MessageEnds*, bool>> messages = {};  ///< and whether it is sent
   };
@@ -59,7 +60,8 @@ class RankPlayer {
   struct OwnCommunicator {
     CommunicatorKey key;
     int64_t member = 0;
-    int64_t issued = 0;  ///< calls
+    int64_t issued = 0;       ///< calls
+    int64_t collectives = 0;  ///< of these; the messages of its members may be more or fewer
     int64_t done = 0;
   };
 

@@ -145,6 +145,23 @@ TEST(TraceReplay, MessagesBeginWhenBothEndsHaveComeToThem) {
   EXPECT_DOUBLE_EQ(played[1].works[3].end - begin, 9);
 }
 
+/// The stage in the middle has more messages before it.
+TEST(TraceReplay, ACollectiveMeetsItsLikeAfterAnyNumberOfMessages) {
+  std::vector<TracedRank> stages;
+  for (int64_t stage = 0; stage < 3; ++stage) {
+    TracedRank& rank = stages.emplace_back(stage, 3);
+    const int64_t pipeline = rank.communicator("pp", 3);
+    if (stage > 0)
+      rank.messages(0, pipeline, 1, {{.is_send = false, .bytes = 8, .peer = stage - 1}});
+    if (stage < 2)
+      rank.messages(0, pipeline, 1, {{.is_send = true, .bytes = 8, .peer = stage + 1}});
+    rank.collective(0, pipeline, 4);
+  }
+  const std::vector<PlayedRank> played =
+      replay({stages[0].played(), stages[1].played(), stages[2].played()}, kFreeHost);
+  for (const PlayedRank& rank : played) EXPECT_DOUBLE_EQ(rank.iteration_seconds(), 6);
+}
+
 /// Groups of the same name and members are told apart by their order.
 TEST(TraceReplay, CommunicatorsOfOneNameAreTwo) {
   TracedRank one(0);
