@@ -22,6 +22,7 @@ std::optional<CallingGroup> calling_group() {
   if (group == nullptr) return std::nullopt;
   return CallingGroup{.name = group->getProcessGroupName(),
                       .description = group->getProcessGroupDesc(),
+                      .collective = group->getCollectiveName(),
                       .ranks = group->getGroupRanks()};
 }
 

@@ -17,6 +17,7 @@ namespace sim {
 struct CallingGroup {
   std::string name;            ///< the same in every rank
   std::string description;     ///< for the user
+  std::string collective;      ///< torch's name of what it runs: "all_to_allv"
   std::vector<int64_t> ranks;  ///< of the world
 };
 std::optional<CallingGroup> calling_group();

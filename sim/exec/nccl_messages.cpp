@@ -17,13 +17,11 @@
 namespace sim {
 namespace {
 
-constexpr uint64_t kFewNumbers = 64;  // bytes
-
 bool may_decide(const onerank_nccl_call& call) {
   constexpr std::string_view kWhole[] = {"Char", "Byte", "Int", "UInt32", "Long", "UInt64"};
   const bool is_whole =
       std::find(std::begin(kWhole), std::end(kWhole), call.dtype) != std::end(kWhole);
-  return call.bytes > 0 && call.bytes <= (is_whole ? kLargestControlBytes : kFewNumbers);
+  return is_whole && call.bytes > 0 && call.bytes <= kLargestControlBytes;
 }
 
 /// How a call takes part in a message.
@@ -74,7 +72,10 @@ void NcclMessages::called(const onerank_nccl_call& call, const VirtualGpu& gpu) 
   if (!may_decide(call)) return;
   const auto group = calling_group();
   const auto part = group ? part_in(call, *group) : std::nullopt;
-  if (!part || part->line.from == part->line.to) return;
+  if (!part) return;
+  const bool is_to_itself = part->line.from == part->line.to;
+  if (group->collective.starts_with("all_to_all")) return exchange(call, is_to_itself, gpu);
+  if (is_to_itself) return;
   PeerMessages& messages = peer_messages();
   const MessageName name = messages.next(part->line);
   if (part->is_sender) {
@@ -99,6 +100,39 @@ void NcclMessages::called(const onerank_nccl_call& call, const VirtualGpu& gpu) 
     is_waiting_ = true;
   } else {
     missing_[reinterpret_cast<uint64_t>(awaited.address)] = std::move(awaited);
+    is_missing_ = true;
+  }
+}
+
+void NcclMessages::exchange(const onerank_nccl_call& call,
+                            bool is_to_itself,
+                            const VirtualGpu& gpu) {
+  void* const address = const_cast<void*>(call.buffers[0]);
+  const std::lock_guard lock(mutex_);
+  if (std::string_view(call.kind) == "recv") {
+    exchanged_.push_back({call.group, address, call.bytes});
+    is_waiting_ = true;
+  } else if (is_to_itself) {
+    OwnChunk& chunk = own_chunks_[call.group];
+    chunk.bytes.resize(call.bytes);
+    chunk.known = gpu.peek(address, call.bytes, chunk.bytes.data());
+  }
+}
+
+void NcclMessages::settle_exchanges(const std::vector<Exchanged>& exchanged,
+                                    const std::map<uint64_t, OwnChunk>& own_chunks,
+                                    const VirtualGpu& gpu) {
+  for (const Exchanged& one : exchanged) {
+    const auto own = own_chunks.find(one.group);
+    const bool is_known =
+        own != own_chunks.end() && own->second.known != 0 && own->second.bytes.size() == one.bytes;
+    if (!is_known) {
+      gpu.forget(one.address, one.bytes, UINT64_MAX);
+    } else if (own->second.known == kOfTheHost) {
+      gpu.send(one.address, one.bytes, own->second.bytes.data());
+    } else {
+      gpu.poke(one.address, one.bytes, own->second.bytes.data());
+    }
   }
 }
 
@@ -114,11 +148,16 @@ void NcclMessages::take_for_own(const std::string& what) {
 
 void NcclMessages::settle_all(const VirtualGpu& gpu, const Refuse& refuse) {
   std::vector<Awaited> awaited;
+  std::vector<Exchanged> exchanged;
+  std::map<uint64_t, OwnChunk> own_chunks;
   {
     const std::lock_guard lock(mutex_);
     awaited.swap(awaited_);
+    exchanged.swap(exchanged_);
+    own_chunks.swap(own_chunks_);
     is_waiting_ = false;
   }
+  settle_exchanges(exchanged, own_chunks, gpu);
   for (const Awaited& one : awaited) {
     const PeerAnswer answer = peer_messages().wait_for(one.name, one.own_rank);
     if (!answer.message) {
@@ -131,6 +170,15 @@ void NcclMessages::settle_all(const VirtualGpu& gpu, const Refuse& refuse) {
       gpu.forget(one.address, one.bytes, UINT64_MAX);
     }
   }
+}
+
+void NcclMessages::forget_missing(const void* address, uint64_t bytes) {
+  const auto begin = reinterpret_cast<uint64_t>(address);
+  const std::lock_guard lock(mutex_);
+  std::erase_if(missing_, [&](const auto& entry) {
+    return begin < entry.first + entry.second.bytes && entry.first < begin + bytes;
+  });
+  is_missing_ = !missing_.empty();
 }
 
 std::string NcclMessages::missing_at(const void* address, uint64_t bytes) const {

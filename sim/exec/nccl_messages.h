@@ -1,8 +1,10 @@
 // What a program's calls of NCCL say to the other ranks, and what they wait for (peer_messages.h).
 //
 // Only numbers that can decide what a program does are exchanged: integers up to
-// kLargestControlBytes, and other types up to a few numbers. Weights, activations and gradients are
-// not: no host knows them.
+// kLargestControlBytes. Weights, activations and gradients are not: no host knows them.
+//
+// An all-to-all with splits is made of messages too. As in every collective, the other members are
+// taken to hold what this rank holds: each sends what this rank sends to itself.
 #pragma once
 
 #include <atomic>
@@ -36,6 +38,12 @@ class NcclMessages {
     if (is_waiting_) settle_all(gpu, refuse);
   }
 
+  /// A kernel wrote to this memory, or it was given to somebody else: no message is missing there
+  /// any more.
+  void written(const void* address, uint64_t bytes) {
+    if (is_missing_) forget_missing(address, bytes);
+  }
+
   /// The message of an absent rank that should lie in this memory, where nobody knows it; or "".
   std::string missing_at(const void* address, uint64_t bytes) const;
 
@@ -47,15 +55,35 @@ class NcclMessages {
     uint64_t bytes = 0;
     std::string text;  // for the user
   };
+  /// A message of an all-to-all.
+  struct Exchanged {
+    uint64_t group = 0;  // of NCCL's calls
+    void* address = nullptr;
+    uint64_t bytes = 0;
+  };
+  /// What this rank sends to itself in an all-to-all.
+  struct OwnChunk {
+    int known = 0;  // as peek() says
+    std::string bytes;
+  };
+
+  void exchange(const onerank_nccl_call& call, bool is_to_itself, const VirtualGpu& gpu);
+  static void settle_exchanges(const std::vector<Exchanged>& exchanged,
+                               const std::map<uint64_t, OwnChunk>& own_chunks,
+                               const VirtualGpu& gpu);
 
   void take_for_own(const std::string& what);
+  void forget_missing(const void* address, uint64_t bytes);
   void settle_all(const VirtualGpu& gpu, const Refuse& refuse);
 
   std::atomic<bool> is_waiting_ = false;
+  std::atomic<bool> is_missing_ = false;
   std::atomic<int> told_ = 0;
   mutable std::mutex mutex_;
   std::vector<Awaited> awaited_;
-  std::map<uint64_t, Awaited> missing_;  // by address
+  std::vector<Exchanged> exchanged_;
+  std::map<uint64_t, OwnChunk> own_chunks_;  // by group of NCCL's calls
+  std::map<uint64_t, Awaited> missing_;      // by address
 };
 
 }  // namespace sim

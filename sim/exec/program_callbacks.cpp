@@ -106,7 +106,10 @@ void follow_values(const at::RecordFunction& function,
                    const VirtualGpu& gpu) {
   const auto& running = static_cast<const ObservedOperator&>(context);
   const uint64_t before = computes ? kEver : running.start_time;
-  for (const MemoryRange& range : running.written) gpu.forget(range.address, range.bytes, before);
+  for (const MemoryRange& range : running.written) {
+    gpu.forget(range.address, range.bytes, before);
+    if (computes) recorder->memory_written(range);
+  }
   if (running.on_host != nullptr) running.on_host->finish(function.outputs(), gpu);
   if (running.joined != nullptr) running.joined->finish(function.outputs(), gpu);
   if (running.assumed != nullptr) {

@@ -310,7 +310,9 @@ Boundary ProgramRecorder::boundary() {
 /// What was in memory that is given out, or back, is not its new owner's.
 void ProgramRecorder::memory_changes(const AllocatorFollower::Entry& entry) {
   if (!gpu_ || entry.action_ != AllocatorFollower::Entry::ALLOC) return;
-  gpu_.forget(reinterpret_cast<const void*>(entry.addr_), entry.size_, UINT64_MAX);
+  const auto* const address = reinterpret_cast<const void*>(entry.addr_);
+  gpu_.forget(address, entry.size_, UINT64_MAX);
+  messages_.written(address, entry.size_);
 }
 
 void ProgramRecorder::collective_called(const onerank_nccl_call& call) {
@@ -348,7 +350,9 @@ void ProgramRecorder::kernel_launched(const uint64_t* addresses, int64_t count) 
   for (int64_t i = 0; i < count; ++i) {
     const auto block = tracker_.block_around(addresses[i]);
     if (!block) return gpu_.forget_computed();
-    gpu_.forget(reinterpret_cast<const void*>(block->address), block->bytes, UINT64_MAX);
+    const auto* const address = reinterpret_cast<const void*>(block->address);
+    gpu_.forget(address, block->bytes, UINT64_MAX);
+    messages_.written(address, static_cast<uint64_t>(block->bytes));
   }
 }
 

@@ -29,6 +29,7 @@
 #include "sim/exec/settings.h"
 #include "sim/exec/trace_recorder.h"
 #include "sim/exec/virtual_gpu_control.h"
+#include "sim/exec/written_memory.h"
 #include "sim/tracking/run_tracker.h"
 
 namespace sim {
@@ -45,6 +46,8 @@ class ProgramRecorder {
   void operator_started(const at::RecordFunction& function, const OperatorFacts& facts);
   void operator_finished(const at::RecordFunction& function);
   const VirtualGpu& gpu() const { return gpu_; }
+  /// A kernel of an operator wrote there.
+  void memory_written(const MemoryRange& range) { messages_.written(range.address, range.bytes); }
   const Assumptions& assumptions() const { return assumptions_; }
   /// Called when an operator with an assumed result has finished and the host has followed it.
   void assume(const at::RecordFunction& function, const Assumptions::Call& call) {

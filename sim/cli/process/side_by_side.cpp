@@ -249,6 +249,7 @@ class Workers {
   /// Those before it may fail too, and are told first.
   void end_after(const Worker& failed) {
     has_failed_ = true;
+    if (first_failed_ == nullptr) first_failed_ = &failed;
     bool is_after = false;
     for (const auto& worker : all_) {
       if (is_after) worker->end();
@@ -262,8 +263,9 @@ class Workers {
       const Worker& worker = *all_[i];
       if (!worker.was_started()) return;
       if (worker.has_failed()) {
-        write_to_standard_error(worker.output());
-        worker.throw_its_error();
+        const Worker& cause = peers_ ? *first_failed_ : worker;
+        write_to_standard_error(cause.output());
+        cause.throw_its_error();
       }
       const fs::path path = job_.output_folder / estimator::profile_file_name(worker.rank());
       profiles_.push_back(
@@ -281,6 +283,7 @@ class Workers {
   const int64_t available_bytes_ = available_memory_bytes();
   int64_t rank_bytes_ = 0;  // largest so far
   bool has_failed_ = false;
+  const Worker* first_failed_ = nullptr;  // others may have waited for it
   std::optional<PeerRanks> peers_;
   std::vector<std::unique_ptr<Worker>> all_;
   std::vector<RankProfile> profiles_;

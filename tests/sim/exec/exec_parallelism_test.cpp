@@ -135,6 +135,13 @@ TEST_F(ExecMessages, WhatNobodySaysIsNamedWithItsGroupAndLine) {
                 "messages.py:20 in same_for_all: rank 0 has ended and did not send it"));
 }
 
+TEST_F(ExecMessages, AnAllToAllWithSplitsBringsWhatThisRankHasForItself) {
+  const ProgramResult result =
+      run_program("split_exchange.py", {"--world-size", "4", "--rank", "2"});
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_THAT(result.output, HasSubstr("rank 2 has counted"));
+}
+
 struct Alone {
   const char* part;
   int exit_code;
