@@ -18,6 +18,10 @@ inline constexpr const char* kExecSettingsVariable = "ONERANK_EXEC_SETTINGS";
 /// The path of a folder in which every process that uses the GPU makes a folder of its own, named
 /// by its process id. It is not part of the settings, because a path need not be UTF-8.
 inline constexpr const char* kExecFolderVariable = "ONERANK_EXEC_FOLDER";
+/// The rank that is wanted. The processes that a launcher of the program starts for other ranks end
+/// at once, and leave an empty file with this prefix and their rank in that folder.
+inline constexpr const char* kExecWantedRankVariable = "ONERANK_EXEC_WANTED_RANK";
+inline constexpr const char* kSkippedPrefix = "skipped-";
 /// In that folder: what the program asked absent ranks for in vain, a line each.
 inline constexpr const char* kRefusals = "refusals";
 /// The same of messages of absent ranks in whose place it was given what it held itself.

@@ -12,6 +12,7 @@
 #include "estimator/base/document.h"
 #include "estimator/base/files.h"
 #include "estimator/base/text.h"
+#include "estimator/base/units.h"
 #include "estimator/cluster/program_estimate.h"
 #include "estimator/cluster/program_ranks.h"
 #include "estimator/cluster/program_roofline.h"
@@ -59,6 +60,7 @@ struct ExecOptions {
   std::string timeout = "600";
   std::string events = "immediate";
   std::string device = "virtual";
+  std::string memory;
   bool no_memory_limit = false;
   std::string output;
   bool accept_invented_counts = false;
@@ -126,6 +128,7 @@ std::vector<int64_t> ranks_of(const ExecOptions& options,
 /// They say what the virtual GPU plays or invents.
 constexpr const char* kVirtualFlags[] = {"--gpu",
                                          "--events",
+                                         "--memory",
                                          "--no-memory-limit",
                                          "--accept-invented-counts",
                                          "--assume",
@@ -197,6 +200,17 @@ AssumedValues assumed_values(const ExecOptions& options) {
   return values;
 }
 
+/// 0 if none is given.
+int64_t memory_of(const ExecOptions& options) {
+  constexpr double kMostGib = 16 << 10;
+  if (options.memory.empty()) return 0;
+  const double gib = parse_real_number(options.memory, "--memory");
+  if (gib > 0 && gib <= kMostGib) return static_cast<int64_t>(gib * estimator::kGiB);
+  throw UserError({.what = "no GPU has so much memory",
+                   .where = "--memory " + options.memory,
+                   .help = fmt::format("use GiB, more than 0 and at most {}", kMostGib)});
+}
+
 ExecJob job_of(const ExecOptions& options, const CLI::App& app, const Environment& environment) {
   check_events(options.events);
   ExecJob job;
@@ -216,6 +230,7 @@ ExecJob job_of(const ExecOptions& options, const CLI::App& app, const Environmen
   job.gpus_per_node = number_in(options.gpus_per_node, "--gpus-per-node", 1, kMostGpusPerNode);
   job.steps = number_in(options.steps, "--steps", 0, kLongest);
   job.timeout_seconds = number_in(options.timeout, "--timeout", 0, kLongest);
+  job.memory_bytes = memory_of(options);
   job.lift_memory_limit = options.no_memory_limit;
   job.accept_invented_counts = options.accept_invented_counts;
   job.assumed = assumed_values(options);
@@ -345,7 +360,7 @@ ExitCode run_exec(const ExecOptions& options, const CLI::App& app, const Environ
   const TemporaryFolder memory_folder;
   job.memory_folder = memory_folder.path();
   std::optional<TemporaryFolder> peers_folder;
-  if (job.world_size > 1 && (are_found(options) || ranks.size() > 1)) {
+  if (are_found(options) || ranks.size() > 1) {
     job.peers_folder = peers_folder.emplace().path();
   }
   std::optional<TemporaryFolder> temporary;
@@ -358,7 +373,9 @@ ExitCode run_exec(const ExecOptions& options, const CLI::App& app, const Environ
   constexpr int64_t kMostFound = 64;
   std::vector<RankProfile> profiles;
   const auto next = [&] {
-    return estimator::ranks_to_run_next(profiles, job.world_size, kMostFound);
+    const bool is_of_launcher = !job.world_is_given && !profiles.empty();
+    return estimator::ranks_to_run_next(
+        profiles, is_of_launcher ? profiles.front().world_size : job.world_size, kMostFound);
   };
   if (are_found(options)) ranks = next();
   for (auto now = ranks; !now.empty();) {
@@ -434,10 +451,16 @@ Command add_exec_command(CLI::App& root) {
       "virtual, or cuda: this machine's GPU, where only NCCL is a stub",
       "NAME")
       ->capture_default_str();
+  CLI::Option* memory =
+      add("--memory",
+          options->memory,
+          "memory of each GPU, for a card, a slice or a partition that differs from --gpu",
+          "GIB");
   app->add_flag(
          "--no-memory-limit",
          options->no_memory_limit,
          "simulate a GPU with 16 TiB, to see how much memory a program needs that does not fit")
+      ->excludes(memory)
       ->group("Execution");
   app->add_flag("--accept-invented-counts",
                 options->accept_invented_counts,

@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <optional>
@@ -59,13 +60,17 @@ ForEachMemoryFile<bool> wanted_files(const ExecJob& job) {
   return wanted;
 }
 
+int64_t memory_of(const ExecJob& job) {
+  return job.memory_bytes > 0 ? job.memory_bytes : job.gpu->memory_bytes;
+}
+
 /// What a real GPU is, the program's process tells.
 estimator::DeviceRecord device_of(const ExecJob& job, const Environment& environment) {
   estimator::DeviceRecord device{.kind = job.device, .allocator = allocator_setting(environment)};
   if (job.device != DeviceKind::kVirtual) return device;
   device.gpu = job.gpu->id;
   device.name = job.gpu->cuda_name;
-  device.total_bytes = job.gpu->memory_bytes;
+  device.total_bytes = memory_of(job);
   return device;
 }
 
@@ -86,12 +91,12 @@ ExecSettings settings_for(const ExecJob& job, int64_t rank, const Environment& e
 }
 
 void play_virtual_gpu(const ExecJob& job, Environment& environment) {
-  environment[virtual_gpu::kEnvironmentVariable] = virtual_gpu_setting(
-      *job.gpu,
-      {.device_count = static_cast<int>(job.gpus_per_node),
-       .memory_bytes = job.lift_memory_limit ? kNoLimitBytes : job.gpu->memory_bytes,
-       .outside_bytes = estimator::program_outside_bytes(*job.gpu),
-       .ordered_events = job.events == kOrderedEvents});
+  environment[virtual_gpu::kEnvironmentVariable] =
+      virtual_gpu_setting(*job.gpu,
+                          {.device_count = static_cast<int>(job.gpus_per_node),
+                           .memory_bytes = job.lift_memory_limit ? kNoLimitBytes : memory_of(job),
+                           .outside_bytes = estimator::program_outside_bytes(*job.gpu),
+                           .ordered_events = job.events == kOrderedEvents});
   // Triton looks for the driver on disk, to link its launchers with it.
   environment["TRITON_LIBCUDA_PATH"] = (job.stubs / "virtual_gpu" / "lib").string();
 }
@@ -119,6 +124,7 @@ SubprocessCommand command_for(const ExecJob& job,
   put_first(preload, kPreloadVariable, environment);
   environment[kExecRecorderVariable] = (folder / kRecorder).string();
   if (!job.peers_folder.empty()) environment[kPeersVariable] = job.peers_folder.string();
+  environment[kExecWantedRankVariable] = std::to_string(rank);
   environment[kExecFolderVariable] = process_folder(scratch).string();
   environment[kExecSettingsVariable] = settings_text(settings_for(job, rank, outer));
   if (job.device == DeviceKind::kVirtual) {
@@ -207,18 +213,28 @@ std::set<std::string> lines_of(const fs::path& path) {
   return lines;
 }
 
-/// A program may have failed since it was given its own values for those of absent ranks.
-std::string help_for_taken(const std::set<std::string>& taken) {
-  if (taken.empty()) return "";
-  return fmt::format(
-      "; in place of messages of absent ranks it was given what it held itself ({}): --ranks auto "
-      "runs the ranks that are waited for",
-      fmt::join(taken, "; "));
+/// What a program that failed was given and that may not be so.
+struct GivenValues {
+  std::set<std::string> taken;     ///< messages of absent ranks: what it held itself
+  std::set<std::string> invented;  ///< operators that read what only kernels would have computed
+};
+
+std::string help_for(const GivenValues& given) {
+  std::string help = "see its output above";
+  if (!given.taken.empty()) {
+    help += fmt::format(
+        "; in place of messages of absent ranks it was given what it held itself ({}): --ranks "
+        "auto runs the ranks that are waited for",
+        fmt::join(given.taken, "; "));
+  }
+  if (!given.invented.empty()) {
+    help += fmt::format("; it had read zeros for values that only kernels would have computed ({})",
+                        fmt::join(given.invented, ", "));
+  }
+  return help;
 }
 
-void throw_if_failed(const ExecJob& job,
-                     const std::set<std::string>& taken,
-                     const SubprocessEnd& end) {
+void throw_if_failed(const ExecJob& job, const GivenValues& given, const SubprocessEnd& end) {
   if (end.signal_number != 0) {
     fail(job,
          fmt::format("the program was killed by signal {} ({})",
@@ -232,7 +248,7 @@ void throw_if_failed(const ExecJob& job,
   fail(job,
        fmt::format("the program ended with exit code {}", end.exit_code),
        is_python(job.command)
-           ? "see its output above" + help_for_taken(taken)
+           ? help_for(given)
            : fmt::format("see its output above; a torch other than {} is only found where the "
                          "program is given as its Python and a script",
                          ONERANK_TORCH_VERSION),
@@ -264,6 +280,26 @@ void check_recorder(const ExecJob& job) {
   }
 }
 
+GivenValues given_values(const fs::path& folder, const ProgramProcesses& processes) {
+  GivenValues given{.taken = lines_of(folder / kTakenForOwn)};
+  for (const ProgramProcess& process : processes.all()) {
+    for (const auto& read : process.profile.program->invented_reads) {
+      given.invented.insert(read.reader.empty() ? "a copy" : read.reader);
+    }
+  }
+  return given;
+}
+
+std::set<int64_t> ranks_skipped_in(const fs::path& folder) {
+  std::set<int64_t> ranks;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with(kSkippedPrefix)) continue;
+    ranks.insert(std::strtoll(name.c_str() + std::strlen(kSkippedPrefix), nullptr, 10));
+  }
+  return ranks;
+}
+
 /// Of the process that was the rank, or tells most of a program that did not train.
 const ProgramProcess& process_of_rank(const ExecJob& job,
                                       const WantedRank& wanted,
@@ -275,7 +311,7 @@ const ProgramProcess& process_of_rank(const ExecJob& job,
     const auto refusals = lines_of(folder / kRefusals);  // also of processes without a profile
     throw_if_unanswered(job, {refusals.begin(), refusals.end()});
     throw_if_timed_out(job, patience);
-    throw_if_failed(job, lines_of(folder / kTakenForOwn), end);
+    throw_if_failed(job, given_values(folder, processes), end);
   }
   if (!processes.all().empty()) return rank_process(processes.all(), wanted);
   if (processes.count_started() > 0) {
@@ -283,6 +319,14 @@ const ProgramProcess& process_of_rank(const ExecJob& job,
          "the program used the GPU and left no profile",
          "its process was killed, or ended without its exit handlers: see its output above",
          ExitCode::kMachineLacks);
+  }
+  if (const std::set<int64_t> skipped = ranks_skipped_in(folder); !skipped.empty()) {
+    fail(job,
+         fmt::format("the program's launcher started the ranks {}, not rank {}",
+                     fmt::join(skipped, ", "),
+                     wanted.rank),
+         "give --rank one of these, or the launcher the flags that it has on that rank's node",
+         ExitCode::kBadInput);
   }
   fail(job,
        "the program did not use the GPU",
@@ -332,7 +376,7 @@ RankProfile run_as_rank(const ExecJob& job,
   const ProgramProcess& process = process_of_rank(job, wanted, processes, folder, end, patience);
   throw_if_unanswered(job, process.profile.program->unanswered);
   if (!end.was_ended && !process.profile.out_of_memory) {
-    throw_if_failed(job, lines_of(folder / kTakenForOwn), end);
+    throw_if_failed(job, given_values(folder, processes), end);
   }
   estimator::write_file_whole(path.string(), estimator::document_text(process.profile));
   keep_memory_files(job, rank, process);

@@ -34,6 +34,7 @@ struct ExecJob {
   int64_t gpus_per_node = 8;
   int64_t steps = 0;            ///< 0: until the program ends
   int64_t timeout_seconds = 0;  ///< 0: none
+  int64_t memory_bytes = 0;     ///< of each GPU; 0: as the GPU has
   bool lift_memory_limit = false;
   std::string events;  ///< one of kEventModes
   bool accept_invented_counts = false;

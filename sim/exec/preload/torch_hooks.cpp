@@ -6,12 +6,15 @@
 // environment every call goes on to the real function.
 
 #include <dlfcn.h>
+#include <fcntl.h>
+#include <sys/syscall.h>
 #include <sys/types.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <iterator>
 #include <string>
 #include <string_view>
@@ -144,6 +147,50 @@ bool is_observed(const OperatorName& op) {
   if (!is_recorded) return observed(op);
   return std::find(std::begin(kViews), std::end(kViews), op.name) == std::end(kViews) &&
          observed(op);
+}
+
+namespace {
+
+/// The value of "NAME=value" in an environment, or null.
+const char* find_in(char* const environment[], std::string_view name) {
+  for (char* const* entry = environment; entry != nullptr && *entry != nullptr; ++entry) {
+    if (std::strncmp(*entry, name.data(), name.size()) == 0 && (*entry)[name.size()] == '=') {
+      return *entry + name.size() + 1;
+    }
+  }
+  return nullptr;
+}
+
+/// Says that a launcher would have started this rank. Between fork and exec: no memory is
+/// allocated.
+void tell_skipped(const char* rank) {
+  const char* folder = std::getenv("ONERANK_EXEC_FOLDER");
+  char path[4096];
+  if (folder == nullptr || std::strlen(rank) > 20 ||
+      std::snprintf(path, sizeof path, "%s/skipped-%s", folder, rank) >= int{sizeof path}) {
+    return;
+  }
+  const int file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+  if (file >= 0) close(file);
+}
+
+/// A launcher (torchrun, accelerate, deepspeed) starts a process for each rank of its node, and
+/// only one of them is wanted: the others end as if they had done their work.
+void skip_other_ranks(char* const environment[]) {
+  const char* const wanted = std::getenv("ONERANK_EXEC_WANTED_RANK");
+  const char* const rank = find_in(environment, "RANK");
+  if (wanted == nullptr || rank == nullptr || find_in(environment, "WORLD_SIZE") == nullptr) return;
+  if (std::strcmp(wanted, rank) == 0) return;
+  tell_skipped(rank);
+  syscall(SYS_exit_group, 0);
+}
+
+}  // namespace
+
+EXPORTED int execve(const char* path, char* const arguments[], char* const environment[]) {
+  static auto* const execute = reinterpret_cast<decltype(&execve)>(dlsym(RTLD_NEXT, "execve"));
+  skip_other_ranks(environment);
+  return execute(path, arguments, environment);
 }
 
 /// The end of a process that skips its exit handlers (os._exit in Python).

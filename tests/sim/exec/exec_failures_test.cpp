@@ -33,6 +33,14 @@ TEST_F(ExecFailures, ACrashIsToldAfterTheProgramsOwnOutput) {
                     HasSubstr("error: the program ended with exit code 1")));
 }
 
+TEST_F(ExecFailures, InventedReadsAreNamed) {
+  const ProgramResult result = run_program("asserts.py", {});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.error,
+              HasSubstr("it had read zeros for values that only kernels would have computed (aten::"
+                        "equal)"));
+}
+
 TEST_F(ExecFailures, ASignalIsNamed) {
   const ProgramResult result = run_program("killed.py", {});
   EXPECT_EQ(result.exit_code, 3);
@@ -127,6 +135,16 @@ TEST_F(ExecFailures, WhatDoesNotFitIsAVerdict) {
   EXPECT_THAT(lifted.output,
               AllOf(HasSubstr("does not fit: rank 0 needs 100."),
                     HasSubstr("\n  100.00 GiB allocator, reserved (simulated) + ")));
+}
+
+TEST_F(ExecFailures, TheGpuMayHaveOtherMemory) {
+  const ProgramResult larger = run_program("too_large.py", {"--memory", "141.5"});
+  EXPECT_THAT(larger.error, Not(HasSubstr("CUDA out of memory")));
+  const ProgramResult slice = run_program("plain.py", {"--memory", "9.5"});
+  EXPECT_EQ(slice.exit_code, 0) << slice.error;
+  EXPECT_THAT(slice.output, HasSubstr("of 9.50 GiB"));
+  EXPECT_THAT(run_program("plain.py", {"--memory", "0"}).error,
+              HasSubstr("use GiB, more than 0 and at most 16384"));
 }
 
 TEST_F(ExecFailures, AProgramWithoutAGpuIsTold) {

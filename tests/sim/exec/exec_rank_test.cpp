@@ -70,6 +70,25 @@ TEST_F(ExecRank, IsTheWorkerOfThatRankUnderTorchrun) {
   EXPECT_EQ(profile(1).program->optimizer_steps, 2);
 }
 
+TEST_F(ExecRank, IsTheOnlyWorkerOfItsNodeThatRuns) {
+  const ProgramResult result =
+      run_torchrun({"--world-size", "64", "--rank", "27", "--gpus-per-node", "64"}, 64);
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_EQ(profile(27).rank, 27);
+  EXPECT_EQ(profile(27).world_size, 64);
+  const ProgramResult elsewhere = run_torchrun({"--world-size", "16", "--rank", "9"}, 2);
+  EXPECT_EQ(elsewhere.exit_code, 2);
+  EXPECT_THAT(elsewhere.error,
+              HasSubstr("the program's launcher started the ranks 0, 1, not rank 9"));
+}
+
+TEST_F(ExecRank, AutoFindsTheRanksOfTheProgramsLauncher) {
+  const ProgramResult result = run_torchrun({"--ranks", "auto"}, 4);
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_EQ(profile(0).world_size, 4);
+  EXPECT_EQ(profile(3).rank, 3);
+}
+
 TEST_F(ExecRank, IsOfTheWorldThatTheProgramsLauncherMakesUnlessAnotherIsAskedFor) {
   const ProgramResult followed = run_torchrun({}, 2);
   ASSERT_EQ(followed.exit_code, 0) << followed.error;
