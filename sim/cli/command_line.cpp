@@ -7,8 +7,8 @@
 #include "estimator/base/field_words.h"
 #include "sim/cli/commands/commands.h"
 #include "sim/cli/input/flag_names.h"
-#include "sim/cli/input/plan_flag_table.h"
 #include "sim/cli/process/output.h"
+#include "sim/cli/values/plan_flag_table.h"
 
 namespace sim {
 namespace {

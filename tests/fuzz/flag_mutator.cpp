@@ -6,7 +6,7 @@
 #include "estimator/hardware/hardware.h"
 #include "estimator/plan/model_config.h"
 #include "estimator/plan/option_table.h"
-#include "sim/cli/input/plan_flag_table.h"
+#include "sim/cli/values/plan_flag_table.h"
 #include "tests/fuzz/arguments.h"
 #include "tests/fuzz/json_mutation.h"
 

@@ -1,6 +1,6 @@
 // For targets whose inputs are YAML: changes of the tree, written in one of YAML's ways.
 #include "estimator/base/errors.h"
-#include "sim/cli/input/yaml_tree.h"
+#include "sim/cli/values/yaml_tree.h"
 #include "tests/fuzz/json_mutation.h"
 
 namespace fuzz {

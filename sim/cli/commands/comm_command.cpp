@@ -8,11 +8,11 @@
 #include "estimator/base/units.h"
 #include "estimator/cluster/estimate_notes.h"
 #include "sim/cli/commands/commands.h"
-#include "sim/cli/input/byte_sizes.h"
 #include "sim/cli/input/plan_flags.h"
-#include "sim/cli/input/strict_number.h"
 #include "sim/cli/process/output.h"
 #include "sim/cli/report/comm_report.h"
+#include "sim/cli/values/byte_sizes.h"
+#include "sim/cli/values/strict_number.h"
 
 namespace sim {
 namespace {

@@ -21,7 +21,6 @@
 #include "sim/cli/input/device_choice.h"
 #include "sim/cli/input/program_flags.h"
 #include "sim/cli/input/rank_options.h"
-#include "sim/cli/input/strict_number.h"
 #include "sim/cli/input/verdict_gate.h"
 #include "sim/cli/process/exec_process.h"
 #include "sim/cli/process/output.h"
@@ -35,6 +34,7 @@
 #include "sim/cli/report/program_timeline_text.h"
 #include "sim/cli/report/roofline_report.h"
 #include "sim/cli/report/timeline_columns.h"
+#include "sim/cli/values/strict_number.h"
 
 namespace sim {
 namespace {

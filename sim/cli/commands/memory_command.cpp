@@ -9,12 +9,12 @@
 #include "estimator/base/units.h"
 #include "estimator/profile/peak_snapshot.h"
 #include "sim/cli/commands/commands.h"
-#include "sim/cli/input/strict_number.h"
 #include "sim/cli/process/output.h"
 #include "sim/cli/report/documents.h"
 #include "sim/cli/report/module_report.h"
 #include "sim/cli/report/profile_report.h"
 #include "sim/cli/report/table.h"
+#include "sim/cli/values/strict_number.h"
 
 namespace sim {
 namespace {

@@ -6,13 +6,13 @@
 #include "estimator/base/files.h"
 #include "sim/cli/commands/commands.h"
 #include "sim/cli/input/rank_options.h"
-#include "sim/cli/input/strict_number.h"
 #include "sim/cli/process/output.h"
 #include "sim/cli/report/memory_picture.h"
 #include "sim/cli/report/module_report.h"
 #include "sim/cli/report/plan_report.h"
 #include "sim/cli/report/profile_report.h"
 #include "sim/cli/report/timeline_columns.h"
+#include "sim/cli/values/strict_number.h"
 
 namespace sim {
 namespace {

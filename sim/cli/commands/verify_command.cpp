@@ -7,13 +7,13 @@
 #include "estimator/base/files.h"
 #include "sim/cli/commands/commands.h"
 #include "sim/cli/input/launched_world.h"
-#include "sim/cli/input/strict_number.h"
 #include "sim/cli/process/machine_memory.h"
 #include "sim/cli/process/output.h"
 #include "sim/cli/process/rank_program.h"
 #include "sim/cli/report/plan_report.h"
 #include "sim/cli/report/verify_memory.h"
 #include "sim/cli/report/verify_report.h"
+#include "sim/cli/values/strict_number.h"
 
 namespace sim {
 namespace {

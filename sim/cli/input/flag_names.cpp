@@ -4,7 +4,7 @@
 #include <cctype>
 #include <string_view>
 
-#include "sim/cli/input/plan_flag_table.h"
+#include "sim/cli/values/plan_flag_table.h"
 
 namespace sim {
 namespace {

@@ -5,7 +5,7 @@
 #include <array>
 
 #include "estimator/base/errors.h"
-#include "sim/cli/input/strict_number.h"
+#include "sim/cli/values/strict_number.h"
 
 namespace sim {
 namespace {

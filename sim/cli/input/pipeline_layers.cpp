@@ -9,7 +9,7 @@
 #include "estimator/base/fields.h"
 #include "estimator/plan/model_config.h"
 #include "estimator/plan/plan_tree.h"
-#include "sim/cli/input/strict_number.h"
+#include "sim/cli/values/strict_number.h"
 
 namespace sim {
 namespace {

@@ -15,8 +15,8 @@
 #include "estimator/plan/model_config.h"
 #include "estimator/plan/option_table.h"
 #include "estimator/plan/plan_tree.h"
-#include "sim/cli/input/yaml_tree.h"
 #include "sim/cli/process/installation.h"
+#include "sim/cli/values/yaml_tree.h"
 
 namespace sim {
 namespace {

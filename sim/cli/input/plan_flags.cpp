@@ -8,11 +8,9 @@
 
 #include "estimator/base/contains.h"
 #include "estimator/base/fields.h"
-#include "estimator/base/text.h"
 #include "estimator/plan/plan_tree.h"
 #include "sim/cli/input/flag_names.h"
-#include "sim/cli/input/layer_pattern.h"
-#include "sim/cli/input/strict_number.h"
+#include "sim/cli/values/flag_value.h"
 
 namespace sim {
 namespace {
@@ -20,50 +18,8 @@ namespace {
 using estimator::contains;
 using estimator::find_in_tree;
 using estimator::Json;
-using estimator::OptionType;
 using estimator::set_in_tree;
-using estimator::split;
 using estimator::UserError;
-
-std::string translate(const std::string& word, std::string_view synonyms) {
-  for (const std::string& pair : split(synonyms, ',')) {
-    const std::size_t equals = pair.find('=');
-    if (equals != std::string::npos && pair.substr(0, equals) == word)
-      return pair.substr(equals + 1);
-  }
-  return word;
-}
-
-/// A switch writes its constant; `--sequence-parallel=false` turns a true one off.
-Json switch_value(const PlanFlag& flag, const std::string& text) {
-  Json constant = Json::parse(flag.said.constant);
-  if (text == "true") return constant;
-  if (text == "false" && constant.is_boolean()) return !constant.get<bool>();
-  throw UserError({.what = "a flag that takes no value was given one",
-                   .where = fmt::format("{} = \"{}\"", flag.short_name(), text),
-                   .help = fmt::format("write {} alone", flag.short_name())});
-}
-
-Json flag_value(const PlanFlag& flag, const std::string& typed) {
-  const std::string& name = flag.short_name();
-  if (flag.is_switch()) return switch_value(flag, typed);
-  const std::string text = translate(typed, flag.said.synonyms);
-  switch (flag.type) {
-    case OptionType::kWhole:
-      return text == "auto" ? Json(text) : Json(parse_whole_number(text, name));
-    case OptionType::kReal:
-      return text == "auto" ? Json(text) : Json(parse_real_number(text, name));
-    case OptionType::kWholeList:
-      return text.empty() && typed != text ? Json::array() : Json(parse_layer_pattern(text, name));
-    case OptionType::kTextList:
-      return split(text, ',');
-    case OptionType::kSwitch:
-    case OptionType::kText:
-    case OptionType::kChoice:
-      return text;
-  }
-  throw std::logic_error("a flag of no type");
-}
 
 /// "parallelism.tensor=8": the value is JSON, or else a word.
 void apply_setting(const std::string& setting, Json& tree) {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "estimator/base/json.h"
-#include "sim/cli/input/plan_flag_table.h"
+#include "sim/cli/values/plan_flag_table.h"
 
 namespace sim {
 

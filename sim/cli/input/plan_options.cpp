@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include "estimator/plan/plan_tree.h"
-#include "sim/cli/input/byte_sizes.h"
 #include "sim/cli/input/flag_names.h"
 #include "sim/cli/input/plan_file.h"
-#include "sim/cli/input/strict_number.h"
+#include "sim/cli/values/byte_sizes.h"
+#include "sim/cli/values/strict_number.h"
 
 namespace sim {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "estimator/base/fields.h"
 #include "estimator/plan/options.h"
-#include "sim/cli/input/strict_number.h"
+#include "sim/cli/values/strict_number.h"
 
 namespace sim {
 namespace {

@@ -4,8 +4,8 @@
 
 #include "estimator/base/errors.h"
 #include "sim/cli/input/device_choice.h"
-#include "sim/cli/input/strict_number.h"
 #include "sim/cli/process/output.h"
+#include "sim/cli/values/strict_number.h"
 
 namespace sim {
 namespace {

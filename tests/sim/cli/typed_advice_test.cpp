@@ -9,8 +9,8 @@
 
 #include "estimator/what_if/advice.h"
 #include "estimator/what_if/max_micro_batch.h"
-#include "sim/cli/input/plan_flag_table.h"
 #include "sim/cli/input/plan_options.h"
+#include "sim/cli/values/plan_flag_table.h"
 #include "tests/estimator/what_if/fake_ranks.h"
 
 namespace sim {

@@ -10,7 +10,7 @@
 #include "estimator/base/errors.h"
 #include "estimator/base/fields.h"
 #include "estimator/plan/plan.h"
-#include "sim/cli/input/yaml_tree.h"
+#include "sim/cli/values/yaml_tree.h"
 #include "tests/sim/cli/onerank_program.h"
 
 namespace sim {

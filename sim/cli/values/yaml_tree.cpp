@@ -1,4 +1,4 @@
-#include "sim/cli/input/yaml_tree.h"
+#include "sim/cli/values/yaml_tree.h"
 
 #include <fmt/format.h>
 #include <yaml-cpp/eventhandler.h>

@@ -1,4 +1,4 @@
-#include "sim/cli/input/plan_flag_table.h"
+#include "sim/cli/values/plan_flag_table.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

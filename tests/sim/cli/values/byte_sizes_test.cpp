@@ -1,4 +1,4 @@
-#include "sim/cli/input/byte_sizes.h"
+#include "sim/cli/values/byte_sizes.h"
 
 #include <gmock/gmock.h>
 

@@ -1,4 +1,4 @@
-#include "sim/cli/input/strict_number.h"
+#include "sim/cli/values/strict_number.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

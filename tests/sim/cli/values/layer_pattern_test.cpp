@@ -1,4 +1,4 @@
-#include "sim/cli/input/layer_pattern.h"
+#include "sim/cli/values/layer_pattern.h"
 
 #include <gtest/gtest.h>
 
