@@ -9,7 +9,7 @@ readonly kTorchVersion=2.11.0
 # What CMake, the build and the tests use; all of it is in Debian 12 and Ubuntu 24.04.
 readonly kPackages=(
   binutils ccache cmake g++ ninja-build python3 python3-venv
-  libcli11-dev libfmt-dev libgloo-dev libgmock-dev libgtest-dev libyaml-cpp-dev nlohmann-json3-dev
+  libcli11-dev libfmt-dev libgloo-dev libgmock-dev libgtest-dev libtomlplusplus-dev libyaml-cpp-dev nlohmann-json3-dev
 )
 # Slurm, for the tests that start ranks with it; they are skipped where it is missing.
 readonly kTestPackages=(munge slurm-client slurmctld slurmd)

@@ -191,6 +191,7 @@ ExitCode run_command_line(int argc, const char* const* argv, const Environment& 
                                          add_allocators_command(root),
                                          add_comm_command(root),
                                          add_exec_command(root),
+                                         add_import_command(root),
                                          add_schema_command(root),
                                          add_list_command(root),
                                          add_completion_command(root),

@@ -46,6 +46,9 @@ Command add_comm_command(CLI::App& root);
 /// `exec -- PROGRAM`: runs a user's program as one rank, or as several.
 Command add_exec_command(CLI::App& root);
 
+/// `import FILE`: the plan that another program's file means.
+Command add_import_command(CLI::App& root);
+
 /// `schema plan|profile|estimate`: the JSON Schema of a document.
 Command add_schema_command(CLI::App& root);
 

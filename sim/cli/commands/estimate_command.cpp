@@ -156,7 +156,7 @@ ExitCode run_estimate(const EstimateOptions& options, const Environment& environ
     estimator::write_file_whole(options.trace, estimator::chrome_trace(result.timeline()));
   }
   if (options.json) {
-    write_to_standard_error(allocator_line(result.input));
+    write_to_standard_error(input_lines(result.input));
     write_to_standard_output(json);
   } else {
     write_to_standard_output(

@@ -48,7 +48,7 @@ ExitCode run_roofline(const RooflineOptions& options, const Environment& environ
   const ClusterResult result = options.job.run(environment);
   const Roofline roofline =
       estimator::roofline_of(result.input.plan, result.profiles, result.estimate, result.rates());
-  if (options.json) write_to_standard_error(allocator_line(result.input));
+  if (options.json) write_to_standard_error(input_lines(result.input));
   answer(options, roofline, plan_text(result.input) + "\n");
   return ExitCode::kDone;
 }

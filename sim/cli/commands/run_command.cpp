@@ -80,7 +80,7 @@ std::string setting_text(const PlanInput& input,
                      chosen.origin,
                      estimator::to_string(profile.device.kind),
                      profile.device.name) +
-         allocator_line(input);
+         input_lines(input);
 }
 
 /// Drawn where its file was asked for.

@@ -99,6 +99,12 @@ void PipelineLayers::add_to(CLI::App& app) {
       ->group(kGroup);
 }
 
+void PipelineLayers::set(const std::string& flag, const std::string& value) {
+  if (flag == kFirst) first_ = value;
+  if (flag == kLast) last_ = value;
+  if (flag == kPerVirtual) per_virtual_ = value;
+}
+
 std::string PipelineLayers::given() const {
   if (!first_.empty()) return kFirst;
   return !last_.empty() ? kLast : kPerVirtual;

@@ -15,6 +15,9 @@ class PipelineLayers {
  public:
   void add_to(CLI::App& app);
 
+  /// As if the flag were given on the command line; other flags do nothing.
+  void set(const std::string& flag, const std::string& value);
+
   bool any_given() const { return !first_.empty() || !last_.empty() || !per_virtual_.empty(); }
   /// The name of a flag that was given.
   std::string given() const;

@@ -15,6 +15,7 @@
 #include "estimator/plan/model_config.h"
 #include "estimator/plan/option_table.h"
 #include "estimator/plan/plan_tree.h"
+#include "sim/cli/import/import_file.h"
 #include "sim/cli/process/installation.h"
 #include "sim/cli/values/yaml_tree.h"
 
@@ -60,7 +61,6 @@ void check_is_text(const std::string& text, const std::string& path) {
 
 /// What somebody most likely meant who gave the path of a plan that is not there.
 std::string help_for_missing(const std::string& path) {
-  if (path == "-") return "to read a plan from standard input, name /dev/stdin";
   if (path == "true" || path == "false") {
     return fmt::format(
         "a switch does not take a value after a space: write it alone, or --switch={}", path);
@@ -91,16 +91,43 @@ bool is_yaml(const std::string& path) {
 
 }  // namespace
 
-Json read_plan_file(const std::string& path) {
+namespace {
+
+/// Standard input is "-"; a model's folder has its shape in config.json.
+std::string file_meant_by(const std::string& path) {
+  if (path == "-") return "/dev/stdin";
+  const std::filesystem::path config = std::filesystem::path(path) / "config.json";
+  std::error_code ignored;
+  return std::filesystem::is_regular_file(config, ignored) ? config.string() : path;
+}
+
+std::string read_plan_text(const std::string& path) {
   if (std::error_code error; !std::filesystem::exists(path, error)) {
     throw UserError({.what = "cannot read " + path,
                      .where = error ? error.message() : std::strerror(ENOENT),
                      .help = help_for_missing(path)});
   }
-  const std::string text = estimator::read_file(path, {.bytes = kLargestPlanBytes});
+  std::string text = estimator::read_file(path, {.bytes = kLargestPlanBytes});
   check_is_text(text, path);
+  return text;
+}
+
+Json plan_tree(const std::string& text, const std::string& path) {
   return estimator::with_new_keys(is_yaml(path) ? parse_yaml(text, path)
                                                 : estimator::parse_json(text, path));
 }
+
+}  // namespace
+
+PlanFile read_plan_or_other_file(const std::string& named) {
+  const std::string path = file_meant_by(named);
+  const std::string text = read_plan_text(path);
+  PlanFile file;
+  file.imported = import_text(text, path);
+  file.tree = file.imported ? file.imported->tree : estimator::JsonValue(plan_tree(text, path));
+  return file;
+}
+
+Json read_plan_file(const std::string& path) { return plan_tree(read_plan_text(path), path); }
 
 }  // namespace sim

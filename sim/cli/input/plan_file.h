@@ -1,14 +1,28 @@
-// A plan file: JSON, or YAML when its name ends in .yaml or .yml.
+// A plan file: JSON, or YAML when its name ends in .yaml or .yml, or what another program reads
+// (sim/cli/import).
 #pragma once
 
+#include <optional>
 #include <string>
 
-#include "estimator/base/json.h"
+#include "estimator/base/json_value.h"
+#include "sim/cli/import/imported_plan.h"
 
 namespace sim {
 
-/// Reads the tree in the file. Throws UserError for a file that cannot be read, is empty, is too
-/// large to be a plan or is not text, and (with line and column) for text that does not parse.
+struct PlanFile {
+  estimator::JsonValue tree;
+  std::optional<ImportedPlan> imported;  ///< if it is another program's file
+};
+
+/// Reads the file, told by its content. Throws UserError for a file that cannot be read, is empty,
+/// is too large to be a plan or is not text, and (with line and column) for text that does not
+/// parse.
+PlanFile read_plan_or_other_file(const std::string& path);
+
+/// Reads the tree in the file of a plan. Throws UserError for a file that cannot be read, is empty,
+/// is too large to be a plan or is not text, and (with line and column) for text that does not
+/// parse.
 estimator::Json read_plan_file(const std::string& path);
 
 }  // namespace sim

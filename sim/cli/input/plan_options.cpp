@@ -1,10 +1,10 @@
 #include "sim/cli/input/plan_options.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "estimator/plan/plan_tree.h"
 #include "sim/cli/input/flag_names.h"
-#include "sim/cli/input/plan_file.h"
 #include "sim/cli/values/byte_sizes.h"
 #include "sim/cli/values/strict_number.h"
 
@@ -32,11 +32,26 @@ bool is_given(const Json& value) { return !value.is_null() && value != ""; }
 
 void PlanOptions::add_to(CLI::App& app) {
   app.add_option(
-         "PLAN,-p,--plan", path_, "a plan file, JSON or YAML; flags take precedence over it")
+         "PLAN,-p,--plan",
+         path_,
+         "a plan file, JSON or YAML, or a file of another program, such as a script that starts "
+         "Megatron-LM; flags take precedence over it")
       ->type_name("FILE")
       ->group("Plan");
-  app.add_option("--world-size", world_size_, "ranks of the simulated world (or WORLD_SIZE)")
+  app.add_option("--world-size",
+                 world_size_,
+                 "ranks of the simulated world (or WORLD_SIZE)")
       ->type_name("N")
+      ->group("Plan");
+  app.add_option("--ignore",
+                 ignored_,
+                 "estimate another program's file without what is not modelled: fp8,mtp; the "
+                 "estimate says what is missing")
+      ->type_name("NAME,...")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->group("Plan");
+  app.add_flag("--verbose", verbose_, "list the keys of another program's file, and their use")
       ->group("Plan");
   flags_.add_to(app);
   pipeline_layers_.add_to(app);
@@ -63,9 +78,12 @@ PlanContext PlanOptions::context(const Environment& environment) const {
   return context;
 }
 
-Json PlanOptions::read_tree(const Environment& environment, Writers& writers) const {
-  Json tree = path_.empty() ? Json::object() : read_plan_file(path_);
-  if (!tree.is_object()) return tree;  // resolve_plan() says what is wrong with it
+PlanFile PlanOptions::read_tree(const Environment& environment, Writers& writers) const {
+  PlanFile file;
+  file.tree = Json::object();
+  if (!path_.empty()) file = read_plan_or_other_file(path_);
+  Json tree = file.tree.json();
+  if (!tree.is_object()) return file;  // resolve_plan() says what is wrong with it
   flags_.overlay(tree);
   for (const auto& [path, variables] : kVariables) {
     for (const char* name : variables) {
@@ -75,7 +93,21 @@ Json PlanOptions::read_tree(const Environment& environment, Writers& writers) co
       writers.emplace(path, name);
     }
   }
-  return tree;
+  file.tree = tree;
+  return file;
+}
+
+PipelineLayers PlanOptions::stage_flags(const PlanFile& file) const {
+  PipelineLayers layers = pipeline_layers_;
+  if (layers.any_given() || !file.imported) return layers;
+  for (const auto& [flag, value] : file.imported->stage_flags) layers.set(flag, value);
+  return layers;
+}
+
+std::string PlanOptions::import_lines(const ImportedPlan& imported) const {
+  std::string lines = import_summary(imported, verbose_);
+  for (const std::string& line : accept(imported, ignored_)) lines += "note: " + line + "\n";
+  return lines;
 }
 
 /// "command line: memory.allocator = x" is the variable that wrote the key, or the flag.
@@ -91,15 +123,50 @@ std::vector<Problem> PlanOptions::with_origins(std::vector<Problem> problems,
   return problems;
 }
 
+void PlanOptions::refuse_ignored() const {
+  if (ignored_.empty()) return;
+  throw UserError({.what = "only what another program's file asks for can be ignored",
+                   .where = fmt::format("--ignore {}", fmt::join(ignored_, ",")),
+                   .help = "leave it out"});
+}
+
+PlanOptions::WrittenPlan PlanOptions::written(const Environment& environment) const {
+  Writers writers;
+  const PlanFile file = read_tree(environment, writers);
+  WrittenPlan written{.tree = file.tree, .lines = ""};
+  if (!file.imported) {
+    refuse_ignored();
+    return written;
+  }
+  written.lines = import_lines(*file.imported);
+  Json tree = file.tree.json();
+  stage_flags(file).overlay(tree);
+  written.tree = tree;
+  try {
+    check_complete(*file.imported, tree, context(environment).world_size.has_value());
+  } catch (const UserError& error) {
+    const Problem& problem = error.problems().front();
+    written.lines += fmt::format("note: {}: {}; {}\n", problem.what, problem.where, problem.help);
+  }
+  return written;
+}
+
 PlanInput PlanOptions::resolve(const Environment& environment) const {
   PlanInput input;
   input.spec.context = context(environment);
   input.world_size_origin =
       input.spec.context.world_size ? input.spec.context.world_size_origin : "the plan";
   Writers writers;
-  input.spec.tree = read_tree(environment, writers);
-  if (pipeline_layers_.any_given()) {
-    input.spec.derive_keys = [layers = pipeline_layers_](Json& tree) { layers.overlay(tree); };
+  const PlanFile file = read_tree(environment, writers);
+  input.spec.tree = file.tree.json();
+  if (file.imported) {
+    input.import_lines = import_lines(*file.imported);
+    check_complete(*file.imported, input.spec.tree, input.spec.context.world_size.has_value());
+  } else {
+    refuse_ignored();
+  }
+  if (const PipelineLayers layers = stage_flags(file); layers.any_given()) {
+    input.spec.derive_keys = [layers](Json& tree) { layers.overlay(tree); };
   }
   try {
     read_byte_sizes(input.spec.tree, input.spec.context.origin);

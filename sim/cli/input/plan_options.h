@@ -8,6 +8,7 @@
 
 #include "estimator/plan/plan_spec.h"
 #include "sim/cli/input/pipeline_layers.h"
+#include "sim/cli/input/plan_file.h"
 #include "sim/cli/input/plan_flags.h"
 #include "sim/cli/process/environment.h"
 
@@ -20,6 +21,7 @@ struct PlanInput {
   estimator::Plan plan;
   std::string world_size_origin;  ///< "WORLD_SIZE", "--world-size" or "the plan"
   std::string allocator_origin;   ///< a variable's name, "the plan", or "" if there are none
+  std::string import_lines;  ///< what became of another program's file, in lines; "" for a plan
 };
 
 class PlanOptions {
@@ -37,11 +39,25 @@ class PlanOptions {
   /// from the plan, else from PyTorch's variables. Throws UserError with every problem found.
   PlanInput resolve(const Environment& environment) const;
 
+  /// The plan's tree as it is written to a file, with what the flags say, and lines that say what
+  /// became of another program's file and what it still lacks.
+  struct WrittenPlan {
+    estimator::JsonValue tree;
+    std::string lines;
+  };
+  WrittenPlan written(const Environment& environment) const;
+
  private:
   /// Which variable wrote a key of the plan, by the key's path.
   using Writers = std::map<std::string, std::string>;
 
-  estimator::Json read_tree(const Environment& environment, Writers& writers) const;
+  /// The tree of file, flags and variables, and the file if it is another program's.
+  PlanFile read_tree(const Environment& environment, Writers& writers) const;
+  /// The flags that divide layers among stages, those of the file where none are given.
+  PipelineLayers stage_flags(const PlanFile& file) const;
+  /// --ignore is for other programs' files alone.
+  void refuse_ignored() const;
+  std::string import_lines(const ImportedPlan& imported) const;
   std::vector<estimator::Problem> with_origins(std::vector<estimator::Problem> problems,
                                                const std::string& origin,
                                                const Writers& writers) const;
@@ -49,6 +65,8 @@ class PlanOptions {
 
   std::string path_;
   std::string world_size_;
+  std::vector<std::string> ignored_;
+  bool verbose_ = false;
   PlanFlags flags_;
   PipelineLayers pipeline_layers_;
 };

@@ -15,10 +15,12 @@ std::string world_text(const PlanInput& input) {
       "simulated world {} (from {})", input.plan.world_size(), input.world_size_origin);
 }
 
-std::string allocator_line(const PlanInput& input) {
-  if (input.allocator_origin.empty()) return "";
-  return fmt::format(
-      "allocator {} (from {})\n", input.plan.memory.allocator, input.allocator_origin);
+std::string input_lines(const PlanInput& input) {
+  if (input.allocator_origin.empty()) return input.import_lines;
+  return fmt::format("{}allocator {} (from {})\n",
+                     input.import_lines,
+                     input.plan.memory.allocator,
+                     input.allocator_origin);
 }
 
 namespace {
@@ -80,7 +82,7 @@ std::string plan_text(const PlanInput& input) {
              to_string(t.framework),
              with_commas(plan.model.vocab_size),
              with_commas(plan.padded_vocab_size())) +
-         allocator_line(input);
+         input_lines(input);
 }
 
 }  // namespace sim

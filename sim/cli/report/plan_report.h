@@ -10,9 +10,9 @@ namespace sim {
 /// "simulated world 1024 (from WORLD_SIZE)"
 std::string world_text(const PlanInput& input);
 
-/// A line such as "allocator expandable_segments:True (from PYTORCH_CUDA_ALLOC_CONF)"; "" if there
-/// are no settings.
-std::string allocator_line(const PlanInput& input);
+/// What became of another program's file, and a line such as "allocator expandable_segments:True
+/// (from PYTORCH_CUDA_ALLOC_CONF)"; "" if there is nothing to say.
+std::string input_lines(const PlanInput& input);
 
 /// The plan in lines: name, world, layout, training, allocator.
 std::string plan_text(const PlanInput& input);

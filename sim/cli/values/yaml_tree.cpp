@@ -22,7 +22,8 @@ constexpr const char* kTooLarge = "a plan this deep or large";
 
 class YamlReader {
  public:
-  explicit YamlReader(const std::string& origin) : origin_(origin) {}
+  YamlReader(const std::string& origin, DuplicateKeys duplicates)
+      : origin_(origin), duplicates_(duplicates) {}
 
   Json read(const YAML::Node& node, int depth = 0) {
     // Aliases share nodes: a short text can stand for a tree without end.
@@ -60,7 +61,7 @@ class YamlReader {
              "see `onerank schema plan` for those that there are");
       }
       const std::string& key = entry.first.Scalar();
-      if (object.contains(key)) {
+      if (object.contains(key) && duplicates_ == DuplicateKeys::kRefused) {
         fail(
             entry.first.Mark(), fmt::format("the key {} stands twice", key), "keep one of the two");
       }
@@ -94,6 +95,7 @@ class YamlReader {
   }
 
   const std::string& origin_;
+  DuplicateKeys duplicates_;
   int nodes_ = 0;
 };
 
@@ -149,8 +151,8 @@ void check_structure(const std::string& text, const YamlReader& reader) {
 
 }  // namespace
 
-Json parse_yaml(const std::string& text, const std::string& origin) {
-  YamlReader reader(origin);
+Json parse_yaml(const std::string& text, const std::string& origin, DuplicateKeys duplicates) {
+  YamlReader reader(origin, duplicates);
   try {
     check_structure(text, reader);
     return reader.read(YAML::Load(text));

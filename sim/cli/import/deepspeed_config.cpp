@@ -1,0 +1,58 @@
+#include "sim/cli/import/deepspeed_config.h"
+
+#include <algorithm>
+#include <array>
+
+#include "estimator/base/fields.h"
+#include "estimator/plan/plan_tree.h"
+#include "sim/cli/import/tree_entries.h"
+
+namespace onerank_data {
+extern const std::string_view import_deepspeed_json;
+}
+
+namespace sim {
+namespace {
+
+using estimator::Json;
+
+/// The type of the parameters is what is enabled; "auto" leaves it to flags.
+std::vector<SourceEntry> implied(const Json& tree, const std::string& origin) {
+  const auto enabled = [&](const char* section) {
+    return estimator::find_in_tree(tree, std::string(section) + ".enabled");
+  };
+  std::vector<SourceEntry> entries = {
+      {.key = "framework", .values = {"megatron-deepspeed"}, .place = "default of DeepSpeed"}};
+  std::string dtype = "fp32";
+  for (const char* type : {"fp16", "bf16"}) {
+    if (enabled(type) == true) dtype = type;
+    if (enabled(type) == "auto") dtype = "";
+  }
+  if (!dtype.empty()) entries.push_back({.key = "dtype", .values = {dtype}, .place = origin});
+  return entries;
+}
+
+}  // namespace
+
+bool is_deepspeed_config(const Json& tree) {
+  constexpr std::array<const char*, 3> kKeys = {
+      "zero_optimization", "train_micro_batch_size_per_gpu", "train_batch_size"};
+  return tree.is_object() && std::any_of(kKeys.begin(), kKeys.end(), [&](const char* key) {
+           return tree.contains(key);
+         });
+}
+
+ImportedPlan import_deepspeed_config(const Json& tree,
+                                     const std::string& text,
+                                     const std::string& origin) {
+  static const KeyTable table = {
+      .program = "DeepSpeed",
+      .rows = read_key_rows(onerank_data::import_deepspeed_json, "deepspeed.json"),
+      .defaults = {},
+      .flags = false};
+  std::vector<SourceEntry> entries = entries_of_tree(tree, text, origin);
+  for (SourceEntry& entry : implied(tree, origin)) entries.push_back(std::move(entry));
+  return import_entries(std::move(entries), table, origin);
+}
+
+}  // namespace sim

@@ -1,0 +1,16 @@
+// Finds out by its content what a file is that is no plan, and reads it.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "sim/cli/import/imported_plan.h"
+
+namespace sim {
+
+/// The plan that the text means, if it is of a program that Onerank reads; nothing if it may be a
+/// plan. `path` is the file's, beside which scripts that it sources are looked for. Throws
+/// UserError for values that cannot be read.
+std::optional<ImportedPlan> import_text(const std::string& text, const std::string& path);
+
+}  // namespace sim

@@ -1,0 +1,391 @@
+#include "sim/cli/import/imported_plan.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "estimator/base/contains.h"
+#include "estimator/base/fields.h"
+#include "estimator/base/text.h"
+#include "estimator/plan/plan_tree.h"
+#include "sim/cli/import/glob.h"
+#include "sim/cli/values/flag_value.h"
+#include "sim/cli/values/plan_flag_table.h"
+
+namespace sim {
+namespace {
+
+using estimator::contains;
+using estimator::Json;
+using estimator::Problem;
+using estimator::UserError;
+
+/// As the user wrote it: "--fp8-format hybrid".
+std::string written(const SourceEntry& entry) {
+  std::string text = entry.key.size() == 1 ? "-" + entry.key : entry.key;
+  constexpr std::size_t kMostValues = 4;
+  for (std::size_t i = 0; i < std::min(entry.values.size(), kMostValues); ++i) {
+    text += " " + entry.values[i];
+  }
+  if (entry.values.size() > kMostValues) text += " ...";
+  return text;
+}
+
+std::string at(const SourceEntry& entry) {
+  return fmt::format("{}: {}", entry.place, written(entry));
+}
+
+const PlanFlag* find_plan_flag(const std::string& key) {
+  static const auto flags = [] {
+    std::map<std::string, const PlanFlag*> by_name;
+    for (const PlanFlagGroup& group : plan_flag_groups()) {
+      for (const PlanFlag& flag : group.flags) {
+        for (const std::string& name : flag.said.names) by_name.emplace(normal_key(name), &flag);
+      }
+    }
+    return by_name;
+  }();
+  const auto found = flags.find(key);
+  return found == flags.end() ? nullptr : found->second;
+}
+
+/// Flags of Megatron-LM that PipelineLayers reads.
+bool divides_stages(const std::string& key) {
+  return key == "decoder-first-pipeline-num-layers" || key == "decoder-last-pipeline-num-layers" ||
+         key == "num-layers-per-virtual-pipeline-stage";
+}
+
+class Importer {
+ public:
+  Importer(std::vector<SourceEntry> entries, const KeyTable& table, const std::string& origin)
+      : entries_(std::move(entries)), table_(table) {
+    plan_.origin = origin;
+    plan_.program = table.program;
+    plan_.tree = Json::object();
+  }
+
+  ImportedPlan import() && {
+    keep_the_last();
+    refuse_too_many();
+    add_defaults();
+    for (const SourceEntry& entry : entries_) place(entry);
+    std::vector<Problem> problems = std::move(problems_);
+    if (!problems.empty()) throw UserError(std::move(problems));
+    plan_.tree = tree_;
+    return std::move(plan_);
+  }
+
+ private:
+  void keep_the_last() {
+    std::map<std::string, std::size_t> last;
+    for (std::size_t i = 0; i < entries_.size(); ++i) last[entries_[i].key] = i;
+    std::vector<SourceEntry> kept;
+    for (std::size_t i = 0; i < entries_.size(); ++i) {
+      if (last[entries_[i].key] == i) kept.push_back(std::move(entries_[i]));
+    }
+    entries_ = std::move(kept);
+  }
+
+  void refuse_too_many() const {
+    constexpr std::size_t kMostEntries = 10'000;
+    if (entries_.size() <= kMostEntries) return;
+    throw UserError(
+        {.what = plan_.origin + " has too many keys",
+         .where = fmt::format("{}, of which {} are read", entries_.size(), kMostEntries),
+         .help = "give a file with the keys of one training"});
+  }
+
+  const SourceEntry* find(const std::string& key) const {
+    for (const SourceEntry& entry : entries_) {
+      if (entry.key == key) return &entry;
+    }
+    return nullptr;
+  }
+
+  void add_defaults() {
+    const auto has = [&](const std::string& key) { return find(key) != nullptr; };
+    for (const DefaultRow& row : table_.defaults) {
+      if (std::any_of(row.unless.begin(), row.unless.end(), has)) continue;
+      if (!row.when.empty() && std::none_of(row.when.begin(), row.when.end(), has)) continue;
+      std::vector<std::string> values;
+      if (!row.value.empty()) values.push_back(row.value);
+      entries_.push_back(
+          {.key = row.key, .values = std::move(values), .place = "default of " + table_.program});
+    }
+  }
+
+  static bool matches_any(const SourceEntry& entry, const std::vector<std::string>& patterns) {
+    return std::any_of(patterns.begin(), patterns.end(), [&](const std::string& pattern) {
+      if (entry.values.empty()) return pattern.empty() || pattern == "true";
+      return std::all_of(entry.values.begin(), entry.values.end(), [&](const std::string& value) {
+        return matches_glob(value, pattern);
+      });
+    });
+  }
+
+  bool holds(const KeyRow& row, const SourceEntry& entry) const {
+    if (!row.only.empty() && !matches_any(entry, row.only)) return false;
+    if (!row.unless.empty() && matches_any(entry, row.unless)) return false;
+    if (row.when.empty()) return true;
+    return std::any_of(row.when.begin(), row.when.end(), [&](const KeyCondition& condition) {
+      const SourceEntry* other = find(condition.key);
+      return other != nullptr && matches_any(*other, condition.values);
+    });
+  }
+
+  enum class Match { kNone, kName, kRow };
+
+  /// Looks among the rows that have the key's own name, or among those with patterns. kName: there
+  /// are such rows, but none of them holds.
+  std::pair<Match, const KeyRow*> find_row(const SourceEntry& entry, bool by_pattern) const {
+    Match match = Match::kNone;
+    for (const KeyRow& row : table_.rows) {
+      const bool is_named =
+          std::any_of(row.keys.begin(), row.keys.end(), [&](const std::string& key) {
+            const bool is_pattern = key.find('*') != key.npos;
+            if (is_pattern != by_pattern) return false;
+            return is_pattern ? matches_glob(entry.key, key) : key == entry.key;
+          });
+      if (!is_named) continue;
+      if (holds(row, entry)) return {Match::kRow, &row};
+      match = Match::kName;
+    }
+    return {match, nullptr};
+  }
+
+  void place(const SourceEntry& entry) {
+    const auto [by_name, named_row] = find_row(entry, false);
+    if (by_name == Match::kRow) return apply(*named_row, entry);
+    if (table_.flags) {
+      if (divides_stages(entry.key)) return add_stage_flag(entry);
+      if (const PlanFlag* flag = find_plan_flag(entry.key)) return apply(*flag, entry);
+    }
+    const auto [by_pattern, row] = find_row(entry, true);
+    if (by_pattern == Match::kRow) return apply(*row, entry);
+    const bool is_known = by_name == Match::kName || by_pattern == Match::kName;
+    (is_known ? plan_.without_effect : plan_.unknown).push_back(entry);
+  }
+
+  void apply(const KeyRow& row, const SourceEntry& entry) {
+    if (!row.technique.empty()) add_technique(plan_, row.technique, entry);
+    if (!row.note.empty()) plan_.notes.push_back(fmt::format("{}: {}", at(entry), row.note));
+    if (row.path.empty()) {
+      if (row.technique.empty()) plan_.without_effect.push_back(entry);
+      return;
+    }
+    const auto* option = estimator::find_plan_option(row.path);
+    if (option == nullptr) throw std::logic_error("no such option: " + row.path);
+    if (row.constant.empty() && is_unset(entry, row.path)) return;
+    try_to(
+        [&] {
+          const std::string text =
+              row.constant.empty() ? translated(entry.value(), row.words) : row.constant;
+          write(row.path, option_value(option->type, text, entry.key), entry);
+        },
+        entry);
+  }
+
+  void apply(const PlanFlag& flag, const SourceEntry& entry) {
+    if (flag.path.empty()) {
+      plan_.without_effect.push_back(entry);
+      return;
+    }
+    if (!flag.is_switch() && is_unset(entry, flag.path)) return;
+    try_to(
+        [&] {
+          const bool denied =
+              flag.is_switch() && (entry.value() == "false" || entry.value() == "False");
+          const std::string text =
+              flag.is_switch() ? (denied ? "false" : "true") : joined(entry, flag);
+          const bool yields = flag.said.yields && written_.contains(flag.path);
+          if (!yields) write(flag.path, flag_value(flag, text), entry);
+        },
+        entry);
+  }
+
+  /// A pattern of layers may have been divided at its blanks.
+  static std::string joined(const SourceEntry& entry, const PlanFlag& flag) {
+    if (flag.type != estimator::OptionType::kWholeList) return entry.value();
+    return fmt::format("{}", fmt::join(entry.values, ""));
+  }
+
+  bool is_unset(const SourceEntry& entry, const std::string& path) {
+    if (!entry.is_unknown && !entry.values.empty()) return false;
+    plan_.unset.push_back({entry, path});
+    return true;
+  }
+
+  void add_stage_flag(const SourceEntry& entry) {
+    if (is_unset(entry, "parallelism.layers_per_stage")) return;
+    plan_.stage_flags.emplace_back("--" + entry.key, entry.value());
+    plan_.modelled.push_back(entry);
+  }
+
+  void write(const std::string& path, Json value, const SourceEntry& entry) {
+    estimator::set_in_tree(tree_, path, std::move(value), entry.place);
+    written_.insert(path);
+    plan_.modelled.push_back(entry);
+  }
+
+  template <class Write>
+  void try_to(const Write& write, const SourceEntry& entry) {
+    try {
+      write();
+    } catch (const UserError& error) {
+      for (Problem problem : error.problems()) {
+        problem.where = at(entry);
+        problems_.push_back(std::move(problem));
+      }
+    }
+  }
+
+  std::vector<SourceEntry> entries_;
+  const KeyTable& table_;
+  ImportedPlan plan_;
+  Json tree_ = Json::object();
+  std::set<std::string> written_;
+  std::vector<Problem> problems_;
+};
+
+/// "train.sh:12: fp8-format hybrid, fp8-recipe delayed"; each place once.
+std::string uses_text(const UsedTechnique& used) {
+  std::string text;
+  std::string place;
+  for (const SourceEntry& use : used.uses) {
+    if (!text.empty()) text += place == use.place ? ", " : "; ";
+    text += place == use.place ? written(use) : at(use);
+    place = use.place;
+  }
+  return text;
+}
+
+void list_keys(const char* title, const std::vector<SourceEntry>& entries, std::string& text) {
+  if (!entries.empty()) text += fmt::format("  {}:\n", title);
+  for (const SourceEntry& entry : entries) text += fmt::format("    {}\n", at(entry));
+}
+
+}  // namespace
+
+ImportedPlan import_entries(std::vector<SourceEntry> entries,
+                            const KeyTable& table,
+                            const std::string& origin) {
+  return Importer(std::move(entries), table, origin).import();
+}
+
+void add_technique(ImportedPlan& plan, const std::string& name, SourceEntry use) {
+  const Technique& technique = technique_named(name);
+  for (UsedTechnique& used : plan.techniques) {
+    if (used.technique == &technique) return used.uses.push_back(std::move(use));
+  }
+  plan.techniques.push_back({&technique, {std::move(use)}});
+}
+
+void set_key(ImportedPlan& plan, const std::string& path, const Json& value) {
+  Json tree = plan.tree.json();
+  estimator::set_in_tree(tree, path, value, plan.origin);
+  plan.tree = tree;
+}
+
+Json said_key(const ImportedPlan& plan, const std::string& path) {
+  return estimator::find_in_tree(plan.tree.json(), path);
+}
+
+std::vector<std::string> accept(const ImportedPlan& plan, const std::vector<std::string>& ignored) {
+  std::vector<Problem> problems;
+  std::vector<std::string> lines = plan.notes;
+  std::set<std::string> known;
+  for (const UsedTechnique& used : plan.techniques) {
+    const Technique& technique = *used.technique;
+    known.insert(technique.name);
+    if (contains(ignored, technique.name)) {
+      lines.push_back(fmt::format(
+          "left out: {} ({}); the real run: {}", technique.what, uses_text(used), technique.errs));
+    } else {
+      problems.push_back(
+          {.what = fmt::format("not modelled: {} ({})", technique.what, technique.name),
+           .where = uses_text(used),
+           .help = fmt::format("--ignore {} estimates without it; the real run: {}",
+                               technique.name,
+                               technique.errs)});
+    }
+  }
+  for (const SourceEntry& entry : plan.unknown) {
+    known.insert(entry.key);
+    if (contains(ignored, entry.key)) {
+      lines.push_back(fmt::format("left out: {}; what it does is not known", at(entry)));
+    } else {
+      problems.push_back(
+          {.what = fmt::format("{} has no such key that Onerank knows", plan.program),
+           .where = at(entry),
+           .help = fmt::format("--ignore {} estimates without it", entry.key)});
+    }
+  }
+  for (const std::string& name : ignored) {
+    if (known.contains(name)) continue;
+    problems.push_back({.what = "the file has nothing of this name to ignore",
+                        .where = "--ignore " + name,
+                        .help = known.empty() ? "leave it out"
+                                              : fmt::format("it has {}", fmt::join(known, ", "))});
+  }
+  if (!problems.empty()) throw UserError(std::move(problems));
+  for (std::string& line : lines) line = estimator::printable(line);
+  return lines;
+}
+
+void check_complete(const ImportedPlan& plan, const Json& tree, bool has_world) {
+  std::vector<std::string> lacks;
+  std::vector<std::string> flags;
+  const auto need = [&](const std::string& path, const char* what, const char* flag) {
+    const Json value = estimator::find_in_tree(tree, path);
+    if (!value.is_null() && value != "auto" && value != "") return;
+    lacks.emplace_back(what);
+    flags.emplace_back(flag);
+  };
+  const Json model = estimator::find_in_tree(tree, "model");
+  const bool is_named = model.is_string() || (model.is_object() && model.contains("preset"));
+  if (model.is_null()) {
+    need("model", "the model", "--model llama3-8b");
+  } else if (!is_named) {
+    need("model.num_layers", "the number of layers", "--num-layers 32");
+    need("model.hidden_size", "the hidden size", "--hidden-size 4096");
+    need("model.num_attention_heads", "the attention heads", "--num-attention-heads 32");
+    need("model.vocab_size", "the size of the vocabulary", "--vocab-size 128256");
+    need("model.max_position_embeddings", "the longest sequence", "--max-position-embeddings 4096");
+  }
+  need("cluster.gpu", "the GPU", "--gpu h100-sxm");
+  if (!has_world) need("cluster.nodes", "the number of machines", "--nodes 4");
+  for (const UnsetKey& key : plan.unset) {
+    const auto* option = estimator::find_plan_option(key.path);
+    const bool is_asked = option != nullptr && option->changes_ranks && !option->flags.empty();
+    if (!is_asked || contains(lacks, at(key.entry))) continue;
+    const std::string flag = option->flags.front().names.back() + " N";
+    if (estimator::find_in_tree(tree, key.path).is_null() && !contains(flags, flag)) {
+      lacks.push_back(at(key.entry));
+      flags.push_back(flag);
+    }
+  }
+  if (lacks.empty()) return;
+  throw UserError({.what = plan.origin + " does not say all that an estimate needs",
+                   .where = fmt::format("it lacks {}", fmt::join(lacks, ", ")),
+                   .help = fmt::format("give {}", fmt::join(flags, " "))});
+}
+
+std::string import_summary(const ImportedPlan& plan, bool verbose) {
+  std::string text = fmt::format("{} of {}: {} keys modelled, {} without effect\n",
+                                 plan.origin,
+                                 plan.program,
+                                 plan.modelled.size(),
+                                 plan.without_effect.size());
+  if (!verbose) return estimator::printable(text);
+  list_keys("modelled", plan.modelled, text);
+  list_keys("without effect on memory and time", plan.without_effect, text);
+  std::vector<SourceEntry> unset;
+  for (const UnsetKey& key : plan.unset) unset.push_back(key.entry);
+  list_keys("not set in the file", unset, text);
+  return estimator::printable(text);
+}
+
+}  // namespace sim

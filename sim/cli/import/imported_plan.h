@@ -1,0 +1,66 @@
+// The plan that a foreign file means, and what became of each of its keys.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "estimator/base/errors.h"
+#include "estimator/base/json.h"
+#include "estimator/base/json_value.h"
+#include "sim/cli/import/key_table.h"
+#include "sim/cli/import/source_entry.h"
+
+namespace sim {
+
+/// A technique that the file uses, which is not modelled.
+struct UsedTechnique {
+  const Technique* technique = nullptr;
+  std::vector<SourceEntry> uses;
+};
+
+/// A key of the plan whose value the file leaves to somebody else, such as --micro-batch-size $MBS.
+struct UnsetKey {
+  SourceEntry entry;
+  std::string path;
+};
+
+struct ImportedPlan {
+  std::string origin;   ///< the file
+  std::string program;  ///< "Megatron-LM"
+  estimator::JsonValue tree;
+  std::vector<SourceEntry> modelled;
+  std::vector<SourceEntry> without_effect;
+  std::vector<SourceEntry> unknown;  ///< keys that no table has
+  std::vector<UnsetKey> unset;
+  std::vector<UsedTechnique> techniques;
+  std::vector<std::string> notes;
+  /// Flags that divide layers among stages, which depend on other keys (PipelineLayers).
+  std::vector<std::pair<std::string, std::string>> stage_flags;
+};
+
+/// Makes the plan of the entries; of two with the same key the last counts. Throws UserError for
+/// values that cannot be read.
+ImportedPlan import_entries(std::vector<SourceEntry> entries,
+                            const KeyTable& table,
+                            const std::string& origin);
+
+/// Adds a use of a technique that no key says.
+void add_technique(ImportedPlan& plan, const std::string& name, SourceEntry use);
+
+/// Writes a key of the plan.
+void set_key(ImportedPlan& plan, const std::string& path, const estimator::Json& value);
+estimator::Json said_key(const ImportedPlan& plan, const std::string& path);
+
+/// Throws UserError for techniques and unknown keys that `ignored` does not name, and for names in
+/// it that nothing in the file has. Returns the lines that say what the estimate leaves out.
+std::vector<std::string> accept(const ImportedPlan& plan, const std::vector<std::string>& ignored);
+
+/// Throws one UserError that names all that the plan's tree lacks for an estimate. `has_world`:
+/// whether the number of GPUs is given otherwise.
+void check_complete(const ImportedPlan& plan, const estimator::Json& tree, bool has_world);
+
+/// "train.sh of Megatron-LM: 31 keys modelled, 40 without effect"; with `verbose` each by name.
+std::string import_summary(const ImportedPlan& plan, bool verbose);
+
+}  // namespace sim

@@ -1,0 +1,116 @@
+#include "sim/cli/import/launcher_words.h"
+
+#include <charconv>
+
+#include "estimator/base/contains.h"
+#include "estimator/base/fields.h"
+#include "estimator/base/text.h"
+#include "sim/cli/import/key_table.h"
+
+namespace onerank_data {
+extern const std::string_view import_launchers_json;
+}
+
+namespace sim {
+namespace {
+
+using estimator::Json;
+
+std::optional<int64_t> number_in(const std::string& text) {
+  int64_t number = 0;
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || stop != text.data() + text.size() || number < 1) return std::nullopt;
+  return number;
+}
+
+/// "gpu:8", "gpu:h100:8", "h100:8" or "8".
+void read_gpus(const std::string& text, std::optional<int64_t>& gpus, std::string& gpu) {
+  for (const std::string& part : estimator::split(text, ':')) {
+    if (const auto number = number_in(part)) {
+      gpus = number;
+    } else if (part != "gpu" && !part.empty() && part.find('$') == part.npos) {
+      gpu = part;
+    }
+  }
+}
+
+/// What a launcher's key writes: launchers.json has the names.
+enum class Meaning { kNodes, kGpusOfNode, kGpus, kNone };
+
+Meaning meaning_of(const std::string& key) {
+  static const auto rows = read_key_rows(onerank_data::import_launchers_json, "launchers.json");
+  for (const KeyRow& row : rows) {
+    if (!estimator::contains(row.keys, key)) continue;
+    if (row.path == "cluster.nodes") return Meaning::kNodes;
+    return row.constant == "all" ? Meaning::kGpus : Meaning::kGpusOfNode;
+  }
+  return Meaning::kNone;
+}
+
+void read_value(const std::string& key, const std::string& value, LaunchedCluster& cluster) {
+  switch (meaning_of(key)) {
+    case Meaning::kNodes:
+      if (const auto nodes = number_in(value.substr(value.find(':') + 1))) cluster.nodes = nodes;
+      break;
+    case Meaning::kGpusOfNode:
+      read_gpus(value, cluster.gpus_per_node, cluster.gpu);
+      break;
+    case Meaning::kGpus:
+      read_gpus(value, cluster.gpus, cluster.gpu);
+      break;
+    case Meaning::kNone:
+      break;
+  }
+}
+
+}  // namespace
+
+void read_launcher_words(const std::vector<ShellWord>& words, LaunchedCluster& cluster) {
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::string& word = words[i].text;
+    if (word.size() < 2 || word[0] != '-') continue;
+    const std::size_t equals = word.find('=');
+    const bool is_short = word[1] != '-';
+    if (is_short && word.size() > 2 && equals == word.npos) {
+      read_value(word.substr(1, 1), word.substr(2), cluster);  // -N4
+    }
+    const std::string key = normal_key(word.substr(0, equals));
+    if (equals != word.npos) {
+      read_value(key, word.substr(equals + 1), cluster);
+    } else if (i + 1 < words.size()) {
+      read_value(key, words[i + 1].text, cluster);
+    }
+  }
+}
+
+std::map<std::string, std::string> slurm_variables(const LaunchedCluster& cluster) {
+  std::map<std::string, std::string> variables;
+  if (cluster.nodes) {
+    for (const char* name : {"SLURM_NNODES", "SLURM_JOB_NUM_NODES"}) {
+      variables[name] = std::to_string(*cluster.nodes);
+    }
+  }
+  if (cluster.gpus_per_node) {
+    for (const char* name :
+         {"SLURM_GPUS_PER_NODE", "SLURM_GPUS_ON_NODE", "SLURM_NTASKS_PER_NODE"}) {
+      variables[name] = std::to_string(*cluster.gpus_per_node);
+    }
+    if (cluster.nodes) {
+      variables["SLURM_NTASKS"] = std::to_string(*cluster.nodes * *cluster.gpus_per_node);
+    }
+  }
+  return variables;
+}
+
+void set_cluster(const LaunchedCluster& cluster, ImportedPlan& plan) {
+  if (!cluster.gpu.empty()) set_key(plan, "cluster.gpu", cluster.gpu);
+  if (cluster.gpus_per_node) set_key(plan, "cluster.gpus_per_node", *cluster.gpus_per_node);
+  std::optional<int64_t> nodes = cluster.nodes;
+  if (!nodes && cluster.gpus && cluster.gpus_per_node &&
+      *cluster.gpus % *cluster.gpus_per_node == 0) {
+    nodes = *cluster.gpus / *cluster.gpus_per_node;
+  }
+  if (nodes) set_key(plan, "cluster.nodes", *nodes);
+}
+
+}  // namespace sim

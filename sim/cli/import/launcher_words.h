@@ -1,0 +1,31 @@
+// The machines and GPUs that launchers are asked for: #SBATCH, srun, torchrun.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/cli/import/imported_plan.h"
+#include "sim/cli/import/shell_script.h"
+
+namespace sim {
+
+struct LaunchedCluster {
+  std::optional<int64_t> nodes;
+  std::optional<int64_t> gpus_per_node;
+  std::optional<int64_t> gpus;  ///< of all machines
+  std::string gpu;              ///< "h100" of gpu:h100:8
+};
+
+/// Takes what the words say, and leaves the rest as it is.
+void read_launcher_words(const std::vector<ShellWord>& words, LaunchedCluster& cluster);
+
+/// The variables that Slurm sets for it.
+std::map<std::string, std::string> slurm_variables(const LaunchedCluster& cluster);
+
+/// Writes cluster.gpu, cluster.nodes and cluster.gpus_per_node as far as they are known.
+void set_cluster(const LaunchedCluster& cluster, ImportedPlan& plan);
+
+}  // namespace sim

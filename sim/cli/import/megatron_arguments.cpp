@@ -1,0 +1,460 @@
+#include "sim/cli/import/megatron_arguments.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "estimator/base/database.h"
+#include "estimator/plan/model_config.h"
+#include "sim/cli/import/glob.h"
+#include "sim/cli/import/launcher_words.h"
+#include "sim/cli/import/tree_entries.h"
+#include "sim/cli/values/plan_flag_table.h"
+#include "sim/cli/values/strict_number.h"
+
+namespace onerank_data {
+extern const std::string_view import_megatron_json;
+extern const std::string_view import_megatron_defaults_json;
+extern const std::string_view import_megatron_programs_json;
+extern const std::string_view import_environment_json;
+extern const std::string_view import_vocabularies_json;
+}  // namespace onerank_data
+
+namespace sim {
+
+/// What a program trains, by its name.
+struct ProgramRow {
+  std::vector<std::string> names;
+  std::string technique;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, ProgramRow& row) {
+  visit("names", row.names, "patterns of the program's path");
+  visit("technique", row.technique, "what it does, if that is not modelled");
+}
+
+/// The size of a tokenizer's vocabulary.
+struct VocabularyRow {
+  std::string tokenizer;
+  std::string model;
+  int64_t vocab_size = 0;
+  std::string source;
+  bool assumed = false;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, VocabularyRow& row) {
+  visit("tokenizer", row.tokenizer, "--tokenizer-type");
+  visit("model", row.model, "pattern of --tokenizer-model; empty: any");
+  visit("vocab_size", row.vocab_size, "its tokens");
+  visit("source", row.source, "where the number is from");
+  visit("assumed", row.assumed, "the file that is named may have another size");
+}
+
+namespace {
+
+using estimator::Json;
+
+/// As many keys of Megatron-LM make a list of its arguments.
+constexpr int kEnoughKeys = 3;
+
+const KeyTable& megatron_table() {
+  static const KeyTable table = {
+      .program = "Megatron-LM",
+      .rows =
+          [] {
+            auto rows = read_key_rows(onerank_data::import_megatron_json, "megatron.json");
+            const auto variables =
+                read_key_rows(onerank_data::import_environment_json, "environment.json");
+            rows.insert(rows.end(), variables.begin(), variables.end());
+            return rows;
+          }(),
+      .defaults = estimator::read_database<DefaultRow>(onerank_data::import_megatron_defaults_json,
+                                                       "megatron_defaults.json"),
+      .flags = true};
+  return table;
+}
+
+/// The variables of a job that a plan has keys for, by their own names.
+std::set<std::string> names_of_variables() {
+  std::set<std::string> names;
+  for (const KeyRow& row : estimator::read_database<KeyRow>(onerank_data::import_environment_json,
+                                                            "environment.json")) {
+    names.insert(row.keys.begin(), row.keys.end());
+  }
+  return names;
+}
+
+/// The keys by their own names, without those of patterns.
+const std::set<std::string>& known_keys() {
+  static const auto known = [] {
+    std::set<std::string> keys;
+    for (const KeyRow& row : megatron_table().rows) {
+      keys.insert(row.keys.begin(), row.keys.end());
+    }
+    for (const PlanFlagGroup& group : plan_flag_groups()) {
+      for (const PlanFlag& flag : group.flags) keys.insert(normal_key(flag.said.names.front()));
+    }
+    return keys;
+  }();
+  return known;
+}
+
+int count_known(const std::vector<SourceEntry>& entries) {
+  return static_cast<int>(std::count_if(entries.begin(), entries.end(), [](const auto& entry) {
+    return known_keys().contains(entry.key);
+  }));
+}
+
+/// The last line of the script on which the argument stands, or the one of its command when it is
+/// made of variables or comes from another script.
+class Lines {
+ public:
+  Lines(const std::string& text, std::string origin) : origin_(std::move(origin)) {
+    int line = 1;
+    for (std::size_t at = 0; at < text.size(); ++at) {
+      if (text[at] == '\n') ++line;
+      const bool begins = text.compare(at, 2, "--") == 0 && (at == 0 || text[at - 1] != '-');
+      if (!begins) continue;
+      const std::size_t end = text.find_first_of(" \t\r\n=\"')\\", at);
+      lines_[normal_key(text.substr(at, end - at))] = line;
+      at += 2;
+    }
+  }
+
+  std::string place(const std::string& key, int line_of_command) const {
+    const auto found = lines_.find(key);
+    return fmt::format("{}:{}", origin_, found == lines_.end() ? line_of_command : found->second);
+  }
+
+ private:
+  std::string origin_;
+  std::map<std::string, int> lines_;
+};
+
+/// "--key value value" and "--key=value".
+std::vector<SourceEntry> entries_of(const std::vector<ShellWord>& words,
+                                    std::size_t begin,
+                                    const Lines& lines) {
+  std::vector<SourceEntry> entries;
+  for (std::size_t i = begin; i < words.size(); ++i) {
+    const ShellWord& word = words[i];
+    if (word.text.starts_with("--") && word.text.size() > 2) {
+      const std::size_t blank = word.text.find(' ');
+      const std::size_t equals = std::min(word.text.find('='), blank);
+      SourceEntry entry = {
+          .key = normal_key(word.text.substr(0, equals)), .values = {}, .place = ""};
+      entry.place = lines.place(entry.key, word.line);
+      if (equals != word.text.npos) {
+        entry.values.push_back(word.text.substr(equals + 1));
+        entry.is_unknown = word.is_unknown;
+      }
+      entries.push_back(std::move(entry));
+    } else if (!entries.empty() && !word.text.empty()) {
+      // What a variable stands for that nobody sets may be nothing at all.
+      entries.back().is_unknown = entries.back().is_unknown || word.is_unknown;
+      if (!word.is_unknown || entries.back().values.empty()) {
+        entries.back().values.push_back(word.text);
+      }
+    }
+  }
+  return entries;
+}
+
+/// The position of the program among a command's words; their number if it is not there.
+std::size_t program_at(const ShellCommand& command) {
+  const auto found =
+      std::find_if(command.words.begin(), command.words.end(), [](const ShellWord& word) {
+        return word.text.ends_with(".py") || word.text.find("pretrain_") != word.text.npos;
+      });
+  return static_cast<std::size_t>(found - command.words.begin());
+}
+
+struct Training {
+  std::vector<SourceEntry> entries;
+  std::string program;
+  int line = 0;
+  std::vector<ShellWord> launcher;
+};
+
+/// Lines of arguments without a program continue each other.
+std::vector<ShellCommand> with_bare_lines_joined(std::vector<ShellCommand> commands) {
+  std::vector<ShellCommand> joined;
+  for (ShellCommand& command : commands) {
+    const bool continues = !joined.empty() && command.words.front().text.starts_with("--");
+    if (!continues) {
+      joined.push_back(std::move(command));
+      continue;
+    }
+    std::vector<ShellWord>& words = joined.back().words;
+    words.insert(words.end(), command.words.begin(), command.words.end());
+  }
+  return joined;
+}
+
+Training training_of(const ShellCommand& command, const Lines& lines) {
+  Training training;
+  const std::size_t at = program_at(command);
+  const bool has_program = at < command.words.size();
+  training.launcher.assign(command.words.begin(),
+                           command.words.begin() + static_cast<std::ptrdiff_t>(at));
+  if (has_program) {
+    training.program = command.words[at].text;
+    training.line = command.words[at].line;
+  }
+  training.entries = entries_of(command.words, has_program ? at + 1 : 0, lines);
+  return training;
+}
+
+/// The command with the most arguments of Megatron-LM, or the arguments in variables.
+std::optional<Training> find_training(const ShellScript& script, const Lines& lines) {
+  Training best;
+  int most = 0;
+  for (const ShellCommand& command : with_bare_lines_joined(script.commands)) {
+    Training training = training_of(command, lines);
+    const int known = count_known(training.entries);
+    if (known > most) {
+      most = known;
+      best = std::move(training);
+    }
+  }
+  if (most >= kEnoughKeys) return best;
+  Training of_variables;
+  std::vector<const std::vector<ShellWord>*> lists;
+  for (const auto& [name, words] : script.variables) {
+    if (!words.empty()) lists.push_back(&words);
+  }
+  std::stable_sort(lists.begin(), lists.end(), [](const auto* a, const auto* b) {
+    return a->front().line < b->front().line;
+  });
+  for (const std::vector<ShellWord>* words : lists) {
+    std::vector<SourceEntry> entries = entries_of(*words, 0, lines);
+    if (count_known(entries) == 0) continue;
+    std::vector<SourceEntry>& all = of_variables.entries;
+    all.insert(all.end(), entries.begin(), entries.end());
+  }
+  if (count_known(of_variables.entries) < kEnoughKeys) return std::nullopt;
+  return of_variables;
+}
+
+const SourceEntry* find_use(const ImportedPlan& plan, const std::string& key) {
+  for (const auto* list : {&plan.modelled, &plan.without_effect}) {
+    for (const SourceEntry& entry : *list) {
+      if (entry.key == key) return &entry;
+    }
+  }
+  return nullptr;
+}
+
+std::string said(const ImportedPlan& plan, const std::string& key) {
+  const SourceEntry* entry = find_use(plan, key);
+  return entry == nullptr ? "" : entry->value();
+}
+
+/// "Qwen/Qwen3-8B" may be a model that is known.
+std::optional<int64_t> vocabulary_of_model(const std::string& name) {
+  const auto* preset = estimator::find_model_preset(name.substr(name.rfind('/') + 1));
+  return preset == nullptr ? std::nullopt : std::optional(preset->config.vocab_size);
+}
+
+void set_vocabulary(ImportedPlan& plan) {
+  if (const SourceEntry* padded = find_use(plan, "padded-vocab-size")) {
+    set_key(plan, "model.vocab_size", parse_whole_number(padded->value(), padded->place));
+    set_key(plan, "training.make_vocab_size_divisible_by", 1);
+    return;
+  }
+  if (!said_key(plan, "model.vocab_size").is_null()) return;
+  static const auto rows = estimator::read_database<VocabularyRow>(
+      onerank_data::import_vocabularies_json, "vocabularies.json");
+  std::string tokenizer = said(plan, "tokenizer-type");
+  const std::string model = said(plan, "tokenizer-model");
+  if (tokenizer.empty() && find_use(plan, "merge-file") != nullptr) tokenizer = "GPT2BPETokenizer";
+  for (const VocabularyRow& row : rows) {
+    if (row.tokenizer != tokenizer) continue;
+    if (!row.model.empty() && !matches_glob(model, row.model)) continue;
+    set_key(plan, "model.vocab_size", row.vocab_size);
+    if (row.assumed) {
+      plan.notes.push_back(
+          fmt::format("the vocabulary of {} is taken to have {} tokens ({}); "
+                      "--vocab-size says otherwise",
+                      tokenizer,
+                      row.vocab_size,
+                      row.source));
+    }
+    return;
+  }
+  if (const auto size = vocabulary_of_model(model)) set_key(plan, "model.vocab_size", *size);
+}
+
+/// What follows from several arguments together (megatron/training/arguments.py).
+void finish(ImportedPlan& plan) {
+  Json tree = plan.tree.json();
+  const bool has_groups = find_use(plan, "group-query-attention") != nullptr;
+  if (!has_groups && tree.contains("model")) tree["model"].erase("num_query_groups");
+  const bool has_fused_loss = find_use(plan, "cross-entropy-loss-fusion") != nullptr;
+  if (!has_fused_loss && tree.contains("training")) tree["training"].erase("cross_entropy_fusion");
+  const SourceEntry* norms = find_use(plan, "qk-layernorm");
+  if (norms != nullptr && find_use(plan, "multi-latent-attention") == nullptr) {
+    tree["model"].erase("qk_layernorm");
+    add_technique(plan, "qk-norm", *norms);
+  }
+  plan.tree = tree;
+  set_vocabulary(plan);
+  const Json sequence = said_key(plan, "training.sequence_length");
+  if (said_key(plan, "model.max_position_embeddings").is_null() && !sequence.is_null()) {
+    set_key(plan, "model.max_position_embeddings", sequence);
+  }
+  const SourceEntry* samples = find_use(plan, "train-samples");
+  if (samples != nullptr && !samples->is_unknown && sequence.is_number_integer()) {
+    const int64_t count = parse_whole_number(samples->value(), samples->place);
+    int64_t tokens = 0;
+    if (!__builtin_mul_overflow(count, sequence.get<int64_t>(), &tokens) && tokens > 0) {
+      set_key(plan, "training.tokens", tokens);
+    }
+  }
+}
+
+void name_program(ImportedPlan& plan, const Training& training, const std::string& origin) {
+  static const auto rows = estimator::read_database<ProgramRow>(
+      onerank_data::import_megatron_programs_json, "megatron_programs.json");
+  for (const ProgramRow& row : rows) {
+    const bool is_it = std::any_of(row.names.begin(), row.names.end(), [&](const auto& name) {
+      return matches_glob(training.program, name);
+    });
+    if (!is_it) continue;
+    if (row.technique.empty()) return;
+    add_technique(plan,
+                  row.technique,
+                  {.key = training.program,
+                   .values = {},
+                   .place = fmt::format("{}:{}", origin, training.line)});
+    // The program has arguments of its own.
+    for (SourceEntry& entry : plan.unknown) add_technique(plan, row.technique, std::move(entry));
+    plan.unknown.clear();
+    return;
+  }
+}
+
+void add_variables(const ShellScript& script,
+                   const std::string& origin,
+                   std::vector<SourceEntry>& entries) {
+  for (const std::string& name : names_of_variables()) {
+    const auto found = script.variables.find(name);
+    if (found == script.variables.end() || found->second.empty()) continue;
+    const ShellWord& value = found->second.front();
+    if (value.is_unknown) continue;
+    entries.push_back({.key = normal_key(name),
+                       .values = {value.text},
+                       .place = fmt::format("{}:{}", origin, value.line)});
+  }
+}
+
+bool starts_ranks_itself(const std::vector<ShellWord>& launcher) {
+  return std::any_of(launcher.begin(), launcher.end(), [](const ShellWord& word) {
+    return word.text.ends_with("torchrun") || word.text.starts_with("torch.distributed");
+  });
+}
+
+}  // namespace
+
+std::optional<ImportedPlan> import_megatron_script(const std::string& text,
+                                                   const std::string& origin,
+                                                   const ScriptFinder& find_script) {
+  ShellScript script = read_shell_script(text, origin, find_script);
+  LaunchedCluster cluster;
+  if (!script.directives.empty()) {
+    read_launcher_words(script.directives, cluster);
+    script = read_shell_script(text, origin, find_script, slurm_variables(cluster));
+  }
+  std::optional<Training> training = find_training(script, Lines(text, origin));
+  if (!training) return std::nullopt;
+  for (const ShellCommand& command : script.commands) {
+    const std::string& name = command.words.front().text;
+    if (name == "srun" || name == "sbatch") {
+      ShellCommand launcher = command;
+      launcher.words.resize(std::min(program_at(command), command.words.size()));
+      read_launcher_words(launcher.words, cluster);
+    }
+  }
+  read_launcher_words(training->launcher, cluster);
+  if (starts_ranks_itself(training->launcher) && !cluster.nodes) cluster.nodes = 1;
+  add_variables(script, origin, training->entries);
+  ImportedPlan plan = import_entries(std::move(training->entries), megatron_table(), origin);
+  name_program(plan, *training, origin);
+  set_cluster(cluster, plan);
+  finish(plan);
+  return plan;
+}
+
+namespace {
+
+/// As the tests' runner gives them to the program: text is divided at its blanks, true is a switch.
+SourceEntry entry_of(const std::string& key,
+                     const Json& value,
+                     const std::string& text,
+                     const std::string& origin) {
+  SourceEntry entry = {.key = normal_key(key), .values = {}, .place = place_of(key, text, origin)};
+  if (value.is_array()) {
+    for (const Json& item : value) entry.values.push_back(scalar_text(item));
+  } else if (!value.is_null() && value != true) {
+    std::string words = scalar_text(value);
+    const bool is_list =
+        words.starts_with('[') && words.ends_with(']') && words.find('*') == words.npos;
+    if (is_list) words = words.substr(1, words.size() - 2);
+    const bool is_whole = words.find_first_of("(|*") != words.npos;
+    std::size_t end = 0;
+    for (std::size_t at = 0; (at = words.find_first_not_of(' ', end)) != words.npos;) {
+      end = is_whole ? words.size() : std::min(words.find(' ', at), words.size());
+      entry.values.push_back(words.substr(at, end - at));
+    }
+  }
+  entry.is_unknown = std::any_of(entry.values.begin(), entry.values.end(), [](const auto& word) {
+    return word.find('$') != word.npos;
+  });
+  return entry;
+}
+
+/// The keys that YAML merges in (<<) come first: the arguments' own win.
+void add_test_entries(const Json& arguments,
+                      const std::string& text,
+                      const std::string& origin,
+                      std::vector<SourceEntry>& entries) {
+  constexpr const char* kMerged = "<<";
+  if (arguments.contains(kMerged) && arguments[kMerged].is_object()) {
+    add_test_entries(arguments[kMerged], text, origin, entries);
+  }
+  for (const auto& [key, value] : arguments.items()) {
+    if (key != kMerged) entries.push_back(entry_of(key, value, text, origin));
+  }
+}
+
+}  // namespace
+
+bool is_megatron_test(const Json& tree) {
+  return tree.is_object() && tree.contains("MODEL_ARGS") && tree["MODEL_ARGS"].is_object();
+}
+
+ImportedPlan import_megatron_test(const Json& tree,
+                                  const std::string& text,
+                                  const std::string& origin) {
+  std::vector<SourceEntry> entries;
+  add_test_entries(tree["MODEL_ARGS"], text, origin, entries);
+  if (tree.contains("ENV_VARS") && tree["ENV_VARS"].is_object()) {
+    const std::set<std::string> names = names_of_variables();
+    for (const auto& [key, value] : tree["ENV_VARS"].items()) {
+      if (names.contains(key)) entries.push_back(entry_of(key, value, text, origin));
+    }
+  }
+  ImportedPlan plan = import_entries(std::move(entries), megatron_table(), origin);
+  if (tree.contains("MODE") && tree["MODE"] == "inference") {
+    add_technique(
+        plan,
+        "inference",
+        {.key = "MODE", .values = {"inference"}, .place = place_of("MODE", text, origin)});
+  }
+  finish(plan);
+  return plan;
+}
+
+}  // namespace sim

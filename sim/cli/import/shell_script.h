@@ -1,0 +1,42 @@
+// Reads a shell script for the commands that it would start, without starting any. It follows
+// assignments, arrays, ${NAME:-default}, sums, tests, case, for (the first item), functions and
+// scripts that it sources. What only a shell could know ($1, $(command), variables that nobody
+// sets) stays in the words as it is written.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace sim {
+
+struct ShellWord {
+  std::string text;
+  int line = 0;
+  bool is_unknown = false;  ///< a part of it is known to the shell alone
+};
+
+struct ShellCommand {
+  std::vector<ShellWord> words;
+};
+
+struct ShellScript {
+  std::vector<ShellCommand> commands;
+  std::vector<ShellWord> directives;                        ///< the words of all lines #SBATCH
+  std::map<std::string, std::vector<ShellWord>> variables;  ///< as they are at the end
+};
+
+/// The text of another script by the path that is written, or nothing.
+using ScriptFinder = std::function<std::optional<std::string>(const std::string& path)>;
+
+/// `environment` are variables that are set before. Throws UserError that names `origin` if the
+/// script is too large or nested too deeply.
+ShellScript read_shell_script(std::string_view text,
+                              const std::string& origin,
+                              const ScriptFinder& find_script,
+                              const std::map<std::string, std::string>& environment = {});
+
+}  // namespace sim

@@ -1,0 +1,89 @@
+#include "sim/cli/import/torchtitan_config.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <sstream>
+
+#include "estimator/base/database.h"
+#include "sim/cli/import/glob.h"
+#include "sim/cli/import/toml_entries.h"
+
+namespace onerank_data {
+extern const std::string_view import_torchtitan_json;
+extern const std::string_view import_torchtitan_defaults_json;
+extern const std::string_view import_torchtitan_models_json;
+}  // namespace onerank_data
+
+namespace sim {
+
+/// A flavor of a model that TorchTitan has by name.
+struct FlavorRow {
+  std::string name;
+  std::string flavor;
+  std::string technique;
+  estimator::JsonValue model;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, FlavorRow& row) {
+  visit("name", row.name, "pattern of model.name");
+  visit("flavor", row.flavor, "pattern of model.flavor");
+  visit("technique", row.technique, "what its layers have that is not modelled");
+  visit("model", row.model, "a plan's model");
+}
+
+namespace {
+
+using estimator::Json;
+
+const KeyTable& torchtitan_table() {
+  static const KeyTable table = {
+      .program = "TorchTitan",
+      .rows = read_key_rows(onerank_data::import_torchtitan_json, "torchtitan.json"),
+      .defaults = estimator::read_database<DefaultRow>(
+          onerank_data::import_torchtitan_defaults_json, "torchtitan_defaults.json"),
+      .flags = false};
+  return table;
+}
+
+SourceEntry entry_named(const std::vector<SourceEntry>& entries,
+                        const std::string& key,
+                        const std::string& otherwise,
+                        const std::string& origin) {
+  const auto found = std::find_if(
+      entries.begin(), entries.end(), [&](const SourceEntry& entry) { return entry.key == key; });
+  if (found != entries.end()) return *found;
+  return {.key = key, .values = {otherwise}, .place = origin};
+}
+
+void set_model(const SourceEntry& name, const SourceEntry& flavor, ImportedPlan& plan) {
+  static const auto rows = estimator::read_database<FlavorRow>(
+      onerank_data::import_torchtitan_models_json, "torchtitan_models.json");
+  const auto row = std::find_if(rows.begin(), rows.end(), [&](const FlavorRow& candidate) {
+    return matches_glob(name.value(), candidate.name) &&
+           matches_glob(flavor.value(), candidate.flavor);
+  });
+  if (row == rows.end()) return;
+  if (!row->model.json().is_null()) set_key(plan, "model", row->model.json());
+  if (row->technique.empty()) return;
+  SourceEntry use = flavor;
+  use.key = fmt::format("{} {}, {}", name.key, name.value(), flavor.key);
+  add_technique(plan, row->technique, std::move(use));
+}
+
+}  // namespace
+
+ImportedPlan import_torchtitan_config(const std::string& text, const std::string& origin) {
+  const std::vector<SourceEntry> entries = toml_entries(text, origin);
+  const SourceEntry name = entry_named(entries, "model.name", "llama3", origin);
+  const SourceEntry flavor = entry_named(entries, "model.flavor", "debugmodel", origin);
+  ImportedPlan plan = import_entries(entries, torchtitan_table(), origin);
+  set_model(name, flavor, plan);
+  // parallelize_llama() in models/llama3/infra/parallelize.py always divides the sequence.
+  const Json tensor = said_key(plan, "parallelism.tensor");
+  if (tensor.is_number_integer() && tensor > 1)
+    set_key(plan, "parallelism.sequence_parallel", true);
+  return plan;
+}
+
+}  // namespace sim

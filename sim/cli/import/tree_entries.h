@@ -1,0 +1,24 @@
+// The keys of a JSON or YAML document as entries.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "estimator/base/json.h"
+#include "sim/cli/import/source_entry.h"
+
+namespace sim {
+
+/// One entry for each key, with those of objects in objects as "zero-optimization.stage". `text` is
+/// the document, for the lines of the places.
+std::vector<SourceEntry> entries_of_tree(const estimator::Json& tree,
+                                         const std::string& text,
+                                         const std::string& origin);
+
+/// "config.json:12", or "config.json" for a key that is not found in the text.
+std::string place_of(const std::string& key, const std::string& text, const std::string& origin);
+
+/// A number, a word or text as it is written; "" for null.
+std::string scalar_text(const estimator::Json& value);
+
+}  // namespace sim

@@ -1,0 +1,144 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "estimator/base/errors.h"
+#include "estimator/base/fields.h"
+#include "sim/cli/import/import_file.h"
+#include "tests/sim/cli/onerank_program.h"
+
+namespace sim {
+namespace {
+
+using estimator::Json;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr const char* kScript = R"(#!/bin/bash
+#SBATCH --nodes=4 --gres=gpu:h100:8
+export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True
+TP=${TP:-2}
+MODEL=(
+  --num-layers 24
+  --hidden-size 2048 --num-attention-heads 16
+  --seq-length 4096 --max-position-embeddings 4096
+  --vocab-size 50000
+)
+torchrun --nproc_per_node 8 --nnodes $SLURM_NNODES pretrain_gpt.py ${MODEL[@]} \
+  --tensor-model-parallel-size $TP --use-distributed-optimizer \
+  --micro-batch-size 2 --bf16 --lr 1e-4 --clip-grad=1.0 --data-path $1
+)";
+
+class MegatronImport : public OnerankProgram {
+ protected:
+  static ImportedPlan imported(const std::string& text, const std::string& path = "train.sh") {
+    auto plan = import_text(text, path);
+    EXPECT_TRUE(plan);
+    return plan ? *plan : ImportedPlan();
+  }
+  static Json tree(const std::string& text) { return imported(text).tree.json(); }
+};
+
+TEST_F(MegatronImport, ReadsAScriptWithItsCluster) {
+  const Json plan = tree(kScript);
+  EXPECT_EQ(plan["model"]["num_layers"], 24);
+  EXPECT_EQ(plan["model"]["vocab_size"], 50000);
+  EXPECT_EQ(plan["parallelism"]["tensor"], 2);
+  EXPECT_EQ(plan["parallelism"]["zero_stage"], 1);
+  EXPECT_EQ(plan["training"]["dtype"], "bf16");
+  EXPECT_EQ(plan["cluster"], Json({{"gpu", "h100"}, {"gpus_per_node", 8}, {"nodes", 4}}));
+  EXPECT_EQ(plan["memory"]["allocator"], "expandable_segments:True");
+}
+
+TEST_F(MegatronImport, NamesThePlaceOfEachKey) {
+  const ImportedPlan plan = imported(kScript);
+  EXPECT_EQ(plan.modelled.front().key, "num-layers");
+  EXPECT_EQ(plan.modelled.front().place, "train.sh:6");
+  EXPECT_EQ(plan.without_effect.size(), 3u);  // lr, clip-grad, data-path
+}
+
+TEST_F(MegatronImport, TakesMegatronsDefaultsWhereTheyAreNotThePlans) {
+  const std::string few = "--num-layers 2 --hidden-size 64 --num-attention-heads 4 ";
+  EXPECT_EQ(tree(few)["training"]["dtype"], "fp32");
+  EXPECT_FALSE(tree(few + "--num-query-groups 2")["model"].contains("num_query_groups"));
+  EXPECT_EQ(tree(few + "--group-query-attention")["model"]["num_query_groups"], 1);
+  EXPECT_EQ(tree(few + "--multi-latent-attention")["model"]["kv_lora_rank"], 32);
+  EXPECT_EQ(imported(few + "--num-experts 8 --moe-grouped-gemm").techniques.front().technique->name,
+            "allgather-dispatcher");
+}
+
+TEST_F(MegatronImport, ReadsAListInLinesWithoutAProgram) {
+  const Json plan =
+      tree("--num-layers 2\n--hidden-size 64\n# comment\n--num-attention-heads=4\n--swiglu\n");
+  EXPECT_EQ(plan["model"]["num_attention_heads"], 4);
+  EXPECT_EQ(plan["model"]["activation"], "swiglu");
+}
+
+TEST_F(MegatronImport, ReadsAFunctionalTest) {
+  const std::string text = R"(ENV_VARS:
+  CUBLAS_WORKSPACE_CONFIG: :4096:8
+MODEL_ARGS:
+  --num-layers: 12
+  --hidden-size: 512
+  --bf16: true
+  --moe-layer-freq: ([0]*1+[1]*2)
+  --lr: 0.0001
+)";
+  const std::string file = "model_config.yaml";
+  const ImportedPlan plan = imported(text, file);
+  EXPECT_EQ(plan.tree.json()["model"]["moe_layer_freq"], Json({0, 1, 1}));
+  EXPECT_EQ(plan.tree.json()["training"]["dtype"], "bf16");
+  EXPECT_EQ(plan.tree.json()["memory"]["cublas_workspace"], ":4096:8");
+  EXPECT_EQ(plan.modelled.front().place, "model_config.yaml:4");
+  EXPECT_EQ(imported(text + "MODE: inference\n", file).techniques.front().technique->name,
+            "inference");
+}
+
+TEST_F(MegatronImport, RefusesTechniquesByNameOrLeavesThemOut) {
+  const std::string text = std::string(kScript) + " ";
+  const std::string file =
+      write("train.sh", text.substr(0, text.rfind("--lr")) + "--fp8-format hybrid --no-such-key\n");
+  const ProgramResult refused = run({"import", file});
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.error,
+              AllOf(HasSubstr("not modelled: training in 8 bits (fp8)"),
+                    HasSubstr("train.sh:13: fp8-format hybrid"),
+                    HasSubstr("no-such-key")));
+  const ProgramResult done = run({"import", file, "--ignore", "fp8,no-such-key"});
+  EXPECT_EQ(done.exit_code, 0) << done.error;
+  EXPECT_THAT(done.error, HasSubstr("left out: training in 8 bits"));
+  EXPECT_THAT(run({"import", file, "--ignore", "fp8,mtp,no-such-key"}).error,
+              HasSubstr("--ignore mtp"));
+}
+
+TEST_F(MegatronImport, AsksForAllThatIsMissingInOneError) {
+  const std::string file = write(
+      "args.txt",
+      "--num-layers 2 --hidden-size 64 --num-attention-heads 4 --tensor-model-parallel-size $TP");
+  const ProgramResult asked = run({"check", file});
+  EXPECT_EQ(asked.exit_code, 2);
+  EXPECT_THAT(asked.error,
+              AllOf(HasSubstr("does not say all that an estimate needs"),
+                    HasSubstr("--gpu h100-sxm --nodes 4"),
+                    HasSubstr("--vocab-size"),
+                    HasSubstr("tensor-model-parallel-size $TP"),
+                    Not(HasSubstr("error: the plan names no GPU"))));
+}
+
+TEST_F(MegatronImport, DividesStagesByTheArgumentsOfTheFile) {
+  const std::string file = write(
+      "args.txt",
+      "--num-layers 8 --hidden-size 64 --num-attention-heads 4 --vocab-size 512 --seq-length 64\n"
+      "--pipeline-model-parallel-size 2 --num-layers-per-virtual-pipeline-stage 2");
+  const ProgramResult written = run({"import", file});
+  EXPECT_EQ(Json::parse(written.output)["parallelism"]["virtual_stages"], 2) << written.error;
+}
+
+TEST_F(MegatronImport, RefusesAScriptThatStartsNoTraining) {
+  const ProgramResult refused = run({"check", write("build.sh", "#!/bin/sh\nmake -j8\n")});
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.error, HasSubstr("starts no training"));
+}
+
+}  // namespace
+}  // namespace sim

@@ -1,0 +1,152 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "estimator/base/errors.h"
+#include "estimator/base/fields.h"
+#include "estimator/plan/model_config.h"
+#include "estimator/plan/plan.h"
+#include "sim/cli/import/import_file.h"
+#include "sim/cli/import/key_table.h"
+
+namespace sim {
+namespace {
+
+using estimator::Json;
+using testing::HasSubstr;
+
+ImportedPlan imported(const std::string& text) {
+  auto plan = import_text(text, "file");
+  EXPECT_TRUE(plan);
+  return plan ? *plan : ImportedPlan();
+}
+
+std::vector<std::string> techniques_of(const ImportedPlan& plan) {
+  std::vector<std::string> names;
+  for (const UsedTechnique& used : plan.techniques) names.push_back(used.technique->name);
+  return names;
+}
+
+/// The parameters of the model that the tree describes.
+int64_t parameters(Json tree) {
+  tree["cluster"] = {{"gpu", "h100"}, {"nodes", 1}};
+  const estimator::Plan plan = estimator::resolve_plan(tree, {});
+  return estimator::parameter_count(plan.model, plan.model.vocab_size);
+}
+
+TEST(HfConfig, GivesThePublishedParameters) {
+  const std::string llama = R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama",
+      "hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 32,
+      "num_attention_heads": 32, "num_key_value_heads": 8, "vocab_size": 128256, "hidden_act": "silu",
+      "max_position_embeddings": 131072, "rms_norm_eps": 1e-05, "rope_theta": 500000.0,
+      "rope_scaling": {"factor": 8.0, "rope_type": "llama3"}, "tie_word_embeddings": false,
+      "attention_bias": false, "torch_dtype": "bfloat16"})";
+  const ImportedPlan plan = imported(llama);
+  EXPECT_EQ(parameters(plan.tree.json()), 8'030'261'248);
+  EXPECT_TRUE(plan.techniques.empty());
+  EXPECT_TRUE(plan.unknown.empty());
+  const std::string gpt2 = R"({"model_type": "gpt2", "n_embd": 768, "n_layer": 12, "n_head": 12,
+      "n_positions": 1024, "n_inner": null, "vocab_size": 50257, "activation_function": "gelu_new"})";
+  EXPECT_EQ(parameters(imported(gpt2).tree.json()), 124'439'808);
+  const std::string qwen =
+      R"({"model_type": "qwen2", "hidden_size": 3584, "intermediate_size": 18944,
+      "num_hidden_layers": 28, "num_attention_heads": 28, "num_key_value_heads": 4,
+      "vocab_size": 152064, "max_position_embeddings": 131072, "use_sliding_window": false,
+      "sliding_window": 131072, "hidden_act": "silu"})";
+  EXPECT_EQ(parameters(imported(qwen).tree.json()), 7'615'616'512);
+}
+
+TEST(HfConfig, ReadsDeepSeeksExpertsAndLatents) {
+  const std::string text = R"({"model_type": "deepseek_v3", "hidden_size": 7168,
+      "intermediate_size": 18432, "moe_intermediate_size": 2048, "num_hidden_layers": 61,
+      "num_attention_heads": 128, "num_key_value_heads": 128, "n_shared_experts": 1,
+      "n_routed_experts": 256, "routed_scaling_factor": 2.5, "kv_lora_rank": 512,
+      "q_lora_rank": 1536, "qk_rope_head_dim": 64, "v_head_dim": 128, "qk_nope_head_dim": 128,
+      "n_group": 8, "topk_group": 4, "num_experts_per_tok": 8, "first_k_dense_replace": 3,
+      "scoring_func": "sigmoid", "vocab_size": 129280, "max_position_embeddings": 163840,
+      "hidden_act": "silu", "num_nextn_predict_layers": 1,
+      "quantization_config": {"quant_method": "fp8"}})";
+  const ImportedPlan plan = imported(text);
+  EXPECT_EQ(techniques_of(plan), (std::vector<std::string>{"mtp", "fp8"}));
+  EXPECT_EQ(parameters(plan.tree.json()), 671'026'404'352);
+}
+
+TEST(HfConfig, NamesWhatItsLayersHaveBesides) {
+  EXPECT_EQ(techniques_of(imported(R"({"model_type": "qwen3", "hidden_size": 1024})")),
+            std::vector<std::string>{"qk-norm"});
+  EXPECT_EQ(techniques_of(imported(R"({"model_type": "bert", "hidden_size": 1024})")),
+            std::vector<std::string>{"custom-layers"});
+  EXPECT_EQ(imported(R"({"model_type": "llama", "no_such_key": 1})").unknown.size(), 1u);
+}
+
+TEST(TorchtitanConfig, ReadsAJob) {
+  const std::string text = R"(# for 64 A100 GPUs
+[model]
+name = "llama3"
+flavor = "70B"
+
+[training]
+local_batch_size = 8
+seq_len = 8192
+steps = 1000  # of all
+
+[parallelism]
+data_parallel_shard_degree = -1
+tensor_parallel_degree = 8
+
+[activation_checkpoint]
+mode = "full"
+)";
+  const ImportedPlan plan = imported(text);
+  const Json tree = plan.tree.json();
+  EXPECT_EQ(tree["model"], "llama3-70b");
+  EXPECT_EQ(tree["training"]["framework"], "torchtitan");
+  EXPECT_EQ(tree["training"]["micro_batch_size"], 8);
+  EXPECT_EQ(tree["training"]["recompute"], "full");
+  EXPECT_EQ(tree["training"]["dtype"], "bf16");
+  EXPECT_EQ(tree["parallelism"]["zero_stage"], 3);
+  EXPECT_EQ(tree["parallelism"]["sequence_parallel"], true);
+  EXPECT_TRUE(plan.techniques.empty());
+  const ImportedPlan compiled = imported(text + "[compile]\nenable = true\n");
+  EXPECT_EQ(techniques_of(compiled), std::vector<std::string>{"compile"});
+  EXPECT_EQ(compiled.techniques[0].uses[0].place, "file:18");
+}
+
+TEST(TorchtitanConfig, SaysWhereItIsNoToml) {
+  try {
+    import_text("[model]\nname = \n", "file.toml");
+    FAIL();
+  } catch (const estimator::UserError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("line 2"));
+  }
+}
+
+TEST(DeepspeedConfig, HasAllButTheModel) {
+  const ImportedPlan plan =
+      imported(R"({"train_micro_batch_size_per_gpu": 4, "bf16": {"enabled": true},
+      "gradient_clipping": 1.0, "zero_optimization": {"stage": 1, "overlap_comm": true}})");
+  const Json tree = plan.tree.json();
+  EXPECT_EQ(tree["training"]["framework"], "megatron-deepspeed");
+  EXPECT_EQ(tree["training"]["micro_batch_size"], 4);
+  EXPECT_EQ(tree["training"]["dtype"], "bf16");
+  EXPECT_EQ(tree["parallelism"]["zero_stage"], 1);
+  EXPECT_TRUE(plan.techniques.empty());
+  EXPECT_EQ(techniques_of(imported(R"({"train_batch_size": "auto", "zero_optimization": {"stage": 3,
+      "offload_optimizer": {"device": "cpu"}}})")),
+            (std::vector<std::string>{"deepspeed-zero", "deepspeed-offload"}));
+}
+
+TEST(ImportedFiles, LeavePlansAlone) {
+  EXPECT_FALSE(import_text(R"({"model": "gpt2", "cluster": {"gpu": "h100"}})", "plan.json"));
+  EXPECT_FALSE(import_text("model: gpt2\ncluster:\n  gpu: h100\n", "plan.yaml"));
+  EXPECT_FALSE(import_text("{not: json}", "plan.yaml"));
+}
+
+TEST(ImportTables, NameTechniquesThatThereAre) {
+  for (const Technique& technique : techniques()) {
+    EXPECT_FALSE(technique.what.empty()) << technique.name;
+    EXPECT_FALSE(technique.errs.empty()) << technique.name;
+  }
+}
+
+}  // namespace
+}  // namespace sim

@@ -1,0 +1,109 @@
+#include "sim/cli/import/shell_script.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "estimator/base/errors.h"
+
+namespace sim {
+namespace {
+
+using testing::ElementsAre;
+
+using Words = std::vector<std::string>;
+
+Words texts(const std::vector<ShellWord>& words) {
+  Words all;
+  for (const ShellWord& word : words) all.push_back(word.text);
+  return all;
+}
+
+ShellScript script(const std::string& text, const ScriptFinder& find = {}) {
+  return read_shell_script(text, "train.sh", find);
+}
+
+/// The words of the last command.
+Words last(const std::string& text, const ScriptFinder& find = {}) {
+  const ShellScript read = script(text, find);
+  return read.commands.empty() ? Words() : texts(read.commands.back().words);
+}
+
+TEST(ShellScript, ExpandsVariablesAndTheirDefaults) {
+  EXPECT_EQ(last("TP=8\nrun --tp $TP --pp ${PP:-4} \"${TP}x\" '$TP'"),
+            (Words{"run", "--tp", "8", "--pp", "4", "8x", "$TP"}));
+  EXPECT_EQ(last("SIZE=${SIZE:-7b}\nrun ${SIZE^^} ${SIZE%b} ${NONE:+--x} ${SIZE:+--y}"),
+            (Words{"run", "7B", "7", "--y"}));
+  EXPECT_EQ(last("run $((2 * (3 + X)))"), (Words{"run", "$((2 * (3 + X)))"}));
+  EXPECT_EQ(last("X=4; run $((2 * (3 + X))) $(($X*8))"), (Words{"run", "14", "32"}));
+}
+
+TEST(ShellScript, JoinsArraysAndContinuedLines) {
+  EXPECT_EQ(
+      last("ARGS=(\n  --tp 8  # tensor\n  --bf16\n)\nARGS+=(--sp)\nrun ${ARGS[@]} \\\n  --end"),
+      (Words{"run", "--tp", "8", "--bf16", "--sp", "--end"}));
+  EXPECT_EQ(last("A=(a 'b c'); B=(\"${A[@]}\" d)\nrun \"${B[@]}\" ${#B[@]}"),
+            (Words{"run", "a", "b c", "d", "3"}));
+  EXPECT_EQ(last("OPTIONS=\" \\\n --tp 2 \\\n --pp 4\"\nrun $OPTIONS ${MORE[@]}"),
+            (Words{"run", "--tp", "2", "--pp", "4"}));
+}
+
+TEST(ShellScript, LeavesWhatOnlyTheShellKnows) {
+  const ShellScript read = script("run $1 $(nproc) ${HOME}/data ${X##*/}");
+  EXPECT_EQ(texts(read.commands[0].words),
+            (Words{"run", "$1", "$(nproc)", "${HOME}/data", "${X##*/}"}));
+  EXPECT_FALSE(read.commands[0].words[0].is_unknown);
+  EXPECT_TRUE(read.commands[0].words[1].is_unknown);
+  EXPECT_EQ(read.commands[0].words[3].line, 1);
+}
+
+TEST(ShellScript, TakesTheBranchThatAShellWould) {
+  EXPECT_EQ(last("D=fp8\nif [[ \"$D\" == \"fp8\" ]]; then\n X=1\nelse\n X=2\nfi\nrun $X"),
+            (Words{"run", "1"}));
+  EXPECT_EQ(last("if [ -n \"${KEY}\" ]; then X=1; elif [ 3 -gt 2 ]; then X=2; fi; run $X"),
+            (Words{"run", "2"}));
+  EXPECT_EQ(last("S=8B\ncase $S in\n 800M) X=1 ;;\n 8B|9B) X=2;;\n *) X=3;;\nesac\nrun $X"),
+            (Words{"run", "2"}));
+  EXPECT_EQ(last("[ -z \"$A\" ] && X=1 || X=2\nrun $X"), (Words{"run", "1"}));
+  EXPECT_EQ(last("for N in 4 8; do X=$N; done\nrun $X"), (Words{"run", "4"}));
+  EXPECT_EQ(last("mkdir -p out || { echo no; exit 1; }\nrun"), (Words{"run"}));
+  EXPECT_EQ(last("go() { run $1 $X; }\nX=2\ngo --tp"), (Words{"run", "--tp", "2"}));
+  EXPECT_EQ(last("run a\nexit 0\nrun b"), (Words{"run", "a"}));
+}
+
+TEST(ShellScript, FollowsScriptsAndCommandsInText) {
+  const auto find = [](const std::string& path) -> std::optional<std::string> {
+    if (path == "/conf/args.sh") return "TP=2";
+    if (path == "run.sh") return "run --tp $TP";
+    return std::nullopt;
+  };
+  EXPECT_EQ(last("source \"$(dirname $0)/conf/args.sh\"\nrun $TP", find), (Words{"run", "2"}));
+  EXPECT_EQ(last("TP=4\nsbatch run.sh\n", find), (Words{"sbatch", "run.sh"}));
+  EXPECT_EQ(texts(script("TP=4\nsbatch run.sh\n", find).commands[0].words),
+            (Words{"run", "--tp", "4"}));
+  EXPECT_EQ(last("CMD=\"run --tp 2\"\nsrun -N 2 bash -c \"$CMD\""), (Words{"run", "--tp", "2"}));
+  EXPECT_EQ(last("eval \"run --tp 2\""), (Words{"run", "--tp", "2"}));
+}
+
+TEST(ShellScript, ReadsHereDocumentsOfSlurmAlone) {
+  const ShellScript read = script(
+      "N=4\nsbatch <<EOF\n#SBATCH --nodes=$N  # all\nrun x\nEOF\ncat <<EOF\nrun y\nEOF\nrun z");
+  EXPECT_THAT(texts(read.directives), ElementsAre("--nodes=4"));
+  EXPECT_EQ(texts(read.commands[0].words), (Words{"run", "x"}));
+  EXPECT_EQ(texts(read.commands.back().words), (Words{"run", "z"}));
+}
+
+TEST(ShellScript, BoundsWhatAScriptMayAskFor) {
+  std::string doubling = "A=xxxxxxxxxxxxxxxx\n";
+  for (int i = 0; i < 40; ++i) doubling += "A=$A$A\n";
+  EXPECT_THROW(script(doubling), estimator::UserError);
+  EXPECT_THROW(script(std::string(1000, '{') + std::string(1000, '(')), estimator::UserError);
+  std::string calls = "f() { f; f; }\nf\n";
+  script(calls);
+  for (const char* text :
+       {"", "'", "\"", "${", "$((", "A=(", "<<", "if", "case x in", "for", ")", "}"}) {
+    script(text);
+  }
+}
+
+}  // namespace
+}  // namespace sim
