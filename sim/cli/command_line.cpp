@@ -172,9 +172,9 @@ std::vector<std::string> own_arguments(int argc, const char* const* argv) {
   return arguments;
 }
 
-}  // namespace
-
-ExitCode run_command_line(int argc, const char* const* argv, const Environment& environment) {
+ExitCode run_dashed_command_line(int argc,
+                                 const char* const* argv,
+                                 const Environment& environment) {
   const std::vector<std::string> arguments = own_arguments(argc, argv);
   CLI::App root(kDescription, "onerank");
   root.footer(kFooter);
@@ -207,6 +207,41 @@ ExitCode run_command_line(int argc, const char* const* argv, const Environment& 
     write_to_standard_output(root.help());
   }
   return ExitCode::kDone;
+}
+
+bool is_plan_flag(const std::string& name) {
+  for (const PlanFlagGroup& group : plan_flag_groups()) {
+    for (const PlanFlag& flag : group.flags) {
+      if (std::find(flag.said.names.begin(), flag.said.names.end(), name) !=
+          flag.said.names.end()) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+/// A plan's flag as it is known, where it was typed with underscores, as Python's programs have it.
+std::string with_dashes(const std::string& argument) {
+  const std::size_t end = std::min(argument.find('='), argument.size());
+  std::string name = argument.substr(0, end);
+  std::replace(name.begin(), name.end(), '_', '-');
+  const bool changes = argument.starts_with("--") && name != argument.substr(0, end);
+  return changes && is_plan_flag(name) ? name + argument.substr(end) : argument;
+}
+
+}  // namespace
+
+ExitCode run_command_line(int argc, const char* const* argv, const Environment& environment) {
+  std::vector<std::string> with_dashes_only(argv, argv + argc);
+  for (std::string& argument : with_dashes_only) {
+    if (argument == "--") break;  // the arguments of another program follow
+    argument = with_dashes(argument);
+  }
+  std::vector<const char*> dashed;
+  dashed.reserve(with_dashes_only.size());
+  for (const std::string& argument : with_dashes_only) dashed.push_back(argument.c_str());
+  return run_dashed_command_line(argc, dashed.data(), environment);
 }
 
 }  // namespace sim

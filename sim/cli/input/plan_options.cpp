@@ -38,7 +38,7 @@ void PlanOptions::add_to(CLI::App& app) {
          "Megatron-LM; flags take precedence over it")
       ->type_name("FILE")
       ->group("Plan");
-  app.add_option("--world-size",
+  app.add_option("--world-size,--gpus,--num-gpus",
                  world_size_,
                  "ranks of the simulated world (or WORLD_SIZE)")
       ->type_name("N")

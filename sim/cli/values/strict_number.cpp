@@ -5,8 +5,10 @@
 #include <charconv>
 #include <cmath>
 #include <optional>
+#include <utility>
 
 #include "estimator/base/errors.h"
+#include "estimator/base/text.h"
 
 namespace sim {
 namespace {
@@ -23,14 +25,40 @@ std::optional<Number> read_number(const std::string& text) {
   return value;
 }
 
+/// What the last letter multiplies with: 8k tokens are 8,192, but 4M and 15T are decimal.
+double scale_of(const std::string& text) {
+  constexpr std::pair<char, double> kScales[] = {
+      {'k', 1024}, {'K', 1024}, {'M', 1e6}, {'B', 1e9}, {'G', 1e9}, {'T', 1e12}};
+  for (const auto& [letter, scale] : kScales) {
+    if (text.size() > 1 && text.back() == letter) return scale;
+  }
+  return 1;
+}
+
+/// "8,192" as "8192"; a text with commas elsewhere as it is.
+std::string without_separators(const std::string& text) {
+  const std::size_t first = text.find(',');
+  if (first == text.npos || first == 0 || first > 3) return text;
+  std::string digits = text.substr(0, first);
+  for (std::size_t at = first; at < text.size(); at += 4) {
+    const std::string group = text.substr(at + 1, 3);
+    if (text[at] != ',' || group.size() != 3 || !estimator::is_digits(group)) return text;
+    digits += group;
+  }
+  return digits;
+}
+
 }  // namespace
 
 int64_t parse_whole_number(const std::string& text, const std::string& source) {
   if (const auto whole = read_number<int64_t>(text)) return *whole;
   constexpr double kLargest = 9.0e15;  // below 2^53: exact in a double
-  const auto real = read_number<double>(text);
-  if (real && std::abs(*real) <= kLargest && std::floor(*real) == *real) {
-    return static_cast<int64_t>(*real);
+  const double scale = scale_of(text);
+  const std::string digits = scale == 1 ? text : text.substr(0, text.size() - 1);
+  const auto real = read_number<double>(without_separators(digits));
+  const double number = real ? *real * scale : std::nan("");
+  if (std::abs(number) <= kLargest && std::floor(number) == number) {
+    return static_cast<int64_t>(number);
   }
   throw UserError({.what = "a whole number is needed here",
                    .where = fmt::format("{} = \"{}\"", source, text),

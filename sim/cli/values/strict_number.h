@@ -6,8 +6,8 @@
 
 namespace sim {
 
-/// A whole number, which may be written as 15e12. Throws UserError that names `source` (a flag or a
-/// variable).
+/// A whole number, which may be written as 15e12, 15T, 4M, 8k (8,192) or 8,192. Throws UserError
+/// that names `source` (a flag or a variable).
 int64_t parse_whole_number(const std::string& text, const std::string& source);
 
 /// A whole number from 1 on.

@@ -234,7 +234,6 @@ TEST_F(BadInput, WordsOfTheFieldThatAreNotModelledAreRefusedByName) {
   expect_flags_refused({"--fp8-format", "hybrid"}, {"8 bits", "--fp8-format", "--bf16"});
   expect_flags_refused({"--lora-rank", "16"}, {"adapters", "onerank exec"});
   expect_flags_refused({"--lr", "1e-4"}, {"neither the memory nor the time", "leave it out"});
-  expect_flags_refused({"--gpus", "64"}, {"give --nodes N and --gpus-per-node N"});
   expect_flags_refused({"--dtype", "bf16"}, {"give --bf16"});
   expect_flags_refused({"--vpp", "2"}, {"give --vp N"});
   expect_flags_refused({"--gpu", "mi300x"}, {"unknown GPU", "AMD's GPUs are not played"});
@@ -252,7 +251,8 @@ TEST_F(BadInput, WhatIsMissingIsAskedFor) {
 
 TEST_F(BadInput, FlagsAreNamedAsTheyWereTyped) {
   expect_flags_refused({"--tensor-model-parallel-size", "3"}, {"--tensor-model-parallel-size = 3"});
-  expect_flags_refused({"--seq-length=8k"}, {"--seq-length = \"8k\""});
+  expect_flags_refused({"--tensor_model_parallel_size=3"}, {"--tensor-model-parallel-size = 3"});
+  expect_flags_refused({"--seq-length=8q"}, {"--seq-length = \"8q\""});
   expect_flags_refused({"--model", "mixtral-8x7b", "--fsdp", "--framework", "torchtitan"},
                        {": --fsdp\n"});
 }

@@ -30,6 +30,19 @@ TEST(StrictNumber, ReadsTokensAsPeopleWriteThem) {
   EXPECT_EQ(parse_whole_number("3e2", "--x"), 300);
 }
 
+TEST(StrictNumber, ReadsThousandsAsPeopleWriteThem) {
+  EXPECT_EQ(parse_whole_number("8k", "--seq"), 8192);
+  EXPECT_EQ(parse_whole_number("128K", "--seq"), 131072);
+  EXPECT_EQ(parse_whole_number("4M", "--x"), 4'000'000);
+  EXPECT_EQ(parse_whole_number("15T", "--train-tokens"), 15'000'000'000'000);
+  EXPECT_EQ(parse_whole_number("1.5B", "--x"), 1'500'000'000);
+  EXPECT_EQ(parse_whole_number("1,048,576", "--x"), 1'048'576);
+  for (const char* text :
+       {"k", "1,2", "1,0000", "1234,567", ",123", "1,", "0.0001k", "1e20T", "8kk"}) {
+    EXPECT_NE(error_of([&] { parse_whole_number(text, "--tp"); }), "") << text;
+  }
+}
+
 TEST(StrictNumber, RefusesWhatIsNoWholeNumberAndNamesTheFlagAndTheText) {
   for (const char* text : {"8x",
                            "x",
