@@ -115,7 +115,9 @@ class Lines {
     int line = 1;
     for (std::size_t at = 0; at < text.size(); ++at) {
       if (text[at] == '\n') ++line;
-      const bool begins = text.compare(at, 2, "--") == 0 && (at == 0 || text[at - 1] != '-');
+      const bool begins =
+          text.compare(at, 2, "--") == 0 &&
+          (at == 0 || std::string_view(" \t\n\"'(").find(text[at - 1]) != text.npos);
       if (!begins) continue;
       const std::size_t end = text.find_first_of(" \t\r\n=\"')\\", at);
       lines_[normal_key(text.substr(at, end - at))] = line;
