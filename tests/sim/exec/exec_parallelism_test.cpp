@@ -176,8 +176,8 @@ INSTANTIATE_TEST_SUITE_P(
         Alone{"flag",
               2,
               "it was given what it held itself (broadcast of 8 bytes (Long) from rank 0"}),
-    [](const auto& info) {
-      return *info.param.part == '\0' ? std::string("gloo") : std::string(info.param.part);
+    [](const auto& test) {
+      return *test.param.part == '\0' ? std::string("gloo") : std::string(test.param.part);
     });
 
 }  // namespace
