@@ -34,12 +34,7 @@ struct StageReplay {
   double end_seconds = 0;   ///< when its last step ends; the replay starts at 0
   double busy_seconds = 0;  ///< in forward and backward steps
 
-  /// 0 where the two differ by rounding alone.
-  double idle_seconds() const {
-    constexpr double kRounding = 1e-12;
-    const double idle = end_seconds - busy_seconds;
-    return idle > kRounding * end_seconds ? idle : 0;
-  }
+  double idle_seconds() const { return end_seconds - busy_seconds; }
 };
 
 struct ReplayOptions {

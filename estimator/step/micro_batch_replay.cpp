@@ -175,7 +175,8 @@ class Window {
       busy = std::min(end, kernel.end);
     }
     if (busy < end) wait({busy, end}, part);
-    part.compute_seconds = end - begin - sum_of(part.communication_seconds);
+    // Never below 0 but for rounding: calls lie in the window and count once.
+    part.compute_seconds = std::max(0.0, end - begin - sum_of(part.communication_seconds));
     return part;
   }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <numeric>
 
 #include "estimator/communication/communication_time.h"
@@ -243,8 +244,10 @@ StepTime step_time(const Plan& plan,
   };
   time.exposed_communication_seconds.data += exposed_reduce + saved(kAllWaits, kDataRanksReady);
   time.exposed_communication_seconds.pipeline += saved(kDataRanksReady, kTransfersFree);
-  time.bubble_seconds = replays[kTransfersFree].stages[slowest].idle_seconds() + end_seconds -
+  const double bubble = replays[kTransfersFree].stages[slowest].idle_seconds() + end_seconds -
                         end_of_step(stages[slowest]) - stages[slowest].first_added.total_seconds();
+  constexpr double kRounding = 1e-12;
+  time.bubble_seconds = std::abs(bubble) > kRounding * time.iteration_seconds ? bubble : 0;
   return time;
 }
 
