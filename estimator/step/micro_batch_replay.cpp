@@ -271,8 +271,9 @@ MicroBatchTime replay_micro_batch(const StepOrder& order,
   const double begin = end - period;
   const Window window(std::move(kernels), std::move(calls));
   forward_end = std::max(forward_end, begin);
-  const ReplayRank first = trace.rank(waits.before_step.value_or(played.host_seconds));
-  const double alone = replay({first}, LaunchCost()).front().first_seconds;
+  const double lead = waits.before_step.value_or(played.host_seconds);
+  const double alone = lead == 0 ? played.first_seconds
+                                 : replay({trace.rank(lead)}, LaunchCost()).front().first_seconds;
   MicroBatchTime time{.forward = window.between(begin, forward_end),
                       .backward = window.between(forward_end, end),
                       .first_added_seconds = std::max(0.0, alone - period)};

@@ -162,7 +162,11 @@ class StageSum {
   void add_to_end(double seconds, double issue, bool reads_value, double calls) {
     const double idle = reads_value && !is_blocking() ? rates_.launch().wait_seconds + issue : 0;
     time_.step_end.compute_seconds += calls * (seconds + idle);
-    host_end_seconds_ += calls * (issue + (is_blocking() ? rates_.launch().wait_seconds : 0));
+    issue_at_end(issue, calls);
+  }
+
+  void issue_at_end(double seconds, double calls) {
+    host_end_seconds_ += calls * (seconds + (is_blocking() ? rates_.launch().wait_seconds : 0));
   }
 
   WorkPrice price_of(const CollectiveRecord& record) const {
@@ -188,8 +192,7 @@ class StageSum {
     WorkPrice price = price_of(record);
     if (!is_per_micro_batch(record.direction)) {
       seconds_of_axis(time_.step_end.communication_seconds, call.group) += calls * price.seconds;
-      host_end_seconds_ += calls * (issue + (is_blocking() ? rates_.launch().wait_seconds : 0));
-      return;
+      return issue_at_end(issue, calls);
     }
     traffic_of(index_of(record.chunk), record.direction)
         .add(calls * price.seconds, price.occupancy.ports);
@@ -243,7 +246,8 @@ class StageSum {
   }
 
   void replay_micro_batches() {
-    const StepOrder order = profile_.order ? *profile_.order : in_sequence(profile_);
+    std::optional<StepOrder> made;
+    const StepOrder& order = profile_.order ? *profile_.order : made.emplace(in_sequence(profile_));
     const HostWaits waits{.seconds = rates_.launch().wait_seconds,
                           .at_ends_of_parts = profile_.order && synchronizes_sends(target_.plan),
                           .before_step = waits_before_step()};
