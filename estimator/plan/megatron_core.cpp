@@ -30,6 +30,13 @@ bool output_stand_in_lasts(const TrainingConfig& training) {
   return training.megatron_core.empty() || minor_version(training.megatron_core) >= kFirst;
 }
 
+GatherStart gather_start(const Plan& plan) {
+  constexpr int kFirst = 9;
+  const std::string& version = plan.training.megatron_core;
+  if (!version.empty() && minor_version(version) < kFirst) return GatherStart::kFirstWithStep;
+  return plan.parallelism.virtual_stages > 1 ? GatherStart::kAllWithStep : GatherStart::kAtFirstUse;
+}
+
 int gathers_with_experts(const Plan& plan) {
   const bool chained = traits_of(plan.training.framework).chained_optimizers &&
                        !plan.parallelism.overlap_param_gather;

@@ -17,6 +17,19 @@ void check_megatron_keys(Rules& rules);
 /// Before, a stand-in is made and freed at once.
 bool output_stand_in_lasts(const TrainingConfig& training);
 
+/// When the overlapped gathers of updated parameters begin.
+enum class GatherStart {
+  kAtFirstUse,     ///< in the first forward, one bucket ahead
+  kFirstWithStep,  ///< as the step begins, that of the first bucket; the others as kAtFirstUse
+  kAllWithStep,    ///< as the step begins, on all stages together
+};
+
+/// With interleaved stages all together (--no-align-param-gather is not modelled). Else Megatron-LM
+/// before core 0.9 begins the first in zero_grad() of its DistributedOptimizer, and later versions
+/// in a hook before the first module that needs it (validate_args in megatron/training/arguments.py
+/// and finish_param_sync in megatron/core/distributed/param_and_grad_buffer.py).
+GatherStart gather_start(const Plan& plan);
+
 /// How often a rank with experts gathers all its parameters after a step. It has two chained
 /// optimizers, one for the experts and one for everything else. Unless the gather overlaps with the
 /// forward, each of them gathers the parameters of both (DistributedOptimizer.step_with_ready_grads

@@ -290,8 +290,7 @@ struct CollectiveRecord {
   std::string phase;
   Direction direction = Direction::kForward;
   std::string module;
-  int64_t chunk = -1;         ///< of the stage, or -1 if it is not of one chunk
-  bool overlappable = false;  ///< the plan allows it to overlap with compute
+  int64_t chunk = -1;  ///< of the stage, or -1 if it is not of one chunk
   int64_t count = 0;
   int64_t executed_count = 0;
 };
@@ -308,7 +307,6 @@ void visit_fields(Visitor& visit, CollectiveRecord& record) {
   visit("direction", record.direction, "where in the iteration");
   visit("module", record.module, "who called it");
   visit("chunk", record.chunk, {"model chunk of the stage, or -1", kMemberOrNone});
-  visit("overlappable", record.overlappable, "may run beside compute");
   visit("count", record.count, {"in one iteration as planned", kCount});
   visit("executed_count", record.executed_count, {"in the iteration that was run", kCount});
 }

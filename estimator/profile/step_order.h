@@ -51,7 +51,8 @@ void visit_fields(Visitor& visit, OrderEvents& events) {
 }
 
 /// One micro-batch of each model chunk, the last that was executed, and what happens once in the
-/// iteration. Waits for what is not in it are left out.
+/// iteration. Waits for what is not in it are left out. What happened once in another micro-batch
+/// (the gathers of parameters in the first forward) stands at the same place of this one.
 ///
 /// An asynchronous collective waits for the stream that asked for it and runs on a stream of its
 /// group, as ProcessGroupNCCL's do (sends and receives each on one of their own); any other runs on

@@ -41,8 +41,14 @@ class DataParallel {
   /// Called after all backwards. When it returns, every gradient is reduced.
   virtual void finish_reduction() = 0;
   /// Called after the optimizer's step. If parameters are whole, it gathers what the other ranks
-  /// updated.
+  /// updated, or puts that off until the next forward.
   virtual void gather_parameters() = 0;
+  /// Begins the gathers of a chunk that were put off: all of them, or the first.
+  virtual void start_gathers(int64_t /*chunk*/, bool /*all*/) {}
+  /// Called before each forward of a unit: its parameters are gathered when it returns.
+  virtual void before_unit(int64_t /*unit*/) {}
+  /// Does now what was put off.
+  virtual void finish_gathers() {}
 
   /// The piece of every parameter, in a fixed order.
   virtual std::vector<OwnedPiece> owned_pieces() const = 0;

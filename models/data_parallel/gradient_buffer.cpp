@@ -74,6 +74,12 @@ bool is_full(const Bucket& bucket, int64_t end, const BufferShape& shape) {
   return is_cut && end - bucket.begin >= shape.bucket_elements;
 }
 
+bool has_unit(const Bucket& bucket, int64_t unit) {
+  return std::any_of(bucket.slots.begin(), bucket.slots.end(), [unit](const ParameterSlot& slot) {
+    return slot.parameter->unit == unit;
+  });
+}
+
 }  // namespace
 
 std::vector<Bucket> lay_out_buckets(const ParameterList& parameters, const BufferShape& shape) {
@@ -156,6 +162,10 @@ void GradientBuffer::make_flat(int64_t elements, const at::TensorOptions& parame
   }
 }
 
+DirectionScope GradientBuffer::once_in(estimator::Direction direction) const {
+  return {options_.observer, direction, kNoMicroBatch, buckets_.front().chunk};
+}
+
 at::Tensor GradientBuffer::slice(const at::Tensor& flat, int64_t begin, int64_t end) const {
   return flat.narrow(0, begin, end - begin);
 }
@@ -186,8 +196,7 @@ void GradientBuffer::reduce(std::size_t index) {
   started_[index] = true;
   // An overlapped reduction starts inside the last backward but happens once for an iteration.
   const Bucket& bucket = buckets_[index];
-  const DirectionScope direction(
-      options_.observer, estimator::Direction::kReduceGradients, kNoMicroBatch, bucket.chunk);
+  const DirectionScope direction = once_in(estimator::Direction::kReduceGradients);
   const ModuleScope module(options_.observer, "gradients");
   if (!has_flat_gradients()) return reduce_copies(bucket);
   at::Tensor whole = slice(gradients_, bucket.begin, bucket.end);
@@ -205,6 +214,8 @@ void GradientBuffer::reduce(std::size_t index) {
 }
 
 void GradientBuffer::finish_reduction() {
+  if (buckets_.empty()) return;
+  const DirectionScope direction = once_in(estimator::Direction::kReduceGradients);
   if (options_.own_gradients == OwnGradients::kUntilStep) return reduce_own_gradients();
   if (options_.own_gradients == OwnGradients::kUntilNextBackward) return reduce_in_parameter_type();
   for (std::size_t index = 0; index < buckets_.size(); ++index) {
@@ -218,15 +229,49 @@ void GradientBuffer::finish_reduction() {
 void GradientBuffer::gather_parameters() {
   if (owned_parameters_) return owned_parameters_->broadcast();
   if (!sharded() || !options_.data_group) return;
-  for (const Bucket& bucket : buckets_) {
-    const DirectionScope direction(
-        options_.observer, estimator::Direction::kOptimizerStep, kNoMicroBatch, bucket.chunk);
-    const auto [begin, end] = shard_range(bucket);
-    pending_.push_back(options_.data_group->start_all_gather(
-        slice(parameters_, bucket.begin, bucket.end), slice(parameters_, begin, end)));
+  for (std::size_t index = 0; index < buckets_.size(); ++index) gathers_[index] = std::nullopt;
+  if (!options_.overlap_gather) finish_gathers();
+}
+
+void GradientBuffer::finish_gathers() {
+  for (const auto& [index, call] : gathers_) {
+    if (!call) start_gather(index);
   }
-  for (PendingCall& call : pending_) call.wait();
-  pending_.clear();
+  while (!gathers_.empty()) finish_gather(gathers_.begin()->first);
+}
+
+void GradientBuffer::start_gather(std::size_t index) {
+  const Bucket& bucket = buckets_[index];
+  const DirectionScope direction = once_in(estimator::Direction::kOptimizerStep);
+  const auto [begin, end] = shard_range(bucket);
+  gathers_.at(index) = options_.data_group->start_all_gather(
+      slice(parameters_, bucket.begin, bucket.end), slice(parameters_, begin, end));
+}
+
+void GradientBuffer::finish_gather(std::size_t index) {
+  const DirectionScope direction = once_in(estimator::Direction::kOptimizerStep);
+  gathers_.at(index)->wait();
+  gathers_.erase(index);
+}
+
+void GradientBuffer::start_gathers(int64_t chunk, bool all) {
+  if (gathers_.empty() || buckets_.front().chunk != chunk) return;
+  // Parameters lie in reverse order: the last bucket is needed first.
+  for (const auto& [index, call] : gathers_) {
+    if (!call && (all || index == gathers_.rbegin()->first)) start_gather(index);
+  }
+}
+
+void GradientBuffer::before_unit(int64_t unit) {
+  const c10::NoGradGuard no_grad;
+  for (std::size_t index = buckets_.size(); index-- > 0;) {
+    const auto found = gathers_.find(index);
+    if (found == gathers_.end() || !has_unit(buckets_[index], unit)) continue;
+    if (!found->second) start_gather(index);
+    finish_gather(index);
+    const auto next = gathers_.find(index - 1);
+    if (next != gathers_.end() && !next->second) start_gather(index - 1);
+  }
 }
 
 std::pair<int64_t, int64_t> GradientBuffer::shard_range(const Bucket& bucket) const {

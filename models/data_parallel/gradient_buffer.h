@@ -8,6 +8,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -64,6 +65,8 @@ struct GradientBufferOptions {
   bool reducer_buckets = false;
   bool check_finite = false;  ///< check each bucket's norm before it is reduced
   bool overlap = false;       ///< reduce a bucket as soon as its last gradient is there
+  bool overlap_gather =
+      false;  ///< put off the gathers of updated parameters until the next forward
   OwnGradients own_gradients = OwnGradients::kAdded;
   /// When sharded: the optimizer's state is one flat tensor for this rank's part of each bucket; if
   /// false, one tensor for each parameter in that part.
@@ -97,6 +100,15 @@ class GradientBuffer final : public DataParallel {
   void finish_reduction() override;
   /// Gathers the parameters that the other ranks updated, or receives their broadcasts.
   void gather_parameters() override;
+  /// Overlapped gathers: those of the chunk, in the order of its buckets; or that of the bucket
+  /// that its forward needs first (zero_grad() of Megatron-LM's DistributedOptimizer before core
+  /// 0.9).
+  void start_gathers(int64_t chunk, bool all) override;
+  /// Waits for the buckets that have the unit's parameters. A gather that was not begun begins
+  /// here, and after it that of the bucket that the forward needs next, unless it was
+  /// (Megatron-LM's finish_param_sync in core/distributed/param_and_grad_buffer.py).
+  void before_unit(int64_t unit) override;
+  void finish_gathers() override;
 
   std::vector<OwnedPiece> owned_pieces() const override;
   std::vector<OptimizerPiece> optimizer_pieces() const override;
@@ -127,8 +139,12 @@ class GradientBuffer final : public DataParallel {
 
  private:
   void make_flat(int64_t elements, const at::TensorOptions& parameter_options);
+  /// What happens once in an iteration, for all buckets: they are of one chunk.
+  DirectionScope once_in(estimator::Direction direction) const;
   void contribution_added(std::size_t bucket);
   void reduce(std::size_t bucket);
+  void start_gather(std::size_t bucket);
+  void finish_gather(std::size_t bucket);
   /// The part of a parameter that this rank updates: [begin, end) in the flat buffers.
   std::pair<int64_t, int64_t> owned_range(const Bucket& bucket, const ParameterSlot& slot) const;
   bool has_flat_pieces() const { return options_.flat_pieces && sharded(); }
@@ -156,6 +172,8 @@ class GradientBuffer final : public DataParallel {
   std::vector<int> missing_contributions_;  ///< for each bucket; 0: not in its last micro-batch
   std::vector<bool> started_;
   std::vector<PendingCall> pending_;
+  /// For each bucket whose updated parameters are not there: the gather, if it has begun.
+  std::map<std::size_t, std::optional<PendingCall>> gathers_;
 };
 
 }  // namespace models

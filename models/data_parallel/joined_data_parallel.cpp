@@ -42,6 +42,18 @@ void JoinedDataParallel::gather_parameters() {
   }
 }
 
+void JoinedDataParallel::start_gathers(int64_t chunk, bool all) {
+  for (const auto& part : parts_) part->start_gathers(chunk, all);
+}
+
+void JoinedDataParallel::before_unit(int64_t unit) {
+  for (const auto& part : parts_) part->before_unit(unit);
+}
+
+void JoinedDataParallel::finish_gathers() {
+  for (const auto& part : parts_) part->finish_gathers();
+}
+
 std::vector<OwnedPiece> JoinedDataParallel::owned_pieces() const {
   std::vector<OwnedPiece> pieces;
   for (const auto& part : parts_) append(pieces, part->owned_pieces());

@@ -22,6 +22,9 @@ class JoinedDataParallel final : public DataParallel {
   void finish_backward() override;
   void finish_reduction() override;
   void gather_parameters() override;
+  void start_gathers(int64_t chunk, bool all) override;
+  void before_unit(int64_t unit) override;
+  void finish_gathers() override;
   std::vector<OwnedPiece> owned_pieces() const override;
   std::vector<OptimizerPiece> optimizer_pieces() const override;
   std::vector<at::Tensor> step_gradients(c10::ScalarType type) override;

@@ -107,7 +107,7 @@ void GradientBuffer::call_own_gradients_lasting() {
 /// contiguous_gradients is off): whole gradients, flattened up to the bucket's size.
 void GradientBuffer::reduce_own_gradients() {
   if (!options_.data_group) return;
-  const DirectionScope direction(observer(), estimator::Direction::kReduceGradients);
+  const DirectionScope direction = once_in(estimator::Direction::kReduceGradients);
   const ModuleScope module(observer(), "gradients");
   std::vector<at::Tensor> together;
   int64_t elements = 0;
@@ -139,7 +139,7 @@ void GradientBuffer::reduce_copies(const Bucket& bucket) {
 
 void GradientBuffer::copy_back() {
   if (!options_.data_group) return;
-  const DirectionScope direction(observer(), estimator::Direction::kReduceGradients);
+  const DirectionScope direction = once_in(estimator::Direction::kReduceGradients);
   const ModuleScope module(observer(), "gradients");
   const c10::NoGradGuard no_grad;
   for (const Bucket& bucket : buckets_) {
@@ -154,7 +154,7 @@ void GradientBuffer::copy_back() {
 /// runtime/engine.py: communication_data_type is bf16 where nothing is said).
 void GradientBuffer::reduce_in_parameter_type() {
   if (!options_.data_group || !gradients_.defined()) return;
-  const DirectionScope direction(observer(), estimator::Direction::kReduceGradients);
+  const DirectionScope direction = once_in(estimator::Direction::kReduceGradients);
   const ModuleScope module(observer(), "gradients");
   at::Tensor sent = gradients_.to(buckets_.front().slots.front().parameter->value.scalar_type());
   average(sent, *options_.data_group);

@@ -62,6 +62,7 @@ void ModelChunk::build_head(ParameterStore& store) {
 at::Tensor ModelChunk::in_unit(int64_t unit,
                                const at::Tensor& input,
                                const std::function<at::Tensor(const at::Tensor&)>& body) const {
+  if (context_.data_parallel) context_.data_parallel->before_unit(unit);
   return context_.fully_sharded ? context_.fully_sharded->run(unit, input, body) : body(input);
 }
 

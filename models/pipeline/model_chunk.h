@@ -38,7 +38,7 @@ class ModelChunk {
 
  private:
   void build_head(ParameterStore& store);
-  /// Runs body(input). With FSDP the parameters of the unit are gathered while it runs.
+  /// Runs body(input) when the unit's parameters are gathered. With FSDP they are while it runs.
   at::Tensor in_unit(int64_t unit,
                      const at::Tensor& input,
                      const std::function<at::Tensor(const at::Tensor&)>& body) const;

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 
+#include "estimator/plan/megatron_core.h"
 #include "estimator/schedule/chunked_order.h"
 #include "models/data_parallel/finite_check.h"
 #include "models/data_parallel/fully_sharded.h"
@@ -56,6 +57,15 @@ bool has_pairs(const estimator::ScheduleShape& shape, int64_t stage) {
          estimator::warm_up_forwards(shape, stage) < shape.micro_batches * shape.chunks;
 }
 
+/// Whether gradients are reduced inside the last backward, where the plan overlaps them. Of a
+/// pipeline that does not interleave, Megatron-LM's first stage alone does; "other pipeline stages
+/// do grad reduction during pipeline bubble", when they have sent what they send
+/// (core/pipeline_parallel/schedules.py, 0.4.0 to 0.19.0, --align-grad-reduce). PyTorch's reducer
+/// does on every stage.
+bool reduces_in_backward(const ShardContext& context) {
+  return context.is_first_stage() || context.chunks() > 1 || context.framework().reducer_buckets;
+}
+
 bool is_backward_at(const std::vector<estimator::PipelineStep>& steps, std::size_t i) {
   return i < steps.size() && steps[i].kind == estimator::StepKind::kBackward;
 }
@@ -98,6 +108,7 @@ void Trainer::build_model() {
   }
   stage_ = std::make_unique<Stage>(context_);
   data_parallel_ = make_data_parallel(context_, *stage_);
+  context_.data_parallel = data_parallel_.get();
 }
 
 void Trainer::build_fully_sharded() {
@@ -127,9 +138,10 @@ void Trainer::forward_backward(int64_t iteration) {
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const estimator::PipelineStep& step = steps[i];
     if (step.kind == estimator::StepKind::kForward) {
+      start_gathers_before(steps, i);
       forward(iteration, step, pairs && is_backward_at(steps, i + 1));
     } else {
-      if (step.micro_batch == micro_batches_ - 1)
+      if (step.micro_batch == micro_batches_ - 1 && reduces_in_backward(context_))
         data_parallel_->start_last_micro_batch(step.chunk);
       backward(step);
     }
@@ -138,6 +150,27 @@ void Trainer::forward_backward(int64_t iteration) {
   finish_sending();
   reduce_gradients();
   schedule_variables_.iteration_ended();
+}
+
+/// As forward_backward_pipelining_with_interleaving in Megatron-LM's schedules.py: those of the
+/// first two chunks as the step begins; those of each later one when the last stage begins the
+/// chunk before it, which is as many forwards ahead as there are stages before this one.
+void Trainer::start_gathers_before(const std::vector<estimator::PipelineStep>& steps,
+                                   std::size_t i) {
+  const estimator::GatherStart start = estimator::gather_start(context_.plan);
+  if (start == estimator::GatherStart::kAtFirstUse) return;
+  const bool all = start == estimator::GatherStart::kAllWithStep;
+  if (i == 0) data_parallel_->start_gathers(0, all);
+  if (!all) return;
+  if (i == 0) data_parallel_->start_gathers(1, all);
+  int64_t ahead = context_.coordinate.pipeline;
+  const auto at = std::find_if(
+      steps.begin() + static_cast<std::ptrdiff_t>(i), steps.end(), [&](const auto& step) {
+        return step.kind == estimator::StepKind::kForward && ahead-- == 0;
+      });
+  if (at != steps.end() && at->micro_batch == 0 && at->chunk > 0) {
+    data_parallel_->start_gathers(at->chunk + 1, all);
+  }
 }
 
 int64_t Trainer::forward_number(const estimator::PipelineStep& step) const {

@@ -30,6 +30,8 @@ class Trainer {
   /// All forwards and backwards of one iteration, and the reduction of the gradients.
   void forward_backward(int64_t iteration);
   void optimizer_step();
+  /// Gathers the updated parameters now that the plan gathers in the next forward.
+  void finish_gathers() { data_parallel_->finish_gathers(); }
 
   /// Mean loss of the last iteration over its micro-batches; 0 on all stages but the last.
   double loss() const;
@@ -48,6 +50,8 @@ class Trainer {
   };
 
   void build_fully_sharded();
+  /// Begins the gathers of updated parameters that are to begin before the forward steps[i].
+  void start_gathers_before(const std::vector<estimator::PipelineStep>& steps, std::size_t i);
   /// Starts to receive what steps after steps[i] need, if the framework starts this so early.
   void receive_ahead(const std::vector<estimator::PipelineStep>& steps, std::size_t i, bool pairs);
   void expect(const estimator::PipelineStep& step);

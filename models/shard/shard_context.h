@@ -21,6 +21,7 @@ namespace models {
 
 c10::ScalarType scalar_type(estimator::Dtype dtype);
 
+class DataParallel;
 class FullySharded;
 
 /// The keeper for selective recompute by operator; null if the plan does not use it.
@@ -34,6 +35,7 @@ struct ShardContext {
   Observer& observer;
   bool device_computes = true;  ///< false on the virtual GPU, where kernels have no results
   std::shared_ptr<FullySharded> fully_sharded;  ///< null if parameters are whole
+  DataParallel* data_parallel = nullptr;        ///< of the stage, once it is built
   std::shared_ptr<FrameworkBuffers> buffers =
       std::make_shared<FrameworkBuffers>(observer, transformer_engine());
   std::shared_ptr<OutputKeeper> keeper = make_output_keeper(plan);

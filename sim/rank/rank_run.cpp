@@ -23,24 +23,11 @@ namespace sim {
 namespace {
 
 using estimator::CollectiveCall;
-using estimator::Direction;
 using estimator::GroupKind;
 using estimator::Plan;
 using estimator::RankProfile;
 
 constexpr int64_t kIterations = 2;  // the second one has optimizer state: it is the one that counts
-
-/// The plan lets the data ranks' reduction run beside backward, and the gathering of updated
-/// parameters beside the next forward; FSDP2 gathers and reduces a unit beside the work of another.
-/// Keys and values travel around the context ranks' ring while attention works on those that have
-/// come.
-bool may_overlap(const Plan& plan, const CollectiveCall& call, Direction direction) {
-  if (call.group == GroupKind::kContext) return estimator::is_ring_message(call);
-  if (!estimator::is_of_replicas(call.group)) return false;
-  if (is_per_micro_batch(direction)) return plan.parallelism.fully_sharded();
-  return direction == Direction::kOptimizerStep ? plan.parallelism.overlap_param_gather
-                                                : plan.parallelism.overlap_grad_reduce;
-}
 
 estimator::MicroBatchRecord micro_batches(const Plan& plan, int64_t stage, bool all) {
   const estimator::ScheduleShape shape = estimator::schedule_shape(plan);
@@ -182,8 +169,12 @@ void run_phases(Recorder& recorder,
     if (iteration == kIterations - 1 && !record_throughout) recorder.start_recording();
     in_phase(recorder, prefix + "forward_backward", [&] { trainer.forward_backward(iteration); });
     if (hooks.before_step) hooks.before_step(iteration, trainer);
-    in_phase(recorder, prefix + "optimizer_step", [&] { trainer.optimizer_step(); });
-    if (hooks.after_iteration) hooks.after_iteration(iteration, trainer);
+    const bool whole_at_end = hooks.at_end && iteration == kIterations - 1;
+    in_phase(recorder, prefix + "optimizer_step", [&] {
+      trainer.optimizer_step();
+      if (whole_at_end) trainer.finish_gathers();
+    });
+    if (whole_at_end) hooks.at_end(trainer);
   }
   recorder.stop_recording();
 }
@@ -210,8 +201,6 @@ RankRunResult run_rank(const Plan& plan,
   const auto memory = make_memory_reader(options.device);
   Recorder recorder(
       {.memory = *memory,
-       .overlappable = [&plan](const CollectiveCall& call,
-                               Direction direction) { return may_overlap(plan, call, direction); },
        .attribute_memory = options.attribute_memory,
        .keep_history = options.memory_files[kMemoryHistory] || options.memory_files[kTimeline],
        .take_stacks = options.take_stacks});

@@ -44,8 +44,9 @@ struct RankRunHooks {
   std::function<void(const estimator::PhaseCall&)> on_call = {};
   /// Called before the optimizer's step; some frameworks free the gradients in the step.
   std::function<void(int64_t iteration, const models::Trainer&)> before_step = {};
-  /// Called after the optimizer's step, when the parameters are updated.
-  std::function<void(int64_t iteration, const models::Trainer&)> after_iteration = {};
+  /// Called after the last step, when all its updated parameters are gathered, as before a
+  /// checkpoint.
+  std::function<void(const models::Trainer&)> at_end = {};
   std::optional<models::OptimizerSettings> optimizer = {};
 };
 

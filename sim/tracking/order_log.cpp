@@ -68,19 +68,44 @@ std::map<OrderLog::Part, int64_t> OrderLog::last_micro_batches() const {
   return last;
 }
 
+/// What happens once stands where it happened, also if that was in a micro-batch that is not kept:
+/// at the same place of the one that is.
+std::vector<OrderLog::Event> OrderLog::kept_events(const std::map<Part, int64_t>& last) const {
+  using Position = std::pair<Part, int64_t>;  // among the events of a micro-batch
+  std::map<std::pair<Part, int64_t>, int64_t> counts;
+  std::map<Position, std::vector<Event>> moved;
+  std::optional<Position> not_kept;  // that of the event before
+  std::vector<Event> kept;
+  for (const Event& event : events_) {
+    if (event.place.micro_batch == estimator::kNoMicroBatch) {
+      (not_kept ? moved[*not_kept] : kept).push_back(event);
+      continue;
+    }
+    const Part part = part_of(event.place);
+    const Position position{part, counts[{part, event.place.micro_batch}]++};
+    not_kept.reset();
+    if (event.place.micro_batch != last.at(part)) {
+      not_kept = position;
+      continue;
+    }
+    kept.push_back(event);
+    const std::vector<Event>& once = moved[position];  // the last micro-batch comes last
+    kept.insert(kept.end(), once.begin(), once.end());
+  }
+  return kept;
+}
+
 estimator::StepOrder OrderLog::order(const ModuleTree& modules) const {
-  std::map<Part, int64_t> last = last_micro_batches();
-  const auto is_kept = [&](const Part& part, int64_t micro_batch) {
-    return micro_batch == estimator::kNoMicroBatch || last[part] == micro_batch;
-  };
+  const std::map<Part, int64_t> last = last_micro_batches();
+  const std::vector<Event> events = kept_events(last);
   // Numbers of the records that are kept, by their own, and by their part and place in it.
   std::map<int64_t, int64_t> kept;
   std::map<std::pair<Part, int64_t>, int64_t> of_last_micro_batch;
-  for (std::size_t i = 0; i < records_.size(); ++i) {
-    const Record& record = records_[i];
-    if (!is_kept(record.part, record.micro_batch)) continue;
+  for (const Event& event : events) {
+    if (event.kind != OrderKind::kRecord) continue;
     const auto number = static_cast<int64_t>(kept.size());
-    kept[static_cast<int64_t>(i)] = number;
+    kept[event.item] = number;
+    const Record& record = records_[static_cast<std::size_t>(event.item)];
     if (record.micro_batch != estimator::kNoMicroBatch) {
       of_last_micro_batch[{record.part, record.number}] = number;
     }
@@ -95,8 +120,7 @@ estimator::StepOrder OrderLog::order(const ModuleTree& modules) const {
   };
   estimator::StepOrder order{.records = records, .modules = {}, .events = {}};
   std::map<ModuleId, int64_t> numbers;  // of modules
-  for (const Event& event : events_) {
-    if (!is_kept(part_of(event.place), event.place.micro_batch)) continue;
+  for (const Event& event : events) {
     int64_t item = event.item;
     if (event.kind == OrderKind::kRecord || event.kind == OrderKind::kWait) {
       const std::optional<int64_t> number = number_of(item);

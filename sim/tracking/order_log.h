@@ -53,6 +53,7 @@ class OrderLog {
   void add(estimator::OrderKind kind, int64_t stream, int64_t item, const Place& place);
   int64_t stream_of(const estimator::CollectiveCall& call);
   std::map<Part, int64_t> last_micro_batches() const;
+  std::vector<Event> kept_events(const std::map<Part, int64_t>& last) const;
 
   int64_t streams_ = estimator::kMainStream;
   std::map<std::pair<estimator::GroupKind, estimator::CollectiveKind>, int64_t> group_streams_;

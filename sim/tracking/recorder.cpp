@@ -218,15 +218,13 @@ std::string Recorder::timeline() const { return timeline_csv(*tracker_, phase_na
 estimator::CollectiveRecord Recorder::record_of(const RunTracker::CollectiveTally::Entry& entry,
                                                 const MicroBatchRecord& micro_batches) const {
   const PlacedCollective& placed = *entry.item;
-  return {
-      .call = placed.call,
-      .phase = iteration_phase(placed.phase),
-      .direction = placed.direction,
-      .module = placed.module,
-      .chunk = placed.chunk,
-      .overlappable = options_.overlappable && options_.overlappable(placed.call, placed.direction),
-      .count = planned_count(entry.count, placed.direction, micro_batches),
-      .executed_count = entry.count};
+  return {.call = placed.call,
+          .phase = iteration_phase(placed.phase),
+          .direction = placed.direction,
+          .module = placed.module,
+          .chunk = placed.chunk,
+          .count = planned_count(entry.count, placed.direction, micro_batches),
+          .executed_count = entry.count};
 }
 
 estimator::OperatorRecord Recorder::record_of(const RunTracker::OperatorTally::Entry& entry,

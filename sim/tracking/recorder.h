@@ -5,7 +5,6 @@
 #include <c10/util/ThreadLocalDebugInfo.h>
 
 #include <chrono>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <set>
@@ -23,8 +22,6 @@ namespace sim {
 
 struct RecorderOptions {
   MemoryReader& memory;
-  /// Whether the plan allows this call to overlap with compute. If it is empty, no call may.
-  std::function<bool(const estimator::CollectiveCall&, estimator::Direction)> overlappable = {};
   bool attribute_memory = true;  ///< follow every block of memory, to say what fills the peak
   bool keep_history = false;     ///< for memory_history() and timeline(); needs attribute_memory
   bool take_stacks = false;      ///< record the C++ call stack of each block

@@ -84,22 +84,15 @@ class RealRank {
   }
 
   void compare_with_the_stub() {
-    const estimator::RunRecord stub = run({});
-    const estimator::RunRecord real = run(
-        {.make_groups =
-             [this](const auto& layout, const auto& kinds, const estimator::GroupCallSink& sink) {
-               BackendMap groups = make_gloo_groups(network(), layout, rank(), kinds, sink);
-               if (job_.hooks.change_groups) job_.hooks.change_groups(rank(), groups);
-               return groups;
-             },
-         .before_step =
-             [this](int64_t, const models::Trainer& trainer) {
-               snapshots_.push_back(take_gradients(trainer));
-             },
-         .after_iteration =
-             [this](int64_t, const models::Trainer& trainer) {
-               add_parameters(snapshots_.back(), trainer);
-             }});
+    std::vector<Snapshot> without_values;
+    const estimator::RunRecord stub = run(snapshot_hooks(without_values));
+    RankRunHooks hooks = snapshot_hooks(snapshots_);
+    hooks.make_groups = [this](const auto& layout, const auto& kinds, const auto& sink) {
+      BackendMap groups = make_gloo_groups(network(), layout, rank(), kinds, sink);
+      if (job_.hooks.change_groups) job_.hooks.change_groups(rank(), groups);
+      return groups;
+    };
+    const estimator::RunRecord real = run(std::move(hooks));
     compare_calls(rank(), stub, real, verification_.differences);
     compare_phases(rank(), stub, real, verification_.differences);
     verification_.collectives = static_cast<int64_t>(real.calls.size());

@@ -37,14 +37,7 @@ TensorSnapshot snapshot_of(const models::OwnedPiece& piece) {
   };
 }
 
-}  // namespace
-
-at::Tensor tensor_over(std::vector<float>& values) {
-  return at::from_blob(values.data(), {static_cast<int64_t>(values.size())}, at::kFloat);
-}
-
-double norm_of(const at::Tensor& tensor) { return tensor.norm().item().toDouble(); }
-
+/// The loss and the gradients, after they are reduced.
 Snapshot take_gradients(const models::Trainer& trainer) {
   const c10::NoGradGuard no_grad;
   Snapshot snapshot{.loss = trainer.loss()};
@@ -60,6 +53,25 @@ void add_parameters(Snapshot& snapshot, const models::Trainer& trainer) {
   for (const models::OwnedPiece& piece : trainer.data_parallel().owned_pieces()) {
     (tensor++)->parameter = copy_of(held(piece));
   }
+}
+
+}  // namespace
+
+at::Tensor tensor_over(std::vector<float>& values) {
+  return at::from_blob(values.data(), {static_cast<int64_t>(values.size())}, at::kFloat);
+}
+
+double norm_of(const at::Tensor& tensor) { return tensor.norm().item().toDouble(); }
+
+RankRunHooks snapshot_hooks(std::vector<Snapshot>& snapshots) {
+  return {
+      .before_step =
+          [&snapshots](int64_t iteration, const models::Trainer& trainer) {
+            if (iteration > 0) add_parameters(snapshots.back(), trainer);
+            snapshots.push_back(take_gradients(trainer));
+          },
+      .at_end = [&snapshots](
+                    const models::Trainer& trainer) { add_parameters(snapshots.back(), trainer); }};
 }
 
 }  // namespace sim

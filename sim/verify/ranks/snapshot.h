@@ -7,10 +7,7 @@
 #include <vector>
 
 #include "models/shard/parameters.h"
-
-namespace models {
-class Trainer;
-}
+#include "sim/rank/rank_run.h"
 
 namespace sim {
 
@@ -35,10 +32,9 @@ struct Snapshot {
   std::vector<TensorSnapshot> tensors;
 };
 
-/// Takes the loss and the gradients, after they are reduced and before the optimizer's step.
-Snapshot take_gradients(const models::Trainer& trainer);
-/// Adds the parameters after the step to a snapshot of the same trainer's gradients.
-void add_parameters(Snapshot& snapshot, const models::Trainer& trainer);
+/// Hooks that take a snapshot of each iteration: the gradients before the step, the parameters
+/// before the next step or at the end, when all are gathered.
+RankRunHooks snapshot_hooks(std::vector<Snapshot>& snapshots);
 
 /// A tensor [size] that uses the memory of the vector.
 at::Tensor tensor_over(std::vector<float>& values);

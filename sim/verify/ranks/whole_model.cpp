@@ -16,15 +16,8 @@ using Values = std::vector<float> TensorSnapshot::*;
 
 std::vector<Snapshot> snapshots_of(const Plan& plan) {
   std::vector<Snapshot> snapshots;
-  const RankRunHooks hooks{.before_step =
-                               [&](int64_t, const models::Trainer& trainer) {
-                                 snapshots.push_back(take_gradients(trainer));
-                               },
-                           .after_iteration =
-                               [&](int64_t, const models::Trainer& trainer) {
-                                 add_parameters(snapshots.back(), trainer);
-                               },
-                           .optimizer = verification_optimizer(plan)};
+  RankRunHooks hooks = snapshot_hooks(snapshots);
+  hooks.optimizer = verification_optimizer(plan);
   const RankRunOptions options{
       .device = estimator::DeviceKind::kCpu, .all_micro_batches = true, .attribute_memory = false};
   run_rank(plan, 0, options, hooks);

@@ -42,7 +42,9 @@ TEST(Experts, BothOfTheirOptimizersGatherAllParameters) {
   const auto gathers = [](bool overlapped) {
     const auto profile = execute(experts_plan(
         {{"parallelism", {{"overlap_param_gather", overlapped}, {"overlap_grad_reduce", true}}}}));
-    return calls(profile, estimator::CollectiveKind::kAllGather, "optimizer_step");
+    return calls(profile,
+                 estimator::CollectiveKind::kAllGather,
+                 overlapped ? "forward_backward" : "optimizer_step");
   };
   // One bucket of experts and one of all else.
   EXPECT_EQ(gathers(true), 2);

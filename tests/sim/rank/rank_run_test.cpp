@@ -131,6 +131,91 @@ TEST(RankRun, TellsWhichCallsHaveStreamsOfTheirOwn) {
   EXPECT_EQ(ring.count(0), 0U);
 }
 
+/// Where the order has the calls of a direction.
+struct Places {
+  int64_t in_forward = 0;   ///< before its last event
+  int64_t in_backward = 0;  ///< before its last event
+  int64_t at_end = 0;
+};
+
+Places places_of(const RankProfile& profile, Direction direction) {
+  const estimator::OrderEvents& events = profile.order->events;
+  std::size_t last_forward = 0, last_backward = 0;
+  for (std::size_t i = 0; i < events.kind.size(); ++i) {
+    const auto of = static_cast<Direction>(events.direction[i]);
+    if (of == Direction::kForward) last_forward = i;
+    if (of == Direction::kBackward) last_backward = i;
+  }
+  Places places;
+  for (std::size_t i = 0; i < events.kind.size(); ++i) {
+    if (events.kind[i] != static_cast<int64_t>(estimator::OrderKind::kCollective)) continue;
+    if (events.direction[i] != static_cast<int64_t>(direction)) continue;
+    const auto item = static_cast<std::size_t>(events.item[i]);
+    if (!estimator::is_of_replicas(profile.collectives[item].call.group)) continue;
+    ++(i < last_forward    ? places.in_forward
+       : i < last_backward ? places.in_backward
+                           : places.at_end);
+  }
+  return places;
+}
+
+Json two_stages(const char* framework, bool overlap) {
+  return {{"model", {{"tie_embeddings", false}}},
+          {"cluster", {{"gpus_per_node", 4}}},
+          {"parallelism",
+           {{"pipeline", 2},
+            {"zero_stage", 1},
+            {"overlap_grad_reduce", overlap},
+            {"overlap_param_gather", overlap},
+            {"bucket_elements", 5'000'000}}},
+          {"training", {{"framework", framework}, {"dtype", "bf16"}}}};
+}
+
+TEST(RankRun, HasBucketsWhereTheFirstForwardAndTheLastBackwardDoThem) {
+  const RankProfile first = execute(gpt_plan(two_stages("megatron-lm", true)), 0);
+  const Places reductions = places_of(first, Direction::kReduceGradients);
+  EXPECT_GT(reductions.in_backward, 1);
+  EXPECT_EQ(reductions.at_end, 1);  // the bucket that the end of the backward fills
+  const Places gathers = places_of(first, Direction::kOptimizerStep);
+  EXPECT_EQ(gathers.in_forward, reductions.in_backward + reductions.at_end);
+  EXPECT_EQ(gathers.in_backward + gathers.at_end, 0);
+
+  const RankProfile exposed = execute(gpt_plan(two_stages("megatron-lm", false)), 0);
+  EXPECT_EQ(places_of(exposed, Direction::kReduceGradients).at_end, 1);
+  EXPECT_EQ(places_of(exposed, Direction::kOptimizerStep).at_end, 1);
+}
+
+// Megatron-LM's later stages have one bucket, and reduce when they have sent their last gradients.
+TEST(RankRun, OfALaterStageReducesInTheBubble) {
+  const RankProfile last = execute(gpt_plan(two_stages("megatron-lm", true)), 3);
+  EXPECT_EQ(places_of(last, Direction::kReduceGradients).in_backward, 0);
+  EXPECT_EQ(places_of(last, Direction::kReduceGradients).at_end, 1);
+  EXPECT_EQ(places_of(last, Direction::kOptimizerStep).in_forward, 1);
+}
+
+// Each asks for the parameters of one bucket ahead; interleaved stages ask for all at once.
+TEST(RankRun, GathersOneBucketAheadOrAllTogether) {
+  const auto before_work = [](const Json& changes) {
+    const RankProfile profile = execute(gpt_plan(changes), 0);
+    const estimator::OrderEvents& events = profile.order->events;
+    int64_t gathers = 0;
+    for (std::size_t i = 0; i < events.kind.size(); ++i) {
+      const auto of = static_cast<Direction>(events.direction[i]);
+      const bool is_call =
+          events.kind[i] == static_cast<int64_t>(estimator::OrderKind::kCollective);
+      const auto module = static_cast<std::size_t>(events.module[i]);
+      if (profile.order->modules[module].starts_with("embedding")) break;
+      gathers += is_call && of == Direction::kOptimizerStep;
+    }
+    return gathers;
+  };
+  Json changes = two_stages("megatron-lm", true);
+  EXPECT_EQ(before_work(changes), 2);
+  changes["model"]["num_layers"] = 4;
+  changes["parallelism"]["virtual_stages"] = 2;
+  EXPECT_GT(before_work(changes), 2);
+}
+
 TEST(RankRun, SaysWhichDeviceItPlayed) {
   const RankProfile profile = execute(gpt_plan());
   EXPECT_EQ(profile.device.gpu, "a100-sxm-80");
@@ -184,7 +269,6 @@ TEST(RankRun, OfARingPassesOnKeysAndValuesAndTheirGradients) {
   std::multiset<int64_t> bytes;
   for (const auto& record : profile.collectives) {
     if (record.call.group != ring) continue;
-    EXPECT_TRUE(record.overlappable);
     const bool forward = record.direction == Direction::kForward;
     const bool to_next = record.call.kind == CollectiveKind::kSend ? forward : !forward;
     EXPECT_EQ(record.call.peer, to_next ? 1 : 3);
@@ -335,7 +419,6 @@ TEST(RankRun, CountsAnOverlappedReductionOnceForTheIteration) {
   EXPECT_EQ(profile.micro_batches.executed, 3);
   for (const auto& record : profile.collectives) {
     EXPECT_EQ(record.direction, Direction::kReduceGradients);
-    EXPECT_TRUE(record.overlappable);
     EXPECT_EQ(record.count, record.executed_count);
   }
   EXPECT_EQ(calls(profile,

@@ -195,22 +195,5 @@ TEST(Places, EqualCollectivesOfAllLayersAreOneRecord) {
   EXPECT_EQ(profile.collectives[0].executed_count, 2);
 }
 
-TEST(Places, OverlappableIsWhatTheCallerSays) {
-  const RecordedRun run{.overlappable = [](const auto& call, Direction direction) {
-    return call.group_size == 8 && direction == Direction::kReduceGradients;
-  }};
-  const auto profile = run.of([&](Recorder& recorder) {
-    {
-      const DirectionScope direction(recorder, Direction::kForward);
-      recorder.on_collective(kAllReduce);
-    }
-    const DirectionScope direction(recorder, Direction::kReduceGradients);
-    recorder.on_collective(kAllReduce);
-  });
-  ASSERT_EQ(profile.collectives.size(), 2u);
-  EXPECT_FALSE(profile.collectives[0].overlappable);
-  EXPECT_TRUE(profile.collectives[1].overlappable);
-}
-
 }  // namespace
 }  // namespace sim

@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -17,13 +16,12 @@ inline const std::string kForwardBackward = "iteration_1.forward_backward";
 struct RecordedRun {
   std::string phase = kForwardBackward;
   estimator::MicroBatchRecord micro_batches = {.total = 1, .executed = 1};
-  std::function<bool(const estimator::CollectiveCall&, estimator::Direction)> overlappable = {};
 
   /// The profile of `body`, which is given the recorder.
   template <class Body>
   estimator::RankProfile of(const Body& body) const {
     const auto memory = make_memory_reader(estimator::DeviceKind::kCpu);
-    Recorder recorder({.memory = *memory, .overlappable = overlappable});
+    Recorder recorder({.memory = *memory});
     recorder.begin_phase(phase);
     recorder.start_recording();
     body(recorder);
