@@ -50,11 +50,6 @@ PortUse use_of(const PortBytes& bytes, double seconds, const Fabric& fabric) {
           .nic = std::min(1.0, bytes.nic / fabric.network_bytes_per_second() / seconds)};
 }
 
-/// Of one port.
-double lengthening(double one, double other) {
-  return one > 0 && other > 0 ? std::max(0.0, one + other - 1) : 0;
-}
-
 }  // namespace
 
 PortUse port_use(const CollectiveCall& call,
@@ -68,17 +63,6 @@ PortUse port_use(const CollectiveCall& call,
 PortUse send_port_use(
     int64_t bytes, int64_t from_rank, int64_t to_rank, double seconds, const Fabric& fabric) {
   return use_of(message_bytes(bytes, fabric.same_domain(from_rank, to_rank)), seconds, fabric);
-}
-
-PortUse mean_use(double seconds, const PortUse& use, double more_seconds, const PortUse& more) {
-  const double sum = seconds + more_seconds;
-  if (sum <= 0) return {};
-  return {.link = (seconds * use.link + more_seconds * more.link) / sum,
-          .nic = (seconds * use.nic + more_seconds * more.nic) / sum};
-}
-
-double lengthening(const PortUse& one, const PortUse& other) {
-  return std::max(lengthening(one.link, other.link), lengthening(one.nic, other.nic));
 }
 
 }  // namespace estimator

@@ -37,12 +37,4 @@ PortUse port_use(const CollectiveCall& call,
 PortUse send_port_use(
     int64_t bytes, int64_t from_rank, int64_t to_rank, double seconds, const Fabric& fabric);
 
-/// The mean use of calls of `seconds` and of other calls of `more_seconds`, one after the other.
-PortUse mean_use(double seconds, const PortUse& use, double more_seconds, const PortUse& more);
-
-/// By how much two calls slow each other, in added seconds for each second that they run at the
-/// same time: 1 when both need all of a port; 0 when they share no port or the port has enough
-/// bandwidth for both.
-double lengthening(const PortUse& one, const PortUse& other);
-
 }  // namespace estimator

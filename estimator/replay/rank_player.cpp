@@ -9,8 +9,6 @@
 namespace estimator {
 namespace {
 
-/// Until the third iteration everything that one iteration leaves to the next has settled.
-constexpr int64_t kIterations = 3;
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
 std::size_t index(int64_t value) { return static_cast<std::size_t>(value); }
@@ -75,9 +73,10 @@ RankPlayer::RankPlayer(const ReplayRank& rank, const LaunchCost& launch, Meeting
       issue_seconds_(rank.issue_seconds),
       launch_(launch),
       meetings_(meetings),
+      iterations_(rank.iterations),
       host_(-rank.host_lead_seconds),
-      ends_(index(kIterations)),
-      records_(index(kIterations * trace_.records)) {
+      ends_(index(iterations_)),
+      records_(index(iterations_ * trace_.records)) {
   const std::vector<CommunicatorKey> keys = keys_of(*profile_.program);
   for (std::size_t i = 0; i < keys.size(); ++i) {
     communicators_.push_back({.key = keys[i], .member = profile_.program->communicators[i].rank});
@@ -145,7 +144,7 @@ double RankPlayer::next() const {
 }
 
 bool RankPlayer::is_done() const {
-  return iteration_ == kIterations &&
+  return iteration_ == iterations_ &&
          std::all_of(streams_.begin(), streams_.end(), [](const auto& stream) {
            return stream.second.is_idle();
          });
@@ -160,7 +159,7 @@ bool RankPlayer::end_works(double now) {
       ++communicators_[index(work_of(done.issued.event).communicator)].done;
     double& last = ends_[index(done.issued.iteration)];
     last = std::max(last, done.end);
-    if (done.issued.iteration == kIterations - 1) {
+    if (done.issued.iteration == iterations_ - 1) {
       works_.push_back({.event = done.issued.event,
                         .issued = done.issued.time,
                         .start = done.start,
@@ -196,7 +195,7 @@ std::optional<double> RankPlayer::waited_for(int64_t event, double now) const {
 bool RankPlayer::issue(double now) {
   const auto count = static_cast<int64_t>(trace_.events.kind.size());
   bool any = false;
-  while (iteration_ < kIterations) {
+  while (iteration_ < iterations_) {
     if (next_event_ == count) {
       next_event_ = 0;
       ++iteration_;
@@ -305,7 +304,7 @@ std::vector<std::string> RankPlayer::waiting() const {
   for (const auto& [number, stream] : streams_) {
     if (!stream.queue.empty()) lines.push_back(described(stream.queue.front(), number));
   }
-  if (iteration_ < kIterations) {
+  if (iteration_ < iterations_) {
     lines.push_back(fmt::format("rank {}: the host waits for its GPU", profile_.rank));
   }
   return lines;
@@ -333,10 +332,9 @@ std::string RankPlayer::described(const Issued& issued, int64_t stream) const {
 }
 
 PlayedRank RankPlayer::result() const {
-  PlayedRank played{.iteration_start = ends_[index(kIterations - 2)],
-                    .iteration_end = ends_[index(kIterations - 1)],
-                    .first_seconds = ends_.front(),
-                    .host_seconds = issuing_ / static_cast<double>(kIterations),
+  PlayedRank played{.iteration_start = iterations_ > 1 ? ends_[index(iterations_ - 2)] : 0,
+                    .iteration_end = ends_.back(),
+                    .host_seconds = issuing_ / static_cast<double>(iterations_),
                     .works = works_};
   std::sort(played.works.begin(), played.works.end(), [](const auto& a, const auto& b) {
     return a.event < b.event;

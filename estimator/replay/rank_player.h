@@ -88,6 +88,7 @@ class RankPlayer {
   const std::vector<double>& issue_seconds_;
   const LaunchCost& launch_;
   Meetings& meetings_;
+  const int64_t iterations_;
   int64_t next_event_ = 0;
   int64_t iteration_ = 0;
   double host_;         // when the host has issued the last event

@@ -40,6 +40,8 @@ struct ReplayRank {
   /// event's HostIssue.
   std::vector<double> issue_seconds = {};
   double host_lead_seconds = 0;  ///< by which the host begins before its GPU
+  /// Until the third iteration everything that one iteration leaves to the next has settled.
+  int64_t iterations = 3;
 };
 
 /// A work of the last iteration, in seconds since the start of the replay.
@@ -51,9 +53,9 @@ struct PlayedWork {
 };
 
 struct PlayedRank {
-  double iteration_start = 0;  ///< when the last iteration begins: the one before has ended
+  double iteration_start =
+      0;  ///< when the last iteration begins: the one before, if any, has ended
   double iteration_end = 0;
-  double first_seconds = 0;       ///< of the first iteration, until all its works have ended
   double host_seconds = 0;        ///< the host's issuing in one iteration, without waiting
   std::vector<PlayedWork> works;  ///< in the order in which the host issued them
 

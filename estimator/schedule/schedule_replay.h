@@ -22,12 +22,13 @@ struct ChunkDuration {
   double backward_weight_seconds = 0;  ///< the part of backward_seconds for the weights' gradients
   double send_forward_seconds = 0;     ///< activations to the next piece
   double send_backward_seconds = 0;    ///< gradients to the piece before
-  /// The earliest start of the chunk's first forward: until then its parameters are being gathered.
+  /// The earliest start of the chunk's first forward, whose parameters are being gathered since 0.
   double parameters_ready_seconds = 0;
-  /// How much longer the chunk's last backward, and the send after it, take than the others,
-  /// because gradients are reduced at the same time.
+  /// How long its first forward waits for its parameters when their gathers begin with its input.
+  double parameters_wait_seconds = 0;
+  /// How much longer the chunk's last backward takes than the others, because gradients are reduced
+  /// at the same time.
   double last_backward_added_seconds = 0;
-  double last_send_added_seconds = 0;
 };
 
 struct StageReplay {

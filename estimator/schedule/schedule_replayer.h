@@ -37,7 +37,7 @@ struct Times {
 template <std::size_t kLanes>
 struct Chunk {
   std::array<Times<kLanes>, kStepKinds> seconds;
-  Times<kLanes> send_forward, send_backward, parameters_ready;
+  Times<kLanes> send_forward, send_backward;
   std::size_t forwards_done = 0, backwards_done = 0;
   std::size_t own_inputs = 0;     ///< index of its first input
   std::size_t next_inputs = 0;    ///< the same of the next piece; kNothing on the last piece
@@ -45,11 +45,10 @@ struct Chunk {
   std::size_t next_stage = 0, stage_before = 0;
 };
 
-/// Added times of a chunk's last backward. They are not in Chunk, so that what every step reads
-/// stays small.
+/// What happens to a chunk once. It is not in Chunk, so that what every step reads stays small.
 template <std::size_t kLanes>
-struct LastBackward {
-  Times<kLanes> added, send;
+struct ChunkOnce {
+  Times<kLanes> parameters_ready, parameters_wait, last_backward_added;
 };
 
 /// The state of one stage: how far it has come in its list of steps.
@@ -191,7 +190,7 @@ class Replayer {
       return static_cast<std::size_t>(
           stage_of(shape, std::clamp<int64_t>(of, 0, shape.virtual_stages() - 1)));
     };
-    LastBackward<kLanes> last;
+    ChunkOnce<kLanes> once;
     Chunk<kLanes> chunk{.own_inputs = inputs_of(piece),
                         .next_inputs = inputs_of(piece + 1),
                         .before_inputs = inputs_of(piece - 1),
@@ -204,12 +203,12 @@ class Replayer {
       }
       chunk.send_forward.of[lane] = duration.send_forward_seconds;
       chunk.send_backward.of[lane] = duration.send_backward_seconds;
-      chunk.parameters_ready.of[lane] = duration.parameters_ready_seconds;
-      last.added.of[lane] = duration.last_backward_added_seconds;
-      last.send.of[lane] = duration.send_backward_seconds + duration.last_send_added_seconds;
+      once.parameters_ready.of[lane] = duration.parameters_ready_seconds;
+      once.parameters_wait.of[lane] = duration.parameters_wait_seconds;
+      once.last_backward_added.of[lane] = duration.last_backward_added_seconds;
     }
     chunks_.push_back(chunk);
-    last_backwards_.push_back(last);
+    once_.push_back(once);
   }
 
   /// Runs steps until the stage is done or must wait for an input.
@@ -229,7 +228,8 @@ class Replayer {
         stage.clock.wait_for(arrival);
       }
       if (step.kind == StepKind::kForward && step.micro_batch == 0) {
-        stage.clock.wait_for(chunk.parameters_ready);
+        stage.clock.wait_for(once_[c].parameters_ready);
+        stage.clock += once_[c].parameters_wait;
       }
       if (options_.keep_starts) starts_[stage.next_step] = stage.clock;
       const Times<kLanes>& seconds = chunk.seconds[static_cast<std::size_t>(step.kind)];
@@ -255,16 +255,12 @@ class Replayer {
       return;
     }
     if (completes_gradients(step, schedule_.shape)) {
-      stage.clock += last_backwards_[c].added;
-      stage.busy += last_backwards_[c].added;
+      stage.clock += once_[c].last_backward_added;
+      stage.busy += once_[c].last_backward_added;
     }
     if (step.kind != StepKind::kBackwardInput) gradients_ready_[c] = stage.clock;
     if (step.kind == StepKind::kBackwardWeight || chunk.before_inputs == kNothing) return;
-    const bool last = i + 1 == micro_batches_;
-    send(stage,
-         last ? last_backwards_[c].send : chunk.send_backward,
-         backward_inputs_[chunk.before_inputs + i],
-         chunk.stage_before);
+    send(stage, chunk.send_backward, backward_inputs_[chunk.before_inputs + i], chunk.stage_before);
   }
 
   void send(Stage<kLanes>& stage,
@@ -284,7 +280,7 @@ class Replayer {
   std::vector<Times<kLanes>> forward_inputs_;   ///< when a micro-batch can go forward in a piece
   std::vector<Times<kLanes>> backward_inputs_;  ///< when it can go backward
   std::vector<Chunk<kLanes>> chunks_;
-  std::vector<LastBackward<kLanes>> last_backwards_;  ///< of each chunk
+  std::vector<ChunkOnce<kLanes>> once_;  ///< of each chunk
   std::vector<Stage<kLanes>> stages_;
   std::vector<std::size_t> runnable_;  ///< stages whose input has come
   std::vector<Times<kLanes>> gradients_ready_, starts_;

@@ -1,6 +1,7 @@
 #include "estimator/step/stage_time.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -8,27 +9,12 @@
 #include "estimator/communication/communication_time.h"
 #include "estimator/compute/kernel_price.h"
 #include "estimator/plan/frameworks.h"
+#include "estimator/plan/megatron_core.h"
 #include "estimator/step/offload_time.h"
-#include "estimator/step/port_traffic.h"
 #include "estimator/step/user_buffers.h"
 
 namespace estimator {
 namespace {
-
-/// Which bucketed calls of the data ranks a record is of, or null for any other call. Gradients are
-/// reduced once for each step, also where overlap launches them inside the last backward.
-BucketTime ChunkTime::*buckets_of(const CollectiveRecord& record) {
-  if (!is_of_replicas(record.call.group)) return nullptr;
-  switch (record.call.kind) {
-    case CollectiveKind::kAllReduce:
-    case CollectiveKind::kReduceScatter:
-      return record.direction == Direction::kOptimizerStep ? nullptr : &ChunkTime::reduce_gradients;
-    case CollectiveKind::kAllGather:
-      return is_per_micro_batch(record.direction) ? nullptr : &ChunkTime::gather_parameters;
-    default:
-      return nullptr;
-  }
-}
 
 /// Calls of a part: records are counted over the iteration, forward and backward are of one
 /// micro-batch.
@@ -38,20 +24,15 @@ double calls_per_part(int64_t count, Direction direction, const RankProfile& pro
   return static_cast<double>(count) / static_cast<double>(parts);
 }
 
-/// The data ranks' calls for each micro-batch are FSDP2's; all others' are once for each step.
-bool is_of_unit(const CollectiveRecord& record) {
-  return is_of_replicas(record.call.group) && record.overlappable &&
-         (record.direction == Direction::kForward || record.direction == Direction::kBackward);
+/// Whether a record is played with a chunk, and not only summed up at the end of the step.
+bool is_of_chunk(Direction direction, int64_t chunk) {
+  return is_per_micro_batch(direction) || (direction == Direction::kReduceGradients && chunk >= 0);
 }
 
-/// Whether a stage reduces its gradients beside its last backward, where the plan overlaps them. Of
-/// a pipeline that does not interleave, Megatron-LM's first stage alone does; "other pipeline
-/// stages do grad reduction during pipeline bubble", when they have sent what they send
-/// (core/pipeline_parallel/schedules.py, 0.4.0 to 0.19.0, --align-grad-reduce). PyTorch's reducer
-/// does on every stage.
-bool reduces_beside_backward(const Plan& plan, int64_t stage) {
-  return stage == 0 || plan.parallelism.virtual_stages > 1 ||
-         traits_of(plan.training.framework).reducer_buckets;
+/// A gather of updated parameters: played if it is before the end of a forward.
+bool is_gather(const CollectiveRecord& record) {
+  return record.direction == Direction::kOptimizerStep &&
+         record.call.kind == CollectiveKind::kAllGather && is_of_replicas(record.call.group);
 }
 
 /// Whether the host waits for its GPU at the end of each forward and backward.
@@ -72,7 +53,7 @@ CollectiveRecord gather_of_parts(const CollectiveRecord& received, int64_t parts
   return gather;
 }
 
-/// A profile whose order was not recorded: its records one after the other.
+/// A profile whose order was not recorded: its records one after the other, last what happens once.
 StepOrder in_sequence(const RankProfile& profile) {
   StepOrder order{.modules = {""}, .events = {}};
   const auto add = [&](OrderKind kind, std::size_t item, int64_t chunk, Direction direction) {
@@ -83,13 +64,15 @@ StepOrder in_sequence(const RankProfile& profile) {
     order.events.chunk.push_back(chunk);
     order.events.direction.push_back(static_cast<int64_t>(direction));
   };
-  for (std::size_t i = 0; i < profile.operators.size(); ++i) {
-    const OperatorRecord& record = profile.operators[i];
-    add(OrderKind::kOperator, i, record.chunk, record.direction);
-  }
-  for (std::size_t i = 0; i < profile.collectives.size(); ++i) {
-    const CollectiveRecord& record = profile.collectives[i];
-    add(OrderKind::kCollective, i, record.chunk, record.direction);
+  const auto add_all = [&](bool per_micro_batch, OrderKind kind, const auto& records) {
+    for (std::size_t i = 0; i < records.size(); ++i) {
+      if (is_per_micro_batch(records[i].direction) != per_micro_batch) continue;
+      add(kind, i, records[i].chunk, records[i].direction);
+    }
+  };
+  for (const bool per_micro_batch : {true, false}) {
+    add_all(per_micro_batch, OrderKind::kOperator, profile.operators);
+    add_all(per_micro_batch, OrderKind::kCollective, profile.collectives);
   }
   return order;
 }
@@ -97,24 +80,17 @@ StepOrder in_sequence(const RankProfile& profile) {
 class StageSum {
  public:
   StageSum(const RankProfile& profile, const StageTarget& target)
-      : profile_(profile),
-        target_(target),
-        rates_(target.compute.rates()),
-        traffic_(static_cast<std::size_t>(target.plan.parallelism.virtual_stages)) {
-    time_.chunks.resize(traffic_.size());
+      : profile_(profile), target_(target), rates_(target.compute.rates()) {
+    time_.chunks.resize(static_cast<std::size_t>(target.plan.parallelism.virtual_stages));
+    time_.gathers_begin_with_step = gather_start(target.plan) != GatherStart::kAtFirstUse;
   }
 
   StageTime time() {
     for (const OperatorRecord& kernel : profile_.operators) add_kernel(kernel);
     for (const CollectiveRecord& record : profile_.collectives) add_collective(record);
-    replay_micro_batches();
+    replay_chunks();
     wait_for_host();
     if (profile_.host_memory) add_offload(*profile_.host_memory);
-    for (std::size_t c = 0; c < time_.chunks.size(); ++c) {
-      ChunkTime& chunk = time_.chunks[c];
-      share_ports(chunk.reduce_gradients, traffic_of(c, Direction::kBackward), chunk.backward);
-      share_ports(chunk.gather_parameters, traffic_of(c, Direction::kForward), chunk.forward);
-    }
     return std::move(time_);
   }
 
@@ -126,7 +102,7 @@ class StageSum {
     std::optional<RecordPrice>& record = records_.operators.emplace_back();
     if (is_fused_adam(kernel)) device_update_seconds_ += calls * price.seconds;
     const bool reads_value = kernel.name == "aten::_local_scalar_dense";
-    if (!is_per_micro_batch(kernel.direction)) {
+    if (!is_of_chunk(kernel.direction, kernel.chunk)) {
       return add_to_end(price.seconds, issue, reads_value, calls);
     }
     if (is_matmul(kernel)) buffers_.add(kernel, calls, price.seconds);
@@ -179,9 +155,6 @@ class StageSum {
   void add_collective(const CollectiveRecord& record) {
     records_.collectives.emplace_back();
     if (is_message(record.call.kind) && !is_ring_message(record.call)) return add_message(record);
-    if (!is_of_unit(record)) {
-      if (const auto buckets = buckets_of(record)) return add_buckets(record, buckets);
-    }
     add_call(record);
   }
 
@@ -190,12 +163,12 @@ class StageSum {
     const double calls = calls_per_part(record.count, record.direction, profile_);
     const double issue = rates_.launch().host_seconds(record.direction);
     WorkPrice price = price_of(record);
-    if (!is_per_micro_batch(record.direction)) {
+    if (is_gather(record)) {
+      gather_seconds_[index_of(record.chunk)] += calls * price.seconds;
+    } else if (!is_of_chunk(record.direction, record.chunk)) {
       seconds_of_axis(time_.step_end.communication_seconds, call.group) += calls * price.seconds;
       return issue_at_end(issue, calls);
     }
-    traffic_of(index_of(record.chunk), record.direction)
-        .add(calls * price.seconds, price.occupancy.ports);
     if (target_.plan.parallelism.tp_comm_overlap) {
       price.seconds =
           buffers_.seconds_added(record, price.seconds, target_.compute.gpu.multiprocessors);
@@ -225,19 +198,6 @@ class StageSum {
         record.call.bytes / parts;
   }
 
-  void add_buckets(const CollectiveRecord& record, BucketTime ChunkTime::*of_chunk) {
-    const WorkPrice price = price_of(record);
-    const bool may_overlap = of_chunk != &ChunkTime::reduce_gradients ||
-                             reduces_beside_backward(target_.plan, profile_.coordinate.pipeline);
-    BucketTime& buckets = time_.chunks[index_of(record.chunk)].*of_chunk;
-    const double seconds = static_cast<double>(record.count) * price.seconds;
-    buckets.use = mean_use(buckets.sum_seconds, buckets.use, seconds, price.occupancy.ports);
-    buckets.sum_seconds += seconds;
-    buckets.buckets += record.count;
-    buckets.overlappable |= record.overlappable && may_overlap;
-    buckets.compute_share = price.occupancy.multiprocessors;
-  }
-
   /// Such a host has nothing to do between its wait and the next step.
   std::optional<double> waits_before_step() const {
     const bool waits =
@@ -245,17 +205,19 @@ class StageSum {
     return waits ? std::optional(0.0) : std::nullopt;
   }
 
-  void replay_micro_batches() {
+  void replay_chunks() {
     std::optional<StepOrder> made;
     const StepOrder& order = profile_.order ? *profile_.order : made.emplace(in_sequence(profile_));
     const HostWaits waits{.seconds = rates_.launch().wait_seconds,
                           .at_ends_of_parts = profile_.order && synchronizes_sends(target_.plan),
                           .before_step = waits_before_step()};
     for (std::size_t c = 0; c < time_.chunks.size(); ++c) {
-      const MicroBatchTime time =
-          replay_micro_batch(order, records_, static_cast<int64_t>(c), waits);
-      time_.chunks[c].forward = time.forward;
-      time_.chunks[c].backward = time.backward;
+      const ChunkReplay time = replay_chunk(order, records_, static_cast<int64_t>(c), waits);
+      time_.chunks[c] = {.forward = time.forward,
+                         .backward = time.backward,
+                         .gathers = time.gathers,
+                         .reduction = time.reduction};
+      if (time.gathers.seconds == 0) time_.gather_seconds += gather_seconds_[c];
       if (c == 0) add_to_first(time.first_added_seconds, waits);
       if (!target_.keep_works) continue;
       for (const MicroBatchWork& work : time.works) {
@@ -308,63 +270,23 @@ class StageSum {
     time_.step_end.compute_seconds += time_.offload->total_seconds - beside;
   }
 
-  PortTraffic& traffic_of(std::size_t chunk, Direction direction) {
-    ChunkTraffic& traffic = traffic_[chunk];
-    return direction == Direction::kForward ? traffic.forward : traffic.backward;
-  }
-
-  static void share_ports(BucketTime& buckets, const PortTraffic& traffic, const PartTime& work) {
-    if (!buckets.overlappable) return;
-    const double shared = traffic.shared_seconds(buckets.use);
-    buckets.port_share = shared > 0 ? shared / work.total_seconds() : 0;
-  }
-
   /// The place of a chunk in the lists of chunks.
   std::size_t index_of(int64_t chunk) const {
-    return std::min(static_cast<std::size_t>(std::max<int64_t>(0, chunk)), traffic_.size() - 1);
+    return std::min(static_cast<std::size_t>(std::max<int64_t>(0, chunk)), time_.chunks.size() - 1);
   }
-
-  /// Of one chunk and one micro-batch.
-  struct ChunkTraffic {
-    PortTraffic forward, backward;
-  };
 
   const RankProfile& profile_;
   const StageTarget& target_;
   const GpuRates rates_;
   PricedRecords records_;
   UserBuffers buffers_;
-  double device_update_seconds_ = 0;  ///< AdamW on the GPU
-  std::vector<ChunkTraffic> traffic_;
+  double device_update_seconds_ = 0;              ///< AdamW on the GPU
+  std::map<std::size_t, double> gather_seconds_;  ///< by chunk
   StageTime time_;
   double host_end_seconds_ = 0;  ///< that the host needs for the step's end
 };
 
 }  // namespace
-
-double BucketTime::beside(double work_seconds) const {
-  if (buckets == 0) return 0;
-  return std::min(sum_seconds, work_seconds) * (1 - 1 / static_cast<double>(buckets));
-}
-
-double BucketTime::reduced_at(double end_seconds, double work_seconds, double free_seconds) const {
-  if (buckets == 0) return free_seconds;
-  const auto n = static_cast<double>(buckets);
-  const double first_full = end_seconds - work_seconds * (1 - 1 / n);
-  return std::max({free_seconds, first_full, end_seconds - sum_seconds * (1 - 1 / n)}) +
-         sum_seconds;
-}
-
-double BucketTime::ready_at(double free_seconds, double work_seconds) const {
-  if (buckets == 0) return 0;
-  const auto n = static_cast<double>(buckets);
-  const double done = free_seconds + sum_seconds;
-  const double ready =
-      std::max({0.0, free_seconds + sum_seconds / n, done - work_seconds * (1 - 1 / n)});
-  const double beside = std::clamp(done - ready, 0.0, work_seconds);
-  // Side by side the two take no longer than one after the other.
-  return ready + std::min(1.0, compute_share + port_share) * beside;
-}
 
 PartTime StageTime::forward() const {
   PartTime sum;

@@ -11,40 +11,10 @@
 #include "estimator/compute/compute_time.h"
 #include "estimator/plan/parallel_layout.h"
 #include "estimator/profile/rank_profile.h"
-#include "estimator/step/micro_batch_replay.h"
+#include "estimator/step/chunk_replay.h"
 #include "estimator/step/step_summary.h"
 
 namespace estimator {
-
-/// The calls of one chunk over the data ranks, one for each bucket, which run once in a step. All
-/// buckets count as equally large, and as filled (or needed) after equal parts of the work beside
-/// them.
-struct BucketTime {
-  double sum_seconds = 0;
-  int64_t buckets = 0;
-  bool overlappable = false;  ///< they run beside compute, one after the other
-  /// Share of the GPU's compute that a running call takes away from the work beside it.
-  double compute_share = 0;
-  /// How much the calls use the GPU's ports. port_share is by how much the work and a running call
-  /// slow each other, in seconds for each second together, because calls of the work need the same
-  /// ports.
-  PortUse use;
-  double port_share = 0;
-
-  /// Seconds of the calls that are hidden beside the last `work_seconds`, in which the buckets are
-  /// filled; the rest runs after this work.
-  double beside(double work_seconds) const;
-
-  /// When the last bucket is reduced. The work that fills the buckets ends at `end_seconds`, and
-  /// the network is free from `free_seconds` on. The last bucket is full when the work ends
-  /// (Megatron-LM's DDP, distributed_data_parallel.py @d98e8a6).
-  double reduced_at(double end_seconds, double work_seconds, double free_seconds) const;
-
-  /// The earliest start, at 0 or later, of work that needs one bucket after the other, such that it
-  /// never waits. The network begins the calls at `free_seconds`, which may be below 0. While the
-  /// calls run they slow the work; this time counts here as a later start.
-  double ready_at(double free_seconds, double work_seconds) const;
-};
 
 /// A kernel or call of one micro-batch, as it is shown: seconds since the begin of its forward or
 /// backward.
@@ -63,8 +33,8 @@ struct ShownWork {
 struct ChunkTime {
   PartTime forward;   ///< of one micro-batch
   PartTime backward;  ///< of one micro-batch, with recompute
-  BucketTime reduce_gradients;
-  BucketTime gather_parameters;
+  GatherTime gathers;
+  ReductionTime reduction;
   std::vector<ShownWork> works = {};  ///< in the order of the host; if they are to be kept
 };
 
@@ -74,6 +44,10 @@ struct StageTime {
   /// How much longer the step's first micro-batch takes: the host is no longer far ahead, or, where
   /// it does not wait, FSDP2's first gather and last reduction are hidden by nothing.
   PartTime first_added = {};
+  /// The gathers of ChunkTime begin as the step does, one chunk's after the other's; else each with
+  /// the chunk's first forward.
+  bool gathers_begin_with_step = false;
+  double gather_seconds = 0;        ///< of updated parameters, at the end of the step
   int64_t send_forward_bytes = 0;   ///< activations of one micro-batch to the next piece
   int64_t send_backward_bytes = 0;  ///< gradients of one micro-batch to the piece before
   /// The end of the step: communication for tied embeddings and the gradient norm, and all kernels
@@ -95,11 +69,10 @@ struct StageTarget {
   bool keep_works = false;  ///< ChunkTime::works
 };
 
-/// Forward and backward of each chunk come from a replay of the order in which the rank ran one
-/// micro-batch (micro_batch_replay.h): what runs beside what is what its streams say. Sends and
-/// receives between stages count as bytes only, and the data ranks' buckets as BucketTime. What
-/// happens once in a step is the sum of its records; if the host issues it more slowly than the GPU
-/// runs it, the host's time counts.
+/// What a chunk does comes from a replay of the order in which the rank ran it (chunk_replay.h):
+/// what runs beside what is what its streams say. Sends and receives between stages count as bytes
+/// only. The end of the step is the sum of its records; if the host issues it more slowly than the
+/// GPU runs it, the host's time counts.
 ///
 /// What a record does not assign to a chunk counts in the first one. A profile without an order has
 /// its records one after the other.

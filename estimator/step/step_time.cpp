@@ -22,31 +22,22 @@ struct Transfer {
   double seconds(const Fabric& fabric) const {
     return bytes == 0 || from_rank == to_rank ? 0 : send_seconds(bytes, from_rank, to_rank, fabric);
   }
-  PortUse use(double seconds, const Fabric& fabric) const {
-    return send_port_use(bytes, from_rank, to_rank, seconds, fabric);
-  }
 };
 
-/// When each chunk of a stage can start forward, its gathers running one after the other from
-/// `free_seconds` on.
-void add_parameter_waits(const StageTime& stage, double free_seconds, ChunkDuration* durations) {
+/// When each chunk of a stage can start forward.
+void add_parameter_waits(const StageTime& stage, ChunkDuration* durations) {
+  double free_seconds = 0;  // the network
   for (std::size_t c = 0; c < stage.chunks.size(); ++c) {
-    const BucketTime& gather = stage.chunks[c].gather_parameters;
-    if (!gather.overlappable) continue;
-    durations[c].parameters_ready_seconds =
-        gather.ready_at(free_seconds, durations[c].forward_seconds);
-    free_seconds += gather.sum_seconds;
+    const GatherTime& gathers = stage.chunks[c].gathers;
+    if (gathers.seconds == 0) continue;
+    if (stage.gathers_begin_with_step) {
+      durations[c].parameters_ready_seconds = free_seconds + gathers.added_seconds;
+      free_seconds += gathers.seconds;
+    } else {
+      durations[c].parameters_wait_seconds = gathers.added_seconds;
+    }
   }
-}
-
-/// What a send of `seconds` after the last backward takes longer beside the buckets that are not
-/// reduced by then. Sends before it have ended.
-double added_to_send(const BucketTime& reduce,
-                     double backward_seconds,
-                     double seconds,
-                     const PortUse& use) {
-  const double left = reduce.sum_seconds - reduce.beside(backward_seconds);
-  return lengthening(reduce.use, use) * std::min(left, seconds);
+  durations[0].parameters_ready_seconds += stage.first_added.total_seconds();
 }
 
 /// The parts of a stage's step but for its waiting.
@@ -62,7 +53,7 @@ StepTime working_time(const StageTime& stage, double micro_batches) {
   add(exposed, stage.step_end.communication_seconds);
   time.compute_seconds += stage.first_added.compute_seconds;
   add(exposed, stage.first_added.communication_seconds);
-  exposed.data += gather_at_the_end(stage);
+  exposed.data += stage.gather_seconds;
   return time;
 }
 
@@ -77,8 +68,8 @@ std::array<ScheduleReplay, kVariants> replay_without_waits(const ScheduleShape& 
   variants[kAllWaits] = durations;
   variants[kDataRanksReady] = durations;
   for (ChunkDuration& duration : variants[kDataRanksReady]) {
-    duration.parameters_ready_seconds = 0;
-    duration.last_backward_added_seconds = duration.last_send_added_seconds = 0;
+    duration.parameters_ready_seconds = duration.parameters_wait_seconds = 0;
+    duration.last_backward_added_seconds = 0;
   }
   for (std::size_t s = 0; s < stages.size(); ++s) {
     variants[kDataRanksReady][s * stages[s].chunks.size()].parameters_ready_seconds =
@@ -99,14 +90,6 @@ bool overlaps_sends(const Plan& plan) {
   return traits_of(plan.training.framework).overlapped_sends;
 }
 
-std::vector<double> gather_begins(const std::vector<StageTime>& stages) {
-  std::vector<double> begins;
-  for (const StageTime& stage : stages) begins.push_back(end_of_step(stage));
-  const double slowest = *std::max_element(begins.begin(), begins.end());
-  for (double& begin : begins) begin -= slowest;
-  return begins;
-}
-
 std::vector<ChunkDuration> chunk_durations(const ScheduleShape& shape,
                                            const std::vector<StageTime>& stages,
                                            const ParallelLayout& layout,
@@ -114,7 +97,6 @@ std::vector<ChunkDuration> chunk_durations(const ScheduleShape& shape,
   Durations durations;
   durations.reserve(static_cast<std::size_t>(shape.virtual_stages()));
   const int64_t last_piece = shape.virtual_stages() - 1;
-  const std::vector<double> gather_begin = gather_begins(stages);
   for (int64_t s = 0; s < shape.stages; ++s) {
     const StageTime& stage = stages[static_cast<std::size_t>(s)];
     const auto transfer = [&](int64_t bytes, int64_t to_piece) {
@@ -126,36 +108,24 @@ std::vector<ChunkDuration> chunk_durations(const ScheduleShape& shape,
       const ChunkTime& chunk = stage.chunks[static_cast<std::size_t>(c)];
       const int64_t piece = virtual_stage(shape, s, c);
       ChunkDuration duration{.forward_seconds = chunk.forward.total_seconds(),
-                             .backward_seconds = chunk.backward.total_seconds()};
+                             .backward_seconds = chunk.backward.total_seconds(),
+                             .last_backward_added_seconds = chunk.reduction.backward_added_seconds};
       if (piece < last_piece) {
         duration.send_forward_seconds =
             transfer(stage.send_forward_bytes, piece + 1).seconds(fabric);
       }
-      const BucketTime& reduce = chunk.reduce_gradients;
-      duration.last_backward_added_seconds =
-          reduce.port_share * reduce.beside(duration.backward_seconds);
       if (piece > 0) {
-        const Transfer gradients = transfer(stage.send_backward_bytes, piece - 1);
-        const double seconds = gradients.seconds(fabric);
-        duration.send_backward_seconds = seconds;
-        if (reduce.overlappable && seconds > 0) {
-          duration.last_send_added_seconds = added_to_send(
-              reduce, duration.backward_seconds, seconds, gradients.use(seconds, fabric));
-        }
+        duration.send_backward_seconds =
+            transfer(stage.send_backward_bytes, piece - 1).seconds(fabric);
       }
       durations.push_back(duration);
     }
-    add_parameter_waits(stage,
-                        gather_begin[static_cast<std::size_t>(s)],
-                        &durations[static_cast<std::size_t>(s * shape.chunks)]);
-    durations[static_cast<std::size_t>(s * shape.chunks)].parameters_ready_seconds +=
-        stage.first_added.total_seconds();
+    add_parameter_waits(stage, &durations[static_cast<std::size_t>(s * shape.chunks)]);
   }
   return durations;
 }
 
 GradientReduction reduce_gradients(const StageTime& stage,
-                                   const ChunkDuration* durations,
                                    const double* gradients_ready,
                                    double end_seconds) {
   std::vector<std::size_t> order(stage.chunks.size());
@@ -165,44 +135,31 @@ GradientReduction reduce_gradients(const StageTime& stage,
   });
   GradientReduction reduction;
   double free_seconds = 0, slowed_seconds = 0;
-  const auto add_calls = [&](std::size_t c, double end) {
-    const double begin = end - stage.chunks[c].reduce_gradients.sum_seconds;
-    if (end > begin) reduction.calls.push_back({static_cast<int64_t>(c), begin, end});
-    free_seconds = end;
-    return begin;
+  const auto add_calls = [&](std::size_t c, double seconds) {
+    if (seconds == 0) return;
+    reduction.calls.push_back({static_cast<int64_t>(c), free_seconds - seconds, free_seconds});
   };
   for (const std::size_t c : order) {
-    const BucketTime& reduce = stage.chunks[c].reduce_gradients;
-    const ChunkDuration& duration = durations[c];
-    if (!reduce.overlappable) continue;
-    const double begin =
-        add_calls(c,
-                  reduce.reduced_at(gradients_ready[c],
-                                    duration.backward_seconds,
-                                    free_seconds + duration.last_backward_added_seconds) +
-                      duration.last_send_added_seconds);
-    const double beside = std::min(reduce.sum_seconds, end_seconds - begin);
-    slowed_seconds += reduce.compute_share * std::max(0.0, beside);
+    const ReductionTime& reduce = stage.chunks[c].reduction;
+    if (reduce.beside_seconds == 0) continue;
+    free_seconds =
+        std::max(gradients_ready[c] + reduce.left_seconds, free_seconds + reduce.beside_seconds);
+    add_calls(c, reduce.beside_seconds);
+    const double left = free_seconds - gradients_ready[c];
+    const double beside = std::clamp(end_seconds - gradients_ready[c], 0.0, left);
+    if (left > 0) slowed_seconds += reduce.next_added_seconds * beside / left;
   }
   free_seconds = std::max(end_seconds, free_seconds) + slowed_seconds;
   for (const std::size_t c : order) {
-    const BucketTime& reduce = stage.chunks[c].reduce_gradients;
-    if (!reduce.overlappable) add_calls(c, free_seconds + reduce.sum_seconds);
+    free_seconds += stage.chunks[c].reduction.end_seconds;
+    add_calls(c, stage.chunks[c].reduction.end_seconds);
   }
   reduction.ready_seconds = free_seconds;
   return reduction;
 }
 
-double gather_at_the_end(const StageTime& stage) {
-  double seconds = 0;
-  for (const ChunkTime& chunk : stage.chunks) {
-    if (!chunk.gather_parameters.overlappable) seconds += chunk.gather_parameters.sum_seconds;
-  }
-  return seconds;
-}
-
 double end_of_step(const StageTime& stage) {
-  return stage.step_end.total_seconds() + gather_at_the_end(stage);
+  return stage.step_end.total_seconds() + stage.gather_seconds;
 }
 
 double data_loading_wait(const Plan& plan, double step_seconds) {
@@ -225,8 +182,7 @@ StepTime step_time(const Plan& plan,
     const double end = replay.stages[s].end_seconds;
     const std::size_t first = s * stages[s].chunks.size();
     const double ready =
-        reduce_gradients(stages[s], &durations[first], &replay.gradients_ready_seconds[first], end)
-            .ready_seconds;
+        reduce_gradients(stages[s], &replay.gradients_ready_seconds[first], end).ready_seconds;
     if (ready > ready_seconds) {
       ready_seconds = ready;
       exposed_reduce = ready - end;

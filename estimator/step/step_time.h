@@ -1,15 +1,11 @@
 // The time of one optimizer step of the whole pipeline, from the times of its stages.
 //
 // 1. Every stage starts at 0, when all stages have done the optimizer of the step before. If the
-//    plan overlaps the parameter gather, the updated parameters are still being gathered, chunk by
-//    chunk, since the stage's own optimizer was done; a chunk's first forward waits for the buckets
-//    that it needs.
+//    plan overlaps the parameter gather, a chunk's first forward waits for the buckets that it
+//    needs; their gathers begin with the step, or with this forward.
 // 2. The schedule is replayed over all stages with their own times and transfers.
-// 3. Each stage reduces its gradients. If the plan overlaps this, the buckets of a chunk are
-//    reduced one by one beside the chunk's last backward (in Megatron-LM the stages after the first
-//    do so only with interleaving); else all are reduced when the stage's steps have ended. If the
-//    reduction needs the same port as calls of that backward, or as the send of its gradients, all
-//    of them take longer.
+// 3. Each stage reduces its gradients: beside its last backwards what its order has there
+//    (chunk_replay.h), the rest when its steps have ended.
 // 4. When the slowest stage is ready (the gradient norm needs all stages), every stage ends its
 //    step: norm, optimizer, and the parameter gather if it is not overlapped. The slowest stage
 //    decides.
@@ -34,10 +30,6 @@ std::vector<ChunkDuration> chunk_durations(const ScheduleShape& shape,
                                            const ParallelLayout& layout,
                                            const Fabric& fabric);
 
-/// When the overlapped gather of each stage's parameters begins: at 0 for the stage whose step
-/// ended last, and before 0 for the others, whose optimizer was done earlier.
-std::vector<double> gather_begins(const std::vector<StageTime>& stages);
-
 /// Whether a stage goes on while it sends. Megatron-LM and DeepSpeed wait until a transfer has
 /// ended, except Megatron-LM with interleaving and overlap_p2p_communication; PyTorch's pipelining
 /// goes on. With launch_blocking the host waits for every kernel, so also for transfers.
@@ -56,18 +48,16 @@ struct GradientReduction {
   double ready_seconds = 0;       ///< when all is reduced; includes the time of slowed compute
 };
 
-/// The reduction of a stage whose steps end at `end_seconds`. `durations` and `gradients_ready`
-/// point to the entries of its chunks. If there are gaps between the buckets of a chunk, its calls
-/// are shown without the gaps; their end is right.
+/// The reduction of a stage whose steps end at `end_seconds`. `gradients_ready` points to the times
+/// of its chunks. The calls of a chunk that overlap are shown without the gaps
+/// between them; their end is right.
 GradientReduction reduce_gradients(const StageTime& stage,
-                                   const ChunkDuration* durations,
                                    const double* gradients_ready,
                                    double end_seconds);
 
 /// Seconds of what every stage does when all are ready: norm, optimizer, and the gathers that are
-/// not overlapped. gather_at_the_end() is only the gathers.
+/// not overlapped.
 double end_of_step(const StageTime& stage);
-double gather_at_the_end(const StageTime& stage);
 
 /// How long each step of `step_seconds` waits for the data loader.
 double data_loading_wait(const Plan& plan, double step_seconds);

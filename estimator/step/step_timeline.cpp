@@ -1,7 +1,6 @@
 #include "estimator/step/step_timeline.h"
 
 #include <algorithm>
-#include <limits>
 #include <stdexcept>
 
 namespace estimator {
@@ -86,12 +85,10 @@ class StageWriter {
   }
 
   /// Returns when the stage is ready for the end of the step.
-  double write_data_calls(double gather_begin_seconds) {
-    write_gathers(gather_begin_seconds, 0, std::numeric_limits<double>::infinity());
+  double write_data_calls() {
     const auto s = static_cast<std::size_t>(timeline_.stage);
     const GradientReduction reduction =
         reduce_gradients(time_,
-                         durations_,
                          &replay_.gradients_ready_seconds[s * time_.chunks.size()],
                          replay_.stages[s].end_seconds);
     for (const ChunkCalls& calls : reduction.calls) {
@@ -104,17 +101,13 @@ class StageWriter {
     return reduction.ready_seconds;
   }
 
-  /// The gathers that begin with the stage's own end, up to the slowest stage's, are the next
-  /// step's: each step ends as the last one did.
-  void write_end(double begin_seconds, double end_seconds) {
+  void write_end(double begin_seconds) {
     const double communication = sum_of(time_.step_end.communication_seconds);
     add(Track::kData, Activity::kStepEnd, begin_seconds, communication);
     begin_seconds += communication;
     add(Track::kCompute, Activity::kOptimizer, begin_seconds, time_.step_end.compute_seconds);
     begin_seconds += time_.step_end.compute_seconds;
-    add(Track::kData, Activity::kGatherParameters, begin_seconds, gather_at_the_end(time_));
-    begin_seconds += gather_at_the_end(time_);
-    write_gathers(begin_seconds, begin_seconds, end_seconds);
+    add(Track::kData, Activity::kGatherParameters, begin_seconds, time_.gather_seconds);
   }
 
   void write_data_loading(double begin_seconds, double seconds) {
@@ -122,20 +115,16 @@ class StageWriter {
   }
 
  private:
-  /// The overlapped ones, which begin at `begin_seconds`: what of them lies between two times.
-  void write_gathers(double begin_seconds, double from, double to) {
-    for (std::size_t c = 0; c < time_.chunks.size(); ++c) {
-      const BucketTime& gather = time_.chunks[c].gather_parameters;
-      if (!gather.overlappable) continue;
-      const double end_seconds = begin_seconds + gather.sum_seconds;
-      const double shown_from = std::max(from, begin_seconds);
-      add(Track::kData,
-          Activity::kGatherParameters,
-          shown_from,
-          std::min(to, end_seconds) - shown_from,
-          c);
-      begin_seconds = end_seconds;
+  /// The overlapped gathers of a chunk end as its first forward has what it waits for last.
+  void write_gathers(std::size_t c, double forward_begin) {
+    const GatherTime& gathers = time_.chunks[c].gathers;
+    double begin = forward_begin - gathers.added_seconds;
+    if (time_.gathers_begin_with_step) {
+      begin = 0;
+      for (std::size_t before = 0; before < c; ++before)
+        begin += time_.chunks[before].gathers.seconds;
     }
+    add(Track::kData, Activity::kGatherParameters, begin, gathers.seconds, c);
   }
 
   void write_step(const PipelineStep& step, double begin_seconds) {
@@ -143,11 +132,11 @@ class StageWriter {
     const ChunkDuration& duration = durations_[c];
     const ChunkTime& chunk = time_.chunks[c];
     const bool forward = step.kind == StepKind::kForward;
-    double send = forward ? duration.send_forward_seconds : duration.send_backward_seconds;
+    if (forward && step.micro_batch == 0) write_gathers(c, begin_seconds);
+    const double send = forward ? duration.send_forward_seconds : duration.send_backward_seconds;
     double end_seconds = begin_seconds + step_seconds(duration, step.kind);
     if (completes_gradients(step, schedule_.shape)) {
       end_seconds += duration.last_backward_added_seconds;
-      send += duration.last_send_added_seconds;
     }
     TimelineEvent event{.activity = activity_of(step.kind),
                         .begin_seconds = begin_seconds,
@@ -220,7 +209,6 @@ StepTimeline step_timeline(const Plan& plan,
                                     {.overlap_sends = overlaps_sends(plan), .keep_starts = true});
   const StepStarts starts(replayed);
 
-  const std::vector<double> gather_begin = gather_begins(stages);
   StepTimeline timeline;
   timeline.name = plan.name;
   timeline.stages.resize(stages.size());
@@ -231,14 +219,14 @@ StepTimeline step_timeline(const Plan& plan,
     stage.rank = layout.rank({.pipeline = stage.stage});
     StageWriter writer(replayed, starts, stages[s], stage);
     writer.write_steps();
-    ready_seconds = std::max(ready_seconds, writer.write_data_calls(gather_begin[s]));
+    ready_seconds = std::max(ready_seconds, writer.write_data_calls());
     end_seconds = std::max(end_seconds, end_of_step(stages[s]));
   }
   const double step_seconds = ready_seconds + end_seconds;
   const double loading_seconds = data_loading_wait(plan, step_seconds);
   for (std::size_t s = 0; s < stages.size(); ++s) {
     StageWriter writer(replayed, starts, stages[s], timeline.stages[s]);
-    writer.write_end(ready_seconds, step_seconds);
+    writer.write_end(ready_seconds);
     writer.write_data_loading(step_seconds, loading_seconds);
   }
   timeline.iteration_seconds = step_seconds + loading_seconds;

@@ -159,9 +159,15 @@ def roofline_is_of_the_same_step(onerank, plan, estimate):
 
 def overlap_is_never_longer(onerank, plan, estimate):
     """With the same calls: Megatron-LM cuts gradients into buckets only to overlap them, and smaller calls reach
-    less of a link, which may cost more than overlap hides. Here it has one bucket; others always have many."""
+    less of a link, which may cost more than overlap hides. Here it has one bucket; others always have many.
+
+    Without interleaving, each of its stages asks for its parameters when its first input has come: stages then gather
+    one after the other, which takes longer than all at the end of the step."""
+    gathers_in_turn = plan["parallelism"]["pipeline"] > 1 and plan["parallelism"]["virtual_stages"] == 1
     buckets = {"bucket_elements": 10**12 if plan["training"]["framework"] == "megatron-lm" else 10**5}
     for flag, others in OVERLAPS.items():
+        if flag == "overlap_param_gather" and gathers_in_turn:
+            continue
         others = others | buckets
         both = [onerank.changed(plan, parallelism=others | {flag: is_on}) for is_on in (True, False)]
         if not all(both):

@@ -83,40 +83,5 @@ TEST(PortUse, OfAMessageIsOfThePortBetweenItsRanks) {
   EXPECT_EQ(far.link, 0);
 }
 
-TEST(PortUse, LengthensCallsByWhatAPortLacksForBoth) {
-  EXPECT_EQ(lengthening({.link = 1}, {.nic = 1}), 0);
-  EXPECT_EQ(lengthening({.link = 0.3}, {.link = 0.6}), 0);
-  EXPECT_EQ(lengthening({.link = 1}, {.link = 1}), 1);
-  EXPECT_NEAR(lengthening({.link = 0.6, .nic = 1}, {.link = 0.7, .nic = 0.2}), 0.3, 1e-12);
-  EXPECT_NEAR(lengthening({.link = 0.6, .nic = 1}, {.link = 0.9}), 0.5, 1e-12);
-}
-
-// Whatever runs side by side, and however well it fills a port: no port carries more than it can.
-TEST(PortUse, OfCallsAtOnceFillsNoPortMoreThanWhole) {
-  const Fabric fabric = h100_fabric({{"nodes", 2}});
-  for (const CollectiveKind one : {CollectiveKind::kAllReduce, CollectiveKind::kReduceScatter}) {
-    for (const GroupPlacement& place : {GroupPlacement{8, 8}, GroupPlacement{16, 8}}) {
-      for (const int64_t bytes : {1 * kMiB, 64 * kMiB, 1 * kGiB}) {
-        const CollectiveCall call = call_of(one, bytes);
-        const CollectiveCall other = call_of(CollectiveKind::kAllGather, 256 * kMiB);
-        const PortUse use = port_use(call, place, collective_time(call, place, fabric), fabric);
-        const PortUse other_use =
-            port_use(other, {8, 8}, collective_time(other, {8, 8}, fabric), fabric);
-        const double both = 1 + lengthening(use, other_use);
-        EXPECT_LE(use.link + other_use.link, both + 1e-12);
-        EXPECT_LE(use.nic + other_use.nic, both + 1e-12);
-        EXPECT_GT(use.link, 0);
-      }
-    }
-  }
-}
-
-TEST(PortUse, OfManyCallsIsTheirMeanByTime) {
-  const PortUse mean = mean_use(3, {.link = 1}, 1, {.link = 0.2, .nic = 0.8});
-  EXPECT_NEAR(mean.link, 0.8, 1e-12);
-  EXPECT_NEAR(mean.nic, 0.2, 1e-12);
-  EXPECT_EQ(mean_use(0, {}, 0, {}).link, 0);
-}
-
 }  // namespace
 }  // namespace estimator

@@ -25,8 +25,8 @@ DurationVariants model_like(const ScheduleShape& shape,
                            .send_forward_seconds = send,
                            .send_backward_seconds = 1.3 * send,
                            .parameters_ready_seconds = 0.3 * static_cast<double>(piece),
-                           .last_backward_added_seconds = 0.17,
-                           .last_send_added_seconds = 0.4 * send});
+                           .parameters_wait_seconds = 0.4 * send,
+                           .last_backward_added_seconds = 0.17});
     }
   }
   DurationVariants variants;
@@ -161,7 +161,7 @@ DurationVariants any_durations(const ScheduleShape& shape, std::mt19937& random)
     ChunkDuration duration = alike ? one : drawn();
     duration.parameters_ready_seconds = seconds(20);
     duration.last_backward_added_seconds = seconds(1);
-    duration.last_send_added_seconds = seconds(1);
+    duration.parameters_wait_seconds = seconds(1);
     variants[0].push_back(duration);
     duration.parameters_ready_seconds = 0;
     variants[1].push_back(duration);

@@ -197,21 +197,27 @@ TEST(ScheduleReplay, TheFirstForwardOfAChunkWaitsForItsParameters) {
   EXPECT_DOUBLE_EQ(replay_of({k1f1b, 2, 2}, durations).end_seconds(), 13.5);
 }
 
-// A first stage of two chunks on the way there and back: the turn at the last stage sends nothing.
-// The last backward and its send come one stage after the other: 3 x (2.5 + 0.25) for 3 x 2.
+TEST(ScheduleReplay, GathersThatBeginWithTheInputAreWaitedForOnEveryStage) {
+  std::vector<ChunkDuration> durations = kUnequal;
+  const double before = replay_of({k1f1b, 2, 2}, durations).end_seconds();
+  durations[0].parameters_wait_seconds = 0.5;
+  durations[1].parameters_wait_seconds = 0.25;
+  EXPECT_DOUBLE_EQ(replay_of({k1f1b, 2, 2}, durations).end_seconds(), before + 0.75);
+}
+
+// The last backwards come one stage after the other.
 TEST(ScheduleReplay, WhatTheLastBackwardTakesLongerComesOnceForEachStage) {
   for (const int64_t micro_batches : {4, 8}) {
     const ScheduleShape shape{k1f1b, 4, micro_batches};
     const ChunkDuration usual{.forward_seconds = 1, .backward_seconds = 2};
     ChunkDuration longer = usual;
     longer.last_backward_added_seconds = 0.5;
-    longer.last_send_added_seconds = 0.25;
     const ScheduleReplay before = replay_of(shape, std::vector(4, usual));
     const ScheduleReplay after = replay_of(shape, std::vector(4, longer));
     for (std::size_t s = 0; s < 4; ++s) {
       const double stages_after = 3 - static_cast<double>(s);
       EXPECT_NEAR(after.gradients_ready_seconds[s] - before.gradients_ready_seconds[s],
-                  0.5 + 0.75 * stages_after,
+                  0.5 + 0.5 * stages_after,
                   1e-12);
       EXPECT_NEAR(after.stages[s].busy_seconds - before.stages[s].busy_seconds, 0.5, 1e-12);
     }

@@ -18,18 +18,21 @@ namespace {
 
 /// Two chunks on each of 4 stages, 8 micro-batches, sends, overlapped calls over the data ranks,
 /// and an optimizer.
-StepTimeline interleaved_timeline(double port_share = 0) {
+StepTimeline interleaved_timeline(double backward_added_seconds = 0) {
   Plan plan = pipeline_plan();
   plan.parallelism.virtual_stages = 2;
   ChunkTime chunk;
   chunk.forward.compute_seconds = 0.4e-3;
   chunk.forward.communication_seconds.tensor = 0.1e-3;
   chunk.backward.compute_seconds = 1e-3;
-  chunk.reduce_gradients = {
-      .sum_seconds = 1e-3, .buckets = 4, .overlappable = true, .port_share = port_share};
-  chunk.gather_parameters = {.sum_seconds = 2e-3, .buckets = 4, .overlappable = true};
+  chunk.reduction = {.beside_seconds = 1e-3,
+                     .backward_added_seconds = backward_added_seconds,
+                     .left_seconds = 0.25e-3,
+                     .end_seconds = 0.1e-3};
+  chunk.gathers = {.seconds = 2e-3, .added_seconds = 1.7e-3};
   StageTime stage;
   stage.chunks = {chunk, chunk};
+  stage.gathers_begin_with_step = true;
   stage.send_forward_bytes = stage.send_backward_bytes = 1 << 20;
   stage.step_end.compute_seconds = 0.5e-3;
   stage.step_end.communication_seconds.tensor = 0.1e-3;
@@ -118,7 +121,7 @@ int dropped_slices(const Json& trace) {
 
 TEST_F(ChromeTrace, NoSliceOverlapsAnotherOfItsThread) {
   EXPECT_EQ(dropped_slices(trace), 0);
-  EXPECT_EQ(dropped_slices(Json::parse(chrome_trace(interleaved_timeline(0.2)))), 0);
+  EXPECT_EQ(dropped_slices(Json::parse(chrome_trace(interleaved_timeline(0.2e-3)))), 0);
 }
 
 // Times that are no whole nanoseconds, in all the plans' schedules; messages that take as long as
@@ -133,12 +136,17 @@ TEST(ChromeTraceOfPlans, NoSliceOverlapsAnotherOfItsThread) {
     const Plan plan = resolve_plan(Json::parse(std::ifstream(entry.path())), {});
     std::vector<StageTime> stages(static_cast<std::size_t>(plan.parallelism.pipeline));
     for (StageTime& stage : stages) {
+      stage.gathers_begin_with_step = plan.parallelism.virtual_stages > 1;
       for (int64_t c = 0; c < plan.parallelism.virtual_stages; ++c) {
         ChunkTime chunk;
         chunk.forward.compute_seconds = seconds(1e-2);
         chunk.backward.compute_seconds = seconds(2e-2);
-        chunk.reduce_gradients = {.sum_seconds = seconds(0.1), .buckets = 5, .overlappable = true};
-        chunk.gather_parameters = {.sum_seconds = seconds(0.1), .buckets = 5, .overlappable = true};
+        chunk.reduction = {.beside_seconds = seconds(0.1),
+                           .backward_added_seconds = seconds(0.01),
+                           .end_seconds = seconds(0.01)};
+        chunk.reduction.left_seconds = seconds(chunk.reduction.beside_seconds);
+        chunk.gathers.seconds = seconds(0.1);
+        chunk.gathers.added_seconds = seconds(chunk.gathers.seconds);
         stage.chunks.push_back(chunk);
       }
       stage.send_forward_bytes = stage.send_backward_bytes = int64_t{1} << 28;
@@ -247,12 +255,11 @@ TEST(StepTimeline, ShowsTheWaitForDataAtItsEnd) {
   }
 }
 
-// Three of four buckets, 0.75 ms of the reduction, run beside the last backward of each chunk.
 TEST(StepTimeline, ShowsTheLastBackwardAsLongAsItIs) {
-  for (const StageTimeline& stage : interleaved_timeline(0.2).stages) {
+  for (const StageTimeline& stage : interleaved_timeline(0.2e-3).stages) {
     for (const TimelineEvent& event : stage.events) {
       if (event.activity != Activity::kBackward) continue;
-      const double added = event.micro_batch == 7 ? 0.2 * 0.75e-3 : 0;
+      const double added = event.micro_batch == 7 ? 0.2e-3 : 0;
       EXPECT_NEAR(event.end_seconds - event.begin_seconds, 1e-3 + added, 1e-12);
     }
   }

@@ -245,7 +245,7 @@ TEST(StageTime, OfDeepspeedSendsPartsThatTheTensorRanksGather) {
   EXPECT_EQ(time.forward().communication_seconds.tensor, 0);
 }
 
-TEST(StageTime, CollectsGradientBucketsAndParameterGathers) {
+TEST(StageTime, HasBucketsOfAProfileWithoutAnOrderAtTheEnd) {
   const Plan plan = small_plan();
   const auto reduce =
       call_of(CollectiveKind::kReduceScatter, GroupKind::kDataContext, 8, 160 * kMiB);
@@ -253,35 +253,12 @@ TEST(StageTime, CollectsGradientBucketsAndParameterGathers) {
   RankProfile profile = profile_of(plan, 0);
   profile.collectives = {collectives(Direction::kReduceGradients, reduce, 5),
                          collectives(Direction::kOptimizerStep, gather, 3)};
-  profile.collectives[0].overlappable = true;
+  for (CollectiveRecord& record : profile.collectives) record.chunk = 0;
   const StageTime time = time_of(plan, profile);
-  EXPECT_NEAR(time.chunks[0].reduce_gradients.sum_seconds, 5 * seconds_of(plan, reduce), 1e-12);
-  EXPECT_EQ(time.chunks[0].reduce_gradients.buckets, 5);
-  EXPECT_TRUE(time.chunks[0].reduce_gradients.overlappable);
-  EXPECT_NEAR(time.chunks[0].gather_parameters.sum_seconds, 3 * seconds_of(plan, gather), 1e-12);
-  EXPECT_FALSE(time.chunks[0].gather_parameters.overlappable);
+  EXPECT_NEAR(time.chunks[0].reduction.end_seconds, 5 * seconds_of(plan, reduce), 1e-12);
+  EXPECT_EQ(time.chunks[0].reduction.beside_seconds, 0);
+  EXPECT_NEAR(time.gather_seconds, 3 * seconds_of(plan, gather), 1e-12);
   EXPECT_EQ(sum_of(time.step_end.communication_seconds), 0);
-}
-
-// Megatron-LM's later stages reduce when they have sent their last gradients, unless it
-// interleaves.
-TEST(StageTime, OfALaterStageReducesInTheBubble) {
-  const auto overlaps = [](int64_t stage, int64_t virtual_stages, const char* framework) {
-    Plan plan =
-        small_plan({{"parallelism", {{"pipeline", 2}}}, {"training", {{"framework", framework}}}});
-    plan.parallelism.virtual_stages = virtual_stages;
-    RankProfile profile = profile_of(plan, stage * (plan.world_size() - 1));
-    const auto reduce =
-        call_of(CollectiveKind::kReduceScatter, GroupKind::kDataContext, 4, 160 * kMiB);
-    profile.collectives = {collectives(Direction::kReduceGradients, reduce, 1)};
-    profile.collectives[0].overlappable = true;
-    return time_of(plan, profile).chunks[0].reduce_gradients.overlappable;
-  };
-  EXPECT_TRUE(overlaps(0, 1, "megatron-lm"));
-  EXPECT_FALSE(overlaps(1, 1, "megatron-lm"));
-  EXPECT_FALSE(overlaps(1, 1, "plain"));
-  EXPECT_TRUE(overlaps(1, 2, "megatron-lm"));
-  EXPECT_TRUE(overlaps(1, 1, "nanotron"));
 }
 
 TEST(StageTime, LeavesTheGradientNormToTheEndOfTheStep) {
@@ -318,138 +295,68 @@ TEST(StageTime, GivesEachChunkItsBuckets) {
   Plan plan = small_plan({{"parallelism", {{"pipeline", 2}}}});
   plan.parallelism.virtual_stages = 2;
   RankProfile profile = profile_of(plan, 0);
-  const auto reduce = call_of(CollectiveKind::kReduceScatter, GroupKind::kDataContext, 4, kMiB);
+  const auto reduce =
+      call_of(CollectiveKind::kReduceScatter, GroupKind::kDataContext, 4, 1024 * kMiB);
   profile.collectives = {collectives(Direction::kReduceGradients, reduce, 3),
                          collectives(Direction::kReduceGradients, reduce, 1)};
   profile.collectives[0].chunk = 0;
   profile.collectives[1].chunk = 1;
   const StageTime time = time_of(plan, profile);
-  EXPECT_EQ(time.chunks[0].reduce_gradients.buckets, 3);
-  EXPECT_EQ(time.chunks[1].reduce_gradients.buckets, 1);
-  EXPECT_NEAR(time.chunks[0].reduce_gradients.sum_seconds, 3 * seconds_of(plan, reduce), 1e-12);
+  // The second chunk has nothing else to do: the call waits for the host.
+  EXPECT_NEAR(time.chunks[0].reduction.end_seconds, 3 * seconds_of(plan, reduce), 1e-12);
+  EXPECT_NEAR(time.chunks[1].reduction.end_seconds, 45e-6 + seconds_of(plan, reduce), 1e-12);
 }
 
-/// What data ranks' calls and tensor ranks' calls have to share on `machines` of eight GPUs: two
-/// micro-batches, of which each backward has `tensor_calls` all-reduces of 256 MiB.
-BucketTime beside_tensor_calls(int64_t machines, int64_t tensor, double* expected) {
+/// By how much the last backward is longer that runs beside a reduction of a GiB over the data
+/// ranks, on `machines` of eight GPUs: 0.1 s of kernels and `calls`.
+double added_beside(int64_t machines, int64_t tensor, const std::vector<CollectiveCall>& calls) {
   const Plan plan = small_plan({{"cluster", {{"nodes", machines}}},
                                 {"parallelism", {{"tensor", tensor}}},
-                                {"training", {{"global_batch_size", 16 * machines / tensor}}}});
-  EXPECT_EQ(plan.micro_batches(), 2);
+                                {"training", {{"global_batch_size", 8 * machines / tensor}}}});
+  EXPECT_EQ(plan.micro_batches(), 1);
+  RankProfile profile = profile_of(plan, 0, 0, 0.1);
   const auto reduce = call_of(CollectiveKind::kReduceScatter,
                               GroupKind::kDataContext,
                               plan.data_parallel_size(),
                               1024 * kMiB);
-  const auto call = call_of(CollectiveKind::kAllReduce, GroupKind::kTensor, tensor, 256 * kMiB);
-  RankProfile profile = profile_of(plan, 0, 0, 0.1);
-  profile.collectives = {collectives(Direction::kReduceGradients, reduce, 5),
-                         collectives(Direction::kBackward, call, 2 * 4),
-                         collectives(Direction::kForward, call, 2 * 4)};
-  profile.collectives[0].overlappable = true;
-  // Shares of NVLink, 370 GB/s: a ring's of pairs sends S; n ranks scatter (n-1)/n S.
-  const double n = static_cast<double>(plan.data_parallel_size());
-  const double seconds = seconds_of(plan, call);
-  const double of_call = 256.0 * kMiB / 370e9 / seconds;
-  const double of_reduce = (1 - 1 / n) * 1024.0 * kMiB / 370e9 / seconds_of(plan, reduce);
-  *expected = 4 * seconds / (0.1 + 4 * seconds) * (of_call + of_reduce - 1);
-  return time_of(plan, profile).chunks[0].reduce_gradients;
+  profile.collectives = {collectives(Direction::kReduceGradients, reduce, 1)};
+  profile.collectives[0].chunk = 0;
+  constexpr int64_t kNetwork = 1;
+  StepOrder order{.modules = {""}, .events = {}};
+  const auto add = [&](OrderKind kind, int64_t item, int64_t stream, Direction direction) {
+    order.events.kind.push_back(static_cast<int64_t>(kind));
+    order.events.stream.push_back(stream);
+    order.events.item.push_back(item);
+    order.events.module.push_back(0);
+    order.events.chunk.push_back(0);
+    order.events.direction.push_back(static_cast<int64_t>(direction));
+  };
+  order.records = 1;
+  add(OrderKind::kRecord, 0, kMainStream, Direction::kReduceGradients);
+  add(OrderKind::kWait, 0, kNetwork, Direction::kReduceGradients);
+  add(OrderKind::kCollective, 0, kNetwork, Direction::kReduceGradients);
+  for (const CollectiveCall& call : calls) {
+    add(OrderKind::kCollective,
+        static_cast<int64_t>(profile.collectives.size()),
+        kMainStream,
+        Direction::kBackward);
+    profile.collectives.push_back(collectives(Direction::kBackward, call, 1));
+  }
+  for (std::size_t i = 0; i < profile.operators.size(); ++i) {
+    add(OrderKind::kOperator, static_cast<int64_t>(i), kMainStream, profile.operators[i].direction);
+  }
+  profile.order = std::move(order);
+  return time_of(plan, profile).chunks[0].reduction.backward_added_seconds;
 }
 
-// Four all-reduces of pairs and the reduction among four pairs need the same NVLink ports.
-TEST(StageTime, GroupsOfTwoKindsOnOneMachineShareNvlink) {
-  double expected = 0;
-  const BucketTime reduce = beside_tensor_calls(1, 2, &expected);
-  EXPECT_GT(expected, 0.01);
-  EXPECT_NEAR(reduce.port_share, expected, 1e-9);
-  EXPECT_EQ(reduce.use.nic, 0);
-}
-
-// Eight tensor ranks fill a machine; each reduces with its like on another, over its own NIC.
-TEST(StageTime, GroupsOnDifferentPortsShareNothing) {
-  double unused = 0;
-  const BucketTime reduce = beside_tensor_calls(2, 8, &unused);
-  EXPECT_EQ(reduce.port_share, 0);
-  EXPECT_GT(reduce.use.nic, 0.5);
-  EXPECT_EQ(reduce.use.link, 0);
-}
-
-// Messages of 64 MiB each, of which two in each backward of 0.1 s.
-TEST(StageTime, MessagesOfARingShareNvlinkToo) {
-  const Plan plan = small_plan({{"parallelism", {{"context", 2}}}});
-  ASSERT_EQ(plan.micro_batches(), 2);
-  const auto reduce =
-      call_of(CollectiveKind::kReduceScatter, GroupKind::kDataContext, 8, 1024 * kMiB);
-  CollectiveCall send = call_of(CollectiveKind::kSend, GroupKind::kContext, 2, 64 * kMiB);
-  send.peer = 1;
-  RankProfile profile = profile_of(plan, 0, 0, 0.1);
-  profile.operators.push_back(attention_of(Direction::kBackward, 1e12, 2 * 2));
-  profile.collectives = {collectives(Direction::kReduceGradients, reduce, 5),
-                         collectives(Direction::kBackward, send, 2 * 2)};
-  profile.collectives[0].overlappable = true;
-  const StageTime time = time_of(plan, profile);
-  const double message = seconds_of(plan, send);
-  const double of_message = 64.0 * kMiB / 370e9 / message;
-  const double of_reduce = 7.0 / 8 * 1024 * kMiB / 370e9 / seconds_of(plan, reduce);
-  const double expected =
-      2 * message * (of_message + of_reduce - 1) / time.backward().total_seconds();
-  EXPECT_GT(expected, 0);
-  EXPECT_NEAR(time.chunks[0].reduce_gradients.port_share, expected, 1e-9);
-}
-
-// Ten seconds of work that end at 100 fill five buckets, at 92, 94, 96, 98 and 100.
-TEST(BucketTime, ThatKeepsUpWithTheWorkLeavesItsLastBucket) {
-  const BucketTime buckets{.sum_seconds = 5, .buckets = 5, .overlappable = true};
-  EXPECT_DOUBLE_EQ(buckets.reduced_at(100, 10, 0), 101);
-}
-
-TEST(BucketTime, ThatDoesNotKeepUpBeginsWithTheFirstFullBucket) {
-  const BucketTime buckets{.sum_seconds = 20, .buckets = 5, .overlappable = true};
-  EXPECT_DOUBLE_EQ(buckets.reduced_at(100, 10, 0), 92 + 20);
-}
-
-TEST(BucketTime, BeginsWhenTheNetworkIsFree) {
-  const BucketTime buckets{.sum_seconds = 5, .buckets = 5, .overlappable = true};
-  EXPECT_DOUBLE_EQ(buckets.reduced_at(100, 10, 99), 104);
-}
-
-TEST(BucketTime, OfOneBucketHidesNothing) {
-  const BucketTime buckets{.sum_seconds = 10, .buckets = 1, .overlappable = true};
-  EXPECT_DOUBLE_EQ(buckets.reduced_at(100, 50, 0), 110);
-  EXPECT_DOUBLE_EQ(buckets.ready_at(0, 50), 10);
-}
-
-TEST(BucketTime, OfNoBucketsIsNothing) {
-  EXPECT_EQ(BucketTime{}.reduced_at(100, 10, 7), 7);
-  EXPECT_EQ(BucketTime{}.ready_at(7, 10), 0);
-}
-
-// Buckets come at 1, 2, 3, 4 and 5, work of 10 needs them after 0, 2, 4, 6 and 8 of it: it starts
-// with the first. Work of 2 needs them after 0, 0.4, ... 1.6: it ends 0.4 after the last.
-TEST(BucketTime, WorkStartsWhenNoBucketWillBeLate) {
-  const BucketTime buckets{.sum_seconds = 5, .buckets = 5, .overlappable = true};
-  EXPECT_DOUBLE_EQ(buckets.ready_at(0, 10), 1);
-  EXPECT_DOUBLE_EQ(buckets.ready_at(0, 2), 5 + 0.4 - 2);
-  EXPECT_DOUBLE_EQ(buckets.ready_at(3, 10), 4);
-}
-
-// The 4 seconds beside the work cost it a tenth of them.
-TEST(BucketTime, SlowsTheWorkBesideIt) {
-  const BucketTime buckets{
-      .sum_seconds = 5, .buckets = 5, .overlappable = true, .compute_share = 0.1};
-  EXPECT_DOUBLE_EQ(buckets.ready_at(0, 10), 1 + 0.4);
-}
-
-// Work that waits for a port half of the time takes half as long again beside the 4 seconds.
-TEST(BucketTime, SlowsTheWorkThatNeedsItsPort) {
-  const BucketTime buckets{.sum_seconds = 5, .buckets = 5, .overlappable = true, .port_share = 0.5};
-  EXPECT_DOUBLE_EQ(buckets.ready_at(0, 10), 1 + 0.5 * 4);
-}
-
-TEST(BucketTime, RunsBesideWorkButForTheLastBucket) {
-  const BucketTime buckets{.sum_seconds = 5, .buckets = 5, .overlappable = true};
-  EXPECT_DOUBLE_EQ(buckets.beside(10), 4);
-  EXPECT_DOUBLE_EQ(buckets.beside(2), 2 * 0.8);
-  EXPECT_EQ(BucketTime{}.beside(10), 0);
+// All-reduces of pairs and the reduction among four pairs need the same NVLink ports. Eight tensor
+// ranks fill a machine: each reduces with its like on another, over its own NIC.
+TEST(StageTime, GroupsThatNeedTheSamePortSlowEachOther) {
+  const auto among = [](int64_t tensor) {
+    return call_of(CollectiveKind::kAllReduce, GroupKind::kTensor, tensor, 256 * kMiB);
+  };
+  EXPECT_GT(added_beside(1, 2, {among(2), among(2)}), added_beside(1, 2, {}) + 1e-4);
+  EXPECT_NEAR(added_beside(2, 8, {among(8), among(8)}), added_beside(2, 8, {}), 1e-9);
 }
 
 }  // namespace

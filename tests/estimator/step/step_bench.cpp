@@ -39,8 +39,8 @@ std::vector<estimator::StageTime> stages_of(const Shape& shape) {
       estimator::ChunkTime chunk;
       chunk.forward.compute_seconds = seconds *= 1.001;
       chunk.backward.compute_seconds = 2 * seconds;
-      chunk.reduce_gradients = {.sum_seconds = seconds, .buckets = 8, .overlappable = true};
-      chunk.gather_parameters = chunk.reduce_gradients;
+      chunk.reduction = {.beside_seconds = seconds, .left_seconds = seconds / 8};
+      chunk.gathers = {.seconds = seconds, .added_seconds = seconds / 8};
       stage.chunks.push_back(chunk);
     }
   }

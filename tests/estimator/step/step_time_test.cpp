@@ -88,10 +88,10 @@ TEST(StepTime, TransfersLengthenTheStepByWhatIsWaitedFor) {
 TEST(StepTime, GradientsHideBehindTheLastBackward) {
   std::vector<StageTime> stages(4, stage(1, 2));
   for (StageTime& each : stages) {
-    each.chunks[0].reduce_gradients = {.sum_seconds = 1, .buckets = 10, .overlappable = true};
+    each.chunks[0].reduction = {.beside_seconds = 0.9, .end_seconds = 0.1};
   }
   EXPECT_NEAR(step_of(stages).iteration_seconds, 33.1, 1e-9);
-  for (StageTime& each : stages) each.chunks[0].reduce_gradients.overlappable = false;
+  for (StageTime& each : stages) each.chunks[0].reduction = {.end_seconds = 1};
   const StepTime exposed = step_of(stages);
   EXPECT_NEAR(exposed.iteration_seconds, 34, 1e-9);
   EXPECT_NEAR(exposed.exposed_communication_seconds.data, 1, 1e-9);
@@ -109,7 +109,7 @@ TEST(StepTime, TheStepEndsWithTheSlowestOptimizer) {
 
 TEST(StepTime, AStageThatReducesLongestIsReadyLast) {
   std::vector<StageTime> stages(4, stage(1, 2));
-  stages[3].chunks[0].reduce_gradients = {.sum_seconds = 100, .buckets = 1, .overlappable = false};
+  stages[3].chunks[0].reduction.end_seconds = 100;
   const StepTime time = step_of(stages);  // stage 3 ends its backwards at 33 - 3 x 2
   EXPECT_NEAR(time.iteration_seconds, 27 + 100, 1e-9);
   EXPECT_NEAR(time.exposed_communication_seconds.data, 100, 1e-9);
@@ -119,107 +119,54 @@ TEST(StepTime, AStageThatReducesLongestIsReadyLast) {
 TEST(StepTime, ParametersHideBehindTheNextForward) {
   std::vector<StageTime> stages(4, stage(1, 2));
   for (StageTime& each : stages) {
-    each.chunks[0].gather_parameters = {.sum_seconds = 3, .buckets = 6, .overlappable = true};
+    each.gathers_begin_with_step = true;
+    each.chunks[0].gathers = {.seconds = 3, .added_seconds = 2.25};
   }
-  // The last bucket comes at 3, and a sixth of the first forward of 1 is left then. Only the first
-  // stage waits: the others' input comes later still.
+  // Only the first stage waits: the others' input comes later still.
   const StepTime time = step_of(stages);
-  EXPECT_NEAR(time.iteration_seconds, 33 + 3 + 1.0 / 6 - 1, 1e-9);
-  EXPECT_NEAR(time.exposed_communication_seconds.data, 3 + 1.0 / 6 - 1, 1e-9);
+  EXPECT_NEAR(time.iteration_seconds, 33 + 2.25, 1e-9);
+  EXPECT_NEAR(time.exposed_communication_seconds.data, 2.25, 1e-9);
+}
+
+// Each stage asks for them when its first input has come.
+TEST(StepTime, ParametersThatAreAskedForByTheFirstForwardAreWaitedForOnEveryStage) {
+  std::vector<StageTime> stages(4, stage(1, 2));
+  for (StageTime& each : stages) each.chunks[0].gathers = {.seconds = 3, .added_seconds = 2.25};
+  const StepTime time = step_of(stages);
+  EXPECT_NEAR(time.iteration_seconds, 33 + 4 * 2.25, 1e-9);
+  EXPECT_NEAR(time.exposed_communication_seconds.data, 4 * 2.25, 1e-9);
 }
 
 TEST(StepTime, ParametersThatAreNotOverlappedAreGatheredAtTheEnd) {
   std::vector<StageTime> stages(4, stage(1, 2));
-  for (StageTime& each : stages)
-    each.chunks[0].gather_parameters = {.sum_seconds = 3, .buckets = 6};
+  for (StageTime& each : stages) each.gather_seconds = 3;
   EXPECT_NEAR(step_of(stages).iteration_seconds, 33 + 3, 1e-9);
 }
 
-// The reduction hides but for a tenth; the other 0.9 take a fifth of the compute beside them.
-TEST(StepTime, CommunicationBesideComputeSlowsIt) {
+// Each of four stages, one after the other, is longer by what the reduction takes from it.
+TEST(StepTime, AReductionLengthensTheBackwardBesideIt) {
   std::vector<StageTime> stages(4, stage(1, 2));
   for (StageTime& each : stages) {
-    each.chunks[0].reduce_gradients = {
-        .sum_seconds = 1, .buckets = 10, .overlappable = true, .compute_share = 0.2};
+    each.chunks[0].reduction = {
+        .beside_seconds = 0.9, .backward_added_seconds = 0.2, .end_seconds = 0.1};
   }
   const StepTime time = step_of(stages);
-  EXPECT_NEAR(time.iteration_seconds, 33 + 0.1 + 0.2 * 0.9, 1e-9);
-  EXPECT_NEAR(time.exposed_communication_seconds.data, 0.1 + 0.2 * 0.9, 1e-9);
+  EXPECT_NEAR(time.iteration_seconds, 33 + 0.1 + 4 * 0.2, 1e-9);
+  EXPECT_NEAR(time.exposed_communication_seconds.data, 0.1 + 4 * 0.2, 1e-9);
 }
 
-// Nine tenths of a reduction of 1 run beside the last backward, and cost each of four stages, one
-// after the other, a quarter of that.
-TEST(StepTime, AReductionLengthensTheBackwardThatNeedsItsPort) {
-  std::vector<StageTime> stages(4, stage(1, 2));
-  for (StageTime& each : stages) {
-    each.chunks[0].reduce_gradients = {
-        .sum_seconds = 1, .buckets = 10, .overlappable = true, .port_share = 0.25};
-  }
-  const StepTime time = step_of(stages);
-  EXPECT_NEAR(time.iteration_seconds, 33 + 0.1 + 4 * 0.25 * 0.9, 1e-9);
-  EXPECT_NEAR(time.exposed_communication_seconds.data, 0.1 + 4 * 0.25 * 0.9, 1e-9);
-}
-
-// A port carries each byte in its time, hidden or not: where a backward does nothing but
-// communicate, on the port of the reduction, they take together what they take one after the other.
-TEST(StepTime, NothingHidesBesideCommunicationOnTheSamePort) {
-  const Plan plan = small_plan({{"training", {{"global_batch_size", 64}}}});
-  ASSERT_EQ(plan.micro_batches(), 8);
-  for (const double reduce_seconds : {0.5, 2.0, 10.0}) {
-    StageTime only = stage(1, 0);
-    only.chunks[0].backward.communication_seconds.tensor = 2;
-    only.chunks[0].reduce_gradients = {.sum_seconds = reduce_seconds,
-                                       .buckets = 1000,
-                                       .overlappable = true,
-                                       .use = {.link = 1},
-                                       .port_share = 1};
-    const StepTime time =
-        step_time(plan, ParallelLayout(plan.parallelism), fabric_of(plan), {only});
-    EXPECT_NEAR(time.iteration_seconds, 8 * 3 + reduce_seconds, 1e-9);
-  }
-}
-
-// Two chunks, whose last backwards are 2 s of calls each and end at 10 and 14, twice as long as
-// alone beside reductions of 10 s. From the first full bucket at 6 on, the port carries 2 x (10 +
-// 2) s.
-TEST(StepTime, ReductionsThatQueueShareThePortWithEveryBackward) {
+// The last backwards of two chunks end at 10 and 14, the stage's at 14. Of the second chunk's 10 s
+// of calls 9 are left at 10, and those of the first wait for them. In the 4 s until 14 they cost
+// four ninths of what they cost beside all their time.
+TEST(StepTime, ReductionsOfChunksQueueAndSlowTheStage) {
   StageTime time = two_chunks();
-  std::vector<ChunkDuration> durations;
   for (ChunkTime& chunk : time.chunks) {
-    chunk.reduce_gradients = {
-        .sum_seconds = 10, .buckets = 1000, .overlappable = true, .use = {.link = 1}};
-    durations.push_back(
-        {.backward_seconds = 2, .last_backward_added_seconds = chunk.reduce_gradients.beside(2)});
+    chunk.reduction = {.beside_seconds = 10, .left_seconds = 9, .end_seconds = 0.5};
   }
+  time.chunks[1].reduction.next_added_seconds = 1.8;
   const double gradients_ready[] = {14, 10};
-  const GradientReduction reduction = reduce_gradients(time, durations.data(), gradients_ready, 14);
-  EXPECT_NEAR(reduction.ready_seconds, 6 + 2 * (10 + 2), 1e-9);
-}
-
-/// How much longer a step of four stages takes when reductions of one bucket need `use` of the
-/// ports, longer than the sends beside them.
-double longer_by(const PortUse& use, int64_t send_bytes, const Json& changes) {
-  std::vector<StageTime> stages(4, stage(1, 2));
-  for (StageTime& each : stages) {
-    each.send_forward_bytes = each.send_backward_bytes = send_bytes;
-    each.chunks[0].reduce_gradients = {.sum_seconds = 1, .buckets = 1, .overlappable = true};
-  }
-  const double alone = step_of(stages, changes).iteration_seconds;
-  for (StageTime& each : stages) each.chunks[0].reduce_gradients.use = use;
-  return step_of(stages, changes).iteration_seconds - alone;
-}
-
-// The send of the last gradients, from three stages one after the other, takes the time of its
-// bytes longer beside a reduction that fills the port: 37 MB are 0.1 ms of NVLink, 48 MB 1 ms of a
-// NIC, whose other half carries the reduction. Half a port leaves the send all but its latency.
-TEST(StepTime, TheLastSendSharesItsPortWithTheReduction) {
-  const Json one_machine = Json::object();
-  const Json machines = {{"cluster", {{"nodes", 4}, {"gpus_per_node", 1}}}};
-  EXPECT_NEAR(longer_by({.link = 1}, 37'000'000, one_machine), 3 * 0.1e-3, 1e-9);
-  EXPECT_NEAR(longer_by({.nic = 1}, 37'000'000, one_machine), 0, 1e-12);
-  EXPECT_NEAR(longer_by({.nic = 1}, 48'000'000, machines), 3 * 1e-3, 1e-9);
-  EXPECT_NEAR(longer_by({.link = 1}, 48'000'000, machines), 0, 1e-12);
-  EXPECT_LT(longer_by({.nic = 0.5}, 48'000'000, machines), 3 * 0.5e-3);
+  const GradientReduction reduction = reduce_gradients(time, gradients_ready, 14);
+  EXPECT_NEAR(reduction.ready_seconds, 29 + 0.8 + 2 * 0.5, 1e-9);
 }
 
 /// The same work in two chunks on each of four stages.
@@ -242,9 +189,8 @@ TEST(StepTime, InterleavingHalvesTheBubble) {
 TEST(StepTime, OnlyTheChunkThatEndsLastLeavesABucket) {
   std::vector<StageTime> stages(4, two_chunks());
   for (StageTime& each : stages) {
-    for (ChunkTime& chunk : each.chunks) {
-      chunk.reduce_gradients = {.sum_seconds = 0.5, .buckets = 1, .overlappable = true};
-    }
+    each.chunks[0].reduction = {.end_seconds = 0.5};
+    each.chunks[1].reduction = {.beside_seconds = 0.5, .left_seconds = 0.5};
   }
   EXPECT_NEAR(interleaved_step(stages).iteration_seconds, 28.5 + 0.5, 1e-9);
 }

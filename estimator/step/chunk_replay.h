@@ -1,4 +1,4 @@
-// Forward and backward of one micro-batch: the order of a rank's profile, replayed.
+// What a model chunk does in a step: the order of a rank's profile, replayed.
 #pragma once
 
 #include <cstdint>
@@ -38,25 +38,45 @@ struct RecordPrice {
   bool host_waits = false;              ///< the host waits until it is done
 };
 
-/// Of a profile: the prices of its records, in their order. What costs nothing within a micro-batch
-/// is empty.
+/// Of a profile: the prices of its records, in their order. What is not played is empty.
 struct PricedRecords {
   std::vector<std::optional<RecordPrice>> operators;
   std::vector<std::optional<RecordPrice>> collectives;
 };
 
-/// A work of a micro-batch: seconds since its forward began, or its backward.
+/// A work of the last micro-batch: seconds since its forward began, or its backward.
 struct MicroBatchWork {
   std::size_t event = 0;  ///< place among the order's events
   double begin = 0, end = 0;
 };
 
-struct MicroBatchTime {
-  PartTime forward;
+/// The gathers of updated parameters that the chunk's first forward waits for, when they begin with
+/// it.
+struct GatherTime {
+  double seconds = 0;        ///< of the calls
+  double added_seconds = 0;  ///< how much longer the first micro-batch takes
+};
+
+/// The reduction of the chunk's gradients over the data ranks, once in a step: what begins before
+/// the stage's last backward is over, and what comes at the end.
+struct ReductionTime {
+  double beside_seconds = 0;          ///< of the calls that begin beside backwards
+  double backward_added_seconds = 0;  ///< how much longer the chunk's last backward takes
+  double left_seconds = 0;  ///< from the end of that backward until these calls have ended
+  /// How much longer the stage's other micro-batches take beside what is left.
+  double next_added_seconds = 0;
+  double end_seconds = 0;  ///< of what comes at the end
+};
+
+/// Of one model chunk.
+struct ChunkReplay {
+  PartTime forward;   ///< of a usual micro-batch
   PartTime backward;  ///< with recompute
   /// How much longer the first one of a step takes, which has no other before it and none after it
-  /// that hides the end of its communication.
+  /// that hides the end of its communication; without gathers.
   double first_added_seconds = 0;
+  GatherTime gathers;
+  ReductionTime reduction;
   std::vector<MicroBatchWork> works = {};  ///< in the order of the host
 };
 
@@ -68,11 +88,11 @@ struct HostWaits {
   std::optional<double> before_step = 0;
 };
 
-/// Plays one micro-batch after the other through the model chunk and takes the last one. What the
-/// GPU waits for the host counts as compute.
-MicroBatchTime replay_micro_batch(const StepOrder& order,
-                                  const PricedRecords& records,
-                                  int64_t chunk,
-                                  const HostWaits& waits);
+/// Plays one micro-batch after the other through the model chunk, with what happens once in the
+/// first and in the last: see StepOrder. What the GPU waits for the host counts as compute.
+ChunkReplay replay_chunk(const StepOrder& order,
+                         const PricedRecords& records,
+                         int64_t chunk,
+                         const HostWaits& waits);
 
 }  // namespace estimator
