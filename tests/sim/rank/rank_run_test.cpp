@@ -174,7 +174,7 @@ Json two_stages(const char* framework, bool overlap) {
 TEST(RankRun, HasBucketsWhereTheFirstForwardAndTheLastBackwardDoThem) {
   const RankProfile first = execute(gpt_plan(two_stages("megatron-lm", true)), 0);
   const Places reductions = places_of(first, Direction::kReduceGradients);
-  EXPECT_GT(reductions.in_backward, 1);
+  EXPECT_GT(reductions.in_backward, 0);
   EXPECT_EQ(reductions.at_end, 1);  // the bucket that the end of the backward fills
   const Places gathers = places_of(first, Direction::kOptimizerStep);
   EXPECT_EQ(gathers.in_forward, reductions.in_backward + reductions.at_end);
