@@ -49,6 +49,8 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
+#include <vector>
 
 #include "estimator/plan/parallel_layout.h"
 #include "estimator/profile/collective_call.h"
@@ -89,5 +91,15 @@ c10::intrusive_ptr<c10d::Backend> make_stub_backend(const estimator::RankGroup& 
                                                     int64_t member_index,
                                                     CallSink sink,
                                                     StubOptions options = {});
+
+using StubGroups = std::map<estimator::GroupKind, c10::intrusive_ptr<c10d::Backend>>;
+
+/// Makes a stub for the group of each of `kinds`. A kind is left out when its group has one member
+/// (it needs no communication) or when `rank` is not in it (kEmbedding on a middle stage).
+StubGroups make_stub_groups(const estimator::ParallelLayout& layout,
+                            int64_t rank,
+                            const std::vector<estimator::GroupKind>& kinds,
+                            const CallSink& sink,
+                            const StubOptions& options = {});
 
 }  // namespace comm_stub

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "estimator/plan/recompute_choice.h"
+#include "estimator/plan/frameworks.h"
 
 namespace estimator {
 namespace {

@@ -19,7 +19,7 @@ struct StepFlops {
 
 /// FLOPs of one global batch of a resolved plan.
 ///
-/// `hardware` adds what recompute runs again (recompute_choice.h): the forward of the core
+/// `hardware` adds what recompute runs again (frameworks.h): the forward of the core
 /// attention, of the operators that are not listed, or of whole layers (not of the head). What a
 /// flash kernel computes again inside its own backward counts in none of the three.
 StepFlops step_flops(const Plan& plan);

@@ -25,7 +25,7 @@ constexpr std::array<EnumName<Optimizer>, 2> enum_names(Optimizer) {
 }
 
 /// `full` recomputes whole layers from their input. What `selective` recomputes depends on the
-/// framework; see recompute_choice.h.
+/// framework; see frameworks.h.
 enum class Recompute { kNone, kSelective, kFull };
 constexpr std::array<EnumName<Recompute>, 3> enum_names(Recompute) {
   return {{{Recompute::kNone, "none"},

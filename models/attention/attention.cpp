@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-#include "estimator/plan/recompute_choice.h"
+#include "estimator/plan/frameworks.h"
 #include "models/layers/sequence_mappings.h"
 
 namespace models {

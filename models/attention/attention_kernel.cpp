@@ -10,7 +10,7 @@
 #include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/empty.h>
 
-#include "models/shard/stand_in_output.h"
+#include "models/shard/kernel_scope.h"
 
 namespace models {
 namespace {

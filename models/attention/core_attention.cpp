@@ -13,7 +13,7 @@
 
 #include "estimator/base/units.h"
 #include "estimator/plan/attention_choice.h"
-#include "estimator/plan/recompute_choice.h"
+#include "estimator/plan/frameworks.h"
 #include "models/attention/all_to_all_attention.h"
 #include "models/attention/ring_attention.h"
 #include "models/layers/dropout.h"

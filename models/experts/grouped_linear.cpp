@@ -4,9 +4,9 @@
 #include <fmt/format.h>
 #include <torch/csrc/autograd/custom_function.h>
 
-#include "models/layers/weight_gradient.h"
 #include "models/shard/kept_value.h"
 #include "models/shard/kernel_scope.h"
+#include "models/shard/products.h"
 
 namespace models {
 

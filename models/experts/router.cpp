@@ -15,8 +15,8 @@
 #include <limits>
 
 #include "models/experts/expert_routing.h"
-#include "models/layers/weight_gradient.h"
 #include "models/shard/kept_value.h"
+#include "models/shard/products.h"
 
 namespace models {
 

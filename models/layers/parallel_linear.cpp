@@ -9,8 +9,8 @@
 
 #include "estimator/plan/megatron_core.h"
 #include "models/layers/sequence_mappings.h"
-#include "models/layers/weight_gradient.h"
 #include "models/shard/kept_value.h"
+#include "models/shard/products.h"
 
 namespace models {
 

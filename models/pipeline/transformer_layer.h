@@ -7,7 +7,7 @@
 #include <memory>
 #include <string>
 
-#include "estimator/plan/recompute_choice.h"
+#include "estimator/plan/frameworks.h"
 #include "models/attention/attention.h"
 #include "models/experts/token_dispatcher.h"
 #include "models/layers/feed_forward.h"

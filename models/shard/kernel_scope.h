@@ -5,6 +5,8 @@
 // kernel is recorded in their place: its name, and the tensors that it reads and writes.
 #pragma once
 
+#include <initializer_list>
+
 #include <ATen/core/Tensor.h>
 #include <ATen/record_function.h>
 
@@ -34,5 +36,12 @@ auto as_kernel(const char* name, at::TensorList reads, const Run& run) {
   kernel.moves(reads, written);
   return written;
 }
+
+/// PyTorch's deterministic algorithms fill tensors made by at::empty. Some kernels of frameworks
+/// write into such a tensor, while the operator that stands for the kernel here makes its output
+/// itself, which is not filled. So, if deterministic algorithms fill new tensors, this makes
+/// tensors like the outputs of the next operator, which fills them, and frees them, so that the
+/// operator gets their memory. Else it does nothing.
+void fill_outputs(std::initializer_list<at::IntArrayRef> shapes, const at::TensorOptions& options);
 
 }  // namespace models

@@ -6,7 +6,7 @@
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/mm.h>
 
-#include "models/shard/stand_in_output.h"
+#include "models/shard/kernel_scope.h"
 #include "models/shard/watched_operator.h"
 
 namespace models {
@@ -92,6 +92,20 @@ void Products::multiply_and_add(at::Tensor& sum,
   } else {
     sum.addmm_(left.to(at::kFloat), right.to(at::kFloat));  // the CPU has no mixed product
   }
+}
+
+at::Tensor weight_gradient(const Products& products,
+                           const at::Tensor& output_gradient,
+                           const at::Tensor& input) {
+  return products.multiply(rows(output_gradient).t(), rows(input));
+}
+
+void add_weight_gradient(const Products& products,
+                         Parameter& parameter,
+                         const at::Tensor& output_gradient,
+                         const at::Tensor& input) {
+  products.multiply_and_add(parameter.main_gradient, rows(output_gradient).t(), rows(input));
+  parameter.contribution_added();
 }
 
 }  // namespace models

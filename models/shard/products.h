@@ -13,6 +13,8 @@
 
 #include <optional>
 
+#include "models/shard/parameters.h"
+
 namespace models {
 
 /// [..., k] as a matrix with k columns; a matrix is returned unchanged.
@@ -50,5 +52,17 @@ class Products {
 
   Options options_;
 };
+
+/// output_gradient^T x input in the weight's type, as autograd needs it. Both are [..., features].
+at::Tensor weight_gradient(const Products& products,
+                           const at::Tensor& output_gradient,
+                           const at::Tensor& input);
+
+/// main_gradient += output_gradient^T x input, in one product with fp32 accumulation and without a
+/// temporary of the weight's size.
+void add_weight_gradient(const Products& products,
+                         Parameter& parameter,
+                         const at::Tensor& output_gradient,
+                         const at::Tensor& input);
 
 }  // namespace models

@@ -2,7 +2,7 @@
 
 #include <stdexcept>
 
-#include "estimator/plan/recompute_choice.h"
+#include "estimator/plan/frameworks.h"
 
 namespace models {
 

@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "sim/exec/collective_log.h"
-#include "sim/exec/python_line.h"
+#include "sim/exec/python.h"
 #include "sim/exec/settings.h"
 
 namespace sim {

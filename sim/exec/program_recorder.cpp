@@ -21,9 +21,8 @@
 #include "sim/exec/program_callbacks.h"
 #include "sim/exec/program_device.h"
 #include "sim/exec/python.h"
-#include "sim/exec/python_line.h"
 #include "sim/tracking/attribution.h"
-#include "sim/tracking/operator_record.h"
+#include "sim/tracking/operator_call.h"
 #include "sim/tracking/torch_version.h"
 
 namespace sim {

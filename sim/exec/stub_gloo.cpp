@@ -15,7 +15,7 @@
 #include "comm_stub/stub_backend.h"
 #include "sim/exec/absent_peers_store.h"
 #include "sim/exec/peer_messages.h"
-#include "sim/exec/python_line.h"
+#include "sim/exec/python.h"
 #include "sim/exec/virtual_gpu_control.h"
 
 namespace sim {

@@ -1,4 +1,4 @@
-// Prepares the device on which a rank runs.
+// Prepares the device on which a rank runs, and PyTorch's deterministic algorithms.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 
+#include "estimator/plan/plan.h"
 #include "estimator/profile/rank_profile.h"
 
 namespace sim {
@@ -26,5 +27,18 @@ inline constexpr int64_t kLiftedMemoryBytes = int64_t{1} << 46;  // 64 TiB
 void start_device(estimator::DeviceKind kind, bool lift_limit);
 
 c10::Device torch_device(estimator::DeviceKind kind);
+
+/// If the plan is deterministic, does what torch.use_deterministic_algorithms does, and undoes it
+/// when it is destroyed.
+class Determinism {
+ public:
+  explicit Determinism(const estimator::TrainingConfig& training);
+  ~Determinism();
+  Determinism(const Determinism&) = delete;
+  Determinism& operator=(const Determinism&) = delete;
+
+ private:
+  bool algorithms_, fills_;  ///< settings before
+};
 
 }  // namespace sim

@@ -7,11 +7,10 @@
 #include <memory>
 #include <string>
 
-#include "comm_stub/stub_groups.h"
+#include "comm_stub/stub_backend.h"
 #include "estimator/plan/parallel_layout.h"
 #include "estimator/schedule/pipeline_schedule.h"
 #include "models/pipeline/trainer.h"
-#include "sim/rank/determinism.h"
 #include "sim/rank/rank_device.h"
 #include "sim/tracking/attribution.h"
 #include "sim/tracking/counting_cpu_allocator.h"

@@ -8,7 +8,7 @@
 #include <variant>
 #include <vector>
 
-#include "comm_stub/stub_groups.h"
+#include "comm_stub/stub_backend.h"
 #include "estimator/plan/plan.h"
 #include "estimator/profile/rank_profile.h"
 #include "estimator/profile/run_record.h"

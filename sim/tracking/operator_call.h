@@ -60,4 +60,9 @@ std::vector<std::vector<int64_t>> shapes_of(const OperatorCall& call);
 /// "" where all inputs have one type.
 std::string other_dtype_name(const OperatorCall& call);
 
+/// The call in the form of a profile. `count` is used for both the planned and the executed count.
+estimator::OperatorRecord operator_record(const OperatorCall& call,
+                                          std::string phase,
+                                          int64_t count);
+
 }  // namespace sim

@@ -8,7 +8,7 @@
 #include "sim/tracking/allocator_trace.h"
 #include "sim/tracking/attribution.h"
 #include "sim/tracking/memory_files.h"
-#include "sim/tracking/operator_record.h"
+#include "sim/tracking/operator_call.h"
 
 namespace sim {
 namespace {

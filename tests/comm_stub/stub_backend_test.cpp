@@ -3,7 +3,7 @@
 #include <limits>
 #include <stdexcept>
 
-#include "comm_stub/stub_groups.h"
+#include "comm_stub/stub_backend.h"
 #include "stub_test.h"
 
 namespace comm_stub {

@@ -13,9 +13,9 @@
 #include "sim/rank/rank_run.h"
 #include "sim/tracking/torch_version.h"
 #include "sim/verify/compare_runs.h"
-#include "sim/verify/judge.h"
 #include "sim/verify/ranks/compare_tensors.h"
 #include "sim/verify/ranks/whole_model.h"
+#include "sim/verify/verification.h"
 
 namespace sim {
 namespace {

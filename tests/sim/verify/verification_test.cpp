@@ -1,4 +1,4 @@
-#include "sim/verify/judge.h"
+#include "sim/verify/verification.h"
 
 #include <gtest/gtest.h>
 
