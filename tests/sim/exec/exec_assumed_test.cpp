@@ -73,30 +73,32 @@ TEST_F(ExecAssumed, WhatDispatchersMakeOfTheChoicesIsFollowed) {
 }
 
 /// Ways of programs/counted.py that let kernels count.
-class ExecCounted : public ExecProgram, public testing::WithParamInterface<const char*> {};
+const std::vector<std::string> kCountedByKernels = {"histc",
+                                                    "histc_out",
+                                                    "bincount",
+                                                    "scatter",
+                                                    "index_add",
+                                                    "index_put",
+                                                    "mask",
+                                                    "one_hot",
+                                                    "unique"};
 
-TEST_P(ExecCounted, IsRefused) {
-  const ProgramResult result = run_program("counted.py", {}, {GetParam()});
-  EXPECT_EQ(result.exit_code, 3);
-  EXPECT_THAT(result.error, HasSubstr("counts that only kernels would know"));
-  EXPECT_THAT(result.error, HasSubstr("--expert-balance"));
+TEST_F(ExecAssumed, CountsAreNotKnownHoweverTheyAreCounted) {
+  const ProgramResult result =
+      run_program("counted.py", {"--accept-invented-counts"}, kCountedByKernels);
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  const estimator::RankProfile told = profile(0);
+  std::map<std::string, int64_t> reads;
+  for (const estimator::InventedRead& read : told.program->invented_reads) {
+    if (read.bytes == 8 * 8 || read.reader == "aten::_unique2") reads[read.reader] += read.count;
+  }
+  EXPECT_EQ(reads, (std::map<std::string, int64_t>{{"aten::to", 8}, {"aten::_unique2", 1}}));
 }
-
-INSTANTIATE_TEST_SUITE_P(WithoutAPolicy,
-                         ExecCounted,
-                         testing::Values("histc",
-                                         "histc_out",
-                                         "bincount",
-                                         "scatter",
-                                         "index_add",
-                                         "index_put",
-                                         "one_hot",
-                                         "mask",
-                                         "unique"));
 
 TEST_F(ExecAssumed, ARefusalNamesOperatorTensorAndLine) {
   const ProgramResult result = run_program("counted.py", {}, {"nonzero", "zeros"});
   EXPECT_EQ(result.exit_code, 3);
+  EXPECT_THAT(result.error, HasSubstr("counts that only kernels would know"));
   EXPECT_THAT(result.error, HasSubstr("--expert-balance"));
   EXPECT_THAT(result.error,
               testing::ContainsRegex("\\(aten::nonzero of a Bool tensor \\[64, 8\\], "
@@ -120,28 +122,11 @@ TEST_F(ExecAssumed, PrintingWhatNobodyKnowsIsNotRefused) {
 
 TEST_F(ExecAssumed, CountsFollowThePolicyHoweverTheyAreCounted) {
   // 64 tokens with two experts each, on 8 experts.
-  const ProgramResult result = run_program("counted.py",
-                                           {"--expert-balance", "balanced"},
-                                           {"histc",
-                                            "histc_out",
-                                            "bincount",
-                                            "scatter",
-                                            "index_add",
-                                            "index_put",
-                                            "mask",
-                                            "one_hot",
-                                            "unique"});
+  const ProgramResult result =
+      run_program("counted.py", {"--expert-balance", "balanced"}, kCountedByKernels);
   ASSERT_EQ(result.exit_code, 0) << result.error;
-  for (const char* way : {"histc",
-                          "histc_out",
-                          "bincount",
-                          "scatter",
-                          "index_add",
-                          "index_put",
-                          "mask",
-                          "one_hot",
-                          "unique"}) {
-    EXPECT_THAT(result.output, HasSubstr(std::string(way) + " [16, 16, 16, 16, 16, 16, 16, 16]\n"));
+  for (const std::string& way : kCountedByKernels) {
+    EXPECT_THAT(result.output, HasSubstr(way + " [16, 16, 16, 16, 16, 16, 16, 16]\n"));
   }
 }
 
@@ -185,50 +170,48 @@ TEST_F(ExecAssumed, WhatTheHostSentIsFollowedThroughOperators) {
   EXPECT_TRUE(profile(0).program->invented_reads.empty());
 }
 
-/// A kernel that is no operator's and is given memory, of which something is read then that nobody
-/// knows.
+/// Of a kernel that is no operator's and is given memory: what nobody knows after it, and what is
+/// known as before.
 struct OwnKernel {
   const char* launch;
-  const char* memory;
+  std::vector<std::string> unknown;
+  std::vector<std::string> known;
+
+  friend void PrintTo(const OwnKernel& kernel, std::ostream* out) { *out << kernel.launch; }
 };
 
 class ExecOwnKernels : public ExecProgram, public testing::WithParamInterface<OwnKernel> {};
 
-TEST_P(ExecOwnKernels, MakeUnknownWhatTheyCanHaveWritten) {
-  const auto& [launch, memory] = GetParam();
+TEST_P(ExecOwnKernels, MakeUnknownWhatTheyCanHaveWrittenAndNothingElse) {
   if (!has_package("torch/bin/ptxas")) GTEST_SKIP() << "this torch brings no ptxas";
-  const ProgramResult result = run_program("own_kernels.py", {}, {launch, memory});
-  EXPECT_EQ(result.exit_code, 3) << result.output;
-  EXPECT_THAT(result.error, HasSubstr("counts that only kernels would know"));
+  const std::map<std::string, std::string> values = {{"another", "[0, 0, 0, 0, 0, 0, 0, 0]"},
+                                                     {"computed", "[1, 2, 3, 4, 5, 6, 7, 8]"},
+                                                     {"sent", "[0, 1, 2, 3, 4, 5, 6, 7]"}};
+  const OwnKernel& kernel = GetParam();
+  std::vector<std::string> arguments = {kernel.launch};
+  arguments.insert(arguments.end(), kernel.known.begin(), kernel.known.end());
+  arguments.insert(arguments.end(), kernel.unknown.begin(), kernel.unknown.end());
+  const ProgramResult result =
+      run_program("own_kernels.py", {"--accept-invented-counts"}, arguments);
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  for (const std::string& memory : kernel.known) {
+    EXPECT_THAT(result.output, HasSubstr(memory + " " + values.at(memory) + "\n"));
+  }
+  EXPECT_THAT(profile(0).program->invented_reads,
+              testing::ElementsAre(
+                  AllOf(Field(&estimator::InventedRead::bytes, 8 * 8),
+                        Field(&estimator::InventedRead::count, std::ssize(kernel.unknown)))));
 }
 
 INSTANTIATE_TEST_SUITE_P(All,
                          ExecOwnKernels,
-                         testing::Values(OwnKernel{"cubin", "counts"},
-                                         OwnKernel{"cubin", "beside"},  // in the same block
-                                         OwnKernel{"unreadable", "counts"},
-                                         OwnKernel{"unreadable", "computed"},
-                                         OwnKernel{"library", "counts"}),
-                         [](const auto& instance) {
-                           return std::string(instance.param.launch) + "_" + instance.param.memory;
-                         });
-
-TEST_F(ExecAssumed, OwnKernelsLeaveKnownWhatTheyCannotHaveWritten) {
-  if (!has_package("torch/bin/ptxas")) GTEST_SKIP() << "this torch brings no ptxas";
-  const std::vector<std::vector<std::string>> runs = {
-      {"cubin", "another", "computed", "sent"}, {"unreadable", "sent"}, {"library", "sent"}};
-  const std::map<std::string, std::string> values = {{"another", "[0, 0, 0, 0, 0, 0, 0, 0]"},
-                                                     {"computed", "[1, 2, 3, 4, 5, 6, 7, 8]"},
-                                                     {"sent", "[0, 1, 2, 3, 4, 5, 6, 7]"}};
-  for (const std::vector<std::string>& arguments : runs) {
-    const ProgramResult result = run_program("own_kernels.py", {}, arguments);
-    ASSERT_EQ(result.exit_code, 0) << result.error;
-    for (std::size_t i = 1; i < arguments.size(); ++i) {
-      EXPECT_THAT(result.output, HasSubstr(arguments[i] + " " + values.at(arguments[i]) + "\n"));
-    }
-    EXPECT_TRUE(profile(0).program->invented_reads.empty());
-  }
-}
+                         testing::Values(
+                             // "beside" is in the same block.
+                             OwnKernel{
+                                 "cubin", {"counts", "beside"}, {"another", "computed", "sent"}},
+                             OwnKernel{"unreadable", {"counts", "computed"}, {"sent"}},
+                             OwnKernel{"library", {"counts"}, {"sent"}}),
+                         [](const auto& instance) { return std::string(instance.param.launch); });
 
 TEST_F(ExecAssumed, LossNormAndOverflowReachTheProgram) {
   const ProgramResult zeros = run_program("assumed.py", {});

@@ -130,6 +130,8 @@ TEST_F(ExecFailures, WhatDoesNotFitIsAVerdict) {
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_THAT(result.error, HasSubstr("CUDA out of memory"));
   EXPECT_THAT(result.output, HasSubstr("does not fit: rank 0 ran out of 79.19 GiB"));
+  EXPECT_EQ(profile(0).out_of_memory->operator_name, "aten::empty");
+  EXPECT_EQ(profile(0).out_of_memory->requested_bytes, int64_t{1} << 30);
   const ProgramResult lifted = run_program("too_large.py", {"--no-memory-limit"});
   EXPECT_EQ(lifted.exit_code, 1);
   EXPECT_THAT(lifted.output,

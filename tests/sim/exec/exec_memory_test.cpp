@@ -23,12 +23,27 @@ class ExecMemory : public ExecProgram {
     return estimator::read_peak_snapshot(estimator::read_file(path(file)), path(file));
   }
 
-  /// Of rank 9 of 64.
-  estimator::PeakSnapshot snapshot_of(const std::string& program) {
-    const ProgramResult result = run_program(
-        program, {"--world-size", "64", "--rank", "9", "--peak-snapshot", path("peak.jsonl")});
+  /// Rank 9 of 64, with its snapshot.
+  ProgramResult run_on_rank_9(const std::string& program, std::vector<std::string> flags = {}) {
+    flags.insert(flags.end(),
+                 {"--world-size", "64", "--rank", "9", "--peak-snapshot", path("peak.jsonl")});
+    ProgramResult result = run_program(program, flags);
     EXPECT_EQ(result.exit_code, 0) << result.error;
+    return result;
+  }
+
+  estimator::PeakSnapshot snapshot_of(const std::string& program) {
+    run_on_rank_9(program);
     return snapshot("peak.jsonl");
+  }
+
+  /// An estimate from the profile of rank 9 begins with the verdict that the program ended with.
+  void expect_verdict_of_an_estimate(const ProgramResult& exec) {
+    const ProgramResult estimate = run({"estimate", "--profiles", path("out")});
+    const std::string first = estimate.output.substr(0, estimate.output.find('\n') + 1);
+    EXPECT_THAT(first, testing::StartsWith("fits: rank 9 needs "));
+    EXPECT_THAT(exec.output, HasSubstr(first));
+    EXPECT_EQ(exec.exit_code, estimate.exit_code);
   }
 
   static int64_t bytes_of(const estimator::PeakSnapshot& snapshot, MemoryCategory category) {
@@ -37,7 +52,30 @@ class ExecMemory : public ExecProgram {
       return one.category == category ? sum + one.bytes : sum;
     });
   }
+
+  static void expect_parameters_and_allocator(const estimator::RankProfile& told,
+                                              const std::string& printed_by_torch,
+                                              int64_t parameters);
 };
+
+/// Of plain.py, with `parameters` numbers.
+void ExecMemory::expect_parameters_and_allocator(const estimator::RankProfile& told,
+                                                 const std::string& printed_by_torch,
+                                                 int64_t parameters) {
+  EXPECT_EQ(told.parameters.count, parameters);
+  EXPECT_EQ(told.parameters.bytes, 4 * parameters);
+  ASSERT_EQ(told.parameters.tensors.size(), 4u);
+  EXPECT_EQ(told.parameters.tensors[0].name, "0.weight");
+  EXPECT_THAT(told.parameters.tensors[0].shape, testing::ElementsAre(2048, 512));
+  EXPECT_EQ(told.parameters.tensors[0].dtype, "Float");
+  EXPECT_EQ(told.allocator.requested_peak_bytes, printed(printed_by_torch, "requested"));
+  EXPECT_EQ(told.allocator.segments_peak, printed(printed_by_torch, "segments"));
+  EXPECT_FALSE(told.model_state) << "what nobody has counted is left out";
+  EXPECT_THAT(
+      told.modules,
+      Contains(AllOf(Field(&estimator::ModuleRecord::path, "0"),
+                     Field(&estimator::ModuleRecord::parameter_bytes, 4 * (512 * 2048 + 2048)))));
+}
 
 TEST_F(ExecMemory, IsAsTorchTellsItAndEveryByteOfThePeakHasItsAllocation) {
   const ProgramResult result = run_program("plain.py", {"--peak-snapshot", path("peak.jsonl")});
@@ -52,15 +90,17 @@ TEST_F(ExecMemory, IsAsTorchTellsItAndEveryByteOfThePeakHasItsAllocation) {
   EXPECT_EQ(told.phases.back().name, "end");
   // Two fp32 layers of 512 x 2048 with their biases, all multiples of a block of 512 bytes:
   // weights, gradients, two moments and a step counter each.
-  const int64_t parameters = 4 * (2 * 512 * 2048 + 2048 + 512);
-  EXPECT_EQ(bytes_of(peak, MemoryCategory::kParameter), parameters);
-  EXPECT_EQ(bytes_of(peak, MemoryCategory::kGradient), parameters);
-  EXPECT_EQ(bytes_of(peak, MemoryCategory::kOptimizerState), 2 * parameters);
+  const int64_t parameters = 2 * 512 * 2048 + 2048 + 512;
+  EXPECT_EQ(bytes_of(peak, MemoryCategory::kParameter), 4 * parameters);
+  EXPECT_EQ(bytes_of(peak, MemoryCategory::kGradient), 4 * parameters);
+  EXPECT_EQ(bytes_of(peak, MemoryCategory::kOptimizerState), 8 * parameters);
   EXPECT_EQ(peak.header.peak.phase, "iteration_2.optimizer_step");
+  expect_parameters_and_allocator(told, result.output, parameters);
 }
 
-TEST_F(ExecMemory, OfAShardedModelIsToldByModuleOperatorAndParameter) {
-  const auto peak = snapshot_of("fsdp2.py").allocations;
+TEST_F(ExecMemory, OfAShardedModelIsToldByModuleOperatorAndParameterAndItsVerdictIsAnEstimates) {
+  const ProgramResult result = run_on_rank_9("fsdp2.py", {"--gpu", "rtx4090"});
+  const auto peak = snapshot("peak.jsonl").allocations;
   EXPECT_THAT(peak,
               Contains(AllOf(Field(&PeakAllocation::category, MemoryCategory::kParameter),
                              Field(&PeakAllocation::name, "0.weight"),
@@ -77,6 +117,7 @@ TEST_F(ExecMemory, OfAShardedModelIsToldByModuleOperatorAndParameter) {
   for (const PeakAllocation& block : peak) {
     EXPECT_THAT(block.operator_name, AnyOf("", HasSubstr("::"))) << "a profiler's range";
   }
+  expect_verdict_of_an_estimate(result);
 }
 
 // 64 x 256 twice, with biases: one bucket of DistributedDataParallel, made anew in iteration 1.
@@ -101,13 +142,6 @@ TEST_F(ExecMemory, OfAnOptimizerInsideAnotherIsOfTheOutersStep) {
   EXPECT_EQ(profile(0).peak.allocated_bytes, printed(result.output, "allocated"));
 }
 
-TEST_F(ExecMemory, OfARunThatDoesNotFitNamesTheOperator) {
-  ASSERT_EQ(run_program("too_large.py", {}).exit_code, 1);
-  const auto ran_out = *profile(0).out_of_memory;
-  EXPECT_EQ(ran_out.operator_name, "aten::empty");
-  EXPECT_EQ(ran_out.requested_bytes, int64_t{1} << 30);
-}
-
 TEST_F(ExecMemory, ThatRunsOutInTheFirstStepIsToldThere) {
   const ProgramResult result = run_program("too_large_to_step.py", {});
   EXPECT_EQ(result.exit_code, 1);
@@ -123,36 +157,6 @@ TEST_F(ExecMemory, ThatRunsOutInTheFirstStepIsToldThere) {
   EXPECT_EQ(categories[MemoryCategory::kGradient], 30 * kGib);
   EXPECT_GE(categories[MemoryCategory::kOptimizerState], 16 * kGib);
   EXPECT_LT(categories[MemoryCategory::kWorkspace], kGib);
-}
-
-TEST_F(ExecMemory, HasTheVerdictThatAnEstimateFromItsProfileHas) {
-  const ProgramResult exec =
-      run_program("fsdp2.py", {"--world-size", "64", "--rank", "9", "--gpu", "rtx4090"});
-  const ProgramResult estimate = run({"estimate", "--profiles", path("out")});
-  const std::string first = estimate.output.substr(0, estimate.output.find('\n') + 1);
-  EXPECT_THAT(first, testing::StartsWith("fits: rank 9 needs "));
-  EXPECT_THAT(exec.output, HasSubstr(first));
-  EXPECT_EQ(exec.exit_code, estimate.exit_code);
-}
-
-TEST_F(ExecMemory, OfItsParametersAndItsAllocatorIsToldAsTorchTellsIt) {
-  const ProgramResult result = run_program("plain.py", {});
-  ASSERT_EQ(result.exit_code, 0) << result.error;
-  const auto told = profile(0);
-  const int64_t parameters = 2 * 512 * 2048 + 2048 + 512;
-  EXPECT_EQ(told.parameters.count, parameters);
-  EXPECT_EQ(told.parameters.bytes, 4 * parameters);
-  ASSERT_EQ(told.parameters.tensors.size(), 4u);
-  EXPECT_EQ(told.parameters.tensors[0].name, "0.weight");
-  EXPECT_THAT(told.parameters.tensors[0].shape, testing::ElementsAre(2048, 512));
-  EXPECT_EQ(told.parameters.tensors[0].dtype, "Float");
-  EXPECT_EQ(told.allocator.requested_peak_bytes, printed(result.output, "requested"));
-  EXPECT_EQ(told.allocator.segments_peak, printed(result.output, "segments"));
-  EXPECT_FALSE(told.model_state) << "what nobody has counted is left out";
-  EXPECT_THAT(
-      told.modules,
-      Contains(AllOf(Field(&estimator::ModuleRecord::path, "0"),
-                     Field(&estimator::ModuleRecord::parameter_bytes, 4 * (512 * 2048 + 2048)))));
 }
 
 }  // namespace

@@ -82,17 +82,14 @@ TEST_F(ExecRank, IsTheOnlyWorkerOfItsNodeThatRuns) {
               HasSubstr("the program's launcher started the ranks 0, 1, not rank 9"));
 }
 
-TEST_F(ExecRank, AutoFindsTheRanksOfTheProgramsLauncher) {
+TEST_F(ExecRank, AutoFindsTheRanksAndTheWorldOfTheProgramsLauncher) {
   const ProgramResult result = run_torchrun({"--ranks", "auto"}, 4);
   ASSERT_EQ(result.exit_code, 0) << result.error;
   EXPECT_EQ(profile(0).world_size, 4);
   EXPECT_EQ(profile(3).rank, 3);
 }
 
-TEST_F(ExecRank, IsOfTheWorldThatTheProgramsLauncherMakesUnlessAnotherIsAskedFor) {
-  const ProgramResult followed = run_torchrun({}, 2);
-  ASSERT_EQ(followed.exit_code, 0) << followed.error;
-  EXPECT_EQ(profile(0).world_size, 2);
+TEST_F(ExecRank, OfAnotherWorldThanTheProgramsLauncherMakesIsRefused) {
   const ProgramResult refused = run_torchrun({"--world-size", "16"}, 2);
   EXPECT_EQ(refused.exit_code, 2);
   EXPECT_THAT(

@@ -102,9 +102,14 @@ void ExecTrace::expect_time_with_what_runs_beside_other_work(const estimator::Js
   EXPECT_GT(seconds.at("copies to and from the host"), 0.3 * kProduct);
 }
 
-TEST_F(ExecTrace, HasStreamsWhatTheyWaitForATimeAndADrawing) {
+TEST_F(ExecTrace, HasStreamsWhatTheyWaitForATimeAndDrawings) {
   const std::string file = path("step.json");
-  ASSERT_EQ(run_program("two_streams.py", {"--trace", file}).exit_code, 0);
+  const ProgramResult shown = run_program(
+      "two_streams.py", {"--trace", file, "--timeline", "--roofline", "--measured-step", "1"});
+  ASSERT_EQ(shown.exit_code, 0) << shown.error;
+  EXPECT_THAT(shown.output, HasSubstr("rank     0 stream   0 |"));
+  EXPECT_THAT(shown.output, HasSubstr("what the step waits for"));
+  EXPECT_THAT(shown.output, HasSubstr("1.00 s measured (given)"));
   expect_streams_and_what_they_wait_for(trace(0));
   const ProgramResult result = run({"estimate", "--profiles", path("out"), "--json"});
   ASSERT_EQ(result.exit_code, 0) << result.error;
@@ -114,38 +119,12 @@ TEST_F(ExecTrace, HasStreamsWhatTheyWaitForATimeAndADrawing) {
   EXPECT_GT(drawn.at("traceEvents").size(), 10u);
 }
 
-TEST_F(ExecTrace, IsTheSameInEveryRun) {
-  ASSERT_EQ(run_program("fsdp2.py", {"--world-size", "64"}).exit_code, 0);
-  Trace first = trace(0);
-  const auto first_peak = profile(0).peak;
-  ASSERT_EQ(run_program("fsdp2.py", {"--world-size", "64"}).exit_code, 0);
-  Trace second = trace(0);
-  EXPECT_EQ(first_peak.allocated_bytes, profile(0).peak.allocated_bytes);
-  EXPECT_EQ(first_peak.reserved_bytes, profile(0).peak.reserved_bytes);
-  EXPECT_THAT(first.events.host_nanoseconds, testing::Each(testing::Ge(0)));
-  first.events.host_nanoseconds.clear();
-  second.events.host_nanoseconds.clear();
-  EXPECT_TRUE(estimator::to_json(first) == estimator::to_json(second));
-  for (const TraceWork& described : first.works) {
-    EXPECT_NE(described.bytes_source, estimator::BytesSource::kNothing) << described.name;
-  }
-}
-
 TEST_F(ExecTrace, OfOneStepIsNone) {
   const ProgramResult result = run_program("two_streams.py", {}, {"once"});
   ASSERT_EQ(result.exit_code, 0) << result.error;
   EXPECT_FALSE(profile(0).trace.has_value());
   EXPECT_THAT(result.output, HasSubstr("no step time: rank 0 has no trace"));
   EXPECT_THAT(result.output, HasSubstr("--steps 2"));
-}
-
-TEST_F(ExecTrace, IsDrawnAsText) {
-  const ProgramResult result =
-      run_program("two_streams.py", {"--timeline", "--roofline", "--measured-step", "1"});
-  EXPECT_EQ(result.exit_code, 0) << result.error;
-  EXPECT_THAT(result.output, HasSubstr("rank     0 stream   0 |"));
-  EXPECT_THAT(result.output, HasSubstr("what the step waits for"));
-  EXPECT_THAT(result.output, HasSubstr("1.00 s measured (given)"));
 }
 
 // Two sequences of 64 tokens in each of two micro-batches, on eight ranks.
@@ -160,9 +139,10 @@ TEST_F(ExecTrace, TellsTheTokensOfAStep) {
   EXPECT_EQ(estimate.at("throughput").at("tokens_source"), "computed");
 }
 
-TEST_F(ExecTrace, OfRanksSideBySideIsThatOfEachAlone) {
+TEST_F(ExecTrace, IsTheSameInEveryRunAloneAndBesideOtherRanks) {
   ASSERT_EQ(run_program("fsdp2.py", {"--world-size", "64", "--rank", "63"}).exit_code, 0);
   Trace alone = trace(63);
+  const auto peak_alone = profile(63).peak;
   const ProgramResult result =
       run_program("fsdp2.py", {"--world-size", "64", "--ranks", "0,17,63", "--jobs", "3"});
   ASSERT_EQ(result.exit_code, 0) << result.error;
@@ -170,9 +150,15 @@ TEST_F(ExecTrace, OfRanksSideBySideIsThatOfEachAlone) {
   EXPECT_LT(first, last);
   EXPECT_NE(last, std::string::npos);
   Trace beside = trace(63);
+  EXPECT_EQ(peak_alone.allocated_bytes, profile(63).peak.allocated_bytes);
+  EXPECT_EQ(peak_alone.reserved_bytes, profile(63).peak.reserved_bytes);
+  EXPECT_THAT(alone.events.host_nanoseconds, testing::Each(testing::Ge(0)));
   alone.events.host_nanoseconds.clear();
   beside.events.host_nanoseconds.clear();
   EXPECT_TRUE(estimator::to_json(alone) == estimator::to_json(beside));
+  for (const TraceWork& described : alone.works) {
+    EXPECT_NE(described.bytes_source, estimator::BytesSource::kNothing) << described.name;
+  }
 }
 
 TEST_F(ExecTrace, OfRanksThatWouldHangSaysWhichCallsWait) {
