@@ -27,7 +27,7 @@ struct Unstack : torch::autograd::Function<Unstack> {
   }
 
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext*,
-                                                 torch::autograd::variable_list gradients) {
+                                                 const torch::autograd::variable_list& gradients) {
     return {at::stack(gradients)};
   }
 };

@@ -53,7 +53,7 @@ class SelfAttention final : public Attention {
   at::Tensor own_groups(const at::Tensor& packed) const;
   at::Tensor own_queries(const at::Tensor& of_group) const;
   Heads turned(Heads heads) const;
-  Heads split_heads(const at::Tensor& packed) const;
+  Heads split_heads(const at::Tensor& product) const;
   Heads separate_heads(const at::Tensor& input) const;
   Heads unstack(const at::Tensor& packed) const;
 

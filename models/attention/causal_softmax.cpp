@@ -39,7 +39,7 @@ at::Tensor future_keys_by_distance(int64_t sequence,
     const at::Tensor within_right = (from_right < 0).bitwise_not();
     return within_left.bitwise_and(within_right);
   };
-  const at::Tensor future = seen().logical_not();
+  at::Tensor future = seen().logical_not();
   if (masked_sequences == 0) return future;
   return at::logical_or(future,
                         future.expand({masked_sequences, -1, -1}));  // the loader's is equal
@@ -62,7 +62,7 @@ struct SoftmaxKernel : torch::autograd::Function<SoftmaxKernel> {
                             const at::Tensor& scores,
                             const at::Tensor& mask,
                             bool device_computes) {
-    const at::Tensor weights = as_kernel("megatron::scaled_masked_softmax", scores, [&] {
+    at::Tensor weights = as_kernel("megatron::scaled_masked_softmax", scores, [&] {
       scores.detach().masked_fill_(of_one(mask), kMasked);
       return at::_softmax(scores, -1, /*half_to_float=*/false);
     });
@@ -124,9 +124,8 @@ at::Tensor CausalSoftmax::mask(int64_t sequence) const {
 at::Tensor CausalSoftmax::forward(const at::Tensor& scores, const at::Tensor& mask) const {
   if (!transformer_engine_) {
     if (fused_) return SoftmaxKernel::apply(scores, mask, device_computes_);
-    at::Tensor masked = scores;
-    masked.masked_fill_(mask, kMasked);
-    return at::_softmax(masked, -1, /*half_to_float=*/false);
+    scores.masked_fill_(mask, kMasked);
+    return at::_softmax(scores, -1, /*half_to_float=*/false);
   }
   const bool kernel = softmax_kernel_takes(scores.size(0), scores.size(1), scores.scalar_type());
   return kernel ? SoftmaxKernel::apply(scores, mask, device_computes_) : in_fp32(scores, mask);

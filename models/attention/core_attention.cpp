@@ -229,6 +229,8 @@ at::Tensor CoreAttention::unfused(const at::Tensor& query,
 
 at::Tensor run_core_attention(const ShardContext& context,
                               const std::shared_ptr<const CoreAttention>& core,
+                              // The caller gives its references away:
+                              // NOLINTNEXTLINE(performance-unnecessary-value-param)
                               variable_list query_key_value,
                               bool copies_views) {
   Observer& observer = context.observer;

@@ -58,7 +58,7 @@ struct FusedKeyRotary : torch::autograd::Function<FusedKeyRotary> {
     keep(context, buffers);
     std::vector<int64_t> shape = key_value.sizes().vec();
     shape.back() = width + position_key.size(-1);
-    const variable_list key_and_value =
+    variable_list key_and_value =
         as_kernel("fused_mla_rope", {key_value, position_key, cos, sin}, [&] {
           const at::Tensor key = at::empty(shape, key_value.options());
           key.narrow(-1, 0, width).copy_(key_value.narrow(-1, 0, width));

@@ -22,12 +22,14 @@ constexpr const char* kModule = "fsdp";
 
 std::vector<at::Tensor> parts_of(const std::vector<Parameter*>& parameters) {
   std::vector<at::Tensor> parts;
+  parts.reserve(parameters.size());
   for (const Parameter* parameter : parameters) parts.push_back(parameter->part);
   return parts;
 }
 
 std::vector<int64_t> sizes_of(const std::vector<at::Tensor>& tensors) {
   std::vector<int64_t> sizes;
+  sizes.reserve(tensors.size());
   for (const at::Tensor& tensor : tensors) sizes.push_back(tensor.numel());
   return sizes;
 }
@@ -169,7 +171,7 @@ at::Tensor FullySharded::run(int64_t number, const at::Tensor& input, const Body
   finish_gathering(unit, /*in_forward=*/true);
   // Where the first unit is the last one, too, its backward is over at the end: finish_backward().
   const bool ends_here = input.requires_grad() && position != 0;
-  const at::Tensor output =
+  at::Tensor output =
       body(ends_here ? UnitBackwardFunction::apply(input, UnitOf{this, position}) : input);
   if (!unit.stays_gathered) free_parameters(unit);
   unit.positions.push_back(forward_order_.size());

@@ -46,10 +46,10 @@ class FullySharded final : public DataParallel {
   /// its backward follows at once.
   void set_parameters(std::deque<Parameter>& parameters, int64_t last);
 
-  /// Runs body(input) while the unit's parameters are gathered; the backward gathers them again.
-  /// The input of the first unit needs no gradient. The first unit may also be the last one (tied
-  /// embeddings).
-  at::Tensor run(int64_t unit, const at::Tensor& input, const Body& body);
+  /// Runs body(input) while the parameters of unit `number` are gathered; the backward gathers them
+  /// again. The input of the first unit needs no gradient. The first unit may also be the last one
+  /// (tied embeddings).
+  at::Tensor run(int64_t number, const at::Tensor& input, const Body& body);
 
   void begin_iteration() override;
   void start_last_micro_batch(int64_t) override {}
@@ -91,8 +91,8 @@ class FullySharded final : public DataParallel {
   void start_gathering(Unit& unit);
   void finish_gathering(Unit& unit, bool in_forward);
   void free_parameters(Unit& unit);
-  void before_backward(std::size_t unit);
-  void after_backward(std::size_t unit);
+  void before_backward(std::size_t number);
+  void after_backward(std::size_t number);
   std::vector<at::Tensor> take_gradients(Unit& unit);
   void reduce(Unit& unit, std::vector<at::Tensor> gradients);
   void release_gathered();

@@ -142,9 +142,9 @@ class GradientBuffer final : public DataParallel {
   /// What happens once in an iteration, for all buckets: they are of one chunk.
   DirectionScope once_in(estimator::Direction direction) const;
   void contribution_added(std::size_t bucket);
-  void reduce(std::size_t bucket);
-  void start_gather(std::size_t bucket);
-  void finish_gather(std::size_t bucket);
+  void reduce(std::size_t index);
+  void start_gather(std::size_t index);
+  void finish_gather(std::size_t index);
   /// The part of a parameter that this rank updates: [begin, end) in the flat buffers.
   std::pair<int64_t, int64_t> owned_range(const Bucket& bucket, const ParameterSlot& slot) const;
   bool has_flat_pieces() const { return options_.flat_pieces && sharded(); }

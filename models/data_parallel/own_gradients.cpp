@@ -22,6 +22,7 @@ constexpr int64_t kReduceBucketElements = 500'000'000;
 at::Tensor flatten(const std::vector<at::Tensor>& tensors) {
   if (tensors.size() == 1) return tensors.front().view(-1);
   std::vector<at::Tensor> flat;
+  flat.reserve(tensors.size());
   for (const at::Tensor& tensor : tensors) flat.push_back(tensor.view(-1));
   return at::cat(flat);
 }

@@ -19,7 +19,7 @@ int64_t elements_of(const std::vector<Parameter*>& parameters) {
   return elements;
 }
 
-void move_to(at::Tensor flat, const std::vector<Parameter*>& parameters) {
+void move_to(const at::Tensor& flat, const std::vector<Parameter*>& parameters) {
   int64_t begin = 0;
   for (Parameter* parameter : parameters) {
     at::Tensor& value = parameter->value;

@@ -35,7 +35,7 @@ using Buffers = std::shared_ptr<FrameworkBuffers>;
 /// TransformerEngine's moe_permute, and the backward of its moe_unpermute: each row is read once.
 at::Tensor permuted(const at::Tensor& tokens, const at::Tensor& order) {
   KernelScope kernel("te::moe_permute");
-  const at::Tensor rows = at::index_select(tokens, 0, order);
+  at::Tensor rows = at::index_select(tokens, 0, order);
   kernel.moves(rows, rows);
   return rows;
 }
@@ -60,7 +60,7 @@ struct Permute : torch::autograd::Function<Permute> {
     context->save_for_backward({order, row_map});
     context->saved_data["tokens"] = tokens.size(0);
     keep(context, buffers);
-    const at::Tensor rows = permuted(tokens, order);
+    at::Tensor rows = permuted(tokens, order);
     buffers->tune_at_first_call("permute with weights", rows.device());
     return rows;
   }
@@ -84,7 +84,7 @@ struct Unpermute : torch::autograd::Function<Unpermute> {
                             const Buffers& buffers) {
     context->save_for_backward({order, row_map});
     keep(context, buffers);
-    const at::Tensor output = unpermuted(rows, order, tokens);
+    at::Tensor output = unpermuted(rows, order, tokens);
     buffers->tune_at_first_call("unpermute", output.device());
     return output;
   }

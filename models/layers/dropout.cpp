@@ -61,7 +61,7 @@ struct WatchedBiasDropoutAdd : torch::autograd::Function<WatchedBiasDropoutAdd> 
     variable_list saved = {bias.value_or(at::Tensor())};
     if (probability == 0) {
       context->save_for_backward(saved);
-      const at::Tensor sum = residual + output;
+      at::Tensor sum = residual + output;
       kernel.moves({output, saved[0], residual}, sum);
       return sum;
     }
@@ -114,7 +114,7 @@ at::Tensor bias_dropout_add(const at::Tensor& output,
   KernelScope kernel(call.fused ? kForwardKernel : nullptr);
   const at::Tensor biased = bias.defined() ? output + bias : output;
   const auto [dropped, mask] = with_mask(biased, call);
-  const at::Tensor sum = residual + dropped;
+  at::Tensor sum = residual + dropped;
   kernel.moves({output, bias, residual}, {sum, mask});
   return sum;
 }

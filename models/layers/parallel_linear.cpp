@@ -166,7 +166,7 @@ struct RowParallelFunction : torch::autograd::Function<RowParallelFunction> {
     keep(context, call);
     context->save_for_backward({input, weight});
     start_product(*call, input);
-    const at::Tensor partial =
+    at::Tensor partial =
         kept_product(*call, [&] { return call->products.multiply(input, weight.t()); });
     if (!call->tensor_group) return partial;
     return call->sequence_parallel ? kept_reduce_scatter(*call, partial)

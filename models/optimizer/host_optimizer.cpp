@@ -148,7 +148,7 @@ void HostOptimizer::update(std::size_t begin, std::size_t end) {
   };
   const AdamwState state{
       part(state_.first_moments), part(state_.second_moments), part(state_.steps)};
-  for (at::Tensor step : state.steps) step.add_(1);
+  for (const at::Tensor& step : state.steps) step.add_(1);
   step_adamw(part(master_weights_), part(gradients_), state, settings_);
 }
 

@@ -18,6 +18,7 @@ namespace {
 template <class T>
 std::vector<T> select(const std::vector<T>& all, const std::vector<std::size_t>& which) {
   std::vector<T> selected;
+  selected.reserve(which.size());
   for (const std::size_t index : which) selected.push_back(all[index]);
   return selected;
 }

@@ -20,7 +20,7 @@ std::shared_ptr<const RotaryEmbedding> make_rotary(const ShardContext& context) 
       model.multi_latent_attention) {
     return nullptr;
   }
-  const auto rotary = std::make_shared<const RotaryEmbedding>(context);
+  auto rotary = std::make_shared<const RotaryEmbedding>(context);
   if (!context.framework().rotary_at_first_use) rotary->tables();
   return rotary;
 }

@@ -305,7 +305,7 @@ void Trainer::backward(const estimator::PipelineStep& step) {
                                                                              : gradients[0]);
     data_parallel_->start_backward();
     torch::autograd::Engine::get_default_engine().execute({std::move(kept.output)},
-                                                          std::move(gradients),
+                                                          gradients,
                                                           /*keep_graph=*/false,
                                                           /*create_graph=*/false,
                                                           /*accumulate_grad=*/true);

@@ -122,7 +122,7 @@ ParameterList list_of(std::deque<Parameter>& parameters);
 
 class ParameterStore {
  public:
-  explicit ParameterStore(ParameterSource source) : source_(std::move(source)) {}
+  explicit ParameterStore(const ParameterSource& source) : source_(source) {}
   ParameterStore(const ParameterStore&) = delete;
   ParameterStore& operator=(const ParameterStore&) = delete;
 

@@ -187,16 +187,16 @@ void skip_other_ranks(char* const environment[]) {
 
 }  // namespace
 
-EXPORTED int execve(const char* path, char* const arguments[], char* const environment[]) {
+EXPORTED int execve(const char* path, char* const argv[], char* const envp[]) {
   static auto* const execute = reinterpret_cast<decltype(&execve)>(dlsym(RTLD_NEXT, "execve"));
-  skip_other_ranks(environment);
-  return execute(path, arguments, environment);
+  skip_other_ranks(envp);
+  return execute(path, argv, envp);
 }
 
 /// The end of a process that skips its exit handlers (os._exit in Python).
-EXPORTED void _exit(int exit_code) {
+EXPORTED void _exit(int status) {
   if (recorder_is_loaded) recorder()->process_ends();
   static auto* const end = reinterpret_cast<void (*)(int)>(dlsym(RTLD_NEXT, "_exit"));
-  end(exit_code);
+  end(status);
   __builtin_unreachable();
 }
