@@ -185,6 +185,7 @@ std::vector<PricedKernel> kernels_of(const ProgramReplay& replayed, std::size_t 
     kernel.price = {price.seconds, bound_of(work, price, replayed.rates)};
   }
   std::vector<PricedKernel> list;
+  list.reserve(kernels.size());
   for (auto& [key, kernel] : kernels) list.push_back(std::move(kernel));
   return list;
 }

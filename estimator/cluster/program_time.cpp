@@ -87,6 +87,7 @@ std::vector<WorkTerm> kernels_that(const ReplayRank& rank,
     add_to(term, work, described.flops);
   }
   std::vector<WorkTerm> sorted;
+  sorted.reserve(terms.size());
   for (auto& [name, term] : terms) sorted.push_back(std::move(term));
   std::stable_sort(sorted.begin(), sorted.end(), [](const WorkTerm& a, const WorkTerm& b) {
     return a.seconds > b.seconds;

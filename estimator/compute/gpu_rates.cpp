@@ -82,6 +82,7 @@ const Row* nearest_row(const std::vector<Row>& rows, const Distance& distance) {
 
 double on_measured_curve(const std::vector<MeasuredStream>& rows, double bytes) {
   std::vector<CurvePoint> points;
+  points.reserve(rows.size());
   for (const MeasuredStream& row : rows) {
     points.push_back(
         {static_cast<double>(row.bytes), static_cast<double>(row.bytes) / row.seconds});
