@@ -22,17 +22,18 @@ namespace {
 
 using estimator::ExitCode;
 using estimator::OutOfMemoryRecord;
-using estimator::Plan;
 using estimator::RankProfile;
 using estimator::UserError;
 
 /// A child's exit code when the rank did not fit: the record follows as JSON on its pipe.
 constexpr int kOutOfMemoryExit = 64;
+/// A child's exit code when the rank cannot run: the user's error follows as JSON on its pipe.
+constexpr int kUserErrorExit = 65;
 
 /// One run of one rank. One that runs out of memory runs again to see where, recorded throughout,
 /// and then, `out_of_memory` set, without the limit.
 struct Attempt {
-  int64_t rank = 0;
+  RankWork work;
   bool recorded = false;
   std::optional<OutOfMemoryRecord> out_of_memory;
 };
@@ -42,8 +43,8 @@ struct Child {
   int message_pipe = -1;
 };
 
-std::string profile_path(const std::string& folder, int64_t rank) {
-  return folder + "/" + estimator::profile_file_name(rank);
+std::string profile_path(const RankWork& work) {
+  return work.output_folder + "/" + estimator::profile_file_name(work.rank);
 }
 
 void write_all(int file, const std::string& text) {
@@ -63,13 +64,27 @@ std::string read_all(int file) {
   return text;
 }
 
-/// The life of a child; returns its exit code.
-int run_attempt(const Plan& plan, const RankJobs& jobs, const Attempt& attempt, int message_pipe) {
+estimator::Json json_of(const UserError& error) {
+  estimator::Json problems = estimator::Json::array();
+  for (const estimator::Problem& p : error.problems())
+    problems.push_back({p.what, p.where, p.help});
+  return {{"exit_code", static_cast<int>(error.exit_code())}, {"problems", std::move(problems)}};
+}
+
+UserError user_error_of(const estimator::Json& json) {
+  std::vector<estimator::Problem> problems;
+  for (const estimator::Json& p : json.at("problems")) problems.push_back({p[0], p[1], p[2]});
+  return UserError(std::move(problems), static_cast<ExitCode>(json.at("exit_code").get<int>()));
+}
+
+/// Runs the rank and writes its files; returns the exit code of the child.
+int run_attempt(const RankJobs& jobs, const Attempt& attempt, int message_pipe) {
   const bool lifted = attempt.out_of_memory.has_value();
-  start_device(jobs.run.device, lifted);
+  start_device(jobs.run.device, lifted || jobs.lift_limit);
   RankRunOptions options = jobs.run;
   options.record_throughout = attempt.recorded && !lifted;
-  RankRunResult result = run_rank(plan, attempt.rank, options);
+  const RankWork& work = attempt.work;
+  RankRunResult result = run_rank(*work.plan, work.rank, options);
   if (const auto* out_of_memory = std::get_if<OutOfMemoryRecord>(&result)) {
     write_all(message_pipe, estimator::to_json(*out_of_memory).dump());
     return kOutOfMemoryExit;
@@ -77,21 +92,30 @@ int run_attempt(const Plan& plan, const RankJobs& jobs, const Attempt& attempt, 
   const FinishedRank& finished = std::get<FinishedRank>(result);
   for (std::size_t file = 0; file < kMemoryFiles.size(); ++file) {
     if (!jobs.run.memory_files[file]) continue;
-    estimator::write_file_whole(jobs.output_folder + "/" + memory_file_name(file, attempt.rank),
+    estimator::write_file_whole(work.output_folder + "/" + memory_file_name(file, work.rank),
                                 finished.memory_files[file]);
   }
   RankProfile profile = finished.profile;
   profile.limit_lifted = lifted;
   profile.out_of_memory = attempt.out_of_memory;
-  estimator::write_file_whole(profile_path(jobs.output_folder, attempt.rank),
-                              estimator::to_json(profile).dump());
+  estimator::write_file_whole(profile_path(work), estimator::to_json(profile).dump());
   return 0;
+}
+
+/// The life of a child; returns its exit code.
+int live_as_child(const RankJobs& jobs, const Attempt& attempt, int message_pipe) {
+  try {
+    return run_attempt(jobs, attempt, message_pipe);
+  } catch (const UserError& error) {
+    write_all(message_pipe, json_of(error).dump());
+    return kUserErrorExit;
+  }
 }
 
 class ForkedRanks {
  public:
-  ForkedRanks(const Plan& plan, const RankJobs& jobs) : plan_(plan), jobs_(jobs) {
-    for (const int64_t rank : jobs.ranks) waiting_.push_back({.rank = rank});
+  ForkedRanks(const RankJobs& jobs, const RankHooks& hooks) : jobs_(jobs), hooks_(hooks) {
+    for (const RankWork& work : jobs.works) waiting_.push_back({.work = work});
   }
   ForkedRanks(const ForkedRanks&) = delete;
   ForkedRanks& operator=(const ForkedRanks&) = delete;
@@ -105,17 +129,20 @@ class ForkedRanks {
     }
   }
 
-  /// Waits for one child; the rank whose profile it wrote, or nothing when it is to run again.
-  std::optional<int64_t> collect_one() {
+  void collect_one() {
     const ChildProcesses::Ended ended = processes_.wait_for_one();
     const Child child = std::move(running_.extract(ended.pid).mapped());
     const std::string message = read_all(child.message_pipe);
     close(child.message_pipe);
-    if (!WIFEXITED(ended.status)) throw_failure(ended);
-    if (WEXITSTATUS(ended.status) == 0) return child.attempt.rank;
-    if (WEXITSTATUS(ended.status) != kOutOfMemoryExit) throw_failure(ended);
-    run_again(child.attempt, message);
-    return std::nullopt;
+    const int code = WIFEXITED(ended.status) ? WEXITSTATUS(ended.status) : -1;
+    if (code == kOutOfMemoryExit) return run_again(child.attempt, message);
+    if (code == kUserErrorExit) {
+      const UserError error = user_error_of(estimator::parse_json(message, "rank process"));
+      return fail(child.attempt.work, error);
+    }
+    if (code != 0) throw_failure(ended);
+    const RankWork& work = child.attempt.work;
+    hooks_.finished(work, estimator::profile_file_name(work.rank));
   }
 
  private:
@@ -124,40 +151,46 @@ class ForkedRanks {
     if (pipe2(ends, O_CLOEXEC) != 0) {
       throw estimator::machine_error("cannot start a process for a rank", errno);
     }
-    const pid_t pid = processes_.start(fmt::format("rank {}", attempt.rank), [&] {
+    const pid_t pid = processes_.start(fmt::format("rank {}", attempt.work.rank), [&] {
       close(ends[0]);
-      return run_attempt(plan_, jobs_, attempt, ends[1]);
+      return live_as_child(jobs_, attempt, ends[1]);
     });
     close(ends[1]);
     running_.emplace(pid, Child{.attempt = std::move(attempt), .message_pipe = ends[0]});
+  }
+
+  void fail(const RankWork& work, const UserError& error) {
+    if (!hooks_.failed) throw error;
+    hooks_.failed(work, error);
   }
 
   void run_again(const Attempt& attempt, const std::string& message) {
     estimator::FieldReader reader("rank process");
     OutOfMemoryRecord record;
     reader.read(estimator::parse_json(message, "rank process"), record, "");
+    const RankWork& work = attempt.work;
     if (jobs_.run.device != estimator::DeviceKind::kVirtual) {
-      throw UserError({.what = fmt::format("rank {} does not fit on this GPU", attempt.rank),
-                       .where = fmt::format("{}: {}", record.phase, record.message),
-                       .help = "use --device virtual, which can run the rank without the limit and "
-                               "report how much it needs"},
-                      ExitCode::kMachineLacks);
+      return fail(work,
+                  UserError({.what = fmt::format("rank {} does not fit on this GPU", work.rank),
+                             .where = fmt::format("{}: {}", record.phase, record.message),
+                             .help = "use --device virtual, which can run the rank without the "
+                                     "limit and report how much it needs"},
+                            ExitCode::kMachineLacks));
     }
     if (attempt.out_of_memory) {
-      throw UserError(
-          {.what = fmt::format("rank {} needs more than the virtual GPU can have", attempt.rank),
-           .where = fmt::format("{}: {}", record.phase, record.message),
-           .help = "split the model over more ranks"});
+      return fail(work,
+                  UserError({.what = fmt::format("rank {} needs more than the virtual GPU can have",
+                                                 work.rank),
+                             .where = fmt::format("{}: {}", record.phase, record.message),
+                             .help = "split the model over more ranks"}));
     }
-    if (attempt.recorded)
-      waiting_.push_front(
-          {.rank = attempt.rank, .recorded = true, .out_of_memory = std::move(record)});
-    else
-      waiting_.push_front({.rank = attempt.rank, .recorded = true});
+    Attempt next{.work = work, .recorded = true};
+    if (attempt.recorded) next.out_of_memory = std::move(record);
+    waiting_.push_front(std::move(next));
   }
 
-  const Plan& plan_;
   const RankJobs& jobs_;
+  const RankHooks& hooks_;
   std::deque<Attempt> waiting_;
   std::map<pid_t, Child> running_;
   ChildProcesses processes_;
@@ -165,15 +198,11 @@ class ForkedRanks {
 
 }  // namespace
 
-void fork_ranks(const Plan& plan,
-                const RankJobs& jobs,
-                const std::function<void(int64_t rank, const std::string& file)>& finished) {
-  ForkedRanks ranks(plan, jobs);
+void fork_ranks(const RankJobs& jobs, const RankHooks& hooks) {
+  ForkedRanks ranks(jobs, hooks);
   while (!ranks.all_done()) {
     ranks.start_waiting();
-    if (const auto rank = ranks.collect_one()) {
-      finished(*rank, estimator::profile_file_name(*rank));
-    }
+    ranks.collect_one();
   }
 }
 

@@ -6,6 +6,8 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
+#include <deque>
+#include <sstream>
 #include <thread>
 
 #include "estimator/base/document.h"
@@ -28,27 +30,37 @@ using estimator::UserError;
 
 struct Arguments {
   std::string plan_file;
+  std::string output_folder;
+  std::vector<int64_t> ranks;
+  std::string work_file;
   std::string calibration_file;
   std::string device = "virtual";
   RankJobs jobs;
 };
 
+/// Whether exactly one of the ways to call it is given in full.
+bool is_complete(const Arguments& arguments) {
+  const bool has_plan =
+      !arguments.plan_file.empty() && !arguments.output_folder.empty() && !arguments.ranks.empty();
+  return has_plan + !arguments.work_file.empty() + !arguments.calibration_file.empty() == 1;
+}
+
 Arguments parse(int argc, char** argv) {
   Arguments arguments;
   arguments.jobs.at_once = std::max(1u, std::thread::hardware_concurrency());
   CLI::App app("Runs ranks of a resolved plan and writes their profiles. `onerank` starts it.");
-  CLI::Option* calibrate =
-      app.add_option("--calibrate",
-                     arguments.calibration_file,
-                     "measure the device, write the result to this file, and run no rank");
-  CLI::Option* plan = app.add_option("--plan", arguments.plan_file, "resolved plan");
-  app.add_option("--output-dir", arguments.jobs.output_folder, "for the profiles");
-  app.add_option("--ranks", arguments.jobs.ranks, "0,8,16")->delimiter(',');
-  calibrate->excludes(plan);
+  app.add_option("--calibrate",
+                 arguments.calibration_file,
+                 "measure the device, write the result to this file, and run no rank");
+  app.add_option("--plan", arguments.plan_file, "resolved plan");
+  app.add_option("--output-dir", arguments.output_folder, "for the profiles");
+  app.add_option("--ranks", arguments.ranks, "0,8,16")->delimiter(',');
+  app.add_option("--work", arguments.work_file, "ranks of many plans: see rank_process.h");
   app.add_option("--device", arguments.device, "virtual, cuda or cpu");
   app.add_option("--jobs", arguments.jobs.at_once, "ranks at the same time")
       ->check(CLI::PositiveNumber);
   app.add_flag("--all-micro-batches", arguments.jobs.run.all_micro_batches, "run every one");
+  app.add_flag("--lift-limit", arguments.jobs.lift_limit, "GPUs with more memory than they have");
   app.add_flag("!--no-attribution", arguments.jobs.run.attribute_memory, "do not follow memory");
   app.add_flag("--cpp-frames", arguments.jobs.run.take_stacks, "C++ functions of allocations");
   for (std::size_t file = 0; file < sim::kMemoryFiles.size(); ++file) {
@@ -67,12 +79,11 @@ Arguments parse(int argc, char** argv) {
   reader.throw_if_any();
   // Ranks that share a GPU would spoil each other's peaks and times.
   if (arguments.jobs.run.device == DeviceKind::kCuda) arguments.jobs.at_once = 1;
-  if (arguments.calibration_file.empty() &&
-      (arguments.plan_file.empty() || arguments.jobs.output_folder.empty() ||
-       arguments.jobs.ranks.empty())) {
-    throw UserError({.what = "--plan, --output-dir and --ranks, or --calibrate, are needed",
-                     .where = "onerank-rank",
-                     .help = "see --help"});
+  if (!is_complete(arguments)) {
+    throw UserError(
+        {.what = "--plan, --output-dir and --ranks, or --work, or --calibrate, are needed",
+         .where = "onerank-rank",
+         .help = "see --help"});
   }
   return arguments;
 }
@@ -101,20 +112,62 @@ Plan read_resolved_plan(const std::string& file) {
   return estimator::resolve_plan(estimator::parse_json(text, file), {.origin = file});
 }
 
-void run_plan(const Arguments& arguments) {
+void print_line(const estimator::Json& line) {
+  std::printf("%s\n", line.dump().c_str());
+  std::fflush(stdout);
+}
+
+void run_plan(Arguments arguments) {
   const Plan plan = read_resolved_plan(arguments.plan_file);
-  check_ranks(plan, arguments.jobs.ranks);
+  check_ranks(plan, arguments.ranks);
+  for (const int64_t rank : arguments.ranks) {
+    arguments.jobs.works.push_back({&plan, rank, arguments.output_folder});
+  }
   check_torch_version();
   load_device_library(arguments.jobs.run.device);
-  fork_ranks(plan, arguments.jobs, [](int64_t rank, const std::string& file) {
-    const estimator::Json line = {{"rank", rank}, {"file", file}};
-    std::printf("%s\n", line.dump().c_str());
-    std::fflush(stdout);
-  });
+  fork_ranks(arguments.jobs, {.finished = [](const RankWork& work, const std::string& file) {
+               print_line({{"rank", work.rank}, {"file", file}});
+             }});
+}
+
+/// A rank that cannot run leaves its error, and the others go on.
+void run_work(Arguments arguments) {
+  std::istringstream lines(estimator::read_file(arguments.work_file));
+  std::deque<Plan> plans;
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    std::string folder;
+    words >> folder;
+    const Plan& plan = plans.emplace_back(read_resolved_plan(folder + "/plan.json"));
+    for (int64_t rank = 0; words >> rank;) {
+      check_ranks(plan, {rank});
+      arguments.jobs.works.push_back({&plan, rank, folder});
+    }
+  }
+  check_torch_version();
+  load_device_library(arguments.jobs.run.device);
+  const auto failed = [](const RankWork& work, const UserError& error) {
+    print_line({{"folder", work.output_folder},
+                {"rank", work.rank},
+                {"error", estimator::to_text(error.problems())}});
+  };
+  fork_ranks(
+      arguments.jobs,
+      {.finished =
+           [](const RankWork& work, const std::string& file) {
+             print_line({{"folder", work.output_folder}, {"rank", work.rank}, {"file", file}});
+           },
+       .failed = failed});
 }
 
 ExitCode run(const Arguments& arguments) {
-  arguments.calibration_file.empty() ? run_plan(arguments) : run_calibration(arguments);
+  if (!arguments.calibration_file.empty()) {
+    run_calibration(arguments);
+  } else if (!arguments.work_file.empty()) {
+    run_work(arguments);
+  } else {
+    run_plan(arguments);
+  }
   return ExitCode::kDone;
 }
 

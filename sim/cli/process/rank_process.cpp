@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <array>
+#include <map>
 #include <stdexcept>
 
 #include "estimator/base/errors.h"
@@ -14,22 +16,18 @@ namespace {
 
 namespace fs = std::filesystem;
 using estimator::DeviceKind;
+using estimator::Json;
 using estimator::Plan;
 using estimator::RankProfile;
 using estimator::UserError;
 
-std::vector<std::string> rank_arguments(const RankJob& job, const RankProgram& program) {
-  std::vector<std::string> arguments = {"--plan",
-                                        program.plan_file().string(),
-                                        "--output-dir",
-                                        program.folder().string(),
-                                        "--ranks",
-                                        fmt::format("{}", fmt::join(job.ranks, ",")),
-                                        "--device",
-                                        estimator::to_string(job.device)};
+/// How ranks are to be run, whichever they are.
+std::vector<std::string> job_arguments(const RankJob& job) {
+  std::vector<std::string> arguments = {"--device", estimator::to_string(job.device)};
   if (job.all_micro_batches) arguments.emplace_back("--all-micro-batches");
   if (!job.attribute_memory) arguments.emplace_back("--no-attribution");
   if (job.cpp_frames) arguments.emplace_back("--cpp-frames");
+  if (job.lift_limit) arguments.emplace_back("--lift-limit");
   for (std::size_t file = 0; file < kMemoryFiles.size(); ++file) {
     if (!job.memory_files[file].empty()) arguments.emplace_back(kMemoryFiles[file].flag);
   }
@@ -37,6 +35,18 @@ std::vector<std::string> rank_arguments(const RankJob& job, const RankProgram& p
     arguments.emplace_back("--jobs");
     arguments.push_back(std::to_string(*job.jobs));
   }
+  return arguments;
+}
+
+std::vector<std::string> rank_arguments(const RankJob& job, const RankProgram& program) {
+  std::vector<std::string> arguments = {"--plan",
+                                        program.plan_file().string(),
+                                        "--output-dir",
+                                        program.folder().string(),
+                                        "--ranks",
+                                        fmt::format("{}", fmt::join(job.ranks, ","))};
+  const std::vector<std::string> how = job_arguments(job);
+  arguments.insert(arguments.end(), how.begin(), how.end());
   return arguments;
 }
 
@@ -104,6 +114,71 @@ std::vector<RankProfile> run_ranks(const Plan& plan,
   for (const int64_t rank : job.ranks) profiles.push_back(read_profile(program.folder(), rank));
   write_memory_files(job.memory_files, job.ranks, program.folder());
   return profiles;
+}
+
+namespace {
+
+/// What a process has the same for all its ranks.
+using ProcessSettings = std::array<std::string, 3>;
+
+ProcessSettings settings_of(const Plan& plan) {
+  return {plan.cluster.gpu, plan.memory.allocator, plan.memory.cublas_workspace};
+}
+
+/// Runs the ranks of those of `plans` whose numbers are given, which have the same settings.
+void run_in_one_process(const std::vector<RanksOfPlan>& plans,
+                        const std::vector<std::size_t>& numbers,
+                        const RankJob& job,
+                        const Environment& environment,
+                        Progress& progress,
+                        std::vector<RanksAnswer>& answers) {
+  const RankProgram program(*plans[numbers.front()].plan, job.device, environment);
+  const auto folder_of = [&](std::size_t i) { return program.folder() / std::to_string(i); };
+  std::string work;
+  for (const std::size_t i : numbers) {
+    estimator::make_folder(folder_of(i).string());
+    estimator::write_file_whole((folder_of(i) / "plan.json").string(),
+                                estimator::to_json(*plans[i].plan).dump());
+    work += fmt::format("{} {}\n", folder_of(i).string(), fmt::join(plans[i].ranks, " "));
+  }
+  const std::string work_file = (program.folder() / "work").string();
+  estimator::write_file_whole(work_file, work);
+  std::vector<std::string> arguments = job_arguments(job);
+  arguments.insert(arguments.end(), {"--work", work_file});
+  const auto on_line = [&](std::string_view text) {
+    progress.count_one();
+    const Json line = Json::parse(text, nullptr, false);
+    if (!line.is_object() || !line.contains("error")) return;
+    const fs::path folder = line.at("folder").get<std::string>();
+    answers[std::stoul(folder.filename().string())].refusal = line.at("error");
+  };
+  program.run(arguments, {.on_output_line = on_line, .on_tick = [&] {
+                            progress.update(Progress::Clock::now());
+                          }});
+  for (const std::size_t i : numbers) {
+    if (!answers[i].refusal.empty()) continue;
+    for (const int64_t rank : plans[i].ranks) {
+      answers[i].profiles.push_back(read_profile(folder_of(i), rank));
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<RanksAnswer> run_ranks_of_plans(const std::vector<RanksOfPlan>& plans,
+                                            const RankJob& job,
+                                            const Environment& environment,
+                                            Progress& progress) {
+  std::map<ProcessSettings, std::vector<std::size_t>> numbers;
+  for (std::size_t i = 0; i < plans.size(); ++i) {
+    refuse_dropout_on_cpu(*plans[i].plan, job.device);
+    numbers[settings_of(*plans[i].plan)].push_back(i);
+  }
+  std::vector<RanksAnswer> answers(plans.size());
+  for (const auto& [settings, of_one_process] : numbers) {
+    run_in_one_process(plans, of_one_process, job, environment, progress, answers);
+  }
+  return answers;
 }
 
 estimator::Calibration run_calibration(DeviceKind device, const Environment& environment) {

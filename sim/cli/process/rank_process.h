@@ -3,12 +3,17 @@
 // It is called as
 //     onerank-rank --plan FILE --output-dir DIR --ranks 0,1024,2048 --device virtual
 //                  [--all-micro-batches] [--jobs N] [--no-attribution] [--cpp-frames]
-//                  [--peak-snapshot] [--memory-history] [--timeline]
-// or, to measure a device, as
+//                  [--peak-snapshot] [--memory-history] [--timeline] [--lift-limit]
+// or, for ranks of many plans, as
+//     onerank-rank --work FILE --device virtual [...]
+// where each line of FILE is a folder with a plan.json, in which the profiles are written too, and
+// ranks, "DIR 0 8 16"; the plans have the same GPU and settings of memory. Or, to measure a device,
+// as
 //     onerank-rank --calibrate FILE --device cuda
 // For each rank that it has finished it prints one line of JSON, {"rank": 1024, "file": "..."};
-// then the profile and the wanted memory files of the rank are in DIR. When it ends with exit code
-// 2 or 3, it has written a user's error to standard error. A virtual GPU is passed to it by
+// then the profile and the wanted memory files of the rank are in DIR. (With --work the line has
+// the folder too, and a rank that cannot run leaves a line with its error.) When it ends with exit
+// code 2 or 3, it has written a user's error to standard error. A virtual GPU is passed to it by
 // preloaded libraries and the variable ONERANK_VIRTUAL_GPU.
 #pragma once
 
@@ -33,7 +38,20 @@ struct RankJob {
   std::optional<int64_t> jobs;  ///< ranks that run at the same time; empty: the process decides
   bool attribute_memory = true;
   bool cpp_frames = false;
+  bool lift_limit = false;  ///< run without the GPU's limit of memory from the beginning
   ForEachMemoryFile<std::string> memory_files;  ///< paths, or ""; see path_for_rank()
+};
+
+/// Ranks of one of several plans.
+struct RanksOfPlan {
+  const estimator::Plan* plan = nullptr;
+  std::vector<int64_t> ranks;
+};
+
+/// The profiles of these ranks, in their order, or why one of them cannot run.
+struct RanksAnswer {
+  std::vector<estimator::RankProfile> profiles;
+  std::string refusal;  ///< the text of an error; "" if all were run
 };
 
 /// The path of a rank's file: `path` itself if there is one rank, else for example
@@ -54,6 +72,14 @@ std::vector<estimator::RankProfile> run_ranks(const estimator::Plan& plan,
                                               const RankJob& job,
                                               const Environment& environment,
                                               const Progress::Display& display);
+
+/// Runs ranks of many plans, as many at the same time as `job` says; its ranks and memory files do
+/// not count. The answers are in the order of `plans`. Throws as run_ranks() does, except for the
+/// errors of ranks, which are in the answers.
+std::vector<RanksAnswer> run_ranks_of_plans(const std::vector<RanksOfPlan>& plans,
+                                            const RankJob& job,
+                                            const Environment& environment,
+                                            Progress& progress);
 
 /// Measures the device's kernels in the rank process. Throws UserError as run_ranks() does.
 estimator::Calibration run_calibration(estimator::DeviceKind device,

@@ -1,6 +1,7 @@
 #!/bin/sh
 # Stands in for onerank-rank. FAKE_MODE says how it behaves; by default it writes profiles whose peak
-# is FAKE_PEAK_BYTES and whose pipeline stage is the rank's place in the list.
+# is FAKE_PEAK_BYTES, or FAKE_BYTES_PER_SAMPLE for each sample of a micro-batch, and whose pipeline stage
+# is the rank's place in the list. FAKE_LOG gets a line for each rank.
 case $FAKE_MODE in
   bad-input)
     printf 'warning: not for the user\nerror: what\n  where = 1\n  more\n  help: way out\n' >&2
@@ -28,6 +29,7 @@ while [ $# -gt 0 ]; do
   case $1 in
     --calibrate) calibration=$2; shift ;;
     --plan) plan=$(cat "$2"); shift ;;
+    --work) work=$2; shift ;;
     --output-dir) folder=$2; shift ;;
     --ranks) ranks=$2; shift ;;
     --device) device=$2; shift ;;
@@ -58,16 +60,28 @@ CALIBRATION
   exit 0
 fi
 
+# The whole number at the key $2 of the plan $1.
+number_in() {
+  echo "$1" | sed "s/.*\"$2\":\([0-9]*\).*/\1/"
+}
+
+# The ranks $3 of the plan $2, with their files in the folder $1.
+write_profiles() {
+folder=$1 plan=$2 ranks=$3
 peak=${FAKE_PEAK_BYTES:-1073741824}
+if [ -n "$FAKE_BYTES_PER_SAMPLE" ]; then
+  peak=$((FAKE_BYTES_PER_SAMPLE * $(number_in "$plan" micro_batch_size)))
+fi
+world=$(($(number_in "$plan" nodes) * $(number_in "$plan" gpus_per_node)))
 reading="{\"allocated_bytes\": $peak, \"reserved_bytes\": $peak}"
 total=85029027840
 lifted=false
 [ "$peak" -le $total ] || lifted=true
 stage=0
-for rank in $(echo "$ranks" | tr , ' '); do
+for rank in $ranks; do
   file=$(printf 'rank-%05d.json' "$rank")
   cat >"$folder/$file" <<PROFILE
-{"schema_version": 1, "kind": "rank_profile", "tool": $tool, "plan": $plan, "rank": $rank, "world_size": 8,
+{"schema_version": 1, "kind": "rank_profile", "tool": $tool, "plan": $plan, "rank": $rank, "world_size": $world,
  "coordinate": {"tp": 0, "cp": 0, "ep": 0, "dp": 0, "pp": $stage},
  "device": {"kind": "$device", "gpu": "", "name": "Fake GPU", "total_bytes": $total, "allocator": ""},
  "parameters": {"count": 1000, "bytes": 2000, "tensors": []},
@@ -93,6 +107,16 @@ PROFILE
   [ -z "$peak_snapshot" ] || echo "--peak-snapshot of rank $rank" >"$stem.peak.jsonl"
   [ -z "$memory_history" ] || echo "--memory-history of rank $rank" >"$stem.history.pickle"
   [ -z "$timeline" ] || echo "--memory-timeline of rank $rank" >"$stem.timeline.csv"
-  echo "{\"rank\": $rank, \"file\": \"$file\"}"
+  [ -z "$FAKE_LOG" ] || echo "rank $rank" >>"$FAKE_LOG"
+  echo "{\"folder\": \"$folder\", \"rank\": $rank, \"file\": \"$file\"}"
   stage=$((stage + 1))
 done
+}
+
+if [ -n "$work" ]; then
+  while read -r of_plan its_ranks; do
+    write_profiles "$of_plan" "$(cat "$of_plan/plan.json")" "$its_ranks"
+  done <"$work"
+else
+  write_profiles "$folder" "$plan" "$(echo "$ranks" | tr , ' ')"
+fi
