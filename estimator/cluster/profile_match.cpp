@@ -106,6 +106,20 @@ std::string first_difference(const Json& plan, const Json& profile_plan) {
   return difference_at("", plan, profile_plan);
 }
 
+Json without_what_changes_no_rank(const Json& plan) {
+  Json kept = Json::object();
+  for (const auto& [section, value] : plan.items()) {
+    if (!value.is_object()) {
+      if (!changes_no_rank(section)) kept[section] = value;
+      continue;
+    }
+    for (const auto& [key, field] : value.items()) {
+      if (!changes_no_rank(section + "." + key)) kept[section][key] = field;
+    }
+  }
+  return kept;
+}
+
 std::vector<const RankProfile*> match_profiles(const Plan& plan,
                                                const std::vector<RankClass>& classes,
                                                const std::vector<RankProfile>& profiles) {

@@ -27,4 +27,7 @@ std::vector<const RankProfile*> match_profiles(const Plan&,
 /// change how ranks run.
 std::string first_difference(const Json& plan, const Json& profile_plan);
 
+/// A resolved plan's JSON without the keys whose difference does not make ranks run differently.
+Json without_what_changes_no_rank(const Json& plan);
+
 }  // namespace estimator

@@ -22,6 +22,7 @@ constexpr const char* kDescription =
 Examples:
   onerank estimate scripts/plans/llama3-405b-16384xh100.json
   onerank check --model llama3-8b --gpu h100-sxm --nodes 1 --tp 2 --zero-stage 1
+  onerank sweep --model llama3-8b --gpu h100-sxm --nodes 1 --tp 1,2,4 --seq-length 4k,8k
   WORLD_SIZE=1024 RANK=17 onerank run --model llama3-70b --tp 8 --pp 4 --gpu h100-sxm
   onerank comm all_reduce --gpu h100-sxm --nodes 4 -b 1M -e 8G
   onerank exec --gpu h100-sxm --world-size 64 --rank 17 --steps 2 -- python train.py
@@ -183,6 +184,8 @@ ExitCode run_dashed_command_line(int argc,
   root.allow_extras();
   const std::vector<Command> commands = {add_estimate_command(root),
                                          add_check_command(root),
+                                         add_sweep_command(root),
+                                         add_diff_command(root),
                                          add_run_command(root),
                                          add_roofline_command(root),
                                          add_calibrate_command(root),

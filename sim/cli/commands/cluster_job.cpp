@@ -123,6 +123,20 @@ void ClusterJob::add_to(CLI::App& app) {
                  "use the profiles rank-*.json in this folder, and run no ranks")
       ->type_name("DIR")
       ->group("Execution");
+  add_calibration_to(app);
+}
+
+void ClusterJob::add_flags_for_many_plans_to(CLI::App& app, bool takes_plan) {
+  takes_plan ? plan_.add_to(app) : plan_.add_flags_to(app);
+  ranks_.add_to(app);
+  add_calibration_to(app);
+}
+
+RankJob ClusterJob::rank_job(const Environment& environment) const {
+  return ranks_.job({}, environment);
+}
+
+void ClusterJob::add_calibration_to(CLI::App& app) {
   app.add_option("--calibration",
                  calibration_file_,
                  "use the rates that `onerank calibrate` measured on the plan's GPU, and not "

@@ -34,6 +34,13 @@ struct ClusterResult {
 class ClusterJob {
  public:
   void add_to(CLI::App& app);
+  /// The same for a command that runs many plans: without --profiles and memory files, and without
+  /// the argument PLAN, unless it takes one.
+  void add_flags_for_many_plans_to(CLI::App& app, bool takes_plan);
+
+  const PlanOptions& plan() const { return plan_; }
+  /// How the ranks of plans are run that are not the one of the command line.
+  RankJob rank_job(const Environment& environment) const;
 
   /// The profiles of --profiles, if they are of a program (`onerank exec`) and no plan file is
   /// given; else empty. Throws UserError if they are of a program, and a flag is given that says
@@ -54,17 +61,18 @@ class ClusterJob {
   estimator::PlanRunner runner(const estimator::Plan& plan, const Environment& environment) const;
   bool runs_ranks() const { return profiles_folder_.empty(); }
 
+  /// The calibration of --calibration, or else of the plan.
+  std::optional<estimator::Calibration> calibration_of(const estimator::Plan& plan) const;
   /// The calibration of --calibration for a program's profiles; empty without the flag. Throws
   /// UserError if it is of another GPU.
   std::optional<estimator::Calibration> calibration_of(
       const std::vector<estimator::RankProfile>& program) const;
 
  private:
+  void add_calibration_to(CLI::App& app);
   std::vector<estimator::RankProfile> profiles(const estimator::Plan& plan,
                                                const Environment& environment) const;
 
-  /// The calibration of --calibration, or else of the plan.
-  std::optional<estimator::Calibration> calibration_of(const estimator::Plan& plan) const;
   /// The calibration in a file; empty for "". Throws UserError if it is of another GPU.
   std::optional<estimator::Calibration> calibration_in(const std::string& path,
                                                        const std::string& gpu) const;

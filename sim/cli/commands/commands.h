@@ -37,6 +37,12 @@ Command add_verify_command(CLI::App& root);
 /// `allocators`: runs the plan with each setting of PyTorch's allocator.
 Command add_allocators_command(CLI::App& root);
 
+/// `sweep`: all combinations of several values of flags, and how memory and time grow.
+Command add_sweep_command(CLI::App& root);
+
+/// `diff A B`: what differs between two plans, or two estimates, number by number.
+Command add_diff_command(CLI::App& root);
+
 /// `memory FILE`: what fills a peak, from a peak snapshot.
 Command add_memory_command(CLI::App& root);
 

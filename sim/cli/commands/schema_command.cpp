@@ -4,10 +4,12 @@
 #include "estimator/cluster/roofline.h"
 #include "estimator/cluster/schema.h"
 #include "estimator/what_if/max_micro_batch.h"
+#include "estimator/what_if/sweep.h"
 #include "sim/cli/commands/commands.h"
 #include "sim/cli/commands/named_choice.h"
 #include "sim/cli/process/output.h"
 #include "sim/cli/report/comm_report.h"
+#include "sim/cli/report/diff_report.h"
 #include "sim/cli/report/documents.h"
 #include "sim/verify/verification.h"
 
@@ -45,6 +47,8 @@ const std::vector<Document>& documents() {
       {"verification", schema_of_document<Verification>},
       {"peak-snapshot", estimator::peak_snapshot_schema},
       {"memory", schema_of_document<MemoryGroups>},
+      {"sweep", schema_of_document<estimator::Sweep>},
+      {"diff", schema_of_document<EstimateDiff>},
       {"allocators", schema_of_document<AllocatorComparison>},
       {"comm", schema_of_document<CommReport>},
       {"gpus", schema_of_list<gpu_list>},

@@ -8,6 +8,7 @@
 
 #include "estimator/base/contains.h"
 #include "estimator/base/fields.h"
+#include "estimator/base/text.h"
 #include "estimator/plan/plan_tree.h"
 #include "sim/cli/input/flag_names.h"
 #include "sim/cli/values/flag_value.h"
@@ -35,6 +36,37 @@ void apply_setting(const std::string& setting, Json& tree) {
   std::string path = setting.substr(0, equals);
   if (const auto* option = estimator::find_plan_option(path)) path = option->path;
   set_in_tree(tree, path, std::move(value), "--set");
+}
+
+constexpr const char* kAllocatorKey = "memory.allocator";
+
+/// Whether one value of the key may have commas.
+bool has_commas(const std::string& path, estimator::OptionType type) {
+  return type == estimator::OptionType::kWholeList || type == estimator::OptionType::kTextList ||
+         path == kAllocatorKey;
+}
+
+std::vector<std::string> values_of(const std::string& path,
+                                   estimator::OptionType type,
+                                   const std::string& text) {
+  if (text.find(';') != std::string::npos) return estimator::split(text, ';');
+  if (has_commas(path, type)) return {text};
+  return estimator::split(text, ',');
+}
+
+constexpr const char* kSetFlag = "--set";
+
+/// The key and the values of "KEY=VALUE,VALUE"; no values where it has no "=".
+TypedValues values_of_setting(const std::string& setting) {
+  const std::size_t equals = setting.find('=');
+  const std::string path = setting.substr(0, equals);
+  TypedValues typed{fmt::format("{} {}", kSetFlag, path), path, {}};
+  if (equals == std::string::npos) return typed;
+  const auto* option = estimator::find_plan_option(path);
+  typed.values = values_of(path,
+                           option == nullptr ? estimator::OptionType::kText : option->type,
+                           setting.substr(equals + 1));
+  return typed;
 }
 
 /// "parallelism.zero_stage = 3", which --fsdp says without a value.
@@ -88,11 +120,39 @@ std::string PlanFlags::given_beyond(const std::vector<std::string>& keys) const 
   return settings_.empty() ? "" : "--set";
 }
 
+std::vector<TypedValues> PlanFlags::several_values() const {
+  std::vector<TypedValues> several;
+  for (const auto& [flag, option] : registered_) {
+    if (option->count() == 0 || flag->path.empty()) continue;
+    several.push_back({flag->short_name(),
+                       flag->path,
+                       values_of(flag->path, flag->type, option->results().back())});
+  }
+  for (const std::string& setting : settings_) several.push_back(values_of_setting(setting));
+  std::erase_if(several, [](const TypedValues& typed) { return typed.values.size() < 2; });
+  return several;
+}
+
+void PlanFlags::choose(const TypedChoice& choice) {
+  for (const auto& [flag, option] : registered_) {
+    if (flag->short_name() == choice.flag) chosen_[flag] = choice.value;
+  }
+  for (std::string& setting : settings_) {
+    const TypedValues typed = values_of_setting(setting);
+    if (typed.flag == choice.flag) setting = typed.path + "=" + choice.value;
+  }
+}
+
+std::string PlanFlags::typed(const PlanFlag& flag, const CLI::Option& option) const {
+  const auto chosen = chosen_.find(&flag);
+  return chosen == chosen_.end() ? option.results().back() : chosen->second;
+}
+
 void PlanFlags::overlay(Json& tree) const {
   std::map<std::string, const PlanFlag*> writers;
   for (const auto& [flag, option] : registered_) {
     if (option->count() == 0 || flag->path.empty()) continue;
-    const Json value = flag_value(*flag, option->results().back());
+    const Json value = flag_value(*flag, typed(*flag, *option));
     const auto [writer, is_first] = writers.emplace(flag->path, flag);
     if (!is_first && flag->said.yields) continue;
     const bool is_refused = !is_first && !writer->second->said.yields;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,6 +11,19 @@
 #include "sim/cli/values/plan_flag_table.h"
 
 namespace sim {
+
+/// The values that were typed behind one flag, such as "--tp 1,2,4".
+struct TypedValues {
+  std::string flag;  ///< "--tp", or "--set" with the key: "--set training.seed"
+  std::string path;  ///< "parallelism.tensor"
+  std::vector<std::string> values;
+};
+
+/// One value for a flag: `flag` as in TypedValues, and what is typed behind it.
+struct TypedChoice {
+  std::string flag;
+  std::string value;
+};
 
 class PlanFlags {
  public:
@@ -24,6 +38,13 @@ class PlanFlags {
   /// none.
   std::string given_beyond(const std::vector<std::string>& keys) const;
 
+  /// The given flags with several values, in the order in which they are registered. Values stand
+  /// between commas, or between semicolons if a value has commas itself; a list and the settings of
+  /// the allocator have commas.
+  std::vector<TypedValues> several_values() const;
+  /// As if this value alone had been typed behind the flag, one of several_values().
+  void choose(const TypedChoice& choice);
+
   /// Writes the given flags over the plan's tree. `--model` replaces the whole model of a file.
   /// Throws UserError for a value that does not fit the flag, and when two flags disagree.
   void overlay(estimator::Json& tree) const;
@@ -33,6 +54,8 @@ class PlanFlags {
   std::string with_flag_names(std::string text) const;
 
  private:
+  /// What counts of what was typed behind the flag.
+  std::string typed(const PlanFlag& flag, const CLI::Option& option) const;
   void add_flag(CLI::App& app, const PlanFlag& flag, const std::string& group);
 
   struct Registered {
@@ -40,6 +63,7 @@ class PlanFlags {
     const CLI::Option* option;
   };
   std::vector<Registered> registered_;
+  std::map<const PlanFlag*, std::string> chosen_;
   std::vector<std::string> settings_;  ///< of --set
 };
 

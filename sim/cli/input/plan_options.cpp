@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "estimator/base/text.h"
 #include "estimator/plan/plan_tree.h"
 #include "sim/cli/input/flag_names.h"
 #include "sim/cli/values/byte_sizes.h"
@@ -18,6 +19,7 @@ using estimator::Problem;
 using estimator::set_in_tree;
 using estimator::UserError;
 
+constexpr const char* kWorldSizeFlag = "--gpus";
 constexpr const char* kAllocatorPath = "memory.allocator";
 
 /// Keys that PyTorch takes from variables, where the plan has them not; the first variable wins.
@@ -38,6 +40,10 @@ void PlanOptions::add_to(CLI::App& app) {
          "Megatron-LM; flags take precedence over it")
       ->type_name("FILE")
       ->group("Plan");
+  add_flags_to(app);
+}
+
+void PlanOptions::add_flags_to(CLI::App& app) {
   app.add_option("--world-size,--gpus,--num-gpus",
                  world_size_,
                  "ranks of the simulated world (or WORLD_SIZE)")
@@ -55,6 +61,31 @@ void PlanOptions::add_to(CLI::App& app) {
       ->group("Plan");
   flags_.add_to(app);
   pipeline_layers_.add_to(app);
+}
+
+std::vector<TypedValues> PlanOptions::several_values() const {
+  std::vector<TypedValues> several = flags_.several_values();
+  TypedValues worlds{kWorldSizeFlag, "", estimator::split(world_size_, ',')};
+  if (worlds.values.size() > 1) several.push_back(std::move(worlds));
+  return several;
+}
+
+PlanOptions PlanOptions::with(const std::vector<TypedChoice>& choices) const {
+  PlanOptions chosen = *this;
+  for (const TypedChoice& choice : choices) {
+    if (choice.flag == kWorldSizeFlag) {
+      chosen.world_size_ = choice.value;
+    } else {
+      chosen.flags_.choose(choice);
+    }
+  }
+  return chosen;
+}
+
+PlanOptions PlanOptions::of_file(std::string path) const {
+  PlanOptions other = *this;
+  other.path_ = std::move(path);
+  return other;
 }
 
 std::string PlanOptions::given_beyond(const std::vector<std::string>& keys) const {
@@ -151,12 +182,11 @@ PlanOptions::WrittenPlan PlanOptions::written(const Environment& environment) co
   return written;
 }
 
-PlanInput PlanOptions::resolve(const Environment& environment) const {
+PlanInput PlanOptions::said(const Environment& environment, Writers& writers) const {
   PlanInput input;
   input.spec.context = context(environment);
   input.world_size_origin =
       input.spec.context.world_size ? input.spec.context.world_size_origin : "the plan";
-  Writers writers;
   const PlanFile file = read_tree(environment, writers);
   input.spec.tree = file.tree.json();
   if (file.imported) {
@@ -168,6 +198,19 @@ PlanInput PlanOptions::resolve(const Environment& environment) const {
   if (const PipelineLayers layers = stage_flags(file); layers.any_given()) {
     input.spec.derive_keys = [layers](Json& tree) { layers.overlay(tree); };
   }
+  return input;
+}
+
+PlanInput PlanOptions::said(const Environment& environment) const {
+  Writers writers;
+  PlanInput input = said(environment, writers);
+  read_byte_sizes(input.spec.tree, input.spec.context.origin);
+  return input;
+}
+
+PlanInput PlanOptions::resolve(const Environment& environment) const {
+  Writers writers;
+  PlanInput input = said(environment, writers);
   try {
     read_byte_sizes(input.spec.tree, input.spec.context.origin);
     input.plan = estimator::resolve_plan(input.spec);

@@ -27,6 +27,8 @@ struct PlanInput {
 class PlanOptions {
  public:
   void add_to(CLI::App& app);
+  /// The same for a command whose arguments are plans: see of_file().
+  void add_flags_to(CLI::App& app);
 
   bool has_file() const { return !path_.empty(); }
   const PlanFlags& flags() const { return flags_; }
@@ -34,10 +36,20 @@ class PlanOptions {
   /// none.
   std::string given_beyond(const std::vector<std::string>& keys) const;
 
+  /// The flags with several values, --world-size among them: see PlanFlags::several_values().
+  std::vector<TypedValues> several_values() const;
+  /// The same command line with one value of each of several_values().
+  PlanOptions with(const std::vector<TypedChoice>& choices) const;
+  /// The same command line for the plan in this file.
+  PlanOptions of_file(std::string path) const;
+
   /// Reads the file, applies the flags and resolves the plan. The world size is taken from
   /// --world-size, else from WORLD_SIZE, else from the plan; the allocator's settings are taken
   /// from the plan, else from PyTorch's variables. Throws UserError with every problem found.
   PlanInput resolve(const Environment& environment) const;
+  /// The same without resolving it: the plan of the result is empty. Its keys need not fit together
+  /// or be enough for a plan.
+  PlanInput said(const Environment& environment) const;
 
   /// The plan's tree as it is written to a file, with what the flags say, and lines that say what
   /// became of another program's file and what it still lacks.
@@ -51,6 +63,7 @@ class PlanOptions {
   /// Which variable wrote a key of the plan, by the key's path.
   using Writers = std::map<std::string, std::string>;
 
+  PlanInput said(const Environment& environment, Writers& writers) const;
   /// The tree of file, flags and variables, and the file if it is another program's.
   PlanFile read_tree(const Environment& environment, Writers& writers) const;
   /// The flags that divide layers among stages, those of the file where none are given.

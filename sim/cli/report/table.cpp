@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <string_view>
 
 #include "estimator/base/units.h"
 
@@ -36,6 +37,55 @@ std::string Table::text(int indent) const {
   };
   std::string text = line(titles);
   for (const auto& row : rows_) text += line(row);
+  return text;
+}
+
+namespace {
+
+/// The text with `what` replaced by `with` everywhere.
+std::string replaced(std::string text, std::string_view what, std::string_view with) {
+  for (std::size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += with.size()) {
+    text.replace(at, what.size(), with);
+  }
+  return text;
+}
+
+std::string markdown_line(const std::vector<std::string>& cells) {
+  std::string line = "|";
+  for (const std::string& cell : cells) line += " " + replaced(cell, "|", "\\|") + " |";
+  return line + "\n";
+}
+
+std::string csv_line(const std::vector<std::string>& cells) {
+  std::string line;
+  for (const std::string& cell : cells) {
+    if (&cell != &cells.front()) line += ",";
+    const bool is_plain = cell.find_first_of(",\"\r\n") == std::string::npos;
+    line += is_plain ? cell : "\"" + replaced(cell, "\"", "\"\"") + "\"";
+  }
+  return line + "\n";
+}
+
+std::vector<std::string> titles_of(const std::vector<Column>& columns) {
+  std::vector<std::string> titles;
+  titles.reserve(columns.size());
+  for (const Column& column : columns) titles.push_back(column.title);
+  return titles;
+}
+
+}  // namespace
+
+std::string Table::markdown() const {
+  std::string text = markdown_line(titles_of(columns_)) + "|";
+  for (const Column& column : columns_) text += column.align == Align::kLeft ? " --- |" : " ---: |";
+  text += "\n";
+  for (const auto& row : rows_) text += markdown_line(row);
+  return text;
+}
+
+std::string Table::csv() const {
+  std::string text = csv_line(titles_of(columns_));
+  for (const auto& row : rows_) text += csv_line(row);
   return text;
 }
 

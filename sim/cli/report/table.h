@@ -25,6 +25,10 @@ class Table {
 
   /// The titles, then the rows. Each line begins with `indent` spaces and ends with a newline.
   std::string text(int indent = 0) const;
+  /// The same as a table of GitHub's Markdown.
+  std::string markdown() const;
+  /// The same as comma-separated values (RFC 4180, but lines end with a newline alone).
+  std::string csv() const;
 
  private:
   std::vector<Column> columns_;

@@ -1,0 +1,46 @@
+#include "estimator/what_if/equal_ranks.h"
+
+#include <fmt/format.h>
+
+#include "estimator/base/fields.h"
+#include "estimator/cluster/profile_match.h"
+#include "estimator/plan/parallel_layout.h"
+#include "estimator/schedule/pipeline_schedule.h"
+
+namespace estimator {
+namespace {
+
+/// The count of one iteration of `total` micro-batches, rounded as the recorder rounds it.
+int64_t planned_count(int64_t executed_count, Direction direction, const MicroBatchRecord& ran) {
+  if (!is_per_micro_batch(direction) || ran.executed == 0) return executed_count;
+  return (executed_count * ran.total + ran.executed / 2) / ran.executed;
+}
+
+}  // namespace
+
+std::string rank_run_key(const Plan& plan, int64_t rank) {
+  Json seen = without_what_changes_no_rank(to_json(plan));
+  seen["training"].erase("global_batch_size");
+  const ScheduleShape shape = schedule_shape(plan);
+  const int64_t stage = ParallelLayout(plan.parallelism).coordinate(rank).pipeline;
+  return fmt::format("rank {}, {} in flight, {} to run: {}",
+                     rank,
+                     forwards_in_flight(shape, stage),
+                     micro_batches_to_execute(shape, stage),
+                     seen.dump());
+}
+
+RankProfile as_rank_of(const Plan& plan, RankProfile profile) {
+  profile.plan = to_json(plan);
+  if (profile.micro_batches.total == plan.micro_batches()) return profile;
+  profile.micro_batches.total = plan.micro_batches();
+  for (OperatorRecord& record : profile.operators) {
+    record.count = planned_count(record.executed_count, record.direction, profile.micro_batches);
+  }
+  for (CollectiveRecord& record : profile.collectives) {
+    record.count = planned_count(record.executed_count, record.direction, profile.micro_batches);
+  }
+  return profile;
+}
+
+}  // namespace estimator

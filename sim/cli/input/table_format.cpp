@@ -1,0 +1,23 @@
+#include "sim/cli/input/table_format.h"
+
+#include <fmt/format.h>
+
+#include "estimator/base/errors.h"
+
+namespace sim {
+
+void TableFormatFlag::add_to(CLI::App& app) {
+  CLI::Option* format = app.add_option("--format", name_, "table, md (Markdown), csv or json");
+  format->type_name("NAME")->group("Output");
+  app.add_flag("--json", json_, "the same as --format json")->excludes(format)->group("Output");
+}
+
+TableFormat TableFormatFlag::format() const {
+  if (json_) return TableFormat::kJson;
+  if (const auto format = estimator::value_named<TableFormat>(name_)) return *format;
+  throw estimator::UserError({.what = "unknown format",
+                              .where = fmt::format("--format = \"{}\"", name_),
+                              .help = "use table, md, csv or json"});
+}
+
+}  // namespace sim

@@ -1,0 +1,264 @@
+#include "sim/cli/report/diff_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "estimator/base/document.h"
+#include "estimator/base/units.h"
+#include "estimator/cluster/memory_verdict.h"
+#include "sim/cli/report/table.h"
+
+namespace sim {
+namespace {
+
+using estimator::CategoryBytes;
+using estimator::ClusterEstimate;
+using estimator::Json;
+using estimator::RankClassEstimate;
+
+constexpr const char* kBytes = "bytes";
+constexpr const char* kSeconds = "seconds";
+constexpr const char* kRate = "per_second";
+constexpr const char* kFlops = "flops_per_second";
+constexpr const char* kRatio = "ratio";
+constexpr const char* kCount = "count";
+
+// ---- what differs
+
+/// The leaves of an object by their path; a list is a leaf.
+void collect_leaves(const Json& json,
+                    const std::string& path,
+                    std::vector<std::pair<std::string, std::string>>& leaves) {
+  if (!json.is_object()) return void(leaves.emplace_back(path, json.dump()));
+  for (const auto& [key, value] : json.items()) {
+    collect_leaves(value, path.empty() ? key : path + "." + key, leaves);
+  }
+}
+
+std::vector<PlanDifference> plan_differences(const Json& first, const Json& second) {
+  std::vector<std::pair<std::string, std::string>> of_first, of_second;
+  collect_leaves(first, "", of_first);
+  collect_leaves(second, "", of_second);
+  const auto value_in = [](const auto& leaves, const std::string& path) {
+    const auto found = std::find_if(
+        leaves.begin(), leaves.end(), [&](const auto& leaf) { return leaf.first == path; });
+    return found == leaves.end() ? std::string() : found->second;
+  };
+  std::vector<PlanDifference> differences;
+  for (const auto& [path, value] : of_first) {
+    const std::string other = value_in(of_second, path);
+    if (other != value) differences.push_back({path, value, other});
+  }
+  for (const auto& [path, value] : of_second) {
+    if (value_in(of_first, path).empty()) differences.push_back({path, "", value});
+  }
+  return differences;
+}
+
+const RankClassEstimate& worst_class(const ClusterEstimate& estimate) {
+  const auto& classes = estimate.rank_classes;
+  const auto found = std::find_if(classes.begin(), classes.end(), [&](const auto& row) {
+    return row.representative_rank == estimate.verdict.worst_rank;
+  });
+  return found == classes.end() ? classes.front() : *found;
+}
+
+int64_t sum_of(const ClusterEstimate& estimate, int64_t RankClassEstimate::*number) {
+  int64_t sum = 0;
+  for (const RankClassEstimate& row : estimate.rank_classes) sum += row.count * (row.*number);
+  return sum;
+}
+
+/// Adds numbers of both estimates under one heading.
+class Part {
+ public:
+  Part(EstimateDiff& diff, std::string title) : diff_(diff), title_(std::move(title)) {}
+
+  void add(const std::string& name, const char* unit, double first, double second) {
+    diff_.numbers.push_back({title_, name, unit, first, second});
+  }
+  void add(const std::string& name, int64_t first, int64_t second) {
+    add(name, kBytes, static_cast<double>(first), static_cast<double>(second));
+  }
+
+ private:
+  EstimateDiff& diff_;
+  const std::string title_;
+};
+
+void add_memory(const ClusterEstimate& a, const ClusterEstimate& b, EstimateDiff& diff) {
+  const RankClassEstimate &first = worst_class(a), &second = worst_class(b);
+  Part memory(diff, "memory of the worst rank");
+  memory.add("total", first.total_bytes, second.total_bytes);
+  memory.add("free", a.verdict.headroom_bytes, b.verdict.headroom_bytes);
+  memory.add("reserved", first.reserved_peak_bytes, second.reserved_peak_bytes);
+  memory.add("context", first.context_bytes, second.context_bytes);
+  memory.add("communicators", first.communicator_bytes, second.communicator_bytes);
+  memory.add("allocated", first.allocated_peak_bytes, second.allocated_peak_bytes);
+  memory.add("host", first.host_bytes, second.host_bytes);
+  if (first.peak_categories && second.peak_categories) {
+    Part filled(diff, "what fills the allocated peak");
+    for (const auto& entry : enum_names(estimator::MemoryCategory{})) {
+      filled.add(entry.name,
+                 (*first.peak_categories)[entry.value],
+                 (*second.peak_categories)[entry.value]);
+    }
+  }
+  Part all(diff, "the whole cluster");
+  all.add("memory of all GPUs",
+          sum_of(a, &RankClassEstimate::total_bytes),
+          sum_of(b, &RankClassEstimate::total_bytes));
+}
+
+void add_step(const ClusterEstimate& a, const ClusterEstimate& b, EstimateDiff& diff) {
+  const estimator::StepTime &first = a.time, &second = b.time;
+  const estimator::ExposedCommunication &one = first.exposed_communication_seconds,
+                                        &two = second.exposed_communication_seconds;
+  Part step(diff, "one iteration");
+  const auto add = [&](const char* name, double before, double after) {
+    step.add(name, kSeconds, before, after);
+  };
+  add("iteration", first.iteration_seconds, second.iteration_seconds);
+  add("compute", first.compute_seconds, second.compute_seconds);
+  add("pipeline bubble", first.bubble_seconds, second.bubble_seconds);
+  add("tensor communication, exposed", one.tensor, two.tensor);
+  add("pipeline communication, exposed", one.pipeline, two.pipeline);
+  add("data communication, exposed", one.data, two.data);
+  add("context communication, exposed", one.context, two.context);
+  add("expert communication, exposed", one.expert, two.expert);
+  add("optimizer", first.optimizer_seconds, second.optimizer_seconds);
+  add("waiting for data", first.data_loading_seconds, second.data_loading_seconds);
+}
+
+void add_throughput(const ClusterEstimate& a, const ClusterEstimate& b, EstimateDiff& diff) {
+  const estimator::Throughput &first = a.throughput, &second = b.throughput;
+  Part throughput(diff, "throughput");
+  throughput.add("tokens/s", kRate, first.tokens_per_second, second.tokens_per_second);
+  throughput.add("tokens/s of a GPU",
+                 kRate,
+                 first.tokens_per_second_per_gpu,
+                 second.tokens_per_second_per_gpu);
+  throughput.add("model FLOP/s of a GPU",
+                 kFlops,
+                 first.model_flops_per_second_per_gpu,
+                 second.model_flops_per_second_per_gpu);
+  throughput.add("MFU", kRatio, first.mfu, second.mfu);
+  throughput.add("HFU", kRatio, first.hfu, second.hfu);
+  if (!a.training || !b.training) return;
+  Part training(diff, "training");
+  training.add("steps",
+               kCount,
+               static_cast<double>(a.training->steps),
+               static_cast<double>(b.training->steps));
+  training.add("expected time", kSeconds, a.training->seconds, b.training->seconds);
+  training.add("goodput", kRatio, a.training->goodput, b.training->goodput);
+  training.add("GPU hours", kCount, a.training->gpu_hours, b.training->gpu_hours);
+}
+
+// ---- how it is shown
+
+std::string amount_text(double value, const std::string& unit) {
+  if (unit == kBytes) return estimator::format_gib(std::llround(value));
+  if (unit == kSeconds) {
+    return value < 0 ? "-" + estimator::format_duration(-value) : estimator::format_duration(value);
+  }
+  if (unit == kFlops) return fmt::format("{:.1f} TFLOP/s", value / 1e12);
+  if (unit == kRatio) return fmt::format("{:.1f} %", 100 * value);
+  return std::abs(value) >= 1000 ? estimator::whole_with_commas(value)
+                                 : fmt::format("{:.2f}", value);
+}
+
+std::string change_text(const NumberDifference& number) {
+  const double change = number.second - number.first;
+  if (change == 0) return "";
+  return change > 0 ? "+" + amount_text(change, number.unit) : amount_text(change, number.unit);
+}
+
+std::string percent_text(const NumberDifference& number) {
+  const double change = number.second - number.first;
+  const double percent = number.first == 0 ? 0 : 100 * change / std::abs(number.first);
+  constexpr double kShown = 0.05;
+  return std::abs(percent) < kShown ? "" : fmt::format("{:+.1f} %", percent);
+}
+
+std::string formatted_table(const Table& table, TableFormat format) {
+  return format == TableFormat::kMarkdown ? "\n" + table.markdown() : table.text(2);
+}
+
+std::string plan_part(const EstimateDiff& diff, TableFormat format) {
+  if (diff.plan.empty()) return "\nThe resolved plans are equal\n";
+  Table table({{"key", Align::kLeft}, {"A", Align::kLeft}, {"B", Align::kLeft}});
+  for (const PlanDifference& row : diff.plan) table.add_row({row.path, row.first, row.second});
+  return "\nWhat differs in the resolved plans\n" + formatted_table(table, format);
+}
+
+/// The table of one part, which begins at `row`; sets `row` to the part after it.
+std::string number_part(const EstimateDiff& diff, std::size_t& row, TableFormat format) {
+  const std::string title = diff.numbers[row].part;
+  Table table({{title, Align::kLeft}, {"A"}, {"B"}, {"difference"}, {"", Align::kRight}});
+  for (; row < diff.numbers.size() && diff.numbers[row].part == title; ++row) {
+    const NumberDifference& number = diff.numbers[row];
+    if (number.first == 0 && number.second == 0) continue;
+    table.add_row({number.name,
+                   amount_text(number.first, number.unit),
+                   amount_text(number.second, number.unit),
+                   change_text(number),
+                   percent_text(number)});
+  }
+  return "\n" + formatted_table(table, format);
+}
+
+std::string csv_of(const EstimateDiff& diff) {
+  Table table({{"part"}, {"name"}, {"unit"}, {"a"}, {"b"}});
+  for (const PlanDifference& row : diff.plan) {
+    table.add_row({"plan", row.path, "", row.first, row.second});
+  }
+  for (const NumberDifference& row : diff.numbers) {
+    table.add_row({row.part,
+                   row.name,
+                   row.unit,
+                   fmt::format("{}", row.first),
+                   fmt::format("{}", row.second)});
+  }
+  return table.csv();
+}
+
+}  // namespace
+
+namespace {
+
+std::string verdict_line(const estimator::Verdict& verdict) {
+  return fmt::format("{}: {}", estimator::fit_words(verdict.outcome), verdict.reason);
+}
+
+}  // namespace
+
+EstimateDiff diff_of(const NamedEstimate& first, const NamedEstimate& second) {
+  EstimateDiff diff;
+  diff.first_name = first.name;
+  diff.second_name = second.name;
+  diff.first_verdict = verdict_line(first.estimate.verdict);
+  diff.second_verdict = verdict_line(second.estimate.verdict);
+  diff.plan = plan_differences(first.estimate.plan.json(), second.estimate.plan.json());
+  add_memory(first.estimate, second.estimate, diff);
+  add_step(first.estimate, second.estimate, diff);
+  add_throughput(first.estimate, second.estimate, diff);
+  return diff;
+}
+
+std::string diff_text(const EstimateDiff& diff, TableFormat format) {
+  if (format == TableFormat::kJson) return estimator::document_text(diff);
+  if (format == TableFormat::kCsv) return csv_of(diff);
+  std::string text = fmt::format("A  {}\n   {}\nB  {}\n   {}\n",
+                                 diff.first_name,
+                                 diff.first_verdict,
+                                 diff.second_name,
+                                 diff.second_verdict) +
+                     plan_part(diff, format);
+  for (std::size_t row = 0; row < diff.numbers.size();) text += number_part(diff, row, format);
+  return text;
+}
+
+}  // namespace sim
