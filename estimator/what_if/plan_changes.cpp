@@ -8,23 +8,12 @@
 
 #include "estimator/plan/attention_choice.h"
 #include "estimator/plan/frameworks.h"
+#include "estimator/what_if/option_paths.h"
 
 namespace estimator {
 namespace {
 
 constexpr const char* kExpandable = "expandable_segments";
-constexpr const char* kAllocator = "memory.allocator";
-constexpr const char* kData = "parallelism.data";
-constexpr const char* kLayersPerStage = "parallelism.layers_per_stage";
-constexpr const char* kSequenceParallel = "parallelism.sequence_parallel";
-constexpr const char* kExpertTensorKey = "parallelism.expert_tensor";
-constexpr const char* kZeroStage = "parallelism.zero_stage";
-constexpr const char* kMicroBatch = "training.micro_batch_size";
-constexpr const char* kGlobalBatch = "training.global_batch_size";
-constexpr const char* kAttention = "training.attention";
-constexpr const char* kDtype = "training.dtype";
-constexpr const char* kRecompute = "training.recompute";
-constexpr const char* kSelectiveOption = "training.selective_ac_option";
 
 /// What a change starts from.
 struct Start {
@@ -49,33 +38,33 @@ Steps expandable_segments(const Start& from) {
   const std::string& before = from.plan.memory.allocator;
   if (before.find(kExpandable) != std::string::npos) return {};
   const std::string settings = before + (before.empty() ? "" : ",") + kExpandable + ":True";
-  return {{{"expandable segments", {{kAllocator, settings}}}}};
+  return {{{"expandable segments", {{paths::kAllocator, settings}}}}};
 }
 
 Steps flash_attention(const Start& from) {
   const bool can =
       from.plan.training.attention == Attention::kUnfused && !find_flash_obstacle(from.plan);
   if (!can) return {};
-  return {{{"flash attention", {{kAttention, to_string(Attention::kFlash)}}}}};
+  return {{{"flash attention", {{paths::kAttention, to_string(Attention::kFlash)}}}}};
 }
 
 Steps sixteen_bits(const Start& from) {
   if (from.plan.training.dtype != Dtype::kFp32) return {};
-  return {{{"bf16", {{kDtype, to_string(Dtype::kBf16)}}},
-           {"fp16", {{kDtype, to_string(Dtype::kFp16)}}}}};
+  return {{{"bf16", {{paths::kDtype, to_string(Dtype::kBf16)}}},
+           {"fp16", {{paths::kDtype, to_string(Dtype::kFp16)}}}}};
 }
 
 Steps sequence_parallelism(const Start& from) {
   const ParallelConfig& p = from.plan.parallelism;
   if (p.tensor == 1 || p.sequence_parallel) return {};
-  return {{{"sequence parallelism", {{kSequenceParallel, true}}}}};
+  return {{{"sequence parallelism", {{paths::kSequenceParallel, true}}}}};
 }
 
 Steps sharded_optimizer(const Start& from) {
   if (from.plan.replicas() == 1) return {};
   Steps steps;
   for (int64_t stage = from.plan.parallelism.zero_stage + 1; stage <= 3; ++stage) {
-    steps.push_back({{fmt::format("ZeRO stage {}", stage), {{kZeroStage, stage}}}});
+    steps.push_back({{fmt::format("ZeRO stage {}", stage), {{paths::kZeroStage, stage}}}});
   }
   return steps;
 }
@@ -86,15 +75,15 @@ Steps offloaded_optimizer(const Start& from) {
   Proposal offload{
       "optimizer offload",
       {{"training.optimizer_cpu_offload", true}, {"training.overlap_cpu_optimizer_d2h_h2d", true}}};
-  if (zero_stage == 0) offload.edits.insert(offload.edits.begin(), {kZeroStage, 1});
+  if (zero_stage == 0) offload.edits.insert(offload.edits.begin(), {paths::kZeroStage, 1});
   return {{offload}};
 }
 
 /// Another kind of recompute than the plan's, where what selective means has no place.
 Steps recompute(const Start& from, const char* text, Recompute kind) {
-  Proposal proposal{text, {{kRecompute, to_string(kind)}}};
+  Proposal proposal{text, {{paths::kRecompute, to_string(kind)}}};
   if (from.plan.training.selective_ac_option != kSelectiveByOperator) {
-    proposal.edits.push_back({kSelectiveOption, kSelectiveByOperator});
+    proposal.edits.push_back({paths::kSelectiveOption, kSelectiveByOperator});
   }
   return {{proposal}};
 }
@@ -117,7 +106,7 @@ Steps micro_batches_where(const Start& from, bool (*wanted)(int64_t size, int64_
   Steps steps;
   for (const int64_t size : micro_batch_sizes(from.plan)) {
     if (!wanted(size, from.plan.training.micro_batch_size)) continue;
-    steps.push_back({{fmt::format("micro-batch {}", size), {{kMicroBatch, size}}}});
+    steps.push_back({{fmt::format("micro-batch {}", size), {{paths::kMicroBatch, size}}}});
   }
   std::reverse(steps.begin(), steps.end());
   return steps;
@@ -134,8 +123,9 @@ std::optional<Proposal> split_further(const Start& from, const char* axis, int64
   if (data % 2 != 0) return {};
   Proposal proposal{fmt::format("{} {} (data {})", axis, 2 * size, data / 2),
                     {{fmt::format("parallelism.{}", axis), 2 * size}}};
-  if (from.spec.says(kData)) {
-    proposal.edits.push_back({kData, from.spec.says_world() ? Json("auto") : Json(data / 2)});
+  if (from.spec.says(paths::kData)) {
+    proposal.edits.push_back(
+        {paths::kData, from.spec.says_world() ? Json("auto") : Json(data / 2)});
   }
   return proposal;
 }
@@ -146,7 +136,7 @@ Ways with_whole_experts_at_last(const Start& from, const Proposal& proposal) {
   if (!from.plan.model.has_experts() || from.plan.expert_tensor_size() == 1) return {proposal};
   Proposal whole = proposal;
   whole.text += " and expert tensor 1";
-  whole.edits.push_back({kExpertTensorKey, 1});
+  whole.edits.push_back({paths::kExpertTensor, 1});
   return {proposal, whole};
 }
 
@@ -163,7 +153,7 @@ Steps more_tensor_ranks(const Start& from) {
   if (!proposal) return {};
   if (lacks_sequence_parallelism(from.plan)) {
     proposal->text += " and sequence parallelism";
-    proposal->edits.push_back({kSequenceParallel, true});
+    proposal->edits.push_back({paths::kSequenceParallel, true});
   }
   return {with_whole_experts_at_last(from, *proposal)};
 }
@@ -183,7 +173,8 @@ Steps more_context_ranks(const Start& from) {
 Steps more_stages(const Start& from) {
   auto proposal = split_further(from, "pipeline", from.plan.parallelism.pipeline);
   if (!proposal) return {};
-  if (from.spec.says(kLayersPerStage)) proposal->edits.push_back({kLayersPerStage, Json::array()});
+  if (from.spec.says(paths::kLayersPerStage))
+    proposal->edits.push_back({paths::kLayersPerStage, Json::array()});
   return {{*proposal}};
 }
 
@@ -245,7 +236,7 @@ std::optional<PlanChange> change_of(const Start& from, const Proposal& proposal)
   try {
     change.plan = resolve_plan(from.spec.with(change.edits));
     if (change.plan.global_batch_size() != from.plan.global_batch_size()) {
-      change.edits.push_back({kGlobalBatch, from.plan.global_batch_size()});
+      change.edits.push_back({paths::kGlobalBatch, from.plan.global_batch_size()});
       change.plan = resolve_plan(from.spec.with(change.edits));
     }
   } catch (const UserError&) {

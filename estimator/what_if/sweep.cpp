@@ -61,11 +61,11 @@ std::vector<double> of_results(const SweepLine& line, double (*quantity)(const S
 double peak_of(const SweepResult& result) { return static_cast<double>(result.peak_bytes); }
 double seconds_of(const SweepResult& result) { return result.iteration_seconds; }
 
-SweepScaling scaling_of(const std::string& flag,
-                        const SweepLine& line,
-                        const char* quantity,
-                        const std::vector<double>& y,
-                        const std::optional<PowerLaw>& law) {
+SweepScaling scaling_along(const std::string& flag,
+                           const SweepLine& line,
+                           const char* quantity,
+                           const std::vector<double>& y,
+                           const std::optional<PowerLaw>& law) {
   SweepScaling scaling{.flag = flag,
                        .others = line.others,
                        .quantity = quantity,
@@ -143,8 +143,8 @@ void add_scaling(Sweep& sweep) {
       const std::vector<double> peaks = of_results(line, peak_of);
       const std::vector<double> seconds = of_results(line, seconds_of);
       const auto law = fit_power_law(line.x, peaks);
-      sweep.scaling.push_back(scaling_of(axis.flag, line, "peak_bytes", peaks, law));
-      sweep.scaling.push_back(scaling_of(
+      sweep.scaling.push_back(scaling_along(axis.flag, line, "peak_bytes", peaks, law));
+      sweep.scaling.push_back(scaling_along(
           axis.flag, line, "iteration_seconds", seconds, fit_power_law(line.x, seconds)));
       if (auto limit = limit_of(axis.flag, line, law)) sweep.limits.push_back(std::move(*limit));
     }

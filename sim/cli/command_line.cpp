@@ -184,6 +184,7 @@ ExitCode run_dashed_command_line(int argc,
   root.allow_extras();
   const std::vector<Command> commands = {add_estimate_command(root),
                                          add_check_command(root),
+                                         add_search_command(root),
                                          add_sweep_command(root),
                                          add_diff_command(root),
                                          add_run_command(root),

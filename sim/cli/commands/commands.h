@@ -37,6 +37,9 @@ Command add_verify_command(CLI::App& root);
 /// `allocators`: runs the plan with each setting of PyTorch's allocator.
 Command add_allocators_command(CLI::App& root);
 
+/// `search`: the best layouts of a model on a number of GPUs.
+Command add_search_command(CLI::App& root);
+
 /// `sweep`: all combinations of several values of flags, and how memory and time grow.
 Command add_sweep_command(CLI::App& root);
 

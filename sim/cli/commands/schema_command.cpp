@@ -4,6 +4,7 @@
 #include "estimator/cluster/roofline.h"
 #include "estimator/cluster/schema.h"
 #include "estimator/what_if/max_micro_batch.h"
+#include "estimator/what_if/search.h"
 #include "estimator/what_if/sweep.h"
 #include "sim/cli/commands/commands.h"
 #include "sim/cli/commands/named_choice.h"
@@ -47,6 +48,7 @@ const std::vector<Document>& documents() {
       {"verification", schema_of_document<Verification>},
       {"peak-snapshot", estimator::peak_snapshot_schema},
       {"memory", schema_of_document<MemoryGroups>},
+      {"search", schema_of_document<estimator::Search>},
       {"sweep", schema_of_document<estimator::Sweep>},
       {"diff", schema_of_document<EstimateDiff>},
       {"allocators", schema_of_document<AllocatorComparison>},

@@ -229,7 +229,7 @@ std::string csv_of(const EstimateDiff& diff) {
 
 namespace {
 
-std::string verdict_line(const estimator::Verdict& verdict) {
+std::string verdict_and_reason(const estimator::Verdict& verdict) {
   return fmt::format("{}: {}", estimator::fit_words(verdict.outcome), verdict.reason);
 }
 
@@ -239,8 +239,8 @@ EstimateDiff diff_of(const NamedEstimate& first, const NamedEstimate& second) {
   EstimateDiff diff;
   diff.first_name = first.name;
   diff.second_name = second.name;
-  diff.first_verdict = verdict_line(first.estimate.verdict);
-  diff.second_verdict = verdict_line(second.estimate.verdict);
+  diff.first_verdict = verdict_and_reason(first.estimate.verdict);
+  diff.second_verdict = verdict_and_reason(second.estimate.verdict);
   diff.plan = plan_differences(first.estimate.plan.json(), second.estimate.plan.json());
   add_memory(first.estimate, second.estimate, diff);
   add_step(first.estimate, second.estimate, diff);

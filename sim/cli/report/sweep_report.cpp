@@ -23,7 +23,7 @@ using estimator::SweepResult;
 using estimator::SweepScaling;
 
 constexpr std::size_t kMostLimits = 12;
-constexpr std::string_view kPeak = "peak_bytes", kSeconds = "iteration_seconds";
+constexpr std::string_view kPeakBytes = "peak_bytes", kStepSeconds = "iteration_seconds";
 constexpr double kLeastGib = 0.01 * static_cast<double>(estimator::kGiB);
 constexpr double kLeastSeconds = 1e-6;
 
@@ -141,11 +141,11 @@ std::string law_text(const SweepScaling& scaling) {
   const bool is_line = scaling.exponent && *scaling.exponent == 1;
   if (!is_line || *scaling.offset <= 0 || *scaling.factor <= 0) return "";
   const auto amount = [&](double value) {
-    return scaling.quantity == kPeak ? estimator::format_gib(std::llround(value))
-                                     : estimator::format_duration(value);
+    return scaling.quantity == kPeakBytes ? estimator::format_gib(std::llround(value))
+                                          : estimator::format_duration(value);
   };
   // Of a long sequence or a large batch, the amount of one is too small to be read.
-  const double least = scaling.quantity == kPeak ? kLeastGib : kLeastSeconds;
+  const double least = scaling.quantity == kPeakBytes ? kLeastGib : kLeastSeconds;
   if (*scaling.factor < least) return "";
   return fmt::format(
       "{} + {} x {}", amount(*scaling.offset), amount(*scaling.factor), scaling.flag);
@@ -191,14 +191,14 @@ std::string growth_text(const Sweep& sweep, TableFormat format) {
                {"how", Align::kLeft},
                {"", Align::kLeft}});
   for (const estimator::SweepAxis& axis : sweep.axes) {
-    for (const std::string_view quantity : {kPeak, kSeconds}) {
+    for (const std::string_view quantity : {kPeakBytes, kStepSeconds}) {
       Laws laws;
       for (const SweepScaling& scaling : sweep.scaling) {
         if (scaling.flag == axis.flag && scaling.quantity == quantity) laws.push_back(&scaling);
       }
       if (laws.empty()) continue;
       table.add_row({axis.flag,
-                     quantity == kPeak ? "peak memory" : "step time",
+                     quantity == kPeakBytes ? "peak memory" : "step time",
                      exponents_of(laws),
                      words_of(laws),
                      laws.size() == 1 ? law_text(*laws.front()) : ""});

@@ -7,7 +7,7 @@
 namespace estimator {
 namespace {
 
-Plan plan_with(const Json& changes) {
+Plan equal_plan(const Json& changes) {
   Json tree = Json::parse(R"({
     "model": {"num_layers": 8, "hidden_size": 64, "num_attention_heads": 8, "vocab_size": 1000,
               "max_position_embeddings": 128},
@@ -18,25 +18,25 @@ Plan plan_with(const Json& changes) {
   return resolve_plan(tree, {});
 }
 
-Plan plan_of_batch(int64_t samples) {
-  return plan_with({{"training", {{"global_batch_size", samples}}}});
+Plan equal_plan_of_batch(int64_t samples) {
+  return equal_plan({{"training", {{"global_batch_size", samples}}}});
 }
 
 TEST(EqualRanks, RunAlikeWithMoreMicroBatchesThanThePeakNeeds) {
-  EXPECT_EQ(rank_run_key(plan_of_batch(32), 0), rank_run_key(plan_of_batch(64), 0));
+  EXPECT_EQ(rank_run_key(equal_plan_of_batch(32), 0), rank_run_key(equal_plan_of_batch(64), 0));
   // One micro-batch on each of 4 data ranks: two are never in flight.
-  EXPECT_NE(rank_run_key(plan_of_batch(32), 0), rank_run_key(plan_of_batch(4), 0));
+  EXPECT_NE(rank_run_key(equal_plan_of_batch(32), 0), rank_run_key(equal_plan_of_batch(4), 0));
 }
 
 TEST(EqualRanks, AreNotOfAnotherStageOrShard) {
-  const Plan plan = plan_of_batch(32);
+  const Plan plan = equal_plan_of_batch(32);
   EXPECT_NE(rank_run_key(plan, 0), rank_run_key(plan, 4));
-  EXPECT_NE(rank_run_key(plan, 0), rank_run_key(plan_with({{"parallelism", {{"tensor", 2}}}}), 0));
+  EXPECT_NE(rank_run_key(plan, 0), rank_run_key(equal_plan({{"parallelism", {{"tensor", 2}}}}), 0));
 }
 
 TEST(EqualRanks, RunAlikeAtAnotherPrice) {
-  const Plan dear = plan_with({{"cluster", {{"usd_per_gpu_hour", 9.5}}}});
-  EXPECT_EQ(rank_run_key(plan_of_batch(32), 0), rank_run_key(dear, 0));
+  const Plan dear = equal_plan({{"cluster", {{"usd_per_gpu_hour", 9.5}}}});
+  EXPECT_EQ(rank_run_key(equal_plan_of_batch(32), 0), rank_run_key(dear, 0));
 }
 
 // 4 of 8 micro-batches ran with 12 kernels: 3 for each, so 48 for 16. The optimizer's stay.
@@ -55,7 +55,7 @@ TEST(EqualRanks, CountForTheMicroBatchesOfTheirPlan) {
   call.direction = Direction::kBackward;
   call.executed_count = 4;
   profile.collectives = {call};
-  const Plan plan = plan_of_batch(64);  // 16 on each of 4 data ranks
+  const Plan plan = equal_plan_of_batch(64);  // 16 on each of 4 data ranks
   const RankProfile as_planned = as_rank_of(plan, profile);
   EXPECT_EQ(as_planned.micro_batches.total, 16);
   EXPECT_EQ(as_planned.operators[0].count, 48);

@@ -1,0 +1,216 @@
+#include "estimator/compose/composed_stage.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <stdexcept>
+#include <tuple>
+
+#include "estimator/schedule/pipeline_schedule.h"
+
+namespace estimator {
+namespace {
+
+constexpr std::size_t kSmall = 0, kLarge = 1;
+
+constexpr const char* kBuildPhase = "build_model";
+
+/// What the data ranks share of the lasting state in a phase. The optimizer's own is made in its
+/// first step.
+double shared_state(const Plan& plan, const ModelStateRecord& state, const std::string& phase) {
+  const int64_t zero = plan.parallelism.zero_stage;
+  const bool is_built = phase != kBuildPhase;
+  const bool has_stepped = phase.find("iteration_") == 0 && phase != "iteration_0.forward_backward";
+  int64_t bytes = 0;
+  if (zero >= 1 && is_built) bytes += state.master_weight_bytes;
+  if (zero >= 1 && has_stepped) bytes += state.optimizer_state_bytes;
+  return static_cast<double>(bytes);
+}
+
+/// Of the bytes of activations in flight: more is noise of the pieces.
+constexpr double kMostLostInFlight = 0.06;
+
+std::size_t size_of(const PieceRun& run) {
+  return run.layers == kPieceLayers[kSmall] ? kSmall : kLarge;
+}
+
+double line_at(double low, double high, double layers) {
+  const auto small = static_cast<double>(kPieceLayers[kSmall]);
+  const auto large = static_cast<double>(kPieceLayers[kLarge]);
+  return low + (high - low) * (layers - small) / (large - small);
+}
+
+PartTime line_at(const PartTime& low, const PartTime& high, double layers) {
+  const ExposedCommunication &a = low.communication_seconds, &b = high.communication_seconds;
+  return {.compute_seconds = at_layers(low.compute_seconds, high.compute_seconds, layers),
+          .communication_seconds = {.tensor = at_layers(a.tensor, b.tensor, layers),
+                                    .pipeline = at_layers(a.pipeline, b.pipeline, layers),
+                                    .data = at_layers(a.data, b.data, layers),
+                                    .context = at_layers(a.context, b.context, layers),
+                                    .expert = at_layers(a.expert, b.expert, layers)}};
+}
+
+BucketTime line_at(const BucketTime& low, const BucketTime& high, double layers) {
+  BucketTime bucket = high;
+  bucket.sum_seconds = at_layers(low.sum_seconds, high.sum_seconds, layers);
+  const double buckets =
+      at_layers(static_cast<double>(low.buckets), static_cast<double>(high.buckets), layers);
+  bucket.buckets = std::max<int64_t>(high.buckets > 0 ? 1 : 0, std::llround(buckets));
+  return bucket;
+}
+
+}  // namespace
+
+double at_layers(double low, double high, double layers) {
+  return std::max(0.0, line_at(low, high, layers));
+}
+
+bool StageWish::operator<(const StageWish& other) const {
+  return std::tie(place, chunks, layers, in_flight) <
+         std::tie(other.place, other.chunks, other.layers, other.in_flight);
+}
+
+PieceSet::PieceSet(std::vector<ExecutedPiece> pieces) : pieces_(std::move(pieces)) {
+  OfSizes next;  // of the second middle stages
+  for (const ExecutedPiece& piece : pieces_) {
+    OfSizes& samples = samples_[piece.run.place];
+    const Sample sample = sample_of(piece);
+    if (piece.run.place == StagePlace::kOnly) {
+      samples[kSmall] = samples[kLarge] = sample;
+    } else {
+      Sample& slot = samples[size_of(piece.run)];
+      (slot.phases.empty() ? slot : next[size_of(piece.run)]) = sample;
+    }
+  }
+  growth_.resize(sample_of(pieces_.front()).phases.size());
+  const auto middle = samples_.find(StagePlace::kMiddle);
+  if (middle != samples_.end()) measure_growth(middle->second, next);
+}
+
+PieceSet::Sample PieceSet::sample_of(const ExecutedPiece& piece) {
+  Sample sample{.layers = static_cast<double>(piece.run.layers),
+                .in_flight = static_cast<double>(piece.run.in_flight)};
+  for (const PhaseRecord& phase : piece.profile.phases) {
+    const auto allocated = static_cast<double>(phase.peak.allocated_bytes);
+    sample.phases.push_back(
+        {.peak = allocated,
+         .after = static_cast<double>(phase.after.allocated_bytes),
+         .shared = shared_state(piece.run.plan, *piece.profile.model_state, phase.name),
+         .lost = static_cast<double>(phase.peak.reserved_bytes) - allocated});
+  }
+  return sample;
+}
+
+double PieceSet::Growth::slope(double layers) const {
+  return at_layers(in_flight[kSmall], in_flight[kLarge], layers);
+}
+
+/// `next` are the stages after those of `middle`, with fewer forwards in flight.
+void PieceSet::measure_growth(const OfSizes& middle, const OfSizes& next) {
+  for (std::size_t p = 0; p < growth_.size(); ++p) {
+    Growth& growth = growth_[p];
+    for (const std::size_t size : {kSmall, kLarge}) {
+      growth.in_flight[size] = (middle[size].phases[p].peak - next[size].phases[p].peak) /
+                               (middle[size].in_flight - next[size].in_flight);
+    }
+    const auto& [small, large] = middle;
+    const double more_layers = large.layers * (large.in_flight - next[kLarge].in_flight);
+    growth.lost_in_flight =
+        std::clamp((large.phases[p].lost - next[kLarge].phases[p].lost) / more_layers,
+                   0.0,
+                   kMostLostInFlight * growth.in_flight[kLarge] / large.layers);
+    const double lost =
+        (large.phases[p].lost - small.phases[p].lost) / (large.layers - small.layers);
+    growth.lost_beyond = std::max(0.0, lost - growth.lost_in_flight * large.in_flight);
+  }
+}
+
+const ExecutedPiece& PieceSet::piece(StagePlace place, std::size_t size) const {
+  for (const ExecutedPiece& piece : pieces_) {
+    const bool is_size = place == StagePlace::kOnly || size_of(piece.run) == size;
+    if (piece.run.place == place && is_size) return piece;
+  }
+  throw std::logic_error("a piece was not executed");
+}
+
+double PieceSet::lost_bytes(const OfSizes& samples,
+                            std::size_t phase,
+                            double layers,
+                            double layers_in_flight) const {
+  const Growth& growth = growth_[phase];
+  const auto beside_flight = [&](const Sample& sample) {
+    return sample.phases[phase].lost - growth.lost_in_flight * sample.layers * sample.in_flight;
+  };
+  const auto& [small, large] = samples;
+  const double beyond = std::max(0.0, layers - large.layers);
+  return std::max(0.0,
+                  line_at(beside_flight(small), beside_flight(large), layers - beyond) +
+                      growth.lost_beyond * beyond + growth.lost_in_flight * layers_in_flight);
+}
+
+StageMemory PieceSet::memory(const Plan& plan, const StageWish& wish) const {
+  const OfSizes& samples = samples_.at(wish.place);
+  const auto& [small, large] = samples;
+  const auto layers =
+      static_cast<double>(std::accumulate(wish.layers.begin(), wish.layers.end(), int64_t{0}));
+  const double of_chunk = layers / static_cast<double>(wish.layers.size());
+  const auto in_flight = static_cast<double>(wish.in_flight);
+  const double share = static_cast<double>(pieces_.front().run.plan.replicas()) /
+                       static_cast<double>(plan.replicas());
+  StageMemory memory;
+  for (std::size_t p = 0; p < growth_.size(); ++p) {
+    const PhaseSample &few = small.phases[p], &many = large.phases[p];
+    const bool builds = pieces_.front().profile.phases[p].name == kBuildPhase;
+    const double beside =
+        builds ? line_at(few.after, many.after, layers) - line_at(few.after, many.after, of_chunk)
+               : 0;
+    const double bytes = beside + line_at(few.peak, many.peak, builds ? of_chunk : layers) +
+                         line_at(few.shared, many.shared, layers) * (share - 1) +
+                         growth_[p].slope(of_chunk) * in_flight -
+                         growth_[p].slope(layers) * small.in_flight;
+    const double lost = lost_bytes(samples, p, of_chunk, of_chunk * in_flight);
+    memory.allocated_bytes = std::max<int64_t>(memory.allocated_bytes, std::llround(bytes));
+    memory.reserved_bytes = std::max<int64_t>(memory.reserved_bytes, std::llround(bytes + lost));
+  }
+  return memory;
+}
+
+StageTime PricedPieces::time(const StageWish& wish) const {
+  StageTime stage;
+  int64_t layers = 0;
+  for (std::size_t c = 0; c < wish.chunks.size(); ++c) {
+    const auto& [low, high] = times.at(wish.chunks[c]);
+    const auto of_chunk = static_cast<double>(wish.layers[c]);
+    const ChunkTime &small = low.chunks.front(), &large = high.chunks.front();
+    stage.chunks.push_back(
+        {.forward = line_at(small.forward, large.forward, of_chunk),
+         .backward = line_at(small.backward, large.backward, of_chunk),
+         .reduce_gradients = line_at(small.reduce_gradients, large.reduce_gradients, of_chunk),
+         .gather_parameters = line_at(small.gather_parameters, large.gather_parameters, of_chunk)});
+    layers += wish.layers[c];
+  }
+  const auto& [low, high] = times.at(wish.place);
+  const auto of_stage = static_cast<double>(layers);
+  stage.first_added = line_at(low.first_added, high.first_added, of_stage);
+  stage.step_end = line_at(low.step_end, high.step_end, of_stage);
+  stage.send_forward_bytes = high.send_forward_bytes;
+  stage.send_backward_bytes = high.send_backward_bytes;
+  return stage;
+}
+
+std::vector<StageWish> stage_wishes(const Plan& plan) {
+  const ScheduleShape shape = schedule_shape(plan);
+  std::vector<StageWish> wishes;
+  for (int64_t stage = 0; stage < shape.stages; ++stage) {
+    StageWish wish{.place = place_of(stage, shape.stages),
+                   .layers = plan.layers_of_chunks(stage),
+                   .in_flight = forwards_in_flight(shape, stage)};
+    for (int64_t chunk = 0; chunk < shape.chunks; ++chunk) {
+      wish.chunks.push_back(place_of(virtual_stage(shape, stage, chunk), shape.virtual_stages()));
+    }
+    wishes.push_back(std::move(wish));
+  }
+  return wishes;
+}
+
+}  // namespace estimator

@@ -1,0 +1,112 @@
+// The memory and the times of a stage, from the executed pieces of its family.
+//
+// Allocated bytes are a line in the number of layers, and in the number of forwards whose
+// activations are held; the slope of the second is a line in the number of layers too. This holds
+// to the allocator's block for each phase, because all layers are alike. The peak is the largest of
+// the phases. Times of kernels, and of calls that wait for one another, are lines in the number of
+// layers.
+//
+// While a model is built, the weights of one chunk exist twice for a moment: in their modules and
+// in the flat buffer.
+//
+// What PyTorch's allocator reserves beyond that depends on the order of its requests. It is taken
+// as a line in the bytes of activations that are in flight. This is the part of a composed stage
+// that is not exact.
+#pragma once
+
+#include <array>
+#include <map>
+#include <vector>
+
+#include "estimator/compose/pieces.h"
+#include "estimator/step/stage_time.h"
+
+namespace estimator {
+
+/// What a stage is to be.
+struct StageWish {
+  StagePlace place = StagePlace::kOnly;  ///< of the stage
+  std::vector<StagePlace> chunks;        ///< place of each of its model chunks
+  std::vector<int64_t> layers;           ///< of each chunk
+  int64_t in_flight = 1;                 ///< forwards of a chunk whose activations are held at once
+  bool operator<(const StageWish& other) const;
+};
+
+struct StageMemory {
+  int64_t allocated_bytes = 0;  ///< exact
+  int64_t reserved_bytes = 0;   ///< with an estimate of what the allocator loses
+};
+
+/// A piece that was executed.
+struct ExecutedPiece {
+  PieceRun run;
+  RankProfile profile;
+};
+
+/// The executed pieces of one family, of a pipeline or of a single stage.
+class PieceSet {
+ public:
+  /// The pieces of piece_runs(), in their order.
+  explicit PieceSet(std::vector<ExecutedPiece> pieces);
+
+  /// The memory of a stage of `plan`.
+  StageMemory memory(const Plan& plan, const StageWish& wish) const;
+
+  /// The piece with this place and the smaller or the larger number of layers. If several are
+  /// middle stages, the one with most in flight.
+  const ExecutedPiece& piece(StagePlace place, std::size_t size) const;
+
+ private:
+  /// Of one phase of a piece, in bytes.
+  struct PhaseSample {
+    double peak = 0;    ///< allocated
+    double after = 0;   ///< allocated at its end
+    double shared = 0;  ///< what the data ranks share
+    double lost = 0;    ///< reserved at its peak, beyond the allocated peak
+  };
+  struct Sample {
+    double layers = 0;
+    double in_flight = 0;
+    std::vector<PhaseSample> phases;
+  };
+  using OfSizes = std::array<Sample, kPieceLayers.size()>;
+
+  /// How a phase grows in the middle of a pipeline.
+  struct Growth {
+    /// Allocated bytes that one more forward in flight adds, with fewer and with more layers.
+    std::array<double, kPieceLayers.size()> in_flight{};
+    double lost_in_flight = 0;  ///< for each layer of each forward in flight
+    double lost_beyond = 0;     ///< for each layer beyond those of the larger piece
+
+    double slope(double layers) const;
+  };
+
+  static Sample sample_of(const ExecutedPiece& piece);
+  void measure_growth(const OfSizes& middle, const OfSizes& next);
+  double lost_bytes(const OfSizes& samples,
+                    std::size_t phase,
+                    double layers,
+                    double layers_in_flight) const;
+
+  std::vector<ExecutedPiece> pieces_;
+  std::map<StagePlace, OfSizes> samples_;
+  std::vector<Growth> growth_;  ///< of each phase
+};
+
+/// The times of pieces as those of `plan`'s stages, with the smaller and the larger number of
+/// layers.
+struct PricedPieces {
+  std::map<StagePlace, std::array<StageTime, kPieceLayers.size()>> times;
+
+  /// The times of the stage.
+  StageTime time(const StageWish& wish) const;
+};
+
+/// What each stage of `plan` is to be.
+std::vector<StageWish> stage_wishes(const Plan& plan);
+
+/// `low` at the smaller and `high` at the larger number of layers, on the line through both, and
+/// not below 0.
+double at_layers(double low, double high, double layers);
+
+}  // namespace estimator

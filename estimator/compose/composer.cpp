@@ -1,0 +1,101 @@
+#include "estimator/compose/composer.h"
+
+#include <algorithm>
+
+#include "estimator/cluster/memory_verdict.h"
+#include "estimator/cluster/rank_classes.h"
+#include "estimator/compute/compute_time.h"
+#include "estimator/step/step_time.h"
+
+namespace estimator {
+namespace {
+
+std::vector<ExecutedPiece> with_profiles(std::vector<PieceRun> runs,
+                                         std::vector<RankProfile> profiles) {
+  std::vector<ExecutedPiece> pieces;
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    pieces.push_back({std::move(runs[i]), std::move(profiles[i])});
+  }
+  return pieces;
+}
+
+/// The places that stages and chunks of the plan have, and a stage for each.
+std::map<StagePlace, int64_t> places_of(const Plan& plan) {
+  const int64_t stages = plan.parallelism.pipeline;
+  if (stages == 1) return {{StagePlace::kOnly, 0}};
+  return {{StagePlace::kFirst, 0},
+          {StagePlace::kMiddle, std::min<int64_t>(1, stages - 1)},
+          {StagePlace::kLast, stages - 1}};
+}
+
+}  // namespace
+
+std::string pieces_of(const Plan& plan) {
+  return (plan.parallelism.pipeline == 1 ? "one stage: " : "stages: ") + family_of(plan);
+}
+
+Composer::Composer(std::vector<PieceRun> runs,
+                   std::vector<RankProfile> profiles,
+                   const Calibration* calibration)
+    : pieces_(with_profiles(std::move(runs), std::move(profiles))), calibration_(calibration) {}
+
+Composer::Priced Composer::price(const Plan& plan) const {
+  Priced priced{.fabric = fabric_of(plan)};
+  const ParallelLayout layout(plan.parallelism);
+  const Gpu& gpu = gpu_of(plan.cluster);
+  const ComputeTarget target = compute_target(plan, gpu, calibration_);
+  for (const auto& [place, stage] : places_of(plan)) {
+    for (std::size_t size = 0; size < kPieceLayers.size(); ++size) {
+      const ExecutedPiece& piece = pieces_.piece(place, size);
+      RankProfile profile = as_stage_of(plan, stage, piece.run, piece.profile);
+      priced.pieces.times[place][size] = stage_time(
+          profile, {.plan = plan, .compute = target, .layout = layout, .fabric = priced.fabric});
+      profile.peak.reserved_bytes = 0;
+      const RankClass one{.representative_rank = profile.rank, .count = 1, .stages = {stage}};
+      priced.outside[place] = class_memory(plan, one, profile, layout, priced.fabric);
+    }
+  }
+  return priced;
+}
+
+Composer::Priced& Composer::priced_for(const Plan& plan) {
+  const PricedKey key{
+      plan.data_parallel_size(), plan.parallelism.pipeline, plan.parallelism.virtual_stages > 1};
+  const auto found = priced_.find(key);
+  return found != priced_.end() ? found->second : priced_.emplace(key, price(plan)).first->second;
+}
+
+ComposedPlan Composer::compose(const Plan& plan) {
+  Priced& priced = priced_for(plan);
+  const std::vector<StageWish> wishes = stage_wishes(plan);
+  const int64_t capacity = gpu_of(plan.cluster).memory_bytes;
+  const int64_t limit = capacity - plan.memory.headroom_bytes;
+  ComposedPlan composed;
+  std::vector<StageTime> stages;
+  stages.reserve(wishes.size());
+  bool surely_fits = true, probably_fits = true;
+  composed.may_fit = true;
+  for (std::size_t s = 0; s < wishes.size(); ++s) {
+    const StageWish& wish = wishes[s];
+    const auto [found, is_new] = priced.stages.try_emplace(wish);
+    if (is_new) found->second = priced.pieces.time(wish);
+    stages.push_back(found->second);
+    const StageMemory memory = pieces_.memory(plan, wish);
+    const RankClassEstimate& outside = priced.outside.at(wish.place);
+    surely_fits = surely_fits && memory.reserved_bytes + outside.total_high_bytes <= limit;
+    probably_fits = probably_fits && memory.reserved_bytes + outside.total_low_bytes <= limit;
+    composed.may_fit =
+        composed.may_fit && memory.allocated_bytes + outside.total_low_bytes <= limit;
+    const int64_t total = memory.reserved_bytes + outside.total_bytes;
+    if (total <= composed.peak_bytes) continue;
+    composed.peak_bytes = total;
+    composed.allocated_bytes = memory.allocated_bytes;
+    composed.worst_stage = static_cast<int64_t>(s);
+  }
+  composed.headroom_bytes = capacity - composed.peak_bytes;
+  composed.outcome = surely_fits ? Fit::kFits : probably_fits ? Fit::kTooClose : Fit::kDoesNotFit;
+  composed.time = step_time(plan, ParallelLayout(plan.parallelism), priced.fabric, stages);
+  return composed;
+}
+
+}  // namespace estimator

@@ -1,0 +1,63 @@
+// Composes memory and step time of whole layouts from executed pieces (pieces.h, composed_stage.h).
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "estimator/cluster/cluster_estimate.h"
+#include "estimator/communication/fabric.h"
+#include "estimator/compose/composed_stage.h"
+#include "estimator/compute/calibration.h"
+
+namespace estimator {
+
+/// The composed counterpart of a ClusterEstimate.
+struct ComposedPlan {
+  Fit outcome = Fit::kDoesNotFit;
+  int64_t worst_stage = 0;
+  int64_t allocated_bytes = 0;  ///< of the worst stage
+  int64_t peak_bytes = 0;       ///< of the worst stage, with all that is not the allocator's
+  int64_t headroom_bytes = 0;   ///< negative: it does not fit
+  bool may_fit = false;         ///< allocated bytes alone fit; else no allocator can make it fit
+  StepTime time;
+};
+
+/// What plans share whose pieces are the same ones: their family, and whether they have one stage.
+std::string pieces_of(const Plan& plan);
+
+/// The layouts of one set of pieces.
+class Composer {
+ public:
+  /// `runs` are those of piece_runs() for one of the plans, `profiles` theirs, in the same order.
+  /// `calibration` may be null, and must outlive the composer.
+  Composer(std::vector<PieceRun> runs,
+           std::vector<RankProfile> profiles,
+           const Calibration* calibration);
+
+  /// `plan` has the same pieces_of() as the plan of the pieces. Keeps what plans with equal data
+  /// ranks and stages share, so it is not to be called from several threads.
+  ComposedPlan compose(const Plan& plan);
+
+ private:
+  /// What the plans with some number of data ranks and of stages share.
+  struct Priced {
+    Fabric fabric;
+    PricedPieces pieces;
+    std::map<StagePlace, RankClassEstimate> outside;  ///< all but the allocator's bytes
+    std::map<StageWish, StageTime> stages;
+  };
+  using PricedKey = std::tuple<int64_t, int64_t, bool>;
+
+  Priced& priced_for(const Plan& plan);
+  Priced price(const Plan& plan) const;
+
+  PieceSet pieces_;
+  const Calibration* calibration_;
+  std::map<PricedKey, Priced> priced_;
+};
+
+}  // namespace estimator

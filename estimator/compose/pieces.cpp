@@ -1,0 +1,173 @@
+#include "estimator/compose/pieces.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "estimator/base/fields.h"
+#include "estimator/cluster/profile_match.h"
+#include "estimator/cluster/rank_classes.h"
+#include "estimator/plan/frameworks.h"
+#include "estimator/plan/parallel_layout.h"
+#include "estimator/schedule/pipeline_schedule.h"
+
+namespace estimator {
+namespace {
+
+constexpr int64_t kStages = 4;
+constexpr int64_t kMicroBatches = 8;  ///< more than are in flight
+
+/// Experts are shared among other ranks than the rest, so that their state has another share. Units
+/// of FSDP2 are gathered for each micro-batch.
+bool data_ranks_change_shards(const Plan& plan) {
+  return plan.model.has_experts() || plan.parallelism.fully_sharded();
+}
+
+/// As many data ranks as fill whole machines, two at least, so that there is something to share.
+int64_t data_ranks_of_pieces(const Plan& plan, int64_t stages) {
+  if (data_ranks_change_shards(plan)) return plan.data_parallel_size();
+  const ParallelConfig& p = plan.parallelism;
+  for (int64_t data = 2;; ++data) {
+    if (p.tensor * p.context * stages * data % plan.cluster.gpus_per_node == 0) return data;
+  }
+}
+
+/// The plan of a pipeline of `stages` stages with `layers` layers each.
+Plan piece_plan(const Plan& plan, int64_t stages, int64_t layers) {
+  const ParallelConfig& p = plan.parallelism;
+  const int64_t data = data_ranks_of_pieces(plan, stages);
+  const int64_t world = p.tensor * p.context * stages * data;
+  Json tree = to_json(plan);
+  tree["model"]["num_layers"] = stages * layers;
+  Json& parallelism = tree["parallelism"];
+  parallelism["pipeline"] = stages;
+  parallelism["data"] = data;
+  parallelism["virtual_stages"] = 1;
+  for (const char* key : {"layers_per_stage",
+                          "bucket_elements",
+                          "overlap_p2p_communication",
+                          "microbatch_group_size_per_virtual_stage"}) {
+    parallelism.erase(key);
+  }
+  Json& cluster = tree["cluster"];
+  if (world % plan.cluster.gpus_per_node != 0) cluster["gpus_per_node"] = world;
+  cluster["nodes"] = world / cluster["gpus_per_node"].get<int64_t>();
+  tree["training"]["global_batch_size"] = kMicroBatches * data * plan.training.micro_batch_size;
+  return resolve_plan(tree, {.origin = "a piece of the plan"});
+}
+
+PieceRun piece_run(const Plan& plan, int64_t stage, int64_t layers) {
+  const ScheduleShape shape = schedule_shape(plan);
+  for (const RankClass& one : rank_classes(plan)) {
+    if (std::find(one.stages.begin(), one.stages.end(), stage) == one.stages.end()) continue;
+    return {.place = place_of(stage, shape.stages),
+            .layers = layers,
+            .in_flight = forwards_in_flight(shape, stage),
+            .plan = plan,
+            .rank = one.representative_rank};
+  }
+  throw std::logic_error("a stage is in no class");
+}
+
+bool shares_optimizer(const Plan& plan) { return plan.parallelism.zero_stage >= 1; }
+
+/// Once for each bucket of the data ranks, whose size depends on their number.
+bool is_of_buckets(const CollectiveRecord& record) {
+  return is_of_replicas(record.call.group) && !is_per_micro_batch(record.direction);
+}
+
+/// The same elements in buckets of another size.
+void fill_buckets(double growth, CollectiveRecord& record) {
+  if (growth == 1 || record.count <= 1) return;
+  const auto before = static_cast<double>(record.count);
+  const double after = std::max(1.0, std::round(before / growth));
+  record.count = record.executed_count = static_cast<int64_t>(after);
+  record.call.bytes = std::llround(static_cast<double>(record.call.bytes) * before / after);
+}
+
+/// The neighbours of a stage that has moved along the pipeline, which is a ring for virtual stages.
+void move_peer(int64_t moved, CollectiveCall& call) {
+  if (call.group != GroupKind::kPipeline || call.peer < 0) return;
+  const int64_t stages = call.group_size;
+  call.peer = ((call.peer + moved) % stages + stages) % stages;
+}
+
+}  // namespace
+
+StagePlace place_of(int64_t piece, int64_t pieces) {
+  if (pieces == 1) return StagePlace::kOnly;
+  if (piece == 0) return StagePlace::kFirst;
+  return piece == pieces - 1 ? StagePlace::kLast : StagePlace::kMiddle;
+}
+
+std::string family_of(const Plan& plan) {
+  Json seen = without_what_changes_no_rank(to_json(plan));
+  Json& parallelism = seen["parallelism"];
+  for (const char* key : {"pipeline",
+                          "virtual_stages",
+                          "layers_per_stage",
+                          "bucket_elements",
+                          "overlap_p2p_communication",
+                          "microbatch_group_size_per_virtual_stage"}) {
+    parallelism.erase(key);
+  }
+  if (!data_ranks_change_shards(plan)) parallelism.erase("data");
+  seen["training"].erase("global_batch_size");
+  seen.erase("cluster");
+  return seen.dump();
+}
+
+std::string obstacle_to_composition(const Plan& plan) {
+  if (plan.model.has_experts() && plan.model.expert_layers() != plan.model.num_layers) {
+    return "its layers are not all alike";
+  }
+  if (plan.parallelism.pipeline_schedule != ScheduleKind::kOneForwardOneBackward) {
+    return "its schedule is not 1f1b";
+  }
+  if (plan.training.optimizer_cpu_offload) return "its optimizer is offloaded";
+  if (traits_of(plan.training.framework).whole_parameters) {
+    return "its framework shares whole parameters among data ranks";
+  }
+  return "";
+}
+
+std::vector<PieceRun> piece_runs(const Plan& plan) {
+  const int64_t all_layers = plan.model.num_layers;
+  if (plan.parallelism.pipeline == 1) {
+    return {piece_run(piece_plan(plan, 1, all_layers), 0, all_layers)};
+  }
+  std::vector<PieceRun> runs;
+  for (const int64_t layers : kPieceLayers) {
+    const Plan piece = piece_plan(plan, kStages, layers);
+    for (int64_t stage = 0; stage < kStages; ++stage) {
+      runs.push_back(piece_run(piece, stage, layers));
+    }
+  }
+  return runs;
+}
+
+RankProfile as_stage_of(const Plan& plan, int64_t stage, const PieceRun& run, RankProfile profile) {
+  const ParallelLayout layout(plan.parallelism);
+  const int64_t moved = stage - profile.coordinate.pipeline;
+  profile.rank = layout.rank({.pipeline = stage});
+  profile.world_size = layout.world_size();
+  profile.coordinate = layout.coordinate(profile.rank);
+  const auto replicas = [](const Plan& of) { return static_cast<double>(of.replicas()); };
+  const double share = shares_optimizer(plan) ? replicas(run.plan) / replicas(plan) : 1;
+  for (OperatorRecord& record : profile.operators) {
+    if (record.direction != Direction::kOptimizerStep) continue;
+    record.flops *= share;
+    record.bytes *= share;
+  }
+  const double growth =
+      static_cast<double>(plan.bucket_elements()) / static_cast<double>(run.plan.bucket_elements());
+  for (CollectiveRecord& record : profile.collectives) {
+    record.call.group_size = layout.group(record.call.group, profile.rank).size();
+    move_peer(moved, record.call);
+    if (!is_of_buckets(record)) continue;
+    fill_buckets(growth, record);
+    if (record.call.group_size == 1) record.count = record.executed_count = 0;
+  }
+  return profile;
+}
+
+}  // namespace estimator

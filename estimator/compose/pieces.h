@@ -1,0 +1,57 @@
+// Pieces from which the ranks of many layouts are composed.
+//
+// Layouts that differ only in their pipeline, in their data ranks and in the global batch run the
+// same layers: they are one family. Of each family a few small stages are executed: the first, the
+// last and two middle ones of a pipeline of four, each with few and with more layers. (Of layouts
+// without a pipeline the one stage is executed as it is.) What a stage with any other number of
+// layers and of micro-batches in flight holds, and how long it takes, follows from these
+// (composed_stage.h).
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "estimator/base/enum_names.h"
+#include "estimator/plan/plan.h"
+#include "estimator/profile/rank_profile.h"
+
+namespace estimator {
+
+/// What a stage has besides layers: embedding and head, the embedding, nothing, or the head.
+enum class StagePlace { kOnly, kFirst, kMiddle, kLast };
+inline constexpr std::size_t kStagePlaces = 4;
+
+/// The place of chunk or stage `piece` of `pieces` in a row.
+StagePlace place_of(int64_t piece, int64_t pieces);
+
+/// Numbers of layers of the executed stages of a pipeline. The allocated peak is a line through
+/// them from two layers on; what the allocator loses beside it is not, and wants more layers.
+inline constexpr std::array<int64_t, 2> kPieceLayers = {2, 8};
+
+/// A stage that is executed.
+struct PieceRun {
+  StagePlace place = StagePlace::kOnly;
+  int64_t layers = 0;
+  int64_t in_flight = 1;  ///< micro-batches
+  Plan plan;
+  int64_t rank = 0;
+};
+
+/// Equal for plans of one family.
+std::string family_of(const Plan& plan);
+
+/// What keeps plans like this one from being composed, in words; "" if nothing does: layers that
+/// are not all alike, a schedule other than 1F1B, an offloaded optimizer.
+std::string obstacle_to_composition(const Plan& plan);
+
+/// The stages to execute for the family of `plan`; only its own if it has one stage.
+std::vector<PieceRun> piece_runs(const Plan& plan);
+
+/// The executed stage as a stage of `plan`, another of its family, at this stage of its pipeline:
+/// groups have the sizes that they have there, and what the data ranks share is shared among as
+/// many as there are. Memory is left as it was: see composed_stage.h.
+RankProfile as_stage_of(const Plan& plan, int64_t stage, const PieceRun& run, RankProfile profile);
+
+}  // namespace estimator

@@ -1,0 +1,249 @@
+#include "estimator/what_if/search.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "estimator/base/errors.h"
+#include "estimator/base/units.h"
+#include "estimator/cluster/training_estimate.h"
+#include "estimator/compute/model_flops.h"
+#include "estimator/plan/option_table.h"
+#include "estimator/what_if/option_paths.h"
+#include "estimator/what_if/typed_flags.h"
+
+namespace estimator {
+namespace {
+
+constexpr int64_t kLongSequence = 16384;
+constexpr int64_t kMostContextRanks = 16;
+constexpr int64_t kLargestMicroBatch = 16;
+
+std::vector<Json> doubled_up_to(int64_t most) {
+  std::vector<Json> values;
+  for (int64_t value = 1; value <= most; value *= 2) values.push_back(value);
+  return values;
+}
+
+std::vector<Json> divisors(int64_t number, int64_t most) {
+  std::vector<Json> values;
+  for (int64_t value = 1; value <= std::min(number, most); ++value) {
+    if (number % value == 0) values.push_back(value);
+  }
+  return values;
+}
+
+int64_t value_in(const PlanEdits& edits, const PlanSpec& spec, const char* path, int64_t usual) {
+  for (const PlanEdit& edit : edits) {
+    if (edit.path == path) return edit.value.get<int64_t>();
+  }
+  const Json said = spec.said(path);
+  return said.is_number_integer() ? said.get<int64_t>() : usual;
+}
+
+/// What can be told without the rules, which take longer: "" or what is wrong.
+const char* obvious_problem(const PlanEdits& edits,
+                            const PlanSpec& spec,
+                            const Plan& base,
+                            int64_t gpus) {
+  const int64_t stages = value_in(edits, spec, paths::kPipeline, 1);
+  const int64_t ranks =
+      value_in(edits, spec, paths::kTensor, 1) * value_in(edits, spec, paths::kContext, 1) * stages;
+  if (gpus % ranks != 0) return "tensor x context x pipeline does not divide the GPUs";
+  const int64_t pieces = stages * value_in(edits, spec, paths::kVirtual, 1);
+  if (base.model.num_layers % pieces != 0 && !spec.says(paths::kLayersPerStage)) {
+    return "stages do not divide the layers";
+  }
+  if (pieces > 1 && stages == 1) return "virtual stages without a pipeline";
+  const int64_t samples = value_in(edits, spec, paths::kMicroBatch, 1) * (gpus / ranks);
+  if (base.global_batch_size() % samples != 0) {
+    return "micro-batch x data ranks does not divide the global batch";
+  }
+  return "";
+}
+
+/// The edits that say something else than the defaults, which hold without them.
+PlanEdits without_defaults(PlanEdits edits) {
+  std::erase_if(edits, [](const PlanEdit& edit) {
+    const PlanOption* option = find_plan_option(edit.path);
+    return option != nullptr && option->default_value == edit.value.dump();
+  });
+  return edits;
+}
+
+/// Tensor ranks share the norms too: it costs nothing and saves memory, and experts need it.
+void add_sequence_parallelism(const PlanSpec& spec, PlanEdits& edits) {
+  if (spec.says(paths::kSequenceParallel) || value_in(edits, spec, paths::kTensor, 1) == 1) return;
+  edits.push_back({paths::kSequenceParallel, true});
+}
+
+}  // namespace
+
+int64_t Refusals::sum() const {
+  int64_t sum = 0;
+  for (const auto& [what, count] : counts) sum += count;
+  return sum;
+}
+
+Plan searched_plan(const PlanSpec& spec) {
+  if (!spec.says(paths::kGlobalBatch)) {
+    throw UserError({.what = "the global batch is not given, and layouts are compared by the time "
+                             "that they take for it",
+                     .where = spec.context.origin,
+                     .help = "give --global-batch-size"});
+  }
+  PlanSpec alone = spec.with({{paths::kNodes, 1},
+                              {paths::kGpusPerNode, 1},
+                              {paths::kTensor, 1},
+                              {paths::kPipeline, 1},
+                              {paths::kContext, 1},
+                              {paths::kExpert, 1},
+                              {paths::kVirtual, 1},
+                              {paths::kData, "auto"},
+                              {paths::kSequenceParallel, false},
+                              {paths::kLayersPerStage, Json::array()}});
+  alone.context.world_size.reset();
+  return resolve_plan(alone);
+}
+
+int64_t gpus_of_machine(const PlanSpec& spec) {
+  constexpr int64_t kUsual = 8;
+  const Json said = spec.said(paths::kGpusPerNode);
+  return said.is_number_integer() ? said.get<int64_t>() : kUsual;
+}
+
+std::string quick_pieces_key(const Layout& layout) {
+  const ParallelConfig& p = layout.plan.parallelism;
+  std::string key = p.pipeline == 1 ? "one stage" : "stages";
+  const bool needs_data = layout.plan.model.has_experts() || p.fully_sharded();
+  if (needs_data) key += fmt::format(", data {}", layout.plan.data_parallel_size());
+  for (const PlanEdit& edit : layout.edits) {
+    if (edit.path == paths::kPipeline || edit.path == paths::kVirtual) continue;
+    key += fmt::format(", {} {}", edit.path, edit.value.dump());
+  }
+  return key;
+}
+
+std::vector<SearchAxis> search_axes(const PlanSpec& spec, int64_t gpus) {
+  const Plan base = searched_plan(spec);
+  std::vector<SearchAxis> axes = {
+      {paths::kTensor, doubled_up_to(std::min(gpus_of_machine(spec), gpus))},
+      {paths::kContext,
+       doubled_up_to(base.sequence_length() >= kLongSequence ? std::min(kMostContextRanks, gpus)
+                                                             : 1)},
+      {paths::kExpert, doubled_up_to(base.model.has_experts() ? base.model.num_experts : 1)},
+      {paths::kMicroBatch, doubled_up_to(kLargestMicroBatch)},
+      {paths::kRecompute, {"none", "selective", "full"}},
+      {paths::kPipeline, divisors(base.model.num_layers, gpus)},
+      {paths::kVirtual, divisors(base.model.num_layers, base.model.num_layers)}};
+  // Selective recompute saves nothing where the attention kernel does it.
+  if (base.training.attention != Attention::kUnfused &&
+      base.training.framework != Framework::kTorchtitan) {
+    axes[4].values = {"none", "full"};
+  }
+  std::erase_if(
+      axes, [&](const SearchAxis& axis) { return spec.says(axis.path) || axis.values.size() < 2; });
+  return axes;
+}
+
+Layouts allowed_layouts(const PlanSpec& spec, const std::vector<SearchAxis>& axes, int64_t gpus) {
+  const Plan base = searched_plan(spec);
+  PlanSpec open = spec.with({{paths::kNodes, "auto"}});
+  open.context.world_size = gpus;
+  open.context.world_size_origin = "--gpus";
+  Layouts layouts;
+  std::vector<std::size_t> index(axes.size(), 0);
+  for (bool more = true; more;) {
+    PlanEdits edits;
+    for (std::size_t a = 0; a < axes.size(); ++a) {
+      edits.push_back({axes[a].path, axes[a].values[index[a]]});
+    }
+    if (const char* problem = obvious_problem(edits, open, base, gpus); *problem != '\0') {
+      ++layouts.refused.counts[problem];
+    } else {
+      add_sequence_parallelism(open, edits);
+      if (open.says(paths::kData)) edits.push_back({paths::kData, "auto"});
+      try {
+        Plan plan = resolve_plan(open.with(edits));
+        layouts.allowed.push_back({std::move(edits), std::move(plan), std::nullopt});
+      } catch (const UserError& error) {
+        ++layouts.refused.counts[error.problems().front().what];
+      }
+    }
+    more = false;
+    for (std::size_t a = axes.size(); a-- > 0 && !more;) {
+      index[a] = (index[a] + 1) % axes[a].values.size();
+      more = index[a] != 0;
+    }
+  }
+  return layouts;
+}
+
+int64_t least_bytes(const Plan& plan) {
+  constexpr int64_t kBytesOfParameter = 2 + 2;
+  const ParallelConfig& p = plan.parallelism;
+  if (plan.model.has_experts()) return 0;
+  const int64_t layers = divide_up(plan.model.num_layers, p.pipeline);
+  const int64_t shards = p.tensor * (p.fully_sharded() ? plan.replicas() : 1);
+  return layers * (layer_parameter_count(plan.model, 0) / shards) * kBytesOfParameter;
+}
+
+FoundLayout found_layout(const Layout& layout, std::optional<double> usd_per_gpu_hour) {
+  const Plan& plan = layout.plan;
+  const ComposedPlan& composed = layout.composed.value();
+  const double seconds = composed.time.iteration_seconds;
+  const auto world = static_cast<double>(plan.world_size());
+  const double peak = world * gpu_of(plan.cluster).peak_flops(plan.training.dtype);
+  FoundLayout found{.flags = flags_to_type(without_defaults(layout.edits)),
+                    .gpus = plan.world_size(),
+                    .outcome = composed.outcome,
+                    .allocated_bytes = composed.allocated_bytes,
+                    .peak_bytes = composed.peak_bytes,
+                    .headroom_bytes = composed.headroom_bytes,
+                    .iteration_seconds = seconds,
+                    .tokens_per_second = static_cast<double>(plan.tokens_per_step()) / seconds,
+                    .mfu = step_flops(plan).model / seconds / peak};
+  if (usd_per_gpu_hour) {
+    constexpr double kMillion = 1e6, kSecondsOfHour = 3600;
+    found.usd_per_million_tokens =
+        *usd_per_gpu_hour * world / kSecondsOfHour / found.tokens_per_second * kMillion;
+  }
+  return found;
+}
+
+void add_executed(const ClusterEstimate& executed, FoundLayout& found) {
+  const Verdict& verdict = executed.verdict;
+  for (const RankClassEstimate& row : executed.rank_classes) {
+    if (row.representative_rank == verdict.worst_rank) {
+      found.executed_allocated_bytes = row.allocated_peak_bytes;
+    }
+  }
+  found.executed_peak_bytes = verdict.peak_bytes;
+  found.executed_outcome = verdict.outcome;
+  found.executed_iteration_seconds = executed.time.iteration_seconds;
+  found.tokens_per_second = executed.throughput.tokens_per_second;
+  found.mfu = executed.throughput.mfu;
+}
+
+std::vector<FoundLayout> pareto_front(std::vector<FoundLayout> layouts) {
+  const auto is_no_worse = [](const FoundLayout& a, const FoundLayout& b) {
+    return a.iteration_seconds <= b.iteration_seconds && a.headroom_bytes >= b.headroom_bytes &&
+           a.gpus <= b.gpus &&
+           a.usd_per_million_tokens.value_or(0) <= b.usd_per_million_tokens.value_or(0);
+  };
+  std::stable_sort(layouts.begin(), layouts.end(), [](const auto& a, const auto& b) {
+    return std::tuple(a.iteration_seconds, a.gpus, -a.headroom_bytes) <
+           std::tuple(b.iteration_seconds, b.gpus, -b.headroom_bytes);
+  });
+  // In this order a layout can only be worse than one before it.
+  std::vector<FoundLayout> front;
+  for (FoundLayout& layout : layouts) {
+    const bool is_worse = std::any_of(front.begin(), front.end(), [&](const FoundLayout& better) {
+      return is_no_worse(better, layout);
+    });
+    if (!is_worse) front.push_back(std::move(layout));
+  }
+  return front;
+}
+
+}  // namespace estimator

@@ -1,0 +1,160 @@
+// Search: all layouts of a model on a number of GPUs, composed from executed pieces.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "estimator/base/document_head.h"
+#include "estimator/base/option.h"
+#include "estimator/compose/composer.h"
+#include "estimator/plan/plan_spec.h"
+
+namespace estimator {
+
+/// An option that the search varies, and its values. What the user gives is not varied.
+struct SearchAxis {
+  std::string path;
+  std::vector<Json> values;
+};
+
+/// A layout that the rules allow.
+struct Layout {
+  PlanEdits edits;  ///< over what was said
+  Plan plan;
+  std::optional<ComposedPlan> composed;  ///< empty: it surely does not fit, and was not composed
+};
+
+struct Refusals {
+  std::map<std::string, int64_t> counts;  ///< by what is wrong
+  int64_t sum() const;
+};
+
+struct Layouts {
+  std::vector<Layout> allowed;
+  Refusals refused;
+};
+
+/// What the search needs to know of a plan before it is complete: the plan of one GPU with one data
+/// rank. Throws UserError if the model, the GPU or the batch are wrong or not given.
+Plan searched_plan(const PlanSpec& spec);
+
+/// GPUs of one machine: what was said, else 8.
+int64_t gpus_of_machine(const PlanSpec& spec);
+
+/// The axes of a search for what `spec` leaves open, for a world of `gpus`: tensor ranks up to a
+/// machine, pipeline stages and virtual stages, context ranks (for sequences of 16,384 tokens and
+/// more), expert ranks, micro-batches of 1 to 16 samples, and recompute.
+std::vector<SearchAxis> search_axes(const PlanSpec& spec, int64_t gpus);
+
+/// Equal for layouts of the same search with the same pieces_of(), and made in less time.
+std::string quick_pieces_key(const Layout& layout);
+
+/// All layouts of the axes on `gpus` GPUs that the rules allow, with data ranks for what is left of
+/// the world. Nothing is composed yet.
+Layouts allowed_layouts(const PlanSpec& spec, const std::vector<SearchAxis>& axes, int64_t gpus);
+
+/// Bytes that the largest shard of the plan's layers needs at least: weights and gradients of 16
+/// bits. Experts do not count.
+int64_t least_bytes(const Plan& plan);
+
+/// One layout as it is reported: what was composed, and what its whole execution gave.
+struct FoundLayout {
+  std::string flags;
+  int64_t gpus = 0;
+  Fit outcome = Fit::kDoesNotFit;
+  int64_t allocated_bytes = 0;
+  int64_t peak_bytes = 0;
+  int64_t headroom_bytes = 0;
+  double iteration_seconds = 0;
+  double tokens_per_second = 0;
+  double mfu = 0;
+  std::optional<double> usd_per_million_tokens;
+  std::optional<int64_t> executed_allocated_bytes;
+  std::optional<int64_t> executed_peak_bytes;
+  std::optional<double> executed_iteration_seconds;
+  std::optional<Fit> executed_outcome;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, FoundLayout& found) {
+  visit("flags", found.flags, "what to type over what was given");
+  visit("gpus", found.gpus, "of the cluster");
+  visit("outcome", found.outcome, "the verdict of the composed memory");
+  visit("allocated_bytes", found.allocated_bytes, "composed, by tensors of the worst stage");
+  visit("peak_bytes", found.peak_bytes, "composed, of the worst stage");
+  visit("headroom_bytes", found.headroom_bytes, "composed, what is left");
+  visit("iteration_seconds", found.iteration_seconds, "composed, one optimizer step");
+  visit("tokens_per_second", found.tokens_per_second, "of the cluster; executed, where it was");
+  visit("mfu", found.mfu, "model FLOPs over the dense peak; executed, where it was");
+  visit("usd_per_million_tokens", found.usd_per_million_tokens, "where a price is known");
+  visit("executed_allocated_bytes",
+        found.executed_allocated_bytes,
+        "where the layout was executed whole");
+  visit("executed_peak_bytes", found.executed_peak_bytes, "the same");
+  visit("executed_iteration_seconds", found.executed_iteration_seconds, "the same");
+  visit("executed_outcome", found.executed_outcome, "the same");
+}
+
+/// The search on one number of GPUs.
+struct WorldSearch {
+  int64_t gpus = 0;
+  int64_t layouts = 0;
+  int64_t refused = 0;
+  int64_t fits = 0;
+  int64_t too_close = 0;
+  /// The layout that needs least memory: why not fewer GPUs.
+  std::optional<FoundLayout> leanest;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, WorldSearch& world) {
+  visit("gpus", world.gpus, "how many");
+  visit("layouts", world.layouts, "combinations of the axes");
+  visit("refused", world.refused, "that the rules do not allow");
+  visit("fits", world.fits, "that surely fit");
+  visit("too_close", world.too_close, "that are too close to call");
+  visit("leanest", world.leanest, "the one that needs least memory");
+}
+
+struct Search {
+  DocumentHead head{1, "search"};
+  int64_t capacity_bytes = 0;
+  int64_t pieces_run = 0;
+  double execute_seconds = 0;
+  double compose_seconds = 0;
+  std::vector<WorldSearch> worlds;
+  std::optional<int64_t> fewest_gpus;
+  std::vector<FoundLayout> best;
+  std::vector<FoundLayout> pareto;
+  std::vector<FoundLayout> checked;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, Search& search) {
+  visit_head(visit, search.head);
+  visit("capacity_bytes", search.capacity_bytes, "what a GPU has");
+  visit("pieces_run", search.pieces_run, "stages that were executed to compose layouts from");
+  visit("execute_seconds", search.execute_seconds, "that this took");
+  visit("compose_seconds", search.compose_seconds, "that composing all layouts took");
+  visit("worlds", search.worlds, "each number of GPUs");
+  visit("fewest_gpus", search.fewest_gpus, "with a layout that fits; none: there is none");
+  visit("best", search.best, "the fastest that fit, executed whole");
+  visit("pareto",
+        search.pareto,
+        "layouts for which no other is at least as good in step time, headroom, GPUs and cost");
+  visit("checked", search.checked, "layouts at random that were executed whole too");
+}
+
+/// Those of which no other is at least as good in all of step time, headroom, GPUs and cost, and
+/// better in one; by ascending step time.
+std::vector<FoundLayout> pareto_front(std::vector<FoundLayout> layouts);
+
+/// What the whole execution of the layout gave.
+void add_executed(const ClusterEstimate& executed, FoundLayout& found);
+
+/// The layout in words of the report, from what was composed, which it must be. `usd_per_gpu_hour`
+/// may be empty.
+FoundLayout found_layout(const Layout& layout, std::optional<double> usd_per_gpu_hour);
+
+}  // namespace estimator

@@ -1,0 +1,200 @@
+#include "sim/cli/report/search_report.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "estimator/base/document.h"
+#include "estimator/base/units.h"
+#include "estimator/cluster/memory_verdict.h"
+#include "sim/cli/report/table.h"
+
+namespace sim {
+namespace {
+
+using estimator::FoundLayout;
+using estimator::Search;
+using estimator::with_commas;
+using estimator::WorldSearch;
+
+constexpr std::size_t kMostOfTheFront = 12;
+
+std::string in_format(const Table& table, TableFormat format) {
+  return format == TableFormat::kMarkdown ? "\n" + table.markdown() : table.text(2);
+}
+
+std::string worlds_text(const Search& search, TableFormat format) {
+  Table table({{"GPUs"},
+               {"layouts"},
+               {"not allowed"},
+               {"fit"},
+               {"too close"},
+               {"least memory, GiB"},
+               {"with", Align::kLeft}});
+  for (const WorldSearch& world : search.worlds) {
+    table.add_row({with_commas(world.gpus),
+                   with_commas(world.layouts),
+                   with_commas(world.refused),
+                   with_commas(world.fits),
+                   with_commas(world.too_close),
+                   world.leanest ? gib(world.leanest->peak_bytes) : "",
+                   world.leanest ? world.leanest->flags : ""});
+  }
+  return in_format(table, format);
+}
+
+/// "0.4 %": how far the composed figure is from the executed one.
+std::string error_text(double composed, double executed) {
+  return fmt::format("{:+.1f} %", 100 * (composed / executed - 1));
+}
+
+std::string best_text(const Search& search, TableFormat format) {
+  if (search.best.empty()) return "\nNone of the layouts surely fits.\n";
+  const bool was_executed = search.best.front().executed_iteration_seconds.has_value();
+  Table table({{"step"},
+               {"composed"},
+               {"tokens/s"},
+               {"MFU"},
+               {"peak GiB"},
+               {"composed"},
+               {"GPUs"},
+               {"", Align::kLeft},
+               {"flags", Align::kLeft}});
+  for (const FoundLayout& found : search.best) {
+    const double seconds = found.executed_iteration_seconds.value_or(found.iteration_seconds);
+    const int64_t peak = found.executed_peak_bytes.value_or(found.peak_bytes);
+    table.add_row(
+        {estimator::format_duration(seconds),
+         was_executed ? error_text(found.iteration_seconds, seconds) : "",
+         estimator::whole_with_commas(found.tokens_per_second),
+         fmt::format("{:.1f} %", 100 * found.mfu),
+         gib(peak),
+         was_executed ? error_text(static_cast<double>(found.peak_bytes), static_cast<double>(peak))
+                      : "",
+         with_commas(found.gpus),
+         estimator::fit_words(found.executed_outcome.value_or(found.outcome)),
+         found.flags});
+  }
+  return fmt::format("\nThe fastest that fit{}\n",
+                     was_executed ? ", executed whole; composed: how far the composed figure is off"
+                                  : ", composed") +
+         in_format(table, format);
+}
+
+std::string fewest_text(const Search& search) {
+  if (search.worlds.size() < 2) return "";
+  if (!search.fewest_gpus) return "\nNo number of GPUs in this search holds it.\n";
+  std::string text =
+      fmt::format("\nFewest GPUs that hold it: {}\n", with_commas(*search.fewest_gpus));
+  for (const WorldSearch& world : search.worlds) {
+    if (world.gpus >= *search.fewest_gpus || !world.leanest) continue;
+    text += fmt::format("  on {} the leanest layout needs {} of {} ({})\n",
+                        with_commas(world.gpus),
+                        estimator::format_gib(world.leanest->peak_bytes),
+                        estimator::format_gib(search.capacity_bytes),
+                        world.leanest->flags);
+  }
+  return text;
+}
+
+Table front_table(const Search& search, std::size_t most) {
+  const bool has_prices =
+      !search.pareto.empty() && search.pareto.front().usd_per_million_tokens.has_value();
+  std::vector<Column> columns = {{"step"}, {"free GiB"}, {"GPUs"}, {"tokens/s"}, {"MFU"}};
+  if (has_prices) columns.push_back({"dollars/1M tokens"});
+  columns.push_back({"flags", Align::kLeft});
+  Table table(std::move(columns));
+  for (std::size_t i = 0; i < std::min(most, search.pareto.size()); ++i) {
+    const FoundLayout& found = search.pareto[i];
+    std::vector<std::string> row = {estimator::format_duration(found.iteration_seconds),
+                                    gib(found.headroom_bytes),
+                                    with_commas(found.gpus),
+                                    estimator::whole_with_commas(found.tokens_per_second),
+                                    fmt::format("{:.1f} %", 100 * found.mfu)};
+    if (has_prices) row.push_back(fmt::format("{:.4f}", *found.usd_per_million_tokens));
+    row.push_back(found.flags);
+    table.add_row(std::move(row));
+  }
+  return table;
+}
+
+std::string front_text(const Search& search, TableFormat format) {
+  if (search.pareto.size() < 2) return "";
+  std::string text =
+      "\nThe trade between step time, free memory, GPUs and cost (Pareto front, composed)\n" +
+      in_format(front_table(search, kMostOfTheFront), format);
+  if (search.pareto.size() > kMostOfTheFront) {
+    text += fmt::format("  and {} more (--format csv or json has all)\n",
+                        search.pareto.size() - kMostOfTheFront);
+  }
+  return text;
+}
+
+double mean_size(const Search& search, double (*error)(const FoundLayout&)) {
+  double sum = 0;
+  for (const FoundLayout& found : search.checked) sum += std::abs(error(found));
+  return 100 * sum / static_cast<double>(search.checked.size());
+}
+
+double error_of_peak(const FoundLayout& found) {
+  return static_cast<double>(found.peak_bytes) / static_cast<double>(*found.executed_peak_bytes) -
+         1;
+}
+
+double error_of_allocated(const FoundLayout& found) {
+  return static_cast<double>(found.allocated_bytes) /
+             static_cast<double>(*found.executed_allocated_bytes) -
+         1;
+}
+
+double error_of_step(const FoundLayout& found) {
+  return found.iteration_seconds / *found.executed_iteration_seconds - 1;
+}
+
+std::string checked_text(const Search& search, TableFormat format) {
+  if (search.checked.empty()) return "";
+  const auto percent = [](double error) { return fmt::format("{:+.2f} %", 100 * error); };
+  Table table({{"step"},
+               {"composed"},
+               {"peak GiB"},
+               {"composed"},
+               {"allocated, composed"},
+               {"flags", Align::kLeft}});
+  for (const FoundLayout& found : search.checked) {
+    table.add_row({estimator::format_duration(*found.executed_iteration_seconds),
+                   percent(error_of_step(found)),
+                   gib(*found.executed_peak_bytes),
+                   percent(error_of_peak(found)),
+                   percent(error_of_allocated(found)),
+                   found.flags});
+  }
+  return "\nA sample of all layouts, executed whole; composed: how far the composed figure is "
+         "off\n" +
+         in_format(table, format) +
+         fmt::format("  mean of the sizes: step {:.2f} %, peak {:.2f} %, allocated {:.2f} %\n",
+                     mean_size(search, error_of_step),
+                     mean_size(search, error_of_peak),
+                     mean_size(search, error_of_allocated));
+}
+
+std::string effort_text(const Search& search) {
+  int64_t layouts = 0;
+  for (const WorldSearch& world : search.worlds) layouts += world.layouts - world.refused;
+  return fmt::format(
+      "\n{} layouts were composed from {} executed stages: {} to execute, {} to compose\n",
+      with_commas(layouts),
+      with_commas(search.pieces_run),
+      estimator::format_duration(search.execute_seconds),
+      estimator::format_duration(search.compose_seconds));
+}
+
+}  // namespace
+
+std::string search_text(const Search& search, TableFormat format) {
+  if (format == TableFormat::kJson) return estimator::document_text(search);
+  if (format == TableFormat::kCsv) return front_table(search, search.pareto.size()).csv();
+  return worlds_text(search, format) + best_text(search, format) + fewest_text(search) +
+         front_text(search, format) + checked_text(search, format) + effort_text(search);
+}
+
+}  // namespace sim

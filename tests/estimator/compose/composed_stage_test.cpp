@@ -1,0 +1,203 @@
+// Stages that are composed from pieces whose memory and time are formulas.
+#include "estimator/compose/composed_stage.h"
+
+#include <gtest/gtest.h>
+
+#include "estimator/base/fields.h"
+
+namespace estimator {
+namespace {
+
+/// A plan with two data ranks that share the optimizer, unless `changes` says otherwise.
+Plan piece_base(const Json& changes = Json::object()) {
+  Json tree = Json::parse(R"({
+    "model": {"num_layers": 24, "hidden_size": 64, "num_attention_heads": 8, "vocab_size": 1000,
+              "max_position_embeddings": 128},
+    "cluster": {"gpu": "h100-sxm", "nodes": 1, "gpus_per_node": 8},
+    "parallelism": {"pipeline": 4, "zero_stage": 1},
+    "training": {"micro_batch_size": 1, "global_batch_size": 64, "sequence_length": 128}})");
+  tree.merge_patch(changes);
+  return resolve_plan(tree, {});
+}
+
+/// A stage that holds 100 + 10 L bytes, 3 + 2 L for each micro-batch in flight, and of its state 12
+/// L for the optimizer; the allocator loses a tenth of what is in flight.
+ExecutedPiece piece(StagePlace place, int64_t layers, int64_t in_flight) {
+  ExecutedPiece piece{
+      .run = {.place = place, .layers = layers, .in_flight = in_flight, .plan = piece_base()}};
+  const int64_t flying = in_flight * (3 + 2 * layers);
+  const int64_t peak = 100 + 10 * layers + flying;
+  PhaseRecord phase;
+  phase.name = "iteration_1.forward_backward";
+  phase.peak = {peak, peak + flying / 10};
+  // While it is built, its 9 L bytes of weights exist twice.
+  PhaseRecord build;
+  build.name = "build_model";
+  build.peak = {18 * layers, 18 * layers};
+  build.after = {9 * layers, 9 * layers};
+  piece.profile.phases = {build, phase};
+  piece.profile.model_state =
+      ModelStateRecord{.master_weight_bytes = 4 * layers, .optimizer_state_bytes = 8 * layers};
+  return piece;
+}
+
+PieceSet pieces() {
+  std::vector<ExecutedPiece> all;
+  for (const int64_t layers : kPieceLayers) {
+    all.push_back(piece(StagePlace::kFirst, layers, 4));
+    all.push_back(piece(StagePlace::kMiddle, layers, 3));
+    all.push_back(piece(StagePlace::kMiddle, layers, 2));
+    all.push_back(piece(StagePlace::kLast, layers, 1));
+  }
+  return PieceSet(std::move(all));
+}
+
+TEST(ComposedStage, HoldsMoreLayersAndMoreInFlight) {
+  const StageWish wish{.place = StagePlace::kMiddle, .layers = {5}, .in_flight = 7};
+  // 100 + 10 x 5 + 7 x (3 + 2 x 5)
+  EXPECT_EQ(pieces().memory(piece_base(), wish).allocated_bytes, 241);
+}
+
+TEST(ComposedStage, TakesItsSlopeFromTheMiddleAtBothEndsOfThePipeline) {
+  for (const StagePlace place : {StagePlace::kFirst, StagePlace::kLast}) {
+    const StageWish wish{.place = place, .layers = {12}, .in_flight = 6};
+    EXPECT_EQ(pieces().memory(piece_base(), wish).allocated_bytes, 100 + 120 + 6 * 27);
+  }
+}
+
+TEST(ComposedStage, SharesTheOptimizerAmongMoreDataRanks) {
+  const Plan plan = piece_base({{"cluster", {{"nodes", 4}}}});  // 8 data ranks, not 2
+  const StageWish wish{.place = StagePlace::kMiddle, .layers = {5}, .in_flight = 7};
+  // 12 x 5 bytes of two ranks are a quarter of them: 45 bytes less.
+  EXPECT_EQ(pieces().memory(plan, wish).allocated_bytes, 241 - 45);
+}
+
+TEST(ComposedStage, HoldsChunksNotStagesInFlightWithVirtualStages) {
+  const StageWish wish{.place = StagePlace::kMiddle,
+                       .chunks = {StagePlace::kMiddle, StagePlace::kMiddle},
+                       .layers = {3, 3},
+                       .in_flight = 7};
+  // 100 + 10 x 6 + 7 x (3 + 2 x 3)
+  EXPECT_EQ(pieces().memory(piece_base(), wish).allocated_bytes, 223);
+}
+
+TEST(ComposedStage, HoldsTheWeightsOfOneChunkTwiceWhileItIsBuilt) {
+  const auto peak = [&](const std::vector<int64_t>& layers) {
+    return pieces()
+        .memory(piece_base(), {.place = StagePlace::kMiddle, .layers = layers, .in_flight = 0})
+        .allocated_bytes;
+  };
+  EXPECT_EQ(peak({200}), 2 * 9 * 200);
+  EXPECT_EQ(peak({100, 100}), 9 * 200 + 9 * 100);
+  EXPECT_EQ(peak({20, 20, 20, 20, 20, 20, 20, 20, 20, 20}), 100 + 10 * 200);  // an iteration
+}
+
+TEST(ComposedStage, LosesMoreToTheAllocatorWithMoreInFlight) {
+  const auto lost = [&](int64_t in_flight) {
+    const StageMemory memory = pieces().memory(
+        piece_base(), {.place = StagePlace::kMiddle, .layers = {8}, .in_flight = in_flight});
+    return memory.reserved_bytes - memory.allocated_bytes;
+  };
+  EXPECT_NEAR(static_cast<double>(lost(40)), 76, 6);  // a tenth of 40 x (3 + 2 x 8)
+  EXPECT_GT(lost(40), lost(8));
+}
+
+/// 1 + L seconds forward, twice that backward; 10 + L at the end of a step.
+StageTime seconds_of_layers(int64_t layers) {
+  StageTime time;
+  time.chunks.resize(1);
+  time.chunks[0].forward.compute_seconds = 1.0 + static_cast<double>(layers);
+  time.chunks[0].backward.compute_seconds = 2 * time.chunks[0].forward.compute_seconds;
+  time.chunks[0].reduce_gradients = {.sum_seconds = 0.5 * static_cast<double>(layers),
+                                     .buckets = layers};
+  time.step_end.compute_seconds = 10.0 + static_cast<double>(layers);
+  time.send_forward_bytes = 7;
+  return time;
+}
+
+TEST(ComposedStage, TakesAsLongAsItsChunksAndEndsItsStepOnce) {
+  PricedPieces priced;
+  for (const StagePlace place : {StagePlace::kFirst, StagePlace::kMiddle}) {
+    priced.times[place] = {seconds_of_layers(kPieceLayers[0]), seconds_of_layers(kPieceLayers[1])};
+  }
+  const StageTime time = priced.time({.place = StagePlace::kFirst,
+                                      .chunks = {StagePlace::kFirst, StagePlace::kMiddle},
+                                      .layers = {3, 4},
+                                      .in_flight = 1});
+  ASSERT_EQ(time.chunks.size(), 2u);
+  EXPECT_DOUBLE_EQ(time.chunks[0].forward.compute_seconds, 4);
+  EXPECT_DOUBLE_EQ(time.chunks[1].backward.compute_seconds, 10);
+  EXPECT_DOUBLE_EQ(time.chunks[1].reduce_gradients.sum_seconds, 2);
+  EXPECT_EQ(time.chunks[1].reduce_gradients.buckets, 4);
+  EXPECT_DOUBLE_EQ(time.step_end.compute_seconds, 17);
+  EXPECT_EQ(time.send_forward_bytes, 7);
+}
+
+TEST(ComposedStage, IsWishedForWithThePlacesOfItsChunks) {
+  const Plan plan = piece_base({{"parallelism", {{"virtual_stages", 2}}}});
+  const std::vector<StageWish> wishes = stage_wishes(plan);
+  ASSERT_EQ(wishes.size(), 4u);
+  EXPECT_EQ(wishes[0].chunks, (std::vector{StagePlace::kFirst, StagePlace::kMiddle}));
+  EXPECT_EQ(wishes[3].chunks, (std::vector{StagePlace::kMiddle, StagePlace::kLast}));
+  EXPECT_EQ(wishes[1].layers, (std::vector<int64_t>{3, 3}));
+}
+
+TEST(Pieces, AreFourStagesOfTwoSizesOrOneAlone) {
+  const std::vector<PieceRun> runs = piece_runs(piece_base());
+  ASSERT_EQ(runs.size(), 8u);
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    EXPECT_EQ(runs[i].in_flight, 4 - static_cast<int64_t>(i % 4));
+    EXPECT_EQ(runs[i].layers, kPieceLayers[i / 4]);
+    EXPECT_EQ(runs[i].plan.model.num_layers, 4 * kPieceLayers[i / 4]);
+  }
+  EXPECT_EQ(runs[2].place, StagePlace::kMiddle);
+  const std::vector<PieceRun> alone = piece_runs(piece_base({{"parallelism", {{"pipeline", 1}}}}));
+  ASSERT_EQ(alone.size(), 2u);
+  EXPECT_EQ(alone[0].place, StagePlace::kOnly);
+}
+
+TEST(Pieces, AreThoseOfAFamily) {
+  const Plan plan = piece_base();
+  EXPECT_EQ(family_of(plan), family_of(piece_base({{"parallelism", {{"pipeline", 8}}}})));
+  EXPECT_EQ(family_of(plan), family_of(piece_base({{"training", {{"global_batch_size", 128}}}})));
+  EXPECT_NE(family_of(plan), family_of(piece_base({{"parallelism", {{"tensor", 2}}}})));
+  EXPECT_NE(family_of(plan), family_of(piece_base({{"training", {{"micro_batch_size", 2}}}})));
+}
+
+TEST(Pieces, BecomeStagesOfOtherDataRanks) {
+  PieceRun run{.plan = piece_base()};
+  run.plan.parallelism.bucket_elements = 40;
+  RankProfile profile;
+  OperatorRecord adam;
+  adam.direction = Direction::kOptimizerStep;
+  adam.bytes = 800;
+  OperatorRecord product = adam;
+  product.direction = Direction::kForward;
+  profile.operators = {adam, product};
+  CollectiveRecord reduce;
+  reduce.call.group = GroupKind::kDataContext;
+  reduce.call.group_size = 2;
+  reduce.call.bytes = 1000;
+  reduce.direction = Direction::kReduceGradients;
+  reduce.count = 6;
+  profile.collectives = {reduce};
+  Plan plan = piece_base({{"cluster", {{"nodes", 4}}}});  // 8 data ranks
+  plan.parallelism.bucket_elements = 80;                  // buckets twice as large
+  const RankProfile stage = as_stage_of(plan, 3, run, profile);
+  EXPECT_EQ(stage.coordinate.pipeline, 3);
+  EXPECT_EQ(stage.rank, 24);
+  EXPECT_EQ(stage.operators[0].bytes, 200);
+  EXPECT_EQ(stage.operators[1].bytes, 800);
+  EXPECT_EQ(stage.collectives[0].call.group_size, 8);
+  EXPECT_EQ(stage.collectives[0].count, 3);
+  EXPECT_EQ(stage.collectives[0].call.bytes, 2000);
+}
+
+TEST(Composition, IsRefusedWhereLayersAreNotAlike) {
+  EXPECT_EQ(obstacle_to_composition(piece_base()), "");
+  EXPECT_NE(
+      obstacle_to_composition(piece_base({{"parallelism", {{"pipeline_schedule", "gpipe"}}}})), "");
+}
+
+}  // namespace
+}  // namespace estimator

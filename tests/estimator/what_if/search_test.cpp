@@ -1,0 +1,132 @@
+#include "estimator/what_if/search.h"
+
+#include <gmock/gmock.h>
+
+#include <set>
+
+#include "estimator/base/errors.h"
+#include "estimator/base/units.h"
+
+namespace estimator {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+
+PlanSpec open_spec(const Json& changes = Json::object()) {
+  Json tree = Json::parse(R"({
+    "model": {"num_layers": 8, "hidden_size": 64, "num_attention_heads": 8, "vocab_size": 1000,
+              "max_position_embeddings": 128},
+    "cluster": {"gpu": "h100-sxm", "gpus_per_node": 8},
+    "training": {"global_batch_size": 64, "sequence_length": 128}})");
+  tree.merge_patch(changes);
+  return {.tree = tree, .context = {}};
+}
+
+std::vector<std::string> paths_of(const std::vector<SearchAxis>& axes) {
+  std::vector<std::string> paths;
+  for (const SearchAxis& axis : axes) paths.push_back(axis.path);
+  return paths;
+}
+
+TEST(Search, VariesWhatIsLeftOpen) {
+  EXPECT_THAT(paths_of(search_axes(open_spec(), 16)),
+              ElementsAre("parallelism.tensor",
+                          "training.micro_batch_size",
+                          "training.recompute",
+                          "parallelism.pipeline",
+                          "parallelism.virtual_stages"));
+  const PlanSpec fixed =
+      open_spec({{"parallelism", {{"tensor", 2}}}, {"training", {{"recompute", "none"}}}});
+  EXPECT_THAT(
+      paths_of(search_axes(fixed, 16)),
+      ElementsAre(
+          "training.micro_batch_size", "parallelism.pipeline", "parallelism.virtual_stages"));
+}
+
+TEST(Search, TriesContextRanksForLongSequencesAlone) {
+  const PlanSpec lengthy = open_spec({{"training", {{"sequence_length", 32768}}},
+                                      {"model", {{"max_position_embeddings", 32768}}}});
+  EXPECT_THAT(paths_of(search_axes(lengthy, 16)), testing::Contains("parallelism.context"));
+}
+
+TEST(Search, FillsTheWorldWithDataRanksAndCountsWhatTheRulesForbid) {
+  const PlanSpec spec = open_spec();
+  const std::vector<SearchAxis> axes = search_axes(spec, 16);
+  const Layouts layouts = allowed_layouts(spec, axes, 16);
+  std::size_t all = 1;
+  for (const SearchAxis& axis : axes) all *= axis.values.size();
+  EXPECT_EQ(layouts.allowed.size() + static_cast<std::size_t>(layouts.refused.sum()), all);
+  std::set<std::string> flags;
+  for (const Layout& layout : layouts.allowed) {
+    const ParallelConfig& p = layout.plan.parallelism;
+    EXPECT_EQ(p.tensor * p.pipeline * p.data, 16);
+    EXPECT_EQ(p.sequence_parallel, p.tensor > 1);
+    EXPECT_EQ(layout.plan.global_batch_size(), 64);
+    flags.insert(quick_pieces_key(layout) + to_json(layout.plan).dump());
+  }
+  EXPECT_EQ(flags.size(), layouts.allowed.size());  // no layout twice
+}
+
+TEST(Search, GivesPlansOfOneFamilyTheSameKey) {
+  const PlanSpec spec = open_spec();
+  std::map<std::string, std::string> pieces;
+  for (const Layout& layout : allowed_layouts(spec, search_axes(spec, 16), 16).allowed) {
+    const auto [found, is_new] =
+        pieces.try_emplace(quick_pieces_key(layout), pieces_of(layout.plan));
+    EXPECT_EQ(found->second, pieces_of(layout.plan));
+  }
+  EXPECT_GT(pieces.size(), 10u);
+}
+
+TEST(Search, NeedsAGlobalBatch) {
+  const PlanSpec spec = open_spec({{"training", {{"global_batch_size", nullptr}}}});
+  try {
+    searched_plan(spec);
+    FAIL();
+  } catch (const UserError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("--global-batch-size"));
+  }
+}
+
+Layout found_like(double seconds, int64_t free_gib, int64_t nodes) {
+  const PlanSpec spec = open_spec({{"cluster", {{"nodes", nodes}}}});
+  Layout layout{.edits = {{"parallelism.tensor", 1}, {"training.micro_batch_size", 2}},
+                .plan = resolve_plan(spec),
+                .composed = ComposedPlan{.outcome = Fit::kFits, .headroom_bytes = free_gib * kGiB}};
+  layout.composed->time.iteration_seconds = seconds;
+  return layout;
+}
+
+std::vector<FoundLayout> found(const std::vector<Layout>& layouts, double price) {
+  std::vector<FoundLayout> all;
+  for (const Layout& layout : layouts) all.push_back(found_layout(layout, price));
+  return all;
+}
+
+TEST(Search, ParetoFrontLeavesOutWhatIsWorseInAll) {
+  const std::vector<FoundLayout> front = pareto_front(found({found_like(3, 10, 1),  // least memory
+                                                             found_like(2, 5, 1),   // fastest
+                                                             found_like(3, 9, 1),
+                                                             found_like(2, 5, 1)},
+                                                            2));
+  ASSERT_EQ(front.size(), 2u);
+  EXPECT_EQ(front[0].iteration_seconds, 2);
+  EXPECT_EQ(front[1].headroom_bytes, 10 * kGiB);
+}
+
+TEST(Search, ParetoFrontHasWhatNeedsFewerGpusOrCostsLess) {
+  const std::vector<FoundLayout> front =
+      pareto_front(found({found_like(2, 10, 1), found_like(1.5, 10, 2)}, 2));
+  EXPECT_EQ(front.size(), 2u);
+  // 8 GPUs for 2 s are 16 GPU seconds; 16 GPUs for 1.5 s are 24.
+  EXPECT_NEAR(*front[0].usd_per_million_tokens / *front[1].usd_per_million_tokens, 1.5, 1e-9);
+}
+
+TEST(Search, TellsTheFlagsThatSayMoreThanTheDefaults) {
+  EXPECT_EQ(found_layout(found_like(1, 1, 1), {}).flags, "--mbs 2");
+}
+
+}  // namespace
+}  // namespace estimator
