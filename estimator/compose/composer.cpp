@@ -78,9 +78,9 @@ ComposedPlan Composer::compose(const Plan& plan) {
   for (std::size_t s = 0; s < wishes.size(); ++s) {
     const StageWish& wish = wishes[s];
     const auto [found, is_new] = priced.stages.try_emplace(wish);
-    if (is_new) found->second = priced.pieces.time(wish);
-    stages.push_back(found->second);
-    const StageMemory memory = pieces_.memory(plan, wish);
+    if (is_new) found->second = {priced.pieces.time(wish), pieces_.memory(plan, wish)};
+    stages.push_back(found->second.time);
+    const StageMemory& memory = found->second.memory;
     const RankClassEstimate& outside = priced.outside.at(wish.place);
     surely_fits = surely_fits && memory.reserved_bytes + outside.total_high_bytes <= limit;
     probably_fits = probably_fits && memory.reserved_bytes + outside.total_low_bytes <= limit;

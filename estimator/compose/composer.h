@@ -43,12 +43,16 @@ class Composer {
   ComposedPlan compose(const Plan& plan);
 
  private:
+  struct ComposedStage {
+    StageTime time;
+    StageMemory memory;
+  };
   /// What the plans with some number of data ranks and of stages share.
   struct Priced {
     Fabric fabric;
     PricedPieces pieces;
     std::map<StagePlace, RankClassEstimate> outside;  ///< all but the allocator's bytes
-    std::map<StageWish, StageTime> stages;
+    std::map<StageWish, ComposedStage> stages;
   };
   using PricedKey = std::tuple<int64_t, int64_t, bool>;
 

@@ -22,12 +22,16 @@ bool data_ranks_change_shards(const Plan& plan) {
   return plan.model.has_experts() || plan.parallelism.fully_sharded();
 }
 
-/// As many data ranks as fill whole machines, two at least, so that there is something to share.
+/// The data ranks of the plan's world, so that shards, and with them what the allocator loses, are
+/// as large as in most of its layouts; at least two in a pipeline, so that there is something to
+/// share.
 int64_t data_ranks_of_pieces(const Plan& plan, int64_t stages) {
-  if (data_ranks_change_shards(plan)) return plan.data_parallel_size();
-  const ParallelConfig& p = plan.parallelism;
+  if (stages == 1 || data_ranks_change_shards(plan)) return plan.data_parallel_size();
+  const int64_t ranks = plan.parallelism.tensor * plan.parallelism.context * stages;
+  const int64_t of_world = plan.world_size() / ranks;
+  if (of_world >= 2 && plan.world_size() % ranks == 0) return of_world;
   for (int64_t data = 2;; ++data) {
-    if (p.tensor * p.context * stages * data % plan.cluster.gpus_per_node == 0) return data;
+    if (ranks * data % plan.cluster.gpus_per_node == 0) return data;
   }
 }
 
@@ -110,7 +114,8 @@ std::string family_of(const Plan& plan) {
                           "microbatch_group_size_per_virtual_stage"}) {
     parallelism.erase(key);
   }
-  if (!data_ranks_change_shards(plan)) parallelism.erase("data");
+  const bool is_pipeline = plan.parallelism.pipeline > 1;
+  if (is_pipeline && !data_ranks_change_shards(plan)) parallelism.erase("data");
   seen["training"].erase("global_batch_size");
   seen.erase("cluster");
   return seen.dump();

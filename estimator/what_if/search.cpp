@@ -115,7 +115,7 @@ int64_t gpus_of_machine(const PlanSpec& spec) {
 std::string quick_pieces_key(const Layout& layout) {
   const ParallelConfig& p = layout.plan.parallelism;
   std::string key = p.pipeline == 1 ? "one stage" : "stages";
-  const bool needs_data = layout.plan.model.has_experts() || p.fully_sharded();
+  const bool needs_data = p.pipeline == 1 || layout.plan.model.has_experts() || p.fully_sharded();
   if (needs_data) key += fmt::format(", data {}", layout.plan.data_parallel_size());
   for (const PlanEdit& edit : layout.edits) {
     if (edit.path == paths::kPipeline || edit.path == paths::kVirtual) continue;

@@ -18,8 +18,10 @@ CASES = {
                     "--seq-length 2048 --framework torchtitan --fsdp --mbs 1 --pp 1",
 }
 SAMPLE = 8
-# Relative, of the largest difference. What the allocator reserves is estimated; the rest is not.
+# Relative, of the largest difference. What the allocator reserves is estimated; the rest is not. The
+# step of the small model is the host's in part, and is no line in the number of layers.
 MOST_OFF = {"iteration_seconds": 0.03, "allocated_bytes": 0.02, "peak_bytes": 0.2}
+HOST_BOUND = {"Tied": 0.08}
 
 
 def search(onerank: str, arguments: list[str]) -> dict:
@@ -29,12 +31,12 @@ def search(onerank: str, arguments: list[str]) -> dict:
     return json.loads(program.stdout)
 
 
-def differences(found: dict) -> list[str]:
+def differences(found: dict, most_off: dict) -> list[str]:
     rows = found["checked"] + found["best"]
     assert len(rows) > 4, f"too little to compare: {rows}"
     far = []
     for row in rows:
-        for key, most in MOST_OFF.items():
+        for key, most in most_off.items():
             off = row[key] / row["executed_" + key] - 1
             if abs(off) > most:
                 far.append(f"{row['flags']}: {key} is off by {100 * off:.2f} %")
@@ -43,7 +45,8 @@ def differences(found: dict) -> list[str]:
 
 def main() -> int:
     onerank, case = sys.argv[1:]
-    far = differences(search(onerank, CASES[case].split()))
+    most_off = MOST_OFF | {"iteration_seconds": HOST_BOUND.get(case, MOST_OFF["iteration_seconds"])}
+    far = differences(search(onerank, CASES[case].split()), most_off)
     print("\n".join(far))
     return 1 if far else 0
 

@@ -1,0 +1,87 @@
+// The search over fake ranks, which need 10 GiB for each sample of a micro-batch and have no
+// pipeline.
+#include <gmock/gmock.h>
+
+#include "estimator/base/fields.h"
+#include "estimator/base/files.h"
+#include "tests/sim/cli/onerank_program.h"
+
+namespace sim {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+class SearchCommand : public OnerankProgram {
+ protected:
+  SearchCommand() { environment_["FAKE_BYTES_PER_SAMPLE"] = "10737418240"; }
+
+  ProgramResult search(const std::vector<std::string>& more) {
+    std::vector<std::string> arguments = {
+        "search", "--model", "llama3-8b", "--gpu", "h100-sxm", "--device", "cuda"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return run(arguments);
+  }
+};
+
+TEST_F(SearchCommand, ExecutesTheFastestLayoutsWhole) {
+  const ProgramResult result = search({"--gpus", "8", "--pp", "1", "--gbs", "32", "--top", "2"});
+  EXPECT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_THAT(result.output,
+              AllOf(HasSubstr("The fastest that fit, executed whole"),
+                    HasSubstr("layouts were composed from"),
+                    HasSubstr("fits")));
+}
+
+TEST_F(SearchCommand, FixesWhatIsGiven) {
+  const ProgramResult result = search({"--gpus",
+                                       "8",
+                                       "--pp",
+                                       "1",
+                                       "--tp",
+                                       "4",
+                                       "--mbs",
+                                       "2",
+                                       "--gbs",
+                                       "32",
+                                       "--json",
+                                       "--check",
+                                       "3"});
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  const estimator::Json found = estimator::parse_json(result.output, "stdout");
+  const auto& world = found.at("worlds")[0];
+  const int64_t allowed = world.at("layouts").get<int64_t>() - world.at("refused").get<int64_t>();
+  EXPECT_EQ(allowed, 2);  // with and without recompute
+  EXPECT_EQ(found.at("checked").size(), 2u);
+  for (const auto& layout : found.at("best")) {
+    EXPECT_THAT(layout.at("flags").get<std::string>(), Not(HasSubstr("--tp")));
+    EXPECT_EQ(layout.at("peak_bytes"), layout.at("executed_peak_bytes"));
+  }
+}
+
+TEST_F(SearchCommand, TellsTheFewestGpusThatHoldTheModel) {
+  const ProgramResult result =
+      search({"--max-gpus", "16", "--pp", "1", "--mbs", "1", "--gbs", "32", "--top", "1"});
+  EXPECT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_THAT(result.output, HasSubstr("Fewest GPUs that hold it: 8"));
+}
+
+TEST_F(SearchCommand, SaysThatNothingFits) {
+  environment_["FAKE_BYTES_PER_SAMPLE"] = "107374182400";
+  const ProgramResult result = search({"--gpus", "8", "--pp", "1", "--gbs", "32"});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.output, HasSubstr("None of the layouts surely fits."));
+}
+
+TEST_F(SearchCommand, AsksForWhatItNeeds) {
+  EXPECT_THAT(search({"--gbs", "32"}).error, HasSubstr("--max-gpus N"));
+  EXPECT_THAT(search({"--gpus", "8"}).error, HasSubstr("--global-batch-size"));
+  const ProgramResult gpipe =
+      search({"--gpus", "8", "--gbs", "32", "--pp", "2", "--pipeline-schedule", "gpipe"});
+  EXPECT_EQ(gpipe.exit_code, 2);
+  EXPECT_THAT(gpipe.error, AllOf(HasSubstr("cannot be composed"), HasSubstr("onerank sweep")));
+}
+
+}  // namespace
+}  // namespace sim
