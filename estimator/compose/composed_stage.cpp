@@ -71,7 +71,7 @@ bool StageWish::operator<(const StageWish& other) const {
 }
 
 PieceSet::PieceSet(std::vector<ExecutedPiece> pieces) : pieces_(std::move(pieces)) {
-  OfSizes next;  // of the second middle stages
+  std::map<StagePlace, OfSizes> next;  // the same stages with fewer in flight
   for (const ExecutedPiece& piece : pieces_) {
     OfSizes& samples = samples_[piece.run.place];
     const Sample sample = sample_of(piece);
@@ -79,12 +79,24 @@ PieceSet::PieceSet(std::vector<ExecutedPiece> pieces) : pieces_(std::move(pieces
       samples[kSmall] = samples[kLarge] = sample;
     } else {
       Sample& slot = samples[size_of(piece.run)];
-      (slot.phases.empty() ? slot : next[size_of(piece.run)]) = sample;
+      (slot.phases.empty() ? slot : next[piece.run.place][size_of(piece.run)]) = sample;
     }
   }
   growth_.resize(sample_of(pieces_.front()).phases.size());
   const auto middle = samples_.find(StagePlace::kMiddle);
-  if (middle != samples_.end()) measure_growth(middle->second, next);
+  if (middle == samples_.end()) return;
+  measure_growth(middle->second, next[StagePlace::kMiddle]);
+  const Sample& other_first = next[StagePlace::kFirst][kSmall];
+  if (other_first.phases.empty()) return;
+  measure_first(samples_[StagePlace::kFirst][kSmall], other_first);
+}
+
+void PieceSet::measure_first(const Sample& first, const Sample& next) {
+  for (std::size_t p = 0; p < growth_.size(); ++p) {
+    const double in_flight =
+        (first.phases[p].peak - next.phases[p].peak) / (first.in_flight - next.in_flight);
+    growth_[p].first_in_flight = std::max(0.0, in_flight - growth_[p].slope(first.layers));
+  }
 }
 
 PieceSet::Sample PieceSet::sample_of(const ExecutedPiece& piece) {
@@ -157,6 +169,11 @@ StageMemory PieceSet::memory(const Plan& plan, const StageWish& wish) const {
   const auto in_flight = static_cast<double>(wish.in_flight);
   const double share = static_cast<double>(pieces_.front().run.plan.replicas()) /
                        static_cast<double>(plan.replicas());
+  // Only the first of a stage's chunks has the embedding.
+  const double of_first =
+      wish.place == StagePlace::kFirst
+          ? in_flight / static_cast<double>(wish.layers.size()) - small.in_flight
+          : 0;
   StageMemory memory;
   for (std::size_t p = 0; p < growth_.size(); ++p) {
     const PhaseSample &few = small.phases[p], &many = large.phases[p];
@@ -167,7 +184,8 @@ StageMemory PieceSet::memory(const Plan& plan, const StageWish& wish) const {
     const double bytes = beside + line_at(few.peak, many.peak, builds ? of_chunk : layers) +
                          line_at(few.shared, many.shared, layers) * (share - 1) +
                          growth_[p].slope(of_chunk) * in_flight -
-                         growth_[p].slope(layers) * small.in_flight;
+                         growth_[p].slope(layers) * small.in_flight +
+                         of_first * growth_[p].first_in_flight;
     const double lost = lost_bytes(samples, p, of_chunk, of_chunk * in_flight);
     memory.allocated_bytes = std::max<int64_t>(memory.allocated_bytes, std::llround(bytes));
     memory.reserved_bytes = std::max<int64_t>(memory.reserved_bytes, std::llround(bytes + lost));

@@ -75,14 +75,16 @@ class PieceSet {
   struct Growth {
     /// Allocated bytes that one more forward in flight adds, with fewer and with more layers.
     std::array<double, kPieceLayers.size()> in_flight{};
-    double lost_in_flight = 0;  ///< for each layer of each forward in flight
-    double lost_beyond = 0;     ///< for each layer beyond those of the larger piece
+    double first_in_flight = 0;  ///< that the first stage adds besides: masks of the embedding
+    double lost_in_flight = 0;   ///< for each layer of each forward in flight
+    double lost_beyond = 0;      ///< for each layer beyond those of the larger piece
 
     double slope(double layers) const;
   };
 
   static Sample sample_of(const ExecutedPiece& piece);
   void measure_growth(const OfSizes& middle, const OfSizes& next);
+  void measure_first(const Sample& first, const Sample& next);
   double lost_bytes(const OfSizes& samples,
                     std::size_t phase,
                     double layers,

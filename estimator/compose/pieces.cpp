@@ -14,7 +14,8 @@ namespace estimator {
 namespace {
 
 constexpr int64_t kStages = 4;
-constexpr int64_t kMicroBatches = 8;  ///< more than are in flight
+constexpr int64_t kStagesOfOthers = 2;  ///< of another first stage, with fewer in flight
+constexpr int64_t kMicroBatches = 8;    ///< more than are in flight
 
 /// Experts are shared among other ranks than the rest, so that their state has another share. Units
 /// of FSDP2 are gathered for each micro-batch.
@@ -35,10 +36,11 @@ int64_t data_ranks_of_pieces(const Plan& plan, int64_t stages) {
   }
 }
 
-/// The plan of a pipeline of `stages` stages with `layers` layers each.
+/// The plan of a pipeline of `stages` stages with `layers` layers each. All pieces of a family have
+/// as many data ranks.
 Plan piece_plan(const Plan& plan, int64_t stages, int64_t layers) {
   const ParallelConfig& p = plan.parallelism;
-  const int64_t data = data_ranks_of_pieces(plan, stages);
+  const int64_t data = data_ranks_of_pieces(plan, stages == 1 ? 1 : kStages);
   const int64_t world = p.tensor * p.context * stages * data;
   Json tree = to_json(plan);
   tree["model"]["num_layers"] = stages * layers;
@@ -147,6 +149,8 @@ std::vector<PieceRun> piece_runs(const Plan& plan) {
       runs.push_back(piece_run(piece, stage, layers));
     }
   }
+  const int64_t layers = kPieceLayers.front();
+  runs.push_back(piece_run(piece_plan(plan, kStagesOfOthers, layers), 0, layers));
   return runs;
 }
 

@@ -2,10 +2,10 @@
 //
 // Layouts that differ only in their pipeline, in their data ranks and in the global batch run the
 // same layers: they are one family. Of each family a few small stages are executed: the first, the
-// last and two middle ones of a pipeline of four, each with few and with more layers. (Of layouts
-// without a pipeline the one stage is executed as it is.) What a stage with any other number of
-// layers and of micro-batches in flight holds, and how long it takes, follows from these
-// (composed_stage.h).
+// last and two middle ones of a pipeline of four, each with few and with more layers, and the first
+// one of a pipeline of two. (Of layouts without a pipeline the one stage is executed as it is.)
+// What a stage with any other number of layers and of micro-batches in flight holds, and how long
+// it takes, follows from these (composed_stage.h).
 #pragma once
 
 #include <array>

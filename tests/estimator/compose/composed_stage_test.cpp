@@ -65,6 +65,27 @@ TEST(ComposedStage, TakesItsSlopeFromTheMiddleAtBothEndsOfThePipeline) {
   }
 }
 
+// The first stage keeps 5 bytes more for each micro-batch: of a pipeline of four it has 4 in
+// flight, of a pipeline of two 2.
+TEST(ComposedStage, KeepsTheMasksOfTheEmbeddingForEachMicroBatch) {
+  std::vector<ExecutedPiece> all;
+  const auto with_masks = [](int64_t layers, int64_t in_flight) {
+    ExecutedPiece first = piece(StagePlace::kFirst, layers, in_flight);
+    first.profile.phases.back().peak.allocated_bytes += 5 * in_flight;
+    return first;
+  };
+  for (const int64_t layers : kPieceLayers) {
+    all.push_back(with_masks(layers, 4));
+    all.push_back(piece(StagePlace::kMiddle, layers, 3));
+    all.push_back(piece(StagePlace::kMiddle, layers, 2));
+    all.push_back(piece(StagePlace::kLast, layers, 1));
+  }
+  all.push_back(with_masks(kPieceLayers.front(), 2));
+  const StageWish wish{.place = StagePlace::kFirst, .layers = {12}, .in_flight = 16};
+  // 100 + 10 x 12 + 16 x (3 + 2 x 12 + 5)
+  EXPECT_EQ(PieceSet(std::move(all)).memory(piece_base(), wish).allocated_bytes, 732);
+}
+
 TEST(ComposedStage, SharesTheOptimizerAmongMoreDataRanks) {
   const Plan plan = piece_base({{"cluster", {{"nodes", 4}}}});  // 8 data ranks, not 2
   const StageWish wish{.place = StagePlace::kMiddle, .layers = {5}, .in_flight = 7};
@@ -142,10 +163,12 @@ TEST(ComposedStage, IsWishedForWithThePlacesOfItsChunks) {
   EXPECT_EQ(wishes[1].layers, (std::vector<int64_t>{3, 3}));
 }
 
-TEST(Pieces, AreFourStagesOfTwoSizesOrTheOneStageThatThereIs) {
+TEST(Pieces, AreStagesOfTwoSizesOrTheOneStageThatThereIs) {
   const std::vector<PieceRun> runs = piece_runs(piece_base());
-  ASSERT_EQ(runs.size(), 8u);
-  for (std::size_t i = 0; i < runs.size(); ++i) {
+  ASSERT_EQ(runs.size(), 9u);
+  EXPECT_EQ(runs.back().place, StagePlace::kFirst);
+  EXPECT_EQ(runs.back().in_flight, 2);
+  for (std::size_t i = 0; i < 8; ++i) {
     EXPECT_EQ(runs[i].in_flight, 4 - static_cast<int64_t>(i % 4));
     EXPECT_EQ(runs[i].layers, kPieceLayers[i / 4]);
     EXPECT_EQ(runs[i].plan.model.num_layers, 4 * kPieceLayers[i / 4]);
