@@ -19,7 +19,6 @@ void check_unused_latent_keys(Rules& rules) {
   unused(m.qk_head_dim == defaults.qk_head_dim, "qk_head_dim");
   unused(m.qk_pos_emb_head_dim == defaults.qk_pos_emb_head_dim, "qk_pos_emb_head_dim");
   unused(m.v_head_dim == defaults.v_head_dim, "v_head_dim");
-  unused(m.qk_layernorm == defaults.qk_layernorm, "qk_layernorm");
 }
 
 void check_projections(Rules& rules) {

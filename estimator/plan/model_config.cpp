@@ -94,6 +94,7 @@ int64_t attention_parameter_count(const ModelConfig& model) {
   int64_t count = h * qkv + query * h;
   if (model.add_bias_linear || model.add_qkv_bias) count += qkv;
   if (model.add_bias_linear) count += h;
+  if (model.qk_layernorm) count += 2 * norm_parameter_count(model, model.kv_channels);
   return count;
 }
 

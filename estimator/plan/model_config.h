@@ -15,11 +15,13 @@ constexpr std::array<EnumName<Normalization>, 2> enum_names(Normalization) {
   return {{{Normalization::kLayerNorm, "LayerNorm"}, {Normalization::kRmsNorm, "RMSNorm"}}};
 }
 
-/// gelu and relu are plain MLPs of two matrices; swiglu and geglu are gated ones of three.
-enum class Activation { kGelu, kRelu, kSwiglu, kGeglu };
-constexpr std::array<EnumName<Activation>, 4> enum_names(Activation) {
+/// gelu, relu and squared_relu are plain MLPs of two matrices; swiglu and geglu are gated ones of
+/// three.
+enum class Activation { kGelu, kRelu, kSquaredRelu, kSwiglu, kGeglu };
+constexpr std::array<EnumName<Activation>, 5> enum_names(Activation) {
   return {{{Activation::kGelu, "gelu"},
            {Activation::kRelu, "relu"},
+           {Activation::kSquaredRelu, "squared_relu"},
            {Activation::kSwiglu, "swiglu"},
            {Activation::kGeglu, "geglu"}}};
 }
@@ -67,6 +69,7 @@ struct ModelConfig {
   double norm_epsilon = 1e-5;
   Activation activation = Activation::kGelu;
   PositionEmbedding position_embedding = PositionEmbedding::kLearnedAbsolute;
+  double rotary_percent = 1;  ///< part of each head with rotary positions; the rest has none
   double rotary_base = 10000.0;
   bool add_bias_linear = true;
   bool add_qkv_bias = false;  ///< bias on query, key, value alone (Qwen2)
@@ -79,7 +82,8 @@ struct ModelConfig {
   int64_t qk_head_dim = 128;         ///< width of a query's or key's head without positions
   int64_t qk_pos_emb_head_dim = 64;  ///< width of the part of it with rotary positions
   int64_t v_head_dim = 128;
-  bool qk_layernorm = false;  ///< the latents have norms
+  /// Queries and keys have norms over the width of a head; in MLA the latents have norms.
+  bool qk_layernorm = false;
   double hidden_dropout = 0.1;
   double attention_dropout = 0.1;
   int64_t num_experts = 0;  ///< of one layer; 0: dense
@@ -108,6 +112,10 @@ struct ModelConfig {
   /// Width of one head: key_width() for query and key, value_width() for value.
   int64_t key_width() const {
     return multi_latent_attention ? qk_head_dim + qk_pos_emb_head_dim : kv_channels;
+  }
+  /// Width of the part of a head with rotary positions (without MLA).
+  int64_t rotary_width() const {
+    return static_cast<int64_t>(static_cast<double>(kv_channels) * rotary_percent);
   }
   int64_t value_width() const { return multi_latent_attention ? v_head_dim : kv_channels; }
 };

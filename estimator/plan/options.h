@@ -46,10 +46,14 @@ void visit_fields(Visitor& visit, ModelConfig& model) {
   visit("activation",
         model.activation,
         {"activation function of the MLP; swiglu and geglu are gated",
-         {{"--swiglu", "\"swiglu\"", "a gated MLP with SiLU"}}});
+         {{"--swiglu", "\"swiglu\"", "a gated MLP with SiLU"},
+          {"--squared-relu", "\"squared_relu\"", "the square of ReLU"}}});
   visit("position_embedding",
         model.position_embedding,
         {"position embedding", {{"--position-embedding-type"}}});
+  visit("rotary_percent",
+        model.rotary_percent,
+        {"part of each head that has rotary positions", {{"--rotary-percent"}}});
   visit("rotary_base", model.rotary_base, {"base of the rotary angles", {{"--rotary-base"}}});
   visit("add_bias_linear",
         model.add_bias_linear,
@@ -79,7 +83,8 @@ void visit_fields(Visitor& visit, ModelConfig& model) {
   visit("v_head_dim", model.v_head_dim, {"MLA: width of a value's head", {{"--v-head-dim"}}});
   visit("qk_layernorm",
         model.qk_layernorm,
-        {"MLA: norms of the latents", {{"--qk-layernorm", "true"}}});
+        {"norms of queries and keys in each head; MLA: of the latents",
+         {{"--qk-layernorm", "true"}}});
   visit("hidden_dropout",
         model.hidden_dropout,
         {"dropout probability after attention, MLP and embedding", {{"--hidden-dropout"}}});
@@ -377,6 +382,26 @@ void visit_fields(Visitor& visit, TrainingConfig& training) {
         training.gradient_accumulation_fusion,
         {"megatron-lm: products add weight gradients straight into the fp32 buffer",
          {{"--no-gradient-accumulation-fusion", "false", "weight gradients go through autograd"}}});
+  visit("bias_gelu_fusion",
+        training.bias_gelu_fusion,
+        {"megatron-lm: one kernel for bias and GELU or GEGLU",
+         {{"--no-bias-gelu-fusion", "false", "bias and GELU are kernels of their own"}}});
+  visit("bias_swiglu_fusion",
+        training.bias_swiglu_fusion,
+        {"megatron-lm: one kernel for bias and SwiGLU",
+         {{"--no-bias-swiglu-fusion", "false", "bias and SwiGLU are kernels of their own"}}});
+  visit("bias_dropout_fusion",
+        training.bias_dropout_fusion,
+        {"megatron-lm: one kernel for bias, dropout and residual",
+         {{"--no-bias-dropout-fusion", "false", "bias, dropout and residual are kernels"}}});
+  visit("masked_softmax_fusion",
+        training.masked_softmax_fusion,
+        {"megatron-lm: one kernel for scale, mask and softmax, in its own layers (local)",
+         {{"--no-masked-softmax-fusion", "false", "the softmax is PyTorch's, in fp32"}}});
+  visit("rope_fusion",
+        training.rope_fusion,
+        {"megatron-lm: one kernel for rotary positions",
+         {{"--no-rope-fusion", "false", "rotary positions are PyTorch's operators"}}});
   visit("attention_mask_in_dataloader",
         training.attention_mask_in_dataloader,
         {"megatron-lm: each micro-batch carries its attention mask [b, 1, s, s]; auto: on there",

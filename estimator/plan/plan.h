@@ -180,6 +180,11 @@ struct TrainingConfig {
   std::string megatron_core;
   CrossEntropyFusion cross_entropy_fusion = CrossEntropyFusion::kNone;
   bool gradient_accumulation_fusion = true;
+  bool bias_gelu_fusion = true;
+  bool bias_swiglu_fusion = true;
+  bool bias_dropout_fusion = true;
+  bool masked_softmax_fusion = true;
+  bool rope_fusion = true;
   Auto<bool> attention_mask_in_dataloader;
   bool deterministic_mode = false;
   Auto<bool> fill_uninitialized_memory;

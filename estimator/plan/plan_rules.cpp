@@ -73,6 +73,10 @@ void check_model_ranges(Rules& rules) {
                 "the rotary base is not above 1",
                 fmt::format("model.rotary_base = {}", m.rotary_base),
                 "use 10000");
+  rules.require(m.rotary_percent > 0 && m.rotary_percent <= 1,
+                "the part of a head with rotary positions is not in (0, 1]",
+                fmt::format("model.rotary_percent = {}", m.rotary_percent),
+                "use 1 for the whole head");
   for (const auto& [key, value] : {std::pair{"model.hidden_dropout", m.hidden_dropout},
                                    std::pair{"model.attention_dropout", m.attention_dropout}}) {
     rules.require(value >= 0 && value < 1,
@@ -222,10 +226,13 @@ void check_model_split(Rules& rules) {
       fmt::format("model.vocab_size = {}, parallelism.tensor = {}", m.vocab_size, p.tensor),
       "give --make-vocab-size-divisible-by 128 to pad it as Megatron does");
   rules.require(m.position_embedding != PositionEmbedding::kRope || m.multi_latent_attention ||
-                    m.kv_channels % 2 == 0,
-                "rotary positions need an even head width",
-                fmt::format("model.kv_channels = {}", m.kv_channels),
-                "use an even kv_channels");
+                    (m.rotary_width() > 0 && m.rotary_width() % 2 == 0),
+                "rotary positions need an even width of each head",
+                fmt::format("model.kv_channels = {}, rotary_percent = {}: {} with positions",
+                            m.kv_channels,
+                            m.rotary_percent,
+                            m.rotary_width()),
+                "use an even kv_channels, and a rotary_percent that leaves an even part of it");
 }
 
 void check_batch_and_sequence(Rules& rules) {

@@ -93,6 +93,10 @@ SelfAttention::SelfAttention(ShardContext& context,
   if (context.framework().projection_first) make_projection();
   qkv_ = make_qkv(context, store, name);
   if (!projection_) make_projection();
+  if (context.plan.model.qk_layernorm) {
+    query_norm_.emplace(Norm::of_heads(context, store, name + ".q_layernorm"));
+    key_norm_.emplace(Norm::of_heads(context, store, name + ".k_layernorm"));
+  }
 }
 
 bool SelfAttention::shares_groups() const {
@@ -120,7 +124,7 @@ at::Tensor SelfAttention::own_queries(const at::Tensor& of_group) const {
 /// Else query, key and value are read where the product wrote them.
 bool SelfAttention::separates_heads() const {
   const estimator::ModelConfig& model = context_.plan.model;
-  return rotary_ || model.num_attention_heads > model.num_query_groups;
+  return rotary_ || query_norm_ || model.num_attention_heads > model.num_query_groups;
 }
 
 /// TransformerEngine copies key and value where it finds no layout of all three in one
@@ -129,6 +133,18 @@ bool SelfAttention::separates_heads() const {
 bool SelfAttention::recomputes_copies() const {
   return context_.transformer_engine() &&
          estimator::recomputed(context_.plan, 0) == estimator::Recomputed::kCoreAttention;
+}
+
+/// The kernels read rows that lie one after the other.
+SelfAttention::Heads SelfAttention::normalized(Heads heads) const {
+  if (!query_norm_) return heads;
+  const auto norm = [this](const char* name, const Norm& of_heads, const at::Tensor& input) {
+    ModuleScope scope(context_.observer, name);
+    return of_heads.forward(input.contiguous());
+  };
+  heads.query = norm("q_layernorm", *query_norm_, heads.query);
+  heads.key = norm("k_layernorm", *key_norm_, heads.key);
+  return heads;
 }
 
 /// By their positions, where those are not learned.
@@ -156,6 +172,7 @@ SelfAttention::Heads SelfAttention::split_heads(const at::Tensor& product) const
               parts[1],
               parts[2],
               {}};
+  heads = normalized(std::move(heads));
   if (context_.framework().holds_split_heads) {  // qkv_output in Attention.forward of attention.py
     heads.as_product = {heads.query, heads.key, heads.value};
   }
@@ -175,7 +192,7 @@ SelfAttention::Heads SelfAttention::separate_heads(const at::Tensor& input) cons
   const auto product = [&](const ColumnParallelLinear& layer) {
     return layer.forward(whole).unflatten(-1, at::IntArrayRef{-1, context_.plan.model.kv_channels});
   };
-  return turned({product(qkv_[0]), product(qkv_[1]), product(qkv_[2])});
+  return turned(normalized({product(qkv_[0]), product(qkv_[1]), product(qkv_[2])}));
 }
 
 /// As nanotron: query, key and value are copied into one [3, b, s, heads, width]; the query is

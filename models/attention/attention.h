@@ -10,6 +10,7 @@
 
 #include "models/attention/core_attention.h"
 #include "models/attention/rotary.h"
+#include "models/layers/norm.h"
 #include "models/layers/parallel_linear.h"
 
 namespace models {
@@ -52,6 +53,7 @@ class SelfAttention final : public Attention {
   bool recomputes_copies() const;
   at::Tensor own_groups(const at::Tensor& packed) const;
   at::Tensor own_queries(const at::Tensor& of_group) const;
+  Heads normalized(Heads heads) const;
   Heads turned(Heads heads) const;
   Heads split_heads(const at::Tensor& product) const;
   Heads separate_heads(const at::Tensor& input) const;
@@ -62,6 +64,7 @@ class SelfAttention final : public Attention {
   std::shared_ptr<const RotaryEmbedding> rotary_;  // null: learned positions, or none
   std::vector<ColumnParallelLinear> qkv_;          // one layer for all three, or one for each
   std::optional<RowParallelLinear> projection_;    // made before or after them
+  std::optional<Norm> query_norm_, key_norm_;      // over each head
 };
 
 }  // namespace models

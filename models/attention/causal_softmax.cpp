@@ -105,7 +105,8 @@ bool softmax_kernel_takes(int64_t batches, int64_t sequence, at::ScalarType type
 
 CausalSoftmax::CausalSoftmax(const ShardContext& context, int64_t chunk)
     : transformer_engine_(context.transformer_engine()),
-      fused_(context.framework().megatron_fusions),
+      megatron_(context.framework().megatron_fusions),
+      fused_(megatron_ && context.plan.training.masked_softmax_fusion),
       device_computes_(context.device_computes),
       device_(context.device),
       buffers_(context.buffers),
@@ -124,17 +125,18 @@ at::Tensor CausalSoftmax::mask(int64_t sequence) const {
 at::Tensor CausalSoftmax::forward(const at::Tensor& scores, const at::Tensor& mask) const {
   if (!transformer_engine_) {
     if (fused_) return SoftmaxKernel::apply(scores, mask, device_computes_);
+    if (megatron_) return in_fp32(scores, mask);
     scores.masked_fill_(mask, kMasked);
     return at::_softmax(scores, -1, /*half_to_float=*/false);
   }
   const bool kernel = softmax_kernel_takes(scores.size(0), scores.size(1), scores.scalar_type());
-  return kernel ? SoftmaxKernel::apply(scores, mask, device_computes_) : in_fp32(scores, mask);
+  if (kernel) return SoftmaxKernel::apply(scores, mask, device_computes_);
+  return in_fp32(scores, at::logical_or(mask, buffers_->causal_mask(of_one(mask))));
 }
 
 at::Tensor CausalSoftmax::in_fp32(const at::Tensor& scores, const at::Tensor& mask) const {
   at::Tensor single = scores.to(at::kFloat);
-  const at::Tensor joined = at::logical_or(mask, buffers_->causal_mask(of_one(mask)));
-  single.masked_fill_(of_one(joined), kMasked);
+  single.masked_fill_(of_one(mask), kMasked);
   return at::_softmax(single, -1, /*half_to_float=*/false).to(scores.scalar_type());
 }
 

@@ -30,6 +30,7 @@ class CausalSoftmax {
   at::Tensor in_fp32(const at::Tensor& scores, const at::Tensor& mask) const;
 
   bool transformer_engine_;
+  bool megatron_;  ///< Megatron-LM's own layers, or TransformerEngine's
   bool fused_;
   bool device_computes_;
   at::Device device_;

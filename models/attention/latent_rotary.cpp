@@ -95,8 +95,9 @@ struct FusedKeyRotary : torch::autograd::Function<FusedKeyRotary> {
 // of (YarnRotaryEmbedding in megatron/core/models/common/embeddings/yarn_rotary_pos_embedding.py).
 // Megatron-LM fuses rotary positions where it has no others (validate_args in arguments.py).
 LatentRotary::LatentRotary(const ShardContext& context)
-    : fused_(context.framework().fused_rotary &&
+    : fused_(context.framework().fused_rotary && context.plan.training.rope_fusion &&
              context.plan.model.position_embedding == estimator::PositionEmbedding::kRope),
+      gathers_pairs_(context.framework().fused_rotary && !fused_),
       key_width_(context.plan.model.qk_head_dim),
       value_width_(context.plan.model.v_head_dim),
       buffers_(context.buffers),
@@ -105,6 +106,13 @@ LatentRotary::LatentRotary(const ShardContext& context)
               fused_,
               /*keeps_angles=*/fused_) {
   if (!context.framework().rotary_at_first_use) prepare();
+}
+
+/// Megatron-LM's operators gather the pairs into halves first, which is a copy.
+at::Tensor LatentRotary::turn(const at::Tensor& input) const {
+  if (!gathers_pairs_) return rotary_.apply(input);
+  const auto halves = input.chunk(2, -1);
+  return rotary_.apply(at::cat(halves, -1));
 }
 
 variable_list LatentRotary::apply(const at::Tensor& query,
@@ -119,9 +127,8 @@ variable_list LatentRotary::apply(const at::Tensor& query,
     return {turned, key[0], key[1]};
   }
   const at::Tensor own_part = query.narrow(-1, 0, key_width_);
-  const at::Tensor turned = rotary_.apply(positions_of(query, key_width_));
-  const at::Tensor shared =
-      rotary_.apply(position_key.unsqueeze(2)).expand({-1, -1, query.size(2), -1});
+  const at::Tensor turned = turn(positions_of(query, key_width_));
+  const at::Tensor shared = turn(position_key.unsqueeze(2)).expand({-1, -1, query.size(2), -1});
   const auto parts = key_value.split_with_sizes({key_width_, value_width_}, -1);
   return {at::cat({own_part, turned}, -1), at::cat({parts[0], shared}, -1), parts[1].contiguous()};
 }

@@ -28,7 +28,10 @@ class LatentRotary {
                                        const at::Tensor& position_key) const;
 
  private:
+  at::Tensor turn(const at::Tensor& input) const;
+
   bool fused_;
+  bool gathers_pairs_;
   int64_t key_width_, value_width_;  ///< widths of one head, without positions
   std::shared_ptr<FrameworkBuffers> buffers_;
   RotaryEmbedding rotary_;

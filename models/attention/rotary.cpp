@@ -19,10 +19,11 @@ namespace models {
 /// Two writes of each half, no temporary.
 at::Tensor rotate(const at::Tensor& input, const RotaryTables& tables, int sign) {
   return as_kernel("fused_rope", {input, tables.cos, tables.sin}, [&] {
-    const int64_t half = input.size(-1) / 2;
+    const int64_t half = tables.cos.size(-1) / 2;
     const at::Tensor first = input.narrow(-1, 0, half);
     const at::Tensor second = input.narrow(-1, half, half);
-    at::Tensor output = input * tables.cos;
+    at::Tensor output = input.clone();
+    output.narrow(-1, 0, 2 * half).mul_(tables.cos);
     output.narrow(-1, 0, half).addcmul_(second, tables.sin.narrow(-1, 0, half), -sign);
     output.narrow(-1, half, half).addcmul_(first, tables.sin.narrow(-1, half, half), sign);
     return output;
@@ -82,7 +83,9 @@ struct InPlaceRotary : torch::autograd::Function<InPlaceRotary> {
 }  // namespace
 
 RotaryEmbedding::RotaryEmbedding(const ShardContext& context)
-    : RotaryEmbedding(context, context.plan.model.kv_channels, context.framework().fused_rotary) {}
+    : RotaryEmbedding(context,
+                      context.plan.model.rotary_width(),
+                      context.framework().fused_rotary && context.plan.training.rope_fusion) {}
 
 RotaryEmbedding::RotaryEmbedding(const ShardContext& context,
                                  int64_t width,
@@ -96,6 +99,7 @@ RotaryEmbedding::RotaryEmbedding(const ShardContext& context,
       base_(context.plan.model.rotary_base),
       fused_(fused),
       complex_(context.framework().complex_rotary),
+      from_angles_(context.framework().fused_rotary && !fused),
       keeps_angles_(keeps_angles) {}
 
 RotaryTables RotaryEmbedding::make_tables() const {
@@ -108,6 +112,7 @@ RotaryTables RotaryEmbedding::make_tables() const {
   }
   const at::Tensor both =
       own_chunks(at::cat({angles, angles}, -1), 0, place_).unsqueeze(1).unsqueeze(1);
+  if (from_angles_) return {.cos = {}, .sin = {}, .angles = both};
   if (keeps_angles_) {
     return {.cos = both.cos().to(options_.dtype()),
             .sin = both.sin().to(options_.dtype()),
@@ -120,7 +125,9 @@ RotaryTables RotaryEmbedding::make_tables() const {
 }
 
 const RotaryTables& RotaryEmbedding::tables() const {
-  if (tables_->cos.defined() || tables_->rotations.defined()) return *tables_;
+  const bool is_made =
+      tables_->cos.defined() || tables_->angles.defined() || tables_->rotations.defined();
+  if (is_made) return *tables_;
   *tables_ = make_tables();
   for (const at::Tensor& table :
        {tables_->cos, tables_->sin, tables_->angles, tables_->rotations}) {
@@ -134,15 +141,44 @@ at::Tensor RotaryEmbedding::apply_in_place(const at::Tensor& input) const {
   return InPlaceRotary::apply(input, tables().cos, tables().sin);
 }
 
+namespace {
+
+/// (x1, x2) -> (-x2, x1) of halves.
+at::Tensor rotated_half(const at::Tensor& input) {
+  const int64_t half = input.size(-1) / 2;
+  return at::cat({-input.narrow(-1, half, half), input.narrow(-1, 0, half)}, -1);
+}
+
+}  // namespace
+
+/// _apply_rotary_pos_emb_bshd in megatron/core/models/common/embeddings/rope_utils.py.
+at::Tensor RotaryEmbedding::apply_angles(const at::Tensor& input) const {
+  const at::Tensor& angles = tables().angles;
+  const at::Tensor part = input.narrow(-1, 0, width_);
+  const at::Tensor rest = input.narrow(-1, width_, input.size(-1) - width_);
+  const at::Tensor cos = (angles.cos() * 1.0).to(options_.dtype());  // times mscale
+  const at::Tensor sin = (angles.sin() * 1.0).to(options_.dtype());
+  at::Tensor sum = part * cos;
+  at::Tensor across = rotated_half(part);
+  across = across * sin;
+  sum = sum + across;
+  across.reset();
+  return at::cat({sum, rest}, -1);
+}
+
 at::Tensor RotaryEmbedding::apply(const at::Tensor& input) const {
-  if (complex_) {
+  if (complex_ && input.size(-1) == width_) {
     const at::Tensor pairs =
         at::view_as_complex(input.to(at::kFloat).unflatten(-1, at::IntArrayRef{-1, 2}));
     return at::view_as_real(pairs * tables().rotations).flatten(-2).to(input.scalar_type());
   }
   if (fused_) return FusedRotary::apply(input, tables().cos, tables().sin);
-  const int64_t half = input.size(-1) / 2;
-  const at::Tensor turned = at::cat({-input.narrow(-1, half, half), input.narrow(-1, 0, half)}, -1);
+  if (from_angles_) return apply_angles(input);
+  if (input.size(-1) > width_) {
+    const auto parts = input.split_with_sizes({width_, input.size(-1) - width_}, -1);
+    return at::cat({apply(parts[0]), parts[1]}, -1);
+  }
+  const at::Tensor turned = rotated_half(input);
   return input * tables().cos + turned * tables().sin;
 }
 

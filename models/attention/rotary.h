@@ -37,8 +37,9 @@ class RotaryEmbedding {
                   int64_t width,
                   bool fused,
                   bool keeps_angles = false);
-  /// [sequence, batch, heads, width] -> the same shape. It is one fused function, which saves
-  /// nothing but the tables, or plain operators, of complex numbers in some frameworks.
+  /// [sequence, batch, heads, width] -> the same shape; what is wider than the tables has no
+  /// positions. It is one fused function, which saves nothing but the tables, or plain operators,
+  /// of complex numbers in some frameworks.
   at::Tensor apply(const at::Tensor& input) const;
   /// The same, but overwrites the input.
   at::Tensor apply_in_place(const at::Tensor& input) const;
@@ -47,6 +48,7 @@ class RotaryEmbedding {
 
  private:
   RotaryTables make_tables() const;
+  at::Tensor apply_angles(const at::Tensor& input) const;
 
   Observer& observer_;
   at::TensorOptions options_;
@@ -56,6 +58,7 @@ class RotaryEmbedding {
   double base_;
   bool fused_;
   bool complex_;
+  bool from_angles_;  ///< each use makes cosine and sine of the angles, and keeps them
   bool keeps_angles_;
   std::unique_ptr<RotaryTables> tables_ = std::make_unique<RotaryTables>();
 };

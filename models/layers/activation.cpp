@@ -19,13 +19,20 @@ at::Tensor activate(const at::Tensor& input, const ShardContext& context) {
   const Activation activation = context.plan.model.activation;
   if (activation == Activation::kRelu) return at::relu(input);
   if (activation == Activation::kGelu) return at::gelu(input, "tanh");
-  if (context.framework().fused_gated_activation) {
+  const bool is_compiled =
+      context.framework().fused_gated_activation &&
+      activation == Activation::kSquaredRelu;  // squared_relu in activations.py
+  if (context.fused_activation() || is_compiled) {
     return fused_activation(input, /*bias=*/std::nullopt, {.activation = activation});
   }
+  if (activation == Activation::kSquaredRelu) return at::relu(input).square();
   const auto halves = input.chunk(2, -1);
-  return activate_gate(halves[0], activation) * halves[1];
+  const at::Tensor gate = activate_gate(halves[0], activation);
+  // glu() in megatron/core/transformer/mlp.py adds an offset, which is 0.
+  return context.framework().fused_gated_activation ? gate * (halves[1] + 0.0) : gate * halves[1];
 }
 
+/// Megatron-LM's linear layers leave their bias to the activation, also where it is not fused.
 bool activation_adds_bias(const ShardContext& context) {
   const estimator::ModelConfig& model = context.plan.model;
   return context.framework().fused_gated_activation && model.add_bias_linear &&
@@ -35,6 +42,9 @@ bool activation_adds_bias(const ShardContext& context) {
 at::Tensor activate_biased(const at::Tensor& input,
                            const at::Tensor& bias,
                            const ShardContext& context) {
+  const bool is_fused =
+      context.fused_activation() && context.plan.model.activation != Activation::kSquaredRelu;
+  if (!is_fused) return activate(input + bias, context);
   return fused_activation(
       input,
       bias,
@@ -44,8 +54,8 @@ at::Tensor activate_biased(const at::Tensor& input,
 at::Tensor activate_weighted(const at::Tensor& input,
                              const at::Tensor& weights,
                              const ShardContext& context) {
-  const bool fused = context.framework().fused_gated_activation &&
-                     context.plan.model.activation == Activation::kSwiglu;
+  const bool fused =
+      context.fused_activation() && context.plan.model.activation == Activation::kSwiglu;
   if (fused) return fused_weighted_swiglu(input, weights);
   const at::Tensor activated = activate(input, context);
   return (activated * weights).to(activated.scalar_type());

@@ -10,11 +10,11 @@ namespace models {
 /// [..., 2 f] -> [..., f].
 at::Tensor activate(const at::Tensor& input, const ShardContext& context);
 
-/// Whether the framework's activation kernel also adds the bias of the linear layer before it.
+/// Whether the activation adds the bias of the linear layer before it, not the layer itself.
 bool activation_adds_bias(const ShardContext& context);
 
-/// activate(input + bias), for frameworks whose kernel adds the bias. It keeps only the input and
-/// the bias; the gradient of the bias is the sum of the input's gradient (bias_gelu_impl,
+/// activate(input + bias). Where one kernel does both, it keeps only the input and the bias; the
+/// gradient of the bias is the sum of the input's gradient (bias_gelu_impl,
 /// bias_swiglu_impl and bias_geglu_impl in megatron/core/fusions).
 at::Tensor activate_biased(const at::Tensor& input,
                            const at::Tensor& bias,

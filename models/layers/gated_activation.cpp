@@ -5,6 +5,7 @@
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/gelu_backward.h>
 #include <ATen/ops/mul.h>
+#include <ATen/ops/relu.h>
 #include <ATen/ops/silu.h>
 #include <ATen/ops/silu_backward.h>
 #include <torch/csrc/autograd/custom_function.h>
@@ -31,6 +32,9 @@ struct Halves {
 // (fused_bias_swiglu.py, fused_bias_geglu.py of megatron/core/fusions).
 at::Tensor activated(const at::Tensor& input, Activation activation) {
   if (activation == Activation::kGelu) return at::gelu(input, "tanh");
+  if (activation == Activation::kSquaredRelu) {
+    return as_kernel("megatron::squared_relu", input, [&] { return at::relu(input).square_(); });
+  }
   return as_kernel("megatron::gated_activation", input, [&] {
     const Halves in(input);
     return activate_gate(in.gate, activation).mul_(in.up);
@@ -41,6 +45,11 @@ at::Tensor gradient_of(const at::Tensor& output_gradient,
                        const at::Tensor& input,
                        Activation activation) {
   if (activation == Activation::kGelu) return at::gelu_backward(output_gradient, input, "tanh");
+  if (activation == Activation::kSquaredRelu) {
+    return as_kernel("megatron::squared_relu_backward", {output_gradient, input}, [&] {
+      return at::relu(input).mul_(2).mul_(output_gradient);
+    });
+  }
   return as_kernel("megatron::gated_activation_backward", {output_gradient, input}, [&] {
     const bool is_swiglu = activation == Activation::kSwiglu;
     const Halves in(input);

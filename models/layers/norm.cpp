@@ -9,9 +9,23 @@ Norm::Norm(ShardContext& context, ParameterStore& store, const std::string& name
     : Norm(context, store, name, context.plan.model.hidden_size) {}
 
 Norm::Norm(ShardContext& context, ParameterStore& store, const std::string& name, int64_t width)
+    : Norm(context, store, name, Shape{.width = width, .is_partial = context.sequence_parallel()}) {
+}
+
+Norm Norm::of_heads(ShardContext& context, ParameterStore& store, const std::string& name) {
+  return {context,
+          store,
+          name,
+          Shape{.width = context.plan.model.kv_channels, .is_partial = context.tensor_size() > 1}};
+}
+
+Norm::Norm(ShardContext& context,
+           ParameterStore& store,
+           const std::string& name,
+           const Shape& of_rows)
     : kind_(context.plan.model.normalization), epsilon_(context.plan.model.norm_epsilon) {
-  const std::vector<int64_t> shape = {width};
-  const bool partial = context.sequence_parallel();
+  const std::vector<int64_t> shape = {of_rows.width};
+  const bool partial = of_rows.is_partial;
   weight_ = &store.add({.name = name + ".weight",
                         .full_shape = shape,
                         .initial_value = InitialValue::kOnes,

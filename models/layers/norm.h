@@ -12,12 +12,21 @@ namespace models {
 
 class Norm {
  public:
-  /// A norm over hidden_size, or over rows of `width`.
+  /// A norm over hidden_size, or over rows of `width`; its gradient is summed over tensor ranks
+  /// where they split the sequence.
   Norm(ShardContext& context, ParameterStore& store, const std::string& name);
   Norm(ShardContext& context, ParameterStore& store, const std::string& name, int64_t width);
+  /// A norm over each of the heads, which tensor ranks split.
+  static Norm of_heads(ShardContext& context, ParameterStore& store, const std::string& name);
   at::Tensor forward(const at::Tensor& input) const;
 
  private:
+  struct Shape {
+    int64_t width;
+    bool is_partial;  ///< whether each tensor rank has a part of the gradient
+  };
+  Norm(ShardContext& context, ParameterStore& store, const std::string& name, const Shape& shape);
+
   estimator::Normalization kind_;
   double epsilon_;
   Parameter* weight_;

@@ -75,9 +75,10 @@ at::Tensor TransformerLayer::forward(const at::Tensor& input) const {
 
 at::Tensor TransformerLayer::compute(const at::Tensor& input) const {
   Observer& observer = context_.observer;
+  const bool fused = context_.plan.training.bias_dropout_fusion;
   const BiasDropoutAdd add{.probability = context_.plan.model.hidden_dropout,
-                           .fused = context_.framework().megatron_fusions,
-                           .compiled = context_.framework().compiled_dropout,
+                           .fused = fused && context_.framework().megatron_fusions,
+                           .compiled = fused && context_.framework().compiled_dropout,
                            .computes = context_.device_computes};
   ModuleScope scope(observer, name_);
 

@@ -59,6 +59,13 @@ struct ShardContext {
   bool fused_weight_gradient() const {
     return framework().fused_weight_gradient && plan.training.gradient_accumulation_fusion;
   }
+  /// Whether the activation is one kernel, which keeps only its input and its bias.
+  bool fused_activation() const {
+    const bool is_fused = plan.model.activation == estimator::Activation::kSwiglu
+                              ? plan.training.bias_swiglu_fusion
+                              : plan.training.bias_gelu_fusion;
+    return framework().fused_gated_activation && is_fused;
+  }
   /// The place of this rank's part in each sequence.
   ContextPlace context_place() const {
     return {.ranks = plan.parallelism.context, .index = coordinate.context};

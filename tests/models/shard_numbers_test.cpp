@@ -90,6 +90,14 @@ bool is_refused(const Json& changes) {
 
 class Shard : public testing::TestWithParam<Family> {};
 
+/// A Llama with norms of queries and keys, positions in half of each head, and squared ReLU.
+Json normed_changes() {
+  return merged(
+      llama_changes(),
+      {{"model",
+        {{"qk_layernorm", true}, {"rotary_percent", 0.5}, {"activation", "squared_relu"}}}});
+}
+
 TEST_P(Shard, StartsAtTheLossOfAUniformGuess) {
   // Weights of deviation 0.02 give logits near 0: the loss is near ln(vocabulary).
   EXPECT_NEAR(run_iteration(small_plan(GetParam().changes)).loss, std::log(64.0), 0.05);
@@ -172,12 +180,18 @@ TEST(FullyShardedShard, GathersAndFreesWithoutChangingGradients) {
 TEST_P(Shard, MegatronsOptionsDifferInMemoryOnly) {
   const Json& family = GetParam().changes;
   const Iteration usual = run_iteration(small_plan(family));
-  for (const Json& option : {training("transformer_impl", "local"),
-                             training("cross_entropy_fusion", "native"),
-                             training("cross_entropy_fusion", "te"),
-                             training("gradient_accumulation_fusion", false),
-                             training("attention_mask_in_dataloader", false),
-                             training("megatron_core", "0.13")}) {
+  for (const Json& option :
+       {training("transformer_impl", "local"),
+        training("cross_entropy_fusion", "native"),
+        training("cross_entropy_fusion", "te"),
+        training("gradient_accumulation_fusion", false),
+        training("attention_mask_in_dataloader", false),
+        training("bias_gelu_fusion", false),
+        training("bias_swiglu_fusion", false),
+        training("bias_dropout_fusion", false),
+        training("rope_fusion", false),
+        Json{{"training", {{"transformer_impl", "local"}, {"masked_softmax_fusion", false}}}},
+        training("megatron_core", "0.13")}) {
     SCOPED_TRACE(option);
     if (is_refused(merged(family, option))) continue;
     expect_same(run_iteration(small_plan(merged(family, option))), usual);
@@ -232,6 +246,7 @@ INSTANTIATE_TEST_SUITE_P(Families,
                          Shard,
                          testing::Values(Family{"Gpt", Json::object()},
                                          Family{"Llama", llama_changes()},
+                                         Family{"NormedHeads", normed_changes()},
                                          Family{"Experts", expert_changes()},
                                          Family{"Latent", latent_changes()}),
                          [](const auto& instance) { return instance.param.name; });

@@ -1,10 +1,12 @@
 // The shard's own functions against PyTorch's operators.
 #include <gtest/gtest.h>
 
+#include <ATen/ops/cat.h>
 #include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/randint.h>
 #include <ATen/ops/randn.h>
+#include <ATen/ops/relu.h>
 #include <ATen/ops/silu.h>
 
 #include "models/attention/rotary.h"
@@ -46,6 +48,17 @@ TEST(GatedActivation, FusedSwigluIsSiluTimesUp) {
               }));
 }
 
+TEST(GatedActivation, FusedSquaredReluIsTheSquareOfRelu) {
+  const at::Tensor input = at::randn({5, 3, 16});
+  expect_same(
+      forward_backward(input,
+                       [](const at::Tensor& x) {
+                         return fused_activation(
+                             x, std::nullopt, {.activation = Activation::kSquaredRelu});
+                       }),
+      forward_backward(input, [](const at::Tensor& x) { return at::relu(x) * at::relu(x); }));
+}
+
 TEST(GatedActivation, FusedGegluIsGeluTimesUp) {
   const at::Tensor input = at::randn({5, 3, 16});
   expect_same(forward_backward(input,
@@ -84,10 +97,12 @@ TEST(CrossEntropy, LeavesTheLogitsAsTheyWereButTransformerEngines) {
   EXPECT_FALSE(run(estimator::CrossEntropyFusion::kTransformerEngine));
 }
 
-RotaryEmbedding rotary_of(const char* framework) {
+RotaryEmbedding rotary_of(const char* framework,
+                          const estimator::Json& more = estimator::Json::object()) {
   static SilentObserver observer;
   estimator::Json changes = llama_changes();
   changes.merge_patch({{"training", {{"framework", framework}}}});
+  changes.merge_patch(more);
   const estimator::Plan plan = small_plan(changes);
   ShardContext context = meta_context(plan, 0, observer);
   context.device = at::Device(at::kCPU);
@@ -99,6 +114,24 @@ TEST(Rotary, FusedAndPlainAgree) {
   const RotaryEmbedding fused = rotary_of("megatron-lm"), plain = rotary_of("plain");
   expect_same(forward_backward(input, [&](const at::Tensor& x) { return fused.apply(x); }),
               forward_backward(input, [&](const at::Tensor& x) { return plain.apply(x); }));
+}
+
+TEST(Rotary, OfAPartOfEachHeadLeavesTheRestAsItIs) {
+  const at::Tensor input = at::randn({16, 2, 4, 8});
+  const estimator::Json half = {{"model", {{"rotary_percent", 0.5}}}};
+  estimator::Json unfused = half;
+  unfused["training"]["rope_fusion"] = false;
+  const RotaryEmbedding plain = rotary_of("plain", half);
+  const auto expected = forward_backward(input, [&](const at::Tensor& x) {
+    return at::cat({plain.apply(x.narrow(-1, 0, 4)), x.narrow(-1, 4, 4)}, -1);
+  });
+  for (const auto& [framework, changes] : {std::pair{"plain", half},
+                                           std::pair{"megatron-lm", half},
+                                           std::pair{"megatron-lm", unfused}}) {
+    const RotaryEmbedding rotary = rotary_of(framework, changes);
+    expect_same(forward_backward(input, [&](const at::Tensor& x) { return rotary.apply(x); }),
+                expected);
+  }
 }
 
 TEST(Rotary, OfComplexNumbersTurnsNeighboursInPlaceOfHalves) {

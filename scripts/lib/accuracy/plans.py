@@ -27,8 +27,7 @@ RECOMPUTE = [("none", "none"), ("full", "full"), ("selective (core attention)", 
              ("selective attention", "selective"), ("selective op", "selective")]
 
 NORMS = {"rmsnorm": "RMSNorm", "layernorm": "LayerNorm"}
-# Squared ReLU has no word in a plan; it moves what ReLU moves.
-ACTIVATIONS = {"gelu": "gelu", "relu": "relu", "squared-relu": "relu"}
+ACTIVATIONS = {"gelu": "gelu", "relu": "relu", "squared-relu": "squared_relu"}
 POSITIONS = {"rope": "rope", "learned": "learned_absolute", "none": "none", "alibi": "none"}
 
 # What a source does in all of its rows, as keys of a plan ("section.key").
@@ -256,7 +255,6 @@ FOREIGN_ARGUMENTS = {
     "spec": "state-space layers (Mamba) are not built",
     "mtp-num-layers": "multi-token prediction is not built",
     "fp8-format": "fp8 has no word in a plan",
-    "squared-relu": "squared ReLU is not built",
 }
 GPT2_VOCABULARY = 50257  # of the BPE files that the functional tests use
 

@@ -6,8 +6,7 @@ import re
 # The program's own, which the shard leaves out: scalars of loss, norm and flags, what the first
 # tensor rank's data loader hands to the others, and calls in a group of one rank, which move nothing.
 LARGEST_SCALAR_BYTES = 64
-# A message has two ends whatever group it is sent in. NCCL has no all-to-all: torch.distributed sends
-# a part to each rank, and that is what the program is seen to do.
+# A message has two ends whatever group it is sent in.
 POINT_TO_POINT = ("send", "recv")
 
 
@@ -114,12 +113,7 @@ def _call(call, group_size):
 def _shard_calls(profile):
     counts = collections.Counter()
     for call in profile["collectives"]:
-        ranks, count = call["group_size"], call["executed_count"]
-        if call["kind"] != "all_to_all":
-            counts[_call(call, ranks)] += count
-            continue
-        for end in POINT_TO_POINT:
-            counts[Call(end, 2, call["dtype"], call["bytes"] // ranks)] += count * ranks
+        counts[_call(call, call["group_size"])] += call["executed_count"]
     return counts
 
 

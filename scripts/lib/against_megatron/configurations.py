@@ -118,7 +118,8 @@ def _model(draw, layout, family):
         words += ["--kv-channels", width]
     if groups < heads:
         words += ["--group-query-attention", "--num-query-groups", groups]
-    if draw.chance(0.6):
+    gated = draw.chance(0.6)
+    if gated:
         words.append("--swiglu")
     words += ["--normalization", draw.one_of("RMSNorm", "LayerNorm")]
     rope = family == "mla" or draw.chance(0.7)
@@ -129,7 +130,25 @@ def _model(draw, layout, family):
         words.append("--untie-embeddings-and-output-weights")
     dropout = draw.one_of("0.0", "0.0", "0.1")
     words += ["--hidden-dropout", dropout, "--attention-dropout", dropout]
-    return [str(word) for word in words]
+    if family == "dense":
+        words += draw.one_of([], [], ["--qk-layernorm"])
+        words += draw.one_of([], [], ["--rotary-percent", 0.5]) if rope else []
+    return [str(word) for word in [*words, *_kernels(draw, gated, rope, family)]]
+
+
+def _kernels(draw, gated, rope, family):
+    """What Megatron-LM fuses unless it is told not to, and a function that it cannot fuse."""
+    words = []
+    squared = draw.chance(0.3) and not gated and family == "dense"
+    if squared:
+        words += ["--squared-relu", "--no-bias-gelu-fusion"]
+    elif draw.chance(0.3):
+        words.append("--no-bias-swiglu-fusion" if gated else "--no-bias-gelu-fusion")
+    if rope and draw.chance(0.3):
+        words.append("--no-rope-fusion")
+    if draw.chance(0.2):
+        words.append("--no-bias-dropout-fusion")
+    return words
 
 
 def _latents(draw):

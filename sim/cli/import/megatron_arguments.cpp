@@ -296,11 +296,6 @@ void finish(ImportedPlan& plan) {
   if (!has_groups && tree.contains("model")) tree["model"].erase("num_query_groups");
   const bool has_fused_loss = find_use(plan, "cross-entropy-loss-fusion") != nullptr;
   if (!has_fused_loss && tree.contains("training")) tree["training"].erase("cross_entropy_fusion");
-  const SourceEntry* norms = find_use(plan, "qk-layernorm");
-  if (norms != nullptr && find_use(plan, "multi-latent-attention") == nullptr) {
-    tree["model"].erase("qk_layernorm");
-    add_technique(plan, "qk-norm", *norms);
-  }
   plan.tree = tree;
   set_vocabulary(plan);
   const Json sequence = said_key(plan, "training.sequence_length");

@@ -70,8 +70,7 @@ TEST(LatentAttentionRules, RefuseItsKeysWithoutIt) {
                           Json{{"kv_lora_rank", 8}},
                           Json{{"qk_head_dim", 8}},
                           Json{{"qk_pos_emb_head_dim", 8}},
-                          Json{{"v_head_dim", 8}},
-                          Json{{"qk_layernorm", true}}}) {
+                          Json{{"v_head_dim", 8}}}) {
     const std::string text = complaint_about({{"model", key}});
     EXPECT_NE(text.find("belongs to multi-latent attention"), std::string::npos) << key << text;
   }

@@ -64,6 +64,26 @@ TEST(ModelConfig, CountsALayerByHand) {
   EXPECT_EQ(layer_parameter_count(model, 0), 16 + 40 + 16 + 32 + 32);
 }
 
+// 8,190,735,360 parameters of Qwen3-8B, as its weights on Hugging Face add up.
+TEST(ModelConfig, CountsNormsOfQueriesAndKeysOfEachHead) {
+  ModelConfig model;
+  model.num_layers = 36;
+  model.hidden_size = 4096;
+  model.ffn_hidden_size = 12288;
+  model.num_attention_heads = 32;
+  model.num_query_groups = 8;
+  model.kv_channels = 128;
+  model.tie_embeddings = false;
+  model.normalization = Normalization::kRmsNorm;
+  model.activation = Activation::kSwiglu;
+  model.position_embedding = PositionEmbedding::kRope;
+  model.add_bias_linear = false;
+  model.qk_layernorm = true;
+  EXPECT_EQ(parameter_count(with_derived_fields(model), 151936), 8'190'735'360);
+  model.qk_layernorm = false;
+  EXPECT_EQ(parameter_count(with_derived_fields(model), 151936), 8'190'735'360 - 36 * 2 * 128);
+}
+
 /// DeepSeek's attention: heads of 128, 64 more with positions, values of 128, a latent of 512.
 ModelConfig deepseek(int64_t hidden, int64_t heads, int64_t query_latent) {
   ModelConfig model;

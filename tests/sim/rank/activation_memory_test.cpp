@@ -94,6 +94,45 @@ TEST(GptLayerActivations, AreFp32WeightsWhereTransformerEnginesSoftmaxDoesNotRun
   EXPECT_EQ(layer_bytes(local), s * kWidth * 34 + 5 * kHeads * s * s + kLayerNormRows / b);
 }
 
+/// What one layer of a GPT keeps more if an option of the training is off.
+double kept_without(const char* fusion, const Json& changes) {
+  Json without = changes;
+  without["training"][fusion] = false;
+  return layer_bytes(without) - layer_bytes(changes);
+}
+
+// Without fusion SwiGLU keeps silu(gate) and up + 0, each of 2,688 columns in 16 bits (glu() in
+// megatron/core/transformer/mlp.py); GELU keeps the sum with the bias in place of the product.
+TEST(GptLayerActivations, HaveBothFactorsOfSwigluWithoutFusion) {
+  const Json gated = {{"model", {{"activation", "swiglu"}}}};
+  EXPECT_EQ(kept_without("bias_swiglu_fusion", gated), 2 * 2 * s * b * 2688);
+  EXPECT_EQ(kept_without("bias_gelu_fusion", gated), 0);
+  EXPECT_EQ(kept_without("bias_gelu_fusion", {}), 0);
+}
+
+// The query and the key each keep a cosine and a sine of their own, [s, 1, 1, h / a] in 16 bits.
+TEST(GptLayerActivations, HaveTablesOfEachUseOfRotaryPositionsWithoutFusion) {
+  EXPECT_EQ(kept_without("rope_fusion", {{"model", {{"position_embedding", "rope"}}}}),
+            2 * 2 * 2 * s * h / a);
+  EXPECT_EQ(kept_without("rope_fusion",
+                         {{"model", {{"position_embedding", "rope"}, {"rotary_percent", 0.5}}}}),
+            2 * 2 * 2 * s * h / a / 2);
+}
+
+// forward_torch_softmax in megatron/core/fusions/fused_softmax.py keeps fp32 weights.
+TEST(GptLayerActivations, AreFp32WeightsOfLocalLayersWithoutFusionOfTheSoftmax) {
+  EXPECT_EQ(kept_without("masked_softmax_fusion", {{"training", {{"transformer_impl", "local"}}}}),
+            2 * a * s * s * b);
+  EXPECT_EQ(kept_without("masked_softmax_fusion", {}), 0);
+}
+
+// Norms keep copies of the query and the key in 16 bits, and two fp32 numbers for each row of a
+// head.
+TEST(GptLayerActivations, HaveInputsAndRowsOfNormsOfQueriesAndKeys) {
+  EXPECT_EQ(layer_bytes({{"model", {{"qk_layernorm", true}}}}) - layer_bytes({}),
+            2 * 2 * s * b * h + 2 * 8 * s * b * a);
+}
+
 // Inductor pads the rows of the two masks of hidden dropout, 1,088 bytes, to 1,152 (config.py:
 // padding_alignment_bytes = 128).
 TEST(GptLayerActivations, HavePaddedMasksOfCompiledDropout) {

@@ -72,7 +72,7 @@ TEST(HfConfig, ReadsDeepSeeksExpertsAndLatents) {
 
 TEST(HfConfig, NamesWhatItsLayersHaveBesides) {
   EXPECT_EQ(techniques_of(imported(R"({"model_type": "qwen3", "hidden_size": 1024})")),
-            std::vector<std::string>{"qk-norm"});
+            std::vector<std::string>{});
   EXPECT_EQ(techniques_of(imported(R"({"model_type": "bert", "hidden_size": 1024})")),
             std::vector<std::string>{"custom-layers"});
   EXPECT_EQ(imported(R"({"model_type": "llama", "no_such_key": 1})").unknown.size(), 1u);
