@@ -58,6 +58,12 @@ void check_model(Rules& rules) {
                   m.moe_router_topk,
                   m.num_experts),
       "give both: groups that divide the experts, and how many of them a token uses");
+  rules.require(
+      m.moe_aux_loss_coeff == 0 || m.moe_router_load_balancing_type != LoadBalancing::kSinkhorn,
+      "Sinkhorn's balancing has no auxiliary loss",
+      fmt::format("model.moe_router_load_balancing_type = sinkhorn, moe_aux_loss_coeff = {}",
+                  m.moe_aux_loss_coeff),
+      "use --moe-aux-loss-coeff 0");
   rules.require(m.moe_aux_loss_coeff >= 0 && m.moe_router_topk_scaling_factor >= 0,
                 "a factor of the router is negative",
                 fmt::format("model.moe_aux_loss_coeff = {}, moe_router_topk_scaling_factor = {}",
@@ -75,6 +81,23 @@ void check_model(Rules& rules) {
       fmt::format(
           "model.moe_layer_freq has {} numbers, num_layers = {}", freq.size(), m.num_layers),
       "give one number n for each n-th layer, or a 0 or a 1 for each layer");
+}
+
+/// RankGenerator's use in megatron/core/parallel_state.py asks for it.
+void check_rank_order(Rules& rules) {
+  const ParallelConfig& p = rules.plan_.parallelism;
+  const int64_t experts = p.expert * rules.plan_.expert_tensor_size();
+  rules.require(!p.use_tp_pp_dp_mapping || p.pipeline == 1 || experts == p.tensor * p.context,
+                "with stages inside of data ranks experts must have as many replicas as all else",
+                fmt::format("parallelism.use_tp_pp_dp_mapping, expert {} x expert_tensor {} = {}, "
+                            "tensor {} x context {} = {}",
+                            p.expert,
+                            rules.plan_.expert_tensor_size(),
+                            experts,
+                            p.tensor,
+                            p.context,
+                            p.tensor * p.context),
+                "leave out --use-tp-pp-dp-mapping");
 }
 
 constexpr const char* kExpert = "parallelism.expert";
@@ -177,10 +200,18 @@ void check_training(Rules& rules) {
                 "optimizer offload with experts is not supported yet",
                 "training.optimizer_cpu_offload with model.num_experts",
                 "leave the optimizer on the GPU");
-  rules.require(t.moe_token_dispatcher_type == TokenDispatcher::kAllToAll,
+  rules.require(t.moe_token_dispatcher_type != TokenDispatcher::kFlex,
                 fmt::format("the token dispatcher {} is not supported yet",
                             to_string(t.moe_token_dispatcher_type)),
                 "training.moe_token_dispatcher_type",
+                "use --moe-token-dispatcher-type alltoall");
+  // validate_args in megatron/training/arguments.py and __post_init__ in
+  // megatron/core/transformer/transformer_config.py.
+  rules.require(t.moe_token_dispatcher_type == TokenDispatcher::kAllToAll ||
+                    (!t.moe_expert_capacity_factor && !t.moe_pad_expert_input_to_capacity),
+                "only the dispatcher alltoall drops tokens or pads experts to their capacity",
+                fmt::format("training.moe_token_dispatcher_type = {}",
+                            to_string(t.moe_token_dispatcher_type)),
                 "use --moe-token-dispatcher-type alltoall");
   const double capacity = t.moe_expert_capacity_factor.value_or(1);
   rules.require(capacity > 0,
@@ -204,6 +235,7 @@ void check_experts(Rules& rules) {
   if (!rules.plan_.model.has_experts()) return check_dense(rules);
   check_model(rules);
   check_split(rules);
+  check_rank_order(rules);
   check_gathered_tokens(rules);
   check_training(rules);
 }

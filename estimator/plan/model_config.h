@@ -43,12 +43,13 @@ constexpr std::array<EnumName<RouterScore>, 2> enum_names(RouterScore) {
   return {{{RouterScore::kSoftmax, "softmax"}, {RouterScore::kSigmoid, "sigmoid"}}};
 }
 
-/// The auxiliary loss that keeps experts equally busy: over a micro-batch, or over each of its
-/// sequences (Megatron-LM's --moe-router-load-balancing-type).
-enum class LoadBalancing { kAuxLoss, kSequenceAuxLoss, kNone };
-constexpr std::array<EnumName<LoadBalancing>, 3> enum_names(LoadBalancing) {
+/// What keeps experts equally busy: an auxiliary loss over a micro-batch or over each of its
+/// sequences, or Sinkhorn's assignment (Megatron-LM's --moe-router-load-balancing-type).
+enum class LoadBalancing { kAuxLoss, kSequenceAuxLoss, kSinkhorn, kNone };
+constexpr std::array<EnumName<LoadBalancing>, 4> enum_names(LoadBalancing) {
   return {{{LoadBalancing::kAuxLoss, "aux_loss"},
            {LoadBalancing::kSequenceAuxLoss, "seq_aux_loss"},
+           {LoadBalancing::kSinkhorn, "sinkhorn"},
            {LoadBalancing::kNone, "none"}}};
 }
 
@@ -103,7 +104,9 @@ struct ModelConfig {
 
   bool has_experts() const { return num_experts > 0; }
   bool has_aux_loss() const {
-    return moe_aux_loss_coeff > 0 && moe_router_load_balancing_type != LoadBalancing::kNone;
+    return moe_aux_loss_coeff > 0 &&
+           (moe_router_load_balancing_type == LoadBalancing::kAuxLoss ||
+            moe_router_load_balancing_type == LoadBalancing::kSequenceAuxLoss);
   }
   /// Whether a layer, counted from 0, has experts.
   bool has_experts_in(int64_t layer) const;

@@ -230,6 +230,10 @@ void visit_fields(Visitor& visit, ParallelConfig& parallelism) {
         {"data parallel size; auto: world size / (tensor x pipeline x context)",
          kDegree,
          {{"--data-parallel-size,--dp"}}});
+  visit("use_tp_pp_dp_mapping",
+        parallelism.use_tp_pp_dp_mapping,
+        {"pipeline stages are inside of data ranks: ranks go by tensor, context, pipeline, data",
+         {{"--use-tp-pp-dp-mapping", "true"}}});
   visit("sequence_parallel",
         parallelism.sequence_parallel,
         {"sequence parallelism: divide norms and dropout among the tensor ranks",
@@ -426,8 +430,17 @@ void visit_fields(Visitor& visit, TrainingConfig& training) {
            "do not check losses and gradients for NaN"}}});
   visit("moe_token_dispatcher_type",
         training.moe_token_dispatcher_type,
-        {"how tokens are sent to their experts; only alltoall is supported",
+        {"how tokens are sent to their experts; flex is not supported",
          {{"--moe-token-dispatcher-type"}}});
+  visit("moe_router_dtype",
+        training.moe_router_dtype,
+        {"type of the router's logits and of the experts' weights; none: that of the tokens",
+         {{"--moe-router-dtype"}}});
+  visit("moe_grouped_gemm",
+        training.moe_grouped_gemm,
+        {"the products of all experts of a rank are issued together, not expert by expert",
+         {{"--moe-grouped-gemm", "true"},
+          {"--no-moe-grouped-gemm", "false", "experts run one after another"}}});
   visit("moe_expert_capacity_factor",
         training.moe_expert_capacity_factor,
         {"capacity of an expert for the tokens of a rank, as a factor of the mean; more are "

@@ -42,16 +42,19 @@ ParallelLayout::ParallelLayout(const ParallelConfig& parallelism)
       data_(parallelism.data),
       pipeline_(parallelism.pipeline),
       expert_(parallelism.expert),
-      expert_tensor_(parallelism.expert_tensor) {}
+      expert_tensor_(parallelism.expert_tensor),
+      data_stride_(tensor_ * context_ * (parallelism.use_tp_pp_dp_mapping ? pipeline_ : 1)),
+      pipeline_stride_(tensor_ * context_ * (parallelism.use_tp_pp_dp_mapping ? 1 : data_)) {}
 
 RankCoordinate ParallelLayout::coordinate(int64_t rank) const {
   if (rank < 0 || rank >= world_size()) throw std::logic_error("ParallelLayout: no such rank");
   RankCoordinate coordinate;
-  const int64_t within_stage = rank % (tensor_ * context_ * data_);
   coordinate.tensor = rank % tensor_;
   coordinate.context = rank / tensor_ % context_;
-  coordinate.data = rank / (tensor_ * context_) % data_;
-  coordinate.pipeline = rank / (tensor_ * context_ * data_);
+  coordinate.data = rank / data_stride_ % data_;
+  coordinate.pipeline = rank / pipeline_stride_ % pipeline_;
+  const int64_t within_stage =
+      coordinate.tensor + tensor_ * (coordinate.context + context_ * coordinate.data);
   coordinate.expert_tensor = rank % expert_tensor_;
   coordinate.expert = within_stage / expert_tensor_ % expert_;
   coordinate.expert_data = within_stage / (expert_tensor_ * expert_);
@@ -60,18 +63,21 @@ RankCoordinate ParallelLayout::coordinate(int64_t rank) const {
 
 int64_t ParallelLayout::rank(const RankCoordinate& coordinate) const {
   const auto& c = coordinate;
-  return c.tensor + tensor_ * (c.context + context_ * (c.data + data_ * c.pipeline));
+  return c.tensor + tensor_ * c.context + data_stride_ * c.data + pipeline_stride_ * c.pipeline;
 }
 
 RankGroup ParallelLayout::group(GroupKind kind, int64_t rank) const {
   const RankSpan tensor{tensor_, 1};
   const RankSpan context{context_, tensor_};
-  const RankSpan data{data_, tensor_ * context_};
-  const RankSpan pipeline{pipeline_, tensor_ * context_ * data_};
+  const RankSpan data{data_, data_stride_};
+  const RankSpan pipeline{pipeline_, pipeline_stride_};
   const RankSpan expert_tensor{expert_tensor_, 1};
   const RankSpan expert{expert_, expert_tensor_};
   const int64_t expert_model = expert_tensor_ * expert_;
-  const RankSpan expert_data{tensor_ * context_ * data_ / expert_model, expert_model};
+  // Stages inside of data ranks: check_rank_order() has the experts' replicas be the data ranks.
+  const bool is_data = expert_model == tensor_ * context_;
+  const RankSpan expert_data{tensor_ * context_ * data_ / expert_model,
+                             is_data ? data_stride_ : expert_model};
   const RankSpan ends{pipeline_ > 1 ? 2 : 1, pipeline.stride * std::max<int64_t>(pipeline_ - 1, 1)};
 
   const auto spans = [&]() -> std::vector<RankSpan> {
@@ -108,7 +114,7 @@ RankGroup ParallelLayout::group(GroupKind kind, int64_t rank) const {
 
   RankGroup result{.kind = kind, .first = rank, .spans = spans};
   if (kind == GroupKind::kEmbedding) {
-    result.first -= rank / pipeline.stride * pipeline.stride;
+    result.first -= rank / pipeline.stride % pipeline.count * pipeline.stride;
     return result;
   }
   for (const RankSpan& span : spans) {

@@ -1,6 +1,7 @@
 // The place of each rank, in Megatron-LM's default order: tensor ranks are next to each other, then
-// come context, data, and outermost the pipeline stages. Experts use the same ranks in another
-// order: inside one stage, the ranks are numbered by expert-tensor, then expert, then expert-data.
+// come context, data, and outermost the pipeline stages; or with use_tp_pp_dp_mapping context,
+// pipeline stages, and outermost data. Experts use the same ranks in another order: inside one
+// stage, the ranks are numbered by expert-tensor, then expert, then expert-data.
 //
 // Groups are described by strides, so their description does not grow with the world.
 #pragma once
@@ -110,6 +111,7 @@ class ParallelLayout {
 
  private:
   int64_t tensor_, context_, data_, pipeline_, expert_, expert_tensor_;
+  int64_t data_stride_, pipeline_stride_;
 };
 
 }  // namespace estimator

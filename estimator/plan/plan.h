@@ -117,6 +117,13 @@ constexpr std::array<EnumName<TokenDispatcher>, 3> enum_names(TokenDispatcher) {
            {TokenDispatcher::kFlex, "flex"}}};
 }
 
+/// The type of a router's logits and weights, Megatron-LM's --moe-router-dtype: that of the tokens
+/// (none) or fp32.
+enum class RouterDtype { kOfTokens, kFp32 };
+constexpr std::array<EnumName<RouterDtype>, 2> enum_names(RouterDtype) {
+  return {{{RouterDtype::kOfTokens, "none"}, {RouterDtype::kFp32, "fp32"}}};
+}
+
 struct ClusterConfig {
   std::string gpu;
   Auto<int64_t> nodes;
@@ -144,6 +151,8 @@ struct ParallelConfig {
   Auto<int64_t> expert_tensor;
   Auto<int64_t> data;
   bool sequence_parallel = false;
+  /// Stages are inside of data ranks, not outside: tensor, context, pipeline, data.
+  bool use_tp_pp_dp_mapping = false;
   ScheduleKind pipeline_schedule = ScheduleKind::kOneForwardOneBackward;
   int64_t virtual_stages = 1;
   std::optional<int64_t> microbatch_group_size_per_virtual_stage;
@@ -190,6 +199,8 @@ struct TrainingConfig {
   Auto<bool> fill_uninitialized_memory;
   Auto<bool> check_for_nan_in_loss_and_grad;
   TokenDispatcher moe_token_dispatcher_type = TokenDispatcher::kAllToAll;
+  RouterDtype moe_router_dtype = RouterDtype::kOfTokens;
+  bool moe_grouped_gemm = true;
   std::optional<double> moe_expert_capacity_factor;
   bool moe_pad_expert_input_to_capacity = false;
   Auto<int64_t> make_vocab_size_divisible_by;

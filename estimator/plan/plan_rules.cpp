@@ -227,7 +227,7 @@ void check_model_split(Rules& rules) {
       "give --make-vocab-size-divisible-by 128 to pad it as Megatron does");
   rules.require(m.position_embedding != PositionEmbedding::kRope || m.multi_latent_attention ||
                     (m.rotary_width() > 0 && m.rotary_width() % 2 == 0),
-                "rotary positions need an even width of each head",
+                "rotary positions need an even head width",
                 fmt::format("model.kv_channels = {}, rotary_percent = {}: {} with positions",
                             m.kv_channels,
                             m.rotary_percent,

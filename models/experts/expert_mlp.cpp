@@ -1,21 +1,30 @@
 #include "models/experts/expert_mlp.h"
 
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/cat.h>
 
 #include "models/layers/activation.h"
 
 namespace models {
 namespace {
 
-/// Either layer of this rank's experts.
-GroupedLinearSpec spec_of(const ShardContext& context, const std::string& name, bool first) {
+/// Experts of this rank, counted from its first one.
+struct Span {
+  int64_t first, count;
+};
+
+/// Either layer of experts.
+GroupedLinearSpec spec_of(const ShardContext& context,
+                          const std::string& name,
+                          const Span& span,
+                          bool first) {
   const estimator::ModelConfig& model = context.plan.model;
   const int64_t own = context.plan.experts_of_rank();
   const int64_t blocks = is_gated(model.activation) ? 2 : 1;
   GroupedLinearSpec spec{.name = name + ".experts",
                          .layer = first ? "linear_fc1" : "linear_fc2",
-                         .first_expert = context.coordinate.expert * own,
-                         .experts = own,
+                         .first_expert = context.coordinate.expert * own + span.first,
+                         .experts = span.count,
                          .inputs = model.hidden_size,
                          .outputs = model.moe_ffn_hidden_size * blocks,
                          .sharded_dim = 0,
@@ -28,6 +37,14 @@ GroupedLinearSpec spec_of(const ShardContext& context, const std::string& name, 
   return spec;
 }
 
+/// One after another in SequentialMLP (megatron/core/transformer/moe/experts.py).
+std::vector<Span> spans_of(const estimator::Plan& plan) {
+  if (plan.training.moe_grouped_gemm) return {{0, plan.experts_of_rank()}};
+  std::vector<Span> spans;
+  for (int64_t expert = 0; expert < plan.experts_of_rank(); ++expert) spans.push_back({expert, 1});
+  return spans;
+}
+
 }  // namespace
 
 ExpertMlp::ExpertMlp(ShardContext& context,
@@ -36,27 +53,47 @@ ExpertMlp::ExpertMlp(ShardContext& context,
                      std::shared_ptr<const TokenDispatcher> dispatcher)
     : context_(context),
       dispatcher_(std::move(dispatcher)),
-      router_(context, store, name + ".router"),
-      first_(context, store, spec_of(context, name, true)),
-      second_(context, store, spec_of(context, name, false)) {
+      router_(context, store, name + ".router") {
+  for (const Span& span : spans_of(context.plan)) {
+    const auto rows_of = dispatcher_->rows_of_own_experts().begin() + span.first;
+    GroupedLinear first(context, store, spec_of(context, name, span, true));
+    experts_.push_back({.rows_of = {rows_of, rows_of + span.count},
+                        .first = std::move(first),
+                        .second = {context, store, spec_of(context, name, span, false)}});
+  }
   const int64_t width = context.plan.model.moe_shared_expert_intermediate_size;
   if (width > 0) shared_.emplace(context, store, name + ".shared_experts", width);
 }
 
-at::Tensor ExpertMlp::run_experts(const DispatchedTokens& dispatched) const {
+at::Tensor ExpertMlp::run_together(const Layers& layers,
+                                   const at::Tensor& rows,
+                                   const at::Tensor& weights) const {
   Observer& observer = context_.observer;
-  const ModuleScope scope(observer, "experts");
-  const std::vector<int64_t>& rows_of = dispatcher_->rows_of_own_experts();
   at::Tensor hidden = [&] {
     const ModuleScope first(observer, "linear_fc1");
-    return first_.forward(dispatched.rows, rows_of);
+    return layers.first.forward(rows, layers.rows_of);
   }();
   hidden = [&] {
     const ModuleScope activation(observer, "activation");
-    return activate_weighted(hidden, dispatched.weights, context_);
+    return activate_weighted(hidden, weights, context_);
   }();
   const ModuleScope second(observer, "linear_fc2");
-  return second_.forward(hidden, rows_of);
+  return layers.second.forward(hidden, layers.rows_of);
+}
+
+at::Tensor ExpertMlp::run_experts(const DispatchedTokens& dispatched) const {
+  const ModuleScope scope(context_.observer, "experts");
+  if (experts_.size() == 1) {
+    return run_together(experts_.front(), dispatched.rows, dispatched.weights);
+  }
+  const std::vector<int64_t>& rows_of = dispatcher_->rows_of_own_experts();
+  const auto rows = dispatched.rows.split_with_sizes(rows_of);
+  const auto weights = dispatched.weights.split_with_sizes(rows_of);
+  std::vector<at::Tensor> outputs;
+  for (std::size_t expert = 0; expert < experts_.size(); ++expert) {
+    outputs.push_back(run_together(experts_[expert], rows[expert], weights[expert]));
+  }
+  return at::cat(outputs);
 }
 
 at::Tensor ExpertMlp::forward(const at::Tensor& input) const {
@@ -65,11 +102,8 @@ at::Tensor ExpertMlp::forward(const at::Tensor& input) const {
   if (shared_) shared = shared_->forward(input);
   const at::Tensor tokens = input.reshape({-1, input.size(-1)});
   const RouterOutput routed = router_.forward(tokens, dispatcher_->chosen());
-  last_->weights = routed.weights;
-  last_->map = routed.map;
-  DispatchedTokens dispatched = dispatcher_->dispatch(tokens, routed);
-  last_->row_map = dispatched.row_map;
-  at::Tensor rows = dispatcher_->collect(run_experts(dispatched));
+  DispatchedTokens dispatched = dispatcher_->dispatch(tokens, routed, *last_);
+  at::Tensor rows = dispatcher_->collect(run_experts(dispatched), dispatched);
   dispatched.rows = at::Tensor();  // the products keep what they need
   rows = dispatcher_->send_back(rows);
   const at::Tensor combined = dispatcher_->combine(rows, dispatched).view(input.sizes());

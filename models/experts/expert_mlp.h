@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "models/experts/grouped_linear.h"
 #include "models/experts/router.h"
@@ -26,21 +27,21 @@ class ExpertMlp final : public FeedForward {
   at::Tensor bias() const override { return {}; }
 
  private:
-  /// What a layer's dispatcher keeps of its last tokens (dispatch_preprocess in
-  /// token_dispatcher.py). The weights keep the graph that made them, and with it the graph's leaf:
-  /// the input of a recomputed layer or of a stage, with its gradient, is held until the layer runs
-  /// again.
-  struct LastTokens {
-    at::Tensor weights, map, row_map;
+  /// The two layers of experts that run together: all of this rank's, or one of them.
+  struct Layers {
+    std::vector<int64_t> rows_of;
+    GroupedLinear first, second;
   };
 
+  at::Tensor run_together(const Layers& layers,
+                          const at::Tensor& rows,
+                          const at::Tensor& weights) const;
   at::Tensor run_experts(const DispatchedTokens& dispatched) const;
 
   ShardContext& context_;
   std::shared_ptr<const TokenDispatcher> dispatcher_;
   Router router_;
-  GroupedLinear first_;
-  GroupedLinear second_;
+  std::vector<Layers> experts_;
   std::optional<Mlp> shared_;
   std::unique_ptr<LastTokens> last_ = std::make_unique<LastTokens>();
 };

@@ -3,6 +3,7 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/gather.h>
 #include <ATen/ops/linear.h>
+#include <ATen/ops/ones.h>
 #include <ATen/ops/ones_like.h>
 #include <ATen/ops/scatter.h>
 #include <ATen/ops/sigmoid.h>
@@ -60,18 +61,25 @@ struct RouterProduct : torch::autograd::Function<RouterProduct> {
   static at::Tensor forward(torch::autograd::AutogradContext* context,
                             const at::Tensor& tokens,
                             const at::Tensor& weight,
-                            const Products& products) {
+                            const Products& products,
+                            at::ScalarType type) {
     context->save_for_backward({tokens, weight});
     keep(context, products);
-    return products.linear(tokens, weight, /*bias=*/{});
+    // TransformerEngine's product writes the type; here another operator does.
+    return products.linear(tokens, weight, /*bias=*/{}).to(type);
   }
 
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
                                                  torch::autograd::variable_list gradients) {
     const Products products = kept<Products>(context);
     const torch::autograd::variable_list saved = context->get_saved_variables();
-    return {products.multiply(gradients[0], saved[1]),
-            weight_gradient(products, gradients[0], saved[0]),
+    const at::Tensor &tokens = saved[0], &weight = saved[1];
+    const at::ScalarType type = gradients[0].scalar_type();
+    const at::Tensor of_tokens = products.multiply(gradients[0], weight.to(type));
+    const at::Tensor of_weight = weight_gradient(products, gradients[0], tokens.to(type));
+    return {of_tokens.to(tokens.scalar_type()),
+            of_weight.to(weight.scalar_type()),
+            at::Tensor(),
             at::Tensor()};
   }
 };
@@ -166,11 +174,43 @@ RouterOutput Router::fill_to_capacity(RouterOutput output) const {
   return {.weights = output.weights * output.map, .map = map};
 }
 
+at::Tensor Router::logits_of(const at::Tensor& tokens) const {
+  const bool is_fp32 = context_.plan.training.moe_router_dtype == estimator::RouterDtype::kFp32;
+  const at::ScalarType type = is_fp32 ? at::kFloat : tokens.scalar_type();
+  return context_.transformer_engine()
+             ? RouterProduct::apply(tokens, weight_.value, context_.products(), type)
+             : at::linear(tokens.to(type), weight_.value.to(type));
+}
+
+/// sinkhorn() in moe_utils.py, of which one round is run: a real run goes on until the shares of
+/// the experts settle.
+RouterOutput Router::assign(const at::Tensor& logits, const at::Tensor& chosen) const {
+  const int64_t topk = context_.plan.model.moe_router_topk;
+  {
+    const c10::NoGradGuard no_grad;
+    constexpr double kSmall = 1e-8;
+    const at::Tensor cost = logits.to(at::kFloat).exp();
+    const at::Tensor experts = at::ones({cost.size(1)}, cost.options());
+    const at::Tensor of_tokens =
+        ((experts * cost).sum(1) + kSmall).reciprocal() / static_cast<double>(cost.size(0));
+    const at::Tensor of_experts = ((of_tokens.unsqueeze(1) * cost).sum(0) + kSmall).reciprocal() /
+                                  static_cast<double>(cost.size(1));
+    (experts - of_experts).abs().mean().item();
+    at::topk(of_experts * cost * of_tokens.unsqueeze(1), topk, 1);
+  }
+  const at::Tensor scores = topk == 1
+                                ? at::sigmoid(logits)
+                                : at::softmax(logits, -1, at::kFloat).to(logits.scalar_type());
+  const at::Tensor map = map_of(logits, chosen);
+  return {.weights = scores * map, .map = map};
+}
+
 RouterOutput Router::forward(const at::Tensor& tokens, const at::Tensor& chosen) const {
   const ModuleScope scope(context_.observer, "router");
-  const at::Tensor logits = context_.transformer_engine()
-                                ? RouterProduct::apply(tokens, weight_.value, context_.products())
-                                : at::linear(tokens, weight_.value);
+  const at::Tensor logits = logits_of(tokens);
+  if (context_.plan.model.moe_router_load_balancing_type == estimator::LoadBalancing::kSinkhorn) {
+    return fill_to_capacity(assign(logits, chosen));
+  }
   const at::Tensor weights = score(logits, chosen).to(logits.scalar_type());
   RouterOutput output =
       fill_to_capacity({.weights = at::scatter(at::zeros_like(logits.detach()), 1, chosen, weights),

@@ -31,6 +31,9 @@ class Router {
   void choose(const at::Tensor& scores) const;
   at::Tensor within_groups(const at::Tensor& scores) const;
   at::Tensor aux_loss(const at::Tensor& logits, const at::Tensor& chosen) const;
+  at::Tensor logits_of(const at::Tensor& tokens) const;
+  /// The experts' weights and which tokens they get, of Sinkhorn's assignment.
+  RouterOutput assign(const at::Tensor& logits, const at::Tensor& chosen) const;
   /// Weights of the chosen experts, fp32 [tokens, topk].
   at::Tensor score(const at::Tensor& logits, const at::Tensor& chosen) const;
   RouterOutput fill_to_capacity(RouterOutput output) const;

@@ -28,11 +28,10 @@ std::shared_ptr<const RotaryEmbedding> make_rotary(const ShardContext& context) 
 }  // namespace
 
 Stage::Stage(ShardContext& context) : context_(context), store_(parameter_source(context)) {
-  SharedParts shared{.core = std::make_shared<const CoreAttention>(context),
-                     .rotary = make_rotary(context),
-                     .dispatcher = context.plan.model.has_experts()
-                                       ? std::make_shared<const TokenDispatcher>(context)
-                                       : nullptr};
+  SharedParts shared{
+      .core = std::make_shared<const CoreAttention>(context),
+      .rotary = make_rotary(context),
+      .dispatcher = context.plan.model.has_experts() ? make_token_dispatcher(context) : nullptr};
   for (int64_t chunk = 0; chunk < context.chunks(); ++chunk) {
     if (chunk > 0 && context.framework().rotary_at_first_use) shared.rotary = make_rotary(context);
     if (chunk > 0 && context.transformer_engine()) {

@@ -265,9 +265,9 @@ def _plan_of_megatron_arguments(row):
     for argument, reason in FOREIGN_ARGUMENTS.items():
         if argument in arguments:
             raise LeftOut(reason)
-    if "num-experts" in arguments and "moe-grouped-gemm" not in arguments:
-        raise LeftOut("experts that run one by one (SequentialMLP) are not built")
     flags = []
+    if "num-experts" in arguments and "moe-grouped-gemm" not in arguments:
+        flags.append("--no-moe-grouped-gemm")
     for argument, value in arguments.items():
         if argument not in NEUTRAL_ARGUMENTS:
             flags += [f"--{argument}"] + ([] if str(value).lower() == "true" else [str(value)])

@@ -34,7 +34,9 @@ class Configuration:
 
     def megatron_arguments(self):
         # The null tokenizer adds a token for the end of a document.
-        words = [*self.words, *self.megatron_words, "--vocab-size", str(self.vocabulary - 1),
+        # Without a flag experts run one by one there.
+        shared = [word for word in self.words if word != "--no-moe-grouped-gemm"]
+        words = [*shared, *self.megatron_words, "--vocab-size", str(self.vocabulary - 1),
                  *REAL_WORDS]
         return words if "--transformer-impl" in words else [*words, "--transformer-impl",
                                                             "transformer_engine"]
@@ -162,13 +164,18 @@ def _experts(draw, layout):
     experts = layout.expert * draw.one_of(2, 4)
     choices = draw.one_of(1, 2)
     words = ["--num-experts", experts, "--moe-router-topk", choices,
-             "--moe-ffn-hidden-size", draw.between(512, 4096, 64), "--moe-grouped-gemm",
-             "--moe-token-dispatcher-type", "alltoall",
-             "--moe-router-load-balancing-type", "aux_loss", "--moe-aux-loss-coeff", "1e-2",
-             "--moe-permute-fusion"]
-    if choices == 1:
-        words.append("--moe-router-pre-softmax")  # Megatron-LM asks for it
-    if draw.chance(0.4):
+             "--moe-ffn-hidden-size", draw.between(512, 4096, 64), "--moe-permute-fusion"]
+    shared = draw.chance(0.4)
+    words += draw.one_of(["--moe-grouped-gemm"], ["--moe-grouped-gemm"], ["--no-moe-grouped-gemm"])
+    words += ["--moe-token-dispatcher-type", draw.one_of("alltoall", "alltoall", "allgather")]
+    words += draw.one_of([], ["--moe-router-dtype", "fp32"])
+    if draw.chance(0.3):
+        words += ["--moe-router-load-balancing-type", "sinkhorn"]
+    else:
+        words += ["--moe-router-load-balancing-type", "aux_loss", "--moe-aux-loss-coeff", "1e-2"]
+        if choices == 1:
+            words.append("--moe-router-pre-softmax")  # Megatron-LM asks for it
+    if shared:
         words += ["--moe-shared-expert-intermediate-size", draw.between(512, 4096, 64)]
     return [str(word) for word in words]
 

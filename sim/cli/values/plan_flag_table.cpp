@@ -78,9 +78,8 @@ struct TakenFlag {
   const char* name;
   const char* help;
 };
-constexpr std::array<TakenFlag, 4> kTakenFlags = {
+constexpr std::array<TakenFlag, 3> kTakenFlags = {
     {{"Model", "--group-query-attention", "accepted; --num-query-groups says how many"},
-     {kExpertFlags, "--moe-grouped-gemm", "accepted; experts always run grouped"},
      {kExpertFlags, "--moe-permute-fusion", "accepted; tokens always move in one kernel"},
      {"Training",
       "--use-torch-optimizer-for-cpu-offload",

@@ -27,7 +27,16 @@ Plan plan_of(int64_t tensor,
   return plan;
 }
 
-const std::vector<Plan> kPlans = {plan_of(1, 1, 1, 1),
+/// The same with stages inside of data ranks.
+Plan with_data_outermost(Plan plan) {
+  plan.parallelism.use_tp_pp_dp_mapping = true;
+  return plan;
+}
+
+const std::vector<Plan> kPlans = {with_data_outermost(plan_of(2, 1, 3, 4, 2)),
+                                  with_data_outermost(plan_of(2, 3, 4, 2, 3, 2)),
+                                  with_data_outermost(plan_of(4, 1, 2, 3, 1, 4)),
+                                  plan_of(1, 1, 1, 1),
                                   plan_of(2, 1, 3, 4),
                                   plan_of(2, 3, 4, 2, 6, 2),
                                   plan_of(2, 3, 4, 2, 8),
@@ -56,6 +65,19 @@ TEST(ParallelLayout, TensorRanksAreNextToEachOtherAndStagesFarthestApart) {
   EXPECT_EQ(at.data, 2);
   EXPECT_EQ(at.pipeline, 0);
   EXPECT_EQ(layout.coordinate(24).pipeline, 1);
+}
+
+// Megatron-LM's "tp-cp-ep-pp-dp" (--use-tp-pp-dp-mapping): 13 is 1 + 2 (0 + 3 (0 + 2 x 1)).
+TEST(ParallelLayout, StagesAreInsideOfDataRanksWhereThePlanSaysSo) {
+  const ParallelLayout layout(with_data_outermost(plan_of(2, 3, 4, 2)).parallelism);
+  const RankCoordinate at = layout.coordinate(13);
+  EXPECT_EQ(at.tensor, 1);
+  EXPECT_EQ(at.context, 0);
+  EXPECT_EQ(at.data, 1);
+  EXPECT_EQ(at.pipeline, 0);
+  EXPECT_EQ(layout.coordinate(6).pipeline, 1);
+  EXPECT_EQ(layout.group(GroupKind::kPipeline, 13).spans, (std::vector<RankSpan>{{2, 6}}));
+  EXPECT_EQ(layout.group(GroupKind::kData, 13).spans, (std::vector<RankSpan>{{4, 12}}));
 }
 
 /// The axes along which two ranks of a group may differ.

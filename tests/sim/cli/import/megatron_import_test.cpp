@@ -63,8 +63,10 @@ TEST_F(MegatronImport, TakesMegatronsDefaultsWhereTheyAreNotThePlans) {
   EXPECT_FALSE(tree(few + "--num-query-groups 2")["model"].contains("num_query_groups"));
   EXPECT_EQ(tree(few + "--group-query-attention")["model"]["num_query_groups"], 1);
   EXPECT_EQ(tree(few + "--multi-latent-attention")["model"]["kv_lora_rank"], 32);
-  EXPECT_EQ(imported(few + "--num-experts 8 --moe-grouped-gemm").techniques.front().technique->name,
-            "allgather-dispatcher");
+  const Json experts = tree(few + "--num-experts 8")["training"];
+  EXPECT_EQ(experts["moe_token_dispatcher_type"], "allgather");
+  EXPECT_EQ(experts["moe_grouped_gemm"], false);
+  EXPECT_EQ(tree(few + "--num-experts 8 --moe-grouped-gemm")["training"]["moe_grouped_gemm"], true);
 }
 
 TEST_F(MegatronImport, ReadsAListInLinesWithoutAProgram) {

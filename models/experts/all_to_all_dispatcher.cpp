@@ -1,0 +1,248 @@
+#include "models/experts/all_to_all_dispatcher.h"
+
+#include <ATen/ops/cat.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/index_select.h>
+#include <ATen/ops/item.h>
+#include <ATen/ops/select.h>
+#include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros.h>
+#include <c10/core/GradMode.h>
+#include <c10/util/accumulate.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include <algorithm>
+#include <string>
+
+#include "models/experts/token_permutation.h"
+#include "models/layers/sequence_mappings.h"
+#include "models/shard/kept_value.h"
+#include "models/shard/kernel_scope.h"
+
+namespace models {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+struct Splits {
+  Group group;
+  std::vector<int64_t> sent;
+  std::vector<int64_t> received;
+};
+
+at::Tensor exchange(const at::Tensor& rows,
+                    Communicator& group,
+                    const std::vector<int64_t>& sent,
+                    const std::vector<int64_t>& received) {
+  at::Tensor output = at::empty(with_rows(rows, c10::sum_integers(received)), rows.options());
+  group.start_all_to_all(output, rows.contiguous(), received, sent).wait();
+  return output;
+}
+
+struct AllToAll : torch::autograd::Function<AllToAll> {
+  static at::Tensor forward(AutogradContext* context,
+                            const at::Tensor& rows,
+                            const Splits& splits) {
+    keep(context, splits);
+    return exchange(rows, *splits.group, splits.sent, splits.received);
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
+    const Splits& splits = kept<Splits>(context);
+    return {exchange(gradients[0], *splits.group, splits.received, splits.sent), at::Tensor()};
+  }
+};
+
+at::Tensor all_to_all(const at::Tensor& rows, const Splits& splits) {
+  return splits.group ? AllToAll::apply(rows, splits) : rows;
+}
+
+/// Chunks of rows that lie [outer][inner], to [inner][outer]; `sizes` in their present order.
+struct ChunkOrder {
+  std::vector<int64_t> sizes;
+  int64_t inner = 1;
+
+  int64_t outer() const { return static_cast<int64_t>(sizes.size()) / inner; }
+  bool are_equal() const {
+    return std::all_of(sizes.begin(), sizes.end(), [&](int64_t n) { return n == sizes.front(); });
+  }
+  ChunkOrder reversed() const {
+    ChunkOrder back{.sizes = {}, .inner = outer()};
+    for (int64_t i = 0; i < inner; ++i) {
+      for (int64_t o = 0; o < outer(); ++o) back.sizes.push_back(sizes[o * inner + i]);
+    }
+    return back;
+  }
+};
+
+at::Tensor transpose_chunks(const at::Tensor& rows, const ChunkOrder& order) {
+  if (order.are_equal()) {
+    std::vector<int64_t> shape = rows.sizes().vec();
+    shape.insert(shape.begin(), {order.outer(), order.inner});
+    shape[2] = order.sizes.front();
+    return rows.view(shape).transpose(0, 1).contiguous().view(rows.sizes());
+  }
+  const auto chunks = rows.split_with_sizes(order.sizes);
+  std::vector<at::Tensor> sorted;
+  for (int64_t i = 0; i < order.inner; ++i) {
+    for (int64_t o = 0; o < order.outer(); ++o) sorted.push_back(chunks[o * order.inner + i]);
+  }
+  return at::cat(sorted);
+}
+
+/// moe_sort_chunks_by_index, which keeps a map of [rows]. In Megatron-LM one call sorts the
+/// weights, too.
+struct SortChunks : torch::autograd::Function<SortChunks> {
+  struct Options {
+    ChunkOrder order;
+    std::string tuned;  // the name of the call, "" of one that is part of another
+    std::shared_ptr<FrameworkBuffers> buffers;
+  };
+
+  static at::Tensor forward(AutogradContext* context,
+                            const at::Tensor& rows,
+                            const Options& options) {
+    keep(context, options);
+    at::Tensor sorted = transpose_chunks(rows, options.order);
+    if (options.tuned.empty()) return sorted;
+    context->save_for_backward({at::empty({rows.size(0)}, rows.options().dtype(at::kInt))});
+    options.buffers->tune_at_first_call(options.tuned, rows.device());
+    return sorted;
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
+    const ChunkOrder& order = kept<Options>(context).order;
+    return {transpose_chunks(gradients[0].contiguous(), order.reversed()), at::Tensor()};
+  }
+};
+
+at::Tensor sort_chunks(const at::Tensor& rows, const SortChunks::Options& options) {
+  return options.order.inner > 1 ? SortChunks::apply(rows, options) : rows;
+}
+
+at::Tensor on_device(const ShardContext& context, const std::vector<int64_t>& numbers) {
+  return at::tensor(numbers, at::kLong).to(context.device);
+}
+
+std::vector<int64_t> sums_of(const std::vector<int64_t>& numbers, int64_t parts) {
+  const auto length = static_cast<int64_t>(numbers.size()) / parts;
+  std::vector<int64_t> sums;
+  for (int64_t part = 0; part < parts; ++part) {
+    const auto begin = numbers.begin() + part * length;
+    sums.push_back(c10::sum_integers(begin, begin + length));
+  }
+  return sums;
+}
+
+}  // namespace
+
+AllToAllDispatcher::AllToAllDispatcher(ShardContext& context)
+    : context_(context), routing_(route_in_turn(context.plan, context.coordinate)) {
+  const estimator::Plan& plan = context.plan;
+  const int64_t own = plan.experts_of_rank();
+  const int64_t first_own = context.coordinate.expert * own;
+  sent_ = sums_of(routing_.of_expert, plan.parallelism.expert);
+
+  // The other ranks' tokens, by their place alone.
+  const estimator::ParallelLayout layout(plan.parallelism);
+  const int64_t rank = layout.rank(context.coordinate);
+  const auto group = layout.group(estimator::GroupKind::kExpertModel, rank);
+  rows_of_own_experts_.assign(own, 0);
+  for (int64_t cut = 0; cut < plan.expert_tensor_size(); ++cut) {
+    for (int64_t peer = 0; peer < plan.parallelism.expert; ++peer) {
+      const auto at = layout.coordinate(group.member(peer * plan.expert_tensor_size() + cut));
+      const std::vector<int64_t> sent = tokens_of_experts(plan, at);
+      const auto begin = sent.begin() + first_own;
+      arriving_.insert(arriving_.end(), begin, begin + own);
+      for (int64_t i = 0; i < own; ++i) rows_of_own_experts_[i] += begin[i];
+      if (cut == context.coordinate.expert_tensor) {
+        received_.push_back(c10::sum_integers(begin, begin + own));
+      }
+    }
+  }
+
+  std::vector<int64_t> places;
+  auto token = routing_.permuted.begin();
+  for (int64_t expert = 0; expert < plan.model.num_experts; ++expert) {
+    for (int64_t i = 0; i < routing_.of_expert[expert]; ++i) {
+      places.push_back(*token++ * plan.model.num_experts + expert);
+    }
+  }
+  chosen_ = on_device(context, routing_.chosen).view({routing_.tokens, -1});
+  permuted_ = on_device(context, routing_.permuted);
+  weight_places_ = on_device(context, places);
+  for (const at::Tensor& table : {chosen_, permuted_, weight_places_}) {
+    context.observer.memory_lasts(table,
+                                  {estimator::MemoryCategory::kWorkspace, "expert_routing", ""});
+  }
+}
+
+/// How many tokens go where is in the mock routing; a real run reads it from the device.
+void AllToAllDispatcher::exchange_counts(const at::Tensor& map) const {
+  if (context_.plan.training.moe_pad_expert_input_to_capacity) return;
+  const c10::NoGradGuard no_grad;
+  at::Tensor counts = map.sum(0, /*keepdim=*/false, at::kLong);
+  if (const Group& group = context_.groups.expert_model) counts = gather_sequence(counts, *group);
+  counts.view(-1)[0].item();
+}
+
+/// Ranks that cut the same experts tell each other how many tokens they have, where that differs.
+Parts AllToAllDispatcher::parts() const {
+  return context_.plan.training.moe_pad_expert_input_to_capacity ? Parts::kOneTensor : Parts::kList;
+}
+
+at::Tensor AllToAllDispatcher::by_expert(const at::Tensor& arrived) const {
+  const Group& cut = context_.groups.expert_tensor;
+  const bool are_weights = arrived.dim() == 1;
+  return sort_chunks(cut ? gather_from_sequence(arrived, cut, parts()) : arrived,
+                     {.order = {arriving_, context_.plan.experts_of_rank()},
+                      .tuned = are_weights ? "" : "sort with weights",
+                      .buffers = context_.buffers});
+}
+
+DispatchedTokens AllToAllDispatcher::dispatch(const at::Tensor& tokens,
+                                              const RouterOutput& routed,
+                                              LastTokens& last) const {
+  const ModuleScope scope(context_.observer, "dispatch");
+  last.weights = routed.weights;
+  last.map = routed.map;
+  exchange_counts(routed.map);
+  DispatchedTokens dispatched;
+  dispatched.row_map = at::empty({tokens.size(0), 2 * routed.map.size(1) + 1},
+                                 tokens.options().dtype(at::kInt).requires_grad(false));
+  last.row_map = dispatched.row_map;
+  const at::Tensor rows = permute_tokens(
+      tokens, permuted_, dispatched.row_map, {.buffers = context_.buffers, .has_weights = true});
+  const at::Tensor weights = at::index_select(routed.weights.view(-1), 0, weight_places_);
+  const Splits splits{context_.groups.expert, sent_, received_};
+  const at::Tensor arrived = all_to_all(rows, splits);
+  const at::Tensor arrived_weights = all_to_all(weights, splits);
+  dispatched.held = {rows, weights, arrived, arrived_weights};
+  dispatched.rows = by_expert(arrived);
+  dispatched.weights = by_expert(arrived_weights).unsqueeze(-1);
+  return dispatched;
+}
+
+at::Tensor AllToAllDispatcher::collect(const at::Tensor& outputs, const DispatchedTokens&) const {
+  const ModuleScope scope(context_.observer, "combine");
+  const ChunkOrder arriving{arriving_, context_.plan.experts_of_rank()};
+  const at::Tensor rows = sort_chunks(
+      outputs, {.order = arriving.reversed(), .tuned = "sort", .buffers = context_.buffers});
+  const Group& cut = context_.groups.expert_tensor;
+  return cut ? reduce_scatter_to_sequence(rows, cut, parts()) : rows;
+}
+
+at::Tensor AllToAllDispatcher::send_back(const at::Tensor& rows) const {
+  const ModuleScope scope(context_.observer, "combine");
+  return all_to_all(rows, {context_.groups.expert, received_, sent_});
+}
+
+at::Tensor AllToAllDispatcher::combine(const at::Tensor& rows,
+                                       const DispatchedTokens& dispatched) const {
+  const ModuleScope scope(context_.observer, "combine");
+  return unpermute_tokens(
+      rows, permuted_, dispatched.row_map, routing_.tokens, {.buffers = context_.buffers});
+}
+
+}  // namespace models

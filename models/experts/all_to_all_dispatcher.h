@@ -1,0 +1,52 @@
+// Sends each token to the ranks of its experts and back (MoEAlltoAllTokenDispatcher in
+// megatron/core/transformer/moe/token_dispatcher.py):
+//
+//   dispatch: copy tokens sorted by expert, all-to-all between the expert ranks, all-gather between
+//             the expert-tensor ranks, sort by own expert
+//   combine:  sort by rank, reduce-scatter, all-to-all, sum into the row of each token
+//
+// If no tokens are dropped, ranks first tell each other how many tokens they send, and the host
+// waits for these numbers.
+#pragma once
+
+#include <vector>
+
+#include "models/experts/expert_routing.h"
+#include "models/experts/token_dispatcher.h"
+#include "models/layers/sequence_mappings.h"
+
+namespace models {
+
+class AllToAllDispatcher final : public TokenDispatcher {
+ public:
+  explicit AllToAllDispatcher(ShardContext& context);
+
+  const at::Tensor& chosen() const override { return chosen_; }
+  const std::vector<int64_t>& rows_of_own_experts() const override { return rows_of_own_experts_; }
+  DispatchedTokens dispatch(const at::Tensor& tokens,
+                            const RouterOutput& routed,
+                            LastTokens& last) const override;
+  /// The rows sorted by expert rank.
+  at::Tensor collect(const at::Tensor& outputs, const DispatchedTokens& dispatched) const override;
+  at::Tensor send_back(const at::Tensor& rows) const override;
+  at::Tensor combine(const at::Tensor& rows, const DispatchedTokens& dispatched) const override;
+
+ private:
+  void exchange_counts(const at::Tensor& map) const;
+  /// The rows that arrived, sorted by expert.
+  at::Tensor by_expert(const at::Tensor& arrived) const;
+  Parts parts() const;
+
+  ShardContext& context_;
+  ExpertRouting routing_;
+  std::vector<int64_t> sent_;      ///< rows to each expert rank
+  std::vector<int64_t> received_;  ///< rows from each expert rank
+  /// Number of rows [rank][own expert] that arrive from each rank of expert-tensor x expert.
+  std::vector<int64_t> arriving_;
+  std::vector<int64_t> rows_of_own_experts_;
+  at::Tensor chosen_;         ///< [tokens, topk]
+  at::Tensor permuted_;       ///< [rows]: the token of each row
+  at::Tensor weight_places_;  ///< [rows]: the place of each row's weight in the router's weights
+};
+
+}  // namespace models
