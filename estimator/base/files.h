@@ -39,8 +39,9 @@ bool is_impossible_path(const std::error_code& error);
 /// finds a key by a linear search.
 inline constexpr std::size_t kMostKeys = 1000;
 
-/// Parses JSON. Throws UserError with line and column. Duplicate keys, NaN, and numbers that do not
-/// fit into a double are errors.
+/// Parses JSON, in which comments and commas before a closing bracket may stand, as people write
+/// them. Throws UserError with line and column. Duplicate keys, NaN, and numbers that do not fit
+/// into a double are errors.
 Json parse_json(std::string_view text, const std::string& origin);
 
 }  // namespace estimator

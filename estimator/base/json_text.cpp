@@ -50,7 +50,12 @@ class StructureCheck {
 class Failure : public nlohmann::json_sax<Json> {
  public:
   explicit Failure(std::string_view text) : text_(text) {
-    Json::sax_parse(text.begin(), text.end(), this);
+    Json::sax_parse(text.begin(),
+                    text.end(),
+                    this,
+                    nlohmann::detail::input_format_t::json,
+                    /*strict=*/true,
+                    /*ignore_comments=*/true);
   }
   /// "line 3, column 7: syntax error while parsing value - ..."
   std::string where() const {
@@ -92,12 +97,48 @@ class Failure : public nlohmann::json_sax<Json> {
   std::string why_;
 };
 
+/// The text with blanks for commas that stand between a value and a closing bracket.
+std::string without_trailing_commas(std::string_view text) {
+  enum class Inside { kNothing, kString, kLine, kBlock };
+  constexpr std::size_t kNone = std::string::npos;
+  std::string blanked(text);
+  Inside inside = Inside::kNothing;
+  std::size_t comma = kNone;
+  char before = '{';
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const char letter = text[at];
+    const std::string_view two = text.substr(at, 2);
+    if (inside == Inside::kString) {
+      if (letter == '"') inside = Inside::kNothing;
+      if (letter == '\\') ++at;
+    } else if (inside == Inside::kLine || inside == Inside::kBlock) {
+      const bool ends = inside == Inside::kLine ? letter == '\n' : two == "*/";
+      if (ends && inside == Inside::kBlock) ++at;
+      if (ends) inside = Inside::kNothing;
+    } else if (two == "//" || two == "/*") {
+      inside = two == "//" ? Inside::kLine : Inside::kBlock;
+      ++at;
+    } else if (std::string_view(" \t\r\n").find(letter) == kNone) {
+      const bool follows_value = std::string_view("{[,:").find(before) == kNone;
+      if ((letter == '}' || letter == ']') && comma != kNone) blanked[comma] = ' ';
+      comma = letter == ',' && follows_value ? at : kNone;
+      if (letter == '"') inside = Inside::kString;
+      before = letter;
+    }
+  }
+  return blanked;
+}
+
 }  // namespace
 
 Json parse_json(std::string_view text, const std::string& origin) {
   StructureCheck check;
   try {
-    Json json = Json::parse(text.begin(), text.end(), std::ref(check));
+    Json json = Json::parse(text.begin(),
+                            text.end(),
+                            std::ref(check),
+                            /*allow_exceptions=*/true,
+                            /*ignore_comments=*/true);
     if (!check.duplicate().empty()) {
       throw UserError({.what = "a key stands twice in one object",
                        .where = fmt::format("{}: {}", origin, check.duplicate()),
@@ -109,6 +150,8 @@ Json parse_json(std::string_view text, const std::string& origin) {
                      .where = much.where,
                      .help = "see scripts/plans/ for complete examples"});
   } catch (const Json::exception&) {
+    const std::string without = without_trailing_commas(text);
+    if (without != text) return parse_json(without, origin);
     throw UserError({.what = fmt::format("{} is not valid JSON", origin),
                      .where = Failure(text).where(),
                      .help = "see scripts/plans/ for complete examples"});

@@ -186,12 +186,11 @@ void check_training(Rules& rules) {
                             plan.model.num_experts,
                             to_string(t.framework)),
                 "use training.framework = megatron-lm or plain");
-  rules.require(t.transformer_impl == TransformerImpl::kTransformerEngine,
-                "mixtures of experts are supported only with TransformerEngine's grouped products",
-                fmt::format("model.num_experts = {}, training.transformer_impl = {}",
-                            plan.model.num_experts,
+  rules.require(t.transformer_impl == TransformerImpl::kTransformerEngine || !t.moe_grouped_gemm,
+                "the products of several experts are issued together only by TransformerEngine",
+                fmt::format("training.moe_grouped_gemm with training.transformer_impl = {}",
                             to_string(t.transformer_impl)),
-                "use training.transformer_impl = transformer_engine");
+                "use training.transformer_impl = transformer_engine, or add --no-moe-grouped-gemm");
   rules.require(!plan.parallelism.fully_sharded(),
                 "mixtures of experts under FSDP2 are not supported yet",
                 fmt::format("parallelism.zero_stage = {}", plan.parallelism.zero_stage),

@@ -18,6 +18,20 @@ std::vector<ModelPreset> read_presets() {
   return presets;
 }
 
+/// Drops one word for what has been trained further, with the same shape.
+bool drop_suffix(std::string_view& name) {
+  constexpr std::array<std::string_view, 7> kSuffixes = {
+      "-instruct", "-chat", "-base", "-hf", "-it", "-thinking", "-2507"};
+  for (const std::string_view suffix : kSuffixes) {
+    const bool has_it =
+        name.size() > suffix.size() && same_name(name.substr(name.size() - suffix.size()), suffix);
+    if (!has_it) continue;
+    name.remove_suffix(suffix.size());
+    return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 const std::vector<ModelPreset>& model_presets() {
@@ -25,9 +39,20 @@ const std::vector<ModelPreset>& model_presets() {
   return presets;
 }
 
+std::string_view bare_model_name(std::string_view name) {
+  constexpr std::string_view kVendor = "meta-";
+  name.remove_prefix(name.rfind('/') + 1);  // npos + 1 is 0
+  if (same_name(name.substr(0, kVendor.size()), kVendor)) name.remove_prefix(kVendor.size());
+  while (drop_suffix(name)) {
+  }
+  return name;
+}
+
 const ModelPreset* find_model_preset(const std::string& name) {
-  for (const ModelPreset& preset : model_presets()) {
-    if (is_called(name, preset.name, preset.aliases)) return &preset;
+  for (const std::string_view wanted : {std::string_view(name), bare_model_name(name)}) {
+    for (const ModelPreset& preset : model_presets()) {
+      if (is_called(wanted, preset.name, preset.aliases)) return &preset;
+    }
   }
   return nullptr;
 }

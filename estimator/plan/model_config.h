@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "estimator/base/enum_names.h"
@@ -133,7 +134,11 @@ struct ModelPreset {
 
 const std::vector<ModelPreset>& model_presets();
 
-/// Finds a preset by name or alias, in any case; null when there is none.
+/// The name without the organisation of a hub and the words for further training:
+/// "meta-llama/Meta-Llama-3.1-8B-Instruct" is "Llama-3.1-8B".
+std::string_view bare_model_name(std::string_view name);
+
+/// Finds a preset by name or alias, in any case, as it is or bare; null when there is none.
 const ModelPreset* find_model_preset(const std::string& name);
 
 ModelConfig with_derived_fields(ModelConfig model);

@@ -206,20 +206,29 @@ template <class Visitor>
 void visit_fields(Visitor& visit, ParallelConfig& parallelism) {
   visit("tensor",
         parallelism.tensor,
-        {"tensor parallel size", kDegree, {{"--tensor-model-parallel-size,--tp"}}});
+        {"tensor parallel size",
+         kDegree,
+         {{"--tensor-model-parallel-size,--tensor-parallel-size,--tensor-parallel-degree,--tp"}}});
   visit("pipeline",
         parallelism.pipeline,
-        {"pipeline parallel size (stages)", kDegree, {{"--pipeline-model-parallel-size,--pp"}}});
+        {"pipeline parallel size (stages)",
+         kDegree,
+         {{"--pipeline-model-parallel-size,--pipeline-parallel-size,--pipeline-parallel-degree,--"
+           "pp"}}});
   visit("context",
         parallelism.context,
-        {"context parallel size", kDegree, {{"--context-parallel-size,--cp"}}});
+        {"context parallel size",
+         kDegree,
+         {{"--context-parallel-size,--context-parallel-degree,--cp"}}});
   visit("context_comm",
         parallelism.context_comm,
         {"how context ranks exchange keys and values; supported are p2p (a ring) and a2a (Ulysses)",
          {{"--cp-comm-type"}}});
   visit("expert",
         parallelism.expert,
-        {"expert parallel size", kDegree, {{"--expert-model-parallel-size,--ep"}}});
+        {"expert parallel size",
+         kDegree,
+         {{"--expert-model-parallel-size,--expert-parallel-size,--expert-parallel-degree,--ep"}}});
   visit("expert_tensor",
         parallelism.expert_tensor,
         {"tensor parallel size of the experts; auto: the tensor parallel size",
@@ -245,7 +254,7 @@ void visit_fields(Visitor& visit, ParallelConfig& parallelism) {
         parallelism.virtual_stages,
         {"model chunks on each stage (interleaving)",
          kDegree,
-         {{"--num-virtual-stages-per-pipeline-rank,--vp"}}});
+         {{"--num-virtual-stages-per-pipeline-rank,--vpp,--vp"}}});
   visit("microbatch_group_size_per_virtual_stage",
         parallelism.microbatch_group_size_per_virtual_stage,
         {"micro-batches that go through one model chunk before the next chunk; auto: the pipeline "
@@ -313,7 +322,8 @@ void visit_fields(Visitor& visit, TrainingConfig& training) {
         {"type of parameters and activations",
          {{"--bf16", "\"bf16\"", "parameters in bfloat16"},
           {"--fp16", "\"fp16\"", "parameters in half precision"},
-          {"--fp32", "\"fp32\"", "parameters in single precision"}}});
+          {"--fp32", "\"fp32\"", "parameters in single precision"},
+          {"--dtype", "", "", "bfloat16=bf16,float16=fp16,float32=fp32,half=fp16,float=fp32"}}});
   visit("optimizer",
         training.optimizer,
         {"the optimizer; sgd has momentum", {{"--optimizer", "", "", "adam=adamw"}}});
@@ -346,7 +356,7 @@ void visit_fields(Visitor& visit, TrainingConfig& training) {
         training.recompute,
         {"activation recomputation: selective recomputes core attention (torchtitan: see "
          "--selective-ac-option), full recomputes whole layers",
-         {{"--recompute-granularity"},
+         {{"--recompute,--recompute-granularity"},
           {"--recompute-activations", "\"selective\"", "the same as selective"}}});
   visit("selective_ac_option",
         training.selective_ac_option,

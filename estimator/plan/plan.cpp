@@ -31,7 +31,7 @@ void read_preset(const Json& json, Plan& plan, const std::string& path, FieldRea
     reader.report(path,
                   "unknown model",
                   shown(json),
-                  suggestion(name, preset_names(), "see `onerank list models`"));
+                  suggestion(bare_model_name(name), preset_names(), "see `onerank list models`"));
     return;
   }
   plan.model_preset = preset->name;

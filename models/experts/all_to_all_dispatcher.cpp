@@ -62,13 +62,14 @@ at::Tensor all_to_all(const at::Tensor& rows, const Splits& splits) {
 struct ChunkOrder {
   std::vector<int64_t> sizes;
   int64_t inner = 1;
+  bool always_copies = false;
 
   int64_t outer() const { return static_cast<int64_t>(sizes.size()) / inner; }
   bool are_equal() const {
     return std::all_of(sizes.begin(), sizes.end(), [&](int64_t n) { return n == sizes.front(); });
   }
   ChunkOrder reversed() const {
-    ChunkOrder back{.sizes = {}, .inner = outer()};
+    ChunkOrder back{.sizes = {}, .inner = outer(), .always_copies = always_copies};
     for (int64_t i = 0; i < inner; ++i) {
       for (int64_t o = 0; o < outer(); ++o) back.sizes.push_back(sizes[o * inner + i]);
     }
@@ -81,7 +82,10 @@ at::Tensor transpose_chunks(const at::Tensor& rows, const ChunkOrder& order) {
     std::vector<int64_t> shape = rows.sizes().vec();
     shape.insert(shape.begin(), {order.outer(), order.inner});
     shape[2] = order.sizes.front();
-    return rows.view(shape).transpose(0, 1).contiguous().view(rows.sizes());
+    const at::Tensor sorted = rows.view(shape).transpose(0, 1);
+    // The kernel also copies what lies in its order; the operators for padded experts do not.
+    return (order.always_copies ? sorted.clone(at::MemoryFormat::Contiguous) : sorted.contiguous())
+        .view(rows.sizes());
   }
   const auto chunks = rows.split_with_sizes(order.sizes);
   std::vector<at::Tensor> sorted;
@@ -96,7 +100,8 @@ at::Tensor transpose_chunks(const at::Tensor& rows, const ChunkOrder& order) {
 struct SortChunks : torch::autograd::Function<SortChunks> {
   struct Options {
     ChunkOrder order;
-    std::string tuned;  // the name of the call, "" of one that is part of another
+    bool has_experts_to_sort = true;  // several experts of its own
+    std::string tuned;                // the name of the call, "" of one that is part of another
     std::shared_ptr<FrameworkBuffers> buffers;
   };
 
@@ -117,8 +122,16 @@ struct SortChunks : torch::autograd::Function<SortChunks> {
   }
 };
 
+/// Rows that arrive lie by rank, and in each rank's part by own expert; those of one own expert are
+/// not sorted.
+ChunkOrder order_of_arriving(const estimator::Plan& plan, const std::vector<int64_t>& sizes) {
+  return {.sizes = sizes,
+          .inner = plan.experts_of_rank(),
+          .always_copies = !plan.training.moe_pad_expert_input_to_capacity};
+}
+
 at::Tensor sort_chunks(const at::Tensor& rows, const SortChunks::Options& options) {
-  return options.order.inner > 1 ? SortChunks::apply(rows, options) : rows;
+  return options.has_experts_to_sort ? SortChunks::apply(rows, options) : rows;
 }
 
 at::Tensor on_device(const ShardContext& context, const std::vector<int64_t>& numbers) {
@@ -196,7 +209,8 @@ at::Tensor AllToAllDispatcher::by_expert(const at::Tensor& arrived) const {
   const Group& cut = context_.groups.expert_tensor;
   const bool are_weights = arrived.dim() == 1;
   return sort_chunks(cut ? gather_from_sequence(arrived, cut, parts()) : arrived,
-                     {.order = {arriving_, context_.plan.experts_of_rank()},
+                     {.order = order_of_arriving(context_.plan, arriving_),
+                      .has_experts_to_sort = context_.plan.experts_of_rank() > 1,
                       .tuned = are_weights ? "" : "sort with weights",
                       .buffers = context_.buffers});
 }
@@ -224,13 +238,20 @@ DispatchedTokens AllToAllDispatcher::dispatch(const at::Tensor& tokens,
   return dispatched;
 }
 
-at::Tensor AllToAllDispatcher::collect(const at::Tensor& outputs, const DispatchedTokens&) const {
+at::Tensor AllToAllDispatcher::collect(const at::Tensor& outputs,
+                                       const DispatchedTokens& dispatched) const {
   const ModuleScope scope(context_.observer, "combine");
-  const ChunkOrder arriving{arriving_, context_.plan.experts_of_rank()};
-  const at::Tensor rows = sort_chunks(
-      outputs, {.order = arriving.reversed(), .tuned = "sort", .buffers = context_.buffers});
+  const at::Tensor rows =
+      sort_chunks(outputs,
+                  {.order = order_of_arriving(context_.plan, arriving_).reversed(),
+                   .has_experts_to_sort = context_.plan.experts_of_rank() > 1,
+                   .tuned = "sort",
+                   .buffers = context_.buffers});
   const Group& cut = context_.groups.expert_tensor;
-  return cut ? reduce_scatter_to_sequence(rows, cut, parts()) : rows;
+  if (!cut) return rows;
+  // The sum over ranks has the type of the router's weights.
+  const at::Tensor of_weights = rows.to(dispatched.weights.scalar_type());
+  return reduce_scatter_to_sequence(of_weights, cut, parts()).to(rows.scalar_type());
 }
 
 at::Tensor AllToAllDispatcher::send_back(const at::Tensor& rows) const {

@@ -18,6 +18,7 @@ struct GroupedLinearCall {
   std::vector<Parameter*> weights;
   bool fused_gradient;
   bool transformer_engine;
+  bool issued_together;  ///< the products of all experts, by TransformerEngine
   Products products;
   std::shared_ptr<FrameworkBuffers> buffers;
   const estimator::Plan* plan;
@@ -49,7 +50,7 @@ void multiply_into(const GroupedLinearCall& call,
                    at::Tensor out,
                    const at::Tensor& left,
                    const at::Tensor& right) {
-  if (!call.transformer_engine) return call.products.multiply_into(out, left, right);
+  if (!call.issued_together) return call.products.multiply_into(out, left, right);
   KernelScope kernel("te::grouped_mm");
   call.products.multiply_into(out, left, right);
   kernel.moves({left, right}, out);
@@ -59,7 +60,7 @@ void add_to_main_gradient(const GroupedLinearCall& call,
                           Parameter& weight,
                           const at::Tensor& output_gradient,
                           const at::Tensor& input) {
-  if (!call.transformer_engine) {
+  if (!call.issued_together) {
     return add_weight_gradient(call.products, weight, output_gradient, input);
   }
   KernelScope kernel("te::grouped_addmm");
@@ -70,7 +71,7 @@ void add_to_main_gradient(const GroupedLinearCall& call,
 at::Tensor new_weight_gradient(const GroupedLinearCall& call,
                                const at::Tensor& output_gradient,
                                const at::Tensor& input) {
-  if (!call.transformer_engine) return weight_gradient(call.products, output_gradient, input);
+  if (!call.issued_together) return weight_gradient(call.products, output_gradient, input);
   return as_kernel("te::grouped_mm", {output_gradient.t(), input}, [&] {
     return weight_gradient(call.products, output_gradient, input);
   });
@@ -96,7 +97,7 @@ struct GroupedLinearFunction : torch::autograd::Function<GroupedLinearFunction> 
     keep(context, kept_call);
     context->save_for_backward({input});
     const GroupedLinearCall& call = *kept_call.call;
-    if (call.transformer_engine) {
+    if (call.issued_together) {
       call.buffers->use_grouped_product_workspaces(*call.plan, input.device());
     }
     at::Tensor output = at::empty({input.size(0), weights[0].size(0)}, input.options());
@@ -140,14 +141,15 @@ GroupedLinear::GroupedLinear(ShardContext& context,
                     .blocks = spec.output_blocks,
                     .expert = true}));
   }
-  call_ = std::make_shared<const GroupedLinearCall>(
-      GroupedLinearCall{.store = &store,
-                        .weights = std::move(weights),
-                        .fused_gradient = context.fused_weight_gradient(),
-                        .transformer_engine = context.transformer_engine(),
-                        .products = context.products(),
-                        .buffers = context.buffers,
-                        .plan = &context.plan});
+  call_ = std::make_shared<const GroupedLinearCall>(GroupedLinearCall{
+      .store = &store,
+      .weights = std::move(weights),
+      .fused_gradient = context.fused_weight_gradient(),
+      .transformer_engine = context.transformer_engine(),
+      .issued_together = context.transformer_engine() && context.plan.training.moe_grouped_gemm,
+      .products = context.products(),
+      .buffers = context.buffers,
+      .plan = &context.plan});
 }
 
 at::Tensor GroupedLinear::forward(const at::Tensor& input,

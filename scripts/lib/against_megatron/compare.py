@@ -6,7 +6,8 @@ import re
 # The program's own, which the shard leaves out: scalars of loss, norm and flags, what the first
 # tensor rank's data loader hands to the others, and calls in a group of one rank, which move nothing.
 LARGEST_SCALAR_BYTES = 64
-# A message has two ends whatever group it is sent in.
+# A message has two ends whatever group it is sent in. An all-to-all with splits is seen as the
+# messages that torch.distributed makes of it.
 POINT_TO_POINT = ("send", "recv")
 
 
@@ -110,10 +111,16 @@ def _call(call, group_size):
     return Call(call["kind"], ends, call["dtype"], call["bytes"])
 
 
-def _shard_calls(profile):
+def _shard_calls(profile, of_program):
     counts = collections.Counter()
     for call in profile["collectives"]:
-        counts[_call(call, call["group_size"])] += call["executed_count"]
+        ranks, count = call["group_size"], call["executed_count"]
+        same = _call(call, ranks)
+        if call["kind"] != "all_to_all" or same in of_program:
+            counts[same] += count
+            continue
+        for end in POINT_TO_POINT:
+            counts[Call(end, 2, call["dtype"], call["bytes"] // ranks)] += count * ranks
     return counts
 
 
@@ -133,7 +140,8 @@ def is_left_out(call):
 
 def _calls(shard, program):
     """Those that differ in count, but for what the shard leaves out."""
-    of_shard, of_program = _shard_calls(shard), _program_calls(program)
+    of_program = _program_calls(program)
+    of_shard = _shard_calls(shard, of_program)
     different = [CountedCall(call, of_shard[call], of_program[call])
                  for call in {**of_shard, **of_program}
                  if of_shard[call] != of_program[call]]

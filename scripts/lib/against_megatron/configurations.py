@@ -29,6 +29,12 @@ class Configuration:
         flag = "--pipeline-model-parallel-size"
         return flag in words and words[words.index(flag) + 1] != "1"
 
+    def expert_share(self):
+        """Of all tokens, what one expert gets: "1/4"."""
+        def value(flag):
+            return self.words[self.words.index(flag) + 1]
+        return f"{value('--moe-router-topk')}/{value('--num-experts')}"
+
     def onerank_arguments(self):
         return [*self.words, "--vocab-size", str(self.vocabulary)]
 
@@ -120,8 +126,7 @@ def _model(draw, layout, family):
         words += ["--kv-channels", width]
     if groups < heads:
         words += ["--group-query-attention", "--num-query-groups", groups]
-    gated = draw.chance(0.6)
-    if gated:
+    if draw.chance(0.6):
         words.append("--swiglu")
     words += ["--normalization", draw.one_of("RMSNorm", "LayerNorm")]
     rope = family == "mla" or draw.chance(0.7)
@@ -132,25 +137,25 @@ def _model(draw, layout, family):
         words.append("--untie-embeddings-and-output-weights")
     dropout = draw.one_of("0.0", "0.0", "0.1")
     words += ["--hidden-dropout", dropout, "--attention-dropout", dropout]
+    return [str(word) for word in words]
+
+
+def _variants(draw, family, words):
+    """Variants of the layers, and what Megatron-LM fuses unless it is told not to."""
+    gated, rope = "--swiglu" in words, "rope" in words
+    more = []
     if family == "dense":
-        words += draw.one_of([], [], ["--qk-layernorm"])
-        words += draw.one_of([], [], ["--rotary-percent", 0.5]) if rope else []
-    return [str(word) for word in [*words, *_kernels(draw, gated, rope, family)]]
-
-
-def _kernels(draw, gated, rope, family):
-    """What Megatron-LM fuses unless it is told not to, and a function that it cannot fuse."""
-    words = []
-    squared = draw.chance(0.3) and not gated and family == "dense"
-    if squared:
-        words += ["--squared-relu", "--no-bias-gelu-fusion"]
+        more += draw.one_of([], [], ["--qk-layernorm"])
+        more += draw.one_of([], [], ["--rotary-percent", "0.5"]) if rope else []
+    if draw.chance(0.3) and not gated and family == "dense":
+        more += ["--squared-relu", "--no-bias-gelu-fusion"]
     elif draw.chance(0.3):
-        words.append("--no-bias-swiglu-fusion" if gated else "--no-bias-gelu-fusion")
+        more.append("--no-bias-swiglu-fusion" if gated else "--no-bias-gelu-fusion")
     if rope and draw.chance(0.3):
-        words.append("--no-rope-fusion")
+        more.append("--no-rope-fusion")
     if draw.chance(0.2):
-        words.append("--no-bias-dropout-fusion")
-    return words
+        more.append("--no-bias-dropout-fusion")
+    return more
 
 
 def _latents(draw):
@@ -165,19 +170,21 @@ def _experts(draw, layout):
     choices = draw.one_of(1, 2)
     words = ["--num-experts", experts, "--moe-router-topk", choices,
              "--moe-ffn-hidden-size", draw.between(512, 4096, 64), "--moe-permute-fusion"]
-    shared = draw.chance(0.4)
-    words += draw.one_of(["--moe-grouped-gemm"], ["--moe-grouped-gemm"], ["--no-moe-grouped-gemm"])
-    words += ["--moe-token-dispatcher-type", draw.one_of("alltoall", "alltoall", "allgather")]
-    words += draw.one_of([], ["--moe-router-dtype", "fp32"])
-    if draw.chance(0.3):
-        words += ["--moe-router-load-balancing-type", "sinkhorn"]
-    else:
-        words += ["--moe-router-load-balancing-type", "aux_loss", "--moe-aux-loss-coeff", "1e-2"]
-        if choices == 1:
-            words.append("--moe-router-pre-softmax")  # Megatron-LM asks for it
-    if shared:
+    if draw.chance(0.4):
         words += ["--moe-shared-expert-intermediate-size", draw.between(512, 4096, 64)]
     return [str(word) for word in words]
+
+
+def _routing(draw, words):
+    """How experts run, and how tokens are sent to them."""
+    more = draw.one_of(["--moe-grouped-gemm"], ["--moe-grouped-gemm"], ["--no-moe-grouped-gemm"])
+    more += ["--moe-token-dispatcher-type", draw.one_of("alltoall", "alltoall", "allgather")]
+    more += draw.one_of([], ["--moe-router-dtype", "fp32"])
+    if draw.chance(0.3):
+        return [*more, "--moe-router-load-balancing-type", "sinkhorn"]
+    if words[words.index("--moe-router-topk") + 1] == "1":
+        more.append("--moe-router-pre-softmax")  # Megatron-LM asks for it
+    return [*more, "--moe-router-load-balancing-type", "aux_loss", "--moe-aux-loss-coeff", "1e-2"]
 
 
 def _training(draw, layout, family):
@@ -213,7 +220,7 @@ def _training(draw, layout, family):
 
 
 def draw_configuration(seed, number, family):
-    draw = Draw(seed, number)
+    draw, more = Draw(seed, number), Draw(f"{seed}/more", number)
     layout = _layout(draw, family)
     words = layout.words() + _model(draw, layout, family)
     megatron = []
@@ -221,8 +228,12 @@ def draw_configuration(seed, number, family):
         words += _latents(draw)
     if family == "experts":
         words += _experts(draw, layout)
+        words += _routing(more, words)
         megatron.append("--moe-router-force-load-balancing")
+    words += _variants(more, family, words)
     training, real, needs = _training(draw, layout, family)
+    if "allgather" in words:
+        needs.add("masked_select")
     stage = draw.between(0, layout.pipeline - 1)
     return Configuration(name=f"{family}-{number}", family=family, world_size=layout.world_size,
                          rank=layout.rank_of_stage(stage), vocabulary=draw.between(20000, 60000),

@@ -92,6 +92,8 @@ class Machine:
             "TORCHINDUCTOR_COMPILE_THREADS": "1",
             "PYTHONPATH": os.pathsep.join([str(STAND_INS), str(self.megatron)]),
             "ONERANK_STAND_INS": ",".join(sorted(configuration.needs))}
+        if "masked_select" in configuration.needs:
+            environment["ONERANK_EXPERT_SHARE"] = configuration.expert_share()
         if "fused_attention" in configuration.needs:
             environment["ONERANK_FUSED_ATTENTION"] = str(self.fused_attention)
         return environment

@@ -5,7 +5,7 @@
 
 namespace sim {
 
-/// Whether the pattern, with * and ?, stands for the whole text.
+/// Whether the pattern, with *, ? and sets such as [a-z] and [!0-9], stands for the whole text.
 bool matches_glob(std::string_view text, std::string_view pattern);
 
 }  // namespace sim

@@ -25,7 +25,7 @@ using estimator::UserError;
 
 /// As the user wrote it: "--fp8-format hybrid".
 std::string written(const SourceEntry& entry) {
-  std::string text = entry.key.size() == 1 ? "-" + entry.key : entry.key;
+  std::string text = entry.shown();
   constexpr std::size_t kMostValues = 4;
   for (std::size_t i = 0; i < std::min(entry.values.size(), kMostValues); ++i) {
     text += " " + entry.values[i];
@@ -359,10 +359,14 @@ void check_complete(const ImportedPlan& plan, const Json& tree, bool has_world) 
   if (!has_world) need("cluster.nodes", "the number of machines", "--nodes 4");
   for (const UnsetKey& key : plan.unset) {
     const auto* option = estimator::find_plan_option(key.path);
-    const bool is_asked = option != nullptr && option->changes_ranks && !option->flags.empty();
+    const bool is_asked = option != nullptr && option->changes_ranks && !option->flags.empty() &&
+                          key.path != "training.seed";
     if (!is_asked || contains(lacks, at(key.entry))) continue;
     const std::string flag = option->flags.front().names.back() + " N";
-    if (estimator::find_in_tree(tree, key.path).is_null() && !contains(flags, flag)) {
+    const bool is_new = std::none_of(flags.begin(), flags.end(), [&](const std::string& asked) {
+      return asked.starts_with(flag.substr(0, flag.size() - 1));
+    });
+    if (estimator::find_in_tree(tree, key.path).is_null() && is_new) {
       lacks.push_back(at(key.entry));
       flags.push_back(flag);
     }

@@ -7,7 +7,9 @@
 #include <set>
 
 #include "estimator/base/database.h"
+#include "estimator/base/errors.h"
 #include "estimator/plan/model_config.h"
+#include "estimator/plan/plan_tree.h"
 #include "sim/cli/import/glob.h"
 #include "sim/cli/import/launcher_words.h"
 #include "sim/cli/import/tree_entries.h"
@@ -55,6 +57,7 @@ void visit_fields(Visitor& visit, VocabularyRow& row) {
 namespace {
 
 using estimator::Json;
+using estimator::UserError;
 
 /// As many keys of Megatron-LM make a list of its arguments.
 constexpr int kEnoughKeys = 3;
@@ -148,6 +151,7 @@ std::vector<SourceEntry> entries_of(const std::vector<ShellWord>& words,
       SourceEntry entry = {
           .key = normal_key(word.text.substr(0, equals)), .values = {}, .place = ""};
       entry.place = lines.place(entry.key, word.line);
+      entry.as_written = word.text.substr(0, equals);
       if (equals != word.text.npos) {
         entry.values.push_back(word.text.substr(equals + 1));
         entry.is_unknown = word.is_unknown;
@@ -256,7 +260,7 @@ std::string said(const ImportedPlan& plan, const std::string& key) {
 
 /// "Qwen/Qwen3-8B" may be a model that is known.
 std::optional<int64_t> vocabulary_of_model(const std::string& name) {
-  const auto* preset = estimator::find_model_preset(name.substr(name.rfind('/') + 1));
+  const auto* preset = estimator::find_model_preset(name);
   return preset == nullptr ? std::nullopt : std::optional(preset->config.vocab_size);
 }
 
@@ -289,15 +293,76 @@ void set_vocabulary(ImportedPlan& plan) {
   if (const auto size = vocabulary_of_model(model)) set_key(plan, "model.vocab_size", *size);
 }
 
+/// A dense model has no use for what is said of experts.
+void drop_experts(Json& tree) {
+  if (!estimator::find_in_tree(tree, "model.num_experts").is_null()) return;
+  for (const char* section : {"model", "training"}) {
+    if (!tree.contains(section)) continue;
+    std::vector<std::string> keys;
+    for (const auto& [key, value] : tree[section].items()) {
+      if (key.starts_with("moe_")) keys.push_back(key);
+    }
+    for (const std::string& key : keys) tree[section].erase(key);
+  }
+  if (tree.contains("parallelism")) tree["parallelism"].erase("expert_tensor");
+}
+
+/// The batch of a schedule's last step: "0:384 200B:768 400B:1152".
+void set_scheduled_batch(ImportedPlan& plan) {
+  const SourceEntry* schedule = find_use(plan, "step-batch-size-schedule");
+  if (schedule == nullptr || schedule->is_unknown || schedule->values.empty()) return;
+  const std::string& last = schedule->values.back();
+  const std::string batch = last.substr(last.rfind(':') + 1);
+  set_key(plan, "training.global_batch_size", parse_whole_number(batch, schedule->place));
+}
+
+/// The embedding and the loss count as a layer each (get_num_layers_to_build in
+/// megatron/core/transformer/transformer_block.py).
+void divide_with_ends(ImportedPlan& plan) {
+  const SourceEntry* embedding = find_use(plan, "account-for-embedding-in-pipeline-split");
+  const SourceEntry* loss = find_use(plan, "account-for-loss-in-pipeline-split");
+  const Json layers = said_key(plan, "model.num_layers");
+  if ((embedding == nullptr && loss == nullptr) || !layers.is_number_integer()) return;
+  const auto number_of = [&](const char* path) {
+    const Json said = said_key(plan, path);
+    return said.is_number_integer() ? std::max<int64_t>(1, said.get<int64_t>()) : 1;
+  };
+  const int64_t stages = number_of("parallelism.pipeline");
+  int64_t chunks = number_of("parallelism.virtual_stages");
+  const int64_t all = layers.get<int64_t>() + (embedding != nullptr) + (loss != nullptr);
+  for (const auto& [flag, value] : plan.stage_flags) {
+    if (flag != "--num-layers-per-virtual-pipeline-stage") continue;
+    const int64_t of_chunk = parse_whole_number(value, flag);
+    if (of_chunk >= 1) chunks = std::max<int64_t>(1, all / stages / of_chunk);
+  }
+  const int64_t pieces = stages * chunks;
+  if (all % pieces != 0) {
+    const SourceEntry& use = embedding != nullptr ? *embedding : *loss;
+    throw UserError(
+        {.what = "the layers, with the embedding and the loss, do not divide among the stages",
+         .where = fmt::format("{}: {} of {} stages x {} chunks", use.place, all, stages, chunks),
+         .help = fmt::format("use a number of layers that makes it a multiple of {}", pieces)});
+  }
+  std::vector<int64_t> of_piece(static_cast<std::size_t>(pieces), all / pieces);
+  if (embedding != nullptr) --of_piece.front();
+  if (loss != nullptr) --of_piece.back();
+  plan.stage_flags.clear();
+  set_key(plan, "parallelism.layers_per_stage", of_piece);
+  if (chunks > 1) set_key(plan, "parallelism.virtual_stages", chunks);
+}
+
 /// What follows from several arguments together (megatron/training/arguments.py).
 void finish(ImportedPlan& plan) {
   Json tree = plan.tree.json();
+  drop_experts(tree);
   const bool has_groups = find_use(plan, "group-query-attention") != nullptr;
   if (!has_groups && tree.contains("model")) tree["model"].erase("num_query_groups");
   const bool has_fused_loss = find_use(plan, "cross-entropy-loss-fusion") != nullptr;
   if (!has_fused_loss && tree.contains("training")) tree["training"].erase("cross_entropy_fusion");
   plan.tree = tree;
   set_vocabulary(plan);
+  set_scheduled_batch(plan);
+  divide_with_ends(plan);
   const Json sequence = said_key(plan, "training.sequence_length");
   if (said_key(plan, "model.max_position_embeddings").is_null() && !sequence.is_null()) {
     set_key(plan, "model.max_position_embeddings", sequence);
@@ -392,6 +457,7 @@ SourceEntry entry_of(const std::string& key,
                      const std::string& text,
                      const std::string& origin) {
   SourceEntry entry = {.key = normal_key(key), .values = {}, .place = place_of(key, text, origin)};
+  entry.as_written = key;
   if (value.is_array()) {
     for (const Json& item : value) entry.values.push_back(scalar_text(item));
   } else if (!value.is_null() && value != true) {

@@ -11,6 +11,9 @@ struct SourceEntry {
   std::vector<std::string> values;  ///< none for a switch
   std::string place;                ///< "train.sh:12"
   bool is_unknown = false;          ///< its value is known to a shell alone
+  std::string as_written = {};      ///< "--tensor-model-parallel-size"; empty: the key
+
+  const std::string& shown() const { return as_written.empty() ? key : as_written; }
 
   /// The first value, or "".
   std::string value() const { return values.empty() ? "" : values.front(); }

@@ -40,7 +40,8 @@ void add_entries(const toml::table& table,
     }
     SourceEntry entry = {.key = normal_key(name),
                          .values = {},
-                         .place = fmt::format("{}:{}", origin, key.source().begin.line)};
+                         .place = fmt::format("{}:{}", origin, key.source().begin.line),
+                         .as_written = name};
     if (const toml::array* items = node.as_array()) {
       for (const toml::node& item : *items) entry.values.push_back(value_text(item));
     } else {

@@ -23,6 +23,7 @@ void add_entries(const Json& object,
       continue;
     }
     SourceEntry entry = {.key = normal_key(prefix + key), .values = {}, .place = origin};
+    entry.as_written = prefix + key;
     constexpr std::size_t kMostPlaces = 1000;  // each is a search in the whole text
     if (entries.size() < kMostPlaces) entry.place = place_of(key, text, origin);
     if (value.is_array()) {

@@ -93,9 +93,17 @@ bool is_yaml(const std::string& path) {
 
 namespace {
 
-/// Standard input is "-"; a model's folder has its shape in config.json.
+/// Standard input is "-"; a model's folder has its shape in config.json; a name alone may be that
+/// of an example.
 std::string file_meant_by(const std::string& path) {
   if (path == "-") return "/dev/stdin";
+  const std::filesystem::path example =
+      std::filesystem::path(built_with().plans) / (path + ".json");
+  const bool is_name = path.find('/') == path.npos;
+  if (std::error_code none; is_name && !std::filesystem::exists(path, none) &&
+                            std::filesystem::is_regular_file(example, none)) {
+    return example.string();
+  }
   const std::filesystem::path config = std::filesystem::path(path) / "config.json";
   std::error_code ignored;
   return std::filesystem::is_regular_file(config, ignored) ? config.string() : path;

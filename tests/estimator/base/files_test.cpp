@@ -226,6 +226,17 @@ TEST(SpecialFiles, ThatAreFullAreAnError) {
             std::string::npos);
 }
 
+TEST(ParseJson, TakesCommentsAndCommasBeforeAClosingBracket) {
+  const Json json = parse_json(R"({
+  // "b": 2,
+  "a": [1, 2, /* , ] */ ], "text": "// no, } comment\\", "c": {"d": 1,},
+})",
+                               "plan.json");
+  EXPECT_EQ(json, Json::parse(R"({"a": [1, 2], "text": "// no, } comment\\", "c": {"d": 1}})"));
+  EXPECT_NE(complaint_of([] { parse_json("[1,, ]", "plan.json"); }), "");
+  EXPECT_NE(complaint_of([] { parse_json("[,]", "plan.json"); }), "");
+}
+
 TEST(ParseJson, NamesTheLineAndColumn) {
   const std::string text = complaint_of([] { parse_json("{\n  \"a\": ,\n}", "plan.json"); });
   EXPECT_NE(text.find("plan.json is not valid JSON"), std::string::npos) << text;

@@ -84,6 +84,30 @@ TEST(ModelConfig, CountsNormsOfQueriesAndKeysOfEachHead) {
   EXPECT_EQ(parameter_count(with_derived_fields(model), 151936), 8'190'735'360 - 36 * 2 * 128);
 }
 
+TEST(ModelPresets, AreFoundByNamesOfAHub) {
+  EXPECT_EQ(bare_model_name("meta-llama/Meta-Llama-3.1-8B-Instruct"), "Llama-3.1-8B");
+  for (const auto& [name, preset] :
+       {std::pair{"meta-llama/Llama-3.1-8B-Instruct", "llama3-8b"},
+        std::pair{"meta-llama/Llama-3.3-70B-Instruct", "llama3-70b"},
+        std::pair{"Qwen/Qwen2.5-7B-Instruct", "qwen2.5-7b"},
+        std::pair{"Qwen/Qwen3-235B-A22B-Thinking-2507", "qwen3-235b-a22b"},
+        std::pair{"google/gemma-2b-it", "gemma-2b"}}) {
+    const ModelPreset* found = find_model_preset(name);
+    ASSERT_NE(found, nullptr) << name;
+    EXPECT_EQ(found->name, preset);
+  }
+  EXPECT_EQ(find_model_preset("Qwen/Qwen"), nullptr);
+  EXPECT_EQ(find_model_preset("-instruct"), nullptr);
+}
+
+TEST(ModelPresets, HaveThePublishedCounts) {
+  for (const ModelPreset& preset : model_presets()) {
+    if (preset.config.multi_latent_attention) continue;  // DeepSeek counts biases of routers, too
+    EXPECT_EQ(parameter_count(preset.config, preset.config.vocab_size), preset.parameters)
+        << preset.name;
+  }
+}
+
 /// DeepSeek's attention: heads of 128, 64 more with positions, values of 128, a latent of 512.
 ModelConfig deepseek(int64_t hidden, int64_t heads, int64_t query_latent) {
   ModelConfig model;

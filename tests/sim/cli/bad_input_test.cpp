@@ -234,11 +234,10 @@ TEST_F(BadInput, WordsOfTheFieldThatAreNotModelledAreRefusedByName) {
   expect_flags_refused({"--fp8-format", "hybrid"}, {"8 bits", "--fp8-format", "--bf16"});
   expect_flags_refused({"--lora-rank", "16"}, {"adapters", "onerank exec"});
   expect_flags_refused({"--lr", "1e-4"}, {"neither the memory nor the time", "leave it out"});
-  expect_flags_refused({"--dtype", "bf16"}, {"give --bf16"});
-  expect_flags_refused({"--vpp", "2"}, {"give --vp N"});
+  expect_flags_refused({"--precision", "bf16"}, {"give --bf16"});
   expect_flags_refused({"--gpu", "mi300x"}, {"unknown GPU", "AMD's GPUs are not played"});
   expect_flags_refused({"--optimizer", "muon"}, {"no such optimizer", "onerank exec"});
-  expect_flags_refused({"--model", "llama3.3-70b"}, {"use llama3.1-70b"});
+  expect_flags_refused({"--model", "openai/gpt-oss-20b"}, {"sinks and windows", "onerank exec"});
 }
 
 TEST_F(BadInput, WhatIsMissingIsAskedFor) {

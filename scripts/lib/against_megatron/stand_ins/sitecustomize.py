@@ -22,6 +22,28 @@ argparse.Namespace.do_train = True
 if "fused_attention" in WANTED:
     ctypes.CDLL(os.environ["ONERANK_FUSED_ATTENTION"], mode=os.RTLD_GLOBAL | os.RTLD_LAZY)
 
+# The all-gather dispatcher takes the weights of its own experts' tokens by their map, whose count only
+# a kernel would know; balanced experts have ONERANK_EXPERT_SHARE of all places. What autograd keeps,
+# values and map, is the same.
+if "masked_select" in WANTED:
+    import fractions
+
+    import torch
+
+    SHARE = fractions.Fraction(os.environ["ONERANK_EXPERT_SHARE"])
+
+    class Selected(torch.autograd.Function):
+        @staticmethod
+        def forward(context, values, mask):
+            context.save_for_backward(values, mask)
+            return values.new_empty(int(mask.numel() * SHARE))
+
+        @staticmethod
+        def backward(context, gradient):
+            return torch.zeros_like(context.saved_tensors[0]), None
+
+    torch.Tensor.masked_select = lambda self, mask: Selected.apply(self, mask)
+
 # Apex's product that adds a weight's gradient to the main gradient. It allocates nothing.
 if "weight_gradient" in WANTED:
     apex = types.ModuleType("fused_weight_gradient_mlp_cuda")

@@ -69,6 +69,36 @@ TEST_F(MegatronImport, TakesMegatronsDefaultsWhereTheyAreNotThePlans) {
   EXPECT_EQ(tree(few + "--num-experts 8 --moe-grouped-gemm")["training"]["moe_grouped_gemm"], true);
 }
 
+TEST_F(MegatronImport, LeavesOutWhatADenseModelHasNoUseFor) {
+  const Json plan = tree(
+      "--num-layers 2 --hidden-size 64 --num-attention-heads 4 "
+      "--expert-tensor-parallel-size 4 --moe-router-topk 2 --moe-grouped-gemm");
+  EXPECT_FALSE(plan.contains("parallelism") && plan["parallelism"].contains("expert_tensor"));
+  EXPECT_FALSE(plan["model"].contains("moe_router_topk"));
+  EXPECT_FALSE(plan["training"].contains("moe_grouped_gemm"));
+}
+
+TEST_F(MegatronImport, TakesTheLastBatchOfASchedule) {
+  EXPECT_EQ(
+      tree(
+          "--num-layers 2 --hidden-size 64 --num-attention-heads 4 "
+          "--step-batch-size-schedule \"0:16 2.4B:320 12B:1536\"")["training"]["global_batch_size"],
+      1536);
+}
+
+// 126 layers, the embedding and the loss: 128 in 8 stages of 2 chunks.
+TEST_F(MegatronImport, CountsEmbeddingAndLossAsLayersWhereTheFileSaysSo) {
+  const std::string words =
+      "--hidden-size 64 --num-attention-heads 4 --pipeline-model-parallel-size 8 "
+      "--num-virtual-stages-per-pipeline-rank 2 --account-for-embedding-in-pipeline-split "
+      "--account-for-loss-in-pipeline-split --num-layers ";
+  std::vector<int64_t> layers(16, 8);
+  layers.front() = layers.back() = 7;
+  EXPECT_EQ(tree(words + "126")["parallelism"]["layers_per_stage"], Json(layers));
+  EXPECT_EQ(tree(words + "126")["parallelism"]["virtual_stages"], 2);
+  EXPECT_THROW(tree(words + "120"), estimator::UserError);
+}
+
 TEST_F(MegatronImport, ReadsAListInLinesWithoutAProgram) {
   const Json plan =
       tree("--num-layers 2\n--hidden-size 64\n# comment\n--num-attention-heads=4\n--swiglu\n");
@@ -104,7 +134,7 @@ TEST_F(MegatronImport, RefusesTechniquesByNameOrLeavesThemOut) {
   EXPECT_EQ(refused.exit_code, 2);
   EXPECT_THAT(refused.error,
               AllOf(HasSubstr("not modelled: training in 8 bits (fp8)"),
-                    HasSubstr("train.sh:13: fp8-format hybrid"),
+                    HasSubstr("train.sh:13: --fp8-format hybrid"),
                     HasSubstr("no-such-key")));
   const ProgramResult done = run({"import", file, "--ignore", "fp8,no-such-key"});
   EXPECT_EQ(done.exit_code, 0) << done.error;

@@ -71,8 +71,9 @@ TEST(HfConfig, ReadsDeepSeeksExpertsAndLatents) {
 }
 
 TEST(HfConfig, NamesWhatItsLayersHaveBesides) {
-  EXPECT_EQ(techniques_of(imported(R"({"model_type": "qwen3", "hidden_size": 1024})")),
-            std::vector<std::string>{});
+  const ImportedPlan normed = imported(R"({"model_type": "qwen3", "hidden_size": 1024})");
+  EXPECT_EQ(techniques_of(normed), std::vector<std::string>{});
+  EXPECT_EQ(normed.tree.json()["model"]["qk_layernorm"], true);
   EXPECT_EQ(techniques_of(imported(R"({"model_type": "bert", "hidden_size": 1024})")),
             std::vector<std::string>{"custom-layers"});
   EXPECT_EQ(imported(R"({"model_type": "llama", "no_such_key": 1})").unknown.size(), 1u);

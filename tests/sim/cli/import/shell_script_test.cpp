@@ -1,4 +1,5 @@
 #include "sim/cli/import/shell_script.h"
+#include "sim/cli/import/glob.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -103,6 +104,17 @@ TEST(ShellScript, BoundsWhatAScriptMayAskFor) {
        {"", "'", "\"", "${", "$((", "A=(", "<<", "if", "case x in", "for", ")", "}"}) {
     script(text);
   }
+}
+
+TEST(Glob, HasStarsQuestionMarksAndSets) {
+  EXPECT_TRUE(matches_glob("fp8-format", "fp8*"));
+  EXPECT_TRUE(matches_glob("h100", "[ah]?0[0-9]"));
+  EXPECT_FALSE(matches_glob("h10x", "[ah]?0[0-9]"));
+  EXPECT_TRUE(matches_glob("node-b", "*-[!0-9]"));
+  EXPECT_FALSE(matches_glob("node-7", "*-[!0-9]"));
+  EXPECT_TRUE(matches_glob("a]", "a[]x]"));
+  EXPECT_TRUE(matches_glob("[a", "[a"));
+  EXPECT_FALSE(matches_glob("", "[a-z]"));
 }
 
 }  // namespace
