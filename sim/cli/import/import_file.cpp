@@ -11,6 +11,7 @@
 #include "sim/cli/import/megatron_arguments.h"
 #include "sim/cli/import/model_config_file.h"
 #include "sim/cli/import/torchtitan_config.h"
+#include "sim/cli/import/tree_config.h"
 #include "sim/cli/values/yaml_tree.h"
 
 namespace sim {
@@ -81,12 +82,29 @@ std::optional<ImportedPlan> import_json(const std::string& text,
   return std::nullopt;
 }
 
+std::optional<ImportedPlan> import_yaml(const std::string& text,
+                                        const std::string& path,
+                                        const std::string& origin) {
+  const std::string extension = fs::path(path).extension().string();
+  if (extension != ".yml" && extension != ".yaml") return std::nullopt;
+  Json tree;
+  try {
+    tree = parse_yaml(text, path, DuplicateKeys::kLastCounts);
+  } catch (const UserError&) {
+    return std::nullopt;  // the reader of plans says what is wrong with it
+  }
+  return import_tree_config(tree, text, origin);
+}
+
 }  // namespace
 
 std::optional<ImportedPlan> import_text(const std::string& text, const std::string& path) {
   const std::string origin = fs::path(path).filename().string();
   const std::string first = first_line(text);
-  if (first.starts_with('{')) return import_json(text, path, origin);
+  if (first.starts_with('{')) {
+    auto plan = import_json(text, path, origin);
+    return plan ? std::move(plan) : import_yaml(text, path, origin);
+  }
   if (is_toml_table(first)) return import_torchtitan_config(text, origin);
   const bool is_test = text.find("MODEL_ARGS:") != text.npos && !is_script(text, path);
   if (is_test) {
@@ -94,6 +112,7 @@ std::optional<ImportedPlan> import_text(const std::string& text, const std::stri
     if (is_megatron_test(tree)) return import_megatron_test(tree, text, origin);
     refuse_no_training(path);
   }
+  if (auto plan = import_yaml(text, path, origin)) return plan;
   if (text.find("--") == text.npos && !is_script(text, path)) return std::nullopt;
   auto plan = import_megatron_script(
       text, origin, [&](const std::string& written) { return read_beside(path, written); });

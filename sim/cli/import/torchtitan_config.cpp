@@ -67,7 +67,7 @@ void set_model(const SourceEntry& name, const SourceEntry& flavor, ImportedPlan&
   if (!row->model.json().is_null()) set_key(plan, "model", row->model.json());
   if (row->technique.empty()) return;
   SourceEntry use = flavor;
-  use.key = fmt::format("{} {}, {}", name.key, name.value(), flavor.key);
+  use.as_written = fmt::format("{} {}, {}", name.shown(), name.value(), flavor.shown());
   add_technique(plan, row->technique, std::move(use));
 }
 

@@ -149,5 +149,66 @@ TEST(ImportTables, NameTechniquesThatThereAre) {
   }
 }
 
+TEST(NanotronConfig, ReadsAJob) {
+  const std::string text = R"(model:
+  dtype: bfloat16
+  model_config:
+    hidden_act: silu
+    hidden_size: 4096
+    num_attention_heads: 32
+    num_hidden_layers: 32
+    num_key_value_heads: 8
+optimizer:
+  zero_stage: 1
+parallelism:
+  dp: 4
+  pp: 2
+  pp_engine: afab
+  tp: 8
+  tp_mode: REDUCE_SCATTER
+tokens:
+  batch_accumulation_per_replica: 8
+  micro_batch_size: 2
+  sequence_length: 4096
+)";
+  const auto plan = import_text(text, "job.yaml");
+  ASSERT_TRUE(plan.has_value());
+  EXPECT_EQ(plan->program, "nanotron");
+  EXPECT_TRUE(plan->unknown.empty());
+  const Json tree = plan->tree.json();
+  EXPECT_EQ(tree["training"]["framework"], "nanotron");
+  EXPECT_EQ(tree["training"]["dtype"], "bf16");
+  EXPECT_EQ(tree["training"]["global_batch_size"], 2 * 8 * 4);
+  EXPECT_EQ(tree["parallelism"]["pipeline_schedule"], "gpipe");
+  EXPECT_EQ(tree["parallelism"]["sequence_parallel"], true);
+  EXPECT_EQ(tree["model"]["num_query_groups"], 8);
+  EXPECT_FALSE(import_text("model: gpt2\n", "plan.yaml").has_value());
+}
+
+TEST(GptNeoxConfig, ReadsAFlowOfKeysAfterAComment) {
+  const std::string text = R"(# pretraining
+{
+  "pipe-parallel-size": 0, "model-parallel-size": 4,
+  "num-layers": 40, "hidden-size": 5120, "num-attention-heads": 40, "seq-length": 2048,
+  "pos-emb": "rotary", "rotary_pct": 0.25, "no-weight-tying": true,
+  "optimizer": {"type": "Adam", "params": {"lr": 0.0001, }},
+  "zero_optimization": {"stage": 1, "cpu_offload": False},
+  "checkpoint-activations": true, "partition-activations": true,
+  "fp16": {"enabled": true, },
+})";
+  const auto plan = import_text(text, "13B.yml");
+  ASSERT_TRUE(plan.has_value());
+  EXPECT_EQ(techniques_of(*plan), std::vector<std::string>{"distribute-saved-activations"});
+  EXPECT_TRUE(plan->unknown.empty());
+  const Json tree = plan->tree.json();
+  EXPECT_EQ(tree["training"]["framework"], "megatron-deepspeed");
+  EXPECT_EQ(tree["training"]["dtype"], "fp16");
+  EXPECT_EQ(tree["training"]["recompute"], "full");
+  EXPECT_EQ(tree["parallelism"]["pipeline"], 1);
+  EXPECT_EQ(tree["parallelism"]["zero_stage"], 1);
+  EXPECT_EQ(tree["model"]["rotary_percent"], 0.25);
+  EXPECT_EQ(tree["model"]["tie_embeddings"], false);
+}
+
 }  // namespace
 }  // namespace sim
