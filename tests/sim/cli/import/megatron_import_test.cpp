@@ -113,6 +113,7 @@ MODEL_ARGS:
   --num-layers: 12
   --hidden-size: 512
   --bf16: true
+  --num-experts: 4
   --moe-layer-freq: ([0]*1+[1]*2)
   --lr: 0.0001
 )";
