@@ -190,6 +190,9 @@ TEST_P(Shard, MegatronsOptionsDifferInMemoryOnly) {
         training("bias_swiglu_fusion", false),
         training("bias_dropout_fusion", false),
         training("rope_fusion", false),
+        training("moe_token_dispatcher_type", "allgather"),
+        training("moe_grouped_gemm", false),
+        training("moe_router_dtype", "fp32"),
         Json{{"training", {{"transformer_impl", "local"}, {"masked_softmax_fusion", false}}}},
         training("megatron_core", "0.13")}) {
     SCOPED_TRACE(option);
