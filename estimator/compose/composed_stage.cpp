@@ -50,13 +50,20 @@ PartTime line_at(const PartTime& low, const PartTime& high, double layers) {
                                     .expert = at_layers(a.expert, b.expert, layers)}};
 }
 
-BucketTime line_at(const BucketTime& low, const BucketTime& high, double layers) {
-  BucketTime bucket = high;
-  bucket.sum_seconds = at_layers(low.sum_seconds, high.sum_seconds, layers);
-  const double buckets =
-      at_layers(static_cast<double>(low.buckets), static_cast<double>(high.buckets), layers);
-  bucket.buckets = std::max<int64_t>(high.buckets > 0 ? 1 : 0, std::llround(buckets));
-  return bucket;
+GatherTime line_at(const GatherTime& low, const GatherTime& high, double layers) {
+  return {.seconds = at_layers(low.seconds, high.seconds, layers),
+          .added_seconds = at_layers(low.added_seconds, high.added_seconds, layers)};
+}
+
+ReductionTime line_at(const ReductionTime& low, const ReductionTime& high, double layers) {
+  const auto at = [&](double ReductionTime::*seconds) {
+    return at_layers(low.*seconds, high.*seconds, layers);
+  };
+  return {.beside_seconds = at(&ReductionTime::beside_seconds),
+          .backward_added_seconds = at(&ReductionTime::backward_added_seconds),
+          .left_seconds = at(&ReductionTime::left_seconds),
+          .next_added_seconds = at(&ReductionTime::next_added_seconds),
+          .end_seconds = at(&ReductionTime::end_seconds)};
 }
 
 }  // namespace
@@ -200,16 +207,17 @@ StageTime PricedPieces::time(const StageWish& wish) const {
     const auto& [low, high] = times.at(wish.chunks[c]);
     const auto of_chunk = static_cast<double>(wish.layers[c]);
     const ChunkTime &small = low.chunks.front(), &large = high.chunks.front();
-    stage.chunks.push_back(
-        {.forward = line_at(small.forward, large.forward, of_chunk),
-         .backward = line_at(small.backward, large.backward, of_chunk),
-         .reduce_gradients = line_at(small.reduce_gradients, large.reduce_gradients, of_chunk),
-         .gather_parameters = line_at(small.gather_parameters, large.gather_parameters, of_chunk)});
+    stage.chunks.push_back({.forward = line_at(small.forward, large.forward, of_chunk),
+                            .backward = line_at(small.backward, large.backward, of_chunk),
+                            .gathers = line_at(small.gathers, large.gathers, of_chunk),
+                            .reduction = line_at(small.reduction, large.reduction, of_chunk)});
     layers += wish.layers[c];
   }
   const auto& [low, high] = times.at(wish.place);
   const auto of_stage = static_cast<double>(layers);
   stage.first_added = line_at(low.first_added, high.first_added, of_stage);
+  stage.gathers_begin_with_step = high.gathers_begin_with_step;
+  stage.gather_seconds = at_layers(low.gather_seconds, high.gather_seconds, of_stage);
   stage.step_end = line_at(low.step_end, high.step_end, of_stage);
   stage.send_forward_bytes = high.send_forward_bytes;
   stage.send_backward_bytes = high.send_backward_bytes;
