@@ -129,8 +129,7 @@ StageTime seconds_of_layers(int64_t layers) {
   time.chunks.resize(1);
   time.chunks[0].forward.compute_seconds = 1.0 + static_cast<double>(layers);
   time.chunks[0].backward.compute_seconds = 2 * time.chunks[0].forward.compute_seconds;
-  time.chunks[0].reduce_gradients = {.sum_seconds = 0.5 * static_cast<double>(layers),
-                                     .buckets = layers};
+  time.chunks[0].reduction.end_seconds = 0.5 * static_cast<double>(layers);
   time.step_end.compute_seconds = 10.0 + static_cast<double>(layers);
   time.send_forward_bytes = 7;
   return time;
@@ -148,8 +147,7 @@ TEST(ComposedStage, TakesAsLongAsItsChunksAndEndsItsStepOnce) {
   ASSERT_EQ(time.chunks.size(), 2u);
   EXPECT_DOUBLE_EQ(time.chunks[0].forward.compute_seconds, 4);
   EXPECT_DOUBLE_EQ(time.chunks[1].backward.compute_seconds, 10);
-  EXPECT_DOUBLE_EQ(time.chunks[1].reduce_gradients.sum_seconds, 2);
-  EXPECT_EQ(time.chunks[1].reduce_gradients.buckets, 4);
+  EXPECT_DOUBLE_EQ(time.chunks[1].reduction.end_seconds, 2);
   EXPECT_DOUBLE_EQ(time.step_end.compute_seconds, 17);
   EXPECT_EQ(time.send_forward_bytes, 7);
 }
