@@ -10,6 +10,7 @@
 #include "estimator/compute/gpu_variation.h"
 #include "estimator/plan/attention_choice.h"
 #include "estimator/plan/frameworks.h"
+#include "estimator/plan/megatron_core.h"
 #include "estimator/step/stage_time.h"
 
 namespace estimator {
@@ -65,13 +66,13 @@ void note_overlap(std::vector<std::string>& notes, const Plan& plan) {
   if (data_overlaps || (plan.replicas() > 1 && p.fully_sharded())) {
     notes.push_back(
         "groups share a port (a GPU's NVLink, its share of the NICs) fairly: the data ranks' calls "
-        "and those of the work that they overlap with, or the last gradients sent to another "
-        "stage, take longer if the port is too slow for both");
+        "and those of the work that they overlap with take longer if the port is too slow for "
+        "both");
   }
-  if (p.virtual_stages > 1) {
+  if (p.overlap_param_gather && gathers_in_turn(plan)) {
     notes.push_back(
-        "layers are alike: the recorded work of a stage is divided among its model chunks by their "
-        "number of layers");
+        "without virtual stages Megatron-LM begins a stage's overlapped gathers of parameters when "
+        "its first input has come: the stages gather one after the other");
   }
 }
 

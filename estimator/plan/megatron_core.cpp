@@ -37,6 +37,10 @@ GatherStart gather_start(const Plan& plan) {
   return plan.parallelism.virtual_stages > 1 ? GatherStart::kAllWithStep : GatherStart::kAtFirstUse;
 }
 
+bool gathers_in_turn(const Plan& plan) {
+  return plan.parallelism.pipeline > 1 && gather_start(plan) == GatherStart::kAtFirstUse;
+}
+
 int gathers_with_experts(const Plan& plan) {
   const bool chained = traits_of(plan.training.framework).chained_optimizers &&
                        !plan.parallelism.overlap_param_gather;

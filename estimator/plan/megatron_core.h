@@ -30,6 +30,10 @@ enum class GatherStart {
 /// and finish_param_sync in megatron/core/distributed/param_and_grad_buffer.py).
 GatherStart gather_start(const Plan& plan);
 
+/// Whether overlapped gathers would come one stage after the other, each when its first input has
+/// come.
+bool gathers_in_turn(const Plan& plan);
+
 /// How often a rank with experts gathers all its parameters after a step. It has two chained
 /// optimizers, one for the experts and one for everything else. Unless the gather overlaps with the
 /// forward, each of them gathers the parameters of both (DistributedOptimizer.step_with_ready_grads

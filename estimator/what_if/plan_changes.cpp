@@ -8,6 +8,7 @@
 
 #include "estimator/plan/attention_choice.h"
 #include "estimator/plan/frameworks.h"
+#include "estimator/plan/megatron_core.h"
 #include "estimator/what_if/option_paths.h"
 
 namespace estimator {
@@ -195,10 +196,16 @@ Steps overlapped_data_ranks(const Start& from) {
   if (!p.overlap_grad_reduce) {
     proposal.edits.push_back({"parallelism.overlap_grad_reduce", true});
   }
-  if (!p.overlap_param_gather && p.zero_stage == 1) {
+  if (!p.overlap_param_gather && p.zero_stage == 1 && !gathers_in_turn(from.plan)) {
     proposal.edits.push_back({"parallelism.overlap_param_gather", true});
   }
   return proposal.edits.empty() ? Steps{} : Steps{{proposal}};
+}
+
+Steps gathers_at_once(const Start& from) {
+  if (!from.plan.parallelism.overlap_param_gather || !gathers_in_turn(from.plan)) return {};
+  return {{{"gathers of parameters at the end of the step, by all stages at once",
+            {{"parallelism.overlap_param_gather", false}}}}};
 }
 
 Steps overlapped_tensor_ranks(const Start& from) {
@@ -226,8 +233,11 @@ constexpr Kind kMemorySaving[] = {expandable_segments,
                                   more_context_ranks,
                                   more_stages};
 
-constexpr Kind kTimeSaving[] = {
-    overlapped_data_ranks, overlapped_tensor_ranks, less_recompute, larger_micro_batch};
+constexpr Kind kTimeSaving[] = {overlapped_data_ranks,
+                                gathers_at_once,
+                                overlapped_tensor_ranks,
+                                less_recompute,
+                                larger_micro_batch};
 
 /// The change, if the rules allow it. Where the global batch followed from what is changed it is
 /// given as it was: a step of less work is not a faster one.

@@ -25,5 +25,19 @@ TEST(Assumptions, SayThatRoutersAreTakenToBeEven) {
   EXPECT_FALSE(assumes(Json::object(), "experts"));
 }
 
+TEST(Assumptions, SayThatStagesGatherInTurn) {
+  const auto in_turn = [](int64_t pipeline) {
+    return assumes({{"parallelism",
+                     {{"pipeline", pipeline},
+                      {"data", nullptr},
+                      {"zero_stage", 1},
+                      {"overlap_grad_reduce", true},
+                      {"overlap_param_gather", true}}}},
+                   "the stages gather one after the other");
+  };
+  EXPECT_TRUE(in_turn(2));
+  EXPECT_FALSE(in_turn(1));
+}
+
 }  // namespace
 }  // namespace estimator

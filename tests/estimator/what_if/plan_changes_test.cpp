@@ -167,6 +167,38 @@ TEST(PlanChanges, TryEveryMicroBatchThatDividesTheGlobalBatch) {
   EXPECT_NE(std::find(larger.begin(), larger.end(), "micro-batch 12"), larger.end());
 }
 
+/// What is offered to save time.
+std::vector<std::string> faster(const Json& parallelism) {
+  std::vector<std::string> texts;
+  for (const ChangeLadder& ladder :
+       time_saving_changes(changed_spec({{"parallelism", parallelism}}))) {
+    texts.push_back(ladder[0].text);
+  }
+  return texts;
+}
+
+// Stages that do not interleave would gather their parameters one after the other.
+TEST(PlanChanges, OverlapTheGathersOfStagesOnlyWhereTheyGatherTogether) {
+  const std::string at_once = "gathers of parameters at the end of the step, by all stages at once";
+  const auto offers_at_once = [&](const Json& parallelism) {
+    const std::vector<std::string> texts = faster(parallelism);
+    return std::find(texts.begin(), texts.end(), at_once) != texts.end();
+  };
+  Json stages = {{"pipeline", 2},
+                 {"data", nullptr},
+                 {"zero_stage", 1},
+                 {"overlap_grad_reduce", true},
+                 {"overlap_param_gather", true}};
+  EXPECT_TRUE(offers_at_once(stages));
+  stages["overlap_param_gather"] = false;
+  EXPECT_FALSE(offers_at_once(stages));
+  const std::vector<std::string> texts = faster(stages);
+  EXPECT_EQ(std::count(texts.begin(), texts.end(), "overlap with the data ranks' communication"),
+            0);
+  EXPECT_FALSE(offers_at_once(
+      {{"zero_stage", 1}, {"overlap_grad_reduce", true}, {"overlap_param_gather", true}}));
+}
+
 TEST(PlanChanges, DivideExpertsFurtherWhereThereAreRanksForIt) {
   const Json experts = {{"num_experts", 8}, {"add_bias_linear", false}};
   const PlanSpec spec = changed_spec({{"model", experts}});
