@@ -22,6 +22,28 @@ TEST(ModelPresets, CountWhatTheirAuthorsPublished) {
   EXPECT_EQ(find_model_preset("llama3-405b")->parameters, 405853388800);
   EXPECT_EQ(find_model_preset("mistral-7b")->parameters, 7241732096);
   EXPECT_EQ(find_model_preset("qwen2.5-7b")->parameters, 7615616512);
+  // Totals of the weights, as KerasHub's presets (gpt2-xl, gemma-7b), the hub's list of tensors
+  // (qwen3-235b-a22b), the head of a GGUF file (phi-4) and a loaded model (glm-4-9b) tell them.
+  EXPECT_EQ(find_model_preset("gpt2-xl")->parameters, 1557611200);
+  EXPECT_EQ(find_model_preset("gemma-7b")->parameters, 8537680896);
+  EXPECT_EQ(find_model_preset("qwen3-235b-a22b")->parameters, 235093634560);
+  EXPECT_EQ(find_model_preset("phi-4")->parameters, 14659507200);
+  EXPECT_EQ(find_model_preset("glm-4-9b")->parameters, 9399951360);
+}
+
+/// What no count of parameters tells: Qwen2.5's epsilon grows with the model, and Qwen3's router
+/// makes the weights of the experts that it chose sum to one (norm_topk_prob), so it takes the
+/// softmax after the choice.
+TEST(ModelPresets, HaveTheNormsAndRoutersOfTheirAuthors) {
+  for (const char* name : {"qwen2.5-0.5b", "qwen2.5-1.5b", "qwen2.5-3b", "qwen2.5-7b"}) {
+    EXPECT_EQ(find_model_preset(name)->config.norm_epsilon, 1e-6) << name;
+  }
+  for (const char* name : {"qwen2.5-14b", "qwen2.5-32b", "qwen2.5-72b"}) {
+    EXPECT_EQ(find_model_preset(name)->config.norm_epsilon, 1e-5) << name;
+  }
+  for (const char* name : {"qwen3-30b-a3b", "qwen3-235b-a22b"}) {
+    EXPECT_FALSE(find_model_preset(name)->config.moe_router_pre_softmax) << name;
+  }
 }
 
 TEST(ModelPresets, AreFoundByAliasAndAnyCase) {
@@ -91,6 +113,7 @@ TEST(ModelPresets, AreFoundByNamesOfAHub) {
         std::pair{"meta-llama/Llama-3.3-70B-Instruct", "llama3-70b"},
         std::pair{"Qwen/Qwen2.5-7B-Instruct", "qwen2.5-7b"},
         std::pair{"Qwen/Qwen3-235B-A22B-Thinking-2507", "qwen3-235b-a22b"},
+        std::pair{"Qwen/Qwen2-0.5B", "qwen2.5-0.5b"},
         std::pair{"google/gemma-2b-it", "gemma-2b"}}) {
     const ModelPreset* found = find_model_preset(name);
     ASSERT_NE(found, nullptr) << name;
