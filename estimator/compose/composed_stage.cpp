@@ -63,7 +63,18 @@ ReductionTime line_at(const ReductionTime& low, const ReductionTime& high, doubl
           .backward_added_seconds = at(&ReductionTime::backward_added_seconds),
           .left_seconds = at(&ReductionTime::left_seconds),
           .next_added_seconds = at(&ReductionTime::next_added_seconds),
-          .end_seconds = at(&ReductionTime::end_seconds)};
+          .end_seconds = at(&ReductionTime::end_seconds),
+          .multiprocessors = high.multiprocessors};
+}
+
+/// Pieces do not interleave. A stage that does reduces a later chunk when its last backward ends,
+/// in one bucket, beside the backwards of the chunks before it, which it slows by the
+/// multiprocessors that it takes.
+void begin_in_backward(ReductionTime& reduction) {
+  reduction.next_added_seconds += reduction.multiprocessors * reduction.end_seconds;
+  reduction.beside_seconds += reduction.end_seconds;
+  reduction.left_seconds += reduction.end_seconds;
+  reduction.end_seconds = 0;
 }
 
 }  // namespace
@@ -73,8 +84,9 @@ double at_layers(double low, double high, double layers) {
 }
 
 bool StageWish::operator<(const StageWish& other) const {
-  return std::tie(place, chunks, layers, in_flight) <
-         std::tie(other.place, other.chunks, other.layers, other.in_flight);
+  return std::tie(place, chunks, layers, in_flight, overlaps_reduction) <
+         std::tie(
+             other.place, other.chunks, other.layers, other.in_flight, other.overlaps_reduction);
 }
 
 PieceSet::PieceSet(std::vector<ExecutedPiece> pieces) : pieces_(std::move(pieces)) {
@@ -211,12 +223,13 @@ StageTime PricedPieces::time(const StageWish& wish) const {
                             .backward = line_at(small.backward, large.backward, of_chunk),
                             .gathers = line_at(small.gathers, large.gathers, of_chunk),
                             .reduction = line_at(small.reduction, large.reduction, of_chunk)});
+    if (c > 0 && wish.overlaps_reduction) begin_in_backward(stage.chunks.back().reduction);
     layers += wish.layers[c];
   }
   const auto& [low, high] = times.at(wish.place);
   const auto of_stage = static_cast<double>(layers);
   stage.first_added = line_at(low.first_added, high.first_added, of_stage);
-  stage.gathers_begin_with_step = high.gathers_begin_with_step;
+  stage.gathers_begin_with_step = high.gathers_begin_with_step || wish.chunks.size() > 1;
   stage.gather_seconds = at_layers(low.gather_seconds, high.gather_seconds, of_stage);
   stage.step_end = line_at(low.step_end, high.step_end, of_stage);
   stage.send_forward_bytes = high.send_forward_bytes;
@@ -230,7 +243,8 @@ std::vector<StageWish> stage_wishes(const Plan& plan) {
   for (int64_t stage = 0; stage < shape.stages; ++stage) {
     StageWish wish{.place = place_of(stage, shape.stages),
                    .layers = plan.layers_of_chunks(stage),
-                   .in_flight = forwards_in_flight(shape, stage)};
+                   .in_flight = forwards_in_flight(shape, stage),
+                   .overlaps_reduction = plan.parallelism.overlap_grad_reduce};
     for (int64_t chunk = 0; chunk < shape.chunks; ++chunk) {
       wish.chunks.push_back(place_of(virtual_stage(shape, stage, chunk), shape.virtual_stages()));
     }

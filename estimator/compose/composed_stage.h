@@ -29,6 +29,7 @@ struct StageWish {
   std::vector<StagePlace> chunks;        ///< place of each of its model chunks
   std::vector<int64_t> layers;           ///< of each chunk
   int64_t in_flight = 1;                 ///< forwards of a chunk whose activations are held at once
+  bool overlaps_reduction = false;       ///< the plan overlaps the reduction of gradients
   bool operator<(const StageWish& other) const;
 };
 

@@ -188,11 +188,12 @@ class LapTrace {
 
 /// When the works of a lap have ended.
 struct PlayedLap {
-  double end = 0;           ///< of the micro-batch, on all streams
-  double main_end = 0;      ///< on the stream on which the rank computes
-  double forward_end = 0;   ///< the same, of its forward
-  double once_end = 0;      ///< of what happens once
-  double call_seconds = 0;  ///< of the collectives that happen once
+  double end = 0;                     ///< of the micro-batch, on all streams
+  double main_end = 0;                ///< on the stream on which the rank computes
+  double forward_end = 0;             ///< the same, of its forward
+  double once_end = 0;                ///< of what happens once
+  double call_seconds = 0;            ///< of the collectives that happen once
+  double multiprocessor_seconds = 0;  ///< the same times the share of the GPU's that they take
 };
 
 struct PlayedLaps {
@@ -209,7 +210,11 @@ PlayedLaps play(const StepOrder& order, const LapTrace& trace, double host_lead_
     PlayedLap& lap = result.laps[of.lap];
     if (!is_per_micro_batch(direction)) {
       lap.once_end = std::max(lap.once_end, work.end);
-      if (of.price->group) lap.call_seconds += work.end - work.start;
+      if (of.price->group) {
+        const double seconds = work.end - work.start;
+        lap.call_seconds += seconds;
+        lap.multiprocessor_seconds += seconds * of.price->price.occupancy.multiprocessors;
+      }
       continue;
     }
     lap.end = std::max(lap.end, work.end);
@@ -337,14 +342,20 @@ ReductionTime reduction_time(const std::vector<PlayedLap>& laps, double period) 
   const bool others_follow = laps.size() > kAfterLast + 1;
   const double stage_end =
       std::max(others_follow ? laps[kAfterLast].main_end : last.main_end, last.once_end);
+  const double call_seconds = last.call_seconds + laps.back().call_seconds;
   // Never below 0 but for rounding.
   const auto positive = [](double seconds) { return std::max(0.0, seconds); };
-  return {.beside_seconds = last.call_seconds,
-          .backward_added_seconds = positive(last.main_end - laps[kUsual].main_end - period),
-          .left_seconds = positive(last.once_end - last.main_end),
-          .next_added_seconds =
-              others_follow ? positive(laps[kAfterLast].main_end - last.main_end - period) : 0,
-          .end_seconds = positive(laps.back().once_end - stage_end)};
+  return {
+      .beside_seconds = last.call_seconds,
+      .backward_added_seconds = positive(last.main_end - laps[kUsual].main_end - period),
+      .left_seconds = positive(last.once_end - last.main_end),
+      .next_added_seconds =
+          others_follow ? positive(laps[kAfterLast].main_end - last.main_end - period) : 0,
+      .end_seconds = positive(laps.back().once_end - stage_end),
+      .multiprocessors =
+          call_seconds > 0
+              ? (last.multiprocessor_seconds + laps.back().multiprocessor_seconds) / call_seconds
+              : 0};
 }
 
 /// Forward and backward of the usual lap, beside what the micro-batch before it did one period

@@ -65,7 +65,8 @@ struct ReductionTime {
   double left_seconds = 0;  ///< from the end of that backward until these calls have ended
   /// How much longer the stage's other micro-batches take beside what is left.
   double next_added_seconds = 0;
-  double end_seconds = 0;  ///< of what comes at the end
+  double end_seconds = 0;      ///< of what comes at the end
+  double multiprocessors = 0;  ///< of the GPU's that a running call takes, as a share
 };
 
 /// Of one model chunk.

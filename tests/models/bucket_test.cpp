@@ -1,7 +1,7 @@
 // Layouts worked by hand after Megatron-LM's rules (see gradient_buffer.h).
 #include <gtest/gtest.h>
 
-#include <ATen/ops/empty.h>
+#include <ATen/ops/full.h>
 
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 
@@ -15,7 +15,7 @@ std::deque<Parameter> empty_parameters(const std::vector<int64_t>& sizes) {
   std::deque<Parameter> parameters;
   for (const int64_t size : sizes) {
     Parameter& parameter = parameters.emplace_back();
-    parameter.value = at::empty({size}).requires_grad_(true);
+    parameter.value = at::full({size}, 0.5).requires_grad_(true);
   }
   return parameters;
 }

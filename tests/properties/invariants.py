@@ -4,6 +4,8 @@ import math
 SIGNED = {"headroom_bytes", "free_bytes", "peer", "gain_bytes", "gain_seconds", "error"}
 RECOMPUTE = ["none", "selective", "full"]
 ROUNDING = 1e-9  # relative: of sums of doubles in another order
+# A host that is slower than its GPU issues the calls between the kernels of the backward, which then wait for it.
+ISSUED_EARLIER = 1e-3
 # Keys of parallelism that hide communication, and others with which each may be on or off.
 OVERLAPS = {"overlap_grad_reduce": {"overlap_param_gather": False}, "overlap_param_gather": {"overlap_grad_reduce": True},
             "overlap_p2p_communication": {}, "tp_comm_overlap": {"sequence_parallel": True}}
@@ -163,7 +165,8 @@ def overlap_is_never_longer(onerank, plan, estimate):
 
     Without interleaving, each of its stages asks for its parameters when its first input has come: stages then gather
     one after the other, which takes longer than all at the end of the step."""
-    gathers_in_turn = plan["parallelism"]["pipeline"] > 1 and plan["parallelism"]["virtual_stages"] == 1
+    layout = plan["parallelism"]
+    gathers_in_turn = layout.get("pipeline", 1) > 1 and layout.get("virtual_stages", 1) == 1
     buckets = {"bucket_elements": 10**12 if plan["training"]["framework"] == "megatron-lm" else 10**5}
     for flag, others in OVERLAPS.items():
         if flag == "overlap_param_gather" and gathers_in_turn:
@@ -173,7 +176,7 @@ def overlap_is_never_longer(onerank, plan, estimate):
         if not all(both):
             continue
         seconds, without = (each["time"]["iteration_seconds"] for each in both)
-        expect(seconds <= without * (1 + ROUNDING), f"with {flag} an iteration takes {seconds} s, without {without} s")
+        expect(seconds <= without * (1 + ISSUED_EARLIER), f"with {flag} an iteration takes {seconds} s, without {without} s")
 
 
 RELATIONS = [runs_are_equal, check_says_the_same, kept_profiles_say_the_same, more_recompute_takes_no_more,

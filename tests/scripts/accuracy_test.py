@@ -170,7 +170,6 @@ class Plans(unittest.TestCase):
         self.assert_left_out("does not say gpus", row(gpus=None))
         self.assert_left_out("does not say vocab", row(arch={**ARCH, "vocab": "~250k"}))
         self.assert_left_out("recompute 'every other layer' has no word", row(recompute="every other layer"))
-        self.assert_left_out("SequentialMLP", row(megatron_args={"num-experts": "8"}))
 
     def test_experts_become_keys(self):
         experts = {**ARCH, "layers": 3, "experts": 8, "topk": 2, "moe_ffn": 64, "dense_layers": 1,

@@ -19,9 +19,10 @@ CASES = {
 }
 SAMPLE = 8
 # Relative, of the largest difference. What the allocator reserves is estimated; the rest is not. The
-# step of the small model is the host's in part, and is no line in the number of layers.
+# step of the small model is the host's in part, and is no line in the number of layers. Pieces do not interleave: what
+# the reductions of sixteen chunks of a layer each take from the backwards beside them is not all found.
 MOST_OFF = {"iteration_seconds": 0.03, "allocated_bytes": 0.02, "peak_bytes": 0.2}
-HOST_BOUND = {"Tied": 0.08}
+STEPS_OFF = {"Tied": 0.08, "Dense": 0.05}
 
 
 def search(onerank: str, arguments: list[str]) -> dict:
@@ -45,7 +46,7 @@ def differences(found: dict, most_off: dict) -> list[str]:
 
 def main() -> int:
     onerank, case = sys.argv[1:]
-    most_off = MOST_OFF | {"iteration_seconds": HOST_BOUND.get(case, MOST_OFF["iteration_seconds"])}
+    most_off = MOST_OFF | {"iteration_seconds": STEPS_OFF.get(case, MOST_OFF["iteration_seconds"])}
     far = differences(search(onerank, CASES[case].split()), most_off)
     print("\n".join(far))
     return 1 if far else 0
