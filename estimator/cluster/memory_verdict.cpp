@@ -35,9 +35,9 @@ MemoryTerm allocator_term(const RankProfile& profile) {
   return term;
 }
 
-Fit fit_of(const RankClassEstimate& row, int64_t limit_bytes) {
-  if (row.limit_lifted || row.total_low_bytes > limit_bytes) return Fit::kDoesNotFit;
-  return row.total_high_bytes > limit_bytes ? Fit::kTooClose : Fit::kFits;
+Fit fit_of_row(const RankClassEstimate& row, int64_t limit_bytes) {
+  if (row.limit_lifted) return Fit::kDoesNotFit;
+  return fit_of(row.total_low_bytes, row.total_high_bytes, limit_bytes);
 }
 
 std::string who(const RankClassEstimate& row) {
@@ -47,7 +47,7 @@ std::string who(const RankClassEstimate& row) {
 
 std::string reason(const RankClassEstimate& worst, int64_t capacity_bytes, int64_t headroom_bytes) {
   const int64_t left = capacity_bytes - worst.total_bytes;
-  const Fit fit = fit_of(worst, capacity_bytes - headroom_bytes);
+  const Fit fit = fit_of_row(worst, capacity_bytes - headroom_bytes);
   const std::string needs = fmt::format(
       "{} needs {} of {}", who(worst), format_gib(worst.total_bytes), format_gib(capacity_bytes));
   if (fit == Fit::kTooClose) {
@@ -78,6 +78,11 @@ std::string reason(const RankClassEstimate& worst, int64_t capacity_bytes, int64
 }
 
 }  // namespace
+
+Fit fit_of(int64_t low_bytes, int64_t high_bytes, int64_t limit_bytes) {
+  if (low_bytes > limit_bytes) return Fit::kDoesNotFit;
+  return high_bytes > limit_bytes ? Fit::kTooClose : Fit::kFits;
+}
 
 std::string fit_words(Fit fit) {
   std::string words = to_string(fit);
@@ -158,13 +163,13 @@ Verdict memory_verdict(int64_t headroom_bytes,
                        const std::vector<RankClassEstimate>& classes) {
   const int64_t limit = gpu.memory_bytes - headroom_bytes;
   const auto severity = [&](const RankClassEstimate& row) {
-    return std::tuple(fit_of(row, limit), row.total_bytes);
+    return std::tuple(fit_of_row(row, limit), row.total_bytes);
   };
   const RankClassEstimate& worst =
       *std::max_element(classes.begin(), classes.end(), [&](const auto& a, const auto& b) {
         return severity(a) < severity(b);
       });
-  return {.outcome = fit_of(worst, limit),
+  return {.outcome = fit_of_row(worst, limit),
           .worst_rank = worst.representative_rank,
           .peak_bytes = worst.total_bytes,
           .peak_low_bytes = worst.total_low_bytes,

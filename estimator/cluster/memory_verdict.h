@@ -20,6 +20,9 @@ RankClassEstimate class_memory(const Plan& plan,
 /// The same of a rank of a program, whose communicators are known from its calls.
 RankClassEstimate program_memory(const RankProfile& profile, const Gpu& gpu, const Fabric& fabric);
 
+/// Of what needs at least `low_bytes` and at most `high_bytes`.
+Fit fit_of(int64_t low_bytes, int64_t high_bytes, int64_t limit_bytes);
+
 /// "fits", "too close to call", "does not fit"
 std::string fit_words(Fit fit);
 

@@ -73,7 +73,7 @@ ComposedPlan Composer::compose(const Plan& plan) {
   ComposedPlan composed;
   std::vector<StageTime> stages;
   stages.reserve(wishes.size());
-  bool surely_fits = true, probably_fits = true;
+  composed.outcome = Fit::kFits;
   composed.may_fit = true;
   for (std::size_t s = 0; s < wishes.size(); ++s) {
     const StageWish& wish = wishes[s];
@@ -82,8 +82,10 @@ ComposedPlan Composer::compose(const Plan& plan) {
     stages.push_back(found->second.time);
     const StageMemory& memory = found->second.memory;
     const RankClassEstimate& outside = priced.outside.at(wish.place);
-    surely_fits = surely_fits && memory.reserved_bytes + outside.total_high_bytes <= limit;
-    probably_fits = probably_fits && memory.reserved_bytes + outside.total_low_bytes <= limit;
+    composed.outcome = std::max(composed.outcome,
+                                fit_of(memory.reserved_bytes + outside.total_low_bytes,
+                                       memory.reserved_bytes + outside.total_high_bytes,
+                                       limit));
     composed.may_fit =
         composed.may_fit && memory.allocated_bytes + outside.total_low_bytes <= limit;
     const int64_t total = memory.reserved_bytes + outside.total_bytes;
@@ -93,7 +95,6 @@ ComposedPlan Composer::compose(const Plan& plan) {
     composed.worst_stage = static_cast<int64_t>(s);
   }
   composed.headroom_bytes = capacity - composed.peak_bytes;
-  composed.outcome = surely_fits ? Fit::kFits : probably_fits ? Fit::kTooClose : Fit::kDoesNotFit;
   composed.time = step_time(plan, ParallelLayout(plan.parallelism), priced.fabric, stages);
   return composed;
 }

@@ -36,6 +36,16 @@ int64_t data_ranks_of_pieces(const Plan& plan, int64_t stages) {
   }
 }
 
+/// Of `parallelism`, what follows anew in a plan with other stages.
+void erase_what_pieces_have_not(Json& parallelism) {
+  for (const char* key : {"layers_per_stage",
+                          "bucket_elements",
+                          "overlap_p2p_communication",
+                          "microbatch_group_size_per_virtual_stage"}) {
+    parallelism.erase(key);
+  }
+}
+
 /// The plan of a pipeline of `stages` stages with `layers` layers each. All pieces of a family have
 /// as many data ranks.
 Plan piece_plan(const Plan& plan, int64_t stages, int64_t layers) {
@@ -48,12 +58,7 @@ Plan piece_plan(const Plan& plan, int64_t stages, int64_t layers) {
   parallelism["pipeline"] = stages;
   parallelism["data"] = data;
   parallelism["virtual_stages"] = 1;
-  for (const char* key : {"layers_per_stage",
-                          "bucket_elements",
-                          "overlap_p2p_communication",
-                          "microbatch_group_size_per_virtual_stage"}) {
-    parallelism.erase(key);
-  }
+  erase_what_pieces_have_not(parallelism);
   Json& cluster = tree["cluster"];
   if (world % plan.cluster.gpus_per_node != 0) cluster["gpus_per_node"] = world;
   cluster["nodes"] = world / cluster["gpus_per_node"].get<int64_t>();
@@ -108,14 +113,8 @@ StagePlace place_of(int64_t piece, int64_t pieces) {
 std::string family_of(const Plan& plan) {
   Json seen = without_what_changes_no_rank(to_json(plan));
   Json& parallelism = seen["parallelism"];
-  for (const char* key : {"pipeline",
-                          "virtual_stages",
-                          "layers_per_stage",
-                          "bucket_elements",
-                          "overlap_p2p_communication",
-                          "microbatch_group_size_per_virtual_stage"}) {
-    parallelism.erase(key);
-  }
+  for (const char* key : {"pipeline", "virtual_stages"}) parallelism.erase(key);
+  erase_what_pieces_have_not(parallelism);
   const bool is_pipeline = plan.parallelism.pipeline > 1;
   if (is_pipeline && !data_ranks_change_shards(plan)) parallelism.erase("data");
   seen["training"].erase("global_batch_size");

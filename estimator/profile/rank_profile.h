@@ -203,6 +203,11 @@ void visit_fields(Visitor& visit, MicroBatchRecord& record) {
         {"kept by one forward for its backward", kBytes});
 }
 
+/// Times in one iteration as planned, rounded to the nearest, of what was executed so often.
+int64_t planned_count(int64_t executed_count,
+                      Direction direction,
+                      const MicroBatchRecord& micro_batches);
+
 /// Where the largest allocated peak was, and what filled it. The place and the categories are known
 /// only if memory was attributed; then the categories add up to allocated_bytes.
 struct PeakRecord {

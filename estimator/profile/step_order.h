@@ -11,6 +11,8 @@
 
 namespace estimator {
 
+enum class Direction;  // rank_profile.h
+
 enum class OrderKind : int64_t {
   kOperator,    ///< the stream is given the operator number `item` of the profile
   kCollective,  ///< the stream is given the collective number `item` of the profile
@@ -21,6 +23,15 @@ enum class OrderKind : int64_t {
 /// The stream on which a rank computes.
 inline constexpr int64_t kMainStream = 0;
 
+struct OrderEvent {
+  OrderKind kind = OrderKind::kOperator;
+  int64_t stream = kMainStream;
+  int64_t item = 0;
+  int64_t module = 0;
+  int64_t chunk = 0;
+  Direction direction{};
+};
+
 /// The events as columns of equal length, in the order of the host, autograd's threads included.
 struct OrderEvents {
   std::vector<int64_t> kind;
@@ -29,6 +40,15 @@ struct OrderEvents {
   std::vector<int64_t> module;
   std::vector<int64_t> chunk;
   std::vector<int64_t> direction;
+
+  void add(const OrderEvent& event) {
+    kind.push_back(static_cast<int64_t>(event.kind));
+    stream.push_back(event.stream);
+    item.push_back(event.item);
+    module.push_back(event.module);
+    chunk.push_back(event.chunk);
+    direction.push_back(static_cast<int64_t>(event.direction));
+  }
 };
 template <class Visitor>
 void visit_fields(Visitor& visit, OrderEvents& events) {

@@ -406,7 +406,8 @@ std::vector<MicroBatchWork> shown_works(const StepOrder& order,
 ChunkReplay replay_chunk(const StepOrder& order,
                          const PricedRecords& records,
                          int64_t chunk,
-                         const HostWaits& waits) {
+                         const HostWaits& waits,
+                         bool keep_works) {
   const ChunkOrder own(order.events, chunk);
   LapTrace trace(order, records, waits);
   add_laps(trace, own, chunk);
@@ -417,7 +418,7 @@ ChunkReplay replay_chunk(const StepOrder& order,
   ChunkReplay result;
   add_parts(played, trace, period, result);
   result.reduction = reduction_time(laps, period);
-  result.works = shown_works(order, played, trace);
+  if (keep_works) result.works = shown_works(order, played, trace);
 
   const double lead = waits.before_step.value_or(trace.host_seconds());
   const auto first_lap = [&](const Events& forward) {

@@ -78,7 +78,7 @@ struct ChunkReplay {
   double first_added_seconds = 0;
   GatherTime gathers;
   ReductionTime reduction;
-  std::vector<MicroBatchWork> works = {};  ///< in the order of the host
+  std::vector<MicroBatchWork> works = {};  ///< in the order of the host; if they are to be kept
 };
 
 /// When the host waits for the GPU.
@@ -94,6 +94,7 @@ struct HostWaits {
 ChunkReplay replay_chunk(const StepOrder& order,
                          const PricedRecords& records,
                          int64_t chunk,
-                         const HostWaits& waits);
+                         const HostWaits& waits,
+                         bool keep_works = false);
 
 }  // namespace estimator

@@ -57,12 +57,8 @@ CollectiveRecord gather_of_parts(const CollectiveRecord& received, int64_t parts
 StepOrder in_sequence(const RankProfile& profile) {
   StepOrder order{.modules = {""}, .events = {}};
   const auto add = [&](OrderKind kind, std::size_t item, int64_t chunk, Direction direction) {
-    order.events.kind.push_back(static_cast<int64_t>(kind));
-    order.events.stream.push_back(kMainStream);
-    order.events.item.push_back(static_cast<int64_t>(item));
-    order.events.module.push_back(0);
-    order.events.chunk.push_back(chunk);
-    order.events.direction.push_back(static_cast<int64_t>(direction));
+    order.events.add(
+        {.kind = kind, .item = static_cast<int64_t>(item), .chunk = chunk, .direction = direction});
   };
   const auto add_all = [&](bool per_micro_batch, OrderKind kind, const auto& records) {
     for (std::size_t i = 0; i < records.size(); ++i) {
@@ -212,14 +208,14 @@ class StageSum {
                           .at_ends_of_parts = profile_.order && synchronizes_sends(target_.plan),
                           .before_step = waits_before_step()};
     for (std::size_t c = 0; c < time_.chunks.size(); ++c) {
-      const ChunkReplay time = replay_chunk(order, records_, static_cast<int64_t>(c), waits);
+      const ChunkReplay time =
+          replay_chunk(order, records_, static_cast<int64_t>(c), waits, target_.keep_works);
       time_.chunks[c] = {.forward = time.forward,
                          .backward = time.backward,
                          .gathers = time.gathers,
                          .reduction = time.reduction};
       if (time.gathers.seconds == 0) time_.gather_seconds += gather_seconds_[c];
       if (c == 0) add_to_first(time.first_added_seconds, waits);
-      if (!target_.keep_works) continue;
       for (const MicroBatchWork& work : time.works) {
         time_.chunks[c].works.push_back(shown(work, order));
       }

@@ -8,16 +8,6 @@
 #include "estimator/schedule/pipeline_schedule.h"
 
 namespace estimator {
-namespace {
-
-/// The count of one iteration of `total` micro-batches, rounded as the recorder rounds it.
-int64_t planned_count(int64_t executed_count, Direction direction, const MicroBatchRecord& ran) {
-  if (!is_per_micro_batch(direction) || ran.executed == 0) return executed_count;
-  return (executed_count * ran.total + ran.executed / 2) / ran.executed;
-}
-
-}  // namespace
-
 std::string rank_run_key(const Plan& plan, int64_t rank) {
   Json seen = without_what_changes_no_rank(to_json(plan));
   seen["training"].erase("global_batch_size");

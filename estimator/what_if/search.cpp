@@ -9,6 +9,7 @@
 #include "estimator/cluster/training_estimate.h"
 #include "estimator/compute/model_flops.h"
 #include "estimator/plan/option_table.h"
+#include "estimator/what_if/combinations.h"
 #include "estimator/what_if/option_paths.h"
 #include "estimator/what_if/typed_flags.h"
 
@@ -126,6 +127,12 @@ std::string quick_pieces_key(const Layout& layout) {
 
 std::vector<SearchAxis> search_axes(const PlanSpec& spec, int64_t gpus) {
   const Plan base = searched_plan(spec);
+  std::vector<Json> recompute = {"none", "full"};
+  // It saves nothing where the attention kernel does it.
+  if (base.training.attention == Attention::kUnfused ||
+      base.training.framework == Framework::kTorchtitan) {
+    recompute.insert(recompute.begin() + 1, "selective");
+  }
   std::vector<SearchAxis> axes = {
       {paths::kTensor, doubled_up_to(std::min(gpus_of_machine(spec), gpus))},
       {paths::kContext,
@@ -133,14 +140,9 @@ std::vector<SearchAxis> search_axes(const PlanSpec& spec, int64_t gpus) {
                                                              : 1)},
       {paths::kExpert, doubled_up_to(base.model.has_experts() ? base.model.num_experts : 1)},
       {paths::kMicroBatch, doubled_up_to(kLargestMicroBatch)},
-      {paths::kRecompute, {"none", "selective", "full"}},
+      {paths::kRecompute, std::move(recompute)},
       {paths::kPipeline, divisors(base.model.num_layers, gpus)},
       {paths::kVirtual, divisors(base.model.num_layers, base.model.num_layers)}};
-  // Selective recompute saves nothing where the attention kernel does it.
-  if (base.training.attention != Attention::kUnfused &&
-      base.training.framework != Framework::kTorchtitan) {
-    axes[4].values = {"none", "full"};
-  }
   std::erase_if(
       axes, [&](const SearchAxis& axis) { return spec.says(axis.path) || axis.values.size() < 2; });
   return axes;
@@ -152,12 +154,12 @@ Layouts allowed_layouts(const PlanSpec& spec, const std::vector<SearchAxis>& axe
   open.context.world_size = gpus;
   open.context.world_size_origin = "--gpus";
   Layouts layouts;
-  std::vector<std::size_t> index(axes.size(), 0);
-  for (bool more = true; more;) {
-    PlanEdits edits;
-    for (std::size_t a = 0; a < axes.size(); ++a) {
-      edits.push_back({axes[a].path, axes[a].values[index[a]]});
-    }
+  std::vector<std::vector<PlanEdit>> choices;
+  for (const SearchAxis& axis : axes) {
+    std::vector<PlanEdit>& of_axis = choices.emplace_back();
+    for (const Json& value : axis.values) of_axis.push_back({axis.path, value});
+  }
+  for (PlanEdits& edits : combinations(choices)) {
     if (const char* problem = obvious_problem(edits, open, base, gpus); *problem != '\0') {
       ++layouts.refused.counts[problem];
     } else {
@@ -169,11 +171,6 @@ Layouts allowed_layouts(const PlanSpec& spec, const std::vector<SearchAxis>& axe
       } catch (const UserError& error) {
         ++layouts.refused.counts[error.problems().front().what];
       }
-    }
-    more = false;
-    for (std::size_t a = axes.size(); a-- > 0 && !more;) {
-      index[a] = (index[a] + 1) % axes[a].values.size();
-      more = index[a] != 0;
     }
   }
   return layouts;
@@ -204,9 +201,9 @@ FoundLayout found_layout(const Layout& layout, std::optional<double> usd_per_gpu
                     .tokens_per_second = static_cast<double>(plan.tokens_per_step()) / seconds,
                     .mfu = step_flops(plan).model / seconds / peak};
   if (usd_per_gpu_hour) {
-    constexpr double kMillion = 1e6, kSecondsOfHour = 3600;
+    constexpr double kMillion = 1e6;
     found.usd_per_million_tokens =
-        *usd_per_gpu_hour * world / kSecondsOfHour / found.tokens_per_second * kMillion;
+        *usd_per_gpu_hour * world / kHour / found.tokens_per_second * kMillion;
   }
   return found;
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "estimator/what_if/combinations.h"
 #include "estimator/what_if/scaling.h"
 
 namespace estimator {
@@ -121,18 +122,9 @@ SweepResult sweep_result(const Plan& plan, const ClusterEstimate& estimate) {
 }
 
 std::vector<std::vector<std::string>> combinations(const std::vector<SweepAxis>& axes) {
-  std::vector<std::vector<std::string>> all = {{}};
-  for (const SweepAxis& axis : axes) {
-    std::vector<std::vector<std::string>> longer;
-    for (const std::vector<std::string>& begun : all) {
-      for (const std::string& value : axis.values) {
-        longer.push_back(begun);
-        longer.back().push_back(value);
-      }
-    }
-    all = std::move(longer);
-  }
-  return all;
+  std::vector<std::vector<std::string>> values;
+  for (const SweepAxis& axis : axes) values.push_back(axis.values);
+  return combinations(values);
 }
 
 void add_scaling(Sweep& sweep) {

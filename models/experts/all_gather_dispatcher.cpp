@@ -1,9 +1,7 @@
 #include "models/experts/all_gather_dispatcher.h"
 
-#include <ATen/ops/empty.h>
 #include <ATen/ops/index_select.h>
 #include <ATen/ops/item.h>
-#include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros_like.h>
 #include <c10/core/GradMode.h>
 #include <torch/csrc/autograd/custom_function.h>
@@ -69,7 +67,7 @@ struct SelectByMap : torch::autograd::Function<SelectByMap> {
 
 }  // namespace
 
-AllGatherDispatcher::AllGatherDispatcher(ShardContext& context) : context_(context) {
+AllGatherDispatcher::AllGatherDispatcher(ShardContext& context) : TokenDispatcher(context) {
   const estimator::Plan& plan = context.plan;
   const int64_t own = plan.experts_of_rank(), first_own = context.coordinate.expert * own;
   const estimator::ParallelLayout layout(plan.parallelism);
@@ -99,16 +97,7 @@ AllGatherDispatcher::AllGatherDispatcher(ShardContext& context) : context_(conte
       places.push_back(expert * tokens_ + token);
     }
   }
-  const auto on_device = [&](const std::vector<int64_t>& numbers) {
-    return at::tensor(numbers, at::kLong).to(context.device);
-  };
-  chosen_ = on_device(chosen).view({-1, plan.model.moe_router_topk});
-  permuted_ = on_device(permuted);
-  weight_places_ = on_device(places);
-  for (const at::Tensor& table : {chosen_, permuted_, weight_places_}) {
-    context.observer.memory_lasts(table,
-                                  {estimator::MemoryCategory::kWorkspace, "expert_routing", ""});
-  }
+  make_tables(chosen, permuted, places);
 }
 
 at::Tensor AllGatherDispatcher::gathered(const at::Tensor& tokens) const {
@@ -144,8 +133,7 @@ DispatchedTokens AllGatherDispatcher::dispatch(const at::Tensor& tokens,
     const c10::NoGradGuard no_grad;
     last.map.sum(0, /*keepdim=*/false, at::kLong).select(0, 0).item();
   }
-  dispatched.row_map = at::empty({tokens_, 2 * last.map.size(1) + 1},
-                                 tokens.options().dtype(at::kInt).requires_grad(false));
+  dispatched.row_map = make_row_map(tokens, tokens_, last.map.size(1));
   last.row_map = dispatched.row_map;
   dispatched.rows =
       permute_tokens(all, permuted_, dispatched.row_map, {.buffers = context_.buffers});

@@ -17,8 +17,6 @@ class AllGatherDispatcher final : public TokenDispatcher {
  public:
   explicit AllGatherDispatcher(ShardContext& context);
 
-  const at::Tensor& chosen() const override { return chosen_; }
-  const std::vector<int64_t>& rows_of_own_experts() const override { return rows_of_own_experts_; }
   DispatchedTokens dispatch(const at::Tensor& tokens,
                             const RouterOutput& routed,
                             LastTokens& last) const override;
@@ -32,12 +30,7 @@ class AllGatherDispatcher final : public TokenDispatcher {
   at::Tensor gathered(const at::Tensor& tokens) const;
   at::Tensor of_own_experts(const at::Tensor& of_all) const;
 
-  ShardContext& context_;
   int64_t tokens_ = 0;  ///< of all ranks
-  std::vector<int64_t> rows_of_own_experts_;
-  at::Tensor chosen_;         ///< [tokens of this rank, topk]
-  at::Tensor permuted_;       ///< [rows]: the token of each row
-  at::Tensor weight_places_;  ///< [rows]: the place of each row's weight in [own experts, tokens]
 };
 
 }  // namespace models

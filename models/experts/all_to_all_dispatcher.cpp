@@ -5,7 +5,6 @@
 #include <ATen/ops/index_select.h>
 #include <ATen/ops/item.h>
 #include <ATen/ops/select.h>
-#include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/GradMode.h>
 #include <c10/util/accumulate.h>
@@ -134,10 +133,6 @@ at::Tensor sort_chunks(const at::Tensor& rows, const SortChunks::Options& option
   return options.has_experts_to_sort ? SortChunks::apply(rows, options) : rows;
 }
 
-at::Tensor on_device(const ShardContext& context, const std::vector<int64_t>& numbers) {
-  return at::tensor(numbers, at::kLong).to(context.device);
-}
-
 std::vector<int64_t> sums_of(const std::vector<int64_t>& numbers, int64_t parts) {
   const auto length = static_cast<int64_t>(numbers.size()) / parts;
   std::vector<int64_t> sums;
@@ -151,7 +146,7 @@ std::vector<int64_t> sums_of(const std::vector<int64_t>& numbers, int64_t parts)
 }  // namespace
 
 AllToAllDispatcher::AllToAllDispatcher(ShardContext& context)
-    : context_(context), routing_(route_in_turn(context.plan, context.coordinate)) {
+    : TokenDispatcher(context), routing_(route_in_turn(context.plan, context.coordinate)) {
   const estimator::Plan& plan = context.plan;
   const int64_t own = plan.experts_of_rank();
   const int64_t first_own = context.coordinate.expert * own;
@@ -182,13 +177,7 @@ AllToAllDispatcher::AllToAllDispatcher(ShardContext& context)
       places.push_back(*token++ * plan.model.num_experts + expert);
     }
   }
-  chosen_ = on_device(context, routing_.chosen).view({routing_.tokens, -1});
-  permuted_ = on_device(context, routing_.permuted);
-  weight_places_ = on_device(context, places);
-  for (const at::Tensor& table : {chosen_, permuted_, weight_places_}) {
-    context.observer.memory_lasts(table,
-                                  {estimator::MemoryCategory::kWorkspace, "expert_routing", ""});
-  }
+  make_tables(routing_.chosen, routing_.permuted, places);
 }
 
 /// How many tokens go where is in the mock routing; a real run reads it from the device.
@@ -223,8 +212,7 @@ DispatchedTokens AllToAllDispatcher::dispatch(const at::Tensor& tokens,
   last.map = routed.map;
   exchange_counts(routed.map);
   DispatchedTokens dispatched;
-  dispatched.row_map = at::empty({tokens.size(0), 2 * routed.map.size(1) + 1},
-                                 tokens.options().dtype(at::kInt).requires_grad(false));
+  dispatched.row_map = make_row_map(tokens, tokens.size(0), routed.map.size(1));
   last.row_map = dispatched.row_map;
   const at::Tensor rows = permute_tokens(
       tokens, permuted_, dispatched.row_map, {.buffers = context_.buffers, .has_weights = true});

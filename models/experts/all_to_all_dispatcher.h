@@ -21,8 +21,6 @@ class AllToAllDispatcher final : public TokenDispatcher {
  public:
   explicit AllToAllDispatcher(ShardContext& context);
 
-  const at::Tensor& chosen() const override { return chosen_; }
-  const std::vector<int64_t>& rows_of_own_experts() const override { return rows_of_own_experts_; }
   DispatchedTokens dispatch(const at::Tensor& tokens,
                             const RouterOutput& routed,
                             LastTokens& last) const override;
@@ -37,16 +35,11 @@ class AllToAllDispatcher final : public TokenDispatcher {
   at::Tensor by_expert(const at::Tensor& arrived) const;
   Parts parts() const;
 
-  ShardContext& context_;
   ExpertRouting routing_;
   std::vector<int64_t> sent_;      ///< rows to each expert rank
   std::vector<int64_t> received_;  ///< rows from each expert rank
   /// Number of rows [rank][own expert] that arrive from each rank of expert-tensor x expert.
   std::vector<int64_t> arriving_;
-  std::vector<int64_t> rows_of_own_experts_;
-  at::Tensor chosen_;         ///< [tokens, topk]
-  at::Tensor permuted_;       ///< [rows]: the token of each row
-  at::Tensor weight_places_;  ///< [rows]: the place of each row's weight in the router's weights
 };
 
 }  // namespace models

@@ -1,11 +1,33 @@
 #include "models/experts/token_dispatcher.h"
 
+#include <ATen/ops/empty.h>
+#include <ATen/ops/tensor.h>
+
 #include <stdexcept>
 
 #include "models/experts/all_gather_dispatcher.h"
 #include "models/experts/all_to_all_dispatcher.h"
 
 namespace models {
+
+void TokenDispatcher::make_tables(const std::vector<int64_t>& chosen,
+                                  const std::vector<int64_t>& permuted,
+                                  const std::vector<int64_t>& weight_places) {
+  const auto on_device = [this](const std::vector<int64_t>& numbers) {
+    return at::tensor(numbers, at::kLong).to(context_.device);
+  };
+  chosen_ = on_device(chosen).view({-1, context_.plan.model.moe_router_topk});
+  permuted_ = on_device(permuted);
+  weight_places_ = on_device(weight_places);
+  for (const at::Tensor& table : {chosen_, permuted_, weight_places_}) {
+    context_.observer.memory_lasts(table,
+                                   {estimator::MemoryCategory::kWorkspace, "expert_routing", ""});
+  }
+}
+
+at::Tensor TokenDispatcher::make_row_map(const at::Tensor& tokens, int64_t count, int64_t experts) {
+  return at::empty({count, 2 * experts + 1}, tokens.options().dtype(at::kInt).requires_grad(false));
+}
 
 std::shared_ptr<const TokenDispatcher> make_token_dispatcher(ShardContext& context) {
   switch (context.plan.training.moe_token_dispatcher_type) {

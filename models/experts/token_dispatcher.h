@@ -34,9 +34,9 @@ class TokenDispatcher {
   virtual ~TokenDispatcher() = default;
 
   /// [tokens, topk]: the experts of this rank's tokens.
-  virtual const at::Tensor& chosen() const = 0;
+  const at::Tensor& chosen() const { return chosen_; }
   /// Number of rows of each expert of this rank.
-  virtual const std::vector<int64_t>& rows_of_own_experts() const = 0;
+  const std::vector<int64_t>& rows_of_own_experts() const { return rows_of_own_experts_; }
 
   virtual DispatchedTokens dispatch(const at::Tensor& tokens,
                                     const RouterOutput& routed,
@@ -49,6 +49,25 @@ class TokenDispatcher {
   virtual at::Tensor send_back(const at::Tensor& rows) const = 0;
   /// The last step: the result of send_back() -> [tokens, h].
   virtual at::Tensor combine(const at::Tensor& rows, const DispatchedTokens& dispatched) const = 0;
+
+ protected:
+  explicit TokenDispatcher(ShardContext& context) : context_(context) {}
+
+  /// Moves the tables to the device: experts of this rank's tokens; for each row that its experts
+  /// are given or that it sends, the token, and the place of its weight.
+  void make_tables(const std::vector<int64_t>& chosen,
+                   const std::vector<int64_t>& permuted,
+                   const std::vector<int64_t>& weight_places);
+  /// The map that permute_tokens() keeps, [tokens, 2 x experts + 1].
+  static at::Tensor make_row_map(const at::Tensor& tokens, int64_t count, int64_t experts);
+
+  ShardContext& context_;
+  std::vector<int64_t> rows_of_own_experts_;
+  at::Tensor permuted_;       ///< [rows]
+  at::Tensor weight_places_;  ///< [rows]: in the flattened weights
+
+ private:
+  at::Tensor chosen_;
 };
 
 /// The dispatcher that the plan names. Its tables are made once for all layers.

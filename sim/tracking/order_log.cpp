@@ -127,15 +127,15 @@ estimator::StepOrder OrderLog::order(const ModuleTree& modules) const {
       if (!number) continue;
       item = *number;
     }
-    order.events.kind.push_back(static_cast<int64_t>(event.kind));
-    order.events.stream.push_back(event.stream);
-    order.events.item.push_back(item);
     const auto [module, is_new] =
         numbers.try_emplace(event.place.module, static_cast<int64_t>(order.modules.size()));
     if (is_new) order.modules.push_back(modules.module(event.place.module).path);
-    order.events.module.push_back(module->second);
-    order.events.chunk.push_back(event.place.chunk);
-    order.events.direction.push_back(static_cast<int64_t>(event.place.direction));
+    order.events.add({.kind = event.kind,
+                      .stream = event.stream,
+                      .item = item,
+                      .module = module->second,
+                      .chunk = event.place.chunk,
+                      .direction = event.place.direction});
   }
   return order;
 }

@@ -33,15 +33,6 @@ void require(bool holds, std::string_view broken_promise) {
   if (!holds) throw std::logic_error(std::string(broken_promise));
 }
 
-/// Times in one iteration as planned, rounded to the nearest.
-int64_t planned_count(int64_t executed_count,
-                      Direction direction,
-                      const MicroBatchRecord& micro_batches) {
-  if (!estimator::is_per_micro_batch(direction)) return executed_count;
-  return (executed_count * micro_batches.total + micro_batches.executed / 2) /
-         micro_batches.executed;
-}
-
 }  // namespace
 
 Recorder::Recorder(RecorderOptions options)
@@ -223,7 +214,7 @@ estimator::CollectiveRecord Recorder::record_of(const RunTracker::CollectiveTall
           .direction = placed.direction,
           .module = placed.module,
           .chunk = placed.chunk,
-          .count = planned_count(entry.count, placed.direction, micro_batches),
+          .count = estimator::planned_count(entry.count, placed.direction, micro_batches),
           .executed_count = entry.count};
 }
 
@@ -232,7 +223,7 @@ estimator::OperatorRecord Recorder::record_of(const RunTracker::OperatorTally::E
   const OperatorCall& call = *entry.item;
   estimator::OperatorRecord record =
       operator_record(call, iteration_phase(call.phase), entry.count);
-  record.count = planned_count(entry.count, call.direction, micro_batches);
+  record.count = estimator::planned_count(entry.count, call.direction, micro_batches);
   return record;
 }
 

@@ -55,12 +55,8 @@ class Order {
 
  private:
   void add(OrderKind kind, int64_t stream, int64_t item) {
-    order_.events.kind.push_back(static_cast<int64_t>(kind));
-    order_.events.stream.push_back(stream);
-    order_.events.item.push_back(item);
-    order_.events.module.push_back(0);
-    order_.events.chunk.push_back(chunk);
-    order_.events.direction.push_back(static_cast<int64_t>(direction));
+    order_.events.add(
+        {.kind = kind, .stream = stream, .item = item, .chunk = chunk, .direction = direction});
   }
 
   StepOrder order_{.modules = {""}, .events = {}};

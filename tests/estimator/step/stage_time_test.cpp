@@ -324,12 +324,7 @@ double added_beside(int64_t machines, int64_t tensor, const std::vector<Collecti
   constexpr int64_t kNetwork = 1;
   StepOrder order{.modules = {""}, .events = {}};
   const auto add = [&](OrderKind kind, int64_t item, int64_t stream, Direction direction) {
-    order.events.kind.push_back(static_cast<int64_t>(kind));
-    order.events.stream.push_back(stream);
-    order.events.item.push_back(item);
-    order.events.module.push_back(0);
-    order.events.chunk.push_back(0);
-    order.events.direction.push_back(static_cast<int64_t>(direction));
+    order.events.add({.kind = kind, .stream = stream, .item = item, .direction = direction});
   };
   order.records = 1;
   add(OrderKind::kRecord, 0, kMainStream, Direction::kReduceGradients);
