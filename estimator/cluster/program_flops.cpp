@@ -23,10 +23,9 @@ ProgramFlops program_flops(const RankProfile& profile) {
   ProgramFlops flops;
   double forward = 0, backward = 0;
   bool is_compiled = false;
-  for (std::size_t i = 0; i < trace.events.kind.size(); ++i) {
-    if (trace.events.kind[i] != static_cast<int64_t>(TraceEventKind::kLaunch)) continue;
-    const TraceWork& work = trace.works[static_cast<std::size_t>(trace.events.item[i])];
-    const auto direction = static_cast<Direction>(trace.events.direction[i]);
+  for (const TraceLaunch& launch : trace.launches()) {
+    const TraceWork& work = trace.work_of(launch);
+    const auto direction = static_cast<Direction>(launch.direction);
     flops.executed += work.flops;
     is_compiled = is_compiled || work.bytes_source == BytesSource::kParameters;
     if (direction == Direction::kForward) forward += work.flops;

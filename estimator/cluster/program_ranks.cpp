@@ -23,9 +23,8 @@ std::map<std::string, int64_t> works_of(const Trace& trace) {
     texts.push_back(to_json(work).dump());
   }
   std::map<std::string, int64_t> counts;
-  for (std::size_t i = 0; i < trace.events.kind.size(); ++i) {
-    if (trace.events.kind[i] != static_cast<int64_t>(TraceEventKind::kLaunch)) continue;
-    ++counts[texts[static_cast<std::size_t>(trace.events.item[i])]];
+  for (const TraceLaunch& launch : trace.launches()) {
+    ++counts[texts[static_cast<std::size_t>(launch.item)]];
   }
   return counts;
 }

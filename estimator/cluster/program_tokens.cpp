@@ -54,12 +54,10 @@ struct TokensRead {
 std::optional<TokensRead> tokens_read(const Trace& trace, const TokenReader& reader) {
   using Call = std::tuple<int64_t, Shapes>;             // module, shapes
   std::map<Call, std::map<int64_t, int64_t>> launches;  // by work
-  for (std::size_t i = 0; i < trace.events.kind.size(); ++i) {
-    if (trace.events.kind[i] != static_cast<int64_t>(TraceEventKind::kLaunch)) continue;
-    const int64_t item = trace.events.item[i];
-    const TraceWork& work = trace.works[static_cast<std::size_t>(item)];
+  for (const TraceLaunch& launch : trace.launches()) {
+    const TraceWork& work = trace.work_of(launch);
     if (work.operator_name != reader.operator_name || work.shapes.size() < 2) continue;
-    ++launches[{trace.events.module[i], work.shapes}][item];
+    ++launches[{launch.module, work.shapes}][launch.item];
   }
   std::map<Call, TokensRead> found;
   for (const auto& [call, works] : launches) {
@@ -87,10 +85,9 @@ std::optional<TokensRead> tokens_read(const Trace& trace, const TokenReader& rea
 int64_t tensor_ranks(const RankProfile& rank, const TokensRead& read) {
   const Trace& trace = *rank.trace;
   int64_t size = 1;
-  for (std::size_t i = 0; i < trace.events.kind.size(); ++i) {
-    if (trace.events.kind[i] != static_cast<int64_t>(TraceEventKind::kLaunch)) continue;
-    if (trace.events.direction[i] != static_cast<int64_t>(Direction::kForward)) continue;
-    const TraceWork& work = trace.works[static_cast<std::size_t>(trace.events.item[i])];
+  for (const TraceLaunch& launch : trace.launches()) {
+    if (launch.direction != static_cast<int64_t>(Direction::kForward)) continue;
+    const TraceWork& work = trace.work_of(launch);
     const bool sums = work.kind == WorkKind::kCollective &&
                       (work.name == "all_reduce" || work.name == "reduce_scatter");
     const int64_t elements = work.bytes / bytes_of_element(work.dtype);

@@ -162,12 +162,32 @@ void visit_fields(Visitor& visit, TraceEvents& events) {
          kCount});
 }
 
+/// A stream was given a work.
+struct TraceLaunch {
+  int64_t item = 0;  ///< place of the work among the distinct works
+  int64_t module = 0;
+  int64_t direction = 0;  ///< of enum Direction, see rank_profile.h
+};
+
 struct Trace {
   int64_t iteration = 0;
   int64_t records = 0;  ///< events that were recorded in the iteration
   std::vector<std::string> modules;
   std::vector<TraceWork> works;
   TraceEvents events;
+
+  const TraceWork& work_of(const TraceLaunch& launch) const {
+    return works[static_cast<std::size_t>(launch.item)];
+  }
+  /// In the order in which the host asked for them.
+  std::vector<TraceLaunch> launches() const {
+    std::vector<TraceLaunch> found;
+    for (std::size_t i = 0; i < events.kind.size(); ++i) {
+      if (events.kind[i] != static_cast<int64_t>(TraceEventKind::kLaunch)) continue;
+      found.push_back({events.item[i], events.module[i], events.direction[i]});
+    }
+    return found;
+  }
 };
 template <class Visitor>
 void visit_fields(Visitor& visit, Trace& trace) {

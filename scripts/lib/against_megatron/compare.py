@@ -3,6 +3,8 @@ import collections
 import dataclasses
 import re
 
+from .order import compare_orders
+
 # The program's own, which the shard leaves out: scalars of loss, norm and flags, what the first
 # tensor rank's data loader hands to the others, and calls in a group of one rank, which move nothing.
 LARGEST_SCALAR_BYTES = 64
@@ -66,6 +68,7 @@ class Comparison:
     reserved: Bytes
     phases: dict  # name -> Bytes
     calls: list
+    order: list  # the parts of the step in which collectives come in another order
     tensors: list
     step: Seconds = None  # none where the program's is not known
 
@@ -78,6 +81,7 @@ def compare(shard, program, step_seconds=None):
         reserved=_bytes(shard, program, lambda p: p["peak"]["reserved_bytes"]),
         phases=_phases(shard.profile, program.profile),
         calls=_calls(shard.profile, program.profile),
+        order=compare_orders(shard.profile, program.profile, Call, is_left_out),
         tensors=_tensors(shard.peak[1:], program.peak[1:]))
 
 

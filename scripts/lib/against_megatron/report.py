@@ -46,13 +46,13 @@ def _cell(counted):
 def table(rows):
     lines = ["| configuration | rank | Megatron-LM's peak | shard's peak | allocated | requested "
              "| reserved | between iterations | first iteration | collectives that differ "
-             "| step as a program, ms | as a plan |",
-             "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|"]
+             "| in another order | step as a program, ms | as a plan |",
+             "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|"]
     for row in rows:
         name, rank = row.configuration.name, row.configuration.rank
         if not row.comparison:
             lines.append(f"| {name} | {rank} | not compared: {row.failure.splitlines()[0]} "
-                         "| | | | | | | | | |")
+                         "| | | | | | | | | | |")
             continue
         found = row.comparison
         phases = [found.phases.get(key) for key in ("between iterations",
@@ -60,6 +60,7 @@ def table(rows):
         cells = [name, rank, f"{found.allocated.program:,}", f"{found.allocated.shard:,}",
                  _cell(found.allocated), _cell(found.requested), _cell(found.reserved),
                  *(_cell(phase) if phase else "" for phase in phases), len(found.calls),
+                 sum(part.moved for part in found.order),
                  *((f"{found.step.program * 1e3:.1f}", f"{found.step.error:+.1%}")
                    if found.step else ("", ""))]
         lines.append("| " + " | ".join(map(str, cells)) + " |")
@@ -78,6 +79,9 @@ def details(row):
         call = counted.call
         lines.append(f"  {call.kind} of {call.group_size} ranks, {call.dtype}, {call.bytes:,} "
                      f"bytes: {counted.shard} times, Megatron-LM {counted.program}")
+    for part in row.comparison.order:
+        lines.append(f"  {part.moved} of {part.calls} collectives of {part.part} in another order; at "
+                     f"{part.place}: {part.shard}; Megatron-LM: {part.program}")
     for tensors in row.comparison.tensors[:LARGEST_LISTED]:
         lines.append(f"  at the peak {tensors.shard} tensors of {tensors.bytes:,} bytes, "
                      f"Megatron-LM {tensors.program} ({tensors.difference:+,}): {tensors.example}")

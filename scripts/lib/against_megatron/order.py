@@ -1,0 +1,148 @@
+"""The order in which a rank asks for its collectives: the shard's against the program's.
+
+The shard's profile has one micro-batch of each model chunk, and what happens once in a step; the program's
+trace has the whole step. So the shard's are repeated here as Megatron-LM's schedule does: forwards in
+the order of chunks and micro-batches, what happens once in the first of them; backwards in the order
+of the chunks from the last, what happens once in the last of them. Forwards, backwards and the rest are compared
+apart: how a schedule mixes them is its own. Messages between stages, and of rings, are left out.
+"""
+import collections
+import dataclasses
+import difflib
+
+PARTS = ("forward", "backward", "rest")
+PART_OF_DIRECTION = ("forward", "backward", "backward", "rest", "rest")
+
+# Numbers in the profiles' columns.
+ORDER_COLLECTIVE, TRACE_LAUNCH = 1, 0
+MAIN_STREAM = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class OrderedCall:
+    """`beside`: on a stream of its own, so that kernels go on."""
+    call: object
+    beside: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class OrderedPart:
+    """A part of the step in which the order differs."""
+    part: str
+    calls: int  # of the program
+    moved: int  # of them, those that the shard does not make at that place
+    place: int  # of the first of them
+    shard: str
+    program: str
+
+
+def compare_orders(shard, program, call_of, is_left_out):
+    """The parts that differ. `call_of` makes a Call of a kind, a group's size, a type and bytes."""
+    of_shard = shard_order(shard, call_of)
+    of_program = program_order(program, call_of, is_left_out)
+    if of_shard is None or of_program is None:
+        return []
+    found = [_compare(part, of_shard[part], of_program[part]) for part in PARTS]
+    return [part for part in found if part]
+
+
+def _compare(part, shard, program):
+    changes = [change for change in difflib.SequenceMatcher(None, shard, program, autojunk=False)
+               .get_opcodes() if change[0] != "equal"]
+    if not changes:
+        return None
+    _, shard_begin, shard_end, begin, end = changes[0]
+    return OrderedPart(part, len(program), sum(max(s1 - s0, p1 - p0)
+                                               for _, s0, s1, p0, p1 in changes),
+                       begin, _words(shard[shard_begin:shard_end]), _words(program[begin:end]))
+
+
+def _words(calls, most=3):
+    if not calls:
+        return "nothing"
+    words = [f"{ordered.call.kind} of {ordered.call.group_size} ranks, {ordered.call.dtype}, "
+             f"{ordered.call.bytes:,} bytes{' beside kernels' if ordered.beside else ''}"
+             for ordered in calls[:most]]
+    more = [f"{len(calls) - most} more"] if len(calls) > most else []
+    return "; ".join(words + more)
+
+
+def shard_order(profile, call_of):
+    """The calls of a whole step by part."""
+    order, records = profile.get("order"), profile["collectives"]
+    if not order:
+        return None
+    events = order["events"]
+    calls = [(PART_OF_DIRECTION[direction], chunk, item, stream != MAIN_STREAM)
+             for kind, direction, chunk, item, stream
+             in zip(events["kind"], events["direction"], events["chunk"], events["item"],
+                    events["stream"])
+             if kind == ORDER_COLLECTIVE]
+    shown = collections.Counter(item for _, _, item, _ in calls)
+    parts = collections.defaultdict(list)  # by part and chunk: (call, whether each micro-batch has it)
+    for part, chunk, item, beside in calls:
+        record = records[item]
+        if record["kind"] in ("send", "recv") or record["group_size"] == 1:
+            continue
+        call = call_of(record["kind"], record["group_size"], record["dtype"], record["bytes"])
+        repeats = record["executed_count"] > shown[item]
+        parts[part, chunk if part != "rest" else 0].append((OrderedCall(call, beside), repeats))
+    chunks, micro_batches, together = _schedule(profile)
+    forward = [(chunk, micro_batch)
+               for first in range(0, micro_batches, together)
+               for chunk in range(chunks)
+               for micro_batch in range(first, min(first + together, micro_batches))]
+    backward = [(chunks - 1 - chunk, micro_batch) for chunk, micro_batch in forward]
+
+    def repeated(part, places, when_once):
+        return [call for chunk, micro_batch in places for call, repeats in parts[part, chunk]
+                if repeats or micro_batch == when_once]
+    return {"forward": repeated("forward", forward, 0),
+            "backward": repeated("backward", backward, micro_batches - 1),
+            "rest": [call for call, _ in parts["rest", 0]]}
+
+
+def _schedule(profile):
+    """The model chunks of a stage, the micro-batches of a step, and how many of them a chunk does
+    before the next chunk has its turn."""
+    chunks = profile["plan"]["parallelism"]["virtual_stages"]
+    micro_batches = profile["micro_batches"]["total"]
+    stages = profile["plan"]["parallelism"]["pipeline"]
+    return chunks, micro_batches, stages if chunks > 1 else micro_batches
+
+
+def program_order(profile, call_of, is_left_out):
+    """The calls of the traced step by part."""
+    record = profile.get("program") or {}
+    trace = record.get("trace")
+    if not trace:
+        return None
+    works, events = trace["works"], trace["events"]
+    launches = [(works[item], stream, direction)
+                for kind, stream, item, direction
+                in zip(events["kind"], events["stream"], events["item"], events["direction"])
+                if kind == TRACE_LAUNCH]
+    kernels = collections.Counter(stream for work, stream, _ in launches
+                                  if work["kind"] in ("kernel", "product"))
+    main = kernels.most_common(1)[0][0] if kernels else MAIN_STREAM
+    parts = {part: [] for part in PARTS}
+    for work, stream, direction in launches:
+        group = record["communicators"][work["communicator"]] if work["communicator"] >= 0 else None
+        call = _call(work, group, call_of)
+        if call and not is_left_out(call):
+            parts[PART_OF_DIRECTION[direction]].append(OrderedCall(call, stream != main))
+    return parts
+
+
+def _call(work, group, call_of):
+    """None for what is no collective. The messages of one NCCL group are an all-to-all where every
+    member has its part, the rank itself too."""
+    if work["kind"] == "collective":
+        return call_of(work["name"], group["size"], work["dtype"], work["bytes"])
+    if work["kind"] != "messages":
+        return None
+    sent = [message for message in work["messages"] if message["is_send"]]
+    if sorted(message["peer"] for message in sent) != list(range(group["size"])):
+        return None
+    return call_of("all_to_all", group["size"], work["dtype"],
+                   sum(message["bytes"] for message in sent))
