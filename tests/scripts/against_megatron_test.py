@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """Tests of scripts/against-megatron: what it draws, what it compares, what it judges. Onerank and
 Megatron-LM are fakes here."""
+import collections
 import json
 import os
 import pathlib
@@ -17,6 +18,7 @@ from against_megatron import report  # noqa: E402
 from against_megatron.compare import Bytes, Call, Comparison, compare  # noqa: E402
 from against_megatron.configurations import (  # noqa: E402
     Configuration, draw_configuration, draw_configurations)
+from against_megatron.order import OrderedPart  # noqa: E402
 from against_megatron.runs import Run  # noqa: E402
 
 GIB = 1 << 30
@@ -155,11 +157,82 @@ class Compares(unittest.TestCase):
         self.assertEqual(found[0].example, "activation layers.*.mlp aten::mm")
 
 
-def row(error, family="dense", calls=()):
+def order(*events):
+    """Of the shard's calls: (direction, chunk, place among the collectives, stream)."""
+    directions, chunks, items, streams = zip(*events)
+    return {"events": {"kind": [1] * len(events), "direction": directions, "chunk": chunks,
+                       "item": items, "stream": streams}}
+
+
+def trace(*launches):
+    """Of the program's calls: (direction, bytes, stream), all-reduces of two ranks; kernels are on
+    stream 7."""
+    works = [{"kind": "kernel", "communicator": -1}]
+    works += [{"kind": "collective", "name": "all_reduce", "dtype": "Float", "bytes": bytes_,
+               "communicator": 0} for _, bytes_, _ in launches]
+    count = len(launches) + 1
+    return {"works": works, "modules": ["", "layers.0"], "events": {
+        "kind": [0] * count, "module": [1] * count, "stream": [7, *(stream for _, _, stream in launches)],
+        "item": list(range(count)), "direction": [0, *(part for part, _, _ in launches)]}}
+
+
+FORWARD, BACKWARD, OPTIMIZER = 0, 2, 4
+MAIN = 7
+
+
+class ComparesOrders(unittest.TestCase):
+    def orders(self, shard_events, launches, calls, chunks=1, stages=1, micro_batches=2):
+        shard = profile(GIB, calls)
+        shard["order"] = order(*shard_events)
+        shard["plan"] = {"parallelism": {"virtual_stages": chunks, "pipeline": stages}}
+        shard["micro_batches"] = {"total": micro_batches}
+        counts = collections.Counter(bytes_ for _, bytes_, _ in launches)
+        program = profile(GIB, communicators=[
+            communicator(2, *(("all_reduce", "Float", bytes_, n) for bytes_, n in counts.items()))])
+        program["trace"] = trace(*launches)
+        return compare(Run(shard, []), Run(program, [])).order
+
+    def test_with_what_happens_once_in_the_first_forward_and_the_last_backward(self):
+        calls = [call(count=2, bytes_=100), call(count=1, bytes_=200), call(count=2, bytes_=300),
+                 call(count=1, bytes_=400)]
+        shard = [(FORWARD, 0, 0, 0), (FORWARD, 0, 1, 1), (BACKWARD, 0, 2, 0), (BACKWARD, 0, 3, 2)]
+        program = [(FORWARD, 100, MAIN), (FORWARD, 200, 8), (BACKWARD, 300, MAIN),
+                   (FORWARD, 100, MAIN), (BACKWARD, 300, MAIN), (BACKWARD, 400, 9)]
+        self.assertEqual(self.orders(shard, program, calls), [])
+        program.insert(0, program.pop())
+        [found] = self.orders(shard, program, calls)
+        self.assertEqual((found.part, found.calls), ("backward", 3))
+        self.assertEqual(found.place, 0)
+        self.assertIn("400 bytes beside kernels", found.program)
+
+    def test_of_chunks_as_the_schedule_takes_their_turns(self):
+        calls = [call(count=4, bytes_=100), call(count=4, bytes_=200)]
+        shard = [(FORWARD, 0, 0, 0), (FORWARD, 1, 1, 0)]
+        turns = [100, 100, 200, 200, 100, 100, 200, 200]
+        program = [(FORWARD, bytes_, MAIN) for bytes_ in turns]
+        arguments = {"chunks": 2, "stages": 2, "micro_batches": 4}
+        self.assertEqual(self.orders(shard, program, calls, **arguments), [])
+        turns.sort()
+        program = [(FORWARD, bytes_, MAIN) for bytes_ in turns]
+        self.assertEqual(len(self.orders(shard, program, calls, **arguments)), 1)
+
+    def test_and_whether_kernels_go_on_beside_them(self):
+        calls = [call(count=1, bytes_=100)]
+        self.assertEqual(self.orders([(OPTIMIZER, -1, 0, 0)], [(OPTIMIZER, 100, MAIN)], calls), [])
+        [found] = self.orders([(OPTIMIZER, -1, 0, 0)], [(OPTIMIZER, 100, 8)], calls)
+        self.assertEqual((found.part, found.moved), ("rest", 1))
+
+    def test_not_of_profiles_without_a_trace(self):
+        self.assertEqual(compare(Run(profile(GIB), []),
+                                 Run(profile(GIB, communicators=[]), [])).order, [])
+
+
+def row(error, family="dense", calls=(), order_=()):
     configuration = Configuration(name="c", family=family, world_size=1, rank=0, vocabulary=8,
                                   words=())
     allocated = Bytes(round((1 + error) * 1_000_000), 1_000_000)
-    return report.Row(configuration, Comparison(allocated, allocated, allocated, {}, list(calls), []))
+    return report.Row(configuration, Comparison(allocated, allocated, allocated, {}, list(calls),
+                                                list(order_), []))
 
 
 class Judges(unittest.TestCase):
@@ -173,6 +246,10 @@ class Judges(unittest.TestCase):
 
     def test_collectives_that_differ(self):
         self.assertEqual(len(report.breaches([row(0, calls=[object()])])), 1)
+
+    def test_collectives_in_another_order(self):
+        part = OrderedPart("forward", 4, 2, 1, "nothing", "all_reduce")
+        self.assertEqual(len(report.breaches([row(0, order_=[part])])), 1)
 
     def test_runs_that_failed_are_in_the_table_and_are_not_judged(self):
         failed = report.Row(row(0).configuration, failure="exit code 3: no kernel\n  see log")
@@ -237,7 +314,7 @@ class Program(unittest.TestCase):
         words = ["--seed", "3", "--count", "6"]
         self.assertIn("| 500.0 | -2.0% |",
                       self.run_with(GIB, GIB, *words, "--only", "dense-5").stdout)
-        self.assertIn("| 0 |  |  |", self.run_with(GIB, GIB, *words, "--only", "dense-0").stdout)
+        self.assertIn("| 0 | 0 |  |  |", self.run_with(GIB, GIB, *words, "--only", "dense-0").stdout)
 
     def test_ends_with_3_without_megatron(self):
         done = self.run_with(GIB, GIB, "--megatron", self.folder / "nowhere")

@@ -38,7 +38,7 @@ class OrderedPart:
 
 def compare_orders(shard, program, call_of, is_left_out):
     """The parts that differ. `call_of` makes a Call of a kind, a group's size, a type and bytes."""
-    of_shard = shard_order(shard, call_of)
+    of_shard = shard_order(shard, call_of, is_left_out)
     of_program = program_order(program, call_of, is_left_out)
     if of_shard is None or of_program is None:
         return []
@@ -67,7 +67,7 @@ def _words(calls, most=3):
     return "; ".join(words + more)
 
 
-def shard_order(profile, call_of):
+def shard_order(profile, call_of, is_left_out):
     """The calls of a whole step by part."""
     order, records = profile.get("order"), profile["collectives"]
     if not order:
@@ -82,9 +82,9 @@ def shard_order(profile, call_of):
     parts = collections.defaultdict(list)  # by part and chunk: (call, whether each micro-batch has it)
     for part, chunk, item, beside in calls:
         record = records[item]
-        if record["kind"] in ("send", "recv") or record["group_size"] == 1:
-            continue
         call = call_of(record["kind"], record["group_size"], record["dtype"], record["bytes"])
+        if record["kind"] in ("send", "recv") or is_left_out(call):
+            continue
         repeats = record["executed_count"] > shown[item]
         parts[part, chunk if part != "rest" else 0].append((OrderedCall(call, beside), repeats))
     chunks, micro_batches, together = _schedule(profile)
@@ -113,25 +113,32 @@ def _schedule(profile):
 
 def program_order(profile, call_of, is_left_out):
     """The calls of the traced step by part."""
-    record = profile.get("program") or {}
-    trace = record.get("trace")
+    trace = profile.get("trace")
     if not trace:
         return None
     works, events = trace["works"], trace["events"]
-    launches = [(works[item], stream, direction)
-                for kind, stream, item, direction
-                in zip(events["kind"], events["stream"], events["item"], events["direction"])
+    launches = [(works[item], stream, _part(direction, trace["modules"][module]))
+                for kind, stream, item, direction, module
+                in zip(events["kind"], events["stream"], events["item"], events["direction"],
+                       events["module"])
                 if kind == TRACE_LAUNCH]
     kernels = collections.Counter(stream for work, stream, _ in launches
                                   if work["kind"] in ("kernel", "product"))
     main = kernels.most_common(1)[0][0] if kernels else MAIN_STREAM
     parts = {part: [] for part in PARTS}
-    for work, stream, direction in launches:
-        group = record["communicators"][work["communicator"]] if work["communicator"] >= 0 else None
+    for work, stream, part in launches:
+        group = (profile["program"]["communicators"][work["communicator"]]
+                 if work["communicator"] >= 0 else None)
         call = _call(work, group, call_of)
         if call and not is_left_out(call):
-            parts[PART_OF_DIRECTION[direction]].append(OrderedCall(call, stream != main))
+            parts[part].append(OrderedCall(call, stream != main))
     return parts
+
+
+def _part(direction, module):
+    """What a program does outside its modules, and not in autograd, is neither forward nor backward."""
+    part = PART_OF_DIRECTION[direction]
+    return "rest" if part == "forward" and not module else part
 
 
 def _call(work, group, call_of):

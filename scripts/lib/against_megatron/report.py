@@ -29,6 +29,9 @@ def breaches(rows):
         if row.comparison.calls:
             found.append(f"{row.configuration.name}: {len(row.comparison.calls)} kinds of "
                          "collectives differ")
+        if row.comparison.order:
+            found.append(f"{row.configuration.name}: collectives come in another order in "
+                         f"{' and '.join(part.part for part in row.comparison.order)}")
     for family, share in CLOSE_SHARE.items():
         errors = [abs(row.comparison.allocated.error) for row in compared
                   if row.configuration.family == family]
