@@ -210,7 +210,6 @@ std::vector<std::string> gaps_of_the_model() {
       "overlap of FSDP2's calls with calls on another port for which kernels wait (they count as "
       "exposed)",
       "sends between stages and data-parallel calls that share a port, except a chunk's last send",
-      "overlap of tensor-parallel communication with matrix products without --tp-comm-overlap",
       "congestion of the network beyond fair shares, and hops from rail to rail",
       "kernels fused beyond those of the shard, and tuned kernels for single shapes",
       "fragmentation that builds up after the second iteration",

@@ -16,6 +16,9 @@ FrameworkTraits megatron_lm() {
       .rotary_at_first_use = true,  // RotaryEmbedding.forward in rotary_pos_embedding.py, cached
       .batch_first_attention = true,
       .fused_weight_gradient = true,
+      // LinearWithGradAccumulationAndAsyncCommunication in megatron/core/tensor_parallel/layers.py;
+      // async_op in _Linear and _LayerNormLinear of TransformerEngine
+      .overlapped_linear_backward = true,
       .loss_buffers = LossBuffers::kOne,
       .always_buckets = false,
       .shared_step_counter = true,

@@ -62,6 +62,7 @@ struct FrameworkTraits {
   bool selective_by_operator = false;
   bool fused_weight_gradient = false;
   bool keeps_gathered_input = false;
+  bool overlapped_linear_backward = false;
   StageOutputs stage_outputs = StageOutputs::kFreed;
   LossBuffers loss_buffers = LossBuffers::kTorch;
   GradientType gradient_type = GradientType::kFp32;
@@ -132,6 +133,9 @@ void visit_fields(Visitor& visit, FrameworkTraits& traits) {
   visit("keeps_gathered_input",
         traits.keeps_gathered_input,
         "under sequence parallelism the gathered input is kept for backward");
+  visit("overlapped_linear_backward",
+        traits.overlapped_linear_backward,
+        "a column-parallel layer's collectives run beside the products of its backward");
   visit("stage_outputs", traits.stage_outputs, "what a stage keeps of its output until backward");
   visit("loss_buffers", traits.loss_buffers, "buffers of the logits' shape in the loss");
   visit("gradient_type", traits.gradient_type, "type in which gradients are summed");

@@ -41,6 +41,13 @@ bool gathers_in_turn(const Plan& plan) {
   return plan.parallelism.pipeline > 1 && gather_start(plan) == GatherStart::kAtFirstUse;
 }
 
+bool overlaps_linear_backward(const Plan& plan) {
+  constexpr int kFirst = 1;
+  const std::string& version = plan.training.megatron_core;
+  return traits_of(plan.training.framework).overlapped_linear_backward &&
+         !plan.parallelism.tp_comm_overlap && (version.empty() || minor_version(version) >= kFirst);
+}
+
 int gathers_with_experts(const Plan& plan) {
   const bool chained = traits_of(plan.training.framework).chained_optimizers &&
                        !plan.parallelism.overlap_param_gather;

@@ -34,6 +34,11 @@ GatherStart gather_start(const Plan& plan);
 /// come.
 bool gathers_in_turn(const Plan& plan);
 
+/// Whether the collectives of a column-parallel layer's backward run beside its products, other
+/// than by user buffers: since 2 September 2021 (16c9044 of Megatron-LM), which is after v2.6. What
+/// came before had no core; its version is written 0.0.
+bool overlaps_linear_backward(const Plan& plan);
+
 /// How often a rank with experts gathers all its parameters after a step. It has two chained
 /// optimizers, one for the experts and one for everything else. Unless the gather overlaps with the
 /// forward, each of them gathers the parameters of both (DistributedOptimizer.step_with_ready_grads

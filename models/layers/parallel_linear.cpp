@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <optional>
+#include <utility>
 
 #include "estimator/plan/megatron_core.h"
 #include "models/layers/sequence_mappings.h"
@@ -33,6 +34,7 @@ struct LinearCall {
             (!spec.output_layer || estimator::output_stand_in_lasts(context.plan.training))),
         global_memory(context.framework().fused_weight_gradient && !transformer_engine),
         keeps_gathered(context.framework().keeps_gathered_input),
+        overlaps_backward(estimator::overlaps_linear_backward(context.plan)),
         fused_gradient(context.fused_weight_gradient()),
         tensor_group(spec.duplicated || spec.whole_input ? nullptr : context.groups.tensor),
         sequence_parallel(context.sequence_parallel()),
@@ -48,6 +50,7 @@ struct LinearCall {
   bool lasting_stand_ins;  ///< autograd gets TransformerEngine's stand-ins for gradients
   bool global_memory;      ///< gathers the sequence into Megatron-LM's global memory buffer
   bool keeps_gathered;     ///< the gathered sequence is kept, not this rank's part of it
+  bool overlaps_backward;  ///< its collectives run beside its products
   bool fused_gradient;
   std::shared_ptr<Communicator> tensor_group;
   bool sequence_parallel;
@@ -86,14 +89,44 @@ at::Tensor finish_weight(const CallPointer& call,
   return gradient_stand_in(*call);
 }
 
-/// The whole sequence, where Megatron-LM or TransformerEngine puts it.
-at::Tensor gather(const LinearCall& call, const at::Tensor& part) {
-  if (!call.global_memory) return gather_sequence(part, *call.tensor_group);
+/// Where Megatron-LM or TransformerEngine puts the whole sequence.
+at::Tensor sequence_buffer(const LinearCall& call, const at::Tensor& part) {
   std::vector<int64_t> shape = part.sizes().vec();
   shape[0] *= call.tensor_group->size();
-  at::Tensor whole = call.buffers->global_memory(shape, part.options());
+  return call.global_memory ? call.buffers->global_memory(shape, part.options())
+                            : at::empty(shape, part.options());
+}
+
+at::Tensor gather(const LinearCall& call, const at::Tensor& part) {
+  at::Tensor whole = sequence_buffer(call, part);
   call.tensor_group->all_gather(whole, part.contiguous());
   return whole;
+}
+
+/// Of backward: gathers the input's sequence again.
+PendingCall start_gather(const LinearCall& call, const at::Tensor& whole, const at::Tensor& part) {
+  if (call.overlaps_backward) return call.tensor_group->start_all_gather(whole, part.contiguous());
+  call.tensor_group->all_gather(whole, part.contiguous());
+  return PendingCall();
+}
+
+/// Of backward: the sum of the ranks' gradients, or under sequence parallelism this rank's part of
+/// it, takes the place of `gradient`.
+PendingCall start_sum(const LinearCall& call, at::Tensor& gradient) {
+  Communicator& group = *call.tensor_group;
+  if (!call.sequence_parallel) {
+    if (call.overlaps_backward) return group.start_all_reduce(gradient);
+    group.all_reduce(gradient);
+    return PendingCall();
+  }
+  if (!call.overlaps_backward) {
+    gradient = reduce_scatter_sequence(gradient, group);
+    return PendingCall();
+  }
+  std::vector<int64_t> shape = gradient.sizes().vec();
+  shape[0] /= group.size();
+  const at::Tensor whole = std::exchange(gradient, at::empty(shape, gradient.options()));
+  return group.start_reduce_scatter(gradient, whole.contiguous());
 }
 
 void start_product(const LinearCall& call, const at::Tensor& input) {
@@ -140,21 +173,25 @@ struct ColumnParallelFunction : torch::autograd::Function<ColumnParallelFunction
     const variable_list saved = context->get_saved_variables();
     const at::Tensor& weight = saved[1];
     const at::Tensor& gradient = gradients[0];
-    Communicator* group = call->tensor_group.get();
-    const bool sequence_parallel = call->sequence_parallel && group != nullptr;
+    const bool sequence_parallel = call->sequence_parallel && call->tensor_group;
 
-    const bool gather_again = sequence_parallel && !call->keeps_gathered;
-    const at::Tensor input = gather_again ? gather(*call, saved[0]) : saved[0];
-    at::Tensor input_gradient = call->products.multiply(gradient, weight);
-    // Megatron-LM's own layer holds it to its end, beside the part that it is reduced to.
-    const at::Tensor whole_gradient = call->global_memory ? input_gradient : at::Tensor();
-    if (sequence_parallel) {
-      input_gradient = reduce_scatter_sequence(input_gradient, *group);
-    } else if (group != nullptr) {
-      group->all_reduce(input_gradient);
+    at::Tensor input = saved[0];
+    PendingCall gathering;
+    if (sequence_parallel && !call->keeps_gathered) {
+      input = sequence_buffer(*call, saved[0]);
+      gathering = start_gather(*call, input, saved[0]);
     }
+    at::Tensor input_gradient = call->products.multiply(gradient, weight);
+    // Held beside the part that it is reduced to until that is there.
+    const at::Tensor whole_gradient =
+        call->global_memory || call->overlaps_backward ? input_gradient : at::Tensor();
+    PendingCall summing;
+    if (call->tensor_group) summing = start_sum(*call, input_gradient);
     const at::Tensor bias = call->has_bias ? call->products.bias_gradient(gradient) : at::Tensor();
-    return {input_gradient, finish_weight(call, gradient, input), bias, at::Tensor()};
+    gathering.wait();
+    const at::Tensor weight_gradient = finish_weight(call, gradient, input);
+    summing.wait();
+    return {input_gradient, weight_gradient, bias, at::Tensor()};
   }
 };
 

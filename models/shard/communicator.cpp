@@ -38,6 +38,7 @@ void finish(const c10::intrusive_ptr<c10d::Work>& work) {
 
 }  // namespace
 
+PendingCall::PendingCall() = default;
 PendingCall::PendingCall(c10::intrusive_ptr<c10d::Work> work) : work_(std::move(work)) {}
 PendingCall::~PendingCall() = default;
 PendingCall::PendingCall(PendingCall&&) noexcept = default;

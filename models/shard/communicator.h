@@ -19,6 +19,7 @@ namespace models {
 /// A collective that was started; wait() once before its tensors are read or reused.
 class PendingCall {
  public:
+  PendingCall();  ///< of a collective that is over
   explicit PendingCall(c10::intrusive_ptr<c10d::Work> work);
   ~PendingCall();
   PendingCall(PendingCall&&) noexcept;

@@ -37,6 +37,8 @@ MEGATRON_OF_2022 = {"training.framework": "megatron-lm", "training.megatron_core
                     "training.transformer_impl": "local",
                     "training.attention_mask_in_dataloader": False,
                     "training.check_for_nan_in_loss_and_grad": False}
+# Before 2 September 2021, when backward began to overlap collectives with products.
+MEGATRON_OF_2021 = {**MEGATRON_OF_2022, "training.megatron_core": "0.0"}
 SOURCES = {
     # Megatron-LM with TransformerEngine and its fused cross-entropy ("cef"; simu_tools sets Triton
     # up for it). run_pretrain_llama3.sh has no biases and no mask; on B200 attention is cuDNN's.
@@ -49,7 +51,7 @@ SOURCES = {
     # Arguments that a row does not give have Megatron-LM's own defaults.
     "mcore-golden": {"training.framework": "megatron-lm"},
     # Selene (paper): eight HDR InfiniBand cards a node.
-    "sc21": {**MEGATRON_DROPOUT, **MEGATRON_OF_2022, "cluster.inter_link": "ib-hdr-200"},
+    "sc21": {**MEGATRON_DROPOUT, **MEGATRON_OF_2021, "cluster.inter_link": "ib-hdr-200"},
     "korthikanti": {**MEGATRON_DROPOUT, **MEGATRON_OF_2022, "cluster.inter_link": "ib-hdr-200"},
     # Jean Zay: four OmniPath-100 cards a node, of which the database has only the speed.
     # Run by DeepSpeed's pipeline; torch 1.10 with CUDA 11 loads modules eagerly. Without
