@@ -1,7 +1,11 @@
 #include "models/optimizer/optimizer.h"
 
+#include <ATen/ops/_amp_foreach_non_finite_check_and_unscale.h>
 #include <ATen/ops/_foreach_add.h>
+#include <ATen/ops/_foreach_mul.h>
+#include <ATen/ops/_foreach_norm.h>
 #include <ATen/ops/_fused_sgd.h>
+#include <ATen/ops/ones_like.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 #include <c10/core/GradMode.h>
@@ -96,10 +100,26 @@ void DistributedOptimizer::make_state() {
   }
 }
 
+/// The work that frameworks do by default between backward and update: with a loss scale (fp16)
+/// the gradients are divided by it and searched for infinities; then their norm is computed, and
+/// they are multiplied so that it is at most the limit. Here both factors are 1, which leaves the
+/// gradients as they are: a loss that is not scaled, and a limit that no norm reaches. So the
+/// ranks' sum of the norms, one number, is left out.
+void DistributedOptimizer::clip(const std::vector<at::Tensor>& gradients) const {
+  if (gradients.empty()) return;
+  if (settings_.scales_loss) {
+    at::Tensor found = at::zeros({1}, gradients.front().options().dtype(at::kFloat));
+    at::_amp_foreach_non_finite_check_and_unscale_(gradients, found, at::ones_like(found));
+  }
+  at::_foreach_norm(gradients, 2);
+  at::_foreach_mul_(gradients, 1);
+}
+
 void DistributedOptimizer::update() {
   if (master_weights_.empty() && !host_) return;
   const std::vector<at::Tensor> all =
       data_parallel_.step_gradients(host_ ? at::kFloat : master_weights_.front().scalar_type());
+  clip(all);
   if (host_) host_->take_gradients(select(all, host_pieces_));
   if (!master_weights_.empty()) update_device(select(all, device_pieces_));
   if (host_) host_->step();

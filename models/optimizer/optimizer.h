@@ -38,6 +38,7 @@ class DistributedOptimizer {
   void make_state();
   void make_state_with_zero_gradients();
   void lasts(const at::Tensor& tensor, estimator::MemoryCategory category, std::size_t piece) const;
+  void clip(const std::vector<at::Tensor>& gradients) const;
   void update();
   void update_device(const std::vector<at::Tensor>& gradients);
   void copy_to_model();

@@ -23,6 +23,7 @@ struct OptimizerSettings {
   double weight_decay = 0.01;
   double beta1 = 0.9, beta2 = 0.95, epsilon = 1e-8;
   double momentum = 0.9;
+  bool scales_loss = false;         ///< as fp16 needs it
   bool master_weights = true;       ///< fp32 copies of parameters that are not fp32
   bool copies_before_cast = false;  ///< casts a copy of the parameter (Megatron-LM)
   bool state_at_start = false;      ///< the state is made before the first step (DeepSpeed)

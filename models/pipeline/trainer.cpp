@@ -79,6 +79,7 @@ OptimizerSettings default_optimizer(const estimator::Plan& plan) {
   settings.shared_step = framework.shared_step_counter;
   settings.master_weights = framework.master_weights;
   settings.copies_before_cast = framework.copies_before_cast;
+  settings.scales_loss = plan.training.dtype == estimator::Dtype::kFp16;
   settings.state_at_start = framework.gradient_keeping == estimator::GradientKeeping::kDeepspeed;
   const estimator::TrainingConfig& training = plan.training;
   if (training.optimizer_cpu_offload) {
