@@ -59,7 +59,8 @@ struct Demand {
     }
     if (occupancy.multiprocessors == 0) return 1;
     constexpr double kLeastShare = 0.1;
-    const double left = is_bound_by_arithmetic(price) ? std::max(kLeastShare, 1 - nccl) : 1;
+    const bool gives_way = is_bound_by_arithmetic(price) && !occupancy.is_persistent;
+    const double left = gives_way ? std::max(kLeastShare, 1 - nccl) : 1;
     return std::min(1.0, left / kernels);
   }
 };
@@ -154,6 +155,11 @@ bool RankPlayer::end_works(double now) {
   bool any = false;
   for (auto& [number, stream] : streams_) {
     if (!stream.running || stream.running->end > now) continue;
+    if (stream.running->are_first_blocks) {
+      begin_last_blocks(*stream.running, now);
+      any = true;
+      continue;
+    }
     const Running done = *std::exchange(stream.running, std::nullopt);
     if (done.issued.call >= 0)
       ++communicators_[index(work_of(done.issued.event).communicator)].done;
@@ -280,6 +286,20 @@ bool RankPlayer::can_communicate(Issued& issued) {
   });
 }
 
+/// The blocks that found no room begin. Once the first ones are done they have the GPU's power and
+/// memory for themselves and are faster: a product beside an all-gather takes 1.70 times as long as
+/// alone (NVIDIA developer forum 337991: 80 % and 47 % of the peak on an H100).
+void RankPlayer::begin_last_blocks(Running& running, double now) const {
+  constexpr double kSecondsOfLastAlone = 80.0 / 47 - 1;  // of those of all blocks together
+  const double seconds = price_of(running).seconds;
+  const double alone = std::min(now - running.start, seconds);
+  running.are_first_blocks = false;
+  running.remaining = seconds - alone + kSecondsOfLastAlone * alone;
+  running.updated = now;
+  running.rate = 0;
+  running.end = std::numeric_limits<double>::infinity();
+}
+
 /// What runs from now on shares the GPU.
 void RankPlayer::share(double now) {
   Demand demand;
@@ -290,6 +310,11 @@ void RankPlayer::share(double now) {
   for (auto& [number, stream] : streams_) {
     if (!stream.running) continue;
     Running& running = *stream.running;
+    const Occupancy& occupancy = price_of(running).occupancy;
+    if (occupancy.is_persistent && running.rate == 0 && running.start == now) {
+      running.are_first_blocks = demand.nccl > 0 && demand.nccl + occupancy.multiprocessors > 1;
+    }
+    if (running.are_first_blocks && demand.nccl == 0) begin_last_blocks(running, now);
     const double rate = demand.rate(price_of(running));
     if (rate == running.rate) continue;
     running.remaining -= (now - running.updated) * running.rate;

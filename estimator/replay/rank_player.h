@@ -50,6 +50,8 @@ class RankPlayer {
     double updated = 0;
     double remaining = 0;
     double rate = 0;
+    /// Of a persistent product: NCCL occupies multiprocessors that its last blocks wait for.
+    bool are_first_blocks = false;
     double end = std::numeric_limits<double>::infinity();  ///< share() sets it
   };
   struct Stream {
@@ -79,6 +81,7 @@ class RankPlayer {
   bool do_first(Stream& stream, double now);
   bool can_communicate(Issued& issued);
   void share(double now);
+  void begin_last_blocks(Running& running, double now) const;
   std::optional<double> time_of_record(int64_t item, int64_t iteration) const;
   std::string described(const Issued& issued, int64_t stream) const;
 

@@ -12,9 +12,10 @@
 //
 // What runs at the same time on one GPU shares it. Kernels that together need more multiprocessors
 // than there are slow each other alike. Of these, what NCCL occupies is taken from the kernels that
-// are bound by arithmetic. Calls of NCCL share each port fairly. Kernels and NCCL share the
-// memory's bandwidth: what needs less than an equal part has what it needs. The switches between
-// the GPUs are not shared.
+// are bound by arithmetic. Persistent products (work_price.h) do not give way: blocks that find no
+// room as the product begins wait until NCCL or the first blocks are done. Calls of NCCL share each
+// port fairly. Kernels and NCCL share the memory's bandwidth: what needs less than an equal part
+// has what it needs. The switches between the GPUs are not shared.
 //
 // The recorded iteration is played several times in a row. An event that waits for a record of the
 // iteration before waits for the same record there, so that the last iteration is a steady one.

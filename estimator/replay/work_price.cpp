@@ -47,6 +47,8 @@ class PriceList {
                                price.work_class == WorkClass::kMemoryBound;
     if (is_of_compute) price.occupancy.multiprocessors = share_of_multiprocessors(work);
     price.occupancy.memory = share_of_memory(memory_bytes(work), price.seconds, rates_);
+    price.occupancy.is_persistent =
+        price.work_class == WorkClass::kProducts && has_persistent_products(rates_.gpu());
     return price;
   }
 
@@ -265,6 +267,11 @@ class PriceList {
 };
 
 }  // namespace
+
+bool has_persistent_products(const Gpu& gpu) {
+  constexpr double kHopper = 9;
+  return std::stod(gpu.compute_capability) >= kHopper;
+}
 
 double share_of_memory(double bytes, double seconds, const GpuRates& rates) {
   constexpr double kLargeStream = 1e9;

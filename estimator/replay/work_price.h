@@ -30,7 +30,8 @@ constexpr std::array<EnumName<WorkClass>, 5> enum_names(WorkClass) {
 /// What a work takes of its GPU while it runs, as shares (0 to 1).
 struct Occupancy {
   double multiprocessors = 0;
-  double memory = 0;  ///< of the bandwidth
+  double memory = 0;           ///< of the bandwidth
+  bool is_persistent = false;  ///< see is_persistent_product()
   PortUse ports;
 };
 
@@ -47,6 +48,11 @@ struct WorkPrice {
 inline bool is_bound_by_arithmetic(const WorkPrice& price) {
   return price.work_class == WorkClass::kProducts || price.work_class == WorkClass::kAttention;
 }
+
+/// Whether products on such a GPU launch one block for each multiprocessor and give each its tiles
+/// beforehand, as cuBLAS does from Hopper on (pytorch/pytorch pull request 144974; NVIDIA developer
+/// forum 337991: 132 blocks on an H100).
+bool has_persistent_products(const Gpu& gpu);
 
 /// The price of a collective of NCCL among the members of `group`.
 WorkPrice collective_price(const CollectiveCall& call,

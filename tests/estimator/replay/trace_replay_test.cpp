@@ -216,6 +216,35 @@ TEST(TraceReplay, NcclTakesMultiprocessorsFromWhatIsBoundByArithmetic) {
   EXPECT_DOUBLE_EQ(iteration_beside(WorkClass::kMemoryBound), 5);
 }
 
+/// Seconds of a product that needs 10 alone, beside a call of NCCL that needs `call` and begins
+/// `later` than the product.
+double persistent_product_beside(double call, double later, double occupies = 1) {
+  TracedRank rank(0);
+  const int64_t data = rank.communicator("dp", 4);
+  if (later > 0) {
+    rank.compute(1, later);
+    rank.last_occupies(WorkClass::kCopies, {});
+  }
+  rank.collective(1, data, call);
+  rank.last_occupies(WorkClass::kCommunication, {.multiprocessors = 0.25, .ports = {.link = 1}});
+  rank.compute(0, 10);
+  rank.last_occupies(WorkClass::kProducts, {.multiprocessors = occupies, .is_persistent = true});
+  const PlayedRank played = replay({rank.played()}, kFreeHost).front();
+  return played.works.back().end - played.works.back().start;
+}
+
+/// The last blocks need 33/47 of the time as soon as they are alone.
+TEST(TraceReplay, LastBlocksOfAPersistentProductWaitForNcclOrTheFirstBlocks) {
+  constexpr double kAlone = 33.0 / 47;
+  EXPECT_DOUBLE_EQ(persistent_product_beside(100, 0), 10 + kAlone * 10);
+  EXPECT_DOUBLE_EQ(persistent_product_beside(4, 0), 4 + (10 - 4) + kAlone * 4);
+}
+
+TEST(TraceReplay, APersistentProductHasItsMultiprocessorsUntilItsEnd) {
+  EXPECT_DOUBLE_EQ(persistent_product_beside(100, 3), 10);
+  EXPECT_DOUBLE_EQ(persistent_product_beside(100, 0, 0.75), 10);  // there is room for all blocks
+}
+
 TEST(TraceReplay, NcclTakesMemoryFromWhatIsBoundByIt) {
   const auto beside_nccl = [](WorkClass work_class, double memory) {
     TracedRank rank(0);
