@@ -178,7 +178,8 @@ void check_order(const RankProfile& profile, Claims& claims) {
        {"item", events.item, -kMost, kMost},
        {"module", events.module, 0, static_cast<int64_t>(profile.order->modules.size()) - 1},
        {"chunk", events.chunk, -1, INT32_MAX},
-       {"direction", events.direction, 0, static_cast<int64_t>(Direction::kOptimizerStep)}},
+       {"direction", events.direction, 0, static_cast<int64_t>(Direction::kOptimizerStep)},
+       {"allocated_bytes", events.allocated_bytes, 0, kMost}},
       "order.events",
       claims);
   int64_t records = 0;

@@ -30,6 +30,7 @@ struct OrderEvent {
   int64_t module = 0;
   int64_t chunk = 0;
   Direction direction{};
+  int64_t allocated_bytes = 0;
 };
 
 /// The events as columns of equal length, in the order of the host, autograd's threads included.
@@ -40,6 +41,7 @@ struct OrderEvents {
   std::vector<int64_t> module;
   std::vector<int64_t> chunk;
   std::vector<int64_t> direction;
+  std::vector<int64_t> allocated_bytes;
 
   void add(const OrderEvent& event) {
     kind.push_back(static_cast<int64_t>(event.kind));
@@ -48,6 +50,7 @@ struct OrderEvents {
     module.push_back(event.module);
     chunk.push_back(event.chunk);
     direction.push_back(static_cast<int64_t>(event.direction));
+    allocated_bytes.push_back(event.allocated_bytes);
   }
 };
 template <class Visitor>
@@ -68,6 +71,23 @@ void visit_fields(Visitor& visit, OrderEvents& events) {
   visit("direction",
         events.direction,
         {"0: forward, 1: recompute, 2: backward, 3: between, 4: optimizer step", kCount});
+  visit("allocated_bytes", events.allocated_bytes, {"on the device then, or 0: unknown", kBytes});
+}
+
+/// What was allocated on the device as a forward or backward of the last micro-batch began, and as
+/// it ended.
+struct PartMemory {
+  int64_t chunk = 0;
+  bool is_forward = false;
+  int64_t begin_bytes = 0;
+  int64_t end_bytes = 0;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, PartMemory& part) {
+  visit("chunk", part.chunk, {"model chunk of the stage", kMemberOrNone});
+  visit("is_forward", part.is_forward, "else it is the backward, with recompute");
+  visit("begin_bytes", part.begin_bytes, {"allocated as it began", kBytes});
+  visit("end_bytes", part.end_bytes, {"allocated as it ended", kBytes});
 }
 
 /// One micro-batch of each model chunk, the last that was executed, and what happens once in the
@@ -81,12 +101,14 @@ struct StepOrder {
   int64_t records = 0;
   std::vector<std::string> modules;
   OrderEvents events;
+  std::vector<PartMemory> memory;
 };
 template <class Visitor>
 void visit_fields(Visitor& visit, StepOrder& order) {
   visit("records", order.records, {"points that were recorded", kCount});
   visit("modules", order.modules, "paths of modules");
   visit("events", order.events, "in the order in which the host asked for them");
+  visit("memory", order.memory, "of a forward and a backward of each chunk");
 }
 
 }  // namespace estimator

@@ -9,6 +9,7 @@
 
 #include "estimator/base/fields.h"
 #include "estimator/base/trace_event_file.h"
+#include "estimator/base/units.h"
 #include "estimator/replay/module_slices.h"
 
 namespace estimator {
@@ -111,6 +112,15 @@ void add_works(const StageTimeline& stage, TraceEventFile& file) {
   for (const auto& [thread, name] : threads) file.name_thread(stage.stage, thread, name);
 }
 
+void add_memory(const StageTimeline& stage, TraceEventFile& file) {
+  for (const MemoryPoint& point : stage.memory) {
+    file.add_counter(stage.stage,
+                     trace_nanoseconds(point.seconds),
+                     "allocated (GiB)",
+                     static_cast<double>(point.bytes) / static_cast<double>(kGiB));
+  }
+}
+
 void name_threads(int64_t stage, Track track, const Threads& threads, TraceEventFile& file) {
   for (std::size_t i = 0; i < threads.count(track); ++i) {
     const std::string number = i == 0 ? "" : fmt::format(" {}", i + 1);
@@ -131,6 +141,7 @@ std::string chrome_trace(const StepTimeline& timeline) {
       if (event.to_stage != kNone) add_arrow(slice, event, file);
     }
     add_works(stage, file);
+    add_memory(stage, file);
     for (const auto& [track, name] : enum_names(Track{})) {
       name_threads(stage.stage, track, threads, file);
     }

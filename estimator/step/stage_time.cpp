@@ -106,7 +106,9 @@ class StageSum {
         .price = {.seconds = price.seconds,
                   .work_class = class_of(kernel),
                   .occupancy = {.multiprocessors = 1,
-                                .memory = share_of_memory(kernel.bytes, price.seconds, rates_)}},
+                                .memory = share_of_memory(kernel.bytes, price.seconds, rates_),
+                                .is_persistent =
+                                    is_matmul(kernel) && has_persistent_products(rates_.gpu())}},
         .issue_seconds = issue,
         .host_waits = is_blocking() || reads_value};
     use_in_sequence(*record, calls);
@@ -220,6 +222,22 @@ class StageSum {
         time_.chunks[c].works.push_back(shown(work, order));
       }
     }
+    if (target_.keep_works) add_memory(order);
+  }
+
+  void add_memory(const StepOrder& order) {
+    for (const PartMemory& part : order.memory) {
+      ChunkTime& chunk = time_.chunks[index_of(part.chunk)];
+      (part.is_forward ? chunk.forward_memory : chunk.backward_memory) = {
+          .begin_bytes = part.begin_bytes, .added_bytes = part.end_bytes - part.begin_bytes};
+    }
+    const auto phase =
+        std::find_if(profile_.phases.rbegin(), profile_.phases.rend(), [](const auto& record) {
+          return record.name.ends_with(".forward_backward");
+        });
+    if (phase != profile_.phases.rend()) {
+      time_.allocated_before_bytes = phase->before.allocated_bytes;
+    }
   }
 
   void add_to_first(double seconds, const HostWaits& waits) {
@@ -233,6 +251,7 @@ class StageSum {
     ShownWork shown{.direction = static_cast<Direction>(events.direction[work.event]),
                     .module = order.modules[static_cast<std::size_t>(events.module[work.event])],
                     .stream = events.stream[work.event],
+                    .allocated_bytes = events.allocated_bytes[work.event],
                     .begin_seconds = work.begin,
                     .end_seconds = work.end};
     if (events.kind[work.event] == static_cast<int64_t>(OrderKind::kCollective)) {

@@ -26,7 +26,14 @@ struct ShownWork {
   std::optional<GroupKind> group = {};  ///< of a collective
   int64_t bytes = 0;
   int64_t stream = 0;
+  int64_t allocated_bytes = 0;  ///< when the host asked for it; 0: unknown
   double begin_seconds = 0, end_seconds = 0;
+};
+
+/// What a forward or backward adds to the memory that is allocated as it begins.
+struct PartMemoryChange {
+  int64_t begin_bytes = 0;  ///< allocated as it began in the run
+  int64_t added_bytes = 0;  ///< more when it ends; below 0: less
 };
 
 /// Times of one model chunk of a stage.
@@ -36,6 +43,7 @@ struct ChunkTime {
   GatherTime gathers;
   ReductionTime reduction;
   std::vector<ShownWork> works = {};  ///< in the order of the host; if they are to be kept
+  std::optional<PartMemoryChange> forward_memory = {}, backward_memory = {};  ///< the same
 };
 
 /// Times within one stage. The replay adds the time of transfers between stages.
@@ -53,7 +61,8 @@ struct StageTime {
   /// The end of the step: communication for tied embeddings and the gradient norm, and all kernels
   /// outside forward and backward.
   PartTime step_end;
-  std::optional<OffloadTime> offload;  ///< the host's part of the step's end
+  std::optional<OffloadTime> offload;             ///< the host's part of the step's end
+  std::optional<int64_t> allocated_before_bytes;  ///< as the step begins; if works are kept
 
   /// Times of one micro-batch through all chunks.
   PartTime forward() const;

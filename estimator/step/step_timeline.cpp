@@ -74,7 +74,9 @@ class StageWriter {
         replay_(replayed.replay),
         starts_(starts),
         time_(time),
-        timeline_(timeline) {}
+        timeline_(timeline),
+        knows_memory_(time.allocated_before_bytes.has_value()),
+        allocated_(time.allocated_before_bytes.value_or(0)) {}
 
   void write_steps() {
     const auto first = schedule_.first_step[static_cast<std::size_t>(timeline_.stage)];
@@ -146,6 +148,7 @@ class StageWriter {
                         .communication_seconds = sum_of(
                             (forward ? chunk.forward : chunk.backward).communication_seconds)};
     timeline_.events.push_back(event);
+    write_memory(step.kind, chunk, event);
     if (step.micro_batch == schedule_.shape.micro_batches - 1) write_works(step, begin_seconds);
     if (step.kind == StepKind::kBackwardWeight) return;
     if (send == 0) return;
@@ -160,6 +163,36 @@ class StageWriter {
          .chunk = step.chunk,
          .to_stage = stage_of(schedule_.shape, to_piece),
          .used_seconds = starts_.of(forward, to_piece, step.micro_batch)});
+  }
+
+  /// What was allocated in the run's forward or backward of the chunk, above what is allocated now:
+  /// the largest of each of a few equal spans of its works. A backward in two steps frees memory
+  /// otherwise, so nothing is known from there on.
+  void write_memory(StepKind kind, const ChunkTime& chunk, const TimelineEvent& event) {
+    const bool is_forward = kind == StepKind::kForward;
+    const auto& change = is_forward ? chunk.forward_memory : chunk.backward_memory;
+    if (!change || (!is_forward && kind != StepKind::kBackward)) knows_memory_ = false;
+    if (!knows_memory_) return;
+    std::vector<int64_t> added;
+    for (const ShownWork& work : chunk.works) {
+      if ((work.direction == Direction::kForward) != is_forward) continue;
+      if (!is_per_micro_batch(work.direction)) continue;
+      added.push_back(work.allocated_bytes - change->begin_bytes);
+    }
+    constexpr std::size_t kSpans = 6;
+    const double seconds = event.end_seconds - event.begin_seconds;
+    const std::size_t spans = std::min(kSpans, added.size());
+    for (std::size_t i = 0; i < spans; ++i) {
+      const auto place = [&](std::size_t span) {
+        return added.begin() + static_cast<std::ptrdiff_t>(span * added.size() / spans);
+      };
+      timeline_.memory.push_back(
+          {.seconds =
+               event.begin_seconds + seconds * static_cast<double>(i) / static_cast<double>(spans),
+           .bytes = allocated_ + *std::max_element(place(i), place(i + 1))});
+    }
+    allocated_ += change->added_bytes;
+    timeline_.memory.push_back({.seconds = event.end_seconds, .bytes = allocated_});
   }
 
   /// A backward in two steps has its kernels in another order.
@@ -193,6 +226,8 @@ class StageWriter {
   const StepStarts& starts_;
   const StageTime& time_;
   StageTimeline& timeline_;
+  bool knows_memory_;
+  int64_t allocated_;  ///< bytes, after the steps so far
 };
 
 }  // namespace

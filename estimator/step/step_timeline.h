@@ -60,11 +60,18 @@ struct TimelineEvent {
   double used_seconds = 0;           ///< of a send: when the receiving step begins
 };
 
+/// What is allocated on the device from a moment on.
+struct MemoryPoint {
+  double seconds = 0;
+  int64_t bytes = 0;
+};
+
 struct StageTimeline {
   int64_t stage = 0;
   int64_t rank = 0;                   ///< the first rank of the stage
   std::vector<TimelineEvent> events;  ///< the events of each track are in time order
   std::vector<ShownWork> works;       ///< of the last micro-batch, in seconds of the step
+  std::vector<MemoryPoint> memory;    ///< in time order; where works are kept
 };
 
 struct StepTimeline {

@@ -53,6 +53,7 @@ class MemoryTracker {
     peaks_.note(place.module, place.direction, allocated_bytes_);
   }
 
+  int64_t allocated_bytes() const { return allocated_bytes_; }
   const MemoryLog& log() const { return log_; }
   const ModulePeaks& module_peaks() const { return peaks_; }
 

@@ -15,7 +15,11 @@ OrderLog::Part OrderLog::part_of(const Place& place) {
 }
 
 void OrderLog::add(OrderKind kind, int64_t stream, int64_t item, const Place& place) {
-  events_.push_back({.kind = kind, .stream = stream, .item = item, .place = place});
+  events_.push_back({.kind = kind,
+                     .stream = stream,
+                     .item = item,
+                     .allocated_bytes = allocated_bytes_,
+                     .place = place});
 }
 
 void OrderLog::operator_counted(int64_t item, const Place& place) {
@@ -118,7 +122,7 @@ estimator::StepOrder OrderLog::order(const ModuleTree& modules) const {
     if (same == of_last_micro_batch.end()) return std::nullopt;
     return same->second - records;
   };
-  estimator::StepOrder order{.records = records, .modules = {}, .events = {}};
+  estimator::StepOrder order{.records = records};
   std::map<ModuleId, int64_t> numbers;  // of modules
   for (const Event& event : events) {
     int64_t item = event.item;
@@ -135,7 +139,15 @@ estimator::StepOrder OrderLog::order(const ModuleTree& modules) const {
                       .item = item,
                       .module = module->second,
                       .chunk = event.place.chunk,
-                      .direction = event.place.direction});
+                      .direction = event.place.direction,
+                      .allocated_bytes = event.allocated_bytes});
+  }
+  for (const auto& [part, memory] : memory_) {
+    const auto& [is_backward, chunk] = part;
+    order.memory.push_back({.chunk = chunk,
+                            .is_forward = !is_backward,
+                            .begin_bytes = memory.begin_bytes,
+                            .end_bytes = memory.end_bytes});
   }
   return order;
 }

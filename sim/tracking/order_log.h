@@ -17,6 +17,12 @@ class OrderLog {
  public:
   int64_t new_stream() { return ++streams_; }
 
+  /// What is allocated on the device from now on.
+  void allocated(int64_t bytes) { allocated_bytes_ = bytes; }
+  /// The forward or backward of a micro-batch begins, or ends, with what is allocated now.
+  void part_began(const Place& place) { memory_[part_of(place)].begin_bytes = allocated_bytes_; }
+  void part_ended(const Place& place) { memory_[part_of(place)].end_bytes = allocated_bytes_; }
+
   void operator_counted(int64_t item, const Place& place);
   void collective_counted(int64_t item, const estimator::CollectiveCall& call, const Place& place);
 
@@ -38,6 +44,7 @@ class OrderLog {
     estimator::OrderKind kind;
     int64_t stream = 0;
     int64_t item = 0;
+    int64_t allocated_bytes = 0;
     Place place;
   };
   /// A part of the iteration that each micro-batch has.
@@ -55,6 +62,8 @@ class OrderLog {
   std::map<Part, int64_t> last_micro_batches() const;
   std::vector<Event> kept_events(const std::map<Part, int64_t>& last) const;
 
+  int64_t allocated_bytes_ = 0;
+  std::map<Part, estimator::PartMemory> memory_;  // of the last micro-batch
   int64_t streams_ = estimator::kMainStream;
   std::map<std::pair<estimator::GroupKind, estimator::CollectiveKind>, int64_t> group_streams_;
   std::map<estimator::GroupKind, int64_t> last_calls_;  // records at their ends

@@ -132,7 +132,7 @@ void Recorder::enter_direction(Direction direction, int64_t micro_batch, int64_t
   tracker_->enter_direction(direction, micro_batch, chunk);
 }
 
-void Recorder::leave_direction() { tracker_->leave(); }
+void Recorder::leave_direction() { tracker_->leave_direction(); }
 
 int64_t Recorder::new_stream() { return tracker_->new_stream(); }
 

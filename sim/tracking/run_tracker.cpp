@@ -90,9 +90,29 @@ void RunTracker::enter_direction(Direction direction, int64_t micro_batch, int64
     micro_batch = around.micro_batch;
     chunk = around.chunk;
   }
-  enter(thread,
-        {.place = {around.module, direction, micro_batch, chunk, around.stream},
-         .forward_since = keeps_for_backward(direction) ? memory_.log().now() : -1});
+  const Place place{around.module, direction, micro_batch, chunk, around.stream};
+  enter(
+      thread,
+      {.place = place, .forward_since = keeps_for_backward(direction) ? memory_.log().now() : -1});
+  if (!begins_part(place)) return;
+  order_.allocated(memory_.allocated_bytes());
+  order_.part_began(place);
+}
+
+/// Recompute is within a backward.
+bool RunTracker::begins_part(const Place& place) const {
+  return recording_ && options_.keep_order &&
+         (place.direction == Direction::kForward || place.direction == Direction::kBackward);
+}
+
+void RunTracker::leave_direction() {
+  const std::lock_guard lock(mutex_);
+  ThreadPlaces& thread = this_thread();
+  if (const Place place = place_of(thread); begins_part(place)) {
+    order_.allocated(memory_.allocated_bytes());
+    order_.part_ended(place);
+  }
+  leave(thread);
 }
 
 void RunTracker::leave() {
@@ -149,7 +169,10 @@ bool RunTracker::count_if_work(OperatorFrame& frame, const at::RecordFunction& f
   }
   if (frame.call.bytes == 0) return false;
   const int64_t item = operators_.add(frame.call);
-  if (options_.keep_order) order_.operator_counted(item, place_of(this_thread()));
+  if (options_.keep_order) {
+    order_.allocated(memory_.allocated_bytes());
+    order_.operator_counted(item, place_of(this_thread()));
+  }
   return true;
 }
 
@@ -209,7 +232,10 @@ void RunTracker::collective_called(const estimator::CollectiveCall& call) {
                                          .direction = place.direction,
                                          .module = modules_.module(place.module).group,
                                          .chunk = place.chunk});
-  if (options_.keep_order) order_.collective_counted(item, call, place);
+  if (options_.keep_order) {
+    order_.allocated(memory_.allocated_bytes());
+    order_.collective_counted(item, call, place);
+  }
 }
 
 int64_t RunTracker::end_of_last_call(estimator::GroupKind group) const {

@@ -96,6 +96,7 @@ class RunTracker final : public c10::MemoryReportingInfoBase {
   /// If the direction needs a micro-batch and none is given, micro-batch and chunk are those of the
   /// surrounding place.
   void enter_direction(estimator::Direction direction, int64_t micro_batch, int64_t chunk);
+  void leave_direction();
   /// Leaves what this thread entered last. Throws std::logic_error if it entered nothing.
   void leave();
 
@@ -174,6 +175,7 @@ class RunTracker final : public c10::MemoryReportingInfoBase {
   bool follows_operators() const { return recording_ || options_.attribute_memory; }
   void enter(ThreadPlaces& thread, const Scope& scope);
   void leave(ThreadPlaces& thread);
+  bool begins_part(const Place& place) const;
   void note_module(ThreadPlaces& thread);
   ModuleId module_of_node(const at::RecordFunction& node, const Place& around);
   ModuleKind kind_of(const Place& place) const;
