@@ -4,11 +4,13 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <mutex>
 
 #include "estimator/base/files.h"
 #include "sim/exec/absent_peers_store.h"
 #include "sim/exec/program_recorder.h"
+#include "sim/exec/python.h"
 #include "sim/exec/recorder_interface.h"
 #include "sim/exec/stub_gloo.h"
 #include "sim/tracking/torch_version.h"
@@ -58,6 +60,28 @@ void gpu_starts() {
   std::call_once(once, start_recorder);
 }
 
+/// Ranks meet by a store: before it is made, nobody knows which rank this process is.
+void watch_launch() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    const std::filesystem::path library = variable(sim::kExecRecorderVariable);
+    sim::run_script_soon((library.parent_path() / "launch.py").string(),
+                         {{"recorder_path", library.string()},
+                          {"rank", variable(sim::kExecWantedRankVariable)},
+                          {"folder", variable(sim::kExecFolderVariable)}});
+  });
+}
+
+void make_tcp_store(void* place, void* host, const void* options) {
+  watch_launch();
+  sim::make_tcp_store(place, host, options);
+}
+
+void make_file_store(void* place, void* path, int workers) {
+  watch_launch();
+  sim::make_file_store(place, path, workers);
+}
+
 }  // namespace
 
 void onerank_exec_enter_module(const char* path) {
@@ -85,6 +109,10 @@ void onerank_exec_is_rank(int64_t rank, int64_t world_size) {
   if (recorder != nullptr) recorder->rank_told(rank, world_size);
 }
 
+void onerank_exec_leave_out() {
+  if (recorder != nullptr) recorder->leave_out();
+}
+
 void onerank_exec_parameters(const char* json) {
   if (recorder != nullptr) recorder->parameters_told(json);
 }
@@ -92,8 +120,8 @@ void onerank_exec_parameters(const char* json) {
 const onerank_exec_recorder* onerank_exec_get_recorder() {
   static const onerank_exec_recorder interface = {.gpu_starts = gpu_starts,
                                                   .process_ends = process_ends,
-                                                  .make_tcp_store = sim::make_tcp_store,
-                                                  .make_file_store = sim::make_file_store,
+                                                  .make_tcp_store = make_tcp_store,
+                                                  .make_file_store = make_file_store,
                                                   .make_gloo = sim::make_gloo};
   return &interface;
 }

@@ -124,7 +124,8 @@ ProgramRecorder::ProgramRecorder(ExecSettings settings, const std::filesystem::p
 void ProgramRecorder::start(const std::filesystem::path& library) {
   if (settings_.record) {
     install_program_callbacks(*this);
-    start_observer((library.parent_path() / "observe.py").string(), library.string());
+    run_script_soon((library.parent_path() / "observe.py").string(),
+                    {{"recorder_path", library.string()}});
   }
   using SetHost = decltype(&onerank_nccl_set_host);
   const auto set_host = reinterpret_cast<SetHost>(dlsym(RTLD_DEFAULT, "onerank_nccl_set_host"));
@@ -403,6 +404,14 @@ void ProgramRecorder::not_answered(const std::string& what) {
   const std::lock_guard lock(mutex_);
   const bool is_new = std::find(unanswered_.begin(), unanswered_.end(), what) == unanswered_.end();
   if (is_new) unanswered_.push_back(what);
+}
+
+void ProgramRecorder::leave_out() {
+  const std::lock_guard lock(mutex_);
+  if (getpid() != process_ || finished_) return;
+  finished_ = true;
+  std::error_code ignored;  // it is a folder of temporary files
+  std::filesystem::remove_all(folder_, ignored);
 }
 
 void ProgramRecorder::finish() {

@@ -77,6 +77,8 @@ class ProgramRecorder {
 
   /// `library` is the path of this library; the observer lies beside it.
   void start(const std::filesystem::path& library);
+  /// Writes nothing, now or later.
+  void leave_out();
   /// Writes the profile and the memory files. Does so only once, and not in a forked child.
   void finish();
 

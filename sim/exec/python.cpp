@@ -37,8 +37,8 @@ int raise_system_exit(void*) {
   return -1;
 }
 
-/// Prints an error of the observer's and goes on: the program does not depend on it.
-int run_observer(void* source) {
+/// Prints an error of the script's and goes on: the program does not depend on it.
+int run_script(void* source) {
   const auto run = find<RunString>("PyRun_SimpleStringFlags");
   auto* const text = static_cast<std::string*>(source);
   if (run != nullptr) run(text->c_str(), nullptr);
@@ -122,12 +122,14 @@ bool python_raises() {
   return occurred != nullptr && occurred() != nullptr;
 }
 
-void start_observer(const std::string& path, const std::string& recorder_path) {
+void run_script_soon(const std::string& path, const std::vector<ScriptVariable>& variables) {
+  std::string set;
+  for (const ScriptVariable& variable : variables) {
+    set += fmt::format("{}: {}, ", quoted(variable.name), quoted(variable.text));
+  }
   auto* const source = new std::string(
-      fmt::format("exec(compile(open({0}).read(), {0}, 'exec'), {{'recorder_path': {1}}})\n",
-                  quoted(path),
-                  quoted(recorder_path)));
-  if (!call_soon(run_observer, source)) delete source;
+      fmt::format("exec(compile(open({0}).read(), {0}, 'exec'), {{{1}}})\n", quoted(path), set));
+  if (!call_soon(run_script, source)) delete source;
 }
 
 namespace {

@@ -23,9 +23,14 @@ void end_program();
 /// Whether this thread is raising a Python exception. The thread must hold the interpreter's lock.
 bool python_raises();
 
-/// Makes Python's main thread run the observer (observe.py, at `path`) as soon as it runs Python
-/// code again. Does nothing in a program without Python.
-void start_observer(const std::string& path, const std::string& recorder_path);
+/// A variable of a script.
+struct ScriptVariable {
+  std::string name;
+  std::string text;
+};
+/// Makes Python's main thread run the file at `path` as soon as it runs Python code again. An error
+/// in it is printed. Does nothing in a program without Python.
+void run_script_soon(const std::string& path, const std::vector<ScriptVariable>& variables);
 
 /// The line of the program's own Python code that this thread is running.
 struct PythonLine {

@@ -23,8 +23,8 @@ struct onerank_exec_recorder {
 /// The function of the recorder's library that the hooks call. It never returns null.
 const onerank_exec_recorder* onerank_exec_get_recorder();
 
-// The functions that the observer in Python (observe.py) calls, once the recorder is loaded. Texts
-// are UTF-8.
+// The functions that the scripts in Python (observe.py, launch.py) call, once the recorder is
+// loaded. Texts are UTF-8.
 
 /// The forward of the module at `path` ("layers.3.mlp") begins, and ends.
 void onerank_exec_enter_module(const char* path);
@@ -39,6 +39,8 @@ void onerank_exec_memory_lasts(uint64_t address, const char* category, const cha
 void onerank_exec_region_made(const char* region, int steps, void (*before)(), void (*after)());
 /// The rank and world size of this process, as torch.distributed says.
 void onerank_exec_is_rank(int64_t rank, int64_t world_size);
+/// This process is none that is wanted: it leaves no profile.
+void onerank_exec_leave_out();
 /// All parameters that are known now, as a JSON list of estimator::ParameterRecord.
 void onerank_exec_parameters(const char* json);
 }

@@ -26,6 +26,7 @@
 #include "sim/cli/process/output.h"
 #include "sim/cli/process/program_torch.h"
 #include "sim/cli/process/side_by_side.h"
+#include "sim/cli/process/srun.h"
 #include "sim/cli/process/temporary_folder.h"
 #include "sim/cli/process/torch_stubs.h"
 #include "sim/cli/process/virtual_gpu_setup.h"
@@ -211,6 +212,19 @@ int64_t memory_of(const ExecOptions& options) {
                    .help = fmt::format("use GiB, more than 0 and at most {}", kMostGib)});
 }
 
+/// In place of srun its program is run, as the task of the rank.
+void take_srun(ExecJob& job) {
+  const auto srun = parse_srun(job.command);
+  if (!srun) return;
+  job.command = srun->program;
+  if (!job.world_is_given && srun->tasks) {
+    job.world_size = number_in(std::to_string(*srun->tasks), "srun --ntasks", 1, kMostRanks);
+    job.world_is_given = true;
+  }
+  job.slurm_tasks = srun->tasks.value_or(job.world_size);
+  check_slurm_job({.world_size = job.world_size, .tasks = job.slurm_tasks});
+}
+
 ExecJob job_of(const ExecOptions& options, const CLI::App& app, const Environment& environment) {
   check_events(options.events);
   ExecJob job;
@@ -227,7 +241,9 @@ ExecJob job_of(const ExecOptions& options, const CLI::App& app, const Environmen
       flag_or_variable(options.world_size, "--world-size", kWorldSizeVariable, environment, 1, 1);
   job.world_is_given =
       !options.world_size.empty() || find_variable(environment, kWorldSizeVariable).has_value();
+  take_srun(job);
   job.gpus_per_node = number_in(options.gpus_per_node, "--gpus-per-node", 1, kMostGpusPerNode);
+  job.node_is_given = app.count("--gpus-per-node") > 0;
   job.steps = number_in(options.steps, "--steps", 0, kLongest);
   job.timeout_seconds = number_in(options.timeout, "--timeout", 0, kLongest);
   job.memory_bytes = memory_of(options);

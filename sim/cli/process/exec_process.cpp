@@ -5,6 +5,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
@@ -90,10 +91,16 @@ ExecSettings settings_for(const ExecJob& job, int64_t rank, const Environment& e
           .version = ONERANK_VERSION};
 }
 
+/// Programs that start a rank for each GPU that they see start as many as the world has.
+int64_t visible_gpus(const ExecJob& job) {
+  if (job.node_is_given || !job.world_is_given || job.world_size == 1) return job.gpus_per_node;
+  return std::min(job.gpus_per_node, job.world_size);
+}
+
 void play_virtual_gpu(const ExecJob& job, Environment& environment) {
   environment[virtual_gpu::kEnvironmentVariable] =
       virtual_gpu_setting(*job.gpu,
-                          {.device_count = static_cast<int>(job.gpus_per_node),
+                          {.device_count = static_cast<int>(visible_gpus(job)),
                            .memory_bytes = job.lift_memory_limit ? kNoLimitBytes : memory_of(job),
                            .outside_bytes = estimator::program_outside_bytes(*job.gpu),
                            .ordered_events = job.events == kOrderedEvents});

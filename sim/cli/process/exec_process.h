@@ -32,6 +32,8 @@ struct ExecJob {
   int64_t world_size = 1;
   bool world_is_given = false;  ///< false: the program's own launcher decides the world
   int64_t gpus_per_node = 8;
+  bool node_is_given = false;   ///< false: a node has no more GPUs than a world of several ranks
+  int64_t slurm_tasks = 0;      ///< of srun, which would start the program; 0: nothing of Slurm
   int64_t steps = 0;            ///< 0: until the program ends
   int64_t timeout_seconds = 0;  ///< 0: none
   int64_t memory_bytes = 0;     ///< of each GPU; 0: as the GPU has
@@ -55,7 +57,8 @@ void check_command(const std::vector<std::string>& command, const Environment& e
 int64_t local_rank(const ExecJob& job, int64_t rank);
 
 /// `environment` with the variables that a launcher such as torchrun sets for `rank`, on nodes with
-/// `job.gpus_per_node` processes.
+/// `job.gpus_per_node` processes, and those of Slurm if the job is srun's or the environment a
+/// task's.
 Environment launcher_environment(const ExecJob& job, int64_t rank, Environment environment);
 
 /// Runs the program as `rank` and returns the profile of the process that was this rank. The

@@ -6,6 +6,7 @@
 
 #include "estimator/base/units.h"
 #include "sim/cli/process/exec_process.h"
+#include "sim/cli/process/srun.h"
 
 namespace sim {
 namespace {
@@ -39,7 +40,16 @@ Environment launcher_environment(const ExecJob& job, int64_t rank, Environment e
   set("TORCHELASTIC_MAX_RESTARTS", "0");
   set("TORCHELASTIC_RUN_ID", "onerank");
   set("TORCHELASTIC_USE_AGENT_STORE", "True");
+  set("TORCH_ELASTIC_WORKER_IDENTICAL",
+      "1");  // torchrun asks no other node how many workers it has
   set_default(environment, "TORCH_NCCL_ASYNC_ERROR_HANDLING", "1");
+  if (job.slurm_tasks > 0 || environment.contains("SLURM_PROCID")) {
+    set_slurm_variables({.world_size = job.world_size,
+                         .gpus_per_node = job.gpus_per_node,
+                         .tasks = job.slurm_tasks > 0 ? job.slurm_tasks : job.world_size},
+                        rank,
+                        environment);
+  }
   if (per_node > 1) set_default(environment, "OMP_NUM_THREADS", "1");
   return environment;
 }

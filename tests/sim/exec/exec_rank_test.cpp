@@ -13,8 +13,10 @@ using testing::StartsWith;
 
 class ExecRank : public ExecProgram {
  protected:
-  /// torchrun's command line, of `processes` workers.
-  ProgramResult run_torchrun(const std::vector<std::string>& flags, int processes) {
+  /// torchrun's command line, of `processes` workers on this node.
+  ProgramResult run_torchrun(const std::vector<std::string>& flags,
+                             int processes,
+                             const std::vector<std::string>& nodes = {}) {
     std::vector<std::string> words = {"exec", "--output", path("out")};
     words.insert(words.end(), flags.begin(), flags.end());
     words.insert(words.end(),
@@ -23,8 +25,9 @@ class ExecRank : public ExecProgram {
                   "-m",
                   "torch.distributed.run",
                   "--nproc-per-node",
-                  std::to_string(processes),
-                  std::string(ONERANK_EXEC_PROGRAMS) + "/ddp.py"});
+                  std::to_string(processes)});
+    words.insert(words.end(), nodes.begin(), nodes.end());
+    words.push_back(std::string(ONERANK_EXEC_PROGRAMS) + "/ddp.py");
     return run(words);
   }
 };
@@ -60,6 +63,35 @@ TEST_F(ExecRank, IsFoundAmongTheProcessesThatTheProgramSpawns) {
   EXPECT_EQ(profile(2).world_size, 4);
   EXPECT_EQ(profile(2).program->device_index, 2);
   EXPECT_EQ(profile(2).parameters.count, 192 * 192 + 192);
+  EXPECT_THAT(result.output, HasSubstr("trained as 2\n"));
+  EXPECT_THAT(result.output, testing::Not(HasSubstr("trained as 1")));
+}
+
+TEST_F(ExecRank, OfAnotherNodeThanTheProgramSpawnsIsRefused) {
+  const ProgramResult result = run_program("spawns.py", {"--world-size", "16", "--rank", "9"});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.error,
+              HasSubstr("error: the program's launcher started the ranks 0, 1, 2, 3, 4, 5, 6, 7, "
+                        "not rank 9\n"));
+}
+
+TEST_F(ExecRank, IsTheTaskThatSrunWouldStart) {
+  const std::string program = std::string(ONERANK_EXEC_PROGRAMS) + "/slurm_task.py";
+  const ProgramResult result = run({"exec",
+                                    "--output",
+                                    path("out"),
+                                    "--rank",
+                                    "9",
+                                    "--",
+                                    "srun",
+                                    "-N",
+                                    "2",
+                                    "--ntasks-per-node=8",
+                                    ONERANK_PYTHON,
+                                    program});
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_EQ(profile(9).world_size, 16);
+  EXPECT_EQ(profile(9).program->device_index, 1);
 }
 
 TEST_F(ExecRank, IsTheWorkerOfThatRankUnderTorchrun) {
@@ -80,6 +112,19 @@ TEST_F(ExecRank, IsTheOnlyWorkerOfItsNodeThatRuns) {
   EXPECT_EQ(elsewhere.exit_code, 2);
   EXPECT_THAT(elsewhere.error,
               HasSubstr("the program's launcher started the ranks 0, 1, not rank 9"));
+}
+
+TEST_F(ExecRank, IsOnItsNodeWhateverNodeTorchrunNames) {
+  const std::vector<std::string> wanted = {"--world-size", "4", "--rank", "3"};
+  for (const std::vector<std::string>& nodes :
+       {std::vector<std::string>{"--nnodes", "2", "--node-rank", "0"},
+        {"--nnodes", "2", "--node-rank", "1", "--master-addr", "elsewhere"},
+        {"--nnodes", "2", "--rdzv-backend", "c10d", "--rdzv-endpoint", "elsewhere:29400"}}) {
+    const ProgramResult result = run_torchrun(wanted, 2, nodes);
+    ASSERT_EQ(result.exit_code, 0) << result.error;
+    EXPECT_EQ(profile(3).world_size, 4);
+    EXPECT_EQ(profile(3).program->device_index, 1);
+  }
 }
 
 TEST_F(ExecRank, AutoFindsTheRanksAndTheWorldOfTheProgramsLauncher) {

@@ -1,4 +1,4 @@
-"""Starts four ranks by itself, each with a model of its own width."""
+"""Starts a rank for each GPU by itself, each with a model of its own width."""
 
 import torch
 import torch.distributed as dist
@@ -19,8 +19,10 @@ def train(rank, world_size):
         for parameter in model.parameters():
             dist.all_reduce(parameter.grad)
         optimizer.step()
+    print("trained as", rank, flush=True)
     dist.destroy_process_group()
 
 
 if __name__ == "__main__":
-    mp.spawn(train, args=(4,), nprocs=4)
+    ranks = torch.cuda.device_count()
+    mp.spawn(train, args=(ranks,), nprocs=ranks)

@@ -1,0 +1,74 @@
+#include "sim/cli/process/srun.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "estimator/base/errors.h"
+
+namespace sim {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsSupersetOf;
+using testing::Pair;
+
+TEST(Srun, IsLeftOutWithItsOptions) {
+  const auto srun = parse_srun({"/usr/bin/srun",
+                                "-ln",
+                                "16",
+                                "-N2",
+                                "--exclusive",
+                                "--partition",
+                                "gpu",
+                                "--cpu-bind=none",
+                                "-K",
+                                "python",
+                                "train.py",
+                                "-n",
+                                "3"});
+  ASSERT_TRUE(srun);
+  EXPECT_THAT(srun->program, ElementsAre("python", "train.py", "-n", "3"));
+  EXPECT_EQ(srun->tasks, 16);
+}
+
+TEST(Srun, HasTasksOfItsNodes) {
+  EXPECT_EQ(parse_srun({"srun", "--nodes=2-4", "--ntasks-per-node", "8", "train"})->tasks, 16);
+  EXPECT_EQ(parse_srun({"srun", "-u", "--", "train"})->tasks, std::nullopt);
+}
+
+TEST(Srun, IsNoOtherProgram) { EXPECT_FALSE(parse_srun({"python", "srun"})); }
+
+TEST(Srun, NeedsAProgram) { EXPECT_THROW(parse_srun({"srun", "-n", "4"}), estimator::UserError); }
+
+TEST(SlurmVariables, AreOfTheTaskOfTheRank) {
+  Environment environment = {{"SLURM_JOB_ID", "77"}, {"SLURM_PROCID", "0"}};
+  set_slurm_variables({.world_size = 16, .gpus_per_node = 8, .tasks = 16}, 9, environment);
+  EXPECT_THAT(environment,
+              IsSupersetOf({Pair("SLURM_PROCID", "9"),
+                            Pair("SLURM_LOCALID", "1"),
+                            Pair("SLURM_NODEID", "1"),
+                            Pair("SLURM_NTASKS", "16"),
+                            Pair("SLURM_JOB_NUM_NODES", "2"),
+                            Pair("SLURM_TASKS_PER_NODE", "8(x2)"),
+                            Pair("SLURM_NODELIST", "node[0-1]"),
+                            Pair("SLURM_JOB_ID", "77")}));
+}
+
+TEST(SlurmVariables, OfALauncherOnEachNodeAreOfTheNode) {
+  Environment environment;
+  set_slurm_variables({.world_size = 16, .gpus_per_node = 8, .tasks = 2}, 9, environment);
+  EXPECT_THAT(environment,
+              IsSupersetOf({Pair("SLURM_PROCID", "1"),
+                            Pair("SLURM_LOCALID", "0"),
+                            Pair("SLURM_NTASKS", "2"),
+                            Pair("SLURM_TASKS_PER_NODE", "1(x2)")}));
+}
+
+TEST(SlurmJob, NeedsTasksThatDivideTheWorld) {
+  EXPECT_NO_THROW(check_slurm_job({.world_size = 16, .tasks = 2}));
+  EXPECT_THROW(check_slurm_job({.world_size = 16, .tasks = 3}), estimator::UserError);
+  EXPECT_THROW(check_slurm_job({.world_size = 16, .tasks = 0}), estimator::UserError);
+}
+
+}  // namespace
+}  // namespace sim
