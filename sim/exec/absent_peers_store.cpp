@@ -15,6 +15,7 @@
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 #include <utility>
 
+#include "sim/exec/peer_messages.h"
 #include "sim/exec/settings.h"
 
 namespace sim {
@@ -76,7 +77,68 @@ std::function<void(const std::string&)>& refusal_listener() {
   return *listener;
 }
 
+/// Objects of torch's classes have no room for it.
+class MeetingPlaces {
+ public:
+  void set(const c10d::Store& store, std::string place) {
+    const std::lock_guard lock(mutex_);
+    places_[&store] = std::move(place);
+  }
+  std::string of(const c10d::Store& store) {
+    const std::lock_guard lock(mutex_);
+    return places_[&store];
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<const c10d::Store*, std::string> places_;
+};
+
+MeetingPlaces& meeting_places() {
+  static auto* const places = new MeetingPlaces;
+  return *places;
+}
+
+int64_t wanted_rank() {
+  const char* text = std::getenv(kExecWantedRankVariable);
+  return text == nullptr ? 0 : std::strtoll(text, nullptr, 10);
+}
+
+MessageName name_of(const c10d::Store& store, const std::string& key) {
+  return {.line = {.group = "store " + meeting_places().of(store),
+                   .kind = "key " + key,
+                   .from = 0,
+                   .to = MessageLine::kEveryone}};
+}
+
 }  // namespace
+
+void set_meeting_place(const c10d::Store& store, std::string place) {
+  meeting_places().set(store, std::move(place));
+}
+
+void say_value(const c10d::Store& store,
+               const std::string& key,
+               const std::vector<uint8_t>& value) {
+  PeerMessages& messages = peer_messages();
+  if (!messages.has_peers() || wanted_rank() != 0) return;
+  messages.say(name_of(store, key),
+               {.is_known = true,
+                .size = static_cast<int64_t>(value.size()),
+                .bytes = std::string(value.begin(), value.end())});
+}
+
+std::optional<std::vector<uint8_t>> value_of_rank_0(const c10d::Store& store,
+                                                    const std::string& key,
+                                                    bool waits) {
+  PeerMessages& messages = peer_messages();
+  const int64_t own_rank = wanted_rank();
+  if (!messages.has_peers() || own_rank == 0) return std::nullopt;
+  const MessageName name = name_of(store, key);
+  const auto message = waits ? messages.wait_for(name, own_rank).message : messages.look_for(name);
+  if (!message) return std::nullopt;
+  return std::vector<uint8_t>(message->bytes.begin(), message->bytes.end());
+}
 
 std::optional<std::vector<uint8_t>> invented_value(const std::string& key) {
   if (!is_unique_id(key)) return std::nullopt;
@@ -121,11 +183,13 @@ void make_tcp_store(void* place, void* host, const void* options) {
   own.waitWorkers = false;
   own.masterListenFd = std::nullopt;
   const auto* store = new (place) TcpStore(kLoopback, own);
+  set_meeting_place(*store, fmt::format("{}:{}", name, named_port));
   if (!served) served_ports().add(name, named_port, store->getPort());
 }
 
 void make_file_store(void* place, void* path, int workers) {
-  new (place) FileStore(std::move(*static_cast<std::string*>(path)), workers);
+  std::string file = *static_cast<std::string*>(path);
+  set_meeting_place(*new (place) FileStore(file, workers), file);
 }
 
 }  // namespace sim

@@ -24,13 +24,42 @@ std::optional<std::vector<uint8_t>> invented_value(const std::string& key);
 /// time.
 void set_refusal_listener(std::function<void(const std::string& what)> listener);
 
+/// Where this program's ranks keep the keys of a store: a text that is the same for all that meet
+/// in it.
+void set_meeting_place(const c10d::Store& store, std::string place);
+
+/// Tells the other ranks that are run what rank 0 sets; other ranks' keys stay their own.
+void say_value(const c10d::Store& store, const std::string& key, const std::vector<uint8_t>& value);
+
+/// What rank 0 has set, if it is run too and this is another rank. With `waits`, waits until it
+/// sets it, or cannot any more.
+std::optional<std::vector<uint8_t>> value_of_rank_0(const c10d::Store& store,
+                                                    const std::string& key,
+                                                    bool waits);
+
 /// One of torch's stores. Keys that this process sets behave as usual. Waiting for a key returns at
-/// once, as if an absent rank had set it. Reading a key that nobody has set gives invented_value()
-/// or an error, also at once.
+/// once, as if an absent rank had set it. Reading a key that this process has not set gives
+/// invented_value(), or value_of_rank_0(), or an error.
 template <class Real>
 class WithAbsentPeers final : public Real {
  public:
   using Real::Real;
+
+  using Real::set;
+  void set(const std::string& key, const std::vector<uint8_t>& value) override {
+    Real::set(key, value);
+    say_value(*this, key, value);
+  }
+
+  bool check(const std::vector<std::string>& keys) override {
+    for (const std::string& key : keys) {
+      if (Real::check({key})) continue;
+      const auto value = value_of_rank_0(*this, key, /*waits=*/false);
+      if (!value) return false;
+      Real::set(key, *value);
+    }
+    return true;
+  }
 
   std::vector<uint8_t> get(const std::string& key) override {
     provide(key);
@@ -48,7 +77,8 @@ class WithAbsentPeers final : public Real {
  private:
   void provide(const std::string& key) {
     if (Real::check({key})) return;
-    const auto value = invented_value(key);
+    auto value = invented_value(key);
+    if (!value) value = value_of_rank_0(*this, key, /*waits=*/true);
     if (!value) refuse_to_invent(key);
     Real::set(key, *value);
   }

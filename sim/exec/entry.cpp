@@ -55,30 +55,37 @@ void start_recorder() try {
   std::_Exit(static_cast<int>(error.exit_code()));
 }
 
-void gpu_starts() {
-  static std::once_flag once;
-  std::call_once(once, start_recorder);
+/// Makes launch.py look at what the program has loaded by now.
+void watch_launch() {
+  const std::filesystem::path library = variable(sim::kExecRecorderVariable);
+  sim::run_script_soon((library.parent_path() / "launch.py").string(),
+                       {{"recorder_path", library.string()},
+                        {"rank", variable(sim::kExecWantedRankVariable)},
+                        {"folder", variable(sim::kExecFolderVariable)},
+                        {"deadline", variable(sim::kExecDeadlineVariable)}});
 }
 
-/// Ranks meet by a store: before it is made, nobody knows which rank this process is.
-void watch_launch() {
+void gpu_starts() {
   static std::once_flag once;
   std::call_once(once, [] {
-    const std::filesystem::path library = variable(sim::kExecRecorderVariable);
-    sim::run_script_soon((library.parent_path() / "launch.py").string(),
-                         {{"recorder_path", library.string()},
-                          {"rank", variable(sim::kExecWantedRankVariable)},
-                          {"folder", variable(sim::kExecFolderVariable)}});
+    watch_launch();
+    start_recorder();
   });
 }
 
+/// By a store ranks meet: before it is made, nobody knows which rank this process is.
+void store_is_made() {
+  static std::once_flag once;
+  std::call_once(once, watch_launch);
+}
+
 void make_tcp_store(void* place, void* host, const void* options) {
-  watch_launch();
+  store_is_made();
   sim::make_tcp_store(place, host, options);
 }
 
 void make_file_store(void* place, void* path, int workers) {
-  watch_launch();
+  store_is_made();
   sim::make_file_store(place, path, workers);
 }
 

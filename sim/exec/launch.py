@@ -1,25 +1,31 @@
 """What only Python knows of how a program starts its ranks.
 
-The recorder runs this inside every process of the program that makes a store, once, with `rank` (the one
-that is wanted), `folder` (see kExecFolderVariable) and `recorder_path` set.
+The recorder runs this inside every process of the program, when it first makes a store and when it first
+uses the GPU, with `rank` (the one that is wanted), `folder` (see kExecFolderVariable), `deadline` (see kExecDeadlineVariable)
+and `recorder_path` set.
 """
 
 
-def watch(rank, folder, recorder_path):
+def watch(rank, folder, deadline, recorder_path):
     import ctypes
+    import faulthandler
     import functools
     import multiprocessing
     import os
     import pathlib
     import sys
+    import time
 
     def module(name):
         return sys.modules.get("torch.distributed." + name)
 
     def replace(owner, name, make):
         real = getattr(owner, name, None)
-        if real is not None:
-            setattr(owner, name, functools.wraps(real)(make(real)))
+        if real is None or hasattr(real, "is_of_onerank"):
+            return
+        made = functools.wraps(real)(make(real))
+        made.is_of_onerank = True
+        setattr(owner, name, made)
 
     def only_wanted(real):
         """A process that multiprocessing started for another rank ends as if it had done its work."""
@@ -63,6 +69,11 @@ def watch(rank, folder, recorder_path):
 
         return start_workers
 
+    if deadline:
+        # Nothing else of the program may hold this file: it is written by a thread without the interpreter.
+        global doing
+        doing = open(pathlib.Path(folder) / f"doing-{os.getpid()}", "w")
+        faulthandler.dump_traceback_later(max(0.1, float(deadline) - 2 - time.time()), file=doing)
     if c10d := module("distributed_c10d"):
         replace(c10d, "_new_process_group_helper", only_wanted)
     if dynamic := module("elastic.rendezvous.dynamic_rendezvous"):
@@ -71,4 +82,4 @@ def watch(rank, folder, recorder_path):
         replace(agents.LocalElasticAgent, "_start_workers", as_node_of_rank)
 
 
-watch(int(rank), folder, recorder_path)
+watch(int(rank), folder, deadline, recorder_path)

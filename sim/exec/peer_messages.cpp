@@ -121,6 +121,21 @@ std::string PeerMessages::circle(int64_t from, int64_t own_rank) const {
   return "";
 }
 
+bool PeerMessages::is_started(int64_t rank) const {
+  return has_peers() && fs::exists(state_of(folder_, kStarted, rank));
+}
+
+void PeerMessages::want(int64_t rank) const {
+  if (!is_started(rank)) write_at_once(state_of(folder_, kWanted, rank), "");
+}
+
+std::optional<PeerMessage> PeerMessages::look_for(const MessageName& name) const {
+  if (!has_peers()) return std::nullopt;
+  auto message = find(name);
+  if (!message) want(name.line.from);
+  return message;
+}
+
 PeerAnswer PeerMessages::wait_for(const MessageName& name, int64_t own_rank) {
   using namespace std::chrono_literals;
   const int64_t from = name.line.from;
@@ -129,9 +144,7 @@ PeerAnswer PeerMessages::wait_for(const MessageName& name, int64_t own_rank) {
   be_started(own_rank);
   const fs::path waits = state_of(folder_, kWaits, own_rank);
   write_at_once(waits, std::to_string(from));
-  if (!fs::exists(state_of(folder_, kStarted, from))) {
-    write_at_once(state_of(folder_, kWanted, from), "");
-  }
+  want(from);
   PeerAnswer answer;
   int times_in_circle = 0;
   for (auto pause = 1ms; !answer.message && answer.why_not.empty();) {

@@ -67,12 +67,19 @@ class PeerMessages {
 
   void say(const MessageName& name, const PeerMessage& message);
 
+  /// Whether this rank is run too, and has begun.
+  bool is_started(int64_t rank) const;
+
+  /// The message, if it is said by now. Its rank is started if it is not running.
+  std::optional<PeerMessage> look_for(const MessageName& name) const;
+
   /// Waits until the message is said, or cannot be said any more.
   PeerAnswer wait_for(const MessageName& name, int64_t own_rank);
 
  private:
   std::filesystem::path file_of(const MessageName& name) const;
   std::optional<PeerMessage> find(const MessageName& name) const;
+  void want(int64_t rank) const;
   void be_started(int64_t rank);
   /// "rank 1 waits for rank 2, which waits for rank 1", or "".
   std::string circle(int64_t from, int64_t own_rank) const;

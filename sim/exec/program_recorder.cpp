@@ -15,6 +15,7 @@
 #include "estimator/base/document.h"
 #include "estimator/base/files.h"
 #include "estimator/base/units.h"
+#include "sim/exec/barriers.h"
 #include "sim/exec/count_reads.h"
 #include "sim/exec/launched_kernels.h"
 #include "sim/exec/memory_report.h"
@@ -325,6 +326,7 @@ void ProgramRecorder::collective_called(const onerank_nccl_call& call) {
     if (gathers) tracker_.memory_gathered(address);
   }
   collectives_.add(call, recording_);
+  tell_tracker([&] { pass_if_barrier(call); });
   if (gpu_ && settings_.record) tell_tracker([&] { messages_.called(call, gpu_); });
   if (gpu_) tell_tracker([&] { trace_.nccl_called(call, gpu_.stream_number(call.stream)); });
 }

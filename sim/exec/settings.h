@@ -26,6 +26,12 @@ inline constexpr const char* kSkippedPrefix = "skipped-";
 inline constexpr const char* kRefusals = "refusals";
 /// The same of messages of absent ranks in whose place it was given what it held itself.
 inline constexpr const char* kTakenForOwn = "taken-for-own";
+/// The same of barriers behind which nobody waited for absent ranks.
+inline constexpr const char* kPassedBarriers = "passed-barriers";
+/// A variable: the time at which the program will be ended, in seconds since 1970. Shortly before,
+/// its processes write to files with this prefix, and their id, what they are doing.
+inline constexpr const char* kExecDeadlineVariable = "ONERANK_EXEC_DEADLINE";
+inline constexpr const char* kDoingPrefix = "doing-";
 /// The last file that a process writes there.
 inline constexpr const char* kProcessProfile = "profile.json";
 

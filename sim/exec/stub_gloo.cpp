@@ -14,6 +14,7 @@
 
 #include "comm_stub/stub_backend.h"
 #include "sim/exec/absent_peers_store.h"
+#include "sim/exec/barriers.h"
 #include "sim/exec/peer_messages.h"
 #include "sim/exec/python.h"
 #include "sim/exec/virtual_gpu_control.h"
@@ -75,7 +76,7 @@ class StubGloo final : public Backend {
   void setSequenceNumberForGroup() override {}
   uint64_t getSequenceNumberForGroup() override { return stub_->getSequenceNumberForGroup(); }
   void waitForPendingWorks() override {}
-  void monitoredBarrier(const c10d::BarrierOptions&, bool) override {}
+  void monitoredBarrier(const c10d::BarrierOptions&, bool) override { pass(); }
 
   WorkPtr broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) override {
     WorkPtr work = stub_->broadcast(tensors, options);
@@ -158,10 +159,25 @@ class StubGloo final : public Backend {
   WorkPtr recvAnysource(Tensors& tensors, int tag) override {
     return stub_->recvAnysource(tensors, tag);
   }
-  WorkPtr barrier(const c10d::BarrierOptions& options) override { return stub_->barrier(options); }
+  WorkPtr barrier(const c10d::BarrierOptions& options) override {
+    pass();
+    return stub_->barrier(options);
+  }
 
  private:
   static std::string message_with(int tag) { return fmt::format("message with tag {}", tag); }
+
+  void pass() const {
+    BarrierCall call = {
+        .group = group_name(), .description = described_group(), .own_rank = rank_of_world(rank_)};
+    for (int member = 0; member < size_; ++member) call.ranks.push_back(rank_of_world(member));
+    pass_barrier(call);
+  }
+
+  std::string group_name() const { return "gloo " + options_->group_name; }
+  std::string described_group() const {
+    return options_->group_desc.empty() ? "of gloo" : options_->group_desc;
+  }
 
   int64_t rank_of_world(int64_t member) const {
     const auto& ranks = options_->global_ranks_in_group;
@@ -172,7 +188,7 @@ class StubGloo final : public Backend {
   /// Says what `tensor` holds, or fills it with what the absent member says.
   void exchange(const std::string& kind, int64_t from, int64_t to, const at::Tensor& tensor) const {
     const MessageLine line = {
-        .group = "gloo " + options_->group_name,
+        .group = group_name(),
         .kind = kind,
         .from = rank_of_world(from),
         .to = to == MessageLine::kEveryone ? MessageLine::kEveryone : rank_of_world(to)};
@@ -187,7 +203,7 @@ class StubGloo final : public Backend {
                     tensor.nbytes(),
                     c10::toString(tensor.scalar_type()),
                     line.from,
-                    options_->group_desc.empty() ? "of gloo" : options_->group_desc,
+                    described_group(),
                     size_,
                     python.text.empty() ? "" : ", ",
                     python.text,

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <fstream>
 #include <optional>
+#include <regex>
 #include <set>
 #include <sstream>
 
@@ -133,6 +134,12 @@ SubprocessCommand command_for(const ExecJob& job,
   if (!job.peers_folder.empty()) environment[kPeersVariable] = job.peers_folder.string();
   environment[kExecWantedRankVariable] = std::to_string(rank);
   environment[kExecFolderVariable] = process_folder(scratch).string();
+  if (job.timeout_seconds > 0) {
+    const auto deadline =
+        std::chrono::system_clock::now() + std::chrono::seconds(job.timeout_seconds);
+    environment[kExecDeadlineVariable] =
+        std::to_string(std::chrono::system_clock::to_time_t(deadline));
+  }
   environment[kExecSettingsVariable] = settings_text(settings_for(job, rank, outer));
   if (job.device == DeviceKind::kVirtual) {
     play_virtual_gpu(job, environment);
@@ -184,10 +191,39 @@ std::string shown(const std::vector<std::string>& command) {
                   code);
 }
 
-void throw_if_timed_out(const ExecJob& job, const Patience& patience) {
+/// Of a dump of Python's threads, the main one last and each innermost first: where the program's
+/// own code is, as "train.py:30 in main", or "".
+std::string place_in(const fs::path& dump) {
+  static const std::regex kFrame(R"re(\s*File "([^"]+)", line (\d+) in (.+))re");
+  static const std::regex kOfOthers("/(torch|multiprocessing|lib/python[0-9.]+)/|^<");
+  std::ifstream file(dump);
+  std::string place;
+  for (std::string line; std::getline(file, line);) {
+    std::smatch frame;
+    if (line.starts_with("Thread") || line.starts_with("Current thread")) place.clear();
+    if (!place.empty() || !std::regex_match(line, frame, kFrame)) continue;
+    const std::string path = frame[1];
+    if (std::regex_search(path, kOfOthers)) continue;
+    place = fmt::format(
+        "{}:{} in {}", fs::path(path).filename().string(), frame[2].str(), frame[3].str());
+  }
+  return place;
+}
+
+/// " at train.py:30 in main", or "".
+std::string doing_text(const fs::path& folder) {
+  std::set<std::string> places;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    if (!entry.path().filename().string().starts_with(kDoingPrefix)) continue;
+    if (std::string place = place_in(entry.path()); !place.empty()) places.insert(std::move(place));
+  }
+  return places.empty() ? "" : fmt::format(" at {}", fmt::join(places, " and "));
+}
+
+void throw_if_timed_out(const ExecJob& job, const fs::path& folder, const Patience& patience) {
   if (!patience.timed_out()) return;
   fail(job,
-       fmt::format("the program was ended after {} s", job.timeout_seconds),
+       fmt::format("the program was ended after {} s{}", job.timeout_seconds, doing_text(folder)),
        "it hangs, or needs longer: give --steps K, or a larger --timeout (0: none)",
        ExitCode::kMachineLacks);
 }
@@ -223,6 +259,7 @@ std::set<std::string> lines_of(const fs::path& path) {
 /// What a program that failed was given and that may not be so.
 struct GivenValues {
   std::set<std::string> taken;     ///< messages of absent ranks: what it held itself
+  std::set<std::string> passed;    ///< barriers behind which it waited for nobody
   std::set<std::string> invented;  ///< operators that read what only kernels would have computed
 };
 
@@ -233,6 +270,12 @@ std::string help_for(const GivenValues& given) {
         "; in place of messages of absent ranks it was given what it held itself ({}): --ranks "
         "auto runs the ranks that are waited for",
         fmt::join(given.taken, "; "));
+  }
+  if (!given.passed.empty()) {
+    help += fmt::format(
+        "; it did not wait for absent ranks at barriers ({}): what they would have prepared is not "
+        "there, unless --ranks runs them too",
+        fmt::join(given.passed, "; "));
   }
   if (!given.invented.empty()) {
     help += fmt::format("; it had read zeros for values that only kernels would have computed ({})",
@@ -288,7 +331,8 @@ void check_recorder(const ExecJob& job) {
 }
 
 GivenValues given_values(const fs::path& folder, const ProgramProcesses& processes) {
-  GivenValues given{.taken = lines_of(folder / kTakenForOwn)};
+  GivenValues given{.taken = lines_of(folder / kTakenForOwn),
+                    .passed = lines_of(folder / kPassedBarriers)};
   for (const ProgramProcess& process : processes.all()) {
     for (const auto& read : process.profile.program->invented_reads) {
       given.invented.insert(read.reader.empty() ? "a copy" : read.reader);
@@ -317,7 +361,7 @@ const ProgramProcess& process_of_rank(const ExecJob& job,
   if (candidates(processes.all(), wanted).empty()) {
     const auto refusals = lines_of(folder / kRefusals);  // also of processes without a profile
     throw_if_unanswered(job, {refusals.begin(), refusals.end()});
-    throw_if_timed_out(job, patience);
+    throw_if_timed_out(job, folder, patience);
     throw_if_failed(job, given_values(folder, processes), end);
   }
   if (!processes.all().empty()) return rank_process(processes.all(), wanted);

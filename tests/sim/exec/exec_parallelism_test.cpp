@@ -142,6 +142,39 @@ TEST_F(ExecMessages, AnAllToAllWithSplitsBringsWhatThisRankHasForItself) {
   EXPECT_THAT(result.output, HasSubstr("rank 2 has counted"));
 }
 
+class ExecPrepared : public ExecMessages, public testing::WithParamInterface<const char*> {};
+
+TEST_P(ExecPrepared, ByRankZeroIsThereForTheOthers) {
+  const ProgramResult result = run_program(
+      "prepares.py", {"--world-size", "4", "--ranks", "0,3"}, {GetParam(), path("prepared")});
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_THAT(result.output, HasSubstr("rank 0 goes on"));
+  EXPECT_THAT(result.output, HasSubstr("rank 3 goes on"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Ways,
+                         ExecPrepared,
+                         testing::Values("file", "gloo", "key", "poll"),
+                         [](const auto& test) { return std::string(test.param); });
+
+TEST_F(ExecMessages, ABarrierThatNobodyElseComesToIsNamedWhereTheProgramFails) {
+  const ProgramResult result =
+      run_program("prepares.py", {"--world-size", "4", "--rank", "3"}, {"file", path("prepared")});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.error,
+              HasSubstr("it did not wait for absent ranks at barriers (prepares.py:29 in <module>, "
+                        "group default_pg of 4 ranks: rank 0 was not run)"));
+}
+
+TEST_F(ExecMessages, AWaitWithoutEndIsNamedWithItsLine) {
+  const ProgramResult result = run_program("prepares.py",
+                                           {"--world-size", "4", "--rank", "3", "--timeout", "25"},
+                                           {"alone", path("prepared")});
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_THAT(result.error,
+              HasSubstr("error: the program was ended after 25 s at prepares.py:21 in wait_for\n"));
+}
+
 struct Alone {
   const char* part;
   int exit_code;

@@ -38,6 +38,12 @@ TEST(Srun, HasTasksOfItsNodes) {
 
 TEST(Srun, IsNoOtherProgram) { EXPECT_FALSE(parse_srun({"python", "srun"})); }
 
+TEST(Srun, NeedsNumbersOfTasks) {
+  for (const char* number : {"many", "0", "8x", ""}) {
+    EXPECT_THROW(parse_srun({"srun", "-n", number, "train"}), estimator::UserError) << number;
+  }
+}
+
 TEST(Srun, NeedsAProgram) { EXPECT_THROW(parse_srun({"srun", "-n", "4"}), estimator::UserError); }
 
 TEST(SlurmVariables, AreOfTheTaskOfTheRank) {
