@@ -5,6 +5,8 @@
 #include <chrono>
 #include <sstream>
 #include <thread>
+#include <tuple>
+#include <utility>
 
 #include "tests/sim/exec/exec_program.h"
 
@@ -186,6 +188,35 @@ TEST_F(ExecFailures, ArgumentsMayBeAnyBytes) {
   EXPECT_EQ(result.exit_code, 0) << result.error;
   EXPECT_EQ(profile(0).program->command.back(), "caf\xef\xbf\xbd");  // U+FFFD
 }
+
+/// A program, the way in which it is broken, and why it is refused.
+using Broken = std::tuple<const char*, std::pair<const char*, const char*>>;
+
+class ExecBroken : public ExecProgram, public testing::WithParamInterface<Broken> {};
+
+TEST_P(ExecBroken, ProgramsThatDoNotTrainAsTheySayGetNoVerdict) {
+  const auto& [program, broken] = GetParam();
+  environment_["PYTHONPATH"] = ONERANK_BROKEN_PROGRAMS;
+  environment_["ONERANK_BREAK"] = broken.first;
+  const ProgramResult result = run_program(program, {"--world-size", "16", "--steps", "2"});
+  EXPECT_THAT(result.exit_code, testing::AnyOf(2, 3));
+  EXPECT_THAT(result.error, HasSubstr(broken.second));
+  EXPECT_THAT(result.output, testing::Not(HasSubstr("fits")));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Ways,
+    ExecBroken,
+    testing::Combine(
+        testing::Values("ddp.py", "fsdp2.py"),
+        testing::Values(std::pair("steps", "no optimizer step was seen"),
+                        std::pair("device", "it used cuda:7 first"),
+                        std::pair("counts", "counts that only kernels would know (aten::nonzero"),
+                        std::pair("world", "started a world of 8 ranks, not of 16"))),
+    [](const auto& test) {
+      const std::string program = std::get<0>(test.param);
+      return program.substr(0, program.find('.')) + "_" + std::get<1>(test.param).first;
+    });
 
 }  // namespace
 }  // namespace sim
