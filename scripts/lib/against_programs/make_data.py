@@ -3,6 +3,7 @@
   tokens/       train.bin and val.bin of nanoGPT
   text.txt      sentences, a line each
   sentences/    the same as train.jsonl, for datasets
+  sentences.model  a tokenizer of SentencePiece for them
   chats/        the same as questions and answers
   llama/        a Llama of 33 M parameters in the form of transformers: settings, tokenizer, zeros for weights
   texts/        the sentences as files, for litgpt
@@ -17,6 +18,7 @@ import random
 import sys
 
 import numpy
+import sentencepiece
 from PIL import Image
 from safetensors.numpy import save_file
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
@@ -99,6 +101,9 @@ def main(folder):
     (folder / "sentences").mkdir()
     (folder / "sentences" / "train.jsonl").write_text(
         "\n".join(json.dumps({"text": line}) for line in lines))
+    sentencepiece.SentencePieceTrainer.train(
+        input=str(folder / "text.txt"), model_prefix=str(folder / "sentences"), vocab_size=60,
+        hard_vocab_limit=False, minloglevel=2)
     (folder / "chats").mkdir()
     (folder / "chats" / "train.jsonl").write_text("\n".join(
         json.dumps({"prompt": line[:400], "completion": line[400:]}) for line in lines))
