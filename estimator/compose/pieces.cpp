@@ -41,6 +41,7 @@ void erase_what_pieces_have_not(Json& parallelism) {
   for (const char* key : {"layers_per_stage",
                           "bucket_elements",
                           "overlap_p2p_communication",
+                          "overlap_p2p_warmup_flush",
                           "microbatch_group_size_per_virtual_stage"}) {
     parallelism.erase(key);
   }

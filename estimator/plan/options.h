@@ -288,13 +288,26 @@ void visit_fields(Visitor& visit, ParallelConfig& parallelism) {
   visit("overlap_param_gather",
         parallelism.overlap_param_gather,
         {"gather parameters during the first forward", {{"--overlap-param-gather", "true"}}});
-  visit(
-      "overlap_p2p_communication",
-      parallelism.overlap_p2p_communication,
-      Option{
-          "with virtual stages: overlap sends between stages with compute",
-          {{"--no-overlap-p2p-communication", "false", "with virtual stages: wait for each send"}}}
-          .of_the_cluster());
+  visit("overlap_p2p_communication",
+        parallelism.overlap_p2p_communication,
+        {"with virtual stages: overlap sends between stages with compute",
+         {{"--no-overlap-p2p-communication", "false", "with virtual stages: wait for each send"}}});
+  visit("overlap_p2p_warmup_flush",
+        parallelism.overlap_p2p_warmup_flush,
+        {"megatron-lm, with virtual stages: overlap sends in the warm-up and the flush of the "
+         "pipeline, too, where stages receive one step ahead",
+         {{"--overlap-p2p-communication-warmup-flush", "true"}}});
+  visit("defer_embedding_wgrad_compute",
+        parallelism.defer_embedding_wgrad_compute,
+        {"megatron-lm: the last stage computes the weight gradients of the output layer while the "
+         "other stages flush the pipeline",
+         {{"--defer-embedding-wgrad-compute", "true"}}});
+  visit("wgrad_deferral_limit",
+        parallelism.wgrad_deferral_limit,
+        {"micro-batches of a step whose weight gradients are deferred, with "
+         "--defer-embedding-wgrad-compute; 0: all",
+         Range{0, kLargestWhole},
+         {{"--wgrad-deferral-limit"}}});
   visit("tp_comm_overlap",
         parallelism.tp_comm_overlap,
         {"overlap the tensor ranks' communication with matrix products (TransformerEngine's user "

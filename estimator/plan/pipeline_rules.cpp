@@ -120,10 +120,55 @@ void check_interleaving(Rules& rules) {
                   p.pipeline));
 }
 
+/// What Megatron-LM moves into the warm-up and the flush of a pipeline, with its own conditions
+/// (__post_init__ of core/model_parallel_config.py).
+void check_flush(Rules& rules) {
+  const Plan& plan = rules.plan_;
+  const ParallelConfig& p = plan.parallelism;
+  const std::string framework = "training.framework = " + to_string(plan.training.framework);
+  if (p.overlap_p2p_warmup_flush) {
+    const std::string key = "parallelism.overlap_p2p_warmup_flush, ";
+    rules.require(plan.training.framework == Framework::kMegatronLm,
+                  "only Megatron-LM overlaps messages in the flush of its pipeline by choice",
+                  key + framework,
+                  "leave it out, or use --framework megatron-lm");
+    rules.require(p.virtual_stages > 1 && p.overlap_p2p_communication,
+                  "messages overlap in the flush only where they do between virtual stages",
+                  key + fmt::format("virtual_stages = {}, overlap_p2p_communication = {}",
+                                    p.virtual_stages,
+                                    p.overlap_p2p_communication),
+                  "use virtual stages (--vpp) with overlap_p2p_communication, or leave it out");
+  }
+  if (!p.defer_embedding_wgrad_compute) {
+    rules.require(p.wgrad_deferral_limit == 0,
+                  "there are no deferred weight gradients to limit",
+                  fmt::format("parallelism.wgrad_deferral_limit = {}", p.wgrad_deferral_limit),
+                  "add --defer-embedding-wgrad-compute, or leave it out");
+    return;
+  }
+  const std::string key = "parallelism.defer_embedding_wgrad_compute, ";
+  rules.require(plan.training.framework == Framework::kMegatronLm &&
+                    plan.training.gradient_accumulation_fusion,
+                "only fused products of Megatron-LM can add weight gradients later",
+                key + framework +
+                    fmt::format(", gradient_accumulation_fusion = {}",
+                                plan.training.gradient_accumulation_fusion),
+                "use --framework megatron-lm with gradient accumulation fusion, or leave it out");
+  rules.require(p.pipeline > 1,
+                "without a pipeline there is no flush in which to compute weight gradients",
+                key + fmt::format("pipeline = {}", p.pipeline),
+                "use several stages (--pp), or leave it out");
+  rules.require(!p.overlap_grad_reduce,
+                "Megatron-LM would reduce the output layer's gradient before it is whole",
+                key + "overlap_grad_reduce",
+                "leave out --overlap-grad-reduce or --defer-embedding-wgrad-compute");
+}
+
 }  // namespace
 
 void check_pipeline(Rules& rules) {
   const ParallelConfig& p = rules.plan_.parallelism;
+  check_flush(rules);
   p.layers_per_stage.empty() ? check_even_layers(rules) : check_given_layers(rules);
   if (p.virtual_stages > 1) check_interleaving(rules);
 }

@@ -177,6 +177,9 @@ struct TrainingConfig {
   Optimizer optimizer = Optimizer::kAdamw;
   bool optimizer_cpu_offload = false;
   double optimizer_offload_fraction = 1;
+  bool overlap_p2p_warmup_flush = false;
+  bool defer_embedding_wgrad_compute = false;
+  int64_t wgrad_deferral_limit = 0;
   bool use_precision_aware_optimizer = false;
   bool overlap_cpu_optimizer_d2h_h2d = false;
   bool pin_cpu_grads = true;

@@ -63,7 +63,8 @@ ScheduleShape schedule_shape(const Plan& plan) {
           .stages = p.pipeline,
           .micro_batches = plan.micro_batches(),
           .chunks = p.virtual_stages,
-          .group_size = p.microbatch_group_size_per_virtual_stage.value_or(0)};
+          .group_size = p.microbatch_group_size_per_virtual_stage.value_or(0),
+          .last_stage_defers = p.defer_embedding_wgrad_compute};
 }
 
 int64_t virtual_stage(const ScheduleShape& shape, int64_t stage, int64_t chunk) {
@@ -115,7 +116,8 @@ int64_t forwards_in_flight(const ScheduleShape& shape, int64_t stage) {
 }
 
 int64_t micro_batches_to_execute(const ScheduleShape& shape, int64_t stage) {
-  if (is_v_shaped(shape.kind)) return shape.micro_batches;
+  const bool defers = shape.last_stage_defers && stage == shape.stages - 1;
+  if (is_v_shaped(shape.kind) || defers) return shape.micro_batches;
   if (shape.chunks == 1) {
     return std::min(shape.micro_batches, forwards_in_flight(shape, stage) + 2);
   }

@@ -49,6 +49,8 @@ struct ScheduleShape {
   int64_t micro_batches = 1;
   int64_t chunks = 1;      ///< v: model chunks (virtual stages) of each stage
   int64_t group_size = 0;  ///< g, at least p; 0: p
+  /// The last stage does something at its end for micro-batches of the whole step.
+  bool last_stage_defers = false;
 
   int64_t virtual_stages() const { return stages * chunks; }
   /// Micro-batches that go through one chunk before the next chunk's turn.
@@ -86,7 +88,8 @@ int64_t forwards_in_flight(const ScheduleShape& shape, int64_t stage);
 
 /// How many micro-batches of the plan a rank must run to reach its peak of memory. With one chunk
 /// these are those in flight and two more. Interleaved, they are the warm-up and one whole group
-/// through all chunks; after that the same chunks are in flight again.
+/// through all chunks; after that the same chunks are in flight again. A last stage that defers
+/// work runs all of them.
 int64_t micro_batches_to_execute(const ScheduleShape& shape, int64_t stage);
 
 }  // namespace estimator

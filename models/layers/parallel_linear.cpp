@@ -4,6 +4,7 @@
 #include <ATen/ops/zeros_like.h>
 #include <c10/core/GradMode.h>
 
+#include <deque>
 #include <functional>
 #include <optional>
 #include <utility>
@@ -17,6 +18,36 @@ namespace models {
 
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
+
+/// Products for the weight's gradient that wait for the pipeline's flush.
+class DeferredProducts {
+ public:
+  struct Operands {
+    at::Tensor input, output_gradient;
+  };
+
+  /// `limit` of an iteration, the first ones; 0 for all.
+  explicit DeferredProducts(int64_t limit) : limit_(static_cast<std::size_t>(limit)) {}
+
+  bool take_more() const { return limit_ == 0 || waiting_.size() < limit_; }
+  void take(Operands operands) { waiting_.push_back(std::move(operands)); }
+  std::deque<Operands> take_all_out() { return std::exchange(waiting_, {}); }
+
+ private:
+  std::size_t limit_;
+  std::deque<Operands> waiting_;
+};
+
+namespace {
+
+std::shared_ptr<DeferredProducts> make_deferred_products(const ShardContext& context,
+                                                         const LinearSpec& spec) {
+  const estimator::ParallelConfig& parallelism = context.plan.parallelism;
+  if (!spec.output_layer || !parallelism.defer_embedding_wgrad_compute) return nullptr;
+  return std::make_shared<DeferredProducts>(parallelism.wgrad_deferral_limit);
+}
+
+}  // namespace
 
 /// What the autograd functions need to know of a layer, kept by its graph nodes.
 struct LinearCall {
@@ -40,6 +71,7 @@ struct LinearCall {
         sequence_parallel(context.sequence_parallel()),
         buffers(context.buffers),
         keeper(context.keeper),
+        deferred(make_deferred_products(context, spec)),
         plan(&context.plan) {}
 
   ParameterStore* store;
@@ -56,6 +88,7 @@ struct LinearCall {
   bool sequence_parallel;
   std::shared_ptr<FrameworkBuffers> buffers;
   std::shared_ptr<OutputKeeper> keeper;
+  std::shared_ptr<DeferredProducts> deferred;  ///< null if no products are deferred
   const estimator::Plan* plan;
 };
 
@@ -89,10 +122,15 @@ at::Tensor finish_weight(const CallPointer& call,
   return gradient_stand_in(*call);
 }
 
-/// Where Megatron-LM or TransformerEngine puts the whole sequence.
-at::Tensor sequence_buffer(const LinearCall& call, const at::Tensor& part) {
+std::vector<int64_t> whole_shape(const LinearCall& call, const at::Tensor& part) {
   std::vector<int64_t> shape = part.sizes().vec();
   shape[0] *= call.tensor_group->size();
+  return shape;
+}
+
+/// Where Megatron-LM or TransformerEngine puts the whole sequence.
+at::Tensor sequence_buffer(const LinearCall& call, const at::Tensor& part) {
+  const std::vector<int64_t> shape = whole_shape(call, part);
   return call.global_memory ? call.buffers->global_memory(shape, part.options())
                             : at::empty(shape, part.options());
 }
@@ -175,9 +213,11 @@ struct ColumnParallelFunction : torch::autograd::Function<ColumnParallelFunction
     const at::Tensor& gradient = gradients[0];
     const bool sequence_parallel = call->sequence_parallel && call->tensor_group;
 
+    const bool deferred = call->deferred && call->deferred->take_more();
+    if (deferred) call->deferred->take({.input = saved[0], .output_gradient = gradient});
     at::Tensor input = saved[0];
     PendingCall gathering;
-    if (sequence_parallel && !call->keeps_gathered) {
+    if (sequence_parallel && !call->keeps_gathered && !deferred) {
       input = sequence_buffer(*call, saved[0]);
       gathering = start_gather(*call, input, saved[0]);
     }
@@ -189,9 +229,10 @@ struct ColumnParallelFunction : torch::autograd::Function<ColumnParallelFunction
     if (call->tensor_group) summing = start_sum(*call, input_gradient);
     const at::Tensor bias = call->has_bias ? call->products.bias_gradient(gradient) : at::Tensor();
     gathering.wait();
-    const at::Tensor weight_gradient = finish_weight(call, gradient, input);
+    const at::Tensor of_weight =
+        deferred ? gradient_stand_in(*call) : finish_weight(call, gradient, input);
     summing.wait();
-    return {input_gradient, weight_gradient, bias, at::Tensor()};
+    return {input_gradient, of_weight, bias, at::Tensor()};
   }
 };
 
@@ -220,6 +261,20 @@ struct RowParallelFunction : torch::autograd::Function<RowParallelFunction> {
     return {input_gradient, finish_weight(call, gradient, saved[0]), at::Tensor()};
   }
 };
+
+/// A kept input on its way to the whole sequence.
+struct Gathering {
+  at::Tensor whole;
+  std::optional<PendingCall> call;
+};
+
+Gathering start_gathering(const LinearCall& call, const at::Tensor& input, std::size_t number) {
+  if (!call.sequence_parallel || !call.tensor_group) return {.whole = input, .call = {}};
+  at::Tensor whole = call.buffers->global_memory(
+      whole_shape(call, input), input.options(), number % 2 == 0 ? "mpu_0" : "mpu_1");
+  PendingCall pending = call.tensor_group->start_all_gather(whole, input.contiguous());
+  return {.whole = std::move(whole), .call = std::move(pending)};
+}
 
 Parameter& weight_of(const ShardContext& context,
                      ParameterStore& store,
@@ -270,6 +325,23 @@ at::Tensor ColumnParallelLinear::bias() const {
 
 RowParallelLinear::RowParallelLinear(ShardContext& context,
                                      ParameterStore& store,
+void ColumnParallelLinear::compute_deferred_gradients() const {
+  if (!call_->deferred) return;
+  const c10::NoGradGuard no_grad;
+  std::deque<DeferredProducts::Operands> waiting = call_->deferred->take_all_out();
+  std::optional<Gathering> next;
+  for (std::size_t number = 0; !waiting.empty(); ++number) {
+    if (!next) next = start_gathering(*call_, waiting.front().input, number);
+    if (next->call) next->call->wait();
+    const at::Tensor input = std::move(next->whole);
+    const at::Tensor output_gradient = std::move(waiting.front().output_gradient);
+    waiting.pop_front();
+    next.reset();
+    if (!waiting.empty()) next = start_gathering(*call_, waiting.front().input, number + 1);
+    add_weight_gradient(call_->products, *call_->weight, output_gradient, input);
+  }
+}
+
                                      const LinearSpec& spec)
     : call_(std::make_shared<const LinearCall>(
           context, store, spec, weight_of(context, store, spec, 1))) {

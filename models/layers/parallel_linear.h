@@ -10,7 +10,8 @@
 //
 // With gradient accumulation fusion (megatron-lm) the product itself adds the weight gradient to
 // the fp32 main gradient, and autograd gets nothing. Else autograd gets a gradient of the weight's
-// type.
+// type. These products of the output layer may be deferred to the pipeline's flush; see
+// compute_deferred_gradients().
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -63,6 +64,11 @@ class ColumnParallelLinear {
   /// The bias that the caller adds, or an undefined tensor.
   at::Tensor bias() const;
 
+  /// Adds the weight gradients that the plan defers: those of the first micro-batches of the
+  /// iteration, whose inputs and output gradients were kept. Two buffers hold gathered inputs, so
+  /// that one is gathered during the product with the other (drain_embedding_wgrad_compute in
+  /// megatron/core/utils.py). Does nothing if none were deferred.
+  void compute_deferred_gradients() const;
  private:
   std::shared_ptr<const LinearCall> call_;
   Parameter* bias_ = nullptr;

@@ -59,6 +59,12 @@ void ModelChunk::build_head(ParameterStore& store) {
   output_ = std::make_unique<ColumnParallelLinear>(context_, store, spec);
 }
 
+void ModelChunk::compute_deferred_gradients() const {
+  if (!output_) return;
+  const ModuleScope scope(context_.observer, "output_layer");
+  output_->compute_deferred_gradients();
+}
+
 at::Tensor ModelChunk::in_unit(int64_t unit,
                                const at::Tensor& input,
                                const std::function<at::Tensor(const at::Tensor&)>& body) const {

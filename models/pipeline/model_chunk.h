@@ -35,6 +35,8 @@ class ModelChunk {
   Parameter* tied_weight() const { return tied_weight_; }
   /// The FSDP unit with which the forward ends.
   int64_t head_unit() const { return head_unit_; }
+  /// Those of the output layer, if the chunk has it; see ColumnParallelLinear.
+  void compute_deferred_gradients() const;
 
  private:
   void build_head(ParameterStore& store);

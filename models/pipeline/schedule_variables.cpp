@@ -7,7 +7,8 @@ ScheduleVariables::ScheduleVariables(Options options)
 
 void ScheduleVariables::forward_started(int64_t chunk, const at::Tensor& input, bool pair_follows) {
   if (!options_.holds) return;
-  if (options_.overlaps_messages && pair_follows && !warmed_up_) warm_up_input_ = input;
+  const bool of_warm_up = options_.overlaps_warm_up ? !pair_follows : pair_follows && !warmed_up_;
+  if (options_.overlaps_messages && of_warm_up && input.defined()) warm_up_input_ = input;
   warmed_up_ = warmed_up_ || pair_follows;
   last_output_ = at::Tensor();
   chunk_inputs_.at(static_cast<std::size_t>(chunk)) = input;

@@ -11,7 +11,8 @@
 //   interleaved  the gradient that the last backward made for the stage before, as above; the last
 //                output, until the end of the backward that is paired with its forward; and, if
 //                messages overlap with the steps, the last input that the warm-up received, with
-//                its gradient, until the iteration ends
+//                its gradient, until the iteration ends; if they overlap in the warm-up, too, this
+//                is the last input for which it waited (the handle of a message holds its tensor)
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -27,6 +28,7 @@ class ScheduleVariables {
     bool holds = false;
     bool interleaved = false;
     bool overlaps_messages = false;
+    bool overlaps_warm_up = false;
     int64_t chunks = 1;
   };
   explicit ScheduleVariables(Options options);

@@ -19,6 +19,9 @@ class Stage {
   /// Runs one micro-batch through one chunk; see ModelChunk::forward.
   at::Tensor forward(int64_t chunk, const at::Tensor& input, const at::Tensor& labels) const;
 
+  /// See ColumnParallelLinear.
+  void compute_deferred_gradients() const { chunks_.back().compute_deferred_gradients(); }
+
   /// The parameters of all chunks, in their order.
   ParameterStore& parameters() { return store_; }
   const ParameterStore& parameters() const { return store_; }

@@ -13,12 +13,14 @@
 #include "estimator/schedule/chunked_order.h"
 #include "models/data_parallel/finite_check.h"
 #include "models/data_parallel/fully_sharded.h"
+#include "models/pipeline/message_order.h"
 #include "models/pipeline/mock_data.h"
 #include "models/pipeline/stage_gradients.h"
 
 namespace models {
 
 using estimator::Direction;
+using estimator::StepKind;
 
 struct Trainer::InFlight {
   at::Tensor input;              ///< received hidden states, whose gradient is sent back
@@ -51,12 +53,6 @@ at::Tensor kept_mask(const MicroBatchData& data, const ShardContext& context) {
   return recomputes ? data.mask : at::Tensor();
 }
 
-/// Whether an interleaved stage has forwards after its warm-up, each with a backward.
-bool has_pairs(const estimator::ScheduleShape& shape, int64_t stage) {
-  return shape.kind == estimator::ScheduleKind::kOneForwardOneBackward && shape.chunks > 1 &&
-         estimator::warm_up_forwards(shape, stage) < shape.micro_batches * shape.chunks;
-}
-
 /// Whether gradients are reduced inside the last backward, where the plan overlaps them. Of a
 /// pipeline that does not interleave, Megatron-LM's first stage alone does; "other pipeline stages
 /// do grad reduction during pipeline bubble", when they have sent what they send
@@ -64,10 +60,6 @@ bool has_pairs(const estimator::ScheduleShape& shape, int64_t stage) {
 /// does on every stage.
 bool reduces_in_backward(const ShardContext& context) {
   return context.is_first_stage() || context.chunks() > 1 || context.framework().reducer_buckets;
-}
-
-bool is_backward_at(const std::vector<estimator::PipelineStep>& steps, std::size_t i) {
-  return i < steps.size() && steps[i].kind == estimator::StepKind::kBackward;
 }
 
 }  // namespace
@@ -103,6 +95,7 @@ Trainer::Trainer(ShardContext context, int64_t micro_batches, OptimizerSettings 
 Trainer::~Trainer() = default;
 
 void Trainer::build_model() {
+                           .overlaps_warm_up = context_.plan.parallelism.overlap_p2p_warmup_flush,
   if (context_.plan.parallelism.fully_sharded()) {
     build_fully_sharded();
     return;
@@ -126,7 +119,7 @@ void Trainer::build_fully_sharded() {
 }
 
 void Trainer::build_optimizer() {
-  optimizer_ = std::make_unique<DistributedOptimizer>(*data_parallel_, settings_);
+  optimizer_ = std::make_unique<DistributedOptimizer>(*data_parallel_, settings_, context_.groups);
 }
 
 void Trainer::forward_backward(int64_t iteration) {
@@ -135,29 +128,32 @@ void Trainer::forward_backward(int64_t iteration) {
   estimator::ScheduleShape shape = schedule_shape(context_.plan);
   shape.micro_batches = micro_batches_;
   const auto steps = stage_steps(shape, context_.coordinate.pipeline);
-  const bool pairs = has_pairs(shape, context_.coordinate.pipeline);
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const estimator::PipelineStep& step = steps[i];
     if (step.kind == estimator::StepKind::kForward) {
       start_gathers_before(steps, i);
-      forward(iteration, step, pairs && is_backward_at(steps, i + 1));
+      forward(iteration, step, is_paired(steps, i));
     } else {
+    receive_before(steps, i);
       if (step.micro_batch == micro_batches_ - 1 && reduces_in_backward(context_))
         data_parallel_->start_last_micro_batch(step.chunk);
       backward(step);
     }
-    receive_ahead(steps, i, pairs);
+    receive_ahead(steps, i);
   }
   finish_sending();
   reduce_gradients();
   schedule_variables_.iteration_ended();
 }
 
+  {
+    const DirectionScope direction(context_.observer, Direction::kReduceGradients);
+    stage_->compute_deferred_gradients();
+  }
 /// As forward_backward_pipelining_with_interleaving in Megatron-LM's schedules.py: those of the
 /// first two chunks as the step begins; those of each later one when the last stage begins the
 /// chunk before it, which is as many forwards ahead as there are stages before this one.
-void Trainer::start_gathers_before(const std::vector<estimator::PipelineStep>& steps,
-                                   std::size_t i) {
+void Trainer::start_gathers_before(const Steps& steps, std::size_t i) {
   const estimator::GatherStart start = estimator::gather_start(context_.plan);
   if (start == estimator::GatherStart::kAtFirstUse) return;
   const bool all = start == estimator::GatherStart::kAllWithStep;
@@ -207,28 +203,29 @@ void Trainer::expect(const estimator::PipelineStep& step) {
   expected_[direction].push_back(start_receiving(from, direction));
 }
 
-/// As forward_backward_pipelining_with_interleaving in Megatron-LM's schedules.py: the next input
-/// after each forward, or where stages wait for what they send after the backward that follows it;
-/// the next gradient after each backward, and the first one after the warm-up, if there are steps
-/// in `pairs` after it.
-void Trainer::receive_ahead(const std::vector<estimator::PipelineStep>& steps,
-                            std::size_t i,
-                            bool pairs) {
+MessageRules Trainer::message_rules() const {
+  const estimator::ParallelConfig& parallelism = context_.plan.parallelism;
+  return {.stages = context_.stages(),
+          .stage = context_.coordinate.pipeline,
+          .overlaps = parallelism.overlap_p2p_communication,
+          .overlaps_warm_up = parallelism.overlap_p2p_warmup_flush};
+}
+
+void Trainer::receive_ahead(const Steps& steps, std::size_t i) {
   if (!context_.framework().schedule_variables || context_.chunks() == 1) return;
-  const auto next = [&](estimator::StepKind kind, std::size_t from) {
-    return std::find_if(steps.begin() + static_cast<std::ptrdiff_t>(from),
-                        steps.end(),
-                        [kind](const auto& step) { return step.kind == kind; });
-  };
-  const auto is_backward = [&](std::size_t at) { return is_backward_at(steps, at); };
-  const auto forward = next(estimator::StepKind::kForward, i + 1);
-  const auto backward = next(estimator::StepKind::kBackward, i + 1);
-  const bool first_backward = next(estimator::StepKind::kBackward, 0) == backward;
-  const bool waits = !context_.plan.parallelism.overlap_p2p_communication;
-  const bool input_now = is_backward(i) ? waits : !waits || !is_backward(i + 1);
-  if (input_now && forward != steps.end()) expect(*forward);
-  const bool warmed_up = pairs && first_backward && !is_backward(i + 1) && is_backward(i + 2);
-  if ((is_backward(i) || warmed_up) && backward != steps.end()) expect(*backward);
+  for (const estimator::PipelineStep& step : received_after(steps, i, message_rules()))
+    expect(step);
+}
+
+/// The stage has begun to receive what this step needs, except for the first forward, and for the
+/// first backward where there are no pairs.
+void Trainer::receive_before(const Steps& steps, std::size_t i) {
+  const std::optional<estimator::PipelineStep> following =
+      received_before(steps, i, message_rules());
+  if (!following) return;
+  const bool forward = steps[i].kind == StepKind::kForward;
+  if (expected_[forward ? Direction::kForward : Direction::kBackward].empty()) expect(steps[i]);
+  expect(*following);
 }
 
 /// In 1F1B the stage before sends its next output while this one sends a gradient: were both to

@@ -11,6 +11,7 @@
 #include "estimator/schedule/pipeline_schedule.h"
 #include "models/data_parallel/data_parallel.h"
 #include "models/optimizer/optimizer.h"
+#include "models/pipeline/message_order.h"
 #include "models/pipeline/schedule_variables.h"
 #include "models/pipeline/stage.h"
 #include "models/shard/shard_context.h"
@@ -51,9 +52,12 @@ class Trainer {
 
   void build_fully_sharded();
   /// Begins the gathers of updated parameters that are to begin before the forward steps[i].
-  void start_gathers_before(const std::vector<estimator::PipelineStep>& steps, std::size_t i);
-  /// Starts to receive what steps after steps[i] need, if the framework starts this so early.
-  void receive_ahead(const std::vector<estimator::PipelineStep>& steps, std::size_t i, bool pairs);
+  void start_gathers_before(const Steps& steps, std::size_t i);
+  MessageRules message_rules() const;
+  /// Starts to receive what steps after steps[i] need before this step begins, or when it has
+  /// ended, if the framework starts this so early.
+  void receive_before(const Steps& steps, std::size_t i);
+  void receive_ahead(const Steps& steps, std::size_t i);
   void expect(const estimator::PipelineStep& step);
   /// `pair_follows`: whether the stage's next step is the backward that an interleaved schedule
   /// pairs this forward with.

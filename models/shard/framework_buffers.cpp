@@ -22,14 +22,15 @@ int64_t transformer_engine_workspace_bytes(const estimator::Plan& plan) {
 }
 
 at::Tensor FrameworkBuffers::global_memory(at::IntArrayRef shape,
-                                           const at::TensorOptions& options) {
+                                           const at::TensorOptions& options,
+                                           const std::string& key) {
   const int64_t elements = c10::multiply_integers(shape);
-  if (!global_memory_.defined() || global_memory_.numel() < elements) {
-    global_memory_ = at::empty({elements}, options.requires_grad(false));
-    observer_.memory_lasts(global_memory_,
-                           {MemoryCategory::kWorkspace, "global_memory_buffer", ""});
+  at::Tensor& memory = global_memory_[key];
+  if (!memory.defined() || memory.numel() < elements) {
+    memory = at::empty({elements}, options.requires_grad(false));
+    observer_.memory_lasts(memory, {MemoryCategory::kWorkspace, "global_memory_buffer", ""});
   }
-  return global_memory_.narrow(0, 0, elements).view(shape);
+  return memory.narrow(0, 0, elements).view(shape);
 }
 
 const at::Tensor& FrameworkBuffers::causal_mask(const at::Tensor& mask) {

@@ -3,6 +3,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -17,10 +18,12 @@ class FrameworkBuffers {
   FrameworkBuffers(Observer& observer, bool has_tuned_kernels)
       : observer_(observer), has_tuned_kernels_(has_tuned_kernels) {}
 
-  /// Megatron-LM's GlobalMemoryBuffer (megatron/core/utils.py, key "mpu"): one flat tensor, which
+  /// Megatron-LM's GlobalMemoryBuffer (megatron/core/utils.py): one flat tensor for each key, which
   /// is allocated anew when a larger one is needed. The result shares its memory and is valid until
-  /// the next call.
-  at::Tensor global_memory(at::IntArrayRef shape, const at::TensorOptions& options);
+  /// the next call with the same key.
+  at::Tensor global_memory(at::IntArrayRef shape,
+                           const at::TensorOptions& options,
+                           const std::string& key = "mpu");
 
   /// TransformerEngine's causal mask for scores that its softmax kernel does not support: a copy of
   /// the first mask that is asked for (_get_default_causal_mask in softmax.py).
@@ -49,7 +52,7 @@ class FrameworkBuffers {
 
   Observer& observer_;
   bool has_tuned_kernels_;
-  at::Tensor global_memory_;
+  std::map<std::string, at::Tensor> global_memory_;  ///< by key
   at::Tensor causal_mask_;
   at::Tensor transformer_engine_workspace_;
   std::vector<at::Tensor> grouped_product_workspaces_;

@@ -25,6 +25,25 @@ TEST(ScheduleVariables, HoldTheInputThatTheWarmUpReceivedLastToTheEnd) {
   EXPECT_EQ(second.use_count(), 2) << "the chunk's last input";
 }
 
+// recv_prev_wait_handle there: if the warm-up overlaps, too, it is the handle of the last message
+// for which the warm-up waited, and holds its tensor.
+TEST(ScheduleVariables, HoldTheInputForWhichAnOverlappedWarmUpWaitedLast) {
+  ScheduleVariables variables(
+      {.holds = true, .interleaved = true, .overlaps_messages = true, .overlaps_warm_up = true});
+  const at::Tensor early = at::ones({1}), late = at::ones({1}), paired = at::ones({1});
+  const at::Tensor last = at::ones({1});
+  variables.forward_started(0, early, !kPairFollows);
+  variables.forward_started(0, late, !kPairFollows);
+  variables.forward_started(0, at::Tensor(), !kPairFollows);  // the first piece receives nothing
+  variables.forward_started(0, paired, kPairFollows);
+  variables.forward_started(0, last, kPairFollows);
+  EXPECT_EQ(early.use_count(), 1);
+  EXPECT_EQ(late.use_count(), 2);
+  EXPECT_EQ(paired.use_count(), 1);
+  variables.iteration_ended();
+  EXPECT_EQ(late.use_count(), 1);
+}
+
 TEST(ScheduleVariables, HoldNoInputOfTheWarmUpWhereEachStepReceivesTheNext) {
   ScheduleVariables variables({.holds = true, .interleaved = true});
   const at::Tensor first = at::ones({1}), second = at::ones({1});

@@ -187,6 +187,13 @@ TEST(PipelineSchedule, ARankRunsTwoMicroBatchesMoreThanItHolds) {
   EXPECT_EQ(micro_batches_to_execute({kGpipe, 8, 24}, 0), 24);
 }
 
+TEST(PipelineSchedule, ALastStageThatDefersWorkRunsAllMicroBatches) {
+  const ScheduleShape shape{
+      .kind = k1f1b, .stages = 8, .micro_batches = 24, .last_stage_defers = true};
+  EXPECT_EQ(micro_batches_to_execute(shape, 7), 24);
+  EXPECT_EQ(micro_batches_to_execute(shape, 6), 4);
+}
+
 // The rank meets every mix of chunks in flight that the whole plan has.
 TEST(PipelineSchedule, AnInterleavedRankRunsUntilTheSameChunksAreInFlightAgain) {
   for (ScheduleShape shape : {ScheduleShape{k1f1b, 4, 64, 2},

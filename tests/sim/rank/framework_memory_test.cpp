@@ -58,6 +58,21 @@ TEST(MegatronFramework, HasPyTorchsWorkspacesWhereTheOutputLayerIs) {
   EXPECT_EQ(workspace_bytes(1), 32 * kMiB + 1024 + 2 * 32 * kMiB);
 }
 
+// Of each deferred micro-batch the last stage keeps the input of its output layer, [s, b, h], and
+// the gradient of the logits, [s, b, vocabulary], until all backwards are done
+// (embedding_activation_buffer and grad_output_buffer in megatron/core/models/gpt/gpt_model.py).
+TEST(MegatronFramework, KeepsTheOperandsOfDeferredWeightGradients) {
+  const auto peak_with = [](int64_t limit) {
+    Json changes = two_stages({{"attention", "fused"}, {"global_batch_size", 4 * b}});
+    changes["parallelism"]["defer_embedding_wgrad_compute"] = true;
+    changes["parallelism"]["wgrad_deferral_limit"] = limit;
+    return execute(gpt_plan(changes), 1).peak.allocated_bytes;
+  };
+  constexpr int64_t kVocabulary = 1024;
+  // Of four micro-batches the last one, too, at its own peak.
+  EXPECT_EQ(peak_with(4) - peak_with(3), kFp16 * s * b * (h + kVocabulary));
+}
+
 /// What a stage holds between iterations of each sequence of a micro-batch more.
 int64_t held_of_a_sequence(int64_t stage, int64_t virtual_stages, const char* framework) {
   const auto held = [&](int64_t sequences) {
