@@ -43,6 +43,7 @@ ParallelLayout::ParallelLayout(const ParallelConfig& parallelism)
       pipeline_(parallelism.pipeline),
       expert_(parallelism.expert),
       expert_tensor_(parallelism.expert_tensor),
+      instances_(parallelism.num_distributed_optimizer_instances),
       data_stride_(tensor_ * context_ * (parallelism.use_tp_pp_dp_mapping ? pipeline_ : 1)),
       pipeline_stride_(tensor_ * context_ * (parallelism.use_tp_pp_dp_mapping ? 1 : data_)) {}
 
@@ -76,8 +77,12 @@ RankGroup ParallelLayout::group(GroupKind kind, int64_t rank) const {
   const int64_t expert_model = expert_tensor_ * expert_;
   // Stages inside of data ranks: check_rank_order() has the experts' replicas be the data ranks.
   const bool is_data = expert_model == tensor_ * context_;
-  const RankSpan expert_data{tensor_ * context_ * data_ / expert_model,
+  const RankSpan expert_data{tensor_ * context_ * data_ / expert_model / instances_,
                              is_data ? data_stride_ : expert_model};
+  // Consecutive parts of a stage's ranks (parallel_state.py of Megatron-LM's core), of experts and
+  // of the rest alike.
+  const RankSpan of_instance{data_ / instances_, data_stride_};
+  const RankSpan instances{instances_, of_instance.count * data_stride_};
   const RankSpan ends{pipeline_ > 1 ? 2 : 1, pipeline.stride * std::max<int64_t>(pipeline_ - 1, 1)};
 
   const auto spans = [&]() -> std::vector<RankSpan> {
@@ -93,7 +98,7 @@ RankGroup ParallelLayout::group(GroupKind kind, int64_t rank) const {
       case GroupKind::kPipeline:
         return {pipeline};
       case GroupKind::kDataContext:
-        return {context, data};
+        return {context, of_instance};
       case GroupKind::kTensorContext:
         return {tensor, context};
       case GroupKind::kModel:
@@ -108,6 +113,8 @@ RankGroup ParallelLayout::group(GroupKind kind, int64_t rank) const {
         return {expert_tensor};
       case GroupKind::kExpertModel:
         return {expert_tensor, expert};
+      case GroupKind::kInstances:
+        return {instances};
     }
     throw std::logic_error("ParallelLayout: unknown group");
   }();

@@ -43,16 +43,18 @@ enum class GroupKind {
   kContext,
   kData,
   kPipeline,
-  kDataContext,  ///< reduces gradients of dense parameters, holds their ZeRO shards
+  kDataContext,  ///< reduces gradients of dense parameters, holds their ZeRO shards; of one
+                 ///< instance of the distributed optimizer
   kTensorContext,
   kModel,      ///< tensor x pipeline: one replica of the model (context and data fixed)
   kEmbedding,  ///< first and last stage, for tied embeddings
   kExpert,
-  kExpertData,
+  kExpertData,    ///< as kDataContext, of experts
   kExpertTensor,  ///< ranks that share the same experts by tensor parallelism
   kExpertModel,   ///< expert-tensor x expert: all experts of a layer
+  kInstances,     ///< ranks that hold the same ZeRO shard, one of each instance of the optimizer
 };
-constexpr std::array<EnumName<GroupKind>, 13> enum_names(GroupKind) {
+constexpr std::array<EnumName<GroupKind>, 14> enum_names(GroupKind) {
   return {{{GroupKind::kWorld, "world"},
            {GroupKind::kTensor, "tensor"},
            {GroupKind::kContext, "context"},
@@ -65,14 +67,15 @@ constexpr std::array<EnumName<GroupKind>, 13> enum_names(GroupKind) {
            {GroupKind::kExpert, "expert"},
            {GroupKind::kExpertData, "expert_data"},
            {GroupKind::kExpertTensor, "expert_tensor"},
-           {GroupKind::kExpertModel, "expert_model"}}};
+           {GroupKind::kExpertModel, "expert_model"},
+           {GroupKind::kInstances, "instances"}}};
 }
 
 /// Whether the ranks of such a group hold the same parameters (of experts or of the rest). Such
 /// ranks reduce gradients and gather the parameters that each of them updated.
 constexpr bool is_of_replicas(GroupKind kind) {
   return kind == GroupKind::kData || kind == GroupKind::kDataContext ||
-         kind == GroupKind::kExpertData;
+         kind == GroupKind::kExpertData || kind == GroupKind::kInstances;
 }
 
 /// `count` ranks, each `stride` after the one before.
@@ -110,7 +113,7 @@ class ParallelLayout {
   RankGroup group(GroupKind kind, int64_t rank) const;
 
  private:
-  int64_t tensor_, context_, data_, pipeline_, expert_, expert_tensor_;
+  int64_t tensor_, context_, data_, pipeline_, expert_, expert_tensor_, instances_;
   int64_t data_stride_, pipeline_stride_;
 };
 

@@ -279,6 +279,9 @@ struct Plan {
   int64_t global_batch_size() const { return training.global_batch_size; }
   int64_t tokens_per_step() const { return global_batch_size() * sequence_length(); }
   /// Rows of the whole embedding, with padding.
+  /// Number of ranks among which gradients and optimizer state of the same parameters are divided:
+  /// the replicas of one instance of the distributed optimizer.
+  int64_t shards() const { return replicas() / parallelism.num_distributed_optimizer_instances; }
   int64_t padded_vocab_size() const;
   /// Number of layers of each virtual stage, in model order. There are pipeline x virtual_stages
   /// entries; entry c x pipeline + s is chunk c of stage s.

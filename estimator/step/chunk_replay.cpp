@@ -290,6 +290,7 @@ double& seconds_of_axis(ExposedCommunication& communication, GroupKind group) {
     case GroupKind::kData:
     case GroupKind::kDataContext:
     case GroupKind::kExpertData:
+    case GroupKind::kInstances:
       return communication.data;
     case GroupKind::kContext:
     case GroupKind::kTensorContext:

@@ -5,9 +5,12 @@
 #include <ATen/core/Tensor.h>
 #include <c10/util/intrusive_ptr.h>
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <vector>
+
+#include "estimator/plan/parallel_layout.h"
 
 namespace c10d {
 class Backend;
@@ -78,7 +81,8 @@ class Communicator {
 struct ProcessGroups {
   std::shared_ptr<Communicator> tensor;
   std::shared_ptr<Communicator> context;  ///< the ranks that split a sequence
-  std::shared_ptr<Communicator> data;     ///< data x context ranks: gradients and optimizer shards
+  /// Data x context ranks: gradients and optimizer shards; those of one instance of the optimizer.
+  std::shared_ptr<Communicator> data;
   std::shared_ptr<Communicator> pipeline;
   std::shared_ptr<Communicator> tensor_context;  ///< ranks that share the same sequences
   std::shared_ptr<Communicator> embedding;       ///< first and last stage; null on the others
@@ -86,7 +90,26 @@ struct ProcessGroups {
   std::shared_ptr<Communicator> expert_tensor;   ///< ranks that split the same experts
   std::shared_ptr<Communicator> expert_model;    ///< expert x expert_tensor: one set of all experts
   std::shared_ptr<Communicator> expert_data;     ///< gradients and optimizer shards of experts
+  std::shared_ptr<Communicator> instances;       ///< the same shard in each instance
 };
+
+/// Each of them, and the group of a layout that it is.
+struct GroupOfKind {
+  estimator::GroupKind kind;
+  std::shared_ptr<Communicator> ProcessGroups::*group;
+};
+inline constexpr std::array<GroupOfKind, 11> kGroupsOfKinds = {
+    {{estimator::GroupKind::kTensor, &ProcessGroups::tensor},
+     {estimator::GroupKind::kContext, &ProcessGroups::context},
+     {estimator::GroupKind::kDataContext, &ProcessGroups::data},
+     {estimator::GroupKind::kPipeline, &ProcessGroups::pipeline},
+     {estimator::GroupKind::kEmbedding, &ProcessGroups::embedding},
+     {estimator::GroupKind::kTensorContext, &ProcessGroups::tensor_context},
+     {estimator::GroupKind::kExpert, &ProcessGroups::expert},
+     {estimator::GroupKind::kExpertTensor, &ProcessGroups::expert_tensor},
+     {estimator::GroupKind::kExpertModel, &ProcessGroups::expert_model},
+     {estimator::GroupKind::kExpertData, &ProcessGroups::expert_data},
+     {estimator::GroupKind::kInstances, &ProcessGroups::instances}}};
 
 inline int64_t group_size(const std::shared_ptr<Communicator>& group) {
   return group ? group->size() : 1;

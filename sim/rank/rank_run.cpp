@@ -69,16 +69,8 @@ models::ProcessGroups process_groups(const estimator::ParallelLayout& layout,
                                      estimator::DeviceKind device,
                                      Recorder& recorder,
                                      const RankRunHooks& hooks) {
-  const std::vector<GroupKind> kinds = {GroupKind::kTensor,
-                                        GroupKind::kContext,
-                                        GroupKind::kDataContext,
-                                        GroupKind::kPipeline,
-                                        GroupKind::kEmbedding,
-                                        GroupKind::kTensorContext,
-                                        GroupKind::kExpert,
-                                        GroupKind::kExpertTensor,
-                                        GroupKind::kExpertModel,
-                                        GroupKind::kExpertData};
+  std::vector<GroupKind> kinds;
+  for (const models::GroupOfKind& each : models::kGroupsOfKinds) kinds.push_back(each.kind);
   const estimator::GroupCallSink sink = [&recorder, &hooks](const estimator::GroupCall& made) {
     recorder.on_collective(made.call);
     if (hooks.on_call) hooks.on_call({.phase = recorder.running_phase(), .made = made});
@@ -93,21 +85,13 @@ models::ProcessGroups process_groups(const estimator::ParallelLayout& layout,
       hooks.make_groups ? hooks.make_groups(layout, kinds, sink)
                         : comm_stub::make_stub_groups(
                               layout, rank, kinds, stub_sink, stub_options(device, recorder));
-  const auto communicator = [&](GroupKind kind) -> std::shared_ptr<models::Communicator> {
+  models::ProcessGroups groups;
+  for (const auto& [kind, group] : models::kGroupsOfKinds) {
     const auto found = backends.find(kind);
-    return found == backends.end() ? nullptr
-                                   : std::make_shared<models::Communicator>(found->second);
-  };
-  return {.tensor = communicator(GroupKind::kTensor),
-          .context = communicator(GroupKind::kContext),
-          .data = communicator(GroupKind::kDataContext),
-          .pipeline = communicator(GroupKind::kPipeline),
-          .tensor_context = communicator(GroupKind::kTensorContext),
-          .embedding = communicator(GroupKind::kEmbedding),
-          .expert = communicator(GroupKind::kExpert),
-          .expert_tensor = communicator(GroupKind::kExpertTensor),
-          .expert_model = communicator(GroupKind::kExpertModel),
-          .expert_data = communicator(GroupKind::kExpertData)};
+    if (found != backends.end())
+      groups.*group = std::make_shared<models::Communicator>(found->second);
+  }
+  return groups;
 }
 
 /// The virtual GPU's tensors have no values, so the host has nothing to compute with.

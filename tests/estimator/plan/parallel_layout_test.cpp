@@ -80,6 +80,24 @@ TEST(ParallelLayout, StagesAreInsideOfDataRanksWhereThePlanSaysSo) {
   EXPECT_EQ(layout.group(GroupKind::kData, 13).spans, (std::vector<RankSpan>{{4, 12}}));
 }
 
+// Tensor 2 x context 2 x data 6 in 3 instances: the 24 ranks of a stage are cut into 8, 8 and 8,
+// for experts (4 x 1 of them together: 6 replicas) as for the rest
+// (intra_partial_data_parallel_size of parallel_state.py in Megatron-LM's core).
+TEST(ParallelLayout, InstancesOfTheOptimizerAreConsecutiveParts) {
+  Plan plan = plan_of(2, 2, 6, 2, 4, 1);
+  plan.parallelism.num_distributed_optimizer_instances = 3;
+  const ParallelLayout layout(plan.parallelism);
+  const auto members = [&](GroupKind kind) {
+    const RankGroup group = layout.group(kind, 24 + 13);
+    std::vector<int64_t> ranks;
+    for (int64_t i = 0; i < group.size(); ++i) ranks.push_back(group.member(i) - 24);
+    return ranks;
+  };
+  EXPECT_EQ(members(GroupKind::kDataContext), (std::vector<int64_t>{9, 11, 13, 15}));
+  EXPECT_EQ(members(GroupKind::kExpertData), (std::vector<int64_t>{9, 13}));
+  EXPECT_EQ(members(GroupKind::kInstances), (std::vector<int64_t>{5, 13, 21}));
+}
+
 /// The axes along which two ranks of a group may differ.
 bool belong_together(GroupKind kind,
                      const RankCoordinate& a,
@@ -119,6 +137,8 @@ bool belong_together(GroupKind kind,
       return a.expert == b.expert && pipeline && expert_data;
     case GroupKind::kExpertModel:
       return pipeline && expert_data;
+    case GroupKind::kInstances:
+      return a == b;  // these plans have one instance
   }
   return false;
 }

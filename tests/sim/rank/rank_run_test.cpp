@@ -381,6 +381,27 @@ TEST(RankRun, ReducesEachGradientOnceOverTheDataRanks) {
   EXPECT_EQ(bytes_over_data({{"zero_stage", 1}}, CollectiveKind::kAllGather).first, 2 * parameters);
 }
 
+// Each of 2 instances reduces all gradients over its 2 ranks, and then each rank its half of them
+// over the instances.
+TEST(RankRun, OfTwoInstancesReducesShardsBetweenThem) {
+  const RankProfile profile = execute(
+      gpt_plan({{"cluster", {{"gpus_per_node", 4}}},
+                {"parallelism", {{"zero_stage", 1}, {"num_distributed_optimizer_instances", 2}}}}));
+  const auto bytes = [&](GroupKind group, CollectiveKind kind) {
+    int64_t sum = 0;
+    for (const auto& record : profile.collectives) {
+      if (record.call.group != group || record.call.kind != kind) continue;
+      EXPECT_EQ(record.call.group_size, 2);
+      sum += record.call.bytes * record.count;
+    }
+    return sum;
+  };
+  const int64_t parameters = profile.parameters.count;
+  EXPECT_EQ(bytes(GroupKind::kDataContext, CollectiveKind::kReduceScatter), 4 * parameters);
+  EXPECT_EQ(bytes(GroupKind::kInstances, CollectiveKind::kAllReduce), 4 * parameters / 2);
+  EXPECT_EQ(bytes(GroupKind::kDataContext, CollectiveKind::kAllGather), 2 * parameters);
+}
+
 // Over 4 ranks, by falling size: four MLP weights of 4 h^2 (one each), two of 3 h^2 (ranks 0 and
 // 1), three of h^2 (ranks 2, 3, 2), the positions of h^2 / 2 (rank 3), and 28 h of biases and
 // norms.

@@ -1,0 +1,113 @@
+#include "estimator/plan/frameworks.h"
+#include "estimator/plan/subject_rules.h"
+
+namespace estimator {
+namespace {
+
+/// Keys that say how Muon works mean nothing for another optimizer.
+void check_unused_muon_keys(Rules& rules) {
+  const Plan& plan = rules.plan_;
+  const TrainingConfig& t = plan.training;
+  const TrainingConfig defaults;
+  const auto unused = [&](bool is_default, const std::string& key) {
+    rules.require(is_default,
+                  "the key is only for Muon",
+                  fmt::format("{}, training.optimizer = {}", key, to_string(t.optimizer)),
+                  "add --optimizer muon, or leave it out");
+  };
+  unused(t.muon_num_ns_steps == defaults.muon_num_ns_steps, "training.muon_num_ns_steps");
+  unused(t.muon_split_qkv, "training.muon_split_qkv");
+  unused(!t.muon_nesterov, "training.muon_nesterov");
+  unused(t.muon_tp_mode == defaults.muon_tp_mode, "training.muon_tp_mode");
+  unused(plan.parallelism.use_layer_wise_param_layout, "parallelism.use_layer_wise_param_layout");
+}
+
+/// Megatron-LM's conditions: validate_args of training/arguments.py,
+/// _get_megatron_emerging_optimizer of core/optimizer/__init__.py.
+void check_muon(Rules& rules) {
+  const Plan& plan = rules.plan_;
+  const ParallelConfig& p = plan.parallelism;
+  const TrainingConfig& t = plan.training;
+  if (t.optimizer != Optimizer::kMuon) return check_unused_muon_keys(rules);
+  const auto require =
+      [&](bool holds, const char* what, const std::string& where, const char* help) {
+        rules.require(holds, what, "training.optimizer = muon, " + where, help);
+      };
+  require(t.framework == Framework::kMegatronLm,
+          "Muon is supported only as in Megatron-LM",
+          "training.framework = " + to_string(t.framework),
+          "use --framework megatron-lm, or adamw");
+  require(t.dtype != Dtype::kFp16,
+          "Megatron-LM's Muon has no loss scaling",
+          "training.dtype = fp16",
+          "use bf16");
+  require(!p.fully_sharded(),
+          "Muon needs whole matrices, which FSDP2 does not keep",
+          fmt::format("parallelism.zero_stage = {}", p.zero_stage),
+          "use ZeRO stage 0 or 1");
+  require(t.muon_tp_mode != MuonTensorMode::kDistributed,
+          "Muon that works on one matrix in all tensor ranks together is not supported yet",
+          "training.muon_tp_mode = distributed",
+          "use duplicated or blockwise");
+  const bool in_turn = p.zero_stage == 1 && !p.use_layer_wise_param_layout;
+  require(!in_turn || p.virtual_stages == 1,
+          "matrices that are dealt out in turn are not supported with virtual stages yet",
+          fmt::format("use_layer_wise_param_layout = false, virtual_stages = {}", p.virtual_stages),
+          "leave out --no-use-layer-wise-param-layout, or use virtual_stages 1");
+  require(!in_turn || !p.overlap_param_gather,
+          "overlapped gathers of matrices that are dealt out in turn are not supported yet",
+          "use_layer_wise_param_layout = false, overlap_param_gather",
+          "leave out --no-use-layer-wise-param-layout or --overlap-param-gather");
+}
+
+/// parallel_state.py and distributed/distributed_data_parallel.py of Megatron-LM's core, which
+/// cuts the ranks of a stage into consecutive parts.
+void check_optimizer_instances(Rules& rules) {
+  const Plan& plan = rules.plan_;
+  const ParallelConfig& p = plan.parallelism;
+  const int64_t instances = p.num_distributed_optimizer_instances;
+  if (instances == 1) return;
+  const auto require = [&](bool holds,
+                           const char* what,
+                           const std::string& where,
+                           const std::string& help) {
+    rules.require(
+        holds,
+        what,
+        fmt::format("parallelism.num_distributed_optimizer_instances = {}, {}", instances, where),
+        help);
+  };
+  require(plan.training.framework == Framework::kMegatronLm,
+          "only Megatron-LM has several instances of its distributed optimizer",
+          "training.framework = " + to_string(plan.training.framework),
+          "use --framework megatron-lm, or one instance");
+  require(p.zero_stage == 1,
+          "instances of the distributed optimizer need the distributed optimizer",
+          fmt::format("zero_stage = {}", p.zero_stage),
+          "add --use-distributed-optimizer, or use one instance");
+  require(plan.training.optimizer != Optimizer::kMuon,
+          "Megatron-LM's layer-wise optimizer has one instance",
+          "training.optimizer = muon",
+          "use adamw, or one instance");
+  if (!p.data.is_known()) return;
+  require(p.data % instances == 0,
+          "the instances do not divide the data ranks",
+          fmt::format("data = {}", p.data),
+          "use a number of instances that divides the data parallel size");
+  if (!plan.model.has_experts()) return;
+  const int64_t experts = p.expert * p.expert_tensor.value_or(p.tensor);
+  const int64_t ranks = p.tensor * plan.replicas();
+  require(ranks % (experts * instances) == 0,
+          "the instances do not divide the replicas of the experts",
+          fmt::format("{} ranks of a stage, expert x expert_tensor = {}", ranks, experts),
+          "use fewer instances, or a smaller expert parallel size");
+}
+
+}  // namespace
+
+void check_optimizer(Rules& rules) {
+  check_muon(rules);
+  check_optimizer_instances(rules);
+}
+
+}  // namespace estimator
