@@ -130,6 +130,11 @@ std::string obstacle_to_composition(const Plan& plan) {
   if (plan.parallelism.pipeline_schedule != ScheduleKind::kOneForwardOneBackward) {
     return "its schedule is not 1f1b";
   }
+  if (plan.parallelism.defer_embedding_wgrad_compute) return "its last stage defers gradients";
+  if (plan.training.optimizer == Optimizer::kMuon) return "its optimizer updates whole matrices";
+  if (plan.parallelism.num_distributed_optimizer_instances > 1) {
+    return "its optimizer has several instances";
+  }
   if (plan.training.optimizer_cpu_offload) return "its optimizer is offloaded";
   if (traits_of(plan.training.framework).whole_parameters) {
     return "its framework shares whole parameters among data ranks";

@@ -277,6 +277,17 @@ void visit_fields(Visitor& visit, ParallelConfig& parallelism) {
          {{"--use-distributed-optimizer", "1", "ZeRO stage 1"},
           {"--zero-stage"},
           {"--fsdp", "3", "FSDP2: ZeRO stage 3"}}});
+  visit("num_distributed_optimizer_instances",
+        parallelism.num_distributed_optimizer_instances,
+        {"megatron-lm: instances of the distributed optimizer; each shards its state over its part "
+         "of the data ranks, and gradients are all-reduced between them (hybrid sharding)",
+         kDegree,
+         {{"--num-distributed-optimizer-instances"}}});
+  visit("use_layer_wise_param_layout",
+        parallelism.use_layer_wise_param_layout,
+        {"muon with the distributed optimizer: buffers are laid out so that each data rank reduces "
+         "and gathers whole matrices; off: all ranks reduce all of them",
+         {{"--no-use-layer-wise-param-layout", "false", "muon: gradients are all-reduced"}}});
   visit("bucket_elements",
         parallelism.bucket_elements,
         {"elements of a gradient bucket; auto: Megatron's max(40e6, 1e6 x data x context)",
@@ -337,9 +348,27 @@ void visit_fields(Visitor& visit, TrainingConfig& training) {
           {"--fp16", "\"fp16\"", "parameters in half precision"},
           {"--fp32", "\"fp32\"", "parameters in single precision"},
           {"--dtype", "", "", "bfloat16=bf16,float16=fp16,float32=fp32,half=fp16,float=fp32"}}});
-  visit("optimizer",
-        training.optimizer,
-        {"the optimizer; sgd has momentum", {{"--optimizer", "", "", "adam=adamw"}}});
+  visit(
+      "optimizer",
+      training.optimizer,
+      {"the optimizer; sgd has momentum; muon (Megatron-LM) updates matrices, and AdamW the other "
+       "parameters",
+       {{"--optimizer", "", "", "adam=adamw"}}});
+  visit("muon_num_ns_steps",
+        training.muon_num_ns_steps,
+        {"muon: Newton-Schulz steps", Range{1, 100}, {{"--muon-num-ns-steps"}}});
+  visit("muon_split_qkv",
+        training.muon_split_qkv,
+        {"muon: queries, keys and values are orthogonalised one by one",
+         {{"--muon-no-split-qkv", "false", "muon: queries, keys and values are one matrix"}}});
+  visit("muon_nesterov",
+        training.muon_nesterov,
+        {"muon: Nesterov's momentum", {{"--muon-nesterov", "true"}}});
+  visit("muon_tp_mode",
+        training.muon_tp_mode,
+        {"muon: how tensor ranks orthogonalise a matrix that they split: each gathers it "
+         "(duplicated), or each its own part (blockwise); distributed is not supported",
+         {{"--muon-tp-mode"}}});
   visit("optimizer_cpu_offload",
         training.optimizer_cpu_offload,
         {"the host keeps master weights and moments, and updates them (Megatron-LM)",

@@ -19,9 +19,20 @@
 
 namespace estimator {
 
-enum class Optimizer { kAdamw, kSgd };
-constexpr std::array<EnumName<Optimizer>, 2> enum_names(Optimizer) {
-  return {{{Optimizer::kAdamw, "adamw"}, {Optimizer::kSgd, "sgd"}}};
+/// Muon (Jordan et al. 2024) updates matrices, and AdamW beside it all other parameters.
+enum class Optimizer { kAdamw, kSgd, kMuon };
+constexpr std::array<EnumName<Optimizer>, 3> enum_names(Optimizer) {
+  return {{{Optimizer::kAdamw, "adamw"}, {Optimizer::kSgd, "sgd"}, {Optimizer::kMuon, "muon"}}};
+}
+
+/// How tensor ranks orthogonalise a matrix of which each has a part, Megatron-LM's --muon-tp-mode:
+/// each gathers the whole and works on it (duplicated), each works on its part alone (blockwise),
+/// or all work on the whole together (distributed).
+enum class MuonTensorMode { kDuplicated, kBlockwise, kDistributed };
+constexpr std::array<EnumName<MuonTensorMode>, 3> enum_names(MuonTensorMode) {
+  return {{{MuonTensorMode::kDuplicated, "duplicated"},
+           {MuonTensorMode::kBlockwise, "blockwise"},
+           {MuonTensorMode::kDistributed, "distributed"}}};
 }
 
 /// `full` recomputes whole layers from their input. What `selective` recomputes depends on the
@@ -160,6 +171,8 @@ struct ParallelConfig {
   int64_t zero_stage = 0;
   /// Whether the plan uses FSDP2, in which each data rank keeps a part of every parameter.
   bool fully_sharded() const { return zero_stage >= 2; }
+  int64_t num_distributed_optimizer_instances = 1;
+  bool use_layer_wise_param_layout = true;
   Auto<int64_t> bucket_elements;
   bool overlap_grad_reduce = false;
   bool overlap_param_gather = false;
@@ -178,6 +191,10 @@ struct TrainingConfig {
   bool optimizer_cpu_offload = false;
   double optimizer_offload_fraction = 1;
   bool overlap_p2p_warmup_flush = false;
+  int64_t muon_num_ns_steps = 5;
+  bool muon_split_qkv = true;
+  bool muon_nesterov = false;
+  MuonTensorMode muon_tp_mode = MuonTensorMode::kDuplicated;
   bool defer_embedding_wgrad_compute = false;
   int64_t wgrad_deferral_limit = 0;
   bool use_precision_aware_optimizer = false;

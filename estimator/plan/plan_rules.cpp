@@ -416,6 +416,7 @@ std::vector<BrokenRule> broken_rules(const Plan& plan, const PlanContext& contex
   check_megatron_keys(rules);
   check_user_buffers(rules);
   check_determinism(rules);
+  check_optimizer(rules);
   check_recompute(rules);
   check_built(rules);
   check_fully_sharded(rules);

@@ -17,6 +17,9 @@ void check_experts(Rules& rules);
 
 void check_latent_attention(Rules& rules);
 
+/// Muon, and instances of the distributed optimizer: what Megatron-LM requires.
+void check_optimizer(Rules& rules);
+
 /// Optimizer offload: what Megatron-LM's hybrid optimizer requires.
 void check_optimizer_offload(Rules& rules);
 

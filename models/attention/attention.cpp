@@ -37,7 +37,10 @@ LinearSpec qkv_spec(const estimator::ModelConfig& model, const std::string& name
   return {.name = name + ".linear_qkv",
           .inputs = model.hidden_size,
           .outputs = heads * model.kv_channels,
-          .bias = model.add_bias_linear || model.add_qkv_bias};
+          .bias = model.add_bias_linear || model.add_qkv_bias,
+          .group_rows = {model.num_attention_heads / model.num_query_groups * model.kv_channels,
+                         model.kv_channels,
+                         model.kv_channels}};
 }
 
 /// Each a product of its own; `first` and `count` are its place in a packed group.

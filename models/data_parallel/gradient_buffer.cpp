@@ -20,9 +20,6 @@ using estimator::MemoryCategory;
 
 namespace {
 
-constexpr int64_t kParameterAlignment = 64;  // elements: 128 bytes of bf16
-constexpr int64_t kBucketAlignment = 128;    // elements: 256 bytes of bf16
-
 /// Moves what autograd accumulated into the main gradient and drops it.
 class AddToMainGradient : public torch::autograd::PostAccumulateGradHook {
  public:
@@ -59,21 +56,6 @@ std::unique_ptr<torch::autograd::PostAccumulateGradHook> hook_for(OwnGradients o
   return nullptr;
 }
 
-/// As Megatron-LM's `shared_embedding`.
-bool is_alone(const Parameter& parameter, const BufferShape& shape) {
-  return shape.sharded && &parameter == shape.tied;
-}
-
-bool closes_before(const Parameter& parameter, const Bucket& bucket, const BufferShape& shape) {
-  if (bucket.slots.empty()) return false;
-  return parameter.chunk != bucket.chunk || is_alone(parameter, shape);
-}
-
-bool is_full(const Bucket& bucket, int64_t end, const BufferShape& shape) {
-  const bool is_cut = shape.bucket_elements > 0 && (bucket.chunk == 0 || shape.cut_later_chunks);
-  return is_cut && end - bucket.begin >= shape.bucket_elements;
-}
-
 bool has_unit(const Bucket& bucket, int64_t unit) {
   return std::any_of(bucket.slots.begin(), bucket.slots.end(), [unit](const ParameterSlot& slot) {
     return slot.parameter->unit == unit;
@@ -82,34 +64,10 @@ bool has_unit(const Bucket& bucket, int64_t unit) {
 
 }  // namespace
 
-std::vector<Bucket> lay_out_buckets(const ParameterList& parameters, const BufferShape& shape) {
-  const int64_t bucket_multiple = shape.sharded ? std::lcm(shape.data_ranks, kBucketAlignment) : 1;
-  const int64_t parameter_multiple = shape.sharded ? kParameterAlignment : 1;
-  std::vector<Bucket> buckets(1);
-  int64_t end = 0;
-  const auto close = [&] {
-    end = estimator::round_up(end, bucket_multiple);
-    buckets.back().end = end;
-    buckets.push_back({.begin = end, .end = end, .chunk = 0, .slots = {}});
-  };
-  for (auto place = parameters.rbegin(); place != parameters.rend(); ++place) {
-    Parameter& parameter = **place;
-    if (closes_before(parameter, buckets.back(), shape)) close();
-    const int64_t begin = estimator::round_up(end, parameter_multiple);
-    end = begin + parameter.value.numel();
-    buckets.back().chunk = parameter.chunk;
-    buckets.back().slots.push_back({.parameter = &parameter, .begin = begin, .end = end});
-    if (is_full(buckets.back(), end, shape) || is_alone(parameter, shape)) close();
-  }
-  if (buckets.back().slots.empty())
-    buckets.pop_back();
-  else
-    buckets.back().end = estimator::round_up(end, bucket_multiple);
-  return buckets;
-}
-
 GradientBuffer::GradientBuffer(const ParameterList& parameters, GradientBufferOptions options)
-    : options_(std::move(options)), buckets_(lay_out_buckets(parameters, options_.shape)) {
+    : options_(std::move(options)),
+      buckets_(options_.shape.whole_matrices ? lay_out_matrices(parameters, options_.shape)
+                                             : lay_out_buckets(parameters, options_.shape)) {
   missing_contributions_.assign(buckets_.size(), 0);
   started_.assign(buckets_.size(), false);
   if (buckets_.empty()) return;
@@ -123,9 +81,13 @@ GradientBuffer::GradientBuffer(const ParameterList& parameters, GradientBufferOp
     make_flat(elements, parameter_options);
   }
   if (options_.stream) options_.stream->join();
+  if (options_.instances && options_.overlap) {
+    reductions_.emplace(gradients_.device(), &options_.observer);
+  }
   if (options_.whole_parameters) {
     owned_parameters_.emplace(parameters, options_.data_group, observer());
   }
+  if (options_.dealt_parameters) dealt_parameters_.emplace(parameters, options_.data_group);
   if (options_.reducer_buckets && options_.data_group) {
     reducer_buckets_ = at::empty({elements}, parameter_options);
     observer().memory_lasts(reducer_buckets_,
@@ -203,6 +165,7 @@ void GradientBuffer::reduce(std::size_t index) {
   // check_grads in megatron/core/distributed/param_and_grad_buffer.py
   if (options_.check_finite) check_finite(at::norm(whole), "gradients");
   if (replicas() > 1) whole.mul_(1.0 / static_cast<double>(replicas()));
+  if (options_.instances) return reduce_over_instances(bucket);
   if (!options_.data_group) return;
   if (!sharded()) {
     pending_.push_back(options_.data_group->start_all_reduce(whole));
@@ -211,6 +174,22 @@ void GradientBuffer::reduce(std::size_t index) {
   const auto [begin, end] = shard_range(bucket);
   pending_.push_back(
       options_.data_group->start_reduce_scatter(slice(gradients_, begin, end), whole));
+}
+
+/// start_grad_sync in megatron/core/distributed/param_and_grad_buffer.py: both calls are
+/// synchronous, on a stream of their own if they overlap with the backward.
+void GradientBuffer::reduce_over_instances(const Bucket& bucket) {
+  const auto [begin, end] = shard_range(bucket);
+  const at::Tensor shard = slice(gradients_, begin, end);
+  std::optional<SideStream::Scope> beside;
+  if (options_.overlap) {
+    reductions_->wait_for_current();
+    beside.emplace(*reductions_);
+  }
+  if (options_.data_group) {
+    options_.data_group->reduce_scatter(shard, slice(gradients_, bucket.begin, bucket.end));
+  }
+  options_.instances->all_reduce(shard);
 }
 
 void GradientBuffer::finish_reduction() {
@@ -223,11 +202,13 @@ void GradientBuffer::finish_reduction() {
   }
   for (PendingCall& call : pending_) call.wait();
   pending_.clear();
+  if (reductions_) reductions_->join();
   if (!has_flat_gradients()) copy_back();
 }
 
 void GradientBuffer::gather_parameters() {
   if (owned_parameters_) return owned_parameters_->broadcast();
+  if (dealt_parameters_) return dealt_parameters_->gather();
   if (!sharded() || !options_.data_group) return;
   for (std::size_t index = 0; index < buckets_.size(); ++index) gathers_[index] = std::nullopt;
   if (!options_.overlap_gather) finish_gathers();
@@ -283,9 +264,9 @@ std::pair<int64_t, int64_t> GradientBuffer::shard_range(const Bucket& bucket) co
 
 std::pair<int64_t, int64_t> GradientBuffer::owned_range(const Bucket& bucket,
                                                         const ParameterSlot& slot) const {
-  if (owned_parameters_ && !owned_parameters_->is_mine(*slot.parameter)) {
-    return {slot.begin, slot.begin};
-  }
+  const bool is_others = (owned_parameters_ && !owned_parameters_->is_mine(*slot.parameter)) ||
+                         (dealt_parameters_ && !dealt_parameters_->is_mine(*slot.parameter));
+  if (is_others) return {slot.begin, slot.begin};
   const auto [shard_begin, shard_end] = shard_range(bucket);
   const int64_t begin = std::clamp(shard_begin, slot.begin, slot.end);
   return {begin, std::clamp(shard_end, begin, slot.end)};

@@ -1,8 +1,9 @@
 // Flat buffers of gradients (and, with the distributed optimizer, of parameters). They are cut into
-// buckets, which are reduced over the data ranks. The layout is that of Megatron-LM's
-// DistributedDataParallel: parameters are in reverse order; with the distributed optimizer each
-// parameter starts at a multiple of 64 elements and each bucket ends at a multiple of lcm(data
-// ranks, 128). All parameters of a bucket are of one chunk.
+// buckets (buckets.h), which are reduced over the data ranks.
+//
+// With several instances of the distributed optimizer (hybrid sharding) the data ranks of a buffer
+// are those of one instance: they share its shards, and the reduced shards are all-reduced between
+// the instances.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -12,7 +13,9 @@
 #include <optional>
 #include <vector>
 
+#include "models/data_parallel/buckets.h"
 #include "models/data_parallel/data_parallel.h"
+#include "models/data_parallel/dealt_parameters.h"
 #include "models/data_parallel/owned_parameters.h"
 #include "models/shard/communicator.h"
 #include "models/shard/observer.h"
@@ -30,33 +33,6 @@ enum class OwnGradients {
   kUntilZeroed,        ///< the same, until the next iteration (PyTorch's zero_grad())
 };
 
-struct ParameterSlot {
-  Parameter* parameter = nullptr;
-  int64_t begin = 0;  ///< elements, in the flat buffer
-  int64_t end = 0;
-};
-
-struct Bucket {
-  int64_t begin = 0;  ///< elements, in the flat buffer
-  int64_t end = 0;    ///< with padding
-  int64_t chunk = 0;  ///< model chunk of the stage
-  std::vector<ParameterSlot> slots;
-};
-
-struct BufferShape {
-  bool sharded = false;  ///< the distributed optimizer
-  int64_t data_ranks = 1;
-  int64_t bucket_elements = 0;   ///< size at which a bucket is closed; 0: one bucket for each chunk
-  bool cut_later_chunks = true;  ///< false: only the first chunk has several buckets
-  /// The embedding weight that the first and the last stage share, or null. When sharded it has a
-  /// bucket of its own on both stages, because each data rank must reduce the same part of both
-  /// copies.
-  const Parameter* tied = nullptr;
-};
-
-/// The buckets, with the place of each parameter. Pure arithmetic.
-std::vector<Bucket> lay_out_buckets(const ParameterList& parameters, const BufferShape& shape);
-
 struct GradientBufferOptions {
   BufferShape shape;
   c10::ScalarType type = c10::ScalarType::Float;  ///< of the summed gradients
@@ -71,12 +47,17 @@ struct GradientBufferOptions {
   /// When sharded: the optimizer's state is one flat tensor for this rank's part of each bucket; if
   /// false, one tensor for each parameter in that part.
   bool flat_pieces = false;
-  /// When not sharded: each data rank updates some whole parameters and broadcasts them.
+  /// When not sharded: each data rank updates some whole parameters and broadcasts them, as
+  /// InternEvo does.
   bool whole_parameters = false;
+  /// The same, as Megatron-LM's layer-wise optimizer does.
+  bool dealt_parameters = false;
   /// Number of ranks over whose tokens gradients are averaged, if these are not the ranks of
   /// `data_group` (0: they are). It differs for experts, which also see tokens of other ranks.
   int64_t replicas = 0;
   std::shared_ptr<Communicator> data_group;
+  /// The ranks that have the same shards in other instances of the optimizer; may be null.
+  std::shared_ptr<Communicator> instances = nullptr;
   Observer& observer;
   /// The flat buffers are made on this stream, and so in a pool of their own; may be null.
   std::shared_ptr<const SideStream> stream = nullptr;
@@ -143,6 +124,7 @@ class GradientBuffer final : public DataParallel {
   DirectionScope once_in(estimator::Direction direction) const;
   void contribution_added(std::size_t bucket);
   void reduce(std::size_t index);
+  void reduce_over_instances(const Bucket& bucket);
   void start_gather(std::size_t index);
   void finish_gather(std::size_t index);
   /// The part of a parameter that this rank updates: [begin, end) in the flat buffers.
@@ -169,9 +151,12 @@ class GradientBuffer final : public DataParallel {
   at::Tensor reducer_buckets_;
   at::Tensor parameters_;
   std::optional<OwnedParameters> owned_parameters_;  ///< with whole_parameters
+  std::optional<DealtParameters> dealt_parameters_;  ///< with dealt_parameters
   std::vector<int> missing_contributions_;  ///< for each bucket; 0: not in its last micro-batch
   std::vector<bool> started_;
   std::vector<PendingCall> pending_;
+  /// Where reductions over several instances wait for each other, if they overlap.
+  std::optional<SideStream> reductions_;
   /// For each bucket whose updated parameters are not there: the gather, if it has begun.
   std::map<std::size_t, std::optional<PendingCall>> gathers_;
 };

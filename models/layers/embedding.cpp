@@ -11,7 +11,8 @@ namespace models {
 ParameterSpec word_embedding_spec(const ShardContext& context, const std::string& name) {
   return {.name = name,
           .full_shape = {context.plan.padded_vocab_size(), context.plan.model.hidden_size},
-          .sharded_dim = 0};
+          .sharded_dim = 0,
+          .of_vocabulary = true};
 }
 
 Embedding::Embedding(ShardContext& context, ParameterStore& store)

@@ -287,6 +287,8 @@ Parameter& weight_of(const ShardContext& context,
                     .blocks = spec.output_blocks,
                     .sequence_partial = spec.duplicated && context.sequence_parallel(),
                     .shared_copy = spec.shared_copy,
+                    .of_vocabulary = spec.output_layer,
+                    .group_rows = spec.group_rows,
                     .at_mark = spec.at_mark,
                     .packed = spec.packed});
 }

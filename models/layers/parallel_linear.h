@@ -32,8 +32,9 @@ struct LinearSpec {
   int64_t inputs = 0;
   int64_t outputs = 0;
   bool bias = false;
-  bool caller_adds_bias = false;  ///< column parallel: forward() does not add the bias
-  int64_t output_blocks = 1;      ///< see ParameterSpec::blocks
+  bool caller_adds_bias = false;         ///< column parallel: forward() does not add the bias
+  int64_t output_blocks = 1;             ///< see ParameterSpec::blocks
+  std::vector<int64_t> group_rows = {};  ///< see Parameter
   /// It is the output layer, which is always Megatron-LM's own; the other linear layers may be
   /// TransformerEngine's.
   bool output_layer = false;

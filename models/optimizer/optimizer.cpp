@@ -13,6 +13,8 @@
 #include <numeric>
 #include <utility>
 
+#include "models/optimizer/muon.h"
+
 namespace models {
 
 using estimator::MemoryCategory;
@@ -30,8 +32,9 @@ std::vector<T> select(const std::vector<T>& all, const std::vector<std::size_t>&
 }  // namespace
 
 DistributedOptimizer::DistributedOptimizer(DataParallel& data_parallel,
-                                           const OptimizerSettings& settings)
-    : data_parallel_(data_parallel), settings_(settings) {
+                                           const OptimizerSettings& settings,
+                                           ProcessGroups groups)
+    : data_parallel_(data_parallel), settings_(settings), groups_(std::move(groups)) {
   const c10::NoGradGuard no_grad;
   std::vector<at::Tensor> whole;
   if (settings.offload) whole = copies_of_whole_parameters(data_parallel, *settings.offload);
@@ -61,6 +64,9 @@ void DistributedOptimizer::add_pieces() {
     std::iota(device_pieces_.begin(), device_pieces_.end(), 0);
   }
   for (const OptimizerPiece& piece : select(pieces, device_pieces_)) {
+    const bool is_matrix =
+        settings_.kind == estimator::Optimizer::kMuon && models::is_of_muon(*piece.owner);
+    (is_matrix ? matrices_ : others_).push_back(owners_.size());
     owners_.push_back(piece.owner);
     model_weights_.push_back(piece.weights);
   }
@@ -82,20 +88,29 @@ void DistributedOptimizer::lasts(const at::Tensor& tensor,
   data_parallel_.observer().memory_lasts(tensor, {category, "optimizer", owners_[piece]->name});
 }
 
+void DistributedOptimizer::add_state(std::vector<at::Tensor>& states,
+                                     at::Tensor state,
+                                     std::size_t piece) {
+  lasts(state, MemoryCategory::kOptimizerState, piece);
+  states.push_back(std::move(state));
+}
+
+void DistributedOptimizer::make_momenta() {
+  for (const std::size_t piece : matrices_) {
+    add_state(momenta_, at::zeros_like(master_weights_[piece]), piece);
+  }
+}
+
 void DistributedOptimizer::make_state() {
-  for (std::size_t piece = 0; piece < master_weights_.size(); ++piece) {
+  for (const std::size_t piece : others_) {
     const at::Tensor& weights = master_weights_[piece];
-    const auto add = [&](std::vector<at::Tensor>& states, at::Tensor state) {
-      lasts(state, MemoryCategory::kOptimizerState, piece);
-      states.push_back(std::move(state));
-    };
-    add(state_.first_moments, at::zeros_like(weights));
-    if (settings_.kind != estimator::Optimizer::kAdamw) continue;
-    add(state_.second_moments, at::zeros_like(weights));
+    add_state(state_.first_moments, at::zeros_like(weights), piece);
+    if (settings_.kind == estimator::Optimizer::kSgd) continue;
+    add_state(state_.second_moments, at::zeros_like(weights), piece);
     if (settings_.shared_step && !state_.steps.empty()) {
       state_.steps.push_back(state_.steps.front());
     } else {
-      add(state_.steps, at::zeros({}, weights.options().dtype(at::kFloat)));
+      add_state(state_.steps, at::zeros({}, weights.options().dtype(at::kFloat)), piece);
     }
   }
 }
@@ -126,24 +141,45 @@ void DistributedOptimizer::update() {
 }
 
 void DistributedOptimizer::update_device(const std::vector<at::Tensor>& gradients) {
-  if (settings_.kind == estimator::Optimizer::kSgd) {
-    at::_fused_sgd_(master_weights_,
-                    gradients,
-                    state_.first_moments,
-                    settings_.weight_decay,
-                    settings_.momentum,
-                    settings_.learning_rate,
-                    /*dampening=*/0,
-                    /*nesterov=*/false,
-                    /*maximize=*/false,
-                    first_step_);
-    return;
+  update_matrices(gradients);
+  if (others_.empty()) return;
+  if (state_.first_moments.empty()) make_state();
+  settings_.kind == estimator::Optimizer::kSgd ? step_sgd(select(gradients, others_))
+                                               : step_adamw_of(select(gradients, others_));
+}
+
+void DistributedOptimizer::update_matrices(const std::vector<at::Tensor>& gradients) {
+  if (momenta_.empty()) make_momenta();
+  std::vector<MuonMatrix> matrices;
+  for (std::size_t i = 0; i < matrices_.size(); ++i) {
+    const std::size_t piece = matrices_[i];
+    matrices.push_back({.parameter = owners_[piece],
+                        .weights = master_weights_[piece],
+                        .gradient = gradients[piece],
+                        .momentum = momenta_[i]});
   }
+  step_muon(matrices, settings_, groups_);
+}
+
+void DistributedOptimizer::step_sgd(const std::vector<at::Tensor>& gradients) {
+  at::_fused_sgd_(select(master_weights_, others_),
+                  gradients,
+                  state_.first_moments,
+                  settings_.weight_decay,
+                  settings_.momentum,
+                  settings_.learning_rate,
+                  /*dampening=*/0,
+                  /*nesterov=*/false,
+                  /*maximize=*/false,
+                  first_step_);
+}
+
+void DistributedOptimizer::step_adamw_of(const std::vector<at::Tensor>& gradients) {
   if (settings_.shared_step)
     state_.steps.front().add_(1);
   else
     at::_foreach_add_(state_.steps, 1);
-  step_adamw(master_weights_, gradients, state_, settings_);
+  step_adamw(select(master_weights_, others_), gradients, state_, settings_);
 }
 
 void DistributedOptimizer::copy_to_model() {
@@ -154,7 +190,7 @@ void DistributedOptimizer::copy_to_model() {
 
 void DistributedOptimizer::step() {
   const c10::NoGradGuard no_grad;
-  if (state_.first_moments.empty()) make_state();
+  if (matrices_.empty() && state_.first_moments.empty()) make_state();
   update();
   first_step_ = false;
   copy_to_model();
@@ -166,7 +202,7 @@ int64_t DistributedOptimizer::master_weight_bytes() const {
 }
 
 int64_t DistributedOptimizer::state_bytes() const {
-  return bytes_of(state_.first_moments) + bytes_of(state_.second_moments);
+  return bytes_of(momenta_) + bytes_of(state_.first_moments) + bytes_of(state_.second_moments);
 }
 
 int64_t DistributedOptimizer::step_scalar_bytes() const {

@@ -1,4 +1,5 @@
-// AdamW and SGD with momentum over fp32 master weights, with PyTorch's fused kernels.
+// AdamW and SGD with momentum over fp32 master weights, with PyTorch's fused kernels, and Muon with
+// AdamW beside it.
 //
 // Without sharding each rank updates all its parameters. With the distributed optimizer (ZeRO-1) it
 // updates its part of each bucket, so parameters may be cut where the part begins and ends. In a
@@ -17,12 +18,16 @@
 #include "models/optimizer/adamw.h"
 #include "models/optimizer/host_optimizer.h"
 #include "models/optimizer/optimizer_settings.h"
+#include "models/shard/communicator.h"
 
 namespace models {
 
 class DistributedOptimizer {
  public:
-  DistributedOptimizer(DataParallel& data_parallel, const OptimizerSettings& settings);
+  /// Muon needs the tensor groups.
+  DistributedOptimizer(DataParallel& data_parallel,
+                       const OptimizerSettings& settings,
+                       ProcessGroups groups = {});
 
   void step();
 
@@ -35,23 +40,34 @@ class DistributedOptimizer {
 
  private:
   void add_pieces();
+  void add_state(std::vector<at::Tensor>& states, at::Tensor state, std::size_t piece);
+  /// Of Muon's matrices, and of the others. As in Megatron-LM, these are two optimizers, of which
+  /// Muon is the first: AdamW's state is made after Muon's first step.
+  void make_momenta();
   void make_state();
   void make_state_with_zero_gradients();
   void lasts(const at::Tensor& tensor, estimator::MemoryCategory category, std::size_t piece) const;
   void clip(const std::vector<at::Tensor>& gradients) const;
   void update();
   void update_device(const std::vector<at::Tensor>& gradients);
+  void update_matrices(const std::vector<at::Tensor>& gradients);
+  void step_sgd(const std::vector<at::Tensor>& gradients);
+  void step_adamw_of(const std::vector<at::Tensor>& gradients);
   void copy_to_model();
 
   DataParallel& data_parallel_;
   OptimizerSettings settings_;
+  ProcessGroups groups_;
   std::optional<HostOptimizer> host_;
   std::vector<std::size_t> host_pieces_;    ///< numbers of the host's pieces, in its order
   std::vector<std::size_t> device_pieces_;  ///< numbers of the other pieces
   std::vector<const Parameter*> owners_;    ///< one for each device piece, as in the lists below
   std::vector<at::Tensor> model_weights_;   ///< views of the parameters, [elements]
   std::vector<at::Tensor> master_weights_;  ///< fp32; the model weights themselves in fp32
-  AdamwState state_;                        ///< with SGD only the first moments
+  std::vector<std::size_t> matrices_;       ///< numbers of Muon's among the lists above
+  std::vector<std::size_t> others_;         ///< numbers of the others
+  std::vector<at::Tensor> momenta_;         ///< one for each of Muon's matrices
+  AdamwState state_;                        ///< of the others; with SGD only the first moments
   bool own_master_weights_ = false;
   bool first_step_ = true;
 };

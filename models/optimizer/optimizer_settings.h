@@ -17,12 +17,25 @@ struct OffloadSettings {
   bool values = true;
 };
 
+/// Of Muon; see models/optimizer/muon.h. AdamW's hyperparameters are those of the other parameters.
+struct MuonSettings {
+  int64_t steps = 5;      ///< of Newton-Schulz
+  bool split_qkv = true;  ///< queries, keys and values are matrices of their own
+  bool nesterov = false;
+  estimator::MuonTensorMode tensor_mode = estimator::MuonTensorMode::kDuplicated;
+  double momentum = 0.9;
+  double extra_scale = 1;
+  bool bf16 = true;              ///< type of the steps, else fp32
+  double smallest_norm = 1e-15;  ///< by which a momentum is divided before the steps
+};
+
 struct OptimizerSettings {
   estimator::Optimizer kind = estimator::Optimizer::kAdamw;
   double learning_rate = 1e-3;
   double weight_decay = 0.01;
   double beta1 = 0.9, beta2 = 0.95, epsilon = 1e-8;
   double momentum = 0.9;
+  MuonSettings muon;
   bool scales_loss = false;         ///< as fp16 needs it
   bool master_weights = true;       ///< fp32 copies of parameters that are not fp32
   bool copies_before_cast = false;  ///< casts a copy of the parameter (Megatron-LM)

@@ -2,6 +2,7 @@
 
 #include "estimator/plan/megatron_core.h"
 #include "models/data_parallel/joined_data_parallel.h"
+#include "models/optimizer/muon.h"
 
 namespace models {
 namespace {
@@ -39,20 +40,62 @@ ParameterList of_chunk(const ParameterList& parameters, int64_t chunk) {
   return list;
 }
 
+/// How Megatron-LM divides what Muon updates over the data ranks.
+enum class MatrixSharding { kNone, kByLayout, kInTurn };
+
+MatrixSharding matrix_sharding(const estimator::Plan& plan) {
+  const estimator::ParallelConfig& parallelism = plan.parallelism;
+  if (plan.training.optimizer != estimator::Optimizer::kMuon || parallelism.zero_stage == 0) {
+    return MatrixSharding::kNone;
+  }
+  return parallelism.use_layer_wise_param_layout ? MatrixSharding::kByLayout
+                                                 : MatrixSharding::kInTurn;
+}
+
+/// Each of several chained optimizers gathers all parameters, but the layer-wise one its own.
+int gathers_of_a_step(const estimator::Plan& plan, bool has_experts_apart) {
+  const bool chained = has_experts_apart && matrix_sharding(plan) == MatrixSharding::kNone;
+  return chained ? estimator::gathers_with_experts(plan) : 1;
+}
+
+/// Parameters of a gradient buffer of their own.
+struct BufferPart {
+  ParameterList parameters;
+  Group data_group;
+  bool matrices = false;  ///< which Muon updates, each as a whole
+};
+
+/// Where buffers are laid out for whole matrices, all other parameters have a buffer of their own
+/// (tag_params_for_buffer_routing in megatron/core/optimizer/layer_wise_optimizer.py).
+void add_parts(const estimator::Plan& plan,
+               const ParameterList& parameters,
+               const Group& data_group,
+               std::vector<BufferPart>& parts) {
+  const bool apart = matrix_sharding(plan) == MatrixSharding::kByLayout;
+  BufferPart others{.data_group = data_group}, matrices{.data_group = data_group, .matrices = true};
+  for (Parameter* parameter : parameters) {
+    (apart && is_of_muon(*parameter) ? matrices : others).parameters.push_back(parameter);
+  }
+  const bool has_matrices = !matrices.parameters.empty();
+  if (!others.parameters.empty() || !has_matrices) parts.push_back(std::move(others));
+  if (has_matrices) parts.push_back(std::move(matrices));
+}
+
 std::unique_ptr<DataParallel> gradient_buffer(const ShardContext& context,
                                               Stage& stage,
-                                              const ParameterList& parameters,
-                                              const Group& data_group,
+                                              const BufferPart& part,
                                               const std::shared_ptr<const SideStream>& stream) {
   const bool is_parted = context.plan.parallelism.zero_stage >= 1;
+  const bool dealt = matrix_sharding(context.plan) == MatrixSharding::kInTurn;
   const bool whole_parameters = is_parted && context.framework().whole_parameters;
   return std::make_unique<GradientBuffer>(
-      parameters,
-      GradientBufferOptions{.shape = {.sharded = is_parted && !whole_parameters,
-                                      .data_ranks = group_size(data_group),
+      part.parameters,
+      GradientBufferOptions{.shape = {.sharded = is_parted && !whole_parameters && !dealt,
+                                      .data_ranks = group_size(part.data_group),
                                       .bucket_elements = bucket_limit(context),
                                       .cut_later_chunks = context.framework().always_buckets,
-                                      .tied = stage.tied_weight()},
+                                      .tied = stage.tied_weight(),
+                                      .whole_matrices = part.matrices},
                             .type = gradient_type(context),
                             .reducer_buckets = context.framework().reducer_buckets && !is_parted,
                             .check_finite = context.plan.training.check_for_nan_in_loss_and_grad,
@@ -61,8 +104,10 @@ std::unique_ptr<DataParallel> gradient_buffer(const ShardContext& context,
                             .own_gradients = own_gradients(context),
                             .flat_pieces = keeps_as_deepspeed(context.framework()),
                             .whole_parameters = whole_parameters,
+                            .dealt_parameters = dealt,
                             .replicas = context.plan.replicas(),
-                            .data_group = data_group,
+                            .data_group = part.data_group,
+                            .instances = context.groups.instances,
                             .observer = context.observer,
                             .stream = stream});
 }
@@ -98,15 +143,17 @@ std::unique_ptr<DataParallel> make_data_parallel(const ShardContext& context, St
                           : nullptr;
   std::vector<std::unique_ptr<DataParallel>> parts;
   for (int64_t chunk = 0; chunk < context.chunks(); ++chunk) {
-    parts.push_back(
-        gradient_buffer(context, stage, of_chunk(shared, chunk), context.groups.data, stream));
+    std::vector<BufferPart> of_buffers;
+    add_parts(context.plan, of_chunk(shared, chunk), context.groups.data, of_buffers);
     const ParameterList own = of_chunk(experts, chunk);
-    if (!own.empty())
-      parts.push_back(gradient_buffer(context, stage, own, context.groups.expert_data, stream));
+    if (!own.empty()) add_parts(context.plan, own, context.groups.expert_data, of_buffers);
+    for (const BufferPart& part : of_buffers) {
+      parts.push_back(gradient_buffer(context, stage, part, stream));
+    }
   }
   if (parts.size() == 1) return std::move(parts.front());
-  return std::make_unique<JoinedDataParallel>(
-      std::move(parts), experts.empty() ? 1 : estimator::gathers_with_experts(context.plan));
+  return std::make_unique<JoinedDataParallel>(std::move(parts),
+                                              gathers_of_a_step(context.plan, !experts.empty()));
 }
 
 }  // namespace models

@@ -74,6 +74,10 @@ OptimizerSettings default_optimizer(const estimator::Plan& plan) {
   settings.scales_loss = plan.training.dtype == estimator::Dtype::kFp16;
   settings.state_at_start = framework.gradient_keeping == estimator::GradientKeeping::kDeepspeed;
   const estimator::TrainingConfig& training = plan.training;
+  settings.muon.steps = training.muon_num_ns_steps;
+  settings.muon.split_qkv = training.muon_split_qkv;
+  settings.muon.nesterov = training.muon_nesterov;
+  settings.muon.tensor_mode = training.muon_tp_mode;
   if (training.optimizer_cpu_offload) {
     settings.offload = {.fraction = training.optimizer_offload_fraction,
                         .overlap = training.overlap_cpu_optimizer_d2h_h2d,

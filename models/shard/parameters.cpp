@@ -120,6 +120,8 @@ Parameter& ParameterStore::add(const ParameterSpec& spec) {
   parameter.sequence_partial = spec.sequence_partial;
   parameter.shared_copy = spec.shared_copy;
   parameter.expert = spec.expert;
+  parameter.of_vocabulary = spec.of_vocabulary;
+  parameter.group_rows = spec.group_rows;
   parameter.chunk = chunk_;
   parameter.unit = unit_;
   return parameter;

@@ -58,8 +58,10 @@ struct ParameterSpec {
   InitialValue initial_value = InitialValue::kNormal;
   bool sequence_partial = false;
   bool shared_copy = false;
-  bool expert = false;   ///< see Parameter
-  bool at_mark = false;  ///< see ParameterStore::mark_place
+  bool expert = false;                   ///< see Parameter
+  bool of_vocabulary = false;            ///< see Parameter
+  std::vector<int64_t> group_rows = {};  ///< see Parameter
+  bool at_mark = false;                  ///< see ParameterStore::mark_place
   std::optional<PackedRows> packed = {};
 };
 
@@ -83,7 +85,10 @@ struct Parameter {
   /// Under sequence parallelism each tensor rank sees a part of the tokens, so the gradient is a
   /// partial sum and is all-reduced over the tensor group at the end of the iteration.
   bool sequence_partial = false;
-  bool shared_copy = false;  ///< the last stage's copy of a tied embedding
+  bool shared_copy = false;    ///< the last stage's copy of a tied embedding
+  bool of_vocabulary = false;  ///< the embedding of words, or the output layer
+  /// If its rows are groups of several matrices: the rows of each of them in one group.
+  std::vector<int64_t> group_rows;
   /// Belongs to an expert: it is split over the expert-tensor ranks, and its gradient is summed
   /// over the expert-data ranks.
   bool expert = false;

@@ -49,6 +49,58 @@ TEST(Buckets, AreClosedOnceTheyReachTheLimit) {
   EXPECT_EQ(buckets[1].end, 100);  // 20 + 10
 }
 
+std::deque<Parameter> matrices_of(const std::vector<std::vector<int64_t>>& shapes) {
+  std::deque<Parameter> parameters;
+  for (const auto& shape : shapes) {
+    parameters.emplace_back().value = at::full(shape, 0.5).requires_grad_(true);
+  }
+  return parameters;
+}
+
+// Costs rows x columns x the smaller: 32 x 16 x 16 = 8,192 (two of them), 64 x 8 x 8 = 4,096 and
+// 10 x 10 x 10 = 1,000. By falling cost, to who has least to do and room for 1.3 x 1,636 / 2 =
+// 1,063 elements: rank 0 gets the first 32 x 16 (of element 0 to 512), rank 1 the second, rank 0
+// the 64 x 8 (512 to 1,024), and rank 1 the 10 x 10 (512 to 612). A part is 1,024, a multiple
+// of 64.
+TEST(MatrixBuckets, DealMatricesByWhatTheyCost) {
+  auto parameters = matrices_of({{64, 8}, {32, 16}, {10, 10}, {32, 16}});
+  const auto buckets = lay_out_matrices(list_of(parameters), {.sharded = true, .data_ranks = 2});
+  ASSERT_EQ(buckets.size(), 1u);
+  EXPECT_EQ(buckets[0].end, 2048);
+  const auto begin_of = [&](std::size_t place) {
+    for (const ParameterSlot& slot : buckets[0].slots) {
+      if (slot.parameter == &parameters[place]) return slot.begin;
+    }
+    return int64_t{-1};
+  };
+  EXPECT_EQ(begin_of(3), 0);  // parameters come in reverse order
+  EXPECT_EQ(begin_of(1), 1024);
+  EXPECT_EQ(begin_of(0), 512);
+  EXPECT_EQ(begin_of(2), 1024 + 512);
+}
+
+// A bucket of two parts is closed at 512 elements, unless the next matrix fits beside what it has:
+// the third 16 x 16 would make another row of parts.
+TEST(MatrixBuckets, AreClosedWhereTheNextMatrixWouldEnlargeThem) {
+  auto parameters = matrices_of({{16, 16}, {16, 16}, {16, 16}, {16, 16}});
+  const auto buckets = lay_out_matrices(list_of(parameters),
+                                        {.sharded = true, .data_ranks = 2, .bucket_elements = 300});
+  ASSERT_EQ(buckets.size(), 2u);
+  EXPECT_EQ(buckets[0].end, 512);
+  EXPECT_EQ(buckets[1].begin, 512);
+  EXPECT_EQ(buckets[1].slots.size(), 2u);
+}
+
+TEST(MatrixBuckets, NeverDivideAMatrix) {
+  auto parameters = matrices_of({{64, 64}, {16, 16}, {16, 16}});
+  const auto buckets = lay_out_matrices(list_of(parameters), {.sharded = true, .data_ranks = 4});
+  ASSERT_EQ(buckets.size(), 1u);
+  EXPECT_EQ(buckets[0].end, 4 * 4096);
+  for (const ParameterSlot& slot : buckets[0].slots) {
+    EXPECT_EQ(slot.begin / 4096, (slot.end - 1) / 4096);
+  }
+}
+
 TEST(Buckets, GiveASharedEmbeddingOneOfItsOwn) {
   auto parameters = empty_parameters({128, 128, 128});
   const auto buckets = lay_out_buckets(list_of(parameters),

@@ -2,11 +2,16 @@
 
 #include <gtest/gtest.h>
 
+#include <ATen/ops/cat.h>
+#include <ATen/ops/diag.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros.h>
 
 #include <cmath>
 
 #include "models/data_parallel/gradient_buffer.h"
+#include "models/optimizer/muon.h"
 #include "tests/models/small_shards.h"
 
 namespace models {
@@ -51,6 +56,45 @@ TEST(Optimizer, SgdTakesTheStepOfItsFormula) {
   EXPECT_NEAR(one.weight(), 1.0 - 0.1 * 0.5, 1e-6);
   optimizer.step();  // momentum 0.9: velocity 0.95
   EXPECT_NEAR(one.weight(), 0.95 - 0.1 * (0.9 * 0.5 + 0.5), 1e-6);
+}
+
+// After five steps all singular values are between 0.7 and 1.2 (Jordan 2024), and the singular
+// vectors are those of the matrix: here the axes.
+TEST(Muon, MakesAMatrixNearlyOrthogonal) {
+  const at::Tensor matrix = at::diag(at::tensor({3.0, 1.0, 0.1}, at::kFloat));
+  for (const bool bf16 : {false, true}) {
+    const at::Tensor tall = orthogonalised(at::cat({matrix, at::zeros({2, 3})}), {.bf16 = bf16});
+    ASSERT_EQ(tall.sizes(), (at::IntArrayRef{5, 3}));
+    EXPECT_EQ(tall.scalar_type(), at::kFloat);
+    for (int64_t i = 0; i < 3; ++i) {
+      EXPECT_NEAR(tall[i][i].item().toDouble(), 0.95, 0.25);
+      tall[i][i].zero_();
+    }
+    EXPECT_EQ(tall.abs().max().item().toDouble(), 0);
+  }
+}
+
+// One parameter of each kind: a matrix has a momentum, a vector AdamW's two moments, and so has the
+// embedding, though it is a matrix.
+TEST(Muon, UpdatesMatricesButNotTheVocabulary) {
+  SilentObserver observer;
+  std::deque<Parameter> parameters(3);
+  parameters[0].value = at::full({8, 4}, 1.0).requires_grad_(true);
+  parameters[0].of_vocabulary = true;
+  parameters[1].value = at::full({4, 6}, 1.0).requires_grad_(true);
+  parameters[2].value = at::full({6}, 1.0).requires_grad_(true);
+  GradientBuffer buffer(list_of(parameters), {.observer = observer});
+  for (Parameter& parameter : parameters) parameter.main_gradient.fill_(0.5);
+  DistributedOptimizer optimizer(
+      buffer, {.kind = Optimizer::kMuon, .learning_rate = 0.1, .weight_decay = 0});
+  optimizer.step();
+  EXPECT_EQ(optimizer.state_bytes(), 4 * (2 * 8 * 4 + 4 * 6 + 2 * 6));
+  // AdamW's first step is the learning rate, whatever the gradient is.
+  EXPECT_NEAR(parameters[0].value[0][0].item().toDouble(), 0.9, 1e-5);
+  EXPECT_NEAR(parameters[2].value[0].item().toDouble(), 0.9, 1e-5);
+  // A matrix of equal elements is u v^T; its only singular value becomes about 1, so each element
+  // is about 1 / sqrt(24), times sqrt(6) of the larger side.
+  EXPECT_NEAR(parameters[1].value[0][0].item().toDouble(), 1 - 0.1 * 0.5, 0.015);
 }
 
 TEST(Optimizer, KeepsFp32WeightsBesideABf16Model) {

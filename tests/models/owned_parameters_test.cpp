@@ -46,6 +46,17 @@ TEST(OwnedParameters, GoToTheRankThatHasFewest) {
   EXPECT_EQ(parted(1), (std::vector<Sizes>{{2, 1, 4, 3, 0}}));
 }
 
+// By rising size 7, 20, 30, 30, 100 to ranks 0, 1, 2, 2, 1 (Megatron-LM's ping-pong).
+TEST(DealtParameters, GoToTheRanksInTurnAndBack) {
+  auto parameters = parameters_of(kSizes);
+  std::vector<Sizes> places;
+  for (const ParameterList& owned : deal_in_turn(list_of(parameters), 3)) {
+    Sizes& of_rank = places.emplace_back();
+    for (const Parameter* parameter : owned) of_rank.push_back(parameter->value[0].item().toLong());
+  }
+  EXPECT_EQ(places, (std::vector<Sizes>{{0}, {3, 2}, {1, 4}}));
+}
+
 TEST(OwnedParameters, LeaveRanksWithoutAny) {
   EXPECT_EQ(parted(7), (std::vector<Sizes>{{2}, {1}, {4}, {3}, {0}, {}, {}}));
 }

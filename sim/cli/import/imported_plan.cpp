@@ -106,7 +106,13 @@ class Importer {
   }
 
   void add_defaults() {
-    const auto has = [&](const std::string& key) { return find(key) != nullptr; };
+    // "key", or "key=value".
+    const auto has = [&](const std::string& condition) {
+      const std::size_t equals = condition.find('=');
+      const SourceEntry* entry = find(condition.substr(0, equals));
+      if (entry == nullptr || equals == std::string::npos) return entry != nullptr;
+      return matches_any(*entry, {condition.substr(equals + 1)});
+    };
     for (const DefaultRow& row : table_.defaults) {
       if (std::any_of(row.unless.begin(), row.unless.end(), has)) continue;
       if (!row.when.empty() && std::none_of(row.when.begin(), row.when.end(), has)) continue;

@@ -70,7 +70,9 @@ template <class Visitor>
 void visit_fields(Visitor& visit, DefaultRow& row) {
   visit("key", row.key, "the key");
   visit("value", row.value, "its value; empty for a switch");
-  visit("when", row.when, "only in files that have one of these keys");
+  visit("when",
+        row.when,
+        "only in files that have one of these keys, or a key with a value: key=value");
   visit("unless", row.unless, "not in files that have one of these keys");
 }
 

@@ -68,6 +68,9 @@ Plan whole_plan(const Plan& plan) {
 models::OptimizerSettings verification_optimizer(const Plan& plan) {
   models::OptimizerSettings settings = models::default_optimizer(plan);
   settings.epsilon = 1e-3;
+  settings.muon.bf16 = false;
+  settings.muon.smallest_norm = 1;  // else small momenta are as large as others, with their errors
+  settings.muon.steps = 1;
   return settings;
 }
 

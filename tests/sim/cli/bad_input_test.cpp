@@ -236,7 +236,7 @@ TEST_F(BadInput, WordsOfTheFieldThatAreNotModelledAreRefusedByName) {
   expect_flags_refused({"--lr", "1e-4"}, {"neither the memory nor the time", "leave it out"});
   expect_flags_refused({"--precision", "bf16"}, {"give --bf16"});
   expect_flags_refused({"--gpu", "mi300x"}, {"unknown GPU", "AMD's GPUs are not played"});
-  expect_flags_refused({"--optimizer", "muon"}, {"no such optimizer", "onerank exec"});
+  expect_flags_refused({"--optimizer", "lion"}, {"no such optimizer", "onerank exec"});
   expect_flags_refused({"--model", "openai/gpt-oss-20b"}, {"sinks and windows", "onerank exec"});
 }
 

@@ -48,6 +48,27 @@ TEST(ModelState, OfTheDistributedOptimizerIsDividedOverTheDataRanks) {
   EXPECT_EQ(profile.model_state->parameter_padding_bytes, 0);
 }
 
+TEST(ModelState, OfTwoInstancesIsDividedOverTheRanksOfOne) {
+  const auto profile = execute(
+      gpt_plan({{"cluster", {{"gpus_per_node", 4}}},
+                {"parallelism", {{"zero_stage", 1}, {"num_distributed_optimizer_instances", 2}}}}));
+  EXPECT_EQ(profile.model_state->gradient_bytes, 4 * kGptParameters);
+  EXPECT_EQ(profile.model_state->master_weight_bytes, 4 * kGptParameters / 2);
+  EXPECT_EQ(profile.model_state->optimizer_state_bytes, 8 * kGptParameters / 2);
+}
+
+// Matrices: 12 h^2 in each layer and the positions; AdamW has the tied embedding, 13 h of each
+// layer and the last norm.
+constexpr int64_t kGptMatrices = (2 * 12 * 1024 + 512) * 1024;
+
+TEST(ModelState, OfMuonIsOneMomentumOfEachMatrix) {
+  const auto profile =
+      execute(gpt_plan({{"training", {{"optimizer", "muon"}, {"dtype", "bf16"}}}}));
+  EXPECT_EQ(profile.model_state->master_weight_bytes, 4 * kGptParameters);
+  EXPECT_EQ(profile.model_state->optimizer_state_bytes,
+            4 * kGptMatrices + 8 * (kGptParameters - kGptMatrices));
+}
+
 TEST(ModelState, PaddingIsATermOfItsOwn) {
   // 3 data ranks: the buffer ends at a multiple of 384.
   const auto profile = execute(gpt_plan({{"cluster", {{"gpus_per_node", 3}}},

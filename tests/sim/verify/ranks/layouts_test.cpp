@@ -79,6 +79,29 @@ constexpr const char* kData2Zero =
 constexpr const char* kData4Overlap =
     R"({"parallelism": {"data": 4, "zero_stage": 1, "overlap_grad_reduce": true,
                         "overlap_param_gather": true, "bucket_elements": 5000}})";
+constexpr const char* kData4Instances2 =
+    R"({"parallelism": {"data": 4, "zero_stage": 1, "num_distributed_optimizer_instances": 2}})";
+constexpr const char* kT2D4Instances2Overlap =
+    R"({"parallelism": {"tensor": 2, "sequence_parallel": true, "data": 4, "zero_stage": 1,
+                        "num_distributed_optimizer_instances": 2, "overlap_grad_reduce": true,
+                        "overlap_param_gather": true, "bucket_elements": 5000}})";
+constexpr const char* kData2Instances2 =
+    R"({"parallelism": {"data": 2, "zero_stage": 1, "num_distributed_optimizer_instances": 2}})";
+constexpr const char* kT2Muon =
+    R"({"parallelism": {"tensor": 2, "sequence_parallel": true, "data": 2},
+        "training": {"optimizer": "muon"}})";
+constexpr const char* kT2D4Muon =
+    R"({"parallelism": {"tensor": 2, "sequence_parallel": true, "data": 4, "zero_stage": 1,
+                        "overlap_grad_reduce": true, "overlap_param_gather": true,
+                        "bucket_elements": 5000},
+        "training": {"optimizer": "muon"}})";
+constexpr const char* kP2D2MuonInTurn =
+    R"({"parallelism": {"pipeline": 2, "data": 2, "zero_stage": 1,
+                        "use_layer_wise_param_layout": false},
+        "training": {"optimizer": "muon", "muon_nesterov": true}})";
+constexpr const char* kDeferred =
+    R"({"parallelism": {"tensor": 2, "sequence_parallel": true, "pipeline": 2,
+                        "defer_embedding_wgrad_compute": true, "wgrad_deferral_limit": 3}})";
 constexpr const char* kT2P2 = R"({"parallelism": {"tensor": 2, "pipeline": 2}})";
 constexpr const char* kT2D2 =
     R"({"parallelism": {"tensor": 2, "sequence_parallel": true, "data": 2}})";
@@ -203,6 +226,13 @@ INSTANTIATE_TEST_SUITE_P(
                     Layout{"Data2", 2, kData2},
                     Layout{"Data2ZeroSgd", 2, kData2Zero},
                     Layout{"Data4ZeroOverlap", 4, kData4Overlap},
+                    Layout{"Data4Instances2", 4, kData4Instances2},
+                    Layout{"Data2Instances2", 2, kData2Instances2},
+                    Layout{"Tensor2Data4Instances2Overlap", 8, kT2D4Instances2Overlap},
+                    Layout{"Tensor2Data2Muon", 4, kT2Muon},
+                    Layout{"Tensor2Data4MuonByLayout", 8, kT2D4Muon},
+                    Layout{"Pipeline2Data2MuonInTurn", 4, kP2D2MuonInTurn},
+                    Layout{"DeferredWeightGradients", 4, kDeferred},
                     Layout{"Tensor2Pipeline2", 4, kT2P2},
                     Layout{"Tensor2SequenceData2", 4, kT2D2},
                     Layout{"Pipeline2Data2Zero", 4, kP2D2Zero},
