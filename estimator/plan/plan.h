@@ -177,6 +177,9 @@ struct ParallelConfig {
   bool overlap_grad_reduce = false;
   bool overlap_param_gather = false;
   bool overlap_p2p_communication = true;
+  bool overlap_p2p_warmup_flush = false;
+  bool defer_embedding_wgrad_compute = false;
+  int64_t wgrad_deferral_limit = 0;
   bool tp_comm_overlap = false;
 };
 
@@ -188,15 +191,12 @@ struct TrainingConfig {
   Auto<int64_t> sequence_length;
   Dtype dtype = Dtype::kBf16;
   Optimizer optimizer = Optimizer::kAdamw;
-  bool optimizer_cpu_offload = false;
-  double optimizer_offload_fraction = 1;
-  bool overlap_p2p_warmup_flush = false;
   int64_t muon_num_ns_steps = 5;
   bool muon_split_qkv = true;
   bool muon_nesterov = false;
   MuonTensorMode muon_tp_mode = MuonTensorMode::kDuplicated;
-  bool defer_embedding_wgrad_compute = false;
-  int64_t wgrad_deferral_limit = 0;
+  bool optimizer_cpu_offload = false;
+  double optimizer_offload_fraction = 1;
   bool use_precision_aware_optimizer = false;
   bool overlap_cpu_optimizer_d2h_h2d = false;
   bool pin_cpu_grads = true;
@@ -279,6 +279,9 @@ struct Plan {
   int64_t data_parallel_size() const { return parallelism.data; }
   /// Number of ranks that hold the same parameters and sum their gradients: data x context.
   int64_t replicas() const { return data_parallel_size() * parallelism.context; }
+  /// Number of ranks among which gradients and optimizer state of the same parameters are divided:
+  /// the replicas of one instance of the distributed optimizer.
+  int64_t shards() const { return replicas() / parallelism.num_distributed_optimizer_instances; }
   int64_t expert_tensor_size() const { return parallelism.expert_tensor; }
   /// Number of ranks that hold the same experts of a stage.
   int64_t expert_replicas() const {
@@ -296,9 +299,6 @@ struct Plan {
   int64_t global_batch_size() const { return training.global_batch_size; }
   int64_t tokens_per_step() const { return global_batch_size() * sequence_length(); }
   /// Rows of the whole embedding, with padding.
-  /// Number of ranks among which gradients and optimizer state of the same parameters are divided:
-  /// the replicas of one instance of the distributed optimizer.
-  int64_t shards() const { return replicas() / parallelism.num_distributed_optimizer_instances; }
   int64_t padded_vocab_size() const;
   /// Number of layers of each virtual stage, in model order. There are pipeline x virtual_stages
   /// entries; entry c x pipeline + s is chunk c of stage s.

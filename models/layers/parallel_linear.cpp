@@ -325,8 +325,6 @@ at::Tensor ColumnParallelLinear::bias() const {
   return bias_ && !call_->has_bias ? bias_->value : at::Tensor();
 }
 
-RowParallelLinear::RowParallelLinear(ShardContext& context,
-                                     ParameterStore& store,
 void ColumnParallelLinear::compute_deferred_gradients() const {
   if (!call_->deferred) return;
   const c10::NoGradGuard no_grad;
@@ -344,6 +342,8 @@ void ColumnParallelLinear::compute_deferred_gradients() const {
   }
 }
 
+RowParallelLinear::RowParallelLinear(ShardContext& context,
+                                     ParameterStore& store,
                                      const LinearSpec& spec)
     : call_(std::make_shared<const LinearCall>(
           context, store, spec, weight_of(context, store, spec, 1))) {

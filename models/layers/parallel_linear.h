@@ -64,12 +64,12 @@ class ColumnParallelLinear {
   at::Tensor forward(const at::Tensor& input) const;
   /// The bias that the caller adds, or an undefined tensor.
   at::Tensor bias() const;
-
   /// Adds the weight gradients that the plan defers: those of the first micro-batches of the
   /// iteration, whose inputs and output gradients were kept. Two buffers hold gathered inputs, so
   /// that one is gathered during the product with the other (drain_embedding_wgrad_compute in
   /// megatron/core/utils.py). Does nothing if none were deferred.
   void compute_deferred_gradients() const;
+
  private:
   std::shared_ptr<const LinearCall> call_;
   Parameter* bias_ = nullptr;

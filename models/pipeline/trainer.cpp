@@ -95,11 +95,11 @@ Trainer::Trainer(ShardContext context, int64_t micro_batches, OptimizerSettings 
                            .interleaved = context_.chunks() > 1,
                            .overlaps_messages = context_.chunks() > 1 &&
                                                 context_.plan.parallelism.overlap_p2p_communication,
+                           .overlaps_warm_up = context_.plan.parallelism.overlap_p2p_warmup_flush,
                            .chunks = context_.chunks()}) {}
 Trainer::~Trainer() = default;
 
 void Trainer::build_model() {
-                           .overlaps_warm_up = context_.plan.parallelism.overlap_p2p_warmup_flush,
   if (context_.plan.parallelism.fully_sharded()) {
     build_fully_sharded();
     return;
@@ -134,11 +134,11 @@ void Trainer::forward_backward(int64_t iteration) {
   const auto steps = stage_steps(shape, context_.coordinate.pipeline);
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const estimator::PipelineStep& step = steps[i];
+    receive_before(steps, i);
     if (step.kind == estimator::StepKind::kForward) {
       start_gathers_before(steps, i);
       forward(iteration, step, is_paired(steps, i));
     } else {
-    receive_before(steps, i);
       if (step.micro_batch == micro_batches_ - 1 && reduces_in_backward(context_))
         data_parallel_->start_last_micro_batch(step.chunk);
       backward(step);
@@ -146,14 +146,14 @@ void Trainer::forward_backward(int64_t iteration) {
     receive_ahead(steps, i);
   }
   finish_sending();
-  reduce_gradients();
-  schedule_variables_.iteration_ended();
-}
-
   {
     const DirectionScope direction(context_.observer, Direction::kReduceGradients);
     stage_->compute_deferred_gradients();
   }
+  reduce_gradients();
+  schedule_variables_.iteration_ended();
+}
+
 /// As forward_backward_pipelining_with_interleaving in Megatron-LM's schedules.py: those of the
 /// first two chunks as the step begins; those of each later one when the last stage begins the
 /// chunk before it, which is as many forwards ahead as there are stages before this one.

@@ -78,6 +78,8 @@ std::optional<ImportedPlan> import_json(const std::string& text,
     return std::nullopt;  // the reader of plans says what is wrong with it
   }
   if (is_hf_config(tree)) return import_hf_config(tree, text, origin);
+  // A job of GPT-NeoX has DeepSpeed's keys beside its own.
+  if (auto plan = import_tree_config(tree, text, origin)) return plan;
   if (is_deepspeed_config(tree)) return import_deepspeed_config(tree, text, origin);
   return std::nullopt;
 }
