@@ -6,8 +6,10 @@
 
 #include "estimator/base/field_words.h"
 #include "sim/cli/commands/commands.h"
+#include "sim/cli/commands/help_text.h"
 #include "sim/cli/input/flag_names.h"
 #include "sim/cli/process/output.h"
+#include "sim/cli/process/terminal.h"
 #include "sim/cli/values/plan_flag_table.h"
 
 namespace sim {
@@ -17,7 +19,8 @@ using estimator::ExitCode;
 using estimator::UserError;
 
 constexpr const char* kDescription =
-    R"(Run one rank, know the cluster: memory, time and cost of a training job, from one executed rank.
+    R"(Run one rank, know the cluster: memory, time and cost of a training job, from
+one executed rank.
 
 Examples:
   onerank estimate scripts/plans/llama3-405b-16384xh100.json
@@ -29,10 +32,13 @@ Examples:
 )";
 
 constexpr const char* kFooter =
-    R"(
-Exit codes: 0 fits, equal or done, 1 does not fit, 2 bad input,
-3 this machine lacks something or no verdict is possible,
-4 a verification found a difference, 70 a bug in Onerank, 130 interrupted. Data goes to standard output, everything else to standard error.)";
+    "Exit codes: 0 fits, equal or done, 1 does not fit, 2 bad input, 3 this machine lacks "
+    "something "
+    "or no verdict is possible, 4 a verification found a difference, 70 a bug in Onerank, 130 "
+    "interrupted. Data goes to standard output, everything else to standard error.";
+
+/// The columns of a help that no terminal shows.
+constexpr int kHelpColumns = 80;
 
 std::vector<std::string> subcommand_names(const CLI::App& root) {
   std::vector<std::string> names;
@@ -50,7 +56,7 @@ std::vector<std::string> flag_names(const CLI::App& app) {
   return names;
 }
 
-std::string help_of(const CLI::App& app) {
+std::string help_hint(const CLI::App& app) {
   return fmt::format("see {} --help", app.get_parent() ? "onerank " + app.get_name() : "onerank");
 }
 
@@ -63,7 +69,7 @@ std::string help_of(const CLI::App& app) {
   throw UserError(
       {.what = "unknown flag",
        .where = argument,
-       .help = nearest.empty() ? help_of(app) : fmt::format("did you mean {}?", nearest)});
+       .help = nearest.empty() ? help_hint(app) : fmt::format("did you mean {}?", nearest)});
 }
 
 /// What CLI11 could not place; it would only say that it was not expected.
@@ -76,19 +82,13 @@ void refuse_unknown(const CLI::App& app, const CLI::App& root) {
                        .where = argument.empty() ? "it is an empty argument" : argument,
                        .help = estimator::suggestion(argument, subcommand_names(root))});
     }
-    throw UserError({.what = "an argument too many", .where = argument, .help = help_of(app)});
+    throw UserError({.what = "an argument too many", .where = argument, .help = help_hint(app)});
   }
 }
 
 bool is_plan_flag(const CLI::Option& option) {
-  for (const PlanFlagGroup& group : plan_flag_groups()) {
-    for (const PlanFlag& flag : group.flags) {
-      for (const std::string& name : flag.said.names) {
-        if (option.check_name(name)) return true;
-      }
-    }
-  }
-  return false;
+  const std::vector<std::string>& names = option.get_lnames();
+  return !names.empty() && find_plan_flag("--" + names.front()) != nullptr;
 }
 
 [[noreturn]] void refuse_empty(const std::string& name) {
@@ -96,6 +96,16 @@ bool is_plan_flag(const CLI::Option& option) {
                    .where = name,
                    .help = "leave it out, or give it a value; a variable of the shell may not be "
                            "set"});
+}
+
+/// The name of the flag that stands in the arguments.
+std::string name_as_typed(const CLI::Option& option, const std::vector<std::string>& arguments) {
+  for (const std::string& name : option.get_lnames()) {
+    if (std::find(arguments.begin(), arguments.end(), "--" + name) != arguments.end()) {
+      return "--" + name;
+    }
+  }
+  return option.get_name();
 }
 
 /// An empty text would count as not given. After "--rank=", CLI11 takes the next argument. Plan
@@ -109,7 +119,7 @@ void refuse_empty_values(const CLI::App& app, const std::vector<std::string>& ar
   for (const CLI::Option* option : app.get_options()) {
     const bool is_empty = option->get_items_expected_max() == 1 && option->count() > 0 &&
                           option->results().back().empty();
-    if (is_empty && !is_plan_flag(*option)) refuse_empty(option->get_name());
+    if (is_empty && !is_plan_flag(*option)) refuse_empty(name_as_typed(*option, arguments));
   }
 }
 
@@ -131,7 +141,7 @@ UserError parse_error(const CLI::ParseError& error, const CLI::App& app) {
   for (const ParseFailure& failure : kParseFailures) {
     if (error.get_name() == failure.cli11_name) what = failure.what;
   }
-  return UserError({.what = what, .where = error.what(), .help = help_of(app)});
+  return UserError({.what = what, .where = error.what(), .help = help_hint(app)});
 }
 
 /// The subcommand that the arguments name. Throws CLI::Success for --help and --version.
@@ -159,7 +169,7 @@ const Command& parse(CLI::App& root,
   refuse_unknown(root, root);
   throw UserError({.what = "no subcommand is given",
                    .where = fmt::format("known are {}", fmt::join(subcommand_names(root), ", ")),
-                   .help = help_of(root)});
+                   .help = help_hint(root)});
 }
 
 /// The arguments up to `--`, behind which stands a program of the user's, with arguments of its
@@ -173,13 +183,30 @@ std::vector<std::string> own_arguments(int argc, const char* const* argv) {
   return arguments;
 }
 
+/// The help that was asked for.
+std::string help_of_parsed(const CLI::App& root) {
+  const auto columns = static_cast<std::size_t>(output_columns(kHelpColumns));
+  const std::vector<CLI::App*> begun = root.get_subcommands();
+  const CLI::App& app = begun.empty() ? root : *begun.front();
+  const bool all = app.get_help_all_ptr()->count() > 0;
+  if (&app != &root) return all ? full_help(app, columns) : short_help(app, columns);
+  std::string text = root_help(root, columns);
+  if (!all) return text;
+  for (const CLI::App* one : root.get_subcommands([](const CLI::App*) { return true; })) {
+    text += fmt::format("\n\n{:=<{}}\n", one->get_name() + " ", columns) + full_help(*one, columns);
+  }
+  return text;
+}
+
 ExitCode run_dashed_command_line(int argc,
                                  const char* const* argv,
                                  const Environment& environment) {
   const std::vector<std::string> arguments = own_arguments(argc, argv);
   CLI::App root(kDescription, "onerank");
   root.footer(kFooter);
-  root.set_version_flag("--version", std::string("onerank ") + ONERANK_VERSION);
+  root.set_version_flag("-V,--version", std::string("onerank ") + ONERANK_VERSION);
+  root.set_help_flag("-h,--help", "what people need first, with examples");
+  root.set_help_all_flag("--help-all", "all options");
   root.require_subcommand(0, 1);
   root.allow_extras();
   const std::vector<Command> commands = {add_estimate_command(root),
@@ -208,21 +235,9 @@ ExitCode run_dashed_command_line(int argc,
   } catch (const CLI::CallForVersion& version) {
     write_to_standard_output(std::string(version.what()) + "\n");
   } catch (const CLI::Success&) {
-    write_to_standard_output(root.help());
+    write_to_standard_output(help_of_parsed(root));
   }
   return ExitCode::kDone;
-}
-
-bool is_plan_flag(const std::string& name) {
-  for (const PlanFlagGroup& group : plan_flag_groups()) {
-    for (const PlanFlag& flag : group.flags) {
-      if (std::find(flag.said.names.begin(), flag.said.names.end(), name) !=
-          flag.said.names.end()) {
-        return true;
-      }
-    }
-  }
-  return false;
 }
 
 /// A plan's flag as it is known, where it was typed with underscores, as Python's programs have it.
@@ -231,7 +246,7 @@ std::string with_dashes(const std::string& argument) {
   std::string name = argument.substr(0, end);
   std::replace(name.begin(), name.end(), '_', '-');
   const bool changes = argument.starts_with("--") && name != argument.substr(0, end);
-  return changes && is_plan_flag(name) ? name + argument.substr(end) : argument;
+  return changes && find_plan_flag(name) != nullptr ? name + argument.substr(end) : argument;
 }
 
 }  // namespace

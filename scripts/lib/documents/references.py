@@ -18,12 +18,12 @@ def known_flags(root, onerank):
     text += "".join(path.read_text() for path in (root / "scripts/lib").glob("*.sh"))
     commands = _help(onerank)
     for command in SUBCOMMAND.findall(commands[commands.index("Subcommands:"):]):
-        text += _help(onerank, command)
+        text += _help(onerank, command, all_options=True)
     return set(FLAG.findall(text))
 
 
-def _help(*command):
-    return subprocess.run([*command, "--help"], capture_output=True, text=True, check=True).stdout
+def _help(*command, all_options=False):
+    return subprocess.run([*command, "--help-all" if all_options else "--help"], capture_output=True, text=True, check=True).stdout
 
 
 def wrong_references(documents, root, flags):

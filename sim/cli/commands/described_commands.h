@@ -9,18 +9,22 @@
 namespace sim {
 
 struct DescribedFlag {
-  std::vector<std::string> names;  ///< "--tp" and its aliases
+  std::vector<std::string> names;  ///< "--tp", then its aliases; of an argument "PLAN"
   std::string value;               ///< placeholder of its value in the help, "N"; "" for a switch
-  std::string help;
+  std::string help;                ///< with the default
+  std::string group;               ///< the heading in the help: "Parallelism"
 };
 
 struct DescribedCommand {
   std::string name;
   std::string help;
-  std::vector<DescribedFlag> flags;
+  std::vector<DescribedFlag> arguments;  ///< without dashes, in their order
+  std::vector<DescribedFlag> flags;      ///< by group; groups have one order in all commands
 };
 
-/// The subcommands of `root`, each with its flags, in the order of the help.
+DescribedCommand described_command(const CLI::App& app);
+
+/// The subcommands of `root`, in the order of the help.
 std::vector<DescribedCommand> described_commands(const CLI::App& root);
 
 }  // namespace sim

@@ -13,11 +13,11 @@
 #include "sim/cli/input/program_flags.h"
 #include "sim/cli/input/verdict_gate.h"
 #include "sim/cli/process/output.h"
+#include "sim/cli/process/terminal.h"
 #include "sim/cli/report/estimate_report.h"
 #include "sim/cli/report/plan_report.h"
 #include "sim/cli/report/program_report.h"
 #include "sim/cli/report/program_timeline_text.h"
-#include "sim/cli/report/timeline_columns.h"
 #include "sim/cli/report/timeline_text.h"
 
 namespace sim {
@@ -200,6 +200,7 @@ Command add_estimate_command(CLI::App& root) {
                   "try changes of the plan: auto (if it does not surely fit), always (also if it "
                   "fits, to save memory or time) or never")
       ->type_name("WHEN")
+      ->capture_default_str()
       ->group("Output");
   app->add_flag("--no-advice", options->no_advice, "the same as --advice never")->group("Output");
   options->gate.add_to(*app);

@@ -28,13 +28,13 @@
 #include "sim/cli/process/side_by_side.h"
 #include "sim/cli/process/srun.h"
 #include "sim/cli/process/temporary_folder.h"
+#include "sim/cli/process/terminal.h"
 #include "sim/cli/process/torch_stubs.h"
 #include "sim/cli/process/virtual_gpu_setup.h"
 #include "sim/cli/report/program_report.h"
 #include "sim/cli/report/program_time_text.h"
 #include "sim/cli/report/program_timeline_text.h"
 #include "sim/cli/report/roofline_report.h"
-#include "sim/cli/report/timeline_columns.h"
 #include "sim/cli/values/strict_number.h"
 
 namespace sim {
@@ -527,7 +527,7 @@ Command add_exec_command(CLI::App& root) {
   options->program_flags.add_to(*app);
   options->measured_step.add_to(*app);
   options->gate.add_to(*app);
-  app->add_option("program", options->program, "after `--`: the program and its arguments")
+  app->add_option("PROGRAM", options->program, "after `--`: the program and its arguments")
       ->required()
       ->expected(-1);
   return {app, [options, app](const Environment& environment) {

@@ -7,11 +7,11 @@
 #include "sim/cli/commands/commands.h"
 #include "sim/cli/input/rank_options.h"
 #include "sim/cli/process/output.h"
+#include "sim/cli/process/terminal.h"
 #include "sim/cli/report/memory_picture.h"
 #include "sim/cli/report/module_report.h"
 #include "sim/cli/report/plan_report.h"
 #include "sim/cli/report/profile_report.h"
-#include "sim/cli/report/timeline_columns.h"
 #include "sim/cli/values/strict_number.h"
 
 namespace sim {

@@ -44,7 +44,7 @@ void PlanOptions::add_to(CLI::App& app) {
 }
 
 void PlanOptions::add_flags_to(CLI::App& app) {
-  app.add_option("--world-size,--gpus,--num-gpus",
+  app.add_option("--gpus,--num-gpus,--world-size",
                  world_size_,
                  "ranks of the simulated world (or WORLD_SIZE)")
       ->type_name("N")

@@ -11,7 +11,7 @@ void VerdictGate::add_to(CLI::App& app) {
   app.add_option("--too-close",
                  too_close_,
                  "the exit code for a verdict that is too close to call: pass (0) or fail (1)")
-      ->type_name("NAME")
+      ->type_name("WORD")
       ->capture_default_str()
       ->group("Output");
 }

@@ -33,6 +33,10 @@ inline constexpr const char* kPreloadVariable = "LD_PRELOAD";
 /// The torch with which ranks of a plan run: the folder that has lib/ and include/.
 inline constexpr const char* kTorchVariable = "ONERANK_TORCH_DIR";
 inline constexpr const char* kLibraryPathVariable = "LD_LIBRARY_PATH";
+/// Whether output has colours: no-color.org, bixense.com/clicolors, and the kind of terminal.
+inline constexpr const char* kNoColourVariable = "NO_COLOR";
+inline constexpr const char* kForceColourVariable = "CLICOLOR_FORCE";
+inline constexpr const char* kTerminalVariable = "TERM";
 /// For tests: a file that is read in place of those that show NVIDIA's driver.
 inline constexpr const char* kDriverFileVariable = "ONERANK_DRIVER_FILE";
 /// For tests: the program to start in place of onerank-rank.

@@ -1,8 +1,5 @@
 #include "sim/cli/report/timeline_columns.h"
 
-#include <sys/ioctl.h>
-#include <unistd.h>
-
 #include <algorithm>
 
 namespace sim {
@@ -46,13 +43,6 @@ char TimelineColumns::most_of(const std::map<char, double>& column) const {
   if (data != column.end() && 2 * data->second >= 1 - busy) return beside_;
   constexpr double kNothing = 0.01;
   return busy > kNothing ? little_ : kIdleColumn;
-}
-
-int output_columns() {
-  constexpr int kUsual = 100;
-  winsize size{};
-  const bool is_terminal = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
-  return is_terminal ? size.ws_col : kUsual;
 }
 
 }  // namespace sim

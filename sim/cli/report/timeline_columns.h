@@ -30,7 +30,4 @@ class TimelineColumns {
   std::vector<std::map<char, double>> filled_;
 };
 
-/// The number of columns of the terminal on standard output, or 100 if that is no terminal.
-int output_columns();
-
 }  // namespace sim

@@ -124,4 +124,14 @@ const std::vector<PlanFlagGroup>& plan_flag_groups() {
   return groups;
 }
 
+const PlanFlag* find_plan_flag(std::string_view name) {
+  for (const PlanFlagGroup& group : plan_flag_groups()) {
+    for (const PlanFlag& flag : group.flags) {
+      const std::vector<std::string>& names = flag.said.names;
+      if (std::find(names.begin(), names.end(), name) != names.end()) return &flag;
+    }
+  }
+  return nullptr;
+}
+
 }  // namespace sim

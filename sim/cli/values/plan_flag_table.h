@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "estimator/plan/option_table.h"
@@ -35,5 +36,8 @@ inline constexpr const char* kClusterFlags = "Cluster";
 
 /// All flags, by group.
 const std::vector<PlanFlagGroup>& plan_flag_groups();
+
+/// The flag with this name, "--tensor-model-parallel-size" or "--tp"; null when there is none.
+const PlanFlag* find_plan_flag(std::string_view name);
 
 }  // namespace sim

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Completions and the manual page, given to the programs that read them.
+"""The help; completions and the manual page, given to the programs that read them.
 
     completion_test.py ONERANK [TEST...]
 """
@@ -18,8 +18,53 @@ def told(*arguments):
 
 
 def flags_of(subcommand):
-    names = re.findall(r"^ +(-[\w,-]+)", told(subcommand, "--help"), re.MULTILINE)
-    return {name for one in names for name in one.split(",") if name.startswith("--")}
+    """All names of all flags, read from the help: "  -o, --output FILE  text; also --other"."""
+    text = re.sub(r"\n {20,}", " ", told(subcommand, "--help-all"))
+    lines = re.findall(r"^  (-.*)", text, re.MULTILINE)
+    begins = [re.split(r"  +|(?<=[^,]) ", line)[0] for line in lines]
+    aliases = [line.split("; also ")[1] for line in lines if "; also --" in line]
+    return set(re.findall(r"--[\w-]+", " ".join(begins + aliases)))
+
+
+def flag_lines(subcommand):
+    return re.findall(r"^  -", told(subcommand, "--help-all"), re.MULTILINE)
+
+
+class Help(unittest.TestCase):
+    def subcommands(self):
+        return re.findall(r"^  (\w+)  +", told("--help").split("Subcommands:")[1], re.MULTILINE)
+
+    def test_IsShortAndNamesWhatHasTheRest(self):
+        for subcommand in self.subcommands():
+            text = told(subcommand, "--help")
+            self.assertLess(text.count("\n"), 70, subcommand)
+            self.assertIn("Examples:\n  onerank " if subcommand != "run" else "Examples:\n", text)
+        self.assertIn(f"lists all {len(flag_lines('estimate'))} options", told("estimate", "--help"))
+        self.assertNotIn("--tensor-model-parallel-size", told("estimate", "--help"))
+
+    def test_LinesKeepToTheirColumnsAndNothingLeaksFromTheParser(self):
+        for subcommand in self.subcommands():
+            text = told(subcommand, "--help-all").split("Examples:")[0]
+            self.assertNotIn("Excludes:", text)
+            self.assertLessEqual(max(map(len, text.splitlines())), 80, subcommand)
+
+    def test_HeadingsHaveOneOrderInAllSubcommands(self):
+        orders = [re.findall(r"^([A-Z][^\n:(]*).*:$", told(one, "--help-all").split("Examples:")[0], re.MULTILINE)
+                  for one in self.subcommands()]
+        longest = max(orders, key=len)
+        for order in orders:
+            known = [heading for heading in longest if heading in order]
+            self.assertEqual([heading for heading in order if heading in longest], known)
+
+    def test_ExamplesUseFlagsThatAreThere(self):
+        for subcommand in self.subcommands():
+            for line in told(subcommand, "--help").split("Examples:\n")[1].splitlines():
+                example = re.match(r"  (?:\w+=\w+ )*onerank (\w+)(.*)", line)
+                if not example:
+                    continue
+                own = example[2].split(" -- ")[0].split(" | ")[0].split(" && ")[0]
+                for flag in re.findall(r"--[a-z-]+", own):
+                    self.assertIn(flag, flags_of(example[1]), line)
 
 
 class Completion(unittest.TestCase):
@@ -68,7 +113,7 @@ class Completion(unittest.TestCase):
 
     def test_ManualPageSaysWhatAliasesDoOnce(self):
         check = re.search(r"^\.SS onerank check\n(.*?)^\.S[SH]", told("man").replace("\\-", "-"), re.MULTILINE | re.DOTALL)[1]
-        self.assertIn("\\fB--tensor-model-parallel-size\\fR, ", check)
+        self.assertIn("\\fB--tp\\fR, \\fB--tensor-model-parallel-size\\fR, ", check)
         self.assertEqual(check.count("tensor parallel size (default: 1)\n"), 1)
 
     def test_ManualPageIsFormattedWithoutAWarning(self):

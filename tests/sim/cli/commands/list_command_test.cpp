@@ -47,7 +47,7 @@ TEST_F(ListCommand, HelpLeadsWithExamplesAndOffersOnlyWhatIsThere) {
   EXPECT_EQ(help.exit_code, 0);
   EXPECT_LT(help.output.find("Examples:"), help.output.find("Usage:"));
   EXPECT_THAT(help.output, HasSubstr("\n  verify "));
-  EXPECT_THAT(run({"estimate", "--help"}).output, HasSubstr("--tensor-model-parallel-size,"));
+  EXPECT_THAT(run({"estimate", "--help-all"}).output, HasSubstr("--tensor-model-parallel-size,"));
   EXPECT_THAT(run({"--version"}).output, StartsWith("onerank "));
 }
 
