@@ -8,6 +8,7 @@
 #include "estimator/base/document.h"
 #include "estimator/base/units.h"
 #include "estimator/cluster/memory_verdict.h"
+#include "sim/cli/report/estimate_report.h"
 #include "sim/cli/report/table.h"
 
 namespace sim {
@@ -57,12 +58,9 @@ std::vector<PlanDifference> plan_differences(const Json& first, const Json& seco
   return differences;
 }
 
-const RankClassEstimate& worst_class(const ClusterEstimate& estimate) {
-  const auto& classes = estimate.rank_classes;
-  const auto found = std::find_if(classes.begin(), classes.end(), [&](const auto& row) {
-    return row.representative_rank == estimate.verdict.worst_rank;
-  });
-  return found == classes.end() ? classes.front() : *found;
+const RankClassEstimate& worst_of(const ClusterEstimate& estimate) {
+  const RankClassEstimate* const worst = worst_class(estimate.verdict, estimate.rank_classes);
+  return worst == nullptr ? estimate.rank_classes.front() : *worst;
 }
 
 int64_t sum_of(const ClusterEstimate& estimate, int64_t RankClassEstimate::*number) {
@@ -89,7 +87,7 @@ class Part {
 };
 
 void add_memory(const ClusterEstimate& a, const ClusterEstimate& b, EstimateDiff& diff) {
-  const RankClassEstimate &first = worst_class(a), &second = worst_class(b);
+  const RankClassEstimate &first = worst_of(a), &second = worst_of(b);
   Part memory(diff, "memory of the worst rank");
   memory.add("total", first.total_bytes, second.total_bytes);
   memory.add("free", a.verdict.headroom_bytes, b.verdict.headroom_bytes);

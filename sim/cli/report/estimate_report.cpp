@@ -21,121 +21,22 @@ using estimator::RankClassEstimate;
 using estimator::whole_with_commas;
 using estimator::with_commas;
 
-std::string rank_class_table(const ClusterEstimate& estimate) {
-  Table table({{"rank"},
-               {"ranks like it"},
-               {"stages"},
-               {"parameters"},
-               {"allocated"},
-               {"reserved"},
-               {"context"},
-               {"communicators"},
-               {"total"},
-               {"free"},
-               {"", Align::kLeft}});
-  bool any_lifted = false;
-  for (const RankClassEstimate& row : estimate.rank_classes) {
-    const bool worst = row.representative_rank == estimate.verdict.worst_rank;
-    any_lifted = any_lifted || row.limit_lifted;
-    table.add_row({std::to_string(row.representative_rank),
-                   with_commas(row.count),
-                   row.stages,
-                   row.parameters > 0 ? with_commas(row.parameters) : "-",
-                   gib(row.allocated_peak_bytes),
-                   gib(row.reserved_peak_bytes),
-                   gib(row.context_bytes),
-                   gib(row.communicator_bytes),
-                   gib(row.total_bytes),
-                   gib(estimate.verdict.capacity_bytes - row.total_bytes),
-                   fmt::format("{}{}", row.limit_lifted ? "*" : "", worst ? " worst" : "")});
-  }
-  return fmt::format("Peak memory of each class of equal ranks, in GiB of {}\n",
-                     gib(estimate.verdict.capacity_bytes)) +
-         table.text(2) + (any_lifted ? "  * did not fit, and ran again without the limit\n" : "");
-}
+constexpr const char* kAllocated =
+    "simulated: the largest sum of live tensors, in PyTorch's own allocator";
+constexpr const char* kReserved =
+    "simulated: what PyTorch's own allocator takes from the GPU, with what it loses between blocks";
+constexpr const char* kContext =
+    "assumed, with a band: the CUDA context and the workspaces of CUDA's libraries";
+constexpr const char* kCommunicators =
+    "assumed, with a band: NCCL's buffers by its channels, for each group of the rank";
 
-std::string out_of_memory_text(const RankClassEstimate& row) {
-  if (!row.out_of_memory) return "";
-  const estimator::OutOfMemoryRecord& record = *row.out_of_memory;
-  return fmt::format("\nRank {} ran out of memory in {}{}{}: asked for {}, {} were free\n",
-                     row.representative_rank,
-                     record.phase,
-                     record.module.empty() ? "" : ", " + record.module,
-                     record.operator_name.empty() ? "" : ", " + record.operator_name,
-                     format_gib(record.requested_bytes),
-                     format_gib(record.free_bytes));
-}
-
-std::string worst_rank_terms(const ClusterEstimate& estimate) {
-  const auto& classes = estimate.rank_classes;
-  const auto worst =
-      std::find_if(classes.begin(), classes.end(), [&](const RankClassEstimate& row) {
-        return row.representative_rank == estimate.verdict.worst_rank;
-      });
-  if (worst == classes.end()) return "";
-  Table table({{"term", Align::kLeft},
-               {"GiB"},
-               {"at least"},
-               {"at most"},
-               {"source", Align::kLeft},
-               {"", Align::kLeft}});
-  for (const estimator::MemoryTerm& term : worst->terms) {
-    const bool exact = term.low_bytes == term.high_bytes;
-    table.add_row({term.name,
-                   gib(term.value_bytes),
-                   exact ? "" : gib(term.low_bytes),
-                   exact ? "" : gib(term.high_bytes),
-                   estimator::to_string(term.source),
-                   term.note});
-  }
-  table.add_row({"total",
-                 gib(worst->total_bytes),
-                 gib(worst->total_low_bytes),
-                 gib(worst->total_high_bytes),
-                 "",
-                 ""});
-  return out_of_memory_text(*worst) +
-         fmt::format("\nMemory of rank {}, the worst, at its peak in {}\n",
-                     worst->representative_rank,
-                     worst->peak_phase) +
-         table.text(2) +
-         (worst->peak_categories ? fmt::format("\nWhat fills the {} GiB that are allocated\n",
-                                               gib(worst->allocated_peak_bytes)) +
-                                       category_table(*worst->peak_categories)
-                                 : "");
-}
-
-std::string offload_text(const std::optional<estimator::OffloadTime>& offload) {
-  if (!offload) return "";
+std::string offload_text(const estimator::OffloadTime& offload) {
   return fmt::format(
-      "  of the optimizer {} are the host's: gradients there {}, AdamW {}, parameters back {}\n",
-      format_duration(offload->total_seconds),
-      format_duration(offload->to_host_seconds),
-      format_duration(offload->update_seconds),
-      format_duration(offload->to_device_seconds));
-}
-
-std::string time_table(const estimator::StepTime& time) {
-  const estimator::ExposedCommunication& exposed = time.exposed_communication_seconds;
-  Table table({{"part", Align::kLeft}, {"time"}, {"share"}});
-  const auto add = [&](const char* part, double seconds) {
-    if (seconds == 0) return;
-    const double share = time.iteration_seconds > 0 ? 100 * seconds / time.iteration_seconds : 0;
-    table.add_row({part, format_duration(seconds), fmt::format("{:.1f} %", share)});
-  };
-  add("compute", time.compute_seconds);
-  add("pipeline bubble", time.bubble_seconds);
-  add("tensor communication, exposed", exposed.tensor);
-  add("pipeline communication, exposed", exposed.pipeline);
-  add("data communication, exposed", exposed.data);
-  add("context communication, exposed", exposed.context);
-  add("expert communication, exposed", exposed.expert);
-  add("optimizer", time.optimizer_seconds);
-  add("waiting for data", time.data_loading_seconds);
-  return fmt::format("\nOne iteration: {} ({})\n",
-                     format_duration(time.iteration_seconds),
-                     estimator::to_string(time.source)) +
-         table.text(2) + offload_text(time.offload);
+      "of the optimizer {} are the host's: gradients there {}, AdamW {}, parameters back {}",
+      format_duration(offload.total_seconds),
+      format_duration(offload.to_host_seconds),
+      format_duration(offload.update_seconds),
+      format_duration(offload.to_device_seconds));
 }
 
 std::string host_memory_text(const ClusterEstimate& estimate) {
@@ -163,8 +64,8 @@ std::string throughput_text(const estimator::Throughput& throughput) {
       100 * throughput.mfu_full_attention);
 }
 
-std::string cost_text(const std::vector<estimator::TrainingCost>& costs) {
-  if (costs.empty()) return "  cost: no price is known; give --price\n";
+std::vector<std::string> cost_notes(const std::vector<estimator::TrainingCost>& costs) {
+  if (costs.empty()) return {"cost: no price is known; give --price"};
   const auto one = [](const estimator::TrainingCost& cost) {
     return fmt::format("{} US dollars at {:g} for a GPU hour ({}{}{}, {})",
                        whole_with_commas(cost.cost_usd),
@@ -174,24 +75,27 @@ std::string cost_text(const std::vector<estimator::TrainingCost>& costs) {
                        cost.date,
                        estimator::to_string(cost.source));
   };
-  if (costs.size() == 1) return "  cost: " + one(costs.front()) + "\n";
-  return "  cost: from " + one(costs.front()) + "\n        to   " + one(costs.back()) + "\n";
+  if (costs.size() == 1) return {"cost: " + one(costs.front())};
+  return {"cost: from " + one(costs.front()), "      to   " + one(costs.back())};
 }
 
-std::string failure_text(const estimator::TrainingEstimate& training) {
+std::vector<std::string> training_notes(const estimator::TrainingEstimate& training) {
   const auto tagged = [](const estimator::TaggedNumber& number) {
     return fmt::format(
         "{} ({})", format_duration(number.value), estimator::to_string(number.source));
   };
-  return fmt::format(
-      "  a failure every {} ({}: {}), {} to restart;\n  a checkpoint of {} every {} steps ({})\n",
-      format_duration(training.seconds_between_failures),
-      estimator::to_string(training.gpu_hours_between_failures.source),
-      training.gpu_hours_between_failures.note,
-      tagged(training.restart_seconds),
-      tagged(training.checkpoint_seconds),
-      with_commas(training.save_interval),
-      estimator::to_string(training.save_interval_source));
+  std::vector<std::string> notes = {
+      fmt::format("a failure every {} ({}: {}), {} to restart;",
+                  format_duration(training.seconds_between_failures),
+                  estimator::to_string(training.gpu_hours_between_failures.source),
+                  training.gpu_hours_between_failures.note,
+                  tagged(training.restart_seconds)),
+      fmt::format("a checkpoint of {} every {} steps ({})",
+                  tagged(training.checkpoint_seconds),
+                  with_commas(training.save_interval),
+                  estimator::to_string(training.save_interval_source))};
+  for (std::string& note : cost_notes(training.costs)) notes.push_back(std::move(note));
+  return notes;
 }
 
 std::string rate_text(const estimator::RateTerm& rate) {
@@ -206,15 +110,6 @@ std::string rate_text(const estimator::RateTerm& rate) {
                      rate.value / kTera,
                      rate.unit == "bytes_per_second" ? 2 : 0,
                      rate.unit == "bytes_per_second" ? "TB/s" : "TFLOP/s");
-}
-
-std::string rate_table(const std::vector<estimator::RateTerm>& rates) {
-  if (rates.empty()) return "";
-  Table table({{"rate", Align::kLeft}, {""}, {"source", Align::kLeft}, {"", Align::kLeft}});
-  for (const estimator::RateTerm& rate : rates) {
-    table.add_row({rate.name, rate_text(rate), estimator::to_string(rate.source), rate.note});
-  }
-  return "\nHow fast the GPU was taken to be\n" + table.text(2);
 }
 
 std::string saved_memory_text(int64_t bytes) {
@@ -233,18 +128,29 @@ std::string saved_time_text(double seconds, double iteration_seconds) {
 
 std::string advice_text(const ClusterEstimate& estimate) {
   if (estimate.advice.empty()) return "";
-  const double iteration_seconds =
-      estimate.measured_step ? estimate.measured_step->seconds : estimate.time.iteration_seconds;
   std::string text = "\nWhat would help, each run; and what to type for it\n";
   for (const estimator::Advice& item : estimate.advice) {
-    text += "  - " + item.text;
-    if (item.gain_bytes) text += "; " + saved_memory_text(*item.gain_bytes);
-    if (item.gain_seconds) {
-      text += "; " + saved_time_text(*item.gain_seconds, iteration_seconds);
-    }
-    text += "\n    " + item.flags + "\n";
+    const std::string gains = gains_text(item, step_seconds(estimate));
+    text += fmt::format(
+        "  - {}{}{}\n    {}\n", item.text, gains.empty() ? "" : "; ", gains, item.flags);
   }
   return text;
+}
+
+/// Each table after an empty line.
+std::string tables_text(const std::vector<TitledTable>& tables) {
+  std::string text;
+  for (const TitledTable& table : tables) text += "\n" + table.text();
+  return text;
+}
+
+std::string worst_rank_text(const estimator::Verdict& verdict,
+                            const std::vector<RankClassEstimate>& classes) {
+  const RankClassEstimate* const worst = worst_class(verdict, classes);
+  if (worst == nullptr) return "";
+  const std::string out_of_memory = out_of_memory_text(*worst);
+  return (out_of_memory.empty() ? "" : "\n" + out_of_memory + "\n") +
+         tables_text(peak_tables(*worst));
 }
 
 std::string list_text(const char* title, const std::vector<std::string>& items) {
@@ -255,6 +161,148 @@ std::string list_text(const char* title, const std::vector<std::string>& items) 
 }
 
 }  // namespace
+
+TitledTable rank_class_table(const estimator::Verdict& verdict,
+                             const std::vector<RankClassEstimate>& classes) {
+  Table table({{"rank", Align::kRight, "the rank that was run"},
+               {"ranks like it", Align::kRight, "computed: ranks that do the same work"},
+               {"stages"},
+               {"parameters", Align::kRight, "simulated: counted in the shard that was built"},
+               {"allocated", Align::kRight, kAllocated},
+               {"reserved", Align::kRight, kReserved},
+               {"context", Align::kRight, kContext},
+               {"communicators", Align::kRight, kCommunicators},
+               {"total", Align::kRight, "reserved + context + communicators"},
+               {"free", Align::kRight, "the GPU's memory less the total"},
+               {"", Align::kLeft}});
+  bool any_lifted = false;
+  for (const RankClassEstimate& row : classes) {
+    const bool worst = row.representative_rank == verdict.worst_rank;
+    any_lifted = any_lifted || row.limit_lifted;
+    table.add_row({std::to_string(row.representative_rank),
+                   with_commas(row.count),
+                   row.stages,
+                   row.parameters > 0 ? with_commas(row.parameters) : "-",
+                   gib(row.allocated_peak_bytes),
+                   gib(row.reserved_peak_bytes),
+                   gib(row.context_bytes),
+                   gib(row.communicator_bytes),
+                   gib(row.total_bytes),
+                   gib(verdict.capacity_bytes - row.total_bytes),
+                   fmt::format("{}{}", row.limit_lifted ? "*" : "", worst ? " worst" : "")});
+  }
+  TitledTable titled{.title = fmt::format("Peak memory of each class of equal ranks, in GiB of {}",
+                                          gib(verdict.capacity_bytes)),
+                     .table = std::move(table),
+                     .notes = {}};
+  if (any_lifted) titled.notes.emplace_back("* did not fit, and ran again without the limit");
+  return titled;
+}
+
+std::string out_of_memory_text(const RankClassEstimate& row) {
+  if (!row.out_of_memory) return "";
+  const estimator::OutOfMemoryRecord& record = *row.out_of_memory;
+  return fmt::format("Rank {} ran out of memory in {}{}{}: asked for {}, {} were free",
+                     row.representative_rank,
+                     record.phase,
+                     record.module.empty() ? "" : ", " + record.module,
+                     record.operator_name.empty() ? "" : ", " + record.operator_name,
+                     format_gib(record.requested_bytes),
+                     format_gib(record.free_bytes));
+}
+
+const RankClassEstimate* worst_class(const estimator::Verdict& verdict,
+                                     const std::vector<RankClassEstimate>& classes) {
+  const auto worst = std::find_if(classes.begin(), classes.end(), [&](const auto& row) {
+    return row.representative_rank == verdict.worst_rank;
+  });
+  return worst == classes.end() ? nullptr : &*worst;
+}
+
+std::vector<TitledTable> peak_tables(const RankClassEstimate& rank) {
+  Table table({{"term", Align::kLeft},
+               {"GiB"},
+               {"at least"},
+               {"at most"},
+               {"source", Align::kLeft},
+               {"", Align::kLeft}});
+  for (const estimator::MemoryTerm& term : rank.terms) {
+    const bool exact = term.low_bytes == term.high_bytes;
+    table.add_row({term.name,
+                   gib(term.value_bytes),
+                   exact ? "" : gib(term.low_bytes),
+                   exact ? "" : gib(term.high_bytes),
+                   estimator::to_string(term.source),
+                   term.note});
+  }
+  table.add_row({"total",
+                 gib(rank.total_bytes),
+                 gib(rank.total_low_bytes),
+                 gib(rank.total_high_bytes),
+                 "",
+                 ""});
+  std::vector<TitledTable> tables = {
+      {.title = fmt::format("Memory of rank {}, the worst, at its peak in {}",
+                            rank.representative_rank,
+                            rank.peak_phase),
+       .table = std::move(table),
+       .notes = {}}};
+  if (rank.peak_categories) {
+    tables.push_back({.title = fmt::format("What fills the {} GiB that are allocated",
+                                           gib(rank.allocated_peak_bytes)),
+                      .table = category_table(*rank.peak_categories),
+                      .notes = {}});
+  }
+  return tables;
+}
+
+TitledTable time_table(const estimator::StepTime& time) {
+  const estimator::ExposedCommunication& exposed = time.exposed_communication_seconds;
+  Table table({{"part", Align::kLeft}, {"time"}, {"share", Align::kRight, "of the iteration"}});
+  const auto add = [&](const char* part, double seconds) {
+    if (seconds == 0) return;
+    const double share = time.iteration_seconds > 0 ? 100 * seconds / time.iteration_seconds : 0;
+    table.add_row({part, format_duration(seconds), fmt::format("{:.1f} %", share)});
+  };
+  add("compute", time.compute_seconds);
+  add("pipeline bubble", time.bubble_seconds);
+  add("tensor communication, exposed", exposed.tensor);
+  add("pipeline communication, exposed", exposed.pipeline);
+  add("data communication, exposed", exposed.data);
+  add("context communication, exposed", exposed.context);
+  add("expert communication, exposed", exposed.expert);
+  add("optimizer", time.optimizer_seconds);
+  add("waiting for data", time.data_loading_seconds);
+  TitledTable titled{.title = fmt::format("One iteration: {} ({})",
+                                          format_duration(time.iteration_seconds),
+                                          estimator::to_string(time.source)),
+                     .table = std::move(table),
+                     .notes = {}};
+  if (time.offload) titled.notes.push_back(offload_text(*time.offload));
+  return titled;
+}
+
+std::vector<TitledTable> rate_tables(const std::vector<estimator::RateTerm>& rates) {
+  if (rates.empty()) return {};
+  Table table({{"rate", Align::kLeft}, {""}, {"source", Align::kLeft}, {"", Align::kLeft}});
+  for (const estimator::RateTerm& rate : rates) {
+    table.add_row({rate.name, rate_text(rate), estimator::to_string(rate.source), rate.note});
+  }
+  return {{.title = "How fast the GPU was taken to be", .table = std::move(table), .notes = {}}};
+}
+
+double step_seconds(const ClusterEstimate& estimate) {
+  return estimate.measured_step ? estimate.measured_step->seconds : estimate.time.iteration_seconds;
+}
+
+std::string gains_text(const estimator::Advice& advice, double iteration_seconds) {
+  std::string text;
+  if (advice.gain_bytes) text = saved_memory_text(*advice.gain_bytes);
+  if (advice.gain_seconds) {
+    text += (text.empty() ? "" : "; ") + saved_time_text(*advice.gain_seconds, iteration_seconds);
+  }
+  return text;
+}
 
 std::string verdict_text(const estimator::Verdict& verdict) {
   return fmt::format("{}: {}\n", estimator::fit_words(verdict.outcome), verdict.reason);
@@ -271,8 +319,9 @@ std::string measured_step_text(const std::optional<estimator::MeasuredStep>& mea
       format_duration(measured->estimated_seconds));
 }
 
-std::string training_text(const std::optional<estimator::TrainingEstimate>& training) {
-  if (!training || !std::isfinite(training->seconds)) return "";
+std::vector<TitledTable> training_tables(
+    const std::optional<estimator::TrainingEstimate>& training) {
+  if (!training || !std::isfinite(training->seconds)) return {};
   Table table({{"part", Align::kLeft}, {"time"}, {"share"}});
   const auto add = [&](const char* part, double seconds) {
     const double share = training->seconds > 0 ? 100 * seconds / training->seconds : 0;
@@ -282,28 +331,35 @@ std::string training_text(const std::optional<estimator::TrainingEstimate>& trai
   add("checkpoints", training->lost_seconds.checkpoints);
   add("restarts", training->lost_seconds.restarts);
   add("work done again", training->lost_seconds.repeated_work);
-  return fmt::format("\nTraining: {} steps, {} expected, goodput {:.1f} %; {} GPU hours\n",
-                     with_commas(training->steps),
-                     format_duration(training->seconds),
-                     100 * training->goodput,
-                     whole_with_commas(training->gpu_hours)) +
-         table.text(2) + failure_text(*training) + cost_text(training->costs);
+  return {{.title = fmt::format("Training: {} steps, {} expected, goodput {:.1f} %; {} GPU hours",
+                                with_commas(training->steps),
+                                format_duration(training->seconds),
+                                100 * training->goodput,
+                                whole_with_commas(training->gpu_hours)),
+           .table = std::move(table),
+           .notes = training_notes(*training)}};
+}
+
+std::string training_text(const std::optional<estimator::TrainingEstimate>& training) {
+  return tables_text(training_tables(training));
 }
 
 std::string estimate_text(const ClusterEstimate& estimate) {
-  return rank_class_table(estimate) + worst_rank_terms(estimate) + host_memory_text(estimate) +
-         time_table(estimate.time) + measured_step_text(estimate.measured_step) +
+  return rank_class_table(estimate.verdict, estimate.rank_classes).text() +
+         worst_rank_text(estimate.verdict, estimate.rank_classes) + host_memory_text(estimate) +
+         "\n" + time_table(estimate.time).text() + measured_step_text(estimate.measured_step) +
          throughput_text(estimate.throughput) + training_text(estimate.training) +
-         advice_text(estimate) + rate_table(estimate.rates) +
+         advice_text(estimate) + tables_text(rate_tables(estimate.rates)) +
          list_text("Assumed", estimate.assumptions) +
          list_text("Not modelled", estimate.not_modelled);
 }
 
 std::string program_estimate_text(const estimator::ProgramEstimate& estimate) {
-  const ClusterEstimate memory{.verdict = estimate.verdict, .rank_classes = estimate.ranks};
-  return verdict_text(estimate.verdict) + "\n" + rank_class_table(memory) +
-         worst_rank_terms(memory) + (estimate.time ? program_time_text(estimate) : "") +
-         (estimate.time ? rate_table(estimate.time->rates) : "") +
+  return verdict_text(estimate.verdict) + "\n" +
+         rank_class_table(estimate.verdict, estimate.ranks).text() +
+         worst_rank_text(estimate.verdict, estimate.ranks) +
+         (estimate.time ? program_time_text(estimate) : "") +
+         (estimate.time ? tables_text(rate_tables(estimate.time->rates)) : "") +
          list_text("Assumed", estimate.assumptions) +
          list_text("Not modelled", estimate.not_modelled);
 }

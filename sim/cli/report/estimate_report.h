@@ -1,12 +1,45 @@
 // A cluster estimate as text.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "estimator/cluster/cluster_estimate.h"
 #include "estimator/cluster/program_estimate.h"
+#include "sim/cli/report/table.h"
 
 namespace sim {
+
+/// The memory of each class of ranks in GiB (2^30), against the GPU's.
+TitledTable rank_class_table(const estimator::Verdict& verdict,
+                             const std::vector<estimator::RankClassEstimate>& classes);
+
+/// The class of the worst rank, or null.
+const estimator::RankClassEstimate* worst_class(
+    const estimator::Verdict& verdict, const std::vector<estimator::RankClassEstimate>& classes);
+
+/// The terms of its memory, and what fills its peak if that is known.
+std::vector<TitledTable> peak_tables(const estimator::RankClassEstimate& rank);
+
+/// The parts of one iteration.
+TitledTable time_table(const estimator::StepTime& time);
+
+/// Where the time of the training goes; none without a training.
+std::vector<TitledTable> training_tables(
+    const std::optional<estimator::TrainingEstimate>& training);
+
+/// How fast the GPU was taken to be; none if nothing was priced.
+std::vector<TitledTable> rate_tables(const std::vector<estimator::RateTerm>& rates);
+
+/// Seconds of one iteration: measured if the user gave them, else estimated.
+double step_seconds(const estimator::ClusterEstimate& estimate);
+
+/// What a change saves, "saves 1.20 GiB; the iteration is 1.79 s shorter"; "" if that is not known.
+std::string gains_text(const estimator::Advice& advice, double iteration_seconds);
+
+/// Where the rank ran out of memory, in a sentence; "" where it did not.
+std::string out_of_memory_text(const estimator::RankClassEstimate& rank);
 
 /// "fits: REASON", "too close to call: REASON" or "does not fit: REASON".
 std::string verdict_text(const estimator::Verdict& verdict);

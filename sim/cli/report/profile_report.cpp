@@ -65,8 +65,10 @@ std::string lifted_limit_text(const RankProfile& profile) {
 
 }  // namespace
 
-std::string category_table(const estimator::CategoryBytes& categories) {
-  Table table({{"what fills it", Align::kLeft}, {"GiB"}, {"share"}});
+Table category_table(const estimator::CategoryBytes& categories) {
+  Table table({{"what fills it", Align::kLeft},
+               {"GiB", Align::kRight, "simulated: every allocation is followed until it is freed"},
+               {"share"}});
   for (const auto& category : enum_names(estimator::MemoryCategory{})) {
     const int64_t bytes = categories[category.value];
     if (bytes == 0) continue;
@@ -75,7 +77,7 @@ std::string category_table(const estimator::CategoryBytes& categories) {
                    fmt::format("{:.2f}", static_cast<double>(bytes) / estimator::kGiB),
                    fmt::format("{:.1f} %", 100.0 * share)});
   }
-  return table.text(2);
+  return table;
 }
 
 std::string peak_text(const estimator::PeakRecord& peak) {
@@ -87,7 +89,7 @@ std::string peak_text(const estimator::PeakRecord& peak) {
   if (peak.micro_batch) text += fmt::format(" of micro-batch {}", *peak.micro_batch);
   if (!peak.module.empty()) text += ", module " + peak.module;
   if (!peak.operator_name.empty()) text += ", operator " + peak.operator_name;
-  return text + "\n" + (peak.categories ? category_table(*peak.categories) : "");
+  return text + "\n" + (peak.categories ? category_table(*peak.categories).text(2) : "");
 }
 
 std::string rank_text(int64_t rank, const estimator::RankCoordinate& coordinate) {

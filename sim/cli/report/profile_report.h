@@ -4,6 +4,7 @@
 #include <string>
 
 #include "estimator/profile/rank_profile.h"
+#include "sim/cli/report/table.h"
 
 namespace sim {
 
@@ -12,7 +13,7 @@ namespace sim {
 std::string profile_text(const estimator::RankProfile& profile);
 
 /// A table with the bytes of each category and their share.
-std::string category_table(const estimator::CategoryBytes& categories);
+Table category_table(const estimator::CategoryBytes& categories);
 
 /// The peak with its place and, if memory was attributed, what fills it.
 std::string peak_text(const estimator::PeakRecord& peak);

@@ -89,6 +89,12 @@ std::string Table::csv() const {
   return text;
 }
 
+std::string TitledTable::text() const {
+  std::string text = title + "\n" + table.text(2);
+  for (const std::string& note : notes) text += "  " + note + "\n";
+  return text;
+}
+
 std::string gib(int64_t bytes) {
   return fmt::format("{:.2f}", static_cast<double>(bytes) / static_cast<double>(estimator::kGiB));
 }

@@ -1,8 +1,10 @@
-// Text in aligned columns.
+// Tables: one of text columns, and one with its title. Reports, Markdown, CSV and pages show the
+// same rows.
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace sim {
@@ -12,6 +14,7 @@ enum class Align { kLeft, kRight };
 struct Column {
   std::string title;
   Align align = Align::kRight;
+  std::string source;  ///< where its numbers come from, for pages; "" if the rows say it
 };
 
 /// A table whose columns are as wide as their widest cell, with two spaces between them and no
@@ -30,9 +33,21 @@ class Table {
   /// The same as comma-separated values (RFC 4180, but lines end with a newline alone).
   std::string csv() const;
 
+  const std::vector<Column>& columns() const { return columns_; }
+  const std::vector<std::vector<std::string>>& rows() const { return rows_; }
+
  private:
   std::vector<Column> columns_;
   std::vector<std::vector<std::string>> rows_;
+};
+
+struct TitledTable {
+  std::string title;
+  Table table;
+  std::vector<std::string> notes;  ///< sentences below the table
+
+  /// The title, the table and the notes; these are indented by two spaces.
+  std::string text() const;
 };
 
 /// GiB without the unit, for a column whose title has it: "79.19".
