@@ -4,6 +4,7 @@
 #include "estimator/cluster/program_estimate.h"
 #include "sim/cli/commands/cluster_job.h"
 #include "sim/cli/commands/commands.h"
+#include "sim/cli/commands/report_output.h"
 #include "sim/cli/input/verdict_gate.h"
 #include "sim/cli/process/output.h"
 #include "sim/cli/report/documents.h"
@@ -33,9 +34,11 @@ estimator::Verdict verdict_of(const ClusterJob& job, const Environment& environm
 ExitCode run_check(const CheckOptions& options, const Environment& environment) {
   options.gate.check();
   const estimator::Verdict verdict = verdict_of(options.job, environment);
-  write_to_standard_output(options.json
-                               ? estimator::document_text(VerdictDocument{.verdict = verdict})
-                               : verdict_text(verdict));
+  if (options.json) {
+    write_to_standard_output(estimator::document_text(VerdictDocument{.verdict = verdict}));
+  } else {
+    write_report(verdict_text(verdict), environment);
+  }
   return options.gate.exit_code(verdict.outcome);
 }
 

@@ -30,7 +30,7 @@ Names plan_flags(const Names& more) {
 std::vector<CommandGuide> make_guides() {
   return {
       {"estimate",
-       plan_flags({"--advice", "--timeline", "--trace", "--output", "--json"}),
+       plan_flags({"--advice", "--sources", "--timeline", "--trace", "--output", "--json"}),
        {"onerank estimate scripts/plans/llama3-8b-8xh100.json",
         "onerank estimate --model llama3-8b --gpu h100 --nodes 1 --tp 2 --zero-stage 1 --gbs 128",
         "onerank estimate pretrain_gpt.sh --gpu h100 --nodes 16"}},

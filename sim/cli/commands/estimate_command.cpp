@@ -10,6 +10,7 @@
 #include "estimator/what_if/max_micro_batch.h"
 #include "sim/cli/commands/cluster_job.h"
 #include "sim/cli/commands/commands.h"
+#include "sim/cli/commands/report_output.h"
 #include "sim/cli/input/program_flags.h"
 #include "sim/cli/input/verdict_gate.h"
 #include "sim/cli/process/output.h"
@@ -36,11 +37,18 @@ struct EstimateOptions {
   std::string trace;
   bool timeline = false;
   bool json = false;
+  bool sources = false;
   bool exit_zero = false;
   std::string advice = "auto";
   bool no_advice = false;
   bool max_micro_batch = false;
 };
+
+ReportStyle style_of(const EstimateOptions& options) {
+  ReportStyle style = style_for_output();
+  style.sources = options.sources;
+  return style;
+}
 
 ExitCode exit_code_of(const estimator::Verdict& verdict, const EstimateOptions& options) {
   return options.exit_zero ? ExitCode::kDone : options.gate.exit_code(verdict.outcome);
@@ -106,7 +114,8 @@ void refuse_flags_of_programs(const EstimateOptions& options) {
 
 /// The memory and step time of a program's ranks, from their profiles alone.
 ExitCode estimate_program(const EstimateOptions& options,
-                          const std::vector<estimator::RankProfile>& profiles) {
+                          const std::vector<estimator::RankProfile>& profiles,
+                          const Environment& environment) {
   refuse_flags_of_plans(options);
   const auto calibration = options.job.calibration_of(profiles);
   const estimator::Calibration* const rates = calibration ? &*calibration : nullptr;
@@ -121,8 +130,14 @@ ExitCode estimate_program(const EstimateOptions& options,
   if (!options.trace.empty()) write_program_trace(options.trace, replay());
   const std::string json = estimator::document_text(estimate);
   if (!options.output.empty()) estimator::write_file_whole(options.output, json);
-  write_to_standard_output(options.json ? json : program_estimate_text(estimate));
-  if (options.timeline) write_to_standard_output(program_timeline_text(replay(), output_columns()));
+  if (options.json) {
+    write_to_standard_output(json);
+  } else {
+    write_report(program_estimate_text(estimate, style_of(options)) +
+                     (options.timeline ? program_timeline_text(replay(), output_columns()) : "") +
+                     "\n" + verdict_text(estimate.verdict),
+                 environment);
+  }
   return exit_code_of(estimate.verdict, options);
 }
 
@@ -139,7 +154,9 @@ ExitCode run_estimate(const EstimateOptions& options, const Environment& environ
     return answer_max_micro_batch(options, environment);
   }
   const auto of_a_program = options.job.program_profiles(keys_of_programs());
-  if (!of_a_program.empty()) return estimate_program(options, of_a_program);
+  if (!of_a_program.empty()) {
+    return estimate_program(options, of_a_program, environment);
+  }
   refuse_flags_of_programs(options);
   ClusterResult result = options.job.run(environment);
   write_profiles(options.keep_profiles, result.profiles);
@@ -159,10 +176,12 @@ ExitCode run_estimate(const EstimateOptions& options, const Environment& environ
     write_to_standard_error(input_lines(result.input));
     write_to_standard_output(json);
   } else {
-    write_to_standard_output(
-        verdict_text(result.estimate.verdict) + "\n" + plan_text(result.input) + "\n" +
-        estimate_text(result.estimate) +
-        (options.timeline ? timeline_text(result.timeline(), output_columns()) : ""));
+    const std::string verdict = verdict_text(result.estimate.verdict);
+    write_report(verdict + "\n" + plan_text(result.input) + "\n" +
+                     estimate_text(result.estimate, style_of(options)) +
+                     (options.timeline ? timeline_text(result.timeline(), output_columns()) : "") +
+                     "\n" + verdict,
+                 environment);
   }
   return exit_code_of(result.estimate.verdict, options);
 }
@@ -187,6 +206,10 @@ Command add_estimate_command(CLI::App& root) {
                 options->timeline,
                 "draw the step: a line for each pipeline stage, or of a program for each stream")
       ->excludes(json)
+      ->group("Output");
+  app->add_flag("--sources",
+                options->sources,
+                "where the numbers come from: rates, assumptions, and what is not modelled")
       ->group("Output");
   app->add_flag("--exit-zero", options->exit_zero, "exit with 0 even if the plan does not fit")
       ->group("Output");

@@ -1,12 +1,14 @@
 #include "sim/cli/process/output.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <vector>
 
 #include "estimator/base/errors.h"
 #include "estimator/base/files.h"
@@ -43,9 +45,8 @@ void require_possible(const std::error_code& error,
 }
 
 /// False, with errno, when it could not be written to its end.
-bool write_printable(int descriptor, std::string_view text) {
-  const std::string shown = estimator::printable(text);
-  for (std::string_view rest = shown; !rest.empty();) {
+bool write_whole(int descriptor, std::string_view text) {
+  for (std::string_view rest = text; !rest.empty();) {
     const ssize_t written = write(descriptor, rest.data(), rest.size());
     if (written < 0 && errno == EINTR) continue;
     if (written <= 0) return false;
@@ -54,10 +55,8 @@ bool write_printable(int descriptor, std::string_view text) {
   return true;
 }
 
-}  // namespace
-
-void write_to_standard_output(std::string_view text) {
-  if (write_printable(STDOUT_FILENO, text)) return;
+void write_output(std::string_view printable) {
+  if (write_whole(STDOUT_FILENO, printable)) return;
   throw UserError(
       {.what = "cannot write to standard output",
        .where = std::strerror(errno),
@@ -65,7 +64,28 @@ void write_to_standard_output(std::string_view text) {
       estimator::ExitCode::kMachineLacks);
 }
 
-void write_to_standard_error(std::string_view text) { write_printable(STDERR_FILENO, text); }
+std::string painted(const std::string& line, std::span<const Paint> paints) {
+  for (const Paint& paint : paints) {
+    if (!line.starts_with(paint.words)) continue;
+    return fmt::format(
+        "\x1b[{}m{}\x1b[0m{}", paint.code, paint.words, line.substr(paint.words.size()));
+  }
+  return line;
+}
+
+}  // namespace
+
+void write_to_standard_output(std::string_view text) { write_output(estimator::printable(text)); }
+
+void write_to_standard_output(std::string_view text, std::span<const Paint> paints) {
+  std::vector<std::string> lines = estimator::split(estimator::printable(text), '\n');
+  for (std::string& line : lines) line = painted(line, paints);
+  write_output(fmt::format("{}", fmt::join(lines, "\n")));
+}
+
+void write_to_standard_error(std::string_view text) {
+  write_whole(STDERR_FILENO, estimator::printable(text));
+}
 
 void check_writable(const std::string& path, const std::string& flag) {
   if (path.empty()) return;

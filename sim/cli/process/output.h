@@ -2,6 +2,7 @@
 // error.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -11,6 +12,15 @@ namespace sim {
 /// UserError (this machine lacks something) when the reader has gone or the disk is full; SIGPIPE
 /// must be ignored for this.
 void write_to_standard_output(std::string_view text);
+
+/// Words, and the colour that they have where a line begins with them.
+struct Paint {
+  std::string_view words;
+  std::string_view code;  ///< of ECMA-48's select graphic rendition: "1;32"
+};
+
+/// The same in colours.
+void write_to_standard_output(std::string_view text, std::span<const Paint> paints);
 
 /// The same for standard error, but here it is no error when the reader has gone.
 void write_to_standard_error(std::string_view text);

@@ -138,19 +138,22 @@ std::string advice_text(const ClusterEstimate& estimate) {
 }
 
 /// Each table after an empty line.
-std::string tables_text(const std::vector<TitledTable>& tables) {
+std::string tables_text(const std::vector<TitledTable>& tables, const ReportStyle& style) {
   std::string text;
-  for (const TitledTable& table : tables) text += "\n" + table.text();
+  for (const TitledTable& table : tables) text += "\n" + table.text(style.columns);
   return text;
 }
 
+/// The terms of the worst rank's memory; the notes in the last column say where they come from.
 std::string worst_rank_text(const estimator::Verdict& verdict,
-                            const std::vector<RankClassEstimate>& classes) {
+                            const std::vector<RankClassEstimate>& classes,
+                            const ReportStyle& style) {
   const RankClassEstimate* const worst = worst_class(verdict, classes);
   if (worst == nullptr) return "";
   const std::string out_of_memory = out_of_memory_text(*worst);
-  return (out_of_memory.empty() ? "" : "\n" + out_of_memory + "\n") +
-         tables_text(peak_tables(*worst));
+  std::vector<TitledTable> tables = peak_tables(*worst);
+  if (!style.sources) tables.front().table = tables.front().table.without_last_column();
+  return (out_of_memory.empty() ? "" : "\n" + out_of_memory + "\n") + tables_text(tables, style);
 }
 
 std::string list_text(const char* title, const std::vector<std::string>& items) {
@@ -158,6 +161,24 @@ std::string list_text(const char* title, const std::vector<std::string>& items) 
   std::string text = fmt::format("\n{}\n", title);
   for (const std::string& item : items) text += "  - " + item + "\n";
   return text;
+}
+
+/// Rates, assumptions and gaps, or how many there are.
+std::string sources_text(const std::vector<estimator::RateTerm>& rates,
+                         const std::vector<std::string>& assumptions,
+                         const std::vector<std::string>& not_modelled,
+                         const ReportStyle& style) {
+  if (style.sources) {
+    return tables_text(rate_tables(rates), style) + list_text("Assumed", assumptions) +
+           list_text("Not modelled", not_modelled);
+  }
+  return fmt::format(
+      "\n--sources shows where these numbers come from: {} rates, {} assumptions, and {} things "
+      "that "
+      "are not modelled\n",
+      rates.size(),
+      assumptions.size(),
+      not_modelled.size());
 }
 
 }  // namespace
@@ -340,28 +361,30 @@ std::vector<TitledTable> training_tables(
            .notes = training_notes(*training)}};
 }
 
-std::string training_text(const std::optional<estimator::TrainingEstimate>& training) {
-  return tables_text(training_tables(training));
+std::string training_text(const std::optional<estimator::TrainingEstimate>& training,
+                          const ReportStyle& style) {
+  return tables_text(training_tables(training), style);
 }
 
-std::string estimate_text(const ClusterEstimate& estimate) {
-  return rank_class_table(estimate.verdict, estimate.rank_classes).text() +
-         worst_rank_text(estimate.verdict, estimate.rank_classes) + host_memory_text(estimate) +
-         "\n" + time_table(estimate.time).text() + measured_step_text(estimate.measured_step) +
-         throughput_text(estimate.throughput) + training_text(estimate.training) +
-         advice_text(estimate) + tables_text(rate_tables(estimate.rates)) +
-         list_text("Assumed", estimate.assumptions) +
-         list_text("Not modelled", estimate.not_modelled);
+std::string estimate_text(const ClusterEstimate& estimate, const ReportStyle& style) {
+  return rank_class_table(estimate.verdict, estimate.rank_classes).text(style.columns) +
+         worst_rank_text(estimate.verdict, estimate.rank_classes, style) +
+         host_memory_text(estimate) + "\n" + time_table(estimate.time).text(style.columns) +
+         measured_step_text(estimate.measured_step) + throughput_text(estimate.throughput) +
+         training_text(estimate.training, style) + advice_text(estimate) +
+         sources_text(estimate.rates, estimate.assumptions, estimate.not_modelled, style);
 }
 
-std::string program_estimate_text(const estimator::ProgramEstimate& estimate) {
+std::string program_estimate_text(const estimator::ProgramEstimate& estimate,
+                                  const ReportStyle& style) {
   return verdict_text(estimate.verdict) + "\n" +
-         rank_class_table(estimate.verdict, estimate.ranks).text() +
-         worst_rank_text(estimate.verdict, estimate.ranks) +
+         rank_class_table(estimate.verdict, estimate.ranks).text(style.columns) +
+         worst_rank_text(estimate.verdict, estimate.ranks, style) +
          (estimate.time ? program_time_text(estimate) : "") +
-         (estimate.time ? tables_text(rate_tables(estimate.time->rates)) : "") +
-         list_text("Assumed", estimate.assumptions) +
-         list_text("Not modelled", estimate.not_modelled);
+         sources_text(estimate.time ? estimate.time->rates : std::vector<estimator::RateTerm>{},
+                      estimate.assumptions,
+                      estimate.not_modelled,
+                      style);
 }
 
 }  // namespace sim

@@ -44,15 +44,19 @@ std::string out_of_memory_text(const estimator::RankClassEstimate& rank);
 /// "fits: REASON", "too close to call: REASON" or "does not fit: REASON".
 std::string verdict_text(const estimator::Verdict& verdict);
 
-/// The text after the verdict: rank classes, terms of the worst rank, time, throughput, training,
-/// assumptions and gaps. Memory is in GiB (2^30).
-std::string estimate_text(const estimator::ClusterEstimate& estimate);
+/// The text between the verdict and its repetition: rank classes, terms of the worst rank, time,
+/// throughput, training and advice; then rates, assumptions and gaps, or how many there are. Memory
+/// is in GiB (2^30).
+std::string estimate_text(const estimator::ClusterEstimate& estimate,
+                          const ReportStyle& style = {});
 
 /// The verdict, the memory of the ranks that were run, and their step time if it is known.
-std::string program_estimate_text(const estimator::ProgramEstimate& estimate);
+std::string program_estimate_text(const estimator::ProgramEstimate& estimate,
+                                  const ReportStyle& style = {});
 
 /// Time, goodput, failures and cost of the whole training; "" without one.
-std::string training_text(const std::optional<estimator::TrainingEstimate>& training);
+std::string training_text(const std::optional<estimator::TrainingEstimate>& training,
+                          const ReportStyle& style = {});
 
 /// What a measured step changes; "" without one.
 std::string measured_step_text(const std::optional<estimator::MeasuredStep>& measured);

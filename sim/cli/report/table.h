@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "sim/cli/report/report_style.h"
+
 namespace sim {
 
 enum class Align { kLeft, kRight };
@@ -17,8 +19,8 @@ struct Column {
   std::string source;  ///< where its numbers come from, for pages; "" if the rows say it
 };
 
-/// A table whose columns are as wide as their widest cell, with two spaces between them and no
-/// trailing spaces.
+/// A table whose columns are as wide as their widest cell if there is room, with two spaces between
+/// them and no trailing spaces.
 class Table {
  public:
   explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
@@ -26,12 +28,18 @@ class Table {
   /// Throws std::logic_error when the number of cells is not the number of columns.
   void add_row(std::vector<std::string> cells);
 
-  /// The titles, then the rows. Each line begins with `indent` spaces and ends with a newline.
-  std::string text(int indent = 0) const;
+  /// The titles, then the rows. Each line begins with `indent` spaces and ends with a newline. A
+  /// table that is wider than `columns` has its titles and its longest column of texts on several
+  /// lines; if that is not enough, its columns stand in blocks below each other, and each block
+  /// begins with the first column.
+  std::string text(std::size_t indent = 0, std::size_t columns = kAnyColumns) const;
   /// The same as a table of GitHub's Markdown.
   std::string markdown() const;
   /// The same as comma-separated values (RFC 4180, but lines end with a newline alone).
   std::string csv() const;
+
+  /// The same without its last column.
+  Table without_last_column() const;
 
   const std::vector<Column>& columns() const { return columns_; }
   const std::vector<std::vector<std::string>>& rows() const { return rows_; }
@@ -47,7 +55,7 @@ struct TitledTable {
   std::vector<std::string> notes;  ///< sentences below the table
 
   /// The title, the table and the notes; these are indented by two spaces.
-  std::string text() const;
+  std::string text(std::size_t columns = kAnyColumns) const;
 };
 
 /// GiB without the unit, for a column whose title has it: "79.19".

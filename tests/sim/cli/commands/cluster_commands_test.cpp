@@ -13,6 +13,7 @@ using testing::AllOf;
 using testing::EndsWith;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 using testing::StartsWith;
 
 constexpr const char* kTooMuch = "90000000000";  // an H100 has 85,029,027,840
@@ -58,7 +59,7 @@ TEST_F(ClusterCommands, APlanThatIsTooCloseToCallDoesNotPassUnlessAskedTo) {
   EXPECT_THAT(wrong.error, HasSubstr("use pass or fail"));
 }
 
-TEST_F(ClusterCommands, TheReportHasTheVerdictFirstThenTheRankClasses) {
+TEST_F(ClusterCommands, TheReportHasTheVerdictFirstAndLast) {
   const ProgramResult result =
       run(small_plan({"estimate"}, {"--pp", "2", "--tp", "2", "--gbs", "8"}));
   EXPECT_EQ(result.exit_code, 0) << result.error;
@@ -68,11 +69,28 @@ TEST_F(ClusterCommands, TheReportHasTheVerdictFirstThenTheRankClasses) {
                            "Peak memory of each class",
                            "Memory of rank",
                            "One iteration",
-                           "Not modelled"}) {
+                           "--sources shows where these numbers come from: ",
+                           "\n\nfits: "}) {
     const std::size_t found = result.output.find(part, at);
     ASSERT_NE(found, std::string::npos) << part << " in\n" << result.output;
     at = found;
   }
+}
+
+TEST_F(ClusterCommands, SourcesAreShownWhereTheyAreAskedFor) {
+  EXPECT_THAT(run(small_plan({"estimate"})).output, Not(HasSubstr("Not modelled")));
+  const std::string report = run(small_plan({"estimate"}, {"--sources"})).output;
+  for (const char* part : {"\nHow fast the GPU", "\nAssumed\n", "\nNot modelled\n"}) {
+    EXPECT_THAT(report, HasSubstr(part));
+  }
+}
+
+TEST_F(ClusterCommands, VerdictsHaveColoursWhereTheyAreWanted) {
+  EXPECT_THAT(run(small_plan({"check"})).output, StartsWith("fits: "));
+  environment_["CLICOLOR_FORCE"] = "1";
+  EXPECT_THAT(run(small_plan({"check"})).output, StartsWith("\x1b[1;32mfits:\x1b[0m "));
+  environment_["NO_COLOR"] = "1";
+  EXPECT_THAT(run(small_plan({"check"})).output, StartsWith("fits: "));
 }
 
 TEST_F(ClusterCommands, JsonIsTheOnlyThingOnStandardOutputAndInTheFile) {

@@ -17,6 +17,26 @@ TEST(Table, AlignsColumnsByTheirWidestCell) {
             "  x            1234.50\n");
 }
 
+TEST(Table, WrapsTitlesAndTheLongestTextWhereThereIsNoRoom) {
+  Table table({{"term", Align::kLeft}, {"at least"}, {"note", Align::kLeft}});
+  table.add_row({"context", "0.27", "as published for this generation of GPUs"});
+  EXPECT_EQ(table.text(0, 40),
+            "            at\n"
+            "term     least  note\n"
+            "context   0.27  as published for this\n"
+            "                generation of GPUs\n");
+}
+
+TEST(Table, StandsInBlocksWhereItIsTooWide) {
+  Table table({{"rank"}, {"allocated"}, {"reserved"}, {"total"}});
+  table.add_row({"0", "54.59", "57.02", "58.32"});
+  EXPECT_EQ(table.text(1, 26),
+            " rank  allocated  reserved\n"
+            "    0      54.59     57.02\n"
+            " rank  total\n"
+            "    0  58.32\n");
+}
+
 TEST(Table, RefusesARowOfAnotherWidth) {
   Table table({{"a"}, {"b"}});
   EXPECT_THROW(table.add_row({"1"}), std::logic_error);
