@@ -121,6 +121,33 @@ void visit_fields(Visitor& visit, HostMemoryEstimate& host) {
   visit("note", host.note, "what they hold");
 }
 
+/// Parameters, gradients and optimizer state of the whole model, each once. However ranks share
+/// them, the GPUs together must hold them.
+struct WholeState {
+  int64_t parameters = 0;  ///< how many, with the vocabulary padded
+  int64_t parameter_bytes = 0;
+  int64_t gradient_bytes = 0;
+  int64_t master_weight_bytes = 0;
+  int64_t optimizer_state_bytes = 0;
+  int64_t usable_bytes = 0;
+  int64_t fewest_gpus = 0;
+
+  int64_t bytes() const {
+    return parameter_bytes + gradient_bytes + master_weight_bytes + optimizer_state_bytes;
+  }
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, WholeState& state) {
+  visit("parameters", state.parameters, "of the model, with the vocabulary padded");
+  visit("parameter_bytes", state.parameter_bytes, "of them");
+  visit("gradient_bytes", state.gradient_bytes, "of gradient buffers");
+  visit("master_weight_bytes", state.master_weight_bytes, "of fp32 master weights");
+  visit("optimizer_state_bytes", state.optimizer_state_bytes, "of moments or momentum");
+  visit("usable_bytes", state.usable_bytes, "that a GPU has for them");
+  visit(
+      "fewest_gpus", state.fewest_gpus, "that hold them; in whole machines, if one is not enough");
+}
+
 struct Throughput {
   double tokens_per_second = 0;
   double tokens_per_second_per_gpu = 0;
@@ -254,6 +281,7 @@ struct ClusterEstimate {
   JsonValue plan;
   Verdict verdict;
   std::vector<RankClassEstimate> rank_classes;
+  std::optional<WholeState> whole_state;
   std::optional<HostMemoryEstimate> host_memory;
   StepTime time;
   std::optional<MeasuredStep> measured_step;
@@ -263,6 +291,11 @@ struct ClusterEstimate {
   std::vector<RateTerm> rates;
   std::vector<std::string> assumptions;
   std::vector<std::string> not_modelled;
+
+  /// Whether the state of the model alone is more than these GPUs hold: no layout of them fits.
+  bool lacks_gpus(int64_t world_size) const {
+    return whole_state && !verdict.fits() && whole_state->fewest_gpus > world_size;
+  }
 };
 template <class Visitor>
 void visit_fields(Visitor& visit, ClusterEstimate& estimate) {
@@ -271,6 +304,7 @@ void visit_fields(Visitor& visit, ClusterEstimate& estimate) {
   visit("plan", estimate.plan, "the resolved plan");
   visit("verdict", estimate.verdict, "fits or not, and why");
   visit("rank_classes", estimate.rank_classes, "one row for each class of equal ranks");
+  visit("whole_state", estimate.whole_state, "of the model, counted in the ranks that were run");
   visit("host_memory", estimate.host_memory, "of the machines, where the optimizer is offloaded");
   visit("time", estimate.time, "of one iteration");
   visit("measured_step", estimate.measured_step, "where the user gives one");

@@ -12,6 +12,7 @@
 #include "estimator/cluster/profile_match.h"
 #include "estimator/cluster/rank_classes.h"
 #include "estimator/cluster/training_estimate.h"
+#include "estimator/cluster/whole_state.h"
 #include "estimator/communication/fabric.h"
 #include "estimator/compute/compute_time.h"
 #include "estimator/compute/host_rates.h"
@@ -116,6 +117,7 @@ ClusterEstimate estimate_cluster(const Plan& plan,
     row.backward_seconds = time.backward().total_seconds();
     estimate.rank_classes.push_back(std::move(row));
   }
+  estimate.whole_state = whole_state(plan, gpu, classes, matched);
   estimate.host_memory = host_memory(plan, layout, classes, matched);
   estimate.verdict = memory_verdict(plan.memory.headroom_bytes, gpu, estimate.rank_classes);
   estimate.time = step_time(plan, layout, fabric, stages);

@@ -162,6 +162,7 @@ class Adviser {
 std::vector<Advice> advise(const PlanSpec& spec,
                            const ClusterEstimate& estimate,
                            const PlanRunner& runner) {
+  if (estimate.lacks_gpus(resolve_plan(spec).world_size())) return {};
   const Adviser adviser(estimate, runner);
   return estimate.verdict.fits() ? adviser.make_it_better(spec) : adviser.make_it_fit(spec);
 }

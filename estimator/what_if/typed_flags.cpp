@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "estimator/plan/option_table.h"
+#include "estimator/what_if/option_paths.h"
 
 namespace estimator {
 namespace {
@@ -44,12 +45,34 @@ std::string flag_to_type(const PlanEdit& edit) {
   return "--set " + in_quotes_if_needed(edit.path + "=" + edit.value.dump());
 }
 
+/// What a search takes over from a plan.
+constexpr const char* kSearched[] = {"cluster.gpu",
+                                     paths::kGpusPerNode,
+                                     "training.framework",
+                                     paths::kDtype,
+                                     "training.optimizer",
+                                     "training.sequence_length"};
+
 }  // namespace
 
 std::string flags_to_type(const PlanEdits& edits) {
   std::vector<std::string> flags;
   for (const PlanEdit& edit : edits) flags.push_back(flag_to_type(edit));
   return fmt::format("{}", fmt::join(flags, " "));
+}
+
+std::string search_to_type(const PlanSpec& spec, const Plan& plan, int64_t max_gpus) {
+  const std::string command = "onerank search";
+  if (plan.model_preset.empty()) return command;
+  PlanEdits edits = {{"model.preset", plan.model_preset}};
+  for (const char* path : kSearched) {
+    if (spec.says(path)) edits.push_back({path, spec.said(path)});
+  }
+  // A search compares the time of one batch; without one, each GPU may have a sample.
+  const bool says_batch = spec.says(paths::kGlobalBatch);
+  edits.push_back(
+      {paths::kGlobalBatch, says_batch ? spec.said(paths::kGlobalBatch) : Json(max_gpus)});
+  return fmt::format("{} {} --max-gpus {}", command, flags_to_type(edits), max_gpus);
 }
 
 }  // namespace estimator

@@ -8,7 +8,9 @@
 #include "estimator/base/files.h"
 #include "estimator/cluster/rank_classes.h"
 #include "estimator/hardware/hardware.h"
+#include "estimator/what_if/typed_flags.h"
 #include "sim/cli/process/exec_process.h"
+#include "sim/cli/report/estimate_report.h"
 
 namespace sim {
 namespace {
@@ -85,6 +87,15 @@ void check_device(const RankProfile& profile,
 }
 
 }  // namespace
+
+std::string ClusterResult::lacking_gpus() const {
+  const int64_t world_size = input.plan.world_size();
+  if (!estimate.lacks_gpus(world_size)) return "";
+  int64_t most = input.plan.cluster.gpus_per_node;  // a search doubles machines
+  while (most < estimate.whole_state->fewest_gpus) most *= 2;
+  return lacking_gpus_text(
+      estimate, world_size, estimator::search_to_type(input.spec, input.plan, 2 * most));
+}
 
 void refuse_flag_of_plans(const std::string& flag) {
   throw UserError({.what = "the flag is for plans only",

@@ -23,6 +23,8 @@ struct ClusterResult {
 
   /// The rates of the calibration, or null.
   const estimator::Calibration* rates() const { return calibration ? &*calibration : nullptr; }
+  /// Why no layout of the plan's GPUs fits, and what to type; "" where that is not why.
+  std::string lacking_gpus() const;
   estimator::StepTimeline timeline() const {
     return estimator::cluster_timeline(input.plan, profiles, rates());
   }

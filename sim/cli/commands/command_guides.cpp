@@ -50,7 +50,7 @@ std::vector<CommandGuide> make_guides() {
         "--top",
         "--format"},
        {"onerank search --model llama3-70b --gpu h100 --gpus 64 --gbs 512",
-        "onerank search --model llama3-70b --gpu h100 --max-gpus 256"}},
+        "onerank search --model llama3-70b --gpu h100 --max-gpus 128 --gbs 512"}},
       {"sweep",
        plan_flags({"--format", "--output"}),
        {"onerank sweep --model llama3-8b --gpu h100 --nodes 1 --tp 1,2,4 --seq 4k,8k",

@@ -177,10 +177,11 @@ ExitCode run_estimate(const EstimateOptions& options, const Environment& environ
     write_to_standard_output(json);
   } else {
     const std::string verdict = verdict_text(result.estimate.verdict);
-    write_report(verdict + "\n" + plan_text(result.input) + "\n" +
+    const std::string lacking = result.lacking_gpus();
+    write_report(verdict + lacking + "\n" + plan_text(result.input) + "\n" +
                      estimate_text(result.estimate, style_of(options)) +
                      (options.timeline ? timeline_text(result.timeline(), output_columns()) : "") +
-                     "\n" + verdict,
+                     "\n" + verdict + lacking,
                  environment);
   }
   return exit_code_of(result.estimate.verdict, options);

@@ -366,6 +366,24 @@ std::string training_text(const std::optional<estimator::TrainingEstimate>& trai
   return tables_text(training_tables(training), style);
 }
 
+std::string lacking_gpus_text(const ClusterEstimate& estimate,
+                              int64_t world_size,
+                              const std::string& search) {
+  if (!estimate.lacks_gpus(world_size)) return "";
+  const estimator::WholeState& state = *estimate.whole_state;
+  return fmt::format(
+      "Parameters, gradients and optimizer state alone need {} ({:.1f} bytes for each of {} "
+      "parameters, as the executed ranks hold them), and a GPU has room for {}: at least {} GPUs "
+      "of this kind, whose ranks share all of it (tensor and pipeline ranks, ZeRO).\n"
+      "A layout is found by\n    {}\n",
+      format_gib(state.bytes()),
+      static_cast<double>(state.bytes()) / static_cast<double>(state.parameters),
+      with_commas(state.parameters),
+      format_gib(state.usable_bytes),
+      with_commas(state.fewest_gpus),
+      search);
+}
+
 std::string estimate_text(const ClusterEstimate& estimate, const ReportStyle& style) {
   return rank_class_table(estimate.verdict, estimate.rank_classes).text(style.columns) +
          worst_rank_text(estimate.verdict, estimate.rank_classes, style) +

@@ -44,6 +44,12 @@ std::string out_of_memory_text(const estimator::RankClassEstimate& rank);
 /// "fits: REASON", "too close to call: REASON" or "does not fit: REASON".
 std::string verdict_text(const estimator::Verdict& verdict);
 
+/// Why no layout of these GPUs fits, and how many hold the state of the model at least; "" where
+/// that is not why. `search` is the command that finds a layout.
+std::string lacking_gpus_text(const estimator::ClusterEstimate& estimate,
+                              int64_t world_size,
+                              const std::string& search);
+
 /// The text between the verdict and its repetition: rank classes, terms of the worst rank, time,
 /// throughput, training and advice; then rates, assumptions and gaps, or how many there are. Memory
 /// is in GiB (2^30).

@@ -4,6 +4,7 @@
 #include "estimator/base/units.h"
 #include "estimator/what_if/advice.h"
 #include "estimator/what_if/max_micro_batch.h"
+#include "estimator/what_if/typed_flags.h"
 #include "tests/estimator/what_if/fake_ranks.h"
 
 namespace estimator {
@@ -192,6 +193,25 @@ TEST(Advice, CombinesChangesWhereNoSingleOneIsEnough) {
   const auto advice = advice_for(spec_with(), ranks);
   ASSERT_FALSE(advice.empty());
   EXPECT_EQ(advice[0].text.find("full recompute and ZeRO stage 1: fits"), 0u) << advice[0].text;
+}
+
+TEST(Advice, IsNotLookedForWhereTheStateAloneIsTooMuch) {
+  FakeRanks ranks([](const Plan&, int64_t) { return 100 * kGiB; });
+  const PlanSpec spec = spec_with();
+  ClusterEstimate estimate = ranks.estimate(resolve_plan(spec));
+  estimate.whole_state = {.fewest_gpus = 16};  // of 8
+  const int run_before = ranks.ranks_run();
+  EXPECT_TRUE(advise(spec, estimate, ranks.runner()).empty());
+  EXPECT_EQ(ranks.ranks_run(), run_before);
+}
+
+TEST(SearchToType, TakesOverWhatWasSaid) {
+  const PlanSpec spec{
+      .tree = Json::parse(R"({"model": "llama3-70b", "cluster": {"gpu": "h100", "nodes": 1},
+                              "training": {"sequence_length": 4096}})"),
+      .context = {}};
+  EXPECT_EQ(search_to_type(spec, resolve_plan(spec), 32),
+            "onerank search --model llama3-70b --gpu h100 --seq 4096 --gbs 32 --max-gpus 32");
 }
 
 TEST(Advice, SaysHowMuchIsMissingWhereNothingFits) {
