@@ -13,6 +13,7 @@
 #include "estimator/base/option.h"
 #include "estimator/base/tagged.h"
 #include "estimator/plan/parallel_layout.h"
+#include "estimator/plan/plan_spec.h"
 #include "estimator/profile/rank_profile.h"
 #include "estimator/step/step_summary.h"
 
@@ -257,14 +258,27 @@ void visit_fields(Visitor& visit, TrainingEstimate& training) {
   visit("lost_seconds", training.lost_seconds, "where the rest of the wall time goes");
 }
 
+/// How much a change is worth: critical makes the plan fit at no cost of time, or nearly; high
+/// makes it fit, or saves much time; medium nearly makes it fit, or saves some time or much memory.
+enum class Priority { kCritical, kHigh, kMedium, kLow };
+constexpr std::array<EnumName<Priority>, 4> enum_names(Priority) {
+  return {{{Priority::kCritical, "critical"},
+           {Priority::kHigh, "high"},
+           {Priority::kMedium, "medium"},
+           {Priority::kLow, "low"}}};
+}
+
 struct Advice {
+  Priority priority = Priority::kLow;
   std::string text;
   std::string flags;
+  PlanEdits edits;  ///< what the flags write; not in documents
   std::optional<int64_t> gain_bytes;
   std::optional<double> gain_seconds;
 };
 template <class Visitor>
 void visit_fields(Visitor& visit, Advice& advice) {
+  visit("priority", advice.priority, "how much it is worth");
   visit("text", advice.text, "what to change");
   visit("flags", advice.flags, "what to type for it, over what was given");
   visit("gain_bytes",

@@ -552,7 +552,10 @@ void visit_fields(Visitor& visit, MemoryConfig& memory) {
         {"CUBLAS_WORKSPACE_CONFIG of the job: :4096:8 is 8 x 4,096 KiB", {{"--cublas-workspace"}}});
   visit("headroom_bytes",
         memory.headroom_bytes,
-        Option{"bytes that must stay free for the verdict to be yes", kBytes}.of_the_cluster());
+        Option{"memory that must stay free for the verdict to be yes: 10%, 8GiB",
+               kBytes,
+               {{"--headroom"}}}
+            .of_the_cluster());
 }
 
 template <class Visitor>

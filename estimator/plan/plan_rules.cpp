@@ -127,7 +127,7 @@ void check_cluster(Rules& rules, const PlanContext& context) {
     rules.require(c.nodes.is_known(),
                   "the size of the world is not known",
                   "cluster.nodes is missing",
-                  "give cluster.nodes, or set WORLD_SIZE, or --world-size");
+                  "give --nodes or --gpus, or cluster.nodes in a file, or set WORLD_SIZE");
     return;
   }
   const int64_t world = plan.world_size();

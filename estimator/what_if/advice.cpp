@@ -19,12 +19,14 @@ struct Base {
   const PlanSpec* said;
   std::string made;  ///< "full recompute"; "" without changes
   PlanEdits edits;
+  bool is_basic = false;  ///< one of the changes is
 
   PlanSpec spec() const { return said->with(edits); }
   Base with(const PlanChange& change) const {
     return {said,
             made.empty() ? change.text : made + " and " + change.text,
-            merged(edits, change.edits)};
+            merged(edits, change.edits),
+            is_basic || change.is_basic};
   }
 };
 
@@ -34,6 +36,9 @@ struct TriedChange {
 
   double iteration_seconds() const { return answer.estimate->time.iteration_seconds; }
 };
+
+/// Shares of an iteration that count as little and as much, and of the GPU's memory.
+constexpr double kLittleTime = 0.005, kMuchTime = 0.05, kMuchMemory = 0.05;
 
 bool is_faster(const TriedChange& a, const TriedChange& b) {
   return a.iteration_seconds() < b.iteration_seconds();
@@ -102,8 +107,10 @@ class Adviser {
   FitAnswer probe(const Plan& plan) const { return probe_fit(plan, likely_stage_, runner_); }
 
   TriedChange try_ladder(const Base& base, const ChangeLadder& ladder) const {
-    FirstThatFits found =
-        first_that_fits(ladder.size(), [&](std::size_t step) { return probe(ladder[step].plan); });
+    FirstThatFits found = first_that_fits(ladder.size(), [&](std::size_t step) {
+      if (runner_.announce) runner_.announce(base.with(ladder[step]).made);
+      return probe(ladder[step].plan);
+    });
     return {base.with(ladder[found.step]), std::move(found.answer)};
   }
 
@@ -134,16 +141,44 @@ class Adviser {
 
   std::vector<Advice> listed(std::vector<TriedChange> tried,
                              bool (*comes_first)(const TriedChange&, const TriedChange&)) const {
-    std::stable_sort(tried.begin(), tried.end(), comes_first);
+    std::stable_sort(tried.begin(), tried.end(), [&](const TriedChange& a, const TriedChange& b) {
+      const Priority of_a = priority_of(a), of_b = priority_of(b);
+      if (of_a != of_b) return of_a < of_b;
+      if (a.base.is_basic != b.base.is_basic) return a.base.is_basic;
+      return comes_first(a, b);
+    });
     std::vector<Advice> advice;
     advice.reserve(tried.size());
     for (const TriedChange& t : tried) advice.push_back(advice_of(t));
     return advice;
   }
 
+  /// Of the iteration; 0 where the changed plan has no time, because it does not fit.
+  double saved_time_share(const TriedChange& tried) const {
+    const double before = before_.time.iteration_seconds;
+    return tried.answer.estimate && before > 0 ? 1 - tried.iteration_seconds() / before : 0;
+  }
+
+  Priority priority_of(const TriedChange& tried) const {
+    const double time = saved_time_share(tried);
+    if (!before_.verdict.fits()) {
+      if (!tried.answer.fits()) {
+        return tried.answer.fit == Fit::kTooClose ? Priority::kMedium : Priority::kLow;
+      }
+      return time >= -kLittleTime ? Priority::kCritical : Priority::kHigh;
+    }
+    const double memory = static_cast<double>(saved_bytes(tried)) /
+                          static_cast<double>(before_.verdict.capacity_bytes);
+    if (time >= kMuchTime) return Priority::kHigh;
+    const bool saves_memory = memory >= kMuchMemory && time >= -kLittleTime;
+    return time >= kLittleTime || saves_memory ? Priority::kMedium : Priority::kLow;
+  }
+
   Advice advice_of(const TriedChange& tried) const {
     const FitAnswer& answer = tried.answer;
     Advice advice;
+    advice.priority = priority_of(tried);
+    advice.edits = tried.base.edits;
     advice.text = tried.base.made + ": " + outcome_text(answer, before_.verdict.capacity_bytes);
     advice.flags = flags_to_type(tried.base.edits);
     advice.gain_bytes = saved_bytes(tried);

@@ -20,6 +20,8 @@ namespace estimator {
 /// For a plan that surely fits: the changes that save memory or time and still fit, with the
 /// fastest iteration first.
 ///
+/// Advice is sorted by priority; within one, what turns on flash attention or 16 bits comes first.
+///
 /// Each advice names the flags to type. The change was applied to `spec` and resolved in the same
 /// way as these flags, so that the user gets the same estimate with them. `estimate` must be that
 /// of `spec` itself.

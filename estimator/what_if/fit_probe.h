@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "estimator/cluster/cluster_estimate.h"
@@ -20,6 +21,8 @@ namespace estimator {
 struct PlanRunner {
   std::function<std::vector<RankProfile>(const Plan& plan, const std::vector<int64_t>& ranks)> run;
   std::optional<Calibration> calibration = std::nullopt;
+  /// Told what is tried before it is run, "full recompute"; may be empty.
+  std::function<void(const std::string& what)> announce = nullptr;
 };
 
 struct FitAnswer {

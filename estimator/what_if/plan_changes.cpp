@@ -218,11 +218,14 @@ Steps overlapped_tensor_ranks(const Start& from) {
 /// They cost no time, and change nothing of what is trained.
 constexpr Kind kFree[] = {sequence_parallelism, flash_attention};
 
-/// Those that cost least first.
-constexpr Kind kMemorySaving[] = {expandable_segments,
-                                  sequence_parallelism,
-                                  flash_attention,
+/// What is to be made before all others.
+constexpr Kind kBasic[] = {flash_attention, sixteen_bits};
+
+/// The basic ones, then those that cost least first.
+constexpr Kind kMemorySaving[] = {flash_attention,
                                   sixteen_bits,
+                                  expandable_segments,
+                                  sequence_parallelism,
                                   sharded_optimizer,
                                   offloaded_optimizer,
                                   selective_recompute,
@@ -262,6 +265,7 @@ ChangeLadder ladder_of(const Start& from, Kind kind) {
     for (const Proposal& proposal : step) {
       std::optional<PlanChange> change = change_of(from, proposal);
       if (!change) continue;
+      change->is_basic = std::find(std::begin(kBasic), std::end(kBasic), kind) != std::end(kBasic);
       ladder.push_back(std::move(*change));
       break;
     }

@@ -10,9 +10,10 @@
 namespace estimator {
 
 struct PlanChange {
-  std::string text;  ///< "full recompute"
-  PlanEdits edits;   ///< the keys that it changes in what the user gave
-  Plan plan;         ///< the changed plan; its world and global batch are the same
+  std::string text;       ///< "full recompute"
+  PlanEdits edits;        ///< the keys that it changes in what the user gave
+  Plan plan;              ///< the changed plan; its world and global batch are the same
+  bool is_basic = false;  ///< to be made before all others: flash attention, 16 bits
 };
 
 /// Steps of one kind of change, such as the smaller micro-batches 8, 4, 2 and 1. Each step saves

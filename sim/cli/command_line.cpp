@@ -10,6 +10,7 @@
 #include "sim/cli/input/flag_names.h"
 #include "sim/cli/process/output.h"
 #include "sim/cli/process/terminal.h"
+#include "sim/cli/report/documents.h"
 #include "sim/cli/values/plan_flag_table.h"
 
 namespace sim {
@@ -82,7 +83,11 @@ void refuse_unknown(const CLI::App& app, const CLI::App& root) {
                        .where = argument.empty() ? "it is an empty argument" : argument,
                        .help = estimator::suggestion(argument, subcommand_names(root))});
     }
-    throw UserError({.what = "an argument too many", .where = argument, .help = help_hint(app)});
+    throw UserError({.what = "an argument too many",
+                     .where = argument,
+                     .help = app.get_name() == "estimate"
+                                 ? "`onerank check` takes several plans, and `onerank diff` two"
+                                 : help_hint(app)});
   }
 }
 
@@ -183,6 +188,10 @@ std::vector<std::string> own_arguments(int argc, const char* const* argv) {
   return arguments;
 }
 
+bool wants_json(const std::vector<std::string>& arguments) {
+  return std::find(arguments.begin(), arguments.end(), "--json") != arguments.end();
+}
+
 /// The help that was asked for.
 std::string help_of_parsed(const CLI::App& root) {
   const auto columns = static_cast<std::size_t>(output_columns(kHelpColumns));
@@ -231,7 +240,10 @@ ExitCode run_dashed_command_line(int argc,
   try {
     return parse(root, commands, arguments, argc, argv).run(environment);
   } catch (const UserError& error) {
-    throw UserError(as_typed(error.problems(), arguments), error.exit_code());
+    const UserError told(as_typed(error.problems(), arguments), error.exit_code());
+    if (wants_json(arguments))
+      write_to_standard_output(estimator::document_text(error_document(told)));
+    throw told;
   } catch (const CLI::CallForVersion& version) {
     write_to_standard_output(std::string(version.what()) + "\n");
   } catch (const CLI::Success&) {

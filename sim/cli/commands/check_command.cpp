@@ -1,3 +1,6 @@
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <memory>
 
 #include "estimator/base/document.h"
@@ -19,6 +22,7 @@ using estimator::ExitCode;
 struct CheckOptions {
   ClusterJob job;
   VerdictGate gate;
+  std::vector<std::string> more_plans;
   bool json = false;
 };
 
@@ -31,15 +35,57 @@ estimator::Verdict verdict_of(const ClusterJob& job, const Environment& environm
   return result.estimate.verdict;
 }
 
+CheckedPlan checked_plan(const std::string& path,
+                         const CheckOptions& options,
+                         const Environment& environment) {
+  CheckedPlan checked{.plan = path};
+  try {
+    checked.verdict = verdict_of(options.job.of_file(path), environment);
+    checked.health = options.gate.health(*checked.verdict);
+    checked.exit_code = static_cast<int64_t>(options.gate.exit_code(*checked.verdict));
+  } catch (const estimator::UserError& error) {
+    write_to_standard_error(error.what());
+    ErrorDocument document = error_document(error);
+    checked.exit_code = document.exit_code;
+    checked.errors = std::move(document.errors);
+  }
+  return checked;
+}
+
+/// "plan.json: fits: ..."
+std::string line_of(const CheckedPlan& checked) {
+  if (checked.verdict) return checked.plan + ": " + verdict_text(*checked.verdict);
+  const ErrorRecord& error = checked.errors.front();
+  return fmt::format("{}: error: {}: {}\n", checked.plan, error.what, error.where);
+}
+
+/// A line for each plan. The exit code is the worst.
+ExitCode check_several(const CheckOptions& options, const Environment& environment) {
+  std::vector<std::string> paths = options.more_plans;
+  paths.insert(paths.begin(), options.job.plan().file());
+  CheckedPlans all;
+  int64_t worst = 0;
+  for (const std::string& path : paths) {
+    all.plans.push_back(checked_plan(path, options, environment));
+    worst = std::max(worst, all.plans.back().exit_code);
+    if (!options.json) write_report(line_of(all.plans.back()), environment);
+  }
+  if (options.json) write_to_standard_output(estimator::document_text(all));
+  return static_cast<ExitCode>(worst);
+}
+
 ExitCode run_check(const CheckOptions& options, const Environment& environment) {
   options.gate.check();
+  if (!options.more_plans.empty()) return check_several(options, environment);
   const estimator::Verdict verdict = verdict_of(options.job, environment);
+  const estimator::MemoryHealth health = options.gate.health(verdict);
   if (options.json) {
-    write_to_standard_output(estimator::document_text(VerdictDocument{.verdict = verdict}));
+    write_to_standard_output(
+        estimator::document_text(VerdictDocument{.verdict = verdict, .health = health}));
   } else {
-    write_report(verdict_text(verdict), environment);
+    write_report(verdict_text(verdict) + health_text(verdict, health), environment);
   }
-  return options.gate.exit_code(verdict.outcome);
+  return options.gate.exit_code(verdict);
 }
 
 }  // namespace
@@ -51,6 +97,10 @@ Command add_check_command(CLI::App& root) {
   app->add_flag("--json", options->json, "print the verdict as JSON")->group("Output");
   options->gate.add_to(*app);
   options->job.add_to(*app);
+  app->add_option(
+         "PLANS", options->more_plans, "more plans: a line for each, and the worst exit code")
+      ->type_name("FILE")
+      ->group("Plan");
   return {app,
           [options](const Environment& environment) { return run_check(*options, environment); }};
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <memory>
 
 #include "estimator/base/files.h"
 #include "estimator/cluster/rank_classes.h"
@@ -143,6 +144,12 @@ void ClusterJob::add_flags_for_many_plans_to(CLI::App& app, bool takes_plan) {
   add_calibration_to(app);
 }
 
+ClusterJob ClusterJob::of_file(std::string path) const {
+  ClusterJob other = *this;
+  other.plan_ = plan_.of_file(std::move(path));
+  return other;
+}
+
 RankJob ClusterJob::rank_job(const Environment& environment) const {
   return ranks_.job({}, environment);
 }
@@ -190,11 +197,15 @@ estimator::PlanRunner ClusterJob::runner(const estimator::Plan& plan,
                      .where = "--profiles " + profiles_folder_,
                      .help = "leave it out: other plans have to be run"});
   }
-  const auto run = [this, &environment](const estimator::Plan& other,
-                                        const std::vector<int64_t>& ranks) {
-    return run_ranks(other, ranks_.job(ranks, environment), environment, standard_error_display());
+  const auto what = std::make_shared<std::string>("running ranks");
+  const auto run = [this, &environment, what](const estimator::Plan& other,
+                                              const std::vector<int64_t>& ranks) {
+    RankJob job = ranks_.job(ranks, environment);
+    job.what = *what;
+    return run_ranks(other, job, environment, standard_error_display());
   };
-  return {.run = run, .calibration = calibration_of(plan)};
+  const auto announce = [what](const std::string& tried) { *what = "advice: trying " + tried; };
+  return {.run = run, .calibration = calibration_of(plan), .announce = announce};
 }
 
 ClusterResult ClusterJob::run(const Environment& environment) const {

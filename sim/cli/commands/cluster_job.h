@@ -41,6 +41,8 @@ class ClusterJob {
   void add_flags_for_many_plans_to(CLI::App& app, bool takes_plan);
 
   const PlanOptions& plan() const { return plan_; }
+  /// The same command line for the plan in this file.
+  ClusterJob of_file(std::string path) const;
   /// How the ranks of plans are run that are not the one of the command line.
   RankJob rank_job(const Environment& environment) const;
 

@@ -5,6 +5,7 @@
 
 #include "estimator/base/document.h"
 #include "estimator/base/files.h"
+#include "estimator/plan/plan_tree.h"
 #include "estimator/step/chrome_trace.h"
 #include "estimator/what_if/advice.h"
 #include "estimator/what_if/max_micro_batch.h"
@@ -20,6 +21,7 @@
 #include "sim/cli/report/program_report.h"
 #include "sim/cli/report/program_timeline_text.h"
 #include "sim/cli/report/timeline_text.h"
+#include "sim/cli/values/strict_number.h"
 
 namespace sim {
 namespace {
@@ -42,6 +44,8 @@ struct EstimateOptions {
   std::string advice = "auto";
   bool no_advice = false;
   bool max_micro_batch = false;
+  std::string write_plan;
+  std::string apply;
 };
 
 ReportStyle style_of(const EstimateOptions& options) {
@@ -50,8 +54,12 @@ ReportStyle style_of(const EstimateOptions& options) {
   return style;
 }
 
+std::string verdict_lines(const estimator::Verdict& verdict, const EstimateOptions& options) {
+  return verdict_text(verdict) + health_text(verdict, options.gate.health(verdict));
+}
+
 ExitCode exit_code_of(const estimator::Verdict& verdict, const EstimateOptions& options) {
-  return options.exit_zero ? ExitCode::kDone : options.gate.exit_code(verdict.outcome);
+  return options.exit_zero ? ExitCode::kDone : options.gate.exit_code(verdict);
 }
 
 void write_profiles(const std::string& folder,
@@ -81,6 +89,39 @@ void check_advice(const EstimateOptions& options) {
        .help = "use auto, always or never"});
 }
 
+/// The advice of --apply; without it the first of a plan that does not surely fit, else null.
+const estimator::Advice* chosen_advice(const EstimateOptions& options,
+                                       const estimator::ClusterEstimate& estimate) {
+  const auto count = static_cast<int64_t>(estimate.advice.size());
+  if (options.apply.empty()) {
+    const bool is_wanted = !estimate.verdict.fits() && count > 0;
+    return is_wanted ? &estimate.advice.front() : nullptr;
+  }
+  const int64_t number = parse_whole_number(options.apply, "--apply");
+  if (number < 1 || number > count) {
+    throw estimator::UserError(
+        {.what = "there is no such advice",
+         .where = fmt::format("--apply = {}, {} are given", number, count),
+         .help = "use a number of the list below \"What would help\"; --advice always asks for it "
+                 "where the plan fits"});
+  }
+  return &estimate.advice[static_cast<std::size_t>(number - 1)];
+}
+
+/// What was said, with the chosen advice, as a plan file.
+void write_plan(const EstimateOptions& options, const ClusterResult& result) {
+  if (options.write_plan.empty()) return;
+  estimator::PlanSpec spec = result.input.spec;
+  const estimator::Advice* const advice = chosen_advice(options, result.estimate);
+  if (advice != nullptr) spec = spec.with(advice->edits);
+  if (spec.derive_keys) spec.derive_keys(spec.tree);
+  if (!spec.says("cluster.nodes")) {
+    estimator::set_in_tree(
+        spec.tree, "cluster.nodes", result.input.plan.cluster.nodes.value(), "--write-plan");
+  }
+  estimator::write_file_whole(options.write_plan, spec.tree.dump(2) + "\n");
+}
+
 ExitCode answer_max_micro_batch(const EstimateOptions& options, const Environment& environment) {
   const PlanInput input = options.job.resolve(environment);
   const estimator::MaxMicroBatch answer =
@@ -95,6 +136,7 @@ ExitCode answer_max_micro_batch(const EstimateOptions& options, const Environmen
 void refuse_flags_of_plans(const EstimateOptions& options) {
   if (!options.keep_profiles.empty()) refuse_flag_of_plans("--keep-profiles");
   if (options.advice == "always") refuse_flag_of_plans("--advice always");
+  if (!options.write_plan.empty()) refuse_flag_of_plans("--write-plan");
 }
 
 /// What is asked of a program, but has no answer for a plan.
@@ -145,6 +187,12 @@ ExitCode run_estimate(const EstimateOptions& options, const Environment& environ
   check_advice(options);
   options.gate.check();
   check_writable_document(options.output, "--output");
+  check_writable_document(options.write_plan, "--write-plan");
+  if (!options.apply.empty() && options.write_plan.empty()) {
+    throw estimator::UserError({.what = "advice is applied to a plan that is written",
+                                .where = "--apply without --write-plan",
+                                .help = "give --write-plan FILE, too"});
+  }
   check_writable(options.trace, "--trace");
   check_writable_folder(options.keep_profiles, "--keep-profiles");
   const auto measured_seconds = options.measured_step.seconds();
@@ -167,6 +215,7 @@ ExitCode run_estimate(const EstimateOptions& options, const Environment& environ
   if (measured_seconds) {
     estimator::use_measured_step(*measured_seconds, result.input.plan, result.estimate);
   }
+  write_plan(options, result);
   const std::string json = estimator::document_text(result.estimate);
   if (!options.output.empty()) estimator::write_file_whole(options.output, json);
   if (!options.trace.empty()) {
@@ -176,7 +225,7 @@ ExitCode run_estimate(const EstimateOptions& options, const Environment& environ
     write_to_standard_error(input_lines(result.input));
     write_to_standard_output(json);
   } else {
-    const std::string verdict = verdict_text(result.estimate.verdict);
+    const std::string verdict = verdict_lines(result.estimate.verdict, options);
     const std::string lacking = result.lacking_gpus();
     write_report(verdict + lacking + "\n" + plan_text(result.input) + "\n" +
                      estimate_text(result.estimate, style_of(options)) +
@@ -227,6 +276,14 @@ Command add_estimate_command(CLI::App& root) {
       ->capture_default_str()
       ->group("Output");
   app->add_flag("--no-advice", options->no_advice, "the same as --advice never")->group("Output");
+  app->add_option("--write-plan",
+                  options->write_plan,
+                  "write the plan with the advice of --apply, or the first where it does not fit")
+      ->type_name("FILE")
+      ->group("Output");
+  app->add_option("--apply", options->apply, "the advice that --write-plan applies, by its number")
+      ->type_name("N")
+      ->group("Output");
   options->gate.add_to(*app);
   options->job.add_to(*app);
   options->program.add_to(*app);

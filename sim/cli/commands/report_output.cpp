@@ -11,8 +11,8 @@ namespace {
 constexpr Paint kPaints[] = {{"fits:", "1;32"},
                              {"too close to call:", "1;33"},
                              {"does not fit:", "1;31"},
-                             {"  critical:", "1;31"},
-                             {"  high:", "1;33"}};
+                             {"critical:", "1;31"},
+                             {"high:", "1;33"}};
 
 }  // namespace
 

@@ -42,6 +42,8 @@ const std::vector<Document>& documents() {
       {"estimate", schema_of_document<estimator::ClusterEstimate>},
       {"program-estimate", schema_of_document<estimator::ProgramEstimate>},
       {"verdict", schema_of_document<VerdictDocument>},
+      {"verdicts", schema_of_document<CheckedPlans>},
+      {"error", schema_of_document<ErrorDocument>},
       {"max-micro-batch", schema_of_document<estimator::MaxMicroBatch>},
       {"roofline", schema_of_document<estimator::Roofline>},
       {"calibration", schema_of_document<estimator::Calibration>},

@@ -31,6 +31,7 @@ class PlanOptions {
   void add_flags_to(CLI::App& app);
 
   bool has_file() const { return !path_.empty(); }
+  const std::string& file() const { return path_; }
   const PlanFlags& flags() const { return flags_; }
   /// The name of a flag that was given and says something else than these keys; "" if there is
   /// none.

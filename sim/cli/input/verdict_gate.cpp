@@ -14,9 +14,20 @@ void VerdictGate::add_to(CLI::App& app) {
       ->type_name("WORD")
       ->capture_default_str()
       ->group("Output");
+  app.add_option("--health",
+                 health_,
+                 "fail, too, where the peak is above the warning threshold: balanced (92 % of the "
+                 "GPU's memory), aggressive (95 %) or conservative (85 %)")
+      ->type_name("NAME")
+      ->group("Output");
 }
 
 void VerdictGate::check() const {
+  if (!health_.empty() && estimator::find_health_thresholds(health_) == nullptr) {
+    throw estimator::UserError({.what = "unknown thresholds",
+                                .where = fmt::format("--health = \"{}\"", health_),
+                                .help = "use balanced, aggressive or conservative"});
+  }
   if (too_close_ == "pass" || too_close_ == "fail") return;
   throw estimator::UserError({.what = "unknown value of --too-close",
                               .where = fmt::format("--too-close = \"{}\"", too_close_),
@@ -26,6 +37,17 @@ void VerdictGate::check() const {
 ExitCode VerdictGate::exit_code(Fit outcome) const {
   const bool passes = outcome == Fit::kFits || (outcome == Fit::kTooClose && too_close_ == "pass");
   return passes ? ExitCode::kDone : ExitCode::kVerdictIsNo;
+}
+
+ExitCode VerdictGate::exit_code(const estimator::Verdict& verdict) const {
+  const bool is_too_full =
+      !health_.empty() && health(verdict).level >= estimator::HealthLevel::kWarning;
+  return is_too_full ? ExitCode::kVerdictIsNo : exit_code(verdict.outcome);
+}
+
+estimator::MemoryHealth VerdictGate::health(const estimator::Verdict& verdict) const {
+  return memory_health(verdict,
+                       *estimator::find_health_thresholds(health_.empty() ? "balanced" : health_));
 }
 
 }  // namespace sim

@@ -6,22 +6,31 @@
 
 #include "estimator/base/errors.h"
 #include "estimator/cluster/cluster_estimate.h"
+#include "estimator/cluster/memory_health.h"
 
 namespace sim {
 
-/// The flag --too-close, which sets the exit code for a verdict that is too close to call.
+/// The flags --too-close, which sets the exit code for a verdict that is too close to call, and
+/// --health, which names the thresholds of how full the GPU may be.
 class VerdictGate {
  public:
   void add_to(CLI::App& app);
 
-  /// Throws UserError when --too-close is neither pass nor fail. Call it before a long computation.
+  /// Throws UserError when --too-close or --health has an unknown value. Call it before a long
+  /// computation.
   void check() const;
 
   /// kDone if the plan fits, kVerdictIsNo if it does not. If the verdict is too close to call, it
   /// is what --too-close says, by default kVerdictIsNo.
   estimator::ExitCode exit_code(estimator::Fit outcome) const;
+  /// The same, but kVerdictIsNo too if --health is given and the level is a warning or worse.
+  estimator::ExitCode exit_code(const estimator::Verdict& verdict) const;
+
+  /// By the thresholds of --health, or else the balanced ones.
+  estimator::MemoryHealth health(const estimator::Verdict& verdict) const;
 
  private:
+  std::string health_;
   std::string too_close_ = "fail";
 };
 

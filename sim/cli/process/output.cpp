@@ -65,10 +65,15 @@ void write_output(std::string_view printable) {
 }
 
 std::string painted(const std::string& line, std::span<const Paint> paints) {
+  const std::size_t begin = std::min(line.find_first_not_of(" 0123456789."), line.size());
+  const std::string_view rest = std::string_view(line).substr(begin);
   for (const Paint& paint : paints) {
-    if (!line.starts_with(paint.words)) continue;
-    return fmt::format(
-        "\x1b[{}m{}\x1b[0m{}", paint.code, paint.words, line.substr(paint.words.size()));
+    if (!rest.starts_with(paint.words)) continue;
+    return fmt::format("{}\x1b[{}m{}\x1b[0m{}",
+                       line.substr(0, begin),
+                       paint.code,
+                       paint.words,
+                       rest.substr(paint.words.size()));
   }
   return line;
 }

@@ -13,7 +13,7 @@ namespace sim {
 /// must be ignored for this.
 void write_to_standard_output(std::string_view text);
 
-/// Words, and the colour that they have where a line begins with them.
+/// Words, and the colour that they have where a line begins with them, or with a number before.
 struct Paint {
   std::string_view words;
   std::string_view code;  ///< of ECMA-48's select graphic rendition: "1;32"

@@ -1,4 +1,5 @@
-// Shows progress such as "running ranks: 7 of 16" for work that takes longer than a second.
+// Shows progress such as "running ranks: 7 of 16, about 12 s left" for work that takes longer than
+// a second, or in a log, longer than ten.
 #pragma once
 
 #include <chrono>
@@ -27,13 +28,16 @@ class Progress {
   void set_total(int64_t total) { total_ = total; }
 
   /// Shows the count if it has changed, but not in the first second, and then at most once in a
-  /// second.
+  /// second; where it is no terminal, in ten seconds.
   void update(Clock::time_point now);
 
  private:
+  std::string text(Clock::time_point now) const;
+
   std::string what_;
   int64_t total_;
   Display display_;
+  Clock::time_point start_;
   Clock::time_point last_shown_;
   int64_t done_ = 0;
   int64_t shown_done_ = -1;

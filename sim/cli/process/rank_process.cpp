@@ -104,7 +104,7 @@ std::vector<RankProfile> run_ranks(const Plan& plan,
   const RankProgram program(plan, job.device, environment);
   {
     Progress progress(
-        "running ranks", static_cast<int64_t>(job.ranks.size()), display, Progress::Clock::now());
+        job.what, static_cast<int64_t>(job.ranks.size()), display, Progress::Clock::now());
     program.run(rank_arguments(job, program),
                 {.on_output_line = [&](std::string_view) { progress.count_one(); },
                  .on_tick = [&] { progress.update(Progress::Clock::now()); }});

@@ -40,6 +40,7 @@ struct RankJob {
   bool cpp_frames = false;
   bool lift_limit = false;  ///< run without the GPU's limit of memory from the beginning
   ForEachMemoryFile<std::string> memory_files;  ///< paths, or ""; see path_for_rank()
+  std::string what = "running ranks";           ///< for the progress
 };
 
 /// Ranks of one of several plans.

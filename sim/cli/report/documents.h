@@ -1,11 +1,14 @@
 // The documents of --json that are not defined in other headers.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "estimator/base/document.h"
+#include "estimator/base/errors.h"
 #include "estimator/cluster/cluster_estimate.h"
+#include "estimator/cluster/memory_health.h"
 #include "estimator/hardware/hardware.h"
 #include "estimator/plan/frameworks.h"
 #include "estimator/plan/option_table.h"
@@ -19,11 +22,68 @@ namespace sim {
 struct VerdictDocument {
   estimator::DocumentHead head{1, "verdict"};
   estimator::Verdict verdict;
+  estimator::MemoryHealth health;
 };
 template <class Visitor>
 void visit_fields(Visitor& visit, VerdictDocument& document) {
   visit_head(visit, document.head);
   visit_fields(visit, document.verdict);
+  visit("health", document.health, "how full the GPU is");
+}
+
+/// What is printed with --json where there is an error; it goes to standard error as text, too.
+struct ErrorRecord {
+  std::string what;
+  std::string where;
+  std::string way_out;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, ErrorRecord& error) {
+  visit("what", error.what, "what is wrong");
+  visit("where", error.where, "the file, key, flag or variable, with its value, and why");
+  visit("way_out", error.way_out, "what to do");
+}
+
+struct ErrorDocument {
+  estimator::DocumentHead head{1, "error"};
+  int64_t exit_code = 0;
+  std::vector<ErrorRecord> errors;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, ErrorDocument& document) {
+  visit_head(visit, document.head);
+  visit("exit_code", document.exit_code, "of the program");
+  visit("errors", document.errors, "all that were found");
+}
+
+ErrorDocument error_document(const estimator::UserError& error);
+
+/// One of several plans that were checked.
+struct CheckedPlan {
+  std::string plan;
+  int64_t exit_code = 0;
+  std::optional<estimator::Verdict> verdict;
+  std::optional<estimator::MemoryHealth> health;
+  std::vector<ErrorRecord> errors;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, CheckedPlan& checked) {
+  visit("plan", checked.plan, "its file");
+  visit("exit_code", checked.exit_code, "if it were checked alone");
+  visit("verdict", checked.verdict, "left out where there is an error");
+  visit("health", checked.health, "the same");
+  visit("errors", checked.errors, "because of which there is no verdict");
+}
+
+/// The document of `check` for several plans.
+struct CheckedPlans {
+  estimator::DocumentHead head{1, "verdicts"};
+  std::vector<CheckedPlan> plans;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, CheckedPlans& checked) {
+  visit_head(visit, checked.head);
+  visit("plans", checked.plans, "in the order of the command line");
 }
 
 /// What the worst rank needs under one setting of PyTorch's allocator.

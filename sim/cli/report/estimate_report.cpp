@@ -129,10 +129,16 @@ std::string saved_time_text(double seconds, double iteration_seconds) {
 std::string advice_text(const ClusterEstimate& estimate) {
   if (estimate.advice.empty()) return "";
   std::string text = "\nWhat would help, each run; and what to type for it\n";
+  int number = 0;
   for (const estimator::Advice& item : estimate.advice) {
     const std::string gains = gains_text(item, step_seconds(estimate));
-    text += fmt::format(
-        "  - {}{}{}\n    {}\n", item.text, gains.empty() ? "" : "; ", gains, item.flags);
+    text += fmt::format("  {}. {}: {}{}{}\n     {}\n",
+                        ++number,
+                        estimator::to_string(item.priority),
+                        item.text,
+                        gains.empty() ? "" : "; ",
+                        gains,
+                        item.flags);
   }
   return text;
 }
@@ -366,6 +372,21 @@ std::string training_text(const std::optional<estimator::TrainingEstimate>& trai
   return tables_text(training_tables(training), style);
 }
 
+std::string health_text(const estimator::Verdict& verdict, const estimator::MemoryHealth& health) {
+  if (verdict.outcome == estimator::Fit::kDoesNotFit) return "";
+  const double target = 100 * health.target_share;
+  const bool is_healthy = health.level == estimator::HealthLevel::kHealthy;
+  const bool is_above = health.level == estimator::HealthLevel::kAboveTarget;
+  return fmt::format("health: {:.1f} % of the GPU's memory at the peak, {} ({})\n",
+                     100 * health.used_share,
+                     is_healthy ? fmt::format("within the target of {:.0f} %", target)
+                     : is_above ? fmt::format("above the target of {:.0f} %", target)
+                                : fmt::format("{}: above the target of {:.0f} %",
+                                              estimator::to_string(health.level),
+                                              target),
+                     health.thresholds);
+}
+
 std::string lacking_gpus_text(const ClusterEstimate& estimate,
                               int64_t world_size,
                               const std::string& search) {
@@ -390,6 +411,9 @@ std::string estimate_text(const ClusterEstimate& estimate, const ReportStyle& st
          host_memory_text(estimate) + "\n" + time_table(estimate.time).text(style.columns) +
          measured_step_text(estimate.measured_step) + throughput_text(estimate.throughput) +
          training_text(estimate.training, style) + advice_text(estimate) +
+         (estimate.verdict.fits() && estimate.advice.empty()
+              ? "\n--advice always tries what would save memory or time, though the plan fits\n"
+              : "") +
          sources_text(estimate.rates, estimate.assumptions, estimate.not_modelled, style);
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "estimator/cluster/cluster_estimate.h"
+#include "estimator/cluster/memory_health.h"
 #include "estimator/cluster/program_estimate.h"
 #include "sim/cli/report/table.h"
 
@@ -49,6 +50,10 @@ std::string verdict_text(const estimator::Verdict& verdict);
 std::string lacking_gpus_text(const estimator::ClusterEstimate& estimate,
                               int64_t world_size,
                               const std::string& search);
+
+/// "health: 73.6 % of the GPU's memory at the peak, within the target of 90 % (balanced)"; "" for a
+/// plan that does not fit, whose verdict says how much is missing.
+std::string health_text(const estimator::Verdict& verdict, const estimator::MemoryHealth& health);
 
 /// The text between the verdict and its repetition: rank classes, terms of the worst rank, time,
 /// throughput, training and advice; then rates, assumptions and gaps, or how many there are. Memory

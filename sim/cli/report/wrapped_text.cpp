@@ -11,10 +11,13 @@ namespace {
 /// Narrower lines than this would hold a word or two.
 constexpr std::size_t kFewestColumns = 24;
 
-/// "  - text" in lines below "text"; other lines go on two spaces further than they begin.
+/// "  - text" and "  1. text" in lines below "text"; other lines go on two spaces further than they
+/// begin.
 std::string wrapped_line(const std::string& line, std::size_t columns) {
-  const std::size_t begin = std::min(line.find_first_not_of(" -"), line.size());
-  const bool is_item = line.find('-') < begin;
+  std::size_t begin = std::min(line.find_first_not_of(' '), line.size());
+  const std::size_t mark = line.find_first_not_of("-0123456789.", begin);
+  const bool is_item = mark > begin && mark < line.size() && line[mark] == ' ';
+  if (is_item) begin = mark + 1;
   if (is_item) return hanging_text(line.substr(0, begin), line.substr(begin), columns);
   const std::string indent(begin + 2, ' ');
   return hanging_text(indent, line.substr(begin), columns).substr(2);

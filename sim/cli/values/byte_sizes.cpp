@@ -11,6 +11,8 @@
 #include "estimator/base/errors.h"
 #include "estimator/base/fields.h"
 #include "estimator/base/range.h"
+#include "estimator/hardware/hardware.h"
+#include "estimator/plan/plan_tree.h"
 
 namespace sim {
 namespace {
@@ -30,22 +32,35 @@ double scale_of(std::string_view unit) {
   return scale;
 }
 
+/// "12.5%" of the GPU's memory, in whole bytes.
+std::optional<int64_t> share_of(const estimator::Gpu* gpu, const std::string& text) {
+  double percent = 0;
+  const char* const end = text.data() + text.size() - 1;
+  const auto [stop, error] = std::from_chars(text.data(), end, percent);
+  const bool is_share = error == std::errc() && stop == end && percent >= 0 && percent < 100;
+  if (!is_share || gpu == nullptr) return std::nullopt;
+  return static_cast<int64_t>(percent / 100 * static_cast<double>(gpu->memory_bytes));
+}
+
 void read_sizes_at(Json& json,
                    const std::string& path,
                    const std::string& origin,
+                   const estimator::Gpu* gpu,
                    std::vector<estimator::Problem>& problems) {
   for (auto& [key, value] : json.items()) {
     const std::string below = path.empty() ? key : fmt::format("{}.{}", path, key);
-    if (value.is_object()) read_sizes_at(value, below, origin, problems);
-    if (!value.is_string() || !key.ends_with("_bytes")) continue;
+    if (value.is_object()) read_sizes_at(value, below, origin, gpu, problems);
+    if (!value.is_string() || !is_size(key)) continue;
     const std::string text = value.get<std::string>();
-    if (const auto bytes = parse_bytes(text)) {
+    if (const auto bytes = text.ends_with('%') ? share_of(gpu, text) : parse_bytes(text)) {
       value = *bytes;
     } else {
       problems.push_back(
           {.what = "a size is needed here",
            .where = fmt::format("{}: {} = \"{}\"", origin, below, text),
-           .help = fmt::format("write bytes, or a number with {}: 10GiB", kSizeUnits)});
+           .help = fmt::format("write bytes, or a number with {}: 10GiB; or 10% of the memory of a "
+                               "GPU that the plan names",
+                               kSizeUnits)});
     }
   }
 }
@@ -66,9 +81,14 @@ std::optional<int64_t> parse_bytes(const std::string& text) {
   return static_cast<int64_t>(bytes);
 }
 
+bool is_size(std::string_view key) { return key.ends_with("_bytes"); }
+
 void read_byte_sizes(Json& tree, const std::string& origin) {
   std::vector<estimator::Problem> problems;
-  read_sizes_at(tree, "", origin, problems);
+  const Json name = estimator::find_in_tree(tree, "cluster.gpu");
+  const estimator::Gpu* gpu =
+      name.is_string() ? estimator::find_gpu(name.get<std::string>()) : nullptr;
+  read_sizes_at(tree, "", origin, gpu, problems);
   if (!problems.empty()) throw estimator::UserError(std::move(problems));
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "estimator/base/json.h"
 
@@ -16,8 +17,12 @@ inline constexpr const char* kSizeUnits = "K, M, G or T (or KiB ... TiB: 1024) o
 /// hold.
 std::optional<int64_t> parse_bytes(const std::string& text);
 
-/// Replaces text by the number of bytes, at every key of `tree` that ends in "_bytes". For text
-/// that is no size it throws UserError, which names the keys with `origin` before each.
+/// Whether a key, or a path of keys, has a size as its value: its name ends in "_bytes".
+bool is_size(std::string_view key);
+
+/// Replaces text by the number of bytes, at every key of `tree` that is_size(); "10%" is that share
+/// of the memory of the GPU that the tree names. For text that is no size it throws UserError,
+/// which names the keys with `origin` before each.
 void read_byte_sizes(estimator::Json& tree, const std::string& origin);
 
 }  // namespace sim

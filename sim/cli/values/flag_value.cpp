@@ -5,6 +5,7 @@
 #include "estimator/base/errors.h"
 #include "estimator/base/fields.h"
 #include "estimator/base/text.h"
+#include "sim/cli/values/byte_sizes.h"
 #include "sim/cli/values/layer_pattern.h"
 #include "sim/cli/values/strict_number.h"
 
@@ -59,6 +60,7 @@ Json option_value(OptionType type, const std::string& text, const std::string& s
 Json flag_value(const PlanFlag& flag, const std::string& typed) {
   if (flag.is_switch()) return switch_value(flag, typed);
   const std::string text = translated(typed, flag.said.synonyms);
+  if (is_size(flag.path)) return text;  // read_byte_sizes() reads it
   const bool is_empty_list = flag.type == OptionType::kWholeList && text.empty() && typed != text;
   return is_empty_list ? Json::array() : option_value(flag.type, text, flag.short_name());
 }

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <array>
 
+#include "sim/cli/values/byte_sizes.h"
+
 namespace sim {
 namespace {
 
@@ -38,7 +40,7 @@ std::string placeholder_of(const PlanOption& option) {
     case OptionType::kSwitch:
       return "true|false";
     case OptionType::kWhole:
-      return "N";
+      return is_size(option.path) ? "SIZE" : "N";
     case OptionType::kReal:
       return "X";
     case OptionType::kText:

@@ -195,6 +195,23 @@ TEST(Advice, CombinesChangesWhereNoSingleOneIsEnough) {
   EXPECT_EQ(advice[0].text.find("full recompute and ZeRO stage 1: fits"), 0u) << advice[0].text;
 }
 
+/// Flash attention saves little, but what is off and costs nothing comes before what is dear.
+TEST(Advice, BeginsWithFlashAttentionAndSaysHowMuchEachIsWorth) {
+  FakeRanks ranks(
+      [](const Plan& plan, int64_t) {
+        const bool full = plan.training.recompute == Recompute::kFull;
+        const bool flash = plan.training.attention == Attention::kFlash;
+        return (full ? 30 : flash ? 70 : 90) * kGiB;
+      },
+      [](const Plan& plan) { return plan.training.recompute == Recompute::kFull ? 0.13 : 0.1; });
+  const auto advice = advice_for(spec_with({{"training", {{"attention", "unfused"}}}}), ranks);
+  ASSERT_GE(advice.size(), 2u);
+  EXPECT_EQ(advice[0].flags, "--attention-backend flash");
+  EXPECT_EQ(advice[0].priority, Priority::kCritical);
+  EXPECT_EQ(advice.back().text.find("full recompute: fits"), 0u) << advice.back().text;
+  EXPECT_EQ(advice.back().priority, Priority::kHigh);
+}
+
 TEST(Advice, IsNotLookedForWhereTheStateAloneIsTooMuch) {
   FakeRanks ranks([](const Plan&, int64_t) { return 100 * kGiB; });
   const PlanSpec spec = spec_with();

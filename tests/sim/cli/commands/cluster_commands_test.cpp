@@ -77,6 +77,66 @@ TEST_F(ClusterCommands, TheReportHasTheVerdictFirstAndLast) {
   }
 }
 
+TEST_F(ClusterCommands, ACheckOfSeveralPlansHasALineForEachAndTheWorstExitCode) {
+  const std::string good = path("good.json");
+  EXPECT_EQ(run(small_plan({"estimate"}, {"--write-plan", good})).exit_code, 0);
+  const std::string bad = write("bad.json", R"({"model": "gpt5", "cluster": {"gpu": "h100"}})");
+  EXPECT_EQ(run({"check", good, good, "--device", "cpu"}).exit_code, 0);
+  const ProgramResult result = run({"check", good, bad, "--device", "cpu"});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.output, HasSubstr(good + ": fits: "));
+  EXPECT_THAT(result.output, HasSubstr(bad + ": error: unknown model: "));
+  const Json json = Json::parse(run({"check", good, bad, "--device", "cpu", "--json"}).output);
+  EXPECT_EQ(json["kind"], "verdicts");
+  EXPECT_EQ(json["plans"][0]["exit_code"], 0);
+  EXPECT_EQ(json["plans"][1]["errors"][0]["what"], "unknown model");
+}
+
+TEST_F(ClusterCommands, ErrorsAreJsonToo) {
+  const ProgramResult result = run(small_plan({"check"}, {"--tp", "3", "--json"}));
+  EXPECT_EQ(result.exit_code, 2);
+  const Json error = Json::parse(result.output);
+  EXPECT_EQ(error["kind"], "error");
+  EXPECT_EQ(error["schema_version"], 1);
+  EXPECT_EQ(error["exit_code"], 2);
+  EXPECT_THAT(error["errors"][0]["where"], HasSubstr("tensor 3"));
+  EXPECT_THAT(error["errors"][0]["way_out"], Not(IsEmpty()));
+  EXPECT_THAT(result.error, StartsWith("error: "));
+}
+
+TEST_F(ClusterCommands, HeadroomIsASizeOrAShareOfTheGpu) {
+  // The fake rank needs a few GiB of 79.19.
+  EXPECT_EQ(run(small_plan({"check"}, {"--headroom", "10%"})).exit_code, 0);
+  const ProgramResult share = run(small_plan({"check"}, {"--headroom", "99.9%"}));
+  EXPECT_EQ(share.exit_code, 1);
+  EXPECT_THAT(share.output, HasSubstr("less than the headroom of 79.11 GiB"));  // 0.999 x 79.19
+  EXPECT_THAT(run(small_plan({"check"}, {"--headroom", "79GiB"})).output,
+              HasSubstr("the headroom of 79.00 GiB"));
+  const ProgramResult wrong = run(small_plan({"check"}, {"--headroom", "much"}));
+  EXPECT_EQ(wrong.exit_code, 2);
+  EXPECT_THAT(wrong.error, HasSubstr("--headroom = \"much\""));
+}
+
+TEST_F(ClusterCommands, AVerdictSaysHowFullTheGpuIs) {
+  EXPECT_THAT(run(small_plan({"check"})).output,
+              HasSubstr("% of the GPU's memory at the peak, within the target of 90 % (balanced)"));
+  const ProgramResult json = run(small_plan({"check"}, {"--json", "--health", "conservative"}));
+  EXPECT_EQ(Json::parse(json.output)["health"]["thresholds"], "conservative");
+  const ProgramResult wrong = run(small_plan({"check"}, {"--health", "bold"}));
+  EXPECT_EQ(wrong.exit_code, 2);
+  EXPECT_THAT(wrong.error, HasSubstr("use balanced, aggressive or conservative"));
+}
+
+TEST_F(ClusterCommands, OnlyAdviceThatIsThereIsAppliedToAWrittenPlan) {
+  const ProgramResult wrong =
+      run(small_plan({"estimate"}, {"--write-plan", path("plan.json"), "--apply", "1"}));
+  EXPECT_EQ(wrong.exit_code, 2);
+  EXPECT_THAT(wrong.error, HasSubstr("--apply = 1, 0 are given"));
+  const ProgramResult nowhere = run(small_plan({"estimate"}, {"--apply", "1"}));
+  EXPECT_EQ(nowhere.exit_code, 2);
+  EXPECT_THAT(nowhere.error, HasSubstr("give --write-plan FILE"));
+}
+
 TEST_F(ClusterCommands, SourcesAreShownWhereTheyAreAskedFor) {
   EXPECT_THAT(run(small_plan({"estimate"})).output, Not(HasSubstr("Not modelled")));
   const std::string report = run(small_plan({"estimate"}, {"--sources"})).output;

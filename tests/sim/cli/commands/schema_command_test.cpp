@@ -42,6 +42,13 @@ TEST_F(SchemaCommand, PrintsTheSchemaOfEachDocument) {
   }
 }
 
+TEST_F(SchemaCommand, DescribesErrors) {
+  const ProgramResult result = run({"check", "--model", "gpt5", "--json"});
+  EXPECT_EQ(result.exit_code, 2);
+  const Json schema = Json::parse(run({"schema", "error"}).output);
+  EXPECT_EQ(estimator::violation(schema, Json::parse(result.output)), "");
+}
+
 /// What a command prints with --json, and what its schema is called.
 struct Printed {
   const char* schema;

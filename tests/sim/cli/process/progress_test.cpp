@@ -24,14 +24,25 @@ TEST_F(ProgressTest, SaysNothingInTheFirstSecond) {
   EXPECT_EQ(written_, "");
 }
 
-TEST_F(ProgressTest, WritesALineAtMostOnceInASecondAndOnlyWhenItChanged) {
+TEST_F(ProgressTest, WritesALineInALogAtMostOnceInTenSecondsAndOnlyWhenItChanged) {
   Progress progress("running ranks", 16, display(false), start_);
+  progress.update(start_ + 9s);
+  progress.update(start_ + 10s);
+  progress.count_one();
+  progress.update(start_ + 19s);
+  progress.update(start_ + 20s);
+  progress.update(start_ + 50s);
+  // One of 16 took 20 s, so that 15 take 300 s.
+  EXPECT_EQ(written_, "running ranks: 0 of 16\nrunning ranks: 1 of 16, about 300 s left\n");
+}
+
+TEST_F(ProgressTest, SaysNoTimeWhereNothingIsDoneOrLeft) {
+  Progress progress("running ranks", 2, display(true), start_);
   progress.update(start_ + 1s);
   progress.count_one();
-  progress.update(start_ + 1900ms);
+  progress.count_one();
   progress.update(start_ + 2s);
-  progress.update(start_ + 5s);
-  EXPECT_EQ(written_, "running ranks: 0 of 16\nrunning ranks: 1 of 16\n");
+  EXPECT_EQ(written_, "\r\x1b[Krunning ranks: 0 of 2\r\x1b[Krunning ranks: 2 of 2");
 }
 
 TEST_F(ProgressTest, TakesBackItsLineOnATerminal) {

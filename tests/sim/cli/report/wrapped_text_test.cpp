@@ -27,6 +27,8 @@ TEST(WrappedText, KeepsColumnsForWordsWhereThereIsNoRoom) {
 TEST(WrappedText, WrapsOnlyTheLinesThatAreTooLong) {
   EXPECT_EQ(with_wrapped_lines("short\n  - an item that goes on and on\nend\n", 28),
             "short\n  - an item that goes on and\n    on\nend\n");
+  EXPECT_EQ(with_wrapped_lines("  1. high: the first words of it", 28),
+            "  1. high: the first words of\n     it");
   EXPECT_EQ(with_wrapped_lines("a line of some words that goes on", 28),
             "a line of some words that\n  goes on");
 }
