@@ -218,4 +218,18 @@ ClusterResult ClusterJob::run(const Environment& environment) const {
   return result;
 }
 
+std::optional<RankDetail> ClusterJob::worst_rank_detail(const ClusterResult& result,
+                                                        const Environment& environment) const {
+  if (!runs_ranks()) return std::nullopt;
+  const int64_t rank = result.estimate.verdict.worst_rank;
+  const auto* const worst = worst_class(result.estimate.verdict, result.estimate.rank_classes);
+  const DetailFiles files({});
+  RankJob job = ranks_.job({rank}, environment);
+  job.attribute_memory = true;
+  job.lift_limit = worst != nullptr && worst->limit_lifted;
+  job.memory_files = files.paths();
+  run_ranks(result.input.plan, job, environment, standard_error_display());
+  return files.read(rank, 1);
+}
+
 }  // namespace sim

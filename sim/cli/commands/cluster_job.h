@@ -12,6 +12,7 @@
 #include "estimator/what_if/fit_probe.h"
 #include "sim/cli/input/plan_options.h"
 #include "sim/cli/input/rank_options.h"
+#include "sim/cli/page/rank_detail.h"
 
 namespace sim {
 
@@ -57,6 +58,10 @@ class ClusterJob {
   /// with the rates of --calibration. Throws UserError as read_calibration(),
   /// PlanOptions::resolve(), run_ranks() and estimate_cluster() do.
   ClusterResult run(const Environment& environment) const;
+
+  /// The worst rank of the result, run once more with its memory in detail; empty with --profiles.
+  std::optional<RankDetail> worst_rank_detail(const ClusterResult& result,
+                                              const Environment& environment) const;
 
   /// Only resolves the plan.
   PlanInput resolve(const Environment& environment) const { return plan_.resolve(environment); }

@@ -1,10 +1,12 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 
 #include "estimator/base/document.h"
 #include "estimator/base/files.h"
+#include "estimator/cluster/roofline.h"
 #include "estimator/plan/plan_tree.h"
 #include "estimator/step/chrome_trace.h"
 #include "estimator/what_if/advice.h"
@@ -14,6 +16,7 @@
 #include "sim/cli/commands/report_output.h"
 #include "sim/cli/input/program_flags.h"
 #include "sim/cli/input/verdict_gate.h"
+#include "sim/cli/page/estimate_page.h"
 #include "sim/cli/process/output.h"
 #include "sim/cli/process/terminal.h"
 #include "sim/cli/report/estimate_report.h"
@@ -37,6 +40,7 @@ struct EstimateOptions {
   std::string output;
   std::string keep_profiles;
   std::string trace;
+  std::string html;
   bool timeline = false;
   bool json = false;
   bool sources = false;
@@ -183,6 +187,25 @@ ExitCode estimate_program(const EstimateOptions& options,
   return exit_code_of(estimate.verdict, options);
 }
 
+void write_page(const ClusterJob& job,
+                const ClusterResult& result,
+                const std::string& path,
+                const Environment& environment) {
+  if (path.empty()) return;
+  const auto worst = std::find_if(
+      result.profiles.begin(), result.profiles.end(), [&](const estimator::RankProfile& profile) {
+        return profile.rank == result.estimate.verdict.worst_rank;
+      });
+  const EstimateParts parts{
+      .worst_rank = job.worst_rank_detail(result, environment),
+      .worst_profile = worst == result.profiles.end() ? nullptr : &*worst,
+      .timeline = result.timeline(),
+      .roofline = estimator::roofline_of(
+          result.input.plan, result.profiles, result.estimate, result.rates())};
+  const Page page = estimate_page(result.input, result.estimate, parts);
+  estimator::write_file_whole(path, page_html(page));
+}
+
 ExitCode run_estimate(const EstimateOptions& options, const Environment& environment) {
   check_advice(options);
   options.gate.check();
@@ -194,6 +217,7 @@ ExitCode run_estimate(const EstimateOptions& options, const Environment& environ
                                 .help = "give --write-plan FILE, too"});
   }
   check_writable(options.trace, "--trace");
+  check_writable(options.html, "--html");
   check_writable_folder(options.keep_profiles, "--keep-profiles");
   const auto measured_seconds = options.measured_step.seconds();
   if (options.max_micro_batch) {
@@ -221,6 +245,7 @@ ExitCode run_estimate(const EstimateOptions& options, const Environment& environ
   if (!options.trace.empty()) {
     estimator::write_file_whole(options.trace, estimator::chrome_trace(result.timeline()));
   }
+  write_page(options.job, result, options.html, environment);
   if (options.json) {
     write_to_standard_error(input_lines(result.input));
     write_to_standard_output(json);
@@ -250,6 +275,11 @@ Command add_estimate_command(CLI::App& root) {
       ->type_name("DIR")
       ->group("Output");
   app->add_option("--trace", options->trace, "write the step as a Chrome trace, for Perfetto")
+      ->type_name("FILE")
+      ->group("Output");
+  app->add_option("--html",
+                  options->html,
+                  "write the report as one HTML file: tables, and pictures of memory and step")
       ->type_name("FILE")
       ->group("Output");
   app->add_flag("--timeline",

@@ -15,14 +15,26 @@ namespace sim {
 namespace {
 
 constexpr std::array<const char*, 9> kEighths = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
-constexpr int kPhaseColumn = 1,
-              kAllocatedColumn = 5;  // of the CSV (sim/tracking/memory_timeline.cpp)
+constexpr std::size_t kPhaseColumn = 1;  // of the CSV (sim/tracking/memory_timeline.cpp)
 
 std::vector<std::string> cells_of(const std::string& line) {
   std::vector<std::string> cells;
   std::istringstream stream(line);
   for (std::string cell; std::getline(stream, cell, ',');) cells.push_back(cell);
   return cells;
+}
+
+/// The numbers are the last columns, because a module's name may have commas.
+MemoryPoint point_of(const std::vector<std::string>& cells) {
+  MemoryPoint point{.phase = cells.at(kPhaseColumn)};
+  std::size_t column = cells.size();
+  const auto number_before = [&] { return std::stoll(cells.at(--column)); };
+  for (auto bytes = point.categories.bytes.rbegin(); bytes != point.categories.bytes.rend();) {
+    *bytes++ = number_before();
+  }
+  point.reserved_bytes = number_before();
+  point.allocated_bytes = number_before();
+  return point;
 }
 
 const char* bar(int64_t bytes, int64_t largest) {
@@ -58,7 +70,7 @@ std::vector<MemoryPoint> read_memory_timeline(const std::string& path) {
   std::vector<MemoryPoint> points;
   while (std::getline(stream, line)) {
     const std::vector<std::string> cells = cells_of(line);
-    points.push_back({cells.at(kPhaseColumn), std::stoll(cells.at(kAllocatedColumn))});
+    points.push_back(point_of(cells));
   }
   return points;
 }

@@ -5,11 +5,15 @@
 #include <string>
 #include <vector>
 
+#include "estimator/profile/memory_category.h"
+
 namespace sim {
 
 struct MemoryPoint {
   std::string phase;
   int64_t allocated_bytes = 0;
+  int64_t reserved_bytes = 0;
+  estimator::CategoryBytes categories;
 };
 
 /// Reads the points of a file that --memory-timeline wrote. Throws UserError when it cannot be

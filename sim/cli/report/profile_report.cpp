@@ -14,31 +14,6 @@ using estimator::MemoryReading;
 using estimator::RankProfile;
 using estimator::with_commas;
 
-/// Allocated bytes before, after and at the peak; reserved bytes at the peak. Only a real GPU's
-/// time says how long a phase takes; elsewhere, and where a program does not wait for its GPU
-/// between phases, it is what the host needed to run it.
-std::string phase_table(const RankProfile& profile) {
-  const bool is_measured = profile.device.kind == estimator::DeviceKind::kCuda && !profile.program;
-  Table table({{"phase (MiB)", Align::kLeft},
-               {"before"},
-               {"after"},
-               {"delta"},
-               {"peak allocated"},
-               {"peak reserved"},
-               {is_measured ? "time" : "host time"}});
-  for (const estimator::PhaseRecord& phase : profile.phases) {
-    const int64_t delta = phase.after.allocated_bytes - phase.before.allocated_bytes;
-    table.add_row({phase.name,
-                   format_mib(phase.before.allocated_bytes),
-                   format_mib(phase.after.allocated_bytes),
-                   fmt::format("{}{}", delta > 0 ? "+" : "", format_mib(delta)),
-                   format_mib(phase.peak.allocated_bytes),
-                   format_mib(phase.peak.reserved_bytes),
-                   estimator::format_duration(phase.seconds)});
-  }
-  return table.text();
-}
-
 std::string host_memory_text(const RankProfile& profile) {
   if (!profile.host_memory) return "";
   const estimator::HostMemoryRecord& host = *profile.host_memory;
@@ -65,6 +40,28 @@ std::string lifted_limit_text(const RankProfile& profile) {
 
 }  // namespace
 
+Table phase_table(const RankProfile& profile) {
+  const bool is_measured = profile.device.kind == estimator::DeviceKind::kCuda && !profile.program;
+  Table table({{"phase (MiB)", Align::kLeft},
+               {"before"},
+               {"after"},
+               {"delta"},
+               {"peak allocated"},
+               {"peak reserved"},
+               {is_measured ? "time" : "host time"}});
+  for (const estimator::PhaseRecord& phase : profile.phases) {
+    const int64_t delta = phase.after.allocated_bytes - phase.before.allocated_bytes;
+    table.add_row({phase.name,
+                   format_mib(phase.before.allocated_bytes),
+                   format_mib(phase.after.allocated_bytes),
+                   fmt::format("{}{}", delta > 0 ? "+" : "", format_mib(delta)),
+                   format_mib(phase.peak.allocated_bytes),
+                   format_mib(phase.peak.reserved_bytes),
+                   estimator::format_duration(phase.seconds)});
+  }
+  return table;
+}
+
 Table category_table(const estimator::CategoryBytes& categories) {
   Table table({{"what fills it", Align::kLeft},
                {"GiB", Align::kRight, "simulated: every allocation is followed until it is freed"},
@@ -80,7 +77,7 @@ Table category_table(const estimator::CategoryBytes& categories) {
   return table;
 }
 
-std::string peak_text(const estimator::PeakRecord& peak) {
+std::string peak_line(const estimator::PeakRecord& peak) {
   std::string text = fmt::format("peak: {} allocated, {} reserved, in {}",
                                  format_gib(peak.allocated_bytes),
                                  format_gib(peak.reserved_bytes),
@@ -89,7 +86,11 @@ std::string peak_text(const estimator::PeakRecord& peak) {
   if (peak.micro_batch) text += fmt::format(" of micro-batch {}", *peak.micro_batch);
   if (!peak.module.empty()) text += ", module " + peak.module;
   if (!peak.operator_name.empty()) text += ", operator " + peak.operator_name;
-  return text + "\n" + (peak.categories ? category_table(*peak.categories).text(2) : "");
+  return text;
+}
+
+std::string peak_text(const estimator::PeakRecord& peak) {
+  return peak_line(peak) + "\n" + (peak.categories ? category_table(*peak.categories).text(2) : "");
 }
 
 std::string rank_text(int64_t rank, const estimator::RankCoordinate& coordinate) {
@@ -101,7 +102,7 @@ std::string rank_text(int64_t rank, const estimator::RankCoordinate& coordinate)
 }
 
 std::string phases_text(const RankProfile& profile) {
-  return phase_table(profile) + "\n" + peak_text(profile.peak);
+  return phase_table(profile).text() + "\n" + peak_text(profile.peak);
 }
 
 std::string allocator_text(const RankProfile& profile) {

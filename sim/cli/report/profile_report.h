@@ -12,8 +12,16 @@ namespace sim {
 /// and the line about the allocator.
 std::string profile_text(const estimator::RankProfile& profile);
 
+/// Each phase in MiB: allocated before, after and at its peak; reserved at its peak. Only a real
+/// GPU's time says how long a phase takes; elsewhere, and where a program does not wait for its GPU
+/// between phases, it is what the host needed to run it.
+Table phase_table(const estimator::RankProfile& profile);
+
 /// A table with the bytes of each category and their share.
 Table category_table(const estimator::CategoryBytes& categories);
+
+/// The peak with its place, in a line without a newline.
+std::string peak_line(const estimator::PeakRecord& peak);
 
 /// The peak with its place and, if memory was attributed, what fills it.
 std::string peak_text(const estimator::PeakRecord& peak);

@@ -36,31 +36,27 @@ char letter_of_work(const ReplayRank& rank, const PlayedWork& work) {
   return '?';
 }
 
-struct StreamLine {
-  TimelineColumns columns;
-  double busy_seconds = 0;
-};
-
-std::map<int64_t, StreamLine> lines_of(const ReplayRank& rank,
-                                       const PlayedRank& played,
-                                       int width,
-                                       double step_seconds) {
-  std::map<int64_t, StreamLine> lines;
-  for (const PlayedWork& work : played.works) {
-    StreamLine& line = lines
-                           .try_emplace(estimator::stream_of(rank, work),
-                                        StreamLine{TimelineColumns(width, step_seconds, '\0', ':')})
-                           .first->second;
-    const double begin = std::max(work.start, played.iteration_start) - played.iteration_start;
-    const double end = work.end - played.iteration_start;
-    if (end <= begin) continue;
-    line.columns.add(letter_of_work(rank, work), begin, end);
-    line.busy_seconds += end - begin;
-  }
-  return lines;
-}
-
 }  // namespace
+
+std::vector<StreamTrack> stream_tracks(const estimator::ProgramReplay& replayed) {
+  std::vector<StreamTrack> tracks;
+  for (std::size_t i = 0; i < replayed.ranks.size(); ++i) {
+    const ReplayRank& rank = replayed.ranks[i];
+    const PlayedRank& played = replayed.played[i];
+    std::map<int64_t, StreamTrack> streams;
+    for (const PlayedWork& work : played.works) {
+      const int64_t stream = estimator::stream_of(rank, work);
+      StreamTrack& track =
+          streams.try_emplace(stream, StreamTrack{.rank = rank.profile->rank, .stream = stream})
+              .first->second;
+      const double begin = std::max(work.start, played.iteration_start) - played.iteration_start;
+      const double end = work.end - played.iteration_start;
+      if (end > begin) track.works.push_back({letter_of_work(rank, work), begin, end});
+    }
+    for (auto& [stream, track] : streams) tracks.push_back(std::move(track));
+  }
+  return tracks;
+}
 
 std::string program_timeline_text(const estimator::ProgramReplay& replayed, int columns) {
   constexpr int kLabelColumns = 36;  // "  rank 16383 stream 17 |...|  97 %"
@@ -70,15 +66,18 @@ std::string program_timeline_text(const estimator::ProgramReplay& replayed, int 
   const int width = std::max(kLeastColumns, columns - kLabelColumns);
   std::string text =
       fmt::format("\nThe step, {} for each column\n", estimator::format_duration(seconds / width));
-  for (std::size_t i = 0; i < replayed.ranks.size(); ++i) {
-    const ReplayRank& rank = replayed.ranks[i];
-    for (const auto& [stream, line] : lines_of(rank, replayed.played[i], width, seconds)) {
-      text += fmt::format("  rank {:>5} stream {:>3} |{}| {:>3.0f} %\n",
-                          rank.profile->rank,
-                          stream,
-                          line.columns.text(),
-                          100 * line.busy_seconds / seconds);
+  for (const StreamTrack& track : stream_tracks(replayed)) {
+    TimelineColumns line(width, seconds, '\0', ':');
+    double busy_seconds = 0;
+    for (const StreamWork& work : track.works) {
+      line.add(work.letter, work.begin_seconds, work.end_seconds);
+      busy_seconds += work.end_seconds - work.begin_seconds;
     }
+    text += fmt::format("  rank {:>5} stream {:>3} |{}| {:>3.0f} %\n",
+                        track.rank,
+                        track.stream,
+                        line.text(),
+                        100 * busy_seconds / seconds);
   }
   return text +
          "  F forward, R recompute, B backward, G reduction of gradients, O optimizer, c copies "

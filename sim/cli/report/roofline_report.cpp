@@ -17,7 +17,7 @@ using estimator::RooflineRow;
 
 std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
 
-std::string bound_table(const Roofline& roofline) {
+TitledTable bound_table(const Roofline& roofline) {
   Table table({{"what the step waits for", Align::kLeft},
                {"time"},
                {"share"},
@@ -30,10 +30,18 @@ std::string bound_table(const Roofline& roofline) {
                    format_duration(bound.step_seconds_if_twice_as_fast),
                    bound.moved_by});
   }
-  return table.text(2);
+  return {.title = fmt::format(
+              "One iteration: {}; kernels of rank {}, whose stage is busy longest, on {}: "
+              "{:.0f} FLOP/byte at the ridge",
+              format_duration(roofline.iteration_seconds),
+              roofline.rank,
+              roofline.gpu,
+              roofline.ridge_flops_per_byte),
+          .table = std::move(table),
+          .notes = {}};
 }
 
-std::string row_table(const char* title, const std::vector<RooflineRow>& rows) {
+TitledTable row_table(const char* title, const std::vector<RooflineRow>& rows) {
   constexpr double kTera = 1e12;
   constexpr std::size_t kShown = 12;
   Table table({{title, Align::kLeft},
@@ -59,23 +67,29 @@ std::string row_table(const char* title, const std::vector<RooflineRow>& rows) {
                    fmt::format("{:.2f}", row.bytes_per_second / kTera),
                    percent(row.share_of_peak_bandwidth)});
   }
-  const std::size_t left = rows.size() - std::min(rows.size(), kShown);
-  return "\n" + table.text(2) + (left > 0 ? fmt::format("  and {} more (--json)\n", left) : "");
+  TitledTable titled{.title = "", .table = std::move(table), .notes = {}};
+  if (rows.size() > kShown) {
+    titled.notes.push_back(fmt::format("and {} more (--json)", rows.size() - kShown));
+  }
+  return titled;
 }
 
 }  // namespace
 
+std::vector<TitledTable> roofline_tables(const Roofline& roofline) {
+  return {bound_table(roofline),
+          row_table("operator", roofline.operators),
+          row_table("module", roofline.modules),
+          row_table("phase", roofline.phases),
+          row_table("hotspot", roofline.hotspots)};
+}
+
 std::string roofline_text(const Roofline& roofline) {
-  return fmt::format(
-             "One iteration: {}; kernels of rank {}, whose stage is busy longest, on {}: "
-             "{:.0f} FLOP/byte at the ridge\n",
-             format_duration(roofline.iteration_seconds),
-             roofline.rank,
-             roofline.gpu,
-             roofline.ridge_flops_per_byte) +
-         bound_table(roofline) + row_table("operator", roofline.operators) +
-         row_table("module", roofline.modules) + row_table("phase", roofline.phases) +
-         row_table("hotspot", roofline.hotspots);
+  std::string text;
+  for (const TitledTable& table : roofline_tables(roofline)) {
+    text += (text.empty() ? "" : "\n") + table.text();
+  }
+  return text;
 }
 
 }  // namespace sim

@@ -201,7 +201,7 @@ std::string Table::csv() const {
 }
 
 std::string TitledTable::text(std::size_t columns) const {
-  std::string text = title + "\n" + table.text(2, columns);
+  std::string text = (title.empty() ? "" : title + "\n") + table.text(2, columns);
   for (const std::string& note : notes) text += "  " + note + "\n";
   return text;
 }

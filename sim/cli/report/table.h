@@ -50,7 +50,7 @@ class Table {
 };
 
 struct TitledTable {
-  std::string title;
+  std::string title;  ///< "" if the first column says it
   Table table;
   std::vector<std::string> notes;  ///< sentences below the table
 

@@ -1,0 +1,100 @@
+#include "sim/cli/page/estimate_page.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "estimator/base/document.h"
+#include "estimator/base/units.h"
+#include "sim/cli/page/sections.h"
+#include "sim/cli/report/estimate_report.h"
+#include "sim/cli/report/plan_report.h"
+
+namespace sim {
+namespace {
+
+using estimator::ClusterEstimate;
+using estimator::format_duration;
+using estimator::format_gib;
+using estimator::whole_with_commas;
+
+std::vector<Headline> headlines_of(const ClusterEstimate& estimate) {
+  const estimator::Verdict& verdict = estimate.verdict;
+  std::vector<Headline> headlines = {
+      {"Most memory of a rank",
+       format_gib(verdict.peak_bytes),
+       fmt::format("of {}; simulated, and assumed for the CUDA context and communicators",
+                   format_gib(verdict.capacity_bytes))},
+      {verdict.headroom_bytes < 0 ? "Too much" : "Free",
+       format_gib(std::abs(verdict.headroom_bytes)),
+       fmt::format("on rank {}, the worst", verdict.worst_rank)}};
+  const double seconds = step_seconds(estimate);
+  if (!(seconds > 0)) return headlines;
+  headlines.push_back(
+      {"One iteration",
+       format_duration(seconds),
+       estimate.measured_step ? "measured (given)" : estimator::to_string(estimate.time.source)});
+  const estimator::Throughput& throughput = estimate.throughput;
+  if (!std::isfinite(throughput.tokens_per_second)) return headlines;
+  headlines.push_back(
+      {"Tokens/s",
+       whole_with_commas(throughput.tokens_per_second),
+       fmt::format("computed; {:.1f} for each GPU", throughput.tokens_per_second_per_gpu)});
+  headlines.push_back({"MFU",
+                       fmt::format("{:.1f} %", 100 * throughput.mfu),
+                       "computed, of the dense peak; Megatron-LM's count"});
+  if (estimate.training && std::isfinite(estimate.training->seconds)) {
+    headlines.push_back({"Training",
+                         format_duration(estimate.training->seconds),
+                         fmt::format("computed, with failures; {} GPU hours",
+                                     whole_with_commas(estimate.training->gpu_hours))});
+  }
+  return headlines;
+}
+
+void add_advice(const ClusterEstimate& estimate, Page& page) {
+  if (estimate.advice.empty()) return;
+  PageSection section{.id = "advice",
+                      .title = "What would help",
+                      .lead = {"Each change was run. Add its flags to the command."}};
+  for (const estimator::Advice& advice : estimate.advice) {
+    section.suggestions.push_back(
+        {advice.text, gains_text(advice, step_seconds(estimate)), advice.flags});
+  }
+  page.sections.push_back(std::move(section));
+}
+
+}  // namespace
+
+Page estimate_page(const PlanInput& input,
+                   const ClusterEstimate& estimate,
+                   const EstimateParts& parts) {
+  Page page{.command = "onerank estimate",
+            .title = input.plan.name.empty() ? "A plan without a name" : input.plan.name,
+            .outcome = estimate.verdict.outcome,
+            .verdict = verdict_text(estimate.verdict),
+            .setting = lines_of(plan_text(input)),
+            .headlines = headlines_of(estimate),
+            .tool = tool_words(estimate.tool)};
+  page.data.emplace_back("estimate", estimator::to_json(estimate).dump());
+  add_advice(estimate, page);
+  page.sections.push_back(classes_section(estimate.verdict, estimate.rank_classes));
+  if (parts.worst_rank) {
+    add_rank_detail(*parts.worst_rank, parts.worst_profile, estimate.verdict.capacity_bytes, page);
+  }
+  const auto* const worst = worst_class(estimate.verdict, estimate.rank_classes);
+  if (worst != nullptr) page.sections.push_back(terms_section(*worst));
+  page.sections.push_back(
+      {.id = "time",
+       .title = "Where the time goes",
+       .pictures = {{"parts", "The parts of one iteration on the critical path."}},
+       .tables = {time_table(estimate.time)}});
+  add_step("all stages", step_picture(parts.timeline), page);
+  add_roofline(parts.roofline, page);
+  add_training(estimate.training, page);
+  add_origins(estimate.rates, estimate.assumptions, estimate.not_modelled, page);
+  return page;
+}
+
+}  // namespace sim
