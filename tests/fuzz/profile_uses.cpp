@@ -36,7 +36,7 @@ RankProfile read_profile(const std::string& text) {
   if (estimator::to_json(estimator::read_rank_profile(document.dump(), "again")) != document) {
     fail("a profile reads back as another one");
   }
-  expect_sound_text(sim::profile_text(profile) + sim::module_table(profile.modules, {}), "profile");
+  expect_sound_text(sim::profile_text(profile) + sim::module_text(profile.modules, {}), "profile");
   return profile;
 }
 

@@ -11,6 +11,7 @@
 #include "sim/cli/commands/commands.h"
 #include "sim/cli/commands/many_plans.h"
 #include "sim/cli/input/table_format.h"
+#include "sim/cli/page/comparison_page.h"
 #include "sim/cli/process/output.h"
 #include "sim/cli/report/diff_report.h"
 
@@ -29,6 +30,7 @@ struct DiffOptions {
   ClusterJob job;
   TableFormatFlag format;
   std::vector<std::string> files;
+  std::string html;
 };
 
 /// One of the two that are compared: a plan to be run, or an estimate that was made before.
@@ -119,8 +121,13 @@ std::array<NamedEstimate, 2> estimates_of(std::array<Side, 2> sides,
 
 ExitCode run_diff(const DiffOptions& options, const Environment& environment) {
   const TableFormat format = options.format.format();
+  check_writable(options.html, "--html");
   const auto [first, second] = estimates_of(sides_of(options), options.job, environment);
-  write_to_standard_output(diff_text(diff_of(first, second), format));
+  const EstimateDiff diff = diff_of(first, second);
+  if (!options.html.empty()) {
+    estimator::write_file_whole(options.html, page_html(diff_page(diff)));
+  }
+  write_to_standard_output(diff_text(diff, format));
   return ExitCode::kDone;
 }
 
@@ -138,6 +145,9 @@ Command add_diff_command(CLI::App& root) {
       ->expected(0, 2)
       ->group("Plan");
   options->format.add_to(*app);
+  app->add_option("--html", options->html, "write the report as one HTML file: tables and pictures")
+      ->type_name("FILE")
+      ->group("Output");
   options->job.add_flags_for_many_plans_to(*app, /*takes_plan=*/false);
   return {app,
           [options](const Environment& environment) { return run_diff(*options, environment); }};

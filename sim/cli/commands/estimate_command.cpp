@@ -17,6 +17,7 @@
 #include "sim/cli/input/program_flags.h"
 #include "sim/cli/input/verdict_gate.h"
 #include "sim/cli/page/estimate_page.h"
+#include "sim/cli/page/program_page.h"
 #include "sim/cli/process/output.h"
 #include "sim/cli/process/terminal.h"
 #include "sim/cli/report/estimate_report.h"
@@ -183,6 +184,14 @@ ExitCode estimate_program(const EstimateOptions& options,
                      (options.timeline ? program_timeline_text(replay(), output_columns()) : "") +
                      "\n" + verdict_text(estimate.verdict),
                  environment);
+  }
+  if (!options.html.empty()) {
+    const Page page = program_page(profiles,
+                                   {.command = "onerank estimate",
+                                    .estimate = estimate,
+                                    .replay = estimate.time ? &replay() : nullptr,
+                                    .detail = std::nullopt});
+    estimator::write_file_whole(options.html, page_html(page));
   }
   return exit_code_of(estimate.verdict, options);
 }

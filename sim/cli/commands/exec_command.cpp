@@ -22,6 +22,7 @@
 #include "sim/cli/input/program_flags.h"
 #include "sim/cli/input/rank_options.h"
 #include "sim/cli/input/verdict_gate.h"
+#include "sim/cli/page/program_page.h"
 #include "sim/cli/process/exec_process.h"
 #include "sim/cli/process/output.h"
 #include "sim/cli/process/program_torch.h"
@@ -70,6 +71,7 @@ struct ExecOptions {
   bool no_recording = false;
   ForEachMemoryFile<std::string> memory_files;
   std::string trace;
+  std::string html;
   std::string estimate;
   bool timeline = false;
   bool roofline = false;
@@ -369,6 +371,12 @@ ExitCode run_exec(const ExecOptions& options, const CLI::App& app, const Environ
   }
   check_writable(options.trace, "--trace");
   check_writable_document(options.estimate, "--estimate");
+  check_writable(options.html, "--html");
+  std::optional<DetailFiles> detail;
+  if (!options.html.empty()) {
+    detail.emplace(job.memory_files);
+    job.memory_files = detail->paths();
+  }
   check_command(job.command, environment);
   const Interrupts interrupts;  // first: nothing is left behind when a signal acts
   const auto torch = find_program_torch(job.command, environment, interrupts);
@@ -411,9 +419,12 @@ ExitCode run_exec(const ExecOptions& options, const CLI::App& app, const Environ
   if (estimate && !options.estimate.empty()) {
     estimator::write_file_whole(options.estimate, estimator::document_text(*estimate));
   }
-  if (!options.trace.empty() ||
-      (estimate && estimate->time && (options.timeline || options.roofline))) {
-    const estimator::ProgramReplay replayed = estimator::replay_program(profiles, nullptr, run);
+  const bool has_time = estimate && estimate->time;
+  const bool shows_step = options.timeline || options.roofline || !options.html.empty();
+  std::optional<estimator::ProgramReplay> replay;
+  if (!options.trace.empty() || (has_time && shows_step)) {
+    const estimator::ProgramReplay& replayed =
+        replay.emplace(estimator::replay_program(profiles, nullptr, run));
     if (!options.trace.empty()) write_program_trace(options.trace, replayed);
     if (options.timeline) {
       write_to_standard_output(program_timeline_text(replayed, output_columns()));
@@ -421,6 +432,15 @@ ExitCode run_exec(const ExecOptions& options, const CLI::App& app, const Environ
     if (options.roofline) {
       write_to_standard_output("\n" + roofline_text(estimator::program_roofline(replayed)));
     }
+  }
+  if (detail) {
+    const int64_t rank = detailed_rank(profiles, estimate).rank;
+    const Page page = program_page(profiles,
+                                   {.command = "onerank exec",
+                                    .estimate = estimate,
+                                    .replay = replay ? &*replay : nullptr,
+                                    .detail = detail->read(rank, ranks.size())});
+    estimator::write_file_whole(options.html, page_html(page));
   }
   if (options.json) write_to_standard_output(estimator::document_text(document_of(profiles)));
   return verdict_on(profiles, options.gate);
@@ -504,6 +524,9 @@ Command add_exec_command(CLI::App& root) {
       ->type_name("DIR")
       ->group("Output");
   app->add_option("--trace", options->trace, "write the step as a Chrome trace, for Perfetto")
+      ->type_name("FILE")
+      ->group("Output");
+  app->add_option("--html", options->html, "write the report as one HTML file: tables and pictures")
       ->type_name("FILE")
       ->group("Output");
   app->add_option("--estimate",

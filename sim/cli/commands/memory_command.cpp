@@ -9,6 +9,8 @@
 #include "estimator/base/units.h"
 #include "estimator/profile/peak_snapshot.h"
 #include "sim/cli/commands/commands.h"
+#include "sim/cli/input/table_format.h"
+#include "sim/cli/page/rank_page.h"
 #include "sim/cli/process/output.h"
 #include "sim/cli/report/documents.h"
 #include "sim/cli/report/module_report.h"
@@ -29,7 +31,8 @@ struct MemoryOptions {
   std::string depth;
   std::string top = "20";
   bool drill_down = false;
-  bool json = false;
+  std::string html;
+  TableFormatFlag format;
 };
 
 /// A way to sort allocations into groups.
@@ -104,7 +107,7 @@ std::vector<MemoryGroup> groups_of(const std::vector<PeakAllocation>& allocation
   return groups;
 }
 
-std::string group_table(const std::vector<MemoryGroup>& groups,
+TitledTable group_table(const std::vector<MemoryGroup>& groups,
                         const std::string& title,
                         int64_t total_bytes,
                         int64_t top) {
@@ -120,11 +123,12 @@ std::string group_table(const std::vector<MemoryGroup>& groups,
          estimator::format_mib(group.requested_bytes),
          estimator::with_commas(group.allocations)});
   }
-  std::string text = table.text();
+  TitledTable titled{.title = "", .table = std::move(table), .notes = {}};
   if (shown < groups.size()) {
-    text += fmt::format("and {} more (--top {})\n", groups.size() - shown, groups.size());
+    titled.notes.push_back(
+        fmt::format("and {} more (--top {})", groups.size() - shown, groups.size()));
   }
-  return text;
+  return titled;
 }
 
 /// A program's snapshot has no layout, since nobody knows it.
@@ -145,16 +149,21 @@ std::string place_text(const estimator::PeakSnapshotHeader& header) {
                      layout.data);
 }
 
-std::string snapshot_text(const PeakSnapshot& snapshot) {
+std::string snapshot_line(const PeakSnapshot& snapshot) {
   const estimator::PeakSnapshotHeader& header = snapshot.header;
-  return fmt::format("{}: {}; device {} {}; {} {}\n",
+  return fmt::format("{}: {}; device {} {}; {} {}",
                      header.plan.empty() ? "peak snapshot" : header.plan,
                      place_text(header),
                      estimator::to_string(header.device.kind),
                      header.device.name,
                      header.tool.name,
-                     header.tool.version) +
-         peak_text(header.peak);
+                     header.tool.version);
+}
+
+std::string notes_text(const TitledTable& table) {
+  std::string text;
+  for (const std::string& note : table.notes) text += note + "\n";
+  return text;
 }
 
 ModuleTableOptions module_options(const MemoryOptions& options) {
@@ -166,17 +175,28 @@ ModuleTableOptions module_options(const MemoryOptions& options) {
 ExitCode run_memory(const MemoryOptions& options) {
   const Grouping& by = grouping(options.by);
   const ModuleTableOptions modules = module_options(options);
+  const TableFormat format = options.format.format();
+  check_writable(options.html, "--html");
   const int64_t top = parse_positive_number(options.top, "--top");
   const PeakSnapshot snapshot =
       estimator::read_peak_snapshot(estimator::read_file(options.path), options.path);
   const std::vector<MemoryGroup> groups = groups_of(snapshot.allocations, by, modules);
-  if (options.json) {
+  const TitledTable table =
+      group_table(groups, options.by, snapshot.header.peak.allocated_bytes, top);
+  if (!options.html.empty()) {
+    estimator::write_file_whole(options.html,
+                                page_html(peak_page(snapshot, snapshot_line(snapshot), table)));
+  }
+  if (format == TableFormat::kJson) {
     write_to_standard_output(estimator::document_text(
         MemoryGroups{.by = options.by, .header = snapshot.header, .groups = groups}));
+  } else if (format == TableFormat::kCsv) {
+    write_to_standard_output(table.table.csv());
+  } else if (format == TableFormat::kMarkdown) {
+    write_to_standard_output(table.table.markdown());
   } else {
-    write_to_standard_output(
-        snapshot_text(snapshot) + "\n" +
-        group_table(groups, options.by, snapshot.header.peak.allocated_bytes, top));
+    write_to_standard_output(snapshot_line(snapshot) + "\n" + peak_text(snapshot.header.peak) +
+                             "\n" + table.table.text() + notes_text(table));
   }
   return ExitCode::kDone;
 }
@@ -194,7 +214,10 @@ Command add_memory_command(CLI::App& root) {
   app->add_option("--depth", options->depth, "levels of modules")->type_name("N");
   app->add_flag("--drill-down", options->drill_down, "each layer by itself, not `layers.*`");
   app->add_option("--top", options->top, "rows to print (default 20)")->type_name("N");
-  app->add_flag("--json", options->json, "print header and groups as JSON");
+  app->add_option("--html", options->html, "write the peak as one HTML file: treemap and tree")
+      ->type_name("FILE")
+      ->group("Output");
+  options->format.add_to(*app);
   return {app, [options](const Environment&) { return run_memory(*options); }};
 }
 

@@ -4,8 +4,10 @@
 
 #include "estimator/base/document.h"
 #include "estimator/base/files.h"
+#include "estimator/hardware/hardware.h"
 #include "sim/cli/commands/commands.h"
 #include "sim/cli/input/rank_options.h"
+#include "sim/cli/page/rank_page.h"
 #include "sim/cli/process/output.h"
 #include "sim/cli/process/terminal.h"
 #include "sim/cli/report/memory_picture.h"
@@ -25,6 +27,7 @@ struct RunOptions {
   RankOptions ranks;
   std::string rank;
   std::string output;
+  std::string html;
   bool json = false;
   bool modules = false;
   bool drill_down = false;
@@ -40,7 +43,7 @@ ModuleTableOptions module_options(const RunOptions& options) {
 /// The table that was asked for, or "".
 std::string modules_text(const RunOptions& options, const RankProfile& profile) {
   if (!options.modules && !options.drill_down && options.depth.empty()) return "";
-  return "\n" + module_table(profile.modules, module_options(options));
+  return "\n" + module_text(profile.modules, module_options(options));
 }
 
 /// The rank to run, and who says so.
@@ -92,22 +95,36 @@ std::string picture_text(const RankJob& job) {
 
 ExitCode run_rank(const RunOptions& options, const Environment& environment) {
   check_writable_document(options.output, "--output");
+  check_writable(options.html, "--html");
   module_options(options);  // refuses before the run
   const PlanInput input = options.plan.resolve(environment);
   const ChosenRank chosen = choose_rank(options.rank, environment, input);
-  const RankJob job = options.ranks.job({chosen.rank}, environment);
+  RankJob job = options.ranks.job({chosen.rank}, environment);
+  std::optional<DetailFiles> detail;
+  if (!options.html.empty()) {
+    detail.emplace(job.memory_files);
+    job.memory_files = detail->paths();
+    job.attribute_memory = true;
+  }
   const RankProfile profile =
       run_ranks(input.plan, job, environment, standard_error_display()).front();
 
   const std::string json = estimator::document_text(profile);
   if (!options.output.empty()) estimator::write_file_whole(options.output, json);
+  if (detail) {
+    const Page page = rank_page(input,
+                                profile,
+                                detail->read(chosen.rank, 1),
+                                estimator::find_gpu(input.plan.cluster.gpu)->memory_bytes);
+    estimator::write_file_whole(options.html, page_html(page));
+  }
   const std::string setting = setting_text(input, chosen, profile);
   if (options.json) {
     write_to_standard_error(setting);
     write_to_standard_output(json);
   } else {
     write_to_standard_output(setting + profile_text(profile) + modules_text(options, profile) +
-                             picture_text(job));
+                             picture_text(options.ranks.job({chosen.rank}, environment)));
   }
   return ExitCode::kDone;
 }
@@ -122,6 +139,9 @@ Command add_run_command(CLI::App& root) {
       ->group("Execution");
   app->add_flag("--json", options->json, "print the profile as JSON")->group("Output");
   app->add_option("--output", options->output, "write the profile as JSON")
+      ->type_name("FILE")
+      ->group("Output");
+  app->add_option("--html", options->html, "write the report as one HTML file: tables and pictures")
       ->type_name("FILE")
       ->group("Output");
   app->add_flag("--modules", options->modules, "print memory by module, layers as `layers.*`")

@@ -15,6 +15,7 @@
 #include "sim/cli/commands/commands.h"
 #include "sim/cli/commands/many_plans.h"
 #include "sim/cli/input/table_format.h"
+#include "sim/cli/page/comparison_page.h"
 #include "sim/cli/process/output.h"
 #include "sim/cli/report/search_report.h"
 #include "sim/cli/values/strict_number.h"
@@ -39,6 +40,7 @@ struct SearchOptions {
   ClusterJob job;
   TableFormatFlag format;
   std::string output;
+  std::string html;
   std::string max_gpus;
   std::string top = "5";
   std::string check;
@@ -286,6 +288,7 @@ std::vector<FoundLayout> checked_layouts(const std::vector<Layouts>& worlds,
 ExitCode run_search(const SearchOptions& options, const Environment& environment) {
   const TableFormat format = options.format.format();
   check_writable_document(options.output, "--output");
+  check_writable(options.html, "--html");
   const auto top = static_cast<std::size_t>(parse_whole_number(options.top, "--top"));
   const PlanInput input = options.job.plan().said(environment);
   const std::vector<int64_t> gpus = worlds_of(options, input.spec);
@@ -310,6 +313,10 @@ ExitCode run_search(const SearchOptions& options, const Environment& environment
   search.checked = checked_layouts(worlds, options, environment);
   if (!options.output.empty()) {
     estimator::write_file_whole(options.output, estimator::document_text(search));
+  }
+  if (!options.html.empty()) {
+    const Page page = search_page(estimator::searched_plan(input.spec), search);
+    estimator::write_file_whole(options.html, page_html(page));
   }
   write_to_standard_output(search_text(search, format));
   return layouts.empty() ? ExitCode::kVerdictIsNo : ExitCode::kDone;
@@ -336,6 +343,9 @@ Command add_search_command(CLI::App& root) {
       ->type_name("N")
       ->group("Search");
   options->format.add_to(*app);
+  app->add_option("--html", options->html, "write the report as one HTML file: tables and pictures")
+      ->type_name("FILE")
+      ->group("Output");
   app->add_option("--output", options->output, "write the search as JSON")
       ->type_name("FILE")
       ->group("Output");

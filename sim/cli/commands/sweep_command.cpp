@@ -13,6 +13,7 @@
 #include "sim/cli/commands/commands.h"
 #include "sim/cli/commands/many_plans.h"
 #include "sim/cli/input/table_format.h"
+#include "sim/cli/page/comparison_page.h"
 #include "sim/cli/process/output.h"
 #include "sim/cli/report/sweep_report.h"
 #include "sim/cli/values/strict_number.h"
@@ -32,6 +33,7 @@ struct SweepOptions {
   ClusterJob job;
   TableFormatFlag format;
   std::string output;
+  std::string html;
 };
 
 /// What the texts mean, if all of them are numbers above 0 and no two are equal; else empty.
@@ -122,7 +124,12 @@ LegalPlans legal_plans(const PlanOptions& said, Sweep& sweep, const Environment&
   return legal;
 }
 
-Sweep make_sweep(const ClusterJob& job, const Environment& environment) {
+struct Swept {
+  Sweep sweep;
+  Plan plan;  ///< of the first combination that can be
+};
+
+Swept make_sweep(const ClusterJob& job, const Environment& environment) {
   Sweep sweep;
   sweep.axes = axes_of(job.plan());
   const LegalPlans legal = legal_plans(job.plan(), sweep, environment);
@@ -138,17 +145,22 @@ Sweep make_sweep(const ClusterJob& job, const Environment& environment) {
     }
   }
   estimator::add_scaling(sweep);
-  return sweep;
+  return {std::move(sweep), legal.plans.front()};
 }
 
 ExitCode run_sweep(const SweepOptions& options, const Environment& environment) {
   const TableFormat format = options.format.format();
   check_writable_document(options.output, "--output");
-  const Sweep sweep = make_sweep(options.job, environment);
+  check_writable(options.html, "--html");
+  const Swept swept = make_sweep(options.job, environment);
   if (!options.output.empty()) {
-    estimator::write_file_whole(options.output, estimator::document_text(sweep));
+    estimator::write_file_whole(options.output, estimator::document_text(swept.sweep));
   }
-  write_to_standard_output(sweep_text(sweep, format));
+  if (!options.html.empty()) {
+    const Page page = sweep_page(swept.plan, swept.sweep);
+    estimator::write_file_whole(options.html, page_html(page));
+  }
+  write_to_standard_output(sweep_text(swept.sweep, format));
   return ExitCode::kDone;
 }
 
@@ -159,6 +171,9 @@ Command add_sweep_command(CLI::App& root) {
       "sweep", "all combinations of several values of flags (--tp 1,2,4), and how they scale");
   const auto options = std::make_shared<SweepOptions>();
   options->format.add_to(*app);
+  app->add_option("--html", options->html, "write the report as one HTML file: tables and pictures")
+      ->type_name("FILE")
+      ->group("Output");
   app->add_option("--output", options->output, "write the sweep as JSON")
       ->type_name("FILE")
       ->group("Output");

@@ -71,7 +71,7 @@ Page estimate_page(const PlanInput& input,
                    const ClusterEstimate& estimate,
                    const EstimateParts& parts) {
   Page page{.command = "onerank estimate",
-            .title = input.plan.name.empty() ? "A plan without a name" : input.plan.name,
+            .title = title_of(input.plan),
             .outcome = estimate.verdict.outcome,
             .verdict = verdict_text(estimate.verdict),
             .setting = lines_of(plan_text(input)),

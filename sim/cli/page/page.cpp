@@ -128,6 +128,11 @@ std::string tensors_html(const std::vector<TensorGroup>& tensors) {
   return html + "</tbody></table></div>\n";
 }
 
+/// Memory in the unit of the whole: MiB if that is below a GiB.
+std::string tree_amount(int64_t bytes, int64_t whole) {
+  return whole < estimator::kGiB ? estimator::format_mib(bytes) : gib(bytes);
+}
+
 std::string module_html(const ModuleTree& module, int64_t whole, bool open) {
   std::string html = fmt::format(
       "<details class=\"module\" data-bytes=\"{}\" data-count=\"{}\" data-category=\"{}\"{}>"
@@ -141,7 +146,7 @@ std::string module_html(const ModuleTree& module, int64_t whole, bool open) {
       escaped_html(module.name),
       module.category,
       whole > 0 ? 100 * static_cast<double>(module.bytes) / static_cast<double>(whole) : 0,
-      gib(module.bytes),
+      tree_amount(module.bytes, whole),
       share_text(module.bytes, whole),
       estimator::with_commas(module.count));
   for (const ModuleTree& inner : module.modules) html += module_html(inner, whole, false);
@@ -150,10 +155,11 @@ std::string module_html(const ModuleTree& module, int64_t whole, bool open) {
 }
 
 std::string tree_html(const ModuleTree& tree) {
-  std::string html =
+  std::string html = fmt::format(
       "<div class=\"tree\"><div class=\"head\"><b>module</b><span></span>"
-      "<span class=\"number\">GiB</span><span class=\"number\">share</span>"
-      "<span class=\"number count\">tensors</span></div>\n";
+      "<span class=\"number\">{}</span><span class=\"number\">share</span>"
+      "<span class=\"number count\">tensors</span></div>\n",
+      tree.bytes < estimator::kGiB ? "MiB" : "GiB");
   for (const ModuleTree& module : tree.modules) {
     html += module_html(module, tree.bytes, &module == &tree.modules.front());
   }
@@ -301,7 +307,8 @@ std::string page_html(const Page& page) {
   html += "<a class=\"skip\" href=\"#content\">To the content</a>\n" + header_html(page) +
           contents_html(page.sections) + "<main id=\"content\">\n";
   for (const PageSection& section : page.sections) html += section_html(section);
-  return html + "</main>\n<footer><p>" + escaped_html(page.tool) +
+  return html + "</main>\n<footer><p>" +
+         escaped_html(page.tool.empty() ? "onerank " ONERANK_VERSION : page.tool) +
          "</p></footer>\n<div id=\"tip\" role=\"tooltip\" hidden></div>\n" + data_html(page.data) +
          script_html() + "</body>\n</html>\n";
 }

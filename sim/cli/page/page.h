@@ -55,7 +55,7 @@ struct Page {
   std::vector<Headline> headlines;
   std::vector<PageSection> sections;
   std::vector<std::pair<std::string, std::string>> data;  ///< JSON for pictures, by name
-  std::string tool;                                       ///< who made the page, with its version
+  std::string tool;                                       ///< who ran the ranks; "": this program
 };
 
 /// The whole file. All text is escaped.

@@ -19,6 +19,12 @@ std::string tool_words(const estimator::ToolVersion& tool) {
   return fmt::format("{} {}, torch {}", tool.name, tool.version, tool.torch);
 }
 
+std::string title_of(const estimator::Plan& plan) {
+  if (!plan.name.empty()) return plan.name;
+  const std::string model = plan.model_preset.empty() ? "A model" : plan.model_preset;
+  return fmt::format("{} on {}", model, plan.cluster.gpu);
+}
+
 std::vector<std::string> lines_of(const std::string& text) {
   std::vector<std::string> lines = estimator::split(text, '\n');
   while (!lines.empty() && lines.back().empty()) lines.pop_back();

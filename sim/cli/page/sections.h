@@ -7,6 +7,7 @@
 
 #include "estimator/cluster/cluster_estimate.h"
 #include "estimator/cluster/roofline.h"
+#include "estimator/plan/plan.h"
 #include "estimator/profile/rank_profile.h"
 #include "sim/cli/page/page.h"
 #include "sim/cli/page/rank_detail.h"
@@ -19,6 +20,9 @@ std::string tool_words(const estimator::ToolVersion& tool);
 
 /// The lines of a text that ends with a newline.
 std::vector<std::string> lines_of(const std::string& text);
+
+/// Its name, or else its model and GPU.
+std::string title_of(const estimator::Plan& plan);
 
 /// The memory of each class; the page's data must have the estimate.
 PageSection classes_section(const estimator::Verdict& verdict,

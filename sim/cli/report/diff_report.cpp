@@ -185,15 +185,20 @@ std::string formatted_table(const Table& table, TableFormat format) {
   return format == TableFormat::kMarkdown ? "\n" + table.markdown() : table.text(2);
 }
 
-std::string plan_part(const EstimateDiff& diff, TableFormat format) {
-  if (diff.plan.empty()) return "\nThe resolved plans are equal\n";
+TitledTable plan_table(const EstimateDiff& diff) {
   Table table({{"key", Align::kLeft}, {"A", Align::kLeft}, {"B", Align::kLeft}});
   for (const PlanDifference& row : diff.plan) table.add_row({row.path, row.first, row.second});
-  return "\nWhat differs in the resolved plans\n" + formatted_table(table, format);
+  return {.title = "What differs in the resolved plans", .table = std::move(table), .notes = {}};
+}
+
+std::string plan_part(const EstimateDiff& diff, TableFormat format) {
+  if (diff.plan.empty()) return "\nThe resolved plans are equal\n";
+  const TitledTable titled = plan_table(diff);
+  return "\n" + titled.title + "\n" + formatted_table(titled.table, format);
 }
 
 /// The table of one part, which begins at `row`; sets `row` to the part after it.
-std::string number_part(const EstimateDiff& diff, std::size_t& row, TableFormat format) {
+Table number_table(const EstimateDiff& diff, std::size_t& row) {
   const std::string title = diff.numbers[row].part;
   Table table({{title, Align::kLeft}, {"A"}, {"B"}, {"difference"}, {"", Align::kRight}});
   for (; row < diff.numbers.size() && diff.numbers[row].part == title; ++row) {
@@ -205,7 +210,7 @@ std::string number_part(const EstimateDiff& diff, std::size_t& row, TableFormat 
                    change_text(number),
                    percent_text(number)});
   }
-  return "\n" + formatted_table(table, format);
+  return table;
 }
 
 std::string csv_of(const EstimateDiff& diff) {
@@ -246,6 +251,15 @@ EstimateDiff diff_of(const NamedEstimate& first, const NamedEstimate& second) {
   return diff;
 }
 
+std::vector<TitledTable> diff_tables(const EstimateDiff& diff) {
+  std::vector<TitledTable> tables;
+  if (!diff.plan.empty()) tables.push_back(plan_table(diff));
+  for (std::size_t row = 0; row < diff.numbers.size();) {
+    tables.push_back({.title = "", .table = number_table(diff, row), .notes = {}});
+  }
+  return tables;
+}
+
 std::string diff_text(const EstimateDiff& diff, TableFormat format) {
   if (format == TableFormat::kJson) return estimator::document_text(diff);
   if (format == TableFormat::kCsv) return csv_of(diff);
@@ -255,7 +269,9 @@ std::string diff_text(const EstimateDiff& diff, TableFormat format) {
                                  diff.second_name,
                                  diff.second_verdict) +
                      plan_part(diff, format);
-  for (std::size_t row = 0; row < diff.numbers.size();) text += number_part(diff, row, format);
+  for (std::size_t row = 0; row < diff.numbers.size();) {
+    text += "\n" + formatted_table(number_table(diff, row), format);
+  }
   return text;
 }
 

@@ -10,6 +10,7 @@
 #include "estimator/base/option.h"
 #include "estimator/cluster/cluster_estimate.h"
 #include "sim/cli/input/table_format.h"
+#include "sim/cli/report/table.h"
 
 namespace sim {
 
@@ -67,6 +68,9 @@ struct NamedEstimate {
 };
 
 EstimateDiff diff_of(const NamedEstimate& first, const NamedEstimate& second);
+
+/// What differs in the plans, and the numbers part by part, without those that are 0 in both.
+std::vector<TitledTable> diff_tables(const EstimateDiff& diff);
 
 /// The differences in the format. Text and Markdown leave out numbers that are 0 in both.
 std::string diff_text(const EstimateDiff& diff, TableFormat format);

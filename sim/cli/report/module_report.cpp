@@ -67,7 +67,7 @@ std::vector<ModuleGroup> group_modules(const std::vector<ModuleRecord>& modules,
   return groups;
 }
 
-std::string module_table(const std::vector<ModuleRecord>& modules,
+TitledTable module_table(const std::vector<ModuleRecord>& modules,
                          const ModuleTableOptions& options) {
   Table table({{"module (MiB)", Align::kLeft},
                {"modules"},
@@ -84,9 +84,16 @@ std::string module_table(const std::vector<ModuleRecord>& modules,
                    format_mib(record.forward_peak_bytes),
                    format_mib(record.backward_peak_bytes)});
   }
-  return table.text() +
-         "each row includes the modules inside it; peaks are what the whole device had allocated "
-         "while the module ran\n";
+  return {.title = "",
+          .table = std::move(table),
+          .notes = {"each row includes the modules inside it; peaks are what the whole device had "
+                    "allocated while the module ran"}};
+}
+
+std::string module_text(const std::vector<ModuleRecord>& modules,
+                        const ModuleTableOptions& options) {
+  const TitledTable titled = module_table(modules, options);
+  return titled.table.text() + titled.notes.front() + "\n";
 }
 
 }  // namespace sim

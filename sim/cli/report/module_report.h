@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "estimator/profile/rank_profile.h"
+#include "sim/cli/report/table.h"
 
 namespace sim {
 
@@ -26,9 +27,13 @@ struct ModuleGroup {
 std::vector<ModuleGroup> group_modules(const std::vector<estimator::ModuleRecord>& modules,
                                        const ModuleTableOptions& options);
 
-/// The table in MiB, followed by what its columns mean.
-std::string module_table(const std::vector<estimator::ModuleRecord>& modules,
+/// The table in MiB, and what its columns mean.
+TitledTable module_table(const std::vector<estimator::ModuleRecord>& modules,
                          const ModuleTableOptions& options);
+
+/// The same as text, without an indent.
+std::string module_text(const std::vector<estimator::ModuleRecord>& modules,
+                        const ModuleTableOptions& options);
 
 /// The elements of a path: "layers.3.mlp" -> "layers.3", "mlp".
 std::vector<std::string> path_elements(const std::string& path);

@@ -23,7 +23,7 @@ std::string share_of(double seconds, double whole) {
   return whole > 0 ? fmt::format("{:.1f} %", seconds / whole * 100) : "-";
 }
 
-std::string rank_table(const ProgramTime& time) {
+TitledTable rank_table(const ProgramTime& time) {
   Table table({{"rank"},
                {"computation"},
                {"exposed communication"},
@@ -38,7 +38,7 @@ std::string rank_table(const ProgramTime& time) {
                    format_duration(rank.host_seconds),
                    format_duration(rank.measured_host_seconds)});
   }
-  return table.text(2);
+  return {.title = "", .table = std::move(table), .notes = {}};
 }
 
 const RankTime& busiest(const ProgramTime& time) {
@@ -53,7 +53,7 @@ std::string rate_text(const WorkTerm& term) {
   return fmt::format("{:.0f} TFLOP/s", term.flops / term.seconds * 1e-12);
 }
 
-std::string work_table(const ProgramTime& time) {
+TitledTable work_table(const ProgramTime& time) {
   const RankTime& rank = busiest(time);
   Table table({{fmt::format("work of rank {}", rank.rank), Align::kLeft},
                {"launches"},
@@ -67,7 +67,7 @@ std::string work_table(const ProgramTime& time) {
                    share_of(term.seconds, time.iteration_seconds),
                    rate_text(term)});
   }
-  return "\n" + table.text(2);
+  return {.title = "", .table = std::move(table), .notes = {}};
 }
 
 /// The first few, and how much they take in all.
@@ -141,10 +141,14 @@ std::string throughput_text_of(const estimator::ProgramThroughput& throughput) {
 
 }  // namespace
 
+std::vector<TitledTable> program_time_tables(const ProgramTime& time) {
+  return {rank_table(time), work_table(time)};
+}
+
 std::string program_time_text(const estimator::ProgramEstimate& estimate) {
   const ProgramTime& time = *estimate.time;
-  return flops_text(estimate) + throughput_text_of(*estimate.throughput) + rank_table(time) +
-         work_table(time) +
+  return flops_text(estimate) + throughput_text_of(*estimate.throughput) + rank_table(time).text() +
+         "\n" + work_table(time).text() +
          weak_prices_text("priced by the memory that the kernels were given",
                           time.priced_by_memory,
                           time.iteration_seconds) +

@@ -18,12 +18,14 @@ using estimator::with_commas;
 using estimator::WorldSearch;
 
 constexpr std::size_t kMostOfTheFront = 12;
+constexpr const char* kFrontTitle =
+    "The trade between step time, free memory, GPUs and cost (Pareto front, composed)";
 
 std::string in_format(const Table& table, TableFormat format) {
   return format == TableFormat::kMarkdown ? "\n" + table.markdown() : table.text(2);
 }
 
-std::string worlds_text(const Search& search, TableFormat format) {
+TitledTable worlds_table(const Search& search) {
   Table table({{"GPUs"},
                {"layouts"},
                {"not allowed"},
@@ -40,7 +42,7 @@ std::string worlds_text(const Search& search, TableFormat format) {
                    world.leanest ? gib(world.leanest->peak_bytes) : "",
                    world.leanest ? world.leanest->flags : ""});
   }
-  return in_format(table, format);
+  return {.title = "", .table = std::move(table), .notes = {}};
 }
 
 /// "0.4 %": how far the composed figure is from the executed one.
@@ -48,8 +50,7 @@ std::string error_text(double composed, double executed) {
   return fmt::format("{:+.1f} %", 100 * (composed / executed - 1));
 }
 
-std::string best_text(const Search& search, TableFormat format) {
-  if (search.best.empty()) return "\nNone of the layouts surely fits.\n";
+TitledTable best_table(const Search& search) {
   const bool was_executed = search.best.front().executed_iteration_seconds.has_value();
   Table table({{"step"},
                {"composed"},
@@ -75,17 +76,30 @@ std::string best_text(const Search& search, TableFormat format) {
          estimator::fit_words(found.executed_outcome.value_or(found.outcome)),
          found.flags});
   }
-  return fmt::format("\nThe fastest that fit{}\n",
-                     was_executed ? ", executed whole; composed: how far the composed figure is off"
-                                  : ", composed") +
-         in_format(table, format);
+  return {.title = fmt::format(
+              "The fastest that fit{}",
+              was_executed ? ", executed whole; composed: how far the composed figure is off"
+                           : ", composed"),
+          .table = std::move(table),
+          .notes = {}};
 }
+
+std::string titled_text(const TitledTable& titled, TableFormat format) {
+  return "\n" + titled.title + "\n" + in_format(titled.table, format);
+}
+
+std::string best_text(const Search& search, TableFormat format) {
+  if (search.best.empty()) return "\nNone of the layouts surely fits.\n";
+  return titled_text(best_table(search), format);
+}
+
+}  // namespace
 
 std::string fewest_text(const Search& search) {
   if (search.worlds.size() < 2) return "";
-  if (!search.fewest_gpus) return "\nNo number of GPUs in this search holds it.\n";
+  if (!search.fewest_gpus) return "No number of GPUs in this search holds it.\n";
   std::string text =
-      fmt::format("\nFewest GPUs that hold it: {}\n", with_commas(*search.fewest_gpus));
+      fmt::format("Fewest GPUs that hold it: {}\n", with_commas(*search.fewest_gpus));
   for (const WorldSearch& world : search.worlds) {
     if (world.gpus >= *search.fewest_gpus || !world.leanest) continue;
     text += fmt::format("  on {} the leanest layout needs {} of {} ({})\n",
@@ -96,6 +110,8 @@ std::string fewest_text(const Search& search) {
   }
   return text;
 }
+
+namespace {
 
 Table front_table(const Search& search, std::size_t most) {
   const bool has_prices =
@@ -121,8 +137,7 @@ Table front_table(const Search& search, std::size_t most) {
 std::string front_text(const Search& search, TableFormat format) {
   if (search.pareto.size() < 2) return "";
   std::string text =
-      "\nThe trade between step time, free memory, GPUs and cost (Pareto front, composed)\n" +
-      in_format(front_table(search, kMostOfTheFront), format);
+      fmt::format("\n{}\n", kFrontTitle) + in_format(front_table(search, kMostOfTheFront), format);
   if (search.pareto.size() > kMostOfTheFront) {
     text += fmt::format("  and {} more (--format csv or json has all)\n",
                         search.pareto.size() - kMostOfTheFront);
@@ -151,8 +166,7 @@ double error_of_step(const FoundLayout& found) {
   return found.iteration_seconds / *found.executed_iteration_seconds - 1;
 }
 
-std::string checked_text(const Search& search, TableFormat format) {
-  if (search.checked.empty()) return "";
+TitledTable checked_table(const Search& search) {
   const auto percent = [](double error) { return fmt::format("{:+.2f} %", 100 * error); };
   Table table({{"step"},
                {"composed"},
@@ -168,33 +182,53 @@ std::string checked_text(const Search& search, TableFormat format) {
                    percent(error_of_allocated(found)),
                    found.flags});
   }
-  return "\nA sample of all layouts, executed whole; composed: how far the composed figure is "
-         "off\n" +
-         in_format(table, format) +
-         fmt::format("  mean of the sizes: step {:.2f} %, peak {:.2f} %, allocated {:.2f} %\n",
-                     mean_size(search, error_of_step),
-                     mean_size(search, error_of_peak),
-                     mean_size(search, error_of_allocated));
+  return {
+      .title =
+          "A sample of all layouts, executed whole; composed: how far the composed figure "
+          "is off",
+      .table = std::move(table),
+      .notes = {fmt::format("mean of the sizes: step {:.2f} %, peak {:.2f} %, allocated {:.2f} %",
+                            mean_size(search, error_of_step),
+                            mean_size(search, error_of_peak),
+                            mean_size(search, error_of_allocated))}};
 }
+
+std::string checked_text(const Search& search, TableFormat format) {
+  if (search.checked.empty()) return "";
+  const TitledTable checked = checked_table(search);
+  return titled_text(checked, format) + "  " + checked.notes.front() + "\n";
+}
+
+}  // namespace
 
 std::string effort_text(const Search& search) {
   int64_t layouts = 0;
   for (const WorldSearch& world : search.worlds) layouts += world.layouts - world.refused;
   return fmt::format(
-      "\n{} layouts were composed from {} executed stages: {} to execute, {} to compose\n",
+      "{} layouts were composed from {} executed stages: {} to execute, {} to compose",
       with_commas(layouts),
       with_commas(search.pieces_run),
       estimator::format_duration(search.execute_seconds),
       estimator::format_duration(search.compose_seconds));
 }
 
-}  // namespace
+std::vector<TitledTable> search_tables(const Search& search) {
+  std::vector<TitledTable> tables = {worlds_table(search)};
+  if (!search.best.empty()) tables.push_back(best_table(search));
+  if (search.pareto.size() > 1) {
+    tables.push_back({kFrontTitle, front_table(search, search.pareto.size()), {}});
+  }
+  if (!search.checked.empty()) tables.push_back(checked_table(search));
+  return tables;
+}
 
 std::string search_text(const Search& search, TableFormat format) {
   if (format == TableFormat::kJson) return estimator::document_text(search);
   if (format == TableFormat::kCsv) return front_table(search, search.pareto.size()).csv();
-  return worlds_text(search, format) + best_text(search, format) + fewest_text(search) +
-         front_text(search, format) + checked_text(search, format) + effort_text(search);
+  const std::string fewest = fewest_text(search);
+  return in_format(worlds_table(search).table, format) + best_text(search, format) +
+         (fewest.empty() ? "" : "\n" + fewest) + front_text(search, format) +
+         checked_text(search, format) + "\n" + effort_text(search) + "\n";
 }
 
 }  // namespace sim

@@ -2,11 +2,22 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "estimator/what_if/search.h"
 #include "sim/cli/input/table_format.h"
+#include "sim/cli/report/table.h"
 
 namespace sim {
+
+/// The numbers of GPUs, the fastest layouts, the whole front, and the sample that was executed.
+std::vector<TitledTable> search_tables(const estimator::Search& search);
+
+/// The fewest GPUs that hold the model, and why not fewer, in lines; "" if one number was searched.
+std::string fewest_text(const estimator::Search& search);
+
+/// How many layouts were composed, and what it took.
+std::string effort_text(const estimator::Search& search);
 
 /// The search in the format. As CSV: the layouts of the Pareto front alone.
 std::string search_text(const estimator::Search& search, TableFormat format);

@@ -80,7 +80,7 @@ std::vector<std::string> shown_cells(const SweepResult& result) {
           mib_text(result.bytes_per_token)};
 }
 
-std::string point_text(const Sweep& sweep, TableFormat format) {
+TitledTable point_table(const Sweep& sweep) {
   std::vector<Column> columns = axis_columns(sweep);
   for (const char* title :
        {"peak GiB", "free GiB", "step", "tokens/s", "samples/s", "MFU", "MiB/token"}) {
@@ -95,11 +95,18 @@ std::string point_text(const Sweep& sweep, TableFormat format) {
                                               : estimator::fit_words(point.result->outcome);
     table.add_row(row_of(point, cells, shown_cells, verdict));
   }
-  std::string text = formatted(table, format);
-  if (!refusals.empty()) text += "\n";
+  TitledTable titled{.title = "", .table = std::move(table), .notes = {}};
   for (std::size_t i = 0; i < refusals.size(); ++i) {
-    text += fmt::format("  [{}] {}\n", i + 1, refusals[i]);
+    titled.notes.push_back(fmt::format("[{}] {}", i + 1, refusals[i]));
   }
+  return titled;
+}
+
+std::string point_text(const Sweep& sweep, TableFormat format) {
+  const TitledTable points = point_table(sweep);
+  std::string text = formatted(points.table, format);
+  if (!points.notes.empty()) text += "\n";
+  for (const std::string& note : points.notes) text += "  " + note + "\n";
   return text;
 }
 
@@ -183,8 +190,7 @@ std::string exponents_of(const Laws& laws) {
   return from == to ? from : from + " to " + to;
 }
 
-std::string growth_text(const Sweep& sweep, TableFormat format) {
-  if (sweep.scaling.empty()) return "";
+TitledTable growth_table(const Sweep& sweep) {
   Table table({{"with", Align::kLeft},
                {"grows", Align::kLeft},
                {"exponent"},
@@ -204,14 +210,22 @@ std::string growth_text(const Sweep& sweep, TableFormat format) {
                      laws.size() == 1 ? law_text(*laws.front()) : ""});
     }
   }
-  return "\nHow memory and time grow along each flag (offset + factor x value^exponent)\n" +
-         std::string(format == TableFormat::kMarkdown ? "\n" : "") + formatted(table, format);
+  return {.title = "How memory and time grow along each flag (offset + factor x value^exponent)",
+          .table = std::move(table),
+          .notes = {}};
+}
+
+std::string growth_text(const Sweep& sweep, TableFormat format) {
+  if (sweep.scaling.empty()) return "";
+  const TitledTable growth = growth_table(sweep);
+  return "\n" + growth.title + "\n" + (format == TableFormat::kMarkdown ? "\n" : "") +
+         formatted(growth.table, format);
 }
 
 std::string limit_line(const SweepLimit& limit) {
   const std::string at = limit.others.empty() ? "" : fmt::format(" (at {})", limit.others);
   return fmt::format(
-      "  {} {} fits, {} does not{}{}\n",
+      "{} {} fits, {} does not{}{}",
       limit.flag,
       *limit.last_that_fits,
       *limit.first_that_does_not,
@@ -225,7 +239,7 @@ std::string limits_text(const Sweep& sweep) {
   std::size_t shown = 0;
   for (const SweepLimit& limit : sweep.limits) {
     if (++shown > kMostLimits) break;
-    text += limit_line(limit);
+    text += "  " + limit_line(limit) + "\n";
   }
   if (shown > kMostLimits) {
     text +=
@@ -233,6 +247,8 @@ std::string limits_text(const Sweep& sweep) {
   }
   return text;
 }
+
+}  // namespace
 
 std::string fastest_text(const Sweep& sweep) {
   const SweepPoint* fastest = nullptr;
@@ -242,25 +258,35 @@ std::string fastest_text(const Sweep& sweep) {
         fastest == nullptr || point.result->tokens_per_second > fastest->result->tokens_per_second;
     if (is_better) fastest = &point;
   }
-  if (fastest == nullptr) return "\nNone of them surely fits.\n";
+  if (fastest == nullptr) return "None of them surely fits.";
   std::string flags;
   for (std::size_t a = 0; a < sweep.axes.size(); ++a) {
     flags += fmt::format("{} {} ", sweep.axes[a].flag, fastest->values[a]);
   }
   flags.pop_back();
-  return fmt::format("\nMost tokens/s of those that fit: {} ({} tokens/s, MFU {:.1f} %)\n",
+  return fmt::format("Most tokens/s of those that fit: {} ({} tokens/s, MFU {:.1f} %)",
                      flags,
                      estimator::whole_with_commas(fastest->result->tokens_per_second),
                      100 * fastest->result->mfu);
 }
 
-}  // namespace
+std::vector<TitledTable> sweep_tables(const Sweep& sweep) {
+  std::vector<TitledTable> tables = {point_table(sweep)};
+  if (!sweep.scaling.empty()) tables.push_back(growth_table(sweep));
+  return tables;
+}
+
+std::vector<std::string> sweep_limits(const Sweep& sweep) {
+  std::vector<std::string> lines;
+  for (const SweepLimit& limit : sweep.limits) lines.push_back(limit_line(limit));
+  return lines;
+}
 
 std::string sweep_text(const Sweep& sweep, TableFormat format) {
   if (format == TableFormat::kJson) return estimator::document_text(sweep);
   if (format == TableFormat::kCsv) return csv_text(sweep);
-  return point_text(sweep, format) + growth_text(sweep, format) + limits_text(sweep) +
-         fastest_text(sweep);
+  return point_text(sweep, format) + growth_text(sweep, format) + limits_text(sweep) + "\n" +
+         fastest_text(sweep) + "\n";
 }
 
 }  // namespace sim

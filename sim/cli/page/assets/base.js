@@ -10,7 +10,10 @@ function element(tag, attributes = {}, ...children) {
 }
 
 const kGib = 2 ** 30;
-const gib = (bytes, digits = 2) => (bytes / kGib).toFixed(digits) + " GiB";
+function gib(bytes, digits = 2) {
+  return Math.abs(bytes) < kGib / 10 && bytes !== 0 ? (bytes / 2 ** 20).toFixed(digits) + " MiB"
+                                                    : (bytes / kGib).toFixed(digits) + " GiB";
+}
 const thousands = (number) => Math.round(number).toLocaleString("en-US");
 
 function seconds(value) {

@@ -18,13 +18,14 @@ function tipOfClass(row, parts, verdict) {
   const free = verdict.capacity_bytes - row.total_bytes;
   return [`rank ${row.representative_rank}: ${gib(row.total_bytes)}, ` +
           (free >= 0 ? `${gib(free)} free` : `${gib(-free)} too much`),
-          `${thousands(row.count)} ranks like it, stage ${row.stages}`,
+          `${thousands(row.count)} like it` + (row.stages ? `, stage ${row.stages}` : ""),
           `between ${gib(row.total_low_bytes)} and ${gib(row.total_high_bytes)}`,
           ...parts.map(([, name, bytes]) => `${name}  ${gib(bytes)}`)].join("\n");
 }
 
 pictures.classes = (figure) => {
-  const { rank_classes: rows, verdict } = data.estimate;
+  const { verdict, rank_classes, ranks } = data.estimate;
+  const rows = rank_classes ?? ranks;
   if (!rows.length) return false;
   const shown = new Map();
   for (const row of rows) for (const [name, said] of partsOfClass(row)) shown.set(name, said);
@@ -51,7 +52,7 @@ pictures.classes = (figure) => {
       if (high > 10 || i % 8 === 0) {
         const isWorst = row.representative_rank === verdict.worst_rank;
         const name = width < 500 ? `${row.representative_rank}`
-                                 : `rank ${row.representative_rank}, stage ${row.stages}`;
+                                 : `rank ${row.representative_rank}` + (row.stages ? `, stage ${row.stages}` : "");
         bar.append(text(label - 8, y + high / 2 + 4, name,
                         { "text-anchor": "end", "font-weight": isWorst ? 700 : 400 }));
       }
@@ -59,7 +60,7 @@ pictures.classes = (figure) => {
     });
     const limit = x(verdict.capacity_bytes);
     drawn.push(line(limit, 4, limit, height - 18, "limit"));
-    drawn.push(text(width - right, height - 6, "GiB", { "text-anchor": "end", class: "soft" }));
+    drawn.push(text(label - 8, height - 6, "GiB", { "text-anchor": "end", class: "soft" }));
     return picture(width, height, "memory of each class of ranks against the limit", ...drawn);
   });
   addLegend(figure, [...shown], `the GPU has ${gib(verdict.capacity_bytes)}`);
@@ -76,7 +77,10 @@ pictures.history = (figure) => {
   const used = categories.map((_, c) => c).filter((c) => points.some((point) => point[c] > 0));
   const totals = points.map((point) => used.reduce((sum, c) => sum + point[c], 0));
   const most = Math.max(...points.map((point) => point[reserved]), ...totals);
-  const top = Math.max(most, limit ?? 0) * 1.04;
+  const kFarAway = 1.7;  // a limit far above would leave no room for the picture
+  const shows = limit > 0 && limit < kFarAway * most;
+  const top = Math.max(most, shows ? limit : 0) * 1.04;
+  const [unit, unitName] = most < kGib ? [2 ** 20, "MiB"] : [kGib, "GiB"];
   const label = 40, right = 10, height = 330, roof = 34;
   const cursor = line(0, roof, 0, height - 24, "cursor");
   let plot = 1;
@@ -84,9 +88,9 @@ pictures.history = (figure) => {
     plot = width - label - right;
     const x = (i) => label + (i / Math.max(1, points.length - 1)) * plot;
     const y = (bytes) => roof + (1 - bytes / top) * (height - roof - 24);
-    const drawn = ticks(top / kGib, 6).flatMap((mark) =>
-      [line(label, y(mark * kGib), width - right, y(mark * kGib), "grid"),
-       text(label - 6, y(mark * kGib) + 4, String(mark), { "text-anchor": "end", class: "soft" })]);
+    const drawn = ticks(top / unit, 6).flatMap((mark) =>
+      [line(label, y(mark * unit), width - right, y(mark * unit), "grid"),
+       text(label - 6, y(mark * unit) + 4, String(+mark.toPrecision(3)), { "text-anchor": "end", class: "soft" })]);
     const floor = points.map(() => 0);
     for (const c of used) {
       const below = points.map((_, i) => `${x(i).toFixed(1)},${y(floor[i]).toFixed(1)}`);
@@ -97,7 +101,7 @@ pictures.history = (figure) => {
     }
     drawn.push(svg("polyline", { class: "line", points: points.map((point, i) =>
       `${x(i).toFixed(1)},${y(point[reserved]).toFixed(1)}`).join(" ") }));
-    if (limit) drawn.push(line(label, y(limit), width - right, y(limit), "limit"));
+    if (shows) drawn.push(line(label, y(limit), width - right, y(limit), "limit"));
     phases.forEach(({ name, begin }, i) => {
       const from = x(begin), to = i + 1 < phases.length ? x(phases[i + 1].begin) : width - right;
       drawn.push(line(from, roof - 6, from, height - 24, "axis"));
@@ -105,7 +109,7 @@ pictures.history = (figure) => {
         .find((title) => title.length * 6.4 < to - from);
       if (said) drawn.push(text(from + 3, roof - 12, said, { class: "soft" }));
     });
-    drawn.push(text(label, height - 6, "GiB; from allocation to allocation", { class: "soft" }));
+    drawn.push(text(label, height - 6, unitName + "; from allocation to allocation", { class: "soft" }));
     cursor.setAttribute("visibility", "hidden");
     return picture(width, height, "memory over two iterations", ...drawn, cursor);
   });
@@ -123,7 +127,7 @@ pictures.history = (figure) => {
             `reserved ${gib(points[i][reserved])}`, ...live].join("\n");
   }, label, right);
   addLegend(figure, used.map((c) => [categories[c], words(categories[c])]),
-            limit ? `the GPU has ${gib(limit)}; the line is what the allocator holds` : null);
+            shows ? `the GPU has ${gib(limit)}` : null);
 };
 
 // ---- the peak: a treemap of the tree that the page has as HTML

@@ -26,7 +26,8 @@ function plotOf(figure, { x: across, y: up, marks, lines = [], height = 340, lab
         [line(left, y(mark), width - right, y(mark), "grid"),
          text(left - 6, y(mark) + 4, up.format(mark), { "text-anchor": "end", class: "soft" })]),
       ...horizontal.marked.filter((_, i) => i % thin === 0).map((mark) =>
-        text(x(mark), height - bottom + 16, across.format(mark), { "text-anchor": "middle", class: "soft" })),
+        text(x(mark), height - bottom + 16, across.format(mark),
+             { "text-anchor": x(mark) > width - 40 ? "end" : "middle", class: "soft" })),
       text(width - right, height - 6, across.label, { "text-anchor": "end", class: "soft" }),
       text(0, 12, up.label, { class: "soft" }),
       ...lines.map(({ points, name }) => svg("polyline", { class: name ?? "line",
@@ -95,4 +96,138 @@ pictures.roofline = (figure) => {
   });
   addLegend(figure, [["compute", "compute-bound"], ["optimizer_state", "balanced"],
                      ["activation", "memory-bound"]], "the GPU's peak");
+};
+
+// ---- sweeps and searches
+
+const kSeries = ["compute", "activation", "optimizer", "tensor", "gradient", "loading", "expert", "communicators"];
+const kOutcomes = { fits: "good", too_close_to_call: "close", does_not_fit: "bad" };
+
+const choice = (axes, values) => axes.map(({ flag }, i) => `${flag} ${values[i]}`).join(" ");
+
+function tipOfPoint(axes, { values, result }) {
+  return [choice(axes, values), words(result.outcome),
+          `${gib(result.peak_bytes)} of the worst rank, ${gib(result.headroom_bytes)} free`,
+          `${seconds(result.iteration_seconds)} a step, ${thousands(result.tokens_per_second)} tokens/s, ` +
+          `MFU ${(100 * result.mfu).toFixed(1)} %`].join("\n");
+}
+
+/// Memory and time along one axis of numbers; a choice of the axis if there are several.
+pictures["sweep-growth"] = (figure) => {
+  const { axes, points } = data.sweep;
+  const known = points.filter((point) => point.result);
+  const candidates = axes.map((axis, i) => ({ ...axis, i })).filter(({ numbers }) => numbers.length > 1);
+  if (!candidates.length || known.length < 2) return false;
+  const draw = (axis) => {
+    for (const old of figure.querySelectorAll(".stage, .legend, .half")) old.remove();
+    const others = (point) => choice(axes, point.values).replace(`${axis.flag} ${point.values[axis.i]}`, "").trim();
+    const series = [...new Set(known.map(others))];
+    const of = (name) => known.filter((point) => others(point) === name);
+    const at = (point) => axis.numbers[axis.values.indexOf(point.values[axis.i])];
+    const plot = (label, quantity, format, limit) => {
+      const part = element("div", { class: "half" });
+      figure.prepend(part);
+      const xs = known.map(at);
+      plotOf(part, {
+        label: `${label} along ${axis.flag}`, height: 280,
+        x: { label: axis.flag, log: true, base: 2, format: power },
+        y: { label, log: true, base: 2, format },
+        lines: [...series.map((name, s) => ({ points: of(name).map((p) => [at(p), quantity(p.result)])
+                  .sort((a, b) => a[0] - b[0]), name: `c-${kSeries[s % kSeries.length]} series` })),
+                ...(limit ? [{ points: [[Math.min(...xs), limit], [Math.max(...xs), limit]], name: "limit-line" }] : [])],
+        marks: known.map((point) => ({ x: at(point), y: quantity(point.result), tip: tipOfPoint(axes, point),
+          colour: kOutcomes[point.result.outcome] })),
+      });
+    };
+    const { peak_bytes, headroom_bytes } = known[0].result;
+    plot("step time", (r) => r.iteration_seconds, seconds);
+    plot("memory of the worst rank", (r) => r.peak_bytes, (bytes) => gib(bytes, bytes < kGib ? 2 : 0),
+         peak_bytes + headroom_bytes);
+    addLegend(figure, [["good", "fits"], ["close", "too close to call"], ["bad", "does not fit"]],
+              "the GPU's memory");
+  };
+  draw(candidates[0]);
+  if (candidates.length < 2) return true;
+  const select = element("select", { "aria-label": "Along which flag" });
+  for (const [i, { flag }] of candidates.entries()) select.append(element("option", { value: i }, "along " + flag));
+  select.addEventListener("change", () => draw(candidates[select.value]));
+  figure.before(element("div", { class: "tools" }, select));
+  return true;
+};
+
+pictures["sweep-trade"] = (figure) => {
+  const { axes, points } = data.sweep;
+  const known = points.filter((point) => point.result?.iteration_seconds > 0);
+  if (known.length < 3) return false;
+  plotOf(figure, {
+    label: "step time against free memory",
+    x: { label: "one step", log: true, base: 2, format: seconds },
+    y: { label: "GiB of the worst rank", format: (value) => String(value) },
+    marks: known.map((point) => ({ x: point.result.iteration_seconds, y: point.result.peak_bytes / kGib,
+      colour: kOutcomes[point.result.outcome], tip: tipOfPoint(axes, point) })),
+  });
+};
+
+pictures["search-front"] = (figure) => {
+  const { pareto, capacity_bytes: capacity } = data.search;
+  if (pareto.length < 2) return false;
+  const worlds = [...new Set(pareto.map(({ gpus }) => gpus))].sort((a, b) => a - b);
+  plotOf(figure, {
+    label: "step time against memory, GPUs and cost",
+    x: { label: "one step", log: true, base: 2, format: seconds },
+    y: { label: "GiB of the worst rank", format: (value) => String(value) },
+    lines: [{ points: [[Math.min(...pareto.map((p) => p.iteration_seconds)), capacity / kGib],
+                       [Math.max(...pareto.map((p) => p.iteration_seconds)), capacity / kGib]], name: "limit-line" }],
+    marks: pareto.map((found) => ({
+      x: found.iteration_seconds, y: found.peak_bytes / kGib, size: 4 + 2 * worlds.indexOf(found.gpus),
+      colour: kSeries[worlds.indexOf(found.gpus) % kSeries.length],
+      tip: [found.flags, `${thousands(found.gpus)} GPUs`,
+            `${seconds(found.iteration_seconds)} a step, ${thousands(found.tokens_per_second)} tokens/s, ` +
+            `MFU ${(100 * found.mfu).toFixed(1)} %`,
+            `${gib(found.peak_bytes)}, ${gib(found.headroom_bytes)} free`,
+            found.usd_per_million_tokens ? `${found.usd_per_million_tokens.toFixed(4)} dollars for a million tokens` : "",
+           ].filter(Boolean).join("\n"),
+    })),
+  });
+  addLegend(figure, worlds.map((gpus, i) => [kSeries[i % kSeries.length], `${thousands(gpus)} GPUs`]),
+            "the GPU's memory");
+};
+
+// ---- two plans
+
+const kDiffColours = { compute: "compute", "pipeline bubble": "bubble", optimizer: "optimizer",
+  "tensor communication, exposed": "tensor", "pipeline communication, exposed": "pipeline",
+  "data communication, exposed": "data", "context communication, exposed": "context-ranks",
+  "expert communication, exposed": "expert", "waiting for data": "loading" };
+
+pictures.diff = (figure) => {
+  const groups = [["what fills the allocated peak", (v) => gib(v)], ["one iteration", seconds]];
+  const shown = new Map();
+  for (const [part, format] of groups.reverse()) {
+    const rows = data.diff.numbers.filter((row) =>
+      row.part === part && row.name !== "iteration" && (row.a > 0 || row.b > 0));
+    if (!rows.length) continue;
+    const most = Math.max(...["a", "b"].map((side) => rows.reduce((sum, row) => sum + row[side], 0)));
+    const block = element("div", { class: "half" });
+    figure.prepend(block);
+    responsive(block, (width) => {
+      const left = 24, bars = [text(0, 14, part, { class: "soft" })];
+      ["a", "b"].forEach((side, i) => {
+        const y = 22 + i * 34;
+        let from = left;
+        bars.push(text(4, y + 19, side.toUpperCase()));
+        for (const row of rows) {
+          const wide = (row[side] / most) * (width - left);
+          const name = kDiffColours[row.name] ?? row.name;
+          shown.set(name, words(row.name));
+          bars.push(withTip(rect(from, y, wide, 28, name, { tabindex: 0, role: "img" }),
+                            `${side.toUpperCase()}: ${words(row.name)}\n${format(row[side])}`));
+          from += wide;
+        }
+      });
+      return picture(width, 92, part + " of A and of B", ...bars);
+    });
+  }
+  if (!shown.size) return false;
+  addLegend(figure, [...shown]);
 };
