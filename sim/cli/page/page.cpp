@@ -40,6 +40,8 @@ std::string tone_of(const std::optional<estimator::Fit>& outcome) {
 
 // ---- tables
 
+constexpr std::size_t kLongTable = 30;  // rows; a longer one scrolls in a box
+
 /// The last column without a title has notes.
 const char* class_of(const std::vector<Column>& columns, std::size_t i) {
   if (columns[i].align == Align::kRight) return "number";
@@ -83,7 +85,8 @@ std::string table_html(const Table& table, const std::string& title) {
   const std::string& name = title.empty() ? table.columns().front().title : title;
   std::string html = title.empty() ? "" : "<h3>" + escaped_html(title) + "</h3>\n";
   html += fmt::format(
-      "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{}\"><table>\n",
+      "<div class=\"scroll{}\" tabindex=\"0\" role=\"region\" aria-label=\"{}\"><table>\n",
+      table.rows().size() > kLongTable ? " long" : "",
       escaped_html(name));
   html += "<thead>" + head_html(table.columns()) + "</thead>\n<tbody>\n";
   for (const auto& row : table.rows()) html += row_html(table.columns(), row);

@@ -202,8 +202,9 @@ const kDiffColours = { compute: "compute", "pipeline bubble": "bubble", optimize
 
 pictures.diff = (figure) => {
   const groups = [["what fills the allocated peak", (v) => gib(v)], ["one iteration", seconds]];
-  const shown = new Map();
+  let any = false;
   for (const [part, format] of groups.reverse()) {
+    const shown = new Map();
     const rows = data.diff.numbers.filter((row) =>
       row.part === part && row.name !== "iteration" && (row.a > 0 || row.b > 0));
     if (!rows.length) continue;
@@ -227,7 +228,8 @@ pictures.diff = (figure) => {
       });
       return picture(width, 92, part + " of A and of B", ...bars);
     });
+    addLegend(block, [...shown]);
+    any = true;
   }
-  if (!shown.size) return false;
-  addLegend(figure, [...shown]);
+  return any;
 };
