@@ -27,6 +27,8 @@ constexpr const char* kReserved =
     "simulated: what PyTorch's own allocator takes from the GPU, with what it loses between blocks";
 constexpr const char* kContext =
     "assumed, with a band: the CUDA context and the workspaces of CUDA's libraries";
+constexpr const char* kStepTime =
+    "computed: a replay of the schedule of all stages, with the rates below";
 constexpr const char* kCommunicators =
     "assumed, with a band: NCCL's buffers by its channels, for each group of the rank";
 
@@ -285,7 +287,9 @@ std::vector<TitledTable> peak_tables(const RankClassEstimate& rank) {
 
 TitledTable time_table(const estimator::StepTime& time) {
   const estimator::ExposedCommunication& exposed = time.exposed_communication_seconds;
-  Table table({{"part", Align::kLeft}, {"time"}, {"share", Align::kRight, "of the iteration"}});
+  Table table({{"part", Align::kLeft},
+               {"time", Align::kRight, kStepTime},
+               {"share", Align::kRight, "of the iteration"}});
   const auto add = [&](const char* part, double seconds) {
     if (seconds == 0) return;
     const double share = time.iteration_seconds > 0 ? 100 * seconds / time.iteration_seconds : 0;
@@ -349,7 +353,9 @@ std::string measured_step_text(const std::optional<estimator::MeasuredStep>& mea
 std::vector<TitledTable> training_tables(
     const std::optional<estimator::TrainingEstimate>& training) {
   if (!training || !std::isfinite(training->seconds)) return {};
-  Table table({{"part", Align::kLeft}, {"time"}, {"share"}});
+  Table table({{"part", Align::kLeft},
+               {"time", Align::kRight, "computed: steps x iteration, and failures as below"},
+               {"share"}});
   const auto add = [&](const char* part, double seconds) {
     const double share = training->seconds > 0 ? 100 * seconds / training->seconds : 0;
     table.add_row({part, format_duration(seconds), fmt::format("{:.1f} %", share)});

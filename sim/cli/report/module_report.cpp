@@ -16,6 +16,8 @@ namespace {
 using estimator::format_mib;
 using estimator::ModuleRecord;
 
+constexpr const char* kFollowed = "simulated: every allocation is followed until it is freed";
+
 void add(const ModuleRecord& module, ModuleGroup& group) {
   ++group.count;
   ModuleRecord& sum = group.record;
@@ -70,11 +72,11 @@ std::vector<ModuleGroup> group_modules(const std::vector<ModuleRecord>& modules,
 TitledTable module_table(const std::vector<ModuleRecord>& modules,
                          const ModuleTableOptions& options) {
   Table table({{"module (MiB)", Align::kLeft},
-               {"modules"},
-               {"parameters"},
-               {"activations at the peak"},
-               {"peak in forward"},
-               {"peak in backward"}});
+               {"modules", Align::kRight, "how many are one row"},
+               {"parameters", Align::kRight, kFollowed},
+               {"activations at the peak", Align::kRight, kFollowed},
+               {"peak in forward", Align::kRight, kFollowed},
+               {"peak in backward", Align::kRight, kFollowed}});
   for (const ModuleGroup& group : group_modules(modules, options)) {
     const ModuleRecord& record = group.record;
     table.add_row({record.path,

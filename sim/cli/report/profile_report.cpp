@@ -14,6 +14,9 @@ using estimator::MemoryReading;
 using estimator::RankProfile;
 using estimator::with_commas;
 
+constexpr const char* kAllocatedBytes =
+    "simulated: bytes of PyTorch's own allocator while the rank ran";
+
 std::string host_memory_text(const RankProfile& profile) {
   if (!profile.host_memory) return "";
   const estimator::HostMemoryRecord& host = *profile.host_memory;
@@ -43,11 +46,11 @@ std::string lifted_limit_text(const RankProfile& profile) {
 Table phase_table(const RankProfile& profile) {
   const bool is_measured = profile.device.kind == estimator::DeviceKind::kCuda && !profile.program;
   Table table({{"phase (MiB)", Align::kLeft},
-               {"before"},
-               {"after"},
+               {"before", Align::kRight, kAllocatedBytes},
+               {"after", Align::kRight, kAllocatedBytes},
                {"delta"},
-               {"peak allocated"},
-               {"peak reserved"},
+               {"peak allocated", Align::kRight, kAllocatedBytes},
+               {"peak reserved", Align::kRight, "simulated: taken from the GPU by the allocator"},
                {is_measured ? "time" : "host time"}});
   for (const estimator::PhaseRecord& phase : profile.phases) {
     const int64_t delta = phase.after.allocated_bytes - phase.before.allocated_bytes;

@@ -15,13 +15,15 @@ using estimator::format_duration;
 using estimator::Roofline;
 using estimator::RooflineRow;
 
+constexpr const char* kKernelTime = "computed: each kernel by the rates of the GPU";
+
 std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
 
 TitledTable bound_table(const Roofline& roofline) {
   Table table({{"what the step waits for", Align::kLeft},
-               {"time"},
-               {"share"},
-               {"step, if twice as fast"},
+               {"time", Align::kRight, kKernelTime},
+               {"share", Align::kRight, "of the iteration"},
+               {"step, if twice as fast", Align::kRight, "computed with half of the time"},
                {"moved by", Align::kLeft}});
   for (const estimator::StepBound& bound : roofline.bounds) {
     table.add_row({bound.name,
@@ -45,15 +47,15 @@ TitledTable row_table(const char* title, const std::vector<RooflineRow>& rows) {
   constexpr double kTera = 1e12;
   constexpr std::size_t kShown = 12;
   Table table({{title, Align::kLeft},
-               {"calls"},
-               {"time"},
-               {"share"},
-               {"FLOP/byte"},
+               {"calls", Align::kRight, "simulated: those of one iteration"},
+               {"time", Align::kRight, kKernelTime},
+               {"share", Align::kRight, "of the time of all kernels"},
+               {"FLOP/byte", Align::kRight, "computed from the shapes that were run"},
                {"", Align::kLeft},
-               {"TFLOP/s"},
-               {"of peak"},
-               {"TB/s"},
-               {"of peak"}});
+               {"TFLOP/s", Align::kRight, "FLOP over time"},
+               {"of peak", Align::kRight, "of the published dense peak of the plan's dtype"},
+               {"TB/s", Align::kRight, "bytes over time"},
+               {"of peak", Align::kRight, "of the published bandwidth of the memory"}});
   for (std::size_t i = 0; i < std::min(rows.size(), kShown); ++i) {
     const RooflineRow& row = rows[i];
     table.add_row({row.name,

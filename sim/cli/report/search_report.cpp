@@ -52,12 +52,12 @@ std::string error_text(double composed, double executed) {
 
 TitledTable best_table(const Search& search) {
   const bool was_executed = search.best.front().executed_iteration_seconds.has_value();
-  Table table({{"step"},
-               {"composed"},
-               {"tokens/s"},
-               {"MFU"},
-               {"peak GiB"},
-               {"composed"},
+  Table table({{"step", Align::kRight, "computed: a replay of the schedule of all stages"},
+               {"composed", Align::kRight, "how far the figure of executed pieces is off"},
+               {"tokens/s", Align::kRight, "tokens of a step over its time"},
+               {"MFU", Align::kRight, "computed, of the published dense peak"},
+               {"peak GiB", Align::kRight, "simulated, and assumed for context and communicators"},
+               {"composed", Align::kRight, "how far the figure of executed pieces is off"},
                {"GPUs"},
                {"", Align::kLeft},
                {"flags", Align::kLeft}});

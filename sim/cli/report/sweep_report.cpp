@@ -80,12 +80,20 @@ std::vector<std::string> shown_cells(const SweepResult& result) {
           mib_text(result.bytes_per_token)};
 }
 
+std::vector<Column> result_columns() {
+  constexpr const char* kStep = "computed: a replay of the schedule of all stages";
+  return {{"peak GiB", Align::kRight, "simulated, and assumed for CUDA context and communicators"},
+          {"free GiB", Align::kRight, "the GPU's memory less the peak"},
+          {"step", Align::kRight, kStep},
+          {"tokens/s", Align::kRight, "tokens of a step over its time"},
+          {"samples/s", Align::kRight, "samples of a step over its time"},
+          {"MFU", Align::kRight, "computed, of the published dense peak; Megatron-LM's count"},
+          {"MiB/token", Align::kRight, "the peak over the tokens of a micro-batch"}};
+}
+
 TitledTable point_table(const Sweep& sweep) {
   std::vector<Column> columns = axis_columns(sweep);
-  for (const char* title :
-       {"peak GiB", "free GiB", "step", "tokens/s", "samples/s", "MFU", "MiB/token"}) {
-    columns.push_back({title});
-  }
+  for (const Column& column : result_columns()) columns.push_back(column);
   columns.push_back({"", Align::kLeft});
   const std::size_t cells = columns.size() - sweep.axes.size() - 1;
   Table table(std::move(columns));
