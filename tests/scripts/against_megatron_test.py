@@ -176,15 +176,17 @@ def trace(*launches):
         "item": list(range(count)), "direction": [0, *(part for part, _, _ in launches)]}}
 
 
-FORWARD, BACKWARD, OPTIMIZER = 0, 2, 4
+FORWARD, BACKWARD, BETWEEN, OPTIMIZER = 0, 2, 3, 4
 MAIN = 7
 
 
 class ComparesOrders(unittest.TestCase):
-    def orders(self, shard_events, launches, calls, chunks=1, stages=1, micro_batches=2):
+    def orders(self, shard_events, launches, calls, chunks=1, stages=1, micro_batches=2,
+               overlaps=False):
         shard = profile(GIB, calls)
         shard["order"] = order(*shard_events)
-        shard["plan"] = {"parallelism": {"virtual_stages": chunks, "pipeline": stages}}
+        shard["plan"] = {"parallelism": {"virtual_stages": chunks, "pipeline": stages,
+                                           "overlap_grad_reduce": overlaps}}
         shard["micro_batches"] = {"total": micro_batches}
         counts = collections.Counter(bytes_ for _, bytes_, _ in launches)
         program = profile(GIB, communicators=[
@@ -215,6 +217,13 @@ class ComparesOrders(unittest.TestCase):
         turns.sort()
         program = [(FORWARD, bytes_, MAIN) for bytes_ in turns]
         self.assertEqual(len(self.orders(shard, program, calls, **arguments)), 1)
+
+    def test_with_overlapped_reductions_in_backward(self):
+        calls = [call(count=2, bytes_=100), call(count=1, bytes_=200)]
+        shard = [(BACKWARD, 0, 0, 0), (BETWEEN, 0, 1, 1)]
+        program = [(BACKWARD, 100, MAIN), (BACKWARD, 100, MAIN), (BACKWARD, 200, 8)]
+        self.assertEqual(self.orders(shard, program, calls, overlaps=True), [])
+        self.assertEqual(len(self.orders(shard, program, calls)), 2)
 
     def test_and_whether_kernels_go_on_beside_them(self):
         calls = [call(count=1, bytes_=100)]

@@ -15,6 +15,7 @@ PART_OF_DIRECTION = ("forward", "backward", "backward", "rest", "rest")
 
 # Numbers in the profiles' columns.
 ORDER_COLLECTIVE, TRACE_LAUNCH = 1, 0
+BETWEEN = 3
 MAIN_STREAM = 0
 
 
@@ -72,8 +73,12 @@ def shard_order(profile, call_of, is_left_out):
     order, records = profile.get("order"), profile["collectives"]
     if not order:
         return None
-    events = order["events"]
-    calls = [(PART_OF_DIRECTION[direction], chunk, item, stream != MAIN_STREAM)
+    events, plan = order["events"], profile["plan"]["parallelism"]
+
+    def part_of(direction, chunk):  # a chunk's gradients may be summed from hooks of autograd
+        in_backward = direction == BETWEEN and chunk >= 0 and plan["overlap_grad_reduce"]
+        return "backward" if in_backward else PART_OF_DIRECTION[direction]
+    calls = [(part_of(direction, chunk), chunk, item, stream != MAIN_STREAM)
              for kind, direction, chunk, item, stream
              in zip(events["kind"], events["direction"], events["chunk"], events["item"],
                     events["stream"])
