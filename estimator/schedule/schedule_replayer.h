@@ -14,7 +14,7 @@
 namespace estimator {
 
 inline constexpr double kNotYet = std::numeric_limits<double>::infinity();
-inline constexpr std::size_t kNothing = std::numeric_limits<std::size_t>::max();
+inline constexpr std::size_t kNoInputs = std::numeric_limits<std::size_t>::max();
 inline constexpr std::size_t kStepKinds = 4;
 
 /// One time for each of the variants that are replayed together.
@@ -40,8 +40,8 @@ struct Chunk {
   Times<kLanes> send_forward, send_backward;
   std::size_t forwards_done = 0, backwards_done = 0;
   std::size_t own_inputs = 0;     ///< index of its first input
-  std::size_t next_inputs = 0;    ///< the same of the next piece; kNothing on the last piece
-  std::size_t before_inputs = 0;  ///< the same of the piece before; kNothing on the first piece
+  std::size_t next_inputs = 0;    ///< the same of the next piece; kNoInputs on the last piece
+  std::size_t before_inputs = 0;  ///< the same of the piece before; kNoInputs on the first piece
   std::size_t next_stage = 0, stage_before = 0;
 };
 
@@ -134,7 +134,7 @@ class Replayer {
           return true;
         };
     for (const Chunk<kLanes>& chunk : chunks_) {
-      const bool first = chunk.before_inputs == kNothing;
+      const bool first = chunk.before_inputs == kNoInputs;
       if (!first && !visit_from(forward_inputs_, chunk.own_inputs, chunk.forwards_done)) {
         return false;
       }
@@ -184,7 +184,7 @@ class Replayer {
                                         static_cast<int64_t>(i % chunks_of_stage_));
     const auto inputs_of = [&](int64_t of) {
       const bool exists = of >= 0 && of < shape.virtual_stages();
-      return exists ? static_cast<std::size_t>(of) * micro_batches_ : kNothing;
+      return exists ? static_cast<std::size_t>(of) * micro_batches_ : kNoInputs;
     };
     const auto holder_of = [&](int64_t of) {
       return static_cast<std::size_t>(
@@ -247,7 +247,7 @@ class Replayer {
     const Chunk<kLanes>& chunk = chunks_[c];
     const auto i = static_cast<std::size_t>(step.micro_batch);
     if (step.kind == StepKind::kForward) {
-      if (chunk.next_inputs == kNothing) {
+      if (chunk.next_inputs == kNoInputs) {
         backward_inputs_[chunk.own_inputs + i] = stage.clock;  // the loss is here
       } else {
         send(stage, chunk.send_forward, forward_inputs_[chunk.next_inputs + i], chunk.next_stage);
@@ -259,7 +259,7 @@ class Replayer {
       stage.busy += once_[c].last_backward_added;
     }
     if (step.kind != StepKind::kBackwardInput) gradients_ready_[c] = stage.clock;
-    if (step.kind == StepKind::kBackwardWeight || chunk.before_inputs == kNothing) return;
+    if (step.kind == StepKind::kBackwardWeight || chunk.before_inputs == kNoInputs) return;
     send(stage, chunk.send_backward, backward_inputs_[chunk.before_inputs + i], chunk.stage_before);
   }
 
