@@ -78,7 +78,7 @@ TEST_F(ProgramRooflineTest, CallsAHostThatIsLateALaunch) {
   profiles_ = {rank.profile};
   const Roofline found = roofline();
   ASSERT_EQ(found.bounds.size(), 1u);
-  EXPECT_EQ(found.bounds[0].name, "launches");
+  EXPECT_EQ(found.bounds[0].name, "launches and sharing");
   EXPECT_LT(found.bounds[0].step_seconds_if_twice_as_fast, 0.6 * found.iteration_seconds);
 }
 
