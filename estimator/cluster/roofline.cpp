@@ -24,8 +24,8 @@ bool is_forward_or_backward(const PricedKernel& kernel) {
   return is_per_micro_batch(kernel.record.direction);
 }
 
-/// The kernels' shares of the estimate's compute: what they do not explain is the host's launches, and
-/// what kernels lose while NCCL runs beside them.
+/// The kernels' shares of the estimate's compute: what they do not explain is the host's launches,
+/// and what kernels lose while NCCL runs beside them.
 void split_compute(const std::vector<PricedKernel>& kernels, const StepTime& time, Waits& waits) {
   double explained = 0;
   for (const PricedKernel& kernel : kernels) {

@@ -12,7 +12,7 @@ HELP = "Subcommands:\n  echo   prints\n"
 FAKE = f"""#!/bin/sh
 case "$*" in
   --help) printf '{HELP}' ;;
-  *--help) echo '  --tp N   ranks' ;;
+  *--help-all) echo '  --tp N   ranks' ;;
   run*) shift; "$@" ;;
   *) if [ $# = 1 ]; then eval "$1"; else "$@"; fi ;;
 esac

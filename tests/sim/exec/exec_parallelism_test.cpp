@@ -91,7 +91,7 @@ TEST_F(ExecStages, AreFoundAndMakeTheClustersTimeAndMemory) {
         "peak-rank-000" + std::string(rank < 10 ? "0" : "") + std::to_string(rank) + ".jsonl";
     EXPECT_EQ(estimator::read_peak_snapshot(read(file), file).header.rank, rank);
   }
-  const ProgramResult estimate = run({"estimate", "--profiles", path("out")});
+  const ProgramResult estimate = run({"estimate", "--sources", "--profiles", path("out")});
   EXPECT_EQ(estimate.exit_code, 0) << estimate.error;
   // Reserved, the context of an H100, and NCCL's buffers: a stage's neighbours are in other
   // machines, and share two pools.
