@@ -41,7 +41,7 @@ const std::vector<BadPlan> kBadPlans = {
      {"cannot compute in this type", "v100-sxm2-32", "fp16"}},
     {"NoWorld",
      R"({"cluster": {"nodes": null}})",
-     {"the size of the world is not known", "--world-size"}},
+     {"the size of the world is not known", "--nodes or --gpus"}},
     {"WorldTooLarge",
      R"({"cluster": {"nodes": 1000000}, "parallelism": {"data": 8}})",
      {"the world is too large", "1000000 ranks"}},

@@ -229,6 +229,11 @@ double persistent_product_beside(double call, double later, double occupies = 1)
   rank.last_occupies(WorkClass::kCommunication, {.multiprocessors = 0.25, .ports = {.link = 1}});
   rank.compute(0, 10);
   rank.last_occupies(WorkClass::kProducts, {.multiprocessors = occupies, .is_persistent = true});
+  const int64_t computed = rank.record(0), gathered = rank.record(1);
+  for (const int64_t stream : {0, 1}) {
+    rank.wait(stream, computed);
+    rank.wait(stream, gathered);
+  }
   const PlayedRank played = replay({rank.played()}, kFreeHost).front();
   return played.works.back().end - played.works.back().start;
 }

@@ -122,13 +122,36 @@ std::set<int64_t> streams_of(const RankProfile& profile, GroupKind group) {
 }
 
 TEST(RankRun, TellsWhichCallsHaveStreamsOfTheirOwn) {
-  const RankProfile profile = execute(gpt_plan({{"cluster", {{"gpus_per_node", 4}}},
-                                                {"parallelism", {{"tensor", 2}, {"context", 2}}},
-                                                {"training", {{"attention", "fused"}}}}));
-  EXPECT_EQ(streams_of(profile, GroupKind::kTensor), (std::set<int64_t>{0}));
+  const auto run = [](const char* core) {
+    return execute(gpt_plan({{"cluster", {{"gpus_per_node", 4}}},
+                             {"parallelism", {{"tensor", 2}, {"context", 2}}},
+                             {"training", {{"attention", "fused"}, {"megatron_core", core}}}}));
+  };
+  EXPECT_EQ(streams_of(run("0.0"), GroupKind::kTensor), (std::set<int64_t>{0}));
+  const RankProfile profile = run("");
+  const std::set<int64_t> of_tensor_ranks = streams_of(profile, GroupKind::kTensor);
+  EXPECT_EQ(of_tensor_ranks.size(), 2U);  // some of the backward are beside its products
+  EXPECT_EQ(of_tensor_ranks.count(0), 1U);
   const std::set<int64_t> ring = streams_of(profile, GroupKind::kContext);
   EXPECT_EQ(ring.size(), 2U);  // what is sent, and what is received
   EXPECT_EQ(ring.count(0), 0U);
+}
+
+TEST(RankRun, TellsWhatIsAllocatedInAForwardAndABackward) {
+  const RankProfile profile = execute(gpt_plan(Json::object()));
+  const auto& memory = profile.order->memory;
+  ASSERT_EQ(memory.size(), 2U);
+  const auto [forward, backward] = std::pair(memory[0], memory[1]);
+  EXPECT_TRUE(forward.is_forward);
+  EXPECT_FALSE(backward.is_forward);
+  EXPECT_NEAR(static_cast<double>(forward.end_bytes - forward.begin_bytes),
+              static_cast<double>(*profile.micro_batches.activation_bytes),
+              1 << 20);
+  EXPECT_GE(backward.begin_bytes, forward.end_bytes);
+  EXPECT_LT(backward.end_bytes, backward.begin_bytes);
+  const auto& allocated = profile.order->events.allocated_bytes;
+  EXPECT_LE(*std::max_element(allocated.begin(), allocated.end()), profile.peak.allocated_bytes);
+  EXPECT_GT(*std::max_element(allocated.begin(), allocated.end()), forward.end_bytes);
 }
 
 /// Where the order has the calls of a direction.

@@ -62,7 +62,7 @@ class CalibrationFlag : public OnerankProgram {
     return write("calibration.json", estimator::document_text(calibration));
   }
   ProgramResult estimate(estimator::DeviceKind device, const std::string& name) {
-    return run(small_plan({"estimate"}, {"--calibration", file_of(device, name)}));
+    return run(small_plan({"estimate", "--sources"}, {"--calibration", file_of(device, name)}));
   }
 };
 
@@ -75,7 +75,8 @@ TEST_F(CalibrationFlag, MakesRatesMeasuredOnes) {
 
 TEST_F(CalibrationFlag, HasAKeyOfThePlan) {
   const std::string file = file_of(estimator::DeviceKind::kCuda, "NVIDIA H100 80GB HBM3");
-  const ProgramResult result = run(small_plan({"estimate"}, {"--set", "time.calibration=" + file}));
+  const ProgramResult result =
+      run(small_plan({"estimate", "--sources"}, {"--set", "time.calibration=" + file}));
   EXPECT_EQ(result.exit_code, 0) << result.error;
   EXPECT_THAT(result.output, HasSubstr("550 TFLOP/s  measured"));
 }
