@@ -51,7 +51,7 @@ Fabric fabric_of(const ClusterConfig& cluster) {
   fabric.intra = link_named(cluster.intra_link);
   fabric.inter = link_named(cluster.inter_link);
   fabric.gpu_cuda_name = gpu.cuda_name;
-  fabric.compute_capability = std::lround(10 * std::stod(gpu.compute_capability));
+  fabric.compute_capability = std::lround(10 * gpu.capability());
   fabric.nics_behind_cpu = gpu.nics_behind_cpu;
   fabric.machine_gpus = cluster.gpus_per_node;
   fabric.domain_gpus = domain_size(cluster, gpu, fabric.intra);

@@ -66,6 +66,8 @@ struct Gpu {
   /// Dense peak rate for the plan's type; for fp32 that is the FP32 rate, not the one of TF32.
   /// Throws UserError when the GPU has no rate for the type.
   double peak_flops(Dtype dtype) const;
+  /// The compute capability as a number.
+  double capability() const { return std::stod(compute_capability); }
 };
 template <class Visitor>
 void visit_fields(Visitor& visit, Gpu& gpu) {

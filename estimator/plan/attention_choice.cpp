@@ -13,7 +13,7 @@ constexpr double kAmpere = 8, kHopper = 9, kBlackwell = 10;
 /// Of a GPU that is not in the database, which another rule refuses: that of today's.
 double compute_capability(const Plan& plan) {
   const Gpu* gpu = find_gpu(plan.cluster.gpu);
-  return gpu != nullptr ? std::stod(gpu->compute_capability) : kHopper;
+  return gpu != nullptr ? gpu->capability() : kHopper;
 }
 
 bool has_engines_layers(const TrainingConfig& training) {

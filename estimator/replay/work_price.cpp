@@ -270,7 +270,7 @@ class PriceList {
 
 bool has_persistent_products(const Gpu& gpu) {
   constexpr double kHopper = 9;
-  return std::stod(gpu.compute_capability) >= kHopper;
+  return gpu.capability() >= kHopper;
 }
 
 double share_of_memory(double bytes, double seconds, const GpuRates& rates) {

@@ -31,7 +31,7 @@ constexpr std::array<EnumName<WorkClass>, 5> enum_names(WorkClass) {
 struct Occupancy {
   double multiprocessors = 0;
   double memory = 0;           ///< of the bandwidth
-  bool is_persistent = false;  ///< see is_persistent_product()
+  bool is_persistent = false;  ///< see has_persistent_products()
   PortUse ports;
 };
 

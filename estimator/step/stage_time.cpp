@@ -73,6 +73,33 @@ StepOrder in_sequence(const RankProfile& profile) {
   return order;
 }
 
+/// What is allocated at each of the part's works, above what was allocated as it began.
+std::vector<int64_t> added_memory(const OrderEvents& events,
+                                  const PartMemory& part,
+                                  const std::vector<MicroBatchWork>& works) {
+  std::vector<int64_t> added;
+  for (const MicroBatchWork& work : works) {
+    const auto direction = static_cast<Direction>(events.direction[work.event]);
+    const bool is_of_part =
+        is_per_micro_batch(direction) && (direction == Direction::kForward) == part.is_forward;
+    if (is_of_part) added.push_back(events.allocated_bytes[work.event] - part.begin_bytes);
+  }
+  return added;
+}
+
+std::vector<int64_t> largest_of_spans(const std::vector<int64_t>& values) {
+  constexpr std::size_t kSpans = 6;
+  const std::size_t spans = std::min(kSpans, values.size());
+  const auto begin_of = [&](std::size_t span) {
+    return values.begin() + static_cast<std::ptrdiff_t>(span * values.size() / spans);
+  };
+  std::vector<int64_t> largest;
+  for (std::size_t i = 0; i < spans; ++i) {
+    largest.push_back(*std::max_element(begin_of(i), begin_of(i + 1)));
+  }
+  return largest;
+}
+
 class StageSum {
  public:
   StageSum(const RankProfile& profile, const StageTarget& target)
@@ -221,16 +248,25 @@ class StageSum {
       for (const MicroBatchWork& work : time.works) {
         time_.chunks[c].works.push_back(shown(work, order));
       }
+      if (target_.keep_works) add_memory(order, c, time.works);
     }
-    if (target_.keep_works) add_memory(order);
+    if (target_.keep_works) add_memory_before();
   }
 
-  void add_memory(const StepOrder& order) {
+  void add_memory(const StepOrder& order,
+                  std::size_t chunk,
+                  const std::vector<MicroBatchWork>& works) {
     for (const PartMemory& part : order.memory) {
-      ChunkTime& chunk = time_.chunks[index_of(part.chunk)];
-      (part.is_forward ? chunk.forward_memory : chunk.backward_memory) = {
-          .begin_bytes = part.begin_bytes, .added_bytes = part.end_bytes - part.begin_bytes};
+      if (index_of(part.chunk) != chunk) continue;
+      ChunkTime& time = time_.chunks[chunk];
+      PartMemoryChange change;
+      change.largest_bytes = largest_of_spans(added_memory(order.events, part, works));
+      change.end_bytes = part.end_bytes - part.begin_bytes;
+      (part.is_forward ? time.forward_memory : time.backward_memory) = std::move(change);
     }
+  }
+
+  void add_memory_before() {
     const auto phase =
         std::find_if(profile_.phases.rbegin(), profile_.phases.rend(), [](const auto& record) {
           return record.name.ends_with(".forward_backward");
@@ -251,7 +287,6 @@ class StageSum {
     ShownWork shown{.direction = static_cast<Direction>(events.direction[work.event]),
                     .module = order.modules[static_cast<std::size_t>(events.module[work.event])],
                     .stream = events.stream[work.event],
-                    .allocated_bytes = events.allocated_bytes[work.event],
                     .begin_seconds = work.begin,
                     .end_seconds = work.end};
     if (events.kind[work.event] == static_cast<int64_t>(OrderKind::kCollective)) {

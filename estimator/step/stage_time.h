@@ -26,14 +26,13 @@ struct ShownWork {
   std::optional<GroupKind> group = {};  ///< of a collective
   int64_t bytes = 0;
   int64_t stream = 0;
-  int64_t allocated_bytes = 0;  ///< when the host asked for it; 0: unknown
   double begin_seconds = 0, end_seconds = 0;
 };
 
-/// What a forward or backward adds to the memory that is allocated as it begins.
+/// What a forward or backward adds to the memory that is allocated as it begins; below 0: frees.
 struct PartMemoryChange {
-  int64_t begin_bytes = 0;  ///< allocated as it began in the run
-  int64_t added_bytes = 0;  ///< more when it ends; below 0: less
+  std::vector<int64_t> largest_bytes;  ///< within each of a few equal spans of its works
+  int64_t end_bytes = 0;
 };
 
 /// Times of one model chunk of a stage.

@@ -165,33 +165,22 @@ class StageWriter {
          .used_seconds = starts_.of(forward, to_piece, step.micro_batch)});
   }
 
-  /// What was allocated in the run's forward or backward of the chunk, above what is allocated now:
-  /// the largest of each of a few equal spans of its works. A backward in two steps frees memory
-  /// otherwise, so nothing is known from there on.
+  /// What was allocated in the run's forward or backward of the chunk, above what is allocated now.
+  /// A backward in two steps frees memory otherwise, so nothing is known from there on.
   void write_memory(StepKind kind, const ChunkTime& chunk, const TimelineEvent& event) {
     const bool is_forward = kind == StepKind::kForward;
     const auto& change = is_forward ? chunk.forward_memory : chunk.backward_memory;
     if (!change || (!is_forward && kind != StepKind::kBackward)) knows_memory_ = false;
     if (!knows_memory_) return;
-    std::vector<int64_t> added;
-    for (const ShownWork& work : chunk.works) {
-      if ((work.direction == Direction::kForward) != is_forward) continue;
-      if (!is_per_micro_batch(work.direction)) continue;
-      added.push_back(work.allocated_bytes - change->begin_bytes);
-    }
-    constexpr std::size_t kSpans = 6;
     const double seconds = event.end_seconds - event.begin_seconds;
-    const std::size_t spans = std::min(kSpans, added.size());
+    const std::size_t spans = change->largest_bytes.size();
     for (std::size_t i = 0; i < spans; ++i) {
-      const auto place = [&](std::size_t span) {
-        return added.begin() + static_cast<std::ptrdiff_t>(span * added.size() / spans);
-      };
       timeline_.memory.push_back(
           {.seconds =
                event.begin_seconds + seconds * static_cast<double>(i) / static_cast<double>(spans),
-           .bytes = allocated_ + *std::max_element(place(i), place(i + 1))});
+           .bytes = allocated_ + change->largest_bytes[i]});
     }
-    allocated_ += change->added_bytes;
+    allocated_ += change->end_bytes;
     timeline_.memory.push_back({.seconds = event.end_seconds, .bytes = allocated_});
   }
 

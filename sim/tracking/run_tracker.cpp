@@ -94,9 +94,13 @@ void RunTracker::enter_direction(Direction direction, int64_t micro_batch, int64
   enter(
       thread,
       {.place = place, .forward_since = keeps_for_backward(direction) ? memory_.log().now() : -1});
-  if (!begins_part(place)) return;
+  if (begins_part(place)) order_now().part_began(place);
+}
+
+/// The order, told what is allocated now.
+OrderLog& RunTracker::order_now() {
   order_.allocated(memory_.allocated_bytes());
-  order_.part_began(place);
+  return order_;
 }
 
 /// Recompute is within a backward.
@@ -108,10 +112,7 @@ bool RunTracker::begins_part(const Place& place) const {
 void RunTracker::leave_direction() {
   const std::lock_guard lock(mutex_);
   ThreadPlaces& thread = this_thread();
-  if (const Place place = place_of(thread); begins_part(place)) {
-    order_.allocated(memory_.allocated_bytes());
-    order_.part_ended(place);
-  }
+  if (const Place place = place_of(thread); begins_part(place)) order_now().part_ended(place);
   leave(thread);
 }
 
@@ -169,10 +170,7 @@ bool RunTracker::count_if_work(OperatorFrame& frame, const at::RecordFunction& f
   }
   if (frame.call.bytes == 0) return false;
   const int64_t item = operators_.add(frame.call);
-  if (options_.keep_order) {
-    order_.allocated(memory_.allocated_bytes());
-    order_.operator_counted(item, place_of(this_thread()));
-  }
+  if (options_.keep_order) order_now().operator_counted(item, place_of(this_thread()));
   return true;
 }
 
@@ -232,10 +230,7 @@ void RunTracker::collective_called(const estimator::CollectiveCall& call) {
                                          .direction = place.direction,
                                          .module = modules_.module(place.module).group,
                                          .chunk = place.chunk});
-  if (options_.keep_order) {
-    order_.allocated(memory_.allocated_bytes());
-    order_.collective_counted(item, call, place);
-  }
+  if (options_.keep_order) order_now().collective_counted(item, call, place);
 }
 
 int64_t RunTracker::end_of_last_call(estimator::GroupKind group) const {

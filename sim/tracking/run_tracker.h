@@ -176,6 +176,7 @@ class RunTracker final : public c10::MemoryReportingInfoBase {
   void enter(ThreadPlaces& thread, const Scope& scope);
   void leave(ThreadPlaces& thread);
   bool begins_part(const Place& place) const;
+  OrderLog& order_now();
   void note_module(ThreadPlaces& thread);
   ModuleId module_of_node(const at::RecordFunction& node, const Place& around);
   ModuleKind kind_of(const Place& place) const;

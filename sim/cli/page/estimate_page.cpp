@@ -16,19 +16,13 @@ namespace {
 
 using estimator::ClusterEstimate;
 using estimator::format_duration;
-using estimator::format_gib;
 using estimator::whole_with_commas;
 
 std::vector<Headline> headlines_of(const ClusterEstimate& estimate) {
-  const estimator::Verdict& verdict = estimate.verdict;
-  std::vector<Headline> headlines = {
-      {"Most memory of a rank",
-       format_gib(verdict.peak_bytes),
-       fmt::format("of {}; simulated, and assumed for the CUDA context and communicators",
-                   format_gib(verdict.capacity_bytes))},
-      {verdict.headroom_bytes < 0 ? "Too much" : "Free",
-       format_gib(std::abs(verdict.headroom_bytes)),
-       fmt::format("on rank {}, the worst", verdict.worst_rank)}};
+  std::vector<Headline> headlines =
+      memory_headlines(estimate.verdict,
+                       "the CUDA context and communicators",
+                       fmt::format("rank {}, the worst", estimate.verdict.worst_rank));
   const double seconds = step_seconds(estimate);
   if (!(seconds > 0)) return headlines;
   headlines.push_back(

@@ -19,20 +19,12 @@ namespace sim {
 namespace {
 
 using estimator::format_duration;
-using estimator::format_gib;
 using estimator::ProgramEstimate;
 using estimator::RankProfile;
 
 std::vector<Headline> headlines_of_program(const ProgramEstimate& estimate) {
-  const estimator::Verdict& verdict = estimate.verdict;
-  std::vector<Headline> headlines = {
-      {"Most memory of a rank",
-       format_gib(verdict.peak_bytes),
-       fmt::format("of {}; simulated, and assumed for the CUDA context",
-                   format_gib(verdict.capacity_bytes))},
-      {verdict.headroom_bytes < 0 ? "Too much" : "Free",
-       format_gib(std::abs(verdict.headroom_bytes)),
-       fmt::format("on rank {}", verdict.worst_rank)}};
+  std::vector<Headline> headlines = memory_headlines(
+      estimate.verdict, "the CUDA context", fmt::format("rank {}", estimate.verdict.worst_rank));
   if (!estimate.time) return headlines;
   headlines.push_back({"One iteration",
                        format_duration(estimate.time->iteration_seconds),

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "estimator/base/document.h"
 #include "estimator/base/text.h"
@@ -14,6 +15,19 @@
 namespace sim {
 
 using estimator::RankClassEstimate;
+
+std::vector<Headline> memory_headlines(const estimator::Verdict& verdict,
+                                       const std::string& assumed,
+                                       const std::string& rank) {
+  return {{"Most memory of a rank",
+           estimator::format_gib(verdict.peak_bytes),
+           fmt::format("of {}; simulated, and assumed for {}",
+                       estimator::format_gib(verdict.capacity_bytes),
+                       assumed)},
+          {verdict.headroom_bytes < 0 ? "Too much" : "Free",
+           estimator::format_gib(std::abs(verdict.headroom_bytes)),
+           "on " + rank}};
+}
 
 std::string tool_words(const estimator::ToolVersion& tool) {
   return fmt::format("{} {}, torch {}", tool.name, tool.version, tool.torch);

@@ -15,6 +15,12 @@
 
 namespace sim {
 
+/// What the worst rank needs, and what is left. `assumed` is what is not simulated, `rank` the
+/// words for it.
+std::vector<Headline> memory_headlines(const estimator::Verdict& verdict,
+                                       const std::string& assumed,
+                                       const std::string& rank);
+
 /// "onerank 0.1.0, torch 2.11.0"
 std::string tool_words(const estimator::ToolVersion& tool);
 
