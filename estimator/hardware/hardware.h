@@ -96,9 +96,9 @@ void visit_fields(Visitor& visit, Gpu& gpu) {
 }
 
 struct Link {
-  std::string id;                        ///< "nvlink4", "ib-ndr-400"
-  std::string kind;                      ///< "nvlink", "pcie", "ib", "roce", "efa", "sockets"
-  double nominal_bytes_per_second = 0;   ///< of one GPU's port or one NIC
+  std::string id;                       ///< "nvlink4", "ib-ndr-400"
+  std::string kind;                     ///< "nvlink", "pcie", "ib", "opa", "roce", "efa", "sockets"
+  double nominal_bytes_per_second = 0;  ///< of one GPU's port or one NIC
   double achieved_bytes_per_second = 0;  ///< what NCCL's ring moves through it
   double nccl_bytes_per_second = 0;      ///< bandwidth that NCCL's topology code assumes for it
   std::optional<double>
@@ -112,7 +112,7 @@ struct Link {
 template <class Visitor>
 void visit_fields(Visitor& visit, Link& link) {
   visit("id", link.id, "the name to type");
-  visit("kind", link.kind, "nvlink, pcie, ib, roce, efa or sockets");
+  visit("kind", link.kind, "nvlink, pcie, ib, opa, roce, efa or sockets");
   visit("nominal_bytes_per_second", link.nominal_bytes_per_second, "of one port, one direction");
   visit(
       "achieved_bytes_per_second", link.achieved_bytes_per_second, "what a ring moves through it");

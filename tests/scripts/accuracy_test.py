@@ -196,7 +196,7 @@ class Plans(unittest.TestCase):
         source = dataclasses.replace(row(), source="bloom")
         self.assertEqual(plans.plan_of(source)["cluster"],
                          {"gpu": "h100-sxm", "nodes": 1, "gpus_per_node": 4,
-                          "inter_link": "roce-100", "nics_per_node": 4})
+                          "inter_link": "opa-100", "nics_per_node": 4})
 
     def test_what_a_row_did_otherwise_than_it_says_is_corrected(self):
         said = row(cp=1)

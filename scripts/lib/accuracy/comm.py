@@ -20,7 +20,7 @@ DATA = ["ground-truth.json", "collectives.json"]
 
 # The rows that the constants are fitted on.
 FITTED = {"comm-allreduce-h100x8-azure", "comm-allreduce-a100x8-azure", "comm-allreduce-p5x16-aws",
-          "comm-allreduce-p4de-2n-a100"}
+          "comm-allreduce-p4de-2n-a100", "comm-allreduce-a100-opa-4n"}
 
 # How a row calls its network, from the start -> flags of `onerank comm`. The first match wins.
 NETWORKS = [
@@ -29,6 +29,8 @@ NETWORKS = [
     ("NVLink5 + 8x400Gb/s EFA v4", ["--inter-link", "efa-v4-p6b200"]),
     ("8x400Gb/s NDR + IB SHARP", ["--inter-link", "ib-ndr-400", "--sharp"]),
     ("NVL72 + 400Gb/s NDR", ["--inter-link", "ib-ndr-400"]),
+    # Its log has two rings, which leave and enter a machine through one of the four cards.
+    ("OmniPath (JeanZay)", ["--inter-link", "opa-100", "--nics-per-node", "1"]),
     ("NVL72", []), ("NVLink2", []), ("NVLink3/NVSwitch", []), ("NVLink4/NVSwitch", []),
     ("NVLink5", []),
 ]
@@ -85,6 +87,8 @@ def _seconds(row, point):
         return 2 * 8 * size / (point["algo_gbps"] * 1e9)
     if point.get("busbw", 0) >= 1:  # two decimals: within 1 %
         return size * factor / (point["busbw"] * 1e9)
+    if point.get("busbw_gbps"):  # bits
+        return 8 * size * factor / (point["busbw_gbps"] * 1e9)
     return None
 
 

@@ -53,14 +53,13 @@ SOURCES = {
     # Selene (paper): eight HDR InfiniBand cards a node.
     "sc21": {**MEGATRON_DROPOUT, **MEGATRON_OF_2021, "cluster.inter_link": "ib-hdr-200"},
     "korthikanti": {**MEGATRON_DROPOUT, **MEGATRON_OF_2022, "cluster.inter_link": "ib-hdr-200"},
-    # Jean Zay: four OmniPath-100 cards a node, of which the database has only the speed.
-    # Run by DeepSpeed's pipeline; torch 1.10 with CUDA 11 loads modules eagerly. Without
-    # CUDA_LAUNCH_BLOCKING=1 runs of this size hung (its chronicles-prequel.md, "dealing with JZ
-    # hanging" and "Hanging Issue").
+    # Jean Zay: four Omni-Path 100 cards a node (its jz/hpc-specs.md). Run by DeepSpeed's pipeline;
+    # torch 1.10 with CUDA 11 loads modules eagerly. Without CUDA_LAUNCH_BLOCKING=1 runs of this
+    # size hung (its chronicles-prequel.md, "dealing with JZ hanging" and "Hanging Issue").
     "bloom": {**MEGATRON_DROPOUT, "training.framework": "megatron-deepspeed",
               "training.attention": "unfused", "memory.cuda_module_loading": "eager",
               "time.launch_blocking": True,
-              "cluster.inter_link": "roce-100", "cluster.nics_per_node": 4},
+              "cluster.inter_link": "opa-100", "cluster.nics_per_node": 4},
     # Its recipes run with model.ub_tp_comm_overlap=True (NVIDIA/dgxc-benchmarking v25.02.02,
     # llama3.1/llama3.1_70b.yaml and nemotron/configure.sh) and NCCL_NVLS_ENABLE=0 (configure.sh).
     "dgxc": {"training.framework": "megatron-lm", "cluster.inter_link": "ib-ndr-400",

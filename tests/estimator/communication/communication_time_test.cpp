@@ -238,6 +238,22 @@ TEST(CollectiveSeconds, OfGroupsSideBySideShareTheNics) {
   EXPECT_NEAR(seconds(8) / (bytes / 24e9), 1, 0.01);
 }
 
+// bigscience-workshop/bigscience, experiments/bandwidth/all_reduce_bench-a100-n4.txt: 4 GB over 4 x
+// 8 A100 through one card of each machine, 40.49 Gbit/s of bus bandwidth. Four cards move four
+// times as much, and one 100 Gbit/s card of InfiniBand does what NCCL counts.
+TEST(CollectiveSeconds, OfOmniPathAreOfWhatItsCardsMove) {
+  const auto seconds = [](const char* link, int64_t nics) {
+    const Fabric fabric = fabric_of(small_plan(
+        {{"cluster", {{"gpu", "a100-sxm-80"}, {"inter_link", link}, {"nics_per_node", nics}}}}));
+    return collective_seconds(
+        call_of(CollectiveKind::kAllReduce, 4'000'000'000), ranks(32), fabric);
+  };
+  const double moved = 4e9 * 2 * 31 / 32;
+  EXPECT_NEAR(seconds("opa-100", 1) / (moved / 5.06e9), 1, 0.01);
+  EXPECT_NEAR(seconds("opa-100", 4) / (moved / 20.24e9), 1, 0.01);
+  EXPECT_NEAR(seconds("ib-edr-100", 1) / (moved / (12e9 * 0.963)), 1, 0.01);
+}
+
 // 8 us + 7 x 14 us / 3.5 + 128 x 2.8 us, and 16 MiB at 0.75 x 48 GB/s. A ring in LL128 would take
 // 14 us + 127 x 8.5 us and more.
 TEST(NcclModel, GathersOverManyMachinesTakePat) {

@@ -89,7 +89,7 @@ TEST(Links, AchieveNoMoreThanTheyPromise) {
 }
 
 TEST(Links, AreOfAKnownKind) {
-  const std::set<std::string> kinds = {"nvlink", "pcie", "ib", "roce", "efa", "sockets"};
+  const std::set<std::string> kinds = {"nvlink", "pcie", "ib", "opa", "roce", "efa", "sockets"};
   for (const Link& link : links())
     EXPECT_TRUE(kinds.contains(link.kind)) << link.id << ": " << link.kind;
 }
