@@ -167,13 +167,19 @@ void GradientBuffer::reduce(std::size_t index) {
   if (replicas() > 1) whole.mul_(1.0 / static_cast<double>(replicas()));
   if (options_.instances) return reduce_over_instances(bucket);
   if (!options_.data_group) return;
+  sum_over_ranks(bucket, whole);
+}
+
+void GradientBuffer::sum_over_ranks(const Bucket& bucket, const at::Tensor& whole) {
+  Communicator& group = *options_.data_group;
   if (!sharded()) {
-    pending_.push_back(options_.data_group->start_all_reduce(whole));
-    return;
+    if (!options_.overlap) return group.all_reduce(whole);
+    return pending_.push_back(group.start_all_reduce(whole));
   }
   const auto [begin, end] = shard_range(bucket);
-  pending_.push_back(
-      options_.data_group->start_reduce_scatter(slice(gradients_, begin, end), whole));
+  const at::Tensor shard = slice(gradients_, begin, end);
+  if (!options_.overlap) return group.reduce_scatter(shard, whole);
+  pending_.push_back(group.start_reduce_scatter(shard, whole));
 }
 
 /// start_grad_sync in megatron/core/distributed/param_and_grad_buffer.py: both calls are
@@ -287,6 +293,8 @@ std::vector<OwnedPiece> GradientBuffer::owned_pieces() const {
            .gradients = gradient.defined() ? slice(gradient.view(-1), begin, end) : gradient});
     }
   }
+  // Whole parameters come to the optimizer in the order of the model, pieces in that of the buffer.
+  if (!sharded()) std::reverse(pieces.begin(), pieces.end());
   return pieces;
 }
 

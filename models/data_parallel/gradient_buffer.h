@@ -124,6 +124,7 @@ class GradientBuffer final : public DataParallel {
   DirectionScope once_in(estimator::Direction direction) const;
   void contribution_added(std::size_t bucket);
   void reduce(std::size_t index);
+  void sum_over_ranks(const Bucket& bucket, const at::Tensor& whole);
   void reduce_over_instances(const Bucket& bucket);
   void start_gather(std::size_t index);
   void finish_gather(std::size_t index);
