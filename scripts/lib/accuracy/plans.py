@@ -46,8 +46,8 @@ SOURCES = {
                 "model.normalization": "RMSNorm", "model.position_embedding": "rope",
                 "training.attention": "fused", "training.cross_entropy_fusion": "te",
                 "training.attention_mask_in_dataloader": False,
-                # Of before August 2025: its output layers keep no stand-in for a gradient.
-                "training.megatron_core": "0.13"},
+                # Its Megatron-LM (23e00ed) is core 0.14.0.
+                "training.megatron_core": "0.14"},
     # Arguments that a row does not give have Megatron-LM's own defaults.
     "mcore-golden": {"training.framework": "megatron-lm"},
     # Selene (paper): eight HDR InfiniBand cards a node.
