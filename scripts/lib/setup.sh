@@ -297,9 +297,15 @@ build_tree() {
   if grep -q '^ninja: no work to do' "$log"; then step_done "up to date"; else step_done "done"; fi
 }
 
-# setup TESTS [TARGET...]: the four steps that make the build folder, for the tests that TESTS says (the
-# value of ONERANK_TESTS), with TARGETs built (default: all). Sets `torch_options`, which every build
-# folder is configured with.
+# beside STEP...: begins these steps, which need the network more than processors, beside those that follow, without
+# a line of their own. After `wait` they are run as steps, and find it done, or do what failed again.
+beside() {
+  { for name; do "$name"; done; } >/dev/null 2>&1 </dev/null &
+}
+
+# setup TESTS TARGET [STEP...]: the four steps that make the build folder, for the tests that TESTS says (the
+# value of ONERANK_TESTS), with the words of TARGET built. STEPs are begun beside the build. Sets `torch_options`,
+# which every build folder is configured with.
 setup() {
   find_torch
   if ! { mkdir -p -- "$build/logs" && [[ -w $build/logs ]]; } 2>/dev/null; then
@@ -307,7 +313,9 @@ setup() {
   fi
   install_packages
   install_torch
+  (($# <= 2)) || beside "${@:3}"
   torch_options=(-DONERANK_TORCH_DIR="$torch" -DONERANK_CUDA_INCLUDE_DIR="$site/nvidia/cu13/include")
   configure configure release "$build" -DONERANK_TESTS="$1" "${torch_options[@]}"
-  build_tree build "$build" "${@:2}"
+  # shellcheck disable=SC2086  # words
+  build_tree build "$build" $2
 }

@@ -166,6 +166,23 @@ HalfInstalledPackagesAreForgotten() {
   expect_last_line whole-1.dist-info
 }
 
+StepsThatWereBegunBesideOthersAreDoneOnce() {
+  fake_venv
+  in_setup "tools() { step tools; venv_need tools header a==1; step_done \"\$venv_result\"; }
+    venv_result=there; beside tools; wait; tools"
+  expect_status 0
+  expect_last_line "[1/5] tools ... there"
+  expect_calls "python -I -m pip install" "python -I -m pip install --disable-pip-version-check a==1"
+}
+
+AFailureBesideOtherStepsIsToldByTheStep() {
+  fake_venv
+  touch "$tree/broken"
+  in_setup "tools() { step tools; venv_need tools header a==1; }; beside tools; wait; echo so far; tools"
+  expect_status 3
+  expect_output "so far"$'\n'"[1/5] tools ... FAILED"
+}
+
 # --- Steps and reports --------------------------------------------------------------------------
 
 FailedStepShowsItsLog() {
