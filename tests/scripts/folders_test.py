@@ -51,6 +51,12 @@ class Folders(unittest.TestCase):
     def test_make_no_circle(self):
         list(graphlib.TopologicalSorter(drawn_arrows()).static_order())
 
+    def test_of_the_shard_stand_in_its_readme_with_all_files(self):
+        text = (ROOT / "models/README.md").read_text()
+        for path in sorted((ROOT / "models").rglob("*.*")):
+            if path.suffix in (".h", ".cpp"):
+                self.assertTrue(f"`{path.name}`" in text or f"`{path.stem}.*`" in text, f"{path} is not named there")
+
 
 if __name__ == "__main__":
     unittest.main()
