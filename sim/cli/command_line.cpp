@@ -207,6 +207,43 @@ std::string help_of_parsed(const CLI::App& root) {
   return text;
 }
 
+struct NamedCommand {
+  const char* name;
+  Command (*add_to)(CLI::App& root);
+  bool describes_all = false;  ///< it prints the options of every subcommand
+};
+/// In the order of the help.
+constexpr NamedCommand kCommands[] = {{"estimate", add_estimate_command},
+                                      {"check", add_check_command},
+                                      {"search", add_search_command},
+                                      {"sweep", add_sweep_command},
+                                      {"diff", add_diff_command},
+                                      {"run", add_run_command},
+                                      {"roofline", add_roofline_command},
+                                      {"calibrate", add_calibrate_command},
+                                      {"verify", add_verify_command},
+                                      {"memory", add_memory_command},
+                                      {"allocators", add_allocators_command},
+                                      {"comm", add_comm_command},
+                                      {"exec", add_exec_command},
+                                      {"import", add_import_command},
+                                      {"schema", add_schema_command},
+                                      {"list", add_list_command},
+                                      {"completion", add_completion_command, true},
+                                      {"man", add_man_command, true}};
+
+/// Adds the subcommand that the first argument names, or all of them if it names none. The options
+/// of all take more time to register than most refusals take.
+std::vector<Command> add_commands(CLI::App& root, const std::vector<std::string>& arguments) {
+  const std::string first = arguments.empty() ? "" : arguments.front();
+  for (const NamedCommand& command : kCommands) {
+    if (first == command.name && !command.describes_all) return {command.add_to(root)};
+  }
+  std::vector<Command> commands;
+  for (const NamedCommand& command : kCommands) commands.push_back(command.add_to(root));
+  return commands;
+}
+
 ExitCode run_dashed_command_line(int argc,
                                  const char* const* argv,
                                  const Environment& environment) {
@@ -218,24 +255,7 @@ ExitCode run_dashed_command_line(int argc,
   root.set_help_all_flag("--help-all", "all options");
   root.require_subcommand(0, 1);
   root.allow_extras();
-  const std::vector<Command> commands = {add_estimate_command(root),
-                                         add_check_command(root),
-                                         add_search_command(root),
-                                         add_sweep_command(root),
-                                         add_diff_command(root),
-                                         add_run_command(root),
-                                         add_roofline_command(root),
-                                         add_calibrate_command(root),
-                                         add_verify_command(root),
-                                         add_memory_command(root),
-                                         add_allocators_command(root),
-                                         add_comm_command(root),
-                                         add_exec_command(root),
-                                         add_import_command(root),
-                                         add_schema_command(root),
-                                         add_list_command(root),
-                                         add_completion_command(root),
-                                         add_man_command(root)};
+  const std::vector<Command> commands = add_commands(root, arguments);
   for (const Command& command : commands) command.app->allow_extras();
   try {
     return parse(root, commands, arguments, argc, argv).run(environment);

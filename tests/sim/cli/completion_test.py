@@ -3,6 +3,7 @@
 
     completion_test.py ONERANK [TEST...]
 """
+import functools
 import re
 import shutil
 import subprocess
@@ -13,6 +14,7 @@ import unittest
 ONERANK = sys.argv[1]
 
 
+@functools.cache
 def told(*arguments):
     return subprocess.run([ONERANK, *arguments], check=True, capture_output=True, text=True).stdout
 
