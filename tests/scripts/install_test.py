@@ -106,7 +106,22 @@ class Installation(unittest.TestCase):
         self.python_with(other)
         error = self.run_it("run", *PLAN, "--device", "virtual", exit_code=3).stderr
         self.assertIn(f"python3: 1.0.0+cu90 in {other}", error)
-        self.assertIn("onerank-setup", error)
+        self.assertIn("pip install torch==2.", error)
+        self.assertNotIn("onerank-setup", error)
+
+    def test_TellsOfOnePythonOnceAndOfTheSetUpThatIsThere(self):
+        self.told(torch="/nowhere")
+        other = pathlib.Path(self.folder.name, "old")
+        other.mkdir()
+        (other / "version.py").write_text("__version__ = '1.0.0+cu90'\n")
+        self.python_with(other)
+        for name in "python3", "onerank-setup":
+            program = self.prefix / "bin" / name
+            program.symlink_to(self.tools / "python3")
+            self.addCleanup(program.unlink)
+        error = self.run_it("run", *PLAN, "--device", "virtual", exit_code=3).stderr
+        self.assertEqual(error.count(f" in {other}"), 1)
+        self.assertIn("run onerank-setup", error)
 
     def test_ExecutesAProgram(self):
         program = pathlib.Path(self.folder.name, "program.py")
