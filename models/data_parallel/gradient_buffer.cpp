@@ -84,10 +84,8 @@ GradientBuffer::GradientBuffer(const ParameterList& parameters, GradientBufferOp
   if (options_.instances && options_.overlap) {
     reductions_.emplace(gradients_.device(), &options_.observer);
   }
-  if (options_.whole_parameters) {
-    owned_parameters_.emplace(parameters, options_.data_group, observer());
-  }
-  if (options_.dealt_parameters) dealt_parameters_.emplace(parameters, options_.data_group);
+  owned_parameters_ =
+      make_owned_parameters(options_.whole_owners, parameters, options_.data_group, observer());
   if (options_.reducer_buckets && options_.data_group) {
     reducer_buckets_ = at::empty({elements}, parameter_options);
     observer().memory_lasts(reducer_buckets_,
@@ -213,8 +211,7 @@ void GradientBuffer::finish_reduction() {
 }
 
 void GradientBuffer::gather_parameters() {
-  if (owned_parameters_) return owned_parameters_->broadcast();
-  if (dealt_parameters_) return dealt_parameters_->gather();
+  if (owned_parameters_) return owned_parameters_->hand_out();
   if (!sharded() || !options_.data_group) return;
   for (std::size_t index = 0; index < buckets_.size(); ++index) gathers_[index] = std::nullopt;
   if (!options_.overlap_gather) finish_gathers();
@@ -270,9 +267,9 @@ std::pair<int64_t, int64_t> GradientBuffer::shard_range(const Bucket& bucket) co
 
 std::pair<int64_t, int64_t> GradientBuffer::owned_range(const Bucket& bucket,
                                                         const ParameterSlot& slot) const {
-  const bool is_others = (owned_parameters_ && !owned_parameters_->is_mine(*slot.parameter)) ||
-                         (dealt_parameters_ && !dealt_parameters_->is_mine(*slot.parameter));
-  if (is_others) return {slot.begin, slot.begin};
+  if (owned_parameters_ && !owned_parameters_->is_mine(*slot.parameter)) {
+    return {slot.begin, slot.begin};
+  }
   const auto [shard_begin, shard_end] = shard_range(bucket);
   const int64_t begin = std::clamp(shard_begin, slot.begin, slot.end);
   return {begin, std::clamp(shard_end, begin, slot.end)};
@@ -299,7 +296,9 @@ std::vector<OwnedPiece> GradientBuffer::owned_pieces() const {
 }
 
 std::vector<OptimizerPiece> GradientBuffer::optimizer_pieces() const {
-  if (owned_parameters_) return owned_parameters_->optimizer_pieces();
+  if (owned_parameters_) {
+    if (const auto joined = owned_parameters_->joined_piece()) return {*joined};
+  }
   if (!has_flat_pieces()) return DataParallel::optimizer_pieces();
   std::vector<OptimizerPiece> pieces;
   for (const Bucket& bucket : buckets_) {
@@ -310,7 +309,9 @@ std::vector<OptimizerPiece> GradientBuffer::optimizer_pieces() const {
 }
 
 std::vector<at::Tensor> GradientBuffer::step_gradients(c10::ScalarType type) {
-  if (owned_parameters_) return owned_parameters_->step_gradients(type);
+  if (owned_parameters_ && owned_parameters_->joined_piece()) {
+    return {owned_parameters_->joined_gradient(type)};
+  }
   std::vector<at::Tensor> gradients;
   if (has_flat_pieces()) {
     for (const Bucket& bucket : buckets_) {

@@ -10,12 +10,12 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <vector>
 
 #include "models/data_parallel/buckets.h"
 #include "models/data_parallel/data_parallel.h"
-#include "models/data_parallel/dealt_parameters.h"
 #include "models/data_parallel/owned_parameters.h"
 #include "models/shard/communicator.h"
 #include "models/shard/observer.h"
@@ -47,11 +47,8 @@ struct GradientBufferOptions {
   /// When sharded: the optimizer's state is one flat tensor for this rank's part of each bucket; if
   /// false, one tensor for each parameter in that part.
   bool flat_pieces = false;
-  /// When not sharded: each data rank updates some whole parameters and broadcasts them, as
-  /// InternEvo does.
-  bool whole_parameters = false;
-  /// The same, as Megatron-LM's layer-wise optimizer does.
-  bool dealt_parameters = false;
+  /// When not sharded: each data rank updates some whole parameters and hands them out.
+  WholeOwners whole_owners = WholeOwners::kNone;
   /// Number of ranks over whose tokens gradients are averaged, if these are not the ranks of
   /// `data_group` (0: they are). It differs for experts, which also see tokens of other ranks.
   int64_t replicas = 0;
@@ -116,7 +113,6 @@ class GradientBuffer final : public DataParallel {
   at::Tensor own_gradients(const Bucket& bucket, int64_t begin, int64_t end) const;
   /// The flat parameters; undefined when not sharded.
   const at::Tensor& parameters() const { return parameters_; }
-  const std::optional<OwnedParameters>& owned_parameters() const { return owned_parameters_; }
 
  private:
   void make_flat(int64_t elements, const at::TensorOptions& parameter_options);
@@ -151,8 +147,7 @@ class GradientBuffer final : public DataParallel {
   at::Tensor gradients_;
   at::Tensor reducer_buckets_;
   at::Tensor parameters_;
-  std::optional<OwnedParameters> owned_parameters_;  ///< with whole_parameters
-  std::optional<DealtParameters> dealt_parameters_;  ///< with dealt_parameters
+  std::unique_ptr<OwnedParameters> owned_parameters_;  ///< null without whole owners
   std::vector<int> missing_contributions_;  ///< for each bucket; 0: not in its last micro-batch
   std::vector<bool> started_;
   std::vector<PendingCall> pending_;

@@ -13,31 +13,93 @@ using estimator::MemoryCategory;
 
 namespace {
 
-int64_t elements_of(const std::vector<Parameter*>& parameters) {
+int64_t elements_of(const ParameterList& parameters) {
   int64_t elements = 0;
   for (const Parameter* parameter : parameters) elements += parameter->value.numel();
   return elements;
 }
 
-void move_to(const at::Tensor& flat, const std::vector<Parameter*>& parameters) {
+at::Tensor empty_for(const ParameterList& parameters) {
+  return at::empty({elements_of(parameters)},
+                   parameters.front()->value.options().requires_grad(false));
+}
+
+/// Visits each parameter with its place in the flat tensor.
+template <class Visit>
+void for_each_place(const at::Tensor& flat, const ParameterList& parameters, Visit&& visit) {
   int64_t begin = 0;
   for (Parameter* parameter : parameters) {
     at::Tensor& value = parameter->value;
-    at::Tensor place = flat.narrow(0, begin, value.numel()).view(value.sizes());
-    place.copy_(value);
-    value.set_data(place);
+    visit(value, flat.narrow(0, begin, value.numel()).view(value.sizes()));
     begin += value.numel();
   }
 }
 
+/// As _flatten_dense_tensors of torch: a view of a single tensor, a copy of several.
+at::Tensor flattened(const ParameterList& parameters) {
+  if (parameters.size() == 1) return parameters.front()->value.detach().view(-1);
+  std::vector<at::Tensor> flat;
+  for (const Parameter* parameter : parameters) flat.push_back(parameter->value.detach().view(-1));
+  return at::cat(flat);
+}
+
+/// InternEvo's: those of each owner lie together, one owner behind the other.
+class JoinedParameters final : public OwnedParameters {
+ public:
+  JoinedParameters(const ParameterList& parameters,
+                   std::shared_ptr<Communicator> data_group,
+                   Observer& observer)
+      : OwnedParameters(part_by_size(parameters, group_size(data_group)), data_group) {
+    const c10::NoGradGuard no_grad;
+    const at::Tensor all = empty_for(parameters);
+    observer.memory_lasts(all, {MemoryCategory::kParameter, "parameter_buffer", ""});
+    int64_t begin = 0;
+    for (const ParameterList& of_owner : owned()) {
+      flat_.push_back(all.narrow(0, begin, elements_of(of_owner)));
+      for_each_place(flat_.back(), of_owner, [](at::Tensor& value, const at::Tensor& place) {
+        place.copy_(value);
+        value.set_data(place);
+      });
+      begin += flat_.back().numel();
+    }
+  }
+
+  std::optional<OptimizerPiece> joined_piece() const override {
+    if (mine().empty()) return std::nullopt;
+    return OptimizerPiece{mine().front(), flat_[my_rank()]};
+  }
+
+ private:
+  at::Tensor message(std::size_t rank) const override { return flat_[rank]; }
+
+  std::vector<at::Tensor> flat_;  ///< of each data rank
+};
+
+/// Megatron-LM's: they lie where they lay.
+class DealtParameters final : public OwnedParameters {
+ public:
+  DealtParameters(const ParameterList& parameters, std::shared_ptr<Communicator> data_group)
+      : OwnedParameters(deal_in_turn(parameters, group_size(data_group)), data_group) {}
+
+ private:
+  at::Tensor message(std::size_t rank) const override {
+    return rank == my_rank() ? flattened(mine()) : empty_for(owned()[rank]);
+  }
+  void received(const at::Tensor& message, std::size_t rank) const override {
+    for_each_place(message, owned()[rank], [](at::Tensor& value, const at::Tensor& place) {
+      value.copy_(place);
+    });
+  }
+};
+
 }  // namespace
 
-std::vector<std::vector<Parameter*>> part_by_size(const ParameterList& parameters, int64_t ranks) {
+std::vector<ParameterList> part_by_size(const ParameterList& parameters, int64_t ranks) {
   ParameterList falling = parameters;
   std::stable_sort(falling.begin(), falling.end(), [](const Parameter* a, const Parameter* b) {
     return a->value.numel() > b->value.numel();
   });
-  std::vector<std::vector<Parameter*>> owned(ranks);
+  std::vector<ParameterList> owned(ranks);
   std::vector<int64_t> elements(ranks, 0);
   for (Parameter* parameter : falling) {
     const auto rank = std::min_element(elements.begin(), elements.end()) - elements.begin();
@@ -47,55 +109,67 @@ std::vector<std::vector<Parameter*>> part_by_size(const ParameterList& parameter
   return owned;
 }
 
-OwnedParameters::OwnedParameters(const ParameterList& parameters,
-                                 std::shared_ptr<Communicator> data_group,
-                                 Observer& observer)
-    : data_group_(std::move(data_group)) {
-  const c10::NoGradGuard no_grad;
-  int64_t elements = 0;
-  for (const Parameter* parameter : parameters) elements += parameter->value.numel();
-  flat_ = at::empty({elements}, parameters.front()->value.options().requires_grad(false));
-  observer.memory_lasts(flat_, {MemoryCategory::kParameter, "parameter_buffer", ""});
-  int64_t begin = 0;
-  for (std::vector<Parameter*>& owned : part_by_size(parameters, group_size(data_group_))) {
-    const int64_t length = elements_of(owned);
-    owners_.push_back({std::move(owned), flat_.narrow(0, begin, length)});
-    move_to(owners_.back().flat, owners_.back().parameters);
-    begin += length;
+std::vector<ParameterList> deal_in_turn(const ParameterList& parameters, int64_t ranks) {
+  ParameterList rising = parameters;
+  std::stable_sort(rising.begin(), rising.end(), [](const Parameter* a, const Parameter* b) {
+    return a->value.numel() < b->value.numel();
+  });
+  std::vector<ParameterList> owned(ranks);
+  for (std::size_t i = 0; i < rising.size(); ++i) {
+    const auto turn = static_cast<int64_t>(i) % (2 * ranks);
+    owned[turn < ranks ? turn : 2 * ranks - 1 - turn].push_back(rising[i]);
   }
+  return owned;
 }
 
-const OwnedParameters::Owner& OwnedParameters::mine() const {
-  return owners_[data_group_ ? data_group_->index() : 0];
+OwnedParameters::OwnedParameters(std::vector<ParameterList> owned,
+                                 std::shared_ptr<Communicator> data_group)
+    : owned_(std::move(owned)), data_group_(std::move(data_group)) {}
+
+std::size_t OwnedParameters::my_rank() const {
+  return data_group_ ? static_cast<std::size_t>(data_group_->index()) : 0;
 }
 
 bool OwnedParameters::is_mine(const Parameter& parameter) const {
-  const std::vector<Parameter*>& owned = mine().parameters;
-  return std::find(owned.begin(), owned.end(), &parameter) != owned.end();
+  return std::find(mine().begin(), mine().end(), &parameter) != mine().end();
 }
 
-std::vector<OptimizerPiece> OwnedParameters::optimizer_pieces() const {
-  if (mine().parameters.empty()) return {};
-  return {{mine().parameters.front(), mine().flat}};
-}
-
-std::vector<at::Tensor> OwnedParameters::step_gradients(c10::ScalarType type) const {
-  if (mine().parameters.empty()) return {};
+at::Tensor OwnedParameters::joined_gradient(c10::ScalarType type) const {
   std::vector<at::Tensor> gradients;
-  for (const Parameter* parameter : mine().parameters) {
-    gradients.push_back(parameter->main_gradient.view(-1));
-  }
-  return {at::cat(gradients).to(type)};
+  for (const Parameter* parameter : mine()) gradients.push_back(parameter->main_gradient.view(-1));
+  return at::cat(gradients).to(type);
 }
 
-void OwnedParameters::broadcast() {
+void OwnedParameters::hand_out() {
   if (!data_group_) return;
+  const c10::NoGradGuard no_grad;
+  std::vector<at::Tensor> messages(owned_.size());
+  if (!mine().empty()) messages[my_rank()] = message(my_rank());
   std::vector<PendingCall> pending;
-  for (std::size_t rank = 0; rank < owners_.size(); ++rank) {
-    if (owners_[rank].parameters.empty()) continue;
-    pending.push_back(data_group_->start_broadcast(owners_[rank].flat, static_cast<int64_t>(rank)));
+  for (std::size_t rank = 0; rank < owned_.size(); ++rank) {
+    if (owned_[rank].empty()) continue;
+    if (rank != my_rank()) messages[rank] = message(rank);
+    pending.push_back(data_group_->start_broadcast(messages[rank], static_cast<int64_t>(rank)));
   }
   for (PendingCall& call : pending) call.wait();
+  for (std::size_t rank = 0; rank < owned_.size(); ++rank) {
+    if (rank != my_rank() && !owned_[rank].empty()) received(messages[rank], rank);
+  }
+}
+
+std::unique_ptr<OwnedParameters> make_owned_parameters(WholeOwners owners,
+                                                       const ParameterList& parameters,
+                                                       std::shared_ptr<Communicator> data_group,
+                                                       Observer& observer) {
+  switch (owners) {
+    case WholeOwners::kNone:
+      return nullptr;
+    case WholeOwners::kBySize:
+      return std::make_unique<JoinedParameters>(parameters, std::move(data_group), observer);
+    case WholeOwners::kInTurn:
+      break;
+  }
+  return std::make_unique<DealtParameters>(parameters, std::move(data_group));
 }
 
 }  // namespace models

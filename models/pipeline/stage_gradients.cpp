@@ -81,16 +81,22 @@ void add_parts(const estimator::Plan& plan,
   if (has_matrices) parts.push_back(std::move(matrices));
 }
 
+WholeOwners whole_owners(const ShardContext& context) {
+  if (matrix_sharding(context.plan) == MatrixSharding::kInTurn) return WholeOwners::kInTurn;
+  const bool is_parted = context.plan.parallelism.zero_stage >= 1;
+  return is_parted && context.framework().whole_parameters ? WholeOwners::kBySize
+                                                           : WholeOwners::kNone;
+}
+
 std::unique_ptr<DataParallel> gradient_buffer(const ShardContext& context,
                                               Stage& stage,
                                               const BufferPart& part,
                                               const std::shared_ptr<const SideStream>& stream) {
   const bool is_parted = context.plan.parallelism.zero_stage >= 1;
-  const bool dealt = matrix_sharding(context.plan) == MatrixSharding::kInTurn;
-  const bool whole_parameters = is_parted && context.framework().whole_parameters;
+  const WholeOwners owners = whole_owners(context);
   return std::make_unique<GradientBuffer>(
       part.parameters,
-      GradientBufferOptions{.shape = {.sharded = is_parted && !whole_parameters && !dealt,
+      GradientBufferOptions{.shape = {.sharded = is_parted && owners == WholeOwners::kNone,
                                       .data_ranks = group_size(part.data_group),
                                       .bucket_elements = bucket_limit(context),
                                       .cut_later_chunks = context.framework().always_buckets,
@@ -103,8 +109,7 @@ std::unique_ptr<DataParallel> gradient_buffer(const ShardContext& context,
                             .overlap_gather = context.plan.parallelism.overlap_param_gather,
                             .own_gradients = own_gradients(context),
                             .flat_pieces = keeps_as_deepspeed(context.framework()),
-                            .whole_parameters = whole_parameters,
-                            .dealt_parameters = dealt,
+                            .whole_owners = owners,
                             .replicas = context.plan.replicas(),
                             .data_group = part.data_group,
                             .instances = context.groups.instances,
