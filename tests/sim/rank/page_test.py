@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Pages of --html: whole, small, without the network, and alive in a browser.
 
-    page_test.py ONERANK CASE
+    page_test.py ONERANK
 
-CASE is Files (no browser), or Browser, which needs Chromium and skips without it.
+What is alive in them needs Chromium, and is skipped without it.
 """
+import functools
 import html.parser
 import json
 import os
@@ -17,7 +18,6 @@ import tempfile
 import unittest
 
 ONERANK = sys.argv[1]
-CASE = sys.argv[2]
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 PLANS = ROOT / "scripts/plans"
 LARGEST = 1_000_000  # bytes
@@ -55,6 +55,13 @@ class Document(html.parser.HTMLParser):
             self.open.pop()
 
 
+@functools.cache
+def made_pages():
+    """The folder that all tests share, and make_pages() of it."""
+    folder = tempfile.TemporaryDirectory()
+    return folder, make_pages(pathlib.Path(folder.name))
+
+
 def make_pages(folder):
     """{name: the text of a page} of each command."""
     hostile = json.loads((PLANS / "llama3-8b-8xh100.json").read_text())
@@ -81,14 +88,8 @@ def make_pages(folder):
 
 
 class Files(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.folder = tempfile.TemporaryDirectory()
-        cls.pages = make_pages(pathlib.Path(cls.folder.name))
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.folder.cleanup()
+    def setUp(self):
+        self.folder, self.pages = made_pages()
 
     def each(self):
         for name, text in self.pages.items():
@@ -193,14 +194,8 @@ document.body.setAttribute("%s", JSON.stringify(seen));
 
 @unittest.skipUnless(CHROMIUM, "no Chromium here (Debian: apt-get install chromium)")
 class Browser(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.folder = tempfile.TemporaryDirectory()
-        cls.pages = make_pages(pathlib.Path(cls.folder.name))
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.folder.cleanup()
+    def setUp(self):
+        self.folder, self.pages = made_pages()
 
     def seen(self, name, width):
         """What ACT saw in a window of this width. Chromium's own is 500 wide at least: a frame is not."""
@@ -265,4 +260,4 @@ class Browser(unittest.TestCase):
 
 if __name__ == "__main__":
     os.umask(0o077)
-    unittest.main(argv=[sys.argv[0], CASE, "-v"])
+    unittest.main(argv=[sys.argv[0], "-v"])
