@@ -12,6 +12,7 @@
 #include <tuple>
 
 #include "tests/estimator/test_plans.h"
+#include "tests/paths.h"
 
 namespace estimator {
 namespace {
@@ -132,7 +133,7 @@ TEST(ChromeTraceOfPlans, NoSliceOverlapsAnotherOfItsThread) {
     return std::uniform_real_distribution<>(most / 10, most)(random);
   };
   int plans = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(ONERANK_PLANS)) {
+  for (const auto& entry : std::filesystem::directory_iterator(tests::kPlans)) {
     const Plan plan = resolve_plan(Json::parse(std::ifstream(entry.path())), {});
     std::vector<StageTime> stages(static_cast<std::size_t>(plan.parallelism.pipeline));
     for (StageTime& stage : stages) {

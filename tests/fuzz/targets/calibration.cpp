@@ -5,10 +5,11 @@
 #include "estimator/hardware/hardware.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/profile_uses.h"
+#include "tests/paths.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const std::vector<estimator::RankProfile> profiles =
-      fuzz::read_profiles(estimator::read_file(FUZZ_CORPUS "/shard_profiles/llama.json"));
+      fuzz::read_profiles(estimator::read_file(tests::kShardProfiles + std::string("/llama.json")));
   return fuzz::read_and_use([&] {
     const auto calibration = estimator::read_calibration(fuzz::as_text(data, size), "calibration");
     check_calibration_is_of(

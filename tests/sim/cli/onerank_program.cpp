@@ -12,6 +12,7 @@
 #include <stdexcept>
 
 #include "sim/cli/process/environment.h"
+#include "tests/paths.h"
 
 namespace sim {
 namespace {
@@ -50,14 +51,14 @@ OnerankProgram::OnerankProgram() : environment_(current_environment()) {
     environment_.erase(variable);
   }
   environment_["TMPDIR"] = path("tmp");
-  environment_[kRankProcessVariable] = ONERANK_FAKE_RANK;
-  environment_[kDriverFileVariable] = ONERANK_FAKE_RANK;  // the fake rank's --device cuda has one
+  environment_[kRankProcessVariable] = tests::kFakeRank;
+  environment_[kDriverFileVariable] = tests::kFakeRank;  // the fake rank's --device cuda has one
 }
 
 OnerankProgram::~OnerankProgram() { fs::remove_all(folder_); }
 
 pid_t OnerankProgram::start(const std::vector<std::string>& arguments) {
-  std::vector<std::string> texts = {ONERANK_PROGRAM};
+  std::vector<std::string> texts = {tests::kProgram};
   texts.insert(texts.end(), arguments.begin(), arguments.end());
   std::vector<std::string> variables;
   for (const auto& [name, value] : environment_) variables.push_back(name + "=" + value);

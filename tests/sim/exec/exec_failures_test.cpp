@@ -196,7 +196,7 @@ class ExecBroken : public ExecProgram, public testing::WithParamInterface<Broken
 
 TEST_P(ExecBroken, ProgramsThatDoNotTrainAsTheySayGetNoVerdict) {
   const auto& [program, broken] = GetParam();
-  environment_["PYTHONPATH"] = ONERANK_BROKEN_PROGRAMS;
+  environment_["PYTHONPATH"] = tests::kBrokenPrograms;
   environment_["ONERANK_BREAK"] = broken.first;
   const ProgramResult result = run_program(program, {"--world-size", "16", "--steps", "2"});
   EXPECT_THAT(result.exit_code, testing::AnyOf(2, 3));

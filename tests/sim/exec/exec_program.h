@@ -10,6 +10,7 @@
 
 #include "estimator/base/files.h"
 #include "estimator/profile/rank_profile.h"
+#include "tests/paths.h"
 #include "tests/sim/cli/onerank_program.h"
 
 namespace sim {
@@ -22,8 +23,8 @@ class ExecProgram : public OnerankProgram {
                                    const std::vector<std::string>& arguments = {}) const {
     std::vector<std::string> words = {"exec", "--output", path("out")};
     words.insert(words.end(), flags.begin(), flags.end());
-    const std::string file = std::string(ONERANK_EXEC_PROGRAMS) + "/" + program;
-    words.insert(words.end(), {"--", ONERANK_PYTHON, file});
+    const std::string file = std::string(tests::kExecPrograms) + "/" + program;
+    words.insert(words.end(), {"--", tests::kPython, file});
     words.insert(words.end(), arguments.begin(), arguments.end());
     return words;
   }
@@ -32,7 +33,7 @@ class ExecProgram : public OnerankProgram {
   /// of them they are skipped.
   bool has_package(const std::string& name) const {
     const auto more = environment_.find("PYTHONPATH");
-    std::istringstream folders(ONERANK_SITE_PACKAGES +
+    std::istringstream folders(tests::kSitePackages +
                                (more == environment_.end() ? "" : ":" + more->second));
     for (std::string folder; std::getline(folders, folder, ':');) {
       if (std::filesystem::exists(std::filesystem::path(folder) / name)) return true;

@@ -21,13 +21,13 @@ class ExecRank : public ExecProgram {
     words.insert(words.end(), flags.begin(), flags.end());
     words.insert(words.end(),
                  {"--",
-                  ONERANK_PYTHON,
+                  tests::kPython,
                   "-m",
                   "torch.distributed.run",
                   "--nproc-per-node",
                   std::to_string(processes)});
     words.insert(words.end(), nodes.begin(), nodes.end());
-    words.push_back(std::string(ONERANK_EXEC_PROGRAMS) + "/ddp.py");
+    words.push_back(std::string(tests::kExecPrograms) + "/ddp.py");
     return run(words);
   }
 };
@@ -76,7 +76,7 @@ TEST_F(ExecRank, OfAnotherNodeThanTheProgramSpawnsIsRefused) {
 }
 
 TEST_F(ExecRank, IsTheTaskThatSrunWouldStart) {
-  const std::string program = std::string(ONERANK_EXEC_PROGRAMS) + "/slurm_task.py";
+  const std::string program = std::string(tests::kExecPrograms) + "/slurm_task.py";
   const ProgramResult result = run({"exec",
                                     "--output",
                                     path("out"),
@@ -87,7 +87,7 @@ TEST_F(ExecRank, IsTheTaskThatSrunWouldStart) {
                                     "-N",
                                     "2",
                                     "--ntasks-per-node=8",
-                                    ONERANK_PYTHON,
+                                    tests::kPython,
                                     program});
   ASSERT_EQ(result.exit_code, 0) << result.error;
   EXPECT_EQ(profile(9).world_size, 16);

@@ -18,7 +18,7 @@ using testing::Not;
 class ExecRealGpu : public ExecProgram {
  protected:
   static std::filesystem::path virtual_gpu_folder() {
-    return std::filesystem::path(ONERANK_PROGRAM).parent_path() / "virtual_gpu";
+    return std::filesystem::path(tests::kProgram).parent_path() / "virtual_gpu";
   }
 
   void have_driver() { environment_["ONERANK_DRIVER_FILE"] = "/dev/null"; }

@@ -10,6 +10,7 @@
 #include "estimator/profile/peak_snapshot.h"
 #include "sim/cli/process/rank_process.h"
 #include "sim/cli/process/temporary_folder.h"
+#include "tests/paths.h"
 #include "tests/sim/rank/executed_rank.h"
 
 namespace sim {
@@ -69,7 +70,7 @@ void expect_lists_equal_to_the_allocators_peaks(const ExecutedStages& run) {
 class PeakListOfPlan : public testing::TestWithParam<std::string> {};
 
 TEST_P(PeakListOfPlan, AddsUpToTheAllocatorsPeakWithAndWithoutRecompute) {
-  const std::string path = std::string(ONERANK_PLANS) + "/" + GetParam();
+  const std::string path = std::string(tests::kPlans) + "/" + GetParam();
   Json tree = estimator::parse_json(estimator::read_file(path), path);
   for (const char* recompute : {"none", "selective", "full"}) {
     tree["training"]["recompute"] = recompute;
@@ -81,7 +82,7 @@ TEST_P(PeakListOfPlan, AddsUpToTheAllocatorsPeakWithAndWithoutRecompute) {
 
 std::vector<std::string> plan_names() {
   std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(ONERANK_PLANS)) {
+  for (const auto& entry : std::filesystem::directory_iterator(tests::kPlans)) {
     names.push_back(entry.path().filename().string());
   }
   std::sort(names.begin(), names.end());

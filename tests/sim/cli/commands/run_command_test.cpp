@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 
 #include "estimator/profile/rank_profile.h"
+#include "tests/paths.h"
 #include "tests/sim/cli/onerank_program.h"
 
 namespace sim {
@@ -49,13 +50,13 @@ TEST_F(RunCommand, FailsWhenStandardOutputIsFull) {
   const ProgramResult result = run({"list", "gpus"});
   EXPECT_EQ(result.exit_code, 0);
   const int status = std::system(
-      (std::string(ONERANK_PROGRAM) + " list gpus >/dev/full 2>" + path("error")).c_str());
+      (std::string(tests::kProgram) + " list gpus >/dev/full 2>" + path("error")).c_str());
   EXPECT_EQ(WEXITSTATUS(status), 3);
   EXPECT_THAT(read("error"), StartsWith("error: cannot write to standard output\n"));
 }
 
 TEST_F(RunCommand, FailsWhenNobodyReadsStandardOutput) {
-  const std::string command = "{ sleep 0.2; " + std::string(ONERANK_PROGRAM) +
+  const std::string command = "{ sleep 0.2; " + std::string(tests::kProgram) +
                               " list gpus; echo $? >" + path("code") + "; } 2>" + path("error") +
                               " | true";
   ASSERT_EQ(std::system(command.c_str()), 0);

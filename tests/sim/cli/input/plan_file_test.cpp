@@ -11,6 +11,7 @@
 #include "estimator/base/fields.h"
 #include "estimator/plan/plan.h"
 #include "sim/cli/values/yaml_tree.h"
+#include "tests/paths.h"
 #include "tests/sim/cli/onerank_program.h"
 
 namespace sim {
@@ -145,7 +146,7 @@ TEST_F(PlanFile, ThatCannotBeReadIsNamed) {
 
 TEST(PlansToTry, AreValidAndNameTheirFrameworkAndAttention) {
   int count = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(ONERANK_PLANS)) {
+  for (const auto& entry : std::filesystem::directory_iterator(tests::kPlans)) {
     const std::string path = entry.path().string();
     const Json tree = read_plan_file(path);
     EXPECT_NO_THROW(estimator::resolve_plan(tree, {.origin = path})) << path;

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "sim/cli/process/environment.h"
+#include "tests/paths.h"
 #include "tests/sim/cli/onerank_program.h"
 
 namespace sim {
@@ -222,7 +223,7 @@ TEST_F(RankProcess, GetsTheAllocatorsSettingsOfThePlanAlone) {
 }
 
 TEST_F(RankProcess, OnTheVirtualDeviceIsGivenAGpuToPlay) {
-  const auto preload = std::filesystem::path(ONERANK_PROGRAM).parent_path() / "virtual_gpu/preload";
+  const auto preload = std::filesystem::path(tests::kProgram).parent_path() / "virtual_gpu/preload";
   if (!std::filesystem::exists(preload)) {
     GTEST_SKIP() << "the virtual GPU is not built: this torch has no CUDA";
   }

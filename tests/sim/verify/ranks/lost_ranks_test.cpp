@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "estimator/base/fields.h"
+#include "tests/paths.h"
 #include "tests/sim/verify/ranks/verify_program.h"
 
 namespace sim {
@@ -54,7 +55,7 @@ class LostRanks : public VerifyProgram {
   }
 
   void use_fault(const std::string& fault) {
-    environment_["ONERANK_RANK_PROCESS"] = ONERANK_FAULTY_RANK;
+    environment_["ONERANK_RANK_PROCESS"] = tests::kFaultyRank;
     environment_["TEST_FAULT"] = fault;
     environment_["TEST_MARKER"] = path("hangs-");
   }
@@ -65,7 +66,7 @@ class LostRanks : public VerifyProgram {
     environment_["RANK"] = std::to_string(rank);
     environment_["WORLD_SIZE"] = std::to_string(world);
     if (!environment_.count("MASTER_PORT")) environment_["MASTER_PORT"] = Port(false).number();
-    const std::string command = std::string(ONERANK_PROGRAM) + " verify " + plan +
+    const std::string command = std::string(tests::kProgram) + " verify " + plan +
                                 " --join-timeout 5 --timeout 20 >" + path("out") +
                                 std::to_string(rank) + " 2>" + path("err") + std::to_string(rank);
     const pid_t pid = fork();

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "estimator/base/fields.h"
+#include "tests/paths.h"
 #include "tests/sim/verify/ranks/verify_program.h"
 
 namespace sim {
@@ -18,7 +19,7 @@ class WrongRanks : public VerifyProgram {
   Verification verify_with_fault(const std::string& fault,
                                  int exit_code = 4,
                                  const Json& training = Json::object()) {
-    environment_["ONERANK_RANK_PROCESS"] = ONERANK_FAULTY_RANK;
+    environment_["ONERANK_RANK_PROCESS"] = tests::kFaultyRank;
     environment_["TEST_FAULT"] = fault;
     const Json changes = {{"parallelism", {{"tensor", 2}, {"data", 2}}}, {"training", training}};
     return verify(write_plan(4, changes), exit_code);
@@ -89,7 +90,7 @@ TEST_F(WrongRanks, SwappedGroupsAreNamedWithTheirMembers) {
 }
 
 TEST_F(WrongRanks, AreListedInWords) {
-  environment_["ONERANK_RANK_PROCESS"] = ONERANK_FAULTY_RANK;
+  environment_["ONERANK_RANK_PROCESS"] = tests::kFaultyRank;
   environment_["TEST_FAULT"] = "drop-collective";
   const std::string plan = write_plan(2, {{"parallelism", {{"tensor", 2}}}});
   const ProgramResult result = run({"verify", plan});
