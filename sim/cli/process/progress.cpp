@@ -28,7 +28,7 @@ void Progress::update(Clock::time_point now) {
 }
 
 std::string Progress::text(Clock::time_point now) const {
-  const std::string count = fmt::format("{}: {} of {}", what_, done_, total_);
+  std::string count = fmt::format("{}: {} of {}", what_, done_, total_);
   if (done_ == 0 || done_ >= total_) return count;
   const double elapsed = std::chrono::duration<double>(now - start_).count();
   const double left = elapsed / static_cast<double>(done_) * static_cast<double>(total_ - done_);

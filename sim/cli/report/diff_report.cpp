@@ -34,7 +34,7 @@ void collect_leaves(const Json& json,
                     std::vector<std::pair<std::string, std::string>>& leaves) {
   if (!json.is_object()) return void(leaves.emplace_back(path, json.dump()));
   for (const auto& [key, value] : json.items()) {
-    collect_leaves(value, path.empty() ? key : path + "." + key, leaves);
+    collect_leaves(value, path.empty() ? key : fmt::format("{}.{}", path, key), leaves);
   }
 }
 

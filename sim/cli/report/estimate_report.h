@@ -40,7 +40,7 @@ double step_seconds(const estimator::ClusterEstimate& estimate);
 std::string gains_text(const estimator::Advice& advice, double iteration_seconds);
 
 /// Where the rank ran out of memory, in a sentence; "" where it did not.
-std::string out_of_memory_text(const estimator::RankClassEstimate& rank);
+std::string out_of_memory_text(const estimator::RankClassEstimate& row);
 
 /// "fits: REASON", "too close to call: REASON" or "does not fit: REASON".
 std::string verdict_text(const estimator::Verdict& verdict);

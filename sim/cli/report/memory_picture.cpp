@@ -96,7 +96,7 @@ std::string memory_picture(const std::vector<MemoryPoint>& points, int columns) 
       if (point->phase == phase) continue;
       phase = point->phase;
       const std::string letter = letter_of(legend.size());
-      legend.push_back(letter + " " + phase);
+      legend.push_back(fmt::format("{} {}", letter, phase));
       marks.back() = marks.back() == ' ' ? letter.front() : '*';
     }
   }

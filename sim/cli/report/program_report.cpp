@@ -59,7 +59,7 @@ std::string phases_of(const InventedReads& reads, const RankProfile& profile) {
   const auto name = [&](std::size_t place) {
     return place < profile.phases.size() ? profile.phases[place].name : "end";
   };
-  const std::string first = name(*reads.phases.begin());
+  std::string first = name(*reads.phases.begin());
   if (reads.phases.size() == 1) return first;
   return fmt::format("{} to {}", first, name(*reads.phases.rbegin()));
 }

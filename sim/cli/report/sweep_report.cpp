@@ -175,6 +175,7 @@ std::string words_of(const Laws& laws) {
   for (const SweepScaling* law : laws) ++counts[law->words];
   if (counts.size() == 1) return laws.front()->words;
   std::vector<std::pair<std::size_t, std::string>> most_first;
+  most_first.reserve(counts.size());
   for (const auto& [words, count] : counts) most_first.emplace_back(count, words);
   std::stable_sort(most_first.begin(), most_first.end(), [](const auto& a, const auto& b) {
     return a.first > b.first;
