@@ -289,6 +289,23 @@ void visit_fields(Visitor& visit, Advice& advice) {
         "seconds that an iteration saves, from a run of the changed plan");
 }
 
+/// One closed formula of the literature, beside what was executed.
+struct TextbookTerm {
+  std::string name;
+  std::string formula;  ///< "2 x P / (t p)"
+  int64_t bytes = 0;    ///< by the formula
+  std::optional<int64_t> executed_bytes;
+  std::string source;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, TextbookTerm& term) {
+  visit("name", term.name, "what it is");
+  visit("formula", term.formula, "in the letters of the papers");
+  visit("bytes", term.bytes, "by the formula");
+  visit("executed_bytes", term.executed_bytes, "where the same was executed and counted");
+  visit("source", term.source, "where the formula is from; empty for a sum of terms above it");
+}
+
 struct ClusterEstimate {
   DocumentHead head{kEstimateSchemaVersion, "cluster_estimate"};
   ToolVersion tool;
@@ -302,6 +319,7 @@ struct ClusterEstimate {
   Throughput throughput;
   std::optional<TrainingEstimate> training;
   std::vector<Advice> advice;
+  std::vector<TextbookTerm> textbook;  ///< of the worst rank, where it is asked for
   std::vector<RateTerm> rates;
   std::vector<std::string> assumptions;
   std::vector<std::string> not_modelled;
@@ -325,6 +343,9 @@ void visit_fields(Visitor& visit, ClusterEstimate& estimate) {
   visit("throughput", estimate.throughput, "of the cluster");
   visit("training", estimate.training, "of the whole training, where the plan says how long");
   visit("advice", estimate.advice, "what would help");
+  visit("textbook",
+        estimate.textbook,
+        "closed formulas beside what the worst rank executed; with --formulas");
   visit("rates", estimate.rates, "how fast the GPU was taken to be");
   visit("assumptions", estimate.assumptions, "numbers that were assumed");
   visit("not_modelled", estimate.not_modelled, "what the estimate leaves out");

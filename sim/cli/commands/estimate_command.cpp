@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <filesystem>
 #include <memory>
+#include <optional>
 
 #include "estimator/base/document.h"
 #include "estimator/base/files.h"
 #include "estimator/cluster/roofline.h"
+#include "estimator/cluster/textbook.h"
 #include "estimator/plan/plan_tree.h"
 #include "estimator/step/chrome_trace.h"
 #include "estimator/what_if/advice.h"
@@ -45,12 +47,16 @@ struct EstimateOptions {
   bool timeline = false;
   bool json = false;
   bool sources = false;
+  bool formulas = false;
+  std::string decode_tokens;
   bool exit_zero = false;
   std::string advice = "auto";
   bool no_advice = false;
   bool max_micro_batch = false;
   std::string write_plan;
   std::string apply;
+
+  bool wants_formulas() const { return formulas || !decode_tokens.empty(); }
 };
 
 ReportStyle style_of(const EstimateOptions& options) {
@@ -142,6 +148,7 @@ void refuse_flags_of_plans(const EstimateOptions& options) {
   if (!options.keep_profiles.empty()) refuse_flag_of_plans("--keep-profiles");
   if (options.advice == "always") refuse_flag_of_plans("--advice always");
   if (!options.write_plan.empty()) refuse_flag_of_plans("--write-plan");
+  if (options.wants_formulas()) refuse_flag_of_plans("--formulas");
 }
 
 /// What is asked of a program, but has no answer for a plan.
@@ -196,18 +203,36 @@ ExitCode estimate_program(const EstimateOptions& options,
   return exit_code_of(estimate.verdict, options);
 }
 
+/// The profile of the worst rank, or null.
+const estimator::RankProfile* worst_profile(const ClusterResult& result) {
+  const auto worst = std::find_if(
+      result.profiles.begin(), result.profiles.end(), [&](const estimator::RankProfile& profile) {
+        return profile.rank == result.estimate.verdict.worst_rank;
+      });
+  return worst == result.profiles.end() ? nullptr : &*worst;
+}
+
+std::optional<int64_t> decode_tokens_of(const EstimateOptions& options) {
+  if (options.decode_tokens.empty()) return std::nullopt;
+  return parse_positive_number(options.decode_tokens, "--decode-tokens");
+}
+
+void add_formulas(std::optional<int64_t> decode_tokens, ClusterResult& result) {
+  const auto* const rank = worst_class(result.estimate.verdict, result.estimate.rank_classes);
+  const auto* const profile = worst_profile(result);
+  if (rank == nullptr || profile == nullptr) return;
+  result.estimate.textbook =
+      estimator::textbook_terms(result.input.plan, *rank, *profile, decode_tokens);
+}
+
 void write_page(const ClusterJob& job,
                 const ClusterResult& result,
                 const std::string& path,
                 const Environment& environment) {
   if (path.empty()) return;
-  const auto worst = std::find_if(
-      result.profiles.begin(), result.profiles.end(), [&](const estimator::RankProfile& profile) {
-        return profile.rank == result.estimate.verdict.worst_rank;
-      });
   const EstimateParts parts{
       .worst_rank = job.worst_rank_detail(result, environment),
-      .worst_profile = worst == result.profiles.end() ? nullptr : &*worst,
+      .worst_profile = worst_profile(result),
       .timeline = result.timeline(),
       .roofline = estimator::roofline_of(
           result.input.plan, result.profiles, result.estimate, result.rates())};
@@ -229,6 +254,7 @@ ExitCode run_estimate(const EstimateOptions& options, const Environment& environ
   check_writable(options.html, "--html");
   check_writable_folder(options.keep_profiles, "--keep-profiles");
   const auto measured_seconds = options.measured_step.seconds();
+  const auto decode_tokens = decode_tokens_of(options);
   if (options.max_micro_batch) {
     refuse_flags_of_programs(options);
     if (measured_seconds) refuse_measured_step();
@@ -248,6 +274,7 @@ ExitCode run_estimate(const EstimateOptions& options, const Environment& environ
   if (measured_seconds) {
     estimator::use_measured_step(*measured_seconds, result.input.plan, result.estimate);
   }
+  if (options.wants_formulas()) add_formulas(decode_tokens, result);
   write_plan(options, result);
   const std::string json = estimator::document_text(result.estimate);
   if (!options.output.empty()) estimator::write_file_whole(options.output, json);
@@ -299,6 +326,16 @@ Command add_estimate_command(CLI::App& root) {
   app->add_flag("--sources",
                 options->sources,
                 "where the numbers come from: rates, assumptions, and what is not modelled")
+      ->group("Output");
+  app->add_flag("--formulas",
+                options->formulas,
+                "by the book: the formulas of papers for weights, gradients, optimizer, "
+                "activations and logits, beside what was executed, and the difference")
+      ->group("Output");
+  app->add_option("--decode-tokens",
+                  options->decode_tokens,
+                  "the same, and the keys and values of so many tokens that are decoded: 8k")
+      ->type_name("N")
       ->group("Output");
   app->add_flag("--exit-zero", options->exit_zero, "exit with 0 even if the plan does not fit")
       ->group("Output");

@@ -59,6 +59,12 @@ void add_advice(const ClusterEstimate& estimate, Page& page) {
   page.sections.push_back(std::move(section));
 }
 
+void add_textbook(const ClusterEstimate& estimate, Page& page) {
+  std::vector<TitledTable> tables = textbook_tables(estimate);
+  if (tables.empty()) return;
+  page.sections.push_back({.id = "textbook", .title = "By the book", .tables = std::move(tables)});
+}
+
 }  // namespace
 
 Page estimate_page(const PlanInput& input,
@@ -87,6 +93,7 @@ Page estimate_page(const PlanInput& input,
   add_step("all stages", step_picture(parts.timeline), page);
   add_roofline(parts.roofline, page);
   add_training(estimate.training, page);
+  add_textbook(estimate, page);
   add_origins(estimate.rates, estimate.assumptions, estimate.not_modelled, page);
   return page;
 }

@@ -30,6 +30,9 @@ TitledTable time_table(const estimator::StepTime& time);
 std::vector<TitledTable> training_tables(
     const std::optional<estimator::TrainingEstimate>& training);
 
+/// Closed formulas of the literature beside what was executed; none unless they were asked for.
+std::vector<TitledTable> textbook_tables(const estimator::ClusterEstimate& estimate);
+
 /// How fast the GPU was taken to be; none if nothing was priced.
 std::vector<TitledTable> rate_tables(const std::vector<estimator::RateTerm>& rates);
 
@@ -56,8 +59,8 @@ std::string lacking_gpus_text(const estimator::ClusterEstimate& estimate,
 std::string health_text(const estimator::Verdict& verdict, const estimator::MemoryHealth& health);
 
 /// The text between the verdict and its repetition: rank classes, terms of the worst rank, time,
-/// throughput, training and advice; then rates, assumptions and gaps, or how many there are. Memory
-/// is in GiB (2^30).
+/// throughput, training, advice and formulas; then rates, assumptions and gaps, or how many there
+/// are. Memory is in GiB (2^30).
 std::string estimate_text(const estimator::ClusterEstimate& estimate,
                           const ReportStyle& style = {});
 

@@ -137,6 +137,19 @@ TEST_F(ClusterCommands, OnlyAdviceThatIsThereIsAppliedToAWrittenPlan) {
   EXPECT_THAT(nowhere.error, HasSubstr("give --write-plan FILE"));
 }
 
+TEST_F(ClusterCommands, FormulasStandBesideWhatWasExecuted) {
+  const ProgramResult text = run(small_plan({"estimate"}, {"--formulas"}));
+  EXPECT_EQ(text.exit_code, 0) << text.error;
+  EXPECT_THAT(text.output, AllOf(HasSubstr("By the book"), HasSubstr("2 x P")));
+  const ProgramResult json =
+      run(small_plan({"estimate"}, {"--decode-tokens", "8k", "--json", "--no-advice"}));
+  EXPECT_EQ(Json::parse(json.output)["textbook"].back()["name"], "keys and values of 8192 tokens");
+  EXPECT_THAT(Json::parse(run(small_plan({"estimate"}, {"--json"})).output)["textbook"], IsEmpty());
+  const ProgramResult wrong = run(small_plan({"estimate"}, {"--decode-tokens", "none"}));
+  EXPECT_EQ(wrong.exit_code, 2);
+  EXPECT_THAT(wrong.error, HasSubstr("--decode-tokens"));
+}
+
 TEST_F(ClusterCommands, SourcesAreShownWhereTheyAreAskedFor) {
   EXPECT_THAT(run(small_plan({"estimate"})).output, Not(HasSubstr("Not modelled")));
   const std::string report = run(small_plan({"estimate"}, {"--sources"})).output;
