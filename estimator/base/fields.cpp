@@ -161,12 +161,25 @@ void FieldReader::read_switch(const Json& json, bool& value, const std::string& 
   value = json.get<bool>();
 }
 
+namespace {
+
+/// What to write for `json`, which is no number, or not of the right kind.
+std::string number_help(const Json& json, const char* example) {
+  if (json.is_string()) {
+    const Json number = Json::parse(json.get<std::string>(), nullptr, /*allow_exceptions=*/false);
+    if (number.is_number()) return "write it without quotes: " + number.dump();
+  }
+  return std::string("write a number such as ") + example;
+}
+
+}  // namespace
+
 void FieldReader::read_whole(const Json& json,
                              int64_t& value,
                              const std::string& path,
                              Range range) {
   if (!json.is_number() || !is_whole(json.get<double>())) {
-    report(path, "a whole number is needed here", shown(json), "write a number such as 8");
+    report(path, "a whole number is needed here", shown(json), number_help(json, "8"));
     return;
   }
   value = static_cast<int64_t>(json.get<double>());  // 15e12 tokens, as people write
@@ -175,7 +188,7 @@ void FieldReader::read_whole(const Json& json,
 
 void FieldReader::read_real(const Json& json, double& value, const std::string& path, Range range) {
   if (!json.is_number() || !std::isfinite(json.get<double>())) {
-    report(path, "a finite number is needed here", shown(json), "write a number such as 0.1");
+    report(path, "a finite number is needed here", shown(json), number_help(json, "0.1"));
     return;
   }
   value = json.get<double>();

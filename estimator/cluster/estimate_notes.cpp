@@ -6,6 +6,7 @@
 
 #include "estimator/base/fields.h"
 #include "estimator/base/units.h"
+#include "estimator/cluster/plan_notes.h"
 #include "estimator/communication/collective_fit.h"
 #include "estimator/compute/gpu_variation.h"
 #include "estimator/plan/attention_choice.h"
@@ -182,7 +183,7 @@ std::vector<std::string> assumptions_of(const Plan& plan,
                                         const Gpu& gpu,
                                         const Fabric& fabric,
                                         const std::vector<const RankProfile*>& profiles) {
-  std::vector<std::string> notes;
+  std::vector<std::string> notes = plan_notes(plan);
   notes.push_back(fmt::format(
       "CUDA context of {}: {} ({})", gpu.id, format_gib(gpu.context_bytes), gpu.context_source));
   for (std::string& note : communication_assumptions(plan.cluster, fabric)) {

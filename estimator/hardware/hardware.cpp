@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <regex>
 #include <stdexcept>
+#include <string>
 #include <string_view>
 
 #include "estimator/base/database.h"
@@ -24,6 +26,13 @@ std::string_view without_vendor(std::string_view name) {
     }
   }
   return name;
+}
+
+/// "h100-sxm-80" of "h100-sxm5-80gb": without the generation of the socket and the unit.
+std::string without_generations(std::string_view name) {
+  static const std::regex socket("(sxm)[2-6]", std::regex::icase),
+      unit("([0-9]) ?gb$", std::regex::icase);
+  return std::regex_replace(std::regex_replace(std::string(name), socket, "$1"), unit, "$1");
 }
 
 std::optional<double> rate(const PeakFlops& peak, Dtype dtype) {
@@ -65,9 +74,11 @@ const std::vector<Link>& links() {
 
 const Gpu* find_gpu(const std::string& name) {
   const std::string_view model = without_vendor(name);
-  for (const Gpu& gpu : gpus()) {
-    if (is_called(model, gpu.id, gpu.aliases)) return &gpu;
-    if (same_name(model, without_vendor(gpu.cuda_name))) return &gpu;
+  for (const std::string& wanted : {std::string(model), without_generations(model)}) {
+    for (const Gpu& gpu : gpus()) {
+      if (is_called(wanted, gpu.id, gpu.aliases)) return &gpu;
+      if (same_name(wanted, without_vendor(gpu.cuda_name))) return &gpu;
+    }
   }
   return nullptr;
 }

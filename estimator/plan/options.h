@@ -513,7 +513,10 @@ void visit_fields(Visitor& visit, TrainingConfig& training) {
         Option{"steps of the whole training", kCount, {{"--train-iters"}}}.of_the_cluster());
   visit("tokens",
         training.tokens,
-        Option{"tokens of the whole training", kCount, {{"--train-tokens"}}}.of_the_cluster());
+        Option{"tokens of the whole training; chinchilla: 20 for each parameter",
+               kCount,
+               {{"--train-tokens"}}}
+            .of_the_cluster());
   visit("seed", training.seed, {"seed of the random weights, data and dropout", {{"--seed"}}});
 }
 

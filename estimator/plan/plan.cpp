@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <initializer_list>
+#include <optional>
 
 #include "estimator/base/fields.h"
 #include "estimator/base/units.h"
 #include "estimator/plan/options.h"
 #include "estimator/plan/plan_rules.h"
+#include "estimator/plan/sized_model.h"
 
 namespace estimator {
 namespace {
@@ -26,8 +28,8 @@ void read_preset(const Json& json, Plan& plan, const std::string& path, FieldRea
   std::string name;
   reader.read(json, name, path);
   if (!json.is_string()) return;
-  const ModelPreset* preset = find_model_preset(name);
-  if (preset == nullptr) {
+  const std::optional<ModelPreset> preset = named_model(name);
+  if (!preset) {
     reader.report(path,
                   "unknown model",
                   shown(json),

@@ -21,6 +21,8 @@ namespace estimator {
 namespace {
 
 constexpr int64_t kLargestWorld = 1'000'000;
+// No published batch has as many samples, and no stage of a data rank as many.
+constexpr int64_t kLargestBatch = 1 << 20, kLargestBatchOfRank = 1024;
 constexpr int64_t kLargestSize = 1'000'000'000;  // of one dimension of the model
 
 /// What a model without a preset has from the user alone; 0 stands where nobody gave it.
@@ -163,7 +165,7 @@ void check_cluster(Rules& rules, const PlanContext& context) {
           needed,
           world),
       world % model_ranks(p) == 0
-          ? fmt::format("use data = {}", world / model_ranks(p))
+          ? fmt::format("use data = {0} (--dp {0})", world / model_ranks(p))
           : fmt::format("use a world that is a multiple of {}", model_ranks(p)));
 }
 
@@ -252,6 +254,16 @@ void check_batch_and_sequence(Rules& rules) {
                             std::max(per_step, batch / per_step * per_step),
                             (batch / per_step + 1) * per_step));
   const int64_t sequence = t.sequence_length.value_or(1);
+  rules.require(
+      batch < std::max(kLargestBatch, kLargestBatchOfRank * p.data.value_or(1) * p.pipeline),
+      "the global batch counts samples, not tokens",
+      fmt::format("training.global_batch_size = {}: {} tokens in a step",
+                  batch,
+                  whole_with_commas(static_cast<double>(batch) * static_cast<double>(sequence))),
+      fmt::format("{} tokens are {} samples of {}",
+                  with_commas(batch),
+                  with_commas(std::max<int64_t>(1, batch / std::max<int64_t>(1, sequence))),
+                  with_commas(sequence)));
   rules.require(plan.model.position_embedding != PositionEmbedding::kLearnedAbsolute ||
                     sequence <= plan.model.max_position_embeddings,
                 "the sequence is longer than the learned positions",

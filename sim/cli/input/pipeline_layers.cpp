@@ -7,8 +7,8 @@
 
 #include "estimator/base/errors.h"
 #include "estimator/base/fields.h"
-#include "estimator/plan/model_config.h"
 #include "estimator/plan/plan_tree.h"
+#include "estimator/plan/sized_model.h"
 #include "sim/cli/values/strict_number.h"
 
 namespace sim {
@@ -38,8 +38,8 @@ std::optional<int64_t> layers_of(const Json& tree) {
   for (const char* path : {"model", "model.preset"}) {
     const Json name = find_in_tree(tree, path);
     if (!name.is_string()) continue;
-    const auto* preset = estimator::find_model_preset(name.get<std::string>());
-    if (preset != nullptr) return preset->config.num_layers;
+    const auto model = estimator::named_model(name.get<std::string>());
+    if (model) return model->config.num_layers;
   }
   return std::nullopt;
 }

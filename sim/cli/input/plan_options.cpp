@@ -8,6 +8,7 @@
 #include "sim/cli/input/flag_names.h"
 #include "sim/cli/values/byte_sizes.h"
 #include "sim/cli/values/strict_number.h"
+#include "sim/cli/values/token_words.h"
 
 namespace sim {
 namespace {
@@ -109,12 +110,23 @@ PlanContext PlanOptions::context(const Environment& environment) const {
   return context;
 }
 
+namespace {
+
+/// Of a file: a flag says how many GPUs there are.
+void leave_open_how_many_machines(Json& tree) {
+  const auto cluster = tree.find("cluster");
+  if (cluster != tree.end() && cluster->is_object()) cluster->erase("nodes");
+}
+
+}  // namespace
+
 PlanFile PlanOptions::read_tree(const Environment& environment, Writers& writers) const {
   PlanFile file;
   file.tree = Json::object();
   if (!path_.empty()) file = read_plan_or_other_file(path_);
   Json tree = file.tree.json();
   if (!tree.is_object()) return file;  // resolve_plan() says what is wrong with it
+  if (!world_size_.empty()) leave_open_how_many_machines(tree);
   flags_.overlay(tree);
   for (const auto& [path, variables] : kVariables) {
     for (const char* name : variables) {
@@ -201,10 +213,20 @@ PlanInput PlanOptions::said(const Environment& environment, Writers& writers) co
   return input;
 }
 
+namespace {
+
+/// Replaces words that stand for numbers.
+void read_words(PlanInput& input) {
+  read_byte_sizes(input.spec.tree, input.spec.context.origin);
+  input.import_lines += read_token_rule(input.spec.tree, input.spec.context.origin);
+}
+
+}  // namespace
+
 PlanInput PlanOptions::said(const Environment& environment) const {
   Writers writers;
   PlanInput input = said(environment, writers);
-  read_byte_sizes(input.spec.tree, input.spec.context.origin);
+  read_words(input);
   return input;
 }
 
@@ -212,7 +234,7 @@ PlanInput PlanOptions::resolve(const Environment& environment) const {
   Writers writers;
   PlanInput input = said(environment, writers);
   try {
-    read_byte_sizes(input.spec.tree, input.spec.context.origin);
+    read_words(input);
     input.plan = estimator::resolve_plan(input.spec);
   } catch (const UserError& error) {
     throw UserError(with_origins(error.problems(), input.spec.context.origin, writers),

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "estimator/base/units.h"
+#include "estimator/cluster/plan_notes.h"
 #include "estimator/hardware/hardware.h"
 
 namespace sim {
@@ -16,11 +17,13 @@ std::string world_text(const PlanInput& input) {
 }
 
 std::string input_lines(const PlanInput& input) {
-  if (input.allocator_origin.empty()) return input.import_lines;
-  return fmt::format("{}allocator {} (from {})\n",
-                     input.import_lines,
-                     input.plan.memory.allocator,
-                     input.allocator_origin);
+  std::string lines = input.import_lines;
+  if (!input.allocator_origin.empty()) {
+    lines += fmt::format(
+        "allocator {} (from {})\n", input.plan.memory.allocator, input.allocator_origin);
+  }
+  for (const std::string& note : estimator::plan_notes(input.plan)) lines += note + "\n";
+  return lines;
 }
 
 namespace {

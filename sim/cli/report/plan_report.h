@@ -10,8 +10,8 @@ namespace sim {
 /// "simulated world 1024 (from WORLD_SIZE)"
 std::string world_text(const PlanInput& input);
 
-/// What became of another program's file, and a line such as "allocator expandable_segments:True
-/// (from PYTORCH_CUDA_ALLOC_CONF)"; "" if there is nothing to say.
+/// What became of another program's file, a line such as "allocator expandable_segments:True (from
+/// PYTORCH_CUDA_ALLOC_CONF)", and the plan's notes (plan_notes.h); "" if there is nothing to say.
 std::string input_lines(const PlanInput& input);
 
 /// The plan in lines: name, world, layout, training, allocator.

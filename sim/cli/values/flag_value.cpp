@@ -8,6 +8,7 @@
 #include "sim/cli/values/byte_sizes.h"
 #include "sim/cli/values/layer_pattern.h"
 #include "sim/cli/values/strict_number.h"
+#include "sim/cli/values/token_words.h"
 
 namespace sim {
 namespace {
@@ -61,6 +62,7 @@ Json flag_value(const PlanFlag& flag, const std::string& typed) {
   if (flag.is_switch()) return switch_value(flag, typed);
   const std::string text = translated(typed, flag.said.synonyms);
   if (is_size(flag.path)) return text;  // read_byte_sizes() reads it
+  if (is_token_rule(flag.path, text)) return text;
   const bool is_empty_list = flag.type == OptionType::kWholeList && text.empty() && typed != text;
   return is_empty_list ? Json::array() : option_value(flag.type, text, flag.short_name());
 }

@@ -60,7 +60,12 @@ TEST(Gpus, PricesArePositiveAndSayWhereTheyAreFrom) {
 
 // NVIDIA H100 data sheet: 989 TFLOPS bf16 dense, 3.35 TB/s; 80 GB of which CUDA reports 79.19 GiB.
 TEST(Gpus, H100IsTheDataSheets) {
-  for (const char* name : {"NVIDIA H100 80GB HBM3", "H100 80GB HBM3", "H100 SXM", "nvidia h100"}) {
+  for (const char* name : {"NVIDIA H100 80GB HBM3",
+                           "H100 80GB HBM3",
+                           "H100 SXM",
+                           "nvidia h100",
+                           "h100-sxm5-80gb",
+                           "H100 SXM5"}) {
     ASSERT_NE(find_gpu(name), nullptr) << name;
     EXPECT_EQ(find_gpu(name)->id, "h100-sxm") << name;
   }

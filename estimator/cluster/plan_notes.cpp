@@ -1,0 +1,68 @@
+#include "estimator/cluster/plan_notes.h"
+
+#include <fmt/format.h>
+
+#include "estimator/base/units.h"
+#include "estimator/compute/model_flops.h"
+#include "estimator/plan/sized_model.h"
+
+namespace estimator {
+namespace {
+
+void note_size(std::vector<std::string>& notes, const Plan& plan) {
+  if (!sized_model(plan.model_preset)) return;
+  notes.push_back(
+      fmt::format("assumed: {} is only a size, and is taken as Llama's architecture of {}",
+                  plan.model_preset,
+                  shape_words(plan.model)));
+}
+
+void note_positions(std::vector<std::string>& notes, const Plan& plan) {
+  if (plan.sequence_length() <= plan.model.max_position_embeddings) return;
+  notes.push_back(fmt::format("warning: the sequence of {} is longer than the model's {} positions",
+                              with_commas(plan.sequence_length()),
+                              with_commas(plan.model.max_position_embeddings)));
+}
+
+/// Bytes of the scores that a layer keeps for backward: their softmax and its dropout in 16 bits,
+/// and the dropout's mask.
+double kept_scores(const Plan& plan) {
+  const auto s = static_cast<double>(plan.sequence_length());
+  return 5 * static_cast<double>(plan.model.num_attention_heads * plan.training.micro_batch_size) *
+         s * s / static_cast<double>(plan.parallelism.tensor * plan.parallelism.context);
+}
+
+void note_scores(std::vector<std::string>& notes, const Plan& plan) {
+  const bool keeps =
+      plan.training.attention == Attention::kUnfused && plan.training.recompute == Recompute::kNone;
+  const int64_t scores_of_width = 5 * plan.model.num_attention_heads * plan.sequence_length();
+  if (!keeps || scores_of_width <= 34 * plan.model.hidden_size) return;
+  notes.push_back(fmt::format(
+      "warning: unfused attention keeps about {} of scores in each layer, more than all else that "
+      "it keeps, and they grow with the square of the sequence: --attention-backend flash keeps "
+      "none",
+      format_gib(static_cast<int64_t>(kept_scores(plan)))));
+}
+
+void note_attention_flops(std::vector<std::string>& notes, const Plan& plan) {
+  const StepFlops flops = step_flops(plan);
+  const double share = (flops.model_full_attention - flops.model) / flops.model;
+  if (share <= 0.5) return;
+  notes.push_back(
+      fmt::format("warning: attention has {:.0f} % of the model's FLOPs at this sequence, and its "
+                  "time grows with the square of it",
+                  100 * share));
+}
+
+}  // namespace
+
+std::vector<std::string> plan_notes(const Plan& plan) {
+  std::vector<std::string> notes;
+  note_size(notes, plan);
+  note_positions(notes, plan);
+  note_scores(notes, plan);
+  note_attention_flops(notes, plan);
+  return notes;
+}
+
+}  // namespace estimator

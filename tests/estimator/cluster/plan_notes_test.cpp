@@ -1,0 +1,57 @@
+#include "estimator/cluster/plan_notes.h"
+
+#include <gmock/gmock.h>
+
+#include "estimator/plan/plan_spec.h"
+
+namespace estimator {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+std::vector<std::string> plan_notes_of(const char* model, Json training) {
+  return plan_notes(resolve_plan({.tree = {{"model", model},
+                                           {"cluster", {{"gpu", "h100"}, {"nodes", 1}}},
+                                           {"parallelism", {{"tensor", 8}}},
+                                           {"training", std::move(training)}},
+                                  .context = {}}));
+}
+
+TEST(PlanNotes, APlanOfAKnownModelHasNone) {
+  EXPECT_THAT(plan_notes_of("llama3-8b", {{"sequence_length", 8192}}), IsEmpty());
+}
+
+TEST(PlanNotes, AModelByItsSizeSaysItsShape) {
+  EXPECT_THAT(plan_notes_of("13b", Json::object()),
+              ElementsAre(HasSubstr("assumed: 13b is only a size")));
+  EXPECT_THAT(plan_notes_of("13b", Json::object()),
+              ElementsAre(HasSubstr("40 layers of width 5,120")));
+}
+
+TEST(PlanNotes, ASequenceBeyondThePositionsIsNoted) {
+  EXPECT_THAT(plan_notes_of("llama3-8b", {{"sequence_length", 16'384}}),
+              ElementsAre(HasSubstr("16,384 is longer than the model's 8,192 positions")));
+}
+
+// 5 a s / h = 5 x 32 x 8,192 / 4,096 = 320 > 34; 5 x 32 x 8,192^2 / 8 bytes = 1.25 GiB.
+TEST(PlanNotes, ScoresThatUnfusedAttentionKeepsAreNoted) {
+  EXPECT_THAT(plan_notes_of("llama3-8b", {{"sequence_length", 8192}, {"attention", "unfused"}}),
+              ElementsAre(HasSubstr("keeps about 1.25 GiB of scores in each layer")));
+  EXPECT_THAT(
+      plan_notes_of(
+          "llama3-8b",
+          {{"sequence_length", 8192}, {"attention", "unfused"}, {"recompute", "selective"}}),
+      IsEmpty());
+  EXPECT_THAT(plan_notes_of("llama3-8b", {{"sequence_length", 512}, {"attention", "unfused"}}),
+              IsEmpty());  // 20 < 34
+}
+
+TEST(PlanNotes, AttentionThatHasMostOfTheFlopsIsNoted) {
+  EXPECT_THAT(plan_notes_of("llama3.2-1b", {{"sequence_length", 131'072}}),
+              ElementsAre(HasSubstr("% of the model's FLOPs")));
+}
+
+}  // namespace
+}  // namespace estimator
