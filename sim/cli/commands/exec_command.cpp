@@ -32,6 +32,7 @@
 #include "sim/cli/process/terminal.h"
 #include "sim/cli/process/torch_stubs.h"
 #include "sim/cli/process/virtual_gpu_setup.h"
+#include "sim/cli/report/estimate_report.h"
 #include "sim/cli/report/program_report.h"
 #include "sim/cli/report/program_time_text.h"
 #include "sim/cli/report/program_timeline_text.h"
@@ -296,18 +297,29 @@ void refuse_unanswered(const ExecOptions& options) {
 
 /// The worst of all ranks. Throws UserError where all that have a verdict pass, and some lack one.
 ExitCode verdict_on(const std::vector<RankProfile>& profiles, const VerdictGate& gate) {
-  estimator::Fit worst = estimator::Fit::kFits;
+  ExitCode exit_code = ExitCode::kDone;
   std::vector<estimator::Problem> problems;
   for (const RankProfile& profile : profiles) {
     if (auto problem = estimator::lacks_verdict(profile)) {
       problems.push_back(std::move(*problem));
     } else {
-      worst = std::max(worst, program_outcome(profile));
+      exit_code = std::max(exit_code, gate.exit_code(verdict_of_program(profile)));
     }
   }
-  const ExitCode exit_code = gate.exit_code(worst);
   if (exit_code != ExitCode::kDone || problems.empty()) return exit_code;
   throw UserError(std::move(problems), ExitCode::kMachineLacks);
+}
+
+/// How full the fullest of the ranks that have a verdict is; "" unless --health asks for it.
+std::string fullest_text(const std::vector<RankProfile>& profiles, const VerdictGate& gate) {
+  if (!gate.asks_for_health()) return "";
+  std::optional<estimator::Verdict> fullest;
+  for (const RankProfile& profile : profiles) {
+    if (estimator::lacks_verdict(profile)) continue;
+    estimator::Verdict verdict = verdict_of_program(profile);
+    if (!fullest || verdict.peak_bytes > fullest->peak_bytes) fullest = std::move(verdict);
+  }
+  return fullest ? health_text(*fullest, gate.health(*fullest)) : "";
 }
 
 int64_t ranks_at_once(const ExecOptions& options, DeviceKind device) {
@@ -443,6 +455,7 @@ ExitCode run_exec(const ExecOptions& options, const CLI::App& app, const Environ
     estimator::write_file_whole(options.html, page_html(page));
   }
   if (options.json) write_to_standard_output(estimator::document_text(document_of(profiles)));
+  if (!options.json) write_to_standard_output(fullest_text(profiles, options.gate));
   return verdict_on(profiles, options.gate);
 }
 

@@ -34,15 +34,12 @@ void VerdictGate::check() const {
                               .help = "use pass or fail"});
 }
 
-ExitCode VerdictGate::exit_code(Fit outcome) const {
-  const bool passes = outcome == Fit::kFits || (outcome == Fit::kTooClose && too_close_ == "pass");
-  return passes ? ExitCode::kDone : ExitCode::kVerdictIsNo;
-}
-
 ExitCode VerdictGate::exit_code(const estimator::Verdict& verdict) const {
   const bool is_too_full =
-      !health_.empty() && health(verdict).level >= estimator::HealthLevel::kWarning;
-  return is_too_full ? ExitCode::kVerdictIsNo : exit_code(verdict.outcome);
+      asks_for_health() && health(verdict).level >= estimator::HealthLevel::kWarning;
+  const bool is_close = verdict.outcome == Fit::kTooClose && too_close_ == "pass";
+  const bool passes = !is_too_full && (verdict.fits() || is_close);
+  return passes ? ExitCode::kDone : ExitCode::kVerdictIsNo;
 }
 
 estimator::MemoryHealth VerdictGate::health(const estimator::Verdict& verdict) const {

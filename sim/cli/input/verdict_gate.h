@@ -21,11 +21,11 @@ class VerdictGate {
   void check() const;
 
   /// kDone if the plan fits, kVerdictIsNo if it does not. If the verdict is too close to call, it
-  /// is what --too-close says, by default kVerdictIsNo.
-  estimator::ExitCode exit_code(estimator::Fit outcome) const;
-  /// The same, but kVerdictIsNo too if --health is given and the level is a warning or worse.
+  /// is what --too-close says, by default kVerdictIsNo. If --health is given and the level is a
+  /// warning or worse, it is kVerdictIsNo.
   estimator::ExitCode exit_code(const estimator::Verdict& verdict) const;
 
+  bool asks_for_health() const { return !health_.empty(); }
   /// By the thresholds of --health, or else the balanced ones.
   estimator::MemoryHealth health(const estimator::Verdict& verdict) const;
 

@@ -149,9 +149,10 @@ std::string program_verdict(const RankProfile& profile) {
   return verdict_text(estimate.verdict) + terms_text(estimate.ranks.front());
 }
 
-estimator::Fit program_outcome(const RankProfile& profile) {
-  if (estimator::ran_out(profile)) return estimator::Fit::kDoesNotFit;
-  return estimator::estimate_program_memory({profile}).verdict.outcome;
+estimator::Verdict verdict_of_program(const RankProfile& profile) {
+  estimator::Verdict verdict = estimator::estimate_program_memory({profile}).verdict;
+  if (estimator::ran_out(profile)) verdict.outcome = estimator::Fit::kDoesNotFit;
+  return verdict;
 }
 
 std::string program_text(const RankProfile& profile) {

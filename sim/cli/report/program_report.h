@@ -16,8 +16,8 @@ std::string program_text(const estimator::RankProfile& profile);
 /// "fits: ...", "does not fit: ..." or "no verdict ...", in the words of estimate_program(),
 /// followed by the terms of the rank's total.
 std::string program_verdict(const estimator::RankProfile& profile);
-/// The outcome for a profile that has a verdict.
-estimator::Fit program_outcome(const estimator::RankProfile& profile);
+/// The verdict of a profile that has one.
+estimator::Verdict verdict_of_program(const estimator::RankProfile& profile);
 
 /// Writes the step for Perfetto, and says on standard error which ranks are left out because the
 /// file would be too large.
