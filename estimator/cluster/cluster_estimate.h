@@ -289,6 +289,34 @@ void visit_fields(Visitor& visit, Advice& advice) {
         "seconds that an iteration saves, from a run of the changed plan");
 }
 
+/// What the kernels of the worst rank compute and move in one step, and what the rank holds
+/// meanwhile.
+struct RankStep {
+  int64_t rank = 0;
+  double flops = 0;
+  double moved_bytes = 0;  ///< inputs read and outputs written by each kernel, without caches
+  double flops_per_byte = 0;
+  double flops_per_second = 0;
+  double moved_bytes_per_second = 0;
+  double peak_bytes_per_token = 0;
+  std::optional<int64_t> mean_allocated_bytes;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, RankStep& step) {
+  visit("rank", step.rank, "the worst rank");
+  visit("flops", step.flops, "of its matrix products and attention");
+  visit("moved_bytes", step.moved_bytes, "inputs and outputs of its kernels");
+  visit("flops_per_byte", step.flops_per_byte, "arithmetic intensity of the whole step");
+  visit("flops_per_second", step.flops_per_second, "over the whole iteration, waiting included");
+  visit("moved_bytes_per_second", step.moved_bytes_per_second, "the same of the bytes");
+  visit("peak_bytes_per_token",
+        step.peak_bytes_per_token,
+        "its allocated peak over the tokens of a micro-batch");
+  visit("mean_allocated_bytes",
+        step.mean_allocated_bytes,
+        "over the time of the step, where it was followed");
+}
+
 /// One closed formula of the literature, beside what was executed.
 struct TextbookTerm {
   std::string name;
@@ -317,6 +345,7 @@ struct ClusterEstimate {
   StepTime time;
   std::optional<MeasuredStep> measured_step;
   Throughput throughput;
+  std::optional<RankStep> worst_rank_step;
   std::optional<TrainingEstimate> training;
   std::vector<Advice> advice;
   std::vector<TextbookTerm> textbook;  ///< of the worst rank, where it is asked for
@@ -341,6 +370,7 @@ void visit_fields(Visitor& visit, ClusterEstimate& estimate) {
   visit("time", estimate.time, "of one iteration");
   visit("measured_step", estimate.measured_step, "where the user gives one");
   visit("throughput", estimate.throughput, "of the cluster");
+  visit("worst_rank_step", estimate.worst_rank_step, "its kernels and memory over one step");
   visit("training", estimate.training, "of the whole training, where the plan says how long");
   visit("advice", estimate.advice, "what would help");
   visit("textbook",

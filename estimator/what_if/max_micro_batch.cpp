@@ -2,12 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <numeric>
 
 #include "estimator/base/units.h"
-#include "estimator/cluster/memory_verdict.h"
 #include "estimator/communication/fabric.h"
+#include "estimator/what_if/largest_that_fits.h"
 #include "estimator/what_if/plan_changes.h"
 #include "estimator/what_if/typed_flags.h"
 
@@ -37,22 +36,6 @@ std::vector<int64_t> sizes_to_try(const PlanSpec& spec, const Plan& plan, HeldFi
   std::vector<int64_t> sizes = micro_batch_sizes(plan);
   std::erase_if(sizes, [&](int64_t size) { return !is_allowed(spec, size); });
   return sizes;
-}
-
-/// How many of the first sizes fit: 1, 2, 4, ... of them are tried, then it is bisected.
-template <class Fits>
-std::size_t count_that_fit(const std::vector<int64_t>& sizes, const Fits& fits) {
-  std::size_t fit = 0, too_many = 1;
-  while (too_many <= sizes.size() && fits(sizes[too_many - 1])) {
-    fit = too_many;
-    too_many *= 2;
-  }
-  too_many = std::min(too_many, sizes.size() + 1);
-  while (too_many - fit > 1) {
-    const std::size_t middle = (fit + too_many) / 2;
-    (fits(sizes[middle - 1]) ? fit : too_many) = middle;
-  }
-  return fit;
 }
 
 }  // namespace
@@ -96,18 +79,11 @@ std::string max_micro_batch_text(const MaxMicroBatch& answer) {
                                    answer.micro_batches,
                                    answer.micro_batches == 1 ? "" : "es"));
   }
-  std::vector<MicroBatchTrial> trials = answer.trials;
-  std::sort(trials.begin(), trials.end(), [](const auto& a, const auto& b) {
-    return a.micro_batch_size < b.micro_batch_size;
-  });
-  for (const MicroBatchTrial& trial : trials) {
-    text += fmt::format("  {:>5}  {:>11} of {}  {}\n",
-                        trial.micro_batch_size,
-                        format_gib(trial.peak_bytes),
-                        format_gib(answer.capacity_bytes),
-                        fit_words(trial.outcome));
+  std::vector<SizeTrial> trials;
+  for (const MicroBatchTrial& trial : answer.trials) {
+    trials.push_back({trial.micro_batch_size, trial.outcome, trial.peak_bytes});
   }
-  return text;
+  return text + trials_text(std::move(trials), answer.capacity_bytes);
 }
 
 }  // namespace estimator

@@ -10,6 +10,7 @@
 #include "sim/cli/commands/cluster_job.h"
 #include "sim/cli/commands/commands.h"
 #include "sim/cli/commands/many_plans.h"
+#include "sim/cli/commands/report_output.h"
 #include "sim/cli/input/table_format.h"
 #include "sim/cli/page/comparison_page.h"
 #include "sim/cli/process/output.h"
@@ -120,14 +121,14 @@ std::array<NamedEstimate, 2> estimates_of(std::array<Side, 2> sides,
 }
 
 ExitCode run_diff(const DiffOptions& options, const Environment& environment) {
-  const TableFormat format = options.format.format();
+  const ReportStyle style = style_for_output(options.format.format());
   check_writable(options.html, "--html");
   const auto [first, second] = estimates_of(sides_of(options), options.job, environment);
   const EstimateDiff diff = diff_of(first, second);
   if (!options.html.empty()) {
     estimator::write_file_whole(options.html, page_html(diff_page(diff)));
   }
-  write_to_standard_output(diff_text(diff, format));
+  write_to_standard_output(diff_text(diff, style));
   return ExitCode::kDone;
 }
 

@@ -7,16 +7,19 @@
 
 #include "estimator/base/document.h"
 #include "estimator/base/files.h"
+#include "estimator/cluster/rank_step.h"
 #include "estimator/cluster/roofline.h"
 #include "estimator/cluster/textbook.h"
 #include "estimator/plan/plan_tree.h"
 #include "estimator/step/chrome_trace.h"
 #include "estimator/what_if/advice.h"
 #include "estimator/what_if/max_micro_batch.h"
+#include "estimator/what_if/max_sequence.h"
 #include "sim/cli/commands/cluster_job.h"
 #include "sim/cli/commands/commands.h"
 #include "sim/cli/commands/report_output.h"
 #include "sim/cli/input/program_flags.h"
+#include "sim/cli/input/table_format.h"
 #include "sim/cli/input/verdict_gate.h"
 #include "sim/cli/page/estimate_page.h"
 #include "sim/cli/page/program_page.h"
@@ -45,7 +48,7 @@ struct EstimateOptions {
   std::string trace;
   std::string html;
   bool timeline = false;
-  bool json = false;
+  TableFormatFlag format;
   bool sources = false;
   bool formulas = false;
   std::string decode_tokens;
@@ -53,6 +56,7 @@ struct EstimateOptions {
   std::string advice = "auto";
   bool no_advice = false;
   bool max_micro_batch = false;
+  bool max_sequence = false;
   std::string write_plan;
   std::string apply;
 
@@ -60,9 +64,21 @@ struct EstimateOptions {
 };
 
 ReportStyle style_of(const EstimateOptions& options) {
-  ReportStyle style = style_for_output();
+  ReportStyle style = style_for_output(options.format.format());
   style.sources = options.sources;
   return style;
+}
+
+bool is_json(const EstimateOptions& options) {
+  return options.format.format() == TableFormat::kJson;
+}
+
+/// A picture of text stands in text alone.
+void check_timeline(const EstimateOptions& options) {
+  if (!options.timeline || options.format.format() == TableFormat::kText) return;
+  throw estimator::UserError({.what = "a timeline is drawn in text",
+                              .where = "--timeline with --format or --json",
+                              .help = "leave out one of them; --trace FILE writes the timeline"});
 }
 
 std::string verdict_lines(const estimator::Verdict& verdict, const EstimateOptions& options) {
@@ -133,14 +149,31 @@ void write_plan(const EstimateOptions& options, const ClusterResult& result) {
   estimator::write_file_whole(options.write_plan, spec.tree.dump(2) + "\n");
 }
 
-ExitCode answer_max_micro_batch(const EstimateOptions& options, const Environment& environment) {
-  const PlanInput input = options.job.resolve(environment);
-  const estimator::MaxMicroBatch answer =
-      estimator::find_max_micro_batch(input.spec, options.job.runner(input.plan, environment));
+/// Writes the answer to the question for a largest size; `found` says whether there is one.
+template <class Answer>
+ExitCode write_largest(const EstimateOptions& options,
+                       const Answer& answer,
+                       const std::string& text,
+                       bool found) {
   const std::string json = estimator::document_text(answer);
   if (!options.output.empty()) estimator::write_file_whole(options.output, json);
-  write_to_standard_output(options.json ? json : estimator::max_micro_batch_text(answer));
-  return answer.micro_batch_size || options.exit_zero ? ExitCode::kDone : ExitCode::kVerdictIsNo;
+  write_to_standard_output(is_json(options) ? json : text);
+  return found || options.exit_zero ? ExitCode::kDone : ExitCode::kVerdictIsNo;
+}
+
+ExitCode answer_largest(const EstimateOptions& options, const Environment& environment) {
+  const PlanInput input = options.job.resolve(environment);
+  const estimator::PlanRunner runner = options.job.runner(input.plan, environment);
+  if (options.max_sequence) {
+    const estimator::MaxSequence answer = estimator::find_max_sequence(input.spec, runner);
+    return write_largest(
+        options, answer, estimator::max_sequence_text(answer), answer.sequence_length.has_value());
+  }
+  const estimator::MaxMicroBatch answer = estimator::find_max_micro_batch(input.spec, runner);
+  return write_largest(options,
+                       answer,
+                       estimator::max_micro_batch_text(answer),
+                       answer.micro_batch_size.has_value());
 }
 
 /// What is asked of a plan, but has no answer for a program.
@@ -162,7 +195,7 @@ void refuse_flags_of_programs(const EstimateOptions& options) {
 
 [[noreturn]] void refuse_measured_step() {
   throw estimator::UserError({.what = "a measured step says nothing about memory",
-                              .where = "--measured-step with --max-micro-batch",
+                              .where = "--measured-step with --max-micro-batch or --max-sequence",
                               .help = "leave out --measured-step"});
 }
 
@@ -184,8 +217,10 @@ ExitCode estimate_program(const EstimateOptions& options,
   if (!options.trace.empty()) write_program_trace(options.trace, replay());
   const std::string json = estimator::document_text(estimate);
   if (!options.output.empty()) estimator::write_file_whole(options.output, json);
-  if (options.json) {
+  if (is_json(options)) {
     write_to_standard_output(json);
+  } else if (options.format.format() != TableFormat::kText) {
+    write_to_standard_output(program_estimate_text(estimate, style_of(options)));
   } else {
     write_report(program_estimate_text(estimate, style_of(options)) +
                      (options.timeline ? program_timeline_text(replay(), output_columns()) : "") +
@@ -217,12 +252,17 @@ std::optional<int64_t> decode_tokens_of(const EstimateOptions& options) {
   return parse_positive_number(options.decode_tokens, "--decode-tokens");
 }
 
-void add_formulas(std::optional<int64_t> decode_tokens, ClusterResult& result) {
+/// What the report says of the worst rank alone.
+void add_worst_rank(const EstimateOptions& options,
+                    std::optional<int64_t> decode_tokens,
+                    ClusterResult& result) {
   const auto* const rank = worst_class(result.estimate.verdict, result.estimate.rank_classes);
   const auto* const profile = worst_profile(result);
   if (rank == nullptr || profile == nullptr) return;
-  result.estimate.textbook =
-      estimator::textbook_terms(result.input.plan, *rank, *profile, decode_tokens);
+  const estimator::Plan& plan = result.input.plan;
+  result.estimate.worst_rank_step = estimator::rank_step(plan, *rank, *profile, result.timeline());
+  if (!options.wants_formulas()) return;
+  result.estimate.textbook = estimator::textbook_terms(plan, *rank, *profile, decode_tokens);
 }
 
 void write_page(const ClusterJob& job,
@@ -240,8 +280,24 @@ void write_page(const ClusterJob& job,
   estimator::write_file_whole(path, page_html(page));
 }
 
+std::string report_of(const EstimateOptions& options, const ClusterResult& result) {
+  const ReportStyle style = style_of(options);
+  const std::string report = estimate_text(result.estimate, style);
+  if (style.format == TableFormat::kCsv) return report;
+  const std::string verdict =
+      verdict_lines(result.estimate.verdict, options) + result.lacking_gpus();
+  const std::string plan = plan_text(result.input);
+  if (style.format == TableFormat::kMarkdown) {
+    return fmt::format("## {}\n```\n{}```\n\n{}", verdict, plan, report);
+  }
+  const std::string timeline =
+      options.timeline ? timeline_text(result.timeline(), output_columns()) : "";
+  return verdict + "\n" + plan + "\n" + report + timeline + "\n" + verdict;
+}
+
 ExitCode run_estimate(const EstimateOptions& options, const Environment& environment) {
   check_advice(options);
+  check_timeline(options);
   options.gate.check();
   check_writable_document(options.output, "--output");
   check_writable_document(options.write_plan, "--write-plan");
@@ -255,10 +311,10 @@ ExitCode run_estimate(const EstimateOptions& options, const Environment& environ
   check_writable_folder(options.keep_profiles, "--keep-profiles");
   const auto measured_seconds = options.measured_step.seconds();
   const auto decode_tokens = decode_tokens_of(options);
-  if (options.max_micro_batch) {
+  if (options.max_micro_batch || options.max_sequence) {
     refuse_flags_of_programs(options);
     if (measured_seconds) refuse_measured_step();
-    return answer_max_micro_batch(options, environment);
+    return answer_largest(options, environment);
   }
   const auto of_a_program = options.job.program_profiles(keys_of_programs());
   if (!of_a_program.empty()) {
@@ -274,7 +330,7 @@ ExitCode run_estimate(const EstimateOptions& options, const Environment& environ
   if (measured_seconds) {
     estimator::use_measured_step(*measured_seconds, result.input.plan, result.estimate);
   }
-  if (options.wants_formulas()) add_formulas(decode_tokens, result);
+  add_worst_rank(options, decode_tokens, result);
   write_plan(options, result);
   const std::string json = estimator::document_text(result.estimate);
   if (!options.output.empty()) estimator::write_file_whole(options.output, json);
@@ -282,17 +338,11 @@ ExitCode run_estimate(const EstimateOptions& options, const Environment& environ
     estimator::write_file_whole(options.trace, estimator::chrome_trace(result.timeline()));
   }
   write_page(options.job, result, options.html, environment);
-  if (options.json) {
+  if (is_json(options)) {
     write_to_standard_error(input_lines(result.input));
     write_to_standard_output(json);
   } else {
-    const std::string verdict = verdict_lines(result.estimate.verdict, options);
-    const std::string lacking = result.lacking_gpus();
-    write_report(verdict + lacking + "\n" + plan_text(result.input) + "\n" +
-                     estimate_text(result.estimate, style_of(options)) +
-                     (options.timeline ? timeline_text(result.timeline(), output_columns()) : "") +
-                     "\n" + verdict + lacking,
-                 environment);
+    write_report(report_of(options, result), environment);
   }
   return exit_code_of(result.estimate.verdict, options);
 }
@@ -302,8 +352,7 @@ ExitCode run_estimate(const EstimateOptions& options, const Environment& environ
 Command add_estimate_command(CLI::App& root) {
   CLI::App* app = root.add_subcommand("estimate", "memory, time and cost of the whole cluster");
   const auto options = std::make_shared<EstimateOptions>();
-  CLI::Option* json = app->add_flag("--json", options->json, "print the estimate as JSON");
-  json->group("Output");
+  options->format.add_to(*app);
   app->add_option("--output", options->output, "write the estimate as JSON")
       ->type_name("FILE")
       ->group("Output");
@@ -321,7 +370,6 @@ Command add_estimate_command(CLI::App& root) {
   app->add_flag("--timeline",
                 options->timeline,
                 "draw the step: a line for each pipeline stage, or of a program for each stream")
-      ->excludes(json)
       ->group("Output");
   app->add_flag("--sources",
                 options->sources,
@@ -343,6 +391,11 @@ Command add_estimate_command(CLI::App& root) {
                 options->max_micro_batch,
                 "only find and print the largest micro-batch that surely fits (and divides the "
                 "global batch, if one is given)")
+      ->group("Output");
+  app->add_flag("--max-sequence",
+                options->max_sequence,
+                "only find and print the longest sequence that surely fits")
+      ->excludes("--max-micro-batch")
       ->group("Output");
   app->add_option("--advice",
                   options->advice,

@@ -10,6 +10,8 @@
 #include "estimator/plan/model_config.h"
 #include "sim/cli/commands/commands.h"
 #include "sim/cli/commands/named_choice.h"
+#include "sim/cli/commands/report_output.h"
+#include "sim/cli/input/table_format.h"
 #include "sim/cli/process/output.h"
 #include "sim/cli/report/documents.h"
 #include "sim/cli/report/table.h"
@@ -22,7 +24,7 @@ using estimator::with_commas;
 
 struct ListOptions {
   std::string what;
-  bool json = false;
+  TableFormatFlag format;
 };
 
 /// A rate in units of `unit` per second; "-" for none.
@@ -30,7 +32,7 @@ std::string rate(std::optional<double> per_second, double unit) {
   return per_second ? fmt::format("{:.4g}", *per_second / unit) : "-";
 }
 
-std::string gpu_table() {
+Table gpu_table() {
   constexpr double kTera = 1e12;
   Table table({{"name", Align::kLeft},
                {"CUDA's name", Align::kLeft},
@@ -52,10 +54,10 @@ std::string gpu_table() {
                    gpu.default_inter_link,
                    fmt::format("{}", fmt::join(gpu.aliases, ", "))});
   }
-  return table.text();
+  return table;
 }
 
-std::string model_table() {
+Table model_table() {
   Table table({{"name", Align::kLeft},
                {"parameters"},
                {"layers"},
@@ -79,10 +81,10 @@ std::string model_table() {
                    with_commas(model.max_position_embeddings),
                    fmt::format("{}", fmt::join(preset.aliases, ", "))});
   }
-  return table.text();
+  return table;
 }
 
-std::string link_table() {
+Table link_table() {
   constexpr double kGiga = 1e9;
   Table table({{"name", Align::kLeft},
                {"kind", Align::kLeft},
@@ -98,9 +100,20 @@ std::string link_table() {
                    rate(link.nvls_bytes_per_second, kGiga),
                    estimator::format_duration(link.latency_seconds)});
   }
-  return table.text();
+  return table;
 }
 
+Table framework_table() {
+  Table table({{"framework", Align::kLeft}, {"stands for", Align::kLeft}, {"notes", Align::kLeft}});
+  for (const estimator::FrameworkTraits& framework : estimator::frameworks()) {
+    table.add_row({estimator::to_string(framework.framework),
+                   framework.stands_for,
+                   fmt::format("{}", fmt::join(framework.notes, "; "))});
+  }
+  return table;
+}
+
+/// Notes are too long for columns of text.
 std::string framework_text() {
   std::string text;
   for (const estimator::FrameworkTraits& framework : estimator::frameworks()) {
@@ -111,7 +124,7 @@ std::string framework_text() {
   return text;
 }
 
-std::string option_table() {
+Table option_table() {
   Table table({{"key", Align::kLeft},
                {"type", Align::kLeft},
                {"default", Align::kLeft},
@@ -127,41 +140,52 @@ std::string option_table() {
                    option.default_value.value_or("auto"),
                    fmt::format("{}", fmt::join(flags, " "))});
   }
-  return table.text();
+  return table;
 }
 
-std::string torch_table() {
+Table torch_table() {
   Table table(
       {{"torch", Align::kLeft}, {"CUDA"}, {"built for", Align::kLeft}, {"tested", Align::kLeft}});
   for (const SupportedTorch& torch : supported_torch()) {
     table.add_row(
         {torch.release, std::to_string(torch.cuda), torch.built_for ? "yes" : "no", torch.tested});
   }
-  return table.text();
+  return table;
 }
 
 /// The table, and the document that has its rows.
 struct Listing {
   std::string name;
-  std::string (*text)();
+  Table (*table)();
   std::string (*json)();
+  std::string (*text)() = nullptr;  ///< where it is not the table's
 };
+
+std::string text_of(const Listing& listing, const ReportStyle& style) {
+  if (style.format == TableFormat::kJson) return listing.json();
+  const bool has_text = style.format == TableFormat::kText && listing.text != nullptr;
+  return has_text ? listing.text() : listing.table().in(style, /*indent=*/0);
+}
 
 std::vector<Listing> listings() {
   using estimator::document_text;
   return {{"gpus", gpu_table, [] { return document_text(gpu_list()); }},
           {"models", model_table, [] { return document_text(model_list()); }},
           {"links", link_table, [] { return document_text(link_list()); }},
-          {"frameworks", framework_text, [] { return document_text(framework_list()); }},
+          {"frameworks",
+           framework_table,
+           [] { return document_text(framework_list()); },
+           framework_text},
           {"options", option_table, [] { return document_text(option_list()); }},
           {"torch", torch_table, [] { return document_text(torch_list()); }}};
 }
 
 ExitCode run_list(const ListOptions& options) {
+  const ReportStyle style = style_for_output(options.format.format());
   const std::vector<Listing> all = listings();
   const Listing& listing =
       named_choice(all, options.what, {"list", "what to list?", "unknown list"});
-  write_to_standard_output(options.json ? listing.json() : listing.text());
+  write_to_standard_output(text_of(listing, style));
   return ExitCode::kDone;
 }
 
@@ -175,7 +199,7 @@ Command add_list_command(CLI::App& root) {
   const auto options = std::make_shared<ListOptions>();
   app->add_option("WHAT", options->what, "gpus, models, links, frameworks, options or torch")
       ->type_name("");
-  app->add_flag("--json", options->json, "print them as JSON, with their sources");
+  options->format.add_to(*app);
   return {app, [options](const Environment&) { return run_list(*options); }};
 }
 

@@ -16,9 +16,9 @@ constexpr Paint kPaints[] = {{"fits:", "1;32"},
 
 }  // namespace
 
-ReportStyle style_for_output() {
+ReportStyle style_for_output(TableFormat format) {
   const int columns = output_columns(0);
-  ReportStyle style;
+  ReportStyle style{.format = format};
   if (columns > 0) style.columns = static_cast<std::size_t>(columns);
   return style;
 }

@@ -10,7 +10,7 @@ namespace sim {
 
 /// A report for standard output: as wide as the terminal, or in lines of any length for a file or a
 /// pipe.
-ReportStyle style_for_output();
+ReportStyle style_for_output(TableFormat format = TableFormat::kText);
 
 /// Writes it to standard output. Where a terminal shows it, long lines are wrapped between words;
 /// verdicts and priorities of advice have colours if the terminal has (see output_has_colours()).

@@ -7,7 +7,9 @@
 #include "estimator/cluster/roofline.h"
 #include "sim/cli/commands/cluster_job.h"
 #include "sim/cli/commands/commands.h"
+#include "sim/cli/commands/report_output.h"
 #include "sim/cli/input/program_flags.h"
+#include "sim/cli/input/table_format.h"
 #include "sim/cli/process/output.h"
 #include "sim/cli/report/plan_report.h"
 #include "sim/cli/report/roofline_report.h"
@@ -21,13 +23,16 @@ using estimator::Roofline;
 struct RooflineOptions {
   ClusterJob job;
   std::string output;
-  bool json = false;
+  TableFormatFlag format;
 };
 
 void answer(const RooflineOptions& options, const Roofline& roofline, const std::string& head) {
+  const ReportStyle style = style_for_output(options.format.format());
   const std::string json = estimator::document_text(roofline);
   if (!options.output.empty()) estimator::write_file_whole(options.output, json);
-  write_to_standard_output(options.json ? json : head + roofline_text(roofline));
+  if (style.format == TableFormat::kJson) return write_to_standard_output(json);
+  const bool is_text = style.format == TableFormat::kText;
+  write_to_standard_output((is_text ? head : "") + roofline_text(roofline, style));
 }
 
 ExitCode answer_program(const RooflineOptions& options,
@@ -42,13 +47,14 @@ ExitCode answer_program(const RooflineOptions& options,
 }
 
 ExitCode run_roofline(const RooflineOptions& options, const Environment& environment) {
+  const bool is_text = options.format.format() == TableFormat::kText;
   check_writable_document(options.output, "--output");
   const auto of_a_program = options.job.program_profiles({"cluster.gpu_deviation"});
   if (!of_a_program.empty()) return answer_program(options, of_a_program);
   const ClusterResult result = options.job.run(environment);
   const Roofline roofline =
       estimator::roofline_of(result.input.plan, result.profiles, result.estimate, result.rates());
-  if (options.json) write_to_standard_error(input_lines(result.input));
+  if (!is_text) write_to_standard_error(input_lines(result.input));
   answer(options, roofline, plan_text(result.input) + "\n");
   return ExitCode::kDone;
 }
@@ -59,7 +65,7 @@ Command add_roofline_command(CLI::App& root) {
   CLI::App* app = root.add_subcommand(
       "roofline", "what bounds the step: kernels by operator, module and phase, and hotspots");
   const auto options = std::make_shared<RooflineOptions>();
-  app->add_flag("--json", options->json, "print it as JSON")->group("Output");
+  options->format.add_to(*app);
   app->add_option("--output", options->output, "write it as JSON")
       ->type_name("FILE")
       ->group("Output");

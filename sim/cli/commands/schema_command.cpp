@@ -4,6 +4,7 @@
 #include "estimator/cluster/roofline.h"
 #include "estimator/cluster/schema.h"
 #include "estimator/what_if/max_micro_batch.h"
+#include "estimator/what_if/max_sequence.h"
 #include "estimator/what_if/search.h"
 #include "estimator/what_if/sweep.h"
 #include "sim/cli/commands/commands.h"
@@ -45,6 +46,7 @@ const std::vector<Document>& documents() {
       {"verdicts", schema_of_document<CheckedPlans>},
       {"error", schema_of_document<ErrorDocument>},
       {"max-micro-batch", schema_of_document<estimator::MaxMicroBatch>},
+      {"max-sequence", schema_of_document<estimator::MaxSequence>},
       {"roofline", schema_of_document<estimator::Roofline>},
       {"calibration", schema_of_document<estimator::Calibration>},
       {"verification", schema_of_document<Verification>},

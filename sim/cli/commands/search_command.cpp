@@ -14,6 +14,7 @@
 #include "sim/cli/commands/cluster_job.h"
 #include "sim/cli/commands/commands.h"
 #include "sim/cli/commands/many_plans.h"
+#include "sim/cli/commands/report_output.h"
 #include "sim/cli/input/table_format.h"
 #include "sim/cli/page/comparison_page.h"
 #include "sim/cli/process/output.h"
@@ -286,7 +287,7 @@ std::vector<FoundLayout> checked_layouts(const std::vector<Layouts>& worlds,
 }
 
 ExitCode run_search(const SearchOptions& options, const Environment& environment) {
-  const TableFormat format = options.format.format();
+  const ReportStyle style = style_for_output(options.format.format());
   check_writable_document(options.output, "--output");
   check_writable(options.html, "--html");
   const auto top = static_cast<std::size_t>(parse_whole_number(options.top, "--top"));
@@ -318,7 +319,7 @@ ExitCode run_search(const SearchOptions& options, const Environment& environment
     const Page page = search_page(estimator::searched_plan(input.spec), search);
     estimator::write_file_whole(options.html, page_html(page));
   }
-  write_to_standard_output(search_text(search, format));
+  write_to_standard_output(search_text(search, style));
   return layouts.empty() ? ExitCode::kVerdictIsNo : ExitCode::kDone;
 }
 

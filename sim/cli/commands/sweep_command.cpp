@@ -12,6 +12,7 @@
 #include "sim/cli/commands/cluster_job.h"
 #include "sim/cli/commands/commands.h"
 #include "sim/cli/commands/many_plans.h"
+#include "sim/cli/commands/report_output.h"
 #include "sim/cli/input/table_format.h"
 #include "sim/cli/page/comparison_page.h"
 #include "sim/cli/process/output.h"
@@ -149,7 +150,7 @@ Swept make_sweep(const ClusterJob& job, const Environment& environment) {
 }
 
 ExitCode run_sweep(const SweepOptions& options, const Environment& environment) {
-  const TableFormat format = options.format.format();
+  const ReportStyle style = style_for_output(options.format.format());
   check_writable_document(options.output, "--output");
   check_writable(options.html, "--html");
   const Swept swept = make_sweep(options.job, environment);
@@ -160,7 +161,7 @@ ExitCode run_sweep(const SweepOptions& options, const Environment& environment) 
     const Page page = sweep_page(swept.plan, swept.sweep);
     estimator::write_file_whole(options.html, page_html(page));
   }
-  write_to_standard_output(sweep_text(swept.sweep, format));
+  write_to_standard_output(sweep_text(swept.sweep, style));
   return ExitCode::kDone;
 }
 

@@ -181,20 +181,10 @@ std::string percent_text(const NumberDifference& number) {
   return std::abs(percent) < kShown ? "" : fmt::format("{:+.1f} %", percent);
 }
 
-std::string formatted_table(const Table& table, TableFormat format) {
-  return format == TableFormat::kMarkdown ? "\n" + table.markdown() : table.text(2);
-}
-
 TitledTable plan_table(const EstimateDiff& diff) {
   Table table({{"key", Align::kLeft}, {"A", Align::kLeft}, {"B", Align::kLeft}});
   for (const PlanDifference& row : diff.plan) table.add_row({row.path, row.first, row.second});
   return {.title = "What differs in the resolved plans", .table = std::move(table), .notes = {}};
-}
-
-std::string plan_part(const EstimateDiff& diff, TableFormat format) {
-  if (diff.plan.empty()) return "\nThe resolved plans are equal\n";
-  const TitledTable titled = plan_table(diff);
-  return "\n" + titled.title + "\n" + formatted_table(titled.table, format);
 }
 
 /// The table of one part, which begins at `row`; sets `row` to the part after it.
@@ -260,19 +250,16 @@ std::vector<TitledTable> diff_tables(const EstimateDiff& diff) {
   return tables;
 }
 
-std::string diff_text(const EstimateDiff& diff, TableFormat format) {
-  if (format == TableFormat::kJson) return estimator::document_text(diff);
-  if (format == TableFormat::kCsv) return csv_of(diff);
-  std::string text = fmt::format("A  {}\n   {}\nB  {}\n   {}\n",
-                                 diff.first_name,
-                                 diff.first_verdict,
-                                 diff.second_name,
-                                 diff.second_verdict) +
-                     plan_part(diff, format);
-  for (std::size_t row = 0; row < diff.numbers.size();) {
-    text += "\n" + formatted_table(number_table(diff, row), format);
-  }
-  return text;
+std::string diff_text(const EstimateDiff& diff, const ReportStyle& style) {
+  if (style.format == TableFormat::kJson) return estimator::document_text(diff);
+  if (style.format == TableFormat::kCsv) return csv_of(diff);
+  return fmt::format("A  {}\n   {}\nB  {}\n   {}\n\n{}",
+                     diff.first_name,
+                     diff.first_verdict,
+                     diff.second_name,
+                     diff.second_verdict,
+                     diff.plan.empty() ? "The resolved plans are equal\n\n" : "") +
+         tables_in(diff_tables(diff), style);
 }
 
 }  // namespace sim

@@ -9,7 +9,6 @@
 #include "estimator/base/json_value.h"
 #include "estimator/base/option.h"
 #include "estimator/cluster/cluster_estimate.h"
-#include "sim/cli/input/table_format.h"
 #include "sim/cli/report/table.h"
 
 namespace sim {
@@ -73,6 +72,6 @@ EstimateDiff diff_of(const NamedEstimate& first, const NamedEstimate& second);
 std::vector<TitledTable> diff_tables(const EstimateDiff& diff);
 
 /// The differences in the format. Text and Markdown leave out numbers that are 0 in both.
-std::string diff_text(const EstimateDiff& diff, TableFormat format);
+std::string diff_text(const EstimateDiff& diff, const ReportStyle& style);
 
 }  // namespace sim

@@ -66,6 +66,27 @@ std::string throughput_text(const estimator::Throughput& throughput) {
       100 * throughput.mfu_full_attention);
 }
 
+std::string rank_step_text(const ClusterEstimate& estimate) {
+  if (!estimate.worst_rank_step) return "";
+  constexpr double kTera = 1e12;
+  const estimator::RankStep& step = *estimate.worst_rank_step;
+  std::string text = fmt::format(
+      "Rank {} in a step: {:.4g} TFLOP on {:.4g} TB, {:.0f} FLOP/byte; {:.1f} TFLOP/s and {:.2f} "
+      "TB/s over the iteration\n  {:.2f} MiB at the allocated peak for each token of a "
+      "micro-batch",
+      step.rank,
+      step.flops / kTera,
+      step.moved_bytes / kTera,
+      step.flops_per_byte,
+      step.flops_per_second / kTera,
+      step.moved_bytes_per_second / kTera,
+      step.peak_bytes_per_token / static_cast<double>(estimator::kMiB));
+  if (step.mean_allocated_bytes) {
+    text += fmt::format("; {} on average over the step", format_gib(*step.mean_allocated_bytes));
+  }
+  return text + "\n";
+}
+
 std::vector<std::string> cost_notes(const std::vector<estimator::TrainingCost>& costs) {
   if (costs.empty()) return {"cost: no price is known; give --price"};
   const auto one = [](const estimator::TrainingCost& cost) {
@@ -128,8 +149,26 @@ std::string saved_time_text(double seconds, double iteration_seconds) {
                      seconds < 0 ? "longer" : "shorter");
 }
 
-std::string advice_text(const ClusterEstimate& estimate) {
+TitledTable advice_table(const ClusterEstimate& estimate) {
+  Table table({{""},
+               {"priority", Align::kLeft},
+               {"change", Align::kLeft},
+               {"gain", Align::kLeft},
+               {"flags", Align::kLeft}});
+  int number = 0;
+  for (const estimator::Advice& item : estimate.advice) {
+    table.add_row({std::to_string(++number),
+                   estimator::to_string(item.priority),
+                   item.text,
+                   gains_text(item, step_seconds(estimate)),
+                   item.flags});
+  }
+  return {.title = "What would help, each run", .table = std::move(table), .notes = {}};
+}
+
+std::string advice_text(const ClusterEstimate& estimate, const ReportStyle& style) {
   if (estimate.advice.empty()) return "";
+  if (style.format != TableFormat::kText) return "\n" + advice_table(estimate).in(style);
   std::string text = "\nWhat would help, each run; and what to type for it\n";
   int number = 0;
   for (const estimator::Advice& item : estimate.advice) {
@@ -148,19 +187,25 @@ std::string advice_text(const ClusterEstimate& estimate) {
 /// Each table after an empty line.
 std::string tables_text(const std::vector<TitledTable>& tables, const ReportStyle& style) {
   std::string text;
-  for (const TitledTable& table : tables) text += "\n" + table.text(style.columns);
+  for (const TitledTable& table : tables) text += "\n" + table.in(style);
   return text;
 }
 
 /// The terms of the worst rank's memory; the notes in the last column say where they come from.
+std::vector<TitledTable> worst_rank_tables(const RankClassEstimate& worst,
+                                           const ReportStyle& style) {
+  std::vector<TitledTable> tables = peak_tables(worst);
+  if (!style.sources) tables.front().table = tables.front().table.without_last_column();
+  return tables;
+}
+
 std::string worst_rank_text(const estimator::Verdict& verdict,
                             const std::vector<RankClassEstimate>& classes,
                             const ReportStyle& style) {
   const RankClassEstimate* const worst = worst_class(verdict, classes);
   if (worst == nullptr) return "";
   const std::string out_of_memory = out_of_memory_text(*worst);
-  std::vector<TitledTable> tables = peak_tables(*worst);
-  if (!style.sources) tables.front().table = tables.front().table.without_last_column();
+  const std::vector<TitledTable> tables = worst_rank_tables(*worst, style);
   return (out_of_memory.empty() ? "" : "\n" + out_of_memory + "\n") + tables_text(tables, style);
 }
 
@@ -339,7 +384,8 @@ std::vector<TitledTable> textbook_tables(const ClusterEstimate& estimate) {
        .notes = {
            "P, l, h, a, v: parameters, layers, width, heads, vocabulary of the model; s, b: tokens "
            "and samples of a micro-batch; t, p, d: tensor, pipeline and data ranks",
-           "the layer of the papers is GPT's, with an MLP of 4 h, dropout and 16 bits; stages are even"}}};
+           "the layer of the papers is GPT's, with an MLP of 4 h, dropout and 16 bits; stages are "
+           "even"}}};
 }
 
 std::vector<TitledTable> rate_tables(const std::vector<estimator::RateTerm>& rates) {
@@ -440,12 +486,36 @@ std::string lacking_gpus_text(const ClusterEstimate& estimate,
       search);
 }
 
+namespace {
+
+/// All tables of the report; each is one of estimate_text().
+std::vector<TitledTable> estimate_tables(const ClusterEstimate& estimate,
+                                         const ReportStyle& style) {
+  std::vector<TitledTable> tables = {rank_class_table(estimate.verdict, estimate.rank_classes)};
+  const auto add = [&](std::vector<TitledTable> more) {
+    for (TitledTable& table : more) tables.push_back(std::move(table));
+  };
+  if (const auto* worst = worst_class(estimate.verdict, estimate.rank_classes)) {
+    add(worst_rank_tables(*worst, style));
+  }
+  tables.push_back(time_table(estimate.time));
+  add(training_tables(estimate.training));
+  if (!estimate.advice.empty()) tables.push_back(advice_table(estimate));
+  add(textbook_tables(estimate));
+  if (style.sources) add(rate_tables(estimate.rates));
+  return tables;
+}
+
+}  // namespace
+
 std::string estimate_text(const ClusterEstimate& estimate, const ReportStyle& style) {
-  return rank_class_table(estimate.verdict, estimate.rank_classes).text(style.columns) +
+  if (style.format == TableFormat::kCsv) return tables_in(estimate_tables(estimate, style), style);
+  return rank_class_table(estimate.verdict, estimate.rank_classes).in(style) +
          worst_rank_text(estimate.verdict, estimate.rank_classes, style) +
-         host_memory_text(estimate) + "\n" + time_table(estimate.time).text(style.columns) +
+         host_memory_text(estimate) + "\n" + time_table(estimate.time).in(style) +
          measured_step_text(estimate.measured_step) + throughput_text(estimate.throughput) +
-         training_text(estimate.training, style) + advice_text(estimate) +
+         rank_step_text(estimate) + training_text(estimate.training, style) +
+         advice_text(estimate, style) +
          (estimate.verdict.fits() && estimate.advice.empty()
               ? "\n--advice always tries what would save memory or time, though the plan fits\n"
               : "") +
@@ -455,8 +525,12 @@ std::string estimate_text(const ClusterEstimate& estimate, const ReportStyle& st
 
 std::string program_estimate_text(const estimator::ProgramEstimate& estimate,
                                   const ReportStyle& style) {
+  if (style.format == TableFormat::kCsv) {
+    return rank_class_table(estimate.verdict, estimate.ranks).in(style) +
+           (estimate.time ? "\n" + tables_in(program_time_tables(*estimate.time), style) : "");
+  }
   return verdict_text(estimate.verdict) + "\n" +
-         rank_class_table(estimate.verdict, estimate.ranks).text(style.columns) +
+         rank_class_table(estimate.verdict, estimate.ranks).in(style) +
          worst_rank_text(estimate.verdict, estimate.ranks, style) +
          (estimate.time ? program_time_text(estimate) : "") +
          sources_text(estimate.time ? estimate.time->rates : std::vector<estimator::RateTerm>{},

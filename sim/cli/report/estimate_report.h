@@ -60,7 +60,7 @@ std::string health_text(const estimator::Verdict& verdict, const estimator::Memo
 
 /// The text between the verdict and its repetition: rank classes, terms of the worst rank, time,
 /// throughput, training, advice and formulas; then rates, assumptions and gaps, or how many there
-/// are. Memory is in GiB (2^30).
+/// are. Memory is in GiB (2^30). In CSV only the tables.
 std::string estimate_text(const estimator::ClusterEstimate& estimate,
                           const ReportStyle& style = {});
 

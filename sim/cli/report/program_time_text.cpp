@@ -147,8 +147,8 @@ std::vector<TitledTable> program_time_tables(const ProgramTime& time) {
 
 std::string program_time_text(const estimator::ProgramEstimate& estimate) {
   const ProgramTime& time = *estimate.time;
-  return flops_text(estimate) + throughput_text_of(*estimate.throughput) + rank_table(time).text() +
-         "\n" + work_table(time).text() +
+  return flops_text(estimate) + throughput_text_of(*estimate.throughput) +
+         tables_in(program_time_tables(time)) +
          weak_prices_text("priced by the memory that the kernels were given",
                           time.priced_by_memory,
                           time.iteration_seconds) +

@@ -1,8 +1,10 @@
-// How a report is written as text.
+// How a report is written.
 #pragma once
 
 #include <cstddef>
 #include <limits>
+
+#include "sim/cli/input/table_format.h"
 
 namespace sim {
 
@@ -10,7 +12,8 @@ namespace sim {
 inline constexpr std::size_t kAnyColumns = std::numeric_limits<std::size_t>::max();
 
 struct ReportStyle {
-  std::size_t columns = kAnyColumns;  ///< of a line
+  TableFormat format = TableFormat::kText;  ///< of what is printed; JSON is not a report's matter
+  std::size_t columns = kAnyColumns;        ///< of a line
   bool sources = false;  ///< with the rates and where numbers come from, what is assumed, and what
                          ///< is not modelled
 };

@@ -86,12 +86,8 @@ std::vector<TitledTable> roofline_tables(const Roofline& roofline) {
           row_table("hotspot", roofline.hotspots)};
 }
 
-std::string roofline_text(const Roofline& roofline) {
-  std::string text;
-  for (const TitledTable& table : roofline_tables(roofline)) {
-    text += (text.empty() ? "" : "\n") + table.text();
-  }
-  return text;
+std::string roofline_text(const Roofline& roofline, const ReportStyle& style) {
+  return tables_in(roofline_tables(roofline), style);
 }
 
 }  // namespace sim

@@ -13,6 +13,6 @@ namespace sim {
 std::vector<TitledTable> roofline_tables(const estimator::Roofline& roofline);
 
 /// The same as text.
-std::string roofline_text(const estimator::Roofline& roofline);
+std::string roofline_text(const estimator::Roofline& roofline, const ReportStyle& style = {});
 
 }  // namespace sim

@@ -21,10 +21,6 @@ constexpr std::size_t kMostOfTheFront = 12;
 constexpr const char* kFrontTitle =
     "The trade between step time, free memory, GPUs and cost (Pareto front, composed)";
 
-std::string in_format(const Table& table, TableFormat format) {
-  return format == TableFormat::kMarkdown ? "\n" + table.markdown() : table.text(2);
-}
-
 TitledTable worlds_table(const Search& search) {
   Table table({{"GPUs"},
                {"layouts"},
@@ -84,13 +80,9 @@ TitledTable best_table(const Search& search) {
           .notes = {}};
 }
 
-std::string titled_text(const TitledTable& titled, TableFormat format) {
-  return "\n" + titled.title + "\n" + in_format(titled.table, format);
-}
-
-std::string best_text(const Search& search, TableFormat format) {
+std::string best_text(const Search& search, const ReportStyle& style) {
   if (search.best.empty()) return "\nNone of the layouts surely fits.\n";
-  return titled_text(best_table(search), format);
+  return "\n" + best_table(search).in(style);
 }
 
 }  // namespace
@@ -134,15 +126,15 @@ Table front_table(const Search& search, std::size_t most) {
   return table;
 }
 
-std::string front_text(const Search& search, TableFormat format) {
+std::string front_text(const Search& search, const ReportStyle& style) {
   if (search.pareto.size() < 2) return "";
-  std::string text =
-      fmt::format("\n{}\n", kFrontTitle) + in_format(front_table(search, kMostOfTheFront), format);
+  TitledTable front{
+      .title = kFrontTitle, .table = front_table(search, kMostOfTheFront), .notes = {}};
   if (search.pareto.size() > kMostOfTheFront) {
-    text += fmt::format("  and {} more (--format csv or json has all)\n",
-                        search.pareto.size() - kMostOfTheFront);
+    front.notes.push_back(fmt::format("and {} more (--format csv or json has all)",
+                                      search.pareto.size() - kMostOfTheFront));
   }
-  return text;
+  return "\n" + front.in(style);
 }
 
 double mean_size(const Search& search, double (*error)(const FoundLayout&)) {
@@ -193,10 +185,8 @@ TitledTable checked_table(const Search& search) {
                             mean_size(search, error_of_allocated))}};
 }
 
-std::string checked_text(const Search& search, TableFormat format) {
-  if (search.checked.empty()) return "";
-  const TitledTable checked = checked_table(search);
-  return titled_text(checked, format) + "  " + checked.notes.front() + "\n";
+std::string checked_text(const Search& search, const ReportStyle& style) {
+  return search.checked.empty() ? "" : "\n" + checked_table(search).in(style);
 }
 
 }  // namespace
@@ -222,13 +212,13 @@ std::vector<TitledTable> search_tables(const Search& search) {
   return tables;
 }
 
-std::string search_text(const Search& search, TableFormat format) {
-  if (format == TableFormat::kJson) return estimator::document_text(search);
-  if (format == TableFormat::kCsv) return front_table(search, search.pareto.size()).csv();
+std::string search_text(const Search& search, const ReportStyle& style) {
+  if (style.format == TableFormat::kJson) return estimator::document_text(search);
+  if (style.format == TableFormat::kCsv) return front_table(search, search.pareto.size()).csv();
   const std::string fewest = fewest_text(search);
-  return in_format(worlds_table(search).table, format) + best_text(search, format) +
-         (fewest.empty() ? "" : "\n" + fewest) + front_text(search, format) +
-         checked_text(search, format) + "\n" + effort_text(search) + "\n";
+  return worlds_table(search).in(style) + best_text(search, style) +
+         (fewest.empty() ? "" : "\n" + fewest) + front_text(search, style) +
+         checked_text(search, style) + "\n" + effort_text(search) + "\n";
 }
 
 }  // namespace sim

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "estimator/what_if/search.h"
-#include "sim/cli/input/table_format.h"
 #include "sim/cli/report/table.h"
 
 namespace sim {
@@ -20,6 +19,6 @@ std::string fewest_text(const estimator::Search& search);
 std::string effort_text(const estimator::Search& search);
 
 /// The search in the format. As CSV: the layouts of the Pareto front alone.
-std::string search_text(const estimator::Search& search, TableFormat format);
+std::string search_text(const estimator::Search& search, const ReportStyle& style);
 
 }  // namespace sim

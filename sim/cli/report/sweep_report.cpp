@@ -27,10 +27,6 @@ constexpr std::string_view kPeakBytes = "peak_bytes", kStepSeconds = "iteration_
 constexpr double kLeastGib = 0.01 * static_cast<double>(estimator::kGiB);
 constexpr double kLeastSeconds = 1e-6;
 
-std::string formatted(const Table& table, TableFormat format) {
-  return format == TableFormat::kMarkdown ? table.markdown() : table.text(2);
-}
-
 std::string mib_text(double bytes) {
   return fmt::format("{:.2f}", bytes / static_cast<double>(estimator::kMiB));
 }
@@ -108,14 +104,6 @@ TitledTable point_table(const Sweep& sweep) {
     titled.notes.push_back(fmt::format("[{}] {}", i + 1, refusals[i]));
   }
   return titled;
-}
-
-std::string point_text(const Sweep& sweep, TableFormat format) {
-  const TitledTable points = point_table(sweep);
-  std::string text = formatted(points.table, format);
-  if (!points.notes.empty()) text += "\n";
-  for (const std::string& note : points.notes) text += "  " + note + "\n";
-  return text;
 }
 
 std::vector<std::string> raw_cells(const SweepResult& result) {
@@ -224,13 +212,6 @@ TitledTable growth_table(const Sweep& sweep) {
           .notes = {}};
 }
 
-std::string growth_text(const Sweep& sweep, TableFormat format) {
-  if (sweep.scaling.empty()) return "";
-  const TitledTable growth = growth_table(sweep);
-  return "\n" + growth.title + "\n" + (format == TableFormat::kMarkdown ? "\n" : "") +
-         formatted(growth.table, format);
-}
-
 std::string limit_line(const SweepLimit& limit) {
   const std::string at = limit.others.empty() ? "" : fmt::format(" (at {})", limit.others);
   return fmt::format(
@@ -291,11 +272,11 @@ std::vector<std::string> sweep_limits(const Sweep& sweep) {
   return lines;
 }
 
-std::string sweep_text(const Sweep& sweep, TableFormat format) {
-  if (format == TableFormat::kJson) return estimator::document_text(sweep);
-  if (format == TableFormat::kCsv) return csv_text(sweep);
-  return point_text(sweep, format) + growth_text(sweep, format) + limits_text(sweep) + "\n" +
-         fastest_text(sweep) + "\n";
+std::string sweep_text(const Sweep& sweep, const ReportStyle& style) {
+  if (style.format == TableFormat::kJson) return estimator::document_text(sweep);
+  if (style.format == TableFormat::kCsv) return csv_text(sweep);
+  return tables_in(sweep_tables(sweep), style) + limits_text(sweep) + "\n" + fastest_text(sweep) +
+         "\n";
 }
 
 }  // namespace sim

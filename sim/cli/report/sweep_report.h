@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "estimator/what_if/sweep.h"
-#include "sim/cli/input/table_format.h"
 #include "sim/cli/report/table.h"
 
 namespace sim {
@@ -21,6 +20,6 @@ std::string fastest_text(const estimator::Sweep& sweep);
 
 /// The sweep in the format. As text and Markdown: the points, how memory and time grow, where the
 /// plan stops fitting, the fastest point that fits. As CSV: the points alone, in bytes and seconds.
-std::string sweep_text(const estimator::Sweep& sweep, TableFormat format);
+std::string sweep_text(const estimator::Sweep& sweep, const ReportStyle& style);
 
 }  // namespace sim

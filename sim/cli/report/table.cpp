@@ -200,9 +200,28 @@ std::string Table::csv() const {
   return text;
 }
 
-std::string TitledTable::text(std::size_t columns) const {
-  std::string text = (title.empty() ? "" : title + "\n") + table.text(2, columns);
-  for (const std::string& note : notes) text += "  " + note + "\n";
+std::string Table::in(const ReportStyle& style, std::size_t indent) const {
+  if (style.format == TableFormat::kMarkdown) return markdown();
+  if (style.format == TableFormat::kCsv) return csv();
+  return text(indent, style.columns);
+}
+
+std::string TitledTable::in(const ReportStyle& style) const {
+  const bool is_markdown = style.format == TableFormat::kMarkdown;
+  const std::string mark = is_markdown ? "\n" : style.format == TableFormat::kCsv ? "# " : "  ";
+  std::string text;
+  if (!title.empty() && is_markdown) text = "### " + title + "\n\n";
+  if (!title.empty() && !is_markdown) {
+    text = (style.format == TableFormat::kCsv ? mark : "") + title + "\n";
+  }
+  text += table.in(style);
+  for (const std::string& note : notes) text += mark + note + "\n";
+  return text;
+}
+
+std::string tables_in(const std::vector<TitledTable>& tables, const ReportStyle& style) {
+  std::string text;
+  for (const TitledTable& table : tables) text += (text.empty() ? "" : "\n") + table.in(style);
   return text;
 }
 

@@ -38,6 +38,9 @@ class Table {
   /// The same as comma-separated values (RFC 4180, but lines end with a newline alone).
   std::string csv() const;
 
+  /// The table in the format of the style; text is indented and keeps to the style's columns.
+  std::string in(const ReportStyle& style, std::size_t indent = 2) const;
+
   /// The same without its last column.
   Table without_last_column() const;
 
@@ -54,9 +57,13 @@ struct TitledTable {
   Table table;
   std::vector<std::string> notes;  ///< sentences below the table
 
-  /// The title, the table and the notes; these are indented by two spaces.
-  std::string text(std::size_t columns = kAnyColumns) const;
+  /// The title, the table and the notes. In text these are indented by two spaces, in Markdown the
+  /// title is a heading, and in CSV titles and notes are lines that begin with "# ".
+  std::string in(const ReportStyle& style = {}) const;
 };
+
+/// The tables below each other, with an empty line between them.
+std::string tables_in(const std::vector<TitledTable>& tables, const ReportStyle& style = {});
 
 /// GiB without the unit, for a column whose title has it: "79.19".
 std::string gib(int64_t bytes);

@@ -4,6 +4,7 @@
 #include "estimator/base/units.h"
 #include "estimator/what_if/advice.h"
 #include "estimator/what_if/max_micro_batch.h"
+#include "estimator/what_if/max_sequence.h"
 #include "estimator/what_if/typed_flags.h"
 #include "tests/estimator/what_if/fake_ranks.h"
 
@@ -71,6 +72,31 @@ TEST(MaxMicroBatch, LetsAGlobalBatchGrowThatIsNotGiven) {
   EXPECT_EQ(answer.held_fixed, HeldFixed::kMicroBatches);
   EXPECT_EQ(answer.global_batch_size, 56);
   EXPECT_NE(max_micro_batch_text(answer).find("--mbs 7"), std::string::npos);
+}
+
+const Json kRotary = {{"model", {{"position_embedding", "rope"}}}};
+
+// 2 GiB for each 1,024 tokens: 39 of them fit into 79.19 GiB with a context of 0.55, 40 do not.
+TEST(MaxSequence, IsTheLongestThatFits) {
+  FakeRanks ranks(
+      [](const Plan& plan, int64_t) { return plan.sequence_length() / 1024 * 2 * kGiB; });
+  const MaxSequence answer = find_max_sequence(spec_with(kRotary), ranks.runner());
+  EXPECT_EQ(answer.sequence_length, 39 * 1024);
+  EXPECT_LE(answer.trials.size(), 12u);  // 1, 2, 4 ... 64, then 48, 40, 36, 38 and 39
+  EXPECT_NE(max_sequence_text(answer).find("--seq 39936"), std::string::npos);
+}
+
+TEST(MaxSequence, EndsWithLearnedPositions) {
+  FakeRanks ranks([](const Plan&, int64_t) { return kGiB; });
+  const Json learned = {{"model", {{"max_position_embeddings", 3000}}}};
+  EXPECT_EQ(find_max_sequence(spec_with(learned), ranks.runner()).sequence_length, 2048);
+}
+
+TEST(MaxSequence, SaysWhenNoneFits) {
+  FakeRanks ranks([](const Plan&, int64_t) { return 90 * kGiB; });
+  const MaxSequence answer = find_max_sequence(spec_with(kRotary), ranks.runner());
+  EXPECT_FALSE(answer.sequence_length.has_value());
+  EXPECT_NE(max_sequence_text(answer).find("not even a sequence of 1,024"), std::string::npos);
 }
 
 TEST(MaxMicroBatch, SaysWhenNotEvenOneFits) {

@@ -150,6 +150,55 @@ TEST_F(ClusterCommands, FormulasStandBesideWhatWasExecuted) {
   EXPECT_THAT(wrong.error, HasSubstr("--decode-tokens"));
 }
 
+TEST_F(ClusterCommands, AnEstimateIsWrittenForOthers) {
+  const ProgramResult markdown = run(small_plan({"estimate"}, {"--format", "md", "--formulas"}));
+  EXPECT_EQ(markdown.exit_code, 0) << markdown.error;
+  EXPECT_THAT(markdown.output,
+              AllOf(StartsWith("## fits: "),
+                    HasSubstr("\n### One iteration: "),
+                    HasSubstr("\n| part | time | share |\n"),
+                    HasSubstr("| weights | ")));
+  const ProgramResult csv = run(small_plan({"estimate"}, {"--format", "csv"}));
+  EXPECT_THAT(csv.output,
+              AllOf(StartsWith("# Peak memory of each class"), HasSubstr("\npart,time,share\n")));
+  EXPECT_EQ(Json::parse(run(small_plan({"estimate"}, {"--format", "json"})).output)["kind"],
+            "cluster_estimate");
+  const ProgramResult picture = run(small_plan({"estimate"}, {"--timeline", "--json"}));
+  EXPECT_EQ(picture.exit_code, 2);
+  EXPECT_THAT(picture.error, HasSubstr("--trace FILE"));
+}
+
+TEST_F(ClusterCommands, GpusThatAreTypedTakePrecedenceOverTheMachinesOfAFile) {
+  const std::string plan = write(
+      "plan.json",
+      R"({"model": "llama3-8b", "cluster": {"gpu": "h100", "nodes": 1}, "parallelism": {"tensor": 2}})");
+  const ProgramResult result = run({"estimate", plan, "--gpus", "16", "--device", "cpu"});
+  EXPECT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_THAT(result.output, HasSubstr("16 x NVIDIA H100 80GB HBM3 in nodes of 8"));
+  const ProgramResult clash =
+      run({"check", plan, "--gpus", "16", "--nodes", "1", "--device", "cpu"});
+  EXPECT_EQ(clash.exit_code, 2);
+}
+
+TEST_F(ClusterCommands, AModelMayBeASizeAndATrainingARule) {
+  const std::vector<std::string> plan = {"--model", "7b", "--gpu", "h100", "--nodes", "1"};
+  std::vector<std::string> arguments = {"check", "--train-tokens", "chinchilla", "--device", "cpu"};
+  arguments.insert(arguments.end(), plan.begin(), plan.end());
+  const ProgramResult check = run(arguments);
+  EXPECT_EQ(check.exit_code, 0) << check.error;
+  EXPECT_THAT(check.error,
+              AllOf(HasSubstr("assumed: 7b is only a size, and is taken as Llama's architecture of "
+                              "32 layers of width 4,096"),
+                    HasSubstr("training of 134,768,312,320 tokens")));  // 20 x 6,738,415,616
+}
+
+TEST_F(ClusterCommands, TheReportSaysWhatTheStepOfTheWorstRankIs) {
+  const ProgramResult result = run(small_plan({"estimate"}));
+  EXPECT_THAT(result.output, AllOf(HasSubstr("FLOP/byte"), HasSubstr("for each token of a micro")));
+  EXPECT_EQ(
+      Json::parse(run(small_plan({"estimate"}, {"--json"})).output)["worst_rank_step"]["rank"], 0);
+}
+
 TEST_F(ClusterCommands, SourcesAreShownWhereTheyAreAskedFor) {
   EXPECT_THAT(run(small_plan({"estimate"})).output, Not(HasSubstr("Not modelled")));
   const std::string report = run(small_plan({"estimate"}, {"--sources"})).output;

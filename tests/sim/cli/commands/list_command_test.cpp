@@ -35,6 +35,13 @@ TEST_F(ListCommand, GivesEachListAsATableAndAsJson) {
   EXPECT_THAT(run({"list", "gpus"}).output, HasSubstr("NVIDIA H100 80GB HBM3"));
 }
 
+TEST_F(ListCommand, IsWrittenForOthers) {
+  EXPECT_THAT(run({"list", "gpus", "--format", "md"}).output, StartsWith("| name | CUDA's name |"));
+  EXPECT_THAT(run({"list", "models", "--format", "csv"}).output, StartsWith("name,parameters,"));
+  EXPECT_THAT(run({"list", "frameworks", "--format", "csv"}).output,
+              StartsWith("framework,stands for,notes\nmegatron-lm,"));
+}
+
 TEST_F(ListCommand, RefusesAListThatIsNotThere) {
   const ProgramResult result = run({"list", "modles"});
   EXPECT_EQ(result.exit_code, 2);

@@ -34,6 +34,13 @@ TEST_F(RooflineCommand, PrintsTablesAndExitsWithZeroAlsoWhenThePlanDoesNotFit) {
   }
 }
 
+TEST_F(RooflineCommand, IsWrittenForOthers) {
+  EXPECT_THAT(run(small_plan({"roofline"}, {"--format", "md"})).output,
+              HasSubstr("| what the step waits for | time |"));
+  EXPECT_THAT(run(small_plan({"roofline"}, {"--format", "csv"})).output,
+              HasSubstr("\nwhat the step waits for,time,"));
+}
+
 TEST_F(RooflineCommand, OfAProgramWithoutATraceIsRefused) {
   std::filesystem::create_directory(path("program"));
   write("program/rank-00000.json", estimator::document_text(program_profile()));

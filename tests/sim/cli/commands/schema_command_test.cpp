@@ -62,6 +62,7 @@ TEST_F(SchemaCommand, KnowsEveryDocumentThatIsPrinted) {
            {"estimate", small_plan({"estimate"})},
            {"verdict", small_plan({"check"})},
            {"max-micro-batch", small_plan({"estimate", "--max-micro-batch"}, {"--gbs", "8"})},
+           {"max-sequence", small_plan({"estimate", "--max-sequence"})},
            {"roofline", small_plan({"roofline"})},
            {"allocators", small_plan({"allocators", "--setting", "max_split_size_mb:128"})},
            {"calibration", {"calibrate", "--device", "cpu"}},

@@ -42,5 +42,16 @@ TEST(Table, RefusesARowOfAnotherWidth) {
   EXPECT_THROW(table.add_row({"1"}), std::logic_error);
 }
 
+TEST(TitledTable, IsWrittenInEachFormat) {
+  Table table({{"part", Align::kLeft}, {"GiB"}});
+  table.add_row({"a", "1"});
+  const TitledTable titled{.title = "Memory", .table = table, .notes = {"of a rank"}};
+  EXPECT_EQ(titled.in(), "Memory\n  part  GiB\n  a       1\n  of a rank\n");
+  EXPECT_EQ(titled.in({.format = TableFormat::kMarkdown}),
+            "### Memory\n\n| part | GiB |\n| --- | ---: |\n| a | 1 |\n\nof a rank\n");
+  EXPECT_EQ(titled.in({.format = TableFormat::kCsv}), "# Memory\npart,GiB\na,1\n# of a rank\n");
+  EXPECT_EQ(tables_in({titled, titled}), titled.in() + "\n" + titled.in());
+}
+
 }  // namespace
 }  // namespace sim
