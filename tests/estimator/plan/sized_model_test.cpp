@@ -4,6 +4,8 @@
 
 #include <cmath>
 
+#include "estimator/plan/plan.h"
+
 namespace estimator {
 namespace {
 
@@ -48,6 +50,13 @@ TEST(SizedModel, APresetsNameIsThePreset) {
   EXPECT_EQ(named_model("llama3-8b")->parameters, 8'030'261'248);
   EXPECT_EQ(named_model("7b")->parameters, 6'738'415'616);
   EXPECT_FALSE(named_model("gpt5"));
+}
+
+TEST(SizedModel, OfAResolvedPlanIsReadBack) {
+  const Plan plan =
+      resolve_plan({{"model", "13b"}, {"cluster", {{"gpu", "a100"}, {"nodes", 1}}}}, PlanContext{});
+  EXPECT_EQ(plan.model_preset, "13b");
+  EXPECT_EQ(to_json(resolve_plan(to_json(plan), PlanContext{})), to_json(plan));
 }
 
 }  // namespace
