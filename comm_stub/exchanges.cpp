@@ -56,7 +56,7 @@ WorkPtr StubBackend::alltoall_base(at::Tensor& output,
   record({.kind = CollectiveKind::kAllToAll,
           .dtype = dtype_of(input),
           .bytes = bytes_of(input),
-          .asynchronous = options.asyncOp});
+          .asynchronous = is_asynchronous(options)});
   write([&] {
     // A peer that holds what this rank holds sends what this rank would send itself.
     const at::Tensor received = piece_for(getRank(), getSize(), input, input_split_sizes);
@@ -65,7 +65,7 @@ WorkPtr StubBackend::alltoall_base(at::Tensor& output,
   return complete({.op = OpType::ALLTOALL_BASE,
                    .outputs = {output},
                    .inputs = {input},
-                   .asynchronous = options.asyncOp});
+                   .asynchronous = is_asynchronous(options)});
 }
 
 WorkPtr StubBackend::alltoall(Tensors& outputs,
@@ -81,7 +81,7 @@ WorkPtr StubBackend::alltoall(Tensors& outputs,
   record({.kind = CollectiveKind::kAllToAll,
           .dtype = dtype_of(inputs.front()),
           .bytes = bytes_of(inputs),
-          .asynchronous = options.asyncOp});
+          .asynchronous = is_asynchronous(options)});
   write([&] {
     const at::Tensor& received = inputs[static_cast<size_t>(getRank())];
     for (const at::Tensor& output : outputs) write_entry(output, received);
@@ -89,7 +89,7 @@ WorkPtr StubBackend::alltoall(Tensors& outputs,
   return complete({.op = OpType::ALLTOALL,
                    .outputs = outputs,
                    .inputs = inputs,
-                   .asynchronous = options.asyncOp});
+                   .asynchronous = is_asynchronous(options)});
 }
 
 WorkPtr StubBackend::send(Tensors& tensors, int destination, int) {

@@ -18,7 +18,7 @@ WorkPtr StubBackend::allgather(std::vector<Tensors>& output_lists,
   record({.kind = CollectiveKind::kAllGather,
           .dtype = dtype_of(input),
           .bytes = bytes_of(outputs),
-          .asynchronous = options.asyncOp});
+          .asynchronous = is_asynchronous(options)});
   Tensors buffer = flat_buffer(outputs);
   write([&] {
     for (const at::Tensor& output : outputs) write_entry(output, input);
@@ -27,7 +27,7 @@ WorkPtr StubBackend::allgather(std::vector<Tensors>& output_lists,
                    .outputs = outputs,
                    .inputs = inputs,
                    .kept = std::move(buffer),
-                   .asynchronous = options.asyncOp});
+                   .asynchronous = is_asynchronous(options)});
 }
 
 void StubBackend::all_gather_one(const at::Tensor& output,
@@ -36,7 +36,7 @@ void StubBackend::all_gather_one(const at::Tensor& output,
   record({.kind = CollectiveKind::kAllGather,
           .dtype = dtype_of(output),
           .bytes = bytes_of(output),
-          .asynchronous = options.asyncOp});
+          .asynchronous = is_asynchronous(options)});
   write([&] { write_in_slots(output, input, getSize()); });
 }
 
@@ -53,7 +53,7 @@ WorkPtr StubBackend::_allgather_base(at::Tensor& output,
   return complete({.op = OpType::_ALLGATHER_BASE,
                    .outputs = {output},
                    .inputs = {input},
-                   .asynchronous = options.asyncOp});
+                   .asynchronous = is_asynchronous(options)});
 }
 
 WorkPtr StubBackend::allgather_into_tensor_coalesced(Tensors& outputs,
@@ -72,7 +72,7 @@ WorkPtr StubBackend::allgather_into_tensor_coalesced(Tensors& outputs,
   return complete({.op = OpType::COALESCED,
                    .outputs = outputs,
                    .inputs = inputs,
-                   .asynchronous = options.asyncOp});
+                   .asynchronous = is_asynchronous(options)});
 }
 
 WorkPtr StubBackend::allgather_coalesced(std::vector<Tensors>& output_lists,
@@ -91,7 +91,7 @@ WorkPtr StubBackend::allgather_coalesced(std::vector<Tensors>& output_lists,
     record({.kind = CollectiveKind::kAllGather,
             .dtype = dtype_of(input),
             .bytes = getSize() * bytes_of(input),
-            .asynchronous = options.asyncOp});
+            .asynchronous = is_asynchronous(options)});
   }
   write([&] {
     for (const Tensors& outputs : output_lists) {
@@ -101,7 +101,7 @@ WorkPtr StubBackend::allgather_coalesced(std::vector<Tensors>& output_lists,
   return complete({.op = OpType::ALLGATHER_COALESCED,
                    .outputs = output_lists[static_cast<size_t>(getRank())],
                    .inputs = inputs,
-                   .asynchronous = options.asyncOp});
+                   .asynchronous = is_asynchronous(options)});
 }
 
 }  // namespace comm_stub

@@ -11,7 +11,7 @@ void StubBackend::all_reduce_one(const at::Tensor& tensor, const c10d::Allreduce
   record({.kind = CollectiveKind::kAllReduce,
           .dtype = dtype_of(tensor),
           .bytes = bytes_of(tensor),
-          .asynchronous = options.asyncOp});
+          .asynchronous = is_asynchronous(options)});
   write([&] { reduce_copies(tensor, options.reduceOp, getSize()); });
 }
 
@@ -22,7 +22,8 @@ WorkPtr StubBackend::allreduce(Tensors& tensors, const c10d::AllreduceOptions& o
   check_reduce_op(check, options.reduceOp, tensor);
 
   all_reduce_one(tensor, options);
-  return complete({.op = OpType::ALLREDUCE, .outputs = tensors, .asynchronous = options.asyncOp});
+  return complete(
+      {.op = OpType::ALLREDUCE, .outputs = tensors, .asynchronous = is_asynchronous(options)});
 }
 
 WorkPtr StubBackend::allreduce_sparse(Tensors&, const c10d::AllreduceOptions&) {
@@ -36,8 +37,9 @@ WorkPtr StubBackend::allreduce_coalesced(Tensors& tensors,
   check_reduce_op(check, options.reduceOp, tensors.front());
 
   for (const at::Tensor& tensor : tensors) all_reduce_one(tensor, options);
-  return complete(
-      {.op = OpType::ALLREDUCE_COALESCED, .outputs = tensors, .asynchronous = options.asyncOp});
+  return complete({.op = OpType::ALLREDUCE_COALESCED,
+                   .outputs = tensors,
+                   .asynchronous = is_asynchronous(options)});
 }
 
 WorkPtr StubBackend::reduce(Tensors& tensors, const c10d::ReduceOptions& options) {
@@ -51,11 +53,12 @@ WorkPtr StubBackend::reduce(Tensors& tensors, const c10d::ReduceOptions& options
           .dtype = dtype_of(tensor),
           .bytes = bytes_of(tensor),
           .peer = options.rootRank,
-          .asynchronous = options.asyncOp});
+          .asynchronous = is_asynchronous(options)});
   if (is_me(options.rootRank)) {
     write([&] { reduce_copies(tensor, options.reduceOp, getSize()); });
   }
-  return complete({.op = OpType::REDUCE, .outputs = tensors, .asynchronous = options.asyncOp});
+  return complete(
+      {.op = OpType::REDUCE, .outputs = tensors, .asynchronous = is_asynchronous(options)});
 }
 
 WorkPtr StubBackend::reduce_scatter(Tensors& outputs,
@@ -71,7 +74,7 @@ WorkPtr StubBackend::reduce_scatter(Tensors& outputs,
   record({.kind = CollectiveKind::kReduceScatter,
           .dtype = dtype_of(output),
           .bytes = bytes_of(inputs),
-          .asynchronous = options.asyncOp});
+          .asynchronous = is_asynchronous(options)});
   Tensors held = flat_buffer(inputs);
   held.insert(held.end(), inputs.begin(), inputs.end());
   write([&] {
@@ -81,7 +84,7 @@ WorkPtr StubBackend::reduce_scatter(Tensors& outputs,
   return complete({.op = OpType::REDUCE_SCATTER,
                    .outputs = outputs,
                    .inputs = std::move(held),
-                   .asynchronous = options.asyncOp});
+                   .asynchronous = is_asynchronous(options)});
 }
 
 void StubBackend::reduce_scatter_one(const at::Tensor& output,
@@ -90,7 +93,7 @@ void StubBackend::reduce_scatter_one(const at::Tensor& output,
   record({.kind = CollectiveKind::kReduceScatter,
           .dtype = dtype_of(input),
           .bytes = bytes_of(input),
-          .asynchronous = options.asyncOp});
+          .asynchronous = is_asynchronous(options)});
   write([&] {
     write_in_slots(output, equal_piece(input, getSize(), getRank()), 1);
     reduce_copies(output, options.reduceOp, getSize());
@@ -111,7 +114,7 @@ WorkPtr StubBackend::_reduce_scatter_base(at::Tensor& output,
   return complete({.op = OpType::_REDUCE_SCATTER_BASE,
                    .outputs = {output},
                    .inputs = {input},
-                   .asynchronous = options.asyncOp});
+                   .asynchronous = is_asynchronous(options)});
 }
 
 WorkPtr StubBackend::reduce_scatter_tensor_coalesced(Tensors& outputs,
@@ -131,7 +134,7 @@ WorkPtr StubBackend::reduce_scatter_tensor_coalesced(Tensors& outputs,
   return complete({.op = OpType::COALESCED,
                    .outputs = outputs,
                    .inputs = inputs,
-                   .asynchronous = options.asyncOp});
+                   .asynchronous = is_asynchronous(options)});
 }
 
 }  // namespace comm_stub

@@ -38,9 +38,10 @@ WorkPtr StubBackend::broadcast(Tensors& tensors, const c10d::BroadcastOptions& o
           .dtype = dtype_of(tensor),
           .bytes = bytes_of(tensor),
           .peer = options.rootRank,
-          .asynchronous = options.asyncOp});
+          .asynchronous = is_asynchronous(options)});
   if (!is_me(options.rootRank)) write([&] { write_unknown(tensor); });
-  return complete({.op = OpType::BROADCAST, .outputs = tensors, .asynchronous = options.asyncOp});
+  return complete(
+      {.op = OpType::BROADCAST, .outputs = tensors, .asynchronous = is_asynchronous(options)});
 }
 
 WorkPtr StubBackend::gather(std::vector<Tensors>& output_lists,
@@ -56,14 +57,14 @@ WorkPtr StubBackend::gather(std::vector<Tensors>& output_lists,
           .dtype = dtype_of(input),
           .bytes = getSize() * bytes_of(input),
           .peer = options.rootRank,
-          .asynchronous = options.asyncOp});
+          .asynchronous = is_asynchronous(options)});
   write([&] {
     for (const at::Tensor& output : outputs) write_entry(output, input);
   });
   return complete({.op = OpType::GATHER,
                    .outputs = std::move(outputs),
                    .inputs = inputs,
-                   .asynchronous = options.asyncOp});
+                   .asynchronous = is_asynchronous(options)});
 }
 
 WorkPtr StubBackend::scatter(Tensors& outputs,
@@ -80,7 +81,7 @@ WorkPtr StubBackend::scatter(Tensors& outputs,
           .dtype = dtype_of(output),
           .bytes = getSize() * bytes_of(output),
           .peer = options.rootRank,
-          .asynchronous = options.asyncOp});
+          .asynchronous = is_asynchronous(options)});
   write([&] {
     if (is_root) {
       write_entry(output, inputs[static_cast<size_t>(getRank())]);
@@ -91,7 +92,7 @@ WorkPtr StubBackend::scatter(Tensors& outputs,
   return complete({.op = OpType::SCATTER,
                    .outputs = outputs,
                    .kept = std::move(inputs),
-                   .asynchronous = options.asyncOp});
+                   .asynchronous = is_asynchronous(options)});
 }
 
 }  // namespace comm_stub

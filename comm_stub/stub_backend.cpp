@@ -50,7 +50,7 @@ StubBackend::StubBackend(const estimator::RankGroup& group,
 
 c10::intrusive_ptr<c10d::Backend::Options> StubBackend::getBackendOptions() {
   auto options = c10::make_intrusive<Options>(getBackendName());
-  options->group_name = estimator::to_string(group_.kind);
+  name_group(*options, estimator::to_string(group_.kind));
   return options;
 }
 
@@ -115,9 +115,10 @@ WorkPtr StubBackend::complete(Finished call) {
 }
 
 WorkPtr StubBackend::barrier(const c10d::BarrierOptions& options) {
-  record(
-      {.kind = estimator::CollectiveKind::kBarrier, .dtype = {}, .asynchronous = options.asyncOp});
-  Finished call{.op = c10d::OpType::BARRIER, .asynchronous = options.asyncOp};
+  record({.kind = estimator::CollectiveKind::kBarrier,
+          .dtype = {},
+          .asynchronous = is_asynchronous(options)});
+  Finished call{.op = c10d::OpType::BARRIER, .asynchronous = is_asynchronous(options)};
   if (const auto device = barrier_device(options, getBoundDeviceId())) {
     const at::DisableRecordFunctionGuard unseen;
     call.kept = {at::empty({1}, at::TensorOptions(at::kFloat).device(device))};

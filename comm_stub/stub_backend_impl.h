@@ -7,17 +7,17 @@
 
 #include <optional>
 #include <string>
-#include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <vector>
 
 #include "comm_stub/checks.h"
 #include "comm_stub/stub_backend.h"
+#include "comm_stub/torch_release.h"
 
 namespace comm_stub {
 
 using WorkPtr = c10::intrusive_ptr<c10d::Work>;
 
-class StubBackend final : public c10d::Backend {
+class StubBackend final : public Backend {
  public:
   StubBackend(const estimator::RankGroup& group,
               int64_t member_index,
@@ -26,7 +26,7 @@ class StubBackend final : public c10d::Backend {
 
   const std::string getBackendName() const override { return "stub"; }
   c10::intrusive_ptr<Options> getBackendOptions() override;
-  c10d::ErrorType getError() override { return c10d::ErrorType::SUCCESS; }
+  ErrorType getError() override { return ErrorType::SUCCESS; }
   void setTimeout(std::chrono::milliseconds) override {}
   void waitForPendingWorks() override {}
   void setSequenceNumberForGroup() override {}

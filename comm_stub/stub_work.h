@@ -2,14 +2,15 @@
 #pragma once
 
 #include <c10/util/intrusive_ptr.h>
-#include <torch/csrc/distributed/c10d/Work.hpp>
 
 #include <functional>
 #include <vector>
 
+#include "comm_stub/torch_release.h"
+
 namespace comm_stub {
 
-class StubWork final : public c10d::Work {
+class StubWork final : public Work {
  public:
   /// Tensors that it keeps alive: until wait(), or as long as it lives.
   struct Held {

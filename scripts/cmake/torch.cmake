@@ -21,6 +21,9 @@ target_compile_options(onerank_torch INTERFACE
 # AT_PER_OPERATOR_HEADERS: headers include the operators they use, a quarter less text each.
 target_compile_definitions(onerank_torch INTERFACE NDEBUG AT_PER_OPERATOR_HEADERS)
 target_compile_options(onerank_torch INTERFACE -Wno-deprecated-declarations)
+if(ONERANK_STUBS_ONLY)  # the allocator's header of older torch includes CUDA's
+  target_compile_options(onerank_torch INTERFACE "SHELL:-idirafter ${ONERANK_CUDA_INCLUDE_DIR}")
+endif()
 # libtorch_cpu.so names CUDA libraries that are preloaded (virtual) or found at run time (cuda).
 target_link_options(onerank_torch INTERFACE
   -Wl,--allow-shlib-undefined -Wl,--unresolved-symbols=ignore-in-shared-libs)

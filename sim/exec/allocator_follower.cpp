@@ -20,7 +20,7 @@ CUDAAllocator* allocator() {
   return allocator != nullptr && allocator->initialized() ? allocator : nullptr;
 }
 
-constexpr auto kAllPools = static_cast<size_t>(c10::CachingAllocator::StatType::AGGREGATE);
+constexpr auto kAllPools = static_cast<size_t>(c10::CachingDeviceAllocator::StatType::AGGREGATE);
 
 c10::CachingDeviceAllocator::DeviceStats stats_of(int device) {
   return allocator()->getDeviceStats(static_cast<c10::DeviceIndex>(device));

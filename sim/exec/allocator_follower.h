@@ -2,8 +2,6 @@
 // the allocator's own peak statistics are neither read nor reset.
 #pragma once
 
-#include <c10/core/CachingDeviceAllocator.h>
-
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -30,7 +28,7 @@ struct FailedRequest {
 /// allocator keeps a reference to it.
 class AllocatorFollower {
  public:
-  using Entry = c10::CachingDeviceAllocator::TraceEntry;
+  using Entry = AllocatorEvent;
 
   /// `on_change` is called for each change on any device while the allocator's lock is held, so it
   /// must not call torch.

@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "sim/exec/count_reads.h"
+#include "sim/tracking/operator_key.h"
 
 namespace sim {
 namespace {
@@ -32,9 +33,8 @@ OperatorFacts new_facts(const at::RecordFunction& function) {
 }  // namespace
 
 const OperatorFacts& facts_of(const at::RecordFunction& function) {
-  // An operator's overload name lies in its schema, so its address tells operators apart.
   thread_local std::unordered_map<const char*, OperatorFacts> known;
-  const char* const key = function.overload_name();
+  const char* const key = operator_key(function);
   const auto found = known.find(key);
   return found != known.end() ? found->second
                               : known.emplace(key, new_facts(function)).first->second;

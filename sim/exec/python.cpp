@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <iterator>
+#include <sstream>
 #include <string_view>
 
 namespace sim {
@@ -54,6 +56,26 @@ std::string quoted(const std::string& text) {
     literal += c;
   }
   return literal + "'";
+}
+
+/// The text that an expression gives, or "" if it fails. The thread must hold the interpreter's
+/// lock.
+std::string evaluate(const std::string& expression) {
+  constexpr int kExpression = 258;  // Py_eval_input
+  const auto run = find<PyObject* (*)(const char*, int, PyObject*, PyObject*)>("PyRun_String");
+  const auto make_names = find<PyObject* (*)()>("PyDict_New");
+  const auto utf8 = find<const char* (*)(PyObject*)>("PyUnicode_AsUTF8");
+  const auto clear_error = find<void (*)()>("PyErr_Clear");
+  const auto release = find<void (*)(PyObject*)>("Py_DecRef");
+  if (!run || !make_names || !utf8 || !clear_error || !release) return "";
+  PyObject* const names = make_names();
+  PyObject* const value = run(expression.c_str(), kExpression, names, names);
+  const char* const text = value == nullptr ? nullptr : utf8(value);
+  std::string copy = text == nullptr ? "" : text;
+  if (text == nullptr) clear_error();
+  if (value != nullptr) release(value);
+  release(names);
+  return copy;
 }
 
 /// What reads frames, all of it in every Python since 3.9. Objects that are returned are released
@@ -111,6 +133,20 @@ std::vector<PythonFrame> python_frames() {
   }
   reader.unlock(state);
   return frames;
+}
+
+std::vector<int64_t> ranks_of_group(const std::string& name) {
+  const auto lock = find<int (*)()>("PyGILState_Ensure");
+  const auto unlock = find<void (*)(int)>("PyGILState_Release");
+  if (lock == nullptr || unlock == nullptr) return {};
+  const int state = lock();
+  std::istringstream text(evaluate(fmt::format(
+      "(lambda world: ' '.join(str(rank) for group, name in world.pg_names.items() if name == {}"
+      " for rank in world.pg_group_ranks[group]))"
+      "(__import__('torch.distributed.distributed_c10d', fromlist=['_world'])._world)",
+      quoted(name))));
+  unlock(state);
+  return {std::istream_iterator<int64_t>(text), std::istream_iterator<int64_t>()};
 }
 
 void end_program() {

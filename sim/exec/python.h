@@ -1,6 +1,7 @@
 // Access to the Python interpreter of the program in which this library is loaded, if it has one.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,10 @@ struct PythonFrame {
 };
 /// Of this thread, innermost first; none without Python. Takes the interpreter's lock.
 std::vector<PythonFrame> python_frames();
+
+/// The ranks of the world that are members of torch.distributed's group of this name; none if
+/// Python knows no such group. Takes the interpreter's lock.
+std::vector<int64_t> ranks_of_group(const std::string& name);
 
 /// Ends the program as if it ended by itself. In Python it raises SystemExit(0) in the main thread
 /// as soon as that runs Python code again, so that `finally` blocks and exit handlers run. Any

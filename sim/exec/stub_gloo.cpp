@@ -8,11 +8,12 @@
 #include <new>
 #include <stdexcept>
 #include <string>
-#include <torch/csrc/distributed/c10d/Backend.hpp>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <utility>
 #include <vector>
 
 #include "comm_stub/stub_backend.h"
+#include "comm_stub/torch_release.h"
 #include "sim/exec/absent_peers_store.h"
 #include "sim/exec/barriers.h"
 #include "sim/exec/peer_messages.h"
@@ -60,15 +61,69 @@ std::string ask_peers(const MessageLine& line, int64_t own_rank, const at::Tenso
   return "";
 }
 
-/// Hands every call on to the stub. Python reads `options` of a ProcessGroupGloo without a virtual
-/// function: up to there the members are those of that class (ProcessGroupGloo.hpp of torch 2.11).
-class StubGloo final : public Backend {
+/// Which group of torch.distributed a ProcessGroupGloo belongs to.
+#if TORCH_VERSION_MINOR < 9
+/// Its options do not say so: the name is a prefix of its store, and Python has the ranks.
+class GlooGroup {
  public:
-  StubGloo(int rank,
+  GlooGroup(const c10d::Store& store, const Backend::Options&) : name_(name_in(store)) {}
+  const std::string& name() const { return name_; }
+  std::string description() const { return ""; }
+  std::vector<int64_t> ranks() const { return ranks_of_group(name_); }
+
+ private:
+  struct Prefix : c10d::PrefixStore {
+    static std::string of(const c10d::PrefixStore& store) { return store.*(&Prefix::prefix_); }
+  };
+
+  /// Python wraps the store twice: PrefixStore("cpu/", PrefixStore("<name>/", store)).
+  static std::string name_in(const c10d::Store& store) {
+    const auto* device = dynamic_cast<const c10d::PrefixStore*>(&store);
+    if (device == nullptr) return "";
+    const auto inner = const_cast<c10d::PrefixStore*>(device)->getUnderlyingStore();
+    const auto* group = dynamic_cast<const c10d::PrefixStore*>(inner.get());
+    if (group == nullptr) return "";
+    std::string name = Prefix::of(*group);
+    if (name.ends_with('/')) name.pop_back();
+    return name;
+  }
+
+  std::string name_;
+};
+#else
+class GlooGroup {
+ public:
+  GlooGroup(const c10d::Store&, const Backend::Options& options) : options_(options) {}
+  const std::string& name() const { return options_.group_name; }
+  std::string description() const { return description_in(options_); }
+  const std::vector<uint64_t>& ranks() const { return options_.global_ranks_in_group; }
+
+ private:
+  template <class Options>  // torch 2.11's have one
+  static std::string description_in(const Options& options) {
+    if constexpr (requires { options.group_desc; }) {
+      return options.group_desc;
+    }
+    return "";
+  }
+
+  const Backend::Options& options_;
+};
+#endif
+
+/// Hands every call on to the stub. Python reads `options` of a ProcessGroupGloo without a virtual
+/// function: up to there the members are those of that class (ProcessGroupGloo.hpp).
+class StubGloo final : public comm_stub::Backend {
+ public:
+  StubGloo(const c10d::Store& store,
+           int rank,
            int size,
            c10::intrusive_ptr<Options> options,
-           c10::intrusive_ptr<Backend> stub)
-      : Backend(rank, size), options_(std::move(options)), stub_(std::move(stub)) {}
+           c10::intrusive_ptr<c10d::Backend> stub)
+      : Backend(rank, size),
+        options_(std::move(options)),
+        stub_(std::move(stub)),
+        group_(store, *options_) {}
 
   const std::string getBackendName() const override { return "gloo"; }
   c10::intrusive_ptr<Options> getBackendOptions() override { return options_; }
@@ -174,13 +229,13 @@ class StubGloo final : public Backend {
     pass_barrier(call);
   }
 
-  std::string group_name() const { return "gloo " + options_->group_name; }
+  std::string group_name() const { return "gloo " + group_.name(); }
   std::string described_group() const {
-    return options_->group_desc.empty() ? "of gloo" : options_->group_desc;
+    return group_.description().empty() ? "of gloo" : group_.description();
   }
 
   int64_t rank_of_world(int64_t member) const {
-    const auto& ranks = options_->global_ranks_in_group;
+    const auto& ranks = group_.ranks();
     const auto index = static_cast<size_t>(member);
     return index < ranks.size() ? static_cast<int64_t>(ranks[index]) : member;
   }
@@ -210,14 +265,20 @@ class StubGloo final : public Backend {
                     why_not));
   }
 
-  std::shared_ptr<void> store_;  // Gloo's; here for its place
+  // Gloo's; here for its place.
+#if TORCH_VERSION_MINOR < 8
+  std::unique_ptr<int> store_;
+#else
+  std::shared_ptr<void> store_;
+#endif
   c10::intrusive_ptr<Options> options_;
-  c10::intrusive_ptr<Backend> stub_;
+  c10::intrusive_ptr<c10d::Backend> stub_;
+  GlooGroup group_;
 };
 
 }  // namespace
 
-void make_gloo(void* place, const void*, int rank, int size, void* options) {
+void make_gloo(void* place, const void* store, int rank, int size, void* options) {
   // c10's intrusive_ptr allocated the object by itself: its size is that of the block.
   if (malloc_usable_size(place) < sizeof(StubGloo)) {
     throw std::logic_error("ProcessGroupGloo of this torch is smaller than the stub");
@@ -226,7 +287,8 @@ void make_gloo(void* place, const void*, int rank, int size, void* options) {
                                    .spans = {{.count = size, .stride = 1}}};
   auto stub = comm_stub::make_stub_backend(group, rank, [](const estimator::CollectiveCall&) {});
   auto& given = *static_cast<c10::intrusive_ptr<Backend::Options>*>(options);
-  new (place) StubGloo(rank, size, given, std::move(stub));
+  const auto& its_store = *static_cast<const c10::intrusive_ptr<c10d::Store>*>(store);
+  new (place) StubGloo(*its_store, rank, size, given, std::move(stub));
 }
 
 }  // namespace sim

@@ -2,16 +2,28 @@
 // devices.
 #pragma once
 
-#include <c10/core/CachingDeviceAllocator.h>
+#include <torch/version.h>
 
 #include <vector>
 
 #include "estimator/base/fields.h"
+// torch 2.11 has moved what is not CUDA's own.
+#if TORCH_VERSION_MINOR < 11
+#include <c10/cuda/CUDACachingAllocator.h>
+namespace sim {
+namespace caching_allocator = c10::cuda::CUDACachingAllocator;
+}
+#else
+#include <c10/core/CachingDeviceAllocator.h>
+namespace sim {
+namespace caching_allocator = c10::CachingDeviceAllocator;
+}
+#endif
 
 namespace sim {
 
-using AllocatorEvent = c10::CachingDeviceAllocator::TraceEntry;
-using AllocatorSink = c10::CachingDeviceAllocator::AllocatorTraceTracker;
+using AllocatorEvent = caching_allocator::TraceEntry;
+using AllocatorSink = caching_allocator::AllocatorTraceTracker;
 
 /// From now on, until the process ends, `sink` is called for every event of the CUDA allocator, in
 /// the thread that caused it and under the allocator's lock. CUDA must have been initialised.
@@ -21,7 +33,7 @@ void trace_allocator(AllocatorSink sink);
 /// The segments that the allocator holds now, and its settings, under the keys of PyTorch's
 /// snapshots.
 struct AllocatorState {
-  std::vector<c10::CachingDeviceAllocator::SegmentInfo> segments;
+  std::vector<caching_allocator::SegmentInfo> segments;
   estimator::Json settings;
 };
 AllocatorState allocator_state();

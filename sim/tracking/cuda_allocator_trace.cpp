@@ -8,9 +8,21 @@ namespace {
 
 namespace cuda = c10::cuda::CUDACachingAllocator;
 
-/// cuda::get() would need libc10_cuda.so at link time.
 cuda::CUDAAllocator* allocator() {
+#if TORCH_VERSION_MINOR < 9
+  return cuda::get();
+#else  // without libc10_cuda.so at link time
   return static_cast<cuda::CUDAAllocator*>(c10::getDeviceAllocator(c10::DeviceType::CUDA));
+#endif
+}
+
+/// A setting that came with torch 2.9.
+template <class Config>
+bool capture_reuses_streams(const Config& config) {
+  if constexpr (requires { config.graph_capture_record_stream_reuse; }) {
+    return config.graph_capture_record_stream_reuse;
+  }
+  return false;
 }
 
 estimator::Json settings_of(const cuda::AllocatorConfigInfo& config) {
@@ -25,7 +37,7 @@ estimator::Json settings_of(const cuda::AllocatorConfigInfo& config) {
           {"pinned_num_register_threads", config.pinned_num_register_threads},
           {"release_lock_on_cudamalloc", config.release_lock_on_malloc},
           {"pinned_use_cuda_host_register", config.pinned_use_host_register},
-          {"graph_capture_record_stream_reuse", config.graph_capture_record_stream_reuse},
+          {"graph_capture_record_stream_reuse", capture_reuses_streams(config)},
           {"roundup_power2_divisions", divisions}};
 }
 
@@ -36,7 +48,7 @@ void trace_allocator(AllocatorSink sink) {
 }
 
 AllocatorState allocator_state() {
-  cuda::SnapshotInfo snapshot = allocator()->snapshot({0, 0}, /*include_traces=*/false);
+  cuda::SnapshotInfo snapshot = allocator()->snapshot();
   return {.segments = std::move(snapshot.segments),
           .settings = settings_of(snapshot.config_metadata)};
 }

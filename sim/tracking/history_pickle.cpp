@@ -13,8 +13,8 @@
 namespace sim {
 namespace {
 
-using c10::CachingDeviceAllocator::BlockInfo;
-using c10::CachingDeviceAllocator::SegmentInfo;
+using caching_allocator::BlockInfo;
+using caching_allocator::SegmentInfo;
 using estimator::Json;
 
 const char* action_name(AllocatorEvent::Action action) {

@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "sim/tracking/operator_key.h"
 #include "sim/tracking/tensors_in.h"
 
 namespace sim {
@@ -461,8 +462,7 @@ const OperatorTraits* RunTracker::traits(const at::RecordFunction& function) {
     if (is_new) known->second = traits_of_kernel(known->first, options_.device);
     return &known->second;
   }
-  // An operator's overload name lies in its schema, so the address tells operators apart.
-  const char* key = function.overload_name();
+  const char* key = operator_key(function);
   const auto known = traits_.find(key);
   if (known != traits_.end()) return known->second ? &*known->second : nullptr;
   const std::optional<c10::OperatorName> name = function.operator_name();

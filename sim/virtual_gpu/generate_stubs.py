@@ -153,12 +153,25 @@ def write_if_changed(path, text):
         path.write_text(text)
 
 
+def unknown_functions(libraries, symbols, config):
+    """Lines about what torch's libraries call and no stub is made for, or only one that refuses."""
+    for library in libraries.values():
+        if library.name not in config:
+            yield f"{library.soname}: {', '.join(sorted(library.functions)) or 'no function'}"
+    sonames = {library.soname for library in libraries.values()}
+    for symbol, version in sorted(symbols, key=str):
+        if version and version not in sonames and NVIDIA_LIBRARY.fullmatch(version):
+            yield f"{symbol} of {version}, which is not needed by torch itself"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--torch-lib", type=Path, required=True, help="<torch>/lib")
-    parser.add_argument("--cuda-include", type=Path, required=True, help="folder of cuda.h")
+    parser.add_argument("--cuda-include", type=Path, help="folder of cuda.h")
     parser.add_argument("--libraries", type=Path, required=True, help="libraries.ini")
-    parser.add_argument("--output", type=Path, required=True)
+    parser.add_argument("--output", type=Path)
+    parser.add_argument("--unknown", action="store_true",
+                        help="print what libraries.ini does not know, a line each, and write nothing")
     parser.add_argument("--nm", default="nm")
     parser.add_argument("--readelf", default="readelf")
     arguments = parser.parse_args()
@@ -168,8 +181,15 @@ def main():
     torch_libraries = sorted(str(path) for path in arguments.torch_lib.glob("*.so*"))
 
     libraries = needed_libraries(torch_libraries, arguments.readelf)
+    symbols = list(undefined_symbols(torch_libraries, arguments.nm))
+    assign_functions(libraries, symbols, config)
+    if arguments.unknown:
+        for line in unknown_functions(libraries, symbols, config):
+            print(line)
+        return
+    if not arguments.cuda_include or not arguments.output:
+        parser.error("give --cuda-include and --output, or --unknown")
     check_headers(libraries, arguments.cuda_include)
-    assign_functions(libraries, undefined_symbols(torch_libraries, arguments.nm), config)
     for library in libraries.values():
         section = config[library.name] if library.name in config else None
         if section is None:

@@ -69,7 +69,11 @@ Function real(const char* library_name, const char* symbol) {
 }  // namespace
 
 #define DEVICE_COUNT "_ZN3c104cuda28device_count_ensure_non_zeroEv"
+#if _GLIBCXX_USE_CXX11_ABI
 #define STRING_ARGUMENT "NSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE"
+#else  // wheels before torch 2.7
+#define STRING_ARGUMENT "Ss"
+#endif
 #define TCP_STORE "_ZN4c10d8TCPStoreC1E" STRING_ARGUMENT "RKNS_15TCPStoreOptionsE"
 #define FILE_STORE "_ZN4c10d9FileStoreC1E" STRING_ARGUMENT "i"
 #define GLOO                                                                  \

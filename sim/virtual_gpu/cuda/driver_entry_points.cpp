@@ -1,5 +1,6 @@
 #include <cuda.h>
-#include <cuda_runtime_api.h>
+
+#include "sim/virtual_gpu/cudart/driver_function.h"
 
 // The runtime looks functions up by the same rule.
 CUresult cuGetProcAddress(const char* name,
@@ -7,9 +8,8 @@ CUresult cuGetProcAddress(const char* name,
                           int version,
                           cuuint64_t flags,
                           CUdriverProcAddressQueryResult* status) {
-  cudaDriverEntryPointQueryResult result;
-  cudaGetDriverEntryPointByVersion(name, function, version, flags, &result);
-  const bool found = result == cudaDriverEntryPointSuccess;
+  *function = virtual_gpu::find_driver_function(name);
+  const bool found = *function != nullptr;
   if (status != nullptr) {
     *status = found ? CU_GET_PROC_ADDRESS_SUCCESS : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
   }
