@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "estimator/base/document.h"
+#include "estimator/base/errors.h"
 #include "estimator/base/units.h"
 #include "estimator/hardware/hardware.h"
 #include "estimator/plan/frameworks.h"
@@ -12,7 +13,9 @@
 #include "sim/cli/commands/named_choice.h"
 #include "sim/cli/commands/report_output.h"
 #include "sim/cli/input/table_format.h"
+#include "sim/cli/process/interrupts.h"
 #include "sim/cli/process/output.h"
+#include "sim/cli/process/torch_check.h"
 #include "sim/cli/report/documents.h"
 #include "sim/cli/report/table.h"
 
@@ -25,6 +28,7 @@ using estimator::with_commas;
 struct ListOptions {
   std::string what;
   TableFormatFlag format;
+  std::string checked_python;
 };
 
 /// A rate in units of `unit` per second; "-" for none.
@@ -144,13 +148,30 @@ Table option_table() {
 }
 
 Table torch_table() {
-  Table table(
-      {{"torch", Align::kLeft}, {"CUDA"}, {"built for", Align::kLeft}, {"tested", Align::kLeft}});
+  Table table({{"torch", Align::kLeft},
+               {"wheel", Align::kLeft},
+               {"built for", Align::kLeft},
+               {"tested", Align::kLeft}});
   for (const SupportedTorch& torch : supported_torch()) {
-    table.add_row(
-        {torch.release, std::to_string(torch.cuda), torch.built_for ? "yes" : "no", torch.tested});
+    table.add_row({torch.release, torch.wheel, torch.built_for ? "yes" : "no", torch.tested});
   }
   return table;
+}
+
+/// Exit code 3 when something is missing.
+ExitCode check_listed_torch(const std::string& python, const Environment& environment) {
+  const Interrupts interrupts;
+  const TorchCheck check = check_torch(python, environment, interrupts);
+  std::string text =
+      fmt::format("torch {} of {}\n", check.torch.version, check.torch.folder.string());
+  bool lacks = false;
+  for (const TorchNeed& need : check.needs) {
+    lacks = lacks || !need.is_met;
+    text += fmt::format("  {:<4}{}\n", need.is_met ? "yes" : "no", need.what);
+    if (!need.is_met) text += fmt::format("      help: {}\n", need.way_out);
+  }
+  write_to_standard_output(text);
+  return lacks ? ExitCode::kMachineLacks : ExitCode::kDone;
 }
 
 /// The table, and the document that has its rows.
@@ -180,8 +201,16 @@ std::vector<Listing> listings() {
           {"torch", torch_table, [] { return document_text(torch_list()); }}};
 }
 
-ExitCode run_list(const ListOptions& options) {
+ExitCode run_list(const ListOptions& options, const Environment& environment) {
   const ReportStyle style = style_for_output(options.format.format());
+  if (!options.checked_python.empty()) {
+    if (options.what == "torch" && style.format == TableFormat::kText) {
+      return check_listed_torch(options.checked_python, environment);
+    }
+    throw estimator::UserError({.what = "--check looks at a torch, and prints text",
+                                .where = "list " + options.what + " --check",
+                                .help = "onerank list torch --check PYTHON"});
+  }
   const std::vector<Listing> all = listings();
   const Listing& listing =
       named_choice(all, options.what, {"list", "what to list?", "unknown list"});
@@ -200,7 +229,12 @@ Command add_list_command(CLI::App& root) {
   app->add_option("WHAT", options->what, "gpus, models, links, frameworks, options or torch")
       ->type_name("");
   options->format.add_to(*app);
-  return {app, [options](const Environment&) { return run_list(*options); }};
+  app->add_option("--check",
+                  options->checked_python,
+                  "of torch: what `exec` lacks to run programs of this Python")
+      ->type_name("PYTHON");
+  return {app,
+          [options](const Environment& environment) { return run_list(*options, environment); }};
 }
 
 }  // namespace sim

@@ -17,9 +17,9 @@ constexpr const char* kQuestion =
     "spec = importlib.util.find_spec('torch')\n"
     "print(spec.origin if spec and spec.origin else '')\n";
 
-/// The text of `name = '...'` in torch's version.py.
+/// The text of `name = '...'` or `name: type = '...'` in torch's version.py.
 std::string text_of(const std::string& source, const std::string& name) {
-  const std::regex line("(?:^|\n)" + name + " = '([^']*)'");
+  const std::regex line("(?:^|\n)" + name + "(?:: [^=\n]*)? = '([^']*)'");
   std::smatch match;
   return std::regex_search(source, match, line) ? match[1].str() : "";
 }
@@ -32,6 +32,12 @@ std::string kind_of(const std::string& version) {
   return std::regex_match(version, match, kWheel) ? match[1].str() : version;
 }
 
+std::string release_of(const std::string& version) {
+  static const std::regex kRelease(R"((\d+\.\d+)\..*)");
+  std::smatch match;
+  return std::regex_match(version, match, kRelease) ? match[1].str() : "";
+}
+
 bool is_built_for(const std::string& version) {
   return kind_of(version) == kind_of(ONERANK_TORCH_VERSION);
 }
@@ -42,6 +48,7 @@ std::optional<ProgramTorch> torch_in(const fs::path& folder) {
   const std::string source = estimator::read_file(versions);
   return ProgramTorch{.folder = folder,
                       .version = text_of(source, "__version__"),
+                      .cuda = text_of(source, "cuda"),
                       .build = text_of(source, "git_version")};
 }
 

@@ -14,6 +14,7 @@ namespace sim {
 struct ProgramTorch {
   std::filesystem::path folder;  ///< the package, with lib/ and include/
   std::string version;           ///< "2.11.0+cu130"
+  std::string cuda;              ///< that it is built for, "13.0"; "" if for none
   std::string build;             ///< commit of torch's repository; "" if not known
 };
 
@@ -23,6 +24,10 @@ bool is_python(const std::vector<std::string>& command);
 /// The release and the major CUDA version of a wheel: "2.11.0+cu13" for "2.11.0+cu130". For any
 /// other torch it is the whole version.
 std::string kind_of(const std::string& version);
+
+/// "2.11" of "2.11.0+cu130", and of builds that are no wheels, "2.11.0a0+ee90f2d"; "" if it starts
+/// otherwise.
+std::string release_of(const std::string& version);
 
 /// Whether this version has the kind for which Onerank was built.
 bool is_built_for(const std::string& version);

@@ -23,25 +23,22 @@ namespace fs = std::filesystem;
 using estimator::ExitCode;
 using estimator::UserError;
 
-bool is_kind(const SupportedTorch& torch, const std::string& version) {
-  return kind_of(version) == fmt::format("{}+cu{}", torch.release, torch.cuda);
-}
+constexpr const char* kCudaHeader = "cuda_runtime_api.h";
 
-bool is_supported(const std::string& version) {
-  const auto& all = supported_torch();
-  return std::any_of(
-      all.begin(), all.end(), [&](const SupportedTorch& torch) { return is_kind(torch, version); });
-}
+/// "12" of "12.8".
+std::string major_of(const std::string& cuda) { return cuda.substr(0, cuda.find('.')); }
 
 [[noreturn]] void refuse(const ProgramTorch& torch) {
-  std::string known;
-  for (const SupportedTorch& one : supported_torch()) {
-    known += fmt::format("{}{} (CUDA {})", known.empty() ? "" : ", ", one.release, one.cuda);
-  }
   throw UserError(
       {.what = "this torch is not one that `onerank exec` works with",
-       .where = fmt::format("{}: {}", torch.folder.string(), torch.version),
-       .help = fmt::format("run the program with torch {}; see `onerank list torch`", known)},
+       .where = fmt::format("{}: {}, {}",
+                            torch.folder.string(),
+                            torch.version,
+                            torch.cuda.empty() ? "without CUDA" : "for CUDA " + torch.cuda),
+       .help = fmt::format("run the program with torch {} to {}, built for CUDA 12 or 13; see "
+                           "`onerank list torch`",
+                           supported_torch().front().release,
+                           supported_torch().back().release)},
       ExitCode::kMachineLacks);
 }
 
@@ -51,13 +48,6 @@ fs::path stubs_folder(const fs::path& caches, const BuiltWith& built, const Prog
   const size_t paths =
       std::hash<std::string>{}(built.sources.string() + "\n" + torch.folder.string());
   return caches / fmt::format("torch-{}-{}-{:x}", torch.version, torch.build.substr(0, 12), paths);
-}
-
-/// NVIDIA's headers for `torch`: those that Onerank was built with, or those of the packages beside
-/// that torch.
-fs::path cuda_headers(const BuiltWith& built, const ProgramTorch& torch) {
-  const fs::path beside = torch.folder.parent_path() / "nvidia" / "cu13" / "include";
-  return fs::exists(built.cuda_headers / "cuda_runtime_api.h") ? built.cuda_headers : beside;
 }
 
 /// Held while the stubs are made; another process that needs them waits.
@@ -126,9 +116,7 @@ class StubsBuild {
   [[noreturn]] void fail(const std::string& why) const {
     throw UserError({.what = fmt::format("the stubs for torch {} cannot be made", torch_.version),
                      .where = why,
-                     .help = "they need Debian's cmake, ninja-build, g++, libfmt-dev and "
-                             "nlohmann-json3-dev, and, beside torch, PyPI's nvidia-cuda-runtime "
-                             "and nvidia-cuda-crt of its CUDA"},
+                     .help = "`onerank list torch --check PYTHON` says what they need and lack"},
                     ExitCode::kMachineLacks);
   }
 
@@ -156,23 +144,45 @@ class StubsBuild {
 
 const std::vector<SupportedTorch>& supported_torch() {
   static const std::vector<SupportedTorch> kAll = [] {
+    constexpr const char* kSmall = "DDP, FSDP2, messages between ranks";
+    constexpr const char* kNotRun = "not run; it compiles with the recorder's sources";
     std::vector<SupportedTorch> all = {
-        {"2.11.0", 13, "every test of `onerank exec`"},
-        {"2.12.1",
-         13,
-         "those programs, by hand, except pipelines, whose stages ask other ranks for shapes"},
+        {"2.6", "2.6.0+cu124", kSmall},
+        {"2.7", "2.7.1+cu126", kNotRun},
+        {"2.8", "2.8.0+cu128", kSmall},
+        {"2.9", "2.9.1+cu128", kNotRun},
+        {"2.10", "2.10.0+cu128", kNotRun},
+        {"2.11", "2.11.0+cu130", "every test of `onerank exec`"},
+        {"2.12", "2.12.1+cu130", "the programs of those tests, by hand, before the last changes"},
+        {"2.15", "2.15.0+cu132", kNotRun},
     };
-    for (SupportedTorch& torch : all) torch.built_for = is_kind(torch, ONERANK_TORCH_VERSION);
+    for (SupportedTorch& torch : all) torch.built_for = is_built_for(torch.wheel);
     return all;
   }();
   return kAll;
+}
+
+bool is_supported(const ProgramTorch& torch) {
+  const std::string cuda = major_of(torch.cuda);
+  if (cuda != "12" && cuda != "13") return false;
+  const auto& all = supported_torch();
+  return std::any_of(all.begin(), all.end(), [&](const SupportedTorch& one) {
+    return one.release == release_of(torch.version);
+  });
+}
+
+fs::path cuda_headers(const BuiltWith& built, const ProgramTorch& torch) {
+  const bool is_12 = major_of(torch.cuda) == "12";
+  const fs::path packages = torch.folder.parent_path() / "nvidia";
+  const fs::path beside = packages / (is_12 ? "cuda_runtime" : "cu13") / "include";
+  return is_12 || fs::exists(beside / kCudaHeader) ? beside : built.cuda_headers;
 }
 
 fs::path stubs_for(const ProgramTorch& torch,
                    const Environment& environment,
                    const Interrupts& interrupts) {
   if (is_built_for(torch.version)) return parts_folder();
-  if (!is_supported(torch.version)) refuse(torch);
+  if (!is_supported(torch)) refuse(torch);
   const fs::path caches = user_cache_folder(environment) / "onerank";
   const BuiltWith built = built_with();
   fs::path folder = stubs_folder(caches, built, torch);

@@ -7,26 +7,35 @@
 #include <vector>
 
 #include "sim/cli/process/environment.h"
+#include "sim/cli/process/installation.h"
 #include "sim/cli/process/interrupts.h"
 #include "sim/cli/process/program_torch.h"
 
 namespace sim {
 
-/// A version of torch with which programs have been run.
+/// A release of torch that programs may have. Its builds for CUDA 12 and 13 are taken,
+/// wheels or not.
 struct SupportedTorch {
-  std::string release;     ///< "2.11.0"
-  int64_t cuda = 0;        ///< major version, 13
+  std::string release;     ///< "2.11"
+  std::string wheel;       ///< that was tried, "2.11.0+cu130"
   std::string tested;      ///< what was run with it
-  bool built_for = false;  ///< Onerank was built for it, so ranks of a plan run with it
+  bool built_for = false;  ///< Onerank was built for this wheel, so ranks of a plan run with it
 };
 template <class Visitor>
 void visit_fields(Visitor& visit, SupportedTorch& torch) {
   visit("torch", torch.release, "its release");
-  visit("cuda", torch.cuda, "major version of CUDA that it is built for");
+  visit("wheel", torch.wheel, "PyPI's wheel that was tried");
   visit("tested", torch.tested, "what was run with it");
   visit("built_for", torch.built_for, "Onerank was built for it: ranks of a plan run with it");
 }
 const std::vector<SupportedTorch>& supported_torch();
+
+/// Whether it is a build of one of these releases for CUDA 12 or 13.
+bool is_supported(const ProgramTorch& torch);
+
+/// NVIDIA's headers for this torch: those that Onerank was built with, or those of the packages
+/// beside torch. The folder is not there when they are not.
+std::filesystem::path cuda_headers(const BuiltWith& built, const ProgramTorch& torch);
 
 /// The folder that has virtual_gpu/ and exec/ for this torch. For the torch for which Onerank was
 /// built it is the program's own folder. For another torch that works they are built at their first

@@ -23,12 +23,13 @@ class ExecTorch : public ExecProgram {
     return file;
   }
 
-  /// A Python that finds a torch of this version, and uses no GPU.
-  std::string python_with(const std::string& version) {
+  /// A Python that finds a torch of this version, and uses no GPU. `cuda` is as version.py has it.
+  std::string python_with(const std::string& version, const std::string& cuda = "'13.0'") {
     fs::create_directories(path("torch"));
     write("torch/version.py",
-          "__all__ = ['__version__']\n__version__ = '" + version + "'\ngit_version = '" +
-              std::string(40, 'a') + "'\n");
+          "from typing import Optional\n\n__all__ = ['__version__']\n__version__ = '" + version +
+              "'\ncuda: Optional[str] = " + cuda + "\ngit_version = '" + std::string(40, 'a') +
+              "'\n");
     return script("python3.11", "echo " + path("torch/__init__.py") + "\n");
   }
 
@@ -58,18 +59,64 @@ class ExecTorch : public ExecProgram {
   static constexpr const char* kOther = "2.12.1+cu130";
 };
 
-TEST_F(ExecTorch, ThatIsNotKnownToWorkIsRefusedWithTheListOfThoseThatDo) {
+struct TorchVersion {
+  std::string version, cuda;  ///< as version.py has them
+  std::string said;           ///< of its CUDA
+};
+
+TEST_F(ExecTorch, ThatIsNotKnownToWorkIsRefusedWithTheRangeOfThoseThatDo) {
   have_cmake(true);
-  for (const char* version :
-       {"2.10.0+cu128", "2.11.0+cpu", "2.11.0a0+git1234567", "2.11.0+cu128"}) {
-    const ProgramResult result = run({"exec", "--", python_with(version), "train.py"});
+  for (const auto& [version, cuda, said] : {TorchVersion{"2.5.1+cu124", "'12.4'", "for CUDA 12.4"},
+                                            {"2.11.0+cpu", "None", "without CUDA"},
+                                            {"2.7.1+cu118", "'11.8'", "for CUDA 11.8"},
+                                            {"3.0.0+cu130", "'13.0'", "for CUDA 13.0"}}) {
+    const ProgramResult result = run({"exec", "--", python_with(version, cuda), "train.py"});
     EXPECT_EQ(result.exit_code, 3);
     EXPECT_THAT(result.error,
                 StartsWith("error: this torch is not one that `onerank exec` works with\n  " +
-                           path("torch") + ": " + version + "\n  help: "));
-    EXPECT_THAT(result.error, HasSubstr("2.11.0 (CUDA 13)"));
+                           path("torch") + ": " + version + ", " + said +
+                           "\n  help: run the program with torch 2.6 to "));
   }
   EXPECT_TRUE(cmake_calls().empty());
+}
+
+TEST_F(ExecTorch, OfAReleaseThatWorksGetsStubsWhoeverBuiltItForCuda12Or13) {
+  for (const auto& [version, cuda, said] :
+       {TorchVersion{"2.6.0+cu124", "'12.4'", "2.6.0+cu124"},
+        {"2.11.0+cu128", "'12.8'", "2.11.0+cu128"},
+        {"2.10.0a0+b558c986e8.nv25.11", "'13.0'", "2.10.0a0"}}) {
+    have_cmake(true);
+    const ProgramResult result = run({"exec", "--", python_with(version, cuda), "train.py"});
+    EXPECT_THAT(result.error, HasSubstr("onerank: making the stubs for torch " + said));
+  }
+  EXPECT_EQ(cmake_calls().size(), 6u);
+}
+
+TEST_F(ExecTorch, IsCheckedForWhatItLacks) {
+  have_cmake(true);
+  const ProgramResult cpu = run({"list", "torch", "--check", python_with("2.11.0+cpu", "None")});
+  EXPECT_EQ(cpu.exit_code, 3);
+  EXPECT_THAT(cpu.output,
+              AllOf(StartsWith("torch 2.11.0+cpu of " + path("torch") + "\n"),
+                    HasSubstr("  no  torch 2.6 to "),
+                    HasSubstr("  no  libtorch_cuda.so\n      help: install a torch that is built"),
+                    HasSubstr("  yes `cmake`, which makes the stubs")));
+  const ProgramResult older =
+      run({"list", "torch", "--check", python_with("2.8.0+cu128", "'12.8'")});
+  EXPECT_EQ(older.exit_code, 3) << "there are no headers beside it";
+  EXPECT_THAT(older.output,
+              AllOf(HasSubstr("  yes torch 2.6 to "),
+                    HasSubstr("  no  NVIDIA's headers, " + path("nvidia/cuda_runtime/include") +
+                              "\n      help: pip install --no-deps nvidia-cuda-runtime-cu12")));
+}
+
+TEST_F(ExecTorch, IsCheckedOnlyWhereThereIsOne) {
+  const ProgramResult none = run({"list", "torch", "--check", script("python3", "exit 1\n")});
+  EXPECT_EQ(none.exit_code, 2);
+  EXPECT_THAT(none.error, StartsWith("error: no torch to check\n"));
+  const ProgramResult gpus = run({"list", "gpus", "--check", "python3"});
+  EXPECT_EQ(gpus.exit_code, 2);
+  EXPECT_THAT(gpus.error, HasSubstr("onerank list torch --check PYTHON"));
 }
 
 TEST_F(ExecTorch, ThatOnerankWasBuiltForNeedsNoStubs) {
