@@ -99,6 +99,24 @@ std::vector<std::string> split(std::string_view text, char separator) {
   return pieces;
 }
 
+std::string in_single_quotes(std::string_view text) {
+  std::string quoted = "'";
+  for (const char letter : text) {
+    if (letter == '\'') {
+      quoted += "'\\''";
+    } else {
+      quoted += letter;
+    }
+  }
+  return quoted + "'";
+}
+
+std::string shell_word(std::string_view text) {
+  constexpr std::string_view kSpecial = " \t\n'\"[]{}()*?$&|;<>\\`#~!";
+  const bool is_plain = !text.empty() && text.find_first_of(kSpecial) == text.npos;
+  return is_plain ? std::string(text) : in_single_quotes(text);
+}
+
 bool is_digits(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789") == text.npos;
 }

@@ -21,6 +21,12 @@ std::string printable(std::string_view text);
 /// is empty; "" gives one empty piece.
 std::vector<std::string> split(std::string_view text, char separator);
 
+/// `text` in single quotes, in which a shell takes every character as it is but a single quote.
+std::string in_single_quotes(std::string_view text);
+
+/// `text` as one word of a shell: as it is where a shell leaves it so, else in single quotes.
+std::string shell_word(std::string_view text);
+
 /// Whether `text` is not empty and has only the digits 0 to 9.
 bool is_digits(std::string_view text);
 

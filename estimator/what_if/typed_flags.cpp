@@ -5,16 +5,12 @@
 
 #include <vector>
 
+#include "estimator/base/text.h"
 #include "estimator/plan/option_table.h"
 #include "estimator/what_if/option_paths.h"
 
 namespace estimator {
 namespace {
-
-std::string in_quotes_if_needed(const std::string& word) {
-  const bool plain = word.find_first_of(" '\"[]{}()*?$&|;<>\\") == std::string::npos;
-  return plain ? word : "'" + word + "'";
-}
 
 std::string value_text(const Json& value) {
   if (value.is_string()) return value.get<std::string>();
@@ -28,7 +24,7 @@ std::string value_text(const Json& value) {
 /// What to type to make this flag write the value, or "" when it cannot.
 std::string typed(const OptionFlag& flag, const Json& value) {
   const std::string& name = flag.names.back();
-  if (flag.constant.empty()) return name + " " + in_quotes_if_needed(value_text(value));
+  if (flag.constant.empty()) return name + " " + shell_word(value_text(value));
   const Json constant = Json::parse(flag.constant);
   if (value == constant) return name;
   const bool turns_off = constant.is_boolean() && value.is_boolean();
@@ -42,7 +38,7 @@ std::string flag_to_type(const PlanEdit& edit) {
       if (!text.empty()) return text;
     }
   }
-  return "--set " + in_quotes_if_needed(edit.path + "=" + edit.value.dump());
+  return "--set " + shell_word(edit.path + "=" + edit.value.dump());
 }
 
 /// What a search takes over from a plan.

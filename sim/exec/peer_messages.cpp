@@ -14,6 +14,8 @@
 #include <utility>
 #include <vector>
 
+#include "estimator/base/stable_hash.h"
+
 namespace sim {
 namespace {
 
@@ -46,13 +48,6 @@ fs::path state_of(const fs::path& folder, const char* state, int64_t rank) {
   return folder / state / std::to_string(rank);
 }
 
-/// FNV-1a, the same in every process.
-uint64_t hash_of(std::string_view text) {
-  uint64_t hash = 0xcbf29ce484222325;
-  for (const unsigned char c : text) hash = (hash ^ c) * 0x100000001b3;
-  return hash;
-}
-
 bool is_number(const std::string& text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
 }
@@ -67,7 +62,8 @@ std::string MessageName::text() const {
 PeerMessages::PeerMessages(fs::path folder) : folder_(std::move(folder)) {}
 
 fs::path PeerMessages::file_of(const MessageName& name) const {
-  return state_of(folder_, kSaid, name.line.from) / fmt::format("{:016x}", hash_of(name.text()));
+  return state_of(folder_, kSaid, name.line.from) /
+         fmt::format("{:016x}", estimator::stable_hash(name.text()));
 }
 
 MessageName PeerMessages::next(const MessageLine& line) {

@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "estimator/base/text.h"
 #include "sim/cli/commands/commands.h"
 #include "sim/cli/commands/described_commands.h"
 #include "sim/cli/commands/named_choice.h"
@@ -61,29 +62,23 @@ complete -o bashdefault -o default -F _onerank onerank
                      cases);
 }
 
-/// Zsh in single quotes takes every character as it is, but a single quote.
-std::string zsh_quoted(const std::string& text) {
-  std::string quoted = "'";
-  for (const char character : text)
-    quoted += character == '\'' ? "'\\''" : std::string(1, character);
-  return quoted + "'";
-}
-
 std::string zsh_completion(const Commands& commands) {
   std::string names;
   std::string cases;
   for (const DescribedCommand& command : commands) {
-    names += fmt::format("    {}\n", zsh_quoted(command.name + ":" + escaped(command.help, ":")));
+    names += fmt::format(
+        "    {}\n", estimator::in_single_quotes(command.name + ":" + escaped(command.help, ":")));
     cases += fmt::format("    {})\n      _arguments '*:file:_files'", command.name);
     for (const DescribedFlag& flag : command.flags) {
       const std::string value =
           flag.value.empty() ? "" : fmt::format(":{}:_files", escaped(flag.value, ":"));
       for (const std::string& name : flag.names) {
-        cases += " \\\n        " + zsh_quoted(fmt::format("{}{}[{}]{}",
-                                                          name,
-                                                          flag.value.empty() ? "" : "=",
-                                                          escaped(flag.help, "[]\\"),
-                                                          value));
+        cases +=
+            " \\\n        " + estimator::in_single_quotes(fmt::format("{}{}[{}]{}",
+                                                                      name,
+                                                                      flag.value.empty() ? "" : "=",
+                                                                      escaped(flag.help, "[]\\"),
+                                                                      value));
       }
     }
     cases += " ;;\n";

@@ -48,5 +48,14 @@ TEST(Printable, EscapesWhatATerminalObeys) {
   EXPECT_EQ(printable("caf\xe9"), "caf\\xe9");
 }
 
+TEST(ShellWord, IsQuotedWhereAShellWouldChangeIt) {
+  EXPECT_EQ(shell_word("--tp"), "--tp");
+  EXPECT_EQ(shell_word("1,2,4"), "1,2,4");
+  EXPECT_EQ(shell_word("my job"), "'my job'");
+  EXPECT_EQ(shell_word("it's"), "'it'\\''s'");
+  EXPECT_EQ(shell_word("$HOME"), "'$HOME'");
+  EXPECT_EQ(shell_word(""), "''");
+}
+
 }  // namespace
 }  // namespace estimator
