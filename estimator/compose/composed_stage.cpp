@@ -27,8 +27,8 @@ double shared_state(const Plan& plan, const ModelStateRecord& state, const std::
   return static_cast<double>(bytes);
 }
 
-/// Of the bytes of activations in flight: more is noise of the pieces.
-constexpr double kMostLostInFlight = 0.06;
+/// Of the bytes of activations in flight, and of one more layer: more is noise of the pieces.
+constexpr double kMostLost = 0.06;
 
 std::size_t size_of(const PieceRun& run) {
   return run.layers == kPieceLayers[kSmall] ? kSmall : kLarge;
@@ -149,10 +149,13 @@ void PieceSet::measure_growth(const OfSizes& middle, const OfSizes& next) {
     growth.lost_in_flight =
         std::clamp((large.phases[p].lost - next[kLarge].phases[p].lost) / more_layers,
                    0.0,
-                   kMostLostInFlight * growth.in_flight[kLarge] / large.layers);
+                   kMostLost * growth.in_flight[kLarge] / large.layers);
     const double lost =
         (large.phases[p].lost - small.phases[p].lost) / (large.layers - small.layers);
-    growth.lost_beyond = std::max(0.0, lost - growth.lost_in_flight * large.in_flight);
+    const double of_layer =
+        (large.phases[p].peak - small.phases[p].peak) / (large.layers - small.layers);
+    growth.lost_beyond = std::clamp(
+        lost - growth.lost_in_flight * large.in_flight, 0.0, std::max(0.0, kMostLost * of_layer));
   }
 }
 
@@ -232,8 +235,10 @@ StageTime PricedPieces::time(const StageWish& wish) const {
   stage.gathers_begin_with_step = high.gathers_begin_with_step || wish.chunks.size() > 1;
   stage.gather_seconds = at_layers(low.gather_seconds, high.gather_seconds, of_stage);
   stage.step_end = line_at(low.step_end, high.step_end, of_stage);
-  stage.send_forward_bytes = high.send_forward_bytes;
-  stage.send_backward_bytes = high.send_backward_bytes;
+  // The last stage of an interleaved pipeline sends forward too, and the first one backward.
+  const StageTime& sender = wish.chunks.size() > 1 ? times.at(StagePlace::kMiddle).back() : high;
+  stage.send_forward_bytes = sender.send_forward_bytes;
+  stage.send_backward_bytes = sender.send_backward_bytes;
   return stage;
 }
 

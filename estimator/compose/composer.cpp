@@ -88,10 +88,10 @@ ComposedPlan Composer::compose(const Plan& plan) {
                                        limit));
     composed.may_fit =
         composed.may_fit && memory.allocated_bytes + outside.total_low_bytes <= limit;
+    composed.allocated_bytes = std::max(composed.allocated_bytes, memory.allocated_bytes);
     const int64_t total = memory.reserved_bytes + outside.total_bytes;
     if (total <= composed.peak_bytes) continue;
     composed.peak_bytes = total;
-    composed.allocated_bytes = memory.allocated_bytes;
     composed.worst_stage = static_cast<int64_t>(s);
   }
   composed.headroom_bytes = capacity - composed.peak_bytes;

@@ -19,7 +19,7 @@ namespace estimator {
 struct ComposedPlan {
   Fit outcome = Fit::kDoesNotFit;
   int64_t worst_stage = 0;
-  int64_t allocated_bytes = 0;  ///< of the worst stage
+  int64_t allocated_bytes = 0;  ///< the most of all stages
   int64_t peak_bytes = 0;       ///< of the worst stage, with all that is not the allocator's
   int64_t headroom_bytes = 0;   ///< negative: it does not fit
   bool may_fit = false;         ///< allocated bytes alone fit; else no allocator can make it fit

@@ -60,6 +60,10 @@ Plan piece_plan(const Plan& plan, int64_t stages, int64_t layers) {
   parallelism["data"] = data;
   parallelism["virtual_stages"] = 1;
   erase_what_pieces_have_not(parallelism);
+  if (stages > 1 && traits_of(plan.training.framework).stages_by_cost) {
+    parallelism["layers_per_stage"] =
+        std::vector<int64_t>(static_cast<std::size_t>(stages), layers);
+  }
   Json& cluster = tree["cluster"];
   if (world % plan.cluster.gpus_per_node != 0) cluster["gpus_per_node"] = world;
   cluster["nodes"] = world / cluster["gpus_per_node"].get<int64_t>();

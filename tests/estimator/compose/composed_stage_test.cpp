@@ -123,6 +123,23 @@ TEST(ComposedStage, LosesMoreToTheAllocatorWithMoreInFlight) {
   EXPECT_GT(lost(40), lost(8));
 }
 
+TEST(ComposedStage, LosesLittleForEachLayerBeyondThoseOfItsLargerPiece) {
+  std::vector<ExecutedPiece> all;
+  for (const int64_t layers : kPieceLayers) {
+    for (const int64_t in_flight : {3, 2}) {
+      all.push_back(piece(StagePlace::kMiddle, layers, in_flight));
+      MemoryReading& peak = all.back().profile.phases.back().peak;
+      peak.reserved_bytes = peak.allocated_bytes + (layers == kPieceLayers.back() ? 100 : 0);
+    }
+  }
+  const StageMemory memory =
+      PieceSet(std::move(all))
+          .memory(piece_base(), {.place = StagePlace::kMiddle, .layers = {800}, .in_flight = 30});
+  EXPECT_EQ(memory.allocated_bytes, 100 + 10 * 800 + 30 * (3 + 2 * 800));
+  // 100 for 8 layers, and for each of the 792 others 6 % of the 10 + 2 x 3 bytes that it adds.
+  EXPECT_EQ(memory.reserved_bytes - memory.allocated_bytes, 860);
+}
+
 /// 1 + L seconds forward, twice that backward; 10 + L at the end of a step.
 StageTime seconds_of_layers(int64_t layers) {
   StageTime time;
@@ -152,6 +169,19 @@ TEST(ComposedStage, TakesAsLongAsItsChunksAndEndsItsStepOnce) {
   EXPECT_EQ(time.send_forward_bytes, 7);
 }
 
+TEST(ComposedStage, SendsFromTheLastStageToTheFirstOneWithVirtualStages) {
+  PricedPieces priced;
+  for (const StagePlace place : {StagePlace::kMiddle, StagePlace::kLast}) {
+    priced.times[place] = {seconds_of_layers(kPieceLayers[0]), seconds_of_layers(kPieceLayers[1])};
+  }
+  for (StageTime& last : priced.times[StagePlace::kLast]) last.send_forward_bytes = 0;
+  StageWish wish{.place = StagePlace::kLast, .chunks = {StagePlace::kLast}, .layers = {4}};
+  EXPECT_EQ(priced.time(wish).send_forward_bytes, 0);
+  wish.chunks = {StagePlace::kMiddle, StagePlace::kLast};
+  wish.layers = {2, 2};
+  EXPECT_EQ(priced.time(wish).send_forward_bytes, 7);
+}
+
 TEST(ComposedStage, IsWishedForWithThePlacesOfItsChunks) {
   const Plan plan = piece_base({{"parallelism", {{"virtual_stages", 2}}}});
   const std::vector<StageWish> wishes = stage_wishes(plan);
@@ -176,6 +206,13 @@ TEST(Pieces, AreStagesOfTwoSizesOrTheOneStageThatThereIs) {
   ASSERT_EQ(alone.size(), 1u);
   EXPECT_EQ(alone[0].place, StagePlace::kOnly);
   EXPECT_EQ(alone[0].layers, 24);
+}
+
+TEST(Pieces, HaveAsManyLayersInAllStagesWhereTheFrameworkDividesByCost) {
+  for (const PieceRun& run :
+       piece_runs(piece_base({{"training", {{"framework", "megatron-deepspeed"}}}}))) {
+    for (const int64_t layers : run.plan.layers_of_virtual_stages()) EXPECT_EQ(layers, run.layers);
+  }
 }
 
 TEST(Pieces, AreThoseOfAFamily) {
