@@ -8,6 +8,7 @@
 #include "estimator/base/units.h"
 #include "estimator/cluster/training_estimate.h"
 #include "estimator/compute/model_flops.h"
+#include "estimator/plan/frameworks.h"
 #include "estimator/plan/option_table.h"
 #include "estimator/what_if/combinations.h"
 #include "estimator/what_if/option_paths.h"
@@ -18,6 +19,7 @@ namespace {
 
 constexpr int64_t kLongSequence = 16384;
 constexpr int64_t kMostContextRanks = 16;
+constexpr int64_t kTokensOfContextRank = 4096;  ///< at least, of sequences that are not long
 constexpr int64_t kLargestMicroBatch = 16;
 
 std::vector<Json> doubled_up_to(int64_t most) {
@@ -32,6 +34,40 @@ std::vector<Json> divisors(int64_t number, int64_t most) {
     if (number % value == 0) values.push_back(value);
   }
   return values;
+}
+
+int64_t most_context_ranks(int64_t sequence) {
+  return sequence >= kLongSequence ? kMostContextRanks : sequence / kTokensOfContextRank;
+}
+
+/// The embedding and the loss, each in the place of a layer: 126 layers over 16 stages are 7, 8,
+/// ..., 8, 7.
+constexpr int64_t kEnds = 2;
+
+/// Pieces into which layers can be divided, with or without the embedding and the loss, by
+/// ascending number.
+std::vector<Json> numbers_of_pieces(int64_t layers, int64_t most) {
+  std::vector<Json> values;
+  for (int64_t value = 1; value <= std::min(layers, most); ++value) {
+    if (layers % value == 0 || (layers + kEnds) % value == 0) values.push_back(value);
+  }
+  return values;
+}
+
+/// The layers of each piece of a pipeline, with the embedding and the loss counted as layers; empty
+/// where that does not make pieces of one size.
+std::vector<int64_t> layers_beside_ends(int64_t layers, int64_t pieces) {
+  const int64_t of_piece = (layers + kEnds) / pieces;
+  if (pieces < 2 || (layers + kEnds) % pieces != 0 || of_piece < 2) return {};
+  std::vector<int64_t> pieces_layers(static_cast<std::size_t>(pieces), of_piece);
+  --pieces_layers.front();
+  --pieces_layers.back();
+  return pieces_layers;
+}
+
+/// Whether the stages' layers follow from the rest.
+bool divides_by_itself(const PlanSpec& spec, const Plan& base) {
+  return spec.says(paths::kLayersPerStage) || traits_of(base.training.framework).stages_by_cost;
 }
 
 int64_t value_in(const PlanEdits& edits, const PlanSpec& spec, const char* path, int64_t usual) {
@@ -52,7 +88,8 @@ const char* obvious_problem(const PlanEdits& edits,
       value_in(edits, spec, paths::kTensor, 1) * value_in(edits, spec, paths::kContext, 1) * stages;
   if (gpus % ranks != 0) return "tensor x context x pipeline does not divide the GPUs";
   const int64_t pieces = stages * value_in(edits, spec, paths::kVirtual, 1);
-  if (base.model.num_layers % pieces != 0 && !spec.says(paths::kLayersPerStage)) {
+  if (base.model.num_layers % pieces != 0 && !divides_by_itself(spec, base) &&
+      layers_beside_ends(base.model.num_layers, pieces).empty()) {
     return "stages do not divide the layers";
   }
   if (pieces > 1 && stages == 1) return "virtual stages without a pipeline";
@@ -76,6 +113,13 @@ PlanEdits without_defaults(PlanEdits edits) {
 void add_sequence_parallelism(const PlanSpec& spec, PlanEdits& edits) {
   if (spec.says(paths::kSequenceParallel) || value_in(edits, spec, paths::kTensor, 1) == 1) return;
   edits.push_back({paths::kSequenceParallel, true});
+}
+
+void add_uneven_layers(const PlanSpec& spec, const Plan& base, PlanEdits& edits) {
+  const int64_t pieces =
+      value_in(edits, spec, paths::kPipeline, 1) * value_in(edits, spec, paths::kVirtual, 1);
+  if (base.model.num_layers % pieces == 0 || divides_by_itself(spec, base)) return;
+  edits.push_back({paths::kLayersPerStage, layers_beside_ends(base.model.num_layers, pieces)});
 }
 
 }  // namespace
@@ -119,7 +163,9 @@ std::string quick_pieces_key(const Layout& layout) {
   const bool needs_data = p.pipeline == 1 || layout.plan.model.has_experts() || p.fully_sharded();
   if (needs_data) key += fmt::format(", data {}", layout.plan.data_parallel_size());
   for (const PlanEdit& edit : layout.edits) {
-    if (edit.path == paths::kPipeline || edit.path == paths::kVirtual) continue;
+    const bool is_of_pipeline = edit.path == paths::kPipeline || edit.path == paths::kVirtual ||
+                                edit.path == paths::kLayersPerStage;
+    if (is_of_pipeline) continue;
     key += fmt::format(", {} {}", edit.path, edit.value.dump());
   }
   return key;
@@ -135,14 +181,14 @@ std::vector<SearchAxis> search_axes(const PlanSpec& spec, int64_t gpus) {
   }
   std::vector<SearchAxis> axes = {
       {paths::kTensor, doubled_up_to(std::min(gpus_of_machine(spec), gpus))},
-      {paths::kContext,
-       doubled_up_to(base.sequence_length() >= kLongSequence ? std::min(kMostContextRanks, gpus)
-                                                             : 1)},
+      {paths::kContext, doubled_up_to(std::min(most_context_ranks(base.sequence_length()), gpus))},
       {paths::kExpert, doubled_up_to(base.model.has_experts() ? base.model.num_experts : 1)},
       {paths::kMicroBatch, doubled_up_to(kLargestMicroBatch)},
       {paths::kRecompute, std::move(recompute)},
-      {paths::kPipeline, divisors(base.model.num_layers, gpus)},
-      {paths::kVirtual, divisors(base.model.num_layers, base.model.num_layers)}};
+      {paths::kPipeline,
+       divides_by_itself(spec, base) ? divisors(gpus, base.model.num_layers)
+                                     : numbers_of_pieces(base.model.num_layers, gpus)},
+      {paths::kVirtual, numbers_of_pieces(base.model.num_layers, base.model.num_layers)}};
   std::erase_if(
       axes, [&](const SearchAxis& axis) { return spec.says(axis.path) || axis.values.size() < 2; });
   return axes;
@@ -164,6 +210,7 @@ Layouts allowed_layouts(const PlanSpec& spec, const std::vector<SearchAxis>& axe
       ++layouts.refused.counts[problem];
     } else {
       add_sequence_parallelism(open, edits);
+      add_uneven_layers(open, base, edits);
       if (open.says(paths::kData)) edits.push_back({paths::kData, "auto"});
       try {
         Plan plan = resolve_plan(open.with(edits));
@@ -210,11 +257,11 @@ FoundLayout found_layout(const Layout& layout, std::optional<double> usd_per_gpu
 
 void add_executed(const ClusterEstimate& executed, FoundLayout& found) {
   const Verdict& verdict = executed.verdict;
+  int64_t allocated = 0;
   for (const RankClassEstimate& row : executed.rank_classes) {
-    if (row.representative_rank == verdict.worst_rank) {
-      found.executed_allocated_bytes = row.allocated_peak_bytes;
-    }
+    allocated = std::max(allocated, row.allocated_peak_bytes);
   }
+  found.executed_allocated_bytes = allocated;
   found.executed_peak_bytes = verdict.peak_bytes;
   found.executed_outcome = verdict.outcome;
   found.executed_iteration_seconds = executed.time.iteration_seconds;

@@ -46,8 +46,8 @@ Plan searched_plan(const PlanSpec& spec);
 int64_t gpus_of_machine(const PlanSpec& spec);
 
 /// The axes of a search for what `spec` leaves open, for a world of `gpus`: tensor ranks up to a
-/// machine, pipeline stages and virtual stages, context ranks (for sequences of 16,384 tokens and
-/// more), expert ranks, micro-batches of 1 to 16 samples, and recompute.
+/// machine, pipeline stages and virtual stages, context ranks (2 for sequences of 8,192 tokens, up
+/// to 16 from 16,384 on), expert ranks, micro-batches of 1 to 16 samples, and recompute.
 std::vector<SearchAxis> search_axes(const PlanSpec& spec, int64_t gpus);
 
 /// Equal for layouts of the same search with the same pieces_of(), and made in less time.
@@ -83,7 +83,7 @@ void visit_fields(Visitor& visit, FoundLayout& found) {
   visit("flags", found.flags, "what to type over what was given");
   visit("gpus", found.gpus, "of the cluster");
   visit("outcome", found.outcome, "the verdict of the composed memory");
-  visit("allocated_bytes", found.allocated_bytes, "composed, by tensors of the worst stage");
+  visit("allocated_bytes", found.allocated_bytes, "composed, by tensors: the most of all stages");
   visit("peak_bytes", found.peak_bytes, "composed, of the worst stage");
   visit("headroom_bytes", found.headroom_bytes, "composed, what is left");
   visit("iteration_seconds", found.iteration_seconds, "composed, one optimizer step");

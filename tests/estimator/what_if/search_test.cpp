@@ -49,6 +49,37 @@ TEST(Search, TriesContextRanksForLongSequencesAlone) {
   const PlanSpec lengthy = open_spec({{"training", {{"sequence_length", 32768}}},
                                       {"model", {{"max_position_embeddings", 32768}}}});
   EXPECT_THAT(paths_of(search_axes(lengthy, 16)), testing::Contains("parallelism.context"));
+  const PlanSpec usual = open_spec(
+      {{"training", {{"sequence_length", 8192}}}, {"model", {{"max_position_embeddings", 8192}}}});
+  for (const SearchAxis& axis : search_axes(usual, 16)) {
+    if (axis.path != "parallelism.context") continue;
+    EXPECT_EQ(axis.values, (std::vector<Json>{1, 2}));
+  }
+  EXPECT_THAT(paths_of(search_axes(usual, 16)), testing::Contains("parallelism.context"));
+}
+
+TEST(Search, DividesLayersUnevenlyWhereTheFrameworkDoes) {
+  const PlanSpec spec = open_spec({{"training", {{"framework", "nanotron"}}},
+                                   {"parallelism", {{"tensor", 1}}},
+                                   {"cluster", {{"gpus_per_node", 6}}}});
+  const std::vector<SearchAxis> axes = search_axes(spec, 6);
+  std::set<int64_t> pipelines;
+  for (const Layout& layout : allowed_layouts(spec, axes, 6).allowed) {
+    pipelines.insert(layout.plan.parallelism.pipeline);
+    EXPECT_EQ(layout.plan.parallelism.virtual_stages, 1);
+  }
+  EXPECT_THAT(pipelines, testing::Contains(3));  // of 8 layers
+}
+
+TEST(Search, CountsEmbeddingAndLossAsLayersWhereThatDividesThem) {
+  const PlanSpec spec =
+      open_spec({{"model", {{"num_layers", 14}}}, {"parallelism", {{"tensor", 1}}}});
+  std::set<std::vector<int64_t>> divided;
+  for (const Layout& layout : allowed_layouts(spec, search_axes(spec, 8), 8).allowed) {
+    const ParallelConfig& p = layout.plan.parallelism;
+    if (p.pipeline == 4 && p.virtual_stages == 1) divided.insert(p.layers_per_stage);
+  }
+  EXPECT_EQ(divided, (std::set<std::vector<int64_t>>{{3, 4, 4, 3}}));
 }
 
 TEST(Search, FillsTheWorldWithDataRanksAndCountsWhatTheRulesForbid) {
