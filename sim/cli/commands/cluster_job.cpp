@@ -141,6 +141,12 @@ void ClusterJob::add_to(CLI::App& app) {
 void ClusterJob::add_flags_for_many_plans_to(CLI::App& app, bool takes_plan) {
   takes_plan ? plan_.add_to(app) : plan_.add_flags_to(app);
   ranks_.add_to(app);
+  app.add_option("--store",
+                 store_,
+                 "keep what each executed rank gave in this folder, and run no rank that it has; "
+                 "several machines may share it")
+      ->type_name("DIR")
+      ->group("Execution");
   add_calibration_to(app);
 }
 
@@ -151,7 +157,9 @@ ClusterJob ClusterJob::of_file(std::string path) const {
 }
 
 RankJob ClusterJob::rank_job(const Environment& environment) const {
-  return ranks_.job({}, environment);
+  RankJob job = ranks_.job({}, environment);
+  job.store = store_;
+  return job;
 }
 
 void ClusterJob::add_calibration_to(CLI::App& app) {

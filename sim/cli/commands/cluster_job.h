@@ -37,14 +37,16 @@ struct ClusterResult {
 class ClusterJob {
  public:
   void add_to(CLI::App& app);
-  /// The same for a command that runs many plans: without --profiles and memory files, and without
-  /// the argument PLAN, unless it takes one.
+  /// The same for a command that runs many plans: without --profiles and memory files, with
+  /// --store, and without the argument PLAN, unless it takes one.
   void add_flags_for_many_plans_to(CLI::App& app, bool takes_plan);
 
   const PlanOptions& plan() const { return plan_; }
+  /// The folder of --store, or "".
+  const std::string& store() const { return store_; }
   /// The same command line for the plan in this file.
   ClusterJob of_file(std::string path) const;
-  /// How the ranks of plans are run that are not the one of the command line.
+  /// How the ranks of plans are run that are not the one of the command line: with --store.
   RankJob rank_job(const Environment& environment) const;
 
   /// The profiles of --profiles, if they are of a program (`onerank exec`) and no plan file is
@@ -89,6 +91,7 @@ class ClusterJob {
   PlanOptions plan_;
   RankOptions ranks_;
   std::string profiles_folder_;
+  std::string store_;
   std::string calibration_file_;
 };
 

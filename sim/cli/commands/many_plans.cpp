@@ -42,11 +42,27 @@ class PlansInTurn {
     }
   }
 
+  std::string run_part(const Part& part) {
+    std::vector<RanksOfPlan> ranks;
+    int64_t number = 0;
+    for (const auto& [key, run] : runs_) {
+      if (part.has(number++)) ranks.push_back({run.plan, {run.rank}});
+    }
+    const auto done = static_cast<int64_t>(ranks.size());
+    Progress progress = progress_of(done);
+    while (!ranks.empty()) {
+      const std::size_t left = ranks.size() - std::min(ranks.size(), kRanksAtOnce);
+      run_ranks_of_plans({ranks.begin() + static_cast<std::ptrdiff_t>(left), ranks.end()},
+                         how_.job,
+                         environment_,
+                         progress);
+      ranks.resize(left);
+    }
+    return part_text(part, done);
+  }
+
   std::vector<PlanAnswer> answers() {
-    Progress progress(how_.progress,
-                      static_cast<int64_t>(runs_.size()),
-                      standard_error_display(),
-                      Progress::Clock::now());
+    Progress progress = progress_of(static_cast<int64_t>(runs_.size()));
     std::vector<PlanAnswer> answers;
     while (answers.size() < plans_.size()) {
       const std::size_t end = run_from(answers.size(), progress);
@@ -57,6 +73,10 @@ class PlansInTurn {
   }
 
  private:
+  Progress progress_of(int64_t ranks) const {
+    return {how_.progress, ranks, standard_error_display(), Progress::Clock::now()};
+  }
+
   /// Runs what plans from number `begin` on need; returns the number of the first plan that is not
   /// ready yet.
   std::size_t run_from(std::size_t begin, Progress& progress) {
@@ -110,6 +130,13 @@ std::vector<PlanAnswer> estimate_plans(const std::vector<Plan>& plans,
                                        const ManyPlans& how,
                                        const Environment& environment) {
   return PlansInTurn(plans, how, environment).answers();
+}
+
+std::string run_part_of_plans(const std::vector<Plan>& plans,
+                              const ManyPlans& how,
+                              const Part& part,
+                              const Environment& environment) {
+  return PlansInTurn(plans, how, environment).run_part(part);
 }
 
 }  // namespace sim

@@ -9,6 +9,7 @@
 #include "estimator/cluster/cluster_estimate.h"
 #include "estimator/compute/calibration.h"
 #include "estimator/plan/plan.h"
+#include "sim/cli/commands/slurm_job.h"
 #include "sim/cli/process/environment.h"
 #include "sim/cli/process/rank_process.h"
 
@@ -30,5 +31,12 @@ struct ManyPlans {
 std::vector<PlanAnswer> estimate_plans(const std::vector<estimator::Plan>& plans,
                                        const ManyPlans& how,
                                        const Environment& environment);
+
+/// Runs, of what estimate_plans() runs for `plans`, only `part`, into the store of `how`, and
+/// returns what to say. Throws as run_ranks_of_plans() does.
+std::string run_part_of_plans(const std::vector<estimator::Plan>& plans,
+                              const ManyPlans& how,
+                              const Part& part,
+                              const Environment& environment);
 
 }  // namespace sim

@@ -15,6 +15,7 @@
 #include "sim/cli/commands/commands.h"
 #include "sim/cli/commands/many_plans.h"
 #include "sim/cli/commands/report_output.h"
+#include "sim/cli/commands/slurm_job.h"
 #include "sim/cli/input/table_format.h"
 #include "sim/cli/page/comparison_page.h"
 #include "sim/cli/process/output.h"
@@ -39,6 +40,7 @@ using Clock = std::chrono::steady_clock;
 
 struct SearchOptions {
   ClusterJob job;
+  SlurmOptions slurm;
   TableFormatFlag format;
   std::string output;
   std::string html;
@@ -97,15 +99,17 @@ class Searcher {
   Searcher(const SearchOptions& options, const Environment& environment)
       : options_(options), environment_(environment) {}
 
-  /// Composes the layouts of all worlds.
-  void compose(std::vector<Layouts>& worlds, Search& search) {
-    std::map<std::string, Family> families;
-    for (Layouts& world : worlds) {
-      for (Layout& layout : world.allowed) {
-        if (estimator::least_bytes(layout.plan) > search.capacity_bytes) continue;
-        families[estimator::quick_pieces_key(layout)].layouts.push_back(&layout);
-      }
-    }
+  /// Composes the layouts of all worlds; of a part of the work, those of every `count`th group of
+  /// families that differ in the micro-batch alone.
+  void compose(std::vector<Layouts>& worlds, const Part& part, Search& search) {
+    std::map<std::string, Family> families = families_of(worlds, search.capacity_bytes);
+    std::map<std::string, int64_t> groups;
+    for (const auto& [key, family] : families) groups.emplace(key_beside_micro_batch(family), 0);
+    int64_t number = 0;
+    for (auto& [key, of_group] : groups) of_group = number++;
+    std::erase_if(families, [&](const auto& entry) {
+      return !part.has(groups.at(key_beside_micro_batch(entry.second)));
+    });
     std::map<int64_t, std::vector<Family*>> by_micro_batch;
     for (auto& [key, family] : families) {
       by_micro_batch[family.layouts.front()->plan.training.micro_batch_size].push_back(&family);
@@ -128,6 +132,18 @@ class Searcher {
   }
 
  private:
+  static std::map<std::string, Family> families_of(std::vector<Layouts>& worlds,
+                                                   int64_t capacity_bytes) {
+    std::map<std::string, Family> families;
+    for (Layouts& world : worlds) {
+      for (Layout& layout : world.allowed) {
+        if (estimator::least_bytes(layout.plan) > capacity_bytes) continue;
+        families[estimator::quick_pieces_key(layout)].layouts.push_back(&layout);
+      }
+    }
+    return families;
+  }
+
   void compose_families(const std::vector<Family*>& families, Search& search) {
     if (families.empty()) return;
     const auto start = Clock::now();
@@ -286,7 +302,9 @@ std::vector<FoundLayout> checked_layouts(const std::vector<Layouts>& worlds,
   return checked;
 }
 
-ExitCode run_search(const SearchOptions& options, const Environment& environment) {
+ExitCode run_search(const SearchOptions& options,
+                    const CLI::App& app,
+                    const Environment& environment) {
   const ReportStyle style = style_for_output(options.format.format());
   check_writable_document(options.output, "--output");
   check_writable(options.html, "--html");
@@ -300,7 +318,16 @@ ExitCode run_search(const SearchOptions& options, const Environment& environment
   }
   Search search;
   search.capacity_bytes = gpu_of(estimator::searched_plan(input.spec).cluster).memory_bytes;
-  Searcher(options, environment).compose(worlds, search);
+  if (options.slurm.is_job()) {
+    write_to_standard_output(options.slurm.write_job(app, options.job));
+    return ExitCode::kDone;
+  }
+  const std::optional<Part> part = options.slurm.part(options.job);
+  Searcher(options, environment).compose(worlds, part.value_or(Part{}), search);
+  if (part) {
+    write_to_standard_output(part_text(*part, search.pieces_run));
+    return ExitCode::kDone;
+  }
   summarise(gpus, worlds, search);
   const auto layouts = fastest(worlds, [](const estimator::ComposedPlan& composed) {
     return composed.outcome == Fit::kFits;
@@ -351,8 +378,10 @@ Command add_search_command(CLI::App& root) {
       ->type_name("FILE")
       ->group("Output");
   options->job.add_flags_for_many_plans_to(*app, /*takes_plan=*/true);
-  return {app,
-          [options](const Environment& environment) { return run_search(*options, environment); }};
+  options->slurm.add_to(*app);
+  return {app, [options, app](const Environment& environment) {
+            return run_search(*options, *app, environment);
+          }};
 }
 
 }  // namespace sim

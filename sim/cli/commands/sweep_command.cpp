@@ -13,6 +13,7 @@
 #include "sim/cli/commands/commands.h"
 #include "sim/cli/commands/many_plans.h"
 #include "sim/cli/commands/report_output.h"
+#include "sim/cli/commands/slurm_job.h"
 #include "sim/cli/input/table_format.h"
 #include "sim/cli/page/comparison_page.h"
 #include "sim/cli/process/output.h"
@@ -32,6 +33,7 @@ constexpr std::size_t kMostPoints = 4096;
 
 struct SweepOptions {
   ClusterJob job;
+  SlurmOptions slurm;
   TableFormatFlag format;
   std::string output;
   std::string html;
@@ -125,17 +127,10 @@ LegalPlans legal_plans(const PlanOptions& said, Sweep& sweep, const Environment&
   return legal;
 }
 
-struct Swept {
-  Sweep sweep;
-  Plan plan;  ///< of the first combination that can be
-};
-
-Swept make_sweep(const ClusterJob& job, const Environment& environment) {
-  Sweep sweep;
-  sweep.axes = axes_of(job.plan());
-  const LegalPlans legal = legal_plans(job.plan(), sweep, environment);
-  const ManyPlans how{.job = job.rank_job(environment),
-                      .calibration_of = [&](const Plan& plan) { return job.calibration_of(plan); }};
+void execute(const LegalPlans& legal,
+             const ManyPlans& how,
+             const Environment& environment,
+             Sweep& sweep) {
   const std::vector<PlanAnswer> answers = estimate_plans(legal.plans, how, environment);
   for (std::size_t i = 0; i < answers.size(); ++i) {
     estimator::SweepPoint& point = sweep.points[legal.points[i]];
@@ -146,22 +141,37 @@ Swept make_sweep(const ClusterJob& job, const Environment& environment) {
     }
   }
   estimator::add_scaling(sweep);
-  return {std::move(sweep), legal.plans.front()};
 }
 
-ExitCode run_sweep(const SweepOptions& options, const Environment& environment) {
+ExitCode run_sweep(const SweepOptions& options,
+                   const CLI::App& app,
+                   const Environment& environment) {
   const ReportStyle style = style_for_output(options.format.format());
   check_writable_document(options.output, "--output");
   check_writable(options.html, "--html");
-  const Swept swept = make_sweep(options.job, environment);
+  const ClusterJob& job = options.job;
+  Sweep sweep;
+  sweep.axes = axes_of(job.plan());
+  const LegalPlans legal = legal_plans(job.plan(), sweep, environment);
+  if (options.slurm.is_job()) {
+    write_to_standard_output(options.slurm.write_job(app, job));
+    return ExitCode::kDone;
+  }
+  const ManyPlans how{.job = job.rank_job(environment),
+                      .calibration_of = [&](const Plan& plan) { return job.calibration_of(plan); }};
+  if (const std::optional<Part> part = options.slurm.part(job)) {
+    write_to_standard_output(run_part_of_plans(legal.plans, how, *part, environment));
+    return ExitCode::kDone;
+  }
+  execute(legal, how, environment, sweep);
   if (!options.output.empty()) {
-    estimator::write_file_whole(options.output, estimator::document_text(swept.sweep));
+    estimator::write_file_whole(options.output, estimator::document_text(sweep));
   }
   if (!options.html.empty()) {
-    const Page page = sweep_page(swept.plan, swept.sweep);
+    const Page page = sweep_page(legal.plans.front(), sweep);
     estimator::write_file_whole(options.html, page_html(page));
   }
-  write_to_standard_output(sweep_text(swept.sweep, style));
+  write_to_standard_output(sweep_text(sweep, style));
   return ExitCode::kDone;
 }
 
@@ -179,8 +189,10 @@ Command add_sweep_command(CLI::App& root) {
       ->type_name("FILE")
       ->group("Output");
   options->job.add_flags_for_many_plans_to(*app, /*takes_plan=*/true);
-  return {app,
-          [options](const Environment& environment) { return run_sweep(*options, environment); }};
+  options->slurm.add_to(*app);
+  return {app, [options, app](const Environment& environment) {
+            return run_sweep(*options, *app, environment);
+          }};
 }
 
 }  // namespace sim

@@ -10,9 +10,11 @@ namespace fs = std::filesystem;
 
 constexpr const char* kBuiltWith = "built_with.json";
 
-fs::path program_folder() { return fs::read_symlink("/proc/self/exe").parent_path(); }
+fs::path program_folder() { return own_program().parent_path(); }
 
 }  // namespace
+
+fs::path own_program() { return fs::read_symlink("/proc/self/exe"); }
 
 bool is_installed() { return !fs::exists(program_folder() / kBuiltWith); }
 

@@ -5,6 +5,9 @@
 
 namespace sim {
 
+/// The program that runs.
+std::filesystem::path own_program();
+
 /// The folder with onerank-rank, virtual_gpu/ and exec/. It is lib/onerank for an installed
 /// program, and the program's own folder in the build folder.
 std::filesystem::path parts_folder();

@@ -10,6 +10,7 @@
 #include "estimator/base/errors.h"
 #include "estimator/base/files.h"
 #include "sim/cli/process/rank_program.h"
+#include "sim/cli/process/rank_store.h"
 
 namespace sim {
 namespace {
@@ -130,6 +131,7 @@ void run_in_one_process(const std::vector<RanksOfPlan>& plans,
                         const std::vector<std::size_t>& numbers,
                         const RankJob& job,
                         const Environment& environment,
+                        const RankStore& store,
                         Progress& progress,
                         std::vector<RanksAnswer>& answers) {
   const RankProgram program(*plans[numbers.front()].plan, job.device, environment);
@@ -148,9 +150,17 @@ void run_in_one_process(const std::vector<RanksOfPlan>& plans,
   const auto on_line = [&](std::string_view text) {
     progress.count_one();
     const Json line = Json::parse(text, nullptr, false);
-    if (!line.is_object() || !line.contains("error")) return;
+    if (!line.is_object()) return;
     const fs::path folder = line.at("folder").get<std::string>();
-    answers[std::stoul(folder.filename().string())].refusal = line.at("error");
+    const std::size_t number = std::stoul(folder.filename().string());
+    const int64_t rank = line.at("rank");
+    if (line.contains("error")) {
+      answers[number].refusal = line.at("error");
+      store.keep_refusal(*plans[number].plan, rank, answers[number].refusal);
+    } else if (!job.store.empty()) {
+      const fs::path file = folder / line.at("file").get<std::string>();
+      store.keep_profile(*plans[number].plan, rank, estimator::read_file(file.string()));
+    }
   };
   program.run(arguments, {.on_output_line = on_line, .on_tick = [&] {
                             progress.update(Progress::Clock::now());
@@ -169,14 +179,20 @@ std::vector<RanksAnswer> run_ranks_of_plans(const std::vector<RanksOfPlan>& plan
                                             const RankJob& job,
                                             const Environment& environment,
                                             Progress& progress) {
+  const RankStore store(job);
+  std::vector<RanksAnswer> answers(plans.size());
   std::map<ProcessSettings, std::vector<std::size_t>> numbers;
   for (std::size_t i = 0; i < plans.size(); ++i) {
     refuse_dropout_on_cpu(*plans[i].plan, job.device);
-    numbers[settings_of(*plans[i].plan)].push_back(i);
+    if (std::optional<RanksAnswer> kept = store.find(plans[i])) {
+      answers[i] = std::move(*kept);
+      for (std::size_t rank = 0; rank < plans[i].ranks.size(); ++rank) progress.count_one();
+    } else {
+      numbers[settings_of(*plans[i].plan)].push_back(i);
+    }
   }
-  std::vector<RanksAnswer> answers(plans.size());
   for (const auto& [settings, of_one_process] : numbers) {
-    run_in_one_process(plans, of_one_process, job, environment, progress, answers);
+    run_in_one_process(plans, of_one_process, job, environment, store, progress, answers);
   }
   return answers;
 }

@@ -40,7 +40,8 @@ struct RankJob {
   bool cpp_frames = false;
   bool lift_limit = false;  ///< run without the GPU's limit of memory from the beginning
   ForEachMemoryFile<std::string> memory_files;  ///< paths, or ""; see path_for_rank()
-  std::string what = "running ranks";           ///< for the progress
+  std::string store;  ///< folder that keeps what ranks of many plans gave (RankStore), or ""
+  std::string what = "running ranks";  ///< for the progress
 };
 
 /// Ranks of one of several plans.
@@ -75,8 +76,8 @@ std::vector<estimator::RankProfile> run_ranks(const estimator::Plan& plan,
                                               const Progress::Display& display);
 
 /// Runs ranks of many plans, as many at the same time as `job` says; its ranks and memory files do
-/// not count. The answers are in the order of `plans`. Throws as run_ranks() does, except for the
-/// errors of ranks, which are in the answers.
+/// not count. Ranks that job.store has are not run. The answers are in the order of `plans`. Throws
+/// as run_ranks() does, except for the errors of ranks, which are in the answers.
 std::vector<RanksAnswer> run_ranks_of_plans(const std::vector<RanksOfPlan>& plans,
                                             const RankJob& job,
                                             const Environment& environment,

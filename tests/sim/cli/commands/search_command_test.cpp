@@ -2,6 +2,8 @@
 // pipeline.
 #include <gmock/gmock.h>
 
+#include <algorithm>
+
 #include "estimator/base/fields.h"
 #include "estimator/base/files.h"
 #include "tests/sim/cli/onerank_program.h"
@@ -38,6 +40,8 @@ TEST_F(SearchCommand, FixesWhatIsGiven) {
   const ProgramResult result = search({"--gpus",
                                        "8",
                                        "--pp",
+                                       "1",
+                                       "--cp",
                                        "1",
                                        "--tp",
                                        "4",
@@ -81,6 +85,45 @@ TEST_F(SearchCommand, AsksForWhatItNeeds) {
       search({"--gpus", "8", "--gbs", "32", "--pp", "2", "--pipeline-schedule", "gpipe"});
   EXPECT_EQ(gpipe.exit_code, 2);
   EXPECT_THAT(gpipe.error, AllOf(HasSubstr("cannot be composed"), HasSubstr("onerank sweep")));
+}
+
+TEST_F(SearchCommand, ExecutesInPartsWhatTheWholeThenFindsInTheStore) {
+  environment_["FAKE_LOG"] = path("ran");
+  const auto ranks_run = [&] {
+    const std::string log = read("ran");
+    return std::count(log.begin(), log.end(), '\n');
+  };
+  const auto of_job = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> flags = {"--gpus",
+                                      "8",
+                                      "--pp",
+                                      "1",
+                                      "--cp",
+                                      "1",
+                                      "--gbs",
+                                      "64",
+                                      "--top",
+                                      "1",
+                                      "--json",
+                                      "--store",
+                                      path("store")};
+    flags.insert(flags.end(), more.begin(), more.end());
+    const ProgramResult result = search(flags);
+    EXPECT_EQ(result.exit_code, 0) << result.error;
+    return result.output;
+  };
+  EXPECT_THAT(of_job({"--part", "0/2"}), HasSubstr("ranks are kept"));
+  const auto of_first = ranks_run();
+  EXPECT_GT(of_first, 0);
+  of_job({"--part", "1/2"});
+  const auto pieces = ranks_run();
+  EXPECT_GT(pieces, of_first);
+  const estimator::Json merged = estimator::parse_json(of_job({}), "stdout");
+  EXPECT_EQ(merged.at("pieces_run"), pieces);
+  const auto all = ranks_run();
+  EXPECT_LE(all, pieces + 1);  // the best one, where it is no piece
+  of_job({});
+  EXPECT_EQ(ranks_run(), all);
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <filesystem>
 
 #include "estimator/base/fields.h"
 #include "estimator/base/files.h"
@@ -169,6 +171,86 @@ TEST_F(DiffCommand, NeedsTwoThingsToCompare) {
   EXPECT_EQ(result.exit_code, 2);
   EXPECT_THAT(result.error, HasSubstr("onerank diff A B"));
   EXPECT_THAT(run(small_plan({"diff"}, {"--tp", "1,2,4"})).error, HasSubstr("--tp has 3 values"));
+}
+
+TEST_F(SweepCommand, RunsNoRankThatIsInTheStore) {
+  const std::vector<std::string> flags = {"--tp", "1,2", "--store", path("store")};
+  const estimator::Json first = sweep_of(flags);
+  EXPECT_EQ(ranks_run(), 2);
+  EXPECT_EQ(sweep_of(flags), first);
+  EXPECT_EQ(ranks_run(), 2);
+  sweep_of({"--tp", "1,2,4", "--store", path("store")});
+  EXPECT_EQ(ranks_run(), 3);
+}
+
+TEST_F(SweepCommand, RunsARankAgainWhoseFileInTheStoreIsOfAnother) {
+  const std::vector<std::string> flags = {"--tp", "1,2", "--store", path("store")};
+  sweep_of(flags);
+  for (const auto& file : std::filesystem::directory_iterator(path("store"))) {
+    write("store/" + file.path().filename().string(), R"({"key": "another"})");
+  }
+  sweep_of(flags);
+  EXPECT_EQ(ranks_run(), 4);
+}
+
+/// A sweep as a job array: its scripts are run here as Slurm would run them.
+class SweepJob : public SweepCommand {
+ protected:
+  SweepJob() {
+    const ProgramResult written = run(small_plan({"sweep", "--format", "json"},
+                                                 {"--tp",
+                                                  "1,2,4,8",
+                                                  "--overlap-grad-reduce=false",
+                                                  "--slurm",
+                                                  path("my job"),
+                                                  "--parts",
+                                                  "2"}));
+    EXPECT_EQ(written.exit_code, 0) << written.error;
+    EXPECT_THAT(written.output, HasSubstr("2 parts and their merge are in"));
+  }
+
+  int run_script(const std::string& name, const std::string& task = "") const {
+    std::string variables = "SLURM_ARRAY_TASK_ID=" + task;
+    for (const auto& [variable, value] : environment_)
+      variables += " " + variable + "='" + value + "'";
+    return std::system(("env " + variables + " sh '" + path("my job/" + name) + "'").c_str());
+  }
+};
+
+TEST_F(SweepJob, RunsNothingWhenItIsWritten) {
+  EXPECT_FALSE(std::filesystem::exists(path("ran")));
+  EXPECT_THAT(read("my job/parts.sbatch"), HasSubstr("#SBATCH --array=0-1"));
+}
+
+TEST_F(SweepJob, RunsEachRankInOnePartAndNoneInTheMerge) {
+  EXPECT_EQ(run_script("parts.sbatch", "0"), 0);
+  EXPECT_EQ(ranks_run(), 2);
+  EXPECT_EQ(run_script("parts.sbatch", "1"), 0);
+  EXPECT_EQ(ranks_run(), 4);
+  EXPECT_EQ(run_script("merge.sbatch"), 0);
+  EXPECT_EQ(ranks_run(), 4);
+  const estimator::Json merged = estimator::parse_json(read("my job/report"), "the report");
+  EXPECT_EQ(merged, sweep_of({"--tp", "1,2,4,8"}));
+}
+
+TEST_F(SweepJob, GoesOnWhereItWas) {
+  EXPECT_EQ(run_script("parts.sbatch", "1"), 0);
+  EXPECT_EQ(run_script("parts.sbatch", "1"), 0);
+  EXPECT_EQ(ranks_run(), 2);
+  EXPECT_EQ(run_script("merge.sbatch"), 0);  // also where a part was not run
+  EXPECT_EQ(ranks_run(), 4);
+}
+
+TEST_F(SweepCommand, RefusesAPartThatIsNoneOrHasNoStore) {
+  const ProgramResult no_store = run(small_plan({"sweep"}, {"--tp", "1,2", "--part", "0/2"}));
+  EXPECT_EQ(no_store.exit_code, 2);
+  EXPECT_THAT(no_store.error, HasSubstr("add --store DIR"));
+  for (const char* part : {"2/2", "1", "0/0", "-1/2", "a/b"}) {
+    const ProgramResult none =
+        run(small_plan({"sweep"}, {"--tp", "1,2", "--store", path("store"), "--part", part}));
+    EXPECT_EQ(none.exit_code, 2) << part;
+    EXPECT_THAT(none.error, HasSubstr("--part")) << part;
+  }
 }
 
 }  // namespace
