@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "estimator/base/database.h"
+#include "estimator/base/text.h"
 #include "sim/cli/import/tree_entries.h"
 #include "sim/cli/values/strict_number.h"
 
@@ -11,6 +12,8 @@ namespace onerank_data {
 extern const std::string_view import_tree_programs_json;
 extern const std::string_view import_nanotron_json;
 extern const std::string_view import_gpt_neox_json;
+extern const std::string_view import_accelerate_json;
+extern const std::string_view import_accelerate_defaults_json;
 }  // namespace onerank_data
 
 namespace sim {
@@ -24,7 +27,9 @@ struct TreeProgramRow {
 template <class Visitor>
 void visit_fields(Visitor& visit, TreeProgramRow& row) {
   visit("program", row.program, "its name");
-  visit("marks", row.marks, "keys that all of its files have");
+  visit("marks",
+        row.marks,
+        "a file of the program has all keys of one of these, which are divided by blanks");
   visit("plan", row.plan, "the plan of a file that says nothing");
 }
 
@@ -32,9 +37,18 @@ namespace {
 
 using estimator::Json;
 
-std::vector<KeyRow> rows_of(const std::string& program) {
-  return program == "nanotron" ? read_key_rows(onerank_data::import_nanotron_json, "nanotron.json")
-                               : read_key_rows(onerank_data::import_gpt_neox_json, "gpt_neox.json");
+KeyTable table_of(const std::string& program) {
+  KeyTable table{.program = program, .rows = {}, .defaults = {}, .flags = false};
+  if (program == "nanotron") {
+    table.rows = read_key_rows(onerank_data::import_nanotron_json, "nanotron.json");
+  } else if (program == "accelerate") {
+    table.rows = read_key_rows(onerank_data::import_accelerate_json, "accelerate.json");
+    table.defaults = estimator::read_database<DefaultRow>(
+        onerank_data::import_accelerate_defaults_json, "accelerate_defaults.json");
+  } else {
+    table.rows = read_key_rows(onerank_data::import_gpt_neox_json, "gpt_neox.json");
+  }
+  return table;
 }
 
 const SourceEntry* find_entry(const std::vector<SourceEntry>& entries, const std::string& key) {
@@ -48,11 +62,26 @@ const TreeProgramRow* program_of(const std::vector<SourceEntry>& entries) {
   static const auto rows = estimator::read_database<TreeProgramRow>(
       onerank_data::import_tree_programs_json, "tree_programs.json");
   const auto found = std::find_if(rows.begin(), rows.end(), [&](const TreeProgramRow& row) {
-    return std::all_of(row.marks.begin(), row.marks.end(), [&](const std::string& mark) {
-      return find_entry(entries, mark) != nullptr;
+    return std::any_of(row.marks.begin(), row.marks.end(), [&](const std::string& marks) {
+      const std::vector<std::string> keys = estimator::split(marks, ' ');
+      return std::all_of(keys.begin(), keys.end(), [&](const std::string& key) {
+        return find_entry(entries, key) != nullptr;
+      });
     });
   });
   return found == rows.end() ? nullptr : &*found;
+}
+
+/// Of accelerate, which counts the processes of all machines.
+void set_machines(const std::vector<SourceEntry>& entries, ImportedPlan& plan) {
+  const SourceEntry* processes = find_entry(entries, "num_processes");
+  if (processes == nullptr) return;
+  const Json said = said_key(plan, "cluster.nodes");
+  const int64_t machines = said.is_number_integer() ? said.get<int64_t>() : 1;
+  const int64_t gpus = parse_positive_number(processes->value(), processes->place);
+  if (machines < 1 || gpus % machines != 0) return;  // the launcher's flags say it
+  set_key(plan, "cluster.nodes", machines);
+  set_key(plan, "cluster.gpus_per_node", gpus / machines);
 }
 
 /// micro-batch x accumulation x data ranks, where the file gives the accumulation and the ranks.
@@ -76,13 +105,13 @@ std::optional<ImportedPlan> import_tree_config(const Json& tree,
   const std::vector<SourceEntry> entries = entries_of_tree(tree, text, origin);
   const TreeProgramRow* row = program_of(entries);
   if (row == nullptr) return std::nullopt;
-  const KeyTable table = {
-      .program = row->program, .rows = rows_of(row->program), .defaults = {}, .flags = false};
-  ImportedPlan plan = import_entries(entries, table, origin);
+  ImportedPlan plan = import_entries(entries, table_of(row->program), origin);
   Json whole = row->plan.json();
+  if (!plan.tree.json().contains("model")) whole.erase("model");  // it is in another file
   whole.merge_patch(plan.tree.json());
   plan.tree = whole;
   set_batch(entries, plan);
+  set_machines(entries, plan);
   return plan;
 }
 

@@ -210,5 +210,60 @@ TEST(GptNeoxConfig, ReadsAFlowOfKeysAfterAComment) {
   EXPECT_EQ(tree["model"]["tie_embeddings"], false);
 }
 
+ImportedPlan imported_yaml(const std::string& text) {
+  auto plan = import_text(text, "file.yaml");
+  EXPECT_TRUE(plan);
+  return plan ? *plan : ImportedPlan();
+}
+
+TEST(Accelerate, GivesMachinesShardingAndPrecision) {
+  const ImportedPlan plan = imported_yaml(R"(compute_environment: LOCAL_MACHINE
+distributed_type: FSDP
+mixed_precision: bf16
+num_machines: 2
+num_processes: 16
+fsdp_config:
+  fsdp_version: 2
+  fsdp_activation_checkpointing: true
+  fsdp_state_dict_type: SHARDED_STATE_DICT
+parallelism_config:
+  parallelism_config_tp_size: 4
+)");
+  EXPECT_TRUE(plan.unknown.empty());
+  EXPECT_TRUE(plan.techniques.empty());
+  EXPECT_EQ(said_key(plan, "training.framework"), "torchtitan");
+  EXPECT_EQ(said_key(plan, "training.dtype"), "bf16");
+  EXPECT_EQ(said_key(plan, "training.recompute"), "full");
+  EXPECT_EQ(said_key(plan, "parallelism.zero_stage"), 3);
+  EXPECT_EQ(said_key(plan, "parallelism.tensor"), 4);
+  EXPECT_EQ(said_key(plan, "cluster.nodes"), 2);
+  EXPECT_EQ(said_key(plan, "cluster.gpus_per_node"), 8);
+  EXPECT_FALSE(plan.tree.json().contains("model"));
+}
+
+TEST(Accelerate, NamesWhatIsNotModelled) {
+  using testing::UnorderedElementsAre;
+  EXPECT_THAT(techniques_of(imported_yaml("distributed_type: FSDP\nfsdp_config:\n"
+                                          "  fsdp_sharding_strategy: HYBRID_SHARD\n")),
+              UnorderedElementsAre("fsdp1", "hsdp"));
+  EXPECT_THAT(techniques_of(imported_yaml("distributed_type: MULTI_GPU\nmixed_precision: bf16\n")),
+              UnorderedElementsAre("autocast"));
+  EXPECT_THAT(techniques_of(imported_yaml("distributed_type: DEEPSPEED\ndeepspeed_config:\n"
+                                          "  deepspeed_config_file: zero1.json\n")),
+              UnorderedElementsAre("another-file"));
+  EXPECT_THAT(techniques_of(imported_yaml("distributed_type: MULTI_XPU\n")),
+              UnorderedElementsAre("other-device"));
+}
+
+TEST(GptNeox, IsToldWhereItsFileHasNoModel) {
+  const ImportedPlan paths =
+      imported_yaml("{\"data_path\": \"enwik8\", \"save\": \"checkpoints\"}");
+  EXPECT_TRUE(paths.unknown.empty());
+  EXPECT_FALSE(paths.tree.json().contains("model"));
+  EXPECT_EQ(said_key(paths, "training.framework"), "megatron-deepspeed");
+  EXPECT_THAT(techniques_of(imported_yaml("{\"text_gen_type\": \"unconditional\", \"top_k\": 0}")),
+              testing::ElementsAre("inference"));
+}
+
 }  // namespace
 }  // namespace sim
