@@ -145,7 +145,7 @@ class StubsBuild {
 const std::vector<SupportedTorch>& supported_torch() {
   static const std::vector<SupportedTorch> kAll = [] {
     constexpr const char* kSmall = "DDP, FSDP2, messages between ranks";
-    constexpr const char* kNotRun = "not run; it compiles with the recorder's sources";
+    constexpr const char* kNotRun = "not run";
     std::vector<SupportedTorch> all = {
         {"2.6", "2.6.0+cu124", kSmall},
         {"2.7", "2.7.1+cu126", kNotRun},
