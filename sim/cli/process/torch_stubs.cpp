@@ -142,6 +142,7 @@ class StubsBuild {
 
 }  // namespace
 
+// 2.15 has another process group for NCCL (ProcessGroupNCCL2), which asks the store for its peers.
 const std::vector<SupportedTorch>& supported_torch() {
   static const std::vector<SupportedTorch> kAll = [] {
     constexpr const char* kSmall = "DDP, FSDP2, messages between ranks";
@@ -151,10 +152,9 @@ const std::vector<SupportedTorch>& supported_torch() {
         {"2.7", "2.7.1+cu126", kNotRun},
         {"2.8", "2.8.0+cu128", kSmall},
         {"2.9", "2.9.1+cu128", kNotRun},
-        {"2.10", "2.10.0+cu128", kNotRun},
+        {"2.10", "2.10.0+cu128", kSmall},
         {"2.11", "2.11.0+cu130", "every test of `onerank exec`"},
         {"2.12", "2.12.1+cu130", "the programs of those tests, by hand, before the last changes"},
-        {"2.15", "2.15.0+cu132", kNotRun},
     };
     for (SupportedTorch& torch : all) torch.built_for = is_built_for(torch.wheel);
     return all;

@@ -69,8 +69,9 @@ def to_pandas(records: Any) -> Any:
 
 
 def built_for_torch() -> str | None:
-    """The release of torch that ranks of a plan run with."""
-    return next((torch.torch for torch in _document(["list", "torch", "--json"]).entries if torch.built_for), None)
+    """The version of torch that ranks of a plan run with, such as 2.11.0."""
+    listed = _document(["list", "torch", "--json"]).entries
+    return next((torch.wheel.partition("+")[0] for torch in listed if torch.built_for), None)
 
 
 def _ask(subcommand: str, plan: Plan, changes: Mapping[str, Any]) -> Any:

@@ -19,9 +19,10 @@ import venv
 
 PROGRAMS = pathlib.Path(__file__).resolve().parent / "programs"
 CACHES = pathlib.Path(os.environ.get("XDG_CACHE_HOME", pathlib.Path.home() / ".cache"))
-# What torch imports, and CUDA's headers, which `pip install torch` brings with NVIDIA's libraries.
-PURE_PYTHON = ["filelock", "fsspec", "jinja2", "markupsafe", "mpmath<1.4", "networkx", "setuptools<82",
-               "sympy", "typing-extensions"]
+# What torch and the programs import, and CUDA's headers, which `pip install torch` brings with
+# NVIDIA's libraries.
+BESIDE_TORCH = ["filelock", "fsspec", "jinja2", "markupsafe", "mpmath<1.4", "networkx", "numpy", "setuptools<82",
+                "sympy", "typing-extensions"]
 HEADERS = {"2.6": ["nvidia-cuda-runtime-cu12==12.4.127"], "2.8": ["nvidia-cuda-runtime-cu12==12.8.90"]}
 SKIPPED = 77
 ONERANK = ""
@@ -38,7 +39,7 @@ def python_with(version):
     python, whole = folder / "bin" / "python", folder / "whole"
     if not whole.exists():
         venv.create(folder, with_pip=True, clear=True)
-        wheels = [f"torch=={version}", *PURE_PYTHON, *HEADERS.get(release_of(version), [])]
+        wheels = [f"torch=={version}", *BESIDE_TORCH, *HEADERS.get(release_of(version), [])]
         result = subprocess.run([python, "-m", "pip", "install", "--quiet", "--no-deps", *wheels],
                                 text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         if result.returncode != 0:
