@@ -60,9 +60,10 @@ Torchrun() {
   expect_verdict "$status" torchrun
 }
 
-# Debian's Slurm, all of it in $folder and at ports of its own; no systemd.
+# Debian's Slurm, all of it in $folder and at two ports of its own, below those that Linux gives to
+# other tests; no systemd.
 start_slurm() {
-  local host port=$((30000 + $$ % 10000))
+  local host port=$((10000 + 2 * ($$ % 5000)))
   host=$(hostname -s)
   mkdir -p "$folder"/{state,spool,tmp,munge}
   # munge wants folders that only their owner can write to, all the way up: /tmp is not.
