@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "estimator/base/units.h"
+#include "estimator/cluster/textbook.h"
 #include "estimator/compute/model_flops.h"
 #include "estimator/plan/sized_model.h"
 
@@ -24,24 +25,14 @@ void note_positions(std::vector<std::string>& notes, const Plan& plan) {
                               with_commas(plan.model.max_position_embeddings)));
 }
 
-/// Bytes of the scores that a layer keeps for backward: their softmax and its dropout in 16 bits,
-/// and the dropout's mask.
-double kept_scores(const Plan& plan) {
-  const auto s = static_cast<double>(plan.sequence_length());
-  return 5 * static_cast<double>(plan.model.num_attention_heads * plan.training.micro_batch_size) *
-         s * s / static_cast<double>(plan.parallelism.tensor * plan.parallelism.context);
-}
-
 void note_scores(std::vector<std::string>& notes, const Plan& plan) {
-  const bool keeps =
-      plan.training.attention == Attention::kUnfused && plan.training.recompute == Recompute::kNone;
   const int64_t scores_of_width = 5 * plan.model.num_attention_heads * plan.sequence_length();
-  if (!keeps || scores_of_width <= 34 * plan.model.hidden_size) return;
+  if (!keeps_scores(plan) || scores_of_width <= 34 * plan.model.hidden_size) return;
   notes.push_back(fmt::format(
       "warning: unfused attention keeps about {} of scores in each layer, more than all else that "
       "it keeps, and they grow with the square of the sequence: --attention-backend flash keeps "
       "none",
-      format_gib(static_cast<int64_t>(kept_scores(plan)))));
+      format_gib(static_cast<int64_t>(score_bytes(plan)))));
 }
 
 void note_attention_flops(std::vector<std::string>& notes, const Plan& plan) {

@@ -127,8 +127,7 @@ class Book {
     add({.name = "attention scores of a layer",
          .formula = keeps ? "5 a b s^2 / t, in the activations"
                           : "5 a b s^2 / t, of which flash attention keeps none",
-         .bytes = std::llround(5 * real(plan_.model.num_attention_heads) * samples() * rows() *
-                               real(plan_.sequence_length()) / tensor_),
+         .bytes = std::llround(score_bytes(plan_)),
          .executed_bytes = std::nullopt,
          .source = kLayerPaper});
   }
@@ -230,17 +229,16 @@ class Book {
     if (plan_.training.recompute == Recompute::kFull) {
       return {2 / (in_sequence ? tensor_ : 1), in_sequence ? "2 s b h / t" : "2 s b h"};
     }
-    const bool keeps_scores = plan_.training.attention == Attention::kUnfused &&
-                              plan_.training.recompute == Recompute::kNone;
-    const double scores = keeps_scores
+    const bool has_scores = keeps_scores(plan_);
+    const double scores = has_scores
                               ? 5 * real(plan_.model.num_attention_heads) *
                                     real(plan_.sequence_length()) / real(plan_.model.hidden_size)
                               : 0;
-    const std::string whole = keeps_scores ? "s b h (34 + 5 a s / h)" : "34 s b h";
+    const std::string whole = has_scores ? "s b h (34 + 5 a s / h)" : "34 s b h";
     if (in_sequence) return {(34 + scores) / tensor_, whole + " / t"};
     if (tensor_ == 1) return {34 + scores, whole};
     return {10 + (24 + scores) / tensor_,
-            keeps_scores ? "s b h (10 + (24 + 5 a s / h) / t)" : "s b h (10 + 24 / t)"};
+            has_scores ? "s b h (10 + (24 + 5 a s / h) / t)" : "s b h (10 + 24 / t)"};
   }
 
   double layer_bytes() const {
@@ -274,6 +272,17 @@ class Book {
 };
 
 }  // namespace
+
+double score_bytes(const Plan& plan) {
+  const double s = real(plan.sequence_length());
+  return 5 * real(plan.model.num_attention_heads * plan.training.micro_batch_size) * s * s /
+         real(plan.parallelism.tensor * plan.parallelism.context);
+}
+
+bool keeps_scores(const Plan& plan) {
+  return plan.training.attention == Attention::kUnfused &&
+         plan.training.recompute == Recompute::kNone;
+}
 
 std::vector<TextbookTerm> textbook_terms(const Plan& plan,
                                          const RankClassEstimate& rank,

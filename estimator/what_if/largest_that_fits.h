@@ -1,31 +1,16 @@
 // The largest of several sizes that fits, by doubling and bisection.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "estimator/cluster/cluster_estimate.h"
+#include "estimator/plan/plan_spec.h"
+#include "estimator/what_if/fit_probe.h"
 
 namespace estimator {
-
-/// How many of the first sizes fit: 1, 2, 4, ... of them are tried, then it is bisected. `fits`
-/// takes a size; memory must grow with it.
-template <class Fits>
-std::size_t count_that_fit(const std::vector<int64_t>& sizes, const Fits& fits) {
-  std::size_t fit = 0, too_many = 1;
-  while (too_many <= sizes.size() && fits(sizes[too_many - 1])) {
-    fit = too_many;
-    too_many *= 2;
-  }
-  too_many = std::min(too_many, sizes.size() + 1);
-  while (too_many - fit > 1) {
-    const std::size_t middle = (fit + too_many) / 2;
-    (fits(sizes[middle - 1]) ? fit : too_many) = middle;
-  }
-  return fit;
-}
 
 /// A size that was run.
 struct SizeTrial {
@@ -39,6 +24,24 @@ void visit_fields(Visitor& visit, SizeTrial& trial) {
   visit("outcome", trial.outcome, "the verdict");
   visit("peak_bytes", trial.peak_bytes, "of the worst rank that was run");
 }
+
+struct LargestSize {
+  std::optional<int64_t> size;    ///< empty: not even the first fits
+  std::vector<SizeTrial> trials;  ///< in the order in which they were run
+};
+
+/// The plan with so many of something; empty if a rule refuses it, which counts as too many.
+using PlanOfSize = std::function<std::optional<Plan>(int64_t size)>;
+
+/// The plan with these edits; empty if a rule refuses it.
+std::optional<Plan> plan_if_allowed(const PlanSpec& spec, const PlanEdits& edits);
+
+/// The largest of `sizes`, which ascend, with which the plan surely fits. The first, the second,
+/// the fourth and so on are tried until one does not fit; then it is bisected. Memory must grow
+/// with the size.
+LargestSize largest_that_fits(const std::vector<int64_t>& sizes,
+                              const PlanOfSize& plan_of,
+                              const PlanRunner& runner);
 
 /// A line for each, the smallest first: "      4    49.08 GiB of 79.19 GiB  fits".
 std::string trials_text(std::vector<SizeTrial> trials, int64_t capacity_bytes);

@@ -17,15 +17,6 @@ constexpr int64_t kLargestTried = 1 << 16;
 
 PlanEdits edits_for(int64_t size) { return {{"training.micro_batch_size", size}}; }
 
-bool is_allowed(const PlanSpec& spec, int64_t size) {
-  try {
-    resolve_plan(spec.with(edits_for(size)));
-    return true;
-  } catch (const UserError&) {
-    return false;
-  }
-}
-
 /// Ascending.
 std::vector<int64_t> sizes_to_try(const PlanSpec& spec, const Plan& plan, HeldFixed held) {
   if (held == HeldFixed::kMicroBatches) {
@@ -34,7 +25,7 @@ std::vector<int64_t> sizes_to_try(const PlanSpec& spec, const Plan& plan, HeldFi
     return sizes;
   }
   std::vector<int64_t> sizes = micro_batch_sizes(plan);
-  std::erase_if(sizes, [&](int64_t size) { return !is_allowed(spec, size); });
+  std::erase_if(sizes, [&](int64_t size) { return !plan_if_allowed(spec, edits_for(size)); });
   return sizes;
 }
 
@@ -47,19 +38,14 @@ MaxMicroBatch find_max_micro_batch(const PlanSpec& spec, const PlanRunner& runne
       spec.says("training.global_batch_size") ? HeldFixed::kGlobalBatch : HeldFixed::kMicroBatches;
   answer.capacity_bytes = gpu_of(plan.cluster).memory_bytes;
   const std::vector<int64_t> sizes = sizes_to_try(spec, plan, answer.held_fixed);
-  int64_t likely_stage = 0;
-  const std::size_t count = count_that_fit(sizes, [&](int64_t size) {
-    const FitAnswer probed =
-        probe_fit(resolve_plan(spec.with(edits_for(size))), likely_stage, runner);
-    if (probed.estimate) likely_stage = worst_stage(*probed.estimate);
+  const LargestSize largest = largest_that_fits(
+      sizes, [&](int64_t size) { return resolve_plan(spec.with(edits_for(size))); }, runner);
+  for (const SizeTrial& trial : largest.trials) {
     answer.trials.push_back(
-        {.micro_batch_size = size, .outcome = probed.fit, .peak_bytes = probed.peak_bytes});
-    return probed.fits();
-  });
-  if (count > 0) {
-    answer.micro_batch_size = sizes[count - 1];
-    plan = resolve_plan(spec.with(edits_for(*answer.micro_batch_size)));
+        {.micro_batch_size = trial.size, .outcome = trial.outcome, .peak_bytes = trial.peak_bytes});
   }
+  answer.micro_batch_size = largest.size;
+  if (largest.size) plan = resolve_plan(spec.with(edits_for(*largest.size)));
   answer.micro_batches = plan.micro_batches();
   answer.global_batch_size = plan.global_batch_size();
   return answer;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <numeric>
+#include <utility>
 
 #include "estimator/base/units.h"
 #include "estimator/communication/fabric.h"
@@ -15,15 +16,6 @@ constexpr int64_t kLongestTried = 1 << 24, kUsualStep = 1024;
 
 PlanEdits edits_of_sequence(int64_t length) { return {{"training.sequence_length", length}}; }
 
-/// Empty if a rule refuses it.
-std::optional<Plan> plan_with_sequence(const PlanSpec& spec, int64_t length) {
-  try {
-    return resolve_plan(spec.with(edits_of_sequence(length)));
-  } catch (const UserError&) {
-    return std::nullopt;
-  }
-}
-
 }  // namespace
 
 MaxSequence find_max_sequence(const PlanSpec& spec, const PlanRunner& runner) {
@@ -35,16 +27,12 @@ MaxSequence find_max_sequence(const PlanSpec& spec, const PlanRunner& runner) {
   for (int64_t length = answer.step; length <= kLongestTried; length += answer.step) {
     lengths.push_back(length);
   }
-  int64_t likely_stage = 0;
-  const std::size_t count = count_that_fit(lengths, [&](int64_t length) {
-    const std::optional<Plan> tried = plan_with_sequence(spec, length);
-    if (!tried) return false;
-    const FitAnswer probed = probe_fit(*tried, likely_stage, runner);
-    if (probed.estimate) likely_stage = worst_stage(*probed.estimate);
-    answer.trials.push_back({length, probed.fit, probed.peak_bytes});
-    return probed.fits();
-  });
-  if (count > 0) answer.sequence_length = lengths[count - 1];
+  LargestSize largest = largest_that_fits(
+      lengths,
+      [&](int64_t length) { return plan_if_allowed(spec, edits_of_sequence(length)); },
+      runner);
+  answer.sequence_length = largest.size;
+  answer.trials = std::move(largest.trials);
   return answer;
 }
 

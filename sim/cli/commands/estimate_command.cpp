@@ -255,32 +255,36 @@ std::optional<int64_t> decode_tokens_of(const EstimateOptions& options) {
 /// What the report says of the worst rank alone.
 void add_worst_rank(const EstimateOptions& options,
                     std::optional<int64_t> decode_tokens,
+                    const estimator::StepTimeline& timeline,
                     ClusterResult& result) {
   const auto* const rank = worst_class(result.estimate.verdict, result.estimate.rank_classes);
   const auto* const profile = worst_profile(result);
   if (rank == nullptr || profile == nullptr) return;
   const estimator::Plan& plan = result.input.plan;
-  result.estimate.worst_rank_step = estimator::rank_step(plan, *rank, *profile, result.timeline());
+  result.estimate.worst_rank_step = estimator::rank_step(plan, *rank, *profile, timeline);
   if (!options.wants_formulas()) return;
   result.estimate.textbook = estimator::textbook_terms(plan, *rank, *profile, decode_tokens);
 }
 
 void write_page(const ClusterJob& job,
                 const ClusterResult& result,
+                const estimator::StepTimeline& timeline,
                 const std::string& path,
                 const Environment& environment) {
   if (path.empty()) return;
   const EstimateParts parts{
       .worst_rank = job.worst_rank_detail(result, environment),
       .worst_profile = worst_profile(result),
-      .timeline = result.timeline(),
+      .timeline = timeline,
       .roofline = estimator::roofline_of(
           result.input.plan, result.profiles, result.estimate, result.rates())};
   const Page page = estimate_page(result.input, result.estimate, parts);
   estimator::write_file_whole(path, page_html(page));
 }
 
-std::string report_of(const EstimateOptions& options, const ClusterResult& result) {
+std::string report_of(const EstimateOptions& options,
+                      const ClusterResult& result,
+                      const estimator::StepTimeline& timeline) {
   const ReportStyle style = style_of(options);
   const std::string report = estimate_text(result.estimate, style);
   if (style.format == TableFormat::kCsv) return report;
@@ -290,9 +294,8 @@ std::string report_of(const EstimateOptions& options, const ClusterResult& resul
   if (style.format == TableFormat::kMarkdown) {
     return fmt::format("## {}\n```\n{}```\n\n{}", verdict, plan, report);
   }
-  const std::string timeline =
-      options.timeline ? timeline_text(result.timeline(), output_columns()) : "";
-  return verdict + "\n" + plan + "\n" + report + timeline + "\n" + verdict;
+  const std::string picture = options.timeline ? timeline_text(timeline, output_columns()) : "";
+  return verdict + "\n" + plan + "\n" + report + picture + "\n" + verdict;
 }
 
 ExitCode run_estimate(const EstimateOptions& options, const Environment& environment) {
@@ -330,19 +333,20 @@ ExitCode run_estimate(const EstimateOptions& options, const Environment& environ
   if (measured_seconds) {
     estimator::use_measured_step(*measured_seconds, result.input.plan, result.estimate);
   }
-  add_worst_rank(options, decode_tokens, result);
+  const estimator::StepTimeline timeline = result.timeline();
+  add_worst_rank(options, decode_tokens, timeline, result);
   write_plan(options, result);
   const std::string json = estimator::document_text(result.estimate);
   if (!options.output.empty()) estimator::write_file_whole(options.output, json);
   if (!options.trace.empty()) {
-    estimator::write_file_whole(options.trace, estimator::chrome_trace(result.timeline()));
+    estimator::write_file_whole(options.trace, estimator::chrome_trace(timeline));
   }
-  write_page(options.job, result, options.html, environment);
+  write_page(options.job, result, timeline, options.html, environment);
   if (is_json(options)) {
     write_to_standard_error(input_lines(result.input));
     write_to_standard_output(json);
   } else {
-    write_report(report_of(options, result), environment);
+    write_report(report_of(options, result, timeline), environment);
   }
   return exit_code_of(result.estimate.verdict, options);
 }

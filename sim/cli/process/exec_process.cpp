@@ -305,20 +305,6 @@ void throw_if_failed(const ExecJob& job, const GivenValues& given, const Subproc
        ExitCode::kBadInput);
 }
 
-/// The file that execvp() would start.
-fs::path find_executable(const std::string& program, const Environment& environment) {
-  if (program.find('/') != std::string::npos) {
-    return access(program.c_str(), X_OK) == 0 && !fs::is_directory(program) ? program : "";
-  }
-  const auto path = environment.find("PATH");  // bytes, which need not be UTF-8
-  std::istringstream folders(path == environment.end() ? "/bin:/usr/bin" : path->second);
-  for (std::string folder; std::getline(folders, folder, ':');) {
-    fs::path file = fs::path(folder.empty() ? "." : folder) / program;
-    if (access(file.c_str(), X_OK) == 0 && !fs::is_directory(file)) return file;
-  }
-  return "";
-}
-
 /// What is missing would be told by the dynamic loader, in every process, for each library.
 void check_recorder(const ExecJob& job) {
   for (const char* library : {kHooks, kRecorder}) {

@@ -10,6 +10,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <sstream>
 
 #include "estimator/base/machine.h"
 #include "estimator/base/stop_watch.h"
@@ -155,6 +156,20 @@ void keep_tail(std::string& text) {
 }
 
 }  // namespace
+
+std::filesystem::path find_executable(const std::string& program, const Environment& environment) {
+  if (program.find('/') != std::string::npos) {
+    return access(program.c_str(), X_OK) == 0 && !std::filesystem::is_directory(program) ? program
+                                                                                         : "";
+  }
+  const auto path = environment.find("PATH");  // bytes, which need not be UTF-8
+  std::istringstream folders(path == environment.end() ? "/bin:/usr/bin" : path->second);
+  for (std::string folder; std::getline(folders, folder, ':');) {
+    std::filesystem::path file = std::filesystem::path(folder.empty() ? "." : folder) / program;
+    if (access(file.c_str(), X_OK) == 0 && !std::filesystem::is_directory(file)) return file;
+  }
+  return "";
+}
 
 SubprocessEnd run_subprocess(const SubprocessCommand& command,
                              const SubprocessHooks& hooks,

@@ -37,6 +37,9 @@ struct SubprocessEnd {
   std::string error_output;  ///< what it wrote to standard error, at most the last 64 KiB
 };
 
+/// The file that execvp() would start; "" if there is none.
+std::filesystem::path find_executable(const std::string& program, const Environment& environment);
+
 /// Runs the program in its own process group, with an empty standard input. When the program ends,
 /// the rest of the group is ended; when this process ends, the program is ended. Throws UserError
 /// (interrupted) after a request to end, when the group has been killed. Throws UserError (this

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <sstream>
 
 #include "estimator/base/errors.h"
 #include "sim/cli/process/installation.h"
@@ -17,24 +16,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool is_on_path(const std::string& program, const Environment& environment) {
-  const auto path = environment.find("PATH");  // bytes, which need not be UTF-8
-  std::istringstream folders(path == environment.end() ? "" : path->second);
-  for (std::string folder; std::getline(folders, folder, ':');) {
-    if (fs::exists(fs::path(folder) / program)) return true;
-  }
-  return false;
-}
-
 bool is_system_header(const std::string& name) {
   return fs::exists("/usr/include/" + name) || fs::exists("/usr/local/include/" + name);
 }
 
 TorchNeed known_release(const ProgramTorch& torch) {
-  const auto& all = supported_torch();
   return {is_supported(torch),
-          fmt::format(
-              "torch {} to {}, built for CUDA 12 or 13", all.front().release, all.back().release),
+          supported_torch_words(),
           "run the program with one of `onerank list torch`"};
 }
 
@@ -49,7 +37,7 @@ std::vector<TorchNeed> build_needs(const ProgramTorch& torch,
   };
   for (const auto& [program, package] :
        {Tool{"cmake", "cmake"}, {"ninja", "ninja-build"}, {"g++", "g++"}, {"nm", "binutils"}}) {
-    needs.push_back({is_on_path(program, environment),
+    needs.push_back({!find_executable(program, environment).empty(),
                      fmt::format("`{}`, which makes the stubs", program),
                      fmt::format("apt install {}", package)});
   }
@@ -57,11 +45,11 @@ std::vector<TorchNeed> build_needs(const ProgramTorch& torch,
        {Tool{"fmt/core.h", "libfmt-dev"}, {"nlohmann/json.hpp", "nlohmann-json3-dev"}}) {
     needs.push_back({is_system_header(header), header, fmt::format("apt install {}", package)});
   }
-  const bool is_12 = torch.cuda.starts_with("12.");
-  needs.push_back({fs::exists(cuda_headers(built, torch) / "cuda_runtime_api.h"),
+  needs.push_back({fs::exists(cuda_headers(built, torch) / kCudaHeader),
                    "NVIDIA's headers, " + cuda_headers(built, torch).string(),
-                   is_12 ? "pip install --no-deps nvidia-cuda-runtime-cu12"
-                         : "pip install --no-deps nvidia-cuda-runtime nvidia-cuda-crt"});
+                   is_for_cuda_12(torch)
+                       ? "pip install --no-deps nvidia-cuda-runtime-cu12"
+                       : "pip install --no-deps nvidia-cuda-runtime nvidia-cuda-crt"});
   return needs;
 }
 

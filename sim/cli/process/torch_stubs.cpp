@@ -23,8 +23,6 @@ namespace fs = std::filesystem;
 using estimator::ExitCode;
 using estimator::UserError;
 
-constexpr const char* kCudaHeader = "cuda_runtime_api.h";
-
 /// "12" of "12.8".
 std::string major_of(const std::string& cuda) { return cuda.substr(0, cuda.find('.')); }
 
@@ -35,10 +33,8 @@ std::string major_of(const std::string& cuda) { return cuda.substr(0, cuda.find(
                             torch.folder.string(),
                             torch.version,
                             torch.cuda.empty() ? "without CUDA" : "for CUDA " + torch.cuda),
-       .help = fmt::format("run the program with torch {} to {}, built for CUDA 12 or 13; see "
-                           "`onerank list torch`",
-                           supported_torch().front().release,
-                           supported_torch().back().release)},
+       .help = fmt::format("run the program with {}; see `onerank list torch`",
+                           supported_torch_words())},
       ExitCode::kMachineLacks);
 }
 
@@ -162,6 +158,14 @@ const std::vector<SupportedTorch>& supported_torch() {
   return kAll;
 }
 
+std::string supported_torch_words() {
+  const auto& all = supported_torch();
+  return fmt::format(
+      "torch {} to {}, built for CUDA 12 or 13", all.front().release, all.back().release);
+}
+
+bool is_for_cuda_12(const ProgramTorch& torch) { return major_of(torch.cuda) == "12"; }
+
 bool is_supported(const ProgramTorch& torch) {
   const std::string cuda = major_of(torch.cuda);
   if (cuda != "12" && cuda != "13") return false;
@@ -172,7 +176,7 @@ bool is_supported(const ProgramTorch& torch) {
 }
 
 fs::path cuda_headers(const BuiltWith& built, const ProgramTorch& torch) {
-  const bool is_12 = major_of(torch.cuda) == "12";
+  const bool is_12 = is_for_cuda_12(torch);
   const fs::path packages = torch.folder.parent_path() / "nvidia";
   const fs::path beside = packages / (is_12 ? "cuda_runtime" : "cu13") / "include";
   return is_12 || fs::exists(beside / kCudaHeader) ? beside : built.cuda_headers;

@@ -30,8 +30,16 @@ void visit_fields(Visitor& visit, SupportedTorch& torch) {
 }
 const std::vector<SupportedTorch>& supported_torch();
 
+/// "torch 2.6 to 2.12, built for CUDA 12 or 13"
+std::string supported_torch_words();
+
 /// Whether it is a build of one of these releases for CUDA 12 or 13.
 bool is_supported(const ProgramTorch& torch);
+
+bool is_for_cuda_12(const ProgramTorch& torch);
+
+/// One of NVIDIA's headers.
+inline constexpr const char* kCudaHeader = "cuda_runtime_api.h";
 
 /// NVIDIA's headers for this torch: those that Onerank was built with, or those of the packages
 /// beside torch. The folder is not there when they are not.
