@@ -115,13 +115,13 @@ struct onerank_virtual_gpu_event {
   enum onerank_virtual_gpu_event_kind kind;
   int stream;        ///< number of the stream; see onerank_virtual_gpu_stream_number(). -1: none
   uint64_t record;   ///< number of the record, from 1 in the order of recording. 0: none
-  uint64_t bytes;    ///< of a copy or fill
+  uint64_t bytes;    ///< of a copy or fill; of a kernel whose arguments tell what it moves
   int direction;     ///< of a copy: a number of cudaMemcpyKind
   const char* name;  ///< of a kernel, mangled
   uint64_t threads;  ///< of a kernel, in all blocks
   /// What a kernel was given: the addresses of device memory (as a parameter, inside a structure,
-  /// or inside a tensor map) and the 4-byte parameters. `address_count` is -1 if the code does not
-  /// say how long the parameters are; only cubins loaded by the driver do.
+  /// or inside a tensor map) and the 4-byte parameters. `address_count` is -1 if that is not known:
+  /// the code does not say how long the parameters are, or nobody asked.
   const uint64_t* addresses;
   int64_t address_count;
   const int32_t* numbers;
@@ -135,6 +135,12 @@ struct onerank_virtual_gpu_event {
 void onerank_virtual_gpu_set_event_sink(void (*sink)(const struct onerank_virtual_gpu_event* event,
                                                      void* context),
                                         void* context);
+
+/// Before a kernel of a library is launched, `are_wanted` is asked on that thread whether its event
+/// shall have what it was given: it is not 0 if so. The first time that takes milliseconds for each
+/// source file of the library. Until this is called, only kernels loaded by the driver tell it,
+/// which always do.
+void onerank_virtual_gpu_ask_for_arguments(int (*are_wanted)(void* context), void* context);
 
 /// The number by which events call this stream (a cudaStream_t). A default stream has the number of
 /// its device; others follow in the order in which they were made, and may be used again.

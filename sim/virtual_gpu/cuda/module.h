@@ -1,7 +1,6 @@
 #pragma once
 
 #include <list>
-#include <map>
 #include <mutex>
 #include <string>
 
@@ -16,7 +15,7 @@ struct CUfunc_st {
 /// Code that was loaded at run time (a cubin of NVRTC or Triton). Looking up any name in it
 /// succeeds; `kernels` has what a cubin says about its kernels.
 struct CUmod_st {
-  const std::map<std::string, virtual_gpu::KernelCode> kernels;
+  const virtual_gpu::KernelCodes kernels;
   std::mutex mutex;
   std::list<CUfunc_st> functions;
 };

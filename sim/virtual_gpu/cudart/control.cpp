@@ -85,6 +85,10 @@ void onerank_virtual_gpu_set_event_sink(void (*sink)(const onerank_virtual_gpu_e
   work_log().set_event_sink([=](const onerank_virtual_gpu_event& event) { sink(&event, context); });
 }
 
+void onerank_virtual_gpu_ask_for_arguments(int (*are_wanted)(void*), void* context) {
+  work_log().set_wants_arguments([=] { return are_wanted(context) != 0; });
+}
+
 int onerank_virtual_gpu_stream_number(void* stream) {
   return virtual_gpu::sequence_of(static_cast<CUstream_st*>(stream));
 }

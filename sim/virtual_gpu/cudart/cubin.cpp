@@ -130,14 +130,14 @@ int static_shared_bytes(const Sections& sections, const std::string& kernel) {
   return static_cast<int>(bytes - std::min(bytes, reserved));
 }
 
-void add_needs(const Sections& sections, std::map<std::string, KernelCode>& kernels) {
+void add_needs(const Sections& sections, KernelCodes& kernels) {
   const auto info = sections.content(sections.find(kInfo));
   if (!info) return;
   visit_sized(*info, [&](const Attribute& attribute, uint64_t place) {
     if (attribute.kind != kRegisterCount) return;
     const auto count = read_at<RegisterCount>(*info, place);
     if (!count || count->registers > kMostRegisters) return;
-    const auto kernel = kernels.find(std::string(sections.symbol_name(count->symbol)));
+    const auto kernel = kernels.find(sections.symbol_name(count->symbol));
     if (kernel == kernels.end()) return;
     kernel->second.needs = {.registers_per_thread = static_cast<int>(count->registers),
                             .static_shared_bytes = static_shared_bytes(sections, kernel->first)};
@@ -146,8 +146,8 @@ void add_needs(const Sections& sections, std::map<std::string, KernelCode>& kern
 
 }  // namespace
 
-std::map<std::string, KernelCode> kernels_in(std::string_view image) {
-  std::map<std::string, KernelCode> found;
+KernelCodes kernels_in(std::string_view image) {
+  KernelCodes found;
   if (!image.starts_with(ELFMAG)) return found;
   const auto header = read_at<Elf64_Ehdr>(image, 0);
   if (!header) return found;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -24,7 +25,10 @@ struct KernelCode {
   std::optional<KernelNeeds> needs;
 };
 
-/// The kernels in a cubin, by name. Empty for code of another kind.
-std::map<std::string, KernelCode> kernels_in(std::string_view image);
+/// What the kernels of an image say, by name.
+using KernelCodes = std::map<std::string, KernelCode, std::less<>>;
+
+/// The kernels in a cubin. Empty for code of another kind.
+KernelCodes kernels_in(std::string_view image);
 
 }  // namespace virtual_gpu

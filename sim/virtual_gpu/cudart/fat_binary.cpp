@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "sim/virtual_gpu/bytes.h"
+#include "sim/virtual_gpu/cudart/ptx.h"
 
 namespace virtual_gpu {
 namespace {
@@ -29,16 +30,27 @@ struct ImageHeader {
   uint16_t version;
   uint32_t header_bytes;
   uint64_t image_bytes;
-  uint32_t unused[3];
+  uint32_t packed_bytes;  // without what fills up the image
+  uint32_t unused[2];
   uint32_t architecture;
   uint64_t unused_name;
   uint64_t flags;
+  uint64_t unused_more;
+  uint64_t unpacked_bytes;
 };
 
 constexpr uint16_t kPtx = 1;
 constexpr uint16_t kCubin = 2;
 constexpr uint64_t kArchitectureSpecific = 0x100000;
-constexpr uint64_t kCompressed = 0x1000 | 0x2000 | 0x8000;  // by one of three methods
+constexpr uint64_t kPackedInAnotherWay = 0x1000;
+constexpr uint64_t kPackedByLz4 = 0x2000;
+constexpr uint64_t kPackedByZstd = 0x8000;
+
+Packing packing_of(const ImageHeader& image) {
+  if ((image.flags & kPackedByZstd) != 0) return Packing::kZstd;
+  if ((image.flags & kPackedByLz4) != 0) return Packing::kLz4;
+  return (image.flags & kPackedInAnotherWay) != 0 ? Packing::kUnknown : Packing::kNone;
+}
 
 }  // namespace
 
@@ -51,12 +63,17 @@ std::vector<CodeImage> images_in(std::string_view container) {
     // Damaged: where the next one begins is not known.
     if (image->header_bytes < sizeof *image || image->image_bytes > container.size()) break;
     if (image->kind == kPtx || image->kind == kCubin) {
-      const auto content = part_of(container, position + image->header_bytes, image->image_bytes);
-      const bool is_readable = content && (image->flags & kCompressed) == 0;
+      const Packing packing = packing_of(*image);
+      const bool is_packed = packing != Packing::kNone;
+      const auto content = part_of(container,
+                                   position + image->header_bytes,
+                                   is_packed ? image->packed_bytes : image->image_bytes);
       images.push_back({.is_ptx = image->kind == kPtx,
                         .architecture = static_cast<int>(image->architecture),
                         .is_for_that_one_only = (image->flags & kArchitectureSpecific) != 0,
-                        .content = is_readable ? *content : std::string_view()});
+                        .packing = packing,
+                        .unpacked_bytes = is_packed ? image->unpacked_bytes : image->image_bytes,
+                        .content = content.value_or(std::string_view())});
     }
     position += image->header_bytes + image->image_bytes;
   }
@@ -95,14 +112,32 @@ std::optional<CodeVersion> FatBinary::version_for(const CapabilityFacts& facts) 
                      .ptx = image->architecture};
 }
 
-std::optional<KernelNeeds> FatBinary::needs_of(const std::string& kernel,
+void FatBinary::read_kernels(const CodeImage& image) const {
+  std::string unpacked_content;
+  std::string_view content = image.content;
+  if (image.packing != Packing::kNone) {
+    unpacked_content =
+        unpacked(image.packing, image.content, image.unpacked_bytes).value_or(std::string());
+    content = unpacked_content;
+  }
+  kernels_ = image.is_ptx ? kernels_in_ptx(content) : kernels_in(content);
+}
+
+const KernelCode* FatBinary::code_of(std::string_view kernel, const CapabilityFacts& facts) const {
+  const CodeImage* const image = best_for(facts);
+  if (image == nullptr) return nullptr;
+  // A process has one kind of device.
+  std::call_once(kernels_once_, [&] { read_kernels(*image); });
+  const auto found = kernels_.find(kernel);
+  return found == kernels_.end() ? nullptr : &found->second;
+}
+
+std::optional<KernelNeeds> FatBinary::needs_of(std::string_view kernel,
                                                const CapabilityFacts& facts) const {
   const CodeImage* const image = best_for(facts);
-  if (image == nullptr) return std::nullopt;
-  // A process has one kind of device.
-  std::call_once(kernels_once_, [&] { kernels_ = kernels_in(image->content); });
-  const auto found = kernels_.find(kernel);
-  return found == kernels_.end() ? std::nullopt : found->second.needs;
+  if (image == nullptr || image->packing != Packing::kNone) return std::nullopt;
+  const KernelCode* const code = code_of(kernel, facts);
+  return code == nullptr ? std::nullopt : code->needs;
 }
 
 }  // namespace virtual_gpu

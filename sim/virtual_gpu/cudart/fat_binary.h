@@ -1,6 +1,5 @@
 #pragma once
 
-#include <map>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -9,6 +8,7 @@
 
 #include "sim/virtual_gpu/capability.h"
 #include "sim/virtual_gpu/cudart/cubin.h"
+#include "sim/virtual_gpu/cudart/packed_code.h"
 
 namespace virtual_gpu {
 
@@ -24,7 +24,9 @@ struct CodeImage {
   bool is_ptx;
   int architecture;           // 90 for 9.0
   bool is_for_that_one_only;  // the "a" of sm_90a
-  std::string_view content;   // empty if it is compressed
+  Packing packing;
+  uint64_t unpacked_bytes;
+  std::string_view content;  // as it is packed
 };
 
 /// The images in a container that nvcc wrote; if it is damaged, those that can be read.
@@ -40,20 +42,25 @@ class FatBinary {
   /// The code that a device of this capability would run; empty if there is none for it.
   std::optional<CodeVersion> version_for(const CapabilityFacts& facts) const;
 
+  /// What that code says of the kernel; null if it lacks the kernel or cannot be unpacked. The
+  /// first call reads the code, which takes milliseconds.
+  const KernelCode* code_of(std::string_view kernel, const CapabilityFacts& facts) const;
+
   /// What the kernel needs in that code; empty if the code is PTX, is compressed or lacks the
-  /// kernel.
-  std::optional<KernelNeeds> needs_of(const std::string& kernel,
-                                      const CapabilityFacts& facts) const;
+  /// kernel. (Libtorch asks for hundreds of its own kernels, all of them compressed: to unpack them
+  /// would take longer than the run.)
+  std::optional<KernelNeeds> needs_of(std::string_view kernel, const CapabilityFacts& facts) const;
 
  private:
   void read_images() const;
+  void read_kernels(const CodeImage& image) const;
   const CodeImage* best_for(const CapabilityFacts& facts) const;
 
   const void* wrapper_;
   mutable std::once_flag once_;
   mutable std::vector<CodeImage> images_;
   mutable std::once_flag kernels_once_;
-  mutable std::map<std::string, KernelCode> kernels_;
+  mutable KernelCodes kernels_;
 };
 
 }  // namespace virtual_gpu

@@ -5,6 +5,7 @@
 
 #include "sim/virtual_gpu/cudart/capture.h"
 #include "sim/virtual_gpu/cudart/device.h"
+#include "sim/virtual_gpu/cudart/kernel_bytes.h"
 #include "sim/virtual_gpu/cudart/kernel_facts.h"
 #include "sim/virtual_gpu/cudart/last_error.h"
 #include "sim/virtual_gpu/cudart/launch_arguments.h"
@@ -30,6 +31,12 @@ virtual_gpu::KernelNeeds needs_of(const Kernel& kernel) {
   return needs.value_or(virtual_gpu::kAssumedNeeds);
 }
 
+/// Code loaded at run time was read when it was loaded; to read that of a library takes time.
+bool tells_arguments(const Kernel& kernel) {
+  const auto& log = virtual_gpu::work_log();
+  return log.has_event_sink() && (kernel.code == nullptr || log.wants_arguments());
+}
+
 void run_launch(Kernel& kernel,
                 const virtual_gpu::LaunchShape& shape,
                 void* const* arguments,
@@ -38,10 +45,11 @@ void run_launch(Kernel& kernel,
       .kind = ONERANK_VIRTUAL_GPU_KERNEL, .name = kernel.name, .threads = 1, .address_count = -1};
   for (const auto size : shape.grid) event.threads *= static_cast<uint64_t>(size);
   for (const auto size : shape.block) event.threads *= static_cast<uint64_t>(size);
-  const auto known = virtual_gpu::work_log().has_event_sink()
-                         ? virtual_gpu::launch_arguments(kernel, arguments, device()->memory)
-                         : std::nullopt;
+  const auto* const parameters =
+      tells_arguments(kernel) ? virtual_gpu::parameters_of(kernel, device()->facts) : nullptr;
+  const auto known = virtual_gpu::launch_arguments(parameters, arguments, device()->memory);
   if (known) {
+    event.bytes = virtual_gpu::bytes_told_by({kernel.name, *parameters, arguments, shape});
     event.addresses = known->addresses.data();
     event.address_count = static_cast<int64_t>(known->addresses.size());
     event.numbers = known->numbers.data();

@@ -4,14 +4,19 @@
 
 namespace virtual_gpu {
 
-std::optional<LaunchArguments> launch_arguments(const Kernel& kernel,
+const ParameterBytes* parameters_of(const Kernel& kernel, const CapabilityFacts& facts) {
+  const KernelCode* const code =
+      kernel.code == nullptr ? &kernel.found : kernel.code->code_of(kernel.name, facts);
+  return code != nullptr && code->parameter_bytes ? &*code->parameter_bytes : nullptr;
+}
+
+std::optional<LaunchArguments> launch_arguments(const ParameterBytes* parameters,
                                                 void* const* arguments,
                                                 const DeviceMemory& memory) {
-  const std::optional<ParameterBytes>& parameters = kernel.found.parameter_bytes;
-  if (!parameters) return std::nullopt;
+  if (parameters == nullptr) return std::nullopt;
   LaunchArguments known;
   if (parameters->empty()) return known;
-  if (arguments == nullptr) return std::nullopt;  // the caller packed them itself
+  if (arguments == nullptr) return std::nullopt;
   for (const uint32_t bytes : *parameters) {
     const char* const value = static_cast<const char*>(*arguments++);
     if (bytes == sizeof(int32_t)) {

@@ -14,8 +14,12 @@ struct LaunchArguments {
   std::vector<int32_t> numbers;     ///< all parameters of four bytes
 };
 
-/// What a kernel was given. Empty if it is not known how long the parameters are.
-std::optional<LaunchArguments> launch_arguments(const Kernel& kernel,
+/// The sizes of the kernel's parameters; null if its code does not say them.
+const ParameterBytes* parameters_of(const Kernel& kernel, const CapabilityFacts& facts);
+
+/// What a kernel was given. Empty if `parameters` is null, or if the caller packed the arguments
+/// itself, so that `arguments` is null.
+std::optional<LaunchArguments> launch_arguments(const ParameterBytes* parameters,
                                                 void* const* arguments,
                                                 const DeviceMemory& memory);
 

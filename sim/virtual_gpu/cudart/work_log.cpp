@@ -9,6 +9,15 @@ void WorkLog::set_event_sink(std::function<void(const Event&)> sink) {
   event_sink_ = new std::function<void(const Event&)>(std::move(sink));
 }
 
+void WorkLog::set_wants_arguments(std::function<bool()> wants) {
+  wants_arguments_ = new std::function<bool()>(std::move(wants));  // as above
+}
+
+bool WorkLog::wants_arguments() const {
+  const auto* const wants = wants_arguments_.load();
+  return wants != nullptr && (*wants)();
+}
+
 void WorkLog::tell(const Event& event) const {
   if (const auto* const sink = event_sink_.load()) (*sink)(event);
 }

@@ -30,6 +30,10 @@ class WorkLog {
   /// There is one sink at a time, until the process ends; see onerank_virtual_gpu_set_event_sink().
   void set_event_sink(std::function<void(const Event&)> sink);
   bool has_event_sink() const { return event_sink_ != nullptr; }
+  /// Whether the sink wants to know what a library's kernel is given that this thread launches; see
+  /// onerank_virtual_gpu_ask_for_arguments().
+  void set_wants_arguments(std::function<bool()> wants);
+  bool wants_arguments() const;
   /// Tells the sink, if there is one.
   void tell(const Event& event) const;
 
@@ -49,6 +53,7 @@ class WorkLog {
   std::map<GemmShape, uint64_t> gemms_;
   InventionSink invention_sink_;
   std::atomic<const std::function<void(const Event&)>*> event_sink_ = nullptr;
+  std::atomic<const std::function<bool()>*> wants_arguments_ = nullptr;
   std::atomic<uint64_t> host_reads_ = 0;
 };
 

@@ -1,60 +1,19 @@
 #include "sim/virtual_gpu/cudart/fat_binary.h"
 
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 
 #include <cstring>
 #include <string>
+#include <tuple>
 #include <vector>
+
+#include "sim/virtual_gpu/cudart/ptx.h"
+#include "tests/sim/virtual_gpu/elf_file.h"
+#include "tests/sim/virtual_gpu/embedded_code.h"
 
 namespace virtual_gpu {
 namespace {
-
-struct Image {
-  uint16_t kind;  // 1 PTX, 2 cubin
-  uint32_t architecture;
-  uint64_t flags = 0;
-};
-
-/// Bytes as nvcc embeds them, with images of 8 bytes each.
-class Embedded {
- public:
-  explicit Embedded(const std::vector<Image>& images) {
-    append(uint32_t{0xba55ed50});
-    append(uint16_t{1});
-    append(uint16_t{16});
-    append(uint64_t{images.size() * (64 + 8)});
-    for (const Image& image : images) {
-      const size_t start = bytes_.size();
-      append(image.kind);
-      append(uint16_t{0x101});
-      append(uint32_t{64});
-      append(uint64_t{8});
-      bytes_.resize(start + 28);
-      append(image.architecture);
-      bytes_.resize(start + 40);
-      append(image.flags);
-      bytes_.resize(start + 64 + 8);
-    }
-    wrapper_.container = bytes_.data();
-  }
-
-  const void* wrapper() const { return &wrapper_; }
-  const std::string& bytes() const { return bytes_; }
-
- private:
-  template <typename Number>
-  void append(Number number) {
-    bytes_.append(reinterpret_cast<const char*>(&number), sizeof number);
-  }
-
-  std::string bytes_;
-  struct {
-    uint32_t magic = 0x466243b1;
-    uint32_t version = 1;
-    const char* container = nullptr;
-    void* unused = nullptr;
-  } wrapper_;
-};
 
 /// "binary/ptx" of what a device would run.
 std::string version_on(int major, int minor, const std::vector<Image>& images) {
@@ -104,6 +63,86 @@ TEST(FatBinary, ThatIsCutOffHasWhatIsWhole) {
 TEST(FatBinary, OfAnotherFormatHasNothing) {
   const uint32_t other[4] = {};
   EXPECT_FALSE(FatBinary(other).version_for(*find_capability(9, 0)));
+}
+
+/// The sizes of the parameters of `norm` on a Hopper GPU; "none" if they are not known.
+std::string parameters_in(const std::vector<Image>& images) {
+  const Embedded embedded(images);
+  const FatBinary binary(embedded.wrapper());
+  const KernelCode* const code = binary.code_of("norm", *find_capability(9, 0));
+  if (code == nullptr || !code->parameter_bytes) return "none";
+  std::string text;
+  for (const uint32_t bytes : *code->parameter_bytes) text += std::to_string(bytes) + " ";
+  return text;
+}
+
+constexpr const char* kPtx = R"(.version 8.8
+.target sm_90
+.visible .entry norm(
+	.param .u64 .ptr .align 1 norm_param_0,
+	.param .align 8 .b8 norm_param_1[40],
+	.param .f32 norm_param_2
+)
+{
+	ret;
+}
+.entry nothing {
+	ret;
+}
+.entry strange(.param .texref norm_param_0)
+)";
+
+TEST(FatBinary, TellsTheParametersOfAKernel) {
+  EXPECT_EQ(parameters_in({{2, 90, 0, cubin_with("norm", {8, 2904, 4})}}), "8 2904 4 ");
+  EXPECT_EQ(parameters_in({{2, 90, 0, cubin_with("norm", {})}}), "");
+  EXPECT_EQ(parameters_in({{1, 80, 0, kPtx}}), "8 40 4 ");
+  EXPECT_EQ(parameters_in({{2, 90, 0, cubin_with("another", {8})}}), "none");
+  EXPECT_EQ(parameters_in({{2, 100, 0, cubin_with("norm", {8})}}), "none");
+}
+
+TEST(FatBinary, TellsTheParametersOfTheCodeThatRuns) {
+  EXPECT_EQ(parameters_in({{2, 80, 0, cubin_with("norm", {1})},
+                           {2, 90, 0, cubin_with("norm", {2})},
+                           {1, 90, 0, kPtx}}),
+            "2 ");
+}
+
+TEST(Ptx, OfWhichAKernelIsNotUnderstoodHasTheOthers) {
+  const KernelCodes kernels = kernels_in_ptx(kPtx);
+  EXPECT_EQ(kernels.size(), 3u);
+  EXPECT_EQ(kernels.at("nothing").parameter_bytes, ParameterBytes());
+  EXPECT_EQ(kernels.at("strange").parameter_bytes, std::nullopt);
+  EXPECT_TRUE(kernels_in_ptx(".entry").empty());
+  EXPECT_EQ(kernels_in_ptx(".entry cut(.param .u64").at("cut").parameter_bytes, ParameterBytes{8});
+}
+
+/// As both formats have bytes that are not compressed: zstd in one raw block of a frame (RFC 8878),
+/// LZ4 as literals (the LZ4 block format).
+std::string zstd_of(const std::string& content) {
+  const uint32_t size = static_cast<uint32_t>(content.size());
+  const uint32_t block = size << 3 | 1;  // raw, and the last one
+  return std::string("\x28\xb5\x2f\xfd\xa0", 5) + bytes_of(size) + bytes_of(block).substr(0, 3) +
+         content;
+}
+std::string lz4_of(const std::string& content) {
+  size_t left = content.size() - 15;
+  std::string lengths;
+  for (; left >= 255; left -= 255) lengths += '\xff';
+  return '\xf0' + lengths + static_cast<char>(left) + content;
+}
+
+TEST(FatBinary, UnpacksCompressedCode) {
+  const std::string code = cubin_with("norm", {8, 4});
+  for (const auto& [library, flags, packed] :
+       {std::tuple{"libzstd.so.1", 0x8000, zstd_of(code)}, {"liblz4.so.1", 0x2000, lz4_of(code)}}) {
+    if (dlopen(library, RTLD_NOW) == nullptr) continue;  // it stays a bare launch
+    const auto flag = static_cast<uint64_t>(flags);
+    EXPECT_EQ(parameters_in({{2, 90, flag, packed, code.size()}}), "8 4 ") << library;
+    EXPECT_EQ(parameters_in({{2, 90, flag, packed, code.size() + 1}}), "none") << library;
+    EXPECT_EQ(parameters_in({{2, 90, flag, packed, uint64_t{1} << 40}}), "none") << library;
+    EXPECT_EQ(parameters_in({{2, 90, flag, code, code.size()}}), "none") << library;
+  }
+  EXPECT_EQ(parameters_in({{2, 90, 0x1000, code, code.size()}}), "none");
 }
 
 }  // namespace

@@ -2,7 +2,6 @@
 
 #include <cuda_occupancy.h>
 #include <cuda_runtime_api.h>
-#include <elf.h>
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -11,52 +10,10 @@
 
 #include "sim/virtual_gpu/cudart/fat_binary.h"
 #include "sim/virtual_gpu/cudart/kernel_facts.h"
+#include "tests/sim/virtual_gpu/elf_file.h"
 
 namespace virtual_gpu {
 namespace {
-
-/// An ELF file's sections, by name and content; the first one holds the names.
-class Elf {
- public:
-  Elf() { add("", ""); }
-  void add(const std::string& name, const std::string& content, uint64_t bytes_without = 0) {
-    Elf64_Shdr section{};
-    section.sh_name = static_cast<uint32_t>(names_.size());
-    section.sh_offset = contents_.size();
-    section.sh_size = content.size() + bytes_without;
-    names_ += name + '\0';
-    contents_ += content;
-    sections_.push_back(section);
-  }
-  /// The strings of the symbol table are the section behind it.
-  void link_last() { sections_.back().sh_link = static_cast<uint32_t>(sections_.size()); }
-
-  std::string file() {
-    sections_[0].sh_offset = contents_.size();
-    sections_[0].sh_size = names_.size();
-    Elf64_Ehdr header{};
-    std::memcpy(header.e_ident, ELFMAG, SELFMAG);
-    header.e_shoff = sizeof header;
-    header.e_shentsize = sizeof(Elf64_Shdr);
-    header.e_shnum = static_cast<uint16_t>(sections_.size());
-    const uint64_t start = sizeof header + sections_.size() * sizeof(Elf64_Shdr);
-    std::string file(reinterpret_cast<const char*>(&header), sizeof header);
-    for (Elf64_Shdr section : sections_) {
-      section.sh_offset += start;
-      file.append(reinterpret_cast<const char*>(&section), sizeof section);
-    }
-    return file + contents_ + names_;
-  }
-
- private:
-  std::vector<Elf64_Shdr> sections_;
-  std::string names_, contents_;
-};
-
-template <typename Value>
-std::string bytes_of(const Value& value) {
-  return {reinterpret_cast<const char*>(&value), sizeof value};
-}
 
 /// The kernel `norm` as ptxas 13.0 writes it: registers for the symbol 1, and shared memory that
 /// from capability 9.0 on has what the device reserves, too.
@@ -68,7 +25,7 @@ std::string cubin(uint32_t registers, uint64_t shared_bytes, bool reserves) {
   } count{.registers = registers};
   Elf64_Sym symbol{};
   symbol.st_name = 1;
-  Elf elf;
+  ElfFile elf;
   elf.add(".nv.info", bytes_of(count));
   elf.add(".nv.info.norm", std::string("\x03\x1b\xff\x00", 4));
   elf.add(".symtab", bytes_of(Elf64_Sym{}) + bytes_of(symbol));
