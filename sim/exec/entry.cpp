@@ -107,6 +107,10 @@ void onerank_exec_memory_lasts(uint64_t address, const char* category, const cha
   if (recorder != nullptr) recorder->memory_lasts(address, category, name);
 }
 
+void onerank_exec_tensor_lies(uint64_t address, int64_t bytes) {
+  if (recorder != nullptr) recorder->tensor_lies(address, bytes);
+}
+
 void onerank_exec_region_made(const char* region, int steps, void (*before)(), void (*after)()) {
   if (recorder == nullptr) return;
   recorder->compiled_steps().made(region, steps != 0, {.before = before, .after = after});

@@ -60,6 +60,8 @@ def observe(recorder_path):
     enter, leave = recorder.onerank_exec_enter_module, recorder.onerank_exec_leave_module
     memory_lasts = recorder.onerank_exec_memory_lasts
     memory_lasts.argtypes = [ctypes.c_uint64, ctypes.c_char_p, ctypes.c_char_p]
+    tensor_lies = recorder.onerank_exec_tensor_lies
+    tensor_lies.argtypes = [ctypes.c_uint64, ctypes.c_int64]
     told_region = recorder.onerank_exec_region_made
     callback = ctypes.PYFUNCTYPE(None)
     told_region.argtypes = [ctypes.c_char_p, ctypes.c_int, callback, callback]
@@ -129,6 +131,8 @@ def observe(recorder_path):
         if not getattr(tensor, "is_cuda", False):
             return
         storage = tensor.untyped_storage()
+        if tensor.nbytes < storage.nbytes():
+            tensor_lies(tensor.data_ptr(), tensor.nbytes)
         if 2 * tensor.nbytes < storage.nbytes():
             name = b""  # a flat buffer of several
         memory_lasts(storage.data_ptr(), category, name)

@@ -154,6 +154,8 @@ void ProgramRecorder::start(const std::filesystem::path& library) {
   gpu_.set_event_sink([](const onerank_virtual_gpu_event* event,
                          void* self) { static_cast<ProgramRecorder*>(self)->device_event(*event); },
                       this);
+  // What PyTorch's own kernels read and write is known from their operator.
+  gpu_.ask_for_arguments([](void*) { return runs_own_kernels() ? 0 : 1; }, nullptr);
 }
 
 void ProgramRecorder::operator_started(const at::RecordFunction& function,
@@ -269,6 +271,11 @@ void ProgramRecorder::module_left() {
 
 void ProgramRecorder::memory_lasts(uint64_t address, const char* category, const char* name) {
   tell_tracker([&] { tracker_.memory_lasts(address, lasting_memory(category, name)); });
+}
+
+void ProgramRecorder::tensor_lies(uint64_t address, int64_t bytes) {
+  memory_.settle();
+  tell_tracker([&] { trace_.tensor_lies(address, bytes); });
 }
 
 void ProgramRecorder::rank_told(int64_t rank, int64_t world_size) {

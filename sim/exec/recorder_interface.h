@@ -33,6 +33,8 @@ void onerank_exec_leave_module();
 int onerank_exec_was_ended();
 /// The block at `address` holds `category` (estimator::MemoryCategory) of the parameter `name`.
 void onerank_exec_memory_lasts(uint64_t address, const char* category, const char* name);
+/// A tensor that lasts begins at `address`, and has so many bytes of its block.
+void onerank_exec_tensor_lies(uint64_t address, int64_t bytes);
 /// torch.compile made the region with this number, such as "3/0". If it `steps` an optimizer,
 /// `before` and `after` are called before and after it, in the thread that runs it; `after` is not
 /// called if an exception was raised.

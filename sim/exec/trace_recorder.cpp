@@ -284,7 +284,22 @@ const std::string& TraceRecorder::kernel_name(const char* mangled) {
   return place->second;
 }
 
-/// The blocks behind the addresses, from there to their ends. A kernel that was told its number of
+void TraceRecorder::tensor_lies(uint64_t address, int64_t bytes) {
+  const auto block = tracker_.block_around(address);
+  const std::lock_guard lock(mutex_);
+  if (block) tensors_[address] = {.bytes = bytes, .block = *block};
+}
+
+/// Of the tensor that lies there, or else from there to the end of the block; 0 outside blocks.
+int64_t TraceRecorder::bytes_at(uint64_t address) const {
+  const auto block = tracker_.block_around(address);
+  if (!block) return 0;
+  const auto tensor = tensors_.find(address);
+  if (tensor != tensors_.end() && tensor->second.block == *block) return tensor->second.bytes;
+  return static_cast<int64_t>(block->address + block->bytes - address);
+}
+
+/// What is behind the addresses; of a block, each byte once. A kernel that was told its number of
 /// elements moves no more of a block than eight bytes for each: a part of a larger block counts as
 /// two bytes an element. The number of elements is the product of the numbers that the kernel was
 /// given, but for those with which it had more elements than the largest block has bytes: they are
@@ -292,10 +307,11 @@ const std::string& TraceRecorder::kernel_name(const char* mangled) {
 int64_t TraceRecorder::bytes_given_to(const onerank_virtual_gpu_event& event) const {
   std::map<uint64_t, int64_t> left;  // bytes by address
   for (int64_t i = 0; i < event.address_count; ++i) {
-    const uint64_t address = event.addresses[i];
-    if (const auto block = tracker_.block_around(address)) {
-      left[address] = static_cast<int64_t>(block->address + block->bytes - address);
-    }
+    left[event.addresses[i]] = bytes_at(event.addresses[i]);
+  }
+  for (auto part = left.begin(), next = part; part != left.end(); part = next) {
+    if (++next == left.end()) break;
+    part->second = std::min(part->second, static_cast<int64_t>(next->first - part->first));
   }
   int64_t largest = 0;
   for (const auto& [address, bytes] : left) largest = std::max(largest, bytes);
@@ -321,13 +337,16 @@ void TraceRecorder::add_kernel(const onerank_virtual_gpu_event& event) {
     traced_operators.back().launches.push_back({place, kernel_name(event.name), event.threads});
     return;
   }
-  const bool is_known = event.address_count >= 0;
-  add_work({.kind = WorkKind::kKernel,
-            .name = kernel_name(event.name),
-            .bytes = is_known ? bytes_given_to(event) : 0,
-            .threads = static_cast<int64_t>(event.threads),
-            .bytes_source = is_known ? BytesSource::kParameters : BytesSource::kNothing},
-           event.stream);
+  TraceWork work{.kind = WorkKind::kKernel,
+                 .name = kernel_name(event.name),
+                 .bytes = static_cast<int64_t>(event.bytes),
+                 .threads = static_cast<int64_t>(event.threads)};
+  if (event.bytes == 0) {
+    const bool is_known = event.address_count >= 0;
+    work.bytes = is_known ? bytes_given_to(event) : 0;
+    work.bytes_source = is_known ? BytesSource::kParameters : BytesSource::kNothing;
+  }
+  add_work(work, event.stream);
 }
 
 void TraceRecorder::device_event(const onerank_virtual_gpu_event& event) {

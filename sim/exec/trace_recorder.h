@@ -25,8 +25,8 @@ namespace sim {
 ///
 /// A kernel belongs to the innermost operator that runs on its thread. What the operator's tensors
 /// tell (shapes, FLOPs, bytes) is known when it ends, and is divided among its kernels by their
-/// threads; FLOPs go to the kernel that multiplies. A kernel outside operators (Triton's) moves the
-/// blocks of memory that it was given.
+/// threads; FLOPs go to the kernel that multiplies. A kernel outside operators (Triton's, an
+/// extension's) moves what its arguments tell, else the blocks of memory that it was given.
 class TraceRecorder {
  public:
   /// `tracker` knows where threads are in the program, and the blocks of memory.
@@ -37,6 +37,9 @@ class TraceRecorder {
   void start(int64_t iteration);
   void stop();
   bool is_recording() const { return recording_; }
+
+  /// A tensor of `bytes` at `address` is a part of its block, for as long as there is that block.
+  void tensor_lies(uint64_t address, int64_t bytes);
 
   void operator_started(const at::RecordFunction& function, const OperatorTraits& op);
   void operator_finished(const at::RecordFunction& function);
@@ -60,6 +63,11 @@ class TraceRecorder {
     estimator::HostIssue issue = estimator::HostIssue::kNothing;
     int64_t host_nanoseconds = 0;
   };
+  /// A parameter or gradient in a flat buffer.
+  struct TensorInBlock {
+    int64_t bytes = 0;
+    MemoryBlock block;
+  };
   /// The messages of one NCCL group over one communicator.
   struct Group {
     std::size_t event = 0;
@@ -72,6 +80,7 @@ class TraceRecorder {
   int64_t number_of(const estimator::TraceWork& work);
   std::map<int64_t, int64_t> places_of_records() const;
   const std::string& kernel_name(const char* mangled);
+  int64_t bytes_at(uint64_t address) const;
   int64_t bytes_given_to(const onerank_virtual_gpu_event& event) const;
 
   RunTracker& tracker_;
@@ -86,7 +95,8 @@ class TraceRecorder {
   std::vector<estimator::TraceWork> works_;
   std::map<std::string, int64_t> numbers_;  // of works, by their text
   std::unordered_map<const char*, std::string> kernel_names_;
-  std::map<std::pair<uint64_t, int>, Group> groups_;  // by group and communicator
+  std::unordered_map<uint64_t, TensorInBlock> tensors_;  // by address
+  std::map<std::pair<uint64_t, int>, Group> groups_;     // by group and communicator
 };
 
 }  // namespace sim

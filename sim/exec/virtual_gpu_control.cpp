@@ -27,6 +27,7 @@ VirtualGpu find_virtual_gpu(uint64_t largest_bytes) {
   find(gpu.forget, "onerank_virtual_gpu_forget");
   find(gpu.forget_computed, "onerank_virtual_gpu_forget_computed");
   find(gpu.set_event_sink, "onerank_virtual_gpu_set_event_sink");
+  find(gpu.ask_for_arguments, "onerank_virtual_gpu_ask_for_arguments");
   find(gpu.stream_number, "onerank_virtual_gpu_stream_number");
   find(gpu.visit_kernels, "onerank_virtual_gpu_visit_kernels");
   find(gpu.visit_gemms, "onerank_virtual_gpu_visit_gemms");

@@ -43,6 +43,7 @@ struct OutOfMemoryPlace {
 struct MemoryBlock {
   uint64_t address;
   uint64_t bytes;
+  bool operator==(const MemoryBlock&) const = default;
 };
 
 /// A collective and the place from which it was called.

@@ -203,15 +203,16 @@ TEST_P(ExecOwnKernels, MakeUnknownWhatTheyCanHaveWrittenAndNothingElse) {
                         Field(&estimator::InventedRead::count, std::ssize(kernel.unknown)))));
 }
 
-INSTANTIATE_TEST_SUITE_P(All,
-                         ExecOwnKernels,
-                         testing::Values(
-                             // "beside" is in the same block.
-                             OwnKernel{
-                                 "cubin", {"counts", "beside"}, {"another", "computed", "sent"}},
-                             OwnKernel{"unreadable", {"counts", "computed"}, {"sent"}},
-                             OwnKernel{"library", {"counts"}, {"sent"}}),
-                         [](const auto& instance) { return std::string(instance.param.launch); });
+INSTANTIATE_TEST_SUITE_P(
+    All,
+    ExecOwnKernels,
+    testing::Values(
+        // "beside" is in the same block.
+        OwnKernel{"cubin", {"counts", "beside"}, {"another", "computed", "sent"}},
+        OwnKernel{"library", {"counts", "beside"}, {"another", "computed", "sent"}},
+        OwnKernel{"unreadable", {"counts", "computed"}, {"sent"}},
+        OwnKernel{"unknown", {"counts"}, {"sent"}}),
+    [](const auto& instance) { return std::string(instance.param.launch); });
 
 TEST_F(ExecAssumed, LossNormAndOverflowReachTheProgram) {
   const ProgramResult zeros = run_program("assumed.py", {});

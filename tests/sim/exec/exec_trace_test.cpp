@@ -161,6 +161,25 @@ TEST_F(ExecTrace, IsTheSameInEveryRunAloneAndBesideOtherRanks) {
   }
 }
 
+// The activation, and 1024 elements of a buffer of 2 MiB; the activation once.
+TEST_F(ExecTrace, PricesAKernelOfALibraryByTheTensorsThatItWasGiven) {
+  const ProgramResult result = run_program("flat_buffer.py", {});
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  const Trace whole = trace(0);
+  std::map<std::string, int64_t> bytes;
+  for (const TraceWork& described : whole.works) {
+    if (described.bytes_source == estimator::BytesSource::kParameters) {
+      bytes[described.name] = described.bytes;
+    }
+  }
+  constexpr int64_t kActivation = 4096 * 1024 * 2;
+  EXPECT_THAT(bytes,
+              testing::ElementsAre(testing::Pair("norm_fwd", kActivation + 1024 * 2),
+                                   testing::Pair("rope_fwd", kActivation)));
+  EXPECT_THAT(result.output,
+              HasSubstr("priced by the memory that the kernels were given: 2 launch"));
+}
+
 TEST_F(ExecTrace, OfRanksThatWouldHangSaysWhichCallsWait) {
   const ProgramResult result = run_program(
       "deadlock.py", {"--world-size", "2", "--steps", "2", "--ranks", "0,1"}, {"--its-own-flag"});
