@@ -299,15 +299,18 @@ int64_t TraceRecorder::bytes_at(uint64_t address) const {
   return static_cast<int64_t>(block->address + block->bytes - address);
 }
 
-/// What is behind the addresses; of a block, each byte once. A kernel that was told its number of
-/// elements moves no more of a block than eight bytes for each: a part of a larger block counts as
-/// two bytes an element. The number of elements is the product of the numbers that the kernel was
-/// given, but for those with which it had more elements than the largest block has bytes: they are
-/// something else, such as the bits of a float.
+/// What is behind the addresses: of a block each byte once, but twice what is behind an address
+/// that the kernel was given twice, to read there and to write. A kernel that was told its number
+/// of elements moves no more of a block than eight bytes for each: a part of a larger block counts
+/// as two bytes an element. The number of elements is the product of the numbers that the kernel
+/// was given, but for those with which it had more elements than the largest block has bytes: they
+/// are something else, such as the bits of a float.
 int64_t TraceRecorder::bytes_given_to(const onerank_virtual_gpu_event& event) const {
-  std::map<uint64_t, int64_t> left;  // bytes by address
+  std::map<uint64_t, int64_t> left;   // bytes by address
+  std::map<uint64_t, int64_t> times;  // that it was given
   for (int64_t i = 0; i < event.address_count; ++i) {
     left[event.addresses[i]] = bytes_at(event.addresses[i]);
+    ++times[event.addresses[i]];
   }
   for (auto part = left.begin(), next = part; part != left.end(); part = next) {
     if (++next == left.end()) break;
@@ -325,7 +328,7 @@ int64_t TraceRecorder::bytes_given_to(const onerank_virtual_gpu_event& event) co
   int64_t sum = 0;
   for (const auto& [address, bytes] : left) {
     const bool is_part = is_told && bytes / elements > kLargestElement;
-    sum += is_part ? elements * kUsualElement : bytes;
+    sum += times[address] * (is_part ? elements * kUsualElement : bytes);
   }
   return sum;
 }

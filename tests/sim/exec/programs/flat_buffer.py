@@ -1,5 +1,5 @@
 """A kernel of a library is given an activation and a parameter, which lies in a flat buffer of several;
-another three parts of one activation."""
+another three parts of one activation; a third the activation to read and to write."""
 
 import torch
 
@@ -9,10 +9,11 @@ from sgd import Sgd
 buffer = torch.zeros(1 << 20, device="cuda", dtype=torch.bfloat16)
 parameters = [torch.nn.Parameter(part) for part in buffer.split([1024, (1 << 20) - 1024])]
 optimizer = Sgd(parameters)
-norm, rope = register("norm_fwd", 16), register("rope_fwd", 24)
+norm, rope, softmax = register("norm_fwd", 16), register("rope_fwd", 24), register("softmax_bwd", 24)
 x = torch.zeros(4096, 1024, device="cuda", dtype=torch.bfloat16)
 for _ in range(3):
     launch_with(norm, x, parameters[0])
     launch_with(rope, x, x[:, 256:], x[1024:])
+    launch_with(softmax, x, x, parameters[0])
     sum((x * parameter[:1024]).sum() for parameter in parameters).backward()
     optimizer.step()
