@@ -16,6 +16,11 @@ double model_share(const TraceWork& work, Direction direction) {
   return is_fused ? kGradientsOfFusedAttention : 1;
 }
 
+/// As torch.compile's Inductor names its kernels ("triton_poi_fused_add_0").
+bool is_of_compiler(const TraceWork& work) {
+  return work.kind == WorkKind::kKernel && work.name.starts_with("triton_");
+}
+
 }  // namespace
 
 ProgramFlops program_flops(const RankProfile& profile) {
@@ -27,7 +32,7 @@ ProgramFlops program_flops(const RankProfile& profile) {
     const TraceWork& work = trace.work_of(launch);
     const auto direction = static_cast<Direction>(launch.direction);
     flops.executed += work.flops;
-    is_compiled = is_compiled || work.bytes_source == BytesSource::kParameters;
+    is_compiled = is_compiled || is_of_compiler(work);
     if (direction == Direction::kForward) forward += work.flops;
     if (direction == Direction::kBackward) backward += work.flops * model_share(work, direction);
   }
