@@ -1,5 +1,6 @@
 #include "estimator/compute/model_flops.h"
 
+#include <utility>
 #include <vector>
 
 #include "estimator/plan/frameworks.h"
@@ -28,16 +29,29 @@ double attention_linear_products(const ModelConfig& model) {
   return query + key_value + heads * value * hidden;
 }
 
-/// Columns by which all layers' MLPs multiply a token: of a mixture of experts those of the token's
-/// own and of the shared ones. Routers are left out, as Megatron-LM does
-/// (num_floating_point_operations in megatron/training/training.py).
-double mlp_columns(const ModelConfig& model) {
-  const int64_t matrices = is_gated(model.activation) ? 3 : 2;
-  const int64_t experts = model.expert_layers();
-  const int64_t of_experts =
-      model.moe_router_topk * model.moe_ffn_hidden_size + model.moe_shared_expert_intermediate_size;
+/// Multiply-adds of one token from the latents to queries, keys and values; without a latent,
+/// queries are projected from the layer's input.
+double latent_up_products(const ModelConfig& model) {
+  const int64_t of_query = model.q_lora_rank > 0 ? model.q_lora_rank : model.hidden_size;
   return static_cast<double>(
-      matrices * ((model.num_layers - experts) * model.ffn_hidden_size + experts * of_experts));
+      model.num_attention_heads *
+      (of_query * model.key_width() + model.kv_lora_rank * (model.qk_head_dim + model.v_head_dim)));
+}
+
+/// Columns by which the MLP of a layer multiplies a token: of a mixture of experts those of the
+/// token's own and of the shared ones. Routers are left out, as Megatron-LM does
+/// (num_floating_point_operations in megatron/training/training.py).
+int64_t mlp_columns(const ModelConfig& model, bool experts) {
+  const int64_t width = experts ? model.moe_router_topk * model.moe_ffn_hidden_size +
+                                      model.moe_shared_expert_intermediate_size
+                                : model.ffn_hidden_size;
+  return width * (is_gated(model.activation) ? 3 : 2);
+}
+
+double all_mlp_columns(const ModelConfig& model) {
+  const int64_t experts = model.expert_layers();
+  return static_cast<double>((model.num_layers - experts) * mlp_columns(model, false) +
+                             experts * mlp_columns(model, true));
 }
 
 /// One forward of a layer for all tokens of a step.
@@ -72,19 +86,41 @@ double unlisted_flops(const Plan& plan, const LayerFlops& forward) {
   return attention + 2 * static_cast<double>(plan.tokens_per_step() * m.hidden_size) * columns;
 }
 
+/// What Megatron-LM's selective recompute runs again in a layer with or without experts. Experts
+/// inside of a recomputed mixture run again with it, and once more if they are recomputed as well.
+double module_flops(const Plan& plan, const LayerFlops& forward, bool experts) {
+  const ModelConfig& m = plan.model;
+  const auto tokens = static_cast<double>(plan.tokens_per_step());
+  const auto columns = [&](int64_t number) {
+    return 2 * tokens * static_cast<double>(m.hidden_size * number);
+  };
+  const int64_t shared = m.moe_shared_expert_intermediate_size * (is_gated(m.activation) ? 3 : 2);
+  const std::pair<RecomputeModule, double> modules[] = {
+      {RecomputeModule::kCoreAttention, forward.core_attention},
+      {RecomputeModule::kLatentUp, 2 * tokens * latent_up_products(m)},
+      {experts ? RecomputeModule::kMoe : RecomputeModule::kMlp, columns(mlp_columns(m, experts))},
+      {RecomputeModule::kSharedExperts, experts ? columns(shared) : 0}};
+  double again = 0;
+  for (const auto& [module, flops] : modules) {
+    if (recomputes(plan, module)) again += flops;
+  }
+  return again;
+}
+
 double recomputed_flops(const Plan& plan, const LayerFlops& forward) {
   double again = 0;
+  int64_t of_model = 0;
   const std::vector<int64_t> pieces = plan.layers_of_virtual_stages();
   const int64_t stages = plan.parallelism.pipeline;
   std::vector<int64_t> layers_of_rank(static_cast<std::size_t>(stages));
   for (std::size_t piece = 0; piece < pieces.size(); ++piece) {
     int64_t& layer = layers_of_rank[piece % layers_of_rank.size()];
-    for (const int64_t end = layer + pieces[piece]; layer < end; ++layer) {
+    for (const int64_t end = layer + pieces[piece]; layer < end; ++layer, ++of_model) {
       switch (recomputed(plan, layer)) {
         case Recomputed::kNothing:
           break;
-        case Recomputed::kCoreAttention:
-          again += forward.core_attention;
+        case Recomputed::kModules:
+          again += module_flops(plan, forward, plan.model.has_experts_in(of_model));
           break;
         case Recomputed::kUnlistedOperators:
           again += unlisted_flops(plan, forward);
@@ -113,7 +149,7 @@ StepFlops step_flops(const Plan& plan) {
   const double logits = 2 * tokens * hidden * static_cast<double>(plan.padded_vocab_size());
   const auto layers = static_cast<double>(model.num_layers);
   const double all_layers =
-      layers * (attention_linear + core_attention) + 2 * tokens * hidden * mlp_columns(model);
+      layers * (attention_linear + core_attention) + 2 * tokens * hidden * all_mlp_columns(model);
 
   const double forward_and_backward = 3 * (all_layers + logits);
   const double full_attention = forward_and_backward + 3 * layers * core_attention;

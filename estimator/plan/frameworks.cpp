@@ -195,11 +195,21 @@ const FrameworkTraits& traits_of(Framework framework) {
   return *found;
 }
 
+bool recomputes(const Plan& plan, RecomputeModule module) {
+  const TrainingConfig& t = plan.training;
+  if (t.recompute != Recompute::kSelective || traits_of(t.framework).selective_by_operator) {
+    return false;
+  }
+  const std::vector<std::string>& named = t.recompute_modules;
+  if (named.empty()) return module == RecomputeModule::kCoreAttention;
+  return std::find(named.begin(), named.end(), to_string(module)) != named.end();
+}
+
 Recomputed recomputed(const Plan& plan, int64_t layer) {
   const TrainingConfig& t = plan.training;
   if (t.recompute == Recompute::kNone) return Recomputed::kNothing;
   if (t.recompute == Recompute::kFull) return Recomputed::kLayer;
-  if (!traits_of(t.framework).selective_by_operator) return Recomputed::kCoreAttention;
+  if (!traits_of(t.framework).selective_by_operator) return Recomputed::kModules;
   if (t.selective_ac_option == kSelectiveByOperator) return Recomputed::kUnlistedOperators;
   const int64_t every = std::stoll(t.selective_ac_option);
   const bool is_one = every == 0 || (layer + 1) % every == 0;

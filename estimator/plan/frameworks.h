@@ -230,10 +230,34 @@ const FrameworkTraits& traits_of(Framework framework);
 /// The part of a transformer layer that is run again in backward.
 enum class Recomputed {
   kNothing,
-  kCoreAttention,      ///< Megatron-LM's selective
+  kModules,            ///< Megatron-LM's selective: see recomputes()
   kUnlistedOperators,  ///< TorchTitan's selective: all but the listed operators
   kLayer,              ///< full: everything, from the layer's input
 };
+
+/// Parts of a layer that Megatron-LM's selective recompute can run again (recompute_modules in
+/// megatron/core/transformer/transformer_config.py, d98e8a6).
+enum class RecomputeModule {
+  kCoreAttention,
+  kMlp,  ///< of a layer without experts
+  kMoe,  ///< router, dispatch, experts and combine
+  kSharedExperts,
+  kNorms,             ///< those that no product of TransformerEngine has before it
+  kExpertActivation,  ///< needs the grouped products
+  kLatentUp,          ///< multi-latent attention: norms and up projections of latents, positions
+};
+constexpr std::array<EnumName<RecomputeModule>, 7> enum_names(RecomputeModule) {
+  return {{{RecomputeModule::kCoreAttention, "core_attn"},
+           {RecomputeModule::kMlp, "mlp"},
+           {RecomputeModule::kMoe, "moe"},
+           {RecomputeModule::kSharedExperts, "shared_experts"},
+           {RecomputeModule::kNorms, "layernorm"},
+           {RecomputeModule::kExpertActivation, "moe_act"},
+           {RecomputeModule::kLatentUp, "mla_up_proj"}}};
+}
+
+/// Whether the plan's selective recompute names this part; core attention also where it names none.
+bool recomputes(const Plan& plan, RecomputeModule module);
 
 /// What is recomputed in the `layer`th layer of a rank, counted from 0. TorchTitan's
 /// selective_ac_option N means full recompute of every Nth layer of a rank, and 0 of all layers

@@ -400,6 +400,11 @@ void visit_fields(Visitor& visit, TrainingConfig& training) {
          "--selective-ac-option), full recomputes whole layers",
          {{"--recompute,--recompute-granularity"},
           {"--recompute-activations", "\"selective\"", "the same as selective"}}});
+  visit("recompute_modules",
+        training.recompute_modules,
+        {"megatron-lm: what selective recompute runs again: core_attn (if nothing is given), mlp, "
+         "moe, shared_experts, layernorm, moe_act, mla_up_proj",
+         {{"--recompute-modules"}}});
   visit("selective_ac_option",
         training.selective_ac_option,
         {"torchtitan: selective recomputes by operator (op), or every Nth layer as a whole (N)",

@@ -202,6 +202,7 @@ struct TrainingConfig {
   bool pin_cpu_grads = true;
   bool pin_cpu_params = true;
   Recompute recompute = Recompute::kNone;
+  std::vector<std::string> recompute_modules;
   std::string selective_ac_option = kSelectiveByOperator;
   Auto<Attention> attention;
   Framework framework = Framework::kMegatronLm;

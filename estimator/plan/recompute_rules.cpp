@@ -1,5 +1,7 @@
 #include "estimator/plan/subject_rules.h"
 
+#include <fmt/ranges.h>
+
 #include "estimator/base/text.h"
 #include "estimator/plan/frameworks.h"
 
@@ -12,10 +14,44 @@ bool is_layer_count(const std::string& option) {
   return option.size() <= kMostDigits && is_digits(option);
 }
 
+void check_recompute_modules(Rules& rules) {
+  const Plan& plan = rules.plan_;
+  const TrainingConfig& t = plan.training;
+  if (t.recompute_modules.empty()) return;
+  const std::string named =
+      fmt::format("training.recompute_modules = {}", fmt::join(t.recompute_modules, ","));
+  rules.require(t.framework == Framework::kMegatronLm,
+                "only Megatron-LM recomputes chosen modules",
+                fmt::format("{}, training.framework = {}", named, to_string(t.framework)),
+                "leave it out, or use --framework megatron-lm");
+  for (const std::string& module : t.recompute_modules) {
+    rules.require(value_named<RecomputeModule>(module).has_value(),
+                  "a module that cannot be recomputed",
+                  fmt::format("training.recompute_modules: {}", module),
+                  "use core_attn, mlp, moe, shared_experts, layernorm, moe_act or mla_up_proj");
+  }
+  // The MLP's bias is an output of what is run again, and its gradient runs it again without end
+  // (CheckpointFunction in megatron/core/tensor_parallel/random.py).
+  rules.require(!plan.model.add_bias_linear || !recomputes(plan, RecomputeModule::kMlp),
+                "Megatron-LM fails where it runs an MLP with biases again",
+                named + ", model.add_bias_linear = true",
+                "add --disable-bias-linear, or leave out mlp");
+  const bool grouped = !plan.model.has_experts() || t.moe_grouped_gemm;
+  rules.require(grouped || !recomputes(plan, RecomputeModule::kExpertActivation),
+                "only grouped experts recompute their activation",
+                named + ", training.moe_grouped_gemm = false",
+                "add --moe-grouped-gemm, or leave out moe_act");
+  rules.require(plan.model.multi_latent_attention || !recomputes(plan, RecomputeModule::kLatentUp),
+                "only multi-latent attention has an up projection",
+                named,
+                "leave out mla_up_proj");
+}
+
 }  // namespace
 
 void check_recompute(Rules& rules) {
   const TrainingConfig& t = rules.plan_.training;
+  check_recompute_modules(rules);
   if (t.selective_ac_option == kSelectiveByOperator) return;
   const std::string option =
       fmt::format("training.selective_ac_option = {}", t.selective_ac_option);

@@ -135,7 +135,7 @@ bool SelfAttention::separates_heads() const {
 /// with them the whole product (_checkpointed_attention_forward in attention.py).
 bool SelfAttention::recomputes_copies() const {
   return context_.transformer_engine() &&
-         estimator::recomputed(context_.plan, 0) == estimator::Recomputed::kCoreAttention;
+         estimator::recomputes(context_.plan, estimator::RecomputeModule::kCoreAttention);
 }
 
 /// The kernels read rows that lie one after the other.

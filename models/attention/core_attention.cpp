@@ -240,7 +240,7 @@ at::Tensor run_core_attention(const ShardContext& context,
     return core->forward(inputs[0].contiguous(), inputs[1].contiguous(), inputs[2].contiguous());
   };
   const bool recompute =
-      estimator::recomputed(context.plan, 0) == estimator::Recomputed::kCoreAttention;
+      estimator::recomputes(context.plan, estimator::RecomputeModule::kCoreAttention);
   return recompute ? checkpoint(attend, query_key_value, observer) : attend(query_key_value);
 }
 

@@ -1,5 +1,7 @@
 #include "models/attention/latent_attention.h"
 
+#include "estimator/plan/frameworks.h"
+#include "models/layers/recompute.h"
 #include "models/layers/sequence_mappings.h"
 
 namespace models {
@@ -90,17 +92,17 @@ variable_list LatentAttention::latents(const at::Tensor& input) const {
   const bool gather = context_.sequence_parallel() && context_.groups.tensor;
   const at::Tensor shared_key =
       gather ? gather_from_sequence(parts[1], context_.groups.tensor) : parts[1];
-  // TransformerEngine's layers copy an input that is not contiguous (prepare_forward in
-  // transformer_engine/pytorch/module/base.py).
-  return {query, parts[0].contiguous(), shared_key};
+  return {query, parts[0], shared_key};
 }
 
-variable_list LatentAttention::heads(const at::Tensor& input) const {
+/// Of the latents: norms, up projections and positions.
+variable_list LatentAttention::heads(variable_list latent) const {
   const estimator::ModelConfig& model = context_.plan.model;
-  rotary_.prepare();
-  variable_list latent = latents(input);
   if (query_norm_) latent[0] = in_scope("q_layernorm", *query_norm_, latent[0]);
   const at::Tensor query = in_scope("linear_q_up_proj", query_up_, latent[0]);
+  // TransformerEngine's layers copy an input that is not contiguous (prepare_forward in
+  // transformer_engine/pytorch/module/base.py).
+  latent[1] = latent[1].contiguous();
   if (key_value_norm_) latent[1] = in_scope("kv_layernorm", *key_value_norm_, latent[1]);
   const at::Tensor key_value = in_scope("linear_kv_up_proj", key_value_up_, latent[1]);
   ModuleScope scope(context_.observer, "rotary");
@@ -111,7 +113,15 @@ variable_list LatentAttention::heads(const at::Tensor& input) const {
 
 at::Tensor LatentAttention::forward(const at::Tensor& input) const {
   ModuleScope scope(context_.observer, "self_attention");
-  const at::Tensor attended = run_core_attention(context_, core_, heads(input));
+  rotary_.prepare();
+  const auto up = [this](const variable_list& latent) { return heads(latent); };
+  const bool discards = estimator::recomputes(context_.plan, estimator::RecomputeModule::kLatentUp);
+  DiscardedOutputs discarded;
+  const at::Tensor attended = run_core_attention(
+      context_,
+      core_,
+      discards ? discarded.run(up, latents(input), context_.observer) : heads(latents(input)));
+  if (discards) discarded.discard(attended);
   return in_scope("linear_proj", projection_, attended);
 }
 

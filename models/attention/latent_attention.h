@@ -27,7 +27,7 @@ class LatentAttention final : public Attention {
   template <class Module>
   at::Tensor in_scope(const char* name, const Module& module, const at::Tensor& input) const;
   torch::autograd::variable_list latents(const at::Tensor& input) const;
-  torch::autograd::variable_list heads(const at::Tensor& input) const;
+  torch::autograd::variable_list heads(torch::autograd::variable_list latent) const;
 
   ShardContext& context_;
   std::shared_ptr<const CoreAttention> core_;

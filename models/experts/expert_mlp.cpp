@@ -3,7 +3,9 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/cat.h>
 
+#include "estimator/plan/frameworks.h"
 #include "models/layers/activation.h"
+#include "models/layers/recompute.h"
 
 namespace models {
 namespace {
@@ -73,12 +75,19 @@ at::Tensor ExpertMlp::run_together(const Layers& layers,
     const ModuleScope first(observer, "linear_fc1");
     return layers.first.forward(rows, layers.rows_of);
   }();
-  hidden = [&] {
+  const auto activated = [this, &observer](const torch::autograd::variable_list& inputs) {
     const ModuleScope activation(observer, "activation");
-    return activate_weighted(hidden, weights, context_);
-  }();
+    return torch::autograd::variable_list{activate_weighted(inputs[0], inputs[1], context_)};
+  };
+  const bool discards =
+      estimator::recomputes(context_.plan, estimator::RecomputeModule::kExpertActivation);
+  DiscardedOutputs discarded;
+  hidden = discards ? discarded.run(activated, {hidden, weights}, observer)[0]
+                    : activated({hidden, weights})[0];
   const ModuleScope second(observer, "linear_fc2");
-  return layers.second.forward(hidden, layers.rows_of);
+  const at::Tensor output = layers.second.forward(hidden, layers.rows_of);
+  if (discards) discarded.discard(output);
+  return output;
 }
 
 at::Tensor ExpertMlp::run_experts(const DispatchedTokens& dispatched) const {
@@ -96,10 +105,20 @@ at::Tensor ExpertMlp::run_experts(const DispatchedTokens& dispatched) const {
   return at::cat(outputs);
 }
 
+at::Tensor ExpertMlp::shared_experts(const at::Tensor& input) const {
+  if (!estimator::recomputes(context_.plan, estimator::RecomputeModule::kSharedExperts)) {
+    return shared_->forward(input);
+  }
+  const auto segment = [this](const torch::autograd::variable_list& inputs) {
+    return shared_->forward(inputs[0]);
+  };
+  return checkpoint(segment, {input}, context_.observer);
+}
+
 at::Tensor ExpertMlp::forward(const at::Tensor& input) const {
   const ModuleScope scope(context_.observer, "mlp");
   at::Tensor shared;
-  if (shared_) shared = shared_->forward(input);
+  if (shared_) shared = shared_experts(input);
   const at::Tensor tokens = input.reshape({-1, input.size(-1)});
   const RouterOutput routed = router_.forward(tokens, dispatcher_->chosen());
   DispatchedTokens dispatched = dispatcher_->dispatch(tokens, routed, *last_);

@@ -52,6 +52,29 @@ struct KeptSegment {
   OutputKeeper::Kept outputs = {};
 };
 
+/// Gives the memory of `from` to `to`, too, and with it to all views of `to`.
+void share_storage(const c10::Storage& to, const c10::Storage& from) {
+  auto* owner = new c10::Storage(from);
+  const auto release = [](void* held) { delete static_cast<c10::Storage*>(held); };
+  to.unsafeGetStorageImpl()->set_data_ptr_noswap(
+      c10::DataPtr(from.mutable_data(), owner, release, from.device()));
+  to.unsafeGetStorageImpl()->set_nbytes(from.nbytes());
+}
+
+void free_storage(const c10::Storage& storage) {
+  storage.unsafeGetStorageImpl()->set_data_ptr_noswap(c10::DataPtr(nullptr, storage.device()));
+  storage.unsafeGetStorageImpl()->set_nbytes(0);
+}
+
+/// The inputs as leaves of a graph of their own.
+variable_list as_leaves(const variable_list& saved) {
+  variable_list inputs;
+  for (const at::Tensor& each : saved) {
+    inputs.push_back(each.detach().requires_grad_(each.requires_grad()));
+  }
+  return inputs;
+}
+
 struct CheckpointFunction : torch::autograd::Function<CheckpointFunction> {
   static at::Tensor forward(AutogradContext* context,
                             at::TensorList inputs,  // a std::vector would not be seen as variables
@@ -65,10 +88,7 @@ struct CheckpointFunction : torch::autograd::Function<CheckpointFunction> {
 
   static variable_list backward(AutogradContext* context, variable_list gradients) {
     KeptSegment& segment = kept<KeptSegment>(context);
-    variable_list inputs;
-    for (const at::Tensor& saved : context->get_saved_variables()) {
-      inputs.push_back(saved.detach().requires_grad_(saved.requires_grad()));
-    }
+    const variable_list inputs = as_leaves(context->get_saved_variables());
     at::Tensor output = [&] {
       const DirectionScope direction(*segment.observer, estimator::Direction::kRecompute);
       const ReplayedRandomNumbers random(inputs[0].device(), segment.random_state);
@@ -102,6 +122,84 @@ at::Tensor checkpoint(Segment segment,
                                                .observer = &observer,
                                                .random_state = state,
                                                .options = options});
+}
+
+struct DiscardedOutputs::State {
+  Segments run;
+  Observer* observer;
+  at::Tensor random_state;
+  variable_list saved;                ///< inputs
+  std::vector<c10::Storage> outputs;  ///< of the forward, which are freed
+  variable_list inputs, again;        ///< of the second forward
+
+  void compute_again() {
+    if (!again.empty()) return;
+    inputs = as_leaves(saved);
+    {
+      const DirectionScope direction(*observer, estimator::Direction::kRecompute);
+      const ReplayedRandomNumbers random(inputs[0].device(), random_state);
+      const c10::AutoGradMode with_gradients(true);
+      again = run(inputs);
+    }
+    for (std::size_t i = 0; i < outputs.size(); ++i) share_storage(outputs[i], again[i].storage());
+    outputs.clear();
+    saved.clear();
+  }
+};
+
+namespace {
+
+using DiscardedState = std::shared_ptr<DiscardedOutputs::State>;
+
+struct DiscardingFunction : torch::autograd::Function<DiscardingFunction> {
+  static variable_list forward(AutogradContext* context,
+                               at::TensorList inputs,
+                               const DiscardedState& state) {
+    keep(context, state);
+    return state->run(inputs.vec());
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
+    const DiscardedState state = kept<DiscardedState>(context);
+    torch::autograd::edge_list roots;
+    variable_list of_roots;
+    for (std::size_t i = 0; i < state->again.size(); ++i) {
+      if (!gradients[i].defined()) continue;
+      roots.push_back(torch::autograd::impl::gradient_edge(state->again[i]));
+      of_roots.push_back(gradients[i]);
+    }
+    torch::autograd::Engine::get_default_engine().execute(roots,
+                                                          of_roots,
+                                                          /*keep_graph=*/false,
+                                                          /*create_graph=*/false,
+                                                          /*accumulate_grad=*/true);
+    variable_list input_gradients;
+    for (const at::Tensor& input : state->inputs) input_gradients.push_back(input.grad());
+    input_gradients.emplace_back();  // of the state
+    state->again.clear();
+    state->inputs.clear();
+    return input_gradients;
+  }
+};
+
+}  // namespace
+
+variable_list DiscardedOutputs::run(Segments segment,
+                                    const variable_list& inputs,
+                                    Observer& observer) {
+  state_ = std::make_shared<State>(State{.run = std::move(segment),
+                                         .observer = &observer,
+                                         .random_state = generator_state(inputs[0].device()),
+                                         .saved = inputs});
+  variable_list outputs = DiscardingFunction::apply(at::TensorList(inputs), state_);
+  for (const at::Tensor& output : outputs) state_->outputs.push_back(output.storage());
+  return outputs;
+}
+
+void DiscardedOutputs::discard(const at::Tensor& following) const {
+  for (const c10::Storage& output : state_->outputs) free_storage(output);
+  if (!following.requires_grad()) return;
+  following.register_hook([state = state_](const at::Tensor&) { state->compute_again(); });
 }
 
 }  // namespace models

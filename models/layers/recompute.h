@@ -30,4 +30,28 @@ at::Tensor checkpoint(Segment segment,
                       Observer& observer,
                       const CheckpointOptions& options = {});
 
+/// A segment with several outputs.
+using Segments =
+    std::function<torch::autograd::variable_list(const torch::autograd::variable_list&)>;
+
+/// A segment whose outputs are freed as soon as what follows has read them, and are computed again
+/// before what follows runs backward (CheckpointWithoutOutput in
+/// megatron/core/tensor_parallel/random.py, d98e8a6). What follows must keep the outputs themselves
+/// for its backward, or views of them.
+class DiscardedOutputs {
+ public:
+  /// Runs segment(inputs) and keeps the inputs.
+  torch::autograd::variable_list run(Segments segment,
+                                     const torch::autograd::variable_list& inputs,
+                                     Observer& observer);
+  /// Frees the outputs; the gradient of `following`, which was computed from them, brings them
+  /// back.
+  void discard(const at::Tensor& following) const;
+
+  struct State;
+
+ private:
+  std::shared_ptr<State> state_;
+};
+
 }  // namespace models

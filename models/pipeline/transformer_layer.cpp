@@ -9,6 +9,12 @@
 namespace models {
 namespace {
 
+using enum estimator::RecomputeModule;
+using torch::autograd::variable_list;
+
+constexpr const char* kAttentionNorm = "input_layernorm";
+constexpr const char* kMlpNorm = "pre_mlp_layernorm";
+
 std::string layer_name(int64_t number) { return "layers." + std::to_string(number); }
 
 std::unique_ptr<const FeedForward> make_feed_forward(ShardContext& context,
@@ -26,9 +32,25 @@ std::unique_ptr<const FeedForward> make_feed_forward(ShardContext& context,
 /// Megatron-LM's attention registers its output projection before all else (Attention in
 /// megatron/core/transformer/attention.py), and TransformerEngine's layer for query, key and value
 /// has the norm before it; other norms are layers of their own.
+bool norm_in_projection(const ShardContext& context) {
+  return context.transformer_engine() && !context.plan.model.multi_latent_attention;
+}
+
+bool has_experts(const ShardContext& context, const LayerNumber& number) {
+  return context.plan.model.has_experts_in(number.of_model);
+}
+
+/// TransformerEngine's first layer of a dense MLP has the norm before it, too.
+bool norm_in_mlp(const ShardContext& context, const LayerNumber& number) {
+  return context.transformer_engine() && !has_experts(context, number);
+}
+
+bool recomputes(const ShardContext& context, estimator::RecomputeModule module) {
+  return estimator::recomputes(context.plan, module);
+}
+
 Norm make_attention_norm(ShardContext& context, ParameterStore& store, const std::string& name) {
-  const bool of_projection =
-      context.transformer_engine() && !context.plan.model.multi_latent_attention;
+  const bool of_projection = norm_in_projection(context);
   if (of_projection) store.mark_place();
   Norm norm(context, store, name);
   if (!of_projection) store.mark_place();
@@ -54,6 +76,10 @@ TransformerLayer::TransformerLayer(ShardContext& context,
     : context_(context),
       name_(layer_name(number.of_model)),
       recomputed_(estimator::recomputed(context.plan, number.of_rank)),
+      recomputes_attention_norm_(recomputes(context, kNorms) && !norm_in_projection(context)),
+      recomputes_mlp_norm_(recomputes(context, kNorms) && !norm_in_mlp(context, number)),
+      recomputes_mlp_(recomputes(context, has_experts(context, number) ? kMoe : kMlp)),
+      norm_in_mlp_(norm_in_mlp(context, number)),
       attention_norm_(make_attention_norm(context, store, name_ + ".input_layernorm")),
       attention_(make_attention(context, store, name_ + ".self_attention", shared)),
       mlp_norm_(context, store, name_ + ".pre_mlp_layernorm"),
@@ -62,9 +88,7 @@ TransformerLayer::TransformerLayer(ShardContext& context,
 at::Tensor TransformerLayer::forward(const at::Tensor& input) const {
   using enum estimator::Recomputed;
   if (recomputed_ != kLayer && recomputed_ != kUnlistedOperators) return compute(input);
-  const auto segment = [this](const torch::autograd::variable_list& inputs) {
-    return compute(inputs[0]);
-  };
+  const auto segment = [this](const variable_list& inputs) { return compute(inputs[0]); };
   // create_selective_checkpoint_contexts, which keeps outputs, takes no reentrant checkpoint.
   return checkpoint(
       segment,
@@ -74,27 +98,55 @@ at::Tensor TransformerLayer::forward(const at::Tensor& input) const {
 }
 
 at::Tensor TransformerLayer::compute(const at::Tensor& input) const {
-  Observer& observer = context_.observer;
   const bool fused = context_.plan.training.bias_dropout_fusion;
   const BiasDropoutAdd add{.probability = context_.plan.model.hidden_dropout,
                            .fused = fused && context_.framework().megatron_fusions,
                            .compiled = fused && context_.framework().compiled_dropout,
                            .computes = context_.device_computes};
-  ModuleScope scope(observer, name_);
+  ModuleScope scope(context_.observer, name_);
 
-  const auto normalized = [&](const Norm& norm, const char* name, const at::Tensor& tensor) {
-    ModuleScope norm_scope(observer, name);
-    return norm.forward(tensor);
+  const auto attend = [this](const at::Tensor& normal) { return attention_->forward(normal); };
+  const at::Tensor attended = bias_dropout_add(
+      after_norm(attention_norm_, kAttentionNorm, input, recomputes_attention_norm_, attend),
+      attention_->bias(),
+      input,
+      add);
+  return bias_dropout_add(feed_forward(attended), mlp_->bias(), attended, add);
+}
+
+at::Tensor TransformerLayer::normalized(const Norm& norm,
+                                        const char* name,
+                                        const at::Tensor& input) const {
+  ModuleScope scope(context_.observer, name);
+  return norm.forward(input);
+}
+
+at::Tensor TransformerLayer::feed_forward(const at::Tensor& input) const {
+  const auto run = [this](const variable_list& inputs) { return mlp_->forward(inputs[0]); };
+  const auto run_with_norm = [this](const variable_list& inputs) {
+    return mlp_->forward(normalized(mlp_norm_, kMlpNorm, inputs[0]));
   };
-  const at::Tensor attended =
-      bias_dropout_add(attention_->forward(normalized(attention_norm_, "input_layernorm", input)),
-                       attention_->bias(),
-                       input,
-                       add);
-  return bias_dropout_add(mlp_->forward(normalized(mlp_norm_, "pre_mlp_layernorm", attended)),
-                          mlp_->bias(),
-                          attended,
-                          add);
+  if (recomputes_mlp_ && norm_in_mlp_) return checkpoint(run_with_norm, {input}, context_.observer);
+  return after_norm(
+      mlp_norm_, kMlpNorm, input, recomputes_mlp_norm_, [&](const at::Tensor& normal) {
+        return recomputes_mlp_ ? checkpoint(run, {normal}, context_.observer) : run({normal});
+      });
+}
+
+at::Tensor TransformerLayer::after_norm(
+    const Norm& norm,
+    const char* name,
+    const at::Tensor& input,
+    bool recompute,
+    const std::function<at::Tensor(const at::Tensor&)>& rest) const {
+  if (!recompute) return rest(normalized(norm, name, input));
+  const auto segment = [this, &norm, name](const variable_list& inputs) {
+    return variable_list{normalized(norm, name, inputs[0])};
+  };
+  DiscardedOutputs discarded;
+  const at::Tensor output = rest(discarded.run(segment, {input}, context_.observer)[0]);
+  discarded.discard(output);
+  return output;
 }
 
 }  // namespace models

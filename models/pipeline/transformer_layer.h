@@ -4,6 +4,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -40,11 +41,20 @@ class TransformerLayer {
   at::Tensor forward(const at::Tensor& input) const;
 
  private:
+  /// Runs rest(norm(input)); the norm's output is discarded where it is recomputed.
+  at::Tensor after_norm(const Norm& norm,
+                        const char* name,
+                        const at::Tensor& input,
+                        bool recompute,
+                        const std::function<at::Tensor(const at::Tensor&)>& rest) const;
   at::Tensor compute(const at::Tensor& input) const;
+  at::Tensor feed_forward(const at::Tensor& input) const;
+  at::Tensor normalized(const Norm& norm, const char* name, const at::Tensor& input) const;
 
   ShardContext& context_;
   std::string name_;
   estimator::Recomputed recomputed_;
+  bool recomputes_attention_norm_, recomputes_mlp_norm_, recomputes_mlp_, norm_in_mlp_;
   Norm attention_norm_;
   std::unique_ptr<const Attention> attention_;
   Norm mlp_norm_;

@@ -78,14 +78,14 @@ Json expert_changes() {
                    {"moe_shared_expert_intermediate_size", 16}}}});
 }
 
-/// Experts and latents are not built in every framework, nor as local layers.
+/// Not every framework has every layer, nor every layer every option.
 bool is_refused(const Json& changes) {
-  const Json model = changes.value("model", Json::object());
-  if (!model.contains("num_experts") && !model.contains("multi_latent_attention")) return false;
-  const Json training = changes.value("training", Json::object());
-  const std::string framework = training.value("framework", "megatron-lm");
-  return (framework != "megatron-lm" && framework != "plain") ||
-         training.contains("transformer_impl");
+  try {
+    small_plan(changes);
+    return false;
+  } catch (const estimator::UserError&) {
+    return true;
+  }
 }
 
 class Shard : public testing::TestWithParam<Family> {};
@@ -113,6 +113,33 @@ TEST_P(Shard, SelectiveRecomputeGivesTheSameGradients) {
   const Json& family = GetParam().changes;
   expect_same(run_iteration(small_plan(merged(family, training("recompute", "selective")))),
               run_iteration(small_plan(family)));
+}
+
+TEST_P(Shard, ChosenModulesRecomputedGiveTheSameGradients) {
+  const Json family =
+      merged(GetParam().changes,
+             {{"model", {{"hidden_dropout", 0.2}}}, {"training", {{"recompute", "selective"}}}});
+  const Json whole = merged(family, training("recompute", "none"));
+  if (is_refused(merged(family, training("recompute_modules", Json::array({"core_attn"}))))) return;
+  const Iteration kept = run_iteration(small_plan(whole));
+  const std::vector<std::string> all = estimator::names_of<estimator::RecomputeModule>();
+  for (const char* implementation : {"transformer_engine", "local"}) {
+    const Json layers = merged(family, training("transformer_impl", implementation));
+    for (const std::string& module : all) {
+      SCOPED_TRACE(implementation + (" " + module));
+      const Json chosen = merged(layers, training("recompute_modules", Json::array({module})));
+      if (!is_refused(chosen)) expect_same(run_iteration(small_plan(chosen)), kept);
+    }
+  }
+}
+
+TEST(Shard, RecomputesAllModulesTogether) {
+  const Json together =
+      training("recompute_modules",
+               Json::array({"core_attn", "moe", "shared_experts", "layernorm", "moe_act"}));
+  const Json selective = merged(expert_changes(), training("recompute", "selective"));
+  expect_same(run_iteration(small_plan(merged(selective, together))),
+              run_iteration(small_plan(expert_changes())));
 }
 
 TEST_P(Shard, RecomputeDrawsTheSameDropout) {

@@ -1,8 +1,12 @@
 """Random training configurations that Onerank's shard and Megatron-LM both take."""
 import dataclasses
 import random
+import re
 
 FAMILIES = ("dense", "experts", "mla")
+
+# A list of modules is one word for Onerank, and several for Megatron-LM.
+MODULES = re.compile(r"[a-z_]+(,[a-z_]+)+")
 
 # What every run needs beside its model: mock data, and steps that end.
 REAL_WORDS = ["--tokenizer-type", "NullTokenizer", "--mock-data", "--split", "949,50,1",
@@ -41,7 +45,8 @@ class Configuration:
     def megatron_arguments(self):
         # The null tokenizer adds a token for the end of a document.
         # Without a flag experts run one by one there.
-        shared = [word for word in self.words if word != "--no-moe-grouped-gemm"]
+        shared = [part for word in self.words if word != "--no-moe-grouped-gemm"
+                  for part in (word.split(",") if MODULES.fullmatch(word) else [word])]
         words = [*shared, *self.megatron_words, "--vocab-size", str(self.vocabulary - 1),
                  *REAL_WORDS]
         return words if "--transformer-impl" in words else [*words, "--transformer-impl",
@@ -219,6 +224,22 @@ def _training(draw, layout, family):
     return [str(word) for word in words], real, needs
 
 
+def _recomputed_modules(draw, family, words):
+    """Which modules selective recompute runs again."""
+    modules = {"dense": ["core_attn", "mlp", "layernorm"],
+               "mla": ["core_attn", "mlp", "layernorm", "mla_up_proj"],
+               "experts": ["core_attn", "moe", "shared_experts", "layernorm", "moe_act"]}[family]
+    fails = set()
+    if "--no-moe-grouped-gemm" in words:
+        fails.add("moe_act")
+    if "--disable-bias-linear" not in words:
+        fails.add("mlp")
+    chosen = [module for module in modules if draw.chance(0.5) and module not in fails]
+    if "selective" not in words or not chosen:
+        return []
+    return ["--recompute-modules", ",".join(chosen)]
+
+
 def draw_configuration(seed, number, family):
     draw, more = Draw(seed, number), Draw(f"{seed}/more", number)
     layout = _layout(draw, family)
@@ -232,6 +253,7 @@ def draw_configuration(seed, number, family):
         megatron.append("--moe-router-force-load-balancing")
     words += _variants(more, family, words)
     training, real, needs = _training(draw, layout, family)
+    training += _recomputed_modules(Draw(f"{seed}/modules", number), family, words + training)
     if "allgather" in words:
         needs.add("masked_select")
     stage = draw.between(0, layout.pipeline - 1)

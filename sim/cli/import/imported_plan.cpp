@@ -220,10 +220,11 @@ class Importer {
         entry);
   }
 
-  /// A pattern of layers may have been divided at its blanks.
+  /// A pattern of layers may have been divided at its blanks; words of a list are.
   static std::string joined(const SourceEntry& entry, const PlanFlag& flag) {
-    if (flag.type != estimator::OptionType::kWholeList) return entry.value();
-    return fmt::format("{}", fmt::join(entry.values, ""));
+    using enum estimator::OptionType;
+    if (flag.type == kWholeList) return fmt::format("{}", fmt::join(entry.values, ""));
+    return flag.type == kTextList ? fmt::format("{}", fmt::join(entry.values, ",")) : entry.value();
   }
 
   bool is_unset(const SourceEntry& entry, const std::string& path) {

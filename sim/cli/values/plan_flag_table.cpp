@@ -49,7 +49,7 @@ std::string placeholder_of(const PlanOption& option) {
     case OptionType::kWholeList:
       return "N,N,...";
     case OptionType::kTextList:
-      return "FILE,...";
+      return "NAME,...";
   }
   throw std::logic_error("an option of no type");
 }

@@ -41,6 +41,28 @@ TEST(StepFlops, SelectiveRecomputeDoesTheCoreAttentionAgain) {
   EXPECT_DOUBLE_EQ(step_flops(tiny_gqa("selective")).hardware, 3 * 18944 + 3 * 1024);
 }
 
+// The MLP 3,072 in each dense layer; in one of three with experts two of width 4 for each token,
+// 2 x 16 x 4 x 2 x 4 x 3 = 3,072, and shared ones of width 2, 2 x 16 x 4 x 2 x 3 = 768.
+TEST(StepFlops, RecomputeDoesTheNamedModulesAgain) {
+  const auto again = [](const Json& modules) {
+    const Plan plan =
+        tiny_gqa({{"model",
+                   {{"num_experts", 8},
+                    {"moe_ffn_hidden_size", 4},
+                    {"moe_shared_expert_intermediate_size", 2},
+                    {"add_bias_linear", false},
+                    {"moe_layer_freq", {0, 1, 0}}}},
+                  {"training", {{"recompute", "selective"}, {"recompute_modules", modules}}}});
+    const StepFlops flops = step_flops(plan);
+    return flops.hardware - flops.model;
+  };
+  EXPECT_DOUBLE_EQ(again(Json::array({"mlp"})), 2 * 3072);
+  EXPECT_DOUBLE_EQ(again(Json::array({"moe"})), 3072 + 768);
+  EXPECT_DOUBLE_EQ(again(Json::array({"shared_experts"})), 768);
+  EXPECT_DOUBLE_EQ(again(Json::array({"core_attn", "mlp", "layernorm", "moe_act"})),
+                   3 * 1024 + 2 * 3072);
+}
+
 // Forward and backward thrice of the other half of the core attention.
 TEST(StepFlops, CountsAllOfTheAttentionAsPalmDoes) {
   EXPECT_DOUBLE_EQ(step_flops(tiny_gqa("none")).model_full_attention, 3 * 18944 + 3 * 3 * 1024);
@@ -148,6 +170,23 @@ TEST(StepFlops, OfLatentAttentionAreMegatrons) {
               6 * tokens * (linear + scores - usual_linear - usual_scores),
               1e6);
   EXPECT_NEAR(flops(true).hardware - flops(true).model, 2 * tokens * scores, 1e6);
+}
+
+// Up projections of a token: queries 6 x 2 x (2 + 2), keys and values 5 x 2 x (2 + 2).
+TEST(StepFlops, RecomputeDoesUpProjectionsOfLatentsAgain) {
+  const Plan plan = tiny_gqa(
+      {{"model",
+        {{"num_query_groups", 2},
+         {"multi_latent_attention", true},
+         {"q_lora_rank", 6},
+         {"kv_lora_rank", 5},
+         {"qk_head_dim", 2},
+         {"qk_pos_emb_head_dim", 2},
+         {"v_head_dim", 2}}},
+       {"training",
+        {{"recompute", "selective"}, {"recompute_modules", Json::array({"mla_up_proj"})}}}});
+  const StepFlops flops = step_flops(plan);
+  EXPECT_DOUBLE_EQ(flops.hardware - flops.model, 3 * 2 * 16 * (6 * 2 * 4 + 5 * 2 * 4));
 }
 
 }  // namespace

@@ -86,9 +86,28 @@ std::vector<Recomputed> titan(const Json& option) {
 TEST(RecomputeChoice, IsTheSameForAllLayersButTorchTitansByLayer) {
   EXPECT_EQ(of_four_layers({{"recompute", "none"}}), std::vector(4, kNothing));
   EXPECT_EQ(of_four_layers({{"recompute", "full"}}), std::vector(4, kLayer));
-  EXPECT_EQ(of_four_layers({{"recompute", "selective"}}), std::vector(4, kCoreAttention));
+  EXPECT_EQ(of_four_layers({{"recompute", "selective"}}), std::vector(4, kModules));
   EXPECT_EQ(of_four_layers({{"recompute", "full"}, {"framework", "torchtitan"}}),
             std::vector(4, kLayer));
+}
+
+// recompute_modules in megatron/core/transformer/transformer_config.py: core_attn if none is named.
+TEST(RecomputeChoice, OfModulesIsThatOfSelectiveRecomputeAlone) {
+  using enum RecomputeModule;
+  const auto chosen = [](const Json& training) {
+    std::vector<RecomputeModule> modules;
+    for (const auto& [module, name] : enum_names(RecomputeModule{})) {
+      if (recomputes(small_plan({{"training", training}}), module)) modules.push_back(module);
+    }
+    return modules;
+  };
+  const Json named = Json::array({"layernorm", "moe"});
+  EXPECT_EQ(chosen({{"recompute", "selective"}}), std::vector{kCoreAttention});
+  EXPECT_EQ(chosen({{"recompute", "selective"}, {"recompute_modules", named}}),
+            (std::vector{kMoe, kNorms}));
+  EXPECT_TRUE(chosen({{"recompute", "none"}, {"recompute_modules", named}}).empty());
+  EXPECT_TRUE(chosen({{"recompute", "full"}, {"recompute_modules", named}}).empty());
+  EXPECT_TRUE(chosen({{"recompute", "selective"}, {"framework", "torchtitan"}}).empty());
 }
 
 TEST(RecomputeChoice, OfTorchTitanIsByOperatorUnlessToldOtherwise) {

@@ -20,6 +20,10 @@ Json by_layer(const char* option) {
   return {{"framework", "torchtitan"}, {"recompute", "selective"}, {"selective_ac_option", option}};
 }
 
+Json modules(const Json& named, const char* framework = "megatron-lm") {
+  return {{"framework", framework}, {"recompute", "selective"}, {"recompute_modules", named}};
+}
+
 TEST(RecomputeRules, SayWhatIsWrongAndTheWayOut) {
   const std::vector<std::string> no_number = {"by operator or of every Nth layer", "use op"};
   const std::vector<BadRecompute> plans = {
@@ -32,6 +36,12 @@ TEST(RecomputeRules, SayWhatIsWrongAndTheWayOut) {
       {by_layer(""), no_number},
       {by_layer("ops"), no_number},
       {by_layer("99999999999999999999"), no_number},
+      {modules({"mlp", "core_attn", "qkv"}),
+       {"cannot be recomputed", "recompute_modules: qkv", "core_attn, mlp, moe"}},
+      {modules({"layernorm", "mlp", "moe"}, "nanotron"),
+       {"only Megatron-LM", "layernorm,mlp,moe, training.framework = nanotron"}},
+      {modules({"layernorm", "moe", "mla_up_proj"}),
+       {"only multi-latent attention", "leave out mla_up_proj"}},
   };
   for (const BadRecompute& plan : plans) {
     SCOPED_TRACE(plan.training);
@@ -43,12 +53,21 @@ TEST(RecomputeRules, SayWhatIsWrongAndTheWayOut) {
   }
 }
 
+TEST(RecomputeRules, RefuseMegatronsMlpWithBiases) {
+  const Json plan = {{"model", {{"add_bias_linear", true}}},
+                     {"training", modules({"mlp", "moe", "layernorm"})}};
+  const std::string text = complaint_about(plan);
+  EXPECT_TRUE(contains(text, "an MLP with biases")) << text;
+  EXPECT_TRUE(contains(text, "add --disable-bias-linear")) << text;
+}
+
 TEST(RecomputeRules, LetGoodPlansPass) {
   for (const char* option : {"op", "0", "1", "2", "100"}) {
     EXPECT_EQ(complaint_about({{"training", by_layer(option)}}), "") << option;
   }
   EXPECT_EQ(complaint_about({{"training", {{"recompute", "selective"}}}}), "");
   EXPECT_EQ(complaint_about({{"training", {{"selective_ac_option", "op"}}}}), "");
+  EXPECT_EQ(complaint_about({{"training", modules({"layernorm", "moe", "moe_act"})}}), "");
 }
 
 }  // namespace

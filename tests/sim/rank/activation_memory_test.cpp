@@ -70,6 +70,31 @@ TEST(GptLayerActivations, KeepTheWholeProductUnderSelectiveRecompute) {
   EXPECT_EQ(selective("rope") - selective("learned_absolute"), 2 * 2 * s * b * h);
 }
 
+Json with_modules(Json changes, const char* module) {
+  changes["training"]["recompute"] = "selective";
+  changes["training"]["recompute_modules"] = Json::array({module});
+  return changes;
+}
+
+// An MLP that is run again keeps its input, which is kept as the residual, too: neither norm (2 sbh
+// and 8 sb of its rows) nor both matrices' inputs (8 sbh each). TransformerEngine's first matrix
+// has the norm; local layers have it outside of what is run again.
+TEST(GptLayerActivations, LoseTheMlpToItsRecompute) {
+  const Json unbiased = {{"model", {{"add_bias_linear", false}}}};
+  EXPECT_EQ(layer_bytes(with_modules(unbiased, "mlp")),
+            s * b * h * (34 - 18 + 5 * a * s / h) + kLayerNormRows / 2);
+  Json local = unbiased;
+  local["training"]["transformer_impl"] = "local";
+  EXPECT_EQ(layer_bytes(with_modules(local, "mlp")) - layer_bytes(local), -16 * s * b * h);
+}
+
+TEST(GptLayerActivations, LoseTheNormsThatAreLayersOfTheirOwnToTheirRecompute) {
+  EXPECT_EQ(layer_bytes(with_modules({}, "layernorm")), layer_bytes({}));
+  const Json local = {{"training", {{"transformer_impl", "local"}}}};
+  EXPECT_EQ(layer_bytes(with_modules(local, "layernorm")) - layer_bytes(local),
+            -4 * s * b * h - kLayerNormRows);
+}
+
 // Where a rank has one group the query is a view of the product, which TransformerEngine copies as
 // it copies key and value (get_qkv_layout in attention/dot_product_attention/utils.py).
 TEST(GptLayerActivations, KeepNoProductWhereAllQueriesAreOfOneGroup) {

@@ -127,6 +127,20 @@ MODEL_ARGS:
             "inference");
 }
 
+// A functional test has a list as one text; --moe-layer-recompute adds to the list.
+TEST_F(MegatronImport, ReadsTheModulesThatAreRecomputed) {
+  const Json named = Json::array({"layernorm", "moe_act"});
+  const std::string words = "--num-layers 2 --recompute-granularity selective --recompute-modules ";
+  EXPECT_EQ(tree(words + "layernorm moe_act")["training"]["recompute_modules"], named);
+  const std::string test =
+      "MODEL_ARGS:\n  --num-layers: 2\n  --recompute-modules: \"[layernorm moe_act]\"\n";
+  EXPECT_EQ(imported(test, "model_config.yaml").tree.json()["training"]["recompute_modules"],
+            named);
+  const Json old = tree("--num-layers 2 --moe-layer-recompute")["training"];
+  EXPECT_EQ(old["recompute"], "selective");
+  EXPECT_EQ(old["recompute_modules"], Json::array({"core_attn", "moe"}));
+}
+
 TEST_F(MegatronImport, RefusesTechniquesByNameOrLeavesThemOut) {
   const std::string text = std::string(kScript) + " ";
   const std::string file =

@@ -64,6 +64,11 @@ constexpr const char* kTensor4OneHead =
     R"({"model": {"num_query_groups": 1}, "parallelism": {"tensor": 4}})";
 constexpr const char* kTensor4Sp =
     R"({"parallelism": {"tensor": 4, "sequence_parallel": true}, "training": {"optimizer": "sgd"}})";
+constexpr const char* kRecomputedModules =
+    R"({"parallelism": {"tensor": 2, "sequence_parallel": true, "pipeline": 2},
+        "training": {"recompute": "selective", "transformer_impl": "local",
+                     "recompute_modules": ["layernorm", "mlp"]},
+        "model": {"add_bias_linear": false}})";
 constexpr const char* kPipeline2 = R"({"parallelism": {"pipeline": 2}})";
 constexpr const char* kPipeline2Gpipe =
     R"({"parallelism": {"pipeline": 2, "pipeline_schedule": "gpipe"}})";
@@ -218,6 +223,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Layout{"Tensor2Sequence", 2, kTensor2Sp},
                     Layout{"Tensor4", 4, kTensor4},
                     Layout{"Tensor4SequenceSgd", 4, kTensor4Sp},
+                    Layout{"RecomputedModules", 4, kRecomputedModules},
                     Layout{"Pipeline2", 2, kPipeline2},
                     Layout{"Pipeline2Gpipe", 2, kPipeline2Gpipe},
                     Layout{"Pipeline4Sgd", 4, kPipeline4},
