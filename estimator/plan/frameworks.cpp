@@ -69,6 +69,7 @@ FrameworkTraits megatron_deepspeed() {
           .overlapped_sends = false,
           .partitioned_sends = true,
           .megatron_fusions = true,
+          .parallel_residual = true,
           .unfused_attention = true,
           .vocabulary_multiple = 128,
           .notes = {
@@ -82,7 +83,10 @@ FrameworkTraits megatron_deepspeed() {
               "between stages each tensor rank keeps its part of the activations and sends it, and "
               "the receivers gather the parts (pipe/engine.py, PartitionedTensor); sending counts "
               "only as time",
-              "logits are cast to fp32 before the loss, which copies them (gpt_model.py)"}};
+              "logits are cast to fp32 before the loss, which copies them (gpt_model.py)",
+              "with parallel_residual: GPT-NeoX's layer (gpt_j_residual); bias and dropout come "
+              "before the sum over the tensor ranks, so that sequence parallelism does not divide "
+              "the dropout masks (megatron/model/transformer.py)"}};
 }
 
 FrameworkTraits nanotron() {
@@ -175,6 +179,7 @@ FrameworkTraits plain() {
           .optimizer_cpu_offload = true,
           .experts = true,
           .latent_attention = true,
+          .parallel_residual = true,
           .notes = {"SwiGLU, rotary positions and cross-entropy from PyTorch's operators",
                     "fp32 gradient buffer and fp32 master weights; ZeRO stages 2 and 3 are FSDP2"}};
 }

@@ -88,6 +88,7 @@ struct FrameworkTraits {
   bool single_messages = false;
   bool stages_by_cost = false;
   bool latent_attention = false;
+  bool parallel_residual = false;
   bool shared_query_groups = false;
   bool unfused_attention = false;
   bool chained_optimizers = false;
@@ -197,6 +198,9 @@ void visit_fields(Visitor& visit, FrameworkTraits& traits) {
         "layers are divided among stages by the cost of their matrix products, including those of "
         "the head");
   visit("latent_attention", traits.latent_attention, "attention may be multi-latent");
+  visit("parallel_residual",
+        traits.parallel_residual,
+        "attention and MLP of a layer may read the same input, with one reduction for both");
   visit("shared_query_groups",
         traits.shared_query_groups,
         "tensor ranks may use the same key/value head, where there are fewer heads than ranks");

@@ -75,6 +75,11 @@ struct ModelConfig {
   double rotary_base = 10000.0;
   bool add_bias_linear = true;
   bool add_qkv_bias = false;  ///< bias on query, key, value alone (Qwen2)
+  /// Attention and MLP of a layer read the same input, and are added to it together (GPT-J,
+  /// GPT-NeoX).
+  bool parallel_residual = false;
+  bool tied_layernorm =
+      false;  ///< with parallel_residual: both read the output of one norm (GPT-J)
   /// MLA (DeepSeek-V2): queries are projected down to one latent, keys and values together to
   /// another, and both are projected up again. A part of each head has rotary positions, whatever
   /// position_embedding says; all heads share the key of this part.

@@ -62,6 +62,15 @@ void visit_fields(Visitor& visit, ModelConfig& model) {
   visit("add_qkv_bias",
         model.add_qkv_bias,
         {"biases only for query, key and value", {{"--add-qkv-bias", "true"}}});
+  visit("parallel_residual",
+        model.parallel_residual,
+        {"attention and MLP of a layer read the same input, and one sum adds both to it (GPT-J, "
+         "GPT-NeoX, Falcon)",
+         {{"--parallel-residual", "true"}}});
+  visit("tied_layernorm",
+        model.tied_layernorm,
+        {"with --parallel-residual: one norm before attention and MLP, not one for each",
+         {{"--tied-layernorm", "true"}}});
   visit(
       "multi_latent_attention",
       model.multi_latent_attention,

@@ -430,6 +430,7 @@ std::vector<BrokenRule> broken_rules(const Plan& plan, const PlanContext& contex
   check_determinism(rules);
   check_optimizer(rules);
   check_recompute(rules);
+  check_layers(rules);
   check_built(rules);
   check_fully_sharded(rules);
   check_optimizer_offload(rules);

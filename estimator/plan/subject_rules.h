@@ -17,6 +17,9 @@ void check_experts(Rules& rules);
 
 void check_latent_attention(Rules& rules);
 
+/// Layers with attention and MLP in parallel.
+void check_layers(Rules& rules);
+
 /// Muon, and instances of the distributed optimizer: what Megatron-LM requires.
 void check_optimizer(Rules& rules);
 

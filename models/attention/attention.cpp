@@ -81,6 +81,7 @@ LinearSpec projection_spec(const ShardContext& context, const std::string& name)
           .inputs = model.num_attention_heads * model.value_width(),
           .outputs = model.hidden_size,
           .bias = model.add_bias_linear,
+          .caller_sums = model.parallel_residual,
           .at_mark = context.framework().projection_first};
 }
 

@@ -114,7 +114,7 @@ at::Tensor bias_dropout_add(const at::Tensor& output,
   KernelScope kernel(call.fused ? kForwardKernel : nullptr);
   const at::Tensor biased = bias.defined() ? output + bias : output;
   const auto [dropped, mask] = with_mask(biased, call);
-  at::Tensor sum = residual + dropped;
+  at::Tensor sum = residual.defined() ? residual + dropped : dropped;
   kernel.moves({output, bias, residual}, {sum, mask});
   return sum;
 }

@@ -27,7 +27,8 @@ struct BiasDropoutAdd {
   bool computes = true;
 };
 
-/// residual + dropout(output + bias); if the bias is undefined, none is added.
+/// residual + dropout(output + bias); a bias or a residual that is undefined is not added. The
+/// compiled kernel needs a residual.
 at::Tensor bias_dropout_add(const at::Tensor& output,
                             const at::Tensor& bias,
                             const at::Tensor& residual,

@@ -43,7 +43,8 @@ Mlp::Mlp(ShardContext& context, ParameterStore& store, const std::string& name, 
               {.name = name + ".linear_fc2",
                .inputs = width,
                .outputs = context.plan.model.hidden_size,
-               .bias = context.plan.model.add_bias_linear}) {}
+               .bias = context.plan.model.add_bias_linear,
+               .caller_sums = context.plan.model.parallel_residual}) {}
 
 at::Tensor Mlp::forward(const at::Tensor& input) const {
   ModuleScope scope(context_.observer, scope_);

@@ -67,7 +67,9 @@ struct LinearCall {
         keeps_gathered(context.framework().keeps_gathered_input),
         overlaps_backward(estimator::overlaps_linear_backward(context.plan)),
         fused_gradient(context.fused_weight_gradient()),
-        tensor_group(spec.duplicated || spec.whole_input ? nullptr : context.groups.tensor),
+        tensor_group(spec.duplicated || spec.whole_input || spec.caller_sums
+                         ? nullptr
+                         : context.groups.tensor),
         sequence_parallel(context.sequence_parallel()),
         buffers(context.buffers),
         keeper(context.keeper),
@@ -351,7 +353,7 @@ RowParallelLinear::RowParallelLinear(ShardContext& context,
     bias_ = &store.add({.name = spec.name + ".bias",
                         .full_shape = {spec.outputs},
                         .initial_value = InitialValue::kZeros,
-                        .sequence_partial = context.sequence_parallel(),
+                        .sequence_partial = context.sequence_parallel() && !spec.caller_sums,
                         .at_mark = spec.at_mark});
   }
 }

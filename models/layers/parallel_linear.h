@@ -44,6 +44,8 @@ struct LinearSpec {
   /// For a column parallel layer: the caller has already gathered the input, for several layers at
   /// once; see whole_input() below.
   bool whole_input = false;
+  /// For a row parallel layer: forward() returns this rank's part of the sum, and the caller sums.
+  bool caller_sums = false;
   bool at_mark = false;                   ///< for its parameters; see ParameterStore::mark_place
   std::optional<PackedRows> packed = {};  ///< rows of another weight; see PackedRows
   Parameter* shared_weight = nullptr;     ///< use this weight (tied output layer) and make none
@@ -78,7 +80,8 @@ class ColumnParallelLinear {
 class RowParallelLinear {
  public:
   RowParallelLinear(ShardContext& context, ParameterStore& store, const LinearSpec& spec);
-  /// [s, b, inputs / t] -> [s or s/t, b, outputs], without the bias.
+  /// [s, b, inputs / t] -> [s or s/t, b, outputs], without the bias. If the caller sums it is [s,
+  /// b, outputs].
   at::Tensor forward(const at::Tensor& input) const;
   /// The bias that the caller adds, or an undefined tensor.
   at::Tensor bias() const;

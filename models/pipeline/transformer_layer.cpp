@@ -1,10 +1,13 @@
 #include "models/pipeline/transformer_layer.h"
 
+#include <torch/csrc/autograd/custom_function.h>
+
 #include "models/attention/latent_attention.h"
 #include "models/experts/expert_mlp.h"
 #include "models/layers/dropout.h"
 #include "models/layers/mlp.h"
 #include "models/layers/recompute.h"
+#include "models/layers/sequence_mappings.h"
 
 namespace models {
 namespace {
@@ -16,6 +19,18 @@ constexpr const char* kAttentionNorm = "input_layernorm";
 constexpr const char* kMlpNorm = "pre_mlp_layernorm";
 
 std::string layer_name(int64_t number) { return "layers." + std::to_string(number); }
+
+/// Of a bias that all tensor ranks add before their sum. Each has the gradient of the whole bias.
+struct ShareOfBias : torch::autograd::Function<ShareOfBias> {
+  static at::Tensor forward(torch::autograd::AutogradContext*,
+                            const at::Tensor& bias,
+                            int64_t ranks) {
+    return bias / ranks;
+  }
+  static variable_list backward(torch::autograd::AutogradContext*, const variable_list& gradients) {
+    return {gradients[0], at::Tensor()};
+  }
+};
 
 std::unique_ptr<const FeedForward> make_feed_forward(ShardContext& context,
                                                      ParameterStore& store,
@@ -67,6 +82,14 @@ std::unique_ptr<const Attention> make_attention(ShardContext& context,
   return std::make_unique<const SelfAttention>(context, store, name, shared.core, shared.rotary);
 }
 
+/// Before the MLP; none if it reads what the norm before attention gives.
+std::optional<Norm> make_mlp_norm(ShardContext& context,
+                                  ParameterStore& store,
+                                  const std::string& name) {
+  if (context.plan.model.tied_layernorm) return std::nullopt;
+  return Norm(context, store, name);
+}
+
 }  // namespace
 
 TransformerLayer::TransformerLayer(ShardContext& context,
@@ -82,7 +105,7 @@ TransformerLayer::TransformerLayer(ShardContext& context,
       norm_in_mlp_(norm_in_mlp(context, number)),
       attention_norm_(make_attention_norm(context, store, name_ + ".input_layernorm")),
       attention_(make_attention(context, store, name_ + ".self_attention", shared)),
-      mlp_norm_(context, store, name_ + ".pre_mlp_layernorm"),
+      mlp_norm_(make_mlp_norm(context, store, name_ + ".pre_mlp_layernorm")),
       mlp_(make_feed_forward(context, store, number.of_model, shared)) {}
 
 at::Tensor TransformerLayer::forward(const at::Tensor& input) const {
@@ -98,20 +121,16 @@ at::Tensor TransformerLayer::forward(const at::Tensor& input) const {
 }
 
 at::Tensor TransformerLayer::compute(const at::Tensor& input) const {
-  const bool fused = context_.plan.training.bias_dropout_fusion;
-  const BiasDropoutAdd add{.probability = context_.plan.model.hidden_dropout,
-                           .fused = fused && context_.framework().megatron_fusions,
-                           .compiled = fused && context_.framework().compiled_dropout,
-                           .computes = context_.device_computes};
   ModuleScope scope(context_.observer, name_);
+  return context_.plan.model.parallel_residual ? in_parallel(input) : in_turn(input);
+}
 
-  const auto attend = [this](const at::Tensor& normal) { return attention_->forward(normal); };
-  const at::Tensor attended = bias_dropout_add(
-      after_norm(attention_norm_, kAttentionNorm, input, recomputes_attention_norm_, attend),
-      attention_->bias(),
-      input,
-      add);
-  return bias_dropout_add(feed_forward(attended), mlp_->bias(), attended, add);
+BiasDropoutAdd TransformerLayer::bias_dropout() const {
+  const bool fused = context_.plan.training.bias_dropout_fusion;
+  return {.probability = context_.plan.model.hidden_dropout,
+          .fused = fused && context_.framework().megatron_fusions,
+          .compiled = fused && context_.framework().compiled_dropout,
+          .computes = context_.device_computes};
 }
 
 at::Tensor TransformerLayer::normalized(const Norm& norm,
@@ -121,14 +140,49 @@ at::Tensor TransformerLayer::normalized(const Norm& norm,
   return norm.forward(input);
 }
 
+/// GPT-NeoX adds the whole bias on each tensor rank, so that the sum has it once for each. Where
+/// values are computed the sum has it once, as on one rank.
+at::Tensor TransformerLayer::before_sum(const at::Tensor& bias) const {
+  const Group& group = context_.groups.tensor;
+  if (!group || !bias.defined() || !context_.device_computes) return bias;
+  return ShareOfBias::apply(bias, group->size());
+}
+
+/// ParallelTransformerLayer with gpt_j_residual (megatron/model/transformer.py of GPT-NeoX).
+at::Tensor TransformerLayer::in_parallel(const at::Tensor& input) const {
+  const BiasDropoutAdd add = bias_dropout();
+  const at::Tensor for_attention = normalized(attention_norm_, kAttentionNorm, input);
+  const at::Tensor for_mlp = mlp_norm_ ? normalized(*mlp_norm_, kMlpNorm, input) : for_attention;
+  const at::Tensor attended = bias_dropout_add(
+      attention_->forward(for_attention), before_sum(attention_->bias()), at::Tensor(), add);
+  at::Tensor both =
+      bias_dropout_add(mlp_->forward(for_mlp), before_sum(mlp_->bias()), attended, add);
+  if (const Group& group = context_.groups.tensor) {
+    both = context_.sequence_parallel() ? reduce_scatter_to_sequence(both, group)
+                                        : reduce_from_ranks(both, group);
+  }
+  return input + both;
+}
+
+at::Tensor TransformerLayer::in_turn(const at::Tensor& input) const {
+  const BiasDropoutAdd add = bias_dropout();
+  const auto attend = [this](const at::Tensor& normal) { return attention_->forward(normal); };
+  const at::Tensor attended = bias_dropout_add(
+      after_norm(attention_norm_, kAttentionNorm, input, recomputes_attention_norm_, attend),
+      attention_->bias(),
+      input,
+      add);
+  return bias_dropout_add(feed_forward(attended), mlp_->bias(), attended, add);
+}
+
 at::Tensor TransformerLayer::feed_forward(const at::Tensor& input) const {
   const auto run = [this](const variable_list& inputs) { return mlp_->forward(inputs[0]); };
   const auto run_with_norm = [this](const variable_list& inputs) {
-    return mlp_->forward(normalized(mlp_norm_, kMlpNorm, inputs[0]));
+    return mlp_->forward(normalized(*mlp_norm_, kMlpNorm, inputs[0]));
   };
   if (recomputes_mlp_ && norm_in_mlp_) return checkpoint(run_with_norm, {input}, context_.observer);
   return after_norm(
-      mlp_norm_, kMlpNorm, input, recomputes_mlp_norm_, [&](const at::Tensor& normal) {
+      *mlp_norm_, kMlpNorm, input, recomputes_mlp_norm_, [&](const at::Tensor& normal) {
         return recomputes_mlp_ ? checkpoint(run, {normal}, context_.observer) : run({normal});
       });
 }

@@ -1,16 +1,20 @@
 // One pre-norm transformer layer: x + attention(norm(x)), then x + mlp(norm(x)), where the mlp may
-// be a mixture of experts.
+// be a mixture of experts; or in parallel x + attention(norm(x)) + mlp(norm'(x)), where each tensor
+// rank adds its parts of attention and MLP, with their biases and dropout, and one sum over the
+// ranks follows.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "estimator/plan/frameworks.h"
 #include "models/attention/attention.h"
 #include "models/experts/token_dispatcher.h"
+#include "models/layers/dropout.h"
 #include "models/layers/feed_forward.h"
 #include "models/layers/norm.h"
 
@@ -48,8 +52,12 @@ class TransformerLayer {
                         bool recompute,
                         const std::function<at::Tensor(const at::Tensor&)>& rest) const;
   at::Tensor compute(const at::Tensor& input) const;
+  at::Tensor in_turn(const at::Tensor& input) const;
+  at::Tensor in_parallel(const at::Tensor& input) const;
   at::Tensor feed_forward(const at::Tensor& input) const;
   at::Tensor normalized(const Norm& norm, const char* name, const at::Tensor& input) const;
+  at::Tensor before_sum(const at::Tensor& bias) const;
+  BiasDropoutAdd bias_dropout() const;
 
   ShardContext& context_;
   std::string name_;
@@ -57,7 +65,7 @@ class TransformerLayer {
   bool recomputes_attention_norm_, recomputes_mlp_norm_, recomputes_mlp_, norm_in_mlp_;
   Norm attention_norm_;
   std::unique_ptr<const Attention> attention_;
-  Norm mlp_norm_;
+  std::optional<Norm> mlp_norm_;
   std::unique_ptr<const FeedForward> mlp_;
 };
 

@@ -78,6 +78,12 @@ Json expert_changes() {
                    {"moe_shared_expert_intermediate_size", 16}}}});
 }
 
+/// Megatron-LM has no such layers.
+Json parallel_changes(bool tied) {
+  return {{"model", {{"parallel_residual", true}, {"tied_layernorm", tied}}},
+          {"training", {{"framework", "plain"}}}};
+}
+
 /// Not every framework has every layer, nor every layer every option.
 bool is_refused(const Json& changes) {
   try {
@@ -278,7 +284,9 @@ INSTANTIATE_TEST_SUITE_P(Families,
                                          Family{"Llama", llama_changes()},
                                          Family{"NormedHeads", normed_changes()},
                                          Family{"Experts", expert_changes()},
-                                         Family{"Latent", latent_changes()}),
+                                         Family{"Latent", latent_changes()},
+                                         Family{"Parallel", parallel_changes(false)},
+                                         Family{"ParallelOneNorm", parallel_changes(true)}),
                          [](const auto& instance) { return instance.param.name; });
 
 TEST(Shard, SequencesOfADifferentIterationAreDifferent) {

@@ -95,6 +95,20 @@ TEST(GptLayerActivations, LoseTheNormsThatAreLayersOfTheirOwnToTheirRecompute) {
             -4 * s * b * h - kLayerNormRows);
 }
 
+// Both norms read the layer's input; what attention adds to it is not kept. One norm has one
+// output. Before their sum the tensor ranks have the whole sequence, and so the masks of dropout.
+TEST(GptLayerActivations, AreFewerOfAttentionAndMlpInParallel) {
+  const auto parallel = [](Json changes, bool tied) {
+    changes["model"] = {{"parallel_residual", true}, {"tied_layernorm", tied}};
+    changes["training"]["framework"] = "plain";
+    return layer_bytes(changes);
+  };
+  EXPECT_EQ(parallel({}, false), s * b * h * (32 + 5 * a * s / h) + kLayerNormRows);
+  EXPECT_EQ(parallel({}, true), s * b * h * (30 + 5 * a * s / h) + kLayerNormRows / 2);
+  EXPECT_EQ(parallel(four_tensor_ranks(true), false),
+            s * b * h * (30 / t + 2 + 5 * a * s / (h * t)) + kLayerNormRows / t);
+}
+
 // Where a rank has one group the query is a view of the product, which TransformerEngine copies as
 // it copies key and value (get_qkv_layout in attention/dot_product_attention/utils.py).
 TEST(GptLayerActivations, KeepNoProductWhereAllQueriesAreOfOneGroup) {

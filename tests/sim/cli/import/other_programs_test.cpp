@@ -55,6 +55,25 @@ TEST(HfConfig, GivesThePublishedParameters) {
   EXPECT_EQ(parameters(imported(qwen).tree.json()), 7'615'616'512);
 }
 
+// EleutherAI/pythia-6.9b and tiiuae/falcon-7b, whose layers have one norm and one key/value head.
+TEST(HfConfig, GivesThePublishedParametersOfParallelLayers) {
+  const auto of = [](const std::string& config) {
+    Json tree = imported(config).tree.json();
+    tree["training"]["framework"] = "plain";
+    return parameters(tree);
+  };
+  EXPECT_EQ(of(R"({"model_type": "gpt_neox", "hidden_size": 4096, "intermediate_size": 16384,
+      "num_hidden_layers": 32, "num_attention_heads": 32, "vocab_size": 50432, "hidden_act": "gelu",
+      "max_position_embeddings": 2048, "rotary_pct": 0.25, "rotary_emb_base": 10000,
+      "use_parallel_residual": true, "tie_word_embeddings": false})"),
+            6'857'302'016);
+  EXPECT_EQ(of(R"({"model_type": "falcon", "hidden_size": 4544, "num_hidden_layers": 32,
+      "num_attention_heads": 71, "vocab_size": 65024, "alibi": false, "bias": false,
+      "multi_query": true, "new_decoder_architecture": false, "parallel_attn": true,
+      "max_position_embeddings": 2048})"),
+            6'921'720'704);
+}
+
 TEST(HfConfig, ReadsDeepSeeksExpertsAndLatents) {
   const std::string text = R"({"model_type": "deepseek_v3", "hidden_size": 7168,
       "intermediate_size": 18432, "moe_intermediate_size": 2048, "num_hidden_layers": 61,
@@ -183,6 +202,19 @@ tokens:
   EXPECT_EQ(tree["parallelism"]["sequence_parallel"], true);
   EXPECT_EQ(tree["model"]["num_query_groups"], 8);
   EXPECT_FALSE(import_text("model: gpt2\n", "plan.yaml").has_value());
+}
+
+TEST(GptNeoxConfig, ReadsParallelResiduals) {
+  const auto model = [](const std::string& keys) {
+    const auto plan = import_text(
+        "{\"pipe_parallel_size\": 1, \"num_layers\": 2, \"hidden_size\": 64, " + keys + "}",
+        "model.yml");
+    EXPECT_TRUE(plan && plan->techniques.empty());
+    return plan ? plan->tree.json()["model"] : Json();
+  };
+  EXPECT_EQ(model("\"gpt_j_residual\": true")["parallel_residual"], true);
+  EXPECT_EQ(model("\"gpt-j-residual\": true, \"gpt_j_tied\": true")["tied_layernorm"], true);
+  EXPECT_FALSE(model("\"gpt_j_tied\": true").contains("tied_layernorm"));
 }
 
 TEST(GptNeoxConfig, ReadsAFlowOfKeysAfterAComment) {

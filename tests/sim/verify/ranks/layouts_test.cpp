@@ -64,6 +64,11 @@ constexpr const char* kTensor4OneHead =
     R"({"model": {"num_query_groups": 1}, "parallelism": {"tensor": 4}})";
 constexpr const char* kTensor4Sp =
     R"({"parallelism": {"tensor": 4, "sequence_parallel": true}, "training": {"optimizer": "sgd"}})";
+constexpr const char* kParallel =
+    R"({"model": {"parallel_residual": true}, "training": {"framework": "plain"}})";
+constexpr const char* kParallelOneNorm =
+    R"({"model": {"parallel_residual": true, "tied_layernorm": true},
+        "training": {"framework": "plain"}})";
 constexpr const char* kRecomputedModules =
     R"({"parallelism": {"tensor": 2, "sequence_parallel": true, "pipeline": 2},
         "training": {"recompute": "selective", "transformer_impl": "local",
@@ -223,6 +228,10 @@ INSTANTIATE_TEST_SUITE_P(
                     Layout{"Tensor2Sequence", 2, kTensor2Sp},
                     Layout{"Tensor4", 4, kTensor4},
                     Layout{"Tensor4SequenceSgd", 4, kTensor4Sp},
+                    Layout{"Tensor2Parallel", 2, kTensor2, false, kParallel},
+                    Layout{"Tensor2SequenceParallel", 2, kTensor2Sp, false, kParallel},
+                    Layout{
+                        "Tensor4SequenceParallelOneNorm", 4, kTensor4Sp, false, kParallelOneNorm},
                     Layout{"RecomputedModules", 4, kRecomputedModules},
                     Layout{"Pipeline2", 2, kPipeline2},
                     Layout{"Pipeline2Gpipe", 2, kPipeline2Gpipe},
