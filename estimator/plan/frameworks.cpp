@@ -103,11 +103,17 @@ FrameworkTraits nanotron() {
           .overlapped_sends = false,
           .synchronized_sends = true,  // _send_meta and _recv_meta of p2p.py read the GPU's tensors
           .stages_by_cost = true,
+          .asynchronous_linear = true,
           .notes = {"as of commit f1adf520",
                     "attention copies query, key and value into one tensor, rotates the query "
                     "there and copies key and value again (models/llama.py)",
                     "SwiGLU from PyTorch's operators: input, silu(gate) and output are kept",
-                    "column-parallel layers keep the gathered input (synchronous mode)",
+                    "column-parallel layers keep the gathered input; with "
+                    "tp_recompute_allgather they keep their part of it, and gather it into a "
+                    "buffer that all layers share",
+                    "with tp_linear_async_communication a rank multiplies its own part of the "
+                    "sequence while the other parts are gathered, forward in column-parallel and "
+                    "backward in row-parallel layers (parallel/tensor_parallel/functional.py)",
                     "logits are cast to fp32 before the loss, which makes a second buffer",
                     "its kernels that read views, concatenate or normalise reach only a small part "
                     "of the memory bandwidth (data/kernels.json); of the host's work only "

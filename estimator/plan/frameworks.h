@@ -89,6 +89,7 @@ struct FrameworkTraits {
   bool stages_by_cost = false;
   bool latent_attention = false;
   bool parallel_residual = false;
+  bool asynchronous_linear = false;
   bool shared_query_groups = false;
   bool unfused_attention = false;
   bool chained_optimizers = false;
@@ -201,6 +202,9 @@ void visit_fields(Visitor& visit, FrameworkTraits& traits) {
   visit("parallel_residual",
         traits.parallel_residual,
         "attention and MLP of a layer may read the same input, with one reduction for both");
+  visit("asynchronous_linear",
+        traits.asynchronous_linear,
+        "linear layers can multiply their own part of the sequence while the rest is gathered");
   visit("shared_query_groups",
         traits.shared_query_groups,
         "tensor ranks may use the same key/value head, where there are fewer heads than ranks");

@@ -24,8 +24,31 @@ void check_parallel_residual(Rules& rules) {
                 "leave out one of them");
 }
 
+/// row_linear and column_linear in nanotron/parallel/tensor_parallel/functional.py.
+void check_asynchronous_linear(Rules& rules) {
+  const ParallelConfig& p = rules.plan_.parallelism;
+  const Framework framework = rules.plan_.training.framework;
+  const auto check = [&](bool asked, const std::string& key) {
+    if (!asked) return;
+    rules.require(traits_of(framework).asynchronous_linear,
+                  "only nanotron's linear layers gather their input in this way",
+                  fmt::format("{}, training.framework = {}", key, to_string(framework)),
+                  "leave it out, or use --framework nanotron");
+    rules.require(
+        p.sequence_parallel,
+        "nanotron gathers inputs only in its mode REDUCE_SCATTER, which splits the sequence",
+        key + " without parallelism.sequence_parallel",
+        "add --sequence-parallel, or leave it out");
+  };
+  check(p.tp_linear_async_communication, "parallelism.tp_linear_async_communication");
+  check(p.tp_recompute_allgather, "parallelism.tp_recompute_allgather");
+}
+
 }  // namespace
 
-void check_layers(Rules& rules) { check_parallel_residual(rules); }
+void check_layers(Rules& rules) {
+  check_parallel_residual(rules);
+  check_asynchronous_linear(rules);
+}
 
 }  // namespace estimator

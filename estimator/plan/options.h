@@ -333,6 +333,18 @@ void visit_fields(Visitor& visit, ParallelConfig& parallelism) {
         {"overlap the tensor ranks' communication with matrix products (TransformerEngine's user "
          "buffers)",
          {{"--tp-comm-overlap", "true"}}});
+  visit(
+      "tp_linear_async_communication",
+      parallelism.tp_linear_async_communication,
+      {"nanotron: a tensor rank multiplies its own part of the sequence while the other parts are "
+       "gathered, and collectives of the backward run beside its products",
+       {{"--tp-linear-async-communication", "true"}}});
+  visit(
+      "tp_recompute_allgather",
+      parallelism.tp_recompute_allgather,
+      {"nanotron: column-parallel layers keep their part of the sequence, not the gathered input, "
+       "and gather it again in the backward",
+       {{"--tp-recompute-allgather", "true"}}});
 }
 
 template <class Visitor>

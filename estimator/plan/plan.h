@@ -181,6 +181,8 @@ struct ParallelConfig {
   bool defer_embedding_wgrad_compute = false;
   int64_t wgrad_deferral_limit = 0;
   bool tp_comm_overlap = false;
+  bool tp_linear_async_communication = false;
+  bool tp_recompute_allgather = false;
 };
 
 inline constexpr const char* kSelectiveByOperator = "op";

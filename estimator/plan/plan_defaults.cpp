@@ -95,7 +95,10 @@ void fill_in_defaults(Plan& plan, const PlanContext& context) {
       p.virtual_stages == 1) {
     p.layers_per_stage = stages_by_cost(plan.model, p.pipeline);
   }
-  if (p.tensor == 1) p.sequence_parallel = p.tp_comm_overlap = false;  // as Megatron does
+  if (p.tensor == 1) {  // as Megatron-LM does
+    p.sequence_parallel = p.tp_comm_overlap = false;
+    p.tp_linear_async_communication = p.tp_recompute_allgather = false;
+  }
 
   if (t.optimizer_cpu_offload) t.use_precision_aware_optimizer = true;  // Megatron asks for both
 

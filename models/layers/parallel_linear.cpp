@@ -63,9 +63,12 @@ struct LinearCall {
         lasting_stand_ins(
             context.transformer_engine() &&
             (!spec.output_layer || estimator::output_stand_in_lasts(context.plan.training))),
-        global_memory(context.framework().fused_weight_gradient && !transformer_engine),
-        keeps_gathered(context.framework().keeps_gathered_input),
-        overlaps_backward(estimator::overlaps_linear_backward(context.plan)),
+        global_memory((context.framework().fused_weight_gradient && !transformer_engine) ||
+                      context.plan.parallelism.tp_recompute_allgather),
+        keeps_gathered(context.framework().keeps_gathered_input &&
+                       !context.plan.parallelism.tp_recompute_allgather),
+        asynchronous(context.plan.parallelism.tp_linear_async_communication),
+        overlaps_backward(asynchronous || estimator::overlaps_linear_backward(context.plan)),
         fused_gradient(context.fused_weight_gradient()),
         tensor_group(spec.duplicated || spec.whole_input || spec.caller_sums
                          ? nullptr
@@ -82,8 +85,9 @@ struct LinearCall {
   bool transformer_engine;  ///< TransformerEngine's layer, with its workspace
   Products products;
   bool lasting_stand_ins;  ///< autograd gets TransformerEngine's stand-ins for gradients
-  bool global_memory;      ///< gathers the sequence into Megatron-LM's global memory buffer
+  bool global_memory;      ///< gathers the sequence into a buffer that all layers share
   bool keeps_gathered;     ///< the gathered sequence is kept, not this rank's part of it
+  bool asynchronous;       ///< multiplies its own part of a sequence while the rest is gathered
   bool overlaps_backward;  ///< its collectives run beside its products
   bool fused_gradient;
   std::shared_ptr<Communicator> tensor_group;
@@ -169,6 +173,36 @@ PendingCall start_sum(const LinearCall& call, at::Tensor& gradient) {
   return group.start_reduce_scatter(gradient, whole.contiguous());
 }
 
+/// The product of a whole sequence with `matrix`, [k, n]: that of this rank's part runs while the
+/// other parts are gathered into `whole`; those before and after it follow, each by itself
+/// (_ColumnLinearAsyncCommunication and _RowLinearAsyncCommunication in
+/// nanotron/parallel/tensor_parallel/functional.py, 2411b022).
+at::Tensor multiply_while_gathering(const LinearCall& call,
+                                    const at::Tensor& part,
+                                    const at::Tensor& whole,
+                                    const at::Tensor& matrix,
+                                    const std::optional<at::Tensor>& bias) {
+  Communicator& group = *call.tensor_group;
+  const at::Tensor own = part.contiguous();
+  PendingCall gathering = group.start_all_gather(whole, own);
+  std::vector<int64_t> shape = whole.sizes().vec();
+  shape.back() = matrix.size(1);
+  at::Tensor product = at::empty(shape, part.options());
+  const int64_t length = own.size(0);
+  const auto multiply = [&](const at::Tensor& input, int64_t first) {
+    if (input.size(0) == 0) return;
+    at::Tensor out = rows(product.narrow(0, first, input.size(0)));
+    call.products.multiply_into(out, rows(input), matrix, bias);
+  };
+  const int64_t first = length * group.index();
+  multiply(own, first);
+  gathering.wait();
+  multiply(whole.narrow(0, 0, first), 0);
+  const int64_t after = first + length;
+  multiply(whole.narrow(0, after, whole.size(0) - after), after);
+  return product;
+}
+
 void start_product(const LinearCall& call, const at::Tensor& input) {
   if (call.transformer_engine) {
     call.buffers->use_transformer_engine_workspace(*call.plan, input.device());
@@ -203,6 +237,11 @@ struct ColumnParallelFunction : torch::autograd::Function<ColumnParallelFunction
     keep(context, call);
     start_product(*call, input);
     const bool sequence_parallel = call->sequence_parallel && call->tensor_group;
+    if (sequence_parallel && call->asynchronous) {
+      const at::Tensor whole = sequence_buffer(*call, input);
+      context->save_for_backward({call->keeps_gathered ? whole : input, weight});
+      return multiply_while_gathering(*call, input, whole, weight.t(), bias);
+    }
     const at::Tensor whole = sequence_parallel ? gather(*call, input) : input;
     context->save_for_backward({call->keeps_gathered ? whole : input, weight});
     return kept_product(*call, [&] { return call->products.linear(whole, weight, bias); });
@@ -257,6 +296,13 @@ struct RowParallelFunction : torch::autograd::Function<RowParallelFunction> {
     const CallPointer& call = kept<CallPointer>(context);
     const variable_list saved = context->get_saved_variables();
     const bool gather = call->sequence_parallel && call->tensor_group;
+    if (gather && call->asynchronous) {
+      const at::Tensor& part = gradients[0];
+      const at::Tensor whole =
+          call->buffers->global_memory(whole_shape(*call, part), part.options(), "allgather2");
+      at::Tensor of_input = multiply_while_gathering(*call, part, whole, saved[1], std::nullopt);
+      return {of_input, finish_weight(call, whole, saved[0]), at::Tensor()};
+    }
     const at::Tensor gradient =
         gather ? gather_sequence(gradients[0], *call->tensor_group) : gradients[0];
     at::Tensor input_gradient = call->products.multiply(gradient, saved[1]);

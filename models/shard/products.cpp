@@ -68,8 +68,11 @@ at::Tensor Products::bias_gradient(const at::Tensor& output_gradient) const {
 
 void Products::multiply_into(at::Tensor& out,
                              const at::Tensor& left,
-                             const at::Tensor& right) const {
-  if (makes_outputs_alone()) {
+                             const at::Tensor& right,
+                             const std::optional<at::Tensor>& bias) const {
+  if (bias) {
+    at::addmm_out(out, *bias, left, right);
+  } else if (makes_outputs_alone()) {
     watched_operator("aten::mm", "out", {left, right, out}, [&] { return out; });
   } else {
     at::mm_out(out, left, right);

@@ -38,8 +38,11 @@ class Products {
   /// The gradient of the bias of linear(): the sum of the rows of the output's gradient [..., n].
   /// In TransformerEngine the product for the weight's gradient also computes it (BGRADB).
   at::Tensor bias_gradient(const at::Tensor& output_gradient) const;
-  /// The same as multiply() for two matrices, written into `out`.
-  void multiply_into(at::Tensor& out, const at::Tensor& left, const at::Tensor& right) const;
+  /// The same as multiply() for two matrices, written into `out`; plus the bias if there is one.
+  void multiply_into(at::Tensor& out,
+                     const at::Tensor& left,
+                     const at::Tensor& right,
+                     const std::optional<at::Tensor>& bias = {}) const;
   /// sum += left x right for two matrices of any type. `sum` is fp32, and no temporary of its size
   /// is made.
   void multiply_and_add(at::Tensor& sum, const at::Tensor& left, const at::Tensor& right) const;

@@ -14,6 +14,7 @@ extern const std::string_view import_nanotron_json;
 extern const std::string_view import_gpt_neox_json;
 extern const std::string_view import_accelerate_json;
 extern const std::string_view import_accelerate_defaults_json;
+extern const std::string_view import_nanotron_defaults_json;
 }  // namespace onerank_data
 
 namespace sim {
@@ -41,6 +42,8 @@ KeyTable table_of(const std::string& program) {
   KeyTable table{.program = program, .rows = {}, .defaults = {}, .flags = false};
   if (program == "nanotron") {
     table.rows = read_key_rows(onerank_data::import_nanotron_json, "nanotron.json");
+    table.defaults = estimator::read_database<DefaultRow>(
+        onerank_data::import_nanotron_defaults_json, "nanotron_defaults.json");
   } else if (program == "accelerate") {
     table.rows = read_key_rows(onerank_data::import_accelerate_json, "accelerate.json");
     table.defaults = estimator::read_database<DefaultRow>(
@@ -70,6 +73,19 @@ const TreeProgramRow* program_of(const std::vector<SourceEntry>& entries) {
     });
   });
   return found == rows.end() ? nullptr : &*found;
+}
+
+/// Of nanotron, whose degrees multiply to the world, where one machine may hold it.
+void set_machine(const std::vector<SourceEntry>& entries, ImportedPlan& plan) {
+  constexpr int64_t kMostGpus = 8;
+  int64_t gpus = 1;
+  for (const char* degree : {"dp", "tp", "pp", "context_parallel_size"}) {
+    const SourceEntry* entry = find_entry(entries, std::string("parallelism.") + degree);
+    if (entry != nullptr) gpus *= parse_positive_number(entry->value(), entry->place);
+    if (gpus > kMostGpus) return;
+  }
+  set_key(plan, "cluster.nodes", 1);
+  set_key(plan, "cluster.gpus_per_node", gpus);
 }
 
 /// Of accelerate, which counts the processes of all machines.
@@ -111,6 +127,7 @@ std::optional<ImportedPlan> import_tree_config(const Json& tree,
   whole.merge_patch(plan.tree.json());
   plan.tree = whole;
   set_batch(entries, plan);
+  if (row->program == "nanotron") set_machine(entries, plan);
   set_machines(entries, plan);
   return plan;
 }

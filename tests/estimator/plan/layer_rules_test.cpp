@@ -16,6 +16,7 @@ struct BadLayers {
 };
 
 TEST(LayerRules, SayWhatIsWrongAndTheWayOut) {
+  const Json tensor_2 = {{"tensor", 2}, {"tp_linear_async_communication", true}};
   const std::vector<BadLayers> plans = {
       {{{"model", {{"tied_layernorm", true}}}},
        {"one norm for attention and MLP", "add --parallel-residual"}},
@@ -24,6 +25,10 @@ TEST(LayerRules, SayWhatIsWrongAndTheWayOut) {
       {{{"model", {{"parallel_residual", true}, {"num_experts", 4}}},
         {"training", {{"framework", "plain"}}}},
        {"do not work with experts", "model.num_experts = 4"}},
+      {{{"parallelism", tensor_2}},
+       {"only nanotron's", "tp_linear_async_communication, training.framework = megatron-lm"}},
+      {{{"parallelism", tensor_2}, {"training", {{"framework", "nanotron"}}}},
+       {"REDUCE_SCATTER", "without parallelism.sequence_parallel", "add --sequence-parallel"}},
   };
   for (const BadLayers& plan : plans) {
     SCOPED_TRACE(plan.changes);
@@ -35,12 +40,16 @@ TEST(LayerRules, SayWhatIsWrongAndTheWayOut) {
   }
 }
 
+// nanotron's files leave the key on where there is one tensor rank.
 TEST(LayerRules, LetGoodPlansPass) {
   for (const char* framework : {"plain", "megatron-deepspeed"}) {
     EXPECT_EQ(complaint_about({{"model", {{"parallel_residual", true}, {"tied_layernorm", true}}},
                                {"training", {{"framework", framework}}}}),
               "");
   }
+  EXPECT_EQ(complaint_about({{"parallelism", {{"tp_linear_async_communication", true}}},
+                             {"training", {{"framework", "nanotron"}}}}),
+            "");
 }
 
 }  // namespace

@@ -204,6 +204,26 @@ tokens:
   EXPECT_FALSE(import_text("model: gpt2\n", "plan.yaml").has_value());
 }
 
+// ParallelismArgs in nanotron/config/parallelism_config.py: the gathered input is recomputed unless
+// a file says no. The degrees multiply to the world.
+TEST(NanotronConfig, SaysHowLinearLayersGatherAndHowManyGpusThereAre) {
+  const auto of = [](const std::string& keys) {
+    const auto plan = import_text(
+        "tokens:\n  sequence_length: 64\nparallelism:\n  dp: 2\n  tp: 2\n" + keys, "job.yaml");
+    EXPECT_TRUE(plan && plan->techniques.empty());
+    return plan ? plan->tree.json() : Json();
+  };
+  const Json asynchronous =
+      of("  tp_mode: REDUCE_SCATTER\n  tp_linear_async_communication: true\n");
+  EXPECT_EQ(asynchronous["parallelism"]["tp_linear_async_communication"], true);
+  EXPECT_EQ(asynchronous["parallelism"]["tp_recompute_allgather"], true);
+  EXPECT_EQ(asynchronous["cluster"], Json({{"nodes", 1}, {"gpus_per_node", 4}}));
+  const Json kept = of("  tp_mode: REDUCE_SCATTER\n  tp_recompute_allgather: false\n");
+  EXPECT_FALSE(kept["parallelism"].contains("tp_recompute_allgather"));
+  EXPECT_FALSE(of("  tp_mode: ALL_REDUCE\n")["parallelism"].contains("tp_recompute_allgather"));
+  EXPECT_FALSE(of("  pp: 4\n").contains("cluster"));  // 16, of which a machine may have any part
+}
+
 TEST(GptNeoxConfig, ReadsParallelResiduals) {
   const auto model = [](const std::string& keys) {
     const auto plan = import_text(

@@ -69,6 +69,14 @@ constexpr const char* kParallel =
 constexpr const char* kParallelOneNorm =
     R"({"model": {"parallel_residual": true, "tied_layernorm": true},
         "training": {"framework": "plain"}})";
+constexpr const char* kTensor4Async =
+    R"({"parallelism": {"tensor": 4, "sequence_parallel": true,
+                        "tp_linear_async_communication": true},
+        "training": {"framework": "nanotron"}})";
+constexpr const char* kTensor2AsyncTwice =
+    R"({"parallelism": {"tensor": 2, "data": 2, "sequence_parallel": true,
+                        "tp_linear_async_communication": true, "tp_recompute_allgather": true},
+        "training": {"framework": "nanotron"}})";
 constexpr const char* kRecomputedModules =
     R"({"parallelism": {"tensor": 2, "sequence_parallel": true, "pipeline": 2},
         "training": {"recompute": "selective", "transformer_impl": "local",
@@ -232,6 +240,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Layout{"Tensor2SequenceParallel", 2, kTensor2Sp, false, kParallel},
                     Layout{
                         "Tensor4SequenceParallelOneNorm", 4, kTensor4Sp, false, kParallelOneNorm},
+                    Layout{"Tensor4Async", 4, kTensor4Async, true},
+                    Layout{"Tensor2Data2AsyncTwice", 4, kTensor2AsyncTwice, true},
                     Layout{"RecomputedModules", 4, kRecomputedModules},
                     Layout{"Pipeline2", 2, kPipeline2},
                     Layout{"Pipeline2Gpipe", 2, kPipeline2Gpipe},
