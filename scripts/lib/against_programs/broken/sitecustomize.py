@@ -3,17 +3,24 @@
 It lies on PYTHONPATH and is imported by Python itself. Each way is one in which a run says nothing of the
 training: `onerank exec` has to refuse it, and must never say that it fits.
 """
+import itertools
 import os
+import sys
 import types
 
 
 def without_steps(torch):
-    """The optimizer's step does nothing."""
+    """The optimizer's step does nothing; at the fourth the program ends, as after its last one."""
     init = torch.optim.Optimizer.__init__
+    calls = itertools.count(1)
+
+    def no_step(*_, **__):
+        if next(calls) == 4:
+            sys.exit()
 
     def init_without_step(self, *arguments, **named):
         init(self, *arguments, **named)
-        self.step = types.MethodType(lambda self, *_, **__: None, self)
+        self.step = types.MethodType(no_step, self)
 
     torch.optim.Optimizer.__init__ = init_without_step
 
