@@ -107,7 +107,6 @@ std::vector<const RankProfile*> ranks_to_replay(const std::vector<RankProfile>& 
 std::vector<int64_t> ranks_to_run_next(const std::vector<RankProfile>& profiles,
                                        int64_t world_size,
                                        int64_t most) {
-  if (profiles.empty()) return {0};
   const std::set<int64_t> run = numbers_of(profiles);
   const auto left = most - static_cast<int64_t>(run.size());
   const auto limited = [&](std::vector<int64_t> ranks) {
@@ -115,10 +114,14 @@ std::vector<int64_t> ranks_to_run_next(const std::vector<RankProfile>& profiles,
     return ranks;
   };
   const int64_t last = world_size - 1;
-  std::set<int64_t> asked = {last};
+  std::set<int64_t> asked = {0, last};
   std::string why;
-  if (ranks_to_replay(profiles, why).empty()) {
-    asked.merge(members_waited_for(missing_peers(traced(profiles))));
+  if (!profiles.empty() && ranks_to_replay(profiles, why).empty()) {
+    const std::vector<const RankProfile*> all = traced(profiles);
+    std::vector<const RankProfile*> known = all;
+    std::erase_if(known, [&](const RankProfile* rank) { return rank->rank == last; });
+    asked.merge(members_waited_for(missing_peers(known)));
+    if (without(asked, run).empty()) asked.merge(members_waited_for(missing_peers(all)));
   }
   if (const auto ranks = without(asked, run); !ranks.empty()) return limited(ranks);
   const RankProfile* const probe = &*std::find_if(

@@ -19,9 +19,9 @@ std::vector<const RankProfile*> ranks_to_replay(const std::vector<RankProfile>& 
                                                 std::string& why);
 
 /// The ranks to be run after those of `profiles`, in ascending order; empty when these are enough.
-/// First rank 0; then everyone for whom it waits, and the last rank, which has another place along
-/// every axis. If that is like none of the others, those that it waits for are run, and one rank in
-/// the middle. No more than `most` ranks are asked for in all.
+/// First rank 0 and the last rank, which has another place along every axis; then everyone for whom
+/// rank 0 waits. If the last is like none of these, those that it waits for are run, and one rank
+/// in the middle. No more than `most` ranks are asked for in all.
 std::vector<int64_t> ranks_to_run_next(const std::vector<RankProfile>& profiles,
                                        int64_t world_size,
                                        int64_t most);

@@ -125,6 +125,26 @@ void visit_fields(Visitor& visit, AssumedRecord& assumed) {
   visit("count", assumed.count, {"how often", kCount});
 }
 
+/// What the program was given in place of what ranks that were not run would have said: what this
+/// rank holds itself, and at a barrier nothing.
+struct AbsentAnswerRecord {
+  std::string kind;   ///< as in CollectiveKind
+  std::string group;  ///< its description
+  int64_t members = 1;
+  std::string line;  ///< "train.py:30 in main", "" outside Python
+  std::string why;   ///< "14 of 16 ranks were not run"
+  int64_t count = 0;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, AbsentAnswerRecord& answer) {
+  visit("kind", answer.kind, "the collective or message, as in CollectiveKind");
+  visit("group", answer.group, "over which group");
+  visit("members", answer.members, {"ranks in the group", kGroupSize});
+  visit("line", answer.line, "of the program that called it");
+  visit("why", answer.why, "who did not answer");
+  visit("count", answer.count, {"how often", kCount});
+}
+
 /// A further device that the program used; the profile's memory is that of device_index alone.
 struct OtherDevice {
   int64_t index = 0;
@@ -155,6 +175,7 @@ struct ProgramRecord {
   std::vector<GemmRecord> gemms;
   std::vector<InventedRead> invented_reads;
   std::vector<AssumedRecord> assumed;
+  std::vector<AbsentAnswerRecord> absent_answers;
   std::vector<std::string> unanswered;
 };
 template <class Visitor>
@@ -183,6 +204,9 @@ void visit_fields(Visitor& visit, ProgramRecord& program) {
   visit("gemms", program.gemms, "matrix products by shape");
   visit("invented_reads", program.invented_reads, "reads of values that nothing had computed");
   visit("assumed", program.assumed, "values that the user gave");
+  visit("absent_answers",
+        program.absent_answers,
+        "what was assumed of ranks that were not run, of values that the host knows");
   visit("unanswered",
         program.unanswered,
         "values that the program asked for and that cannot be invented");

@@ -3,39 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <mutex>
-#include <set>
 #include <string_view>
 
+#include "estimator/profile/collective_call.h"
+#include "sim/exec/absent_answers.h"
 #include "sim/exec/collective_log.h"
 #include "sim/exec/peer_messages.h"
-#include "sim/exec/python.h"
-#include "sim/exec/settings.h"
 
 namespace sim {
 namespace {
 
-/// Once for each line of Python.
-void tell_passed(const BarrierCall& call, int64_t first, const std::string& why) {
-  constexpr size_t kMostTold = 8;
-  static std::mutex mutex;
-  static auto* const told = new std::set<std::string>;
-  const PythonLine line = python_line();
-  const std::string text =
-      fmt::format("{}{}group {} of {} ranks: {}",
-                  line.text,
-                  line.text.empty() ? "" : ", ",
-                  call.description,
-                  call.ranks.size(),
-                  why.empty() ? fmt::format("rank {} was not run", first) : why);
-  const std::lock_guard lock(mutex);
-  const char* folder = std::getenv(kExecFolderVariable);
-  if (folder == nullptr || told->size() >= kMostTold || !told->insert(text).second) return;
-  std::ofstream(std::filesystem::path(folder) / kPassedBarriers, std::ios::app) << text << '\n';
-}
+const std::string kBarrier = to_string(estimator::CollectiveKind::kBarrier);
 
 }  // namespace
 
@@ -44,7 +22,7 @@ void pass_barrier(const BarrierCall& call) {
   const int64_t first = *std::min_element(call.ranks.begin(), call.ranks.end());
   PeerMessages& messages = peer_messages();
   const MessageName name = messages.next(
-      {.group = call.group, .kind = "barrier", .from = first, .to = MessageLine::kEveryone});
+      {.group = call.group, .kind = kBarrier, .from = first, .to = MessageLine::kEveryone});
   if (call.own_rank == first) {
     if (messages.has_peers()) messages.say(name, {.is_known = true});
     return;
@@ -55,7 +33,10 @@ void pass_barrier(const BarrierCall& call) {
     if (answer.message) return;
     why = answer.why_not;
   }
-  tell_passed(call, first, why);
+  note_absent_answer({.kind = kBarrier,
+                      .group = call.description,
+                      .members = static_cast<int64_t>(call.ranks.size()),
+                      .why = why.empty() ? fmt::format("rank {} was not run", first) : why});
 }
 
 void pass_if_barrier(const onerank_nccl_call& call) {

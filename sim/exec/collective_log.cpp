@@ -2,6 +2,7 @@
 
 #include <c10/util/ThreadLocalDebugInfo.h>
 
+#include <algorithm>
 #include <iterator>
 #include <torch/csrc/distributed/c10d/ParamCommsUtils.hpp>
 #include <utility>
@@ -29,6 +30,11 @@ std::optional<CallingGroup> calling_group() {
 int calling_group_size() {
   const auto* group = told_group();
   return group == nullptr ? 0 : group->getWorldSize();
+}
+
+bool is_reduction(std::string_view kind) {
+  constexpr std::string_view kReductions[] = {"all_reduce", "reduce_scatter", "reduce"};
+  return std::find(std::begin(kReductions), std::end(kReductions), kind) != std::end(kReductions);
 }
 
 void CollectiveLog::add(const onerank_nccl_call& call, bool in_iteration) {

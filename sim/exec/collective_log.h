@@ -6,6 +6,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "comm_stub/nccl/nccl_control.h"
@@ -24,6 +25,9 @@ std::optional<CallingGroup> calling_group();
 
 /// Size of the process group whose collective this thread is running; 0 if it is running none.
 int calling_group_size();
+
+/// Of a kind of collective, as in estimator::CollectiveKind.
+bool is_reduction(std::string_view kind);
 
 /// Thread-safe.
 class CollectiveLog {

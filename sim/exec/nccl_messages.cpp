@@ -3,25 +3,48 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <iterator>
 #include <string_view>
 #include <utility>
 
-#include "sim/exec/collective_log.h"
 #include "sim/exec/python.h"
-#include "sim/exec/settings.h"
 
 namespace sim {
 namespace {
 
-bool may_decide(const onerank_nccl_call& call) {
+bool has_whole_numbers(const onerank_nccl_call& call) {
   constexpr std::string_view kWhole[] = {"Char", "Byte", "Int", "UInt32", "Long", "UInt64"};
-  const bool is_whole =
-      std::find(std::begin(kWhole), std::end(kWhole), call.dtype) != std::end(kWhole);
-  return is_whole && call.bytes > 0 && call.bytes <= kLargestControlBytes;
+  return std::find(std::begin(kWhole), std::end(kWhole), call.dtype) != std::end(kWhole);
+}
+
+bool is_small(uint64_t bytes) { return bytes > 0 && bytes <= kLargestControlBytes; }
+
+/// Of a collective in which all others are taken to hold what this rank holds.
+void note_copies(const char* kind, const onerank_nccl_call& call, const CallingGroup& group) {
+  if (call.size < 2) return;
+  note_absent_answer(
+      {.kind = kind, .group = group.description, .members = call.size, .why = kTakenAsEqual});
+}
+
+/// How many of the bytes are known before the first that is not: of an object that was padded, all
+/// that count.
+uint64_t known_beginning(const void* address, uint64_t bytes, const VirtualGpu& gpu) {
+  uint64_t known = 0;
+  for (uint64_t unknown = bytes + 1; unknown - known > 1;) {
+    const uint64_t tried = unknown > bytes ? bytes : known + (unknown - known) / 2;
+    (gpu.peek(address, tried, nullptr) != 0 ? known : unknown) = tried;
+  }
+  return known;
+}
+
+PeerMessage message_at(const void* address, uint64_t bytes, const VirtualGpu& gpu) {
+  PeerMessage message{.size = static_cast<int64_t>(bytes)};
+  if (!is_small(bytes)) return message;
+  const uint64_t known = known_beginning(address, bytes, gpu);
+  message.is_known = known > 0;
+  message.bytes.resize(known);
+  if (message.is_known) gpu.peek(address, known, message.bytes.data());
+  return message;
 }
 
 /// How a call takes part in a message.
@@ -69,25 +92,36 @@ std::string described(const onerank_nccl_call& call, const CallingGroup& group, 
 }  // namespace
 
 void NcclMessages::called(const onerank_nccl_call& call, const VirtualGpu& gpu) {
-  if (!may_decide(call)) return;
+  const std::string_view kind = call.kind;
+  const bool gathers = kind == "all_gather";
+  const bool is_answered_alone = is_reduction(kind) || kind == "all_to_all";
+  if (!has_whole_numbers(call) && !is_answered_alone) return;
+  if (!gathers && !is_small(call.bytes)) return;
   const auto group = calling_group();
-  const auto part = group ? part_in(call, *group) : std::nullopt;
+  if (!group || group->collective == "barrier") return;
+  if (is_answered_alone) {
+    if (gpu.peek(call.buffers[0], call.bytes, nullptr) != 0) note_copies(call.kind, call, *group);
+    return;
+  }
+  if (gathers) return gather(call, *group, gpu);
+  const auto part = part_in(call, *group);
   if (!part) return;
   const bool is_to_itself = part->line.from == part->line.to;
-  if (group->collective.starts_with("all_to_all")) return exchange(call, is_to_itself, gpu);
+  if (group->collective.starts_with("all_to_all")) {
+    return exchange(call, *group, is_to_itself, gpu);
+  }
   if (is_to_itself) return;
   PeerMessages& messages = peer_messages();
   const MessageName name = messages.next(part->line);
   if (part->is_sender) {
-    if (!messages.has_peers()) return;
-    PeerMessage message{.size = static_cast<int64_t>(call.bytes),
-                        .bytes = std::string(call.bytes, '\0')};
-    message.is_known = gpu.peek(part->address, call.bytes, message.bytes.data()) != 0;
-    if (!message.is_known) message.bytes.clear();
-    return messages.say(name, message);
+    if (messages.has_peers()) messages.say(name, message_at(part->address, call.bytes, gpu));
+    return;
   }
   if (!messages.has_peers() && gpu.peek(part->address, call.bytes, nullptr) != 0) {
-    return take_for_own(described(call, *group, part->line.from));
+    return note_absent_answer({.kind = call.kind,
+                               .group = group->description,
+                               .members = call.size,
+                               .why = fmt::format("rank {} was not run", part->line.from)});
   }
   Awaited awaited{.name = name,
                   .own_rank = group->ranks[static_cast<size_t>(call.rank)],
@@ -104,7 +138,45 @@ void NcclMessages::called(const onerank_nccl_call& call, const VirtualGpu& gpu) 
   }
 }
 
+void NcclMessages::gather(const onerank_nccl_call& call,
+                          const CallingGroup& group,
+                          const VirtualGpu& gpu) {
+  const auto own_place = static_cast<size_t>(call.rank);
+  if (own_place >= group.ranks.size() || call.size != static_cast<int>(group.ranks.size())) return;
+  const auto line_of = [&](int64_t rank) {
+    return MessageLine{"nccl " + group.name, call.kind, rank, MessageLine::kEveryone};
+  };
+  PeerMessages& messages = peer_messages();
+  const uint64_t bytes = call.bytes / group.ranks.size();
+  const PeerMessage own = message_at(call.buffers[0], bytes, gpu);
+  const int64_t own_rank = group.ranks[own_place];
+  AbsentAnswer copy{.kind = call.kind, .group = group.description, .members = call.size};
+  if (messages.has_peers()) messages.say(messages.next(line_of(own_rank)), own);
+  int64_t absent = 0;
+  for (size_t place = 0; place < group.ranks.size(); ++place) {
+    if (place == own_place) continue;
+    const int64_t rank = group.ranks[place];
+    if (!messages.is_asked(rank)) {
+      ++absent;
+      continue;
+    }
+    auto* const received = static_cast<char*>(const_cast<void*>(call.buffers[1]));
+    Awaited awaited{.name = messages.next(line_of(rank)),
+                    .own_rank = own_rank,
+                    .address = received + place * bytes,
+                    .bytes = bytes,
+                    .copy = copy};
+    const std::lock_guard lock(mutex_);
+    awaited_.push_back(std::move(awaited));
+    is_waiting_ = true;
+  }
+  if (absent == 0 || !own.is_known) return;
+  copy.why = why_not_run(absent, call.size);
+  note_absent_answer(copy);
+}
+
 void NcclMessages::exchange(const onerank_nccl_call& call,
+                            const CallingGroup& group,
                             bool is_to_itself,
                             const VirtualGpu& gpu) {
   void* const address = const_cast<void*>(call.buffers[0]);
@@ -116,6 +188,7 @@ void NcclMessages::exchange(const onerank_nccl_call& call,
     OwnChunk& chunk = own_chunks_[call.group];
     chunk.bytes.resize(call.bytes);
     chunk.known = gpu.peek(address, call.bytes, chunk.bytes.data());
+    if (chunk.known != 0) note_copies("all_to_all", call, group);
   }
 }
 
@@ -136,14 +209,12 @@ void NcclMessages::settle_exchanges(const std::vector<Exchanged>& exchanged,
   }
 }
 
-/// Alone, a rank takes the absent one to hold what it holds itself. If the program then fails, that
-/// may be why.
-void NcclMessages::take_for_own(const std::string& what) {
-  constexpr int kMostTold = 8;
-  if (told_++ >= kMostTold) return;
-  const char* folder = std::getenv(kExecFolderVariable);
-  if (folder == nullptr) return;
-  std::ofstream(std::filesystem::path(folder) / kTakenForOwn, std::ios::app) << what << '\n';
+void NcclMessages::settle_message(const Awaited& awaited,
+                                  const PeerMessage& message,
+                                  const VirtualGpu& gpu) {
+  gpu.forget(awaited.address, awaited.bytes, UINT64_MAX);
+  const uint64_t known = std::min<uint64_t>(awaited.bytes, message.bytes.size());
+  if (known > 0) gpu.send(awaited.address, known, message.bytes.data());
 }
 
 void NcclMessages::settle_all(const VirtualGpu& gpu, const Refuse& refuse) {
@@ -160,14 +231,18 @@ void NcclMessages::settle_all(const VirtualGpu& gpu, const Refuse& refuse) {
   settle_exchanges(exchanged, own_chunks, gpu);
   for (const Awaited& one : awaited) {
     const PeerAnswer answer = peer_messages().wait_for(one.name, one.own_rank);
-    if (!answer.message) {
-      refuse(one.text + ": " + answer.why_not);
-    } else if (answer.message->size != static_cast<int64_t>(one.bytes)) {
-      refuse(fmt::format("{}: it sends {} bytes", one.text, answer.message->size));
-    } else if (answer.message->is_known) {
-      gpu.send(one.address, one.bytes, answer.message->bytes.data());
+    const bool is_of_this_size =
+        answer.message && answer.message->size == static_cast<int64_t>(one.bytes);
+    if (answer.message && (is_of_this_size || one.copy)) {
+      settle_message(one, *answer.message, gpu);
+    } else if (one.copy) {
+      AbsentAnswer copy = *one.copy;
+      copy.why = answer.why_not;
+      note_absent_answer(copy);
     } else {
-      gpu.forget(one.address, one.bytes, UINT64_MAX);
+      refuse(one.text + ": " +
+             (answer.message ? fmt::format("it sends {} bytes", answer.message->size)
+                             : answer.why_not));
     }
   }
 }

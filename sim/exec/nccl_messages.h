@@ -3,6 +3,10 @@
 // Only numbers that can decide what a program does are exchanged: integers up to
 // kLargestControlBytes. Weights, activations and gradients are not: no host knows them.
 //
+// What the members of an all-gather hold is heard of those that are asked for
+// (PeerMessages::is_asked); for others this rank's own copy stays. Of each collective whose answer
+// is such a copy and is known it is noted (absent_answers.h).
+//
 // An all-to-all with splits is made of messages too. As in every collective, the other members are
 // taken to hold what this rank holds: each sends what this rank sends to itself.
 #pragma once
@@ -17,6 +21,8 @@
 #include <vector>
 
 #include "comm_stub/nccl/nccl_control.h"
+#include "sim/exec/absent_answers.h"
+#include "sim/exec/collective_log.h"
 #include "sim/exec/peer_messages.h"
 #include "sim/exec/virtual_gpu_control.h"
 
@@ -54,6 +60,9 @@ class NcclMessages {
     void* address = nullptr;
     uint64_t bytes = 0;
     std::string text;  // for the user
+    /// Of an all-gather: what lies at the address if no message comes. A message may be shorter or
+    /// longer: objects are padded to the longest of those that their rank knows.
+    std::optional<AbsentAnswer> copy;
   };
   /// A message of an all-to-all.
   struct Exchanged {
@@ -67,18 +76,24 @@ class NcclMessages {
     std::string bytes;
   };
 
-  void exchange(const onerank_nccl_call& call, bool is_to_itself, const VirtualGpu& gpu);
+  void gather(const onerank_nccl_call& call, const CallingGroup& group, const VirtualGpu& gpu);
+  void exchange(const onerank_nccl_call& call,
+                const CallingGroup& group,
+                bool is_to_itself,
+                const VirtualGpu& gpu);
   static void settle_exchanges(const std::vector<Exchanged>& exchanged,
                                const std::map<uint64_t, OwnChunk>& own_chunks,
                                const VirtualGpu& gpu);
 
-  void take_for_own(const std::string& what);
+  static void settle_message(const Awaited& awaited,
+                             const PeerMessage& message,
+                             const VirtualGpu& gpu);
+
   void forget_missing(const void* address, uint64_t bytes);
   void settle_all(const VirtualGpu& gpu, const Refuse& refuse);
 
   std::atomic<bool> is_waiting_ = false;
   std::atomic<bool> is_missing_ = false;
-  std::atomic<int> told_ = 0;
   mutable std::mutex mutex_;
   std::vector<Awaited> awaited_;
   std::vector<Exchanged> exchanged_;

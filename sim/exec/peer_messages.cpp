@@ -23,11 +23,12 @@ namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
 constexpr const char* kSaid = "said";
+constexpr const char* kAsked = "asked";
 constexpr const char* kWanted = "wanted";
 constexpr const char* kStarted = "started";
 constexpr const char* kEnded = "ended";
 constexpr const char* kWaits = "waits";
-constexpr const char* kStates[] = {kSaid, kWanted, kStarted, kEnded, kWaits};
+constexpr const char* kStates[] = {kSaid, kAsked, kWanted, kStarted, kEnded, kWaits};
 
 /// Nobody reads half a file.
 void write_at_once(const fs::path& path, const std::string& text) {
@@ -50,6 +51,17 @@ fs::path state_of(const fs::path& folder, const char* state, int64_t rank) {
 
 bool is_number(const std::string& text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
+}
+
+/// A state's folder may hold half-written files too.
+std::set<int64_t> ranks_in(const fs::path& state) {
+  std::set<int64_t> ranks;
+  std::error_code ignored;  // the folder is gone when the whole run ends
+  for (const auto& entry : fs::directory_iterator(state, ignored)) {
+    const std::string name = entry.path().filename().string();
+    if (is_number(name)) ranks.insert(std::strtoll(name.c_str(), nullptr, 10));
+  }
+  return ranks;
 }
 
 }  // namespace
@@ -121,6 +133,13 @@ bool PeerMessages::is_started(int64_t rank) const {
   return has_peers() && fs::exists(state_of(folder_, kStarted, rank));
 }
 
+bool PeerMessages::is_asked(int64_t rank) {
+  if (!has_peers()) return false;
+  const std::lock_guard lock(mutex_);
+  if (!asked_) asked_ = ranks_in(folder_ / kAsked);
+  return asked_->count(rank) > 0;
+}
+
 void PeerMessages::want(int64_t rank) const {
   if (!is_started(rank)) write_at_once(state_of(folder_, kWanted, rank), "");
 }
@@ -172,6 +191,8 @@ PeerRanks::PeerRanks(const fs::path& folder) : folder_(folder) {
   for (const char* state : kStates) fs::create_directories(folder_ / state);
 }
 
+void PeerRanks::asked(int64_t rank) const { write_at_once(state_of(folder_, kAsked, rank), ""); }
+
 void PeerRanks::started(int64_t rank) const {
   write_at_once(state_of(folder_, kStarted, rank), "");
 }
@@ -183,13 +204,8 @@ bool PeerRanks::is_waiting(int64_t rank) const {
 }
 
 std::set<int64_t> PeerRanks::wanted() const {
-  std::set<int64_t> ranks;
-  for (const auto& entry : fs::directory_iterator(folder_ / kWanted)) {
-    const std::string name = entry.path().filename().string();
-    if (!is_number(name)) continue;
-    const int64_t rank = std::strtoll(name.c_str(), nullptr, 10);
-    if (!fs::exists(state_of(folder_, kStarted, rank))) ranks.insert(rank);
-  }
+  std::set<int64_t> ranks = ranks_in(folder_ / kWanted);
+  std::erase_if(ranks, [&](int64_t rank) { return fs::exists(state_of(folder_, kStarted, rank)); });
   return ranks;
 }
 

@@ -4,6 +4,7 @@
 //
 // The folder:
 //   said/<rank>/<name>   a message; the name is a hash of everything that identifies it
+//   asked/<rank>         the user, or `--ranks auto`, has asked for this rank
 //   wanted/<rank>        somebody waits for this rank, which may have to be started
 //   started/<rank>       it is running, or has run
 //   ended/<rank>         it has ended: it will say nothing more
@@ -45,7 +46,7 @@ struct MessageName {
 struct PeerMessage {
   bool is_known = false;  ///< false: only kernels would know it
   int64_t size = 0;       ///< in bytes, also of one that is not known
-  std::string bytes;
+  std::string bytes;      ///< as many from its beginning as are known
 };
 
 /// What a rank that waited got.
@@ -70,6 +71,10 @@ class PeerMessages {
   /// Whether this rank is run too, and has begun.
   bool is_started(int64_t rank) const;
 
+  /// Whether this rank has been run, or is run together with this one: what it says can be waited
+  /// for by everybody. False for a rank that is only started because somebody waits for it.
+  bool is_asked(int64_t rank);
+
   /// The message, if it is said by now. Its rank is started if it is not running.
   std::optional<PeerMessage> look_for(const MessageName& name) const;
 
@@ -88,6 +93,7 @@ class PeerMessages {
   std::mutex mutex_;  // of what follows
   std::map<std::tuple<std::string, std::string, int64_t, int64_t>, int64_t> numbers_;
   std::set<int64_t> started_;
+  std::optional<std::set<int64_t>> asked_;  // read once: it does not change while a rank runs
 };
 
 /// Of this process.
@@ -98,6 +104,8 @@ class PeerRanks {
  public:
   explicit PeerRanks(const std::filesystem::path& folder);
 
+  /// Before any of those that are asked for together is started.
+  void asked(int64_t rank) const;
   void started(int64_t rank) const;
   void ended(int64_t rank) const;
   bool is_waiting(int64_t rank) const;

@@ -15,6 +15,7 @@
 #include "estimator/base/document.h"
 #include "estimator/base/files.h"
 #include "estimator/base/units.h"
+#include "sim/exec/absent_answers.h"
 #include "sim/exec/barriers.h"
 #include "sim/exec/count_reads.h"
 #include "sim/exec/launched_kernels.h"
@@ -68,12 +69,6 @@ bool is_of_iteration(const std::string& phase) {
 Direction direction_of(const std::string& phase) {
   if (!is_of_iteration(phase)) return Direction::kReduceGradients;  // of no micro-batch
   return is_step(phase) ? Direction::kOptimizerStep : Direction::kForward;
-}
-
-bool is_reduction(std::string_view collective) {
-  constexpr std::string_view kReductions[] = {"all_reduce", "reduce_scatter", "reduce"};
-  return std::find(std::begin(kReductions), std::end(kReductions), collective) !=
-         std::end(kReductions);
 }
 
 estimator::MemoryCategory category_named(std::string_view name) {
@@ -555,6 +550,7 @@ ProgramRecord ProgramRecorder::program_record() const {
   }
   record.unanswered = unanswered_;
   record.assumed = assumptions_.records();
+  record.absent_answers = absent_answers();
   for (const auto& [key, count] : invented_reads_) {
     const auto& [reader, phase, bytes] = key;
     record.invented_reads.push_back({reader, phase, bytes, count});

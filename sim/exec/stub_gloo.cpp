@@ -14,6 +14,7 @@
 
 #include "comm_stub/stub_backend.h"
 #include "comm_stub/torch_release.h"
+#include "sim/exec/absent_answers.h"
 #include "sim/exec/absent_peers_store.h"
 #include "sim/exec/barriers.h"
 #include "sim/exec/peer_messages.h"
@@ -47,17 +48,26 @@ void say_to_peers(const MessageLine& line, const at::Tensor& tensor) {
        .bytes = std::string(static_cast<const char*>(tensor.data_ptr()), tensor.nbytes())});
 }
 
+/// Whether messages have the size of what they fill. Objects that are gathered are padded to the
+/// longest of those that their rank knows.
+enum class MessageSize { kEqual, kPadded };
+
 /// Why `tensor` could not be filled, or "". Alone, numbers that are not whole stay zeros.
-std::string ask_peers(const MessageLine& line, int64_t own_rank, const at::Tensor& tensor) {
+std::string ask_peers(const MessageLine& line,
+                      int64_t own_rank,
+                      const at::Tensor& tensor,
+                      MessageSize size = MessageSize::kEqual) {
   PeerMessages& messages = peer_messages();
   if (!is_exchanged(tensor)) return "";
   if (!messages.has_peers() && !c10::isIntegralType(tensor.scalar_type(), true)) return "";
   const PeerAnswer answer = messages.wait_for(messages.next(line), own_rank);
   if (!answer.message) return answer.why_not;
-  if (answer.message->size != static_cast<int64_t>(tensor.nbytes())) {
+  std::string bytes = answer.message->bytes;
+  if (size == MessageSize::kEqual && bytes.size() != tensor.nbytes()) {
     return fmt::format("it sends {} bytes", answer.message->size);
   }
-  std::memcpy(tensor.data_ptr(), answer.message->bytes.data(), tensor.nbytes());
+  bytes.resize(tensor.nbytes());
+  std::memcpy(tensor.data_ptr(), bytes.data(), bytes.size());
   return "";
 }
 
@@ -140,34 +150,47 @@ class StubGloo final : public comm_stub::Backend {
     return work;
   }
   WorkPtr allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) override {
+    note_copies("all_reduce");
     return stub_->allreduce(tensors, options);
   }
   WorkPtr allreduce_coalesced(Tensors& tensors,
                               const c10d::AllreduceCoalescedOptions& options) override {
+    note_copies("all_reduce");
     return stub_->allreduce_coalesced(tensors, options);
   }
   WorkPtr reduce(Tensors& tensors, const c10d::ReduceOptions& options) override {
+    note_copies("reduce");
     return stub_->reduce(tensors, options);
   }
   WorkPtr allgather(std::vector<Tensors>& outputs,
                     Tensors& inputs,
                     const c10d::AllgatherOptions& options) override {
-    return stub_->allgather(outputs, inputs, options);
+    WorkPtr work = stub_->allgather(outputs, inputs, options);
+    gather("all_gather", MessageLine::kEveryone, inputs.front(), outputs.front());
+    return work;
   }
   WorkPtr _allgather_base(at::Tensor& output,
                           at::Tensor& input,
                           const c10d::AllgatherOptions& options) override {
-    return stub_->_allgather_base(output, input, options);
+    WorkPtr work = stub_->_allgather_base(output, input, options);
+    if (!output.is_contiguous() || output.numel() == 0) return work;
+    const at::Tensor all = output.view({size_, output.numel() / size_});
+    gather("all_gather", MessageLine::kEveryone, input, all.unbind());
+    return work;
   }
   WorkPtr allgather_coalesced(std::vector<Tensors>& outputs,
                               Tensors& inputs,
                               const c10d::AllgatherOptions& options) override {
+    note_copies("all_gather");
     return stub_->allgather_coalesced(outputs, inputs, options);
   }
   WorkPtr gather(std::vector<Tensors>& outputs,
                  Tensors& inputs,
                  const c10d::GatherOptions& options) override {
-    return stub_->gather(outputs, inputs, options);
+    WorkPtr work = stub_->gather(outputs, inputs, options);
+    const auto root = options.rootRank;
+    gather("gather", root, inputs.front(), root == rank_ ? outputs.front() : Tensors());
+    return work;
   }
   WorkPtr scatter(Tensors& outputs,
                   std::vector<Tensors>& inputs,
@@ -187,11 +210,13 @@ class StubGloo final : public comm_stub::Backend {
   WorkPtr reduce_scatter(Tensors& outputs,
                          std::vector<Tensors>& inputs,
                          const c10d::ReduceScatterOptions& options) override {
+    note_copies("reduce_scatter");
     return stub_->reduce_scatter(outputs, inputs, options);
   }
   WorkPtr _reduce_scatter_base(at::Tensor& output,
                                at::Tensor& input,
                                const c10d::ReduceScatterOptions& options) override {
+    note_copies("reduce_scatter");
     return stub_->_reduce_scatter_base(output, input, options);
   }
   WorkPtr alltoall_base(at::Tensor& output,
@@ -199,6 +224,7 @@ class StubGloo final : public comm_stub::Backend {
                         std::vector<int64_t>& output_splits,
                         std::vector<int64_t>& input_splits,
                         const c10d::AllToAllOptions& options) override {
+    note_copies("all_to_all");
     return stub_->alltoall_base(output, input, output_splits, input_splits, options);
   }
   WorkPtr send(Tensors& tensors, int destination, int tag) override {
@@ -240,13 +266,48 @@ class StubGloo final : public comm_stub::Backend {
     return index < ranks.size() ? static_cast<int64_t>(ranks[index]) : member;
   }
 
+  MessageLine line_of(const std::string& kind, int64_t from, int64_t to) const {
+    return {.group = group_name(),
+            .kind = kind,
+            .from = rank_of_world(from),
+            .to = to == MessageLine::kEveryone ? MessageLine::kEveryone : rank_of_world(to)};
+  }
+
+  void note(const std::string& kind, const std::string& why) const {
+    note_absent_answer({.kind = kind, .group = described_group(), .members = size_, .why = why});
+  }
+
+  void note_copies(const char* kind) const {
+    if (size_ > 1) note(kind, kTakenAsEqual);
+  }
+
+  /// Says what this member holds. Where it gets what all hold, `outputs` has a tensor for each
+  /// member, filled with copies of this one's: those of members that are asked for are heard.
+  void gather(const std::string& kind,
+              int64_t to,
+              const at::Tensor& input,
+              const Tensors& outputs) const {
+    const bool is_heard = input.is_cpu() && input.is_contiguous() && is_exchanged(input);
+    if (is_heard && to != rank_) say_to_peers(line_of(kind, rank_, to), input);
+    int64_t absent = 0;
+    for (int member = 0; member < static_cast<int>(outputs.size()); ++member) {
+      if (member == rank_) continue;
+      const at::Tensor& output = outputs[static_cast<size_t>(member)];
+      if (!is_heard || !output.is_contiguous() ||
+          !peer_messages().is_asked(rank_of_world(member))) {
+        ++absent;
+        continue;
+      }
+      const std::string why_not =
+          ask_peers(line_of(kind, member, to), rank_of_world(rank_), output, MessageSize::kPadded);
+      if (!why_not.empty()) note(kind, why_not);
+    }
+    if (absent > 0) note(kind, why_not_run(absent, size_));
+  }
+
   /// Says what `tensor` holds, or fills it with what the absent member says.
   void exchange(const std::string& kind, int64_t from, int64_t to, const at::Tensor& tensor) const {
-    const MessageLine line = {
-        .group = group_name(),
-        .kind = kind,
-        .from = rank_of_world(from),
-        .to = to == MessageLine::kEveryone ? MessageLine::kEveryone : rank_of_world(to)};
+    const MessageLine line = line_of(kind, from, to);
     if (!tensor.is_cpu() || tensor.nbytes() == 0 || !tensor.is_contiguous()) return;
     if (from == rank_) return say_to_peers(line, tensor);
     const std::string why_not = ask_peers(line, rank_of_world(rank_), tensor);

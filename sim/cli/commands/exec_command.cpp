@@ -77,6 +77,7 @@ struct ExecOptions {
   bool timeline = false;
   bool roofline = false;
   bool json = false;
+  bool verbose = false;
   PlanFlags plan_flags;
   ProgramFlags program_flags;
   MeasuredStepFlag measured_step;
@@ -339,7 +340,7 @@ std::vector<RankProfile> run_ranks_now(const ExecOptions& options,
                                        const Environment& environment,
                                        const Interrupts& interrupts) {
   const auto show = [&](const RankProfile& profile) {
-    if (!options.json) write_to_standard_output("\n" + program_text(profile));
+    if (!options.json) write_to_standard_output("\n" + program_text(profile, options.verbose));
   };
   if (job.peers_folder.empty()) {
     std::vector<RankProfile> profiles = {exec_rank(job, ranks.front(), environment, interrupts)};
@@ -552,6 +553,9 @@ Command add_exec_command(CLI::App& root) {
                                     "print the profile as JSON; the program's output goes to "
                                     "standard error");
   json->group("Output");
+  app->add_flag("--verbose", options->verbose, "list each value that was assumed")
+      ->excludes(json)
+      ->group("Output");
   app->add_flag("--timeline", options->timeline, "draw the step: a line for each stream")
       ->excludes(json)
       ->group("Output");

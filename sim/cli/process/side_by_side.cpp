@@ -169,7 +169,9 @@ class Workers {
     for (const int64_t rank : ranks) {
       all_.push_back(std::make_unique<Worker>(rank, folder_.path(), ranks.size() == 1));
     }
-    if (!job.peers_folder.empty()) peers_.emplace(job.peers_folder);
+    if (job.peers_folder.empty()) return;
+    peers_.emplace(job.peers_folder);
+    for (const int64_t rank : ranks) peers_->asked(rank);
   }
   ~Workers() {
     for (const auto& worker : all_) worker->end();  // all at once, before each is waited for

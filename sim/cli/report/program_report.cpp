@@ -48,6 +48,65 @@ std::string collectives_text(const ProgramRecord& program) {
   return any ? "\ncollectives\n" + table.text(2) : "";
 }
 
+/// The kinds of the answers, the most frequent first: "all_gather 20, all_reduce 15".
+std::string kinds_text(const std::map<std::string, int64_t>& counts) {
+  std::vector<std::pair<int64_t, std::string>> kinds;
+  for (const auto& [kind, count] : counts) kinds.emplace_back(-count, kind);
+  std::sort(kinds.begin(), kinds.end());
+  std::vector<std::string> texts;
+  for (const auto& [count, kind] : kinds) {
+    texts.push_back(fmt::format("{} {}", kind, with_commas(-count)));
+  }
+  return fmt::format("{}", fmt::join(texts, ", "));
+}
+
+/// One line: what was assumed, and how often.
+std::string assumed_line(const ProgramRecord& program) {
+  std::map<std::string, int64_t> answers;
+  std::map<std::string, int64_t> given;
+  int64_t barriers = 0;
+  int64_t zeros = 0;
+  for (const auto& answer : program.absent_answers) {
+    const bool is_barrier = answer.kind == to_string(estimator::CollectiveKind::kBarrier);
+    (is_barrier ? barriers : answers[answer.kind]) += answer.count;
+  }
+  for (const auto& assumed : program.assumed) given[assumed.name] += assumed.count;
+  for (const auto& read : program.invented_reads) zeros += read.count;
+  std::vector<std::string> parts;
+  if (!answers.empty()) {
+    parts.push_back("of absent ranks what this one holds (" + kinds_text(answers) + ")");
+  }
+  if (barriers > 0) {
+    parts.push_back("that absent ranks came (barriers " + with_commas(barriers) + ")");
+  }
+  if (!given.empty()) parts.push_back("as given (" + kinds_text(given) + ")");
+  if (zeros > 0) {
+    parts.push_back("zeros for what only kernels would know (reads " + with_commas(zeros) + ")");
+  }
+  if (parts.empty()) return "values assumed: none\n";
+  return fmt::format("values assumed: {} (--verbose lists them)\n", fmt::join(parts, "; "));
+}
+
+std::string absent_text(const ProgramRecord& program) {
+  if (program.absent_answers.empty()) return "";
+  Table table({{"absent", Align::kLeft},
+               {"group", Align::kLeft},
+               {"ranks"},
+               {"times"},
+               {"called at", Align::kLeft},
+               {"why", Align::kLeft}});
+  for (const auto& answer : program.absent_answers) {
+    table.add_row({answer.kind,
+                   answer.group,
+                   with_commas(answer.members),
+                   with_commas(answer.count),
+                   answer.line,
+                   answer.why});
+  }
+  return "\nassumed of absent ranks: that they hold what this rank holds, and come to barriers\n" +
+         table.text(2);
+}
+
 /// All reads of one operator.
 struct InventedReads {
   std::set<std::size_t> phases;  // by their places in the profile
@@ -155,7 +214,7 @@ estimator::Verdict verdict_of_program(const RankProfile& profile) {
   return verdict;
 }
 
-std::string program_text(const RankProfile& profile) {
+std::string program_text(const RankProfile& profile, bool is_verbose) {
   const ProgramRecord& program = *profile.program;
   std::string text = program_verdict(profile) + place_text(profile) + "\n";
   if (!program.recorded) return text;
@@ -163,7 +222,9 @@ std::string program_text(const RankProfile& profile) {
   if (!program.attention.empty()) {
     text += fmt::format("attention: {}\n", fmt::join(program.attention, ", "));
   }
-  return text + collectives_text(program) + assumed_text(program) + invented_text(profile);
+  text += assumed_line(program) + collectives_text(program);
+  if (!is_verbose) return text;
+  return text + absent_text(program) + assumed_text(program) + invented_text(profile);
 }
 
 void write_program_trace(const std::string& path, const estimator::ProgramReplay& replayed) {

@@ -10,8 +10,8 @@
 namespace sim {
 
 /// The program's memory by phase, its peak, its calls to NCCL, the attention operators that it
-/// used, and the values that it read although nothing had computed them.
-std::string program_text(const estimator::RankProfile& profile);
+/// used, and how many values were assumed: with `is_verbose` also which, by whom they were read.
+std::string program_text(const estimator::RankProfile& profile, bool is_verbose);
 
 /// "fits: ...", "does not fit: ..." or "no verdict ...", in the words of estimate_program(),
 /// followed by the terms of the rank's total.

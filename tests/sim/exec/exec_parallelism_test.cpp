@@ -117,7 +117,7 @@ TEST_F(ExecMessages, RanksHearWhatOthersSayAndAreStartedForIt) {
   }
 }
 
-TEST_F(ExecMessages, AutoRunsRankZeroBeforeTheLast) {
+TEST_F(ExecMessages, AutoRunsRankZeroAndTheLastTogether) {
   const ProgramResult result =
       run_program("messages.py", {"--world-size", "16", "--ranks", "auto"}, {"flag"});
   ASSERT_EQ(result.exit_code, 0) << result.error;
@@ -133,6 +133,53 @@ TEST_F(ExecMessages, WhatNobodySaysIsNamedWithItsGroupAndLine) {
       result.error,
       HasSubstr("a broadcast of 8 bytes (Long) from rank 0 over group default_pg of 4 ranks, "
                 "messages.py:20 in same_for_all: rank 0 has ended and did not send it"));
+}
+
+/// A rank's object has 10 characters more than that of the rank before it.
+TEST_F(ExecMessages, WhatRanksGatherIsHeardOfThoseThatAreRun) {
+  const ProgramResult result =
+      run_program("gathers.py", {"--world-size", "4", "--ranks", "1,2", "--verbose"});
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  for (const std::string group : {"nccl", "gloo"}) {
+    EXPECT_THAT(result.output, HasSubstr("1 " + group + " objects [11, 11, 21, 11]\n"));
+    EXPECT_THAT(result.output, HasSubstr("1 " + group + " numbers [1, 1, 2, 1]\n"));
+    EXPECT_THAT(result.output, HasSubstr("2 " + group + " objects [21, 11, 21, 21]\n"));
+    EXPECT_THAT(result.output, HasSubstr("2 " + group + " numbers [2, 1, 2, 2]\n"));
+  }
+  EXPECT_THAT(result.output, testing::ContainsRegex("all_gather  default_pg  +4  .*2 of 4 ranks"));
+}
+
+TEST_F(ExecMessages, AutoGathersFromRankZeroAndTheLast) {
+  const ProgramResult result = run_program("gathers.py", {"--world-size", "4", "--ranks", "auto"});
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_THAT(result.output, HasSubstr("0 nccl objects [1, 1, 1, 31]\n"));
+  EXPECT_THAT(result.output, HasSubstr("0 gloo objects [1, 1, 1, 31]\n"));
+  EXPECT_THAT(result.output, HasSubstr("0 rooted [1, 1, 1, 31]\n"));
+  EXPECT_THAT(result.output, HasSubstr("3 nccl objects [1, 31, 31, 31]\n"));
+}
+
+TEST_F(ExecMessages, WhatIsAssumedOfAbsentRanksIsCounted) {
+  const ProgramResult result = run_program("gathers.py", {"--world-size", "4", "--rank", "2"});
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_THAT(result.output, HasSubstr("2 nccl objects [21, 21, 21, 21]\n"));
+  // Of each group an object (its length and itself) and numbers, and the lengths for the root.
+  EXPECT_THAT(result.output,
+              HasSubstr("\nvalues assumed: of absent ranks what this one holds (all_gather 7, "
+                        "all_reduce 1) (--verbose lists them)\n"));
+  EXPECT_THAT(result.output, Not(HasSubstr("assumed of absent ranks"))) << "only with --verbose";
+  int64_t gathers = 0;
+  const estimator::RankProfile ran = profile(2);
+  for (const auto& answer : ran.program->absent_answers) {
+    if (answer.kind != "all_gather") continue;
+    gathers += answer.count;
+    EXPECT_EQ(answer.why, "3 of 4 ranks were not run");
+    EXPECT_THAT(answer.line, HasSubstr("gathers.py:"));
+  }
+  EXPECT_EQ(gathers, 7);
+}
+
+TEST_F(ExecMessages, AProgramThatAssumesNothingSaysSo) {
+  EXPECT_THAT(run_program("plain.py", {}).output, HasSubstr("\nvalues assumed: none\n"));
 }
 
 TEST_F(ExecMessages, AnAllToAllWithSplitsBringsWhatThisRankHasForItself) {
@@ -161,9 +208,10 @@ TEST_F(ExecMessages, ABarrierThatNobodyElseComesToIsNamedWhereTheProgramFails) {
   const ProgramResult result =
       run_program("prepares.py", {"--world-size", "4", "--rank", "3"}, {"file", path("prepared")});
   EXPECT_EQ(result.exit_code, 2);
-  EXPECT_THAT(result.error,
-              HasSubstr("it did not wait for absent ranks at barriers (prepares.py:29 in <module>, "
-                        "group default_pg of 4 ranks: rank 0 was not run)"));
+  EXPECT_THAT(
+      result.error,
+      HasSubstr("it did not wait for absent ranks at barriers (barrier over group default_pg of "
+                "4 ranks, prepares.py:29 in <module>: rank 0 was not run)"));
 }
 
 TEST_F(ExecMessages, AWaitWithoutEndIsNamedWithItsLine) {
@@ -208,7 +256,8 @@ INSTANTIATE_TEST_SUITE_P(
               "same_for_all: rank 0 was not run"},
         Alone{"flag",
               2,
-              "it was given what it held itself (broadcast of 8 bytes (Long) from rank 0"}),
+              "it was given what it held itself (broadcast over group default_pg of 4 ranks, "
+              "messages.py:"}),
     [](const auto& test) {
       return *test.param.part == '\0' ? std::string("gloo") : std::string(test.param.part);
     });

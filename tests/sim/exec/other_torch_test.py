@@ -23,7 +23,8 @@ CACHES = pathlib.Path(os.environ.get("XDG_CACHE_HOME", pathlib.Path.home() / ".c
 # NVIDIA's libraries.
 BESIDE_TORCH = ["filelock", "fsspec", "jinja2", "markupsafe", "mpmath<1.4", "networkx", "numpy", "setuptools<82",
                 "sympy", "typing-extensions"]
-HEADERS = {"2.6": ["nvidia-cuda-runtime-cu12==12.4.127"], "2.8": ["nvidia-cuda-runtime-cu12==12.8.90"]}
+HEADERS = {"2.6": ["nvidia-cuda-runtime-cu12==12.4.127"], "2.7": ["nvidia-cuda-runtime-cu12==12.6.77"],
+           "2.8": ["nvidia-cuda-runtime-cu12==12.8.90"], "2.9": ["nvidia-cuda-runtime-cu12==12.8.90"]}
 SKIPPED = 77
 ONERANK = ""
 PYTHON = ""

@@ -79,6 +79,17 @@ TEST_F(PeerMessagesTest, OfRanksThatWaitForEachOtherNeverCome) {
   EXPECT_TRUE(is_named) << answers[0].why_not << "; " << answers[1].why_not;
 }
 
+TEST_F(PeerMessagesTest, OfARankThatWasOnlyStartedForSomebodyAreNotAskedFor) {
+  const PeerRanks ranks(folder_);
+  ranks.asked(3);
+  ranks.started(3);
+  ranks.started(5);
+  PeerMessages own(folder_);
+  EXPECT_TRUE(own.is_asked(3));
+  EXPECT_FALSE(own.is_asked(5));
+  EXPECT_FALSE(PeerMessages("").is_asked(3));
+}
+
 TEST(PeerMessagesAlone, AreNotWaitedFor) {
   PeerMessages alone("");
   EXPECT_FALSE(alone.has_peers());
