@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <functional>
 #include <numeric>
 #include <string_view>
@@ -245,6 +246,7 @@ void ProgramRecorder::step_finished() {
   }
   phases_.step_finished(here);
   phase_changed();
+  std::ofstream(folder_ / kStepsTaken) << phases_.iteration();
   // What follows the last step is begun and not ended: it is no part of the peak.
   const bool is_last = settings_.steps > 0 && phases_.iteration() >= settings_.steps;
   if (is_last) peak_at_last_step_ = current_peak();

@@ -32,6 +32,8 @@ inline constexpr const char* kPassedBarriers = "passed-barriers";
 /// its processes write to files with this prefix, and their id, what they are doing.
 inline constexpr const char* kExecDeadlineVariable = "ONERANK_EXEC_DEADLINE";
 inline constexpr const char* kDoingPrefix = "doing-";
+/// What a process writes there: how many optimizer steps it has taken, after the first.
+inline constexpr const char* kStepsTaken = "steps";
 /// The last file that a process writes there.
 inline constexpr const char* kProcessProfile = "profile.json";
 

@@ -220,10 +220,24 @@ std::string doing_text(const fs::path& folder) {
   return places.empty() ? "" : fmt::format(" at {}", fmt::join(places, " and "));
 }
 
+/// ", after 12 optimizer steps" of the process that took the most.
+std::string progress_text(const fs::path& folder) {
+  int64_t most = 0;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    int64_t steps = 0;
+    if (std::ifstream(entry.path() / kStepsTaken) >> steps) most = std::max(most, steps);
+  }
+  if (most == 0) return ", and no optimizer step was seen";
+  return fmt::format(", after {} optimizer step{}", most, most == 1 ? "" : "s");
+}
+
 void throw_if_timed_out(const ExecJob& job, const fs::path& folder, const Patience& patience) {
   if (!patience.timed_out()) return;
   fail(job,
-       fmt::format("the program was ended after {} s{}", job.timeout_seconds, doing_text(folder)),
+       fmt::format("the program was ended after {} s{}{}",
+                   job.timeout_seconds,
+                   doing_text(folder),
+                   progress_text(folder)),
        "it hangs, or needs longer: give --steps K, or a larger --timeout (0: none)",
        ExitCode::kMachineLacks);
 }

@@ -59,6 +59,15 @@ TEST_F(ExecFailures, AHangEndsInTimeAndLeavesNoProcess) {
   EXPECT_FALSE(is_alive(child));
 }
 
+TEST_F(ExecFailures, AHangSaysHowFarTheProgramCame) {
+  const ProgramResult result = run_program("stalls.py", {"--timeout", "20"});
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_THAT(
+      result.error,
+      HasSubstr("error: the program was ended after 20 s at stalls.py:10 in <module>, after "
+                "1 optimizer step\n"));
+}
+
 TEST_F(ExecFailures, AnInterruptEndsAllRanksAndLeavesNoProcess) {
   const pid_t program = start(
       command("hangs.py", {"--world-size", "2", "--ranks", "0,1", "--jobs", "2"}, {path("pid")}));

@@ -219,8 +219,10 @@ TEST_F(ExecMessages, AWaitWithoutEndIsNamedWithItsLine) {
                                            {"--world-size", "4", "--rank", "3", "--timeout", "25"},
                                            {"alone", path("prepared")});
   EXPECT_EQ(result.exit_code, 3);
-  EXPECT_THAT(result.error,
-              HasSubstr("error: the program was ended after 25 s at prepares.py:21 in wait_for\n"));
+  EXPECT_THAT(
+      result.error,
+      HasSubstr("error: the program was ended after 25 s at prepares.py:21 in wait_for, and no "
+                "optimizer step was seen\n"));
 }
 
 struct Alone {

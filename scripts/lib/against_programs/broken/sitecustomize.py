@@ -10,12 +10,12 @@ import types
 
 
 def without_steps(torch):
-    """The optimizer's step does nothing; at the fourth the program ends, as after its last one."""
+    """The optimizer's step does nothing; at the second the program ends, as after its last one."""
     init = torch.optim.Optimizer.__init__
     calls = itertools.count(1)
 
     def no_step(*_, **__):
-        if next(calls) == 4:
+        if next(calls) == 2:
             sys.exit()
 
     def init_without_step(self, *arguments, **named):
