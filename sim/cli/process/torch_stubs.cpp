@@ -145,7 +145,7 @@ const std::vector<SupportedTorch>& supported_torch() {
     constexpr const char* kNotRun = "not run";
     std::vector<SupportedTorch> all = {
         {"2.6", "2.6.0+cu124", kSmall},
-        {"2.7", "2.7.1+cu126", kNotRun},
+        {"2.7", "2.7.1+cu126", kSmall},
         {"2.8", "2.8.0+cu128", kSmall},
         {"2.9", "2.9.1+cu128", kNotRun},
         {"2.10", "2.10.0+cu128", kSmall},
