@@ -178,9 +178,7 @@ ExitCode verify(VerifyArguments arguments, const WorldHooks& hooks) {
   return verify_ranks(plan, arguments.job);
 }
 
-}  // namespace
-
-int rank_process_main(int argc, char** argv, const WorldHooks& hooks) {
+int exit_code_of(int argc, char** argv, const WorldHooks& hooks) {
   estimator::ignore_signals_of_writing();
   // What a thread of Gloo's throws ends the process by SIGABRT, which its parent tells.
   try {
@@ -191,6 +189,14 @@ int rank_process_main(int argc, char** argv, const WorldHooks& hooks) {
   } catch (...) {
     return static_cast<int>(estimator::tell_failure(std::current_exception()));
   }
+}
+
+}  // namespace
+
+void rank_process_main(int argc, char** argv, const WorldHooks& hooks) {
+  const int exit_code = exit_code_of(argc, argv, hooks);
+  std::fflush(nullptr);
+  _exit(exit_code);
 }
 
 }  // namespace sim

@@ -5,7 +5,8 @@
 
 namespace sim {
 
-/// Runs the program and returns its exit code.
-int rank_process_main(int argc, char** argv, const WorldHooks& hooks = {});
+/// Runs the program and ends the process with its exit code, without destructors: torch's take a
+/// quarter of the time of a short run to take its operators apart.
+[[noreturn]] void rank_process_main(int argc, char** argv, const WorldHooks& hooks = {});
 
 }  // namespace sim

@@ -104,5 +104,5 @@ sim::WorldHooks hooks_of(const std::string& fault) {
 
 int main(int argc, char** argv) {
   const char* fault = std::getenv("TEST_FAULT");
-  return sim::rank_process_main(argc, argv, hooks_of(fault == nullptr ? "" : fault));
+  sim::rank_process_main(argc, argv, hooks_of(fault == nullptr ? "" : fault));
 }
