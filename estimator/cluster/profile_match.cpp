@@ -114,7 +114,7 @@ Json without_what_changes_no_rank(const Json& plan) {
       continue;
     }
     for (const auto& [key, field] : value.items()) {
-      if (!changes_no_rank(section + "." + key)) kept[section][key] = field;
+      if (!changes_no_rank(fmt::format("{}.{}", section, key))) kept[section][key] = field;
     }
   }
   return kept;

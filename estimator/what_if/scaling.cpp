@@ -79,6 +79,7 @@ std::vector<double> in_order_of(const std::vector<double>& x, const std::vector<
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
   std::sort(order.begin(), order.end(), [&](auto a, auto b) { return x[a] < x[b]; });
   std::vector<double> sorted;
+  sorted.reserve(order.size());
   for (const std::size_t i : order) sorted.push_back(y[i]);
   return sorted;
 }

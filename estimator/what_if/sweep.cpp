@@ -123,6 +123,7 @@ SweepResult sweep_result(const Plan& plan, const ClusterEstimate& estimate) {
 
 std::vector<std::vector<std::string>> combinations(const std::vector<SweepAxis>& axes) {
   std::vector<std::vector<std::string>> values;
+  values.reserve(axes.size());
   for (const SweepAxis& axis : axes) values.push_back(axis.values);
   return combinations(values);
 }

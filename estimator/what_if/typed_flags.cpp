@@ -58,7 +58,7 @@ std::string flags_to_type(const PlanEdits& edits) {
 }
 
 std::string search_to_type(const PlanSpec& spec, const Plan& plan, int64_t max_gpus) {
-  const std::string command = "onerank search";
+  std::string command = "onerank search";
   if (plan.model_preset.empty()) return command;
   PlanEdits edits = {{"model.preset", plan.model_preset}};
   for (const char* path : kSearched) {

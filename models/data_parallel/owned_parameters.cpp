@@ -47,7 +47,7 @@ at::Tensor flattened(const ParameterList& parameters) {
 class JoinedParameters final : public OwnedParameters {
  public:
   JoinedParameters(const ParameterList& parameters,
-                   std::shared_ptr<Communicator> data_group,
+                   const std::shared_ptr<Communicator>& data_group,
                    Observer& observer)
       : OwnedParameters(part_by_size(parameters, group_size(data_group)), data_group) {
     const c10::NoGradGuard no_grad;
@@ -78,7 +78,7 @@ class JoinedParameters final : public OwnedParameters {
 /// Megatron-LM's: they lie where they lay.
 class DealtParameters final : public OwnedParameters {
  public:
-  DealtParameters(const ParameterList& parameters, std::shared_ptr<Communicator> data_group)
+  DealtParameters(const ParameterList& parameters, const std::shared_ptr<Communicator>& data_group)
       : OwnedParameters(deal_in_turn(parameters, group_size(data_group)), data_group) {}
 
  private:
@@ -157,19 +157,20 @@ void OwnedParameters::hand_out() {
   }
 }
 
-std::unique_ptr<OwnedParameters> make_owned_parameters(WholeOwners owners,
-                                                       const ParameterList& parameters,
-                                                       std::shared_ptr<Communicator> data_group,
-                                                       Observer& observer) {
+std::unique_ptr<OwnedParameters> make_owned_parameters(
+    WholeOwners owners,
+    const ParameterList& parameters,
+    const std::shared_ptr<Communicator>& data_group,
+    Observer& observer) {
   switch (owners) {
     case WholeOwners::kNone:
       return nullptr;
     case WholeOwners::kBySize:
-      return std::make_unique<JoinedParameters>(parameters, std::move(data_group), observer);
+      return std::make_unique<JoinedParameters>(parameters, data_group, observer);
     case WholeOwners::kInTurn:
       break;
   }
-  return std::make_unique<DealtParameters>(parameters, std::move(data_group));
+  return std::make_unique<DealtParameters>(parameters, data_group);
 }
 
 }  // namespace models

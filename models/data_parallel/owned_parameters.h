@@ -73,9 +73,10 @@ class OwnedParameters {
 
 /// Null for WholeOwners::kNone. With kBySize it moves the parameters into one flat buffer of their
 /// type, owner by owner.
-std::unique_ptr<OwnedParameters> make_owned_parameters(WholeOwners owners,
-                                                       const ParameterList& parameters,
-                                                       std::shared_ptr<Communicator> data_group,
-                                                       Observer& observer);
+std::unique_ptr<OwnedParameters> make_owned_parameters(
+    WholeOwners owners,
+    const ParameterList& parameters,
+    const std::shared_ptr<Communicator>& data_group,
+    Observer& observer);
 
 }  // namespace models

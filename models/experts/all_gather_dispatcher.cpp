@@ -33,7 +33,7 @@ struct GatherIntoBuffer : torch::autograd::Function<GatherIntoBuffer> {
                             const at::Tensor& input,
                             const SharedBuffer& buffer) {
     keep(context, buffer);
-    const at::Tensor whole = buffer.of_rows(input, input.size(0) * buffer.group->size());
+    at::Tensor whole = buffer.of_rows(input, input.size(0) * buffer.group->size());
     buffer.group->all_gather(whole, input.contiguous());
     return whole;
   }

@@ -229,12 +229,11 @@ DispatchedTokens AllToAllDispatcher::dispatch(const at::Tensor& tokens,
 at::Tensor AllToAllDispatcher::collect(const at::Tensor& outputs,
                                        const DispatchedTokens& dispatched) const {
   const ModuleScope scope(context_.observer, "combine");
-  const at::Tensor rows =
-      sort_chunks(outputs,
-                  {.order = order_of_arriving(context_.plan, arriving_).reversed(),
-                   .has_experts_to_sort = context_.plan.experts_of_rank() > 1,
-                   .tuned = "sort",
-                   .buffers = context_.buffers});
+  at::Tensor rows = sort_chunks(outputs,
+                                {.order = order_of_arriving(context_.plan, arriving_).reversed(),
+                                 .has_experts_to_sort = context_.plan.experts_of_rank() > 1,
+                                 .tuned = "sort",
+                                 .buffers = context_.buffers});
   const Group& cut = context_.groups.expert_tensor;
   if (!cut) return rows;
   // The sum over ranks has the type of the router's weights.

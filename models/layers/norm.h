@@ -25,7 +25,7 @@ class Norm {
     int64_t width;
     bool is_partial;  ///< whether each tensor rank has a part of the gradient
   };
-  Norm(ShardContext& context, ParameterStore& store, const std::string& name, const Shape& shape);
+  Norm(ShardContext& context, ParameterStore& store, const std::string& name, const Shape& of_rows);
 
   estimator::Normalization kind_;
   double epsilon_;

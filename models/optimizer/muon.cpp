@@ -107,11 +107,13 @@ at::Tensor update_of_parts(const at::Tensor& momentum,
   for (const int64_t rows : group_rows) of_group += rows;
   const int64_t count = momentum.size(0) / of_group, columns = momentum.size(1);
   std::vector<at::Tensor> parts;
+  parts.reserve(group_rows.size());
   for (const at::Tensor& part :
        momentum.view({count, of_group, columns}).split_with_sizes(group_rows, 1)) {
     parts.push_back(part.reshape({-1, columns}));
   }
   std::vector<at::Tensor> updates;
+  updates.reserve(parts.size());
   for (const at::Tensor& part : parts) {
     updates.push_back(scaled_update(part, split, settings).view({count, -1, columns}));
   }

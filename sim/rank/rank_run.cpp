@@ -70,6 +70,7 @@ models::ProcessGroups process_groups(const estimator::ParallelLayout& layout,
                                      Recorder& recorder,
                                      const RankRunHooks& hooks) {
   std::vector<GroupKind> kinds;
+  kinds.reserve(models::kGroupsOfKinds.size());
   for (const models::GroupOfKind& each : models::kGroupsOfKinds) kinds.push_back(each.kind);
   const estimator::GroupCallSink sink = [&recorder, &hooks](const estimator::GroupCall& made) {
     recorder.on_collective(made.call);

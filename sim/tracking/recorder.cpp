@@ -36,7 +36,7 @@ void require(bool holds, std::string_view broken_promise) {
 }  // namespace
 
 Recorder::Recorder(RecorderOptions options)
-    : options_(std::move(options)),
+    : options_(options),
       tracker_(std::make_shared<RunTracker>(
           RunTracker::Options{.device = options_.memory.device_type(),
                               .attribute_memory = options_.attribute_memory,

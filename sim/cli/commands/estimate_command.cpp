@@ -286,7 +286,7 @@ std::string report_of(const EstimateOptions& options,
                       const ClusterResult& result,
                       const estimator::StepTimeline& timeline) {
   const ReportStyle style = style_of(options);
-  const std::string report = estimate_text(result.estimate, style);
+  std::string report = estimate_text(result.estimate, style);
   if (style.format == TableFormat::kCsv) return report;
   const std::string verdict =
       verdict_lines(result.estimate.verdict, options) + result.lacking_gpus();

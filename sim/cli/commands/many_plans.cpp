@@ -90,6 +90,7 @@ class PlansInTurn {
       }
     }
     std::vector<RanksOfPlan> ranks;
+    ranks.reserve(runs.size());
     for (const SharedRun* run : runs) ranks.push_back({run->plan, {run->rank}});
     std::vector<RanksAnswer> ran = run_ranks_of_plans(ranks, how_.job, environment_, progress);
     for (std::size_t i = 0; i < runs.size(); ++i) {

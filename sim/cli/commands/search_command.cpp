@@ -243,6 +243,7 @@ std::vector<PlanAnswer> execute_whole(const std::vector<const Layout*>& layouts,
                                       const SearchOptions& options,
                                       const Environment& environment) {
   std::vector<Plan> plans;
+  plans.reserve(layouts.size());
   for (const Layout* layout : layouts) plans.push_back(layout->plan);
   const ManyPlans how{
       .job = options.job.rank_job(environment),
@@ -312,6 +313,7 @@ ExitCode run_search(const SearchOptions& options,
   const PlanInput input = options.job.plan().said(environment);
   const std::vector<int64_t> gpus = worlds_of(options, input.spec);
   std::vector<Layouts> worlds;
+  worlds.reserve(gpus.size());
   for (const int64_t world : gpus) {
     worlds.push_back(
         estimator::allowed_layouts(input.spec, estimator::search_axes(input.spec, world), world));
@@ -335,6 +337,7 @@ ExitCode run_search(const SearchOptions& options,
   const auto candidates =
       fastest(worlds, [](const estimator::ComposedPlan& composed) { return composed.may_fit; });
   std::vector<FoundLayout> all;
+  all.reserve(layouts.size());
   for (const Layout* layout : layouts) all.push_back(found_layout(*layout, price_of(layout->plan)));
   search.pareto = estimator::pareto_front(std::move(all));
   search.best = best_of(candidates, top, options, environment);

@@ -54,7 +54,7 @@ std::vector<std::string> shared_arguments(const CLI::App& app) {
     if (name == kSlurm || name == kParts || name == kStore) continue;
     for (const std::string& value : option->results()) {
       if (option->get_items_expected_max() == 0) {  // a switch
-        arguments.push_back(value == "true" ? name : name + "=" + value);
+        arguments.push_back(value == "true" ? name : fmt::format("{}={}", name, value));
         continue;
       }
       if (!name.empty()) arguments.push_back(name);

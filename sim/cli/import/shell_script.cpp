@@ -263,7 +263,7 @@ class Interpreter {
     return Status::kUnknown;
   }
 
-  Status call_function(std::shared_ptr<const Tokens> body, const ShellCommand& command) {
+  Status call_function(const Tokens& body, const ShellCommand& command) {
     constexpr int kDeepestCall = 8;
     if (++depth_ > kDeepestCall) {
       --depth_;
@@ -273,7 +273,7 @@ class Interpreter {
       variables_[std::to_string(i)] = {command.words[i].text};
     }
     std::size_t at = 0;
-    run_list(*body, at, {}, true);
+    run_list(body, at, {}, true);
     stopped_ = false;  // by its return
     for (char digit = '1'; digit <= '9'; ++digit) variables_.erase(std::string(1, digit));
     --depth_;
@@ -350,7 +350,8 @@ class Interpreter {
       return Status::kUnknown;
     }
     if (const auto function = functions_.find(name); function != functions_.end()) {
-      return call_function(function->second, command);
+      const std::shared_ptr<const Tokens> body = function->second;  // the call may define it anew
+      return call_function(*body, command);
     }
     if (!runs_another_script(command)) script_.commands.push_back(std::move(command));
     return Status::kUnknown;

@@ -15,10 +15,11 @@ struct PlanFile {
   std::optional<ImportedPlan> imported;  ///< if it is another program's file
 };
 
-/// Reads the file, told by its content. Throws UserError for a file that cannot be read, is empty,
-/// is too large to be a plan or is not text, and (with line and column) for text that does not
-/// parse.
-PlanFile read_plan_or_other_file(const std::string& path);
+/// Reads the file, told by its content. `named` is its path, "-" for standard input, the folder of
+/// a model's config.json, or the name of an example of ours. Throws UserError for a file that
+/// cannot be read, is empty, is too large to be a plan or is not text, and (with line and column)
+/// for text that does not parse.
+PlanFile read_plan_or_other_file(const std::string& named);
 
 /// Reads the tree in the file of a plan. Throws UserError for a file that cannot be read, is empty,
 /// is too large to be a plan or is not text, and (with line and column) for text that does not

@@ -8,6 +8,8 @@
 
 struct CUstream_st;
 using cudaStream_t = CUstream_st*;
+/// Of libcudart; `attribute` is a number of cudaDeviceAttr.
+extern "C" int cudaDeviceGetAttribute(int* value, int attribute, int device);
 
 enum cudnnStatus_t {
   CUDNN_STATUS_SUCCESS = 0,

@@ -12,8 +12,6 @@
 
 #include "sim/virtual_gpu/cudart/device.h"
 
-extern "C" int cudaDeviceGetAttribute(int* value, int attribute, int device);
-
 namespace virtual_gpu::cudnn {
 namespace {
 

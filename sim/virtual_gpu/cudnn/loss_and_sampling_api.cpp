@@ -36,8 +36,6 @@ struct cudnnSpatialTransformerStruct {
 
 extern "C" {
 
-int cudaDeviceGetAttribute(int* value, int attribute, int device);
-
 cudnnStatus_t cudnnDropoutGetStatesSize(cudnnHandle_t, size_t* bytes) {
   constexpr int kMultiprocessors = 16;  // cudaDevAttrMultiProcessorCount
   int multiprocessors = 0;
