@@ -11,8 +11,8 @@ readonly kPackages=(
   binutils ccache cmake g++ ninja-build python3 python3-venv
   libcli11-dev libfmt-dev libgloo-dev libgmock-dev libgtest-dev libtomlplusplus-dev libyaml-cpp-dev nlohmann-json3-dev
 )
-# Slurm, for the tests that start ranks with it; they are skipped where it is missing.
-readonly kTestPackages=(munge slurm-client slurmctld slurmd)
+# Slurm, for the tests that start ranks with it, and clang-tidy; tests are skipped where these are missing.
+readonly kTestPackages=(clang-tidy-14 munge slurm-client slurmctld slurmd)
 # CUDA headers of the version that the torch wheel is built with, and the formatter of the house style.
 readonly kTools=(nvidia-cuda-runtime==13.0.96 nvidia-cuda-crt==13.0.88 clang-format==14.0.6)
 # Real programs for the tests of `onerank exec`, and what they need; torch itself is there (--no-deps: pip
