@@ -66,4 +66,22 @@ CUresult cuCtxGetDevice(CUdevice* ordinal) {
   return CUDA_SUCCESS;
 }
 
+// TransformerEngine asks for it before it encodes tensor maps (checkCuDriverContext in
+// transformer_engine/common/common.cu).
+CUresult cuStreamGetCtx(CUstream stream, CUcontext* context) {
+  if (device() == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
+  int ordinal = 0;
+  const cudaError_t answer = cudaStreamGetDevice(stream, &ordinal);
+  if (answer != cudaSuccess) return static_cast<CUresult>(answer);
+  *context = primary_context(ordinal);
+  return CUDA_SUCCESS;
+}
+
+#if CUDA_VERSION >= 12050  // its first
+CUresult cuStreamGetCtx_v2(CUstream stream, CUcontext* context, CUgreenCtx* green) {
+  *green = nullptr;
+  return cuStreamGetCtx(stream, context);
+}
+#endif
+
 CUresult cuCtxSynchronize() { return static_cast<CUresult>(cudaDeviceSynchronize()); }

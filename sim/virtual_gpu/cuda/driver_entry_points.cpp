@@ -8,7 +8,7 @@ CUresult cuGetProcAddress(const char* name,
                           int version,
                           cuuint64_t flags,
                           CUdriverProcAddressQueryResult* status) {
-  *function = virtual_gpu::find_driver_function(name);
+  *function = virtual_gpu::find_driver_function(name, static_cast<unsigned>(version));
   const bool found = *function != nullptr;
   if (status != nullptr) {
     *status = found ? CU_GET_PROC_ADDRESS_SUCCESS : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;

@@ -70,6 +70,20 @@ TEST(DriverEntryPoint, FindsTheNewestVersionOfAName) {
   EXPECT_EQ(bytes, size_t{1} << 30);
 }
 
+#if CUDA_VERSION >= 12050
+TEST(DriverEntryPoint, FindsTheVersionThatTheProgramKnows) {
+  const auto found = [](unsigned cuda_version) {
+    void* function = nullptr;
+    cudaDriverEntryPointQueryResult result = cudaDriverEntryPointSuccess;
+    EXPECT_EQ(
+        cudaGetDriverEntryPointByVersion("cuStreamGetCtx", &function, cuda_version, 0, &result),
+        cudaSuccess);
+    return function;
+  };
+  EXPECT_NE(found(12040), found(12050));
+}
+#endif
+
 TEST(DriverEntryPoint, SaysThatANameIsUnknown) {
   void* function = &function;
   cudaDriverEntryPointQueryResult result = cudaDriverEntryPointSuccess;
@@ -84,6 +98,17 @@ TEST(DriverContext, IsActive) {
   int is_active = 0;
   EXPECT_EQ(cuDevicePrimaryCtxGetState(0, &flags, &is_active), CUDA_SUCCESS);
   EXPECT_EQ(is_active, 1);
+}
+
+TEST(DriverContext, AStreamHasThatOfItsDevice) {
+  cudaStream_t stream = nullptr;
+  ASSERT_EQ(cudaStreamCreate(&stream), cudaSuccess);
+  CUcontext of_stream = nullptr, current = nullptr;
+  EXPECT_EQ(cuStreamGetCtx(stream, &of_stream), CUDA_SUCCESS);
+  EXPECT_EQ(cuCtxGetCurrent(&current), CUDA_SUCCESS);
+  EXPECT_NE(of_stream, nullptr);
+  EXPECT_EQ(of_stream, current);
+  EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
 }
 
 }  // namespace
