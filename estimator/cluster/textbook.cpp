@@ -7,6 +7,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "estimator/plan/frameworks.h"
+
 namespace estimator {
 namespace {
 
@@ -280,8 +282,11 @@ double score_bytes(const Plan& plan) {
 }
 
 bool keeps_scores(const Plan& plan) {
-  return plan.training.attention == Attention::kUnfused &&
-         plan.training.recompute == Recompute::kNone;
+  const Recomputed again = recomputed(plan, 0);
+  const bool keeps_attention =
+      again == Recomputed::kNothing ||
+      (again == Recomputed::kModules && !recomputes(plan, RecomputeModule::kCoreAttention));
+  return plan.training.attention == Attention::kUnfused && keeps_attention;
 }
 
 std::vector<TextbookTerm> textbook_terms(const Plan& plan,

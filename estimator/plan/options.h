@@ -451,6 +451,17 @@ void visit_fields(Visitor& visit, TrainingConfig& training) {
       training.megatron_core,
       {"megatron-lm: version of its core, 0.13.1; empty: the newest that is known, 0.14 and later",
        {{"--megatron-core"}}});
+  visit(
+      "fp8_format",
+      training.fp8_format,
+      {"megatron-lm: TransformerEngine's linear layers multiply in 8 bits: all in e4m3, or output "
+       "gradients in e5m2 (hybrid)",
+       {{"--fp8-format"}}});
+  visit("fp8_recipe",
+        training.fp8_recipe,
+        {"of 8 bits: a tensor's scale comes from earlier iterations (delayed), or from its own "
+         "largest element (tensorwise)",
+         {{"--fp8-recipe"}}});
   visit("cross_entropy_fusion",
         training.cross_entropy_fusion,
         {"megatron-lm: fused cross-entropy; native is Megatron-LM's, te is TransformerEngine's",

@@ -71,6 +71,22 @@ constexpr std::array<EnumName<CrossEntropyFusion>, 3> enum_names(CrossEntropyFus
            {CrossEntropyFusion::kTransformerEngine, "te"}}};
 }
 
+/// Megatron-LM's --fp8-format: the types in which TransformerEngine's linear layers multiply.
+/// Hybrid has output gradients in e5m2, and all else in e4m3.
+enum class Fp8Format { kNone, kE4m3, kHybrid };
+constexpr std::array<EnumName<Fp8Format>, 3> enum_names(Fp8Format) {
+  return {{{Fp8Format::kNone, "none"}, {Fp8Format::kE4m3, "e4m3"}, {Fp8Format::kHybrid, "hybrid"}}};
+}
+
+/// Megatron-LM's --fp8-recipe: where the scale of a tensor comes from.
+enum class Fp8Recipe {
+  kDelayed,     ///< the largest elements of earlier iterations
+  kTensorwise,  ///< its own largest element
+};
+constexpr std::array<EnumName<Fp8Recipe>, 2> enum_names(Fp8Recipe) {
+  return {{{Fp8Recipe::kDelayed, "delayed"}, {Fp8Recipe::kTensorwise, "tensorwise"}}};
+}
+
 /// The framework whose kernels the shard stands for. Frameworks differ in what they keep for
 /// backward; frameworks.h says what each of them means.
 enum class Framework {
@@ -210,6 +226,8 @@ struct TrainingConfig {
   Framework framework = Framework::kMegatronLm;
   TransformerImpl transformer_impl = TransformerImpl::kTransformerEngine;
   std::string megatron_core;
+  Fp8Format fp8_format = Fp8Format::kNone;
+  Fp8Recipe fp8_recipe = Fp8Recipe::kDelayed;
   CrossEntropyFusion cross_entropy_fusion = CrossEntropyFusion::kNone;
   bool gradient_accumulation_fusion = true;
   bool bias_gelu_fusion = true;

@@ -427,6 +427,7 @@ std::vector<BrokenRule> broken_rules(const Plan& plan, const PlanContext& contex
   check_cublas_workspace(rules);
   check_megatron_keys(rules);
   check_user_buffers(rules);
+  check_eight_bits(rules);
   check_determinism(rules);
   check_optimizer(rules);
   check_recompute(rules);

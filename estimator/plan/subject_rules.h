@@ -12,6 +12,9 @@ void check_context(Rules& rules);
 /// Deterministic training: options that Megatron-LM refuses together with it.
 void check_determinism(Rules& rules);
 
+/// Products in 8 bits: what TransformerEngine and the GPU require.
+void check_eight_bits(Rules& rules);
+
 /// What mixtures of experts require. A dense model must not set their keys.
 void check_experts(Rules& rules);
 

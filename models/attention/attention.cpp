@@ -40,7 +40,8 @@ LinearSpec qkv_spec(const estimator::ModelConfig& model, const std::string& name
           .bias = model.add_bias_linear || model.add_qkv_bias,
           .group_rows = {model.num_attention_heads / model.num_query_groups * model.kv_channels,
                          model.kv_channels,
-                         model.kv_channels}};
+                         model.kv_channels},
+          .after_norm = true};
 }
 
 /// Each a product of its own; `first` and `count` are its place in a packed group.
@@ -82,6 +83,7 @@ LinearSpec projection_spec(const ShardContext& context, const std::string& name)
           .outputs = model.hidden_size,
           .bias = model.add_bias_linear,
           .caller_sums = model.parallel_residual,
+          .input_is_kept = true,
           .at_mark = context.framework().projection_first};
 }
 

@@ -18,7 +18,8 @@ std::vector<ColumnParallelLinear> make_first(ShardContext& context,
                   .outputs = width * (gated ? 2 : 1),
                   .bias = model.add_bias_linear,
                   .caller_adds_bias = activation_adds_bias(context),
-                  .output_blocks = gated ? 2 : 1};
+                  .output_blocks = gated ? 2 : 1,
+                  .after_norm = true};
   if (!gated || !context.framework().separate_products) return {{context, store, spec}};
   const auto half = [&](const std::string& part, int64_t first) {
     return LinearSpec{

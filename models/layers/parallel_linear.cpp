@@ -1,15 +1,13 @@
 #include "models/layers/parallel_linear.h"
 
-#include <ATen/ops/empty_like.h>
-#include <ATen/ops/zeros_like.h>
 #include <c10/core/GradMode.h>
 
-#include <deque>
 #include <functional>
 #include <optional>
 #include <utility>
 
-#include "estimator/plan/megatron_core.h"
+#include "models/layers/eight_bit_linear.h"
+#include "models/layers/linear_call.h"
 #include "models/layers/sequence_mappings.h"
 #include "models/shard/kept_value.h"
 #include "models/shard/products.h"
@@ -19,105 +17,7 @@ namespace models {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-/// Products for the weight's gradient that wait for the pipeline's flush.
-class DeferredProducts {
- public:
-  struct Operands {
-    at::Tensor input, output_gradient;
-  };
-
-  /// `limit` of an iteration, the first ones; 0 for all.
-  explicit DeferredProducts(int64_t limit) : limit_(static_cast<std::size_t>(limit)) {}
-
-  bool take_more() const { return limit_ == 0 || waiting_.size() < limit_; }
-  void take(Operands operands) { waiting_.push_back(std::move(operands)); }
-  std::deque<Operands> take_all_out() { return std::exchange(waiting_, {}); }
-
- private:
-  std::size_t limit_;
-  std::deque<Operands> waiting_;
-};
-
 namespace {
-
-std::shared_ptr<DeferredProducts> make_deferred_products(const ShardContext& context,
-                                                         const LinearSpec& spec) {
-  const estimator::ParallelConfig& parallelism = context.plan.parallelism;
-  if (!spec.output_layer || !parallelism.defer_embedding_wgrad_compute) return nullptr;
-  return std::make_shared<DeferredProducts>(parallelism.wgrad_deferral_limit);
-}
-
-}  // namespace
-
-/// What the autograd functions need to know of a layer, kept by its graph nodes.
-struct LinearCall {
-  LinearCall(const ShardContext& context,
-             ParameterStore& parameters,
-             const LinearSpec& spec,
-             Parameter& matrix)
-      : store(&parameters),
-        weight(&matrix),
-        has_bias(spec.bias && !spec.caller_adds_bias),
-        transformer_engine(context.transformer_engine() && !spec.output_layer),
-        products(spec.output_layer ? Products(Products::Options()) : context.products()),
-        lasting_stand_ins(
-            context.transformer_engine() &&
-            (!spec.output_layer || estimator::output_stand_in_lasts(context.plan.training))),
-        global_memory((context.framework().fused_weight_gradient && !transformer_engine) ||
-                      context.plan.parallelism.tp_recompute_allgather),
-        keeps_gathered(context.framework().keeps_gathered_input &&
-                       !context.plan.parallelism.tp_recompute_allgather),
-        asynchronous(context.plan.parallelism.tp_linear_async_communication),
-        overlaps_backward(asynchronous || estimator::overlaps_linear_backward(context.plan)),
-        fused_gradient(context.fused_weight_gradient()),
-        tensor_group(spec.duplicated || spec.whole_input || spec.caller_sums
-                         ? nullptr
-                         : context.groups.tensor),
-        sequence_parallel(context.sequence_parallel()),
-        buffers(context.buffers),
-        keeper(context.keeper),
-        deferred(make_deferred_products(context, spec)),
-        plan(&context.plan) {}
-
-  ParameterStore* store;
-  Parameter* weight;
-  bool has_bias;            ///< of a column parallel layer: added inside the function
-  bool transformer_engine;  ///< TransformerEngine's layer, with its workspace
-  Products products;
-  bool lasting_stand_ins;  ///< autograd gets TransformerEngine's stand-ins for gradients
-  bool global_memory;      ///< gathers the sequence into a buffer that all layers share
-  bool keeps_gathered;     ///< the gathered sequence is kept, not this rank's part of it
-  bool asynchronous;       ///< multiplies its own part of a sequence while the rest is gathered
-  bool overlaps_backward;  ///< its collectives run beside its products
-  bool fused_gradient;
-  std::shared_ptr<Communicator> tensor_group;
-  bool sequence_parallel;
-  std::shared_ptr<FrameworkBuffers> buffers;
-  std::shared_ptr<OutputKeeper> keeper;
-  std::shared_ptr<DeferredProducts> deferred;  ///< null if no products are deferred
-  const estimator::Plan* plan;
-};
-
-namespace {
-
-using CallPointer = std::shared_ptr<const LinearCall>;
-
-/// What autograd gets where the product has added the gradient. Megatron-LM's own layer gives it a
-/// tensor of the weight's shape and type, zeros for a weight that has another gradient to be added
-/// (LinearWithGradAccumulationAndAsyncCommunication in megatron/core/tensor_parallel/layers.py).
-/// With TransformerEngine at hand it takes it from there, as the other layers do, and it lasts;
-/// else it is dropped at once.
-at::Tensor gradient_stand_in(const LinearCall& call) {
-  const c10::NoGradGuard no_grad;
-  Parameter& weight = *call.weight;
-  const bool is_summed = weight.contributions > 1;
-  if (!call.lasting_stand_ins) {
-    weight.gradient_is_stand_in = !is_summed;
-    return is_summed ? at::zeros_like(weight.value) : at::empty_like(weight.value);
-  }
-  const at::Tensor lasting = call.store->gradient_stand_in(weight.value);
-  return is_summed ? lasting.zero_().detach() : at::Tensor();
-}
 
 /// The weight's gradient for autograd; undefined when it went straight into the main gradient.
 at::Tensor finish_weight(const CallPointer& call,
@@ -126,51 +26,6 @@ at::Tensor finish_weight(const CallPointer& call,
   if (!call->fused_gradient) return weight_gradient(call->products, output_gradient, input);
   add_weight_gradient(call->products, *call->weight, output_gradient, input);
   return gradient_stand_in(*call);
-}
-
-std::vector<int64_t> whole_shape(const LinearCall& call, const at::Tensor& part) {
-  std::vector<int64_t> shape = part.sizes().vec();
-  shape[0] *= call.tensor_group->size();
-  return shape;
-}
-
-/// Where Megatron-LM or TransformerEngine puts the whole sequence.
-at::Tensor sequence_buffer(const LinearCall& call, const at::Tensor& part) {
-  const std::vector<int64_t> shape = whole_shape(call, part);
-  return call.global_memory ? call.buffers->global_memory(shape, part.options())
-                            : at::empty(shape, part.options());
-}
-
-at::Tensor gather(const LinearCall& call, const at::Tensor& part) {
-  at::Tensor whole = sequence_buffer(call, part);
-  call.tensor_group->all_gather(whole, part.contiguous());
-  return whole;
-}
-
-/// Of backward: gathers the input's sequence again.
-PendingCall start_gather(const LinearCall& call, const at::Tensor& whole, const at::Tensor& part) {
-  if (call.overlaps_backward) return call.tensor_group->start_all_gather(whole, part.contiguous());
-  call.tensor_group->all_gather(whole, part.contiguous());
-  return PendingCall();
-}
-
-/// Of backward: the sum of the ranks' gradients, or under sequence parallelism this rank's part of
-/// it, takes the place of `gradient`.
-PendingCall start_sum(const LinearCall& call, at::Tensor& gradient) {
-  Communicator& group = *call.tensor_group;
-  if (!call.sequence_parallel) {
-    if (call.overlaps_backward) return group.start_all_reduce(gradient);
-    group.all_reduce(gradient);
-    return PendingCall();
-  }
-  if (!call.overlaps_backward) {
-    gradient = reduce_scatter_sequence(gradient, group);
-    return PendingCall();
-  }
-  std::vector<int64_t> shape = gradient.sizes().vec();
-  shape[0] /= group.size();
-  const at::Tensor whole = std::exchange(gradient, at::empty(shape, gradient.options()));
-  return group.start_reduce_scatter(gradient, whole.contiguous());
 }
 
 /// The product of a whole sequence with `matrix`, [k, n]: that of this rank's part runs while the
@@ -185,9 +40,7 @@ at::Tensor multiply_while_gathering(const LinearCall& call,
   Communicator& group = *call.tensor_group;
   const at::Tensor own = part.contiguous();
   PendingCall gathering = group.start_all_gather(whole, own);
-  std::vector<int64_t> shape = whole.sizes().vec();
-  shape.back() = matrix.size(1);
-  at::Tensor product = at::empty(shape, part.options());
+  at::Tensor product = at::empty(product_shape(whole, matrix.size(1)), part.options());
   const int64_t length = own.size(0);
   const auto multiply = [&](const at::Tensor& input, int64_t first) {
     if (input.size(0) == 0) return;
@@ -201,12 +54,6 @@ at::Tensor multiply_while_gathering(const LinearCall& call,
   const int64_t after = first + length;
   multiply(whole.narrow(0, after, whole.size(0) - after), after);
   return product;
-}
-
-void start_product(const LinearCall& call, const at::Tensor& input) {
-  if (call.transformer_engine) {
-    call.buffers->use_transformer_engine_workspace(*call.plan, input.device());
-  }
 }
 
 /// PyTorch's linear layer with a bias is aten::addmm, which is on no list.
@@ -354,7 +201,7 @@ ColumnParallelLinear::ColumnParallelLinear(ShardContext& context,
                                            ParameterStore& store,
                                            const LinearSpec& spec)
     : call_(std::make_shared<const LinearCall>(
-          context, store, spec, weight_of(context, store, spec, 0))) {
+          context, store, spec, weight_of(context, store, spec, 0), false)) {
   if (spec.bias) {
     bias_ = &store.add({.name = spec.name + ".bias",
                         .full_shape = {spec.outputs},
@@ -366,6 +213,7 @@ ColumnParallelLinear::ColumnParallelLinear(ShardContext& context,
 
 at::Tensor ColumnParallelLinear::forward(const at::Tensor& input) const {
   const auto bias = call_->has_bias ? std::optional<at::Tensor>(bias_->value) : std::nullopt;
+  if (call_->eight_bits) return eight_bit_linear(input, call_->weight->value, bias, call_);
   return ColumnParallelFunction::apply(input, call_->weight->value, bias, call_);
 }
 
@@ -394,7 +242,7 @@ RowParallelLinear::RowParallelLinear(ShardContext& context,
                                      ParameterStore& store,
                                      const LinearSpec& spec)
     : call_(std::make_shared<const LinearCall>(
-          context, store, spec, weight_of(context, store, spec, 1))) {
+          context, store, spec, weight_of(context, store, spec, 1), true)) {
   if (spec.bias) {
     bias_ = &store.add({.name = spec.name + ".bias",
                         .full_shape = {spec.outputs},
@@ -405,6 +253,7 @@ RowParallelLinear::RowParallelLinear(ShardContext& context,
 }
 
 at::Tensor RowParallelLinear::forward(const at::Tensor& input) const {
+  if (call_->eight_bits) return eight_bit_linear(input, call_->weight->value, {}, call_);
   return RowParallelFunction::apply(input, call_->weight->value, call_);
 }
 

@@ -46,6 +46,10 @@ struct LinearSpec {
   bool whole_input = false;
   /// For a row parallel layer: forward() returns this rank's part of the sum, and the caller sums.
   bool caller_sums = false;
+  /// For products in 8 bits: the input is the output of a norm, which nobody else reads; or
+  /// attention keeps it for its own backward.
+  bool after_norm = false;
+  bool input_is_kept = false;
   bool at_mark = false;                   ///< for its parameters; see ParameterStore::mark_place
   std::optional<PackedRows> packed = {};  ///< rows of another weight; see PackedRows
   Parameter* shared_weight = nullptr;     ///< use this weight (tied output layer) and make none

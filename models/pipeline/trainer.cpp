@@ -127,6 +127,7 @@ void Trainer::build_optimizer() {
 }
 
 void Trainer::forward_backward(int64_t iteration) {
+  stage_->parameters().begin_iteration();
   data_parallel_->begin_iteration();
   loss_sum_ = at::Tensor();
   estimator::ScheduleShape shape = schedule_shape(context_.plan);

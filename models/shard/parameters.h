@@ -151,6 +151,10 @@ class ParameterStore {
   ParameterList of_experts(bool experts);
   estimator::ParametersRecord record() const;
 
+  /// Counts the iterations: in each of them the weights have other values.
+  void begin_iteration() { ++iteration_; }
+  int64_t iteration() const { return iteration_; }
+
   /// If a product has already added the gradient, TransformerEngine gives autograd a stand-in
   /// tensor of the weight's shape and type. It makes one for each shape, never writes to it and
   /// never frees it (get_dummy_wgrad in transformer_engine/pytorch/module/base.py). This makes and
@@ -177,6 +181,7 @@ class ParameterStore {
   int64_t chunk_ = 0;
   int64_t unit_ = 0;
   int64_t units_ = 0;
+  int64_t iteration_ = 0;
   std::map<std::vector<int64_t>, at::Tensor> gradient_stand_ins_;  // by shape
 };
 

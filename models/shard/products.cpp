@@ -12,12 +12,6 @@
 namespace models {
 namespace {
 
-std::vector<int64_t> product_shape(const at::Tensor& left, int64_t columns) {
-  std::vector<int64_t> shape = left.sizes().vec();
-  shape.back() = columns;
-  return shape;
-}
-
 /// Memory as an operator takes it for its output: no operator of its own, and never filled.
 at::Tensor output_of(at::IntArrayRef shape, const at::Tensor& like) {
   return at::detail::empty_generic(shape,
@@ -31,6 +25,12 @@ at::Tensor output_of(at::IntArrayRef shape, const at::Tensor& like) {
 
 at::Tensor rows(const at::Tensor& tensor) {
   return tensor.dim() == 2 ? tensor : tensor.reshape({-1, tensor.size(-1)});
+}
+
+std::vector<int64_t> product_shape(const at::Tensor& left, int64_t columns) {
+  std::vector<int64_t> shape = left.sizes().vec();
+  shape.back() = columns;
+  return shape;
 }
 
 /// TransformerEngine makes its output by at::empty (NoneQuantizer in

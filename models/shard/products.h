@@ -12,6 +12,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <optional>
+#include <vector>
 
 #include "models/shard/parameters.h"
 
@@ -19,6 +20,9 @@ namespace models {
 
 /// [..., k] as a matrix with k columns; a matrix is returned unchanged.
 at::Tensor rows(const at::Tensor& tensor);
+
+/// The shape of left [..., k] times a matrix with so many columns.
+std::vector<int64_t> product_shape(const at::Tensor& left, int64_t columns);
 
 /// Left operands are [..., k], right ones [k, n].
 class Products {

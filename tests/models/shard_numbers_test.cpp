@@ -210,6 +210,30 @@ TEST(FullyShardedShard, GathersAndFreesWithoutChangingGradients) {
   }
 }
 
+// Three bits of mantissa: a product's operands are wrong by up to 1/16 each, at random.
+TEST(EightBits, GiveNearlyTheSameLossAndGradients) {
+  for (const char* gpu : {"h100", "b200"}) {  // two copies of a matrix, and one
+    for (const Json& family : {Json::object(), llama_changes()}) {
+      const Json on_gpu = merged(family, {{"cluster", {{"gpu", gpu}}}});
+      const Iteration whole = run_iteration(small_plan(on_gpu));
+      for (const char* recipe : {"tensorwise", "delayed"}) {
+        for (const char* recompute : {"none", "full"}) {
+          SCOPED_TRACE(std::string(gpu) + " " + recipe + " " + recompute);
+          const Iteration eight_bits = run_iteration(small_plan(merged(
+              on_gpu,
+              {{"training",
+                {{"fp8_format", "hybrid"}, {"fp8_recipe", recipe}, {"recompute", recompute}}}})));
+          EXPECT_NEAR(eight_bits.loss, whole.loss, 5e-3);
+          EXPECT_NE(eight_bits.loss, whole.loss);
+          for (const auto& [name, gradient] : whole.gradients) {
+            EXPECT_LT(relative_difference(eight_bits.gradients.at(name), gradient), 0.2) << name;
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST_P(Shard, MegatronsOptionsDifferInMemoryOnly) {
   const Json& family = GetParam().changes;
   const Iteration usual = run_iteration(small_plan(family));

@@ -125,7 +125,7 @@ def matching(table, word, what, place="has no word in a plan"):
 def _dtype(text):
     words = str(text).lower().removeprefix("amp_")
     if "fp8" in words or "float8" in words:
-        raise LeftOut("fp8 has no word in a plan")
+        raise LeftOut("parameters in fp8 have no word in a plan")
     for name in ("bf16", "fp16", "fp32"):
         if words.startswith(name):
             return name
@@ -255,7 +255,7 @@ FOREIGN_ARGUMENTS = {
     "encoder-num-layers": "encoder-decoder models (T5) are not built",
     "spec": "state-space layers (Mamba) are not built",
     "mtp-num-layers": "multi-token prediction is not built",
-    "fp8-format": "fp8 has no word in a plan",
+    "fp8-format": "parameters in fp8 have no word in a plan",
 }
 GPT2_VOCABULARY = 50257  # of the BPE files that the functional tests use
 

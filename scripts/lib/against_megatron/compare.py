@@ -150,7 +150,7 @@ def _calls(shard, program):
                  for call in {**of_shard, **of_program}
                  if of_shard[call] != of_program[call]]
     return sorted((counted for counted in different
-                   if counted.shard or not is_left_out(counted.call)),
+                   if counted.shard > counted.program or not is_left_out(counted.call)),
                   key=lambda counted: -counted.call.bytes * abs(counted.shard - counted.program))
 
 

@@ -3,7 +3,9 @@ import dataclasses
 import random
 import re
 
-FAMILIES = ("dense", "experts", "mla")
+FAMILIES = ("dense", "fp8", "experts", "mla")
+
+DENSE = ("dense", "fp8")
 
 # A list of modules is one word for Onerank, and several for Megatron-LM.
 MODULES = re.compile(r"[a-z_]+(,[a-z_]+)+")
@@ -105,7 +107,7 @@ def _layout(draw, family):
     tensor = draw.one_of(1, 1, 2, 2, 4)
     pipeline = draw.one_of(1, 1, 2, 4)
     chunks = draw.one_of(1, 1, 2) if pipeline > 1 else 1
-    context = draw.one_of(1, 1, 1, 2) if family == "dense" else 1
+    context = draw.one_of(1, 1, 1, 2) if family in DENSE else 1
     data = draw.one_of(1, 2, 4)
     expert = draw.one_of(*[e for e in (1, 2, 4) if e <= data * tensor]) \
         if family == "experts" else 1
@@ -116,7 +118,7 @@ def _layout(draw, family):
 
 def _model(draw, layout, family):
     """The words of the model, and whether it has dropout."""
-    width = draw.one_of(64, 96, 128) if family == "dense" else 64
+    width = draw.one_of(64, 96, 128) if family in DENSE else 64
     heads = layout.tensor * draw.between(4, 16)
     groups = draw.one_of(*[g for g in range(layout.tensor, heads + 1, layout.tensor)
                            if heads % g == 0]) if family != "mla" else heads
@@ -149,10 +151,10 @@ def _variants(draw, family, words):
     """Variants of the layers, and what Megatron-LM fuses unless it is told not to."""
     gated, rope = "--swiglu" in words, "rope" in words
     more = []
-    if family == "dense":
+    if family in DENSE:
         more += draw.one_of([], [], ["--qk-layernorm"])
         more += draw.one_of([], [], ["--rotary-percent", "0.5"]) if rope else []
-    if draw.chance(0.3) and not gated and family == "dense":
+    if draw.chance(0.3) and not gated and family in DENSE:
         more += ["--squared-relu", "--no-bias-gelu-fusion"]
     elif draw.chance(0.3):
         more.append("--no-bias-swiglu-fusion" if gated else "--no-bias-gelu-fusion")
@@ -251,6 +253,9 @@ def draw_configuration(seed, number, family):
         words += _experts(draw, layout)
         words += _routing(more, words)
         megatron.append("--moe-router-force-load-balancing")
+    if family == "fp8":
+        words += ["--fp8-format", more.one_of("hybrid", "e4m3"),
+                  "--fp8-recipe", more.one_of("tensorwise", "delayed")]
     words += _variants(more, family, words)
     training, real, needs = _training(draw, layout, family)
     training += _recomputed_modules(Draw(f"{seed}/modules", number), family, words + training)

@@ -110,6 +110,16 @@ void refuse_virtual_stages(const estimator::Plan& plan) {
        .help = "use parallelism.virtual_stages = 1"});
 }
 
+/// Each layout rounds other parts of a matrix to 8 bits, by three bits of mantissa: no tolerance
+/// would tell this from a mistake.
+void refuse_eight_bits(const estimator::Plan& plan) {
+  if (plan.training.fp8_format == estimator::Fp8Format::kNone) return;
+  throw estimator::UserError(
+      {.what = "verify does not compare products in 8 bits",
+       .where = fmt::format("training.fp8_format = {}", to_string(plan.training.fp8_format)),
+       .help = "leave fp8_format out: the layers are the same in 16 and in 32 bits"});
+}
+
 void print(const Verification& verification, const PlanInput& input, bool json) {
   if (json) {
     write_to_standard_output(estimator::document_text(verification));
@@ -123,6 +133,7 @@ ExitCode run_verify(const VerifyOptions& options, const Environment& environment
   if (world) write_to_standard_error(to_text(*world) + "\n");
   const PlanInput input = resolve_for(world, options.plan, environment);
   refuse_virtual_stages(input.plan);
+  refuse_eight_bits(input.plan);
   const int64_t available_bytes = available_memory_bytes();  // 0: not known, nothing is refused
   if (!world && available_bytes > 0) require_memory_for_verification(input.plan, available_bytes);
   const estimator::ModelConfig& model = input.plan.model;

@@ -77,8 +77,12 @@ std::string plan_text(const PlanInput& input) {
              with_commas(plan.sequence_length())) +
          experts_line(plan) +
          fmt::format(
-             "{}, {}, recompute {}, attention {}, framework {}, vocabulary {} ({} padded)\n",
+             "{}{}, {}, recompute {}, attention {}, framework {}, vocabulary {} ({} padded)\n",
              to_string(t.dtype),
+             t.fp8_format == estimator::Fp8Format::kNone ? ""
+                                                         : fmt::format(", products in fp8 ({}, {})",
+                                                                       to_string(t.fp8_format),
+                                                                       to_string(t.fp8_recipe)),
              to_string(t.optimizer),
              to_string(t.recompute),
              to_string(t.attention.value()),

@@ -73,6 +73,24 @@ TEST(OperatorPrice, GrowsAsTheKernelReachesLessOfTheMemorysRate) {
   EXPECT_NEAR(third / whole, 3, 1e-9);
 }
 
+// The rate is that of the scales: one for each operand, or one for each row and column.
+TEST(OperatorPrice, OfAFloat8ProductIsThatOfItsScales) {
+  const GpuRates rates(*find_gpu("h100-sxm"), nullptr);
+  const int64_t n = 8192;
+  const MatmulShape shape{.m = n, .n = n, .k = n};
+  const double flops = 2.0 * n * n * n;
+  const auto rate = [&](const std::vector<int64_t>& left, const std::vector<int64_t>& right) {
+    const OperatorRecord record =
+        operation("aten::_scaled_mm", "Float8_e4m3fn", {{n, n}, {n, n}, left, right}, flops, 4e8);
+    return flops / (operator_price(record, rates, Dtype::kBf16).seconds - kLaunchSeconds);
+  };
+  const double of_tensors = rates.float8_flops_per_second(shape, Float8Scaling::kTensor);
+  const double of_rows = rates.float8_flops_per_second(shape, Float8Scaling::kRow);
+  ASSERT_GT(of_tensors, 1.02 * of_rows);
+  EXPECT_NEAR(rate({1}, {1}) / of_tensors, 1, 1e-9);
+  EXPECT_NEAR(rate({n, 1}, {1, n}) / of_rows, 1, 1e-9);
+}
+
 // 2,048 tokens of 16 heads: 108 elements of 16 bits are no multiple of 16 bytes, 104 are.
 TEST(GpuRates, OfABatchOfUnalignedProductsAreThoseOfTheFp32Units) {
   const Gpu& a100 = *find_gpu("a100-sxm-80");

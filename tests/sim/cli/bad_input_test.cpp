@@ -96,6 +96,16 @@ TEST_F(BadInput, VerifyOfInterleavedStagesIsRefused) {
   EXPECT_THAT(result.error, HasSubstr("virtual_stages = 2"));
 }
 
+TEST_F(BadInput, VerifyOfEightBitsIsRefused) {
+  const std::string plan = path("plan.json");
+  estimator::write_file_whole(plan, R"({"model": "gpt2",
+    "cluster": {"gpu": "h100", "nodes": 1, "gpus_per_node": 2}, "parallelism": {"tensor": 2},
+    "training": {"micro_batch_size": 1, "global_batch_size": 8, "fp8_format": "hybrid"}})");
+  const ProgramResult result = run({"verify", plan});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.error, HasSubstr("verify does not compare products in 8 bits"));
+}
+
 TEST_F(BadInput, DegreesThatDoNotMultiplyToTheWorld) {
   expect_flags_refused({"--tp", "3"}, {"do not multiply to the world", "tensor 3", "world 8"});
   expect_flags_refused({"--tp", "2", "--dp", "2"}, {"do not multiply", "4 ranks, world 8"});
@@ -231,7 +241,8 @@ TEST_F(BadInput, AVariableOfTheShellThatIsNotSet) {
 }
 
 TEST_F(BadInput, WordsOfTheFieldThatAreNotModelledAreRefusedByName) {
-  expect_flags_refused({"--fp8-format", "hybrid"}, {"8 bits", "--fp8-format", "--bf16"});
+  expect_flags_refused({"--fp8"}, {"8 bits", "--fp8-format hybrid", "--bf16"});
+  expect_flags_refused({"--fp8-param-gather"}, {"8 bits", "parameters in 16 bits", "--bf16"});
   expect_flags_refused({"--lora-rank", "16"}, {"adapters", "onerank exec"});
   expect_flags_refused({"--lr", "1e-4"}, {"neither the memory nor the time", "leave it out"});
   expect_flags_refused({"--precision", "bf16"}, {"give --bf16"});

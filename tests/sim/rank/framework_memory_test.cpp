@@ -38,6 +38,30 @@ TEST(MegatronFramework, OfTransformerEngineHasItsWorkspaceAndOfLocalLayersTheGlo
             workspace + stand_ins - scores - s * s - kMiB);
 }
 
+/// In 8 bits, on a GPU of this kind.
+Json eight_bits(const char* gpu, const char* recipe) {
+  return {{"cluster", {{"gpu", gpu}}},
+          {"training", {{"fp8_format", "hybrid"}, {"fp8_recipe", recipe}, {"attention", "fused"}}}};
+}
+
+Json sixteen_bits(const char* gpu) {
+  return {{"cluster", {{"gpu", gpu}}}, {"training", {{"attention", "fused"}}}};
+}
+
+// Of each of the four weights of two layers, 12 h^2 a layer, a byte and one scale; on Hopper
+// another byte for the transposed copy (Float8Quantizer in transformer_engine/pytorch/tensor).
+TEST(MegatronFramework, KeepsWeightsInEightBitsBesideThoseInSixteen) {
+  constexpr int64_t kScales = 2 * 4 * 512;
+  for (const char* recipe : {"tensorwise", "delayed"}) {
+    for (const auto& [gpu, copies] : {std::pair{"h100", 2}, {"b200", 1}}) {
+      SCOPED_TRACE(gpu);
+      EXPECT_EQ(held_between_iterations(eight_bits(gpu, recipe)) -
+                    held_between_iterations(sixteen_bits(gpu)),
+                2 * copies * 12 * h * h + kScales);
+    }
+  }
+}
+
 /// Two stages of one layer; vocabulary 1024.
 Json two_stages(const Json& training = Json::object(), int64_t virtual_stages = 1) {
   return {{"model", {{"num_layers", 2 * virtual_stages}, {"tie_embeddings", false}}},

@@ -1,0 +1,92 @@
+#include <fmt/format.h>
+
+#include "estimator/hardware/hardware.h"
+#include "estimator/plan/frameworks.h"
+#include "estimator/plan/subject_rules.h"
+
+namespace estimator {
+namespace {
+
+std::string format_of(const Plan& plan) {
+  return fmt::format("training.fp8_format = {}", to_string(plan.training.fp8_format));
+}
+
+void check_layers(Rules& rules) {
+  const Plan& plan = rules.plan_;
+  const TrainingConfig& t = plan.training;
+  rules.require(traits_of(t.framework).transformer_engine &&
+                    t.transformer_impl == TransformerImpl::kTransformerEngine,
+                "only TransformerEngine's layers multiply in 8 bits",
+                fmt::format("{}, training.framework = {}, training.transformer_impl = {}",
+                            format_of(plan),
+                            to_string(t.framework),
+                            to_string(t.transformer_impl)),
+                "use --framework megatron-lm with --transformer-impl transformer_engine, or leave "
+                "fp8_format out");
+  rules.require(!plan.model.has_experts(),
+                "8-bit products of experts are not built",
+                fmt::format("{}, model.num_experts = {}", format_of(plan), plan.model.num_experts),
+                "leave fp8_format out: an estimate in 16 bits takes longer and keeps more");
+}
+
+/// The others hand inputs to layers that are kept in 16 bits then (set_save_original_input in
+/// megatron/core/transformer/transformer_layer.py), or do not go with the recipe delayed.
+void check_recomputed_modules(Rules& rules) {
+  using enum RecomputeModule;
+  const Plan& plan = rules.plan_;
+  for (const RecomputeModule module : {kNorms, kLatentUp}) {
+    rules.require(
+        !recomputes(plan, module),
+        "in 8 bits not every module can be recomputed",
+        fmt::format("{}, training.recompute_modules: {}", format_of(plan), to_string(module)),
+        "recompute core_attn or mlp alone, or leave fp8_format out");
+  }
+}
+
+/// Compute capability 8.9: Ada; 9.0: Hopper (check_fp8_support in
+/// transformer_engine/pytorch/quantization.py).
+void check_gpu(Rules& rules) {
+  constexpr double kFirst = 8.9;
+  const Gpu* gpu = find_gpu(rules.plan_.cluster.gpu);
+  rules.require(
+      gpu == nullptr || gpu->capability() >= kFirst,
+      "the GPU has no 8-bit products",
+      fmt::format("{}, cluster.gpu = {}", format_of(rules.plan_), rules.plan_.cluster.gpu),
+      "use a GPU from Hopper on, or leave fp8_format out");
+}
+
+/// assert_dim_for_fp8_exec in transformer_engine/pytorch/utils.py.
+void check_shapes(Rules& rules) {
+  constexpr int64_t kRows = 8, kColumns = 16;
+  const Plan& plan = rules.plan_;
+  const ModelConfig& m = plan.model;
+  const int64_t tensor = plan.parallelism.tensor;
+  const int64_t cut = plan.parallelism.sequence_parallel ? tensor : 1;
+  const int64_t rows =
+      plan.sequence_length() / plan.parallelism.context / cut * plan.training.micro_batch_size;
+  rules.require(rows % kRows == 0,
+                "8-bit products need a multiple of 8 tokens",
+                fmt::format("a rank has {} tokens of a micro-batch", rows),
+                "change the sequence, the micro-batch, or over how many ranks they are cut");
+  const auto width = [&](int64_t columns, const std::string& key) {
+    rules.require(columns % kColumns == 0,
+                  "8-bit products need widths that are multiples of 16",
+                  fmt::format("{} gives a rank matrices of {} columns", key, columns),
+                  "use another one, or fewer tensor ranks");
+  };
+  width(m.hidden_size, "model.hidden_size");
+  width(m.ffn_hidden_size / tensor, "model.ffn_hidden_size");
+  width(m.num_attention_heads * m.value_width() / tensor, "model.num_attention_heads");
+}
+
+}  // namespace
+
+void check_eight_bits(Rules& rules) {
+  if (rules.plan_.training.fp8_format == Fp8Format::kNone) return;
+  check_layers(rules);
+  check_recomputed_modules(rules);
+  check_gpu(rules);
+  check_shapes(rules);
+}
+
+}  // namespace estimator

@@ -1,0 +1,174 @@
+#include "models/layers/eight_bit_linear.h"
+
+#include "models/layers/linear_call.h"
+#include "models/layers/sequence_mappings.h"
+#include "models/shard/kept_value.h"
+#include "models/shard/unbacked_tensor.h"
+
+namespace models {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+EightBitLayer::EightBitLayer(const ShardContext& context, const LinearSpec& spec, bool is_row)
+    : products(context.plan, context.device_computes),
+      row_parallel(is_row),
+      keeps_input(spec.input_is_kept && products.finds_scale()),
+      frees_input(spec.after_norm),
+      observer_(context.observer) {}
+
+const EightBits& EightBitLayer::weight(const LinearCall& call) {
+  const int64_t iteration = call.store->iteration();
+  if (iteration_ == iteration) return weight_;
+  if (iteration_ >= 0) {
+    products.quantize_into(weight_, call.weight->value);
+  } else {
+    weight_ = products.quantize(call.weight->value, products.type(), EightBitUse());
+    for (const at::Tensor& tensor : {weight_.by_rows, weight_.by_columns, weight_.scale}) {
+      if (!tensor.defined()) continue;
+      observer_.memory_lasts(
+          tensor, {estimator::MemoryCategory::kWorkspace, "fp8_weight", call.weight->name});
+    }
+  }
+  iteration_ = iteration;
+  return weight_;
+}
+
+std::shared_ptr<EightBitLayer> make_eight_bit_layer(const ShardContext& context,
+                                                    const LinearSpec& spec,
+                                                    bool row_parallel) {
+  const bool in_eight_bits =
+      context.plan.training.fp8_format != estimator::Fp8Format::kNone && !spec.output_layer;
+  return in_eight_bits ? std::make_shared<EightBitLayer>(context, spec, row_parallel) : nullptr;
+}
+
+namespace {
+
+/// The parts of all ranks, as they are in 8 bits.
+at::Tensor as_bytes(const at::Tensor& part) { return part.view(at::kByte); }
+
+struct EightBitFunction : torch::autograd::Function<EightBitFunction> {
+  static at::Tensor forward(AutogradContext* context,
+                            const at::Tensor& input,
+                            const at::Tensor&,  // the weight
+                            const std::optional<at::Tensor>& bias,
+                            const CallPointer& call) {
+    keep(context, call);
+    start_product(*call, input);
+    EightBitLayer& layer = *call->eight_bits;
+    const EightBitProducts& products = layer.products;
+    const bool gathers = gathers_input(*call);
+    const c10::ScalarType type = input.scalar_type();
+
+    EightBits held = products.quantize(input,
+                                       products.type(),
+                                       {.rows = true, .columns = !gathers && !layer.keeps_input},
+                                       gathers ? call->tensor_group : nullptr);
+    context->save_for_backward({layer.keeps_input ? input : kept_of(held, gathers), held.scale});
+    if (layer.frees_input) take_memory(input);
+    const at::Tensor whole =
+        gathers ? gather(*call, as_bytes(held.by_rows)).view(products.type()) : held.by_rows;
+    const at::Tensor product = products.multiply(
+        {rows(whole), held.scale}, layer.weight(*call).along_rows().transposed(), type, bias);
+    const at::Tensor output = product.view(product_shape(whole, product.size(1)));
+    return layer.row_parallel ? summed(*call, output) : output;
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
+    const CallPointer& call = kept<CallPointer>(context);
+    const variable_list saved = context->get_saved_variables();
+    EightBitLayer& layer = *call->eight_bits;
+    const EightBitProducts& products = layer.products;
+    const at::Tensor& sixteen_bits = gradients[0];
+
+    const EightBits gradient = quantized_gradient(*call, sixteen_bits);
+    EightBits input = kept_input(*call, saved);
+    PendingCall gathering;
+    if (gathers_input(*call)) {
+      const at::Tensor part = as_bytes(input.by_rows);
+      const at::Tensor whole = sequence_buffer(*call, part);
+      gathering = start_gather(*call, whole, part);
+      input.by_rows = whole.view(products.type());
+    }
+    at::Tensor input_gradient =
+        products
+            .multiply(gradient.along_rows(),
+                      layer.weight(*call).along_columns(),
+                      sixteen_bits.scalar_type())
+            .view(product_shape(gradient.by_rows, call->weight->value.size(1)));
+    const at::Tensor whole_gradient = call->overlaps_backward ? input_gradient : at::Tensor();
+    PendingCall summing;
+    if (call->tensor_group && !layer.row_parallel) summing = start_sum(*call, input_gradient);
+    const bool adds_bias = call->has_bias && !layer.row_parallel;
+    const at::Tensor bias = adds_bias ? call->products.bias_gradient(sixteen_bits) : at::Tensor();
+    gathering.wait();
+    if (gathers_input(*call)) products.transpose(input);
+    const at::Tensor of_weight = finish_weight(*call, gradient, input, sixteen_bits.scalar_type());
+    summing.wait();
+    return {input_gradient, of_weight, bias, at::Tensor()};
+  }
+
+ private:
+  static bool gathers_input(const LinearCall& call) {
+    return !call.eight_bits->row_parallel && call.sequence_parallel && call.tensor_group;
+  }
+
+  /// "All-gather is not supported with FP8 column-wise data" (linear.py).
+  static at::Tensor kept_of(const EightBits& held, bool gathers) {
+    return gathers || !held.by_columns.defined() ? held.by_rows : held.by_columns;
+  }
+
+  static at::Tensor summed(const LinearCall& call, const at::Tensor& partial) {
+    if (!call.tensor_group) return partial;
+    if (call.sequence_parallel) return reduce_scatter_sequence(partial, *call.tensor_group);
+    call.tensor_group->all_reduce(partial);
+    return partial;
+  }
+
+  static EightBits kept_input(const LinearCall& call, const variable_list& saved) {
+    const EightBitProducts& products = call.eight_bits->products;
+    if (call.eight_bits->keeps_input) {
+      return products.quantize(saved[0], products.type(), EightBitUse());
+    }
+    const bool is_transposed = !gathers_input(call) && products.keeps_transposed();
+    return {.by_rows = is_transposed ? at::Tensor() : saved[0],
+            .by_columns = is_transposed ? saved[0] : at::Tensor(),
+            .scale = saved[1]};
+  }
+
+  static EightBits quantized_gradient(const LinearCall& call, const at::Tensor& gradient) {
+    const EightBitProducts& products = call.eight_bits->products;
+    const bool gathers =
+        call.eight_bits->row_parallel && call.sequence_parallel && call.tensor_group;
+    if (!gathers) return products.quantize(gradient, products.gradient_type(), EightBitUse());
+    EightBits part = products.quantize(
+        gradient, products.gradient_type(), {.rows = true, .columns = false}, call.tensor_group);
+    part.by_rows = gather(call, as_bytes(part.by_rows)).view(products.gradient_type());
+    products.transpose(part);
+    return part;
+  }
+
+  /// The weight's gradient for autograd; undefined when it went straight into the main gradient.
+  static at::Tensor finish_weight(const LinearCall& call,
+                                  const EightBits& gradient,
+                                  const EightBits& input,
+                                  c10::ScalarType type) {
+    const EightBitProducts& products = call.eight_bits->products;
+    const EightBitOperand left = gradient.along_columns().transposed();
+    if (!call.fused_gradient) return products.multiply(left, input.along_columns(), type);
+    products.multiply_and_add(call.weight->main_gradient, left, input.along_columns());
+    call.weight->contribution_added();
+    return gradient_stand_in(call);
+  }
+};
+
+}  // namespace
+
+at::Tensor eight_bit_linear(const at::Tensor& input,
+                            const at::Tensor& weight,
+                            const std::optional<at::Tensor>& bias,
+                            const std::shared_ptr<const LinearCall>& call) {
+  return EightBitFunction::apply(input, weight, bias, call);
+}
+
+}  // namespace models

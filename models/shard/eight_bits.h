@@ -1,0 +1,86 @@
+// Matrices in 8 bits, as TransformerEngine's linear layers multiply them (--fp8-format).
+//
+// A whole tensor has one scale. It is the largest one with which the largest element of this tensor
+// fits (--fp8-recipe tensorwise, Float8CurrentScalingQuantizer), or it is found from earlier
+// iterations (delayed, Float8Quantizer). On Hopper a product of 8-bit matrices reads both operands
+// along their common dimension, so that a matrix of which products sum along either dimension is
+// kept twice: by rows, and transposed. From compute capability 10 on one copy serves both
+// (is_non_tn_fp8_gemm_supported in transformer_engine/pytorch/utils.py).
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <memory>
+#include <optional>
+
+#include "estimator/plan/plan.h"
+#include "models/shard/communicator.h"
+
+namespace models {
+
+/// A matrix of a product, [m, n], and what its elements are to be multiplied by: [1], fp32.
+struct EightBitOperand {
+  at::Tensor matrix, scale;
+  EightBitOperand transposed() const { return {matrix.t(), scale}; }
+};
+
+/// A tensor [..., k] of m rows, or what is kept of it.
+struct EightBits {
+  at::Tensor by_rows;     ///< [..., k]
+  at::Tensor by_columns;  ///< [k, m], its transpose
+  at::Tensor scale;       ///< [1]
+
+  /// [m, k] for products that sum along its rows, or along its columns.
+  EightBitOperand along_rows() const;
+  EightBitOperand along_columns() const;
+};
+
+/// Which products a tensor is for: those that sum along its rows, those that sum along its columns.
+struct EightBitUse {
+  bool rows = true, columns = true;
+};
+
+class EightBitProducts {
+ public:
+  EightBitProducts(const estimator::Plan& plan, bool device_computes);
+
+  /// Whether the scale is found from the tensor itself, so that it may be quantized again later.
+  bool finds_scale() const { return finds_scale_; }
+  /// Whether a tensor along whose columns products sum is kept transposed.
+  bool keeps_transposed() const { return !one_copy_; }
+  /// Of weights and inputs, and of output gradients (--fp8-format hybrid: e5m2).
+  c10::ScalarType type() const { return at::kFloat8_e4m3fn; }
+  c10::ScalarType gradient_type() const { return gradient_type_; }
+
+  /// If the ranks of `group` (may be null) have parts of the tensor, they agree on its scale.
+  EightBits quantize(const at::Tensor& tensor,
+                     c10::ScalarType type,
+                     EightBitUse use,
+                     const std::shared_ptr<Communicator>& group = nullptr) const;
+  /// Writes a tensor of the same shape over what an earlier call made.
+  void quantize_into(EightBits& held, const at::Tensor& tensor) const;
+  /// Makes by_columns from by_rows, if products need it.
+  void transpose(EightBits& held) const;
+
+  /// left [m, k] x right [k, n], plus the bias [n] if there is one, in the type `result`: [m, n].
+  at::Tensor multiply(const EightBitOperand& left,
+                      const EightBitOperand& right,
+                      c10::ScalarType result,
+                      const std::optional<at::Tensor>& bias = std::nullopt) const;
+  /// sum += left x right; `sum` [m, n] is fp32.
+  void multiply_and_add(at::Tensor& sum,
+                        const EightBitOperand& left,
+                        const EightBitOperand& right) const;
+
+ private:
+  void find_scale(const at::Tensor& tensor,
+                  EightBits& held,
+                  c10::ScalarType type,
+                  const std::shared_ptr<Communicator>& group) const;
+  void fill(EightBits& held, const at::Tensor& tensor) const;
+
+  bool finds_scale_, one_copy_, device_computes_;
+  c10::ScalarType gradient_type_;
+};
+
+}  // namespace models

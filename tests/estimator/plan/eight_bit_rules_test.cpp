@@ -1,0 +1,52 @@
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "estimator/plan/subject_rules.h"
+#include "tests/estimator/test_plans.h"
+
+namespace estimator {
+namespace {
+
+/// One mistake, and words of the message that it must get.
+struct BadEightBits {
+  Json changes;
+  std::vector<std::string> words;
+};
+
+Json in_eight_bits(const Json& changes = Json::object()) {
+  Json tree = {{"training", {{"fp8_format", "hybrid"}}}, {"cluster", {{"gpu", "h100"}}}};
+  tree.merge_patch(changes);
+  return tree;
+}
+
+TEST(EightBitRules, SayWhatIsWrongAndTheWayOut) {
+  const std::vector<BadEightBits> plans = {
+      {{{"training", {{"framework", "plain"}}}},
+       {"only TransformerEngine's layers",
+        "training.framework = plain",
+        "--framework megatron-lm"}},
+      {{{"training", {{"transformer_impl", "local"}}}}, {"transformer_impl = local"}},
+      {{{"cluster", {{"gpu", "a100"}}}}, {"no 8-bit products", "a100", "from Hopper on"}},
+      {{{"training", {{"sequence_length", 1022}}}}, {"multiple of 8 tokens", "1022 tokens"}},
+      {{{"model", {{"ffn_hidden_size", 4088}}}}, {"multiples of 16", "model.ffn_hidden_size"}},
+  };
+  for (const BadEightBits& plan : plans) {
+    SCOPED_TRACE(plan.changes);
+    const std::string text = complaint_about(in_eight_bits(plan.changes));
+    EXPECT_NE(text.find("help: "), std::string::npos) << text;
+    for (const std::string& words : plan.words) {
+      EXPECT_NE(text.find(words), std::string::npos) << words << " is not in\n" << text;
+    }
+  }
+}
+
+TEST(EightBitRules, LetGoodPlansPass) {
+  EXPECT_EQ(complaint_about(in_eight_bits()), "");
+  EXPECT_EQ(complaint_about(in_eight_bits({{"training", {{"fp8_recipe", "tensorwise"}}}})), "");
+  EXPECT_EQ(complaint_about(in_eight_bits({{"cluster", {{"gpu", "b200"}}}})), "");
+}
+
+}  // namespace
+}  // namespace estimator
