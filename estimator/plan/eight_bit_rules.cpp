@@ -7,26 +7,27 @@
 namespace estimator {
 namespace {
 
-std::string format_of(const Plan& plan) {
+std::string fp8_format_of(const Plan& plan) {
   return fmt::format("training.fp8_format = {}", to_string(plan.training.fp8_format));
 }
 
-void check_layers(Rules& rules) {
+void check_eight_bit_layers(Rules& rules) {
   const Plan& plan = rules.plan_;
   const TrainingConfig& t = plan.training;
   rules.require(traits_of(t.framework).transformer_engine &&
                     t.transformer_impl == TransformerImpl::kTransformerEngine,
                 "only TransformerEngine's layers multiply in 8 bits",
                 fmt::format("{}, training.framework = {}, training.transformer_impl = {}",
-                            format_of(plan),
+                            fp8_format_of(plan),
                             to_string(t.framework),
                             to_string(t.transformer_impl)),
                 "use --framework megatron-lm with --transformer-impl transformer_engine, or leave "
                 "fp8_format out");
-  rules.require(!plan.model.has_experts(),
-                "8-bit products of experts are not built",
-                fmt::format("{}, model.num_experts = {}", format_of(plan), plan.model.num_experts),
-                "leave fp8_format out: an estimate in 16 bits takes longer and keeps more");
+  rules.require(
+      !plan.model.has_experts(),
+      "8-bit products of experts are not built",
+      fmt::format("{}, model.num_experts = {}", fp8_format_of(plan), plan.model.num_experts),
+      "leave fp8_format out: an estimate in 16 bits takes longer and keeps more");
 }
 
 /// The others hand inputs to layers that are kept in 16 bits then (set_save_original_input in
@@ -38,25 +39,25 @@ void check_recomputed_modules(Rules& rules) {
     rules.require(
         !recomputes(plan, module),
         "in 8 bits not every module can be recomputed",
-        fmt::format("{}, training.recompute_modules: {}", format_of(plan), to_string(module)),
+        fmt::format("{}, training.recompute_modules: {}", fp8_format_of(plan), to_string(module)),
         "recompute core_attn or mlp alone, or leave fp8_format out");
   }
 }
 
 /// Compute capability 8.9: Ada; 9.0: Hopper (check_fp8_support in
 /// transformer_engine/pytorch/quantization.py).
-void check_gpu(Rules& rules) {
+void check_eight_bit_gpu(Rules& rules) {
   constexpr double kFirst = 8.9;
   const Gpu* gpu = find_gpu(rules.plan_.cluster.gpu);
   rules.require(
       gpu == nullptr || gpu->capability() >= kFirst,
       "the GPU has no 8-bit products",
-      fmt::format("{}, cluster.gpu = {}", format_of(rules.plan_), rules.plan_.cluster.gpu),
+      fmt::format("{}, cluster.gpu = {}", fp8_format_of(rules.plan_), rules.plan_.cluster.gpu),
       "use a GPU from Hopper on, or leave fp8_format out");
 }
 
 /// assert_dim_for_fp8_exec in transformer_engine/pytorch/utils.py.
-void check_shapes(Rules& rules) {
+void check_eight_bit_shapes(Rules& rules) {
   constexpr int64_t kRows = 8, kColumns = 16;
   const Plan& plan = rules.plan_;
   const ModelConfig& m = plan.model;
@@ -83,10 +84,10 @@ void check_shapes(Rules& rules) {
 
 void check_eight_bits(Rules& rules) {
   if (rules.plan_.training.fp8_format == Fp8Format::kNone) return;
-  check_layers(rules);
+  check_eight_bit_layers(rules);
   check_recomputed_modules(rules);
-  check_gpu(rules);
-  check_shapes(rules);
+  check_eight_bit_gpu(rules);
+  check_eight_bit_shapes(rules);
 }
 
 }  // namespace estimator
