@@ -165,42 +165,50 @@ at::Tensor TransformerLayer::in_parallel(const at::Tensor& input) const {
 }
 
 at::Tensor TransformerLayer::in_turn(const at::Tensor& input) const {
-  const BiasDropoutAdd add = bias_dropout();
-  const auto attend = [this](const at::Tensor& normal) { return attention_->forward(normal); };
-  const at::Tensor attended = bias_dropout_add(
-      after_norm(attention_norm_, kAttentionNorm, input, recomputes_attention_norm_, attend),
-      attention_->bias(),
-      input,
-      add);
-  return bias_dropout_add(feed_forward(attended), mlp_->bias(), attended, add);
+  return with_mlp(with_attention(input));
 }
 
-at::Tensor TransformerLayer::feed_forward(const at::Tensor& input) const {
+at::Tensor TransformerLayer::with_attention(const at::Tensor& input) const {
+  const NormOutput normal =
+      norm_output(attention_norm_, kAttentionNorm, input, recomputes_attention_norm_);
+  const at::Tensor attended = attention_->forward(normal.value);
+  normal.was_read_for(attended);
+  return bias_dropout_add(attended, attention_->bias(), input, bias_dropout());
+}
+
+at::Tensor TransformerLayer::with_mlp(const at::Tensor& input) const {
   const auto run = [this](const variable_list& inputs) { return mlp_->forward(inputs[0]); };
   const auto run_with_norm = [this](const variable_list& inputs) {
     return mlp_->forward(normalized(*mlp_norm_, kMlpNorm, inputs[0]));
   };
-  if (recomputes_mlp_ && norm_in_mlp_) return checkpoint(run_with_norm, {input}, context_.observer);
-  return after_norm(
-      *mlp_norm_, kMlpNorm, input, recomputes_mlp_norm_, [&](const at::Tensor& normal) {
-        return recomputes_mlp_ ? checkpoint(run, {normal}, context_.observer) : run({normal});
-      });
+  const auto add = [&](const at::Tensor& output) {
+    return bias_dropout_add(output, mlp_->bias(), input, bias_dropout());
+  };
+  if (recomputes_mlp_ && norm_in_mlp_) {
+    return add(checkpoint(run_with_norm, {input}, context_.observer));
+  }
+  const NormOutput normal = norm_output(*mlp_norm_, kMlpNorm, input, recomputes_mlp_norm_);
+  const at::Tensor output = recomputes_mlp_ ? checkpoint(run, {normal.value}, context_.observer)
+                                            : mlp_->forward(normal.value);
+  normal.was_read_for(output);
+  return add(output);
 }
 
-at::Tensor TransformerLayer::after_norm(
-    const Norm& norm,
-    const char* name,
-    const at::Tensor& input,
-    bool recompute,
-    const std::function<at::Tensor(const at::Tensor&)>& rest) const {
-  if (!recompute) return rest(normalized(norm, name, input));
+TransformerLayer::NormOutput TransformerLayer::norm_output(const Norm& norm,
+                                                           const char* name,
+                                                           const at::Tensor& input,
+                                                           bool recompute) const {
+  if (!recompute) return {.value = normalized(norm, name, input), .discarded = std::nullopt};
   const auto segment = [this, &norm, name](const variable_list& inputs) {
     return variable_list{normalized(norm, name, inputs[0])};
   };
-  DiscardedOutputs discarded;
-  const at::Tensor output = rest(discarded.run(segment, {input}, context_.observer)[0]);
-  discarded.discard(output);
+  NormOutput output{.value = at::Tensor(), .discarded = DiscardedOutputs()};
+  output.value = output.discarded->run(segment, {input}, context_.observer)[0];
   return output;
+}
+
+void TransformerLayer::NormOutput::was_read_for(const at::Tensor& output) const {
+  if (discarded) discarded->discard(output);
 }
 
 }  // namespace models

@@ -6,7 +6,6 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -17,6 +16,7 @@
 #include "models/layers/dropout.h"
 #include "models/layers/feed_forward.h"
 #include "models/layers/norm.h"
+#include "models/layers/recompute.h"
 
 namespace models {
 
@@ -45,16 +45,22 @@ class TransformerLayer {
   at::Tensor forward(const at::Tensor& input) const;
 
  private:
-  /// Runs rest(norm(input)); the norm's output is discarded where it is recomputed.
-  at::Tensor after_norm(const Norm& norm,
-                        const char* name,
-                        const at::Tensor& input,
-                        bool recompute,
-                        const std::function<at::Tensor(const at::Tensor&)>& rest) const;
+  /// What a norm gives. It lives until the residual is added, as in Megatron-LM's
+  /// TransformerLayer.forward(), or is freed as soon as it was read, and computed again.
+  struct NormOutput {
+    at::Tensor value;
+    std::optional<DiscardedOutputs> discarded;
+    void was_read_for(const at::Tensor& output) const;
+  };
+  NormOutput norm_output(const Norm& norm,
+                         const char* name,
+                         const at::Tensor& input,
+                         bool recompute) const;
   at::Tensor compute(const at::Tensor& input) const;
   at::Tensor in_turn(const at::Tensor& input) const;
   at::Tensor in_parallel(const at::Tensor& input) const;
-  at::Tensor feed_forward(const at::Tensor& input) const;
+  at::Tensor with_attention(const at::Tensor& input) const;
+  at::Tensor with_mlp(const at::Tensor& input) const;
   at::Tensor normalized(const Norm& norm, const char* name, const at::Tensor& input) const;
   at::Tensor before_sum(const at::Tensor& bias) const;
   BiasDropoutAdd bias_dropout() const;

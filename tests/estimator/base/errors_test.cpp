@@ -78,8 +78,9 @@ TEST(NearestName, IsAWordOfALongerName) {
 }
 
 TEST(Suggestion, SaysByNameWhatIsNotModelled) {
-  EXPECT_EQ(suggestion("--fp8-format", {"--tp"}),
-            "training in 8 bits or fewer is not modelled: use --bf16, --fp16 or --fp32");
+  EXPECT_EQ(suggestion("--e4m3", {"--tp"}),
+            "training in 8 bits has flags of its own beside --bf16: use --fp8-format hybrid "
+            "--fp8-recipe tensorwise (with --framework megatron-lm)");
   EXPECT_THAT(suggestion("mi300x", {"b300"}), testing::StartsWith("AMD's GPUs are not played"));
   EXPECT_THAT(suggestion("lora_rank", {"q_lora_rank"}), testing::HasSubstr("adapters"));
 }

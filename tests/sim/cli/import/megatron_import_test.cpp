@@ -130,13 +130,15 @@ MODEL_ARGS:
 // A functional test has a list as one text; --moe-layer-recompute adds to the list.
 TEST_F(MegatronImport, ReadsTheModulesThatAreRecomputed) {
   const Json named = Json::array({"layernorm", "moe_act"});
-  const std::string words = "--num-layers 2 --recompute-granularity selective --recompute-modules ";
+  const std::string shape = "--num-layers 2 --hidden-size 64 --num-attention-heads 4 ";
+  const std::string words = shape + "--recompute-granularity selective --recompute-modules ";
   EXPECT_EQ(tree(words + "layernorm moe_act")["training"]["recompute_modules"], named);
   const std::string test =
-      "MODEL_ARGS:\n  --num-layers: 2\n  --recompute-modules: \"[layernorm moe_act]\"\n";
+      "MODEL_ARGS:\n  --num-layers: 2\n  --hidden-size: 64\n  --recompute-modules: \"[layernorm "
+      "moe_act]\"\n";
   EXPECT_EQ(imported(test, "model_config.yaml").tree.json()["training"]["recompute_modules"],
             named);
-  const Json old = tree("--num-layers 2 --moe-layer-recompute")["training"];
+  const Json old = tree(shape + "--moe-layer-recompute")["training"];
   EXPECT_EQ(old["recompute"], "selective");
   EXPECT_EQ(old["recompute_modules"], Json::array({"core_attn", "moe"}));
 }
