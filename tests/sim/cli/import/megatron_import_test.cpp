@@ -143,6 +143,22 @@ TEST_F(MegatronImport, ReadsTheModulesThatAreRecomputed) {
   EXPECT_EQ(old["recompute_modules"], Json::array({"core_attn", "moe"}));
 }
 
+TEST_F(MegatronImport, ReadsProductsInEightBits) {
+  const std::string words =
+      "--num-layers 2 --hidden-size 64 --num-attention-heads 4 --fp8-format hybrid ";
+  const Json training = tree(words + "--fp8-recipe tensorwise --fp8-margin 0")["training"];
+  EXPECT_EQ(training["fp8_format"], "hybrid");
+  EXPECT_EQ(training["fp8_recipe"], "tensorwise");
+  const auto technique = [&](const std::string& more) {
+    const ImportedPlan plan = imported(words + more);
+    return plan.techniques.empty() ? "" : plan.techniques.front().technique->name;
+  };
+  EXPECT_EQ(technique(""), "");
+  EXPECT_EQ(technique("--fp8-recipe mxfp8"), "fp8-blocks");
+  EXPECT_EQ(technique("--num-experts 8"), "fp8-experts");
+  EXPECT_EQ(technique("--first-last-layers-bf16"), "fp8");
+}
+
 TEST_F(MegatronImport, RefusesTechniquesByNameOrLeavesThemOut) {
   const std::string text = std::string(kScript) + " ";
   const std::string file =
