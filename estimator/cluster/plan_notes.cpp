@@ -25,6 +25,16 @@ void note_positions(std::vector<std::string>& notes, const Plan& plan) {
                               with_commas(plan.model.max_position_embeddings)));
 }
 
+/// Megatron-LM takes the modules, too, and recomputes nothing.
+void note_modules(std::vector<std::string>& notes, const Plan& plan) {
+  const TrainingConfig& t = plan.training;
+  if (t.recompute_modules.empty() || t.recompute == Recompute::kSelective) return;
+  notes.push_back(
+      fmt::format("warning: recompute_modules has no effect with recompute {}: "
+                  "--recompute-granularity selective recomputes them",
+                  to_string(t.recompute)));
+}
+
 void note_scores(std::vector<std::string>& notes, const Plan& plan) {
   const int64_t scores_of_width = 5 * plan.model.num_attention_heads * plan.sequence_length();
   if (!keeps_scores(plan) || scores_of_width <= 34 * plan.model.hidden_size) return;
@@ -51,6 +61,7 @@ std::vector<std::string> plan_notes(const Plan& plan) {
   std::vector<std::string> notes;
   note_size(notes, plan);
   note_positions(notes, plan);
+  note_modules(notes, plan);
   note_scores(notes, plan);
   note_attention_flops(notes, plan);
   return notes;

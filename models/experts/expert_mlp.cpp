@@ -85,7 +85,7 @@ at::Tensor ExpertMlp::run_together(const Layers& layers,
   hidden = discards ? discarded.run(activated, {hidden, weights}, observer)[0]
                     : activated({hidden, weights})[0];
   const ModuleScope second(observer, "linear_fc2");
-  const at::Tensor output = layers.second.forward(hidden, layers.rows_of);
+  at::Tensor output = layers.second.forward(hidden, layers.rows_of);
   if (discards) discarded.discard(output);
   return output;
 }

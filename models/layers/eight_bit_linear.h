@@ -17,7 +17,7 @@ namespace models {
 
 class EightBitLayer {
  public:
-  EightBitLayer(const ShardContext& context, const LinearSpec& spec, bool row_parallel);
+  EightBitLayer(const ShardContext& context, const LinearSpec& spec, bool is_row);
 
   /// The weight as it is in this iteration.
   const EightBits& weight(const LinearCall& call);

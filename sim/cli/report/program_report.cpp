@@ -51,9 +51,11 @@ std::string collectives_text(const ProgramRecord& program) {
 /// The kinds of the answers, the most frequent first: "all_gather 20, all_reduce 15".
 std::string kinds_text(const std::map<std::string, int64_t>& counts) {
   std::vector<std::pair<int64_t, std::string>> kinds;
+  kinds.reserve(counts.size());
   for (const auto& [kind, count] : counts) kinds.emplace_back(-count, kind);
   std::sort(kinds.begin(), kinds.end());
   std::vector<std::string> texts;
+  texts.reserve(kinds.size());
   for (const auto& [count, kind] : kinds) {
     texts.push_back(fmt::format("{} {}", kind, with_commas(-count)));
   }

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "sim/virtual_gpu/cudart/device.h"
+#include "sim/virtual_gpu/cudart/stream.h"
 
 using virtual_gpu::device;
 
@@ -70,10 +71,8 @@ CUresult cuCtxGetDevice(CUdevice* ordinal) {
 // transformer_engine/common/common.cu).
 CUresult cuStreamGetCtx(CUstream stream, CUcontext* context) {
   if (device() == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
-  int ordinal = 0;
-  const cudaError_t answer = cudaStreamGetDevice(stream, &ordinal);
-  if (answer != cudaSuccess) return static_cast<CUresult>(answer);
-  *context = primary_context(ordinal);
+  const bool is_default = virtual_gpu::is_default(stream);
+  *context = primary_context(is_default ? virtual_gpu::current_device() : stream->device);
   return CUDA_SUCCESS;
 }
 

@@ -35,6 +35,14 @@ TEST(PlanNotes, ASequenceBeyondThePositionsIsNoted) {
               ElementsAre(HasSubstr("16,384 is longer than the model's 8,192 positions")));
 }
 
+TEST(PlanNotes, ModulesThatAreNotRecomputedAreNoted) {
+  Json training = {{"sequence_length", 8192}, {"recompute_modules", {"mlp"}}};
+  EXPECT_THAT(plan_notes_of("llama3-8b", training),
+              ElementsAre(HasSubstr("no effect with recompute none")));
+  training["recompute"] = "selective";
+  EXPECT_THAT(plan_notes_of("llama3-8b", training), IsEmpty());
+}
+
 // 5 a s / h = 5 x 32 x 8,192 / 4,096 = 320 > 34; 5 x 32 x 8,192^2 / 8 bytes = 1.25 GiB.
 TEST(PlanNotes, ScoresThatUnfusedAttentionKeepsAreNoted) {
   EXPECT_THAT(plan_notes_of("llama3-8b", {{"sequence_length", 8192}, {"attention", "unfused"}}),

@@ -34,7 +34,7 @@ TEST_F(ExecAssumed, ARouterWithoutAPolicyIsRefused) {
 TEST_F(ExecAssumed, ABalancedRouterGivesEachExpertTheMean) {
   // 256 tokens with two experts each, on 64 experts: 8 from each of 64 ranks.
   for (const char* rank : {"0", "27"}) {
-    const ProgramResult result = run_mixture(rank, {"--expert-balance", "balanced"});
+    const ProgramResult result = run_mixture(rank, {"--expert-balance", "balanced", "--verbose"});
     ASSERT_EQ(result.exit_code, 0) << result.error;
     EXPECT_THAT(result.output, HasSubstr("sent 512 received 512"));
     EXPECT_THAT(result.output, HasSubstr("512 tokens on 64 experts"));
