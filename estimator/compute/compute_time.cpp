@@ -15,11 +15,6 @@ bool name_contains(const OperatorRecord& record, std::string_view part) {
 
 constexpr MatmulShape kUsualProduct{.m = 8192, .n = 8192, .k = 8192};
 
-struct Float8Product {
-  MatmulShape shape;
-  Float8Scaling scaling;
-};
-
 /// A fused weight gradient adds 16-bit products to an fp32 sum, which is its first input.
 bool adds_to_fp32_sum(const OperatorRecord& record) {
   return record.dtype == "Float" && record.shapes.size() == 3 && name_contains(record, "addmm") &&
@@ -95,18 +90,6 @@ AttentionShape attention_shape(const OperatorRecord& record) {
   return shape;
 }
 
-/// Operands [m, k] and [k, n], and the scales of each: one, or one a row or column.
-Float8Product float8_product(const OperatorRecord& record) {
-  const auto& shapes = record.shapes;
-  Float8Product product{.shape = kUsualProduct, .scaling = Float8Scaling::kRow};
-  if (shapes.size() < 2 || shapes[0].size() != 2 || shapes[1].size() != 2) return product;
-  product.shape = {.m = shapes[0][0], .n = shapes[1][1], .k = shapes[0][1]};
-  if (shapes.size() > 2 && shapes[2] == std::vector<int64_t>{1}) {
-    product.scaling = Float8Scaling::kTensor;
-  }
-  return product;
-}
-
 double flops_per_second(const OperatorRecord& record, const GpuRates& rates, Dtype plan_dtype) {
   if (is_attention(record)) return rates.attention_flops_per_second(attention_shape(record));
   if (!is_matmul(record)) return rates.gpu().peak_flops(Dtype::kFp32);
@@ -120,6 +103,17 @@ double flops_per_second(const OperatorRecord& record, const GpuRates& rates, Dty
 }
 
 }  // namespace
+
+Float8Product float8_product(const OperatorRecord& record) {
+  const auto& shapes = record.shapes;
+  Float8Product product{.shape = kUsualProduct, .scaling = Float8Scaling::kRow};
+  if (shapes.size() < 2 || shapes[0].size() != 2 || shapes[1].size() != 2) return product;
+  product.shape = {.m = shapes[0][0], .n = shapes[1][1], .k = shapes[0][1]};
+  if (shapes.size() > 2 && shapes[2] == std::vector<int64_t>{1}) {
+    product.scaling = Float8Scaling::kTensor;
+  }
+  return product;
+}
 
 bool is_matmul(const OperatorRecord& record) {
   constexpr std::array<std::string_view, 15> kProducts = {"aten::mm",

@@ -51,6 +51,14 @@ OperatorPrice operator_price(const OperatorRecord& record,
 /// The seconds of operator_price() for one call on the target.
 double operator_seconds(const OperatorRecord& record, const ComputeTarget& target);
 
+struct Float8Product {
+  MatmulShape shape;
+  Float8Scaling scaling;
+};
+/// Of an operator with Float8 operands [m, k] and [k, n], and the scales of each: one, or one a row
+/// or column. Of other shapes: a usual product, scaled by rows.
+Float8Product float8_product(const OperatorRecord& record);
+
 /// Whether the operator's FLOPs are those of matrix products, which are compared with the GPU's
 /// peak.
 bool is_matmul(const OperatorRecord& record);

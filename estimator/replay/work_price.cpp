@@ -129,7 +129,7 @@ class PriceList {
                                 .is_strided = work.is_strided,
                                 .flops = work.flops,
                                 .bytes = static_cast<double>(work.bytes)};
-    if (is_matmul(record) && work.dtype.starts_with("Float8")) return float8_product(work);
+    if (is_matmul(record) && work.dtype.starts_with("Float8")) return float8_kernel(work, record);
     const WorkClass work_class = work.flops == 0        ? WorkClass::kMemoryBound
                                  : is_attention(record) ? WorkClass::kAttention
                                  : is_matmul(record)    ? WorkClass::kProducts
@@ -148,14 +148,11 @@ class PriceList {
             .is_known = rate > 0};
   }
 
-  /// A kernel that is not cuBLAS's: CUTLASS's, for scales of rows and for groups. Groups are priced
-  /// as a usual shape.
-  WorkPrice float8_product(const TraceWork& work) const {
-    MatmulShape shape{.batch = 1, .m = 8192, .n = 8192, .k = 8192};
-    if (work.shapes.size() >= 2 && work.shapes[0].size() == 2 && work.shapes[1].size() == 2) {
-      shape = {.m = work.shapes[0][0], .n = work.shapes[1][1], .k = work.shapes[0][1]};
-    }
-    const double rate = rates_.float8_flops_per_second(shape, Float8Scaling::kRow);
+  /// cuBLAS's kernel where one scale stands for a whole operand; CUTLASS's for scales of rows and
+  /// for groups. Groups are priced as a usual shape.
+  WorkPrice float8_kernel(const TraceWork& work, const OperatorRecord& record) const {
+    const Float8Product product = float8_product(record);
+    const double rate = rates_.float8_flops_per_second(product.shape, product.scaling);
     return product_price(work.flops, rate, static_cast<double>(work.bytes), Source::kAssumed);
   }
 

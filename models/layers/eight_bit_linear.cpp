@@ -118,13 +118,6 @@ struct EightBitFunction : torch::autograd::Function<EightBitFunction> {
     return gathers || !held.by_columns.defined() ? held.by_rows : held.by_columns;
   }
 
-  static at::Tensor summed(const LinearCall& call, const at::Tensor& partial) {
-    if (!call.tensor_group) return partial;
-    if (call.sequence_parallel) return reduce_scatter_sequence(partial, *call.tensor_group);
-    call.tensor_group->all_reduce(partial);
-    return partial;
-  }
-
   static EightBits kept_input(const LinearCall& call, const variable_list& saved) {
     const EightBitProducts& products = call.eight_bits->products;
     if (call.eight_bits->keeps_input) {

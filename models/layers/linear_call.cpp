@@ -18,7 +18,26 @@ std::shared_ptr<DeferredProducts> make_deferred_products(const ShardContext& con
   return std::make_shared<DeferredProducts>(parallelism.wgrad_deferral_limit);
 }
 
+at::Tensor kept_reduce_scatter(const LinearCall& call, const at::Tensor& partial) {
+  const auto run = [&] { return reduce_scatter_sequence(partial, *call.tensor_group); };
+  if (!call.keeper) return run();
+  return call.keeper->keep([&] { return OutputKeeper::Outputs{run()}; }).front();
+}
+
+/// Where a segment may have kept the product, the sum is another tensor, as in PyTorch's functional
+/// collectives.
+at::Tensor all_reduced(const LinearCall& call, const at::Tensor& partial) {
+  at::Tensor sum = call.keeper ? partial.clone() : partial;
+  call.tensor_group->all_reduce(sum);
+  return sum;
+}
+
 }  // namespace
+
+at::Tensor summed(const LinearCall& call, const at::Tensor& partial) {
+  if (!call.tensor_group) return partial;
+  return call.sequence_parallel ? kept_reduce_scatter(call, partial) : all_reduced(call, partial);
+}
 
 LinearCall::LinearCall(const ShardContext& context,
                        ParameterStore& parameters,

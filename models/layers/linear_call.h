@@ -81,6 +81,9 @@ PendingCall start_gather(const LinearCall& call, const at::Tensor& whole, const 
 /// Of backward: the sum of the ranks' gradients, or under sequence parallelism this rank's part of
 /// it, takes the place of `gradient`.
 PendingCall start_sum(const LinearCall& call, at::Tensor& gradient);
+/// Of a row parallel layer's forward: the sum of the ranks' products, or under sequence parallelism
+/// this rank's part of it.
+at::Tensor summed(const LinearCall& call, const at::Tensor& partial);
 /// Before a layer's forward product: the workspace of TransformerEngine's products.
 void start_product(const LinearCall& call, const at::Tensor& input);
 

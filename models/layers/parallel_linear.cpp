@@ -61,20 +61,6 @@ at::Tensor kept_product(const LinearCall& call, const std::function<at::Tensor()
   return call.keeper && !call.has_bias ? call.keeper->keep_product(run) : run();
 }
 
-at::Tensor kept_reduce_scatter(const LinearCall& call, const at::Tensor& partial) {
-  const auto run = [&] { return reduce_scatter_sequence(partial, *call.tensor_group); };
-  if (!call.keeper) return run();
-  return call.keeper->keep([&] { return OutputKeeper::Outputs{run()}; }).front();
-}
-
-/// Where a segment may have kept the product, the sum is another tensor, as in PyTorch's functional
-/// collectives.
-at::Tensor all_reduced(const LinearCall& call, const at::Tensor& partial) {
-  at::Tensor sum = call.keeper ? partial.clone() : partial;
-  call.tensor_group->all_reduce(sum);
-  return sum;
-}
-
 struct ColumnParallelFunction : torch::autograd::Function<ColumnParallelFunction> {
   static at::Tensor forward(AutogradContext* context,
                             const at::Tensor& input,
@@ -134,9 +120,7 @@ struct RowParallelFunction : torch::autograd::Function<RowParallelFunction> {
     start_product(*call, input);
     at::Tensor partial =
         kept_product(*call, [&] { return call->products.multiply(input, weight.t()); });
-    if (!call->tensor_group) return partial;
-    return call->sequence_parallel ? kept_reduce_scatter(*call, partial)
-                                   : all_reduced(*call, partial);
+    return summed(*call, partial);
   }
 
   static variable_list backward(AutogradContext* context, variable_list gradients) {

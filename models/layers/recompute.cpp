@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "models/shard/kept_value.h"
+#include "models/shard/unbacked_tensor.h"
 
 namespace models {
 namespace {
@@ -51,20 +52,6 @@ struct KeptSegment {
   CheckpointOptions options;
   OutputKeeper::Kept outputs = {};
 };
-
-/// Gives the memory of `from` to `to`, too, and with it to all views of `to`.
-void share_storage(const c10::Storage& to, const c10::Storage& from) {
-  auto* owner = new c10::Storage(from);
-  const auto release = [](void* held) { delete static_cast<c10::Storage*>(held); };
-  to.unsafeGetStorageImpl()->set_data_ptr_noswap(
-      c10::DataPtr(from.mutable_data(), owner, release, from.device()));
-  to.unsafeGetStorageImpl()->set_nbytes(from.nbytes());
-}
-
-void free_storage(const c10::Storage& storage) {
-  storage.unsafeGetStorageImpl()->set_data_ptr_noswap(c10::DataPtr(nullptr, storage.device()));
-  storage.unsafeGetStorageImpl()->set_nbytes(0);
-}
 
 /// The inputs as leaves of a graph of their own.
 variable_list as_leaves(const variable_list& saved) {
@@ -141,7 +128,7 @@ struct DiscardedOutputs::State {
       const c10::AutoGradMode with_gradients(true);
       again = run(inputs);
     }
-    for (std::size_t i = 0; i < outputs.size(); ++i) share_storage(outputs[i], again[i].storage());
+    for (std::size_t i = 0; i < outputs.size(); ++i) share_memory(outputs[i], again[i].storage());
     outputs.clear();
     saved.clear();
   }
@@ -197,7 +184,7 @@ variable_list DiscardedOutputs::run(Segments segment,
 }
 
 void DiscardedOutputs::discard(const at::Tensor& following) const {
-  for (const c10::Storage& output : state_->outputs) free_storage(output);
+  for (const c10::Storage& output : state_->outputs) take_memory(output);
   if (!following.requires_grad()) return;
   following.register_hook([state = state_](const at::Tensor&) { state->compute_again(); });
 }

@@ -18,10 +18,19 @@ void give_memory(const at::Tensor& tensor, int64_t bytes) {
   storage->set_nbytes(bytes);
 }
 
-void take_memory(const at::Tensor& tensor) {
-  c10::StorageImpl* storage = tensor.storage().unsafeGetStorageImpl();
-  storage->set_data_ptr_noswap(at::DataPtr(nullptr, tensor.device()));
-  storage->set_nbytes(0);
+void take_memory(const at::Tensor& tensor) { take_memory(tensor.storage()); }
+
+void take_memory(const c10::Storage& storage) {
+  storage.unsafeGetStorageImpl()->set_data_ptr_noswap(at::DataPtr(nullptr, storage.device()));
+  storage.unsafeGetStorageImpl()->set_nbytes(0);
+}
+
+void share_memory(const c10::Storage& to, const c10::Storage& from) {
+  auto* owner = new c10::Storage(from);
+  const auto release = [](void* held) { delete static_cast<c10::Storage*>(held); };
+  to.unsafeGetStorageImpl()->set_data_ptr_noswap(
+      at::DataPtr(from.mutable_data(), owner, release, from.device()));
+  to.unsafeGetStorageImpl()->set_nbytes(from.nbytes());
 }
 
 at::Tensor memory_as(const at::Tensor& tensor, at::IntArrayRef shape) {

@@ -15,6 +15,10 @@ at::Tensor unbacked_tensor(at::IntArrayRef shape, const at::TensorOptions& optio
 /// take_memory() frees the memory again.
 void give_memory(const at::Tensor& tensor, int64_t bytes);
 void take_memory(const at::Tensor& tensor);
+void take_memory(const c10::Storage& storage);
+
+/// Gives the memory of `from` to `to`, too, and with it to all views of `to`.
+void share_memory(const c10::Storage& to, const c10::Storage& from);
 
 /// All of the tensor's memory as a tensor of another shape, with its own version counter, so that
 /// autograd does not see writes to it.

@@ -1,29 +1,17 @@
 #include "sim/exec/launched_kernels.h"
 
-#include <cxxabi.h>
-
-#include <cstdlib>
 #include <map>
-#include <memory>
 #include <string>
 
+#include "sim/virtual_gpu/demangled.h"
+
 namespace sim {
-namespace {
-
-std::string demangled(const char* name) {
-  int status = 0;
-  const std::unique_ptr<char, decltype(&std::free)> text(
-      abi::__cxa_demangle(name, nullptr, nullptr, &status), &std::free);
-  return status == 0 ? text.get() : name;
-}
-
-}  // namespace
 
 std::vector<estimator::KernelRecord> kernel_records(const VirtualGpu& gpu) {
   std::map<std::string, int64_t> launches;
   gpu.visit_kernels(
       [](const char* name, uint64_t count, void* context) {
-        (*static_cast<std::map<std::string, int64_t>*>(context))[demangled(name)] +=
+        (*static_cast<std::map<std::string, int64_t>*>(context))[virtual_gpu::demangled(name)] +=
             static_cast<int64_t>(count);
       },
       &launches);

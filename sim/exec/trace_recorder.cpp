@@ -1,15 +1,12 @@
 #include "sim/exec/trace_recorder.h"
 
-#include <cxxabi.h>
-
 #include <algorithm>
-#include <cstdlib>
 #include <ctime>
-#include <memory>
 #include <string_view>
 #include <utility>
 
 #include "estimator/base/fields.h"
+#include "sim/virtual_gpu/demangled.h"
 
 namespace sim {
 namespace {
@@ -64,10 +61,7 @@ int64_t worked_nanoseconds(int64_t iteration) {
 
 /// The part of a kernel's name before its parameters, which tells it apart.
 std::string readable(const char* mangled) {
-  int status = 0;
-  const std::unique_ptr<char, decltype(&std::free)> text(
-      abi::__cxa_demangle(mangled, nullptr, nullptr, &status), &std::free);
-  std::string name = status == 0 ? text.get() : mangled;
+  std::string name = virtual_gpu::demangled(mangled);
   constexpr std::string_view kVoid = "void ";
   if (name.starts_with(kVoid)) name.erase(0, kVoid.size());
   int depth = 0;

@@ -71,8 +71,7 @@ CUresult cuCtxGetDevice(CUdevice* ordinal) {
 // transformer_engine/common/common.cu).
 CUresult cuStreamGetCtx(CUstream stream, CUcontext* context) {
   if (device() == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
-  const bool is_default = virtual_gpu::is_default(stream);
-  *context = primary_context(is_default ? virtual_gpu::current_device() : stream->device);
+  *context = primary_context(virtual_gpu::device_of(stream));
   return CUDA_SUCCESS;
 }
 

@@ -16,6 +16,9 @@ namespace virtual_gpu {
 /// streams (cudaStreamLegacy, cudaStreamPerThread).
 bool is_default(CUstream_st* stream);
 
+/// The device of the stream; of a default stream the current one.
+int device_of(CUstream_st* stream);
+
 /// The stream's sequence in the device's timeline.
 int sequence_of(CUstream_st* stream);
 

@@ -29,6 +29,10 @@ bool is_default(cudaStream_t stream) {
   return stream == nullptr || stream == cudaStreamLegacy || stream == cudaStreamPerThread;
 }
 
+int device_of(cudaStream_t stream) {
+  return is_default(stream) ? current_device() : stream->device;
+}
+
 int sequence_of(cudaStream_t stream) {
   return is_default(stream) ? current_device() : stream->sequence;
 }
@@ -94,7 +98,7 @@ cudaError_t cudaStreamGetFlags(cudaStream_t stream, unsigned* flags) {
 }
 
 cudaError_t cudaStreamGetDevice(cudaStream_t stream, int* ordinal) {
-  *ordinal = is_default(stream) ? virtual_gpu::current_device() : stream->device;
+  *ordinal = virtual_gpu::device_of(stream);
   return cudaSuccess;
 }
 

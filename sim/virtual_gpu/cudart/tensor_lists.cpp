@@ -1,18 +1,15 @@
 #include "sim/virtual_gpu/cudart/tensor_lists.h"
 
-#include <cxxabi.h>
-
 #include <algorithm>
 #include <charconv>
-#include <cstdlib>
 #include <cstring>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "sim/virtual_gpu/bytes.h"
+#include "sim/virtual_gpu/demangled.h"
 
 namespace virtual_gpu {
 namespace {
@@ -183,13 +180,6 @@ std::optional<Layout> find_layout(uint64_t bytes, uint64_t lists, bool has_float
     }
   }
   return std::nullopt;
-}
-
-std::string demangled(const char* name) {
-  int status = 0;
-  const std::unique_ptr<char, decltype(&std::free)> text(
-      abi::__cxa_demangle(name, nullptr, nullptr, &status), &std::free);
-  return status == 0 ? text.get() : name;
 }
 
 /// "TensorListMetadata<4, false>": 4; 0 for another type.
