@@ -80,9 +80,30 @@ void check_eight_bit_shapes(Rules& rules) {
   width(m.num_attention_heads * m.value_width() / tensor, "model.num_attention_heads");
 }
 
+/// validate_args in megatron/training/arguments.py
+void check_parameters_in_eight_bits(Rules& rules) {
+  const Plan& plan = rules.plan_;
+  const TrainingConfig& t = plan.training;
+  if (!t.fp8_param_gather) return;
+  rules.require(t.fp8_format != Fp8Format::kNone,
+                "fp8_param_gather keeps the weights of 8-bit products",
+                "training.fp8_param_gather, training.fp8_format = none",
+                "add --fp8-format hybrid, or leave fp8_param_gather out");
+  rules.require(plan.parallelism.zero_stage == 1 && t.optimizer == Optimizer::kAdamw &&
+                    !t.optimizer_cpu_offload,
+                "parameters in 8 bits need the distributed optimizer with AdamW on the GPU",
+                fmt::format("training.fp8_param_gather, parallelism.zero_stage = {}, "
+                            "training.optimizer = {}, training.optimizer_cpu_offload = {}",
+                            plan.parallelism.zero_stage,
+                            to_string(t.optimizer),
+                            t.optimizer_cpu_offload),
+                "add --use-distributed-optimizer, or leave fp8_param_gather out");
+}
+
 }  // namespace
 
 void check_eight_bits(Rules& rules) {
+  check_parameters_in_eight_bits(rules);
   if (rules.plan_.training.fp8_format == Fp8Format::kNone) return;
   check_eight_bit_layers(rules);
   check_recomputed_modules(rules);

@@ -462,6 +462,11 @@ void visit_fields(Visitor& visit, TrainingConfig& training) {
         {"of 8 bits: a tensor's scale comes from earlier iterations (delayed), or from its own "
          "largest element (tensorwise)",
          {{"--fp8-recipe"}}});
+  visit("fp8_param_gather",
+        training.fp8_param_gather,
+        {"of 8 bits: the weights of these layers are in 8 bits alone, and are gathered so after a "
+         "step; the distributed optimizer keeps them in fp32",
+         {{"--fp8-param-gather", "true"}}});
   visit("cross_entropy_fusion",
         training.cross_entropy_fusion,
         {"megatron-lm: fused cross-entropy; native is Megatron-LM's, te is TransformerEngine's",

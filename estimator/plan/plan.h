@@ -228,6 +228,7 @@ struct TrainingConfig {
   std::string megatron_core;
   Fp8Format fp8_format = Fp8Format::kNone;
   Fp8Recipe fp8_recipe = Fp8Recipe::kDelayed;
+  bool fp8_param_gather = false;
   CrossEntropyFusion cross_entropy_fusion = CrossEntropyFusion::kNone;
   bool gradient_accumulation_fusion = true;
   bool bias_gelu_fusion = true;

@@ -13,6 +13,7 @@
 
 #include "estimator/base/units.h"
 #include "models/data_parallel/finite_check.h"
+#include "models/shard/eight_bit_parameter.h"
 
 namespace models {
 
@@ -73,8 +74,10 @@ GradientBuffer::GradientBuffer(const ParameterList& parameters, GradientBufferOp
   if (buckets_.empty()) return;
   const c10::NoGradGuard no_grad;
   const int64_t elements = buckets_.back().end;
+  const Parameter& first = *parameters.front();
   const at::TensorOptions parameter_options =
-      parameters.front()->value.options().requires_grad(false);
+      (first.eight_bits ? first.value.options().dtype(at::kByte) : first.value.options())
+          .requires_grad(false);
   {
     std::optional<SideStream::Scope> beside;
     if (options_.stream) beside.emplace(*options_.stream);
@@ -99,9 +102,8 @@ GradientBuffer::GradientBuffer(const ParameterList& parameters, GradientBufferOp
         parameter.main_gradient = slice(gradients_, slot.begin, slot.end).view(shape);
       }
       if (sharded()) {
-        at::Tensor place = slice(parameters_, slot.begin, slot.end).view(shape);
-        place.copy_(parameter.value);
-        parameter.value.set_data(place);
+        const at::Tensor place = slice(parameters_, slot.begin, slot.end).view(shape);
+        parameter.move_to(place.view(parameter.lasting().scalar_type()));
       }
       parameter.contribution_added = [this, index] { contribution_added(index); };
       if (auto hook = hook_for(options_.own_gradients, parameter)) {
@@ -212,7 +214,11 @@ void GradientBuffer::finish_reduction() {
 
 void GradientBuffer::gather_parameters() {
   if (owned_parameters_) return owned_parameters_->hand_out();
-  if (!sharded() || !options_.data_group) return;
+  if (!sharded()) return;
+  if (!options_.data_group) {
+    for (const Bucket& bucket : buckets_) parameters_arrived(bucket);
+    return;
+  }
   for (std::size_t index = 0; index < buckets_.size(); ++index) gathers_[index] = std::nullopt;
   if (!options_.overlap_gather) finish_gathers();
 }
@@ -236,6 +242,15 @@ void GradientBuffer::finish_gather(std::size_t index) {
   const DirectionScope direction = once_in(estimator::Direction::kOptimizerStep);
   gathers_.at(index)->wait();
   gathers_.erase(index);
+  parameters_arrived(buckets_[index]);
+}
+
+/// post_all_gather_processing in transformer_engine/pytorch/tensor/utils.py
+void GradientBuffer::parameters_arrived(const Bucket& bucket) {
+  for (const ParameterSlot& slot : bucket.slots) {
+    const auto& eight_bits = slot.parameter->eight_bits;
+    if (eight_bits) eight_bits->products.transpose(eight_bits->held);
+  }
 }
 
 void GradientBuffer::start_gathers(int64_t chunk, bool all) {
@@ -286,7 +301,7 @@ std::vector<OwnedPiece> GradientBuffer::owned_pieces() const {
           {.parameter = slot.parameter,
            .begin = begin,
            .end = end,
-           .weights = slice(slot.parameter->value.detach().view(-1), begin, end),
+           .weights = slice(slot.parameter->lasting().detach().view(-1), begin, end),
            .gradients = gradient.defined() ? slice(gradient.view(-1), begin, end) : gradient});
     }
   }

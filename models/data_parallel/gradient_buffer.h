@@ -63,7 +63,7 @@ struct GradientBufferOptions {
 class GradientBuffer final : public DataParallel {
  public:
   /// Makes the gradient buffer and sets each parameter's main_gradient. When sharded it also moves
-  /// the parameters into one flat buffer of their type.
+  /// the parameters into one flat buffer of their type: all are in 8 bits (bytes), or none is.
   GradientBuffer(const ParameterList& parameters, GradientBufferOptions options);
   GradientBuffer(const GradientBuffer&) = delete;
   GradientBuffer& operator=(const GradientBuffer&) = delete;
@@ -124,6 +124,8 @@ class GradientBuffer final : public DataParallel {
   void reduce_over_instances(const Bucket& bucket);
   void start_gather(std::size_t index);
   void finish_gather(std::size_t index);
+  /// Of parameters in 8 bits: their transposes are brought up to date.
+  static void parameters_arrived(const Bucket& bucket);
   /// The part of a parameter that this rank updates: [begin, end) in the flat buffers.
   std::pair<int64_t, int64_t> owned_range(const Bucket& bucket, const ParameterSlot& slot) const;
   bool has_flat_pieces() const { return options_.flat_pieces && sharded(); }

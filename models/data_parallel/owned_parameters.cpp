@@ -29,8 +29,8 @@ template <class Visit>
 void for_each_place(const at::Tensor& flat, const ParameterList& parameters, Visit&& visit) {
   int64_t begin = 0;
   for (Parameter* parameter : parameters) {
-    at::Tensor& value = parameter->value;
-    visit(value, flat.narrow(0, begin, value.numel()).view(value.sizes()));
+    const at::Tensor& value = parameter->value;
+    visit(*parameter, flat.narrow(0, begin, value.numel()).view(value.sizes()));
     begin += value.numel();
   }
 }
@@ -56,9 +56,8 @@ class JoinedParameters final : public OwnedParameters {
     int64_t begin = 0;
     for (const ParameterList& of_owner : owned()) {
       flat_.push_back(all.narrow(0, begin, elements_of(of_owner)));
-      for_each_place(flat_.back(), of_owner, [](at::Tensor& value, const at::Tensor& place) {
-        place.copy_(value);
-        value.set_data(place);
+      for_each_place(flat_.back(), of_owner, [](Parameter& parameter, const at::Tensor& place) {
+        parameter.move_to(place);
       });
       begin += flat_.back().numel();
     }
@@ -86,8 +85,8 @@ class DealtParameters final : public OwnedParameters {
     return rank == my_rank() ? flattened(mine()) : empty_for(owned()[rank]);
   }
   void received(const at::Tensor& message, std::size_t rank) const override {
-    for_each_place(message, owned()[rank], [](at::Tensor& value, const at::Tensor& place) {
-      value.copy_(place);
+    for_each_place(message, owned()[rank], [](const Parameter& parameter, const at::Tensor& place) {
+      parameter.value.copy_(place);
     });
   }
 };

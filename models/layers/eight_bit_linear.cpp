@@ -2,6 +2,7 @@
 
 #include "models/layers/linear_call.h"
 #include "models/layers/sequence_mappings.h"
+#include "models/shard/eight_bit_parameter.h"
 #include "models/shard/kept_value.h"
 #include "models/shard/unbacked_tensor.h"
 
@@ -18,6 +19,7 @@ EightBitLayer::EightBitLayer(const ShardContext& context, const LinearSpec& spec
       observer_(context.observer) {}
 
 const EightBits& EightBitLayer::weight(const LinearCall& call) {
+  if (call.weight->eight_bits) return call.weight->eight_bits->held;
   const int64_t iteration = call.store->iteration();
   if (iteration_ == iteration) return weight_;
   if (iteration_ >= 0) {
@@ -34,12 +36,16 @@ const EightBits& EightBitLayer::weight(const LinearCall& call) {
   return weight_;
 }
 
+bool is_in_eight_bits(const ShardContext& context, const LinearSpec& spec) {
+  return context.plan.training.fp8_format != estimator::Fp8Format::kNone && !spec.output_layer;
+}
+
 std::shared_ptr<EightBitLayer> make_eight_bit_layer(const ShardContext& context,
                                                     const LinearSpec& spec,
                                                     bool row_parallel) {
-  const bool in_eight_bits =
-      context.plan.training.fp8_format != estimator::Fp8Format::kNone && !spec.output_layer;
-  return in_eight_bits ? std::make_shared<EightBitLayer>(context, spec, row_parallel) : nullptr;
+  return is_in_eight_bits(context, spec)
+             ? std::make_shared<EightBitLayer>(context, spec, row_parallel)
+             : nullptr;
 }
 
 namespace {

@@ -1,8 +1,9 @@
 // Linear layers whose products are in 8 bits, as TransformerEngine's Linear and LayerNormLinear run
 // them (transformer_engine/pytorch/module/linear.py): input, weight and output gradient are
 // quantized, results stay in 16 bits. The weight in 8 bits is made in the first micro-batch of an
-// iteration and kept. What an input's backward needs is kept in 8 bits; under sequence parallelism
-// the parts of the ranks are gathered in 8 bits, too.
+// iteration and kept, or it is a parameter in 8 bits (--fp8-param-gather). What an input's backward
+// needs is kept in 8 bits; under sequence parallelism the parts of the ranks are gathered in 8
+// bits, too.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -33,6 +34,8 @@ class EightBitLayer {
   int64_t iteration_ = -1;  ///< of weight_
 };
 
+/// Whether the plan's products, and this layer's, are in 8 bits.
+bool is_in_eight_bits(const ShardContext& context, const LinearSpec& spec);
 /// Null if the plan's products, or this layer's, are in 16 bits.
 std::shared_ptr<EightBitLayer> make_eight_bit_layer(const ShardContext& context,
                                                     const LinearSpec& spec,

@@ -9,6 +9,7 @@
 #include "models/layers/eight_bit_linear.h"
 #include "models/layers/linear_call.h"
 #include "models/layers/sequence_mappings.h"
+#include "models/shard/eight_bit_parameter.h"
 #include "models/shard/kept_value.h"
 #include "models/shard/products.h"
 
@@ -160,16 +161,20 @@ Parameter& weight_of(const ShardContext& context,
                      const LinearSpec& spec,
                      int64_t sharded_dim) {
   if (spec.shared_weight != nullptr) return *spec.shared_weight;
-  return store.add({.name = spec.name + ".weight",
-                    .full_shape = {spec.outputs, spec.inputs},
-                    .sharded_dim = spec.duplicated ? -1 : sharded_dim,
-                    .blocks = spec.output_blocks,
-                    .sequence_partial = spec.duplicated && context.sequence_parallel(),
-                    .shared_copy = spec.shared_copy,
-                    .of_vocabulary = spec.output_layer,
-                    .group_rows = spec.group_rows,
-                    .at_mark = spec.at_mark,
-                    .packed = spec.packed});
+  Parameter& weight = store.add({.name = spec.name + ".weight",
+                                 .full_shape = {spec.outputs, spec.inputs},
+                                 .sharded_dim = spec.duplicated ? -1 : sharded_dim,
+                                 .blocks = spec.output_blocks,
+                                 .sequence_partial = spec.duplicated && context.sequence_parallel(),
+                                 .shared_copy = spec.shared_copy,
+                                 .of_vocabulary = spec.output_layer,
+                                 .group_rows = spec.group_rows,
+                                 .at_mark = spec.at_mark,
+                                 .packed = spec.packed});
+  if (is_in_eight_bits(context, spec) && context.plan.training.fp8_param_gather) {
+    hold_in_eight_bits(weight, {context.plan, context.device_computes}, context.observer);
+  }
+  return weight;
 }
 
 }  // namespace

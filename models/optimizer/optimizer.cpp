@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "models/optimizer/muon.h"
+#include "models/shard/eight_bit_parameter.h"
 
 namespace models {
 
@@ -43,13 +44,24 @@ DistributedOptimizer::DistributedOptimizer(DataParallel& data_parallel,
                         model_weights_.front().scalar_type() != at::kFloat;
   for (std::size_t piece = 0; piece < model_weights_.size(); ++piece) {
     const at::Tensor& weights = model_weights_[piece];
-    // `.clone().float()` in distrib_optimizer.py and optimizer.py of megatron/core/optimizer.
-    const bool copies = own_master_weights_ && (settings.copies_before_cast || settings.offload);
-    const at::Tensor cast = copies ? weights.clone() : weights;
-    master_weights_.push_back(own_master_weights_ ? cast.to(at::kFloat) : weights);
+    master_weights_.push_back(own_master_weights_ ? initial_master_weights(piece) : weights);
     if (own_master_weights_) lasts(master_weights_.back(), MemoryCategory::kMasterWeight, piece);
   }
   if (settings.state_at_start) make_state_with_zero_gradients();
+}
+
+/// Megatron-LM starts from the weights as they were before they came into 8 bits
+/// (get_high_precision_init_val), which the host keeps until here.
+at::Tensor DistributedOptimizer::initial_master_weights(std::size_t piece) const {
+  const at::Tensor& weights = model_weights_[piece];
+  const Parameter& owner = *owners_[piece];
+  if (owner.eight_bits) {
+    at::Tensor in_16_bits = weights.to(owner.value.scalar_type());
+    return in_16_bits.mul_(owner.eight_bits->held.scale).to(at::kFloat);
+  }
+  // `.clone().float()` in distrib_optimizer.py and optimizer.py of megatron/core/optimizer.
+  const bool copies = settings_.copies_before_cast || settings_.offload;
+  return (copies ? weights.clone() : weights).to(at::kFloat);
 }
 
 void DistributedOptimizer::add_pieces() {
@@ -184,8 +196,24 @@ void DistributedOptimizer::step_adamw_of(const std::vector<at::Tensor>& gradient
 
 void DistributedOptimizer::copy_to_model() {
   if (!own_master_weights_) return;
-  for (std::size_t i = 0; i < master_weights_.size(); ++i)
-    model_weights_[i].copy_(master_weights_[i]);
+  copy_in_eight_bits();
+  for (std::size_t i = 0; i < master_weights_.size(); ++i) {
+    if (!owners_[i]->eight_bits) model_weights_[i].copy_(master_weights_[i]);
+  }
+}
+
+/// The ranks agree on the scale of every parameter, also of those that other ranks update.
+void DistributedOptimizer::copy_in_eight_bits() {
+  std::vector<const Parameter*> parameters;
+  for (const OwnedPiece& piece : data_parallel_.owned_pieces()) {
+    if (piece.parameter->eight_bits) parameters.push_back(piece.parameter);
+  }
+  std::vector<NewWeights> parts;
+  for (std::size_t i = 0; i < master_weights_.size(); ++i) {
+    if (owners_[i]->eight_bits)
+      parts.push_back({owners_[i], model_weights_[i], master_weights_[i]});
+  }
+  quantize_parts(parameters, parts, groups_.data);
 }
 
 void DistributedOptimizer::step() {

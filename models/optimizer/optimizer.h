@@ -53,7 +53,9 @@ class DistributedOptimizer {
   void update_matrices(const std::vector<at::Tensor>& gradients);
   void step_sgd(const std::vector<at::Tensor>& gradients);
   void step_adamw_of(const std::vector<at::Tensor>& gradients);
+  at::Tensor initial_master_weights(std::size_t piece) const;
   void copy_to_model();
+  void copy_in_eight_bits();
 
   DataParallel& data_parallel_;
   OptimizerSettings settings_;

@@ -1,5 +1,7 @@
 #include "models/pipeline/stage_gradients.h"
 
+#include <algorithm>
+
 #include "estimator/plan/megatron_core.h"
 #include "models/data_parallel/joined_data_parallel.h"
 #include "models/optimizer/muon.h"
@@ -58,27 +60,44 @@ int gathers_of_a_step(const estimator::Plan& plan, bool has_experts_apart) {
   return chained ? estimator::gathers_with_experts(plan) : 1;
 }
 
+enum class BufferKind {
+  kMatrices,   ///< which Muon updates, each as a whole
+  kEightBits,  ///< weights in 8 bits
+  kOthers,
+};
+
 /// Parameters of a gradient buffer of their own.
 struct BufferPart {
+  BufferKind kind = BufferKind::kOthers;
   ParameterList parameters;
   Group data_group;
-  bool matrices = false;  ///< which Muon updates, each as a whole
 };
 
 /// Where buffers are laid out for whole matrices, all other parameters have a buffer of their own
 /// (tag_params_for_buffer_routing in megatron/core/optimizer/layer_wise_optimizer.py).
+BufferKind kind_of(const estimator::Plan& plan, const Parameter& parameter) {
+  if (parameter.eight_bits) return BufferKind::kEightBits;
+  const bool apart = matrix_sharding(plan) == MatrixSharding::kByLayout;
+  return apart && is_of_muon(parameter) ? BufferKind::kMatrices : BufferKind::kOthers;
+}
+
+/// Adds the buffers of the parameters, in the order of their first ones (group_params_for_buffers
+/// in megatron/core/distributed/param_and_grad_buffer.py).
 void add_parts(const estimator::Plan& plan,
                const ParameterList& parameters,
                const Group& data_group,
                std::vector<BufferPart>& parts) {
-  const bool apart = matrix_sharding(plan) == MatrixSharding::kByLayout;
-  BufferPart others{.data_group = data_group}, matrices{.data_group = data_group, .matrices = true};
+  const auto first = static_cast<std::ptrdiff_t>(parts.size());
   for (Parameter* parameter : parameters) {
-    (apart && is_of_muon(*parameter) ? matrices : others).parameters.push_back(parameter);
+    const BufferKind kind = kind_of(plan, *parameter);
+    auto part = std::find_if(parts.begin() + first, parts.end(), [kind](const BufferPart& other) {
+      return other.kind == kind;
+    });
+    if (part == parts.end()) {
+      part = parts.insert(part, {.kind = kind, .parameters = {}, .data_group = data_group});
+    }
+    part->parameters.push_back(parameter);
   }
-  const bool has_matrices = !matrices.parameters.empty();
-  if (!others.parameters.empty() || !has_matrices) parts.push_back(std::move(others));
-  if (has_matrices) parts.push_back(std::move(matrices));
 }
 
 WholeOwners whole_owners(const ShardContext& context) {
@@ -101,7 +120,7 @@ std::unique_ptr<DataParallel> gradient_buffer(const ShardContext& context,
                                       .bucket_elements = bucket_limit(context),
                                       .cut_later_chunks = context.framework().always_buckets,
                                       .tied = stage.tied_weight(),
-                                      .whole_matrices = part.matrices},
+                                      .whole_matrices = part.kind == BufferKind::kMatrices},
                             .type = gradient_type(context),
                             .reducer_buckets = context.framework().reducer_buckets && !is_parted,
                             .check_finite = context.plan.training.check_for_nan_in_loss_and_grad,
@@ -150,12 +169,12 @@ std::unique_ptr<DataParallel> make_data_parallel(const ShardContext& context, St
   for (int64_t chunk = 0; chunk < context.chunks(); ++chunk) {
     std::vector<BufferPart> of_buffers;
     add_parts(context.plan, of_chunk(shared, chunk), context.groups.data, of_buffers);
-    const ParameterList own = of_chunk(experts, chunk);
-    if (!own.empty()) add_parts(context.plan, own, context.groups.expert_data, of_buffers);
+    add_parts(context.plan, of_chunk(experts, chunk), context.groups.expert_data, of_buffers);
     for (const BufferPart& part : of_buffers) {
       parts.push_back(gradient_buffer(context, stage, part, stream));
     }
   }
+  if (parts.empty()) parts.push_back(gradient_buffer(context, stage, {}, stream));
   if (parts.size() == 1) return std::move(parts.front());
   return std::make_unique<JoinedDataParallel>(std::move(parts),
                                               gathers_of_a_step(context.plan, !experts.empty()));

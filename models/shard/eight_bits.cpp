@@ -11,8 +11,7 @@
 namespace models {
 namespace {
 
-/// The largest number of the type.
-double largest(c10::ScalarType type) { return type == at::kFloat8_e5m2 ? 57344 : 448; }
+double largest_number(c10::ScalarType type) { return type == at::kFloat8_e5m2 ? 57344 : 448; }
 
 bool reads_one_copy(const estimator::Plan& plan) {
   constexpr double kBlackwell = 10;
@@ -51,13 +50,13 @@ EightBits EightBitProducts::quantize(const at::Tensor& tensor,
     held.by_columns = at::empty({tensor.size(-1), tensor.numel() / tensor.size(-1)}, bits);
   }
   held.scale = at::empty({1}, bits.dtype(at::kFloat));
-  find_scale(tensor, held, type, group);
+  find_scale(tensor, held, group);
   fill(held, tensor);
   return held;
 }
 
 void EightBitProducts::quantize_into(EightBits& held, const at::Tensor& tensor) const {
-  find_scale(tensor, held, held.by_rows.scalar_type(), nullptr);
+  find_scale(tensor, held, nullptr);
   fill(held, tensor);
 }
 
@@ -65,21 +64,42 @@ void EightBitProducts::quantize_into(EightBits& held, const at::Tensor& tensor) 
 /// found here, too.
 void EightBitProducts::find_scale(const at::Tensor& tensor,
                                   EightBits& held,
-                                  c10::ScalarType type,
                                   const std::shared_ptr<Communicator>& group) const {
-  if (!finds_scale_ && !device_computes_) return;
-  const at::Tensor largest_element = at::empty({1}, held.scale.options());
-  const auto in_kernel = [&](const char* name, const at::Tensor& read, const auto& run) {
-    KernelScope kernel(name);
-    if (device_computes_) run();
-    kernel.moves({read}, {largest_element});
-  };
-  in_kernel("te::zero_amax", at::Tensor(), [&] { largest_element.zero_(); });
-  in_kernel("te::amax", tensor, [&] { largest_element.copy_(tensor.abs().amax()); });
-  if (group) group->all_reduce_max(largest_element);
-  in_kernel("te::compute_scale_from_amax", held.scale, [&] {
-    held.scale.copy_(largest_element.div(largest(type)).clamp_min(1e-30));
-  });
+  if (!measures()) return;
+  const at::Tensor largest = at::empty({1}, held.scale.options());
+  {
+    KernelScope kernel("te::zero_amax");
+    if (device_computes_) largest.zero_();
+    kernel.moves({}, {largest});
+  }
+  measure(tensor, largest);
+  if (group) group->all_reduce_max(largest);
+  set_scale(held, largest);
+}
+
+void EightBitProducts::measure(const at::Tensor& values, const at::Tensor& largest) const {
+  KernelScope kernel("te::amax");
+  if (device_computes_) largest.copy_(values.abs().amax());
+  kernel.moves({values}, {largest});
+}
+
+void EightBitProducts::set_scale(EightBits& held, const at::Tensor& largest) const {
+  KernelScope kernel("te::compute_scale_from_amax");
+  if (device_computes_) {
+    const c10::ScalarType type =
+        (held.by_rows.defined() ? held.by_rows : held.by_columns).scalar_type();
+    held.scale.copy_(largest.div(largest_number(type)).clamp_min(1e-30));
+  }
+  kernel.moves({held.scale}, {largest});
+}
+
+/// Of the part TransformerEngine makes a transpose, too, which nobody reads.
+void EightBitProducts::write_part(const EightBits& held,
+                                  const at::Tensor& part,
+                                  const at::Tensor& values) const {
+  EightBits written{.by_rows = part, .by_columns = {}, .scale = held.scale};
+  if (!one_copy_) written.by_columns = at::empty({part.numel(), 1}, part.options());
+  fill(written, values);
 }
 
 void EightBitProducts::fill(EightBits& held, const at::Tensor& tensor) const {
@@ -93,10 +113,12 @@ void EightBitProducts::fill(EightBits& held, const at::Tensor& tensor) const {
 }
 
 void EightBitProducts::transpose(EightBits& held) const {
-  if (one_copy_ || held.by_columns.defined()) return;
+  if (one_copy_) return;
   const at::Tensor matrix = rows(held.by_rows);
   held.by_columns = as_kernel("te::transpose", {held.by_rows}, [&] {
-    at::Tensor columns = at::empty({matrix.size(1), matrix.size(0)}, matrix.options());
+    at::Tensor columns = held.by_columns.defined()
+                             ? held.by_columns
+                             : at::empty({matrix.size(1), matrix.size(0)}, matrix.options());
     if (device_computes_) columns.copy_(matrix.t());
     return columns;
   });

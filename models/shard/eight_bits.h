@@ -44,7 +44,8 @@ class EightBitProducts {
  public:
   EightBitProducts(const estimator::Plan& plan, bool device_computes);
 
-  /// Whether the scale is found from the tensor itself, so that it may be quantized again later.
+  /// Whether the recipe finds the scale from the tensor itself, so that it may be quantized again
+  /// later.
   bool finds_scale() const { return finds_scale_; }
   /// Whether a tensor along whose columns products sum is kept transposed.
   bool keeps_transposed() const { return !one_copy_; }
@@ -59,8 +60,16 @@ class EightBitProducts {
                      const std::shared_ptr<Communicator>& group = nullptr) const;
   /// Writes a tensor of the same shape over what an earlier call made.
   void quantize_into(EightBits& held, const at::Tensor& tensor) const;
-  /// Makes by_columns from by_rows, if products need it.
+  /// Makes by_columns from by_rows, if products need it, or brings it up to date.
   void transpose(EightBits& held) const;
+
+  /// The steps of quantize(), for a matrix of which a rank writes a part. measures(): a scale is
+  /// found from the values that it is for. measure(): `largest` [1] becomes the largest element.
+  /// write_part(): `part` are some elements of the flattened by_rows, `values` as many.
+  bool measures() const { return finds_scale_ || device_computes_; }
+  void measure(const at::Tensor& values, const at::Tensor& largest) const;
+  void set_scale(EightBits& held, const at::Tensor& largest) const;
+  void write_part(const EightBits& held, const at::Tensor& part, const at::Tensor& values) const;
 
   /// left [m, k] x right [k, n], plus the bias [n] if there is one, in the type `result`: [m, n].
   at::Tensor multiply(const EightBitOperand& left,
@@ -75,7 +84,6 @@ class EightBitProducts {
  private:
   void find_scale(const at::Tensor& tensor,
                   EightBits& held,
-                  c10::ScalarType type,
                   const std::shared_ptr<Communicator>& group) const;
   void fill(EightBits& held, const at::Tensor& tensor) const;
 

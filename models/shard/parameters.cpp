@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "models/shard/eight_bit_parameter.h"
 #include "models/shard/unbacked_tensor.h"
 
 namespace models {
@@ -68,11 +69,20 @@ std::pair<int64_t, int64_t> Parameter::owned_range() const {
 }
 
 at::Tensor Parameter::lasting() const {
+  if (eight_bits) return eight_bits->held.by_rows;
   if (!part.defined()) return value;
   const auto [begin, end] = owned_range();
   std::vector<int64_t> shape = value.sizes().vec();
   shape[0] = (end - begin) / (value.numel() / shape[0]);
   return part.narrow(0, 0, end - begin).view(shape);
+}
+
+void Parameter::move_to(at::Tensor place) {
+  place.copy_(lasting());
+  if (eight_bits)
+    eight_bits->held.by_rows = std::move(place);
+  else
+    value.set_data(place);
 }
 
 ParameterList list_of(std::deque<Parameter>& parameters) {

@@ -8,6 +8,7 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -72,12 +73,17 @@ struct DataPart {
   int64_t index = 0;
 };
 
+struct EightBitParameter;
+
 struct Parameter {
   std::string name;
-  at::Tensor value;  ///< leaf that requires gradients; unbacked if only `part` lasts
+  /// Leaf that requires gradients; unbacked if only `part` or `eight_bits` lasts.
+  at::Tensor value;
   /// FSDP: this data rank's part in fp32, padded with zeros to the size of the largest part.
   at::Tensor part;
   DataPart data_part;
+  /// Its values, if they are in 8 bits alone (eight_bit_parameter.h); else null.
+  std::shared_ptr<EightBitParameter> eight_bits;
   at::Tensor main_gradient;  ///< view of the gradient buffer, same shape; set by GradientBuffer
   Sharding sharding;
   TensorPlace tensor_place;  ///< of this rank among those that split it
@@ -104,8 +110,11 @@ struct Parameter {
 
   /// Elements [begin, end) of the flattened value that `part` holds.
   std::pair<int64_t, int64_t> owned_range() const;
-  /// The tensor that lasts on this rank: the value, or this rank's own rows of it.
+  /// The tensor that lasts on this rank: the value, or this rank's own rows of it, or what the
+  /// value is in 8 bits.
   at::Tensor lasting() const;
+  /// Moves a value that lasts as a whole to `place`, which has its shape and type.
+  void move_to(at::Tensor place);
 };
 
 /// Where initial weights come from. On the CPU they are cut from full tensors that depend only on

@@ -234,6 +234,24 @@ TEST(EightBits, GiveNearlyTheSameLossAndGradients) {
   }
 }
 
+// The values that products read are those of 8 bits in both, and gradients do not depend on where
+// they lie. After steps they come from the same master weights.
+TEST(EightBits, LearnTheSameFromParametersInEightBits) {
+  for (const char* recipe : {"tensorwise", "delayed"}) {
+    SCOPED_TRACE(recipe);
+    const Json eight_bits = {{"cluster", {{"gpu", "h100"}}},
+                             {"parallelism", {{"zero_stage", 1}}},
+                             {"training", {{"fp8_format", "hybrid"}, {"fp8_recipe", recipe}}}};
+    const Iteration beside = run_iteration(small_plan(eight_bits));
+    const Iteration alone =
+        run_iteration(small_plan(merged(eight_bits, {{"training", {{"fp8_param_gather", true}}}})));
+    EXPECT_EQ(alone.loss, beside.loss);
+    for (const auto& [name, gradient] : beside.gradients) {
+      EXPECT_TRUE(at::equal(alone.gradients.at(name), gradient)) << name;
+    }
+  }
+}
+
 TEST_P(Shard, MegatronsOptionsDifferInMemoryOnly) {
   const Json& family = GetParam().changes;
   const Iteration usual = run_iteration(small_plan(family));

@@ -228,7 +228,7 @@ def _training(draw, layout, family):
 
 def _recomputed_modules(draw, family, words):
     """Which modules selective recompute runs again."""
-    modules = {"dense": ["core_attn", "mlp", "layernorm"],
+    modules = {"dense": ["core_attn", "mlp", "layernorm"], "fp8": ["core_attn", "mlp"],
                "mla": ["core_attn", "mlp", "layernorm", "mla_up_proj"],
                "experts": ["core_attn", "moe", "shared_experts", "layernorm", "moe_act"]}[family]
     fails = set()
@@ -258,6 +258,8 @@ def draw_configuration(seed, number, family):
                   "--fp8-recipe", more.one_of("tensorwise", "delayed")]
     words += _variants(more, family, words)
     training, real, needs = _training(draw, layout, family)
+    if family == "fp8" and "--use-distributed-optimizer" in training and more.chance(0.6):
+        training.append("--fp8-param-gather")
     training += _recomputed_modules(Draw(f"{seed}/modules", number), family, words + training)
     if "allgather" in words:
         needs.add("masked_select")

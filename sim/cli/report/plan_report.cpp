@@ -79,10 +79,12 @@ std::string plan_text(const PlanInput& input) {
          fmt::format(
              "{}{}, {}, recompute {}, attention {}, framework {}, vocabulary {} ({} padded)\n",
              to_string(t.dtype),
-             t.fp8_format == estimator::Fp8Format::kNone ? ""
-                                                         : fmt::format(", products in fp8 ({}, {})",
-                                                                       to_string(t.fp8_format),
-                                                                       to_string(t.fp8_recipe)),
+             t.fp8_format == estimator::Fp8Format::kNone
+                 ? ""
+                 : fmt::format(", products{} in fp8 ({}, {})",
+                               t.fp8_param_gather ? " and weights" : "",
+                               to_string(t.fp8_format),
+                               to_string(t.fp8_recipe)),
              to_string(t.optimizer),
              to_string(t.recompute),
              to_string(t.attention.value()),

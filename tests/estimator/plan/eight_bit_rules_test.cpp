@@ -31,6 +31,10 @@ TEST(EightBitRules, SayWhatIsWrongAndTheWayOut) {
       {{{"cluster", {{"gpu", "a100"}}}}, {"no 8-bit products", "a100", "from Hopper on"}},
       {{{"training", {{"sequence_length", 1022}}}}, {"multiple of 8 tokens", "1022 tokens"}},
       {{{"model", {{"ffn_hidden_size", 4088}}}}, {"multiples of 16", "model.ffn_hidden_size"}},
+      {{{"training", {{"fp8_param_gather", true}}}, {"parallelism", {{"zero_stage", 0}}}},
+       {"need the distributed optimizer", "zero_stage = 0", "--use-distributed-optimizer"}},
+      {{{"training", {{"fp8_param_gather", true}, {"fp8_format", "none"}}}},
+       {"fp8_param_gather keeps the weights", "--fp8-format hybrid"}},
   };
   for (const BadEightBits& plan : plans) {
     SCOPED_TRACE(plan.changes);

@@ -242,7 +242,6 @@ TEST_F(BadInput, AVariableOfTheShellThatIsNotSet) {
 
 TEST_F(BadInput, WordsOfTheFieldThatAreNotModelledAreRefusedByName) {
   expect_flags_refused({"--fp8"}, {"8 bits", "--fp8-format hybrid", "--bf16"});
-  expect_flags_refused({"--fp8-param-gather"}, {"8 bits", "parameters in 16 bits", "--bf16"});
   expect_flags_refused({"--lora-rank", "16"}, {"adapters", "onerank exec"});
   expect_flags_refused({"--lr", "1e-4"}, {"neither the memory nor the time", "leave it out"});
   expect_flags_refused({"--precision", "bf16"}, {"give --bf16"});

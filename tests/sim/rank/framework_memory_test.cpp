@@ -62,6 +62,19 @@ TEST(MegatronFramework, KeepsWeightsInEightBitsBesideThoseInSixteen) {
   }
 }
 
+// What is gone is the weights in 16 bits: the copies in 8 bits are the parameters.
+TEST(MegatronFramework, KeepsWeightsInEightBitsAlone) {
+  for (const char* recipe : {"tensorwise", "delayed"}) {
+    SCOPED_TRACE(recipe);
+    Json beside = eight_bits("h100", recipe);
+    beside["parallelism"] = {{"zero_stage", 1}};
+    Json alone = beside;
+    alone["training"]["fp8_param_gather"] = true;
+    EXPECT_EQ(held_between_iterations(beside) - held_between_iterations(alone),
+              2 * kFp16 * 12 * h * h);
+  }
+}
+
 /// Two stages of one layer; vocabulary 1024.
 Json two_stages(const Json& training = Json::object(), int64_t virtual_stages = 1) {
   return {{"model", {{"num_layers", 2 * virtual_stages}, {"tie_embeddings", false}}},

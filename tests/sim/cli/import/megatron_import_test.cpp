@@ -157,23 +157,23 @@ TEST_F(MegatronImport, ReadsProductsInEightBits) {
   EXPECT_EQ(technique("--fp8-recipe mxfp8"), "fp8-blocks");
   EXPECT_EQ(technique("--num-experts 8"), "fp8-experts");
   EXPECT_EQ(technique("--first-last-layers-bf16"), "fp8");
+  EXPECT_EQ(technique("--use-distributed-optimizer --fp8-param-gather"), "");
 }
 
 TEST_F(MegatronImport, RefusesTechniquesByNameOrLeavesThemOut) {
   const std::string text = std::string(kScript) + " ";
-  const std::string file =
-      write("train.sh", text.substr(0, text.rfind("--lr")) + "--fp8-param-gather --no-such-key\n");
+  const std::string file = write(
+      "train.sh", text.substr(0, text.rfind("--lr")) + "--first-last-layers-bf16 --no-such-key\n");
   const ProgramResult refused = run({"import", file});
   EXPECT_EQ(refused.exit_code, 2);
-  EXPECT_THAT(
-      refused.error,
-      AllOf(HasSubstr("not modelled: parameters in 8 bits (--fp8-param-gather) (fp8-params)"),
-            HasSubstr("train.sh:13: --fp8-param-gather"),
-            HasSubstr("no-such-key")));
-  const ProgramResult done = run({"import", file, "--ignore", "fp8-params,no-such-key"});
+  EXPECT_THAT(refused.error,
+              AllOf(HasSubstr("not modelled: training in 8 bits (fp8)"),
+                    HasSubstr("train.sh:13: --first-last-layers-bf16"),
+                    HasSubstr("no-such-key")));
+  const ProgramResult done = run({"import", file, "--ignore", "fp8,no-such-key"});
   EXPECT_EQ(done.exit_code, 0) << done.error;
-  EXPECT_THAT(done.error, HasSubstr("left out: parameters in 8 bits"));
-  EXPECT_THAT(run({"import", file, "--ignore", "fp8-params,mtp,no-such-key"}).error,
+  EXPECT_THAT(done.error, HasSubstr("left out: training in 8 bits"));
+  EXPECT_THAT(run({"import", file, "--ignore", "fp8,mtp,no-such-key"}).error,
               HasSubstr("--ignore mtp"));
 }
 

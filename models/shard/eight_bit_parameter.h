@@ -1,0 +1,39 @@
+// Parameters that are in 8 bits alone (Megatron-LM's --fp8-param-gather): the weights of the layers
+// that multiply in 8 bits. Autograd sees them as tensors in 16 bits without memory.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <memory>
+#include <vector>
+
+#include "models/shard/communicator.h"
+#include "models/shard/eight_bits.h"
+#include "models/shard/parameters.h"
+
+namespace models {
+
+struct EightBitParameter {
+  EightBitProducts products;
+  EightBits held;  ///< by_rows lies in a flat buffer; by_columns has memory of its own
+};
+
+/// Quantizes the value and frees its memory.
+void hold_in_eight_bits(Parameter& parameter, const EightBitProducts& products, Observer& observer);
+
+/// New values for a part of a parameter: `weights` are elements of its flattened by_rows, `values`
+/// are as many in fp32.
+struct NewWeights {
+  const Parameter* parameter = nullptr;
+  at::Tensor weights, values;
+};
+
+/// Quantizes the parts of this rank, after the ranks of `group` (may be null) have agreed on the
+/// scales of all `parameters`, of which each may have parts (quantize_master_weights in
+/// transformer_engine/pytorch/tensor/utils.py). What other ranks write, and each by_columns, is not
+/// up to date afterwards. All parameters have the same EightBitProducts.
+void quantize_parts(const std::vector<const Parameter*>& parameters,
+                    const std::vector<NewWeights>& parts,
+                    const std::shared_ptr<Communicator>& group);
+
+}  // namespace models
