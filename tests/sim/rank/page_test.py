@@ -197,19 +197,20 @@ class Browser(unittest.TestCase):
     def setUp(self):
         self.folder, self.pages = made_pages()
 
-    def seen(self, name, width):
-        """What ACT saw in a window of this width. Chromium's own is 500 wide at least: a frame is not."""
+    def seen(self, name, widths):
+        """What ACT saw in windows of these widths. Chromium's own is 500 wide at least: a frame is not."""
         folder = pathlib.Path(self.folder.name)
         text = self.pages[name].replace("<title>", WATCH + "<title>", 1)
         text = text[:text.rindex("</body>")] + ACT + text[text.rindex("</body>"):]
         (folder / "page.html").write_text(text)
-        (folder / "frame.html").write_text(
-            f'<iframe id="frame" src="page.html" style="width:{width}px;height:900px;border:0"></iframe><script>'
-            'frame.onload = () => document.body.setAttribute("%s", frame.contentDocument.body.getAttribute("%s"));'
-            '</script>' % (RESULT, RESULT))
+        frames = [f'<iframe src="page.html" style="width:{width}px;height:900px;border:0"></iframe>' for width in widths]
+        (folder / "frames.html").write_text("".join(frames) + """<script>
+onload = () => document.body.setAttribute("%s", JSON.stringify(
+  [...document.querySelectorAll("iframe")].map((one) => JSON.parse(one.contentDocument.body.getAttribute("%s")))));
+</script>""" % (RESULT, RESULT))
         command = [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--allow-file-access-from-files",
                    f"--user-data-dir={folder / 'profile'}", "--virtual-time-budget=5000", "--window-size=1500,1000",
-                   "--dump-dom", f"file://{folder / 'frame.html'}"]
+                   "--dump-dom", f"file://{folder / 'frames.html'}"]
         result = subprocess.run(command, capture_output=True, text=True, timeout=120)
         found = re.search(RESULT + '="([^"]*)"', result.stdout)
         self.assertIsNotNone(found, result.stdout[-500:] + result.stderr[-500:])
@@ -219,9 +220,9 @@ class Browser(unittest.TestCase):
         return [float(cell.split()[0].replace(",", "")) for cell in cells if cell]
 
     def check(self, name, figures):
-        for width in (400, 1400):
+        widths = (400, 1400)
+        for width, seen in zip(widths, self.seen(name, widths)):
             with self.subTest(f"{name} {width} wide"):
-                seen = self.seen(name, width)
                 self.assertEqual(seen["faults"], [])
                 self.assertEqual(seen["room"], width)
                 self.assertLessEqual(seen["width"], width)
