@@ -166,13 +166,14 @@ std::string shown(const Json& json) {
 }
 
 JsonValue::JsonValue() : JsonValue(Json()) {}
-JsonValue::JsonValue(const Json& json) : json_(std::make_unique<const Json>(json)) {}
-JsonValue::JsonValue(const JsonValue& other) : JsonValue(other.json()) {}
-JsonValue::JsonValue(JsonValue&& other) noexcept = default;
-JsonValue& JsonValue::operator=(JsonValue other) noexcept {
-  json_ = std::move(other.json_);
-  return *this;
-}
-JsonValue::~JsonValue() = default;
+JsonValue::JsonValue(Json json) : json_(std::make_shared<const Json>(std::move(json))) {}
+JsonValue::JsonValue(bool value) : JsonValue(Json(value)) {}
+JsonValue::JsonValue(int value) : JsonValue(Json(value)) {}
+JsonValue::JsonValue(int64_t value) : JsonValue(Json(value)) {}
+JsonValue::JsonValue(const char* value) : JsonValue(Json(value)) {}
+JsonValue::JsonValue(const std::string& value) : JsonValue(Json(value)) {}
+JsonValue::JsonValue(const std::vector<int64_t>& value) : JsonValue(Json(value)) {}
+
+bool JsonValue::operator==(const JsonValue& other) const { return *json_ == *other.json_; }
 
 }  // namespace estimator

@@ -1,7 +1,9 @@
 #include "estimator/plan/plan_spec.h"
 
 #include <algorithm>
+#include <utility>
 
+#include "estimator/base/fields.h"
 #include "estimator/plan/plan_tree.h"
 
 namespace estimator {
@@ -16,20 +18,23 @@ PlanEdits merged(PlanEdits first, const PlanEdits& then) {
 }
 
 Json PlanSpec::said(std::string_view path) const {
-  Json value = find_in_tree(tree, path);
+  Json value = find_in_tree(tree.json(), path);
   const bool says_nothing = value == "auto" || value == "" || (value.is_array() && value.empty());
   return says_nothing ? Json() : value;
 }
 
+bool PlanSpec::says(std::string_view path) const { return !said(path).is_null(); }
+
 PlanSpec PlanSpec::with(const PlanEdits& edits) const {
-  PlanSpec changed = *this;
-  for (const PlanEdit& edit : edits) set_in_tree(changed.tree, edit.path, edit.value, edit.path);
-  return changed;
+  Json changed = tree.json();
+  for (const PlanEdit& edit : edits) set_in_tree(changed, edit.path, edit.value.json(), edit.path);
+  return {.tree = std::move(changed), .context = context, .derive_keys = derive_keys};
 }
 
 Plan resolve_plan(const PlanSpec& spec) {
-  if (!spec.derive_keys || !spec.tree.is_object()) return resolve_plan(spec.tree, spec.context);
-  Json tree = spec.tree;
+  const Json& said = spec.tree.json();
+  if (!spec.derive_keys || !said.is_object()) return resolve_plan(said, spec.context);
+  Json tree = said;
   spec.derive_keys(tree);
   return resolve_plan(tree, spec.context);
 }

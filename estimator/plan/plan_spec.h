@@ -6,9 +6,10 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "estimator/base/fields.h"
+#include "estimator/base/json_value.h"
 #include "estimator/plan/plan.h"
 
 namespace estimator {
@@ -16,7 +17,7 @@ namespace estimator {
 /// A new value for one key.
 struct PlanEdit {
   std::string path;  ///< "parallelism.tensor"
-  Json value;        ///< as in a plan; "auto" if Onerank can choose it
+  JsonValue value;   ///< as in a plan; "auto" if Onerank can choose it
 
   bool operator==(const PlanEdit&) const = default;
 };
@@ -26,7 +27,7 @@ using PlanEdits = std::vector<PlanEdit>;
 PlanEdits merged(PlanEdits first, const PlanEdits& then);
 
 struct PlanSpec {
-  Json tree;  ///< the keys that were given, and no others
+  JsonValue tree;  ///< the keys that were given, and no others
   PlanContext context;
   /// Writes keys that follow from other keys; may be empty. For example, Megatron-LM's
   /// --decoder-first-pipeline-num-layers gives the layers of every stage, for any number of stages.
@@ -35,7 +36,7 @@ struct PlanSpec {
   /// The value that was given. Null if none was given, and for "auto" and the empty list, which
   /// mean the same.
   Json said(std::string_view path) const;
-  bool says(std::string_view path) const { return !said(path).is_null(); }
+  bool says(std::string_view path) const;
   /// Whether the world size is given, so that it does not depend on the parallel degrees.
   bool says_world() const { return context.world_size || says("cluster.nodes"); }
 

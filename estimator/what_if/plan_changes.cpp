@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 
+#include "estimator/base/fields.h"
 #include "estimator/plan/attention_choice.h"
 #include "estimator/plan/frameworks.h"
 #include "estimator/plan/megatron_core.h"

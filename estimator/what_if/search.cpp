@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "estimator/base/errors.h"
+#include "estimator/base/fields.h"
 #include "estimator/base/units.h"
 #include "estimator/cluster/training_estimate.h"
 #include "estimator/compute/model_flops.h"
@@ -72,7 +73,7 @@ bool divides_by_itself(const PlanSpec& spec, const Plan& base) {
 
 int64_t value_in(const PlanEdits& edits, const PlanSpec& spec, const char* path, int64_t usual) {
   for (const PlanEdit& edit : edits) {
-    if (edit.path == path) return edit.value.get<int64_t>();
+    if (edit.path == path) return edit.value.json().get<int64_t>();
   }
   const Json said = spec.said(path);
   return said.is_number_integer() ? said.get<int64_t>() : usual;
@@ -104,7 +105,7 @@ const char* obvious_problem(const PlanEdits& edits,
 PlanEdits without_defaults(PlanEdits edits) {
   std::erase_if(edits, [](const PlanEdit& edit) {
     const PlanOption* option = find_plan_option(edit.path);
-    return option != nullptr && option->default_value == edit.value.dump();
+    return option != nullptr && option->default_value == edit.value.json().dump();
   });
   return edits;
 }
@@ -166,7 +167,7 @@ std::string quick_pieces_key(const Layout& layout) {
     const bool is_of_pipeline = edit.path == paths::kPipeline || edit.path == paths::kVirtual ||
                                 edit.path == paths::kLayersPerStage;
     if (is_of_pipeline) continue;
-    key += fmt::format(", {} {}", edit.path, edit.value.dump());
+    key += fmt::format(", {} {}", edit.path, edit.value.json().dump());
   }
   return key;
 }

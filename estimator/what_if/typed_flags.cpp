@@ -5,6 +5,7 @@
 
 #include <vector>
 
+#include "estimator/base/fields.h"
 #include "estimator/base/text.h"
 #include "estimator/plan/option_table.h"
 #include "estimator/what_if/option_paths.h"
@@ -34,11 +35,11 @@ std::string typed(const OptionFlag& flag, const Json& value) {
 std::string flag_to_type(const PlanEdit& edit) {
   if (const PlanOption* option = find_plan_option(edit.path)) {
     for (const OptionFlag& flag : option->flags) {
-      std::string text = typed(flag, edit.value);
+      std::string text = typed(flag, edit.value.json());
       if (!text.empty()) return text;
     }
   }
-  return "--set " + shell_word(edit.path + "=" + edit.value.dump());
+  return "--set " + shell_word(edit.path + "=" + edit.value.json().dump());
 }
 
 /// What a search takes over from a plan.

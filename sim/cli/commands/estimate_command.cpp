@@ -141,12 +141,13 @@ void write_plan(const EstimateOptions& options, const ClusterResult& result) {
   estimator::PlanSpec spec = result.input.spec;
   const estimator::Advice* const advice = chosen_advice(options, result.estimate);
   if (advice != nullptr) spec = spec.with(advice->edits);
-  if (spec.derive_keys) spec.derive_keys(spec.tree);
+  estimator::Json tree = spec.tree.json();
+  if (spec.derive_keys) spec.derive_keys(tree);
   if (!spec.says("cluster.nodes")) {
     estimator::set_in_tree(
-        spec.tree, "cluster.nodes", result.input.plan.cluster.nodes.value(), "--write-plan");
+        tree, "cluster.nodes", result.input.plan.cluster.nodes.value(), "--write-plan");
   }
-  estimator::write_file_whole(options.write_plan, spec.tree.dump(2) + "\n");
+  estimator::write_file_whole(options.write_plan, tree.dump(2) + "\n");
 }
 
 /// Writes the answer to the question for a largest size; `found` says whether there is one.

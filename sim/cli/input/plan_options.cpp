@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "estimator/base/fields.h"
 #include "estimator/base/text.h"
 #include "estimator/plan/plan_tree.h"
 #include "sim/cli/input/flag_names.h"
@@ -200,10 +201,10 @@ PlanInput PlanOptions::said(const Environment& environment, Writers& writers) co
   input.world_size_origin =
       input.spec.context.world_size ? input.spec.context.world_size_origin : "the plan";
   const PlanFile file = read_tree(environment, writers);
-  input.spec.tree = file.tree.json();
+  input.spec.tree = file.tree;
   if (file.imported) {
     input.import_lines = import_lines(*file.imported);
-    check_complete(*file.imported, input.spec.tree, input.spec.context.world_size.has_value());
+    check_complete(*file.imported, file.tree.json(), input.spec.context.world_size.has_value());
   } else {
     refuse_ignored();
   }
@@ -217,8 +218,10 @@ namespace {
 
 /// Replaces words that stand for numbers.
 void read_words(PlanInput& input) {
-  read_byte_sizes(input.spec.tree, input.spec.context.origin);
-  input.import_lines += read_token_rule(input.spec.tree, input.spec.context.origin);
+  Json tree = input.spec.tree.json();
+  read_byte_sizes(tree, input.spec.context.origin);
+  input.import_lines += read_token_rule(tree, input.spec.context.origin);
+  input.spec.tree = std::move(tree);
 }
 
 }  // namespace
@@ -240,7 +243,7 @@ PlanInput PlanOptions::resolve(const Environment& environment) const {
     throw UserError(with_origins(error.problems(), input.spec.context.origin, writers),
                     error.exit_code());
   }
-  if (is_given(find_in_tree(input.spec.tree, kAllocatorPath))) {
+  if (is_given(find_in_tree(input.spec.tree.json(), kAllocatorPath))) {
     const auto writer = writers.find(kAllocatorPath);
     input.allocator_origin = writer == writers.end() ? "the plan" : writer->second;
   }

@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "estimator/base/errors.h"
+#include "estimator/base/fields.h"
 #include "estimator/base/files.h"
 #include "sim/cli/process/rank_program.h"
 #include "sim/cli/process/rank_store.h"

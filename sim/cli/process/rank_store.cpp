@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "estimator/base/fields.h"
 #include "estimator/base/files.h"
 #include "estimator/base/stable_hash.h"
 #include "estimator/what_if/equal_ranks.h"

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "estimator/base/fields.h"
 #include "estimator/base/units.h"
 #include "estimator/plan/plan.h"
 #include "estimator/plan/plan_tree.h"

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include "estimator/base/fields.h"
 #include "estimator/plan/plan_spec.h"
 
 namespace estimator {
@@ -12,10 +13,10 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 
 std::vector<std::string> plan_notes_of(const char* model, Json training) {
-  return plan_notes(resolve_plan({.tree = {{"model", model},
-                                           {"cluster", {{"gpu", "h100"}, {"nodes", 1}}},
-                                           {"parallelism", {{"tensor", 8}}},
-                                           {"training", std::move(training)}},
+  return plan_notes(resolve_plan({.tree = Json{{"model", model},
+                                               {"cluster", {{"gpu", "h100"}, {"nodes", 1}}},
+                                               {"parallelism", {{"tensor", 8}}},
+                                               {"training", std::move(training)}},
                                   .context = {}}));
 }
 

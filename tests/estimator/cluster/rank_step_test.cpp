@@ -2,16 +2,18 @@
 
 #include <gtest/gtest.h>
 
+#include "estimator/base/fields.h"
 #include "estimator/plan/plan_spec.h"
 
 namespace estimator {
 namespace {
 
 Plan plan_of_2000_tokens() {
-  return resolve_plan({.tree = {{"model", "gpt2"},
-                                {"cluster", {{"gpu", "a100"}, {"nodes", 1}, {"gpus_per_node", 1}}},
-                                {"training", {{"sequence_length", 1000}, {"micro_batch_size", 2}}}},
-                       .context = {}});
+  return resolve_plan(
+      {.tree = Json{{"model", "gpt2"},
+                    {"cluster", {{"gpu", "a100"}, {"nodes", 1}, {"gpus_per_node", 1}}},
+                    {"training", {{"sequence_length", 1000}, {"micro_batch_size", 2}}}},
+       .context = {}});
 }
 
 RankStep rank_step_with(std::vector<MemoryPoint> memory) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "estimator/base/fields.h"
 #include "estimator/plan/plan_spec.h"
 
 namespace estimator {
@@ -11,10 +12,10 @@ namespace {
 
 Plan textbook_plan(const char* model, int64_t nodes, Json parallelism, Json training) {
   training["micro_batch_size"] = 1;
-  return resolve_plan({.tree = {{"model", model},
-                                {"cluster", {{"gpu", "a100"}, {"nodes", nodes}}},
-                                {"parallelism", std::move(parallelism)},
-                                {"training", std::move(training)}},
+  return resolve_plan({.tree = Json{{"model", model},
+                                    {"cluster", {{"gpu", "a100"}, {"nodes", nodes}}},
+                                    {"parallelism", std::move(parallelism)},
+                                    {"training", std::move(training)}},
                        .context = {}});
 }
 

@@ -2,16 +2,18 @@
 
 #include <gtest/gtest.h>
 
+#include "estimator/base/fields.h"
 #include "estimator/base/units.h"
+#include "estimator/communication/fabric.h"
 #include "estimator/plan/plan_spec.h"
 
 namespace estimator {
 namespace {
 
 Plan plan_of(Json parallelism, int64_t nodes) {
-  return resolve_plan({.tree = {{"model", "llama3-70b"},
-                                {"cluster", {{"gpu", "h100-sxm"}, {"nodes", nodes}}},
-                                {"parallelism", std::move(parallelism)}},
+  return resolve_plan({.tree = Json{{"model", "llama3-70b"},
+                                    {"cluster", {{"gpu", "h100-sxm"}, {"nodes", nodes}}},
+                                    {"parallelism", std::move(parallelism)}},
                        .context = {}});
 }
 

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "estimator/base/fields.h"
 #include "estimator/plan/plan.h"
 
 namespace estimator {

@@ -1,6 +1,7 @@
 // The largest micro-batch and the advice, over ranks whose memory is a formula.
 #include <gtest/gtest.h>
 
+#include "estimator/base/fields.h"
 #include "estimator/base/units.h"
 #include "estimator/what_if/advice.h"
 #include "estimator/what_if/max_micro_batch.h"

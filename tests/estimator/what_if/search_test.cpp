@@ -5,6 +5,7 @@
 #include <set>
 
 #include "estimator/base/errors.h"
+#include "estimator/base/fields.h"
 #include "estimator/base/units.h"
 
 namespace estimator {

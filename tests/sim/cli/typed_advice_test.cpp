@@ -7,6 +7,7 @@
 #include <random>
 #include <sstream>
 
+#include "estimator/base/fields.h"
 #include "estimator/what_if/advice.h"
 #include "estimator/what_if/max_micro_batch.h"
 #include "sim/cli/input/plan_options.h"

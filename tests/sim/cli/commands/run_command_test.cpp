@@ -1,5 +1,6 @@
 #include <gmock/gmock.h>
 
+#include "estimator/base/fields.h"
 #include "estimator/profile/rank_profile.h"
 #include "tests/paths.h"
 #include "tests/sim/cli/onerank_program.h"

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "estimator/base/errors.h"
+#include "estimator/base/fields.h"
 
 namespace sim {
 namespace {
