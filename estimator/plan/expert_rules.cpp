@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "estimator/base/fields.h"
+#include "estimator/hardware/hardware.h"
 #include "estimator/plan/frameworks.h"
 #include "estimator/plan/options.h"
 
@@ -27,6 +28,7 @@ void check_dense(Rules& rules) {
     if (!key.starts_with("moe_")) continue;
     unused(value == usual.at(key), fmt::format("model.{} = {}", key, value.dump()));
   }
+  unused(!plan.model.moe_apply_probs_on_input, "model.moe_apply_probs_on_input");
   unused(!plan.training.moe_expert_capacity_factor, "training.moe_expert_capacity_factor");
   unused(!plan.training.moe_pad_expert_input_to_capacity,
          "training.moe_pad_expert_input_to_capacity");
@@ -185,16 +187,16 @@ void check_training(Rules& rules) {
                 fmt::format("model.num_experts = {}, training.framework = {}",
                             plan.model.num_experts,
                             to_string(t.framework)),
-                "use training.framework = megatron-lm or plain");
+                "use training.framework = megatron-lm, torchtitan or plain");
   rules.require(t.transformer_impl == TransformerImpl::kTransformerEngine || !t.moe_grouped_gemm,
                 "the products of several experts are issued together only by TransformerEngine",
                 fmt::format("training.moe_grouped_gemm with training.transformer_impl = {}",
                             to_string(t.transformer_impl)),
                 "use training.transformer_impl = transformer_engine, or add --no-moe-grouped-gemm");
-  rules.require(!plan.parallelism.fully_sharded(),
+  rules.require(!plan.parallelism.fully_sharded() || traits_of(t.framework).stacked_experts,
                 "mixtures of experts under FSDP2 are not supported yet",
                 fmt::format("parallelism.zero_stage = {}", plan.parallelism.zero_stage),
-                "use ZeRO stage 1");
+                "use --framework torchtitan, or ZeRO stage 1");
   rules.require(!t.optimizer_cpu_offload,
                 "optimizer offload with experts is not supported yet",
                 "training.optimizer_cpu_offload with model.num_experts",
@@ -228,6 +230,82 @@ void check_training(Rules& rules) {
                 "add --moe-pad-expert-input-to-capacity, or leave the factor out");
 }
 
+/// What is built of TorchTitan's layouts.
+void check_stacked_layout(Rules& rules) {
+  const ParallelConfig& p = rules.plan_.parallelism;
+  rules.require(p.fully_sharded(),
+                "TorchTitan's experts are supported only with FSDP2 yet",
+                fmt::format("parallelism.zero_stage = {}", p.zero_stage),
+                "use ZeRO stage 3");
+  rules.require(p.expert == 1,
+                "FSDP2 does not work with expert parallelism yet",
+                fmt::format("parallelism.expert = {}", p.expert),
+                "use an expert parallel size of 1, or --framework megatron-lm");
+  rules.require(p.tensor == 1,
+                "TorchTitan's experts do not work with tensor parallelism yet",
+                fmt::format("parallelism.tensor = {}", p.tensor),
+                "use a tensor parallel size of 1, or --framework megatron-lm");
+}
+
+/// MoEArgs in torchtitan/models/moe/moe.py of v0.2.2 has none of these.
+void check_stacked_router(Rules& rules) {
+  const ModelConfig& m = rules.plan_.model;
+  const TrainingConfig& t = rules.plan_.training;
+  const bool drops = t.moe_expert_capacity_factor || t.moe_pad_expert_input_to_capacity;
+  rules.require(m.moe_router_load_balancing_type != LoadBalancing::kSinkhorn &&
+                    m.moe_aux_loss_coeff == 0 && !drops &&
+                    t.moe_router_dtype == RouterDtype::kOfTokens,
+                "TorchTitan's router has no balancing loss, no capacity and no type of its own",
+                fmt::format("model.moe_router_load_balancing_type = {}, moe_aux_loss_coeff = {}, "
+                            "training.moe_expert_capacity_factor = {}, moe_router_dtype = {}",
+                            to_string(m.moe_router_load_balancing_type),
+                            m.moe_aux_loss_coeff,
+                            t.moe_expert_capacity_factor.value_or(0),
+                            to_string(t.moe_router_dtype)),
+                "leave them out, or use --framework megatron-lm");
+}
+
+/// torch._grouped_mm asks for strides of a multiple of 16 bytes
+/// (check_valid_strides_and_return_transposed in ATen/native/GroupedMMUtils.h of PyTorch 2.11).
+/// TorchTitan runs expert by expert on older GPUs (has_cuda_capability in
+/// torchtitan/models/llama4/model/args.py).
+void check_stacked_products(Rules& rules) {
+  const ModelConfig& m = rules.plan_.model;
+  constexpr int64_t kMultiple = 8;
+  rules.require(
+      m.hidden_size % kMultiple == 0 && m.moe_ffn_hidden_size % kMultiple == 0,
+      "grouped products need widths that are multiples of 8",
+      fmt::format(
+          "model.hidden_size = {}, moe_ffn_hidden_size = {}", m.hidden_size, m.moe_ffn_hidden_size),
+      "use such widths");
+  rules.require(is_gated(m.activation),
+                "TorchTitan's experts have a gate",
+                fmt::format("model.activation = {}", to_string(m.activation)),
+                "use --swiglu");
+  constexpr double kFirstWithGroups = 9;  // Hopper
+  const Gpu* gpu = find_gpu(rules.plan_.cluster.gpu);
+  rules.require(gpu == nullptr || gpu->capability() >= kFirstWithGroups,
+                "TorchTitan's grouped products need a Hopper GPU or newer; its loop over experts "
+                "is not built",
+                fmt::format("cluster.gpu = {}", rules.plan_.cluster.gpu),
+                "use another GPU");
+}
+
+void check_stacked_experts(Rules& rules) {
+  const Framework framework = rules.plan_.training.framework;
+  if (!traits_of(framework).stacked_experts) {
+    rules.require(!rules.plan_.model.moe_apply_probs_on_input,
+                  "weights on the experts' inputs are supported only in TorchTitan's experts",
+                  fmt::format("model.moe_apply_probs_on_input, training.framework = {}",
+                              to_string(framework)),
+                  "use --framework torchtitan, or leave the key out");
+    return;
+  }
+  check_stacked_layout(rules);
+  check_stacked_router(rules);
+  check_stacked_products(rules);
+}
+
 }  // namespace
 
 void check_experts(Rules& rules) {
@@ -237,6 +315,7 @@ void check_experts(Rules& rules) {
   check_rank_order(rules);
   check_gathered_tokens(rules);
   check_training(rules);
+  check_stacked_experts(rules);
 }
 
 }  // namespace estimator

@@ -142,11 +142,18 @@ FrameworkTraits torchtitan() {
       .master_weights = false,
       .reducer_buckets = true,
       .fully_sharded = true,
+      .experts = true,
+      .stacked_experts = true,
       .notes = {
           "ZeRO stages 2 and 3 are FSDP2 with fp32 parameters, computation in the plan's dtype "
           "and reduction in fp32; each layer is a unit, and so are embedding and head",
           "without FSDP all parameters, gradients and AdamW's state have the plan's dtype "
           "(TorchTitan's --training.dtype); autocast over fp32 parameters has no key",
+          "the experts of a layer are three tensors, which belong to the layer's unit, and three "
+          "grouped products (torch._grouped_mm), whose groups are padded to multiples of eight "
+          "rows "
+          "(MoE in models/moe/moe.py of v0.2.2); the sum over all ranks of how many tokens each "
+          "expert had, which balances them once for each step, is not counted",
           "SwiGLU, rotary positions (of complex numbers in fp32) and cross-entropy from PyTorch's "
           "operators, fused RMSNorm",
           "selective recompute by operator: a layer keeps its input and the outputs of attention "

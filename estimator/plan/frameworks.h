@@ -75,6 +75,7 @@ struct FrameworkTraits {
   bool shared_step_counter = false;
   bool optimizer_cpu_offload = false;
   bool experts = false;
+  bool stacked_experts = false;
   bool overlapped_sends = true;
   bool synchronized_sends = false;
   bool synchronized_steps = false;
@@ -160,6 +161,9 @@ void visit_fields(Visitor& visit, FrameworkTraits& traits) {
         traits.optimizer_cpu_offload,
         "the distributed optimizer can be offloaded to the host");
   visit("experts", traits.experts, "layers may be mixtures of experts");
+  visit("stacked_experts",
+        traits.stacked_experts,
+        "the experts of a layer are three tensors, which FSDP2 cuts, and three grouped products");
   visit("overlapped_sends",
         traits.overlapped_sends,
         "without interleaving: a pipeline stage goes on while it sends");

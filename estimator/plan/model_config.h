@@ -105,6 +105,7 @@ struct ModelConfig {
   int64_t moe_router_num_groups = 0;          ///< groups of experts; 0: no groups
   int64_t moe_router_group_topk = 0;          ///< groups whose experts a token may use
   double moe_router_topk_scaling_factor = 0;  ///< factor of the experts' weights; 0: none
+  bool moe_apply_probs_on_input = false;      ///< the weights scale the experts' inputs (Llama 4)
   LoadBalancing moe_router_load_balancing_type = LoadBalancing::kAuxLoss;
   double moe_aux_loss_coeff = 0;
 

@@ -136,6 +136,10 @@ void visit_fields(Visitor& visit, ModelConfig& model) {
   visit("moe_router_topk_scaling_factor",
         model.moe_router_topk_scaling_factor,
         {"factor for the experts' weights; 0: no factor", {{"--moe-router-topk-scaling-factor"}}});
+  visit("moe_apply_probs_on_input",
+        model.moe_apply_probs_on_input,
+        {"the experts' weights scale what goes into them, not what comes out",
+         {{"--moe-apply-probs-on-input", "true"}}});
   visit("moe_router_load_balancing_type",
         model.moe_router_load_balancing_type,
         {"auxiliary loss that balances the experts: over a micro-batch, or over each sequence",

@@ -25,13 +25,17 @@ std::shared_ptr<const RotaryEmbedding> make_rotary(const ShardContext& context) 
   return rotary;
 }
 
+bool has_dispatcher(const ShardContext& context) {
+  return context.plan.model.has_experts() && !context.framework().stacked_experts;
+}
+
 }  // namespace
 
 Stage::Stage(ShardContext& context) : context_(context), store_(parameter_source(context)) {
   SharedParts shared{
       .core = std::make_shared<const CoreAttention>(context),
       .rotary = make_rotary(context),
-      .dispatcher = context.plan.model.has_experts() ? make_token_dispatcher(context) : nullptr};
+      .dispatcher = has_dispatcher(context) ? make_token_dispatcher(context) : nullptr};
   for (int64_t chunk = 0; chunk < context.chunks(); ++chunk) {
     if (chunk > 0 && context.framework().rotary_at_first_use) shared.rotary = make_rotary(context);
     if (chunk > 0 && context.transformer_engine()) {

@@ -4,6 +4,7 @@
 
 #include "models/attention/latent_attention.h"
 #include "models/experts/expert_mlp.h"
+#include "models/experts/token_choice.h"
 #include "models/layers/dropout.h"
 #include "models/layers/mlp.h"
 #include "models/layers/recompute.h"
@@ -40,6 +41,9 @@ std::unique_ptr<const FeedForward> make_feed_forward(ShardContext& context,
   const estimator::ModelConfig& model = context.plan.model;
   if (!model.has_experts_in(number)) {
     return std::make_unique<Mlp>(context, store, name, model.ffn_hidden_size);
+  }
+  if (context.framework().stacked_experts) {
+    return std::make_unique<TokenChoiceMlp>(context, store, name);
   }
   return std::make_unique<ExpertMlp>(context, store, name, shared.dispatcher);
 }

@@ -24,7 +24,7 @@ namespace models {
 struct SharedParts {
   std::shared_ptr<const CoreAttention> core;
   std::shared_ptr<const RotaryEmbedding> rotary;      ///< null without rotary positions
-  std::shared_ptr<const TokenDispatcher> dispatcher;  ///< null without experts
+  std::shared_ptr<const TokenDispatcher> dispatcher;  ///< null without Megatron-LM's experts
 };
 
 /// The number of a layer in the model and on this rank, both from 0.

@@ -3,6 +3,7 @@
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/ones.h>
+#include <ATen/ops/stack.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/GradMode.h>
 #include <c10/core/ScalarType.h>
@@ -37,14 +38,23 @@ at::Tensor normal(const std::string& name, const std::vector<int64_t>& shape, in
   return at::empty(shape, at::kFloat).normal_(0.0, kInitialDeviation, generator);
 }
 
-/// The whole matrix of `spec`, cut from the one that it is a part of.
-at::Tensor rows_of_packed(const ParameterSpec& spec, int64_t seed) {
-  const PackedRows& packed = *spec.packed;
-  const int64_t rows = spec.full_shape[0], columns = spec.full_shape[1];
+/// A matrix of `rows` x `columns`, cut from the one that it is a part of.
+at::Tensor rows_of_packed(const PackedRows& packed, int64_t rows, int64_t columns, int64_t seed) {
   const at::Tensor all = normal(packed.name, {rows / packed.count * packed.parts, columns}, seed);
   return all.view({packed.blocks, packed.parts, -1, columns})
       .narrow(1, packed.first, packed.count)
       .reshape({rows, columns});
+}
+
+at::Tensor whole_normal(const ParameterSpec& spec, int64_t seed) {
+  const std::vector<int64_t>& shape = spec.full_shape;
+  if (spec.packed) return rows_of_packed(*spec.packed, shape[0], shape[1], seed);
+  if (spec.stacked.empty()) return normal(spec.name, shape, seed);
+  std::vector<at::Tensor> matrices;
+  for (const PackedRows& matrix : spec.stacked) {
+    matrices.push_back(rows_of_packed(matrix, shape[1], shape[2], seed));
+  }
+  return at::stack(matrices);
 }
 
 }  // namespace
@@ -176,8 +186,7 @@ at::Tensor ParameterStore::initial_value(const ParameterSpec& spec,
   if (options.device() != at::kCPU) {
     return at::empty(shape, options).normal_(0.0, kInitialDeviation);
   }
-  const at::Tensor full = spec.packed ? rows_of_packed(spec, source_.seed)
-                                      : normal(spec.name, spec.full_shape, source_.seed);
+  const at::Tensor full = whole_normal(spec, source_.seed);
   const Sharding sharding{.dim = spec.sharded_dim, .blocks = spec.blocks};
   const at::Tensor part = shard_of(full, sharding, place_of(spec));
   return part.contiguous().to(options.dtype().toScalarType(), false, /*copy=*/true);

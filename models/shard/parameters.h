@@ -64,6 +64,9 @@ struct ParameterSpec {
   std::vector<int64_t> group_rows = {};  ///< see Parameter
   bool at_mark = false;                  ///< see ParameterStore::mark_place
   std::optional<PackedRows> packed = {};
+  /// Of a tensor [n, rows, columns]: the n matrices that it consists of, which are parameters or
+  /// rows of parameters in other frameworks.
+  std::vector<PackedRows> stacked = {};
 };
 
 /// The part of every parameter that a data rank keeps: number `index` of `ranks` parts, cut along

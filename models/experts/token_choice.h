@@ -1,0 +1,57 @@
+// TorchTitan's mixture of experts (MoE, TokenChoiceTopKRouter and TokenReorderer in
+// torchtitan/models/moe/moe.py, v0.2.2), of PyTorch's own operators: scores of all experts in fp32,
+// the rows of the tokens copied in the order of their experts, grouped products, and the rows of
+// each token summed in fp32. The weights scale the outputs of the experts or, with
+// model.moe_apply_probs_on_input, their inputs.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "models/experts/expert_routing.h"
+#include "models/experts/stacked_experts.h"
+#include "models/layers/feed_forward.h"
+#include "models/layers/mlp.h"
+
+namespace models {
+
+class TokenChoiceMlp final : public FeedForward {
+ public:
+  TokenChoiceMlp(ShardContext& context, ParameterStore& store, const std::string& name);
+  at::Tensor forward(const at::Tensor& input) const override;
+  at::Tensor bias() const override { return {}; }
+
+ private:
+  /// Of the experts of each token.
+  struct Choice {
+    at::Tensor weights;  ///< fp32 [tokens, topk]
+    at::Tensor experts;  ///< int64 [tokens, topk]
+  };
+  /// The rows of all tokens, sorted by expert.
+  struct Order {
+    at::Tensor weights;  ///< fp32 [tokens x topk]
+    at::Tensor rows;     ///< int64 [tokens x topk]: the place of each in [tokens, topk]
+    at::Tensor counts;   ///< [experts]
+  };
+
+  /// `tokens` is [tokens, h].
+  Choice choose(const at::Tensor& tokens) const;
+  at::Tensor within_groups(const at::Tensor& scores) const;
+  at::Tensor counts_of(const at::Tensor& experts) const;
+  Order sort(const Choice& choice) const;
+  at::Tensor summed(const at::Tensor& rows, const at::Tensor& weights) const;
+
+  ShardContext& context_;
+  ExpertRouting routing_;
+  const Parameter& gate_;
+  StackedExperts experts_;
+  std::optional<Mlp> shared_;
+  at::Tensor chosen_;             ///< [tokens, topk]; undefined where values do not matter
+  at::Tensor expert_bias_;        ///< fp32 [experts], added to scores for the choice alone
+  at::Tensor tokens_per_expert_;  ///< fp32 [experts], since the last step
+};
+
+}  // namespace models
