@@ -131,6 +131,26 @@ mode = "full"
   EXPECT_EQ(compiled.techniques[0].uses[0].place, "file:18");
 }
 
+// torchtitan/models/llama4/__init__.py of v0.2.2: 4 x 256 x 2 / 3 = 682, half of it for the one
+// expert of a token and the shared one, rounded up to a multiple of 256.
+TEST(TorchtitanConfig, KnowsModelsWithExperts) {
+  const auto of = [](const std::string& name, const std::string& flavor, const std::string& more) {
+    return imported("[model]\nname = \"" + name + "\"\nflavor = \"" + flavor + "\"\n" + more);
+  };
+  const ImportedPlan llama = of("llama4", "debugmodel", "");
+  EXPECT_TRUE(llama.techniques.empty());
+  EXPECT_EQ(said_key(llama, "model.moe_ffn_hidden_size"), 512);
+  EXPECT_EQ(said_key(llama, "model.moe_layer_freq"), Json({0, 1, 0, 1, 0, 1}));
+  EXPECT_EQ(said_key(llama, "model.moe_apply_probs_on_input"), true);
+  EXPECT_EQ(said_key(of("qwen3", "30B-A3B", ""), "model.num_experts"), 128);
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(techniques_of(of("llama4", "17bx16e_irope", "")), Names{"flex-attention"});
+  EXPECT_EQ(techniques_of(of("deepseek_v3", "debugmodel", "")), Names{"latent-attention"});
+  EXPECT_EQ(
+      techniques_of(of("llama4", "debugmodel", "[parallelism]\nexpert_parallel_degree = 2\n")),
+      Names{"fsdp-experts"});
+}
+
 TEST(TorchtitanConfig, SaysWhereItIsNoToml) {
   try {
     import_text("[model]\nname = \n", "file.toml");
