@@ -229,7 +229,8 @@ class Book {
   LayerFormula layer_formula() const {
     const bool in_sequence = plan_.parallelism.sequence_parallel;
     if (plan_.training.recompute == Recompute::kFull) {
-      return {2 / (in_sequence ? tensor_ : 1), in_sequence ? "2 s b h / t" : "2 s b h"};
+      const bool divided = in_sequence || plan_.training.distribute_saved_activations;
+      return {2 / (divided ? tensor_ : 1), divided ? "2 s b h / t" : "2 s b h"};
     }
     const bool has_scores = keeps_scores(plan_);
     const double scores = has_scores

@@ -35,6 +35,7 @@ FrameworkTraits megatron_lm() {
       .mask_in_dataloader = true,
       .single_messages = true,
       .latent_attention = true,
+      .divides_saved_inputs = true,
       .shared_query_groups = true,
       .chained_optimizers = true,
       .copies_before_cast = true,
@@ -73,6 +74,7 @@ FrameworkTraits megatron_deepspeed() {
           .partitioned_sends = true,
           .megatron_fusions = true,
           .parallel_residual = true,
+          .divides_saved_inputs = true,
           .unfused_attention = true,
           .vocabulary_multiple = 128,
           .notes = {
@@ -87,6 +89,8 @@ FrameworkTraits megatron_deepspeed() {
               "the receivers gather the parts (pipe/engine.py, PartitionedTensor); sending counts "
               "only as time",
               "logits are cast to fp32 before the loss, which copies them (gpt_model.py)",
+              "distribute_saved_activations is DeepSpeed's partition_activations; its fill of the "
+              "gathered input with zeros does not count as time (checkpointing.py)",
               "with parallel_residual: GPT-NeoX's layer (gpt_j_residual); bias and dropout come "
               "before the sum over the tensor ranks, so that sequence parallelism does not divide "
               "the dropout masks (megatron/model/transformer.py)"}};

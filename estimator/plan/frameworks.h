@@ -91,6 +91,7 @@ struct FrameworkTraits {
   bool latent_attention = false;
   bool parallel_residual = false;
   bool asynchronous_linear = false;
+  bool divides_saved_inputs = false;
   bool shared_query_groups = false;
   bool unfused_attention = false;
   bool chained_optimizers = false;
@@ -209,6 +210,9 @@ void visit_fields(Visitor& visit, FrameworkTraits& traits) {
   visit("asynchronous_linear",
         traits.asynchronous_linear,
         "linear layers can multiply their own part of the sequence while the rest is gathered");
+  visit("divides_saved_inputs",
+        traits.divides_saved_inputs,
+        "tensor ranks can each keep a part of a recomputed layer's input");
   visit("shared_query_groups",
         traits.shared_query_groups,
         "tensor ranks may use the same key/value head, where there are fewer heads than ranks");

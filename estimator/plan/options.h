@@ -430,6 +430,11 @@ void visit_fields(Visitor& visit, TrainingConfig& training) {
         {"megatron-lm: what selective recompute runs again: core_attn (if nothing is given), mlp, "
          "moe, shared_experts, layernorm, moe_act, mla_up_proj",
          {{"--recompute-modules"}}});
+  visit("distribute_saved_activations",
+        training.distribute_saved_activations,
+        {"with full recompute: each tensor rank keeps its part of a layer's input, and gathers "
+         "the parts before it recomputes the layer",
+         {{"--distribute-saved-activations", "true"}}});
   visit("selective_ac_option",
         training.selective_ac_option,
         {"torchtitan: selective recomputes by operator (op), or every Nth layer as a whole (N)",

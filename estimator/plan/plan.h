@@ -221,6 +221,7 @@ struct TrainingConfig {
   bool pin_cpu_params = true;
   Recompute recompute = Recompute::kNone;
   std::vector<std::string> recompute_modules;
+  bool distribute_saved_activations = false;
   std::string selective_ac_option = kSelectiveByOperator;
   Auto<Attention> attention;
   Framework framework = Framework::kMegatronLm;

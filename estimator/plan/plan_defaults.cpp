@@ -98,6 +98,7 @@ void fill_in_defaults(Plan& plan, const PlanContext& context) {
   if (p.tensor == 1) {  // as Megatron-LM does
     p.sequence_parallel = p.tp_comm_overlap = false;
     p.tp_linear_async_communication = p.tp_recompute_allgather = false;
+    t.distribute_saved_activations = false;  // a part is the whole
   }
 
   if (t.optimizer_cpu_offload) t.use_precision_aware_optimizer = true;  // Megatron asks for both

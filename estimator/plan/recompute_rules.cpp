@@ -47,11 +47,43 @@ void check_recompute_modules(Rules& rules) {
                 "leave out mla_up_proj");
 }
 
+/// As Megatron-LM asks for (validate_args in megatron/training/arguments.py, TransformerConfig in
+/// megatron/core/transformer/transformer_config.py). DeepSpeed calls it partition_activations.
+void check_saved_activations(Rules& rules) {
+  const Plan& plan = rules.plan_;
+  const TrainingConfig& t = plan.training;
+  if (!t.distribute_saved_activations) return;
+  const auto require =
+      [&](bool holds, const std::string& what, const std::string& where, const std::string& help) {
+        rules.require(holds, what, "training.distribute_saved_activations" + where, help);
+      };
+  require(traits_of(t.framework).divides_saved_inputs,
+          "the framework does not divide what it keeps for recomputation",
+          ", training.framework = " + to_string(t.framework),
+          "leave it out, or use --framework megatron-lm or megatron-deepspeed");
+  require(t.recompute == Recompute::kFull,
+          "only the inputs of whole layers are divided among the tensor ranks",
+          ", training.recompute = " + to_string(t.recompute),
+          "add --recompute-granularity full, or leave it out");
+  require(!plan.parallelism.sequence_parallel,
+          "sequence parallelism divides a layer's input already",
+          " with parallelism.sequence_parallel",
+          "leave out one of them");
+  const int64_t elements = plan.local_sequence() * t.micro_batch_size * plan.model.hidden_size;
+  require(
+      elements % plan.parallelism.tensor == 0,
+      "a layer's input does not divide by the tensor parallel size",
+      fmt::format(
+          ": {} elements, parallelism.tensor = {}", with_commas(elements), plan.parallelism.tensor),
+      "leave it out, or use another tensor parallel size");
+}
+
 }  // namespace
 
 void check_recompute(Rules& rules) {
   const TrainingConfig& t = rules.plan_.training;
   check_recompute_modules(rules);
+  check_saved_activations(rules);
   if (t.selective_ac_option == kSelectiveByOperator) return;
   const std::string option =
       fmt::format("training.selective_ac_option = {}", t.selective_ac_option);

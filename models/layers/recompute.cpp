@@ -50,8 +50,20 @@ struct KeptSegment {
   Observer* observer;
   at::Tensor random_state;
   CheckpointOptions options;
+  std::vector<int64_t> first_shape = {};  ///< of the first input, if it is divided
   OutputKeeper::Kept outputs = {};
 };
+
+/// Leaves only this rank's part of the tensor.
+void cut(const at::Tensor& whole, const Communicator& group) {
+  const int64_t part = whole.numel() / group.size();
+  whole.set_data(whole.detach().view(-1).narrow(0, group.index() * part, part).clone());
+}
+
+/// Gathers what cut() divided.
+void restore(const at::Tensor& part, Communicator& group, const std::vector<int64_t>& shape) {
+  part.set_data(gather_sequence(part.detach(), group).view(shape));
+}
 
 /// The inputs as leaves of a graph of their own.
 variable_list as_leaves(const variable_list& saved) {
@@ -68,16 +80,26 @@ struct CheckpointFunction : torch::autograd::Function<CheckpointFunction> {
                             const KeptSegment& segment) {
     keep(context, segment);
     context->save_for_backward(inputs.vec());
-    OutputKeeper::Kept& outputs = kept<KeptSegment>(context).outputs;
-    const OutputKeeper::Scope scope(segment.options.keeper.get(), &outputs);
-    return segment.run(inputs.vec());  // grad mode is off inside a function's forward
+    KeptSegment& own = kept<KeptSegment>(context);
+    const OutputKeeper::Scope scope(segment.options.keeper.get(), &own.outputs);
+    at::Tensor output = segment.run(inputs.vec());  // grad mode is off inside a function's forward
+    if (const Group& group = segment.options.dividing) {
+      own.first_shape = inputs[0].sizes().vec();
+      cut(inputs[0], *group);
+    }
+    return output;
   }
 
   static variable_list backward(AutogradContext* context, variable_list gradients) {
     KeptSegment& segment = kept<KeptSegment>(context);
-    const variable_list inputs = as_leaves(context->get_saved_variables());
+    variable_list inputs;
     at::Tensor output = [&] {
       const DirectionScope direction(*segment.observer, estimator::Direction::kRecompute);
+      const variable_list saved = context->get_saved_variables();
+      if (const Group& group = segment.options.dividing) {
+        restore(saved[0], *group, segment.first_shape);
+      }
+      inputs = as_leaves(saved);
       const ReplayedRandomNumbers random(inputs[0].device(), segment.random_state);
       const c10::AutoGradMode with_gradients(true);
       const OutputKeeper::Scope scope(segment.options.keeper.get(), &segment.outputs);

@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 
+#include "models/layers/sequence_mappings.h"
 #include "models/shard/observer.h"
 #include "models/shard/output_keeper.h"
 
@@ -20,6 +21,12 @@ struct CheckpointOptions {
   /// Whether the output of the recomputation is held until the segment's backward is over, as in
   /// Megatron-LM; torch.utils.checkpoint with use_reentrant=False frees it at once.
   bool holds_output = true;
+  /// If not null, each of these ranks keeps an equal part of the first input, which all of them
+  /// hold whole, and the backward gathers it. The input tensor itself is cut meanwhile, so that its
+  /// memory is freed; it has to be contiguous, and its elements divide by the ranks
+  /// (distribute_saved_activations of CheckpointFunction in
+  /// megatron/core/tensor_parallel/random.py, d98e8a6).
+  Group dividing = nullptr;
 };
 
 /// Runs segment(inputs) and keeps only the inputs and what passes through the keeper. Gradients of

@@ -93,12 +93,26 @@ at::Tensor ModelChunk::loss(at::Tensor logits, const at::Tensor& labels) const {
       logits, labels, context_.groups.tensor, context_.plan.training.cross_entropy_fusion);
 }
 
+namespace {
+
+/// GPTModel.forward of Megatron-LM holds the embedding's output until it returns. Of one sample
+/// without dropout this is a view, and the first layer's input another tensor over its memory
+/// (make_viewless_tensor in megatron/core/transformer/transformer_block.py), which is cut alone.
+bool holds_embedded(const ShardContext& context) {
+  const estimator::TrainingConfig& t = context.plan.training;
+  return t.distribute_saved_activations && t.framework == estimator::Framework::kMegatronLm &&
+         t.micro_batch_size == 1 && context.plan.model.hidden_dropout == 0;
+}
+
+}  // namespace
+
 at::Tensor ModelChunk::forward(const at::Tensor& input, const at::Tensor& labels) const {
-  at::Tensor hidden = input;
+  at::Tensor hidden = input, embedded;
   if (embedding_) {
     hidden = in_unit(embedding_unit_, hidden, [&](const at::Tensor& tokens) {
       return embedding_->forward(tokens);
     });
+    if (holds_embedded(context_)) embedded = hidden.detach();
   }
   if (rotary_) rotary_->tables();  // made before the first layer runs
   for (std::size_t i = 0; i < layers_.size(); ++i) {

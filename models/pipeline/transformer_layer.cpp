@@ -121,7 +121,10 @@ at::Tensor TransformerLayer::forward(const at::Tensor& input) const {
       segment,
       {input},
       context_.observer,
-      {.keeper = context_.keeper, .holds_output = !context_.framework().selective_by_operator});
+      {.keeper = context_.keeper,
+       .holds_output = !context_.framework().selective_by_operator,
+       .dividing =
+           context_.plan.training.distribute_saved_activations ? context_.groups.tensor : nullptr});
 }
 
 at::Tensor TransformerLayer::compute(const at::Tensor& input) const {

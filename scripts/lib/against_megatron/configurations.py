@@ -242,6 +242,15 @@ def _recomputed_modules(draw, family, words):
     return ["--recompute-modules", ",".join(chosen)]
 
 
+def _divided_inputs(draw, family, words):
+    """Whether tensor ranks divide the inputs of recomputed layers, instead of the sequence. Experts
+    divide the sequence wherever there are tensor ranks."""
+    flag = "--sequence-parallel"
+    if family == "experts" or "full" not in words or flag not in words or draw.chance(0.5):
+        return words
+    return [word if word != flag else "--distribute-saved-activations" for word in words]
+
+
 def draw_configuration(seed, number, family):
     draw, more = Draw(seed, number), Draw(f"{seed}/more", number)
     layout = _layout(draw, family)
@@ -261,12 +270,13 @@ def draw_configuration(seed, number, family):
     if family == "fp8" and "--use-distributed-optimizer" in training and more.chance(0.6):
         training.append("--fp8-param-gather")
     training += _recomputed_modules(Draw(f"{seed}/modules", number), family, words + training)
+    words = _divided_inputs(Draw(f"{seed}/inputs", number), family, words + training)
     if "allgather" in words:
         needs.add("masked_select")
     stage = draw.between(0, layout.pipeline - 1)
     return Configuration(name=f"{family}-{number}", family=family, world_size=layout.world_size,
                          rank=layout.rank_of_stage(stage), vocabulary=draw.between(20000, 60000),
-                         words=tuple(words + training), megatron_words=tuple(megatron + real),
+                         words=tuple(words), megatron_words=tuple(megatron + real),
                          needs=frozenset(needs))
 
 

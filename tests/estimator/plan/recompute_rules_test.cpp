@@ -61,6 +61,29 @@ TEST(RecomputeRules, RefuseMegatronsMlpWithBiases) {
   EXPECT_TRUE(contains(text, "add --disable-bias-linear")) << text;
 }
 
+Json divided_inputs(const Json& training, bool sequence_parallel = false) {
+  Json plan = {{"cluster", {{"gpus_per_node", 4}}},
+               {"parallelism", {{"tensor", 4}, {"sequence_parallel", sequence_parallel}}},
+               {"training", {{"recompute", "full"}, {"distribute_saved_activations", true}}}};
+  plan["training"].update(training);
+  return plan;
+}
+
+TEST(RecomputeRules, RefuseDividedInputsThatNoProgramHas) {
+  const auto expect_words = [](const Json& plan, const std::vector<std::string>& words) {
+    const std::string text = complaint_about(plan);
+    for (const std::string& word : words) EXPECT_TRUE(contains(text, word)) << text;
+  };
+  expect_words(divided_inputs({{"framework", "nanotron"}}),
+               {"does not divide", "training.framework = nanotron", "megatron-deepspeed"});
+  expect_words(divided_inputs({{"recompute", "selective"}}),
+               {"only the inputs of whole layers", "recompute = selective"});
+  expect_words(divided_inputs(Json::object(), true),
+               {"sequence parallelism divides", "leave out one"});
+  EXPECT_EQ(complaint_about(divided_inputs(Json::object())), "");
+  EXPECT_EQ(complaint_about(divided_inputs({{"framework", "megatron-deepspeed"}})), "");
+}
+
 TEST(RecomputeRules, LetGoodPlansPass) {
   for (const char* option : {"op", "0", "1", "2", "100"}) {
     EXPECT_EQ(complaint_about({{"training", by_layer(option)}}), "") << option;

@@ -192,6 +192,17 @@ TEST(GptLayerActivations, AreTheInputAloneUnderFullRecompute) {
   EXPECT_EQ(layer_bytes(with_recompute({}, "full")), 2 * s * b * h);
 }
 
+// Each tensor rank keeps its part of the input, and gathers one layer's parts at a time.
+TEST(GptLayerActivations, AreAPartOfTheInputWhereTensorRanksDivideIt) {
+  for (const char* framework : {"megatron-lm", "megatron-deepspeed"}) {
+    Json divided = with_recompute(four_tensor_ranks(false), "full");
+    divided["training"]["framework"] = framework;
+    EXPECT_EQ(layer_bytes(divided), 2 * s * b * h) << framework;
+    divided["training"]["distribute_saved_activations"] = true;
+    EXPECT_EQ(layer_bytes(divided), 2 * s * b * h / t) << framework;
+  }
+}
+
 TEST(GptLayerActivations, OfTheFirstFlashAttentionAreThoseOfTheSecond) {
   EXPECT_EQ(layer_bytes({{"training", {{"attention", "flash1"}}}}),
             layer_bytes({{"training", {{"attention", "flash"}}}}));

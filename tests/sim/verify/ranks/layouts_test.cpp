@@ -82,6 +82,10 @@ constexpr const char* kRecomputedModules =
         "training": {"recompute": "selective", "transformer_impl": "local",
                      "recompute_modules": ["layernorm", "mlp"]},
         "model": {"add_bias_linear": false}})";
+constexpr const char* kDividedInputs =
+    R"({"parallelism": {"tensor": 2, "pipeline": 2},
+        "training": {"recompute": "full", "transformer_impl": "local",
+                     "distribute_saved_activations": true}})";
 constexpr const char* kPipeline2 = R"({"parallelism": {"pipeline": 2}})";
 constexpr const char* kPipeline2Gpipe =
     R"({"parallelism": {"pipeline": 2, "pipeline_schedule": "gpipe"}})";
@@ -243,6 +247,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Layout{"Tensor4Async", 4, kTensor4Async, true},
                     Layout{"Tensor2Data2AsyncTwice", 4, kTensor2AsyncTwice, true},
                     Layout{"RecomputedModules", 4, kRecomputedModules},
+                    Layout{"DividedInputs", 4, kDividedInputs},
                     Layout{"Pipeline2", 2, kPipeline2},
                     Layout{"Pipeline2Gpipe", 2, kPipeline2Gpipe},
                     Layout{"Pipeline4Sgd", 4, kPipeline4},
