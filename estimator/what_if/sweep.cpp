@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "estimator/what_if/combinations.h"
 #include "estimator/what_if/scaling.h"
@@ -19,10 +20,13 @@ struct SweepLine {
   std::vector<const SweepResult*> results;
 };
 
-std::string others_of(const Sweep& sweep, const SweepPoint& point, std::size_t axis) {
+/// "--tp 2 --pp 4", the values of all axes but these.
+std::string others_of(const Sweep& sweep,
+                      const SweepPoint& point,
+                      const std::set<std::size_t>& left_out) {
   std::string text;
   for (std::size_t a = 0; a < sweep.axes.size(); ++a) {
-    if (a == axis) continue;
+    if (left_out.contains(a)) continue;
     text += fmt::format("{}{} {}", text.empty() ? "" : " ", sweep.axes[a].flag, point.values[a]);
   }
   return text;
@@ -40,7 +44,7 @@ std::vector<SweepLine> lines_along(const Sweep& sweep, std::size_t axis) {
   for (const std::size_t value : ascending) {
     for (const SweepPoint& point : sweep.points) {
       if (point.values[axis] != along.values[value] || !point.result) continue;
-      const std::string others = others_of(sweep, point, axis);
+      const std::string others = others_of(sweep, point, {axis});
       const auto [found, is_new] = line_of.try_emplace(others, lines.size());
       if (is_new) lines.push_back({.others = others});
       SweepLine& line = lines[found->second];
@@ -102,6 +106,47 @@ std::optional<SweepLimit> limit_of(const std::string& flag,
   return std::nullopt;
 }
 
+bool changes_gpus(const SweepLine& line) {
+  return std::any_of(line.results.begin(), line.results.end(), [&](const SweepResult* result) {
+    return result->gpus != line.results.front()->gpus;
+  });
+}
+
+std::set<std::size_t> axes_of_gpus(const Sweep& sweep) {
+  std::set<std::size_t> axes;
+  for (std::size_t a = 0; a < sweep.axes.size(); ++a) {
+    if (sweep.axes[a].numbers.empty()) continue;
+    const std::vector<SweepLine> lines = lines_along(sweep, a);
+    if (std::any_of(lines.begin(), lines.end(), changes_gpus)) axes.insert(a);
+  }
+  return axes;
+}
+
+double tokens_per_second_of_a_gpu(const SweepResult& result) {
+  return result.tokens_per_second / static_cast<double>(result.gpus);
+}
+
+bool is_before(const SweepResult& a, const SweepResult& b) {
+  return a.gpus != b.gpus ? a.gpus < b.gpus : a.tokens_per_second > b.tokens_per_second;
+}
+
+void add_efficiency(Sweep& sweep) {
+  const std::set<std::size_t> axes = axes_of_gpus(sweep);
+  if (axes.empty()) return;
+  std::map<std::string, SweepResult> fewest;  // by the values of the other axes
+  for (const SweepPoint& point : sweep.points) {
+    if (!point.result) continue;
+    const auto [found, is_new] = fewest.try_emplace(others_of(sweep, point, axes), *point.result);
+    if (!is_new && is_before(*point.result, found->second)) found->second = *point.result;
+  }
+  for (SweepPoint& point : sweep.points) {
+    if (!point.result) continue;
+    point.result->scaling_efficiency =
+        tokens_per_second_of_a_gpu(*point.result) /
+        tokens_per_second_of_a_gpu(fewest.at(others_of(sweep, point, axes)));
+  }
+}
+
 }  // namespace
 
 SweepResult sweep_result(const Plan& plan, const ClusterEstimate& estimate) {
@@ -129,6 +174,7 @@ std::vector<std::vector<std::string>> combinations(const std::vector<SweepAxis>&
 }
 
 void add_scaling(Sweep& sweep) {
+  add_efficiency(sweep);
   for (std::size_t a = 0; a < sweep.axes.size(); ++a) {
     const SweepAxis& axis = sweep.axes[a];
     if (axis.numbers.empty()) continue;

@@ -38,6 +38,7 @@ struct SweepResult {
   double samples_per_second = 0;
   double mfu = 0;
   double bytes_per_token = 0;  ///< peak_bytes for each token of one micro-batch on the worst rank
+  std::optional<double> scaling_efficiency;  ///< see add_scaling()
 };
 template <class Visitor>
 void visit_fields(Visitor& visit, SweepResult& result) {
@@ -55,6 +56,10 @@ void visit_fields(Visitor& visit, SweepResult& result) {
   visit("bytes_per_token",
         result.bytes_per_token,
         "peak of the worst rank for each token of a micro-batch that it works on");
+  visit("scaling_efficiency",
+        result.scaling_efficiency,
+        "tokens/s of a GPU over those of the point with the fewest GPUs, where an axis changes "
+        "their number; the values of the other axes are the same");
 }
 
 /// The result of an estimated plan.
@@ -131,7 +136,10 @@ void visit_fields(Visitor& visit, Sweep& sweep) {
 std::vector<std::vector<std::string>> combinations(const std::vector<SweepAxis>& axes);
 
 /// Fills `scaling` and `limits` from the points: a row for each axis of numbers and each
-/// combination of the others that has at least two results.
+/// combination of the others that has at least two results. Where axes change the number of GPUs,
+/// each result gets its scaling_efficiency: the tokens/s of one of its GPUs over those of the
+/// result with the fewest GPUs (of several, the fastest) that has the same values of all other
+/// axes.
 void add_scaling(Sweep& sweep);
 
 }  // namespace estimator

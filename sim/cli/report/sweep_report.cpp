@@ -66,14 +66,24 @@ std::vector<std::string> row_of(const SweepPoint& point,
   return row;
 }
 
+bool has_efficiency(const Sweep& sweep) {
+  return std::any_of(sweep.points.begin(), sweep.points.end(), [](const SweepPoint& point) {
+    return point.result && point.result->scaling_efficiency;
+  });
+}
+
 std::vector<std::string> shown_cells(const SweepResult& result) {
-  return {gib(result.peak_bytes),
-          gib(result.headroom_bytes),
-          estimator::format_duration(result.iteration_seconds),
-          estimator::whole_with_commas(result.tokens_per_second),
-          fmt::format("{:.2f}", result.samples_per_second),
-          fmt::format("{:.1f} %", 100 * result.mfu),
-          mib_text(result.bytes_per_token)};
+  std::vector<std::string> cells = {gib(result.peak_bytes),
+                                    gib(result.headroom_bytes),
+                                    estimator::format_duration(result.iteration_seconds),
+                                    estimator::whole_with_commas(result.tokens_per_second),
+                                    fmt::format("{:.2f}", result.samples_per_second),
+                                    fmt::format("{:.1f} %", 100 * result.mfu),
+                                    mib_text(result.bytes_per_token)};
+  if (const auto& efficiency = result.scaling_efficiency) {
+    cells.push_back(fmt::format("{:.1f} %", 100 * *efficiency));
+  }
+  return cells;
 }
 
 std::vector<Column> result_columns() {
@@ -90,6 +100,11 @@ std::vector<Column> result_columns() {
 TitledTable point_table(const Sweep& sweep) {
   std::vector<Column> columns = axis_columns(sweep);
   for (const Column& column : result_columns()) columns.push_back(column);
+  if (has_efficiency(sweep)) {
+    columns.push_back({"scaling",
+                       Align::kRight,
+                       "tokens/s of a GPU over those with the fewest GPUs of the sweep"});
+  }
   columns.push_back({"", Align::kLeft});
   const std::size_t cells = columns.size() - sweep.axes.size() - 1;
   Table table(std::move(columns));
@@ -107,13 +122,17 @@ TitledTable point_table(const Sweep& sweep) {
 }
 
 std::vector<std::string> raw_cells(const SweepResult& result) {
-  return {std::to_string(result.peak_bytes),
-          std::to_string(result.headroom_bytes),
-          fmt::format("{}", result.iteration_seconds),
-          fmt::format("{}", result.tokens_per_second),
-          fmt::format("{}", result.samples_per_second),
-          fmt::format("{}", result.mfu),
-          fmt::format("{}", result.bytes_per_token)};
+  std::vector<std::string> cells = {std::to_string(result.peak_bytes),
+                                    std::to_string(result.headroom_bytes),
+                                    fmt::format("{}", result.iteration_seconds),
+                                    fmt::format("{}", result.tokens_per_second),
+                                    fmt::format("{}", result.samples_per_second),
+                                    fmt::format("{}", result.mfu),
+                                    fmt::format("{}", result.bytes_per_token)};
+  if (const auto& efficiency = result.scaling_efficiency) {
+    cells.push_back(fmt::format("{}", *efficiency));
+  }
+  return cells;
 }
 
 std::string csv_text(const Sweep& sweep) {
@@ -124,10 +143,11 @@ std::string csv_text(const Sweep& sweep) {
                             "tokens_per_second",
                             "samples_per_second",
                             "mfu",
-                            "bytes_per_token",
-                            "outcome"}) {
+                            "bytes_per_token"}) {
     columns.push_back({title});
   }
+  if (has_efficiency(sweep)) columns.push_back({"scaling_efficiency"});
+  columns.push_back({"outcome"});
   const std::size_t cells = columns.size() - sweep.axes.size() - 1;
   Table table(std::move(columns));
   for (const SweepPoint& point : sweep.points) {

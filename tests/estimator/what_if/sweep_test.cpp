@@ -62,6 +62,44 @@ TEST(Sweep, TellsWhereItStopsFitting) {
   EXPECT_NEAR(*sweep.limits[0].estimated, 3, 1e-6);  // 20 + 20 x 3 = 80
 }
 
+SweepResult result_on(int64_t gpus, double tokens_per_second) {
+  SweepResult result = result_of(40, 1);
+  result.gpus = gpus;
+  result.tokens_per_second = tokens_per_second;
+  return result;
+}
+
+std::vector<std::optional<double>> efficiencies_of(Sweep sweep) {
+  add_scaling(sweep);
+  std::vector<std::optional<double>> efficiencies;
+  for (const SweepPoint& point : sweep.points) {
+    efficiencies.push_back(point.result ? point.result->scaling_efficiency : std::nullopt);
+  }
+  return efficiencies;
+}
+
+// 8 GPUs make 100 tokens/s each, 16 of the same micro-batch 90, and 32 make 50.
+TEST(Sweep, TellsTheScalingEfficiencyAgainstTheFewestGpus) {
+  Sweep sweep;
+  sweep.axes = {{"--gpus", "", {"32", "8", "16"}, {32, 8, 16}},
+                {"--mbs", "training.micro_batch_size", {"1", "2"}, {1, 2}}};
+  sweep.points = {{{"32", "1"}, std::nullopt, result_on(32, 1600)},
+                  {{"32", "2"}, std::nullopt, result_on(32, 3200)},
+                  {{"8", "1"}, std::nullopt, result_on(8, 800)},
+                  {{"8", "2"}, "too large", std::nullopt},
+                  {{"16", "1"}, std::nullopt, result_on(16, 1440)},
+                  {{"16", "2"}, std::nullopt, result_on(16, 1600)}};
+  EXPECT_THAT(
+      efficiencies_of(sweep),
+      ElementsAre(0.5, 1.0, 1.0, std::nullopt, testing::Optional(testing::DoubleEq(0.9)), 1.0));
+}
+
+TEST(Sweep, HasNoScalingEfficiencyOnAlwaysTheSameGpus) {
+  for (const std::optional<double>& efficiency : efficiencies_of(batch_sweep())) {
+    EXPECT_FALSE(efficiency);
+  }
+}
+
 TEST(Sweep, SaysNothingOfAnAxisWithOneResult) {
   Sweep sweep;
   sweep.axes = {{"--tp", "", {"1", "2"}, {1, 2}}};
