@@ -10,7 +10,9 @@
 #include "estimator/cluster/rank_classes.h"
 #include "estimator/plan/allocator_settings.h"
 #include "sim/cli/commands/commands.h"
+#include "sim/cli/commands/report_output.h"
 #include "sim/cli/input/rank_options.h"
+#include "sim/cli/input/table_format.h"
 #include "sim/cli/process/output.h"
 #include "sim/cli/report/documents.h"
 #include "sim/cli/report/plan_report.h"
@@ -40,7 +42,7 @@ struct AllocatorsOptions {
   PlanOptions plan;
   RankOptions ranks;
   std::vector<std::string> settings;
-  bool json = false;
+  TableFormatFlag format;
 };
 
 /// What the worst rank needs under one setting.
@@ -99,8 +101,8 @@ const char* verdict_word(estimator::Fit outcome) {
   throw std::logic_error("a verdict has no word");
 }
 
-std::string outcome_table(const std::vector<Outcome>& outcomes) {
-  Table table({{"setting (GiB, worst rank)", Align::kLeft},
+TitledTable outcome_table(const std::vector<Outcome>& outcomes) {
+  Table table({{"setting", Align::kLeft},
                {"rank"},
                {"allocated"},
                {"reserved"},
@@ -121,7 +123,9 @@ std::string outcome_table(const std::vector<Outcome>& outcomes) {
                    std::to_string(outcome.worst.allocator.retries),
                    verdict_word(outcome.verdict.outcome)});
   }
-  return table.text() + "* as it is now; each row was run\n";
+  return {.title = "The worst rank under each setting, in GiB",
+          .table = std::move(table),
+          .notes = {"* as it is now; each row was run"}};
 }
 
 AllocatorComparison comparison_of(const std::vector<Outcome>& outcomes) {
@@ -140,7 +144,19 @@ AllocatorComparison comparison_of(const std::vector<Outcome>& outcomes) {
   return comparison;
 }
 
+void answer(const PlanInput& input,
+            const std::vector<Outcome>& outcomes,
+            const ReportStyle& style) {
+  if (style.format == TableFormat::kJson) {
+    return write_to_standard_output(estimator::document_text(comparison_of(outcomes)));
+  }
+  const bool is_text = style.format == TableFormat::kText;
+  write_to_standard_output((is_text ? plan_text(input) + "\n" : "") +
+                           outcome_table(outcomes).in(style));
+}
+
 ExitCode run_allocators(const AllocatorsOptions& options, const Environment& environment) {
+  const ReportStyle style = style_for_output(options.format.format());
   for (const std::string& setting : options.settings) {
     if (auto problem = estimator::find_allocator_problem(setting, "--setting")) {
       throw estimator::UserError(std::move(*problem));
@@ -152,8 +168,7 @@ ExitCode run_allocators(const AllocatorsOptions& options, const Environment& env
     outcomes.push_back(try_setting(input.plan, setting, options.ranks, environment));
   }
   outcomes.front().is_plans = true;
-  write_to_standard_output(options.json ? estimator::document_text(comparison_of(outcomes))
-                                        : plan_text(input) + "\n" + outcome_table(outcomes));
+  answer(input, outcomes, style);
   return ExitCode::kDone;
 }
 
@@ -171,7 +186,7 @@ Command add_allocators_command(CLI::App& root) {
       ->type_name("TEXT")
       ->allow_extra_args(false)
       ->group("Execution");
-  app->add_flag("--json", options->json, "print the comparison as JSON")->group("Output");
+  options->format.add_to(*app);
   options->plan.add_to(*app);
   options->ranks.add_to(*app);
   return {app, [options](const Environment& environment) {

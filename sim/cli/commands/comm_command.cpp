@@ -3,12 +3,13 @@
 #include <cstdio>
 #include <memory>
 
-#include "estimator/base/document.h"
 #include "estimator/base/files.h"
 #include "estimator/base/units.h"
 #include "estimator/cluster/estimate_notes.h"
 #include "sim/cli/commands/commands.h"
+#include "sim/cli/commands/report_output.h"
 #include "sim/cli/input/plan_flags.h"
+#include "sim/cli/input/table_format.h"
 #include "sim/cli/process/output.h"
 #include "sim/cli/report/comm_report.h"
 #include "sim/cli/values/byte_sizes.h"
@@ -31,7 +32,7 @@ struct CommOptions {
   std::string ranks_per_node;
   std::string min_bytes, max_bytes, step_factor;
   std::string measured;
-  bool json = false;
+  TableFormatFlag format;
 };
 
 int64_t parse_size(const std::string& text, const std::string& flag) {
@@ -202,6 +203,7 @@ CommPoint point_of(const CollectiveCall& call,
 }
 
 ExitCode run_comm(const CommOptions& options) {
+  const ReportStyle style = style_for_output(options.format.format());
   const CollectiveKind kind = parse_collective(options.collective);
   const ClusterConfig cluster = cluster_of(options);
   estimator::Fabric fabric = fabric_of(cluster);
@@ -230,7 +232,7 @@ ExitCode run_comm(const CommOptions& options) {
     }
     report.points.push_back(std::move(point));
   }
-  write_to_standard_output(options.json ? estimator::document_text(report) : comm_text(report));
+  write_to_standard_output(comm_text(report, style));
   return ExitCode::kDone;
 }
 
@@ -273,7 +275,7 @@ Command add_comm_command(CLI::App& root) {
   app->add_option("--measured", options->measured, "compare with an output file of nccl-tests")
       ->type_name("FILE")
       ->group("Output");
-  app->add_flag("--json", options->json, "print it as JSON")->group("Output");
+  options->format.add_to(*app);
   return {app, [options](const Environment&) { return run_comm(*options); }};
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "estimator/base/document.h"
 #include "sim/cli/report/table.h"
 
 namespace sim {
@@ -19,7 +20,7 @@ bool is_compared(const CommReport& report) {
   });
 }
 
-std::string table_of(const CommReport& report) {
+Table table_of(const CommReport& report) {
   std::vector<Column> columns = {{"size (B)"},
                                  {"algorithm", Align::kLeft},
                                  {"protocol", Align::kLeft},
@@ -28,7 +29,7 @@ std::string table_of(const CommReport& report) {
                                  {"busbw (GB/s)"}};
   const bool compared = is_compared(report);
   if (compared) {
-    columns.insert(columns.end(), {{"measured (us)"}, {"busbw (GB/s)"}, {"error"}});
+    columns.insert(columns.end(), {{"measured (us)"}, {"measured busbw (GB/s)"}, {"error"}});
   }
   columns.push_back({"source", Align::kLeft});
   Table table(columns);
@@ -47,36 +48,37 @@ std::string table_of(const CommReport& report) {
     cells.push_back(estimator::to_string(point.source));
     table.add_row(std::move(cells));
   }
-  return table.text();
+  return table;
 }
 
 std::string comparison_of(const CommReport& report) {
-  if (!is_compared(report)) return "";
   double sum = 0, worst = 0;
   for (const CommPoint& point : report.points) {
     sum += std::abs(*point.error);
     worst = std::max(worst, std::abs(*point.error));
   }
-  return fmt::format("\nError of the time: {:.1f} % in the mean of sizes, {:.1f} % at worst\n",
+  return fmt::format("Error of the time: {:.1f} % in the mean of sizes, {:.1f} % at worst",
                      100 * sum / static_cast<double>(report.points.size()),
                      100 * worst);
 }
 
 }  // namespace
 
-std::string comm_text(const CommReport& report) {
-  std::string text =
-      fmt::format("{} over {} ranks, {} on each machine: {}, {}{}\n\n",
-                  report.collective,
-                  report.ranks,
-                  report.ranks_per_node,
-                  report.gpu,
-                  report.intra_link,
-                  report.ranks > report.ranks_per_node ? ", " + report.inter_link : "");
-  text += table_of(report) + comparison_of(report);
-  if (!report.assumptions.empty()) text += "\nAssumed\n";
-  for (const std::string& note : report.assumptions) text += "  - " + note + "\n";
-  return text;
+std::string comm_text(const CommReport& report, const ReportStyle& style) {
+  if (style.format == TableFormat::kJson) return estimator::document_text(report);
+  TitledTable titled{
+      .title = fmt::format("{} over {} ranks, {} on each machine: {}, {}{}",
+                           report.collective,
+                           report.ranks,
+                           report.ranks_per_node,
+                           report.gpu,
+                           report.intra_link,
+                           report.ranks > report.ranks_per_node ? ", " + report.inter_link : ""),
+      .table = table_of(report),
+      .notes = {}};
+  if (is_compared(report)) titled.notes.push_back(comparison_of(report));
+  for (const std::string& note : report.assumptions) titled.notes.push_back("assumed: " + note);
+  return titled.in(style);
 }
 
 }  // namespace sim

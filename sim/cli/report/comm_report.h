@@ -60,6 +60,7 @@ void visit_fields(Visitor& visit, CommReport& report) {
   visit("assumptions", report.assumptions, "numbers that were assumed");
 }
 
-std::string comm_text(const CommReport& report);
+/// A row for each size; in JSON the whole report.
+std::string comm_text(const CommReport& report, const ReportStyle& style);
 
 }  // namespace sim

@@ -44,7 +44,19 @@ TEST_F(AllocatorsCommand, MarksThePlansOwnSetting) {
   const ProgramResult result =
       run(small_plan({"allocators"}, {"--setting", "expandable_segments:True"}));
   EXPECT_THAT(result.output, HasSubstr("(PyTorch's defaults) *"));
-  EXPECT_THAT(result.output, HasSubstr("\nexpandable_segments:True "));
+  EXPECT_THAT(result.output, HasSubstr("\n  expandable_segments:True "));
+}
+
+TEST_F(AllocatorsCommand, WritesItsTableInEachFormat) {
+  const auto written = [&](const char* format) {
+    return run(small_plan({"allocators", "--format", format},
+                          {"--setting", "expandable_segments:True"}))
+        .output;
+  };
+  EXPECT_THAT(written("md"), HasSubstr("| setting | rank | allocated |"));
+  EXPECT_THAT(written("csv"), HasSubstr("\nsetting,rank,allocated,"));
+  EXPECT_THAT(written("csv"), HasSubstr("\nexpandable_segments:True,0,"));
+  EXPECT_TRUE(estimator::parse_json(written("json"), "stdout").contains("settings"));
 }
 
 }  // namespace

@@ -43,6 +43,18 @@ TEST_F(CommCommand, SaysWhatNcclChoosesBySize) {
   EXPECT_THAT(report["assumptions"].dump(), HasSubstr("collectives over nvlink4 take"));
 }
 
+TEST_F(CommCommand, WritesItsTableInEachFormat) {
+  const auto written = [&](const char* format) {
+    return run({"comm", "all_reduce", "--gpu", "h100", "-b", "1M", "-e", "1M", "--format", format})
+        .output;
+  };
+  EXPECT_THAT(written("table"), HasSubstr("assumed: "));
+  EXPECT_THAT(written("md"), HasSubstr("| size (B) | algorithm | protocol |"));
+  EXPECT_THAT(written("csv"), HasSubstr("\nsize (B),algorithm,protocol,"));
+  EXPECT_THAT(written("csv"), HasSubstr("\n1048576,ring,ll,"));
+  EXPECT_EQ(Json::parse(written("json"))["points"].size(), 1u);
+}
+
 // 2^30 x 2^34 is 2^64, which is 0 in 64 bits.
 TEST_F(CommCommand, EndsAtTheLargestSizeWhateverTheStep) {
   for (const char* factor : {"17179869184", "9000000000000000", "8"}) {
