@@ -167,7 +167,7 @@ class Workers {
           const Interrupts& interrupts)
       : job_(job), how_(how), environment_(environment), interrupts_(interrupts) {
     for (const int64_t rank : ranks) {
-      all_.push_back(std::make_unique<Worker>(rank, folder_.path(), ranks.size() == 1));
+      all_.push_back(std::make_unique<Worker>(rank, folder_.path(), all_.empty()));
     }
     if (job.peers_folder.empty()) return;
     peers_.emplace(job.peers_folder);
@@ -179,7 +179,7 @@ class Workers {
 
   std::vector<RankProfile> run() {
     constexpr int kTickMilliseconds = 100;
-    Progress progress("running ranks", 0, display(), Progress::Clock::now());
+    Progress progress("running ranks", 0, how_.display, Progress::Clock::now());
     while (profiles_.size() < all_.size()) {
       add_wanted();
       progress.set_total(static_cast<int64_t>(all_.size()));
@@ -196,18 +196,15 @@ class Workers {
         rank_bytes_ = std::max(rank_bytes_, worker->resident_bytes());
         if (worker->has_failed()) end_after(*worker);
       }
-      progress.update(Progress::Clock::now());
+      if (may_show_progress()) progress.update(Progress::Clock::now());
       hand_over();
     }
     return std::move(profiles_);
   }
 
  private:
-  /// The output of a rank that shows it is not disturbed.
-  Progress::Display display() const {
-    if (all_.size() > 1) return how_.display;
-    return {.in_place = false, .write = [](std::string_view) {}};
-  }
+  /// The output of the rank that shows it is not disturbed, and one rank is not counted.
+  bool may_show_progress() const { return all_.size() > 1 && !all_.front()->is_running(); }
 
   int64_t limit() const {
     if (how_.at_once > 0) return how_.at_once;

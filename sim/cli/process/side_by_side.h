@@ -20,8 +20,8 @@ struct SideBySide {
 };
 
 /// Runs exec_rank() for each of the ranks in a process of its own, and for the ranks whose messages
-/// they wait for (PeerRanks), if the job has a folder for messages. The only one of `ranks` shows
-/// its output while it runs; what is handed to `on_rank` is then empty. Each has to return its
+/// they wait for (PeerRanks), if the job has a folder for messages. The first of `ranks` shows its
+/// output while it runs; what is handed to `on_rank` of it is empty. Each has to return its
 /// profile: when one throws a UserError, the ranks after it are ended, and the error is thrown here
 /// after what the program wrote has been printed to standard error. Throws UserError (interrupted)
 /// after a request to end. In every case no process is left.

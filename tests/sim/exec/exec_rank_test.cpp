@@ -1,5 +1,8 @@
 // Which of a program's processes is the rank, and of which nothing can be said.
 
+#include <chrono>
+#include <thread>
+
 #include "tests/sim/exec/exec_program.h"
 
 namespace sim {
@@ -132,6 +135,20 @@ TEST_F(ExecRank, AutoFindsTheRanksAndTheWorldOfTheProgramsLauncher) {
   ASSERT_EQ(result.exit_code, 0) << result.error;
   EXPECT_EQ(profile(0).world_size, 4);
   EXPECT_EQ(profile(3).rank, 3);
+}
+
+TEST_F(ExecRank, ThatIsFirstShowsItsOutputWhileItRunsAndOthersWhenTheyHaveEnded) {
+  const std::string question = "is anybody there?";
+  const pid_t pid =
+      start(command("speaks.py", {"--world-size", "2", "--ranks", "0,1"}, {path("heard")}));
+  for (int tenths = 0; tenths < 600 && read("stdout").find(question) == std::string::npos;
+       ++tenths) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+  write("heard", "");
+  const ProgramResult result = finish(pid);
+  EXPECT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_EQ(result.output.find(question), result.output.rfind(question)) << result.output;
 }
 
 TEST_F(ExecRank, OfAnotherWorldThanTheProgramsLauncherMakesIsRefused) {
