@@ -142,12 +142,11 @@ class StubsBuild {
 const std::vector<SupportedTorch>& supported_torch() {
   static const std::vector<SupportedTorch> kAll = [] {
     constexpr const char* kSmall = "DDP, FSDP2, messages between ranks";
-    constexpr const char* kNotRun = "not run";
     std::vector<SupportedTorch> all = {
         {"2.6", "2.6.0+cu124", kSmall},
         {"2.7", "2.7.1+cu126", kSmall},
         {"2.8", "2.8.0+cu128", kSmall},
-        {"2.9", "2.9.1+cu128", kNotRun},
+        {"2.9", "2.9.1+cu128", kSmall},
         {"2.10", "2.10.0+cu128", kSmall},
         {"2.11", "2.11.0+cu130", "every test of `onerank exec`"},
         {"2.12", "2.12.1+cu130", "the programs of those tests, by hand, before the last changes"},

@@ -141,12 +141,24 @@ constexpr std::string_view kViews[] = {"aten::alias",
                                        "aten::view",
                                        "aten::view_as"};
 
+/// The namespaces of all operators that torch itself does not observe. Other operators may be
+/// registered before libtorch_cpu.so is initialised (libtorch_nvshmem.so's are, in torch 2.9): to
+/// look for torch's function then would initialise it while its dispatcher is locked.
+constexpr std::string_view kPartlyObserved[] = {"aten::", "profiler::"};
+
+bool is_partly_observed(const std::string& name) {
+  return std::any_of(std::begin(kPartlyObserved),
+                     std::end(kPartlyObserved),
+                     [&](std::string_view start) { return name.starts_with(start); });
+}
+
 /// c10::ObservedOperators::isObserved(const OperatorName&), asked once for each operator when it is
 /// registered: whether profilers are told of its calls. Views are half of what a program calls, and
 /// to tell the recorder, which has no use for them, took longer than they do.
 EXPORTED bool is_observed(const OperatorName& op) asm(IS_OBSERVED);
 bool is_observed(const OperatorName& op) {
   static const bool is_recorded = std::getenv(kRecorderVariable) != nullptr;
+  if (!is_partly_observed(op.name)) return true;
   static auto* const observed = real<decltype(&is_observed)>("libtorch_cpu.so", IS_OBSERVED);
   if (!is_recorded) return observed(op);
   return std::find(std::begin(kViews), std::end(kViews), op.name) == std::end(kViews) &&
