@@ -122,14 +122,26 @@ def matching(table, word, what, place="has no word in a plan"):
     raise LeftOut(f"{what} {word!r} {place}")
 
 
-def _dtype(text):
-    words = str(text).lower().removeprefix("amp_")
+# bf16_with_fp8_mixed() in nemo/collections/llm/recipes/precision/mixed_precision.py.
+NEMO_IN_EIGHT_BITS = {"dtype": "bf16", "fp8_format": "hybrid", "fp8_recipe": "delayed",
+                      "fp8_param_gather": True}
+
+
+def _precision(config):
+    """What the plan's training says of types."""
+    words = str(config["dtype"]).lower().removeprefix("amp_")
+    if words == "fp8" and str(config.get("framework")).startswith("NeMo"):
+        return NEMO_IN_EIGHT_BITS
     if "fp8" in words or "float8" in words:
-        raise LeftOut("parameters in fp8 have no word in a plan")
+        raise LeftOut("products in 8 bits are built for Megatron-LM's dense models alone")
+    return {"dtype": _dtype(words)}
+
+
+def _dtype(words):
     for name in ("bf16", "fp16", "fp32"):
         if words.startswith(name):
             return name
-    raise LeftOut(f"dtype {text!r} has no word in a plan")
+    raise LeftOut(f"dtype {words!r} has no word in a plan")
 
 
 def _require(row, *keys):
@@ -237,7 +249,7 @@ def _plan_of_arch(row):
                             **({} if row.source == "nanotron" else _stages(config))},
             "training": {"micro_batch_size": config["micro_batch"],
                          "global_batch_size": config["global_batch"],
-                         "sequence_length": config["seq"], "dtype": _dtype(config["dtype"]),
+                         "sequence_length": config["seq"], **_precision(config),
                          "recompute": matching(RECOMPUTE, config.get("recompute", "none"),
                                                 "recompute"),
                          "attention": "flash" if config.get("flash_attention", True) else "unfused"}}
@@ -255,7 +267,6 @@ FOREIGN_ARGUMENTS = {
     "encoder-num-layers": "encoder-decoder models (T5) are not built",
     "spec": "state-space layers (Mamba) are not built",
     "mtp-num-layers": "multi-token prediction is not built",
-    "fp8-format": "parameters in fp8 have no word in a plan",
 }
 GPT2_VOCABULARY = 50257  # of the BPE files that the functional tests use
 
