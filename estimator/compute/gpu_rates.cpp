@@ -128,6 +128,7 @@ GpuRates::GpuRates(const Gpu& gpu,
 double GpuRates::matmul_flops_per_second(const MatmulShape& shape,
                                          Dtype dtype,
                                          bool accumulates) const {
+  if (is_of_vectors(shape)) return gpu_.peak_flops(Dtype::kFp32);
   const bool off_tensor_cores = is_off_tensor_cores(shape, bytes_per_element(dtype));
   return gpu_.peak_flops(off_tensor_cores ? Dtype::kFp32 : dtype) *
          matmul_share(matmul_, gpu_, shape, bytes_per_element(dtype), accumulates) *

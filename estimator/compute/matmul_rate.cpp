@@ -182,6 +182,10 @@ double matmul_shape_share(const MatmulShape& shape,
   return best * k / (k + start_up_steps);
 }
 
+bool is_of_vectors(const MatmulShape& shape) {
+  return shape.m == 1 || shape.n == 1 || shape.k == 1;
+}
+
 bool is_off_tensor_cores(const MatmulShape& shape, int64_t element_bytes) {
   return shape.batch > 1 && is_misaligned(shape, element_bytes);
 }

@@ -58,6 +58,10 @@ std::optional<MatmulRate> float8_rate(const Gpu& gpu, Float8Scaling scaling);
 /// fill the last wave of SMs, tiles are cut off at the edges, and each tile's k loop needs a start.
 double matmul_shape_share(const MatmulShape& shape, int64_t multiprocessors, double start_up_steps);
 
+/// Whether a product has a vector on one side, or is an outer product of two. cuBLAS runs these on
+/// the fp32 units (its gemv kernels), where they wait for memory: they fill no tile.
+bool is_of_vectors(const MatmulShape& shape);
+
 /// Whether cuBLAS runs a batch of products on the fp32 units and not on the tensor cores, because
 /// the rows are no multiple of 16 bytes (data/matmul.json).
 bool is_off_tensor_cores(const MatmulShape& shape, int64_t element_bytes);

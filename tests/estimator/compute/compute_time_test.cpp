@@ -157,6 +157,19 @@ TEST(OperatorSeconds, OfAProductThatIsThinAreBoundByItsBytes) {
   EXPECT_GT(seconds(thin), thin.bytes / 3.352e12);
 }
 
+// The weighted sum of each token's experts, and the gradients of its operands: 134 MB of fp32.
+TEST(OperatorSeconds, OfProductsOfVectorsAreThoseOfTheirBytes) {
+  constexpr int64_t kTokens = 16384, kTopk = 8, kWidth = 256;
+  constexpr double kFlops = 2.0 * kTokens * kTopk * kWidth, kBytes = 4.0 * kTokens * kTopk * kWidth;
+  const double copy = seconds(operation("aten::add", "Float", {}, 0, kBytes));
+  for (const std::vector<std::vector<int64_t>>& shapes :
+       {std::vector<std::vector<int64_t>>{{kTokens, 1, kTopk}, {kTokens, kTopk, kWidth}},
+        {{kTokens, kTopk, 1}, {kTokens, 1, kWidth}},
+        {{kTokens, kTopk, kWidth}, {kTokens, kWidth, 1}}}) {
+    EXPECT_NEAR(seconds(operation("aten::bmm", "Float", shapes, kFlops, kBytes)), copy, 0.2 * copy);
+  }
+}
+
 TEST(OperatorSeconds, OfABatchedProductCountTheBatch) {
   const OperatorRecord batched = operation(
       "aten::bmm", "BFloat16", {{64, 2048, 128}, {64, 128, 2048}}, 2.0 * 64 * 2048 * 2048 * 128);

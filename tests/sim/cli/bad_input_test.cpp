@@ -262,7 +262,7 @@ TEST_F(BadInput, FlagsAreNamedAsTheyWereTyped) {
   expect_flags_refused({"--tensor-model-parallel-size", "3"}, {"--tensor-model-parallel-size = 3"});
   expect_flags_refused({"--tensor_model_parallel_size=3"}, {"--tensor-model-parallel-size = 3"});
   expect_flags_refused({"--seq-length=8q"}, {"--seq-length = \"8q\""});
-  expect_flags_refused({"--model", "mixtral-8x7b", "--fsdp", "--framework", "torchtitan"},
+  expect_flags_refused({"--model", "mixtral-8x7b", "--fsdp", "--framework", "plain"},
                        {": --fsdp\n"});
 }
 
