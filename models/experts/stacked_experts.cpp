@@ -93,7 +93,7 @@ StackedExperts::Padding StackedExperts::pad(const at::Tensor& counts) const {
   const at::Tensor places = at::full({padded_rows_}, -1, counts.options().dtype(at::kInt));
   as_kernel("torchtitan::fill_indices", {counts, starts, places_of_experts}, [&] {
     if (places_.defined()) places.copy_(places_);
-    return places;
+    return at::Tensor(places);
   });
   ends.to(at::kInt);
   return {.places = places, .sizes = sizes};

@@ -55,6 +55,7 @@ void quantize_parts(const std::vector<const Parameter*>& parameters,
   if (parameters.empty()) return;
   const EightBitProducts& products = parameters.front()->eight_bits->products;
   std::vector<at::Tensor> values;
+  values.reserve(parts.size());
   for (const NewWeights& part : parts) {
     values.push_back(part.values.to(part.parameter->value.scalar_type()));
   }
