@@ -104,14 +104,24 @@ double flops_per_second(const OperatorRecord& record, const GpuRates& rates, Dty
 
 }  // namespace
 
+namespace {
+
+/// `scales`: the shape of those of a matrix whose rows have `k` elements. Shapes are padded.
+Float8Scaling scaling_of(const std::vector<int64_t>& scales, int64_t k) {
+  constexpr int64_t kMicroBlock = 32;
+  if (scales == std::vector<int64_t>{1}) return Float8Scaling::kTensor;
+  if (scales.size() != 2 || scales[1] == 1) return Float8Scaling::kRow;
+  return scales[1] * kMicroBlock >= k ? Float8Scaling::kMicro : Float8Scaling::kBlock;
+}
+
+}  // namespace
+
 Float8Product float8_product(const OperatorRecord& record) {
   const auto& shapes = record.shapes;
   Float8Product product{.shape = kUsualProduct, .scaling = Float8Scaling::kRow};
   if (shapes.size() < 2 || shapes[0].size() != 2 || shapes[1].size() != 2) return product;
   product.shape = {.m = shapes[0][0], .n = shapes[1][1], .k = shapes[0][1]};
-  if (shapes.size() > 2 && shapes[2] == std::vector<int64_t>{1}) {
-    product.scaling = Float8Scaling::kTensor;
-  }
+  if (shapes.size() > 2) product.scaling = scaling_of(shapes[2], product.shape.k);
   return product;
 }
 

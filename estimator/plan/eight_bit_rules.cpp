@@ -11,6 +11,10 @@ std::string fp8_format_of(const Plan& plan) {
   return fmt::format("training.fp8_format = {}", to_string(plan.training.fp8_format));
 }
 
+std::string fp8_recipe_of(const Plan& plan) {
+  return fmt::format("training.fp8_recipe = {}", to_string(plan.training.fp8_recipe));
+}
+
 void check_eight_bit_layers(Rules& rules) {
   const Plan& plan = rules.plan_;
   const TrainingConfig& t = plan.training;
@@ -44,34 +48,43 @@ void check_recomputed_modules(Rules& rules) {
   }
 }
 
-/// Compute capability 8.9: Ada; 9.0: Hopper (check_fp8_support in
-/// transformer_engine/pytorch/quantization.py).
+/// Compute capability 8.9: Ada; 9.0: Hopper; 10: Blackwell; 12: that of workstations
+/// (check_fp8_support and check_mxfp8_support in transformer_engine/pytorch/quantization.py).
 void check_eight_bit_gpu(Rules& rules) {
-  constexpr double kFirst = 8.9;
-  const Gpu* gpu = find_gpu(rules.plan_.cluster.gpu);
-  rules.require(
-      gpu == nullptr || gpu->capability() >= kFirst,
-      "the GPU has no 8-bit products",
-      fmt::format("{}, cluster.gpu = {}", fp8_format_of(rules.plan_), rules.plan_.cluster.gpu),
-      "use a GPU from Hopper on, or leave fp8_format out");
+  constexpr double kFirst = 8.9, kFirstOfBlocks = 10, kFirstWithoutBlocks = 12;
+  const Plan& plan = rules.plan_;
+  const Gpu* gpu = find_gpu(plan.cluster.gpu);
+  if (gpu == nullptr) return;
+  const double capability = gpu->capability();
+  rules.require(capability >= kFirst,
+                "the GPU has no 8-bit products",
+                fmt::format("{}, cluster.gpu = {}", fp8_format_of(plan), plan.cluster.gpu),
+                "use a GPU from Hopper on, or leave fp8_format out");
+  rules.require(plan.training.fp8_recipe != Fp8Recipe::kMxfp8 ||
+                    (capability >= kFirstOfBlocks && capability < kFirstWithoutBlocks),
+                "the GPU has no 8-bit products with a scale for each 32 elements",
+                fmt::format("{}, cluster.gpu = {}", fp8_recipe_of(plan), plan.cluster.gpu),
+                "use a B200, GB200 or B300, or --fp8-recipe tensorwise");
 }
 
-/// assert_dim_for_fp8_exec in transformer_engine/pytorch/utils.py.
+/// assert_dim_for_fp8_exec in transformer_engine/pytorch/utils.py; is_quantizable in
+/// tensor/mxfp8_tensor.py.
 void check_eight_bit_shapes(Rules& rules) {
-  constexpr int64_t kRows = 8, kColumns = 16;
   const Plan& plan = rules.plan_;
+  const bool has_blocks = plan.training.fp8_recipe == Fp8Recipe::kMxfp8;
+  const int64_t of_rows = has_blocks ? 32 : 8, of_columns = has_blocks ? 32 : 16;
   const ModelConfig& m = plan.model;
   const int64_t tensor = plan.parallelism.tensor;
   const int64_t cut = plan.parallelism.sequence_parallel ? tensor : 1;
   const int64_t rows =
       plan.sequence_length() / plan.parallelism.context / cut * plan.training.micro_batch_size;
-  rules.require(rows % kRows == 0,
-                "8-bit products need a multiple of 8 tokens",
+  rules.require(rows % of_rows == 0,
+                fmt::format("8-bit products need a multiple of {} tokens", of_rows),
                 fmt::format("a rank has {} tokens of a micro-batch", rows),
                 "change the sequence, the micro-batch, or over how many ranks they are cut");
   const auto width = [&](int64_t columns, const std::string& key) {
-    rules.require(columns % kColumns == 0,
-                  "8-bit products need widths that are multiples of 16",
+    rules.require(columns % of_columns == 0,
+                  fmt::format("8-bit products need widths that are multiples of {}", of_columns),
                   fmt::format("{} gives a rank matrices of {} columns", key, columns),
                   "use another one, or fewer tensor ranks");
   };
@@ -89,6 +102,11 @@ void check_parameters_in_eight_bits(Rules& rules) {
                 "fp8_param_gather keeps the weights of 8-bit products",
                 "training.fp8_param_gather, training.fp8_format = none",
                 "add --fp8-format hybrid, or leave fp8_param_gather out");
+  rules.require(
+      t.fp8_recipe != Fp8Recipe::kMxfp8,
+      "parameters in 8 bits with scales of blocks are not built",
+      fmt::format("training.fp8_param_gather, {}", fp8_recipe_of(plan)),
+      "leave fp8_param_gather out: weights are then kept in 16 bits, too, and gathered so");
   rules.require(plan.parallelism.zero_stage == 1 && t.optimizer == Optimizer::kAdamw &&
                     !t.optimizer_cpu_offload,
                 "parameters in 8 bits need the distributed optimizer with AdamW on the GPU",

@@ -469,7 +469,7 @@ void visit_fields(Visitor& visit, TrainingConfig& training) {
   visit("fp8_recipe",
         training.fp8_recipe,
         {"of 8 bits: a tensor's scale comes from earlier iterations (delayed), or from its own "
-         "largest element (tensorwise)",
+         "largest element (tensorwise); or 32 elements have one (mxfp8, on Blackwell)",
          {{"--fp8-recipe"}}});
   visit("fp8_param_gather",
         training.fp8_param_gather,

@@ -82,9 +82,12 @@ constexpr std::array<EnumName<Fp8Format>, 3> enum_names(Fp8Format) {
 enum class Fp8Recipe {
   kDelayed,     ///< the largest elements of earlier iterations
   kTensorwise,  ///< its own largest element
+  kMxfp8,       ///< the largest of each 32 elements that a product sums
 };
-constexpr std::array<EnumName<Fp8Recipe>, 2> enum_names(Fp8Recipe) {
-  return {{{Fp8Recipe::kDelayed, "delayed"}, {Fp8Recipe::kTensorwise, "tensorwise"}}};
+constexpr std::array<EnumName<Fp8Recipe>, 3> enum_names(Fp8Recipe) {
+  return {{{Fp8Recipe::kDelayed, "delayed"},
+           {Fp8Recipe::kTensorwise, "tensorwise"},
+           {Fp8Recipe::kMxfp8, "mxfp8"}}};
 }
 
 /// The framework whose kernels the shard stands for. Frameworks differ in what they keep for

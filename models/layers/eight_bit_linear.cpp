@@ -25,9 +25,8 @@ const EightBits& EightBitLayer::weight(const LinearCall& call) {
   if (iteration_ >= 0) {
     products.quantize_into(weight_, call.weight->value);
   } else {
-    weight_ = products.quantize(call.weight->value, products.type(), EightBitUse());
-    for (const at::Tensor& tensor : {weight_.by_rows, weight_.by_columns, weight_.scale}) {
-      if (!tensor.defined()) continue;
+    weight_ = products.quantize(call.weight->value, products.type(), {.waits = true});
+    for (const at::Tensor& tensor : weight_.tensors()) {
       observer_.memory_lasts(
           tensor, {estimator::MemoryCategory::kWorkspace, "fp8_weight", call.weight->name});
     }
@@ -50,9 +49,6 @@ std::shared_ptr<EightBitLayer> make_eight_bit_layer(const ShardContext& context,
 
 namespace {
 
-/// The parts of all ranks, as they are in 8 bits.
-at::Tensor as_bytes(const at::Tensor& part) { return part.view(at::kByte); }
-
 struct EightBitFunction : torch::autograd::Function<EightBitFunction> {
   static at::Tensor forward(AutogradContext* context,
                             const at::Tensor& input,
@@ -66,17 +62,18 @@ struct EightBitFunction : torch::autograd::Function<EightBitFunction> {
     const bool gathers = gathers_input(*call);
     const c10::ScalarType type = input.scalar_type();
 
+    const bool keeps_columns = !layer.keeps_input && (!gathers || products.gathers_columns());
     EightBits held = products.quantize(input,
                                        products.type(),
-                                       {.rows = true, .columns = !gathers && !layer.keeps_input},
+                                       {.rows = true, .columns = keeps_columns, .waits = gathers},
                                        gathers ? call->tensor_group : nullptr);
-    context->save_for_backward({layer.keeps_input ? input : kept_of(held, gathers), held.scale});
+    keep_input(context, layer, input, held);
     if (layer.frees_input) take_memory(input);
-    const at::Tensor whole =
-        gathers ? gather(*call, as_bytes(held.by_rows)).view(products.type()) : held.by_rows;
+    held.by_columns.reset();
+    if (gathers) held = gathered(*call, held);
     const at::Tensor product = products.multiply(
-        {rows(whole), held.scale}, layer.weight(*call).along_rows().transposed(), type, bias);
-    const at::Tensor output = product.view(product_shape(whole, product.size(1)));
+        held.along_rows(), layer.weight(*call).along_rows().transposed(), type, bias);
+    const at::Tensor output = product.view(product_shape(held.by_rows, product.size(1)));
     return layer.row_parallel ? summed(*call, output) : output;
   }
 
@@ -91,10 +88,9 @@ struct EightBitFunction : torch::autograd::Function<EightBitFunction> {
     EightBits input = kept_input(*call, saved);
     PendingCall gathering;
     if (gathers_input(*call)) {
-      const at::Tensor part = as_bytes(input.by_rows);
-      const at::Tensor whole = sequence_buffer(*call, part);
-      gathering = start_gather(*call, whole, part);
-      input.by_rows = whole.view(products.type());
+      const EightBits whole = products.memory_for_all(input, *call->tensor_group);
+      gathering = products.gather(whole, input, *call->tensor_group, call->overlaps_backward);
+      input = whole;
     }
     at::Tensor input_gradient =
         products
@@ -119,20 +115,40 @@ struct EightBitFunction : torch::autograd::Function<EightBitFunction> {
     return !call.eight_bits->row_parallel && call.sequence_parallel && call.tensor_group;
   }
 
-  /// "All-gather is not supported with FP8 column-wise data" (linear.py).
-  static at::Tensor kept_of(const EightBits& held, bool gathers) {
-    return gathers || !held.by_columns.defined() ? held.by_rows : held.by_columns;
+  static EightBits gathered(const LinearCall& call, const EightBits& part) {
+    const EightBitProducts& products = call.eight_bits->products;
+    EightBits whole = products.memory_for_all(part, *call.tensor_group);
+    products.gather(whole, part, *call.tensor_group, /*overlaps=*/false);
+    return whole;
+  }
+
+  /// Columns where there are any: "All-gather is not supported with FP8 column-wise data"
+  /// (linear.py).
+  static void keep_input(AutogradContext* context,
+                         const EightBitLayer& layer,
+                         const at::Tensor& input,
+                         const EightBits& held) {
+    if (layer.keeps_input) {
+      context->save_for_backward({input, at::Tensor()});
+    } else if (held.by_columns.defined()) {
+      context->save_for_backward({held.by_columns, held.scale_of_columns});
+    } else {
+      context->save_for_backward({held.by_rows, held.scale_of_rows});
+    }
   }
 
   static EightBits kept_input(const LinearCall& call, const variable_list& saved) {
     const EightBitProducts& products = call.eight_bits->products;
     if (call.eight_bits->keeps_input) {
-      return products.quantize(saved[0], products.type(), EightBitUse());
+      return products.quantize(
+          saved[0], products.type(), {.rows = !products.gathers_columns(), .columns = true});
     }
-    const bool is_transposed = !gathers_input(call) && products.keeps_transposed();
-    return {.by_rows = is_transposed ? at::Tensor() : saved[0],
-            .by_columns = is_transposed ? saved[0] : at::Tensor(),
-            .scale = saved[1]};
+    EightBits input{.scales_are_ready = !gathers_input(call)};
+    const bool by_columns =
+        gathers_input(call) ? products.gathers_columns() : products.keeps_columns();
+    (by_columns ? input.by_columns : input.by_rows) = saved[0];
+    (by_columns ? input.scale_of_columns : input.scale_of_rows) = saved[1];
+    return input;
   }
 
   static EightBits quantized_gradient(const LinearCall& call, const at::Tensor& gradient) {
@@ -140,11 +156,14 @@ struct EightBitFunction : torch::autograd::Function<EightBitFunction> {
     const bool gathers =
         call.eight_bits->row_parallel && call.sequence_parallel && call.tensor_group;
     if (!gathers) return products.quantize(gradient, products.gradient_type(), EightBitUse());
-    EightBits part = products.quantize(
-        gradient, products.gradient_type(), {.rows = true, .columns = false}, call.tensor_group);
-    part.by_rows = gather(call, as_bytes(part.by_rows)).view(products.gradient_type());
-    products.transpose(part);
-    return part;
+    EightBits whole = gathered(
+        call,
+        products.quantize(gradient,
+                          products.gradient_type(),
+                          {.rows = true, .columns = products.gathers_columns(), .waits = true},
+                          call.tensor_group));
+    products.transpose(whole);
+    return whole;
   }
 
   /// The weight's gradient for autograd; undefined when it went straight into the main gradient.

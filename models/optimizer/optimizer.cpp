@@ -57,7 +57,7 @@ at::Tensor DistributedOptimizer::initial_master_weights(std::size_t piece) const
   const Parameter& owner = *owners_[piece];
   if (owner.eight_bits) {
     at::Tensor in_16_bits = weights.to(owner.value.scalar_type());
-    return in_16_bits.mul_(owner.eight_bits->held.scale).to(at::kFloat);
+    return in_16_bits.mul_(owner.eight_bits->held.scale_of_rows).to(at::kFloat);
   }
   // `.clone().float()` in distrib_optimizer.py and optimizer.py of megatron/core/optimizer.
   const bool copies = settings_.copies_before_cast || settings_.offload;

@@ -116,6 +116,13 @@ PendingCall Communicator::start_all_to_all(at::Tensor output,
   return PendingCall(backend_->alltoall_base(output, input, received, sent, options));
 }
 
+PendingCall Communicator::start_all_gather(std::vector<at::Tensor> outputs,
+                                           std::vector<at::Tensor> inputs) {
+  c10d::AllgatherOptions options;
+  options.asyncOp = true;
+  return PendingCall(backend_->allgather_into_tensor_coalesced(outputs, inputs, options));
+}
+
 PendingCall Communicator::start_reduce_scatter(at::Tensor output, at::Tensor input) {
   return PendingCall(scatter_sum(*backend_, output, input, true));
 }

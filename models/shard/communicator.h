@@ -60,6 +60,8 @@ class Communicator {
 
   PendingCall start_all_reduce(at::Tensor tensor);
   PendingCall start_all_gather(at::Tensor output, at::Tensor input);
+  /// Several gathers in one call.
+  PendingCall start_all_gather(std::vector<at::Tensor> outputs, std::vector<at::Tensor> inputs);
   PendingCall start_reduce_scatter(at::Tensor output, at::Tensor input);
   PendingCall start_broadcast(at::Tensor tensor, int64_t from_index);
   /// Sends the i-th of size() equal parts of `input` to member i, and receives the part from member

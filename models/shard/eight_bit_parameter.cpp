@@ -20,7 +20,7 @@ at::Tensor largest_elements(const std::vector<const Parameter*>& parameters,
                             const std::shared_ptr<Communicator>& group) {
   const EightBitParameter& first = *parameters.front()->eight_bits;
   at::Tensor largest =
-      at::zeros({static_cast<int64_t>(parameters.size())}, first.held.scale.options());
+      at::zeros({static_cast<int64_t>(parameters.size())}, first.held.scale_of_rows.options());
   if (first.products.measures()) {
     for (std::size_t i = 0; i < parts.size(); ++i) {
       const auto place = std::find(parameters.begin(), parameters.end(), parts[i].parameter);
@@ -42,7 +42,7 @@ void hold_in_eight_bits(Parameter& parameter,
   take_memory(parameter.value);
   const EightBits& held = parameter.eight_bits->held;
   observer.memory_lasts(held.by_rows, {MemoryCategory::kParameter, "", parameter.name});
-  for (const at::Tensor& tensor : {held.by_columns, held.scale}) {
+  for (const at::Tensor& tensor : {held.by_columns, held.scale_of_rows}) {
     if (!tensor.defined()) continue;
     observer.memory_lasts(tensor, {MemoryCategory::kWorkspace, "fp8_weight", parameter.name});
   }

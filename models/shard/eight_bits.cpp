@@ -19,37 +19,138 @@ bool reads_one_copy(const estimator::Plan& plan) {
   return gpu != nullptr && gpu->capability() >= kBlackwell;
 }
 
-at::Tensor in_fp32(const EightBitOperand& operand) {
-  return operand.matrix.to(at::kFloat).mul(operand.scale);
+constexpr int64_t kBlock = 32;  // elements that a product sums, of one scale
+
+int64_t padded(int64_t size, int64_t alignment) {
+  return (size + alignment - 1) / alignment * alignment;
 }
+
+/// Scales of the rows of a matrix [rows, columns] (MXFP8Quantizer::get_scale_shape).
+at::Tensor empty_scales(int64_t rows, int64_t columns, const at::TensorOptions& options) {
+  return at::empty({padded(rows, 128), padded(columns / kBlock, 4)}, options.dtype(at::kByte));
+}
+
+/// One byte is the exponent of a power of two, plus this.
+constexpr int64_t kExponentBias = 127;
+
+at::Tensor blocks_of(const at::Tensor& matrix) { return matrix.unflatten(-1, {-1, kBlock}); }
+
+/// [rows, blocks] in fp32.
+at::Tensor factors(const at::Tensor& scale, const at::Tensor& matrix) {
+  return at::exp2(scale.narrow(0, 0, matrix.size(0))
+                      .narrow(1, 0, matrix.size(1) / kBlock)
+                      .to(at::kFloat)
+                      .sub(kExponentBias));
+}
+
+void write_scales(const at::Tensor& scale, const at::Tensor& values, c10::ScalarType type) {
+  const at::Tensor exponents = blocks_of(values)
+                                   .abs()
+                                   .amax(-1)
+                                   .div(largest_number(type))
+                                   .log2()
+                                   .ceil()
+                                   .add(kExponentBias)
+                                   .clamp(0, 254);
+  scale.zero_();
+  scale.narrow(0, 0, exponents.size(0)).narrow(1, 0, exponents.size(1)).copy_(exponents);
+}
+
+at::Tensor in_fp32(const EightBitOperand& operand) {
+  const at::Tensor values = operand.matrix.to(at::kFloat);
+  if (operand.scale.numel() == 1) return values.mul(operand.scale);
+  return blocks_of(values).mul(factors(operand.scale, values).unsqueeze(-1)).flatten(-2);
+}
+
+/// A left operand; a right one, [k, n], has its scales along its columns.
+at::Tensor right_in_fp32(const EightBitOperand& operand) {
+  return in_fp32(operand.transposed()).t();
+}
+
+/// `values`: fp32 of the shape of `matrix`.
+void write_blocks(const at::Tensor& matrix, const at::Tensor& scale, const at::Tensor& values) {
+  write_scales(scale, values, matrix.scalar_type());
+  matrix.copy_(blocks_of(values).div(factors(scale, values).unsqueeze(-1)).flatten(-2));
+}
+
+/// cuBLASLt reads the scales of blocks in an order of its own (swizzle_scales_for_gemm in
+/// transformer_engine/pytorch/csrc/extensions/swizzle.cpp).
+at::Tensor ready_scale(const EightBitOperand& operand) {
+  if (operand.scale_is_ready) return operand.scale;
+  return as_kernel(
+      "te::swizzle_scales", {operand.scale}, [&] { return at::empty_like(operand.scale); });
+}
+
+at::Tensor in_memory_order(const at::Tensor& tensor) {
+  return tensor.is_contiguous() ? tensor : tensor.t();
+}
+
+at::Tensor as_bytes(const at::Tensor& tensor) { return tensor.view(at::kByte); }
 
 }  // namespace
 
-EightBitOperand EightBits::along_rows() const { return {rows(by_rows), scale}; }
+EightBitOperand EightBitOperand::transposed() const {
+  return {matrix.t(), scale.dim() == 2 ? scale.t() : scale, scale_is_ready};
+}
 
+EightBitOperand EightBits::along_rows() const {
+  return {rows(by_rows), scale_of_rows, scales_are_ready};
+}
+
+/// The operand is [m, k], and what its products sum are its columns.
 EightBitOperand EightBits::along_columns() const {
-  return {by_columns.defined() ? by_columns.t() : rows(by_rows), scale};
+  if (!by_columns.defined()) return along_rows();
+  return EightBitOperand{by_columns, scale_of_columns, scales_are_ready}.transposed();
+}
+
+std::vector<at::Tensor> EightBits::tensors() const {
+  std::vector<at::Tensor> held;
+  for (const at::Tensor& tensor : {by_rows, by_columns, scale_of_rows}) {
+    if (tensor.defined()) held.push_back(tensor);
+  }
+  const bool has_two_scales =
+      scale_of_columns.defined() && !scale_of_columns.is_same(scale_of_rows);
+  if (has_two_scales) held.push_back(scale_of_columns);
+  return held;
 }
 
 EightBitProducts::EightBitProducts(const estimator::Plan& plan, bool device_computes)
-    : finds_scale_(plan.training.fp8_recipe == estimator::Fp8Recipe::kTensorwise),
-      one_copy_(reads_one_copy(plan)),
+    : recipe_(plan.training.fp8_recipe),
+      one_copy_(!has_blocks() && reads_one_copy(plan)),
       device_computes_(device_computes),
       gradient_type_(plan.training.fp8_format == estimator::Fp8Format::kHybrid
                          ? at::kFloat8_e5m2
                          : at::kFloat8_e4m3fn) {}
+
+EightBits EightBitProducts::empty(at::IntArrayRef shape,
+                                  at::TensorOptions options,
+                                  EightBitUse use) const {
+  const int64_t k = shape.back(), m = c10::multiply_integers(shape) / k;
+  EightBits held{.scales_are_ready = !has_blocks() || !use.waits};
+  if (use.rows || one_copy_) {
+    held.by_rows = at::empty(shape, options);
+    if (has_blocks()) held.scale_of_rows = empty_scales(m, k, options);
+  }
+  if (use.columns && has_blocks()) {
+    held.by_columns = at::empty({m, k}, options).t();
+    held.scale_of_columns =
+        at::empty({padded(m / kBlock, 4), padded(k, 128)}, options.dtype(at::kByte)).t();
+  } else if (use.columns && !one_copy_) {
+    held.by_columns = at::empty({k, m}, options);
+  }
+  return held;
+}
 
 EightBits EightBitProducts::quantize(const at::Tensor& tensor,
                                      c10::ScalarType type,
                                      EightBitUse use,
                                      const std::shared_ptr<Communicator>& group) const {
   const at::TensorOptions bits = tensor.options().dtype(type).requires_grad(false);
-  EightBits held;
-  if (use.rows || one_copy_) held.by_rows = at::empty(tensor.sizes(), bits);
-  if (use.columns && !one_copy_) {
-    held.by_columns = at::empty({tensor.size(-1), tensor.numel() / tensor.size(-1)}, bits);
+  EightBits held = empty(tensor.sizes(), bits, use);
+  if (!has_blocks()) {
+    held.scale_of_rows = at::empty({1}, bits.dtype(at::kFloat));
+    held.scale_of_columns = held.scale_of_rows;
   }
-  held.scale = at::empty({1}, bits.dtype(at::kFloat));
   find_scale(tensor, held, group);
   fill(held, tensor);
   return held;
@@ -66,7 +167,7 @@ void EightBitProducts::find_scale(const at::Tensor& tensor,
                                   EightBits& held,
                                   const std::shared_ptr<Communicator>& group) const {
   if (!measures()) return;
-  const at::Tensor largest = at::empty({1}, held.scale.options());
+  const at::Tensor largest = at::empty({1}, held.scale_of_rows.options());
   {
     KernelScope kernel("te::zero_amax");
     if (device_computes_) largest.zero_();
@@ -88,16 +189,19 @@ void EightBitProducts::set_scale(EightBits& held, const at::Tensor& largest) con
   if (device_computes_) {
     const c10::ScalarType type =
         (held.by_rows.defined() ? held.by_rows : held.by_columns).scalar_type();
-    held.scale.copy_(largest.div(largest_number(type)).clamp_min(1e-30));
+    held.scale_of_rows.copy_(largest.div(largest_number(type)).clamp_min(1e-30));
   }
-  kernel.moves({held.scale}, {largest});
+  kernel.moves({held.scale_of_rows}, {largest});
 }
 
 /// Of the part TransformerEngine makes a transpose, too, which nobody reads.
 void EightBitProducts::write_part(const EightBits& held,
                                   const at::Tensor& part,
                                   const at::Tensor& values) const {
-  EightBits written{.by_rows = part, .by_columns = {}, .scale = held.scale};
+  EightBits written{.by_rows = part,
+                    .by_columns = {},
+                    .scale_of_rows = held.scale_of_rows,
+                    .scale_of_columns = held.scale_of_columns};
   if (!one_copy_) written.by_columns = at::empty({part.numel(), 1}, part.options());
   fill(written, values);
 }
@@ -105,15 +209,24 @@ void EightBitProducts::write_part(const EightBits& held,
 void EightBitProducts::fill(EightBits& held, const at::Tensor& tensor) const {
   KernelScope kernel("te::quantize");
   if (device_computes_) {
-    const at::Tensor scaled = tensor.detach().to(at::kFloat).div(held.scale);
-    if (held.by_rows.defined()) held.by_rows.copy_(scaled);
-    if (held.by_columns.defined()) held.by_columns.copy_(rows(scaled).t());
+    const at::Tensor values = rows(tensor.detach().to(at::kFloat));
+    const auto write =
+        [&](const at::Tensor& matrix, const at::Tensor& scale, const at::Tensor& of) {
+          if (!matrix.defined()) return;
+          if (has_blocks()) {
+            write_blocks(matrix, scale, of);
+          } else {
+            matrix.copy_(of.div(scale));
+          }
+        };
+    write(held.by_rows.defined() ? rows(held.by_rows) : held.by_rows, held.scale_of_rows, values);
+    write(held.by_columns, held.scale_of_columns, values.t());
   }
-  kernel.moves({tensor}, {held.by_rows, held.by_columns, held.scale});
+  kernel.moves({tensor}, held.tensors());
 }
 
 void EightBitProducts::transpose(EightBits& held) const {
-  if (one_copy_) return;
+  if (one_copy_ || has_blocks()) return;
   const at::Tensor matrix = rows(held.by_rows);
   held.by_columns = as_kernel("te::transpose", {held.by_rows}, [&] {
     at::Tensor columns = held.by_columns.defined()
@@ -124,37 +237,86 @@ void EightBitProducts::transpose(EightBits& held) const {
   });
 }
 
+/// Parts of a matrix of one scale have the same one.
+EightBits EightBitProducts::memory_for_all(const EightBits& part, const Communicator& group) const {
+  const bool has_rows = part.by_rows.defined();
+  std::vector<int64_t> shape =
+      has_rows ? part.by_rows.sizes().vec() : part.by_columns.t().sizes().vec();
+  shape[0] *= group.size();
+  const bool has_columns = has_blocks() && part.by_columns.defined();
+  EightBits whole = empty(shape,
+                          (has_rows ? part.by_rows : part.by_columns).options(),
+                          {.rows = has_rows, .columns = has_columns, .waits = true});
+  if (!has_blocks()) whole.scale_of_rows = whole.scale_of_columns = part.scale_of_rows;
+  return whole;
+}
+
+PendingCall EightBitProducts::gather(const EightBits& whole,
+                                     const EightBits& part,
+                                     Communicator& group,
+                                     bool overlaps) const {
+  if (!has_blocks()) {
+    const at::Tensor output = as_bytes(whole.by_rows), input = as_bytes(part.by_rows).contiguous();
+    if (overlaps) return group.start_all_gather(output, input);
+    group.all_gather(output, input);
+    return PendingCall();
+  }
+  std::vector<at::Tensor> outputs, inputs;
+  const auto add = [&](const at::Tensor& of_all, const at::Tensor& own, int64_t own_rows) {
+    outputs.push_back(as_bytes(in_memory_order(of_all)).narrow(0, 0, own_rows * group.size()));
+    inputs.push_back(as_bytes(in_memory_order(own)).narrow(0, 0, own_rows));
+  };
+  if (part.by_rows.defined()) {
+    const int64_t m = rows(part.by_rows).size(0);
+    add(whole.scale_of_rows, part.scale_of_rows, m);
+    add(rows(whole.by_rows), rows(part.by_rows), m);
+  }
+  if (part.by_columns.defined()) {
+    const int64_t m = part.by_columns.size(1);
+    add(whole.scale_of_columns, part.scale_of_columns, m / kBlock);
+    add(whole.by_columns, part.by_columns, m);
+  }
+  PendingCall call = group.start_all_gather(std::move(outputs), std::move(inputs));
+  if (!overlaps) call.wait();
+  return call;
+}
+
 at::Tensor EightBitProducts::multiply(const EightBitOperand& left,
                                       const EightBitOperand& right,
                                       c10::ScalarType result,
                                       const std::optional<at::Tensor>& bias) const {
   if (device_computes_) {
-    const at::Tensor product = at::mm(in_fp32(left), in_fp32(right));
+    const at::Tensor product = at::mm(in_fp32(left), right_in_fp32(right));
     return (bias ? product.add_(*bias) : product).to(result);
   }
-  return watched_operator(
-      "aten::_scaled_mm",
-      "",
-      {left.matrix, right.matrix, left.scale, right.scale, bias, c10::IValue(), result, true},
-      [&] {
-        return at::empty({left.matrix.size(0), right.matrix.size(1)},
-                         left.scale.options().dtype(result));
-      });
+  const at::Tensor product =
+      at::empty({left.matrix.size(0), right.matrix.size(1)}, left.matrix.options().dtype(result));
+  return watched_operator("aten::_scaled_mm",
+                          "",
+                          {left.matrix,
+                           right.matrix,
+                           ready_scale(left),
+                           ready_scale(right),
+                           bias,
+                           c10::IValue(),
+                           result,
+                           true},
+                          [&] { return product; });
 }
 
 void EightBitProducts::multiply_and_add(at::Tensor& sum,
                                         const EightBitOperand& left,
                                         const EightBitOperand& right) const {
   if (device_computes_) {
-    sum.add_(at::mm(in_fp32(left), in_fp32(right)));
+    sum.add_(at::mm(in_fp32(left), right_in_fp32(right)));
     return;
   }
   watched_operator("aten::_scaled_mm",
                    "out",
                    {left.matrix,
                     right.matrix,
-                    left.scale,
-                    right.scale,
+                    ready_scale(left),
+                    ready_scale(right),
                     c10::IValue(),
                     c10::IValue(),
                     at::kFloat,

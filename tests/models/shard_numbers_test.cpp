@@ -3,7 +3,9 @@
 
 #include <ATen/ops/cat.h>
 
+#include <array>
 #include <cmath>
+#include <string>
 
 #include "models/pipeline/mock_data.h"
 #include "tests/models/small_shards.h"
@@ -210,25 +212,39 @@ TEST(FullyShardedShard, GathersAndFreesWithoutChangingGradients) {
   }
 }
 
+void expect_nearly(const Iteration& eight_bits, const Iteration& whole) {
+  EXPECT_NEAR(eight_bits.loss, whole.loss, 5e-3);
+  EXPECT_NE(eight_bits.loss, whole.loss);
+  for (const auto& [name, gradient] : whole.gradients) {
+    EXPECT_LT(relative_difference(eight_bits.gradients.at(name), gradient), 0.2) << name;
+  }
+}
+
+/// Two copies of a matrix, one, and two with scales of their own.
+struct GpuAndRecipe {
+  const char *gpu, *recipe;
+};
+constexpr std::array<GpuAndRecipe, 5> kEightBits = {{{"h100", "tensorwise"},
+                                                     {"h100", "delayed"},
+                                                     {"b200", "tensorwise"},
+                                                     {"b200", "delayed"},
+                                                     {"b200", "mxfp8"}}};
+
 // Three bits of mantissa: a product's operands are wrong by up to 1/16 each, at random.
 TEST(EightBits, GiveNearlyTheSameLossAndGradients) {
-  for (const char* gpu : {"h100", "b200"}) {  // two copies of a matrix, and one
-    for (const Json& family : {Json::object(), llama_changes()}) {
-      const Json on_gpu = merged(family, {{"cluster", {{"gpu", gpu}}}});
-      const Iteration whole = run_iteration(small_plan(on_gpu));
-      for (const char* recipe : {"tensorwise", "delayed"}) {
-        for (const char* recompute : {"none", "full"}) {
-          SCOPED_TRACE(std::string(gpu) + " " + recipe + " " + recompute);
-          const Iteration eight_bits = run_iteration(small_plan(merged(
-              on_gpu,
-              {{"training",
-                {{"fp8_format", "hybrid"}, {"fp8_recipe", recipe}, {"recompute", recompute}}}})));
-          EXPECT_NEAR(eight_bits.loss, whole.loss, 5e-3);
-          EXPECT_NE(eight_bits.loss, whole.loss);
-          for (const auto& [name, gradient] : whole.gradients) {
-            EXPECT_LT(relative_difference(eight_bits.gradients.at(name), gradient), 0.2) << name;
-          }
-        }
+  const Json widths = {{"model", {{"ffn_hidden_size", 64}}}};  // multiples of a block
+  for (const Json& family : {widths, merged(llama_changes(), widths)}) {
+    const Iteration whole = run_iteration(small_plan(family));
+    for (const auto& [gpu, recipe] : kEightBits) {
+      const Json in_eight_bits =
+          merged(family,
+                 {{"cluster", {{"gpu", gpu}}},
+                  {"training", {{"fp8_format", "hybrid"}, {"fp8_recipe", recipe}}}});
+      for (const char* recompute : {"none", "full"}) {
+        SCOPED_TRACE(std::string(gpu) + " " + recipe + " " + recompute);
+        expect_nearly(
+            run_iteration(small_plan(merged(in_eight_bits, training("recompute", recompute)))),
+            whole);
       }
     }
   }

@@ -29,6 +29,7 @@ class Configuration:
     words: tuple
     megatron_words: tuple = ()
     needs: frozenset = frozenset()  # stand-ins for libraries: see stand_ins/
+    gpu: str = "h100-sxm"
 
     def has_pipeline(self):
         words = self.words
@@ -251,6 +252,13 @@ def _divided_inputs(draw, family, words):
     return [word if word != flag else "--distribute-saved-activations" for word in words]
 
 
+def _on_blackwell(draw, gpu, bits):
+    """Its products read one copy of a matrix with one scale, or have scales of blocks."""
+    if draw.chance(0.5):
+        return gpu, bits
+    return "b200", bits[:-1] + ["mxfp8"] if draw.chance(0.7) else bits
+
+
 def draw_configuration(seed, number, family):
     draw, more = Draw(seed, number), Draw(f"{seed}/more", number)
     layout = _layout(draw, family)
@@ -262,22 +270,27 @@ def draw_configuration(seed, number, family):
         words += _experts(draw, layout)
         words += _routing(more, words)
         megatron.append("--moe-router-force-load-balancing")
+    gpu = "h100-sxm"
     if family == "fp8":
-        words += ["--fp8-format", more.one_of("hybrid", "e4m3"),
-                  "--fp8-recipe", more.one_of("tensorwise", "delayed")]
+        bits = ["--fp8-format", more.one_of("hybrid", "e4m3"),
+                "--fp8-recipe", more.one_of("tensorwise", "delayed")]
+        gpu, bits = _on_blackwell(Draw(f"{seed}/gpu", number), gpu, bits)
+        words += bits
     words += _variants(more, family, words)
     training, real, needs = _training(draw, layout, family)
     if family == "fp8" and "--use-distributed-optimizer" in training and more.chance(0.6):
-        training.append("--fp8-param-gather")
+        training += ["--fp8-param-gather"] if "mxfp8" not in words else []
     training += _recomputed_modules(Draw(f"{seed}/modules", number), family, words + training)
     words = _divided_inputs(Draw(f"{seed}/inputs", number), family, words + training)
     if "allgather" in words:
         needs.add("masked_select")
+    if "mxfp8" in words:
+        needs.add("coalescing")
     stage = draw.between(0, layout.pipeline - 1)
     return Configuration(name=f"{family}-{number}", family=family, world_size=layout.world_size,
                          rank=layout.rank_of_stage(stage), vocabulary=draw.between(20000, 60000),
                          words=tuple(words), megatron_words=tuple(megatron + real),
-                         needs=frozenset(needs))
+                         needs=frozenset(needs), gpu=gpu)
 
 
 def draw_configurations(seed, count, families):

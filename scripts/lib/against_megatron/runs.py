@@ -8,7 +8,6 @@ import subprocess
 
 HERE = pathlib.Path(__file__).resolve().parent
 STAND_INS = HERE / "stand_ins"
-GPU = "h100-sxm"
 DONE, DOES_NOT_FIT = 0, 1
 
 
@@ -43,7 +42,7 @@ class Machine:
         """What `onerank run` says of the rank."""
         profile, peak = folder / "shard.json", folder / "shard.peak.jsonl"
         command = [self.onerank, "run", "--world-size", configuration.world_size, "--rank",
-                   configuration.rank, "--gpu", GPU, "--framework", "megatron-lm", "--device",
+                   configuration.rank, "--gpu", configuration.gpu, "--framework", "megatron-lm", "--device",
                    "virtual", "--all-micro-batches", "--output", profile, "--peak-snapshot", peak,
                    *configuration.onerank_arguments()]
         _run(command, folder / "shard.log", {}, folder)
@@ -53,7 +52,7 @@ class Machine:
         """What pretrain_gpt.py does under `onerank exec`, as the same rank."""
         peak, log = folder / "program.peak.jsonl", folder / "program.log"
         profiles = _profiles(folder)
-        command = [self.onerank, "exec", "--gpu", GPU, "--world-size", configuration.world_size,
+        command = [self.onerank, "exec", "--gpu", configuration.gpu, "--world-size", configuration.world_size,
                    "--rank", configuration.rank, "--timeout", self.seconds, "--output", profiles,
                    "--peak-snapshot", peak]
         if configuration.family == "experts":
@@ -69,7 +68,7 @@ class Machine:
         takes no time."""
         if configuration.has_pipeline() or "fused_attention" in configuration.needs:
             return None
-        plan = self._estimate(["--world-size", configuration.world_size, "--gpu", GPU,
+        plan = self._estimate(["--world-size", configuration.world_size, "--gpu", configuration.gpu,
                                "--framework", "megatron-lm", "--advice", "never",
                                *configuration.onerank_arguments()])
         program = self._estimate(["--profiles", _profiles(folder)])

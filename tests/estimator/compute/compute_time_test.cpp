@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+#include <string>
+#include <vector>
+
 #include "tests/estimator/test_plans.h"
 
 namespace estimator {
@@ -73,22 +77,36 @@ TEST(OperatorPrice, GrowsAsTheKernelReachesLessOfTheMemorysRate) {
   EXPECT_NEAR(third / whole, 3, 1e-9);
 }
 
-// The rate is that of the scales: one for each operand, or one for each row and column.
+// The rate is that of the scales: one for each operand, for each row and column, or for each 128 or
+// 32 elements of a row.
 TEST(OperatorPrice, OfAFloat8ProductIsThatOfItsScales) {
-  const GpuRates rates(*find_gpu("h100-sxm"), nullptr);
   const int64_t n = 8192;
   const MatmulShape shape{.m = n, .n = n, .k = n};
   const double flops = 2.0 * n * n * n;
-  const auto rate = [&](const std::vector<int64_t>& left, const std::vector<int64_t>& right) {
-    const OperatorRecord record =
-        operation("aten::_scaled_mm", "Float8_e4m3fn", {{n, n}, {n, n}, left, right}, flops, 4e8);
-    return flops / (operator_price(record, rates, Dtype::kBf16).seconds - kLaunchSeconds);
+  struct Case {
+    const char* gpu;
+    std::vector<int64_t> left, right;
+    Float8Scaling scaling;
   };
-  const double of_tensors = rates.float8_flops_per_second(shape, Float8Scaling::kTensor);
-  const double of_rows = rates.float8_flops_per_second(shape, Float8Scaling::kRow);
-  ASSERT_GT(of_tensors, 1.02 * of_rows);
-  EXPECT_NEAR(rate({1}, {1}) / of_tensors, 1, 1e-9);
-  EXPECT_NEAR(rate({n, 1}, {1, n}) / of_rows, 1, 1e-9);
+  const std::vector<Case> cases = {{"h100-sxm", {1}, {1}, Float8Scaling::kTensor},
+                                   {"h100-sxm", {n, 1}, {1, n}, Float8Scaling::kRow},
+                                   {"h100-sxm", {n, n / 128}, {n / 128, n}, Float8Scaling::kBlock},
+                                   {"b200", {1}, {1}, Float8Scaling::kTensor},
+                                   {"b200", {n, n / 32}, {n / 32, n}, Float8Scaling::kMicro}};
+  std::set<double> seen;
+  for (const Case& product : cases) {
+    SCOPED_TRACE(std::string(product.gpu) + " " + std::string(to_string(product.scaling)));
+    const GpuRates rates(*find_gpu(product.gpu), nullptr);
+    const OperatorRecord record = operation("aten::_scaled_mm",
+                                            "Float8_e4m3fn",
+                                            {{n, n}, {n, n}, product.left, product.right},
+                                            flops,
+                                            4e8);
+    const double rate =
+        flops / (operator_price(record, rates, Dtype::kBf16).seconds - kLaunchSeconds);
+    EXPECT_NEAR(rate / rates.float8_flops_per_second(shape, product.scaling), 1, 1e-9);
+    EXPECT_TRUE(seen.insert(rate).second);
+  }
 }
 
 // 2,048 tokens of 16 heads: 108 elements of 16 bits are no multiple of 16 bytes, 104 are.

@@ -35,6 +35,15 @@ TEST(EightBitRules, SayWhatIsWrongAndTheWayOut) {
        {"need the distributed optimizer", "zero_stage = 0", "--use-distributed-optimizer"}},
       {{{"training", {{"fp8_param_gather", true}, {"fp8_format", "none"}}}},
        {"fp8_param_gather keeps the weights", "--fp8-format hybrid"}},
+      {{{"training", {{"fp8_recipe", "mxfp8"}}}},
+       {"no 8-bit products with a scale for each 32 elements", "h100", "B200"}},
+      {{{"training", {{"fp8_recipe", "mxfp8"}, {"sequence_length", 1000}}},
+        {"cluster", {{"gpu", "b200"}}}},
+       {"multiple of 32 tokens", "1000 tokens"}},
+      {{{"training", {{"fp8_recipe", "mxfp8"}, {"fp8_param_gather", true}}},
+        {"parallelism", {{"zero_stage", 1}}},
+        {"cluster", {{"gpu", "b200"}}}},
+       {"scales of blocks are not built", "leave fp8_param_gather out"}},
   };
   for (const BadEightBits& plan : plans) {
     SCOPED_TRACE(plan.changes);
@@ -50,6 +59,9 @@ TEST(EightBitRules, LetGoodPlansPass) {
   EXPECT_EQ(complaint_about(in_eight_bits()), "");
   EXPECT_EQ(complaint_about(in_eight_bits({{"training", {{"fp8_recipe", "tensorwise"}}}})), "");
   EXPECT_EQ(complaint_about(in_eight_bits({{"cluster", {{"gpu", "b200"}}}})), "");
+  EXPECT_EQ(complaint_about(in_eight_bits(
+                {{"training", {{"fp8_recipe", "mxfp8"}}}, {"cluster", {{"gpu", "b200"}}}})),
+            "");
 }
 
 }  // namespace

@@ -62,6 +62,38 @@ TEST(MegatronFramework, KeepsWeightsInEightBitsBesideThoseInSixteen) {
   }
 }
 
+// A byte of each element twice, and a byte of every 32 elements twice (MXFP8Quantizer).
+TEST(MegatronFramework, KeepsScalesOfBlocksBesideWeightsInEightBits) {
+  EXPECT_EQ(held_between_iterations(eight_bits("b200", "mxfp8")) -
+                held_between_iterations(sixteen_bits("b200")),
+            2 * 2 * 12 * h * h * 33 / 32);
+}
+
+/// Bytes of a gather of a sequence in 8 bits, and how many there are in an iteration.
+std::map<int64_t, int64_t> gathers_in_eight_bits(const char* recipe) {
+  Json plan = eight_bits("b200", recipe);
+  plan["parallelism"] = {{"tensor", 2}, {"sequence_parallel", true}};
+  plan["cluster"]["gpus_per_node"] = 2;
+  std::map<int64_t, int64_t> gathers;
+  for (const auto& record : execute(gpt_plan(plan)).collectives) {
+    if (record.call.dtype == "Byte") gathers[record.call.bytes] += record.count;
+  }
+  return gathers;
+}
+
+// A layer gathers two inputs in forward and again in backward, and two gradients, which products
+// sum along rows and along columns. With one scale for a tensor one of the two copies is made from
+// the other.
+TEST(MegatronFramework, GathersScalesOfBlocksWithThePartsOfASequence) {
+  constexpr int64_t kWhole = s * b * h;
+  const auto of_tensors = gathers_in_eight_bits("tensorwise");
+  const auto of_blocks = gathers_in_eight_bits("mxfp8");
+  const int64_t layers = of_tensors.at(kWhole) / (2 + 2 + 2);
+  EXPECT_EQ(of_tensors, (std::map<int64_t, int64_t>{{kWhole, layers * 6}}));
+  EXPECT_EQ(of_blocks,
+            (std::map<int64_t, int64_t>{{kWhole, layers * 8}, {kWhole / 32, layers * 8}}));
+}
+
 // What is gone is the weights in 16 bits: the copies in 8 bits are the parameters.
 TEST(MegatronFramework, KeepsWeightsInEightBitsAlone) {
   for (const char* recipe : {"tensorwise", "delayed"}) {

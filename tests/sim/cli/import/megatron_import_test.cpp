@@ -154,7 +154,9 @@ TEST_F(MegatronImport, ReadsProductsInEightBits) {
     return plan.techniques.empty() ? "" : plan.techniques.front().technique->name;
   };
   EXPECT_EQ(technique(""), "");
-  EXPECT_EQ(technique("--fp8-recipe mxfp8"), "fp8-blocks");
+  EXPECT_EQ(technique("--fp8-recipe mxfp8"), "");
+  EXPECT_EQ(technique("--fp8-recipe mxfp8 --fp8-param-gather"), "fp8-blocks");
+  EXPECT_EQ(technique("--fp8-recipe blockwise"), "fp8-blocks");
   EXPECT_EQ(technique("--num-experts 8"), "fp8-experts");
   EXPECT_EQ(technique("--first-last-layers-bf16"), "fp8");
   EXPECT_EQ(technique("--use-distributed-optimizer --fp8-param-gather"), "");
