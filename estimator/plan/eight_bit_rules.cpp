@@ -102,11 +102,6 @@ void check_parameters_in_eight_bits(Rules& rules) {
                 "fp8_param_gather keeps the weights of 8-bit products",
                 "training.fp8_param_gather, training.fp8_format = none",
                 "add --fp8-format hybrid, or leave fp8_param_gather out");
-  rules.require(
-      t.fp8_recipe != Fp8Recipe::kMxfp8,
-      "parameters in 8 bits with scales of blocks are not built",
-      fmt::format("training.fp8_param_gather, {}", fp8_recipe_of(plan)),
-      "leave fp8_param_gather out: weights are then kept in 16 bits, too, and gathered so");
   rules.require(plan.parallelism.zero_stage == 1 && t.optimizer == Optimizer::kAdamw &&
                     !t.optimizer_cpu_offload,
                 "parameters in 8 bits need the distributed optimizer with AdamW on the GPU",

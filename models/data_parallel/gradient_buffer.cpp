@@ -75,8 +75,10 @@ GradientBuffer::GradientBuffer(const ParameterList& parameters, GradientBufferOp
   const c10::NoGradGuard no_grad;
   const int64_t elements = buckets_.back().end;
   const Parameter& first = *parameters.front();
+  shares_memory_ = first.eight_bits && first.eight_bits->products.gathers_before_quantizing();
+  const bool is_bytes = first.eight_bits && !shares_memory_;
   const at::TensorOptions parameter_options =
-      (first.eight_bits ? first.value.options().dtype(at::kByte) : first.value.options())
+      (is_bytes ? first.value.options().dtype(at::kByte) : first.value.options())
           .requires_grad(false);
   {
     std::optional<SideStream::Scope> beside;
@@ -103,7 +105,11 @@ GradientBuffer::GradientBuffer(const ParameterList& parameters, GradientBufferOp
       }
       if (sharded()) {
         const at::Tensor place = slice(parameters_, slot.begin, slot.end).view(shape);
-        parameter.move_to(place.view(parameter.lasting().scalar_type()));
+        if (shares_memory_) {
+          parameter.eight_bits->products.read(parameter.eight_bits->held, place);
+        } else {
+          parameter.move_to(place.view(parameter.lasting().scalar_type()));
+        }
       }
       parameter.contribution_added = [this, index] { contribution_added(index); };
       if (auto hook = hook_for(options_.own_gradients, parameter)) {
@@ -114,13 +120,19 @@ GradientBuffer::GradientBuffer(const ParameterList& parameters, GradientBufferOp
 }
 
 void GradientBuffer::make_flat(int64_t elements, const at::TensorOptions& parameter_options) {
-  if (sharded()) {
+  if (keeps_parameters()) {
     parameters_ = at::zeros({elements}, parameter_options);
     observer().memory_lasts(parameters_, {MemoryCategory::kParameter, "parameter_buffer", ""});
   }
   if (has_flat_gradients()) {
     gradients_ = at::zeros({elements}, parameter_options.dtype(options_.type));
     observer().memory_lasts(gradients_, {MemoryCategory::kGradient, "gradient_buffer", ""});
+  }
+  if (shares_memory_) {
+    const int64_t times =
+        gradients_.element_size() / static_cast<int64_t>(parameter_options.dtype().itemsize());
+    parameters_ = slice(gradients_, 0, (elements + times - 1) / times)
+                      .view(c10::typeMetaToScalarType(parameter_options.dtype()));
   }
 }
 
@@ -133,7 +145,7 @@ at::Tensor GradientBuffer::slice(const at::Tensor& flat, int64_t begin, int64_t 
 }
 
 void GradientBuffer::begin_iteration() {
-  if (gradients_.defined()) gradients_.zero_();
+  if (gradients_.defined()) zero_gradients();
   if (!has_flat_gradients()) drop_own_gradients();
   missing_contributions_.assign(buckets_.size(), 0);
   started_.assign(buckets_.size(), false);
@@ -223,6 +235,14 @@ void GradientBuffer::gather_parameters() {
   if (!options_.overlap_gather) finish_gathers();
 }
 
+/// What was not gathered yet is zeroed after it has arrived.
+void GradientBuffer::zero_gradients() {
+  const bool holds_parameters = shares_memory_ && !gathers_.empty();
+  const int64_t first =
+      holds_parameters ? parameters_.nbytes() / gradients_.element_size() : int64_t{0};
+  slice(gradients_, first, gradients_.numel()).zero_();
+}
+
 void GradientBuffer::finish_gathers() {
   for (const auto& [index, call] : gathers_) {
     if (!call) start_gather(index);
@@ -245,12 +265,21 @@ void GradientBuffer::finish_gather(std::size_t index) {
   parameters_arrived(buckets_[index]);
 }
 
-/// post_all_gather_processing in transformer_engine/pytorch/tensor/utils.py
+/// post_all_gather_processing in transformer_engine/pytorch/tensor/utils.py, or _post_param_sync in
+/// megatron/core/distributed/param_and_grad_buffer.py.
 void GradientBuffer::parameters_arrived(const Bucket& bucket) {
   for (const ParameterSlot& slot : bucket.slots) {
     const auto& eight_bits = slot.parameter->eight_bits;
-    if (eight_bits) eight_bits->products.transpose(eight_bits->held);
+    if (!eight_bits) continue;
+    if (shares_memory_) {
+      const at::Tensor values = slice(parameters_, slot.begin, slot.end);
+      eight_bits->products.quantize_into(eight_bits->held,
+                                         values.view(slot.parameter->value.sizes()));
+    } else {
+      eight_bits->products.transpose(eight_bits->held);
+    }
   }
+  if (shares_memory_) slice(parameters_, bucket.begin, bucket.end).zero_();
 }
 
 void GradientBuffer::start_gathers(int64_t chunk, bool all) {
@@ -297,11 +326,13 @@ std::vector<OwnedPiece> GradientBuffer::owned_pieces() const {
       const auto [flat_begin, flat_end] = owned_range(bucket, slot);
       const int64_t begin = flat_begin - slot.begin, end = flat_end - slot.begin;
       const at::Tensor& gradient = slot.parameter->main_gradient;
+      const at::Tensor weights = shares_memory_ ? slice(parameters_, slot.begin, slot.end)
+                                                : slot.parameter->lasting().detach().view(-1);
       pieces.push_back(
           {.parameter = slot.parameter,
            .begin = begin,
            .end = end,
-           .weights = slice(slot.parameter->lasting().detach().view(-1), begin, end),
+           .weights = slice(weights, begin, end),
            .gradients = gradient.defined() ? slice(gradient.view(-1), begin, end) : gradient});
     }
   }

@@ -96,7 +96,9 @@ class GradientBuffer final : public DataParallel {
            options_.own_gradients != OwnGradients::kUntilZeroed;
   }
   c10::ScalarType gradient_type() const override { return options_.type; }
-  int64_t parameter_padding() const override { return sharded() ? padding_elements() : 0; }
+  int64_t parameter_padding() const override {
+    return sharded() && !shares_memory_ ? padding_elements() : 0;
+  }
   int64_t gradient_padding() const override {
     return has_flat_gradients() ? padding_elements() : 0;
   }
@@ -117,6 +119,7 @@ class GradientBuffer final : public DataParallel {
  private:
   void make_flat(int64_t elements, const at::TensorOptions& parameter_options);
   /// What happens once in an iteration, for all buckets: they are of one chunk.
+  void zero_gradients();
   DirectionScope once_in(estimator::Direction direction) const;
   void contribution_added(std::size_t bucket);
   void reduce(std::size_t index);
@@ -124,8 +127,9 @@ class GradientBuffer final : public DataParallel {
   void reduce_over_instances(const Bucket& bucket);
   void start_gather(std::size_t index);
   void finish_gather(std::size_t index);
-  /// Of parameters in 8 bits: their transposes are brought up to date.
-  static void parameters_arrived(const Bucket& bucket);
+  /// Of parameters in 8 bits: they, or their transposes, are brought up to date.
+  void parameters_arrived(const Bucket& bucket);
+  bool keeps_parameters() const { return sharded() && !shares_memory_; }
   /// The part of a parameter that this rank updates: [begin, end) in the flat buffers.
   std::pair<int64_t, int64_t> owned_range(const Bucket& bucket, const ParameterSlot& slot) const;
   bool has_flat_pieces() const { return options_.flat_pieces && sharded(); }
@@ -149,6 +153,9 @@ class GradientBuffer final : public DataParallel {
   at::Tensor gradients_;
   at::Tensor reducer_buckets_;
   at::Tensor parameters_;
+  /// Parameters lie in the memory of the gradients while they are gathered, and are quantized from
+  /// there (--reuse-grad-buf-for-mxfp8-param-ag).
+  bool shares_memory_ = false;
   std::unique_ptr<OwnedParameters> owned_parameters_;  ///< null without whole owners
   std::vector<int> missing_contributions_;  ///< for each bucket; 0: not in its last micro-batch
   std::vector<bool> started_;

@@ -30,6 +30,11 @@ std::vector<T> select(const std::vector<T>& all, const std::vector<std::size_t>&
   return selected;
 }
 
+/// Whether ranks quantize their parts of the parameter before these are gathered.
+bool quantizes_parts(const Parameter& parameter) {
+  return parameter.eight_bits && !parameter.eight_bits->products.gathers_before_quantizing();
+}
+
 }  // namespace
 
 DistributedOptimizer::DistributedOptimizer(DataParallel& data_parallel,
@@ -55,7 +60,7 @@ DistributedOptimizer::DistributedOptimizer(DataParallel& data_parallel,
 at::Tensor DistributedOptimizer::initial_master_weights(std::size_t piece) const {
   const at::Tensor& weights = model_weights_[piece];
   const Parameter& owner = *owners_[piece];
-  if (owner.eight_bits) {
+  if (quantizes_parts(owner)) {
     at::Tensor in_16_bits = weights.to(owner.value.scalar_type());
     return in_16_bits.mul_(owner.eight_bits->held.scale_of_rows).to(at::kFloat);
   }
@@ -198,7 +203,7 @@ void DistributedOptimizer::copy_to_model() {
   if (!own_master_weights_) return;
   copy_in_eight_bits();
   for (std::size_t i = 0; i < master_weights_.size(); ++i) {
-    if (!owners_[i]->eight_bits) model_weights_[i].copy_(master_weights_[i]);
+    if (!quantizes_parts(*owners_[i])) model_weights_[i].copy_(master_weights_[i]);
   }
 }
 
@@ -206,11 +211,11 @@ void DistributedOptimizer::copy_to_model() {
 void DistributedOptimizer::copy_in_eight_bits() {
   std::vector<const Parameter*> parameters;
   for (const OwnedPiece& piece : data_parallel_.owned_pieces()) {
-    if (piece.parameter->eight_bits) parameters.push_back(piece.parameter);
+    if (quantizes_parts(*piece.parameter)) parameters.push_back(piece.parameter);
   }
   std::vector<NewWeights> parts;
   for (std::size_t i = 0; i < master_weights_.size(); ++i) {
-    if (owners_[i]->eight_bits)
+    if (quantizes_parts(*owners_[i]))
       parts.push_back({owners_[i], model_weights_[i], master_weights_[i]});
   }
   quantize_parts(parameters, parts, groups_.data);

@@ -38,13 +38,15 @@ void hold_in_eight_bits(Parameter& parameter,
                         Observer& observer) {
   const c10::NoGradGuard no_grad;
   parameter.eight_bits = std::make_shared<EightBitParameter>(EightBitParameter{
-      products, products.quantize(parameter.value, products.type(), EightBitUse())});
+      products, products.quantize(parameter.value, products.type(), {.waits = true})});
   take_memory(parameter.value);
   const EightBits& held = parameter.eight_bits->held;
-  observer.memory_lasts(held.by_rows, {MemoryCategory::kParameter, "", parameter.name});
-  for (const at::Tensor& tensor : {held.by_columns, held.scale_of_rows}) {
-    if (!tensor.defined()) continue;
-    observer.memory_lasts(tensor, {MemoryCategory::kWorkspace, "fp8_weight", parameter.name});
+  for (const at::Tensor& tensor : held.tensors()) {
+    const bool is_value = tensor.is_same(held.by_rows);
+    observer.memory_lasts(tensor,
+                          {is_value ? MemoryCategory::kParameter : MemoryCategory::kWorkspace,
+                           is_value ? "" : "fp8_weight",
+                           parameter.name});
   }
 }
 

@@ -15,7 +15,8 @@ namespace models {
 
 struct EightBitParameter {
   EightBitProducts products;
-  EightBits held;  ///< by_rows lies in a flat buffer; by_columns has memory of its own
+  /// by_rows lies in a flat buffer, if new weights are gathered in 8 bits.
+  EightBits held;
 };
 
 /// Quantizes the value and frees its memory.

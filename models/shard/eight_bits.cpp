@@ -161,6 +161,11 @@ void EightBitProducts::quantize_into(EightBits& held, const at::Tensor& tensor) 
   fill(held, tensor);
 }
 
+void EightBitProducts::read(const EightBits& held, const at::Tensor& values) const {
+  const KernelScope unrecorded("te::dequantize");
+  if (device_computes_) values.copy_(in_fp32(held.along_rows()).view(values.sizes()));
+}
+
 /// Megatron-LM's recipe "delayed" has found it in earlier iterations; where values count, it is
 /// found here, too.
 void EightBitProducts::find_scale(const at::Tensor& tensor,

@@ -63,6 +63,8 @@ class EightBitProducts {
   bool gathers_columns() const { return has_blocks(); }
   /// Whether a tensor along whose columns products sum is kept by columns.
   bool keeps_columns() const { return !one_copy_; }
+  /// Whether new weights are gathered in 16 bits, and then quantized; else in 8 bits.
+  bool gathers_before_quantizing() const { return has_blocks(); }
   /// Of weights and inputs, and of output gradients (--fp8-format hybrid: e5m2).
   c10::ScalarType type() const { return at::kFloat8_e4m3fn; }
   c10::ScalarType gradient_type() const { return gradient_type_; }
@@ -74,6 +76,9 @@ class EightBitProducts {
                      const std::shared_ptr<Communicator>& group = nullptr) const;
   /// Writes a tensor of the same shape over what an earlier call made.
   void quantize_into(EightBits& held, const at::Tensor& tensor) const;
+  /// Writes the values of by_rows into a tensor of the same shape, without an operator of a real
+  /// run.
+  void read(const EightBits& held, const at::Tensor& values) const;
   /// Makes by_columns from by_rows, if products need it, or brings it up to date.
   void transpose(EightBits& held) const;
   /// Memory for the parts of all ranks of `group`, of which each has `part`. The scales of blocks

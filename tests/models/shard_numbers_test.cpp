@@ -253,9 +253,10 @@ TEST(EightBits, GiveNearlyTheSameLossAndGradients) {
 // The values that products read are those of 8 bits in both, and gradients do not depend on where
 // they lie. After steps they come from the same master weights.
 TEST(EightBits, LearnTheSameFromParametersInEightBits) {
-  for (const char* recipe : {"tensorwise", "delayed"}) {
-    SCOPED_TRACE(recipe);
-    const Json eight_bits = {{"cluster", {{"gpu", "h100"}}},
+  for (const auto& [gpu, recipe] : kEightBits) {
+    SCOPED_TRACE(std::string(gpu) + " " + recipe);
+    const Json eight_bits = {{"model", {{"ffn_hidden_size", 64}}},
+                             {"cluster", {{"gpu", gpu}}},
                              {"parallelism", {{"zero_stage", 1}}},
                              {"training", {{"fp8_format", "hybrid"}, {"fp8_recipe", recipe}}}};
     const Iteration beside = run_iteration(small_plan(eight_bits));

@@ -279,7 +279,9 @@ def draw_configuration(seed, number, family):
     words += _variants(more, family, words)
     training, real, needs = _training(draw, layout, family)
     if family == "fp8" and "--use-distributed-optimizer" in training and more.chance(0.6):
-        training += ["--fp8-param-gather"] if "mxfp8" not in words else []
+        training.append("--fp8-param-gather")
+        if "mxfp8" in words:
+            real.append("--reuse-grad-buf-for-mxfp8-param-ag")
     training += _recomputed_modules(Draw(f"{seed}/modules", number), family, words + training)
     words = _divided_inputs(Draw(f"{seed}/inputs", number), family, words + training)
     if "allgather" in words:

@@ -94,11 +94,13 @@ TEST(MegatronFramework, GathersScalesOfBlocksWithThePartsOfASequence) {
             (std::map<int64_t, int64_t>{{kWhole, layers * 8}, {kWhole / 32, layers * 8}}));
 }
 
-// What is gone is the weights in 16 bits: the copies in 8 bits are the parameters.
+// What is gone is the weights in 16 bits: the copies in 8 bits are the parameters. With scales of
+// blocks they are gathered in 16 bits, in the memory of the gradients.
 TEST(MegatronFramework, KeepsWeightsInEightBitsAlone) {
-  for (const char* recipe : {"tensorwise", "delayed"}) {
+  for (const auto& [gpu, recipe] :
+       {std::pair{"h100", "tensorwise"}, {"h100", "delayed"}, {"b200", "mxfp8"}}) {
     SCOPED_TRACE(recipe);
-    Json beside = eight_bits("h100", recipe);
+    Json beside = eight_bits(gpu, recipe);
     beside["parallelism"] = {{"zero_stage", 1}};
     Json alone = beside;
     alone["training"]["fp8_param_gather"] = true;

@@ -155,7 +155,9 @@ TEST_F(MegatronImport, ReadsProductsInEightBits) {
   };
   EXPECT_EQ(technique(""), "");
   EXPECT_EQ(technique("--fp8-recipe mxfp8"), "");
-  EXPECT_EQ(technique("--fp8-recipe mxfp8 --fp8-param-gather"), "fp8-blocks");
+  EXPECT_EQ(technique("--use-distributed-optimizer --fp8-recipe mxfp8 --fp8-param-gather "
+                      "--reuse-grad-buf-for-mxfp8-param-ag"),
+            "");
   EXPECT_EQ(technique("--fp8-recipe blockwise"), "fp8-blocks");
   EXPECT_EQ(technique("--num-experts 8"), "fp8-experts");
   EXPECT_EQ(technique("--first-last-layers-bf16"), "fp8");
