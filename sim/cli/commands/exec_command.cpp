@@ -249,6 +249,11 @@ ExecJob job_of(const ExecOptions& options, const CLI::App& app, const Environmen
   job.gpus_per_node = number_in(options.gpus_per_node, "--gpus-per-node", 1, kMostGpusPerNode);
   job.node_is_given = app.count("--gpus-per-node") > 0;
   job.steps = number_in(options.steps, "--steps", 0, kLongest);
+  if (options.no_recording && app.count("--steps") > 0) {
+    throw UserError({.what = "steps are counted by what is recorded",
+                     .where = fmt::format("--steps {} with --no-recording", job.steps),
+                     .help = "leave one of them out"});
+  }
   job.timeout_seconds = number_in(options.timeout, "--timeout", 0, kLongest);
   job.memory_bytes = memory_of(options);
   job.lift_memory_limit = options.no_memory_limit;

@@ -201,6 +201,8 @@ TEST_F(ExecRank, ThatIsNotRecordedHasNoVerdict) {
   const ProgramResult result = run_program("plain.py", {"--no-recording"});
   EXPECT_EQ(result.exit_code, 3);
   EXPECT_THAT(result.error, HasSubstr("no verdict on rank 0: nothing was recorded"));
+  EXPECT_THAT(run_program("plain.py", {"--no-recording", "--steps", "2"}).error,
+              HasSubstr("--steps 2 with --no-recording"));
 }
 
 }  // namespace
