@@ -133,7 +133,7 @@ void visit_fields(Visitor& visit, FrameworkTraits& traits) {
         "selective recompute keeps the outputs of listed operators, not all but core attention");
   visit("fused_weight_gradient",
         traits.fused_weight_gradient,
-        "products add weight gradients into the fp32 buffer");
+        "products add weight gradients into the gradient buffer");
   visit("keeps_gathered_input",
         traits.keeps_gathered_input,
         "under sequence parallelism the gathered input is kept for backward");

@@ -67,6 +67,16 @@ void check_megatron_keys(Rules& rules) {
   only_megatron(t.cross_entropy_fusion == defaults.cross_entropy_fusion, "cross_entropy_fusion");
   only_megatron(t.gradient_accumulation_fusion == defaults.gradient_accumulation_fusion,
                 "gradient_accumulation_fusion");
+  only_megatron(!t.grad_reduce_in_bf16, "grad_reduce_in_bf16");
+  rules.require(
+      !t.grad_reduce_in_bf16 || t.dtype == Dtype::kBf16,
+      "gradients are reduced in bf16 only where the model trains in bf16",
+      fmt::format("training.grad_reduce_in_bf16, training.dtype = {}", to_string(t.dtype)),
+      "use --bf16, or leave grad_reduce_in_bf16 out");
+  rules.require(!t.grad_reduce_in_bf16 || !t.optimizer_cpu_offload,
+                "an optimizer on the host takes gradients in fp32 alone here",
+                "training.grad_reduce_in_bf16, training.optimizer_cpu_offload",
+                "leave one of them out");
   only_megatron(!t.attention_mask_in_dataloader.value_or(false), "attention_mask_in_dataloader");
   only_megatron(t.megatron_core.empty(), "megatron_core");
   rules.require(t.megatron_core.empty() || minor_version(t.megatron_core) >= 0,

@@ -487,8 +487,12 @@ void visit_fields(Visitor& visit, TrainingConfig& training) {
           {"--cross-entropy-fusion-impl"}}});
   visit("gradient_accumulation_fusion",
         training.gradient_accumulation_fusion,
-        {"megatron-lm: products add weight gradients straight into the fp32 buffer",
+        {"megatron-lm: products add weight gradients straight into the gradient buffer",
          {{"--no-gradient-accumulation-fusion", "false", "weight gradients go through autograd"}}});
+  visit("grad_reduce_in_bf16",
+        training.grad_reduce_in_bf16,
+        {"megatron-lm: gradients are summed over micro-batches and reduced in bf16, not in fp32",
+         {{"--grad-reduce-in-bf16", "true"}}});
   visit("bias_gelu_fusion",
         training.bias_gelu_fusion,
         {"megatron-lm: one kernel for bias and GELU or GEGLU",

@@ -235,6 +235,7 @@ struct TrainingConfig {
   bool fp8_param_gather = false;
   CrossEntropyFusion cross_entropy_fusion = CrossEntropyFusion::kNone;
   bool gradient_accumulation_fusion = true;
+  bool grad_reduce_in_bf16 = false;
   bool bias_gelu_fusion = true;
   bool bias_swiglu_fusion = true;
   bool bias_dropout_fusion = true;

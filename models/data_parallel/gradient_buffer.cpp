@@ -145,6 +145,7 @@ at::Tensor GradientBuffer::slice(const at::Tensor& flat, int64_t begin, int64_t 
 }
 
 void GradientBuffer::begin_iteration() {
+  step_gradients_.clear();
   if (gradients_.defined()) zero_gradients();
   if (!has_flat_gradients()) drop_own_gradients();
   missing_contributions_.assign(buckets_.size(), 0);
@@ -370,6 +371,7 @@ std::vector<at::Tensor> GradientBuffer::step_gradients(c10::ScalarType type) {
     gradients = DataParallel::step_gradients(type);
   }
   if (options_.own_gradients == OwnGradients::kUntilStep) drop_own_gradients();
+  if (options_.keeps_step_gradients) step_gradients_ = gradients;
   return gradients;
 }
 

@@ -52,6 +52,8 @@ struct GradientBufferOptions {
   /// Number of ranks over whose tokens gradients are averaged, if these are not the ranks of
   /// `data_group` (0: they are). It differs for experts, which also see tokens of other ranks.
   int64_t replicas = 0;
+  /// What step_gradients() gives lasts until the next iteration, also where it is a copy.
+  bool keeps_step_gradients = false;
   std::shared_ptr<Communicator> data_group;
   /// The ranks that have the same shards in other instances of the optimizer; may be null.
   std::shared_ptr<Communicator> instances = nullptr;
@@ -156,6 +158,7 @@ class GradientBuffer final : public DataParallel {
   /// Parameters lie in the memory of the gradients while they are gathered, and are quantized from
   /// there (--reuse-grad-buf-for-mxfp8-param-ag).
   bool shares_memory_ = false;
+  std::vector<at::Tensor> step_gradients_;  ///< if they are kept until the next iteration
   std::unique_ptr<OwnedParameters> owned_parameters_;  ///< null without whole owners
   std::vector<int> missing_contributions_;  ///< for each bucket; 0: not in its last micro-batch
   std::vector<bool> started_;

@@ -24,6 +24,7 @@ int64_t bucket_limit(const ShardContext& context) {
 }
 
 c10::ScalarType gradient_type(const ShardContext& context) {
+  if (context.plan.training.grad_reduce_in_bf16) return at::kBFloat16;
   const estimator::Dtype dtype = context.plan.training.dtype;
   const bool is_fp32 = context.framework().gradient_type == estimator::GradientType::kFp32 ||
                        own_gradients(context) == OwnGradients::kUntilNextBackward;
@@ -130,6 +131,7 @@ std::unique_ptr<DataParallel> gradient_buffer(const ShardContext& context,
                             .flat_pieces = keeps_as_deepspeed(context.framework()),
                             .whole_owners = owners,
                             .replicas = context.plan.replicas(),
+                            .keeps_step_gradients = context.plan.training.grad_reduce_in_bf16,
                             .data_group = part.data_group,
                             .instances = context.groups.instances,
                             .observer = context.observer,

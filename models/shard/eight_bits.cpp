@@ -324,7 +324,7 @@ void EightBitProducts::multiply_and_add(at::Tensor& sum,
                     ready_scale(right),
                     c10::IValue(),
                     c10::IValue(),
-                    at::kFloat,
+                    sum.scalar_type(),
                     true,
                     sum},
                    [&] { return sum; });

@@ -82,7 +82,7 @@ void Products::multiply_into(at::Tensor& out,
 void Products::multiply_and_add(at::Tensor& sum,
                                 const at::Tensor& left,
                                 const at::Tensor& right) const {
-  const bool mixed = left.scalar_type() != at::kFloat;
+  const bool mixed = left.scalar_type() != sum.scalar_type();
   if (makes_outputs_alone() && mixed) {
     watched_operator(
         "aten::addmm", "dtype_out", {sum, left, right, at::kFloat, 1, 1, sum}, [&] { return sum; });

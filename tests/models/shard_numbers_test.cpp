@@ -269,6 +269,19 @@ TEST(EightBits, LearnTheSameFromParametersInEightBits) {
   }
 }
 
+TEST(Shard, GradientsInBf16AreThoseInFp32Rounded) {
+  const Json in_bf16 = {{"training", {{"dtype", "bf16"}}}};
+  const Iteration usual = run_iteration(small_plan(in_bf16));
+  const Iteration reduced =
+      run_iteration(small_plan(merged(in_bf16, training("grad_reduce_in_bf16", true))));
+  EXPECT_EQ(reduced.loss, usual.loss);
+  for (const auto& [name, gradient] : usual.gradients) {
+    const double difference = (reduced.gradients.at(name) - gradient).norm().item().toDouble();
+    EXPECT_GT(difference, 0) << name;
+    EXPECT_LT(difference, 0.01 * gradient.norm().item().toDouble()) << name;
+  }
+}
+
 TEST_P(Shard, MegatronsOptionsDifferInMemoryOnly) {
   const Json& family = GetParam().changes;
   const Iteration usual = run_iteration(small_plan(family));

@@ -282,6 +282,8 @@ def draw_configuration(seed, number, family):
         training.append("--fp8-param-gather")
         if "mxfp8" in words:
             real.append("--reuse-grad-buf-for-mxfp8-param-ag")
+    if Draw(f"{seed}/gradients", number).chance(0.3):
+        training.append("--grad-reduce-in-bf16")
     training += _recomputed_modules(Draw(f"{seed}/modules", number), family, words + training)
     words = _divided_inputs(Draw(f"{seed}/inputs", number), family, words + training)
     if "allgather" in words:

@@ -48,6 +48,7 @@ TEST(Frameworks, MegatronsOwnKeysAreRefusedElsewhere) {
   for (const Json& training : {Json{{"transformer_impl", "local"}},
                                Json{{"cross_entropy_fusion", "te"}},
                                Json{{"gradient_accumulation_fusion", false}},
+                               Json{{"grad_reduce_in_bf16", true}},
                                Json{{"attention_mask_in_dataloader", true}},
                                Json{{"megatron_core", "0.13"}}}) {
     const Json changes = {{"training", training}};

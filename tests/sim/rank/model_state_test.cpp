@@ -48,6 +48,23 @@ TEST(ModelState, OfTheDistributedOptimizerIsDividedOverTheDataRanks) {
   EXPECT_EQ(profile.model_state->parameter_padding_bytes, 0);
 }
 
+// Megatron-LM copies its part of the sums to fp32 for the step, and drops the copies when the next
+// iteration begins (zero_grad() of megatron/core/optimizer/distrib_optimizer.py).
+TEST(ModelState, OfGradientsInBf16IsTwoBytesForEachAndTheStepsCopies) {
+  const auto with = [](bool in_bf16) {
+    return execute(gpt_plan({{"cluster", {{"gpus_per_node", 4}}},
+                             {"parallelism", {{"zero_stage", 1}}},
+                             {"training", {{"dtype", "bf16"}, {"grad_reduce_in_bf16", in_bf16}}}}));
+  };
+  const auto usual = with(false), reduced = with(true);
+  EXPECT_EQ(reduced.model_state->gradient_bytes, 2 * kGptParameters);
+  EXPECT_EQ(reduced.model_state->master_weight_bytes, usual.model_state->master_weight_bytes);
+  const auto after_step = [](const auto& profile) {
+    return profile.phases.back().after.allocated_bytes;
+  };
+  EXPECT_EQ(after_step(reduced) - after_step(usual), (4 / 4 - 2) * kGptParameters);
+}
+
 TEST(ModelState, OfTwoInstancesIsDividedOverTheRanksOfOne) {
   const auto profile = execute(
       gpt_plan({{"cluster", {{"gpus_per_node", 4}}},

@@ -164,6 +164,13 @@ TEST_F(MegatronImport, ReadsProductsInEightBits) {
   EXPECT_EQ(technique("--use-distributed-optimizer --fp8-param-gather"), "");
 }
 
+TEST_F(MegatronImport, ReadsGradientsInBf16) {
+  const ImportedPlan plan = imported(
+      "--num-layers 2 --hidden-size 64 --num-attention-heads 4 --bf16 --grad-reduce-in-bf16");
+  EXPECT_TRUE(plan.techniques.empty());
+  EXPECT_EQ(plan.tree.json()["training"]["grad_reduce_in_bf16"], true);
+}
+
 TEST_F(MegatronImport, RefusesTechniquesByNameOrLeavesThemOut) {
   const std::string text = std::string(kScript) + " ";
   const std::string file = write(
