@@ -214,6 +214,35 @@ class Plans(unittest.TestCase):
         self.assert_left_out("torch.compile is not built", row(compile=True))
         self.assert_left_out("a part of the data ranks", row(zero1_group=1))
 
+    def test_a_recipe_of_megatron_bridge_says_the_types(self):
+        said = plans.plan_of(row(precision="fp8_cs", dtype="FP8"))["training"]
+        self.assertEqual((said["dtype"], said["fp8_recipe"], said["fp8_param_gather"]),
+                         ("bf16", "tensorwise", True))
+        self.assert_left_out("precision 'nvfp4' has no word", row(precision="nvfp4"))
+
+    def test_what_a_recipe_of_megatron_bridge_does_and_no_plan_says_is_the_reason(self):
+        for said, reason in (({"cuda_graphs": "full_iteration"}, "CUDA graphs"),
+                             ({"dispatcher": "hybridep"}, "HybridEP"),
+                             ({"megatron_fsdp": True}, "Megatron-FSDP"),
+                             ({"offloaded_layers": 10}, "copied to the host"),
+                             ({"expert_overlap": True}, "overlap of experts")):
+            self.assert_left_out(reason, row(precision="fp8_cs", **said))
+        self.assertIn("model", plans.plan_of(row(precision="fp8_cs", cuda_graphs=None)))
+
+    def test_each_complete_row_of_megatron_bridge_names_its_recipe(self):
+        rows = [r for r in read_rows(SCRIPTS / "data" / "ground-truth.json")
+                if r.source == "bridge" and r.complete]
+        self.assertGreater(len(rows), 60)
+        for each in rows:
+            self.assertEqual(set(each.config["recipe"]), {"path", "commit", "name"}, each.id)
+            self.assertIn(each.config["precision"], (*plans.BRIDGE_PRECISIONS, "nvfp4"), each.id)
+
+    # 126 layers, the embedding and the head: 128 in 8 stages of 2 chunks.
+    def test_chunks_count_the_embedding_and_the_head_as_layers(self):
+        arch = {**row().config["arch"], "layers": 126}
+        stages = plans.plan_of(row(arch=arch, pp=8, vpp=2))["parallelism"]["layers_per_stage"]
+        self.assertEqual(stages, [7, *[8] * 14, 7])
+
     def test_context_ranks_exchange_as_the_row_says_or_in_a_ring(self):
         said = plans.plan_of(row(cp=4, cp_comm="a2a"))["parallelism"]
         self.assertEqual((said["context"], said["context_comm"]), (4, "a2a"))
@@ -392,7 +421,7 @@ class Program(unittest.TestCase):
                               text=True, check=False)
 
     def test_rows_of_the_repository_are_read(self):
-        self.assertEqual(len(read_rows(SCRIPTS / "data" / "ground-truth.json")), 592)
+        self.assertEqual(len(read_rows(SCRIPTS / "data" / "ground-truth.json")), 614)
 
     def test_a_damaged_file_exits_with_2_and_says_where(self):
         with tempfile.NamedTemporaryFile("w", suffix=".json") as file:

@@ -15,7 +15,7 @@ from .rows import LeftOut
 # The start of a row's GPU -> a name of `onerank list gpus`. The first match wins.
 GPUS = [
     ("B200", "b200-sxm"), ("GB200", "gb200"), ("GB300", "gb300"), ("DGX-GB200", "gb200"),
-    ("DGX-GB300", "gb300"), ("H200", "h200-sxm"),
+    ("DGX-GB300", "gb300"), ("DGX-B200", "b200-sxm"), ("DGX-B300", "b300-sxm"), ("H200", "h200-sxm"),
     ("H100 PCIe", "h100-pcie"), ("H100 9", "h100-sxm-96"), ("H100", "h100-sxm"), ("DGX-H100", "h100-sxm"),
     ("h100_80gb", "h100-sxm"), ("A100-SXM4-80GB", "a100-sxm-80"), ("A100 80GB", "a100-sxm-80"),
     ("a100_80gb", "a100-sxm-80"), ("a100_40gb", "a100-sxm-40"), ("A800 80GB", "a100-sxm-80"),
@@ -74,6 +74,21 @@ SOURCES = {
                   "cluster.inter_link": "roce-100", "cluster.nics_per_node": 4,
                   "parallelism.overlap_grad_reduce": True,
                   "parallelism.bucket_elements": 512 << 20},
+    # What all of Megatron-Bridge's performance recipes have in common (NVIDIA-NeMo/Megatron-Bridge
+    # v0.5.0): gradients in bf16 (set_llama3_common_configs and set_llama31_common_configs in
+    # scripts/performance/configs/llama), TransformerEngine's cross-entropy and no search for NaN
+    # (_set_common_perf_overrides in scripts/performance/utils/overrides.py), user buffers where
+    # there are tensor ranks, buckets of 128 Mi elements and overlapped collectives of the
+    # distributed optimizer (src/megatron/bridge/training/comm_overlap.py), NVLS off (executors.py
+    # beside overrides.py), no mask (src/megatron/bridge/recipes/llama/llama3.py).
+    "bridge": {"training.framework": "megatron-lm", "model.add_bias_linear": False,
+               "training.attention": "fused", "training.cross_entropy_fusion": "te",
+               "training.grad_reduce_in_bf16": True,
+               "training.check_for_nan_in_loss_and_grad": False,
+               "training.attention_mask_in_dataloader": False, "cluster.nvls": False,
+               "parallelism.zero_stage": 1, "parallelism.overlap_grad_reduce": True,
+               "parallelism.overlap_param_gather": True, "parallelism.tp_comm_overlap": True,
+               "parallelism.bucket_elements": 128 << 20},
     "nanotron": {"training.framework": "nanotron", "model.add_bias_linear": False,
                  "cluster.inter_link": "efa-v2-p5",
                  "cluster.nics_per_node": 32},
@@ -98,16 +113,34 @@ SIMUMAX_DEEPSEEK = {"model.qk_layernorm": True, "model.moe_router_pre_softmax": 
                     "training.moe_expert_capacity_factor": 1,
                     "training.moe_pad_expert_input_to_capacity": True}
 
+# grok1/grok1_314b.yaml, whose tokenizer is that of Llama 3.
+GROK = {"model.normalization": "RMSNorm", "model.activation": "geglu",
+        "model.add_bias_linear": False, "model.vocab_size": 128256,
+        "model.moe_aux_loss_coeff": 1e-2, "training.moe_grouped_gemm": False,
+        "training.moe_expert_capacity_factor": 1, "training.moe_pad_expert_input_to_capacity": True,
+        "training.attention": "flash", "training.grad_reduce_in_bf16": True}
+
 # What the rows whose ids start so really did, where their source contradicts itself.
 CORRECTIONS = {
+    # Which Megatron-LM a container of NeMo has (docs/releases/software-versions.md).
+    "bridge-25.11": {"training.megatron_core": "0.15"},
+    "bridge-26.02": {"training.megatron_core": "0.16"},
+    "bridge-26.04": {"training.megatron_core": "0.17"},
+    "bridge-26.06": {"training.megatron_core": "0.18"},
     "simumax-b200-deepseek": SIMUMAX_DEEPSEEK,
     "simumax-b200-deepseekv2_tp1_ep4": {"model.moe_router_num_groups": 4},
     "simumax-b200-deepseekv2_tp1_ep8": {"model.moe_router_num_groups": 8},
     "simumax-b200-deepseekv3_l4_tp1_ep4": {"model.moe_router_num_groups": 4},
-    # NVTE_FUSED_ATTN in llama3.1/configure.sh and nemotron/configure.sh.
+    # NVTE_FUSED_ATTN in llama3.1/configure.sh, nemotron/configure.sh and grok1/configure.sh.
     "dgxc-v25.02.02-llama3.1-70b": {"training.attention": "fused"},
     "dgxc-v25.02.02-nemotron4-15b": {"training.attention": "fused"},
     "dgxc-v25.02.02-nemotron4-340b": {"training.attention": "flash"},
+    "dgxc-v25.02.02-grok1-314b": GROK,
+    # NeMo v2.3.0: nemo/collections/llm/recipes/nemotron4_340b.py, scripts/performance/utils.py and
+    # recommended_model_configs/model_configs_h100.csv there.
+    "dgxc-v25.05.05-nemotron4-340b": {"training.attention": "fused", "training.megatron_core": "0.12",
+                                      "training.cross_entropy_fusion": "te",
+                                      "training.grad_reduce_in_bf16": True},
     # nemotron/configure.sh sets CP=2 for bf16; the README's table does not say it. Without, a rank
     # would need 89 GiB of 80.
     "dgxc-v25.02.02-nemotron4-340b-bf16": {"parallelism.context": 2},
@@ -127,8 +160,33 @@ NEMO_IN_EIGHT_BITS = {"dtype": "bf16", "fp8_format": "hybrid", "fp8_recipe": "de
                       "fp8_param_gather": True}
 
 
+# `precision` of a recipe of Megatron-Bridge: get_precision_config() in
+# scripts/performance/utils/precision.py, and src/megatron/bridge/training/mixed_precision.py, which
+# it calls. Runs in bf16 alone also get set_post_overrides() of utils/overrides.py.
+BRIDGE_PRECISIONS = {
+    "bf16": {"dtype": "bf16", "use_precision_aware_optimizer": True},
+    "fp8_cs": {"dtype": "bf16", "fp8_format": "hybrid", "fp8_recipe": "tensorwise",
+               "fp8_param_gather": True},
+    "fp8_mx": {"dtype": "bf16", "fp8_format": "e4m3", "fp8_recipe": "mxfp8",
+               "fp8_param_gather": True},
+}
+
+# What a recipe does that no plan says: the key of a row -> what it is.
+RECIPE_TECHNIQUES = {
+    "cuda_graphs": "CUDA graphs are not modelled",
+    "megatron_fsdp": "Megatron-FSDP is not built",
+    "offloaded_layers": "activations that are copied to the host are not modelled",
+    "dispatcher": "the dispatchers of DeepEP and HybridEP are not built",
+    "expert_overlap": "the overlap of experts' communication with compute is not built",
+}
+
+
 def _precision(config):
     """What the plan's training says of types."""
+    if "precision" in config:
+        if config["precision"] not in BRIDGE_PRECISIONS:
+            raise LeftOut(f"precision {config['precision']!r} has no word in a plan")
+        return BRIDGE_PRECISIONS[config["precision"]]
     words = str(config["dtype"]).lower().removeprefix("amp_")
     if words == "fp8" and str(config.get("framework")).startswith("NeMo"):
         return NEMO_IN_EIGHT_BITS
@@ -214,12 +272,14 @@ def _sequence_parallel(config):
 
 
 def _stages(config):
-    """Where the embedding and the head each count as a layer, the outer stages have one less."""
-    layers, stages = config["arch"]["layers"], config.get("pp") or 1
-    if layers % stages == 0 or (layers + 2) % stages != 0:
+    """Where the embedding and the head each count as a layer, the outer pieces have one less: of
+    the stages, or of their chunks."""
+    layers = config["arch"]["layers"]
+    pieces = (config.get("pp") or 1) * (config.get("vpp") or 1)
+    if layers % pieces == 0 or (layers + 2) % pieces != 0:
         return {}
-    inner = (layers + 2) // stages
-    return {"layers_per_stage": [inner - 1, *[inner] * (stages - 2), inner - 1]}
+    inner = (layers + 2) // pieces
+    return {"layers_per_stage": [inner - 1, *[inner] * (pieces - 2), inner - 1]}
 
 
 def _plan_of_arch(row):
@@ -233,6 +293,9 @@ def _plan_of_arch(row):
         zero = 3
     if config.get("zero1_group", config.get("dp")) != config.get("dp"):
         raise LeftOut("an optimizer sharded over a part of the data ranks has no word in a plan")
+    for technique, reason in RECIPE_TECHNIQUES.items():
+        if config.get(technique):
+            raise LeftOut(reason)
     for technique in ("compile", "technique"):
         if config.get(technique) not in (None, False, "+packed"):
             raise LeftOut(f"{config[technique] if technique == 'technique' else 'torch.compile'}"
