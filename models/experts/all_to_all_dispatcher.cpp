@@ -7,7 +7,6 @@
 #include <ATen/ops/select.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/GradMode.h>
-#include <c10/util/accumulate.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <algorithm>
@@ -23,39 +22,6 @@ namespace {
 
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
-
-struct Splits {
-  Group group;
-  std::vector<int64_t> sent;
-  std::vector<int64_t> received;
-};
-
-at::Tensor exchange(const at::Tensor& rows,
-                    Communicator& group,
-                    const std::vector<int64_t>& sent,
-                    const std::vector<int64_t>& received) {
-  at::Tensor output = at::empty(with_rows(rows, c10::sum_integers(received)), rows.options());
-  group.start_all_to_all(output, rows.contiguous(), received, sent).wait();
-  return output;
-}
-
-struct AllToAll : torch::autograd::Function<AllToAll> {
-  static at::Tensor forward(AutogradContext* context,
-                            const at::Tensor& rows,
-                            const Splits& splits) {
-    keep(context, splits);
-    return exchange(rows, *splits.group, splits.sent, splits.received);
-  }
-
-  static variable_list backward(AutogradContext* context, variable_list gradients) {
-    const Splits& splits = kept<Splits>(context);
-    return {exchange(gradients[0], *splits.group, splits.received, splits.sent), at::Tensor()};
-  }
-};
-
-at::Tensor all_to_all(const at::Tensor& rows, const Splits& splits) {
-  return splits.group ? AllToAll::apply(rows, splits) : rows;
-}
 
 /// Chunks of rows that lie [outer][inner], to [inner][outer]; `sizes` in their present order.
 struct ChunkOrder {
@@ -133,43 +99,14 @@ at::Tensor sort_chunks(const at::Tensor& rows, const SortChunks::Options& option
   return options.has_experts_to_sort ? SortChunks::apply(rows, options) : rows;
 }
 
-std::vector<int64_t> sums_of(const std::vector<int64_t>& numbers, int64_t parts) {
-  const auto length = static_cast<int64_t>(numbers.size()) / parts;
-  std::vector<int64_t> sums;
-  for (int64_t part = 0; part < parts; ++part) {
-    const auto begin = numbers.begin() + part * length;
-    sums.push_back(c10::sum_integers(begin, begin + length));
-  }
-  return sums;
-}
-
 }  // namespace
 
 AllToAllDispatcher::AllToAllDispatcher(ShardContext& context)
-    : TokenDispatcher(context), routing_(route_in_turn(context.plan, context.coordinate)) {
+    : TokenDispatcher(context),
+      routing_(route_in_turn(context.plan, context.coordinate)),
+      arriving_(arriving_rows(context, routing_.of_expert)) {
+  rows_of_own_experts_ = arriving_.of_own_experts;
   const estimator::Plan& plan = context.plan;
-  const int64_t own = plan.experts_of_rank();
-  const int64_t first_own = context.coordinate.expert * own;
-  sent_ = sums_of(routing_.of_expert, plan.parallelism.expert);
-
-  // The other ranks' tokens, by their place alone.
-  const estimator::ParallelLayout layout(plan.parallelism);
-  const int64_t rank = layout.rank(context.coordinate);
-  const auto group = layout.group(estimator::GroupKind::kExpertModel, rank);
-  rows_of_own_experts_.assign(own, 0);
-  for (int64_t cut = 0; cut < plan.expert_tensor_size(); ++cut) {
-    for (int64_t peer = 0; peer < plan.parallelism.expert; ++peer) {
-      const auto at = layout.coordinate(group.member(peer * plan.expert_tensor_size() + cut));
-      const std::vector<int64_t> sent = tokens_of_experts(plan, at);
-      const auto begin = sent.begin() + first_own;
-      arriving_.insert(arriving_.end(), begin, begin + own);
-      for (int64_t i = 0; i < own; ++i) rows_of_own_experts_[i] += begin[i];
-      if (cut == context.coordinate.expert_tensor) {
-        received_.push_back(c10::sum_integers(begin, begin + own));
-      }
-    }
-  }
-
   std::vector<int64_t> places;
   auto token = routing_.permuted.begin();
   for (int64_t expert = 0; expert < plan.model.num_experts; ++expert) {
@@ -198,7 +135,7 @@ at::Tensor AllToAllDispatcher::by_expert(const at::Tensor& arrived) const {
   const Group& cut = context_.groups.expert_tensor;
   const bool are_weights = arrived.dim() == 1;
   return sort_chunks(cut ? gather_from_sequence(arrived, cut, parts()) : arrived,
-                     {.order = order_of_arriving(context_.plan, arriving_),
+                     {.order = order_of_arriving(context_.plan, arriving_.from_ranks),
                       .has_experts_to_sort = context_.plan.experts_of_rank() > 1,
                       .tuned = are_weights ? "" : "sort with weights",
                       .buffers = context_.buffers});
@@ -217,9 +154,8 @@ DispatchedTokens AllToAllDispatcher::dispatch(const at::Tensor& tokens,
   const at::Tensor rows = permute_tokens(
       tokens, permuted_, dispatched.row_map, {.buffers = context_.buffers, .has_weights = true});
   const at::Tensor weights = at::index_select(routed.weights.view(-1), 0, weight_places_);
-  const Splits splits{context_.groups.expert, sent_, received_};
-  const at::Tensor arrived = all_to_all(rows, splits);
-  const at::Tensor arrived_weights = all_to_all(weights, splits);
+  const at::Tensor arrived = all_to_all(rows, arriving_.splits);
+  const at::Tensor arrived_weights = all_to_all(weights, arriving_.splits);
   dispatched.held = {rows, weights, arrived, arrived_weights};
   dispatched.rows = by_expert(arrived);
   dispatched.weights = by_expert(arrived_weights).unsqueeze(-1);
@@ -229,11 +165,12 @@ DispatchedTokens AllToAllDispatcher::dispatch(const at::Tensor& tokens,
 at::Tensor AllToAllDispatcher::collect(const at::Tensor& outputs,
                                        const DispatchedTokens& dispatched) const {
   const ModuleScope scope(context_.observer, "combine");
-  at::Tensor rows = sort_chunks(outputs,
-                                {.order = order_of_arriving(context_.plan, arriving_).reversed(),
-                                 .has_experts_to_sort = context_.plan.experts_of_rank() > 1,
-                                 .tuned = "sort",
-                                 .buffers = context_.buffers});
+  at::Tensor rows =
+      sort_chunks(outputs,
+                  {.order = order_of_arriving(context_.plan, arriving_.from_ranks).reversed(),
+                   .has_experts_to_sort = context_.plan.experts_of_rank() > 1,
+                   .tuned = "sort",
+                   .buffers = context_.buffers});
   const Group& cut = context_.groups.expert_tensor;
   if (!cut) return rows;
   // The sum over ranks has the type of the router's weights.
@@ -243,7 +180,7 @@ at::Tensor AllToAllDispatcher::collect(const at::Tensor& outputs,
 
 at::Tensor AllToAllDispatcher::send_back(const at::Tensor& rows) const {
   const ModuleScope scope(context_.observer, "combine");
-  return all_to_all(rows, {context_.groups.expert, received_, sent_});
+  return all_to_all(rows, arriving_.splits.reversed());
 }
 
 at::Tensor AllToAllDispatcher::combine(const at::Tensor& rows,

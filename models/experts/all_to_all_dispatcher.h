@@ -9,9 +9,8 @@
 // waits for these numbers.
 #pragma once
 
-#include <vector>
-
 #include "models/experts/expert_routing.h"
+#include "models/experts/row_exchange.h"
 #include "models/experts/token_dispatcher.h"
 #include "models/layers/sequence_mappings.h"
 
@@ -36,10 +35,7 @@ class AllToAllDispatcher final : public TokenDispatcher {
   Parts parts() const;
 
   ExpertRouting routing_;
-  std::vector<int64_t> sent_;      ///< rows to each expert rank
-  std::vector<int64_t> received_;  ///< rows from each expert rank
-  /// Number of rows [rank][own expert] that arrive from each rank of expert-tensor x expert.
-  std::vector<int64_t> arriving_;
+  ArrivingRows arriving_;
 };
 
 }  // namespace models
