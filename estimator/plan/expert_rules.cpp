@@ -237,10 +237,17 @@ void check_stacked_layout(Rules& rules) {
                 "TorchTitan's experts are supported only with FSDP2 yet",
                 fmt::format("parallelism.zero_stage = {}", p.zero_stage),
                 "use ZeRO stage 3");
-  rules.require(p.expert == 1,
-                "FSDP2 does not work with expert parallelism yet",
-                fmt::format("parallelism.expert = {}", p.expert),
-                "use an expert parallel size of 1, or --framework megatron-lm");
+  // apply_fsdp in torchtitan/models/llama4/infra/parallelize.py of v0.2.2 then cuts the experts'
+  // second dimension.
+  const int64_t ranks = p.data.value_or(1) * p.context;
+  rules.require(p.expert == 1 || ranks <= rules.plan_.model.num_experts,
+                "FSDP2 of experts over more ranks than there are experts is not supported with "
+                "expert parallelism yet",
+                fmt::format("parallelism.expert = {}, {} ranks, model.num_experts = {}",
+                            p.expert,
+                            ranks,
+                            rules.plan_.model.num_experts),
+                "use an expert parallel size of 1, or fewer ranks");
   rules.require(p.tensor == 1,
                 "TorchTitan's experts do not work with tensor parallelism yet",
                 fmt::format("parallelism.tensor = {}", p.tensor),

@@ -157,7 +157,9 @@ FrameworkTraits torchtitan() {
           "the experts of a layer are three tensors, which belong to the layer's unit, and three "
           "grouped products (torch._grouped_mm), whose groups are padded to multiples of eight "
           "rows "
-          "(MoE in models/moe/moe.py of v0.2.2); the sum over all ranks of how many tokens each "
+          "(MoE in models/moe/moe.py of v0.2.2); with expert parallelism they are a unit of their "
+          "own, over the ranks that have the same experts (apply_fsdp in "
+          "models/llama4/infra/parallelize.py); the sum over all ranks of how many tokens each "
           "expert had, which balances them once for each step, is not counted",
           "SwiGLU, rotary positions (of complex numbers in fp32) and cross-entropy from PyTorch's "
           "operators, fused RMSNorm",

@@ -90,14 +90,39 @@ void FullySharded::set_parameters(std::deque<Parameter>& parameters, int64_t las
     units_[unit].parameters.push_back(&parameter);
   }
   last_unit_ = static_cast<std::size_t>(last);
-  for (Unit& unit : units_) unit.stays_gathered = !options_.reshard_after_forward;
+  for (Unit& unit : units_) {
+    unit.stays_gathered = !options_.reshard_after_forward;
+    unit.is_inside = options_.experts_are_units && unit.parameters.front()->expert;
+    unit.group = unit.is_inside ? options_.expert_data_group : options_.data_group;
+  }
   units_.at(last_unit_).stays_gathered = true;
+  if (options_.experts_are_units) plan_gathering_ahead();
+}
+
+/// The unit, and the one inside of it.
+std::vector<std::size_t> FullySharded::with_inside(std::size_t number) const {
+  const std::size_t next = number + 1;
+  if (next == units_.size() || !units_[next].is_inside) return {number};
+  return {number, next};
+}
+
+/// Of the experts next to embedding and head, TorchTitan leaves the gathering to their layer.
+void FullySharded::plan_gathering_ahead() {
+  std::size_t before = 0;
+  for (std::size_t number = 1; number < units_.size(); ++number) {
+    if (units_[number].is_inside) continue;
+    units_[before].ahead_in_forward =
+        before == 0 ? std::vector<std::size_t>{number} : with_inside(number);
+    units_[number].ahead_in_backward =
+        number == last_unit_ ? std::vector<std::size_t>{before} : with_inside(before);
+    before = number;
+  }
 }
 
 void FullySharded::start_gathering(Unit& unit) {
   if (unit.gathering || unit.is_whole) return;
   unit.gathering.emplace();
-  if (ranks() == 1) return;
+  if (!unit.group) return;
   const at::NoGradGuard no_grad;
   const ModuleScope module(observer(), kModule);
   const std::vector<at::Tensor> parts = parts_of(unit.parameters);
@@ -109,20 +134,24 @@ void FullySharded::start_gathering(Unit& unit) {
   {
     const SideStream::Scope scope(copy_in_stream_);
     inputs = cast(parts, sizes, options.dtype().toScalarType());
-    unit.gathering->whole = at::empty({elements * ranks()}, options);
-    mine = unit.gathering->whole.narrow(0, elements * index(), elements);
+    unit.gathering->whole = at::empty({elements * unit.group->size()}, options);
+    mine = unit.gathering->whole.narrow(0, elements * unit.group->index(), elements);
     at::_foreach_copy_(mine.split_with_sizes(sizes), inputs);
   }
   gather_stream_.wait_for(copy_in_stream_.point());
   const SideStream::Scope scope(gather_stream_);
-  options_.data_group->all_gather(unit.gathering->whole, mine);
+  unit.group->all_gather(unit.gathering->whole, mine);
   unit.gathering->arrived = gather_stream_.point();
 }
 
-void FullySharded::release_gathered() {
+void FullySharded::release(const Gathered& gathered) {
+  copy_in_stream_.wait_for(gathered.copied_out);
+  gather_stream_.wait_for(gathered.copied_out);
+}
+
+void FullySharded::release_last_gathered() {
   if (!last_gathered_) return;
-  copy_in_stream_.wait_for(last_gathered_->copied_out);
-  gather_stream_.wait_for(last_gathered_->copied_out);
+  release(*last_gathered_);
   last_gathered_.reset();
 }
 
@@ -130,28 +159,32 @@ void FullySharded::finish_gathering(Unit& unit, bool in_forward) {
   if (!unit.gathering) return;
   const at::NoGradGuard no_grad;
   const ModuleScope module(observer(), kModule);
-  if (in_forward) release_gathered();
+  if (in_forward) release_last_gathered();
   gather_stream_.current_waits_for(unit.gathering->arrived);
   const std::vector<at::Tensor> parts = parts_of(unit.parameters);
+  const int64_t ranks = group_size(unit.group);
   std::vector<at::Tensor> places;
   for (Parameter* parameter : unit.parameters) {
     const at::Tensor& value = parameter->value;
     const int64_t elements = parameter->part.numel();
-    give_memory(value, elements * ranks() * value.element_size());
+    give_memory(value, elements * ranks * value.element_size());
     observer().memory_lasts(value, {MemoryCategory::kParameter, kModule, parameter->name});
-    places.push_back(memory_as(value, {ranks(), elements}));
+    places.push_back(memory_as(value, {ranks, elements}));
   }
-  if (ranks() == 1) {
+  if (ranks == 1) {
     for (std::size_t i = 0; i < parts.size(); ++i) places[i].view(-1).copy_(parts[i]);
   } else {
-    const at::Tensor whole = unit.gathering->whole.view({ranks(), -1});
+    const at::Tensor whole = unit.gathering->whole.view({ranks, -1});
     at::split_with_sizes_copy_out(places, whole, sizes_of(parts), 1);
   }
   unit.is_whole = true;
   unit.gathering->copied_out = current_point(options_.device, &observer());
-  last_gathered_ = std::exchange(unit.gathering, std::nullopt);
   // In forward it stays until the next copy, so that this one runs beside the next all-gather.
-  if (!in_forward) release_gathered();
+  std::optional<Gathered> gathered = std::exchange(unit.gathering, std::nullopt);
+  if (in_forward)
+    last_gathered_ = std::move(gathered);
+  else
+    release(*gathered);
 }
 
 void FullySharded::free_parameters(Unit& unit) {
@@ -169,15 +202,21 @@ at::Tensor FullySharded::run(int64_t number, const at::Tensor& input, const Body
   }
   start_gathering(unit);
   finish_gathering(unit, /*in_forward=*/true);
+  for (const std::size_t ahead : unit.ahead_in_forward) start_gathering(units_[ahead]);
   // Where the first unit is the last one, too, its backward is over at the end: finish_backward().
   const bool ends_here = input.requires_grad() && position != 0;
   at::Tensor output =
       body(ends_here ? UnitBackwardFunction::apply(input, UnitOf{this, position}) : input);
-  if (!unit.stays_gathered) free_parameters(unit);
-  unit.positions.push_back(forward_order_.size());
-  forward_order_.push_back(position);
-  output.register_hook([this, position](const at::Tensor&) { before_backward(position); });
-  if (position == last_unit_ && forward_order_.size() > 1) release_gathered();
+  const bool is_recomputed = unit.is_inside && units_.at(position - 1).in_backward;
+  if (!is_recomputed) {
+    if (!unit.stays_gathered) free_parameters(unit);
+    unit.positions.push_back(forward_order_.size());
+    forward_order_.push_back(position);
+  }
+  if (output.requires_grad()) {  // not in the forward of a segment that is recomputed
+    output.register_hook([this, position](const at::Tensor&) { before_backward(position); });
+  }
+  if (position == last_unit_ && forward_order_.size() > 1) release_last_gathered();
   return output;
 }
 
@@ -188,7 +227,9 @@ void FullySharded::before_backward(std::size_t number) {
   unit.in_backward = true;
   const std::size_t position = unit.positions.back();
   unit.positions.pop_back();
-  if (position > 0) start_gathering(units_.at(forward_order_.at(position - 1)));
+  std::vector<std::size_t> ahead = unit.ahead_in_backward;
+  if (ahead.empty() && position > 0) ahead = {forward_order_.at(position - 1)};
+  for (const std::size_t other : ahead) start_gathering(units_.at(other));
 }
 
 std::vector<at::Tensor> FullySharded::take_gradients(Unit& unit) {
@@ -218,18 +259,21 @@ void FullySharded::reduce(Unit& unit, std::vector<at::Tensor> gradients) {
   reducing_ = at::Tensor();
   const int64_t elements = sum_of(sizes_of(parts_of(unit.parameters)));
   const at::TensorOptions options = unit.parameters.front()->part.options();
-  reducing_ = at::empty({ranks() * elements}, options);
-  at::Tensor rows = reducing_.view({ranks(), elements});
-  at::_chunk_cat_out(rows, gradients, 0, ranks());
+  const int64_t ranks = group_size(unit.group);
+  reducing_ = at::empty({ranks * elements}, options);
+  at::Tensor rows = reducing_.view({ranks, elements});
+  at::_chunk_cat_out(rows, gradients, 0, ranks);
   gradients.clear();
   reduce_stream_.wait_for_current();
   const SideStream::Scope scope(reduce_stream_);
   at::Tensor reduced = at::empty({elements}, options);
-  if (options_.data_group) {
-    options_.data_group->reduce_scatter(reduced, reducing_);
-    reduced.mul_(1.0 / static_cast<double>(ranks()));  // NCCL's own kernel averages
+  // The tokens of the expert ranks are already in the gradients of their experts.
+  const auto tokens_of = static_cast<double>(group_size(options_.data_group));
+  if (unit.group) {
+    unit.group->reduce_scatter(reduced, reducing_);
+    reduced.mul_(1.0 / tokens_of);  // NCCL's own kernel averages
   } else {
-    reduced.copy_(reducing_);
+    reduced.copy_(options_.data_group ? reducing_ / tokens_of : reducing_);
   }
   if (unit.gradient_parts.defined()) {
     unit.gradient_parts.add_(reduced);

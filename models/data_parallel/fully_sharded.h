@@ -25,7 +25,14 @@ namespace models {
 
 struct FullyShardedOptions {
   at::Device device;
-  std::shared_ptr<Communicator> data_group;    ///< null if there is one data rank
+  std::shared_ptr<Communicator> data_group;  ///< null if there is one data rank
+  /// The same of units of experts: the ranks that have the same ones.
+  std::shared_ptr<Communicator> expert_data_group;
+  /// The experts of a layer are a unit inside of the layer's, whose number is one more. Then units
+  /// are gathered ahead as TorchTitan asks for it (apply_fsdp in
+  /// torchtitan/models/llama4/infra/parallelize.py, v0.2.2), because the host waits for the number
+  /// of tokens that arrive.
+  bool experts_are_units = false;
   std::shared_ptr<Communicator> tensor_group;  ///< sums gradients of sequence-partial parameters
   /// fully_shard's reshard_after_forward. If false, parameters stay gathered from forward to
   /// backward (ZeRO-2).
@@ -48,7 +55,8 @@ class FullySharded final : public DataParallel {
 
   /// Runs body(input) while the parameters of unit `number` are gathered; the backward gathers them
   /// again. The input of the first unit needs no gradient. The first unit may also be the last one
-  /// (tied embeddings).
+  /// (tied embeddings). A unit of experts runs inside of its layer's body, and again where the
+  /// layer is recomputed.
   at::Tensor run(int64_t number, const at::Tensor& input, const Body& body);
 
   void begin_iteration() override;
@@ -78,6 +86,10 @@ class FullySharded final : public DataParallel {
   };
   struct Unit {
     std::vector<Parameter*> parameters;
+    std::shared_ptr<Communicator> group;  ///< has the other parts; null if there are none
+    bool is_inside = false;               ///< of the unit before it
+    /// Those whose gathering starts as soon as this one is gathered.
+    std::vector<std::size_t> ahead_in_forward, ahead_in_backward;
     bool stays_gathered = false;
     bool is_whole = false;
     bool in_backward = false;
@@ -86,8 +98,8 @@ class FullySharded final : public DataParallel {
     at::Tensor gradient_parts;           ///< reduced; the parameters' gradients are views of it
   };
 
-  int64_t ranks() const { return group_size(options_.data_group); }
-  int64_t index() const { return options_.data_group ? options_.data_group->index() : 0; }
+  void plan_gathering_ahead();
+  std::vector<std::size_t> with_inside(std::size_t number) const;
   void start_gathering(Unit& unit);
   void finish_gathering(Unit& unit, bool in_forward);
   void free_parameters(Unit& unit);
@@ -95,7 +107,8 @@ class FullySharded final : public DataParallel {
   void after_backward(std::size_t number);
   std::vector<at::Tensor> take_gradients(Unit& unit);
   void reduce(Unit& unit, std::vector<at::Tensor> gradients);
-  void release_gathered();
+  void release(const Gathered& gathered);
+  void release_last_gathered();
 
   FullyShardedOptions options_;
   SideStream copy_in_stream_, gather_stream_, reduce_stream_;

@@ -35,14 +35,18 @@ at::Tensor product(const at::Tensor& rows, const Parameter& weight, const at::Te
 
 }  // namespace
 
-std::vector<int32_t> padded_places(const std::vector<int64_t>& rows_of) {
+std::vector<int32_t> padded_places(const std::vector<int64_t>& rows_of, int64_t experts) {
   const int64_t rows = c10::sum_integers(rows_of);
-  const auto experts = static_cast<int64_t>(rows_of.size());
   std::vector<int32_t> places(aligned(rows + experts * kAlignment), -1);
-  int64_t row = 0, place = 0;
-  for (const int64_t of_expert : rows_of) {
-    for (int64_t i = 0; i < of_expert; ++i) places[place + i] = static_cast<int32_t>(row++);
-    place += aligned(std::max(of_expert, kAlignment));
+  int64_t place = 0;
+  for (int64_t expert = 0; expert < experts; ++expert) {
+    const int64_t begin = place;
+    int64_t row = 0;
+    for (std::size_t group = 0; group < rows_of.size(); row += rows_of[group++]) {
+      if (static_cast<int64_t>(group) % experts != expert) continue;
+      for (int64_t i = 0; i < rows_of[group]; ++i) places[place++] = static_cast<int32_t>(row + i);
+    }
+    place = begin + aligned(std::max(place - begin, kAlignment));
   }
   return places;
 }
@@ -58,6 +62,7 @@ const Parameter& StackedExperts::add(ParameterStore& store,
   ParameterSpec spec{
       .name = fmt::format("{}.experts.{}", name, down ? "w2" : (half == 0 ? "w1" : "w3")),
       .full_shape = {model.num_experts, down ? h : width, down ? width : h},
+      .sharded_dim = 0,
       .expert = true};
   for (int64_t expert = 0; expert < model.num_experts; ++expert) {
     spec.stacked.push_back(
@@ -76,7 +81,7 @@ StackedExperts::StackedExperts(ShardContext& context,
       gate_(add(store, name, 0)),
       down_(add(store, name, kDown)),
       up_(add(store, name, 1)) {
-  const std::vector<int32_t> places = padded_places(rows_of);
+  const std::vector<int32_t> places = padded_places(rows_of, context.plan.experts_of_rank());
   padded_rows_ = static_cast<int64_t>(places.size());
   if (context.device_computes) places_ = at::tensor(places, at::kInt).to(context.device);
 }
@@ -85,7 +90,8 @@ StackedExperts::StackedExperts(ShardContext& context,
 StackedExperts::Padding StackedExperts::pad(const at::Tensor& counts) const {
   const c10::NoGradGuard no_grad;
   const at::Tensor starts = at::cumsum(counts, 0) - counts;
-  const at::Tensor total = at::clamp_min(counts.view({1, -1}).sum(0), kAlignment);
+  const at::Tensor total =
+      at::clamp_min(counts.view({-1, context_.plan.experts_of_rank()}).sum(0), kAlignment);
   const at::Tensor sizes =
       (at::floor_divide(total + kAlignment - 1, kAlignment) * kAlignment).to(at::kInt);
   const at::Tensor ends = at::cumsum(sizes, 0);
@@ -109,6 +115,7 @@ at::Tensor StackedExperts::run(const at::Tensor& rows, const at::Tensor& sizes) 
 at::Tensor StackedExperts::forward(const at::Tensor& rows, const at::Tensor& counts) const {
   const ModuleScope scope(context_.observer, "experts");
   const Padding padding = pad(counts);
+  if (context_.experts_are_unit()) last_places_ = padding.places;
   std::vector<int64_t> shape = rows.sizes().vec();
   ++shape[0];  // a row of zeros, which padding is copied from and to
   const at::Tensor padded =

@@ -1,7 +1,8 @@
 // The experts of a rank as three tensors, each with one matrix for each expert, and one grouped
 // product for each of them (GroupedExperts in torchtitan/models/moe/moe.py, v0.2.2). The product
 // needs groups of rows that are multiples of eight, so rows are copied to padded places first
-// (indices_padding_wrapper in torchtitan/models/moe/utils.py).
+// (indices_padding_wrapper in torchtitan/models/moe/utils.py). This also brings together the rows
+// of an expert that arrive from several ranks.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -15,20 +16,20 @@
 
 namespace models {
 
-/// Where padded rows come from: [rows + 8 x experts, rounded up to 8] numbers of rows that lie
-/// sorted by expert, -1 for padding. `rows_of` has the number of rows of each expert; an expert
-/// without rows has eight of padding.
-std::vector<int32_t> padded_places(const std::vector<int64_t>& rows_of);
+/// Where padded rows come from: [rows + 8 x experts, rounded up to 8] numbers of rows, -1 for
+/// padding. Rows lie by rank and, in each rank's part, by expert; `rows_of` is their number [rank]
+/// [expert]. An expert without rows has eight of padding.
+std::vector<int32_t> padded_places(const std::vector<int64_t>& rows_of, int64_t experts);
 
 class StackedExperts {
  public:
-  /// `rows_of` has the number of rows of each expert.
+  /// The experts of this rank. `rows_of` is the number of rows [rank][expert] that it computes.
   StackedExperts(ShardContext& context,
                  ParameterStore& store,
                  const std::string& name,
                  const std::vector<int64_t>& rows_of);
-  /// [rows, h], sorted by expert -> the same shape. `counts` is [experts], the number of rows of
-  /// each, on the device.
+  /// [rows, h], sorted by rank and expert -> the same shape. `counts` is [ranks x experts], the
+  /// number of rows of each, on the device.
   at::Tensor forward(const at::Tensor& rows, const at::Tensor& counts) const;
 
  private:
@@ -46,7 +47,8 @@ class StackedExperts {
   const Parameter& down_;
   const Parameter& up_;
   int64_t padded_rows_;
-  at::Tensor places_;  ///< undefined where values do not matter
+  at::Tensor places_;               ///< undefined where values do not matter
+  mutable at::Tensor last_places_;  ///< ExpertParallel keeps those of its last call
 };
 
 }  // namespace models

@@ -8,6 +8,7 @@
 #include <ATen/ops/gather.h>
 #include <ATen/ops/histc.h>
 #include <ATen/ops/index.h>
+#include <ATen/ops/item.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/ones_like.h>
 #include <ATen/ops/sigmoid.h>
@@ -18,6 +19,8 @@
 #include <c10/core/GradMode.h>
 
 #include <limits>
+
+#include "models/data_parallel/fully_sharded.h"
 
 namespace models {
 
@@ -38,6 +41,32 @@ ParameterSpec gate_spec(const estimator::ModelConfig& model, const std::string& 
   return {.name = name + ".router.weight", .full_shape = {model.num_experts, model.hidden_size}};
 }
 
+/// Begins the unit of a layer's experts, if they are one, and later goes on with the layer's.
+class ExpertUnit {
+ public:
+  ExpertUnit(const ShardContext& context, ParameterStore& store)
+      : store_(store), of_layer_(store.unit()) {
+    if (context.experts_are_unit()) store.begin_unit();
+  }
+  ~ExpertUnit() { store_.go_on_with_unit(of_layer_); }
+  ExpertUnit(const ExpertUnit&) = delete;
+  ExpertUnit& operator=(const ExpertUnit&) = delete;
+
+ private:
+  ParameterStore& store_;
+  int64_t of_layer_;
+};
+
+StackedExperts experts_in_unit(ShardContext& context,
+                               ParameterStore& store,
+                               const std::string& name,
+                               const std::vector<int64_t>& rows_of,
+                               int64_t& unit) {
+  const ExpertUnit scope(context, store);
+  unit = store.unit();
+  return {context, store, name, rows_of};
+}
+
 }  // namespace
 
 TokenChoiceMlp::TokenChoiceMlp(ShardContext& context,
@@ -45,8 +74,9 @@ TokenChoiceMlp::TokenChoiceMlp(ShardContext& context,
                                const std::string& name)
     : context_(context),
       routing_(route_in_turn(context.plan, context.coordinate)),
+      arriving_(arriving_rows(context, routing_.of_expert)),
       gate_(store.add(gate_spec(context.plan.model, name))),
-      experts_(context, store, name, routing_.of_expert) {
+      experts_(experts_in_unit(context, store, name, arriving_.from_ranks, experts_unit_)) {
   const estimator::ModelConfig& model = context.plan.model;
   const int64_t width = model.moe_shared_expert_intermediate_size;
   if (width > 0) shared_.emplace(context, store, name + ".shared_experts", width);
@@ -111,6 +141,42 @@ TokenChoiceMlp::Order TokenChoiceMlp::sort(const Choice& choice) const {
   return {.weights = at::index(choice.weights.view(-1), {rows}), .rows = rows, .counts = counts};
 }
 
+/// Each model has its own list of operators whose outputs are kept (_op_sac_save_list in
+/// infra/parallelize.py of torchtitan/models, v0.2.2). Those of Llama 4, DeepSeek-V3 and gpt-oss
+/// have all-to-alls; that of Qwen3, the only one with norms of queries and keys, has not.
+std::shared_ptr<OutputKeeper> TokenChoiceMlp::kept_exchanges() const {
+  const estimator::ModelConfig& model = context_.plan.model;
+  const bool is_qwen3 = model.qk_layernorm && !model.multi_latent_attention;
+  return is_qwen3 ? nullptr : context_.keeper;
+}
+
+/// How many rows arrive from each rank for each own expert. The host waits for the sums.
+at::Tensor TokenChoiceMlp::exchanged(const at::Tensor& counts) const {
+  const c10::NoGradGuard no_grad;
+  const Group& group = context_.groups.expert;
+  const std::vector<int64_t> each(group->size(), counts.size(0) / group->size());
+  const at::Tensor arriving =
+      all_to_all(counts, {.group = group, .sent = each, .received = each}, kept_exchanges());
+  counts.view({group->size(), -1}).sum(1).to(at::kCPU, /*non_blocking=*/true);
+  arriving.view({group->size(), -1}).sum(1)[0].item();
+  return arriving;
+}
+
+/// Of rows [rows, h] that lie sorted by expert.
+at::Tensor TokenChoiceMlp::on_all_ranks(const at::Tensor& rows, const at::Tensor& counts) const {
+  const ModuleScope scope(context_.observer, "dispatch");
+  const at::Tensor arriving = exchanged(counts);
+  const at::Tensor outputs =
+      experts_.forward(all_to_all(rows, arriving_.splits, kept_exchanges()), arriving);
+  return all_to_all(outputs, arriving_.splits.reversed(), kept_exchanges());
+}
+
+at::Tensor TokenChoiceMlp::run_experts(const at::Tensor& rows, const at::Tensor& counts) const {
+  if (!context_.experts_are_unit()) return experts_.forward(rows, counts);
+  return context_.fully_sharded->run(
+      experts_unit_, rows, [&](const at::Tensor& input) { return on_all_ranks(input, counts); });
+}
+
 /// rows [tokens, topk, h] -> [tokens, h].
 at::Tensor TokenChoiceMlp::summed(const at::Tensor& rows, const at::Tensor& weights) const {
   if (context_.plan.model.moe_apply_probs_on_input) return rows.sum(1);
@@ -129,7 +195,7 @@ at::Tensor TokenChoiceMlp::forward(const at::Tensor& input) const {
   if (context_.plan.model.moe_apply_probs_on_input) {
     rows = (rows.to(at::kFloat) * order.weights.view({-1, 1})).to(tokens.scalar_type());
   }
-  const at::Tensor outputs = experts_.forward(rows, order.counts);
+  const at::Tensor outputs = run_experts(rows, order.counts);
   const at::Tensor shared = shared_ ? shared_->forward(input) : at::Tensor();
   const ModuleScope combine(context_.observer, "combine");
   at::Tensor unsorted = at::zeros(rows.sizes(), outputs.options().requires_grad(false));

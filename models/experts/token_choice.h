@@ -3,15 +3,22 @@
 // the rows of the tokens copied in the order of their experts, grouped products, and the rows of
 // each token summed in fp32. The weights scale the outputs of the experts or, with
 // model.moe_apply_probs_on_input, their inputs.
+//
+// If the experts are divided among ranks (ExpertParallel in torchtitan/distributed/
+// expert_parallel.py), these tell each other how many rows they send, the host waits for the
+// numbers, and all-to-alls carry the rows to the experts and back. This is the FSDP unit of the
+// experts.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 
 #include "models/experts/expert_routing.h"
+#include "models/experts/row_exchange.h"
 #include "models/experts/stacked_experts.h"
 #include "models/layers/feed_forward.h"
 #include "models/layers/mlp.h"
@@ -42,11 +49,17 @@ class TokenChoiceMlp final : public FeedForward {
   at::Tensor within_groups(const at::Tensor& scores) const;
   at::Tensor counts_of(const at::Tensor& experts) const;
   Order sort(const Choice& choice) const;
+  std::shared_ptr<OutputKeeper> kept_exchanges() const;
+  at::Tensor exchanged(const at::Tensor& counts) const;
+  at::Tensor on_all_ranks(const at::Tensor& rows, const at::Tensor& counts) const;
+  at::Tensor run_experts(const at::Tensor& rows, const at::Tensor& counts) const;
   at::Tensor summed(const at::Tensor& rows, const at::Tensor& weights) const;
 
   ShardContext& context_;
   ExpertRouting routing_;
+  ArrivingRows arriving_;
   const Parameter& gate_;
+  int64_t experts_unit_ = 0;  ///< that of the layer if they are none of their own
   StackedExperts experts_;
   std::optional<Mlp> shared_;
   at::Tensor chosen_;             ///< [tokens, topk]; undefined where values do not matter

@@ -23,8 +23,7 @@ ModelChunk::ModelChunk(ShardContext& context,
   int64_t before = 0;  // layers of this rank's other chunks
   for (int64_t other = 0; other < chunk; ++other) before += layers[context.piece(other)];
   for (int64_t number = 0; number < layers[piece]; ++number) {
-    const int64_t unit = store.begin_unit();
-    if (number == 0) first_layer_unit_ = unit;
+    layer_units_.push_back(store.begin_unit());
     layers_.emplace_back(context,
                          store,
                          LayerNumber{.of_model = first + number, .of_rank = before + number},
@@ -116,10 +115,9 @@ at::Tensor ModelChunk::forward(const at::Tensor& input, const at::Tensor& labels
   }
   if (rotary_) rotary_->tables();  // made before the first layer runs
   for (std::size_t i = 0; i < layers_.size(); ++i) {
-    hidden = in_unit(
-        first_layer_unit_ + static_cast<int64_t>(i), hidden, [&](const at::Tensor& layer_input) {
-          return layers_[i].forward(layer_input);
-        });
+    hidden = in_unit(layer_units_[i], hidden, [&](const at::Tensor& layer_input) {
+      return layers_[i].forward(layer_input);
+    });
   }
   if (!output_) return hidden;
   // The unit ends where the loss begins: nothing may hold on to the hidden states meanwhile.

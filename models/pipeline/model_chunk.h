@@ -54,7 +54,8 @@ class ModelChunk {
   std::unique_ptr<Norm> final_norm_;
   std::unique_ptr<ColumnParallelLinear> output_;
   Parameter* tied_weight_ = nullptr;
-  int64_t embedding_unit_ = 0, first_layer_unit_ = 0, head_unit_ = 0;
+  std::vector<int64_t> layer_units_;
+  int64_t embedding_unit_ = 0, head_unit_ = 0;
 };
 
 }  // namespace models

@@ -10,7 +10,9 @@ ParameterSource parameter_source(const ShardContext& context) {
           .tensor = {.size = context.tensor_size(), .index = context.coordinate.tensor},
           .expert_tensor = {.size = context.plan.expert_tensor_size(),
                             .index = context.coordinate.expert_tensor},
-          .data_part = context.data_part()};
+          .experts = {.size = context.plan.parallelism.expert, .index = context.coordinate.expert},
+          .data_part = context.data_part(),
+          .expert_data_part = context.expert_data_part()};
 }
 
 /// Null without rotary positions, and for latent attention, whose layers have tables of their own.

@@ -113,6 +113,8 @@ void Trainer::build_fully_sharded() {
   const auto fully_sharded = std::make_shared<FullySharded>(
       FullyShardedOptions{.device = context_.device,
                           .data_group = context_.groups.data,
+                          .expert_data_group = context_.groups.expert_data,
+                          .experts_are_units = context_.experts_are_unit(),
                           .tensor_group = context_.groups.tensor,
                           .reshard_after_forward = context_.plan.parallelism.zero_stage >= 3,
                           .observer = context_.observer});

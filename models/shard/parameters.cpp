@@ -108,6 +108,7 @@ ParameterList ParameterStore::of_experts(bool experts) {
 }
 
 const TensorPlace& ParameterStore::place_of(const ParameterSpec& spec) const {
+  if (!spec.stacked.empty()) return source_.experts;
   return spec.expert ? source_.expert_tensor : source_.tensor;
 }
 
@@ -158,7 +159,7 @@ void ParameterStore::make_part(Parameter& parameter,
                                const std::vector<int64_t>& shape) {
   const c10::NoGradGuard no_grad;
   const at::TensorOptions options = source_.options.dtype(at::kFloat);
-  parameter.data_part = *source_.data_part;
+  parameter.data_part = spec.expert ? *source_.expert_data_part : *source_.data_part;
   parameter.value = unbacked_tensor(shape, source_.options);
   std::vector<int64_t> part_shape = shape;
   part_shape[0] = rows_of_part(shape[0], parameter.data_part.ranks);

@@ -129,7 +129,9 @@ struct ParameterSource {
   int64_t seed = 0;
   TensorPlace tensor;
   TensorPlace expert_tensor;
-  std::optional<DataPart> data_part;  ///< FSDP: only this part of each parameter is made
+  TensorPlace experts;                       ///< among the ranks that divide stacked experts
+  std::optional<DataPart> data_part;         ///< FSDP: only this part of each parameter is made
+  std::optional<DataPart> expert_data_part;  ///< the same, of the parameters of experts
 };
 
 using ParameterList = std::vector<Parameter*>;
@@ -148,6 +150,7 @@ class ParameterStore {
   /// Begins the next FSDP unit and returns its number. Parameters that are added from now on belong
   /// to it.
   int64_t begin_unit() { return unit_ = units_++; }
+  int64_t unit() const { return unit_; }
   /// Parameters that are added from now on belong to this earlier unit again.
   void go_on_with_unit(int64_t unit) { unit_ = unit; }
   /// Marks the current place in the order. Later parameters with `at_mark` are inserted here.

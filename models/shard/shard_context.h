@@ -81,6 +81,13 @@ struct ShardContext {
   bool is_last_piece(int64_t chunk) const { return piece(chunk) == stages() * chunks() - 1; }
   /// The part of each parameter that this rank keeps; empty if it keeps whole parameters.
   std::optional<DataPart> data_part() const;
+  /// The same, of the parameters of experts.
+  std::optional<DataPart> expert_data_part() const;
+  /// Whether the experts of a layer are an FSDP unit inside of the layer's, because fewer ranks
+  /// have copies of them than of the rest.
+  bool experts_are_unit() const {
+    return plan.parallelism.fully_sharded() && plan.parallelism.expert > 1;
+  }
   at::TensorOptions options() const {
     return at::TensorOptions().device(device).dtype(scalar_type(plan.training.dtype));
   }

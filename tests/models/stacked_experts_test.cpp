@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "models/pipeline/stage.h"
 #include "tests/models/small_shards.h"
 
 namespace models {
@@ -15,7 +16,25 @@ TEST(StackedExperts, PadEachGroupToAMultipleOfEightAndAnEmptyOneToEight) {
   std::vector<int32_t> expected(40, -1);
   for (int32_t row = 0; row < 3; ++row) expected[row] = row;
   for (int32_t row = 3; row < 12; ++row) expected[16 + row - 3] = row;
-  EXPECT_EQ(padded_places({3, 0, 9}), expected);
+  EXPECT_EQ(padded_places({3, 0, 9}, 3), expected);
+}
+
+// Two ranks send 3 and 1 rows for expert 0, and 0 and 9 for expert 1: those of expert 0 are rows 0
+// to 2 and 3, those of expert 1 rows 4 to 12.
+TEST(StackedExperts, BringTogetherTheRowsOfAnExpertFromAllRanks) {
+  std::vector<int32_t> expected(32, -1);
+  for (int32_t row = 0; row < 4; ++row) expected[row] = row;
+  for (int32_t row = 4; row < 13; ++row) expected[8 + row - 4] = row;
+  EXPECT_EQ(padded_places({3, 0, 1, 9}, 2), expected);
+}
+
+// The rows of two experts from two ranks, 1 each, lie in turn.
+TEST(StackedExperts, SortTheRowsOfSeveralRanksByExpert) {
+  const std::vector<int32_t> places = padded_places({1, 1, 1, 1}, 2);
+  EXPECT_EQ(places[0], 0);
+  EXPECT_EQ(places[1], 2);
+  EXPECT_EQ(places[8], 1);
+  EXPECT_EQ(places[9], 3);
 }
 
 /// Four experts, two for a token, in the first of two layers. Other positions than rotary ones, of
@@ -71,6 +90,35 @@ TEST(TorchTitansExperts, AreRecomputedWithoutChangingGradients) {
       EXPECT_EQ(relative_difference(again.gradients.at(name), gradient), 0) << name;
     }
   }
+}
+
+// Eight experts over two expert ranks, whose four are divided between two data ranks; the router
+// over all four data ranks.
+TEST(TorchTitansExperts, AreAUnitOverTheRanksThatHaveTheSameOnes) {
+  Json all = llama_changes();
+  all.merge_patch(titan(Json::object()));
+  all.merge_patch({{"model",
+                    {{"num_experts", 8},
+                     {"moe_ffn_hidden_size", 24},
+                     {"position_embedding", "learned_absolute"}}},
+                   {"parallelism", {{"data", 4}, {"expert", 2}}},
+                   {"training", {{"global_batch_size", 8}}},
+                   {"cluster", {{"gpus_per_node", 4}}}});
+  const estimator::Plan plan = small_plan(all);
+  SilentObserver observer;
+  ShardContext context = meta_context(plan, 3, observer);
+  Stage stage(context);
+  std::map<std::string, const Parameter*> by_name;
+  for (const Parameter& parameter : stage.parameters().all()) {
+    by_name[parameter.name] = &parameter;
+  }
+  const Parameter& experts = *by_name.at("layers.1.mlp.experts.w1");
+  const Parameter& router = *by_name.at("layers.1.mlp.router.weight");
+  EXPECT_EQ(experts.value.sizes(), at::IntArrayRef({4, 24, 32}));
+  EXPECT_EQ(experts.part.numel(), 2 * 24 * 32);
+  EXPECT_EQ(router.part.numel(), 8 / 4 * 32);
+  EXPECT_EQ(experts.unit, router.unit + 1);
+  EXPECT_EQ(by_name.at("layers.1.pre_mlp_layernorm.weight")->unit, router.unit);
 }
 
 // A weight on the input of an expert is not one on its output, since the activation is no product.

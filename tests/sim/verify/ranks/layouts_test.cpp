@@ -315,18 +315,34 @@ constexpr const char* kFsdpBf16 =
     R"({"parallelism": {"data": 4, "zero_stage": 3},
         "training": {"framework": "plain", "dtype": "bf16", "attention": "flash"}})";
 
-INSTANTIATE_TEST_SUITE_P(FullySharded,
-                         VerifiedLayout,
-                         testing::Values(Layout{"Data2", 2, kFsdp2, true},
-                                         Layout{"Replicated", 8, kOwnGradients},
-                                         Layout{"Data2Tied", 2, kFsdp2},
-                                         Layout{"Data4KeptAfterForwardSgd", 4, kFsdp4Kept, true},
-                                         Layout{"Data3Uneven", 3, kFsdp3Uneven, true},
-                                         Layout{"Tensor2SequenceData4", 8, kT2Fsdp4, true},
-                                         Layout{"FullRecompute", 2, kFsdpRecompute, true},
-                                         Layout{"RecomputeByOperator", 4, kFsdpByOperator, true},
-                                         Layout{"Bf16Flash", 4, kFsdpBf16, true}),
-                         testing::PrintToStringParamName());
+constexpr const char* kFsdp4Experts2 =
+    R"({"model": {"num_experts": 4, "moe_ffn_hidden_size": 16, "moe_layer_freq": [0, 1, 0, 1]},
+        "parallelism": {"data": 4, "expert": 2, "zero_stage": 3},
+        "cluster": {"gpu": "h100-sxm"},
+        "training": {"framework": "torchtitan", "dtype": "bf16", "attention": "flash"}})";
+constexpr const char* kFsdp2Experts2ByOperator =
+    R"({"model": {"num_experts": 6, "moe_router_topk": 3, "moe_ffn_hidden_size": 16,
+                  "moe_shared_expert_intermediate_size": 24, "moe_apply_probs_on_input": true},
+        "parallelism": {"data": 2, "expert": 2, "zero_stage": 2},
+        "cluster": {"gpu": "h100-sxm"},
+        "training": {"framework": "torchtitan", "dtype": "bf16", "attention": "flash",
+                     "recompute": "selective"}})";
+
+INSTANTIATE_TEST_SUITE_P(
+    FullySharded,
+    VerifiedLayout,
+    testing::Values(Layout{"Data2", 2, kFsdp2, true},
+                    Layout{"Replicated", 8, kOwnGradients},
+                    Layout{"Data2Tied", 2, kFsdp2},
+                    Layout{"Data4KeptAfterForwardSgd", 4, kFsdp4Kept, true},
+                    Layout{"Data3Uneven", 3, kFsdp3Uneven, true},
+                    Layout{"Tensor2SequenceData4", 8, kT2Fsdp4, true},
+                    Layout{"FullRecompute", 2, kFsdpRecompute, true},
+                    Layout{"RecomputeByOperator", 4, kFsdpByOperator, true},
+                    Layout{"Bf16Flash", 4, kFsdpBf16, true},
+                    Layout{"Data4Experts2", 4, kFsdp4Experts2, true},
+                    Layout{"Experts2ByOperator", 2, kFsdp2Experts2ByOperator, true}),
+    testing::PrintToStringParamName());
 
 INSTANTIATE_TEST_SUITE_P(
     Llama,
