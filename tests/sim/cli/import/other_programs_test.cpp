@@ -146,9 +146,13 @@ TEST(TorchtitanConfig, KnowsModelsWithExperts) {
   using Names = std::vector<std::string>;
   EXPECT_EQ(techniques_of(of("llama4", "17bx16e_irope", "")), Names{"flex-attention"});
   EXPECT_EQ(techniques_of(of("deepseek_v3", "debugmodel", "")), Names{"latent-attention"});
-  EXPECT_EQ(
-      techniques_of(of("llama4", "debugmodel", "[parallelism]\nexpert_parallel_degree = 2\n")),
-      Names{"fsdp-experts"});
+  const ImportedPlan divided =
+      of("llama4", "debugmodel", "[parallelism]\nexpert_parallel_degree = 2\n");
+  EXPECT_TRUE(divided.techniques.empty());
+  EXPECT_EQ(said_key(divided, "parallelism.expert"), 2);
+  EXPECT_EQ(techniques_of(
+                of("llama4", "debugmodel", "[parallelism]\nexpert_tensor_parallel_degree = 2\n")),
+            Names{"fsdp-experts"});
 }
 
 TEST(TorchtitanConfig, SaysWhereItIsNoToml) {
