@@ -166,6 +166,23 @@ def _variants(draw, family, words):
     return more
 
 
+def _stages_as_text(draw, layout, words):
+    """The words, with a layout of the stages instead of their number where it is drawn."""
+    if layout.pipeline == 1 or not draw.chance(0.3):
+        return words
+    pieces, layers = layout.pipeline * layout.chunks, int(words[words.index("--num-layers") + 1])
+    inner = draw.one_of(*range(1, layers // pieces + 1)) if pieces > 2 else 0
+    outer = layers - inner * (pieces - 2)
+    first = draw.between(1, outer - 1)
+    last = outer - first
+    text = f"Et*{first}|" + (f"(t*{inner}|)*{pieces - 2}" if pieces > 2 else "") + f"t*{last}L"
+    flag = "--num-virtual-stages-per-pipeline-rank"
+    if flag in words:
+        at = words.index(flag)
+        words = words[:at] + words[at + 2:]
+    return [*words, "--pipeline-model-parallel-layout", text]
+
+
 def _latents(draw):
     return ["--multi-latent-attention", "--q-lora-rank", str(draw.between(128, 512, 64)),
             "--kv-lora-rank", str(draw.between(128, 512, 64)), "--qk-head-dim", "64",
@@ -263,6 +280,7 @@ def draw_configuration(seed, number, family):
     draw, more = Draw(seed, number), Draw(f"{seed}/more", number)
     layout = _layout(draw, family)
     words = layout.words() + _model(draw, layout, family)
+    words = _stages_as_text(Draw(f"{seed}/stages", number), layout, words)
     megatron = []
     if family == "mla":
         words += _latents(draw)

@@ -62,7 +62,7 @@ const PlanFlag* find_plan_flag(const std::string& key) {
 /// Flags of Megatron-LM that PipelineLayers reads.
 bool divides_stages(const std::string& key) {
   return key == "decoder-first-pipeline-num-layers" || key == "decoder-last-pipeline-num-layers" ||
-         key == "num-layers-per-virtual-pipeline-stage";
+         key == "num-layers-per-virtual-pipeline-stage" || key == "pipeline-model-parallel-layout";
 }
 
 class Importer {

@@ -13,6 +13,7 @@
 #include "sim/cli/import/glob.h"
 #include "sim/cli/import/launcher_words.h"
 #include "sim/cli/import/tree_entries.h"
+#include "sim/cli/values/pipeline_layout.h"
 #include "sim/cli/values/plan_flag_table.h"
 #include "sim/cli/values/strict_number.h"
 
@@ -316,6 +317,20 @@ void set_scheduled_batch(ImportedPlan& plan) {
   set_key(plan, "training.global_batch_size", parse_whole_number(batch, schedule->place));
 }
 
+/// The layout without the blocks of multi-token prediction, which are left out with their
+/// technique.
+void leave_out_prediction(ImportedPlan& plan) {
+  const bool has_prediction =
+      std::any_of(plan.techniques.begin(), plan.techniques.end(), [](const UsedTechnique& used) {
+        return used.technique->name == "mtp";
+      });
+  for (auto& [flag, value] : plan.stage_flags) {
+    if (!has_prediction || flag != "--pipeline-model-parallel-layout") continue;
+    value = unrolled_layout(value);
+    std::erase(value, 'm');
+  }
+}
+
 /// The embedding and the loss count as a layer each (get_num_layers_to_build in
 /// megatron/core/transformer/transformer_block.py).
 void divide_with_ends(ImportedPlan& plan) {
@@ -331,6 +346,11 @@ void divide_with_ends(ImportedPlan& plan) {
   int64_t chunks = number_of("parallelism.virtual_stages");
   const int64_t all = layers.get<int64_t>() + (embedding != nullptr) + (loss != nullptr);
   for (const auto& [flag, value] : plan.stage_flags) {
+    if (flag == "--pipeline-model-parallel-layout") {  // __post_init__ of TransformerConfig
+      throw UserError({.what = "a layout has the embedding and the loss in it",
+                       .where = (embedding != nullptr ? *embedding : *loss).place + ", " + flag,
+                       .help = "keep one of the two"});
+    }
     if (flag != "--num-layers-per-virtual-pipeline-stage") continue;
     const int64_t of_chunk = parse_whole_number(value, flag);
     if (of_chunk >= 1) chunks = std::max<int64_t>(1, all / stages / of_chunk);
@@ -362,6 +382,7 @@ void finish(ImportedPlan& plan) {
   plan.tree = tree;
   set_vocabulary(plan);
   set_scheduled_batch(plan);
+  leave_out_prediction(plan);
   divide_with_ends(plan);
   const Json sequence = said_key(plan, "training.sequence_length");
   if (said_key(plan, "model.max_position_embeddings").is_null() && !sequence.is_null()) {

@@ -9,6 +9,7 @@
 #include "estimator/base/fields.h"
 #include "estimator/plan/plan_tree.h"
 #include "estimator/plan/sized_model.h"
+#include "sim/cli/values/pipeline_layout.h"
 #include "sim/cli/values/strict_number.h"
 
 namespace sim {
@@ -22,6 +23,7 @@ using estimator::UserError;
 constexpr const char* kFirst = "--decoder-first-pipeline-num-layers";
 constexpr const char* kLast = "--decoder-last-pipeline-num-layers";
 constexpr const char* kPerVirtual = "--num-layers-per-virtual-pipeline-stage";
+constexpr const char* kLayout = "--pipeline-model-parallel-layout";
 constexpr const char* kLayersPath = "parallelism.layers_per_stage";
 constexpr const char* kVirtualPath = "parallelism.virtual_stages";
 
@@ -80,12 +82,16 @@ std::optional<std::vector<int64_t>> spread(int64_t layers,
   return spread;
 }
 
+[[noreturn]] void refuse_both(const std::string& flag, const std::string& other) {
+  throw UserError({.what = "the layers of the stages are given twice",
+                   .where = fmt::format("{} and {}", flag, other),
+                   .help = "keep one of the two"});
+}
+
 void refuse_twice(const Json& tree, const char* path, const char* flag) {
   const Json said = find_in_tree(tree, path);
   if (said.is_null() || (said.is_array() && said.empty())) return;
-  throw UserError({.what = "the layers of the stages are given twice",
-                   .where = fmt::format("{} and {}", flag, path),
-                   .help = "keep one of the two"});
+  refuse_both(flag, path);
 }
 
 }  // namespace
@@ -97,17 +103,35 @@ void PipelineLayers::add_to(CLI::App& app) {
   app.add_option(kPerVirtual, per_virtual_, "layers of each virtual stage (interleaving)")
       ->type_name("N")
       ->group(kGroup);
+  app.add_option(kLayout, layout_, "what each stage holds, such as \"Et*3|(tt|)*6L\"")
+      ->type_name("TEXT")
+      ->group(kGroup);
 }
 
 void PipelineLayers::set(const std::string& flag, const std::string& value) {
   if (flag == kFirst) first_ = value;
   if (flag == kLast) last_ = value;
   if (flag == kPerVirtual) per_virtual_ = value;
+  if (flag == kLayout) layout_ = value;
 }
 
 std::string PipelineLayers::given() const {
   if (!first_.empty()) return kFirst;
-  return !last_.empty() ? kLast : kPerVirtual;
+  if (!last_.empty()) return kLast;
+  if (!per_virtual_.empty()) return kPerVirtual;
+  return layout_.empty() ? "" : kLayout;
+}
+
+void PipelineLayers::refuse_given_twice(const Json& tree) const {
+  if (!layout_.empty()) {
+    if (given() != kLayout) refuse_both(given(), kLayout);
+    refuse_twice(tree, kVirtualPath, kLayout);
+    refuse_twice(tree, kLayersPath, kLayout);
+  }
+  if (!per_virtual_.empty()) refuse_twice(tree, kVirtualPath, kPerVirtual);
+  if (!first_.empty() || !last_.empty()) {
+    refuse_twice(tree, kLayersPath, first_.empty() ? kLast : kFirst);
+  }
 }
 
 void PipelineLayers::overlay(Json& tree) const {
@@ -115,13 +139,11 @@ void PipelineLayers::overlay(Json& tree) const {
   const auto layers = layers_of(tree);
   const auto stages = stages_of(tree);
   constexpr int64_t kMostStages = 1'000'000;
-  if (!per_virtual_.empty()) refuse_twice(tree, kVirtualPath, kPerVirtual);
-  if (!first_.empty() || !last_.empty()) {
-    refuse_twice(tree, kLayersPath, first_.empty() ? kLast : kFirst);
-  }
+  refuse_given_twice(tree);
   if (!layers || !stages || *stages < 1 || *stages > kMostStages) return;
   if (!per_virtual_.empty()) overlay_virtual(tree, *layers, *stages);
   if (!first_.empty() || !last_.empty()) overlay_uneven(tree, *layers, *stages);
+  if (!layout_.empty()) overlay_layout(tree, *layers, *stages);
 }
 
 void PipelineLayers::overlay_uneven(Json& tree, int64_t layers, int64_t stages) const {
@@ -152,6 +174,12 @@ void PipelineLayers::overlay_virtual(Json& tree, int64_t layers, int64_t stages)
                  "number for each stage or virtual stage"});
   }
   set_in_tree(tree, kVirtualPath, layers / stages / size, kPerVirtual);
+}
+
+void PipelineLayers::overlay_layout(Json& tree, int64_t layers, int64_t stages) const {
+  const std::vector<int64_t> of_stage = layers_of_layout(layout_, layers, stages);
+  set_in_tree(tree, kLayersPath, of_stage, kLayout);
+  set_in_tree(tree, kVirtualPath, static_cast<int64_t>(of_stage.size()) / stages, kLayout);
 }
 
 }  // namespace sim

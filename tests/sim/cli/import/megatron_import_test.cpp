@@ -99,6 +99,27 @@ TEST_F(MegatronImport, CountsEmbeddingAndLossAsLayersWhereTheFileSaysSo) {
   EXPECT_THROW(tree(words + "120"), estimator::UserError);
 }
 
+TEST_F(MegatronImport, LeavesPredictionOutOfALayoutWithItsTechnique) {
+  const std::string words =
+      "--num-layers 15 --hidden-size 64 --num-attention-heads 4 "
+      "--pipeline-model-parallel-size 4 ";
+  using Flags = decltype(ImportedPlan::stage_flags);
+  const auto flags_of = [&](const std::string& more) {
+    return imported(words + more, "arguments.txt").stage_flags;
+  };
+  const std::string flag = "--pipeline-model-parallel-layout";
+  EXPECT_EQ(flags_of(flag + " 'Et*3|(tt|)*6,m*2L' --mtp-num-layers 2"),
+            Flags({{flag, "Ettt|tt|tt|tt|tt|tt|tt|L"}}));
+  EXPECT_EQ(flags_of(flag + " 'Et*3|(tt|)*6L'"), Flags({{flag, "Et*3|(tt|)*6L"}}));
+}
+
+TEST_F(MegatronImport, RefusesALayoutWhoseEndsCountAsLayersToo) {
+  EXPECT_THROW(tree("--num-layers 4 --hidden-size 64 --num-attention-heads 4 "
+                    "--pipeline-model-parallel-size 2 --pipeline-model-parallel-layout 'Ett|ttL' "
+                    "--account-for-loss-in-pipeline-split"),
+               estimator::UserError);
+}
+
 TEST_F(MegatronImport, ReadsAListInLinesWithoutAProgram) {
   const Json plan =
       tree("--num-layers 2\n--hidden-size 64\n# comment\n--num-attention-heads=4\n--swiglu\n");

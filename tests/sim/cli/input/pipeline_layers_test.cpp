@@ -113,6 +113,30 @@ TEST(PipelineLayers, OfAVirtualStageAreNotGivenBesideTheirNumber) {
   EXPECT_THROW(flags.overlay(tree), estimator::UserError);
 }
 
+TEST(PipelineLayers, OfALayoutTellTheVirtualStages) {
+  const Json plan = overlaid("--pipeline-model-parallel-layout Et*3|(tt|)*6L", 15, 4);
+  EXPECT_EQ(plan["layers_per_stage"], Json({3, 2, 2, 2, 2, 2, 2, 0}));
+  EXPECT_EQ(plan["virtual_stages"], 2);
+  EXPECT_EQ(overlaid("--pipeline-model-parallel-layout Et|tttL", 4, 2)["virtual_stages"], 1);
+}
+
+TEST(PipelineLayers, OfALayoutAreNotGivenBesideOthers) {
+  const std::string layout = "--pipeline-model-parallel-layout Et|tttL ";
+  for (const std::string& flag : {kFirst7 + std::string(),
+                                  std::string(kLast7),
+                                  std::string("--num-layers-per-virtual-pipeline-stage 2")}) {
+    EXPECT_THAT(error_of(layout + flag, 4, 2), HasSubstr("given twice")) << flag;
+  }
+  for (const Json& said : {Json{{"virtual_stages", 1}}, Json{{"layers_per_stage", {1, 3}}}}) {
+    Json tree = {{"model", "gpt2"}, {"parallelism", said}};
+    CLI::App app;
+    PipelineLayers flags;
+    flags.add_to(app);
+    app.parse(layout, false);
+    EXPECT_THROW(flags.overlay(tree), estimator::UserError) << said;
+  }
+}
+
 TEST(PipelineLayers, LeaveAloneAPlanThatTellsNoStages) {
   EXPECT_EQ(overlaid("", 30, 4), Json({{"pipeline", 4}}));
   EXPECT_EQ(overlaid(kFirst7, 30, int64_t{1} << 60), Json({{"pipeline", int64_t{1} << 60}}));
