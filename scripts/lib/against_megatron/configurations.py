@@ -167,7 +167,9 @@ def _variants(draw, family, words):
 
 
 def _stages_as_text(draw, layout, words):
-    """The words, with a layout of the stages instead of their number where it is drawn."""
+    """The words, with a layout of the stages instead of their number where it is drawn. The last
+    stage has a layer at least: the stand-in for Apex's product would bring TransformerEngine's
+    workspace to a stage that has none of its layers."""
     if layout.pipeline == 1 or not draw.chance(0.3):
         return words
     pieces, layers = layout.pipeline * layout.chunks, int(words[words.index("--num-layers") + 1])
