@@ -273,7 +273,7 @@ void FullySharded::reduce(Unit& unit, std::vector<at::Tensor> gradients) {
     unit.group->reduce_scatter(reduced, reducing_);
     reduced.mul_(1.0 / tokens_of);  // NCCL's own kernel averages
   } else {
-    reduced.copy_(options_.data_group ? reducing_ / tokens_of : reducing_);
+    reduced.copy_(options_.data_group ? reducing_.div(tokens_of) : reducing_);
   }
   if (unit.gradient_parts.defined()) {
     unit.gradient_parts.add_(reduced);

@@ -155,7 +155,7 @@ at::Tensor TokenChoiceMlp::exchanged(const at::Tensor& counts) const {
   const c10::NoGradGuard no_grad;
   const Group& group = context_.groups.expert;
   const std::vector<int64_t> each(group->size(), counts.size(0) / group->size());
-  const at::Tensor arriving =
+  at::Tensor arriving =
       all_to_all(counts, {.group = group, .sent = each, .received = each}, kept_exchanges());
   counts.view({group->size(), -1}).sum(1).to(at::kCPU, /*non_blocking=*/true);
   arriving.view({group->size(), -1}).sum(1)[0].item();

@@ -294,7 +294,7 @@ at::Tensor EightBitProducts::multiply(const EightBitOperand& left,
     const at::Tensor product = at::mm(in_fp32(left), right_in_fp32(right));
     return (bias ? product.add_(*bias) : product).to(result);
   }
-  const at::Tensor product =
+  at::Tensor product =
       at::empty({left.matrix.size(0), right.matrix.size(1)}, left.matrix.options().dtype(result));
   return watched_operator("aten::_scaled_mm",
                           "",
