@@ -102,10 +102,6 @@ double flops_per_second(const OperatorRecord& record, const GpuRates& rates, Dty
                                        adds_to_fp32_sum(record));
 }
 
-}  // namespace
-
-namespace {
-
 /// `scales`: the shape of those of a matrix whose rows have `k` elements. Shapes are padded.
 Float8Scaling scaling_of(const std::vector<int64_t>& scales, int64_t k) {
   constexpr int64_t kMicroBlock = 32;

@@ -98,9 +98,7 @@ class GradientBuffer final : public DataParallel {
            options_.own_gradients != OwnGradients::kUntilZeroed;
   }
   c10::ScalarType gradient_type() const override { return options_.type; }
-  int64_t parameter_padding() const override {
-    return sharded() && !shares_memory_ ? padding_elements() : 0;
-  }
+  int64_t parameter_padding() const override { return keeps_parameters() ? padding_elements() : 0; }
   int64_t gradient_padding() const override {
     return has_flat_gradients() ? padding_elements() : 0;
   }
@@ -120,8 +118,8 @@ class GradientBuffer final : public DataParallel {
 
  private:
   void make_flat(int64_t elements, const at::TensorOptions& parameter_options);
-  /// What happens once in an iteration, for all buckets: they are of one chunk.
   void zero_gradients();
+  /// What happens once in an iteration, for all buckets: they are of one chunk.
   DirectionScope once_in(estimator::Direction direction) const;
   void contribution_added(std::size_t bucket);
   void reduce(std::size_t index);
@@ -131,6 +129,7 @@ class GradientBuffer final : public DataParallel {
   void finish_gather(std::size_t index);
   /// Of parameters in 8 bits: they, or their transposes, are brought up to date.
   void parameters_arrived(const Bucket& bucket);
+  /// Whether the flat parameters have memory of their own.
   bool keeps_parameters() const { return sharded() && !shares_memory_; }
   /// The part of a parameter that this rank updates: [begin, end) in the flat buffers.
   std::pair<int64_t, int64_t> owned_range(const Bucket& bucket, const ParameterSlot& slot) const;

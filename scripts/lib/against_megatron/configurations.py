@@ -7,6 +7,8 @@ FAMILIES = ("dense", "fp8", "experts", "mla")
 
 DENSE = ("dense", "fp8")
 
+HOPPER, BLACKWELL = "h100-sxm", "b200"
+
 # A list of modules is one word for Onerank, and several for Megatron-LM.
 MODULES = re.compile(r"[a-z_]+(,[a-z_]+)+")
 
@@ -29,7 +31,7 @@ class Configuration:
     words: tuple
     megatron_words: tuple = ()
     needs: frozenset = frozenset()  # stand-ins for libraries: see stand_ins/
-    gpu: str = "h100-sxm"
+    gpu: str = HOPPER
 
     def has_pipeline(self):
         words = self.words
@@ -271,11 +273,11 @@ def _divided_inputs(draw, family, words):
     return [word if word != flag else "--distribute-saved-activations" for word in words]
 
 
-def _on_blackwell(draw, gpu, bits):
-    """Its products read one copy of a matrix with one scale, or have scales of blocks."""
+def _gpu_of_bits(draw, bits):
+    """Products of Blackwell read one copy of a matrix with one scale, or have scales of blocks."""
     if draw.chance(0.5):
-        return gpu, bits
-    return "b200", bits[:-1] + ["mxfp8"] if draw.chance(0.7) else bits
+        return HOPPER, bits
+    return BLACKWELL, bits[:-1] + ["mxfp8"] if draw.chance(0.7) else bits
 
 
 def draw_configuration(seed, number, family):
@@ -290,11 +292,11 @@ def draw_configuration(seed, number, family):
         words += _experts(draw, layout)
         words += _routing(more, words)
         megatron.append("--moe-router-force-load-balancing")
-    gpu = "h100-sxm"
+    gpu = HOPPER
     if family == "fp8":
         bits = ["--fp8-format", more.one_of("hybrid", "e4m3"),
                 "--fp8-recipe", more.one_of("tensorwise", "delayed")]
-        gpu, bits = _on_blackwell(Draw(f"{seed}/gpu", number), gpu, bits)
+        gpu, bits = _gpu_of_bits(Draw(f"{seed}/gpu", number), bits)
         words += bits
     words += _variants(more, family, words)
     training, real, needs = _training(draw, layout, family)

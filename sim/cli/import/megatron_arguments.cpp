@@ -324,8 +324,9 @@ void leave_out_prediction(ImportedPlan& plan) {
       std::any_of(plan.techniques.begin(), plan.techniques.end(), [](const UsedTechnique& used) {
         return used.technique->name == "mtp";
       });
+  if (!has_prediction) return;
   for (auto& [flag, value] : plan.stage_flags) {
-    if (!has_prediction || flag != "--pipeline-model-parallel-layout") continue;
+    if (flag != kPipelineLayoutFlag) continue;
     value = unrolled_layout(value);
     std::erase(value, 'm');
   }
@@ -346,7 +347,7 @@ void divide_with_ends(ImportedPlan& plan) {
   int64_t chunks = number_of("parallelism.virtual_stages");
   const int64_t all = layers.get<int64_t>() + (embedding != nullptr) + (loss != nullptr);
   for (const auto& [flag, value] : plan.stage_flags) {
-    if (flag == "--pipeline-model-parallel-layout") {  // __post_init__ of TransformerConfig
+    if (flag == kPipelineLayoutFlag) {  // __post_init__ of TransformerConfig
       throw UserError({.what = "a layout has the embedding and the loss in it",
                        .where = (embedding != nullptr ? *embedding : *loss).place + ", " + flag,
                        .help = "keep one of the two"});

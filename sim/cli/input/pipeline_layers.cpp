@@ -23,7 +23,6 @@ using estimator::UserError;
 constexpr const char* kFirst = "--decoder-first-pipeline-num-layers";
 constexpr const char* kLast = "--decoder-last-pipeline-num-layers";
 constexpr const char* kPerVirtual = "--num-layers-per-virtual-pipeline-stage";
-constexpr const char* kLayout = "--pipeline-model-parallel-layout";
 constexpr const char* kLayersPath = "parallelism.layers_per_stage";
 constexpr const char* kVirtualPath = "parallelism.virtual_stages";
 
@@ -103,7 +102,7 @@ void PipelineLayers::add_to(CLI::App& app) {
   app.add_option(kPerVirtual, per_virtual_, "layers of each virtual stage (interleaving)")
       ->type_name("N")
       ->group(kGroup);
-  app.add_option(kLayout, layout_, "what each stage holds, such as \"Et*3|(tt|)*6L\"")
+  app.add_option(kPipelineLayoutFlag, layout_, "what each stage holds, such as \"Et*3|(tt|)*6L\"")
       ->type_name("TEXT")
       ->group(kGroup);
 }
@@ -112,21 +111,21 @@ void PipelineLayers::set(const std::string& flag, const std::string& value) {
   if (flag == kFirst) first_ = value;
   if (flag == kLast) last_ = value;
   if (flag == kPerVirtual) per_virtual_ = value;
-  if (flag == kLayout) layout_ = value;
+  if (flag == kPipelineLayoutFlag) layout_ = value;
 }
 
 std::string PipelineLayers::given() const {
   if (!first_.empty()) return kFirst;
   if (!last_.empty()) return kLast;
   if (!per_virtual_.empty()) return kPerVirtual;
-  return layout_.empty() ? "" : kLayout;
+  return layout_.empty() ? "" : kPipelineLayoutFlag;
 }
 
 void PipelineLayers::refuse_given_twice(const Json& tree) const {
   if (!layout_.empty()) {
-    if (given() != kLayout) refuse_both(given(), kLayout);
-    refuse_twice(tree, kVirtualPath, kLayout);
-    refuse_twice(tree, kLayersPath, kLayout);
+    if (given() != kPipelineLayoutFlag) refuse_both(given(), kPipelineLayoutFlag);
+    refuse_twice(tree, kVirtualPath, kPipelineLayoutFlag);
+    refuse_twice(tree, kLayersPath, kPipelineLayoutFlag);
   }
   if (!per_virtual_.empty()) refuse_twice(tree, kVirtualPath, kPerVirtual);
   if (!first_.empty() || !last_.empty()) {
@@ -178,8 +177,9 @@ void PipelineLayers::overlay_virtual(Json& tree, int64_t layers, int64_t stages)
 
 void PipelineLayers::overlay_layout(Json& tree, int64_t layers, int64_t stages) const {
   const std::vector<int64_t> of_stage = layers_of_layout(layout_, layers, stages);
-  set_in_tree(tree, kLayersPath, of_stage, kLayout);
-  set_in_tree(tree, kVirtualPath, static_cast<int64_t>(of_stage.size()) / stages, kLayout);
+  set_in_tree(tree, kLayersPath, of_stage, kPipelineLayoutFlag);
+  set_in_tree(
+      tree, kVirtualPath, static_cast<int64_t>(of_stage.size()) / stages, kPipelineLayoutFlag);
 }
 
 }  // namespace sim

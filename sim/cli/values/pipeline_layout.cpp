@@ -13,12 +13,11 @@ namespace {
 
 using estimator::UserError;
 
-constexpr const char* kLayoutFlag = "--pipeline-model-parallel-layout";
 constexpr std::size_t kMostLetters = 1'000'000;
 
 [[noreturn]] void refuse_layout(const std::string& where, const std::string& help) {
   throw UserError({.what = "the layout does not describe the pipeline",
-                   .where = fmt::format("{} = {}", kLayoutFlag, where),
+                   .where = fmt::format("{} = {}", kPipelineLayoutFlag, where),
                    .help = help});
 }
 
@@ -47,7 +46,7 @@ std::string repeated_pieces(std::string_view text, Piece piece) {
       text.remove_prefix(1);
       continue;
     }
-    const int64_t count = parse_whole_number(std::string(times), kLayoutFlag);
+    const int64_t count = parse_whole_number(std::string(times), kPipelineLayoutFlag);
     if (count > static_cast<int64_t>(kMostLetters / letters.size())) {
       refuse_layout(fmt::format("...{}*{}", letters, times), "repeat it less often");
     }

@@ -7,6 +7,8 @@
 
 namespace sim {
 
+inline constexpr const char* kPipelineLayoutFlag = "--pipeline-model-parallel-layout";
+
 /// The text of a layout without its commas and repetitions: "Et*2|(t|)*2,L" is "Ett|t|t|L". As in
 /// parse_str_to_list() of megatron/core/transformer/pipeline_parallel_layer_layout.py, groups do
 /// not nest. Throws UserError when the text would be longer than a million characters.

@@ -62,7 +62,7 @@ if "weight_gradient" in WANTED:
 if "coalescing" in WANTED:
     import functools
 
-    import torch.distributed.distributed_c10d as distributed
+    import torch.distributed
 
     def without_device(coalescing_manager):
         @functools.wraps(coalescing_manager)
@@ -70,6 +70,6 @@ if "coalescing" in WANTED:
             return coalescing_manager(group, async_ops=async_ops)
         return manager
 
-    distributed._coalescing_manager = without_device(distributed._coalescing_manager)
-    torch_distributed = sys.modules["torch.distributed"]
-    torch_distributed._coalescing_manager = distributed._coalescing_manager
+    waiting = without_device(torch.distributed._coalescing_manager)
+    for module in (torch.distributed, torch.distributed.distributed_c10d):
+        module._coalescing_manager = waiting
