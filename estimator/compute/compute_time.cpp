@@ -122,7 +122,7 @@ Float8Product float8_product(const OperatorRecord& record) {
 }
 
 bool is_matmul(const OperatorRecord& record) {
-  constexpr std::array<std::string_view, 15> kProducts = {"aten::mm",
+  constexpr std::array<std::string_view, 16> kProducts = {"aten::mm",
                                                           "aten::addmm",
                                                           "aten::addmm_",
                                                           "aten::_addmm_activation",
@@ -135,6 +135,7 @@ bool is_matmul(const OperatorRecord& record) {
                                                           "aten::_scaled_grouped_mm",
                                                           "te::grouped_mm",
                                                           "te::grouped_addmm",
+                                                          "te::grouped_scaled_mm",
                                                           "aten::_scaled_mm",
                                                           "aten::_scaled_mm_v2"};
   return std::find(kProducts.begin(), kProducts.end(), record.name) != kProducts.end();

@@ -79,6 +79,20 @@ int64_t group_of(const OperatorRecord& kernel, const ComputeTarget& target) {
   return kernel.name.starts_with("te::grouped_") ? target.experts : 1;
 }
 
+/// `count` products that run at the same time: a batch of them, whose two operands come last; in 8
+/// bits, one with as many rows, since rates of batches are unknown there.
+OperatorRecord as_one(const OperatorRecord& product, int64_t count) {
+  OperatorRecord all = product;
+  if (product.dtype.starts_with("Float8")) {
+    all.shapes[0][0] *= count;
+    return all;
+  }
+  for (std::size_t i = all.shapes.size() - 2; i < all.shapes.size(); ++i) {
+    all.shapes[i].insert(all.shapes[i].begin(), count);
+  }
+  return all;
+}
+
 }  // namespace
 
 double memory_share(const OperatorRecord& kernel, std::optional<Framework> framework) {
@@ -96,10 +110,7 @@ OperatorPrice kernel_price(const OperatorRecord& kernel,
     return operator_price(kernel, rates, target.dtype, memory_share(kernel, target.framework));
   }
   const auto group = static_cast<double>(count);
-  OperatorRecord all = kernel;  // as a batch of them: the two operands come last
-  for (std::size_t i = all.shapes.size() - 2; i < all.shapes.size(); ++i) {
-    all.shapes[i].insert(all.shapes[i].begin(), count);
-  }
+  OperatorRecord all = as_one(kernel, count);
   all.flops *= group;
   all.bytes = 0;
   OperatorPrice price = operator_price(all, rates, target.dtype);

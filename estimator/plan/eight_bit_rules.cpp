@@ -27,11 +27,18 @@ void check_eight_bit_layers(Rules& rules) {
                             to_string(t.transformer_impl)),
                 "use --framework megatron-lm with --transformer-impl transformer_engine, or leave "
                 "fp8_format out");
+  if (!plan.model.has_experts()) return;
+  rules.require(t.moe_grouped_gemm,
+                "8-bit products of experts that run one after the other are not built",
+                fmt::format("{}, training.moe_grouped_gemm = false", fp8_format_of(plan)),
+                "add --moe-grouped-gemm, or leave fp8_format out");
   rules.require(
-      !plan.model.has_experts(),
-      "8-bit products of experts are not built",
-      fmt::format("{}, model.num_experts = {}", fp8_format_of(plan), plan.model.num_experts),
-      "leave fp8_format out: an estimate in 16 bits takes longer and keeps more");
+      t.fp8_recipe != Fp8Recipe::kDelayed || !recomputes(plan, RecomputeModule::kExpertActivation),
+      "the recipe delayed cannot quantize again what is computed again",
+      fmt::format("{}, training.recompute_modules: {}",
+                  fp8_recipe_of(plan),
+                  to_string(RecomputeModule::kExpertActivation)),
+      "use --fp8-recipe tensorwise, or do not recompute moe_act");
 }
 
 /// The others hand inputs to layers that are kept in 16 bits then (set_save_original_input in
@@ -91,6 +98,10 @@ void check_eight_bit_shapes(Rules& rules) {
   width(m.hidden_size, "model.hidden_size");
   width(m.ffn_hidden_size / tensor, "model.ffn_hidden_size");
   width(m.num_attention_heads * m.value_width() / tensor, "model.num_attention_heads");
+  if (!m.has_experts()) return;
+  width(m.moe_ffn_hidden_size / plan.parallelism.expert_tensor, "model.moe_ffn_hidden_size");
+  width(m.moe_shared_expert_intermediate_size / tensor,
+        "model.moe_shared_expert_intermediate_size");
 }
 
 /// validate_args in megatron/training/arguments.py

@@ -4,6 +4,7 @@
 #include <ATen/ops/cat.h>
 
 #include "estimator/plan/frameworks.h"
+#include "models/experts/expert_padding.h"
 #include "models/layers/activation.h"
 #include "models/layers/recompute.h"
 
@@ -36,6 +37,8 @@ GroupedLinearSpec spec_of(const ShardContext& context,
   spec.outputs = model.hidden_size;
   spec.sharded_dim = 1;
   spec.output_blocks = 1;
+  spec.input_is_computed_again =
+      estimator::recomputes(context.plan, estimator::RecomputeModule::kExpertActivation);
   return spec;
 }
 
@@ -59,12 +62,14 @@ ExpertMlp::ExpertMlp(ShardContext& context,
   for (const Span& span : spans_of(context.plan)) {
     const auto rows_of = dispatcher_->rows_of_own_experts().begin() + span.first;
     GroupedLinear first(context, store, spec_of(context, name, span, true));
-    experts_.push_back({.rows_of = {rows_of, rows_of + span.count},
+    experts_.push_back({.rows_of = padded_rows(context.plan, {rows_of, rows_of + span.count}),
                         .first = std::move(first),
                         .second = {context, store, spec_of(context, name, span, false)}});
   }
   const int64_t width = context.plan.model.moe_shared_expert_intermediate_size;
-  if (width > 0) shared_.emplace(context, store, name + ".shared_experts", width);
+  if (width > 0) {
+    shared_.emplace(context, store, name + ".shared_experts", width, MlpInput::kOfRouterToo);
+  }
 }
 
 at::Tensor ExpertMlp::run_together(const Layers& layers,
@@ -92,10 +97,13 @@ at::Tensor ExpertMlp::run_together(const Layers& layers,
 
 at::Tensor ExpertMlp::run_experts(const DispatchedTokens& dispatched) const {
   const ModuleScope scope(context_.observer, "experts");
-  if (experts_.size() == 1) {
-    return run_together(experts_.front(), dispatched.rows, dispatched.weights);
-  }
   const std::vector<int64_t>& rows_of = dispatcher_->rows_of_own_experts();
+  if (experts_.size() == 1) {
+    const Layers& all = experts_.front();
+    const at::Tensor rows = with_rows(dispatched.rows, rows_of, all.rows_of);
+    const at::Tensor weights = with_rows(dispatched.weights, rows_of, all.rows_of);
+    return with_rows(run_together(all, rows, weights), all.rows_of, rows_of);
+  }
   const auto rows = dispatched.rows.split_with_sizes(rows_of);
   const auto weights = dispatched.weights.split_with_sizes(rows_of);
   std::vector<at::Tensor> outputs;

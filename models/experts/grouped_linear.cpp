@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include "models/experts/grouped_linear_call.h"
+#include "models/shard/eight_bit_parameter.h"
 #include "models/shard/kept_value.h"
 #include "models/shard/kernel_scope.h"
 #include "models/shard/products.h"
@@ -13,35 +15,7 @@ namespace models {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-struct GroupedLinearCall {
-  ParameterStore* store;
-  std::vector<Parameter*> weights;
-  bool fused_gradient;
-  bool transformer_engine;
-  bool issued_together;  ///< the products of all experts, by TransformerEngine
-  Products products;
-  std::shared_ptr<FrameworkBuffers> buffers;
-  const estimator::Plan* plan;
-};
-
 namespace {
-
-struct KeptCall {
-  std::shared_ptr<const GroupedLinearCall> call;
-  std::vector<int64_t> rows_of;
-};
-
-/// For each expert, its rows of both; begins at row 0.
-template <class Visit>
-void for_each_expert(const std::vector<int64_t>& rows_of, const Visit& visit) {
-  int64_t begin = 0;
-  for (std::size_t expert = 0; expert < rows_of.size(); ++expert) {
-    visit(expert, [&, rows = rows_of[expert]](const at::Tensor& all) {
-      return all.narrow(0, begin, rows);
-    });
-    begin += rows_of[expert];
-  }
-}
 
 /// out = left x right, one of the products of a call. TransformerEngine issues all of a call at
 /// once, on four streams (transformer_engine/pytorch/module/grouped_linear.py,
@@ -93,7 +67,7 @@ struct GroupedLinearFunction : torch::autograd::Function<GroupedLinearFunction> 
   static at::Tensor forward(AutogradContext* context,
                             const at::Tensor& input,
                             at::TensorList weights,
-                            const KeptCall& kept_call) {
+                            const KeptGroupedCall& kept_call) {
     keep(context, kept_call);
     context->save_for_backward({input});
     const GroupedLinearCall& call = *kept_call.call;
@@ -108,7 +82,7 @@ struct GroupedLinearFunction : torch::autograd::Function<GroupedLinearFunction> 
   }
 
   static variable_list backward(AutogradContext* context, variable_list gradients) {
-    const KeptCall& kept_call = kept<KeptCall>(context);
+    const KeptGroupedCall& kept_call = kept<KeptGroupedCall>(context);
     const GroupedLinearCall& call = *kept_call.call;
     const at::Tensor input = context->get_saved_variables()[0];
     const at::Tensor gradient = gradients[0].contiguous();
@@ -131,6 +105,7 @@ struct GroupedLinearFunction : torch::autograd::Function<GroupedLinearFunction> 
 GroupedLinear::GroupedLinear(ShardContext& context,
                              ParameterStore& store,
                              const GroupedLinearSpec& spec) {
+  const estimator::TrainingConfig& training = context.plan.training;
   std::vector<Parameter*> weights;
   for (int64_t expert = 0; expert < spec.experts; ++expert) {
     const int64_t number = spec.first_expert + expert;
@@ -140,24 +115,30 @@ GroupedLinear::GroupedLinear(ShardContext& context,
                     .sharded_dim = spec.sharded_dim,
                     .blocks = spec.output_blocks,
                     .expert = true}));
+    if (training.fp8_param_gather) {
+      hold_in_eight_bits(
+          *weights.back(), {context.plan, context.device_computes}, context.observer);
+    }
   }
   call_ = std::make_shared<const GroupedLinearCall>(GroupedLinearCall{
       .store = &store,
       .weights = std::move(weights),
       .fused_gradient = context.fused_weight_gradient(),
       .transformer_engine = context.transformer_engine(),
-      .issued_together = context.transformer_engine() && context.plan.training.moe_grouped_gemm,
+      .issued_together = context.transformer_engine() && training.moe_grouped_gemm,
       .products = context.products(),
       .buffers = context.buffers,
-      .plan = &context.plan});
+      .plan = &context.plan,
+      .eight_bits = make_eight_bit_experts(context, spec)});
 }
 
 at::Tensor GroupedLinear::forward(const at::Tensor& input,
                                   const std::vector<int64_t>& rows_of) const {
   std::vector<at::Tensor> weights;
   for (const Parameter* weight : call_->weights) weights.push_back(weight->value);
-  return GroupedLinearFunction::apply(
-      input, at::TensorList(weights), KeptCall{.call = call_, .rows_of = rows_of});
+  const KeptGroupedCall kept_call{.call = call_, .rows_of = rows_of};
+  if (call_->eight_bits) return eight_bit_grouped_linear(input, weights, kept_call);
+  return GroupedLinearFunction::apply(input, at::TensorList(weights), kept_call);
 }
 
 }  // namespace models

@@ -1,7 +1,7 @@
 // The same linear layer for several experts, each with its own weight and its own rows. It runs one
 // matrix product for each expert, as TransformerEngine's GroupedLinear does with cuBLAS
-// (transformer_engine/pytorch/module/grouped_linear.py). Weights are split over the expert-tensor
-// ranks.
+// (transformer_engine/pytorch/module/grouped_linear.py), in 16 or in 8 bits. Weights are split over
+// the expert-tensor ranks.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -24,6 +24,8 @@ struct GroupedLinearSpec {
   int64_t outputs = 0;
   int64_t sharded_dim = 0;  ///< dim along which a weight [outputs, inputs] is split
   int64_t output_blocks = 1;
+  /// The input is discarded after the product, and computed again in the backward pass.
+  bool input_is_computed_again = false;
 };
 
 struct GroupedLinearCall;

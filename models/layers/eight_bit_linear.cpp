@@ -19,20 +19,7 @@ EightBitLayer::EightBitLayer(const ShardContext& context, const LinearSpec& spec
       observer_(context.observer) {}
 
 const EightBits& EightBitLayer::weight(const LinearCall& call) {
-  if (call.weight->eight_bits) return call.weight->eight_bits->held;
-  const int64_t iteration = call.store->iteration();
-  if (iteration_ == iteration) return weight_;
-  if (iteration_ >= 0) {
-    products.quantize_into(weight_, call.weight->value);
-  } else {
-    weight_ = products.quantize(call.weight->value, products.type(), {.waits = true});
-    for (const at::Tensor& tensor : weight_.tensors()) {
-      observer_.memory_lasts(
-          tensor, {estimator::MemoryCategory::kWorkspace, "fp8_weight", call.weight->name});
-    }
-  }
-  iteration_ = iteration;
-  return weight_;
+  return weight_.of(*call.weight, call.store->iteration(), products, observer_);
 }
 
 bool is_in_eight_bits(const ShardContext& context, const LinearSpec& spec) {
@@ -140,8 +127,13 @@ struct EightBitFunction : torch::autograd::Function<EightBitFunction> {
   static EightBits kept_input(const LinearCall& call, const variable_list& saved) {
     const EightBitProducts& products = call.eight_bits->products;
     if (call.eight_bits->keeps_input) {
-      return products.quantize(
-          saved[0], products.type(), {.rows = !products.gathers_columns(), .columns = true});
+      const bool gathers = gathers_input(call);
+      return products.quantize(saved[0],
+                               products.type(),
+                               {.rows = !products.gathers_columns(),
+                                .columns = !gathers || products.gathers_columns(),
+                                .waits = gathers},
+                               gathers ? call.tensor_group : nullptr);
     }
     EightBits input{.scales_are_ready = !gathers_input(call)};
     const bool by_columns =

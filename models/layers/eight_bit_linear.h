@@ -12,6 +12,7 @@
 #include <optional>
 
 #include "models/layers/parallel_linear.h"
+#include "models/shard/eight_bit_parameter.h"
 #include "models/shard/eight_bits.h"
 
 namespace models {
@@ -30,8 +31,7 @@ class EightBitLayer {
 
  private:
   Observer& observer_;
-  EightBits weight_;
-  int64_t iteration_ = -1;  ///< of weight_
+  EightBitWeight weight_;
 };
 
 /// Whether the plan's products, and this layer's, are in 8 bits.

@@ -7,10 +7,14 @@
 namespace models {
 namespace {
 
+using enum estimator::RecomputeModule;
+
 std::vector<ColumnParallelLinear> make_first(ShardContext& context,
                                              ParameterStore& store,
                                              const std::string& name,
-                                             int64_t width) {
+                                             int64_t width,
+                                             MlpInput input) {
+  const bool alone = input == MlpInput::kOfItsNorm;
   const estimator::ModelConfig& model = context.plan.model;
   const bool gated = is_gated(model.activation);
   LinearSpec spec{.name = name + ".linear_fc1",
@@ -19,7 +23,8 @@ std::vector<ColumnParallelLinear> make_first(ShardContext& context,
                   .bias = model.add_bias_linear,
                   .caller_adds_bias = activation_adds_bias(context),
                   .output_blocks = gated ? 2 : 1,
-                  .after_norm = true};
+                  .after_norm = alone,
+                  .input_is_kept = !alone && !recomputes(context.plan, kSharedExperts)};
   if (!gated || !context.framework().separate_products) return {{context, store, spec}};
   const auto half = [&](const std::string& part, int64_t first) {
     return LinearSpec{
@@ -35,10 +40,14 @@ std::vector<ColumnParallelLinear> make_first(ShardContext& context,
 
 }  // namespace
 
-Mlp::Mlp(ShardContext& context, ParameterStore& store, const std::string& name, int64_t width)
+Mlp::Mlp(ShardContext& context,
+         ParameterStore& store,
+         const std::string& name,
+         int64_t width,
+         MlpInput input)
     : context_(context),
       scope_(name.substr(name.rfind('.') + 1)),
-      first_(make_first(context, store, name, width)),
+      first_(make_first(context, store, name, width, input)),
       second_(context,
               store,
               {.name = name + ".linear_fc2",

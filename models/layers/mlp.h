@@ -12,9 +12,17 @@
 
 namespace models {
 
+/// Who reads the layer's input: it is its norm's output, or one that the router of the experts
+/// keeps, too (shared experts).
+enum class MlpInput { kOfItsNorm, kOfRouterToo };
+
 class Mlp final : public FeedForward {
  public:
-  Mlp(ShardContext& context, ParameterStore& store, const std::string& name, int64_t width);
+  Mlp(ShardContext& context,
+      ParameterStore& store,
+      const std::string& name,
+      int64_t width,
+      MlpInput input = MlpInput::kOfItsNorm);
   at::Tensor forward(const at::Tensor& input) const override;
   at::Tensor bias() const override { return second_.bias(); }
 

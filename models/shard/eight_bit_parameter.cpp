@@ -33,6 +33,24 @@ at::Tensor largest_elements(const std::vector<const Parameter*>& parameters,
 
 }  // namespace
 
+const EightBits& EightBitWeight::of(const Parameter& weight,
+                                    int64_t iteration,
+                                    const EightBitProducts& products,
+                                    Observer& observer) {
+  if (weight.eight_bits) return weight.eight_bits->held;
+  if (iteration_ == iteration) return copy_;
+  if (iteration_ >= 0) {
+    products.quantize_into(copy_, weight.value);
+  } else {
+    copy_ = products.quantize(weight.value, products.type(), {.waits = true});
+    for (const at::Tensor& tensor : copy_.tensors()) {
+      observer.memory_lasts(tensor, {MemoryCategory::kWorkspace, "fp8_weight", weight.name});
+    }
+  }
+  iteration_ = iteration;
+  return copy_;
+}
+
 void hold_in_eight_bits(Parameter& parameter,
                         const EightBitProducts& products,
                         Observer& observer) {

@@ -1,5 +1,6 @@
-// Parameters that are in 8 bits alone (Megatron-LM's --fp8-param-gather): the weights of the layers
-// that multiply in 8 bits. Autograd sees them as tensors in 16 bits without memory.
+// The weights of layers that multiply in 8 bits. Either they are in 8 bits alone (Megatron-LM's
+// --fp8-param-gather), and autograd sees them as tensors in 16 bits without memory; or a copy in 8
+// bits is made of them in the first micro-batch of an iteration, and kept.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -17,6 +18,19 @@ struct EightBitParameter {
   EightBitProducts products;
   /// by_rows lies in a flat buffer, if new weights are gathered in 8 bits.
   EightBits held;
+};
+
+class EightBitWeight {
+ public:
+  /// The weight in 8 bits as it is in this iteration.
+  const EightBits& of(const Parameter& weight,
+                      int64_t iteration,
+                      const EightBitProducts& products,
+                      Observer& observer);
+
+ private:
+  EightBits copy_;
+  int64_t iteration_ = -1;  ///< of the copy
 };
 
 /// Quantizes the value and frees its memory.

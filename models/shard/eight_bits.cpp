@@ -3,6 +3,9 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/mm.h>
 
+#include <tuple>
+#include <utility>
+
 #include "estimator/hardware/hardware.h"
 #include "models/shard/kernel_scope.h"
 #include "models/shard/products.h"
@@ -25,9 +28,78 @@ int64_t padded(int64_t size, int64_t alignment) {
   return (size + alignment - 1) / alignment * alignment;
 }
 
-/// Scales of the rows of a matrix [rows, columns] (MXFP8Quantizer::get_scale_shape).
-at::Tensor empty_scales(int64_t rows, int64_t columns, const at::TensorOptions& options) {
-  return at::empty({padded(rows, 128), padded(columns / kBlock, 4)}, options.dtype(at::kByte));
+using Shape = std::vector<int64_t>;
+
+/// Of the scales of blocks of a matrix [rows, columns], by rows and by columns
+/// (MXFP8Quantizer::get_scale_shape).
+Shape scales_of_rows(int64_t rows, int64_t columns) {
+  return {padded(rows, 128), padded(columns / kBlock, 4)};
+}
+Shape scales_of_columns(int64_t rows, int64_t columns) {
+  return {padded(rows / kBlock, 4), padded(columns, 128)};
+}
+
+struct Place {
+  Shape shape;
+  int64_t alignment;
+};
+
+/// Tensors of bytes in one allocation, one after the other.
+std::vector<at::Tensor> in_one_allocation(const std::vector<Place>& places,
+                                          int64_t slack,
+                                          const at::TensorOptions& options) {
+  std::vector<int64_t> offsets;
+  int64_t bytes = 0;
+  for (const Place& place : places) {
+    offsets.push_back(padded(bytes, place.alignment));
+    bytes = offsets.back() + c10::multiply_integers(place.shape);
+  }
+  const at::Tensor all = at::empty({bytes + slack}, options.dtype(at::kByte));
+  std::vector<at::Tensor> tensors;
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    const int64_t size = c10::multiply_integers(places[i].shape);
+    tensors.push_back(all.narrow(0, offsets[i], size).view(places[i].shape));
+  }
+  return tensors;
+}
+
+/// A matrix and its scales for each part of `rows_of` rows, all in one allocation (bulk_allocate
+/// in pytorch/csrc/extensions/allocate.cpp): the matrices, and then the scales.
+std::vector<std::pair<at::Tensor, at::Tensor>> empty_parts(const std::vector<int64_t>& rows_of,
+                                                           int64_t columns,
+                                                           const at::TensorOptions& options,
+                                                           Shape (*scales)(int64_t, int64_t)) {
+  constexpr int64_t kOfMatrices = 256, kOfScales = 16;
+  std::vector<Place> places;
+  for (const int64_t rows : rows_of) places.push_back({{rows, columns}, kOfMatrices});
+  for (const int64_t rows : rows_of) places.push_back({scales(rows, columns), kOfScales});
+  const std::vector<at::Tensor> made = in_one_allocation(places, kOfMatrices, options);
+  std::vector<std::pair<at::Tensor, at::Tensor>> parts;
+  for (std::size_t i = 0; i < rows_of.size(); ++i) {
+    parts.emplace_back(made[i].view(options.dtype().toScalarType()), made[rows_of.size() + i]);
+  }
+  return parts;
+}
+
+std::vector<EightBits> empty_blocks(const std::vector<int64_t>& rows_of,
+                                    int64_t columns,
+                                    const at::TensorOptions& options,
+                                    EightBitUse use) {
+  std::vector<EightBits> parts(rows_of.size(), EightBits{.scales_are_ready = !use.waits});
+  if (use.rows) {
+    const auto made = empty_parts(rows_of, columns, options, scales_of_rows);
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      std::tie(parts[i].by_rows, parts[i].scale_of_rows) = made[i];
+    }
+  }
+  if (use.columns) {
+    const auto made = empty_parts(rows_of, columns, options, scales_of_columns);
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      parts[i].by_columns = made[i].first.t();
+      parts[i].scale_of_columns = made[i].second.t();
+    }
+  }
+  return parts;
 }
 
 /// One byte is the exponent of a power of two, plus this.
@@ -87,6 +159,26 @@ at::Tensor in_memory_order(const at::Tensor& tensor) {
 
 at::Tensor as_bytes(const at::Tensor& tensor) { return tensor.view(at::kByte); }
 
+at::TensorOptions options_of(const at::Tensor& tensor, c10::ScalarType type) {
+  return tensor.options().dtype(type).requires_grad(false);
+}
+
+/// On a GPU that computes nothing.
+void note_product(at::Tensor& out, const EightBitOperand& left, const EightBitOperand& right) {
+  watched_operator("aten::_scaled_mm",
+                   "out",
+                   {left.matrix,
+                    right.matrix,
+                    ready_scale(left),
+                    ready_scale(right),
+                    c10::IValue(),
+                    c10::IValue(),
+                    out.scalar_type(),
+                    true,
+                    out},
+                   [&] { return out; });
+}
+
 }  // namespace
 
 EightBitOperand EightBitOperand::transposed() const {
@@ -129,14 +221,25 @@ EightBits EightBitProducts::empty(at::IntArrayRef shape,
   EightBits held{.scales_are_ready = !has_blocks() || !use.waits};
   if (use.rows || one_copy_) {
     held.by_rows = at::empty(shape, options);
-    if (has_blocks()) held.scale_of_rows = empty_scales(m, k, options);
+    if (has_blocks())
+      held.scale_of_rows = at::empty(scales_of_rows(m, k), options.dtype(at::kByte));
   }
   if (use.columns && has_blocks()) {
     held.by_columns = at::empty({m, k}, options).t();
-    held.scale_of_columns =
-        at::empty({padded(m / kBlock, 4), padded(k, 128)}, options.dtype(at::kByte)).t();
+    held.scale_of_columns = at::empty(scales_of_columns(m, k), options.dtype(at::kByte)).t();
   } else if (use.columns && !one_copy_) {
     held.by_columns = at::empty({k, m}, options);
+  }
+  return held;
+}
+
+EightBits EightBitProducts::empty_with_scale(at::IntArrayRef shape,
+                                             at::TensorOptions options,
+                                             EightBitUse use) const {
+  EightBits held = empty(shape, options, use);
+  if (!has_blocks()) {
+    held.scale_of_rows = at::empty({1}, options.dtype(at::kFloat));
+    held.scale_of_columns = held.scale_of_rows;
   }
   return held;
 }
@@ -145,15 +248,32 @@ EightBits EightBitProducts::quantize(const at::Tensor& tensor,
                                      c10::ScalarType type,
                                      EightBitUse use,
                                      const std::shared_ptr<Communicator>& group) const {
-  const at::TensorOptions bits = tensor.options().dtype(type).requires_grad(false);
-  EightBits held = empty(tensor.sizes(), bits, use);
-  if (!has_blocks()) {
-    held.scale_of_rows = at::empty({1}, bits.dtype(at::kFloat));
-    held.scale_of_columns = held.scale_of_rows;
-  }
+  EightBits held = empty_with_scale(tensor.sizes(), options_of(tensor, type), use);
   find_scale(tensor, held, group);
   fill(held, tensor);
   return held;
+}
+
+std::vector<EightBits> EightBitProducts::quantize_parts(const at::Tensor& tensor,
+                                                        const std::vector<int64_t>& rows_of,
+                                                        c10::ScalarType type,
+                                                        EightBitUse use) const {
+  const at::TensorOptions options = options_of(tensor, type);
+  const int64_t columns = tensor.size(1);
+  std::vector<EightBits> parts;
+  if (has_blocks()) {
+    parts = empty_blocks(rows_of, columns, options, use);
+  } else {
+    for (const int64_t rows : rows_of) {
+      parts.push_back(empty_with_scale({rows, columns}, options, use));
+    }
+  }
+  const std::vector<at::Tensor> values = tensor.split_with_sizes(rows_of);
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    find_scale(values[i], parts[i], nullptr);
+    fill(parts[i], values[i]);
+  }
+  return parts;
 }
 
 void EightBitProducts::quantize_into(EightBits& held, const at::Tensor& tensor) const {
@@ -312,22 +432,36 @@ at::Tensor EightBitProducts::multiply(const EightBitOperand& left,
 void EightBitProducts::multiply_and_add(at::Tensor& sum,
                                         const EightBitOperand& left,
                                         const EightBitOperand& right) const {
-  if (device_computes_) {
-    sum.add_(at::mm(in_fp32(left), right_in_fp32(right)));
-    return;
+  if (!device_computes_) return note_product(sum, left, right);
+  sum.add_(at::mm(in_fp32(left), right_in_fp32(right)));
+}
+
+void EightBitProducts::multiply_into(at::Tensor& out,
+                                     const EightBitOperand& left,
+                                     const EightBitOperand& right) const {
+  if (!device_computes_) return note_product(out, left, right);
+  out.copy_(at::mm(in_fp32(left), right_in_fp32(right)));
+}
+
+/// multi_tensor_swizzle_scales_for_gemm in pytorch/csrc/extensions/swizzle.cpp
+std::vector<EightBitOperand> EightBitProducts::ready(std::vector<EightBitOperand> operands) const {
+  constexpr int64_t kAlignment = 16;
+  if (device_computes_ || operands.empty() || operands.front().scale_is_ready) return operands;
+  std::vector<Place> places;
+  std::vector<at::Tensor> scales;
+  for (const EightBitOperand& operand : operands) {
+    scales.push_back(operand.scale);
+    places.push_back({in_memory_order(operand.scale).sizes().vec(), kAlignment});
   }
-  watched_operator("aten::_scaled_mm",
-                   "out",
-                   {left.matrix,
-                    right.matrix,
-                    ready_scale(left),
-                    ready_scale(right),
-                    c10::IValue(),
-                    c10::IValue(),
-                    sum.scalar_type(),
-                    true,
-                    sum},
-                   [&] { return sum; });
+  const std::vector<at::Tensor> swizzled = as_kernel("te::swizzle_scales", scales, [&] {
+    return in_one_allocation(places, /*slack=*/0, scales.front().options());
+  });
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    const bool in_order = operands[i].scale.is_contiguous();
+    operands[i].scale = in_order ? swizzled[i] : swizzled[i].t();
+    operands[i].scale_is_ready = true;
+  }
+  return operands;
 }
 
 }  // namespace models

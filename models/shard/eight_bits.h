@@ -74,6 +74,12 @@ class EightBitProducts {
                      c10::ScalarType type,
                      EightBitUse use,
                      const std::shared_ptr<Communicator>& group = nullptr) const;
+  /// Each part of a tensor [sum of rows_of, k] by itself; with blocks all parts lie in one
+  /// allocation for each direction (split_quantize in pytorch/csrc/extensions/cast.cpp).
+  std::vector<EightBits> quantize_parts(const at::Tensor& tensor,
+                                        const std::vector<int64_t>& rows_of,
+                                        c10::ScalarType type,
+                                        EightBitUse use) const;
   /// Writes a tensor of the same shape over what an earlier call made.
   void quantize_into(EightBits& held, const at::Tensor& tensor) const;
   /// Writes the values of by_rows into a tensor of the same shape, without an operator of a real
@@ -102,6 +108,13 @@ class EightBitProducts {
                       const EightBitOperand& right,
                       c10::ScalarType result,
                       const std::optional<at::Tensor>& bias = std::nullopt) const;
+  /// The operands of products that are issued together, with scales as these read them: made in
+  /// one allocation where they are not yet so.
+  std::vector<EightBitOperand> ready(std::vector<EightBitOperand> operands) const;
+  /// out = left x right; `out` [m, n] is in 16 bits.
+  void multiply_into(at::Tensor& out,
+                     const EightBitOperand& left,
+                     const EightBitOperand& right) const;
   /// sum += left x right; `sum` [m, n] is fp32.
   void multiply_and_add(at::Tensor& sum,
                         const EightBitOperand& left,
@@ -110,6 +123,9 @@ class EightBitProducts {
  private:
   bool has_blocks() const { return recipe_ == estimator::Fp8Recipe::kMxfp8; }
   EightBits empty(at::IntArrayRef shape, at::TensorOptions options, EightBitUse use) const;
+  EightBits empty_with_scale(at::IntArrayRef shape,
+                             at::TensorOptions options,
+                             EightBitUse use) const;
   void find_scale(const at::Tensor& tensor,
                   EightBits& held,
                   const std::shared_ptr<Communicator>& group) const;

@@ -33,6 +33,7 @@ constexpr NamedProduct kProducts[] = {
     {"aten::_scaled_grouped_mm", FlopRule::kMatrixProduct, 0},
     {"te::grouped_mm", FlopRule::kMatrixProduct, 0},
     {"te::grouped_addmm", FlopRule::kMatrixProduct, 1},
+    {"te::grouped_scaled_mm", FlopRule::kMatrixProduct, 0},
     {"aten::_scaled_mm", FlopRule::kMatrixProduct, 0},
     {"aten::_scaled_mm_v2", FlopRule::kMatrixProduct, 0},
     {"aten::_scaled_dot_product_flash_attention", FlopRule::kAttentionForward, 0},

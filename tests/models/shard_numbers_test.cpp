@@ -230,10 +230,21 @@ constexpr std::array<GpuAndRecipe, 5> kEightBits = {{{"h100", "tensorwise"},
                                                      {"b200", "delayed"},
                                                      {"b200", "mxfp8"}}};
 
+/// Widths that are multiples of a block, and rows of experts that are not.
+Json eight_bit_experts(const Json& experts) {
+  return merged(experts,
+                {{"model",
+                  {{"ffn_hidden_size", 64},
+                   {"moe_ffn_hidden_size", 64},
+                   {"moe_shared_expert_intermediate_size", 64}}},
+                 {"training", {{"moe_grouped_gemm", true}}}});
+}
+
 // Three bits of mantissa: a product's operands are wrong by up to 1/16 each, at random.
 TEST(EightBits, GiveNearlyTheSameLossAndGradients) {
   const Json widths = {{"model", {{"ffn_hidden_size", 64}}}};  // multiples of a block
-  for (const Json& family : {widths, merged(llama_changes(), widths)}) {
+  for (const Json& family :
+       {widths, merged(llama_changes(), widths), eight_bit_experts(expert_changes())}) {
     const Iteration whole = run_iteration(small_plan(family));
     for (const auto& [gpu, recipe] : kEightBits) {
       const Json in_eight_bits =
@@ -255,16 +266,37 @@ TEST(EightBits, GiveNearlyTheSameLossAndGradients) {
 TEST(EightBits, LearnTheSameFromParametersInEightBits) {
   for (const auto& [gpu, recipe] : kEightBits) {
     SCOPED_TRACE(std::string(gpu) + " " + recipe);
-    const Json eight_bits = {{"model", {{"ffn_hidden_size", 64}}},
-                             {"cluster", {{"gpu", gpu}}},
-                             {"parallelism", {{"zero_stage", 1}}},
-                             {"training", {{"fp8_format", "hybrid"}, {"fp8_recipe", recipe}}}};
+    const Json eight_bits =
+        merged(eight_bit_experts(expert_changes()),
+               {{"cluster", {{"gpu", gpu}}},
+                {"parallelism", {{"zero_stage", 1}}},
+                {"training", {{"fp8_format", "hybrid"}, {"fp8_recipe", recipe}}}});
     const Iteration beside = run_iteration(small_plan(eight_bits));
     const Iteration alone =
         run_iteration(small_plan(merged(eight_bits, {{"training", {{"fp8_param_gather", true}}}})));
     EXPECT_EQ(alone.loss, beside.loss);
     for (const auto& [name, gradient] : beside.gradients) {
       EXPECT_TRUE(at::equal(alone.gradients.at(name), gradient)) << name;
+    }
+  }
+}
+
+// What is computed again is quantized again, to the same values.
+TEST(EightBits, QuantizeAgainWhatExpertsComputeAgain) {
+  for (const auto& [gpu, recipe] : kEightBits) {
+    if (std::string(recipe) == "delayed") continue;
+    SCOPED_TRACE(std::string(gpu) + " " + recipe);
+    const Json eight_bits =
+        merged(eight_bit_experts(expert_changes()),
+               {{"cluster", {{"gpu", gpu}}},
+                {"training", {{"fp8_format", "hybrid"}, {"fp8_recipe", recipe}}}});
+    const Iteration kept = run_iteration(small_plan(eight_bits));
+    const Json again = {
+        {"training", {{"recompute", "selective"}, {"recompute_modules", {"moe_act"}}}}};
+    const Iteration computed = run_iteration(small_plan(merged(eight_bits, again)));
+    EXPECT_EQ(computed.loss, kept.loss);
+    for (const auto& [name, gradient] : kept.gradients) {
+      EXPECT_TRUE(at::equal(computed.gradients.at(name), gradient)) << name;
     }
   }
 }

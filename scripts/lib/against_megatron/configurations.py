@@ -3,9 +3,11 @@ import dataclasses
 import random
 import re
 
-FAMILIES = ("dense", "fp8", "experts", "mla")
+FAMILIES = ("dense", "fp8", "experts", "fp8-experts", "mla")
 
 DENSE = ("dense", "fp8")
+EXPERTS = ("experts", "fp8-experts")
+EIGHT_BITS = ("fp8", "fp8-experts")
 
 HOPPER, BLACKWELL = "h100-sxm", "b200"
 
@@ -113,8 +115,8 @@ def _layout(draw, family):
     context = draw.one_of(1, 1, 1, 2) if family in DENSE else 1
     data = draw.one_of(1, 2, 4)
     expert = draw.one_of(*[e for e in (1, 2, 4) if e <= data * tensor]) \
-        if family == "experts" else 1
-    if family == "experts":
+        if family in EXPERTS else 1
+    if family in EXPERTS:
         expert = min(expert, data)
     return Layout(tensor, pipeline, chunks, context, data, expert)
 
@@ -141,7 +143,7 @@ def _model(draw, layout, family):
     words += ["--normalization", draw.one_of("RMSNorm", "LayerNorm")]
     rope = family == "mla" or draw.chance(0.7)
     words += ["--position-embedding-type", "rope" if rope else "learned_absolute"]
-    if family == "experts" or draw.chance(0.6):
+    if family in EXPERTS or draw.chance(0.6):
         words.append("--disable-bias-linear")
     if draw.chance(0.6):
         words.append("--untie-embeddings-and-output-weights")
@@ -204,9 +206,10 @@ def _experts(draw, layout):
     return [str(word) for word in words]
 
 
-def _routing(draw, words):
+def _routing(draw, family, words):
     """How experts run, and how tokens are sent to them."""
-    more = draw.one_of(["--moe-grouped-gemm"], ["--moe-grouped-gemm"], ["--no-moe-grouped-gemm"])
+    one_by_one = ["--no-moe-grouped-gemm"] if family not in EIGHT_BITS else ["--moe-grouped-gemm"]
+    more = draw.one_of(["--moe-grouped-gemm"], ["--moe-grouped-gemm"], one_by_one)
     more += ["--moe-token-dispatcher-type", draw.one_of("alltoall", "alltoall", "allgather")]
     more += draw.one_of([], ["--moe-router-dtype", "fp32"])
     if draw.chance(0.3):
@@ -252,9 +255,10 @@ def _recomputed_modules(draw, family, words):
     """Which modules selective recompute runs again."""
     modules = {"dense": ["core_attn", "mlp", "layernorm"], "fp8": ["core_attn", "mlp"],
                "mla": ["core_attn", "mlp", "layernorm", "mla_up_proj"],
-               "experts": ["core_attn", "moe", "shared_experts", "layernorm", "moe_act"]}[family]
+               "experts": ["core_attn", "moe", "shared_experts", "layernorm", "moe_act"],
+               "fp8-experts": ["core_attn", "moe", "shared_experts", "moe_act"]}[family]
     fails = set()
-    if "--no-moe-grouped-gemm" in words:
+    if "--no-moe-grouped-gemm" in words or "delayed" in words:
         fails.add("moe_act")
     if "--disable-bias-linear" not in words:
         fails.add("mlp")
@@ -268,7 +272,7 @@ def _divided_inputs(draw, family, words):
     """Whether tensor ranks divide the inputs of recomputed layers, instead of the sequence. Experts
     divide the sequence wherever there are tensor ranks."""
     flag = "--sequence-parallel"
-    if family == "experts" or "full" not in words or flag not in words or draw.chance(0.5):
+    if family in EXPERTS or "full" not in words or flag not in words or draw.chance(0.5):
         return words
     return [word if word != flag else "--distribute-saved-activations" for word in words]
 
@@ -288,19 +292,19 @@ def draw_configuration(seed, number, family):
     megatron = []
     if family == "mla":
         words += _latents(draw)
-    if family == "experts":
+    if family in EXPERTS:
         words += _experts(draw, layout)
-        words += _routing(more, words)
+        words += _routing(more, family, words)
         megatron.append("--moe-router-force-load-balancing")
     gpu = HOPPER
-    if family == "fp8":
+    if family in EIGHT_BITS:
         bits = ["--fp8-format", more.one_of("hybrid", "e4m3"),
                 "--fp8-recipe", more.one_of("tensorwise", "delayed")]
         gpu, bits = _gpu_of_bits(Draw(f"{seed}/gpu", number), bits)
         words += bits
     words += _variants(more, family, words)
     training, real, needs = _training(draw, layout, family)
-    if family == "fp8" and "--use-distributed-optimizer" in training and more.chance(0.6):
+    if family in EIGHT_BITS and "--use-distributed-optimizer" in training and more.chance(0.6):
         training.append("--fp8-param-gather")
         if "mxfp8" in words:
             real.append("--reuse-grad-buf-for-mxfp8-param-ag")

@@ -55,7 +55,7 @@ class Machine:
         command = [self.onerank, "exec", "--gpu", configuration.gpu, "--world-size", configuration.world_size,
                    "--rank", configuration.rank, "--timeout", self.seconds, "--output", profiles,
                    "--peak-snapshot", peak]
-        if configuration.family == "experts":
+        if "--num-experts" in configuration.words:
             command += ["--expert-balance", "balanced"]
         command += ["--", self.python, self.megatron / "pretrain_gpt.py",
                     *configuration.megatron_arguments()]

@@ -40,6 +40,25 @@ TEST(KernelPrice, RunsTheProductsOfARanksExpertsSideBySide) {
   EXPECT_DOUBLE_EQ(issue_seconds(together, rates.launch(), target), call / 8 + 9e-6);
 }
 
+// No rate of grouped products in 8 bits is published. They are priced as one product of all rows,
+// which takes less than one after the other, and less than in 16 bits.
+TEST(KernelPrice, OfGroupedProductsInEightBitsIsLowerThanInSixteen) {
+  const ComputeTarget target = target_of(*find_gpu("h100-sxm"), 8);
+  const GpuRates rates = target.rates();
+  const auto product = [](const char* name, const char* dtype) {
+    OperatorRecord record = kernel(name, dtype, {{512, 2048}, {2048, 1024}, {1}, {1}}, 2.0 * 512);
+    record.flops = 2.0 * 512 * 2048 * 1024;
+    return record;
+  };
+  const double together =
+      kernel_price(product("te::grouped_scaled_mm", "Float8_e4m3fn"), rates, target).seconds;
+  EXPECT_LT(together,
+            kernel_price(product("aten::_scaled_mm", "Float8_e4m3fn"), rates, target).seconds);
+  OperatorRecord sixteen_bits = product("te::grouped_mm", "BFloat16");
+  sixteen_bits.shapes.resize(2);
+  EXPECT_LT(together, 0.8 * kernel_price(sixteen_bits, rates, target).seconds);
+}
+
 /// One product of a grouped call: rows of [m, k] by [k, n], or a weight's gradient [n, m] x [m, k]
 /// into an fp32 sum.
 struct PublishedProduct {

@@ -15,6 +15,19 @@ struct BadEightBits {
   std::vector<std::string> words;
 };
 
+const Json kExperts = {{"training", {{"moe_grouped_gemm", true}}},
+                       {"model",
+                        {{"num_experts", 4},
+                         {"moe_router_topk", 2},
+                         {"moe_ffn_hidden_size", 256},
+                         {"add_bias_linear", false}}}};
+
+Json with_experts(const Json& changes) {
+  Json tree = kExperts;
+  tree.merge_patch(changes);
+  return tree;
+}
+
 Json in_eight_bits(const Json& changes = Json::object()) {
   Json tree = {{"training", {{"fp8_format", "hybrid"}}}, {"cluster", {{"gpu", "h100"}}}};
   tree.merge_patch(changes);
@@ -40,6 +53,15 @@ TEST(EightBitRules, SayWhatIsWrongAndTheWayOut) {
       {{{"training", {{"fp8_recipe", "mxfp8"}, {"sequence_length", 1000}}},
         {"cluster", {{"gpu", "b200"}}}},
        {"multiple of 32 tokens", "1000 tokens"}},
+      {with_experts({{"training", {{"moe_grouped_gemm", false}}}}),
+       {"run one after the other are not built", "--moe-grouped-gemm"}},
+      {with_experts({{"model", {{"moe_ffn_hidden_size", 264}}}}),
+       {"multiples of 16", "model.moe_ffn_hidden_size"}},
+      {with_experts({{"training",
+                      {{"fp8_recipe", "delayed"},
+                       {"recompute", "selective"},
+                       {"recompute_modules", {"moe_act"}}}}}),
+       {"cannot quantize again", "moe_act", "--fp8-recipe tensorwise"}},
   };
   for (const BadEightBits& plan : plans) {
     SCOPED_TRACE(plan.changes);
@@ -55,6 +77,7 @@ TEST(EightBitRules, LetGoodPlansPass) {
   EXPECT_EQ(complaint_about(in_eight_bits()), "");
   EXPECT_EQ(complaint_about(in_eight_bits({{"training", {{"fp8_recipe", "tensorwise"}}}})), "");
   EXPECT_EQ(complaint_about(in_eight_bits({{"cluster", {{"gpu", "b200"}}}})), "");
+  EXPECT_EQ(complaint_about(in_eight_bits(kExperts)), "");
   EXPECT_EQ(complaint_about(in_eight_bits(
                 {{"training", {{"fp8_recipe", "mxfp8"}}}, {"cluster", {{"gpu", "b200"}}}})),
             "");

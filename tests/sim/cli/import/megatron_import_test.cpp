@@ -180,7 +180,7 @@ TEST_F(MegatronImport, ReadsProductsInEightBits) {
                       "--reuse-grad-buf-for-mxfp8-param-ag"),
             "");
   EXPECT_EQ(technique("--fp8-recipe blockwise"), "fp8-blocks");
-  EXPECT_EQ(technique("--num-experts 8"), "fp8-experts");
+  EXPECT_EQ(technique("--num-experts 8"), "");
   EXPECT_EQ(technique("--first-last-layers-bf16"), "fp8");
   EXPECT_EQ(technique("--use-distributed-optimizer --fp8-param-gather"), "");
 }

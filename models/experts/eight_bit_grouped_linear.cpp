@@ -1,0 +1,202 @@
+#include <ATen/ops/empty.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include "models/experts/grouped_linear_call.h"
+#include "models/shard/eight_bit_parameter.h"
+#include "models/shard/kept_value.h"
+#include "models/shard/kernel_scope.h"
+
+namespace models {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+struct EightBitExperts {
+  EightBitProducts products;
+  bool keeps_input;  ///< in 16 bits, and quantizes it again: it is computed again, too
+  Observer& observer;
+  std::vector<EightBitWeight> copies;  ///< of each expert's weight
+};
+
+namespace {
+
+using Operands = std::vector<EightBitOperand>;
+using OperandOf = EightBitOperand (EightBits::*)() const;
+
+Operands operands(const std::vector<EightBits>& all, OperandOf of) {
+  Operands result;
+  for (const EightBits& one : all) result.push_back((one.*of)());
+  return result;
+}
+
+void multiply(const GroupedLinearCall& call,
+              at::Tensor out,
+              const EightBitOperand& left,
+              const EightBitOperand& right) {
+  const EightBitProducts& products = call.eight_bits->products;
+  KernelScope kernel("te::grouped_scaled_mm");
+  products.multiply_into(out, left, right);
+  kernel.moves({left.matrix, right.matrix, left.scale, right.scale}, out);
+}
+
+void multiply_and_add(const GroupedLinearCall& call,
+                      at::Tensor& sum,
+                      const EightBitOperand& left,
+                      const EightBitOperand& right) {
+  KernelScope kernel("te::grouped_scaled_mm");
+  call.eight_bits->products.multiply_and_add(sum, left, right);
+  kernel.moves({left.matrix, right.matrix, left.scale, right.scale, sum}, sum);
+}
+
+/// The weights as they are in this iteration.
+std::vector<EightBits> weights_of(const GroupedLinearCall& call) {
+  EightBitExperts& experts = *call.eight_bits;
+  std::vector<EightBits> weights;
+  for (std::size_t expert = 0; expert < call.weights.size(); ++expert) {
+    weights.push_back(experts.copies[expert].of(
+        *call.weights[expert], call.store->iteration(), experts.products, experts.observer));
+  }
+  return weights;
+}
+
+struct EightBitGroupedFunction : torch::autograd::Function<EightBitGroupedFunction> {
+  static at::Tensor forward(AutogradContext* context,
+                            const at::Tensor& input,
+                            at::TensorList weights,
+                            const KeptGroupedCall& kept_call) {
+    keep(context, kept_call);
+    const GroupedLinearCall& call = *kept_call.call;
+    const EightBitExperts& experts = *call.eight_bits;
+    const EightBitProducts& products = experts.products;
+    call.buffers->use_grouped_product_workspaces(*call.plan, input.device());
+    const std::vector<EightBits> inputs = products.quantize_parts(
+        input, kept_call.rows_of, products.type(), {.rows = true, .columns = !experts.keeps_input});
+    const std::vector<EightBits> quantized = weights_of(call);
+    at::Tensor output = at::empty({input.size(0), weights[0].size(0)}, input.options());
+    const Operands right = products.ready(operands(quantized, &EightBits::along_rows));
+    const Operands left = products.ready(operands(inputs, &EightBits::along_rows));
+    for_each_expert(kept_call.rows_of, [&](std::size_t expert, const auto& rows) {
+      multiply(call, rows(output), left[expert], right[expert].transposed());
+    });
+    context->save_for_backward(experts.keeps_input ? variable_list{input}
+                                                   : kept_tensors(inputs, products));
+    return output;
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
+    const KeptGroupedCall& kept_call = kept<KeptGroupedCall>(context);
+    const GroupedLinearCall& call = *kept_call.call;
+    const EightBitProducts& products = call.eight_bits->products;
+    const at::Tensor gradient = gradients[0].contiguous();
+    const std::vector<EightBits> quantized = products.quantize_parts(
+        gradient, kept_call.rows_of, products.gradient_type(), EightBitUse());
+    variable_list results{input_gradient(kept_call, gradient, quantized)};
+    const variable_list of_weights =
+        weight_gradients(kept_call, quantized, context->get_saved_variables(), gradient.options());
+    results.insert(results.end(), of_weights.begin(), of_weights.end());
+    results.emplace_back();  // of the call
+    return results;
+  }
+
+ private:
+  /// What products that sum along the columns read: a matrix and a scale for each expert.
+  static variable_list kept_tensors(const std::vector<EightBits>& inputs,
+                                    const EightBitProducts& products) {
+    variable_list tensors;
+    for (const EightBits& input : inputs) {
+      const bool columns = products.keeps_columns();
+      tensors.push_back(columns ? input.by_columns : input.by_rows);
+      tensors.push_back(columns ? input.scale_of_columns : input.scale_of_rows);
+    }
+    return tensors;
+  }
+
+  static std::vector<EightBits> kept_inputs(const KeptGroupedCall& kept_call,
+                                            const variable_list& saved) {
+    const EightBitExperts& experts = *kept_call.call->eight_bits;
+    const EightBitProducts& products = experts.products;
+    if (experts.keeps_input) {
+      return products.quantize_parts(saved[0],
+                                     kept_call.rows_of,
+                                     products.type(),
+                                     {.rows = !products.gathers_columns(), .columns = true});
+    }
+    std::vector<EightBits> inputs(kept_call.rows_of.size());
+    const bool columns = products.keeps_columns();
+    for (std::size_t expert = 0; expert < inputs.size(); ++expert) {
+      EightBits& input = inputs[expert];
+      (columns ? input.by_columns : input.by_rows) = saved[2 * expert];
+      (columns ? input.scale_of_columns : input.scale_of_rows) = saved[2 * expert + 1];
+    }
+    return inputs;
+  }
+
+  static at::Tensor input_gradient(const KeptGroupedCall& kept_call,
+                                   const at::Tensor& gradient,
+                                   const std::vector<EightBits>& quantized) {
+    const GroupedLinearCall& call = *kept_call.call;
+    const EightBitProducts& products = call.eight_bits->products;
+    const at::Tensor result =
+        at::empty({gradient.size(0), call.weights[0]->value.size(1)}, gradient.options());
+    const Operands right = products.ready(operands(weights_of(call), &EightBits::along_columns));
+    const Operands left = products.ready(operands(quantized, &EightBits::along_rows));
+    for_each_expert(kept_call.rows_of, [&](std::size_t expert, const auto& rows) {
+      multiply(call, rows(result), left[expert], right[expert]);
+    });
+    return result;
+  }
+
+  /// For autograd; undefined where the products have added them to the main gradients.
+  static variable_list weight_gradients(const KeptGroupedCall& kept_call,
+                                        const std::vector<EightBits>& gradients,
+                                        const variable_list& saved,
+                                        const at::TensorOptions& options) {
+    const GroupedLinearCall& call = *kept_call.call;
+    const EightBitProducts& products = call.eight_bits->products;
+    const auto count = static_cast<int64_t>(call.weights.size());
+    at::Tensor all;
+    if (!call.fused_gradient) {
+      const at::Tensor& weight = call.weights[0]->value;
+      all = at::empty({count, weight.size(0), weight.size(1)}, options);
+    }
+    const Operands right =
+        products.ready(operands(kept_inputs(kept_call, saved), &EightBits::along_columns));
+    const Operands left = products.ready(operands(gradients, &EightBits::along_columns));
+    variable_list results;
+    for (std::size_t expert = 0; expert < call.weights.size(); ++expert) {
+      const EightBitOperand of_gradient = left[expert].transposed();
+      if (all.defined()) {
+        results.push_back(all[static_cast<int64_t>(expert)]);
+        multiply(call, results.back(), of_gradient, right[expert]);
+      } else {
+        Parameter& weight = *call.weights[expert];
+        multiply_and_add(call, weight.main_gradient, of_gradient, right[expert]);
+        weight.contribution_added();
+        results.emplace_back();
+        call.store->gradient_stand_in(weight.value);
+      }
+    }
+    return results;
+  }
+};
+
+}  // namespace
+
+std::shared_ptr<EightBitExperts> make_eight_bit_experts(const ShardContext& context,
+                                                        const GroupedLinearSpec& spec) {
+  const estimator::Plan& plan = context.plan;
+  if (plan.training.fp8_format == estimator::Fp8Format::kNone) return nullptr;
+  return std::make_shared<EightBitExperts>(
+      EightBitExperts{.products = {plan, context.device_computes},
+                      .keeps_input = spec.input_is_computed_again,
+                      .observer = context.observer,
+                      .copies = std::vector<EightBitWeight>(spec.experts)});
+}
+
+at::Tensor eight_bit_grouped_linear(const at::Tensor& input,
+                                    const std::vector<at::Tensor>& weights,
+                                    const KeptGroupedCall& kept_call) {
+  return EightBitGroupedFunction::apply(input, at::TensorList(weights), kept_call);
+}
+
+}  // namespace models

@@ -1,0 +1,22 @@
+// Rows of experts, padded for products in 8 bits (Fp8Padding in
+// transformer_engine/pytorch/module/fp8_padding.py).
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <vector>
+
+#include "estimator/plan/plan.h"
+
+namespace models {
+
+/// The rows of each expert, as many as the plan's products take.
+std::vector<int64_t> padded_rows(const estimator::Plan& plan, std::vector<int64_t> rows_of);
+
+/// [sum of before, ...] -> [sum of after, ...]: each expert's rows, cut, or followed by zeros. The
+/// tensor itself if no number changes.
+at::Tensor with_rows(const at::Tensor& tensor,
+                     const std::vector<int64_t>& before,
+                     const std::vector<int64_t>& after);
+
+}  // namespace models

@@ -1,0 +1,59 @@
+// What the autograd functions of a grouped linear layer need to know of it, kept by their graph
+// nodes.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "models/experts/grouped_linear.h"
+#include "models/shard/framework_buffers.h"
+#include "models/shard/products.h"
+
+namespace models {
+
+struct EightBitExperts;
+
+struct GroupedLinearCall {
+  ParameterStore* store;
+  std::vector<Parameter*> weights;
+  bool fused_gradient;
+  bool transformer_engine;
+  bool issued_together;  ///< the products of all experts, by TransformerEngine
+  Products products;
+  std::shared_ptr<FrameworkBuffers> buffers;
+  const estimator::Plan* plan;
+  std::shared_ptr<EightBitExperts> eight_bits;  ///< null if products are not in 8 bits
+};
+
+struct KeptGroupedCall {
+  std::shared_ptr<const GroupedLinearCall> call;
+  std::vector<int64_t> rows_of;
+};
+
+/// For each expert, its rows of both; begins at row 0.
+template <class Visit>
+void for_each_expert(const std::vector<int64_t>& rows_of, const Visit& visit) {
+  int64_t begin = 0;
+  for (std::size_t expert = 0; expert < rows_of.size(); ++expert) {
+    visit(expert, [&, rows = rows_of[expert]](const at::Tensor& all) {
+      return all.narrow(0, begin, rows);
+    });
+    begin += rows_of[expert];
+  }
+}
+
+/// Null if the plan's products are in 16 bits.
+std::shared_ptr<EightBitExperts> make_eight_bit_experts(const ShardContext& context,
+                                                        const GroupedLinearSpec& spec);
+
+/// The layer in 8 bits, as TransformerEngine's GroupedLinear runs it: each expert's rows, weight
+/// and output gradients are quantized by themselves, and the products of all experts are issued
+/// together. `input` [rows, inputs], `weights` as autograd sees them; returns [rows, outputs].
+at::Tensor eight_bit_grouped_linear(const at::Tensor& input,
+                                    const std::vector<at::Tensor>& weights,
+                                    const KeptGroupedCall& kept_call);
+
+}  // namespace models
