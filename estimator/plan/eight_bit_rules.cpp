@@ -27,11 +27,6 @@ void check_eight_bit_layers(Rules& rules) {
                             to_string(t.transformer_impl)),
                 "use --framework megatron-lm with --transformer-impl transformer_engine, or leave "
                 "fp8_format out");
-  if (!plan.model.has_experts()) return;
-  rules.require(t.moe_grouped_gemm,
-                "8-bit products of experts that run one after the other are not built",
-                fmt::format("{}, training.moe_grouped_gemm = false", fp8_format_of(plan)),
-                "add --moe-grouped-gemm, or leave fp8_format out");
   rules.require(
       t.fp8_recipe != Fp8Recipe::kDelayed || !recomputes(plan, RecomputeModule::kExpertActivation),
       "the recipe delayed cannot quantize again what is computed again",

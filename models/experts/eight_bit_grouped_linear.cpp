@@ -29,12 +29,17 @@ Operands operands(const std::vector<EightBits>& all, OperandOf of) {
   return result;
 }
 
+/// Null for an expert that runs by itself: its products are recorded as they are.
+const char* kernel_of(const GroupedLinearCall& call) {
+  return call.issued_together ? "te::grouped_scaled_mm" : nullptr;
+}
+
 void multiply(const GroupedLinearCall& call,
               at::Tensor out,
               const EightBitOperand& left,
               const EightBitOperand& right) {
   const EightBitProducts& products = call.eight_bits->products;
-  KernelScope kernel("te::grouped_scaled_mm");
+  KernelScope kernel(kernel_of(call));
   products.multiply_into(out, left, right);
   kernel.moves({left.matrix, right.matrix, left.scale, right.scale}, out);
 }
@@ -43,9 +48,18 @@ void multiply_and_add(const GroupedLinearCall& call,
                       at::Tensor& sum,
                       const EightBitOperand& left,
                       const EightBitOperand& right) {
-  KernelScope kernel("te::grouped_scaled_mm");
+  KernelScope kernel(kernel_of(call));
   call.eight_bits->products.multiply_and_add(sum, left, right);
   kernel.moves({left.matrix, right.matrix, left.scale, right.scale, sum}, sum);
+}
+
+std::vector<EightBits> quantize(const KeptGroupedCall& kept_call,
+                                const at::Tensor& rows,
+                                c10::ScalarType type,
+                                EightBitUse use) {
+  const EightBitProducts& products = kept_call.call->eight_bits->products;
+  if (!kept_call.call->issued_together) return {products.quantize(rows, type, use)};
+  return products.quantize_parts(rows, kept_call.rows_of, type, use);
 }
 
 /// The weights as they are in this iteration.
@@ -68,9 +82,9 @@ struct EightBitGroupedFunction : torch::autograd::Function<EightBitGroupedFuncti
     const GroupedLinearCall& call = *kept_call.call;
     const EightBitExperts& experts = *call.eight_bits;
     const EightBitProducts& products = experts.products;
-    call.buffers->use_grouped_product_workspaces(*call.plan, input.device());
-    const std::vector<EightBits> inputs = products.quantize_parts(
-        input, kept_call.rows_of, products.type(), {.rows = true, .columns = !experts.keeps_input});
+    use_workspaces(call, input.device());
+    const std::vector<EightBits> inputs =
+        quantize(kept_call, input, products.type(), {.columns = !experts.keeps_input});
     const std::vector<EightBits> quantized = weights_of(call);
     at::Tensor output = at::empty({input.size(0), weights[0].size(0)}, input.options());
     const Operands right = products.ready(operands(quantized, &EightBits::along_rows));
@@ -88,8 +102,8 @@ struct EightBitGroupedFunction : torch::autograd::Function<EightBitGroupedFuncti
     const GroupedLinearCall& call = *kept_call.call;
     const EightBitProducts& products = call.eight_bits->products;
     const at::Tensor gradient = gradients[0].contiguous();
-    const std::vector<EightBits> quantized = products.quantize_parts(
-        gradient, kept_call.rows_of, products.gradient_type(), EightBitUse());
+    const std::vector<EightBits> quantized =
+        quantize(kept_call, gradient, products.gradient_type(), EightBitUse());
     variable_list results{input_gradient(kept_call, gradient, quantized)};
     const variable_list of_weights =
         weight_gradients(kept_call, quantized, context->get_saved_variables(), gradient.options());
@@ -116,10 +130,7 @@ struct EightBitGroupedFunction : torch::autograd::Function<EightBitGroupedFuncti
     const EightBitExperts& experts = *kept_call.call->eight_bits;
     const EightBitProducts& products = experts.products;
     if (experts.keeps_input) {
-      return products.quantize_parts(saved[0],
-                                     kept_call.rows_of,
-                                     products.type(),
-                                     {.rows = !products.gathers_columns(), .columns = true});
+      return quantize(kept_call, saved[0], products.type(), {.rows = !products.gathers_columns()});
     }
     std::vector<EightBits> inputs(kept_call.rows_of.size());
     const bool columns = products.keeps_columns();

@@ -98,19 +98,33 @@ at::Tensor ExpertMlp::run_together(const Layers& layers,
 at::Tensor ExpertMlp::run_experts(const DispatchedTokens& dispatched) const {
   const ModuleScope scope(context_.observer, "experts");
   const std::vector<int64_t>& rows_of = dispatcher_->rows_of_own_experts();
-  if (experts_.size() == 1) {
+  if (context_.plan.training.moe_grouped_gemm) {
     const Layers& all = experts_.front();
     const at::Tensor rows = with_rows(dispatched.rows, rows_of, all.rows_of);
     const at::Tensor weights = with_rows(dispatched.weights, rows_of, all.rows_of);
     return with_rows(run_together(all, rows, weights), all.rows_of, rows_of);
   }
+  if (experts_.size() == 1) {
+    return run_alone(experts_.front(), dispatched.rows, dispatched.weights);
+  }
   const auto rows = dispatched.rows.split_with_sizes(rows_of);
   const auto weights = dispatched.weights.split_with_sizes(rows_of);
   std::vector<at::Tensor> outputs;
   for (std::size_t expert = 0; expert < experts_.size(); ++expert) {
-    outputs.push_back(run_together(experts_[expert], rows[expert], weights[expert]));
+    outputs.push_back(run_alone(experts_[expert], rows[expert], weights[expert]));
   }
   return at::cat(outputs);
+}
+
+at::Tensor ExpertMlp::run_alone(const Layers& layers,
+                                const at::Tensor& rows,
+                                const at::Tensor& weights) const {
+  if (context_.plan.training.fp8_format == estimator::Fp8Format::kNone) {
+    return run_together(layers, rows, weights);
+  }
+  const int64_t count = layers.rows_of[0];
+  return run_together(layers, with_zeros(rows, count), with_zeros(weights, count))
+      .narrow(0, 0, rows.size(0));
 }
 
 at::Tensor ExpertMlp::shared_experts(const at::Tensor& input) const {

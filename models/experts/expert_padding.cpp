@@ -1,6 +1,8 @@
 #include "models/experts/expert_padding.h"
 
+#include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <algorithm>
@@ -64,6 +66,13 @@ std::vector<int64_t> padded_rows(const estimator::Plan& plan, std::vector<int64_
   const int64_t multiple = plan.training.fp8_recipe == estimator::Fp8Recipe::kMxfp8 ? 32 : 16;
   for (int64_t& rows : rows_of) rows = (rows + multiple - 1) / multiple * multiple;
   return rows_of;
+}
+
+at::Tensor with_zeros(const at::Tensor& tensor, int64_t count) {
+  std::vector<int64_t> shape = tensor.sizes().vec();
+  if (shape[0] == count) return tensor;
+  shape[0] = count - shape[0];
+  return at::cat({tensor, at::zeros(shape, tensor.options())});
 }
 
 at::Tensor with_rows(const at::Tensor& tensor,

@@ -71,9 +71,7 @@ struct GroupedLinearFunction : torch::autograd::Function<GroupedLinearFunction> 
     keep(context, kept_call);
     context->save_for_backward({input});
     const GroupedLinearCall& call = *kept_call.call;
-    if (call.issued_together) {
-      call.buffers->use_grouped_product_workspaces(*call.plan, input.device());
-    }
+    if (call.issued_together) use_workspaces(call, input.device());
     at::Tensor output = at::empty({input.size(0), weights[0].size(0)}, input.options());
     for_each_expert(kept_call.rows_of, [&](std::size_t expert, const auto& rows) {
       multiply_into(call, rows(output), rows(input), weights[expert].t());
@@ -101,6 +99,14 @@ struct GroupedLinearFunction : torch::autograd::Function<GroupedLinearFunction> 
 };
 
 }  // namespace
+
+void use_workspaces(const GroupedLinearCall& call, const at::Device& device) {
+  if (call.issued_together) {
+    call.buffers->use_grouped_product_workspaces(*call.plan, device);
+  } else {
+    call.buffers->use_transformer_engine_workspace(*call.plan, device);
+  }
+}
 
 GroupedLinear::GroupedLinear(ShardContext& context,
                              ParameterStore& store,

@@ -45,13 +45,16 @@ void for_each_expert(const std::vector<int64_t>& rows_of, const Visit& visit) {
   }
 }
 
+/// Those of TransformerEngine's products.
+void use_workspaces(const GroupedLinearCall& call, const at::Device& device);
+
 /// Null if the plan's products are in 16 bits.
 std::shared_ptr<EightBitExperts> make_eight_bit_experts(const ShardContext& context,
                                                         const GroupedLinearSpec& spec);
 
-/// The layer in 8 bits, as TransformerEngine's GroupedLinear runs it: each expert's rows, weight
-/// and output gradients are quantized by themselves, and the products of all experts are issued
-/// together. `input` [rows, inputs], `weights` as autograd sees them; returns [rows, outputs].
+/// The layer in 8 bits, as TransformerEngine's GroupedLinear runs it, or its Linear for one expert:
+/// each expert's rows, weight and output gradients are quantized by themselves. `input` [rows,
+/// inputs], `weights` as autograd sees them; returns [rows, outputs].
 at::Tensor eight_bit_grouped_linear(const at::Tensor& input,
                                     const std::vector<at::Tensor>& weights,
                                     const KeptGroupedCall& kept_call);

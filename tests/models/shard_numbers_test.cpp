@@ -244,7 +244,10 @@ Json eight_bit_experts(const Json& experts) {
 TEST(EightBits, GiveNearlyTheSameLossAndGradients) {
   const Json widths = {{"model", {{"ffn_hidden_size", 64}}}};  // multiples of a block
   for (const Json& family :
-       {widths, merged(llama_changes(), widths), eight_bit_experts(expert_changes())}) {
+       {widths,
+        merged(llama_changes(), widths),
+        eight_bit_experts(expert_changes()),
+        merged(eight_bit_experts(expert_changes()), training("moe_grouped_gemm", false))}) {
     const Iteration whole = run_iteration(small_plan(family));
     for (const auto& [gpu, recipe] : kEightBits) {
       const Json in_eight_bits =

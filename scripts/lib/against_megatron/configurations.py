@@ -206,10 +206,9 @@ def _experts(draw, layout):
     return [str(word) for word in words]
 
 
-def _routing(draw, family, words):
+def _routing(draw, words):
     """How experts run, and how tokens are sent to them."""
-    one_by_one = ["--no-moe-grouped-gemm"] if family not in EIGHT_BITS else ["--moe-grouped-gemm"]
-    more = draw.one_of(["--moe-grouped-gemm"], ["--moe-grouped-gemm"], one_by_one)
+    more = draw.one_of(["--moe-grouped-gemm"], ["--moe-grouped-gemm"], ["--no-moe-grouped-gemm"])
     more += ["--moe-token-dispatcher-type", draw.one_of("alltoall", "alltoall", "allgather")]
     more += draw.one_of([], ["--moe-router-dtype", "fp32"])
     if draw.chance(0.3):
@@ -294,7 +293,7 @@ def draw_configuration(seed, number, family):
         words += _latents(draw)
     if family in EXPERTS:
         words += _experts(draw, layout)
-        words += _routing(more, family, words)
+        words += _routing(more, words)
         megatron.append("--moe-router-force-load-balancing")
     gpu = HOPPER
     if family in EIGHT_BITS:

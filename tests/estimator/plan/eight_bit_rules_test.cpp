@@ -53,8 +53,6 @@ TEST(EightBitRules, SayWhatIsWrongAndTheWayOut) {
       {{{"training", {{"fp8_recipe", "mxfp8"}, {"sequence_length", 1000}}},
         {"cluster", {{"gpu", "b200"}}}},
        {"multiple of 32 tokens", "1000 tokens"}},
-      {with_experts({{"training", {{"moe_grouped_gemm", false}}}}),
-       {"run one after the other are not built", "--moe-grouped-gemm"}},
       {with_experts({{"model", {{"moe_ffn_hidden_size", 264}}}}),
        {"multiples of 16", "model.moe_ffn_hidden_size"}},
       {with_experts({{"training",
