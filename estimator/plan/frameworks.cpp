@@ -58,7 +58,8 @@ FrameworkTraits megatron_lm() {
           "transformer_impl local: Megatron-LM's own layers, without TransformerEngine",
           "fp8_format: linear layers but the output layer quantize inputs, weights and output "
           "gradients; weights in 8 bits are kept beside those in 16, on Hopper transposed, too; "
-          "the reduction of the largest elements of the recipe delayed is not counted",
+          "rows of each expert are padded to a multiple of 16 (mxfp8: 32); the reduction of the "
+          "largest elements of the recipe delayed is not counted",
           "cross_entropy_fusion none, native (compiled; has a second fp32 buffer for a short time) "
           "or te (the gradient overwrites the logits)"}};
 }

@@ -147,7 +147,7 @@ struct EightBitGroupedFunction : torch::autograd::Function<EightBitGroupedFuncti
                                    const std::vector<EightBits>& quantized) {
     const GroupedLinearCall& call = *kept_call.call;
     const EightBitProducts& products = call.eight_bits->products;
-    const at::Tensor result =
+    at::Tensor result =
         at::empty({gradient.size(0), call.weights[0]->value.size(1)}, gradient.options());
     const Operands right = products.ready(operands(weights_of(call), &EightBits::along_columns));
     const Operands left = products.ready(operands(quantized, &EightBits::along_rows));

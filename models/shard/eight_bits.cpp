@@ -49,6 +49,7 @@ std::vector<at::Tensor> in_one_allocation(const std::vector<Place>& places,
                                           int64_t slack,
                                           const at::TensorOptions& options) {
   std::vector<int64_t> offsets;
+  offsets.reserve(places.size());
   int64_t bytes = 0;
   for (const Place& place : places) {
     offsets.push_back(padded(bytes, place.alignment));
