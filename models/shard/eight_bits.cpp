@@ -72,6 +72,7 @@ std::vector<std::pair<at::Tensor, at::Tensor>> empty_parts(const std::vector<int
                                                            Shape (*scales)(int64_t, int64_t)) {
   constexpr int64_t kOfMatrices = 256, kOfScales = 16;
   std::vector<Place> places;
+  places.reserve(2 * rows_of.size());
   for (const int64_t rows : rows_of) places.push_back({{rows, columns}, kOfMatrices});
   for (const int64_t rows : rows_of) places.push_back({scales(rows, columns), kOfScales});
   const std::vector<at::Tensor> made = in_one_allocation(places, kOfMatrices, options);
