@@ -71,7 +71,7 @@ Share share_of(const Plan& plan, double parameters, bool sharded) {
   if (sharded) divide(plan.shards(), "d");
   const double of_dense = real(p.tensor * p.pipeline * (sharded ? plan.shards() : 1));
   const double of_experts = real(plan.expert_tensor_size() * p.expert * p.pipeline *
-                                 (sharded ? plan.expert_replicas() : 1));
+                                 (sharded ? plan.expert_shards() : 1));
   const std::string text = quotient("P", degrees);
   return {plan.model.has_experts() ? text + ", experts by theirs" : text,
           (parameters - experts) / of_dense + experts / of_experts};

@@ -239,7 +239,7 @@ void check_stacked_layout(Rules& rules) {
                 "use ZeRO stage 3");
   // apply_fsdp in torchtitan/models/llama4/infra/parallelize.py of v0.2.2 then cuts the experts'
   // second dimension.
-  const int64_t ranks = p.data.value_or(1) * p.context;
+  const int64_t ranks = p.data.value_or(1) * p.context / p.num_distributed_optimizer_instances;
   rules.require(p.expert == 1 || ranks <= rules.plan_.model.num_experts,
                 "FSDP2 of experts over more ranks than there are experts is not supported with "
                 "expert parallelism yet",

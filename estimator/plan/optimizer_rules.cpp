@@ -60,8 +60,9 @@ void check_muon(Rules& rules) {
           "leave out --no-use-layer-wise-param-layout or --overlap-param-gather");
 }
 
-/// parallel_state.py and distributed/distributed_data_parallel.py of Megatron-LM's core, which
-/// cuts the ranks of a stage into consecutive parts.
+/// parallel_state.py and distributed/distributed_data_parallel.py of Megatron-LM's core, and
+/// parallel_dims.py of TorchTitan (dp_replicate), which cut the ranks of a stage into consecutive
+/// parts.
 void check_optimizer_instances(Rules& rules) {
   const Plan& plan = rules.plan_;
   const ParallelConfig& p = plan.parallelism;
@@ -77,14 +78,14 @@ void check_optimizer_instances(Rules& rules) {
         fmt::format("parallelism.num_distributed_optimizer_instances = {}, {}", instances, where),
         help);
   };
-  require(plan.training.framework == Framework::kMegatronLm,
-          "only Megatron-LM has several instances of its distributed optimizer",
+  require(plan.training.framework == Framework::kMegatronLm || p.fully_sharded(),
+          "only Megatron-LM's distributed optimizer and FSDP2 shard over a part of the data ranks",
           "training.framework = " + to_string(plan.training.framework),
-          "use --framework megatron-lm, or one instance");
-  require(p.zero_stage == 1,
-          "instances of the distributed optimizer need the distributed optimizer",
+          "use --framework megatron-lm, or torchtitan with --fsdp, or leave it out");
+  require(p.zero_stage >= 1,
+          "instances of the distributed optimizer, or FSDP2's replicas, need one of the two",
           fmt::format("zero_stage = {}", p.zero_stage),
-          "add --use-distributed-optimizer, or use one instance");
+          "add --use-distributed-optimizer or --fsdp, or leave the instances out");
   require(plan.training.optimizer != Optimizer::kMuon,
           "Megatron-LM's layer-wise optimizer has one instance",
           "training.optimizer = muon",
@@ -94,6 +95,10 @@ void check_optimizer_instances(Rules& rules) {
           "the instances do not divide the data ranks",
           fmt::format("data = {}", p.data),
           "use a number of instances that divides the data parallel size");
+  require(!p.fully_sharded() || plan.shards() > 1,
+          "FSDP2 has no ranks left to shard over, because each data rank is a replica",
+          fmt::format("data = {}, context = {}", p.data.value_or(1), p.context),
+          "use fewer replicas, or --zero-stage 0");
   if (!plan.model.has_experts()) return;
   const int64_t experts = p.expert * p.expert_tensor.value_or(p.tensor);
   const int64_t ranks = p.tensor * plan.replicas();

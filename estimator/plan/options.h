@@ -292,10 +292,11 @@ void visit_fields(Visitor& visit, ParallelConfig& parallelism) {
           {"--fsdp", "3", "FSDP2: ZeRO stage 3"}}});
   visit("num_distributed_optimizer_instances",
         parallelism.num_distributed_optimizer_instances,
-        {"megatron-lm: instances of the distributed optimizer; each shards its state over its part "
-         "of the data ranks, and gradients are all-reduced between them (hybrid sharding)",
+        {"parts of the data ranks, each of which shards by itself, while gradients are all-reduced "
+         "between them (hybrid sharding, HSDP): instances of Megatron-LM's distributed optimizer, "
+         "or FSDP2's replicas",
          kDegree,
-         {{"--num-distributed-optimizer-instances"}}});
+         {{"--num-distributed-optimizer-instances"}, {"--data-parallel-replicate-degree"}}});
   visit("use_layer_wise_param_layout",
         parallelism.use_layer_wise_param_layout,
         {"muon with the distributed optimizer: buffers are laid out so that each data rank reduces "
@@ -444,6 +445,7 @@ void visit_fields(Visitor& visit, TrainingConfig& training) {
         {"attention kernel: flash (flash-attn), flash1 (its version 1), fused (cuDNN) or unfused; "
          "auto: what the framework uses on this GPU",
          {{"--attention-backend", "", "", "local=unfused"},
+          {"--attention"},
           {"--use-flash-attn", "\"flash\"", "the same as flash"}}});
   visit("framework",
         training.framework,

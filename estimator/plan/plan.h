@@ -306,13 +306,17 @@ struct Plan {
   int64_t data_parallel_size() const { return parallelism.data; }
   /// Number of ranks that hold the same parameters and sum their gradients: data x context.
   int64_t replicas() const { return data_parallel_size() * parallelism.context; }
-  /// Number of ranks among which gradients and optimizer state of the same parameters are divided:
-  /// the replicas of one instance of the distributed optimizer.
+  /// Number of ranks among which ZeRO divides the state of the same parameters: those of one
+  /// instance of the distributed optimizer, or of one of FSDP2's replicas.
   int64_t shards() const { return replicas() / parallelism.num_distributed_optimizer_instances; }
   int64_t expert_tensor_size() const { return parallelism.expert_tensor; }
   /// Number of ranks that hold the same experts of a stage.
   int64_t expert_replicas() const {
     return parallelism.tensor * replicas() / (expert_tensor_size() * parallelism.expert);
+  }
+  /// As shards(), of experts.
+  int64_t expert_shards() const {
+    return expert_replicas() / parallelism.num_distributed_optimizer_instances;
   }
   int64_t experts_of_rank() const { return model.num_experts / parallelism.expert; }
   /// Rows of the residual stream on one rank: the whole sequence, or its part under context and

@@ -229,7 +229,7 @@ int64_t least_bytes(const Plan& plan) {
   const ParallelConfig& p = plan.parallelism;
   if (plan.model.has_experts()) return 0;
   const int64_t layers = divide_up(plan.model.num_layers, p.pipeline);
-  const int64_t shards = p.tensor * (p.fully_sharded() ? plan.replicas() : 1);
+  const int64_t shards = p.tensor * (p.fully_sharded() ? plan.shards() : 1);
   return layers * (layer_parameter_count(plan.model, 0) / shards) * kBytesOfParameter;
 }
 

@@ -79,7 +79,9 @@ FullySharded::FullySharded(FullyShardedOptions options)
     : options_(std::move(options)),
       copy_in_stream_(options_.device, &options_.observer, /*high_priority=*/true),
       gather_stream_(options_.device, &options_.observer, /*high_priority=*/true),
-      reduce_stream_(options_.device, &options_.observer, /*high_priority=*/true) {}
+      reduce_stream_(options_.device, &options_.observer, /*high_priority=*/true) {
+  if (options_.replica_group) replica_stream_.emplace(options_.device, &options_.observer);
+}
 
 FullySharded::~FullySharded() = default;
 
@@ -255,7 +257,7 @@ void FullySharded::after_backward(std::size_t number) {
 }
 
 void FullySharded::reduce(Unit& unit, std::vector<at::Tensor> gradients) {
-  reduce_stream_.current_waits_for(reduced_);
+  reduce_stream_.current_waits_for(scattered_);
   reducing_ = at::Tensor();
   const int64_t elements = sum_of(sizes_of(parts_of(unit.parameters)));
   const at::TensorOptions options = unit.parameters.front()->part.options();
@@ -268,20 +270,31 @@ void FullySharded::reduce(Unit& unit, std::vector<at::Tensor> gradients) {
   const SideStream::Scope scope(reduce_stream_);
   at::Tensor reduced = at::empty({elements}, options);
   // The tokens of the expert ranks are already in the gradients of their experts.
-  const auto tokens_of = static_cast<double>(group_size(options_.data_group));
+  const auto tokens_of =
+      static_cast<double>(group_size(options_.data_group) * group_size(options_.replica_group));
   if (unit.group) {
     unit.group->reduce_scatter(reduced, reducing_);
     reduced.mul_(1.0 / tokens_of);  // NCCL's own kernel averages
   } else {
     reduced.copy_(options_.data_group ? reducing_.div(tokens_of) : reducing_);
   }
+  if (!options_.replica_group) add_gradients(unit, reduced);
+  scattered_ = reduce_stream_.point();
+  if (!options_.replica_group) return;
+  replica_stream_->wait_for(scattered_);
+  const SideStream::Scope replica_scope(*replica_stream_);
+  options_.replica_group->all_reduce(reduced);
+  add_gradients(unit, reduced);
+  unit.summing = reduced;
+}
+
+void FullySharded::add_gradients(Unit& unit, const at::Tensor& reduced) {
   if (unit.gradient_parts.defined()) {
     unit.gradient_parts.add_(reduced);
   } else {
     unit.gradient_parts = reduced;
     observer().memory_lasts(reduced, {MemoryCategory::kGradient, kModule, ""});
   }
-  reduced_ = reduce_stream_.point();
 }
 
 void FullySharded::begin_iteration() {
@@ -295,7 +308,9 @@ void FullySharded::finish_backward() {
     all_done &= units_[unit].positions.empty();
   }
   if (all_done) forward_order_.clear();
-  reduce_stream_.current_waits_for(reduced_);
+  reduce_stream_.current_waits_for(scattered_);
+  if (replica_stream_) replica_stream_->join();
+  for (Unit& unit : units_) unit.summing = at::Tensor();
   reducing_ = at::Tensor();
 }
 

@@ -2,7 +2,8 @@
 // fp32, with the gradient and optimizer state of this part. The model is cut into units (embedding,
 // each layer, head), as TorchTitan wraps it. Before its forward and before its backward, a unit's
 // parameters are gathered in the type of the computation; after each they are freed. Gradients are
-// reduce-scattered in fp32 when the unit's backward is over.
+// reduce-scattered in fp32 when the unit's backward is over. With replicas (HSDP) the ranks of one
+// replica divide the parameters, and the reduced parts are all-reduced between the replicas.
 //
 // The buffers, their order and their streams are those of torch 2.11: FSDPParamGroup in
 // torch/distributed/fsdp/_fully_shard/_fsdp_param_group.py, foreach_all_gather and foreach_reduce
@@ -28,6 +29,7 @@ struct FullyShardedOptions {
   std::shared_ptr<Communicator> data_group;  ///< null if there is one data rank
   /// The same of units of experts: the ranks that have the same ones.
   std::shared_ptr<Communicator> expert_data_group;
+  std::shared_ptr<Communicator> replica_group;  ///< has the same part in each replica; may be null
   /// The experts of a layer are a unit inside of the layer's, whose number is one more. Then units
   /// are gathered ahead as TorchTitan asks for it (apply_fsdp in
   /// torchtitan/models/llama4/infra/parallelize.py, v0.2.2), because the host waits for the number
@@ -96,6 +98,7 @@ class FullySharded final : public DataParallel {
     std::optional<Gathered> gathering;   ///< an all-gather that was started but not copied out yet
     std::vector<std::size_t> positions;  ///< in forward_order_: forwards whose backward is to come
     at::Tensor gradient_parts;           ///< reduced; the parameters' gradients are views of it
+    at::Tensor summing;                  ///< over the replicas, until the end of the backward
   };
 
   void plan_gathering_ahead();
@@ -107,17 +110,19 @@ class FullySharded final : public DataParallel {
   void after_backward(std::size_t number);
   std::vector<at::Tensor> take_gradients(Unit& unit);
   void reduce(Unit& unit, std::vector<at::Tensor> gradients);
+  void add_gradients(Unit& unit, const at::Tensor& reduced);
   void release(const Gathered& gathered);
   void release_last_gathered();
 
   FullyShardedOptions options_;
   SideStream copy_in_stream_, gather_stream_, reduce_stream_;
+  std::optional<SideStream> replica_stream_;  ///< sums over the replicas
   std::vector<Unit> units_;
   std::size_t last_unit_ = 0;
   std::vector<std::size_t> forward_order_;
   std::optional<Gathered> last_gathered_;  ///< of the last forward; freed at the next one
   at::Tensor reducing_;                    ///< input of the last reduce-scatter
-  StreamPoint reduced_;
+  StreamPoint scattered_;                  ///< its end
 };
 
 }  // namespace models

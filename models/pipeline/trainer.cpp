@@ -114,6 +114,7 @@ void Trainer::build_fully_sharded() {
       FullyShardedOptions{.device = context_.device,
                           .data_group = context_.groups.data,
                           .expert_data_group = context_.groups.expert_data,
+                          .replica_group = context_.groups.instances,
                           .experts_are_units = context_.experts_are_unit(),
                           .tensor_group = context_.groups.tensor,
                           .reshard_after_forward = context_.plan.parallelism.zero_stage >= 3,

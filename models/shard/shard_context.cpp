@@ -26,13 +26,13 @@ std::shared_ptr<OutputKeeper> make_output_keeper(const estimator::Plan& plan) {
 
 std::optional<DataPart> ShardContext::data_part() const {
   if (!plan.parallelism.fully_sharded()) return std::nullopt;
-  return DataPart{.ranks = plan.replicas(), .index = groups.data ? groups.data->index() : 0};
+  return DataPart{.ranks = plan.shards(), .index = groups.data ? groups.data->index() : 0};
 }
 
 std::optional<DataPart> ShardContext::expert_data_part() const {
   if (!experts_are_unit()) return data_part();
   const std::shared_ptr<Communicator>& group = groups.expert_data;
-  return DataPart{.ranks = plan.expert_replicas(), .index = group ? group->index() : 0};
+  return DataPart{.ranks = plan.expert_shards(), .index = group ? group->index() : 0};
 }
 
 }  // namespace models

@@ -71,6 +71,23 @@ void set_model(const SourceEntry& name, const SourceEntry& flavor, ImportedPlan&
   add_technique(plan, row->technique, std::move(use));
 }
 
+/// TorchTitan counts the ranks that shard and their replicas apart, and replicas whose parameters
+/// nothing shards are DistributedDataParallel's (ParallelDims in distributed/parallel_dims.py).
+void set_data_ranks(ImportedPlan& plan) {
+  constexpr const char* kReplicas = "parallelism.num_distributed_optimizer_instances";
+  const Json sharding = said_key(plan, "parallelism.data");
+  const Json replicas = said_key(plan, kReplicas);
+  if (!sharding.is_number_integer() || !replicas.is_number_integer()) return;
+  int64_t ranks = 0;
+  if (__builtin_mul_overflow(sharding.get<int64_t>(), replicas.get<int64_t>(), &ranks)) return;
+  set_key(plan, "parallelism.data", ranks);
+  const Json context = said_key(plan, "parallelism.context");
+  const bool shards = sharding > 1 || (context.is_number_integer() && context > 1);
+  if (shards || replicas == 1) return;
+  set_key(plan, "parallelism.zero_stage", 0);
+  set_key(plan, kReplicas, 1);
+}
+
 }  // namespace
 
 ImportedPlan import_torchtitan_config(const std::string& text, const std::string& origin) {
@@ -79,6 +96,7 @@ ImportedPlan import_torchtitan_config(const std::string& text, const std::string
   const SourceEntry flavor = entry_named(entries, "model.flavor", "debugmodel", origin);
   ImportedPlan plan = import_entries(entries, torchtitan_table(), origin);
   set_model(name, flavor, plan);
+  set_data_ranks(plan);
   // parallelize_llama() in models/llama3/infra/parallelize.py always divides the sequence.
   const Json tensor = said_key(plan, "parallelism.tensor");
   if (tensor.is_number_integer() && tensor > 1)

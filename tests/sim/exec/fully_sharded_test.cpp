@@ -24,6 +24,7 @@ struct ShardedCase {
   /// Those in which PyTorch's reducer does not make new buckets: it does so once, after the first
   /// backward, and how long the old ones stay is not the same in each run.
   std::vector<int> iterations = {0, 1};
+  int64_t replicas = 1;
 };
 
 void PrintTo(const ShardedCase& c, std::ostream* stream) { *stream << c.name; }
@@ -44,6 +45,7 @@ class FullyShardedPrograms : public ExecProgram, public testing::WithParamInterf
     plan["cluster"]["gpus_per_node"] = std::min<int64_t>(c.ranks, 8);
     plan["cluster"]["nodes"] = (c.ranks + 7) / 8;
     plan["parallelism"]["zero_stage"] = c.zero_stage;
+    plan["parallelism"]["num_distributed_optimizer_instances"] = c.replicas;
     plan["training"]["global_batch_size"] = c.ranks * c.micro_batches;
     if (c.recompute == "none" || c.recompute == "full") {
       plan["training"]["recompute"] = c.recompute;
@@ -75,7 +77,8 @@ class FullyShardedPrograms : public ExecProgram, public testing::WithParamInterf
                      "2048",
                      std::to_string(c.micro_batches),
                      std::to_string(c.zero_stage),
-                     c.recompute});
+                     c.recompute,
+                     std::to_string(c.replicas)});
     EXPECT_EQ(result.exit_code, 0) << result.error;
     return profile(0);
   }
@@ -120,15 +123,17 @@ TEST_P(WholePrograms, AllocateAsTheShardDoes) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Fsdp2,
-                         FullyShardedPrograms,
-                         testing::Values(ShardedCase{"Zero3", 8, 3, 1},
-                                         ShardedCase{"Zero2Accumulating", 8, 2, 3},
-                                         ShardedCase{"UnevenOver96", 96, 3, 1},
-                                         ShardedCase{"FullRecompute", 8, 3, 1, "full"},
-                                         ShardedCase{"RecomputeByOperator", 8, 3, 1, "op"},
-                                         ShardedCase{
-                                             "RecomputeByOperatorAccumulating", 8, 2, 3, "op"}));
+INSTANTIATE_TEST_SUITE_P(
+    Fsdp2,
+    FullyShardedPrograms,
+    testing::Values(ShardedCase{"Zero3", 8, 3, 1},
+                    ShardedCase{"Zero2Accumulating", 8, 2, 3},
+                    ShardedCase{"UnevenOver96", 96, 3, 1},
+                    ShardedCase{"Replicas", 16, 3, 1, "none", {0, 1}, 2},
+                    ShardedCase{"ReplicasAccumulating", 16, 3, 3, "none", {0, 1}, 4},
+                    ShardedCase{"FullRecompute", 8, 3, 1, "full"},
+                    ShardedCase{"RecomputeByOperator", 8, 3, 1, "op"},
+                    ShardedCase{"RecomputeByOperatorAccumulating", 8, 2, 3, "op"}));
 
 // Gradients that backward makes and zero_grad() frees, and with data ranks the reducer's buckets.
 INSTANTIATE_TEST_SUITE_P(Whole,

@@ -155,6 +155,28 @@ TEST(TorchtitanConfig, KnowsModelsWithExperts) {
             Names{"fsdp-experts"});
 }
 
+// ParallelDims in torchtitan/distributed/parallel_dims.py: the data ranks are replicas x shards.
+TEST(TorchtitanConfig, CountsReplicasAmongTheDataRanks) {
+  const auto of = [](const std::string& degrees) {
+    return imported("[model]\nname = \"llama3\"\nflavor = \"8B\"\n[parallelism]\n" + degrees);
+  };
+  const ImportedPlan hybrid =
+      of("data_parallel_replicate_degree = 4\ndata_parallel_shard_degree = 8\n");
+  EXPECT_TRUE(hybrid.techniques.empty());
+  EXPECT_EQ(said_key(hybrid, "parallelism.data"), 32);
+  EXPECT_EQ(said_key(hybrid, "parallelism.num_distributed_optimizer_instances"), 4);
+  EXPECT_EQ(said_key(hybrid, "parallelism.zero_stage"), 3);
+  const ImportedPlan whole =
+      of("data_parallel_replicate_degree = 4\ndata_parallel_shard_degree = 1\n");
+  EXPECT_EQ(said_key(whole, "parallelism.data"), 4);
+  EXPECT_EQ(said_key(whole, "parallelism.num_distributed_optimizer_instances"), 1);
+  EXPECT_EQ(said_key(whole, "parallelism.zero_stage"), 0);
+  const ImportedPlan rest =
+      of("data_parallel_replicate_degree = 4\ndata_parallel_shard_degree = -1\n");
+  EXPECT_TRUE(said_key(rest, "parallelism.data").is_null());
+  EXPECT_EQ(said_key(rest, "parallelism.num_distributed_optimizer_instances"), 4);
+}
+
 TEST(TorchtitanConfig, SaysWhereItIsNoToml) {
   try {
     import_text("[model]\nname = \n", "file.toml");

@@ -1,6 +1,7 @@
 """The Llama of Onerank's own shard (framework torchtitan) as a PyTorch program under FSDP2, or whole: the same
 operators on tensors of the same shapes. usage: fsdp2_shard.py LAYERS HIDDEN FFN HEADS GROUPS VOCABULARY
-SEQUENCE MICRO_BATCHES ZERO_STAGE RECOMPUTE, which is none, full, op or N: TorchTitan's selective_ac_option"""
+SEQUENCE MICRO_BATCHES ZERO_STAGE RECOMPUTE REPLICAS, where RECOMPUTE is none, full, op or N: TorchTitan's
+selective_ac_option"""
 import collections
 import os
 import sys
@@ -18,6 +19,7 @@ from torch.utils.checkpoint import CheckpointPolicy, create_selective_checkpoint
 LAYERS, HIDDEN, FFN, HEADS, GROUPS, VOCABULARY, SEQUENCE, MICRO_BATCHES, ZERO_STAGE = map(
     int, sys.argv[1:10])
 RECOMPUTE = sys.argv[10]
+REPLICAS = int(sys.argv[11])
 WIDTH = HIDDEN // HEADS
 
 # _op_sac_save_list in torchtitan/models/llama3/infra/parallelize.py of v0.2.2, of what runs here.
@@ -137,17 +139,18 @@ def main():
     torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
     torch.backends.cuda.enable_cudnn_sdp(False)  # the plan's attention is flash
     dist.init_process_group("nccl")
-    mesh = init_device_mesh("cuda", (dist.get_world_size(),))
+    world = dist.get_world_size()
+    mesh = init_device_mesh("cuda", (REPLICAS, world // REPLICAS), mesh_dim_names=("replicate", "shard"))
     with torch.device("meta"):
         model = Llama()
     recompute(model)
     if ZERO_STAGE >= 2:
-        shard(model, mesh)
+        shard(model, mesh if REPLICAS > 1 else mesh["shard"])
     else:
         model.bfloat16()
     model.to_empty(device="cuda")
-    if ZERO_STAGE == 0 and dist.get_world_size() > 1:
-        replicate(model, device_mesh=mesh, bucket_cap_mb=100)
+    if ZERO_STAGE == 0 and world > 1:
+        replicate(model, device_mesh=mesh["shard"], bucket_cap_mb=100)
     for parameter in model.parameters():
         nn.init.normal_(parameter, std=0.02)
     rotations = tables()

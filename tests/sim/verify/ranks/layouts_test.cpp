@@ -296,6 +296,9 @@ constexpr const char* kFsdp2 =
 constexpr const char* kFsdp4Kept =
     R"({"parallelism": {"data": 4, "zero_stage": 2},
         "training": {"framework": "torchtitan", "optimizer": "sgd"}})";
+constexpr const char* kFsdp4Replicas2 =
+    R"({"parallelism": {"data": 4, "zero_stage": 3, "num_distributed_optimizer_instances": 2},
+        "training": {"framework": "torchtitan"}})";
 constexpr const char* kFsdp3Uneven =
     R"({"parallelism": {"data": 3, "zero_stage": 3},
         "training": {"framework": "torchtitan", "global_batch_size": 12}})";
@@ -315,6 +318,12 @@ constexpr const char* kFsdpBf16 =
     R"({"parallelism": {"data": 4, "zero_stage": 3},
         "training": {"framework": "plain", "dtype": "bf16", "attention": "flash"}})";
 
+constexpr const char* kFsdp4Experts2Replicas2 =
+    R"({"model": {"num_experts": 4, "moe_ffn_hidden_size": 16, "moe_layer_freq": [0, 1, 0, 1]},
+        "parallelism": {"data": 4, "expert": 2, "zero_stage": 3,
+                        "num_distributed_optimizer_instances": 2},
+        "cluster": {"gpu": "h100-sxm"},
+        "training": {"framework": "torchtitan", "dtype": "bf16", "attention": "flash"}})";
 constexpr const char* kFsdp4Experts2 =
     R"({"model": {"num_experts": 4, "moe_ffn_hidden_size": 16, "moe_layer_freq": [0, 1, 0, 1]},
         "parallelism": {"data": 4, "expert": 2, "zero_stage": 3},
@@ -337,10 +346,12 @@ INSTANTIATE_TEST_SUITE_P(
                     Layout{"Data4KeptAfterForwardSgd", 4, kFsdp4Kept, true},
                     Layout{"Data3Uneven", 3, kFsdp3Uneven, true},
                     Layout{"Tensor2SequenceData4", 8, kT2Fsdp4, true},
+                    Layout{"Replicas2Accumulating", 4, kFsdp4Replicas2, true},
                     Layout{"FullRecompute", 2, kFsdpRecompute, true},
                     Layout{"RecomputeByOperator", 4, kFsdpByOperator, true},
                     Layout{"Bf16Flash", 4, kFsdpBf16, true},
                     Layout{"Data4Experts2", 4, kFsdp4Experts2, true},
+                    Layout{"Data4Experts2Replicas2", 4, kFsdp4Experts2Replicas2, true},
                     Layout{"Experts2ByOperator", 2, kFsdp2Experts2ByOperator, true}),
     testing::PrintToStringParamName());
 
