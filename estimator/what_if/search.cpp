@@ -20,7 +20,7 @@ namespace {
 
 constexpr int64_t kLongSequence = 16384;
 constexpr int64_t kMostContextRanks = 16;
-constexpr int64_t kTokensOfContextRank = 4096;  ///< at least, of sequences that are not long
+constexpr int64_t kShortSequence = 4096;  ///< from here on two context ranks are tried
 constexpr int64_t kLargestMicroBatch = 16;
 
 std::vector<Json> doubled_up_to(int64_t most) {
@@ -38,7 +38,8 @@ std::vector<Json> divisors(int64_t number, int64_t most) {
 }
 
 int64_t most_context_ranks(int64_t sequence) {
-  return sequence >= kLongSequence ? kMostContextRanks : sequence / kTokensOfContextRank;
+  if (sequence >= kLongSequence) return kMostContextRanks;
+  return sequence >= kShortSequence ? 2 : 1;
 }
 
 /// The embedding and the loss, each in the place of a layer: 126 layers over 16 stages are 7, 8,

@@ -51,7 +51,7 @@ TEST(Search, TriesContextRanksForLongSequencesAlone) {
                                       {"model", {{"max_position_embeddings", 32768}}}});
   EXPECT_THAT(paths_of(search_axes(lengthy, 16)), testing::Contains("parallelism.context"));
   const PlanSpec usual = open_spec(
-      {{"training", {{"sequence_length", 8192}}}, {"model", {{"max_position_embeddings", 8192}}}});
+      {{"training", {{"sequence_length", 4096}}}, {"model", {{"max_position_embeddings", 4096}}}});
   for (const SearchAxis& axis : search_axes(usual, 16)) {
     if (axis.path != "parallelism.context") continue;
     EXPECT_EQ(axis.values, (std::vector<Json>{1, 2}));
