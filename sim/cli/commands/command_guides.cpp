@@ -71,7 +71,7 @@ std::vector<CommandGuide> make_guides() {
         "onerank diff scripts/plans/llama3-8b-8xh100.json --mbs 1,2"}},
       {"run",
        plan_flags(
-           {"--rank", "--modules", "--peak-snapshot", "--memory-history", "--output", "--json"}),
+           {"--rank", "--modules", "--peak-snapshot", "--memory-history", "--output", "--format"}),
        {"onerank run --model llama3-8b --gpu h100 --nodes 1 --tp 2 --rank 3 --modules",
         "WORLD_SIZE=1024 RANK=17 onerank run --model llama3-70b --tp 8 --pp 4 --gpu h100-sxm"}},
       {"roofline",
@@ -90,7 +90,7 @@ std::vector<CommandGuide> make_guides() {
         "--gbs",
         "--seq",
         "--timeout",
-        "--json"},
+        "--format"},
        {"onerank verify --model gpt2 --gpu h100 --gpus 4 --tp 2 --pp 2 --seq 64"}},
       {"memory",
        {},

@@ -6,7 +6,9 @@
 #include "estimator/base/files.h"
 #include "estimator/hardware/hardware.h"
 #include "sim/cli/commands/commands.h"
+#include "sim/cli/commands/report_output.h"
 #include "sim/cli/input/rank_options.h"
+#include "sim/cli/input/table_format.h"
 #include "sim/cli/page/rank_page.h"
 #include "sim/cli/process/output.h"
 #include "sim/cli/process/terminal.h"
@@ -28,7 +30,7 @@ struct RunOptions {
   std::string rank;
   std::string output;
   std::string html;
-  bool json = false;
+  TableFormatFlag format;
   bool modules = false;
   bool drill_down = false;
   std::string depth;
@@ -40,10 +42,25 @@ ModuleTableOptions module_options(const RunOptions& options) {
   return table;
 }
 
+bool wants_modules(const RunOptions& options) {
+  return options.modules || options.drill_down || !options.depth.empty();
+}
+
 /// The table that was asked for, or "".
 std::string modules_text(const RunOptions& options, const RankProfile& profile) {
-  if (!options.modules && !options.drill_down && options.depth.empty()) return "";
+  if (!wants_modules(options)) return "";
   return "\n" + module_text(profile.modules, module_options(options));
+}
+
+/// In Markdown or CSV.
+std::string tables_text(const RunOptions& options,
+                        const RankProfile& profile,
+                        const ReportStyle& style) {
+  std::vector<TitledTable> tables = profile_tables(profile);
+  if (wants_modules(options)) {
+    tables.push_back(module_table(profile.modules, module_options(options)));
+  }
+  return tables_in(tables, style);
 }
 
 /// The rank to run, and who says so.
@@ -97,6 +114,7 @@ ExitCode run_rank(const RunOptions& options, const Environment& environment) {
   check_writable_document(options.output, "--output");
   check_writable(options.html, "--html");
   module_options(options);  // refuses before the run
+  const ReportStyle style = style_for_output(options.format.format());
   const PlanInput input = options.plan.resolve(environment);
   const ChosenRank chosen = choose_rank(options.rank, environment, input);
   RankJob job = options.ranks.job({chosen.rank}, environment);
@@ -119,9 +137,12 @@ ExitCode run_rank(const RunOptions& options, const Environment& environment) {
     estimator::write_file_whole(options.html, page_html(page));
   }
   const std::string setting = setting_text(input, chosen, profile);
-  if (options.json) {
+  if (style.format == TableFormat::kJson) {
     write_to_standard_error(setting);
     write_to_standard_output(json);
+  } else if (style.format != TableFormat::kText) {
+    write_to_standard_error(setting);
+    write_to_standard_output(tables_text(options, profile, style));
   } else {
     write_to_standard_output(setting + profile_text(profile) + modules_text(options, profile) +
                              picture_text(options.ranks.job({chosen.rank}, environment)));
@@ -137,7 +158,7 @@ Command add_run_command(CLI::App& root) {
   app->add_option("--rank", options->rank, "the rank to run (or RANK; default 0)")
       ->type_name("N")
       ->group("Execution");
-  app->add_flag("--json", options->json, "print the profile as JSON")->group("Output");
+  options->format.add_to(*app);
   app->add_option("--output", options->output, "write the profile as JSON")
       ->type_name("FILE")
       ->group("Output");

@@ -6,7 +6,9 @@
 #include "estimator/base/errors.h"
 #include "estimator/base/files.h"
 #include "sim/cli/commands/commands.h"
+#include "sim/cli/commands/report_output.h"
 #include "sim/cli/input/launched_world.h"
+#include "sim/cli/input/table_format.h"
 #include "sim/cli/process/machine_memory.h"
 #include "sim/cli/process/output.h"
 #include "sim/cli/process/rank_program.h"
@@ -26,7 +28,7 @@ struct VerifyOptions {
   PlanOptions plan;
   std::string join_timeout = "60";
   std::string timeout = "300";
-  bool json = false;
+  TableFormatFlag format;
 };
 
 /// The plan is good by itself but for another world than the one that was started.
@@ -120,15 +122,18 @@ void refuse_eight_bits(const estimator::Plan& plan) {
        .help = "leave fp8_format out: the layers are the same in 16 and in 32 bits"});
 }
 
-void print(const Verification& verification, const PlanInput& input, bool json) {
-  if (json) {
+void print(const Verification& verification, const PlanInput& input, const ReportStyle& style) {
+  if (style.format == TableFormat::kJson) {
     write_to_standard_output(estimator::document_text(verification));
+  } else if (style.format != TableFormat::kText) {
+    write_to_standard_output(verification_table(verification).in(style));
   } else {
     write_to_standard_output(plan_text(input) + "\n" + verification_text(verification));
   }
 }
 
 ExitCode run_verify(const VerifyOptions& options, const Environment& environment) {
+  const ReportStyle style = style_for_output(options.format.format());
   const auto world = find_launched_world(environment);
   if (world) write_to_standard_error(to_text(*world) + "\n");
   const PlanInput input = resolve_for(world, options.plan, environment);
@@ -144,7 +149,7 @@ ExitCode run_verify(const VerifyOptions& options, const Environment& environment
   const RankProgram program(input.plan, estimator::DeviceKind::kCpu, environment);
   const int exit_code = program.run(rank_arguments(options, world, program),
                                     {.on_output_line = [](std::string_view) {}, .on_tick = [] {}});
-  if (is_first) print(read_verification(program), input, options.json);
+  if (is_first) print(read_verification(program), input, style);
   return static_cast<ExitCode>(exit_code);
 }
 
@@ -163,7 +168,7 @@ Command add_verify_command(CLI::App& root) {
   app->add_option("--timeout", options->timeout, "seconds for one collective (300)")
       ->type_name("SECONDS")
       ->group("Execution");
-  app->add_flag("--json", options->json, "print the verification as JSON")->group("Output");
+  options->format.add_to(*app);
   options->plan.add_to(*app);
   return {app,
           [options](const Environment& environment) { return run_verify(*options, environment); }};

@@ -104,6 +104,14 @@ std::string rank_text(int64_t rank, const estimator::RankCoordinate& coordinate)
                      coordinate.pipeline);
 }
 
+std::vector<TitledTable> profile_tables(const RankProfile& profile) {
+  std::vector<TitledTable> tables = {{"Phases", phase_table(profile), {peak_line(profile.peak)}}};
+  if (profile.peak.categories) {
+    tables.push_back({"What fills the peak", category_table(*profile.peak.categories), {}});
+  }
+  return tables;
+}
+
 std::string phases_text(const RankProfile& profile) {
   return phase_table(profile).text() + "\n" + peak_text(profile.peak);
 }

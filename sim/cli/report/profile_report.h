@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "estimator/profile/rank_profile.h"
 #include "sim/cli/report/table.h"
@@ -16,6 +17,10 @@ std::string profile_text(const estimator::RankProfile& profile);
 /// GPU's time says how long a phase takes; elsewhere, and where a program does not wait for its GPU
 /// between phases, it is what the host needed to run it.
 Table phase_table(const estimator::RankProfile& profile);
+
+/// What profile_text() tells in tables: the phases, and what fills the peak if memory was
+/// attributed.
+std::vector<TitledTable> profile_tables(const estimator::RankProfile& profile);
 
 /// A table with the bytes of each category and their share.
 Table category_table(const estimator::CategoryBytes& categories);

@@ -25,15 +25,15 @@ std::string verdict_line(const Verification& verification) {
   if (verification.equal) {
     return fmt::format(
         "equal: {} made the same collectives and memory peaks as with the stub, and the same "
-        "numbers as the whole model\n",
+        "numbers as the whole model",
         who);
   }
-  return fmt::format("different: {} against the stub and the whole model: {} differences\n",
+  return fmt::format("different: {} against the stub and the whole model: {} differences",
                      who,
                      with_commas(count_differences(verification)));
 }
 
-std::string rank_table(const Verification& verification) {
+Table rank_table(const Verification& verification) {
   Table table({{"rank"},
                {"tensor"},
                {"data"},
@@ -54,7 +54,7 @@ std::string rank_table(const Verification& verification) {
                    fmt::format("{:.1f} %", 100 * rank.largest_error),
                    with_commas(rank.differences.count)});
   }
-  return table.text();
+  return table;
 }
 
 std::string differences_text(const RankVerification& rank) {
@@ -77,7 +77,7 @@ std::string differences_text(const RankVerification& rank) {
 }  // namespace
 
 std::string verification_text(const Verification& verification) {
-  std::string text = verdict_line(verification) + "\n" + rank_table(verification);
+  std::string text = verdict_line(verification) + "\n\n" + rank_table(verification).text();
   text += fmt::format(
       "\nCollectives and bytes are compared exactly, tensors by norm to {:.2g} (Adam with epsilon "
       "1e-3; in a 16-bit type to four times what the whole model's tensors are from fp32); both "
@@ -87,6 +87,10 @@ std::string verification_text(const Verification& verification) {
   text += "\n";
   for (const RankVerification& rank : verification.ranks) text += differences_text(rank);
   return text;
+}
+
+TitledTable verification_table(const Verification& verification) {
+  return {verdict_line(verification), rank_table(verification), {}};
 }
 
 }  // namespace sim

@@ -41,6 +41,23 @@ TEST_F(RunCommand, PrintsTheProfileAsJsonAndNothingElseOnStandardOutput) {
   EXPECT_THAT(result.error, HasSubstr("simulated world 8 (from the plan), rank 2 (from --rank)"));
 }
 
+TEST_F(RunCommand, WritesItsTablesInEachFormat) {
+  const auto in = [&](const std::string& format) {
+    return run(small_plan({"run"}, {"--format", format}));
+  };
+  EXPECT_EQ(
+      in("csv").output,
+      "# Phases\n"
+      "phase (MiB),before,after,delta,peak allocated,peak reserved,time\n"
+      "iteration_1.forward_backward,1.00,3.00,+2.00,1024.00,1024.00,500.00 ms\n"
+      "# peak: 1.00 GiB allocated, 1.00 GiB reserved, in iteration_1.forward_backward, module "
+      "layers.0.mlp, operator aten::mm\n");
+  EXPECT_THAT(in("md").output, StartsWith("### Phases\n\n| phase (MiB) | before |"));
+  const ProgramResult unknown = in("xml");
+  EXPECT_EQ(unknown.exit_code, 2);
+  EXPECT_THAT(unknown.error, HasSubstr("unknown format"));
+}
+
 TEST_F(RunCommand, WritesTheProfileToAFile) {
   const ProgramResult result = run(small_plan({"run"}, {"--output", path("profile.json")}));
   EXPECT_EQ(result.exit_code, 0) << result.error;
