@@ -75,6 +75,21 @@ TEST(AttentionRate, FallsWithFewHeadsAsMeasuredOnB200) {
   EXPECT_NEAR(share(AttentionPass::kBackward, 32) / 0.7963, 1, 0.10);
 }
 
+// NVIDIA/cudnn-frontend @3929da2, two samples of 64 heads, causal (cuDNN 9.22); @fb682ce, one
+// sample of them (9.19), which set no rate.
+TEST(AttentionRate, OfBlackwellUltraIsAsMeasured) {
+  const auto teraflops = [](const char* name, AttentionPass pass, int64_t batch, int64_t sequence) {
+    const AttentionShape shape{.pass = pass, .batch = batch, .heads = 64, .sequence = sequence};
+    return attention_rate(*find_gpu(name), shape, {Attention::kFused}).flops_per_second / 1e12;
+  };
+  constexpr auto kBackward = AttentionPass::kBackward;
+  EXPECT_NEAR(teraflops("gb300", kForward, 2, 8192), 1856, 1);
+  EXPECT_NEAR(teraflops("gb300", kBackward, 2, 8192), 1435, 1);
+  EXPECT_NEAR(teraflops("gb300", kForward, 1, 8192) / 1887, 1, 0.05);
+  EXPECT_NEAR(teraflops("gb300", kBackward, 1, 8192) / 1385, 1, 0.05);
+  EXPECT_NEAR(teraflops("gb300", kForward, 1, 2048) / 1266, 1, 0.05);
+}
+
 // meta-pytorch/tritonbench pull request 171; Dao-AILab/flash-attention issue 1589 (64 wide).
 TEST(AttentionRate, OfFlashAttentionOnBlackwellIsThatOfItsSecondVersion) {
   const Gpu& b200 = *find_gpu("b200-sxm");

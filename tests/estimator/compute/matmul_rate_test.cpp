@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "estimator/compute/gpu_rates.h"
+
 namespace estimator {
 namespace {
 
@@ -48,6 +50,27 @@ TEST(MatmulShare, IsLowerWhereTheBoardIsGivenLessPower) {
   EXPECT_NEAR(teraflops("h100-sxm-96", 8192, 8192, 8192) / 585.2, 1, 0.02);
   EXPECT_NEAR(teraflops("h100-sxm-96", 65536, 7168, 8192) / 575.1, 1, 0.01);
   EXPECT_NEAR(teraflops("h100-sxm-96", 65536, 8192, 3584) / 546.3, 1, 0.06);
+}
+
+// facebookexperimental/triton pull request 740, cuBLAS on a GB300, 8,192 x 8,192 by k; it set no
+// constant.
+TEST(MatmulShare, OfSquaresOnGb300IsNearMeasured) {
+  EXPECT_NEAR(teraflops("gb300", 8192, 8192, 1024) / 1745.8, 1, 0.04);
+  EXPECT_NEAR(teraflops("gb300", 8192, 8192, 4096) / 1756.3, 1, 0.04);
+  EXPECT_NEAR(teraflops("gb300", 8192, 8192, 8192) / 1717.4, 1, 0.04);
+  EXPECT_NEAR(teraflops("gb300", 8192, 8192, 16384) / 1812.1, 1, 0.04);
+}
+
+// ai-dynamo/aiconfigurator @095f58a, trtllm 1.3.0rc20, 8,192 x 10,240 by 8,192: 0.4729 ms, of
+// which the quantization of the input (compute_scale and scale_matrix) takes 0.0944.
+TEST(Float8Rate, IsHigherWhereTheBoardIsGivenMorePower) {
+  const MatmulShape shape{.m = 8192, .n = 10240, .k = 8192};
+  const auto milliseconds = [&](const char* name) {
+    const GpuRates rates(gpu(name), nullptr);
+    return 1e3 * shape.flops() / rates.float8_flops_per_second(shape, Float8Scaling::kTensor);
+  };
+  EXPECT_NEAR(milliseconds("gb300") / (0.4729 - 0.0944), 1, 0.06);
+  EXPECT_LT(milliseconds("gb300"), milliseconds("gb200"));
 }
 
 TEST(Float8Rate, IsBelowThatOfASingleScaleTheMoreScalesThereAre) {
