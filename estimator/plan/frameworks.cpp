@@ -163,7 +163,8 @@ FrameworkTraits torchtitan() {
           "models/llama4/infra/parallelize.py); the sum over all ranks of how many tokens each "
           "expert had, which balances them once for each step, is not counted",
           "SwiGLU, rotary positions (of complex numbers in fp32) and cross-entropy from PyTorch's "
-          "operators, fused RMSNorm",
+          "operators, fused RMSNorm (TorchTitan's own, of operators, until March 2025: "
+          "--no-rms-norm-fusion)",
           "selective recompute by operator: a layer keeps its input and the outputs of attention "
           "kernels, of reduce-scatters and of every second matrix product without a bias, "
           "beginning with the first, and recomputes everything else (apply_ac and "

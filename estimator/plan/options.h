@@ -515,6 +515,10 @@ void visit_fields(Visitor& visit, TrainingConfig& training) {
         training.rope_fusion,
         {"megatron-lm: one kernel for rotary positions",
          {{"--no-rope-fusion", "false", "rotary positions are PyTorch's operators"}}});
+  visit("rms_norm_fusion",
+        training.rms_norm_fusion,
+        {"torchtitan and plain: RMSNorm is one kernel",
+         {{"--no-rms-norm-fusion", "false", "it is several, as in TorchTitan until March 2025"}}});
   visit("attention_mask_in_dataloader",
         training.attention_mask_in_dataloader,
         {"megatron-lm: each micro-batch carries its attention mask [b, 1, s, s]; auto: on there",

@@ -241,6 +241,7 @@ struct TrainingConfig {
   bool bias_dropout_fusion = true;
   bool masked_softmax_fusion = true;
   bool rope_fusion = true;
+  bool rms_norm_fusion = true;
   Auto<bool> attention_mask_in_dataloader;
   bool deterministic_mode = false;
   Auto<bool> fill_uninitialized_memory;

@@ -358,6 +358,17 @@ void check_built(Rules& rules) {
                 "use 1f1b, with virtual_stages for less bubble");
 }
 
+/// The other frameworks have an RMSNorm of their own.
+void check_norm(Rules& rules) {
+  const TrainingConfig& t = rules.plan_.training;
+  if (t.rms_norm_fusion) return;
+  rules.require(t.framework == Framework::kTorchtitan || t.framework == Framework::kPlain,
+                "whose RMSNorm is not PyTorch's",
+                fmt::format("training.rms_norm_fusion = false, training.framework = {}",
+                            to_string(t.framework)),
+                "leave it out, or use --framework torchtitan or plain");
+}
+
 /// What FSDP2 is built for here: TorchTitan's use of it, without a pipeline.
 void check_fully_sharded(Rules& rules) {
   const Plan& plan = rules.plan_;
@@ -433,6 +444,7 @@ std::vector<BrokenRule> broken_rules(const Plan& plan, const PlanContext& contex
   check_recompute(rules);
   check_layers(rules);
   check_built(rules);
+  check_norm(rules);
   check_fully_sharded(rules);
   check_optimizer_offload(rules);
   return rules.broken_;

@@ -31,6 +31,7 @@ class Norm {
   double epsilon_;
   Parameter* weight_;
   Parameter* bias_ = nullptr;
+  bool fused_;
 };
 
 }  // namespace models

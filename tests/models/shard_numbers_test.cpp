@@ -173,6 +173,13 @@ TEST_P(Shard, FrameworksDifferInMemoryOnly) {
   }
 }
 
+TEST_P(Shard, AnRmsNormOfOperatorsGivesTheSameGradients) {
+  const Json family = merged(GetParam().changes, training("framework", "plain"));
+  if (is_refused(family)) return;
+  expect_same(run_iteration(small_plan(merged(family, training("rms_norm_fusion", false)))),
+              run_iteration(small_plan(family)));
+}
+
 TEST(TorchTitansShard, GivesTheSameGradientsUnderSelectiveRecompute) {
   const Json titan = training("framework", "torchtitan");
   const Json dropout = {{"model", {{"hidden_dropout", 0.2}}},

@@ -60,6 +60,15 @@ TEST(Frameworks, MegatronsOwnKeysAreRefusedElsewhere) {
   }
 }
 
+TEST(Frameworks, AnRmsNormOfOperatorsIsPyTorchs) {
+  const auto complaint = [](const char* framework) {
+    return complaint_about({{"training", {{"framework", framework}, {"rms_norm_fusion", false}}}});
+  };
+  EXPECT_EQ(complaint("torchtitan"), "");
+  EXPECT_EQ(complaint("plain"), "");
+  EXPECT_NE(complaint("megatron-lm").find("whose RMSNorm is not PyTorch's"), std::string::npos);
+}
+
 // megatron/training/arguments.py has the mask unless --no-create-attention-mask-in-dataloader.
 TEST(Frameworks, OfMegatronAloneHaveAMaskInEachMicroBatch) {
   for (const auto& [framework, name] : enum_names(Framework{})) {
