@@ -85,9 +85,12 @@ TEST(AttentionRate, OfBlackwellUltraIsAsMeasured) {
   constexpr auto kBackward = AttentionPass::kBackward;
   EXPECT_NEAR(teraflops("gb300", kForward, 2, 8192), 1856, 1);
   EXPECT_NEAR(teraflops("gb300", kBackward, 2, 8192), 1435, 1);
+  EXPECT_NEAR(teraflops("gb200", kForward, 2, 8192), 1574, 1);
+  EXPECT_NEAR(teraflops("gb200", kBackward, 2, 8192), 1332, 1);
   EXPECT_NEAR(teraflops("gb300", kForward, 1, 8192) / 1887, 1, 0.05);
   EXPECT_NEAR(teraflops("gb300", kBackward, 1, 8192) / 1385, 1, 0.05);
   EXPECT_NEAR(teraflops("gb300", kForward, 1, 2048) / 1266, 1, 0.05);
+  EXPECT_NEAR(teraflops("gb200", kBackward, 1, 2048) / 836, 1, 0.05);
 }
 
 // meta-pytorch/tritonbench pull request 171; Dao-AILab/flash-attention issue 1589 (64 wide).

@@ -61,8 +61,9 @@ TEST(MatmulShare, OfSquaresOnGb300IsNearMeasured) {
   EXPECT_NEAR(teraflops("gb300", 8192, 8192, 16384) / 1812.1, 1, 0.04);
 }
 
-// ai-dynamo/aiconfigurator @095f58a, trtllm 1.3.0rc20, 8,192 x 10,240 by 8,192: 0.4729 ms, of
-// which the quantization of the input (compute_scale and scale_matrix) takes 0.0944.
+// ai-dynamo/aiconfigurator @095f58a, trtllm 1.3.0rc20, 8,192 x 10,240 by 8,192: 0.4729 and 0.5582
+// ms, of which the quantization of the input (compute_scale and scale_matrix) takes 0.0944 and
+// 0.0949.
 TEST(Float8Rate, IsHigherWhereTheBoardIsGivenMorePower) {
   const MatmulShape shape{.m = 8192, .n = 10240, .k = 8192};
   const auto milliseconds = [&](const char* name) {
@@ -70,7 +71,7 @@ TEST(Float8Rate, IsHigherWhereTheBoardIsGivenMorePower) {
     return 1e3 * shape.flops() / rates.float8_flops_per_second(shape, Float8Scaling::kTensor);
   };
   EXPECT_NEAR(milliseconds("gb300") / (0.4729 - 0.0944), 1, 0.06);
-  EXPECT_LT(milliseconds("gb300"), milliseconds("gb200"));
+  EXPECT_NEAR(milliseconds("gb200") / (0.5582 - 0.0949), 1, 0.06);
 }
 
 TEST(Float8Rate, IsBelowThatOfASingleScaleTheMoreScalesThereAre) {
