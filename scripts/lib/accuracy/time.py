@@ -17,7 +17,8 @@ QUANTITY = "iteration time"
 NOTES = (
     "Rates of kernels are fitted to published benchmarks of kernels: on B200 SimuMax's (products,"
     " attention; of the machine that its runs were timed on), on A100 Azure's, SimuMax's and"
-    " FlashAttention's, on H100 stas00's, XLA's, FBGEMM's and FlashAttention's. How much GPUs differ is taken from"
+    " FlashAttention's, on H100 stas00's, XLA's, FBGEMM's and FlashAttention's, on GB200 and GB300 aiconfigurator's and"
+    " cudnn-frontend's. How much GPUs differ is taken from"
     " a study of other clusters, what the host takes to issue a call from profiles of other programs"
     " (estimator/data/gpu_variation.json, launch.json). No constant is fitted to the time of a training"
     " run.",)
