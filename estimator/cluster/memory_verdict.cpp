@@ -45,7 +45,16 @@ std::string who(const RankClassEstimate& row) {
   return fmt::format("rank {} (stage {})", row.representative_rank, row.coordinate.pipeline);
 }
 
-std::string reason(const RankClassEstimate& worst, int64_t capacity_bytes, int64_t headroom_bytes) {
+/// Of a plan all ranks are like one that was executed; of a program nobody said so.
+std::string compared_with(const RankClassEstimate& worst, std::size_t rows) {
+  if (!worst.stages.empty()) return ", the most of all ranks,";
+  return rows > 1 ? fmt::format(", the most of the {} ranks that were run,", rows) : "";
+}
+
+std::string reason(const RankClassEstimate& worst,
+                   std::size_t rows,
+                   int64_t capacity_bytes,
+                   int64_t headroom_bytes) {
   const int64_t left = capacity_bytes - worst.total_bytes;
   const Fit fit = fit_of_row(worst, capacity_bytes - headroom_bytes);
   const std::string needs = fmt::format(
@@ -60,16 +69,15 @@ std::string reason(const RankClassEstimate& worst, int64_t capacity_bytes, int64
                        format_gib(worst.total_high_bytes));
   }
   if (fit == Fit::kFits) {
-    return fmt::format("{}, the most of all ranks, and leaves {}", needs, format_gib(left));
+    return fmt::format("{}{} and leaves {}", needs, compared_with(worst, rows), format_gib(left));
   }
-  if (left < 0) {
-    return fmt::format("{}: {} too much, in {}", needs, format_gib(-left), worst.peak_phase);
-  }
+  const std::string& phase = worst.out_of_memory ? worst.out_of_memory->phase : worst.peak_phase;
+  if (left < 0) return fmt::format("{}: {} too much, in {}", needs, format_gib(-left), phase);
   if (worst.limit_lifted) {
     return fmt::format(
         "{}, yet ran out of memory in {}: its free blocks are too small (fragmentation)",
         needs,
-        worst.peak_phase);
+        phase);
   }
   return fmt::format("{} and leaves {}: less than the headroom of {} that the plan asks for",
                      needs,
@@ -103,7 +111,7 @@ RankClassEstimate row_of(const RankProfile& profile, std::vector<MemoryTerm> out
   row.limit_lifted = profile.limit_lifted;
   if (profile.host_memory) row.host_bytes = profile.host_memory->total_bytes;
   row.out_of_memory = profile.out_of_memory;
-  row.peak_phase = profile.out_of_memory ? profile.out_of_memory->phase : profile.peak.phase;
+  row.peak_phase = profile.peak.phase;
   row.terms = {allocator_term(profile)};
   for (MemoryTerm& term : outside) {
     row.context_bytes += term.value_bytes;
@@ -176,7 +184,7 @@ Verdict memory_verdict(int64_t headroom_bytes,
           .peak_high_bytes = worst.total_high_bytes,
           .capacity_bytes = gpu.memory_bytes,
           .headroom_bytes = gpu.memory_bytes - worst.total_bytes,
-          .reason = reason(worst, gpu.memory_bytes, headroom_bytes)};
+          .reason = reason(worst, classes.size(), gpu.memory_bytes, headroom_bytes)};
 }
 
 }  // namespace estimator

@@ -35,14 +35,19 @@ void note_modules(std::vector<std::string>& notes, const Plan& plan) {
                   to_string(t.recompute)));
 }
 
+/// Bytes that stay of a score: its probability in 16 bits; with dropout its mask and its output,
+/// too.
+int64_t kept_of_score(const Plan& plan) { return plan.model.attention_dropout > 0 ? 5 : 2; }
+
 void note_scores(std::vector<std::string>& notes, const Plan& plan) {
-  const int64_t scores_of_width = 5 * plan.model.num_attention_heads * plan.sequence_length();
+  const int64_t scores_of_width =
+      kept_of_score(plan) * plan.model.num_attention_heads * plan.sequence_length();
   if (!keeps_scores(plan) || scores_of_width <= 34 * plan.model.hidden_size) return;
   notes.push_back(fmt::format(
       "warning: unfused attention keeps about {} of scores in each layer, more than all else that "
       "it keeps, and they grow with the square of the sequence: --attention-backend flash keeps "
       "none",
-      format_gib(static_cast<int64_t>(score_bytes(plan)))));
+      format_gib(static_cast<int64_t>(score_count(plan)) * kept_of_score(plan))));
 }
 
 void note_attention_flops(std::vector<std::string>& notes, const Plan& plan) {

@@ -129,7 +129,7 @@ class Book {
     add({.name = "attention scores of a layer",
          .formula = keeps ? "5 a b s^2 / t, in the activations"
                           : "5 a b s^2 / t, of which flash attention keeps none",
-         .bytes = std::llround(score_bytes(plan_)),
+         .bytes = std::llround(5 * score_count(plan_)),
          .executed_bytes = std::nullopt,
          .source = kLayerPaper});
   }
@@ -276,9 +276,9 @@ class Book {
 
 }  // namespace
 
-double score_bytes(const Plan& plan) {
+double score_count(const Plan& plan) {
   const double s = real(plan.sequence_length());
-  return 5 * real(plan.model.num_attention_heads * plan.training.micro_batch_size) * s * s /
+  return real(plan.model.num_attention_heads * plan.training.micro_batch_size) * s * s /
          real(plan.parallelism.tensor * plan.parallelism.context);
 }
 

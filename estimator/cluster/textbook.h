@@ -12,9 +12,10 @@
 
 namespace estimator {
 
-/// Bytes of the scores of one layer and micro-batch, 5 a b s^2 / (t c): their softmax and its
-/// dropout in 16 bits, and the dropout's mask (Korthikanti et al. 2022, table 2).
-double score_bytes(const Plan& plan);
+/// Scores of one layer and micro-batch on a rank, a b s^2 / (t c). Each takes 5 bytes: its softmax
+/// and its dropout in 16 bits, and the dropout's mask (Korthikanti et al. 2022, table 2); without
+/// dropout 2.
+double score_count(const Plan& plan);
 
 /// Whether layers keep their scores for backward.
 bool keeps_scores(const Plan& plan);

@@ -126,10 +126,17 @@ void check_cluster(Rules& rules, const PlanContext& context) {
         "use fp16 or fp32, or a newer GPU");
   }
   if (!c.nodes.is_known() || !c.gpus_per_node.is_known() || c.nodes < 1 || c.gpus_per_node < 1) {
-    rules.require(c.nodes.is_known(),
-                  "the size of the world is not known",
-                  "cluster.nodes is missing",
-                  "give --nodes or --gpus, or cluster.nodes in a file, or set WORLD_SIZE");
+    const bool is_given = context.world_size && c.gpus_per_node.is_known();
+    rules.require(
+        c.nodes.is_known(),
+        is_given ? "the GPUs do not fill whole machines" : "the size of the world is not known",
+        is_given ? fmt::format("{} = {}, cluster.gpus_per_node = {}",
+                               context.world_size_origin,
+                               *context.world_size,
+                               c.gpus_per_node)
+                 : "cluster.nodes is missing",
+        is_given ? "give a multiple of it, or --gpus-per-node for other machines"
+                 : "give --nodes or --gpus, or cluster.nodes in a file, or set WORLD_SIZE");
     return;
   }
   const int64_t world = plan.world_size();

@@ -35,14 +35,17 @@ void read_gpus(const std::string& text, std::optional<int64_t>& gpus, std::strin
 }
 
 /// What a launcher's key writes: launchers.json has the names.
-enum class Meaning { kNodes, kGpusOfNode, kGpus, kNone };
+enum class Meaning { kNodes, kGpusOfNode, kRanksOfNode, kTasksOfNode, kGpus, kTasks, kNone };
 
 Meaning meaning_of(const std::string& key) {
   static const auto rows = read_key_rows(onerank_data::import_launchers_json, "launchers.json");
   for (const KeyRow& row : rows) {
     if (!estimator::contains(row.keys, key)) continue;
     if (row.path == "cluster.nodes") return Meaning::kNodes;
-    return row.constant == "all" ? Meaning::kGpus : Meaning::kGpusOfNode;
+    if (row.constant == "ranks") return Meaning::kRanksOfNode;
+    if (row.constant == "tasks") return Meaning::kTasksOfNode;
+    if (row.constant == "all") return Meaning::kGpus;
+    return row.constant == "all tasks" ? Meaning::kTasks : Meaning::kGpusOfNode;
   }
   return Meaning::kNone;
 }
@@ -54,6 +57,16 @@ void read_value(const std::string& key, const std::string& value, LaunchedCluste
       break;
     case Meaning::kGpusOfNode:
       read_gpus(value, cluster.gpus_per_node, cluster.gpu);
+      break;
+    case Meaning::kRanksOfNode:
+      cluster.tasks_start_ranks = true;
+      if (const auto ranks = number_in(value)) cluster.gpus_per_node = ranks;
+      break;
+    case Meaning::kTasksOfNode:
+      cluster.tasks_per_node = number_in(value);
+      break;
+    case Meaning::kTasks:
+      cluster.tasks = number_in(value);
       break;
     case Meaning::kGpus:
       read_gpus(value, cluster.gpus, cluster.gpu);
@@ -91,12 +104,16 @@ std::map<std::string, std::string> slurm_variables(const LaunchedCluster& cluste
     }
   }
   if (cluster.gpus_per_node) {
-    for (const char* name :
-         {"SLURM_GPUS_PER_NODE", "SLURM_GPUS_ON_NODE", "SLURM_NTASKS_PER_NODE"}) {
+    for (const char* name : {"SLURM_GPUS_PER_NODE", "SLURM_GPUS_ON_NODE"}) {
       variables[name] = std::to_string(*cluster.gpus_per_node);
     }
+  }
+  const std::optional<int64_t> tasks_per_node =
+      cluster.tasks_per_node ? cluster.tasks_per_node : cluster.gpus_per_node;
+  if (tasks_per_node) {
+    variables["SLURM_NTASKS_PER_NODE"] = std::to_string(*tasks_per_node);
     if (cluster.nodes) {
-      variables["SLURM_NTASKS"] = std::to_string(*cluster.nodes * *cluster.gpus_per_node);
+      variables["SLURM_NTASKS"] = std::to_string(*cluster.nodes * *tasks_per_node);
     }
   }
   return variables;
@@ -104,12 +121,20 @@ std::map<std::string, std::string> slurm_variables(const LaunchedCluster& cluste
 
 void set_cluster(const LaunchedCluster& cluster, ImportedPlan& plan) {
   if (!cluster.gpu.empty()) set_key(plan, "cluster.gpu", cluster.gpu);
-  if (cluster.gpus_per_node) set_key(plan, "cluster.gpus_per_node", *cluster.gpus_per_node);
-  std::optional<int64_t> nodes = cluster.nodes;
-  if (!nodes && cluster.gpus && cluster.gpus_per_node &&
-      *cluster.gpus % *cluster.gpus_per_node == 0) {
-    nodes = *cluster.gpus / *cluster.gpus_per_node;
+  std::optional<int64_t> of_node = cluster.gpus_per_node;
+  std::optional<int64_t> all = cluster.gpus;
+  if (!cluster.tasks_start_ranks) {
+    if (!of_node) of_node = cluster.tasks_per_node;
+    if (!all) all = cluster.tasks;
+  } else if (!of_node) {
+    plan.notes.push_back(
+        "each task starts as many ranks as the script does not say: machines of 8 GPUs are "
+        "assumed; "
+        "give --gpus-per-node for others");
   }
+  if (of_node) set_key(plan, "cluster.gpus_per_node", *of_node);
+  std::optional<int64_t> nodes = cluster.nodes;
+  if (!nodes && all && of_node && *all % *of_node == 0) nodes = *all / *of_node;
   if (nodes) set_key(plan, "cluster.nodes", *nodes);
 }
 

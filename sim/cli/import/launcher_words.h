@@ -16,7 +16,11 @@ struct LaunchedCluster {
   std::optional<int64_t> nodes;
   std::optional<int64_t> gpus_per_node;
   std::optional<int64_t> gpus;  ///< of all machines
-  std::string gpu;              ///< "h100" of gpu:h100:8
+  /// A task is a rank, with a GPU of its own, unless each task starts ranks itself (torchrun).
+  std::optional<int64_t> tasks_per_node;
+  std::optional<int64_t> tasks;
+  bool tasks_start_ranks = false;
+  std::string gpu;  ///< "h100" of gpu:h100:8
 };
 
 /// Takes what the words say, and leaves the rest as it is.
@@ -25,7 +29,8 @@ void read_launcher_words(const std::vector<ShellWord>& words, LaunchedCluster& c
 /// The variables that Slurm sets for it.
 std::map<std::string, std::string> slurm_variables(const LaunchedCluster& cluster);
 
-/// Writes cluster.gpu, cluster.nodes and cluster.gpus_per_node as far as they are known.
+/// Writes cluster.gpu, cluster.nodes and cluster.gpus_per_node as far as they are known, and notes
+/// where tasks start a number of ranks that is not.
 void set_cluster(const LaunchedCluster& cluster, ImportedPlan& plan);
 
 }  // namespace sim

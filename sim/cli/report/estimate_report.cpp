@@ -473,17 +473,16 @@ std::string lacking_gpus_text(const ClusterEstimate& estimate,
                               const std::string& search) {
   if (!estimate.lacks_gpus(world_size)) return "";
   const estimator::WholeState& state = *estimate.whole_state;
-  return fmt::format(
+  const std::string text = fmt::format(
       "Parameters, gradients and optimizer state alone need {} ({:.1f} bytes for each of {} "
       "parameters, as the executed ranks hold them), and a GPU has room for {}: at least {} GPUs "
-      "of this kind, whose ranks share all of it (tensor and pipeline ranks, ZeRO).\n"
-      "A layout is found by\n    {}\n",
+      "of this kind, whose ranks share all of it (tensor and pipeline ranks, ZeRO).\n",
       format_gib(state.bytes()),
       static_cast<double>(state.bytes()) / static_cast<double>(state.parameters),
       with_commas(state.parameters),
       format_gib(state.usable_bytes),
-      with_commas(state.fewest_gpus),
-      search);
+      with_commas(state.fewest_gpus));
+  return search.empty() ? text : text + "A layout is found by\n    " + search + "\n";
 }
 
 namespace {

@@ -44,17 +44,18 @@ TEST(PlanNotes, ModulesThatAreNotRecomputedAreNoted) {
   EXPECT_THAT(plan_notes_of("llama3-8b", training), IsEmpty());
 }
 
-// 5 a s / h = 5 x 32 x 8,192 / 4,096 = 320 > 34; 5 x 32 x 8,192^2 / 8 bytes = 1.25 GiB.
+// Without dropout 2 a s / h = 2 x 32 x 8,192 / 4,096 = 128 > 34; 2 x 32 x 8,192^2 bytes = 4 GiB,
+// for each of 8 tensor ranks.
 TEST(PlanNotes, ScoresThatUnfusedAttentionKeepsAreNoted) {
   EXPECT_THAT(plan_notes_of("llama3-8b", {{"sequence_length", 8192}, {"attention", "unfused"}}),
-              ElementsAre(HasSubstr("keeps about 1.25 GiB of scores in each layer")));
+              ElementsAre(HasSubstr("keeps about 0.50 GiB of scores in each layer")));
   EXPECT_THAT(
       plan_notes_of(
           "llama3-8b",
           {{"sequence_length", 8192}, {"attention", "unfused"}, {"recompute", "selective"}}),
       IsEmpty());
   EXPECT_THAT(plan_notes_of("llama3-8b", {{"sequence_length", 512}, {"attention", "unfused"}}),
-              IsEmpty());  // 20 < 34
+              IsEmpty());  // 8 < 34
 }
 
 TEST(PlanNotes, AttentionThatHasMostOfTheFlopsIsNoted) {

@@ -50,6 +50,26 @@ TEST_F(MegatronImport, ReadsAScriptWithItsCluster) {
   EXPECT_EQ(plan["memory"]["allocator"], "expandable_segments:True");
 }
 
+// With torchrun a task is a machine's launcher, and with srun alone it is a rank.
+TEST_F(MegatronImport, TellsTasksFromGpus) {
+  const auto cluster = [](const std::string& directives, const std::string& launcher) {
+    return imported("#!/bin/bash\n#SBATCH --nodes=4 " + directives + "\n" + launcher +
+                    " pretrain_gpt.py --num-layers 2 --hidden-size 64 --num-attention-heads 4\n");
+  };
+  const auto of_node = [&](const std::string& directives, const std::string& launcher) {
+    return said_key(cluster(directives, launcher), "cluster.gpus_per_node");
+  };
+  const std::string one_task = "--gres=gpu:h100:8 --ntasks-per-node=1";
+  EXPECT_EQ(of_node(one_task, "srun torchrun --nproc_per_node $SLURM_GPUS_ON_NODE"), 8);
+  EXPECT_EQ(of_node(one_task, "srun torchrun --nproc_per_node gpu"), 8);
+  EXPECT_EQ(of_node(one_task, "srun torchrun --nproc_per_node $GPUS"), 8);
+  EXPECT_EQ(of_node(one_task, "srun torchrun --nproc_per_node 4"), 4);
+  EXPECT_EQ(of_node("--ntasks-per-node=8", "srun python"), 8);
+  const ImportedPlan unknown = cluster("--ntasks-per-node=1", "srun torchrun --nproc_per_node $G");
+  EXPECT_TRUE(said_key(unknown, "cluster.gpus_per_node").is_null());
+  EXPECT_THAT(unknown.notes, testing::Contains(HasSubstr("give --gpus-per-node")));
+}
+
 TEST_F(MegatronImport, NamesThePlaceOfEachKey) {
   const ImportedPlan plan = imported(kScript);
   EXPECT_EQ(plan.modelled.front().key, "num-layers");
