@@ -12,13 +12,15 @@ namespace estimator {
 namespace {
 
 /// Everything in which two stages can differ. The first stage has the embedding, buckets its
-/// gradients and receives nothing; the last one has the final norm, the head and, when tied, a copy
-/// of the embedding, and sends nothing.
+/// gradients and receives nothing; the last one has the head, layers of multi-token prediction and,
+/// when tied or for these, a copy of the embedding, and sends nothing. Most often it has the final
+/// norm, too.
 struct StageKey {
   std::vector<int64_t> layers;  ///< of its chunks
   std::vector<bool> experts;    ///< which of its layers have them
   bool first;
   bool last;
+  bool final_norm;
   int64_t in_flight;
   int64_t executed;
 
@@ -45,6 +47,7 @@ std::vector<RankClass> rank_classes(const Plan& plan) {
                        .experts = plan.expert_layers_of_stage(stage),
                        .first = stage == 0,
                        .last = stage == stages - 1,
+                       .final_norm = plan.virtual_stage_of_final_norm() % stages == stage,
                        .in_flight = forwards_in_flight(schedule, stage),
                        .executed = micro_batches_to_execute(schedule, stage)};
     const auto [found, is_new] = class_of.try_emplace(key, classes.size());

@@ -128,7 +128,7 @@ std::string family_of(const Plan& plan) {
 }
 
 std::string obstacle_to_composition(const Plan& plan) {
-  if (plan.model.has_experts() && plan.model.expert_layers() != plan.model.num_layers) {
+  if (plan.model.has_experts() && plan.model.expert_layers() != plan.model.all_layers()) {
     return "its layers are not all alike";
   }
   if (plan.parallelism.pipeline_schedule != ScheduleKind::kOneForwardOneBackward) {

@@ -50,7 +50,7 @@ int64_t mlp_columns(const ModelConfig& model, bool experts) {
 
 double all_mlp_columns(const ModelConfig& model) {
   const int64_t experts = model.expert_layers();
-  return static_cast<double>((model.num_layers - experts) * mlp_columns(model, false) +
+  return static_cast<double>((model.all_layers() - experts) * mlp_columns(model, false) +
                              experts * mlp_columns(model, true));
 }
 
@@ -58,6 +58,7 @@ double all_mlp_columns(const ModelConfig& model) {
 struct LayerFlops {
   double core_attention = 0;
   double layer = 0;
+  double prediction = 0;  ///< what a layer of multi-token prediction has before and after it
 };
 
 /// What a layer runs again where the outputs of listed operators are kept: see
@@ -107,6 +108,24 @@ double module_flops(const Plan& plan, const LayerFlops& forward, bool experts) {
   return again;
 }
 
+/// Of the layer with these numbers on its rank and in the model.
+double layer_flops_again(const Plan& plan,
+                         const LayerFlops& forward,
+                         int64_t of_rank,
+                         int64_t of_model) {
+  switch (recomputed(plan, of_rank)) {
+    case Recomputed::kNothing:
+      return 0;
+    case Recomputed::kModules:
+      return module_flops(plan, forward, plan.model.has_experts_in(of_model));
+    case Recomputed::kUnlistedOperators:
+      return unlisted_flops(plan, forward);
+    case Recomputed::kLayer:
+      break;
+  }
+  return forward.layer + (of_model < plan.model.num_layers ? 0 : forward.prediction);
+}
+
 double recomputed_flops(const Plan& plan, const LayerFlops& forward) {
   double again = 0;
   int64_t of_model = 0;
@@ -115,19 +134,10 @@ double recomputed_flops(const Plan& plan, const LayerFlops& forward) {
   std::vector<int64_t> layers_of_rank(static_cast<std::size_t>(stages));
   for (std::size_t piece = 0; piece < pieces.size(); ++piece) {
     int64_t& layer = layers_of_rank[piece % layers_of_rank.size()];
-    for (const int64_t end = layer + pieces[piece]; layer < end; ++layer, ++of_model) {
-      switch (recomputed(plan, layer)) {
-        case Recomputed::kNothing:
-          break;
-        case Recomputed::kModules:
-          again += module_flops(plan, forward, plan.model.has_experts_in(of_model));
-          break;
-        case Recomputed::kUnlistedOperators:
-          again += unlisted_flops(plan, forward);
-          break;
-        case Recomputed::kLayer:
-          again += forward.layer;
-      }
+    const bool is_last = piece + 1 == pieces.size();
+    const int64_t end = layer + pieces[piece] + (is_last ? plan.model.mtp_num_layers : 0);
+    for (; layer < end; ++layer, ++of_model) {
+      again += layer_flops_again(plan, forward, layer, of_model);
     }
   }
   return again;
@@ -147,14 +157,19 @@ StepFlops step_flops(const Plan& plan) {
   const double attention_linear = 2 * tokens * attention_linear_products(model);
   const double core_attention = 2 * tokens * sequence * widths / 2;  // QK^T and PV, causal
   const double logits = 2 * tokens * hidden * static_cast<double>(plan.padded_vocab_size());
-  const auto layers = static_cast<double>(model.num_layers);
+  const auto layers = static_cast<double>(model.all_layers());
   const double all_layers =
       layers * (attention_linear + core_attention) + 2 * tokens * hidden * all_mlp_columns(model);
+  // Three norms and the projection, as Megatron-LM counts them.
+  const double prediction = 2 * tokens * (3 * hidden + 2 * hidden * hidden);
+  const auto predictions = static_cast<double>(model.mtp_num_layers);
 
-  const double forward_and_backward = 3 * (all_layers + logits);
+  const double forward_and_backward =
+      3 * (all_layers + predictions * prediction + (1 + predictions) * logits);
   const double full_attention = forward_and_backward + 3 * layers * core_attention;
-  const double again =
-      recomputed_flops(plan, {.core_attention = core_attention, .layer = all_layers / layers});
+  const double again = recomputed_flops(
+      plan,
+      {.core_attention = core_attention, .layer = all_layers / layers, .prediction = prediction});
   return {forward_and_backward, full_attention, forward_and_backward + again};
 }
 

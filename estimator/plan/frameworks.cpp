@@ -35,6 +35,7 @@ FrameworkTraits megatron_lm() {
       .mask_in_dataloader = true,
       .single_messages = true,
       .latent_attention = true,
+      .multi_token_prediction = true,
       .divides_saved_inputs = true,
       .shared_query_groups = true,
       .chained_optimizers = true,
@@ -204,6 +205,7 @@ FrameworkTraits plain() {
           .optimizer_cpu_offload = true,
           .experts = true,
           .latent_attention = true,
+          .multi_token_prediction = true,
           .parallel_residual = true,
           .notes = {"SwiGLU, rotary positions and cross-entropy from PyTorch's operators",
                     "fp32 gradient buffer and fp32 master weights; ZeRO stages 2 and 3 are FSDP2"}};

@@ -89,6 +89,7 @@ struct FrameworkTraits {
   bool single_messages = false;
   bool stages_by_cost = false;
   bool latent_attention = false;
+  bool multi_token_prediction = false;
   bool parallel_residual = false;
   bool asynchronous_linear = false;
   bool divides_saved_inputs = false;
@@ -204,6 +205,9 @@ void visit_fields(Visitor& visit, FrameworkTraits& traits) {
         "layers are divided among stages by the cost of their matrix products, including those of "
         "the head");
   visit("latent_attention", traits.latent_attention, "attention may be multi-latent");
+  visit("multi_token_prediction",
+        traits.multi_token_prediction,
+        "layers after the last one may predict more tokens");
   visit("parallel_residual",
         traits.parallel_residual,
         "attention and MLP of a layer may read the same input, with one reduction for both");

@@ -44,10 +44,52 @@ void check_asynchronous_linear(Rules& rules) {
   check(p.tp_recompute_allgather, "parallelism.tp_recompute_allgather");
 }
 
+/// What multi-token prediction is built for here, of what Megatron-LM can do.
+void check_around_prediction(Rules& rules) {
+  const ParallelConfig& p = rules.plan_.parallelism;
+  const TrainingConfig& t = rules.plan_.training;
+  const auto require = [&](bool holds, const std::string& what, const std::string& where) {
+    rules.require(holds,
+                  "multi-token prediction does not work with " + what + " yet",
+                  "model.mtp_num_layers, " + where,
+                  "leave out --mtp-num-layers, or " + where);
+  };
+  require(
+      p.context == 1, "context parallelism", fmt::format("parallelism.context = {}", p.context));
+  require(!p.fully_sharded(), "FSDP2", fmt::format("parallelism.zero_stage = {}", p.zero_stage));
+  require(!p.defer_embedding_wgrad_compute,
+          "weight gradients of the output layer that wait for the flush",
+          "parallelism.defer_embedding_wgrad_compute");
+  require(t.fp8_format == Fp8Format::kNone,
+          "products in 8 bits",
+          "training.fp8_format = " + to_string(t.fp8_format));
+}
+
+void check_prediction(Rules& rules) {
+  const ModelConfig& m = rules.plan_.model;
+  rules.require(m.mtp_loss_scaling_factor >= 0,
+                "the weight of a loss is negative",
+                fmt::format("model.mtp_loss_scaling_factor = {}", m.mtp_loss_scaling_factor),
+                "use 0.1");
+  if (!m.predicts_more_tokens()) return;
+  const Framework framework = rules.plan_.training.framework;
+  rules.require(traits_of(framework).multi_token_prediction,
+                "multi-token prediction is not supported for this framework",
+                "model.mtp_num_layers, training.framework = " + to_string(framework),
+                "use training.framework = megatron-lm or plain");
+  // validate_args in megatron/training/arguments.py
+  rules.require(m.position_embedding != PositionEmbedding::kLearnedAbsolute,
+                "Megatron-LM predicts no more tokens of sequences with learned positions",
+                "model.mtp_num_layers, model.position_embedding = learned_absolute",
+                "use --position-embedding-type rope");
+  check_around_prediction(rules);
+}
+
 }  // namespace
 
 void check_layers(Rules& rules) {
   check_parallel_residual(rules);
+  check_prediction(rules);
   check_asynchronous_linear(rules);
 }
 

@@ -1,5 +1,6 @@
 #include "estimator/plan/model_config.h"
 
+#include <algorithm>
 #include <string_view>
 
 #include "estimator/base/database.h"
@@ -74,13 +75,14 @@ ModelConfig with_derived_fields(ModelConfig model) {
 
 bool ModelConfig::has_experts_in(int64_t layer) const {
   if (!has_experts()) return false;
+  layer = std::min(layer, num_layers - 1);
   if (moe_layer_freq.size() == 1) return layer % moe_layer_freq.front() == 0;
   return moe_layer_freq.at(static_cast<std::size_t>(layer)) != 0;
 }
 
 int64_t ModelConfig::expert_layers() const {
   int64_t count = 0;
-  for (int64_t layer = 0; layer < num_layers; ++layer) count += has_experts_in(layer) ? 1 : 0;
+  for (int64_t layer = 0; layer < all_layers(); ++layer) count += has_experts_in(layer) ? 1 : 0;
   return count;
 }
 
@@ -136,10 +138,15 @@ int64_t layer_parameter_count(const ModelConfig& model, int64_t layer) {
   return count;
 }
 
+int64_t prediction_parameter_count(const ModelConfig& model) {
+  const int64_t h = model.hidden_size;
+  return 2 * h * h + 3 * norm_parameter_count(model, h);
+}
+
 int64_t parameter_count(const ModelConfig& model, int64_t vocabulary) {
   const int64_t h = model.hidden_size;
-  int64_t count = 0;
-  for (int64_t layer = 0; layer < model.num_layers; ++layer) {
+  int64_t count = model.mtp_num_layers * prediction_parameter_count(model);
+  for (int64_t layer = 0; layer < model.all_layers(); ++layer) {
     count += layer_parameter_count(model, layer);
   }
   count += norm_parameter_count(model, h);

@@ -108,6 +108,11 @@ struct ModelConfig {
   bool moe_apply_probs_on_input = false;      ///< the weights scale the experts' inputs (Llama 4)
   LoadBalancing moe_router_load_balancing_type = LoadBalancing::kAuxLoss;
   double moe_aux_loss_coeff = 0;
+  /// Multi-token prediction (MTP, DeepSeek-V3): this many layers after the last one each predict
+  /// the token one further ahead, from what the layer before gives and the embedding of the next
+  /// token (megatron/core/transformer/multi_token_prediction.py).
+  int64_t mtp_num_layers = 0;
+  double mtp_loss_scaling_factor = 0.1;  ///< of the mean of their losses
 
   bool has_experts() const { return num_experts > 0; }
   bool has_aux_loss() const {
@@ -115,9 +120,13 @@ struct ModelConfig {
            (moe_router_load_balancing_type == LoadBalancing::kAuxLoss ||
             moe_router_load_balancing_type == LoadBalancing::kSequenceAuxLoss);
   }
-  /// Whether a layer, counted from 0, has experts.
+  bool predicts_more_tokens() const { return mtp_num_layers > 0; }
+  /// The layers and, after them, those of multi-token prediction.
+  int64_t all_layers() const { return num_layers + mtp_num_layers; }
+  /// Whether one of all layers, counted from 0, has experts. Those of multi-token prediction are as
+  /// the last layer before them.
   bool has_experts_in(int64_t layer) const;
-  int64_t expert_layers() const;
+  int64_t expert_layers() const;  ///< of all layers
 
   /// Width of one head: key_width() for query and key, value_width() for value.
   int64_t key_width() const {
@@ -156,7 +165,11 @@ int64_t parameter_count(const ModelConfig& model, int64_t vocabulary);
 /// Number of parameters of the attention of one layer, without the norm before it.
 int64_t attention_parameter_count(const ModelConfig& model);
 
-/// Number of parameters of one transformer layer; `layer` counts from 0.
+/// Number of parameters of one transformer layer; `layer` counts all layers from 0.
 int64_t layer_parameter_count(const ModelConfig& model, int64_t layer);
+
+/// Number of parameters that a layer of multi-token prediction has beside a transformer layer: the
+/// projection of hidden states and embeddings together, their norms, and a final norm.
+int64_t prediction_parameter_count(const ModelConfig& model);
 
 }  // namespace estimator

@@ -147,6 +147,15 @@ void visit_fields(Visitor& visit, ModelConfig& model) {
   visit("moe_aux_loss_coeff",
         model.moe_aux_loss_coeff,
         {"weight of the balancing loss; 0: there is none", {{"--moe-aux-loss-coeff"}}});
+  visit(
+      "mtp_num_layers",
+      model.mtp_num_layers,
+      {"layers of multi-token prediction (MTP, DeepSeek-V3) after the last one, each with a loss; "
+       "0: none",
+       {{"--mtp-num-layers"}}});
+  visit("mtp_loss_scaling_factor",
+        model.mtp_loss_scaling_factor,
+        {"weight of the mean of their losses", {{"--mtp-loss-scaling-factor"}}});
 }
 
 template <class Visitor>

@@ -164,6 +164,13 @@ std::vector<int64_t> Plan::layers_of_virtual_stages() const {
   return layers;
 }
 
+int64_t Plan::virtual_stage_of_final_norm() const {
+  const std::vector<int64_t> layers = layers_of_virtual_stages();
+  auto piece = static_cast<int64_t>(layers.size()) - 1;
+  while (model.predicts_more_tokens() && piece > 0 && layers[piece] == 0) --piece;
+  return piece;
+}
+
 std::vector<int64_t> Plan::layers_of_chunks(int64_t stage) const {
   const std::vector<int64_t> all = layers_of_virtual_stages();
   std::vector<int64_t> layers;

@@ -335,6 +335,10 @@ struct Plan {
   /// Number of layers of each virtual stage, in model order. There are pipeline x virtual_stages
   /// entries; entry c x pipeline + s is chunk c of stage s.
   std::vector<int64_t> layers_of_virtual_stages() const;
+  /// The virtual stage that has the final norm: the last one, or that of the last layer where
+  /// layers of multi-token prediction follow, which read what it gives
+  /// (has_final_layernorm_in_this_stage in megatron/core/transformer/transformer_block.py).
+  int64_t virtual_stage_of_final_norm() const;
   /// Number of layers of each chunk of `stage`.
   std::vector<int64_t> layers_of_chunks(int64_t stage) const;
   /// For each layer of `stage`, whether it has experts.

@@ -62,6 +62,7 @@ void check_model_ranges(Rules& rules) {
   size(m.ffn_hidden_size, "model.ffn_hidden_size");
   rules.in_range(0, kLargestWorld, m.num_experts, "model.num_experts");
   degree(m.moe_router_topk, "model.moe_router_topk");
+  rules.in_range(0, kLargestWorld, m.mtp_num_layers, "model.mtp_num_layers");
   rules.in_range(0, kLargestSize, m.moe_ffn_hidden_size, "model.moe_ffn_hidden_size");
   rules.in_range(0,
                  kLargestSize,

@@ -20,8 +20,8 @@ void check_experts(Rules& rules);
 
 void check_latent_attention(Rules& rules);
 
-/// Layers with attention and MLP in parallel, and nanotron's ways to gather inputs of linear
-/// layers.
+/// Layers with attention and MLP in parallel, layers of multi-token prediction, and nanotron's ways
+/// to gather inputs of linear layers.
 void check_layers(Rules& rules);
 
 /// Muon, and instances of the distributed optimizer: what Megatron-LM requires.

@@ -4,7 +4,6 @@
 #include <ATen/ops/gather.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/ones.h>
-#include <ATen/ops/ones_like.h>
 #include <ATen/ops/scatter.h>
 #include <ATen/ops/sigmoid.h>
 #include <ATen/ops/softmax.h>
@@ -16,6 +15,7 @@
 #include <limits>
 
 #include "models/experts/expert_routing.h"
+#include "models/layers/attached_loss.h"
 #include "models/shard/kept_value.h"
 #include "models/shard/products.h"
 
@@ -34,26 +34,6 @@ at::Tensor normalized(const at::Tensor& scores) {
   constexpr double kSmall = 1e-20;
   return scores / (scores.sum(-1, /*keepdim=*/true) + kSmall);
 }
-
-/// The weights as they are; in backward the loss gets its gradient, as part of the whole loss
-/// (MoEAuxLossAutoScaler).
-struct AttachLoss : torch::autograd::Function<AttachLoss> {
-  static at::Tensor forward(torch::autograd::AutogradContext* context,
-                            const at::Tensor& weights,
-                            const at::Tensor& loss,
-                            double share) {
-    context->save_for_backward({loss});
-    context->saved_data["share"] = share;
-    return weights.view(weights.sizes());
-  }
-
-  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
-                                                 torch::autograd::variable_list gradients) {
-    const double share = context->saved_data["share"].toDouble();
-    const at::Tensor loss = context->get_saved_variables()[0];
-    return {gradients[0], at::ones_like(loss) * share, at::Tensor()};
-  }
-};
 
 /// TransformerEngine's products where it is there, in its workspace (RouterGatingLinearFunction in
 /// megatron/core/transformer/moe/moe_utils.py).
@@ -222,7 +202,7 @@ RouterOutput Router::forward(const at::Tensor& tokens, const at::Tensor& chosen)
   // their part of the sum alone.
   const double share = static_cast<double>(context_.plan.parallelism.context) /
                        static_cast<double>(context_.plan.micro_batches());
-  output.weights = AttachLoss::apply(output.weights, aux_loss(logits, chosen), share);
+  output.weights = attach_loss(output.weights, aux_loss(logits, chosen), share);
   return output;
 }
 

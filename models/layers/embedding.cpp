@@ -8,16 +8,16 @@
 
 namespace models {
 
-ParameterSpec word_embedding_spec(const ShardContext& context, const std::string& name) {
-  return {.name = name,
+ParameterSpec word_embedding_spec(const ShardContext& context, bool is_copy) {
+  return {.name = "embedding.word_embeddings.weight",
           .full_shape = {context.plan.padded_vocab_size(), context.plan.model.hidden_size},
           .sharded_dim = 0,
+          .shared_copy = is_copy,
           .of_vocabulary = true};
 }
 
-Embedding::Embedding(ShardContext& context, ParameterStore& store)
-    : context_(context),
-      words_(&store.add(word_embedding_spec(context, "embedding.word_embeddings.weight"))) {
+Embedding::Embedding(ShardContext& context, ParameterStore& store, bool is_copy)
+    : context_(context), words_(&store.add(word_embedding_spec(context, is_copy))) {
   const estimator::ModelConfig& model = context.plan.model;
   if (model.position_embedding == estimator::PositionEmbedding::kLearnedAbsolute) {
     positions_ = &store.add({.name = "embedding.position_embeddings.weight",
@@ -60,7 +60,8 @@ at::Tensor Embedding::forward(const at::Tensor& tokens) const {
     const at::Tensor table = positions_->value.narrow(0, 0, context_.plan.sequence_length());
     hidden = hidden + own_chunks(table, 0, context_.context_place()).unsqueeze(1);
     hidden = sequence_first(hidden);
-    if (sequence_parallel) hidden = scatter_to_sequence(hidden, group);
+    // clone_scatter_output_in_embedding
+    if (sequence_parallel) hidden = scatter_to_sequence(hidden, group).clone();
   }
   return dropout(hidden, context_.plan.model.hidden_dropout);
 }

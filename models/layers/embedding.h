@@ -10,7 +10,8 @@ namespace models {
 
 class Embedding {
  public:
-  Embedding(ShardContext& context, ParameterStore& store);
+  /// `is_copy`: another stage has this embedding, too.
+  Embedding(ShardContext& context, ParameterStore& store, bool is_copy = false);
 
   /// tokens [s, b] (int64) -> [s or s/t, b, h].
   at::Tensor forward(const at::Tensor& tokens) const;
@@ -28,6 +29,6 @@ class Embedding {
 
 /// The specification of the embedding weight. It is the same for the tied copy of the output layer,
 /// so that the rows are split in the same way everywhere.
-ParameterSpec word_embedding_spec(const ShardContext& context, const std::string& name);
+ParameterSpec word_embedding_spec(const ShardContext& context, bool is_copy);
 
 }  // namespace models

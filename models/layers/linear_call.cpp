@@ -71,13 +71,15 @@ LinearCall::LinearCall(const ShardContext& context,
 at::Tensor gradient_stand_in(const LinearCall& call) {
   const c10::NoGradGuard no_grad;
   Parameter& weight = *call.weight;
-  const bool is_summed = weight.contributions > 1;
+  const bool is_summed = weight.autograd_adds_too;
+  const bool is_dropped = !is_summed && (!call.lasting_stand_ins || weight.contributions > 1);
+  weight.gradient_is_stand_in = is_dropped;
   if (!call.lasting_stand_ins) {
-    weight.gradient_is_stand_in = !is_summed;
     return is_summed ? at::zeros_like(weight.value) : at::empty_like(weight.value);
   }
   const at::Tensor lasting = call.store->gradient_stand_in(weight.value);
-  return is_summed ? lasting.zero_().detach() : at::Tensor();
+  if (is_summed) return lasting.zero_().detach();
+  return is_dropped ? lasting.detach() : at::Tensor();
 }
 
 std::vector<int64_t> whole_shape(const LinearCall& call, const at::Tensor& part) {

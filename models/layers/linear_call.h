@@ -68,7 +68,7 @@ using CallPointer = std::shared_ptr<const LinearCall>;
 /// tensor of the weight's shape and type, zeros for a weight that has another gradient to be added
 /// (LinearWithGradAccumulationAndAsyncCommunication in megatron/core/tensor_parallel/layers.py).
 /// With TransformerEngine at hand it takes it from there, as the other layers do, and it lasts;
-/// else it is dropped at once.
+/// else it is dropped at once. Of several products with one weight, autograd adds the stand-ins up.
 at::Tensor gradient_stand_in(const LinearCall& call);
 
 /// The shape of the whole sequence, of which `part` is this rank's.

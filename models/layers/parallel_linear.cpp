@@ -210,6 +210,8 @@ at::Tensor ColumnParallelLinear::bias() const {
   return bias_ && !call_->has_bias ? bias_->value : at::Tensor();
 }
 
+Parameter& ColumnParallelLinear::weight() const { return *call_->weight; }
+
 void ColumnParallelLinear::compute_deferred_gradients() const {
   if (!call_->deferred) return;
   const c10::NoGradGuard no_grad;

@@ -70,6 +70,7 @@ class ColumnParallelLinear {
   at::Tensor forward(const at::Tensor& input) const;
   /// The bias that the caller adds, or an undefined tensor.
   at::Tensor bias() const;
+  Parameter& weight() const;
   /// Adds the weight gradients that the plan defers: those of the first micro-batches of the
   /// iteration, whose inputs and output gradients were kept. Two buffers hold gathered inputs, so
   /// that one is gathered during the product with the other (drain_embedding_wgrad_compute in

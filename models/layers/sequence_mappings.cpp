@@ -56,7 +56,7 @@ struct ScatterToSequence : torch::autograd::Function<ScatterToSequence> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& input, const Group& group) {
     keep(context, group);
     const int64_t part = input.size(0) / group->size();
-    return input.narrow(0, group->index() * part, part).clone();
+    return input.narrow(0, group->index() * part, part);
   }
   static variable_list backward(AutogradContext* context, variable_list gradients) {
     return {gather_sequence(gradients[0], *kept<Group>(context)), at::Tensor()};
@@ -78,15 +78,31 @@ struct GatherFromSequence : torch::autograd::Function<GatherFromSequence> {
 
 /// With Megatron-LM's copies between dim 0, which collectives know, and the last one
 /// (_gather_along_last_dim, _reduce_scatter_along_last_dim in megatron/core/tensor_parallel).
+at::Tensor whole_rows(const at::Tensor& columns, Communicator& group) {
+  return at::cat(gather_sequence(columns, group).chunk(group.size(), 0), -1);
+}
+
 struct GatherLastDim : torch::autograd::Function<GatherLastDim> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& input, const Group& group) {
     keep(context, group);
-    return at::cat(gather_sequence(input, *group).chunk(group->size(), 0), -1);
+    return whole_rows(input, *group);
   }
   static variable_list backward(AutogradContext* context, variable_list gradients) {
     const Group& group = kept<Group>(context);
     const at::Tensor by_rank = at::cat(gradients[0].chunk(group->size(), -1), 0);
     return {reduce_scatter_sequence(by_rank, *group), at::Tensor()};
+  }
+};
+
+/// _GatherFromModelParallelRegion in megatron/core/tensor_parallel/mappings.py.
+struct GatherColumns : torch::autograd::Function<GatherColumns> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& input, const Group& group) {
+    keep(context, group);
+    return whole_rows(input, *group);
+  }
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
+    const Group& group = kept<Group>(context);
+    return {gradients[0].chunk(group->size(), -1)[group->index()].contiguous(), at::Tensor()};
   }
 };
 
@@ -110,6 +126,10 @@ at::Tensor gather_from_sequence(const at::Tensor& input, const Group& group, Par
 
 at::Tensor gather_last_dim(const at::Tensor& input, const Group& group) {
   return GatherLastDim::apply(input, group);
+}
+
+at::Tensor gather_columns(const at::Tensor& input, const Group& group) {
+  return GatherColumns::apply(input, group);
 }
 
 at::Tensor scatter_to_sequence(const at::Tensor& input, const Group& group) {

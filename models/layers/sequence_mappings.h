@@ -35,7 +35,12 @@ at::Tensor gather_from_sequence(const at::Tensor& input,
                                 const Group& group,
                                 Parts parts = Parts::kOneTensor);
 
-/// Forward: each rank keeps its part of dim 0 (all hold the same input). Backward: gather.
+/// The same where all ranks go on with the same. Backward: this rank's part of the gradient, which
+/// is the same on all ranks.
+at::Tensor gather_columns(const at::Tensor& input, const Group& group);
+
+/// Forward: each rank goes on with its part of dim 0, a view (all hold the same input). Backward:
+/// gather.
 at::Tensor scatter_to_sequence(const at::Tensor& input, const Group& group);
 
 /// Forward: concatenates the ranks' inputs along the last dim. Backward: this rank's part of the

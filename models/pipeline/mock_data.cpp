@@ -35,7 +35,8 @@ MicroBatchData mock_micro_batch(const ShardContext& context,
         .to(context.device, at::kLong, false, /*copy=*/true);
   };
   MicroBatchData data;
-  if (context.is_first_stage()) data.tokens = on_device(0);
+  const bool embeds_last = plan.model.predicts_more_tokens() && context.is_last_stage();
+  if (context.is_first_stage() || embeds_last) data.tokens = on_device(0);
   if (context.is_last_stage()) data.labels = on_device(1);
   if (plan.training.attention_mask_in_dataloader) {
     const at::TensorOptions options = at::TensorOptions(context.device).dtype(at::kBool);

@@ -8,7 +8,8 @@
 namespace models {
 
 struct MicroBatchData {
-  at::Tensor tokens;  ///< [s/c, b] int64 on the device; undefined except on the first stage
+  at::Tensor tokens;  ///< [s/c, b] int64 on the device; undefined except on the first stage, and
+                      ///< on the last one where it predicts more tokens
   at::Tensor labels;  ///< [s/c, b] int64 on the device; undefined except on the last stage
   at::Tensor
       mask;  ///< [b, 1, s/c, s] bool, true where a key lies in the future; undefined if not wanted

@@ -1,8 +1,13 @@
 #include "models/pipeline/model_chunk.h"
 
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/ones.h>
+
 #include <numeric>
 
 #include "models/data_parallel/fully_sharded.h"
+#include "models/layers/attached_loss.h"
 #include "models/layers/cross_entropy.h"
 
 namespace models {
@@ -11,51 +16,88 @@ ModelChunk::ModelChunk(ShardContext& context,
                        ParameterStore& store,
                        int64_t chunk,
                        const SharedParts& shared)
-    : context_(context), rotary_(shared.rotary) {
+    : context_(context), rotary_(shared.rotary), is_first_(context.is_first_piece(chunk)) {
   const std::vector<int64_t> layers = context.plan.layers_of_virtual_stages();
   const int64_t piece = context.piece(chunk);
-  const int64_t first = std::accumulate(layers.begin(), layers.begin() + piece, int64_t{0});
-  if (context.is_first_piece(chunk)) {
+  LayerNumber number{.of_model =
+                         std::accumulate(layers.begin(), layers.begin() + piece, int64_t{0})};
+  for (int64_t other = 0; other < chunk; ++other) number.of_rank += layers[context.piece(other)];
+  if (is_first_ || context.predicts_more_tokens(chunk)) {
     embedding_unit_ = store.begin_unit();
-    embedding_ = std::make_unique<Embedding>(context, store);
+    embedding_ = std::make_unique<Embedding>(context, store, /*is_copy=*/!is_first_);
   }
   layers_.reserve(static_cast<std::size_t>(layers[piece]));
-  int64_t before = 0;  // layers of this rank's other chunks
-  for (int64_t other = 0; other < chunk; ++other) before += layers[context.piece(other)];
-  for (int64_t number = 0; number < layers[piece]; ++number) {
+  for (int64_t built = 0; built < layers[piece]; ++built, ++number.of_model, ++number.of_rank) {
     layer_units_.push_back(store.begin_unit());
-    layers_.emplace_back(context,
-                         store,
-                         LayerNumber{.of_model = first + number, .of_rank = before + number},
-                         shared);
+    layers_.emplace_back(
+        context, store, "layers." + std::to_string(number.of_model), number, shared);
   }
-  if (context.is_last_piece(chunk)) build_head(store);
-  if (context.plan.model.tie_embeddings && context.stages() > 1 && embedding_) {
-    tied_weight_ = &embedding_->word_weight();
-  }
+  build_end(store, chunk, number, shared);
+  const bool has_copies = context.plan.model.tie_embeddings || norm_is_apart();
+  if (has_copies && context.stages() > 1 && embedding_) tied_weight_ = &embedding_->word_weight();
 }
 
-void ModelChunk::build_head(ParameterStore& store) {
+/// `next` is the number of the layer after the chunk's.
+void ModelChunk::build_end(ParameterStore& store,
+                           int64_t chunk,
+                           const LayerNumber& next,
+                           const SharedParts& shared) {
+  const bool is_last = context_.is_last_piece(chunk);
+  if (is_last && !norm_is_apart()) begin_head(store);
+  if (context_.has_final_norm(chunk)) {
+    if (norm_is_apart()) norm_unit_ = store.begin_unit();
+    final_norm_ = std::make_unique<Norm>(context_, store, "final_layernorm");
+  }
+  if (context_.predicts_more_tokens(chunk)) {
+    build_predictions(store, next, shared);
+    begin_head(store);
+  }
+  if (is_last) build_output(store);
+}
+
+void ModelChunk::begin_head(ParameterStore& store) {
   const bool tied_here = context_.plan.model.tie_embeddings && embedding_ != nullptr;
   head_unit_ = tied_here ? embedding_unit_ : store.begin_unit();
   store.go_on_with_unit(head_unit_);
-  final_norm_ = std::make_unique<Norm>(context_, store, "final_layernorm");
+}
+
+void ModelChunk::build_predictions(ParameterStore& store,
+                                   const LayerNumber& next,
+                                   const SharedParts& shared) {
+  const int64_t count = context_.plan.model.mtp_num_layers;
+  predictions_.reserve(static_cast<std::size_t>(count));
+  for (int64_t depth = 0; depth < count; ++depth) {
+    prediction_units_.push_back(store.begin_unit());
+    const LayerNumber number{.of_model = next.of_model + depth, .of_rank = next.of_rank + depth};
+    predictions_.emplace_back(context_, store, depth, number, shared);
+  }
+}
+
+void ModelChunk::build_output(ParameterStore& store) {
   LinearSpec spec{.name = "output_layer",
                   .inputs = context_.plan.model.hidden_size,
                   .outputs = context_.plan.padded_vocab_size(),
                   .output_layer = true};
-  if (context_.plan.model.tie_embeddings) {
-    if (embedding_) {
-      spec.shared_weight = &embedding_->word_weight();
-      // A fused product adds the output layer's part, autograd the embedding's.
-      if (context_.fused_weight_gradient()) spec.shared_weight->contributions = 2;
-    } else {
-      ParameterSpec copy = word_embedding_spec(context_, "embedding.word_embeddings.weight");
-      copy.shared_copy = true;
-      spec.shared_weight = tied_weight_ = &store.add(copy);
-    }
-  }
+  if (context_.plan.model.tie_embeddings) spec.shared_weight = shared_output_weight(store);
   output_ = std::make_unique<ColumnParallelLinear>(context_, store, spec);
+  if (!context_.fused_weight_gradient()) return;
+  // Fused products add the parts of the output layer, autograd that of an embedding.
+  Parameter& weight = output_->weight();
+  weight.autograd_adds_too = embedding_ && &weight == &embedding_->word_weight();
+  weight.contributions =
+      1 + static_cast<int>(context_.plan.model.mtp_num_layers) + (weight.autograd_adds_too ? 1 : 0);
+}
+
+/// Megatron-LM makes an output layer of its own beside a copied embedding, and never uses it
+/// (skip_weight_param_allocation in megatron/core/models/gpt/gpt_model.py).
+Parameter* ModelChunk::shared_output_weight(ParameterStore& store) {
+  ParameterSpec copy = word_embedding_spec(context_, /*is_copy=*/true);
+  if (!embedding_) return tied_weight_ = &store.add(copy);
+  if (!is_first_ && context_.plan.training.framework == estimator::Framework::kMegatronLm) {
+    copy.name = "output_layer.weight";
+    store.add(copy).contributions = 0;
+  }
+  return &embedding_->word_weight();
 }
 
 void ModelChunk::compute_deferred_gradients() const {
@@ -71,12 +113,18 @@ at::Tensor ModelChunk::in_unit(int64_t unit,
   return context_.fully_sharded ? context_.fully_sharded->run(unit, input, body) : body(input);
 }
 
-at::Tensor ModelChunk::logits(const at::Tensor& hidden) const {
-  const at::Tensor normalized = [&] {
-    ModuleScope norm(context_.observer, "final_layernorm");
-    return final_norm_->forward(hidden);
-  }();
-  ModuleScope output(context_.observer, "output_layer");
+at::Tensor ModelChunk::embed(const at::Tensor& tokens) const {
+  return in_unit(
+      embedding_unit_, tokens, [&](const at::Tensor& input) { return embedding_->forward(input); });
+}
+
+at::Tensor ModelChunk::normalized(const at::Tensor& hidden) const {
+  const ModuleScope scope(context_.observer, "final_layernorm");
+  return final_norm_->forward(hidden);
+}
+
+at::Tensor ModelChunk::logits(const at::Tensor& normalized) const {
+  const ModuleScope scope(context_.observer, "output_layer");
   return output_->forward(normalized);
 }
 
@@ -92,6 +140,39 @@ at::Tensor ModelChunk::loss(at::Tensor logits, const at::Tensor& labels) const {
       logits, labels, context_.groups.tensor, context_.plan.training.cross_entropy_fusion);
 }
 
+at::Tensor ModelChunk::predict(const at::Tensor& hidden, at::Tensor tokens) const {
+  std::vector<at::Tensor> parts = {hidden};
+  for (std::size_t i = 0; i < predictions_.size(); ++i) {
+    tokens = following(tokens);
+    const at::Tensor embedded = embed(tokens);
+    parts.push_back(in_unit(prediction_units_[i], parts.back(), [&](const at::Tensor& before) {
+      return predictions_[i].forward(before, embedded);
+    }));
+  }
+  return at::cat(parts);
+}
+
+/// process_mtp_loss in megatron/core/transformer/multi_token_prediction.py: each loss is a mean
+/// over the tokens that have a label so far ahead. Scores live until the next ones are there.
+at::Tensor ModelChunk::with_losses(const at::Tensor& predictions, at::Tensor labels) const {
+  const estimator::ModelConfig& model = context_.plan.model;
+  const double weight = model.mtp_loss_scaling_factor / static_cast<double>(model.mtp_num_layers);
+  const double share = 1.0 / static_cast<double>(context_.plan.micro_batches());
+  const std::vector<at::Tensor> parts = predictions.chunk(1 + model.mtp_num_layers, 0);
+  at::Tensor hidden = parts.front(), scores;
+  at::Tensor mask = at::ones(labels.sizes(), context_.options().dtype(at::kFloat));
+  for (std::size_t i = 1; i < parts.size(); ++i) {
+    scores = in_unit(head_unit_, parts[i], [&](const at::Tensor& part) { return logits(part); });
+    labels = following(labels);
+    mask = following(mask);
+    const at::Tensor tokens = mask.sum().clamp_min(1);
+    const at::Tensor losses = mask * loss(scores, labels);
+    count_right(scores, labels, mask, context_.groups.tensor);
+    hidden = attach_loss(hidden, losses * weight / tokens, share);
+  }
+  return hidden;
+}
+
 namespace {
 
 /// GPTModel.forward of Megatron-LM holds the embedding's output until it returns. Of one sample
@@ -105,12 +186,10 @@ bool holds_embedded(const ShardContext& context) {
 
 }  // namespace
 
-at::Tensor ModelChunk::forward(const at::Tensor& input, const at::Tensor& labels) const {
+at::Tensor ModelChunk::forward(const at::Tensor& input, const MicroBatchData& data) const {
   at::Tensor hidden = input, embedded;
-  if (embedding_) {
-    hidden = in_unit(embedding_unit_, hidden, [&](const at::Tensor& tokens) {
-      return embedding_->forward(tokens);
-    });
+  if (is_first_) {
+    hidden = embed(hidden);
     if (holds_embedded(context_)) embedded = hidden.detach();
   }
   if (rotary_) rotary_->tables();  // made before the first layer runs
@@ -119,12 +198,17 @@ at::Tensor ModelChunk::forward(const at::Tensor& input, const at::Tensor& labels
       return layers_[i].forward(layer_input);
     });
   }
+  if (final_norm_ && norm_is_apart()) {
+    hidden = in_unit(norm_unit_, hidden, [&](const at::Tensor& last) { return normalized(last); });
+  }
   if (!output_) return hidden;
+  if (norm_is_apart()) hidden = with_losses(predict(hidden, data.tokens), data.labels);
   // The unit ends where the loss begins: nothing may hold on to the hidden states meanwhile.
-  at::Tensor scores =
-      in_unit(head_unit_, hidden, [&](const at::Tensor& last) { return logits(last); });
+  at::Tensor scores = in_unit(head_unit_, hidden, [&](const at::Tensor& last) {
+    return logits(norm_is_apart() ? last : normalized(last));
+  });
   hidden = at::Tensor();
-  return loss(std::move(scores), labels);
+  return loss(std::move(scores), data.labels);
 }
 
 }  // namespace models

@@ -61,8 +61,10 @@ std::vector<int64_t> Stage::hidden_shape() const {
           context_.plan.model.hidden_size};
 }
 
-at::Tensor Stage::forward(int64_t chunk, const at::Tensor& input, const at::Tensor& labels) const {
-  return chunks_.at(chunk).forward(input, labels);
+at::Tensor Stage::forward(int64_t chunk,
+                          const at::Tensor& input,
+                          const MicroBatchData& data) const {
+  return chunks_.at(chunk).forward(input, data);
 }
 
 }  // namespace models

@@ -17,7 +17,7 @@ class Stage {
   explicit Stage(ShardContext& context);
 
   /// Runs one micro-batch through one chunk; see ModelChunk::forward.
-  at::Tensor forward(int64_t chunk, const at::Tensor& input, const at::Tensor& labels) const;
+  at::Tensor forward(int64_t chunk, const at::Tensor& input, const MicroBatchData& data) const;
 
   /// See ColumnParallelLinear.
   void compute_deferred_gradients() const { chunks_.back().compute_deferred_gradients(); }

@@ -270,7 +270,7 @@ void Trainer::forward(int64_t iteration, const estimator::PipelineStep& step, bo
     const at::Tensor input =
         first ? data.tokens : receive(piece - 1, Direction::kForward).requires_grad_(true);
     schedule_variables_.forward_started(step.chunk, first ? at::Tensor() : input, pair_follows);
-    at::Tensor output = stage_->forward(step.chunk, input, data.labels);
+    at::Tensor output = stage_->forward(step.chunk, input, data);
     if (last) {
       output = output.mean() / static_cast<double>(context_.plan.micro_batches());
       if (context_.plan.training.check_for_nan_in_loss_and_grad) {

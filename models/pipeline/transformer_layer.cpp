@@ -19,8 +19,6 @@ using torch::autograd::variable_list;
 constexpr const char* kAttentionNorm = "input_layernorm";
 constexpr const char* kMlpNorm = "pre_mlp_layernorm";
 
-std::string layer_name(int64_t number) { return "layers." + std::to_string(number); }
-
 /// Of a bias that all tensor ranks add before their sum. Each has the gradient of the whole bias.
 struct ShareOfBias : torch::autograd::Function<ShareOfBias> {
   static at::Tensor forward(torch::autograd::AutogradContext*,
@@ -35,9 +33,9 @@ struct ShareOfBias : torch::autograd::Function<ShareOfBias> {
 
 std::unique_ptr<const FeedForward> make_feed_forward(ShardContext& context,
                                                      ParameterStore& store,
+                                                     const std::string& name,
                                                      int64_t number,
                                                      const SharedParts& shared) {
-  const std::string name = layer_name(number) + ".mlp";
   const estimator::ModelConfig& model = context.plan.model;
   if (!model.has_experts_in(number)) {
     return std::make_unique<Mlp>(context, store, name, model.ffn_hidden_size);
@@ -96,12 +94,21 @@ std::optional<Norm> make_mlp_norm(ShardContext& context,
 
 }  // namespace
 
+CheckpointOptions layer_checkpoint(const ShardContext& context) {
+  // create_selective_checkpoint_contexts, which keeps outputs, takes no reentrant checkpoint.
+  return {.keeper = context.keeper,
+          .holds_output = !context.framework().selective_by_operator,
+          .dividing =
+              context.plan.training.distribute_saved_activations ? context.groups.tensor : nullptr};
+}
+
 TransformerLayer::TransformerLayer(ShardContext& context,
                                    ParameterStore& store,
+                                   std::string name,
                                    const LayerNumber& number,
                                    const SharedParts& shared)
     : context_(context),
-      name_(layer_name(number.of_model)),
+      name_(std::move(name)),
       recomputed_(estimator::recomputed(context.plan, number.of_rank)),
       recomputes_attention_norm_(recomputes(context, kNorms) && !norm_in_projection(context)),
       recomputes_mlp_norm_(recomputes(context, kNorms) && !norm_in_mlp(context, number)),
@@ -110,25 +117,23 @@ TransformerLayer::TransformerLayer(ShardContext& context,
       attention_norm_(make_attention_norm(context, store, name_ + ".input_layernorm")),
       attention_(make_attention(context, store, name_ + ".self_attention", shared)),
       mlp_norm_(make_mlp_norm(context, store, name_ + ".pre_mlp_layernorm")),
-      mlp_(make_feed_forward(context, store, number.of_model, shared)) {}
+      mlp_(make_feed_forward(context, store, name_ + ".mlp", number.of_model, shared)) {}
+
+bool TransformerLayer::is_checkpoint() const {
+  using enum estimator::Recomputed;
+  return recomputed_ == kLayer || recomputed_ == kUnlistedOperators;
+}
 
 at::Tensor TransformerLayer::forward(const at::Tensor& input) const {
-  using enum estimator::Recomputed;
-  if (recomputed_ != kLayer && recomputed_ != kUnlistedOperators) return compute(input);
-  const auto segment = [this](const variable_list& inputs) { return compute(inputs[0]); };
-  // create_selective_checkpoint_contexts, which keeps outputs, takes no reentrant checkpoint.
-  return checkpoint(
-      segment,
-      {input},
-      context_.observer,
-      {.keeper = context_.keeper,
-       .holds_output = !context_.framework().selective_by_operator,
-       .dividing =
-           context_.plan.training.distribute_saved_activations ? context_.groups.tensor : nullptr});
+  const auto segment = [this](const variable_list& inputs) {
+    const ModuleScope scope(context_.observer, name_);
+    return compute(inputs[0]);
+  };
+  if (!is_checkpoint()) return segment({input});
+  return checkpoint(segment, {input}, context_.observer, layer_checkpoint(context_));
 }
 
 at::Tensor TransformerLayer::compute(const at::Tensor& input) const {
-  ModuleScope scope(context_.observer, name_);
   return context_.plan.model.parallel_residual ? in_parallel(input) : in_turn(input);
 }
 

@@ -33,16 +33,26 @@ struct LayerNumber {
   int64_t of_rank = 0;
 };
 
+/// How the plan checkpoints a layer that it recomputes.
+CheckpointOptions layer_checkpoint(const ShardContext& context);
+
 class TransformerLayer {
  public:
+  /// `name` is its path, as that of its parameters.
   TransformerLayer(ShardContext& context,
                    ParameterStore& store,
+                   std::string name,
                    const LayerNumber& number,
                    const SharedParts& shared);
 
   /// [s or s/t, b, h] -> the same shape. A recomputed layer keeps only its input and, if it is
   /// recomputed by operator, the outputs of the listed operators.
   at::Tensor forward(const at::Tensor& input) const;
+
+  /// For a layer inside of another module: forward() without scope and checkpoint, and whether it
+  /// would be a checkpoint.
+  at::Tensor compute(const at::Tensor& input) const;
+  bool is_checkpoint() const;
 
  private:
   /// What a norm gives. It lives until the residual is added, as in Megatron-LM's
@@ -56,7 +66,6 @@ class TransformerLayer {
                          const char* name,
                          const at::Tensor& input,
                          bool recompute) const;
-  at::Tensor compute(const at::Tensor& input) const;
   at::Tensor in_turn(const at::Tensor& input) const;
   at::Tensor in_parallel(const at::Tensor& input) const;
   at::Tensor with_attention(const at::Tensor& input) const;

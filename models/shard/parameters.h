@@ -94,7 +94,7 @@ struct Parameter {
   /// Under sequence parallelism each tensor rank sees a part of the tokens, so the gradient is a
   /// partial sum and is all-reduced over the tensor group at the end of the iteration.
   bool sequence_partial = false;
-  bool shared_copy = false;    ///< the last stage's copy of a tied embedding
+  bool shared_copy = false;    ///< the last stage's copy of an embedding
   bool of_vocabulary = false;  ///< the embedding of words, or the output layer
   /// If its rows are groups of several matrices: the rows of each of them in one group.
   std::vector<int64_t> group_rows;
@@ -105,9 +105,11 @@ struct Parameter {
   bool gradient_is_stand_in = false;
   int64_t chunk = 0;  ///< model chunk of the stage that has it
   int64_t unit = 0;   ///< FSDP unit with which it is gathered
-  /// Number of times that one micro-batch adds to its gradient: 2 if a fused product and autograd
-  /// both do.
+  /// Number of times that one micro-batch adds to its gradient: more than 1 if several fused
+  /// products do, or fused products and autograd.
   int contributions = 1;
+  /// Autograd has a gradient for it beside those that fused products add (a tied embedding).
+  bool autograd_adds_too = false;
   /// Called after each contribution has been added to main_gradient.
   std::function<void()> contribution_added;
 

@@ -79,6 +79,14 @@ struct ShardContext {
   int64_t piece(int64_t chunk) const { return chunk * stages() + coordinate.pipeline; }
   bool is_first_piece(int64_t chunk) const { return piece(chunk) == 0; }
   bool is_last_piece(int64_t chunk) const { return piece(chunk) == stages() * chunks() - 1; }
+  /// Whether a chunk has the final norm; see Plan.
+  bool has_final_norm(int64_t chunk) const {
+    return piece(chunk) == plan.virtual_stage_of_final_norm();
+  }
+  /// Whether a chunk has layers of multi-token prediction.
+  bool predicts_more_tokens(int64_t chunk) const {
+    return plan.model.predicts_more_tokens() && is_last_piece(chunk);
+  }
   /// The part of each parameter that this rank keeps; empty if it keeps whole parameters.
   std::optional<DataPart> data_part() const;
   /// The same, of the parameters of experts.

@@ -104,5 +104,29 @@ TEST_P(PipelineNumbers, AreThoseOfOneRank) {
   }
 }
 
+/// More tokens are predicted on the last stage, whose embedding is a copy of the first one's; in
+/// the last layout the final norm is on the stage before.
+TEST(PipelineNumbers, WithPredictionsAreThoseOfOneRank) {
+  const Json layouts[] = {{{"pipeline", 2}},
+                          {{"pipeline", 2}, {"virtual_stages", 2}},
+                          {{"pipeline", 3}, {"layers_per_stage", {2, 2, 0}}}};
+  for (const bool tied : {false, true}) {
+    for (const Json& layout : layouts) {
+      SCOPED_TRACE(layout.dump() + (tied ? ", tied" : ""));
+      Json changes = four_layers(llama_changes(), 4);
+      changes["model"]["mtp_num_layers"] = 2;
+      changes["model"]["tie_embeddings"] = tied;
+      const Iteration expected = run_iteration(small_plan(changes));
+      changes["parallelism"] = layout;
+      changes["cluster"]["gpus_per_node"] = layout["pipeline"];
+      const Iteration actual = run_pipeline(small_plan(changes));
+      EXPECT_NEAR(actual.loss, expected.loss, 1e-5);
+      for (const auto& [name, gradient] : expected.gradients) {
+        EXPECT_LT(relative_difference(actual.gradients.at(name), gradient), 2e-5) << name;
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace models

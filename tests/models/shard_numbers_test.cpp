@@ -1,13 +1,17 @@
 // What the shard computes: loss and gradients must not depend on how memory is saved.
 #include <gtest/gtest.h>
 
+#include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
+#include <ATen/ops/eye.h>
+#include <ATen/ops/tensor.h>
 
 #include <array>
 #include <cmath>
 #include <string>
 
 #include "models/pipeline/mock_data.h"
+#include "models/pipeline/prediction_layer.h"
 #include "tests/models/small_shards.h"
 
 namespace models {
@@ -78,6 +82,12 @@ Json expert_changes() {
                    {"moe_layer_freq", {1, 0}},
                    {"moe_ffn_hidden_size", 24},
                    {"moe_shared_expert_intermediate_size", 16}}}});
+}
+
+Json prediction_changes(Json changes, bool tied) {
+  changes["model"]["mtp_num_layers"] = 2;
+  changes["model"]["tie_embeddings"] = tied;
+  return changes;
 }
 
 /// Megatron-LM has no such layers.
@@ -368,6 +378,7 @@ TEST_P(Shard, GradientIsTheSlopeOfTheLoss) {
   // Central difference along one weight; the shard's weights are the same for the same seed, so a
   // nudge is made through the parameter source: compare two trainers that differ in one element.
   const estimator::Plan plan = small_plan(GetParam().changes);
+  if (plan.model.predicts_more_tokens()) GTEST_SKIP() << "the loss told is that of the next token";
   SilentObserver observer;
   const auto loss_with = [&](double nudge) {
     Trainer trainer({.plan = plan,
@@ -392,16 +403,50 @@ TEST_P(Shard, GradientIsTheSlopeOfTheLoss) {
   EXPECT_NEAR(gradient, slope, 0.02 * std::abs(slope) + 2e-5);
 }
 
-INSTANTIATE_TEST_SUITE_P(Families,
-                         Shard,
-                         testing::Values(Family{"Gpt", Json::object()},
-                                         Family{"Llama", llama_changes()},
-                                         Family{"NormedHeads", normed_changes()},
-                                         Family{"Experts", expert_changes()},
-                                         Family{"Latent", latent_changes()},
-                                         Family{"Parallel", parallel_changes(false)},
-                                         Family{"ParallelOneNorm", parallel_changes(true)}),
-                         [](const auto& instance) { return instance.param.name; });
+INSTANTIATE_TEST_SUITE_P(
+    Families,
+    Shard,
+    testing::Values(Family{"Gpt", Json::object()},
+                    Family{"Llama", llama_changes()},
+                    Family{"NormedHeads", normed_changes()},
+                    Family{"Experts", expert_changes()},
+                    Family{"Latent", latent_changes()},
+                    Family{"Predictions", prediction_changes(llama_changes(), false)},
+                    Family{"ExpertPredictions", prediction_changes(expert_changes(), true)},
+                    Family{"Parallel", parallel_changes(false)},
+                    Family{"ParallelOneNorm", parallel_changes(true)}),
+    [](const auto& instance) { return instance.param.name; });
+
+// Their losses change gradients alone, in proportion to their weight; nothing else depends on them.
+TEST(Predictions, AddTheirLossesToTheGradients) {
+  const auto of_weight = [](double weight) {
+    Json changes = prediction_changes(llama_changes(), false);
+    changes["model"]["mtp_loss_scaling_factor"] = weight;
+    return run_iteration(small_plan(changes));
+  };
+  const Iteration none = of_weight(0), some = of_weight(0.5), more = of_weight(1);
+  const Iteration without = run_iteration(small_plan(llama_changes()));
+  EXPECT_EQ(none.loss, without.loss);
+  EXPECT_EQ(more.loss, without.loss);
+  for (const auto& [name, gradient] : without.gradients) {
+    EXPECT_LT(relative_difference(none.gradients.at(name), gradient), kFp32Tolerance) << name;
+    EXPECT_GT(relative_difference(some.gradients.at(name), gradient), 0.01) << name;
+  }
+  for (const auto& [name, gradient] : more.gradients) {
+    const at::Tensor of_losses = gradient - none.gradients.at(name);
+    const at::Tensor half = some.gradients.at(name) - none.gradients.at(name);
+    EXPECT_LT(relative_difference(2 * half, of_losses), 1e-3) << name;
+  }
+}
+
+TEST(Predictions, AreOfTheTokensThatFollow) {
+  const at::Tensor tokens = at::arange(1, 5, at::kLong).view({4, 1});
+  EXPECT_TRUE(following(tokens).equal(at::tensor({2, 3, 4, 0}, at::kLong).view({4, 1})));
+  const at::Tensor scores = at::eye(4).unsqueeze(1);  // predicts 0, 1, 2, 3
+  const at::Tensor labels = at::tensor({0, 1, 3, 3}, at::kLong).view({4, 1});
+  const at::Tensor mask = at::tensor({1.0, 1.0, 1.0, 0.0}).view({4, 1});
+  EXPECT_EQ(count_right(scores, labels, mask, nullptr).item().toLong(), 2);
+}
 
 TEST(Shard, SequencesOfADifferentIterationAreDifferent) {
   const estimator::Plan plan = small_plan();

@@ -95,6 +95,31 @@ TEST(Shards, OfLatentAttentionAddUpToItsCount) {
   EXPECT_EQ(elements_of_all_shards(plan), estimator::parameter_count(plan.model, 64));
 }
 
+// The last stage has a copy of the embedding; if it is tied it has an output layer, too, which
+// Megatron-LM makes and never uses.
+TEST(Shards, ThatPredictMoreTokensAddUpToTheCount) {
+  for (const bool tied : {false, true}) {
+    Json changes = llama_changes();
+    changes["model"]["mtp_num_layers"] = 2;
+    changes["model"]["tie_embeddings"] = tied;
+    changes["cluster"]["gpus_per_node"] = 4;
+    changes["parallelism"] = {{"tensor", 2}, {"pipeline", 2}};
+    const auto plan = small_plan(changes);
+    EXPECT_EQ(elements_of_all_shards(plan), estimator::parameter_count(plan.model, 64));
+    SilentObserver observer;
+    ShardContext context = meta_context(plan, 2, observer);
+    std::map<std::string, bool> is_copy;
+    for (const auto& parameter : Stage(context).parameters().record().tensors) {
+      is_copy[parameter.name] = parameter.shared_copy;
+    }
+    EXPECT_TRUE(is_copy.at("embedding.word_embeddings.weight"));
+    EXPECT_EQ(is_copy.at("output_layer.weight"), tied);
+    EXPECT_TRUE(is_copy.contains("mtp.layers.1.eh_proj.weight"));
+    EXPECT_TRUE(is_copy.contains("mtp.layers.1.mtp_model_layer.mlp.linear_fc2.weight"));
+    EXPECT_FALSE(is_copy.contains("mtp.layers.2.enorm.weight"));
+  }
+}
+
 TEST(Shards, NumberLayersOverTheWholeModel) {
   SilentObserver observer;
   const auto plan = preset_plan("llama3-8b", {.pipeline = 2});

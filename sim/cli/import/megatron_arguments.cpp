@@ -317,21 +317,6 @@ void set_scheduled_batch(ImportedPlan& plan) {
   set_key(plan, "training.global_batch_size", parse_whole_number(batch, schedule->place));
 }
 
-/// The layout without the blocks of multi-token prediction, which are left out with their
-/// technique.
-void leave_out_prediction(ImportedPlan& plan) {
-  const bool has_prediction =
-      std::any_of(plan.techniques.begin(), plan.techniques.end(), [](const UsedTechnique& used) {
-        return used.technique->name == "mtp";
-      });
-  if (!has_prediction) return;
-  for (auto& [flag, value] : plan.stage_flags) {
-    if (flag != kPipelineLayoutFlag) continue;
-    value = unrolled_layout(value);
-    std::erase(value, 'm');
-  }
-}
-
 /// The embedding and the loss count as a layer each (get_num_layers_to_build in
 /// megatron/core/transformer/transformer_block.py).
 void divide_with_ends(ImportedPlan& plan) {
@@ -383,7 +368,6 @@ void finish(ImportedPlan& plan) {
   plan.tree = tree;
   set_vocabulary(plan);
   set_scheduled_batch(plan);
-  leave_out_prediction(plan);
   divide_with_ends(plan);
   const Json sequence = said_key(plan, "training.sequence_length");
   if (said_key(plan, "model.max_position_embeddings").is_null() && !sequence.is_null()) {

@@ -31,18 +31,29 @@ std::optional<int64_t> whole_number(const Json& value) {
   return value.get<int64_t>();
 }
 
-/// The model's layers: its own number, or an override, or the preset's.
-std::optional<int64_t> layers_of(const Json& tree) {
-  for (const char* path : {"model.num_layers", "model.overrides.num_layers"}) {
-    if (const auto layers = whole_number(find_in_tree(tree, path))) return layers;
+/// A number of the model: its own, or an override, or the preset's.
+std::optional<int64_t> number_of_model(const Json& tree,
+                                       const std::string& key,
+                                       int64_t estimator::ModelConfig::*of_preset) {
+  for (const char* path : {"model.", "model.overrides."}) {
+    if (const auto number = whole_number(find_in_tree(tree, path + key))) return number;
   }
   for (const char* path : {"model", "model.preset"}) {
     const Json name = find_in_tree(tree, path);
     if (!name.is_string()) continue;
     const auto model = estimator::named_model(name.get<std::string>());
-    if (model) return model->config.num_layers;
+    if (model) return model->config.*of_preset;
   }
   return std::nullopt;
+}
+
+std::optional<int64_t> layers_of(const Json& tree) {
+  return number_of_model(tree, "num_layers", &estimator::ModelConfig::num_layers);
+}
+
+int64_t predictions_of(const Json& tree) {
+  return number_of_model(tree, "mtp_num_layers", &estimator::ModelConfig::mtp_num_layers)
+      .value_or(0);
 }
 
 /// One, unless the plan says otherwise. Nothing where what it says is no number.
@@ -176,7 +187,8 @@ void PipelineLayers::overlay_virtual(Json& tree, int64_t layers, int64_t stages)
 }
 
 void PipelineLayers::overlay_layout(Json& tree, int64_t layers, int64_t stages) const {
-  const std::vector<int64_t> of_stage = layers_of_layout(layout_, layers, stages);
+  const std::vector<int64_t> of_stage =
+      layers_of_layout(layout_, {.layers = layers, .predictions = predictions_of(tree)}, stages);
   set_in_tree(tree, kLayersPath, of_stage, kPipelineLayoutFlag);
   set_in_tree(
       tree, kVirtualPath, static_cast<int64_t>(of_stage.size()) / stages, kPipelineLayoutFlag);

@@ -53,7 +53,7 @@ void PlanOptions::add_flags_to(CLI::App& app) {
       ->group("Plan");
   app.add_option("--ignore",
                  ignored_,
-                 "estimate another program's file without what is not modelled: fp8,mtp; the "
+                 "estimate another program's file without what is not modelled: fp8,deepep; the "
                  "estimate says what is missing")
       ->type_name("NAME,...")
       ->delimiter(',')

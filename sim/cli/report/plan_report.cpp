@@ -35,7 +35,7 @@ std::string experts_line(const estimator::Plan& plan) {
       "{} experts in {} of {} layers, {} for a token; expert {} x expert tensor {}\n",
       model.num_experts,
       model.expert_layers(),
-      model.num_layers,
+      model.all_layers(),
       model.moe_router_topk,
       plan.parallelism.expert,
       plan.expert_tensor_size());

@@ -65,15 +65,14 @@ std::string unrolled_layout(const std::string& text) {
   return repeated_pieces(repeated_pieces(letters, Piece::kGroup), Piece::kLetter);
 }
 
-std::vector<int64_t> layers_of_layout(const std::string& text, int64_t layers, int64_t stages) {
+std::vector<int64_t> layers_of_layout(const std::string& text,
+                                      const LayoutModel& model,
+                                      int64_t stages) {
   const std::string unrolled = unrolled_layout(text);
-  if (unrolled.find('m') != std::string::npos) {
-    refuse_layout(text + ": \"m\" is multi-token prediction, which is not modelled",
-                  "leave it out: the stage is estimated without it");
-  }
-  if (const std::size_t at = unrolled.find_first_not_of("Et|L"); at != std::string::npos) {
+  if (const std::size_t at = unrolled.find_first_not_of("Etm|L"); at != std::string::npos) {
     refuse_layout(fmt::format("{}: \"{}\"", text, unrolled[at]),
-                  "use E (embedding), t (layer), L (loss), | (next stage) and (...)*N");
+                  "use E (embedding), t (layer), m (multi-token prediction), L (loss), | (next "
+                  "stage) and (...)*N");
   }
   std::vector<int64_t> of_stage(1, 0);
   std::string held = unrolled;
@@ -83,16 +82,31 @@ std::vector<int64_t> layers_of_layout(const std::string& text, int64_t layers, i
     if (letter == 't') ++of_stage.back();
   }
   const auto given = std::count(held.begin(), held.end(), 't');
-  if (held != "E" + std::string(static_cast<std::size_t>(given), 't') + "L") {
-    refuse_layout(text, "begin with one E (embedding), and end with one L (loss)");
+  const auto predictions = std::count(held.begin(), held.end(), 'm');
+  const auto times = [](char letter, int64_t count) {
+    return std::string(static_cast<std::size_t>(count), letter);
+  };
+  if (held != "E" + times('t', given) + times('m', predictions) + "L") {
+    refuse_layout(text, "begin with one E (embedding), and end with one L (loss), after all m");
+  }
+  if (predictions != model.predictions) {
+    refuse_layout(fmt::format("{}: {} layers of multi-token prediction; the plan has {}",
+                              text,
+                              predictions,
+                              model.predictions),
+                  fmt::format("give --mtp-num-layers {}, or write as many m", predictions));
+  }
+  if (unrolled.find('m') < unrolled.rfind('|') && unrolled.rfind('|') != std::string::npos) {
+    refuse_layout(text + ": multi-token prediction on a stage without the loss is not modelled",
+                  "write all m on the last stage, before the L");
   }
   const auto count = static_cast<int64_t>(of_stage.size());
-  if (given != layers || count % stages != 0) {
+  if (given != model.layers || count % stages != 0) {
     refuse_layout(fmt::format("{}: {} layers on {} stages; the plan has {} layers, {} stages",
                               text,
                               given,
                               count,
-                              layers,
+                              model.layers,
                               stages),
                   "write as many t as layers, and as many stages or a multiple of them "
                   "(virtual stages)");

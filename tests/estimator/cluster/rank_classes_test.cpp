@@ -42,6 +42,16 @@ TEST(RankClasses, GpipeMiddleStagesAreAlike) {
             (Stages{{0}, {1, 2}, {3}}));
 }
 
+// Where more tokens are predicted the final norm is on the stage of the last layer.
+TEST(RankClasses, AStageWithTheFinalNormIsAlone) {
+  Json changes = {
+      {"model", {{"num_layers", 6}, {"position_embedding", "rope"}}},
+      {"parallelism", {{"pipeline_schedule", "gpipe"}, {"layers_per_stage", {2, 2, 2, 0}}}}};
+  EXPECT_EQ(stages_of(pipeline_plan(changes)), (Stages{{0}, {1, 2}, {3}}));
+  changes["model"]["mtp_num_layers"] = 1;
+  EXPECT_EQ(stages_of(pipeline_plan(changes)), (Stages{{0}, {1}, {2}, {3}}));
+}
+
 TEST(RankClasses, CountTheRanksOfAllTheirStages) {
   const auto classes = rank_classes(pipeline_plan(
       {{"cluster", {{"nodes", 2}}}, {"parallelism", {{"pipeline_schedule", "gpipe"}}}}));

@@ -41,6 +41,19 @@ TEST(StepFlops, SelectiveRecomputeDoesTheCoreAttentionAgain) {
   EXPECT_DOUBLE_EQ(step_flops(tiny_gqa("selective")).hardware, 3 * 18944 + 3 * 1024);
 }
 
+// A fourth layer of 5,632; three norms and a projection of twice the width, 2 x 16 x (3 x 4 + 2 x 4
+// x 4) = 1,408; and a second head of 2,048.
+TEST(StepFlops, CountsLayersOfMultiTokenPredictionAndTheirHeads) {
+  const auto predicting = [](const char* recompute) {
+    return step_flops(tiny_gqa({{"model", {{"mtp_num_layers", 1}, {"position_embedding", "rope"}}},
+                                {"training", {{"recompute", recompute}}}}));
+  };
+  constexpr double kForward = 18944 + 5632 + 1408 + 2048;
+  EXPECT_DOUBLE_EQ(predicting("none").model, 3 * kForward);
+  EXPECT_DOUBLE_EQ(predicting("full").hardware, 3 * kForward + 4 * 5632 + 1408);
+  EXPECT_DOUBLE_EQ(predicting("selective").hardware, 3 * kForward + 4 * 1024);
+}
+
 // The MLP 3,072 in each dense layer; in one of three with experts two of width 4 for each token,
 // 2 x 16 x 4 x 2 x 4 x 3 = 3,072, and shared ones of width 2, 2 x 16 x 4 x 2 x 3 = 768.
 TEST(StepFlops, RecomputeDoesTheNamedModulesAgain) {

@@ -15,6 +15,12 @@ struct BadLayers {
   std::vector<std::string> words;
 };
 
+Json predicting(const Json& changes = Json::object()) {
+  Json all = {{"model", {{"mtp_num_layers", 1}, {"position_embedding", "rope"}}}};
+  all.merge_patch(changes);
+  return all;
+}
+
 TEST(LayerRules, SayWhatIsWrongAndTheWayOut) {
   const Json tensor_2 = {{"tensor", 2}, {"tp_linear_async_communication", true}};
   const std::vector<BadLayers> plans = {
@@ -29,6 +35,20 @@ TEST(LayerRules, SayWhatIsWrongAndTheWayOut) {
        {"only nanotron's", "tp_linear_async_communication, training.framework = megatron-lm"}},
       {{{"parallelism", tensor_2}, {"training", {{"framework", "nanotron"}}}},
        {"REDUCE_SCATTER", "without parallelism.sequence_parallel", "add --sequence-parallel"}},
+      {{{"model", {{"mtp_num_layers", 1}}}},
+       {"learned positions", "use --position-embedding-type rope"}},
+      {{{"model", {{"mtp_num_layers", -1}}}}, {"model.mtp_num_layers = -1"}},
+      {{{"model", {{"mtp_loss_scaling_factor", -0.1}}}}, {"the weight of a loss is negative"}},
+      {predicting({{"training", {{"framework", "nanotron"}}}}),
+       {"not supported for this framework", "megatron-lm or plain"}},
+      {predicting({{"parallelism", {{"context", 2}}}}),
+       {"does not work with context parallelism", "leave out --mtp-num-layers"}},
+      {predicting({{"parallelism", {{"zero_stage", 3}}}, {"training", {{"framework", "plain"}}}}),
+       {"does not work with FSDP2", "parallelism.zero_stage = 3"}},
+      {predicting({{"parallelism", {{"pipeline", 2}, {"defer_embedding_wgrad_compute", true}}}}),
+       {"weight gradients of the output layer that wait"}},
+      {predicting({{"training", {{"fp8_format", "hybrid"}, {"fp8_recipe", "tensorwise"}}}}),
+       {"products in 8 bits", "training.fp8_format = hybrid"}},
   };
   for (const BadLayers& plan : plans) {
     SCOPED_TRACE(plan.changes);
@@ -42,6 +62,7 @@ TEST(LayerRules, SayWhatIsWrongAndTheWayOut) {
 
 // nanotron's files leave the key on where there is one tensor rank.
 TEST(LayerRules, LetGoodPlansPass) {
+  EXPECT_EQ(complaint_about(predicting()), "");
   for (const char* framework : {"plain", "megatron-deepspeed"}) {
     EXPECT_EQ(complaint_about({{"model", {{"parallel_residual", true}, {"tied_layernorm", true}}},
                                {"training", {{"framework", framework}}}}),

@@ -151,6 +151,17 @@ TEST(ModelConfig, CountsDeepSeeksLatentAttention) {
   EXPECT_EQ(61 * attention_parameter_count(deepseek(v3, 128, 1536)), 671026419200 - v3_rest);
 }
 
+// A layer with experts, 7,168 x 2 x 7,168 of the projection and three norms. The experts: 257 of 3
+// x 7,168 x 2,048 and a router of 256 x 7,168; attention: 187,107,328; two norms of its own.
+TEST(ModelConfig, CountsDeepSeeksLayerOfMultiTokenPrediction) {
+  ModelConfig model = find_model_preset("deepseek-v3")->config;
+  const int64_t without = parameter_count(model, 129280);
+  model.mtp_num_layers = 1;
+  EXPECT_EQ(parameter_count(model, 129280) - without,
+            11'318'329'344 + 1'835'008 + 187'107'328 + 2 * 7168 + 102'760'448 + 3 * 7168);
+  EXPECT_EQ(model.expert_layers(), 59);  // the first three of 61 are dense
+}
+
 TEST(ModelConfig, CountsNoNormsOfLatentsThatHaveNone) {
   ModelConfig model = deepseek(7168, 128, 1536);
   const int64_t with_norms = attention_parameter_count(model);

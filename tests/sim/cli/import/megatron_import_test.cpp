@@ -119,18 +119,18 @@ TEST_F(MegatronImport, CountsEmbeddingAndLossAsLayersWhereTheFileSaysSo) {
   EXPECT_THROW(tree(words + "120"), estimator::UserError);
 }
 
-TEST_F(MegatronImport, LeavesPredictionOutOfALayoutWithItsTechnique) {
+TEST_F(MegatronImport, ReadsMultiTokenPredictionWithItsLayout) {
   const std::string words =
       "--num-layers 15 --hidden-size 64 --num-attention-heads 4 "
-      "--pipeline-model-parallel-size 4 ";
-  using Flags = decltype(ImportedPlan::stage_flags);
-  const auto flags_of = [&](const std::string& more) {
-    return imported(words + more, "arguments.txt").stage_flags;
-  };
+      "--pipeline-model-parallel-size 4 --mtp-num-layers 2 --mtp-loss-scaling-factor 0.3 ";
   const std::string flag = "--pipeline-model-parallel-layout";
-  EXPECT_EQ(flags_of(flag + " 'Et*3|(tt|)*6,m*2L' --mtp-num-layers 2"),
-            Flags({{flag, "Ettt|tt|tt|tt|tt|tt|tt|L"}}));
-  EXPECT_EQ(flags_of(flag + " 'Et*3|(tt|)*6L'"), Flags({{flag, "Et*3|(tt|)*6L"}}));
+  const ImportedPlan plan = imported(words + flag + " 'Et*3|(tt|)*6,m*2L'", "arguments.txt");
+  EXPECT_EQ(plan.tree.json()["model"]["mtp_num_layers"], 2);
+  EXPECT_EQ(plan.tree.json()["model"]["mtp_loss_scaling_factor"], 0.3);
+  EXPECT_EQ(plan.stage_flags, decltype(ImportedPlan::stage_flags)({{flag, "Et*3|(tt|)*6,m*2L"}}));
+  const auto techniques = imported(words + "--mtp-use-repeated-layer", "arguments.txt").techniques;
+  ASSERT_EQ(techniques.size(), 1u);
+  EXPECT_EQ(techniques.front().technique->name, "mtp-variants");
 }
 
 TEST_F(MegatronImport, RefusesALayoutWhoseEndsCountAsLayersToo) {
@@ -225,8 +225,8 @@ TEST_F(MegatronImport, RefusesTechniquesByNameOrLeavesThemOut) {
   const ProgramResult done = run({"import", file, "--ignore", "fp8,no-such-key"});
   EXPECT_EQ(done.exit_code, 0) << done.error;
   EXPECT_THAT(done.error, HasSubstr("left out: training in 8 bits"));
-  EXPECT_THAT(run({"import", file, "--ignore", "fp8,mtp,no-such-key"}).error,
-              HasSubstr("--ignore mtp"));
+  EXPECT_THAT(run({"import", file, "--ignore", "fp8,mamba,no-such-key"}).error,
+              HasSubstr("--ignore mamba"));
 }
 
 TEST_F(MegatronImport, AsksForAllThatIsMissingInOneError) {

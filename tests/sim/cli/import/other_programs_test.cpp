@@ -85,7 +85,9 @@ TEST(HfConfig, ReadsDeepSeeksExpertsAndLatents) {
       "hidden_act": "silu", "num_nextn_predict_layers": 1,
       "quantization_config": {"quant_method": "fp8"}})";
   const ImportedPlan plan = imported(text);
-  EXPECT_EQ(techniques_of(plan), (std::vector<std::string>{"mtp", "fp8"}));
+  EXPECT_EQ(techniques_of(plan), std::vector<std::string>{"fp8"});
+  ASSERT_EQ(plan.notes.size(), 1u);
+  EXPECT_THAT(plan.notes.front(), HasSubstr("--mtp-num-layers"));
   EXPECT_EQ(parameters(plan.tree.json()), 671'026'404'352);
 }
 

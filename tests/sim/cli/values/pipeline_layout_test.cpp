@@ -11,9 +11,12 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-std::string layout_error(const std::string& text, int64_t layers, int64_t stages) {
+std::string layout_error(const std::string& text,
+                         int64_t layers,
+                         int64_t stages,
+                         int64_t predictions = 0) {
   try {
-    layers_of_layout(text, layers, stages);
+    layers_of_layout(text, {.layers = layers, .predictions = predictions}, stages);
   } catch (const estimator::UserError& error) {
     return error.what();
   }
@@ -38,10 +41,10 @@ TEST(PipelineLayout, LeavesAloneWhatRepeatsNothing) {
 }
 
 TEST(PipelineLayout, GivesTheLayersOfEachStageInModelOrder) {
-  EXPECT_THAT(layers_of_layout("Et*3|(tt|)*6L", 15, 4), ElementsAre(3, 2, 2, 2, 2, 2, 2, 0));
-  EXPECT_THAT(layers_of_layout("Et|tttL", 4, 2), ElementsAre(1, 3));
-  EXPECT_THAT(layers_of_layout("E||t|L", 1, 2), ElementsAre(0, 0, 1, 0));
-  EXPECT_THAT(layers_of_layout("EttL", 2, 1), ElementsAre(2));
+  EXPECT_THAT(layers_of_layout("Et*3|(tt|)*6L", {15}, 4), ElementsAre(3, 2, 2, 2, 2, 2, 2, 0));
+  EXPECT_THAT(layers_of_layout("Et|tttL", {4}, 2), ElementsAre(1, 3));
+  EXPECT_THAT(layers_of_layout("E||t|L", {1}, 2), ElementsAre(0, 0, 1, 0));
+  EXPECT_THAT(layers_of_layout("EttL", {2}, 1), ElementsAre(2));
 }
 
 TEST(PipelineLayout, IsRefusedWhereMegatronLmRefusesIt) {
@@ -54,8 +57,17 @@ TEST(PipelineLayout, IsRefusedWhereMegatronLmRefusesIt) {
   EXPECT_THAT(layout_error("E((tt)*2|)*2L", 8, 2), HasSubstr("\"(\""));
 }
 
-TEST(PipelineLayout, WithPredictionBlocksSaysThatTheyAreNotModelled) {
-  EXPECT_THAT(layout_error("Ett|ttmL", 4, 2), HasSubstr("multi-token prediction"));
+TEST(PipelineLayout, HasMultiTokenPredictionBesideTheLoss) {
+  EXPECT_THAT(layers_of_layout("Et|tm*2L", {2, 2}, 2), ElementsAre(1, 1));
+  EXPECT_THAT(layers_of_layout("Et|t|t|mL", {3, 1}, 2), ElementsAre(1, 1, 1, 0));
+  EXPECT_THAT(layout_error("Et|tm|mL", 2, 3, 2), HasSubstr("on a stage without the loss"));
+  EXPECT_THAT(layout_error("Et|m|L", 1, 3, 1), HasSubstr("on a stage without the loss"));
+  EXPECT_THAT(layout_error("Et|mtL", 2, 2, 1), HasSubstr("after all m"));
+}
+
+TEST(PipelineLayout, HasAsManyPredictionsAsTheModel) {
+  EXPECT_THAT(layout_error("Ett|ttmL", 4, 2), HasSubstr("give --mtp-num-layers 1"));
+  EXPECT_THAT(layout_error("Ett|ttL", 4, 2, 1), HasSubstr("the plan has 1"));
 }
 
 TEST(PipelineLayout, OfTooManyLayersIsRefused) {

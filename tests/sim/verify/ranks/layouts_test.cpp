@@ -220,6 +220,27 @@ constexpr const char* kExpert2Context2 =
         "parallelism": {"context": 2, "expert": 2},
         "training": {"dtype": "bf16", "optimizer": "sgd", "attention": "flash"}})";
 
+// More tokens are predicted, with a copied embedding, experts, and recomputation.
+constexpr const char* kPredictions =
+    R"({"model": {"mtp_num_layers": 2, "tie_embeddings": true},
+        "parallelism": {"tensor": 2, "sequence_parallel": true, "pipeline": 2},
+        "training": {"recompute": "full"}})";
+constexpr const char* kPredictionsOfDataRanks =
+    R"({"model": {"mtp_num_layers": 1, "tie_embeddings": false, "num_experts": 4},
+        "parallelism": {"pipeline": 2, "data": 2, "expert": 2, "zero_stage": 1,
+                        "layers_per_stage": [4, 0], "overlap_grad_reduce": true,
+                        "overlap_param_gather": true}})";
+constexpr const char* kPredictionsTensor2 =
+    R"({"model": {"mtp_num_layers": 1}, "parallelism": {"tensor": 2, "data": 2}})";
+
+INSTANTIATE_TEST_SUITE_P(
+    Predictions,
+    VerifiedLayout,
+    testing::Values(Layout{"Tensor2SequencePipeline2", 4, kPredictions, true},
+                    Layout{"Pipeline2Data2Zero", 4, kPredictionsOfDataRanks, true},
+                    Layout{"Tensor2Data2", 4, kPredictionsTensor2, true}),
+    testing::PrintToStringParamName());
+
 INSTANTIATE_TEST_SUITE_P(Experts,
                          VerifiedLayout,
                          testing::Values(Layout{"Expert2", 2, kExpert2, true},
