@@ -47,22 +47,29 @@ void check_asynchronous_linear(Rules& rules) {
 /// What multi-token prediction is built for here, of what Megatron-LM can do.
 void check_around_prediction(Rules& rules) {
   const ParallelConfig& p = rules.plan_.parallelism;
-  const TrainingConfig& t = rules.plan_.training;
-  const auto require = [&](bool holds, const std::string& what, const std::string& where) {
-    rules.require(holds,
-                  "multi-token prediction does not work with " + what + " yet",
-                  "model.mtp_num_layers, " + where,
-                  "leave out --mtp-num-layers, or " + where);
-  };
-  require(
-      p.context == 1, "context parallelism", fmt::format("parallelism.context = {}", p.context));
-  require(!p.fully_sharded(), "FSDP2", fmt::format("parallelism.zero_stage = {}", p.zero_stage));
+  const auto require =
+      [&](bool holds, const char* what, const std::string& where, const char* help) {
+        rules.require(holds,
+                      fmt::format("multi-token prediction does not work with {} yet", what),
+                      "model.mtp_num_layers, " + where,
+                      fmt::format("{}, or leave out --mtp-num-layers", help));
+      };
+  require(p.context == 1,
+          "context parallelism",
+          fmt::format("parallelism.context = {}", p.context),
+          "use a context parallel size of 1");
+  require(!p.fully_sharded(),
+          "FSDP2",
+          fmt::format("parallelism.zero_stage = {}", p.zero_stage),
+          "use --use-distributed-optimizer (ZeRO stage 1)");
   require(!p.defer_embedding_wgrad_compute,
           "weight gradients of the output layer that wait for the flush",
-          "parallelism.defer_embedding_wgrad_compute");
-  require(t.fp8_format == Fp8Format::kNone,
-          "products in 8 bits",
-          "training.fp8_format = " + to_string(t.fp8_format));
+          "parallelism.defer_embedding_wgrad_compute",
+          "leave out --defer-embedding-wgrad-compute");
+  require(!p.tp_comm_overlap,
+          "user buffers",
+          "parallelism.tp_comm_overlap",
+          "leave out --tp-comm-overlap");
 }
 
 void check_prediction(Rules& rules) {

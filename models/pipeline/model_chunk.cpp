@@ -164,11 +164,12 @@ at::Tensor ModelChunk::with_losses(const at::Tensor& predictions, at::Tensor lab
   for (std::size_t i = 1; i < parts.size(); ++i) {
     scores = in_unit(head_unit_, parts[i], [&](const at::Tensor& part) { return logits(part); });
     labels = following(labels);
+    const at::Tensor of_tokens = loss(scores, labels);
+    const ModuleScope scope(context_.observer, "loss");
     mask = following(mask);
-    const at::Tensor tokens = mask.sum().clamp_min(1);
-    const at::Tensor losses = mask * loss(scores, labels);
     count_right(scores, labels, mask, context_.groups.tensor);
-    hidden = attach_loss(hidden, losses * weight / tokens, share);
+    const at::Tensor losses = mask * of_tokens * weight / mask.sum().clamp_min(1);
+    hidden = attach_loss(hidden, losses, share);
   }
   return hidden;
 }

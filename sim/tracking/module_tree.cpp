@@ -15,15 +15,16 @@ struct NamedKind {
 
 /// The first row whose text is part of an element's name decides. Norms come first: they are often
 /// named after what they stand before ("pre_mlp_norm").
-constexpr std::array<NamedKind, 9> kKindsByName = {{{"norm", ModuleKind::kNorm},
-                                                    {"attention", ModuleKind::kAttention},
-                                                    {"mlp", ModuleKind::kMlp},
-                                                    {"embedding", ModuleKind::kEmbedding},
-                                                    {"output", ModuleKind::kHead},
-                                                    {"head", ModuleKind::kHead},
-                                                    {"loss", ModuleKind::kHead},
-                                                    {"optimizer", ModuleKind::kOptimizer},
-                                                    {"gradient", ModuleKind::kGradients}}};
+constexpr std::array<NamedKind, 10> kKindsByName = {{{"norm", ModuleKind::kNorm},
+                                                     {"attention", ModuleKind::kAttention},
+                                                     {"mlp", ModuleKind::kMlp},
+                                                     {"embedding", ModuleKind::kEmbedding},
+                                                     {"output", ModuleKind::kHead},
+                                                     {"head", ModuleKind::kHead},
+                                                     {"loss", ModuleKind::kHead},
+                                                     {"eh_proj", ModuleKind::kHead},
+                                                     {"optimizer", ModuleKind::kOptimizer},
+                                                     {"gradient", ModuleKind::kGradients}}};
 
 /// The parts of an MLP that is a mixture of experts.
 constexpr std::array<NamedKind, 4> kPartsOfMlp = {{{"experts", ModuleKind::kExperts},

@@ -263,6 +263,7 @@ TEST(EightBits, GiveNearlyTheSameLossAndGradients) {
   for (const Json& family :
        {widths,
         merged(llama_changes(), widths),
+        prediction_changes(merged(llama_changes(), widths), false),
         eight_bit_experts(expert_changes()),
         merged(eight_bit_experts(expert_changes()), training("moe_grouped_gemm", false))}) {
     const Iteration whole = run_iteration(small_plan(family));

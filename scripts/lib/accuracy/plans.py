@@ -328,11 +328,11 @@ NEUTRAL_ARGUMENTS = {
     "attention-softmax-in-fp32",  # the fused softmax kernel computes in fp32 either way
     "moe-router-load-balancing-type",  # mock routers are balanced
 }
-# What a model with such an argument is, and Onerank's shard is not.
+# What a model with such an argument is, and Onerank's shard is not; or why its rows cannot be judged.
 FOREIGN_ARGUMENTS = {
     "encoder-num-layers": "encoder-decoder models (T5) are not built",
     "spec": "state-space layers (Mamba) are not built",
-    "mtp-num-layers": "multi-token prediction is not built",
+    "mtp-num-layers": "the row lacks arguments of its file (--no-rope-fusion, groups of the router)",
 }
 GPT2_VOCABULARY = 50257  # of the BPE files that the functional tests use
 

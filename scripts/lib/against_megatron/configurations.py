@@ -3,9 +3,9 @@ import dataclasses
 import random
 import re
 
-FAMILIES = ("dense", "fp8", "experts", "fp8-experts", "mla")
+FAMILIES = ("dense", "fp8", "experts", "fp8-experts", "mla", "mtp")
 
-DENSE = ("dense", "fp8")
+DENSE = ("dense", "fp8", "mtp")
 EXPERTS = ("experts", "fp8-experts")
 EIGHT_BITS = ("fp8", "fp8-experts")
 
@@ -112,7 +112,7 @@ def _layout(draw, family):
     tensor = draw.one_of(1, 1, 2, 2, 4)
     pipeline = draw.one_of(1, 1, 2, 4)
     chunks = draw.one_of(1, 1, 2) if pipeline > 1 else 1
-    context = draw.one_of(1, 1, 1, 2) if family in DENSE else 1
+    context = draw.one_of(1, 1, 1, 2) if family in DENSE and family != "mtp" else 1
     data = draw.one_of(1, 2, 4)
     expert = draw.one_of(*[e for e in (1, 2, 4) if e <= data * tensor]) \
         if family in EXPERTS else 1
@@ -141,7 +141,7 @@ def _model(draw, layout, family):
     if draw.chance(0.6):
         words.append("--swiglu")
     words += ["--normalization", draw.one_of("RMSNorm", "LayerNorm")]
-    rope = family == "mla" or draw.chance(0.7)
+    rope = family in ("mla", "mtp") or draw.chance(0.7)
     words += ["--position-embedding-type", "rope" if rope else "learned_absolute"]
     if family in EXPERTS or draw.chance(0.6):
         words.append("--disable-bias-linear")
@@ -181,12 +181,20 @@ def _stages_as_text(draw, layout, words):
     outer = layers - inner * (pieces - 2)
     first = draw.between(1, outer - 1)
     last = outer - first
-    text = f"Et*{first}|" + (f"(t*{inner}|)*{pieces - 2}" if pieces > 2 else "") + f"t*{last}L"
+    flag = "--mtp-num-layers"
+    predictions = f"m*{words[words.index(flag) + 1]}" if flag in words else ""
+    text = (f"Et*{first}|" + (f"(t*{inner}|)*{pieces - 2}" if pieces > 2 else "") +
+            f"t*{last}{predictions}L")
     flag = "--num-virtual-stages-per-pipeline-rank"
     if flag in words:
         at = words.index(flag)
         words = words[:at] + words[at + 2:]
     return [*words, "--pipeline-model-parallel-layout", text]
+
+
+def _predictions(draw):
+    """Layers of multi-token prediction, on the last stage."""
+    return ["--mtp-num-layers", str(draw.one_of(1, 1, 2))]
 
 
 def _latents(draw):
@@ -253,6 +261,7 @@ def _training(draw, layout, family):
 def _recomputed_modules(draw, family, words):
     """Which modules selective recompute runs again."""
     modules = {"dense": ["core_attn", "mlp", "layernorm"], "fp8": ["core_attn", "mlp"],
+               "mtp": ["core_attn", "mlp", "layernorm"],
                "mla": ["core_attn", "mlp", "layernorm", "mla_up_proj"],
                "experts": ["core_attn", "moe", "shared_experts", "layernorm", "moe_act"],
                "fp8-experts": ["core_attn", "moe", "shared_experts", "moe_act"]}[family]
@@ -287,6 +296,8 @@ def draw_configuration(seed, number, family):
     draw, more = Draw(seed, number), Draw(f"{seed}/more", number)
     layout = _layout(draw, family)
     words = layout.words() + _model(draw, layout, family)
+    if family == "mtp":
+        words += _predictions(Draw(f"{seed}/predictions", number))
     words = _stages_as_text(Draw(f"{seed}/stages", number), layout, words)
     megatron = []
     if family == "mla":
@@ -316,6 +327,8 @@ def draw_configuration(seed, number, family):
     if "mxfp8" in words:
         needs.add("coalescing")
     stage = draw.between(0, layout.pipeline - 1)
+    if family == "mtp" and stage > 0:  # stages between the ends know nothing of predictions
+        stage = layout.pipeline - 1
     return Configuration(name=f"{family}-{number}", family=family, world_size=layout.world_size,
                          rank=layout.rank_of_stage(stage), vocabulary=draw.between(20000, 60000),
                          words=tuple(words), megatron_words=tuple(megatron + real),

@@ -48,10 +48,10 @@ TEST(StepFlops, CountsLayersOfMultiTokenPredictionAndTheirHeads) {
     return step_flops(tiny_gqa({{"model", {{"mtp_num_layers", 1}, {"position_embedding", "rope"}}},
                                 {"training", {{"recompute", recompute}}}}));
   };
-  constexpr double kForward = 18944 + 5632 + 1408 + 2048;
-  EXPECT_DOUBLE_EQ(predicting("none").model, 3 * kForward);
-  EXPECT_DOUBLE_EQ(predicting("full").hardware, 3 * kForward + 4 * 5632 + 1408);
-  EXPECT_DOUBLE_EQ(predicting("selective").hardware, 3 * kForward + 4 * 1024);
+  constexpr double kOneForward = 18944 + 5632 + 1408 + 2048;
+  EXPECT_DOUBLE_EQ(predicting("none").model, 3 * kOneForward);
+  EXPECT_DOUBLE_EQ(predicting("full").hardware, 3 * kOneForward + 4 * 5632 + 1408);
+  EXPECT_DOUBLE_EQ(predicting("selective").hardware, 3 * kOneForward + 4 * 1024);
 }
 
 // The MLP 3,072 in each dense layer; in one of three with experts two of width 4 for each token,

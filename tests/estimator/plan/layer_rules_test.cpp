@@ -42,13 +42,16 @@ TEST(LayerRules, SayWhatIsWrongAndTheWayOut) {
       {predicting({{"training", {{"framework", "nanotron"}}}}),
        {"not supported for this framework", "megatron-lm or plain"}},
       {predicting({{"parallelism", {{"context", 2}}}}),
-       {"does not work with context parallelism", "leave out --mtp-num-layers"}},
+       {"does not work with context parallelism",
+        "use a context parallel size of 1, or leave out --mtp-num-layers"}},
       {predicting({{"parallelism", {{"zero_stage", 3}}}, {"training", {{"framework", "plain"}}}}),
        {"does not work with FSDP2", "parallelism.zero_stage = 3"}},
       {predicting({{"parallelism", {{"pipeline", 2}, {"defer_embedding_wgrad_compute", true}}}}),
-       {"weight gradients of the output layer that wait"}},
-      {predicting({{"training", {{"fp8_format", "hybrid"}, {"fp8_recipe", "tensorwise"}}}}),
-       {"products in 8 bits", "training.fp8_format = hybrid"}},
+       {"weight gradients of the output layer that wait",
+        "leave out --defer-embedding-wgrad-compute"}},
+      {predicting({{"parallelism",
+                    {{"tensor", 2}, {"sequence_parallel", true}, {"tp_comm_overlap", true}}}}),
+       {"does not work with user buffers", "leave out --tp-comm-overlap"}},
   };
   for (const BadLayers& plan : plans) {
     SCOPED_TRACE(plan.changes);

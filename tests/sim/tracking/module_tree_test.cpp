@@ -40,6 +40,8 @@ TEST(ModuleTree, KindFollowsTheOutermostTellingElement) {
   EXPECT_EQ(module_at({"embedding"}).kind, ModuleKind::kEmbedding);
   EXPECT_EQ(module_at({"head", "final_layernorm"}).kind, ModuleKind::kHead);
   EXPECT_EQ(module_at({"loss"}).kind, ModuleKind::kHead);
+  EXPECT_EQ(module_at({"mtp.layers.0", "eh_proj"}).kind, ModuleKind::kHead);
+  EXPECT_EQ(module_at({"mtp.layers.0", "mtp_model_layer", "mlp"}).kind, ModuleKind::kMlp);
   EXPECT_EQ(module_at({"layers.3"}).kind, ModuleKind::kOther);
 }
 
