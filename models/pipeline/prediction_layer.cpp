@@ -78,7 +78,7 @@ at::Tensor PredictionLayer::joined(const at::Tensor& hidden, const at::Tensor& e
       {normalized(embedding_norm_, "enorm", embedded), normalized(hidden_norm_, "hnorm", hidden)},
       -1);
   const ModuleScope scope(context_.observer, "eh_proj");
-  const at::Tensor columns = projection_.forward(both);
+  at::Tensor columns = projection_.forward(both);
   both.reset();
   const Group& group = context_.groups.tensor;
   if (!group) return columns;
