@@ -50,6 +50,8 @@ struct Gpu {
   std::string compute_capability;  ///< "9.0"
   int64_t multiprocessors = 0;
   int64_t memory_bytes = 0;  ///< cudaDeviceProp::totalGlobalMem
+  int64_t l2_bytes = 0;      ///< cudaDeviceProp::l2CacheSize
+  std::string l2_source;
   double memory_bandwidth_bytes_per_second = 0;
   PeakFlops peak_flops_per_second;
   std::string default_intra_link;
@@ -78,6 +80,8 @@ void visit_fields(Visitor& visit, Gpu& gpu) {
   visit("compute_capability", gpu.compute_capability, "major.minor");
   visit("multiprocessors", gpu.multiprocessors, "SMs");
   visit("memory_bytes", gpu.memory_bytes, "memory as CUDA reports it");
+  visit("l2_bytes", gpu.l2_bytes, "L2 cache as CUDA reports it");
+  visit("l2_source", gpu.l2_source, "where l2_bytes comes from");
   visit("memory_bandwidth_bytes_per_second",
         gpu.memory_bandwidth_bytes_per_second,
         "HBM or GDDR, peak");

@@ -4,22 +4,20 @@ namespace virtual_gpu {
 namespace {
 
 constexpr int kKiB = 1024;
-constexpr int kMiB = 1024 * 1024;
 
 // CUDA C++ Programming Guide, "Compute Capabilities", table "Technical Specifications per Compute
-// Capability"; reserved shared memory from the CUDA occupancy calculator; L2 from the architecture
-// white papers (V100, T4, A100, A40, L40S, H100, B200, B300, RTX PRO 6000).
+// Capability"; reserved shared memory from the CUDA occupancy calculator.
 constexpr CapabilityFacts kTable[] = {
-    // major, minor, threads, blocks, shared per SM, opt-in per block, reserved, L2
-    {7, 0, 2048, 32, 96 * kKiB, 96 * kKiB, 0, 6 * kMiB},
-    {7, 5, 1024, 16, 64 * kKiB, 64 * kKiB, 0, 4 * kMiB},
-    {8, 0, 2048, 32, 164 * kKiB, 163 * kKiB, kKiB, 40 * kMiB},
-    {8, 6, 1536, 16, 100 * kKiB, 99 * kKiB, kKiB, 6 * kMiB},
-    {8, 9, 1536, 24, 100 * kKiB, 99 * kKiB, kKiB, 96 * kMiB},
-    {9, 0, 2048, 32, 228 * kKiB, 227 * kKiB, kKiB, 50 * kMiB},
-    {10, 0, 2048, 32, 228 * kKiB, 227 * kKiB, kKiB, 126 * kMiB},
-    {10, 3, 2048, 32, 228 * kKiB, 227 * kKiB, kKiB, 126 * kMiB},
-    {12, 0, 1536, 24, 100 * kKiB, 99 * kKiB, kKiB, 128 * kMiB},
+    // major, minor, threads, blocks, shared per SM, opt-in per block, reserved
+    {7, 0, 2048, 32, 96 * kKiB, 96 * kKiB, 0},
+    {7, 5, 1024, 16, 64 * kKiB, 64 * kKiB, 0},
+    {8, 0, 2048, 32, 164 * kKiB, 163 * kKiB, kKiB},
+    {8, 6, 1536, 16, 100 * kKiB, 99 * kKiB, kKiB},
+    {8, 9, 1536, 24, 100 * kKiB, 99 * kKiB, kKiB},
+    {9, 0, 2048, 32, 228 * kKiB, 227 * kKiB, kKiB},
+    {10, 0, 2048, 32, 228 * kKiB, 227 * kKiB, kKiB},
+    {10, 3, 2048, 32, 228 * kKiB, 227 * kKiB, kKiB},
+    {12, 0, 1536, 24, 100 * kKiB, 99 * kKiB, kKiB},
 };
 
 }  // namespace

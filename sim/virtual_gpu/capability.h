@@ -13,7 +13,6 @@ struct CapabilityFacts {
   int shared_bytes_per_multiprocessor;
   int shared_bytes_per_block_optin;  // with cudaFuncAttributeMaxDynamicSharedMemorySize
   int reserved_shared_bytes_per_block;
-  int l2_bytes;  // of the largest data-centre GPU of this capability; others have less
 };
 
 /// Facts that are the same for every capability of the table.

@@ -13,7 +13,7 @@ namespace {
 constexpr size_t kLongestName = 255;  // cudaDeviceProp::name holds 256 characters
 constexpr const char* kExample =
     "name=NVIDIA H100 80GB HBM3;capability=9.0;multiprocessors=132;memory_bytes=85029158912;"
-    "outside_bytes=0;devices=1;events=immediate";
+    "l2_bytes=52428800;outside_bytes=0;devices=1;events=immediate";
 
 constexpr const char* kEvents[] = {"immediate", "ordered"};  // by VirtualGpuSpec::ordered_events
 
@@ -71,6 +71,7 @@ std::string to_environment(const VirtualGpuSpec& spec) {
       std::to_string(spec.capability_minor) +
       ";multiprocessors=" + std::to_string(spec.multiprocessors) +
       ";memory_bytes=" + std::to_string(spec.memory_bytes) +
+      ";l2_bytes=" + std::to_string(spec.l2_bytes) +
       ";outside_bytes=" + std::to_string(spec.outside_bytes) +
       ";devices=" + std::to_string(spec.device_count) + ";events=" + kEvents[spec.ordered_events];
   if (parse(text) != spec) fail("the name " + quoted(spec.name) + " holds a ';'");
@@ -94,6 +95,7 @@ VirtualGpuSpec parse(std::string_view text) {
   spec.capability_minor = parse_integer<int>("capability", capability.substr(dot + 1), 0, 9);
   spec.multiprocessors = parse_integer<int>("multiprocessors", take(fields, "multiprocessors"));
   spec.memory_bytes = parse_integer<int64_t>("memory_bytes", take(fields, "memory_bytes"));
+  spec.l2_bytes = parse_integer<int>("l2_bytes", take(fields, "l2_bytes"));
   spec.outside_bytes =
       parse_integer<int64_t>("outside_bytes", take(fields, "outside_bytes"), 0, spec.memory_bytes);
   spec.device_count = parse_integer<int>("devices", take(fields, "devices"), 1, 64);

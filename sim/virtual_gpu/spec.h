@@ -16,6 +16,7 @@ struct VirtualGpuSpec {
   int capability_minor = 0;
   int multiprocessors = 0;    // streaming multiprocessors
   int64_t memory_bytes = 0;   // total memory of one device, as cudaMemGetInfo reports it
+  int l2_bytes = 0;           // L2 cache, as cudaDeviceProp::l2CacheSize has it
   int64_t outside_bytes = 0;  // the part that a process holds from its start, outside any
                               // allocator: CUDA's context and libraries
   int device_count = 1;       // equal devices in this process
@@ -28,8 +29,8 @@ struct VirtualGpuSpec {
 
 /// The value of ONERANK_VIRTUAL_GPU for `spec`, e.g.
 /// "name=NVIDIA H100 80GB HBM3;capability=9.0;multiprocessors=132;memory_bytes=85029158912;
-/// outside_bytes=0;devices=1;events=immediate". Throws std::invalid_argument if parse() would not
-/// return `spec` for it.
+/// l2_bytes=52428800;outside_bytes=0;devices=1;events=immediate". Throws std::invalid_argument if
+/// parse() would not return `spec` for it.
 std::string to_environment(const VirtualGpuSpec& spec);
 
 /// Reads what to_environment() writes. Every key must be given once, in any order, and no other

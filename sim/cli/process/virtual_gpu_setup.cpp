@@ -15,6 +15,7 @@ std::string virtual_gpu_setting(const estimator::Gpu& gpu, const VirtualGpuOptio
   spec.name = gpu.cuda_name;
   spec.multiprocessors = static_cast<int>(gpu.multiprocessors);
   spec.memory_bytes = options.memory_bytes;
+  spec.l2_bytes = static_cast<int>(gpu.l2_bytes);
   spec.outside_bytes = options.outside_bytes;
   spec.device_count = options.device_count;
   spec.ordered_events = options.ordered_events;

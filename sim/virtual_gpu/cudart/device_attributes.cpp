@@ -38,7 +38,7 @@ std::optional<int> device_attribute(const Device& device, int ordinal, int attri
       {cudaDevAttrMaxRegistersPerBlock, kRegistersPerMultiprocessor},
       {cudaDevAttrMaxRegistersPerMultiprocessor, kRegistersPerMultiprocessor},
       {cudaDevAttrTotalConstantMemory, 64 * 1024},
-      {cudaDevAttrL2CacheSize, facts.l2_bytes},
+      {cudaDevAttrL2CacheSize, device.spec.l2_bytes},
       {cudaDevAttrGlobalL1CacheSupported, 1},
       {cudaDevAttrLocalL1CacheSupported, 1},
 
@@ -126,7 +126,7 @@ cudaDeviceProp device_properties(const Device& device, int ordinal) {
   properties.regsPerBlock = kRegistersPerMultiprocessor;
   properties.regsPerMultiprocessor = kRegistersPerMultiprocessor;
   properties.totalConstMem = attribute(cudaDevAttrTotalConstantMemory);
-  properties.l2CacheSize = device.facts.l2_bytes;
+  properties.l2CacheSize = device.spec.l2_bytes;
   properties.globalL1CacheSupported = 1;
   properties.localL1CacheSupported = 1;
   properties.cooperativeLaunch = 1;

@@ -16,6 +16,8 @@ TEST(Gpus, HavePositiveNumbersAndSources) {
     EXPECT_GT(gpu.multiprocessors, 0) << gpu.id;
     EXPECT_GT(gpu.memory_bytes, 8 * kGiB) << gpu.id;
     EXPECT_GT(gpu.memory_bandwidth_bytes_per_second, 1e11) << gpu.id;
+    EXPECT_GE(gpu.l2_bytes, 4 * kMiB) << gpu.id;
+    EXPECT_FALSE(gpu.l2_source.empty()) << gpu.id;
     EXPECT_GT(gpu.context_bytes, 100 * kMiB) << gpu.id;
     EXPECT_LT(gpu.context_bytes, 2 * kGiB) << gpu.id;
     EXPECT_GE(gpu.nvlink_domain_gpus, 1) << gpu.id;
@@ -74,6 +76,7 @@ TEST(Gpus, H100IsTheDataSheets) {
   EXPECT_NEAR(gpu->peak_flops(Dtype::kBf16), 989e12, 1e12);
   EXPECT_NEAR(gpu->memory_bandwidth_bytes_per_second, 3.35e12, 0.01e12);
   EXPECT_EQ(gpu->multiprocessors, 132);
+  EXPECT_EQ(gpu->l2_bytes, 50 * kMiB);
   EXPECT_EQ(format_gib(gpu->memory_bytes), "79.19 GiB");
 }
 

@@ -39,6 +39,7 @@ class ExecRealGpu : public ExecProgram {
                                                                        .capability_minor = 0,
                                                                        .multiprocessors = 132,
                                                                        .memory_bytes = kMemoryBytes,
+                                                                       .l2_bytes = 50 << 20,
                                                                        .device_count = 1});
   }
 

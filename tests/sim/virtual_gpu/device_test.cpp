@@ -30,7 +30,8 @@ TEST(Device, AttributesAgreeWithProperties) {
   EXPECT_EQ(attribute(cudaDevAttrMaxThreadsPerMultiProcessor),
             properties.maxThreadsPerMultiProcessor);
   EXPECT_EQ(attribute(cudaDevAttrMaxGridDimY), properties.maxGridSize[1]);
-  EXPECT_EQ(attribute(cudaDevAttrL2CacheSize), properties.l2CacheSize);
+  EXPECT_EQ(attribute(cudaDevAttrL2CacheSize), 52428800);
+  EXPECT_EQ(properties.l2CacheSize, 52428800);
   EXPECT_EQ(attribute(cudaDevAttrPciBusId), properties.pciBusID);
 }
 
@@ -106,8 +107,8 @@ TEST(DeviceDeathTest, OfAWrongVariableThereIsNoneAndTheReasonIsTold) {
 TEST(DeviceDeathTest, OfAnUnknownCapabilityThereIsNoneAndTheReasonIsTold) {
   EXPECT_EXIT(
       count_devices_of(
-          "name=x;capability=6.1;multiprocessors=1;memory_bytes=1;outside_bytes=0;devices=1;"
-          "events=immediate"),
+          "name=x;capability=6.1;multiprocessors=1;memory_bytes=1;l2_bytes=1;outside_bytes=0;"
+          "devices=1;events=immediate"),
       testing::ExitedWithCode(cudaErrorInitializationError),
       "nothing is known of compute capability 6.1");
 }

@@ -9,8 +9,8 @@
 int main(int argc, char** argv) {
   setenv("ONERANK_VIRTUAL_GPU",
          "name=Test "
-         "GPU;capability=9.0;multiprocessors=132;memory_bytes=1073741824;outside_bytes=0;"
-         "devices=2;"
+         "GPU;capability=9.0;multiprocessors=132;memory_bytes=1073741824;l2_bytes=52428800;"
+         "outside_bytes=0;devices=2;"
          "events=" VIRTUAL_GPU_EVENTS,
          1);
   testing::InitGoogleTest(&argc, argv);

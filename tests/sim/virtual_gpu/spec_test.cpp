@@ -13,10 +13,11 @@ const VirtualGpuSpec kH100{.name = "NVIDIA H100 80GB HBM3",
                            .capability_minor = 0,
                            .multiprocessors = 132,
                            .memory_bytes = 85029158912,
+                           .l2_bytes = 52428800,
                            .device_count = 1};
 constexpr const char* kH100Text =
     "name=NVIDIA H100 80GB HBM3;capability=9.0;multiprocessors=132;memory_bytes=85029158912;"
-    "outside_bytes=0;devices=1;events=immediate";
+    "l2_bytes=52428800;outside_bytes=0;devices=1;events=immediate";
 
 std::string message_of(const std::string& text) {
   try {
@@ -35,14 +36,14 @@ TEST(VirtualGpuSpec, ReadsKeysInAnyOrder) {
   EXPECT_EQ(
       parse(
           "devices=1;events=immediate;memory_bytes=85029158912;multiprocessors=132;capability=9.0;"
-          "outside_bytes=0;name=NVIDIA H100 80GB HBM3"),
+          "outside_bytes=0;l2_bytes=52428800;name=NVIDIA H100 80GB HBM3"),
       kH100);
 }
 
 TEST(VirtualGpuSpec, ReadsTwoDigitCapabilities) {
   const auto spec = parse(
-      "name=B300;capability=10.3;multiprocessors=148;memory_bytes=1;outside_bytes=0;devices=8;"
-      "events=immediate");
+      "name=B300;capability=10.3;multiprocessors=148;memory_bytes=1;l2_bytes=1;"
+      "outside_bytes=0;devices=8;events=immediate");
   EXPECT_EQ(spec.capability_major, 10);
   EXPECT_EQ(spec.capability_minor, 3);
   EXPECT_EQ(spec.device_count, 8);
@@ -59,8 +60,8 @@ TEST(VirtualGpuSpec, TellsWhenAnEventHasHappened) {
 
 TEST(VirtualGpuSpec, RejectsAModeOfEventsThatIsNone) {
   const std::string text =
-      "name=x;capability=9.0;multiprocessors=1;memory_bytes=1;outside_bytes=0;devices=1;"
-      "events=late";
+      "name=x;capability=9.0;multiprocessors=1;memory_bytes=1;l2_bytes=1;outside_bytes=0;"
+      "devices=1;events=late";
   EXPECT_NE(message_of(text).find("'late'"), std::string::npos);
 }
 
@@ -88,8 +89,8 @@ TEST(VirtualGpuSpec, RejectsNumbersThatAreNone) {
 
 TEST(VirtualGpuSpec, RejectsMoreOutsideAllocatorsThanThereIs) {
   const auto with = [](int64_t bytes) {
-    return "name=x;capability=9.0;multiprocessors=1;memory_bytes=80;devices=1;events=immediate;"
-           "outside_bytes=" +
+    return "name=x;capability=9.0;multiprocessors=1;memory_bytes=80;l2_bytes=1;devices=1;"
+           "events=immediate;outside_bytes=" +
            std::to_string(bytes);
   };
   EXPECT_EQ(parse(with(80)).outside_bytes, 80);

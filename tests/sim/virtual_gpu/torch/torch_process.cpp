@@ -55,6 +55,7 @@ VirtualGpuSpec h100() {
           .capability_minor = 0,
           .multiprocessors = 132,
           .memory_bytes = 85029158912,
+          .l2_bytes = 52428800,
           .device_count = 1};
 }
 
@@ -64,6 +65,7 @@ VirtualGpuSpec a100() {
           .capability_minor = 0,
           .multiprocessors = 108,
           .memory_bytes = 85097971712,
+          .l2_bytes = 41943040,
           .device_count = 1};
 }
 
