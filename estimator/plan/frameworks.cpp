@@ -31,7 +31,7 @@ FrameworkTraits megatron_lm() {
       .projection_first = true,
       .holds_split_heads = true,
       .megatron_fusions = true,
-      .compiled_dropout = true,
+      .compiled_functions = true,  // jit_fuser in megatron/core/jit.py
       .mask_in_dataloader = true,
       .single_messages = true,
       .latent_attention = true,
@@ -62,7 +62,11 @@ FrameworkTraits megatron_lm() {
           "rows of each expert are padded to a multiple of 16 (mxfp8: 32); the reduction of the "
           "largest elements of the recipe delayed is not counted",
           "cross_entropy_fusion none, native (compiled; has a second fp32 buffer for a short time) "
-          "or te (the gradient overwrites the logits)"}};
+          "or te (the gradient overwrites the logits)",
+          "a plan is a job's first launch: PyTorch's Inductor tunes the kernels of compiled "
+          "functions (activation, bias with dropout and residual, cross_entropy_fusion native) at "
+          "their first call, with a tensor of the L2 cache's size and copies of what they change; "
+          "those of attention over context ranks are not counted"}};
 }
 
 FrameworkTraits megatron_deepspeed() {

@@ -84,7 +84,7 @@ struct FrameworkTraits {
   bool projection_first = false;
   bool holds_split_heads = false;
   bool megatron_fusions = false;
-  bool compiled_dropout = false;
+  bool compiled_functions = false;
   bool mask_in_dataloader = false;
   bool single_messages = false;
   bool stages_by_cost = false;
@@ -191,9 +191,9 @@ void visit_fields(Visitor& visit, FrameworkTraits& traits) {
   visit("megatron_fusions",
         traits.megatron_fusions,
         "one kernel for scale, mask and softmax, and one for bias, dropout and residual");
-  visit("compiled_dropout",
-        traits.compiled_dropout,
-        "the kernel of bias, dropout and residual is compiled and pads the rows of its mask");
+  visit("compiled_functions",
+        traits.compiled_functions,
+        "torch.compile makes the kernels of small functions, and tries them at their first call");
   visit("mask_in_dataloader",
         traits.mask_in_dataloader,
         "each micro-batch carries its attention mask, unless the plan says that it does not");

@@ -23,7 +23,9 @@ at::Tensor activate(const at::Tensor& input, const ShardContext& context) {
       context.framework().fused_gated_activation &&
       activation == Activation::kSquaredRelu;  // squared_relu in activations.py
   if (context.fused_activation() || is_compiled) {
-    return fused_activation(input, /*bias=*/std::nullopt, {.activation = activation});
+    return fused_activation(input,
+                            /*bias=*/std::nullopt,
+                            {.activation = activation, .buffers = context.buffers});
   }
   if (activation == Activation::kSquaredRelu) return at::relu(input).square();
   const auto halves = input.chunk(2, -1);
@@ -45,10 +47,11 @@ at::Tensor activate_biased(const at::Tensor& input,
   const bool is_fused =
       context.fused_activation() && context.plan.model.activation != Activation::kSquaredRelu;
   if (!is_fused) return activate(input + bias, context);
-  return fused_activation(
-      input,
-      bias,
-      {.activation = context.plan.model.activation, .computes = context.device_computes});
+  return fused_activation(input,
+                          bias,
+                          {.activation = context.plan.model.activation,
+                           .computes = context.device_computes,
+                           .buffers = context.buffers});
 }
 
 at::Tensor activate_weighted(const at::Tensor& input,
@@ -56,7 +59,7 @@ at::Tensor activate_weighted(const at::Tensor& input,
                              const ShardContext& context) {
   const bool fused =
       context.fused_activation() && context.plan.model.activation == Activation::kSwiglu;
-  if (fused) return fused_weighted_swiglu(input, weights);
+  if (fused) return fused_weighted_swiglu(input, weights, context.buffers);
   const at::Tensor activated = activate(input, context);
   return (activated * weights).to(activated.scalar_type());
 }

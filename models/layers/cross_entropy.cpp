@@ -9,7 +9,9 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <optional>
+#include <string>
 
+#include "models/shard/kept_value.h"
 #include "models/shard/kernel_scope.h"
 
 namespace models {
@@ -42,12 +44,41 @@ void subtract_one_at_labels(at::Tensor& softmax,
   softmax.scatter_add_(-1, index, here.neg());
 }
 
+/// The function as Megatron-LM compiles it, or as it is written.
+struct VocabularyLoss {
+  bool compiled = false;
+  std::shared_ptr<FrameworkBuffers> buffers;  ///< in which it is tuned; null if it is not
+
+  void tune(const char* kernel,
+            int configurations,
+            const at::Tensor& output,
+            at::TensorList changed = {}) const {
+    if (!compiled || !buffers) return;
+    buffers->tune_compiled_at_first_call({.name = std::string("cross entropy, ") + kernel,
+                                          .changed = changed,
+                                          .configurations = configurations},
+                                         output.device());
+  }
+};
+
+/// Of a reduction over rows of this width, which has one configuration unless the whole row may fit
+/// into a block (add_persistent_rblock in torch/_inductor/codegen/triton.py of 2.11). A third one
+/// comes where a block needs more than 32 registers for each thread, as on Hopper from this width
+/// on (CachingAutotuner._dynamic_scale_rblock).
+int reduction_configurations(int64_t width) {
+  if (width <= 2048 || width > 32768) return 1;
+  return width > 4096 ? 3 : 2;
+}
+
 /// exp in place; compiled, the result is made beside its input and copied back.
-void exponentiate(at::Tensor& scores, bool compiled) {
-  if (compiled)
-    scores.copy_(scores.exp());
-  else
+void exponentiate(at::Tensor& scores, const VocabularyLoss& loss) {
+  if (!loss.compiled) {
     scores.exp_();
+    return;
+  }
+  const at::Tensor beside = scores.exp();
+  loss.tune("exp", reduction_configurations(scores.size(-1)), beside, {scores, scores});
+  scores.copy_(beside);
 }
 
 /// Both over all ranks in one call (fused_vocab_parallel_cross_entropy in
@@ -64,7 +95,9 @@ struct VocabularyParallelCrossEntropy : torch::autograd::Function<VocabularyPara
                             const at::Tensor& logits,
                             const at::Tensor& labels,
                             const Group& group,
-                            bool compiled) {
+                            const VocabularyLoss& loss) {
+    const bool compiled = loss.compiled;
+    keep(context, loss);
     const auto kernel = [compiled](const char* name) { return compiled ? name : nullptr; };
     const variable_list in_fp32 = as_kernel(kernel("inductor::cross_entropy_max"), logits, [&] {
       const at::Tensor scores = logits.to(at::kFloat);
@@ -81,7 +114,8 @@ struct VocabularyParallelCrossEntropy : torch::autograd::Function<VocabularyPara
       local.emplace(labels, logits.size(-1), group);
       at::Tensor predicted = local->pick(softmax);
       if (group && !compiled) group->all_reduce(predicted);
-      exponentiate(softmax, compiled);
+      loss.tune("predicted", pointwise_configurations(labels.numel()), predicted);
+      exponentiate(softmax, loss);
       return variable_list{softmax, softmax.sum(-1), predicted};
     });
     at::Tensor softmax = found[0], sum = found[1], predicted = found[2];
@@ -92,24 +126,30 @@ struct VocabularyParallelCrossEntropy : torch::autograd::Function<VocabularyPara
     }
 
     context->saved_data["dtype"] = static_cast<int64_t>(logits.scalar_type());
-    context->saved_data["compiled"] = compiled;
     context->save_for_backward({softmax, local->index, local->elsewhere});
     return as_kernel(kernel("inductor::cross_entropy_loss"), softmax, [&] {
       softmax.div_(sum.unsqueeze(-1));
+      loss.tune("softmax", pointwise_configurations(softmax.numel()), softmax, {softmax, softmax});
       return variable_list{sum.log_().sub_(predicted), softmax};
     })[0];
   }
 
   static variable_list backward(AutogradContext* context, variable_list gradients) {
     const variable_list saved = context->get_saved_variables();
-    at::Tensor gradient = saved[0];
-    const bool compiled = context->saved_data["compiled"].toBool();
-    const char* kernel = compiled ? "inductor::cross_entropy_backward" : nullptr;
-    const variable_list found = as_kernel(kernel, {gradient, gradients[0]}, [&] {
+    const at::Tensor& softmax = saved[0];
+    const auto& loss = kept<VocabularyLoss>(context);
+    const int configurations = pointwise_configurations(softmax.numel());
+    const char* kernel = loss.compiled ? "inductor::cross_entropy_backward" : nullptr;
+    const variable_list found = as_kernel(kernel, {softmax, gradients[0]}, [&] {
+      at::Tensor gradient = loss.compiled ? softmax.clone() : softmax;
+      loss.tune("copy of the softmax", configurations, gradient);
       subtract_one_at_labels(gradient, saved[1], saved[2]);
+      loss.tune("labels", pointwise_configurations(saved[2].numel()), gradient, gradient);
       gradient.mul_(gradients[0].unsqueeze(-1));
       const auto dtype = static_cast<at::ScalarType>(context->saved_data["dtype"].toInt());
-      return variable_list{gradient.to(dtype), gradient};
+      const at::Tensor rounded = gradient.to(dtype);
+      loss.tune("gradient", configurations, rounded, softmax);
+      return variable_list{rounded, softmax};
     });
     return {found[0], at::Tensor(), at::Tensor(), at::Tensor()};
   }
@@ -166,12 +206,13 @@ struct TransformerEngineCrossEntropy : torch::autograd::Function<TransformerEngi
 at::Tensor vocabulary_parallel_cross_entropy(const at::Tensor& logits,
                                              const at::Tensor& labels,
                                              const Group& group,
-                                             CrossEntropyFusion fusion) {
+                                             CrossEntropyFusion fusion,
+                                             const std::shared_ptr<FrameworkBuffers>& buffers) {
   if (fusion == CrossEntropyFusion::kTransformerEngine) {
     return TransformerEngineCrossEntropy::apply(logits, labels, group);
   }
-  const bool compiled = fusion == CrossEntropyFusion::kNative;
-  return VocabularyParallelCrossEntropy::apply(logits, labels, group, compiled);
+  const VocabularyLoss loss{.compiled = fusion == CrossEntropyFusion::kNative, .buffers = buffers};
+  return VocabularyParallelCrossEntropy::apply(logits, labels, group, loss);
 }
 
 at::Tensor plain_cross_entropy(const at::Tensor& logits, const at::Tensor& labels) {

@@ -3,8 +3,11 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <memory>
+
 #include "estimator/plan/plan.h"
 #include "models/layers/sequence_mappings.h"
+#include "models/shard/framework_buffers.h"
 
 namespace models {
 
@@ -14,15 +17,18 @@ namespace models {
 /// As in Megatron-LM, one fp32 buffer of the logits' shape is made. The softmax overwrites it and
 /// is saved, and in backward the gradient overwrites the softmax.
 ///
-/// With the fusion kNative Megatron-LM compiles the function. It then writes exp(logits) into a
-/// second fp32 buffer and copies it back, so that two such buffers live for a moment
-/// (fused_cross_entropy.py: calculate_predicted_logits under torch.compile, which makes mutations
-/// functional). With kTransformerEngine the gradient overwrites the logits in their own type, and
-/// no fp32 buffer is made (transformer_engine/pytorch/triton/cross_entropy.py up to 2.11).
+/// With the fusion kNative Megatron-LM compiles the function, which makes mutations functional
+/// (calculate_predicted_logits and calculate_gradients in fused_cross_entropy.py under
+/// torch.compile). It then writes exp(logits) into a second fp32 buffer and copies it back, and in
+/// backward copies the softmax, so that two such buffers live for a moment. At the first call its
+/// kernels are tuned in `buffers`, if there are any. With kTransformerEngine the gradient
+/// overwrites the logits in their own type, and no fp32 buffer is made
+/// (transformer_engine/pytorch/triton/cross_entropy.py up to 2.11).
 at::Tensor vocabulary_parallel_cross_entropy(const at::Tensor& logits,
                                              const at::Tensor& labels,
                                              const Group& group,
-                                             estimator::CrossEntropyFusion fusion);
+                                             estimator::CrossEntropyFusion fusion,
+                                             const std::shared_ptr<FrameworkBuffers>& buffers = {});
 
 /// The same for t = 1, with PyTorch's own operators: log-softmax and negative log-likelihood.
 at::Tensor plain_cross_entropy(const at::Tensor& logits, const at::Tensor& labels);

@@ -4,6 +4,10 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/native_dropout.h>
 
+#include <memory>
+
+#include "models/shard/framework_buffers.h"
+
 namespace models {
 
 /// Dropout, which keeps a mask of one byte for each element. With probability 0 it does and keeps
@@ -25,6 +29,7 @@ struct BiasDropoutAdd {
   /// If the device computes nothing, the compiled one allocates what Inductor's kernels do: only
   /// their results. PyTorch's sum for the gradient of the bias would take a buffer besides.
   bool computes = true;
+  std::shared_ptr<FrameworkBuffers> buffers;  ///< in which the compiled one is tuned
 };
 
 /// residual + dropout(output + bias); a bias or a residual that is undefined is not added. The

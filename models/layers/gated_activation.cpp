@@ -8,6 +8,9 @@
 #include <ATen/ops/relu.h>
 #include <ATen/ops/silu.h>
 #include <ATen/ops/silu_backward.h>
+#include <c10/core/GradMode.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "models/layers/activation.h"
@@ -64,6 +67,18 @@ at::Tensor gradient_of(const at::Tensor& output_gradient,
   });
 }
 
+/// Functions are compiled once for each shape. Those of Megatron-LM that are not autograd's own
+/// (squared_relu in megatron/core/activations.py) are compiled again where a gradient is needed.
+void tune(const std::shared_ptr<FrameworkBuffers>& buffers,
+          const char* function,
+          const at::Tensor& output,
+          bool needs_gradient = false) {
+  if (!buffers) return;
+  const std::string name = fmt::format(
+      "{} {}{}", function, fmt::join(output.sizes(), "x"), needs_gradient ? " with gradient" : "");
+  buffers->tune_compiled_at_first_call({.name = name}, output.device());
+}
+
 struct Fused : torch::autograd::Function<Fused> {
   static at::Tensor biased(const variable_list& saved, const FusedActivation& call) {
     return saved.size() > 1 && call.computes ? saved[0] + saved[1] : saved[0];
@@ -84,6 +99,7 @@ struct Fused : torch::autograd::Function<Fused> {
     const auto& call = kept<FusedActivation>(context);
     const variable_list saved = context->get_saved_variables();
     const at::Tensor gradient = gradient_of(gradients[0], biased(saved, call), call.activation);
+    tune(call.buffers, "activation, backward", gradient);
     if (saved.size() == 1) return {gradient, at::Tensor(), at::Tensor()};
     // Autograd would sum it, too, but after it has dropped the output's gradient, which Python's
     // functions hold.
@@ -94,8 +110,10 @@ struct Fused : torch::autograd::Function<Fused> {
 struct FusedWeightedSwiglu : torch::autograd::Function<FusedWeightedSwiglu> {
   static at::Tensor forward(AutogradContext* context,
                             const at::Tensor& input,
-                            const at::Tensor& weights) {
+                            const at::Tensor& weights,
+                            const std::shared_ptr<FrameworkBuffers>& buffers) {
     context->save_for_backward({input, weights});
+    keep(context, buffers);
     return as_kernel("megatron::weighted_swiglu", {input, weights}, [&] {
       const Halves in(input);
       return at::silu(in.gate).mul_(in.up).mul_(weights);
@@ -118,20 +136,30 @@ struct FusedWeightedSwiglu : torch::autograd::Function<FusedWeightedSwiglu> {
     at::silu_backward_out(out.gate, out.gate, in.gate);
     const at::Tensor rounded = weight_gradient.to(weights.scalar_type());
     kernel.moves({gradients[0], input, weights}, {input_gradient, rounded});
-    return {input_gradient, rounded};
+    tune(kept<std::shared_ptr<FrameworkBuffers>>(context),
+         "weighted activation, backward",
+         input_gradient);
+    return {input_gradient, rounded, at::Tensor()};
   }
 };
 
 }  // namespace
 
-at::Tensor fused_weighted_swiglu(const at::Tensor& input, const at::Tensor& weights) {
-  return FusedWeightedSwiglu::apply(input, weights);
+at::Tensor fused_weighted_swiglu(const at::Tensor& input,
+                                 const at::Tensor& weights,
+                                 const std::shared_ptr<FrameworkBuffers>& buffers) {
+  at::Tensor output = FusedWeightedSwiglu::apply(input, weights, buffers);
+  tune(buffers, "weighted activation", output);
+  return output;
 }
 
 at::Tensor fused_activation(const at::Tensor& input,
                             const std::optional<at::Tensor>& bias,
                             const FusedActivation& call) {
-  return Fused::apply(input, bias, call);
+  at::Tensor output = Fused::apply(input, bias, call);
+  const bool is_own_function = call.activation != Activation::kSquaredRelu;
+  tune(call.buffers, "activation", output, !is_own_function && c10::GradMode::is_enabled());
+  return output;
 }
 
 }  // namespace models

@@ -2,15 +2,18 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <memory>
 #include <optional>
 
 #include "estimator/plan/model_config.h"
+#include "models/shard/framework_buffers.h"
 
 namespace models {
 
 struct FusedActivation {
   estimator::Activation activation;
   bool computes = true;  ///< false on the virtual GPU, where a bias costs nothing
+  std::shared_ptr<FrameworkBuffers> buffers;  ///< null if the function is not compiled
 };
 
 /// act(input + bias), or if it is gated act(first half) * second half of input + bias. It is one
@@ -22,7 +25,9 @@ at::Tensor fused_activation(const at::Tensor& input,
                             const FusedActivation& call);
 
 /// SwiGLU, with each row multiplied by its weight: [rows, 2 f], [rows, 1] -> [rows, f]. It keeps
-/// its input and the weights.
-at::Tensor fused_weighted_swiglu(const at::Tensor& input, const at::Tensor& weights);
+/// its input and the weights. `buffers` is null if the function is not compiled.
+at::Tensor fused_weighted_swiglu(const at::Tensor& input,
+                                 const at::Tensor& weights,
+                                 const std::shared_ptr<FrameworkBuffers>& buffers = nullptr);
 
 }  // namespace models

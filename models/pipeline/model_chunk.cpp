@@ -136,8 +136,11 @@ at::Tensor ModelChunk::loss(at::Tensor logits, const at::Tensor& labels) const {
   }
   // nanotron casts the logits before its loss copies them; the cast ones live as long as the loss.
   if (buffers == estimator::LossBuffers::kTwo) logits = logits.to(at::kFloat);
-  return vocabulary_parallel_cross_entropy(
-      logits, labels, context_.groups.tensor, context_.plan.training.cross_entropy_fusion);
+  return vocabulary_parallel_cross_entropy(logits,
+                                           labels,
+                                           context_.groups.tensor,
+                                           context_.plan.training.cross_entropy_fusion,
+                                           context_.buffers);
 }
 
 at::Tensor ModelChunk::predict(const at::Tensor& hidden, at::Tensor tokens) const {

@@ -141,8 +141,9 @@ BiasDropoutAdd TransformerLayer::bias_dropout() const {
   const bool fused = context_.plan.training.bias_dropout_fusion;
   return {.probability = context_.plan.model.hidden_dropout,
           .fused = fused && context_.framework().megatron_fusions,
-          .compiled = fused && context_.framework().compiled_dropout,
-          .computes = context_.device_computes};
+          .compiled = fused && context_.framework().compiled_functions,
+          .computes = context_.device_computes,
+          .buffers = context_.buffers};
 }
 
 at::Tensor TransformerLayer::normalized(const Norm& norm,

@@ -1,6 +1,8 @@
 #include "models/shard/framework_buffers.h"
 
 #include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+#include <c10/core/CachingDeviceAllocator.h>
 #include <c10/util/accumulate.h>
 
 #include <string>
@@ -13,6 +15,46 @@ namespace models {
 using estimator::kKiB;
 using estimator::kMiB;
 using estimator::MemoryCategory;
+
+namespace {
+
+at::Tensor make_bytes(int64_t bytes, const at::Device& device) {
+  return at::empty({bytes}, at::TensorOptions(device).dtype(at::kByte));
+}
+
+/// How much more can be allocated without a new peak.
+int64_t bytes_below_peak(const at::Device& device) {
+  constexpr auto kAllPools = static_cast<size_t>(c10::CachingDeviceAllocator::StatType::AGGREGATE);
+  const auto allocated =
+      c10::getDeviceAllocator(device.type())->getDeviceStats(device.index()).allocated_bytes;
+  return allocated[kAllPools].peak - allocated[kAllPools].current;
+}
+
+/// Those of which copies fit below the peak, in turn.
+std::vector<at::Tensor> copied_below_peak(at::TensorList changed) {
+  std::vector<at::Tensor> copied;
+  if (changed.empty()) return copied;
+  int64_t left_bytes = bytes_below_peak(changed[0].device());
+  for (const at::Tensor& argument : changed) {
+    const auto bytes = static_cast<int64_t>(argument.nbytes());
+    if (bytes > left_bytes) continue;
+    left_bytes -= bytes;
+    copied.push_back(argument);
+  }
+  return copied;
+}
+
+void copy_for_a_run(const std::vector<at::Tensor>& arguments) {
+  std::vector<at::Tensor> copies;
+  for (const at::Tensor& argument : arguments) copies.push_back(at::empty_like(argument));
+}
+
+}  // namespace
+
+int64_t inductor_cleared_bytes(const estimator::Plan& plan) {
+  const estimator::Gpu* gpu = estimator::find_gpu(plan.cluster.gpu);
+  return gpu != nullptr ? gpu->l2_bytes : 0;
+}
 
 int64_t transformer_engine_workspace_bytes(const estimator::Plan& plan) {
   const estimator::Gpu* gpu = estimator::find_gpu(plan.cluster.gpu);
@@ -59,15 +101,26 @@ void FrameworkBuffers::use_grouped_product_workspaces(const estimator::Plan& pla
 void FrameworkBuffers::tune_at_first_call(const std::string& call,
                                           const at::Device& device,
                                           const at::Tensor& restored) {
-  if (!has_tuned_kernels_ || !device.is_cuda() || !tuned_.insert(call).second) return;
-  constexpr int64_t kCleared = 256 * kMiB;
-  const at::Tensor cleared = at::empty({kCleared}, at::TensorOptions(device).dtype(at::kByte));
+  if (!tuned_kernels_.of_triton || !device.is_cuda() || !tuned_.insert(call).second) return;
+  const at::Tensor cleared = make_bytes(256 * kMiB, device);
   if (restored.defined()) restored.detach().clone();
 }
 
+void FrameworkBuffers::tune_compiled_at_first_call(const CompiledKernel& kernel,
+                                                   const at::Device& device) {
+  const bool is_tuned =
+      tuned_kernels_.cleared_bytes > 0 && device.is_cuda() && kernel.configurations > 1;
+  if (!is_tuned || !tuned_.insert(kernel.name).second) return;
+  for (int configuration = 0; configuration < kernel.configurations; ++configuration) {
+    const std::vector<at::Tensor> copied = copied_below_peak(kernel.changed);
+    copy_for_a_run(copied);
+    const at::Tensor cleared = make_bytes(tuned_kernels_.cleared_bytes, device);
+    copy_for_a_run(copied);
+  }
+}
+
 at::Tensor FrameworkBuffers::make_workspace(const estimator::Plan& plan, const at::Device& device) {
-  at::Tensor workspace = at::empty({transformer_engine_workspace_bytes(plan)},
-                                   at::TensorOptions(device).dtype(at::kByte));
+  at::Tensor workspace = make_bytes(transformer_engine_workspace_bytes(plan), device);
   observer_.memory_lasts(workspace, {MemoryCategory::kWorkspace, "transformer_engine", ""});
   return workspace;
 }

@@ -37,7 +37,7 @@ struct ShardContext {
   std::shared_ptr<FullySharded> fully_sharded;  ///< null if parameters are whole
   DataParallel* data_parallel = nullptr;        ///< of the stage, once it is built
   std::shared_ptr<FrameworkBuffers> buffers =
-      std::make_shared<FrameworkBuffers>(observer, transformer_engine());
+      std::make_shared<FrameworkBuffers>(observer, tuned_kernels());
   std::shared_ptr<OutputKeeper> keeper = make_output_keeper(plan);
 
   int64_t tensor_size() const { return plan.parallelism.tensor; }
@@ -49,6 +49,10 @@ struct ShardContext {
   bool transformer_engine() const {
     return framework().transformer_engine &&
            plan.training.transformer_impl == estimator::TransformerImpl::kTransformerEngine;
+  }
+  TunedKernels tuned_kernels() const {
+    return {.of_triton = transformer_engine(),
+            .cleared_bytes = framework().compiled_functions ? inductor_cleared_bytes(plan) : 0};
   }
   /// The matrix products of all layers except the output layer.
   Products products() const {
