@@ -46,6 +46,7 @@ std::vector<at::Tensor> copied_below_peak(at::TensorList changed) {
 
 void copy_for_a_run(const std::vector<at::Tensor>& arguments) {
   std::vector<at::Tensor> copies;
+  copies.reserve(arguments.size());
   for (const at::Tensor& argument : arguments) copies.push_back(at::empty_like(argument));
 }
 
