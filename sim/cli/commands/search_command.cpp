@@ -10,6 +10,7 @@
 
 #include "estimator/base/document.h"
 #include "estimator/base/files.h"
+#include "estimator/what_if/option_paths.h"
 #include "estimator/what_if/search.h"
 #include "sim/cli/commands/cluster_job.h"
 #include "sim/cli/commands/commands.h"
@@ -303,6 +304,14 @@ std::vector<FoundLayout> checked_layouts(const std::vector<Layouts>& worlds,
   return checked;
 }
 
+/// What all layouts have that nobody asked for.
+std::string unsaid_text(const estimator::PlanSpec& spec, const Plan& plan) {
+  const bool divides_state = plan.parallelism.zero_stage > 0;
+  if (divides_state || spec.says(estimator::paths::kZeroStage)) return "";
+  return "note: every data rank of these layouts has all of the optimizer's state (ZeRO stage 0); "
+         "--use-distributed-optimizer searches layouts that divide it\n";
+}
+
 ExitCode run_search(const SearchOptions& options,
                     const CLI::App& app,
                     const Environment& environment) {
@@ -318,8 +327,10 @@ ExitCode run_search(const SearchOptions& options,
     worlds.push_back(
         estimator::allowed_layouts(input.spec, estimator::search_axes(input.spec, world), world));
   }
+  const Plan searched = estimator::searched_plan(input.spec);
+  write_to_standard_error(unsaid_text(input.spec, searched));
   Search search;
-  search.capacity_bytes = gpu_of(estimator::searched_plan(input.spec).cluster).memory_bytes;
+  search.capacity_bytes = gpu_of(searched.cluster).memory_bytes;
   if (options.slurm.is_job()) {
     write_to_standard_output(options.slurm.write_job(app, options.job));
     return ExitCode::kDone;
@@ -346,7 +357,7 @@ ExitCode run_search(const SearchOptions& options,
     estimator::write_file_whole(options.output, estimator::document_text(search));
   }
   if (!options.html.empty()) {
-    const Page page = search_page(estimator::searched_plan(input.spec), search);
+    const Page page = search_page(searched, search);
     estimator::write_file_whole(options.html, page_html(page));
   }
   write_to_standard_output(search_text(search, style));

@@ -5,12 +5,14 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 #include <string_view>
 
 #include "estimator/base/contains.h"
 #include "estimator/base/document.h"
 #include "estimator/base/units.h"
 #include "estimator/cluster/memory_verdict.h"
+#include "estimator/what_if/option_paths.h"
 #include "sim/cli/report/table.h"
 
 namespace sim {
@@ -207,6 +209,29 @@ std::string exponents_of(const Laws& laws) {
   return from == to ? from : from + " to " + to;
 }
 
+/// Sequences of a step.
+int64_t batch_of(const SweepResult& result) {
+  return std::llround(result.samples_per_second * result.iteration_seconds);
+}
+
+/// Where the batch is not given it follows from the data ranks, and a step is another one.
+std::vector<std::string> batch_notes(const Sweep& sweep) {
+  std::set<int64_t> batches;
+  for (const SweepPoint& point : sweep.points) {
+    if (point.result) batches.insert(batch_of(*point.result));
+  }
+  const bool is_asked_for =
+      std::any_of(sweep.axes.begin(), sweep.axes.end(), [](const estimator::SweepAxis& axis) {
+        return axis.path == estimator::paths::kGlobalBatch;
+      });
+  if (is_asked_for || batches.size() < 2) return {};
+  return {
+      fmt::format("the global batch is not the same in all rows ({} to {} sequences), so that "
+                  "step times are of different work: --global-batch-size N keeps it",
+                  *batches.begin(),
+                  *batches.rbegin())};
+}
+
 TitledTable growth_table(const Sweep& sweep) {
   Table table({{"with", Align::kLeft},
                {"grows", Align::kLeft},
@@ -229,7 +254,7 @@ TitledTable growth_table(const Sweep& sweep) {
   }
   return {.title = "How memory and time grow along each flag (offset + factor x value^exponent)",
           .table = std::move(table),
-          .notes = {}};
+          .notes = batch_notes(sweep)};
 }
 
 std::string limit_line(const SweepLimit& limit) {

@@ -34,6 +34,7 @@ TEST_F(SearchCommand, ExecutesTheFastestLayoutsWhole) {
               AllOf(HasSubstr("The fastest that fit, executed whole"),
                     HasSubstr("layouts were composed from"),
                     HasSubstr("fits")));
+  EXPECT_THAT(result.error, HasSubstr("--use-distributed-optimizer searches layouts"));
 }
 
 TEST_F(SearchCommand, FixesWhatIsGiven) {

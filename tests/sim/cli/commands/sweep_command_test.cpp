@@ -89,7 +89,11 @@ TEST_F(SweepCommand, TellsHowMemoryGrowsAndWhereItStopsFitting) {
   EXPECT_THAT(result.output,
               AllOf(HasSubstr("peak memory      1.00  linear"),
                     HasSubstr("--mbs 2 fits, 4 does not; by the law the limit is at 3.9"),
+                    HasSubstr("the global batch is not the same in all rows (8 to 32 sequences)"),
                     HasSubstr("Most tokens/s of those that fit: --mbs")));
+  environment_["FAKE_BYTES_PER_SAMPLE"] = "1";
+  EXPECT_THAT(run(small_plan({"sweep"}, {"--mbs", "1,2", "--gbs", "16"})).output,
+              Not(HasSubstr("the global batch is not the same")));
 }
 
 TEST_F(SweepCommand, SaysWhenNothingFits) {
