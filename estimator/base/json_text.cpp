@@ -148,13 +148,13 @@ Json parse_json(std::string_view text, const std::string& origin) {
   } catch (const StructureCheck::TooMuch& much) {
     throw UserError({.what = fmt::format("{} {}", origin, much.what),
                      .where = much.where,
-                     .help = "see scripts/plans/ for complete examples"});
+                     .help = "see `onerank list plans` for complete examples"});
   } catch (const Json::exception&) {
     const std::string without = without_trailing_commas(text);
     if (without != text) return parse_json(without, origin);
     throw UserError({.what = fmt::format("{} is not valid JSON", origin),
                      .where = Failure(text).where(),
-                     .help = "see scripts/plans/ for complete examples"});
+                     .help = "see `onerank list plans` for complete examples"});
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <memory>
 
 #include "estimator/base/document.h"
@@ -11,6 +12,7 @@
 #include "sim/cli/commands/commands.h"
 #include "sim/cli/commands/many_plans.h"
 #include "sim/cli/commands/report_output.h"
+#include "sim/cli/input/plan_file.h"
 #include "sim/cli/input/table_format.h"
 #include "sim/cli/page/comparison_page.h"
 #include "sim/cli/process/output.h"
@@ -41,8 +43,11 @@ struct Side {
   std::optional<ClusterEstimate> written;
 };
 
-/// The estimate in the file, if it is one; a plan is told by not being one.
-std::optional<ClusterEstimate> written_estimate(const std::string& path) {
+/// The estimate in the file, if it is one; a plan is told by not being one. Who reads plans says
+/// what is wrong with a file that is not there.
+std::optional<ClusterEstimate> written_estimate(const std::string& named) {
+  const std::string path = file_meant_by(named);
+  if (std::error_code ignored; !std::filesystem::exists(path, ignored)) return std::nullopt;
   const std::string text = estimator::read_file(path);
   const Json json = Json::parse(text, nullptr, false);
   const bool is_estimate =
@@ -138,10 +143,11 @@ Command add_diff_command(CLI::App& root) {
   CLI::App* app =
       root.add_subcommand("diff", "two plans or two estimates: what differs, number by number");
   const auto options = std::make_shared<DiffOptions>();
-  app->add_option("PLANS",
-                  options->files,
-                  "two files: plans, files of other programs, or estimates (`estimate --output`); "
-                  "or one, and flags with two values each (--tp 2,4)")
+  app->add_option(
+         "PLANS",
+         options->files,
+         "two files or names of `list plans`: plans, files of other programs, or estimates "
+         "(`estimate --output`); or one, and flags with two values each (--tp 2,4)")
       ->type_name("A B")
       ->expected(0, 2)
       ->group("Plan");

@@ -147,6 +147,24 @@ Table option_table() {
   return table;
 }
 
+Table plan_table() {
+  Table table({{"name", Align::kLeft},
+               {"model", Align::kLeft},
+               {"GPUs"},
+               {"GPU", Align::kLeft},
+               {"parallelism", Align::kLeft},
+               {"framework", Align::kLeft}});
+  for (const ExamplePlan& plan : example_plans()) {
+    table.add_row({plan.name,
+                   plan.model,
+                   with_commas(plan.gpus),
+                   plan.gpu,
+                   plan.parallelism,
+                   plan.framework});
+  }
+  return table;
+}
+
 Table torch_table() {
   Table table({{"torch", Align::kLeft},
                {"wheel", Align::kLeft},
@@ -198,6 +216,7 @@ std::vector<Listing> listings() {
            [] { return document_text(framework_list()); },
            framework_text},
           {"options", option_table, [] { return document_text(option_list()); }},
+          {"plans", plan_table, [] { return document_text(plan_list()); }},
           {"torch", torch_table, [] { return document_text(torch_list()); }}};
 }
 
@@ -224,9 +243,9 @@ Command add_list_command(CLI::App& root) {
   CLI::App* app =
       root.add_subcommand("list",
                           "the options of a plan, the GPUs, models, links and frameworks "
-                          "that it can name, and torch for `exec`");
+                          "that it can name, example plans, and torch for `exec`");
   const auto options = std::make_shared<ListOptions>();
-  app->add_option("WHAT", options->what, "gpus, models, links, frameworks, options or torch")
+  app->add_option("WHAT", options->what, "gpus, models, links, frameworks, options, plans or torch")
       ->type_name("");
   options->format.add_to(*app);
   app->add_option("--check",

@@ -8,6 +8,9 @@
 
 namespace sim {
 
+/// Stands for the path of what comes from standard input.
+inline constexpr const char* kStandardInput = "standard input";
+
 /// The plan that the text means, if it is of a program that Onerank reads; nothing if it may be a
 /// plan. `path` is the file's, beside which scripts that it sources are looked for. Throws
 /// UserError for values that cannot be read.

@@ -16,6 +16,7 @@
 #include "estimator/plan/option_table.h"
 #include "estimator/plan/plan_tree.h"
 #include "sim/cli/import/import_file.h"
+#include "sim/cli/input/example_plans.h"
 #include "sim/cli/process/installation.h"
 #include "sim/cli/values/yaml_tree.h"
 
@@ -26,7 +27,7 @@ using estimator::Json;
 using estimator::UserError;
 
 constexpr std::size_t kLargestPlanBytes = std::size_t{1} << 20;
-constexpr const char* kExamples = "see scripts/plans/ for complete examples";
+constexpr const char* kExamples = "see `onerank list plans` for complete examples";
 
 /// Brackets, not looking at strings: enough to keep a parser's stack safe.
 int deepest_nesting(const std::string& text) {
@@ -68,6 +69,10 @@ std::string help_for_missing(const std::string& path) {
   if (const estimator::ModelPreset* model = estimator::find_model_preset(path)) {
     return fmt::format("to name a model, write --model {}", model->name);
   }
+  if (estimator::is_digits(path)) {
+    return "if it was to be the value of a switch such as --fsdp: a switch has none, write it "
+           "alone";
+  }
   const std::filesystem::path plans = built_with().plans;
   const std::filesystem::path name = std::filesystem::path(path).filename();
   for (const std::filesystem::path& near : {std::filesystem::path(path + ".json"),
@@ -78,10 +83,17 @@ std::string help_for_missing(const std::string& path) {
       return fmt::format("did you mean {}?", near.string());
     }
   }
-  return fmt::format("check the path; plans to start from are in {}", plans.string());
+  return fmt::format(
+      "check the path, or name a plan of `onerank list plans`; plans to start from are in {}",
+      plans.string());
 }
 
-bool is_yaml(const std::string& path) {
+/// By its name; standard input has none, and is JSON where it begins with a bracket.
+bool is_yaml(const std::string& text, const std::string& path) {
+  if (path == kStandardInput) {
+    const std::size_t first = text.find_first_not_of(" \t\r\n");
+    return first != text.npos && text[first] != '{' && text[first] != '[';
+  }
   std::string extension = std::filesystem::path(path).extension().string();
   std::transform(extension.begin(), extension.end(), extension.begin(), [](unsigned char letter) {
     return static_cast<char>(std::tolower(letter));
@@ -89,27 +101,12 @@ bool is_yaml(const std::string& path) {
   return extension == ".yaml" || extension == ".yml";
 }
 
-}  // namespace
-
-namespace {
-
-/// Standard input is "-"; a model's folder has its shape in config.json; a name alone may be that
-/// of an example.
-std::string file_meant_by(const std::string& path) {
-  if (path == "-") return "/dev/stdin";
-  const std::filesystem::path example =
-      std::filesystem::path(built_with().plans) / (path + ".json");
-  const bool is_name = path.find('/') == path.npos;
-  if (std::error_code none; is_name && !std::filesystem::exists(path, none) &&
-                            std::filesystem::is_regular_file(example, none)) {
-    return example.string();
-  }
-  const std::filesystem::path config = std::filesystem::path(path) / "config.json";
-  std::error_code ignored;
-  return std::filesystem::is_regular_file(config, ignored) ? config.string() : path;
-}
-
 std::string read_plan_text(const std::string& path) {
+  if (path == kStandardInput) {
+    std::string text = estimator::read_file("/dev/stdin", {.bytes = kLargestPlanBytes});
+    check_is_text(text, path);
+    return text;
+  }
   if (std::error_code error; !std::filesystem::exists(path, error)) {
     throw UserError({.what = "cannot read " + path,
                      .where = error ? error.message() : std::strerror(ENOENT),
@@ -121,11 +118,20 @@ std::string read_plan_text(const std::string& path) {
 }
 
 Json plan_tree(const std::string& text, const std::string& path) {
-  return estimator::with_new_keys(is_yaml(path) ? parse_yaml(text, path)
-                                                : estimator::parse_json(text, path));
+  return estimator::with_new_keys(is_yaml(text, path) ? parse_yaml(text, path)
+                                                      : estimator::parse_json(text, path));
 }
 
 }  // namespace
+
+std::string file_meant_by(const std::string& named) {
+  if (named == "-") return kStandardInput;
+  std::error_code ignored;
+  const bool exists = std::filesystem::exists(named, ignored);
+  if (std::string example = find_example_plan(named); !exists && !example.empty()) return example;
+  const std::filesystem::path config = std::filesystem::path(named) / "config.json";
+  return std::filesystem::is_regular_file(config, ignored) ? config.string() : named;
+}
 
 PlanFile read_plan_or_other_file(const std::string& named) {
   const std::string path = file_meant_by(named);

@@ -1,5 +1,5 @@
 // A plan file: JSON, or YAML when its name ends in .yaml or .yml, or what another program reads
-// (sim/cli/import).
+// (sim/cli/import). Standard input is JSON when it begins with a bracket, and else YAML.
 #pragma once
 
 #include <optional>
@@ -14,6 +14,11 @@ struct PlanFile {
   estimator::JsonValue tree;
   std::optional<ImportedPlan> imported;  ///< if it is another program's file
 };
+
+/// The path of the file that is meant where a plan is named: `named` itself; kStandardInput for
+/// "-"; the config.json in a model's folder; the file of an example of ours, where no file has its
+/// name.
+std::string file_meant_by(const std::string& named);
 
 /// Reads the file, told by its content. `named` is its path, "-" for standard input, the folder of
 /// a model's config.json, or the name of an example of ours. Throws UserError for a file that

@@ -7,6 +7,7 @@
 
 #include "estimator/base/document_head.h"
 #include "estimator/communication/communication_time.h"
+#include "sim/cli/report/report_style.h"
 
 namespace sim {
 

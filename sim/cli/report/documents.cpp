@@ -30,6 +30,10 @@ ListDocument<estimator::PlanOption> option_list() {
   return {.head = {1, "option_list"}, .entries = estimator::plan_options()};
 }
 
+ListDocument<ExamplePlan> plan_list() {
+  return {.head = {1, "plan_list"}, .entries = example_plans()};
+}
+
 ListDocument<SupportedTorch> torch_list() {
   return {.head = {1, "torch_list"}, .entries = supported_torch()};
 }

@@ -14,6 +14,7 @@
 #include "estimator/plan/option_table.h"
 #include "estimator/plan/options.h"
 #include "estimator/profile/peak_snapshot.h"
+#include "sim/cli/input/example_plans.h"
 #include "sim/cli/process/torch_stubs.h"
 
 namespace sim {
@@ -169,6 +170,7 @@ ListDocument<estimator::ModelPreset> model_list();
 ListDocument<estimator::Link> link_list();
 ListDocument<estimator::FrameworkTraits> framework_list();
 ListDocument<estimator::PlanOption> option_list();
+ListDocument<ExamplePlan> plan_list();
 ListDocument<SupportedTorch> torch_list();
 
 }  // namespace sim

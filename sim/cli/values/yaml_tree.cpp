@@ -134,7 +134,8 @@ class StructureCheck : public YAML::EventHandler {
 
  private:
   void enter(const YAML::Mark& mark) {
-    if (++depth_ > estimator::kDeepestPlan) reader_.fail(mark, kTooLarge, "see scripts/plans/");
+    if (++depth_ > estimator::kDeepestPlan)
+      reader_.fail(mark, kTooLarge, "see `onerank list plans`");
   }
 
   const YamlReader& reader_;
@@ -157,7 +158,7 @@ Json parse_yaml(const std::string& text, const std::string& origin, DuplicateKey
     check_structure(text, reader);
     return reader.read(YAML::Load(text));
   } catch (const YAML::Exception& error) {
-    reader.fail(error.mark, error.msg, "see scripts/plans/ for complete examples");
+    reader.fail(error.mark, error.msg, "see `onerank list plans` for complete examples");
   }
 }
 

@@ -26,13 +26,18 @@ TEST_F(ListCommand, GivesModelsAsJsonWithTheirParameters) {
 }
 
 TEST_F(ListCommand, GivesEachListAsATableAndAsJson) {
-  for (const std::string list : {"gpus", "models", "links"}) {
+  for (const std::string list : {"gpus", "models", "links", "plans"}) {
     EXPECT_THAT(run({"list", list}).output, StartsWith("name "));
     EXPECT_TRUE(Json::parse(run({"list", list, "--json"}).output)["entries"].is_array());
   }
   EXPECT_THAT(run({"list", "frameworks"}).output, StartsWith("megatron-lm: "));
   EXPECT_TRUE(Json::parse(run({"list", "frameworks", "--json"}).output)["entries"].is_array());
   EXPECT_THAT(run({"list", "gpus"}).output, HasSubstr("NVIDIA H100 80GB HBM3"));
+}
+
+TEST_F(ListCommand, GivesEachExampleByTheNameThatCommandsTake) {
+  EXPECT_THAT(run({"list", "plans"}).output,
+              HasSubstr("\nllama3-8b-8xh100-fsdp               llama3-8b           8  h100-sxm "));
 }
 
 TEST_F(ListCommand, IsWrittenForOthers) {

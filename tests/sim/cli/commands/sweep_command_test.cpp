@@ -165,6 +165,8 @@ TEST_F(DiffCommand, ComparesAPlanWithAnEstimateThatWasWritten) {
 
 TEST_F(DiffCommand, SaysThatEqualPlansAreEqual) {
   write("a.json", R"({"model": "llama3-8b", "cluster": {"gpu": "h100-sxm", "nodes": 1}})");
+  EXPECT_THAT(run({"diff", "gpt2-1xa100", "none", "--device", "cuda"}).error,
+              HasSubstr("cannot read none"));
   const ProgramResult result = run({"diff", path("a.json"), path("a.json"), "--device", "cuda"});
   EXPECT_THAT(result.output,
               AllOf(HasSubstr("The resolved plans are equal"), Not(HasSubstr("%  +"))));

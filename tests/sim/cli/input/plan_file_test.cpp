@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdio>
 #include <filesystem>
 
 #include "estimator/base/errors.h"
@@ -109,6 +110,25 @@ TEST_F(PlanFile, ThatIsNotThereGetsTheHelpThatItsNameCallsFor) {
   write("mine.json", "{}");
   EXPECT_THAT(error_of(path("mine")), HasSubstr("did you mean " + path("mine.json")));
   EXPECT_THAT(error_of(path(std::string(300, 'x'))), HasSubstr("File name too long"));
+}
+
+TEST_F(PlanFile, OnStandardInputIsYamlUnlessItBeginsWithABracket) {
+  const auto read = [&](const std::string& text) {
+    EXPECT_NE(std::freopen(write("stdin", text).c_str(), "r", stdin), nullptr);
+    return read_plan_or_other_file("-").tree.json();
+  };
+  EXPECT_EQ(read("\nmodel: gpt2\n"), Json({{"model", "gpt2"}}));
+  EXPECT_EQ(read(" {\"model\": \"gpt2\"}"), Json({{"model", "gpt2"}}));
+  EXPECT_THROW(
+      {
+        try {
+          read("{\"model\": ");
+        } catch (const estimator::UserError& error) {
+          EXPECT_THAT(error.what(), HasSubstr("standard input is not valid JSON"));
+          throw;
+        }
+      },
+      estimator::UserError);
 }
 
 TEST_F(PlanFile, ThatIsNotUtf8IsRefused) {
