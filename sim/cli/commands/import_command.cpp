@@ -21,7 +21,8 @@ ExitCode run_import(const ImportOptions& options, const Environment& environment
   if (!options.plan.has_file()) {
     throw estimator::UserError({.what = "no file to import",
                                 .where = "onerank import",
-                                .help = "give a script that starts Megatron-LM, or its arguments"});
+                                .help = "give a script that starts Megatron-LM, a configuration of "
+                                        "another program, or the config.json of a model"});
   }
   const PlanOptions::WrittenPlan plan = options.plan.written(environment);
   const std::string text = plan.tree.json().dump(2) + "\n";
@@ -38,7 +39,10 @@ ExitCode run_import(const ImportOptions& options, const Environment& environment
 
 Command add_import_command(CLI::App& root) {
   CLI::App* app = root.add_subcommand(
-      "import", "write the plan that another program's file means: Megatron-LM's arguments");
+      "import",
+      "write the plan that another program's file means: scripts and arguments of Megatron-LM, "
+      "configurations of TorchTitan, DeepSpeed, accelerate, nanotron and GPT-NeoX, and a model's "
+      "config.json");
   const auto options = std::make_shared<ImportOptions>();
   app->add_option("-o,--output", options->output, "write the plan into this file")
       ->type_name("FILE")

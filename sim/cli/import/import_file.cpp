@@ -1,6 +1,9 @@
 #include "sim/cli/import/import_file.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <filesystem>
 
@@ -10,6 +13,7 @@
 #include "sim/cli/import/deepspeed_config.h"
 #include "sim/cli/import/megatron_arguments.h"
 #include "sim/cli/import/model_config_file.h"
+#include "sim/cli/import/shell_script.h"
 #include "sim/cli/import/torchtitan_config.h"
 #include "sim/cli/import/tree_config.h"
 #include "sim/cli/values/yaml_tree.h"
@@ -54,10 +58,46 @@ bool is_script(const std::string& text, const std::string& path) {
          extension == ".slurm";
 }
 
-[[noreturn]] void refuse_no_training(const std::string& path) {
+/// Whether such a flag names the configuration of a training: --job.config_file, --deepspeed.
+bool names_configuration(const std::string& flag) {
+  return flag.starts_with("-") && (flag.find("config") != flag.npos || flag == "--deepspeed");
+}
+
+bool is_configuration(const std::string& file) {
+  constexpr std::array<const char*, 4> kExtensions = {".toml", ".yaml", ".yml", ".json"};
+  return std::any_of(kExtensions.begin(), kExtensions.end(), [&](const char* extension) {
+    return file.ends_with(extension);
+  });
+}
+
+/// The configuration that a command names, "x.toml" of "--job.config_file x.toml"; "" if none does.
+std::string configuration_of(const ShellScript& script) {
+  for (const ShellCommand& command : script.commands) {
+    std::string flag;
+    for (const ShellWord& word : command.words) {
+      const std::size_t equals = word.text.find('=');
+      const bool has_value = word.text.starts_with("-") && equals != word.text.npos;
+      const std::string value = has_value ? word.text.substr(equals + 1) : word.text;
+      if (has_value) flag = word.text.substr(0, equals);
+      if (names_configuration(flag) && is_configuration(value)) return value;
+      flag = word.text;
+    }
+  }
+  return "";
+}
+
+ScriptFinder scripts_beside(const std::string& path) {
+  return [path](const std::string& written) { return read_beside(path, written); };
+}
+
+[[noreturn]] void refuse_no_training(const std::string& path, const std::string& configuration) {
+  const std::string help =
+      configuration.empty()
+          ? "give the script that starts the training"
+          : fmt::format("give the configuration that it names: {}", configuration);
   throw UserError({.what = path + " starts no training that Onerank reads",
                    .where = "no command in it has arguments of Megatron-LM",
-                   .help = "give the script that starts the training"});
+                   .help = help});
 }
 
 /// "[training]"
@@ -88,7 +128,8 @@ std::optional<ImportedPlan> import_yaml(const std::string& text,
                                         const std::string& path,
                                         const std::string& origin) {
   const std::string extension = fs::path(path).extension().string();
-  if (extension != ".yml" && extension != ".yaml") return std::nullopt;
+  const bool may_be_yaml = extension == ".yml" || extension == ".yaml" || path == kStandardInput;
+  if (!may_be_yaml) return std::nullopt;
   Json tree;
   try {
     tree = parse_yaml(text, path, DuplicateKeys::kLastCounts);
@@ -112,13 +153,15 @@ std::optional<ImportedPlan> import_text(const std::string& text, const std::stri
   if (is_test) {
     const Json tree = parse_yaml(text, path, DuplicateKeys::kLastCounts);
     if (is_megatron_test(tree)) return import_megatron_test(tree, text, origin);
-    refuse_no_training(path);
+    refuse_no_training(path, "");
   }
   if (auto plan = import_yaml(text, path, origin)) return plan;
   if (text.find("--") == text.npos && !is_script(text, path)) return std::nullopt;
-  auto plan = import_megatron_script(
-      text, origin, [&](const std::string& written) { return read_beside(path, written); });
-  if (!plan && is_script(text, path)) refuse_no_training(path);
+  const ScriptFinder find_script = scripts_beside(path);
+  auto plan = import_megatron_script(text, origin, find_script);
+  if (!plan && is_script(text, path)) {
+    refuse_no_training(path, configuration_of(read_shell_script(text, origin, find_script)));
+  }
   return plan;
 }
 

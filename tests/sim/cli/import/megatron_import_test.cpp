@@ -1,5 +1,7 @@
 #include <gmock/gmock.h>
+
 #include <gtest/gtest.h>
+#include <array>
 
 #include "estimator/base/errors.h"
 #include "estimator/base/fields.h"
@@ -256,6 +258,18 @@ TEST_F(MegatronImport, RefusesAScriptThatStartsNoTraining) {
   const ProgramResult refused = run({"check", write("build.sh", "#!/bin/sh\nmake -j8\n")});
   EXPECT_EQ(refused.exit_code, 2);
   EXPECT_THAT(refused.error, HasSubstr("starts no training"));
+}
+
+TEST_F(MegatronImport, NamesTheConfigurationOfAScriptThatHasOne) {
+  constexpr std::array<std::array<const char*, 2>, 3> kScripts = {
+      {{"torchrun -m torchtitan.train --job.config_file x.toml", "x.toml"},
+       {"accelerate launch --config_file=fsdp.yaml train.py", "fsdp.yaml"},
+       {"deepspeed train.py --deepspeed ds.json", "ds.json"}}};
+  for (const auto& [command, named] : kScripts) {
+    const std::string script = write("train.sh", std::string("#!/bin/sh\n") + command + "\n");
+    EXPECT_THAT(run({"check", script}).error,
+                HasSubstr(std::string("give the configuration that it names: ") + named));
+  }
 }
 
 }  // namespace
