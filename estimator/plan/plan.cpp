@@ -6,6 +6,7 @@
 #include <initializer_list>
 #include <optional>
 
+#include "estimator/base/field_words.h"
 #include "estimator/base/fields.h"
 #include "estimator/base/units.h"
 #include "estimator/plan/options.h"
@@ -24,16 +25,21 @@ std::vector<std::string> preset_names() {
   return names;
 }
 
+/// A name of a hub has a slash; its model has a config.json, which is read unless the model is
+/// known to have what is not built.
+std::string help_for_unknown_model(const std::string& name) {
+  std::string help = suggestion(bare_model_name(name), preset_names(), "see `onerank list models`");
+  const bool may_be_read = name.find('/') != name.npos && find_field_word(name) == nullptr;
+  return may_be_read ? help + "; its config.json can be given as a file" : help;
+}
+
 void read_preset(const Json& json, Plan& plan, const std::string& path, FieldReader& reader) {
   std::string name;
   reader.read(json, name, path);
   if (!json.is_string()) return;
   const std::optional<ModelPreset> preset = named_model(name);
   if (!preset) {
-    reader.report(path,
-                  "unknown model",
-                  shown(json),
-                  suggestion(bare_model_name(name), preset_names(), "see `onerank list models`"));
+    reader.report(path, "unknown model", shown(json), help_for_unknown_model(name));
     return;
   }
   plan.model_preset = preset->name;
@@ -90,7 +96,7 @@ Plan read_plan(const Json& tree, FieldReader& reader) {
   Plan plan;
   if (!tree.is_object()) {
     reader.report(
-        "", "a plan is an object", shown(tree), "see scripts/plans/ for complete examples");
+        "", "a plan is an object", shown(tree), "see `onerank list plans` for complete examples");
     return plan;
   }
   static const std::vector<std::string> kSections = {

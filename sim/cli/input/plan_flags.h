@@ -45,9 +45,14 @@ class PlanFlags {
   /// As if this value alone had been typed behind the flag, one of several_values().
   void choose(const TypedChoice& choice);
 
+  /// What was typed behind a flag of this key; "" if there is none.
+  std::string typed(const std::string& path) const;
+
   /// Writes the given flags over the plan's tree. `--model` replaces the whole model of a file.
   /// Throws UserError for a value that does not fit the flag, and when two flags disagree.
-  void overlay(estimator::Json& tree) const;
+  void overlay(estimator::Json& tree) const { overlay(tree, ""); }
+  /// The same without the flags of the key `except`.
+  void overlay(estimator::Json& tree, const std::string& except) const;
 
   /// Replaces keys in a message by the flags that wrote them: "parallelism.pipeline = 7" becomes
   /// "--pp = 7".

@@ -3,9 +3,13 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <filesystem>
+
 #include "estimator/base/fields.h"
 #include "estimator/base/text.h"
 #include "estimator/plan/plan_tree.h"
+#include "estimator/plan/sized_model.h"
+#include "sim/cli/import/import_file.h"
 #include "sim/cli/input/flag_names.h"
 #include "sim/cli/values/byte_sizes.h"
 #include "sim/cli/values/strict_number.h"
@@ -23,6 +27,7 @@ using estimator::UserError;
 
 constexpr const char* kWorldSizeFlag = "--gpus";
 constexpr const char* kAllocatorPath = "memory.allocator";
+constexpr const char* kModelPath = "model.preset";
 
 /// Keys that PyTorch takes from variables, where the plan has them not; the first variable wins.
 const std::vector<std::pair<std::string, std::vector<const char*>>> kVariables = {
@@ -98,7 +103,7 @@ std::string PlanOptions::given_beyond(const std::vector<std::string>& keys) cons
 
 PlanContext PlanOptions::context(const Environment& environment) const {
   PlanContext context;
-  context.origin = path_.empty() ? "command line" : path_;
+  context.origin = path_.empty() ? "command line" : path_ == "-" ? kStandardInput : path_;
   const bool has_flags = flags_.any_given() || pipeline_layers_.any_given();
   if (!path_.empty() && has_flags) context.origin += " and flags";
   if (!world_size_.empty()) {
@@ -121,14 +126,31 @@ void leave_open_how_many_machines(Json& tree) {
 
 }  // namespace
 
+std::string PlanOptions::file_of_model() const {
+  const std::string model = flags_.typed(kModelPath);
+  std::error_code ignored;
+  const bool is_file =
+      !model.empty() && !estimator::named_model(model) && std::filesystem::exists(model, ignored);
+  if (!is_file) return "";
+  if (path_.empty()) return model;
+  throw UserError({.what = "a plan is read from one file",
+                   .where = fmt::format("{} and --model {}", path_, model),
+                   .help = fmt::format("write the plan of `onerank import {}` into a file, and add "
+                                       "what {} says as flags",
+                                       model,
+                                       path_)});
+}
+
 PlanFile PlanOptions::read_tree(const Environment& environment, Writers& writers) const {
   PlanFile file;
   file.tree = Json::object();
-  if (!path_.empty()) file = read_plan_or_other_file(path_);
+  const std::string model_file = file_of_model();
+  const std::string& named = model_file.empty() ? path_ : model_file;
+  if (!named.empty()) file = read_plan_or_other_file(named);
   Json tree = file.tree.json();
   if (!tree.is_object()) return file;  // resolve_plan() says what is wrong with it
   if (!world_size_.empty()) leave_open_how_many_machines(tree);
-  flags_.overlay(tree);
+  flags_.overlay(tree, model_file.empty() ? "" : kModelPath);
   for (const auto& [path, variables] : kVariables) {
     for (const char* name : variables) {
       const auto value = find_variable(environment, name);
