@@ -368,7 +368,7 @@ void visit_fields(Visitor& visit, TrainingConfig& training) {
         {"samples of one micro-batch on one data rank", kSize, {{"--micro-batch-size,--mbs"}}});
   visit("global_batch_size",
         training.global_batch_size,
-        {"samples of one step; auto: one micro-batch for each data rank",
+        {"samples of one step; auto: one micro-batch for each data rank (search needs a number)",
          kSize,
          {{"--global-batch-size,--gbs"}}});
   visit("sequence_length",

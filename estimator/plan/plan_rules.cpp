@@ -25,21 +25,46 @@ constexpr int64_t kLargestWorld = 1'000'000;
 constexpr int64_t kLargestBatch = 1 << 20, kLargestBatchOfRank = 1024;
 constexpr int64_t kLargestSize = 1'000'000'000;  // of one dimension of the model
 
-/// What a model without a preset has from the user alone; 0 stands where nobody gave it.
+/// A size that a model without a preset has from the user alone; 0 stands where nobody gave it.
+struct GivenSize {
+  int64_t ModelConfig::*value;
+  const char* key;
+  const char* flag;
+  const char* example;
+  int64_t most;
+};
+constexpr GivenSize kGivenSizes[] = {
+    {&ModelConfig::num_layers, "num_layers", "--num-layers", "32", kLargestWorld},
+    {&ModelConfig::hidden_size, "hidden_size", "--hidden-size", "4096", kLargestWorld},
+    {&ModelConfig::num_attention_heads,
+     "num_attention_heads",
+     "--num-attention-heads",
+     "32",
+     kLargestWorld},
+    {&ModelConfig::vocab_size, "vocab_size", "--vocab-size", "50257", kLargestSize},
+    {&ModelConfig::max_position_embeddings,
+     "max_position_embeddings",
+     "--max-position-embeddings",
+     "4096",
+     kLargestSize}};
+
 void check_model_shape(Rules& rules) {
-  const ModelConfig& m = rules.plan_.model;
-  const auto given = [&](int64_t most, int64_t value, const std::string& key) {
-    if (value != 0) return rules.in_range(1, most, value, "model." + key);
+  for (const GivenSize& size : kGivenSizes) {
+    const int64_t value = rules.plan_.model.*size.value;
+    const std::string key = fmt::format("model.{}", size.key);
+    if (value != 0) {
+      rules.in_range(1, size.most, value, key);
+      continue;
+    }
     rules.require(false,
-                  "the model has no " + key,
-                  fmt::format("model.{} = 0", key),
-                  fmt::format("give model.{}, or name a model of `onerank list models`", key));
-  };
-  given(kLargestWorld, m.num_layers, "num_layers");
-  given(kLargestWorld, m.hidden_size, "hidden_size");
-  given(kLargestWorld, m.num_attention_heads, "num_attention_heads");
-  given(kLargestSize, m.vocab_size, "vocab_size");
-  given(kLargestSize, m.max_position_embeddings, "max_position_embeddings");
+                  fmt::format("the model has no {}", size.key),
+                  key + " = 0",
+                  fmt::format("give {} (such as {}), or {} in a file, or name a model of `onerank "
+                              "list models`",
+                              size.flag,
+                              size.example,
+                              key));
+  }
 }
 
 /// Of numbers that a model derives from others where the plan does not give them.
@@ -385,7 +410,7 @@ void check_fully_sharded(Rules& rules) {
                 "there is no such ZeRO stage",
                 fmt::format("parallelism.zero_stage = {}", p.zero_stage),
                 "use 0, 1 (the distributed optimizer), 2 or 3 (FSDP2)");
-  if (!p.fully_sharded()) return;
+  if (!p.fully_sharded() || p.zero_stage > 3) return;
   const auto require =
       [&](bool holds, const std::string& what, const std::string& where, const std::string& help) {
         rules.require(

@@ -59,6 +59,16 @@ Json parse_line(std::string_view line, const std::string& place) {
   }
 }
 
+/// Another document of ours is one JSON value, over several lines.
+void refuse_other_document(std::string_view text, const std::string& origin) {
+  const Json whole = Json::parse(text.begin(), text.end(), nullptr, false);
+  const std::string kind = PeakSnapshotHeader{}.head.kind;
+  if (!whole.is_object() || !whole.contains("kind") || !whole["kind"].is_string()) return;
+  if (whole["kind"] == kind) return;
+  refuse(fmt::format("{} is not a peak snapshot", origin),
+         fmt::format("this is a {}, not a {}", whole["kind"].get<std::string>(), kind));
+}
+
 PeakSnapshotHeader read_header(std::string_view line, const std::string& origin) {
   const std::string what = fmt::format("{} is not a peak snapshot of this version", origin);
   Json json;
@@ -98,6 +108,7 @@ std::string to_json_lines(const PeakSnapshot& snapshot) {
 PeakSnapshot read_peak_snapshot(std::string_view text, const std::string& origin) {
   PeakSnapshot snapshot;
   const bool ends_with_newline = text.ends_with('\n');
+  refuse_other_document(text, origin);
   snapshot.header = read_header(next_line(text), origin);
   for (int64_t line = 2; !text.empty(); ++line) {
     const std::string place = fmt::format("{}, line {}", origin, line);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "estimator/base/field_words.h"
 #include "sim/cli/commands/commands.h"
@@ -24,7 +25,7 @@ constexpr const char* kDescription =
 one executed rank.
 
 Examples:
-  onerank estimate scripts/plans/llama3-405b-16384xh100.json
+  onerank estimate llama3-405b-16384xh100
   onerank check --model llama3-8b --gpu h100-sxm --nodes 1 --tp 2 --zero-stage 1
   onerank sweep --model llama3-8b --gpu h100-sxm --nodes 1 --tp 1,2,4 --seq-length 4k,8k
   WORLD_SIZE=1024 RANK=17 onerank run --model llama3-70b --tp 8 --pp 4 --gpu h100-sxm
@@ -73,16 +74,29 @@ std::string help_hint(const CLI::App& app) {
        .help = nearest.empty() ? help_hint(app) : fmt::format("did you mean {}?", nearest)});
 }
 
+/// What people type as a subcommand, and the flag that does it.
+struct WordOfFlag {
+  const char* word;
+  const char* flag;
+};
+constexpr WordOfFlag kWordsOfFlags[] = {{"help", "--help"}, {"version", "--version"}};
+
+[[noreturn]] void refuse_subcommand(const std::string& argument, const CLI::App& root) {
+  std::string help = estimator::suggestion(argument, subcommand_names(root));
+  for (const WordOfFlag& known : kWordsOfFlags) {
+    if (argument == known.word) help = fmt::format("write onerank {}", known.flag);
+  }
+  throw UserError({.what = "unknown subcommand",
+                   .where = argument.empty() ? "it is an empty argument" : argument,
+                   .help = std::move(help)});
+}
+
 /// What CLI11 could not place; it would only say that it was not expected.
 void refuse_unknown(const CLI::App& app, const CLI::App& root) {
   for (const std::string& argument : app.remaining()) {
     if (argument == "--") continue;  // what follows it is no flag
     if (argument.size() > 1 && argument[0] == '-') refuse_flag(argument, app);
-    if (&app == &root) {
-      throw UserError({.what = "unknown subcommand",
-                       .where = argument.empty() ? "it is an empty argument" : argument,
-                       .help = estimator::suggestion(argument, subcommand_names(root))});
-    }
+    if (&app == &root) refuse_subcommand(argument, root);
     throw UserError({.what = "an argument too many",
                      .where = argument,
                      .help = app.get_name() == "estimate"
@@ -272,13 +286,25 @@ ExitCode run_dashed_command_line(int argc,
   return ExitCode::kDone;
 }
 
-/// A plan's flag as it is known, where it was typed with underscores, as Python's programs have it.
+/// A flag as it is known, where it was typed with underscores, as Python's programs have it.
 std::string with_dashes(const std::string& argument) {
+  constexpr std::array<std::string_view, 1> kOtherFlags = {"--world-size"};
   const std::size_t end = std::min(argument.find('='), argument.size());
   std::string name = argument.substr(0, end);
   std::replace(name.begin(), name.end(), '_', '-');
   const bool changes = argument.starts_with("--") && name != argument.substr(0, end);
-  return changes && find_plan_flag(name) != nullptr ? name + argument.substr(end) : argument;
+  const bool is_known =
+      find_plan_flag(name) != nullptr ||
+      std::find(kOtherFlags.begin(), kOtherFlags.end(), name) != kOtherFlags.end();
+  return changes && is_known ? name + argument.substr(end) : argument;
+}
+
+/// Gives a flag that stands without its value the one that is meant, where no word follows it.
+void complete_bare_flags(std::vector<std::string>& arguments) {
+  for (std::size_t i = 0; i < arguments.size() && arguments[i] != "--"; ++i) {
+    const bool is_bare = i + 1 == arguments.size() || arguments[i + 1].starts_with("-");
+    if (is_bare && arguments[i] == "--advice") arguments[i] = "--advice=always";
+  }
 }
 
 }  // namespace
@@ -289,6 +315,7 @@ ExitCode run_command_line(int argc, const char* const* argv, const Environment& 
     if (argument == "--") break;  // the arguments of another program follow
     argument = with_dashes(argument);
   }
+  complete_bare_flags(with_dashes_only);
   std::vector<const char*> dashed;
   dashed.reserve(with_dashes_only.size());
   for (const std::string& argument : with_dashes_only) dashed.push_back(argument.c_str());

@@ -405,7 +405,7 @@ Command add_estimate_command(CLI::App& root) {
   app->add_option("--advice",
                   options->advice,
                   "try changes of the plan: auto (if it does not surely fit), always (also if it "
-                  "fits, to save memory or time) or never")
+                  "fits, to save memory or time; --advice without a word means it) or never")
       ->type_name("WHEN")
       ->capture_default_str()
       ->group("Output");

@@ -110,6 +110,16 @@ int64_t flag_or_variable(const std::string& flag,
 /// `--ranks auto`: the ranks follow from what those before did.
 bool are_found(const ExecOptions& options) { return options.ranks == "auto"; }
 
+int64_t rank_in(const std::string& text, const char* source, int64_t world_size) {
+  const int64_t rank = parse_whole_number(text, source);
+  if (world_size == 1 && rank > 0) {
+    throw UserError({.what = "the world has one rank",
+                     .where = fmt::format("{} = {}", source, rank),
+                     .help = "give --world-size N"});
+  }
+  return number_in(text, source, 0, world_size - 1);
+}
+
 std::vector<int64_t> ranks_of(const ExecOptions& options,
                               int64_t world_size,
                               const Environment& environment) {
@@ -122,12 +132,12 @@ std::vector<int64_t> ranks_of(const ExecOptions& options,
   if (!options.ranks.empty()) {
     std::set<int64_t> ranks;
     for (const std::string& rank : estimator::split(options.ranks, ',')) {
-      ranks.insert(number_in(rank, "--ranks", 0, world_size - 1));
+      ranks.insert(rank_in(rank, "--ranks", world_size));
     }
     return {ranks.begin(), ranks.end()};
   }
   const int64_t rank = flag_or_variable(options.rank, "--rank", kRankVariable, environment, 0, 0);
-  return {number_in(std::to_string(rank), "--rank", 0, world_size - 1)};
+  return {rank_in(std::to_string(rank), "--rank", world_size)};
 }
 
 /// They say what the virtual GPU plays or invents.
@@ -476,7 +486,10 @@ Command add_exec_command(CLI::App& root) {
   };
   add("--gpu", options->gpu, "the GPU to simulate (see `onerank list gpus`)", "NAME")
       ->capture_default_str();
-  add("--world-size", options->world_size, "ranks of the world (or WORLD_SIZE; default 1)", "N");
+  add("--world-size,--gpus,--num-gpus",
+      options->world_size,
+      "ranks of the world (or WORLD_SIZE; default 1)",
+      "N");
   add("--rank", options->rank, "the rank to run (or RANK; default 0)", "R");
   add("--ranks",
       options->ranks,

@@ -436,13 +436,25 @@ RankProfile run_as_rank(const ExecJob& job,
 
 }  // namespace
 
+namespace {
+
+std::string help_for_no_program(const std::string& program) {
+  const bool is_python = fs::path(program).extension() == ".py";
+  if (std::error_code ignored; is_python && fs::is_regular_file(program, ignored)) {
+    return fmt::format("a script is started by its interpreter: -- python {}", program);
+  }
+  return program.find('/') == std::string::npos
+             ? "no folder of PATH has such a program: give its path"
+             : "there is no such program, or it may not be executed";
+}
+
+}  // namespace
+
 void check_command(const std::vector<std::string>& command, const Environment& environment) {
   if (!find_executable(command.front(), environment).empty()) return;
   throw UserError({.what = fmt::format("cannot start {}", command.front()),
                    .where = shown(command),
-                   .help = command.front().find('/') == std::string::npos
-                               ? "no folder of PATH has such a program: give its path"
-                               : "there is no such program, or it may not be executed"});
+                   .help = help_for_no_program(command.front())});
 }
 
 RankProfile exec_rank(const ExecJob& job,

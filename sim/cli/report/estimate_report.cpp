@@ -516,7 +516,7 @@ std::string estimate_text(const ClusterEstimate& estimate, const ReportStyle& st
          rank_step_text(estimate) + training_text(estimate.training, style) +
          advice_text(estimate, style) +
          (estimate.verdict.fits() && estimate.advice.empty()
-              ? "\n--advice always tries what would save memory or time, though the plan fits\n"
+              ? "\n`--advice always` tries what would save memory or time, though the plan fits\n"
               : "") +
          tables_text(textbook_tables(estimate), style) +
          sources_text(estimate.rates, estimate.assumptions, estimate.not_modelled, style);

@@ -349,7 +349,7 @@ const std::vector<BadPlan> kBadPlans = {
      {"has no num_attention_heads", "model.num_attention_heads = 0"}},
     {"NoVocabulary",
      R"({"model": {"vocab_size": 0}})",
-     {"has no vocab_size", "model.vocab_size = 0", "give model.vocab_size"}},
+     {"has no vocab_size", "model.vocab_size = 0", "give --vocab-size"}},
     {"NegativeHeadroom",
      R"({"memory": {"headroom_bytes": -1}})",
      {"out of range", "memory.headroom_bytes = -1"}},

@@ -255,7 +255,7 @@ TEST_F(BadInput, WhatIsMissingIsAskedFor) {
   EXPECT_THAT(no_gpu.error, HasSubstr("give --gpu h100, see `onerank list gpus`"));
   expect_plan_refused(R"({"model": {"num_layers": 2, "hidden_size": 64, "num_attention_heads": 4,
       "max_position_embeddings": 128}, "cluster": {"gpu": "h100", "nodes": 1}})",
-                      {"the model has no vocab_size", "give model.vocab_size"});
+                      {"the model has no vocab_size", "give --vocab-size"});
 }
 
 TEST_F(BadInput, FlagsAreNamedAsTheyWereTyped) {

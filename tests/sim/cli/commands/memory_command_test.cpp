@@ -57,6 +57,12 @@ TEST_F(MemoryCommand, ShowsAsManyRowsAsAskedForAndSaysHowManyAreLeft) {
   EXPECT_THAT(result.output, HasSubstr("and 1 more (--top 2)\n"));
 }
 
+TEST_F(MemoryCommand, SaysWhatAnotherDocumentIs) {
+  const std::string estimate = write("e.json", "{\n \"kind\": \"cluster_estimate\"\n}\n");
+  EXPECT_THAT(run({"memory", estimate}).error,
+              HasSubstr("this is a cluster_estimate, not a peak_snapshot"));
+}
+
 TEST_F(MemoryCommand, PrintsGroupsAsADocument) {
   const ProgramResult result = run({"memory", write_snapshot(), "--by", "module", "--json"});
   const auto memory = estimator::Json::parse(result.output);

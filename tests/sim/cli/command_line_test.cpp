@@ -1,0 +1,100 @@
+// What people type that is no flag or subcommand of ours, and what they are told.
+#include <gmock/gmock.h>
+
+#include <array>
+
+#include "tests/sim/cli/onerank_program.h"
+
+namespace sim {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+class CommandLine : public OnerankProgram {
+ protected:
+  std::string error_of(const std::vector<std::string>& arguments) {
+    const ProgramResult result = run(arguments);
+    EXPECT_EQ(result.exit_code, 2) << testing::PrintToString(arguments);
+    return result.error;
+  }
+};
+
+TEST_F(CommandLine, WordsOfOtherProgramsNameTheFlagThatIsMeant) {
+  constexpr std::array<std::array<const char*, 2>, 10> kWords = {
+      {{"--zero", "--zero-stage"},
+       {"--seqlen", "--seq-length"},
+       {"--batch-size", "--micro-batch-size"},
+       {"--ac", "--recompute-granularity"},
+       {"--activation-checkpointing", "--recompute-granularity"},
+       {"--flash-attn", "--attention-backend flash"},
+       {"--nnodes", "--nodes"},
+       {"--nproc_per_node", "--gpus-per-node"},
+       {"--deepspeed", "write the file's name without a flag"},
+       {"--fsdp", "a switch has none"}}};
+  for (const auto& [typed, told] : kWords) {
+    EXPECT_THAT(error_of(small_plan({"check"}, {typed, "3"})), HasSubstr(told)) << typed;
+  }
+}
+
+TEST_F(CommandLine, WordsInPlaceOfASubcommandNameTheFlag) {
+  EXPECT_THAT(error_of({"help"}), HasSubstr("onerank --help"));
+  EXPECT_THAT(error_of({"version"}), HasSubstr("onerank --version"));
+}
+
+TEST_F(CommandLine, TheWorldsSizeMayHaveAnUnderscore) {
+  EXPECT_EQ(run(small_plan({"check"}, {"--world_size", "8"})).exit_code, 0);
+}
+
+TEST_F(CommandLine, AdviceWithoutAWordIsAlwaysGiven) {
+  const ProgramResult bare = run(small_plan({"estimate"}, {"--advice"}));
+  EXPECT_EQ(bare.output, run(small_plan({"estimate"}, {"--advice", "always"})).output);
+  EXPECT_THAT(run(small_plan({"estimate"})).output, HasSubstr("`--advice always` tries"));
+}
+
+TEST_F(CommandLine, MegatronsUniformRecomputeOfSingleLayersIsTaken) {
+  const std::vector<std::string> full = {"--recompute-granularity", "full"};
+  const auto with = [&](const std::string& method, const std::string& layers) {
+    std::vector<std::string> flags = full;
+    flags.insert(flags.end(), {"--recompute-method", method, "--recompute-num-layers", layers});
+    return small_plan({"check"}, flags);
+  };
+  EXPECT_EQ(run(with("uniform", "1")).exit_code, 0);
+  EXPECT_THAT(error_of(with("block", "1")), HasSubstr("use --recompute-method uniform"));
+  EXPECT_THAT(error_of(with("uniform", "4")), HasSubstr("use --recompute-num-layers 1"));
+}
+
+TEST_F(CommandLine, AStageOfZeroThatIsNotThereIsToldOnce) {
+  EXPECT_THAT(error_of(small_plan({"check"}, {"--zero-stage", "4"})),
+              AllOf(HasSubstr("no such ZeRO stage"), Not(HasSubstr("FSDP2 here"))));
+}
+
+TEST_F(CommandLine, AModelIsReadFromItsFile) {
+  const std::string config = write("config.json",
+                                   R"({"architectures": ["LlamaForCausalLM"],
+      "model_type": "llama", "hidden_size": 256, "intermediate_size": 512,
+      "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 4,
+      "vocab_size": 1024, "max_position_embeddings": 512, "rms_norm_eps": 1e-5,
+      "rope_theta": 10000.0, "hidden_act": "silu", "tie_word_embeddings": false,
+      "torch_dtype": "bfloat16"})");
+  for (const std::string& model : {config, path("")}) {
+    const ProgramResult result = run(small_plan({"check"}, {"--model", model}));
+    EXPECT_EQ(result.exit_code, 0) << result.error;
+  }
+  EXPECT_THAT(error_of(small_plan({"check", write("plan.json", "{}")}, {"--model", config})),
+              HasSubstr("a plan is read from one file"));
+  EXPECT_THAT(error_of(small_plan({"check"}, {"--model", "facebook/opt-1.3b"})),
+              HasSubstr("its config.json can be given as a file"));
+}
+
+TEST_F(CommandLine, ExecTellsHowAProgramAndAWorldAreGiven) {
+  EXPECT_THAT(error_of({"exec", "--rank", "3", "--", "true"}), HasSubstr("give --world-size"));
+  EXPECT_THAT(error_of({"exec", "--gpus", "8", "--rank", "9", "--", "true"}),
+              HasSubstr("from 0 to 7"));
+  const std::string script = write("t.py", "");
+  EXPECT_THAT(error_of({"exec", script}), HasSubstr("-- python " + script));
+}
+
+}  // namespace
+}  // namespace sim
