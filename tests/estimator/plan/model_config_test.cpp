@@ -6,7 +6,7 @@ namespace estimator {
 namespace {
 
 TEST(ModelPresets, HaveTheirPublishedParameterCounts) {
-  EXPECT_EQ(model_presets().size(), 48u);
+  EXPECT_EQ(model_presets().size(), 50u);
   for (const ModelPreset& preset : model_presets()) {
     EXPECT_EQ(parameter_count(preset.config, preset.config.vocab_size), preset.parameters)
         << preset.name;
@@ -48,8 +48,16 @@ TEST(ModelPresets, HaveTheNormsAndRoutersOfTheirAuthors) {
 
 TEST(ModelPresets, AreFoundByAliasAndAnyCase) {
   EXPECT_EQ(find_model_preset("GPT3")->name, "gpt3-175b");
-  EXPECT_EQ(find_model_preset("Llama-3.1-8B")->name, "llama3-8b");
+  EXPECT_EQ(find_model_preset("Llama-3.1-8B")->name, "llama3.1-8b");
   EXPECT_EQ(find_model_preset("llama4"), nullptr);
+}
+
+// Their config.json: 8,192 positions in Llama 3, 131,072 in 3.1 and 3.3.
+TEST(ModelPresets, HaveThePositionsOfTheirVersion) {
+  EXPECT_EQ(find_model_preset("llama3-8b")->config.max_position_embeddings, 8192);
+  for (const char* name : {"llama3.1-8b", "llama-3.1-70b", "llama3.3-70b", "llama3.1-405b"}) {
+    EXPECT_EQ(find_model_preset(name)->config.max_position_embeddings, 131'072) << name;
+  }
 }
 
 TEST(ModelConfig, DerivesMegatronsDefaults) {
@@ -109,8 +117,8 @@ TEST(ModelConfig, CountsNormsOfQueriesAndKeysOfEachHead) {
 TEST(ModelPresets, AreFoundByNamesOfAHub) {
   EXPECT_EQ(bare_model_name("meta-llama/Meta-Llama-3.1-8B-Instruct"), "Llama-3.1-8B");
   for (const auto& [name, preset] :
-       {std::pair{"meta-llama/Llama-3.1-8B-Instruct", "llama3-8b"},
-        std::pair{"meta-llama/Llama-3.3-70B-Instruct", "llama3-70b"},
+       {std::pair{"meta-llama/Llama-3.1-8B-Instruct", "llama3.1-8b"},
+        std::pair{"meta-llama/Llama-3.3-70B-Instruct", "llama3.1-70b"},
         std::pair{"Qwen/Qwen2.5-7B-Instruct", "qwen2.5-7b"},
         std::pair{"Qwen/Qwen3-235B-A22B-Thinking-2507", "qwen3-235b-a22b"},
         std::pair{"Qwen/Qwen2-0.5B", "qwen2.5-0.5b"},
