@@ -62,7 +62,7 @@ const std::vector<Document>& documents() {
       {"links", schema_of_list<link_list>},
       {"frameworks", schema_of_list<framework_list>},
       {"options", schema_of_list<option_list>},
-      {"plans", schema_of_list<plan_list>},
+      {"example-plans", schema_of_list<plan_list>},
       {"torch", schema_of_list<torch_list>}};
   return all;
 }

@@ -72,7 +72,7 @@ TEST_F(SchemaCommand, KnowsEveryDocumentThatIsPrinted) {
            {"models", {"list", "models"}},
            {"links", {"list", "links"}},
            {"frameworks", {"list", "frameworks"}},
-           {"plans", {"list", "plans"}},
+           {"example-plans", {"list", "plans"}},
            {"torch", {"list", "torch"}}}) {
     std::vector<std::string> arguments = printed.arguments;
     arguments.emplace_back("--json");
