@@ -77,7 +77,7 @@ std::string configuration_of(const ShellScript& script) {
     for (const ShellWord& word : command.words) {
       const std::size_t equals = word.text.find('=');
       const bool has_value = word.text.starts_with("-") && equals != word.text.npos;
-      const std::string value = has_value ? word.text.substr(equals + 1) : word.text;
+      std::string value = has_value ? word.text.substr(equals + 1) : word.text;
       if (has_value) flag = word.text.substr(0, equals);
       if (names_configuration(flag) && is_configuration(value)) return value;
       flag = word.text;

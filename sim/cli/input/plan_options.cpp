@@ -127,7 +127,7 @@ void leave_open_how_many_machines(Json& tree) {
 }  // namespace
 
 std::string PlanOptions::file_of_model() const {
-  const std::string model = flags_.typed(kModelPath);
+  std::string model = flags_.typed(kModelPath);
   std::error_code ignored;
   const bool is_file =
       !model.empty() && !estimator::named_model(model) && std::filesystem::exists(model, ignored);

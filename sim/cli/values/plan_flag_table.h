@@ -17,7 +17,7 @@ struct PlanFlag {
   estimator::OptionType type = estimator::OptionType::kSwitch;
   std::string placeholder;  ///< stands for its value in the help: "N"
   std::string help;         ///< with the allowed words and the default
-  std::string only = "";    ///< of a flag without effect: the one value that it may have
+  std::string only = {};    ///< of a flag without effect: the one value that it may have
 
   bool is_switch() const { return !said.constant.empty() || (path.empty() && only.empty()); }
   /// The last name, which is the usual short one.
