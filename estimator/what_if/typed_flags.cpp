@@ -7,6 +7,7 @@
 
 #include "estimator/base/fields.h"
 #include "estimator/base/text.h"
+#include "estimator/compose/pieces.h"
 #include "estimator/plan/option_table.h"
 #include "estimator/what_if/option_paths.h"
 
@@ -59,6 +60,7 @@ std::string flags_to_type(const PlanEdits& edits) {
 }
 
 std::string search_to_type(const PlanSpec& spec, const Plan& plan, int64_t max_gpus) {
+  if (!obstacle_to_composition(plan).empty()) return "";
   std::string command = "onerank search";
   if (plan.model_preset.empty()) return command;
   PlanEdits edits = {{"model.preset", plan.model_preset}};

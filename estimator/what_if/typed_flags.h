@@ -13,7 +13,7 @@ std::string flags_to_type(const PlanEdits& edits);
 
 /// What to type to search for layouts of the same training on up to `max_gpus` GPUs: "onerank
 /// search --model llama3-70b --gpu h100-sxm --gbs 32 --max-gpus 32". Only the command's name where
-/// the model has no name of its own. `plan` is that of `spec`.
+/// the model has no name of its own; "" where layouts cannot be composed. `plan` is that of `spec`.
 std::string search_to_type(const PlanSpec& spec, const Plan& plan, int64_t max_gpus);
 
 }  // namespace estimator

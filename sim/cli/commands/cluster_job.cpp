@@ -8,7 +8,6 @@
 
 #include "estimator/base/files.h"
 #include "estimator/cluster/rank_classes.h"
-#include "estimator/compose/pieces.h"
 #include "estimator/hardware/hardware.h"
 #include "estimator/what_if/typed_flags.h"
 #include "sim/cli/process/exec_process.h"
@@ -95,11 +94,8 @@ std::string ClusterResult::lacking_gpus() const {
   if (!estimate.lacks_gpus(world_size)) return "";
   int64_t most = input.plan.cluster.gpus_per_node;  // a search doubles machines
   while (most < estimate.whole_state->fewest_gpus) most *= 2;
-  const bool can_search = estimator::obstacle_to_composition(input.plan).empty();
   return lacking_gpus_text(
-      estimate,
-      world_size,
-      can_search ? estimator::search_to_type(input.spec, input.plan, 2 * most) : "");
+      estimate, world_size, estimator::search_to_type(input.spec, input.plan, 2 * most));
 }
 
 void refuse_flag_of_plans(const std::string& flag) {
