@@ -198,11 +198,7 @@ StepTime step_time(const Plan& plan,
   const auto saved = [&](WaitVariant before, WaitVariant after) {
     return replays[before].stages[slowest].end_seconds - replays[after].stages[slowest].end_seconds;
   };
-  // Where no rank has the same parameters, what follows the last backward scales gradients.
-  const bool has_replicas =
-      plan.replicas() > 1 || (plan.model.has_experts() && plan.expert_replicas() > 1);
-  (has_replicas ? time.exposed_communication_seconds.data : time.compute_seconds) += exposed_reduce;
-  time.exposed_communication_seconds.data += saved(kAllWaits, kDataRanksReady);
+  time.exposed_communication_seconds.data += exposed_reduce + saved(kAllWaits, kDataRanksReady);
   time.exposed_communication_seconds.pipeline += saved(kDataRanksReady, kTransfersFree);
   const double bubble = replays[kTransfersFree].stages[slowest].idle_seconds() + end_seconds -
                         end_of_step(stages[slowest]) - stages[slowest].first_added.total_seconds();
