@@ -134,7 +134,7 @@ TEST(PeakSnapshot, OfLinesThatWouldOverflowTheirSumIsRefused) {
 TEST(PeakSnapshot, ForeignFilesAreRefused) {
   EXPECT_NE(complaint_about_text("").find("not a peak snapshot"), std::string::npos);
   EXPECT_NE(complaint_about_text("\x80\x02}q").find("line 1 is not a header"), std::string::npos);
-  EXPECT_NE(complaint_about_text("{\"kind\": \"rank_profile\"}\n").find("kind is not"),
+  EXPECT_NE(complaint_about_text("{\"kind\": \"rank_profile\"}\n").find("this is a rank_profile"),
             std::string::npos);
   EXPECT_NE(complaint_about_text("[1, 2]\n").find("kind is not"), std::string::npos);
 }
