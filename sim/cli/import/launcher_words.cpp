@@ -1,8 +1,10 @@
 #include "sim/cli/import/launcher_words.h"
 
+#include <array>
 #include <charconv>
 
 #include "estimator/base/contains.h"
+#include "estimator/base/enum_names.h"
 #include "estimator/base/fields.h"
 #include "estimator/base/text.h"
 #include "sim/cli/import/key_table.h"
@@ -34,24 +36,29 @@ void read_gpus(const std::string& text, std::optional<int64_t>& gpus, std::strin
   }
 }
 
-/// What a launcher's key writes: launchers.json has the names.
-enum class Meaning { kNodes, kGpusOfNode, kRanksOfNode, kTasksOfNode, kGpus, kTasks, kNone };
+/// What a launcher's key says: launchers.json has the names.
+enum class Meaning { kNodes, kGpusOfNode, kRanksOfNode, kTasksOfNode, kGpus, kTasks };
+constexpr std::array<estimator::EnumName<Meaning>, 6> enum_names(Meaning) {
+  return {{{Meaning::kNodes, "nodes"},
+           {Meaning::kGpusOfNode, "gpus of a node"},
+           {Meaning::kRanksOfNode, "ranks of a node"},
+           {Meaning::kTasksOfNode, "tasks of a node"},
+           {Meaning::kGpus, "gpus"},
+           {Meaning::kTasks, "tasks"}}};
+}
 
-Meaning meaning_of(const std::string& key) {
+std::optional<Meaning> meaning_of(const std::string& key) {
   static const auto rows = read_key_rows(onerank_data::import_launchers_json, "launchers.json");
   for (const KeyRow& row : rows) {
-    if (!estimator::contains(row.keys, key)) continue;
-    if (row.path == "cluster.nodes") return Meaning::kNodes;
-    if (row.constant == "ranks") return Meaning::kRanksOfNode;
-    if (row.constant == "tasks") return Meaning::kTasksOfNode;
-    if (row.constant == "all") return Meaning::kGpus;
-    return row.constant == "all tasks" ? Meaning::kTasks : Meaning::kGpusOfNode;
+    if (estimator::contains(row.keys, key)) return estimator::value_named<Meaning>(row.constant);
   }
-  return Meaning::kNone;
+  return std::nullopt;
 }
 
 void read_value(const std::string& key, const std::string& value, LaunchedCluster& cluster) {
-  switch (meaning_of(key)) {
+  const std::optional<Meaning> meaning = meaning_of(key);
+  if (!meaning) return;
+  switch (*meaning) {
     case Meaning::kNodes:
       if (const auto nodes = number_in(value.substr(value.find(':') + 1))) cluster.nodes = nodes;
       break;
@@ -70,8 +77,6 @@ void read_value(const std::string& key, const std::string& value, LaunchedCluste
       break;
     case Meaning::kGpus:
       read_gpus(value, cluster.gpus, cluster.gpu);
-      break;
-    case Meaning::kNone:
       break;
   }
 }
@@ -128,9 +133,8 @@ void set_cluster(const LaunchedCluster& cluster, ImportedPlan& plan) {
     if (!all) all = cluster.tasks;
   } else if (!of_node) {
     plan.notes.push_back(
-        "each task starts as many ranks as the script does not say: machines of 8 GPUs are "
-        "assumed; "
-        "give --gpus-per-node for others");
+        "how many ranks each task starts is not known from the script: machines of 8 GPUs are "
+        "assumed; give --gpus-per-node for others");
   }
   if (of_node) set_key(plan, "cluster.gpus_per_node", *of_node);
   std::optional<int64_t> nodes = cluster.nodes;
