@@ -18,7 +18,7 @@ namespace {
 struct SlowKernels {
   std::string what;
   std::optional<std::vector<std::string>> kernels;
-  std::optional<Framework> framework;
+  std::optional<std::vector<Framework>> frameworks;
   bool strided = false;
   std::optional<std::vector<std::string>> dtypes;
   std::optional<std::vector<std::string>> other_dtypes;
@@ -26,7 +26,7 @@ struct SlowKernels {
   std::string source;
 
   bool holds_for(const OperatorRecord& kernel, std::optional<Framework> of) const {
-    return (!kernels || contains(*kernels, kernel.name)) && (!framework || framework == of) &&
+    return (!kernels || contains(*kernels, kernel.name)) && (!frameworks || (of && contains(*frameworks, *of))) &&
            (!strided || kernel.is_strided) && (!dtypes || contains(*dtypes, kernel.dtype)) &&
            (!other_dtypes || contains(*other_dtypes, kernel.other_dtype));
   }
@@ -35,7 +35,7 @@ template <class Visitor>
 void visit_fields(Visitor& visit, SlowKernels& row) {
   visit("what", row.what, "in words");
   visit("kernels", row.kernels, "names of operators or kernels; empty: any");
-  visit("framework", row.framework, "whose runs it is of; empty: any");
+  visit("frameworks", row.frameworks, "whose runs it is of; empty: any");
   visit("strided", row.strided, "only where inputs do not fill memory in the same order");
   visit("dtypes", row.dtypes, "of the first input; empty: any");
   visit("other_dtypes", row.other_dtypes, "of another input; empty: any or none");

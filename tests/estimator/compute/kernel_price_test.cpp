@@ -124,5 +124,15 @@ TEST(KernelPrice, OfNanotronsConcatenationIsThatOfItsPytorch) {
   EXPECT_DOUBLE_EQ(memory_share(cat, Framework::kMegatronLm), 1);
 }
 
+TEST(KernelPrice, OfPytorchsNormIsNotThatOfTransformerEngine) {
+  const OperatorRecord forward = kernel("aten::_fused_rms_norm", "BFloat16", {{1 << 24}}, 1 << 26);
+  OperatorRecord backward = forward;
+  backward.name = "aten::_fused_rms_norm_backward";
+  EXPECT_DOUBLE_EQ(memory_share(forward, Framework::kTorchtitan), 0.69);
+  EXPECT_DOUBLE_EQ(memory_share(backward, Framework::kTorchtitan), 0.34);
+  EXPECT_DOUBLE_EQ(memory_share(backward, std::nullopt), 0.34);
+  EXPECT_DOUBLE_EQ(memory_share(backward, Framework::kMegatronLm), 1);
+}
+
 }  // namespace
 }  // namespace estimator
