@@ -7,6 +7,7 @@
 
 #include <filesystem>
 #include <iterator>
+#include <memory>
 #include <sstream>
 #include <string_view>
 
@@ -17,7 +18,6 @@ namespace {
 using PyObject = void;
 using AddPendingCall = int (*)(int (*)(void*), void*);
 using SetNone = void (*)(PyObject*);
-using RunString = int (*)(const char*, void*);
 
 template <class Symbol>
 Symbol find(const char* name) {
@@ -39,12 +39,35 @@ int raise_system_exit(void*) {
   return -1;
 }
 
+/// How Python's grammar reads a text: Py_eval_input, Py_file_input.
+enum class Grammar : int { kExpression = 258, kStatements = 257 };
+
+/// What the text gives, to be released; null if it has set an exception, or without Python. Its
+/// names are its own: those of the program may hide Python's (nanoGPT has a variable `compile`).
+/// The thread must hold the interpreter's lock.
+PyObject* run_text(const std::string& text, Grammar grammar) {
+  const auto run = find<PyObject* (*)(const char*, int, PyObject*, PyObject*)>("PyRun_String");
+  const auto make_names = find<PyObject* (*)()>("PyDict_New");
+  const auto release = find<void (*)(PyObject*)>("Py_DecRef");
+  if (!run || !make_names || !release) return nullptr;
+  PyObject* const names = make_names();
+  PyObject* const value = run(text.c_str(), static_cast<int>(grammar), names, names);
+  release(names);
+  return value;
+}
+
 /// Prints an error of the script's and goes on: the program does not depend on it.
 int run_script(void* source) {
-  const auto run = find<RunString>("PyRun_SimpleStringFlags");
-  auto* const text = static_cast<std::string*>(source);
-  if (run != nullptr) run(text->c_str(), nullptr);
-  delete text;
+  const std::unique_ptr<std::string> text(static_cast<std::string*>(source));
+  const auto print_error = find<void (*)()>("PyErr_Print");
+  const auto release = find<void (*)(PyObject*)>("Py_DecRef");
+  if (!print_error || !release) return 0;
+  PyObject* const none = run_text(*text, Grammar::kStatements);
+  if (none == nullptr) {
+    print_error();
+  } else {
+    release(none);
+  }
   return 0;
 }
 
@@ -61,20 +84,15 @@ std::string quoted(const std::string& text) {
 /// The text that an expression gives, or "" if it fails. The thread must hold the interpreter's
 /// lock.
 std::string evaluate(const std::string& expression) {
-  constexpr int kExpression = 258;  // Py_eval_input
-  const auto run = find<PyObject* (*)(const char*, int, PyObject*, PyObject*)>("PyRun_String");
-  const auto make_names = find<PyObject* (*)()>("PyDict_New");
   const auto utf8 = find<const char* (*)(PyObject*)>("PyUnicode_AsUTF8");
   const auto clear_error = find<void (*)()>("PyErr_Clear");
   const auto release = find<void (*)(PyObject*)>("Py_DecRef");
-  if (!run || !make_names || !utf8 || !clear_error || !release) return "";
-  PyObject* const names = make_names();
-  PyObject* const value = run(expression.c_str(), kExpression, names, names);
+  if (!utf8 || !clear_error || !release) return "";
+  PyObject* const value = run_text(expression, Grammar::kExpression);
   const char* const text = value == nullptr ? nullptr : utf8(value);
   std::string copy = text == nullptr ? "" : text;
   if (text == nullptr) clear_error();
   if (value != nullptr) release(value);
-  release(names);
   return copy;
 }
 

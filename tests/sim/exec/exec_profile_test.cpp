@@ -11,6 +11,8 @@ namespace {
 using testing::Contains;
 using testing::Field;
 using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
 
 class ExecProfile : public ExecProgram {};
 
@@ -19,7 +21,7 @@ TEST_F(ExecProfile, OfAProgramThatIsEndedAfterKStepsHasKIterationsWithKernelsAnd
       run_program("plain.py", {"--steps", "2", "--peak-snapshot", path("peak.jsonl")});
   ASSERT_EQ(result.exit_code, 0) << result.error;
   EXPECT_THAT(result.output, HasSubstr("step 1"));
-  EXPECT_THAT(result.output, testing::Not(HasSubstr("step 2")));
+  EXPECT_THAT(result.output, Not(HasSubstr("step 2")));
   const auto told = profile(0);
   const auto& program = *told.program;
   EXPECT_EQ(program.optimizer_steps, 2);
@@ -36,6 +38,14 @@ TEST_F(ExecProfile, OfAProgramThatIsEndedAfterKStepsHasKIterationsWithKernelsAnd
         return g.m == 2048 && g.n == 32 && g.k == 512;
       });
   ASSERT_NE(forward, program.gemms.end());
+}
+
+TEST_F(ExecProfile, OfAProgramWhoseVariablesHideNamesOfPythonHasItsPhasesAndItsModules) {
+  const ProgramResult result = run_program("hides_names.py", {});
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_EQ(result.error, "");
+  EXPECT_EQ(profile(0).program->optimizer_steps, 2);
+  EXPECT_THAT(profile(0).modules, Not(IsEmpty()));
 }
 
 TEST_F(ExecProfile, ListsWhatWasReadAlthoughNobodyComputedIt) {
