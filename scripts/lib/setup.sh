@@ -11,15 +11,17 @@ readonly kPackages=(
   binutils ccache cmake g++ ninja-build python3 python3-venv
   libcli11-dev libfmt-dev libgloo-dev libgmock-dev libgtest-dev libtomlplusplus-dev libyaml-cpp-dev nlohmann-json3-dev
 )
-# Slurm, for the tests that start ranks with it, and clang-tidy; tests are skipped where these are missing.
-readonly kTestPackages=(clang-tidy-14 munge slurm-client slurmctld slurmd)
+# Slurm, for the tests that start ranks with it, clang-tidy, and the headers of Python, with which Triton compiles what
+# launches its kernels; tests are skipped where these are missing.
+readonly kTestPackages=(clang-tidy-14 munge python3-dev slurm-client slurmctld slurmd)
 # CUDA headers of the version that the torch wheel is built with, and the formatter of the house style.
 readonly kTools=(nvidia-cuda-runtime==13.0.96 nvidia-cuda-crt==13.0.88 clang-format==14.0.6)
 # Real programs for the tests of `onerank exec`, and what they need; torch itself is there (--no-deps: pip
 # would add the NVIDIA packages to it).
 readonly kPrograms=(
   transformers==4.57.3 accelerate==1.12.0 huggingface-hub==0.36.0 tokenizers==0.22.1 safetensors==0.7.0
-  nvidia-ml-py==13.615.71 'numpy<3' regex packaging pyyaml psutil tqdm requests urllib3 idna certifi charset-normalizer
+  nvidia-ml-py==13.615.71 triton==3.6.0 'numpy<3' regex packaging pyyaml psutil tqdm requests urllib3 idna certifi
+  charset-normalizer
 )
 # What the torch wheel asks for besides the NVIDIA packages and Triton: gigabytes that only a GPU needs.
 readonly kTorchPurePython=(

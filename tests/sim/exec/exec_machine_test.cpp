@@ -104,7 +104,7 @@ TEST_F(ExecMachine, CountsAGraphAtEveryLaunch) {
 }
 
 TEST_F(ExecMachine, CountsTheLaunchesOfTritonKernels) {
-  if (!has_package("triton")) GTEST_SKIP() << "no triton: scripts/test does not install it";
+  if (!has_package("triton")) GTEST_SKIP() << "no triton: scripts/test installs it";
   const ProgramResult result = run_program("triton_kernel.py", {});
   ASSERT_EQ(result.exit_code, 0) << result.error;
   const auto kernels = profile(0).program->kernels;
