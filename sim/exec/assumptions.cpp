@@ -175,7 +175,7 @@ void Assumptions::assume_number(const at::RecordFunction& function,
   if (number == values_.numbers.end()) return;
   for (const at::Tensor& result : results_of(function, call)) {
     if (!result.defined() || !result.is_cuda() || result.numel() != 1) continue;
-    make_known(result, {number->value}, gpu);
+    make_known(result, {number->value}, ValueOrigin::kHost, gpu);
     note(call.name, fmt::format("{}", number->value), function);
   }
 }
@@ -194,7 +194,7 @@ void Assumptions::assume_choices(const at::RecordFunction& function,
   const double most = static_cast<double>(call.experts) / static_cast<double>(of_each);
   const auto tokens =
       tokens_of_experts(total, call.experts, std::min(*values_.fullest_expert, most));
-  make_known(places, choices_of_rows(rows, of_each, tokens), gpu);
+  make_known(places, choices_of_rows(rows, of_each, tokens), ValueOrigin::kHost, gpu);
   note(kExpertTokens, fmt::format("{} tokens on {} experts", total, call.experts), function);
 }
 
@@ -207,7 +207,7 @@ void Assumptions::assume_counts(const at::RecordFunction& function,
   if (!total || results.size() != 1 || !results[0].is_cuda() || results[0].dim() != 1) return;
   if (is_known(results[0], gpu)) return;  // the host has counted
   const auto tokens = tokens_of_experts(*total, results[0].numel(), *values_.fullest_expert);
-  make_known(results[0], {tokens.begin(), tokens.end()}, gpu);
+  make_known(results[0], {tokens.begin(), tokens.end()}, ValueOrigin::kHost, gpu);
   note(kExpertTokens, fmt::format("{} tokens on {} experts", *total, results[0].numel()), function);
 }
 

@@ -117,15 +117,16 @@ HostTreatment host_treatment_of(const at::RecordFunction& function) {
 
 void make_known(const at::Tensor& device,
                 const std::vector<double>& values,
+                ValueOrigin origin,
                 const VirtualGpu& gpu) {
   const BesideTheProgram beside;
   const at::Tensor numbers =
       at::empty_strided({static_cast<int64_t>(values.size())}, {1}, at::kDouble);
   std::copy(values.begin(), values.end(), numbers.mutable_data_ptr<double>());
-  make_known(
-      device,
-      {.tensor = numbers.view(device.sizes()).to(device.scalar_type()), .is_of_the_host = true},
-      gpu);
+  make_known(device,
+             {.tensor = numbers.view(device.sizes()).to(device.scalar_type()),
+              .is_of_the_host = origin == ValueOrigin::kHost},
+             gpu);
 }
 
 std::unique_ptr<HostCall> HostCall::prepare(const at::RecordFunction& function,

@@ -17,9 +17,14 @@
 
 namespace sim {
 
-/// From now on the tensor `device` is known to hold these numbers from the user, in its own type.
-/// There must be as many as it has elements.
-void make_known(const at::Tensor& device, const std::vector<double>& values, const VirtualGpu& gpu);
+/// Who made values known: the host's own outlive a kernel that may have written anywhere.
+enum class ValueOrigin { kHost, kKernel };
+/// From now on the tensor `device` is known to hold these numbers, in its own type. There must be
+/// as many as it has elements.
+void make_known(const at::Tensor& device,
+                const std::vector<double>& values,
+                ValueOrigin origin,
+                const VirtualGpu& gpu);
 
 /// How the host follows the operators of one schema.
 struct HostTreatment {

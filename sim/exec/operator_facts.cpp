@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "sim/exec/count_reads.h"
+#include "sim/exec/drawn_integers.h"
 #include "sim/tracking/operator_key.h"
 
 namespace sim {
@@ -26,6 +27,7 @@ OperatorFacts new_facts(const at::RecordFunction& function) {
           .is_copy = is_copy(name),
           .is_sized_by_values = is_sized_by_values(name),
           .joins_tensors = name == "aten::cat",
+          .draws_integers = draws_integers(name),
           .may_read_messages = may_read_messages(name),
           .gathers_parameters = name == "fsdp::split_with_sizes_copy"};
 }

@@ -25,6 +25,7 @@ struct OperatorFacts {
   bool is_copy = false;             ///< see count_reads.h
   bool is_sized_by_values = false;  ///< see count_reads.h
   bool joins_tensors = false;       ///< see joined_tensors.h
+  bool draws_integers = false;      ///< see drawn_integers.h
   /// It may read what a message brought. False for calls of process groups, and where memory is
   /// made for messages.
   bool may_read_messages = false;

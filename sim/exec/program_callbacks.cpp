@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "sim/exec/drawn_integers.h"
 #include "sim/exec/joined_tensors.h"
 #include "sim/exec/operator_facts.h"
 
@@ -32,6 +33,7 @@ struct ObservedOperator final : at::ObserverContext {
   uint64_t start_time = 0;
   std::unique_ptr<HostCall> on_host;
   std::unique_ptr<JoinedTensors> joined;
+  std::unique_ptr<DrawnIntegers> drawn;
   std::unique_ptr<Assumptions::Call> assumed;
   int closed_around = 0;                   // of an operator that reads back
   const int64_t* answer_around = nullptr;  // the same
@@ -81,6 +83,7 @@ Context operator_started(const at::RecordFunction& function) {
     if (facts.joins_tensors && running.on_host == nullptr) {
       running.joined = JoinedTensors::prepare(function, gpu);
     }
+    if (facts.draws_integers) running.drawn = DrawnIntegers::prepare(function, gpu);
     for_each_memory(function.inputs(), facts.writes.arguments, [&](const MemoryRange& range) {
       running.written.push_back(range);
     });
@@ -90,8 +93,8 @@ Context operator_started(const at::RecordFunction& function) {
   }
   if (facts.reads_back) start_reading_back(running, gpu);
   const bool is_of_interest = facts.reads_back || running.on_host != nullptr ||
-                              running.joined != nullptr || running.assumed != nullptr ||
-                              !running.written.empty();
+                              running.joined != nullptr || running.drawn != nullptr ||
+                              running.assumed != nullptr || !running.written.empty();
   if (!is_of_interest) return nullptr;
   running.start_time = gpu.clock();
   return std::make_unique<ObservedOperator>(std::move(running));
@@ -112,6 +115,7 @@ void follow_values(const at::RecordFunction& function,
   }
   if (running.on_host != nullptr) running.on_host->finish(function.outputs(), gpu);
   if (running.joined != nullptr) running.joined->finish(function.outputs(), gpu);
+  if (running.drawn != nullptr) running.drawn->finish(gpu);
   if (running.assumed != nullptr) {
     recorder->assume(function, *running.assumed);
   }

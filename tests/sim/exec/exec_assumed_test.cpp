@@ -170,6 +170,12 @@ TEST_F(ExecAssumed, WhatTheHostSentIsFollowedThroughOperators) {
   EXPECT_TRUE(profile(0).program->invented_reads.empty());
 }
 
+TEST_F(ExecAssumed, IntegersThatTheDeviceDrawsAreTheOnesThatAGpuDraws) {
+  const ProgramResult result = run_program("drawn.py", {});
+  EXPECT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_TRUE(profile(0).program->invented_reads.empty());
+}
+
 /// Of a kernel that is no operator's and is given memory: what nobody knows after it, and what is
 /// known as before.
 struct OwnKernel {
