@@ -56,6 +56,24 @@ std::set<int64_t> members_waited_for(const std::vector<MissingPeer>& missing) {
   return members;
 }
 
+/// Leaves out the ranks that wait for somebody who is not among `ranks` and do like one that does
+/// not wait, and then those that waited for them.
+std::vector<const RankProfile*> without_waiting(std::vector<const RankProfile*> ranks) {
+  for (std::size_t before = 0; before != ranks.size();) {
+    before = ranks.size();
+    std::set<int64_t> waiting;
+    for (const MissingPeer& peer : missing_peers(ranks)) waiting.insert(peer.rank);
+    const auto waits = [&](const RankProfile* rank) { return waiting.count(rank->rank) > 0; };
+    const std::vector<const RankProfile*> all = ranks;
+    std::erase_if(ranks, [&](const RankProfile* rank) {
+      return waits(rank) && std::any_of(all.begin(), all.end(), [&](const RankProfile* other) {
+               return !waits(other) && are_alike(*rank, *other);
+             });
+    });
+  }
+  return ranks;
+}
+
 std::vector<int64_t> without(const std::set<int64_t>& ranks, const std::set<int64_t>& run) {
   std::vector<int64_t> left;
   std::set_difference(ranks.begin(), ranks.end(), run.begin(), run.end(), std::back_inserter(left));
@@ -73,7 +91,6 @@ bool are_alike(const RankProfile& a, const RankProfile& b) {
 
 std::vector<const RankProfile*> ranks_to_replay(const std::vector<RankProfile>& profiles,
                                                 std::string& why) {
-  std::vector<const RankProfile*> ranks = traced(profiles);
   for (const RankProfile& profile : profiles) {
     if (profile.trace) continue;
     why = fmt::format(
@@ -82,18 +99,10 @@ std::vector<const RankProfile*> ranks_to_replay(const std::vector<RankProfile>& 
         profile.rank);
     return {};
   }
-  std::vector<MissingPeer> missing = missing_peers(ranks);
-  std::set<int64_t> waiting;
-  for (const MissingPeer& peer : missing) waiting.insert(peer.rank);
-  const auto waits = [&](const RankProfile* rank) { return waiting.count(rank->rank) > 0; };
-  const std::vector<const RankProfile*> all = ranks;
-  std::erase_if(ranks, [&](const RankProfile* rank) {
-    return waits(rank) && std::any_of(all.begin(), all.end(), [&](const RankProfile* other) {
-             return !waits(other) && are_alike(*rank, *other);
-           });
-  });
-  missing = missing_peers(ranks);
-  if (missing.empty()) return ranks;
+  const std::vector<const RankProfile*> all = traced(profiles);
+  std::vector<const RankProfile*> ranks = without_waiting(all);
+  if (missing_peers(ranks).empty()) return ranks;
+  const std::vector<MissingPeer> missing = missing_peers(all);
   std::set<int64_t> to_run = members_waited_for(missing);
   for (const int64_t rank : numbers_of(profiles)) to_run.insert(rank);
   why = fmt::format(

@@ -59,6 +59,16 @@ TEST(ProgramRanks, OfAPipelineAreItsStagesAndAProbe) {
   EXPECT_EQ(why, "");
 }
 
+TEST(ProgramRanks, OfPartsOfPipelinesAreLeftOutBesideAWholeOne) {
+  std::vector<RankProfile> profiles;
+  for (const int64_t rank : {0, 9, 15, 5, 1, 11, 7, 3}) profiles.push_back(stage_rank(rank));
+  std::string why;
+  std::vector<int64_t> replayed;
+  for (const RankProfile* rank : ranks_to_replay(profiles, why)) replayed.push_back(rank->rank);
+  EXPECT_THAT(replayed, ElementsAre(15, 11, 7, 3)) << "9 lacks 13, 5 then lacks 9, 1 then lacks 5";
+  EXPECT_EQ(why, "");
+}
+
 TEST(ProgramRanks, OfOneStageSaysWhichOthersToRun) {
   std::string why;
   EXPECT_THAT(ranks_to_replay({stage_rank(5)}, why), IsEmpty());
