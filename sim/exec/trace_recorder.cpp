@@ -298,7 +298,8 @@ int64_t TraceRecorder::bytes_at(uint64_t address) const {
 /// of elements moves no more of a block than eight bytes for each: a part of a larger block counts
 /// as two bytes an element. The number of elements is the product of the numbers that the kernel
 /// was given, but for those with which it had more elements than the largest block has bytes: they
-/// are something else, such as the bits of a float.
+/// are something else, such as the bits of a float. If it has two threads and more for each of
+/// these, they are the elements of one block, such as the logits of a token.
 int64_t TraceRecorder::bytes_given_to(const onerank_virtual_gpu_event& event) const {
   std::map<uint64_t, int64_t> left;   // bytes by address
   std::map<uint64_t, int64_t> times;  // that it was given
@@ -316,6 +317,10 @@ int64_t TraceRecorder::bytes_given_to(const onerank_virtual_gpu_event& event) co
   for (int64_t i = 0; i < event.number_count; ++i) {
     const int64_t number = event.numbers[i];
     if (number > 1 && number <= largest / elements) elements *= number;
+  }
+  if (event.threads / 2 >= static_cast<uint64_t>(elements)) {
+    const auto blocks = static_cast<int64_t>(event.blocks);
+    elements *= std::max(std::min(blocks, largest / elements), int64_t{1});
   }
   constexpr int64_t kLargestElement = 8, kUsualElement = 2;
   const bool is_told = event.number_count > 0;

@@ -118,6 +118,7 @@ struct onerank_virtual_gpu_event {
   uint64_t bytes;    ///< of a copy or fill; of a kernel whose arguments tell what it moves
   int direction;     ///< of a copy: a number of cudaMemcpyKind
   const char* name;  ///< of a kernel, mangled
+  uint64_t blocks;   ///< of a kernel
   uint64_t threads;  ///< of a kernel, in all blocks
   /// What a kernel was given: the addresses of device memory (as a parameter, inside a structure,
   /// or inside a tensor map) and the 4-byte parameters. `address_count` is -1 if that is not known:

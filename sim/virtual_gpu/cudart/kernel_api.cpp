@@ -42,8 +42,9 @@ void run_launch(Kernel& kernel,
                 void* const* arguments,
                 cudaStream_t stream) {
   virtual_gpu::Event event{
-      .kind = ONERANK_VIRTUAL_GPU_KERNEL, .name = kernel.name, .threads = 1, .address_count = -1};
-  for (const auto size : shape.grid) event.threads *= static_cast<uint64_t>(size);
+      .kind = ONERANK_VIRTUAL_GPU_KERNEL, .name = kernel.name, .blocks = 1, .address_count = -1};
+  for (const auto size : shape.grid) event.blocks *= static_cast<uint64_t>(size);
+  event.threads = event.blocks;
   for (const auto size : shape.block) event.threads *= static_cast<uint64_t>(size);
   const auto* const parameters =
       tells_arguments(kernel) ? virtual_gpu::parameters_of(kernel, device()->facts) : nullptr;

@@ -161,7 +161,8 @@ TEST_F(ExecTrace, IsTheSameInEveryRunAloneAndBesideOtherRanks) {
   }
 }
 
-// The activation, and 1024 elements of a buffer of 2 MiB; the activation once; and twice.
+// The activation by its rows, a block each; with 1024 elements of a buffer of 2 MiB; once; and
+// twice.
 TEST_F(ExecTrace, PricesAKernelOfALibraryByTheTensorsThatItWasGiven) {
   const ProgramResult result = run_program("flat_buffer.py", {});
   ASSERT_EQ(result.exit_code, 0) << result.error;
@@ -174,11 +175,12 @@ TEST_F(ExecTrace, PricesAKernelOfALibraryByTheTensorsThatItWasGiven) {
   }
   constexpr int64_t kActivation = 4096 * 1024 * 2;
   EXPECT_THAT(bytes,
-              testing::ElementsAre(testing::Pair("norm_fwd", kActivation + 1024 * 2),
+              testing::ElementsAre(testing::Pair("loss_fwd", kActivation),
+                                   testing::Pair("norm_fwd", kActivation + 1024 * 2),
                                    testing::Pair("rope_fwd", kActivation),
                                    testing::Pair("softmax_bwd", 2 * kActivation + 1024 * 2)));
   EXPECT_THAT(result.output,
-              HasSubstr("priced by the memory that the kernels were given: 3 launch"));
+              HasSubstr("priced by the memory that the kernels were given: 4 launch"));
 }
 
 TEST_F(ExecTrace, OfRanksThatWouldHangSaysWhichCallsWait) {

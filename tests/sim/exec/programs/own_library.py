@@ -25,15 +25,16 @@ def runtime(name, *types, result=ctypes.c_int):
     return function
 
 
-def launch(function, arguments):
+def launch(function, arguments, blocks=1, threads=32):
     pointer = ctypes.c_void_p
     call = runtime("cudaLaunchKernel", pointer, Dim3, Dim3, pointer, ctypes.c_size_t, pointer)
-    assert call(function, Dim3(1, 1, 1), Dim3(32, 1, 1), arguments, 0, None) == 0
+    assert call(function, Dim3(blocks, 1, 1), Dim3(threads, 1, 1), arguments, 0, None) == 0
 
 
-def register(name, parameter_bytes):
-    """The function of a kernel with one parameter, which launches pass."""
-    code = f".entry {name}(.param .align 8 .b8 given[{parameter_bytes}]) {{ ret; }}".encode()
+def register(name, *parameter_bytes):
+    """The function of a kernel with parameters of these sizes, which launches pass."""
+    given = [f".param .align 8 .b8 given{i}[{size}]" for i, size in enumerate(parameter_bytes)]
+    code = f".entry {name}({', '.join(given)}) {{ ret; }}".encode()
     image = struct.pack("<HHIQI8xI8xQ8xQ", PTX, 0x101, 64, len(code), 0, HOPPER, 0, 0) + code
     container = struct.pack("<IHHQ", 0xBA55ED50, 1, 16, len(image)) + image
     wrapper, function = Wrapper(0x466243B1, 1, container, None), ctypes.c_char(0)
@@ -47,7 +48,9 @@ def register(name, parameter_bytes):
     return ctypes.addressof(function)
 
 
-def launch_with(function, *tensors):
-    """The kernel's parameter is a structure of their addresses."""
+def launch_with(function, *tensors, numbers=(), blocks=1, threads=32):
+    """The kernel's first parameter is a structure of their addresses; the numbers have four bytes each."""
     given = (ctypes.c_uint64 * len(tensors))(*[tensor.data_ptr() for tensor in tensors])
-    launch(function, (ctypes.c_void_p * 1)(ctypes.addressof(given)))
+    parameters = [given] + [ctypes.c_int32(number) for number in numbers]
+    addresses = [ctypes.addressof(parameter) for parameter in parameters]
+    launch(function, (ctypes.c_void_p * len(addresses))(*addresses), blocks, threads)
