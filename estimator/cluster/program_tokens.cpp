@@ -81,21 +81,40 @@ std::optional<TokensRead> tokens_read(const Trace& trace, const TokenReader& rea
   return most->second;
 }
 
-/// Ranks that have the same tokens, because they sum parts of their activations.
-int64_t tensor_ranks(const RankProfile& rank, const TokensRead& read) {
-  const Trace& trace = *rank.trace;
-  int64_t size = 1;
-  for (const TraceLaunch& launch : trace.launches()) {
-    if (launch.direction != static_cast<int64_t>(Direction::kForward)) continue;
-    const TraceWork& work = trace.work_of(launch);
-    const bool sums = work.kind == WorkKind::kCollective &&
-                      (work.name == "all_reduce" || work.name == "reduce_scatter");
-    const int64_t elements = work.bytes / bytes_of_element(work.dtype);
-    if (!sums || elements < read.tokens_of_call || elements > read.most_elements) continue;
-    size = std::max(size,
-                    rank.program->communicators[static_cast<std::size_t>(work.communicator)].size);
+/// Ranks that have the same tokens, and what shows that.
+struct Sharing {
+  int64_t ranks = 1;
+  const char* shown = "";
+};
+
+const char* shown_by(const TraceLaunch& launch,
+                     const TraceWork& work,
+                     const TokensRead& read,
+                     bool is_of_all_ranks) {
+  const int64_t elements = work.bytes / bytes_of_element(work.dtype);
+  const bool sums = launch.direction == static_cast<int64_t>(Direction::kForward) &&
+                    (work.name == "all_reduce" || work.name == "reduce_scatter");
+  if (sums && elements >= read.tokens_of_call && elements <= read.most_elements) {
+    return "which sum activations";
   }
-  return size;
+  // To all ranks go buffers of modules, one of which may be as large.
+  const bool hands_on =
+      work.name == "broadcast" && !is_of_all_ranks && (work.dtype == "Long" || work.dtype == "Int");
+  return hands_on && elements == read.tokens_of_call ? "of which one broadcasts them" : nullptr;
+}
+
+Sharing tensor_ranks(const RankProfile& rank, const TokensRead& read) {
+  const Trace& trace = *rank.trace;
+  Sharing sharing;
+  for (const TraceLaunch& launch : trace.launches()) {
+    const TraceWork& work = trace.work_of(launch);
+    if (work.kind != WorkKind::kCollective) continue;
+    const int64_t size =
+        rank.program->communicators[static_cast<std::size_t>(work.communicator)].size;
+    const char* const shown = shown_by(launch, work, read, size == rank.world_size);
+    if (shown != nullptr && size > sharing.ranks) sharing = {.ranks = size, .shown = shown};
+  }
+  return sharing;
 }
 
 /// The ranks that hand messages on to each other, beginning with `rank`.
@@ -122,14 +141,16 @@ int64_t pipeline_ranks(const std::vector<const RankProfile*>& ranks, int64_t ran
 
 std::string explanation(const FoundTokens& found,
                         const TokenReader& reader,
-                        int64_t tensor,
+                        const Sharing& tensor,
                         int64_t pipeline) {
   std::string text = fmt::format("{} of rank {}, by {}, x {} with tokens of their own",
                                  with_commas(found.per_rank),
                                  found.rank,
                                  reader.described,
                                  with_commas(found.replicas));
-  if (tensor > 1) text += fmt::format("; {} ranks share them, which sum activations", tensor);
+  if (tensor.ranks > 1) {
+    text += fmt::format("; {} ranks share them, {}", tensor.ranks, tensor.shown);
+  }
   if (pipeline > 1) text += fmt::format("; {} ranks share them as stages", pipeline);
   return text;
 }
@@ -141,12 +162,12 @@ std::optional<FoundTokens> found_tokens(const std::vector<const RankProfile*>& r
     for (const RankProfile* rank : ranks) {
       const auto read = tokens_read(*rank->trace, reader);
       if (!read) continue;
-      const int64_t tensor = tensor_ranks(*rank, *read);
+      const Sharing tensor = tensor_ranks(*rank, *read);
       const int64_t pipeline = pipeline_ranks(ranks, rank->rank);
-      if (rank->world_size % (tensor * pipeline) != 0) return std::nullopt;
+      if (rank->world_size % (tensor.ranks * pipeline) != 0) return std::nullopt;
       FoundTokens found{.per_rank = read->tokens,
                         .rank = rank->rank,
-                        .replicas = rank->world_size / (tensor * pipeline)};
+                        .replicas = rank->world_size / (tensor.ranks * pipeline)};
       found.how = explanation(found, reader, tensor, pipeline);
       return found;
     }

@@ -72,6 +72,21 @@ TEST(ProgramTokens, AreSharedByRanksThatSumActivationsInForward) {
   EXPECT_THAT(found->how, HasSubstr("4 ranks share them, which sum activations"));
 }
 
+TEST(ProgramTokens, AreSharedByRanksOfAGroupToWhichTheyAreBroadcast) {
+  for (const int64_t size : {2, 8}) {  // to all 8: a buffer of DDP's
+    TracedRank rank(0, 8);
+    read_tokens(rank, 2, 3);
+    rank.collective(0, rank.communicator("group", size), 1);
+    TraceWork& broadcast = rank.profile.trace->works.back();
+    broadcast.name = "broadcast";
+    broadcast.dtype = "Long";
+    broadcast.bytes = 8 * 2 * kTokensOfSample;
+    const auto found = found_in(rank);
+    ASSERT_TRUE(found.has_value());
+    EXPECT_EQ(found->replicas, size == 2 ? 4 : 8);
+  }
+}
+
 TEST(ProgramTokens, AreSharedByTheStagesOfAPipeline) {
   TracedRank first(0, 8), last(4, 8);
   for (TracedRank* rank : {&first, &last}) {
