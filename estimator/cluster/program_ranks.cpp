@@ -95,8 +95,9 @@ std::vector<const RankProfile*> ranks_to_replay(const std::vector<RankProfile>& 
     if (profile.trace) continue;
     why = fmt::format(
         "rank {} has no trace: of a program on the virtual GPU the second optimizer step is "
-        "recorded (--steps 2)",
-        profile.rank);
+        "recorded (--steps 2), and this one took {}",
+        profile.rank,
+        profile.program->optimizer_steps);
     return {};
   }
   const std::vector<const RankProfile*> all = traced(profiles);
