@@ -99,6 +99,14 @@ void onerank_exec_leave_module() {
   if (recorder != nullptr) recorder->module_left();
 }
 
+void onerank_exec_closure_starts() {
+  if (recorder != nullptr) recorder->closure_started();
+}
+
+void onerank_exec_closure_ends() {
+  if (recorder != nullptr) recorder->closure_finished();
+}
+
 int onerank_exec_was_ended() {
   return recorder != nullptr && recorder->has_ended_program() ? 1 : 0;
 }

@@ -39,6 +39,7 @@ def path_of(name):
 def observe(recorder_path):
     import atexit
     import ctypes
+    import functools
     import gc
     import json
     import os
@@ -179,6 +180,29 @@ def observe(recorder_path):
 
     def are_known():
         return len(walked) == len(roots) and all(reference() is not None for reference, *_ in named)
+
+    def told(closure):
+        """It runs the model: it is no part of the step in which it is called."""
+
+        @functools.wraps(closure, updated=())
+        def closure_told(*arguments, **named):
+            recorder.onerank_exec_closure_starts()
+            try:
+                return closure(*arguments, **named)
+            finally:
+                recorder.onerank_exec_closure_ends()
+
+        return closure_told
+
+    def with_closure_told(_, arguments, named):
+        """The arguments of an optimizer's step, whose first one is the optimizer."""
+        if torch.compiler.is_compiling():
+            return None
+        if callable(named.get("closure")):
+            return arguments, {**named, "closure": told(named["closure"])}
+        if len(arguments) > 1 and callable(arguments[1]):
+            return (arguments[0], told(arguments[1]), *arguments[2:]), named
+        return None
 
     def before_step(optimizer, *_):
         if torch.compiler.is_compiling():
@@ -322,6 +346,7 @@ def observe(recorder_path):
     atexit.register(end)  # early, so that the program's own handlers run before it
     tell_calls()
     optimizers.register_optimizer_step_pre_hook(before_step)
+    optimizers.register_optimizer_step_pre_hook(with_closure_told)
     optimizers.register_optimizer_step_post_hook(after_step)
 
 

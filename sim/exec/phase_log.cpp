@@ -31,8 +31,29 @@ void PhaseLog::forward_started(const Boundary& boundary) {
 
 /// Where no module ran, the first forward began unseen.
 void PhaseLog::step_started(const Boundary& boundary) {
-  if (iteration_ > 0 && !backward_since_step_) return reopen_last_step(boundary);
+  continues_last_step_ = iteration_ > 0 && !backward_since_step_;
+  if (continues_last_step_) {
+    --iteration_;
+    return reopen_last(boundary);
+  }
   if (running_.name == kBuildOptimizer) running_.name = iteration_phase(kForwardBackward);
+  change(iteration_phase(kStepPhase), boundary);
+}
+
+/// The first module ran long ago, or runs in the closure.
+void PhaseLog::closure_started(const Boundary& boundary) {
+  if (continues_last_step_) {
+    ++iteration_;
+    change(iteration_phase(kForwardBackward), boundary);
+  } else if (phases_.back().name == iteration_phase(kForwardBackward)) {
+    reopen_last(boundary);
+  } else {
+    running_.name = iteration_phase(kForwardBackward);
+  }
+  continues_last_step_ = false;
+}
+
+void PhaseLog::closure_finished(const Boundary& boundary) {
   change(iteration_phase(kStepPhase), boundary);
 }
 
@@ -73,13 +94,12 @@ PhaseRecord PhaseLog::closed(const Boundary& boundary) const {
   return phase;
 }
 
-/// What came between the two steps becomes part of the step.
-void PhaseLog::reopen_last_step(const Boundary& boundary) {
+/// What the running phase was until now becomes part of the one before.
+void PhaseLog::reopen_last(const Boundary& boundary) {
   running_ = std::move(phases_.back());
   phases_.pop_back();
   running_.peak = larger(running_.peak, boundary.peak);
   started_ = boundary.time;
-  --iteration_;
 }
 
 std::string PhaseLog::iteration_phase(const char* part) const {

@@ -21,7 +21,8 @@ struct Boundary {
 
 /// An iteration lasts from the end of one optimizer step to the end of the next one. Steps without
 /// a backward between them (in a program with several optimizers) belong to the same iteration. The
-/// phases are
+/// closure that an optimizer is given to compute the loss (PyTorch Lightning gives one to each)
+/// runs before the step, although it is called in it. The phases are
 ///     build_model                    until the first optimizer is made, or a module runs
 ///     forward                        until the first optimizer is made; inference has only this
 ///     one build_optimizer                until a module runs; frameworks copy the weights
@@ -34,6 +35,8 @@ class PhaseLog {
   void optimizer_made(const Boundary& boundary);
   void forward_started(const Boundary& boundary);
   void step_started(const Boundary& boundary);
+  void closure_started(const Boundary& boundary);
+  void closure_finished(const Boundary& boundary);
   void step_finished(const Boundary& boundary);
   /// The step failed, so that its iteration goes on.
   void step_failed(const Boundary& boundary);
@@ -62,7 +65,7 @@ class PhaseLog {
             std::chrono::steady_clock::time_point time);
   void change(std::string name, const Boundary& boundary);
   estimator::PhaseRecord closed(const Boundary& boundary) const;
-  void reopen_last_step(const Boundary& boundary);
+  void reopen_last(const Boundary& boundary);
   std::string iteration_phase(const char* part) const;
 
   std::vector<estimator::PhaseRecord> phases_;
@@ -70,6 +73,7 @@ class PhaseLog {
   std::chrono::steady_clock::time_point started_;
   int64_t iteration_ = 0;
   bool backward_since_step_ = false;
+  bool continues_last_step_ = false;
 };
 
 }  // namespace sim

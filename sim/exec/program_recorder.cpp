@@ -233,6 +233,23 @@ void ProgramRecorder::step_started() {
   phase_changed();
 }
 
+/// Of an optimizer inside another, its closure is the outer one's business.
+void ProgramRecorder::closure_started() {
+  const Boundary here = boundary();
+  const std::lock_guard lock(mutex_);
+  if (step_depth_ != 1) return;
+  phases_.closure_started(here);
+  phase_changed();
+}
+
+void ProgramRecorder::closure_finished() {
+  const Boundary here = boundary();
+  const std::lock_guard lock(mutex_);
+  if (step_depth_ != 1) return;
+  phases_.closure_finished(here);
+  phase_changed();
+}
+
 void ProgramRecorder::step_finished() {
   {
     const std::lock_guard lock(mutex_);

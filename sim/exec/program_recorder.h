@@ -58,6 +58,8 @@ class ProgramRecorder {
   void optimizer_made();
   void step_started();
   void step_finished();
+  void closure_started();
+  void closure_finished();
   CompiledSteps& compiled_steps() { return compiled_steps_; }
 
   // Called by the observer in Python (observe.py).

@@ -29,6 +29,9 @@ const onerank_exec_recorder* onerank_exec_get_recorder();
 /// The forward of the module at `path` ("layers.3.mlp") begins, and ends.
 void onerank_exec_enter_module(const char* path);
 void onerank_exec_leave_module();
+/// The closure that the stepping optimizer was given begins, and ends.
+void onerank_exec_closure_starts();
+void onerank_exec_closure_ends();
 /// Whether the program has been told to end, after its last step.
 int onerank_exec_was_ended();
 /// The block at `address` holds `category` (estimator::MemoryCategory) of the parameter `name`.

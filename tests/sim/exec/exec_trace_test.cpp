@@ -119,6 +119,22 @@ TEST_F(ExecTrace, HasStreamsWhatTheyWaitForATimeAndDrawings) {
   EXPECT_GT(drawn.at("traceEvents").size(), 10u);
 }
 
+TEST_F(ExecTrace, HasTheModelThatRunsInTheClosureOfAStep) {
+  const ProgramResult result = run_program("closures.py", {"--steps", "2"});
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_THAT(result.output, testing::Not(HasSubstr("step 2")));
+  EXPECT_EQ(profile(0).program->optimizer_steps, 2);
+  EXPECT_EQ(profile(0).phases.back().name, "iteration_1.optimizer_step");
+  const Trace step = trace(0);
+  double forward = 0;
+  for (const estimator::TraceLaunch& launch : step.launches()) {
+    const bool is_forward =
+        launch.direction == static_cast<int64_t>(estimator::Direction::kForward);
+    if (is_forward) forward += step.work_of(launch).flops;
+  }
+  EXPECT_EQ(forward, 2.0 * 8 * 64 * 64);
+}
+
 TEST_F(ExecTrace, OfOneStepIsNone) {
   const ProgramResult result = run_program("two_streams.py", {}, {"once"});
   ASSERT_EQ(result.exit_code, 0) << result.error;

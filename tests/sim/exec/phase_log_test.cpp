@@ -66,6 +66,29 @@ TEST(PhaseLog, TakesStepsOfSeveralOptimizersAsOne) {
   EXPECT_EQ(step.seconds, 3);
 }
 
+TEST(PhaseLog, CountsAClosureBeforeTheStepThatCallsIt) {
+  PhaseLog log(second(0));
+  log.optimizer_made(at(1, 10, 10));
+  for (const int time : {3, 10}) {
+    log.step_started(at(time, 10, 10));
+    log.closure_started(at(time, 10, 10));
+    log.backward_ran();
+    log.closure_finished(at(time + 2, 20, 50));
+    log.step_finished(at(time + 3, 30, 35));
+  }
+  const auto phases = log.completed();
+  EXPECT_THAT(names(phases),
+              ElementsAre("build_model",
+                          "iteration_0.forward_backward",
+                          "iteration_0.optimizer_step",
+                          "iteration_1.forward_backward",
+                          "iteration_1.optimizer_step"));
+  EXPECT_EQ(phases[3].peak.allocated_bytes, 50);
+  EXPECT_EQ(phases[3].seconds, 2);
+  EXPECT_EQ(phases[4].peak.allocated_bytes, 35);
+  EXPECT_EQ(phases[4].seconds, 1);
+}
+
 TEST(PhaseLog, NamesWhatFollowsTheLastStepByWhetherItTrains) {
   PhaseLog log(second(0));
   log.backward_ran();
