@@ -69,6 +69,11 @@ void check_saved_activations(Rules& rules) {
           "sequence parallelism divides a layer's input already",
           " with parallelism.sequence_parallel",
           "leave out one of them");
+  require(!plan.model.predicts_more_tokens(),
+          "Megatron-LM fails with it: the layers that predict more tokens join their inputs, which "
+          "were divided",
+          fmt::format(" with model.mtp_num_layers = {}", plan.model.mtp_num_layers),
+          "leave out one of them");
   const int64_t elements = plan.local_sequence() * t.micro_batch_size * plan.model.hidden_size;
   require(
       elements % plan.parallelism.tensor == 0,

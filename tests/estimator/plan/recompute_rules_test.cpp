@@ -80,6 +80,9 @@ TEST(RecomputeRules, RefuseDividedInputsThatNoProgramHas) {
                {"only the inputs of whole layers", "recompute = selective"});
   expect_words(divided_inputs(Json::object(), true),
                {"sequence parallelism divides", "leave out one"});
+  Json predicting = divided_inputs(Json::object());
+  predicting["model"] = {{"mtp_num_layers", 2}, {"position_embedding", "rope"}};
+  expect_words(predicting, {"Megatron-LM fails", "model.mtp_num_layers = 2", "leave out one"});
   EXPECT_EQ(complaint_about(divided_inputs(Json::object())), "");
   EXPECT_EQ(complaint_about(divided_inputs({{"framework", "megatron-deepspeed"}})), "");
 }
