@@ -26,8 +26,9 @@ struct SlowKernels {
   std::string source;
 
   bool holds_for(const OperatorRecord& kernel, std::optional<Framework> of) const {
-    return (!kernels || contains(*kernels, kernel.name)) && (!frameworks || (of && contains(*frameworks, *of))) &&
-           (!strided || kernel.is_strided) && (!dtypes || contains(*dtypes, kernel.dtype)) &&
+    return (!kernels || contains(*kernels, kernel.name)) &&
+           (!frameworks || (of && contains(*frameworks, *of))) && (!strided || kernel.is_strided) &&
+           (!dtypes || contains(*dtypes, kernel.dtype)) &&
            (!other_dtypes || contains(*other_dtypes, kernel.other_dtype));
   }
 };

@@ -22,7 +22,8 @@ struct Boundary {
 /// An iteration lasts from the end of one optimizer step to the end of the next one. Steps without
 /// a backward between them (in a program with several optimizers) belong to the same iteration. The
 /// closure that an optimizer is given to compute the loss (PyTorch Lightning gives one to each)
-/// runs before the step, although it is called in it. The phases are
+/// runs before the step, although it is called in it; steps inside a backward are one step at its
+/// end (steps_in_backward.h). The phases are
 ///     build_model                    until the first optimizer is made, or a module runs
 ///     forward                        until the first optimizer is made; inference has only this
 ///     one build_optimizer                until a module runs; frameworks copy the weights

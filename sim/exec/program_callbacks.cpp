@@ -147,18 +147,23 @@ void operator_finished(const at::RecordFunction& function, at::ObserverContext* 
 }
 
 Context node_started(const at::RecordFunction& node) {
-  if (recorder != nullptr) recorder->node_started(node);
+  if (recorder == nullptr) return nullptr;
+  recorder->steps_in_backward().node_started();
+  recorder->node_started(node);
   return nullptr;
 }
 
 void node_finished(const at::RecordFunction&, at::ObserverContext*) {
-  if (recorder != nullptr) recorder->node_finished();
+  if (recorder == nullptr) return;
+  recorder->node_finished();
+  recorder->steps_in_backward().node_finished();
 }
 
 Context range_started(const at::RecordFunction& range) {
   if (recorder == nullptr || !std::string_view(range.name()).starts_with(kOptimizerStep)) {
     return nullptr;
   }
+  if (recorder->steps_in_backward().take_step()) return nullptr;
   recorder->step_started();
   return std::make_unique<RunningStep>();
 }

@@ -27,6 +27,7 @@
 #include "sim/exec/operator_facts.h"
 #include "sim/exec/phase_log.h"
 #include "sim/exec/settings.h"
+#include "sim/exec/steps_in_backward.h"
 #include "sim/exec/trace_recorder.h"
 #include "sim/exec/virtual_gpu_control.h"
 #include "sim/exec/written_memory.h"
@@ -61,6 +62,7 @@ class ProgramRecorder {
   void closure_started();
   void closure_finished();
   CompiledSteps& compiled_steps() { return compiled_steps_; }
+  StepsInBackward& steps_in_backward() { return steps_in_backward_; }
 
   // Called by the observer in Python (observe.py).
   void module_entered(const char* path);
@@ -143,6 +145,10 @@ class ProgramRecorder {
   NcclMessages messages_;
   Assumptions assumptions_;
   CompiledSteps compiled_steps_;
+  StepsInBackward steps_in_backward_{[this] {
+    step_started();
+    step_finished();
+  }};
   PhaseLog phases_;
   std::atomic<bool> is_building_ = true;  // see PhaseLog::is_building
   std::mutex mutex_;                      // of all below, and of phases_

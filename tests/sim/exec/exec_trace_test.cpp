@@ -135,6 +135,34 @@ TEST_F(ExecTrace, HasTheModelThatRunsInTheClosureOfAStep) {
   EXPECT_EQ(forward, 2.0 * 8 * 64 * 64);
 }
 
+/// Each of eight layers of 1 MiB has an optimizer: their gradients never live together.
+void expect_two_whole_steps(const ProgramResult& result, const estimator::RankProfile& profile) {
+  EXPECT_THAT(result.output, Not(HasSubstr("step 2")));
+  EXPECT_EQ(profile.program->optimizer_steps, 2);
+  ASSERT_GE(profile.phases.size(), 2u);
+  EXPECT_EQ(profile.phases.back().name, "iteration_1.optimizer_step");
+  const estimator::PhaseRecord& backward = profile.phases.end()[-2];
+  EXPECT_EQ(backward.name, "iteration_1.forward_backward");
+  EXPECT_LT(backward.peak.allocated_bytes - backward.before.allocated_bytes, 4 << 20);
+}
+
+TEST_F(ExecTrace, OfStepsInsideABackwardHasTheWholeBackward) {
+  const ProgramResult result = run_program("steps_in_backward.py", {"--steps", "2"});
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  expect_two_whole_steps(result, profile(0));
+  double flops = 0;
+  const Trace step = trace(0);
+  for (const estimator::TraceLaunch& launch : step.launches()) flops += step.work_of(launch).flops;
+  // Forward, and both products of backward but that for the input of the first layer.
+  EXPECT_EQ(flops, (8 * 3 - 1) * 2.0 * 4 * 512 * 512);
+}
+
+TEST_F(ExecTrace, OfStepsInsideTheBackwardOfANodeEndsWithTheOutermost) {
+  const ProgramResult result = run_program("steps_in_backward.py", {"--steps", "2"}, {"reentrant"});
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  expect_two_whole_steps(result, profile(0));
+}
+
 TEST_F(ExecTrace, OfOneStepIsNone) {
   const ProgramResult result = run_program("two_streams.py", {}, {"once"});
   ASSERT_EQ(result.exit_code, 0) << result.error;
