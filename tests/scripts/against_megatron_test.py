@@ -14,12 +14,12 @@ sys.dont_write_bytecode = True
 SCRIPTS = pathlib.Path(__file__).resolve().parents[2] / "scripts"
 sys.path.insert(0, str(SCRIPTS / "lib"))
 
-from against_megatron import report  # noqa: E402
-from against_megatron.compare import Bytes, Call, Comparison, compare  # noqa: E402
+from against.compare import Bytes, Call, Comparison, compare  # noqa: E402
+from against.order import OrderedPart  # noqa: E402
+from against.report import Row  # noqa: E402
+from against.runs import Run  # noqa: E402
 from against_megatron.configurations import (  # noqa: E402
-    Configuration, draw_configuration, draw_configurations)
-from against_megatron.order import OrderedPart  # noqa: E402
-from against_megatron.runs import Run  # noqa: E402
+    JUDGE, Configuration, draw_configuration, draw_configurations)
 
 GIB = 1 << 30
 
@@ -242,30 +242,30 @@ def row(error, family="dense", calls=(), order_=()):
     configuration = Configuration(name="c", family=family, world_size=1, rank=0, vocabulary=8,
                                   words=())
     allocated = Bytes(round((1 + error) * 1_000_000), 1_000_000)
-    return report.Row(configuration, Comparison(allocated, allocated, allocated, {}, list(calls),
-                                                list(order_), []))
+    return Row(configuration, Comparison(allocated, allocated, allocated, {}, list(calls),
+                                     list(order_), []))
 
 
 class Judges(unittest.TestCase):
     def test_nine_of_ten_dense_ones_within_a_thousandth(self):
-        self.assertEqual(report.breaches([row(0.0009)] * 9 + [row(-0.0029)]), [])
-        self.assertEqual(len(report.breaches([row(0.0009)] * 8 + [row(0.002)] * 2)), 1)
+        self.assertEqual(JUDGE.breaches([row(0.0009)] * 9 + [row(-0.0029)]), [])
+        self.assertEqual(len(JUDGE.breaches([row(0.0009)] * 8 + [row(0.002)] * 2)), 1)
 
     def test_all_within_three_thousandths(self):
-        self.assertEqual(report.breaches([row(0.0029, "experts")]), [])
-        self.assertEqual(len(report.breaches([row(-0.0031, "experts")])), 1)
+        self.assertEqual(JUDGE.breaches([row(0.0029, "experts")]), [])
+        self.assertEqual(len(JUDGE.breaches([row(-0.0031, "experts")])), 1)
 
     def test_collectives_that_differ(self):
-        self.assertEqual(len(report.breaches([row(0, calls=[object()])])), 1)
+        self.assertEqual(len(JUDGE.breaches([row(0, calls=[object()])])), 1)
 
     def test_collectives_in_another_order(self):
         part = OrderedPart("forward", 4, 2, 1, "nothing", "all_reduce")
-        self.assertEqual(len(report.breaches([row(0, order_=[part])])), 1)
+        self.assertEqual(len(JUDGE.breaches([row(0, order_=[part])])), 1)
 
     def test_runs_that_failed_are_in_the_table_and_are_not_judged(self):
-        failed = report.Row(row(0).configuration, failure="exit code 3: no kernel\n  see log")
-        self.assertEqual(report.breaches([failed]), [])
-        self.assertIn("not compared: exit code 3: no kernel", report.table([failed]))
+        failed = Row(row(0).configuration, failure="exit code 3: no kernel\n  see log")
+        self.assertEqual(JUDGE.breaches([failed]), [])
+        self.assertIn("not compared: exit code 3: no kernel", JUDGE.table([failed]))
 
 
 FAKE_ONERANK = """#!/usr/bin/python3

@@ -1,13 +1,18 @@
 """Random training configurations that Onerank's shard and Megatron-LM both take."""
 import dataclasses
-import random
 import re
+
+from against.draw import Draw
+from against.report import Judge
 
 FAMILIES = ("dense", "fp8", "experts", "fp8-experts", "mla", "mtp")
 
 DENSE = ("dense", "fp8", "mtp")
 EXPERTS = ("experts", "fp8-experts")
 EIGHT_BITS = ("fp8", "fp8-experts")
+
+JUDGE = Judge(program="Megatron-LM", kind="against_megatron", bound=0.003, close=0.001,
+              close_share={"dense": 0.9, "experts": 0.0, "mla": 0.0})
 
 HOPPER, BLACKWELL = "h100-sxm", "b200"
 
@@ -58,22 +63,6 @@ class Configuration:
                  *REAL_WORDS]
         return words if "--transformer-impl" in words else [*words, "--transformer-impl",
                                                             "transformer_engine"]
-
-
-class Draw:
-    """The random numbers of one configuration: each is drawn whatever the others are."""
-
-    def __init__(self, seed, number):
-        self._random = random.Random(f"{seed}/{number}")
-
-    def one_of(self, *choices):
-        return self._random.choice(choices)
-
-    def chance(self, probability):
-        return self._random.random() < probability
-
-    def between(self, low, high, step=1):
-        return self._random.randrange(low, high + 1, step)
 
 
 @dataclasses.dataclass
