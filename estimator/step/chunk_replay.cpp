@@ -11,7 +11,7 @@
 namespace estimator {
 namespace {
 
-std::size_t index(int64_t value) { return static_cast<std::size_t>(value); }
+std::size_t place(int64_t value) { return static_cast<std::size_t>(value); }
 
 Direction direction_of(const OrderEvents& events, std::size_t event) {
   return static_cast<Direction>(events.direction[event]);
@@ -93,7 +93,7 @@ class LapTrace {
     std::size_t place = 0;               ///< in the order
     std::size_t lap = 0;
   };
-  const OfEvent& of_event(int64_t event) const { return of_event_[index(event)]; }
+  const OfEvent& of_event(int64_t event) const { return of_event_[place(event)]; }
   std::size_t laps() const { return laps_; }
   /// What the host needs for the first lap.
   double host_seconds() const {
@@ -132,9 +132,9 @@ class LapTrace {
     const int64_t item = order_.events.item[event];
     switch (static_cast<OrderKind>(order_.events.kind[event])) {
       case OrderKind::kOperator:
-        return add_work(event, records_.operators[index(item)]);
+        return add_work(event, records_.operators[place(item)]);
       case OrderKind::kCollective:
-        return add_work(event, records_.collectives[index(item)]);
+        return add_work(event, records_.collectives[place(item)]);
       case OrderKind::kRecord:
         recorded_.insert(first_record_ + item);
         return add_event(event, TraceEventKind::kRecord, first_record_ + item);
