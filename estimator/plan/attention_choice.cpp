@@ -8,7 +8,7 @@
 namespace estimator {
 namespace {
 
-constexpr double kAmpere = 8, kHopper = 9, kBlackwell = 10;
+constexpr double kAmpere = 8, kHopper = 9, kBlackwell = 10, kAfterBlackwell = 11;
 
 /// Of a GPU that is not in the database, which another rule refuses: that of today's.
 double compute_capability(const Plan& plan) {
@@ -64,6 +64,19 @@ std::optional<FlashObstacle> find_flash_obstacle(const Plan& plan) {
   return {};
 }
 
+namespace {
+
+/// scaled_dot_product_attention() of PyTorch 2.11: cuDNN's kernel where cuDNN is newer than 9.15,
+/// on GPUs of these two generations, for heads whose width is a multiple of 8
+/// (check_prefer_cudnn_attention in aten/src/ATen/native/transformers/cuda/sdp_utils.cpp).
+Attention torch_attention(const Plan& plan) {
+  const double capability = compute_capability(plan);
+  const bool prefers_cudnn = capability >= kHopper && capability < kAfterBlackwell;
+  return prefers_cudnn && plan.model.key_width() % 8 == 0 ? Attention::kFused : Attention::kFlash;
+}
+
+}  // namespace
+
 Attention usual_attention(const Plan& plan) {
   const TrainingConfig& t = plan.training;
   const FrameworkTraits& framework = traits_of(t.framework);
@@ -71,6 +84,7 @@ Attention usual_attention(const Plan& plan) {
   if (own_layers || framework.unfused_attention || find_flash_obstacle(plan)) {
     return Attention::kUnfused;
   }
+  if (framework.torch_attention) return torch_attention(plan);
   if (!framework.transformer_engine) return Attention::kFlash;
   // get_attention_backend of TransformerEngine 2.9 (attention/dot_product_attention/utils.py).
   const double capability = compute_capability(plan);

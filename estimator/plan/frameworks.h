@@ -59,6 +59,13 @@ struct FrameworkTraits {
   bool batch_first_attention = false;
   bool query_keeps_packed = false;
   bool separate_products = false;
+  bool autograd_products = false;
+  bool norm_of_operators = false;
+  bool norms_last = false;
+  bool torch_attention = false;
+  bool returns_logits = false;
+  bool mixed_precision = false;
+  bool data_parallel_only = false;
   bool selective_by_operator = false;
   bool fused_weight_gradient = false;
   bool keeps_gathered_input = false;
@@ -69,7 +76,14 @@ struct FrameworkTraits {
   GradientKeeping gradient_keeping = GradientKeeping::kAdded;
   bool master_weights = true;
   bool reducer_buckets = false;
+  int64_t first_bucket_bytes = 0;
+  int64_t bucket_bytes = 0;
+  bool finds_unused_parameters = false;
   bool fully_sharded = false;
+  bool root_unit = false;
+  bool checkpoints_units = false;
+  bool reduces_in_compute_type = false;
+  bool accumulates_whole_gradients = false;
   bool whole_parameters = false;
   bool always_buckets = true;
   bool shared_step_counter = false;
@@ -129,6 +143,21 @@ void visit_fields(Visitor& visit, FrameworkTraits& traits) {
   visit("separate_products",
         traits.separate_products,
         "query, key and value, and gate and up of a gated MLP, are separate matrix products");
+  visit("autograd_products",
+        traits.autograd_products,
+        "linear layers are PyTorch's own, under its own autograd and autocast");
+  visit("norm_of_operators", traits.norm_of_operators, "RMSNorm is several operators in fp32");
+  visit("norms_last", traits.norms_last, "a layer's last parameters are those of its norms");
+  visit("torch_attention",
+        traits.torch_attention,
+        "PyTorch chooses the kernel of attention: cuDNN's on Hopper and Blackwell, else flash");
+  visit("returns_logits",
+        traits.returns_logits,
+        "the forward returns the logits beside the loss, in fp32 after autocast");
+  visit("mixed_precision",
+        traits.mixed_precision,
+        "parameters are fp32 and computation is in 16 bits, unless the plan says no");
+  visit("data_parallel_only", traits.data_parallel_only, "the ranks divide the batch alone");
   visit("selective_by_operator",
         traits.selective_by_operator,
         "selective recompute keeps the outputs of listed operators, not all but core attention");
@@ -149,9 +178,29 @@ void visit_fields(Visitor& visit, FrameworkTraits& traits) {
   visit("reducer_buckets",
         traits.reducer_buckets,
         "without ZeRO: DistributedDataParallel's buckets, as large as the parameters");
+  visit("first_bucket_bytes",
+        traits.first_bucket_bytes,
+        "size at which the first of these buckets is closed; 0: as the others");
+  visit("bucket_bytes", traits.bucket_bytes, "the usual size of the others; 0: the plan's default");
+  visit("finds_unused_parameters",
+        traits.finds_unused_parameters,
+        "without recompute DistributedDataParallel looks for unused parameters: it keeps its first "
+        "buckets, copies the outputs and reduces a map of the parameters");
   visit("fully_sharded",
         traits.fully_sharded,
         "ZeRO stages 2 and 3 are FSDP2: fp32 parts, computation in the plan's dtype");
+  visit("root_unit",
+        traits.root_unit,
+        "FSDP2: embedding, final norm, head and loss are one unit, the whole model's");
+  visit("checkpoints_units",
+        traits.checkpoints_units,
+        "FSDP2: recompute runs a layer with the hooks of its unit, which are not around it");
+  visit("reduces_in_compute_type",
+        traits.reduces_in_compute_type,
+        "FSDP2: gradients are reduced in the type of the computation, not in fp32");
+  visit("accumulates_whole_gradients",
+        traits.accumulates_whole_gradients,
+        "FSDP2: gradients stay whole until the last micro-batch, and are reduced once");
   visit("whole_parameters",
         traits.whole_parameters,
         "ZeRO stage 1: each data rank updates whole parameters and broadcasts them");

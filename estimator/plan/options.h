@@ -313,7 +313,8 @@ void visit_fields(Visitor& visit, ParallelConfig& parallelism) {
          {{"--no-use-layer-wise-param-layout", "false", "muon: gradients are all-reduced"}}});
   visit("bucket_elements",
         parallelism.bucket_elements,
-        {"elements of a gradient bucket; auto: Megatron's max(40e6, 1e6 x data x context)",
+        {"elements of a gradient bucket; auto: Megatron's max(40e6, 1e6 x data x context), "
+         "transformers: PyTorch's 25 MiB",
          Range{1, kLargestWhole},
          {{"--ddp-bucket-size"}}});
   visit("overlap_grad_reduce",
@@ -383,6 +384,12 @@ void visit_fields(Visitor& visit, TrainingConfig& training) {
           {"--fp16", "\"fp16\"", "parameters in half precision"},
           {"--fp32", "\"fp32\"", "parameters in single precision"},
           {"--dtype", "", "", "bfloat16=bf16,float16=fp16,float32=fp32,half=fp16,float=fp32"}}});
+  visit("mixed_precision",
+        training.mixed_precision,
+        {"transformers: parameters are in fp32, and computation in 16 bits: under autocast, or by "
+         "FSDP2's policy (accelerate's mixed_precision); off: all is in the type of the model; "
+         "auto: on there in 16 bits",
+         {{"--no-mixed-precision", "false", "parameters are in the type of the computation"}}});
   visit(
       "optimizer",
       training.optimizer,
@@ -526,7 +533,7 @@ void visit_fields(Visitor& visit, TrainingConfig& training) {
          {{"--no-rope-fusion", "false", "rotary positions are PyTorch's operators"}}});
   visit("rms_norm_fusion",
         training.rms_norm_fusion,
-        {"torchtitan and plain: RMSNorm is one kernel",
+        {"torchtitan and plain: RMSNorm is one kernel (transformers: never)",
          {{"--no-rms-norm-fusion", "false", "it is several, as in TorchTitan until March 2025"}}});
   visit("attention_mask_in_dataloader",
         training.attention_mask_in_dataloader,

@@ -97,14 +97,16 @@ enum class Framework {
   kMegatronDeepspeed,
   kNanotron,
   kTorchtitan,
+  kTransformers,
   kInternevo,
   kPlain
 };
-constexpr std::array<EnumName<Framework>, 6> enum_names(Framework) {
+constexpr std::array<EnumName<Framework>, 7> enum_names(Framework) {
   return {{{Framework::kMegatronLm, "megatron-lm"},
            {Framework::kMegatronDeepspeed, "megatron-deepspeed"},
            {Framework::kNanotron, "nanotron"},
            {Framework::kTorchtitan, "torchtitan"},
+           {Framework::kTransformers, "transformers"},
            {Framework::kInternevo, "internevo"},
            {Framework::kPlain, "plain"}}};
 }
@@ -211,6 +213,7 @@ struct TrainingConfig {
   Auto<int64_t> global_batch_size;
   Auto<int64_t> sequence_length;
   Dtype dtype = Dtype::kBf16;
+  Auto<bool> mixed_precision;
   Optimizer optimizer = Optimizer::kAdamw;
   int64_t muon_num_ns_steps = 5;
   bool muon_split_qkv = true;
@@ -256,6 +259,8 @@ struct TrainingConfig {
   std::optional<int64_t> tokens;
   int64_t seed = 1234;
 
+  /// The type that whole parameters, their gradients and the optimizer's state have.
+  Dtype parameter_dtype() const { return mixed_precision.value_or(false) ? Dtype::kFp32 : dtype; }
   bool fills_empty_tensors() const { return deterministic_mode && fill_uninitialized_memory; }
 };
 

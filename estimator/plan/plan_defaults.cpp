@@ -107,6 +107,11 @@ void fill_in_defaults(Plan& plan, const PlanContext& context) {
   t.sequence_length.fill_in(std::min(plan.model.max_position_embeddings, kLongestUsualSequence));
   if (p.data.is_known()) t.global_batch_size.fill_in(t.micro_batch_size * p.data);
   t.make_vocab_size_divisible_by.fill_in(traits_of(t.framework).vocabulary_multiple);
+  t.mixed_precision.fill_in(traits_of(t.framework).mixed_precision && t.dtype != Dtype::kFp32);
+  if (const int64_t bytes = traits_of(t.framework).bucket_bytes) {
+    p.bucket_elements.fill_in(bytes / bytes_per_element(t.parameter_dtype()));
+    p.overlap_grad_reduce = p.zero_stage == 0;  // PyTorch's reducer always does
+  }
   if (p.data.is_known()) {
     // Megatron-LM's DDP (megatron/training/training.py).
     p.bucket_elements.fill_in(std::max<int64_t>(40'000'000, 1'000'000 * plan.replicas()));

@@ -476,6 +476,7 @@ std::vector<BrokenRule> broken_rules(const Plan& plan, const PlanContext& contex
   check_optimizer(rules);
   check_recompute(rules);
   check_layers(rules);
+  check_trainer(rules);
   check_built(rules);
   check_norm(rules);
   check_fully_sharded(rules);

@@ -36,4 +36,7 @@ void check_pipeline(Rules& rules);
 /// What TorchTitan's selective recompute, by operator or by layer, requires.
 void check_recompute(Rules& rules);
 
+/// What transformers' Trainer with accelerate has, of the keys of other frameworks.
+void check_trainer(Rules& rules);
+
 }  // namespace estimator

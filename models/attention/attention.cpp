@@ -49,13 +49,15 @@ LinearSpec separate_spec(const estimator::ModelConfig& model,
                          const std::string& name,
                          const std::string& part,
                          int64_t first,
-                         int64_t count) {
+                         int64_t count,
+                         bool at_mark) {
   const int64_t queries = model.num_attention_heads / model.num_query_groups;
   return {.name = name + "." + part,
           .inputs = model.hidden_size,
           .outputs = model.num_query_groups * count * model.kv_channels,
           .bias = model.add_bias_linear || model.add_qkv_bias,
           .whole_input = true,
+          .at_mark = at_mark,
           .packed = PackedRows{.name = name + ".linear_qkv.weight",
                                .blocks = model.num_query_groups,
                                .parts = queries + 2,
@@ -69,9 +71,10 @@ std::vector<ColumnParallelLinear> make_qkv(ShardContext& context,
   const estimator::ModelConfig& model = context.plan.model;
   if (!context.framework().separate_products) return {{context, store, qkv_spec(model, name)}};
   const int64_t queries = model.num_attention_heads / model.num_query_groups;
-  return {{context, store, separate_spec(model, name, "query", 0, queries)},
-          {context, store, separate_spec(model, name, "key", queries, 1)},
-          {context, store, separate_spec(model, name, "value", queries + 1, 1)}};
+  const bool at_mark = context.framework().norms_last;
+  return {{context, store, separate_spec(model, name, "query", 0, queries, at_mark)},
+          {context, store, separate_spec(model, name, "key", queries, 1, at_mark)},
+          {context, store, separate_spec(model, name, "value", queries + 1, 1, at_mark)}};
 }
 
 }  // namespace
@@ -84,7 +87,7 @@ LinearSpec projection_spec(const ShardContext& context, const std::string& name)
           .bias = model.add_bias_linear,
           .caller_sums = model.parallel_residual,
           .input_is_kept = true,
-          .at_mark = context.framework().projection_first};
+          .at_mark = context.framework().projection_first || context.framework().norms_last};
 }
 
 SelfAttention::SelfAttention(ShardContext& context,

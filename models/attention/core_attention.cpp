@@ -127,7 +127,8 @@ at::Tensor CoreAttention::forward(const at::Tensor& query,
     case estimator::Attention::kFlash1:
       return keeper_ ? kept_flash(query, key, value) : flash(query, key, value);
     case estimator::Attention::kFused:
-      return FusedAttention::apply(query, key, value, call_, keeper_.get());
+      return FusedAttention::apply(
+          autocasted(query), autocasted(key), autocasted(value), call_, keeper_.get());
     case estimator::Attention::kUnfused:
       break;
   }

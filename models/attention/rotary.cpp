@@ -92,7 +92,7 @@ RotaryEmbedding::RotaryEmbedding(const ShardContext& context,
                                  bool fused,
                                  bool keeps_angles)
     : observer_(context.observer),
-      options_(context.options()),
+      options_(context.parameter_options()),
       place_(context.context_place()),
       sequence_(context.plan.sequence_length()),
       width_(width),

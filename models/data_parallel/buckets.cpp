@@ -172,6 +172,36 @@ std::vector<Bucket> lay_out_buckets(const ParameterList& parameters, const Buffe
   return buckets;
 }
 
+std::vector<Bucket> lay_out_reducer_buckets(const ParameterList& parameters,
+                                            const ReducerShape& shape,
+                                            bool reversed) {
+  std::vector<ParameterList> groups;
+  int64_t elements = 0;
+  for (Parameter* parameter : parameters) {
+    const bool is_full = elements >= (groups.size() == 1 ? shape.first : shape.others);
+    if (groups.empty() || is_full) {
+      groups.emplace_back();
+      elements = 0;
+    }
+    groups.back().push_back(parameter);
+    elements += parameter->value.numel();
+  }
+  if (reversed) std::reverse(groups.begin(), groups.end());
+  std::vector<Bucket> buckets;
+  int64_t end = 0;
+  for (const ParameterList& group : groups) {
+    Bucket& bucket = buckets.emplace_back();
+    bucket.begin = end;
+    for (Parameter* parameter : group) {
+      const int64_t begin = std::exchange(end, end + parameter->value.numel());
+      bucket.slots.push_back({.parameter = parameter, .begin = begin, .end = end});
+    }
+    bucket.end = end;
+    bucket.chunk = group.front()->chunk;
+  }
+  return buckets;
+}
+
 std::vector<Bucket> lay_out_matrices(const ParameterList& parameters, const BufferShape& shape) {
   std::vector<Bucket> buckets;
   MatrixDealer dealer(shape);

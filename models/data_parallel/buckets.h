@@ -41,6 +41,19 @@ struct BufferShape {
 /// 128).
 std::vector<Bucket> lay_out_buckets(const ParameterList& parameters, const BufferShape& shape);
 
+/// Sizes in elements at which PyTorch's reducer closes a bucket: the first one, and all others.
+struct ReducerShape {
+  int64_t first = 0;
+  int64_t others = 0;
+};
+
+/// The buckets of PyTorch's DistributedDataParallel over parameters in this order
+/// (compute_bucket_assignment_by_size in torch/csrc/distributed/c10d/reducer.cpp). With `reversed`
+/// the last bucket becomes the first one, as DistributedDataParallel begins.
+std::vector<Bucket> lay_out_reducer_buckets(const ParameterList& parameters,
+                                            const ReducerShape& shape,
+                                            bool reversed = false);
+
 /// The buckets of matrices that are updated as a whole, each by one data rank: a bucket has a part
 /// of equal size for each rank, padded to that of the fullest one, and no matrix is in two parts.
 /// Each takes matrices in reverse order, until it has enough and the next one would enlarge it, and

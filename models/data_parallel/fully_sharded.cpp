@@ -6,6 +6,7 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/split_with_sizes_copy.h>
 #include <torch/csrc/autograd/custom_function.h>
+#include <torch/csrc/autograd/graph_task.h>
 
 #include <utility>
 
@@ -53,6 +54,9 @@ std::vector<at::Tensor> cast(const std::vector<at::Tensor>& parts,
 
 }  // namespace
 
+/// As is_bw() in _fsdp_common.py.
+bool is_in_backward() { return torch::autograd::get_current_graph_task_id() != -1; }
+
 struct UnitOf {
   FullySharded* owner;
   std::size_t unit;
@@ -97,7 +101,7 @@ void FullySharded::set_parameters(std::deque<Parameter>& parameters, int64_t las
     unit.is_inside = options_.experts_are_units && unit.parameters.front()->expert;
     unit.group = unit.is_inside ? options_.expert_data_group : options_.data_group;
   }
-  units_.at(last_unit_).stays_gathered = true;
+  if (!options_.reshards_last) units_.at(last_unit_).stays_gathered = true;
   if (options_.experts_are_units) plan_gathering_ahead();
 }
 
@@ -198,7 +202,9 @@ void FullySharded::free_parameters(Unit& unit) {
 at::Tensor FullySharded::run(int64_t number, const at::Tensor& input, const Body& body) {
   const auto position = static_cast<std::size_t>(number);
   Unit& unit = units_.at(position);
-  if (forward_order_.empty()) {  // what the optimizer wrote is read from here on
+  // A unit that is recomputed begins a forward, and ends it (_root_pre_forward in _fsdp_state.py).
+  const bool is_recomputed = is_in_backward() && !unit.is_inside;
+  if (forward_order_.empty() || is_recomputed) {  // what the optimizer wrote is read from here on
     copy_in_stream_.wait_for_current();
     gather_stream_.wait_for_current();
   }
@@ -209,12 +215,13 @@ at::Tensor FullySharded::run(int64_t number, const at::Tensor& input, const Body
   const bool ends_here = input.requires_grad() && position != 0;
   at::Tensor output =
       body(ends_here ? UnitBackwardFunction::apply(input, UnitOf{this, position}) : input);
-  const bool is_recomputed = unit.is_inside && units_.at(position - 1).in_backward;
-  if (!is_recomputed) {
-    if (!unit.stays_gathered) free_parameters(unit);
+  if (!is_in_backward()) {
+    const bool goes_on = position == last_unit_ && forward_order_.empty();  // with the head
+    if (!unit.stays_gathered && !goes_on) free_parameters(unit);
     unit.positions.push_back(forward_order_.size());
     forward_order_.push_back(position);
   }
+  if (is_recomputed) release_last_gathered();
   if (output.requires_grad()) {  // not in the forward of a segment that is recomputed
     output.register_hook([this, position](const at::Tensor&) { before_backward(position); });
   }
@@ -234,6 +241,14 @@ void FullySharded::before_backward(std::size_t number) {
   for (const std::size_t other : ahead) start_gathering(units_.at(other));
 }
 
+void FullySharded::keep_whole_gradients(Unit& unit) {
+  free_parameters(unit);
+  for (const Parameter* parameter : unit.parameters) {
+    const at::Tensor& gradient = parameter->value.grad();
+    observer().memory_lasts(gradient, {MemoryCategory::kGradient, kModule, parameter->name});
+  }
+}
+
 std::vector<at::Tensor> FullySharded::take_gradients(Unit& unit) {
   std::vector<at::Tensor> gradients;
   for (Parameter* parameter : unit.parameters) {
@@ -251,6 +266,7 @@ void FullySharded::after_backward(std::size_t number) {
   const ModuleScope module(observer(), kModule);
   Unit& unit = units_.at(number);
   unit.in_backward = false;
+  if (!reduces_) return keep_whole_gradients(unit);
   std::vector<at::Tensor> gradients = take_gradients(unit);
   free_parameters(unit);
   reduce(unit, std::move(gradients));
@@ -260,7 +276,8 @@ void FullySharded::reduce(Unit& unit, std::vector<at::Tensor> gradients) {
   reduce_stream_.current_waits_for(scattered_);
   reducing_ = at::Tensor();
   const int64_t elements = sum_of(sizes_of(parts_of(unit.parameters)));
-  const at::TensorOptions options = unit.parameters.front()->part.options();
+  const at::TensorOptions options =
+      unit.parameters.front()->part.options().dtype(options_.reduce_type);
   const int64_t ranks = group_size(unit.group);
   reducing_ = at::empty({ranks * elements}, options);
   at::Tensor rows = reducing_.view({ranks, elements});
@@ -278,13 +295,13 @@ void FullySharded::reduce(Unit& unit, std::vector<at::Tensor> gradients) {
   } else {
     reduced.copy_(options_.data_group ? reducing_.div(tokens_of) : reducing_);
   }
-  if (!options_.replica_group) add_gradients(unit, reduced);
+  if (!options_.replica_group) add_gradients(unit, reduced.to(options_.part_type));
   scattered_ = reduce_stream_.point();
   if (!options_.replica_group) return;
   replica_stream_->wait_for(scattered_);
   const SideStream::Scope replica_scope(*replica_stream_);
   options_.replica_group->all_reduce(reduced);
-  add_gradients(unit, reduced);
+  add_gradients(unit, reduced.to(options_.part_type));
   unit.summing = reduced;
 }
 
@@ -298,6 +315,7 @@ void FullySharded::add_gradients(Unit& unit, const at::Tensor& reduced) {
 }
 
 void FullySharded::begin_iteration() {
+  reduces_ = !options_.accumulates_whole_gradients;
   for (Unit& unit : units_) unit.gradient_parts = at::Tensor();
 }
 

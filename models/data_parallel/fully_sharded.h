@@ -1,9 +1,10 @@
 // FSDP2 (torch.distributed.fsdp.fully_shard): each data rank keeps a part of every parameter in
-// fp32, with the gradient and optimizer state of this part. The model is cut into units (embedding,
-// each layer, head), as TorchTitan wraps it. Before its forward and before its backward, a unit's
-// parameters are gathered in the type of the computation; after each they are freed. Gradients are
-// reduce-scattered in fp32 when the unit's backward is over. With replicas (HSDP) the ranks of one
-// replica divide the parameters, and the reduced parts are all-reduced between the replicas.
+// fp32, with the gradient and optimizer state of this part. The model is cut into units: embedding,
+// each layer and head, as TorchTitan wraps it, or each layer and the rest, as accelerate does.
+// Before its forward and before its backward, a unit's parameters are gathered in the type of the
+// computation; after each they are freed. Gradients are reduce-scattered in fp32 when the unit's
+// backward is over. With replicas (HSDP) the ranks of one replica divide the parameters, and the
+// reduced parts are all-reduced between the replicas.
 //
 // The buffers, their order and their streams are those of torch 2.11: FSDPParamGroup in
 // torch/distributed/fsdp/_fully_shard/_fsdp_param_group.py, foreach_all_gather and foreach_reduce
@@ -39,6 +40,15 @@ struct FullyShardedOptions {
   /// fully_shard's reshard_after_forward. If false, parameters stay gathered from forward to
   /// backward (ZeRO-2).
   bool reshard_after_forward = true;
+  /// The last unit is asked for that like the others. Else it stays gathered, because its backward
+  /// follows at once.
+  bool reshards_last = false;
+  c10::ScalarType part_type = c10::ScalarType::Float;
+  /// MixedPrecisionPolicy's reduce_dtype.
+  c10::ScalarType reduce_type = c10::ScalarType::Float;
+  /// Gradients stay whole, and are summed, until the last micro-batch
+  /// (set_requires_gradient_sync).
+  bool accumulates_whole_gradients = false;
   Observer& observer;
 };
 
@@ -51,18 +61,17 @@ class FullySharded final : public DataParallel {
   FullySharded(const FullySharded&) = delete;
   FullySharded& operator=(const FullySharded&) = delete;
 
-  /// Sets the units of a built model. The unit `last` ends the forward; it stays gathered, because
-  /// its backward follows at once.
+  /// Sets the units of a built model. The unit `last` ends the forward.
   void set_parameters(std::deque<Parameter>& parameters, int64_t last);
 
   /// Runs body(input) while the parameters of unit `number` are gathered; the backward gathers them
   /// again. The input of the first unit needs no gradient. The first unit may also be the last one
-  /// (tied embeddings). A unit of experts runs inside of its layer's body, and again where the
-  /// layer is recomputed.
+  /// (tied embeddings). A unit may run again inside of a backward, where a checkpoint around it, or
+  /// around the layer that has its experts, is recomputed: then it stays gathered for its backward.
   at::Tensor run(int64_t number, const at::Tensor& input, const Body& body);
 
   void begin_iteration() override;
-  void start_last_micro_batch(int64_t) override {}
+  void start_last_micro_batch(int64_t) override { reduces_ = true; }
   void start_backward() override {}
   /// Ends the backward of units whose input needs no gradient, and frees what the last units still
   /// hold.
@@ -72,7 +81,7 @@ class FullySharded final : public DataParallel {
 
   std::vector<OwnedPiece> owned_pieces() const override;
   bool has_flat_gradients() const override { return false; }
-  c10::ScalarType gradient_type() const override { return c10::ScalarType::Float; }
+  c10::ScalarType gradient_type() const override { return options_.part_type; }
   int64_t parameter_padding() const override;
   int64_t gradient_padding() const override { return parameter_padding(); }
   Observer& observer() const override { return options_.observer; }
@@ -108,6 +117,7 @@ class FullySharded final : public DataParallel {
   void free_parameters(Unit& unit);
   void before_backward(std::size_t number);
   void after_backward(std::size_t number);
+  void keep_whole_gradients(Unit& unit);
   std::vector<at::Tensor> take_gradients(Unit& unit);
   void reduce(Unit& unit, std::vector<at::Tensor> gradients);
   void add_gradients(Unit& unit, const at::Tensor& reduced);
@@ -119,6 +129,7 @@ class FullySharded final : public DataParallel {
   std::optional<SideStream> replica_stream_;  ///< sums over the replicas
   std::vector<Unit> units_;
   std::size_t last_unit_ = 0;
+  bool reduces_ = true;  ///< in this micro-batch
   std::vector<std::size_t> forward_order_;
   std::optional<Gathered> last_gathered_;  ///< of the last forward; freed at the next one
   at::Tensor reducing_;                    ///< input of the last reduce-scatter

@@ -57,6 +57,13 @@ std::unique_ptr<torch::autograd::PostAccumulateGradHook> hook_for(OwnGradients o
   return nullptr;
 }
 
+std::vector<Bucket> lay_out(const ParameterList& parameters, const GradientBufferOptions& options) {
+  if (options.shape.whole_matrices) return lay_out_matrices(parameters, options.shape);
+  const bool is_torchs = options.reducer && options.reducer->is_torchs();
+  return is_torchs ? first_reducer_buckets(parameters, *options.reducer)
+                   : lay_out_buckets(parameters, options.shape);
+}
+
 bool has_unit(const Bucket& bucket, int64_t unit) {
   return std::any_of(bucket.slots.begin(), bucket.slots.end(), [unit](const ParameterSlot& slot) {
     return slot.parameter->unit == unit;
@@ -66,11 +73,8 @@ bool has_unit(const Bucket& bucket, int64_t unit) {
 }  // namespace
 
 GradientBuffer::GradientBuffer(const ParameterList& parameters, GradientBufferOptions options)
-    : options_(std::move(options)),
-      buckets_(options_.shape.whole_matrices ? lay_out_matrices(parameters, options_.shape)
-                                             : lay_out_buckets(parameters, options_.shape)) {
-  missing_contributions_.assign(buckets_.size(), 0);
-  started_.assign(buckets_.size(), false);
+    : options_(std::move(options)) {
+  set_buckets(lay_out(parameters, options_));
   if (buckets_.empty()) return;
   const c10::NoGradGuard no_grad;
   const int64_t elements = buckets_.back().end;
@@ -91,10 +95,10 @@ GradientBuffer::GradientBuffer(const ParameterList& parameters, GradientBufferOp
   }
   owned_parameters_ =
       make_owned_parameters(options_.whole_owners, parameters, options_.data_group, observer());
-  if (options_.reducer_buckets && options_.data_group) {
-    reducer_buckets_ = at::empty({elements}, parameter_options);
-    observer().memory_lasts(reducer_buckets_,
-                            {MemoryCategory::kCommunication, "reducer_buckets", ""});
+  if (options_.reducer && options_.data_group) {
+    reducer_.emplace(buckets_, *options_.reducer, *options_.data_group, observer());
+    records_arrivals_ = options_.reducer->rebuilds();
+    if (options_.reducer->is_torchs()) whole_ = parameters;
   }
   for (std::size_t index = 0; index < buckets_.size(); ++index) {
     for (const ParameterSlot& slot : buckets_[index].slots) {
@@ -111,7 +115,6 @@ GradientBuffer::GradientBuffer(const ParameterList& parameters, GradientBufferOp
           parameter.move_to(place.view(parameter.lasting().scalar_type()));
         }
       }
-      parameter.contribution_added = [this, index] { contribution_added(index); };
       if (auto hook = hook_for(options_.own_gradients, parameter)) {
         torch::autograd::impl::set_post_acc_grad_hooks(parameter.value, std::move(hook));
       }
@@ -148,8 +151,10 @@ void GradientBuffer::begin_iteration() {
   step_gradients_.clear();
   if (gradients_.defined()) zero_gradients();
   if (!has_flat_gradients()) drop_own_gradients();
+  rebuild_buckets();
   missing_contributions_.assign(buckets_.size(), 0);
   started_.assign(buckets_.size(), false);
+  next_ = 0;
 }
 
 void GradientBuffer::start_last_micro_batch(int64_t chunk) {
@@ -162,18 +167,16 @@ void GradientBuffer::start_last_micro_batch(int64_t chunk) {
   }
 }
 
-void GradientBuffer::contribution_added(std::size_t bucket) {
-  if (missing_contributions_[bucket] == 0) return;  // not in the last micro-batch
-  if (--missing_contributions_[bucket] == 0) reduce(bucket);
-}
-
 void GradientBuffer::reduce(std::size_t index) {
   started_[index] = true;
   // An overlapped reduction starts inside the last backward but happens once for an iteration.
   const Bucket& bucket = buckets_[index];
   const DirectionScope direction = once_in(estimator::Direction::kReduceGradients);
   const ModuleScope module(options_.observer, "gradients");
-  if (!has_flat_gradients()) return reduce_copies(bucket);
+  if (!has_flat_gradients()) {
+    if (reducer_) pending_.push_back(reducer_->reduce(buckets_, index, replicas()));
+    return;
+  }
   at::Tensor whole = slice(gradients_, bucket.begin, bucket.end);
   // check_grads in megatron/core/distributed/param_and_grad_buffer.py
   if (options_.check_finite) check_finite(at::norm(whole), "gradients");
@@ -219,10 +222,11 @@ void GradientBuffer::finish_reduction() {
   for (std::size_t index = 0; index < buckets_.size(); ++index) {
     if (!started_[index]) reduce(index);
   }
+  if (reducer_) pending_.push_back(reducer_->reduce_used_map());
   for (PendingCall& call : pending_) call.wait();
   pending_.clear();
   if (reductions_) reductions_->join();
-  if (!has_flat_gradients()) copy_back();
+  finish_reducer();
 }
 
 void GradientBuffer::gather_parameters() {
@@ -321,6 +325,7 @@ std::pair<int64_t, int64_t> GradientBuffer::owned_range(const Bucket& bucket,
 }
 
 std::vector<OwnedPiece> GradientBuffer::owned_pieces() const {
+  if (!whole_.empty()) return whole_pieces();
   std::vector<OwnedPiece> pieces;
   for (const Bucket& bucket : buckets_) {
     for (const ParameterSlot& slot : bucket.slots) {

@@ -17,6 +17,7 @@
 #include "models/data_parallel/buckets.h"
 #include "models/data_parallel/data_parallel.h"
 #include "models/data_parallel/owned_parameters.h"
+#include "models/data_parallel/reducer_buckets.h"
 #include "models/shard/communicator.h"
 #include "models/shard/observer.h"
 #include "models/shard/parameters.h"
@@ -36,9 +37,8 @@ enum class OwnGradients {
 struct GradientBufferOptions {
   BufferShape shape;
   c10::ScalarType type = c10::ScalarType::Float;  ///< of the summed gradients
-  /// PyTorch's DistributedDataParallel: if there is more than one data rank, its reducer copies the
-  /// gradients, in the parameters' type, into its own buckets (gradient_as_bucket_view is off).
-  bool reducer_buckets = false;
+  /// PyTorch's DistributedDataParallel, if there is more than one data rank.
+  std::optional<ReducerOptions> reducer;
   bool check_finite = false;  ///< check each bucket's norm before it is reduced
   bool overlap = false;       ///< reduce a bucket as soon as its last gradient is there
   bool overlap_gather =
@@ -121,7 +121,8 @@ class GradientBuffer final : public DataParallel {
   void zero_gradients();
   /// What happens once in an iteration, for all buckets: they are of one chunk.
   DirectionScope once_in(estimator::Direction direction) const;
-  void contribution_added(std::size_t bucket);
+  void set_buckets(std::vector<Bucket> buckets);
+  void contribution_added(Parameter& parameter, std::size_t bucket);
   void reduce(std::size_t index);
   void sum_over_ranks(const Bucket& bucket, const at::Tensor& whole);
   void reduce_over_instances(const Bucket& bucket);
@@ -136,8 +137,9 @@ class GradientBuffer final : public DataParallel {
   bool has_flat_pieces() const { return options_.flat_pieces && sharded(); }
   void drop_own_gradients();
   void reduce_own_gradients();
-  void reduce_copies(const Bucket& bucket);
-  void copy_back();
+  std::vector<OwnedPiece> whole_pieces() const;
+  void finish_reducer();
+  void rebuild_buckets();
   void reduce_in_parameter_type();
   void add_own_gradients();
   void call_own_gradients_lasting();
@@ -152,7 +154,10 @@ class GradientBuffer final : public DataParallel {
   GradientBufferOptions options_;
   std::vector<Bucket> buckets_;
   at::Tensor gradients_;
-  at::Tensor reducer_buckets_;
+  std::optional<ReducerBuckets> reducer_;
+  bool records_arrivals_ = false;
+  ParameterList whole_;    ///< with PyTorch's reducer: all, in the order of the model
+  ParameterList arrived_;  ///< in the first iteration, in the order of their gradients
   at::Tensor parameters_;
   /// Parameters lie in the memory of the gradients while they are gathered, and are quantized from
   /// there (--reuse-grad-buf-for-mxfp8-param-ag).
@@ -161,6 +166,7 @@ class GradientBuffer final : public DataParallel {
   std::unique_ptr<OwnedParameters> owned_parameters_;  ///< null without whole owners
   std::vector<int> missing_contributions_;  ///< for each bucket; 0: not in its last micro-batch
   std::vector<bool> started_;
+  std::size_t next_ = 0;  ///< bucket that PyTorch's reducer reduces next
   std::vector<PendingCall> pending_;
   /// Where reductions over several instances wait for each other, if they overlap.
   std::optional<SideStream> reductions_;

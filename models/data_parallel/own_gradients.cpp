@@ -1,7 +1,5 @@
 // The part of GradientBuffer that deals with gradients which stay autograd's own for a while.
 #include <ATen/ops/cat.h>
-#include <ATen/ops/mul.h>
-#include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/GradMode.h>
 
@@ -123,32 +121,56 @@ void GradientBuffer::reduce_own_gradients() {
   average_together(together, *options_.data_group);
 }
 
-/// As DistributedDataParallel's reducer does where gradients are no views of its buckets
-/// (mark_variable_ready_dense in torch/csrc/distributed/c10d/reducer.cpp).
-void GradientBuffer::reduce_copies(const Bucket& bucket) {
-  if (!options_.data_group) return;
-  const c10::NoGradGuard no_grad;
-  const at::Tensor part = at::scalar_tensor(1.0 / static_cast<double>(replicas()));
-  for (const ParameterSlot& slot : bucket.slots) {
-    const at::Tensor& own = slot.parameter->value.grad();
-    at::Tensor copy = slice(reducer_buckets_, slot.begin, slot.end).view(own.sizes());
-    at::mul_out(copy, own, part);
-  }
-  pending_.push_back(
-      options_.data_group->start_all_reduce(slice(reducer_buckets_, bucket.begin, bucket.end)));
-}
-
-void GradientBuffer::copy_back() {
-  if (!options_.data_group) return;
+void GradientBuffer::finish_reducer() {
+  if (!reducer_) return;
   const DirectionScope direction = once_in(estimator::Direction::kReduceGradients);
   const ModuleScope module(observer(), "gradients");
-  const c10::NoGradGuard no_grad;
-  for (const Bucket& bucket : buckets_) {
-    for (const ParameterSlot& slot : bucket.slots) {
-      at::Tensor& own = slot.parameter->value.mutable_grad();
-      own.copy_(slice(reducer_buckets_, slot.begin, slot.end).view(own.sizes()));
+  reducer_->copy_back(buckets_);
+}
+
+/// In the order in which gradients came (rebuild_buckets in reducer.cpp).
+void GradientBuffer::rebuild_buckets() {
+  if (!records_arrivals_ || arrived_.empty()) return;
+  records_arrivals_ = false;
+  set_buckets(lay_out_reducer_buckets(arrived_, options_.reducer->shape));
+  reducer_->make(buckets_);
+}
+
+void GradientBuffer::set_buckets(std::vector<Bucket> buckets) {
+  buckets_ = std::move(buckets);
+  missing_contributions_.assign(buckets_.size(), 0);
+  started_.assign(buckets_.size(), false);
+  for (std::size_t index = 0; index < buckets_.size(); ++index) {
+    for (const ParameterSlot& slot : buckets_[index].slots) {
+      Parameter& parameter = *slot.parameter;
+      parameter.contribution_added = [this, index, &parameter] {
+        contribution_added(parameter, index);
+      };
     }
   }
+}
+
+void GradientBuffer::contribution_added(Parameter& parameter, std::size_t bucket) {
+  if (missing_contributions_[bucket] == 0) return;  // not in the last micro-batch
+  if (records_arrivals_) arrived_.push_back(&parameter);
+  if (--missing_contributions_[bucket] > 0) return;
+  if (!reducer_ || !options_.reducer->is_torchs()) return reduce(bucket);
+  // PyTorch's reducer keeps their order (mark_bucket_ready).
+  for (; next_ < buckets_.size() && missing_contributions_[next_] == 0; ++next_) reduce(next_);
+}
+
+/// In the order of the model, whatever that of the buckets is.
+std::vector<OwnedPiece> GradientBuffer::whole_pieces() const {
+  std::vector<OwnedPiece> pieces;
+  for (const Parameter* parameter : whole_) {
+    const at::Tensor& gradient = parameter->main_gradient;
+    pieces.push_back({.parameter = parameter,
+                      .begin = 0,
+                      .end = parameter->value.numel(),
+                      .weights = parameter->value.detach().view(-1),
+                      .gradients = gradient.defined() ? gradient.view(-1) : gradient});
+  }
+  return pieces;
 }
 
 /// BF16Optimizer's flat fp32 gradients travel as one bf16 copy (allreduce_bucket in

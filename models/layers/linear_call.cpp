@@ -47,6 +47,7 @@ LinearCall::LinearCall(const ShardContext& context,
     : store(&parameters),
       weight(&matrix),
       has_bias(spec.bias && !spec.caller_adds_bias),
+      autograds_own(context.framework().autograd_products),
       transformer_engine(context.transformer_engine() && !spec.output_layer),
       products(spec.output_layer ? Products(Products::Options()) : context.products()),
       lasting_stand_ins(

@@ -45,6 +45,7 @@ struct LinearCall {
   ParameterStore* store;
   Parameter* weight;
   bool has_bias;            ///< of a column parallel layer: added inside the function
+  bool autograds_own;       ///< PyTorch's linear(), under its own autograd
   bool transformer_engine;  ///< TransformerEngine's layer, with its workspace
   Products products;
   bool lasting_stand_ins;  ///< autograd gets TransformerEngine's stand-ins for gradients

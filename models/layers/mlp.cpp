@@ -24,7 +24,8 @@ std::vector<ColumnParallelLinear> make_first(ShardContext& context,
                   .caller_adds_bias = activation_adds_bias(context),
                   .output_blocks = gated ? 2 : 1,
                   .after_norm = alone,
-                  .input_is_kept = !alone && !recomputes(context.plan, kSharedExperts)};
+                  .input_is_kept = !alone && !recomputes(context.plan, kSharedExperts),
+                  .at_mark = context.framework().norms_last};
   if (!gated || !context.framework().separate_products) return {{context, store, spec}};
   const auto half = [&](const std::string& part, int64_t first) {
     return LinearSpec{
@@ -33,6 +34,7 @@ std::vector<ColumnParallelLinear> make_first(ShardContext& context,
         .outputs = width,
         .bias = spec.bias,
         .whole_input = true,
+        .at_mark = context.framework().norms_last,
         .packed = PackedRows{.name = spec.name + ".weight", .parts = 2, .first = first}};
   };
   return {{context, store, half("gate", 0)}, {context, store, half("up", 1)}};
@@ -54,7 +56,8 @@ Mlp::Mlp(ShardContext& context,
                .inputs = width,
                .outputs = context.plan.model.hidden_size,
                .bias = context.plan.model.add_bias_linear,
-               .caller_sums = context.plan.model.parallel_residual}) {}
+               .caller_sums = context.plan.model.parallel_residual,
+               .at_mark = context.framework().norms_last}) {}
 
 at::Tensor Mlp::forward(const at::Tensor& input) const {
   ModuleScope scope(context_.observer, scope_);

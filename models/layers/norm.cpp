@@ -9,7 +9,8 @@
 namespace models {
 namespace {
 
-/// RMSNorm in torchtitan/models/norms.py (9dec370, until 3b39d7a of March 2025).
+/// RMSNorm in torchtitan/models/norms.py (9dec370, until 3b39d7a of March 2025), LlamaRMSNorm in
+/// transformers.
 at::Tensor rms_norm_of_operators(const at::Tensor& input,
                                  const at::Tensor& weight,
                                  double epsilon) {
@@ -40,7 +41,7 @@ Norm::Norm(ShardContext& context,
            const Shape& of_rows)
     : kind_(context.plan.model.normalization),
       epsilon_(context.plan.model.norm_epsilon),
-      fused_(context.plan.training.rms_norm_fusion) {
+      fused_(context.plan.training.rms_norm_fusion && !context.framework().norm_of_operators) {
   const std::vector<int64_t> shape = {of_rows.width};
   const bool partial = of_rows.is_partial;
   weight_ = &store.add({.name = name + ".weight",

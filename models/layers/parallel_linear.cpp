@@ -1,5 +1,6 @@
 #include "models/layers/parallel_linear.h"
 
+#include <ATen/ops/linear.h>
 #include <c10/core/GradMode.h>
 
 #include <functional>
@@ -196,12 +197,14 @@ ColumnParallelLinear::ColumnParallelLinear(ShardContext& context,
                         .full_shape = {spec.outputs},
                         .sharded_dim = 0,
                         .blocks = spec.output_blocks,
-                        .initial_value = InitialValue::kZeros});
+                        .initial_value = InitialValue::kZeros,
+                        .at_mark = spec.at_mark});
   }
 }
 
 at::Tensor ColumnParallelLinear::forward(const at::Tensor& input) const {
   const auto bias = call_->has_bias ? std::optional<at::Tensor>(bias_->value) : std::nullopt;
+  if (call_->autograds_own) return at::linear(input, call_->weight->value, bias);
   if (call_->eight_bits) return eight_bit_linear(input, call_->weight->value, bias, call_);
   return ColumnParallelFunction::apply(input, call_->weight->value, bias, call_);
 }
@@ -244,10 +247,16 @@ RowParallelLinear::RowParallelLinear(ShardContext& context,
 }
 
 at::Tensor RowParallelLinear::forward(const at::Tensor& input) const {
+  if (call_->autograds_own) {
+    return at::linear(
+        input, call_->weight->value, bias_ ? std::optional(bias_->value) : std::nullopt);
+  }
   if (call_->eight_bits) return eight_bit_linear(input, call_->weight->value, {}, call_);
   return RowParallelFunction::apply(input, call_->weight->value, call_);
 }
 
-at::Tensor RowParallelLinear::bias() const { return bias_ ? bias_->value : at::Tensor(); }
+at::Tensor RowParallelLinear::bias() const {
+  return bias_ && !call_->autograds_own ? bias_->value : at::Tensor();
+}
 
 }  // namespace models

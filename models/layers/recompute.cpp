@@ -7,6 +7,7 @@
 
 #include <mutex>
 
+#include "models/shard/autocast.h"
 #include "models/shard/kept_value.h"
 #include "models/shard/unbacked_tensor.h"
 
@@ -52,6 +53,7 @@ struct KeptSegment {
   CheckpointOptions options;
   std::vector<int64_t> first_shape = {};  ///< of the first input, if it is divided
   OutputKeeper::Kept outputs = {};
+  std::optional<Autocast> autocast = {};  ///< in force around the forward
 };
 
 /// Leaves only this rank's part of the tensor.
@@ -102,6 +104,7 @@ struct CheckpointFunction : torch::autograd::Function<CheckpointFunction> {
       inputs = as_leaves(saved);
       const ReplayedRandomNumbers random(inputs[0].device(), segment.random_state);
       const c10::AutoGradMode with_gradients(true);
+      const AutocastScope autocast(segment.autocast);
       const OutputKeeper::Scope scope(segment.options.keeper.get(), &segment.outputs);
       return segment.run(inputs);
     }();
@@ -125,12 +128,14 @@ at::Tensor checkpoint(Segment segment,
                       const variable_list& inputs,
                       Observer& observer,
                       const CheckpointOptions& options) {
-  const at::Tensor state = generator_state(inputs[0].device());
+  const at::Device device = inputs[0].device();
+  const at::Tensor state = generator_state(device);
   return CheckpointFunction::apply(at::TensorList(inputs),
                                    KeptSegment{.run = std::move(segment),
                                                .observer = &observer,
                                                .random_state = state,
-                                               .options = options});
+                                               .options = options,
+                                               .autocast = current_autocast(device.type())});
 }
 
 struct DiscardedOutputs::State {

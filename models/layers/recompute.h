@@ -1,6 +1,6 @@
 // Activation recomputation: the forward keeps only the inputs; the backward first runs the forward
-// again, with the same random numbers, and then its backward (the reentrant form of Chen et al.
-// 2016).
+// again, with the same random numbers and under the same autocast, and then its backward (the
+// reentrant form of Chen et al. 2016).
 #pragma once
 
 #include <torch/csrc/autograd/variable.h>

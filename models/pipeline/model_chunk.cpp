@@ -56,8 +56,8 @@ void ModelChunk::build_end(ParameterStore& store,
 }
 
 void ModelChunk::begin_head(ParameterStore& store) {
-  const bool tied_here = context_.plan.model.tie_embeddings && embedding_ != nullptr;
-  head_unit_ = tied_here ? embedding_unit_ : store.begin_unit();
+  const bool is_one = context_.plan.model.tie_embeddings || context_.framework().root_unit;
+  head_unit_ = is_one && embedding_ ? embedding_unit_ : store.begin_unit();
   store.go_on_with_unit(head_unit_);
 }
 
@@ -106,9 +106,7 @@ void ModelChunk::compute_deferred_gradients() const {
   output_->compute_deferred_gradients();
 }
 
-at::Tensor ModelChunk::in_unit(int64_t unit,
-                               const at::Tensor& input,
-                               const std::function<at::Tensor(const at::Tensor&)>& body) const {
+at::Tensor ModelChunk::in_unit(int64_t unit, const at::Tensor& input, const UnitBody& body) const {
   if (context_.data_parallel) context_.data_parallel->before_unit(unit);
   return context_.fully_sharded ? context_.fully_sharded->run(unit, input, body) : body(input);
 }
@@ -191,6 +189,25 @@ bool holds_embedded(const ShardContext& context) {
 }  // namespace
 
 at::Tensor ModelChunk::forward(const at::Tensor& input, const MicroBatchData& data) const {
+  return handed_out([&] {
+    const AutocastScope autocast(context_.autocast());
+    return compute(input, data);
+  }());
+}
+
+/// accelerate casts what the model returns to fp32 (convert_outputs_to_fp32 in
+/// accelerate/utils/operations.py), and DistributedDataParallel copies it where it looks for unused
+/// parameters (_DDPSink in torch/nn/parallel/distributed.py). The caller holds it until its forward
+/// is over.
+at::Tensor ModelChunk::handed_out(Result result) const {
+  if (!context_.framework().returns_logits) return result.output;
+  if (context_.autocast()) result.logits = result.logits.to(at::kFloat);
+  if (!context_.finds_unused_parameters()) return result.output;
+  const Result copied{.output = result.output.clone(), .logits = result.logits.clone()};
+  return copied.output;
+}
+
+ModelChunk::Result ModelChunk::compute(const at::Tensor& input, const MicroBatchData& data) const {
   at::Tensor hidden = input, embedded;
   if (is_first_) {
     hidden = embed(hidden);
@@ -198,21 +215,45 @@ at::Tensor ModelChunk::forward(const at::Tensor& input, const MicroBatchData& da
   }
   if (rotary_) rotary_->tables();  // made before the first layer runs
   for (std::size_t i = 0; i < layers_.size(); ++i) {
-    hidden = in_unit(layer_units_[i], hidden, [&](const at::Tensor& layer_input) {
-      return layers_[i].forward(layer_input);
-    });
+    hidden = through_layer(i, hidden);
   }
   if (final_norm_ && norm_is_apart()) {
     hidden = in_unit(norm_unit_, hidden, [&](const at::Tensor& last) { return normalized(last); });
   }
-  if (!output_) return hidden;
+  if (!output_) return {.output = hidden, .logits = {}};
   if (norm_is_apart()) hidden = with_losses(predict(hidden, data.tokens), data.labels);
-  // The unit ends where the loss begins: nothing may hold on to the hidden states meanwhile.
+  return with_loss(std::move(hidden), data.labels);
+}
+
+/// The checkpoint of a recomputed layer is inside of its unit, or around it.
+at::Tensor ModelChunk::through_layer(std::size_t number, const at::Tensor& input) const {
+  const auto unit = [this, number](const at::Tensor& hidden, const UnitBody& body) {
+    return in_unit(layer_units_[number], hidden, body);
+  };
+  const TransformerLayer& layer = layers_[number];
+  if (context_.framework().checkpoints_units) return layer.forward(input, unit);
+  return unit(input, [&](const at::Tensor& hidden) { return layer.forward(hidden); });
+}
+
+/// The unit ends where the loss begins, and nothing may hold on to the hidden states meanwhile; or
+/// it is the whole model's, which holds what its head reads until its forward is over
+/// (LlamaForCausalLM.forward in models/llama/modeling_llama.py).
+ModelChunk::Result ModelChunk::with_loss(at::Tensor hidden, const at::Tensor& labels) const {
+  Result result;
+  at::Tensor read;
+  if (context_.framework().root_unit) {
+    result.output = in_unit(head_unit_, hidden, [&](const at::Tensor& last) {
+      read = normalized(last);
+      result.logits = logits(read);
+      return loss(result.logits, labels);
+    });
+    return result;
+  }
   at::Tensor scores = in_unit(head_unit_, hidden, [&](const at::Tensor& last) {
     return logits(norm_is_apart() ? last : normalized(last));
   });
   hidden = at::Tensor();
-  return loss(std::move(scores), data.labels);
+  return {.output = loss(std::move(scores), labels), .logits = {}};
 }
 
 }  // namespace models

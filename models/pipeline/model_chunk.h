@@ -51,15 +51,21 @@ class ModelChunk {
   void build_output(ParameterStore& store);
   Parameter* shared_output_weight(ParameterStore& store);
   /// Runs body(input) when the unit's parameters are gathered. With FSDP they are while it runs.
-  at::Tensor in_unit(int64_t unit,
-                     const at::Tensor& input,
-                     const std::function<at::Tensor(const at::Tensor&)>& body) const;
+  at::Tensor in_unit(int64_t unit, const at::Tensor& input, const UnitBody& body) const;
   /// Whether layers that predict more tokens come between the final norm and the head.
   bool norm_is_apart() const { return context_.plan.model.predicts_more_tokens(); }
   at::Tensor embed(const at::Tensor& tokens) const;
   at::Tensor normalized(const at::Tensor& hidden) const;
   at::Tensor logits(const at::Tensor& normalized) const;
   at::Tensor loss(at::Tensor logits, const at::Tensor& labels) const;
+  /// What the model returns; `logits` are undefined but where the framework returns them, too.
+  struct Result {
+    at::Tensor output, logits;
+  };
+  Result compute(const at::Tensor& input, const MicroBatchData& data) const;
+  at::Tensor through_layer(std::size_t number, const at::Tensor& input) const;
+  Result with_loss(at::Tensor hidden, const at::Tensor& labels) const;
+  at::Tensor handed_out(Result result) const;
   /// The hidden states and, after them along the sequence, those of each further prediction.
   at::Tensor predict(const at::Tensor& hidden, at::Tensor tokens) const;
   /// The hidden states, to which the losses of the further predictions are attached.

@@ -5,14 +5,15 @@ namespace {
 
 ParameterSource parameter_source(const ShardContext& context) {
   return {.observer = context.observer,
-          .options = context.options(),
+          .options = context.parameter_options(),
           .seed = context.plan.training.seed,
           .tensor = {.size = context.tensor_size(), .index = context.coordinate.tensor},
           .expert_tensor = {.size = context.plan.expert_tensor_size(),
                             .index = context.coordinate.expert_tensor},
           .experts = {.size = context.plan.parallelism.expert, .index = context.coordinate.expert},
           .data_part = context.data_part(),
-          .expert_data_part = context.expert_data_part()};
+          .expert_data_part = context.expert_data_part(),
+          .part_type = context.part_type()};
 }
 
 /// Null without rotary positions, and for latent attention, whose layers have tables of their own.

@@ -25,7 +25,7 @@ int64_t bucket_limit(const ShardContext& context) {
 
 c10::ScalarType gradient_type(const ShardContext& context) {
   if (context.plan.training.grad_reduce_in_bf16) return at::kBFloat16;
-  const estimator::Dtype dtype = context.plan.training.dtype;
+  const estimator::Dtype dtype = context.plan.training.parameter_dtype();
   const bool is_fp32 = context.framework().gradient_type == estimator::GradientType::kFp32 ||
                        own_gradients(context) == OwnGradients::kUntilNextBackward;
   return is_fp32 ? at::kFloat : scalar_type(dtype);
@@ -108,6 +108,19 @@ WholeOwners whole_owners(const ShardContext& context) {
                                                            : WholeOwners::kNone;
 }
 
+/// PyTorch's own sizes of buckets where the framework leaves them to PyTorch.
+std::optional<ReducerOptions> reducer_options(const ShardContext& context) {
+  const estimator::FrameworkTraits& framework = context.framework();
+  if (!framework.reducer_buckets || context.plan.parallelism.zero_stage >= 1) return std::nullopt;
+  ReducerOptions options{.shape = {}, .finds_unused = context.finds_unused_parameters()};
+  if (framework.bucket_bytes > 0) {
+    const int64_t element = bytes_per_element(context.plan.training.parameter_dtype());
+    options.shape = {.first = framework.first_bucket_bytes / element,
+                     .others = context.plan.bucket_elements()};
+  }
+  return options;
+}
+
 std::unique_ptr<DataParallel> gradient_buffer(const ShardContext& context,
                                               Stage& stage,
                                               const BufferPart& part,
@@ -123,7 +136,7 @@ std::unique_ptr<DataParallel> gradient_buffer(const ShardContext& context,
                                       .tied = stage.tied_weight(),
                                       .whole_matrices = part.kind == BufferKind::kMatrices},
                             .type = gradient_type(context),
-                            .reducer_buckets = context.framework().reducer_buckets && !is_parted,
+                            .reducer = reducer_options(context),
                             .check_finite = context.plan.training.check_for_nan_in_loss_and_grad,
                             .overlap = context.plan.parallelism.overlap_grad_reduce,
                             .overlap_gather = context.plan.parallelism.overlap_param_gather,

@@ -62,6 +62,12 @@ bool reduces_in_backward(const ShardContext& context) {
   return context.is_first_stage() || context.chunks() > 1 || context.framework().reducer_buckets;
 }
 
+/// That of FSDP2's policy. Without one, as of a model in 16 bits, gradients keep their type.
+c10::ScalarType reduce_type(const ShardContext& context) {
+  return context.framework().reduces_in_compute_type ? scalar_type(context.plan.training.dtype)
+                                                     : at::kFloat;
+}
+
 }  // namespace
 
 OptimizerSettings default_optimizer(const estimator::Plan& plan) {
@@ -110,15 +116,19 @@ void Trainer::build_model() {
 }
 
 void Trainer::build_fully_sharded() {
-  const auto fully_sharded = std::make_shared<FullySharded>(
-      FullyShardedOptions{.device = context_.device,
-                          .data_group = context_.groups.data,
-                          .expert_data_group = context_.groups.expert_data,
-                          .replica_group = context_.groups.instances,
-                          .experts_are_units = context_.experts_are_unit(),
-                          .tensor_group = context_.groups.tensor,
-                          .reshard_after_forward = context_.plan.parallelism.zero_stage >= 3,
-                          .observer = context_.observer});
+  const auto fully_sharded = std::make_shared<FullySharded>(FullyShardedOptions{
+      .device = context_.device,
+      .data_group = context_.groups.data,
+      .expert_data_group = context_.groups.expert_data,
+      .replica_group = context_.groups.instances,
+      .experts_are_units = context_.experts_are_unit(),
+      .tensor_group = context_.groups.tensor,
+      .reshard_after_forward = context_.plan.parallelism.zero_stage >= 3,
+      .reshards_last = context_.framework().root_unit,
+      .part_type = context_.part_type(),
+      .reduce_type = reduce_type(context_),
+      .accumulates_whole_gradients = context_.framework().accumulates_whole_gradients,
+      .observer = context_.observer});
   context_.fully_sharded = fully_sharded;
   data_parallel_ = fully_sharded;
   stage_ = std::make_unique<Stage>(context_);

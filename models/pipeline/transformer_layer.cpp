@@ -48,7 +48,8 @@ std::unique_ptr<const FeedForward> make_feed_forward(ShardContext& context,
 
 /// Megatron-LM's attention registers its output projection before all else (Attention in
 /// megatron/core/transformer/attention.py), and TransformerEngine's layer for query, key and value
-/// has the norm before it; other norms are layers of their own.
+/// has the norm before it; other norms are layers of their own. transformers' LlamaDecoderLayer
+/// registers its norms after all else.
 bool norm_in_projection(const ShardContext& context) {
   return context.transformer_engine() && !context.plan.model.multi_latent_attention;
 }
@@ -67,10 +68,10 @@ bool recomputes(const ShardContext& context, estimator::RecomputeModule module) 
 }
 
 Norm make_attention_norm(ShardContext& context, ParameterStore& store, const std::string& name) {
-  const bool of_projection = norm_in_projection(context);
-  if (of_projection) store.mark_place();
+  const bool comes_after = norm_in_projection(context) || context.framework().norms_last;
+  if (comes_after) store.mark_place();
   Norm norm(context, store, name);
-  if (!of_projection) store.mark_place();
+  if (!comes_after) store.mark_place();
   return norm;
 }
 
@@ -124,10 +125,11 @@ bool TransformerLayer::is_checkpoint() const {
   return recomputed_ == kLayer || recomputed_ == kUnlistedOperators;
 }
 
-at::Tensor TransformerLayer::forward(const at::Tensor& input) const {
-  const auto segment = [this](const variable_list& inputs) {
+at::Tensor TransformerLayer::forward(const at::Tensor& input, const UnitRunner& unit) const {
+  const auto segment = [this, unit](const variable_list& inputs) {
     const ModuleScope scope(context_.observer, name_);
-    return compute(inputs[0]);
+    const auto body = [this](const at::Tensor& hidden) { return compute(hidden); };
+    return unit ? unit(inputs[0], body) : body(inputs[0]);
   };
   if (!is_checkpoint()) return segment({input});
   return checkpoint(segment, {input}, context_.observer, layer_checkpoint(context_));

@@ -6,6 +6,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -36,6 +37,10 @@ struct LayerNumber {
 /// How the plan checkpoints a layer that it recomputes.
 CheckpointOptions layer_checkpoint(const ShardContext& context);
 
+/// What runs while the parameters of an FSDP unit are gathered, and who has them gathered.
+using UnitBody = std::function<at::Tensor(const at::Tensor&)>;
+using UnitRunner = std::function<at::Tensor(const at::Tensor&, const UnitBody&)>;
+
 class TransformerLayer {
  public:
   /// `name` is its path, as that of its parameters.
@@ -46,8 +51,9 @@ class TransformerLayer {
                    const SharedParts& shared);
 
   /// [s or s/t, b, h] -> the same shape. A recomputed layer keeps only its input and, if it is
-  /// recomputed by operator, the outputs of the listed operators.
-  at::Tensor forward(const at::Tensor& input) const;
+  /// recomputed by operator, the outputs of the listed operators. With `unit` it runs in this unit,
+  /// and so does what is recomputed.
+  at::Tensor forward(const at::Tensor& input, const UnitRunner& unit = {}) const;
 
   /// For a layer inside of another module: forward() without scope and checkpoint, and whether it
   /// would be a checkpoint.

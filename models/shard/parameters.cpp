@@ -158,7 +158,7 @@ void ParameterStore::make_part(Parameter& parameter,
                                const ParameterSpec& spec,
                                const std::vector<int64_t>& shape) {
   const c10::NoGradGuard no_grad;
-  const at::TensorOptions options = source_.options.dtype(at::kFloat);
+  const at::TensorOptions options = source_.options.dtype(source_.part_type);
   parameter.data_part = spec.expert ? *source_.expert_data_part : *source_.data_part;
   parameter.value = unbacked_tensor(shape, source_.options);
   std::vector<int64_t> part_shape = shape;

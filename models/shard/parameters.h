@@ -82,7 +82,8 @@ struct Parameter {
   std::string name;
   /// Leaf that requires gradients; unbacked if only `part` or `eight_bits` lasts.
   at::Tensor value;
-  /// FSDP: this data rank's part in fp32, padded with zeros to the size of the largest part.
+  /// FSDP: this data rank's part, in fp32 but for pure 16 bits, padded with zeros to the size of
+  /// the largest part.
   at::Tensor part;
   DataPart data_part;
   /// Its values, if they are in 8 bits alone (eight_bit_parameter.h); else null.
@@ -134,6 +135,7 @@ struct ParameterSource {
   TensorPlace experts;                       ///< among the ranks that divide stacked experts
   std::optional<DataPart> data_part;         ///< FSDP: only this part of each parameter is made
   std::optional<DataPart> expert_data_part;  ///< the same, of the parameters of experts
+  c10::ScalarType part_type = c10::ScalarType::Float;
 };
 
 using ParameterList = std::vector<Parameter*>;

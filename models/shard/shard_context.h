@@ -9,6 +9,7 @@
 #include "estimator/plan/frameworks.h"
 #include "estimator/plan/parallel_layout.h"
 #include "estimator/plan/plan.h"
+#include "models/shard/autocast.h"
 #include "models/shard/communicator.h"
 #include "models/shard/context_chunks.h"
 #include "models/shard/framework_buffers.h"
@@ -102,6 +103,27 @@ struct ShardContext {
   }
   at::TensorOptions options() const {
     return at::TensorOptions().device(device).dtype(scalar_type(plan.training.dtype));
+  }
+  /// Of whole parameters, and so of the residual stream, which autocast leaves in their type.
+  at::TensorOptions parameter_options() const {
+    const bool parts_are_fp32 = plan.parallelism.fully_sharded();
+    return parts_are_fp32 ? options()
+                          : options().dtype(scalar_type(plan.training.parameter_dtype()));
+  }
+  /// Of the parts of parameters that FSDP2 keeps.
+  c10::ScalarType part_type() const {
+    return framework().mixed_precision ? scalar_type(plan.training.parameter_dtype()) : at::kFloat;
+  }
+  /// Of the forward: parameters are fp32, and no policy of FSDP2 casts them.
+  std::optional<Autocast> autocast() const {
+    if (!plan.training.mixed_precision || plan.parallelism.fully_sharded()) return std::nullopt;
+    return Autocast{.device = device.type(), .type = scalar_type(plan.training.dtype)};
+  }
+  /// Whether DistributedDataParallel looks for parameters without a gradient (_wrap_model of
+  /// transformers' Trainer).
+  bool finds_unused_parameters() const {
+    return framework().finds_unused_parameters && plan.parallelism.zero_stage == 0 && groups.data &&
+           plan.training.recompute == estimator::Recompute::kNone;
   }
   /// Rows of the residual stream on this rank: the sequence, or its part under context and sequence
   /// parallelism.

@@ -6,6 +6,7 @@
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 
 #include "models/data_parallel/gradient_buffer.h"
+#include "models/data_parallel/reducer_buckets.h"
 #include "tests/models/small_shards.h"
 
 namespace models {
@@ -47,6 +48,43 @@ TEST(Buckets, AreClosedOnceTheyReachTheLimit) {
   ASSERT_EQ(buckets.size(), 2u);
   EXPECT_EQ(buckets[0].end, 70);   // 40 + 30
   EXPECT_EQ(buckets[1].end, 100);  // 20 + 10
+}
+
+std::vector<int64_t> sizes_of(const std::vector<Bucket>& buckets) {
+  std::vector<int64_t> sizes;
+  for (const Bucket& bucket : buckets) sizes.push_back(bucket.end - bucket.begin);
+  return sizes;
+}
+
+// The first one is closed at 10 elements, the others at 60; each takes what fills it.
+TEST(ReducersBuckets, AreClosedOnceTheyReachPyTorchsSizes) {
+  auto parameters = empty_parameters({10, 20, 30, 15, 40});
+  const ReducerShape shape{.first = 10, .others = 60};
+  const auto buckets = lay_out_reducer_buckets(list_of(parameters), shape);
+  EXPECT_EQ(sizes_of(buckets), (std::vector<int64_t>{10, 65, 40}));
+  EXPECT_EQ(buckets[1].slots[0].parameter, &parameters[1]);
+  EXPECT_EQ(buckets[2].begin, 75);
+}
+
+// DistributedDataParallel hands them over in reverse, each with its parameters in order.
+TEST(ReducersBuckets, BeginWithTheLastWhereTheyAreReversed) {
+  auto parameters = empty_parameters({10, 20, 40});
+  const ReducerShape shape{.first = 1, .others = 60};
+  const auto buckets = lay_out_reducer_buckets(list_of(parameters), shape, /*reversed=*/true);
+  EXPECT_EQ(sizes_of(buckets), (std::vector<int64_t>{60, 10}));
+  EXPECT_EQ(buckets[0].begin, 0);
+  EXPECT_EQ(buckets[0].slots[0].parameter, &parameters[1]);
+}
+
+// Unless it looks for unused parameters it makes new ones, and begins with one of all.
+TEST(ReducersBuckets, AreOneAtFirstWhereTheyAreMadeAgain) {
+  auto parameters = empty_parameters({10, 20, 40});
+  const ReducerShape shape{.first = 1, .others = 60};
+  EXPECT_EQ(sizes_of(first_reducer_buckets(list_of(parameters), {.shape = shape})),
+            std::vector<int64_t>{70});
+  EXPECT_EQ(
+      sizes_of(first_reducer_buckets(list_of(parameters), {.shape = shape, .finds_unused = true})),
+      (std::vector<int64_t>{60, 10}));
 }
 
 std::deque<Parameter> matrices_of(const std::vector<std::vector<int64_t>>& shapes) {

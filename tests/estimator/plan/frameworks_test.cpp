@@ -69,6 +69,74 @@ TEST(Frameworks, AnRmsNormOfOperatorsIsPyTorchs) {
   EXPECT_NE(complaint("megatron-lm").find("whose RMSNorm is not PyTorch's"), std::string::npos);
 }
 
+/// A Llama on 8 data ranks, trained by transformers' Trainer.
+Json trainer(const Json& training, const Json& parallelism = Json::object()) {
+  Json changes = {{"parallelism", parallelism}, {"training", {{"framework", "transformers"}}}};
+  changes["training"].merge_patch(training);
+  return changes;
+}
+
+TEST(TransformersFramework, HasParametersInFp32UnlessTheModelIsIn16Bits) {
+  const auto parameter_dtype = [](const Json& training) {
+    return small_plan(trainer(training)).training.parameter_dtype();
+  };
+  EXPECT_EQ(parameter_dtype({{"dtype", "bf16"}}), Dtype::kFp32);
+  EXPECT_EQ(parameter_dtype({{"dtype", "bf16"}, {"mixed_precision", false}}), Dtype::kBf16);
+  EXPECT_EQ(parameter_dtype({{"dtype", "fp32"}}), Dtype::kFp32);
+  EXPECT_FALSE(small_plan(trainer({{"dtype", "fp32"}})).training.mixed_precision);
+  EXPECT_FALSE(small_plan(Json::object()).training.mixed_precision);
+}
+
+TEST(TransformersFramework, AloneHasMixedPrecision) {
+  EXPECT_NE(complaint_about({{"training", {{"mixed_precision", true}}}})
+                .find("only transformers' Trainer has this key"),
+            std::string::npos);
+  EXPECT_NE(complaint_about(trainer({{"dtype", "fp32"}, {"mixed_precision", true}}))
+                .find("mixed precision computes in 16 bits"),
+            std::string::npos);
+}
+
+// 25 MiB, of elements in the type of the parameters.
+TEST(TransformersFramework, HasPyTorchsBucketsAndReducesThemInBackward) {
+  const auto parallelism = [](const Json& training) {
+    return small_plan(trainer(training)).parallelism;
+  };
+  EXPECT_EQ(parallelism({{"dtype", "bf16"}}).bucket_elements, 25 * 1024 * 1024 / 4);
+  EXPECT_EQ(parallelism({{"mixed_precision", false}}).bucket_elements, 25 * 1024 * 1024 / 2);
+  EXPECT_TRUE(parallelism(Json::object()).overlap_grad_reduce);
+  EXPECT_FALSE(
+      small_plan({{"training", {{"framework", "torchtitan"}}}}).parallelism.overlap_grad_reduce);
+}
+
+TEST(TransformersFramework, DividesTheBatchAlone) {
+  const auto complaint = [](const Json& parallelism, const Json& training = Json::object()) {
+    return complaint_about(trainer(training, parallelism));
+  };
+  EXPECT_EQ(complaint({{"zero_stage", 0}}), "");
+  EXPECT_EQ(complaint({{"zero_stage", 2}}), "");
+  EXPECT_EQ(complaint({{"zero_stage", 3}}, {{"recompute", "full"}}), "");
+  EXPECT_NE(complaint({{"tensor", 2}}).find("with data parallelism alone"), std::string::npos);
+  EXPECT_NE(complaint({{"pipeline", 2}}).find("with data parallelism alone"), std::string::npos);
+  EXPECT_NE(complaint({{"zero_stage", 1}}).find("no ZeRO stage 1 of its own"), std::string::npos);
+  EXPECT_NE(complaint({{"zero_stage", 0}}, {{"recompute", "selective"}})
+                .find("gradient checkpointing runs whole layers again"),
+            std::string::npos);
+}
+
+// check_prefer_cudnn_attention in sdp_utils.cpp of PyTorch 2.11.
+TEST(TransformersFramework, LeavesTheKernelOfAttentionToPyTorch) {
+  const auto kernel = [](const char* gpu, int64_t width) {
+    Json changes = trainer({{"dtype", "bf16"}});
+    changes["cluster"] = {{"gpu", gpu}};
+    changes["model"] = {{"kv_channels", width}};
+    return small_plan(changes).training.attention.value();
+  };
+  EXPECT_EQ(kernel("h100-sxm", 64), Attention::kFused);
+  EXPECT_EQ(kernel("b200", 64), Attention::kFused);
+  EXPECT_EQ(kernel("a100-sxm-80", 64), Attention::kFlash);
+  EXPECT_EQ(kernel("h100-sxm", 60), Attention::kFlash);
+}
+
 // megatron/training/arguments.py has the mask unless --no-create-attention-mask-in-dataloader.
 TEST(Frameworks, OfMegatronAloneHaveAMaskInEachMicroBatch) {
   for (const auto& [framework, name] : enum_names(Framework{})) {

@@ -389,6 +389,67 @@ TEST(TorchtitanFramework, KeepsOneInputOfTwoLayersUnderSelectiveRecomputeOfEvery
             titan_layer_bytes({{"recompute", "none"}}) + 2 * s * b * h);
 }
 
+/// The same Llama under transformers' Trainer on one of 8 data ranks.
+estimator::RankProfile trainer_profile(int64_t layers,
+                                       const Json& training,
+                                       int64_t zero_stage = 0) {
+  Json changes = Json::parse(R"({
+    "model": {"ffn_hidden_size": 2816, "num_query_groups": 4, "normalization": "RMSNorm",
+              "activation": "swiglu", "position_embedding": "rope", "add_bias_linear": false,
+              "tie_embeddings": false, "hidden_dropout": 0, "attention_dropout": 0},
+    "cluster": {"gpu": "a100-sxm-80", "nodes": 1, "gpus_per_node": 8},
+    "training": {"framework": "transformers", "dtype": "bf16", "attention": "flash",
+                 "global_batch_size": 32}})");
+  changes["model"]["num_layers"] = layers;
+  changes["parallelism"]["zero_stage"] = zero_stage;
+  changes["training"].merge_patch(training);
+  return execute(gpt_plan(changes));
+}
+int64_t trainer_layer_bytes(const Json& training) {
+  const auto bytes = [&](int64_t layers) {
+    return trainer_profile(layers, training).micro_batches.activation_bytes.value();
+  };
+  return bytes(3) - bytes(2);
+}
+
+TEST(TransformersFramework, HasFp32StateUnderAutocastAndElseThatOfTheModel) {
+  for (const bool mixed : {true, false}) {
+    const auto profile = trainer_profile(2, {{"mixed_precision", mixed}});
+    const int64_t width = mixed ? 4 : 2, parameters = profile.parameters.count;
+    EXPECT_EQ(profile.model_state->parameter_bytes, width * parameters);
+    EXPECT_EQ(profile.model_state->gradient_bytes, width * parameters);
+    EXPECT_EQ(profile.model_state->master_weight_bytes, 0);
+    EXPECT_EQ(profile.model_state->optimizer_state_bytes, 2 * width * parameters);
+  }
+}
+
+/// Of one layer, for each token: query, key, value and the output of attention; gate, its SiLU, up
+/// and their product.
+constexpr int64_t kKeyValue = 2 * kGroups * (h / heads);
+constexpr int64_t kIn16Bits = h + kKeyValue + h + 4 * kFfn;
+/// The log-sum of attention for each row and head, and two blocks for its random numbers; and of
+/// each of two norms the reciprocal of its deviation.
+constexpr int64_t kBeside = kFp32 * heads * s * b + 2 * 512 + 2 * kFp32 * s * b;
+
+// In fp32 what each of two norms reads and what it makes of that; in 16 bits a copy of what a norm
+// gives for each of the five products that read it, and the matrices.
+TEST(TransformersFramework, KeepsCopiesIn16BitsForEachProductUnderAutocast) {
+  const int64_t matrices = 2 * h * h + h * kKeyValue + 3 * h * kFfn;
+  EXPECT_EQ(trainer_layer_bytes(Json::object()),
+            s * b * (2 * 2 * kFp32 * h + 2 * (5 * h + kIn16Bits)) + 2 * matrices + kBeside);
+}
+
+// In fp32 what each of two norms reads; in 16 bits what it makes before and after its weight.
+TEST(TransformersFramework, KeepsInputsOfNormsInFp32WhereTheModelIsIn16Bits) {
+  EXPECT_EQ(trainer_layer_bytes({{"mixed_precision", false}}),
+            s * b * (2 * kFp32 * h + 2 * (2 * 2 * h + kIn16Bits)) + kBeside);
+}
+
+TEST(TransformersFramework, KeepsTheInputOfARecomputedLayer) {
+  EXPECT_EQ(trainer_layer_bytes({{"mixed_precision", false}, {"recompute", "full"}}),
+            2 * s * b * h);
+}
+
 // fp16: the parameters' own are the sum; bf16: flat fp32 ones, and the parameters' own beside them.
 TEST(MegatronDeepspeedFramework, SumsGradientsInFp16OrKeepsThemBesideFp32) {
   const auto gradient_bytes = [](const char* dtype) {
