@@ -332,7 +332,7 @@ parallelism_config:
 )");
   EXPECT_TRUE(plan.unknown.empty());
   EXPECT_TRUE(plan.techniques.empty());
-  EXPECT_EQ(said_key(plan, "training.framework"), "torchtitan");
+  EXPECT_EQ(said_key(plan, "training.framework"), "transformers");
   EXPECT_EQ(said_key(plan, "training.dtype"), "bf16");
   EXPECT_EQ(said_key(plan, "training.recompute"), "full");
   EXPECT_EQ(said_key(plan, "parallelism.zero_stage"), 3);
@@ -342,13 +342,22 @@ parallelism_config:
   EXPECT_FALSE(plan.tree.json().contains("model"));
 }
 
+TEST(Accelerate, MeansAutocastWithoutSharding) {
+  for (const char* type : {"'NO'", "MULTI_GPU"}) {
+    const ImportedPlan plan =
+        imported_yaml(std::string("distributed_type: ") + type + "\nmixed_precision: bf16\n");
+    EXPECT_TRUE(plan.techniques.empty()) << type;
+    EXPECT_EQ(said_key(plan, "training.framework"), "transformers") << type;
+    EXPECT_EQ(said_key(plan, "training.dtype"), "bf16") << type;
+    EXPECT_TRUE(said_key(plan, "training.mixed_precision").is_null()) << type;  // its default
+  }
+}
+
 TEST(Accelerate, NamesWhatIsNotModelled) {
   using testing::UnorderedElementsAre;
   EXPECT_THAT(techniques_of(imported_yaml("distributed_type: FSDP\nfsdp_config:\n"
                                           "  fsdp_sharding_strategy: HYBRID_SHARD\n")),
               UnorderedElementsAre("fsdp1", "hsdp"));
-  EXPECT_THAT(techniques_of(imported_yaml("distributed_type: MULTI_GPU\nmixed_precision: bf16\n")),
-              UnorderedElementsAre("autocast"));
   EXPECT_THAT(techniques_of(imported_yaml("distributed_type: DEEPSPEED\ndeepspeed_config:\n"
                                           "  deepspeed_config_file: zero1.json\n")),
               UnorderedElementsAre("another-file"));
