@@ -139,7 +139,8 @@ def _program_calls(profile):
 
 def is_left_out(call):
     """Whether the shard is known to leave it out."""
-    return call.kind == "broadcast" or call.bytes <= LARGEST_SCALAR_BYTES or call.group_size == 1
+    of_rank = call.bytes // call.group_size if call.kind == "all_gather" else call.bytes
+    return call.kind == "broadcast" or of_rank <= LARGEST_SCALAR_BYTES or call.group_size == 1
 
 
 def _calls(shard, program):

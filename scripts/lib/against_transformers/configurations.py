@@ -1,0 +1,93 @@
+"""Random trainings that Onerank's shard and transformers' Trainer both take."""
+import dataclasses
+import json
+
+from against.draw import Draw
+from against.report import Judge
+
+# How ranks and types are shared out: DistributedDataParallel under autocast, or with a model that
+# was loaded in bf16; FSDP2 that keeps parameters from forward to backward, or gathers them again.
+FAMILIES = ("ddp-autocast", "ddp-bf16", "fsdp-2", "fsdp-3")
+
+JUDGE = Judge(program="transformers", kind="against_transformers", bound=0.005, close=0.001,
+              close_share={})
+
+HOPPER, AMPERE = "h100-sxm", "a100-sxm-80"
+
+# A field of LlamaConfig, and the flag of a plan that says the same.
+MODEL_FLAGS = {"num_hidden_layers": "--num-layers", "hidden_size": "--hidden-size",
+               "num_attention_heads": "--num-attention-heads",
+               "num_key_value_heads": "--num-query-groups", "head_dim": "--kv-channels",
+               "intermediate_size": "--ffn-hidden-size", "vocab_size": "--vocab-size",
+               "max_position_embeddings": "--max-position-embeddings"}
+
+# What every model here is.
+LLAMA = ["--group-query-attention", "--swiglu", "--normalization", "RMSNorm",
+         "--position-embedding-type", "rope", "--disable-bias-linear", "--hidden-dropout", "0",
+         "--attention-dropout", "0"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Configuration:
+    """One training, seen from rank 0. `words` are the flags of the plan."""
+    name: str
+    family: str
+    world_size: int
+    words: tuple
+    program: str  # the argument of train.py, JSON
+    gpu: str = HOPPER
+    rank: int = 0
+
+    def onerank_arguments(self):
+        return list(self.words)
+
+
+def _model(draw):
+    width, heads = draw.one_of(64, 96, 128), draw.between(4, 24)
+    return {"num_hidden_layers": draw.between(1, 5),
+            "hidden_size": draw.between(512, 4096, 128) if draw.chance(0.5) else heads * width,
+            "num_attention_heads": heads,
+            "num_key_value_heads": draw.one_of(*[g for g in range(1, heads + 1) if heads % g == 0]),
+            "head_dim": width, "intermediate_size": draw.between(1024, 12288, 64),
+            "vocab_size": draw.between(8000, 60000, 8),
+            "tie_word_embeddings": draw.chance(0.4)}
+
+
+def _model_words(model):
+    words = [str(word) for field, flag in MODEL_FLAGS.items() for word in (flag, model[field])]
+    tied = [] if model["tie_word_embeddings"] else ["--untie-embeddings-and-output-weights"]
+    return words + LLAMA + tied
+
+
+def _family_words(family):
+    if family == "ddp-bf16":
+        return ["--no-mixed-precision"]
+    return ["--zero-stage", family[-1]] if family.startswith("fsdp") else []
+
+
+def draw_configuration(seed, number, family):
+    draw = Draw(f"{seed}/{family}", number)
+    model, sequence = _model(draw), draw.between(512, 4096, 64)
+    model["max_position_embeddings"] = sequence
+    ranks, micro_batch = draw.one_of(2, 4, 8, 16, 64), draw.between(1, 4)
+    micro_batches, recompute = draw.one_of(1, 1, 2, 4), draw.chance(0.4)
+    words = [*_family_words(family), "--bf16", "--seq-length", str(sequence),
+             "--micro-batch-size", str(micro_batch),
+             "--global-batch-size", str(micro_batch * micro_batches * ranks)]
+    if recompute:
+        words += ["--recompute-granularity", "full"]
+    program = {"model": model, "sequence_length": sequence,
+               "dtype": "bfloat16" if family == "ddp-bf16" else "float32",
+               "training": {"bf16": family != "ddp-bf16",
+                            "per_device_train_batch_size": micro_batch,
+                            "gradient_accumulation_steps": micro_batches,
+                            "gradient_checkpointing": recompute}}
+    return Configuration(name=f"{family}-{number}", family=family, world_size=ranks,
+                         words=tuple(_model_words(model) + words), program=json.dumps(program),
+                         gpu=draw.one_of(HOPPER, HOPPER, AMPERE))
+
+
+def draw_configurations(seed, count, families):
+    """`count` of each family."""
+    return [draw_configuration(seed, number, family)
+            for family in families for number in range(count)]

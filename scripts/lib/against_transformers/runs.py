@@ -1,0 +1,23 @@
+"""train.py, a program of transformers' Trainer, as one rank."""
+import pathlib
+
+from against import runs
+
+TRAIN = pathlib.Path(__file__).resolve().parent / "train.py"
+
+
+class Machine(runs.Machine):
+    framework = "transformers"
+
+    def environment(self, configuration):
+        """What `accelerate launch` sets for a configuration of FSDP2 (accelerate/utils/launch.py)."""
+        if not configuration.family.startswith("fsdp"):
+            return {}
+        return {"ACCELERATE_USE_FSDP": "true", "FSDP_VERSION": "2",
+                "FSDP_RESHARD_AFTER_FORWARD": str(configuration.family == "fsdp-3").lower(),
+                "FSDP_AUTO_WRAP_POLICY": "TRANSFORMER_BASED_WRAP",
+                "FSDP_TRANSFORMER_CLS_TO_WRAP": "LlamaDecoderLayer",
+                "FSDP_CPU_RAM_EFFICIENT_LOADING": "false"}
+
+    def command(self, configuration):
+        return [self.python, TRAIN, configuration.program]

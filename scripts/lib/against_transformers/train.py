@@ -1,0 +1,28 @@
+"""A training of transformers' Trainer as people write it: a random Llama, random tokens, two steps.
+
+One argument, JSON: {"model": fields of LlamaConfig, "training": fields of TrainingArguments,
+"dtype": type in which the model is loaded, "sequence_length": tokens of a sample}."""
+import json
+import sys
+import tempfile
+
+import torch
+from transformers import LlamaConfig, LlamaForCausalLM, Trainer, TrainingArguments
+from transformers.modeling_utils import no_init_weights
+
+asked = json.loads(sys.argv[1])
+config = LlamaConfig(**asked["model"])
+config.use_cache = False
+torch.set_default_dtype(getattr(torch, asked["dtype"]))
+with no_init_weights():  # no value matters on a virtual GPU, and the host has little memory
+    model = LlamaForCausalLM(config)
+model.tie_weights()
+torch.set_default_dtype(torch.float32)
+tokens = torch.randint(config.vocab_size, (asked["sequence_length"],))
+# Without a mask of ones, as tokenizers give it, 4.57 takes samples for packed, and attends by a mask.
+mask = torch.ones_like(tokens)
+samples = [{"input_ids": tokens, "labels": tokens, "attention_mask": mask}] * 65536
+with tempfile.TemporaryDirectory() as folder:
+    arguments = TrainingArguments(output_dir=folder, max_steps=2, save_strategy="no", report_to=[],
+                                  logging_strategy="no", **asked["training"])
+    Trainer(model=model, args=arguments, train_dataset=samples).train()
