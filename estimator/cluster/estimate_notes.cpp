@@ -64,7 +64,7 @@ void note_overlap(std::vector<std::string>& notes, const Plan& plan) {
         "a collective that overlaps with compute uses one multiprocessor for each of its channels "
         "(measured on four GPUs: 19 % of the compute on average, arXiv 2507.03114)");
   }
-  if (data_overlaps || (plan.replicas() > 1 && p.fully_sharded())) {
+  if (data_overlaps || (plan.replicas() > 1 && p.divides_gradients())) {
     notes.push_back(
         "groups share a port (a GPU's NVLink, its share of the NICs) fairly: the data ranks' calls "
         "and those of the work that they overlap with take longer if the port is too slow for "

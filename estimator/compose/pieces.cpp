@@ -17,10 +17,10 @@ constexpr int64_t kStages = 4;
 constexpr int64_t kStagesOfOthers = 2;  ///< of another first stage, with fewer in flight
 constexpr int64_t kMicroBatches = 8;    ///< more than are in flight
 
-/// Experts are shared among other ranks than the rest, so that their state has another share. Units
-/// of FSDP2 are gathered for each micro-batch.
+/// Experts are shared among other ranks than the rest, so that their state has another share. Under
+/// ZeRO stages 2 and 3 they exchange in each micro-batch.
 bool data_ranks_change_shards(const Plan& plan) {
-  return plan.model.has_experts() || plan.parallelism.fully_sharded();
+  return plan.model.has_experts() || plan.parallelism.divides_gradients();
 }
 
 /// The data ranks of the plan's world, so that shards, and with them what the allocator loses, are

@@ -193,7 +193,7 @@ void check_training(Rules& rules) {
                 fmt::format("training.moe_grouped_gemm with training.transformer_impl = {}",
                             to_string(t.transformer_impl)),
                 "use training.transformer_impl = transformer_engine, or add --no-moe-grouped-gemm");
-  rules.require(!plan.parallelism.fully_sharded() || traits_of(t.framework).stacked_experts,
+  rules.require(!plan.fully_sharded() || traits_of(t.framework).stacked_experts,
                 "mixtures of experts under FSDP2 are not supported yet",
                 fmt::format("parallelism.zero_stage = {}", plan.parallelism.zero_stage),
                 "use --framework torchtitan, or ZeRO stage 1");
@@ -233,7 +233,7 @@ void check_training(Rules& rules) {
 /// What is built of TorchTitan's layouts.
 void check_stacked_layout(Rules& rules) {
   const ParallelConfig& p = rules.plan_.parallelism;
-  rules.require(p.fully_sharded(),
+  rules.require(rules.plan_.fully_sharded(),
                 "TorchTitan's experts are supported only with FSDP2 yet",
                 fmt::format("parallelism.zero_stage = {}", p.zero_stage),
                 "use ZeRO stage 3");

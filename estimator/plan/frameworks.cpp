@@ -260,6 +260,39 @@ FrameworkTraits internevo() {
                 "layers, loss and pipeline as in plain"}};
 }
 
+FrameworkTraits deepspeed() {
+  return {
+      .framework = Framework::kDeepspeed,
+      .stands_for = "DeepSpeed's engine (0.18) with ZeRO stages 1 to 3 around a Transformers model",
+      .rotary_at_first_use = true,
+      .separate_products = true,
+      .autograd_products = true,
+      .norm_of_operators = true,
+      .norms_last = true,
+      .torch_attention = true,
+      .returns_logits = true,
+      .data_parallel_only = true,
+      .stage_outputs = StageOutputs::kKept,
+      .loss_buffers = LossBuffers::kTorch,
+      .gradient_type = GradientType::kParameter,
+      .deepspeed_engine = true,
+      .copies_before_cast = true,
+      .notes = {
+          "stages 1 and 2: parameters in one flat tensor, of which each rank updates a partition; "
+          "gradients are copied into buckets of reduce_bucket_size and all-reduced; a rank keeps "
+          "those that reach into its partition, whole, in the parameters' type "
+          "(runtime/zero/stage_1_and_2.py of v0.18.3)",
+          "stage 3: a part of each parameter, as of a model made under zero.Init; modules are "
+          "gathered, gathered ahead and released as DeepSpeed's coordinator does with the modules "
+          "of transformers' Llama (runtime/zero/stage3.py, partitioned_param_coordinator.py)",
+          "one parameter group, as with an optimizer that DeepSpeed's JSON names; with an "
+          "optimizer of the Trainer there are two, and twice as many gathers after a step",
+          "the norm of the gradients casts each to fp64; in fp16 they are also searched for "
+          "infinities; all ranks sum one number for each of the two",
+          "not counted: the broadcast of the parameters at the start",
+          "layers and loss as in the framework transformers, of a model in 16 bits"}};
+}
+
 FrameworkTraits plain() {
   return {.framework = Framework::kPlain,
           .stands_for = "PyTorch's operators under Megatron-LM's layout of gradients and optimizer",
@@ -282,6 +315,7 @@ const std::vector<FrameworkTraits>& frameworks() {
                                                    torchtitan(),
                                                    transformers(),
                                                    internevo(),
+                                                   deepspeed(),
                                                    plain()};
   return all;
 }

@@ -84,6 +84,7 @@ struct FrameworkTraits {
   bool checkpoints_units = false;
   bool reduces_in_compute_type = false;
   bool accumulates_whole_gradients = false;
+  bool deepspeed_engine = false;
   bool whole_parameters = false;
   bool always_buckets = true;
   bool shared_step_counter = false;
@@ -201,6 +202,9 @@ void visit_fields(Visitor& visit, FrameworkTraits& traits) {
   visit("accumulates_whole_gradients",
         traits.accumulates_whole_gradients,
         "FSDP2: gradients stay whole until the last micro-batch, and are reduced once");
+  visit("deepspeed_engine",
+        traits.deepspeed_engine,
+        "data parallelism and ZeRO stages 0 to 3 are those of DeepSpeed's engine");
   visit("whole_parameters",
         traits.whole_parameters,
         "ZeRO stage 1: each data rank updates whole parameters and broadcasts them");

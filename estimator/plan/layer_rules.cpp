@@ -58,7 +58,7 @@ void check_around_prediction(Rules& rules) {
           "context parallelism",
           fmt::format("parallelism.context = {}", p.context),
           "use a context parallel size of 1");
-  require(!p.fully_sharded(),
+  require(!p.divides_gradients(),
           "FSDP2",
           fmt::format("parallelism.zero_stage = {}", p.zero_stage),
           "use --use-distributed-optimizer (ZeRO stage 1)");

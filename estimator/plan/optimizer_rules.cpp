@@ -41,7 +41,7 @@ void check_muon(Rules& rules) {
           "Megatron-LM's Muon has no loss scaling",
           "training.dtype = fp16",
           "use bf16");
-  require(!p.fully_sharded(),
+  require(!plan.fully_sharded(),
           "Muon needs whole matrices, which FSDP2 does not keep",
           fmt::format("parallelism.zero_stage = {}", p.zero_stage),
           "use ZeRO stage 0 or 1");
@@ -78,7 +78,7 @@ void check_optimizer_instances(Rules& rules) {
         fmt::format("parallelism.num_distributed_optimizer_instances = {}, {}", instances, where),
         help);
   };
-  require(plan.training.framework == Framework::kMegatronLm || p.fully_sharded(),
+  require(plan.training.framework == Framework::kMegatronLm || plan.fully_sharded(),
           "only Megatron-LM's distributed optimizer and FSDP2 shard over a part of the data ranks",
           "training.framework = " + to_string(plan.training.framework),
           "use --framework megatron-lm, or torchtitan with --fsdp, or leave it out");
@@ -95,7 +95,7 @@ void check_optimizer_instances(Rules& rules) {
           "the instances do not divide the data ranks",
           fmt::format("data = {}", p.data),
           "use a number of instances that divides the data parallel size");
-  require(!p.fully_sharded() || plan.shards() > 1,
+  require(!plan.fully_sharded() || plan.shards() > 1,
           "FSDP2 has no ranks left to shard over, because each data rank is a replica",
           fmt::format("data = {}, context = {}", p.data.value_or(1), p.context),
           "use fewer replicas, or --zero-stage 0");

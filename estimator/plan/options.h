@@ -295,7 +295,7 @@ void visit_fields(Visitor& visit, ParallelConfig& parallelism) {
   visit("zero_stage",
         parallelism.zero_stage,
         {"ZeRO stage; 1: the distributed optimizer; 2 and 3: FSDP2, where 3 frees parameters after "
-         "forward",
+         "forward, or those of DeepSpeed in the framework deepspeed",
          {{"--use-distributed-optimizer", "1", "ZeRO stage 1"},
           {"--zero-stage"},
           {"--fsdp", "3", "FSDP2: ZeRO stage 3"}}});
@@ -317,6 +317,46 @@ void visit_fields(Visitor& visit, ParallelConfig& parallelism) {
          "transformers: PyTorch's 25 MiB",
          Range{1, kLargestWhole},
          {{"--ddp-bucket-size"}}});
+  visit("reduce_bucket_size",
+        parallelism.reduce_bucket_size,
+        {"deepspeed: elements of the buffer from which gradients are reduced; auto: as the Trainer "
+         "of transformers, hidden_size^2 (DeepSpeed's own default is 5e8)",
+         Range{0, kLargestWhole},
+         {{"--reduce-bucket-size"}}});
+  visit("overlap_comm",
+        parallelism.overlap_comm,
+        {"deepspeed: reduce gradients beside the backward, from two buffers (stage 3: also gather "
+         "parameters beside the computation); auto: only in ZeRO stage 3",
+         {{"--overlap-comm", "true"}, {"--no-overlap-comm", "false", "deepspeed: no overlap"}}});
+  visit("stage3_prefetch_bucket_size",
+        parallelism.stage3_prefetch_bucket_size,
+        {"deepspeed, ZeRO stage 3: elements of parameters that each module begins to gather ahead; "
+         "auto: as the Trainer, 0.9 x hidden_size^2 (DeepSpeed's own default is 5e7)",
+         Range{0, kLargestWhole},
+         {{"--stage3-prefetch-bucket-size"}}});
+  visit("stage3_param_persistence_threshold",
+        parallelism.stage3_param_persistence_threshold,
+        {"deepspeed, ZeRO stage 3: parameters of at most so many elements stay gathered; auto: as "
+         "the Trainer, 10 x hidden_size (DeepSpeed's own default is 1e5)",
+         Range{0, kLargestWhole},
+         {{"--stage3-param-persistence-threshold"}}});
+  visit("stage3_max_live_parameters",
+        parallelism.stage3_max_live_parameters,
+        {"deepspeed, ZeRO stage 3: elements that are gathered at once, beyond which none are "
+         "gathered ahead",
+         Range{0, kLargestWhole},
+         {{"--stage3-max-live-parameters"}}});
+  visit("stage3_max_reuse_distance",
+        parallelism.stage3_max_reuse_distance,
+        {"deepspeed, ZeRO stage 3: a parameter that is used again within so many elements stays "
+         "gathered",
+         Range{0, kLargestWhole},
+         {{"--stage3-max-reuse-distance"}}});
+  visit("sub_group_size",
+        parallelism.sub_group_size,
+        {"deepspeed, ZeRO stage 3: elements of the parts of parameters that are updated at once",
+         Range{1, kLargestWhole},
+         {{"--sub-group-size"}}});
   visit("overlap_grad_reduce",
         parallelism.overlap_grad_reduce,
         {"reduce gradients during the last backward", {{"--overlap-grad-reduce", "true"}}});

@@ -9,6 +9,7 @@
 #include "estimator/base/field_words.h"
 #include "estimator/base/fields.h"
 #include "estimator/base/units.h"
+#include "estimator/plan/frameworks.h"
 #include "estimator/plan/options.h"
 #include "estimator/plan/plan_rules.h"
 #include "estimator/plan/sized_model.h"
@@ -148,6 +149,10 @@ Plan filled_in(const Json& tree, const PlanContext& context) {
 }
 
 }  // namespace
+
+bool Plan::fully_sharded() const {
+  return parallelism.divides_gradients() && !traits_of(training.framework).deepspeed_engine;
+}
 
 int64_t Plan::micro_batches() const {
   return global_batch_size() / (training.micro_batch_size * data_parallel_size());

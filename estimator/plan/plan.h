@@ -99,15 +99,17 @@ enum class Framework {
   kTorchtitan,
   kTransformers,
   kInternevo,
+  kDeepspeed,
   kPlain
 };
-constexpr std::array<EnumName<Framework>, 7> enum_names(Framework) {
+constexpr std::array<EnumName<Framework>, 8> enum_names(Framework) {
   return {{{Framework::kMegatronLm, "megatron-lm"},
            {Framework::kMegatronDeepspeed, "megatron-deepspeed"},
            {Framework::kNanotron, "nanotron"},
            {Framework::kTorchtitan, "torchtitan"},
            {Framework::kTransformers, "transformers"},
            {Framework::kInternevo, "internevo"},
+           {Framework::kDeepspeed, "deepspeed"},
            {Framework::kPlain, "plain"}}};
 }
 
@@ -190,11 +192,18 @@ struct ParallelConfig {
   std::optional<int64_t> microbatch_group_size_per_virtual_stage;
   std::vector<int64_t> layers_per_stage;
   int64_t zero_stage = 0;
-  /// Whether the plan uses FSDP2, in which each data rank keeps a part of every parameter.
-  bool fully_sharded() const { return zero_stage >= 2; }
+  /// Whether gradients are divided among the data ranks, after each micro-batch.
+  bool divides_gradients() const { return zero_stage >= 2; }
   int64_t num_distributed_optimizer_instances = 1;
   bool use_layer_wise_param_layout = true;
   Auto<int64_t> bucket_elements;
+  Auto<int64_t> reduce_bucket_size;
+  Auto<bool> overlap_comm;
+  Auto<int64_t> stage3_prefetch_bucket_size;
+  Auto<int64_t> stage3_param_persistence_threshold;
+  int64_t stage3_max_live_parameters = 1'000'000'000;
+  int64_t stage3_max_reuse_distance = 1'000'000'000;
+  int64_t sub_group_size = 1'000'000'000;
   bool overlap_grad_reduce = false;
   bool overlap_param_gather = false;
   bool overlap_p2p_communication = true;
@@ -331,6 +340,8 @@ struct Plan {
     const int64_t rows = sequence_length() / parallelism.context;
     return rows / (parallelism.sequence_parallel ? parallelism.tensor : 1);
   }
+  /// Whether the plan uses FSDP2, in which each data rank keeps a part of every parameter.
+  bool fully_sharded() const;
   int64_t micro_batches() const;
   int64_t sequence_length() const { return training.sequence_length; }
   int64_t global_batch_size() const { return training.global_batch_size; }

@@ -67,6 +67,19 @@ void fill_in_hardware(ClusterConfig& cluster) {
   cluster.nics_per_node.fill_in(usual_nics(cluster));
 }
 
+/// What transformers puts in the place of "auto" (trainer_config_finalize in
+/// transformers/integrations/deepspeed.py, v4.57.3), and DeepSpeed's own default of overlap_comm.
+void fill_in_deepspeed(Plan& plan) {
+  ParallelConfig& p = plan.parallelism;
+  const bool is_used = traits_of(plan.training.framework).deepspeed_engine;
+  const int64_t hidden = is_used ? plan.model.hidden_size : 0;
+  p.reduce_bucket_size.fill_in(hidden * hidden);
+  p.stage3_prefetch_bucket_size.fill_in(
+      static_cast<int64_t>(0.9 * static_cast<double>(hidden * hidden)));
+  p.stage3_param_persistence_threshold.fill_in(10 * hidden);
+  p.overlap_comm.fill_in(is_used && p.zero_stage == 3);
+}
+
 void fill_in_defaults(Plan& plan, const PlanContext& context) {
   ClusterConfig& c = plan.cluster;
   ParallelConfig& p = plan.parallelism;
@@ -116,6 +129,7 @@ void fill_in_defaults(Plan& plan, const PlanContext& context) {
     // Megatron-LM's DDP (megatron/training/training.py).
     p.bucket_elements.fill_in(std::max<int64_t>(40'000'000, 1'000'000 * plan.replicas()));
   }
+  fill_in_deepspeed(plan);
   fill_in_hardware(c);
   t.attention.fill_in(usual_attention(plan));
   if (t.deterministic_mode) fill_in_determinism(t, plan.memory);

@@ -409,8 +409,8 @@ void check_fully_sharded(Rules& rules) {
   rules.require(p.zero_stage >= 0 && p.zero_stage <= 3,
                 "there is no such ZeRO stage",
                 fmt::format("parallelism.zero_stage = {}", p.zero_stage),
-                "use 0, 1 (the distributed optimizer), 2 or 3 (FSDP2)");
-  if (!p.fully_sharded() || p.zero_stage > 3) return;
+                "use 0, 1 (the distributed optimizer), 2 or 3 (FSDP2, or DeepSpeed's)");
+  if (!plan.fully_sharded() || p.zero_stage > 3) return;
   const auto require =
       [&](bool holds, const std::string& what, const std::string& where, const std::string& help) {
         rules.require(
@@ -422,7 +422,7 @@ void check_fully_sharded(Rules& rules) {
           fmt::format("parallelism.zero_stage = {}, training.framework = {}",
                       p.zero_stage,
                       to_string(framework)),
-          "use --framework torchtitan, or ZeRO stage 1");
+          "use --framework torchtitan or deepspeed, or ZeRO stage 1");
   require(p.pipeline == 1,
           "which is not supported with a pipeline yet",
           fmt::format("parallelism.pipeline = {}", p.pipeline),
@@ -480,6 +480,7 @@ std::vector<BrokenRule> broken_rules(const Plan& plan, const PlanContext& contex
   check_built(rules);
   check_norm(rules);
   check_fully_sharded(rules);
+  check_deepspeed(rules);
   check_optimizer_offload(rules);
   return rules.broken_;
 }

@@ -9,6 +9,9 @@ namespace estimator {
 /// Context parallelism: what TransformerEngine's attention requires when ranks split the sequence.
 void check_context(Rules& rules);
 
+/// DeepSpeed's engine: what it is built for here. Other frameworks must not set its keys.
+void check_deepspeed(Rules& rules);
+
 /// Deterministic training: options that Megatron-LM refuses together with it.
 void check_determinism(Rules& rules);
 

@@ -34,7 +34,7 @@ void check_ranks(Rules& rules) {
   require_one(p.tensor, "tensor");
   require_one(p.pipeline, "pipeline");
   require_one(p.context, "context");
-  rules.require(p.zero_stage != 1,
+  rules.require(p.zero_stage != 1 || traits_of(framework).deepspeed_engine,
                 "accelerate has DistributedDataParallel and FSDP2, no ZeRO stage 1 of its own",
                 "parallelism.zero_stage = 1, training.framework = " + to_string(framework),
                 "use --zero-stage 2 or 3 (FSDP2), or 0");

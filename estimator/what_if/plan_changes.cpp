@@ -192,7 +192,8 @@ Steps less_recompute(const Start& from) {
 /// Of what the data ranks exchange once a step, beside the work.
 Steps overlapped_data_ranks(const Start& from) {
   const ParallelConfig& p = from.plan.parallelism;
-  if (from.plan.replicas() == 1 || p.fully_sharded()) return {};
+  const bool has_keys = !traits_of(from.plan.training.framework).deepspeed_engine;
+  if (from.plan.replicas() == 1 || from.plan.fully_sharded() || !has_keys) return {};
   Proposal proposal{"overlap with the data ranks' communication", {}};
   if (!p.overlap_grad_reduce) {
     proposal.edits.push_back({"parallelism.overlap_grad_reduce", true});

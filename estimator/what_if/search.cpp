@@ -162,7 +162,8 @@ int64_t gpus_of_machine(const PlanSpec& spec) {
 std::string quick_pieces_key(const Layout& layout) {
   const ParallelConfig& p = layout.plan.parallelism;
   std::string key = p.pipeline == 1 ? "one stage" : "stages";
-  const bool needs_data = p.pipeline == 1 || layout.plan.model.has_experts() || p.fully_sharded();
+  const bool needs_data =
+      p.pipeline == 1 || layout.plan.model.has_experts() || p.divides_gradients();
   if (needs_data) key += fmt::format(", data {}", layout.plan.data_parallel_size());
   for (const PlanEdit& edit : layout.edits) {
     const bool is_of_pipeline = edit.path == paths::kPipeline || edit.path == paths::kVirtual ||
@@ -230,7 +231,7 @@ int64_t least_bytes(const Plan& plan) {
   const ParallelConfig& p = plan.parallelism;
   if (plan.model.has_experts()) return 0;
   const int64_t layers = divide_up(plan.model.num_layers, p.pipeline);
-  const int64_t shards = p.tensor * (p.fully_sharded() ? plan.shards() : 1);
+  const int64_t shards = p.tensor * (p.divides_gradients() ? plan.shards() : 1);
   return layers * (layer_parameter_count(plan.model, 0) / shards) * kBytesOfParameter;
 }
 

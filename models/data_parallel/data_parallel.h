@@ -6,6 +6,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "models/shard/parameters.h"
@@ -61,6 +62,8 @@ class DataParallel {
   virtual bool has_flat_gradients() const = 0;
   /// Type of the reduced gradients.
   virtual c10::ScalarType gradient_type() const = 0;
+  /// Elements of the gradients that this rank keeps for the step; empty: those of all parameters.
+  virtual std::optional<int64_t> gradient_elements() const { return std::nullopt; }
   /// Elements of padding in the parameters and in the gradients.
   virtual int64_t parameter_padding() const = 0;
   virtual int64_t gradient_padding() const = 0;

@@ -46,7 +46,12 @@ at::Tensor Embedding::forward(const at::Tensor& tokens) const {
   ModuleScope scope(context_.observer, "embedding");
   const auto& group = context_.groups.tensor;
   const bool sequence_parallel = context_.sequence_parallel() && group != nullptr;
-  at::Tensor hidden = look_up(tokens);
+  ParameterList parameters = {words_};
+  if (positions_ != nullptr) parameters.push_back(positions_);
+  at::Tensor hidden =
+      in_module(context_.modules, this, parameters, tokens, [this](const at::Tensor& in) {
+        return look_up(in);
+      });
   if (positions_ == nullptr) {
     if (sequence_parallel) {
       hidden = reduce_scatter_to_sequence(sequence_first(hidden), group);

@@ -67,7 +67,8 @@ LinearCall::LinearCall(const ShardContext& context,
       keeper(context.keeper),
       deferred(make_deferred_products(context, spec)),
       eight_bits(make_eight_bit_layer(context, spec, row_parallel)),
-      plan(&context.plan) {}
+      plan(&context.plan),
+      modules(context.modules) {}
 
 at::Tensor gradient_stand_in(const LinearCall& call) {
   const c10::NoGradGuard no_grad;

@@ -61,6 +61,7 @@ struct LinearCall {
   std::shared_ptr<DeferredProducts> deferred;  ///< null if no products are deferred
   std::shared_ptr<EightBitLayer> eight_bits;   ///< null if products are not in 8 bits
   const estimator::Plan* plan;
+  ModuleRunner* modules;
 };
 
 using CallPointer = std::shared_ptr<const LinearCall>;

@@ -41,7 +41,8 @@ Norm::Norm(ShardContext& context,
            const Shape& of_rows)
     : kind_(context.plan.model.normalization),
       epsilon_(context.plan.model.norm_epsilon),
-      fused_(context.plan.training.rms_norm_fusion && !context.framework().norm_of_operators) {
+      fused_(context.plan.training.rms_norm_fusion && !context.framework().norm_of_operators),
+      modules_(context.modules) {
   const std::vector<int64_t> shape = {of_rows.width};
   const bool partial = of_rows.is_partial;
   weight_ = &store.add({.name = name + ".weight",
@@ -57,6 +58,13 @@ Norm::Norm(ShardContext& context,
 }
 
 at::Tensor Norm::forward(const at::Tensor& input) const {
+  ParameterList parameters = {weight_};
+  if (bias_ != nullptr) parameters.push_back(bias_);
+  return in_module(
+      modules_, weight_, parameters, input, [this](const at::Tensor& in) { return compute(in); });
+}
+
+at::Tensor Norm::compute(const at::Tensor& input) const {
   const at::IntArrayRef shape = weight_->value.sizes();
   if (kind_ == estimator::Normalization::kRmsNorm) {
     return fused_ ? at::rms_norm(input, shape, weight_->value, epsilon_)

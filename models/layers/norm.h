@@ -21,6 +21,8 @@ class Norm {
   at::Tensor forward(const at::Tensor& input) const;
 
  private:
+  at::Tensor compute(const at::Tensor& input) const;
+
   struct Shape {
     int64_t width;
     bool is_partial;  ///< whether each tensor rank has a part of the gradient
@@ -32,6 +34,7 @@ class Norm {
   Parameter* weight_;
   Parameter* bias_ = nullptr;
   bool fused_;
+  ModuleRunner* modules_;
 };
 
 }  // namespace models

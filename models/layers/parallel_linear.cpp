@@ -180,6 +180,20 @@ Parameter& weight_of(const ShardContext& context,
 
 }  // namespace
 
+namespace {
+
+/// The layer as a module; its bias is one of its parameters, also where the caller adds it.
+at::Tensor as_module(const CallPointer& call,
+                     Parameter* bias,
+                     const at::Tensor& input,
+                     const ModuleRunner::Body& body) {
+  ParameterList parameters = {call->weight};
+  if (bias != nullptr) parameters.push_back(bias);
+  return in_module(call->modules, call.get(), parameters, input, body);
+}
+
+}  // namespace
+
 at::Tensor whole_input(const ShardContext& context, const at::Tensor& input) {
   const Group& group = context.groups.tensor;
   if (!group) return input;
@@ -203,6 +217,10 @@ ColumnParallelLinear::ColumnParallelLinear(ShardContext& context,
 }
 
 at::Tensor ColumnParallelLinear::forward(const at::Tensor& input) const {
+  return as_module(call_, bias_, input, [this](const at::Tensor& in) { return compute(in); });
+}
+
+at::Tensor ColumnParallelLinear::compute(const at::Tensor& input) const {
   const auto bias = call_->has_bias ? std::optional<at::Tensor>(bias_->value) : std::nullopt;
   if (call_->autograds_own) return at::linear(input, call_->weight->value, bias);
   if (call_->eight_bits) return eight_bit_linear(input, call_->weight->value, bias, call_);
@@ -247,6 +265,10 @@ RowParallelLinear::RowParallelLinear(ShardContext& context,
 }
 
 at::Tensor RowParallelLinear::forward(const at::Tensor& input) const {
+  return as_module(call_, bias_, input, [this](const at::Tensor& in) { return compute(in); });
+}
+
+at::Tensor RowParallelLinear::compute(const at::Tensor& input) const {
   if (call_->autograds_own) {
     return at::linear(
         input, call_->weight->value, bias_ ? std::optional(bias_->value) : std::nullopt);

@@ -78,6 +78,8 @@ class ColumnParallelLinear {
   void compute_deferred_gradients() const;
 
  private:
+  at::Tensor compute(const at::Tensor& input) const;
+
   std::shared_ptr<const LinearCall> call_;
   Parameter* bias_ = nullptr;
 };
@@ -92,6 +94,8 @@ class RowParallelLinear {
   at::Tensor bias() const;
 
  private:
+  at::Tensor compute(const at::Tensor& input) const;
+
   std::shared_ptr<const LinearCall> call_;
   Parameter* bias_ = nullptr;
 };

@@ -52,7 +52,11 @@ DistributedOptimizer::DistributedOptimizer(DataParallel& data_parallel,
     master_weights_.push_back(own_master_weights_ ? initial_master_weights(piece) : weights);
     if (own_master_weights_) lasts(master_weights_.back(), MemoryCategory::kMasterWeight, piece);
   }
-  if (settings.state_at_start) make_state_with_zero_gradients();
+  if (settings.gradients_come_clipped) zero_gradients();
+  if (settings.state_at_start) {
+    const std::vector<at::Tensor> zeros = zero_gradients();
+    make_state();
+  }
 }
 
 /// Megatron-LM starts from the weights as they were before they came into 8 bits
@@ -89,14 +93,14 @@ void DistributedOptimizer::add_pieces() {
   }
 }
 
-/// DeepSpeed takes a first step with zeros, so that the state lies before all activations
-/// (initialize_optimizer_states).
-void DistributedOptimizer::make_state_with_zero_gradients() {
+/// DeepSpeed makes them before the first step (initialize_optimizer_states). In 2022 it took a step
+/// with them, so that the state lies before all activations.
+std::vector<at::Tensor> DistributedOptimizer::zero_gradients() const {
   std::vector<at::Tensor> zeros;
   if (!data_parallel_.has_flat_gradients()) {
     for (const at::Tensor& weights : master_weights_) zeros.push_back(at::zeros_like(weights));
   }
-  make_state();
+  return zeros;
 }
 
 void DistributedOptimizer::lasts(const at::Tensor& tensor,
@@ -151,7 +155,7 @@ void DistributedOptimizer::update() {
   if (master_weights_.empty() && !host_) return;
   const std::vector<at::Tensor> all =
       data_parallel_.step_gradients(host_ ? at::kFloat : master_weights_.front().scalar_type());
-  clip(all);
+  if (!settings_.gradients_come_clipped) clip(all);
   if (host_) host_->take_gradients(select(all, host_pieces_));
   if (!master_weights_.empty()) update_device(select(all, device_pieces_));
   if (host_) host_->step();
@@ -223,7 +227,8 @@ void DistributedOptimizer::copy_in_eight_bits() {
 
 void DistributedOptimizer::step() {
   const c10::NoGradGuard no_grad;
-  if (matrices_.empty() && state_.first_moments.empty()) make_state();
+  const bool makes_state = matrices_.empty() && !settings_.gradients_come_clipped;
+  if (makes_state && state_.first_moments.empty()) make_state();
   update();
   first_step_ = false;
   copy_to_model();

@@ -45,7 +45,7 @@ class DistributedOptimizer {
   /// Muon is the first: AdamW's state is made after Muon's first step.
   void make_momenta();
   void make_state();
-  void make_state_with_zero_gradients();
+  std::vector<at::Tensor> zero_gradients() const;
   void lasts(const at::Tensor& tensor, estimator::MemoryCategory category, std::size_t piece) const;
   void clip(const std::vector<at::Tensor>& gradients) const;
   void update();

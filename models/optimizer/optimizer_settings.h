@@ -40,6 +40,9 @@ struct OptimizerSettings {
   bool master_weights = true;       ///< fp32 copies of parameters that are not fp32
   bool copies_before_cast = false;  ///< casts a copy of the parameter (Megatron-LM)
   bool state_at_start = false;      ///< the state is made before the first step (DeepSpeed)
+  /// DeepSpeed's engine: gradients come clipped from the data ranks, and the state is made after
+  /// them. Gradients of zeros are made before the first step, and dropped.
+  bool gradients_come_clipped = false;
   bool shared_step = false;  ///< one step counter for all pieces (TransformerEngine), else one each
   std::optional<OffloadSettings> offload;
 };

@@ -4,6 +4,7 @@
 
 #include "estimator/plan/megatron_core.h"
 #include "models/data_parallel/joined_data_parallel.h"
+#include "models/data_parallel/zero_partition.h"
 #include "models/optimizer/muon.h"
 
 namespace models {
@@ -151,6 +152,21 @@ std::unique_ptr<DataParallel> gradient_buffer(const ShardContext& context,
                             .stream = stream});
 }
 
+std::unique_ptr<DataParallel> zero_partition(const ShardContext& context, Stage& stage) {
+  const estimator::ParallelConfig& parallelism = context.plan.parallelism;
+  return std::make_unique<ZeroPartition>(
+      stage.parameters().in_order(),
+      ZeroPartitionOptions{
+          .stage = parallelism.zero_stage,
+          .bucket_elements = parallelism.reduce_bucket_size,
+          .overlap = parallelism.overlap_comm,
+          .checks_overflow = context.plan.training.dtype == estimator::Dtype::kFp16,
+          .device_computes = context.device_computes,
+          .device = context.device,
+          .data_group = context.groups.data,
+          .observer = context.observer});
+}
+
 }  // namespace
 
 OwnGradients own_gradients(const ShardContext& context) {
@@ -170,6 +186,8 @@ OwnGradients own_gradients(const ShardContext& context) {
 }
 
 std::unique_ptr<DataParallel> make_data_parallel(const ShardContext& context, Stage& stage) {
+  const bool is_parted = context.plan.parallelism.zero_stage >= 1;
+  if (context.framework().deepspeed_engine && is_parted) return zero_partition(context, stage);
   // Each chunk is in a DistributedDataParallel of its own.
   ParameterStore& parameters = stage.parameters();
   const bool apart = experts_are_apart(context.plan);

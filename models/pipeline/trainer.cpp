@@ -13,6 +13,7 @@
 #include "estimator/schedule/chunked_order.h"
 #include "models/data_parallel/finite_check.h"
 #include "models/data_parallel/fully_sharded.h"
+#include "models/data_parallel/zero_shards.h"
 #include "models/pipeline/message_order.h"
 #include "models/pipeline/mock_data.h"
 #include "models/pipeline/stage_gradients.h"
@@ -79,6 +80,7 @@ OptimizerSettings default_optimizer(const estimator::Plan& plan) {
   settings.copies_before_cast = framework.copies_before_cast;
   settings.scales_loss = plan.training.dtype == estimator::Dtype::kFp16;
   settings.state_at_start = framework.gradient_keeping == estimator::GradientKeeping::kDeepspeed;
+  settings.gradients_come_clipped = framework.deepspeed_engine;
   const estimator::TrainingConfig& training = plan.training;
   settings.muon.steps = training.muon_num_ns_steps;
   settings.muon.split_qkv = training.muon_split_qkv;
@@ -106,10 +108,11 @@ Trainer::Trainer(ShardContext context, int64_t micro_batches, OptimizerSettings 
 Trainer::~Trainer() = default;
 
 void Trainer::build_model() {
-  if (context_.plan.parallelism.fully_sharded()) {
+  if (context_.plan.fully_sharded()) {
     build_fully_sharded();
     return;
   }
+  if (context_.zero_shards()) return build_zero_shards();
   stage_ = std::make_unique<Stage>(context_);
   data_parallel_ = make_data_parallel(context_, *stage_);
   context_.data_parallel = data_parallel_.get();
@@ -133,6 +136,28 @@ void Trainer::build_fully_sharded() {
   data_parallel_ = fully_sharded;
   stage_ = std::make_unique<Stage>(context_);
   fully_sharded->set_parameters(stage_->parameters().all(), stage_->head_unit());
+}
+
+void Trainer::build_zero_shards() {
+  const estimator::ParallelConfig& parallelism = context_.plan.parallelism;
+  const auto shards = std::make_shared<ZeroShards>(ZeroShardsOptions{
+      .gathers = {.prefetch_elements = parallelism.stage3_prefetch_bucket_size,
+                  .persistent_elements = parallelism.stage3_param_persistence_threshold,
+                  .live_elements = parallelism.stage3_max_live_parameters,
+                  .reuse_elements = parallelism.stage3_max_reuse_distance,
+                  .overlap = parallelism.overlap_comm,
+                  .device = context_.device,
+                  .data_group = context_.groups.data,
+                  .observer = context_.observer},
+      .bucket_elements = parallelism.reduce_bucket_size,
+      .sub_group_elements = parallelism.sub_group_size,
+      .checks_overflow = context_.plan.training.dtype == estimator::Dtype::kFp16,
+      .device_computes = context_.device_computes});
+  context_.modules = shards.get();
+  data_parallel_ = shards;
+  stage_ = std::make_unique<Stage>(context_);
+  shards->set_parameters(stage_->parameters().in_order());
+  context_.data_parallel = data_parallel_.get();
 }
 
 void Trainer::build_optimizer() {
@@ -379,7 +404,9 @@ estimator::ModelStateRecord Trainer::model_state() const {
   const bool keeps_both = own_gradients(context_) == OwnGradients::kUntilNextBackward;
   const int64_t own_bytes = keeps_both ? parameters.bytes : 0;
   return {.parameter_bytes = parameters.bytes,
-          .gradient_bytes = parameters.count * gradient_bytes + own_bytes,
+          .gradient_bytes =
+              data_parallel_->gradient_elements().value_or(parameters.count) * gradient_bytes +
+              own_bytes,
           .master_weight_bytes = optimizer_->master_weight_bytes(),
           .optimizer_state_bytes = optimizer_->state_bytes(),
           .parameter_padding_bytes = data_parallel_->parameter_padding() * parameter_bytes,

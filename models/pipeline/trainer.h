@@ -51,6 +51,7 @@ class Trainer {
   };
 
   void build_fully_sharded();
+  void build_zero_shards();
   /// Begins the gathers of updated parameters that are to begin before the forward steps[i].
   void start_gathers_before(const Steps& steps, std::size_t i);
   MessageRules message_rules() const;

@@ -72,7 +72,8 @@ at::Tensor shard_of(const at::Tensor& full, const Sharding& sharding, const Tens
 }
 
 std::pair<int64_t, int64_t> Parameter::owned_range() const {
-  const int64_t rows = value.size(0), row = value.numel() / rows;
+  const int64_t rows = data_part.is_flat ? value.numel() : value.size(0);
+  const int64_t row = value.numel() / rows;
   const int64_t of_part = rows_of_part(rows, data_part.ranks);
   const int64_t begin = std::min(data_part.index * of_part, rows);
   return {begin * row, std::min(begin + of_part, rows) * row};
@@ -82,6 +83,7 @@ at::Tensor Parameter::lasting() const {
   if (eight_bits) return eight_bits->held.by_rows;
   if (!part.defined()) return value;
   const auto [begin, end] = owned_range();
+  if (data_part.is_flat) return part.narrow(0, 0, end - begin);
   std::vector<int64_t> shape = value.sizes().vec();
   shape[0] = (end - begin) / (value.numel() / shape[0]);
   return part.narrow(0, 0, end - begin).view(shape);
@@ -158,11 +160,13 @@ void ParameterStore::make_part(Parameter& parameter,
                                const ParameterSpec& spec,
                                const std::vector<int64_t>& shape) {
   const c10::NoGradGuard no_grad;
-  const at::TensorOptions options = source_.options.dtype(source_.part_type);
   parameter.data_part = spec.expert ? *source_.expert_data_part : *source_.data_part;
+  const bool is_flat = parameter.data_part.is_flat;
+  const at::TensorOptions options =
+      is_flat ? source_.options : source_.options.dtype(source_.part_type);
   parameter.value = unbacked_tensor(shape, source_.options);
-  std::vector<int64_t> part_shape = shape;
-  part_shape[0] = rows_of_part(shape[0], parameter.data_part.ranks);
+  std::vector<int64_t> part_shape = is_flat ? std::vector{parameter.value.numel()} : shape;
+  part_shape[0] = rows_of_part(part_shape[0], parameter.data_part.ranks);
   if (options.device() != at::kCPU) {
     parameter.part = initial_value(spec, part_shape, options).view(-1);
     return;

@@ -70,10 +70,12 @@ struct ParameterSpec {
 };
 
 /// The part of every parameter that a data rank keeps: number `index` of `ranks` parts, cut along
-/// dim 0 as torch.chunk does (the last parts may be smaller, or empty).
+/// dim 0 as torch.chunk does (the last parts may be smaller, or empty), in fp32 (FSDP); or the
+/// same, cut along the flattened elements, in the type of the parameter (DeepSpeed).
 struct DataPart {
   int64_t ranks = 1;
   int64_t index = 0;
+  bool is_flat = false;
 };
 
 struct EightBitParameter;
@@ -82,8 +84,8 @@ struct Parameter {
   std::string name;
   /// Leaf that requires gradients; unbacked if only `part` or `eight_bits` lasts.
   at::Tensor value;
-  /// FSDP: this data rank's part, in fp32 but for pure 16 bits, padded with zeros to the size of
-  /// the largest part.
+  /// FSDP, ZeRO stage 3: this data rank's part, padded with zeros to the size of the largest part.
+  /// In fp32, but for pure 16 bits and ZeRO.
   at::Tensor part;
   DataPart data_part;
   /// Its values, if they are in 8 bits alone (eight_bit_parameter.h); else null.
@@ -133,7 +135,7 @@ struct ParameterSource {
   TensorPlace tensor;
   TensorPlace expert_tensor;
   TensorPlace experts;                       ///< among the ranks that divide stacked experts
-  std::optional<DataPart> data_part;         ///< FSDP: only this part of each parameter is made
+  std::optional<DataPart> data_part;         ///< if set, only this part of each parameter is made
   std::optional<DataPart> expert_data_part;  ///< the same, of the parameters of experts
   c10::ScalarType part_type = c10::ScalarType::Float;
 };

@@ -25,8 +25,10 @@ std::shared_ptr<OutputKeeper> make_output_keeper(const estimator::Plan& plan) {
 }
 
 std::optional<DataPart> ShardContext::data_part() const {
-  if (!plan.parallelism.fully_sharded()) return std::nullopt;
-  return DataPart{.ranks = plan.shards(), .index = groups.data ? groups.data->index() : 0};
+  if (!plan.fully_sharded() && !zero_shards()) return std::nullopt;
+  return DataPart{.ranks = plan.shards(),
+                  .index = groups.data ? groups.data->index() : 0,
+                  .is_flat = zero_shards()};
 }
 
 std::optional<DataPart> ShardContext::expert_data_part() const {

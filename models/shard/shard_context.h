@@ -13,6 +13,7 @@
 #include "models/shard/communicator.h"
 #include "models/shard/context_chunks.h"
 #include "models/shard/framework_buffers.h"
+#include "models/shard/module_runner.h"
 #include "models/shard/observer.h"
 #include "models/shard/output_keeper.h"
 #include "models/shard/parameters.h"
@@ -35,7 +36,8 @@ struct ShardContext {
   at::Device device;
   Observer& observer;
   bool device_computes = true;  ///< false on the virtual GPU, where kernels have no results
-  std::shared_ptr<FullySharded> fully_sharded;  ///< null if parameters are whole
+  std::shared_ptr<FullySharded> fully_sharded;  ///< null without FSDP2
+  ModuleRunner* modules = nullptr;              ///< null where parameters are there all the time
   DataParallel* data_parallel = nullptr;        ///< of the stage, once it is built
   std::shared_ptr<FrameworkBuffers> buffers =
       std::make_shared<FrameworkBuffers>(observer, tuned_kernels());
@@ -94,19 +96,21 @@ struct ShardContext {
   }
   /// The part of each parameter that this rank keeps; empty if it keeps whole parameters.
   std::optional<DataPart> data_part() const;
+  /// Whether it is DeepSpeed's ZeRO stage 3 that divides them.
+  bool zero_shards() const {
+    return framework().deepspeed_engine && plan.parallelism.zero_stage == 3;
+  }
   /// The same, of the parameters of experts.
   std::optional<DataPart> expert_data_part() const;
   /// Whether the experts of a layer are an FSDP unit inside of the layer's, because fewer ranks
   /// have copies of them than of the rest.
-  bool experts_are_unit() const {
-    return plan.parallelism.fully_sharded() && plan.parallelism.expert > 1;
-  }
+  bool experts_are_unit() const { return plan.fully_sharded() && plan.parallelism.expert > 1; }
   at::TensorOptions options() const {
     return at::TensorOptions().device(device).dtype(scalar_type(plan.training.dtype));
   }
   /// Of whole parameters, and so of the residual stream, which autocast leaves in their type.
   at::TensorOptions parameter_options() const {
-    const bool parts_are_fp32 = plan.parallelism.fully_sharded();
+    const bool parts_are_fp32 = plan.fully_sharded();
     return parts_are_fp32 ? options()
                           : options().dtype(scalar_type(plan.training.parameter_dtype()));
   }
@@ -116,7 +120,7 @@ struct ShardContext {
   }
   /// Of the forward: parameters are fp32, and no policy of FSDP2 casts them.
   std::optional<Autocast> autocast() const {
-    if (!plan.training.mixed_precision || plan.parallelism.fully_sharded()) return std::nullopt;
+    if (!plan.training.mixed_precision || plan.fully_sharded()) return std::nullopt;
     return Autocast{.device = device.type(), .type = scalar_type(plan.training.dtype)};
   }
   /// Whether DistributedDataParallel looks for parameters without a gradient (_wrap_model of

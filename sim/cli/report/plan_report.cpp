@@ -71,7 +71,7 @@ std::string plan_text(const PlanInput& input) {
              p.virtual_stages > 1 ? fmt::format(", {} virtual stages each", p.virtual_stages) : "",
              plan.data_parallel_size(),
              p.zero_stage,
-             p.fully_sharded() ? " (FSDP2)" : "",
+             plan.fully_sharded() ? " (FSDP2)" : "",
              t.micro_batch_size,
              with_commas(plan.global_batch_size()),
              with_commas(plan.sequence_length())) +

@@ -40,7 +40,7 @@ int64_t least_verification_bytes(const Plan& plan) {
   const auto replicas = static_cast<double>(plan.replicas());
   const auto instances = static_cast<double>(plan.parallelism.num_distributed_optimizer_instances);
   const double states = plan.parallelism.zero_stage >= 1 ? instances : replicas;
-  const double copies = plan.parallelism.fully_sharded() ? instances : replicas;
+  const double copies = plan.fully_sharded() ? instances : replicas;
   const auto replicated = static_cast<double>(replicated_bytes(plan));
   const auto optimizer = static_cast<double>(optimizer_bytes(plan));
   const double ranks = parameters * (copies * replicated + states * optimizer);

@@ -140,7 +140,8 @@ TEST(TransformersFramework, LeavesTheKernelOfAttentionToPyTorch) {
 // megatron/training/arguments.py has the mask unless --no-create-attention-mask-in-dataloader.
 TEST(Frameworks, OfMegatronAloneHaveAMaskInEachMicroBatch) {
   for (const auto& [framework, name] : enum_names(Framework{})) {
-    const Plan plan = small_plan({{"training", {{"framework", name}}}});
+    const Plan plan =
+        small_plan({{"parallelism", {{"zero_stage", 1}}}, {"training", {{"framework", name}}}});
     EXPECT_EQ(plan.training.attention_mask_in_dataloader, framework == Framework::kMegatronLm);
   }
 }

@@ -476,6 +476,80 @@ TEST(MegatronDeepspeedFramework, HasItsStateBeforeTheFirstStep) {
   EXPECT_NEAR(bytes_after_build("bf16"), 2 + 4 + 12, 0.1);
 }
 
+Json zero(int64_t stage, int64_t bucket_elements) {
+  return {{"model",
+           {{"add_bias_linear", false}, {"position_embedding", "rope"}, {"attention_dropout", 0}}},
+          {"cluster", {{"gpus_per_node", 4}}},
+          {"parallelism", {{"zero_stage", stage}, {"reduce_bucket_size", bucket_elements}}},
+          {"training", {{"framework", "deepspeed"}}}};
+}
+
+// Stage 2 makes its bucket in each backward and two of them where they overlap; stage 3 has one all
+// the time.
+TEST(DeepspeedFramework, HasItsBucketsInTheBackwardOrAllTheTime) {
+  constexpr int64_t kBucket = 64 * kMiB;
+  EXPECT_EQ(held_between_iterations(zero(2, 2 * kBucket)),
+            held_between_iterations(zero(2, kBucket)));
+  EXPECT_EQ(
+      held_between_iterations(zero(3, 2 * kBucket)) - held_between_iterations(zero(3, kBucket)),
+      kFp16 * kBucket);
+  EXPECT_EQ(peak(zero(2, 3 * kBucket)) - peak(zero(2, 2 * kBucket)), kFp16 * kBucket);
+  Json overlapped = zero(2, 2 * kBucket);
+  overlapped["parallelism"]["overlap_comm"] = true;
+  EXPECT_EQ(peak(overlapped) - peak(zero(2, 2 * kBucket)), kFp16 * 2 * kBucket);
+}
+
+// transformers 4.57.3 with DeepSpeed 0.18.3 under onerank exec: a Llama of 4 layers, hidden 512,
+// MLP 1,408, 8 heads, vocabulary 32,000, on 8 ranks with two micro-batches; stage 3 made under
+// zero.Init with reduce_bucket_size 1e6, prefetch 9e5, persistence 5,120 and DeepSpeed's other
+// defaults.
+TEST(DeepspeedFramework, CallsTheCollectivesOfTheRealEngine) {
+  const auto calls = [](int64_t stage) {
+    const auto profile =
+        execute(gpt_plan({{"model",
+                           {{"num_layers", 4},
+                            {"hidden_size", 512},
+                            {"ffn_hidden_size", 1408},
+                            {"num_attention_heads", 8},
+                            {"vocab_size", 32000},
+                            {"max_position_embeddings", 1024},
+                            {"normalization", "RMSNorm"},
+                            {"activation", "swiglu"},
+                            {"position_embedding", "rope"},
+                            {"tie_embeddings", false},
+                            {"add_bias_linear", false},
+                            {"hidden_dropout", 0},
+                            {"attention_dropout", 0}}},
+                          {"cluster", {{"gpus_per_node", 8}}},
+                          {"parallelism",
+                           {{"zero_stage", stage},
+                            {"reduce_bucket_size", stage == 3 ? 1'000'000 : 500'000'000},
+                            {"stage3_prefetch_bucket_size", 900'000},
+                            {"stage3_param_persistence_threshold", 5120}}},
+                          {"training",
+                           {{"framework", "deepspeed"},
+                            {"dtype", "bf16"},
+                            {"attention", "flash"},
+                            {"micro_batch_size", 2},
+                            {"global_batch_size", 32},
+                            {"sequence_length", 1024}}}}));
+    std::map<estimator::CollectiveKind, std::pair<int64_t, int64_t>> counted;
+    for (const auto& record : profile.collectives) {
+      auto& [count, bytes] = counted[record.call.kind];
+      count += record.count;
+      bytes += record.count * record.call.bytes;
+    }
+    return counted;
+  };
+  using enum estimator::CollectiveKind;
+  using Calls = decltype(calls(2));
+  EXPECT_EQ(calls(2), (Calls{{kAllReduce, {3, 182'470'660}}, {kAllGather, {1, 91'235'328}}}));
+  EXPECT_EQ(calls(3),
+            (Calls{{kAllReduce, {1, 8}},
+                   {kAllGather, {32, 149'693'440}},
+                   {kReduceScatter, {36, 182'470'656}}}));
+}
+
 TEST(NanotronFramework, KeepsTheQueryInsideACopyOfQueryKeyAndValue) {
   // The copy of all three (3 s b h), key and value again (2 s b h); Megatron-LM keeps one of each.
   const auto layer_bytes = [](const char* framework) {

@@ -74,6 +74,30 @@ TEST(ModelState, OfTwoInstancesIsDividedOverTheRanksOfOne) {
   EXPECT_EQ(profile.model_state->optimizer_state_bytes, 8 * kGptParameters / 2);
 }
 
+// Without biases of linear layers and with rotary positions: all parameters are multiples of 4
+// elements. DeepSpeed keeps gradients in the parameters' type; in stage 3 all is divided.
+TEST(ModelState, OfDeepspeedIsDividedAsZeroSays) {
+  constexpr int64_t kParameters = 2 * (12 * 1024 * 1024 + 4 * 1024) + (1024 + 2) * 1024;
+  const auto state = [](int64_t stage) {
+    return *execute(gpt_plan({{"model",
+                               {{"add_bias_linear", false},
+                                {"position_embedding", "rope"},
+                                {"attention_dropout", 0}}},
+                              {"cluster", {{"gpus_per_node", 4}}},
+                              {"parallelism", {{"zero_stage", stage}}},
+                              {"training", {{"framework", "deepspeed"}, {"dtype", "bf16"}}}}))
+                .model_state;
+  };
+  EXPECT_EQ(state(1).gradient_bytes, 2 * kParameters);
+  EXPECT_EQ(state(2).parameter_bytes, 2 * kParameters);
+  EXPECT_EQ(state(3).parameter_bytes, 2 * kParameters / 4);
+  EXPECT_EQ(state(3).gradient_bytes, 2 * kParameters / 4);
+  for (const int64_t stage : {1, 2, 3}) {
+    EXPECT_EQ(state(stage).master_weight_bytes, 4 * kParameters / 4) << stage;
+    EXPECT_EQ(state(stage).optimizer_state_bytes, 8 * kParameters / 4) << stage;
+  }
+}
+
 // Matrices: 12 h^2 in each layer and the positions; AdamW has the tied embedding, 13 h of each
 // layer and the last norm.
 constexpr int64_t kGptMatrices = (2 * 12 * 1024 + 512) * 1024;
