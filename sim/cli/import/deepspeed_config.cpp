@@ -3,13 +3,15 @@
 #include <algorithm>
 #include <array>
 
+#include "estimator/base/database.h"
 #include "estimator/base/fields.h"
 #include "estimator/plan/plan_tree.h"
 #include "sim/cli/import/tree_entries.h"
 
 namespace onerank_data {
 extern const std::string_view import_deepspeed_json;
-}
+extern const std::string_view import_deepspeed_defaults_json;
+}  // namespace onerank_data
 
 namespace sim {
 namespace {
@@ -22,7 +24,7 @@ std::vector<SourceEntry> implied(const Json& tree, const std::string& origin) {
     return estimator::find_in_tree(tree, std::string(section) + ".enabled");
   };
   std::vector<SourceEntry> entries = {
-      {.key = "framework", .values = {"megatron-deepspeed"}, .place = "default of DeepSpeed"}};
+      {.key = "framework", .values = {"deepspeed"}, .place = "default of DeepSpeed"}};
   std::string dtype = "fp32";
   for (const char* type : {"fp16", "bf16"}) {
     if (enabled(type) == true) dtype = type;
@@ -30,6 +32,17 @@ std::vector<SourceEntry> implied(const Json& tree, const std::string& origin) {
   }
   if (!dtype.empty()) entries.push_back({.key = "dtype", .values = {dtype}, .place = origin});
   return entries;
+}
+
+/// Numbers of elements are often written 5e8, which JSON reads as 500000000.0.
+void drop_empty_fractions(std::vector<SourceEntry>& entries) {
+  for (SourceEntry& entry : entries) {
+    for (std::string& value : entry.values) {
+      const bool is_whole =
+          value.ends_with(".0") && value.find_first_not_of("0123456789") == value.size() - 2;
+      if (is_whole) value.resize(value.size() - 2);
+    }
+  }
 }
 
 }  // namespace
@@ -48,9 +61,11 @@ ImportedPlan import_deepspeed_config(const Json& tree,
   static const KeyTable table = {
       .program = "DeepSpeed",
       .rows = read_key_rows(onerank_data::import_deepspeed_json, "deepspeed.json"),
-      .defaults = {},
+      .defaults = estimator::read_database<DefaultRow>(onerank_data::import_deepspeed_defaults_json,
+                                                       "deepspeed_defaults.json"),
       .flags = false};
   std::vector<SourceEntry> entries = entries_of_tree(tree, text, origin);
+  drop_empty_fractions(entries);
   for (SourceEntry& entry : implied(tree, origin)) entries.push_back(std::move(entry));
   return import_entries(std::move(entries), table, origin);
 }

@@ -193,14 +193,46 @@ TEST(DeepspeedConfig, HasAllButTheModel) {
       imported(R"({"train_micro_batch_size_per_gpu": 4, "bf16": {"enabled": true},
       "gradient_clipping": 1.0, "zero_optimization": {"stage": 1, "overlap_comm": true}})");
   const Json tree = plan.tree.json();
-  EXPECT_EQ(tree["training"]["framework"], "megatron-deepspeed");
+  EXPECT_EQ(tree["training"]["framework"], "deepspeed");
   EXPECT_EQ(tree["training"]["micro_batch_size"], 4);
   EXPECT_EQ(tree["training"]["dtype"], "bf16");
   EXPECT_EQ(tree["parallelism"]["zero_stage"], 1);
+  EXPECT_EQ(tree["parallelism"]["overlap_comm"], true);
   EXPECT_TRUE(plan.techniques.empty());
-  EXPECT_EQ(techniques_of(imported(R"({"train_batch_size": "auto", "zero_optimization": {"stage": 3,
-      "offload_optimizer": {"device": "cpu"}}})")),
-            (std::vector<std::string>{"deepspeed-zero", "deepspeed-offload"}));
+}
+
+// "auto" is what the Trainer puts in its place; what the file does not say is DeepSpeed's default.
+TEST(DeepspeedConfig, TellsTheTrainersSizesFromDeepspeedsDefaults) {
+  const Json said = imported(R"({"zero_optimization": {"stage": 3, "reduce_bucket_size": 2e8,
+      "stage3_prefetch_bucket_size": "auto", "stage3_max_live_parameters": 3e8}})")
+                        .tree.json()["parallelism"];
+  EXPECT_EQ(said["zero_stage"], 3);
+  EXPECT_EQ(said["reduce_bucket_size"], 200'000'000);
+  EXPECT_EQ(said.value("stage3_prefetch_bucket_size", Json("auto")), "auto");
+  EXPECT_EQ(said["stage3_param_persistence_threshold"], 100'000);
+  EXPECT_EQ(said["stage3_max_live_parameters"], 300'000'000);
+  const Json second = imported(R"({"zero_optimization": {"stage": 2}})").tree.json()["parallelism"];
+  EXPECT_EQ(second["reduce_bucket_size"], 500'000'000);
+  EXPECT_FALSE(second.contains("stage3_param_persistence_threshold"));
+}
+
+TEST(DeepspeedConfig, NamesWhatIsNotModelled) {
+  const auto of = [](const std::string& zero) {
+    return techniques_of(imported("{\"zero_optimization\": {\"stage\": 3, " + zero + "}}"));
+  };
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(of(R"("offload_optimizer": {"device": "cpu"})"), Names{"deepspeed-offload"});
+  EXPECT_EQ(of(R"("offload_param": {"device": "nvme"})"), Names{"deepspeed-offload"});
+  EXPECT_EQ(of(R"("offload_param": {"device": "none", "pin_memory": true})"), Names{});
+  EXPECT_EQ(of(R"("zero_hpz_partition_size": 8)"), Names{"zero-plus-plus"});
+  EXPECT_EQ(of(R"("zero_quantized_weights": true)"), Names{"zero-plus-plus"});
+  EXPECT_EQ(of(R"("zero_quantized_weights": false, "zero_hpz_partition_size": 1)"), Names{});
+  EXPECT_EQ(of(R"("mics_shard_size": 8)"), Names{"mics"});
+  EXPECT_EQ(of(R"("contiguous_gradients": false)"), Names{"deepspeed-buffers"});
+  EXPECT_EQ(of(R"("contiguous_gradients": true)"), Names{});
+  EXPECT_EQ(techniques_of(imported(R"({"train_batch_size": 8,
+      "data_types": {"grad_accum_dtype": "fp32"}})")),
+            Names{"deepspeed-wide-gradients"});
 }
 
 TEST(ImportedFiles, LeavePlansAlone) {
@@ -361,6 +393,13 @@ TEST(Accelerate, NamesWhatIsNotModelled) {
   EXPECT_THAT(techniques_of(imported_yaml("distributed_type: DEEPSPEED\ndeepspeed_config:\n"
                                           "  deepspeed_config_file: zero1.json\n")),
               UnorderedElementsAre("another-file"));
+  const ImportedPlan zero = imported_yaml(
+      "distributed_type: DEEPSPEED\ndeepspeed_config:\n  zero_stage: 3\nmixed_precision: bf16\n");
+  EXPECT_TRUE(zero.techniques.empty());
+  EXPECT_EQ(said_key(zero, "training.framework"), "deepspeed");
+  EXPECT_EQ(said_key(zero, "parallelism.zero_stage"), 3);
+  EXPECT_EQ(said_key(zero, "parallelism.reduce_bucket_size"), 500'000'000);
+  EXPECT_EQ(said_key(zero, "parallelism.stage3_param_persistence_threshold"), 100'000);
   EXPECT_THAT(techniques_of(imported_yaml("distributed_type: MULTI_XPU\n")),
               UnorderedElementsAre("other-device"));
 }
