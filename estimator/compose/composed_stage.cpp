@@ -64,7 +64,8 @@ ReductionTime line_at(const ReductionTime& low, const ReductionTime& high, doubl
           .left_seconds = at(&ReductionTime::left_seconds),
           .next_added_seconds = at(&ReductionTime::next_added_seconds),
           .end_seconds = at(&ReductionTime::end_seconds),
-          .multiprocessors = high.multiprocessors};
+          .multiprocessors = high.multiprocessors,
+          .communicates = high.communicates};
 }
 
 /// Pieces do not interleave. A stage that does reduces a later chunk when its last backward ends,

@@ -356,7 +356,8 @@ ReductionTime reduction_time(const std::vector<PlayedLap>& laps, double period) 
       .multiprocessors =
           call_seconds > 0
               ? (last.multiprocessor_seconds + laps.back().multiprocessor_seconds) / call_seconds
-              : 0};
+              : 0,
+      .communicates = call_seconds > 0};
 }
 
 /// Forward and backward of the usual lap, beside what the micro-batch before it did one period

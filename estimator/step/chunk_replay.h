@@ -67,6 +67,8 @@ struct ReductionTime {
   double next_added_seconds = 0;
   double end_seconds = 0;      ///< of what comes at the end
   double multiprocessors = 0;  ///< of the GPU's that a running call takes, as a share
+  /// Whether any other rank has the same parameters; else the gradients are only scaled.
+  bool communicates = true;
 };
 
 /// Of one model chunk.

@@ -162,6 +162,15 @@ double end_of_step(const StageTime& stage) {
   return stage.step_end.total_seconds() + stage.gather_seconds;
 }
 
+/// What follows the stage's last backward until its optimizer can step.
+void add_exposed_reduction(const StageTime& stage, double seconds, StepTime& time) {
+  const bool communicates =
+      std::any_of(stage.chunks.begin(), stage.chunks.end(), [](const ChunkTime& chunk) {
+        return chunk.reduction.communicates;
+      });
+  (communicates ? time.exposed_communication_seconds.data : time.compute_seconds) += seconds;
+}
+
 double data_loading_wait(const Plan& plan, double step_seconds) {
   const double loading = plan.time.data_loading_seconds * static_cast<double>(plan.micro_batches());
   return std::max(0.0, loading - step_seconds);
@@ -198,7 +207,8 @@ StepTime step_time(const Plan& plan,
   const auto saved = [&](WaitVariant before, WaitVariant after) {
     return replays[before].stages[slowest].end_seconds - replays[after].stages[slowest].end_seconds;
   };
-  time.exposed_communication_seconds.data += exposed_reduce + saved(kAllWaits, kDataRanksReady);
+  add_exposed_reduction(stages[slowest], exposed_reduce, time);
+  time.exposed_communication_seconds.data += saved(kAllWaits, kDataRanksReady);
   time.exposed_communication_seconds.pipeline += saved(kDataRanksReady, kTransfersFree);
   const double bubble = replays[kTransfersFree].stages[slowest].idle_seconds() + end_seconds -
                         end_of_step(stages[slowest]) - stages[slowest].first_added.total_seconds();

@@ -97,6 +97,18 @@ TEST(StepTime, GradientsHideBehindTheLastBackward) {
   EXPECT_NEAR(exposed.exposed_communication_seconds.data, 1, 1e-9);
 }
 
+// Where no other rank has the same parameters, what follows the backwards is a kernel.
+TEST(StepTime, GradientsThatAreOnlyScaledAreComputation) {
+  std::vector<StageTime> stages(4, stage(1, 2));
+  for (StageTime& each : stages) {
+    each.chunks[0].reduction = {.end_seconds = 1, .communicates = false};
+  }
+  const StepTime scaled = step_of(stages);
+  EXPECT_NEAR(scaled.iteration_seconds, 34, 1e-9);
+  EXPECT_NEAR(scaled.compute_seconds, 25, 1e-9);
+  EXPECT_NEAR(scaled.exposed_communication_seconds.data, 0, 1e-9);
+}
+
 TEST(StepTime, TheStepEndsWithTheSlowestOptimizer) {
   std::vector<StageTime> stages(4, stage(1, 2));
   stages[0].step_end.compute_seconds = 1;
