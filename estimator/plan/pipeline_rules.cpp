@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "estimator/base/units.h"
+
 namespace estimator {
 namespace {
 
@@ -75,6 +77,12 @@ void check_given_layers(Rules& rules) {
       fmt::format("give {} numbers: one for each virtual stage, in model order", pieces));
 }
 
+/// Of `step`, from the one at or above `value` on.
+std::vector<int64_t> multiples_near(int64_t step, int64_t value) {
+  const int64_t first = round_up(std::max(step, value), step);
+  return {first, first + step, first + 2 * step};
+}
+
 /// Megatron-LM's conditions (training/arguments.py; core/pipeline_parallel/schedules.py,
 /// forward_backward_pipelining_with_interleaving).
 void check_interleaving(Rules& rules) {
@@ -117,7 +125,11 @@ void check_interleaving(Rules& rules) {
                   "leaves no rest, or a rest of at least {}",
                   group,
                   p.pipeline,
-                  p.pipeline));
+                  p.pipeline),
+      {{"a global batch (--gbs) of {}",
+        "training.global_batch_size",
+        multiples_near(group * plan.training.micro_batch_size * p.data,
+                       plan.global_batch_size())}});
 }
 
 /// What Megatron-LM moves into the warm-up and the flush of a pipeline, with its own conditions

@@ -198,7 +198,8 @@ void check_cluster(Rules& rules, const PlanContext& context) {
           needed,
           world),
       world % model_ranks(p) == 0
-          ? fmt::format("use data = {0} (--dp {0})", world / model_ranks(p))
+          ? fmt::format("use data = {0} (--dp {0}), or --dp auto, which follows the other degrees",
+                        world / model_ranks(p))
           : fmt::format("use a world that is a multiple of {}", model_ranks(p)));
 }
 
