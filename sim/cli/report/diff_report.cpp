@@ -190,7 +190,8 @@ TitledTable plan_table(const EstimateDiff& diff) {
 /// The table of one part, which begins at `row`; sets `row` to the part after it.
 Table number_table(const EstimateDiff& diff, std::size_t& row) {
   const std::string title = diff.numbers[row].part;
-  Table table({{title, Align::kLeft}, {"A"}, {"B"}, {"difference"}, {"", Align::kRight}});
+  Table table(
+      {{title, Align::kLeft}, {"A"}, {"B"}, {"difference"}, {"", Align::kRight, "", "share"}});
   for (; row < diff.numbers.size() && diff.numbers[row].part == title; ++row) {
     const NumberDifference& number = diff.numbers[row];
     if (number.first == 0 && number.second == 0) continue;

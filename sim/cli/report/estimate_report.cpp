@@ -150,7 +150,7 @@ std::string saved_time_text(double seconds, double iteration_seconds) {
 }
 
 TitledTable advice_table(const ClusterEstimate& estimate) {
-  Table table({{""},
+  Table table({{"", Align::kRight, "", "number"},
                {"priority", Align::kLeft},
                {"change", Align::kLeft},
                {"gain", Align::kLeft},
@@ -248,7 +248,7 @@ TitledTable rank_class_table(const estimator::Verdict& verdict,
                {"communicators", Align::kRight, kCommunicators},
                {"total", Align::kRight, "reserved + context + communicators"},
                {"free", Align::kRight, "the GPU's memory less the total"},
-               {"", Align::kLeft}});
+               {"", Align::kLeft, "", "note"}});
   bool any_lifted = false;
   for (const RankClassEstimate& row : classes) {
     const bool worst = row.representative_rank == verdict.worst_rank;
@@ -299,7 +299,7 @@ std::vector<TitledTable> peak_tables(const RankClassEstimate& rank) {
                {"at least"},
                {"at most"},
                {"source", Align::kLeft},
-               {"", Align::kLeft}});
+               {"", Align::kLeft, "", "note"}});
   for (const estimator::MemoryTerm& term : rank.terms) {
     const bool exact = term.low_bytes == term.high_bytes;
     table.add_row({term.name,
@@ -390,7 +390,10 @@ std::vector<TitledTable> textbook_tables(const ClusterEstimate& estimate) {
 
 std::vector<TitledTable> rate_tables(const std::vector<estimator::RateTerm>& rates) {
   if (rates.empty()) return {};
-  Table table({{"rate", Align::kLeft}, {""}, {"source", Align::kLeft}, {"", Align::kLeft}});
+  Table table({{"rate", Align::kLeft},
+               {"", Align::kRight, "", "value"},
+               {"source", Align::kLeft},
+               {"", Align::kLeft, "", "note"}});
   for (const estimator::RateTerm& rate : rates) {
     table.add_row({rate.name, rate_text(rate), estimator::to_string(rate.source), rate.note});
   }

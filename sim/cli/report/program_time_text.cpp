@@ -59,7 +59,7 @@ TitledTable work_table(const ProgramTime& time) {
                {"launches"},
                {"seconds"},
                {"of the iteration"},
-               {""}});
+               {"", Align::kRight, "", "rate"}});
   for (const WorkTerm& term : rank.terms) {
     table.add_row({term.name,
                    with_commas(term.launches),

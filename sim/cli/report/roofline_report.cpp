@@ -51,7 +51,7 @@ TitledTable row_table(const char* title, const std::vector<RooflineRow>& rows) {
                {"time", Align::kRight, kKernelTime},
                {"share", Align::kRight, "of the time of all kernels"},
                {"FLOP/byte", Align::kRight, "computed from the shapes that were run"},
-               {"", Align::kLeft},
+               {"", Align::kLeft, "", "bound"},
                {"TFLOP/s", Align::kRight, "FLOP over time"},
                {"of peak", Align::kRight, "of the published dense peak of the plan's dtype"},
                {"TB/s", Align::kRight, "bytes over time"},

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <regex>
 #include <stdexcept>
 #include <string_view>
 
@@ -167,6 +168,12 @@ std::string markdown_line(const std::vector<std::string>& cells) {
   return line + "\n";
 }
 
+/// "4,015,263,744"
+bool is_number_with_commas(const std::string& cell) {
+  static const std::regex number("-?[0-9]{1,3}(,[0-9]{3})+(\\.[0-9]+)?");
+  return std::regex_match(cell, number);
+}
+
 std::string csv_line(const std::vector<std::string>& cells) {
   std::string line;
   for (const std::string& cell : cells) {
@@ -195,8 +202,17 @@ std::string Table::markdown() const {
 }
 
 std::string Table::csv() const {
-  std::string text = csv_line(titles_of(columns_));
-  for (const auto& row : rows_) text += csv_line(row);
+  std::vector<std::string> names;
+  for (const Column& column : columns_) {
+    names.push_back(column.title.empty() ? column.name : column.title);
+  }
+  std::string text = csv_line(names);
+  for (auto row : rows_) {
+    for (std::string& cell : row) {
+      if (is_number_with_commas(cell)) std::erase(cell, ',');
+    }
+    text += csv_line(row);
+  }
   return text;
 }
 

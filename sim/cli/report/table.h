@@ -16,7 +16,8 @@ enum class Align { kLeft, kRight };
 struct Column {
   std::string title;
   Align align = Align::kRight;
-  std::string source;  ///< where its numbers come from, for pages; "" if the rows say it
+  std::string source;     ///< where its numbers come from, for pages; "" if the rows say it
+  std::string name = {};  ///< for programs, where `title` is ""
 };
 
 /// A table whose columns are as wide as their widest cell if there is room, with two spaces between
@@ -35,7 +36,8 @@ class Table {
   std::string text(std::size_t indent = 0, std::size_t columns = kAnyColumns) const;
   /// The same as a table of GitHub's Markdown.
   std::string markdown() const;
-  /// The same as comma-separated values (RFC 4180, but lines end with a newline alone).
+  /// The same as comma-separated values (RFC 4180, but lines end with a newline alone), with
+  /// numbers that have no commas themselves.
   std::string csv() const;
 
   /// The table in the format of the style; text is indented and keeps to the style's columns.

@@ -53,5 +53,13 @@ TEST(TitledTable, IsWrittenInEachFormat) {
   EXPECT_EQ(tables_in({titled, titled}), titled.in() + "\n" + titled.in());
 }
 
+TEST(Table, InCsvHasPlainNumbersAndANameForEachColumn) {
+  Table table({{"parameters"}, {"what", Align::kLeft}, {"", Align::kLeft, "", "note"}});
+  table.add_row({"4,015,263,744", "allocator, reserved", ""});
+  table.add_row({"-1,234.5", "1,2", "worst"});
+  EXPECT_EQ(table.csv(),
+            "parameters,what,note\n4015263744,\"allocator, reserved\",\n-1234.5,\"1,2\",worst\n");
+}
+
 }  // namespace
 }  // namespace sim

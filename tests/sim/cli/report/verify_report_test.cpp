@@ -21,7 +21,7 @@ TEST(VerifyReport, IsATableWithItsVerdictInEachFormat) {
             "# " + verdict +
                 "rank,tensor,data,stage,collectives,peak bytes,tensors,largest error / allowed "
                 "error,differences\n"
-                "1,0,1,0,\"1,200\",\"4,096\",7,25.0 %,2\n");
+                "1,0,1,0,1200,4096,7,25.0 %,2\n");
   EXPECT_THAT(table.in({.format = TableFormat::kMarkdown}),
               testing::StartsWith("### " + verdict + "\n| rank | tensor |"));
   EXPECT_THAT(verification_text(verification), testing::StartsWith(verdict + "\nrank  tensor"));
