@@ -4,6 +4,8 @@
 #include <concepts>
 #include <optional>
 #include <stdexcept>
+#include <string>
+#include <type_traits>
 #include <utility>
 
 namespace estimator {
@@ -38,5 +40,11 @@ class Auto {
  private:
   std::optional<T> value_;
 };
+
+/// The name of an enumeration value that is known.
+template <class E>
+std::string to_string(const Auto<E>& value) requires std::is_enum_v<E> {
+  return to_string(value.value());
+}
 
 }  // namespace estimator

@@ -503,12 +503,14 @@ void visit_fields(Visitor& visit, TrainingConfig& training) {
          {{"--attention-backend", "", "", "local=unfused"},
           {"--attention"},
           {"--use-flash-attn", "\"flash\"", "the same as flash"}}});
-  visit("framework",
-        training.framework,
-        Option{
-            "framework whose layers, buffers and kernels are simulated (`onerank list frameworks`)",
-            {{"--dialect,--framework"}}}
-            .formerly("dialect"));
+  visit(
+      "framework",
+      training.framework,
+      Option{
+          "framework whose layers, buffers and kernels are simulated (`onerank list frameworks`); "
+          "auto: torchtitan for ZeRO stages 2 and 3, which are FSDP2, else megatron-lm",
+          {{"--dialect,--framework"}}}
+          .formerly("dialect"));
   visit("transformer_impl",
         training.transformer_impl,
         {"megatron-lm: TransformerEngine's layers, or Megatron-LM's own (local)",

@@ -239,7 +239,7 @@ struct TrainingConfig {
   bool distribute_saved_activations = false;
   std::string selective_ac_option = kSelectiveByOperator;
   Auto<Attention> attention;
-  Framework framework = Framework::kMegatronLm;
+  Auto<Framework> framework;
   TransformerImpl transformer_impl = TransformerImpl::kTransformerEngine;
   std::string megatron_core;
   Fp8Format fp8_format = Fp8Format::kNone;

@@ -48,6 +48,11 @@ std::vector<int64_t> stages_by_cost(const ModelConfig& m, int64_t stages) {
   return layers;
 }
 
+/// FSDP2 is TorchTitan's, and everything else Megatron-LM's.
+Framework usual_framework(const ParallelConfig& p) {
+  return p.zero_stage >= 2 ? Framework::kTorchtitan : Framework::kMegatronLm;
+}
+
 void fill_in_determinism(TrainingConfig& training, MemoryConfig& memory) {
   training.fill_uninitialized_memory.fill_in(
       traits_of(training.framework).fills_when_deterministic);
@@ -85,6 +90,7 @@ void fill_in_defaults(Plan& plan, const PlanContext& context) {
   ParallelConfig& p = plan.parallelism;
   TrainingConfig& t = plan.training;
 
+  t.framework.fill_in(usual_framework(p));
   if (!c.gpus_per_node.is_known()) {
     const int64_t world = context.world_size.value_or(kUsualGpusPerNode);
     c.gpus_per_node =

@@ -257,8 +257,9 @@ std::optional<PlanChange> change_of(const Start& from, const Proposal& proposal)
   } catch (const UserError&) {
     return {};
   }
-  if (change.plan.world_size() != from.plan.world_size()) return {};
-  return change;
+  const bool is_same_job = change.plan.world_size() == from.plan.world_size() &&
+                           change.plan.training.framework == from.plan.training.framework;
+  return is_same_job ? std::optional(std::move(change)) : std::nullopt;
 }
 
 ChangeLadder ladder_of(const Start& from, Kind kind) {

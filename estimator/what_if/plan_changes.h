@@ -12,7 +12,7 @@ namespace estimator {
 struct PlanChange {
   std::string text;       ///< "full recompute"
   PlanEdits edits;        ///< the keys that it changes in what the user gave
-  Plan plan;              ///< the changed plan; its world and global batch are the same
+  Plan plan;              ///< the changed plan; its world, global batch and framework are the same
   bool is_basic = false;  ///< to be made before all others: flash attention, 16 bits
 };
 

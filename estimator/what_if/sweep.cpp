@@ -158,6 +158,7 @@ SweepResult sweep_result(const Plan& plan, const ClusterEstimate& estimate) {
           .peak_bytes = verdict.peak_bytes,
           .headroom_bytes = verdict.headroom_bytes,
           .gpus = plan.world_size(),
+          .framework = to_string(plan.training.framework),
           .iteration_seconds = estimate.time.iteration_seconds,
           .tokens_per_second = estimate.throughput.tokens_per_second,
           .samples_per_second =

@@ -33,6 +33,7 @@ struct SweepResult {
   int64_t peak_bytes = 0;  ///< of the worst rank, with all that is not the allocator's
   int64_t headroom_bytes = 0;
   int64_t gpus = 0;
+  std::string framework;
   double iteration_seconds = 0;
   double tokens_per_second = 0;
   double samples_per_second = 0;
@@ -49,6 +50,7 @@ void visit_fields(Visitor& visit, SweepResult& result) {
   visit("peak_bytes", result.peak_bytes, "what it needs");
   visit("headroom_bytes", result.headroom_bytes, "what is left; negative: it does not fit");
   visit("gpus", result.gpus, "of the cluster");
+  visit("framework", result.framework, "whose layers were simulated");
   visit("iteration_seconds", result.iteration_seconds, "one optimizer step");
   visit("tokens_per_second", result.tokens_per_second, "of the cluster");
   visit("samples_per_second", result.samples_per_second, "sequences, of the cluster");

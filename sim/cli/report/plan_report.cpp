@@ -41,6 +41,12 @@ std::string experts_line(const estimator::Plan& plan) {
       plan.expert_tensor_size());
 }
 
+/// Where the framework is not the usual one, and nobody asked for it.
+std::string chosen_text(const PlanInput& input) {
+  const bool is_said = input.spec.says("training.framework");
+  return input.plan.parallelism.zero_stage >= 2 && !is_said ? " (chosen for FSDP2)" : "";
+}
+
 }  // namespace
 
 std::string plan_text(const PlanInput& input) {
@@ -77,7 +83,7 @@ std::string plan_text(const PlanInput& input) {
              with_commas(plan.sequence_length())) +
          experts_line(plan) +
          fmt::format(
-             "{}{}, {}, recompute {}, attention {}, framework {}, vocabulary {} ({} padded)\n",
+             "{}{}, {}, recompute {}, attention {}, framework {}{}, vocabulary {} ({} padded)\n",
              to_string(t.dtype),
              t.fp8_format == estimator::Fp8Format::kNone
                  ? ""
@@ -89,6 +95,7 @@ std::string plan_text(const PlanInput& input) {
              to_string(t.recompute),
              to_string(t.attention.value()),
              to_string(t.framework),
+             chosen_text(input),
              with_commas(plan.model.vocab_size),
              with_commas(plan.padded_vocab_size())) +
          input_lines(input);

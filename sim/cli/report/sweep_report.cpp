@@ -1,6 +1,7 @@
 #include "sim/cli/report/sweep_report.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -96,7 +97,27 @@ std::vector<Column> result_columns() {
           {"tokens/s", Align::kRight, "tokens of a step over its time"},
           {"samples/s", Align::kRight, "samples of a step over its time"},
           {"MFU", Align::kRight, "computed, of the published dense peak; Megatron-LM's count"},
-          {"MiB/token", Align::kRight, "the peak over the tokens of a micro-batch"}};
+          {"peak MiB/token",
+           Align::kRight,
+           "the whole peak, with context and communicators, over the tokens of a micro-batch"}};
+}
+
+/// Whether an axis sets this key.
+bool is_swept(const Sweep& sweep, std::string_view path) {
+  return std::any_of(sweep.axes.begin(), sweep.axes.end(), [&](const estimator::SweepAxis& axis) {
+    return axis.path == path;
+  });
+}
+
+/// Where no framework is given it follows from the ZeRO stage.
+std::vector<std::string> framework_notes(const Sweep& sweep) {
+  std::set<std::string> frameworks;
+  for (const SweepPoint& point : sweep.points) {
+    if (point.result) frameworks.insert(point.result->framework);
+  }
+  if (is_swept(sweep, "training.framework") || frameworks.size() < 2) return {};
+  return {fmt::format("the rows are not of one framework ({}): --framework NAME keeps it",
+                      fmt::join(frameworks, ", "))};
 }
 
 TitledTable point_table(const Sweep& sweep) {
@@ -107,7 +128,7 @@ TitledTable point_table(const Sweep& sweep) {
                        Align::kRight,
                        "tokens/s of a GPU over those with the fewest GPUs of the sweep"});
   }
-  columns.push_back({"", Align::kLeft});
+  columns.push_back({"", Align::kLeft, "", "verdict"});
   const std::size_t cells = columns.size() - sweep.axes.size() - 1;
   Table table(std::move(columns));
   const std::vector<std::string> refusals = refusals_of(sweep);
@@ -116,7 +137,7 @@ TitledTable point_table(const Sweep& sweep) {
                                               : estimator::fit_words(point.result->outcome);
     table.add_row(row_of(point, cells, shown_cells, verdict));
   }
-  TitledTable titled{.title = "", .table = std::move(table), .notes = {}};
+  TitledTable titled{.title = "", .table = std::move(table), .notes = framework_notes(sweep)};
   for (std::size_t i = 0; i < refusals.size(); ++i) {
     titled.notes.push_back(fmt::format("[{}] {}", i + 1, refusals[i]));
   }
@@ -220,11 +241,7 @@ std::vector<std::string> batch_notes(const Sweep& sweep) {
   for (const SweepPoint& point : sweep.points) {
     if (point.result) batches.insert(batch_of(*point.result));
   }
-  const bool is_asked_for =
-      std::any_of(sweep.axes.begin(), sweep.axes.end(), [](const estimator::SweepAxis& axis) {
-        return axis.path == estimator::paths::kGlobalBatch;
-      });
-  if (is_asked_for || batches.size() < 2) return {};
+  if (is_swept(sweep, estimator::paths::kGlobalBatch) || batches.size() < 2) return {};
   return {
       fmt::format("the global batch is not the same in all rows ({} to {} sequences), so that "
                   "step times are of different work: --global-batch-size N keeps it",
@@ -237,7 +254,7 @@ TitledTable growth_table(const Sweep& sweep) {
                {"grows", Align::kLeft},
                {"exponent"},
                {"how", Align::kLeft},
-               {"", Align::kLeft}});
+               {"", Align::kLeft, "", "note"}});
   for (const estimator::SweepAxis& axis : sweep.axes) {
     for (const std::string_view quantity : {kPeakBytes, kStepSeconds}) {
       Laws laws;

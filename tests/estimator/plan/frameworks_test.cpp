@@ -44,6 +44,16 @@ TEST(Frameworks, InternevoHasNoFullyShardedParameters) {
   EXPECT_NE(complaint(3).find("which the framework does not have"), std::string::npos);
 }
 
+TEST(Frameworks, FollowTheZeroStageWhereNoneIsNamed) {
+  const auto framework = [](int zero_stage) -> Framework {
+    return small_plan({{"parallelism", {{"zero_stage", zero_stage}}}}).training.framework;
+  };
+  EXPECT_EQ(framework(0), Framework::kMegatronLm);
+  EXPECT_EQ(framework(1), Framework::kMegatronLm);
+  EXPECT_EQ(framework(2), Framework::kTorchtitan);
+  EXPECT_EQ(framework(3), Framework::kTorchtitan);
+}
+
 TEST(Frameworks, MegatronsOwnKeysAreRefusedElsewhere) {
   for (const Json& training : {Json{{"transformer_impl", "local"}},
                                Json{{"cross_entropy_fusion", "te"}},

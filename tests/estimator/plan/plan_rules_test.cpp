@@ -315,7 +315,7 @@ const std::vector<BadPlan> kBadPlans = {
      R"({"parallelism": {"pipeline": 2, "pipeline_schedule": "zb-h1"}})",
      {"schedules that split the backward", "parallelism.pipeline_schedule = zb-h1"}},
     {"ZeroStage3",
-     R"({"parallelism": {"zero_stage": 3}})",
+     R"({"parallelism": {"zero_stage": 3}, "training": {"framework": "megatron-lm"}})",
      {"ZeRO stage 3 is FSDP2 here, which the framework does not have",
       "training.framework = megatron-lm"}},
     {"FullyShardedPipeline",

@@ -70,6 +70,15 @@ TEST_F(CommandLine, AStageOfZeroThatIsNotThereIsToldOnce) {
               AllOf(HasSubstr("no such ZeRO stage"), Not(HasSubstr("FSDP2 here"))));
 }
 
+TEST_F(CommandLine, SaysThatAFrameworkWasChosen) {
+  const auto report = [&](const std::vector<std::string>& more) {
+    return run(small_plan({"estimate"}, more)).output;
+  };
+  EXPECT_THAT(report({"--fsdp"}), HasSubstr("framework torchtitan (chosen for FSDP2)"));
+  EXPECT_THAT(report({"--fsdp", "--framework", "plain"}), HasSubstr("framework plain,"));
+  EXPECT_THAT(report({}), HasSubstr("framework megatron-lm,"));
+}
+
 TEST_F(CommandLine, AModelIsReadFromItsFile) {
   const std::string config = write("config.json",
                                    R"({"architectures": ["LlamaForCausalLM"],

@@ -40,6 +40,13 @@ TEST_F(SweepCommand, RunsEveryCombination) {
   EXPECT_EQ(ranks_run(), 6);
 }
 
+TEST_F(SweepCommand, SaysWhereTheFrameworkFollowsFromTheZeroStage) {
+  const auto note = HasSubstr("the rows are not of one framework (megatron-lm, torchtitan)");
+  EXPECT_THAT(run(small_plan({"sweep"}, {"--zero-stage", "1,3"})).output, note);
+  EXPECT_THAT(run(small_plan({"sweep"}, {"--zero-stage", "1,3", "--framework", "plain"})).output,
+              Not(note));
+}
+
 TEST_F(SweepCommand, TakesNumbersWithLetters) {
   const estimator::Json sweep = sweep_of({"--seq-length", "2k,4k"});
   EXPECT_EQ(sweep.at("axes")[0].at("numbers"), estimator::Json({2048.0, 4096.0}));
