@@ -17,10 +17,17 @@ constexpr int64_t kStages = 4;
 constexpr int64_t kStagesOfOthers = 2;  ///< of another first stage, with fewer in flight
 constexpr int64_t kMicroBatches = 8;    ///< more than are in flight
 
-/// Experts are shared among other ranks than the rest, so that their state has another share. Under
-/// ZeRO stages 2 and 3 they exchange in each micro-batch.
-bool data_ranks_change_shards(const Plan& plan) {
-  return plan.model.has_experts() || plan.parallelism.divides_gradients();
+/// Under ZeRO stages 2 and 3 data ranks exchange in each micro-batch. What else they share, experts
+/// among them, is divided among more ranks in proportion to the data ranks.
+bool data_ranks_change_shards(const Plan& plan) { return plan.parallelism.divides_gradients(); }
+
+/// Whether a stage of so many data ranks has its experts several times, so that there is something
+/// to share.
+bool repeats_experts(const Plan& plan, int64_t data) {
+  const ParallelConfig& p = plan.parallelism;
+  const int64_t ranks = p.tensor * p.context * data;
+  const int64_t ranks_of_experts = p.expert * plan.expert_tensor_size();
+  return ranks % ranks_of_experts == 0 && ranks > ranks_of_experts;
 }
 
 /// The data ranks of the plan's world, so that shards, and with them what the allocator loses, are
@@ -30,9 +37,11 @@ int64_t data_ranks_of_pieces(const Plan& plan, int64_t stages) {
   if (stages == 1 || data_ranks_change_shards(plan)) return plan.data_parallel_size();
   const int64_t ranks = plan.parallelism.tensor * plan.parallelism.context * stages;
   const int64_t of_world = plan.world_size() / ranks;
-  if (of_world >= 2 && plan.world_size() % ranks == 0) return of_world;
+  const bool is_whole = plan.world_size() % ranks == 0;
+  if (of_world >= 2 && is_whole && repeats_experts(plan, of_world)) return of_world;
   for (int64_t data = 2;; ++data) {
-    if (ranks * data % plan.cluster.gpus_per_node == 0) return data;
+    const bool fills_machines = ranks * data % plan.cluster.gpus_per_node == 0;
+    if (fills_machines && repeats_experts(plan, data)) return data;
   }
 }
 

@@ -125,13 +125,17 @@ int64_t attention_parameter_count(const ModelConfig& model) {
   return count;
 }
 
+int64_t expert_parameter_count(const ModelConfig& model) {
+  return mlp_parameter_count(model, model.moe_ffn_hidden_size);
+}
+
 int64_t layer_parameter_count(const ModelConfig& model, int64_t layer) {
   const int64_t h = model.hidden_size;
   const int64_t norms = model.tied_layernorm ? 1 : 2;
   int64_t count = norms * norm_parameter_count(model, h) + attention_parameter_count(model);
   if (!model.has_experts_in(layer))
     return count + mlp_parameter_count(model, model.ffn_hidden_size);
-  count += model.num_experts * (h + mlp_parameter_count(model, model.moe_ffn_hidden_size));
+  count += model.num_experts * (h + expert_parameter_count(model));
   if (model.moe_shared_expert_intermediate_size > 0) {
     count += mlp_parameter_count(model, model.moe_shared_expert_intermediate_size);
   }

@@ -165,6 +165,9 @@ int64_t parameter_count(const ModelConfig& model, int64_t vocabulary);
 /// Number of parameters of the attention of one layer, without the norm before it.
 int64_t attention_parameter_count(const ModelConfig& model);
 
+/// Number of parameters of one expert, without its row of the router.
+int64_t expert_parameter_count(const ModelConfig& model);
+
 /// Number of parameters of one transformer layer; `layer` counts all layers from 0.
 int64_t layer_parameter_count(const ModelConfig& model, int64_t layer);
 

@@ -22,6 +22,7 @@ constexpr int64_t kLongSequence = 16384;
 constexpr int64_t kMostContextRanks = 16;
 constexpr int64_t kShortSequence = 4096;  ///< from here on two context ranks are tried
 constexpr int64_t kLargestMicroBatch = 16;
+constexpr int64_t kMostZeroStages = 3;
 
 std::vector<Json> doubled_up_to(int64_t most) {
   std::vector<Json> values;
@@ -132,13 +133,10 @@ int64_t Refusals::sum() const {
   return sum;
 }
 
-Plan searched_plan(const PlanSpec& spec) {
-  if (!spec.says(paths::kGlobalBatch)) {
-    throw UserError({.what = "the global batch is not given, and layouts are compared by the time "
-                             "that they take for it",
-                     .where = spec.context.origin,
-                     .help = "give --global-batch-size"});
-  }
+namespace {
+
+/// One GPU with one data rank.
+PlanSpec alone(const PlanSpec& spec) {
   PlanSpec alone = spec.with({{paths::kNodes, 1},
                               {paths::kGpusPerNode, 1},
                               {paths::kTensor, 1},
@@ -150,7 +148,38 @@ Plan searched_plan(const PlanSpec& spec) {
                               {paths::kSequenceParallel, false},
                               {paths::kLayersPerStage, Json::array()}});
   alone.context.world_size.reset();
-  return resolve_plan(alone);
+  return alone;
+}
+
+/// Those that the rules allow in the framework of `base`.
+std::vector<Json> zero_stages(const PlanSpec& spec, const Plan& base) {
+  std::vector<Json> stages;
+  for (int64_t stage = 0; stage <= kMostZeroStages; ++stage) {
+    try {
+      const Plan plan = resolve_plan(alone(spec).with({{paths::kZeroStage, stage}}));
+      if (plan.training.framework == base.training.framework) stages.emplace_back(stage);
+    } catch (const UserError&) {  // which is not a stage of the framework
+    }
+  }
+  return stages;
+}
+
+template <class Axes>
+auto find_axis(Axes& axes, const std::string& path) {
+  return std::find_if(
+      axes.begin(), axes.end(), [&](const SearchAxis& axis) { return axis.path == path; });
+}
+
+}  // namespace
+
+Plan searched_plan(const PlanSpec& spec) {
+  if (!spec.says(paths::kGlobalBatch)) {
+    throw UserError({.what = "the global batch is not given, and layouts are compared by the time "
+                             "that they take for it",
+                     .where = spec.context.origin,
+                     .help = "give --global-batch-size"});
+  }
+  return resolve_plan(alone(spec));
 }
 
 int64_t gpus_of_machine(const PlanSpec& spec) {
@@ -162,8 +191,7 @@ int64_t gpus_of_machine(const PlanSpec& spec) {
 std::string quick_pieces_key(const Layout& layout) {
   const ParallelConfig& p = layout.plan.parallelism;
   std::string key = p.pipeline == 1 ? "one stage" : "stages";
-  const bool needs_data =
-      p.pipeline == 1 || layout.plan.model.has_experts() || p.divides_gradients();
+  const bool needs_data = p.pipeline == 1 || p.divides_gradients();
   if (needs_data) key += fmt::format(", data {}", layout.plan.data_parallel_size());
   for (const PlanEdit& edit : layout.edits) {
     const bool is_of_pipeline = edit.path == paths::kPipeline || edit.path == paths::kVirtual ||
@@ -174,7 +202,9 @@ std::string quick_pieces_key(const Layout& layout) {
   return key;
 }
 
-std::vector<SearchAxis> search_axes(const PlanSpec& spec, int64_t gpus) {
+std::vector<SearchAxis> search_axes(const PlanSpec& spec,
+                                    int64_t gpus,
+                                    const std::vector<SearchAxis>& listed) {
   const Plan base = searched_plan(spec);
   std::vector<Json> recompute = {"none", "full"};
   // It saves nothing where the attention kernel does it.
@@ -186,14 +216,21 @@ std::vector<SearchAxis> search_axes(const PlanSpec& spec, int64_t gpus) {
       {paths::kTensor, doubled_up_to(std::min(gpus_of_machine(spec), gpus))},
       {paths::kContext, doubled_up_to(std::min(most_context_ranks(base.sequence_length()), gpus))},
       {paths::kExpert, doubled_up_to(base.model.has_experts() ? base.model.num_experts : 1)},
+      {paths::kZeroStage, zero_stages(spec, base)},
       {paths::kMicroBatch, doubled_up_to(kLargestMicroBatch)},
       {paths::kRecompute, std::move(recompute)},
       {paths::kPipeline,
        divides_by_itself(spec, base) ? divisors(gpus, base.model.num_layers)
                                      : numbers_of_pieces(base.model.num_layers, gpus)},
       {paths::kVirtual, numbers_of_pieces(base.model.num_layers, base.model.num_layers)}};
-  std::erase_if(
-      axes, [&](const SearchAxis& axis) { return spec.says(axis.path) || axis.values.size() < 2; });
+  for (const SearchAxis& axis : listed) {
+    const auto same = find_axis(axes, axis.path);
+    same == axes.end() ? axes.push_back(axis) : void(same->values = axis.values);
+  }
+  std::erase_if(axes, [&](const SearchAxis& axis) {
+    const bool is_listed = find_axis(listed, axis.path) != listed.end();
+    return !is_listed && (spec.says(axis.path) || axis.values.size() < 2);
+  });
   return axes;
 }
 
@@ -224,15 +261,6 @@ Layouts allowed_layouts(const PlanSpec& spec, const std::vector<SearchAxis>& axe
     }
   }
   return layouts;
-}
-
-int64_t least_bytes(const Plan& plan) {
-  constexpr int64_t kBytesOfParameter = 2 + 2;
-  const ParallelConfig& p = plan.parallelism;
-  if (plan.model.has_experts()) return 0;
-  const int64_t layers = divide_up(plan.model.num_layers, p.pipeline);
-  const int64_t shards = p.tensor * (p.divides_gradients() ? plan.shards() : 1);
-  return layers * (layer_parameter_count(plan.model, 0) / shards) * kBytesOfParameter;
 }
 
 FoundLayout found_layout(const Layout& layout, std::optional<double> usd_per_gpu_hour) {

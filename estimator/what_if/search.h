@@ -47,8 +47,11 @@ int64_t gpus_of_machine(const PlanSpec& spec);
 
 /// The axes of a search for what `spec` leaves open, for a world of `gpus`: tensor ranks up to a
 /// machine, pipeline stages and virtual stages, context ranks (2 for sequences of 8,192 tokens, up
-/// to 16 from 16,384 on), expert ranks, micro-batches of 1 to 16 samples, and recompute.
-std::vector<SearchAxis> search_axes(const PlanSpec& spec, int64_t gpus);
+/// to 16 from 16,384 on), expert ranks, the ZeRO stages that the framework has, micro-batches of 1
+/// to 16 samples, and recompute. `listed` are axes whose values the user gave.
+std::vector<SearchAxis> search_axes(const PlanSpec& spec,
+                                    int64_t gpus,
+                                    const std::vector<SearchAxis>& listed = {});
 
 /// Equal for layouts of the same search with the same pieces_of(), and made in less time.
 std::string quick_pieces_key(const Layout& layout);
@@ -57,13 +60,10 @@ std::string quick_pieces_key(const Layout& layout);
 /// the world. Nothing is composed yet.
 Layouts allowed_layouts(const PlanSpec& spec, const std::vector<SearchAxis>& axes, int64_t gpus);
 
-/// Bytes that the largest shard of the plan's layers needs at least: weights and gradients of 16
-/// bits. Experts do not count.
-int64_t least_bytes(const Plan& plan);
-
 /// One layout as it is reported: what was composed, and what its whole execution gave.
 struct FoundLayout {
   std::string flags;
+  std::string command;
   int64_t gpus = 0;
   Fit outcome = Fit::kDoesNotFit;
   int64_t allocated_bytes = 0;
@@ -81,6 +81,7 @@ struct FoundLayout {
 template <class Visitor>
 void visit_fields(Visitor& visit, FoundLayout& found) {
   visit("flags", found.flags, "what to type over what was given");
+  visit("command", found.command, "what to type to estimate it");
   visit("gpus", found.gpus, "of the cluster");
   visit("outcome", found.outcome, "the verdict of the composed memory");
   visit("allocated_bytes", found.allocated_bytes, "composed, by tensors: the most of all stages");
@@ -121,6 +122,10 @@ void visit_fields(Visitor& visit, WorldSearch& world) {
 struct Search {
   DocumentHead head{1, "search"};
   int64_t capacity_bytes = 0;
+  bool interrupted = false;
+  int64_t layouts_composed = 0;
+  int64_t layouts_too_large = 0;
+  int64_t layouts_hopeless = 0;
   int64_t pieces_run = 0;
   double execute_seconds = 0;
   double compose_seconds = 0;
@@ -134,6 +139,14 @@ template <class Visitor>
 void visit_fields(Visitor& visit, Search& search) {
   visit_head(visit, search.head);
   visit("capacity_bytes", search.capacity_bytes, "what a GPU has");
+  visit("interrupted", search.interrupted, "whether it was ended before all layouts were composed");
+  visit("layouts_composed", search.layouts_composed, "of those that the rules allow");
+  visit("layouts_too_large",
+        search.layouts_too_large,
+        "of which the model's state alone is larger than a GPU");
+  visit("layouts_hopeless",
+        search.layouts_hopeless,
+        "that differ from layouts that do not fit in what needs still more memory");
   visit("pieces_run", search.pieces_run, "stages that were executed to compose layouts from");
   visit("execute_seconds", search.execute_seconds, "that this took");
   visit("compose_seconds", search.compose_seconds, "that composing all layouts took");

@@ -1,19 +1,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
-#include <deque>
-#include <map>
 #include <memory>
 #include <random>
-#include <set>
 
 #include "estimator/base/document.h"
 #include "estimator/base/files.h"
-#include "estimator/what_if/option_paths.h"
 #include "estimator/what_if/search.h"
 #include "sim/cli/commands/cluster_job.h"
 #include "sim/cli/commands/commands.h"
+#include "sim/cli/commands/layout_composer.h"
+#include "sim/cli/commands/layout_description.h"
 #include "sim/cli/commands/many_plans.h"
 #include "sim/cli/commands/report_output.h"
 #include "sim/cli/commands/slurm_job.h"
@@ -26,18 +23,16 @@
 namespace sim {
 namespace {
 
-using estimator::Composer;
 using estimator::ExitCode;
 using estimator::Fit;
 using estimator::FoundLayout;
 using estimator::Layout;
 using estimator::Layouts;
-using estimator::PieceRun;
 using estimator::Plan;
 using estimator::PlanSpec;
 using estimator::Search;
+using estimator::SearchAxis;
 using estimator::UserError;
-using Clock = std::chrono::steady_clock;
 
 struct SearchOptions {
   ClusterJob job;
@@ -50,8 +45,13 @@ struct SearchOptions {
   std::string check;
 };
 
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
+/// The same command line with the first value of each flag that has several.
+PlanOptions first_of_each(const PlanOptions& said) {
+  std::vector<TypedChoice> choices;
+  for (const TypedValues& typed : said.several_values()) {
+    choices.push_back({typed.flag, typed.values.front()});
+  }
+  return said.with(choices);
 }
 
 /// Whole machines, twice as many each time, and at last the most.
@@ -67,6 +67,14 @@ std::vector<int64_t> worlds_of(const SearchOptions& options, const PlanSpec& spe
   if (!options.max_gpus.empty()) {
     return worlds_up_to(parse_positive_number(options.max_gpus, "--max-gpus"), machine);
   }
+  for (const TypedValues& typed : options.job.plan().several_values()) {
+    if (!typed.path.empty()) continue;
+    std::vector<int64_t> worlds;
+    for (const std::string& value : typed.values) {
+      worlds.push_back(parse_positive_number(value, typed.flag));
+    }
+    return worlds;
+  }
   if (spec.context.world_size) return {*spec.context.world_size};
   const estimator::Json nodes = spec.said("cluster.nodes");
   if (nodes.is_number_integer()) return {nodes.get<int64_t>() * machine};
@@ -75,134 +83,23 @@ std::vector<int64_t> worlds_of(const SearchOptions& options, const PlanSpec& spe
                    .help = "give --gpus N, or --max-gpus N to search fewer ones too"});
 }
 
-/// Layouts that are composed from the same pieces.
-struct Family {
-  std::vector<Layout*> layouts;
-  std::vector<PieceRun> runs;
-};
-
-std::string key_beside_micro_batch(const Family& family) {
-  Layout layout = *family.layouts.front();
-  std::erase_if(layout.edits, [](const estimator::PlanEdit& edit) {
-    return edit.path == "training.micro_batch_size";
-  });
-  return estimator::quick_pieces_key(layout);
+/// The axes whose values the user listed behind a flag of the plan, --tp 4,8.
+std::vector<SearchAxis> listed_axes(const PlanOptions& said, const Environment& environment) {
+  std::vector<SearchAxis> axes;
+  for (const TypedValues& typed : said.several_values()) {
+    if (typed.path.empty()) continue;  // the number of GPUs
+    SearchAxis& axis = axes.emplace_back(SearchAxis{.path = typed.path, .values = {}});
+    for (const std::string& value : typed.values) {
+      const PlanOptions one = first_of_each(said).with({{typed.flag, value}});
+      axis.values.push_back(one.said(environment).spec.said(typed.path));
+    }
+  }
+  return axes;
 }
-
-bool may_fit(const Family& family) {
-  return std::any_of(family.layouts.begin(), family.layouts.end(), [](const Layout* layout) {
-    return layout->composed && layout->composed->may_fit;
-  });
-}
-
-class Searcher {
- public:
-  Searcher(const SearchOptions& options, const Environment& environment)
-      : options_(options), environment_(environment) {}
-
-  /// Composes the layouts of all worlds; of a part of the work, those of every `count`th group of
-  /// families that differ in the micro-batch alone.
-  void compose(std::vector<Layouts>& worlds, const Part& part, Search& search) {
-    std::map<std::string, Family> families = families_of(worlds, search.capacity_bytes);
-    std::map<std::string, int64_t> groups;
-    for (const auto& [key, family] : families) groups.emplace(key_beside_micro_batch(family), 0);
-    int64_t number = 0;
-    for (auto& [key, of_group] : groups) of_group = number++;
-    std::erase_if(families, [&](const auto& entry) {
-      return !part.has(groups.at(key_beside_micro_batch(entry.second)));
-    });
-    std::map<int64_t, std::vector<Family*>> by_micro_batch;
-    for (auto& [key, family] : families) {
-      by_micro_batch[family.layouts.front()->plan.training.micro_batch_size].push_back(&family);
-    }
-    // Where no layout of a family fits, none fits with larger micro-batches.
-    std::set<std::string> hopeless;
-    for (auto& [size, of_size] : by_micro_batch) {
-      std::erase_if(of_size, [&](const Family* family) {
-        return hopeless.contains(key_beside_micro_batch(*family));
-      });
-      compose_families(of_size, search);
-      for (const Family* family : of_size) {
-        if (!may_fit(*family)) hopeless.insert(key_beside_micro_batch(*family));
-      }
-    }
-    if (search.pieces_run == 0 || has_composed_) return;
-    throw UserError({.what = "no layout can be composed: its pieces cannot be executed",
-                     .where = first_refusal_,
-                     .help = "see `onerank run` of one layout"});
-  }
-
- private:
-  static std::map<std::string, Family> families_of(std::vector<Layouts>& worlds,
-                                                   int64_t capacity_bytes) {
-    std::map<std::string, Family> families;
-    for (Layouts& world : worlds) {
-      for (Layout& layout : world.allowed) {
-        if (estimator::least_bytes(layout.plan) > capacity_bytes) continue;
-        families[estimator::quick_pieces_key(layout)].layouts.push_back(&layout);
-      }
-    }
-    return families;
-  }
-
-  void compose_families(const std::vector<Family*>& families, Search& search) {
-    if (families.empty()) return;
-    const auto start = Clock::now();
-    for (Family* family : families) family->runs = runs_of(*family);
-    std::vector<RanksAnswer> answers = execute(families, search);
-    search.execute_seconds += seconds_since(start);
-    const auto composing = Clock::now();
-    auto answer = answers.begin();
-    for (Family* family : families) {
-      std::vector<estimator::RankProfile> profiles;
-      for (std::size_t i = 0; i < family->runs.size(); ++i, ++answer) {
-        if (answer->refusal.empty()) profiles.push_back(std::move(answer->profiles.front()));
-        if (first_refusal_.empty()) first_refusal_ = answer->refusal;
-      }
-      if (profiles.size() < family->runs.size()) continue;
-      has_composed_ = true;
-      const auto rates = options_.job.calibration_of(family->layouts.front()->plan);
-      Composer composer(std::move(family->runs), std::move(profiles), rates ? &*rates : nullptr);
-      for (Layout* layout : family->layouts) layout->composed = composer.compose(layout->plan);
-    }
-    search.compose_seconds += seconds_since(composing);
-  }
-
-  static std::vector<PieceRun> runs_of(const Family& family) {
-    const Plan& plan = family.layouts.front()->plan;
-    const std::string obstacle = estimator::obstacle_to_composition(plan);
-    if (obstacle.empty()) return estimator::piece_runs(plan);
-    throw UserError({.what = "layouts of this plan cannot be composed: " + obstacle,
-                     .where = plan.name.empty() ? "the plan" : plan.name,
-                     .help = "use `onerank sweep`, which executes every layout whole"});
-  }
-
-  std::vector<RanksAnswer> execute(const std::vector<Family*>& families, Search& search) {
-    std::vector<RanksOfPlan> ranks;
-    for (const Family* family : families) {
-      for (const PieceRun& run : family->runs) ranks.push_back({&run.plan, {run.rank}});
-    }
-    search.pieces_run += static_cast<int64_t>(ranks.size());
-    RankJob job = options_.job.rank_job(environment_);
-    job.attribute_memory = false;
-    job.lift_limit = true;
-    Progress progress("executing pieces",
-                      static_cast<int64_t>(ranks.size()),
-                      standard_error_display(),
-                      Progress::Clock::now());
-    return run_ranks_of_plans(ranks, job, environment_, progress);
-  }
-
-  const SearchOptions& options_;
-  const Environment& environment_;
-  bool has_composed_ = false;
-  std::string first_refusal_;  ///< of a piece
-};
-
-std::optional<double> price_of(const Plan& plan) { return plan.cluster.usd_per_gpu_hour; }
 
 void summarise(const std::vector<int64_t>& gpus,
                const std::vector<Layouts>& worlds,
+               const LayoutDescription& description,
                Search& search) {
   for (std::size_t w = 0; w < worlds.size(); ++w) {
     const Layouts& world = worlds[w];
@@ -219,7 +116,7 @@ void summarise(const std::vector<int64_t>& gpus,
         leanest = &layout;
       }
     }
-    if (leanest) summary.leanest = found_layout(*leanest, price_of(leanest->plan));
+    if (leanest) summary.leanest = description.found(*leanest);
     if (summary.fits > 0 && !search.fewest_gpus) search.fewest_gpus = gpus[w];
     search.worlds.push_back(std::move(summary));
   }
@@ -253,8 +150,10 @@ std::vector<PlanAnswer> execute_whole(const std::vector<const Layout*>& layouts,
   return estimate_plans(plans, how, environment);
 }
 
-FoundLayout with_executed(const Layout& layout, const PlanAnswer& answer) {
-  FoundLayout found = found_layout(layout, price_of(layout.plan));
+FoundLayout with_executed(const Layout& layout,
+                          const PlanAnswer& answer,
+                          const LayoutDescription& description) {
+  FoundLayout found = description.found(layout);
   if (answer.estimate) add_executed(*answer.estimate, found);
   return found;
 }
@@ -263,6 +162,7 @@ FoundLayout with_executed(const Layout& layout, const PlanAnswer& answer) {
 /// exact in a composed layout, so all whose allocated bytes fit are candidates.
 std::vector<FoundLayout> best_of(const std::vector<const Layout*>& candidates,
                                  std::size_t top,
+                                 const LayoutDescription& description,
                                  const SearchOptions& options,
                                  const Environment& environment) {
   constexpr std::size_t kMostTries = 6;
@@ -274,7 +174,7 @@ std::vector<FoundLayout> best_of(const std::vector<const Layout*>& candidates,
     if (batch.empty()) break;
     const std::vector<PlanAnswer> answers = execute_whole(batch, options, environment);
     for (std::size_t i = 0; i < batch.size(); ++i) {
-      FoundLayout found = with_executed(*batch[i], answers[i]);
+      FoundLayout found = with_executed(*batch[i], answers[i], description);
       if (found.executed_outcome == Fit::kFits) best.push_back(std::move(found));
     }
   }
@@ -287,6 +187,7 @@ std::vector<FoundLayout> best_of(const std::vector<const Layout*>& candidates,
 
 /// Layouts at random, executed whole; those that cannot be run are left out.
 std::vector<FoundLayout> checked_layouts(const std::vector<Layouts>& worlds,
+                                         const LayoutDescription& description,
                                          const SearchOptions& options,
                                          const Environment& environment) {
   if (options.check.empty()) return {};
@@ -299,17 +200,59 @@ std::vector<FoundLayout> checked_layouts(const std::vector<Layouts>& worlds,
   const std::vector<PlanAnswer> answers = execute_whole(layouts, options, environment);
   std::vector<FoundLayout> checked;
   for (std::size_t i = 0; i < layouts.size(); ++i) {
-    if (answers[i].estimate) checked.push_back(with_executed(*layouts[i], answers[i]));
+    if (answers[i].estimate) checked.push_back(with_executed(*layouts[i], answers[i], description));
   }
   return checked;
 }
 
-/// What all layouts have that nobody asked for.
-std::string unsaid_text(const estimator::PlanSpec& spec, const Plan& plan) {
-  const bool divides_state = plan.parallelism.zero_stage > 0;
-  if (divides_state || spec.says(estimator::paths::kZeroStage)) return "";
-  return "note: every data rank of these layouts has all of the optimizer's state (ZeRO stage 0); "
-         "--use-distributed-optimizer searches layouts that divide it\n";
+/// The best layouts as they were composed, for a search that was interrupted.
+std::vector<FoundLayout> best_composed(const std::vector<FoundLayout>& fitting, std::size_t top) {
+  return {fitting.begin(), fitting.begin() + static_cast<int64_t>(std::min(top, fitting.size()))};
+}
+
+/// The best layouts and those of --check, executed whole.
+void execute_found(const std::vector<Layouts>& worlds,
+                   const LayoutDescription& description,
+                   const SearchOptions& options,
+                   const Environment& environment,
+                   Search& search) {
+  const auto top = static_cast<std::size_t>(parse_whole_number(options.top, "--top"));
+  const auto candidates =
+      fastest(worlds, [](const estimator::ComposedPlan& composed) { return composed.may_fit; });
+  search.best = best_of(candidates, top, description, options, environment);
+  search.checked = checked_layouts(worlds, description, options, environment);
+}
+
+/// Fills in what was found; what is fitting and composed, where it is interrupted.
+void report_found(const std::vector<Layouts>& worlds,
+                  const LayoutDescription& description,
+                  const SearchOptions& options,
+                  const Environment& environment,
+                  Search& search) {
+  std::vector<FoundLayout> fitting;
+  for (const Layout* layout : fastest(worlds, [](const estimator::ComposedPlan& composed) {
+         return composed.outcome == Fit::kFits;
+       })) {
+    fitting.push_back(description.found(*layout));
+  }
+  search.pareto = estimator::pareto_front(fitting);
+  try {
+    if (!search.interrupted)
+      return execute_found(worlds, description, options, environment, search);
+  } catch (const UserError& error) {
+    if (error.exit_code() != ExitCode::kInterrupted) throw;
+    search.interrupted = true;
+  }
+  if (!search.best.empty()) return;
+  search.best =
+      best_composed(fitting, static_cast<std::size_t>(parse_whole_number(options.top, "--top")));
+}
+
+ExitCode exit_code_of(const Search& search) {
+  if (search.interrupted) return ExitCode::kInterrupted;
+  const bool fits = std::any_of(
+      search.worlds.begin(), search.worlds.end(), [](const auto& world) { return world.fits > 0; });
+  return fits ? ExitCode::kDone : ExitCode::kVerdictIsNo;
 }
 
 ExitCode run_search(const SearchOptions& options,
@@ -318,17 +261,18 @@ ExitCode run_search(const SearchOptions& options,
   const ReportStyle style = style_for_output(options.format.format());
   check_writable_document(options.output, "--output");
   check_writable(options.html, "--html");
-  const auto top = static_cast<std::size_t>(parse_whole_number(options.top, "--top"));
-  const PlanInput input = options.job.plan().said(environment);
+  parse_whole_number(options.top, "--top");
+  const PlanOptions& said = options.job.plan();
+  const PlanInput input = first_of_each(said).said(environment);
+  const std::vector<SearchAxis> listed = listed_axes(said, environment);
   const std::vector<int64_t> gpus = worlds_of(options, input.spec);
   std::vector<Layouts> worlds;
   worlds.reserve(gpus.size());
   for (const int64_t world : gpus) {
-    worlds.push_back(
-        estimator::allowed_layouts(input.spec, estimator::search_axes(input.spec, world), world));
+    worlds.push_back(estimator::allowed_layouts(
+        input.spec, estimator::search_axes(input.spec, world, listed), world));
   }
   const Plan searched = estimator::searched_plan(input.spec);
-  write_to_standard_error(unsaid_text(input.spec, searched));
   Search search;
   search.capacity_bytes = gpu_of(searched.cluster).memory_bytes;
   if (options.slurm.is_job()) {
@@ -336,23 +280,17 @@ ExitCode run_search(const SearchOptions& options,
     return ExitCode::kDone;
   }
   const std::optional<Part> part = options.slurm.part(options.job);
-  Searcher(options, environment).compose(worlds, part.value_or(Part{}), search);
+  LayoutComposer(options.job, environment).compose(worlds, part.value_or(Part{}), search);
+  if (search.interrupted && (part || search.layouts_composed == 0)) {
+    throw UserError({"interrupted", "", ""}, ExitCode::kInterrupted);
+  }
   if (part) {
     write_to_standard_output(part_text(*part, search.pieces_run));
     return ExitCode::kDone;
   }
-  summarise(gpus, worlds, search);
-  const auto layouts = fastest(worlds, [](const estimator::ComposedPlan& composed) {
-    return composed.outcome == Fit::kFits;
-  });
-  const auto candidates =
-      fastest(worlds, [](const estimator::ComposedPlan& composed) { return composed.may_fit; });
-  std::vector<FoundLayout> all;
-  all.reserve(layouts.size());
-  for (const Layout* layout : layouts) all.push_back(found_layout(*layout, price_of(layout->plan)));
-  search.pareto = estimator::pareto_front(std::move(all));
-  search.best = best_of(candidates, top, options, environment);
-  search.checked = checked_layouts(worlds, options, environment);
+  const LayoutDescription description(said, app);
+  summarise(gpus, worlds, description, search);
+  report_found(worlds, description, options, environment, search);
   if (!options.output.empty()) {
     estimator::write_file_whole(options.output, estimator::document_text(search));
   }
@@ -361,7 +299,7 @@ ExitCode run_search(const SearchOptions& options,
     estimator::write_file_whole(options.html, page_html(page));
   }
   write_to_standard_output(search_text(search, style));
-  return layouts.empty() ? ExitCode::kVerdictIsNo : ExitCode::kDone;
+  return exit_code_of(search);
 }
 
 }  // namespace

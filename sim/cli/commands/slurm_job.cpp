@@ -8,6 +8,7 @@
 
 #include "estimator/base/files.h"
 #include "estimator/base/text.h"
+#include "sim/cli/commands/typed_arguments.h"
 #include "sim/cli/process/installation.h"
 #include "sim/cli/values/strict_number.h"
 
@@ -44,24 +45,10 @@ sbatch --dependency="afterany:${{parts%%;*}}" "$@" {merge}
 
 /// What of the parsed command line the parts and the merge have, too.
 std::vector<std::string> shared_arguments(const CLI::App& app) {
-  std::vector<const CLI::Option*> seen;
-  std::vector<std::string> arguments;
-  for (const CLI::Option* option : app.parse_order()) {
-    if (std::find(seen.begin(), seen.end(), option) != seen.end()) continue;
-    seen.push_back(option);
-    const std::string name =
-        option->get_lnames().empty() ? "" : "--" + option->get_lnames().front();
-    if (name == kSlurm || name == kParts || name == kStore) continue;
-    for (const std::string& value : option->results()) {
-      if (option->get_items_expected_max() == 0) {  // a switch
-        arguments.push_back(value == "true" ? name : fmt::format("{}={}", name, value));
-        continue;
-      }
-      if (!name.empty()) arguments.push_back(name);
-      arguments.push_back(value);
-    }
-  }
-  return arguments;
+  return typed_arguments(app, [](const CLI::Option& option, const std::string&) {
+    const std::string name = long_name(option);
+    return name == kSlurm || name == kParts || name == kStore;
+  });
 }
 
 std::string command_line(const CLI::App& app, const std::string& store) {

@@ -19,7 +19,7 @@ namespace sim {
 namespace {
 
 /// YAML lets digits be separated: 70_000.
-std::string without_separators(std::string text) {
+std::string without_digit_separators(std::string text) {
   const bool is_number = !text.empty() && text.find_first_not_of("0123456789_") == text.npos;
   if (is_number) std::erase(text, '_');
   return text;
@@ -194,9 +194,9 @@ class Importer {
     if (row.constant.empty() && is_unset(entry, row.path)) return;
     try_to(
         [&] {
-          const std::string text = row.constant.empty()
-                                       ? translated(without_separators(entry.value()), row.words)
-                                       : row.constant;
+          const std::string text =
+              row.constant.empty() ? translated(without_digit_separators(entry.value()), row.words)
+                                   : row.constant;
           write(row.path, option_value(option->type, text, entry.key), entry);
         },
         entry);

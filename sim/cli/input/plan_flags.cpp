@@ -164,6 +164,14 @@ std::string PlanFlags::typed(const std::string& path) const {
   return "";
 }
 
+std::string PlanFlags::key_of(const CLI::Option& option, const std::string& value) const {
+  for (const Registered& flag : registered_) {
+    if (flag.option == &option) return flag.flag->path;
+  }
+  const bool is_setting = option.check_lname(kSetFlag + 2);
+  return is_setting ? values_of_setting(value).path : "";
+}
+
 void PlanFlags::overlay(Json& tree, const std::string& except) const {
   std::map<std::string, const PlanFlag*> writers;
   for (const auto& [flag, option] : registered_) {

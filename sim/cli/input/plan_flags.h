@@ -48,6 +48,9 @@ class PlanFlags {
   /// What was typed behind a flag of this key; "" if there is none.
   std::string typed(const std::string& path) const;
 
+  /// The key that the option writes with this value; "" if it is no flag of a plan.
+  std::string key_of(const CLI::Option& option, const std::string& value) const;
+
   /// Writes the given flags over the plan's tree. `--model` replaces the whole model of a file.
   /// Throws UserError for a value that does not fit the flag, and when two flags disagree.
   void overlay(estimator::Json& tree) const { overlay(tree, ""); }

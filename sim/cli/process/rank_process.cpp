@@ -127,63 +127,81 @@ ProcessSettings settings_of(const Plan& plan) {
   return {plan.cluster.gpu, plan.memory.allocator, plan.memory.cublas_workspace};
 }
 
-/// Runs the ranks of those of `plans` whose numbers are given, which have the same settings.
-void run_in_one_process(const std::vector<RanksOfPlan>& plans,
-                        const std::vector<std::size_t>& numbers,
-                        const RankJob& job,
-                        const Environment& environment,
-                        const RankStore& store,
-                        Progress& progress,
-                        std::vector<RanksAnswer>& answers) {
-  const RankProgram program(*plans[numbers.front()].plan, job.device, environment);
-  const auto folder_of = [&](std::size_t i) { return program.folder() / std::to_string(i); };
-  std::string work;
-  for (const std::size_t i : numbers) {
-    estimator::make_folder(folder_of(i).string());
-    estimator::write_file_whole((folder_of(i) / "plan.json").string(),
-                                estimator::to_json(*plans[i].plan).dump());
-    work += fmt::format("{} {}\n", folder_of(i).string(), fmt::join(plans[i].ranks, " "));
-  }
-  const std::string work_file = (program.folder() / "work").string();
-  estimator::write_file_whole(work_file, work);
-  std::vector<std::string> arguments = job_arguments(job);
-  arguments.insert(arguments.end(), {"--work", work_file});
-  const auto on_line = [&](std::string_view text) {
+/// Where the answers to some plans' ranks are gathered.
+struct Gathering {
+  const std::vector<RanksOfPlan>& plans;
+  const RankJob& job;
+  const RankStore& store;
+  Progress& progress;
+  std::vector<RanksAnswer>& answers;
+  std::vector<std::size_t> missing;  ///< ranks of each plan that are not done
+
+  /// Takes what a rank has left; `text` is the line that the rank process wrote.
+  void take(std::string_view text) {
     progress.count_one();
     const Json line = Json::parse(text, nullptr, false);
     if (!line.is_object()) return;
     const fs::path folder = line.at("folder").get<std::string>();
     const std::size_t number = std::stoul(folder.filename().string());
+    const RanksOfPlan& ranks = plans[number];
     const int64_t rank = line.at("rank");
+    --missing[number];
     if (line.contains("error")) {
       answers[number].refusal = line.at("error");
-      store.keep_refusal(*plans[number].plan, rank, answers[number].refusal);
+      store.keep_refusal(*ranks.plan, rank, answers[number].refusal);
     } else if (!job.store.empty()) {
       const fs::path file = folder / line.at("file").get<std::string>();
-      store.keep_profile(*plans[number].plan, rank, estimator::read_file(file.string()));
+      store.keep_profile(*ranks.plan, rank, estimator::read_file(file.string()));
     }
-  };
-  program.run(arguments, {.on_output_line = on_line, .on_tick = [&] {
-                            progress.update(Progress::Clock::now());
-                          }});
+    if (missing[number] > 0 || !answers[number].refusal.empty()) return;
+    for (const int64_t each : ranks.ranks) {
+      answers[number].profiles.push_back(read_profile(folder, each));
+    }
+  }
+};
+
+/// Runs the ranks of those plans whose numbers are given, which have the same settings.
+void run_in_one_process(const std::vector<std::size_t>& numbers,
+                        const Environment& environment,
+                        Gathering& gathering) {
+  const std::vector<RanksOfPlan>& plans = gathering.plans;
+  const RankJob& job = gathering.job;
+  const RankProgram program(*plans[numbers.front()].plan, job.device, environment);
+  std::string work;
   for (const std::size_t i : numbers) {
-    if (!answers[i].refusal.empty()) continue;
-    for (const int64_t rank : plans[i].ranks) {
-      answers[i].profiles.push_back(read_profile(folder_of(i), rank));
+    const fs::path folder = program.folder() / std::to_string(i);
+    estimator::make_folder(folder.string());
+    estimator::write_file_whole((folder / "plan.json").string(),
+                                estimator::to_json(*plans[i].plan).dump());
+    work += fmt::format("{} {}\n", folder.string(), fmt::join(plans[i].ranks, " "));
+  }
+  const std::string work_file = (program.folder() / "work").string();
+  estimator::write_file_whole(work_file, work);
+  std::vector<std::string> arguments = job_arguments(job);
+  arguments.insert(arguments.end(), {"--work", work_file});
+  program.run(arguments,
+              {.on_output_line = [&](std::string_view line) { gathering.take(line); },
+               .on_tick = [&] { gathering.progress.update(Progress::Clock::now()); }});
+  for (const std::size_t i : numbers) {
+    const RanksAnswer& answer = gathering.answers[i];
+    if (answer.refusal.empty() && answer.profiles.size() < plans[i].ranks.size()) {
+      throw std::logic_error("the rank process left out a rank");
     }
   }
 }
 
-}  // namespace
-
-std::vector<RanksAnswer> run_ranks_of_plans(const std::vector<RanksOfPlan>& plans,
-                                            const RankJob& job,
-                                            const Environment& environment,
-                                            Progress& progress) {
+/// The answers of those plans that were done when it throws are in `answers`.
+void run_ranks_of_plans(const std::vector<RanksOfPlan>& plans,
+                        const RankJob& job,
+                        const Environment& environment,
+                        Progress& progress,
+                        std::vector<RanksAnswer>& answers) {
   const RankStore store(job);
-  std::vector<RanksAnswer> answers(plans.size());
+  answers.resize(plans.size());
+  Gathering gathering{plans, job, store, progress, answers, {}};
   std::map<ProcessSettings, std::vector<std::size_t>> numbers;
   for (std::size_t i = 0; i < plans.size(); ++i) {
+    gathering.missing.push_back(plans[i].ranks.size());
     refuse_dropout_on_cpu(*plans[i].plan, job.device);
     if (std::optional<RanksAnswer> kept = store.find(plans[i])) {
       answers[i] = std::move(*kept);
@@ -193,9 +211,33 @@ std::vector<RanksAnswer> run_ranks_of_plans(const std::vector<RanksOfPlan>& plan
     }
   }
   for (const auto& [settings, of_one_process] : numbers) {
-    run_in_one_process(plans, of_one_process, job, environment, store, progress, answers);
+    run_in_one_process(of_one_process, environment, gathering);
   }
+}
+
+}  // namespace
+
+std::vector<RanksAnswer> run_ranks_of_plans(const std::vector<RanksOfPlan>& plans,
+                                            const RankJob& job,
+                                            const Environment& environment,
+                                            Progress& progress) {
+  std::vector<RanksAnswer> answers;
+  run_ranks_of_plans(plans, job, environment, progress, answers);
   return answers;
+}
+
+AnswersSoFar run_ranks_until_interrupted(const std::vector<RanksOfPlan>& plans,
+                                         const RankJob& job,
+                                         const Environment& environment,
+                                         Progress& progress) {
+  AnswersSoFar so_far;
+  try {
+    run_ranks_of_plans(plans, job, environment, progress, so_far.answers);
+  } catch (const UserError& error) {
+    if (error.exit_code() != estimator::ExitCode::kInterrupted) throw;
+    so_far.interrupted = true;
+  }
+  return so_far;
 }
 
 estimator::Calibration run_calibration(DeviceKind device, const Environment& environment) {

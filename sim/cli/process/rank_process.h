@@ -83,6 +83,17 @@ std::vector<RanksAnswer> run_ranks_of_plans(const std::vector<RanksOfPlan>& plan
                                             const Environment& environment,
                                             Progress& progress);
 
+/// The same, with the answers of the plans whose ranks were done, and empty ones of the others,
+/// where it is interrupted.
+struct AnswersSoFar {
+  std::vector<RanksAnswer> answers;
+  bool interrupted = false;
+};
+AnswersSoFar run_ranks_until_interrupted(const std::vector<RanksOfPlan>& plans,
+                                         const RankJob& job,
+                                         const Environment& environment,
+                                         Progress& progress);
+
 /// Measures the device's kernels in the rank process. Throws UserError as run_ranks() does.
 estimator::Calibration run_calibration(estimator::DeviceKind device,
                                        const Environment& environment);

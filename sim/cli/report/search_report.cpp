@@ -21,6 +21,9 @@ constexpr std::size_t kMostOfTheFront = 12;
 constexpr const char* kFrontTitle =
     "The trade between step time, free memory, GPUs and cost (Pareto front, composed)";
 
+/// The last one, for those who copy.
+Column command_column() { return {"command", Align::kLeft, "what to type to estimate it"}; }
+
 TitledTable worlds_table(const Search& search) {
   Table table({{"GPUs"},
                {"layouts"},
@@ -55,8 +58,9 @@ TitledTable best_table(const Search& search) {
                {"peak GiB", Align::kRight, "simulated, and assumed for context and communicators"},
                {"composed", Align::kRight, "how far the figure of executed pieces is off"},
                {"GPUs"},
-               {"", Align::kLeft},
-               {"flags", Align::kLeft}});
+               {"verdict", Align::kLeft},
+               {"flags", Align::kLeft},
+               command_column()});
   for (const FoundLayout& found : search.best) {
     const double seconds = found.executed_iteration_seconds.value_or(found.iteration_seconds);
     const int64_t peak = found.executed_peak_bytes.value_or(found.peak_bytes);
@@ -70,7 +74,8 @@ TitledTable best_table(const Search& search) {
                       : "",
          with_commas(found.gpus),
          estimator::fit_words(found.executed_outcome.value_or(found.outcome)),
-         found.flags});
+         found.flags,
+         found.command});
   }
   return {.title = fmt::format(
               "The fastest that fit{}",
@@ -80,9 +85,18 @@ TitledTable best_table(const Search& search) {
           .notes = {}};
 }
 
+/// In text they stand below the table, where they can be copied.
+TitledTable without_commands(TitledTable table) {
+  table.table = table.table.without_last_column();
+  return table;
+}
+
 std::string best_text(const Search& search, const ReportStyle& style) {
   if (search.best.empty()) return "\nNone of the layouts surely fits.\n";
-  return "\n" + best_table(search).in(style);
+  if (style.format == TableFormat::kMarkdown) return "\n" + best_table(search).in(style);
+  std::string text = "\n" + without_commands(best_table(search)).in(style) + "\nTo estimate them\n";
+  for (const FoundLayout& found : search.best) text += "  " + found.command + "\n";
+  return text;
 }
 
 }  // namespace
@@ -111,6 +125,7 @@ Table front_table(const Search& search, std::size_t most) {
   std::vector<Column> columns = {{"step"}, {"free GiB"}, {"GPUs"}, {"tokens/s"}, {"MFU"}};
   if (has_prices) columns.push_back({"dollars/1M tokens"});
   columns.push_back({"flags", Align::kLeft});
+  columns.push_back(command_column());
   Table table(std::move(columns));
   for (std::size_t i = 0; i < std::min(most, search.pareto.size()); ++i) {
     const FoundLayout& found = search.pareto[i];
@@ -121,6 +136,7 @@ Table front_table(const Search& search, std::size_t most) {
                                     fmt::format("{:.1f} %", 100 * found.mfu)};
     if (has_prices) row.push_back(fmt::format("{:.4f}", *found.usd_per_million_tokens));
     row.push_back(found.flags);
+    row.push_back(found.command);
     table.add_row(std::move(row));
   }
   return table;
@@ -130,6 +146,7 @@ std::string front_text(const Search& search, const ReportStyle& style) {
   if (search.pareto.size() < 2) return "";
   TitledTable front{
       .title = kFrontTitle, .table = front_table(search, kMostOfTheFront), .notes = {}};
+  if (style.format == TableFormat::kText) front = without_commands(std::move(front));
   if (search.pareto.size() > kMostOfTheFront) {
     front.notes.push_back(fmt::format("and {} more (--format csv or json has all)",
                                       search.pareto.size() - kMostOfTheFront));
@@ -194,12 +211,29 @@ std::string checked_text(const Search& search, const ReportStyle& style) {
 std::string effort_text(const Search& search) {
   int64_t layouts = 0;
   for (const WorldSearch& world : search.worlds) layouts += world.layouts - world.refused;
-  return fmt::format(
-      "{} layouts were composed from {} executed stages: {} to execute, {} to compose",
+  std::string text = fmt::format(
+      "{} of {} layouts were composed from {} executed stages: {} to execute, {} to compose",
+      with_commas(search.layouts_composed),
       with_commas(layouts),
       with_commas(search.pieces_run),
       estimator::format_duration(search.execute_seconds),
       estimator::format_duration(search.compose_seconds));
+  if (search.layouts_too_large > 0) {
+    text += fmt::format("; of {} the model's state alone is larger than a GPU",
+                        with_commas(search.layouts_too_large));
+  }
+  if (search.layouts_hopeless > 0) {
+    text += fmt::format("; {} need more memory than others that do not fit",
+                        with_commas(search.layouts_hopeless));
+  }
+  return text;
+}
+
+std::string interrupted_text(const Search& search) {
+  if (!search.interrupted) return "";
+  return "Interrupted: this is what was found until then. With --store DIR the same command goes "
+         "on "
+         "where it was\n";
 }
 
 std::vector<TitledTable> search_tables(const Search& search) {
@@ -218,7 +252,7 @@ std::string search_text(const Search& search, const ReportStyle& style) {
   const std::string fewest = fewest_text(search);
   return worlds_table(search).in(style) + best_text(search, style) +
          (fewest.empty() ? "" : "\n" + fewest) + front_text(search, style) +
-         checked_text(search, style) + "\n" + effort_text(search) + "\n";
+         checked_text(search, style) + "\n" + effort_text(search) + "\n" + interrupted_text(search);
 }
 
 }  // namespace sim

@@ -34,16 +34,47 @@ std::vector<std::string> paths_of(const std::vector<SearchAxis>& axes) {
 TEST(Search, VariesWhatIsLeftOpen) {
   EXPECT_THAT(paths_of(search_axes(open_spec(), 16)),
               ElementsAre("parallelism.tensor",
+                          "parallelism.zero_stage",
                           "training.micro_batch_size",
                           "training.recompute",
                           "parallelism.pipeline",
                           "parallelism.virtual_stages"));
   const PlanSpec fixed =
       open_spec({{"parallelism", {{"tensor", 2}}}, {"training", {{"recompute", "none"}}}});
-  EXPECT_THAT(
-      paths_of(search_axes(fixed, 16)),
-      ElementsAre(
-          "training.micro_batch_size", "parallelism.pipeline", "parallelism.virtual_stages"));
+  EXPECT_THAT(paths_of(search_axes(fixed, 16)),
+              ElementsAre("parallelism.zero_stage",
+                          "training.micro_batch_size",
+                          "parallelism.pipeline",
+                          "parallelism.virtual_stages"));
+}
+
+std::vector<Json> zero_stages_of(const char* framework) {
+  const PlanSpec spec = open_spec({{"training", {{"framework", framework}}}});
+  for (const SearchAxis& axis : search_axes(spec, 16)) {
+    if (axis.path == "parallelism.zero_stage") return axis.values;
+  }
+  return {};
+}
+
+TEST(Search, VariesTheZeroStagesThatTheFrameworkHas) {
+  EXPECT_EQ(zero_stages_of("megatron-lm"), (std::vector<Json>{0, 1}));
+  EXPECT_EQ(zero_stages_of("plain"), (std::vector<Json>{0, 1, 2, 3}));
+  // Without a framework stages 2 and 3 would be another one's.
+  for (const SearchAxis& axis : search_axes(open_spec(), 16)) {
+    if (axis.path != "parallelism.zero_stage") continue;
+    EXPECT_EQ(axis.values, (std::vector<Json>{0, 1}));
+  }
+}
+
+TEST(Search, VariesListedValuesOfAnyKey) {
+  const SearchAxis listed{"training.dtype", {"bf16", "fp16"}};
+  const PlanSpec spec = open_spec({{"training", {{"dtype", "bf16"}}}});
+  EXPECT_EQ(search_axes(spec, 16, {listed}).back().values, listed.values);
+  std::set<Dtype> dtypes;
+  for (const Layout& layout : allowed_layouts(spec, {listed}, 8).allowed) {
+    dtypes.insert(layout.plan.training.dtype);
+  }
+  EXPECT_EQ(dtypes, (std::set<Dtype>{Dtype::kBf16, Dtype::kFp16}));
 }
 
 TEST(Search, TriesContextRanksForLongSequencesAlone) {

@@ -1,7 +1,8 @@
 #!/bin/sh
 # Stands in for onerank-rank. FAKE_MODE says how it behaves; by default it writes profiles whose peak
 # is FAKE_PEAK_BYTES, or FAKE_BYTES_PER_SAMPLE for each sample of a micro-batch, and whose pipeline stage
-# is the rank's place in the list. FAKE_LOG gets a line for each rank.
+# is the rank's place in the list. FAKE_LOG gets a line for each rank. Of ranks of many plans, it waits
+# without end after FAKE_HANGS_AFTER of them, when it has written FAKE_HANGS.
 case $FAKE_MODE in
   bad-input)
     printf 'warning: not for the user\nerror: what\n  where = 1\n  more\n  help: way out\n' >&2
@@ -114,7 +115,14 @@ done
 }
 
 if [ -n "$work" ]; then
+  plans=0
   while read -r of_plan its_ranks; do
+    if [ "$plans" = "$FAKE_HANGS_AFTER" ]; then
+      sleep 1000 &
+      echo "$$ $!" >"$FAKE_HANGS"
+      wait
+    fi
+    plans=$((plans + 1))
     write_profiles "$of_plan" "$(cat "$of_plan/plan.json")" "$its_ranks"
   done <"$work"
 else

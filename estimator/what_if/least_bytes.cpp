@@ -1,0 +1,62 @@
+#include "estimator/what_if/least_bytes.h"
+
+#include "estimator/base/units.h"
+#include "estimator/plan/frameworks.h"
+
+namespace estimator {
+namespace {
+
+constexpr int64_t kSixteenBits = 2;
+constexpr int64_t kFp32 = 4;
+
+/// Bytes of one parameter, at least.
+struct LeastState {
+  int64_t whole = 0;   ///< that each data rank keeps
+  int64_t shared = 0;  ///< that ZeRO divides among them
+};
+
+/// The momentum of SGD; AdamW has two moments.
+int64_t moments(const Plan& plan) { return plan.training.optimizer == Optimizer::kSgd ? 1 : 2; }
+
+/// FSDP2 divides everything, most often in fp32; what others keep beside it does not count.
+LeastState fully_sharded_state(const Plan& plan) {
+  const TrainingConfig& t = plan.training;
+  const bool is_in_16_bits =
+      traits_of(t.framework).mixed_precision && t.parameter_dtype() != Dtype::kFp32;
+  return {.whole = 0, .shared = (2 + moments(plan)) * (is_in_16_bits ? kSixteenBits : kFp32)};
+}
+
+LeastState least_state(const Plan& plan) {
+  if (plan.parallelism.divides_gradients()) return fully_sharded_state(plan);
+  const TrainingConfig& t = plan.training;
+  const FrameworkTraits& traits = traits_of(t.framework);
+  const bool sums_in_fp32 = traits.gradient_type == GradientType::kFp32 &&
+                            traits.gradient_keeping != GradientKeeping::kDeepspeed &&
+                            !t.grad_reduce_in_bf16;
+  const int64_t weight = t.fp8_param_gather ? 1 : kSixteenBits;
+  const int64_t gradient = sums_in_fp32 ? kFp32 : kSixteenBits;
+  const bool has_masters = traits.master_weights && t.dtype != Dtype::kFp32;
+  const int64_t optimizer =
+      has_masters ? kFp32 + moments(plan) * kFp32 : moments(plan) * kSixteenBits;
+  if (plan.parallelism.zero_stage > 0) return {.whole = weight + gradient, .shared = optimizer};
+  return {.whole = weight + gradient + optimizer, .shared = 0};
+}
+
+}  // namespace
+
+int64_t least_bytes(const Plan& plan) {
+  const ParallelConfig& p = plan.parallelism;
+  const int64_t layers = divide_up(plan.model.num_layers, p.pipeline);
+  const LeastState state = least_state(plan);
+  const auto bytes = [&](int64_t parameters, int64_t ranks, int64_t shards) {
+    const int64_t own = layers * parameters / ranks;
+    return own * state.whole + own / shards * state.shared;
+  };
+  const int64_t all = layer_parameter_count(plan.model, 0);
+  if (!plan.model.has_experts_in(0)) return bytes(all, p.tensor, plan.shards());
+  const int64_t experts = plan.model.num_experts * expert_parameter_count(plan.model);
+  return bytes(all - experts, p.tensor, plan.shards()) +
+         bytes(experts, p.expert * plan.expert_tensor_size(), plan.expert_shards());
+}
+
+}  // namespace estimator
