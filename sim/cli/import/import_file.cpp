@@ -12,6 +12,7 @@
 #include "estimator/base/files.h"
 #include "sim/cli/import/deepspeed_config.h"
 #include "sim/cli/import/megatron_arguments.h"
+#include "sim/cli/import/megatron_config.h"
 #include "sim/cli/import/model_config_file.h"
 #include "sim/cli/import/shell_script.h"
 #include "sim/cli/import/torchtitan_config.h"
@@ -136,6 +137,7 @@ std::optional<ImportedPlan> import_yaml(const std::string& text,
   } catch (const UserError&) {
     return std::nullopt;  // the reader of plans says what is wrong with it
   }
+  if (is_megatron_config(tree)) return import_megatron_config(tree, text, origin);
   return import_tree_config(tree, text, origin);
 }
 

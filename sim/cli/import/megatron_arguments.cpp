@@ -63,6 +63,8 @@ using estimator::UserError;
 /// As many keys of Megatron-LM make a list of its arguments.
 constexpr int kEnoughKeys = 3;
 
+}  // namespace
+
 const KeyTable& megatron_table() {
   static const KeyTable table = {
       .program = "Megatron-LM",
@@ -79,6 +81,8 @@ const KeyTable& megatron_table() {
       .flags = true};
   return table;
 }
+
+namespace {
 
 /// The variables of a job that a plan has keys for, by their own names.
 std::set<std::string> names_of_variables() {
@@ -357,8 +361,9 @@ void divide_with_ends(ImportedPlan& plan) {
   if (chunks > 1) set_key(plan, "parallelism.virtual_stages", chunks);
 }
 
-/// What follows from several arguments together (megatron/training/arguments.py).
-void finish(ImportedPlan& plan) {
+}  // namespace
+
+void finish_megatron_plan(ImportedPlan& plan) {
   Json tree = plan.tree.json();
   drop_experts(tree);
   const bool has_groups = find_use(plan, "group-query-attention") != nullptr;
@@ -382,6 +387,8 @@ void finish(ImportedPlan& plan) {
     }
   }
 }
+
+namespace {
 
 void name_program(ImportedPlan& plan, const Training& training, const std::string& origin) {
   static const auto rows = estimator::read_database<ProgramRow>(
@@ -451,7 +458,7 @@ std::optional<ImportedPlan> import_megatron_script(const std::string& text,
   ImportedPlan plan = import_entries(std::move(training->entries), megatron_table(), origin);
   name_program(plan, *training, origin);
   set_cluster(cluster, plan);
-  finish(plan);
+  finish_megatron_plan(plan);
   return plan;
 }
 
@@ -522,7 +529,7 @@ ImportedPlan import_megatron_test(const Json& tree,
         "inference",
         {.key = "MODE", .values = {"inference"}, .place = place_of("MODE", text, origin)});
   }
-  finish(plan);
+  finish_megatron_plan(plan);
   return plan;
 }
 

@@ -17,6 +17,11 @@ std::optional<ImportedPlan> import_megatron_script(const std::string& text,
                                                    const std::string& origin,
                                                    const ScriptFinder& find_script);
 
+/// What Megatron-LM's arguments mean.
+const KeyTable& megatron_table();
+/// Adds what follows from several arguments together (megatron/training/arguments.py).
+void finish_megatron_plan(ImportedPlan& plan);
+
 /// Whether the tree is that of a functional test of Megatron-LM.
 bool is_megatron_test(const estimator::Json& tree);
 ImportedPlan import_megatron_test(const estimator::Json& tree,

@@ -1,0 +1,20 @@
+// Reads configurations of Megatron's core: the tree that Megatron-Bridge writes beside a checkpoint
+// (run_config.yaml, ConfigContainer.yaml), and Megatron-LM's --yaml-cfg. Their keys are the names
+// of the core's fields, most of which are those of Megatron-LM's arguments
+// (data/megatron_config.json has the others).
+#pragma once
+
+#include <string>
+
+#include "estimator/base/json.h"
+#include "sim/cli/import/imported_plan.h"
+
+namespace sim {
+
+/// Whether the tree is such a configuration.
+bool is_megatron_config(const estimator::Json& tree);
+ImportedPlan import_megatron_config(const estimator::Json& tree,
+                                    const std::string& text,
+                                    const std::string& origin);
+
+}  // namespace sim
