@@ -59,9 +59,15 @@ class Draws(unittest.TestCase):
             self.assertEqual("--no-mixed-precision" in configuration.words, is_pure)
             self.assertEqual(program["dtype"], "bfloat16" if is_pure else "float32")
             self.assertEqual(program["training"].get("bf16", False), not is_pure)
-            environment = Machine(None, None, 0).environment(configuration)
-            self.assertEqual("--zero-stage" in configuration.words, bool(environment))
-            if environment:
+            machine = Machine(None, None, 0)
+            environment = machine.environment(configuration)
+            stage = program["training"].get("deepspeed", {}).get("zero_optimization", {}).get("stage")
+            self.assertEqual(machine.framework(configuration),
+                             "deepspeed" if stage else "transformers")
+            self.assertEqual("--zero-stage" in configuration.words, bool(environment or stage))
+            if stage:
+                self.assertEqual(number_after(configuration.words, "--zero-stage"), stage)
+            elif environment:
                 self.assertEqual(number_after(configuration.words, "--zero-stage") == 3,
                                  environment["FSDP_RESHARD_AFTER_FORWARD"] == "true")
 

@@ -29,7 +29,9 @@ class Machine:
     python: pathlib.Path  # that runs the program
     seconds: int  # for one run of it
 
-    framework = None  # as a plan names it
+    def framework(self, _configuration):
+        """As a plan names it."""
+        raise NotImplementedError
 
     def command(self, configuration):
         """The program and its arguments."""
@@ -59,9 +61,10 @@ class Machine:
         """What `onerank run` says of the rank."""
         profile, peak = folder / "shard.json", folder / "shard.peak.jsonl"
         command = [self.onerank, "run", "--world-size", configuration.world_size, "--rank",
-                   configuration.rank, "--gpu", configuration.gpu, "--framework", self.framework,
-                   "--device", "virtual", "--all-micro-batches", "--output", profile,
-                   "--peak-snapshot", peak, *configuration.onerank_arguments()]
+                   configuration.rank, "--gpu", configuration.gpu, "--framework",
+                   self.framework(configuration), "--device", "virtual", "--all-micro-batches",
+                   "--output", profile, "--peak-snapshot", peak,
+                   *configuration.onerank_arguments()]
         _run(command, folder / "shard.log", {}, folder)
         return _read(profile, peak, folder / "shard.log")
 
@@ -81,7 +84,7 @@ class Machine:
         if not self.has_step(configuration):
             return None
         plan = self._estimate(["--world-size", configuration.world_size, "--gpu", configuration.gpu,
-                               "--framework", self.framework, "--advice", "never",
+                               "--framework", self.framework(configuration), "--advice", "never",
                                *configuration.onerank_arguments()])
         program = self._estimate(["--profiles", _profiles(folder)])
         if not plan.get("time") or not program.get("time"):

@@ -14,7 +14,8 @@ class Machine(runs.Machine):
     megatron: pathlib.Path  # a checkout of Megatron-LM; the Python has TransformerEngine
     fused_attention: pathlib.Path  # library of stand_ins/fused_attention.cpp
 
-    framework = "megatron-lm"
+    def framework(self, _configuration):
+        return "megatron-lm"
 
     def needed(self):
         return [(self.megatron / "pretrain_gpt.py",

@@ -6,8 +6,10 @@ from against.draw import Draw
 from against.report import Judge
 
 # How ranks and types are shared out: DistributedDataParallel under autocast, or with a model that
-# was loaded in bf16; FSDP2 that keeps parameters from forward to backward, or gathers them again.
-FAMILIES = ("ddp-autocast", "ddp-bf16", "fsdp-2", "fsdp-3")
+# was loaded in bf16; FSDP2 that keeps parameters from forward to backward, or gathers them again;
+# DeepSpeed's ZeRO stages.
+FAMILIES = ("ddp-autocast", "ddp-bf16", "fsdp-2", "fsdp-3", "deepspeed-1", "deepspeed-2",
+            "deepspeed-3")
 
 JUDGE = Judge(program="transformers", kind="against_transformers", bound=0.005, close=0.001,
               close_share={})
@@ -62,7 +64,20 @@ def _model_words(model):
 def _family_words(family):
     if family == "ddp-bf16":
         return ["--no-mixed-precision"]
-    return ["--zero-stage", family[-1]] if family.startswith("fsdp") else []
+    return [] if family == "ddp-autocast" else ["--zero-stage", family[-1]]
+
+
+def _deepspeed(family):
+    """A configuration as people give it to the Trainer, which fills in what is "auto"."""
+    if not family.startswith("deepspeed"):
+        return {}
+    buckets = ("reduce_bucket_size", "stage3_prefetch_bucket_size",
+               "stage3_param_persistence_threshold")
+    filled_in = ("train_batch_size", "train_micro_batch_size_per_gpu",
+                 "gradient_accumulation_steps", "gradient_clipping")
+    return {"deepspeed": {"bf16": {"enabled": "auto"}, **{key: "auto" for key in filled_in},
+                          "zero_optimization": {"stage": int(family[-1]),
+                                                **{key: "auto" for key in buckets}}}}
 
 
 def draw_configuration(seed, number, family):
@@ -81,7 +96,7 @@ def draw_configuration(seed, number, family):
                "training": {"bf16": family != "ddp-bf16",
                             "per_device_train_batch_size": micro_batch,
                             "gradient_accumulation_steps": micro_batches,
-                            "gradient_checkpointing": recompute}}
+                            "gradient_checkpointing": recompute, **_deepspeed(family)}}
     return Configuration(name=f"{family}-{number}", family=family, world_size=ranks,
                          words=tuple(_model_words(model) + words), program=json.dumps(program),
                          gpu=draw.one_of(HOPPER, HOPPER, AMPERE))

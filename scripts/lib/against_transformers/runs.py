@@ -7,7 +7,8 @@ TRAIN = pathlib.Path(__file__).resolve().parent / "train.py"
 
 
 class Machine(runs.Machine):
-    framework = "transformers"
+    def framework(self, configuration):
+        return "deepspeed" if configuration.family.startswith("deepspeed") else "transformers"
 
     def environment(self, configuration):
         """What `accelerate launch` sets for a configuration of FSDP2 (accelerate/utils/launch.py)."""

@@ -7,22 +7,21 @@ import sys
 import tempfile
 
 import torch
-from transformers import LlamaConfig, LlamaForCausalLM, Trainer, TrainingArguments
+from transformers import AutoModelForCausalLM, LlamaConfig, Trainer, TrainingArguments
 from transformers.modeling_utils import no_init_weights
 
 asked = json.loads(sys.argv[1])
 config = LlamaConfig(**asked["model"])
 config.use_cache = False
-torch.set_default_dtype(getattr(torch, asked["dtype"]))
-with no_init_weights():  # no value matters on a virtual GPU, and the host has little memory
-    model = LlamaForCausalLM(config)
-model.tie_weights()
-torch.set_default_dtype(torch.float32)
 tokens = torch.randint(config.vocab_size, (asked["sequence_length"],))
 # Without a mask of ones, as tokenizers give it, 4.57 takes samples for packed, and attends by a mask.
 mask = torch.ones_like(tokens)
 samples = [{"input_ids": tokens, "labels": tokens, "attention_mask": mask}] * 65536
 with tempfile.TemporaryDirectory() as folder:
+    # DeepSpeed's stage 3 divides a model that is made after its arguments.
     arguments = TrainingArguments(output_dir=folder, max_steps=2, save_strategy="no", report_to=[],
                                   logging_strategy="no", **asked["training"])
+    with no_init_weights():  # no value matters on a virtual GPU, and the host has little memory
+        model = AutoModelForCausalLM.from_config(config, dtype=getattr(torch, asked["dtype"]))
+    model.tie_weights()
     Trainer(model=model, args=arguments, train_dataset=samples).train()
