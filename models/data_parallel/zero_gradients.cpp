@@ -45,7 +45,7 @@ at::Tensor joined_through_host(const std::vector<at::Tensor>& tensors,
     take_memory(tensor);
   }
   if (options.device().is_cuda()) c10::getDeviceAllocator(at::kCUDA)->emptyCache();
-  const at::Tensor flat = at::zeros({elements}, options);
+  at::Tensor flat = at::zeros({elements}, options);
   int64_t begin = 0;
   for (const at::Tensor& tensor : on_host) {
     flat.narrow(0, begin, tensor.numel()).copy_(tensor);
@@ -82,6 +82,7 @@ at::Tensor norm_of_ranks(const std::vector<at::Tensor>& gradients,
                          const std::shared_ptr<Communicator>& group,
                          c10::ScalarType type) {
   std::vector<at::Tensor> norms;
+  norms.reserve(gradients.size());
   for (const at::Tensor& gradient : gradients) {
     norms.push_back(at::linalg_vector_norm(gradient.to(at::kDouble), 2));
   }

@@ -155,6 +155,7 @@ void ZeroPartition::average(const at::Tensor& gradients) {
   for (const Slot* slot : bucket_.slots) places.push_back(slot->place);
   const std::vector<RankSlice> slices = rank_slices(places, mine().end - mine().begin);
   std::vector<int64_t> sizes;
+  sizes.reserve(slices.size());
   for (const RankSlice& slice : slices) sizes.push_back(slice.elements);
   const std::vector<at::Tensor> parts = gradients.split_with_sizes(sizes);
   const at::Tensor sent = joined(parts);
@@ -264,6 +265,7 @@ std::vector<at::Tensor> ZeroPartition::step_gradients(c10::ScalarType type) {
   std::vector<at::Tensor> gradients = own_gradients();
   if (options_.checks_overflow) {
     std::vector<at::Tensor> found;
+    found.reserve(gradients.size());
     for (const at::Tensor& gradient : gradients) found.push_back(overflow_of_copy(gradient));
     agree_on_overflow(found, options_.data_group);
   }

@@ -233,6 +233,7 @@ std::vector<at::Tensor> ZeroShards::step_gradients(c10::ScalarType type) {
   std::vector<at::Tensor> gradients;
   std::size_t first = 0;
   std::vector<int64_t> sizes;
+  sizes.reserve(parts.size());
   for (const at::Tensor& part : parts) sizes.push_back(part.numel());
   for (const std::size_t count : sub_groups(sizes, options_.sub_group_elements)) {
     const auto begin = parts.begin() + static_cast<std::ptrdiff_t>(first);

@@ -76,7 +76,7 @@ class ZeroShards final : public DataParallel, public ModuleRunner {
   };
 
   void make_buffers();
-  void take(std::size_t slot);
+  void take(std::size_t number);
   void reduce_bucket();
   void reduce_and_add();
   std::vector<at::Tensor> interleaved() const;

@@ -15,7 +15,7 @@ SUBCOMMAND = re.compile(r"^  ([a-z]+)  ", re.MULTILINE)
 def known_flags(root, onerank):
     """Those that a program's help or source names."""
     text = "".join(path.read_text(errors="ignore") for path in (root / "scripts").glob("*") if path.is_file())
-    text += "".join(path.read_text() for path in (root / "scripts/lib").glob("*.sh"))
+    text += "".join(path.read_text() for name in ("*.sh", "*/command.py") for path in (root / "scripts/lib").glob(name))
     commands = _help(onerank)
     for command in SUBCOMMAND.findall(commands[commands.index("Subcommands:"):]):
         text += _help(onerank, command, all_options=True)

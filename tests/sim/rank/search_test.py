@@ -11,7 +11,8 @@ import sys
 CASES = {
     "Dense": "--model llama3-8b --gpu h100 --gpus 16 --global-batch-size 32 --seq-length 2048 "
              "--use-distributed-optimizer --overlap-grad-reduce --mbs 1",
-    "Tied": "--model gpt2 --num-layers 8 --gpu a100 --gpus 16 --global-batch-size 64 --mbs 1",
+    "Tied": "--model gpt2 --num-layers 8 --gpu a100 --gpus 16 --global-batch-size 64 --mbs 1 "
+            "--zero-stage 0",
     "Experts": "--model mixtral-8x7b --num-layers 8 --gpu h100 --gpus 16 --global-batch-size 32 "
                "--seq-length 2048 --use-distributed-optimizer --tp 2 --etp 1 --mbs 1 --sp",
     "FullySharded": "--model llama3-8b --num-layers 8 --gpu h100 --gpus 16 --global-batch-size 32 "
