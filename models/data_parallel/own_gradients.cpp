@@ -121,8 +121,9 @@ void GradientBuffer::reduce_own_gradients() {
   average_together(together, *options_.data_group);
 }
 
+/// Gradients that are summed in a buffer of their own are copied back to nobody.
 void GradientBuffer::finish_reducer() {
-  if (!reducer_) return;
+  if (!reducer_ || has_flat_gradients()) return;
   const DirectionScope direction = once_in(estimator::Direction::kReduceGradients);
   const ModuleScope module(observer(), "gradients");
   reducer_->copy_back(buckets_);
