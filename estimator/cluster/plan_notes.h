@@ -15,6 +15,7 @@ namespace estimator {
 ///   scores of unfused attention that are more than all else that a layer keeps, 5 a s / h > 34
 ///   (Korthikanti et al. 2022), and attention that has more than half of the model's FLOPs: both
 ///   grow with the square of the sequence
+///   tied embeddings under DeepSpeed's stage 3, whose parameters stay gathered for longer
 std::vector<std::string> plan_notes(const Plan& plan);
 
 }  // namespace estimator

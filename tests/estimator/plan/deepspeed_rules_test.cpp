@@ -19,13 +19,13 @@ Json deepspeed(const Json& parallelism, Json training = Json::object()) {
           {"cluster", {{"nodes", 1}, {"gpus_per_node", 8}}}};
 }
 
-struct BadPlan {
+struct RefusedPlan {
   Json plan;
   std::vector<std::string> words;
 };
 
 TEST(DeepspeedRules, SayWhatIsWrongAndTheWayOut) {
-  const std::vector<BadPlan> plans = {
+  const std::vector<RefusedPlan> plans = {
       {deepspeed({{"tensor", 2}}), {"data parallelism alone", "parallelism.tensor = 2"}},
       {deepspeed({{"pipeline", 2}}), {"data parallelism alone", "parallelism.pipeline = 2"}},
       {deepspeed({{"context", 2}}), {"data parallelism alone", "parallelism.context = 2"}},
@@ -37,7 +37,7 @@ TEST(DeepspeedRules, SayWhatIsWrongAndTheWayOut) {
       {{{"parallelism", {{"reduce_bucket_size", 5}}}}, {"reduce_bucket_size, training.framework"}},
       {{{"parallelism", {{"sub_group_size", 5}}}}, {"sub_group_size, training.framework"}},
   };
-  for (const BadPlan& bad : plans) {
+  for (const RefusedPlan& bad : plans) {
     const std::string text = complaint_about(bad.plan);
     for (const std::string& words : bad.words) {
       EXPECT_NE(text.find(words), std::string::npos) << words << " is not in\n" << text;
