@@ -56,7 +56,7 @@ std::vector<CommandGuide> make_guides() {
         "--seq",
         "--gbs",
         "--mbs",
-        "--dialect",
+        "--framework",
         "--top",
         "--format"},
        {"onerank search --model llama3-70b --gpu h100 --gpus 64 --gbs 512",

@@ -45,12 +45,24 @@ TEST_F(SearchCommand, ExecutesTheFastestLayoutsWhole) {
 }
 
 TEST_F(SearchCommand, GivesACommandThatEstimatesTheLayout) {
-  const ProgramResult result =
-      search({"--gpus", "8,16", "--pp", "1", "--tp", "2,4", "--gbs", "32", "--top", "1", "--json"});
+  const ProgramResult result = search({"--gpus",
+                                       "8,16",
+                                       "--pp",
+                                       "1",
+                                       "--tp",
+                                       "2,4",
+                                       "--gbs",
+                                       "32",
+                                       "--framework",
+                                       "megatron-lm",
+                                       "--top",
+                                       "1",
+                                       "--json"});
   ASSERT_EQ(result.exit_code, 0) << result.error;
   const estimator::Json best = estimator::parse_json(result.output, "stdout").at("best")[0];
   const auto command = best.at("command").get<std::string>();
   EXPECT_THAT(command, testing::StartsWith("onerank estimate --model llama3-8b --gpu h100-sxm"));
+  EXPECT_THAT(command, HasSubstr("--framework megatron-lm"));
   EXPECT_THAT(command, HasSubstr(best.at("flags").get<std::string>()));
   std::istringstream words(command);
   std::vector<std::string> arguments{std::istream_iterator<std::string>(words), {}};
