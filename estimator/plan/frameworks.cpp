@@ -184,62 +184,61 @@ FrameworkTraits torchtitan() {
           "short time when new ones are made after the first backward, are not counted"}};
 }
 
+/// The models of Hugging Face transformers (models/llama/modeling_llama.py of 4.57), whoever trains
+/// them.
+FrameworkTraits transformers_models() {
+  return {.rotary_at_first_use = true,
+          .separate_products = true,
+          .autograd_products = true,
+          .norm_of_operators = true,
+          .norms_last = true,
+          .torch_attention = true,
+          .returns_logits = true,
+          .data_parallel_only = true,
+          .stage_outputs = StageOutputs::kKept,
+          .loss_buffers = LossBuffers::kTorch,
+          .gradient_type = GradientType::kParameter};
+}
+
 FrameworkTraits transformers() {
-  return {
-      .framework = Framework::kTransformers,
-      .stands_for =
-          "Hugging Face transformers 4.57 (Llama, Mistral, Qwen) with its Trainer and "
-          "accelerate 1.12",
-      .rotary_at_first_use = true,
-      .separate_products = true,
-      .autograd_products = true,
-      .norm_of_operators = true,
-      .norms_last = true,
-      .torch_attention = true,
-      .returns_logits = true,
-      .mixed_precision = true,
-      .data_parallel_only = true,
-      .stage_outputs = StageOutputs::kKept,
-      .loss_buffers = LossBuffers::kTorch,
-      .gradient_type = GradientType::kParameter,
-      .gradient_keeping = GradientKeeping::kUntilZeroed,
-      .master_weights = false,
-      .reducer_buckets = true,
-      // kDefaultFirstBucketBytes in torch/csrc/distributed/c10d/reducer.hpp, bucket_cap_mb of
-      // DistributedDataParallel
-      .first_bucket_bytes = 1024 * 1024,
-      .bucket_bytes = 25 * 1024 * 1024,
-      .finds_unused_parameters = true,  // _wrap_model in trainer.py
-      .fully_sharded = true,
-      .root_unit = true,          // fsdp2_prepare_model in accelerate/utils/fsdp_utils.py
-      .checkpoints_units = true,  // GradientCheckpointingLayer in modeling_layers.py
-      // set_mixed_precision in accelerate/utils/dataclasses.py, no_sync in
-      // accelerate/accelerator.py
-      .reduces_in_compute_type = true,
-      .accumulates_whole_gradients = true,
-      .notes = {
-          "layers as in models/llama/modeling_llama.py: RMSNorm and rotary positions from "
-          "PyTorch's "
-          "operators, separate products for query, key, value, gate and up, attention by "
-          "scaled_dot_product_attention without a mask",
-          "mixed_precision (--bf16 of the Trainer): fp32 parameters under autocast, whose copies "
-          "of "
-          "weights in 16 bits last until the forward is over or, where the backward needs them, "
-          "until it has read them; --no-mixed-precision: the model was loaded in the plan's dtype",
-          "the loss is PyTorch's cross entropy of logits in fp32; the model also returns the "
-          "logits, "
-          "which accelerate casts to fp32",
-          "DistributedDataParallel has PyTorch's buckets beside the gradients; without recompute "
-          "the "
-          "Trainer has it look for unused parameters, for which it copies loss and logits",
-          "ZeRO stages 2 and 3 are accelerate's FSDP2 (fsdp_version 2, transformer based wrap) "
-          "without and with reshard_after_forward: a unit for each layer and one for the rest; its "
-          "policy computes and reduces in the plan's dtype; with several micro-batches gradients "
-          "stay "
-          "whole until the last one, and are reduced once; FSDP of version 1 is not supported",
-          "recompute full is gradient_checkpointing, whose checkpoints are reentrant",
-          "AdamW (adamw_torch_fused) over parameters in their own type; gradients are clipped "
-          "(max_grad_norm), and zeroed after each step"}};
+  FrameworkTraits traits = transformers_models();
+  traits.framework = Framework::kTransformers;
+  traits.stands_for =
+      "Hugging Face transformers 4.57 (Llama, Mistral, Qwen) with its Trainer and accelerate 1.12";
+  traits.mixed_precision = true;
+  traits.gradient_keeping = GradientKeeping::kUntilZeroed;
+  traits.master_weights = false;
+  traits.reducer_buckets = true;
+  // kDefaultFirstBucketBytes in torch/csrc/distributed/c10d/reducer.hpp, bucket_cap_mb of
+  // DistributedDataParallel
+  traits.first_bucket_bytes = 1024 * 1024;
+  traits.bucket_bytes = 25 * 1024 * 1024;
+  traits.finds_unused_parameters = true;  // _wrap_model in trainer.py
+  traits.fully_sharded = true;
+  traits.root_unit = true;          // fsdp2_prepare_model in accelerate/utils/fsdp_utils.py
+  traits.checkpoints_units = true;  // GradientCheckpointingLayer in modeling_layers.py
+  // set_mixed_precision in accelerate/utils/dataclasses.py, no_sync in accelerate/accelerator.py
+  traits.reduces_in_compute_type = true;
+  traits.accumulates_whole_gradients = true;
+  traits.notes = {
+      "layers as in models/llama/modeling_llama.py: RMSNorm and rotary positions from PyTorch's "
+      "operators, separate products for query, key, value, gate and up, attention by "
+      "scaled_dot_product_attention without a mask",
+      "mixed_precision (--bf16 of the Trainer): fp32 parameters under autocast, whose copies of "
+      "weights in 16 bits last until the forward is over or, where the backward needs them, "
+      "until it has read them; --no-mixed-precision: the model was loaded in the plan's dtype",
+      "the loss is PyTorch's cross entropy of logits in fp32; the model also returns the logits, "
+      "which accelerate casts to fp32",
+      "DistributedDataParallel has PyTorch's buckets beside the gradients; without recompute the "
+      "Trainer has it look for unused parameters, for which it copies loss and logits",
+      "ZeRO stages 2 and 3 are accelerate's FSDP2 (fsdp_version 2, transformer based wrap) "
+      "without and with reshard_after_forward: a unit for each layer and one for the rest; its "
+      "policy computes and reduces in the plan's dtype; with several micro-batches gradients stay "
+      "whole until the last one, and are reduced once; FSDP of version 1 is not supported",
+      "recompute full is gradient_checkpointing, whose checkpoints are reentrant",
+      "AdamW (adamw_torch_fused) over parameters in their own type; gradients are clipped "
+      "(max_grad_norm), and zeroed after each step"};
+  return traits;
 }
 
 FrameworkTraits internevo() {
@@ -261,36 +260,27 @@ FrameworkTraits internevo() {
 }
 
 FrameworkTraits deepspeed() {
-  return {
-      .framework = Framework::kDeepspeed,
-      .stands_for = "DeepSpeed's engine (0.18) with ZeRO stages 1 to 3 around a Transformers model",
-      .rotary_at_first_use = true,
-      .separate_products = true,
-      .autograd_products = true,
-      .norm_of_operators = true,
-      .norms_last = true,
-      .torch_attention = true,
-      .returns_logits = true,
-      .data_parallel_only = true,
-      .stage_outputs = StageOutputs::kKept,
-      .loss_buffers = LossBuffers::kTorch,
-      .gradient_type = GradientType::kParameter,
-      .deepspeed_engine = true,
-      .copies_before_cast = true,
-      .notes = {
-          "stages 1 and 2: parameters in one flat tensor, of which each rank updates a partition; "
-          "gradients are copied into buckets of reduce_bucket_size and all-reduced; a rank keeps "
-          "those that reach into its partition, whole, in the parameters' type "
-          "(runtime/zero/stage_1_and_2.py of v0.18.3)",
-          "stage 3: a part of each parameter, as of a model made under zero.Init; modules are "
-          "gathered, gathered ahead and released as DeepSpeed's coordinator does with the modules "
-          "of transformers' Llama (runtime/zero/stage3.py, partitioned_param_coordinator.py)",
-          "one parameter group, as with an optimizer that DeepSpeed's JSON names; with an "
-          "optimizer of the Trainer there are two, and twice as many gathers after a step",
-          "the norm of the gradients casts each to fp64; in fp16 they are also searched for "
-          "infinities; all ranks sum one number for each of the two",
-          "not counted: the broadcast of the parameters at the start",
-          "layers and loss as in the framework transformers, of a model in 16 bits"}};
+  FrameworkTraits traits = transformers_models();
+  traits.framework = Framework::kDeepspeed;
+  traits.stands_for =
+      "DeepSpeed's engine (0.18) with ZeRO stages 1 to 3 around a Transformers model";
+  traits.deepspeed_engine = true;
+  traits.copies_before_cast = true;
+  traits.notes = {
+      "stages 1 and 2: parameters in one flat tensor, of which each rank updates a partition; "
+      "gradients are copied into buckets of reduce_bucket_size and all-reduced; a rank keeps "
+      "those that reach into its partition, whole, in the parameters' type "
+      "(runtime/zero/stage_1_and_2.py of v0.18.3)",
+      "stage 3: a part of each parameter, as of a model made under zero.Init; modules are "
+      "gathered, gathered ahead and released as DeepSpeed's coordinator does with the modules "
+      "of transformers' Llama (runtime/zero/stage3.py, partitioned_param_coordinator.py)",
+      "one parameter group, as with an optimizer that DeepSpeed's JSON names; with an "
+      "optimizer of the Trainer there are two, and twice as many gathers after a step",
+      "the norm of the gradients casts each to fp64; in fp16 they are also searched for "
+      "infinities; all ranks sum one number for each of the two",
+      "not counted: the broadcast of the parameters at the start",
+      "layers and loss as in the framework transformers, of a model in 16 bits"};
+  return traits;
 }
 
 FrameworkTraits plain() {
