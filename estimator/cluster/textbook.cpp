@@ -87,7 +87,7 @@ class Book {
     const auto parameters = real(parameter_count(plan_.model, plan_.padded_vocab_size()));
     const int64_t width = weight_width(plan_);
     const Share weights = share_of(plan_, parameters, p.zero_stage >= 3);
-    const Share gradients = share_of(plan_, parameters, p.zero_stage >= 2);
+    const Share gradients = share_of(plan_, parameters, p.divides_gradients());
     const Share updated = share_of(plan_, parameters, p.zero_stage >= 1);
     add_by_shape(width);
     add_for_each("weights", width, weights, &ModelStateRecord::parameter_bytes);

@@ -16,6 +16,15 @@ double compute_capability(const Plan& plan) {
   return gpu != nullptr ? gpu->capability() : kHopper;
 }
 
+/// scaled_dot_product_attention() of PyTorch 2.11: cuDNN's kernel where cuDNN is newer than 9.15,
+/// on GPUs of these two generations, for heads whose width is a multiple of 8
+/// (check_prefer_cudnn_attention in aten/src/ATen/native/transformers/cuda/sdp_utils.cpp).
+Attention torch_attention(const Plan& plan) {
+  const double capability = compute_capability(plan);
+  const bool prefers_cudnn = capability >= kHopper && capability < kAfterBlackwell;
+  return prefers_cudnn && plan.model.key_width() % 8 == 0 ? Attention::kFused : Attention::kFlash;
+}
+
 bool has_engines_layers(const TrainingConfig& training) {
   return traits_of(training.framework).transformer_engine &&
          training.transformer_impl == TransformerImpl::kTransformerEngine;
@@ -63,19 +72,6 @@ std::optional<FlashObstacle> find_flash_obstacle(const Plan& plan) {
   }
   return {};
 }
-
-namespace {
-
-/// scaled_dot_product_attention() of PyTorch 2.11: cuDNN's kernel where cuDNN is newer than 9.15,
-/// on GPUs of these two generations, for heads whose width is a multiple of 8
-/// (check_prefer_cudnn_attention in aten/src/ATen/native/transformers/cuda/sdp_utils.cpp).
-Attention torch_attention(const Plan& plan) {
-  const double capability = compute_capability(plan);
-  const bool prefers_cudnn = capability >= kHopper && capability < kAfterBlackwell;
-  return prefers_cudnn && plan.model.key_width() % 8 == 0 ? Attention::kFused : Attention::kFlash;
-}
-
-}  // namespace
 
 Attention usual_attention(const Plan& plan) {
   const TrainingConfig& t = plan.training;

@@ -50,7 +50,7 @@ std::vector<int64_t> stages_by_cost(const ModelConfig& m, int64_t stages) {
 
 /// FSDP2 is TorchTitan's, and everything else Megatron-LM's.
 Framework usual_framework(const ParallelConfig& p) {
-  return p.zero_stage >= 2 ? Framework::kTorchtitan : Framework::kMegatronLm;
+  return p.divides_gradients() ? Framework::kTorchtitan : Framework::kMegatronLm;
 }
 
 void fill_in_determinism(TrainingConfig& training, MemoryConfig& memory) {

@@ -46,7 +46,7 @@ Plan searched_plan(const PlanSpec& spec);
 int64_t gpus_of_machine(const PlanSpec& spec);
 
 /// The axes of a search for what `spec` leaves open, for a world of `gpus`: tensor ranks up to a
-/// machine, pipeline stages and virtual stages, context ranks (2 for sequences of 8,192 tokens, up
+/// machine, pipeline stages and virtual stages, context ranks (2 for sequences of 4,096 tokens, up
 /// to 16 from 16,384 on), expert ranks, the ZeRO stages that the framework has, micro-batches of 1
 /// to 16 samples, and recompute. `listed` are axes whose values the user gave.
 std::vector<SearchAxis> search_axes(const PlanSpec& spec,

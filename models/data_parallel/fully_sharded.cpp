@@ -52,10 +52,10 @@ std::vector<at::Tensor> cast(const std::vector<at::Tensor>& parts,
   return cast;
 }
 
-}  // namespace
-
 /// As is_bw() in _fsdp_common.py.
 bool is_in_backward() { return torch::autograd::get_current_graph_task_id() != -1; }
+
+}  // namespace
 
 struct UnitOf {
   FullySharded* owner;

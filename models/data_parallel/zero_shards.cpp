@@ -207,12 +207,17 @@ std::vector<OwnedPiece> ZeroShards::owned_pieces() const {
   return pieces;
 }
 
-std::vector<OptimizerPiece> ZeroShards::optimizer_pieces() const {
+std::vector<std::size_t> ZeroShards::groups() const {
   std::vector<int64_t> parts;
+  parts.reserve(slots_.size());
   for (const Slot& slot : slots_) parts.push_back(slot.parameter->part.numel());
+  return sub_groups(parts, options_.sub_group_elements);
+}
+
+std::vector<OptimizerPiece> ZeroShards::optimizer_pieces() const {
   std::vector<OptimizerPiece> pieces;
   std::size_t slot = 0;
-  for (const std::size_t count : sub_groups(parts, options_.sub_group_elements)) {
+  for (const std::size_t count : groups()) {
     const int64_t begin = slots_[slot].begin;
     const Parameter* first = slots_[slot].parameter;
     slot += count;
@@ -232,10 +237,7 @@ std::vector<at::Tensor> ZeroShards::step_gradients(c10::ScalarType type) {
   norm_of_ranks(parts, options_.gathers.data_group, at::kDouble);
   std::vector<at::Tensor> gradients;
   std::size_t first = 0;
-  std::vector<int64_t> sizes;
-  sizes.reserve(parts.size());
-  for (const at::Tensor& part : parts) sizes.push_back(part.numel());
-  for (const std::size_t count : sub_groups(sizes, options_.sub_group_elements)) {
+  for (const std::size_t count : groups()) {
     const auto begin = parts.begin() + static_cast<std::ptrdiff_t>(first);
     gradients.push_back(
         joined({begin, begin + static_cast<std::ptrdiff_t>(count)}).to(type).mul_(1));

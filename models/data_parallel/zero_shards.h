@@ -81,6 +81,8 @@ class ZeroShards final : public DataParallel, public ModuleRunner {
   void reduce_and_add();
   std::vector<at::Tensor> interleaved() const;
   void add(const Slot& slot, const at::Tensor& part);
+  /// How many slots each sub-group has.
+  std::vector<std::size_t> groups() const;
   at::Tensor part_of(const at::Tensor& flat, const Slot& slot) const;
   int64_t ranks() const { return group_size(options_.gathers.data_group); }
 

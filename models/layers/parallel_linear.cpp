@@ -178,10 +178,6 @@ Parameter& weight_of(const ShardContext& context,
   return weight;
 }
 
-}  // namespace
-
-namespace {
-
 /// The layer as a module; its bias is one of its parameters, also where the caller adds it.
 at::Tensor as_module(const CallPointer& call,
                      Parameter* bias,

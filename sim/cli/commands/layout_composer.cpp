@@ -33,12 +33,10 @@ double seconds_since(Clock::time_point start) {
 using Demand = std::array<int64_t, 3>;
 constexpr const char* kDemandPaths[] = {paths::kMicroBatch, paths::kRecompute, paths::kZeroStage};
 
-/// Stages 0 and 1 are one kind of data parallelism, and 2 and 3 another.
-bool has_later_stages(const Plan& plan) { return plan.parallelism.zero_stage >= 2; }
-
 Demand demand_of(const Layout& layout) {
   const Plan& plan = layout.plan;
-  const int64_t most_divided = has_later_stages(plan) ? 3 : 1;
+  // Stages 0 and 1 are one kind of data parallelism, and 2 and 3 another.
+  const int64_t most_divided = plan.parallelism.divides_gradients() ? 3 : 1;
   return {plan.training.micro_batch_size,
           -static_cast<int64_t>(plan.training.recompute),
           most_divided - plan.parallelism.zero_stage};
@@ -55,7 +53,8 @@ std::string key_beside_demand(const Layout& layout) {
     return std::find(std::begin(kDemandPaths), std::end(kDemandPaths), edit.path) !=
            std::end(kDemandPaths);
   });
-  return estimator::quick_pieces_key(other) + (has_later_stages(layout.plan) ? ", sharded" : "");
+  return estimator::quick_pieces_key(other) +
+         (layout.plan.parallelism.divides_gradients() ? ", sharded" : "");
 }
 
 /// The place of each demand in an order in which what needs less comes first.

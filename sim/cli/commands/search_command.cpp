@@ -205,6 +205,10 @@ std::vector<FoundLayout> checked_layouts(const std::vector<Layouts>& worlds,
   return checked;
 }
 
+std::size_t top_of(const SearchOptions& options) {
+  return static_cast<std::size_t>(parse_whole_number(options.top, "--top"));
+}
+
 /// The best layouts as they were composed, for a search that was interrupted.
 std::vector<FoundLayout> best_composed(const std::vector<FoundLayout>& fitting, std::size_t top) {
   return {fitting.begin(), fitting.begin() + static_cast<int64_t>(std::min(top, fitting.size()))};
@@ -216,10 +220,9 @@ void execute_found(const std::vector<Layouts>& worlds,
                    const SearchOptions& options,
                    const Environment& environment,
                    Search& search) {
-  const auto top = static_cast<std::size_t>(parse_whole_number(options.top, "--top"));
   const auto candidates =
       fastest(worlds, [](const estimator::ComposedPlan& composed) { return composed.may_fit; });
-  search.best = best_of(candidates, top, description, options, environment);
+  search.best = best_of(candidates, top_of(options), description, options, environment);
   search.checked = checked_layouts(worlds, description, options, environment);
 }
 
@@ -244,8 +247,7 @@ void report_found(const std::vector<Layouts>& worlds,
     search.interrupted = true;
   }
   if (!search.best.empty()) return;
-  search.best =
-      best_composed(fitting, static_cast<std::size_t>(parse_whole_number(options.top, "--top")));
+  search.best = best_composed(fitting, top_of(options));
 }
 
 ExitCode exit_code_of(const Search& search) {
@@ -261,7 +263,7 @@ ExitCode run_search(const SearchOptions& options,
   const ReportStyle style = style_for_output(options.format.format());
   check_writable_document(options.output, "--output");
   check_writable(options.html, "--html");
-  parse_whole_number(options.top, "--top");
+  top_of(options);
   const PlanOptions& said = options.job.plan();
   const PlanInput input = first_of_each(said).said(environment);
   const std::vector<SearchAxis> listed = listed_axes(said, environment);

@@ -112,10 +112,8 @@ void name_as_argument(SourceEntry& entry) {
 
 /// The core takes groups of queries wherever their number is given; Megatron-LM has a switch.
 void add_switches(std::vector<SourceEntry>& entries) {
-  const auto groups = std::find_if(entries.begin(), entries.end(), [](const SourceEntry& entry) {
-    return entry.key == "num-query-groups";
-  });
-  if (groups == entries.end()) return;
+  const SourceEntry* groups = find_entry(entries, "num-query-groups");
+  if (groups == nullptr) return;
   entries.push_back({.key = "group-query-attention", .values = {}, .place = groups->place});
 }
 

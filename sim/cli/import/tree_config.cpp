@@ -54,13 +54,6 @@ KeyTable table_of(const std::string& program) {
   return table;
 }
 
-const SourceEntry* find_entry(const std::vector<SourceEntry>& entries, const std::string& key) {
-  const auto found = std::find_if(entries.begin(), entries.end(), [&](const SourceEntry& entry) {
-    return entry.key == normal_key(key);
-  });
-  return found == entries.end() ? nullptr : &*found;
-}
-
 const TreeProgramRow* program_of(const std::vector<SourceEntry>& entries) {
   static const auto rows = estimator::read_database<TreeProgramRow>(
       onerank_data::import_tree_programs_json, "tree_programs.json");

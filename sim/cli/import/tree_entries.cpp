@@ -62,4 +62,11 @@ std::vector<SourceEntry> entries_of_tree(const Json& tree,
   return entries;
 }
 
+const SourceEntry* find_entry(const std::vector<SourceEntry>& entries, const std::string& key) {
+  const auto found = std::find_if(entries.begin(), entries.end(), [&](const SourceEntry& entry) {
+    return entry.key == normal_key(key);
+  });
+  return found == entries.end() ? nullptr : &*found;
+}
+
 }  // namespace sim

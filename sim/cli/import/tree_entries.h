@@ -15,6 +15,9 @@ std::vector<SourceEntry> entries_of_tree(const estimator::Json& tree,
                                          const std::string& text,
                                          const std::string& origin);
 
+/// The first entry of this key; null if there is none.
+const SourceEntry* find_entry(const std::vector<SourceEntry>& entries, const std::string& key);
+
 /// "config.json:12", or "config.json" for a key that is not found in the text.
 std::string place_of(const std::string& key, const std::string& text, const std::string& origin);
 

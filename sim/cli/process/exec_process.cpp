@@ -434,10 +434,6 @@ RankProfile run_as_rank(const ExecJob& job,
   return process.profile;
 }
 
-}  // namespace
-
-namespace {
-
 std::string help_for_no_program(const std::string& program) {
   const bool is_python = fs::path(program).extension() == ".py";
   if (std::error_code ignored; is_python && fs::is_regular_file(program, ignored)) {

@@ -44,7 +44,7 @@ std::string experts_line(const estimator::Plan& plan) {
 /// Where the framework is not the usual one, and nobody asked for it.
 std::string chosen_text(const PlanInput& input) {
   const bool is_said = input.spec.says("training.framework");
-  return input.plan.parallelism.zero_stage >= 2 && !is_said ? " (chosen for FSDP2)" : "";
+  return input.plan.parallelism.divides_gradients() && !is_said ? " (chosen for FSDP2)" : "";
 }
 
 }  // namespace

@@ -232,8 +232,7 @@ std::string effort_text(const Search& search) {
 std::string interrupted_text(const Search& search) {
   if (!search.interrupted) return "";
   return "Interrupted: this is what was found until then. With --store DIR the same command goes "
-         "on "
-         "where it was\n";
+         "on where it was\n";
 }
 
 std::vector<TitledTable> search_tables(const Search& search) {
