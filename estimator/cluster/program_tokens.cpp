@@ -15,17 +15,6 @@
 namespace estimator {
 namespace {
 
-/// An operator whose second tensor holds an integer for each token.
-struct TokenReader {
-  const char* operator_name;
-  const char* described;
-  bool has_width;  ///< its first tensor has the activations: their last dim is the width
-};
-constexpr TokenReader kTokenReaders[] = {
-    {"aten::embedding_dense_backward", "the integer inputs of its embedding", true},
-    {"aten::nll_loss_forward", "the labels of its loss", false},
-};
-
 using Shapes = std::vector<std::vector<int64_t>>;
 
 /// No rank reads more in a step, and all ranks of a world together still fit into a number.
@@ -41,22 +30,49 @@ int64_t elements_of(const std::vector<int64_t>& shape) {
   return at_most_all(product);
 }
 
-/// What one operator read in an iteration.
+/// What one module or operator read in an iteration.
 struct TokensRead {
   int64_t tokens = 0;
   int64_t tokens_of_call = 0;                                   ///< fewest
   int64_t most_elements = std::numeric_limits<int64_t>::max();  ///< of a call's activations
 };
 
-/// An operator launches several kernels, each of them once or more often in a call. Calls by other
-/// modules are of other embeddings, such as those of positions, which have fewer inputs. Where the
-/// module is not known, the shapes tell them apart.
-std::optional<TokensRead> tokens_read(const Trace& trace, const TokenReader& reader) {
+void add_calls(int64_t tokens, int64_t calls, TokensRead& read) {
+  read.tokens_of_call = read.tokens == 0 ? tokens : std::min(tokens, read.tokens_of_call);
+  read.tokens = at_most_all(static_cast<double>(read.tokens) +
+                            static_cast<double>(calls) * static_cast<double>(tokens));
+}
+
+/// The most of what was read. Others are of other embeddings or modules, such as those of
+/// positions, which have fewer inputs.
+template <class Key>
+std::optional<TokensRead> most_of(const std::map<Key, TokensRead>& found) {
+  const auto most = std::max_element(found.begin(), found.end(), [](const auto& a, const auto& b) {
+    return a.second.tokens < b.second.tokens;
+  });
+  const bool is_sound =
+      most != found.end() && most->second.tokens > 0 && most->second.tokens < kMostTokens;
+  if (!is_sound) return std::nullopt;
+  return most->second;
+}
+
+std::optional<TokensRead> given_to_model(const Trace& trace) {
+  std::map<int64_t, TokensRead> found;
+  for (const TraceInput& input : trace.inputs) {
+    add_calls(input.integers, input.calls, found[input.model]);
+  }
+  return most_of(found);
+}
+
+/// By an operator whose second tensor holds an integer for each token. It launches several kernels,
+/// each of them once or more often in a call. Where the module is not known, the shapes tell its
+/// calls apart. `has_width`: its first tensor has the activations.
+std::optional<TokensRead> read_by(const char* operator_name, bool has_width, const Trace& trace) {
   using Call = std::tuple<int64_t, Shapes>;             // module, shapes
   std::map<Call, std::map<int64_t, int64_t>> launches;  // by work
   for (const TraceLaunch& launch : trace.launches()) {
     const TraceWork& work = trace.work_of(launch);
-    if (work.operator_name != reader.operator_name || work.shapes.size() < 2) continue;
+    if (work.operator_name != operator_name || work.shapes.size() < 2) continue;
     ++launches[{launch.module, work.shapes}][launch.item];
   }
   std::map<Call, TokensRead> found;
@@ -66,20 +82,24 @@ std::optional<TokensRead> tokens_read(const Trace& trace, const TokenReader& rea
     TokensRead& read = found[{module, is_known ? Shapes() : shapes}];
     const auto least = [](const auto& a, const auto& b) { return a.second < b.second; };
     const int64_t calls = std::min_element(works.begin(), works.end(), least)->second;
-    const int64_t tokens = elements_of(shapes[1]);
-    read.tokens_of_call = read.tokens == 0 ? tokens : std::min(tokens, read.tokens_of_call);
-    read.tokens = at_most_all(static_cast<double>(read.tokens) +
-                              static_cast<double>(calls) * static_cast<double>(tokens));
-    if (reader.has_width) read.most_elements = elements_of(shapes[0]);
+    add_calls(elements_of(shapes[1]), calls, read);
+    if (has_width) read.most_elements = elements_of(shapes[0]);
   }
-  const auto most = std::max_element(found.begin(), found.end(), [](const auto& a, const auto& b) {
-    return a.second.tokens < b.second.tokens;
-  });
-  const bool is_sound =
-      most != found.end() && most->second.tokens > 0 && most->second.tokens < kMostTokens;
-  if (!is_sound) return std::nullopt;
-  return most->second;
+  return most_of(found);
 }
+
+struct TokenReader {
+  const char* described;
+  std::optional<TokensRead> (*tokens_read)(const Trace&);
+};
+/// The surest first.
+constexpr TokenReader kTokenReaders[] = {
+    {"the integer inputs of its embedding",
+     [](const Trace& trace) { return read_by("aten::embedding_dense_backward", true, trace); }},
+    {"the labels of its loss",
+     [](const Trace& trace) { return read_by("aten::nll_loss_forward", false, trace); }},
+    {"the integer inputs of its model", given_to_model},
+};
 
 /// Ranks that have the same tokens, and what shows that.
 struct Sharing {
@@ -160,7 +180,7 @@ std::string explanation(const FoundTokens& found,
 std::optional<FoundTokens> found_tokens(const std::vector<const RankProfile*>& ranks) {
   for (const TokenReader& reader : kTokenReaders) {
     for (const RankProfile* rank : ranks) {
-      const auto read = tokens_read(*rank->trace, reader);
+      const auto read = reader.tokens_read(*rank->trace);
       if (!read) continue;
       const Sharing tensor = tensor_ranks(*rank, *read);
       const int64_t pipeline = pipeline_ranks(ranks, rank->rank);

@@ -169,11 +169,26 @@ struct TraceLaunch {
   int64_t direction = 0;  ///< of enum Direction, see rank_profile.h
 };
 
+/// Calls of an outermost module, to train, with integers in two dims or more, such as the tokens of
+/// a batch.
+struct TraceInput {
+  int64_t model = 0;     ///< number of the module among the outermost ones
+  int64_t integers = 0;  ///< elements of the largest such tensor, in a call
+  int64_t calls = 0;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, TraceInput& input) {
+  visit("model", input.model, {"number of the outermost module", kCount});
+  visit("integers", input.integers, {"elements of its largest tensor of integers", kCount});
+  visit("calls", input.calls, {"with so many", kCount});
+}
+
 struct Trace {
   int64_t iteration = 0;
   int64_t records = 0;  ///< events that were recorded in the iteration
   std::vector<std::string> modules;
   std::vector<TraceWork> works;
+  std::vector<TraceInput> inputs;
   TraceEvents events;
 
   const TraceWork& work_of(const TraceLaunch& launch) const {
@@ -195,6 +210,7 @@ void visit_fields(Visitor& visit, Trace& trace) {
   visit("records", trace.records, {"events that were recorded in it", kCount});
   visit("modules", trace.modules, "paths of modules");
   visit("works", trace.works, "distinct works");
+  visit("inputs", trace.inputs, "integers on which the program trained its modules");
   visit("events", trace.events, "in the order in which the host asked for them");
 }
 

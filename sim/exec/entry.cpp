@@ -119,6 +119,10 @@ void onerank_exec_tensor_lies(uint64_t address, int64_t bytes) {
   if (recorder != nullptr) recorder->tensor_lies(address, bytes);
 }
 
+void onerank_exec_model_reads(uint64_t model, int64_t integers) {
+  if (recorder != nullptr) recorder->model_reads(model, integers);
+}
+
 void onerank_exec_region_made(const char* region, int steps, void (*before)(), void (*after)()) {
   if (recorder == nullptr) return;
   recorder->compiled_steps().made(region, steps != 0, {.before = before, .after = after});

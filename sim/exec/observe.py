@@ -18,7 +18,7 @@ def _wrapped_call_impl(self, *args, **kwargs):
     if torch.compiler.is_compiling():
         return _onerank_call(self, *args, **kwargs)
     compiler = _onerank_set_compiler(None)  # else it would compile what follows
-    _onerank_before(self)
+    _onerank_before(self, args, kwargs)
     _onerank_set_compiler(compiler)
     try:
         return _onerank_call(self, *args, **kwargs)
@@ -55,6 +55,7 @@ def observe(recorder_path):
     from torch.nn.modules import module as modules
     from torch.nn.parameter import is_lazy
     from torch.optim import optimizer as optimizers
+    from torch.utils._pytree import tree_leaves
 
     # PyDLL: calls are short and keep the interpreter's lock.
     recorder = ctypes.PyDLL(recorder_path)
@@ -63,12 +64,15 @@ def observe(recorder_path):
     memory_lasts.argtypes = [ctypes.c_uint64, ctypes.c_char_p, ctypes.c_char_p]
     tensor_lies = recorder.onerank_exec_tensor_lies
     tensor_lies.argtypes = [ctypes.c_uint64, ctypes.c_int64]
+    model_reads = recorder.onerank_exec_model_reads
+    model_reads.argtypes = [ctypes.c_uint64, ctypes.c_int64]
     told_region = recorder.onerank_exec_region_made
     callback = ctypes.PYFUNCTYPE(None)
     told_region.argtypes = [ctypes.c_char_p, ctypes.c_int, callback, callback]
     is_rank = recorder.onerank_exec_is_rank
     is_rank.argtypes = [ctypes.c_int64, ctypes.c_int64]
 
+    integers = (torch.int32, torch.int64)
     paths = {}  # by id of modules: from the outermost one that was called
     alive = {}  # weak references to these
     roots = weakref.WeakSet()
@@ -91,7 +95,13 @@ def observe(recorder_path):
         for name, parameter in root.named_parameters():
             tell_parameter(parameter, path_of(name))
 
-    def before_call(module):
+    def integers_given(arguments):
+        """Elements of the largest one of the tensors that can be the tokens of a batch."""
+        tensors = (leaf for leaf in tree_leaves(arguments) if isinstance(leaf, torch.Tensor))
+        batches = (tensor for tensor in tensors if tensor.dtype in integers and tensor.dim() > 1)
+        return max((local(batch).numel() for batch in batches), default=0)
+
+    def before_call(module, *arguments):
         around = thread.paths = getattr(thread, "paths", [])
         path = paths.get(id(module))
         if path is None and not around:
@@ -99,6 +109,8 @@ def observe(recorder_path):
             path = paths[id(module)]
         if path is None:
             path = add(module, around[-1])  # it was made while its parent ran
+        if not around and module in roots and torch.is_grad_enabled():
+            model_reads(id(module), integers_given(arguments))
         around.append(path)
         enter(path)
 

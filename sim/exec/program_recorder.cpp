@@ -292,6 +292,10 @@ void ProgramRecorder::tensor_lies(uint64_t address, int64_t bytes) {
   tell_tracker([&] { trace_.tensor_lies(address, bytes); });
 }
 
+void ProgramRecorder::model_reads(uint64_t model, int64_t integers) {
+  trace_.model_reads(model, integers);
+}
+
 void ProgramRecorder::rank_told(int64_t rank, int64_t world_size) {
   const std::lock_guard lock(mutex_);
   rank_ = {.rank = rank, .world_size = world_size};

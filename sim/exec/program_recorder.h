@@ -69,6 +69,7 @@ class ProgramRecorder {
   void module_left();
   void memory_lasts(uint64_t address, const char* category, const char* name);
   void tensor_lies(uint64_t address, int64_t bytes);
+  void model_reads(uint64_t model, int64_t integers);
   /// The process group has this rank and world size.
   void rank_told(int64_t rank, int64_t world_size);
   /// Sets all parameters that are known now: a JSON list of estimator::ParameterRecord.

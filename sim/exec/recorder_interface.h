@@ -38,6 +38,9 @@ int onerank_exec_was_ended();
 void onerank_exec_memory_lasts(uint64_t address, const char* category, const char* name);
 /// A tensor that lasts begins at `address`, and has so many bytes of its block.
 void onerank_exec_tensor_lies(uint64_t address, int64_t bytes);
+/// An outermost module, the one at this address, is called to train on a tensor of so many
+/// integers; 0: it is given none.
+void onerank_exec_model_reads(uint64_t model, int64_t integers);
 /// torch.compile made the region with this number, such as "3/0". If it `steps` an optimizer,
 /// `before` and `after` are called before and after it, in the thread that runs it; `after` is not
 /// called if an exception was raised.

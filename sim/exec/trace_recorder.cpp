@@ -284,6 +284,14 @@ void TraceRecorder::tensor_lies(uint64_t address, int64_t bytes) {
   if (block) tensors_[address] = {.bytes = bytes, .block = *block};
 }
 
+void TraceRecorder::model_reads(uint64_t model, int64_t integers) {
+  if (!recording_ || integers == 0) return;
+  const std::lock_guard lock(mutex_);
+  const auto number =
+      models_.try_emplace(model, static_cast<int64_t>(models_.size())).first->second;
+  ++inputs_[{number, integers}];
+}
+
 /// Of the tensor that lies there, or else from there to the end of the block; 0 outside blocks.
 int64_t TraceRecorder::bytes_at(uint64_t address) const {
   const auto block = tracker_.block_around(address);
@@ -480,6 +488,9 @@ std::optional<Trace> TraceRecorder::trace() const {
     trace.events.direction.push_back(static_cast<int64_t>(event.place.direction));
     trace.events.issue.push_back(static_cast<int64_t>(event.issue));
     trace.events.host_nanoseconds.push_back(event.host_nanoseconds);
+  }
+  for (const auto& [input, calls] : inputs_) {
+    trace.inputs.push_back({.model = input.first, .integers = input.second, .calls = calls});
   }
   trace.works = std::move(whole.works_);
   return trace;

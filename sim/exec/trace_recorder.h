@@ -41,6 +41,9 @@ class TraceRecorder {
   /// A tensor of `bytes` at `address` is a part of its block, for as long as there is that block.
   void tensor_lies(uint64_t address, int64_t bytes);
 
+  /// The outermost module at `model` is called to train on a tensor of so many integers.
+  void model_reads(uint64_t model, int64_t integers);
+
   void operator_started(const at::RecordFunction& function, const OperatorTraits& op);
   void operator_finished(const at::RecordFunction& function);
   void device_event(const onerank_virtual_gpu_event& event);
@@ -95,8 +98,10 @@ class TraceRecorder {
   std::vector<estimator::TraceWork> works_;
   std::map<std::string, int64_t> numbers_;  // of works, by their text
   std::unordered_map<const char*, std::string> kernel_names_;
-  std::unordered_map<uint64_t, TensorInBlock> tensors_;  // by address
-  std::map<std::pair<uint64_t, int>, Group> groups_;     // by group and communicator
+  std::unordered_map<uint64_t, TensorInBlock> tensors_;    // by address
+  std::map<std::pair<uint64_t, int>, Group> groups_;       // by group and communicator
+  std::map<uint64_t, int64_t> models_;                     // numbers, by address
+  std::map<std::pair<int64_t, int64_t>, int64_t> inputs_;  // calls, by model and integers
 };
 
 }  // namespace sim

@@ -113,6 +113,21 @@ TEST(ProgramTokens, AreElseTheLabelsOfTheLoss) {
   EXPECT_THAT(found->how, HasSubstr("the labels of its loss"));
 }
 
+// As of LoRA, whose embedding is frozen, and of compiled programs. A loss of its own is called with
+// as many labels.
+TEST(ProgramTokens, AreElseTheIntegersThatTheModelIsGiven) {
+  TracedRank rank(0, 2);
+  rank.compute(0, 1);
+  rank.profile.trace->inputs = {{.model = 0, .integers = 2 * kTokensOfSample, .calls = 3},
+                                {.model = 0, .integers = kTokensOfSample, .calls = 1},
+                                {.model = 1, .integers = 2 * kTokensOfSample, .calls = 3}};
+  const auto found = found_in(rank);
+  ASSERT_TRUE(found.has_value());
+  EXPECT_EQ(found->per_rank, 7 * kTokensOfSample);
+  EXPECT_EQ(found->per_step(), 2 * 7 * kTokensOfSample);
+  EXPECT_THAT(found->how, HasSubstr("the integer inputs of its model"));
+}
+
 TEST(ProgramTokens, OfProgramsThatShowNoneAreNotKnown) {
   TracedRank rank(0, 2);
   rank.compute(0, 1);

@@ -183,6 +183,16 @@ TEST_F(ExecTrace, TellsTheTokensOfAStep) {
   EXPECT_EQ(estimate.at("throughput").at("tokens_source"), "computed");
 }
 
+// Its embedding has no backward, and its loss no labels.
+TEST_F(ExecTrace, TellsTheTokensOfAModelWhoseEmbeddingIsFrozen) {
+  const ProgramResult result =
+      run(command("frozen_embedding.py", {"--world-size", "4", "--steps", "2"}));
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_THAT(result.output,
+              HasSubstr("2,048 tokens a step (computed: 512 of rank 0, by the integer "
+                        "inputs of its model, x 4"));
+}
+
 TEST_F(ExecTrace, IsTheSameInEveryRunAloneAndBesideOtherRanks) {
   ASSERT_EQ(run_program("fsdp2.py", {"--world-size", "64", "--rank", "63"}).exit_code, 0);
   Trace alone = trace(63);
