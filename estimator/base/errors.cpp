@@ -94,9 +94,10 @@ std::string to_text(const std::vector<Problem>& problems) {
 
 std::string nearest_name(std::string_view name, const std::vector<std::string>& known) {
   constexpr std::size_t kFewestLetters = 3;  // of a part that tells anything
+  constexpr std::size_t kFewestOfBeginning = 6;
   const std::string wanted = letters_of(name);
   if (wanted.empty()) return "";
-  std::string nearest, containing, contained;
+  std::string nearest, beginning, containing, contained;
   int nearest_distance = most_edits(wanted.size()) + 1;
   for (const std::string& candidate : known) {
     const std::string letters = letters_of(candidate);
@@ -104,6 +105,9 @@ std::string nearest_name(std::string_view name, const std::vector<std::string>& 
     if (distance < nearest_distance) {
       nearest_distance = distance;
       nearest = candidate;
+    }
+    if (beginning.empty() && wanted.size() >= kFewestOfBeginning && letters.starts_with(wanted)) {
+      beginning = candidate;
     }
     if (containing.empty() && wanted.size() >= kFewestLetters &&
         letters.find(wanted) != std::string::npos) {
@@ -114,6 +118,7 @@ std::string nearest_name(std::string_view name, const std::vector<std::string>& 
       contained = candidate;
     }
   }
+  if (!beginning.empty() && nearest_distance > 1) return beginning;
   if (!nearest.empty()) return nearest;
   return containing.empty() ? contained : containing;
 }

@@ -52,6 +52,8 @@ TEST(NearestName, IsWithinAsManyEditsAsItsLengthAllows) {
   EXPECT_EQ(nearest_name("completely-else", known), "");
   EXPECT_EQ(nearest_name("mi300x", known), "");  // three edits of six letters
   EXPECT_EQ(nearest_name("b3000", known), "b300");
+  EXPECT_EQ(nearest_name("qwen3-235b", {"qwen3-32b", "qwen3-235b-a22b"}), "qwen3-235b-a22b");
+  EXPECT_EQ(nearest_name("qwen3-31b", {"qwen3-32b", "qwen3-31b-a22b"}), "qwen3-32b");
 }
 
 TEST(NearestName, OfAFlagCountsNoDashes) {
