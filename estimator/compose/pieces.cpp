@@ -76,6 +76,7 @@ Plan piece_plan(const Plan& plan, int64_t stages, int64_t layers) {
   Json& cluster = tree["cluster"];
   if (world % plan.cluster.gpus_per_node != 0) cluster["gpus_per_node"] = world;
   cluster["nodes"] = world / cluster["gpus_per_node"].get<int64_t>();
+  tree["training"].erase("gradient_accumulation_steps");
   tree["training"]["global_batch_size"] = kMicroBatches * data * plan.training.micro_batch_size;
   return resolve_plan(tree, {.origin = "a piece of the plan"});
 }
@@ -132,6 +133,7 @@ std::string family_of(const Plan& plan) {
   const bool is_pipeline = plan.parallelism.pipeline > 1;
   if (is_pipeline && !data_ranks_change_shards(plan)) parallelism.erase("data");
   seen["training"].erase("global_batch_size");
+  seen["training"].erase("gradient_accumulation_steps");
   seen.erase("cluster");
   return seen.dump();
 }

@@ -412,6 +412,12 @@ void visit_fields(Visitor& visit, TrainingConfig& training) {
         {"samples of one step; auto: one micro-batch for each data rank (search needs a number)",
          kSize,
          {{"--global-batch-size,--gbs"}}});
+  visit("gradient_accumulation_steps",
+        training.gradient_accumulation_steps,
+        {"micro-batches of a step on each data rank, another way to say the global batch; auto: as "
+         "the global batch has",
+         kSize,
+         {{"--gradient-accumulation-steps"}}});
   visit("sequence_length",
         training.sequence_length,
         {"tokens of a sample; auto: the model's maximum, at most 8192",

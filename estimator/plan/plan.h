@@ -220,6 +220,7 @@ inline constexpr const char* kSelectiveByOperator = "op";
 struct TrainingConfig {
   int64_t micro_batch_size = 1;
   Auto<int64_t> global_batch_size;
+  Auto<int64_t> gradient_accumulation_steps;  ///< as said; Plan::micro_batches() has the number
   Auto<int64_t> sequence_length;
   Dtype dtype = Dtype::kBf16;
   Auto<bool> mixed_precision;

@@ -11,11 +11,18 @@ namespace estimator {
 
 int64_t model_ranks(const ParallelConfig& p) { return p.tensor * p.pipeline * p.context; }
 
+namespace {
+
+/// The largest number where the product is larger.
+int64_t product(int64_t a, int64_t b) {
+  int64_t both = 0;
+  return __builtin_mul_overflow(a, b, &both) ? std::numeric_limits<int64_t>::max() : both;
+}
+
+}  // namespace
+
 int64_t ranks_needed(const ParallelConfig& p) {
-  int64_t needed = 0;
-  return __builtin_mul_overflow(model_ranks(p), p.data.value_or(1), &needed)
-             ? std::numeric_limits<int64_t>::max()
-             : needed;
+  return product(model_ranks(p), p.data.value_or(1));
 }
 
 namespace {
@@ -124,7 +131,10 @@ void fill_in_defaults(Plan& plan, const PlanContext& context) {
 
   constexpr int64_t kLongestUsualSequence = 8192;
   t.sequence_length.fill_in(std::min(plan.model.max_position_embeddings, kLongestUsualSequence));
-  if (p.data.is_known()) t.global_batch_size.fill_in(t.micro_batch_size * p.data);
+  if (p.data.is_known()) {
+    t.global_batch_size.fill_in(
+        product(t.micro_batch_size * p.data, t.gradient_accumulation_steps.value_or(1)));
+  }
   t.make_vocab_size_divisible_by.fill_in(traits_of(t.framework).vocabulary_multiple);
   t.mixed_precision.fill_in(traits_of(t.framework).mixed_precision && t.dtype != Dtype::kFp32);
   if (const int64_t bytes = traits_of(t.framework).bucket_bytes) {

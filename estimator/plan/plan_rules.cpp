@@ -284,9 +284,23 @@ void check_batch_and_sequence(Rules& rules) {
                             t.micro_batch_size,
                             p.data.value_or(1),
                             per_step),
-                fmt::format("use a global batch of {} or {}",
-                            std::max(per_step, batch / per_step * per_step),
-                            (batch / per_step + 1) * per_step));
+                batch < per_step
+                    ? fmt::format("use a global batch of {}, or fewer data ranks", per_step)
+                    : fmt::format("use a global batch of {} or {}",
+                                  batch / per_step * per_step,
+                                  (batch / per_step + 1) * per_step));
+  const int64_t steps = t.gradient_accumulation_steps.value_or(batch / per_step);
+  rules.require(
+      batch / per_step == steps,
+      "the global batch is not that of the gradient accumulation",
+      fmt::format("training.global_batch_size = {}, training.gradient_accumulation_steps = {}, and "
+                  "{} micro-batches of {} on {} data ranks",
+                  batch,
+                  steps,
+                  batch / per_step,
+                  t.micro_batch_size,
+                  p.data.value_or(1)),
+      "give one of both, and `auto` for the other, or the ranks that they mean");
   const int64_t sequence = t.sequence_length.value_or(1);
   rules.require(
       batch < std::max(kLargestBatch, kLargestBatchOfRank * p.data.value_or(1) * p.pipeline),

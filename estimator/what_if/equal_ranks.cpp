@@ -11,6 +11,7 @@ namespace estimator {
 std::string rank_run_key(const Plan& plan, int64_t rank) {
   Json seen = without_what_changes_no_rank(to_json(plan));
   seen["training"].erase("global_batch_size");
+  seen["training"].erase("gradient_accumulation_steps");
   const ScheduleShape shape = schedule_shape(plan);
   const int64_t stage = ParallelLayout(plan.parallelism).coordinate(rank).pipeline;
   return fmt::format("rank {}, {} in flight, {} to run: {}",

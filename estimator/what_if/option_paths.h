@@ -17,6 +17,7 @@ inline constexpr const char* kExpert = "parallelism.expert";
 inline constexpr const char* kVirtual = "parallelism.virtual_stages";
 inline constexpr const char* kMicroBatch = "training.micro_batch_size";
 inline constexpr const char* kGlobalBatch = "training.global_batch_size";
+inline constexpr const char* kAccumulation = "training.gradient_accumulation_steps";
 inline constexpr const char* kAttention = "training.attention";
 inline constexpr const char* kDtype = "training.dtype";
 inline constexpr const char* kRecompute = "training.recompute";

@@ -244,20 +244,31 @@ constexpr Kind kTimeSaving[] = {overlapped_data_ranks,
                                 less_recompute,
                                 larger_micro_batch};
 
+/// What keeps the global batch as it was, in the words in which it was said.
+PlanEdits same_batch(const Start& from, const Plan& changed) {
+  const int64_t batch = from.plan.global_batch_size();
+  const Json said = from.spec.said(paths::kAccumulation);
+  if (said.is_null() && changed.global_batch_size() == batch) return {};
+  if (said.is_null()) return {{paths::kGlobalBatch, batch}};
+  const int64_t samples = changed.training.micro_batch_size * changed.data_parallel_size();
+  const int64_t steps = std::max<int64_t>(1, batch / samples);
+  return said == steps ? PlanEdits() : PlanEdits{{paths::kAccumulation, steps}};
+}
+
 /// The change, if the rules allow it. Where the global batch followed from what is changed it is
 /// given as it was: a step of less work is not a faster one.
 std::optional<PlanChange> change_of(const Start& from, const Proposal& proposal) {
   PlanChange change{proposal.text, proposal.edits, {}};
+  const PlanSpec open = from.spec.with({{paths::kAccumulation, "auto"}});
   try {
+    change.plan = resolve_plan(open.with(change.edits));
+    change.edits = merged(change.edits, same_batch(from, change.plan));
     change.plan = resolve_plan(from.spec.with(change.edits));
-    if (change.plan.global_batch_size() != from.plan.global_batch_size()) {
-      change.edits.push_back({paths::kGlobalBatch, from.plan.global_batch_size()});
-      change.plan = resolve_plan(from.spec.with(change.edits));
-    }
   } catch (const UserError&) {
     return {};
   }
   const bool is_same_job = change.plan.world_size() == from.plan.world_size() &&
+                           change.plan.global_batch_size() == from.plan.global_batch_size() &&
                            change.plan.training.framework == from.plan.training.framework;
   return is_same_job ? std::optional(std::move(change)) : std::nullopt;
 }

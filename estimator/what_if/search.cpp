@@ -179,6 +179,12 @@ Plan searched_plan(const PlanSpec& spec) {
                      .where = spec.context.origin,
                      .help = "give --global-batch-size"});
   }
+  if (spec.says(paths::kAccumulation)) {
+    throw UserError({.what = "the layouts of a search accumulate as often as their ranks need",
+                     .where = fmt::format("--gradient-accumulation-steps = {}",
+                                          spec.said(paths::kAccumulation).dump()),
+                     .help = "give --gradient-accumulation-steps auto"});
+  }
   return resolve_plan(alone(spec));
 }
 

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "estimator/base/database.h"
+#include "estimator/base/errors.h"
 #include "estimator/base/fields.h"
 #include "estimator/plan/plan_tree.h"
 #include "sim/cli/import/tree_entries.h"
@@ -45,6 +46,24 @@ void drop_empty_fractions(std::vector<SourceEntry>& entries) {
   }
 }
 
+/// Samples of a micro-batch follow from the whole batch and the ranks, or are the trainer's: flags
+/// say them.
+void ask_for_micro_batch(const std::string& origin, ImportedPlan& plan) {
+  constexpr const char* kPath = "training.micro_batch_size";
+  if (!said_key(plan, kPath).is_null()) return;
+  plan.unset.push_back(
+      {{.key = "train_micro_batch_size_per_gpu", .values = {}, .place = origin}, kPath});
+}
+
+/// DeepSpeed refuses it too.
+void refuse_two_types(const Json& tree, const std::string& origin) {
+  const auto enabled = [&](const char* key) { return estimator::find_in_tree(tree, key) == true; };
+  if (!enabled("fp16.enabled") || !enabled("bf16.enabled")) return;
+  throw estimator::UserError({.what = "two types of parameters are enabled",
+                              .where = origin + ": fp16.enabled, bf16.enabled",
+                              .help = "enable one of them"});
+}
+
 }  // namespace
 
 bool is_deepspeed_config(const Json& tree) {
@@ -64,10 +83,13 @@ ImportedPlan import_deepspeed_config(const Json& tree,
       .defaults = estimator::read_database<DefaultRow>(onerank_data::import_deepspeed_defaults_json,
                                                        "deepspeed_defaults.json"),
       .flags = false};
+  refuse_two_types(tree, origin);
   std::vector<SourceEntry> entries = entries_of_tree(tree, text, origin);
   drop_empty_fractions(entries);
   for (SourceEntry& entry : implied(tree, origin)) entries.push_back(std::move(entry));
-  return import_entries(std::move(entries), table, origin);
+  ImportedPlan plan = import_entries(std::move(entries), table, origin);
+  ask_for_micro_batch(origin, plan);
+  return plan;
 }
 
 }  // namespace sim

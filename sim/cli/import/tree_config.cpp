@@ -93,18 +93,6 @@ void set_machines(const std::vector<SourceEntry>& entries, ImportedPlan& plan) {
   set_key(plan, "cluster.gpus_per_node", gpus / machines);
 }
 
-/// micro-batch x accumulation x data ranks, where the file gives the accumulation and the ranks.
-void set_batch(const std::vector<SourceEntry>& entries, ImportedPlan& plan) {
-  const SourceEntry* steps = find_entry(entries, "tokens.batch_accumulation_per_replica");
-  const Json micro = said_key(plan, "training.micro_batch_size");
-  const Json data = said_key(plan, "parallelism.data");
-  if (steps == nullptr || !micro.is_number_integer() || !data.is_number_integer()) return;
-  int64_t batch = parse_whole_number(steps->value(), steps->place);
-  const bool overflows = __builtin_mul_overflow(batch, micro.get<int64_t>(), &batch) ||
-                         __builtin_mul_overflow(batch, data.get<int64_t>(), &batch);
-  if (!overflows) set_key(plan, "training.global_batch_size", batch);
-}
-
 }  // namespace
 
 std::optional<ImportedPlan> import_tree_config(const Json& tree,
@@ -119,7 +107,6 @@ std::optional<ImportedPlan> import_tree_config(const Json& tree,
   if (!plan.tree.json().contains("model")) whole.erase("model");  // it is in another file
   whole.merge_patch(plan.tree.json());
   plan.tree = whole;
-  set_batch(entries, plan);
   if (row->program == "nanotron") set_machine(entries, plan);
   set_machines(entries, plan);
   return plan;

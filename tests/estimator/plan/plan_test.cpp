@@ -46,6 +46,17 @@ TEST(Plan, FillsInWhatIsLeftOut) {
   EXPECT_EQ(plan.padded_vocab_size(), 128256);  // = 501 x 256
 }
 
+// 3 samples x 4 micro-batches x 8 data ranks.
+TEST(Plan, HasTheGlobalBatchThatItsAccumulationSays) {
+  const Json said = {
+      {"micro_batch_size", 3}, {"global_batch_size", nullptr}, {"gradient_accumulation_steps", 4}};
+  const Plan plan = small_plan({{"training", said}});
+  EXPECT_EQ(plan.global_batch_size(), 96);
+  EXPECT_EQ(plan.micro_batches(), 4);
+  const Json tensor = {{"parallelism", {{"tensor", 2}}}, {"training", said}};
+  EXPECT_EQ(small_plan(tensor).global_batch_size(), 48);
+}
+
 TEST(Plan, TakesTheWorldFromTheEnvironment) {
   const Plan plan = small_plan({{"cluster", {{"nodes", nullptr}, {"gpus_per_node", nullptr}}},
                                 {"training", {{"global_batch_size", nullptr}}}},

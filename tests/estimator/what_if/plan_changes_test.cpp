@@ -84,6 +84,12 @@ TEST(PlanChanges, SayNoMoreThanTheyHaveTo) {
   EXPECT_EQ(edits(changed_spec(no_batch), "tensor 2 (data 4)"),
             merged(tensor, {{"training.global_batch_size", 8}}));
 
+  const PlanSpec accumulated = changed_spec(
+      {{"training", {{"global_batch_size", nullptr}, {"gradient_accumulation_steps", 3}}}});
+  EXPECT_EQ(edits(accumulated, "tensor 2 (data 4)"),
+            merged(tensor, {{"training.gradient_accumulation_steps", 6}}));
+  EXPECT_TRUE(edits(accumulated, "full recompute").size() == 1);
+
   const PlanSpec data = changed_spec({{"parallelism", {{"data", 8}}}});
   EXPECT_EQ(edits(data, "tensor 2 (data 4)"), merged(tensor, {{"parallelism.data", "auto"}}));
 

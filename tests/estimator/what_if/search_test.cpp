@@ -7,6 +7,7 @@
 #include "estimator/base/errors.h"
 #include "estimator/base/fields.h"
 #include "estimator/base/units.h"
+#include "tests/estimator/test_plans.h"
 
 namespace estimator {
 namespace {
@@ -151,6 +152,12 @@ TEST(Search, NeedsAGlobalBatch) {
   } catch (const UserError& error) {
     EXPECT_THAT(error.what(), HasSubstr("--global-batch-size"));
   }
+}
+
+TEST(Search, RefusesAnAccumulationForAllLayouts) {
+  const PlanSpec spec = open_spec({{"training", {{"gradient_accumulation_steps", 2}}}});
+  EXPECT_THAT(complaint_of([&] { searched_plan(spec); }),
+              HasSubstr("--gradient-accumulation-steps auto"));
 }
 
 Layout found_like(double seconds, int64_t free_gib, int64_t nodes) {

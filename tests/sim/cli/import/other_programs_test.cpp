@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -13,6 +14,7 @@ namespace {
 
 using estimator::Json;
 using testing::HasSubstr;
+using testing::Not;
 
 ImportedPlan imported(const std::string& text) {
   auto plan = import_text(text, "file");
@@ -216,6 +218,40 @@ TEST(DeepspeedConfig, TellsTheTrainersSizesFromDeepspeedsDefaults) {
   EXPECT_FALSE(second.contains("stage3_param_persistence_threshold"));
 }
 
+// A batch of a step is micro-batch x accumulation x ranks (_set_batch_related_parameters in
+// deepspeed/runtime/config.py).
+TEST(DeepspeedConfig, SaysTheAccumulation) {
+  const ImportedPlan plan =
+      imported(R"({"train_micro_batch_size_per_gpu": 2, "gradient_accumulation_steps": 8})");
+  EXPECT_EQ(said_key(plan, "training.gradient_accumulation_steps"), 8);
+  const ImportedPlan open = imported(
+      R"({"train_micro_batch_size_per_gpu": "auto", "gradient_accumulation_steps": "auto"})");
+  EXPECT_TRUE(said_key(open, "training.gradient_accumulation_steps").is_null());
+}
+
+TEST(DeepspeedConfig, AsksForAMicroBatchThatFlagsSay) {
+  const auto complaint = [](const std::string& text) -> std::string {
+    const ImportedPlan plan = imported(text);
+    try {
+      check_complete(plan, plan.tree.json(), true);
+    } catch (const estimator::UserError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  for (const char* size :
+       {R"("train_batch_size": 64)", R"("train_micro_batch_size_per_gpu": "auto")"}) {
+    EXPECT_THAT(complaint(fmt::format("{{{}}}", size)), HasSubstr("--mbs N")) << size;
+  }
+  EXPECT_THAT(complaint(R"({"train_micro_batch_size_per_gpu": 1})"), Not(HasSubstr("--mbs")));
+}
+
+TEST(DeepspeedConfig, RefusesTwoTypes) {
+  EXPECT_THROW(imported(R"({"train_batch_size": 8, "fp16": {"enabled": true},
+                            "bf16": {"enabled": true}})"),
+               estimator::UserError);
+}
+
 TEST(DeepspeedConfig, NamesWhatIsNotModelled) {
   const auto of = [](const std::string& zero) {
     return techniques_of(imported("{\"zero_optimization\": {\"stage\": 3, " + zero + "}}"));
@@ -277,7 +313,7 @@ tokens:
   const Json tree = plan->tree.json();
   EXPECT_EQ(tree["training"]["framework"], "nanotron");
   EXPECT_EQ(tree["training"]["dtype"], "bf16");
-  EXPECT_EQ(tree["training"]["global_batch_size"], 2 * 8 * 4);
+  EXPECT_EQ(tree["training"]["gradient_accumulation_steps"], 8);
   EXPECT_EQ(tree["parallelism"]["pipeline_schedule"], "gpipe");
   EXPECT_EQ(tree["parallelism"]["sequence_parallel"], true);
   EXPECT_EQ(tree["model"]["num_query_groups"], 8);
