@@ -61,16 +61,6 @@ void note_attention_flops(std::vector<std::string>& notes, const Plan& plan) {
                   100 * share));
 }
 
-/// Measured by scripts/against-transformers: the peaks of two trainings, by 3.0 and 8.8 %.
-void note_tied_stage3(std::vector<std::string>& notes, const Plan& plan) {
-  const bool is_stage3 =
-      traits_of(plan.training.framework).deepspeed_engine && plan.parallelism.zero_stage == 3;
-  if (!is_stage3 || !plan.model.tie_embeddings) return;
-  notes.push_back(
-      "warning: with tied embeddings DeepSpeed's stage 3 keeps parameters gathered for longer than "
-      "is modelled: two runs of the real engine needed 3 and 9 % more memory");
-}
-
 }  // namespace
 
 std::vector<std::string> plan_notes(const Plan& plan) {
@@ -80,7 +70,6 @@ std::vector<std::string> plan_notes(const Plan& plan) {
   note_modules(notes, plan);
   note_scores(notes, plan);
   note_attention_flops(notes, plan);
-  note_tied_stage3(notes, plan);
   return notes;
 }
 

@@ -13,7 +13,7 @@ FrameworkTraits megatron_lm() {
       .transformer_engine = true,
       .fused_gated_activation = true,
       .fused_rotary = true,
-      .rotary_at_first_use = true,  // RotaryEmbedding.forward in rotary_pos_embedding.py, cached
+      .rotary_made = RotaryMade::kAtFirstUse,  // RotaryEmbedding.forward in rotary_pos_embedding.py
       .batch_first_attention = true,
       .fused_weight_gradient = true,
       // LinearWithGradAccumulationAndAsyncCommunication in megatron/core/tensor_parallel/layers.py;
@@ -187,13 +187,16 @@ FrameworkTraits torchtitan() {
 /// The models of Hugging Face transformers (models/llama/modeling_llama.py of 4.57), whoever trains
 /// them.
 FrameworkTraits transformers_models() {
-  return {.rotary_at_first_use = true,
+  return {.rotary_made = RotaryMade::kInEachForward,
           .separate_products = true,
           .autograd_products = true,
           .norm_of_operators = true,
           .norms_last = true,
           .torch_attention = true,
           .returns_logits = true,
+          .reads_mask = true,    // _ignore_causal_mask_sdpa in masking_utils.py
+          .reads_losses = true,  // logging_nan_inf_filter in _inner_training_loop of trainer.py
+          .decay_groups = true,  // create_optimizer in trainer.py
           .data_parallel_only = true,
           .stage_outputs = StageOutputs::kKept,
           .loss_buffers = LossBuffers::kTorch,
@@ -208,6 +211,7 @@ FrameworkTraits transformers() {
   traits.mixed_precision = true;
   traits.gradient_keeping = GradientKeeping::kUntilZeroed;
   traits.master_weights = false;
+  traits.clips_on_device = true;  // torch.nn.utils.clip_grad_norm_
   traits.reducer_buckets = true;
   // kDefaultFirstBucketBytes in torch/csrc/distributed/c10d/reducer.hpp, bucket_cap_mb of
   // DistributedDataParallel
@@ -236,8 +240,10 @@ FrameworkTraits transformers() {
       "policy computes and reduces in the plan's dtype; with several micro-batches gradients stay "
       "whole until the last one, and are reduced once; FSDP of version 1 is not supported",
       "recompute full is gradient_checkpointing, whose checkpoints are reentrant",
-      "AdamW (adamw_torch_fused) over parameters in their own type; gradients are clipped "
-      "(max_grad_norm), and zeroed after each step"};
+      "AdamW (adamw_torch_fused) over parameters in their own type, in two groups, of which one "
+      "does not decay; gradients are clipped (max_grad_norm), and zeroed after each step",
+      "in each micro-batch the host waits for its GPU three times: it reads whether the mask has "
+      "only ones, and whether the loss is NaN or infinite (logging_nan_inf_filter)"};
   return traits;
 }
 
@@ -274,10 +280,12 @@ FrameworkTraits deepspeed() {
       "stage 3: a part of each parameter, as of a model made under zero.Init; modules are "
       "gathered, gathered ahead and released as DeepSpeed's coordinator does with the modules "
       "of transformers' Llama (runtime/zero/stage3.py, partitioned_param_coordinator.py)",
-      "one parameter group, as with an optimizer that DeepSpeed's JSON names; with an "
-      "optimizer of the Trainer there are two, and twice as many gathers after a step",
+      "two parameter groups, as with an optimizer of the Trainer, each with flat tensors, a norm "
+      "and an update of its own; --no-decay-groups: one, as with an optimizer that DeepSpeed's "
+      "JSON names",
       "the norm of the gradients casts each to fp64; in fp16 they are also searched for "
       "infinities; all ranks sum one number for each of the two",
+      "the host reads mask and loss of each micro-batch, and the norm after a step",
       "not counted: the broadcast of the parameters at the start",
       "layers and loss as in the framework transformers, of a model in 16 bits"};
   return traits;

@@ -48,6 +48,15 @@ constexpr std::array<EnumName<StageOutputs>, 3> enum_names(StageOutputs) {
            {StageOutputs::kPartitioned, "partitioned"}}};
 }
 
+/// When the tables of rotary positions are made: with the model; by each chunk of layers in its
+/// first forward; or in every forward, for which they are freed again.
+enum class RotaryMade { kWithModel, kAtFirstUse, kInEachForward };
+constexpr std::array<EnumName<RotaryMade>, 3> enum_names(RotaryMade) {
+  return {{{RotaryMade::kWithModel, "with_model"},
+           {RotaryMade::kAtFirstUse, "at_first_use"},
+           {RotaryMade::kInEachForward, "in_each_forward"}}};
+}
+
 struct FrameworkTraits {
   Framework framework = Framework::kPlain;
   std::string stands_for;
@@ -55,7 +64,7 @@ struct FrameworkTraits {
   bool fused_gated_activation = false;
   bool fused_rotary = false;
   bool complex_rotary = false;
-  bool rotary_at_first_use = false;
+  RotaryMade rotary_made = RotaryMade::kWithModel;
   bool batch_first_attention = false;
   bool query_keeps_packed = false;
   bool separate_products = false;
@@ -64,6 +73,10 @@ struct FrameworkTraits {
   bool norms_last = false;
   bool torch_attention = false;
   bool returns_logits = false;
+  bool reads_mask = false;
+  bool reads_losses = false;
+  bool decay_groups = false;
+  bool clips_on_device = false;
   bool mixed_precision = false;
   bool data_parallel_only = false;
   bool selective_by_operator = false;
@@ -132,9 +145,7 @@ void visit_fields(Visitor& visit, FrameworkTraits& traits) {
   visit("complex_rotary",
         traits.complex_rotary,
         "rotary positions are products of fp32 complex numbers");
-  visit("rotary_at_first_use",
-        traits.rotary_at_first_use,
-        "each chunk of layers makes rotary tables of its own in its first forward");
+  visit("rotary_made", traits.rotary_made, "when the tables of rotary positions are made");
   visit("batch_first_attention",
         traits.batch_first_attention,
         "flash attention copies its inputs and its output between [s, b] and [b, s]");
@@ -155,6 +166,18 @@ void visit_fields(Visitor& visit, FrameworkTraits& traits) {
   visit("returns_logits",
         traits.returns_logits,
         "the forward returns the logits beside the loss, in fp32 after autocast");
+  visit("reads_mask",
+        traits.reads_mask,
+        "in each forward the host reads whether the batch's mask has only ones");
+  visit("reads_losses",
+        traits.reads_losses,
+        "after each backward the host reads whether the loss is a number");
+  visit("decay_groups",
+        traits.decay_groups,
+        "the optimizer has two groups of parameters, unless the plan says no: norms do not decay");
+  visit("clips_on_device",
+        traits.clips_on_device,
+        "the GPU computes by what gradients are multiplied to clip them");
   visit("mixed_precision",
         traits.mixed_precision,
         "parameters are fp32 and computation is in 16 bits, unless the plan says no");

@@ -442,6 +442,12 @@ void visit_fields(Visitor& visit, TrainingConfig& training) {
       {"the optimizer; sgd has momentum; muon (Megatron-LM) updates matrices, and AdamW the other "
        "parameters",
        {{"--optimizer", "", "", "adam=adamw"}}});
+  visit("decay_groups",
+        training.decay_groups,
+        {"transformers, deepspeed: the optimizer has a group of parameters that decay and one of "
+         "those that do not (norms, biases), as the Trainer makes it; off: one group, as DeepSpeed "
+         "makes it for the optimizer of its JSON; auto: on there",
+         {{"--no-decay-groups", "false", "the optimizer has one group of parameters"}}});
   visit("muon_num_ns_steps",
         training.muon_num_ns_steps,
         {"muon: Newton-Schulz steps", Range{1, 100}, {{"--muon-num-ns-steps"}}});

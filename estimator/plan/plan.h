@@ -225,6 +225,7 @@ struct TrainingConfig {
   Dtype dtype = Dtype::kBf16;
   Auto<bool> mixed_precision;
   Optimizer optimizer = Optimizer::kAdamw;
+  Auto<bool> decay_groups;
   int64_t muon_num_ns_steps = 5;
   bool muon_split_qkv = true;
   bool muon_nesterov = false;

@@ -137,6 +137,7 @@ void fill_in_defaults(Plan& plan, const PlanContext& context) {
   }
   t.make_vocab_size_divisible_by.fill_in(traits_of(t.framework).vocabulary_multiple);
   t.mixed_precision.fill_in(traits_of(t.framework).mixed_precision && t.dtype != Dtype::kFp32);
+  t.decay_groups.fill_in(traits_of(t.framework).decay_groups);
   if (const int64_t bytes = traits_of(t.framework).bucket_bytes) {
     p.bucket_elements.fill_in(bytes / bytes_per_element(t.parameter_dtype()));
     p.overlap_grad_reduce = p.zero_stage == 0;  // PyTorch's reducer always does

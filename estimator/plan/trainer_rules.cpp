@@ -19,6 +19,14 @@ void check_mixed_precision(Rules& rules) {
                 "use --bf16, or leave it out");
 }
 
+void check_decay_groups(Rules& rules) {
+  const TrainingConfig& t = rules.plan_.training;
+  rules.require(!t.decay_groups.value_or(false) || traits_of(t.framework).decay_groups,
+                "only transformers' Trainer has this key",
+                "training.decay_groups, training.framework = " + to_string(t.framework),
+                "leave it out, or use --framework transformers or deepspeed");
+}
+
 /// The ways in which ranks could share the work, but that the framework's own here do not have.
 void check_ranks(Rules& rules) {
   const ParallelConfig& p = rules.plan_.parallelism;
@@ -44,6 +52,7 @@ void check_ranks(Rules& rules) {
 
 void check_trainer(Rules& rules) {
   check_mixed_precision(rules);
+  check_decay_groups(rules);
   const TrainingConfig& t = rules.plan_.training;
   if (!traits_of(t.framework).data_parallel_only) return;
   check_ranks(rules);

@@ -105,7 +105,7 @@ LatentRotary::LatentRotary(const ShardContext& context)
               context.plan.model.qk_pos_emb_head_dim,
               fused_,
               /*keeps_angles=*/fused_) {
-  if (!context.framework().rotary_at_first_use) prepare();
+  if (context.framework().rotary_made == estimator::RotaryMade::kWithModel) prepare();
 }
 
 /// Megatron-LM's operators gather the pairs into halves first, which is a copy.

@@ -82,6 +82,17 @@ struct InPlaceRotary : torch::autograd::Function<InPlaceRotary> {
 
 }  // namespace
 
+namespace {
+
+/// [width / 2], fp32.
+at::Tensor inverse_frequencies(int64_t width, double base, const at::TensorOptions& options) {
+  const at::TensorOptions fp32 = options.dtype(at::kFloat);
+  const at::Tensor exponents = at::arange(0, width, 2, fp32) / static_cast<double>(width);
+  return at::pow(base, -exponents);
+}
+
+}  // namespace
+
 RotaryEmbedding::RotaryEmbedding(const ShardContext& context)
     : RotaryEmbedding(context,
                       context.plan.model.rotary_width(),
@@ -100,12 +111,15 @@ RotaryEmbedding::RotaryEmbedding(const ShardContext& context,
       fused_(fused),
       complex_(context.framework().complex_rotary),
       from_angles_(context.framework().fused_rotary && !fused),
-      keeps_angles_(keeps_angles) {}
+      keeps_angles_(keeps_angles),
+      in_each_forward_(context.framework().rotary_made == estimator::RotaryMade::kInEachForward) {
+  if (in_each_forward_) frequencies_ = inverse_frequencies(width_, base_, options_);
+}
 
 RotaryTables RotaryEmbedding::make_tables() const {
   const at::TensorOptions fp32 = options_.dtype(at::kFloat);
-  const at::Tensor exponents = at::arange(0, width_, 2, fp32) / static_cast<double>(width_);
-  const at::Tensor angles = at::outer(at::arange(sequence_, fp32), at::pow(base_, -exponents));
+  const at::Tensor frequencies = inverse_frequencies(width_, base_, options_);
+  const at::Tensor angles = at::outer(at::arange(sequence_, fp32), frequencies);
   if (complex_) {
     const at::Tensor own = own_chunks(angles, 0, place_).unsqueeze(1).unsqueeze(1);
     return {.cos = {}, .sin = {}, .rotations = at::polar(at::ones_like(own), own)};
@@ -122,6 +136,26 @@ RotaryTables RotaryEmbedding::make_tables() const {
   block.select(0, 0).copy_(both.cos());
   block.select(0, 1).copy_(both.sin());
   return {.cos = block.select(0, 0), .sin = block.select(0, 1)};
+}
+
+/// LlamaRotaryEmbedding.forward in models/llama/modeling_llama.py of transformers, whose factor
+/// (attention_scaling) is 1. Between forwards the last ones stay: autograd, or a checkpoint, holds
+/// them until the backward is over anyhow.
+RotaryTables RotaryEmbedding::tables_of_forward() const {
+  const at::Tensor positions = at::arange(sequence_, options_.dtype(at::kLong)).to(at::kFloat);
+  const at::Tensor angles = at::outer(positions, frequencies_);
+  const at::Tensor both = at::cat({angles, angles}, -1).unsqueeze(1).unsqueeze(1);
+  return {.cos = (both.cos() * 1.0).to(options_.dtype()),
+          .sin = (both.sin() * 1.0).to(options_.dtype())};
+}
+
+void RotaryEmbedding::begin_forward() const {
+  if (!in_each_forward_) {
+    tables();
+    return;
+  }
+  *tables_ = {};
+  *tables_ = tables_of_forward();
 }
 
 const RotaryTables& RotaryEmbedding::tables() const {

@@ -25,8 +25,9 @@ at::Tensor rotate(const at::Tensor& input, const RotaryTables& tables, int sign)
 void rotate_in_place(const at::Tensor& input, const RotaryTables& tables, int sign);
 
 /// The tables for one shard's part of the sequence, [rows, 1, 1, width], in the model's type. They
-/// are made when they are first used. If the angles are not kept, both tables lie in one block,
-/// which is as large as the fp32 angles or complex numbers that frameworks keep instead.
+/// are made when they are first used, or in each forward. If the angles are not kept, both tables
+/// lie in one block, which is as large as the fp32 angles or complex numbers that frameworks keep
+/// instead.
 class RotaryEmbedding {
  public:
   /// The first form is for whole heads, and fused if the framework has a fused kernel; the second
@@ -45,9 +46,12 @@ class RotaryEmbedding {
   at::Tensor apply_in_place(const at::Tensor& input) const;
 
   const RotaryTables& tables() const;
+  /// A forward of the model begins: there are tables, made for it where the framework does so.
+  void begin_forward() const;
 
  private:
   RotaryTables make_tables() const;
+  RotaryTables tables_of_forward() const;
   at::Tensor apply_angles(const at::Tensor& input) const;
 
   Observer& observer_;
@@ -60,6 +64,8 @@ class RotaryEmbedding {
   bool complex_;
   bool from_angles_;  ///< each use makes cosine and sine of the angles, and keeps them
   bool keeps_angles_;
+  bool in_each_forward_;
+  at::Tensor frequencies_;  ///< fp32, [width / 2]; of tables that are made in each forward
   std::unique_ptr<RotaryTables> tables_ = std::make_unique<RotaryTables>();
 };
 

@@ -36,6 +36,8 @@ class DataParallel {
   virtual void begin_iteration() = 0;
   /// From now on, backwards of the chunk are those of its last micro-batch.
   virtual void start_last_micro_batch(int64_t chunk) = 0;
+  /// Called before the forward of each micro-batch.
+  virtual void start_forward() {}
   /// Called before and after the backward of each micro-batch.
   virtual void start_backward() = 0;
   virtual void finish_backward() = 0;

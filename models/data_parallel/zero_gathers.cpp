@@ -24,6 +24,7 @@ struct NamedCalls {
 
 /// The model and its decoder; a layer; its attention; its MLP; the activation. In the backward a
 /// layer's last module comes first.
+constexpr const char* kOutputLayer = "output_layer";
 constexpr std::array<NamedCalls, 8> kCalls = {{{"word_embeddings", {.forward = 2}},
                                                {"input_layernorm", {.forward = 1}},
                                                {"self_attention.query", {.forward = 1}},
@@ -31,7 +32,7 @@ constexpr std::array<NamedCalls, 8> kCalls = {{{"word_embeddings", {.forward = 2
                                                {"mlp.gate", {.forward = 1, .backward = 1}},
                                                {"mlp.up", {.forward = 1}},
                                                {"linear_fc2", {.backward = 2}},
-                                               {"output_layer", {.backward = 1}}}};
+                                               {kOutputLayer, {.backward = 1}}}};
 
 bool contains(const std::string& text, const char* part) {
   return text.find(part) != std::string::npos;
@@ -68,11 +69,14 @@ void ZeroGathers::set_parameters(const ParameterList& parameters) {
 ZeroGathers::Module& ZeroGathers::module_of(const void* module, const ParameterList& parameters) {
   const auto [found, is_new] = modules_.try_emplace(module);
   if (!is_new) return found->second;
-  const bool is_first_layer = contains(parameters.front()->name, "layers.0.");
-  found->second.calls_before = calls_before(parameters.front()->name, is_first_layer);
   for (const Parameter* parameter : parameters) {
     found->second.held.push_back(held_of_.at(parameter));
   }
+  Held& first = *found->second.held.front();
+  // A second module with the same parameter is the output layer of tied embeddings.
+  const std::string name = first.is_of_module ? kOutputLayer : first.parameter->name;
+  found->second.calls_before = calls_before(name, contains(name, "layers.0."));
+  first.is_of_module = true;
   return found->second;
 }
 

@@ -73,6 +73,7 @@ class ZeroGathers {
     bool is_whole = false;
     std::shared_ptr<Gather> gather;  ///< that has begun and for which nobody has waited
     std::set<const void*> users;     ///< modules that run
+    bool is_of_module = false;       ///< a module has it that has run
     int64_t number = 0;              ///< in the order of the model
     int64_t fetched_for = -1;        ///< the last step for which it was taken from the queue
   };

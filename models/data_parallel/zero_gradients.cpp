@@ -5,7 +5,9 @@
 #include <ATen/ops/isinf.h>
 #include <ATen/ops/isnan.h>
 #include <ATen/ops/linalg_vector_norm.h>
+#include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/stack.h>
+#include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/CachingDeviceAllocator.h>
 #include <c10/core/GradMode.h>
@@ -80,15 +82,28 @@ void agree_on_overflow(const std::vector<at::Tensor>& found,
 
 at::Tensor norm_of_ranks(const std::vector<at::Tensor>& gradients,
                          const std::shared_ptr<Communicator>& group,
-                         c10::ScalarType type) {
+                         const at::TensorOptions& options) {
   std::vector<at::Tensor> norms;
   norms.reserve(gradients.size());
   for (const at::Tensor& gradient : gradients) {
     norms.push_back(at::linalg_vector_norm(gradient.to(at::kDouble), 2));
   }
-  at::Tensor sum = at::stack(norms).square().sum().to(type);
+  at::Tensor sum =
+      norms.empty() ? at::zeros({}, options) : at::stack(norms).square().sum().to(options);
   if (group) group->all_reduce(sum);
-  return sum.sqrt();
+  const at::Tensor norm = sum.sqrt();
+  const at::Tensor is_none = at::isnan(norm).logical_or(at::isinf(norm));
+  return at::where(is_none, at::scalar_tensor(-1, options.device(at::kCPU)).to(options), norm);
+}
+
+at::Tensor norm_of_groups(const std::vector<at::Tensor>& norms) {
+  return at::linalg_vector_norm(at::stack(norms), 2);
+}
+
+at::Tensor clipping_factor(const at::Tensor& norm) {
+  constexpr double kLossScale = 1, kLimit = 1e30;
+  const at::Tensor excess = (norm / kLossScale + 1e-6) / kLimit;
+  return 1.0 / (excess.clamp_min(1) * kLossScale);
 }
 
 at::Tensor joined(const std::vector<at::Tensor>& tensors) {

@@ -37,11 +37,18 @@ at::Tensor overflow_of(const at::Tensor& gradients);
 void agree_on_overflow(const std::vector<at::Tensor>& found,
                        const std::shared_ptr<Communicator>& group);
 
-/// The norm of the gradients of all ranks, of which each is cast to fp64 (get_grad_norm_direct).
-/// The sum over the ranks is of this type.
+/// The norm of the gradients of all ranks, of which each is cast to fp64, and -1 if it is no number
+/// (get_grad_norm_direct). The sum over the ranks has the type and device of `options`.
 at::Tensor norm_of_ranks(const std::vector<at::Tensor>& gradients,
                          const std::shared_ptr<Communicator>& group,
-                         c10::ScalarType type);
+                         const at::TensorOptions& options);
+
+/// The norm of several groups of gradients.
+at::Tensor norm_of_groups(const std::vector<at::Tensor>& norms);
+
+/// By what gradients are multiplied so that their norm is at most a limit
+/// (unscale_and_clip_grads): 1, since here no norm reaches it.
+at::Tensor clipping_factor(const at::Tensor& norm);
 
 /// One flat tensor of them: a view of a single one, a copy of several.
 at::Tensor joined(const std::vector<at::Tensor>& tensors);

@@ -26,12 +26,12 @@ at::Tensor part(const at::Tensor& flat, const FlatRange& range) {
 
 }  // namespace
 
-std::vector<RankSlice> rank_slices(const std::vector<FlatRange>& places, int64_t partition) {
+std::vector<RankSlice> rank_slices(const std::vector<FlatPlace>& places) {
   std::vector<RankSlice> slices;
-  for (const FlatRange& place : places) {
-    for (int64_t begin = place.begin; begin < place.end;) {
+  for (const auto& [range, partition] : places) {
+    for (int64_t begin = range.begin; begin < range.end;) {
       const int64_t rank = begin / partition;
-      const int64_t end = std::min(place.end, (rank + 1) * partition);
+      const int64_t end = std::min(range.end, (rank + 1) * partition);
       if (slices.empty() || slices.back().rank != rank) slices.push_back({.rank = rank});
       slices.back().elements += end - begin;
       begin = end;
@@ -40,41 +40,45 @@ std::vector<RankSlice> rank_slices(const std::vector<FlatRange>& places, int64_t
   return slices;
 }
 
-ZeroPartition::ZeroPartition(const ParameterList& parameters, ZeroPartitionOptions options)
+ZeroPartition::ZeroPartition(const std::vector<ParameterList>& groups, ZeroPartitionOptions options)
     : options_(std::move(options)), reductions_(options_.device, &options_.observer) {
-  int64_t begin = 0;
-  slots_.reserve(parameters.size());
-  for (Parameter* parameter : parameters) {
-    const int64_t end = begin + parameter->value.numel();
-    slots_.push_back({.parameter = parameter, .place = {begin, end}});
-    begin = end;
-  }
-  move_parameters();
+  for (const ParameterList& parameters : groups) add_group(parameters);
 }
 
-void ZeroPartition::move_parameters() {
+void ZeroPartition::add_group(const ParameterList& parameters) {
   std::vector<at::Tensor> values;
-  for (const Slot& slot : slots_) values.push_back(slot.parameter->value);
-  const int64_t alignment = kAlignment * group_size(options_.data_group);
-  flat_ = joined_through_host(
-      values, estimator::round_up(slots_.back().place.end, alignment), options_.device_computes);
-  observer().memory_lasts(flat_, {MemoryCategory::kParameter, "parameter_buffer", ""});
-  for (const Slot& slot : slots_) {
-    at::Tensor& value = slot.parameter->value;
-    value.set_data(part(flat_, slot.place).view(value.sizes()));
-    when_gradient_is_there(*slot.parameter, [this, &slot] { gradient_is_there(slot); });
+  int64_t elements = 0;
+  for (const Parameter* parameter : parameters) {
+    values.push_back(parameter->value);
+    elements += parameter->value.numel();
   }
+  const int64_t alignment = kAlignment * group_size(options_.data_group);
+  const at::Tensor flat = joined_through_host(
+      values, estimator::round_up(elements, alignment), options_.device_computes);
+  observer().memory_lasts(flat, {MemoryCategory::kParameter, "parameter_buffer", ""});
+  int64_t begin = 0;
+  for (Parameter* parameter : parameters) {
+    at::Tensor& value = parameter->value;
+    const FlatRange place{begin, begin + value.numel()};
+    value.set_data(part(flat, place).view(value.sizes()));
+    const Slot& slot =
+        slots_.emplace_back(Slot{.parameter = parameter, .group = groups_.size(), .place = place});
+    when_gradient_is_there(*parameter, [this, &slot] { gradient_is_there(slot); });
+    begin = place.end;
+  }
+  groups_.push_back({.first = parameters.front(), .flat = flat, .elements = elements});
 }
 
-FlatRange ZeroPartition::mine() const {
-  const int64_t elements = flat_.numel() / group_size(options_.data_group);
+FlatRange ZeroPartition::mine(const Group& group) const {
+  const int64_t elements = group.flat.numel() / group_size(options_.data_group);
   const int64_t index = options_.data_group ? options_.data_group->index() : 0;
   return {index * elements, (index + 1) * elements};
 }
 
 FlatRange ZeroPartition::own_part(const Slot& slot) const {
-  const int64_t begin = std::clamp(mine().begin, slot.place.begin, slot.place.end);
-  return {begin, std::clamp(mine().end, begin, slot.place.end)};
+  const FlatRange partition = mine(groups_[slot.group]);
+  const int64_t begin = std::clamp(partition.begin, slot.place.begin, slot.place.end);
+  return {begin, std::clamp(partition.end, begin, slot.place.end)};
 }
 
 bool ZeroPartition::is_mine(const Slot& slot) const {
@@ -90,7 +94,7 @@ void ZeroPartition::gradient_is_there(const Slot& slot) {
 void ZeroPartition::make_buffers() {
   const std::size_t wanted = options_.overlap ? 2 : 1;
   while (bucket_.buffers.size() < wanted) {
-    bucket_.buffers.push_back(at::empty({options_.bucket_elements}, flat_.options()));
+    bucket_.buffers.push_back(at::empty({options_.bucket_elements}, options()));
     observer().memory_lasts(bucket_.buffers.back(),
                             {MemoryCategory::kCommunication, "reduce_bucket", ""});
   }
@@ -146,14 +150,32 @@ void ZeroPartition::reduce_bucket() {
   bucket_.elements = 0;
 }
 
-/// average_tensor: the slices are copied into one tensor, which is all-reduced, and each rank
-/// copies back those that are its own.
+/// average_tensor and allreduce_and_scatter: slices are sent together until they are more than a
+/// bucket.
 void ZeroPartition::average(const at::Tensor& gradients) {
   gradients.div_(group_size(options_.data_group));
   if (!options_.data_group) return;
-  std::vector<FlatRange> places;
-  for (const Slot* slot : bucket_.slots) places.push_back(slot->place);
-  const std::vector<RankSlice> slices = rank_slices(places, mine().end - mine().begin);
+  std::vector<FlatPlace> places;
+  for (const Slot* slot : bucket_.slots) {
+    const FlatRange partition = mine(groups_[slot->group]);
+    places.push_back({slot->place, partition.end - partition.begin});
+  }
+  std::vector<RankSlice> together;
+  int64_t begin = 0, elements = 0;
+  for (const RankSlice& slice : rank_slices(places)) {
+    together.push_back(slice);
+    elements += slice.elements;
+    if (elements <= options_.bucket_elements) continue;
+    sum_over_ranks(gradients.narrow(0, begin, elements), std::exchange(together, {}));
+    begin += std::exchange(elements, 0);
+  }
+  if (!together.empty()) sum_over_ranks(gradients.narrow(0, begin, elements), together);
+}
+
+/// allreduce_and_copy_with_multiple_ranks: the slices are copied into one tensor, which is
+/// all-reduced, and each rank copies back those that are its own.
+void ZeroPartition::sum_over_ranks(const at::Tensor& gradients,
+                                   const std::vector<RankSlice>& slices) {
   std::vector<int64_t> sizes;
   sizes.reserve(slices.size());
   for (const RankSlice& slice : slices) sizes.push_back(slice.elements);
@@ -169,7 +191,7 @@ void ZeroPartition::average(const at::Tensor& gradients) {
 /// copy_grads_in_partition: the buffer will be written again.
 void ZeroPartition::keep(const Slot& slot) {
   if (!kept_.defined()) {
-    kept_ = at::empty({kept_gradients()}, flat_.options());
+    kept_ = at::empty({kept_gradients()}, options());
     observer().memory_lasts(kept_, {MemoryCategory::kGradient, kZeroModule, ""});
     kept_elements_ = 0;
   }
@@ -224,15 +246,20 @@ void ZeroPartition::end_reduction() {
 }
 
 void ZeroPartition::gather_parameters() {
-  if (!options_.data_group) return;
   const DirectionScope direction(observer(), estimator::Direction::kOptimizerStep);
-  options_.data_group->all_gather(flat_, part(flat_, mine()));
+  for (const Group& group : groups_) {
+    if (options_.data_group) {
+      options_.data_group->all_gather(group.flat, part(group.flat, mine(group)));
+    }
+  }
+  norm_.item();
 }
 
-std::vector<at::Tensor> ZeroPartition::own_gradients() const {
-  std::vector<at::Tensor> gradients;
-  for (const OwnedPiece& piece : owned_pieces()) {
-    if (piece.begin < piece.end) gradients.push_back(piece.gradients);
+std::vector<std::vector<at::Tensor>> ZeroPartition::own_gradients() const {
+  std::vector<std::vector<at::Tensor>> gradients(groups_.size());
+  const std::vector<OwnedPiece> pieces = owned_pieces();
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    if (is_mine(slots_[i])) gradients[slots_[i].group].push_back(pieces[i].gradients);
   }
   return gradients;
 }
@@ -245,7 +272,7 @@ std::vector<OwnedPiece> ZeroPartition::owned_pieces() const {
     OwnedPiece piece{.parameter = slot.parameter,
                      .begin = own.begin - slot.place.begin,
                      .end = own.end - slot.place.begin,
-                     .weights = part(flat_, own)};
+                     .weights = part(groups_[slot.group].flat, own)};
     if (!is_mine(slot)) {
       piece.gradients = piece.weights;  // none, of no elements
     } else if (!sums_.empty()) {
@@ -257,28 +284,48 @@ std::vector<OwnedPiece> ZeroPartition::owned_pieces() const {
 }
 
 std::vector<OptimizerPiece> ZeroPartition::optimizer_pieces() const {
-  return {{slots_.front().parameter, part(flat_, mine())}};
+  std::vector<OptimizerPiece> pieces;
+  for (const Group& group : groups_) pieces.push_back({group.first, part(group.flat, mine(group))});
+  return pieces;
 }
 
-/// step() and get_flat_partition(): the last rank's part is padded with zeros.
+/// get_flat_partition(): the last rank's part is padded with zeros.
+at::Tensor ZeroPartition::flat_gradient(const Group& group,
+                                        std::vector<at::Tensor> gradients) const {
+  const FlatRange partition = mine(group);
+  int64_t missing = partition.end - partition.begin;
+  for (const at::Tensor& gradient : gradients) missing -= gradient.numel();
+  if (missing > 0) gradients.push_back(at::zeros({missing}, options()));
+  return joined(gradients);
+}
+
 std::vector<at::Tensor> ZeroPartition::step_gradients(c10::ScalarType type) {
-  std::vector<at::Tensor> gradients = own_gradients();
+  std::vector<std::vector<at::Tensor>> gradients = own_gradients();
   if (options_.checks_overflow) {
     std::vector<at::Tensor> found;
-    found.reserve(gradients.size());
-    for (const at::Tensor& gradient : gradients) found.push_back(overflow_of_copy(gradient));
+    for (const std::vector<at::Tensor>& of_group : gradients) {
+      for (const at::Tensor& gradient : of_group) found.push_back(overflow_of_copy(gradient));
+    }
     agree_on_overflow(found, options_.data_group);
   }
-  norm_of_ranks(gradients, options_.data_group, at::kFloat);
-  int64_t missing = mine().end - mine().begin;
-  for (const at::Tensor& gradient : gradients) missing -= gradient.numel();
-  if (missing > 0) gradients.push_back(at::zeros({missing}, flat_.options()));
-  at::Tensor flat = joined(gradients).to(type);
-  gradients.clear();
   sums_.clear();
-  return {flat.mul_(1)};
+  std::vector<at::Tensor> norms;
+  for (const std::vector<at::Tensor>& of_group : gradients) {
+    norms.push_back(norm_of_ranks(of_group, options_.data_group, options().dtype(at::kFloat)));
+  }
+  norm_ = norm_of_groups(norms);
+  std::vector<at::Tensor> flat;
+  for (std::size_t i = 0; i < groups_.size(); ++i) {
+    flat.push_back(flat_gradient(groups_[i], std::exchange(gradients[i], {})).to(type));
+    flat.back().mul_(clipping_factor(norm_));
+  }
+  return flat;
 }
 
-int64_t ZeroPartition::parameter_padding() const { return flat_.numel() - slots_.back().place.end; }
+int64_t ZeroPartition::parameter_padding() const {
+  int64_t padding = 0;
+  for (const Group& group : groups_) padding += group.flat.numel() - group.elements;
+  return padding;
+}
 
 }  // namespace models

@@ -1,5 +1,6 @@
-// ZeRO stages 1 and 2 of DeepSpeed: the 16-bit parameters lie in one flat tensor, which is cut into
-// equal partitions, one for each data rank. A rank updates its partition, with fp32 copies of it.
+// ZeRO stages 1 and 2 of DeepSpeed: the 16-bit parameters of each of the optimizer's groups lie in
+// one flat tensor, which is cut into equal partitions, one for each data rank. A rank updates its
+// partition, with fp32 copies of it.
 //
 // Gradients are copied into a buffer (the bucket) as autograd makes them. A full bucket is
 // all-reduced, and a rank keeps the gradients of the parameters that reach into its partition:
@@ -14,6 +15,7 @@
 
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -37,7 +39,7 @@ struct ZeroPartitionOptions {
   Observer& observer;
 };
 
-/// The elements of a flat tensor, in a row, whose sum one rank needs.
+/// Elements in a row whose sum one rank needs.
 struct RankSlice {
   int64_t rank = 0;
   int64_t elements = 0;
@@ -50,14 +52,20 @@ struct FlatRange {
   int64_t end = 0;
 };
 
-/// The slices of tensors that lie in a row, given by their places in the flat parameters, of which
-/// each rank has `partition` elements. Neighbours for the same rank are one slice. Pure arithmetic.
-std::vector<RankSlice> rank_slices(const std::vector<FlatRange>& places, int64_t partition);
+/// The place of a tensor among flat parameters, of which each rank has `partition` elements.
+struct FlatPlace {
+  FlatRange range;
+  int64_t partition = 0;
+};
+
+/// The slices of tensors that lie in a row, given by their places among the parameters. Neighbours
+/// for the same rank are one slice. Pure arithmetic.
+std::vector<RankSlice> rank_slices(const std::vector<FlatPlace>& places);
 
 class ZeroPartition final : public DataParallel {
  public:
-  /// Moves the parameters, all of one 16-bit type, into the flat tensor.
-  ZeroPartition(const ParameterList& parameters, ZeroPartitionOptions options);
+  /// Moves the parameters of each group, all of one 16-bit type, into its flat tensor.
+  ZeroPartition(const std::vector<ParameterList>& groups, ZeroPartitionOptions options);
   ZeroPartition(const ZeroPartition&) = delete;
   ZeroPartition& operator=(const ZeroPartition&) = delete;
 
@@ -69,20 +77,26 @@ class ZeroPartition final : public DataParallel {
   void gather_parameters() override;
 
   std::vector<OwnedPiece> owned_pieces() const override;
-  /// One: the partition.
+  /// The partition of each group.
   std::vector<OptimizerPiece> optimizer_pieces() const override;
-  /// One, padded; the gradients that it is made of are dropped.
+  /// The same, padded; the gradients that they are made of are dropped.
   std::vector<at::Tensor> step_gradients(c10::ScalarType type) override;
   bool has_flat_gradients() const override { return false; }
-  c10::ScalarType gradient_type() const override { return flat_.scalar_type(); }
+  c10::ScalarType gradient_type() const override { return options().dtype().toScalarType(); }
   std::optional<int64_t> gradient_elements() const override;
   int64_t parameter_padding() const override;
   int64_t gradient_padding() const override { return 0; }
   Observer& observer() const override { return options_.observer; }
 
  private:
+  struct Group {
+    const Parameter* first = nullptr;
+    at::Tensor flat;       ///< [padded elements]
+    int64_t elements = 0;  ///< without padding
+  };
   struct Slot {
     Parameter* parameter = nullptr;
+    std::size_t group = 0;
     FlatRange place;
   };
   struct Bucket {
@@ -92,31 +106,36 @@ class ZeroPartition final : public DataParallel {
     std::vector<const Slot*> slots;
   };
 
-  void move_parameters();
+  void add_group(const ParameterList& parameters);
+  at::TensorOptions options() const { return groups_.front().flat.options(); }
   void gradient_is_there(const Slot& slot);
   void make_buffers();
   void take(const Slot& slot);
   void switch_buffers();
   void reduce_bucket();
   void average(const at::Tensor& gradients);
+  void sum_over_ranks(const at::Tensor& gradients, const std::vector<RankSlice>& slices);
   void keep(const Slot& slot);
   void end_reduction();
   bool is_mine(const Slot& slot) const;
   /// Of the whole gradients that this rank keeps.
   int64_t kept_gradients() const;
-  FlatRange mine() const;
+  FlatRange mine(const Group& group) const;
   /// The part of the slot's parameter that is in this rank's partition.
   FlatRange own_part(const Slot& slot) const;
-  std::vector<at::Tensor> own_gradients() const;
+  /// For each group those of its parameters, this rank's part of each.
+  std::vector<std::vector<at::Tensor>> own_gradients() const;
+  at::Tensor flat_gradient(const Group& group, std::vector<at::Tensor> gradients) const;
 
   ZeroPartitionOptions options_;
-  std::vector<Slot> slots_;
-  at::Tensor flat_;  ///< [padded elements]
+  std::vector<Group> groups_;
+  std::deque<Slot> slots_;  ///< group by group
   Bucket bucket_;
   SideStream reductions_;
   at::Tensor kept_;  ///< of this micro-batch, whole gradients one after the other
   int64_t kept_elements_ = 0;
   std::vector<at::Tensor> sums_;  ///< one for each of this rank's slots
+  at::Tensor norm_;               ///< of the step, which the host reads at its end
   bool is_last_ = false;
 };
 

@@ -8,6 +8,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "models/data_parallel/zero_gradients.h"
@@ -57,21 +58,38 @@ ZeroShards::ZeroShards(ZeroShardsOptions options)
   if (options_.gathers.overlap) reductions_.emplace(options_.gathers.device, &observer());
 }
 
-void ZeroShards::set_parameters(const ParameterList& parameters) {
+void ZeroShards::set_parameters(const ParameterList& parameters,
+                                const std::vector<ParameterList>& groups) {
   gathers_.set_parameters(parameters);
-  int64_t elements = 0;
-  std::vector<at::Tensor> parts;
-  for (Parameter* parameter : parameters) {
-    slots_.push_back({parameter, elements});
-    elements += parameter->part.numel();
-    parts.push_back(parameter->part);
-  }
-  flat_ = joined_through_host(parts, elements, options_.device_computes);
-  observer().memory_lasts(flat_, {MemoryCategory::kParameter, "parameter_buffer", ""});
+  for (Parameter* parameter : parameters) slots_.push_back({.parameter = parameter});
+  place(groups);
   for (std::size_t slot = 0; slot < slots_.size(); ++slot) {
     slots_[slot].parameter->part = part_of(flat_, slots_[slot]);
     when_gradient_is_there(*slots_[slot].parameter, [this, slot] { take(slot); });
   }
+}
+
+void ZeroShards::place(const std::vector<ParameterList>& groups) {
+  std::map<const Parameter*, std::size_t> slot_of;
+  for (std::size_t slot = 0; slot < slots_.size(); ++slot) slot_of[slots_[slot].parameter] = slot;
+  int64_t elements = 0;
+  std::vector<at::Tensor> parts;
+  for (const ParameterList& group : groups) {
+    std::vector<int64_t> sizes;
+    for (const Parameter* parameter : group) sizes.push_back(parameter->part.numel());
+    auto next = group.begin();
+    for (const std::size_t count : sub_groups(sizes, options_.sub_group_elements)) {
+      std::vector<std::size_t>& together = sub_groups_.emplace_back();
+      for (; together.size() < count; ++next) {
+        together.push_back(slot_of.at(*next));
+        slots_[together.back()].begin = elements;
+        elements += (*next)->part.numel();
+        parts.push_back((*next)->part);
+      }
+    }
+  }
+  flat_ = joined_through_host(parts, elements, options_.device_computes);
+  observer().memory_lasts(flat_, {MemoryCategory::kParameter, "parameter_buffer", ""});
 }
 
 at::Tensor ZeroShards::part_of(const at::Tensor& flat, const Slot& slot) const {
@@ -97,10 +115,6 @@ at::Tensor ZeroShards::run(const void* module,
 void ZeroShards::begin_iteration() {
   make_buffers();
   adds_ = false;
-}
-
-void ZeroShards::before_unit(int64_t unit) {
-  if (unit == 0) gathers_.start_forward();
 }
 
 void ZeroShards::make_buffers() {
@@ -207,22 +221,12 @@ std::vector<OwnedPiece> ZeroShards::owned_pieces() const {
   return pieces;
 }
 
-std::vector<std::size_t> ZeroShards::groups() const {
-  std::vector<int64_t> parts;
-  parts.reserve(slots_.size());
-  for (const Slot& slot : slots_) parts.push_back(slot.parameter->part.numel());
-  return sub_groups(parts, options_.sub_group_elements);
-}
-
 std::vector<OptimizerPiece> ZeroShards::optimizer_pieces() const {
   std::vector<OptimizerPiece> pieces;
-  std::size_t slot = 0;
-  for (const std::size_t count : groups()) {
-    const int64_t begin = slots_[slot].begin;
-    const Parameter* first = slots_[slot].parameter;
-    slot += count;
-    const int64_t end = slot < slots_.size() ? slots_[slot].begin : flat_.numel();
-    pieces.push_back({first, flat_.narrow(0, begin, end - begin)});
+  for (const std::vector<std::size_t>& together : sub_groups_) {
+    const Slot &first = slots_[together.front()], &last = slots_[together.back()];
+    const int64_t end = last.begin + last.parameter->part.numel();
+    pieces.push_back({first.parameter, flat_.narrow(0, first.begin, end - first.begin)});
   }
   return pieces;
 }
@@ -232,18 +236,25 @@ std::vector<at::Tensor> ZeroShards::step_gradients(c10::ScalarType type) {
   if (options_.checks_overflow) {
     agree_on_overflow({overflow_of(gradients_)}, options_.gathers.data_group);
   }
-  std::vector<at::Tensor> parts;
-  for (const Slot& slot : slots_) parts.push_back(part_of(gradients_, slot));
-  norm_of_ranks(parts, options_.gathers.data_group, at::kDouble);
+  std::vector<std::vector<at::Tensor>> parts;
+  std::vector<at::Tensor> norms;
+  for (const std::vector<std::size_t>& together : sub_groups_) {
+    std::vector<at::Tensor>& own = parts.emplace_back();
+    for (const std::size_t slot : together) own.push_back(part_of(gradients_, slots_[slot]));
+    norms.push_back(
+        norm_of_ranks(own, options_.gathers.data_group, flat_.options().dtype(at::kDouble)));
+  }
+  norm_ = norm_of_groups(norms);
   std::vector<at::Tensor> gradients;
-  std::size_t first = 0;
-  for (const std::size_t count : groups()) {
-    const auto begin = parts.begin() + static_cast<std::ptrdiff_t>(first);
-    gradients.push_back(
-        joined({begin, begin + static_cast<std::ptrdiff_t>(count)}).to(type).mul_(1));
-    first += count;
+  for (const std::vector<at::Tensor>& own : parts) {
+    gradients.push_back(joined(own).to(type).mul_(clipping_factor(norm_)));
   }
   return gradients;
+}
+
+void ZeroShards::gather_parameters() {
+  gathers_.gather_persistent();
+  norm_.item();
 }
 
 int64_t ZeroShards::parameter_padding() const {

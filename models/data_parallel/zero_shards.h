@@ -41,8 +41,9 @@ class ZeroShards final : public DataParallel, public ModuleRunner {
   ZeroShards(const ZeroShards&) = delete;
   ZeroShards& operator=(const ZeroShards&) = delete;
 
-  /// Moves the parts of the parameters of a built model into one flat tensor.
-  void set_parameters(const ParameterList& parameters);
+  /// Moves the parts of the parameters of a built model into one flat tensor, in which those of
+  /// each of the optimizer's groups lie together.
+  void set_parameters(const ParameterList& parameters, const std::vector<ParameterList>& groups);
 
   at::Tensor run(const void* module,
                  const ParameterList& parameters,
@@ -51,11 +52,11 @@ class ZeroShards final : public DataParallel, public ModuleRunner {
 
   void begin_iteration() override;
   void start_last_micro_batch(int64_t /*chunk*/) override {}
+  void start_forward() override { gathers_.start_forward(); }
   void start_backward() override {}
   void finish_backward() override;
   void finish_reduction() override {}
-  void gather_parameters() override { gathers_.gather_persistent(); }
-  void before_unit(int64_t unit) override;
+  void gather_parameters() override;
 
   std::vector<OwnedPiece> owned_pieces() const override;
   /// One for each sub-group.
@@ -81,20 +82,22 @@ class ZeroShards final : public DataParallel, public ModuleRunner {
   void reduce_and_add();
   std::vector<at::Tensor> interleaved() const;
   void add(const Slot& slot, const at::Tensor& part);
-  /// How many slots each sub-group has.
-  std::vector<std::size_t> groups() const;
+  void place(const std::vector<ParameterList>& groups);
   at::Tensor part_of(const at::Tensor& flat, const Slot& slot) const;
   int64_t ranks() const { return group_size(options_.gathers.data_group); }
 
   ZeroShardsOptions options_;
   ZeroGathers gathers_;
   std::optional<SideStream> reductions_;
-  std::vector<Slot> slots_;
+  std::vector<Slot> slots_;  ///< in the order of the model
+  /// What is updated at once: numbers of slots, which lie together.
+  std::vector<std::vector<std::size_t>> sub_groups_;
   at::Tensor flat_;       ///< the parts of all parameters
   at::Tensor bucket_;     ///< [bucket_elements]
   at::Tensor gradients_;  ///< as flat_
   std::vector<std::size_t> in_bucket_;
   int64_t elements_in_bucket_ = 0;
+  at::Tensor norm_;    ///< of the step, which the host reads at its end
   bool adds_ = false;  ///< this is not the first micro-batch of the step
 };
 

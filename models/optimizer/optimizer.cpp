@@ -1,15 +1,19 @@
 #include "models/optimizer/optimizer.h"
 
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/_amp_foreach_non_finite_check_and_unscale.h>
 #include <ATen/ops/_foreach_add.h>
 #include <ATen/ops/_foreach_mul.h>
 #include <ATen/ops/_foreach_norm.h>
 #include <ATen/ops/_fused_sgd.h>
+#include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/ones_like.h>
+#include <ATen/ops/stack.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 #include <c10/core/GradMode.h>
 
+#include <map>
 #include <numeric>
 #include <utility>
 
@@ -91,6 +95,17 @@ void DistributedOptimizer::add_pieces() {
     owners_.push_back(piece.owner);
     model_weights_.push_back(piece.weights);
   }
+  divide_into_calls();
+}
+
+void DistributedOptimizer::divide_into_calls() {
+  std::map<std::size_t, std::vector<std::size_t>> calls;
+  for (std::size_t i = 0; i < others_.size(); ++i) {
+    const std::size_t has_no_decay = decays(owners_[others_[i]]) ? 0 : 1;
+    const std::size_t by_kind[] = {0, has_no_decay, i};
+    calls[by_kind[static_cast<std::size_t>(settings_.calls)]].push_back(i);
+  }
+  for (auto& [number, places] : calls) calls_.push_back(std::move(places));
 }
 
 /// DeepSpeed makes them before the first step (initialize_optimizer_states). In 2022 it took a step
@@ -147,8 +162,11 @@ void DistributedOptimizer::clip(const std::vector<at::Tensor>& gradients) const 
     at::Tensor found = at::zeros({1}, gradients.front().options().dtype(at::kFloat));
     at::_amp_foreach_non_finite_check_and_unscale_(gradients, found, at::ones_like(found));
   }
-  at::_foreach_norm(gradients, 2);
-  at::_foreach_mul_(gradients, 1);
+  const std::vector<at::Tensor> norms = at::_foreach_norm(gradients, 2);
+  if (!settings_.clips_on_device) return at::_foreach_mul_(gradients, 1);
+  constexpr double kLimit = 1e30;
+  const at::Tensor norm = at::linalg_vector_norm(at::stack(norms), 2);
+  at::_foreach_mul_(gradients, (kLimit / (norm + 1e-6)).clamp_max(1));
 }
 
 void DistributedOptimizer::update() {
@@ -196,11 +214,17 @@ void DistributedOptimizer::step_sgd(const std::vector<at::Tensor>& gradients) {
 }
 
 void DistributedOptimizer::step_adamw_of(const std::vector<at::Tensor>& gradients) {
-  if (settings_.shared_step)
-    state_.steps.front().add_(1);
-  else
-    at::_foreach_add_(state_.steps, 1);
-  step_adamw(select(master_weights_, others_), gradients, state_, settings_);
+  const std::vector<at::Tensor> weights = select(master_weights_, others_);
+  for (const std::vector<std::size_t>& call : calls_) {
+    const AdamwState state{.first_moments = select(state_.first_moments, call),
+                           .second_moments = select(state_.second_moments, call),
+                           .steps = select(state_.steps, call)};
+    if (settings_.shared_step)
+      state.steps.front().add_(1);
+    else
+      at::_foreach_add_(state.steps, 1);
+    step_adamw(select(weights, call), select(gradients, call), state, settings_);
+  }
 }
 
 void DistributedOptimizer::copy_to_model() {

@@ -40,6 +40,7 @@ class DistributedOptimizer {
 
  private:
   void add_pieces();
+  void divide_into_calls();
   void add_state(std::vector<at::Tensor>& states, at::Tensor state, std::size_t piece);
   /// Of Muon's matrices, and of the others. As in Megatron-LM, these are two optimizers, of which
   /// Muon is the first: AdamW's state is made after Muon's first step.
@@ -68,8 +69,9 @@ class DistributedOptimizer {
   std::vector<at::Tensor> master_weights_;  ///< fp32; the model weights themselves in fp32
   std::vector<std::size_t> matrices_;       ///< numbers of Muon's among the lists above
   std::vector<std::size_t> others_;         ///< numbers of the others
-  std::vector<at::Tensor> momenta_;         ///< one for each of Muon's matrices
-  AdamwState state_;                        ///< of the others; with SGD only the first moments
+  std::vector<std::vector<std::size_t>> calls_;  ///< places in others_ that are updated at once
+  std::vector<at::Tensor> momenta_;              ///< one for each of Muon's matrices
+  AdamwState state_;                             ///< of the others; with SGD only the first moments
   bool own_master_weights_ = false;
   bool first_step_ = true;
 };

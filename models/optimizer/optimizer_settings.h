@@ -29,6 +29,10 @@ struct MuonSettings {
   double smallest_norm = 1e-15;  ///< by which a momentum is divided before the steps
 };
 
+/// What one call of AdamW updates: all pieces; the matrices, and then the rest, which does not
+/// decay; or each piece by itself.
+enum class UpdateCalls { kOne, kByDecay, kEach };
+
 struct OptimizerSettings {
   estimator::Optimizer kind = estimator::Optimizer::kAdamw;
   double learning_rate = 1e-3;
@@ -43,6 +47,8 @@ struct OptimizerSettings {
   /// DeepSpeed's engine: gradients come clipped from the data ranks, and the state is made after
   /// them. Gradients of zeros are made before the first step, and dropped.
   bool gradients_come_clipped = false;
+  bool clips_on_device = false;  ///< by a factor that the device computes (PyTorch)
+  UpdateCalls calls = UpdateCalls::kOne;
   bool shared_step = false;  ///< one step counter for all pieces (TransformerEngine), else one each
   std::optional<OffloadSettings> offload;
 };

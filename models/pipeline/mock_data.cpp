@@ -42,6 +42,9 @@ MicroBatchData mock_micro_batch(const ShardContext& context,
     const at::TensorOptions options = at::TensorOptions(context.device).dtype(at::kBool);
     data.mask = own_chunks(at::ones({batch, 1, sequence, sequence}, options).triu_(1), 2, place);
   }
+  if (context.framework().reads_mask) {
+    data.ones = at::ones({batch, sequence}, at::kLong).to(context.device);
+  }
   return data;
 }
 

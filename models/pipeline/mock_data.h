@@ -13,6 +13,7 @@ struct MicroBatchData {
   at::Tensor labels;  ///< [s/c, b] int64 on the device; undefined except on the last stage
   at::Tensor
       mask;  ///< [b, 1, s/c, s] bool, true where a key lies in the future; undefined if not wanted
+  at::Tensor ones;  ///< [b, s] int64, the attention mask of samples without padding; the same
 };
 
 /// The tokens of one micro-batch. Samples are numbered over the whole step, as in Megatron-LM:

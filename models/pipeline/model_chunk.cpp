@@ -207,13 +207,21 @@ at::Tensor ModelChunk::handed_out(Result result) const {
   return copied.output;
 }
 
+namespace {
+
+/// Attention is causal without a mask if there is no padding, which the host waits to know.
+void read_mask(const at::Tensor& ones) { ones.to(at::kBool).all().item<bool>(); }
+
+}  // namespace
+
 ModelChunk::Result ModelChunk::compute(const at::Tensor& input, const MicroBatchData& data) const {
   at::Tensor hidden = input, embedded;
   if (is_first_) {
     hidden = embed(hidden);
     if (holds_embedded(context_)) embedded = hidden.detach();
   }
-  if (rotary_) rotary_->tables();  // made before the first layer runs
+  if (data.ones.defined()) read_mask(data.ones);
+  if (rotary_) rotary_->begin_forward();  // before the first layer runs
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     hidden = through_layer(i, hidden);
   }

@@ -1,6 +1,9 @@
 #include "models/pipeline/stage.h"
 
 namespace models {
+
+using estimator::RotaryMade;
+
 namespace {
 
 ParameterSource parameter_source(const ShardContext& context) {
@@ -24,7 +27,7 @@ std::shared_ptr<const RotaryEmbedding> make_rotary(const ShardContext& context) 
     return nullptr;
   }
   auto rotary = std::make_shared<const RotaryEmbedding>(context);
-  if (!context.framework().rotary_at_first_use) rotary->tables();
+  if (context.framework().rotary_made == RotaryMade::kWithModel) rotary->tables();
   return rotary;
 }
 
@@ -40,7 +43,9 @@ Stage::Stage(ShardContext& context) : context_(context), store_(parameter_source
       .rotary = make_rotary(context),
       .dispatcher = has_dispatcher(context) ? make_token_dispatcher(context) : nullptr};
   for (int64_t chunk = 0; chunk < context.chunks(); ++chunk) {
-    if (chunk > 0 && context.framework().rotary_at_first_use) shared.rotary = make_rotary(context);
+    if (chunk > 0 && context.framework().rotary_made == RotaryMade::kAtFirstUse) {
+      shared.rotary = make_rotary(context);
+    }
     if (chunk > 0 && context.transformer_engine()) {
       shared.core = std::make_shared<const CoreAttention>(context, chunk);
     }

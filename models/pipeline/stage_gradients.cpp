@@ -155,7 +155,7 @@ std::unique_ptr<DataParallel> gradient_buffer(const ShardContext& context,
 std::unique_ptr<DataParallel> zero_partition(const ShardContext& context, Stage& stage) {
   const estimator::ParallelConfig& parallelism = context.plan.parallelism;
   return std::make_unique<ZeroPartition>(
-      stage.parameters().in_order(),
+      optimizer_groups(context, stage),
       ZeroPartitionOptions{
           .stage = parallelism.zero_stage,
           .bucket_elements = parallelism.reduce_bucket_size,
@@ -168,6 +168,13 @@ std::unique_ptr<DataParallel> zero_partition(const ShardContext& context, Stage&
 }
 
 }  // namespace
+
+std::vector<ParameterList> optimizer_groups(const ShardContext& context, Stage& stage) {
+  ParameterList all = stage.parameters().in_order();
+  if (!context.plan.training.decay_groups) return {all};
+  const auto rest = std::stable_partition(all.begin(), all.end(), decays);
+  return {{all.begin(), rest}, {rest, all.end()}};
+}
 
 OwnGradients own_gradients(const ShardContext& context) {
   switch (context.framework().gradient_keeping) {

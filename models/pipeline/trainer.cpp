@@ -69,6 +69,12 @@ c10::ScalarType reduce_type(const ShardContext& context) {
                                                      : at::kFloat;
 }
 
+/// DeepSpeed updates each group, and each of its parts, by itself (_optimizer_step).
+UpdateCalls update_calls(const estimator::Plan& plan) {
+  if (estimator::traits_of(plan.training.framework).deepspeed_engine) return UpdateCalls::kEach;
+  return plan.training.decay_groups ? UpdateCalls::kByDecay : UpdateCalls::kOne;
+}
+
 }  // namespace
 
 OptimizerSettings default_optimizer(const estimator::Plan& plan) {
@@ -81,6 +87,8 @@ OptimizerSettings default_optimizer(const estimator::Plan& plan) {
   settings.scales_loss = plan.training.dtype == estimator::Dtype::kFp16;
   settings.state_at_start = framework.gradient_keeping == estimator::GradientKeeping::kDeepspeed;
   settings.gradients_come_clipped = framework.deepspeed_engine;
+  settings.clips_on_device = framework.clips_on_device;
+  settings.calls = update_calls(plan);
   const estimator::TrainingConfig& training = plan.training;
   settings.muon.steps = training.muon_num_ns_steps;
   settings.muon.split_qkv = training.muon_split_qkv;
@@ -156,7 +164,7 @@ void Trainer::build_zero_shards() {
   context_.modules = shards.get();
   data_parallel_ = shards;
   stage_ = std::make_unique<Stage>(context_);
-  shards->set_parameters(stage_->parameters().in_order());
+  shards->set_parameters(stage_->parameters().in_order(), optimizer_groups(context_, *stage_));
   context_.data_parallel = data_parallel_.get();
 }
 
@@ -305,6 +313,7 @@ void Trainer::forward(int64_t iteration, const estimator::PipelineStep& step, bo
     const at::Tensor input =
         first ? data.tokens : receive(piece - 1, Direction::kForward).requires_grad_(true);
     schedule_variables_.forward_started(step.chunk, first ? at::Tensor() : input, pair_follows);
+    data_parallel_->start_forward();
     at::Tensor output = stage_->forward(step.chunk, input, data);
     if (last) {
       output = output.mean() / static_cast<double>(context_.plan.micro_batches());
@@ -351,6 +360,9 @@ void Trainer::backward(const estimator::PipelineStep& step) {
                                                           /*create_graph=*/false,
                                                           /*accumulate_grad=*/true);
     data_parallel_->finish_backward();
+    if (context_.framework().reads_losses && context_.is_last_piece(step.chunk)) {
+      check_finite(kept.kept_output.detach(), "the loss");
+    }
     schedule_variables_.backward_ended(kept.input);
     if (!context_.is_first_piece(step.chunk)) {
       send(kept.input.grad(), piece - 1, Direction::kBackward);

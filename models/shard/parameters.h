@@ -142,6 +142,10 @@ struct ParameterSource {
 
 using ParameterList = std::vector<Parameter*>;
 
+/// Whether weight decay is for it, in transformers' Trainer: not for norms and biases
+/// (get_decay_parameter_names in trainer.py).
+inline bool decays(const Parameter* parameter) { return parameter->value.dim() > 1; }
+
 /// Pointers to all parameters, in order.
 ParameterList list_of(std::deque<Parameter>& parameters);
 

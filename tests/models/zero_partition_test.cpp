@@ -14,9 +14,9 @@ namespace {
 
 // Three parameters of 6, 2 and 4 elements, in reverse as gradients come, over partitions of 4.
 TEST(ZeroPartition, CutsGradientsWhereTheirRanksChange) {
-  EXPECT_EQ(rank_slices({{8, 12}, {6, 8}, {0, 6}}, 4),
+  EXPECT_EQ(rank_slices({{{8, 12}, 4}, {{6, 8}, 4}, {{0, 6}, 4}}),
             (std::vector<RankSlice>{{2, 4}, {1, 2}, {0, 4}, {1, 2}}));
-  EXPECT_EQ(rank_slices({{2, 4}, {0, 2}}, 4), (std::vector<RankSlice>{{0, 4}}));
+  EXPECT_EQ(rank_slices({{{2, 4}, 4}, {{0, 2}, 4}}), (std::vector<RankSlice>{{0, 4}}));
 }
 
 /// Keeps the sizes of what was reduced, and leaves it as it is.
@@ -36,13 +36,20 @@ using Elements = std::vector<int64_t>;
 /// A rank of two with parameters of 3, 5 and 1 elements, which are padded to 12, of which it has 6.
 /// A micro-batch gives each element of parameter i the gradient 10 (i + 1).
 struct ThreeParameters {
-  ThreeParameters(int rank, int64_t stage, int64_t bucket_elements, bool overlap = false)
+  ThreeParameters(int rank,
+                  int64_t stage,
+                  int64_t bucket_elements,
+                  bool overlap = false,
+                  std::ptrdiff_t first_group = 3)
       : parameters(3), backend(c10::make_intrusive<PartitionBackend>(rank, 2)) {
     for (std::size_t i = 0; i < 3; ++i) {
       parameters[i].value = at::full({Elements{3, 5, 1}[i]}, 1.0, at::kHalf).requires_grad_(true);
     }
+    const ParameterList all = list_of(parameters);
+    std::vector<ParameterList> groups = {{all.begin(), all.begin() + first_group}};
+    if (first_group < 3) groups.emplace_back(all.begin() + first_group, all.end());
     zero = std::make_unique<ZeroPartition>(
-        list_of(parameters),
+        groups,
         ZeroPartitionOptions{.stage = stage,
                              .bucket_elements = bucket_elements,
                              .overlap = overlap,
@@ -117,6 +124,28 @@ TEST(ZeroPartition, ReducesWhatIsLargerThanTheBucketWhereItLies) {
   rank.zero->finish_reduction();
   EXPECT_EQ(rank.backend->reduced, (Elements{3, 5, 1}));
   EXPECT_EQ(rank.step_gradient(), (std::vector<float>{5, 5, 5, 10, 10, 10}));
+}
+
+// Of a bucket of 2, the second parameter has a slice of 3 for rank 0, and one of 2 for rank 1.
+TEST(ZeroPartition, ReducesSlicesTogetherUntilTheyAreMoreThanABucket) {
+  ThreeParameters rank(0, 1, 2);
+  rank.run_micro_batch(true);
+  rank.zero->finish_reduction();
+  EXPECT_EQ(rank.backend->reduced, (Elements{3, 3, 2, 1}));
+  EXPECT_EQ(rank.step_gradient(), (std::vector<float>{5, 5, 5, 10, 10, 10}));
+}
+
+// The second and third parameter are of another group: each has a partition of its own, of 2 and of
+// 4 elements, a gradient for the step, and a norm.
+TEST(ZeroPartition, UpdatesEachGroupOfParametersByItself) {
+  ThreeParameters rank(0, 2, 100, false, /*first_group=*/1);
+  rank.run_micro_batch(true);
+  const std::vector<at::Tensor> gradients = rank.zero->step_gradients(at::kFloat);
+  ASSERT_EQ(gradients.size(), 2u);
+  EXPECT_EQ(gradients[0].sum().item().toDouble(), 2 * 5);
+  EXPECT_EQ(gradients[1].sum().item().toDouble(), 4 * 10);
+  EXPECT_EQ(rank.backend->reduced, (Elements{9, 1, 1}));
+  EXPECT_EQ(rank.zero->parameter_padding(), 1 + 2);
 }
 
 TEST(ZeroPartition, KeepsTheValuesOfParametersAndMovesThemIntoOneTensor) {

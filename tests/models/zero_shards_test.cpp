@@ -55,7 +55,11 @@ class ShardBackend final : public c10d::Backend {
 
 /// Rank 0 of two with modules that multiply by a parameter of 3, 4 and 6 elements each.
 struct ThreeModules {
-  ThreeModules(int64_t prefetch, int64_t reuse, int64_t live = 1000, int64_t persistent = 0)
+  ThreeModules(int64_t prefetch,
+               int64_t reuse,
+               int64_t live = 1000,
+               int64_t persistent = 0,
+               const std::vector<std::vector<std::size_t>>& groups = {{0, 1, 2}})
       : parameters(3), backend(c10::make_intrusive<ShardBackend>()) {
     zero = std::make_unique<ZeroShards>(
         ZeroShardsOptions{.gathers = {.prefetch_elements = prefetch,
@@ -75,12 +79,17 @@ struct ThreeModules {
       parameters[i].value = unbacked_tensor({elements}, at::kHalf).requires_grad_(true);
       parameters[i].part = at::full({(elements + 1) / 2}, 1.0, at::kHalf);
     }
-    zero->set_parameters(list_of(parameters));
+    std::vector<ParameterList> lists;
+    for (const std::vector<std::size_t>& group : groups) {
+      ParameterList& list = lists.emplace_back();
+      for (const std::size_t number : group) list.push_back(&parameters[number]);
+    }
+    zero->set_parameters(list_of(parameters), lists);
     zero->begin_iteration();
   }
 
   at::Tensor forward() {
-    zero->before_unit(0);
+    zero->start_forward();
     at::Tensor sum = at::full({1}, 1.0, at::kHalf).requires_grad_(true);
     for (Parameter& parameter : parameters) {
       sum = zero->run(&parameter, {&parameter}, sum, [&](const at::Tensor& input) {
@@ -161,6 +170,40 @@ TEST(ZeroShards, AddUpTheirPartsOfTheGradients) {
   EXPECT_EQ(all.numel(), 7);
   EXPECT_EQ(all.sum().item().toDouble(), 7 * 10);
   EXPECT_FALSE(rank.parameters[0].value.grad().defined());
+}
+
+// The output layer of tied embeddings runs last, as a module of its own, with the first parameter:
+// the order stays that of one forward, so that nothing but the embedding is gathered ahead twice.
+TEST(ZeroGathers, FollowAModelWithTiedEmbeddings) {
+  ThreeModules rank(100, 1000);
+  const int output_layer = 0;
+  const auto run = [&] {
+    at::Tensor sum = rank.forward();
+    rank.zero
+        ->run(&output_layer,
+              {&rank.parameters[0]},
+              sum,
+              [&](const at::Tensor& input) { return input + rank.parameters[0].value.sum(); })
+        .backward();
+    rank.zero->finish_backward();
+  };
+  run();
+  EXPECT_EQ(rank.gathered(), (Elements{4, 4, 6, 4, 4, 6, 4, 4}));
+  run();
+  EXPECT_EQ(rank.gathered(), (Elements{4, 4 + 6}));
+}
+
+// Whole groups lie together, the second parameter in a group before the two others.
+TEST(ZeroShards, UpdateEachGroupOfParametersByItself) {
+  ThreeModules rank(100, 0, 1000, 0, {{1}, {0, 2}});
+  rank.run_micro_batch();
+  const std::vector<at::Tensor> gradients = rank.zero->step_gradients(at::kFloat);
+  ASSERT_EQ(gradients.size(), 2u);
+  EXPECT_EQ(gradients[0].numel(), 2);
+  EXPECT_EQ(gradients[1].numel(), 2 + 3);
+  EXPECT_EQ(rank.zero->optimizer_pieces().at(1).owner, &rank.parameters[0]);
+  EXPECT_EQ(rank.parameters[1].part.storage_offset(), 0);
+  EXPECT_EQ(rank.parameters[0].part.storage_offset(), 2);
 }
 
 TEST(ZeroShards, HaveNoMemoryForWholeParametersAfterAStep) {

@@ -19,7 +19,8 @@ namespace {
 
 using estimator::Json;
 
-/// The type of the parameters is what is enabled; "auto" leaves it to flags.
+/// The type of the parameters is what is enabled; "auto" leaves it to flags. An optimizer of the
+/// file has one group of parameters.
 std::vector<SourceEntry> implied(const Json& tree, const std::string& origin) {
   const auto enabled = [&](const char* section) {
     return estimator::find_in_tree(tree, std::string(section) + ".enabled");
@@ -32,6 +33,9 @@ std::vector<SourceEntry> implied(const Json& tree, const std::string& origin) {
     if (enabled(type) == "auto") dtype = "";
   }
   if (!dtype.empty()) entries.push_back({.key = "dtype", .values = {dtype}, .place = origin});
+  if (!estimator::find_in_tree(tree, "optimizer.type").is_null()) {
+    entries.push_back({.key = "decay-groups", .values = {"false"}, .place = origin});
+  }
   return entries;
 }
 

@@ -63,19 +63,5 @@ TEST(PlanNotes, AttentionThatHasMostOfTheFlopsIsNoted) {
               ElementsAre(HasSubstr("% of the model's FLOPs")));
 }
 
-TEST(PlanNotes, TiedEmbeddingsUnderDeepspeedsStage3AreNoted) {
-  const auto notes_of = [](const char* model, int stage) {
-    return plan_notes(resolve_plan(
-        {.tree = Json{{"model", model},
-                      {"cluster", {{"gpu", "h100"}, {"nodes", 1}}},
-                      {"parallelism", {{"zero_stage", stage}}},
-                      {"training", {{"framework", "deepspeed"}, {"sequence_length", 1024}}}},
-         .context = {}}));
-  };
-  EXPECT_THAT(notes_of("llama3.2-1b", 3), ElementsAre(HasSubstr("warning: with tied embeddings")));
-  EXPECT_THAT(notes_of("llama3.2-1b", 2), IsEmpty());
-  EXPECT_THAT(notes_of("llama3-8b", 3), IsEmpty());
-}
-
 }  // namespace
 }  // namespace estimator

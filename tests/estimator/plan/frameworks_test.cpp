@@ -106,6 +106,19 @@ TEST(TransformersFramework, AloneHasMixedPrecision) {
             std::string::npos);
 }
 
+TEST(TransformersFramework, HasAGroupOfParametersThatDoNotDecay) {
+  const auto has_groups = [](const char* framework) {
+    return small_plan({{"training", {{"framework", framework}}}})
+        .training.decay_groups.value_or(false);
+  };
+  EXPECT_TRUE(has_groups("transformers"));
+  EXPECT_FALSE(has_groups("torchtitan"));
+  EXPECT_FALSE(small_plan(trainer({{"decay_groups", false}})).training.decay_groups);
+  EXPECT_NE(complaint_about({{"training", {{"framework", "plain"}, {"decay_groups", true}}}})
+                .find("only transformers' Trainer has this key"),
+            std::string::npos);
+}
+
 // 25 MiB, of elements in the type of the parameters.
 TEST(TransformersFramework, HasPyTorchsBucketsAndReducesThemInBackward) {
   const auto parallelism = [](const Json& training) {

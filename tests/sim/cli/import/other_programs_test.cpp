@@ -203,6 +203,15 @@ TEST(DeepspeedConfig, HasAllButTheModel) {
   EXPECT_TRUE(plan.techniques.empty());
 }
 
+TEST(DeepspeedConfig, HasOneGroupOfParametersForItsOwnOptimizer) {
+  const auto groups = [](const std::string& optimizer) {
+    return said_key(imported(R"({"zero_optimization": {"stage": 2})" + optimizer + "}"),
+                    "training.decay_groups");
+  };
+  EXPECT_EQ(groups(R"(, "optimizer": {"type": "AdamW", "params": {"lr": "auto"}})"), false);
+  EXPECT_TRUE(groups("").is_null());
+}
+
 // "auto" is what the Trainer puts in its place; what the file does not say is DeepSpeed's default.
 TEST(DeepspeedConfig, TellsTheTrainersSizesFromDeepspeedsDefaults) {
   const Json said = imported(R"({"zero_optimization": {"stage": 3, "reduce_bucket_size": 2e8,
