@@ -450,6 +450,16 @@ TEST(TransformersFramework, KeepsTheInputOfARecomputedLayer) {
             2 * s * b * h);
 }
 
+// Whether the mask has only ones, and whether the loss is NaN or infinite.
+TEST(TransformersFramework, ReadsThreeValuesInEachMicroBatch) {
+  const auto profile = trainer_profile(2, Json::object());
+  int64_t reads = 0;
+  for (const auto& record : profile.operators) {
+    if (record.name == "aten::_local_scalar_dense") reads += record.count;
+  }
+  EXPECT_EQ(reads, 3 * profile.micro_batches.total);
+}
+
 // fp16: the parameters' own are the sum; bf16: flat fp32 ones, and the parameters' own beside them.
 TEST(MegatronDeepspeedFramework, SumsGradientsInFp16OrKeepsThemBesideFp32) {
   const auto gradient_bytes = [](const char* dtype) {
@@ -502,9 +512,9 @@ TEST(DeepspeedFramework, HasItsBucketsInTheBackwardOrAllTheTime) {
 // transformers 4.57.3 with DeepSpeed 0.18.3 under onerank exec: a Llama of 4 layers, hidden 512,
 // MLP 1,408, 8 heads, vocabulary 32,000, on 8 ranks with two micro-batches; stage 3 made under
 // zero.Init with reduce_bucket_size 1e6, prefetch 9e5, persistence 5,120 and DeepSpeed's other
-// defaults.
+// defaults. The nine norms of a group of their own have a norm of gradients and a gather more.
 TEST(DeepspeedFramework, CallsTheCollectivesOfTheRealEngine) {
-  const auto calls = [](int64_t stage) {
+  const auto calls = [](int64_t stage, bool decay_groups = false) {
     const auto profile =
         execute(gpt_plan({{"model",
                            {{"num_layers", 4},
@@ -528,6 +538,7 @@ TEST(DeepspeedFramework, CallsTheCollectivesOfTheRealEngine) {
                             {"stage3_param_persistence_threshold", 5120}}},
                           {"training",
                            {{"framework", "deepspeed"},
+                            {"decay_groups", decay_groups},
                             {"dtype", "bf16"},
                             {"attention", "flash"},
                             {"micro_batch_size", 2},
@@ -544,6 +555,8 @@ TEST(DeepspeedFramework, CallsTheCollectivesOfTheRealEngine) {
   using enum estimator::CollectiveKind;
   using Calls = decltype(calls(2));
   EXPECT_EQ(calls(2), (Calls{{kAllReduce, {3, 182'470'660}}, {kAllGather, {1, 91'235'328}}}));
+  EXPECT_EQ(calls(2, /*decay_groups=*/true),
+            (Calls{{kAllReduce, {4, 182'470'664}}, {kAllGather, {2, 91'235'328}}}));
   EXPECT_EQ(calls(3),
             (Calls{{kAllReduce, {1, 8}},
                    {kAllGather, {32, 149'693'440}},
