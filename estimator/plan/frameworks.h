@@ -227,7 +227,7 @@ void visit_fields(Visitor& visit, FrameworkTraits& traits) {
         "FSDP2: gradients stay whole until the last micro-batch, and are reduced once");
   visit("deepspeed_engine",
         traits.deepspeed_engine,
-        "data parallelism and ZeRO stages 0 to 3 are those of DeepSpeed's engine");
+        "ZeRO stages 1 to 3 are those of DeepSpeed's engine");
   visit("whole_parameters",
         traits.whole_parameters,
         "ZeRO stage 1: each data rank updates whole parameters and broadcasts them");
