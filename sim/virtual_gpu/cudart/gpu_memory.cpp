@@ -6,6 +6,7 @@ namespace virtual_gpu {
 namespace {
 
 constexpr uint64_t kFirstAddress = uint64_t{1} << 48;  // host addresses have 47 bits
+constexpr uint64_t kAddressesOfDevice = uint64_t{1} << 45;
 
 uint64_t round_up(uint64_t bytes, uint64_t multiple) {
   return (bytes + multiple - 1) / multiple * multiple;
@@ -16,7 +17,11 @@ uint64_t round_up(uint64_t bytes, uint64_t multiple) {
 DeviceMemory::DeviceMemory(int device_count, uint64_t capacity_bytes, uint64_t outside_bytes)
     : capacity_bytes_(capacity_bytes),
       used_bytes_(device_count, outside_bytes),
-      next_address_(kFirstAddress) {}
+      next_address_(kFirstAddress + device_count * kAddressesOfDevice) {
+  for (int device = 0; device < device_count; ++device) {
+    spans_.emplace_back(kFirstAddress + (device + 1) * kAddressesOfDevice);
+  }
+}
 
 bool DeviceMemory::set_capacity_bytes(uint64_t capacity_bytes) {
   std::lock_guard lock(mutex_);
@@ -39,7 +44,7 @@ std::optional<uint64_t> DeviceMemory::allocate(int device, uint64_t bytes) {
   std::lock_guard lock(mutex_);
   if (!take_memory(device, bytes)) return std::nullopt;
   const uint64_t whole_bytes = round_up(bytes, kPageBytes);
-  const uint64_t address = take_addresses(whole_bytes, kPageBytes);
+  const uint64_t address = spans_[device].take(whole_bytes);
   ranges_.emplace(address, Range{whole_bytes, device, Kind::kAllocation, 0});
   return address;
 }

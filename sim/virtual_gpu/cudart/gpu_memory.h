@@ -7,13 +7,15 @@
 #include <unordered_map>
 #include <vector>
 
+#include "sim/virtual_gpu/cudart/address_spans.h"
+
 namespace virtual_gpu {
 
 /// The memory of all devices of this process: which addresses are in use, and how much of each
 /// device's capacity. No contents are stored. Thread-safe.
 ///
-/// Addresses only grow, and they lie above all addresses that a host program can have. So neither a
-/// stale pointer nor a host pointer is ever taken for a device pointer.
+/// No address is given out twice, and all lie above those that a host program can have. So neither
+/// a stale pointer nor a host pointer is ever taken for a device pointer.
 class DeviceMemory {
  public:
   /// Memory is allocated in whole pages of this size, as in NVIDIA's driver.
@@ -85,7 +87,8 @@ class DeviceMemory {
   uint64_t capacity_bytes_;
   std::vector<uint64_t> used_bytes_;  // by device
   bool allocated_once_ = false;
-  uint64_t next_address_;
+  std::vector<AddressSpans> spans_;  // of allocations, by device
+  uint64_t next_address_;            // of all else: it grows
   uint64_t next_handle_ = 1;
   Ranges ranges_;                                    // ranges with memory, by first address
   std::map<uint64_t, uint64_t> reserved_;            // bytes, by first address
