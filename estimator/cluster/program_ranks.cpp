@@ -9,6 +9,7 @@
 #include <set>
 
 #include "estimator/base/fields.h"
+#include "estimator/base/units.h"
 #include "estimator/replay/trace_replay.h"
 
 namespace estimator {
@@ -80,6 +81,32 @@ std::vector<int64_t> without(const std::set<int64_t>& ranks, const std::set<int6
   return left;
 }
 
+/// From the end of the optimizer step before it to the end of its own.
+double last_iteration_seconds(const RankProfile& profile) {
+  const std::string last =
+      fmt::format("iteration_{}.", std::max<int64_t>(1, profile.program->optimizer_steps) - 1);
+  double seconds = 0;
+  for (const PhaseRecord& phase : profile.phases) {
+    if (phase.name.starts_with(last)) seconds += phase.seconds;
+  }
+  return seconds;
+}
+
+std::string why_untraced(const RankProfile& profile) {
+  if (profile.device.kind == DeviceKind::kCuda) {
+    return fmt::format(
+        "rank {} ran on a real GPU, whose kernels are not recorded. Its last iteration took {} by "
+        "the host's clock, with every answer of NCCL at once",
+        profile.rank,
+        format_duration(last_iteration_seconds(profile)));
+  }
+  return fmt::format(
+      "rank {} has no trace: of a program on the virtual GPU the second optimizer step is "
+      "recorded (--steps 2), and this one took {}",
+      profile.rank,
+      profile.program->optimizer_steps);
+}
+
 }  // namespace
 
 bool are_alike(const RankProfile& a, const RankProfile& b) {
@@ -93,11 +120,7 @@ std::vector<const RankProfile*> ranks_to_replay(const std::vector<RankProfile>& 
                                                 std::string& why) {
   for (const RankProfile& profile : profiles) {
     if (profile.trace) continue;
-    why = fmt::format(
-        "rank {} has no trace: of a program on the virtual GPU the second optimizer step is "
-        "recorded (--steps 2), and this one took {}",
-        profile.rank,
-        profile.program->optimizer_steps);
+    why = why_untraced(profile);
     return {};
   }
   const std::vector<const RankProfile*> all = traced(profiles);

@@ -321,6 +321,7 @@ void ProgramRecorder::phase_changed() {
     record ? trace_.start(recorded_iteration()) : trace_.stop();
   }
   recording_ = record;
+  if (device_.total_bytes == 0) device_ = program_device(device_);
   is_building_ = phases_.is_building();
   tracker_.end_phase();
   tracker_.begin_phase(static_cast<int32_t>(phases_.completed().size()),
@@ -522,7 +523,7 @@ RankProfile ProgramRecorder::profile() {
   const Rank rank = rank_in(profile.program->communicators);
   profile.rank = rank.rank;
   profile.world_size = rank.world_size;
-  profile.device = program_device(settings_.device);
+  profile.device = device_;
   profile.limit_lifted = settings_.limit_lifted;
   profile.micro_batches = {.total = 1, .executed = 1};
   profile.parameters = parameters();
@@ -534,7 +535,7 @@ RankProfile ProgramRecorder::profile() {
   check_attribution(profile.peak);
   profile.modules = std::move(modules);
   profile.out_of_memory = out_of_memory();
-  profile.trace = trace_.trace();
+  if (gpu_) profile.trace = trace_.trace();  // a real GPU's kernels are not seen
   if (profile.trace) {
     for (estimator::TraceWork& work : profile.trace->works) {
       if (work.communicator >= 0) work.communicator = collectives_.place_of(work.communicator);

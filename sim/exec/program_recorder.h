@@ -139,6 +139,7 @@ class ProgramRecorder {
   const pid_t process_;
   const std::filesystem::path folder_;  // of this process
   const VirtualGpu gpu_;
+  estimator::DeviceRecord device_;  // read while the driver works: it may be gone at the end
   RunTracker tracker_;
   AllocatorFollower memory_;
   TraceRecorder trace_;
