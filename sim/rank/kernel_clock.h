@@ -14,8 +14,8 @@ class KernelClock {
   c10::Device device() const { return device_; }
 
   /// Seconds of one call of `run`, which launches kernels. It is the mean over as many calls as
-  /// take some tenths of a second, so that the board's power settles and launches overlap with
-  /// kernels.
+  /// take some tenths of a second, so that the board's power settles. Short calls, which may end
+  /// before the host has issued the next, are queued behind a long product.
   double seconds_of(const std::function<void()>& run) const;
 
   /// Seconds from the start of one empty kernel to the next, while the host is far ahead.
@@ -26,6 +26,7 @@ class KernelClock {
 
  private:
   void synchronize() const;
+  double queued_seconds(const std::function<void()>& run, int calls) const;
 
   c10::Device device_;
 };
