@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <stdexcept>
 #include <string_view>
@@ -43,14 +44,29 @@ bool is_for(const AttentionCurve& curve, const Widths& own) {
   return own.key != own.value || measured.key == measured.value;
 }
 
+/// What a curve must be of. An operator's own curves are for calls of it alone.
+struct Wanted {
+  Attention attention;
+  std::string_view operator_name;  ///< "": the word decides
+
+  bool holds(const AttentionCurve& row) const {
+    if (operator_name.empty()) {
+      return row.operators.empty() && row.attention.value_or(attention) == attention;
+    }
+    return std::any_of(row.operators.begin(), row.operators.end(), [&](const std::string& name) {
+      return operator_name.starts_with(name);
+    });
+  }
+};
+
 const AttentionCurve* find_curve(const std::string& gpu_id,
                                  const AttentionShape& shape,
-                                 Attention attention,
+                                 const Wanted& wanted,
                                  bool masked) {
   const AttentionCurve* nearest = nullptr;
   for (const AttentionCurve& row : attention_curves()) {
     if (!contains(row.gpus, gpu_id) || !contains(row.passes, shape.pass) || row.masked != masked ||
-        row.attention.value_or(attention) != attention || !is_for(row, widths_of(shape))) {
+        !wanted.holds(row) || !is_for(row, widths_of(shape))) {
       continue;
     }
     const auto off = [&](const AttentionCurve& c) {
@@ -66,8 +82,18 @@ const AttentionCurve* find_curve(const std::string& gpu_id,
                                  const AttentionShape& shape,
                                  const AttentionKernel& kernel) {
   const bool masked = shape.masked || !kernel.priced_by_mask;
-  const AttentionCurve* own = find_curve(gpu_id, shape, kernel.attention, masked);
-  return own != nullptr || masked ? own : find_curve(gpu_id, shape, kernel.attention, true);
+  const auto with_mask_or_without = [&](const Wanted& wanted) {
+    const AttentionCurve* own = find_curve(gpu_id, shape, wanted, masked);
+    return own != nullptr || masked ? own : find_curve(gpu_id, shape, wanted, true);
+  };
+  if (!kernel.by_operator || shape.operator_name.empty()) {
+    return with_mask_or_without({kernel.attention, ""});
+  }
+  const AttentionCurve* own = with_mask_or_without({kernel.attention, shape.operator_name});
+  const bool is_cudnn = shape.operator_name.find("cudnn") != std::string::npos;
+  return own != nullptr
+             ? own
+             : with_mask_or_without({is_cudnn ? Attention::kFused : kernel.attention, ""});
 }
 
 /// Share of the rate that a call with few heads reaches. A block does 256 rows of one head, and

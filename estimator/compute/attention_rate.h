@@ -24,19 +24,22 @@ struct AttentionKernel {
   bool deterministic = false;                  ///< the backward adds in a fixed order
   int64_t key_width = 128, value_width = 128;  ///< of the model's heads, for a report
   bool priced_by_mask = false;  ///< calls without a mask have rates of their own, else causal ones
+  bool by_operator = false;     ///< PyTorch's operators run: each has rates of its own
 };
 
 struct AttentionShape {
   AttentionPass pass = AttentionPass::kForward;
   int64_t batch = 1, heads = 1, sequence = 1, head_width = 128;
-  int64_t value_width = 0;  ///< of a value's head; 0: as wide as the key's
-  bool masked = true;       ///< causal: half of the FLOPs
+  int64_t value_width = 0;         ///< of a value's head; 0: as wide as the key's
+  bool masked = true;              ///< causal: half of the FLOPs
+  std::string operator_name = {};  ///< of the call; "": not known
 };
 
 /// FLOP per second by sequence length, for one kernel, pass and head width (of keys and of values).
 struct AttentionCurve {
   std::string kernel;
   std::optional<Attention> attention;
+  std::vector<std::string> operators;
   std::vector<std::string> gpus;
   std::string measured_on;
   std::vector<AttentionPass> passes;
@@ -52,6 +55,7 @@ template <class Visitor>
 void visit_fields(Visitor& visit, AttentionCurve& row) {
   visit("kernel", row.kernel, "whose kernel");
   visit("attention", row.attention, "the plan's word for it; empty: any");
+  visit("operators", row.operators, "of PyTorch, which it is for alone; the names' beginnings");
   visit("gpus", row.gpus, "GPUs that it is used for");
   visit("measured_on", row.measured_on, "the GPU of the measurement");
   visit("passes", row.passes, "forward, backward; both: measured together");
@@ -74,10 +78,12 @@ struct AttentionRate {
 
 /// The rate from the curve with the nearest head widths; the note names them if they differ from
 /// the call's. A call without a mask has the rate of a causal one, unless the kernel is
-/// `priced_by_mask` and a rate is published. It is interpolated between the measured sequence
-/// lengths and constant outside them. A GPU with another peak than the measured one reaches the
-/// same share of its own peak. If nothing is published for a GPU, A100's share is assumed. A
-/// deterministic backward is slower by the factor in data/deterministic_attention.json.
+/// `priced_by_mask` and a rate is published. Of a kernel that is priced `by_operator` the call's
+/// operator decides, where it was measured on this GPU, and else cuDNN's calls are `fused`. It is
+/// interpolated between the measured sequence lengths and constant outside them. A GPU with another
+/// peak than the measured one reaches the same share of its own peak. If nothing is published for a
+/// GPU, A100's share is assumed. A deterministic backward is slower by the factor in
+/// data/deterministic_attention.json.
 AttentionRate attention_rate(const Gpu& gpu,
                              const AttentionShape& shape,
                              const AttentionKernel& kernel = {});

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "estimator/compute/gpu_variation.h"
+#include "estimator/plan/frameworks.h"
 
 namespace estimator {
 namespace {
@@ -68,7 +69,8 @@ AttentionShape attention_shape(const OperatorRecord& record) {
                        .batch = 1,
                        .heads = 64,
                        .sequence = 4096,
-                       .head_width = 128};
+                       .head_width = 128,
+                       .operator_name = record.name};
   if (record.shapes.empty() || record.shapes[0].size() != 4 || is_empty(record.shapes[0])) {
     return shape;
   }
@@ -155,7 +157,8 @@ ComputeTarget compute_target(const Plan& plan, const Gpu& gpu, const Calibration
           .attention = {.attention = plan.training.attention,
                         .deterministic = plan.training.deterministic_mode,
                         .key_width = plan.model.key_width(),
-                        .value_width = plan.model.value_width()},
+                        .value_width = plan.model.value_width(),
+                        .by_operator = traits_of(plan.training.framework).torch_attention},
           .experts = plan.model.has_experts() ? plan.experts_of_rank() : 1,
           .calibration = calibration,
           .slowdown = slowest_gpu_slowdown(plan)};

@@ -153,7 +153,8 @@ double GpuRates::memory_bytes_per_second(double bytes, bool optimizer) const {
     const auto& rows = optimizer ? calibration_->optimizer : calibration_->streams;
     if (!rows.empty()) return on_measured_curve(rows, bytes);
   }
-  return gpu_.memory_bandwidth_bytes_per_second * memory_.share * memory_size_share(bytes);
+  return gpu_.memory_bandwidth_bytes_per_second * memory_.share * memory_size_share(bytes) *
+         (optimizer ? fused_adam_share() : 1);
 }
 
 double GpuRates::measured_over_modelled(const MatmulShape& shape,

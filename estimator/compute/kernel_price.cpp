@@ -20,6 +20,7 @@ struct SlowKernels {
   std::optional<std::vector<std::string>> kernels;
   std::optional<std::vector<Framework>> frameworks;
   bool strided = false;
+  std::optional<int64_t> width_at_most;
   std::optional<std::vector<std::string>> dtypes;
   std::optional<std::vector<std::string>> other_dtypes;
   double memory_share = 1;
@@ -28,8 +29,14 @@ struct SlowKernels {
   bool holds_for(const OperatorRecord& kernel, std::optional<Framework> of) const {
     return (!kernels || contains(*kernels, kernel.name)) &&
            (!frameworks || (of && contains(*frameworks, *of))) && (!strided || kernel.is_strided) &&
-           (!dtypes || contains(*dtypes, kernel.dtype)) &&
+           (!width_at_most || is_narrow(kernel)) && (!dtypes || contains(*dtypes, kernel.dtype)) &&
            (!other_dtypes || contains(*other_dtypes, kernel.other_dtype));
+  }
+
+ private:
+  bool is_narrow(const OperatorRecord& kernel) const {
+    return !kernel.shapes.empty() && !kernel.shapes[0].empty() &&
+           kernel.shapes[0].back() <= *width_at_most;
   }
 };
 template <class Visitor>
@@ -38,6 +45,7 @@ void visit_fields(Visitor& visit, SlowKernels& row) {
   visit("kernels", row.kernels, "names of operators or kernels; empty: any");
   visit("frameworks", row.frameworks, "whose runs it is of; empty: any");
   visit("strided", row.strided, "only where inputs do not fill memory in the same order");
+  visit("width_at_most", row.width_at_most, "of the first input's rows; empty: any");
   visit("dtypes", row.dtypes, "of the first input; empty: any");
   visit("other_dtypes", row.other_dtypes, "of another input; empty: any or none");
   visit("memory_share", row.memory_share, "of the memory's rate that they reach");

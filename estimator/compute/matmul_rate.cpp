@@ -130,6 +130,17 @@ double filled(const MatmulShape& shape, int64_t rows, int64_t columns, int64_t m
   return outputs / (waves * static_cast<double>(multiprocessors * rows * columns));
 }
 
+/// Of the tilings of cuBLAS: how much of the multiprocessors' rate its tiles use.
+double best_tiling(const MatmulShape& shape, int64_t multiprocessors) {
+  double best = 0;
+  for (const Tile& tile : matmul_tables().tiles) {
+    const double fullest = std::max(filled(shape, tile.rows, tile.columns, multiprocessors),
+                                    filled(shape, tile.columns, tile.rows, multiprocessors));
+    best = std::max(best, tile.share * fullest);
+  }
+  return best;
+}
+
 /// Rows of memory run along any of the three dims, as an operand is transposed or not; which is not
 /// recorded.
 bool is_misaligned(const MatmulShape& shape, int64_t element_bytes) {
@@ -172,14 +183,18 @@ std::optional<MatmulRate> float8_rate(const Gpu& gpu, Float8Scaling scaling) {
 double matmul_shape_share(const MatmulShape& shape,
                           int64_t multiprocessors,
                           double start_up_steps) {
+  constexpr double kFull = 0.95;
   double best = 0;
-  for (const Tile& tile : matmul_tables().tiles) {
-    const double fullest = std::max(filled(shape, tile.rows, tile.columns, multiprocessors),
-                                    filled(shape, tile.columns, tile.rows, multiprocessors));
-    best = std::max(best, tile.share * fullest);
+  for (int64_t parts = 1; parts <= multiprocessors; ++parts) {
+    const double steps = static_cast<double>(shape.k) / static_cast<double>(parts);
+    if (parts > 1 && steps < start_up_steps) break;
+    MatmulShape part = shape;
+    part.batch *= parts;
+    const double fullest = best_tiling(part, multiprocessors);
+    best = std::max(best, fullest * steps / (steps + start_up_steps));
+    if (fullest >= kFull) break;
   }
-  const auto k = static_cast<double>(shape.k);
-  return best * k / (k + start_up_steps);
+  return best;
 }
 
 bool is_of_vectors(const MatmulShape& shape) {

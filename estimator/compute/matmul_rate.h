@@ -56,6 +56,7 @@ std::optional<MatmulRate> float8_rate(const Gpu& gpu, Float8Scaling scaling);
 
 /// The factor of a shape, in (0, 1], on the best share. It is below 1 because output tiles may not
 /// fill the last wave of SMs, tiles are cut off at the edges, and each tile's k loop needs a start.
+/// Where tiles are few, k is shared out (split-K) as long as each part is longer than its start.
 double matmul_shape_share(const MatmulShape& shape, int64_t multiprocessors, double start_up_steps);
 
 /// Whether a product has a vector on one side, or is an outer product of two. cuBLAS runs these on

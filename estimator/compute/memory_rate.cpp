@@ -39,12 +39,16 @@ struct MemoryTables {
   std::vector<StreamRow> streams;
   std::vector<Step> ladder;
   std::string ladder_source;
+  double fused_adam = 1;
+  std::string fused_adam_source;
 };
 template <class Visitor>
 void visit_fields(Visitor& visit, MemoryTables& tables) {
   visit("streams", tables.streams, "large streams");
   visit("ladder", tables.ladder, "what smaller ones reach of that");
   visit("ladder_source", tables.ladder_source, "of the ladder");
+  visit("fused_adam", tables.fused_adam, "what the fused optimizer step reaches of large streams");
+  visit("fused_adam_source", tables.fused_adam_source, "of that");
 }
 
 const MemoryTables& memory_tables() {
@@ -62,6 +66,8 @@ MemoryRate memory_rate(const Gpu& gpu) {
   }
   return {0.85, Source::kAssumed, "no rate is published for this GPU: 85 % of peak"};
 }
+
+double fused_adam_share() { return memory_tables().fused_adam; }
 
 double memory_size_share(double bytes) {
   static const std::vector<CurvePoint> points = [] {

@@ -23,4 +23,7 @@ MemoryRate memory_rate(const Gpu& gpu);
 /// published points (data/memory.json), so that more bytes never take less time.
 double memory_size_share(double bytes);
 
+/// The factor on the rate for PyTorch's fused Adam, which reads and writes seven tensors.
+double fused_adam_share();
+
 }  // namespace estimator

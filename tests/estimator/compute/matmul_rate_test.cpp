@@ -117,6 +117,21 @@ TEST(MatmulShapeShare, HalvesWhenTheLoopIsAsLongAsItsStartUp) {
   EXPECT_DOUBLE_EQ(matmul_shape_share(shape, 132, 96), 0.5);
 }
 
+// Microseconds on an H200, cuBLAS 13, random data; they set the time of a launch, and no other
+// constant. Of the last, whose outputs are few, k is shared out.
+TEST(MatmulShapeShare, OfSmallProductsOnHopperIsNearMeasured) {
+  const auto microseconds = [](int64_t m, int64_t n, int64_t k) {
+    constexpr double kLaunch = 1.8;
+    return 2.0 * static_cast<double>(m * n * k) / (teraflops("h200-sxm", m, n, k) * 1e6) + kLaunch;
+  };
+  EXPECT_NEAR(microseconds(1024, 1024, 1024) / 6.2, 1, 0.15);
+  EXPECT_NEAR(microseconds(2048, 2304, 768) / 14.5, 1, 0.20);
+  EXPECT_NEAR(microseconds(8192, 3072, 768) / 58.1, 1, 0.10);
+  EXPECT_NEAR(microseconds(1024, 1280, 8192) / 34.6, 1, 0.10);
+  EXPECT_NEAR(microseconds(2304, 768, 4096) / 24.9, 1, 0.10);
+  EXPECT_NEAR(microseconds(768, 768, 16384) / 37.0, 1, 0.25);
+}
+
 TEST(MatmulShapeShare, IsAShareForEveryShape) {
   for (const int64_t m : {1, 7, 64, 1000, 8192}) {
     for (const int64_t n : {1, 128, 53248}) {
@@ -132,7 +147,7 @@ TEST(MatmulShapeShare, IsAShareForEveryShape) {
 TEST(MatmulShapeShare, OfABatchFillsTheGpuTogether) {
   const MatmulShape one{.batch = 1, .m = 256, .n = 128, .k = 4096};
   const MatmulShape many{.batch = 132, .m = 256, .n = 128, .k = 4096};
-  EXPECT_GT(matmul_shape_share(many, 132, 96), 20 * matmul_shape_share(one, 132, 96));
+  EXPECT_GT(matmul_shape_share(many, 132, 96), 2 * matmul_shape_share(one, 132, 96));
 }
 
 TEST(MatmulRate, SaysWhenItIsAssumed) {

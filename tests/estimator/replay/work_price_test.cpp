@@ -14,7 +14,7 @@ class WorkPriceTest : public testing::Test {
  protected:
   WorkPriceTest()
       : gpu_(*find_gpu("h100-sxm")),
-        rates_(gpu_, nullptr, {.priced_by_mask = true}),
+        rates_(gpu_, nullptr, {.priced_by_mask = true, .by_operator = true}),
         fabric_(fabric_of(h100_cluster(2))) {
     profile_.program.emplace();
     profile_.program->communicators = {
@@ -127,7 +127,35 @@ TEST_F(WorkPriceTest, OfAttentionIsThatOfItsShape) {
                        .bytes_source = BytesSource::kOperator};
   const WorkPrice attention = price(work);
   EXPECT_EQ(attention.work_class, WorkClass::kAttention);
-  EXPECT_NEAR(5.5e11 / attention.seconds, 308e12, 5e12);
+  EXPECT_NEAR(5.5e11 / attention.seconds, 319e12, 5e12);
+}
+
+// Measured on an H200, 4 layers of Llama-3 8B with 8,192 tokens: 0.91 and 2.96 ms (torch 2.11,
+// cuDNN 9.19), with cuDNN's small kernels around it. Of the GPUs where it was not measured, the
+// rates of plans' fused attention hold.
+TEST_F(WorkPriceTest, OfCudnnsAttentionIsItsOwn) {
+  const std::vector<int64_t> query = {1, 32, 8192, 128}, key = {1, 8, 8192, 128};
+  const double flops = 2.0 * 8192 * 8192 * 32 * 128;
+  TraceWork work{.name = "cudnn_generated_fort_native_sdpa_flash_fprop",
+                 .operator_name = "aten::_scaled_dot_product_cudnn_attention",
+                 .dtype = "BFloat16",
+                 .shapes = {query, key, key},
+                 .flops = flops,
+                 .bytes = 1000,
+                 .bytes_source = BytesSource::kOperator};
+  EXPECT_NEAR(price(work).seconds / 0.91e-3, 1, 0.05);
+  const GpuRates of_blackwell(
+      *find_gpu("b200-sxm"), nullptr, {.priced_by_mask = true, .by_operator = true});
+  const AttentionShape shape{
+      .heads = 32, .sequence = 8192, .operator_name = "aten::_scaled_dot_product_cudnn_attention"};
+  EXPECT_DOUBLE_EQ(
+      of_blackwell.attention_flops_per_second(shape),
+      attention_rate(*find_gpu("b200-sxm"), shape, {Attention::kFused}).flops_per_second);
+
+  work.operator_name = "aten::_scaled_dot_product_cudnn_attention_backward";
+  work.shapes = {query, query, key, key};
+  work.flops = 2.5 * flops;
+  EXPECT_NEAR(price(work).seconds / 2.96e-3, 1, 0.15);
 }
 
 // A chunk of a ring that is not the rank's own: no mask.
@@ -141,7 +169,7 @@ TEST_F(WorkPriceTest, OfAttentionWithoutAMaskHasARateOfItsOwn) {
              .flops = flops,
              .bytes = 1000,
              .bytes_source = BytesSource::kOperator});
-  EXPECT_NEAR(flops / (attention.seconds - launch()), 335e12, 1e9);
+  EXPECT_NEAR(flops / (attention.seconds - launch()), 353e12, 4e12);
 }
 
 TEST_F(WorkPriceTest, OfNcclIsThatOfItsCommunicatorsRanks) {
