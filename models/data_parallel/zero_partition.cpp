@@ -18,7 +18,7 @@ using estimator::MemoryCategory;
 namespace {
 
 /// nccl_start_alignment_factor: 4 bytes of a 16-bit type.
-constexpr int64_t kAlignment = 2;
+constexpr int64_t kStartAlignment = 2;
 
 at::Tensor part(const at::Tensor& flat, const FlatRange& range) {
   return flat.narrow(0, range.begin, range.end - range.begin);
@@ -52,7 +52,7 @@ void ZeroPartition::add_group(const ParameterList& parameters) {
     values.push_back(parameter->value);
     elements += parameter->value.numel();
   }
-  const int64_t alignment = kAlignment * group_size(options_.data_group);
+  const int64_t alignment = kStartAlignment * group_size(options_.data_group);
   const at::Tensor flat = joined_through_host(
       values, estimator::round_up(elements, alignment), options_.device_computes);
   observer().memory_lasts(flat, {MemoryCategory::kParameter, "parameter_buffer", ""});

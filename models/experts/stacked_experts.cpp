@@ -22,10 +22,12 @@ namespace models {
 namespace {
 
 /// TOKEN_GROUP_ALIGN_SIZE_M in torchtitan/models/moe/utils.py, of bf16.
-constexpr int64_t kAlignment = 8;
+constexpr int64_t kTokenAlignment = 8;
 constexpr int64_t kDown = -1;
 
-int64_t aligned(int64_t rows) { return (rows + kAlignment - 1) / kAlignment * kAlignment; }
+int64_t aligned(int64_t rows) {
+  return (rows + kTokenAlignment - 1) / kTokenAlignment * kTokenAlignment;
+}
 
 /// Matrices [experts, outputs, inputs], applied to rows by groups that end at `ends`, in bf16.
 at::Tensor product(const at::Tensor& rows, const Parameter& weight, const at::Tensor& ends) {
@@ -37,7 +39,7 @@ at::Tensor product(const at::Tensor& rows, const Parameter& weight, const at::Te
 
 std::vector<int32_t> padded_places(const std::vector<int64_t>& rows_of, int64_t experts) {
   const int64_t rows = c10::sum_integers(rows_of);
-  std::vector<int32_t> places(aligned(rows + experts * kAlignment), -1);
+  std::vector<int32_t> places(aligned(rows + experts * kTokenAlignment), -1);
   int64_t place = 0;
   for (int64_t expert = 0; expert < experts; ++expert) {
     const int64_t begin = place;
@@ -46,7 +48,7 @@ std::vector<int32_t> padded_places(const std::vector<int64_t>& rows_of, int64_t 
       if (static_cast<int64_t>(group) % experts != expert) continue;
       for (int64_t i = 0; i < rows_of[group]; ++i) places[place++] = static_cast<int32_t>(row + i);
     }
-    place = begin + aligned(std::max(place - begin, kAlignment));
+    place = begin + aligned(std::max(place - begin, kTokenAlignment));
   }
   return places;
 }
@@ -91,9 +93,10 @@ StackedExperts::Padding StackedExperts::pad(const at::Tensor& counts) const {
   const c10::NoGradGuard no_grad;
   const at::Tensor starts = at::cumsum(counts, 0) - counts;
   const at::Tensor total =
-      at::clamp_min(counts.view({-1, context_.plan.experts_of_rank()}).sum(0), kAlignment);
+      at::clamp_min(counts.view({-1, context_.plan.experts_of_rank()}).sum(0), kTokenAlignment);
   const at::Tensor sizes =
-      (at::floor_divide(total + kAlignment - 1, kAlignment) * kAlignment).to(at::kInt);
+      (at::floor_divide(total + kTokenAlignment - 1, kTokenAlignment) * kTokenAlignment)
+          .to(at::kInt);
   const at::Tensor ends = at::cumsum(sizes, 0);
   const at::Tensor places_of_experts = ends - sizes;
   const at::Tensor places = at::full({padded_rows_}, -1, counts.options().dtype(at::kInt));
