@@ -76,8 +76,9 @@ def make_pages(folder):
         "memory": ["memory", str(folder / "peak.jsonl")],
         "sweep": ["sweep", small, "--mbs", "1,2", "--seq-length", "2k,4k,8k"],
         "diff": ["diff", small, "--recompute-granularity", "selective,full"],
-        "search": ["search", "--model", "llama3-8b", "--gpu", "h100", "--gpus", "8", "--global-batch-size", "64",
-                   "--top", "1"],
+        # 20 layouts, of which five are on the front.
+        "search": ["search", "--model", "llama3-8b", "--num-layers", "4", "--gpu", "h100", "--gpus", "8",
+                   "--global-batch-size", "64", "--tp", "2", "--pp", "1", "--cp", "1", "--top", "1"],
     }
     pages = {}
     for name, command in commands.items():
