@@ -42,15 +42,19 @@ class Tidy(unittest.TestCase):
         self.write(clone, "sim/a.h", "")
         self.write(clone, ".clang-tidy", "Checks: performance-*")
         self.write(clone, "sim/.clang-tidy", "InheritParentConfig: true")
-        self.write(clone, UNITY, f'#include "{clone}/sim/a.cpp"')
-        self.write(clone, "build/compile_commands.json", json.dumps([{
-            "directory": f"{clone}/build", "file": f"{clone}/{UNITY}",
-            "command": f"c++ -I{clone} -Werror -Winvalid-pch -include {clone}/build/cmake_pch.hxx -o a.o -c a.cxx"}]))
+        self.write(clone, "build/compile_commands.json", "[]")
+        self.add_library(clone, UNITY, "a.cpp", f"-I{clone} -Werror -Winvalid-pch -include {clone}/build/cmake_pch.hxx")
         (clone / "scripts").mkdir()
         shutil.copy(SCRIPT, clone / "scripts/tidy")
         for arguments in ["init", "--quiet"], ["add", "sim", ".clang-tidy"]:
             subprocess.run(["git", *arguments], cwd=clone, check=True)
         return clone
+
+    def add_library(self, clone, unity, source, flags):
+        self.write(clone, unity, f'#include "{clone}/sim/{source}"')
+        commands = clone / "build/compile_commands.json"
+        commands.write_text(json.dumps([*json.loads(commands.read_text()), {
+            "directory": f"{clone}/build", "file": f"{clone}/{unity}", "command": f"c++ {flags} -o a.o -c a.cxx"}]))
 
     def write(self, clone, path, text):
         path = clone / path
@@ -105,10 +109,27 @@ class Tidy(unittest.TestCase):
         self.run_tidy()
         self.assertEqual((self.clone / "build/sim/.clang-tidy").read_text(), "InheritParentConfig: true")
 
+    def test_WhatFindsTheSameHeadersIsLookedAtTogether(self):
+        clone = self.clone
+        self.add_library(clone, UNITY.replace("sim.dir", "twin.dir"), "b.cpp", f"-DTWIN=1 -O1 -I{clone}/sim/..")
+        self.add_library(clone, UNITY.replace("sim.dir", "other.dir"), "c.cpp", f"-I{clone} -isystem /other")
+        self.add_library(clone, UNITY.replace("sim.dir", "shared.dir"), "d.cpp", f"-Dshared_EXPORTS -I{clone}")
+        self.assertEqual(self.run_tidy()[2], 3)
+        joined = clone / UNITY.replace("unity_", "whole_")
+        self.assertEqual(joined.read_text(), f'#include "{clone}/sim/a.cpp"\n#include "{clone}/sim/b.cpp"')
+        commands = json.loads((clone / "build/tidy/compile_commands.json").read_text())
+        self.assertEqual({command["file"]: command["command"] for command in commands}[str(joined)],
+                         f"c++ -I{clone} -o a.o -DTWIN=1 -c {joined}")
+
+    def test_AFileHasSoManySourcesAtMost(self):
+        for number in range(64):  # the most
+            self.add_library(self.clone, UNITY.replace("sim.dir", f"{number}.dir"), f"{number}.cpp", f"-I{self.clone}")
+        self.assertEqual(self.run_tidy()[2], 2)
+
     def test_ClangIsToldNothingOfWhatGccPrecompiled(self):
         self.run_tidy()
-        [command] = json.loads((self.clone / "build/tidy/compile_commands.json").read_text())
-        self.assertEqual(command["command"], f"c++ -I{self.clone} -o a.o -c a.cxx")
+        commands = json.loads((self.clone / "build/tidy/compile_commands.json").read_text())
+        self.assertEqual(commands[0]["command"], f"c++ -I{self.clone} -o a.o -c a.cxx")
 
     def test_AnotherReleaseExitsWith3(self):
         code, printed, _ = self.run_tidy(release=18)
