@@ -15,7 +15,8 @@ GpuRates rates_at(const ProgramPlace& place, int64_t world_size) {
   return GpuRates(place.gpu,
                   place.calibration,
                   {.priced_by_mask = true, .by_operator = true},
-                  slowest_gpu_slowdown(world_size, deviation));
+                  slowest_gpu_slowdown(world_size, deviation),
+                  Priced::kKernels);
 }
 
 std::size_t event_of(const PlayedWork& played) { return static_cast<std::size_t>(played.event); }

@@ -5,7 +5,6 @@
 #include <string_view>
 
 #include "estimator/compute/gpu_variation.h"
-#include "estimator/plan/frameworks.h"
 
 namespace estimator {
 namespace {
@@ -157,8 +156,7 @@ ComputeTarget compute_target(const Plan& plan, const Gpu& gpu, const Calibration
           .attention = {.attention = plan.training.attention,
                         .deterministic = plan.training.deterministic_mode,
                         .key_width = plan.model.key_width(),
-                        .value_width = plan.model.value_width(),
-                        .by_operator = traits_of(plan.training.framework).torch_attention},
+                        .value_width = plan.model.value_width()},
           .experts = plan.model.has_experts() ? plan.experts_of_rank() : 1,
           .calibration = calibration,
           .slowdown = slowest_gpu_slowdown(plan)};

@@ -32,7 +32,8 @@ void visit_fields(Visitor& visit, SlowHost& row) {
 
 struct LaunchTable {
   LaunchCost cost;
-  std::string kernel_source, forward_source, backward_source, wait_source;
+  double operator_seconds = 0;
+  std::string operator_source, kernel_source, forward_source, backward_source, wait_source;
   std::vector<SlowHost> hosts;
 
   const SlowHost* host_of(const Gpu& gpu) const {
@@ -46,6 +47,8 @@ template <class Visitor>
 void visit_fields(Visitor& visit, LaunchTable& table) {
   visit("kernel_seconds", table.cost.kernel_seconds, "from kernel to kernel on the GPU");
   visit("kernel_source", table.kernel_source, "where it comes from");
+  visit("operator_seconds", table.operator_seconds, "the same for all that an operator launches");
+  visit("operator_source", table.operator_source, "where it comes from");
   visit("host_forward_seconds", table.cost.host_forward_seconds, "of a call from Python");
   visit("host_forward_source", table.forward_source, "where it comes from");
   visit("host_backward_seconds", table.cost.host_backward_seconds, "of a call in backward");
@@ -97,8 +100,9 @@ std::string measured_note(const Calibration& calibration) {
 
 }  // namespace
 
-LaunchCost assumed_launch_cost(const Gpu& gpu) {
+LaunchCost assumed_launch_cost(const Gpu& gpu, Priced priced) {
   LaunchCost cost = launch_table().cost;
+  if (priced == Priced::kOperators) cost.kernel_seconds = launch_table().operator_seconds;
   if (const SlowHost* host = launch_table().host_of(gpu)) {
     cost.host_forward_seconds *= host->slowdown;
     cost.host_backward_seconds *= host->slowdown;
@@ -109,14 +113,16 @@ LaunchCost assumed_launch_cost(const Gpu& gpu) {
 GpuRates::GpuRates(const Gpu& gpu,
                    const Calibration* calibration,
                    const AttentionKernel& attention,
-                   double slowdown)
+                   double slowdown,
+                   Priced priced)
     : gpu_(gpu),
       attention_(attention),
       slowdown_(slowdown),
+      priced_(priced),
       calibration_(calibration),
       matmul_(matmul_rate(gpu)),
       memory_(memory_rate(gpu)),
-      launch_(assumed_launch_cost(gpu)) {
+      launch_(assumed_launch_cost(gpu, priced)) {
   if (calibration == nullptr) return;
   launch_.kernel_seconds = calibration->launch.kernel_seconds;
   // The framework's share is not measured, but its calls take no less than one from C++.
@@ -241,7 +247,7 @@ std::vector<RateTerm> GpuRates::terms(Dtype dtype, bool flash) const {
        launch_.kernel_seconds,
        "seconds",
        Source::kAssumed,
-       launch_table().kernel_source},
+       priced_ == Priced::kKernels ? launch_table().kernel_source : launch_table().operator_source},
       launch_measured);
   const SlowHost* host = launch_table().host_of(gpu_);
   const std::string slower = host != nullptr ? "; slower here: " + host->source : "";

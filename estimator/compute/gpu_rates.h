@@ -11,6 +11,10 @@
 
 namespace estimator {
 
+/// What is priced: a shard's operators, each of which stands for all kernels and memsets that it
+/// launches, or the kernels of a program one by one.
+enum class Priced { kOperators, kKernels };
+
 /// What a kernel costs besides its work (data/launch.json, or measured).
 struct LaunchCost {
   double kernel_seconds = 0;         ///< on the GPU, from kernel to kernel
@@ -25,7 +29,7 @@ struct LaunchCost {
 
 /// The cost from the built-in table: the times of a published host, and longer ones for GPUs that
 /// come with a slower host.
-LaunchCost assumed_launch_cost(const Gpu& gpu);
+LaunchCost assumed_launch_cost(const Gpu& gpu, Priced priced = Priced::kOperators);
 
 class GpuRates {
  public:
@@ -33,7 +37,8 @@ class GpuRates {
   GpuRates(const Gpu& gpu,
            const Calibration* calibration,
            const AttentionKernel& attention = {},
-           double slowdown = 1);
+           double slowdown = 1,
+           Priced priced = Priced::kOperators);
 
   const Gpu& gpu() const { return gpu_; }
 
@@ -68,6 +73,7 @@ class GpuRates {
   const Gpu& gpu_;
   AttentionKernel attention_;
   double slowdown_;
+  Priced priced_;
   const Calibration* calibration_;
   MatmulRate matmul_;
   MemoryRate memory_;

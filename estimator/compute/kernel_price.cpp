@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <stdexcept>
 #include <string_view>
 
 #include "estimator/base/contains.h"
@@ -24,10 +25,12 @@ struct SlowKernels {
   std::optional<std::vector<std::string>> dtypes;
   std::optional<std::vector<std::string>> other_dtypes;
   double memory_share = 1;
+  std::optional<std::string> measured_on;
   std::string source;
 
   bool holds_for(const OperatorRecord& kernel, std::optional<Framework> of) const {
-    return (!kernels || contains(*kernels, kernel.name)) &&
+    const bool is_of_program = !of;
+    return (!measured_on || is_of_program) && (!kernels || contains(*kernels, kernel.name)) &&
            (!frameworks || (of && contains(*frameworks, *of))) && (!strided || kernel.is_strided) &&
            (!width_at_most || is_narrow(kernel)) && (!dtypes || contains(*dtypes, kernel.dtype)) &&
            (!other_dtypes || contains(*other_dtypes, kernel.other_dtype));
@@ -49,6 +52,9 @@ void visit_fields(Visitor& visit, SlowKernels& row) {
   visit("dtypes", row.dtypes, "of the first input; empty: any");
   visit("other_dtypes", row.other_dtypes, "of another input; empty: any or none");
   visit("memory_share", row.memory_share, "of the memory's rate that they reach");
+  visit("measured_on",
+        row.measured_on,
+        "the GPU of which it is the share, with today's torch: for programs; empty: any");
   visit("source", row.source, "where it was read");
 }
 
@@ -83,6 +89,20 @@ const KernelTables& kernel_tables() {
   return document;
 }
 
+double stream_rate(const Gpu& gpu) {
+  return gpu.memory_bandwidth_bytes_per_second * memory_rate(gpu).share;
+}
+
+double share_on(const Gpu& gpu, const SlowKernels& row) {
+  if (!row.measured_on || *row.measured_on == gpu.id) return row.memory_share;
+  const Gpu* measured = find_gpu(*row.measured_on);
+  if (measured == nullptr) throw std::logic_error("kernels.json: unknown GPU");
+  const double memory = stream_rate(gpu) / stream_rate(*measured);
+  const double work =
+      static_cast<double>(measured->multiprocessors) / static_cast<double>(gpu.multiprocessors);
+  return 1 / (1 + (1 / row.memory_share - 1) * memory * work);
+}
+
 /// How many kernels one call issues that run at the same time.
 int64_t group_of(const OperatorRecord& kernel, const ComputeTarget& target) {
   return kernel.name.starts_with("te::grouped_") ? target.experts : 1;
@@ -104,9 +124,11 @@ OperatorRecord as_one(const OperatorRecord& product, int64_t count) {
 
 }  // namespace
 
-double memory_share(const OperatorRecord& kernel, std::optional<Framework> framework) {
+double memory_share(const OperatorRecord& kernel,
+                    std::optional<Framework> framework,
+                    const Gpu& gpu) {
   for (const SlowKernels& row : kernel_tables().slow_kernels) {
-    if (row.holds_for(kernel, framework)) return row.memory_share;
+    if (row.holds_for(kernel, framework)) return share_on(gpu, row);
   }
   return 1;
 }
@@ -116,7 +138,8 @@ OperatorPrice kernel_price(const OperatorRecord& kernel,
                            const ComputeTarget& target) {
   const int64_t count = group_of(kernel, target);
   if (count == 1) {
-    return operator_price(kernel, rates, target.dtype, memory_share(kernel, target.framework));
+    return operator_price(
+        kernel, rates, target.dtype, memory_share(kernel, target.framework, target.gpu));
   }
   const auto group = static_cast<double>(count);
   OperatorRecord all = as_one(kernel, count);

@@ -12,9 +12,13 @@
 
 namespace estimator {
 
-/// The share of the memory's rate that the kernel reaches. `framework` is the plan's, if a plan was
-/// run: some rows hold only for what it ran on.
-double memory_share(const OperatorRecord& kernel, std::optional<Framework> framework);
+/// The share of the memory's rate that the kernel reaches on the GPU. `framework` is the plan's, if
+/// a plan was run: some rows hold only for what it ran on. What a kernel needs beyond the time of
+/// its memory is work of the multiprocessors: on a GPU with another memory it takes as long, on one
+/// with other multiprocessors the longer the fewer they are.
+double memory_share(const OperatorRecord& kernel,
+                    std::optional<Framework> framework,
+                    const Gpu& gpu);
 
 /// The products of a rank's experts that TransformerEngine issues in one call run side by side.
 /// Then it is one product's part of the time of all.

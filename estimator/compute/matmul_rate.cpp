@@ -57,12 +57,16 @@ void visit_fields(Visitor& visit, Tile& tile) {
 struct LoopRow {
   std::vector<std::string> architectures;
   double start_up_steps = 0;
+  bool shares_out_k = false;
+  std::string k_source;
   std::string source;
 };
 template <class Visitor>
 void visit_fields(Visitor& visit, LoopRow& row) {
   visit("architectures", row.architectures, "of the GPU database; empty: all others");
   visit("start_up_steps", row.start_up_steps, "k steps");
+  visit("shares_out_k", row.shares_out_k, "whether k is shared out where tiles are few (split-K)");
+  visit("k_source", row.k_source, "how that is known");
   visit("source", row.source, "where it comes from");
 }
 
@@ -105,13 +109,11 @@ const MatmulTables& matmul_tables() {
   return read;
 }
 
-double start_up_steps(const Gpu& gpu) {
+LoopRow loop_of(const Gpu& gpu) {
   for (const LoopRow& row : matmul_tables().loops) {
-    if (row.architectures.empty() || contains(row.architectures, gpu.architecture)) {
-      return row.start_up_steps;
-    }
+    if (row.architectures.empty() || contains(row.architectures, gpu.architecture)) return row;
   }
-  return 0;
+  return {};
 }
 
 double misaligned_share(const Gpu& gpu) {
@@ -154,7 +156,8 @@ MatmulRate matmul_rate(const Gpu& gpu) {
   MatmulRate rate{.best_share = 0.8,
                   .sustained_share = 0.8,
                   .accumulate_share = 0.95,
-                  .start_up_steps = start_up_steps(gpu),
+                  .start_up_steps = loop_of(gpu).start_up_steps,
+                  .shares_out_k = loop_of(gpu).shares_out_k,
                   .source = Source::kAssumed,
                   .note = "no rate is published for this GPU: 80 % of peak"};
   for (const GpuRow& row : matmul_tables().gpus) {
@@ -173,7 +176,7 @@ std::optional<MatmulRate> float8_rate(const Gpu& gpu, Float8Scaling scaling) {
     if (!contains(row.gpus, gpu.id) || !contains(row.scaling, scaling)) continue;
     return MatmulRate{.best_share = row.best_share,
                       .sustained_share = row.sustained_share,
-                      .start_up_steps = start_up_steps(gpu),
+                      .start_up_steps = loop_of(gpu).start_up_steps,
                       .source = Source::kPublished,
                       .note = row.source};
   }
@@ -182,10 +185,12 @@ std::optional<MatmulRate> float8_rate(const Gpu& gpu, Float8Scaling scaling) {
 
 double matmul_shape_share(const MatmulShape& shape,
                           int64_t multiprocessors,
-                          double start_up_steps) {
+                          double start_up_steps,
+                          bool shares_out_k) {
   constexpr double kFull = 0.95;
+  const int64_t most_parts = shares_out_k ? multiprocessors : 1;
   double best = 0;
-  for (int64_t parts = 1; parts <= multiprocessors; ++parts) {
+  for (int64_t parts = 1; parts <= most_parts; ++parts) {
     const double steps = static_cast<double>(shape.k) / static_cast<double>(parts);
     if (parts > 1 && steps < start_up_steps) break;
     MatmulShape part = shape;
@@ -211,7 +216,8 @@ double matmul_share(const MatmulRate& rate,
                     int64_t element_bytes,
                     bool accumulates) {
   const double of_shape =
-      rate.best_share * matmul_shape_share(shape, gpu.multiprocessors, rate.start_up_steps);
+      rate.best_share *
+      matmul_shape_share(shape, gpu.multiprocessors, rate.start_up_steps, rate.shares_out_k);
   double share = std::min(of_shape, rate.sustained_share);
   if (accumulates) share *= rate.accumulate_share;
   if (is_misaligned(shape, element_bytes)) share *= misaligned_share(gpu);

@@ -30,6 +30,7 @@ struct MatmulRate {
   double sustained_share = 1;   ///< limit for all shapes, by the board's power over minutes
   double accumulate_share = 1;  ///< factor when the product is added to an fp32 sum
   double start_up_steps = 0;    ///< cost of filling and draining a tile's pipeline, in k steps
+  bool shares_out_k = false;    ///< where tiles are few, several sum parts of k (split-K)
   Source source = Source::kAssumed;
   std::string note;
 };
@@ -56,8 +57,11 @@ std::optional<MatmulRate> float8_rate(const Gpu& gpu, Float8Scaling scaling);
 
 /// The factor of a shape, in (0, 1], on the best share. It is below 1 because output tiles may not
 /// fill the last wave of SMs, tiles are cut off at the edges, and each tile's k loop needs a start.
-/// Where tiles are few, k is shared out (split-K) as long as each part is longer than its start.
-double matmul_shape_share(const MatmulShape& shape, int64_t multiprocessors, double start_up_steps);
+/// Where k is shared out, each part is longer than its start.
+double matmul_shape_share(const MatmulShape& shape,
+                          int64_t multiprocessors,
+                          double start_up_steps,
+                          bool shares_out_k = false);
 
 /// Whether a product has a vector on one side, or is an outer product of two. cuBLAS runs these on
 /// the fp32 units (its gemv kernels), where they wait for memory: they fill no tile.

@@ -134,7 +134,7 @@ class PriceList {
                                  : is_attention(record) ? WorkClass::kAttention
                                  : is_matmul(record)    ? WorkClass::kProducts
                                                         : WorkClass::kMemoryBound;
-    const double share = memory_share(record, std::nullopt);
+    const double share = memory_share(record, std::nullopt, rates_.gpu());
     return {.seconds = operator_price(record, rates_, Dtype::kBf16, share).seconds,
             .work_class = work_class};
   }

@@ -107,6 +107,7 @@ ProgramRecorder::ProgramRecorder(ExecSettings settings, const std::filesystem::p
                ? find_virtual_gpu(settings_.assumed.fullest_expert ? kLargestRoutingBytes
                                                                    : kLargestTokenBytes)
                : VirtualGpu{}),
+      device_(settings_.device),
       tracker_({.keep_history = wants_history(settings_), .directions_are_announced = false}),
       memory_(tracker_, [this](const AllocatorFollower::Entry& entry) { memory_changes(entry); }),
       trace_(tracker_),

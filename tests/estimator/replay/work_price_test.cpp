@@ -14,7 +14,7 @@ class WorkPriceTest : public testing::Test {
  protected:
   WorkPriceTest()
       : gpu_(*find_gpu("h100-sxm")),
-        rates_(gpu_, nullptr, {.priced_by_mask = true, .by_operator = true}),
+        rates_(gpu_, nullptr, {.priced_by_mask = true, .by_operator = true}, 1, Priced::kKernels),
         fabric_(fabric_of(h100_cluster(2))) {
     profile_.program.emplace();
     profile_.program->communicators = {
