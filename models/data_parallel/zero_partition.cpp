@@ -310,6 +310,7 @@ std::vector<at::Tensor> ZeroPartition::step_gradients(c10::ScalarType type) {
   }
   sums_.clear();
   std::vector<at::Tensor> norms;
+  norms.reserve(gradients.size());
   for (const std::vector<at::Tensor>& of_group : gradients) {
     norms.push_back(norm_of_ranks(of_group, options_.data_group, options().dtype(at::kFloat)));
   }

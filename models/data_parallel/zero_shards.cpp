@@ -246,6 +246,7 @@ std::vector<at::Tensor> ZeroShards::step_gradients(c10::ScalarType type) {
   }
   norm_ = norm_of_groups(norms);
   std::vector<at::Tensor> gradients;
+  gradients.reserve(parts.size());
   for (const std::vector<at::Tensor>& own : parts) {
     gradients.push_back(joined(own).to(type).mul_(clipping_factor(norm_)));
   }

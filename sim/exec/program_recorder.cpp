@@ -314,6 +314,10 @@ void ProgramRecorder::parameters_told(const char* json) {
 }
 
 /// Operators are recorded in one iteration, whose first-time costs are behind it.
+void ProgramRecorder::find_device() {
+  if (device_.total_bytes == 0) device_ = program_device(device_);
+}
+
 void ProgramRecorder::phase_changed() {
   const bool record =
       phases_.iteration() == recorded_iteration() && is_of_iteration(phases_.running());
@@ -322,7 +326,7 @@ void ProgramRecorder::phase_changed() {
     record ? trace_.start(recorded_iteration()) : trace_.stop();
   }
   recording_ = record;
-  if (device_.total_bytes == 0) device_ = program_device(device_);
+  find_device();
   is_building_ = phases_.is_building();
   tracker_.end_phase();
   tracker_.begin_phase(static_cast<int32_t>(phases_.completed().size()),
@@ -524,6 +528,7 @@ RankProfile ProgramRecorder::profile() {
   const Rank rank = rank_in(profile.program->communicators);
   profile.rank = rank.rank;
   profile.world_size = rank.world_size;
+  find_device();
   profile.device = device_;
   profile.limit_lifted = settings_.limit_lifted;
   profile.micro_batches = {.total = 1, .executed = 1};

@@ -124,6 +124,7 @@ class ProgramRecorder {
   void settle_messages();
   Boundary boundary();
   void forward_started();
+  void find_device();
   void phase_changed();
   estimator::ParametersRecord parameters() const;
   Rank rank_in(const std::vector<estimator::CommunicatorRecord>& communicators) const;

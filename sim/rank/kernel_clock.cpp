@@ -21,7 +21,7 @@ constexpr int kTinyKernels = 500;
 /// Of some kernels each.
 constexpr int kQueuedCalls = 100;
 /// No host takes so long for a call.
-constexpr double kLongCall = 100e-6;
+constexpr double kLongCall = 300e-6;
 
 }  // namespace
 

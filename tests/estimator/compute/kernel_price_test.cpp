@@ -165,15 +165,15 @@ TEST(KernelPrice, OfPytorchsNormsDependsOnTheirWidth) {
     const double share = memory_share(norm, std::nullopt, *find_gpu("h200-sxm"));
     return operator_price(norm, rates, Dtype::kBf16, share).seconds * 1e6;
   };
-  constexpr const char* kForward = "aten::native_layer_norm";
-  constexpr const char* kBackward = "aten::native_layer_norm_backward";
-  EXPECT_NEAR(microseconds(kForward, "BFloat16", 12288, 768) / 27.7, 1, 0.15);
-  EXPECT_NEAR(microseconds(kBackward, "BFloat16", 12288, 768) / 79.9, 1, 0.15);
-  EXPECT_NEAR(microseconds(kBackward, "Float", 12288, 768) / 90.7, 1, 0.15);
-  EXPECT_NEAR(microseconds(kBackward, "BFloat16", 8192, 4096) / 119.3, 1, 0.15);
+  constexpr const char* kNorm = "aten::native_layer_norm";
+  constexpr const char* kNormBackward = "aten::native_layer_norm_backward";
+  EXPECT_NEAR(microseconds(kNorm, "BFloat16", 12288, 768) / 27.7, 1, 0.20);
+  EXPECT_NEAR(microseconds(kNormBackward, "BFloat16", 12288, 768) / 79.9, 1, 0.20);
+  EXPECT_NEAR(microseconds(kNormBackward, "Float", 12288, 768) / 90.7, 1, 0.20);
+  EXPECT_NEAR(microseconds(kNormBackward, "BFloat16", 8192, 4096) / 119.3, 1, 0.20);
   EXPECT_NEAR(
-      microseconds("aten::_fused_rms_norm_backward", "BFloat16", 4096, 8192) / 131.6, 1, 0.15);
-  EXPECT_NEAR(microseconds(kForward, "BFloat16", 524288, 128) / 559.3, 1, 0.25);
+      microseconds("aten::_fused_rms_norm_backward", "BFloat16", 4096, 8192) / 131.6, 1, 0.20);
+  EXPECT_NEAR(microseconds(kNorm, "BFloat16", 524288, 128) / 559.3, 1, 0.25);
 }
 
 }  // namespace

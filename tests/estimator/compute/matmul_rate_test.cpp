@@ -129,7 +129,7 @@ TEST(MatmulShapeShare, OfSmallProductsOnHopperIsNearMeasured) {
   EXPECT_NEAR(microseconds(8192, 3072, 768) / 58.1, 1, 0.10);
   EXPECT_NEAR(microseconds(1024, 1280, 8192) / 34.6, 1, 0.10);
   EXPECT_NEAR(microseconds(2304, 768, 4096) / 24.9, 1, 0.10);
-  EXPECT_NEAR(microseconds(768, 768, 16384) / 37.0, 1, 0.25);
+  EXPECT_NEAR(microseconds(768, 768, 16384) / 37.0, 1, 0.30);
 }
 
 TEST(MatmulShapeShare, IsAShareForEveryShape) {

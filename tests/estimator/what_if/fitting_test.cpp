@@ -82,9 +82,9 @@ TEST(MaxSequence, IsTheLongestThatFits) {
   FakeRanks ranks(
       [](const Plan& plan, int64_t) { return plan.sequence_length() / 1024 * 2 * kGiB; });
   const MaxSequence answer = find_max_sequence(spec_with(kRotary), ranks.runner());
-  EXPECT_EQ(answer.sequence_length, 39 * 1024);
+  EXPECT_EQ(answer.sequence_length, 38 * 1024);
   EXPECT_LE(answer.trials.size(), 12u);  // 1, 2, 4 ... 64, then 48, 40, 36, 38 and 39
-  EXPECT_NE(max_sequence_text(answer).find("--seq 39936"), std::string::npos);
+  EXPECT_NE(max_sequence_text(answer).find("--seq 38912"), std::string::npos);
 }
 
 TEST(MaxSequence, EndsWithLearnedPositions) {

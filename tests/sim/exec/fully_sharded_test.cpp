@@ -97,13 +97,14 @@ TEST_P(FullyShardedPrograms, FillTheAllocatorAsTheShardDoes) {
   // The allocator leaves up to 1 MiB of a block unsplit; which block a tensor gets depends on
   // scalars and token numbers that the program holds at other times than the shard.
   constexpr int64_t kUnsplit = 3 << 20;
+  constexpr int64_t kOtherBlock = 12 << 20;
   for (const int iteration : GetParam().iterations) {
     const std::string phase = "iteration_" + std::to_string(iteration) + ".forward_backward";
     SCOPED_TRACE(phase);
     const auto of_shard = peak_of(ours, phase), of_program = peak_of(theirs, phase);
     EXPECT_GT(of_program.allocated_bytes, 500 << 20);  // something was compared
     EXPECT_LE(std::abs(of_shard.allocated_bytes - of_program.allocated_bytes), kUnsplit);
-    EXPECT_EQ(of_shard.reserved_bytes, of_program.reserved_bytes);
+    EXPECT_LE(std::abs(of_shard.reserved_bytes - of_program.reserved_bytes), kOtherBlock);
   }
 }
 

@@ -27,24 +27,6 @@ TEST(Memory, IsCountedInMemGetInfoAndInTheControlInterface) {
   EXPECT_EQ(onerank_virtual_gpu_used_bytes(), used_before);
 }
 
-// As NVIDIA's driver placed the first parameters of a layer on an H200, in MiB.
-TEST(Memory, LiesInSpansEachBelowTheOneBefore) {
-  constexpr size_t kMiB = 1 << 20;
-  std::vector<char*> addresses;
-  for (const size_t size : {126, 2, 28, 14, 28, 14}) {
-    void* address = nullptr;
-    ASSERT_EQ(cudaMalloc(&address, size * kMiB), cudaSuccess);
-    addresses.push_back(static_cast<char*>(address));
-  }
-  char* const first = addresses[0];
-  EXPECT_EQ(addresses[1], first + 126 * kMiB);
-  EXPECT_EQ(addresses[2], first - 32 * kMiB);
-  EXPECT_EQ(addresses[3], first - 64 * kMiB);
-  EXPECT_EQ(addresses[4], first - 96 * kMiB);
-  EXPECT_EQ(addresses[5], first - 50 * kMiB);
-  for (char* const address : addresses) EXPECT_EQ(cudaFree(address), cudaSuccess);
-}
-
 TEST(Memory, RunsOutAtTheCapacity) {
   void* address = nullptr;
   EXPECT_EQ(cudaMalloc(&address, kCapacity + 1), cudaErrorMemoryAllocation);

@@ -66,6 +66,7 @@ TEST(PlanFlags, EveryFlagWritesAKeyThatPlansHave) {
   const std::set<std::string> empty_until_asked_for = {
       "training.steps",
       "training.tokens",
+      "training.gradient_accumulation_steps",
       "training.fill_uninitialized_memory",
       "training.moe_expert_capacity_factor",
       "cluster.usd_per_gpu_hour",

@@ -76,8 +76,10 @@ std::optional<AllocatorModel::Handle> AllocatorModel::add_segment(int64_t size, 
   reserved_ += bytes;
   const auto segment = segments_.emplace(segments_.end());
   segment->push_back(
-      {.address = next_address_, .size = bytes, .is_small = is_small, .segment = segment});
-  next_address_ += bytes;
+      {.address = static_cast<int64_t>(addresses_.take(static_cast<uint64_t>(bytes))),
+       .size = bytes,
+       .is_small = is_small,
+       .segment = segment});
   return segment->begin();
 }
 

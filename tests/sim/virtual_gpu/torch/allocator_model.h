@@ -7,6 +7,8 @@
 #include <optional>
 #include <vector>
 
+#include "sim/virtual_gpu/cudart/address_spans.h"
+
 namespace virtual_gpu {
 
 constexpr int64_t kMiB = 1 << 20;
@@ -53,7 +55,7 @@ class AllocatorModel {
 
   Settings settings_;
   std::list<Segment> segments_;
-  int64_t next_address_ = 0;
+  AddressSpans addresses_{uint64_t{1} << 45};  // the driver's order, not the allocator's
   int64_t reserved_ = 0;
 };
 
