@@ -14,7 +14,7 @@ GpuRates rates_at(const ProgramPlace& place, int64_t world_size) {
   const double deviation = place.gpu_deviation.value_or(usual_gpu_deviation().value);
   return GpuRates(place.gpu,
                   place.calibration,
-                  {.priced_by_mask = true, .by_operator = true},
+                  {},
                   slowest_gpu_slowdown(world_size, deviation),
                   Priced::kKernels);
 }

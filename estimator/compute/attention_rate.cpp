@@ -81,12 +81,12 @@ const AttentionCurve* find_curve(const std::string& gpu_id,
 const AttentionCurve* find_curve(const std::string& gpu_id,
                                  const AttentionShape& shape,
                                  const AttentionKernel& kernel) {
-  const bool masked = shape.masked || !kernel.priced_by_mask;
+  const bool masked = shape.masked || !kernel.by_call;
   const auto with_mask_or_without = [&](const Wanted& wanted) {
     const AttentionCurve* own = find_curve(gpu_id, shape, wanted, masked);
     return own != nullptr || masked ? own : find_curve(gpu_id, shape, wanted, true);
   };
-  if (!kernel.by_operator || shape.operator_name.empty()) {
+  if (!kernel.by_call || shape.operator_name.empty()) {
     return with_mask_or_without({kernel.attention, ""});
   }
   const AttentionCurve* own = with_mask_or_without({kernel.attention, shape.operator_name});

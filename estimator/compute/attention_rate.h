@@ -23,8 +23,7 @@ struct AttentionKernel {
   Attention attention = Attention::kFlash;
   bool deterministic = false;                  ///< the backward adds in a fixed order
   int64_t key_width = 128, value_width = 128;  ///< of the model's heads, for a report
-  bool priced_by_mask = false;  ///< calls without a mask have rates of their own, else causal ones
-  bool by_operator = false;     ///< PyTorch's operators run: each has rates of its own
+  bool by_call = false;  ///< of a program: each call has the rates of its operator and of its mask
 };
 
 struct AttentionShape {
@@ -78,8 +77,8 @@ struct AttentionRate {
 
 /// The rate from the curve with the nearest head widths; the note names them if they differ from
 /// the call's. A call without a mask has the rate of a causal one, unless the kernel is
-/// `priced_by_mask` and a rate is published. Of a kernel that is priced `by_operator` the call's
-/// operator decides, where it was measured on this GPU, and else cuDNN's calls are `fused`. It is
+/// priced `by_call` and a rate is published. Then the call's operator decides, too, where it was
+/// measured on this GPU, and else cuDNN's calls are `fused`. It is
 /// interpolated between the measured sequence lengths and constant outside them. A GPU with another
 /// peak than the measured one reaches the same share of its own peak. If nothing is published for a
 /// GPU, A100's share is assumed. A deterministic backward is slower by the factor in

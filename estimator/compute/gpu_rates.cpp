@@ -123,6 +123,7 @@ GpuRates::GpuRates(const Gpu& gpu,
       matmul_(matmul_rate(gpu)),
       memory_(memory_rate(gpu)),
       launch_(assumed_launch_cost(gpu, priced)) {
+  attention_.by_call = priced == Priced::kKernels;
   if (calibration == nullptr) return;
   launch_.kernel_seconds = calibration->launch.kernel_seconds;
   // The framework's share is not measured, but its calls take no less than one from C++.

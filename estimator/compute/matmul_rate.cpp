@@ -109,11 +109,12 @@ const MatmulTables& matmul_tables() {
   return read;
 }
 
-LoopRow loop_of(const Gpu& gpu) {
+const LoopRow& loop_of(const Gpu& gpu) {
+  static const LoopRow none;
   for (const LoopRow& row : matmul_tables().loops) {
     if (row.architectures.empty() || contains(row.architectures, gpu.architecture)) return row;
   }
-  return {};
+  return none;
 }
 
 double misaligned_share(const Gpu& gpu) {

@@ -80,10 +80,6 @@ struct InPlaceRotary : torch::autograd::Function<InPlaceRotary> {
   }
 };
 
-}  // namespace
-
-namespace {
-
 /// [width / 2], fp32.
 at::Tensor inverse_frequencies(int64_t width, double base, const at::TensorOptions& options) {
   const at::TensorOptions fp32 = options.dtype(at::kFloat);

@@ -186,6 +186,9 @@ bool holds_embedded(const ShardContext& context) {
          t.micro_batch_size == 1 && context.plan.model.hidden_dropout == 0;
 }
 
+/// Attention is causal without a mask if there is no padding, which the host waits to know.
+void read_mask(const at::Tensor& ones) { ones.to(at::kBool).all().item<bool>(); }
+
 }  // namespace
 
 at::Tensor ModelChunk::forward(const at::Tensor& input, const MicroBatchData& data) const {
@@ -206,13 +209,6 @@ at::Tensor ModelChunk::handed_out(Result result) const {
   const Result copied{.output = result.output.clone(), .logits = result.logits.clone()};
   return copied.output;
 }
-
-namespace {
-
-/// Attention is causal without a mask if there is no padding, which the host waits to know.
-void read_mask(const at::Tensor& ones) { ones.to(at::kBool).all().item<bool>(); }
-
-}  // namespace
 
 ModelChunk::Result ModelChunk::compute(const at::Tensor& input, const MicroBatchData& data) const {
   at::Tensor hidden = input, embedded;

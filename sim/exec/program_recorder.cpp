@@ -313,11 +313,11 @@ void ProgramRecorder::parameters_told(const char* json) {
   });
 }
 
-/// Operators are recorded in one iteration, whose first-time costs are behind it.
 void ProgramRecorder::find_device() {
   if (device_.total_bytes == 0) device_ = program_device(device_);
 }
 
+/// Operators are recorded in one iteration, whose first-time costs are behind it.
 void ProgramRecorder::phase_changed() {
   const bool record =
       phases_.iteration() == recorded_iteration() && is_of_iteration(phases_.running());

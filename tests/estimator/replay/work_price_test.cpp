@@ -14,7 +14,7 @@ class WorkPriceTest : public testing::Test {
  protected:
   WorkPriceTest()
       : gpu_(*find_gpu("h100-sxm")),
-        rates_(gpu_, nullptr, {.priced_by_mask = true, .by_operator = true}, 1, Priced::kKernels),
+        rates_(gpu_, nullptr, {}, 1, Priced::kKernels),
         fabric_(fabric_of(h100_cluster(2))) {
     profile_.program.emplace();
     profile_.program->communicators = {
@@ -144,8 +144,7 @@ TEST_F(WorkPriceTest, OfCudnnsAttentionIsItsOwn) {
                  .bytes = 1000,
                  .bytes_source = BytesSource::kOperator};
   EXPECT_NEAR(price(work).seconds / 0.91e-3, 1, 0.05);
-  const GpuRates of_blackwell(
-      *find_gpu("b200-sxm"), nullptr, {.priced_by_mask = true, .by_operator = true});
+  const GpuRates of_blackwell(*find_gpu("b200-sxm"), nullptr, {}, 1, Priced::kKernels);
   const AttentionShape shape{
       .heads = 32, .sequence = 8192, .operator_name = "aten::_scaled_dot_product_cudnn_attention"};
   EXPECT_DOUBLE_EQ(
