@@ -43,6 +43,7 @@ std::string scalar_text(const Json& value) {
 }
 
 std::string place_of(const std::string& key, const std::string& text, const std::string& origin) {
+  if (key.empty()) return origin;
   for (std::size_t at = 0; (at = text.find(key, at)) != text.npos; at += key.size()) {
     const std::size_t begin = text.find_last_of('\n', at) + 1;  // 0 without one
     const std::size_t after = text.find_first_not_of("\"' ", at + key.size());

@@ -280,6 +280,12 @@ TEST(DeepspeedConfig, NamesWhatIsNotModelled) {
             Names{"deepspeed-wide-gradients"});
 }
 
+TEST(ImportedFiles, MayHaveAKeyWithoutAName) {
+  const ImportedPlan plan = imported(R"({"train_batch_size": 8, "device_map": {"": 0}})");
+  ASSERT_EQ(plan.unknown.size(), 1u);
+  EXPECT_EQ(plan.unknown.front().place, "file");
+}
+
 TEST(ImportedFiles, LeavePlansAlone) {
   EXPECT_FALSE(import_text(R"({"model": "gpt2", "cluster": {"gpu": "h100"}})", "plan.json"));
   EXPECT_FALSE(import_text("model: gpt2\ncluster:\n  gpu: h100\n", "plan.yaml"));
