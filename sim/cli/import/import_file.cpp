@@ -16,6 +16,7 @@
 #include "sim/cli/import/model_config_file.h"
 #include "sim/cli/import/shell_script.h"
 #include "sim/cli/import/torchtitan_config.h"
+#include "sim/cli/import/trainer_arguments.h"
 #include "sim/cli/import/tree_config.h"
 #include "sim/cli/values/yaml_tree.h"
 
@@ -36,6 +37,22 @@ std::optional<std::string> read_beside(const std::string& path, const std::strin
   for (const fs::path& near : {folder / relative, folder / relative.filename()}) {
     if (std::error_code ignored; !fs::is_regular_file(near, ignored)) continue;
     return estimator::read_file(near.string(), {.bytes = kLargestScriptBytes});
+  }
+  return std::nullopt;
+}
+
+/// The text of a file by its path from the folder of `path`, or from one that this folder is in.
+std::optional<std::string> read_from_folders(const std::string& path, const std::string& written) {
+  constexpr int kMostFolders = 8;
+  const fs::path relative = fs::path(written).lexically_normal().relative_path();
+  std::error_code ignored;
+  fs::path folder = fs::absolute(path, ignored).lexically_normal().parent_path();
+  for (int i = 0; i < kMostFolders && !relative.empty(); ++i) {
+    if (fs::is_regular_file(folder / relative, ignored)) {
+      return estimator::read_file((folder / relative).string(), {.bytes = kLargestScriptBytes});
+    }
+    if (folder == folder.parent_path()) break;
+    folder = folder.parent_path();
   }
   return std::nullopt;
 }
@@ -91,14 +108,19 @@ ScriptFinder scripts_beside(const std::string& path) {
   return [path](const std::string& written) { return read_beside(path, written); };
 }
 
+ScriptFinder files_near(const std::string& path) {
+  return [path](const std::string& written) { return read_from_folders(path, written); };
+}
+
 [[noreturn]] void refuse_no_training(const std::string& path, const std::string& configuration) {
   const std::string help =
       configuration.empty()
           ? "give the script that starts the training"
           : fmt::format("give the configuration that it names: {}", configuration);
-  throw UserError({.what = path + " starts no training that Onerank reads",
-                   .where = "no command in it has arguments of Megatron-LM",
-                   .help = help});
+  throw UserError(
+      {.what = path + " starts no training that Onerank reads",
+       .where = "no command in it has arguments of Megatron-LM or of transformers' Trainer",
+       .help = help});
 }
 
 /// "[training]"
@@ -119,6 +141,7 @@ std::optional<ImportedPlan> import_json(const std::string& text,
     return std::nullopt;  // the reader of plans says what is wrong with it
   }
   if (is_hf_config(tree)) return import_hf_config(tree, text, origin);
+  if (auto plan = import_trainer_config(tree, text, origin, files_near(path))) return plan;
   // A job of GPT-NeoX has DeepSpeed's keys beside its own.
   if (auto plan = import_tree_config(tree, text, origin)) return plan;
   if (is_deepspeed_config(tree)) return import_deepspeed_config(tree, text, origin);
@@ -138,6 +161,7 @@ std::optional<ImportedPlan> import_yaml(const std::string& text,
     return std::nullopt;  // the reader of plans says what is wrong with it
   }
   if (is_megatron_config(tree)) return import_megatron_config(tree, text, origin);
+  if (auto plan = import_trainer_config(tree, text, origin, files_near(path))) return plan;
   return import_tree_config(tree, text, origin);
 }
 
@@ -160,7 +184,8 @@ std::optional<ImportedPlan> import_text(const std::string& text, const std::stri
   if (auto plan = import_yaml(text, path, origin)) return plan;
   if (text.find("--") == text.npos && !is_script(text, path)) return std::nullopt;
   const ScriptFinder find_script = scripts_beside(path);
-  auto plan = import_megatron_script(text, origin, find_script);
+  auto plan = import_trainer_script(text, origin, find_script, files_near(path));
+  if (!plan) plan = import_megatron_script(text, origin, find_script);
   if (!plan && is_script(text, path)) {
     refuse_no_training(path, configuration_of(read_shell_script(text, origin, find_script)));
   }

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 
@@ -308,6 +309,23 @@ Json said_key(const ImportedPlan& plan, const std::string& path) {
   return estimator::find_in_tree(plan.tree.json(), path);
 }
 
+void merge_under(ImportedPlan& plan, ImportedPlan other) {
+  Json tree = other.tree.json();
+  tree.merge_patch(plan.tree.json());
+  plan.tree = tree;
+  const auto append = [](auto& to, auto& from) {
+    to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
+  };
+  append(plan.modelled, other.modelled);
+  append(plan.without_effect, other.without_effect);
+  append(plan.unknown, other.unknown);
+  append(plan.unset, other.unset);
+  append(plan.notes, other.notes);
+  for (UsedTechnique& used : other.techniques) {
+    for (SourceEntry& use : used.uses) add_technique(plan, used.technique->name, std::move(use));
+  }
+}
+
 std::vector<std::string> accept(const ImportedPlan& plan, const std::vector<std::string>& ignored) {
   std::vector<Problem> problems;
   std::vector<std::string> lines = plan.notes;
@@ -362,7 +380,10 @@ void check_complete(const ImportedPlan& plan, const Json& tree, bool has_world) 
   const Json model = estimator::find_in_tree(tree, "model");
   const bool is_named = model.is_string() || (model.is_object() && model.contains("preset"));
   if (model.is_null()) {
-    need("model", "the model", "--model llama3-8b");
+    const std::string named = fmt::format(
+        "the shape of the model {} (a model of `onerank list models`, or a config.json)",
+        plan.model_name);
+    need("model", plan.model_name.empty() ? "the model" : named.c_str(), "--model llama3-8b");
   } else if (!is_named) {
     need("model.num_layers", "the number of layers", "--num-layers 32");
     need("model.hidden_size", "the hidden size", "--hidden-size 4096");

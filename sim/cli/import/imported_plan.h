@@ -26,8 +26,9 @@ struct UnsetKey {
 };
 
 struct ImportedPlan {
-  std::string origin;   ///< the file
-  std::string program;  ///< "Megatron-LM"
+  std::string origin;           ///< the file
+  std::string program;          ///< "Megatron-LM"
+  std::string model_name = {};  ///< of a model that the file names and no preset has
   estimator::JsonValue tree;
   std::vector<SourceEntry> modelled;
   std::vector<SourceEntry> without_effect;
@@ -51,6 +52,9 @@ void add_technique(ImportedPlan& plan, const std::string& name, SourceEntry use)
 /// Writes a key of the plan.
 void set_key(ImportedPlan& plan, const std::string& path, const estimator::Json& value);
 estimator::Json said_key(const ImportedPlan& plan, const std::string& path);
+
+/// Adds what another file says. Where both say a key of the plan, the plan's own value stays.
+void merge_under(ImportedPlan& plan, ImportedPlan other);
 
 /// Throws UserError for techniques and unknown keys that `ignored` does not name, and for names in
 /// it that nothing in the file has. Returns the lines that say what the estimate leaves out.

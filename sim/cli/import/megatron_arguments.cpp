@@ -6,12 +6,14 @@
 #include <map>
 #include <set>
 
+#include "estimator/base/contains.h"
 #include "estimator/base/database.h"
 #include "estimator/base/errors.h"
 #include "estimator/plan/model_config.h"
 #include "estimator/plan/plan_tree.h"
 #include "sim/cli/import/glob.h"
 #include "sim/cli/import/launcher_words.h"
+#include "sim/cli/import/training_command.h"
 #include "sim/cli/import/tree_entries.h"
 #include "sim/cli/values/pipeline_layout.h"
 #include "sim/cli/values/plan_flag_table.h"
@@ -84,16 +86,6 @@ const KeyTable& megatron_table() {
 
 namespace {
 
-/// The variables of a job that a plan has keys for, by their own names.
-std::set<std::string> names_of_variables() {
-  std::set<std::string> names;
-  for (const KeyRow& row : estimator::read_database<KeyRow>(onerank_data::import_environment_json,
-                                                            "environment.json")) {
-    names.insert(row.keys.begin(), row.keys.end());
-  }
-  return names;
-}
-
 /// The keys by their own names, without those of patterns.
 const std::set<std::string>& known_keys() {
   static const auto known = [] {
@@ -115,123 +107,9 @@ int count_known(const std::vector<SourceEntry>& entries) {
   }));
 }
 
-/// The last line of the script on which the argument stands, or the one of its command when it is
-/// made of variables or comes from another script.
-class Lines {
- public:
-  Lines(const std::string& text, std::string origin) : origin_(std::move(origin)) {
-    int line = 1;
-    for (std::size_t at = 0; at < text.size(); ++at) {
-      if (text[at] == '\n') ++line;
-      const bool begins =
-          text.compare(at, 2, "--") == 0 &&
-          (at == 0 || std::string_view(" \t\n\"'(").find(text[at - 1]) != text.npos);
-      if (!begins) continue;
-      const std::size_t end = text.find_first_of(" \t\r\n=\"')\\", at);
-      lines_[normal_key(text.substr(at, end - at))] = line;
-      at += 2;
-    }
-  }
-
-  std::string place(const std::string& key, int line_of_command) const {
-    const auto found = lines_.find(key);
-    return fmt::format("{}:{}", origin_, found == lines_.end() ? line_of_command : found->second);
-  }
-
- private:
-  std::string origin_;
-  std::map<std::string, int> lines_;
-};
-
-/// "--key value value" and "--key=value".
-std::vector<SourceEntry> entries_of(const std::vector<ShellWord>& words,
-                                    std::size_t begin,
-                                    const Lines& lines) {
-  std::vector<SourceEntry> entries;
-  for (std::size_t i = begin; i < words.size(); ++i) {
-    const ShellWord& word = words[i];
-    if (word.text.starts_with("--") && word.text.size() > 2) {
-      const std::size_t blank = word.text.find(' ');
-      const std::size_t equals = std::min(word.text.find('='), blank);
-      SourceEntry entry = {
-          .key = normal_key(word.text.substr(0, equals)), .values = {}, .place = ""};
-      entry.place = lines.place(entry.key, word.line);
-      entry.as_written = word.text.substr(0, equals);
-      if (equals != word.text.npos) {
-        entry.values.push_back(word.text.substr(equals + 1));
-        entry.is_unknown = word.is_unknown;
-      }
-      entries.push_back(std::move(entry));
-    } else if (!entries.empty() && !word.text.empty()) {
-      // What a variable stands for that nobody sets may be nothing at all.
-      entries.back().is_unknown = entries.back().is_unknown || word.is_unknown;
-      if (!word.is_unknown || entries.back().values.empty()) {
-        entries.back().values.push_back(word.text);
-      }
-    }
-  }
-  return entries;
-}
-
-/// The position of the program among a command's words; their number if it is not there.
-std::size_t program_at(const ShellCommand& command) {
-  const auto found =
-      std::find_if(command.words.begin(), command.words.end(), [](const ShellWord& word) {
-        return word.text.ends_with(".py") || word.text.find("pretrain_") != word.text.npos;
-      });
-  return static_cast<std::size_t>(found - command.words.begin());
-}
-
-struct Training {
-  std::vector<SourceEntry> entries;
-  std::string program;
-  int line = 0;
-  std::vector<ShellWord> launcher;
-};
-
-/// Lines of arguments without a program continue each other.
-std::vector<ShellCommand> with_bare_lines_joined(std::vector<ShellCommand> commands) {
-  std::vector<ShellCommand> joined;
-  for (ShellCommand& command : commands) {
-    const bool continues = !joined.empty() && command.words.front().text.starts_with("--");
-    if (!continues) {
-      joined.push_back(std::move(command));
-      continue;
-    }
-    std::vector<ShellWord>& words = joined.back().words;
-    words.insert(words.end(), command.words.begin(), command.words.end());
-  }
-  return joined;
-}
-
-Training training_of(const ShellCommand& command, const Lines& lines) {
-  Training training;
-  const std::size_t at = program_at(command);
-  const bool has_program = at < command.words.size();
-  training.launcher.assign(command.words.begin(),
-                           command.words.begin() + static_cast<std::ptrdiff_t>(at));
-  if (has_program) {
-    training.program = command.words[at].text;
-    training.line = command.words[at].line;
-  }
-  training.entries = entries_of(command.words, has_program ? at + 1 : 0, lines);
-  return training;
-}
-
-/// The command with the most arguments of Megatron-LM, or the arguments in variables.
-std::optional<Training> find_training(const ShellScript& script, const Lines& lines) {
-  Training best;
-  int most = 0;
-  for (const ShellCommand& command : with_bare_lines_joined(script.commands)) {
-    Training training = training_of(command, lines);
-    const int known = count_known(training.entries);
-    if (known > most) {
-      most = known;
-      best = std::move(training);
-    }
-  }
-  if (most >= kEnoughKeys) return best;
-  Training of_variables;
+/// The arguments in variables, for a script whose commands have none.
+TrainingCommand training_of_variables(const ShellScript& script, const ArgumentLines& lines) {
+  TrainingCommand of_variables;
   std::vector<const std::vector<ShellWord>*> lists;
   for (const auto& [name, words] : script.variables) {
     if (!words.empty()) lists.push_back(&words);
@@ -240,11 +118,27 @@ std::optional<Training> find_training(const ShellScript& script, const Lines& li
     return a->front().line < b->front().line;
   });
   for (const std::vector<ShellWord>* words : lists) {
-    std::vector<SourceEntry> entries = entries_of(*words, 0, lines);
+    std::vector<SourceEntry> entries = entries_of_words(*words, 0, lines);
     if (count_known(entries) == 0) continue;
     std::vector<SourceEntry>& all = of_variables.entries;
     all.insert(all.end(), entries.begin(), entries.end());
   }
+  return of_variables;
+}
+
+/// The command with the most arguments of Megatron-LM, or the arguments in variables.
+std::optional<TrainingCommand> find_training(const ShellScript& script,
+                                             const ArgumentLines& lines) {
+  TrainingCommand best;
+  int most = 0;
+  for (TrainingCommand& training : training_commands(script, lines)) {
+    const int known = count_known(training.entries);
+    if (known <= most) continue;
+    most = known;
+    best = std::move(training);
+  }
+  if (most >= kEnoughKeys) return best;
+  TrainingCommand of_variables = training_of_variables(script, lines);
   if (count_known(of_variables.entries) < kEnoughKeys) return std::nullopt;
   return of_variables;
 }
@@ -390,7 +284,7 @@ void finish_megatron_plan(ImportedPlan& plan) {
 
 namespace {
 
-void name_program(ImportedPlan& plan, const Training& training, const std::string& origin) {
+void name_program(ImportedPlan& plan, const TrainingCommand& training, const std::string& origin) {
   static const auto rows = estimator::read_database<ProgramRow>(
       onerank_data::import_megatron_programs_json, "megatron_programs.json");
   for (const ProgramRow& row : rows) {
@@ -411,50 +305,16 @@ void name_program(ImportedPlan& plan, const Training& training, const std::strin
   }
 }
 
-void add_variables(const ShellScript& script,
-                   const std::string& origin,
-                   std::vector<SourceEntry>& entries) {
-  for (const std::string& name : names_of_variables()) {
-    const auto found = script.variables.find(name);
-    if (found == script.variables.end() || found->second.empty()) continue;
-    const ShellWord& value = found->second.front();
-    if (value.is_unknown) continue;
-    entries.push_back({.key = normal_key(name),
-                       .values = {value.text},
-                       .place = fmt::format("{}:{}", origin, value.line)});
-  }
-}
-
-bool starts_ranks_itself(const std::vector<ShellWord>& launcher) {
-  return std::any_of(launcher.begin(), launcher.end(), [](const ShellWord& word) {
-    return word.text.ends_with("torchrun") || word.text.starts_with("torch.distributed");
-  });
-}
-
 }  // namespace
 
 std::optional<ImportedPlan> import_megatron_script(const std::string& text,
                                                    const std::string& origin,
                                                    const ScriptFinder& find_script) {
-  ShellScript script = read_shell_script(text, origin, find_script);
-  LaunchedCluster cluster;
-  if (!script.directives.empty()) {
-    read_launcher_words(script.directives, cluster);
-    script = read_shell_script(text, origin, find_script, slurm_variables(cluster));
-  }
-  std::optional<Training> training = find_training(script, Lines(text, origin));
+  const Job job = read_job(text, origin, find_script);
+  std::optional<TrainingCommand> training = find_training(job.script, ArgumentLines(text, origin));
   if (!training) return std::nullopt;
-  for (const ShellCommand& command : script.commands) {
-    const std::string& name = command.words.front().text;
-    if (name == "srun" || name == "sbatch") {
-      ShellCommand launcher = command;
-      launcher.words.resize(std::min(program_at(command), command.words.size()));
-      read_launcher_words(launcher.words, cluster);
-    }
-  }
-  read_launcher_words(training->launcher, cluster);
-  if (starts_ranks_itself(training->launcher) && !cluster.nodes) cluster.nodes = 1;
-  add_variables(script, origin, training->entries);
+  const LaunchedCluster cluster = launched_cluster(job, *training);
+  add_job_variables(job.script, origin, training->entries);
   ImportedPlan plan = import_entries(std::move(training->entries), megatron_table(), origin);
   name_program(plan, *training, origin);
   set_cluster(cluster, plan);
@@ -517,9 +377,9 @@ ImportedPlan import_megatron_test(const Json& tree,
   std::vector<SourceEntry> entries;
   add_test_entries(tree["MODEL_ARGS"], text, origin, entries);
   if (tree.contains("ENV_VARS") && tree["ENV_VARS"].is_object()) {
-    const std::set<std::string> names = names_of_variables();
     for (const auto& [key, value] : tree["ENV_VARS"].items()) {
-      if (names.contains(key)) entries.push_back(entry_of(key, value, text, origin));
+      if (estimator::contains(job_variables(), key))
+        entries.push_back(entry_of(key, value, text, origin));
     }
   }
   ImportedPlan plan = import_entries(std::move(entries), megatron_table(), origin);

@@ -54,9 +54,14 @@ KeyTable table_of(const std::string& program) {
   return table;
 }
 
-const TreeProgramRow* program_of(const std::vector<SourceEntry>& entries) {
+const std::vector<TreeProgramRow>& tree_programs() {
   static const auto rows = estimator::read_database<TreeProgramRow>(
       onerank_data::import_tree_programs_json, "tree_programs.json");
+  return rows;
+}
+
+const TreeProgramRow* program_of(const std::vector<SourceEntry>& entries) {
+  const std::vector<TreeProgramRow>& rows = tree_programs();
   const auto found = std::find_if(rows.begin(), rows.end(), [&](const TreeProgramRow& row) {
     return std::any_of(row.marks.begin(), row.marks.end(), [&](const std::string& marks) {
       const std::vector<std::string> keys = estimator::split(marks, ' ');
@@ -93,6 +98,19 @@ void set_machines(const std::vector<SourceEntry>& entries, ImportedPlan& plan) {
   set_key(plan, "cluster.gpus_per_node", gpus / machines);
 }
 
+ImportedPlan import_program(const TreeProgramRow& row,
+                            const std::vector<SourceEntry>& entries,
+                            const std::string& origin) {
+  ImportedPlan plan = import_entries(entries, table_of(row.program), origin);
+  Json whole = row.plan.json();
+  if (!plan.tree.json().contains("model")) whole.erase("model");  // it is in another file
+  whole.merge_patch(plan.tree.json());
+  plan.tree = whole;
+  if (row.program == "nanotron") set_machine(entries, plan);
+  set_machines(entries, plan);
+  return plan;
+}
+
 }  // namespace
 
 std::optional<ImportedPlan> import_tree_config(const Json& tree,
@@ -102,14 +120,15 @@ std::optional<ImportedPlan> import_tree_config(const Json& tree,
   const std::vector<SourceEntry> entries = entries_of_tree(tree, text, origin);
   const TreeProgramRow* row = program_of(entries);
   if (row == nullptr) return std::nullopt;
-  ImportedPlan plan = import_entries(entries, table_of(row->program), origin);
-  Json whole = row->plan.json();
-  if (!plan.tree.json().contains("model")) whole.erase("model");  // it is in another file
-  whole.merge_patch(plan.tree.json());
-  plan.tree = whole;
-  if (row->program == "nanotron") set_machine(entries, plan);
-  set_machines(entries, plan);
-  return plan;
+  return import_program(*row, entries, origin);
+}
+
+ImportedPlan import_accelerate_entries(const std::vector<SourceEntry>& entries,
+                                       const std::string& origin) {
+  const auto row = std::find_if(tree_programs().begin(),
+                                tree_programs().end(),
+                                [](const TreeProgramRow& r) { return r.program == "accelerate"; });
+  return import_program(*row, entries, origin);
 }
 
 }  // namespace sim

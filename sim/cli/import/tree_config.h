@@ -15,4 +15,8 @@ std::optional<ImportedPlan> import_tree_config(const estimator::Json& tree,
                                                const std::string& text,
                                                const std::string& origin);
 
+/// The plan of a configuration of accelerate.
+ImportedPlan import_accelerate_entries(const std::vector<SourceEntry>& entries,
+                                       const std::string& origin);
+
 }  // namespace sim
