@@ -124,6 +124,21 @@ void leave_open_how_many_machines(Json& tree) {
   if (cluster != tree.end() && cluster->is_object()) cluster->erase("nodes");
 }
 
+/// The model of one file in the plan of another.
+void take_model(PlanFile of_model, PlanFile& file) {
+  Json tree = file.tree.json();
+  const Json model = find_in_tree(of_model.tree.json(), "model");
+  if (!tree.is_object() || model.is_null()) return;
+  tree["model"] = model;
+  file.tree = tree;
+  if (!of_model.imported) return;
+  if (file.imported) {
+    merge_under(*file.imported, std::move(*of_model.imported));
+  } else {
+    file.imported = std::move(of_model.imported);
+  }
+}
+
 }  // namespace
 
 std::string PlanOptions::file_of_model() const {
@@ -131,22 +146,16 @@ std::string PlanOptions::file_of_model() const {
   std::error_code ignored;
   const bool is_file =
       !model.empty() && !estimator::named_model(model) && std::filesystem::exists(model, ignored);
-  if (!is_file) return "";
-  if (path_.empty()) return model;
-  throw UserError({.what = "a plan is read from one file",
-                   .where = fmt::format("{} and --model {}", path_, model),
-                   .help = fmt::format("write the plan of `onerank import {}` into a file, and add "
-                                       "what {} says as flags",
-                                       model,
-                                       path_)});
+  return is_file ? model : "";
 }
 
 PlanFile PlanOptions::read_tree(const Environment& environment, Writers& writers) const {
   PlanFile file;
   file.tree = Json::object();
   const std::string model_file = file_of_model();
-  const std::string& named = model_file.empty() ? path_ : model_file;
+  const std::string& named = path_.empty() ? model_file : path_;
   if (!named.empty()) file = read_plan_or_other_file(named);
+  if (!path_.empty() && !model_file.empty()) take_model(read_plan_or_other_file(model_file), file);
   Json tree = file.tree.json();
   if (!tree.is_object()) return file;  // resolve_plan() says what is wrong with it
   if (!world_size_.empty()) leave_open_how_many_machines(tree);

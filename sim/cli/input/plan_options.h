@@ -67,7 +67,8 @@ class PlanOptions {
   PlanInput said(const Environment& environment, Writers& writers) const;
   /// The file that --model gives in place of a name; "" if it gives none.
   std::string file_of_model() const;
-  /// The tree of file, flags and variables, and the file if it is another program's.
+  /// The tree of file, flags and variables, and the file if it is another program's. A model in a
+  /// file of its own replaces that of the plan.
   PlanFile read_tree(const Environment& environment, Writers& writers) const;
   /// The flags that divide layers among stages, those of the file where none are given.
   PipelineLayers stage_flags(const PlanFile& file) const;

@@ -91,8 +91,15 @@ TEST_F(CommandLine, AModelIsReadFromItsFile) {
     const ProgramResult result = run(small_plan({"check"}, {"--model", model}));
     EXPECT_EQ(result.exit_code, 0) << result.error;
   }
-  EXPECT_THAT(error_of(small_plan({"check", write("plan.json", "{}")}, {"--model", config})),
-              HasSubstr("a plan is read from one file"));
+  const std::string job = write("train.sh",
+                                "torchrun train.py --model_name_or_path a/b --bf16 "
+                                "--per_device_train_batch_size 3\n");
+  const ProgramResult both = run({"import", job, "--model", config});
+  EXPECT_THAT(both.output,
+              AllOf(HasSubstr("\"micro_batch_size\": 3"), HasSubstr("\"ffn_hidden_size\": 512")));
+  const ProgramResult replaced =
+      run(small_plan({"check", write("plan.json", R"({"model": "gpt2"})")}, {"--model", config}));
+  EXPECT_EQ(replaced.exit_code, 0) << replaced.error;
   EXPECT_THAT(error_of(small_plan({"check"}, {"--model", "facebook/opt-1.3b"})),
               HasSubstr("its config.json can be given as a file"));
 }
