@@ -9,6 +9,7 @@ that, around the compiled code that holds it.
 FIRST_STEPS = 3
 # Milliseconds.
 LONGEST_REST = 1000
+WATCHDOG_LOOKS = 300  # at least twice: PyTorch's watchdog of NCCL sleeps for 100 between its looks
 
 # What torch.nn.Module.__call__ does instead, in the names of its own file. Hooks of torch.nn would be
 # part of what torch.compile compiles: every module would break its graph. While it traces a call, this
@@ -248,12 +249,23 @@ def observe(recorder_path):
 
     unfinished = weakref.WeakSet()  # optimizers whose step has not ended
 
+    def let_watchdog_look():
+        """What a collective used that nobody waited for, PyTorch's watchdog releases when it has seen
+        the end of it. DistributedDataParallel's first bucket, which holds all gradients, is then still
+        there when new ones are laid out in the second step, whose forward begins on a GPU long after
+        the watchdog's look."""
+        distributed = sys.modules.get("torch.distributed")
+        if distributed and distributed.is_available() and distributed.is_initialized():
+            time.sleep(WATCHDOG_LOOKS * 1e-3)
+
     def after_step(optimizer, *_):
         if torch.compiler.is_compiling():
             return after_traced_step()
         unfinished.discard(optimizer)
         if steps.get(optimizer, 0) > FIRST_STEPS:
             return
+        if steps.get(optimizer, 0) == 1:
+            let_watchdog_look()
         for parameter, state in optimizer.state.items():
             for value in state.values() if isinstance(state, dict) else ():
                 tell(value, b"optimizer_state", names.get(id(parameter), b""))
