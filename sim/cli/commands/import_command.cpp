@@ -40,7 +40,8 @@ ExitCode run_import(const ImportOptions& options, const Environment& environment
 Command add_import_command(CLI::App& root) {
   CLI::App* app = root.add_subcommand(
       "import",
-      "write the plan that another program's file means: scripts and arguments of Megatron-LM, "
+      "write the plan that another program's file means: scripts and arguments of Megatron-LM and "
+      "of transformers' Trainer, "
       "configurations of TorchTitan, DeepSpeed, accelerate, nanotron and GPT-NeoX, and a model's "
       "config.json");
   const auto options = std::make_shared<ImportOptions>();
