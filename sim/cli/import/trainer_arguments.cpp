@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "estimator/base/errors.h"
+#include "estimator/base/fields.h"
 #include "estimator/base/files.h"
 #include "estimator/plan/model_config.h"
 #include "sim/cli/import/deepspeed_config.h"
@@ -310,9 +311,10 @@ std::optional<TrainerCall> call_of(const TrainingCommand& command,
                    .line = command.line,
                    .entries = command.entries,
                    .launcher = {}};
-  if (call.program == nullptr) return std::nullopt;
   add_file_of(command, lines, find_file, call);
-  if (!call.program->alone && trainer_program_of(call.entries) == nullptr) return std::nullopt;
+  const TrainerProgram* by_keys = trainer_program_of(call.entries);
+  if (call.program == nullptr) call.program = by_keys;  // arguments without a program
+  if (call.program == nullptr || (!call.program->alone && by_keys == nullptr)) return std::nullopt;
   if (starts_with_accelerate(command.launcher)) {
     call.launcher = entries_of_words(command.launcher, 0, lines);
   }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "estimator/base/errors.h"
+#include "estimator/base/fields.h"
 #include "estimator/base/files.h"
 #include "estimator/base/text.h"
 #include "sim/cli/import/key_table.h"

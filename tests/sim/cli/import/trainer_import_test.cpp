@@ -270,6 +270,7 @@ TEST_F(TrainerImport, NamesProgramsThatTrainOtherwise) {
   EXPECT_EQ(of("trl grpo"), Names{"reinforcement-learning"});
   EXPECT_EQ(of("deepspeed fastchat/train/train_lora.py"), Names{"adapters"});
   EXPECT_EQ(of("python run_mlm.py"), Names{"encoder-decoder"});
+  EXPECT_EQ(techniques_of(clm("--beta 0.1 --max_prompt_length 512")), Names{"preference-training"});
 }
 
 TEST_F(TrainerImport, AsksForTheShapeOfAModelThatItDoesNotKnow) {
@@ -289,6 +290,16 @@ TEST_F(TrainerImport, AsksForTheShapeOfAModelThatItDoesNotKnow) {
       "num_hidden_layers": 3, "num_attention_heads": 8, "vocab_size": 1000,
       "intermediate_size": 1024, "max_position_embeddings": 2048})");
   EXPECT_EQ(said_key(imported(command), "model.num_layers"), 3);
+}
+
+// As in a README: "torchrun --master_port=<your_port> train.py", where a shell takes train.py for a
+// file to write.
+TEST_F(TrainerImport, ReadsArgumentsWithoutAProgram) {
+  const ImportedPlan plan = imported(
+      "torchrun --nproc_per_node=4 --master_port=<your_port> train.py "
+      "--model_name_or_path a/b --per_device_train_batch_size 4 --bf16 True\n");
+  EXPECT_EQ(plan.program, "transformers");
+  EXPECT_EQ(said_key(plan, "training.micro_batch_size"), 4);
 }
 
 TEST_F(TrainerImport, LeavesOtherProgramsAlone) {
