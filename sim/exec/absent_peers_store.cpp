@@ -38,13 +38,17 @@ bool is_number(std::string_view text) {
 }
 
 /// ProcessGroupNCCL's keys end in the number of its communicator, in "low:high" for a pair of
-/// ranks, or in the number of a root of ncclCommInitRankScalable.
+/// ranks, or in the number of a root of ncclCommInitRankScalable. ProcessGroupNCCL2's, from torch
+/// 2.15 on, end in a communicator's generation, to which the number of a root may be added.
 bool is_unique_id(std::string_view key) {
-  const std::string_view last = key.substr(key.find_last_of('/') + 1);
-  const size_t colon = last.find(':');
-  if (colon == std::string_view::npos) return is_number(last);
-  const std::string_view before = last.substr(0, colon);
-  return is_number(last.substr(colon + 1)) && (is_number(before) || before == "UniqueNCCLID");
+  constexpr std::string_view kNccl2 = "nccl_storekey_";
+  std::string_view last = key.substr(key.find_last_of('/') + 1);
+  const bool is_nccl2 = last.substr(0, kNccl2.size()) == kNccl2;
+  if (is_nccl2) last.remove_prefix(kNccl2.size());
+  const size_t middle = last.find(is_nccl2 ? '_' : ':');
+  if (middle == std::string_view::npos) return is_number(last);
+  const std::string_view before = last.substr(0, middle);
+  return is_number(last.substr(middle + 1)) && (is_number(before) || before == "UniqueNCCLID");
 }
 
 /// The port that really serves the address that a program named: one of this process's own, so that

@@ -16,20 +16,83 @@ const torch::ParamCommsDebugInfo* told_group() {
       c10::ThreadLocalDebugInfo::get(c10::DebugInfoKind::PARAM_COMMS_INFO));
 }
 
+struct MadeGroup {
+  std::string description;
+  std::vector<int64_t> ranks;
+};
+
+class MadeGroups {
+ public:
+  void add(const std::string& name, MadeGroup group) {
+    const std::lock_guard lock(mutex_);
+    groups_[name] = std::move(group);
+  }
+  MadeGroup named(const std::string& name) const {
+    const std::lock_guard lock(mutex_);
+    const auto found = groups_.find(name);
+    return found == groups_.end() ? MadeGroup{.description = name} : found->second;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<std::string, MadeGroup> groups_;
+};
+
+MadeGroups& made_groups() {
+  static auto* const groups = new MadeGroups;
+  return *groups;
+}
+
+/// A communicator is made of another one's while torch.distributed makes a group, or in the first
+/// collective of the group.
+thread_local int size_of_last_made = 0;
+
+/// The distance between neighbours, or -1 where it differs.
+int64_t stride_of(const std::vector<int64_t>& ranks) {
+  if (ranks.size() < 2) return ranks.empty() ? -1 : 1;
+  const int64_t stride = ranks[1] - ranks[0];
+  for (size_t i = 2; i < ranks.size(); ++i) {
+    if (ranks[i] - ranks[i - 1] != stride) return -1;
+  }
+  return stride;
+}
+
+/// Fills in what is told of the group.
+void place(estimator::CommunicatorRecord& communicator, const torch::ParamCommsDebugInfo& told) {
+  communicator.name = told.getProcessGroupDesc();
+  communicator.first_rank = told.getGlobalRankStart();
+  communicator.rank_stride = told.getGlobalRankStride();
+  if (!communicator.name.empty() || communicator.first_rank >= 0) return;
+  const MadeGroup made = made_groups().named(told.getProcessGroupName());
+  communicator.name = made.description;
+  communicator.rank_stride = stride_of(made.ranks);
+  if (communicator.rank_stride > 0) communicator.first_rank = made.ranks.front();
+}
+
 }  // namespace
 
+void group_made(const std::string& name, std::string description, std::vector<int64_t> ranks) {
+  size_of_last_made = static_cast<int>(ranks.size());
+  made_groups().add(name, {std::move(description), std::move(ranks)});
+}
+
 std::optional<CallingGroup> calling_group() {
-  const auto* group = told_group();
-  if (group == nullptr) return std::nullopt;
-  return CallingGroup{.name = group->getProcessGroupName(),
-                      .description = group->getProcessGroupDesc(),
-                      .collective = group->getCollectiveName(),
-                      .ranks = group->getGroupRanks()};
+  const auto* told = told_group();
+  if (told == nullptr) return std::nullopt;
+  CallingGroup group{.name = told->getProcessGroupName(),
+                     .description = told->getProcessGroupDesc(),
+                     .collective = told->getCollectiveName(),
+                     .ranks = told->getGroupRanks()};
+  if (!group.ranks.empty()) return group;
+  MadeGroup made = made_groups().named(group.name);
+  group.description = std::move(made.description);
+  group.ranks = std::move(made.ranks);
+  return group;
 }
 
 int calling_group_size() {
   const auto* group = told_group();
-  return group == nullptr ? 0 : group->getWorldSize();
+  return group == nullptr ? size_of_last_made : group->getWorldSize();
 }
 
 bool is_reduction(std::string_view kind) {
@@ -43,11 +106,7 @@ void CollectiveLog::add(const onerank_nccl_call& call, bool in_iteration) {
   communicator.name = call.communicator_name;
   communicator.size = call.size;
   communicator.rank = call.rank;
-  if (const auto* group = told_group()) {
-    communicator.name = group->getProcessGroupDesc();
-    communicator.first_rank = group->getGlobalRankStart();
-    communicator.rank_stride = group->getGlobalRankStride();
-  }
+  if (const auto* told = told_group()) place(communicator, *told);
   Count& count = calls_[{
       call.communicator, call.kind, call.dtype, static_cast<int64_t>(call.bytes), call.peer}];
   ++count.total;

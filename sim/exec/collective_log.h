@@ -23,7 +23,12 @@ struct CallingGroup {
 };
 std::optional<CallingGroup> calling_group();
 
-/// Size of the process group whose collective this thread is running; 0 if it is running none.
+/// torch.distributed made a group. torch's process group for NCCL from 2.15 on tells its name
+/// alone; the rest of calling_group() is then what was told here. Thread-safe.
+void group_made(const std::string& name, std::string description, std::vector<int64_t> ranks);
+
+/// Size of the process group whose collective this thread is running, else of the one that it made
+/// last; 0 if there is none.
 int calling_group_size();
 
 /// Of a kind of collective, as in estimator::CollectiveKind.

@@ -10,6 +10,7 @@ def watch(rank, folder, deadline, recorder_path):
     import ctypes
     import faulthandler
     import functools
+    import inspect
     import multiprocessing
     import os
     import pathlib
@@ -27,6 +28,21 @@ def watch(rank, folder, deadline, recorder_path):
         made.is_of_onerank = True
         setattr(owner, name, made)
 
+    def tell_group(told, ranks):
+        """`told`: the arguments by which torch.distributed makes the group of these ranks of the world."""
+        name, description = (str(told.get(key) or "undefined") for key in ("group_name", "group_desc"))
+        numbers = (ctypes.c_int64 * len(ranks))(*ranks)
+        group_made = ctypes.PyDLL(recorder_path).onerank_exec_group_made
+        group_made(name.encode(), description.encode(), numbers, ctypes.c_int64(len(ranks)))
+
+    def told_split(real):
+        def split_group(parent, ranks, *arguments, **named):
+            of_parent = module("distributed_c10d").get_process_group_ranks(parent)
+            tell_group(named, [of_parent[rank] for rank in ranks])
+            return real(parent, ranks, *arguments, **named)
+
+        return split_group
+
     def only_wanted(real):
         """A process that multiprocessing started for another rank ends as if it had done its work."""
 
@@ -38,6 +54,8 @@ def watch(rank, folder, deadline, recorder_path):
                 sys.stdout.flush()
                 sys.stderr.flush()
                 os._exit(0)
+            told = inspect.signature(real).bind(size, own_rank, ranks_of_group, *arguments, **named).arguments
+            tell_group(told, ranks_of_group or range(size))
             return real(size, own_rank, ranks_of_group, *arguments, **named)
 
         return make_group
@@ -76,6 +94,7 @@ def watch(rank, folder, deadline, recorder_path):
         faulthandler.dump_traceback_later(max(0.1, float(deadline) - 2 - time.time()), file=doing)
     if c10d := module("distributed_c10d"):
         replace(c10d, "_new_process_group_helper", only_wanted)
+        replace(c10d.ProcessGroup, "split_group", told_split)
     if dynamic := module("elastic.rendezvous.dynamic_rendezvous"):
         replace(dynamic.DynamicRendezvousHandler, "next_rendezvous", all_nodes_came)
     if agents := module("elastic.agent.server.local_elastic_agent"):

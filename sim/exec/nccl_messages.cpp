@@ -76,6 +76,21 @@ std::optional<Part> part_in(const onerank_nccl_call& call, const CallingGroup& g
   return std::nullopt;
 }
 
+/// One of the broadcasts of which torch makes an all-gather into a list.
+bool is_of_gather(const onerank_nccl_call& call, const CallingGroup& group) {
+  return std::string_view(call.kind) == "broadcast" && group.collective.starts_with("all_gather");
+}
+
+bool has_every_member(const onerank_nccl_call& call, const CallingGroup& group) {
+  const auto known = static_cast<int>(group.ranks.size());
+  return call.size == known && call.rank < known && call.peer < known;
+}
+
+/// What `rank` gives to an all-gather.
+MessageLine gathered(const onerank_nccl_call& call, const CallingGroup& group, int64_t rank) {
+  return {"nccl " + group.name, call.kind, rank, MessageLine::kEveryone};
+}
+
 std::string described(const onerank_nccl_call& call, const CallingGroup& group, int64_t from) {
   const PythonLine line = python_line();
   return fmt::format("{} of {} bytes ({}) from rank {} over group {} of {} ranks{}{}",
@@ -104,6 +119,7 @@ void NcclMessages::called(const onerank_nccl_call& call, const VirtualGpu& gpu) 
     return;
   }
   if (gathers) return gather(call, *group, gpu);
+  if (is_of_gather(call, *group)) return gather_from(call, *group, gpu);
   const auto part = part_in(call, *group);
   if (!part) return;
   const bool is_to_itself = part->line.from == part->line.to;
@@ -128,83 +144,140 @@ void NcclMessages::called(const onerank_nccl_call& call, const VirtualGpu& gpu) 
                   .address = part->address,
                   .bytes = call.bytes,
                   .text = described(call, *group, part->line.from)};
+  await({std::move(awaited)});
+}
+
+/// Says what this rank gives to an all-gather. What it knows is then the others', too, but for
+/// those that are asked.
+void NcclMessages::say_own(const onerank_nccl_call& call,
+                           const CallingGroup& group,
+                           uint64_t bytes,
+                           const VirtualGpu& gpu) {
+  PeerMessages& messages = peer_messages();
+  const PeerMessage own = message_at(call.buffers[0], bytes, gpu);
+  const int64_t own_rank = group.ranks[static_cast<size_t>(call.rank)];
+  if (messages.has_peers()) messages.say(messages.next(gathered(call, group, own_rank)), own);
+  const auto absent = std::count_if(group.ranks.begin(), group.ranks.end(), [&](int64_t rank) {
+    return rank != own_rank && !messages.is_asked(rank);
+  });
+  if (absent == 0 || !own.is_known) return;
+  note_absent_answer({.kind = "all_gather",
+                      .group = group.description,
+                      .members = call.size,
+                      .why = why_not_run(absent, call.size)});
+}
+
+/// Notes that what `rank` gives to an all-gather is awaited, if this rank is asked.
+void NcclMessages::await_copy(const onerank_nccl_call& call,
+                              const CallingGroup& group,
+                              int64_t rank,
+                              void* address,
+                              uint64_t bytes) {
+  PeerMessages& messages = peer_messages();
+  if (!messages.is_asked(rank)) return;
+  Awaited awaited{
+      .name = messages.next(gathered(call, group, rank)),
+      .own_rank = group.ranks[static_cast<size_t>(call.rank)],
+      .address = address,
+      .bytes = bytes,
+      .copy = AbsentAnswer{.kind = "all_gather", .group = group.description, .members = call.size}};
   const std::lock_guard lock(mutex_);
-  if (messages.has_peers()) {
-    awaited_.push_back(std::move(awaited));
-    is_waiting_ = true;
-  } else {
-    missing_[reinterpret_cast<uint64_t>(awaited.address)] = std::move(awaited);
-    is_missing_ = true;
-  }
+  awaited_.push_back(std::move(awaited));
+  is_waiting_ = true;
 }
 
 void NcclMessages::gather(const onerank_nccl_call& call,
                           const CallingGroup& group,
                           const VirtualGpu& gpu) {
-  const auto own_place = static_cast<size_t>(call.rank);
-  if (own_place >= group.ranks.size() || call.size != static_cast<int>(group.ranks.size())) return;
-  const auto line_of = [&](int64_t rank) {
-    return MessageLine{"nccl " + group.name, call.kind, rank, MessageLine::kEveryone};
-  };
-  PeerMessages& messages = peer_messages();
+  if (!has_every_member(call, group)) return;
   const uint64_t bytes = call.bytes / group.ranks.size();
-  const PeerMessage own = message_at(call.buffers[0], bytes, gpu);
-  const int64_t own_rank = group.ranks[own_place];
-  AbsentAnswer copy{.kind = call.kind, .group = group.description, .members = call.size};
-  if (messages.has_peers()) messages.say(messages.next(line_of(own_rank)), own);
-  int64_t absent = 0;
+  say_own(call, group, bytes, gpu);
+  auto* const received = static_cast<char*>(const_cast<void*>(call.buffers[1]));
   for (size_t place = 0; place < group.ranks.size(); ++place) {
-    if (place == own_place) continue;
-    const int64_t rank = group.ranks[place];
-    if (!messages.is_asked(rank)) {
-      ++absent;
-      continue;
-    }
-    auto* const received = static_cast<char*>(const_cast<void*>(call.buffers[1]));
-    Awaited awaited{.name = messages.next(line_of(rank)),
-                    .own_rank = own_rank,
-                    .address = received + place * bytes,
-                    .bytes = bytes,
-                    .copy = copy};
-    const std::lock_guard lock(mutex_);
-    awaited_.push_back(std::move(awaited));
-    is_waiting_ = true;
+    if (static_cast<int>(place) == call.rank) continue;
+    await_copy(call, group, group.ranks[place], received + place * bytes, bytes);
   }
-  if (absent == 0 || !own.is_known) return;
-  copy.why = why_not_run(absent, call.size);
-  note_absent_answer(copy);
+}
+
+void NcclMessages::gather_from(const onerank_nccl_call& call,
+                               const CallingGroup& group,
+                               const VirtualGpu& gpu) {
+  if (!has_every_member(call, group)) return;
+  if (call.peer == call.rank) {
+    say_own(call, group, call.bytes, gpu);
+    return keep_own(call, gpu);
+  }
+  void* const address = const_cast<void*>(call.buffers[call.buffer_count - 1]);
+  const int64_t rank = group.ranks[static_cast<size_t>(call.peer)];
+  const bool is_asked = peer_messages().is_asked(rank);
+  await_copy(call, group, rank, address, call.bytes);
+  std::optional<Awaited> otherwise;
+  if (!is_asked) {
+    otherwise = Awaited{.name = peer_messages().next(gathered(call, group, rank)),
+                        .own_rank = group.ranks[static_cast<size_t>(call.rank)],
+                        .address = address,
+                        .bytes = call.bytes,
+                        .text = described(call, group, rank)};
+  }
+  const std::lock_guard lock(mutex_);
+  exchanged_.push_back({call.group, address, call.bytes, std::move(otherwise)});
+  is_waiting_ = true;
 }
 
 void NcclMessages::exchange(const onerank_nccl_call& call,
                             const CallingGroup& group,
                             bool is_to_itself,
                             const VirtualGpu& gpu) {
-  void* const address = const_cast<void*>(call.buffers[0]);
-  const std::lock_guard lock(mutex_);
   if (std::string_view(call.kind) == "recv") {
-    exchanged_.push_back({call.group, address, call.bytes});
+    const std::lock_guard lock(mutex_);
+    exchanged_.push_back({call.group, const_cast<void*>(call.buffers[0]), call.bytes, {}});
     is_waiting_ = true;
   } else if (is_to_itself) {
-    OwnChunk& chunk = own_chunks_[call.group];
-    chunk.bytes.resize(call.bytes);
-    chunk.known = gpu.peek(address, call.bytes, chunk.bytes.data());
-    if (chunk.known != 0) note_copies("all_to_all", call, group);
+    keep_own(call, gpu);
+    if (gpu.peek(call.buffers[0], call.bytes, nullptr) != 0) note_copies("all_to_all", call, group);
   }
 }
 
-void NcclMessages::settle_exchanges(const std::vector<Exchanged>& exchanged,
-                                    const std::map<uint64_t, OwnChunk>& own_chunks,
-                                    const VirtualGpu& gpu) {
+void NcclMessages::keep_own(const onerank_nccl_call& call, const VirtualGpu& gpu) {
+  OwnChunk own;
+  own.bytes.resize(call.bytes);
+  own.known = gpu.peek(call.buffers[0], call.bytes, own.bytes.data());
+  const std::lock_guard lock(mutex_);
+  own_chunks_[call.group] = std::move(own);
+}
+
+std::vector<NcclMessages::Awaited> NcclMessages::settle_exchanges(
+    const std::vector<Exchanged>& exchanged,
+    const std::map<uint64_t, OwnChunk>& own_chunks,
+    const VirtualGpu& gpu) {
+  std::vector<Awaited> otherwise;
   for (const Exchanged& one : exchanged) {
     const auto own = own_chunks.find(one.group);
     const bool is_known =
         own != own_chunks.end() && own->second.known != 0 && own->second.bytes.size() == one.bytes;
     if (!is_known) {
       gpu.forget(one.address, one.bytes, UINT64_MAX);
+      if (one.otherwise) otherwise.push_back(*one.otherwise);
     } else if (own->second.known == kOfTheHost) {
       gpu.send(one.address, one.bytes, own->second.bytes.data());
     } else {
       gpu.poke(one.address, one.bytes, own->second.bytes.data());
+    }
+  }
+  return otherwise;
+}
+
+/// Where ranks run side by side a message is waited for, else it is missing.
+void NcclMessages::await(std::vector<Awaited> awaited) {
+  const bool waits = peer_messages().has_peers();
+  const std::lock_guard lock(mutex_);
+  for (Awaited& one : awaited) {
+    if (waits) {
+      awaited_.push_back(std::move(one));
+      is_waiting_ = true;
+    } else {
+      missing_[reinterpret_cast<uint64_t>(one.address)] = std::move(one);
+      is_missing_ = true;
     }
   }
 }
@@ -223,12 +296,15 @@ void NcclMessages::settle_all(const VirtualGpu& gpu, const Refuse& refuse) {
   std::map<uint64_t, OwnChunk> own_chunks;
   {
     const std::lock_guard lock(mutex_);
-    awaited.swap(awaited_);
     exchanged.swap(exchanged_);
     own_chunks.swap(own_chunks_);
+  }
+  await(settle_exchanges(exchanged, own_chunks, gpu));
+  {
+    const std::lock_guard lock(mutex_);
+    awaited.swap(awaited_);
     is_waiting_ = false;
   }
-  settle_exchanges(exchanged, own_chunks, gpu);
   for (const Awaited& one : awaited) {
     const PeerAnswer answer = peer_messages().wait_for(one.name, one.own_rank);
     const bool is_of_this_size =

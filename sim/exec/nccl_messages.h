@@ -7,8 +7,9 @@
 // (PeerMessages::is_asked); for others this rank's own copy stays. Of each collective whose answer
 // is such a copy and is known it is noted (absent_answers.h).
 //
-// An all-to-all with splits is made of messages too. As in every collective, the other members are
-// taken to hold what this rank holds: each sends what this rank sends to itself.
+// An all-to-all with splits is made of messages, and an all-gather into a list of broadcasts, one
+// from each member. As in every collective, the other members are taken to hold what this rank
+// holds: each sends what this rank sends to itself.
 #pragma once
 
 #include <atomic>
@@ -64,26 +65,42 @@ class NcclMessages {
     /// longer: objects are padded to the longest of those that their rank knows.
     std::optional<AbsentAnswer> copy;
   };
-  /// A message of an all-to-all.
+  /// A message of a collective that is made of them. It is taken to be this rank's own, if that is
+  /// as long.
   struct Exchanged {
     uint64_t group = 0;  // of NCCL's calls
     void* address = nullptr;
     uint64_t bytes = 0;
+    std::optional<Awaited> otherwise;
   };
-  /// What this rank sends to itself in an all-to-all.
+  /// What this rank sends to itself in such a collective.
   struct OwnChunk {
     int known = 0;  // as peek() says
     std::string bytes;
   };
 
   void gather(const onerank_nccl_call& call, const CallingGroup& group, const VirtualGpu& gpu);
+  /// One of the broadcasts, one from each member, of which torch makes an all-gather into a list.
+  void gather_from(const onerank_nccl_call& call, const CallingGroup& group, const VirtualGpu& gpu);
+  void say_own(const onerank_nccl_call& call,
+               const CallingGroup& group,
+               uint64_t bytes,
+               const VirtualGpu& gpu);
+  void await_copy(const onerank_nccl_call& call,
+                  const CallingGroup& group,
+                  int64_t rank,
+                  void* address,
+                  uint64_t bytes);
   void exchange(const onerank_nccl_call& call,
                 const CallingGroup& group,
                 bool is_to_itself,
                 const VirtualGpu& gpu);
-  static void settle_exchanges(const std::vector<Exchanged>& exchanged,
-                               const std::map<uint64_t, OwnChunk>& own_chunks,
-                               const VirtualGpu& gpu);
+  void keep_own(const onerank_nccl_call& call, const VirtualGpu& gpu);
+  /// Returns those that are awaited otherwise.
+  static std::vector<Awaited> settle_exchanges(const std::vector<Exchanged>& exchanged,
+                                               const std::map<uint64_t, OwnChunk>& own_chunks,
+                                               const VirtualGpu& gpu);
+  void await(std::vector<Awaited> awaited);
 
   static void settle_message(const Awaited& awaited,
                              const PeerMessage& message,

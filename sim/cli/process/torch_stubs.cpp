@@ -138,7 +138,6 @@ class StubsBuild {
 
 }  // namespace
 
-// 2.15 has another process group for NCCL (ProcessGroupNCCL2), which asks the store for its peers.
 const std::vector<SupportedTorch>& supported_torch() {
   static const std::vector<SupportedTorch> kAll = [] {
     constexpr const char* kSmall = "DDP, FSDP2, messages between ranks";
@@ -149,7 +148,10 @@ const std::vector<SupportedTorch>& supported_torch() {
         {"2.9", "2.9.1+cu128", kSmall},
         {"2.10", "2.10.0+cu128", kSmall},
         {"2.11", "2.11.0+cu130", "every test of `onerank exec`"},
-        {"2.12", "2.12.1+cu130", "the programs of those tests, by hand, before the last changes"},
+        {"2.12", "2.12.1+cu130", kSmall},
+        {"2.13", "2.13.0+cu130", kSmall},
+        {"2.14", "2.14.1+cu130", kSmall},
+        {"2.15", "2.15.0+cu132", kSmall},
     };
     for (SupportedTorch& torch : all) torch.built_for = is_built_for(torch.wheel);
     return all;

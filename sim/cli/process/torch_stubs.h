@@ -30,7 +30,7 @@ void visit_fields(Visitor& visit, SupportedTorch& torch) {
 }
 const std::vector<SupportedTorch>& supported_torch();
 
-/// "torch 2.6 to 2.12, built for CUDA 12 or 13"
+/// "torch 2.6 to 2.15, built for CUDA 12 or 13"
 std::string supported_torch_words();
 
 /// Whether it is a build of one of these releases for CUDA 12 or 13.

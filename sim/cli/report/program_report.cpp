@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <tuple>
 
 #include "estimator/base/files.h"
 #include "estimator/base/units.h"
@@ -24,6 +25,22 @@ using estimator::ProgramRecord;
 using estimator::RankProfile;
 using estimator::with_commas;
 
+/// The calls of each kind, type and size, whoever their root or peer is.
+std::vector<estimator::ProgramCollective> whoever_the_peer_is(
+    const std::vector<estimator::ProgramCollective>& calls) {
+  std::map<std::tuple<std::string, std::string, int64_t>, estimator::ProgramCollective> sums;
+  for (const auto& call : calls) {
+    const auto [at, is_new] = sums.try_emplace({call.kind, call.dtype, call.bytes}, call);
+    if (is_new) continue;
+    at->second.count += call.count;
+    at->second.iteration_count += call.iteration_count;
+  }
+  std::vector<estimator::ProgramCollective> all;
+  all.reserve(sums.size());
+  for (auto& [key, sum] : sums) all.push_back(std::move(sum));
+  return all;
+}
+
 std::string collectives_text(const ProgramRecord& program) {
   Table table({{"group", Align::kLeft},
                {"ranks"},
@@ -34,7 +51,7 @@ std::string collectives_text(const ProgramRecord& program) {
                {"in all"}});
   bool any = false;
   for (const auto& communicator : program.communicators) {
-    for (const auto& call : communicator.calls) {
+    for (const auto& call : whoever_the_peer_is(communicator.calls)) {
       any = true;
       table.add_row({communicator.name,
                      std::to_string(communicator.size),

@@ -40,3 +40,12 @@ CUresult cuGetErrorString(CUresult error, const char** text) {
   *text = known != nullptr ? known->text : nullptr;
   return known != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
+
+#if CUDA_VERSION >= 12090  // their first
+// The virtual GPU logs nothing, so that no callback is ever called.
+CUresult cuLogsRegisterCallback(CUlogsCallback, void*, CUlogsCallbackHandle* callback) {
+  if (callback != nullptr) *callback = nullptr;
+  return CUDA_SUCCESS;
+}
+CUresult cuLogsUnregisterCallback(CUlogsCallbackHandle) { return CUDA_SUCCESS; }
+#endif

@@ -85,6 +85,12 @@ class OtherTorch(unittest.TestCase):
         self.assertEqual(profile["program"]["optimizer_steps"], 2)
         self.assertEqual(profile["peak"]["categories"]["optimizer_state"], 2 * 2 * (4096 + 512))
 
+    def test_shards_tensors(self):
+        """Its groups are split off the world's, of which no call tells how many ranks they have."""
+        [profile] = profiles_of("tensor_parallel.py", "9")
+        sizes = {communicator["size"] for communicator in profile["program"]["communicators"]}
+        self.assertLessEqual({2, 8}, sizes)
+
     def test_brings_what_other_ranks_say(self):
         """Each rank checks what it gets; 1 and 2 are in the pipeline before 3."""
         self.assertEqual(len(profiles_of("messages.py", "0,3", world_size=4)), 4)

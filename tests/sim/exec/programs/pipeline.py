@@ -16,7 +16,7 @@ mesh = init_device_mesh("cuda", (STAGES, dist.get_world_size() // STAGES), mesh_
 group = mesh.get_group("pp")
 stage = dist.get_rank(group)
 model = nn.Linear(64, 64).cuda()
-example = torch.empty(2, 64, device="meta")
+example = torch.empty(2, 64, device="meta", requires_grad=True)  # torch 2.15 sends no gradients of others
 pipeline_stage = PipelineStage(model, stage, STAGES, torch.device("cuda", torch.cuda.current_device()),
                                input_args=(example,), output_args=(example,), group=group)
 schedule = Schedule1F1B(pipeline_stage, n_microbatches=4, loss_fn=nn.functional.mse_loss)

@@ -1,9 +1,11 @@
-"""Trains on the devices of the numbers that it is given, whichever LOCAL_RANK says: more on each."""
+"""Trains on the devices of the numbers that it is given, whichever LOCAL_RANK says: more on each. Before, it asks
+what lies on any device."""
 
 import sys
 
 import torch
 
+torch.cuda.memory_snapshot()
 for place, device in enumerate(sys.argv[1:]):
     width = 256 << place
     model = torch.nn.Linear(width, width).to(f"cuda:{device}")
