@@ -521,7 +521,7 @@ void visit_fields(Visitor& visit, TrainingConfig& training) {
       Option{
           "framework whose layers, buffers and kernels are simulated (`onerank list frameworks`); "
           "auto: torchtitan for ZeRO stages 2 and 3, which are FSDP2, else megatron-lm",
-          {{"--framework,--dialect"}}}
+          {{"--framework"}, {"--dialect", "", "the older name of --framework"}}}
           .formerly("dialect"));
   visit("transformer_impl",
         training.transformer_impl,

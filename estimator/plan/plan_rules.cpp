@@ -437,7 +437,7 @@ void check_fully_sharded(Rules& rules) {
           fmt::format("parallelism.zero_stage = {}, training.framework = {}",
                       p.zero_stage,
                       to_string(framework)),
-          "use --framework torchtitan or deepspeed, or ZeRO stage 1");
+          "use --framework torchtitan, transformers, plain or deepspeed, or ZeRO stage 1");
   require(p.pipeline == 1,
           "which is not supported with a pipeline yet",
           fmt::format("parallelism.pipeline = {}", p.pipeline),

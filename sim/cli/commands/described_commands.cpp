@@ -13,7 +13,7 @@ namespace {
 std::vector<std::string> heading_order() {
   std::vector<std::string> order = {"Plan", "Search", "Sizes"};
   for (const PlanFlagGroup& group : plan_flag_groups()) order.push_back(group.title);
-  order.insert(order.end(), {"Execution", "Memory files", "Output", "Other"});
+  order.insert(order.end(), {"Time", "Execution", "Memory files", "Output", "Other"});
   return order;
 }
 
