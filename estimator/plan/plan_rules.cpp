@@ -460,6 +460,9 @@ void check_fully_sharded(Rules& rules) {
 
 std::vector<BrokenRule> numbers_out_of_range(const Plan& plan, const PlanContext& context) {
   Rules rules(plan, context);
+  if (context.world_size) {
+    rules.in_range(1, kLargestWorld, *context.world_size, context.world_size_origin);
+  }
   check_model_ranges(rules);
   return rules.broken_;
 }

@@ -154,6 +154,16 @@ TEST_F(BadInput, NumbersThatAreNegativeOrHuge) {
                       {"cluster.nodes = 1e+300"});
 }
 
+TEST_F(BadInput, WorldsWithoutARankOrWithTooMany) {
+  for (const std::string size : {"0", "-8", "5000000", "9223372036854775807"}) {
+    expect_flags_refused({"--world-size", size}, {"out of range", "--world-size = " + size});
+  }
+  expect_refused({"run", "--model", "gpt2", "--gpu", "h100", "--gbs", "8", "--gpus", "0"},
+                 {"out of range", "--world-size = 0"});
+  environment_["WORLD_SIZE"] = "0";
+  expect_flags_refused({}, {"out of range", "WORLD_SIZE = 0", "from 1 to 1,000,000"});
+}
+
 TEST_F(BadInput, RanksThatAreNotInTheWorldNameBothNumbers) {
   environment_["WORLD_SIZE"] = "8";
   environment_["RANK"] = "8";
