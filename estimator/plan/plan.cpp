@@ -132,9 +132,9 @@ Plan read_plan(const Json& tree, FieldReader& reader) {
   return plan;
 }
 
-/// Read, with defaults; it may still break rules. Throws UserError for what cannot be read, and for
-/// numbers out of range.
-Plan filled_in(const Json& tree, const PlanContext& context) {
+/// Read, without defaults that follow from other values. Throws UserError for what cannot be read,
+/// and for numbers out of range.
+Plan read_in_range(const Json& tree, const PlanContext& context) {
   FieldReader reader(context.origin);
   Plan plan = read_plan(tree, reader);
   reader.throw_if_any();
@@ -144,6 +144,12 @@ Plan filled_in(const Json& tree, const PlanContext& context) {
     problems.push_back(std::move(rule.problem));
   }
   if (!problems.empty()) throw UserError(std::move(problems));
+  return plan;
+}
+
+/// With all defaults; it may still break rules.
+Plan filled_in(const Json& tree, const PlanContext& context) {
+  Plan plan = read_in_range(tree, context);
   fill_in_defaults(plan, context);
   return plan;
 }
@@ -212,6 +218,8 @@ Plan resolve_plan(const Json& tree, const PlanContext& context) {
     return broken_rules(filled_in(changed, context), context);
   }));
 }
+
+void check_readable(const Json& tree, const PlanContext& context) { read_in_range(tree, context); }
 
 ClusterConfig resolve_cluster(const Json& cluster, const std::string& origin) {
   FieldReader reader(origin);

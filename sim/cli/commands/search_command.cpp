@@ -62,22 +62,34 @@ std::vector<int64_t> worlds_up_to(int64_t most, int64_t machine) {
   return worlds;
 }
 
+/// `gpus`, if a world may have so many.
+int64_t checked_world(PlanSpec spec, int64_t gpus, const std::string& source) {
+  spec.context.world_size = gpus;
+  spec.context.world_size_origin = source;
+  estimator::check_readable(spec.tree.json(), spec.context);
+  return gpus;
+}
+
+/// Numbers of GPUs, each in the range of a world.
 std::vector<int64_t> worlds_of(const SearchOptions& options, const PlanSpec& spec) {
   const int64_t machine = estimator::gpus_of_machine(spec);
   if (!options.max_gpus.empty()) {
-    return worlds_up_to(parse_positive_number(options.max_gpus, "--max-gpus"), machine);
+    const int64_t most = parse_whole_number(options.max_gpus, "--max-gpus");
+    return worlds_up_to(checked_world(spec, most, "--max-gpus"), machine);
   }
   for (const TypedValues& typed : options.job.plan().several_values()) {
     if (!typed.path.empty()) continue;
     std::vector<int64_t> worlds;
     for (const std::string& value : typed.values) {
-      worlds.push_back(parse_positive_number(value, typed.flag));
+      worlds.push_back(checked_world(spec, parse_whole_number(value, typed.flag), typed.flag));
     }
     return worlds;
   }
   if (spec.context.world_size) return {*spec.context.world_size};
   const estimator::Json nodes = spec.said("cluster.nodes");
-  if (nodes.is_number_integer()) return {nodes.get<int64_t>() * machine};
+  if (nodes.is_number_integer()) {
+    return {checked_world(spec, nodes.get<int64_t>() * machine, "nodes x GPUs of each")};
+  }
   throw UserError({.what = "the number of GPUs is not given",
                    .where = spec.context.origin,
                    .help = "give --gpus N, or --max-gpus N to search fewer ones too"});
@@ -206,7 +218,7 @@ std::vector<FoundLayout> checked_layouts(const std::vector<Layouts>& worlds,
 }
 
 std::size_t top_of(const SearchOptions& options) {
-  return static_cast<std::size_t>(parse_whole_number(options.top, "--top"));
+  return static_cast<std::size_t>(parse_positive_number(options.top, "--top"));
 }
 
 /// The best layouts as they were composed, for a search that was interrupted.

@@ -198,6 +198,17 @@ std::vector<Problem> PlanOptions::with_origins(std::vector<Problem> problems,
   return problems;
 }
 
+void PlanOptions::with_names(const PlanInput& input,
+                             const Writers& writers,
+                             const std::function<void()>& read) const {
+  try {
+    read();
+  } catch (const UserError& error) {
+    throw UserError(with_origins(error.problems(), input.spec.context.origin, writers),
+                    error.exit_code());
+  }
+}
+
 void PlanOptions::refuse_ignored() const {
   if (ignored_.empty()) return;
   throw UserError({.what = "only what another program's file asks for can be ignored",
@@ -260,20 +271,20 @@ void read_words(PlanInput& input) {
 PlanInput PlanOptions::said(const Environment& environment) const {
   Writers writers;
   PlanInput input = said(environment, writers);
-  read_words(input);
+  with_names(input, writers, [&] {
+    read_words(input);
+    estimator::check_readable(input.spec.tree.json(), input.spec.context);
+  });
   return input;
 }
 
 PlanInput PlanOptions::resolve(const Environment& environment) const {
   Writers writers;
   PlanInput input = said(environment, writers);
-  try {
+  with_names(input, writers, [&] {
     read_words(input);
     input.plan = estimator::resolve_plan(input.spec);
-  } catch (const UserError& error) {
-    throw UserError(with_origins(error.problems(), input.spec.context.origin, writers),
-                    error.exit_code());
-  }
+  });
   if (is_given(find_in_tree(input.spec.tree.json(), kAllocatorPath))) {
     const auto writer = writers.find(kAllocatorPath);
     input.allocator_origin = writer == writers.end() ? "the plan" : writer->second;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -49,7 +50,7 @@ class PlanOptions {
   /// from the plan, else from PyTorch's variables. Throws UserError with every problem found.
   PlanInput resolve(const Environment& environment) const;
   /// The same without resolving it: the plan of the result is empty. Its keys need not fit together
-  /// or be enough for a plan.
+  /// or be enough for a plan, but each number is in its range.
   PlanInput said(const Environment& environment) const;
 
   /// The plan's tree as it is written to a file, with what the flags say, and lines that say what
@@ -78,6 +79,10 @@ class PlanOptions {
   std::vector<estimator::Problem> with_origins(std::vector<estimator::Problem> problems,
                                                const std::string& origin,
                                                const Writers& writers) const;
+  /// Calls `read`. The problems that it throws name what the user typed.
+  void with_names(const PlanInput& input,
+                  const Writers& writers,
+                  const std::function<void()>& read) const;
   estimator::PlanContext context(const Environment& environment) const;
 
   std::string path_;

@@ -210,6 +210,31 @@ TEST_F(SearchCommand, AsksForWhatItNeeds) {
   EXPECT_THAT(gpipe.error, AllOf(HasSubstr("cannot be composed"), HasSubstr("onerank sweep")));
 }
 
+TEST_F(SearchCommand, RefusesNumbersThatAreOutOfRange) {
+  const std::vector<std::pair<std::vector<std::string>, std::string>> mistakes = {
+      {{"--gpus", "8", "--tp", "0"}, "--tp = 0"},
+      {{"--gpus", "8", "--tp", "1,0"}, "--tp = 0"},
+      {{"--gpus", "8", "--pp", "0"}, "--pp = 0"},
+      {{"--gpus", "8", "--vpp", "0"}, "--vpp = 0"},
+      {{"--gpus", "0"}, "= 0"},
+      {{"--gpus", "8,0"}, "--gpus = 0"},
+      {{"--nodes", "0"}, "--nodes = 0"},
+      {{"--nodes", "4611686018427387904"}, "--nodes = 4611686018427387904"},
+      {{"--nodes", "5000000"}, "--nodes = 5000000"},
+      {{"--nodes", "1000000"}, "8000000"},
+      {{"--max-gpus", "8", "--gpus-per-node", "0"}, "--gpus-per-node = 0"},
+      {{"--max-gpus", "9000000000000000000"}, "--max-gpus = 9000000000000000000"},
+      {{"--gpus", "8", "--top", "0"}, "--top = 0"},
+      {{"--gpus", "8", "--top", "-1"}, "--top = -1"}};
+  limits_[RLIMIT_CPU] = 5;  // where it would loop for ever
+  for (auto [flags, named] : mistakes) {
+    flags.insert(flags.end(), {"--gbs", "8"});
+    const ProgramResult result = search(flags);
+    EXPECT_EQ(result.exit_code, 2) << named;
+    EXPECT_THAT(result.error, HasSubstr(named));
+  }
+}
+
 TEST_F(SearchCommand, ExecutesInPartsWhatTheWholeThenFindsInTheStore) {
   environment_["FAKE_LOG"] = path("ran");
   const auto ranks_run = [&] {
