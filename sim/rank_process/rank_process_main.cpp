@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <deque>
+#include <filesystem>
 #include <sstream>
 #include <thread>
 
@@ -130,14 +131,23 @@ void run_plan(Arguments arguments) {
              }});
 }
 
+/// What is said of a rank of many plans; its folder is named after the plan's number.
+estimator::Json line_of(const RankWork& work) {
+  const std::string number = std::filesystem::path(work.output_folder).filename().string();
+  return {{"plan", std::stoll(number)}, {"rank", work.rank}};
+}
+
 /// A rank that cannot run leaves its error, and the others go on.
 void run_work(Arguments arguments) {
   std::istringstream lines(estimator::read_file(arguments.work_file));
+  const std::filesystem::path work_folder =
+      std::filesystem::path(arguments.work_file).parent_path();
   std::deque<Plan> plans;
   for (std::string line; std::getline(lines, line);) {
     std::istringstream words(line);
-    std::string folder;
-    words >> folder;
+    std::string number;
+    words >> number;
+    const std::string folder = (work_folder / number).string();
     const Plan& plan = plans.emplace_back(read_resolved_plan(folder + "/plan.json"));
     for (int64_t rank = 0; words >> rank;) {
       check_ranks(plan, {rank});
@@ -147,17 +157,16 @@ void run_work(Arguments arguments) {
   check_torch_version();
   load_device_library(arguments.jobs.run.device);
   const auto failed = [](const RankWork& work, const UserError& error) {
-    print_line({{"folder", work.output_folder},
-                {"rank", work.rank},
-                {"error", estimator::to_text(error.problems())}});
+    estimator::Json line = line_of(work);
+    line["error"] = estimator::to_text(error.problems());
+    print_line(line);
   };
-  fork_ranks(
-      arguments.jobs,
-      {.finished =
-           [](const RankWork& work, const std::string& file) {
-             print_line({{"folder", work.output_folder}, {"rank", work.rank}, {"file", file}});
-           },
-       .failed = failed});
+  const auto finished = [](const RankWork& work, const std::string& file) {
+    estimator::Json line = line_of(work);
+    line["file"] = file;
+    print_line(line);
+  };
+  fork_ranks(arguments.jobs, {.finished = finished, .failed = failed});
 }
 
 ExitCode run(const Arguments& arguments) {

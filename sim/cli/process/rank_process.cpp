@@ -127,6 +127,11 @@ ProcessSettings settings_of(const Plan& plan) {
   return {plan.cluster.gpu, plan.memory.allocator, plan.memory.cublas_workspace};
 }
 
+/// Of the plan with this number, beside the file that lists the work.
+fs::path folder_of_plan(const fs::path& work_folder, std::size_t number) {
+  return work_folder / std::to_string(number);
+}
+
 /// Where the answers to some plans' ranks are gathered.
 struct Gathering {
   const std::vector<RanksOfPlan>& plans;
@@ -137,12 +142,12 @@ struct Gathering {
   std::vector<std::size_t> missing;  ///< ranks of each plan that are not done
 
   /// Takes what a rank has left; `text` is the line that the rank process wrote.
-  void take(std::string_view text) {
+  void take(std::string_view text, const fs::path& work_folder) {
     progress.count_one();
     const Json line = Json::parse(text, nullptr, false);
     if (!line.is_object()) return;
-    const fs::path folder = line.at("folder").get<std::string>();
-    const std::size_t number = std::stoul(folder.filename().string());
+    const std::size_t number = line.at("plan");
+    const fs::path folder = folder_of_plan(work_folder, number);
     const RanksOfPlan& ranks = plans[number];
     const int64_t rank = line.at("rank");
     --missing[number];
@@ -169,19 +174,20 @@ void run_in_one_process(const std::vector<std::size_t>& numbers,
   const RankProgram program(*plans[numbers.front()].plan, job.device, environment);
   std::string work;
   for (const std::size_t i : numbers) {
-    const fs::path folder = program.folder() / std::to_string(i);
+    const fs::path folder = folder_of_plan(program.folder(), i);
     estimator::make_folder(folder.string());
     estimator::write_file_whole((folder / "plan.json").string(),
                                 estimator::to_json(*plans[i].plan).dump());
-    work += fmt::format("{} {}\n", folder.string(), fmt::join(plans[i].ranks, " "));
+    work += fmt::format("{} {}\n", i, fmt::join(plans[i].ranks, " "));
   }
   const std::string work_file = (program.folder() / "work").string();
   estimator::write_file_whole(work_file, work);
   std::vector<std::string> arguments = job_arguments(job);
   arguments.insert(arguments.end(), {"--work", work_file});
-  program.run(arguments,
-              {.on_output_line = [&](std::string_view line) { gathering.take(line); },
-               .on_tick = [&] { gathering.progress.update(Progress::Clock::now()); }});
+  program.run(
+      arguments,
+      {.on_output_line = [&](std::string_view line) { gathering.take(line, program.folder()); },
+       .on_tick = [&] { gathering.progress.update(Progress::Clock::now()); }});
   for (const std::size_t i : numbers) {
     const RanksAnswer& answer = gathering.answers[i];
     if (answer.refusal.empty() && answer.profiles.size() < plans[i].ranks.size()) {

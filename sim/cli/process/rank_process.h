@@ -6,15 +6,15 @@
 //                  [--peak-snapshot] [--memory-history] [--timeline] [--lift-limit]
 // or, for ranks of many plans, as
 //     onerank-rank --work FILE --device virtual [...]
-// where each line of FILE is a folder with a plan.json, in which the profiles are written too, and
-// ranks, "DIR 0 8 16"; the plans have the same GPU and settings of memory. Or, to measure a device,
-// as
+// where each line of FILE is the number of a plan and ranks of it, "3 0 8 16". The plan.json is in
+// the folder of this number beside FILE, in which the profiles are written too. The plans have the
+// same GPU and settings of memory. Or, to measure a device, as
 //     onerank-rank --calibrate FILE --device cuda
 // For each rank that it has finished it prints one line of JSON, {"rank": 1024, "file": "..."};
 // then the profile and the wanted memory files of the rank are in DIR. (With --work the line has
-// the folder too, and a rank that cannot run leaves a line with its error.) When it ends with exit
-// code 2 or 3, it has written a user's error to standard error. A virtual GPU is passed to it by
-// preloaded libraries and the variable ONERANK_VIRTUAL_GPU.
+// the plan's number too, and a rank that cannot run leaves a line with its error.) When it ends
+// with exit code 2 or 3, it has written a user's error to standard error. A virtual GPU is passed
+// to it by preloaded libraries and the variable ONERANK_VIRTUAL_GPU.
 #pragma once
 
 #include <cstdint>

@@ -109,20 +109,21 @@ PROFILE
   [ -z "$memory_history" ] || echo "--memory-history of rank $rank" >"$stem.history.pickle"
   [ -z "$timeline" ] || echo "--memory-timeline of rank $rank" >"$stem.timeline.csv"
   [ -z "$FAKE_LOG" ] || echo "rank $rank" >>"$FAKE_LOG"
-  echo "{\"folder\": \"$folder\", \"rank\": $rank, \"file\": \"$file\"}"
+  echo "{\"plan\": ${number:-0}, \"rank\": $rank, \"file\": \"$file\"}"
   stage=$((stage + 1))
 done
 }
 
 if [ -n "$work" ]; then
   plans=0
-  while read -r of_plan its_ranks; do
+  while read -r number its_ranks; do
     if [ "$plans" = "$FAKE_HANGS_AFTER" ]; then
       sleep 1000 &
       echo "$$ $!" >"$FAKE_HANGS"
       wait
     fi
     plans=$((plans + 1))
+    of_plan=$(dirname "$work")/$number
     write_profiles "$of_plan" "$(cat "$of_plan/plan.json")" "$its_ranks"
   done <"$work"
 else

@@ -206,6 +206,12 @@ TEST_F(SweepCommand, RunsARankAgainWhoseFileInTheStoreIsOfAnother) {
   EXPECT_EQ(ranks_run(), 4);
 }
 
+TEST_F(SweepCommand, TakesABlankInTheNameOfTheTemporaryFolder) {
+  environment_["TMPDIR"] = path("a folder");
+  std::filesystem::create_directory(path("a folder"));
+  EXPECT_EQ(sweep_of({"--tp", "1,2"}).at("points").size(), 2u);
+}
+
 /// A sweep as a job array: its scripts are run here as Slurm would run them.
 class SweepJob : public SweepCommand {
  protected:
