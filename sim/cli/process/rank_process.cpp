@@ -202,7 +202,7 @@ void run_ranks_of_plans(const std::vector<RanksOfPlan>& plans,
                         const Environment& environment,
                         Progress& progress,
                         std::vector<RanksAnswer>& answers) {
-  const RankStore store(job);
+  const RankStore store(job, environment);
   answers.resize(plans.size());
   Gathering gathering{plans, job, store, progress, answers, {}};
   std::map<ProcessSettings, std::vector<std::size_t>> numbers;

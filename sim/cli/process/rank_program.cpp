@@ -27,11 +27,6 @@ using estimator::UserError;
 
 constexpr const char* kQuickstart = "run scripts/quickstart, which installs and builds all of it";
 
-fs::path rank_program(const Environment& environment) {
-  if (const auto given = find_variable(environment, kRankProcessVariable)) return *given;
-  return parts_folder() / "onerank-rank";
-}
-
 /// The libraries to preload. Nothing for `cuda`; the CPU's torch may need them to be loaded, but a
 /// torch without CUDA does not, and has none built.
 std::unique_ptr<Preload> preload_for(DeviceKind device) {
@@ -137,12 +132,17 @@ void throw_if_failed(const SubprocessEnd& end) {
 
 }  // namespace
 
+fs::path rank_program_file(const Environment& environment) {
+  if (const auto given = find_variable(environment, kRankProcessVariable)) return *given;
+  return parts_folder() / "onerank-rank";
+}
+
 RankProgram::RankProgram(const std::string& gpu_id,
                          const estimator::MemoryConfig& memory,
                          DeviceKind device,
                          const Environment& environment)
     : preload_(preload_for(device)),
-      program_(rank_program(environment)),
+      program_(rank_program_file(environment)),
       environment_(rank_environment(gpu_id, memory, preload_.get(), interrupts_, environment)) {}
 
 RankProgram::RankProgram(const Plan& plan, DeviceKind device, const Environment& environment)

@@ -17,6 +17,9 @@
 
 namespace sim {
 
+/// The program `onerank-rank`, which need not be there.
+std::filesystem::path rank_program_file(const Environment& environment);
+
 class RankProgram {
  public:
   /// Throws UserError (this machine lacks something) if there is no folder for temporary files, or

@@ -1,27 +1,60 @@
 #include "sim/cli/process/rank_store.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
-#include <filesystem>
+#include <algorithm>
+#include <fstream>
+#include <set>
+#include <string_view>
+#include <vector>
 
 #include "estimator/base/fields.h"
 #include "estimator/base/files.h"
 #include "estimator/base/stable_hash.h"
 #include "estimator/what_if/equal_ranks.h"
+#include "sim/cli/process/installation.h"
+#include "sim/cli/process/rank_program.h"
 
 namespace sim {
 namespace {
 
+namespace fs = std::filesystem;
 using estimator::Json;
 using estimator::Plan;
 
 constexpr const char* kProfile = "profile";
 constexpr const char* kRefusal = "refusal";
 
-std::string how_to_run(const RankJob& job) {
-  return fmt::format("onerank {}, device {}{}{}{}",
+/// The files in a folder, by name; empty if it cannot be read.
+std::vector<fs::path> files_in(const fs::path& folder) {
+  std::error_code ignored;
+  const fs::directory_iterator entries(folder, ignored);
+  std::vector<fs::path> files(begin(entries), end(entries));
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+/// A hash of the rank process and of the virtual GPU's libraries.
+std::string hash_of_program(const Environment& environment) {
+  std::vector<fs::path> files = files_in(parts_folder() / "virtual_gpu/lib");
+  files.push_back(rank_program_file(environment));
+  std::string hashes;
+  for (const fs::path& file : files) {
+    if (!fs::is_regular_file(file)) continue;
+    hashes += fmt::format("{:016x}", estimator::stable_hash(estimator::read_file(file.string())));
+  }
+  return fmt::format("{:016x}", estimator::stable_hash(hashes));
+}
+
+std::string how_to_run(const RankJob& job, const Environment& environment) {
+  const bool is_real = job.device == estimator::DeviceKind::kCuda;
+  return fmt::format("onerank {}, program {}, torch {}, device {}{}{}{}{}",
                      ONERANK_VERSION,
+                     hash_of_program(environment),
+                     ONERANK_TORCH_VERSION,
                      estimator::to_string(job.device),
+                     is_real ? " " + gpus_of_driver() : "",
                      job.all_micro_batches ? ", all micro-batches" : "",
                      job.attribute_memory ? ", attributed" : "",
                      job.lift_limit ? ", without limit" : "");
@@ -29,8 +62,24 @@ std::string how_to_run(const RankJob& job) {
 
 }  // namespace
 
-RankStore::RankStore(const RankJob& job) : folder_(job.store), how_(how_to_run(job)) {
-  if (!folder_.empty()) estimator::make_folder(folder_);
+std::string gpus_of_driver(const fs::path& folder) {
+  constexpr std::string_view kKey = "Model:";
+  std::set<std::string> names;
+  for (const fs::path& gpu : files_in(folder)) {
+    std::ifstream information(gpu / "information");
+    for (std::string line; std::getline(information, line);) {
+      if (!line.starts_with(kKey)) continue;
+      const std::size_t name = line.find_first_not_of(" \t", kKey.size());
+      if (name != line.npos) names.insert(line.substr(name));
+    }
+  }
+  return fmt::format("{}", fmt::join(names, " and "));
+}
+
+RankStore::RankStore(const RankJob& job, const Environment& environment) : folder_(job.store) {
+  if (folder_.empty()) return;
+  estimator::make_folder(folder_);
+  how_ = how_to_run(job, environment);
 }
 
 std::string RankStore::key_of(const Plan& plan, int64_t rank) const {
@@ -38,8 +87,7 @@ std::string RankStore::key_of(const Plan& plan, int64_t rank) const {
 }
 
 std::string RankStore::path_of(const std::string& key) const {
-  return (std::filesystem::path(folder_) / fmt::format("{:016x}.json", estimator::stable_hash(key)))
-      .string();
+  return (fs::path(folder_) / fmt::format("{:016x}.json", estimator::stable_hash(key))).string();
 }
 
 std::optional<RanksAnswer> RankStore::find(const RanksOfPlan& ranks) const {

@@ -2,10 +2,12 @@
 // machines that share the folder, then run no rank twice.
 //
 // The folder has a file for each rank that was run: its profile, or why it cannot run, with a key
-// that says all on which this depends (plan, rank, device, how it was run, version of Onerank). Its
-// name is a hash of the key. A file with another key is not read, and is replaced.
+// that says all on which this depends: the plan, the rank, the device, how it was run, the programs
+// and libraries that ran it and the version of torch. Its name is a hash of the key. A file with
+// another key is not read, and is replaced.
 #pragma once
 
+#include <filesystem>
 #include <optional>
 #include <string>
 
@@ -13,10 +15,14 @@
 
 namespace sim {
 
+/// The names of this machine's GPUs, each once, as NVIDIA's driver tells them ("NVIDIA H100 80GB
+/// HBM3"); "" without a driver. `folder` has a folder for each GPU.
+std::string gpus_of_driver(const std::filesystem::path& folder = "/proc/driver/nvidia/gpus");
+
 class RankStore {
  public:
   /// The folder of `job`; "" keeps nothing. Throws UserError if it cannot be made.
-  explicit RankStore(const RankJob& job);
+  RankStore(const RankJob& job, const Environment& environment);
 
   /// What these ranks of a plan gave, as ranks of this plan; empty unless all of them are kept, or
   /// one that cannot run.

@@ -6,6 +6,8 @@
 
 #include "estimator/base/fields.h"
 #include "estimator/base/files.h"
+#include "sim/cli/process/environment.h"
+#include "tests/paths.h"
 #include "tests/sim/cli/onerank_program.h"
 
 namespace sim {
@@ -202,6 +204,19 @@ TEST_F(SweepCommand, RunsARankAgainWhoseFileInTheStoreIsOfAnother) {
   for (const auto& file : std::filesystem::directory_iterator(path("store"))) {
     write("store/" + file.path().filename().string(), R"({"key": "another"})");
   }
+  sweep_of(flags);
+  EXPECT_EQ(ranks_run(), 4);
+}
+
+TEST_F(SweepCommand, RunsARankAgainThatAnotherProgramHasRun) {
+  const std::string program = write("other_rank.sh", estimator::read_file(tests::kFakeRank));
+  std::filesystem::permissions(program, std::filesystem::perms::owner_all);
+  const std::vector<std::string> flags = {"--tp", "1,2", "--store", path("store")};
+  sweep_of(flags);
+  environment_[kRankProcessVariable] = program;
+  sweep_of(flags);
+  EXPECT_EQ(ranks_run(), 2) << "a copy of the same program";
+  write("other_rank.sh", estimator::read_file(tests::kFakeRank) + "\n# changed\n");
   sweep_of(flags);
   EXPECT_EQ(ranks_run(), 4);
 }
