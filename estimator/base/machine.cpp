@@ -87,8 +87,9 @@ void tell_uncaught_failures() {
   });
 }
 
-void ignore_signals_of_writing() {
+void take_usual_signals() {
   for (const int signal_number : kSignalsOfWriting) std::signal(signal_number, SIG_IGN);
+  std::signal(SIGCHLD, SIG_DFL);
 }
 
 void restore_signals_of_writing() {

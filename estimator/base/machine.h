@@ -27,11 +27,13 @@ ExitCode tell_failure(const std::exception_ptr& thrown);
 /// process with the message and exit code of tell_failure(). Forked children inherit this.
 void tell_uncaught_failures();
 
-/// Ignores SIGXFSZ and SIGPIPE: writing beyond the file size limit, or to a reader that has gone,
-/// is then an error of write() and does not kill the process. Call it first in main().
-void ignore_signals_of_writing();
+/// Call it first in main(). Ignores SIGXFSZ and SIGPIPE: writing beyond the file size limit, or to
+/// a reader that has gone, is then an error of write() and does not kill the process. Takes back
+/// that the program's parent may have ignored SIGCHLD: the kernel would then keep no exit codes.
+void take_usual_signals();
 
-/// Undoes ignore_signals_of_writing() before a new program is started. Safe to call after fork().
+/// Takes SIGXFSZ and SIGPIPE as a new program expects them, before a new program is started. Safe
+/// to call after fork().
 void restore_signals_of_writing();
 
 }  // namespace estimator

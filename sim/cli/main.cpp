@@ -4,7 +4,7 @@
 #include "sim/cli/command_line.h"
 
 int main(int argc, char** argv) {
-  estimator::ignore_signals_of_writing();
+  estimator::take_usual_signals();
   estimator::tell_uncaught_failures();
   try {
     return static_cast<int>(sim::run_command_line(argc, argv, sim::current_environment()));

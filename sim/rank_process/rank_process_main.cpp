@@ -188,7 +188,7 @@ ExitCode verify(VerifyArguments arguments, const WorldHooks& hooks) {
 }
 
 int exit_code_of(int argc, char** argv, const WorldHooks& hooks) {
-  estimator::ignore_signals_of_writing();
+  estimator::take_usual_signals();
   // What a thread of Gloo's throws ends the process by SIGABRT, which its parent tells.
   try {
     const bool is_verify = argc > 1 && std::string(argv[1]) == "verify";

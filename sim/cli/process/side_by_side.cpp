@@ -86,7 +86,9 @@ class Worker {
   bool look() {
     if (!is_running()) return false;
     rusage usage{};
-    has_ended_ = wait4(pid_, &status_, WNOHANG, &usage) == pid_;
+    const pid_t waited = wait4(pid_, &status_, WNOHANG, &usage);
+    has_ended_ = waited != 0;
+    if (waited < 0) throw estimator::machine_error("cannot wait for a rank", errno);
     resident_bytes_ = usage.ru_maxrss * 1024;  // of the largest process
     return has_ended_;
   }

@@ -96,7 +96,10 @@ class Child {
   pid_t pid() const { return pid_; }
 
   bool has_ended() {
-    if (!ended_) ended_ = waitpid(pid_, &status_, WNOHANG) == pid_;
+    if (ended_) return true;
+    const pid_t waited = waitpid(pid_, &status_, WNOHANG);
+    ended_ = waited != 0;
+    if (waited < 0) throw estimator::machine_error("cannot wait for a program", errno);
     return ended_;
   }
 

@@ -187,7 +187,7 @@ TEST(SpecialFiles, WhoseReadingFailsAreNotTakenForShortOnes) {
 
 /// Ends this process as Onerank would.
 [[noreturn]] void write_beyond_limit(const std::string& path) {
-  ignore_signals_of_writing();
+  take_usual_signals();
   const rlimit limit{4096, 4096};
   setrlimit(RLIMIT_FSIZE, &limit);
   try {

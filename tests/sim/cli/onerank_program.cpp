@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <fstream>
 #include <sstream>
 #include <stdexcept>
@@ -73,6 +74,7 @@ pid_t OnerankProgram::start(const std::vector<std::string>& arguments) {
     const rlimit limit{most, most};
     setrlimit(static_cast<__rlimit_resource_t>(resource), &limit);
   }
+  if (ignores_children_) std::signal(SIGCHLD, SIG_IGN);
   execve(argv[0], argv.data(), envp.data());
   _exit(126);
 }

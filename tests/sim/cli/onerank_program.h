@@ -44,7 +44,8 @@ class OnerankProgram : public testing::Test {
   void age_temporary_files() const;
 
   std::map<std::string, std::string> environment_;
-  std::map<int, rlim_t> limits_;  ///< of the program: RLIMIT_NOFILE and others
+  std::map<int, rlim_t> limits_;   ///< of the program: RLIMIT_NOFILE and others
+  bool ignores_children_ = false;  ///< the program starts with SIGCHLD ignored
 
  private:
   std::filesystem::path folder_;

@@ -48,6 +48,13 @@ class RankProcess : public OnerankProgram {
   }
 };
 
+TEST_F(RankProcess, EndsAlsoWhereTheParentIgnoresItsChildren) {
+  ignores_children_ = true;
+  limits_[RLIMIT_CPU] = 5;
+  EXPECT_EQ(run_fake("").exit_code, 0);
+  EXPECT_THAT(run_fake("lacks-gpu").error, StartsWith("error: no GPU"));
+}
+
 /// Also true for a process that has ended and was not yet waited for, so it is asked for a while.
 bool ends_soon(pid_t pid) {
   for (int i = 0; i < 250; ++i) {
