@@ -1,8 +1,6 @@
 #include "sim/cli/process/torch_stubs.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +9,7 @@
 #include <thread>
 
 #include "estimator/base/errors.h"
+#include "sim/cli/process/file_lock.h"
 #include "sim/cli/process/installation.h"
 #include "sim/cli/process/output.h"
 #include "sim/cli/process/private_folder.h"
@@ -46,23 +45,6 @@ fs::path stubs_folder(const fs::path& caches, const BuiltWith& built, const Prog
   return caches / fmt::format("torch-{}-{}-{:x}", torch.version, torch.build.substr(0, 12), paths);
 }
 
-/// Held while the stubs are made; another process that needs them waits.
-class Lock {
- public:
-  explicit Lock(const fs::path& file)
-      : file_(open(file.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0666)) {
-    if (file_ >= 0) flock(file_, LOCK_EX);
-  }
-  ~Lock() {
-    if (file_ >= 0) close(file_);
-  }
-  Lock(const Lock&) = delete;
-  Lock& operator=(const Lock&) = delete;
-
- private:
-  int file_;
-};
-
 /// By processors and memory: a file with torch's headers takes 0.9 GiB to compile.
 std::string jobs() {
   const int64_t bytes = int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE);
@@ -85,7 +67,8 @@ class StubsBuild {
         interrupts_(interrupts) {}
 
   void run() {
-    const Lock lock(folder_ / "lock");
+    const FileLock lock(
+        folder_ / "lock", "another onerank that makes the stubs for this torch", interrupts_);
     if (!fs::exists(folder_ / "exec" / "libonerank_exec_recorder.so")) {
       write_to_standard_error(
           fmt::format("onerank: making the stubs for torch {}, once: some minutes ({})\n",
