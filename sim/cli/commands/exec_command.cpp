@@ -226,6 +226,18 @@ int64_t memory_of(const ExecOptions& options) {
                    .help = fmt::format("use GiB, more than 0 and at most {}", kMostGib)});
 }
 
+/// A virtual GPU without room for what a process holds from its start could not be made.
+void refuse_memory_below_context(const ExecJob& job, const ExecOptions& options) {
+  const bool has_limit = job.memory_bytes > 0 && !job.lift_memory_limit;
+  if (job.device != DeviceKind::kVirtual || !has_limit) return;
+  const int64_t outside = estimator::program_outside_bytes(*job.gpu);
+  if (job.memory_bytes > outside) return;
+  throw UserError({.what = fmt::format("CUDA's context and libraries alone take {}",
+                                       estimator::format_gib(outside)),
+                   .where = "--memory " + options.memory,
+                   .help = "give more than that"});
+}
+
 /// In place of srun its program is run, as the task of the rank.
 void take_srun(ExecJob& job) {
   const auto srun = parse_srun(job.command);
@@ -267,6 +279,7 @@ ExecJob job_of(const ExecOptions& options, const CLI::App& app, const Environmen
   job.timeout_seconds = number_in(options.timeout, "--timeout", 0, kLongest);
   job.memory_bytes = memory_of(options);
   job.lift_memory_limit = options.no_memory_limit;
+  refuse_memory_below_context(job, options);
   job.accept_invented_counts = options.accept_invented_counts;
   job.assumed = assumed_values(options);
   job.record = !options.no_recording;

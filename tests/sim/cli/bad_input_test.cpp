@@ -282,6 +282,13 @@ TEST_F(BadInput, ANetworkInsideAMachine) {
       {"a network link cannot be the link inside a machine", "--intra-link = \"tcp-100g\""});
 }
 
+TEST_F(BadInput, AGpuWithoutRoomForTheContext) {
+  const ProgramResult result = run({"exec", "--gpu", "h100", "--memory", "0.5", "--", "true"});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.error, HasSubstr("CUDA's context and libraries alone take 0.67 GiB"));
+  EXPECT_THAT(result.error, HasSubstr("--memory 0.5"));
+}
+
 TEST_F(BadInput, KeysThatAreNestedWithoutEnd) {
   std::string key;
   for (int i = 0; i < 40'000; ++i) key += "a.";
