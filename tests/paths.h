@@ -12,6 +12,7 @@ extern const char* const kShardProfiles;  ///< of the fuzz targets' corpus
 extern const char* const kPython;         ///< the Python beside the torch that Onerank is built for
 extern const char* const kSitePackages;   ///< that torch's
 extern const char* const kExecPrograms;   ///< programs for `onerank exec`
-extern const char* const kBrokenPrograms;  ///< what breaks such programs
+extern const char* const kBrokenPrograms;     ///< what breaks such programs
+extern const char* const kVirtualGpuSources;  ///< sim/virtual_gpu
 
 }  // namespace tests

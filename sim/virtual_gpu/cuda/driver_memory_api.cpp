@@ -127,7 +127,7 @@ CUresult cuPointerGetAttribute(void* value, CUpointer_attribute attribute, CUdev
       *static_cast<CUdeviceptr*>(value) = address;
       return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_IS_MANAGED:
-      *static_cast<unsigned*>(value) = 0;
+      *static_cast<unsigned*>(value) = facts.type == cudaMemoryTypeManaged;
       return CUDA_SUCCESS;
     default:
       return CUDA_ERROR_NOT_SUPPORTED;

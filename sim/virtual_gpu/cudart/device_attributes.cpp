@@ -77,12 +77,12 @@ std::optional<int> device_attribute(const Device& device, int ordinal, int attri
       {cudaDevAttrCanUseHostPointerForRegisteredMem, 1},
       {CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 1},
       {CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED, 1},
-
-      // Kinds of memory whose functions the virtual GPU refuses.
       {cudaDevAttrManagedMemory, 1},
-      {cudaDevAttrPageableMemoryAccess, 0},
       {cudaDevAttrConcurrentManagedAccess, 1},
       {cudaDevAttrDirectManagedMemAccessFromHost, 0},
+
+      // Kinds of memory whose functions the virtual GPU refuses.
+      {cudaDevAttrPageableMemoryAccess, 0},
       {cudaDevAttrMemoryPoolsSupported, 0},
       {cudaDevAttrGPUDirectRDMASupported, 0},
       {cudaDevAttrIpcEventSupport, 0},

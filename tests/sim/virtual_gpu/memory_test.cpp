@@ -1,3 +1,4 @@
+#include <cuda.h>
 #include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
 
@@ -83,6 +84,12 @@ TEST(Memory, ThatIsManagedIsUsedByTheHostAndDoesNotCountOnTheDevice) {
   cudaPointerAttributes attributes;
   ASSERT_EQ(cudaPointerGetAttributes(&attributes, address), cudaSuccess);
   EXPECT_EQ(attributes.type, cudaMemoryTypeManaged);
+  unsigned is_managed = 0;
+  EXPECT_EQ(
+      cuPointerGetAttribute(
+          &is_managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, reinterpret_cast<CUdeviceptr>(address)),
+      CUDA_SUCCESS);
+  EXPECT_EQ(is_managed, 1u);
   EXPECT_EQ(attributes.devicePointer, address);
   EXPECT_EQ(attributes.hostPointer, address);
   EXPECT_EQ(onerank_virtual_gpu_used_bytes(), used_before);
