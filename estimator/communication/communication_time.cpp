@@ -192,14 +192,4 @@ double send_seconds(int64_t bytes, int64_t from_rank, int64_t to_rank, const Fab
          message_seconds(felt_bytes, near, fabric);
 }
 
-double nccl_model_seconds(const CollectiveCall& call,
-                          const GroupPlacement& placement,
-                          const Fabric& fabric) {
-  if (placement.ranks <= 1) return 0;
-  if (!has_nccl_algorithms(call.kind)) return messages_seconds(call, placement, fabric);
-  const NcclTopology topology = nccl_topology(placement, fabric);
-  const NcclOption option = nccl_choice(call.kind, topology, call.bytes);
-  return nccl_belief(option, call.kind, topology, call.bytes).us() * kMicrosecond;
-}
-
 }  // namespace estimator

@@ -54,11 +54,6 @@ double collective_seconds(const CollectiveCall& call, const RankGroup& group, co
 /// Seconds from the start of the send until the message is received, between two known ranks.
 double send_seconds(int64_t bytes, int64_t from_rank, int64_t to_rank, const Fabric& fabric);
 
-/// Seconds by NCCL's model alone, without the fits: what NCCL's tuner expects.
-double nccl_model_seconds(const CollectiveCall& call,
-                          const GroupPlacement& placement,
-                          const Fabric& fabric);
-
 /// The group as NCCL's tuner sees it.
 NcclTopology nccl_topology(const GroupPlacement& placement, const Fabric& fabric);
 

@@ -28,9 +28,6 @@ struct MeasuredCollective {
   /// Between two measured sizes, log(seconds) is linear in log(bytes). Below the smallest size the
   /// time is that of the smallest; above the largest the bandwidth is that of the largest.
   double seconds(int64_t bytes) const;
-  bool covers(int64_t bytes) const {
-    return bytes >= points.front().bytes && bytes <= points.back().bytes;
-  }
 };
 
 /// Reads the output of nccl-tests, as text or as JSON (option -J), and takes the out-of-place

@@ -21,7 +21,6 @@ namespace estimator {
 
 /// What a stage has besides layers: embedding and head, the embedding, nothing, or the head.
 enum class StagePlace { kOnly, kFirst, kMiddle, kLast };
-inline constexpr std::size_t kStagePlaces = 4;
 
 /// The place of chunk or stage `piece` of `pieces` in a row.
 StagePlace place_of(int64_t piece, int64_t pieces);

@@ -36,7 +36,6 @@ class TraceRecorder {
   /// (a program with several optimizers steps them one after the other).
   void start(int64_t iteration);
   void stop();
-  bool is_recording() const { return recording_; }
 
   /// A tensor of `bytes` at `address` is a part of its block, for as long as there is that block.
   void tensor_lies(uint64_t address, int64_t bytes);

@@ -89,8 +89,6 @@ class MemoryLog {
   /// The largest allocated bytes after an allocation. Of equal peaks, the first one of the last
   /// phase counts.
   int64_t peak_bytes() const { return peak_bytes_; }
-  /// The event of the allocation that made the peak; -1 if there is none.
-  int64_t peak_event() const { return peak_event_; }
   /// The blocks that were alive just after the peak was made, in the order in which they were made.
   std::vector<const Allocation*> at_peak() const;
   /// With keep_all: all blocks, in the order in which they were made.

@@ -142,6 +142,4 @@ PlanFile read_plan_or_other_file(const std::string& named) {
   return file;
 }
 
-Json read_plan_file(const std::string& path) { return plan_tree(read_plan_text(path), path); }
-
 }  // namespace sim

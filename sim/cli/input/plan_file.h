@@ -26,9 +26,4 @@ std::string file_meant_by(const std::string& named);
 /// for text that does not parse.
 PlanFile read_plan_or_other_file(const std::string& named);
 
-/// Reads the tree in the file of a plan. Throws UserError for a file that cannot be read, is empty,
-/// is too large to be a plan or is not text, and (with line and column) for text that does not
-/// parse.
-estimator::Json read_plan_file(const std::string& path);
-
 }  // namespace sim

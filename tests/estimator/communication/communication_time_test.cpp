@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "estimator/base/units.h"
+#include "estimator/communication/collective_fit.h"
 #include "tests/estimator/test_plans.h"
 
 namespace estimator {
@@ -14,6 +15,20 @@ Fabric fabric_with(const char* gpu) { return fabric_of(small_plan({{"cluster", {
 
 /// Ranks 0 ... n-1, or every `stride`th rank.
 RankGroup ranks(int64_t count, int64_t stride = 1) { return {.spans = {{count, stride}}}; }
+
+/// What NCCL's tuner expects: without the fits.
+double nccl_model_seconds(const CollectiveCall& call,
+                          const GroupPlacement& placement,
+                          const Fabric& fabric) {
+  if (!has_nccl_algorithms(call.kind)) {
+    const Link& slowest = placement.domains() > 1 ? fabric.inter : fabric.intra;
+    return collective_time(call, placement, fabric).seconds -
+           collective_fit().floor(slowest).microseconds * kUs;
+  }
+  const NcclTopology topology = nccl_topology(placement, fabric);
+  const NcclOption option = nccl_choice(call.kind, topology, call.bytes);
+  return nccl_belief(option, call.kind, topology, call.bytes).us() * kUs;
+}
 
 double all_reduce_seconds(const Fabric& fabric, int64_t ranks, int64_t per_domain, int64_t bytes) {
   return nccl_model_seconds(

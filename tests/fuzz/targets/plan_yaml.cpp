@@ -5,5 +5,6 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string& path = fuzz::in_file(data, size, ".yaml");
-  return fuzz::read_and_use([&] { fuzz::use_plan(sim::read_plan_file(path)); });
+  return fuzz::read_and_use(
+      [&] { fuzz::use_plan(sim::read_plan_or_other_file(path).tree.json()); });
 }

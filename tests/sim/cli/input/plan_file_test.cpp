@@ -31,11 +31,13 @@ std::string yaml_error(const std::string& text) {
   return "";
 }
 
+Json tree_of(const std::string& path) { return read_plan_or_other_file(path).tree.json(); }
+
 class PlanFile : public OnerankProgram {
  protected:
   std::string error_of(const std::string& file) {
     try {
-      read_plan_file(file);
+      read_plan_or_other_file(file);
     } catch (const estimator::UserError& error) {
       return error.what();
     }
@@ -60,7 +62,7 @@ parallelism:
 training:
   tokens: 3e11
 )";
-  EXPECT_EQ(read_plan_file(write("plan.json", json)), read_plan_file(write("plan.YML", yaml)));
+  EXPECT_EQ(tree_of(write("plan.json", json)), tree_of(write("plan.YML", yaml)));
 }
 
 TEST(YamlTree, TypesOnlyUnquotedScalarsOfTheCoreSchema) {
@@ -168,7 +170,7 @@ TEST(PlansToTry, AreValidAndNameTheirFrameworkAndAttention) {
   int count = 0;
   for (const auto& entry : std::filesystem::directory_iterator(tests::kPlans)) {
     const std::string path = entry.path().string();
-    const Json tree = read_plan_file(path);
+    const Json tree = tree_of(path);
     EXPECT_NO_THROW(estimator::resolve_plan(tree, {.origin = path})) << path;
     EXPECT_EQ(tree["name"], entry.path().stem().string());
     EXPECT_TRUE(tree["training"].contains("framework")) << path;
