@@ -1,5 +1,5 @@
-// Parts of the schedules that work on groups of micro-batches. Only pipeline_schedule.cpp includes
-// this; other code includes pipeline_schedule.h.
+// Parts of the schedules that work on groups of micro-batches. Only the sources in this folder that
+// make or fold schedules include this; other code includes pipeline_schedule.h.
 #pragma once
 
 #include <algorithm>

@@ -10,7 +10,6 @@
 #include <algorithm>
 
 #include "estimator/plan/megatron_core.h"
-#include "estimator/schedule/chunked_order.h"
 #include "models/data_parallel/finite_check.h"
 #include "models/data_parallel/fully_sharded.h"
 #include "models/data_parallel/zero_shards.h"
