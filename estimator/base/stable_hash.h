@@ -6,9 +6,9 @@
 
 namespace estimator {
 
-/// FNV-1a of 64 bits (RFC 9923).
-constexpr uint64_t stable_hash(std::string_view text) {
-  uint64_t hash = 0xcbf29ce484222325;
+/// FNV-1a of 64 bits (RFC 9923). Another seed gives another hash.
+constexpr uint64_t stable_hash(std::string_view text, uint64_t seed = 0) {
+  uint64_t hash = 0xcbf29ce484222325 ^ seed;
   for (const char letter : text) {
     hash = (hash ^ static_cast<unsigned char>(letter)) * 0x100000001b3;
   }

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "estimator/base/stable_hash.h"
 #include "models/shard/eight_bit_parameter.h"
 #include "models/shard/unbacked_tensor.h"
 
@@ -18,13 +19,6 @@ namespace models {
 namespace {
 
 constexpr double kInitialDeviation = 0.02;  // GPT-2, Megatron-LM --init-method-std
-
-/// FNV-1a: the same on every machine, unlike std::hash.
-uint64_t hash(const std::string& text, uint64_t seed) {
-  uint64_t value = 14695981039346656037ull ^ seed;
-  for (const unsigned char letter : text) value = (value ^ letter) * 1099511628211ull;
-  return value;
-}
 
 int64_t rows_of_part(int64_t rows, int64_t ranks) { return (rows + ranks - 1) / ranks; }
 
@@ -34,7 +28,8 @@ std::string module_of(const std::string& parameter) {
 }
 
 at::Tensor normal(const std::string& name, const std::vector<int64_t>& shape, int64_t seed) {
-  const auto generator = at::make_generator<at::CPUGeneratorImpl>(hash(name, seed));
+  const auto generator =
+      at::make_generator<at::CPUGeneratorImpl>(estimator::stable_hash(name, seed));
   return at::empty(shape, at::kFloat).normal_(0.0, kInitialDeviation, generator);
 }
 

@@ -1,32 +1,24 @@
 #include "sim/tracking/frame_store.h"
 
-#include <cxxabi.h>
 #include <dlfcn.h>
 #include <execinfo.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
-#include <memory>
 #include <string_view>
+
+#include "sim/virtual_gpu/demangled.h"
 
 namespace sim {
 namespace {
 
 constexpr int kDeepest = 96;
 
-std::string demangled(const char* name) {
-  int status = 0;
-  const std::unique_ptr<char, decltype(&std::free)> text(
-      abi::__cxa_demangle(name, nullptr, nullptr, &status), std::free);
-  return status == 0 ? text.get() : name;
-}
-
 std::string name_of(void* address) {
   Dl_info info{};
   if (dladdr(address, &info) == 0) return "?";
-  if (info.dli_sname != nullptr) return demangled(info.dli_sname);
+  if (info.dli_sname != nullptr) return virtual_gpu::demangled(info.dli_sname);
   const std::string_view library = info.dli_fname;
   return fmt::format("? ({})", library.substr(library.rfind('/') + 1));
 }
