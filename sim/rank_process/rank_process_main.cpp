@@ -9,12 +9,12 @@
 #include <deque>
 #include <filesystem>
 #include <sstream>
-#include <thread>
 
 #include "estimator/base/document.h"
 #include "estimator/base/errors.h"
 #include "estimator/base/files.h"
 #include "estimator/base/machine.h"
+#include "estimator/base/machine_share.h"
 #include "sim/rank/calibrate.h"
 #include "sim/rank/fork_ranks.h"
 #include "sim/rank/rank_device.h"
@@ -48,7 +48,7 @@ bool is_complete(const Arguments& arguments) {
 
 Arguments parse(int argc, char** argv) {
   Arguments arguments;
-  arguments.jobs.at_once = std::max(1u, std::thread::hardware_concurrency());
+  arguments.jobs.at_once = estimator::machine_share().processors;
   CLI::App app("Runs ranks of a resolved plan and writes their profiles. `onerank` starts it.");
   app.add_option("--calibrate",
                  arguments.calibration_file,

@@ -5,11 +5,11 @@
 #include "estimator/base/document.h"
 #include "estimator/base/errors.h"
 #include "estimator/base/files.h"
+#include "estimator/base/machine_share.h"
 #include "sim/cli/commands/commands.h"
 #include "sim/cli/commands/report_output.h"
 #include "sim/cli/input/launched_world.h"
 #include "sim/cli/input/table_format.h"
-#include "sim/cli/process/machine_memory.h"
 #include "sim/cli/process/output.h"
 #include "sim/cli/process/rank_program.h"
 #include "sim/cli/report/plan_report.h"
@@ -139,7 +139,7 @@ ExitCode run_verify(const VerifyOptions& options, const Environment& environment
   const PlanInput input = resolve_for(world, options.plan, environment);
   refuse_virtual_stages(input.plan);
   refuse_eight_bits(input.plan);
-  const int64_t available_bytes = available_memory_bytes();  // 0: not known, nothing is refused
+  const int64_t available_bytes = estimator::machine_share().memory_bytes;
   if (!world && available_bytes > 0) require_memory_for_verification(input.plan, available_bytes);
   const estimator::ModelConfig& model = input.plan.model;
   const bool is_first = !world || world->rank == 0;

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <sched.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -21,8 +20,8 @@
 #include "estimator/base/fields.h"
 #include "estimator/base/files.h"
 #include "estimator/base/machine.h"
+#include "estimator/base/machine_share.h"
 #include "sim/cli/process/descendants.h"
-#include "sim/cli/process/machine_memory.h"
 #include "sim/cli/process/output.h"
 #include "sim/cli/process/temporary_folder.h"
 #include "sim/exec/peer_messages.h"
@@ -43,12 +42,6 @@ constexpr int64_t kUsualRankBytes = int64_t{3} << 29;
 std::string text_of(const fs::path& path) {
   std::ifstream file(path);
   return {std::istreambuf_iterator<char>(file), {}};
-}
-
-int64_t processors() {
-  cpu_set_t own;
-  if (sched_getaffinity(0, sizeof(own), &own) != 0) return 1;
-  return std::max(1, CPU_COUNT(&own));
 }
 
 /// The process that runs one rank.
@@ -211,7 +204,7 @@ class Workers {
   int64_t limit() const {
     if (how_.at_once > 0) return how_.at_once;
     return ranks_that_fit(
-        processors(), available_bytes_, rank_bytes_ > 0 ? rank_bytes_ : kUsualRankBytes);
+        share_.processors, share_.memory_bytes, rank_bytes_ > 0 ? rank_bytes_ : kUsualRankBytes);
   }
 
   /// Those for whom ranks wait that run.
@@ -281,7 +274,7 @@ class Workers {
   const Interrupts& interrupts_;
   const TemporaryFolder folder_;
   const Descendants descendants_;
-  const int64_t available_bytes_ = available_memory_bytes();
+  const estimator::MachineShare share_ = estimator::machine_share();
   int64_t rank_bytes_ = 0;  // largest so far
   bool has_failed_ = false;
   const Worker* first_failed_ = nullptr;  // others may have waited for it

@@ -1,14 +1,13 @@
 #include "sim/cli/process/torch_stubs.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <fstream>
 #include <functional>
-#include <thread>
 
 #include "estimator/base/errors.h"
+#include "estimator/base/machine_share.h"
 #include "sim/cli/process/file_lock.h"
 #include "sim/cli/process/installation.h"
 #include "sim/cli/process/output.h"
@@ -47,10 +46,9 @@ fs::path stubs_folder(const fs::path& caches, const BuiltWith& built, const Prog
 
 /// By processors and memory: a file with torch's headers takes 0.9 GiB to compile.
 std::string jobs() {
-  const int64_t bytes = int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE);
-  const int64_t by_memory = bytes / (int64_t{3} << 29);
-  const int64_t processors = std::thread::hardware_concurrency();
-  return std::to_string(std::max<int64_t>(1, std::min(processors, by_memory)));
+  const estimator::MachineShare share = estimator::machine_share();
+  const int64_t by_memory = share.memory_bytes / (int64_t{3} << 29);
+  return std::to_string(std::max<int64_t>(1, std::min(share.processors, by_memory)));
 }
 
 class StubsBuild {
