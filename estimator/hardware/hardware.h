@@ -15,6 +15,9 @@
 
 namespace estimator {
 
+/// The first compute capability of a generation.
+inline constexpr int kAmpere = 8, kHopper = 9, kBlackwell = 10;
+
 struct GpuPrice {
   std::string provider;
   double usd_per_gpu_hour = 0;
@@ -70,6 +73,8 @@ struct Gpu {
   double peak_flops(Dtype dtype) const;
   /// The compute capability as a number.
   double capability() const { return std::stod(compute_capability); }
+  /// Its part before the point.
+  int major_capability() const { return std::stoi(compute_capability); }
 };
 template <class Visitor>
 void visit_fields(Visitor& visit, Gpu& gpu) {

@@ -18,10 +18,9 @@ constexpr int64_t kEagerLowBytes = 666'632'192;      // pytorch/pytorch pull req
 }  // namespace
 
 MemoryTerm library_memory(const Gpu& gpu) {
-  constexpr int kHopper = 9, kBlackwell = 10;
   constexpr int64_t kHandles = 2, kPrintfFifo = kMiB, kMallocHeap = 8 * kMiB;
   constexpr int64_t kResidentThreads = 2048;  // of a multiprocessor
-  const int capability = std::stoi(gpu.compute_capability);
+  const int capability = gpu.major_capability();
   const int64_t workspace = (capability == kHopper || capability == kBlackwell ? 32 : 4) * kMiB;
   const int64_t value = kHandles * workspace;
   const int64_t local = kResidentThreads * gpu.multiprocessors * kKiB;

@@ -8,7 +8,7 @@
 namespace estimator {
 namespace {
 
-constexpr double kAmpere = 8, kHopper = 9, kBlackwell = 10, kAfterBlackwell = 11;
+constexpr int kAfterBlackwell = 11;
 
 /// Of a GPU that is not in the database, which another rule refuses: that of today's.
 double compute_capability(const Plan& plan) {

@@ -265,10 +265,7 @@ class PriceList {
 
 }  // namespace
 
-bool has_persistent_products(const Gpu& gpu) {
-  constexpr double kHopper = 9;
-  return gpu.capability() >= kHopper;
-}
+bool has_persistent_products(const Gpu& gpu) { return gpu.capability() >= kHopper; }
 
 double share_of_memory(double bytes, double seconds, const GpuRates& rates) {
   constexpr double kLargeStream = 1e9;

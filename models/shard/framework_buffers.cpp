@@ -59,8 +59,7 @@ int64_t inductor_cleared_bytes(const estimator::Plan& plan) {
 
 int64_t transformer_engine_workspace_bytes(const estimator::Plan& plan) {
   const estimator::Gpu* gpu = estimator::find_gpu(plan.cluster.gpu);
-  constexpr int kHopper = 9;
-  const bool hopper_or_newer = gpu != nullptr && std::stoi(gpu->compute_capability) >= kHopper;
+  const bool hopper_or_newer = gpu != nullptr && gpu->capability() >= estimator::kHopper;
   return hopper_or_newer ? 32 * kMiB + kKiB : 4 * kMiB;
 }
 

@@ -4,7 +4,6 @@
 
 #include <torch/csrc/distributed/c10d/exception.h>
 #include <algorithm>
-#include <cctype>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -15,6 +14,7 @@
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 #include <utility>
 
+#include "estimator/base/text.h"
 #include "sim/exec/peer_messages.h"
 #include "sim/exec/settings.h"
 
@@ -31,24 +31,19 @@ using FileStore = WithAbsentPeers<c10d::FileStore>;
 static_assert(sizeof(TcpStore) == sizeof(c10d::TCPStore));
 static_assert(sizeof(FileStore) == sizeof(c10d::FileStore));
 
-bool is_number(std::string_view text) {
-  return !text.empty() && std::all_of(text.begin(), text.end(), [](unsigned char c) {
-    return std::isdigit(c) != 0;
-  });
-}
-
 /// ProcessGroupNCCL's keys end in the number of its communicator, in "low:high" for a pair of
 /// ranks, or in the number of a root of ncclCommInitRankScalable. ProcessGroupNCCL2's, from torch
 /// 2.15 on, end in a communicator's generation, to which the number of a root may be added.
 bool is_unique_id(std::string_view key) {
+  using estimator::is_digits;
   constexpr std::string_view kNccl2 = "nccl_storekey_";
   std::string_view last = key.substr(key.find_last_of('/') + 1);
   const bool is_nccl2 = last.substr(0, kNccl2.size()) == kNccl2;
   if (is_nccl2) last.remove_prefix(kNccl2.size());
   const size_t middle = last.find(is_nccl2 ? '_' : ':');
-  if (middle == std::string_view::npos) return is_number(last);
+  if (middle == std::string_view::npos) return is_digits(last);
   const std::string_view before = last.substr(0, middle);
-  return is_number(last.substr(middle + 1)) && (is_number(before) || before == "UniqueNCCLID");
+  return is_digits(last.substr(middle + 1)) && (is_digits(before) || before == "UniqueNCCLID");
 }
 
 /// The port that really serves the address that a program named: one of this process's own, so that

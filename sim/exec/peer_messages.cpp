@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "estimator/base/stable_hash.h"
+#include "estimator/base/text.h"
 
 namespace sim {
 namespace {
@@ -49,17 +50,13 @@ fs::path state_of(const fs::path& folder, const char* state, int64_t rank) {
   return folder / state / std::to_string(rank);
 }
 
-bool is_number(const std::string& text) {
-  return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
-}
-
 /// A state's folder may hold half-written files too.
 std::set<int64_t> ranks_in(const fs::path& state) {
   std::set<int64_t> ranks;
   std::error_code ignored;  // the folder is gone when the whole run ends
   for (const auto& entry : fs::directory_iterator(state, ignored)) {
     const std::string name = entry.path().filename().string();
-    if (is_number(name)) ranks.insert(std::strtoll(name.c_str(), nullptr, 10));
+    if (estimator::is_digits(name)) ranks.insert(std::strtoll(name.c_str(), nullptr, 10));
   }
   return ranks;
 }
@@ -121,7 +118,7 @@ std::string PeerMessages::circle(int64_t from, int64_t own_rank) const {
   std::set<int64_t> met = {own_rank};
   for (int64_t rank = from; met.insert(rank).second;) {
     const auto next = read_if_there(state_of(folder_, kWaits, rank));
-    if (!next || !is_number(*next)) return "";
+    if (!next || !estimator::is_digits(*next)) return "";
     rank = std::strtoll(next->c_str(), nullptr, 10);
     text += fmt::format(", which waits for rank {}", rank);
     if (rank == own_rank) return text;

@@ -47,9 +47,7 @@ int64_t parse_size(const std::string& text, const std::string& flag) {
 }
 
 CollectiveKind parse_collective(const std::string& name) {
-  for (const auto& [kind, known] : estimator::enum_names(CollectiveKind{})) {
-    if (name == known) return kind;
-  }
+  if (const auto kind = estimator::value_named<CollectiveKind>(name)) return *kind;
   throw UserError({.what = name.empty() ? "which collective?" : "unknown collective",
                    .where = fmt::format("comm \"{}\"", name),
                    .help = estimator::suggestion(name, estimator::names_of<CollectiveKind>())});
@@ -74,9 +72,7 @@ void take_only(const std::string& name,
                const GroupPlacement& placement,
                estimator::Fabric& fabric) {
   if (name.empty()) return;
-  for (const auto& [algorithm, known] : estimator::enum_names(estimator::NcclAlgorithm{})) {
-    if (name == known) fabric.only_algorithm = algorithm;
-  }
+  fabric.only_algorithm = estimator::value_named<estimator::NcclAlgorithm>(name);
   const std::string where = fmt::format("--algorithm = {}", name);
   if (!fabric.only_algorithm) {
     throw UserError(

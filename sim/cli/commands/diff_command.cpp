@@ -10,6 +10,7 @@
 #include "estimator/base/files.h"
 #include "sim/cli/commands/cluster_job.h"
 #include "sim/cli/commands/commands.h"
+#include "sim/cli/commands/html_flag.h"
 #include "sim/cli/commands/many_plans.h"
 #include "sim/cli/commands/report_output.h"
 #include "sim/cli/input/plan_file.h"
@@ -33,7 +34,7 @@ struct DiffOptions {
   ClusterJob job;
   TableFormatFlag format;
   std::vector<std::string> files;
-  std::string html;
+  HtmlFlag html;
 };
 
 /// One of the two that are compared: a plan to be run, or an estimate that was made before.
@@ -127,11 +128,11 @@ std::array<NamedEstimate, 2> estimates_of(std::array<Side, 2> sides,
 
 ExitCode run_diff(const DiffOptions& options, const Environment& environment) {
   const ReportStyle style = style_for_output(options.format.format());
-  check_writable(options.html, "--html");
+  options.html.check();
   const auto [first, second] = estimates_of(sides_of(options), options.job, environment);
   const EstimateDiff diff = diff_of(first, second);
-  if (!options.html.empty()) {
-    estimator::write_file_whole(options.html, page_html(diff_page(diff)));
+  if (options.html.is_given()) {
+    options.html.write(diff_page(diff));
   }
   write_to_standard_output(diff_text(diff, style));
   return ExitCode::kDone;
@@ -152,9 +153,7 @@ Command add_diff_command(CLI::App& root) {
       ->expected(0, 2)
       ->group("Plan");
   options->format.add_to(*app);
-  app->add_option("--html", options->html, "write the report as one HTML file: tables and pictures")
-      ->type_name("FILE")
-      ->group("Output");
+  options->html.add_to(*app);
   options->job.add_flags_for_many_plans_to(*app, /*takes_plan=*/false);
   return {app,
           [options](const Environment& environment) { return run_diff(*options, environment); }};

@@ -17,6 +17,7 @@
 #include "estimator/what_if/max_sequence.h"
 #include "sim/cli/commands/cluster_job.h"
 #include "sim/cli/commands/commands.h"
+#include "sim/cli/commands/html_flag.h"
 #include "sim/cli/commands/report_output.h"
 #include "sim/cli/input/program_flags.h"
 #include "sim/cli/input/table_format.h"
@@ -46,7 +47,7 @@ struct EstimateOptions {
   std::string output;
   std::string keep_profiles;
   std::string trace;
-  std::string html;
+  HtmlFlag html;
   bool timeline = false;
   TableFormatFlag format;
   bool sources = false;
@@ -228,13 +229,13 @@ ExitCode estimate_program(const EstimateOptions& options,
                      "\n" + verdict_text(estimate.verdict),
                  environment);
   }
-  if (!options.html.empty()) {
+  if (options.html.is_given()) {
     const Page page = program_page(profiles,
                                    {.command = "onerank estimate",
                                     .estimate = estimate,
                                     .replay = estimate.time ? &replay() : nullptr,
                                     .detail = std::nullopt});
-    estimator::write_file_whole(options.html, page_html(page));
+    options.html.write(page);
   }
   return exit_code_of(estimate.verdict, options);
 }
@@ -270,17 +271,16 @@ void add_worst_rank(const EstimateOptions& options,
 void write_page(const ClusterJob& job,
                 const ClusterResult& result,
                 const estimator::StepTimeline& timeline,
-                const std::string& path,
+                const HtmlFlag& html,
                 const Environment& environment) {
-  if (path.empty()) return;
+  if (!html.is_given()) return;
   const EstimateParts parts{
       .worst_rank = job.worst_rank_detail(result, environment),
       .worst_profile = worst_profile(result),
       .timeline = timeline,
       .roofline = estimator::roofline_of(
           result.input.plan, result.profiles, result.estimate, result.rates())};
-  const Page page = estimate_page(result.input, result.estimate, parts);
-  estimator::write_file_whole(path, page_html(page));
+  html.write(estimate_page(result.input, result.estimate, parts));
 }
 
 std::string report_of(const EstimateOptions& options,
@@ -311,7 +311,7 @@ ExitCode run_estimate(const EstimateOptions& options, const Environment& environ
                                 .help = "give --write-plan FILE, too"});
   }
   check_writable(options.trace, "--trace");
-  check_writable(options.html, "--html");
+  options.html.check();
   check_writable_folder(options.keep_profiles, "--keep-profiles");
   const auto measured_seconds = options.measured_step.seconds();
   const auto decode_tokens = decode_tokens_of(options);
@@ -367,11 +367,8 @@ Command add_estimate_command(CLI::App& root) {
   app->add_option("--trace", options->trace, "write the step as a Chrome trace, for Perfetto")
       ->type_name("FILE")
       ->group("Output");
-  app->add_option("--html",
-                  options->html,
-                  "write the report as one HTML file: tables, and pictures of memory and step")
-      ->type_name("FILE")
-      ->group("Output");
+  options->html.add_to(
+      *app, "write the report as one HTML file: tables, and pictures of memory and step");
   app->add_flag("--timeline",
                 options->timeline,
                 "draw the step: a line for each pipeline stage, or of a program for each stream")

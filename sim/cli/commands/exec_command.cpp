@@ -11,6 +11,7 @@
 
 #include "estimator/base/document.h"
 #include "estimator/base/files.h"
+#include "estimator/base/range.h"
 #include "estimator/base/text.h"
 #include "estimator/base/units.h"
 #include "estimator/cluster/program_estimate.h"
@@ -18,6 +19,7 @@
 #include "estimator/cluster/program_roofline.h"
 #include "estimator/hardware/hardware.h"
 #include "sim/cli/commands/commands.h"
+#include "sim/cli/commands/html_flag.h"
 #include "sim/cli/input/device_choice.h"
 #include "sim/cli/input/program_flags.h"
 #include "sim/cli/input/rank_options.h"
@@ -48,8 +50,6 @@ using estimator::ExitCode;
 using estimator::RankProfile;
 using estimator::UserError;
 
-constexpr int64_t kMostGpusPerNode = 64;  // of the virtual GPU
-constexpr int64_t kMostRanks = int64_t{1} << 24;
 constexpr int64_t kLongest = 1'000'000'000;
 
 struct ExecOptions {
@@ -72,7 +72,7 @@ struct ExecOptions {
   bool no_recording = false;
   ForEachMemoryFile<std::string> memory_files;
   std::string trace;
-  std::string html;
+  HtmlFlag html;
   std::string estimate;
   bool timeline = false;
   bool roofline = false;
@@ -100,9 +100,9 @@ int64_t flag_or_variable(const std::string& flag,
                          const Environment& environment,
                          int64_t low,
                          int64_t otherwise) {
-  if (!flag.empty()) return number_in(flag, flag_name, low, kMostRanks);
+  if (!flag.empty()) return number_in(flag, flag_name, low, estimator::kMostRanks);
   if (const auto value = find_variable(environment, variable)) {
-    return number_in(*value, variable, low, kMostRanks);
+    return number_in(*value, variable, low, estimator::kMostRanks);
   }
   return otherwise;
 }
@@ -244,7 +244,7 @@ void take_srun(ExecJob& job) {
   if (!srun) return;
   job.command = srun->program;
   if (!job.world_is_given && srun->tasks) {
-    job.world_size = number_in(std::to_string(*srun->tasks), "srun --ntasks", 1, kMostRanks);
+    job.world_size = number_in(std::to_string(*srun->tasks), "srun --ntasks", 1, estimator::kMostRanks);
     job.world_is_given = true;
   }
   job.slurm_tasks = srun->tasks.value_or(job.world_size);
@@ -268,7 +268,7 @@ ExecJob job_of(const ExecOptions& options, const CLI::App& app, const Environmen
   job.world_is_given =
       !options.world_size.empty() || find_variable(environment, kWorldSizeVariable).has_value();
   take_srun(job);
-  job.gpus_per_node = number_in(options.gpus_per_node, "--gpus-per-node", 1, kMostGpusPerNode);
+  job.gpus_per_node = number_in(options.gpus_per_node, "--gpus-per-node", 1, estimator::kMostGpusOfNode);
   job.node_is_given = app.count("--gpus-per-node") > 0;
   job.steps = number_in(options.steps, "--steps", 0, kLongest);
   if (options.no_recording && app.count("--steps") > 0) {
@@ -412,9 +412,9 @@ ExitCode run_exec(const ExecOptions& options, const CLI::App& app, const Environ
   }
   check_writable(options.trace, "--trace");
   check_writable_document(options.estimate, "--estimate");
-  check_writable(options.html, "--html");
+  options.html.check();
   std::optional<DetailFiles> detail;
-  if (!options.html.empty()) {
+  if (options.html.is_given()) {
     detail.emplace(job.memory_files);
     job.memory_files = detail->paths();
   }
@@ -461,7 +461,7 @@ ExitCode run_exec(const ExecOptions& options, const CLI::App& app, const Environ
     estimator::write_file_whole(options.estimate, estimator::document_text(*estimate));
   }
   const bool has_time = estimate && estimate->time;
-  const bool shows_step = options.timeline || options.roofline || !options.html.empty();
+  const bool shows_step = options.timeline || options.roofline || options.html.is_given();
   std::optional<estimator::ProgramReplay> replay;
   if (!options.trace.empty() || (has_time && shows_step)) {
     const estimator::ProgramReplay& replayed =
@@ -481,7 +481,7 @@ ExitCode run_exec(const ExecOptions& options, const CLI::App& app, const Environ
                                     .estimate = estimate,
                                     .replay = replay ? &*replay : nullptr,
                                     .detail = detail->read(rank, ranks.size())});
-    estimator::write_file_whole(options.html, page_html(page));
+    options.html.write(page);
   }
   if (options.json) write_to_standard_output(estimator::document_text(document_of(profiles)));
   if (!options.json) write_to_standard_output(fullest_text(profiles, options.gate));
@@ -571,9 +571,7 @@ Command add_exec_command(CLI::App& root) {
   app->add_option("--trace", options->trace, "write the step as a Chrome trace, for Perfetto")
       ->type_name("FILE")
       ->group("Output");
-  app->add_option("--html", options->html, "write the report as one HTML file: tables and pictures")
-      ->type_name("FILE")
-      ->group("Output");
+  options->html.add_to(*app);
   app->add_option("--estimate",
                   options->estimate,
                   "write memory, time and cost as JSON, as `onerank estimate --profiles` prints it")

@@ -9,6 +9,7 @@
 #include "estimator/base/units.h"
 #include "estimator/profile/peak_snapshot.h"
 #include "sim/cli/commands/commands.h"
+#include "sim/cli/commands/html_flag.h"
 #include "sim/cli/input/table_format.h"
 #include "sim/cli/page/rank_page.h"
 #include "sim/cli/process/output.h"
@@ -31,7 +32,7 @@ struct MemoryOptions {
   std::string depth;
   std::string top = "20";
   bool drill_down = false;
-  std::string html;
+  HtmlFlag html;
   TableFormatFlag format;
 };
 
@@ -176,16 +177,15 @@ ExitCode run_memory(const MemoryOptions& options) {
   const Grouping& by = grouping(options.by);
   const ModuleTableOptions modules = module_options(options);
   const TableFormat format = options.format.format();
-  check_writable(options.html, "--html");
+  options.html.check();
   const int64_t top = parse_positive_number(options.top, "--top");
   const PeakSnapshot snapshot =
       estimator::read_peak_snapshot(estimator::read_file(options.path), options.path);
   const std::vector<MemoryGroup> groups = groups_of(snapshot.allocations, by, modules);
   const TitledTable table =
       group_table(groups, options.by, snapshot.header.peak.allocated_bytes, top);
-  if (!options.html.empty()) {
-    estimator::write_file_whole(options.html,
-                                page_html(peak_page(snapshot, snapshot_line(snapshot), table)));
+  if (options.html.is_given()) {
+    options.html.write(peak_page(snapshot, snapshot_line(snapshot), table));
   }
   if (format == TableFormat::kJson) {
     write_to_standard_output(estimator::document_text(
@@ -214,9 +214,7 @@ Command add_memory_command(CLI::App& root) {
   app->add_option("--depth", options->depth, "levels of modules")->type_name("N");
   app->add_flag("--drill-down", options->drill_down, "each layer by itself, not `layers.*`");
   app->add_option("--top", options->top, "rows to print (default 20)")->type_name("N");
-  app->add_option("--html", options->html, "write the peak as one HTML file: treemap and tree")
-      ->type_name("FILE")
-      ->group("Output");
+  options->html.add_to(*app, "write the peak as one HTML file: treemap and tree");
   options->format.add_to(*app);
   return {app, [options](const Environment&) { return run_memory(*options); }};
 }

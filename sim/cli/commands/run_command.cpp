@@ -6,6 +6,7 @@
 #include "estimator/base/files.h"
 #include "estimator/hardware/hardware.h"
 #include "sim/cli/commands/commands.h"
+#include "sim/cli/commands/html_flag.h"
 #include "sim/cli/commands/report_output.h"
 #include "sim/cli/input/rank_options.h"
 #include "sim/cli/input/table_format.h"
@@ -29,7 +30,7 @@ struct RunOptions {
   RankOptions ranks;
   std::string rank;
   std::string output;
-  std::string html;
+  HtmlFlag html;
   TableFormatFlag format;
   bool modules = false;
   bool drill_down = false;
@@ -112,14 +113,14 @@ std::string picture_text(const RankJob& job) {
 
 ExitCode run_rank(const RunOptions& options, const Environment& environment) {
   check_writable_document(options.output, "--output");
-  check_writable(options.html, "--html");
+  options.html.check();
   module_options(options);  // refuses before the run
   const ReportStyle style = style_for_output(options.format.format());
   const PlanInput input = options.plan.resolve(environment);
   const ChosenRank chosen = choose_rank(options.rank, environment, input);
   RankJob job = options.ranks.job({chosen.rank}, environment);
   std::optional<DetailFiles> detail;
-  if (!options.html.empty()) {
+  if (options.html.is_given()) {
     detail.emplace(job.memory_files);
     job.memory_files = detail->paths();
     job.attribute_memory = true;
@@ -134,7 +135,7 @@ ExitCode run_rank(const RunOptions& options, const Environment& environment) {
                                 profile,
                                 detail->read(chosen.rank, 1),
                                 estimator::find_gpu(input.plan.cluster.gpu)->memory_bytes);
-    estimator::write_file_whole(options.html, page_html(page));
+    options.html.write(page);
   }
   const std::string setting = setting_text(input, chosen, profile);
   if (style.format == TableFormat::kJson) {
@@ -162,9 +163,7 @@ Command add_run_command(CLI::App& root) {
   app->add_option("--output", options->output, "write the profile as JSON")
       ->type_name("FILE")
       ->group("Output");
-  app->add_option("--html", options->html, "write the report as one HTML file: tables and pictures")
-      ->type_name("FILE")
-      ->group("Output");
+  options->html.add_to(*app);
   app->add_flag("--modules", options->modules, "print memory by module, layers as `layers.*`")
       ->group("Output");
   app->add_flag(

@@ -9,6 +9,7 @@
 #include "estimator/what_if/search.h"
 #include "sim/cli/commands/cluster_job.h"
 #include "sim/cli/commands/commands.h"
+#include "sim/cli/commands/html_flag.h"
 #include "sim/cli/commands/layout_composer.h"
 #include "sim/cli/commands/layout_description.h"
 #include "sim/cli/commands/many_plans.h"
@@ -39,7 +40,7 @@ struct SearchOptions {
   SlurmOptions slurm;
   TableFormatFlag format;
   std::string output;
-  std::string html;
+  HtmlFlag html;
   std::string max_gpus;
   std::string top = "5";
   std::string check;
@@ -274,7 +275,7 @@ ExitCode run_search(const SearchOptions& options,
                     const Environment& environment) {
   const ReportStyle style = style_for_output(options.format.format());
   check_writable_document(options.output, "--output");
-  check_writable(options.html, "--html");
+  options.html.check();
   top_of(options);
   const PlanOptions& said = options.job.plan();
   const PlanInput input = first_of_each(said).said(environment);
@@ -308,9 +309,9 @@ ExitCode run_search(const SearchOptions& options,
   if (!options.output.empty()) {
     estimator::write_file_whole(options.output, estimator::document_text(search));
   }
-  if (!options.html.empty()) {
+  if (options.html.is_given()) {
     const Page page = search_page(searched, search);
-    estimator::write_file_whole(options.html, page_html(page));
+    options.html.write(page);
   }
   write_to_standard_output(search_text(search, style));
   return exit_code_of(search);
@@ -337,9 +338,7 @@ Command add_search_command(CLI::App& root) {
       ->type_name("N")
       ->group("Search");
   options->format.add_to(*app);
-  app->add_option("--html", options->html, "write the report as one HTML file: tables and pictures")
-      ->type_name("FILE")
-      ->group("Output");
+  options->html.add_to(*app);
   app->add_option("--output", options->output, "write the search as JSON")
       ->type_name("FILE")
       ->group("Output");

@@ -11,6 +11,7 @@
 #include "estimator/what_if/sweep.h"
 #include "sim/cli/commands/cluster_job.h"
 #include "sim/cli/commands/commands.h"
+#include "sim/cli/commands/html_flag.h"
 #include "sim/cli/commands/many_plans.h"
 #include "sim/cli/commands/report_output.h"
 #include "sim/cli/commands/slurm_job.h"
@@ -36,7 +37,7 @@ struct SweepOptions {
   SlurmOptions slurm;
   TableFormatFlag format;
   std::string output;
-  std::string html;
+  HtmlFlag html;
 };
 
 /// What the texts mean, if all of them are numbers above 0 and no two are equal; else empty.
@@ -148,7 +149,7 @@ ExitCode run_sweep(const SweepOptions& options,
                    const Environment& environment) {
   const ReportStyle style = style_for_output(options.format.format());
   check_writable_document(options.output, "--output");
-  check_writable(options.html, "--html");
+  options.html.check();
   const ClusterJob& job = options.job;
   Sweep sweep;
   sweep.axes = axes_of(job.plan());
@@ -167,9 +168,9 @@ ExitCode run_sweep(const SweepOptions& options,
   if (!options.output.empty()) {
     estimator::write_file_whole(options.output, estimator::document_text(sweep));
   }
-  if (!options.html.empty()) {
+  if (options.html.is_given()) {
     const Page page = sweep_page(legal.plans.front(), sweep);
-    estimator::write_file_whole(options.html, page_html(page));
+    options.html.write(page);
   }
   write_to_standard_output(sweep_text(sweep, style));
   return ExitCode::kDone;
@@ -182,9 +183,7 @@ Command add_sweep_command(CLI::App& root) {
       "sweep", "all combinations of several values of flags (--tp 1,2,4), and how they scale");
   const auto options = std::make_shared<SweepOptions>();
   options->format.add_to(*app);
-  app->add_option("--html", options->html, "write the report as one HTML file: tables and pictures")
-      ->type_name("FILE")
-      ->group("Output");
+  options->html.add_to(*app);
   app->add_option("--output", options->output, "write the sweep as JSON")
       ->type_name("FILE")
       ->group("Output");
