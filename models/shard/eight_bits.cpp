@@ -17,9 +17,8 @@ namespace {
 double largest_number(c10::ScalarType type) { return type == at::kFloat8_e5m2 ? 57344 : 448; }
 
 bool reads_one_copy(const estimator::Plan& plan) {
-  constexpr double kBlackwell = 10;
   const estimator::Gpu* gpu = estimator::find_gpu(plan.cluster.gpu);
-  return gpu != nullptr && gpu->capability() >= kBlackwell;
+  return gpu != nullptr && gpu->capability() >= estimator::kBlackwell;
 }
 
 constexpr int64_t kBlock = 32;  // elements that a product sums, of one scale

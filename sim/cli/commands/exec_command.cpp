@@ -244,7 +244,8 @@ void take_srun(ExecJob& job) {
   if (!srun) return;
   job.command = srun->program;
   if (!job.world_is_given && srun->tasks) {
-    job.world_size = number_in(std::to_string(*srun->tasks), "srun --ntasks", 1, estimator::kMostRanks);
+    job.world_size =
+        number_in(std::to_string(*srun->tasks), "srun --ntasks", 1, estimator::kMostRanks);
     job.world_is_given = true;
   }
   job.slurm_tasks = srun->tasks.value_or(job.world_size);
@@ -268,7 +269,8 @@ ExecJob job_of(const ExecOptions& options, const CLI::App& app, const Environmen
   job.world_is_given =
       !options.world_size.empty() || find_variable(environment, kWorldSizeVariable).has_value();
   take_srun(job);
-  job.gpus_per_node = number_in(options.gpus_per_node, "--gpus-per-node", 1, estimator::kMostGpusOfNode);
+  job.gpus_per_node =
+      number_in(options.gpus_per_node, "--gpus-per-node", 1, estimator::kMostGpusOfNode);
   job.node_is_given = app.count("--gpus-per-node") > 0;
   job.steps = number_in(options.steps, "--steps", 0, kLongest);
   if (options.no_recording && app.count("--steps") > 0) {
@@ -392,14 +394,8 @@ std::vector<RankProfile> run_ranks_now(const ExecOptions& options,
                            interrupts);
 }
 
-ExitCode run_exec(const ExecOptions& options, const CLI::App& app, const Environment& environment) {
-  ExecJob job = job_of(options, app, environment);
-  estimator::ProgramRun run = options.program_flags.run(options.plan_flags);
-  run.measured_step_seconds = options.measured_step.seconds();
-  refuse_unanswered(options);
-  std::vector<int64_t> ranks = ranks_of(options, job.world_size, environment);
-  options.gate.check();
-  static_cast<void>(ranks_at_once(options, job.device));
+/// Refuses before the program runs what could not be written after it.
+void check_outputs(const ExecOptions& options, const std::vector<int64_t>& ranks) {
   check_writable_folder(options.output, "--output");
   if (fs::is_directory(options.output)) {
     for (const int64_t rank : ranks) {
@@ -413,6 +409,108 @@ ExitCode run_exec(const ExecOptions& options, const CLI::App& app, const Environ
   check_writable(options.trace, "--trace");
   check_writable_document(options.estimate, "--estimate");
   options.html.check();
+}
+
+/// The folders in which a job's ranks meet and leave their files. What is not wanted afterwards is
+/// removed with it.
+class JobFolders {
+ public:
+  JobFolders(const ExecOptions& options, bool has_several_ranks, ExecJob& job) {
+    job.memory_folder = memory_.path();
+    if (has_several_ranks) job.peers_folder = peers_.emplace().path();
+    if (options.output.empty()) {
+      job.output_folder = profiles_.emplace().path();
+    } else {
+      job.output_folder = fs::absolute(options.output);
+      fs::create_directories(job.output_folder);
+    }
+  }
+
+ private:
+  const TemporaryFolder memory_;
+  std::optional<TemporaryFolder> peers_;
+  std::optional<TemporaryFolder> profiles_;
+};
+
+/// The profiles of the ranks, or of those that are found, by ascending rank.
+std::vector<RankProfile> run_all(const ExecOptions& options,
+                                 const ExecJob& job,
+                                 std::vector<int64_t> ranks,
+                                 const Environment& environment,
+                                 const Interrupts& interrupts) {
+  constexpr int64_t kMostFound = 64;
+  std::vector<RankProfile> profiles;
+  const auto next = [&] {
+    const bool is_of_launcher = !job.world_is_given && !profiles.empty();
+    return estimator::ranks_to_run_next(
+        profiles, is_of_launcher ? profiles.front().world_size : job.world_size, kMostFound);
+  };
+  if (are_found(options)) ranks = next();
+  while (!ranks.empty()) {
+    for (RankProfile& profile : run_ranks_now(options, job, ranks, environment, interrupts)) {
+      profiles.push_back(std::move(profile));
+    }
+    ranks = are_found(options) ? next() : std::vector<int64_t>();
+  }
+  std::sort(profiles.begin(), profiles.end(), [](const RankProfile& a, const RankProfile& b) {
+    return a.rank < b.rank;
+  });
+  return profiles;
+}
+
+/// The step as it is replayed, if something of it is wanted; it is written and printed as asked
+/// for.
+std::optional<estimator::ProgramReplay> show_step(
+    const ExecOptions& options,
+    const std::vector<RankProfile>& profiles,
+    const std::optional<estimator::ProgramEstimate>& estimate,
+    const estimator::ProgramRun& run) {
+  const bool has_time = estimate && estimate->time;
+  const bool shows_step = options.timeline || options.roofline || options.html.is_given();
+  if (options.trace.empty() && !(has_time && shows_step)) return std::nullopt;
+  estimator::ProgramReplay replay = estimator::replay_program(profiles, nullptr, run);
+  if (!options.trace.empty()) write_program_trace(options.trace, replay);
+  if (options.timeline) {
+    write_to_standard_output(program_timeline_text(replay, output_columns()));
+  }
+  if (options.roofline) {
+    write_to_standard_output("\n" + roofline_text(estimator::program_roofline(replay)));
+  }
+  return replay;
+}
+
+/// Writes and prints what the profiles say.
+void report_profiles(const ExecOptions& options,
+                     const std::vector<RankProfile>& profiles,
+                     const estimator::ProgramRun& run,
+                     const std::optional<DetailFiles>& detail) {
+  const auto estimate = estimate_of(profiles, run);
+  if (!options.json) write_to_standard_output(step_time_text(estimate, profiles));
+  if (estimate && !options.estimate.empty()) {
+    estimator::write_file_whole(options.estimate, estimator::document_text(*estimate));
+  }
+  const auto replay = show_step(options, profiles, estimate, run);
+  if (detail) {
+    const int64_t rank = detailed_rank(profiles, estimate).rank;
+    options.html.write(program_page(profiles,
+                                    {.command = "onerank exec",
+                                     .estimate = estimate,
+                                     .replay = replay ? &*replay : nullptr,
+                                     .detail = detail->read(rank, profiles.size())}));
+  }
+  write_to_standard_output(options.json ? estimator::document_text(document_of(profiles))
+                                        : fullest_text(profiles, options.gate));
+}
+
+ExitCode run_exec(const ExecOptions& options, const CLI::App& app, const Environment& environment) {
+  ExecJob job = job_of(options, app, environment);
+  estimator::ProgramRun run = options.program_flags.run(options.plan_flags);
+  run.measured_step_seconds = options.measured_step.seconds();
+  refuse_unanswered(options);
+  std::vector<int64_t> ranks = ranks_of(options, job.world_size, environment);
+  options.gate.check();
+  static_cast<void>(ranks_at_once(options, job.device));
+  check_outputs(options, ranks);
   std::optional<DetailFiles> detail;
   if (options.html.is_given()) {
     detail.emplace(job.memory_files);
@@ -422,70 +520,114 @@ ExitCode run_exec(const ExecOptions& options, const CLI::App& app, const Environ
   const Interrupts interrupts;  // first: nothing is left behind when a signal acts
   const auto torch = find_program_torch(job.command, environment, interrupts);
   job.stubs = torch ? stubs_for(*torch, environment, interrupts) : parts_folder();
-  const TemporaryFolder memory_folder;
-  job.memory_folder = memory_folder.path();
-  std::optional<TemporaryFolder> peers_folder;
-  if (are_found(options) || ranks.size() > 1) {
-    job.peers_folder = peers_folder.emplace().path();
-  }
-  std::optional<TemporaryFolder> temporary;
-  if (options.output.empty()) {
-    job.output_folder = temporary.emplace().path();
-  } else {
-    job.output_folder = fs::absolute(options.output);
-    fs::create_directories(job.output_folder);
-  }
-  constexpr int64_t kMostFound = 64;
-  std::vector<RankProfile> profiles;
-  const auto next = [&] {
-    const bool is_of_launcher = !job.world_is_given && !profiles.empty();
-    return estimator::ranks_to_run_next(
-        profiles, is_of_launcher ? profiles.front().world_size : job.world_size, kMostFound);
-  };
-  if (are_found(options)) ranks = next();
-  for (auto now = ranks; !now.empty();) {
-    for (RankProfile& profile : run_ranks_now(options, job, now, environment, interrupts)) {
-      profiles.push_back(std::move(profile));
-    }
-    now = are_found(options) ? next() : std::vector<int64_t>();
-  }
-  std::sort(profiles.begin(), profiles.end(), [](const RankProfile& a, const RankProfile& b) {
-    return a.rank < b.rank;
-  });
-  ranks.clear();
-  for (const RankProfile& profile : profiles) ranks.push_back(profile.rank);
-  write_memory_files(job.memory_files, ranks, job.memory_folder);
-  const auto estimate = estimate_of(profiles, run);
-  if (!options.json) write_to_standard_output(step_time_text(estimate, profiles));
-  if (estimate && !options.estimate.empty()) {
-    estimator::write_file_whole(options.estimate, estimator::document_text(*estimate));
-  }
-  const bool has_time = estimate && estimate->time;
-  const bool shows_step = options.timeline || options.roofline || options.html.is_given();
-  std::optional<estimator::ProgramReplay> replay;
-  if (!options.trace.empty() || (has_time && shows_step)) {
-    const estimator::ProgramReplay& replayed =
-        replay.emplace(estimator::replay_program(profiles, nullptr, run));
-    if (!options.trace.empty()) write_program_trace(options.trace, replayed);
-    if (options.timeline) {
-      write_to_standard_output(program_timeline_text(replayed, output_columns()));
-    }
-    if (options.roofline) {
-      write_to_standard_output("\n" + roofline_text(estimator::program_roofline(replayed)));
-    }
-  }
-  if (detail) {
-    const int64_t rank = detailed_rank(profiles, estimate).rank;
-    const Page page = program_page(profiles,
-                                   {.command = "onerank exec",
-                                    .estimate = estimate,
-                                    .replay = replay ? &*replay : nullptr,
-                                    .detail = detail->read(rank, ranks.size())});
-    options.html.write(page);
-  }
-  if (options.json) write_to_standard_output(estimator::document_text(document_of(profiles)));
-  if (!options.json) write_to_standard_output(fullest_text(profiles, options.gate));
+  const JobFolders folders(options, are_found(options) || ranks.size() > 1, job);
+  const std::vector<RankProfile> profiles =
+      run_all(options, job, std::move(ranks), environment, interrupts);
+  std::vector<int64_t> executed;
+  for (const RankProfile& profile : profiles) executed.push_back(profile.rank);
+  write_memory_files(job.memory_files, executed, job.memory_folder);
+  report_profiles(options, profiles, run, detail);
   return verdict_on(profiles, options.gate);
+}
+
+void add_execution_flags(CLI::App& app, ExecOptions& options) {
+  const auto add = [&](const char* name, std::string& value, const char* help, const char* type) {
+    return app.add_option(name, value, help)->type_name(type)->group("Execution");
+  };
+  add("--gpu", options.gpu, "the GPU to simulate (see `onerank list gpus`)", "NAME")
+      ->capture_default_str();
+  add("--world-size,--gpus,--num-gpus",
+      options.world_size,
+      "ranks of the world (or WORLD_SIZE; default 1)",
+      "N");
+  add("--rank", options.rank, "the rank to run (or RANK; default 0)", "R");
+  add("--ranks",
+      options.ranks,
+      "several ranks, side by side: 0,7,63; auto: those that differ, and that wait for each other",
+      "R,R");
+  add("--jobs",
+      options.jobs,
+      "ranks that run at the same time (default: as many as processors and memory allow)",
+      "N");
+  add("--gpus-per-node", options.gpus_per_node, "LOCAL_RANK is the rank modulo this", "N")
+      ->capture_default_str();
+  add("--steps", options.steps, "end the program after K optimizer steps (0: let it end)", "K")
+      ->capture_default_str();
+  add("--timeout", options.timeout, "end the program after this many seconds (0: never)", "SECONDS")
+      ->capture_default_str();
+  add("--events",
+      options.events,
+      "when an event counts as done: once it is recorded (immediate), or when the host has waited "
+      "for it (ordered)",
+      "NAME")
+      ->capture_default_str();
+  add("--device",
+      options.device,
+      "virtual, or cuda: this machine's GPU, where only NCCL is a stub",
+      "NAME")
+      ->capture_default_str();
+  CLI::Option* memory =
+      add("--memory",
+          options.memory,
+          "memory of each GPU, for a card, a slice or a partition that differs from --gpu",
+          "GIB");
+  app.add_flag(
+         "--no-memory-limit",
+         options.no_memory_limit,
+         "simulate a GPU with 16 TiB, to see how much memory a program needs that does not fit")
+      ->excludes(memory)
+      ->group("Execution");
+  app.add_flag("--accept-invented-counts",
+               options.accept_invented_counts,
+               "give zeros when the program reads counts that kernels would have computed, "
+               "instead of ending it")
+      ->group("Execution");
+  app.add_option("--assume",
+                 options.assumed,
+                 "assume a value that only a kernel would compute: loss, grad-norm or found-inf")
+      ->type_name("NAME=VALUE")
+      ->expected(1)
+      ->take_all()
+      ->group("Execution");
+  add("--expert-balance",
+      options.expert_balance,
+      "tokens of each expert: balanced, or imbalance:F (the first expert gets F times the mean)",
+      "POLICY");
+  add_memory_files_to(app, options.memory_files);
+  app.add_flag(
+         "--no-recording",
+         options.no_recording,
+         "run the program with the stubs only, without recording, to see what recording costs")
+      ->group("");  // not in the help
+}
+
+void add_output_flags(CLI::App& app, ExecOptions& options) {
+  app.add_option("--output", options.output, "write the rank profiles rank-*.json there")
+      ->type_name("DIR")
+      ->group("Output");
+  app.add_option("--trace", options.trace, "write the step as a Chrome trace, for Perfetto")
+      ->type_name("FILE")
+      ->group("Output");
+  options.html.add_to(app);
+  app.add_option("--estimate",
+                 options.estimate,
+                 "write memory, time and cost as JSON, as `onerank estimate --profiles` prints it")
+      ->type_name("FILE")
+      ->group("Output");
+  CLI::Option* json = app.add_flag("--json",
+                                   options.json,
+                                   "print the profile as JSON; the program's output goes to "
+                                   "standard error");
+  json->group("Output");
+  app.add_flag("--verbose", options.verbose, "list each value that was assumed")
+      ->excludes(json)
+      ->group("Output");
+  app.add_flag("--timeline", options.timeline, "draw the step: a line for each stream")
+      ->excludes(json)
+      ->group("Output");
+  app.add_flag("--roofline", options.roofline, "print what bounds the step, as `onerank roofline`")
+      ->excludes(json)
+      ->group("Output");
 }
 
 }  // namespace
@@ -494,104 +636,8 @@ Command add_exec_command(CLI::App& root) {
   CLI::App* app = root.add_subcommand(
       "exec", "run your PyTorch program as one rank of any world, without a GPU");
   const auto options = std::make_shared<ExecOptions>();
-  const auto add = [&](const char* name, std::string& value, const char* help, const char* type) {
-    return app->add_option(name, value, help)->type_name(type)->group("Execution");
-  };
-  add("--gpu", options->gpu, "the GPU to simulate (see `onerank list gpus`)", "NAME")
-      ->capture_default_str();
-  add("--world-size,--gpus,--num-gpus",
-      options->world_size,
-      "ranks of the world (or WORLD_SIZE; default 1)",
-      "N");
-  add("--rank", options->rank, "the rank to run (or RANK; default 0)", "R");
-  add("--ranks",
-      options->ranks,
-      "several ranks, side by side: 0,7,63; auto: those that differ, and that wait for each other",
-      "R,R");
-  add("--jobs",
-      options->jobs,
-      "ranks that run at the same time (default: as many as processors and memory allow)",
-      "N");
-  add("--gpus-per-node", options->gpus_per_node, "LOCAL_RANK is the rank modulo this", "N")
-      ->capture_default_str();
-  add("--steps", options->steps, "end the program after K optimizer steps (0: let it end)", "K")
-      ->capture_default_str();
-  add("--timeout",
-      options->timeout,
-      "end the program after this many seconds (0: never)",
-      "SECONDS")
-      ->capture_default_str();
-  add("--events",
-      options->events,
-      "when an event counts as done: once it is recorded (immediate), or when the host has waited "
-      "for it (ordered)",
-      "NAME")
-      ->capture_default_str();
-  add("--device",
-      options->device,
-      "virtual, or cuda: this machine's GPU, where only NCCL is a stub",
-      "NAME")
-      ->capture_default_str();
-  CLI::Option* memory =
-      add("--memory",
-          options->memory,
-          "memory of each GPU, for a card, a slice or a partition that differs from --gpu",
-          "GIB");
-  app->add_flag(
-         "--no-memory-limit",
-         options->no_memory_limit,
-         "simulate a GPU with 16 TiB, to see how much memory a program needs that does not fit")
-      ->excludes(memory)
-      ->group("Execution");
-  app->add_flag("--accept-invented-counts",
-                options->accept_invented_counts,
-                "give zeros when the program reads counts that kernels would have computed, "
-                "instead of ending it")
-      ->group("Execution");
-  app->add_option("--assume",
-                  options->assumed,
-                  "assume a value that only a kernel would compute: loss, grad-norm or found-inf")
-      ->type_name("NAME=VALUE")
-      ->expected(1)
-      ->take_all()
-      ->group("Execution");
-  add("--expert-balance",
-      options->expert_balance,
-      "tokens of each expert: balanced, or imbalance:F (the first expert gets F times the mean)",
-      "POLICY");
-  add_memory_files_to(*app, options->memory_files);
-  app->add_flag(
-         "--no-recording",
-         options->no_recording,
-         "run the program with the stubs only, without recording, to see what recording costs")
-      ->group("");  // not in the help
-  app->add_option("--output", options->output, "write the rank profiles rank-*.json there")
-      ->type_name("DIR")
-      ->group("Output");
-  app->add_option("--trace", options->trace, "write the step as a Chrome trace, for Perfetto")
-      ->type_name("FILE")
-      ->group("Output");
-  options->html.add_to(*app);
-  app->add_option("--estimate",
-                  options->estimate,
-                  "write memory, time and cost as JSON, as `onerank estimate --profiles` prints it")
-      ->type_name("FILE")
-      ->group("Output");
-  CLI::Option* json = app->add_flag("--json",
-                                    options->json,
-                                    "print the profile as JSON; the program's output goes to "
-                                    "standard error");
-  json->group("Output");
-  app->add_flag("--verbose", options->verbose, "list each value that was assumed")
-      ->excludes(json)
-      ->group("Output");
-  app->add_flag("--timeline", options->timeline, "draw the step: a line for each stream")
-      ->excludes(json)
-      ->group("Output");
-  app->add_flag(
-         "--roofline", options->roofline, "print what bounds the step, as `onerank roofline`")
-      ->excludes(json)
-      ->group("Output");
+  add_execution_flags(*app, *options);
+  add_output_flags(*app, *options);
   options->plan_flags.add_keys_to(*app, keys_of_programs());
   options->program_flags.add_to(*app);
   options->measured_step.add_to(*app);
