@@ -276,7 +276,7 @@ ExitCode run_dashed_command_line(int argc,
   } catch (const UserError& error) {
     const UserError told(as_typed(error.problems(), arguments), error.exit_code());
     if (wants_json(arguments))
-      write_to_standard_output(estimator::document_text(error_document(told)));
+      write_to_standard_output(estimator::document_text(estimator::error_document(told)));
     throw told;
   } catch (const CLI::CallForVersion& version) {
     write_to_standard_output(std::string(version.what()) + "\n");

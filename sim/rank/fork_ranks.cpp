@@ -11,6 +11,7 @@
 #include <map>
 #include <optional>
 
+#include "estimator/base/error_document.h"
 #include "estimator/base/fields.h"
 #include "estimator/base/files.h"
 #include "estimator/base/machine.h"
@@ -64,19 +65,6 @@ std::string read_all(int file) {
   return text;
 }
 
-estimator::Json json_of(const UserError& error) {
-  estimator::Json problems = estimator::Json::array();
-  for (const estimator::Problem& p : error.problems())
-    problems.push_back({p.what, p.where, p.help});
-  return {{"exit_code", static_cast<int>(error.exit_code())}, {"problems", std::move(problems)}};
-}
-
-UserError user_error_of(const estimator::Json& json) {
-  std::vector<estimator::Problem> problems;
-  for (const estimator::Json& p : json.at("problems")) problems.push_back({p[0], p[1], p[2]});
-  return UserError(std::move(problems), static_cast<ExitCode>(json.at("exit_code").get<int>()));
-}
-
 /// Runs the rank and writes its files; returns the exit code of the child.
 int run_attempt(const RankJobs& jobs, const Attempt& attempt, int message_pipe) {
   const bool lifted = attempt.out_of_memory.has_value();
@@ -107,7 +95,7 @@ int live_as_child(const RankJobs& jobs, const Attempt& attempt, int message_pipe
   try {
     return run_attempt(jobs, attempt, message_pipe);
   } catch (const UserError& error) {
-    write_all(message_pipe, json_of(error).dump());
+    write_all(message_pipe, estimator::error_message(error));
     return kUserErrorExit;
   }
 }
@@ -137,8 +125,7 @@ class ForkedRanks {
     const int code = WIFEXITED(ended.status) ? WEXITSTATUS(ended.status) : -1;
     if (code == kOutOfMemoryExit) return run_again(child.attempt, message);
     if (code == kUserErrorExit) {
-      const UserError error = user_error_of(estimator::parse_json(message, "rank process"));
-      return fail(child.attempt.work, error);
+      return fail(child.attempt.work, estimator::error_in(message).value());
     }
     if (code != 0) throw_failure(ended);
     const RankWork& work = child.attempt.work;

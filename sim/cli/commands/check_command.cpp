@@ -45,9 +45,8 @@ CheckedPlan checked_plan(const std::string& path,
     checked.exit_code = static_cast<int64_t>(options.gate.exit_code(*checked.verdict));
   } catch (const estimator::UserError& error) {
     write_to_standard_error(error.what());
-    ErrorDocument document = error_document(error);
-    checked.exit_code = document.exit_code;
-    checked.errors = std::move(document.errors);
+    checked.exit_code = static_cast<int64_t>(error.exit_code());
+    checked.errors = error.problems();
   }
   return checked;
 }
@@ -55,7 +54,7 @@ CheckedPlan checked_plan(const std::string& path,
 /// "plan.json: fits: ..."
 std::string line_of(const CheckedPlan& checked) {
   if (checked.verdict) return checked.plan + ": " + verdict_text(*checked.verdict);
-  const ErrorRecord& error = checked.errors.front();
+  const estimator::Problem& error = checked.errors.front();
   return fmt::format("{}: error: {}: {}\n", checked.plan, error.what, error.where);
 }
 

@@ -44,7 +44,7 @@ const std::vector<Document>& documents() {
       {"program-estimate", schema_of_document<estimator::ProgramEstimate>},
       {"verdict", schema_of_document<VerdictDocument>},
       {"verdicts", schema_of_document<CheckedPlans>},
-      {"error", schema_of_document<ErrorDocument>},
+      {"error", schema_of_document<estimator::ErrorDocument>},
       {"max-micro-batch", schema_of_document<estimator::MaxMicroBatch>},
       {"max-sequence", schema_of_document<estimator::MaxSequence>},
       {"roofline", schema_of_document<estimator::Roofline>},

@@ -17,7 +17,7 @@
 #include <string_view>
 
 #include "estimator/base/document.h"
-#include "estimator/base/fields.h"
+#include "estimator/base/error_document.h"
 #include "estimator/base/files.h"
 #include "estimator/base/machine.h"
 #include "estimator/base/machine_share.h"
@@ -31,8 +31,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using estimator::ExitCode;
-using estimator::Json;
-using estimator::Problem;
 using estimator::RankProfile;
 using estimator::UserError;
 
@@ -98,13 +96,7 @@ class Worker {
   }
 
   [[noreturn]] void throw_its_error() const {
-    const int code = WIFEXITED(status_) ? WEXITSTATUS(status_) : -1;
-    const Json said = Json::parse(text_of(problems_), nullptr, false);
-    if (said.is_array() && !said.empty()) {
-      std::vector<Problem> problems;
-      for (const Json& problem : said) problems.push_back({problem[0], problem[1], problem[2]});
-      throw UserError(std::move(problems), static_cast<ExitCode>(code));
-    }
+    if (const auto said = estimator::error_in(text_of(problems_))) throw UserError(*said);
     throw UserError({.what = "the process that ran rank " + std::to_string(rank_) + " was killed",
                      .where = "--ranks",
                      .help = "probably this machine ran out of memory: give --jobs 1"},
@@ -128,19 +120,11 @@ class Worker {
       exec_rank(job, rank_, environment, interrupts);
     } catch (const UserError& error) {
       code = static_cast<int>(error.exit_code());
-      keep(error.problems());
+      std::ofstream(problems_) << estimator::error_message(error);
     } catch (...) {
       code = static_cast<int>(estimator::tell_failure(std::current_exception()));
     }
     _exit(code);
-  }
-
-  void keep(const std::vector<Problem>& problems) const {
-    Json list = Json::array();
-    for (const Problem& problem : problems) {
-      list.push_back(Json::array({problem.what, problem.where, problem.help}));
-    }
-    std::ofstream(problems_) << list.dump(-1, ' ', false, Json::error_handler_t::replace);
   }
 
   int64_t rank_;

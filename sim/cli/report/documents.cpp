@@ -2,14 +2,6 @@
 
 namespace sim {
 
-ErrorDocument error_document(const estimator::UserError& error) {
-  ErrorDocument document{.exit_code = static_cast<int64_t>(error.exit_code()), .errors = {}};
-  for (const estimator::Problem& problem : error.problems()) {
-    document.errors.push_back({problem.what, problem.where, problem.help});
-  }
-  return document;
-}
-
 ListDocument<estimator::Gpu> gpu_list() {
   return {.head = {1, "gpu_list"}, .entries = estimator::gpus()};
 }

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "estimator/base/document.h"
-#include "estimator/base/errors.h"
+#include "estimator/base/error_document.h"
 #include "estimator/cluster/cluster_estimate.h"
 #include "estimator/cluster/memory_health.h"
 #include "estimator/hardware/hardware.h"
@@ -32,40 +32,13 @@ void visit_fields(Visitor& visit, VerdictDocument& document) {
   visit("health", document.health, "how full the GPU is");
 }
 
-/// What is printed with --json where there is an error; it goes to standard error as text, too.
-struct ErrorRecord {
-  std::string what;
-  std::string where;
-  std::string way_out;
-};
-template <class Visitor>
-void visit_fields(Visitor& visit, ErrorRecord& error) {
-  visit("what", error.what, "what is wrong");
-  visit("where", error.where, "the file, key, flag or variable, with its value, and why");
-  visit("way_out", error.way_out, "what to do");
-}
-
-struct ErrorDocument {
-  estimator::DocumentHead head{1, "error"};
-  int64_t exit_code = 0;
-  std::vector<ErrorRecord> errors;
-};
-template <class Visitor>
-void visit_fields(Visitor& visit, ErrorDocument& document) {
-  visit_head(visit, document.head);
-  visit("exit_code", document.exit_code, "of the program");
-  visit("errors", document.errors, "all that were found");
-}
-
-ErrorDocument error_document(const estimator::UserError& error);
-
 /// One of several plans that were checked.
 struct CheckedPlan {
   std::string plan;
   int64_t exit_code = 0;
   std::optional<estimator::Verdict> verdict;
   std::optional<estimator::MemoryHealth> health;
-  std::vector<ErrorRecord> errors;
+  std::vector<estimator::Problem> errors;
 };
 template <class Visitor>
 void visit_fields(Visitor& visit, CheckedPlan& checked) {
