@@ -168,6 +168,11 @@ std::vector<std::string> communication_assumptions(const ClusterConfig& cluster,
   }
   note_launch(notes, fabric.intra);
   if (cluster.world_size() > fabric.domain_gpus) {
+    if (fabric.intra.spans_machines && fabric.domain_gpus < gpu.nvlink_domain_gpus) {
+      notes.push_back(fmt::format("the job has {} of the {} GPUs of each of its NVLink domains",
+                                  fabric.domain_gpus,
+                                  gpu.nvlink_domain_gpus));
+    }
     if (fabric.inter.id == gpu.default_inter_link) {
       notes.push_back(fmt::format("NIC: {}, the usual one of {}", fabric.inter.id, gpu.id));
     }

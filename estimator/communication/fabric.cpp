@@ -18,11 +18,20 @@ const Link& link_named(const std::string& name) {
   return *link;
 }
 
+/// How many of a job's machines lie in each NVLink domain, which has room for `most`: the largest
+/// number that divides the job equally. NVIDIA's own runs ask Slurm for such segments of racks
+/// (Megatron-Bridge @067f987, scripts/performance/utils/executors.py).
+int64_t machines_together(int64_t machines, int64_t most) {
+  int64_t together = std::clamp<int64_t>(most, 1, machines);
+  while (machines % together != 0) --together;
+  return together;
+}
+
 /// Whole machines of one NVLink domain where switches join them, or one machine.
 int64_t domain_size(const ClusterConfig& cluster, const Gpu& gpu, const Link& intra) {
   const int64_t machine = cluster.gpus_per_node;
   if (!intra.spans_machines) return machine;
-  return machine * std::max<int64_t>(1, gpu.nvlink_domain_gpus / machine);
+  return machine * machines_together(cluster.nodes, gpu.nvlink_domain_gpus / machine);
 }
 
 /// Ranks of the group that lie in one block of `block` ranks, in the worst case.
@@ -57,7 +66,9 @@ Fabric fabric_of(const ClusterConfig& cluster) {
   fabric.domain_gpus = domain_size(cluster, gpu, fabric.intra);
   fabric.nics_per_gpu =
       static_cast<double>(cluster.nics_per_node) / static_cast<double>(cluster.gpus_per_node);
-  if (cluster.nodes_per_pod) fabric.pod_gpus = *cluster.nodes_per_pod * cluster.gpus_per_node;
+  if (cluster.nodes_per_pod && *cluster.nodes_per_pod < cluster.nodes) {
+    fabric.pod_gpus = *cluster.nodes_per_pod * cluster.gpus_per_node;
+  }
   fabric.spine_oversubscription = cluster.spine_oversubscription;
   fabric.sharp = cluster.sharp;
   if (!cluster.nvls) fabric.intra.nvls_bytes_per_second.reset();

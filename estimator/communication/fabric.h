@@ -1,8 +1,10 @@
 // The network of a plan's cluster, and where a group of ranks lies on it.
 //
 // GPUs form domains. Inside a domain every GPU reaches every other over the intra link: the NVLink
-// or PCIe of one machine, or an NVLink domain that spans several machines, as in NVL72. NICs join
-// the domains: at full bandwidth inside a pod, and over an oversubscribed spine between pods.
+// or PCIe of one machine, or an NVLink domain that spans several machines, as in NVL72. Of each
+// such domain the job takes equally many machines: 64 machines of 4 GPUs lie in four racks, 16 in
+// each. NICs join the domains: at full bandwidth inside a pod, and over an oversubscribed spine
+// between pods.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +25,7 @@ struct Fabric {
   std::string gpu_cuda_name;
   int64_t compute_capability = 90;  ///< times ten
   int64_t machine_gpus = 1;
-  int64_t domain_gpus = 1;
+  int64_t domain_gpus = 1;  ///< of the job
   double nics_per_gpu = 1;
   int64_t pod_gpus = 0;  ///< 0: one pod holds everything
   double spine_oversubscription = 1;

@@ -39,5 +39,16 @@ TEST(Assumptions, SayThatStagesGatherInTurn) {
   EXPECT_FALSE(in_turn(1));
 }
 
+TEST(Assumptions, SayHowManyGpusOfARackTheJobHas) {
+  const auto racks = [](int64_t nodes) {
+    return assumes({{"cluster", {{"gpu", "gb200"}, {"nodes", nodes}, {"gpus_per_node", 4}}},
+                    {"training", {{"global_batch_size", 4 * nodes}}}},
+                   "64 of the 72 GPUs of each of its NVLink domains");
+  };
+  EXPECT_TRUE(racks(64));
+  EXPECT_FALSE(racks(36));  // all 72
+  EXPECT_FALSE(racks(16));  // one domain
+}
+
 }  // namespace
 }  // namespace estimator

@@ -344,8 +344,10 @@ TEST(Fabric, OfEfaMachinesHasTheNicsThatTheyAreSoldWith) {
 }
 
 Fabric pods_of(int64_t nodes_per_pod) {
-  return fabric_of(
-      small_plan({{"cluster", {{"nodes_per_pod", nodes_per_pod}, {"spine_oversubscription", 7}}}}));
+  return fabric_of(small_plan(
+      {{"cluster",
+        {{"nodes", 64}, {"nodes_per_pod", nodes_per_pod}, {"spine_oversubscription", 7}}},
+       {"training", {{"global_batch_size", 512}}}}));
 }
 
 // One rank of each data group in a pod: every flow crosses the spine, at a seventh. Sixteen: one

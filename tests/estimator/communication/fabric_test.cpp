@@ -29,6 +29,38 @@ TEST(Fabric, AnNvlinkDomainSpansMachines) {
   EXPECT_EQ(fabric_of(plan).domain_gpus, 72);
 }
 
+Plan racks_plan(int64_t nodes, const Json& cluster = Json::object()) {
+  Json changes = {{"cluster", {{"gpu", "gb200"}, {"nodes", nodes}, {"gpus_per_node", 4}}},
+                  {"training", {{"global_batch_size", 4 * nodes}}}};
+  changes["cluster"].merge_patch(cluster);
+  return small_plan(changes);
+}
+
+// A rack has 18 machines. 16 fill one rack in part; of 64 there are 16 in each of four, of 20 ten
+// in each of two; 19 cannot be divided.
+TEST(Fabric, RacksHoldEquallyManyMachinesOfTheJob) {
+  const auto of_domain = [](int64_t nodes) { return fabric_of(racks_plan(nodes)).domain_gpus; };
+  EXPECT_EQ(of_domain(16), 64);
+  EXPECT_EQ(of_domain(17), 68);
+  EXPECT_EQ(of_domain(18), 72);
+  EXPECT_EQ(of_domain(64), 64);
+  EXPECT_EQ(of_domain(20), 40);
+  EXPECT_EQ(of_domain(19), 4);
+}
+
+// gcd(72, 64) is 8, but all 64 are in one rack.
+TEST(Placement, OfAWorldThatIsSmallerThanItsDomainIsInside) {
+  const Plan plan = racks_plan(16);
+  const RankGroup all = ParallelLayout(plan.parallelism).group(GroupKind::kWorld, 0);
+  EXPECT_EQ(place(all, fabric_of(plan)).ranks_per_domain, 64);
+}
+
+TEST(Placement, OfAWorldThatIsSmallerThanItsPodIsInside) {
+  const Plan plan = racks_plan(16, {{"nodes_per_pod", 18}, {"spine_oversubscription", 7}});
+  const RankGroup all = ParallelLayout(plan.parallelism).group(GroupKind::kWorld, 0);
+  EXPECT_EQ(place(all, fabric_of(plan)).ranks_per_pod, 64);
+}
+
 // An HGX board's switches end at its machine, also where a machine has half a board.
 TEST(Fabric, AnNvlinkDomainOfABoardEndsAtItsMachine) {
   const Plan plan = small_plan({{"cluster", {{"nodes", 2}, {"gpus_per_node", 4}}}});
