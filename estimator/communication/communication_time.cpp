@@ -57,8 +57,9 @@ double network_slowdown(const GroupPlacement& placement, const Fabric& fabric) {
   const double own = static_cast<double>(placement.ranks_per_domain) * fabric.nics_per_gpu *
                      fabric.inter.nccl_bytes_per_second;
   const bool leaves_pod = placement.ranks_per_pod < placement.ranks;
-  const double spine =
-      leaves_pod ? fabric.spine_oversubscription / static_cast<double>(placement.ranks_per_pod) : 1;
+  const double domains_of_pod = static_cast<double>(placement.ranks_per_pod) /
+                                static_cast<double>(placement.ranks_per_domain);
+  const double spine = leaves_pod ? fabric.spine_oversubscription / domains_of_pod : 1;
   return std::max(1.0, believed / own) * std::max(1.0, spine) * link_slowdown(fabric.inter);
 }
 

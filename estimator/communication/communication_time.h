@@ -9,9 +9,10 @@
 //    Trees with the Simple protocol also take time to fill (tree_pipeline.h). The time that the
 //    host takes to launch the call is not included.
 // 3. NCCL's model does not know that groups share links. Here a group gets its ranks' share of the
-//    NICs and, across an oversubscribed spine, its share of the uplinks. In a ring or tree only one
-//    rank of each group sends out of a pod, so an oversubscription of r:1 slows only groups with
-//    fewer than r ranks in a pod. This covers groups of one kind; port_use.h covers groups of
+//    NICs and, across an oversubscribed spine, its share of the uplinks. In a ring or tree the
+//    bytes that leave a domain leave through the NICs of all its ranks, and of the domains in a pod
+//    only one sends out of the pod. So an oversubscription of r:1 slows only groups that lie in
+//    fewer than r domains of a pod. This covers groups of one kind; port_use.h covers groups of
 //    different kinds that use the same port.
 //
 // Not modelled: congestion beyond fair shares, hops from rail to rail, NUMA sockets, reductions in

@@ -359,6 +359,21 @@ TEST(OversubscribedSpine, IsFeltByGroupsWithFewRanksInAPod) {
   EXPECT_DOUBLE_EQ(collective_seconds(call, ranks(64, 8), pods_of(16)), alone);
 }
 
+// All eight ranks of each machine send their part of the ring through their own NIC: of 1 GiB each
+// pod of one machine sends 2 x 31/32 over uplinks of 8 x 50 / 7 GB/s. Four machines in a pod: one
+// of them sends, and the uplinks hold four in seven.
+TEST(OversubscribedSpine, IsFeltByGroupsThatFillMachines) {
+  const CollectiveCall call = call_of(CollectiveKind::kAllReduce, kGiB);
+  const auto seconds = [&](int64_t nodes_per_pod) {
+    return collective_seconds(call, ranks(32), pods_of(nodes_per_pod));
+  };
+  EXPECT_GT(seconds(1), 2.0 * kGiB * 31 / 32 * 7 / (8 * 50e9));
+  const CollectiveCall large = call_of(CollectiveKind::kReduceScatter, 64 * kGiB);
+  const double alone = collective_seconds(large, ranks(128), fabric_with("h100-sxm"));
+  EXPECT_NEAR(collective_seconds(large, ranks(128), pods_of(1)) / alone, 7, 0.1);
+  EXPECT_NEAR(collective_seconds(large, ranks(128), pods_of(4)) / alone, 7.0 / 4, 0.1);
+}
+
 // 16 of 64 ranks in a pod: 48/64 of the bytes leave it, at a seventh of the NIC's bandwidth.
 TEST(OversubscribedSpine, BoundsAnAllToAll) {
   const double seconds =
