@@ -24,20 +24,26 @@ double latency_in_domain(const Fabric& fabric) {
 
 double latency_across() { return hop_seconds(nccl_tables().network_latency); }
 
+/// Without NVLink, bytes for a NIC also pass the GPU's PCIe link.
+bool is_nic_behind_link(const Fabric& fabric) { return fabric.intra.kind != "nvlink"; }
+
 }  // namespace
 
 double message_seconds(int64_t bytes, bool in_domain, const Fabric& fabric) {
   const auto size = static_cast<double>(bytes);
-  return in_domain ? latency_in_domain(fabric) + size / fabric.intra.achieved_bytes_per_second
-                   : latency_across() + size / fabric.network_bytes_per_second();
+  const double link = fabric.intra.achieved_bytes_per_second;
+  if (in_domain) return latency_in_domain(fabric) + size / link;
+  const double network = fabric.network_bytes_per_second();
+  return latency_across() + size / (is_nic_behind_link(fabric) ? std::min(network, link) : network);
 }
 
 double all_to_all_seconds(int64_t bytes, const GroupPlacement& placement, const Fabric& fabric) {
   const auto n = static_cast<double>(placement.ranks);
   const auto together = static_cast<double>(placement.ranks_per_domain);
   const double part = static_cast<double>(bytes) / n / collective_fit().all_to_all_share.at(bytes);
+  const double through_link = ((is_nic_behind_link(fabric) ? n : together) - 1) * part;
   const double inside =
-      latency_in_domain(fabric) + (together - 1) * part / fabric.intra.achieved_bytes_per_second;
+      latency_in_domain(fabric) + through_link / fabric.intra.achieved_bytes_per_second;
   if (placement.domains() == 1) return inside;
   const double network = fabric.network_bytes_per_second();
   const double in_pod = static_cast<double>(placement.ranks_per_pod);

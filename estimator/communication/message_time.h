@@ -13,8 +13,9 @@ namespace estimator {
 double message_seconds(int64_t bytes, bool in_domain, const Fabric& fabric);
 
 /// Seconds of an all-to-all in which every rank sends an equal part of `bytes` to each member; the
-/// part for itself stays. All ranks of a domain share the links, and all ranks of a pod share the
-/// spine. The slowest of NVLink, NICs and spine decides.
+/// part for itself stays. All ranks of a domain share the NICs, and all ranks of a pod share the
+/// spine. The slowest of the GPU's link (over which without NVLink all parts go), NICs and spine
+/// decides.
 double all_to_all_seconds(int64_t bytes, const GroupPlacement& placement, const Fabric& fabric);
 
 }  // namespace estimator

@@ -312,6 +312,19 @@ TEST(CollectiveSeconds, AllToAllIsBoundByTheNetworkAcrossMachines) {
   EXPECT_NEAR(seconds({16, 8}), kGiB * 8.0 / 16 / 48e9 / kShare, 5e-5);
 }
 
+// An L40S has a card of 400 Gbit/s, which moves 48 GB/s, behind PCIe 4, which moves 24.
+TEST(CollectiveSeconds, AllToAllAcrossMachinesIsBoundByPcieBeforeTheNic) {
+  const Fabric fabric = fabric_of(small_plan(
+      {{"cluster",
+        {{"gpu", "l40s"}, {"inter_link", "ib-ndr-400"}, {"nics_per_node", 8}, {"nodes", 2}}},
+       {"training", {{"global_batch_size", 16}}}}));
+  constexpr double kShare = 0.949;
+  EXPECT_NEAR(nccl_model_seconds(call_of(CollectiveKind::kAllToAll, kGiB), {16, 8}, fabric),
+              kGiB * 15.0 / 16 / 24e9 / kShare,
+              1e-4);
+  EXPECT_NEAR(send_seconds(kGiB, 0, 8, fabric), kGiB / 24e9, 1e-4);
+}
+
 TEST(SendSeconds, AreNvlinkInsideAMachineAndOneNicBetweenTwo) {
   const Fabric fabric = fabric_with("h100-sxm");
   constexpr int64_t bytes = 4 * kGiB;
