@@ -1,8 +1,11 @@
 #include "estimator/cluster/whole_state.h"
 
 #include <cmath>
+#include <functional>
+#include <numeric>
 
 #include "estimator/memory/context_memory.h"
+#include "estimator/plan/frameworks.h"
 
 namespace estimator {
 namespace {
@@ -19,6 +22,44 @@ int64_t usable_bytes(const Plan& plan, const Gpu& gpu) {
          context_memory(gpu, plan.memory.cuda_module_loading).low_bytes;
 }
 
+/// How many copies of each parameter's state the ranks hold together.
+struct Copies {
+  double parameters = 0;
+  double gradients = 0;
+  double optimizer = 0;
+};
+
+double elements_of(const std::vector<int64_t>& shape) {
+  return std::accumulate(shape.begin(), shape.end(), 1.0, std::multiplies<>());
+}
+
+/// Of a rank: copies of parameters that another stage owns.
+double shared_elements(const ParametersRecord& parameters) {
+  double elements = 0;
+  for (const ParameterRecord& parameter : parameters.tensors) {
+    if (parameter.shared_copy) elements += elements_of(parameter.shape);
+  }
+  return elements;
+}
+
+/// `elements` in all ranks, of which `shared` are copies that another stage owns.
+Copies copies_of(const Plan& plan, double elements, double shared, int64_t parameters) {
+  const ParallelConfig& p = plan.parallelism;
+  const bool deepspeed = traits_of(plan.training.framework).deepspeed_engine;
+  // Ranks count only their own part of a parameter, and keep the state of that part.
+  const bool counts_own = plan.fully_sharded() || (deepspeed && p.zero_stage == 3);
+  const auto all = static_cast<double>(parameters);
+  const double held = elements / all;
+  const double of_stages = 1 + shared / static_cast<double>(plan.replicas()) / all;
+  Copies copies{.parameters = held, .gradients = held, .optimizer = held};
+  if (counts_own) return copies;
+  if (p.zero_stage > 0) {
+    copies.optimizer = static_cast<double>(p.num_distributed_optimizer_instances) * of_stages;
+  }
+  if (p.divides_gradients()) copies.gradients = of_stages;
+  return copies;
+}
+
 }  // namespace
 
 std::optional<WholeState> whole_state(const Plan& plan,
@@ -26,25 +67,25 @@ std::optional<WholeState> whole_state(const Plan& plan,
                                       const std::vector<RankClass>& classes,
                                       const std::vector<const RankProfile*>& profiles) {
   WholeState whole{.parameters = parameter_count(plan.model, plan.padded_vocab_size())};
-  double elements = 0, parameter_bytes = 0, gradient_bytes = 0, master_bytes = 0, moment_bytes = 0;
+  double elements = 0, shared = 0;
+  double parameter_bytes = 0, gradient_bytes = 0, master_bytes = 0, moment_bytes = 0;
   for (std::size_t i = 0; i < classes.size(); ++i) {
     const std::optional<ModelStateRecord>& state = profiles[i]->model_state;
     if (!state) return std::nullopt;
     const auto ranks = static_cast<double>(classes[i].count);
     elements += ranks * static_cast<double>(profiles[i]->parameters.count);
+    shared += ranks * shared_elements(profiles[i]->parameters);
     parameter_bytes += ranks * static_cast<double>(state->parameter_bytes);
     gradient_bytes += ranks * static_cast<double>(state->gradient_bytes);
     master_bytes += ranks * static_cast<double>(state->master_weight_bytes);
     moment_bytes += ranks * static_cast<double>(state->optimizer_state_bytes);
   }
   if (elements == 0 || whole.parameters == 0) return std::nullopt;
-  // FSDP2's ranks count only their own part of a parameter, so that there is one copy.
-  const double copies = elements / static_cast<double>(whole.parameters);
-  const double optimizer_copies = plan.parallelism.zero_stage > 0 ? 1 : copies;
-  whole.parameter_bytes = std::llround(parameter_bytes / copies);
-  whole.gradient_bytes = std::llround(gradient_bytes / copies);
-  whole.master_weight_bytes = std::llround(master_bytes / optimizer_copies);
-  whole.optimizer_state_bytes = std::llround(moment_bytes / optimizer_copies);
+  const Copies copies = copies_of(plan, elements, shared, whole.parameters);
+  whole.parameter_bytes = std::llround(parameter_bytes / copies.parameters);
+  whole.gradient_bytes = std::llround(gradient_bytes / copies.gradients);
+  whole.master_weight_bytes = std::llround(master_bytes / copies.optimizer);
+  whole.optimizer_state_bytes = std::llround(moment_bytes / copies.optimizer);
   whole.usable_bytes = usable_bytes(plan, gpu);
   if (whole.usable_bytes <= 0) return std::nullopt;
   const int64_t gpus = (whole.bytes() + whole.usable_bytes - 1) / whole.usable_bytes;
