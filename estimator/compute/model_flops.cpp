@@ -62,8 +62,9 @@ struct LayerFlops {
 };
 
 /// What a layer runs again where the outputs of listed operators are kept: see
-/// models/shard/output_keeper.h.
-double unlisted_flops(const Plan& plan, const LayerFlops& forward) {
+/// models/shard/output_keeper.h. The products of shared experts are listed; the grouped ones of the
+/// others are not, and all run again. Routers are left out.
+double unlisted_flops(const Plan& plan, const LayerFlops& forward, bool experts) {
   struct Product {
     int64_t columns;
     bool bias;
@@ -72,19 +73,21 @@ double unlisted_flops(const Plan& plan, const LayerFlops& forward) {
   const int64_t queries = m.num_attention_heads * m.kv_channels;
   const int64_t keys = m.num_query_groups * m.kv_channels;
   const bool qkv_bias = m.add_bias_linear || m.add_qkv_bias;
+  const int64_t matrices = is_gated(m.activation) ? 3 : 2;
   std::vector<Product> products = {
       {queries, qkv_bias}, {keys, qkv_bias}, {keys, qkv_bias}, {queries, m.add_bias_linear}};
-  products.insert(
-      products.end(), is_gated(m.activation) ? 3 : 2, {m.ffn_hidden_size, m.add_bias_linear});
-  double columns = 0;
+  const int64_t width = experts ? m.moe_shared_expert_intermediate_size : m.ffn_hidden_size;
+  if (width > 0) products.insert(products.end(), matrices, {width, m.add_bias_linear});
+  int64_t columns = experts ? m.moe_router_topk * m.moe_ffn_hidden_size * matrices : 0;
   int64_t number = 0;
   for (const Product& product : products) {
     const bool kept = !product.bias && ++number % 2 == 1;
-    if (!kept) columns += static_cast<double>(product.columns);
+    if (!kept) columns += product.columns;
   }
   const double attention =
       plan.training.attention == Attention::kUnfused ? forward.core_attention : 0;
-  return attention + 2 * static_cast<double>(plan.tokens_per_step() * m.hidden_size) * columns;
+  return attention + 2 * static_cast<double>(plan.tokens_per_step() * m.hidden_size) *
+                         static_cast<double>(columns);
 }
 
 /// What Megatron-LM's selective recompute runs again in a layer with or without experts. Experts
@@ -119,7 +122,7 @@ double layer_flops_again(const Plan& plan,
     case Recomputed::kModules:
       return module_flops(plan, forward, plan.model.has_experts_in(of_model));
     case Recomputed::kUnlistedOperators:
-      return unlisted_flops(plan, forward);
+      return unlisted_flops(plan, forward, plan.model.has_experts_in(of_model));
     case Recomputed::kLayer:
       break;
   }

@@ -117,6 +117,24 @@ TEST(StepFlops, RecomputeByOperatorDoesProductsWithABiasAgain) {
   EXPECT_DOUBLE_EQ(again("add_qkv_bias"), 3 * (1024 + 2 * 1024));
 }
 
+// Two experts of width 4 multiply each token by three matrices, 2 x 16 x 4 x 2 x 4 x 3 = 3,072, of
+// which nothing is kept; shared ones of width 2 are the fifth to seventh product, of which the
+// sixth is run again, 2 x 16 x 4 x 2 = 256. Of the attention key and projection, 2 x 16 x 4 x (2 +
+// 4) = 768.
+TEST(StepFlops, RecomputeByOperatorDoesAllProductsOfExpertsAgain) {
+  const auto again = [](int64_t shared) {
+    Plan plan = tiny_titan("op", Attention::kFlash);
+    plan.model.num_experts = 8;
+    plan.model.moe_ffn_hidden_size = 4;
+    plan.model.moe_shared_expert_intermediate_size = shared;
+    plan.model.moe_layer_freq = {0, 1, 0};
+    const StepFlops flops = step_flops(plan);
+    return flops.hardware - flops.model;
+  };
+  EXPECT_DOUBLE_EQ(again(0), 2 * 1792 + 768 + 3072);
+  EXPECT_DOUBLE_EQ(again(2), 2 * 1792 + 768 + 256 + 3072);
+}
+
 // Every second of three layers is one.
 TEST(StepFlops, RecomputeByLayerDoesEveryNthLayerAgain) {
   EXPECT_DOUBLE_EQ(step_flops(tiny_titan("2", Attention::kFlash)).hardware, 3 * 18944 + 5632);
