@@ -27,22 +27,22 @@ double over(double value, double by) { return by > 0 ? value / by : 0; }
 RankStep rank_step(const Plan& plan,
                    const RankClassEstimate& rank,
                    const RankProfile& profile,
-                   const StepTimeline& timeline) {
+                   const StepTimeline& timeline,
+                   double step_seconds) {
   RankStep step{.rank = rank.representative_rank};
   for (const OperatorRecord& record : profile.operators) {
     step.flops += static_cast<double>(record.count) * record.flops;
     step.moved_bytes += static_cast<double>(record.count) * record.bytes;
   }
-  const double seconds = timeline.iteration_seconds;
   step.flops_per_byte = over(step.flops, step.moved_bytes);
-  step.flops_per_second = over(step.flops, seconds);
-  step.moved_bytes_per_second = over(step.moved_bytes, seconds);
+  step.flops_per_second = over(step.flops, step_seconds);
+  step.moved_bytes_per_second = over(step.moved_bytes, step_seconds);
   const int64_t tokens = plan.training.micro_batch_size * plan.sequence_length();
   step.peak_bytes_per_token =
       static_cast<double>(rank.allocated_peak_bytes) / static_cast<double>(tokens);
   for (const StageTimeline& stage : timeline.stages) {
     if (stage.stage != rank.coordinate.pipeline) continue;
-    step.mean_allocated_bytes = mean_allocated(stage, seconds);
+    step.mean_allocated_bytes = mean_allocated(stage, timeline.iteration_seconds);
   }
   return step;
 }

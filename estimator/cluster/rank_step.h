@@ -8,11 +8,13 @@
 
 namespace estimator {
 
-/// Of `rank`, whose profile is `profile`. The mean of the allocated bytes is over the time of the
-/// step, from the timeline of the rank's stage; it is empty where the timeline has no memory.
+/// Of `rank`, whose profile is `profile`, in a step that takes `step_seconds`: what was measured,
+/// or the estimate. The mean of the allocated bytes is over the time of the step, from the timeline
+/// of the rank's stage; it is empty where the timeline has no memory.
 RankStep rank_step(const Plan& plan,
                    const RankClassEstimate& rank,
                    const RankProfile& profile,
-                   const StepTimeline& timeline);
+                   const StepTimeline& timeline,
+                   double step_seconds);
 
 }  // namespace estimator

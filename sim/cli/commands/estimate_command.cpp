@@ -263,7 +263,8 @@ void add_worst_rank(const EstimateOptions& options,
   const auto* const profile = worst_profile(result);
   if (rank == nullptr || profile == nullptr) return;
   const estimator::Plan& plan = result.input.plan;
-  result.estimate.worst_rank_step = estimator::rank_step(plan, *rank, *profile, timeline);
+  result.estimate.worst_rank_step =
+      estimator::rank_step(plan, *rank, *profile, timeline, step_seconds(result.estimate));
   if (!options.wants_formulas()) return;
   result.estimate.textbook = estimator::textbook_terms(plan, *rank, *profile, decode_tokens);
 }

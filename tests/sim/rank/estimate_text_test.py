@@ -1,0 +1,32 @@
+"""Numbers that stand beside each other in a report of a real rank agree.
+
+usage: estimate_text_test.py ONERANK
+Real ranks on the virtual GPU, through the command line.
+"""
+
+import json
+import subprocess
+import sys
+import unittest
+
+ONERANK = sys.argv.pop()
+GPT2 = "--model gpt2 --gpu a100 --mbs 4 --gbs 16"
+
+
+def estimate(*arguments: str, plan: str = GPT2) -> str:
+    program = subprocess.run([ONERANK, "estimate", "--gpus", "1", *plan.split(), "--no-advice",
+                              "--exit-zero", *arguments],
+                             stdout=subprocess.PIPE, text=True, check=True)
+    return program.stdout
+
+
+class EstimateText(unittest.TestCase):
+    def test_rates_of_the_worst_rank_are_over_the_measured_step(self):
+        step = json.loads(estimate("--json", "--measured-step", "4"))["worst_rank_step"]
+        self.assertGreater(step["flops"], 0)
+        self.assertAlmostEqual(step["flops_per_second"] * 4 / step["flops"], 1)
+        self.assertAlmostEqual(step["moved_bytes_per_second"] * 4 / step["moved_bytes"], 1)
+
+
+if __name__ == "__main__":
+    unittest.main()
