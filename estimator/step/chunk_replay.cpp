@@ -371,7 +371,7 @@ void add_parts(const PlayedLaps& laps, const LapTrace& trace, double period, Chu
     for (const double shift : {0.0, period}) {
       const Interval ran{work.start - shift, work.end - shift};
       if (of.price->group) {
-        calls.push_back({ran, *of.price->group});
+        calls.push_back({ran, of.price->axis_group});
       } else {
         kernels.push_back(ran);
       }

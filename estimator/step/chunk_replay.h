@@ -34,6 +34,7 @@ struct RecordPrice {
   WorkPrice price;
   double issue_seconds = 0;             ///< on the host
   std::optional<GroupKind> group = {};  ///< of a collective
+  GroupKind axis_group = {};            ///< for the axis of which a collective counts
   bool is_message = false;              ///< else all members of the group begin it together
   bool host_waits = false;              ///< the host waits until it is done
 };

@@ -27,8 +27,10 @@ class Order {
     records_.operators.back()->host_waits = true;
   }
   RecordPrice& call(GroupKind group, double seconds, int64_t stream = kMainStream) {
-    records_.collectives.push_back(RecordPrice{
-        .price = {.seconds = seconds, .work_class = WorkClass::kCommunication}, .group = group});
+    records_.collectives.push_back(
+        RecordPrice{.price = {.seconds = seconds, .work_class = WorkClass::kCommunication},
+                    .group = group,
+                    .axis_group = group});
     add(OrderKind::kCollective, stream, static_cast<int64_t>(records_.collectives.size()) - 1);
     return *records_.collectives.back();
   }

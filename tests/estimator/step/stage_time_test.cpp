@@ -189,6 +189,28 @@ TEST(StageTime, PutsTensorCommunicationIntoItsDirection) {
   EXPECT_EQ(time.backward().communication_seconds.tensor, 0);
 }
 
+// The tensor and context ranks together share the router's loss. With one context rank, they are
+// the tensor ranks.
+TEST(StageTime, CountsTensorAndContextRanksAsContextWhereThereAreSome) {
+  const auto communication = [](int64_t context) {
+    const Plan plan =
+        small_plan({{"parallelism", {{"tensor", 8 / context}, {"context", context}}}});
+    const auto call = call_of(CollectiveKind::kAllReduce, GroupKind::kTensorContext, 8, 64 * kMiB);
+    RankProfile profile = profile_of(plan, 0);
+    profile.collectives = {collectives(Direction::kForward, call, 8),
+                           collectives(Direction::kOptimizerStep, call, 1)};
+    const StageTime time = time_of(plan, profile);
+    return std::pair(time.forward().communication_seconds, time.step_end.communication_seconds);
+  };
+  const auto [in_forward, at_end] = communication(1);
+  EXPECT_GT(in_forward.tensor, 0);
+  EXPECT_GT(at_end.tensor, 0);
+  EXPECT_EQ(in_forward.context + at_end.context, 0);
+  const auto [shared_forward, shared_end] = communication(2);
+  EXPECT_EQ(shared_forward.tensor + shared_end.tensor, 0);
+  EXPECT_GT(shared_forward.context, 0);
+}
+
 TEST(StageTime, TellsSendsApartByTheirDirectionAndCountsNoTimeForThem) {
   const Plan plan = pipeline_plan();
   CollectiveCall to_next = call_of(CollectiveKind::kSend, GroupKind::kPipeline, 4, 1000);
