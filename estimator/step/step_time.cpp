@@ -207,13 +207,17 @@ StepTime step_time(const Plan& plan,
   const auto saved = [&](WaitVariant before, WaitVariant after) {
     return replays[before].stages[slowest].end_seconds - replays[after].stages[slowest].end_seconds;
   };
-  add_exposed_reduction(stages[slowest], exposed_reduce, time);
-  time.exposed_communication_seconds.data += saved(kAllWaits, kDataRanksReady);
-  time.exposed_communication_seconds.pipeline += saved(kDataRanksReady, kTransfersFree);
-  const double bubble = replays[kTransfersFree].stages[slowest].idle_seconds() + end_seconds -
-                        end_of_step(stages[slowest]) - stages[slowest].first_added.total_seconds();
-  constexpr double kRounding = 1e-12;
-  time.bubble_seconds = std::abs(bubble) > kRounding * time.iteration_seconds ? bubble : 0;
+  /// Of two sums that may be equal but for rounding.
+  const auto difference = [&](double seconds) {
+    constexpr double kRounding = 1e-12;
+    return std::abs(seconds) > kRounding * time.iteration_seconds ? seconds : 0;
+  };
+  add_exposed_reduction(stages[slowest], difference(exposed_reduce), time);
+  time.exposed_communication_seconds.data += difference(saved(kAllWaits, kDataRanksReady));
+  time.exposed_communication_seconds.pipeline += difference(saved(kDataRanksReady, kTransfersFree));
+  time.bubble_seconds =
+      difference(replays[kTransfersFree].stages[slowest].idle_seconds() + end_seconds -
+                 end_of_step(stages[slowest]) - stages[slowest].first_added.total_seconds());
   return time;
 }
 

@@ -85,6 +85,18 @@ TEST(StepTime, TransfersLengthenTheStepByWhatIsWaitedFor) {
   EXPECT_NEAR(time.iteration_seconds - time.exposed_communication_seconds.pipeline, 33e-3, 1e-9);
 }
 
+// 33 s, and what rounding leaves of sums that are equal.
+TEST(StepTime, RoundingIsNoCommunication) {
+  std::vector<StageTime> stages(4, stage(1, 2));
+  for (StageTime& each : stages) {
+    each.chunks[0].reduction = {
+        .backward_added_seconds = 3e-14, .end_seconds = 3e-14, .communicates = true};
+  }
+  const StepTime time = step_of(stages);
+  EXPECT_EQ(time.exposed_communication_seconds.data, 0);
+  EXPECT_EQ(time.exposed_communication_seconds.pipeline, 0);
+}
+
 TEST(StepTime, GradientsHideBehindTheLastBackward) {
   std::vector<StageTime> stages(4, stage(1, 2));
   for (StageTime& each : stages) {

@@ -11,6 +11,7 @@ import unittest
 
 ONERANK = sys.argv.pop()
 GPT2 = "--model gpt2 --gpu a100 --mbs 4 --gbs 16"
+LLAMA = "--model llama3.2-1b --gpu rtx3090"  # one of which the step's sums are rounded
 
 
 def estimate(*arguments: str, plan: str = GPT2) -> str:
@@ -26,6 +27,9 @@ class EstimateText(unittest.TestCase):
         self.assertGreater(step["flops"], 0)
         self.assertAlmostEqual(step["flops_per_second"] * 4 / step["flops"], 1)
         self.assertAlmostEqual(step["moved_bytes_per_second"] * 4 / step["moved_bytes"], 1)
+
+    def test_one_gpu_has_no_communication(self):
+        self.assertNotIn("communication", estimate(plan=LLAMA).split("One iteration")[1])
 
 
 if __name__ == "__main__":
