@@ -17,6 +17,10 @@ std::string whole_with_commas(double value) {
   return fmt::format("{:.3g}", value);
 }
 
+std::string amount_with_commas(double value) {
+  return std::abs(value) < 10 ? fmt::format("{:.2g}", value) : whole_with_commas(value);
+}
+
 std::string format_gib(int64_t bytes) {
   return fmt::format("{:.2f} GiB", static_cast<double>(bytes) / static_cast<double>(kGiB));
 }

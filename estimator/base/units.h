@@ -24,6 +24,8 @@ constexpr int64_t round_up(int64_t value, int64_t multiple) {
 std::string with_commas(int64_t value);
 /// The whole part of `value`: "1,048,576", or "1.23e+18" if it has more digits than a double holds.
 std::string whole_with_commas(double value);
+/// The same, but with two digits of a value below 10: "0.057".
+std::string amount_with_commas(double value);
 /// "79.19 GiB"
 std::string format_gib(int64_t bytes);
 /// "812.50": MiB without the unit, for table columns.

@@ -14,6 +14,7 @@
 namespace sim {
 namespace {
 
+using estimator::amount_with_commas;
 using estimator::ClusterEstimate;
 using estimator::format_duration;
 using estimator::whole_with_commas;
@@ -42,7 +43,7 @@ std::vector<Headline> headlines_of(const ClusterEstimate& estimate) {
     headlines.push_back({"Training",
                          format_duration(estimate.training->seconds),
                          fmt::format("computed, with failures; {} GPU hours",
-                                     whole_with_commas(estimate.training->gpu_hours))});
+                                     amount_with_commas(estimate.training->gpu_hours))});
   }
   return headlines;
 }

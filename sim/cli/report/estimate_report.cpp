@@ -14,6 +14,7 @@
 namespace sim {
 namespace {
 
+using estimator::amount_with_commas;
 using estimator::ClusterEstimate;
 using estimator::format_duration;
 using estimator::format_gib;
@@ -91,7 +92,7 @@ std::vector<std::string> cost_notes(const std::vector<estimator::TrainingCost>& 
   if (costs.empty()) return {"cost: no price is known; give --price"};
   const auto one = [](const estimator::TrainingCost& cost) {
     return fmt::format("{} US dollars at {:g} for a GPU hour ({}{}{}, {})",
-                       whole_with_commas(cost.cost_usd),
+                       amount_with_commas(cost.cost_usd),
                        cost.usd_per_gpu_hour,
                        cost.provider,
                        cost.date.empty() ? "" : ", ",
@@ -446,7 +447,7 @@ std::vector<TitledTable> training_tables(
                                 with_commas(training->steps),
                                 format_duration(training->seconds),
                                 100 * training->goodput,
-                                whole_with_commas(training->gpu_hours)),
+                                amount_with_commas(training->gpu_hours)),
            .table = std::move(table),
            .notes = training_notes(*training)}};
 }

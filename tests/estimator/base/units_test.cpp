@@ -11,6 +11,11 @@ TEST(Units, GroupDigits) {
   EXPECT_EQ(with_commas(-1234), "-1,234");
   EXPECT_EQ(whole_with_commas(1234567.8), "1,234,567");
   EXPECT_EQ(whole_with_commas(2.5e29), "2.5e+29");
+  EXPECT_EQ(amount_with_commas(1234567.8), "1,234,567");
+  EXPECT_EQ(amount_with_commas(10.7), "10");
+  EXPECT_EQ(amount_with_commas(3.44), "3.4");
+  EXPECT_EQ(amount_with_commas(0.0567), "0.057");
+  EXPECT_EQ(amount_with_commas(0), "0");
 }
 
 TEST(Units, BytesAreBinary) {

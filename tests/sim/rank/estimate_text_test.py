@@ -28,6 +28,12 @@ class EstimateText(unittest.TestCase):
         self.assertAlmostEqual(step["flops_per_second"] * 4 / step["flops"], 1)
         self.assertAlmostEqual(step["moved_bytes_per_second"] * 4 / step["moved_bytes"], 1)
 
+    def test_a_short_training_has_a_cost(self):
+        text = estimate("--train-iters", "1000", "--price", "2")
+        self.assertNotIn(" 0 GPU hours", text)
+        self.assertNotIn(" 0 US dollars", text)
+        self.assertRegex(text, r"0\.\d+ GPU hours")
+
     def test_one_gpu_has_no_communication(self):
         self.assertNotIn("communication", estimate(plan=LLAMA).split("One iteration")[1])
 
