@@ -21,14 +21,16 @@ ExpectedTime expected_time(double work_seconds,
   if (interval <= 0) return time;
   const double mean = model.mean_seconds_between_failures;
   const double intervals = work_seconds / interval;
-  const double total = intervals * mean * std::exp(model.restart_seconds / mean) *
-                       std::expm1((interval + model.checkpoint_seconds) / mean);
-  time.failures = total / mean;
+  // Each failure begins a restart. Those that fail in a restart undo it, so that it counts as
+  // repeated: a restart is completed with the probability e^(-R/M).
+  const double restarts = intervals * std::expm1((interval + model.checkpoint_seconds) / mean);
+  time.failures = restarts * std::exp(model.restart_seconds / mean);
   time.checkpoint_seconds = intervals * model.checkpoint_seconds;
-  // Of the failures that happen, those of a restart undo that restart: it counts as repeated.
-  const double standing = total - work_seconds - time.checkpoint_seconds;
-  time.restart_seconds = std::min(standing, time.failures * model.restart_seconds);
-  time.repeated_seconds = standing - time.restart_seconds;
+  const double total = time.failures * mean;
+  time.repeated_seconds = total;
+  if (!std::isfinite(total)) return time;
+  time.restart_seconds = restarts * model.restart_seconds;
+  time.repeated_seconds -= work_seconds + time.checkpoint_seconds + time.restart_seconds;
   return time;
 }
 

@@ -24,7 +24,7 @@ double best_interval_seconds(const FailureModel& model);
 struct ExpectedTime {
   double work_seconds = 0;
   double checkpoint_seconds = 0;
-  double restart_seconds = 0;   ///< number of failures x time of a restart
+  double restart_seconds = 0;   ///< number of completed restarts x time of a restart
   double repeated_seconds = 0;  ///< work, saving and restarting that failures make void
   double failures = 0;
 

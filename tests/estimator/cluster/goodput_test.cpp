@@ -33,8 +33,21 @@ TEST(ExpectedTime, IsDalysAndItsPartsAddUp) {
   EXPECT_NEAR(time.total_seconds(), 130880, 30);
   EXPECT_NEAR(time.checkpoint_seconds, 6000, 1e-6);
   EXPECT_NEAR(time.failures, 130880.0 / 11124, 0.01);
-  EXPECT_NEAR(time.restart_seconds, 600 * time.failures, 1e-6);
-  EXPECT_GT(time.repeated_seconds, 0);
+  // 11.765 failures, of which e^(-600/11124) = 0.9475 do not interrupt a restart.
+  EXPECT_NEAR(time.restart_seconds, 6688, 3);
+  EXPECT_NEAR(time.repeated_seconds, 130880 - 111570 - 6000 - 6688, 30);
+}
+
+// A failure every 360 s, ten minutes to restart, 169.8 s of work and one minute to save. A restart
+// is completed with the probability e^(-600/360) = 0.189: of each interval 360 e^(600/360)
+// (e^(229.8/360) - 1) = 1,702 s, (e^(229.8/360) - 1) 600 = 536 s. 33 % by a simulation of failures.
+TEST(ExpectedTime, CountsRestartsThatFailAsRepeated) {
+  const FailureModel model{
+      .mean_seconds_between_failures = 360, .checkpoint_seconds = 60, .restart_seconds = 600};
+  const ExpectedTime time = expected_time(169.8 * 1000, 169.8, model);
+  EXPECT_NEAR(time.total_seconds() / 1.702e6, 1, 1e-3);
+  EXPECT_NEAR(time.restart_seconds / 0.536e6, 1, 1e-3);
+  EXPECT_NEAR(time.restart_seconds / time.total_seconds(), 0.33, 0.02);
 }
 
 TEST(ExpectedTime, WithoutFailuresIsWorkAndCheckpoints) {
@@ -50,7 +63,9 @@ TEST(ExpectedTime, OfLittleWorkSavesOnce) {
 TEST(ExpectedTime, IsInfiniteWhereFailuresLeaveNoProgress) {
   const FailureModel hopeless{
       .mean_seconds_between_failures = 1, .checkpoint_seconds = 60, .restart_seconds = 6000};
-  EXPECT_FALSE(std::isfinite(expected_time(1e5, 1000, hopeless).total_seconds()));
+  EXPECT_TRUE(std::isinf(expected_time(1e5, 1000, hopeless).total_seconds()));
+  EXPECT_TRUE(
+      std::isinf(expected_time(1e5, 1000, {.mean_seconds_between_failures = 1}).total_seconds()));
 }
 
 }  // namespace
