@@ -50,6 +50,20 @@ int64_t expert_parameters(const ModelConfig& model) {
          model.moe_ffn_hidden_size;
 }
 
+int64_t expert_layers_without_prediction(const ModelConfig& model) {
+  int64_t layers = 0;
+  for (int64_t layer = 0; layer < model.num_layers; ++layer) layers += model.has_experts_in(layer);
+  return layers;
+}
+
+/// A layer has 12 h^2, of which 8 h^2 are an MLP that experts stand in for.
+std::string shape_formula(const ModelConfig& model) {
+  if (!model.has_experts()) return "12 l h^2 + v h";
+  const int64_t layers = expert_layers_without_prediction(model);
+  if (layers == model.num_layers) return "4 l h^2 + v h + experts";
+  return fmt::format("(12 l - 8 x {}) h^2 + v h + experts", layers);
+}
+
 /// The product of those degrees that divide something: "P / (t p)".
 std::string quotient(const std::string& of, const std::string& degrees) {
   if (degrees.empty()) return of;
@@ -180,14 +194,14 @@ class Book {
 
   void add_by_shape(int64_t width) {
     const ModelConfig& model = plan_.model;
-    const int64_t h = model.hidden_size;
-    const Share share =
-        share_of(plan_,
-                 real(12 * model.num_layers * h * h + plan_.padded_vocab_size() * h) +
-                     (model.has_experts() ? real(expert_parameters(model)) : 0),
-                 plan_.parallelism.zero_stage >= 3);
+    const int64_t h = model.hidden_size, with_experts = expert_layers_without_prediction(model);
+    const Share share = share_of(
+        plan_,
+        real((12 * model.num_layers - 8 * with_experts) * h * h + plan_.padded_vocab_size() * h) +
+            (model.has_experts() ? real(expert_parameters(model)) : 0),
+        plan_.parallelism.zero_stage >= 3);
     add({.name = "weights, from the shape alone",
-         .formula = fmt::format("{} x {}, P = 12 l h^2 + v h", width, share.text),
+         .formula = fmt::format("{} x {}, P = {}", width, share.text, shape_formula(model)),
          .bytes = std::llround(real(width) * share.parameters),
          .executed_bytes = state_of(&ModelStateRecord::parameter_bytes),
          .source = kShapePaper});

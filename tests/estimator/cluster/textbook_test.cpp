@@ -76,6 +76,19 @@ TEST(Textbook, WeightsFollowFromTheShapeAlone) {
             2 * 174'575'321'088 / 64);
 }
 
+// Mixtral: 32 layers, h = 4,096, 32,000 rows; 8 experts of 3 x 4,096 x 14,336, of which a rank has
+// one. DeepSeek-V2-Lite: 27 layers, the first dense.
+TEST(Textbook, WeightsFromTheShapeHaveExpertsInPlaceOfMlps) {
+  const Plan mixtral = textbook_plan("mixtral-8x7b", 1, {{"expert", 8}}, Json::object());
+  const TextbookTerm term = term_of(mixtral, "weights, from the shape alone");
+  constexpr int64_t h = 4096;
+  EXPECT_EQ(term.bytes, 2 * (4 * 32 * h * h + 32'000 * h + int64_t{32} * 3 * h * 14'336));
+  EXPECT_EQ(term.formula, "2 x P, experts by theirs, P = 4 l h^2 + v h + experts");
+  const Plan deepseek = textbook_plan("deepseek-v2-lite", 1, {{"expert", 8}}, Json::object());
+  EXPECT_TRUE(term_of(deepseek, "weights, from the shape alone")
+                  .formula.ends_with("P = (12 l - 8 x 26) h^2 + v h + experts"));
+}
+
 // Mixtral's experts are 8 of which a rank has 1: with the dense part that is Mistral 7B
 // (7,241,732,096 parameters) and the routers (32 x 8 x 4,096).
 TEST(Textbook, ExpertsAreDividedByTheirOwnDegree) {
