@@ -140,7 +140,10 @@ TEST_F(ClusterCommands, OnlyAdviceThatIsThereIsAppliedToAWrittenPlan) {
 TEST_F(ClusterCommands, FormulasStandBesideWhatWasExecuted) {
   const ProgramResult text = run(small_plan({"estimate"}, {"--formulas"}));
   EXPECT_EQ(text.exit_code, 0) << text.error;
-  EXPECT_THAT(text.output, AllOf(HasSubstr("By the book"), HasSubstr("2 x P")));
+  EXPECT_THAT(text.output,
+              AllOf(HasSubstr("By the book"),
+                    HasSubstr("2 x P"),
+                    HasSubstr("d: data ranks that share one copy (data / replicas)")));
   const ProgramResult json =
       run(small_plan({"estimate"}, {"--decode-tokens", "8k", "--json", "--no-advice"}));
   EXPECT_EQ(Json::parse(json.output)["textbook"].back()["name"], "keys and values of 8192 tokens");
