@@ -49,7 +49,9 @@ void visit_fields(Visitor& visit, RooflineRow& row) {
   visit("flops_per_byte", row.flops_per_byte, "arithmetic intensity");
   visit("intensity", row.intensity, "under 10, 10 to 100, over 100 FLOP/byte");
   visit("flops_per_second", row.flops_per_second, "reached");
-  visit("share_of_peak_flops", row.share_of_peak_flops, "of the dense peak of the plan's dtype");
+  visit("share_of_peak_flops",
+        row.share_of_peak_flops,
+        "of the dense peak of the plan's dtype, of products in FP8 of that of FP8");
   visit("bytes_per_second", row.bytes_per_second, "reached");
   visit("share_of_peak_bandwidth", row.share_of_peak_bandwidth, "of the memory's peak");
 }

@@ -13,8 +13,13 @@ constexpr std::size_t kHotspots = 10;
 
 /// Of the GPU, with which kernels are compared.
 struct Peaks {
-  double flops = 0;
+  double flops = 0;  ///< in the type of the plan
+  double float8_flops = 0;
   double bandwidth = 0;
+
+  double flops_of(const OperatorRecord& record) const {
+    return is_matmul(record) && record.dtype.starts_with("Float8") ? float8_flops : flops;
+  }
 };
 
 using NameOf = std::function<std::string(const PricedKernel&)>;
@@ -43,12 +48,14 @@ std::string hotspot_name(const PricedKernel& kernel) {
                      fmt::join(shapes, " x "));
 }
 
-void add(const PricedKernel& kernel, RooflineRow& row) {
+/// Until finish() the share of the peak is the seconds that the work takes at the peak.
+void add(const PricedKernel& kernel, const Peaks& peaks, RooflineRow& row) {
   const auto count = static_cast<double>(kernel.record.count);
   row.count += kernel.record.count;
   row.seconds += kernel.seconds();
   row.flops += count * kernel.record.flops;
   row.bytes += count * kernel.record.bytes;
+  row.share_of_peak_flops += count * kernel.record.flops / peaks.flops_of(kernel.record);
 }
 
 void finish(RooflineRow& row, const Peaks& peaks, double all_seconds) {
@@ -57,7 +64,7 @@ void finish(RooflineRow& row, const Peaks& peaks, double all_seconds) {
   row.flops_per_byte = over(row.flops, row.bytes);
   row.intensity = intensity_class(row.flops_per_byte);
   row.flops_per_second = over(row.flops, row.seconds);
-  row.share_of_peak_flops = row.flops_per_second / peaks.flops;
+  row.share_of_peak_flops = over(row.share_of_peak_flops, row.seconds);
   row.bytes_per_second = over(row.bytes, row.seconds);
   row.share_of_peak_bandwidth = row.bytes_per_second / peaks.bandwidth;
 }
@@ -73,7 +80,7 @@ std::vector<RooflineRow> rows_by(const std::vector<PricedKernel>& kernels,
     auto row = std::find_if(
         rows.begin(), rows.end(), [&](const RooflineRow& r) { return r.name == name; });
     if (row == rows.end()) row = rows.insert(row, RooflineRow{.name = name});
-    add(kernel, *row);
+    add(kernel, peaks, *row);
     all_seconds += kernel.seconds();
   }
   for (RooflineRow& row : rows) finish(row, peaks, all_seconds);
@@ -94,7 +101,10 @@ void set_rows(const std::vector<PricedKernel>& kernels,
               const Gpu& gpu,
               Dtype dtype,
               Roofline& roofline) {
-  const Peaks peaks = {gpu.peak_flops(dtype), gpu.memory_bandwidth_bytes_per_second};
+  const double flops = gpu.peak_flops(dtype);
+  const Peaks peaks = {.flops = flops,
+                       .float8_flops = gpu.peak_flops_per_second.fp8.value_or(flops),
+                       .bandwidth = gpu.memory_bandwidth_bytes_per_second};
   roofline.gpu = gpu.id;
   roofline.ridge_flops_per_byte = peaks.flops / peaks.bandwidth;
   roofline.operators = rows_by(kernels, operator_name, peaks);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "estimator/base/fields.h"
 #include "estimator/base/units.h"
 #include "estimator/cluster/memory_verdict.h"
 #include "sim/cli/report/profile_report.h"
@@ -52,18 +53,26 @@ std::string host_memory_text(const ClusterEstimate& estimate) {
                      host.note);
 }
 
-std::string throughput_text(const estimator::Throughput& throughput) {
+/// "the dense bf16 peak": also of a plan whose products are in FP8.
+std::string peak_words(const ClusterEstimate& estimate) {
+  const estimator::Json::json_pointer dtype("/training/dtype");
+  return fmt::format("the dense {} peak", estimate.plan.json().value(dtype, std::string("16-bit")));
+}
+
+std::string throughput_text(const ClusterEstimate& estimate) {
+  const estimator::Throughput& throughput = estimate.throughput;
   constexpr double kTera = 1e12;
   if (!std::isfinite(throughput.tokens_per_second)) return "";  // nothing was priced
   return fmt::format(
       "\nThroughput: {} tokens/s, {:.1f} for each GPU; {:.1f} model TFLOP/s for each GPU, MFU "
-      "{:.1f} %, HFU {:.1f} %\n  of the dense peak; Megatron-LM's count, causal attention half "
+      "{:.1f} %, HFU {:.1f} %\n  of {}; Megatron-LM's count, causal attention half "
       "(all of it, as PaLM: MFU {:.1f} %)\n",
       whole_with_commas(throughput.tokens_per_second),
       throughput.tokens_per_second_per_gpu,
       throughput.model_flops_per_second_per_gpu / kTera,
       100 * throughput.mfu,
       100 * throughput.hfu,
+      peak_words(estimate),
       100 * throughput.mfu_full_attention);
 }
 
@@ -517,7 +526,7 @@ std::string estimate_text(const ClusterEstimate& estimate, const ReportStyle& st
   return rank_class_table(estimate.verdict, estimate.rank_classes).in(style) +
          worst_rank_text(estimate.verdict, estimate.rank_classes, style) +
          host_memory_text(estimate) + "\n" + time_table(estimate.time).in(style) +
-         measured_step_text(estimate.measured_step) + throughput_text(estimate.throughput) +
+         measured_step_text(estimate.measured_step) + throughput_text(estimate) +
          rank_step_text(estimate) + training_text(estimate.training, style) +
          advice_text(estimate, style) +
          (estimate.verdict.fits() && estimate.advice.empty()

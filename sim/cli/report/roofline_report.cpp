@@ -53,7 +53,9 @@ TitledTable row_table(const char* title, const std::vector<RooflineRow>& rows) {
                {"FLOP/byte", Align::kRight, "computed from the shapes that were run"},
                {"", Align::kLeft, "", "bound"},
                {"TFLOP/s", Align::kRight, "FLOP over time"},
-               {"of peak", Align::kRight, "of the published dense peak of the plan's dtype"},
+               {"of peak",
+                Align::kRight,
+                "of the published dense peak of the plan's dtype, of FP8 for products in FP8"},
                {"TB/s", Align::kRight, "bytes over time"},
                {"of peak", Align::kRight, "of the published bandwidth of the memory"}});
   for (std::size_t i = 0; i < std::min(rows.size(), kShown); ++i) {

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "estimator/cluster/estimate_cluster.h"
+#include "estimator/cluster/roofline_rows.h"
 #include "tests/estimator/test_plans.h"
 
 namespace estimator {
@@ -69,6 +70,27 @@ TEST(Roofline, AddsKernelsUpByOperatorModuleAndPhase) {
   EXPECT_EQ(result.phases.size(), 2u);
   EXPECT_NEAR(
       result.phases[0].seconds + result.phases[1].seconds, result.modules[0].seconds, 1e-12);
+}
+
+// A B200 has 4,500 TFLOP/s in FP8 and 2,250 in bf16. In 1 s each: a product in FP8 at half of its
+// peak, and one in bf16 at 0.8 of its peak; of both together 0.65.
+TEST(Roofline, ComparesProductsInFp8WithThePeakOfFp8) {
+  const auto kernel = [](const char* name, const char* dtype, double flops) {
+    PricedKernel priced;
+    priced.record = directed_operator(name, Direction::kForward, {}, flops, 1e9, 1);
+    priced.record.dtype = dtype;
+    priced.price.seconds = 1;
+    return priced;
+  };
+  Roofline result;
+  set_rows({kernel("aten::_scaled_mm", "Float8_e4m3fn", 2250e12),
+            kernel("aten::mm", "BFloat16", 1800e12)},
+           *find_gpu("b200"),
+           Dtype::kBf16,
+           result);
+  EXPECT_NEAR(result.operators[0].share_of_peak_flops, 0.5, 1e-9);
+  EXPECT_NEAR(result.operators[1].share_of_peak_flops, 0.8, 1e-9);
+  EXPECT_NEAR(result.modules[0].share_of_peak_flops, 0.65, 1e-9);
 }
 
 TEST(Roofline, NamesHotspotsWithTheirShapes) {

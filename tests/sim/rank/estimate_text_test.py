@@ -34,6 +34,9 @@ class EstimateText(unittest.TestCase):
         self.assertNotIn(" 0 US dollars", text)
         self.assertRegex(text, r"0\.\d+ GPU hours")
 
+    def test_the_share_of_the_peak_names_its_type(self):
+        self.assertIn("of the dense bf16 peak", estimate())
+
     def test_one_gpu_has_no_communication(self):
         self.assertNotIn("communication", estimate(plan=LLAMA).split("One iteration")[1])
 
