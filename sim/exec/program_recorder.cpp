@@ -196,9 +196,7 @@ void ProgramRecorder::backward_runs() {
     const std::lock_guard lock(mutex_);
     const bool is_first = !phases_.has_backward_since_step();
     phases_.backward_ran();
-    if (!is_first || stopped_ || settings_.steps == 0 || phases_.iteration() < settings_.steps) {
-      return;
-    }
+    if (!is_first || stopped_ || !took_last_step()) return;
     stopped_ = true;
   }
   finish();
@@ -266,13 +264,16 @@ void ProgramRecorder::step_finished() {
   phase_changed();
   std::ofstream(folder_ / kStepsTaken) << phases_.iteration();
   // What follows the last step is begun and not ended: it is no part of the peak.
-  const bool is_last = settings_.steps > 0 && phases_.iteration() >= settings_.steps;
-  if (is_last) peak_at_last_step_ = current_peak();
+  if (took_last_step()) peak_at_last_step_ = current_peak();
 }
 
 void ProgramRecorder::module_entered(const char* path) {
   if (is_building_) forward_started();
   tell_tracker([&] { tracker_.enter_path(path); });
+}
+
+bool ProgramRecorder::took_last_step() const {
+  return settings_.steps > 0 && phases_.iteration() >= settings_.steps;
 }
 
 bool ProgramRecorder::has_ended_program() {
@@ -422,13 +423,16 @@ void ProgramRecorder::refuse_count(const std::string& reader) {
 }
 
 /// What follows would not be what the program does: it ends here. After its last step nothing that
-/// it does counts.
+/// it does counts, such as an evaluation that asks for what cannot be known.
 void ProgramRecorder::refuse(const std::string& what) {
+  bool counts = true;
   {
     const std::lock_guard lock(mutex_);
     if (!unanswered_.empty() || stopped_) return;
+    counts = !took_last_step();
+    stopped_ = !counts;
   }
-  not_answered(what);
+  if (counts) not_answered(what);
   finish();
   end_program();
 }

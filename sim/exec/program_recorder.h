@@ -128,6 +128,7 @@ class ProgramRecorder {
   void phase_changed();
   estimator::ParametersRecord parameters() const;
   Rank rank_in(const std::vector<estimator::CommunicatorRecord>& communicators) const;
+  bool took_last_step() const;  ///< of --steps; the mutex is held
   int64_t recorded_iteration() const { return settings_.steps == 1 ? 0 : 1; }
 
   estimator::RankProfile profile();

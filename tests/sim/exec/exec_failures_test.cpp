@@ -122,6 +122,16 @@ TEST_F(ExecFailures, CountsThatNobodyComputedAreNoResult) {
   EXPECT_FALSE(profile(0).program->invented_reads.empty());
 }
 
+// Examples of accelerate evaluate after their epoch, and read what the model chose.
+TEST_F(ExecFailures, CountsAfterTheLastStepEndTheProgramAsTheStepWould) {
+  EXPECT_EQ(run_program("evaluates.py", {}).exit_code, 3);
+  const ProgramResult result = run_program("evaluates.py", {"--steps", "1"});
+  EXPECT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_THAT(result.output, AllOf(HasSubstr("fits"), testing::Not(HasSubstr("chosen"))));
+  EXPECT_TRUE(profile(0).program->stopped_by_steps);
+  EXPECT_EQ(run_program("evaluates.py", {"--steps", "2"}).exit_code, 3);
+}
+
 TEST_F(ExecFailures, ForkedWorkersDoNotDisturbTheProfile) {
   const ProgramResult result = run_program("workers.py", {});
   EXPECT_EQ(result.exit_code, 0) << result.error;
