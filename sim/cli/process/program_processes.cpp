@@ -6,6 +6,8 @@
 #include <charconv>
 #include <fstream>
 #include <iterator>
+#include <map>
+#include <set>
 #include <tuple>
 
 #include "estimator/base/errors.h"
@@ -54,6 +56,31 @@ std::vector<const ProgramProcess*> trained(const std::vector<ProgramProcess>& pr
     return std::tuple(a->profile.rank, a->id) < std::tuple(b->profile.rank, b->id);
   });
   return found;
+}
+
+/// Devices that one process drives as the ranks of a communicator of its own, which nobody named; 1
+/// if there is none.
+int64_t devices_at_once(const RankProfile& profile) {
+  std::map<int64_t, std::set<int64_t>> ranks;  // by size
+  for (const estimator::CommunicatorRecord& communicator : profile.program->communicators) {
+    if (communicator.name.empty()) ranks[communicator.size].insert(communicator.rank);
+  }
+  int64_t most = 1;
+  for (const auto& [size, here] : ranks) {
+    if (static_cast<int64_t>(here.size()) == size) most = std::max(most, size);
+  }
+  return most;
+}
+
+void refuse_several_devices(const ProgramProcess& process) {
+  const int64_t devices = devices_at_once(process.profile);
+  if (devices == 1) return;
+  throw UserError({.what = fmt::format("one process trains on {} devices, as torch.nn.DataParallel "
+                                       "does, which is not modelled",
+                                       devices),
+                   .where = fmt::format("process {}", process.id),
+                   .help = "give --gpus-per-node 1 to run it on one device, or start a process for "
+                           "each device (DistributedDataParallel)"});
 }
 
 [[noreturn]] void refuse_others(const std::vector<const ProgramProcess*>& others,
@@ -115,6 +142,7 @@ std::vector<const ProgramProcess*> candidates(const std::vector<ProgramProcess>&
 
 const ProgramProcess& rank_process(const std::vector<ProgramProcess>& processes,
                                    const WantedRank& wanted) {
+  for (const ProgramProcess* process : trained(processes)) refuse_several_devices(*process);
   const auto found = candidates(processes, wanted);
   if (found.size() == 1) return *found.front();
   if (found.size() > 1) {

@@ -132,6 +132,16 @@ TEST_F(ExecFailures, CountsAfterTheLastStepEndTheProgramAsTheStepWould) {
   EXPECT_EQ(run_program("evaluates.py", {"--steps", "2"}).exit_code, 3);
 }
 
+TEST_F(ExecFailures, OneProcessOnAllDevicesIsRefused) {
+  const ProgramResult all = run_program("data_parallel.py", {});
+  EXPECT_EQ(all.exit_code, 2);
+  EXPECT_THAT(all.error,
+              HasSubstr("error: one process trains on 8 devices, as torch.nn.DataParallel"));
+  const ProgramResult one = run_program("data_parallel.py", {"--gpus-per-node", "1"});
+  EXPECT_EQ(one.exit_code, 0) << one.error;
+  EXPECT_THAT(one.output, HasSubstr("rank 0 of 1"));
+}
+
 TEST_F(ExecFailures, ForkedWorkersDoNotDisturbTheProfile) {
   const ProgramResult result = run_program("workers.py", {});
   EXPECT_EQ(result.exit_code, 0) << result.error;
