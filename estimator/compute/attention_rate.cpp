@@ -118,6 +118,15 @@ double share_on_curve(const AttentionCurve& curve, const AttentionShape& shape) 
          measured->peak_flops(Dtype::kFp16);
 }
 
+/// PyTorch's aten/src/ATen/native/transformers/cuda/mem_eff_attention/gemm_kernel_utils.h takes
+/// CUTLASS's OpMultiplyAddFastF32 from Ampere on.
+double fp32_over_fp16(const Gpu& gpu) {
+  constexpr double kProductsOfTf32 = 3;
+  const std::optional<double>& tf32 = gpu.peak_flops_per_second.tf32;
+  const double own = tf32 ? *tf32 / kProductsOfTf32 : gpu.peak_flops(Dtype::kFp32);
+  return own / gpu.peak_flops(Dtype::kFp16);
+}
+
 }  // namespace
 
 AttentionRate attention_rate(const Gpu& gpu,
@@ -141,6 +150,11 @@ AttentionRate attention_rate(const Gpu& gpu,
   rate.note += fmt::format("{}, {}", curve->kernel, curve->source);
   rate.flops_per_second = gpu.peak_flops(Dtype::kFp16) * share_on_curve(*curve, shape) *
                           occupancy(*curve, shape, gpu.multiprocessors);
+  if (shape.is_fp32) {
+    rate.flops_per_second *= fp32_over_fp16(gpu);
+    rate.source = Source::kAssumed;
+    rate.note += "; fp32 by three products of TF32";
+  }
   if (kernel.deterministic && shape.pass == AttentionPass::kBackward) {
     const TaggedNumber share = deterministic_share(gpu.id, kernel.attention, shape.sequence);
     rate.flops_per_second *= share.value;

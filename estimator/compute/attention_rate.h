@@ -31,6 +31,7 @@ struct AttentionShape {
   int64_t batch = 1, heads = 1, sequence = 1, head_width = 128;
   int64_t value_width = 0;         ///< of a value's head; 0: as wide as the key's
   bool masked = true;              ///< causal: half of the FLOPs
+  bool is_fp32 = false;            ///< fp32 queries, keys and values
   std::string operator_name = {};  ///< of the call; "": not known
 };
 
@@ -82,7 +83,9 @@ struct AttentionRate {
 /// interpolated between the measured sequence lengths and constant outside them. A GPU with another
 /// peak than the measured one reaches the same share of its own peak. If nothing is published for a
 /// GPU, A100's share is assumed. A deterministic backward is slower by the factor in
-/// data/deterministic_attention.json.
+/// data/deterministic_attention.json. Attention of fp32 operands, which PyTorch's memory-efficient
+/// kernels alone have, multiplies by three products of TF32, or on the fp32 units where there is
+/// none: as much slower.
 AttentionRate attention_rate(const Gpu& gpu,
                              const AttentionShape& shape,
                              const AttentionKernel& kernel = {});

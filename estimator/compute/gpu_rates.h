@@ -49,12 +49,15 @@ class GpuRates {
   /// Rate of a matrix product in `dtype`; `accumulates` says that it is added to an fp32 sum.
   /// Throws UserError when the GPU has no rate for the type.
   double matmul_flops_per_second(const MatmulShape& shape, Dtype dtype, bool accumulates) const;
+  /// Of fp32 operands that are rounded to TF32: the share of its peak that bf16 reaches of its own;
+  /// 0 on a GPU without TF32.
+  double tf32_flops_per_second(const MatmulShape& shape) const;
 
   /// Rate of a product of Float8 matrices. If nothing is published for the GPU and scaling, it has
   /// the share of its peak that bf16 has of its own (assumed). 0 if the GPU has no Float8.
   double float8_flops_per_second(const MatmulShape& shape, Float8Scaling scaling) const;
 
-  /// Rate of a call with 16-bit elements.
+  /// Rate of a call; of fp32 elements where the shape says so, else of 16-bit ones.
   double attention_flops_per_second(const AttentionShape& shape) const;
 
   /// Rate of a kernel that moves `bytes`; `optimizer` says that it is the fused optimizer step.

@@ -72,8 +72,9 @@ bool is_of_vectors(const MatmulShape& shape);
 bool is_off_tensor_cores(const MatmulShape& shape, int64_t element_bytes);
 
 /// Share of the dense peak that a product reaches: the best share times the factor of the shape, at
-/// most the sustained share. If rows are no multiple of 16 bytes, a published factor lowers it
-/// further.
+/// most the sustained share. If rows are no multiple of 16 bytes, a published factor of tensor
+/// cores lowers it further. Without tensor cores `element_bytes` is 0: CUTLASS's kernels for the
+/// fp32 units load single elements (NVIDIA/cutlass, GenerateSM50_Simt of python/cutlass_library).
 double matmul_share(const MatmulRate& rate,
                     const Gpu& gpu,
                     const MatmulShape& shape,

@@ -158,12 +158,6 @@ class PriceList {
 
   /// FLOP per second of a product of this type and shape; 0 if nothing is known of the type.
   double product_rate(const TraceWork& work, const MatmulShape& shape) const {
-    const PeakFlops& peak = rates_.gpu().peak_flops_per_second;
-    const auto share_of_16_bit = [&](const std::optional<double>& own) {
-      if (!own || !peak.bf16) return 0.0;
-      return rates_.matmul_flops_per_second(shape, Dtype::kBf16, work.accumulates) * *own /
-             *peak.bf16;
-    };
     if (work.dtype == "BFloat16") {
       return rates_.matmul_flops_per_second(
           shape, Dtype::kBf16, work.accumulates && work.result_dtype == "Float");
@@ -173,7 +167,7 @@ class PriceList {
       return rates_.float8_flops_per_second(shape, scaling_of(work.scale_mode));
     }
     if (work.dtype != "Float") return 0;
-    return work.uses_tf32 ? share_of_16_bit(peak.tf32)
+    return work.uses_tf32 ? rates_.tf32_flops_per_second(shape)
                           : rates_.matmul_flops_per_second(shape, Dtype::kFp32, false);
   }
 

@@ -25,6 +25,21 @@ TEST(AttentionRate, IsThatOfTheKernel) {
   EXPECT_NEAR(teraflops("a100-sxm-80", Attention::kFlash, kForward, 64, 4096), 156, 1e-6);
 }
 
+// Three products of TF32, whose peak is half of bf16's; before Ampere the fp32 units (15.7 of 125).
+TEST(AttentionRate, OfFp32IsThatOfThreeProductsOfTf32) {
+  const auto share = [](const char* name) {
+    const Gpu& gpu = *find_gpu(name);
+    AttentionShape shape{.heads = 16, .sequence = 1024, .head_width = 64};
+    const double halves = attention_rate(gpu, shape).flops_per_second;
+    shape.is_fp32 = true;
+    EXPECT_EQ(attention_rate(gpu, shape).source, Source::kAssumed);
+    return attention_rate(gpu, shape).flops_per_second / halves;
+  };
+  EXPECT_NEAR(share("h100-sxm"), 1.0 / 6, 0.001);
+  EXPECT_NEAR(share("a100-sxm-80"), 1.0 / 6, 0.001);
+  EXPECT_NEAR(share("v100-sxm2-16"), 15.7 / 125, 0.001);
+}
+
 TEST(AttentionRate, LiesBetweenMeasuredSequencesAndStaysBeyondThem) {
   const auto at = [](int64_t sequence) {
     return teraflops("a100-sxm-80", Attention::kFlash, kForward, 128, sequence);

@@ -63,6 +63,21 @@ TEST_F(WorkPriceTest, OfTf32HasTheShareOfItsPeakThatBf16Has) {
   EXPECT_GT(fp32, 5 * price(tf32).seconds);
 }
 
+// 700 tokens, 18,334 words, 200 wide: of 4 bytes each, 18,334 words are no multiple of 16 bytes,
+// 18,332 are, and of 2 bytes neither is.
+TEST_F(WorkPriceTest, OfSinglePrecisionIsNotThatOfUnalignedTensorCores) {
+  const auto seconds = [&](int64_t words, const char* dtype, bool uses_tf32) {
+    TraceWork work = product(dtype, dtype);
+    work.shapes = {{1, 700, words, 200}};
+    work.flops = 2.0 * 700 * 200 * static_cast<double>(words);
+    work.uses_tf32 = uses_tf32;
+    return price(work).seconds - launch();
+  };
+  EXPECT_NEAR(seconds(18334, "Float", false) / seconds(18332, "Float", false), 1, 0.01);
+  EXPECT_GT(seconds(18334, "Float", true), 5 * seconds(18332, "Float", true));
+  EXPECT_NEAR(seconds(18334, "BFloat16", false) / seconds(18332, "BFloat16", false), 1, 0.01);
+}
+
 // 8,192 cubed, of 1,979 TFLOPS: 0.721 and 0.685 of the best shape, of which 0.97 are left by 2,048
 // tiles on 132 multiprocessors and by 250 steps of start-up each; 0.511 is what power allows.
 TEST_F(WorkPriceTest, OfFloat8IsThatOfItsScaling) {
@@ -128,6 +143,9 @@ TEST_F(WorkPriceTest, OfAttentionIsThatOfItsShape) {
   const WorkPrice attention = price(work);
   EXPECT_EQ(attention.work_class, WorkClass::kAttention);
   EXPECT_NEAR(5.5e11 / attention.seconds, 319e12, 5e12);
+  TraceWork fp32 = work;
+  fp32.dtype = "Float";
+  EXPECT_NEAR((price(fp32).seconds - launch()) / (attention.seconds - launch()), 6, 0.01);
 }
 
 // Measured on an H200, 4 layers of Llama-3 8B with 8,192 tokens: 0.91 and 2.96 ms (torch 2.11,
