@@ -2,6 +2,7 @@
 
 #include <ATen/EmptyTensor.h>
 #include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/ops/bitwise_not.h>
 #include <ATen/ops/empty_strided.h>
 #include <ATen/ops/ones_like.h>
 
@@ -95,6 +96,11 @@ bool may_overwrite(const std::string& name) {
   return name == "aten::scatter_" || name == "aten::index_copy_" || name == "aten::index_put_";
 }
 
+bool may_decide(const c10::OperatorName& name) {
+  return (name.name == "aten::bitwise_or" || name.name == "aten::bitwise_and") &&
+         name.overload_name == "Tensor";
+}
+
 }  // namespace
 
 HostTreatment host_treatment_of(const at::RecordFunction& function) {
@@ -107,6 +113,7 @@ HostTreatment host_treatment_of(const at::RecordFunction& function) {
   treatment.is_composed = !op->hasKernelForDispatchKey(c10::DispatchKey::CUDA);
   treatment.written_is_read = !is_copy_or_fill(op->schema().name());
   treatment.may_overwrite = may_overwrite(op->schema().name());
+  treatment.may_decide = may_decide(op->operator_name());
   for (const c10::Argument& argument : op->schema().arguments()) {
     const auto* alias = argument.alias_info();
     treatment.written.push_back(alias != nullptr && alias->isWrite());
@@ -136,6 +143,7 @@ std::unique_ptr<HostCall> HostCall::prepare(const at::RecordFunction& function,
   if (!treatment.op || inputs.size() != treatment.written.size()) return nullptr;
   bool written_is_read = treatment.written_is_read;
   if (!has_known_inputs(inputs, treatment, written_is_read, gpu)) {
+    if (treatment.may_decide) return prepare_half_known(function, treatment, gpu);
     written_is_read = false;
     if (!treatment.may_overwrite || !has_known_inputs(inputs, treatment, false, gpu)) {
       return nullptr;
@@ -155,6 +163,31 @@ std::unique_ptr<HostCall> HostCall::prepare(const at::RecordFunction& function,
   return nullptr;  // what cannot be followed is not known
 }
 
+std::unique_ptr<HostCall> HostCall::prepare_half_known(const at::RecordFunction& function,
+                                                       const HostTreatment& treatment,
+                                                       const VirtualGpu& gpu) {
+  const auto inputs = function.inputs();
+  const auto is_kept = [&](const c10::IValue& input) {
+    const at::Tensor& tensor = input.toTensor();
+    return tensor.is_cuda() && memory_of(tensor).address != nullptr &&
+           tensor.nbytes() <= gpu.largest_bytes;
+  };
+  if (!is_kept(inputs[0]) || !is_kept(inputs[1])) return nullptr;
+  const size_t known = is_known(inputs[0].toTensor(), gpu) ? 0 : 1;
+  if (!is_known(inputs[known].toTensor(), gpu)) return nullptr;
+  const BesideTheProgram beside;
+  std::unique_ptr<HostCall> call(new HostCall(treatment));
+  call->unknown_ = 1 - known;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (i == *call->unknown_) {
+      call->stack_.emplace_back(like_on_host(inputs[i].toTensor()).tensor.zero_());
+    } else if (!call->add_input(inputs[i], false, true, gpu)) {
+      return nullptr;
+    }
+  }
+  return call;
+}
+
 void HostCall::run() {
   if (std::exchange(has_run_, true)) return;
   const BesideTheProgram beside;
@@ -171,6 +204,15 @@ bool HostCall::overwrites() {
   op_.callBoxed(other);
   run();
   return first.equal(ones);
+}
+
+bool HostCall::is_decided() {
+  const BesideTheProgram beside;
+  torch::jit::Stack other = stack_;
+  other[*unknown_] = at::bitwise_not(stack_[*unknown_].toTensor());
+  op_.callBoxed(other);
+  run();
+  return other.front().toTensor().equal(stack_.front().toTensor());
 }
 
 const int64_t* HostCall::answer() try {
@@ -196,6 +238,7 @@ void HostCall::finish(const std::vector<c10::IValue>& outputs, const VirtualGpu&
   if (written_.empty() && !has_small(outputs, gpu)) return;
   if (is_composed_ && is_known_already(outputs, gpu)) return;
   if (must_overwrite_ && !overwrites()) return;
+  if (unknown_ && !is_decided()) return;
   run();
   const BesideTheProgram beside;
   for (size_t i = 0; i < written_.size(); ++i) {

@@ -34,6 +34,8 @@ struct HostTreatment {
   /// It writes elements that its other inputs choose, such as all: then what was there before does
   /// not matter.
   bool may_overwrite = false;
+  /// One operand may decide the result, whatever the other is: x | true.
+  bool may_decide = false;
   /// It is composed of other operators, which may have made its results known.
   bool is_composed = false;
 };
@@ -59,6 +61,9 @@ class HostCall {
   void finish(const std::vector<c10::IValue>& outputs, const VirtualGpu& gpu);
 
  private:
+  static std::unique_ptr<HostCall> prepare_half_known(const at::RecordFunction& function,
+                                                      const HostTreatment& treatment,
+                                                      const VirtualGpu& gpu);
   explicit HostCall(const HostTreatment& treatment)
       : op_(*treatment.op), is_composed_(treatment.is_composed) {}
 
@@ -72,12 +77,15 @@ class HostCall {
   void run();
   /// Runs it twice, on different memory. Whether the result is the same.
   bool overwrites();
+  /// Runs it for an unknown operand without and with every bit. Whether the result is the same.
+  bool is_decided();
 
   c10::OperatorHandle op_;
   bool is_composed_;
   bool has_run_ = false;
-  bool must_overwrite_ = false;  // what it writes is not known before
-  bool is_of_the_host_ = false;  // some input came from the host
+  bool must_overwrite_ = false;    // what it writes is not known before
+  bool is_of_the_host_ = false;    // some input came from the host
+  std::optional<size_t> unknown_;  // the operand that is not known
   std::optional<int64_t> answer_;
   torch::jit::Stack stack_;             // its inputs on the CPU and, once it ran, its outputs
   std::vector<at::Tensor> written_;     // on the device

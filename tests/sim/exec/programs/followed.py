@@ -27,6 +27,8 @@ def printed(tensor):
 
 
 WAYS = {
+    "unknown or true": lambda d: (torch.rand(4, device=d) > 0.5) | torch.full((4,), True, device=d),
+    "nothing of the unknown": lambda d: torch.rand(4, device=d).long() & torch.full((4,), False, device=d),
     "slice": lambda d: grid(d)[:, 2:5].contiguous(),
     "slice of a slice": lambda d: grid(d)[1:, ::3][:, 1:].clone(),
     "transposed": lambda d: grid(d).t().contiguous(),
