@@ -245,6 +245,7 @@ StageTime PricedPieces::time(const StageWish& wish) const {
 
 std::vector<StageWish> stage_wishes(const Plan& plan) {
   const ScheduleShape shape = schedule_shape(plan);
+  const int64_t dense = plan.model.dense_layers_first().value_or(0);
   std::vector<StageWish> wishes;
   for (int64_t stage = 0; stage < shape.stages; ++stage) {
     StageWish wish{.place = place_of(stage, shape.stages),
@@ -254,6 +255,7 @@ std::vector<StageWish> stage_wishes(const Plan& plan) {
     for (int64_t chunk = 0; chunk < shape.chunks; ++chunk) {
       wish.chunks.push_back(place_of(virtual_stage(shape, stage, chunk), shape.virtual_stages()));
     }
+    if (shape.stages > 1 && stage == 0) wish.layers.front() -= dense;
     wishes.push_back(std::move(wish));
   }
   return wishes;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "estimator/base/errors.h"
 #include "estimator/base/fields.h"
 #include "estimator/cluster/profile_match.h"
 #include "estimator/cluster/rank_classes.h"
@@ -56,6 +57,21 @@ void erase_what_pieces_have_not(Json& parallelism) {
   }
 }
 
+/// The model with so many layers in each stage, and its dense layers before those of the first one.
+void set_layers(const Plan& plan, int64_t stages, int64_t layers, Json& tree) {
+  const int64_t dense = plan.model.dense_layers_first().value_or(0);
+  tree["model"]["num_layers"] = stages * layers + dense;
+  if (dense > 0) {
+    std::vector<int64_t> pattern(static_cast<std::size_t>(stages * layers + dense), 1);
+    std::fill_n(pattern.begin(), dense, 0);
+    tree["model"]["moe_layer_freq"] = pattern;
+  }
+  if (stages == 1 || (dense == 0 && !traits_of(plan.training.framework).stages_by_cost)) return;
+  std::vector<int64_t> of_stages(static_cast<std::size_t>(stages), layers);
+  of_stages.front() += dense;
+  tree["parallelism"]["layers_per_stage"] = of_stages;
+}
+
 /// The plan of a pipeline of `stages` stages with `layers` layers each. All pieces of a family have
 /// as many data ranks.
 Plan piece_plan(const Plan& plan, int64_t stages, int64_t layers) {
@@ -63,16 +79,12 @@ Plan piece_plan(const Plan& plan, int64_t stages, int64_t layers) {
   const int64_t data = data_ranks_of_pieces(plan, stages == 1 ? 1 : kStages);
   const int64_t world = p.tensor * p.context * stages * data;
   Json tree = to_json(plan);
-  tree["model"]["num_layers"] = stages * layers;
   Json& parallelism = tree["parallelism"];
   parallelism["pipeline"] = stages;
   parallelism["data"] = data;
   parallelism["virtual_stages"] = 1;
   erase_what_pieces_have_not(parallelism);
-  if (stages > 1 && traits_of(plan.training.framework).stages_by_cost) {
-    parallelism["layers_per_stage"] =
-        std::vector<int64_t>(static_cast<std::size_t>(stages), layers);
-  }
+  set_layers(plan, stages, layers, tree);
   Json& cluster = tree["cluster"];
   if (world % plan.cluster.gpus_per_node != 0) cluster["gpus_per_node"] = world;
   cluster["nodes"] = world / cluster["gpus_per_node"].get<int64_t>();
@@ -139,9 +151,7 @@ std::string family_of(const Plan& plan) {
 }
 
 std::string obstacle_to_composition(const Plan& plan) {
-  if (plan.model.has_experts() && plan.model.expert_layers() != plan.model.all_layers()) {
-    return "its layers are not all alike";
-  }
+  if (!plan.model.dense_layers_first()) return "its layers are not all alike";
   if (plan.parallelism.pipeline_schedule != ScheduleKind::kOneForwardOneBackward) {
     return "its schedule is not 1f1b";
   }
@@ -160,7 +170,8 @@ std::string obstacle_to_composition(const Plan& plan) {
 std::vector<PieceRun> piece_runs(const Plan& plan) {
   const int64_t all_layers = plan.model.num_layers;
   if (plan.parallelism.pipeline == 1) {
-    return {piece_run(piece_plan(plan, 1, all_layers), 0, all_layers)};
+    const int64_t alike = all_layers - plan.model.dense_layers_first().value_or(0);
+    return {piece_run(piece_plan(plan, 1, alike), 0, all_layers)};
   }
   std::vector<PieceRun> runs;
   for (const int64_t layers : kPieceLayers) {
@@ -172,6 +183,21 @@ std::vector<PieceRun> piece_runs(const Plan& plan) {
   const int64_t layers = kPieceLayers.front();
   runs.push_back(piece_run(piece_plan(plan, kStagesOfOthers, layers), 0, layers));
   return runs;
+}
+
+int64_t number_of_pieces(const Plan& plan) {
+  if (plan.parallelism.pipeline == 1) return 1;
+  return kStages * static_cast<int64_t>(kPieceLayers.size()) + 1;
+}
+
+std::vector<PieceRun> probe_runs(const Plan& plan) {
+  const int64_t layers = kPieceLayers.front();
+  try {
+    const Plan piece = piece_plan(plan, kStages, layers);
+    return {piece_run(piece, 1, layers), piece_run(piece, 2, layers)};
+  } catch (const UserError&) {  // a rule that holds for pipelines
+    return {};
+  }
 }
 
 RankProfile as_stage_of(const Plan& plan, int64_t stage, const PieceRun& run, RankProfile profile) {

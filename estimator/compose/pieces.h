@@ -19,7 +19,9 @@
 
 namespace estimator {
 
-/// What a stage has besides layers: embedding and head, the embedding, nothing, or the head.
+/// What a stage has besides layers: embedding and head, the embedding, nothing, or the head. Dense
+/// layers before layers with experts belong to the place of the embedding, and predictions of more
+/// tokens to that of the head.
 enum class StagePlace { kOnly, kFirst, kMiddle, kLast };
 
 /// The place of chunk or stage `piece` of `pieces` in a row.
@@ -32,7 +34,7 @@ inline constexpr std::array<int64_t, 2> kPieceLayers = {2, 8};
 /// A stage that is executed.
 struct PieceRun {
   StagePlace place = StagePlace::kOnly;
-  int64_t layers = 0;
+  int64_t layers = 0;     ///< besides what its place has
   int64_t in_flight = 1;  ///< micro-batches
   Plan plan;
   int64_t rank = 0;
@@ -47,6 +49,11 @@ std::string obstacle_to_composition(const Plan& plan);
 
 /// The stages to execute for the family of `plan`; only its own if it has one stage.
 std::vector<PieceRun> piece_runs(const Plan& plan);
+int64_t number_of_pieces(const Plan& plan);
+
+/// Two middle stages of few layers, with more and with fewer forwards in flight: what a layer of
+/// the plan takes. Also for a plan of one stage. Empty where there is no such pipeline.
+std::vector<PieceRun> probe_runs(const Plan& plan);
 
 /// The executed stage as a stage of `plan`, another of its family, at this stage of its pipeline:
 /// groups have the sizes that they have there, and what the data ranks share is shared among as

@@ -86,6 +86,14 @@ int64_t ModelConfig::expert_layers() const {
   return count;
 }
 
+std::optional<int64_t> ModelConfig::dense_layers_first() const {
+  if (!has_experts()) return 0;
+  int64_t first = 0;
+  while (first < num_layers && !has_experts_in(first)) ++first;
+  if (first == num_layers || expert_layers() != all_layers() - first) return std::nullopt;
+  return first;
+}
+
 namespace {
 
 int64_t mlp_parameter_count(const ModelConfig& model, int64_t width) {

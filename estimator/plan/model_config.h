@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -127,6 +128,9 @@ struct ModelConfig {
   /// the last layer before them.
   bool has_experts_in(int64_t layer) const;
   int64_t expert_layers() const;  ///< of all layers
+  /// Layers at the begin that have no experts, where all others have some; empty where layers with
+  /// and without experts are mixed otherwise. 0 for a model whose layers are all alike.
+  std::optional<int64_t> dense_layers_first() const;
 
   /// Width of one head: key_width() for query and key, value_width() for value.
   int64_t key_width() const {

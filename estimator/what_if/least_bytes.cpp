@@ -1,5 +1,8 @@
 #include "estimator/what_if/least_bytes.h"
 
+#include <algorithm>
+#include <numeric>
+
 #include "estimator/base/units.h"
 #include "estimator/plan/frameworks.h"
 
@@ -44,16 +47,31 @@ LeastState least_state(const Plan& plan) {
 
 }  // namespace
 
+int64_t layers_alike(const Plan& plan, int64_t stage) {
+  const std::vector<int64_t> chunks = plan.layers_of_chunks(stage);
+  const int64_t layers = std::accumulate(chunks.begin(), chunks.end(), int64_t{0});
+  return stage == 0 ? layers - plan.model.dense_layers_first().value_or(0) : layers;
+}
+
+int64_t most_layers_alike(const Plan& plan) {
+  int64_t most = 0;
+  for (int64_t stage = 0; stage < plan.parallelism.pipeline; ++stage) {
+    most = std::max(most, layers_alike(plan, stage));
+  }
+  return most;
+}
+
 int64_t least_bytes(const Plan& plan) {
   const ParallelConfig& p = plan.parallelism;
-  const int64_t layers = divide_up(plan.model.num_layers, p.pipeline);
+  const int64_t layers = most_layers_alike(plan);
+  const int64_t last = plan.model.num_layers - 1;
   const LeastState state = least_state(plan);
   const auto bytes = [&](int64_t parameters, int64_t ranks, int64_t shards) {
     const int64_t own = layers * parameters / ranks;
     return own * state.whole + own / shards * state.shared;
   };
-  const int64_t all = layer_parameter_count(plan.model, 0);
-  if (!plan.model.has_experts_in(0)) return bytes(all, p.tensor, plan.shards());
+  const int64_t all = layer_parameter_count(plan.model, last);
+  if (!plan.model.has_experts_in(last)) return bytes(all, p.tensor, plan.shards());
   const int64_t experts = plan.model.num_experts * expert_parameter_count(plan.model);
   return bytes(all - experts, p.tensor, plan.shards()) +
          bytes(experts, p.expert * plan.expert_tensor_size(), plan.expert_shards());

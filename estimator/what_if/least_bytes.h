@@ -8,8 +8,13 @@
 namespace estimator {
 
 /// Bytes that the stage with the most layers keeps at least: weights, gradients and the optimizer's
-/// state of its layers. Embedding, head and activations do not count. All layers are taken to be
-/// like the first one, as in plans that can be composed (obstacle_to_composition()).
+/// state of its layers. Embedding, head, activations and dense layers before those with experts do
+/// not count. All others are taken to be like the last one, as in plans that can be composed
+/// (obstacle_to_composition()).
 int64_t least_bytes(const Plan& plan);
+
+/// Layers of a stage that are like the model's last one, and the most that a stage has.
+int64_t layers_alike(const Plan& plan, int64_t stage);
+int64_t most_layers_alike(const Plan& plan);
 
 }  // namespace estimator

@@ -43,29 +43,52 @@ int64_t most_context_ranks(int64_t sequence) {
   return sequence >= kShortSequence ? 2 : 1;
 }
 
-/// The embedding and the loss, each in the place of a layer: 126 layers over 16 stages are 7, 8,
-/// ..., 8, 7.
-constexpr int64_t kEnds = 2;
-
-/// Pieces into which layers can be divided, with or without the embedding and the loss, by
-/// ascending number.
-std::vector<Json> numbers_of_pieces(int64_t layers, int64_t most) {
-  std::vector<Json> values;
-  for (int64_t value = 1; value <= std::min(layers, most); ++value) {
-    if (layers % value == 0 || (layers + kEnds) % value == 0) values.push_back(value);
+/// What stands in the place of layers, so that stages are equal: nothing, or the embedding and the
+/// loss (126 layers over 16 stages are 7, 8, ..., 8, 7). Models that predict more tokens have that
+/// beside the loss, too; those with dense layers first have an odd number of layers in practice, of
+/// which the loss takes the place of two (61 layers over 16 stages are 3, 4, ..., 4, 2).
+std::vector<int64_t> ends_of(const ModelConfig& model) {
+  std::vector<int64_t> ends = {0, 2};
+  const bool has_dense = model.dense_layers_first().value_or(0) > 0;
+  if (model.predicts_more_tokens()) {
+    ends.push_back(2 + model.mtp_num_layers);
+  } else if (has_dense) {
+    ends.push_back(3);
   }
-  return values;
+  return ends;
 }
 
-/// The layers of each piece of a pipeline, with the embedding and the loss counted as layers; empty
-/// where that does not make pieces of one size.
-std::vector<int64_t> layers_beside_ends(int64_t layers, int64_t pieces) {
-  const int64_t of_piece = (layers + kEnds) / pieces;
-  if (pieces < 2 || (layers + kEnds) % pieces != 0 || of_piece < 2) return {};
+/// The layers of each piece of a pipeline with these ends; empty where that does not make pieces of
+/// one size.
+std::vector<int64_t> layers_beside(int64_t ends, int64_t layers, int64_t pieces) {
+  const int64_t of_piece = (layers + ends) / pieces;
+  if (ends == 0 || pieces < 2 || (layers + ends) % pieces != 0 || of_piece < ends) return {};
   std::vector<int64_t> pieces_layers(static_cast<std::size_t>(pieces), of_piece);
   --pieces_layers.front();
-  --pieces_layers.back();
+  pieces_layers.back() -= ends - 1;
   return pieces_layers;
+}
+
+/// The layers of each piece where they do not divide evenly; empty where nothing makes them even.
+std::vector<int64_t> layers_beside_ends(const ModelConfig& model, int64_t pieces) {
+  for (const int64_t ends : ends_of(model)) {
+    std::vector<int64_t> layers = layers_beside(ends, model.num_layers, pieces);
+    if (!layers.empty()) return layers;
+  }
+  return {};
+}
+
+/// Pieces into which layers can be divided, with or without the ends, by ascending number.
+std::vector<Json> numbers_of_pieces(const ModelConfig& model, int64_t most) {
+  std::vector<Json> values;
+  const std::vector<int64_t> all_ends = ends_of(model);
+  for (int64_t value = 1; value <= std::min(model.num_layers, most); ++value) {
+    const bool divides = std::any_of(all_ends.begin(), all_ends.end(), [&](int64_t ends) {
+      return (model.num_layers + ends) % value == 0;
+    });
+    if (divides) values.push_back(value);
+  }
+  return values;
 }
 
 /// Whether the stages' layers follow from the rest.
@@ -92,7 +115,7 @@ const char* obvious_problem(const PlanEdits& edits,
   if (gpus % ranks != 0) return "tensor x context x pipeline does not divide the GPUs";
   const int64_t pieces = stages * value_in(edits, spec, paths::kVirtual, 1);
   if (base.model.num_layers % pieces != 0 && !divides_by_itself(spec, base) &&
-      layers_beside_ends(base.model.num_layers, pieces).empty()) {
+      layers_beside_ends(base.model, pieces).empty()) {
     return "stages do not divide the layers";
   }
   if (pieces > 1 && stages == 1) return "virtual stages without a pipeline";
@@ -122,7 +145,13 @@ void add_uneven_layers(const PlanSpec& spec, const Plan& base, PlanEdits& edits)
   const int64_t pieces =
       value_in(edits, spec, paths::kPipeline, 1) * value_in(edits, spec, paths::kVirtual, 1);
   if (base.model.num_layers % pieces == 0 || divides_by_itself(spec, base)) return;
-  edits.push_back({paths::kLayersPerStage, layers_beside_ends(base.model.num_layers, pieces)});
+  edits.push_back({paths::kLayersPerStage, layers_beside_ends(base.model, pieces)});
+}
+
+/// Such layouts are not composed: the dense layers belong to the pipeline's first piece.
+bool has_too_few_for_dense(const Plan& plan) {
+  const int64_t dense = plan.model.dense_layers_first().value_or(0);
+  return plan.parallelism.pipeline > 1 && plan.layers_of_chunks(0).front() < dense;
 }
 
 }  // namespace
@@ -227,8 +256,8 @@ std::vector<SearchAxis> search_axes(const PlanSpec& spec,
       {paths::kRecompute, std::move(recompute)},
       {paths::kPipeline,
        divides_by_itself(spec, base) ? divisors(gpus, base.model.num_layers)
-                                     : numbers_of_pieces(base.model.num_layers, gpus)},
-      {paths::kVirtual, numbers_of_pieces(base.model.num_layers, base.model.num_layers)}};
+                                     : numbers_of_pieces(base.model, gpus)},
+      {paths::kVirtual, numbers_of_pieces(base.model, base.model.num_layers)}};
   for (const SearchAxis& axis : listed) {
     const auto same = find_axis(axes, axis.path);
     same == axes.end() ? axes.push_back(axis) : void(same->values = axis.values);
@@ -240,7 +269,10 @@ std::vector<SearchAxis> search_axes(const PlanSpec& spec,
   return axes;
 }
 
-Layouts allowed_layouts(const PlanSpec& spec, const std::vector<SearchAxis>& axes, int64_t gpus) {
+Layouts allowed_layouts(const PlanSpec& spec,
+                        const std::vector<SearchAxis>& axes,
+                        int64_t gpus,
+                        const std::function<void(int64_t)>& seen) {
   const Plan base = searched_plan(spec);
   PlanSpec open = spec.with({{paths::kNodes, "auto"}});
   open.context.world_size = gpus;
@@ -251,7 +283,9 @@ Layouts allowed_layouts(const PlanSpec& spec, const std::vector<SearchAxis>& axe
     std::vector<PlanEdit>& of_axis = choices.emplace_back();
     for (const Json& value : axis.values) of_axis.push_back({axis.path, value});
   }
-  for (PlanEdits& edits : combinations(choices)) {
+  std::vector<PlanEdits> all = combinations(choices);
+  for (PlanEdits& edits : all) {
+    if (seen) seen(std::ssize(all));
     if (const char* problem = obvious_problem(edits, open, base, gpus); *problem != '\0') {
       ++layouts.refused.counts[problem];
     } else {
@@ -260,6 +294,10 @@ Layouts allowed_layouts(const PlanSpec& spec, const std::vector<SearchAxis>& axe
       if (open.says(paths::kData)) edits.push_back({paths::kData, "auto"});
       try {
         Plan plan = resolve_plan(open.with(edits));
+        if (has_too_few_for_dense(plan)) {
+          ++layouts.refused.counts["dense layers in more than the first piece of the pipeline"];
+          continue;
+        }
         layouts.allowed.push_back({std::move(edits), std::move(plan), std::nullopt});
       } catch (const UserError& error) {
         ++layouts.refused.counts[error.problems().front().what];

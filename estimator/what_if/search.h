@@ -57,8 +57,12 @@ std::vector<SearchAxis> search_axes(const PlanSpec& spec,
 std::string quick_pieces_key(const Layout& layout);
 
 /// All layouts of the axes on `gpus` GPUs that the rules allow, with data ranks for what is left of
-/// the world. Nothing is composed yet.
-Layouts allowed_layouts(const PlanSpec& spec, const std::vector<SearchAxis>& axes, int64_t gpus);
+/// the world. Nothing is composed yet. `seen`, if given, is called for each combination of values
+/// with how many there are.
+Layouts allowed_layouts(const PlanSpec& spec,
+                        const std::vector<SearchAxis>& axes,
+                        int64_t gpus,
+                        const std::function<void(int64_t)>& seen = {});
 
 /// One layout as it is reported: what was composed, and what its whole execution gave.
 struct FoundLayout {
@@ -126,6 +130,8 @@ struct Search {
   int64_t layouts_composed = 0;
   int64_t layouts_too_large = 0;
   int64_t layouts_hopeless = 0;
+  int64_t layouts_too_full = 0;
+  int64_t layouts_slower = 0;
   int64_t pieces_run = 0;
   double execute_seconds = 0;
   double compose_seconds = 0;
@@ -147,6 +153,12 @@ void visit_fields(Visitor& visit, Search& search) {
   visit("layouts_hopeless",
         search.layouts_hopeless,
         "that differ from layouts that do not fit in what needs still more memory");
+  visit("layouts_too_full",
+        search.layouts_too_full,
+        "that were not composed, because state and activations are larger than a GPU");
+  visit("layouts_slower",
+        search.layouts_slower,
+        "that were not composed, because they are surely slower than the best");
   visit("pieces_run", search.pieces_run, "stages that were executed to compose layouts from");
   visit("execute_seconds", search.execute_seconds, "that this took");
   visit("compose_seconds", search.compose_seconds, "that composing all layouts took");

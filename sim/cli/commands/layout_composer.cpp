@@ -3,67 +3,39 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <functional>
 #include <iterator>
 #include <set>
 
-#include "estimator/what_if/least_bytes.h"
-#include "estimator/what_if/option_paths.h"
+#include "sim/cli/commands/fastest_layouts.h"
 #include "sim/cli/process/interrupts.h"
 
 namespace sim {
 namespace {
 
-namespace paths = estimator::paths;
 using estimator::Composer;
 using estimator::Layout;
 using estimator::Layouts;
 using estimator::PieceRun;
 using estimator::Plan;
+using estimator::RankProfile;
 using estimator::Search;
 using estimator::UserError;
 using Clock = std::chrono::steady_clock;
+
+/// Up to here all are executed; on two processors it takes about a minute.
+constexpr int64_t kFewPieces = 800;
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-/// What a layout needs memory for, each the more the larger: micro-batch, what is not recomputed,
-/// and what ZeRO does not divide.
-using Demand = std::array<int64_t, 3>;
-constexpr const char* kDemandPaths[] = {paths::kMicroBatch, paths::kRecompute, paths::kZeroStage};
-
-Demand demand_of(const Layout& layout) {
-  const Plan& plan = layout.plan;
-  // Stages 0 and 1 are one kind of data parallelism, and 2 and 3 another.
-  const int64_t most_divided = plan.parallelism.divides_gradients() ? 3 : 1;
-  return {plan.training.micro_batch_size,
-          -static_cast<int64_t>(plan.training.recompute),
-          most_divided - plan.parallelism.zero_stage};
-}
-
-bool needs_no_less(const Demand& demand, const Demand& other) {
-  return std::equal(demand.begin(), demand.end(), other.begin(), std::greater_equal<>());
-}
-
-/// What families of one order have in common.
-std::string key_beside_demand(const Layout& layout) {
-  Layout other = layout;
-  std::erase_if(other.edits, [](const estimator::PlanEdit& edit) {
-    return std::find(std::begin(kDemandPaths), std::end(kDemandPaths), edit.path) !=
-           std::end(kDemandPaths);
-  });
-  return estimator::quick_pieces_key(other) +
-         (layout.plan.parallelism.divides_gradients() ? ", sharded" : "");
-}
-
 /// The place of each demand in an order in which what needs less comes first.
 class Rounds {
  public:
-  void add(const Demand& demand) {
+  void add(const MemoryDemand& demand) {
     for (std::size_t i = 0; i < demand.size(); ++i) values_[i].insert(demand[i]);
   }
-  std::ptrdiff_t of(const Demand& demand) const {
+  std::ptrdiff_t of(const MemoryDemand& demand) const {
     std::ptrdiff_t round = 0;
     for (std::size_t i = 0; i < demand.size(); ++i) {
       round += std::distance(values_[i].begin(), values_[i].find(demand[i]));
@@ -72,37 +44,11 @@ class Rounds {
   }
 
  private:
-  std::array<std::set<int64_t>, std::tuple_size_v<Demand>> values_;
+  std::array<std::set<int64_t>, std::tuple_size_v<MemoryDemand>> values_;
 };
-
-/// The demands that no layout meets, by the rest.
-class Hopeless {
- public:
-  void add(const Layout& layout) {
-    demands_[key_beside_demand(layout)].push_back(demand_of(layout));
-  }
-  bool has(const Layout& layout) const {
-    const auto found = demands_.find(key_beside_demand(layout));
-    if (found == demands_.end()) return false;
-    return std::any_of(found->second.begin(), found->second.end(), [&](const Demand& one) {
-      return needs_no_less(demand_of(layout), one);
-    });
-  }
-
- private:
-  std::map<std::string, std::vector<Demand>> demands_;
-};
-
-/// Whether a layout fits that was composed; those that were not may.
-bool may_fit(const std::vector<Layout*>& layouts) {
-  return std::any_of(layouts.begin(), layouts.end(), [](const Layout* layout) {
-    return !layout->composed || layout->composed->may_fit;
-  });
-}
 
 /// The families of a part of the work.
-template <class Families>
-void keep_part(const Part& part, Families& families) {
+void keep_part(const Part& part, LayoutFamilies& families) {
   std::map<std::string, int64_t> groups;
   for (const auto& [key, family] : families) {
     groups.emplace(key_beside_demand(*family.layouts.front()), 0);
@@ -114,43 +60,38 @@ void keep_part(const Part& part, Families& families) {
   });
 }
 
-}  // namespace
-
-LayoutComposer::Families LayoutComposer::families_of(std::vector<Layouts>& worlds, Search& search) {
-  Families families;
-  for (Layouts& world : worlds) {
-    for (Layout& layout : world.allowed) {
-      if (estimator::least_bytes(layout.plan) > search.capacity_bytes) {
-        ++search.layouts_too_large;
-      } else {
-        families[estimator::quick_pieces_key(layout)].layouts.push_back(&layout);
-      }
-    }
+int64_t pieces_of(const LayoutFamilies& families) {
+  int64_t pieces = 0;
+  for (const auto& [key, family] : families) {
+    pieces += estimator::number_of_pieces(family.layouts.front()->plan);
   }
-  return families;
+  return pieces;
 }
 
-void LayoutComposer::compose(std::vector<Layouts>& worlds, const Part& part, Search& search) {
-  Families families = families_of(worlds, search);
-  keep_part(part, families);
-  Rounds rounds;
-  for (const auto& [key, family] : families) rounds.add(demand_of(*family.layouts.front()));
-  std::map<std::ptrdiff_t, std::vector<Family*>> by_round;
-  for (auto& [key, family] : families) {
-    by_round[rounds.of(demand_of(*family.layouts.front()))].push_back(&family);
-  }
-  Hopeless hopeless;
-  for (auto& [round, of_round] : by_round) {
-    std::erase_if(of_round, [&](const Family* family) {
-      if (!hopeless.has(*family->layouts.front())) return false;
-      search.layouts_hopeless += static_cast<int64_t>(family->layouts.size());
-      return true;
-    });
-    compose_families(of_round, search);
-    if (search.interrupted) break;
-    for (const Family* family : of_round) {
-      if (!may_fit(family->layouts)) hopeless.add(*family->layouts.front());
-    }
+void refuse_obstacle(const Plan& plan) {
+  const std::string obstacle = estimator::obstacle_to_composition(plan);
+  if (obstacle.empty()) return;
+  throw UserError({.what = "layouts of this plan cannot be composed: " + obstacle,
+                   .where = plan.name.empty() ? "the plan" : plan.name,
+                   .help = "use `onerank sweep`, which executes every layout whole"});
+}
+
+Progress progress_of(const char* what, std::size_t pieces) {
+  return {what, static_cast<int64_t>(pieces), standard_error_display(), Progress::Clock::now()};
+}
+
+}  // namespace
+
+void LayoutComposer::compose(std::vector<Layouts>& worlds,
+                             const ComposeOptions& options,
+                             Search& search) {
+  LayoutFamilies families = families_of(worlds, search);
+  keep_part(options.part, families);
+  for (const auto& [key, family] : families) refuse_obstacle(family.layouts.front()->plan);
+  if (options.all || pieces_of(families) <= kFewPieces) {
+    compose_by_demand(families, search);
+  } else {
+    FastestLayouts(families, options.best, search).compose(*this);
   }
   if (search.pieces_run == 0 || has_composed_ || search.interrupted) return;
   throw UserError({.what = "no layout can be composed: its pieces cannot be executed",
@@ -158,16 +99,48 @@ void LayoutComposer::compose(std::vector<Layouts>& worlds, const Part& part, Sea
                    .help = "see `onerank run` of one layout"});
 }
 
-void LayoutComposer::compose_families(const std::vector<Family*>& families, Search& search) {
-  if (families.empty()) return;
-  for (Family* family : families) family->runs = runs_of(*family);
-  const auto executing = Clock::now();
-  std::vector<RanksAnswer> answers = execute(families, search);
-  search.execute_seconds += seconds_since(executing);
+void LayoutComposer::compose_by_demand(LayoutFamilies& families, Search& search) {
+  Rounds rounds;
+  for (const auto& [key, family] : families) rounds.add(demand_of(*family.layouts.front()));
+  std::map<std::ptrdiff_t, std::vector<LayoutFamily*>> by_round;
+  for (auto& [key, family] : families) {
+    by_round[rounds.of(demand_of(*family.layouts.front()))].push_back(&family);
+  }
+  HopelessDemands hopeless;
+  for (auto& [round, of_round] : by_round) {
+    std::erase_if(of_round, [&](const LayoutFamily* family) {
+      if (!hopeless.has(*family->layouts.front())) return false;
+      search.layouts_hopeless += static_cast<int64_t>(family->layouts.size());
+      return true;
+    });
+    Progress progress = progress_of("executing pieces", 0);
+    int64_t pieces = 0;
+    for (const LayoutFamily* family : of_round) {
+      pieces += estimator::number_of_pieces(family->layouts.front()->plan);
+    }
+    progress.expect_more(pieces);
+    compose_families(of_round, progress, search);
+    if (search.interrupted) break;
+    for (const LayoutFamily* family : of_round) {
+      if (!may_fit(family->layouts)) hopeless.add(*family->layouts.front());
+    }
+  }
+}
+
+void LayoutComposer::compose_families(const std::vector<LayoutFamily*>& families,
+                                      Progress& progress,
+                                      Search& search) {
+  std::vector<const PieceRun*> runs;
+  for (LayoutFamily* family : families) {
+    family->runs = estimator::piece_runs(family->layouts.front()->plan);
+    for (const PieceRun& run : family->runs) runs.push_back(&run);
+  }
+  if (runs.empty()) return;
+  std::vector<RanksAnswer> answers = execute(runs, progress, search);
   const auto composing = Clock::now();
   const Interrupts interrupts;
   auto answer = std::make_move_iterator(answers.begin());
-  for (Family* family : families) {
+  for (LayoutFamily* family : families) {
     const auto end = answer + static_cast<std::ptrdiff_t>(family->runs.size());
     compose_family(*family, {answer, end}, search);
     answer = end;
@@ -176,10 +149,10 @@ void LayoutComposer::compose_families(const std::vector<Family*>& families, Sear
   search.compose_seconds += seconds_since(composing);
 }
 
-void LayoutComposer::compose_family(Family& family,
+void LayoutComposer::compose_family(LayoutFamily& family,
                                     std::vector<RanksAnswer> answers,
                                     Search& search) {
-  std::vector<estimator::RankProfile> profiles;
+  std::vector<RankProfile> profiles;
   for (RanksAnswer& answer : answers) {
     if (first_refusal_.empty()) first_refusal_ = answer.refusal;
     if (!answer.profiles.empty()) profiles.push_back(std::move(answer.profiles.front()));
@@ -187,39 +160,57 @@ void LayoutComposer::compose_family(Family& family,
   if (profiles.size() < family.runs.size()) return;
   has_composed_ = true;
   const auto rates = job_.calibration_of(family.layouts.front()->plan);
+  if (family.runs.size() > 1) {
+    family.cost = cost_of_pipeline(family.runs, profiles, rates ? &*rates : nullptr);
+  }
   Composer composer(std::move(family.runs), std::move(profiles), rates ? &*rates : nullptr);
   for (Layout* layout : family.layouts) layout->composed = composer.compose(layout->plan);
   search.layouts_composed += static_cast<int64_t>(family.layouts.size());
 }
 
-std::vector<PieceRun> LayoutComposer::runs_of(const Family& family) {
-  const Plan& plan = family.layouts.front()->plan;
-  const std::string obstacle = estimator::obstacle_to_composition(plan);
-  if (obstacle.empty()) return estimator::piece_runs(plan);
-  throw UserError({.what = "layouts of this plan cannot be composed: " + obstacle,
-                   .where = plan.name.empty() ? "the plan" : plan.name,
-                   .help = "use `onerank sweep`, which executes every layout whole"});
+std::vector<estimator::LayerCost> LayoutComposer::layer_costs(const std::vector<const Plan*>& plans,
+                                                              Search& search) {
+  std::vector<std::vector<PieceRun>> runs_of;
+  std::vector<const PieceRun*> runs;
+  for (const Plan* plan : plans) runs_of.push_back(estimator::probe_runs(*plan));
+  for (const auto& of_plan : runs_of) {
+    for (const PieceRun& run : of_plan) runs.push_back(&run);
+  }
+  Progress progress = progress_of("executing a layer of each kind", runs.size());
+  std::vector<RanksAnswer> answers = execute(runs, progress, search);
+  std::vector<estimator::LayerCost> costs;
+  auto answer = answers.begin();
+  for (std::size_t i = 0; i < plans.size(); ++i) {
+    std::vector<RankProfile> profiles;
+    for (std::size_t run = 0; run < runs_of[i].size(); ++run, ++answer) {
+      if (!answer->profiles.empty()) profiles.push_back(std::move(answer->profiles.front()));
+    }
+    const bool has_all = !profiles.empty() && profiles.size() == runs_of[i].size();
+    const auto rates = job_.calibration_of(*plans[i]);
+    costs.push_back(has_all ? layer_cost(runs_of[i], profiles, rates ? &*rates : nullptr)
+                            : estimator::LayerCost{});
+  }
+  return costs;
 }
 
-std::vector<RanksAnswer> LayoutComposer::execute(const std::vector<Family*>& families,
+std::vector<RanksAnswer> LayoutComposer::execute(const std::vector<const PieceRun*>& runs,
+                                                 Progress& progress,
                                                  Search& search) {
   std::vector<RanksOfPlan> ranks;
-  for (const Family* family : families) {
-    for (const PieceRun& run : family->runs) ranks.push_back({&run.plan, {run.rank}});
-  }
+  ranks.reserve(runs.size());
+  for (const PieceRun* run : runs) ranks.push_back({&run->plan, {run->rank}});
   RankJob job = job_.rank_job(environment_);
   job.attribute_memory = false;
   job.lift_limit = true;
-  Progress progress("executing pieces",
-                    static_cast<int64_t>(ranks.size()),
-                    standard_error_display(),
-                    Progress::Clock::now());
+  const auto executing = Clock::now();
   AnswersSoFar so_far = run_ranks_until_interrupted(ranks, job, environment_, progress);
-  search.interrupted = so_far.interrupted;
+  search.execute_seconds += seconds_since(executing);
+  search.interrupted = so_far.interrupted || search.interrupted;
   search.pieces_run +=
       std::count_if(so_far.answers.begin(), so_far.answers.end(), [](const RanksAnswer& answer) {
         return !answer.profiles.empty() || !answer.refusal.empty();
       });
+  so_far.answers.resize(runs.size());
   return std::move(so_far.answers);
 }
 

@@ -1,22 +1,32 @@
 // Composes the layouts of a search from pieces that it executes (estimator/compose/pieces.h).
 //
-// Layouts of the same pieces are a family. Families that differ only in the micro-batch, in
-// recompute, or in whether ZeRO divides more, are executed in the order of what they need: where no
-// layout of a family fits, none fits with larger micro-batches, less recompute or a lower ZeRO
-// stage, and these families are not executed.
+// Families that differ only in the micro-batch, in recompute, or in whether ZeRO divides more, are
+// executed in the order of what they need: where no layout of a family fits, none fits with larger
+// micro-batches, less recompute or a lower ZeRO stage, and these families are not executed.
+//
+// A search of many pieces begins with the layouts that may be fastest (estimator/what_if/
+// layout_bounds.h), and ends where what is left is surely slower than the best or surely larger
+// than a GPU.
 #pragma once
 
-#include <map>
 #include <string>
 #include <vector>
 
+#include "estimator/what_if/layout_bounds.h"
 #include "estimator/what_if/search.h"
 #include "sim/cli/commands/cluster_job.h"
+#include "sim/cli/commands/layout_families.h"
 #include "sim/cli/commands/slurm_job.h"
 #include "sim/cli/process/environment.h"
 #include "sim/cli/process/rank_process.h"
 
 namespace sim {
+
+struct ComposeOptions {
+  Part part;             ///< of the work
+  std::size_t best = 5;  ///< so many of the fastest are wanted in each world
+  bool all = false;      ///< also those that are surely slower
+};
 
 class LayoutComposer {
  public:
@@ -29,21 +39,26 @@ class LayoutComposer {
   /// left out. After an interrupt those are composed whose pieces were executed, and `search` says
   /// so. Throws UserError if layouts like these cannot be composed, or none can be executed.
   void compose(std::vector<estimator::Layouts>& worlds,
-               const Part& part,
+               const ComposeOptions& options,
                estimator::Search& search);
 
- private:
-  struct Family {
-    std::vector<estimator::Layout*> layouts;
-    std::vector<estimator::PieceRun> runs;
-  };
-  using Families = std::map<std::string, Family>;
+  /// Executes the pieces of the families, and composes their layouts.
+  void compose_families(const std::vector<LayoutFamily*>& families,
+                        Progress& progress,
+                        estimator::Search& search);
 
-  static Families families_of(std::vector<estimator::Layouts>& worlds, estimator::Search& search);
-  static std::vector<estimator::PieceRun> runs_of(const Family& family);
-  void compose_families(const std::vector<Family*>& families, estimator::Search& search);
-  std::vector<RanksAnswer> execute(const std::vector<Family*>& families, estimator::Search& search);
-  void compose_family(Family& family, std::vector<RanksAnswer> answers, estimator::Search& search);
+  /// The costs of a layer of each plan, from its probe_runs(); of zeros where they do not run.
+  std::vector<estimator::LayerCost> layer_costs(const std::vector<const estimator::Plan*>& plans,
+                                                estimator::Search& search);
+
+ private:
+  void compose_by_demand(LayoutFamilies& families, estimator::Search& search);
+  std::vector<RanksAnswer> execute(const std::vector<const estimator::PieceRun*>& runs,
+                                   Progress& progress,
+                                   estimator::Search& search);
+  void compose_family(LayoutFamily& family,
+                      std::vector<RanksAnswer> answers,
+                      estimator::Search& search);
 
   const ClusterJob& job_;
   const Environment& environment_;

@@ -44,6 +44,7 @@ struct SearchOptions {
   std::string max_gpus;
   std::string top = "5";
   std::string check;
+  bool all = false;
 };
 
 /// The same command line with the first value of each flag that has several.
@@ -108,6 +109,25 @@ std::vector<SearchAxis> listed_axes(const PlanOptions& said, const Environment& 
     }
   }
   return axes;
+}
+
+/// The layouts of each number of GPUs.
+std::vector<Layouts> allowed_in(const std::vector<int64_t>& gpus,
+                                const std::vector<SearchAxis>& listed,
+                                const PlanSpec& spec) {
+  std::vector<Layouts> worlds;
+  worlds.reserve(gpus.size());
+  for (const int64_t world : gpus) {
+    Progress progress("listing layouts", 0, standard_error_display(), Progress::Clock::now());
+    const auto seen = [&progress](int64_t all) {
+      progress.set_total(all);
+      progress.count_one();
+      progress.update(Progress::Clock::now());
+    };
+    const std::vector<SearchAxis> axes = estimator::search_axes(spec, world, listed);
+    worlds.push_back(estimator::allowed_layouts(spec, axes, world, seen));
+  }
+  return worlds;
 }
 
 void summarise(const std::vector<int64_t>& gpus,
@@ -281,12 +301,7 @@ ExitCode run_search(const SearchOptions& options,
   const PlanInput input = first_of_each(said).said(environment);
   const std::vector<SearchAxis> listed = listed_axes(said, environment);
   const std::vector<int64_t> gpus = worlds_of(options, input.spec);
-  std::vector<Layouts> worlds;
-  worlds.reserve(gpus.size());
-  for (const int64_t world : gpus) {
-    worlds.push_back(estimator::allowed_layouts(
-        input.spec, estimator::search_axes(input.spec, world, listed), world));
-  }
+  std::vector<Layouts> worlds = allowed_in(gpus, listed, input.spec);
   const Plan searched = estimator::searched_plan(input.spec);
   Search search;
   search.capacity_bytes = gpu_of(searched.cluster).memory_bytes;
@@ -295,7 +310,11 @@ ExitCode run_search(const SearchOptions& options,
     return ExitCode::kDone;
   }
   const std::optional<Part> part = options.slurm.part(options.job);
-  LayoutComposer(options.job, environment).compose(worlds, part.value_or(Part{}), search);
+  // A part and a sample are of all layouts.
+  const ComposeOptions how{.part = part.value_or(Part{}),
+                           .best = top_of(options),
+                           .all = options.all || part || !options.check.empty()};
+  LayoutComposer(options.job, environment).compose(worlds, how, search);
   if (search.interrupted && (part || search.layouts_composed == 0)) {
     throw UserError({"interrupted", "", ""}, ExitCode::kInterrupted);
   }
@@ -336,6 +355,11 @@ Command add_search_command(CLI::App& root) {
                   options->check,
                   "execute N layouts at random too, and show how far the composed figures are off")
       ->type_name("N")
+      ->group("Search");
+  app->add_flag("--all",
+                options->all,
+                "compose every layout, also those that are surely slower than the best, where "
+                "there are many")
       ->group("Search");
   options->format.add_to(*app);
   options->html.add_to(*app);

@@ -26,6 +26,8 @@ class Progress {
 
   void count_one() { ++done_; }
   void set_total(int64_t total) { total_ = total; }
+  /// That so much is left to be done, as far as is known.
+  void expect_more(int64_t left) { total_ = done_ + left; }
 
   /// Shows the count if it has changed, but not in the first second, and then at most once in a
   /// second; where it is no terminal, in ten seconds.

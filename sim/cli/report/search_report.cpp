@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "estimator/base/document.h"
@@ -91,8 +92,16 @@ TitledTable without_commands(TitledTable table) {
   return table;
 }
 
+std::string none_text(const Search& search) {
+  const bool fits = std::any_of(search.worlds.begin(),
+                                search.worlds.end(),
+                                [](const WorldSearch& world) { return world.fits > 0; });
+  return fits ? "\nNo layout that surely fits was executed whole.\n"
+              : "\nNone of the layouts surely fits.\n";
+}
+
 std::string best_text(const Search& search, const ReportStyle& style) {
-  if (search.best.empty()) return "\nNone of the layouts surely fits.\n";
+  if (search.best.empty()) return none_text(search);
   if (style.format == TableFormat::kMarkdown) return "\n" + best_table(search).in(style);
   std::string text = "\n" + without_commands(best_table(search)).in(style) + "\nTo estimate them\n";
   for (const FoundLayout& found : search.best) text += "  " + found.command + "\n";
@@ -225,6 +234,14 @@ std::string effort_text(const Search& search) {
   if (search.layouts_hopeless > 0) {
     text += fmt::format("; {} need more memory than others that do not fit",
                         with_commas(search.layouts_hopeless));
+  }
+  if (search.layouts_too_full > 0) {
+    text += fmt::format("; of {} the state and the activations are",
+                        with_commas(search.layouts_too_full));
+  }
+  if (search.layouts_slower > 0) {
+    text += fmt::format("; {} are surely slower than the best (--all composes them, too)",
+                        with_commas(search.layouts_slower));
   }
   return text;
 }

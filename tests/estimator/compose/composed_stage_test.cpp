@@ -252,6 +252,31 @@ TEST(Pieces, BecomeStagesOfOtherDataRanks) {
   EXPECT_EQ(stage.collectives[0].call.bytes, 2000);
 }
 
+// One dense layer before 24 with experts.
+Plan with_a_dense_layer_first() {
+  std::vector<int64_t> pattern(25, 1);
+  pattern[0] = 0;
+  return piece_base({{"model",
+                      {{"num_layers", 25},
+                       {"num_experts", 4},
+                       {"moe_router_topk", 2},
+                       {"moe_ffn_hidden_size", 128},
+                       {"add_bias_linear", false},
+                       {"moe_layer_freq", pattern}}},
+                     {"parallelism", {{"layers_per_stage", {7, 6, 6, 6}}}}});
+}
+
+TEST(Pieces, HaveDenseLayersBesideTheEmbedding) {
+  const Plan plan = with_a_dense_layer_first();
+  EXPECT_EQ(obstacle_to_composition(plan), "");
+  EXPECT_EQ(stage_wishes(plan)[0].layers, std::vector<int64_t>{6});
+  const std::vector<PieceRun> runs = piece_runs(plan);
+  EXPECT_EQ(runs[0].layers, kPieceLayers[0]);
+  EXPECT_EQ(runs[0].plan.expert_layers_of_stage(0), (std::vector<bool>{false, true, true}));
+  EXPECT_EQ(runs[1].plan.expert_layers_of_stage(1), (std::vector<bool>{true, true}));
+  EXPECT_EQ(runs.back().plan.expert_layers_of_stage(0), (std::vector<bool>{false, true, true}));
+}
+
 TEST(Composition, IsRefusedWhereLayersAreNotAlike) {
   EXPECT_EQ(obstacle_to_composition(piece_base()), "");
   EXPECT_NE(

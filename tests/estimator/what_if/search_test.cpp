@@ -115,6 +115,19 @@ TEST(Search, CountsEmbeddingAndLossAsLayersWhereThatDividesThem) {
   EXPECT_EQ(divided, (std::set<std::vector<int64_t>>{{3, 4, 4, 3}}));
 }
 
+// 13 layers, embedding, loss and one prediction are 16 in the place of layers.
+TEST(Search, CountsPredictionsOfMoreTokensAsLayersToo) {
+  const PlanSpec spec = open_spec(
+      {{"model", {{"num_layers", 13}, {"mtp_num_layers", 1}, {"position_embedding", "rope"}}},
+       {"parallelism", {{"tensor", 1}}}});
+  std::set<std::vector<int64_t>> divided;
+  for (const Layout& layout : allowed_layouts(spec, search_axes(spec, 8), 8).allowed) {
+    const ParallelConfig& p = layout.plan.parallelism;
+    if (p.pipeline == 4 && p.virtual_stages == 1) divided.insert(p.layers_per_stage);
+  }
+  EXPECT_EQ(divided, (std::set<std::vector<int64_t>>{{3, 4, 4, 2}}));
+}
+
 TEST(Search, FillsTheWorldWithDataRanksAndCountsWhatTheRulesForbid) {
   const PlanSpec spec = open_spec();
   const std::vector<SearchAxis> axes = search_axes(spec, 16);

@@ -15,6 +15,8 @@ CASES = {
             "--zero-stage 0",
     "Experts": "--model mixtral-8x7b --num-layers 8 --gpu h100 --gpus 16 --global-batch-size 32 "
                "--seq-length 2048 --use-distributed-optimizer --tp 2 --etp 1 --mbs 1 --sp",
+    "DenseFirst": "--model mixtral-8x7b --num-layers 8 --moe-layer-freq ([0]*1+[1]*7) --gpu h100 --gpus 16 "
+                  "--global-batch-size 32 --seq-length 2048 --use-distributed-optimizer --tp 2 --etp 1 --mbs 1 --sp",
     "FullySharded": "--model llama3-8b --num-layers 8 --gpu h100 --gpus 16 --global-batch-size 32 "
                     "--seq-length 2048 --framework torchtitan --fsdp --mbs 1 --pp 1",
 }
