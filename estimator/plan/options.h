@@ -18,6 +18,8 @@ namespace estimator {
 inline constexpr Range kDegree = {1, 1e6};
 /// Sizes of a batch or of the model.
 inline constexpr Range kSize = {1, 1e9};
+/// Tokens of a sample. The longest published context has 1e8.
+inline constexpr Range kSequence = {1, 1 << 27};
 
 template <class Visitor>
 void visit_fields(Visitor& visit, ModelConfig& model) {
@@ -421,7 +423,7 @@ void visit_fields(Visitor& visit, TrainingConfig& training) {
   visit("sequence_length",
         training.sequence_length,
         {"tokens of a sample; auto: the model's maximum, at most 8192",
-         kSize,
+         kSequence,
          {{"--seq-length,--seq"}}});
   visit("dtype",
         training.dtype,

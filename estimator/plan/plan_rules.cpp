@@ -24,6 +24,10 @@ constexpr int64_t kLargestWorld = 1'000'000;
 // No published batch has as many samples, and no stage of a data rank as many.
 constexpr int64_t kLargestBatch = 1 << 20, kLargestBatchOfRank = 1024;
 constexpr int64_t kLargestSize = 1'000'000'000;  // of one dimension of the model
+// What is larger is a mistake in typing: published models have up to 1,000 layers (DeepNet, arXiv
+// 2203.00555), 128 heads, a width of 25,600, 2,048 experts and 262,144 tokens.
+constexpr int64_t kMostLayers = 4096, kMostHeads = 4096, kLargestWidth = 1 << 18;
+constexpr int64_t kMostExperts = 4096, kLargestVocabulary = 1 << 24, kMostPredictions = 64;
 
 /// A size that a model without a preset has from the user alone; 0 stands where nobody gave it.
 struct GivenSize {
@@ -34,14 +38,14 @@ struct GivenSize {
   int64_t most;
 };
 constexpr GivenSize kGivenSizes[] = {
-    {&ModelConfig::num_layers, "num_layers", "--num-layers", "32", kLargestWorld},
-    {&ModelConfig::hidden_size, "hidden_size", "--hidden-size", "4096", kLargestWorld},
+    {&ModelConfig::num_layers, "num_layers", "--num-layers", "32", kMostLayers},
+    {&ModelConfig::hidden_size, "hidden_size", "--hidden-size", "4096", kLargestWidth},
     {&ModelConfig::num_attention_heads,
      "num_attention_heads",
      "--num-attention-heads",
      "32",
-     kLargestWorld},
-    {&ModelConfig::vocab_size, "vocab_size", "--vocab-size", "50257", kLargestSize},
+     kMostHeads},
+    {&ModelConfig::vocab_size, "vocab_size", "--vocab-size", "50257", kLargestVocabulary},
     {&ModelConfig::max_position_embeddings,
      "max_position_embeddings",
      "--max-position-embeddings",
@@ -71,26 +75,31 @@ void check_model_shape(Rules& rules) {
 void check_model_ranges(Rules& rules) {
   const ModelConfig& m = rules.plan_.model;
   const auto degree = [&](int64_t value, const std::string& key) {
-    rules.in_range(1, kLargestWorld, value, key);
+    rules.in_range(1, kLargestWidth, value, key);
   };
-  const auto size = [&](int64_t value, const std::string& key) {
-    rules.in_range(1, kLargestSize, value, key);
-  };
+  constexpr int64_t kLargestHidden = 64 * kLargestWidth;
   check_model_shape(rules);
-  degree(m.num_query_groups, "model.num_query_groups");
-  degree(m.kv_channels, "model.kv_channels");
-  rules.in_range(0, kLargestWorld, m.q_lora_rank, "model.q_lora_rank");
+  rules.in_range(1, kMostHeads, m.num_query_groups, "model.num_query_groups");
+  const bool has_width = m.num_attention_heads <= m.hidden_size || m.kv_channels > 0;
+  rules.require(has_width,
+                "there are more attention heads than columns of the model",
+                fmt::format("model.num_attention_heads = {}, model.hidden_size = {}",
+                            m.num_attention_heads,
+                            m.hidden_size),
+                "use fewer heads, or give --kv-channels, the width of a head");
+  if (has_width) degree(m.kv_channels, "model.kv_channels");
+  rules.in_range(0, kLargestWidth, m.q_lora_rank, "model.q_lora_rank");
   degree(m.kv_lora_rank, "model.kv_lora_rank");
   degree(m.qk_head_dim, "model.qk_head_dim");
   degree(m.qk_pos_emb_head_dim, "model.qk_pos_emb_head_dim");
   degree(m.v_head_dim, "model.v_head_dim");
-  size(m.ffn_hidden_size, "model.ffn_hidden_size");
-  rules.in_range(0, kLargestWorld, m.num_experts, "model.num_experts");
-  degree(m.moe_router_topk, "model.moe_router_topk");
-  rules.in_range(0, kLargestWorld, m.mtp_num_layers, "model.mtp_num_layers");
-  rules.in_range(0, kLargestSize, m.moe_ffn_hidden_size, "model.moe_ffn_hidden_size");
+  rules.in_range(1, kLargestHidden, m.ffn_hidden_size, "model.ffn_hidden_size");
+  rules.in_range(0, kMostExperts, m.num_experts, "model.num_experts");
+  rules.in_range(1, kMostExperts, m.moe_router_topk, "model.moe_router_topk");
+  rules.in_range(0, kMostPredictions, m.mtp_num_layers, "model.mtp_num_layers");
+  rules.in_range(0, kLargestHidden, m.moe_ffn_hidden_size, "model.moe_ffn_hidden_size");
   rules.in_range(0,
-                 kLargestSize,
+                 kLargestHidden,
                  m.moe_shared_expert_intermediate_size,
                  "model.moe_shared_expert_intermediate_size");
   rules.require(m.norm_epsilon > 0,
@@ -112,6 +121,16 @@ void check_model_ranges(Rules& rules) {
                   fmt::format("{} = {}", key, value),
                   "use 0 for no dropout");
   }
+}
+
+/// A number without a unit counts bytes, which nobody means.
+void check_headroom(Rules& rules) {
+  constexpr int64_t kLeast = int64_t{1} << 20;
+  const int64_t bytes = rules.plan_.memory.headroom_bytes;
+  rules.require(bytes <= 0 || bytes >= kLeast,
+                "the headroom is less than a MiB",
+                fmt::format("memory.headroom_bytes = {}", bytes),
+                fmt::format("write --headroom {}GiB or --headroom {}%", bytes, bytes));
 }
 
 void check_cluster_alone(Rules& rules) {
@@ -318,7 +337,9 @@ void check_batch_and_sequence(Rules& rules) {
                 fmt::format("training.sequence_length = {}, model.max_position_embeddings = {}",
                             sequence,
                             plan.model.max_position_embeddings),
-                "raise model.overrides.max_position_embeddings");
+                fmt::format("give --max-position-embeddings {}, or "
+                            "model.overrides.max_position_embeddings in a file",
+                            sequence));
   rules.require(
       p.context > 1 || !p.sequence_parallel || sequence % p.tensor == 0,
       "the sequence does not divide by the tensor parallel size",
@@ -464,6 +485,7 @@ std::vector<BrokenRule> numbers_out_of_range(const Plan& plan, const PlanContext
     rules.in_range(1, kLargestWorld, *context.world_size, context.world_size_origin);
   }
   check_model_ranges(rules);
+  check_headroom(rules);
   return rules.broken_;
 }
 
