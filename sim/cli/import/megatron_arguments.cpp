@@ -32,11 +32,13 @@ namespace sim {
 /// What a program trains, by its name.
 struct ProgramRow {
   std::vector<std::string> names;
+  std::vector<std::string> arguments;
   std::string technique;
 };
 template <class Visitor>
 void visit_fields(Visitor& visit, ProgramRow& row) {
   visit("names", row.names, "patterns of the program's path");
+  visit("arguments", row.arguments, "that Megatron-LM has not, and such a program has");
   visit("technique", row.technique, "what it does, if that is not modelled");
 }
 
@@ -284,14 +286,22 @@ void finish_megatron_plan(ImportedPlan& plan) {
 
 namespace {
 
+bool is_program(const ProgramRow& row, const TrainingCommand& training, const ImportedPlan& plan) {
+  const auto is_named = [&](const std::string& name) {
+    return matches_glob(training.program, name);
+  };
+  const auto has_argument = [&](const SourceEntry& entry) {
+    return std::find(row.arguments.begin(), row.arguments.end(), entry.key) != row.arguments.end();
+  };
+  return std::any_of(row.names.begin(), row.names.end(), is_named) ||
+         std::any_of(plan.unknown.begin(), plan.unknown.end(), has_argument);
+}
+
 void name_program(ImportedPlan& plan, const TrainingCommand& training, const std::string& origin) {
   static const auto rows = estimator::read_database<ProgramRow>(
       onerank_data::import_megatron_programs_json, "megatron_programs.json");
   for (const ProgramRow& row : rows) {
-    const bool is_it = std::any_of(row.names.begin(), row.names.end(), [&](const auto& name) {
-      return matches_glob(training.program, name);
-    });
-    if (!is_it) continue;
+    if (!is_program(row, training, plan)) continue;
     if (row.technique.empty()) return;
     add_technique(plan,
                   row.technique,

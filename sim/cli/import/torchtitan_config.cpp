@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "estimator/base/database.h"
+#include "estimator/base/errors.h"
 #include "sim/cli/import/glob.h"
 #include "sim/cli/import/toml_entries.h"
 
@@ -56,6 +57,25 @@ SourceEntry entry_named(const std::vector<SourceEntry>& entries,
   return {.key = key, .values = {otherwise}, .place = origin};
 }
 
+/// A model of TorchTitan's own whose flavors are all in the table, and this is none of them.
+void refuse_unknown_flavor(const std::vector<FlavorRow>& rows,
+                           const SourceEntry& name,
+                           const SourceEntry& flavor) {
+  std::vector<std::string> known;
+  for (const FlavorRow& row : rows) {
+    if (row.name == name.value()) known.push_back(row.flavor);
+  }
+  if (known.empty()) return;
+  throw estimator::UserError({.what = "TorchTitan's model has no such flavor",
+                              .where = fmt::format("{}: {} = \"{}\", {} = \"{}\"",
+                                                   flavor.place,
+                                                   name.shown(),
+                                                   name.value(),
+                                                   flavor.shown(),
+                                                   flavor.value()),
+                              .help = estimator::suggestion(flavor.value(), known)});
+}
+
 void set_model(const SourceEntry& name, const SourceEntry& flavor, ImportedPlan& plan) {
   static const auto rows = estimator::read_database<FlavorRow>(
       onerank_data::import_torchtitan_models_json, "torchtitan_models.json");
@@ -63,6 +83,7 @@ void set_model(const SourceEntry& name, const SourceEntry& flavor, ImportedPlan&
     return matches_glob(name.value(), candidate.name) &&
            matches_glob(flavor.value(), candidate.flavor);
   });
+  if (row == rows.end() || row->name == "*") refuse_unknown_flavor(rows, name, flavor);
   if (row == rows.end()) return;
   if (!row->model.json().is_null()) set_key(plan, "model", row->model.json());
   if (row->technique.empty()) return;

@@ -254,6 +254,16 @@ TEST_F(MegatronImport, DividesStagesByTheArgumentsOfTheFile) {
   EXPECT_EQ(Json::parse(written.output)["parallelism"]["virtual_stages"], 2) << written.error;
 }
 
+TEST_F(MegatronImport, NamesAProgramOfTransformersAsOne) {
+  const std::string script =
+      "deepspeed main.py --model_name_or_path a/b --data_path x --weight_decay 0.1 --seed 1 "
+      "--zero_stage 3 --output_dir o\n";
+  const ProgramResult refused = run({"check", write("opt.sh", script)});
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.error, HasSubstr("a program of its own that loads a model of transformers"));
+  EXPECT_THAT(refused.error, Not(HasSubstr("Megatron-LM has no such key")));
+}
+
 TEST_F(MegatronImport, RefusesAScriptThatStartsNoTraining) {
   const ProgramResult refused = run({"check", write("build.sh", "#!/bin/sh\nmake -j8\n")});
   EXPECT_EQ(refused.exit_code, 2);

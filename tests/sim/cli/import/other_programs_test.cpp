@@ -135,6 +135,22 @@ mode = "full"
   EXPECT_EQ(compiled.techniques[0].uses[0].place, "file:18");
 }
 
+// torchtitan/models/qwen3/__init__.py of v0.2.2.
+TEST(TorchtitanConfig, NamesTheKnownFlavorsWhereOneIsUnknown) {
+  const auto of = [](const std::string& name, const std::string& flavor) {
+    return imported("[model]\nname = \"" + name + "\"\nflavor = \"" + flavor + "\"\n");
+  };
+  EXPECT_EQ(said_key(of("qwen3", "14B"), "model.num_layers"), 40);
+  try {
+    of("llama3", "13X");
+    FAIL() << "an unknown flavor was taken";
+  } catch (const estimator::UserError& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr("has no such flavor"));
+    EXPECT_THAT(error.what(), testing::HasSubstr("8B, 70B, 405B"));
+  }
+  EXPECT_EQ(techniques_of(of("my_model", "13X")), std::vector<std::string>{"custom-layers"});
+}
+
 // torchtitan/models/llama4/__init__.py of v0.2.2: 4 x 256 x 2 / 3 = 682, half of it for the one
 // expert of a token and the shared one, rounded up to a multiple of 256.
 TEST(TorchtitanConfig, KnowsModelsWithExperts) {
