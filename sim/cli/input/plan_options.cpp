@@ -96,7 +96,7 @@ PlanOptions PlanOptions::of_file(std::string path) const {
 }
 
 std::string PlanOptions::given_beyond(const std::vector<std::string>& keys) const {
-  if (!world_size_.empty()) return "--world-size";
+  if (!world_size_.empty()) return kWorldSizeFlag;
   if (pipeline_layers_.any_given()) return pipeline_layers_.given();
   return flags_.given_beyond(keys);
 }
@@ -107,7 +107,7 @@ PlanContext PlanOptions::context(const Environment& environment) const {
   const bool has_flags = flags_.any_given() || pipeline_layers_.any_given();
   if (!path_.empty() && has_flags) context.origin += " and flags";
   if (!world_size_.empty()) {
-    context.world_size_origin = "--world-size";
+    context.world_size_origin = kWorldSizeFlag;
     context.world_size = parse_whole_number(world_size_, context.world_size_origin);
   } else if (const auto variable = find_variable(environment, kWorldSizeVariable)) {
     context.world_size_origin = kWorldSizeVariable;

@@ -176,7 +176,8 @@ std::string change_text(const NumberDifference& number) {
 
 std::string percent_text(const NumberDifference& number) {
   const double change = number.second - number.first;
-  const double percent = number.first == 0 ? 0 : 100 * change / std::abs(number.first);
+  // Of what is missing, a share says nothing.
+  const double percent = number.first <= 0 ? 0 : 100 * change / number.first;
   constexpr double kShown = 0.05;
   return std::abs(percent) < kShown ? "" : fmt::format("{:+.1f} %", percent);
 }

@@ -20,7 +20,7 @@ TEST(WorldSize, ComesFromTheFlagThenTheVariableThenThePlan) {
   const Environment environment = {{"WORLD_SIZE", "16"}};
   const PlanInput flag = resolve("--world-size 32", environment);
   EXPECT_EQ(flag.plan.world_size(), 32);
-  EXPECT_EQ(flag.world_size_origin, "--world-size");
+  EXPECT_EQ(flag.world_size_origin, "--gpus");
   const PlanInput variable = resolve("", environment);
   EXPECT_EQ(variable.plan.world_size(), 16);
   EXPECT_EQ(variable.world_size_origin, "WORLD_SIZE");
