@@ -41,8 +41,10 @@ std::optional<MatmulShape> matmul_shape(const OperatorRecord& record) {
   const auto& left = linear ? shapes[0] : shapes[shapes.size() - 2];
   const auto& right = linear ? shapes[1] : shapes.back();
   if (left.size() < 2 || right.size() < 2 || is_empty(left) || is_empty(right)) return {};
-  MatmulShape shape{
-      .m = left[left.size() - 2], .n = linear ? right[0] : right.back(), .k = left.back()};
+  MatmulShape shape{.m = left[left.size() - 2],
+                    .n = linear ? right[0] : right.back(),
+                    .k = left.back(),
+                    .is_misaligned = record.is_misaligned};
   for (std::size_t i = 0; i + 2 < left.size(); ++i) (linear ? shape.m : shape.batch) *= left[i];
   return shape;
 }
@@ -118,7 +120,10 @@ Float8Product float8_product(const OperatorRecord& record) {
   const auto& shapes = record.shapes;
   Float8Product product{.shape = kUsualProduct, .scaling = Float8Scaling::kRow};
   if (shapes.size() < 2 || shapes[0].size() != 2 || shapes[1].size() != 2) return product;
-  product.shape = {.m = shapes[0][0], .n = shapes[1][1], .k = shapes[0][1]};
+  product.shape = {.m = shapes[0][0],
+                   .n = shapes[1][1],
+                   .k = shapes[0][1],
+                   .is_misaligned = record.is_misaligned};
   if (shapes.size() > 2) product.scaling = scaling_of(shapes[2], product.shape.k);
   return product;
 }

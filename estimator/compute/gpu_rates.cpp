@@ -17,11 +17,6 @@ extern const std::string_view launch_json;
 namespace estimator {
 namespace {
 
-/// Of an operand on the tensor cores; 0: products of this type do without them.
-int64_t tensor_core_bytes(Dtype dtype) {
-  return dtype == Dtype::kFp32 ? 0 : bytes_per_element(dtype);
-}
-
 /// A host that is slower than the one of the published times.
 struct SlowHost {
   std::vector<std::string> gpus;
@@ -141,20 +136,17 @@ double GpuRates::matmul_flops_per_second(const MatmulShape& shape,
                                          Dtype dtype,
                                          bool accumulates) const {
   if (is_of_vectors(shape)) return gpu_.peak_flops(Dtype::kFp32);
-  const bool off_tensor_cores = is_off_tensor_cores(shape, bytes_per_element(dtype));
-  return gpu_.peak_flops(off_tensor_cores ? Dtype::kFp32 : dtype) *
-         matmul_share(matmul_, gpu_, shape, tensor_core_bytes(dtype), accumulates) *
+  MatmulShape loaded = shape;
+  loaded.is_misaligned = shape.is_misaligned && dtype != Dtype::kFp32;
+  return gpu_.peak_flops(dtype) * matmul_share(matmul_, gpu_, loaded, accumulates) *
          measured_over_modelled(shape, dtype, accumulates);
 }
 
 double GpuRates::tf32_flops_per_second(const MatmulShape& shape) const {
   const PeakFlops& peak = gpu_.peak_flops_per_second;
   if (!peak.tf32 || !peak.bf16) return 0;
-  constexpr int64_t kOperandBytes = bytes_per_element(Dtype::kFp32);
-  if (is_of_vectors(shape) || is_off_tensor_cores(shape, kOperandBytes)) {
-    return matmul_flops_per_second(shape, Dtype::kFp32, false);
-  }
-  return *peak.tf32 * matmul_share(matmul_, gpu_, shape, kOperandBytes, false) *
+  if (is_of_vectors(shape)) return matmul_flops_per_second(shape, Dtype::kFp32, false);
+  return *peak.tf32 * matmul_share(matmul_, gpu_, shape, false) *
          measured_over_modelled(shape, Dtype::kBf16, false);
 }
 
@@ -163,8 +155,7 @@ double GpuRates::float8_flops_per_second(const MatmulShape& shape, Float8Scaling
   if (!peak.fp8 || !peak.bf16) return 0;
   const std::optional<MatmulRate> own = float8_rate(gpu_, scaling);
   if (!own) return matmul_flops_per_second(shape, Dtype::kBf16, false) * *peak.fp8 / *peak.bf16;
-  constexpr int64_t kElementBytes = 1;
-  return *peak.fp8 * matmul_share(*own, gpu_, shape, kElementBytes, false);
+  return *peak.fp8 * matmul_share(*own, gpu_, shape, false);
 }
 
 double GpuRates::attention_flops_per_second(const AttentionShape& shape) const {
@@ -192,8 +183,7 @@ double GpuRates::measured_over_modelled(const MatmulShape& shape,
   if (row == nullptr) return 1;
   const MatmulShape measured{.m = row->m, .n = row->n, .k = row->k};
   const double modelled =
-      gpu_.peak_flops(dtype) *
-      matmul_share(matmul_, gpu_, measured, tensor_core_bytes(dtype), accumulates);
+      gpu_.peak_flops(dtype) * matmul_share(matmul_, gpu_, measured, accumulates);
   return measured.flops() / row->seconds / modelled;
 }
 

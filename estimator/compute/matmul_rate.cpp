@@ -89,7 +89,6 @@ struct MatmulTables {
   std::string tile_source;
   std::vector<LoopRow> loops;
   std::vector<MisalignedRow> misaligned;
-  std::string misaligned_batch_source;
 };
 template <class Visitor>
 void visit_fields(Visitor& visit, MatmulTables& tables) {
@@ -99,9 +98,6 @@ void visit_fields(Visitor& visit, MatmulTables& tables) {
   visit("tile_source", tables.tile_source, "of the tiles");
   visit("loops", tables.loops, "start-up of a tile's k loop");
   visit("misaligned", tables.misaligned, "products whose rows are not 16-byte multiples");
-  visit("misaligned_batch_source",
-        tables.misaligned_batch_source,
-        "why a batch of such products does without tensor cores");
 }
 
 const MatmulTables& matmul_tables() {
@@ -142,13 +138,6 @@ double best_tiling(const MatmulShape& shape, int64_t multiprocessors) {
     best = std::max(best, tile.share * fullest);
   }
   return best;
-}
-
-/// Rows of memory run along any of the three dims, as an operand is transposed or not; which is not
-/// recorded.
-bool is_misaligned(const MatmulShape& shape, int64_t element_bytes) {
-  constexpr int64_t kVectorBytes = 16;  // one load or store of a thread
-  return (shape.m | shape.n | shape.k) * element_bytes % kVectorBytes != 0;
 }
 
 }  // namespace
@@ -207,21 +196,16 @@ bool is_of_vectors(const MatmulShape& shape) {
   return shape.m == 1 || shape.n == 1 || shape.k == 1;
 }
 
-bool is_off_tensor_cores(const MatmulShape& shape, int64_t element_bytes) {
-  return shape.batch > 1 && is_misaligned(shape, element_bytes);
-}
-
 double matmul_share(const MatmulRate& rate,
                     const Gpu& gpu,
                     const MatmulShape& shape,
-                    int64_t element_bytes,
                     bool accumulates) {
   const double of_shape =
       rate.best_share *
       matmul_shape_share(shape, gpu.multiprocessors, rate.start_up_steps, rate.shares_out_k);
   double share = std::min(of_shape, rate.sustained_share);
   if (accumulates) share *= rate.accumulate_share;
-  if (is_misaligned(shape, element_bytes)) share *= misaligned_share(gpu);
+  if (shape.is_misaligned) share *= misaligned_share(gpu);
   return share;
 }
 

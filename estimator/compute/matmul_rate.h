@@ -17,6 +17,11 @@ namespace estimator {
 /// A batch of matrix products: `batch` times [m, k] x [k, n].
 struct MatmulShape {
   int64_t batch = 1, m = 1, n = 1, k = 1;
+  /// A row of one of the three matrices in memory, the distance of two rows, or an address is no
+  /// multiple of 16 bytes: one load or store of a thread. Tensor cores run at full rate only if all
+  /// are (cuBLAS documentation, "Tensor Core Usage"). Which dims are rows depends on what is
+  /// transposed: the tokens of a linear layer never are.
+  bool is_misaligned = false;
 
   double flops() const {
     return 2.0 * static_cast<double>(batch) * static_cast<double>(m) * static_cast<double>(n) *
@@ -67,18 +72,11 @@ double matmul_shape_share(const MatmulShape& shape,
 /// the fp32 units (its gemv kernels), where they wait for memory: they fill no tile.
 bool is_of_vectors(const MatmulShape& shape);
 
-/// Whether cuBLAS runs a batch of products on the fp32 units and not on the tensor cores, because
-/// the rows are no multiple of 16 bytes (data/matmul.json).
-bool is_off_tensor_cores(const MatmulShape& shape, int64_t element_bytes);
-
 /// Share of the dense peak that a product reaches: the best share times the factor of the shape, at
-/// most the sustained share. If rows are no multiple of 16 bytes, a published factor of tensor
-/// cores lowers it further. Without tensor cores `element_bytes` is 0: CUTLASS's kernels for the
-/// fp32 units load single elements (NVIDIA/cutlass, GenerateSM50_Simt of python/cutlass_library).
+/// most the sustained share. A published factor lowers that of a misaligned one further.
 double matmul_share(const MatmulRate& rate,
                     const Gpu& gpu,
                     const MatmulShape& shape,
-                    int64_t element_bytes,
                     bool accumulates);
 
 }  // namespace estimator

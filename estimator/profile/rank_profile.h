@@ -323,6 +323,7 @@ struct OperatorRecord {
   std::string dtype;                         ///< of its first tensor input
   std::string other_dtype;                   ///< of the first input of another type, or ""
   bool is_strided = false;                   ///< a pointwise operator on views or broadcasts
+  bool is_misaligned = false;                ///< a product of matrices: as in MatmulShape
   double flops = 0;  ///< of one call; matrix products and attention: 2 per multiply-add
   double bytes = 0;  ///< of one call, inputs read and outputs written
   std::string phase;
@@ -343,6 +344,9 @@ void visit_fields(Visitor& visit, OperatorRecord& record) {
   visit("strided",
         record.is_strided,
         "a pointwise operator whose inputs do not all fill memory in the same order");
+  visit("misaligned",
+        record.is_misaligned,
+        "a product with rows in memory, or distances of rows, that are no multiples of 16 bytes");
   visit("flops", record.flops, {"of one call", kWork});
   visit("bytes", record.bytes, {"of one call", kBytes});
   visit("phase", record.phase, "forward_backward or optimizer_step");

@@ -75,10 +75,11 @@ struct TraceWork {
   int64_t bytes = 0;
   int64_t threads = 0;  ///< of a kernel, in all blocks
   BytesSource bytes_source = BytesSource::kCall;
-  bool accumulates = false;   ///< a product is added to what its result holds
-  bool uses_tf32 = false;     ///< of a product of fp32 matrices
-  int64_t scale_mode = 0;     ///< of a product, cublasLtMatmulMatrixScale_t; 0: one scale a matrix
-  int64_t communicator = -1;  ///< place among the program's communicators
+  bool accumulates = false;    ///< a product is added to what its result holds
+  bool uses_tf32 = false;      ///< of a product of fp32 matrices
+  int64_t scale_mode = 0;      ///< of a product, cublasLtMatmulMatrixScale_t; 0: one scale a matrix
+  bool is_misaligned = false;  ///< of a product: as in MatmulShape
+  int64_t communicator = -1;   ///< place among the program's communicators
   std::vector<TraceMessage> messages;
   bool operator==(const TraceWork&) const = default;
 };
@@ -104,6 +105,10 @@ void visit_fields(Visitor& visit, TraceWork& work) {
   visit("accumulates", work.accumulates, "a product is added to its result");
   visit("uses_tf32", work.uses_tf32, "an fp32 product may be rounded to TF32");
   visit("scale_mode", work.scale_mode, {"of a product, as cuBLASLt numbers it", kCount});
+  visit("misaligned",
+        work.is_misaligned,
+        "a product with rows in memory, distances of rows or addresses that are no multiples of 16 "
+        "bytes");
   visit(
       "communicator", work.communicator, {"place in program.communicators, or -1", kMemberOrNone});
   visit("messages", work.messages, "of one NCCL group");

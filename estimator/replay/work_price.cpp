@@ -127,6 +127,7 @@ class PriceList {
                                 .dtype = work.dtype,
                                 .other_dtype = work.other_dtype,
                                 .is_strided = work.is_strided,
+                                .is_misaligned = work.is_misaligned,
                                 .flops = work.flops,
                                 .bytes = static_cast<double>(work.bytes)};
     if (is_matmul(record) && work.dtype.starts_with("Float8")) return float8_kernel(work, record);
@@ -176,7 +177,8 @@ class PriceList {
     return {.batch = std::max<int64_t>(1, sizes[0]),
             .m = std::max<int64_t>(1, sizes[1]),
             .n = std::max<int64_t>(1, sizes[2]),
-            .k = std::max<int64_t>(1, sizes[3])};
+            .k = std::max<int64_t>(1, sizes[3]),
+            .is_misaligned = work.is_misaligned};
   }
 
   WorkPrice product(const TraceWork& work) const {

@@ -123,6 +123,29 @@ double attention_flops(const OperatorTraits& op,
   return 2.0 * query_rows * keys_of_query(op, inputs) * widths * (causal ? 0.5 : 1.0);
 }
 
+/// Of each matrix (the last two dims), the dim in which it is contiguous and the steps to the next
+/// row and to the next matrix, as cuBLAS asks for them; a view may begin anywhere.
+bool is_misaligned(const at::Tensor& matrices) {
+  constexpr int64_t kVectorBytes = 16;
+  int64_t elements = matrices.storage_offset();
+  for (int64_t dim = 0; dim < matrices.dim(); ++dim) {
+    const bool is_row = matrices.stride(dim) == 1 && dim + 2 >= matrices.dim();
+    elements |= is_row ? matrices.size(dim) : matrices.size(dim) > 1 ? matrices.stride(dim) : 0;
+  }
+  return elements * static_cast<int64_t>(matrices.itemsize()) % kVectorBytes != 0;
+}
+
+/// The result is contiguous in its last dim, which is that of the second matrix.
+bool is_misaligned_product(const OperatorTraits& op, c10::ArrayRef<IValue> inputs) {
+  if (op.flops != FlopRule::kMatrixProduct) return false;
+  const at::Tensor& left = inputs[op.first_operand].toTensor();
+  const at::Tensor& right = inputs[op.first_operand + 1].toTensor();
+  constexpr int64_t kVectorBytes = 16;
+  const bool has_misaligned_result =
+      right.size(-1) * static_cast<int64_t>(left.itemsize()) % kVectorBytes != 0;
+  return has_misaligned_result || is_misaligned(left) || is_misaligned(right);
+}
+
 double product_flops(const OperatorTraits& op, c10::ArrayRef<IValue> inputs) {
   switch (op.flops) {
     case FlopRule::kOutputElements:
@@ -190,7 +213,8 @@ size_t OperatorCallHash::operator()(const OperatorCall& call) const {
     hash = (hash ^ static_cast<size_t>(value)) * 0x9E3779B97F4A7C15u;
     hash ^= hash >> 32;
   };
-  mix(static_cast<int64_t>(call.dtype) * 2 + (call.is_strided ? 1 : 0));
+  mix(static_cast<int64_t>(call.dtype) * 4 + (call.is_misaligned ? 2 : 0) +
+      (call.is_strided ? 1 : 0));
   mix(call.bytes);
   mix(call.phase);
   mix(static_cast<int64_t>(call.direction));
@@ -214,6 +238,7 @@ void measure_inputs(c10::ArrayRef<IValue> inputs, OperatorCall& call) {
                    : product_flops(op, inputs);
   call.bytes = input_bytes(op, inputs);
   call.is_strided = op.is_pointwise && !are_alike(inputs, op.device);
+  call.is_misaligned = is_misaligned_product(op, inputs);
   call.other_dtype = op.is_pointwise ? other_dtype(inputs, call) : c10::ScalarType::Undefined;
 }
 
@@ -254,6 +279,7 @@ estimator::OperatorRecord operator_record(const OperatorCall& call,
           .dtype = c10::toString(call.dtype),
           .other_dtype = other_dtype_name(call),
           .is_strided = call.is_strided,
+          .is_misaligned = call.is_misaligned,
           .flops = call.flops,
           .bytes = static_cast<double>(call.bytes),
           .phase = std::move(phase),

@@ -34,6 +34,9 @@ struct OperatorCall {
   /// or broadcast tensors. PyTorch's kernels then read and write one element at a time.
   bool is_strided = false;
   double flops = 0;
+  /// A product with matrices whose rows in memory, or the distances of these rows, are no multiples
+  /// of 16 bytes.
+  bool is_misaligned = false;
   int64_t bytes = 0;
   int32_t phase = 0;
   estimator::Direction direction = estimator::Direction::kForward;

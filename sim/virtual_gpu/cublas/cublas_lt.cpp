@@ -17,7 +17,9 @@ enum cublasLtMatrixLayoutAttribute_t {
   CUBLASLT_MATRIX_LAYOUT_TYPE = 0,
   CUBLASLT_MATRIX_LAYOUT_ROWS = 2,
   CUBLASLT_MATRIX_LAYOUT_COLS = 3,
+  CUBLASLT_MATRIX_LAYOUT_LD = 4,
   CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT = 5,
+  CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET = 6,
 };
 
 struct MatmulDescription {
@@ -31,8 +33,18 @@ struct MatrixLayout {
   cudaDataType type;
   uint64_t rows;
   uint64_t columns;
+  int64_t leading_dim;
   int32_t batch = 1;
+  int64_t batch_stride = 0;
 };
+
+bool is_misaligned(const MatrixLayout& layout, const void* address) {
+  return virtual_gpu::is_misaligned({.address = address,
+                                     .type = layout.type,
+                                     .rows = static_cast<int64_t>(layout.rows),
+                                     .leading_dim = layout.leading_dim,
+                                     .batch_stride = layout.batch_stride});
+}
 
 struct HeuristicResult {
   uint64_t algorithm[8];
@@ -99,9 +111,12 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(MatmulDescription* description,
   }
 }
 
-cublasStatus_t cublasLtMatrixLayoutCreate(
-    MatrixLayout** layout, cudaDataType type, uint64_t rows, uint64_t columns, int64_t) {
-  *layout = new MatrixLayout{type, rows, columns};
+cublasStatus_t cublasLtMatrixLayoutCreate(MatrixLayout** layout,
+                                          cudaDataType type,
+                                          uint64_t rows,
+                                          uint64_t columns,
+                                          int64_t leading_dim) {
+  *layout = new MatrixLayout{type, rows, columns, leading_dim};
   return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -121,8 +136,12 @@ cublasStatus_t cublasLtMatrixLayoutSetAttribute(MatrixLayout* layout,
       return assign(layout->rows, value, bytes);
     case CUBLASLT_MATRIX_LAYOUT_COLS:
       return assign(layout->columns, value, bytes);
+    case CUBLASLT_MATRIX_LAYOUT_LD:
+      return assign(layout->leading_dim, value, bytes);
     case CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT:
       return assign(layout->batch, value, bytes);
+    case CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET:
+      return assign(layout->batch_stride, value, bytes);
     default:
       return CUBLAS_STATUS_SUCCESS;
   }
@@ -159,15 +178,15 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasHandle_t,
 
 cublasStatus_t cublasLtMatmul(cublasHandle_t,
                               MatmulDescription* description,
-                              const void*,
-                              const void*,
+                              const void* /*alpha*/,
+                              const void* address_a,
                               MatrixLayout* a,
-                              const void*,
-                              MatrixLayout*,
+                              const void* address_b,
+                              MatrixLayout* b,
                               const void* beta,
                               const void*,
                               MatrixLayout*,
-                              void*,
+                              void* address_d,
                               MatrixLayout* d,
                               const void*,
                               void*,
@@ -184,7 +203,9 @@ cublasStatus_t cublasLtMatmul(cublasHandle_t,
        .accumulates =
            virtual_gpu::is_not_zero(beta, description->pointer_mode, description->compute),
        .uses_tf32 = a->type == CUDA_R_32F && description->compute == CUBLAS_COMPUTE_32F_FAST_TF32,
-       .scale_mode = description->scale_mode},
+       .scale_mode = description->scale_mode,
+       .is_misaligned = is_misaligned(*a, address_a) || is_misaligned(*b, address_b) ||
+                        is_misaligned(*d, address_d)},
       stream);
 }
 }

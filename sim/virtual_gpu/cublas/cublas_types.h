@@ -28,8 +28,12 @@ inline constexpr cublasComputeType_t CUBLAS_COMPUTE_64F_PEDANTIC = 71;
 inline constexpr cublasComputeType_t CUBLAS_COMPUTE_32F_FAST_TF32 = 77;
 inline constexpr cudaDataType CUDA_R_32F = 0;
 inline constexpr cudaDataType CUDA_R_64F = 1;
+inline constexpr cudaDataType CUDA_R_16F = 2;
 inline constexpr cudaDataType CUDA_C_32F = 4;
 inline constexpr cudaDataType CUDA_C_64F = 5;
+inline constexpr cudaDataType CUDA_R_32I = 10;
+inline constexpr cudaDataType CUDA_R_16BF = 14;
+inline constexpr cudaDataType CUDA_R_4F_E2M1 = 33;
 
 struct CUstream_st;
 using cudaStream_t = CUstream_st*;

@@ -11,15 +11,36 @@ using Type = cudaDataType;
 using Compute = cublasComputeType_t;
 using Stride = long long;
 
+struct Operand {
+  Pointer address;  // null: the matrices are at addresses that lie on the device
+  Type type;
+  int leading_dim;
+  Stride batch_stride = 0;
+};
+
 struct Call {
   Handle handle;
+  Operation operation_a, operation_b;
   int m, n, k;
   int batch;
+  Operand a, b, c;
   Pointer beta;
-  Type type;
-  Type result_type;
   Compute compute;
 };
+
+bool is_misaligned(const Operand& operand, int rows) {
+  return virtual_gpu::is_misaligned({.address = operand.address,
+                                     .type = operand.type,
+                                     .rows = rows,
+                                     .leading_dim = operand.leading_dim,
+                                     .batch_stride = operand.batch_stride});
+}
+
+bool is_misaligned(const Call& call) {
+  return is_misaligned(call.a, call.operation_a == CUBLAS_OP_N ? call.m : call.k) ||
+         is_misaligned(call.b, call.operation_b == CUBLAS_OP_N ? call.k : call.n) ||
+         is_misaligned(call.c, call.m);
+}
 
 cublasStatus_t run(const Call& call) {
   const bool may_use_tf32 = call.compute == CUBLAS_COMPUTE_32F_FAST_TF32 ||
@@ -29,44 +50,50 @@ cublasStatus_t run(const Call& call) {
        .n = call.n,
        .k = call.k,
        .batch = call.batch,
-       .type = call.type,
-       .result_type = call.result_type,
+       .type = call.a.type,
+       .result_type = call.c.type,
        .accumulates = virtual_gpu::is_not_zero(call.beta, call.handle->pointer_mode, call.compute),
-       .uses_tf32 = call.type == CUDA_R_32F && may_use_tf32},
+       .uses_tf32 = call.a.type == CUDA_R_32F && may_use_tf32,
+       .is_misaligned = is_misaligned(call)},
       call.handle->stream);
 }
 
-/// A function whose name says the type of all matrices.
-cublasStatus_t run(Handle handle, int m, int n, int k, int batch, Pointer beta, Type type) {
+/// Of a function whose name says the type of all matrices.
+constexpr Compute compute_of(Type type) {
   const bool is_double = type == CUDA_R_64F || type == CUDA_C_64F;
-  return run({handle,
-              m,
-              n,
-              k,
-              batch,
-              beta,
-              type,
-              type,
-              is_double ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F});
+  return is_double ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F;
 }
 
 }  // namespace
 
 // One product.
-#define VIRTUAL_GPU_GEMM(function, type)             \
-  extern "C" cublasStatus_t function(Handle handle,  \
-                                     Operation,      \
-                                     Operation,      \
-                                     int m,          \
-                                     int n,          \
-                                     int k,          \
-                                     Pointer,        \
-                                     Pointer,        \
-                                     int,            \
-                                     Pointer,        \
-                                     int,            \
-                                     Pointer beta) { \
-    return run(handle, m, n, k, 1, beta, type);      \
+#define VIRTUAL_GPU_GEMM(function, type)                    \
+  extern "C" cublasStatus_t function(Handle handle,         \
+                                     Operation operation_a, \
+                                     Operation operation_b, \
+                                     int m,                 \
+                                     int n,                 \
+                                     int k,                 \
+                                     Pointer /*alpha*/,     \
+                                     Pointer a,             \
+                                     int lda,               \
+                                     Pointer b,             \
+                                     int ldb,               \
+                                     Pointer beta,          \
+                                     Pointer c,             \
+                                     int ldc) {             \
+    return run({handle,                                     \
+                operation_a,                                \
+                operation_b,                                \
+                m,                                          \
+                n,                                          \
+                k,                                          \
+                1,                                          \
+                {a, type, lda},                             \
+                {b, type, ldb},                             \
+                {c, type, ldc},                             \
+                beta,                                       \
+                compute_of(type)});                         \
   }
 
 VIRTUAL_GPU_GEMM(cublasSgemm_v2, CUDA_R_32F)
@@ -75,23 +102,34 @@ VIRTUAL_GPU_GEMM(cublasCgemm_v2, CUDA_C_32F)
 VIRTUAL_GPU_GEMM(cublasZgemm_v2, CUDA_C_64F)
 
 // Many, of matrices at the addresses in an array.
-#define VIRTUAL_GPU_GEMM_BATCHED(function, type)    \
-  extern "C" cublasStatus_t function(Handle handle, \
-                                     Operation,     \
-                                     Operation,     \
-                                     int m,         \
-                                     int n,         \
-                                     int k,         \
-                                     Pointer,       \
-                                     Pointer,       \
-                                     int,           \
-                                     Pointer,       \
-                                     int,           \
-                                     Pointer beta,  \
-                                     Pointer,       \
-                                     int,           \
-                                     int batch) {   \
-    return run(handle, m, n, k, batch, beta, type); \
+#define VIRTUAL_GPU_GEMM_BATCHED(function, type)            \
+  extern "C" cublasStatus_t function(Handle handle,         \
+                                     Operation operation_a, \
+                                     Operation operation_b, \
+                                     int m,                 \
+                                     int n,                 \
+                                     int k,                 \
+                                     Pointer /*alpha*/,     \
+                                     Pointer,               \
+                                     int lda,               \
+                                     Pointer,               \
+                                     int ldb,               \
+                                     Pointer beta,          \
+                                     Pointer,               \
+                                     int ldc,               \
+                                     int batch) {           \
+    return run({handle,                                     \
+                operation_a,                                \
+                operation_b,                                \
+                m,                                          \
+                n,                                          \
+                k,                                          \
+                batch,                                      \
+                {nullptr, type, lda},                       \
+                {nullptr, type, ldb},                       \
+                {nullptr, type, ldc},                       \
+                beta,                                       \
+                compute_of(type)});                         \
   }
 
 VIRTUAL_GPU_GEMM_BATCHED(cublasSgemmBatched, CUDA_R_32F)
@@ -100,26 +138,37 @@ VIRTUAL_GPU_GEMM_BATCHED(cublasCgemmBatched, CUDA_C_32F)
 VIRTUAL_GPU_GEMM_BATCHED(cublasZgemmBatched, CUDA_C_64F)
 
 // Many, of matrices at equal distances.
-#define VIRTUAL_GPU_GEMM_STRIDED(function, type)    \
-  extern "C" cublasStatus_t function(Handle handle, \
-                                     Operation,     \
-                                     Operation,     \
-                                     int m,         \
-                                     int n,         \
-                                     int k,         \
-                                     Pointer,       \
-                                     Pointer,       \
-                                     int,           \
-                                     Stride,        \
-                                     Pointer,       \
-                                     int,           \
-                                     Stride,        \
-                                     Pointer beta,  \
-                                     Pointer,       \
-                                     int,           \
-                                     Stride,        \
-                                     int batch) {   \
-    return run(handle, m, n, k, batch, beta, type); \
+#define VIRTUAL_GPU_GEMM_STRIDED(function, type)            \
+  extern "C" cublasStatus_t function(Handle handle,         \
+                                     Operation operation_a, \
+                                     Operation operation_b, \
+                                     int m,                 \
+                                     int n,                 \
+                                     int k,                 \
+                                     Pointer /*alpha*/,     \
+                                     Pointer a,             \
+                                     int lda,               \
+                                     Stride stride_a,       \
+                                     Pointer b,             \
+                                     int ldb,               \
+                                     Stride stride_b,       \
+                                     Pointer beta,          \
+                                     Pointer c,             \
+                                     int ldc,               \
+                                     Stride stride_c,       \
+                                     int batch) {           \
+    return run({handle,                                     \
+                operation_a,                                \
+                operation_b,                                \
+                m,                                          \
+                n,                                          \
+                k,                                          \
+                batch,                                      \
+                {a, type, lda, stride_a},                   \
+                {b, type, ldb, stride_b},                   \
+                {c, type, ldc, stride_c},                   \
+                beta,                                       \
+                compute_of(type)});                         \
   }
 
 VIRTUAL_GPU_GEMM_STRIDED(cublasSgemmStridedBatched, CUDA_R_32F)
@@ -129,88 +178,133 @@ VIRTUAL_GPU_GEMM_STRIDED(cublasZgemmStridedBatched, CUDA_C_64F)
 
 // The same three with the element types as parameters.
 extern "C" cublasStatus_t cublasGemmEx(Handle handle,
-                                       Operation,
-                                       Operation,
+                                       Operation operation_a,
+                                       Operation operation_b,
                                        int m,
                                        int n,
                                        int k,
                                        Pointer /*alpha*/,
-                                       Pointer /*a*/,
-                                       Type type,
-                                       int,
-                                       Pointer /*b*/,
-                                       Type,
-                                       int,
+                                       Pointer a,
+                                       Type type_a,
+                                       int lda,
+                                       Pointer b,
+                                       Type type_b,
+                                       int ldb,
                                        Pointer beta,
-                                       Pointer /*c*/,
-                                       Type result_type,
-                                       int,
+                                       Pointer c,
+                                       Type type_c,
+                                       int ldc,
                                        Compute compute) {
-  return run({handle, m, n, k, 1, beta, type, result_type, compute});
+  return run({handle,
+              operation_a,
+              operation_b,
+              m,
+              n,
+              k,
+              1,
+              {a, type_a, lda},
+              {b, type_b, ldb},
+              {c, type_c, ldc},
+              beta,
+              compute});
 }
 
 extern "C" cublasStatus_t cublasSgemmEx(Handle handle,
-                                        Operation,
-                                        Operation,
+                                        Operation operation_a,
+                                        Operation operation_b,
                                         int m,
                                         int n,
                                         int k,
                                         Pointer /*alpha*/,
-                                        Pointer /*a*/,
-                                        Type type,
-                                        int,
-                                        Pointer /*b*/,
-                                        Type,
-                                        int,
+                                        Pointer a,
+                                        Type type_a,
+                                        int lda,
+                                        Pointer b,
+                                        Type type_b,
+                                        int ldb,
                                         Pointer beta,
-                                        Pointer /*c*/,
-                                        Type result_type) {
-  return run({handle, m, n, k, 1, beta, type, result_type, CUBLAS_COMPUTE_32F});
+                                        Pointer c,
+                                        Type type_c,
+                                        int ldc) {
+  return run({handle,
+              operation_a,
+              operation_b,
+              m,
+              n,
+              k,
+              1,
+              {a, type_a, lda},
+              {b, type_b, ldb},
+              {c, type_c, ldc},
+              beta,
+              CUBLAS_COMPUTE_32F});
 }
 
 extern "C" cublasStatus_t cublasGemmBatchedEx(Handle handle,
-                                              Operation,
-                                              Operation,
+                                              Operation operation_a,
+                                              Operation operation_b,
                                               int m,
                                               int n,
                                               int k,
                                               Pointer /*alpha*/,
-                                              Pointer /*a*/,
-                                              Type type,
-                                              int,
-                                              Pointer /*b*/,
-                                              Type,
-                                              int,
+                                              Pointer,
+                                              Type type_a,
+                                              int lda,
+                                              Pointer,
+                                              Type type_b,
+                                              int ldb,
                                               Pointer beta,
-                                              Pointer /*c*/,
-                                              Type result_type,
-                                              int,
+                                              Pointer,
+                                              Type type_c,
+                                              int ldc,
                                               int batch,
                                               Compute compute) {
-  return run({handle, m, n, k, batch, beta, type, result_type, compute});
+  return run({handle,
+              operation_a,
+              operation_b,
+              m,
+              n,
+              k,
+              batch,
+              {nullptr, type_a, lda},
+              {nullptr, type_b, ldb},
+              {nullptr, type_c, ldc},
+              beta,
+              compute});
 }
 
 extern "C" cublasStatus_t cublasGemmStridedBatchedEx(Handle handle,
-                                                     Operation,
-                                                     Operation,
+                                                     Operation operation_a,
+                                                     Operation operation_b,
                                                      int m,
                                                      int n,
                                                      int k,
                                                      Pointer /*alpha*/,
-                                                     Pointer /*a*/,
-                                                     Type type,
-                                                     int,
-                                                     Stride,
-                                                     Pointer /*b*/,
-                                                     Type,
-                                                     int,
-                                                     Stride,
+                                                     Pointer a,
+                                                     Type type_a,
+                                                     int lda,
+                                                     Stride stride_a,
+                                                     Pointer b,
+                                                     Type type_b,
+                                                     int ldb,
+                                                     Stride stride_b,
                                                      Pointer beta,
-                                                     Pointer /*c*/,
-                                                     Type result_type,
-                                                     int,
-                                                     Stride,
+                                                     Pointer c,
+                                                     Type type_c,
+                                                     int ldc,
+                                                     Stride stride_c,
                                                      int batch,
                                                      Compute compute) {
-  return run({handle, m, n, k, batch, beta, type, result_type, compute});
+  return run({handle,
+              operation_a,
+              operation_b,
+              m,
+              n,
+              k,
+              batch,
+              {a, type_a, lda, stride_a},
+              {b, type_b, ldb, stride_b},
+              {c, type_c, ldc, stride_c},
+              beta,
+              compute});
 }

@@ -21,6 +21,44 @@ inline bool is_not_zero(const void* factor,
   return std::any_of(bytes, bytes + count, [](char byte) { return byte != 0; });
 }
 
+/// A matrix as it lies in memory, column after column, or a batch of them.
+struct StoredMatrix {
+  const void* address;  ///< null: not known
+  cudaDataType type;
+  int64_t rows;              ///< elements that lie one behind the other
+  int64_t leading_dim;       ///< from column to column, in elements
+  int64_t batch_stride = 0;  ///< from matrix to matrix, in elements
+};
+
+constexpr int64_t bits_of_element(cudaDataType type) {
+  switch (type) {
+    case CUDA_C_64F:
+      return 128;
+    case CUDA_R_64F:
+    case CUDA_C_32F:
+      return 64;
+    case CUDA_R_32F:
+    case CUDA_R_32I:
+      return 32;
+    case CUDA_R_16F:
+    case CUDA_R_16BF:
+      return 16;
+    case CUDA_R_4F_E2M1:
+      return 4;
+    default:
+      return 8;
+  }
+}
+
+/// Whether tensor cores load it at less than full rate: its rows, the distances and the address
+/// must be multiples of 16 bytes (cuBLAS documentation, "Tensor Core Usage").
+inline bool is_misaligned(const StoredMatrix& matrix) {
+  constexpr int64_t kVectorBits = 128;
+  const int64_t elements = matrix.rows | matrix.leading_dim | matrix.batch_stride;
+  return elements * bits_of_element(matrix.type) % kVectorBits != 0 ||
+         reinterpret_cast<uintptr_t>(matrix.address) % (kVectorBits / 8) != 0;
+}
+
 inline cublasStatus_t run_product(const onerank_virtual_gpu_product& product, cudaStream_t stream) {
   run_work({.event = {.kind = ONERANK_VIRTUAL_GPU_PRODUCT, .product = &product},
             .gemm = GemmShape{product.m, product.n, product.k, product.batch},

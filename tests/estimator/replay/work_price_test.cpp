@@ -115,6 +115,13 @@ TEST_F(WorkPriceTest, OfAProductOfAnUnknownTypeIsThatOfItsMemoryAndSaysSo) {
   EXPECT_NEAR(unknown.seconds, bytes / rates_.memory_bytes_per_second(bytes) + launch(), 1e-12);
 }
 
+TEST_F(WorkPriceTest, OfAMisalignedProductIsLonger) {
+  TraceWork odd = product("BFloat16");
+  const double aligned = price(odd).seconds - launch();
+  odd.is_misaligned = true;
+  EXPECT_NEAR(aligned / (price(odd).seconds - launch()), 0.13, 1e-9);
+}
+
 TEST_F(WorkPriceTest, OfAKernelIsThatOfItsBytes) {
   const WorkPrice known = price({.name = "elementwise",
                                  .operator_name = "aten::add",

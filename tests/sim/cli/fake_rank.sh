@@ -100,7 +100,7 @@ for rank in $ranks; do
                "segments_peak": 0, "device_allocations": 0, "retries": 0},
  "modules": [], "collectives": [],
  "operators": [{"name": "aten::mm", "shapes": [[1000, 1000], [1000, 1000]], "dtype": "BFloat16",
-                "other_dtype": "", "strided": false, "chunk": -1, "flops": 2e9,
+                "other_dtype": "", "strided": false, "misaligned": false, "chunk": -1, "flops": 2e9,
                 "bytes": 6e6, "phase": "forward_backward", "direction": "forward", "module_kind": "mlp",
                 "count": 4, "executed_count": 3}]}
 PROFILE

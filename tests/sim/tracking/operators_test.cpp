@@ -151,6 +151,33 @@ TEST(Operators, PointwiseOnesTellWhetherTheirInputsFillMemoryInOneOrder) {
   EXPECT_FALSE(is_strided([&] { at::mm(square, square.t()); })) << "not pointwise";
 }
 
+// cuBLAS documentation, "Tensor Core Usage". The tokens of a linear layer are rows of no matrix in
+// memory, neither in forward nor in backward; a vocabulary is.
+TEST(Operators, ProductsTellWhetherRowsInMemoryAreMultiplesOf16Bytes) {
+  const at::Tensor odd_tokens = at::ones({5, 16}, at::kBFloat16);
+  const at::Tensor weight = at::ones({8, 16}, at::kBFloat16);
+  const at::Tensor gradient = at::ones({5, 8}, at::kBFloat16);
+  const at::Tensor odd_words = at::ones({7, 16}, at::kBFloat16);
+  const auto is_misaligned = [](const at::Tensor& left, const at::Tensor& right) {
+    const auto profile = RecordedRun().of([&](Recorder&) { at::mm(left, right); });
+    return only(profile, "aten::mm").is_misaligned;
+  };
+  EXPECT_FALSE(is_misaligned(odd_tokens, weight.t())) << "forward";
+  EXPECT_FALSE(is_misaligned(gradient, weight)) << "of the input";
+  EXPECT_FALSE(is_misaligned(gradient.t(), odd_tokens)) << "of the weight";
+  EXPECT_TRUE(is_misaligned(odd_tokens, odd_words.t())) << "rows of the result";
+  EXPECT_TRUE(is_misaligned(at::ones({5, 7}, at::kBFloat16), odd_words)) << "rows of the first";
+  EXPECT_TRUE(is_misaligned(at::ones({8, 17}, at::kBFloat16).narrow(1, 1, 16), weight.t()))
+      << "distances of rows";
+  EXPECT_TRUE(is_misaligned(
+      at::ones({6, 16}, at::kBFloat16).flatten().narrow(0, 1, 80).view({5, 16}), weight.t()))
+      << "the address";
+  const at::Tensor left = at::ones({2, 8, 16}, at::kBFloat16);
+  const at::Tensor right = at::ones({2, 16, 7}, at::kBFloat16);
+  const auto profile = RecordedRun().of([&](Recorder&) { at::bmm(left, right); });
+  EXPECT_TRUE(only(profile, "aten::bmm").is_misaligned);
+}
+
 TEST(Operators, ConversionsTellBothTypes) {
   const at::Tensor tensor = at::ones({8});
   const auto profile = RecordedRun().of([&](Recorder&) { tensor.to(at::kBFloat16); });

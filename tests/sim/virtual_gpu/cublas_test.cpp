@@ -117,6 +117,67 @@ TEST_F(Cublas, CountsProductsByShapeAndBatch) {
   EXPECT_EQ(gemms().at({11, 12, 13, 14}), 2u);
 }
 
+/// A product in bf16: how both matrices are used, m, n and k, and the leading dims.
+struct Bf16Product {
+  cublasOperation_t operation_a, operation_b;
+  int m, n, k;
+  int lda, ldb, ldc;
+  uintptr_t a = 0;
+};
+
+bool is_misaligned(cublasHandle_t handle, const Bf16Product& product) {
+  static int told;
+  told = -1;
+  onerank_virtual_gpu_set_event_sink(
+      [](const onerank_virtual_gpu_event* event, void*) { told = event->product->is_misaligned; },
+      nullptr);
+  EXPECT_EQ(cublasGemmStridedBatchedEx(handle,
+                                       product.operation_a,
+                                       product.operation_b,
+                                       product.m,
+                                       product.n,
+                                       product.k,
+                                       nullptr,
+                                       reinterpret_cast<const void*>(product.a),
+                                       CUDA_R_16BF,
+                                       product.lda,
+                                       0,
+                                       nullptr,
+                                       CUDA_R_16BF,
+                                       product.ldb,
+                                       0,
+                                       nullptr,
+                                       nullptr,
+                                       CUDA_R_16BF,
+                                       product.ldc,
+                                       0,
+                                       1,
+                                       CUBLAS_COMPUTE_32F,
+                                       0),
+            CUBLAS_STATUS_SUCCESS);
+  onerank_virtual_gpu_set_event_sink([](const onerank_virtual_gpu_event*, void*) {}, nullptr);
+  EXPECT_NE(told, -1);
+  return told == 1;
+}
+
+// cuBLAS documentation, "Tensor Core Usage". 4,095 tokens of a linear layer of 4,096 by 8,192 are n
+// in forward and in the gradient of the input, k in that of the weight.
+TEST_F(Cublas, TellsWhetherRowsDistancesAndAddressesAreMultiplesOf16Bytes) {
+  constexpr auto kN = CUBLAS_OP_N, kT = CUBLAS_OP_T;
+  const Bf16Product forward = {kT, kN, 8192, 4095, 4096, 4096, 4096, 8192};
+  EXPECT_FALSE(is_misaligned(handle_, forward));
+  EXPECT_FALSE(is_misaligned(handle_, {kN, kN, 4096, 4095, 8192, 4096, 8192, 4096}));
+  EXPECT_FALSE(is_misaligned(handle_, {kN, kT, 4096, 8192, 4095, 4096, 8192, 4096}));
+  EXPECT_TRUE(is_misaligned(handle_, {kT, kN, 8191, 4096, 4096, 4096, 4096, 8191})) << "result";
+  EXPECT_TRUE(is_misaligned(handle_, {kT, kN, 8192, 4096, 4095, 4095, 4095, 8192})) << "both";
+  Bf16Product view = forward;
+  view.ldb = 4100;
+  EXPECT_TRUE(is_misaligned(handle_, view)) << "distance";
+  view = forward;
+  view.a = 2;
+  EXPECT_TRUE(is_misaligned(handle_, view)) << "address";
+}
+
 TEST_F(Cublas, RemembersItsModes) {
   cublasPointerMode_t pointer_mode = CUBLAS_POINTER_MODE_DEVICE;
   EXPECT_EQ(cublasGetPointerMode_v2(handle_, &pointer_mode), CUBLAS_STATUS_SUCCESS);

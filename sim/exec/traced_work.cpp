@@ -1,0 +1,119 @@
+#include "sim/exec/traced_work.h"
+
+#include <string_view>
+#include <utility>
+
+#include "sim/virtual_gpu/demangled.h"
+
+namespace sim {
+
+using estimator::BytesSource;
+using estimator::TraceWork;
+using estimator::WorkKind;
+
+namespace {
+
+/// Numbers of cudaDataType, and c10's names for them.
+std::string dtype_name(int cuda_type) {
+  constexpr std::pair<int, const char*> kTypes[] = {{0, "Float"},
+                                                    {1, "Double"},
+                                                    {2, "Half"},
+                                                    {3, "Char"},
+                                                    {4, "ComplexFloat"},
+                                                    {5, "ComplexDouble"},
+                                                    {10, "Int"},
+                                                    {14, "BFloat16"},
+                                                    {28, "Float8_e4m3fn"},
+                                                    {29, "Float8_e5m2"},
+                                                    {33, "Float4_e2m1fn_x2"}};
+  for (const auto& [number, name] : kTypes) {
+    if (number == cuda_type) return name;
+  }
+  return "cudaDataType " + std::to_string(cuda_type);
+}
+
+const char* direction_name(int cuda_memcpy_kind) {
+  constexpr int kToDevice = 1, kToHost = 2;
+  if (cuda_memcpy_kind == kToDevice) return estimator::kHostToDevice;
+  if (cuda_memcpy_kind == kToHost) return estimator::kDeviceToHost;
+  return estimator::kDeviceToDevice;
+}
+
+}  // namespace
+
+std::string readable_name(const char* mangled) {
+  std::string name = virtual_gpu::demangled(mangled);
+  constexpr std::string_view kVoid = "void ";
+  if (name.starts_with(kVoid)) name.erase(0, kVoid.size());
+  int depth = 0;
+  for (std::size_t i = 0; i < name.size(); ++i) {
+    if (name[i] == '<') ++depth;
+    if (name[i] == '>') --depth;
+    const bool is_anonymous = name.compare(i, 11, "(anonymous ") == 0;
+    if (name[i] == '(' && depth == 0 && !is_anonymous) {
+      name.resize(i);
+      break;
+    }
+  }
+  constexpr std::size_t kLongest = 240;
+  if (name.size() > kLongest) name.resize(kLongest);
+  return name;
+}
+
+TraceWork product_work(const onerank_virtual_gpu_product& product) {
+  // cuBLAS is column-major: the product that PyTorch asked for is the transposed one.
+  return {.kind = WorkKind::kProduct,
+          .name = "cublas",
+          .dtype = dtype_name(product.type),
+          .result_dtype = dtype_name(product.result_type),
+          .shapes = {{product.batch, product.n, product.m, product.k}},
+          .flops = 2.0 * static_cast<double>(product.batch) * static_cast<double>(product.m) *
+                   static_cast<double>(product.n) * static_cast<double>(product.k),
+          .bytes = product.bytes,
+          .accumulates = product.accumulates != 0,
+          .uses_tf32 = product.uses_tf32 != 0,
+          .scale_mode = product.scale_mode,
+          .is_misaligned = product.is_misaligned != 0};
+}
+
+TraceWork attention_work(const onerank_virtual_gpu_event& event,
+                         const onerank_virtual_gpu_attention& attention) {
+  const auto shape = [&](int64_t heads, int64_t sequence, int64_t width) {
+    return std::vector<int64_t>{attention.batch, heads, sequence, width};
+  };
+  const auto queries = shape(attention.heads, attention.queries, attention.key_width);
+  const auto keys = shape(attention.key_heads, attention.keys, attention.key_width);
+  const auto values = shape(attention.key_heads, attention.keys, attention.value_width);
+  // Forward: scores and outputs. Backward: the scores again, their gradient, and those of queries,
+  // keys and values.
+  const double key_products = attention.is_backward != 0 ? 3 : 1;
+  const double value_products = attention.is_backward != 0 ? 2 : 1;
+  const double pairs = static_cast<double>(attention.queries) *
+                       static_cast<double>(attention.keys) / (attention.is_causal != 0 ? 2 : 1);
+  TraceWork work{.kind = WorkKind::kKernel,
+                 .name = event.name,
+                 .operator_name = "aten::_scaled_dot_product_cudnn_attention",
+                 .dtype = dtype_name(attention.type),
+                 .shapes = {queries, keys, values},
+                 .flops = 2 * static_cast<double>(attention.batch) *
+                          static_cast<double>(attention.heads) * pairs *
+                          (key_products * static_cast<double>(attention.key_width) +
+                           value_products * static_cast<double>(attention.value_width)),
+                 .bytes = attention.bytes,
+                 .threads = static_cast<int64_t>(event.threads),
+                 .bytes_source = BytesSource::kOperator};
+  if (attention.is_backward != 0) {
+    work.operator_name += "_backward";
+    work.shapes.insert(work.shapes.begin(),
+                       shape(attention.heads, attention.queries, attention.value_width));
+  }
+  return work;
+}
+
+TraceWork copy_work(const onerank_virtual_gpu_event& event) {
+  return {.kind = WorkKind::kCopy,
+          .name = direction_name(event.direction),
+          .bytes = static_cast<int64_t>(event.bytes)};
+}
+
+}  // namespace sim
