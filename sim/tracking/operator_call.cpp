@@ -108,7 +108,40 @@ double keys_of_query(const OperatorTraits& op, c10::ArrayRef<IValue> inputs) {
   return std::min(keys, (keys / sequences + static_cast<double>(longest.toInt())) / 2);
 }
 
-/// Of every query with every key: `products_of_keys` products as wide as keys, others as values.
+/// The sum of min(first + i, most) for i from 0 to count - 1.
+double sum_of_smaller(double first, double count, double most) {
+  const double below = std::clamp(most - first, 0.0, count);
+  return below * first + below * (below - 1) / 2 + (count - below) * most;
+}
+
+/// Argument `index`, a number of keys; `all` if it is left out or below 0.
+double window_of(c10::ArrayRef<IValue> inputs, int index, double all) {
+  const bool is_given = index >= 0 && static_cast<size_t>(index) < inputs.size() &&
+                        inputs[index].isInt() && inputs[index].toInt() >= 0;
+  return is_given ? static_cast<double>(inputs[index].toInt()) : all;
+}
+
+/// The keys that a query meets in the mean. A causal mask leaves half of them, counted as usual. A
+/// window leaves those near its own key; the last query's own key is the last one.
+double keys_met(const OperatorTraits& op, c10::ArrayRef<IValue> inputs) {
+  const double keys = keys_of_query(op, inputs);
+  const bool is_causal = op.causal_argument >= 0 && !is_zero(inputs[op.causal_argument]);
+  const double left = window_of(inputs, op.window_left_argument, keys);
+  const double right = is_causal ? 0 : window_of(inputs, op.window_right_argument, keys);
+  if (left + right + 1 > keys) return is_causal ? keys / 2 : keys;
+  const at::Tensor& query = inputs[op.first_operand].toTensor();
+  const bool is_packed = query.dim() < 4;  // sequences one behind the other
+  const double queries =
+      is_packed ? keys : static_cast<double>(query.size(op.heads_before_sequence ? -2 : -3));
+  const double own = keys - queries;  // of the first query
+  const double behind = sum_of_smaller(own + right + 1, queries, keys);
+  const double before =
+      sum_of_smaller(own - left, queries, keys) - sum_of_smaller(own - left, queries, 0);
+  return std::max(0.0, behind - before) / queries;
+}
+
+/// Of every query with the keys that it meets: `products_of_keys` products as wide as keys, others
+/// as values.
 double attention_flops(const OperatorTraits& op,
                        c10::ArrayRef<IValue> inputs,
                        int products_of_keys,
@@ -119,8 +152,7 @@ double attention_flops(const OperatorTraits& op,
   const auto query_rows = static_cast<double>(query.numel()) / static_cast<double>(query.size(-1));
   const auto widths =
       static_cast<double>(products_of_keys * key.size(-1) + products_of_values * value.size(-1));
-  const bool causal = op.causal_argument >= 0 && !is_zero(inputs[op.causal_argument]);
-  return 2.0 * query_rows * keys_of_query(op, inputs) * widths * (causal ? 0.5 : 1.0);
+  return 2.0 * query_rows * keys_met(op, inputs) * widths;
 }
 
 /// Of each matrix (the last two dims), the dim in which it is contiguous and the steps to the next

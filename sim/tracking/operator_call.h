@@ -1,8 +1,9 @@
 // One call of an operator, as a profile counts it: shapes, FLOPs and bytes.
 //
 // FLOPs. Matrix products: 2 m n k for each matrix. Attention forward: 2 b h sq sk (dk + dv), halved
-// when causal; backward 2.5 times that (FlashAttention-2, Dao 2023, section 4.1). Any other
-// operator: one for each element that it writes.
+// when causal, and with the keys of a window alone where there is one; backward 2.5 times that
+// (FlashAttention-2, Dao 2023, section 4.1). Any other operator: one for each element that it
+// writes.
 //
 // Bytes. Every distinct input tensor is read and every output tensor is written, so an in-place
 // operator counts what it updates twice. Exceptions, by ByteRule: a tensor that is only overwritten

@@ -216,3 +216,5 @@ OperatorTraits traits_of_kernel(std::string name, c10::DeviceType device) {
 }
 
 }  // namespace sim
+    traits.window_left_argument = argument_index(schema, "window_size_left");
+    traits.window_right_argument = argument_index(schema, "window_size_right");

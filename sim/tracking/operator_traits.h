@@ -64,4 +64,6 @@ OperatorTraits traits_of(const c10::OperatorName& name, c10::DeviceType device);
 /// Of a framework's kernel that is no operator: "te::fused_rope".
 OperatorTraits traits_of_kernel(std::string name, c10::DeviceType device);
 
+  int window_left_argument = -1;      ///< keys before its own that a query meets; < 0: all
+  int window_right_argument = -1;     ///< keys behind it
 }  // namespace sim

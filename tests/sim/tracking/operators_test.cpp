@@ -220,6 +220,25 @@ TEST(Operators, IndexedUpdateTouchesOnlyItsRows) {
   EXPECT_EQ(only(profile, "aten::index_add_").flops, 3 * 8);
 }
 
+// A query and the 15 keys before it: the first queries have fewer.
+TEST(Operators, AttentionInAWindowIsThatOfItsKeys) {
+  const OperatorTraits traits = traits_of({"aten::_flash_attention_forward", ""}, c10::kCUDA);
+  const int64_t queries = 64;
+  const at::Tensor heads = at::ones({1, queries, 2, 8});
+  std::vector<c10::IValue> inputs = {heads, heads, heads, {}, {}, queries, queries, 0.0};
+  inputs.insert(inputs.end(), {/*is_causal=*/true, false, {}, int64_t{15}, int64_t{0}});
+  OperatorCall call{.op = &traits};
+  measure_inputs(inputs, call);
+  EXPECT_EQ(call.flops, 2.0 * 2 * (8 + 8) * (16 * 64 - 15 * 16 / 2));
+  inputs[8] = false;
+  inputs[12] = int64_t{15};  // and 15 behind it
+  measure_inputs(inputs, call);
+  EXPECT_EQ(call.flops, 2.0 * 2 * (8 + 8) * (31 * 64 - 2 * 15 * 16 / 2));
+  inputs[11] = inputs[12] = int64_t{-1};
+  measure_inputs(inputs, call);
+  EXPECT_EQ(call.flops, 2.0 * 2 * (8 + 8) * 64 * 64);
+}
+
 TEST(Operators, AttentionIsFourFlopsForEachPairAndHalfWhenCausal) {
   const int64_t b = 2, h = 3, sq = 16, sk = 32, d = 8;
   const at::Tensor query = at::ones({b, h, sq, d}), key = at::ones({b, h, sk, d});
