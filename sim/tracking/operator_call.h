@@ -7,10 +7,10 @@
 //
 // Bytes. Every distinct input tensor is read and every output tensor is written, so an in-place
 // operator counts what it updates twice. Exceptions, by ByteRule: a tensor that is only overwritten
-// is not read; a lookup reads as many bytes of its table as its result has; an in-place update of
-// rows reads and writes as many bytes as the rows that go in. A dimension of stride 0 (an expanded
-// tensor) is in memory once. Tensors of other devices than the rank's count no bytes, and a plain
-// number is no tensor.
+// is not read; a lookup reads as many bytes of its table as its result has, or a row for each
+// index; an update of rows writes the rows that go in, and reads them if it adds to them. A
+// dimension of stride 0 (an expanded tensor) is in memory once. Tensors of other devices than the
+// rank's count no bytes, and a plain number is no tensor.
 #pragma once
 
 #include <ATen/core/ivalue.h>
@@ -34,10 +34,10 @@ struct OperatorCall {
   /// A pointwise operator whose inputs do not all fill memory in the same order: views, transposed
   /// or broadcast tensors. PyTorch's kernels then read and write one element at a time.
   bool is_strided = false;
-  double flops = 0;
   /// A product with matrices whose rows in memory, or the distances of these rows, are no multiples
   /// of 16 bytes.
   bool is_misaligned = false;
+  double flops = 0;
   int64_t bytes = 0;
   int32_t phase = 0;
   estimator::Direction direction = estimator::Direction::kForward;

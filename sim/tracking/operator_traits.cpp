@@ -79,11 +79,14 @@ constexpr std::string_view kMoveNoData[] = {
 /// These call operators for work of its own, before their own kernel.
 constexpr std::string_view kCountCalls[] = {
     "aten::_softmax_backward_data",  // multiplies its inputs first (SoftMax.cu)
+    "aten::nll_loss_backward",       // sets the gradient to zero first (Loss.cu)
+    "aten::nll_loss2d_backward",
 };
 
 struct NamedByteRule {
   std::string_view name;
   ByteRule bytes;
+  RowRule rows = RowRule::kLargestInput;
 };
 
 constexpr NamedByteRule kByteRules[] = {
@@ -101,12 +104,36 @@ constexpr NamedByteRule kByteRules[] = {
     {"aten::index", ByteRule::kRowsRead},
     {"aten::gather", ByteRule::kRowsRead},
     {"aten::nll_loss_forward", ByteRule::kRowsRead},
+    {"aten::_embedding_bag", ByteRule::kBagsRead},
+    {"aten::_embedding_bag_forward_only", ByteRule::kBagsRead},
+    {"aten::nll_loss_backward", ByteRule::kTargetsWritten},
+    {"aten::nll_loss2d_backward", ByteRule::kTargetsWritten},
     {"aten::index_add_", ByteRule::kRowsUpdated},
-    {"aten::index_copy_", ByteRule::kRowsUpdated},
-    {"aten::index_put_", ByteRule::kRowsUpdated},
-    {"aten::_index_put_impl_", ByteRule::kRowsUpdated},
-    {"aten::scatter_", ByteRule::kRowsUpdated},
+    {"aten::index_reduce_", ByteRule::kRowsUpdated},
+    {"aten::index_copy_", ByteRule::kRowsWritten},
+    {"aten::index_fill_", ByteRule::kRowsWritten, RowRule::kOneIndex},
+    {"aten::index_put_", ByteRule::kRowsWritten, RowRule::kIndices},
+    {"aten::_index_put_impl_", ByteRule::kRowsWritten, RowRule::kIndices},
+    {"aten::scatter_", ByteRule::kRowsWritten},
     {"aten::scatter_add_", ByteRule::kRowsUpdated},
+    {"aten::scatter_reduce_", ByteRule::kRowsUpdated},
+    // These copy their first input, which is counted, and then update the copy.
+    {"aten::index_add", ByteRule::kRowsUpdated},
+    {"aten::index_reduce", ByteRule::kRowsUpdated},
+    {"aten::index_copy", ByteRule::kRowsWritten},
+    {"aten::scatter", ByteRule::kRowsWritten},
+    {"aten::scatter_add", ByteRule::kRowsUpdated},
+    {"aten::scatter_reduce", ByteRule::kRowsUpdated},
+};
+
+/// Kernels that run after a copy of the whole first input, which is an operator of its own.
+constexpr std::string_view kUpdateACopy[] = {
+    "aten::index_add",
+    "aten::index_reduce",
+    "aten::index_copy",
+    "aten::scatter",
+    "aten::scatter_add",
+    "aten::scatter_reduce",
 };
 
 struct NamedArgument {
@@ -118,6 +145,7 @@ struct NamedArgument {
 constexpr NamedArgument kUnread[] = {
     {"aten::nll_loss_backward", "self"},
     {"aten::nll_loss2d_backward", "self"},
+    {"aten::max_pool2d_with_indices_backward", "self"},
 };
 
 template <class Table>
@@ -185,7 +213,7 @@ OperatorTraits traits_of(const c10::OperatorName& name, c10::DeviceType device) 
   const c10::FunctionSchema& schema = op->schema();
   OperatorTraits traits{.name = schema.name(), .device = device};
   traits.moves_no_data = is_view(schema) || contains(kMoveNoData, traits.name);
-  traits.counts_calls = contains(kCountCalls, traits.name);
+  traits.counts_calls = contains(kCountCalls, traits.name) || contains(kUpdateACopy, traits.name);
   traits.is_kernel = !traits.moves_no_data && !traits.counts_calls && has_kernel(*op, device);
   traits.is_pointwise = op->hasTag(at::Tag::pointwise) || traits.name == "aten::copy_";
   if (const NamedProduct* product = find_row(kProducts, traits.name)) {
@@ -195,9 +223,15 @@ OperatorTraits traits_of(const c10::OperatorName& name, c10::DeviceType device) 
     traits.causal_argument = first_argument(schema, {"is_causal", "causal", "custom_mask_type"});
     traits.key_ends_argument = first_argument(schema, {"cum_seq_k", "cu_seqlens_k"});
     traits.longest_key_argument = first_argument(schema, {"max_k", "max_seqlen_k"});
+    traits.window_left_argument = argument_index(schema, "window_size_left");
+    traits.window_right_argument = argument_index(schema, "window_size_right");
     traits.beta_argument = argument_index(schema, "beta");
   }
-  if (const NamedByteRule* rule = find_row(kByteRules, traits.name)) traits.bytes = rule->bytes;
+  if (const NamedByteRule* rule = find_row(kByteRules, traits.name)) {
+    traits.bytes = rule->bytes;
+    traits.rows = rule->rows;
+    traits.accumulate_argument = argument_index(schema, "accumulate");
+  }
   for (const auto& [operator_name, argument] : kUnread) {
     if (operator_name != traits.name) continue;
     traits.unread_arguments |= uint64_t{1} << argument_index(schema, argument);
@@ -216,5 +250,3 @@ OperatorTraits traits_of_kernel(std::string name, c10::DeviceType device) {
 }
 
 }  // namespace sim
-    traits.window_left_argument = argument_index(schema, "window_size_left");
-    traits.window_right_argument = argument_index(schema, "window_size_right");

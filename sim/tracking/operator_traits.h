@@ -34,9 +34,19 @@ enum class FlopRule {
 /// and all outputs are written as a whole.
 enum class ByteRule {
   kReadWhole,
-  kNotRead,      ///< overwritten: fill_, zero_, copy_, random numbers, of lists of tensors too
-  kRowsRead,     ///< a lookup reads as many bytes as its result has
-  kRowsUpdated,  ///< an in-place update of rows reads and writes as many bytes as go in
+  kNotRead,         ///< overwritten: fill_, zero_, copy_, random numbers, of lists of tensors too
+  kRowsRead,        ///< a lookup reads as many bytes as its result has
+  kBagsRead,        ///< a lookup reads a row for each index, and its result has fewer rows
+  kRowsWritten,     ///< an update of rows writes as many bytes as go in (see RowRule), and no more
+  kRowsUpdated,     ///< it reads them, too
+  kTargetsWritten,  ///< of the output, one element is written for each target of the loss
+};
+
+/// How many elements an update of rows writes.
+enum class RowRule {
+  kLargestInput,  ///< as many as the largest of the other inputs has
+  kOneIndex,      ///< rows of one dim, at the indices of an index tensor
+  kIndices,       ///< at a list of index tensors, one for each of the first dims
 };
 
 struct OperatorTraits {
@@ -48,12 +58,16 @@ struct OperatorTraits {
   c10::DeviceType device = c10::DeviceType::CPU;  ///< tensors on other devices count no bytes
   FlopRule flops = FlopRule::kOutputElements;
   ByteRule bytes = ByteRule::kReadWhole;
+  RowRule rows = RowRule::kLargestInput;
   int first_operand = 0;              ///< index of the first matrix, or of the query
   bool heads_before_sequence = true;  ///< attention on [b, h, s, d], else on [b, s, h, d]
   int causal_argument = -1;           ///< index of the argument that is true or not 0 if causal
   int key_ends_argument = -1;         ///< of sequences one behind the other: where their keys end
   int longest_key_argument = -1;      ///< of such sequences: the keys of the longest one
+  int window_left_argument = -1;      ///< keys before its own that a query meets; < 0: all
+  int window_right_argument = -1;     ///< keys behind it
   int beta_argument = -1;             ///< argument: if it is 0, a product does not read argument 0
+  int accumulate_argument = -1;       ///< argument: if it is true, rows are updated, not written
   uint64_t unread_arguments = 0;      ///< bit i: only the sizes of argument i are used
   uint64_t out_arguments = 0;         ///< bit i: argument i is only written (`out=`)
   uint64_t unreturned_writes = 0;     ///< bit i: argument i is written but is no output
@@ -64,6 +78,4 @@ OperatorTraits traits_of(const c10::OperatorName& name, c10::DeviceType device);
 /// Of a framework's kernel that is no operator: "te::fused_rope".
 OperatorTraits traits_of_kernel(std::string name, c10::DeviceType device);
 
-  int window_left_argument = -1;      ///< keys before its own that a query meets; < 0: all
-  int window_right_argument = -1;     ///< keys behind it
 }  // namespace sim

@@ -1,5 +1,7 @@
 // Which operators are counted, and with which FLOPs and bytes. Expected numbers are worked by hand.
+#include <ATen/ops/_embedding_bag.h>
 #include <ATen/ops/_fused_adamw.h>
+#include <ATen/ops/_index_put_impl.h>
 #include <ATen/ops/add.h>
 #include <ATen/ops/addmm.h>
 #include <ATen/ops/baddbmm.h>
@@ -8,12 +10,14 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/linear.h>
+#include <ATen/ops/max_pool2d_with_indices_backward.h>
 #include <ATen/ops/mm.h>
 #include <ATen/ops/mul.h>
 #include <ATen/ops/neg.h>
 #include <ATen/ops/nll_loss_backward.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/scaled_dot_product_attention.h>
+#include <ATen/ops/scatter_add.h>
 #include <ATen/ops/zeros.h>
 
 #include "recorded_run.h"
@@ -220,6 +224,72 @@ TEST(Operators, IndexedUpdateTouchesOnlyItsRows) {
   EXPECT_EQ(only(profile, "aten::index_add_").flops, 3 * 8);
 }
 
+TEST(Operators, BagsReadARowForEachIndex) {
+  const at::Tensor table = at::ones({1000, 8});
+  const at::Tensor indices = at::zeros({20}, at::kLong), bags = at::zeros({2}, at::kLong);
+  const auto profile =
+      RecordedRun().of([&](Recorder&) { at::_embedding_bag(table, indices, bags); });
+  const double results = only(profile, "aten::_embedding_bag").bytes - (20 + 2) * 8 - 20 * 8 * 4;
+  EXPECT_GE(results, 2 * 8 * 4);
+  EXPECT_LT(results, 1000) << "sums, and the bag of each index";
+}
+
+// Indices of 3 rows; what is written, not what goes in.
+TEST(Operators, IndexedWriteWritesRowsOfItsTableHoweverLittleGoesIn) {
+  at::Tensor table = at::zeros({1000, 8});
+  const at::Tensor rows = at::zeros({3}, at::kLong), value = at::ones({});
+  const auto bytes = [&](const char* name, const auto& run) {
+    const auto profile = RecordedRun().of([&](Recorder&) { run(); });
+    return only(profile, name).bytes;
+  };
+  const double indices = 3 * 8, written = 3 * 8 * 4;
+  c10::List<std::optional<at::Tensor>> at_rows;
+  at_rows.push_back(rows);
+  const auto put = [&](const at::Tensor& values, bool accumulates) {
+    return bytes("aten::_index_put_impl_",
+                 [&] { at::_index_put_impl_(table, at_rows, values, accumulates); });
+  };
+  EXPECT_EQ(put(value, false), indices + 4 + written);
+  EXPECT_EQ(put(at::ones({3, 8}), false), indices + written + written);
+  EXPECT_EQ(put(at::ones({8}), true), indices + 8 * 4 + 2 * written);
+  EXPECT_EQ(bytes("aten::index_fill_", [&] { table.index_fill_(0, rows, value); }),
+            indices + 4 + written);
+  EXPECT_EQ(bytes("aten::index_copy_",
+                  [&] {
+                    table.index_copy_(0, rows, at::ones({3, 8}));
+                  }),
+            indices + written + written);
+}
+
+TEST(Operators, IndicesOfSeveralDimsAreBroadcast) {
+  const OperatorTraits traits = traits_of({"aten::index_put_", ""}, c10::kCPU);
+  const at::Tensor table = at::zeros({10, 20, 8}), value = at::ones({});
+  const at::Tensor column = at::zeros({3, 1}, at::kLong), row = at::zeros({1, 4}, at::kLong);
+  c10::List<std::optional<at::Tensor>> indices;
+  indices.push_back(column);
+  indices.push_back(row);
+  const std::vector<c10::IValue> inputs = {table, indices, value, false};
+  OperatorCall call{.op = &traits};
+  measure_inputs(inputs, call);
+  EXPECT_EQ(call.bytes, (3 + 4) * 8 + 4 + 3 * 4 * 8 * 4);
+}
+
+TEST(Operators, ScatteringIntoACopyCountsTheCopyAndTheRows) {
+  const at::Tensor table = at::zeros({1000, 8}), added = at::ones({3, 8});
+  const at::Tensor places = at::zeros({3, 8}, at::kLong);
+  const auto profile =
+      RecordedRun().of([&](Recorder&) { at::scatter_add(table, 0, places, added); });
+  const double row_bytes = 3 * 8 * 4;
+  EXPECT_EQ(only(profile, "aten::copy_").bytes, 2 * 1000 * 8 * 4);
+  EXPECT_EQ(only(profile, "aten::scatter_add").bytes, 3 * 8 * 8 + 3 * row_bytes);
+}
+
+TEST(Operators, BackwardOfPoolingReadsNoInput) {
+  const OperatorTraits traits =
+      traits_of({"aten::max_pool2d_with_indices_backward", ""}, c10::kCUDA);
+  EXPECT_EQ(traits.unread_arguments, 0b10u);
+}
+
 // A query and the 15 keys before it: the first queries have fewer.
 TEST(Operators, AttentionInAWindowIsThatOfItsKeys) {
   const OperatorTraits traits = traits_of({"aten::_flash_attention_forward", ""}, c10::kCUDA);
@@ -274,13 +344,14 @@ TEST(Operators, AttentionOfSequencesOneBehindTheOtherIsThatOfEachOne) {
   EXPECT_EQ(call.flops, 2.0 * 300 * 2 * 300 * (8 + 8));
 }
 
-TEST(Operators, BackwardOfTheLossReadsNoProbabilities) {
+TEST(Operators, BackwardOfTheLossReadsNoProbabilitiesAndWritesOneElementARow) {
   const at::Tensor probabilities = at::ones({4, 7}), one = at::ones({});
   const at::Tensor target = at::zeros({4}, at::kLong);
   const auto profile = RecordedRun().of([&](Recorder&) {
     at::nll_loss_backward(one, probabilities, target, {}, at::Reduction::Mean, -100, one);
   });
-  EXPECT_EQ(only(profile, "aten::nll_loss_backward").bytes, 4 + 4 * 8 + 4 * 7 * 4);
+  EXPECT_EQ(only(profile, "aten::nll_loss_backward").bytes, 4 + 4 * 8 + 4 * 4);
+  EXPECT_EQ(only(profile, "aten::zero_").bytes, 4 * 7 * 4);
 }
 
 TEST(Operators, CopiesOfListsOnlyWriteTheirDestination) {
