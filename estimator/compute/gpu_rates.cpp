@@ -142,11 +142,11 @@ double GpuRates::matmul_flops_per_second(const MatmulShape& shape,
          measured_over_modelled(shape, dtype, accumulates);
 }
 
-double GpuRates::tf32_flops_per_second(const MatmulShape& shape) const {
-  const PeakFlops& peak = gpu_.peak_flops_per_second;
-  if (!peak.tf32 || !peak.bf16) return 0;
+double GpuRates::flops_per_second_as_bf16(const std::optional<double>& peak,
+                                          const MatmulShape& shape) const {
+  if (!peak || !gpu_.peak_flops_per_second.bf16) return 0;
   if (is_of_vectors(shape)) return matmul_flops_per_second(shape, Dtype::kFp32, false);
-  return *peak.tf32 * matmul_share(matmul_, gpu_, shape, false) *
+  return *peak * matmul_share(matmul_, gpu_, shape, false) *
          measured_over_modelled(shape, Dtype::kBf16, false);
 }
 

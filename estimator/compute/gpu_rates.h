@@ -49,9 +49,10 @@ class GpuRates {
   /// Rate of a matrix product in `dtype`; `accumulates` says that it is added to an fp32 sum.
   /// Throws UserError when the GPU has no rate for the type.
   double matmul_flops_per_second(const MatmulShape& shape, Dtype dtype, bool accumulates) const;
-  /// Of fp32 operands that are rounded to TF32: the share of its peak that bf16 reaches of its own;
-  /// 0 on a GPU without TF32.
-  double tf32_flops_per_second(const MatmulShape& shape) const;
+  /// Of another type's tensor cores (TF32, FP64, INT8): the share of this `peak` that bf16 reaches
+  /// of its own (assumed); 0 on a GPU without them.
+  double flops_per_second_as_bf16(const std::optional<double>& peak,
+                                  const MatmulShape& shape) const;
 
   /// Rate of a product of Float8 matrices. If nothing is published for the GPU and scaling, it has
   /// the share of its peak that bf16 has of its own (assumed). 0 if the GPU has no Float8.

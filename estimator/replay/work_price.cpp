@@ -1,6 +1,7 @@
 #include "estimator/replay/work_price.h"
 
 #include <algorithm>
+#include <initializer_list>
 #include <string_view>
 
 #include "estimator/base/units.h"
@@ -21,6 +22,10 @@ Float8Scaling scaling_of(int64_t scale_mode) {
   if (scale_mode == kOuterVector) return Float8Scaling::kRow;
   return scale_mode == kVector16 || scale_mode == kVector32 ? Float8Scaling::kMicro
                                                             : Float8Scaling::kBlock;
+}
+
+bool is_one_of(std::string_view name, std::initializer_list<std::string_view> names) {
+  return std::find(names.begin(), names.end(), name) != names.end();
 }
 
 /// That a member of a ring reads and writes.
@@ -159,6 +164,7 @@ class PriceList {
 
   /// FLOP per second of a product of this type and shape; 0 if nothing is known of the type.
   double product_rate(const TraceWork& work, const MatmulShape& shape) const {
+    const PeakFlops& peak = rates_.gpu().peak_flops_per_second;
     if (work.dtype == "BFloat16") {
       return rates_.matmul_flops_per_second(
           shape, Dtype::kBf16, work.accumulates && work.result_dtype == "Float");
@@ -167,18 +173,22 @@ class PriceList {
     if (work.dtype.starts_with("Float8")) {
       return rates_.float8_flops_per_second(shape, scaling_of(work.scale_mode));
     }
-    if (work.dtype != "Float") return 0;
-    return work.uses_tf32 ? rates_.tf32_flops_per_second(shape)
+    if (is_one_of(work.dtype, {"Double", "ComplexDouble"})) return rates_.flops_per_second_as_bf16(peak.fp64, shape);
+    if (work.dtype == "Char") return rates_.flops_per_second_as_bf16(peak.int8, shape);
+    if (!is_one_of(work.dtype, {"Float", "ComplexFloat"})) return 0;
+    return work.uses_tf32 ? rates_.flops_per_second_as_bf16(peak.tf32, shape)
                           : rates_.matmul_flops_per_second(shape, Dtype::kFp32, false);
   }
 
+  /// Kernels of FP64 and of complex numbers load single elements.
   static MatmulShape product_shape(const TraceWork& work) {
+    constexpr int64_t kWidest = 4;
     const std::vector<int64_t>& sizes = work.shapes.front();
     return {.batch = std::max<int64_t>(1, sizes[0]),
             .m = std::max<int64_t>(1, sizes[1]),
             .n = std::max<int64_t>(1, sizes[2]),
             .k = std::max<int64_t>(1, sizes[3]),
-            .is_misaligned = work.is_misaligned};
+            .is_misaligned = work.is_misaligned && bytes_of_element(work.dtype) <= kWidest};
   }
 
   WorkPrice product(const TraceWork& work) const {

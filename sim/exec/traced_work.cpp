@@ -32,6 +32,9 @@ std::string dtype_name(int cuda_type) {
   return "cudaDataType " + std::to_string(cuda_type);
 }
 
+/// A complex product is four real ones.
+bool is_complex(int cuda_type) { return dtype_name(cuda_type).starts_with("Complex"); }
+
 const char* direction_name(int cuda_memcpy_kind) {
   constexpr int kToDevice = 1, kToHost = 2;
   if (cuda_memcpy_kind == kToDevice) return estimator::kHostToDevice;
@@ -67,8 +70,9 @@ TraceWork product_work(const onerank_virtual_gpu_product& product) {
           .dtype = dtype_name(product.type),
           .result_dtype = dtype_name(product.result_type),
           .shapes = {{product.batch, product.n, product.m, product.k}},
-          .flops = 2.0 * static_cast<double>(product.batch) * static_cast<double>(product.m) *
-                   static_cast<double>(product.n) * static_cast<double>(product.k),
+          .flops = (is_complex(product.type) ? 8.0 : 2.0) * static_cast<double>(product.batch) *
+                   static_cast<double>(product.m) * static_cast<double>(product.n) *
+                   static_cast<double>(product.k),
           .bytes = product.bytes,
           .accumulates = product.accumulates != 0,
           .uses_tf32 = product.uses_tf32 != 0,

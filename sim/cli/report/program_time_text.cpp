@@ -152,9 +152,10 @@ std::string program_time_text(const estimator::ProgramEstimate& estimate) {
          weak_prices_text("priced by the memory that the kernels were given",
                           time.priced_by_memory,
                           time.iteration_seconds) +
-         weak_prices_text("priced as a launch alone, because nothing is known of them",
-                          time.not_priced,
-                          time.iteration_seconds) +
+         weak_prices_text(
+             "priced as a launch, or a product by its bytes, because no rate is known of them",
+             time.not_priced,
+             time.iteration_seconds) +
          training_text(estimate.training);
 }
 

@@ -109,10 +109,25 @@ TEST_F(WorkPriceTest, OfFloat8OutsideOfCublasIsThatOfRows) {
 }
 
 TEST_F(WorkPriceTest, OfAProductOfAnUnknownTypeIsThatOfItsMemoryAndSaysSo) {
-  const WorkPrice unknown = price(product("Double", "Double"));
+  const WorkPrice unknown = price(product("Float4_e2m1fn_x2", "Float4_e2m1fn_x2"));
   EXPECT_FALSE(unknown.is_known);
-  const double bytes = 3.0 * 8 * 8192 * 8192;
+  const double bytes = 3.0 * 8192 * 8192;
   EXPECT_NEAR(unknown.seconds, bytes / rates_.memory_bytes_per_second(bytes) + launch(), 1e-12);
+}
+
+// NVIDIA's data sheet of the H100: 67 TFLOPS in FP64 with tensor cores, 1,979 TOPS in INT8, of
+// 989.4 in bf16.
+TEST_F(WorkPriceTest, OfFp64AndInt8HasTheShareOfTheirPeakThatBf16Has) {
+  const double bf16 = price(product("BFloat16")).seconds - launch();
+  const WorkPrice fp64 = price(product("Double", "Double"));
+  EXPECT_NEAR((fp64.seconds - launch()) / bf16, 989.4 / 67, 1e-6);
+  EXPECT_EQ(fp64.source, Source::kAssumed);
+  EXPECT_NEAR((price(product("Char", "Int")).seconds - launch()) / bf16, 989.4 / 1979, 1e-6);
+  TraceWork complex = product("ComplexFloat", "ComplexFloat");
+  complex.flops *= 4;
+  EXPECT_NEAR(price(complex).seconds - launch(),
+              4 * (price(product("Float", "Float")).seconds - launch()),
+              1e-9);
 }
 
 TEST_F(WorkPriceTest, OfAMisalignedProductIsLonger) {
@@ -120,6 +135,10 @@ TEST_F(WorkPriceTest, OfAMisalignedProductIsLonger) {
   const double aligned = price(odd).seconds - launch();
   odd.is_misaligned = true;
   EXPECT_NEAR(aligned / (price(odd).seconds - launch()), 0.13, 1e-9);
+  TraceWork fp64 = product("Double", "Double");
+  const double of_fp64 = price(fp64).seconds;
+  fp64.is_misaligned = true;
+  EXPECT_EQ(price(fp64).seconds, of_fp64) << "its kernels load single elements";
 }
 
 TEST_F(WorkPriceTest, OfAKernelIsThatOfItsBytes) {
