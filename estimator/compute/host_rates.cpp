@@ -16,11 +16,14 @@ namespace {
 
 struct HostTable {
   std::vector<HostLink> links;
+  TaggedNumber pageable_to_host, pageable_to_device;
   TaggedNumber cpu_adam;
 };
 template <class Visitor>
 void visit_fields(Visitor& visit, HostTable& table) {
   visit("links", table.links, "between GPUs and their hosts");
+  visit("pageable_to_host", table.pageable_to_host, "bytes per second to pageable memory");
+  visit("pageable_to_device", table.pageable_to_device, "bytes per second from such memory");
   visit("cpu_adam", table.cpu_adam, "parameters that a machine's CPUs update in a second");
 }
 
@@ -37,6 +40,10 @@ const HostLink& host_link(const std::string& gpu) {
       links.begin(), links.end(), [&](const HostLink& link) { return contains(link.gpus, gpu); });
   if (found == links.end()) throw std::logic_error("host.json names no link of " + gpu);
   return *found;
+}
+
+TaggedNumber pageable_rate(bool is_to_device) {
+  return is_to_device ? host_table().pageable_to_device : host_table().pageable_to_host;
 }
 
 TaggedNumber cpu_adam_rate(const Plan& plan) {

@@ -28,6 +28,10 @@ void visit_fields(Visitor& visit, HostLink& link) {
   visit("gpus", link.gpus, "that hang on such a link");
 }
 
+/// The rate of a copy between a GPU and memory of its host that is not page-locked: a thread of the
+/// host copies it to or from a page-locked buffer. At most the link's rate.
+TaggedNumber pageable_rate(bool is_to_device);
+
 /// The link of the GPU with that id in the database. Throws std::logic_error when no link names it.
 const HostLink& host_link(const std::string& gpu);
 

@@ -207,11 +207,18 @@ class PriceList {
       return {.seconds = memory_seconds(2 * static_cast<double>(work.bytes))};
     }
     const HostLink& link = host_link(rates_.gpu().id);
-    const double rate = work.name == kHostToDevice ? link.to_device_bytes_per_second
-                                                   : link.to_host_bytes_per_second;
-    return {.seconds = static_cast<double>(work.bytes) / rate + rates_.launch().kernel_seconds,
-            .work_class = WorkClass::kCopies,
-            .source = link.source};
+    const bool is_to_device = work.name == kHostToDevice;
+    TaggedNumber rate{
+        .value = is_to_device ? link.to_device_bytes_per_second : link.to_host_bytes_per_second,
+        .source = link.source};
+    if (work.is_pageable) {
+      const TaggedNumber pageable = pageable_rate(is_to_device);
+      if (pageable.value < rate.value) rate = pageable;
+    }
+    return {
+        .seconds = static_cast<double>(work.bytes) / rate.value + rates_.launch().kernel_seconds,
+        .work_class = WorkClass::kCopies,
+        .source = rate.source};
   }
 
   const CommunicatorRecord& communicator(const TraceWork& work) const {

@@ -264,6 +264,18 @@ void TraceRecorder::add_kernel(const onerank_virtual_gpu_event& event) {
   add_work(work, event.stream);
 }
 
+/// The host waits for a copy of more than 64 KiB out of its pageable memory (CUDA Programming
+/// Guide, "Asynchronous Concurrent Execution"). The virtual GPU tells itself that it waits for one
+/// into it.
+void TraceRecorder::add_copy(const onerank_virtual_gpu_event& event) {
+  constexpr uint64_t kLargestWithoutWait = 64 << 10;
+  const TraceWork work = copy_work(event);
+  add_work(work, event.stream);
+  const bool waits = work.is_pageable && work.name == estimator::kHostToDevice &&
+                     event.bytes > kLargestWithoutWait;
+  if (waits) add(TraceEventKind::kHostWaitStream, event.stream, false);
+}
+
 void TraceRecorder::device_event(const onerank_virtual_gpu_event& event) {
   if (is_answering) return;
   const std::lock_guard lock(mutex_);
@@ -285,7 +297,7 @@ void TraceRecorder::device_event(const onerank_virtual_gpu_event& event) {
       if (!traced_operators.empty()) traced_operators.back().multiplied = true;
       return add_work(attention_work(event, *event.attention), event.stream);
     case ONERANK_VIRTUAL_GPU_COPY:
-      return add_work(copy_work(event), event.stream);
+      return add_copy(event);
     case ONERANK_VIRTUAL_GPU_FILL:
       return add_work(
           {.kind = WorkKind::kFill, .name = "fill", .bytes = static_cast<int64_t>(event.bytes)},

@@ -86,6 +86,7 @@ class TraceRecorder {
   int64_t bytes_given_to(const onerank_virtual_gpu_event& event) const;
 
   RunTracker& tracker_;
+  void add_copy(const onerank_virtual_gpu_event& event);
   std::atomic<bool> recording_ = false;
   mutable std::mutex mutex_;  // of all below
   bool is_complete_ = false;

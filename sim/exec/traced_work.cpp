@@ -117,7 +117,8 @@ TraceWork attention_work(const onerank_virtual_gpu_event& event,
 TraceWork copy_work(const onerank_virtual_gpu_event& event) {
   return {.kind = WorkKind::kCopy,
           .name = direction_name(event.direction),
-          .bytes = static_cast<int64_t>(event.bytes)};
+          .bytes = static_cast<int64_t>(event.bytes),
+          .is_pageable = event.is_pageable != 0};
 }
 
 }  // namespace sim

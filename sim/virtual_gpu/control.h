@@ -120,6 +120,7 @@ struct onerank_virtual_gpu_event {
   uint64_t record;   ///< number of the record, from 1 in the order of recording. 0: none
   uint64_t bytes;    ///< of a copy or fill; of a kernel whose arguments tell what it moves
   int direction;     ///< of a copy: a number of cudaMemcpyKind
+  int is_pageable;   ///< 1: a copy whose memory of the host is not page-locked
   const char* name;  ///< of a kernel, mangled
   uint64_t blocks;   ///< of a kernel
   uint64_t threads;  ///< of a kernel, in all blocks

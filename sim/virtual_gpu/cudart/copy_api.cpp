@@ -25,6 +25,14 @@ struct Copy {
   cudaMemcpyKind kind;
 };
 
+bool is_pageable(const Copy& copy) {
+  const bool has_host_memory =
+      copy.kind == cudaMemcpyHostToDevice || copy.kind == cudaMemcpyDeviceToHost;
+  const bool is_read = copy.kind == cudaMemcpyDeviceToHost;
+  return has_host_memory &&
+         !virtual_gpu::host_memory().contains(is_read ? copy.destination : copy.source);
+}
+
 void copy_rows(const Copy& copy) {
   for (size_t row = 0; row < copy.rows; ++row) {
     virtual_gpu::copy(static_cast<char*>(copy.destination) + row * copy.destination_pitch,
@@ -46,7 +54,8 @@ cudaError_t run(const Copy& copy, cudaStream_t stream, bool is_blocking) {
   };
   virtual_gpu::run_work({.event = {.kind = ONERANK_VIRTUAL_GPU_COPY,
                                    .bytes = copy.width_bytes * copy.rows,
-                                   .direction = copy.kind},
+                                   .direction = copy.kind,
+                                   .is_pageable = is_pageable(copy)},
                          .gemm = {},
                          .effect = effect},
                         stream);
@@ -63,7 +72,7 @@ cudaError_t run_on(cudaStream_t stream, Copy copy) {
   if (device() == nullptr) return remember(cudaErrorInitializationError);
   copy.kind = virtual_gpu::kind_of(copy.kind, copy.destination, copy.source);
   const bool is_read = copy.kind == cudaMemcpyDeviceToHost;
-  return run(copy, stream, is_read && !virtual_gpu::host_memory().contains(copy.destination));
+  return run(copy, stream, is_read && is_pageable(copy));
 }
 
 }  // namespace

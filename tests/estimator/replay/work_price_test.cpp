@@ -141,6 +141,18 @@ TEST_F(WorkPriceTest, OfAMisalignedProductIsLonger) {
   EXPECT_EQ(price(fp64).seconds, of_fp64) << "its kernels load single elements";
 }
 
+// pytorch pull request 138018: 1.4 GB/s to pageable memory.
+TEST_F(WorkPriceTest, OfACopyIsSlowerWhereTheHostsMemoryIsPageable) {
+  TraceWork read{.kind = WorkKind::kCopy, .name = kDeviceToHost, .bytes = 1 << 30};
+  TraceWork write{.kind = WorkKind::kCopy, .name = kHostToDevice, .bytes = 1 << 30};
+  const double pinned = price(read).seconds;
+  read.is_pageable = write.is_pageable = true;
+  EXPECT_NEAR(pinned - launch(), 1073741824.0 / 55.06e9, 1e-9);
+  EXPECT_NEAR(price(read).seconds - launch(), 1073741824.0 / 1.4e9, 1e-9);
+  EXPECT_GT(price(write).seconds, 5 * pinned);
+  EXPECT_EQ(price(write).source, Source::kAssumed);
+}
+
 TEST_F(WorkPriceTest, OfAKernelIsThatOfItsBytes) {
   const WorkPrice known = price({.name = "elementwise",
                                  .operator_name = "aten::add",

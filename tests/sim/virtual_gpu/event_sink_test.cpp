@@ -61,6 +61,7 @@ class EventSink : public testing::Test {
     if (event.stream == onerank_virtual_gpu_stream_number(stream_)) text += " on stream";
     if (event.stream == onerank_virtual_gpu_stream_number(nullptr)) text += " on default stream";
     if (event.bytes > 0) text += ", " + std::to_string(event.bytes) + " bytes";
+    if (event.is_pageable != 0) text += ", pageable";
     if (event.record > 0) {
       if (std::find(records_.begin(), records_.end(), event.record) == records_.end()) {
         records_.push_back(event.record);
@@ -115,7 +116,22 @@ TEST_F(EventSink, GetsNoQueriesAndNoWaitsForWhatWasNeverRecorded) {
 TEST_F(EventSink, TellsThatTheHostWaitsForACopyToItsMemory) {
   char value = 0;
   cudaMemcpyAsync(&value, memory_, 1, cudaMemcpyDeviceToHost, stream_);
-  EXPECT_THAT(told_, ElementsAre("copy on stream, 1 bytes", "host wait on stream"));
+  EXPECT_THAT(told_, ElementsAre("copy on stream, 1 bytes, pageable", "host wait on stream"));
+}
+
+TEST_F(EventSink, TellsWhichCopiesAreOfPageableMemory) {
+  char pageable[16] = {};
+  void* locked = nullptr;
+  ASSERT_EQ(cudaHostAlloc(&locked, 16, cudaHostAllocDefault), cudaSuccess);
+  cudaMemcpyAsync(memory_, pageable, 16, cudaMemcpyHostToDevice, stream_);
+  cudaMemcpyAsync(memory_, locked, 16, cudaMemcpyHostToDevice, stream_);
+  cudaMemcpyAsync(locked, memory_, 16, cudaMemcpyDeviceToHost, stream_);
+  ASSERT_EQ(cudaHostRegister(pageable, 16, cudaHostRegisterDefault), cudaSuccess);
+  cudaMemcpyAsync(pageable, memory_, 16, cudaMemcpyDeviceToHost, stream_);
+  const char* const kLocked = "copy on stream, 16 bytes";
+  EXPECT_THAT(told_, ElementsAre("copy on stream, 16 bytes, pageable", kLocked, kLocked, kLocked));
+  cudaHostUnregister(pageable);
+  cudaFreeHost(locked);
 }
 
 }  // namespace
