@@ -333,19 +333,30 @@ void TraceRecorder::nccl_called(const onerank_nccl_call& call, int stream) {
                  .dtype = call.dtype,
                  .bytes = static_cast<int64_t>(call.bytes),
                  .communicator = call.communicator};
-  if (!is_message) return add_work(work, stream);
-  work.name = "messages";
-  work.messages = {{.is_send = kind == "send", .bytes = work.bytes, .peer = call.peer}};
+  if (is_message) {
+    work.name = "messages";
+    work.messages = {{.is_send = kind == "send", .bytes = work.bytes, .peer = call.peer}};
+  }
   if (call.group == 0) return add_work(work, stream);
-  const auto [place, is_new] = groups_.try_emplace({call.group, call.communicator});
+  const auto [place, is_new] = groups_.try_emplace({call.group, call.communicator, work.name});
   Group& group = place->second;
   if (is_new) {
-    group = {.event = events_.size(), .work = work};
+    group = {.event = events_.size(), .work = work, .ranks = call.size, .roots = {}};
     add(TraceEventKind::kLaunch, stream, true).item = -1;
   } else {
-    group.work.messages.push_back(work.messages.front());
     group.work.bytes += work.bytes;
+    const auto& added = work.messages;
+    group.work.messages.insert(group.work.messages.end(), added.begin(), added.end());
   }
+  group.roots.insert(call.peer);
+}
+
+TraceWork TraceRecorder::joined(const Group& group) {
+  TraceWork work = group.work;
+  const bool is_from_all =
+      group.ranks > 1 && group.roots.size() == static_cast<size_t>(group.ranks);
+  if (work.name == "broadcast" && is_from_all) work.name = "all_gather";
+  return work;
 }
 
 void TraceRecorder::nccl_answered() { is_answering = false; }
@@ -374,7 +385,7 @@ std::optional<Trace> TraceRecorder::trace() const {
   whole.numbers_ = numbers_;
   std::vector<int64_t> items;
   for (const Event& event : events_) items.push_back(event.item);
-  for (const auto& [key, group] : groups_) items[group.event] = whole.number_of(group.work);
+  for (const auto& [key, group] : groups_) items[group.event] = whole.number_of(joined(group));
   Trace trace{.iteration = iteration_};
   const std::map<int64_t, int64_t> records = places_of_records();
   std::map<ModuleId, int64_t> modules;

@@ -8,7 +8,9 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
+#include <tuple>
 #include <unordered_map>
 #include <vector>
 
@@ -70,15 +72,21 @@ class TraceRecorder {
     int64_t bytes = 0;
     MemoryBlock block;
   };
-  /// The messages of one NCCL group over one communicator.
+  /// The messages of one NCCL group over one communicator, or its collectives of one kind: NCCL
+  /// launches them as one (NCCL User Guide, "Group Calls", "Aggregated Operations").
   struct Group {
     std::size_t event = 0;
     estimator::TraceWork work;
+    int ranks = 0;        ///< of the communicator
+    std::set<int> roots;  ///< of its calls; -1: none
   };
+  /// Broadcasts from every rank are how torch gathers tensors of different sizes.
+  static estimator::TraceWork joined(const Group& group);
 
   Event& add(estimator::TraceEventKind kind, int stream, bool is_issued);
   void add_work(const estimator::TraceWork& work, int stream);
   void add_kernel(const onerank_virtual_gpu_event& event);
+  void add_copy(const onerank_virtual_gpu_event& event);
   int64_t number_of(const estimator::TraceWork& work);
   std::map<int64_t, int64_t> places_of_records() const;
   const std::string& kernel_name(const char* mangled);
@@ -86,7 +94,6 @@ class TraceRecorder {
   int64_t bytes_given_to(const onerank_virtual_gpu_event& event) const;
 
   RunTracker& tracker_;
-  void add_copy(const onerank_virtual_gpu_event& event);
   std::atomic<bool> recording_ = false;
   mutable std::mutex mutex_;  // of all below
   bool is_complete_ = false;
@@ -98,10 +105,10 @@ class TraceRecorder {
   std::vector<estimator::TraceWork> works_;
   std::map<std::string, int64_t> numbers_;  // of works, by their text
   std::unordered_map<const char*, std::string> kernel_names_;
-  std::unordered_map<uint64_t, TensorInBlock> tensors_;    // by address
-  std::map<std::pair<uint64_t, int>, Group> groups_;       // by group and communicator
-  std::map<uint64_t, int64_t> models_;                     // numbers, by address
-  std::map<std::pair<int64_t, int64_t>, int64_t> inputs_;  // calls, by model and integers
+  std::unordered_map<uint64_t, TensorInBlock> tensors_;             // by address
+  std::map<std::tuple<uint64_t, int, std::string>, Group> groups_;  // by communicator and kind
+  std::map<uint64_t, int64_t> models_;                              // numbers, by address
+  std::map<std::pair<int64_t, int64_t>, int64_t> inputs_;           // calls, by model and integers
 };
 
 }  // namespace sim

@@ -237,6 +237,39 @@ TEST_F(ExecTrace, PricesAKernelOfALibraryByTheTensorsThatItWasGiven) {
               HasSubstr("priced by the memory that the kernels were given: 4 launch"));
 }
 
+// 31 tokens are rows of no matrix in memory; a vocabulary of 101 is.
+TEST_F(ExecTrace, TellsHowWorksAreAskedFor) {
+  const ProgramResult result = run_program("priced_works.py", {"--world-size", "4"});
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  const Trace whole = trace(0);
+  std::vector<bool> misaligned;
+  for (const std::size_t event : products(whole)) {
+    misaligned.push_back(work(whole, event).is_misaligned);
+  }
+  EXPECT_THAT(misaligned, testing::ElementsAre(false, false, false, true))
+      << "forward, both gradients, and the vocabulary";
+  std::map<std::string, int64_t> calls, bytes;
+  for (std::size_t i = 0; i < whole.events.kind.size(); ++i) {
+    if (kind(whole, i) != TraceEventKind::kLaunch) continue;
+    const TraceWork& launched = work(whole, i);
+    if (launched.kind == WorkKind::kCopy && launched.bytes >= 4 << 20) {
+      const bool waits = kind(whole, i + 1) == TraceEventKind::kHostWaitStream;
+      EXPECT_EQ(launched.is_pageable, launched.bytes == 4 << 20);
+      EXPECT_EQ(waits, launched.is_pageable);
+      ++calls["copy"];
+    }
+    if (launched.kind != WorkKind::kCollective) continue;
+    ++calls[launched.name];
+    bytes[launched.name] = launched.bytes;
+  }
+  EXPECT_EQ(calls["copy"], 2);
+  EXPECT_EQ(calls["all_reduce"], 1) << "ten of one group";
+  EXPECT_EQ(bytes["all_reduce"], 10 * 1024 * 2);
+  EXPECT_EQ(calls["all_gather"], 1) << "a broadcast from each rank";
+  EXPECT_EQ(bytes["all_gather"], (100 + 101 + 102 + 103) * 2);
+  EXPECT_EQ(calls["broadcast"], 0);
+}
+
 TEST_F(ExecTrace, OfRanksThatWouldHangSaysWhichCallsWait) {
   const ProgramResult result = run_program(
       "deadlock.py", {"--world-size", "2", "--steps", "2", "--ranks", "0,1"}, {"--its-own-flag"});
