@@ -93,6 +93,12 @@ double on_measured_curve(const std::vector<MeasuredStream>& rows, double bytes) 
   return interpolate_log(points, bytes);
 }
 
+/// Whether cuBLAS runs a batch of products on the fp32 units (data/matmul.json), which load single
+/// elements.
+bool is_off_tensor_cores(const MatmulShape& shape) {
+  return shape.batch > 1 && shape.is_misaligned;
+}
+
 std::string measured_note(const Calibration& calibration) {
   return fmt::format(
       "{}, driver {}, {}", calibration.device.name, calibration.driver, calibration.date);
@@ -136,9 +142,10 @@ double GpuRates::matmul_flops_per_second(const MatmulShape& shape,
                                          Dtype dtype,
                                          bool accumulates) const {
   if (is_of_vectors(shape)) return gpu_.peak_flops(Dtype::kFp32);
+  const Dtype units = is_off_tensor_cores(shape) ? Dtype::kFp32 : dtype;
   MatmulShape loaded = shape;
-  loaded.is_misaligned = shape.is_misaligned && dtype != Dtype::kFp32;
-  return gpu_.peak_flops(dtype) * matmul_share(matmul_, gpu_, loaded, accumulates) *
+  loaded.is_misaligned = shape.is_misaligned && units != Dtype::kFp32;
+  return gpu_.peak_flops(units) * matmul_share(matmul_, gpu_, loaded, accumulates) *
          measured_over_modelled(shape, dtype, accumulates);
 }
 

@@ -89,6 +89,7 @@ struct MatmulTables {
   std::string tile_source;
   std::vector<LoopRow> loops;
   std::vector<MisalignedRow> misaligned;
+  std::string misaligned_batch_source;
 };
 template <class Visitor>
 void visit_fields(Visitor& visit, MatmulTables& tables) {
@@ -98,6 +99,9 @@ void visit_fields(Visitor& visit, MatmulTables& tables) {
   visit("tile_source", tables.tile_source, "of the tiles");
   visit("loops", tables.loops, "start-up of a tile's k loop");
   visit("misaligned", tables.misaligned, "products whose rows are not 16-byte multiples");
+  visit("misaligned_batch_source",
+        tables.misaligned_batch_source,
+        "why a batch of such products does without tensor cores");
 }
 
 const MatmulTables& matmul_tables() {

@@ -109,17 +109,16 @@ TEST(OperatorPrice, OfAFloat8ProductIsThatOfItsScales) {
   }
 }
 
-// cuBLAS documentation, "Tensor Core Usage": since 11.0 they need no alignment, and are slower
-// without it. 0.13 of their rate is what Turing's kernels reach on a Hopper.
-TEST(GpuRates, OfABatchOfMisalignedProductsAreThoseOfASingleOne) {
-  const GpuRates rates(*find_gpu("h100-sxm"), nullptr);
-  const auto rate = [&](int64_t batch, int64_t m, bool is_misaligned) {
-    const MatmulShape shape{
-        .batch = batch, .m = m, .n = 1024, .k = 1024, .is_misaligned = is_misaligned};
-    return rates.matmul_flops_per_second(shape, Dtype::kBf16, false);
-  };
-  EXPECT_NEAR(rate(64, 1023, true) / rate(1, 64 * 1023, true), 1, 0.1);
-  EXPECT_NEAR(rate(64, 1024, true) / rate(64, 1024, false), 0.13, 1e-9);
+// 16 heads of 108 elements of 16 bits, which are no multiple of 16 bytes: the fp32 units of an
+// A100, which load single elements and are not slowed once more.
+TEST(GpuRates, OfABatchOfMisalignedProductsAreThoseOfTheFp32Units) {
+  const GpuRates rates(*find_gpu("a100-sxm-80"), nullptr);
+  MatmulShape shape{.batch = 16, .m = 2048, .n = 2048, .k = 108, .is_misaligned = true};
+  const double misaligned = rates.matmul_flops_per_second(shape, Dtype::kFp16, false);
+  shape.is_misaligned = false;
+  EXPECT_EQ(misaligned, rates.matmul_flops_per_second(shape, Dtype::kFp32, false));
+  EXPECT_NEAR(
+      misaligned / rates.matmul_flops_per_second(shape, Dtype::kFp16, false), 19.5 / 312, 1e-9);
 }
 
 // SIMT kernels load single elements.
