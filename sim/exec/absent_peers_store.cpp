@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <torch/csrc/distributed/c10d/exception.h>
-#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
