@@ -66,7 +66,7 @@ void check_eight_bit_gpu(Rules& rules) {
                     (capability >= kFirstOfBlocks && capability < kFirstWithoutBlocks),
                 "the GPU has no 8-bit products with a scale for each 32 elements",
                 fmt::format("{}, cluster.gpu = {}", fp8_recipe_of(plan), plan.cluster.gpu),
-                "use a B200, GB200 or B300, or --fp8-recipe tensorwise");
+                "use a B200, GB200, B300 or GB300, or --fp8-recipe tensorwise");
 }
 
 /// assert_dim_for_fp8_exec in transformer_engine/pytorch/utils.py; is_quantizable in

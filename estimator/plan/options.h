@@ -157,7 +157,7 @@ void visit_fields(Visitor& visit, ModelConfig& model) {
        {{"--mtp-num-layers"}}});
   visit("mtp_loss_scaling_factor",
         model.mtp_loss_scaling_factor,
-        {"weight of the mean of their losses", {{"--mtp-loss-scaling-factor"}}});
+        {"MTP: weight of the mean of its layers' losses", {{"--mtp-loss-scaling-factor"}}});
 }
 
 template <class Visitor>
@@ -416,8 +416,8 @@ void visit_fields(Visitor& visit, TrainingConfig& training) {
          {{"--global-batch-size,--gbs"}}});
   visit("gradient_accumulation_steps",
         training.gradient_accumulation_steps,
-        {"micro-batches of a step on each data rank, another way to say the global batch; auto: as "
-         "the global batch has",
+        {"micro-batches of a step on each data rank, another way to say the global batch; auto: "
+         "follows from the global batch",
          kSize,
          {{"--gradient-accumulation-steps"}}});
   visit("sequence_length",
@@ -475,7 +475,7 @@ void visit_fields(Visitor& visit, TrainingConfig& training) {
          {{"--optimizer-offload-fraction"}}});
   visit("use_precision_aware_optimizer",
         training.use_precision_aware_optimizer,
-        {"on with --optimizer-cpu-offload; not supported without it",
+        {"accepted with --optimizer-cpu-offload, which turns it on; else not supported",
          {{"--use-precision-aware-optimizer", "true"}}});
   visit("overlap_cpu_optimizer_d2h_h2d",
         training.overlap_cpu_optimizer_d2h_h2d,
@@ -578,7 +578,9 @@ void visit_fields(Visitor& visit, TrainingConfig& training) {
   visit("bias_dropout_fusion",
         training.bias_dropout_fusion,
         {"megatron-lm: one kernel for bias, dropout and residual",
-         {{"--no-bias-dropout-fusion", "false", "bias, dropout and residual are kernels"}}});
+         {{"--no-bias-dropout-fusion",
+           "false",
+           "bias, dropout and residual are kernels of their own"}}});
   visit("masked_softmax_fusion",
         training.masked_softmax_fusion,
         {"megatron-lm: one kernel for scale, mask and softmax, in its own layers (local)",
@@ -590,7 +592,9 @@ void visit_fields(Visitor& visit, TrainingConfig& training) {
   visit("rms_norm_fusion",
         training.rms_norm_fusion,
         {"torchtitan and plain: RMSNorm is one kernel (transformers: never)",
-         {{"--no-rms-norm-fusion", "false", "it is several, as in TorchTitan until March 2025"}}});
+         {{"--no-rms-norm-fusion",
+           "false",
+           "RMSNorm is several kernels, as in TorchTitan until March 2025"}}});
   visit("attention_mask_in_dataloader",
         training.attention_mask_in_dataloader,
         {"megatron-lm: each micro-batch carries its attention mask [b, 1, s, s]; auto: on there",
@@ -628,8 +632,8 @@ void visit_fields(Visitor& visit, TrainingConfig& training) {
           {"--no-moe-grouped-gemm", "false", "experts run one after another"}}});
   visit("moe_expert_capacity_factor",
         training.moe_expert_capacity_factor,
-        {"capacity of an expert for the tokens of a rank, as a factor of the mean; more are "
-         "dropped; auto: none are",
+        {"capacity of an expert for the tokens of a rank, as a factor of the mean; further tokens "
+         "are dropped; auto: no token is dropped",
          {{"--moe-expert-capacity-factor"}}});
   visit("moe_pad_expert_input_to_capacity",
         training.moe_pad_expert_input_to_capacity,

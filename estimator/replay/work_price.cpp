@@ -173,7 +173,8 @@ class PriceList {
     if (work.dtype.starts_with("Float8")) {
       return rates_.float8_flops_per_second(shape, scaling_of(work.scale_mode));
     }
-    if (is_one_of(work.dtype, {"Double", "ComplexDouble"})) return rates_.flops_per_second_as_bf16(peak.fp64, shape);
+    if (is_one_of(work.dtype, {"Double", "ComplexDouble"}))
+      return rates_.flops_per_second_as_bf16(peak.fp64, shape);
     if (work.dtype == "Char") return rates_.flops_per_second_as_bf16(peak.int8, shape);
     if (!is_one_of(work.dtype, {"Float", "ComplexFloat"})) return 0;
     return work.uses_tf32 ? rates_.flops_per_second_as_bf16(peak.tf32, shape)

@@ -264,7 +264,7 @@ Command add_comm_command(CLI::App& root) {
   options->step_factor = "2";
   size("-b,--minbytes", options->min_bytes, "smallest size: 8, 64K, 1M");
   size("-e,--maxbytes", options->max_bytes, "largest size: 8G");
-  app->add_option("-f,--stepfactor", options->step_factor, "from one size to the next")
+  app->add_option("-f,--stepfactor", options->step_factor, "factor from one size to the next")
       ->type_name("N")
       ->group("Sizes")
       ->capture_default_str();

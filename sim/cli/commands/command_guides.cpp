@@ -78,6 +78,7 @@ std::vector<CommandGuide> make_guides() {
       {"calibrate", {}, {"onerank calibrate --output this-gpu.json"}},
       {"verify",
        {"--model",
+        "--gpu",
         "--gpus",
         "--tp",
         "--pp",

@@ -385,7 +385,7 @@ Command add_estimate_command(CLI::App& root) {
       ->group("Output");
   app->add_option("--decode-tokens",
                   options->decode_tokens,
-                  "the same, and the keys and values of so many tokens that are decoded: 8k")
+                  "as --formulas, with the keys and values of so many decoded tokens: 8k")
       ->type_name("N")
       ->group("Output");
   app->add_flag("--exit-zero", options->exit_zero, "exit with 0 even if the plan does not fit")

@@ -250,7 +250,7 @@ Command add_list_command(CLI::App& root) {
   options->format.add_to(*app);
   app->add_option("--check",
                   options->checked_python,
-                  "of torch: what `exec` lacks to run programs of this Python")
+                  "with torch: what `exec` lacks to run programs of this Python")
       ->type_name("PYTHON");
   return {app,
           [options](const Environment& environment) { return run_list(*options, environment); }};

@@ -66,7 +66,7 @@ Command add_roofline_command(CLI::App& root) {
       "roofline", "what bounds the step: kernels by operator, module and phase, and hotspots");
   const auto options = std::make_shared<RooflineOptions>();
   options->format.add_to(*app);
-  app->add_option("--output", options->output, "write it as JSON")
+  app->add_option("--output", options->output, "write the roofline as JSON")
       ->type_name("FILE")
       ->group("Output");
   options->job.add_to(*app);
