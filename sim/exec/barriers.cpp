@@ -42,7 +42,7 @@ void pass_barrier(const BarrierCall& call) {
 void pass_if_barrier(const onerank_nccl_call& call) {
   constexpr uint64_t kMostBytes = 8;  // ProcessGroupNCCL::barrier reduces one number
   if (call.bytes > kMostBytes || std::string_view(call.kind) != "all_reduce") return;
-  const auto group = calling_group();
+  const auto group = calling_group(call);
   if (!group || group->collective != "barrier") return;
   const auto member = static_cast<size_t>(call.rank);
   if (member >= group->ranks.size()) return;

@@ -3,9 +3,12 @@
 #include <c10/util/ThreadLocalDebugInfo.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <iterator>
 #include <torch/csrc/distributed/c10d/ParamCommsUtils.hpp>
 #include <utility>
+
+#include "sim/exec/settings.h"
 
 namespace sim {
 namespace {
@@ -57,16 +60,14 @@ int64_t stride_of(const std::vector<int64_t>& ranks) {
   return stride;
 }
 
-/// Fills in what is told of the group.
-void place(estimator::CommunicatorRecord& communicator, const torch::ParamCommsDebugInfo& told) {
-  communicator.name = told.getProcessGroupDesc();
-  communicator.first_rank = told.getGlobalRankStart();
-  communicator.rank_stride = told.getGlobalRankStride();
-  if (!communicator.name.empty() || communicator.first_rank >= 0) return;
-  const MadeGroup made = made_groups().named(told.getProcessGroupName());
-  communicator.name = made.description;
-  communicator.rank_stride = stride_of(made.ranks);
-  if (communicator.rank_stride > 0) communicator.first_rank = made.ranks.front();
+/// torch makes a communicator for each two members that send and receive outside of a batch, and
+/// tells of a message which member of the group the other one is.
+std::vector<int64_t> pair_of(const std::vector<int64_t>& ranks, int other) {
+  const char* const own = std::getenv(kExecWantedRankVariable);
+  if (own == nullptr || other < 0 || other >= static_cast<int>(ranks.size())) return {};
+  std::vector<int64_t> pair = {std::strtoll(own, nullptr, 10), ranks[static_cast<size_t>(other)]};
+  std::sort(pair.begin(), pair.end());
+  return pair;
 }
 
 }  // namespace
@@ -76,17 +77,22 @@ void group_made(const std::string& name, std::string description, std::vector<in
   made_groups().add(name, {std::move(description), std::move(ranks)});
 }
 
-std::optional<CallingGroup> calling_group() {
+std::optional<CallingGroup> calling_group(const onerank_nccl_call& call) {
   const auto* told = told_group();
   if (told == nullptr) return std::nullopt;
   CallingGroup group{.name = told->getProcessGroupName(),
                      .description = told->getProcessGroupDesc(),
                      .collective = told->getCollectiveName(),
                      .ranks = told->getGroupRanks()};
-  if (!group.ranks.empty()) return group;
-  MadeGroup made = made_groups().named(group.name);
-  group.description = std::move(made.description);
-  group.ranks = std::move(made.ranks);
+  if (group.ranks.empty()) {
+    MadeGroup made = made_groups().named(group.name);
+    group.description = std::move(made.description);
+    group.ranks = std::move(made.ranks);
+  }
+  constexpr int kPair = 2;
+  if (call.size == kPair && group.ranks.size() > kPair) {
+    group.ranks = pair_of(group.ranks, told->getRank());
+  }
   return group;
 }
 
@@ -106,7 +112,11 @@ void CollectiveLog::add(const onerank_nccl_call& call, bool in_iteration) {
   communicator.name = call.communicator_name;
   communicator.size = call.size;
   communicator.rank = call.rank;
-  if (const auto* told = told_group()) place(communicator, *told);
+  if (auto group = calling_group(call)) {
+    communicator.name = std::move(group->description);
+    communicator.rank_stride = stride_of(group->ranks);
+    communicator.first_rank = communicator.rank_stride > 0 ? group->ranks.front() : -1;
+  }
   Count& count = calls_[{
       call.communicator, call.kind, call.dtype, static_cast<int64_t>(call.bytes), call.peer}];
   ++count.total;

@@ -14,14 +14,15 @@
 
 namespace sim {
 
-/// The process group whose collective this thread is running.
+/// The process group whose collective this thread is running, or the two of its members that send
+/// and receive over a communicator of their own.
 struct CallingGroup {
   std::string name;            ///< the same in every rank
   std::string description;     ///< for the user
   std::string collective;      ///< torch's name of what it runs: "all_to_allv"
   std::vector<int64_t> ranks;  ///< of the world
 };
-std::optional<CallingGroup> calling_group();
+std::optional<CallingGroup> calling_group(const onerank_nccl_call& call);
 
 /// torch.distributed made a group. torch's process group for NCCL from 2.15 on tells its name
 /// alone; the rest of calling_group() is then what was told here. Thread-safe.

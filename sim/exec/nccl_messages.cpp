@@ -112,7 +112,7 @@ void NcclMessages::called(const onerank_nccl_call& call, const VirtualGpu& gpu) 
   const bool is_answered_alone = is_reduction(kind) || kind == "all_to_all";
   if (!has_whole_numbers(call) && !is_answered_alone) return;
   if (!gathers && !is_small(call.bytes)) return;
-  const auto group = calling_group();
+  const auto group = calling_group(call);
   if (!group || group->collective == "barrier") return;
   if (is_answered_alone) {
     if (gpu.peek(call.buffers[0], call.bytes, nullptr) != 0) note_copies(call.kind, call, *group);
@@ -321,6 +321,16 @@ void NcclMessages::settle_all(const VirtualGpu& gpu, const Refuse& refuse) {
                              : answer.why_not));
     }
   }
+}
+
+bool NcclMessages::reads_any_awaited(const onerank_nccl_call& call) const {
+  if (std::string_view(call.kind) == "recv") return false;
+  const auto* const begin = static_cast<const char*>(call.buffers[0]);
+  const std::lock_guard lock(mutex_);
+  return std::any_of(awaited_.begin(), awaited_.end(), [&](const Awaited& one) {
+    const auto* const awaited = static_cast<const char*>(one.address);
+    return begin < awaited + one.bytes && awaited < begin + call.bytes;
+  });
 }
 
 void NcclMessages::forget_missing(const void* address, uint64_t bytes) {

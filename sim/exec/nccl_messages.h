@@ -45,6 +45,11 @@ class NcclMessages {
     if (is_waiting_) settle_all(gpu, refuse);
   }
 
+  /// Whether the call reads what was noted: as on a GPU it then follows what it waits for.
+  bool reads_awaited(const onerank_nccl_call& call) const {
+    return is_waiting_ && reads_any_awaited(call);
+  }
+
   /// A kernel wrote to this memory, or it was given to somebody else: no message is missing there
   /// any more.
   void written(const void* address, uint64_t bytes) {
@@ -107,6 +112,7 @@ class NcclMessages {
                              const VirtualGpu& gpu);
 
   void forget_missing(const void* address, uint64_t bytes);
+  bool reads_any_awaited(const onerank_nccl_call& call) const;
   void settle_all(const VirtualGpu& gpu, const Refuse& refuse);
 
   std::atomic<bool> is_waiting_ = false;

@@ -359,6 +359,7 @@ void ProgramRecorder::collective_called(const onerank_nccl_call& call) {
   }
   collectives_.add(call, recording_);
   tell_tracker([&] { pass_if_barrier(call); });
+  if (messages_.reads_awaited(call)) settle_messages();
   if (gpu_ && settings_.record) tell_tracker([&] { messages_.called(call, gpu_); });
   if (gpu_) tell_tracker([&] { trace_.nccl_called(call, gpu_.stream_number(call.stream)); });
 }

@@ -54,6 +54,20 @@ else:
     if rank < ranks - 1:
         dist.send_object_list([(2, rank + 1)], dst=after)
 
+    # Over communicators of two ranks each, and sent on as it came.
+    lowest = torch.full((1,), 7 - rank, dtype=torch.int32, device="cuda")
+    if rank > 0:
+        said = torch.zeros_like(lowest)
+        dist.recv(said, before)
+        lowest = torch.minimum(lowest, said) if rank == ranks - 1 else lowest
+    if rank < ranks - 1:
+        dist.send(lowest, after)
+        dist.recv(lowest, after)
+    if rank > 0:
+        assert said.item() == 8 - rank, said
+        dist.send(lowest, before)
+    assert lowest.item() == 8 - ranks, lowest
+
     # What a kernel computes, no rank knows.
     random = torch.randperm(2, device="cuda")
     dist.broadcast(random, src=0)
