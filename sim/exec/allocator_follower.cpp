@@ -111,9 +111,9 @@ std::optional<FailedRequest> AllocatorFollower::first_failure() const {
 
 /// The entry tells what is about to change, but for a free, which has been counted.
 void AllocatorFollower::changes(const Entry& entry) {
-  // It changes nothing. torch 2.15's NCCL takes one of every device before the program uses its
-  // own.
-  if (entry.action_ == Entry::SNAPSHOT) return;
+  // A snapshot changes nothing (torch 2.15's NCCL takes one of every device before the program uses
+  // its own), nor do the notes about blocks that torch 2.15 added behind OOM.
+  if (entry.action_ == Entry::SNAPSHOT || entry.action_ > Entry::OOM) return;
   on_change_(entry);
   if (!is_followed(entry)) {
     const int64_t reserved_bytes = stats_of(entry.device_).reserved_bytes[kAllPools].current;

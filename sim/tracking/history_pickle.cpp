@@ -37,6 +37,8 @@ const char* action_name(AllocatorEvent::Action action) {
       return "snapshot";
     case AllocatorEvent::OOM:
       return "oom";
+    default:
+      break;
   }
   throw std::logic_error("an allocator event without a name");
 }

@@ -23,7 +23,6 @@ namespace onerank_data {
 extern const std::string_view import_megatron_json;
 extern const std::string_view import_megatron_defaults_json;
 extern const std::string_view import_megatron_programs_json;
-extern const std::string_view import_environment_json;
 extern const std::string_view import_vocabularies_json;
 }  // namespace onerank_data
 
@@ -75,8 +74,7 @@ const KeyTable& megatron_table() {
       .rows =
           [] {
             auto rows = read_key_rows(onerank_data::import_megatron_json, "megatron.json");
-            const auto variables =
-                read_key_rows(onerank_data::import_environment_json, "environment.json");
+            const std::vector<KeyRow>& variables = environment_rows();
             rows.insert(rows.end(), variables.begin(), variables.end());
             return rows;
           }(),

@@ -9,7 +9,6 @@
 
 namespace onerank_data {
 extern const std::string_view import_axolotl_json;
-extern const std::string_view import_environment_json;
 extern const std::string_view import_llama_factory_json;
 extern const std::string_view import_trainer_json;
 extern const std::string_view import_trainer_defaults_json;
@@ -93,7 +92,7 @@ KeyTable trainer_table(const std::string& program) {
     add_rows(onerank_data::import_llama_factory_json, "llama_factory.json", table.rows);
   }
   add_rows(onerank_data::import_trainer_json, "trainer.json", table.rows);
-  add_rows(onerank_data::import_environment_json, "environment.json", table.rows);
+  table.rows.insert(table.rows.end(), environment_rows().begin(), environment_rows().end());
   table.defaults = estimator::read_database<DefaultRow>(onerank_data::import_trainer_defaults_json,
                                                         "trainer_defaults.json");
   return table;

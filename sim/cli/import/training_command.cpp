@@ -157,6 +157,11 @@ LaunchedCluster launched_cluster(const Job& job, const TrainingCommand& training
   return cluster;
 }
 
+const std::vector<KeyRow>& environment_rows() {
+  static const auto rows = read_key_rows(onerank_data::import_environment_json, "environment.json");
+  return rows;
+}
+
 const std::vector<std::string>& job_variables() {
   static const auto names = [] {
     std::vector<std::string> all;

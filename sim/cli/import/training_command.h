@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/cli/import/key_table.h"
 #include "sim/cli/import/launcher_words.h"
 #include "sim/cli/import/shell_script.h"
 #include "sim/cli/import/source_entry.h"
@@ -66,6 +67,8 @@ Job read_job(const std::string& text, const std::string& origin, const ScriptFin
 /// The machines of the job, of srun and of the training's launcher.
 LaunchedCluster launched_cluster(const Job& job, const TrainingCommand& training);
 
+/// What a plan takes from the variables of a job, with normal keys (data/environment.json).
+const std::vector<KeyRow>& environment_rows();
 /// The variables of a job that a plan has keys for, by their own names.
 const std::vector<std::string>& job_variables();
 void add_job_variables(const ShellScript& script,
