@@ -29,7 +29,7 @@ struct Copies {
   double optimizer = 0;
 };
 
-double elements_of(const std::vector<int64_t>& shape) {
+double count_elements(const std::vector<int64_t>& shape) {
   return std::accumulate(shape.begin(), shape.end(), 1.0, std::multiplies<>());
 }
 
@@ -37,7 +37,7 @@ double elements_of(const std::vector<int64_t>& shape) {
 double shared_elements(const ParametersRecord& parameters) {
   double elements = 0;
   for (const ParameterRecord& parameter : parameters.tensors) {
-    if (parameter.shared_copy) elements += elements_of(parameter.shape);
+    if (parameter.shared_copy) elements += count_elements(parameter.shape);
   }
   return elements;
 }

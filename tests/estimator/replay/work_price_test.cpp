@@ -71,6 +71,7 @@ TEST_F(WorkPriceTest, OfSinglePrecisionIsNotThatOfUnalignedTensorCores) {
     work.shapes = {{1, 700, words, 200}};
     work.flops = 2.0 * 700 * 200 * static_cast<double>(words);
     work.uses_tf32 = uses_tf32;
+    work.is_misaligned = words * (std::string(dtype) == "Float" ? 4 : 2) % 16 != 0;
     return price(work).seconds - launch();
   };
   EXPECT_NEAR(seconds(18334, "Float", false) / seconds(18332, "Float", false), 1, 0.01);

@@ -256,8 +256,9 @@ TEST(SearchToType, TakesOverWhatWasSaid) {
       .context = {}};
   EXPECT_EQ(search_to_type(spec, resolve_plan(spec), 32),
             "onerank search --model llama3-70b --gpu h100 --seq 4096 --gbs 32 --max-gpus 32");
-  const PlanSpec uneven = spec.with({{"model", "deepseek-v3"}});  // dense layers before the others
-  EXPECT_EQ(search_to_type(uneven, resolve_plan(uneven), 32), "");
+  const PlanSpec experts = spec.with({{"model", "deepseek-v3"}});  // dense layers before the others
+  EXPECT_EQ(search_to_type(experts, resolve_plan(experts), 32),
+            "onerank search --model deepseek-v3 --gpu h100 --seq 4096 --gbs 32 --max-gpus 32");
 }
 
 TEST(Advice, SaysHowMuchIsMissingWhereNothingFits) {

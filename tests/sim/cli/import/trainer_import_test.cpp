@@ -49,7 +49,7 @@ class TrainerImport : public testing::Test {
   fs::path folder_;
 };
 
-Names techniques_of(const ImportedPlan& plan) {
+Names named_techniques(const ImportedPlan& plan) {
   Names names;
   for (const UsedTechnique& used : plan.techniques) names.push_back(used.technique->name);
   return names;
@@ -66,7 +66,7 @@ TEST_F(TrainerImport, ReadsACommandWithItsDeepspeedFile) {
       clm("--gradient_accumulation_steps 8 --bf16 True --gradient_checkpointing "
           "--deepspeed ds_z3.json --learning_rate 1e-5 --do_train --output_dir out",
           "torchrun --nnodes 2 --nproc_per_node 8");
-  EXPECT_THAT(techniques_of(plan), IsEmpty());
+  EXPECT_THAT(named_techniques(plan), IsEmpty());
   EXPECT_TRUE(plan.unknown.empty());
   EXPECT_EQ(said_key(plan, "model"), "llama3.1-8b");
   EXPECT_EQ(said_key(plan, "training.framework"), "deepspeed");
@@ -96,14 +96,14 @@ resume_from_checkpoint: null
 )";
   const ImportedPlan plan = imported(text, "examples/train/full.yaml");
   EXPECT_EQ(plan.program, "LLaMA-Factory");
-  EXPECT_THAT(techniques_of(plan), IsEmpty());
+  EXPECT_THAT(named_techniques(plan), IsEmpty());
   EXPECT_EQ(said_key(plan, "parallelism.zero_stage"), 3);
   EXPECT_EQ(said_key(plan, "training.sequence_length"), 2048);  // the default of cutoff_len
   EXPECT_EQ(said_key(plan, "training.recompute"), "full");      // and it always recomputes
   const ImportedPlan lost = imported(text, "full.yaml");
-  EXPECT_THAT(techniques_of(lost), IsEmpty());  // the path begins in the same folder
+  EXPECT_THAT(named_techniques(lost), IsEmpty());  // the path begins in the same folder
   write("examples/ds.json", "{}");
-  EXPECT_EQ(techniques_of(imported(text, "full.yaml")), Names{"another-file"});
+  EXPECT_EQ(named_techniques(imported(text, "full.yaml")), Names{"another-file"});
 }
 
 TEST_F(TrainerImport, TellsTheTypesOfParametersAndComputation) {
@@ -124,18 +124,18 @@ TEST_F(TrainerImport, TellsTheTypesOfParametersAndComputation) {
 TEST_F(TrainerImport, TellsTheVersionsAndWaysOfFsdp) {
   const ImportedPlan second = clm("--fsdp \"full_shard auto_wrap\" --bf16");
   EXPECT_EQ(said_key(second, "parallelism.zero_stage"), 3);
-  EXPECT_THAT(techniques_of(second), IsEmpty());
+  EXPECT_THAT(named_techniques(second), IsEmpty());
   EXPECT_EQ(said_key(clm("--fsdp \"shard_grad_op auto_wrap\""), "parallelism.zero_stage"), 2);
-  EXPECT_EQ(techniques_of(clm("--fsdp \"full_shard offload\"")), Names{"fsdp-offload"});
-  EXPECT_EQ(techniques_of(clm("--fsdp hybrid_shard")), Names{"hsdp"});
+  EXPECT_EQ(named_techniques(clm("--fsdp \"full_shard offload\"")), Names{"fsdp-offload"});
+  EXPECT_EQ(named_techniques(clm("--fsdp hybrid_shard")), Names{"hsdp"});
   // An argument that only transformers 4 has.
-  EXPECT_EQ(techniques_of(clm("--fsdp full_shard --fsdp_transformer_layer_cls_to_wrap X")),
+  EXPECT_EQ(named_techniques(clm("--fsdp full_shard --fsdp_transformer_layer_cls_to_wrap X")),
             Names{"fsdp1"});
-  EXPECT_EQ(techniques_of(clm("--fsdp full_shard --fsdp_config '{\"fsdp_version\": 1}'")),
+  EXPECT_EQ(named_techniques(clm("--fsdp full_shard --fsdp_config '{\"fsdp_version\": 1}'")),
             Names{"fsdp1"});
   write("fsdp.json", R"({"version": 2, "reshard_after_forward": false})");
   const ImportedPlan kept = clm("--fsdp full_shard --fsdp_config fsdp.json");
-  EXPECT_THAT(techniques_of(kept), IsEmpty());
+  EXPECT_THAT(named_techniques(kept), IsEmpty());
   EXPECT_EQ(said_key(kept, "parallelism.zero_stage"), 2);
 }
 
@@ -149,7 +149,7 @@ fsdp_config:
   fsdp_reshard_after_forward: true
 )");
   const ImportedPlan plan = clm("", "accelerate launch --config_file fsdp2.yaml");
-  EXPECT_THAT(techniques_of(plan), IsEmpty());
+  EXPECT_THAT(named_techniques(plan), IsEmpty());
   EXPECT_EQ(said_key(plan, "parallelism.zero_stage"), 3);
   EXPECT_EQ(said_key(plan, "training.dtype"), "bf16");
   EXPECT_EQ(said_key(plan, "cluster.nodes"), 2);
@@ -161,7 +161,7 @@ fsdp_config:
   EXPECT_EQ(said_key(flags, "parallelism.zero_stage"), 2);
   EXPECT_EQ(said_key(flags, "training.dtype"), "fp16");
   EXPECT_EQ(said_key(flags, "cluster.gpus_per_node"), 4);
-  EXPECT_THAT(techniques_of(clm("", "accelerate launch --config_file none.yaml")),
+  EXPECT_THAT(named_techniques(clm("", "accelerate launch --config_file none.yaml")),
               Contains("another-file"));
 }
 
@@ -181,15 +181,15 @@ TEST_F(TrainerImport, CountsTheGpusOfEachLauncher) {
 }
 
 TEST_F(TrainerImport, NamesWhatIsNotModelled) {
-  EXPECT_EQ(techniques_of(clm("--use_peft --lora_r 16")), Names{"adapters"});
-  EXPECT_EQ(techniques_of(clm("--lora_r 16 --use_peft False")), Names{});
-  EXPECT_EQ(techniques_of(clm("--optim adamw_torch_fused")), Names{});
-  EXPECT_EQ(techniques_of(clm("--optim adamw_torch")), Names{"optimizer-kernels"});
-  EXPECT_EQ(techniques_of(clm("--optim adamw_bnb_8bit")), Names{"optimizer"});
-  EXPECT_EQ(techniques_of(clm("--use_liger_kernel true")), Names{"liger"});
-  EXPECT_EQ(techniques_of(clm("--attn_implementation eager")), Names{"eager-attention"});
-  EXPECT_EQ(techniques_of(clm("--tf32 True")), Names{"tf32"});
-  EXPECT_EQ(techniques_of(clm("--bf16 --tf32 True")), Names{});
+  EXPECT_EQ(named_techniques(clm("--use_peft --lora_r 16")), Names{"adapters"});
+  EXPECT_EQ(named_techniques(clm("--lora_r 16 --use_peft False")), Names{});
+  EXPECT_EQ(named_techniques(clm("--optim adamw_torch_fused")), Names{});
+  EXPECT_EQ(named_techniques(clm("--optim adamw_torch")), Names{"optimizer-kernels"});
+  EXPECT_EQ(named_techniques(clm("--optim adamw_bnb_8bit")), Names{"optimizer"});
+  EXPECT_EQ(named_techniques(clm("--use_liger_kernel true")), Names{"liger"});
+  EXPECT_EQ(named_techniques(clm("--attn_implementation eager")), Names{"eager-attention"});
+  EXPECT_EQ(named_techniques(clm("--tf32 True")), Names{"tf32"});
+  EXPECT_EQ(named_techniques(clm("--bf16 --tf32 True")), Names{});
   EXPECT_EQ(said_key(clm("--attn_implementation flash_attention_2"), "training.attention"),
             "flash");
   const ImportedPlan odd = clm("--no_such_argument 3");
@@ -205,12 +205,12 @@ TEST_F(TrainerImport, KnowsTheDefaultsOfTrl) {
       "Qwen/Qwen2.5-0.5B --dataset_name x --learning_rate 1e-5 ";
   const ImportedPlan plan = imported(start + "--loss_type nll\n");
   EXPECT_EQ(plan.program, "trl");
-  EXPECT_THAT(techniques_of(plan), IsEmpty());
+  EXPECT_THAT(named_techniques(plan), IsEmpty());
   EXPECT_EQ(said_key(plan, "training.sequence_length"), 1024);
   EXPECT_EQ(said_key(plan, "training.micro_batch_size"), 8);
   EXPECT_EQ(said_key(plan, "training.recompute"), "full");
   EXPECT_EQ(said_key(plan, "training.dtype"), "bf16");
-  EXPECT_EQ(techniques_of(imported(start + "\n")), Names{"chunked-loss"});
+  EXPECT_EQ(named_techniques(imported(start + "\n")), Names{"chunked-loss"});
   const ImportedPlan other = imported(start + "--no_gradient_checkpointing --max_length 4096\n");
   EXPECT_TRUE(said_key(other, "training.recompute").is_null());
   EXPECT_EQ(said_key(other, "training.sequence_length"), 4096);
@@ -239,13 +239,13 @@ wandb_project:
 )";
   const ImportedPlan plan = imported(text, "fft.yaml");
   EXPECT_EQ(plan.program, "axolotl");
-  EXPECT_THAT(techniques_of(plan), IsEmpty());
+  EXPECT_THAT(named_techniques(plan), IsEmpty());
   EXPECT_TRUE(plan.unknown.empty());
   EXPECT_EQ(said_key(plan, "training.micro_batch_size"), 2);
   EXPECT_EQ(said_key(plan, "training.sequence_length"), 8192);
   EXPECT_EQ(said_key(plan, "training.attention"), "flash");
   EXPECT_EQ(said_key(plan, "parallelism.zero_stage"), 3);
-  EXPECT_EQ(techniques_of(imported(text + "adapter: qlora\nload_in_4bit: true\n", "fft.yaml")),
+  EXPECT_EQ(named_techniques(imported(text + "adapter: qlora\nload_in_4bit: true\n", "fft.yaml")),
             (Names{"adapters", "quantized-weights"}));
   // A command may name the file and change it.
   write("fft.yaml", text);
@@ -253,7 +253,7 @@ wandb_project:
   EXPECT_EQ(said_key(command, "training.micro_batch_size"), 1);
   EXPECT_EQ(said_key(command, "training.sequence_length"), 8192);
   const ImportedPlan lost = imported("# a file that is elsewhere\naxolotl train other.yaml\n");
-  ASSERT_EQ(techniques_of(lost), Names{"another-file"});
+  ASSERT_EQ(named_techniques(lost), Names{"another-file"});
   EXPECT_EQ(lost.techniques.front().uses.front().place, "train.sh:2");
 }
 
@@ -264,13 +264,14 @@ TEST_F(TrainerImport, NamesProgramsThatTrainOtherwise) {
   const auto of = [&](const std::string& command) {
     const ImportedPlan plan = imported(command + arguments);
     EXPECT_TRUE(plan.unknown.empty());
-    return techniques_of(plan);
+    return named_techniques(plan);
   };
   EXPECT_EQ(of("accelerate launch examples/scripts/dpo.py"), Names{"preference-training"});
   EXPECT_EQ(of("trl grpo"), Names{"reinforcement-learning"});
   EXPECT_EQ(of("deepspeed fastchat/train/train_lora.py"), Names{"adapters"});
   EXPECT_EQ(of("python run_mlm.py"), Names{"encoder-decoder"});
-  EXPECT_EQ(techniques_of(clm("--beta 0.1 --max_prompt_length 512")), Names{"preference-training"});
+  EXPECT_EQ(named_techniques(clm("--beta 0.1 --max_prompt_length 512")),
+            Names{"preference-training"});
 }
 
 TEST_F(TrainerImport, AsksForTheShapeOfAModelThatItDoesNotKnow) {
