@@ -6,7 +6,6 @@
 
 #include "estimator/base/errors.h"
 #include "estimator/base/fields.h"
-#include "estimator/base/json_value.h"
 #include "estimator/base/units.h"
 #include "estimator/cluster/training_estimate.h"
 #include "estimator/compute/model_flops.h"

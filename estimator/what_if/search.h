@@ -51,7 +51,7 @@ int64_t gpus_of_machine(const PlanSpec& spec);
 /// to 16 samples, and recompute. `listed` are axes whose values the user gave.
 std::vector<SearchAxis> search_axes(const PlanSpec& spec,
                                     int64_t gpus,
-                                    const std::vector<SearchAxis>& listed = {});
+                                    const std::vector<SearchAxis>& listed);
 
 /// Equal for layouts of the same search with the same pieces_of(), and made in less time.
 std::string quick_pieces_key(const Layout& layout);

@@ -524,6 +524,7 @@ ExitCode run_exec(const ExecOptions& options, const CLI::App& app, const Environ
   const std::vector<RankProfile> profiles =
       run_all(options, job, std::move(ranks), environment, interrupts);
   std::vector<int64_t> executed;
+  executed.reserve(profiles.size());
   for (const RankProfile& profile : profiles) executed.push_back(profile.rank);
   write_memory_files(job.memory_files, executed, job.memory_folder);
   report_profiles(options, profiles, run, detail);

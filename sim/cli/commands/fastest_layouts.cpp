@@ -70,6 +70,7 @@ void FastestLayouts::measure_layers(LayoutComposer& composer) {
     if (best == nullptr || is_faster_for_a_sample(plan, *best)) best = &plan;
   }
   std::vector<const Plan*> plans;
+  plans.reserve(fastest.size());
   for (const auto& [kind, plan] : fastest) plans.push_back(plan);
   const std::vector<estimator::LayerCost> costs = composer.layer_costs(plans, search_);
   auto cost = costs.begin();
@@ -153,6 +154,7 @@ std::vector<LayoutFamily*> FastestLayouts::wanted() const {
     return a.first < b.first;
   });
   std::vector<LayoutFamily*> families;
+  families.reserve(ordered.size());
   for (const auto& [nearest, family] : ordered) families.push_back(family);
   return families;
 }

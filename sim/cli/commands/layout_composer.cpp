@@ -172,6 +172,7 @@ std::vector<estimator::LayerCost> LayoutComposer::layer_costs(const std::vector<
                                                               Search& search) {
   std::vector<std::vector<PieceRun>> runs_of;
   std::vector<const PieceRun*> runs;
+  runs_of.reserve(plans.size());
   for (const Plan* plan : plans) runs_of.push_back(estimator::probe_runs(*plan));
   for (const auto& of_plan : runs_of) {
     for (const PieceRun& run : of_plan) runs.push_back(&run);

@@ -33,7 +33,7 @@ std::vector<std::string> paths_of(const std::vector<SearchAxis>& axes) {
 }
 
 TEST(Search, VariesWhatIsLeftOpen) {
-  EXPECT_THAT(paths_of(search_axes(open_spec(), 16)),
+  EXPECT_THAT(paths_of(search_axes(open_spec(), 16, {})),
               ElementsAre("parallelism.tensor",
                           "parallelism.zero_stage",
                           "training.micro_batch_size",
@@ -42,7 +42,7 @@ TEST(Search, VariesWhatIsLeftOpen) {
                           "parallelism.virtual_stages"));
   const PlanSpec fixed =
       open_spec({{"parallelism", {{"tensor", 2}}}, {"training", {{"recompute", "none"}}}});
-  EXPECT_THAT(paths_of(search_axes(fixed, 16)),
+  EXPECT_THAT(paths_of(search_axes(fixed, 16, {})),
               ElementsAre("parallelism.zero_stage",
                           "training.micro_batch_size",
                           "parallelism.pipeline",
@@ -51,7 +51,7 @@ TEST(Search, VariesWhatIsLeftOpen) {
 
 std::vector<Json> zero_stages_of(const char* framework) {
   const PlanSpec spec = open_spec({{"training", {{"framework", framework}}}});
-  for (const SearchAxis& axis : search_axes(spec, 16)) {
+  for (const SearchAxis& axis : search_axes(spec, 16, {})) {
     if (axis.path == "parallelism.zero_stage") return axis.values;
   }
   return {};
@@ -61,7 +61,7 @@ TEST(Search, VariesTheZeroStagesThatTheFrameworkHas) {
   EXPECT_EQ(zero_stages_of("megatron-lm"), (std::vector<Json>{0, 1}));
   EXPECT_EQ(zero_stages_of("plain"), (std::vector<Json>{0, 1, 2, 3}));
   // Without a framework stages 2 and 3 would be another one's.
-  for (const SearchAxis& axis : search_axes(open_spec(), 16)) {
+  for (const SearchAxis& axis : search_axes(open_spec(), 16, {})) {
     if (axis.path != "parallelism.zero_stage") continue;
     EXPECT_EQ(axis.values, (std::vector<Json>{0, 1}));
   }
@@ -81,21 +81,21 @@ TEST(Search, VariesListedValuesOfAnyKey) {
 TEST(Search, TriesContextRanksForLongSequencesAlone) {
   const PlanSpec lengthy = open_spec({{"training", {{"sequence_length", 32768}}},
                                       {"model", {{"max_position_embeddings", 32768}}}});
-  EXPECT_THAT(paths_of(search_axes(lengthy, 16)), testing::Contains("parallelism.context"));
+  EXPECT_THAT(paths_of(search_axes(lengthy, 16, {})), testing::Contains("parallelism.context"));
   const PlanSpec usual = open_spec(
       {{"training", {{"sequence_length", 4096}}}, {"model", {{"max_position_embeddings", 4096}}}});
-  for (const SearchAxis& axis : search_axes(usual, 16)) {
+  for (const SearchAxis& axis : search_axes(usual, 16, {})) {
     if (axis.path != "parallelism.context") continue;
     EXPECT_EQ(axis.values, (std::vector<Json>{1, 2}));
   }
-  EXPECT_THAT(paths_of(search_axes(usual, 16)), testing::Contains("parallelism.context"));
+  EXPECT_THAT(paths_of(search_axes(usual, 16, {})), testing::Contains("parallelism.context"));
 }
 
 TEST(Search, DividesLayersUnevenlyWhereTheFrameworkDoes) {
   const PlanSpec spec = open_spec({{"training", {{"framework", "nanotron"}}},
                                    {"parallelism", {{"tensor", 1}}},
                                    {"cluster", {{"gpus_per_node", 6}}}});
-  const std::vector<SearchAxis> axes = search_axes(spec, 6);
+  const std::vector<SearchAxis> axes = search_axes(spec, 6, {});
   std::set<int64_t> pipelines;
   for (const Layout& layout : allowed_layouts(spec, axes, 6).allowed) {
     pipelines.insert(layout.plan.parallelism.pipeline);
@@ -108,7 +108,7 @@ TEST(Search, CountsEmbeddingAndLossAsLayersWhereThatDividesThem) {
   const PlanSpec spec =
       open_spec({{"model", {{"num_layers", 14}}}, {"parallelism", {{"tensor", 1}}}});
   std::set<std::vector<int64_t>> divided;
-  for (const Layout& layout : allowed_layouts(spec, search_axes(spec, 8), 8).allowed) {
+  for (const Layout& layout : allowed_layouts(spec, search_axes(spec, 8, {}), 8).allowed) {
     const ParallelConfig& p = layout.plan.parallelism;
     if (p.pipeline == 4 && p.virtual_stages == 1) divided.insert(p.layers_per_stage);
   }
@@ -121,7 +121,7 @@ TEST(Search, CountsPredictionsOfMoreTokensAsLayersToo) {
       {{"model", {{"num_layers", 13}, {"mtp_num_layers", 1}, {"position_embedding", "rope"}}},
        {"parallelism", {{"tensor", 1}}}});
   std::set<std::vector<int64_t>> divided;
-  for (const Layout& layout : allowed_layouts(spec, search_axes(spec, 8), 8).allowed) {
+  for (const Layout& layout : allowed_layouts(spec, search_axes(spec, 8, {}), 8).allowed) {
     const ParallelConfig& p = layout.plan.parallelism;
     if (p.pipeline == 4 && p.virtual_stages == 1) divided.insert(p.layers_per_stage);
   }
@@ -130,7 +130,7 @@ TEST(Search, CountsPredictionsOfMoreTokensAsLayersToo) {
 
 TEST(Search, FillsTheWorldWithDataRanksAndCountsWhatTheRulesForbid) {
   const PlanSpec spec = open_spec();
-  const std::vector<SearchAxis> axes = search_axes(spec, 16);
+  const std::vector<SearchAxis> axes = search_axes(spec, 16, {});
   const Layouts layouts = allowed_layouts(spec, axes, 16);
   std::size_t all = 1;
   for (const SearchAxis& axis : axes) all *= axis.values.size();
@@ -149,7 +149,7 @@ TEST(Search, FillsTheWorldWithDataRanksAndCountsWhatTheRulesForbid) {
 TEST(Search, GivesPlansOfOneFamilyTheSameKey) {
   const PlanSpec spec = open_spec();
   std::map<std::string, std::string> pieces;
-  for (const Layout& layout : allowed_layouts(spec, search_axes(spec, 16), 16).allowed) {
+  for (const Layout& layout : allowed_layouts(spec, search_axes(spec, 16, {}), 16).allowed) {
     const auto [found, is_new] =
         pieces.try_emplace(quick_pieces_key(layout), pieces_of(layout.plan));
     EXPECT_EQ(found->second, pieces_of(layout.plan));
