@@ -167,20 +167,30 @@ void NcclMessages::say_own(const onerank_nccl_call& call,
                       .why = why_not_run(absent, call.size)});
 }
 
-/// Notes that what `rank` gives to an all-gather is awaited, if this rank is asked.
+/// What `rank` gives to an all-gather, which will lie at the address.
+NcclMessages::Awaited NcclMessages::gathered_from(const onerank_nccl_call& call,
+                                                  const CallingGroup& group,
+                                                  int64_t rank,
+                                                  void* address,
+                                                  uint64_t bytes) {
+  return {.name = peer_messages().next(gathered(call, group, rank)),
+          .own_rank = group.ranks[static_cast<size_t>(call.rank)],
+          .address = address,
+          .bytes = bytes,
+          .text = {},
+          .copy = {}};
+}
+
+/// Notes that it is awaited, if this rank is asked.
 void NcclMessages::await_copy(const onerank_nccl_call& call,
                               const CallingGroup& group,
                               int64_t rank,
                               void* address,
                               uint64_t bytes) {
-  PeerMessages& messages = peer_messages();
-  if (!messages.is_asked(rank)) return;
-  Awaited awaited{
-      .name = messages.next(gathered(call, group, rank)),
-      .own_rank = group.ranks[static_cast<size_t>(call.rank)],
-      .address = address,
-      .bytes = bytes,
-      .copy = AbsentAnswer{.kind = "all_gather", .group = group.description, .members = call.size}};
+  if (!peer_messages().is_asked(rank)) return;
+  Awaited awaited = gathered_from(call, group, rank, address, bytes);
+  awaited.copy =
+      AbsentAnswer{.kind = "all_gather", .group = group.description, .members = call.size};
   const std::lock_guard lock(mutex_);
   awaited_.push_back(std::move(awaited));
   is_waiting_ = true;
@@ -213,11 +223,8 @@ void NcclMessages::gather_from(const onerank_nccl_call& call,
   await_copy(call, group, rank, address, call.bytes);
   std::optional<Awaited> otherwise;
   if (!is_asked) {
-    otherwise = Awaited{.name = peer_messages().next(gathered(call, group, rank)),
-                        .own_rank = group.ranks[static_cast<size_t>(call.rank)],
-                        .address = address,
-                        .bytes = call.bytes,
-                        .text = described(call, group, rank)};
+    otherwise = gathered_from(call, group, rank, address, call.bytes);
+    otherwise->text = described(call, group, rank);
   }
   const std::lock_guard lock(mutex_);
   exchanged_.push_back({call.group, address, call.bytes, std::move(otherwise)});

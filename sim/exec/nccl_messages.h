@@ -91,6 +91,11 @@ class NcclMessages {
                const CallingGroup& group,
                uint64_t bytes,
                const VirtualGpu& gpu);
+  static Awaited gathered_from(const onerank_nccl_call& call,
+                               const CallingGroup& group,
+                               int64_t rank,
+                               void* address,
+                               uint64_t bytes);
   void await_copy(const onerank_nccl_call& call,
                   const CallingGroup& group,
                   int64_t rank,
