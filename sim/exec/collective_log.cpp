@@ -48,7 +48,7 @@ MadeGroups& made_groups() {
 
 /// A communicator is made of another one's while torch.distributed makes a group, or in the first
 /// collective of the group.
-thread_local int size_of_last_made = 0;
+thread_local int size_of_begun = 0;
 
 /// The distance between neighbours, or -1 where it differs.
 int64_t stride_of(const std::vector<int64_t>& ranks) {
@@ -72,10 +72,12 @@ std::vector<int64_t> pair_of(const std::vector<int64_t>& ranks, int other) {
 
 }  // namespace
 
-void group_made(const std::string& name, std::string description, std::vector<int64_t> ranks) {
-  size_of_last_made = static_cast<int>(ranks.size());
+void group_begins(const std::string& name, std::string description, std::vector<int64_t> ranks) {
+  size_of_begun = static_cast<int>(ranks.size());
   made_groups().add(name, {std::move(description), std::move(ranks)});
 }
+
+void group_is_made() { size_of_begun = 0; }
 
 std::optional<CallingGroup> calling_group(const onerank_nccl_call& call) {
   const auto* told = told_group();
@@ -98,7 +100,7 @@ std::optional<CallingGroup> calling_group(const onerank_nccl_call& call) {
 
 int calling_group_size() {
   const auto* group = told_group();
-  return group == nullptr ? size_of_last_made : group->getWorldSize();
+  return group == nullptr ? size_of_begun : group->getWorldSize();
 }
 
 bool is_reduction(std::string_view kind) {

@@ -24,12 +24,14 @@ struct CallingGroup {
 };
 std::optional<CallingGroup> calling_group(const onerank_nccl_call& call);
 
-/// torch.distributed made a group. torch's process group for NCCL from 2.15 on tells its name
-/// alone; the rest of calling_group() is then what was told here. Thread-safe.
-void group_made(const std::string& name, std::string description, std::vector<int64_t> ranks);
+/// torch.distributed begins to make a group. torch's process group for NCCL from 2.15 on tells its
+/// name alone; the rest of calling_group() is then what was told here. Thread-safe.
+void group_begins(const std::string& name, std::string description, std::vector<int64_t> ranks);
+/// The group that this thread began is made.
+void group_is_made();
 
-/// Size of the process group whose collective this thread is running, else of the one that it made
-/// last; 0 if there is none.
+/// Size of the process group whose collective this thread is running, else of the one that it is
+/// making; 0 if there is none.
 int calling_group_size();
 
 /// Of a kind of collective, as in estimator::CollectiveKind.

@@ -132,12 +132,14 @@ void onerank_exec_is_rank(int64_t rank, int64_t world_size) {
   if (recorder != nullptr) recorder->rank_told(rank, world_size);
 }
 
-void onerank_exec_group_made(const char* name,
-                             const char* description,
-                             const int64_t* ranks,
-                             int64_t size) {
-  sim::group_made(name, description, {ranks, ranks + size});
+void onerank_exec_group_begins(const char* name,
+                               const char* description,
+                               const int64_t* ranks,
+                               int64_t size) {
+  sim::group_begins(name, description, {ranks, ranks + size});
 }
+
+void onerank_exec_group_is_made() { sim::group_is_made(); }
 
 void onerank_exec_leave_out() {
   if (recorder != nullptr) recorder->leave_out();

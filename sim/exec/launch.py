@@ -28,18 +28,22 @@ def watch(rank, folder, deadline, recorder_path):
         made.is_of_onerank = True
         setattr(owner, name, made)
 
-    def tell_group(told, ranks):
+    def make_told(told, ranks, make):
         """`told`: the arguments by which torch.distributed makes the group of these ranks of the world."""
         name, description = (str(told.get(key) or "undefined") for key in ("group_name", "group_desc"))
         numbers = (ctypes.c_int64 * len(ranks))(*ranks)
-        group_made = ctypes.PyDLL(recorder_path).onerank_exec_group_made
-        group_made(name.encode(), description.encode(), numbers, ctypes.c_int64(len(ranks)))
+        recorder = ctypes.PyDLL(recorder_path)
+        recorder.onerank_exec_group_begins(name.encode(), description.encode(), numbers, ctypes.c_int64(len(ranks)))
+        try:
+            return make()
+        finally:
+            recorder.onerank_exec_group_is_made()
 
     def told_split(real):
         def split_group(parent, ranks, *arguments, **named):
             of_parent = module("distributed_c10d").get_process_group_ranks(parent)
-            tell_group(named, [of_parent[rank] for rank in ranks])
-            return real(parent, ranks, *arguments, **named)
+            return make_told(named, [of_parent[rank] for rank in ranks],
+                             lambda: real(parent, ranks, *arguments, **named))
 
         return split_group
 
@@ -55,8 +59,8 @@ def watch(rank, folder, deadline, recorder_path):
                 sys.stderr.flush()
                 os._exit(0)
             told = inspect.signature(real).bind(size, own_rank, ranks_of_group, *arguments, **named).arguments
-            tell_group(told, ranks_of_group or range(size))
-            return real(size, own_rank, ranks_of_group, *arguments, **named)
+            return make_told(told, ranks_of_group or range(size),
+                             lambda: real(size, own_rank, ranks_of_group, *arguments, **named))
 
         return make_group
 

@@ -47,11 +47,13 @@ void onerank_exec_model_reads(uint64_t model, int64_t integers);
 void onerank_exec_region_made(const char* region, int steps, void (*before)(), void (*after)());
 /// The rank and world size of this process, as torch.distributed says.
 void onerank_exec_is_rank(int64_t rank, int64_t world_size);
-/// torch.distributed makes the group `name`; `ranks` are its `size` ranks of the world.
-void onerank_exec_group_made(const char* name,
-                             const char* description,
-                             const int64_t* ranks,
-                             int64_t size);
+/// torch.distributed begins to make the group `name`, whose `size` ranks of the world are `ranks`,
+/// and has made it.
+void onerank_exec_group_begins(const char* name,
+                               const char* description,
+                               const int64_t* ranks,
+                               int64_t size);
+void onerank_exec_group_is_made();
 /// This process is none that is wanted: it leaves no profile.
 void onerank_exec_leave_out();
 /// All parameters that are known now, as a JSON list of estimator::ParameterRecord.
