@@ -13,12 +13,13 @@ extern const std::string_view import_hf_models_json;
 
 namespace sim {
 
-/// What a family of models has without saying it: the defaults of its class in transformers.
+/// What a family of models has without saying it (transformers 4.57.3).
 struct FamilyRow {
   std::vector<std::string> types;
   std::string technique;
   bool latent = false;
-  bool gated_gelu = false;
+  std::string mlp;
+  estimator::JsonValue config;
   estimator::JsonValue model;
 };
 template <class Visitor>
@@ -26,8 +27,10 @@ void visit_fields(Visitor& visit, FamilyRow& row) {
   visit("types", row.types, "values of model_type");
   visit("technique", row.technique, "what its layers have that is not modelled");
   visit("latent", row.latent, "DeepSeek's attention and experts");
-  visit("gated_gelu", row.gated_gelu, "its gelu is that of a gated MLP");
-  visit("model", row.model, "fields of a plan's model");
+  visit(
+      "mlp", row.mlp, "gated or plain, whatever its activation is; empty: as the activation says");
+  visit("config", row.config, "defaults of the class of its configuration");
+  visit("model", row.model, "fields of a plan's model that no key says");
 }
 
 namespace {
@@ -51,8 +54,50 @@ int64_t whole(const Json& tree, const char* key) {
   return has ? std::clamp<int64_t>(tree[key].get<int64_t>(), 0, kMost) : 0;
 }
 
-/// configuration_deepseek_v3.py: shared experts are as wide as routed ones, the first layers are
-/// dense, and head_dim is not the width of a head.
+constexpr const char* kMlp = "mlp-of-family";
+
+/// Defaults of the class, under what the file says. A null of the file stays one.
+Json with_defaults(const Json& tree, const FamilyRow& family) {
+  Json config = family.config.json().is_object() ? family.config.json() : Json::object();
+  config.update(tree);
+  return config;
+}
+
+/// Those of the class, those of the file, and what rows depend on beside them.
+std::vector<SourceEntry> family_entries(const FamilyRow& family,
+                                        const Json& tree,
+                                        const std::string& text,
+                                        const std::string& origin) {
+  std::vector<SourceEntry> entries;
+  if (family.config.json().is_object()) {
+    entries = entries_of_tree(family.config.json(), "", "default of its class");
+  }
+  for (SourceEntry& entry : entries_of_tree(tree, text, origin)) entries.push_back(entry);
+  entries.push_back({.key = kMlp, .values = {family.mlp}, .place = origin});
+  return entries;
+}
+
+/// Which layers have experts: DeepseekV3DecoderLayer asks for first_k_dense_replace, and
+/// Qwen3MoeDecoderLayer for mlp_only_layers and decoder_sparse_step.
+void set_expert_layers(const Json& config, Json& model) {
+  constexpr int64_t kMostLayers = 10'000;
+  const int64_t layers = whole(model, "num_layers");
+  if (whole(model, "num_experts") == 0 || layers > kMostLayers) return;
+  const int64_t dense = whole(config, "first_k_dense_replace");
+  const int64_t step = std::max<int64_t>(whole(config, "decoder_sparse_step"), 1);
+  const Json only = config.value("mlp_only_layers", Json::array());
+  Json pattern = Json::array();
+  for (int64_t layer = 0; layer < layers; ++layer) {
+    const bool is_dense =
+        layer < dense || (layer + 1) % step != 0 ||
+        std::any_of(only.begin(), only.end(), [&](const Json& said) { return said == layer; });
+    pattern.push_back(is_dense ? 0 : 1);
+  }
+  if (std::count(pattern.begin(), pattern.end(), 0) > 0) model["moe_layer_freq"] = pattern;
+}
+
+/// Shared experts of DeepSeek are as wide as routed ones, and head_dim is not the width of a head
+/// (configuration_deepseek_v3.py).
 void finish_latent(const Json& config, Json& model) {
   model.erase("kv_channels");
   model.erase("num_query_groups");
@@ -65,13 +110,6 @@ void finish_latent(const Json& config, Json& model) {
     model.erase("moe_router_num_groups");
     model.erase("moe_router_group_topk");
   }
-  constexpr int64_t kMostLayers = 10'000;
-  const int64_t layers = whole(config, "num_hidden_layers");
-  const int64_t dense = whole(config, "first_k_dense_replace");
-  if (dense == 0 || dense > layers || layers > kMostLayers) return;
-  Json pattern = Json::array();
-  for (int64_t layer = 0; layer < layers; ++layer) pattern.push_back(layer < dense ? 0 : 1);
-  model["moe_layer_freq"] = pattern;
 }
 
 }  // namespace
@@ -87,9 +125,10 @@ ImportedPlan import_hf_config(const Json& tree,
                                  .rows = read_key_rows(onerank_data::import_hf_json, "hf.json"),
                                  .defaults = {},
                                  .flags = false};
-  ImportedPlan plan = import_entries(entries_of_tree(tree, text, origin), table, origin);
   const std::string type = tree.contains("model_type") ? scalar_text(tree["model_type"]) : "";
   const FamilyRow& family = family_of(type);
+  ImportedPlan plan = import_entries(family_entries(family, tree, text, origin), table, origin);
+  std::erase_if(plan.unknown, [](const SourceEntry& entry) { return entry.key == kMlp; });
   if (!family.technique.empty()) {
     add_technique(
         plan,
@@ -98,8 +137,9 @@ ImportedPlan import_hf_config(const Json& tree,
   }
   Json model = family.model.json().is_object() ? family.model.json() : Json::object();
   if (const Json said = said_key(plan, "model"); said.is_object()) model.update(said);
-  if (family.gated_gelu && model["activation"] == "gelu") model["activation"] = "geglu";
-  if (family.latent) finish_latent(tree, model);
+  const Json config = with_defaults(tree, family);
+  if (family.latent) finish_latent(config, model);
+  set_expert_layers(config, model);
   set_key(plan, "model", model);
   return plan;
 }

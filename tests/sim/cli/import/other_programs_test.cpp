@@ -4,8 +4,6 @@
 
 #include "estimator/base/errors.h"
 #include "estimator/base/fields.h"
-#include "estimator/plan/model_config.h"
-#include "estimator/plan/plan.h"
 #include "sim/cli/import/import_file.h"
 #include "sim/cli/import/key_table.h"
 
@@ -26,80 +24,6 @@ std::vector<std::string> techniques_of(const ImportedPlan& plan) {
   std::vector<std::string> names;
   for (const UsedTechnique& used : plan.techniques) names.push_back(used.technique->name);
   return names;
-}
-
-/// The parameters of the model that the tree describes.
-int64_t parameters(Json tree) {
-  tree["cluster"] = {{"gpu", "h100"}, {"nodes", 1}};
-  const estimator::Plan plan = estimator::resolve_plan(tree, {});
-  return estimator::parameter_count(plan.model, plan.model.vocab_size);
-}
-
-TEST(HfConfig, GivesThePublishedParameters) {
-  const std::string llama = R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama",
-      "hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 32,
-      "num_attention_heads": 32, "num_key_value_heads": 8, "vocab_size": 128256, "hidden_act": "silu",
-      "max_position_embeddings": 131072, "rms_norm_eps": 1e-05, "rope_theta": 500000.0,
-      "rope_scaling": {"factor": 8.0, "rope_type": "llama3"}, "tie_word_embeddings": false,
-      "attention_bias": false, "torch_dtype": "bfloat16"})";
-  const ImportedPlan plan = imported(llama);
-  EXPECT_EQ(parameters(plan.tree.json()), 8'030'261'248);
-  EXPECT_TRUE(plan.techniques.empty());
-  EXPECT_TRUE(plan.unknown.empty());
-  const std::string gpt2 = R"({"model_type": "gpt2", "n_embd": 768, "n_layer": 12, "n_head": 12,
-      "n_positions": 1024, "n_inner": null, "vocab_size": 50257, "activation_function": "gelu_new"})";
-  EXPECT_EQ(parameters(imported(gpt2).tree.json()), 124'439'808);
-  const std::string qwen =
-      R"({"model_type": "qwen2", "hidden_size": 3584, "intermediate_size": 18944,
-      "num_hidden_layers": 28, "num_attention_heads": 28, "num_key_value_heads": 4,
-      "vocab_size": 152064, "max_position_embeddings": 131072, "use_sliding_window": false,
-      "sliding_window": 131072, "hidden_act": "silu"})";
-  EXPECT_EQ(parameters(imported(qwen).tree.json()), 7'615'616'512);
-}
-
-// EleutherAI/pythia-6.9b and tiiuae/falcon-7b, whose layers have one norm and one key/value head.
-TEST(HfConfig, GivesThePublishedParametersOfParallelLayers) {
-  const auto of = [](const std::string& config) {
-    Json tree = imported(config).tree.json();
-    tree["training"]["framework"] = "plain";
-    return parameters(tree);
-  };
-  EXPECT_EQ(of(R"({"model_type": "gpt_neox", "hidden_size": 4096, "intermediate_size": 16384,
-      "num_hidden_layers": 32, "num_attention_heads": 32, "vocab_size": 50432, "hidden_act": "gelu",
-      "max_position_embeddings": 2048, "rotary_pct": 0.25, "rotary_emb_base": 10000,
-      "use_parallel_residual": true, "tie_word_embeddings": false})"),
-            6'857'302'016);
-  EXPECT_EQ(of(R"({"model_type": "falcon", "hidden_size": 4544, "num_hidden_layers": 32,
-      "num_attention_heads": 71, "vocab_size": 65024, "alibi": false, "bias": false,
-      "multi_query": true, "new_decoder_architecture": false, "parallel_attn": true,
-      "max_position_embeddings": 2048})"),
-            6'921'720'704);
-}
-
-TEST(HfConfig, ReadsDeepSeeksExpertsAndLatents) {
-  const std::string text = R"({"model_type": "deepseek_v3", "hidden_size": 7168,
-      "intermediate_size": 18432, "moe_intermediate_size": 2048, "num_hidden_layers": 61,
-      "num_attention_heads": 128, "num_key_value_heads": 128, "n_shared_experts": 1,
-      "n_routed_experts": 256, "routed_scaling_factor": 2.5, "kv_lora_rank": 512,
-      "q_lora_rank": 1536, "qk_rope_head_dim": 64, "v_head_dim": 128, "qk_nope_head_dim": 128,
-      "n_group": 8, "topk_group": 4, "num_experts_per_tok": 8, "first_k_dense_replace": 3,
-      "scoring_func": "sigmoid", "vocab_size": 129280, "max_position_embeddings": 163840,
-      "hidden_act": "silu", "num_nextn_predict_layers": 1,
-      "quantization_config": {"quant_method": "fp8"}})";
-  const ImportedPlan plan = imported(text);
-  EXPECT_EQ(techniques_of(plan), std::vector<std::string>{"fp8"});
-  ASSERT_EQ(plan.notes.size(), 1u);
-  EXPECT_THAT(plan.notes.front(), HasSubstr("--mtp-num-layers"));
-  EXPECT_EQ(parameters(plan.tree.json()), 671'026'404'352);
-}
-
-TEST(HfConfig, NamesWhatItsLayersHaveBesides) {
-  const ImportedPlan normed = imported(R"({"model_type": "qwen3", "hidden_size": 1024})");
-  EXPECT_EQ(techniques_of(normed), std::vector<std::string>{});
-  EXPECT_EQ(normed.tree.json()["model"]["qk_layernorm"], true);
-  EXPECT_EQ(techniques_of(imported(R"({"model_type": "bert", "hidden_size": 1024})")),
-            std::vector<std::string>{"custom-layers"});
-  EXPECT_EQ(imported(R"({"model_type": "llama", "no_such_key": 1})").unknown.size(), 1u);
 }
 
 TEST(TorchtitanConfig, ReadsAJob) {

@@ -1,0 +1,201 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "estimator/base/fields.h"
+#include "estimator/plan/model_config.h"
+#include "estimator/plan/plan.h"
+#include "sim/cli/import/import_file.h"
+#include "sim/cli/import/key_table.h"
+
+namespace sim {
+namespace {
+
+using estimator::Json;
+using testing::HasSubstr;
+
+ImportedPlan hf_plan(const std::string& text) {
+  auto plan = import_text(text, "config.json");
+  EXPECT_TRUE(plan);
+  return plan ? *plan : ImportedPlan();
+}
+
+using HfNames = std::vector<std::string>;
+
+HfNames hf_techniques(const ImportedPlan& plan) {
+  HfNames names;
+  for (const UsedTechnique& used : plan.techniques) names.push_back(used.technique->name);
+  return names;
+}
+
+/// The parameters of the model that the tree describes.
+int64_t hf_parameters(Json tree) {
+  tree["cluster"] = {{"gpu", "h100"}, {"nodes", 1}};
+  const estimator::Plan plan = estimator::resolve_plan(tree, {});
+  return estimator::parameter_count(plan.model, plan.model.vocab_size);
+}
+
+TEST(HfConfig, GivesThePublishedParameters) {
+  const std::string llama = R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama",
+      "hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 32,
+      "num_attention_heads": 32, "num_key_value_heads": 8, "vocab_size": 128256, "hidden_act": "silu",
+      "max_position_embeddings": 131072, "rms_norm_eps": 1e-05, "rope_theta": 500000.0,
+      "rope_scaling": {"factor": 8.0, "rope_type": "llama3"}, "tie_word_embeddings": false,
+      "attention_bias": false, "torch_dtype": "bfloat16"})";
+  const ImportedPlan plan = hf_plan(llama);
+  EXPECT_EQ(hf_parameters(plan.tree.json()), 8'030'261'248);
+  EXPECT_TRUE(plan.techniques.empty());
+  EXPECT_TRUE(plan.unknown.empty());
+  const std::string gpt2 = R"({"model_type": "gpt2", "n_embd": 768, "n_layer": 12, "n_head": 12,
+      "n_positions": 1024, "n_inner": null, "vocab_size": 50257, "activation_function": "gelu_new"})";
+  EXPECT_EQ(hf_parameters(hf_plan(gpt2).tree.json()), 124'439'808);
+  const std::string qwen =
+      R"({"model_type": "qwen2", "hidden_size": 3584, "intermediate_size": 18944,
+      "num_hidden_layers": 28, "num_attention_heads": 28, "num_key_value_heads": 4,
+      "vocab_size": 152064, "max_position_embeddings": 131072, "use_sliding_window": false,
+      "sliding_window": 131072, "hidden_act": "silu"})";
+  EXPECT_EQ(hf_parameters(hf_plan(qwen).tree.json()), 7'615'616'512);
+}
+
+// EleutherAI/pythia-6.9b and tiiuae/falcon-7b, whose layers have one norm and one key/value head.
+TEST(HfConfig, GivesThePublishedParametersOfParallelLayers) {
+  const auto of = [](const std::string& config) {
+    Json tree = hf_plan(config).tree.json();
+    tree["training"]["framework"] = "plain";
+    return hf_parameters(tree);
+  };
+  EXPECT_EQ(of(R"({"model_type": "gpt_neox", "hidden_size": 4096, "intermediate_size": 16384,
+      "num_hidden_layers": 32, "num_attention_heads": 32, "vocab_size": 50432, "hidden_act": "gelu",
+      "max_position_embeddings": 2048, "rotary_pct": 0.25, "rotary_emb_base": 10000,
+      "use_parallel_residual": true, "tie_word_embeddings": false})"),
+            6'857'302'016);
+  EXPECT_EQ(of(R"({"model_type": "falcon", "hidden_size": 4544, "num_hidden_layers": 32,
+      "num_attention_heads": 71, "vocab_size": 65024, "alibi": false, "bias": false,
+      "multi_query": true, "new_decoder_architecture": false, "parallel_attn": true,
+      "max_position_embeddings": 2048})"),
+            6'921'720'704);
+}
+
+TEST(HfConfig, ReadsDeepSeeksExpertsAndLatents) {
+  const std::string text = R"({"model_type": "deepseek_v3", "hidden_size": 7168,
+      "intermediate_size": 18432, "moe_intermediate_size": 2048, "num_hidden_layers": 61,
+      "num_attention_heads": 128, "num_key_value_heads": 128, "n_shared_experts": 1,
+      "n_routed_experts": 256, "routed_scaling_factor": 2.5, "kv_lora_rank": 512,
+      "q_lora_rank": 1536, "qk_rope_head_dim": 64, "v_head_dim": 128, "qk_nope_head_dim": 128,
+      "n_group": 8, "topk_group": 4, "num_experts_per_tok": 8, "first_k_dense_replace": 3,
+      "scoring_func": "sigmoid", "vocab_size": 129280, "max_position_embeddings": 163840,
+      "hidden_act": "silu", "num_nextn_predict_layers": 1,
+      "quantization_config": {"quant_method": "fp8"}})";
+  const ImportedPlan plan = hf_plan(text);
+  EXPECT_EQ(hf_techniques(plan), HfNames{"fp8"});
+  ASSERT_EQ(plan.notes.size(), 1u);
+  EXPECT_THAT(plan.notes.front(), HasSubstr("--mtp-num-layers"));
+  EXPECT_EQ(hf_parameters(plan.tree.json()), 671'026'404'352);
+}
+
+TEST(HfConfig, NamesWhatItsLayersHaveBesides) {
+  const ImportedPlan normed = hf_plan(R"({"model_type": "qwen3", "hidden_size": 1024})");
+  EXPECT_EQ(hf_techniques(normed), HfNames{});
+  EXPECT_EQ(normed.tree.json()["model"]["qk_layernorm"], true);
+  EXPECT_EQ(hf_techniques(hf_plan(R"({"model_type": "bert", "hidden_size": 1024})")),
+            HfNames{"custom-layers"});
+  EXPECT_EQ(hf_plan(R"({"model_type": "llama", "no_such_key": 1})").unknown.size(), 1u);
+}
+
+/// The parameters of a small model of the family with these keys instead of or beside its own.
+int64_t small_model(const std::string& type, const Json& keys) {
+  Json config = {{"model_type", type}, {"vocab_size", 32000}, {"num_hidden_layers", 4}};
+  config.update(
+      {{"hidden_size", 512}, {"num_attention_heads", 8}, {"max_position_embeddings", 64}});
+  config.update(keys);
+  Json tree = hf_plan(config.dump()).tree.json();
+  tree["training"]["framework"] = "plain";
+  return hf_parameters(tree);
+}
+
+const Json& latent_keys() {
+  static const Json keys = {{"intermediate_size", 1024},
+                            {"n_routed_experts", 8},
+                            {"num_experts_per_tok", 2},
+                            {"moe_intermediate_size", 256},
+                            {"q_lora_rank", 128},
+                            {"kv_lora_rank", 64},
+                            {"qk_nope_head_dim", 32},
+                            {"qk_rope_head_dim", 16},
+                            {"v_head_dim", 32},
+                            {"n_group", 1},
+                            {"topk_group", 1}};
+  return keys;
+}
+
+Json and_keys(Json keys, const Json& more) {
+  keys.update(more);
+  return keys;
+}
+
+// These and the counts below: sum(p.numel()) of AutoModelForCausalLM.from_config() of transformers
+// 4.57.3 on the meta device.
+TEST(HfConfig, TakesWhatItDoesNotSayFromItsClass) {
+  const Json mistral = {{"num_attention_heads", 16}, {"intermediate_size", 1024}};
+  EXPECT_EQ(small_model("mistral", mistral), 42'209'792);  // 8 heads for keys
+  EXPECT_EQ(small_model("mixtral", and_keys(mistral, {{"num_local_experts", 4}})), 61'092'352);
+  EXPECT_EQ(small_model("mistral", and_keys(mistral, {{"num_key_value_heads", nullptr}})),
+            43'258'368);                                         // as many as for queries
+  EXPECT_EQ(small_model("falcon", Json::object()), 27'137'024);  // parallel, with one head for keys
+  EXPECT_EQ(small_model("deepseek_v3", latent_keys()), 42'312'960);  // three dense layers
+  const Json experts = {{"num_key_value_heads", 4},
+                        {"num_experts", 8},
+                        {"num_experts_per_tok", 2},
+                        {"moe_intermediate_size", 256}};
+  EXPECT_EQ(small_model("qwen3_moe", experts), 48'518'144);  // heads of 64
+}
+
+TEST(HfConfig, GatesTheMlpOfAFamilyWhateverItsActivationIs) {
+  const auto activation = [](const std::string& type, const char* key, const char* name) {
+    const Json config = {{"model_type", type}, {key, name}};
+    return said_key(hf_plan(config.dump()), "model.activation");
+  };
+  EXPECT_EQ(activation("llama", "hidden_act", "gelu"), "geglu");
+  EXPECT_EQ(activation("llama", "hidden_act", "silu"), "swiglu");
+  EXPECT_EQ(activation("gemma2", "hidden_activation", "gelu_pytorch_tanh"), "geglu");
+  EXPECT_EQ(activation("gpt2", "activation_function", "relu"), "relu");
+  EXPECT_EQ(activation("gpt_neox", "hidden_act", "gelu"), "gelu");
+  const Json llama = {
+      {"intermediate_size", 1024}, {"num_key_value_heads", 4}, {"hidden_act", "gelu"}};
+  EXPECT_EQ(small_model("llama", llama), 42'209'792);
+  EXPECT_EQ(hf_techniques(hf_plan(R"({"model_type": "llama", "hidden_act": "relu"})")),
+            HfNames{"activation"});
+  const ImportedPlan plain = hf_plan(R"({"model_type": "gpt2", "activation_function": "silu"})");
+  EXPECT_EQ(hf_techniques(plain), HfNames{"activation"});
+  EXPECT_EQ(said_key(plain, "model.activation"), "gelu");  // with --ignore
+}
+
+TEST(HfConfig, KnowsWhichLayersHaveExperts) {
+  const Json qwen = {{"num_key_value_heads", 4},
+                     {"num_experts", 8},
+                     {"num_experts_per_tok", 2},
+                     {"moe_intermediate_size", 256},
+                     {"head_dim", 64},
+                     {"intermediate_size", 1024}};
+  EXPECT_EQ(small_model("qwen3_moe", and_keys(qwen, {{"decoder_sparse_step", 2}})), 45'364'224);
+  EXPECT_EQ(small_model("qwen3_moe", and_keys(qwen, {{"mlp_only_layers", {0, 1}}})), 45'364'224);
+  const Json cut =
+      and_keys(latent_keys(), {{"num_hidden_layers", 2}, {"first_k_dense_replace", 3}});
+  EXPECT_EQ(small_model("deepseek_v3", cut), 36'555'648);
+}
+
+TEST(HfConfig, RefusesBiasesOfAttentionAlone) {
+  const auto of = [](const std::string& type, bool bias) {
+    const Json config = {{"model_type", type}, {"attention_bias", bias}};
+    return hf_techniques(hf_plan(config.dump()));
+  };
+  for (const char* type : {"llama", "qwen3", "deepseek_v3"}) {
+    EXPECT_EQ(of(type, true), HfNames{"attention-bias"}) << type;
+    EXPECT_EQ(of(type, false), HfNames{}) << type;
+  }
+  EXPECT_EQ(of("gpt_neox", true), HfNames{});
+  EXPECT_EQ(of("gpt_neox", false), HfNames{"attention-bias"});
+  EXPECT_EQ(of("mixtral", true), HfNames{});  // its class has no such key
+}
+
+}  // namespace
+}  // namespace sim
