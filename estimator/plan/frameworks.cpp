@@ -191,6 +191,7 @@ FrameworkTraits transformers_models() {
           .separate_products = true,
           .autograd_products = true,
           .norm_of_operators = true,
+          .gelu_new_of_operators = true,
           .norms_last = true,
           .torch_attention = true,
           .returns_logits = true,

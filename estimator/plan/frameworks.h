@@ -70,6 +70,7 @@ struct FrameworkTraits {
   bool separate_products = false;
   bool autograd_products = false;
   bool norm_of_operators = false;
+  bool gelu_new_of_operators = false;
   bool norms_last = false;
   bool torch_attention = false;
   bool returns_logits = false;
@@ -159,6 +160,9 @@ void visit_fields(Visitor& visit, FrameworkTraits& traits) {
         traits.autograd_products,
         "linear layers are PyTorch's own, under its own autograd and autocast");
   visit("norm_of_operators", traits.norm_of_operators, "RMSNorm is several operators in fp32");
+  visit("gelu_new_of_operators",
+        traits.gelu_new_of_operators,
+        "the activation gelu_new is several operators, else it is gelu");
   visit("norms_last", traits.norms_last, "a layer's last parameters are those of its norms");
   visit("torch_attention",
         traits.torch_attention,

@@ -17,11 +17,13 @@ constexpr std::array<EnumName<Normalization>, 2> enum_names(Normalization) {
   return {{{Normalization::kLayerNorm, "LayerNorm"}, {Normalization::kRmsNorm, "RMSNorm"}}};
 }
 
-/// gelu, relu and squared_relu are plain MLPs of two matrices; swiglu and geglu are gated ones of
-/// three.
-enum class Activation { kGelu, kRelu, kSquaredRelu, kSwiglu, kGeglu };
-constexpr std::array<EnumName<Activation>, 5> enum_names(Activation) {
+/// gelu, gelu_new, relu and squared_relu are plain MLPs of two matrices; swiglu and geglu are gated
+/// ones of three. gelu_new is GPT-2's in transformers (NewGELUActivation in its activations.py): it
+/// is made of several operators, where other frameworks have one kernel.
+enum class Activation { kGelu, kGeluNew, kRelu, kSquaredRelu, kSwiglu, kGeglu };
+constexpr std::array<EnumName<Activation>, 6> enum_names(Activation) {
   return {{{Activation::kGelu, "gelu"},
+           {Activation::kGeluNew, "gelu_new"},
            {Activation::kRelu, "relu"},
            {Activation::kSquaredRelu, "squared_relu"},
            {Activation::kSwiglu, "swiglu"},

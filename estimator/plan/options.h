@@ -47,7 +47,8 @@ void visit_fields(Visitor& visit, ModelConfig& model) {
         {"epsilon that the norm adds to the variance", {{"--norm-epsilon"}}});
   visit("activation",
         model.activation,
-        {"activation function of the MLP; swiglu and geglu are gated",
+        {"activation function of the MLP; swiglu and geglu are gated; gelu_new is gelu, of several "
+         "operators in the frameworks transformers and deepspeed",
          {{"--swiglu", "\"swiglu\"", "a gated MLP with SiLU"},
           {"--squared-relu", "\"squared_relu\"", "the square of ReLU"}}});
   visit("position_embedding",

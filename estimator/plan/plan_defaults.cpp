@@ -116,6 +116,10 @@ void fill_in_defaults(Plan& plan, const PlanContext& context) {
       plan.world_size() % model_ranks(p) == 0) {
     p.data = plan.world_size() / model_ranks(p);
   }
+  Activation& activation = plan.model.activation;
+  if (activation == Activation::kGeluNew && !traits_of(t.framework).gelu_new_of_operators) {
+    activation = Activation::kGelu;
+  }
   p.expert_tensor.fill_in(plan.model.has_experts() ? p.tensor : 1);
   if (traits_of(t.framework).stages_by_cost && p.layers_per_stage.empty() && p.pipeline > 1 &&
       p.virtual_stages == 1) {

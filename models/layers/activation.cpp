@@ -5,6 +5,9 @@
 #include <ATen/ops/relu.h>
 #include <ATen/ops/silu.h>
 
+#include <cmath>
+#include <numbers>
+
 #include "models/layers/gated_activation.h"
 
 namespace models {
@@ -15,8 +18,21 @@ at::Tensor activate_gate(const at::Tensor& gate, Activation activation) {
   return activation == Activation::kSwiglu ? at::silu(gate) : at::gelu(gate, "tanh");
 }
 
+namespace {
+
+/// NewGELUActivation in activations.py of transformers, operator by operator: under autocast all
+/// but the first product are in fp32, because pow() is.
+at::Tensor gelu_of_operators(const at::Tensor& input) {
+  const at::Tensor half = 0.5 * input;
+  const at::Tensor inner = std::sqrt(2.0 / std::numbers::pi) * (input + 0.044715 * input.pow(3.0));
+  return half * (1.0 + inner.tanh());
+}
+
+}  // namespace
+
 at::Tensor activate(const at::Tensor& input, const ShardContext& context) {
   const Activation activation = context.plan.model.activation;
+  if (activation == Activation::kGeluNew) return gelu_of_operators(input);
   if (activation == Activation::kRelu) return at::relu(input);
   if (activation == Activation::kGelu) return at::gelu(input, "tanh");
   const bool is_compiled =

@@ -149,6 +149,24 @@ TEST(GptLayerActivations, HaveBothFactorsOfSwigluWithoutFusion) {
   EXPECT_EQ(kept_without("bias_gelu_fusion", {}), 0);
 }
 
+// NewGELUActivation of transformers keeps, of [s, b, 4 h], half of its input, the hyperbolic
+// tangent and one more than that, beside the input and the result of gelu. Under autocast pow()
+// keeps its input in fp32 in place of 16 bits, and the tangent and one more than that are in fp32,
+// too.
+TEST(GptLayerActivations, HaveTheOperandsOfTransformersOwnGelu) {
+  const auto kept = [](const char* activation, const char* framework, bool mixed) {
+    return layer_bytes(
+        {{"model", {{"activation", activation}}},
+         {"training", {{"framework", framework}, {"dtype", "bf16"}, {"mixed_precision", mixed}}}});
+  };
+  const auto more = [&](const char* framework, bool mixed) {
+    return kept("gelu_new", framework, mixed) - kept("gelu", framework, mixed);
+  };
+  EXPECT_EQ(more("transformers", false), 3 * 2 * s * b * 4 * h);
+  EXPECT_EQ(more("transformers", true), (2 + 4 + 4 + (4 - 2)) * s * b * 4 * h);
+  EXPECT_EQ(more("megatron-lm", false), 0);
+}
+
 // The query and the key each keep a cosine and a sine of their own, [s, 1, 1, h / a] in 16 bits.
 TEST(GptLayerActivations, HaveTablesOfEachUseOfRotaryPositionsWithoutFusion) {
   EXPECT_EQ(kept_without("rope_fusion", {{"model", {{"position_embedding", "rope"}}}}),

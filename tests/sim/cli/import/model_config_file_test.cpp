@@ -167,6 +167,9 @@ TEST(HfConfig, GatesTheMlpOfAFamilyWhateverItsActivationIs) {
   const ImportedPlan plain = hf_plan(R"({"model_type": "gpt2", "activation_function": "silu"})");
   EXPECT_EQ(hf_techniques(plain), HfNames{"activation"});
   EXPECT_EQ(said_key(plain, "model.activation"), "gelu");  // with --ignore
+  EXPECT_EQ(activation("gpt2", "activation_function", "gelu_new"), "gelu_new");
+  EXPECT_EQ(hf_techniques(hf_plan(R"({"model_type": "gpt2", "activation_function": "gelu_fast"})")),
+            HfNames{"activation"});
 }
 
 TEST(HfConfig, KnowsWhichLayersHaveExperts) {
