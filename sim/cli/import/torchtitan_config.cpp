@@ -92,21 +92,38 @@ void set_model(const SourceEntry& name, const SourceEntry& flavor, ImportedPlan&
   add_technique(plan, row->technique, std::move(use));
 }
 
+int64_t degree(const ImportedPlan& plan, const char* path, int64_t otherwise) {
+  const Json said = said_key(plan, path);
+  return said.is_number_integer() ? said.get<int64_t>() : otherwise;
+}
+
+/// What computes in 16 bits is FSDP, and without it autocast, which tensor and pipeline ranks turn
+/// off (maybe_enable_amp in distributed/utils.py of v0.2.2).
+void set_types_without_sharding(SourceEntry sharding, ImportedPlan& plan) {
+  if (said_key(plan, "training.dtype") == "fp32") return;
+  const bool is_divided =
+      degree(plan, "parallelism.tensor", 1) > 1 || degree(plan, "parallelism.pipeline", 1) > 1;
+  if (!is_divided) return add_technique(plan, "autocast", std::move(sharding));
+  set_key(plan, "training.dtype", "fp32");
+  plan.notes.push_back(
+      fmt::format("{}: without FSDP all is in fp32 under tensor and pipeline ranks, whatever "
+                  "mixed_precision_param says",
+                  sharding.place));
+}
+
 /// TorchTitan counts the ranks that shard and their replicas apart, and replicas whose parameters
 /// nothing shards are DistributedDataParallel's (ParallelDims in distributed/parallel_dims.py).
-void set_data_ranks(ImportedPlan& plan) {
+void set_data_ranks(SourceEntry sharding, ImportedPlan& plan) {
   constexpr const char* kReplicas = "parallelism.num_distributed_optimizer_instances";
-  const Json sharding = said_key(plan, "parallelism.data");
-  const Json replicas = said_key(plan, kReplicas);
-  if (!sharding.is_number_integer() || !replicas.is_number_integer()) return;
+  const int64_t shards = degree(plan, "parallelism.data", 0);  // 0: those that are left
+  const int64_t replicas = degree(plan, kReplicas, 1);
   int64_t ranks = 0;
-  if (__builtin_mul_overflow(sharding.get<int64_t>(), replicas.get<int64_t>(), &ranks)) return;
+  if (shards == 0 || __builtin_mul_overflow(shards, replicas, &ranks)) return;
   set_key(plan, "parallelism.data", ranks);
-  const Json context = said_key(plan, "parallelism.context");
-  const bool shards = sharding > 1 || (context.is_number_integer() && context > 1);
-  if (shards || replicas == 1) return;
+  if (shards > 1 || degree(plan, "parallelism.context", 1) > 1) return;
   set_key(plan, "parallelism.zero_stage", 0);
   set_key(plan, kReplicas, 1);
+  set_types_without_sharding(std::move(sharding), plan);
 }
 
 }  // namespace
@@ -117,7 +134,8 @@ ImportedPlan import_torchtitan_config(const std::string& text, const std::string
   const SourceEntry flavor = entry_named(entries, "model.flavor", "debugmodel", origin);
   ImportedPlan plan = import_entries(entries, torchtitan_table(), origin);
   set_model(name, flavor, plan);
-  set_data_ranks(plan);
+  set_data_ranks(entry_named(entries, "parallelism.data-parallel-shard-degree", "-1", origin),
+                 plan);
   // parallelize_llama() in models/llama3/infra/parallelize.py always divides the sequence.
   const Json tensor = said_key(plan, "parallelism.tensor");
   if (tensor.is_number_integer() && tensor > 1)

@@ -121,6 +121,29 @@ TEST(TorchtitanConfig, CountsReplicasAmongTheDataRanks) {
   EXPECT_EQ(said_key(rest, "parallelism.num_distributed_optimizer_instances"), 4);
 }
 
+// maybe_enable_amp() in torchtitan/distributed/utils.py of v0.2.2.
+TEST(TorchtitanConfig, HasTypesThatFollowFromSharding) {
+  const auto of = [](const std::string& degrees) {
+    return imported("[model]\nname = \"llama3\"\nflavor = \"8B\"\n[parallelism]\n" + degrees);
+  };
+  const ImportedPlan tensor = of("data_parallel_shard_degree = 1\ntensor_parallel_degree = 8\n");
+  EXPECT_EQ(said_key(tensor, "training.dtype"), "fp32");
+  EXPECT_EQ(said_key(tensor, "parallelism.zero_stage"), 0);
+  EXPECT_TRUE(tensor.techniques.empty());
+  ASSERT_EQ(tensor.notes.size(), 1u);
+  EXPECT_THAT(tensor.notes.front(), HasSubstr("file:5: without FSDP all is in fp32"));
+  const ImportedPlan replicated =
+      of("data_parallel_replicate_degree = 8\ndata_parallel_shard_degree = 1\n");
+  EXPECT_EQ(techniques_of(replicated), std::vector<std::string>{"autocast"});
+  const ImportedPlan context = of("data_parallel_shard_degree = 1\ncontext_parallel_degree = 2\n");
+  EXPECT_EQ(said_key(context, "training.dtype"), "bf16");
+  EXPECT_TRUE(context.techniques.empty());
+  EXPECT_EQ(said_key(of("tensor_parallel_degree = 8\n"), "training.dtype"), "bf16");
+  EXPECT_TRUE(of("data_parallel_shard_degree = 1\n[training]\nmixed_precision_param = "
+                 "\"float32\"\n")
+                  .techniques.empty());
+}
+
 TEST(TorchtitanConfig, SaysWhereItIsNoToml) {
   try {
     import_text("[model]\nname = \n", "file.toml");
