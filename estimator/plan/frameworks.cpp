@@ -53,7 +53,8 @@ FrameworkTraits megatron_lm() {
           "the latents are part of the up projections, and two fused kernels apply the rotary "
           "positions",
           "the output layer gathers the sequence into Megatron-LM's global memory buffer",
-          "gradient buffer in fp32 (grad_reduce_in_bf16: in bf16, of which the step's fp32 copies "
+          "gradient buffer in fp32 (grad_reduce_in_bf16: in 16 bits, of which the step's fp32 "
+          "copies "
           "last until the next one), padded as the distributed optimizer pads it; pipeline outputs "
           "are freed (deallocate_pipeline_outputs)",
           "transformer_impl local: Megatron-LM's own layers, without TransformerEngine",

@@ -69,10 +69,10 @@ void check_megatron_keys(Rules& rules) {
                 "gradient_accumulation_fusion");
   only_megatron(!t.grad_reduce_in_bf16, "grad_reduce_in_bf16");
   rules.require(
-      !t.grad_reduce_in_bf16 || t.dtype == Dtype::kBf16,
-      "gradients are reduced in bf16 only where the model trains in bf16",
+      !t.grad_reduce_in_bf16 || t.dtype != Dtype::kFp32,
+      "gradients are reduced in 16 bits only where the model trains in 16 bits",
       fmt::format("training.grad_reduce_in_bf16, training.dtype = {}", to_string(t.dtype)),
-      "use --bf16, or leave grad_reduce_in_bf16 out");
+      "use --bf16 or --fp16, or leave grad_reduce_in_bf16 out");
   rules.require(!t.grad_reduce_in_bf16 || !t.optimizer_cpu_offload,
                 "an optimizer on the host takes gradients in fp32 alone here",
                 "training.grad_reduce_in_bf16, training.optimizer_cpu_offload",

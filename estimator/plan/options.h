@@ -564,10 +564,12 @@ void visit_fields(Visitor& visit, TrainingConfig& training) {
         training.gradient_accumulation_fusion,
         {"megatron-lm: products add weight gradients straight into the gradient buffer",
          {{"--no-gradient-accumulation-fusion", "false", "weight gradients go through autograd"}}});
-  visit("grad_reduce_in_bf16",
-        training.grad_reduce_in_bf16,
-        {"megatron-lm: gradients are summed over micro-batches and reduced in bf16, not in fp32",
-         {{"--grad-reduce-in-bf16", "true"}}});
+  visit(
+      "grad_reduce_in_bf16",
+      training.grad_reduce_in_bf16,
+      {"megatron-lm: gradients are summed over micro-batches and reduced in the plan's 16-bit type "
+       "(bf16, or fp16 as Megatron-LM does with --fp16 alone), not in fp32",
+       {{"--grad-reduce-in-bf16", "true"}}});
   visit("bias_gelu_fusion",
         training.bias_gelu_fusion,
         {"megatron-lm: one kernel for bias and GELU or GEGLU",
@@ -585,7 +587,12 @@ void visit_fields(Visitor& visit, TrainingConfig& training) {
   visit("masked_softmax_fusion",
         training.masked_softmax_fusion,
         {"megatron-lm: one kernel for scale, mask and softmax, in its own layers (local)",
-         {{"--no-masked-softmax-fusion", "false", "the softmax is PyTorch's, in fp32"}}});
+         {{"--no-masked-softmax-fusion", "false", "the softmax is PyTorch's"}}});
+  visit(
+      "attention_softmax_in_fp32",
+      training.attention_softmax_in_fp32,
+      {"megatron-lm: without masked_softmax_fusion, the softmax reads and keeps fp32",
+       {{"--no-attention-softmax-in-fp32", "false", "the softmax is in the type of the scores"}}});
   visit("rope_fusion",
         training.rope_fusion,
         {"megatron-lm: one kernel for rotary positions",

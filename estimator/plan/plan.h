@@ -254,6 +254,7 @@ struct TrainingConfig {
   bool bias_swiglu_fusion = true;
   bool bias_dropout_fusion = true;
   bool masked_softmax_fusion = true;
+  bool attention_softmax_in_fp32 = true;
   bool rope_fusion = true;
   bool rms_norm_fusion = true;
   Auto<bool> attention_mask_in_dataloader;

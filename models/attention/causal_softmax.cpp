@@ -107,6 +107,7 @@ CausalSoftmax::CausalSoftmax(const ShardContext& context, int64_t chunk)
     : transformer_engine_(context.transformer_engine()),
       megatron_(context.framework().megatron_fusions),
       fused_(megatron_ && context.plan.training.masked_softmax_fusion),
+      widens_(context.plan.training.attention_softmax_in_fp32),
       device_computes_(context.device_computes),
       device_(context.device),
       buffers_(context.buffers),
@@ -125,8 +126,8 @@ at::Tensor CausalSoftmax::mask(int64_t sequence) const {
 at::Tensor CausalSoftmax::forward(const at::Tensor& scores, const at::Tensor& mask) const {
   if (!transformer_engine_) {
     if (fused_) return SoftmaxKernel::apply(scores, mask, device_computes_);
-    if (megatron_) return in_fp32(scores, mask);
-    scores.masked_fill_(mask, kMasked);
+    if (megatron_ && widens_) return in_fp32(scores, mask);
+    scores.masked_fill_(of_one(mask), kMasked);
     return at::_softmax(scores, -1, /*half_to_float=*/false);
   }
   const bool kernel = softmax_kernel_takes(scores.size(0), scores.size(1), scores.scalar_type());

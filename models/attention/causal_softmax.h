@@ -32,6 +32,7 @@ class CausalSoftmax {
   bool transformer_engine_;
   bool megatron_;  ///< Megatron-LM's own layers, or TransformerEngine's
   bool fused_;
+  bool widens_;  ///< what is not fused is in fp32
   bool device_computes_;
   at::Device device_;
   std::shared_ptr<FrameworkBuffers> buffers_;

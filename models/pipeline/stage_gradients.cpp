@@ -25,7 +25,7 @@ int64_t bucket_limit(const ShardContext& context) {
 }
 
 c10::ScalarType gradient_type(const ShardContext& context) {
-  if (context.plan.training.grad_reduce_in_bf16) return at::kBFloat16;
+  if (context.plan.training.grad_reduce_in_bf16) return scalar_type(context.plan.training.dtype);
   const estimator::Dtype dtype = context.plan.training.parameter_dtype();
   const bool is_fp32 = context.framework().gradient_type == estimator::GradientType::kFp32 ||
                        own_gradients(context) == OwnGradients::kUntilNextBackward;

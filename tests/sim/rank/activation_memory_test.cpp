@@ -183,6 +183,17 @@ TEST(GptLayerActivations, AreFp32WeightsOfLocalLayersWithoutFusionOfTheSoftmax) 
   EXPECT_EQ(kept_without("masked_softmax_fusion", {}), 0);
 }
 
+// forward_torch_softmax in megatron/model/fused_softmax.py of GPT-NeoX, where softmax_in_fp32 is
+// false, keeps 16-bit weights alone, as its kernel does.
+TEST(GptLayerActivations, AreShortWeightsOfASoftmaxThatIsNotInFp32) {
+  const Json neox = {
+      {"training", {{"framework", "megatron-deepspeed"}, {"attention_softmax_in_fp32", false}}}};
+  EXPECT_EQ(kept_without("masked_softmax_fusion", neox), 0);
+  Json wide = neox;
+  wide["training"]["attention_softmax_in_fp32"] = true;
+  EXPECT_EQ(kept_without("masked_softmax_fusion", wide), 2 * a * s * s * b);
+}
+
 // Norms keep copies of the query and the key in 16 bits, and two fp32 numbers for each row of a
 // head.
 TEST(GptLayerActivations, HaveInputsAndRowsOfNormsOfQueriesAndKeys) {

@@ -50,11 +50,13 @@ TEST(ModelState, OfTheDistributedOptimizerIsDividedOverTheDataRanks) {
 
 // Megatron-LM copies its part of the sums to fp32 for the step, and drops the copies when the next
 // iteration begins (zero_grad() of megatron/core/optimizer/distrib_optimizer.py).
-TEST(ModelState, OfGradientsInBf16IsTwoBytesForEachAndTheStepsCopies) {
-  const auto with = [](bool in_bf16) {
-    return execute(gpt_plan({{"cluster", {{"gpus_per_node", 4}}},
-                             {"parallelism", {{"zero_stage", 1}}},
-                             {"training", {{"dtype", "bf16"}, {"grad_reduce_in_bf16", in_bf16}}}}));
+void expect_short_gradients(const char* dtype) {
+  SCOPED_TRACE(dtype);
+  const auto with = [&](bool in_16_bits) {
+    return execute(
+        gpt_plan({{"cluster", {{"gpus_per_node", 4}}},
+                  {"parallelism", {{"zero_stage", 1}}},
+                  {"training", {{"dtype", dtype}, {"grad_reduce_in_bf16", in_16_bits}}}}));
   };
   const auto usual = with(false), reduced = with(true);
   EXPECT_EQ(reduced.model_state->gradient_bytes, 2 * kGptParameters);
@@ -63,6 +65,11 @@ TEST(ModelState, OfGradientsInBf16IsTwoBytesForEachAndTheStepsCopies) {
     return profile.phases.back().after.allocated_bytes;
   };
   EXPECT_EQ(after_step(reduced) - after_step(usual), (4 / 4 - 2) * kGptParameters);
+}
+
+TEST(ModelState, OfGradientsIn16BitsIsTwoBytesForEachAndTheStepsCopies) {
+  expect_short_gradients("bf16");
+  expect_short_gradients("fp16");
 }
 
 TEST(ModelState, OfTwoInstancesIsDividedOverTheRanksOfOne) {
