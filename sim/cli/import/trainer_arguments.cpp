@@ -194,6 +194,9 @@ class TrainerImport {
       add_deepspeed_file(files.back());
     }
     ImportedPlan launched = import_accelerate_entries(entries, origin_);
+    // The Trainer's own arguments say its precision where the launcher says none
+    // (TrainingArguments).
+    if (said_key(launched, "training.dtype") == "fp32") erase_key(launched, "training", "dtype");
     merge_under(plan_, std::move(launched));
   }
 
@@ -229,17 +232,17 @@ class TrainerImport {
     }
     const bool is_replicated =
         said_key(plan_, "training.framework") == "transformers" && (stage.is_null() || stage == 0);
-    if (loaded == false && !is_replicated) erase_mixed_precision();
+    if (loaded == false && !is_replicated) erase_key(plan_, "training", "mixed_precision");
     if (!loaded.is_null() || !is_replicated || said_key(plan_, "training.dtype") == "fp32") return;
     plan_.notes.push_back(
         "the model is taken to be loaded in fp32, as transformers 4 does; version 5 loads it in "
         "the type of its checkpoint: --no-mixed-precision");
   }
 
-  void erase_mixed_precision() {
-    Json tree = plan_.tree.json();
-    tree["training"].erase("mixed_precision");
-    plan_.tree = tree;
+  static void erase_key(ImportedPlan& plan, const char* part, const char* key) {
+    Json tree = plan.tree.json();
+    tree[part].erase(key);
+    plan.tree = tree;
   }
 
   void ask_for_length() {

@@ -106,10 +106,18 @@ std::vector<SourceEntry> take_entries(const std::string& key, std::vector<Source
 }
 
 std::vector<SourceEntry> accelerate_entries(const std::vector<SourceEntry>& launcher) {
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kTypes = {
-      {{"use-fsdp", "FSDP"}, {"use-deepspeed", "DEEPSPEED"}, {"multi-gpu", "MULTI_GPU"}}};
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kTypes = {
+      {{"use-fsdp", "FSDP"},
+       {"use-deepspeed", "DEEPSPEED"},
+       {"use-megatron-lm", "MEGATRON_LM"},
+       {"multi-gpu", "MULTI_GPU"}}};
   constexpr std::array<std::string_view, 3> kOwn = {
       "mixed-precision", "num-processes", "num-machines"};
+  // Flags of the launcher are keys of parts of its file, by the same names.
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kParts = {
+      {{"fsdp-", "fsdp-config."},
+       {"parallelism-config-", "parallelism-config."},
+       {"megatron-lm-", "megatron-lm-config."}}};
   std::vector<SourceEntry> entries;
   for (SourceEntry entry : launcher) {
     for (const auto& [flag, type] : kTypes) {
@@ -120,7 +128,10 @@ std::vector<SourceEntry> accelerate_entries(const std::vector<SourceEntry>& laun
     const bool is_deepspeeds = entry.key == "zero-stage" || entry.key.starts_with("offload-") ||
                                entry.key == "deepspeed-config-file" ||
                                entry.key == "gradient-accumulation-steps";
-    if (entry.key.starts_with("fsdp-")) entry.key.insert(0, "fsdp-config.");
+    const auto* const part = std::find_if(kParts.begin(), kParts.end(), [&](const auto& flags) {
+      return entry.key.starts_with(flags.first);
+    });
+    if (part != kParts.end()) entry.key.insert(0, part->second);
     if (is_deepspeeds) entry.key.insert(0, "deepspeed-config.");
     const bool is_known = entry.key.find('.') != std::string::npos ||
                           entry.key == "distributed-type" ||

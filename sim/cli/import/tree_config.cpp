@@ -12,6 +12,7 @@ namespace onerank_data {
 extern const std::string_view import_tree_programs_json;
 extern const std::string_view import_nanotron_json;
 extern const std::string_view import_gpt_neox_json;
+extern const std::string_view import_gpt_neox_defaults_json;
 extern const std::string_view import_accelerate_json;
 extern const std::string_view import_accelerate_defaults_json;
 extern const std::string_view import_nanotron_defaults_json;
@@ -50,6 +51,8 @@ KeyTable table_of(const std::string& program) {
         onerank_data::import_accelerate_defaults_json, "accelerate_defaults.json");
   } else {
     table.rows = read_key_rows(onerank_data::import_gpt_neox_json, "gpt_neox.json");
+    table.defaults = estimator::read_database<DefaultRow>(
+        onerank_data::import_gpt_neox_defaults_json, "gpt_neox_defaults.json");
   }
   return table;
 }
@@ -98,6 +101,33 @@ void set_machines(const std::vector<SourceEntry>& entries, ImportedPlan& plan) {
   set_key(plan, "cluster.gpus_per_node", gpus / machines);
 }
 
+int64_t whole_of(const ImportedPlan& plan, const char* path) {
+  constexpr int64_t kMost = 1'000'000'000;  // what is larger is refused later
+  const Json said = said_key(plan, path);
+  return said.is_number_integer() ? std::clamp<int64_t>(said.get<int64_t>(), 0, kMost) : 0;
+}
+
+/// ParallelMLP in megatron/model/transformer.py of GPT-NeoX: a gated MLP has two thirds of the
+/// width for gate and up together, and each is rounded up to mlp_multiple_of.
+void set_mlp_width(const std::vector<SourceEntry>& entries, ImportedPlan& plan) {
+  const int64_t said = whole_of(plan, "model.ffn_hidden_size");
+  int64_t width = said > 0 ? said : 4 * whole_of(plan, "model.hidden_size");
+  const Json activation = said_key(plan, "model.activation");
+  if (activation == "swiglu" || activation == "geglu") width = width * 2 / 3 / 2;
+  const SourceEntry* rounds = find_entry(entries, "mlp_multiple_of");
+  const int64_t multiple =
+      rounds == nullptr ? 1 : parse_positive_number(rounds->value(), rounds->place);
+  if (width == 0 || multiple > width) return;
+  set_key(plan, "model.ffn_hidden_size", (width + multiple - 1) / multiple * multiple);
+}
+
+/// is_kernel_available in fused_softmax.py of GPT-NeoX.
+void set_softmax_kernel(ImportedPlan& plan) {
+  constexpr int64_t kMostKeys = 2048;
+  if (whole_of(plan, "training.sequence_length") <= kMostKeys) return;
+  set_key(plan, "training.masked_softmax_fusion", false);
+}
+
 ImportedPlan import_program(const TreeProgramRow& row,
                             const std::vector<SourceEntry>& entries,
                             const std::string& origin) {
@@ -107,6 +137,10 @@ ImportedPlan import_program(const TreeProgramRow& row,
   whole.merge_patch(plan.tree.json());
   plan.tree = whole;
   if (row.program == "nanotron") set_machine(entries, plan);
+  if (row.program == "GPT-NeoX") {
+    set_mlp_width(entries, plan);
+    set_softmax_kernel(plan);
+  }
   set_machines(entries, plan);
   return plan;
 }

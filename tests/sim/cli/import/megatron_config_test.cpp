@@ -123,6 +123,18 @@ TEST(MegatronConfig, OfTheBridgeGivesThePublishedParameters) {
   EXPECT_EQ(tree["parallelism"]["overlap_grad_reduce"], true);
 }
 
+// provide() in models/gpt_provider.py of Megatron-Bridge pads only where the configuration says so.
+TEST(MegatronConfig, OfTheBridgePadsTheVocabularyOnlyWhereItSaysSo) {
+  const auto multiple = [](const char* said) {
+    std::string text = kBridge;
+    const std::string model = "model:\n";
+    text.insert(text.find(model) + model.size(), std::string("  should_pad_vocab: ") + said + "\n");
+    return said_key(imported_config(text), "training.make_vocab_size_divisible_by");
+  };
+  EXPECT_EQ(multiple("false"), 1);
+  EXPECT_NE(multiple("true"), 1);
+}
+
 TEST(MegatronConfig, OfTheBridgeIsRefusedByTheNamesOfItsTechniques) {
   std::string text = kBridge;
   const auto say = [&](const std::string& before, const std::string& after) {

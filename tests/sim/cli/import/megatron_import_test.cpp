@@ -72,6 +72,19 @@ TEST_F(MegatronImport, TellsTasksFromGpus) {
   EXPECT_THAT(unknown.notes, testing::Contains(HasSubstr("give --gpus-per-node")));
 }
 
+// validate_args() in megatron/training/arguments.py: only bf16 turns sums in fp32 on, and rotary
+// positions of other types have no fused kernel.
+TEST_F(MegatronImport, KnowsWhatMegatronChangesByItself) {
+  const auto of = [](const std::string& arguments) {
+    return tree("--num-layers 2 --hidden-size 64 --num-attention-heads 4 " + arguments)["training"];
+  };
+  EXPECT_EQ(of("--fp16")["grad_reduce_in_bf16"], true);
+  EXPECT_FALSE(of("--fp16 --accumulate-allreduce-grads-in-fp32").contains("grad_reduce_in_bf16"));
+  EXPECT_FALSE(of("--bf16").contains("grad_reduce_in_bf16"));
+  EXPECT_EQ(of("--bf16 --position-embedding-type yarn")["rope_fusion"], false);
+  EXPECT_FALSE(of("--bf16 --position-embedding-type rope").contains("rope_fusion"));
+}
+
 TEST_F(MegatronImport, NamesThePlaceOfEachKey) {
   const ImportedPlan plan = imported(kScript);
   EXPECT_EQ(plan.modelled.front().key, "num-layers");

@@ -144,6 +144,21 @@ TEST(TorchtitanConfig, HasTypesThatFollowFromSharding) {
                   .techniques.empty());
 }
 
+TEST(TorchtitanConfig, ReadsDeterminismAndTheDegreesOfOldJobs) {
+  const auto of = [](const std::string& keys) {
+    return imported("[model]\nname = \"llama3\"\nflavor = \"8B\"\n" + keys);
+  };
+  EXPECT_EQ(said_key(of("[debug]\ndeterministic = true\n"), "training.deterministic_mode"), true);
+  EXPECT_TRUE(
+      said_key(of("[debug]\ndeterministic = false\n"), "training.deterministic_mode").is_null());
+  const ImportedPlan old =
+      of("[experimental]\ncontext_parallel_degree = 4\npipeline_parallel_degree = 2\n"
+         "enable_async_tensor_parallel = true\n");
+  EXPECT_EQ(said_key(old, "parallelism.context"), 4);
+  EXPECT_EQ(said_key(old, "parallelism.pipeline"), 2);
+  EXPECT_EQ(techniques_of(old), std::vector<std::string>{"async-tp"});
+}
+
 TEST(TorchtitanConfig, SaysWhereItIsNoToml) {
   try {
     import_text("[model]\nname = \n", "file.toml");
@@ -260,172 +275,6 @@ TEST(ImportTables, NameTechniquesThatThereAre) {
     EXPECT_FALSE(technique.what.empty()) << technique.name;
     EXPECT_FALSE(technique.errs.empty()) << technique.name;
   }
-}
-
-TEST(NanotronConfig, ReadsAJob) {
-  const std::string text = R"(model:
-  dtype: bfloat16
-  model_config:
-    hidden_act: silu
-    hidden_size: 4096
-    num_attention_heads: 32
-    num_hidden_layers: 32
-    num_key_value_heads: 8
-optimizer:
-  zero_stage: 1
-parallelism:
-  dp: 4
-  pp: 2
-  pp_engine: afab
-  tp: 8
-  tp_mode: REDUCE_SCATTER
-tokens:
-  batch_accumulation_per_replica: 8
-  micro_batch_size: 2
-  sequence_length: 4096
-)";
-  const auto plan = import_text(text, "job.yaml");
-  ASSERT_TRUE(plan.has_value());
-  EXPECT_EQ(plan->program, "nanotron");
-  EXPECT_TRUE(plan->unknown.empty());
-  const Json tree = plan->tree.json();
-  EXPECT_EQ(tree["training"]["framework"], "nanotron");
-  EXPECT_EQ(tree["training"]["dtype"], "bf16");
-  EXPECT_EQ(tree["training"]["gradient_accumulation_steps"], 8);
-  EXPECT_EQ(tree["parallelism"]["pipeline_schedule"], "gpipe");
-  EXPECT_EQ(tree["parallelism"]["sequence_parallel"], true);
-  EXPECT_EQ(tree["model"]["num_query_groups"], 8);
-  EXPECT_FALSE(import_text("model: gpt2\n", "plan.yaml").has_value());
-}
-
-// ParallelismArgs in nanotron/config/parallelism_config.py: the gathered input is recomputed unless
-// a file says no. The degrees multiply to the world.
-TEST(NanotronConfig, SaysHowLinearLayersGatherAndHowManyGpusThereAre) {
-  const auto of = [](const std::string& keys) {
-    const auto plan = import_text(
-        "tokens:\n  sequence_length: 64\nparallelism:\n  dp: 2\n  tp: 2\n" + keys, "job.yaml");
-    EXPECT_TRUE(plan && plan->techniques.empty());
-    return plan ? plan->tree.json() : Json();
-  };
-  const Json asynchronous =
-      of("  tp_mode: REDUCE_SCATTER\n  tp_linear_async_communication: true\n");
-  EXPECT_EQ(asynchronous["parallelism"]["tp_linear_async_communication"], true);
-  EXPECT_EQ(asynchronous["parallelism"]["tp_recompute_allgather"], true);
-  EXPECT_EQ(asynchronous["cluster"], Json({{"nodes", 1}, {"gpus_per_node", 4}}));
-  const Json kept = of("  tp_mode: REDUCE_SCATTER\n  tp_recompute_allgather: false\n");
-  EXPECT_FALSE(kept["parallelism"].contains("tp_recompute_allgather"));
-  EXPECT_FALSE(of("  tp_mode: ALL_REDUCE\n")["parallelism"].contains("tp_recompute_allgather"));
-  EXPECT_FALSE(of("  pp: 4\n").contains("cluster"));  // 16, of which a machine may have any part
-}
-
-TEST(GptNeoxConfig, ReadsParallelResiduals) {
-  const auto model = [](const std::string& keys) {
-    const auto plan = import_text(
-        "{\"pipe_parallel_size\": 1, \"num_layers\": 2, \"hidden_size\": 64, " + keys + "}",
-        "model.yml");
-    EXPECT_TRUE(plan && plan->techniques.empty());
-    return plan ? plan->tree.json()["model"] : Json();
-  };
-  EXPECT_EQ(model("\"gpt_j_residual\": true")["parallel_residual"], true);
-  EXPECT_EQ(model("\"gpt-j-residual\": true, \"gpt_j_tied\": true")["tied_layernorm"], true);
-  EXPECT_FALSE(model("\"gpt_j_tied\": true").contains("tied_layernorm"));
-}
-
-TEST(GptNeoxConfig, ReadsAFlowOfKeysAfterAComment) {
-  const std::string text = R"(# pretraining
-{
-  "pipe-parallel-size": 0, "model-parallel-size": 4,
-  "num-layers": 40, "hidden-size": 5120, "num-attention-heads": 40, "seq-length": 2048,
-  "pos-emb": "rotary", "rotary_pct": 0.25, "no-weight-tying": true,
-  "optimizer": {"type": "Adam", "params": {"lr": 0.0001, }},
-  "zero_optimization": {"stage": 1, "cpu_offload": False},
-  "checkpoint-activations": true, "partition-activations": true,
-  "fp16": {"enabled": true, },
-})";
-  const auto plan = import_text(text, "13B.yml");
-  ASSERT_TRUE(plan.has_value());
-  EXPECT_TRUE(plan->techniques.empty());
-  EXPECT_TRUE(plan->unknown.empty());
-  const Json tree = plan->tree.json();
-  EXPECT_EQ(tree["training"]["framework"], "megatron-deepspeed");
-  EXPECT_EQ(tree["training"]["dtype"], "fp16");
-  EXPECT_EQ(tree["training"]["recompute"], "full");
-  EXPECT_EQ(tree["training"]["distribute_saved_activations"], true);
-  EXPECT_EQ(tree["parallelism"]["pipeline"], 1);
-  EXPECT_EQ(tree["parallelism"]["zero_stage"], 1);
-  EXPECT_EQ(tree["model"]["rotary_percent"], 0.25);
-  EXPECT_EQ(tree["model"]["tie_embeddings"], false);
-}
-
-ImportedPlan imported_yaml(const std::string& text) {
-  auto plan = import_text(text, "file.yaml");
-  EXPECT_TRUE(plan);
-  return plan ? *plan : ImportedPlan();
-}
-
-TEST(Accelerate, GivesMachinesShardingAndPrecision) {
-  const ImportedPlan plan = imported_yaml(R"(compute_environment: LOCAL_MACHINE
-distributed_type: FSDP
-mixed_precision: bf16
-num_machines: 2
-num_processes: 16
-fsdp_config:
-  fsdp_version: 2
-  fsdp_activation_checkpointing: true
-  fsdp_state_dict_type: SHARDED_STATE_DICT
-parallelism_config:
-  parallelism_config_tp_size: 4
-)");
-  EXPECT_TRUE(plan.unknown.empty());
-  EXPECT_TRUE(plan.techniques.empty());
-  EXPECT_EQ(said_key(plan, "training.framework"), "transformers");
-  EXPECT_EQ(said_key(plan, "training.dtype"), "bf16");
-  EXPECT_EQ(said_key(plan, "training.recompute"), "full");
-  EXPECT_EQ(said_key(plan, "parallelism.zero_stage"), 3);
-  EXPECT_EQ(said_key(plan, "parallelism.tensor"), 4);
-  EXPECT_EQ(said_key(plan, "cluster.nodes"), 2);
-  EXPECT_EQ(said_key(plan, "cluster.gpus_per_node"), 8);
-  EXPECT_FALSE(plan.tree.json().contains("model"));
-}
-
-TEST(Accelerate, MeansAutocastWithoutSharding) {
-  for (const char* type : {"'NO'", "MULTI_GPU"}) {
-    const ImportedPlan plan =
-        imported_yaml(std::string("distributed_type: ") + type + "\nmixed_precision: bf16\n");
-    EXPECT_TRUE(plan.techniques.empty()) << type;
-    EXPECT_EQ(said_key(plan, "training.framework"), "transformers") << type;
-    EXPECT_EQ(said_key(plan, "training.dtype"), "bf16") << type;
-    EXPECT_TRUE(said_key(plan, "training.mixed_precision").is_null()) << type;  // its default
-  }
-}
-
-TEST(Accelerate, NamesWhatIsNotModelled) {
-  using testing::UnorderedElementsAre;
-  EXPECT_THAT(techniques_of(imported_yaml("distributed_type: FSDP\nfsdp_config:\n"
-                                          "  fsdp_sharding_strategy: HYBRID_SHARD\n")),
-              UnorderedElementsAre("fsdp1", "hsdp"));
-  EXPECT_THAT(techniques_of(imported_yaml("distributed_type: DEEPSPEED\ndeepspeed_config:\n"
-                                          "  deepspeed_config_file: zero1.json\n")),
-              UnorderedElementsAre("another-file"));
-  const ImportedPlan zero = imported_yaml(
-      "distributed_type: DEEPSPEED\ndeepspeed_config:\n  zero_stage: 3\nmixed_precision: bf16\n");
-  EXPECT_TRUE(zero.techniques.empty());
-  EXPECT_EQ(said_key(zero, "training.framework"), "deepspeed");
-  EXPECT_EQ(said_key(zero, "parallelism.zero_stage"), 3);
-  EXPECT_EQ(said_key(zero, "parallelism.reduce_bucket_size"), 500'000'000);
-  EXPECT_EQ(said_key(zero, "parallelism.stage3_param_persistence_threshold"), 100'000);
-  EXPECT_THAT(techniques_of(imported_yaml("distributed_type: MULTI_XPU\n")),
-              UnorderedElementsAre("other-device"));
-}
-
-TEST(GptNeox, IsToldWhereItsFileHasNoModel) {
-  const ImportedPlan paths =
-      imported_yaml("{\"data_path\": \"enwik8\", \"save\": \"checkpoints\"}");
-  EXPECT_TRUE(paths.unknown.empty());
-  EXPECT_FALSE(paths.tree.json().contains("model"));
-  EXPECT_EQ(said_key(paths, "training.framework"), "megatron-deepspeed");
-  EXPECT_THAT(techniques_of(imported_yaml("{\"text_gen_type\": \"unconditional\", \"top_k\": 0}")),
-              testing::ElementsAre("inference"));
 }
 
 }  // namespace

@@ -18,6 +18,7 @@ using estimator::Json;
 using testing::Contains;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 
 using Names = std::vector<std::string>;
 
@@ -146,6 +147,7 @@ num_machines: 2
 num_processes: 16
 fsdp_config:
   fsdp_version: 2
+  fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP
   fsdp_reshard_after_forward: true
 )");
   const ImportedPlan plan = clm("", "accelerate launch --config_file fsdp2.yaml");
@@ -255,6 +257,44 @@ wandb_project:
   const ImportedPlan lost = imported("# a file that is elsewhere\naxolotl train other.yaml\n");
   ASSERT_EQ(named_techniques(lost), Names{"another-file"});
   EXPECT_EQ(lost.techniques.front().uses.front().place, "train.sh:2");
+}
+
+// normalize_config() in utils/config/__init__.py and _configure_embedding_dtypes() in
+// loaders/model.py of axolotl.
+TEST_F(TrainerImport, LoadsAxolotlsModelIn16Bits) {
+  const auto of = [&](const std::string& keys) {
+    return imported(
+        "base_model: llama3-8b\nsequence_len: 2048\nmicro_batch_size: 1\n"
+        "optimizer: adamw_torch_fused\ngradient_checkpointing: true\n" +
+            keys,
+        "fft.yaml");
+  };
+  const ImportedPlan flash = of("bf16: true\nflash_attention: true\n");
+  EXPECT_EQ(said_key(flash, "training.dtype"), "bf16");
+  EXPECT_EQ(said_key(flash, "training.mixed_precision"), false);
+  EXPECT_THAT(flash.notes, Not(Contains(HasSubstr("fp32"))));
+  const ImportedPlan sdpa = of("bf16: true\nsdp_attention: true\n");
+  EXPECT_EQ(said_key(sdpa, "training.mixed_precision"), false);
+  EXPECT_THAT(sdpa.notes, Contains(HasSubstr("norms, embedding and head are in fp32")));
+  EXPECT_TRUE(said_key(of("flash_attention: true\n"), "training.mixed_precision").is_null());
+  EXPECT_EQ(said_key(of("flash_attention: true\n"), "training.dtype"), "fp32");
+}
+
+// TrainingArguments says the precision where the launcher says none.
+TEST_F(TrainerImport, TakesThePrecisionOfTheTrainerBeforeTheLaunchers) {
+  const std::string launch = "accelerate launch --num_processes 8 ";
+  EXPECT_EQ(said_key(clm("--torch_dtype bfloat16", launch + "--multi_gpu"), "training.dtype"),
+            "bf16");
+  EXPECT_EQ(said_key(clm("", launch + "--multi_gpu"), "training.dtype"), "fp32");
+  EXPECT_EQ(said_key(clm("", launch + "--multi_gpu --mixed_precision bf16"), "training.dtype"),
+            "bf16");
+  const std::string fsdp = launch + "--use_fsdp --fsdp_version 2 --mixed_precision bf16 ";
+  EXPECT_EQ(named_techniques(clm("", fsdp + "--fsdp_auto_wrap_policy NO_WRAP")),
+            Names{"fsdp-units"});
+  EXPECT_THAT(named_techniques(clm("", fsdp + "--fsdp_auto_wrap_policy TRANSFORMER_BASED_WRAP")),
+              IsEmpty());
+  EXPECT_EQ(named_techniques(clm("", launch + "--parallelism_config_sp_size 4")),
+            Names{"trainer-parallelism"});
 }
 
 TEST_F(TrainerImport, NamesProgramsThatTrainOtherwise) {
