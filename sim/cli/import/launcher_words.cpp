@@ -1,5 +1,6 @@
 #include "sim/cli/import/launcher_words.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 
@@ -47,16 +48,42 @@ constexpr std::array<estimator::EnumName<Meaning>, 6> enum_names(Meaning) {
            {Meaning::kTasks, "tasks"}}};
 }
 
-std::optional<Meaning> meaning_of(const std::string& key) {
+const std::vector<KeyRow>& launcher_rows() {
   static const auto rows = read_key_rows(onerank_data::import_launchers_json, "launchers.json");
-  for (const KeyRow& row : rows) {
-    if (estimator::contains(row.keys, key)) return estimator::value_named<Meaning>(row.constant);
+  return rows;
+}
+
+/// Whether the row is for this launcher alone; "" for one that no row names.
+bool is_for(const KeyRow& row, const std::string& launcher) {
+  return std::any_of(row.when.begin(), row.when.end(), [&](const KeyCondition& condition) {
+    return estimator::contains(condition.values, launcher);
+  });
+}
+
+/// "mpirun" of "/usr/bin/mpirun", if a row is for it alone; else "".
+std::string launcher_named(const std::string& word) {
+  const std::string name = word.substr(word.rfind('/') + 1);
+  const auto& rows = launcher_rows();
+  const bool is_named =
+      std::any_of(rows.begin(), rows.end(), [&](const KeyRow& row) { return is_for(row, name); });
+  return is_named ? name : "";
+}
+
+std::optional<Meaning> meaning_of(const std::string& key, const std::string& launcher) {
+  for (const KeyRow& row : launcher_rows()) {
+    const bool holds = row.when.empty() || is_for(row, launcher);
+    if (holds && estimator::contains(row.keys, key)) {
+      return estimator::value_named<Meaning>(row.constant);
+    }
   }
   return std::nullopt;
 }
 
-void read_value(const std::string& key, const std::string& value, LaunchedCluster& cluster) {
-  const std::optional<Meaning> meaning = meaning_of(key);
+void read_value(const std::string& key,
+                const std::string& value,
+                const std::string& launcher,
+                LaunchedCluster& cluster) {
+  const std::optional<Meaning> meaning = meaning_of(key, launcher);
   if (!meaning) return;
   switch (*meaning) {
     case Meaning::kNodes:
@@ -84,19 +111,24 @@ void read_value(const std::string& key, const std::string& value, LaunchedCluste
 }  // namespace
 
 void read_launcher_words(const std::vector<ShellWord>& words, LaunchedCluster& cluster) {
+  std::string launcher;
+  const auto read = [&](const std::string& key, const std::string& value) {
+    read_value(key, value, launcher, cluster);
+  };
   for (std::size_t i = 0; i < words.size(); ++i) {
     const std::string& word = words[i].text;
+    if (const std::string name = launcher_named(word); !name.empty()) launcher = name;
     if (word.size() < 2 || word[0] != '-') continue;
     const std::size_t equals = word.find('=');
     const bool is_short = word[1] != '-';
     if (is_short && word.size() > 2 && equals == word.npos) {
-      read_value(word.substr(1, 1), word.substr(2), cluster);  // -N4
+      read(word.substr(1, 1), word.substr(2));  // -N4
     }
     const std::string key = normal_key(word.substr(0, equals));
     if (equals != word.npos) {
-      read_value(key, word.substr(equals + 1), cluster);
+      read(key, word.substr(equals + 1));
     } else if (i + 1 < words.size()) {
-      read_value(key, words[i + 1].text, cluster);
+      read(key, words[i + 1].text);
     }
   }
 }
@@ -131,10 +163,17 @@ void set_cluster(const LaunchedCluster& cluster, ImportedPlan& plan) {
   if (!cluster.tasks_start_ranks) {
     if (!of_node) of_node = cluster.tasks_per_node;
     if (!all) all = cluster.tasks;
-  } else if (!of_node) {
+  }
+  if (!of_node && all && cluster.nodes && *all % *cluster.nodes == 0)
+    of_node = *all / *cluster.nodes;
+  if (!of_node && cluster.tasks_start_ranks) {
     plan.notes.push_back(
         "how many ranks each task starts is not known from the script: machines of 8 GPUs are "
         "assumed; give --gpus-per-node for others");
+  }
+  if (cluster.is_one_rank_by_default) {
+    plan.notes.push_back(
+        "torchrun starts one rank on each machine, because nothing gives --nproc-per-node");
   }
   if (of_node) set_key(plan, "cluster.gpus_per_node", *of_node);
   std::optional<int64_t> nodes = cluster.nodes;

@@ -20,7 +20,8 @@ struct LaunchedCluster {
   std::optional<int64_t> tasks_per_node;
   std::optional<int64_t> tasks;
   bool tasks_start_ranks = false;
-  std::string gpu;  ///< "h100" of gpu:h100:8
+  bool is_one_rank_by_default = false;  ///< torchrun, which nothing tells how many ranks to start
+  std::string gpu;                      ///< "h100" of gpu:h100:8
 };
 
 /// Takes what the words say, and leaves the rest as it is.

@@ -67,6 +67,14 @@ bool starts_ranks_itself(const std::vector<ShellWord>& launcher) {
   });
 }
 
+/// Whether a launcher's words say how many ranks it starts on a machine, or may say it.
+bool may_say_ranks(const std::vector<ShellWord>& launcher) {
+  return std::any_of(launcher.begin(), launcher.end(), [](const ShellWord& word) {
+    return word.is_unknown ||
+           normal_key(word.text.substr(0, word.text.find('='))) == "nproc-per-node";
+  });
+}
+
 }  // namespace
 
 ArgumentLines::ArgumentLines(const std::string& text, std::string origin)
@@ -153,7 +161,11 @@ LaunchedCluster launched_cluster(const Job& job, const TrainingCommand& training
     }
   }
   read_launcher_words(training.launcher, cluster);
-  if (starts_ranks_itself(training.launcher) && !cluster.nodes) cluster.nodes = 1;
+  if (!starts_ranks_itself(training.launcher)) return cluster;
+  cluster.tasks_start_ranks = true;
+  if (!cluster.nodes) cluster.nodes = 1;
+  cluster.is_one_rank_by_default = !may_say_ranks(training.launcher);
+  if (cluster.is_one_rank_by_default) cluster.gpus_per_node = 1;
   return cluster;
 }
 

@@ -72,6 +72,30 @@ TEST_F(MegatronImport, TellsTasksFromGpus) {
   EXPECT_THAT(unknown.notes, testing::Contains(HasSubstr("give --gpus-per-node")));
 }
 
+// srun's and sbatch's -N are machines, and mpirun's are ranks of a machine; torchrun starts one
+// rank unless it is told how many.
+TEST_F(MegatronImport, KnowsTheWorldsOfLaunchers) {
+  const auto world = [](const std::string& directives, const std::string& launcher) {
+    const ImportedPlan plan =
+        imported("#!/bin/bash\n" + directives + launcher +
+                 " pretrain_gpt.py --num-layers 2 --hidden-size 64 --num-attention-heads 4\n");
+    return std::pair{said_key(plan, "cluster.nodes"), said_key(plan, "cluster.gpus_per_node")};
+  };
+  using Said = std::pair<Json, Json>;
+  EXPECT_EQ(world("", "mpirun -np 16 -N 8 python"), Said(2, 8));
+  EXPECT_EQ(world("", "/usr/bin/mpiexec -n 16 -N 4 python"), Said(4, 4));
+  EXPECT_EQ(world("", "srun -N 2 --ntasks-per-node 4 python"), Said(2, 4));
+  EXPECT_EQ(world("#SBATCH --nodes=2 --ntasks=8 --gpus-per-task=1\n", "srun python"), Said(2, 4));
+  EXPECT_EQ(world("#SBATCH -N 4 --gpus=16\n", "srun torchrun --nproc_per_node $G"), Said(4, 4));
+  EXPECT_EQ(world("", "torchrun"), Said(1, 1));
+  EXPECT_EQ(world("", "torchrun --nnodes 2 --nproc-per-node=8"), Said(2, 8));
+  EXPECT_EQ(world("", "torchrun $ARGS"), Said(1, nullptr));
+  EXPECT_THAT(
+      imported("torchrun pretrain_gpt.py --num-layers 2 --hidden-size 64 --num-attention-heads 4\n")
+          .notes,
+      testing::Contains(HasSubstr("one rank on each machine")));
+}
+
 // validate_args() in megatron/training/arguments.py: only bf16 turns sums in fp32 on, and rotary
 // positions of other types have no fused kernel.
 TEST_F(MegatronImport, KnowsWhatMegatronChangesByItself) {

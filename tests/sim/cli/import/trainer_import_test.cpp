@@ -174,11 +174,13 @@ TEST_F(TrainerImport, CountsTheGpusOfEachLauncher) {
   };
   EXPECT_EQ(gpus("python"), std::pair(Json(1), Json(1)));
   EXPECT_EQ(gpus("deepspeed --num_gpus 4"), std::pair(Json(1), Json(4)));
-  EXPECT_EQ(gpus("CUDA_VISIBLE_DEVICES=0,1 torchrun"), std::pair(Json(1), Json(2)));
+  EXPECT_EQ(gpus("CUDA_VISIBLE_DEVICES=0,1 accelerate launch"), std::pair(Json(1), Json(2)));
+  // torchrun's --nproc-per-node is 1 where nothing is said.
+  EXPECT_EQ(gpus("CUDA_VISIBLE_DEVICES=0,1 torchrun"), std::pair(Json(1), Json(1)));
   EXPECT_EQ(gpus("python -m torch.distributed.run --nnodes=4 --nproc_per_node=8"),
             std::pair(Json(4), Json(8)));
   EXPECT_EQ(gpus("#SBATCH --nodes=3\n#SBATCH --gpus-per-node=8\n#SBATCH --ntasks-per-node=1\n"
-                 "srun torchrun"),
+                 "srun torchrun --nproc-per-node=gpu"),
             std::pair(Json(3), Json(8)));
 }
 
