@@ -110,6 +110,7 @@ ProgramTime program_time(const ProgramReplay& replayed) {
                    .rates = replayed.rates.terms(Dtype::kBf16, true)};
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     time.ranks.push_back(rank_time(ranks[i], played[i]));
+    time.ranks.back().board = replayed.boards[i];
     const ProgramFlops flops = program_flops(*ranks[i].profile);
     const auto count = static_cast<double>(ranks.size());
     time.flops += flops.executed / count;

@@ -33,6 +33,7 @@ struct RankTime {
   double idle_seconds = 0;                   ///< nothing is at work
   double host_seconds = 0;                   ///< the host's issuing, by published costs
   double measured_host_seconds = 0;          ///< the same, on the machine that ran the program
+  BoardUse board;
   std::vector<WorkTerm> terms;
 };
 template <class Visitor>
@@ -47,6 +48,7 @@ void visit_fields(Visitor& visit, RankTime& time) {
   visit("measured_host_seconds",
         time.measured_host_seconds,
         "the host's issuing on the machine that ran the program, with the recording");
+  visit("board", time.board, "what the step needs of the board's power");
   visit("terms", time.terms, "by kind of work");
 }
 

@@ -126,7 +126,8 @@ GpuRates::GpuRates(const Gpu& gpu,
       slowdown_(slowdown),
       priced_(priced),
       calibration_(calibration),
-      matmul_(matmul_rate(gpu)),
+      power_(priced == Priced::kKernels && calibration == nullptr ? board_power(gpu) : nullptr),
+      matmul_(at_full_speed(matmul_rate(gpu))),
       memory_(memory_rate(gpu)),
       launch_(assumed_launch_cost(gpu, priced)) {
   attention_.by_call = priced == Priced::kKernels;
@@ -136,6 +137,16 @@ GpuRates::GpuRates(const Gpu& gpu,
   for (double* seconds : {&launch_.host_forward_seconds, &launch_.host_backward_seconds}) {
     *seconds = std::max(*seconds, calibration->launch.host_seconds);
   }
+}
+
+/// Without the limit of the board's power, which takes as much of each type's rate as of bf16's: an
+/// H200 reached 1,527 TFLOP/s in Float8 at full speed (data/power.json), and so it is 1,523.
+MatmulRate GpuRates::at_full_speed(MatmulRate rate) const {
+  if (power_ == nullptr) return rate;
+  const MatmulRate bf16 = matmul_rate(gpu_);
+  rate.sustained_share *= bf16.best_share / bf16.sustained_share;
+  rate.best_share = std::max(rate.best_share, rate.sustained_share);
+  return rate;
 }
 
 double GpuRates::matmul_flops_per_second(const MatmulShape& shape,
@@ -162,7 +173,7 @@ double GpuRates::float8_flops_per_second(const MatmulShape& shape, Float8Scaling
   if (!peak.fp8 || !peak.bf16) return 0;
   const std::optional<MatmulRate> own = float8_rate(gpu_, scaling);
   if (!own) return matmul_flops_per_second(shape, Dtype::kBf16, false) * *peak.fp8 / *peak.bf16;
-  return *peak.fp8 * matmul_share(*own, gpu_, shape, false);
+  return *peak.fp8 * matmul_share(at_full_speed(*own), gpu_, shape, false);
 }
 
 double GpuRates::attention_flops_per_second(const AttentionShape& shape) const {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "estimator/compute/attention_rate.h"
+#include "estimator/compute/board_power.h"
 #include "estimator/compute/calibration.h"
 #include "estimator/compute/matmul_rate.h"
 #include "estimator/compute/memory_rate.h"
@@ -46,6 +47,11 @@ class GpuRates {
   /// rates are those of a usual GPU.
   double slowdown() const { return slowdown_; }
 
+  /// Of the board, where rates are those of full speed, so that the power that a step needs decides
+  /// how much slower its products and attention run. Null if nobody measured it, and with a
+  /// calibration and for a plan's operators: their rates are what a GPU sustains.
+  const BoardPower* power() const { return power_; }
+
   /// Rate of a matrix product in `dtype`; `accumulates` says that it is added to an fp32 sum.
   /// Throws UserError when the GPU has no rate for the type.
   double matmul_flops_per_second(const MatmulShape& shape, Dtype dtype, bool accumulates) const;
@@ -71,6 +77,7 @@ class GpuRates {
   std::vector<RateTerm> terms(Dtype dtype, bool flash) const;
 
  private:
+  MatmulRate at_full_speed(MatmulRate rate) const;
   double measured_over_modelled(const MatmulShape& shape, Dtype dtype, bool accumulates) const;
   double measured_over_modelled(const AttentionShape& shape) const;
 
@@ -79,6 +86,7 @@ class GpuRates {
   double slowdown_;
   Priced priced_;
   const Calibration* calibration_;
+  const BoardPower* power_;
   MatmulRate matmul_;
   MemoryRate memory_;
   LaunchCost launch_;

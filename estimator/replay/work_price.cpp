@@ -54,10 +54,21 @@ class PriceList {
     price.occupancy.memory = share_of_memory(memory_bytes(work), price.seconds, rates_);
     price.occupancy.is_persistent =
         price.work_class == WorkClass::kProducts && has_persistent_products(rates_.gpu());
+    if (rates_.power() != nullptr) price.joules = joules(work, price, *rates_.power());
     return price;
   }
 
  private:
+  static double joules(const TraceWork& work, const WorkPrice& price, const BoardPower& board) {
+    if (price.work_class == WorkClass::kProducts) {
+      return board.product_joules(work.uses_tf32 ? "TF32" : work.dtype, work.flops);
+    }
+    if (price.work_class == WorkClass::kAttention) {
+      return board.attention_joules(work.flops, price.seconds);
+    }
+    return board.memory_joules(price.seconds * price.occupancy.memory);
+  }
+
   /// A multiprocessor holds 2,048 threads, or one tile of 128 x 128 of a product.
   double share_of_multiprocessors(const TraceWork& work) const {
     constexpr int64_t kThreads = 2048, kTile = 128;

@@ -39,6 +39,7 @@ struct WorkPrice {
   double seconds = 0;
   WorkClass work_class = WorkClass::kMemoryBound;
   Occupancy occupancy = {};
+  double joules = 0;  ///< at full speed, beyond what the board always needs; 0: not known
   Source source = Source::kComputed;
   /// False if nothing but its launch is known: neither bytes nor FLOPs.
   bool is_known = true;

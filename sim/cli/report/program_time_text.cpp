@@ -139,6 +139,21 @@ std::string throughput_text_of(const estimator::ProgramThroughput& throughput) {
                      throughput.tokens_note);
 }
 
+/// Of the rank whose GPU is slowed most.
+std::string board_text(const ProgramTime& time) {
+  const auto slowest = std::min_element(
+      time.ranks.begin(), time.ranks.end(), [](const RankTime& a, const RankTime& b) {
+        return a.board.speed < b.board.speed;
+      });
+  if (slowest == time.ranks.end() || slowest->board.limit_watts == 0) return "";
+  const estimator::BoardUse& board = slowest->board;
+  return fmt::format(
+      "  board power {:.0f} of {:.0f} W (simulated): products and attention at {}\n",
+      board.watts,
+      board.limit_watts,
+      board.speed == 1 ? "full speed" : fmt::format("{:.0f} % of full speed", 100 * board.speed));
+}
+
 }  // namespace
 
 std::vector<TitledTable> program_time_tables(const ProgramTime& time) {
@@ -147,7 +162,7 @@ std::vector<TitledTable> program_time_tables(const ProgramTime& time) {
 
 std::string program_time_text(const estimator::ProgramEstimate& estimate) {
   const ProgramTime& time = *estimate.time;
-  return flops_text(estimate) + throughput_text_of(*estimate.throughput) +
+  return flops_text(estimate) + throughput_text_of(*estimate.throughput) + board_text(time) +
          tables_in(program_time_tables(time)) +
          weak_prices_text("priced by the memory that the kernels were given",
                           time.priced_by_memory,

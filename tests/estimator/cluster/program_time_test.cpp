@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include <cmath>
+
 #include "tests/estimator/cluster/small_program.h"
 
 namespace estimator {
@@ -32,6 +34,36 @@ TEST_F(ProgramTimeTest, IsTheSumOfItsParts) {
   EXPECT_EQ(rank.terms[0].name, "matrix products");
   EXPECT_EQ(rank.terms[1].launches, 2);
   EXPECT_EQ(rank.terms[2].name, "communication");
+}
+
+// Products without a pause need more than the board gives; beside a longer collective they do not.
+TEST_F(ProgramTimeTest, SlowsArithmeticDownToTheBoardsPower) {
+  EXPECT_EQ(program_time(replayed_).ranks[0].board.speed, 1);
+  TracedRank busy(0, 1);
+  for (int i = 0; i < 20; ++i) {
+    busy.compute(0, 0);
+    busy.profile.trace->works.back() = {.kind = WorkKind::kProduct,
+                                        .name = "cublas",
+                                        .dtype = "BFloat16",
+                                        .result_dtype = "BFloat16",
+                                        .shapes = {{1, 8192, 8192, 8192}},
+                                        .flops = 2.0 * 8192 * 8192 * 8192};
+  }
+  const std::vector<RankProfile> profiles = {busy.profile};
+  const auto rate_on = [&](const char* gpu, double& speed) {
+    const ProgramTime time = program_time(
+        ProgramReplay(profiles, {.gpu = *find_gpu(gpu), .fabric = fabric_of(h100_cluster(1))}));
+    const BoardUse& board = time.ranks[0].board;
+    speed = board.speed;
+    EXPECT_TRUE(board.limit_watts == 0 || std::abs(board.watts - board.limit_watts) < 5);
+    return time.flops / time.iteration_seconds / 1e12;
+  };
+  double at_700 = 0, at_500 = 0, unknown = 0;
+  EXPECT_NEAR(rate_on("h100-sxm", at_700), 670, 30);
+  EXPECT_NEAR(rate_on("h100-sxm-96", at_500), 560, 30);
+  EXPECT_LT(at_500, at_700);
+  rate_on("a100-sxm-80", unknown);
+  EXPECT_EQ(unknown, 1);
 }
 
 TEST_F(ProgramTimeTest, ListsWhatIsNotPriced) {

@@ -1,0 +1,57 @@
+// The power of a GPU's board. A board keeps to its limit by lowering the clock, so that products
+// and attention run below the speed that they reach alone for a short time. How far below is not a
+// property of a kernel: it follows from the energy of everything that runs in a step.
+//
+// The energy of a kernel that runs at the share s of its full speed is s^energy_exponent of that at
+// full speed (lower voltage). Kernels that wait for memory keep their speed, but need less energy
+// too. Measured: data/power.json.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "estimator/hardware/hardware.h"
+
+namespace estimator {
+
+struct ProductEnergy {
+  std::string dtype;  ///< of the operands, as PyTorch names it; "Float8" is all of these; "TF32"
+  double joules_per_teraflop = 0;
+};
+
+/// What a GPU's work needs at full speed, beyond static_watts.
+struct BoardPower {
+  double limit_watts = 0;
+  double static_watts = 0;  ///< at any time, whatever runs
+  double energy_exponent = 0;
+  std::vector<ProductEnergy> products;
+  double attention_watts = 0;  ///< of fused attention at any rate, and
+  double attention_joules_per_teraflop = 0;
+  double memory_watts = 0;  ///< of a kernel that waits for memory
+  std::string source;
+
+  /// The energy in joules of a product; that of bf16 where the type is not known.
+  double product_joules(const std::string& dtype, double flops) const;
+  double attention_joules(double flops, double seconds) const;
+  double memory_joules(double seconds) const { return memory_watts * seconds; }
+
+  /// Mean power in watts of a step of `seconds` whose kernels need `joules` at full speed, and ran
+  /// at the share `speed` of it.
+  double watts(double joules, double seconds, double speed) const;
+};
+
+/// Null for a GPU whose power nobody measured.
+const BoardPower* board_power(const Gpu& gpu);
+
+/// A step on one GPU, as it was played at some speed.
+struct StepEnergy {
+  double joules = 0;              ///< at full speed, without static_watts
+  double seconds = 0;             ///< of the step
+  double arithmetic_seconds = 0;  ///< of these: products and attention, which the clock slows
+};
+
+/// The share of full speed, in (0, 1], at which the board keeps its limit, if the step was played
+/// at the share `played` and its other seconds stay as they are.
+double speed_within_limit(const BoardPower& board, const StepEnergy& step, double played);
+
+}  // namespace estimator
