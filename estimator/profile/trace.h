@@ -70,6 +70,7 @@ struct TraceWork {
   bool is_strided = false;    ///< as in OperatorRecord
   std::string result_dtype;   ///< of a product
   /// Of the operator's input tensors. Of a product: its batch, m, n and k, row-major, in one list.
+  /// Of a kernel that no operator launched: the sizes that it was told, in one list, or none.
   std::vector<std::vector<int64_t>> shapes;
   double flops = 0;  ///< of products and attention: 2 per multiply-add
   int64_t bytes = 0;
@@ -98,7 +99,11 @@ void visit_fields(Visitor& visit, TraceWork& work) {
         "a pointwise operator whose inputs do not all fill memory in the same order");
   visit("result_dtype", work.result_dtype, "element type of a product's result");
   visit(
-      "shapes", work.shapes, {"of the operator's inputs; of a product batch, m, n and k", kCount});
+      "shapes",
+      work.shapes,
+      {"of the operator's inputs; of a product batch, m, n and k; of a kernel without an operator "
+       "the sizes that it was told",
+       kCount});
   visit("flops", work.flops, {"of matrix products and attention", kWork});
   visit("bytes", work.bytes, {"moved; of a collective as nccl-tests counts it", kBytes});
   visit("threads", work.threads, {"of a kernel, in all blocks", kCount});

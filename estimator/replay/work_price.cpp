@@ -7,6 +7,7 @@
 #include "estimator/base/units.h"
 #include "estimator/communication/communication_time.h"
 #include "estimator/communication/message_time.h"
+#include "estimator/compute/compiled_kernel.h"
 #include "estimator/compute/compute_time.h"
 #include "estimator/compute/host_rates.h"
 #include "estimator/compute/kernel_price.h"
@@ -127,17 +128,26 @@ class PriceList {
     return {};
   }
 
-  double memory_seconds(double bytes) const {
-    return (bytes > 0 ? bytes / rates_.memory_bytes_per_second(bytes) : 0) +
+  /// `share`: of the rate of streams.
+  double memory_seconds(double bytes, double share = 1) const {
+    return (bytes > 0 ? bytes / rates_.memory_bytes_per_second(bytes) / share : 0) +
            rates_.launch().kernel_seconds;
   }
 
-  WorkPrice kernel(const TraceWork& work) const {
-    if (work.bytes_source != BytesSource::kOperator) {
-      return {.seconds = memory_seconds(static_cast<double>(work.bytes)),
-              .source = Source::kAssumed,
-              .is_known = work.bytes_source != BytesSource::kNothing};
+  WorkPrice kernel_without_operator(const TraceWork& work) const {
+    const CompiledKernelRate rate = compiled_kernel_rate(work.name, rates_.gpu());
+    double seconds = memory_seconds(static_cast<double>(work.bytes), rate.memory_share);
+    if (!work.shapes.empty()) {
+      const double busy = compiled_kernel_seconds(rate, work.shapes.front());
+      seconds = std::max(seconds, busy * rates_.slowdown() + rates_.launch().kernel_seconds);
     }
+    return {.seconds = seconds,
+            .source = Source::kAssumed,
+            .is_known = work.bytes_source != BytesSource::kNothing};
+  }
+
+  WorkPrice kernel(const TraceWork& work) const {
+    if (work.bytes_source != BytesSource::kOperator) return kernel_without_operator(work);
     const OperatorRecord record{.name = work.operator_name,
                                 .shapes = work.shapes,
                                 .dtype = work.dtype,

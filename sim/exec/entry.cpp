@@ -119,6 +119,14 @@ void onerank_exec_tensor_lies(uint64_t address, int64_t bytes) {
   if (recorder != nullptr) recorder->tensor_lies(address, bytes);
 }
 
+void onerank_exec_kernel_updates(const char* name,
+                                 const uint64_t* addresses,
+                                 int64_t count,
+                                 int64_t updated) {
+  if (recorder == nullptr) return;
+  recorder->kernel_updates(name, {addresses, static_cast<size_t>(count)}, updated);
+}
+
 void onerank_exec_model_reads(uint64_t model, int64_t integers) {
   if (recorder != nullptr) recorder->model_reads(model, integers);
 }

@@ -65,6 +65,8 @@ def observe(recorder_path):
     memory_lasts.argtypes = [ctypes.c_uint64, ctypes.c_char_p, ctypes.c_char_p]
     tensor_lies = recorder.onerank_exec_tensor_lies
     tensor_lies.argtypes = [ctypes.c_uint64, ctypes.c_int64]
+    kernel_updates = recorder.onerank_exec_kernel_updates
+    kernel_updates.argtypes = [ctypes.c_char_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64]
     model_reads = recorder.onerank_exec_model_reads
     model_reads.argtypes = [ctypes.c_uint64, ctypes.c_int64]
     told_region = recorder.onerank_exec_region_made
@@ -220,6 +222,7 @@ def observe(recorder_path):
     def before_step(optimizer, *_):
         if torch.compiler.is_compiling():
             return before_traced_step()
+        watch_kernels()
         steps[optimizer] = step = steps.get(optimizer, 0) + 1
         unfinished.add(optimizer)
         is_new = step <= FIRST_STEPS or not are_known()
@@ -247,6 +250,37 @@ def observe(recorder_path):
             tell_rank()
             send_records()
 
+    updating = set()  # names of compiled kernels
+
+    def tell_updates(kernel, arguments):
+        """What a kernel of torch.compile reads and writes by one parameter ("in_out_ptr0")."""
+        name = kernel.fn.__name__
+        updated, others = [], []
+        for parameter, argument in zip(kernel.fn.arg_names, arguments):
+            if isinstance(argument, torch.Tensor):
+                (updated if parameter.startswith("in_out_ptr") else others).append(argument.data_ptr())
+        if updated:
+            updating.add(name)
+        if name in updating:  # of several kernels with one name
+            addresses = (ctypes.c_uint64 * (len(updated) + len(others)))(*updated, *others)
+            kernel_updates(name.encode(), addresses, len(addresses), len(updated))
+
+    def watch_kernels():
+        """Once the part of the compiler is loaded that launches kernels."""
+        heuristics = sys.modules.get("torch._inductor.runtime.triton_heuristics")
+        if heuristics is None or watched:
+            return
+        launch = heuristics.CachingAutotuner.run
+
+        @functools.wraps(launch)
+        def told_launch(kernel, *arguments, **named):
+            told_update(kernel, arguments)
+            return launch(kernel, *arguments, **named)
+
+        heuristics.CachingAutotuner.run = told_launch
+        watched.append(heuristics)
+
+    watched = []
     unfinished = weakref.WeakSet()  # optimizers whose step has not ended
 
     def let_watchdog_look():
@@ -293,6 +327,8 @@ def observe(recorder_path):
                 traceback.print_exc()
 
         return told
+
+    told_update = harmless(tell_updates)
 
     @harmless
     def before_traced_step():

@@ -294,6 +294,12 @@ void ProgramRecorder::tensor_lies(uint64_t address, int64_t bytes) {
   tell_tracker([&] { trace_.tensor_lies(address, bytes); });
 }
 
+void ProgramRecorder::kernel_updates(const char* name,
+                                     std::span<const uint64_t> addresses,
+                                     int64_t updated) {
+  trace_.kernel_updates(name, addresses, updated);
+}
+
 void ProgramRecorder::model_reads(uint64_t model, int64_t integers) {
   trace_.model_reads(model, integers);
 }

@@ -12,6 +12,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -69,6 +70,7 @@ class ProgramRecorder {
   void module_left();
   void memory_lasts(uint64_t address, const char* category, const char* name);
   void tensor_lies(uint64_t address, int64_t bytes);
+  void kernel_updates(const char* name, std::span<const uint64_t> addresses, int64_t updated);
   void model_reads(uint64_t model, int64_t integers);
   /// The process group has this rank and world size.
   void rank_told(int64_t rank, int64_t world_size);

@@ -38,6 +38,12 @@ int onerank_exec_was_ended();
 void onerank_exec_memory_lasts(uint64_t address, const char* category, const char* name);
 /// A tensor that lasts begins at `address`, and has so many bytes of its block.
 void onerank_exec_tensor_lies(uint64_t address, int64_t bytes);
+/// A kernel of torch.compile with this name is launched with tensors at `addresses`. It reads and
+/// writes the first `updated` of them, though it is given them once.
+void onerank_exec_kernel_updates(const char* name,
+                                 const uint64_t* addresses,
+                                 int64_t count,
+                                 int64_t updated);
 /// An outermost module, the one at this address, is called to train on a tensor of so many
 /// integers; 0: it is given none.
 void onerank_exec_model_reads(uint64_t model, int64_t integers);

@@ -111,6 +111,20 @@ std::vector<TraceWork> works_of(const TracedOperator& running) {
   return works;
 }
 
+/// The numbers that a kernel was given, as far as they are sizes: not those with which it had more
+/// elements than the largest block has bytes. They are something else, such as the bits of a float.
+std::vector<int64_t> sizes_told(const onerank_virtual_gpu_event& event, int64_t largest) {
+  std::vector<int64_t> sizes;
+  int64_t elements = 1;
+  for (int64_t i = 0; i < event.number_count; ++i) {
+    const int64_t number = event.numbers[i];
+    if (number <= 1 || number > largest / elements) continue;
+    elements *= number;
+    sizes.push_back(number);
+  }
+  return sizes;
+}
+
 bool names_record(TraceEventKind kind) {
   return kind == TraceEventKind::kRecord || kind == TraceEventKind::kStreamWait ||
          kind == TraceEventKind::kHostWaitRecord;
@@ -189,6 +203,16 @@ void TraceRecorder::tensor_lies(uint64_t address, int64_t bytes) {
   if (block) tensors_[address] = {.bytes = bytes, .block = *block};
 }
 
+void TraceRecorder::kernel_updates(const char* name,
+                                   std::span<const uint64_t> addresses,
+                                   int64_t updated) {
+  const std::lock_guard lock(mutex_);
+  std::set<uint64_t>& known = updated_[name];
+  const auto split = addresses.begin() + updated;
+  std::for_each(split, addresses.end(), [&](uint64_t address) { known.erase(address); });
+  known.insert(addresses.begin(), split);
+}
+
 void TraceRecorder::model_reads(uint64_t model, int64_t integers) {
   if (!recording_ || integers == 0) return;
   const std::lock_guard lock(mutex_);
@@ -206,41 +230,46 @@ int64_t TraceRecorder::bytes_at(uint64_t address) const {
   return static_cast<int64_t>(block->address + block->bytes - address);
 }
 
-/// What is behind the addresses: of a block each byte once, but twice what is behind an address
-/// that the kernel was given twice, to read there and to write. A kernel that was told its number
-/// of elements moves no more of a block than eight bytes for each: a part of a larger block counts
-/// as two bytes an element. The number of elements is the product of the numbers that the kernel
-/// was given, but for those with which it had more elements than the largest block has bytes: they
-/// are something else, such as the bits of a float. If it has two threads and more for each of
-/// these, they are the elements of one block, such as the logits of a token.
-int64_t TraceRecorder::bytes_given_to(const onerank_virtual_gpu_event& event) const {
-  std::map<uint64_t, int64_t> left;   // bytes by address
-  std::map<uint64_t, int64_t> times;  // that it was given
+/// What is behind the addresses, of a block each byte once.
+TraceRecorder::GivenMemory TraceRecorder::memory_given_to(
+    const onerank_virtual_gpu_event& event) const {
+  GivenMemory given;
   for (int64_t i = 0; i < event.address_count; ++i) {
-    left[event.addresses[i]] = bytes_at(event.addresses[i]);
-    ++times[event.addresses[i]];
+    given.bytes[event.addresses[i]] = bytes_at(event.addresses[i]);
+    ++given.times[event.addresses[i]];
   }
-  for (auto part = left.begin(), next = part; part != left.end(); part = next) {
-    if (++next == left.end()) break;
+  for (auto part = given.bytes.begin(), next = part; part != given.bytes.end(); part = next) {
+    if (++next == given.bytes.end()) break;
     part->second = std::min(part->second, static_cast<int64_t>(next->first - part->first));
   }
-  int64_t largest = 0;
-  for (const auto& [address, bytes] : left) largest = std::max(largest, bytes);
-  int64_t elements = 1;
-  for (int64_t i = 0; i < event.number_count; ++i) {
-    const int64_t number = event.numbers[i];
-    if (number > 1 && number <= largest / elements) elements *= number;
+  for (const auto& [address, bytes] : given.bytes) given.largest = std::max(given.largest, bytes);
+  const auto updated = updated_.find(kernel_names_.at(event.name));
+  if (updated == updated_.end()) return given;
+  for (auto& [address, times] : given.times) {
+    if (updated->second.contains(address)) times = std::max(times, int64_t{2});
   }
+  return given;
+}
+
+/// A kernel that was told its number of elements moves no more of a block than eight bytes for
+/// each: a part of a larger block counts as two bytes an element. If it has two threads and more
+/// for each of these, they are the elements of one block, such as the logits of a token. What it
+/// was given twice, or updates, is read and written.
+int64_t TraceRecorder::bytes_moved(const onerank_virtual_gpu_event& event,
+                                   const GivenMemory& given,
+                                   const std::vector<int64_t>& sizes) {
+  int64_t elements = 1;
+  for (const int64_t size : sizes) elements *= size;
   if (event.threads / 2 >= static_cast<uint64_t>(elements)) {
     const auto blocks = static_cast<int64_t>(event.blocks);
-    elements *= std::max(std::min(blocks, largest / elements), int64_t{1});
+    elements *= std::max(std::min(blocks, given.largest / elements), int64_t{1});
   }
   constexpr int64_t kLargestElement = 8, kUsualElement = 2;
   const bool is_told = event.number_count > 0;
   int64_t sum = 0;
-  for (const auto& [address, bytes] : left) {
+  for (const auto& [address, bytes] : given.bytes) {
     const bool is_part = is_told && bytes / elements > kLargestElement;
-    sum += times[address] * (is_part ? elements * kUsualElement : bytes);
+    sum += given.times.at(address) * (is_part ? elements * kUsualElement : bytes);
   }
   return sum;
 }
@@ -256,10 +285,14 @@ void TraceRecorder::add_kernel(const onerank_virtual_gpu_event& event) {
                  .name = kernel_name(event.name),
                  .bytes = static_cast<int64_t>(event.bytes),
                  .threads = static_cast<int64_t>(event.threads)};
-  if (event.bytes == 0) {
-    const bool is_known = event.address_count >= 0;
-    work.bytes = is_known ? bytes_given_to(event) : 0;
-    work.bytes_source = is_known ? BytesSource::kParameters : BytesSource::kNothing;
+  if (event.bytes == 0 && event.address_count >= 0) {
+    const GivenMemory given = memory_given_to(event);
+    const std::vector<int64_t> sizes = sizes_told(event, given.largest);
+    work.bytes = bytes_moved(event, given, sizes);
+    work.bytes_source = BytesSource::kParameters;
+    if (!sizes.empty()) work.shapes = {sizes};
+  } else if (event.bytes == 0) {
+    work.bytes_source = BytesSource::kNothing;
   }
   add_work(work, event.stream);
 }

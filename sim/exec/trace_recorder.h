@@ -9,6 +9,7 @@
 #include <mutex>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <tuple>
 #include <unordered_map>
@@ -41,6 +42,10 @@ class TraceRecorder {
 
   /// A tensor of `bytes` at `address` is a part of its block, for as long as there is that block.
   void tensor_lies(uint64_t address, int64_t bytes);
+
+  /// From now on a kernel with this name reads and writes the first `updated` of `addresses` if it
+  /// is given them, and does not do both with the others.
+  void kernel_updates(const char* name, std::span<const uint64_t> addresses, int64_t updated);
 
   /// The outermost module at `model` is called to train on a tensor of so many integers.
   void model_reads(uint64_t model, int64_t integers);
@@ -91,7 +96,16 @@ class TraceRecorder {
   std::map<int64_t, int64_t> places_of_records() const;
   const std::string& kernel_name(const char* mangled);
   int64_t bytes_at(uint64_t address) const;
-  int64_t bytes_given_to(const onerank_virtual_gpu_event& event) const;
+  /// What a kernel was given, by address.
+  struct GivenMemory {
+    std::map<uint64_t, int64_t> bytes;
+    std::map<uint64_t, int64_t> times;  ///< that it is read or written
+    int64_t largest = 0;                ///< of `bytes`
+  };
+  GivenMemory memory_given_to(const onerank_virtual_gpu_event& event) const;
+  static int64_t bytes_moved(const onerank_virtual_gpu_event& event,
+                             const GivenMemory& given,
+                             const std::vector<int64_t>& sizes);
 
   RunTracker& tracker_;
   std::atomic<bool> recording_ = false;
@@ -106,6 +120,7 @@ class TraceRecorder {
   std::map<std::string, int64_t> numbers_;  // of works, by their text
   std::unordered_map<const char*, std::string> kernel_names_;
   std::unordered_map<uint64_t, TensorInBlock> tensors_;             // by address
+  std::map<std::string, std::set<uint64_t>> updated_;               // addresses, by kernel
   std::map<std::tuple<uint64_t, int, std::string>, Group> groups_;  // by communicator and kind
   std::map<uint64_t, int64_t> models_;                              // numbers, by address
   std::map<std::pair<int64_t, int64_t>, int64_t> inputs_;           // calls, by model and integers

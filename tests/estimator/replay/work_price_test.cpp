@@ -210,6 +210,11 @@ TEST_F(WorkPriceTest, OfCudnnsAttentionIsItsOwn) {
   EXPECT_DOUBLE_EQ(
       of_blackwell.attention_flops_per_second(shape),
       attention_rate(*find_gpu("b200-sxm"), shape, {Attention::kFused}).flops_per_second);
+  const WorkPrice dropout = price({.name = "triton_poi_fused_native_dropout_0",
+                                   .shapes = {{1 << 28}},
+                                   .bytes = 1 << 30,
+                                   .bytes_source = BytesSource::kParameters});
+  EXPECT_NEAR(dropout.seconds - launch(), (1 << 28) / 3.1e11, 1e-9) << "by its elements";
 
   work.operator_name = "aten::_scaled_dot_product_cudnn_attention_backward";
   work.shapes = {query, query, key, key};

@@ -237,6 +237,20 @@ TEST_F(ExecTrace, PricesAKernelOfALibraryByTheTensorsThatItWasGiven) {
               HasSubstr("priced by the memory that the kernels were given: 4 launch"));
 }
 
+// 4 and 2 MiB, of which a kernel reads and writes the first, the second, and none.
+TEST_F(ExecTrace, CountsTwiceWhatAKernelOfTheCompilerUpdates) {
+  const ProgramResult result = run_program("updated_tensors.py", {});
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  const Trace whole = trace(0);
+  std::vector<int64_t> mebibytes;
+  for (std::size_t i = 0; i < whole.events.kind.size(); ++i) {
+    if (kind(whole, i) != TraceEventKind::kLaunch) continue;
+    const TraceWork& launched = work(whole, i);
+    if (launched.name.starts_with("triton_")) mebibytes.push_back(launched.bytes >> 20);
+  }
+  EXPECT_THAT(mebibytes, testing::ElementsAre(4 + 4 + 2, 4 + 2 + 2, 4 + 2));
+}
+
 // 31 tokens are rows of no matrix in memory; a vocabulary of 101 is.
 TEST_F(ExecTrace, TellsHowWorksAreAskedFor) {
   const ProgramResult result = run_program("priced_works.py", {"--world-size", "4"});
