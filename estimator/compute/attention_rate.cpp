@@ -151,7 +151,7 @@ AttentionRate attention_rate(const Gpu& gpu,
   rate.flops_per_second = gpu.peak_flops(Dtype::kFp16) * share_on_curve(*curve, shape) *
                           occupancy(*curve, shape, gpu.multiprocessors);
   if (shape.is_fp32) {
-    rate.flops_per_second *= fp32_over_fp16(gpu);
+    rate.flops_per_second *= curve->fp32_share.value_or(fp32_over_fp16(gpu));
     rate.source = Source::kAssumed;
     rate.note += "; fp32 by three products of TF32";
   }

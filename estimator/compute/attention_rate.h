@@ -49,6 +49,7 @@ struct AttentionCurve {
   std::vector<int64_t> sequence;
   std::vector<double> teraflops;
   double half_occupied_at_waves = 0;
+  std::optional<double> fp32_share;
   std::string source;
 };
 template <class Visitor>
@@ -67,6 +68,9 @@ void visit_fields(Visitor& visit, AttentionCurve& row) {
   visit("half_occupied_at_waves",
         row.half_occupied_at_waves,
         "waves of blocks at which half of the rate is reached; 0: measured with many");
+  visit("fp32_share",
+        row.fp32_share,
+        "of this rate that fp32 reaches; empty: by three products of TF32 for each");
   visit("source", row.source, "where it was read");
 }
 
